@@ -2830,6 +2830,7 @@ typedef struct eg_function eg_function;
 typedef struct eg_function_options {
     EG_BY_NAME;
     bool no_recheck;            // the body is not run again to compare (see eg_function_call)
+    bool unfused;               // a replay runs the list as it was written down: nothing is joined, merged or dropped
 } eg_function_options;
 // A function of that body, which is called with `user`. The caller releases it. NULL and an error without memory.
 EAGER_API eg_function *eg_function_new(eg_function_body *body, void *user,
@@ -2857,15 +2858,19 @@ EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n,
 EAGER_API const char *eg_function_reason(eg_function *f);
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
 // latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); dropped: traces beyond the 16 that are kept,
-// and those that no longer held; lines, bytes: of the latest trace's list, and of the arena its temporaries need.
+// and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, what a replay launches
+// (lines that repeat others or that nobody needs are left out, elementwise ones are joined), and the arena its
+// temporaries need.
 typedef struct eg_function_info {
-    int64_t calls, replays, rechecks, traces, retraces, dropped, lines, bytes;
+    int64_t calls, replays, rechecks, traces, retraces, dropped, lines, steps, bytes;
     char explanation[256];
 } eg_function_info;
 EAGER_API eg_function_info eg_function_counts(eg_function *f);
-// Prints the latest trace: a line for each launch, with the places that it writes and, behind <-, those that it reads.
-// %3: a temporary; new 3: memory of each call's own, such as an output; in 0: an input; W: a variable; const 3: a
-// captured tensor; tanh.dx0: tanh's gradient with respect to its first operand. False and an error where there is none.
+// Prints the latest trace: a line for each launch that the body made, with the places that it writes and, behind <-,
+// those that it reads. %3: a temporary; new 3: memory of each call's own, such as an output; in 0: an input; W: a
+// variable; const 3: a captured tensor; tanh.dx0: tanh's gradient with respect to its first operand. Behind the lines
+// stand the steps of a replay: single lines, or several that are joined into one. False and an error where there is
+// none.
 EAGER_API bool eg_function_print(eg_function *f);
 // true: all functions of the program run eagerly from now on, for debugging. Returns what it was before.
 EAGER_API bool eg_run_functions_eagerly(bool eagerly);
@@ -9304,33 +9309,54 @@ static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const
 // accumulator; egi_program_run (KERNELS; its loop is in KERNEL TEXTS) interprets them on some vectors at a time. A
 // value that is read later than by the next line is stored in a tile.
 
-// A line reads and writes slots: 0 is the result, 1 to 5 are operands, those from EGI_PROGRAM_FIRST_TILE on are tiles.
-enum { EGI_PROGRAM_LINES = 40, EGI_PROGRAM_CONSTANTS = 8, EGI_PROGRAM_TILES = 8, EGI_PROGRAM_LONGS = 4,
-       EGI_PROGRAM_FIRST_TILE = 6, EGI_PROGRAM_STRIPS = 4 };
+// A line reads and writes slots: 0 is the result, those from 1 on are operands (and the further results of a program
+// that joins several formulas, TRACED FUNCTIONS), those from EGI_PROGRAM_FIRST_TILE on are tiles.
+enum { EGI_PROGRAM_LINES = 40, EGI_PROGRAM_CONSTANTS = 8, EGI_PROGRAM_FILLS = 8, EGI_PROGRAM_LONGS = 4,
+       EGI_PROGRAM_OPERANDS = 6, EGI_PROGRAM_FIRST_TILE = 32, EGI_PROGRAM_TILES = 32, EGI_PROGRAM_STRIPS = 4,
+       EGI_PROGRAM_SLOTS = EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES };
 // also: a second slot, a constant, a long word
 typedef struct egi_program_line { unsigned char act, slot, also; } egi_program_line;
+typedef struct egi_program_fill { unsigned char slot, k; } egi_program_fill;
+// The room of a program: of a row's, in `own`; a joined program has arrays elsewhere.
+typedef struct egi_program_own {
+    unsigned char operand[EGI_PROGRAM_OPERANDS];
+    egi_program_fill fill[EGI_PROGRAM_FILLS];
+    egi_program_line line[EGI_PROGRAM_LINES];
+    const egi_word *longs[EGI_PROGRAM_LONGS];
+    double k[EGI_PROGRAM_CONSTANTS];
+} egi_program_own;
 struct egi_program {
     int state;                                  // atomic: 0 there is none yet, 1 a thread writes it, 2 it is ready
     // 1: the formula is one long word, longs[0]; 2: its loops need a step of elements at least.
     unsigned char alone;
-    // Bit i: slot i holds bools, a byte each, whatever dtype the others have.
-    unsigned char bytes;
     unsigned char words;                        // of a program that runs in strips; else 0
-    // slot i, from 1 to operands, is operand[i]: 0 to 4 for a, b, c, y, g
-    unsigned char operands, tiles, filled, operand[6];
-    struct { unsigned char slot, k; } fill[EGI_PROGRAM_TILES];  // tiles that are constants
-    egi_program_line line[EGI_PROGRAM_LINES];
-    const egi_word *longs[EGI_PROGRAM_LONGS];
-    double k[EGI_PROGRAM_CONSTANTS];
+    unsigned char operands, tiles, filled;
+    uint32_t bytes;                             // bit i: slot i holds bools, a byte each, whatever dtype the others have
+    uint32_t results;                           // bit i: slot i is a further result
+    unsigned char *operand;                     // slot i, from 1 to operands, is operand[i]: 0 to 4 for a, b, c, y, g
+    egi_program_fill *fill;                     // tiles that are constants
+    egi_program_line *line;
+    const egi_word **longs;
+    double *k;
+    egi_program_own own;
 };
+// Makes a program's arrays its own.
+static void egi_program_take_own(egi_program *p) {
+    p->operand = p->own.operand;
+    p->fill = p->own.fill;
+    p->line = p->own.line;
+    p->longs = p->own.longs;
+    p->k = p->own.k;
+}
 // A node while its program is made: what computes it, its operands, how many nodes read it and which one last, and
 // its slot (0: none, or the accumulator).
 typedef struct egi_program_value { int act, x[3], uses, last, slot; } egi_program_value;
 typedef struct egi_program_maker {
     egi_program *p;
-    egi_node node[EGI_FORMULA_MOST];
-    egi_program_value v[EGI_FORMULA_MOST];
+    egi_node *node;
+    egi_program_value *v;
     int lines, longs, constants;
+    int most_operands, most_fills, most_lines, most_longs, most_constants;      // for which the program has room
     // Full: the program got too long; taken: tiles in use, values from below, constants from above.
     bool full, taken[EGI_PROGRAM_TILES];
 } egi_program_maker;
@@ -9369,7 +9395,7 @@ static egi_program_value egi_program_value_of(const egi_program_maker *m, int i)
     return v;
 }
 static void egi_program_add_line(egi_program_maker *m, int act, int slot, int also) {
-    if (m->lines == EGI_PROGRAM_LINES) { m->full = true; return; }
+    if (m->lines == m->most_lines) { m->full = true; return; }
     egi_program_line *l = &m->p->line[m->lines++];
     l->act = (unsigned char)act;
     l->slot = (unsigned char)slot;
@@ -9378,7 +9404,7 @@ static void egi_program_add_line(egi_program_maker *m, int act, int slot, int al
 static int egi_program_constant(egi_program_maker *m, double k) {
     int i = 0;
     while (i < m->constants && memcmp(&m->p->k[i], &k, sizeof k)) i++;
-    if (i == EGI_PROGRAM_CONSTANTS) { m->full = true; return 0; }
+    if (i == m->most_constants) { m->full = true; return 0; }
     if (i == m->constants) m->p->k[m->constants++] = k;
     return i;
 }
@@ -9386,7 +9412,7 @@ static int egi_program_constant(egi_program_maker *m, double k) {
 static void egi_program_take_tile(egi_program_maker *m, egi_program_value *v) {
     int i = 0;
     while (i < EGI_PROGRAM_TILES && m->taken[i]) i++;
-    if (i == EGI_PROGRAM_TILES) { m->full = true; return; }
+    if (i == EGI_PROGRAM_TILES) { m->full = true; v->slot = EGI_PROGRAM_FIRST_TILE; return; }
     m->taken[i] = true;
     if (i >= m->p->tiles) m->p->tiles = (unsigned char)(i + 1);
     v->slot = EGI_PROGRAM_FIRST_TILE + i;
@@ -9398,9 +9424,10 @@ static int egi_program_slot(egi_program_maker *m, int i) {
     egi_program *p = m->p;
     if (v->slot || egi_program_is_word(m, i)) return v->slot;
     if (!egi_program_is_k(m, i)) {
+        if (p->operands == m->most_operands) { m->full = true; return 0; }
         v->slot = ++p->operands;
-        p->operand[v->slot] = m->node[i].word->code;
-    } else if (p->filled == EGI_PROGRAM_TILES) m->full = true;
+        p->operand[v->slot] = (unsigned char)(m->node[i].word->code + (int)m->node[i].number);
+    } else if (p->filled == m->most_fills) m->full = true;
     else {
         v->slot = EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES - 1 - p->filled;
         p->fill[p->filled].slot = (unsigned char)v->slot;
@@ -9428,7 +9455,7 @@ static void egi_program_add_value(egi_program_maker *m, int i, int held) {
     if (act == EGI_DO_long1 || act == EGI_DO_long2) {
         int k = 0;
         while (k < m->longs && m->p->longs[k] != m->node[i].word) k++;
-        if (k == EGI_PROGRAM_LONGS) { m->full = true; return; }
+        if (k == m->most_longs) { m->full = true; return; }
         if (k == m->longs) m->p->longs[m->longs++] = m->node[i].word;
         egi_program_add_line(m, act, z < 0 ? 0 : egi_program_slot(m, z), k);
     } else if (z < 0) egi_program_add_line(m, act, 0, 0);
@@ -9456,48 +9483,72 @@ static int egi_program_words(const egi_program *p) {
     }
     return reads <= EGI_PROGRAM_STRIPS ? i : 0;
 }
-// Makes the program of a formula; flags are the row's. False where the formula is too long: tests hold all rows
-// against that.
-static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi_program *p) {
-    egi_program_maker m;
-    memset(&m, 0, sizeof m);
-    memset(p, 0, sizeof *p);
-    m.p = p;
-    const int n = egi_formula_nodes(formula, m.node);
+// Writes the program of n nodes. Node `end` is the result, of slot 0. A further result (joined programs alone have
+// any) has its slot in v[].slot already, from which it can be read as well. Returns the number of words, or 0 where the
+// program is too long.
+static int egi_program_write(egi_program_maker *m, int n, int end) {
     int held = -1, words = 0;
-    if (n <= 0) return false;
-    for (int i = 0; i < n; i++) m.v[i] = egi_program_value_of(&m, i);
+    for (int i = 0; i < n; i++) {
+        const int slot = m->v[i].slot;
+        m->v[i] = egi_program_value_of(m, i);
+        m->v[i].slot = slot;
+    }
     for (int i = 0; i < n; i++)
         for (int j = 0; j < 3; j++)
-            if (m.v[i].x[j] >= 0) { m.v[m.v[i].x[j]].uses++; m.v[m.v[i].x[j]].last = i; }
-    for (int i = 0; i < n && !m.full; i++) {
-        egi_program_value *v = &m.v[i];
-        if (!egi_program_is_word(&m, i)) continue;
-        egi_program_add_value(&m, i, held);
+            if (m->v[i].x[j] >= 0) { m->v[m->v[i].x[j]].uses++; m->v[m->v[i].x[j]].last = i; }
+    m->v[end].last = n;
+    for (int i = 0; i < n && !m->full; i++) {
+        egi_program_value *v = &m->v[i];
+        if (!egi_program_is_word(m, i)) continue;
+        egi_program_add_value(m, i, held);
         held = i;
         words++;
         for (int j = 0; j < 3; j++) {           // free the tiles that no later node reads
             const int from = v->x[j];
-            if (from >= 0 && m.v[from].last == i && egi_program_is_word(&m, from) && m.v[from].slot)
-                m.taken[m.v[from].slot - EGI_PROGRAM_FIRST_TILE] = false;
+            if (from >= 0 && m->v[from].last == i && egi_program_is_word(m, from) &&
+                m->v[from].slot >= EGI_PROGRAM_FIRST_TILE)
+                m->taken[m->v[from].slot - EGI_PROGRAM_FIRST_TILE] = false;
         }
-        if (i == n - 1 || egi_program_stays(&m, i)) continue;
-        egi_program_take_tile(&m, v);
-        egi_program_add_line(&m, EGI_DO_store, v->slot, 0);
+        if ((i == end && i == n - 1) || (!v->slot && i != end && egi_program_stays(m, i))) continue;
+        if (!v->slot) egi_program_take_tile(m, v);
+        egi_program_add_line(m, EGI_DO_store, v->slot, 0);
     }
-    if (held < 0) egi_program_add_line(&m, EGI_DO_load, egi_program_slot(&m, n - 1), 0);
-    egi_program_add_line(&m, EGI_DO_end, 0, 0);
-    p->words = (unsigned char)(m.full ? 0 : egi_program_words(p));
+    if (held != end) egi_program_add_line(m, EGI_DO_load, egi_program_slot(m, end), 0);
+    egi_program_add_line(m, EGI_DO_end, 0, 0);
+    return m->full || m->p->tiles + m->p->filled > EGI_PROGRAM_TILES ? 0 : words + 1;
+}
+// Makes the program of a formula; flags are the row's. False where the formula is too long: tests hold all rows
+// against that.
+static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi_program *p) {
+    egi_node nodes[EGI_FORMULA_MOST];
+    egi_program_value values[EGI_FORMULA_MOST];
+    egi_program_maker m;
+    memset(&m, 0, sizeof m);
+    memset(values, 0, sizeof values);
+    memset(p, 0, sizeof *p);
+    egi_program_take_own(p);
+    m.p = p;
+    m.node = nodes;
+    m.v = values;
+    m.most_operands = EGI_PROGRAM_OPERANDS - 1;
+    m.most_fills = EGI_PROGRAM_FILLS;
+    m.most_lines = EGI_PROGRAM_LINES;
+    m.most_longs = EGI_PROGRAM_LONGS;
+    m.most_constants = EGI_PROGRAM_CONSTANTS;
+    const int n = egi_formula_nodes(formula, nodes);
+    if (n <= 0) return false;
+    const int words = egi_program_write(&m, n, n - 1) - 1;
+    p->words = (unsigned char)(words < 0 ? 0 : egi_program_words(p));
     if (flags & EGI_TO_BOOL) p->bytes |= 1;
     for (int i = 1; i <= p->operands; i++)
-        if (flags & EGI_BOOL_FIRST && p->operand[i] == EGI_WORD_a) p->bytes |= (unsigned char)(1u << i);
+        if (flags & EGI_BOOL_FIRST && p->operand[i] == EGI_WORD_a) p->bytes |= 1u << i;
     const egi_word *last = m.node[n - 1].word;
     if (words == 1 && !p->filled && last->loops &&
         (p->operands == last->arity || m.node[n - 1].x[0] == m.node[n - 1].x[1])) {
         p->alone = last->loops[0] != last->loops[1] ? 2 : 1;
         p->longs[0] = last;
     }
-    return !m.full && p->tiles + p->filled <= EGI_PROGRAM_TILES;
+    return words >= 0;
 }
 
 // ---- cheap formulas that keep compiled loops
@@ -10494,6 +10545,7 @@ static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int varia
     egi_lock();
     if (p->state != 2) {
         memcpy((char *)p + sizeof p->state, (const char *)own + sizeof own->state, sizeof *p - sizeof p->state);
+        egi_program_take_own(p);
         __atomic_store_n(&p->state, 2, __ATOMIC_RELEASE);
     }
     egi_unlock();
@@ -10812,20 +10864,29 @@ static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64
     return block;
 }
 
-// One run of an elementwise row: what is computed, and the operands a, b, c, y, g that are read. in[i] is the first
-// element of operand i, of dtype[i]; bit i of `scalars`: it is one element.
+// One run of an elementwise row: what is computed, and its `count` operands: a, b, c, y, g, of which some are not read.
+// in[i] is the first element of operand i, of dtype of[i]; bit i of `scalars`: it is one element. Or, with `program`,
+// one run of a joined program (TRACED FUNCTIONS), whose further results are contiguous operands that are written.
+enum { EGI_RUN_OPERANDS = EGI_PROGRAM_FIRST_TILE };
 typedef struct egi_formula_run {
     const egi_op *op;
-    int variant, dtype, of[5];
+    const egi_program *program;
+    int variant, dtype, count, of[EGI_RUN_OPERANDS];
     eg_tensor *out;
-    const eg_tensor *x[5];
-    const void *in[5];
+    const eg_tensor *x[EGI_RUN_OPERANDS];
+    const void *in[EGI_RUN_OPERANDS];
     int64_t value[5];                           // the bytes of operands that are one element
     unsigned scalars;
 } egi_formula_run;
 static bool egi_formula_run_part(const egi_formula_run *e, int64_t n, const void *const *in, unsigned scalars,
                                  char *out) {
-    return egi_program_run(e->op, e->variant, e->dtype, n, in, scalars, out);
+    if (!e->program) return egi_program_run(e->op, e->variant, e->dtype, n, in, scalars, out);
+    bool wide = false;
+#if EGI_WIDE_PROGRAMS
+    wide = egi_cpu_has_avx2();
+#endif
+    if (n > 0) egi_program_runner_of(e->dtype, wide, n)(e->program, n, in, scalars, out);
+    return true;
 }
 // Finds the dtype and the operands of a launch. The operands that are not read get the address of one that is.
 static void egi_formula_run_begin(egi_formula_run *e, const egi_args *args) {
@@ -10838,8 +10899,10 @@ static void egi_formula_run_begin(egi_formula_run *e, const egi_args *args) {
                 : op->dtypes == EGI_DTYPES_B ? (int)EG_BOOL
                 : args->in[0]->dtype;
     e->op = op;
+    e->program = NULL;
     e->variant = args->variant;
     e->dtype = dtype;
+    e->count = 5;
     e->out = args->out[0];
     e->scalars = 0;
     while (!args->in[some]) some++;
@@ -10862,15 +10925,15 @@ static void egi_formula_run_begin(egi_formula_run *e, const egi_args *args) {
 // The result as rows: its last axes, as far as they continue each other in every operand. An operand's strides are in
 // bytes.
 enum { EGI_ROW_LEAST = 64 };                    // in shorter rows, the call of each would cost more than blocks
-typedef struct egi_rows { int rank; int64_t dims[EG_MAX_RANK], strides[5][EG_MAX_RANK]; } egi_rows;
+typedef struct egi_rows { int rank; int64_t dims[EG_MAX_RANK], strides[EGI_RUN_OPERANDS][EG_MAX_RANK]; } egi_rows;
 static void egi_rows_make(egi_rows *r, const egi_formula_run *e) {
     r->rank = 0;
     for (int d = 0; d < e->out->rank; d++) {
         const int64_t dim = e->out->dims[d];
-        int64_t strides[5];
+        int64_t strides[EGI_RUN_OPERANDS];
         bool joins = r->rank > 0;
         if (dim == 1) continue;
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < e->count; i++) {
             const eg_tensor *x = e->x[i];
             const int k = x ? d - (e->out->rank - x->rank) : -1;
             strides[i] = k < 0 || x->dims[k] == 1 ? 0 : x->strides[k] * egi_dtypes[x->dtype].size;
@@ -10878,14 +10941,14 @@ static void egi_rows_make(egi_rows *r, const egi_formula_run *e) {
         }
         if (joins) r->dims[r->rank - 1] *= dim;
         else r->dims[r->rank++] = dim;
-        for (int i = 0; i < 5; i++) r->strides[i][r->rank - 1] = strides[i];
+        for (int i = 0; i < e->count; i++) r->strides[i][r->rank - 1] = strides[i];
     }
 }
 // Whether operands can be read where they lie, a row at a time: rows are long, and an operand's elements follow each
 // other along them, or are one element.
 static bool egi_rows_direct(const egi_rows *r, const egi_formula_run *e) {
     if (!r->rank || r->dims[r->rank - 1] < EGI_ROW_LEAST) return false;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < e->count; i++) {
         const int64_t stride = r->strides[i][r->rank - 1];
         if (e->x[i] && stride != 0 && stride != egi_dtypes[e->of[i]].size) return false;
     }
@@ -10895,15 +10958,15 @@ static bool egi_rows_run(const egi_rows *r, const egi_formula_run *e) {
     const int last = r->rank - 1;
     const int64_t n = r->dims[last], bytes = n * egi_dtypes[e->out->dtype].size;
     int64_t index[EG_MAX_RANK] = { 0 };
-    const void *in[5];
+    const void *in[EGI_RUN_OPERANDS];
     unsigned scalars = e->scalars;
-    memcpy(in, e->in, sizeof in);
-    for (int i = 0; i < 5; i++) if (e->x[i] && r->strides[i][last] == 0) scalars |= 1u << i;
+    memcpy(in, e->in, (size_t)e->count * sizeof *in);
+    for (int i = 0; i < e->count; i++) if (e->x[i] && r->strides[i][last] == 0) scalars |= 1u << i;
     for (int64_t row = 0, rows = e->out->size / n; row < rows; row++) {
         if (!egi_formula_run_part(e, n, in, scalars, e->out->data + row * bytes)) return false;
         for (int d = last - 1; d >= 0; d--) {
             const bool wraps = ++index[d] == r->dims[d];
-            for (int i = 0; i < 5; i++)
+            for (int i = 0; i < e->count; i++)
                 if (e->x[i]) in[i] = (const char *)in[i] + r->strides[i][d] * (wraps ? 1 - r->dims[d] : 1);
             if (!wraps) break;
             index[d] = 0;
@@ -10913,17 +10976,17 @@ static bool egi_rows_run(const egi_rows *r, const egi_formula_run *e) {
 }
 // Operands in other layouts are made contiguous block by block.
 static bool egi_formula_run_blocks(const egi_formula_run *e) {
-    egi_reader readers[5];
-    char space[EGI_SPACE] __attribute__((aligned(64))), *blocks[5];
-    const void *in[5];
+    egi_reader readers[EGI_RUN_OPERANDS];
+    char space[EGI_SPACE] __attribute__((aligned(64))), *blocks[EGI_RUN_OPERANDS];
+    const void *in[EGI_RUN_OPERANDS];
     const int size = egi_dtypes[e->dtype].size;
     const int64_t n = e->out->size;
     int packed = 0;
-    memcpy(in, e->in, sizeof in);
-    for (int i = 0; i < 5; i++) packed += e->x[i] && !egi_reads_directly(e->x[i], e->out, e->of[i]);
+    memcpy(in, e->in, (size_t)e->count * sizeof *in);
+    for (int i = 0; i < e->count; i++) packed += e->x[i] && !egi_reads_directly(e->x[i], e->out, e->of[i]);
     const int64_t room = egi_min64(EGI_BLOCK, EGI_SPACE / (size * packed) / 64 * 64);
     int64_t step = room, period = 1;
-    for (int i = 0, k = 0; i < 5; i++) {
+    for (int i = 0, k = 0; i < e->count; i++) {
         if (!e->x[i]) continue;
         blocks[i] = space + k * room * size;
         k += !egi_reads_directly(e->x[i], e->out, e->of[i]);
@@ -10934,25 +10997,28 @@ static bool egi_formula_run_blocks(const egi_formula_run *e) {
     }
     for (int64_t start = 0; start < n; start += step) {
         const int64_t count = egi_min64(n - start, step);
-        for (int i = 0; i < 5; i++)
+        for (int i = 0; i < e->count; i++)
             if (e->x[i]) in[i] = egi_reader_block(&readers[i], blocks[i], e->of[i], start, count);
         if (!egi_formula_run_part(e, count, in, e->scalars, e->out->data + start * egi_dtypes[e->out->dtype].size))
             return false;
     }
     return true;
 }
+static bool egi_formula_run_all(const egi_formula_run *e) {
+    egi_rows rows;
+    bool direct = true;
+    for (int i = 0; i < e->count && direct; i++) direct = !e->x[i] || egi_reads_directly(e->x[i], e->out, e->of[i]);
+    if (direct) return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
+    egi_rows_make(&rows, e);
+    return egi_rows_direct(&rows, e) ? egi_rows_run(&rows, e) : egi_formula_run_blocks(e);
+}
 // The kernel of all elementwise rows and their fused gradients: runs the row's program (egi_program_run) on all
 // elements at once, where all operands are contiguous or single elements; else on rows, or on blocks.
 static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     egi_formula_run e;
-    egi_rows rows;
-    bool direct = true;
     (void)b;
     egi_formula_run_begin(&e, args);
-    for (int i = 0; i < 5 && direct; i++) direct = !e.x[i] || egi_reads_directly(e.x[i], e.out, e.of[i]);
-    if (direct) return egi_formula_run_part(&e, e.out->size, e.in, e.scalars, e.out->data);
-    egi_rows_make(&rows, &e);
-    return egi_rows_direct(&rows, &e) ? egi_rows_run(&rows, &e) : egi_formula_run_blocks(&e);
+    return egi_formula_run_all(&e);
 }
 
 // Copies a plane of `rows` by `n` elements, steps in elements. Where a row is short, or its elements lie far apart
@@ -32087,11 +32153,14 @@ typedef struct egi_place {
     int32_t index;               // of an input
     bool written;                // by a line
     bool outside;                // a constant that somebody else held, too, when it was captured
-    int64_t first, last;         // lines that use it
+    int64_t first, last;         // steps that use it, or -1
     egi_buffer *buffer;          // while the body runs, and of a constant as long as the trace; else NULL
     int64_t bytes, offset;       // offset: a temporary's in the arena
     eg_tensor *variable;         // whose value it is when the call begins; a reference
     int32_t form;                // of a fresh one: the operand that shows all of it
+    int32_t home;                // the place whose memory it has: itself, or one that has the same elements
+    bool filled;                 // a temporary whose elements are `value` in all replays
+    double value;
 } egi_place;
 // A view of a place, or (place -1) a plain number.
 typedef struct egi_operand {
@@ -32126,9 +32195,10 @@ typedef struct egi_trace_run {
     egi_buffer *buffers;         // one for each place
     eg_tensor **fresh;           // one for each place
     egi_buffer **initial;        // one for each place: of a variable, when the call begins
-    egi_buffer **former;         // one for each line: a variable's value before it
-    egi_args *args;              // one for each line
+    egi_buffer **former;         // one for each step: a variable's value before it
+    egi_args *args;              // one for each step that is a line
 } egi_trace_run;
+typedef struct egi_trace_step egi_trace_step;
 typedef struct egi_trace {
     egi_recorder recorder;       // first: the thread's observer while the body runs
     struct egi_trace *next;
@@ -32142,6 +32212,10 @@ typedef struct egi_trace {
     egi_trace_variable *variables;
     int64_t n_lines, n_operands, n_places, n_variables, lines_room, operands_room, places_room, first_room,
             variables_room;
+    egi_trace_step *steps;       // what a replay runs
+    int64_t n_steps, steps_room;
+    int32_t *bound;              // the places that each call gives memory
+    int64_t n_bound;
     int32_t *map;                // from a buffer to its place, plus 1: open addressing
     int64_t map_size;
     int n, m;
@@ -32163,7 +32237,7 @@ struct eg_function {
     egi_object object;
     eg_function_body *body;
     void *user;
-    bool no_recheck;
+    bool no_recheck, unfused;
     bool eager;                  // for good, as `why` says
     bool tracing;                // a thread runs the body to trace it
     int tries;
@@ -32494,6 +32568,7 @@ static void egi_trace_let_go(egi_trace *t, bool keep) {
         p->buffer = NULL;
     }
 }
+static void egi_trace_steps_free(egi_trace *t);
 // Gives back one reference to a trace that is in no list of places held while a body runs.
 static void egi_trace_release(egi_trace *t) {
     if (!t) return;
@@ -32503,6 +32578,7 @@ static void egi_trace_release(egi_trace *t) {
     if (!last) return;
     while (t->runs) { egi_trace_run *next = t->runs->next; egi_trace_run_free(t->runs); t->runs = next; }
     for (int64_t i = 0; i < t->n_lines; i++) egi_free(t->lines[i].parameters);
+    egi_trace_steps_free(t);
     for (int64_t i = 0; i < t->n_places; i++) egi_buffer_release(t->places[i].buffer);
     for (int64_t i = 0; i < t->n_variables; i++) eg_release(t->variables[i].variable);
     egi_free(t->lines);
@@ -32621,27 +32697,795 @@ static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out) {
         for (int64_t k = 0; k < t->n_variables; k++)
             if (!egi_variable_is_alone(t->variables[k].variable)) egi_variable_unshare(t->variables[k].variable);
 }
-// Places the temporaries in the arena, each in the lowest gap that is free from its first to its last line.
+// ---- passes: from the list as it was written down to the steps of a replay
+//
+// The list itself stays as it is, since rechecks compare it. egi_trace_optimize makes the steps: it finds lines that
+// repeat an earlier one (their places get the earlier one's memory), drops lines that nobody needs, and joins
+// elementwise lines of one size into groups, each of which is one program. A step is a line or a group. Only lines that
+// cannot fail and that write temporaries or fresh places are ever left out, moved or joined; the others keep their
+// order. Each replay gives the bits that the list gives.
+
+// One program for several elementwise lines. The operands, as numbers in t->operands, come first, then the further
+// results; `out` is the result of slot 0.
+enum { EGI_GROUP_OPERANDS = 30, EGI_GROUP_NODES = 3000, EGI_GROUP_CONSTANTS = 250, EGI_GROUP_LONGS = 40 };
+typedef struct egi_group {
+    egi_program program;
+    int dtype, count, lines;
+    int32_t operand[EGI_GROUP_OPERANDS], out;
+    int32_t *line;               // the lines that are joined
+    unsigned scalars;
+    bool flat;                   // all operands are contiguous or one element
+} egi_group;
+struct egi_trace_step { int64_t line; egi_group *group; };
+
+// What the passes know. Of each place (by its home): how many lines write it, and read it; the line that writes it; the
+// node that it is in the group that is built now, or -1. Of each line its state.
+typedef enum egi_line_state { EGI_LINE_WAITS, EGI_LINE_DROPPED, EGI_LINE_DONE, EGI_LINE_KNOWN, EGI_LINE_IN_GROUP
+} egi_line_state;
+typedef struct egi_passes {
+    egi_trace *t;
+    int32_t *writes, *reads, *own, *node;    // own: how many of the reads are those of the group's lines
+    int64_t *writer;
+    unsigned char *state;
+    double *value;                           // of each place that a line in state EGI_LINE_KNOWN writes: its elements
+    int32_t *canon;                          // of each operand: an equal one of the place's home, or an equal number
+    int32_t *needs, *needs_at;               // of each line: the lines that must run before it
+    int64_t n_needs, needs_room;
+    int64_t *member, n_members;              // the group's lines, in order
+    int32_t shape;                           // the operand that has the group's shape
+    int dtype;
+    bool flat;
+    // the program that is built
+    egi_node *nodes;
+    egi_program_value *values;
+    unsigned char *masks;                    // nodes that are conditions
+    int32_t *roots;                          // of each node: the operand that takes it, or -1
+    int n_nodes, count;
+    int32_t operand[EGI_GROUP_OPERANDS], *same;
+    int64_t n_same;                          // pairs in same[]: a result, and another operand that shall have its memory
+    bool full;
+} egi_passes;
+
+static int32_t egi_trace_home(const egi_trace *t, int32_t place) { return t->places[place].home; }
+static int32_t egi_line_place(const egi_passes *s, int32_t operand) {
+    const int32_t place = operand < 0 ? -1 : s->t->operands[operand].place;
+    return place < 0 ? -1 : egi_trace_home(s->t, place);
+}
+// Whether a line computes what its operands say and nothing else: it cannot fail, and all that it writes is written by
+// it alone.
+static bool egi_line_is_pure(const egi_passes *s, const egi_trace_line *line) {
+    switch (line->kernel) {
+        case EGI_RUN_OP: case EGI_ELEMENTWISE: case EGI_COPY: case EGI_FILL: case EGI_REDUCE: case EGI_CHOOSE:
+        case EGI_CUMSUM: case EGI_SOFTMAX: case EGI_SOFTMAX_GRAD: case EGI_MATMUL: case EGI_CONV: case EGI_POOL:
+        case EGI_NORMALIZE: case EGI_NORMALIZE_GRAD: case EGI_RECURRENT: case EGI_RECURRENT_GRAD: break;
+        default: return false;
+    }
+    for (int k = 0; k < EGI_MAX_OUT; k++) {
+        const int32_t place = egi_line_place(s, line->out[k]);
+        if (place < 0) continue;
+        const egi_place_kind kind = s->t->places[place].kind;
+        if (s->writes[place] != 1 || (kind != EGI_AT_TEMPORARY && kind != EGI_AT_FRESH)) return false;
+    }
+    return true;
+}
+// Numbers are written down at each use: here, equal ones in a row of uses have one operand.
+static void egi_passes_canon(egi_passes *s) {
+    enum { NUMBERS = 64 };
+    const egi_trace *t = s->t;
+    int32_t number[NUMBERS], n = 0;
+    for (int32_t i = 0; i < (int32_t)t->n_operands; i++) {
+        const egi_operand *o = &t->operands[i];
+        s->canon[i] = i;
+        for (int32_t k = 0; k < n && k < NUMBERS && o->place < 0; k++) {
+            const egi_operand *p = &t->operands[number[k]];
+            if (o->flags == p->flags && o->integer == p->integer && !memcmp(&o->number, &p->number, sizeof o->number))
+                s->canon[i] = number[k];
+        }
+        if (o->place < 0 && s->canon[i] == i) number[n++ % NUMBERS] = i;
+    }
+}
+static void egi_passes_count(egi_passes *s) {
+    const egi_trace *t = s->t;
+    for (int64_t i = 0; i < t->n_places; i++) { s->writes[i] = s->reads[i] = s->own[i] = 0; s->writer[i] = -1; }
+    for (int64_t i = 0; i < t->n_lines; i++) {
+        if (s->state[i] == EGI_LINE_DROPPED) continue;
+        for (int k = 0; k < EGI_MAX_OUT; k++) {
+            const int32_t place = egi_line_place(s, t->lines[i].out[k]);
+            if (place >= 0) { s->writes[place]++; s->writer[place] = i; }
+        }
+        for (int k = 0; k < 8; k++) {
+            const int32_t place = egi_line_place(s, t->lines[i].in[k]);
+            if (place >= 0) s->reads[place]++;
+        }
+    }
+}
+
+// Common subexpressions: a pure line that does what an earlier one did, on operands that nobody writes in between, is
+// dropped, and its places become the earlier line's.
+static bool egi_line_repeats(const egi_passes *s, const egi_trace_line *a, const egi_trace_line *b) {
+    if (a->kernel != b->kernel || a->op != b->op || a->variant != b->variant || a->run != b->run ||
+        a->parameters_size != b->parameters_size ||
+        (a->parameters_size && memcmp(a->parameters, b->parameters, a->parameters_size) != 0))
+        return false;
+    for (int k = 0; k < 8; k++)
+        if ((a->in[k] < 0 ? -1 : s->canon[a->in[k]]) != (b->in[k] < 0 ? -1 : s->canon[b->in[k]])) return false;
+    for (int k = 0; k < EGI_MAX_OUT; k++) {
+        if (a->out[k] < 0 || b->out[k] < 0) { if (a->out[k] != b->out[k]) return false; continue; }
+        const egi_operand *x = &s->t->operands[a->out[k]], *y = &s->t->operands[b->out[k]];
+        if (x->offset || y->offset || x->dtype != y->dtype || x->rank != y->rank ||
+            s->t->places[x->place].bytes != s->t->places[y->place].bytes)
+            return false;
+        for (int i = 0; i < x->rank; i++)
+            if (x->dims[i] != y->dims[i] || x->strides[i] != y->strides[i]) return false;
+    }
+    return true;
+}
+static bool egi_line_may_repeat(const egi_passes *s, const egi_trace_line *line) {
+    const egi_trace *t = s->t;
+    if (!egi_line_is_pure(s, line)) return false;
+    for (int k = 0; k < 8; k++) {
+        const int32_t place = egi_line_place(s, line->in[k]);
+        if (place < 0) continue;
+        const egi_place *p = &t->places[place];
+        const bool made = p->kind == EGI_AT_TEMPORARY || p->kind == EGI_AT_FRESH;
+        if (s->writes[place] > made || (p->kind == EGI_AT_CONSTANT && p->buffer && p->buffer->deleter)) return false;
+    }
+    return true;
+}
+// Makes place `b` share the memory of place `a`.
+static void egi_place_join(egi_passes *s, int32_t a, int32_t b) {
+    egi_trace *t = s->t;
+    int32_t *end = &t->first_operand[a];
+    while (*end >= 0) end = &t->operands[*end].next;
+    t->places[b].home = a;
+    *end = t->first_operand[b];
+    for (int32_t y = t->first_operand[b]; y >= 0; y = t->operands[y].next)
+        for (int32_t x = t->first_operand[a]; x != y; x = t->operands[x].next) {
+            egi_operand o = t->operands[x];
+            o.place = t->operands[y].place;
+            o.next = t->operands[y].next;
+            o.op = t->operands[y].op;
+            if (!memcmp(&o, &t->operands[y], sizeof o)) { s->canon[y] = s->canon[x]; break; }
+        }
+}
+static bool egi_pass_common(egi_passes *s) {
+    egi_trace *t = s->t;
+    int64_t size = 64;
+    while (size < 2 * t->n_lines) size *= 2;
+    int32_t *map = (int32_t *)egi_alloc((size_t)size * sizeof *map);
+    if (!map) return false;
+    memset(map, 0, (size_t)size * sizeof *map);
+    for (int64_t i = 0; i < t->n_lines; i++) {
+        egi_trace_line *line = &t->lines[i];
+        if (!egi_line_may_repeat(s, line)) continue;
+        uint64_t hash = (uint64_t)line->kernel * 31 + (uint64_t)(uintptr_t)line->op + (uint64_t)line->variant;
+        for (int k = 0; k < 8; k++)
+            hash = (hash ^ (uint64_t)(line->in[k] < 0 ? -1 : s->canon[line->in[k]])) * 0x9E3779B97F4A7C15u;
+        int64_t at = (int64_t)(hash >> 20) & (size - 1);
+        while (map[at] && !egi_line_repeats(s, &t->lines[map[at] - 1], line)) at = (at + 1) & (size - 1);
+        const egi_trace_line *first = map[at] ? &t->lines[map[at] - 1] : NULL;
+        bool joins = first != NULL;
+        for (int k = 0; k < EGI_MAX_OUT && joins; k++)
+            joins = line->out[k] < 0 || t->places[t->operands[line->out[k]].place].kind == EGI_AT_TEMPORARY;
+        if (!joins) { map[at] = (int32_t)i + 1; continue; }
+        for (int k = 0; k < EGI_MAX_OUT; k++)
+            if (line->out[k] >= 0) egi_place_join(s, egi_line_place(s, first->out[k]), t->operands[line->out[k]].place);
+        s->state[i] = EGI_LINE_DROPPED;
+    }
+    egi_free(map);
+    egi_passes_count(s);
+    return true;
+}
+// Dead lines: a pure line whose results nobody reads, from the end to the begin.
+static void egi_pass_dead(egi_passes *s) {
+    const egi_trace *t = s->t;
+    for (int64_t i = t->n_lines; i-- > 0;) {
+        const egi_trace_line *line = &t->lines[i];
+        if (s->state[i] == EGI_LINE_DROPPED || !egi_line_is_pure(s, line)) continue;
+        bool needed = false;
+        for (int k = 0; k < EGI_MAX_OUT; k++) {
+            const int32_t place = egi_line_place(s, line->out[k]);
+            needed = needed || (place >= 0 && (s->reads[place] || t->places[place].kind == EGI_AT_FRESH));
+        }
+        if (needed) continue;
+        s->state[i] = EGI_LINE_DROPPED;
+        for (int k = 0; k < 8; k++) {
+            const int32_t place = egi_line_place(s, line->in[k]);
+            if (place >= 0) s->reads[place]--;
+        }
+    }
+    egi_passes_count(s);
+}
+
+// ---- what must run before what
+
+static bool egi_passes_need(egi_passes *s, int32_t line) {
+    void *needs = s->needs;
+    if (!egi_grow(&needs, &s->needs_room, s->n_needs + 1, sizeof *s->needs)) return false;
+    s->needs = (int32_t *)needs;
+    s->needs[s->n_needs++] = line;
+    return true;
+}
+// A line needs those that write what it reads, those that read or write what it writes and, if it is not pure, the one
+// before it that is not. `last`: of each place, the line that wrote it, plus 1; `readers`: of each place, the first of
+// a list of reads since then, in next[line * 8 + operand].
+static bool egi_passes_order(egi_passes *s) {
+    const egi_trace *t = s->t;
+    const size_t places = (size_t)t->n_places + 1, lines = (size_t)t->n_lines + 1;
+    int32_t *last = (int32_t *)egi_alloc((2 * places + 8 * lines) * sizeof *last), impure = -1;
+    bool ok = true;
+    if (!last) return false;
+    int32_t *readers = last + places, *next = readers + places;
+    memset(last, 0, 2 * places * sizeof *last);
+    for (int64_t i = 0; i < t->n_lines && ok; i++) {
+        const egi_trace_line *line = &t->lines[i];
+        s->needs_at[i] = (int32_t)s->n_needs;
+        if (s->state[i] == EGI_LINE_DROPPED) continue;
+        for (int k = 0; k < 8 && ok; k++) {
+            const int32_t place = egi_line_place(s, line->in[k]);
+            if (place < 0) continue;
+            if (last[place]) ok = egi_passes_need(s, last[place] - 1);
+            next[i * 8 + k] = readers[place];
+            readers[place] = (int32_t)(i * 8 + k + 1);
+        }
+        for (int k = 0; k < EGI_MAX_OUT && ok; k++) {
+            const int32_t place = egi_line_place(s, line->out[k]);
+            if (place < 0) continue;
+            if (last[place] && last[place] - 1 != i) ok = egi_passes_need(s, last[place] - 1);
+            for (int32_t r = readers[place]; r && ok; r = next[r - 1])
+                if ((r - 1) / 8 != i) ok = egi_passes_need(s, (r - 1) / 8);
+            readers[place] = 0;
+            last[place] = (int32_t)i + 1;
+        }
+        if (!egi_line_is_pure(s, line)) {
+            if (impure >= 0) ok = ok && egi_passes_need(s, impure);
+            impure = (int32_t)i;
+        }
+    }
+    s->needs_at[t->n_lines] = (int32_t)s->n_needs;
+    egi_free(last);
+    return ok;
+}
+
+// ---- groups: which lines
+
+// The dtype that an elementwise line computes in (as egi_formula_run_begin finds it), or -1.
+static int egi_line_dtype(const egi_trace *t, const egi_trace_line *line) {
+    const egi_operand *out = &t->operands[line->out[0]];
+    if (line->kernel == EGI_COPY || line->variant) return out->dtype;
+    for (int k = line->op->flags & EGI_BOOL_FIRST ? 1 : 0; k < line->op->n_in; k++)
+        if (line->in[k] >= 0 && t->operands[line->in[k]].place >= 0) return t->operands[line->in[k]].dtype;
+    return line->op->flags & EGI_TO_BOOL ? -1 : out->dtype;
+}
+// Whether operand k of a line is a condition, of bools.
+static bool egi_line_reads_bool(const egi_trace_line *line, int k) {
+    return k == 0 && line->op && line->op->flags & EGI_BOOL_FIRST;
+}
+static bool egi_operand_is_plain(const egi_trace *t, int32_t operand, int64_t size) {
+    return t->operands[operand].flags & EGI_CONTIGUOUS && t->operands[operand].size == size;
+}
+// Whether a line may stand in a group: what it computes is a formula, or a copy, of one dtype.
+static bool egi_line_is_elementwise(const egi_passes *s, const egi_trace_line *line) {
+    const egi_trace *t = s->t;
+    if (line->kernel != EGI_RUN_OP && line->kernel != EGI_ELEMENTWISE && line->kernel != EGI_COPY) return false;
+    if (line->kernel != EGI_COPY && (!line->op->programs || line->op->dtypes == EGI_DTYPES_B)) return false;
+    if (!egi_line_is_pure(s, line) || !egi_operand_is_whole(t, line->out[0]) || !t->operands[line->out[0]].size)
+        return false;
+    const int dtype = egi_line_dtype(t, line);           // single programs of integers run in strips, which is faster
+    if (dtype < 0 || dtype > EG_FLOAT64) return false;
+    for (int k = 0; k < 8; k++) {
+        if (line->in[k] < 0) continue;
+        const egi_operand *o = &t->operands[line->in[k]];
+        if (o->place < 0) {
+            if (egi_line_reads_bool(line, k) || line->kernel == EGI_COPY) return false;
+        } else if (o->dtype != (egi_line_reads_bool(line, k) ? (int)EG_BOOL : dtype)) return false;
+    }
+    return true;
+}
+static bool egi_operands_same_shape(const egi_trace *t, int32_t a, int32_t b) {
+    const egi_operand *x = &t->operands[a], *y = &t->operands[b];
+    if (x->rank != y->rank) return false;
+    for (int i = 0; i < x->rank; i++) if (x->dims[i] != y->dims[i]) return false;
+    return true;
+}
+static bool egi_line_is_flat(const egi_trace *t, const egi_trace_line *line) {
+    const int64_t size = t->operands[line->out[0]].size;
+    for (int k = 0; k < 8; k++)
+        if (line->in[k] >= 0 && t->operands[line->in[k]].place >= 0 && t->operands[line->in[k]].size != 1 &&
+            !egi_operand_is_plain(t, line->in[k], size))
+            return false;
+    return true;
+}
+// Whether line i can join the group: all that it needs has run, or stands in the group and is read as a whole; it has
+// the group's size and dtype; and it reads something that the group computes or reads, or is small.
+enum { EGI_GROUP_SMALL = 4096, EGI_GROUP_AHEAD = 1000 };      // bytes; lines
+static bool egi_line_joins(const egi_passes *s, int64_t i) {
+    const egi_trace *t = s->t;
+    const egi_trace_line *line = &t->lines[i];
+    if (s->state[i] != EGI_LINE_WAITS) return false;
+    for (int32_t k = s->needs_at[i]; k < s->needs_at[i + 1]; k++) {
+        const unsigned char state = s->state[s->needs[k]];
+        if (state < EGI_LINE_DONE) return false;
+    }
+    if (!egi_line_is_elementwise(s, line)) return false;
+    const egi_operand *out = &t->operands[line->out[0]];
+    if (egi_line_dtype(t, line) != s->dtype || !egi_operands_same_shape(t, line->out[0], s->shape)) return false;
+    bool related = out->size * egi_dtypes[s->dtype].size <= EGI_GROUP_SMALL;
+    for (int k = 0; k < 8; k++) {
+        const int32_t place = egi_line_place(s, line->in[k]);
+        if (place < 0) continue;
+        related = related || s->own[place];
+        if (s->writer[place] < 0 || s->state[s->writer[place]] != EGI_LINE_IN_GROUP) continue;
+        if (!egi_operand_is_plain(t, line->in[k], out->size) || t->operands[line->in[k]].offset) return false;
+        related = true;
+    }
+    return related;
+}
+static void egi_group_add(egi_passes *s, int64_t i) {
+    const egi_trace_line *line = &s->t->lines[i];
+    s->state[i] = EGI_LINE_IN_GROUP;
+    s->member[s->n_members++] = i;
+    for (int k = 0; k < 8; k++) if (egi_line_place(s, line->in[k]) >= 0) s->own[egi_line_place(s, line->in[k])]++;
+}
+static void egi_group_forget(egi_passes *s, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i++) {
+        const egi_trace_line *line = &s->t->lines[s->member[i]];
+        for (int k = 0; k < 8; k++) if (egi_line_place(s, line->in[k]) >= 0) s->own[egi_line_place(s, line->in[k])] = 0;
+        s->node[egi_line_place(s, line->out[0])] = -1;
+    }
+}
+
+// ---- groups: their programs
+
+static int egi_group_node(egi_passes *s, const egi_word *word, double number, int x, int y, int z) {
+    egi_node t = { word, number, { x, y, z } };
+    for (int i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].word == word && !memcmp(&s->nodes[i].number, &number, sizeof number) &&
+            !memcmp(s->nodes[i].x, t.x, sizeof t.x))
+            return i;
+    if (s->n_nodes == EGI_GROUP_NODES) { s->full = true; return 0; }
+    s->roots[s->n_nodes] = -1;
+    s->masks[s->n_nodes] = word->code == EGI_WORD_true || (word->code >= EGI_WORD_eq && word->code <= EGI_WORD_or) ||
+                           word->code == EGI_WORD_not;
+    s->nodes[s->n_nodes] = t;
+    return s->n_nodes++;
+}
+static int egi_group_constant(egi_passes *s, double k) {
+    if (s->dtype == EG_FLOAT32) k = (double)(float)k;
+    return egi_group_node(s, &egi_word_k, k, -1, -1, -1);
+}
+// The node of what a line reads: computed in the group, filled with one number, a plain number, or an operand.
+static int egi_group_operand(egi_passes *s, int32_t operand) {
+    const egi_trace *t = s->t;
+    const egi_operand *o = &t->operands[operand];
+    if (s->full) return 0;
+    if (o->place < 0) return egi_group_constant(s, o->number);
+    const int32_t place = egi_line_place(s, operand);
+    if (s->node[place] >= 0) return s->node[place];
+    if (o->dtype == s->dtype && s->writer[place] >= 0 && s->state[s->writer[place]] == EGI_LINE_KNOWN)
+        return egi_group_constant(s, s->value[place]);
+    int i = 0;
+    while (i < s->count && s->operand[i] != s->canon[operand]) i++;
+    if (i == EGI_GROUP_OPERANDS) { s->full = true; return 0; }
+    if (i == s->count) s->operand[s->count++] = s->canon[operand];
+    return egi_group_node(s, &egi_word_a, i, -1, -1, -1);
+}
+static double egi_group_rounded(const egi_passes *s, double x) { return s->dtype == EG_FLOAT32 ? (double)(float)x : x; }
+// What a word gives without being computed: a operand that it leaves as it is, bit by bit, or a constant that two
+// constants make; -1: it must be computed. float64 rounds a sum, a product or a quotient of two float32 numbers so that
+// a second rounding gives float32's own.
+static int egi_group_simplified(egi_passes *s, const egi_word *word, int x, int y) {
+    if (s->dtype > EG_FLOAT64 || x < 0) return -1;
+    const egi_node *a = &s->nodes[x], *b = y < 0 ? NULL : &s->nodes[y];
+    if (word->code == EGI_WORD_neg && a->word->code == EGI_WORD_neg) return a->x[0];
+    if (!b) return -1;
+    const bool ka = a->word->code == EGI_WORD_k, kb = b->word->code == EGI_WORD_k;
+    if (word->code == EGI_WORD_mul && kb && b->number == 1) return x;
+    if (word->code == EGI_WORD_mul && ka && a->number == 1) return y;
+    if (word->code == EGI_WORD_div && kb && b->number == 1) return x;
+    if (word->code == EGI_WORD_sub && kb && b->number == 0 && !signbit(b->number)) return x;
+    if (!ka || !kb) return -1;
+    if (word->code == EGI_WORD_mul) return egi_group_constant(s, egi_group_rounded(s, a->number * b->number));
+    if (word->code == EGI_WORD_add) return egi_group_constant(s, egi_group_rounded(s, a->number + b->number));
+    if (word->code == EGI_WORD_sub) return egi_group_constant(s, egi_group_rounded(s, a->number - b->number));
+    if (word->code == EGI_WORD_div) return egi_group_constant(s, egi_group_rounded(s, a->number / b->number));
+    return -1;
+}
+// The node of a line's result: its formula's nodes, on the nodes of what it reads.
+static int egi_group_line(egi_passes *s, const egi_trace_line *line) {
+    egi_node nodes[EGI_FORMULA_MOST];
+    int at[EGI_FORMULA_MOST] = { 0 };
+    if (line->kernel == EGI_COPY) return egi_group_operand(s, line->in[0]);
+    const int n = egi_formula_nodes(&line->op->formula[line->variant], nodes);
+    if (!n) s->full = true;
+    for (int i = 0; i < n && !s->full; i++) {
+        const egi_word *w = nodes[i].word;
+        int x[3];
+        for (int j = 0; j < 3; j++) x[j] = nodes[i].x[j] < 0 ? -1 : at[nodes[i].x[j]];
+        if (w->code <= EGI_WORD_g) {
+            const int32_t operand = line->in[w->code];
+            if (operand < 0) s->full = true;
+            else at[i] = egi_group_operand(s, operand);
+        } else if (w->code == EGI_WORD_k) at[i] = egi_group_constant(s, nodes[i].number);
+        else if (w->code == EGI_WORD_true && s->masks[x[0]]) at[i] = x[0];
+        else {
+            at[i] = egi_group_simplified(s, w, x[0], x[1]);
+            if (at[i] < 0) at[i] = egi_group_node(s, w, 0, x[0], x[1], x[2]);
+        }
+    }
+    return n ? at[n - 1] : 0;
+}
+// Leaves out nodes that no result needs; returns the new number of the node `end`.
+static int egi_group_prune(egi_passes *s, int end) {
+    int kept = 0;
+    for (int i = 0; i < s->n_nodes; i++) s->values[i].uses = i == end || s->roots[i] >= 0;
+    for (int i = s->n_nodes; i-- > 0;)
+        for (int j = 0; j < 3 && s->values[i].uses; j++)
+            if (s->nodes[i].x[j] >= 0) s->values[s->nodes[i].x[j]].uses = 1;
+    for (int i = 0; i < s->n_nodes; i++) {
+        if (!s->values[i].uses) continue;
+        for (int j = 0; j < 3; j++)
+            if (s->nodes[i].x[j] >= 0) s->nodes[i].x[j] = s->values[s->nodes[i].x[j]].slot;
+        s->values[i].slot = kept;
+        s->nodes[kept] = s->nodes[i];
+        s->roots[kept] = s->roots[i];
+        if (i == end) end = kept;
+        kept++;
+    }
+    s->n_nodes = kept;
+    return end;
+}
+// Constants: places that are filled with one number, and what pure elementwise lines make of these alone, where that is
+// computed without rounding twice (egi_group_simplified). Groups take the numbers. Where something else reads such a
+// place, it is filled once for all replays if it is small, or else first in each.
+static void egi_pass_known(egi_passes *s) {
+    const egi_trace *t = s->t;
+    for (int64_t i = 0; i < t->n_lines; i++) {
+        const egi_trace_line *line = &t->lines[i];
+        if (s->state[i] != EGI_LINE_WAITS || !egi_line_is_pure(s, line) || !egi_operand_is_whole(t, line->out[0]))
+            continue;
+        const int32_t place = egi_line_place(s, line->out[0]);
+        if (t->operands[line->out[0]].dtype > EG_FLOAT64) continue;
+        s->dtype = t->operands[line->out[0]].dtype;
+        if (line->kernel == EGI_FILL) s->value[place] = egi_group_rounded(s, *(const double *)line->parameters);
+        else {
+            if (!egi_line_is_elementwise(s, line)) continue;
+            s->n_nodes = s->count = 0;
+            s->full = false;
+            const int node = egi_group_line(s, line);
+            if (s->full || s->count || s->nodes[node].word->code != EGI_WORD_k) continue;
+            s->value[place] = s->nodes[node].number;
+        }
+        s->state[i] = EGI_LINE_KNOWN;
+    }
+}
+// Whether the result of a line, which has the elements of an operand, can have its memory: both are whole, and nobody
+// writes there once it is read.
+static bool egi_line_may_be_operand(const egi_passes *s, const egi_trace_line *line, int32_t from) {
+    const egi_trace *t = s->t;
+    const egi_place *p = &t->places[egi_line_place(s, from)], *q = &t->places[t->operands[line->out[0]].place];
+    const bool made = p->kind == EGI_AT_TEMPORARY || p->kind == EGI_AT_FRESH;
+    return q->kind == EGI_AT_TEMPORARY && p->bytes == q->bytes && egi_operand_is_whole(t, from) &&
+           t->operands[from].size == t->operands[line->out[0]].size && s->writes[egi_line_place(s, from)] <= made &&
+           !(p->kind == EGI_AT_CONSTANT && p->buffer && p->buffer->deleter);
+}
+// Lines that hand on an operand as it is, such as a product with ones: what reads their result reads the operand.
+static void egi_pass_identities(egi_passes *s) {
+    egi_trace *t = s->t;
+    for (int64_t i = 0; i < t->n_lines; i++) {
+        const egi_trace_line *line = &t->lines[i];
+        if (s->state[i] != EGI_LINE_WAITS || !egi_line_may_repeat(s, line) || !egi_line_is_elementwise(s, line)) continue;
+        s->dtype = egi_line_dtype(t, line);
+        s->n_nodes = s->count = 0;
+        s->full = false;
+        const int node = egi_group_line(s, line);
+        if (s->full || s->nodes[node].word->code != EGI_WORD_a) continue;
+        const int32_t from = s->operand[(int)s->nodes[node].number];
+        if (!egi_line_may_be_operand(s, line, from)) continue;
+        egi_place_join(s, egi_line_place(s, from), t->operands[line->out[0]].place);
+        s->state[i] = EGI_LINE_DROPPED;
+    }
+    egi_passes_count(s);
+}
+// Makes the program of the nodes; NULL where no program holds them, or without memory. Bools are a result of slot 0
+// alone.
+static egi_group *egi_group_make(egi_passes *s, int64_t from, int64_t to) {
+    const egi_trace *t = s->t;
+    int end = -1;
+    for (int i = 0; i < s->n_nodes; i++)
+        if (s->roots[i] >= 0 && (end < 0 || !s->masks[end])) end = i;
+        else if (s->roots[i] >= 0 && s->masks[i]) return NULL;
+    if (end < 0) return NULL;
+    end = egi_group_prune(s, end);
+    const size_t most_lines = (size_t)s->n_nodes * 3 + 8;
+    egi_group *g = (egi_group *)egi_alloc(sizeof *g + EGI_GROUP_CONSTANTS * sizeof(double) +
+                                          EGI_GROUP_LONGS * sizeof(egi_word *) + (size_t)(to - from) * sizeof *g->line +
+                                          most_lines * sizeof(egi_program_line) +
+                                          EGI_PROGRAM_TILES * sizeof(egi_program_fill) + EGI_PROGRAM_FIRST_TILE);
+    if (!g) return NULL;
+    memset(g, 0, sizeof *g);
+    egi_program *p = &g->program;
+    p->k = (double *)(void *)(g + 1);
+    p->longs = (const egi_word **)(void *)(p->k + EGI_GROUP_CONSTANTS);
+    g->line = (int32_t *)(void *)(p->longs + EGI_GROUP_LONGS);
+    p->line = (egi_program_line *)(void *)(g->line + (to - from));
+    p->fill = (egi_program_fill *)(void *)(p->line + most_lines);
+    p->operand = (unsigned char *)(p->fill + EGI_PROGRAM_TILES);
+    egi_program_maker m;
+    memset(&m, 0, sizeof m);
+    m.p = p;
+    m.node = s->nodes;
+    m.v = s->values;
+    m.most_operands = EGI_GROUP_OPERANDS;
+    m.most_fills = EGI_PROGRAM_TILES;
+    m.most_lines = (int)most_lines;
+    m.most_longs = EGI_GROUP_LONGS;
+    m.most_constants = EGI_GROUP_CONSTANTS;
+    memset(s->values, 0, (size_t)s->n_nodes * sizeof *s->values);
+    const int operands = s->count;
+    bool ok = true;
+    for (int i = 0; i < s->n_nodes && ok; i++) {
+        if (s->roots[i] < 0 || i == end) continue;
+        ok = s->count < EGI_GROUP_OPERANDS;
+        if (!ok) break;
+        s->values[i].slot = ++p->operands;
+        p->operand[p->operands] = (unsigned char)s->count;
+        p->results |= 1u << p->operands;
+        s->operand[s->count++] = s->roots[i];
+    }
+    g->dtype = s->dtype;
+    g->lines = (int)(to - from);
+    for (int64_t i = from; i < to; i++) g->line[i - from] = (int32_t)s->member[i];
+    g->out = s->roots[end];
+    g->flat = s->flat;
+    ok = ok && egi_program_write(&m, s->n_nodes, end);
+    if (t->operands[g->out].dtype == EG_BOOL) p->bytes |= 1;
+    for (int i = 1; i <= p->operands; i++)
+        if (t->operands[s->operand[p->operand[i]]].dtype == EG_BOOL) p->bytes |= 1u << i;
+    g->count = s->count;
+    for (int i = 0; i < s->count; i++) {
+        g->operand[i] = s->operand[i];
+        if (i < operands && t->operands[s->operand[i]].size == 1 && t->operands[g->out].size != 1)
+            g->scalars |= 1u << i;
+    }
+    if (ok) return g;
+    egi_free(g);
+    return NULL;
+}
+static bool egi_trace_add_step(egi_trace *t, int64_t line, egi_group *group) {
+    void *steps = t->steps;
+    bool ok = egi_grow(&steps, &t->steps_room, t->n_steps + 1, sizeof *t->steps);
+    t->steps = (egi_trace_step *)steps;
+    if (!ok) { egi_free(group); return false; }
+    t->steps[t->n_steps].line = line;
+    t->steps[t->n_steps++].group = group;
+    return true;
+}
+// Adds steps for the members from .. to - 1 of the group: one program or, where none holds them, two halves.
+static bool egi_group_end(egi_passes *s, int64_t from, int64_t to) {
+    egi_trace *t = s->t;
+    egi_group *g = NULL;
+    s->n_nodes = s->count = 0;
+    s->n_same = 0;
+    s->full = to - from < 2;
+    s->flat = true;
+    for (int64_t i = from; i < to; i++) {
+        const egi_trace_line *line = &t->lines[s->member[i]];
+        s->flat = s->flat && egi_line_is_flat(t, line);
+        for (int k = 0; k < 8; k++) if (egi_line_place(s, line->in[k]) >= 0) s->own[egi_line_place(s, line->in[k])]++;
+    }
+    const int64_t steps = t->n_steps;
+    for (int64_t i = from; i < to && !s->full; i++) {
+        const egi_trace_line *line = &t->lines[s->member[i]];
+        const int32_t place = egi_line_place(s, line->out[0]);
+        const int node = egi_group_line(s, line);
+        if (s->full) break;
+        s->node[place] = node;
+        if (t->places[place].kind != EGI_AT_FRESH && s->reads[place] == s->own[place]) continue;
+        const egi_word *word = s->nodes[node].word;
+        const int32_t operand = word->code == EGI_WORD_a ? s->operand[(int)s->nodes[node].number] : -1;
+        if (operand >= 0 && egi_line_may_be_operand(s, line, operand)) {
+            s->same[s->n_same++] = operand;
+            s->same[s->n_same++] = line->out[0];
+        } else if (word->code <= EGI_WORD_k) {              // it is there already: the line can run alone, ahead
+            bool apart = true;
+            for (int k = 0; k < 8; k++)
+                apart = apart && (egi_line_place(s, line->in[k]) < 0 || s->node[egi_line_place(s, line->in[k])] < 0);
+            s->full = !apart;
+            if (apart && !egi_trace_add_step(t, s->member[i], NULL)) return false;
+        } else if (s->roots[node] < 0) s->roots[node] = line->out[0];
+        else if (t->places[place].kind == EGI_AT_TEMPORARY) {
+            s->same[s->n_same++] = s->roots[node];
+            s->same[s->n_same++] = line->out[0];
+        } else s->full = true;
+    }
+    bool roots = false, done = false;
+    for (int i = 0; i < s->n_nodes; i++) roots = roots || s->roots[i] >= 0;
+    if (!s->full && roots) g = egi_group_make(s, from, to);
+    done = !s->full && (g || !roots);
+    egi_group_forget(s, from, to);
+    for (int64_t i = 0; i < s->n_same && done; i += 2)
+        egi_place_join(s, egi_line_place(s, s->same[i]), t->operands[s->same[i + 1]].place);
+    if (done && !g) return true;
+    if (g) return egi_trace_add_step(t, -1, g);
+    t->n_steps = steps;
+    if (to - from == 1) return egi_trace_add_step(t, s->member[from], NULL);
+    const int64_t half = from + (to - from) / 2;
+    return egi_group_end(s, from, half) && egi_group_end(s, half, to);
+}
+// Makes the steps: the lines in their order, but each elementwise line takes those behind it with it that can join it.
+static bool egi_pass_groups(egi_passes *s, bool joins) {
+    egi_trace *t = s->t;
+    for (int64_t i = 0; i < t->n_lines; i++) {
+        if (s->state[i] != EGI_LINE_WAITS) continue;
+        if (!joins || !egi_line_is_elementwise(s, &t->lines[i])) {
+            s->state[i] = EGI_LINE_DONE;
+            if (!egi_trace_add_step(t, i, NULL)) return false;
+            continue;
+        }
+        s->n_members = 0;
+        s->dtype = egi_line_dtype(t, &t->lines[i]);
+        s->shape = t->lines[i].out[0];
+        egi_group_add(s, i);
+        for (int64_t j = i + 1; j < t->n_lines && j < i + EGI_GROUP_AHEAD; j++)
+            if (egi_line_joins(s, j)) egi_group_add(s, j);
+        egi_group_forget(s, 0, s->n_members);
+        if (!egi_group_end(s, 0, s->n_members)) return false;
+        for (int64_t k = 0; k < s->n_members; k++) s->state[s->member[k]] = EGI_LINE_DONE;
+    }
+    return true;
+}
+// Finds the constants that something other than a group's program reads.
+static bool egi_pass_place_known(egi_passes *s) {
+    egi_trace *t = s->t;
+    int64_t front = 0;
+    const int64_t steps = t->n_steps;
+    for (int64_t i = 0; i < t->n_places; i++) s->reads[i] = t->places[i].kind == EGI_AT_FRESH;
+    for (int64_t i = 0; i < steps; i++) {
+        const egi_group *g = t->steps[i].group;
+        const egi_trace_line *line = g ? NULL : &t->lines[t->steps[i].line];
+        for (int k = 0; k < (g ? g->count : 8); k++) {
+            const int32_t place = egi_line_place(s, g ? g->operand[k] : line->in[k]);
+            if (place >= 0) s->reads[place]++;
+        }
+    }
+    for (int64_t i = t->n_lines; i-- > 0;) {
+        const egi_trace_line *line = &t->lines[i];
+        const int32_t place = s->state[i] == EGI_LINE_KNOWN ? egi_line_place(s, line->out[0]) : -1;
+        if (place < 0) continue;
+        egi_place *p = &t->places[place];
+        p->filled = s->reads[place] && p->kind == EGI_AT_TEMPORARY && p->bytes <= EGI_GROUP_SMALL;
+        p->value = s->value[place];
+        if (!s->reads[place] || p->filled) { s->state[i] = EGI_LINE_DROPPED; continue; }
+        front++;
+        for (int k = 0; k < 8; k++) if (egi_line_place(s, line->in[k]) >= 0) s->reads[egi_line_place(s, line->in[k])]++;
+    }
+    for (int64_t i = 0; i < front; i++) if (!egi_trace_add_step(t, -1, NULL)) return false;
+    if (front) memmove(t->steps + front, t->steps, (size_t)steps * sizeof *t->steps);
+    for (int64_t i = 0, k = 0; i < t->n_lines; i++) {
+        if (s->state[i] != EGI_LINE_KNOWN) continue;
+        t->steps[k].line = i;
+        t->steps[k++].group = NULL;
+    }
+    return true;
+}
+// From which step to which a temporary is used.
+static void egi_step_uses(egi_trace *t, int64_t step, int32_t operand) {
+    if (operand < 0 || t->operands[operand].place < 0) return;
+    egi_place *p = &t->places[egi_trace_home(t, t->operands[operand].place)];
+    if (p->first < 0) p->first = step;
+    p->last = step;
+}
+static void egi_pass_lifetimes(egi_trace *t) {
+    for (int64_t i = 0; i < t->n_places; i++) t->places[i].first = t->places[i].last = -1;
+    for (int64_t i = 0; i < t->n_steps; i++) {
+        const egi_group *g = t->steps[i].group;
+        const egi_trace_line *line = g ? NULL : &t->lines[t->steps[i].line];
+        for (int k = 0; k < (g ? g->count : 8); k++) egi_step_uses(t, i, g ? g->operand[k] : line->in[k]);
+        if (g) egi_step_uses(t, i, g->out);
+        for (int k = 0; line && k < EGI_MAX_OUT; k++) egi_step_uses(t, i, line->out[k]);
+    }
+    for (int64_t i = 0; i < t->n_places; i++) {
+        if (!t->places[i].filled) continue;
+        t->places[i].first = 0;
+        t->places[i].last = t->n_steps;
+    }
+}
+static void egi_trace_steps_free(egi_trace *t) {
+    for (int64_t i = 0; i < t->n_steps; i++) egi_free(t->steps[i].group);
+    egi_free(t->steps);
+    egi_free(t->bound);
+}
+// Makes the steps of a finished list. False without memory.
+static bool egi_trace_optimize(egi_trace *t, bool unfused) {
+    const size_t places = (size_t)t->n_places + 1, lines = (size_t)t->n_lines + 1, operands = (size_t)t->n_operands + 1;
+    egi_passes s;
+    memset(&s, 0, sizeof s);
+    s.t = t;
+    s.writer = (int64_t *)egi_alloc(places * sizeof *s.writer);
+    s.value = (double *)egi_alloc(places * sizeof *s.value);
+    s.writes = (int32_t *)egi_alloc((4 * places + lines + operands) * sizeof *s.writes);
+    s.member = (int64_t *)egi_alloc(lines * sizeof *s.member);
+    s.same = (int32_t *)egi_alloc(2 * lines * sizeof *s.same);
+    s.state = (unsigned char *)egi_alloc(lines);
+    s.nodes = (egi_node *)egi_alloc(EGI_GROUP_NODES * sizeof *s.nodes);
+    s.values = (egi_program_value *)egi_alloc(EGI_GROUP_NODES * sizeof *s.values);
+    s.roots = (int32_t *)egi_alloc(EGI_GROUP_NODES * sizeof *s.roots);
+    s.masks = (unsigned char *)egi_alloc(EGI_GROUP_NODES);
+    bool ok = s.writer && s.value && s.writes && s.member && s.same && s.state && s.nodes && s.values && s.roots && s.masks;
+    if (ok) {
+        s.reads = s.writes + places;
+        s.own = s.reads + places;
+        s.node = s.own + places;
+        s.needs_at = s.node + places;
+        s.canon = s.needs_at + lines;
+        memset(s.state, EGI_LINE_WAITS, lines);
+        memset(s.node, -1, places * sizeof *s.node);
+        egi_passes_canon(&s);
+        for (int32_t i = 0; i < (int32_t)t->n_places; i++) t->places[i].home = i;
+        egi_passes_count(&s);
+    }
+    if (ok && !unfused) {
+        ok = egi_pass_common(&s);
+        if (ok) egi_pass_dead(&s);
+    }
+    if (ok && !unfused) {
+        egi_pass_known(&s);
+        egi_pass_identities(&s);
+    }
+    ok = ok && egi_passes_order(&s) && egi_pass_groups(&s, !unfused) && egi_pass_place_known(&s);
+    if (ok) egi_pass_lifetimes(t);
+    ok = ok && (t->bound = (int32_t *)egi_alloc(places * sizeof *t->bound)) != NULL;
+    for (int64_t i = 0; i < t->n_places && ok; i++)
+        if (t->places[i].home == i && t->places[i].kind != EGI_AT_TEMPORARY && t->places[i].kind != EGI_AT_CONSTANT)
+            t->bound[t->n_bound++] = (int32_t)i;
+    egi_free(s.writer);
+    egi_free(s.value);
+    egi_free(s.same);
+    egi_free(s.writes);
+    egi_free(s.member);
+    egi_free(s.state);
+    egi_free(s.nodes);
+    egi_free(s.values);
+    egi_free(s.roots);
+    egi_free(s.masks);
+    egi_free(s.needs);
+    return ok;
+}
+// Places the temporaries in the arena, each in the lowest gap that is free from its first to its last step. `begins`:
+// of each step, the first of a list of places that begin there.
 static bool egi_trace_plan(egi_trace *t) {
-    int32_t *live = (int32_t *)egi_alloc((size_t)(t->n_places + 1) * sizeof *live);
+    const size_t places = (size_t)t->n_places + 1;
+    int32_t *live = (int32_t *)egi_alloc((2 * places + (size_t)t->n_steps + 1) * sizeof *live);
     int64_t n = 0;
     if (!live) return false;
-    for (int64_t i = 0; i < t->n_places; i++) {
-        egi_place *p = &t->places[i];
-        if (p->kind != EGI_AT_TEMPORARY) continue;
-        int64_t kept = 0, at = 0, k = 0;
-        for (int64_t j = 0; j < n; j++) if (t->places[live[j]].last >= p->first) live[kept++] = live[j];
+    int32_t *next = live + places, *begins = next + places;
+    for (int64_t i = 0; i < t->n_steps; i++) begins[i] = -1;
+    for (int64_t i = t->n_places; i-- > 0;) {
+        const egi_place *p = &t->places[i];
+        if (p->kind != EGI_AT_TEMPORARY || p->first < 0) continue;
+        next[i] = begins[p->first];
+        begins[p->first] = (int32_t)i;
+    }
+    for (int64_t step = 0; step < t->n_steps; step++) {
+        if (begins[step] < 0) continue;
+        int64_t kept = 0;
+        for (int64_t j = 0; j < n; j++) if (t->places[live[j]].last >= step) live[kept++] = live[j];
         n = kept;
-        for (; k < n; k++) {                               // live[] is in the order of offsets
-            const egi_place *q = &t->places[live[k]];
-            if (q->offset - at >= p->bytes) break;
-            at = q->offset + (q->bytes + EGI_ALIGN - 1) / EGI_ALIGN * EGI_ALIGN;
+        for (int32_t i = begins[step]; i >= 0; i = next[i]) {
+            egi_place *p = &t->places[i];
+            int64_t at = 0, k = 0;
+            for (; k < n; k++) {                           // live[] is in the order of offsets
+                const egi_place *q = &t->places[live[k]];
+                if (q->offset - at >= p->bytes) break;
+                at = q->offset + (q->bytes + EGI_ALIGN - 1) / EGI_ALIGN * EGI_ALIGN;
+            }
+            memmove(live + k + 1, live + k, (size_t)(n - k) * sizeof *live);
+            live[k] = i;
+            n++;
+            p->offset = at;
+            if (at + p->bytes > t->arena_bytes) t->arena_bytes = at + p->bytes;
         }
-        memmove(live + k + 1, live + k, (size_t)(n - k) * sizeof *live);
-        live[k] = (int32_t)i;
-        n++;
-        p->offset = at;
-        if (at + p->bytes > t->arena_bytes) t->arena_bytes = at + p->bytes;
     }
     egi_free(live);
     return true;
@@ -32653,7 +33497,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
     if (!run) return NULL;
     memset(run, 0, sizeof *run);
-    const size_t places = (size_t)t->n_places + 1, operands = (size_t)t->n_operands + 1, lines = (size_t)t->n_lines + 1;
+    const size_t places = (size_t)t->n_places + 1, operands = (size_t)t->n_operands + 1, lines = (size_t)t->n_steps + 1;
     run->arena = egi_buffer_new(t->backend, t->arena_bytes + EGI_SMALL_BLOCK + 1);   // large, so aligned to EGI_ALIGN
     run->handles = (eg_tensor *)egi_alloc(operands * sizeof *run->handles);
     run->buffers = (egi_buffer *)egi_alloc(places * sizeof *run->buffers);
@@ -32693,11 +33537,19 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
         x->integer = o->integer;
         x->op = o->op;
         if (o->place < 0) continue;
-        x->buffer = &run->buffers[o->place];
+        x->buffer = &run->buffers[egi_trace_home(t, o->place)];
         if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;        // others are bound at each call
     }
-    for (int64_t i = 0; i < t->n_lines; i++) {
-        const egi_trace_line *line = &t->lines[i];
+    for (int64_t i = 0; i < t->n_places; i++) {
+        const egi_place *p = &t->places[i];
+        for (int64_t k = 0; p->filled && k * egi_dtypes[t->operands[t->first_operand[i]].dtype].size < p->bytes; k++) {
+            const int dtype = t->operands[t->first_operand[i]].dtype;
+            egi_store(dtype, (char *)run->buffers[i].data + k * egi_dtypes[dtype].size, p->value);
+        }
+    }
+    for (int64_t i = 0; i < t->n_steps; i++) {
+        if (t->steps[i].group) continue;
+        const egi_trace_line *line = &t->lines[t->steps[i].line];
         egi_args *a = &run->args[i];
         a->op = line->op;
         a->variant = line->variant;
@@ -32709,7 +33561,8 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
 }
 // Binds all operands to this call's memory, and makes what the call needs beside the arena: nothing is changed yet.
 static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out) {
-    for (int64_t i = 0; i < t->n_places; i++) {
+    for (int64_t b = 0; b < t->n_bound; b++) {
+        const int32_t i = t->bound[b];
         egi_place *p = &t->places[i];
         if (p->kind == EGI_AT_FRESH) {
             const egi_operand *o = &t->operands[p->form];
@@ -32720,25 +33573,26 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
             if (!run->fresh[i]) return false;
             run->buffers[i].data = run->fresh[i]->data;
         } else if (p->kind == EGI_AT_INPUT) run->buffers[i].data = in[p->index]->data;
-        else if (p->kind == EGI_AT_VARIABLE) {
+        else {
             if (p->written && !egi_variable_is_alone(p->variable)) egi_variable_unshare(p->variable);
             if (p->written && !egi_variable_is_alone(p->variable)) return false;
             run->initial[i] = p->variable->buffer;
             run->buffers[i].data = p->variable->buffer->data;
-        } else continue;
+        }
         for (int32_t k = t->first_operand[i]; k >= 0; k = t->operands[k].next)
             run->handles[k].data = (char *)run->buffers[i].data + t->operands[k].offset;
     }
     for (int i = 0; i < t->m; i++) {
-        out[i] = t->out[i] < 0 ? NULL : egi_scope_own_again(run->fresh[t->operands[t->out[i]].place]);
+        out[i] = t->out[i] < 0 ? NULL : egi_scope_own_again(run->fresh[egi_trace_home(t, t->operands[t->out[i]].place)]);
         if (!out[i] && t->out[i] >= 0) return false;
         if (out[i]) out[i]->flags = (uint16_t)(out[i]->flags | t->out_flags[i]);
     }
     return true;
 }
 static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
-    eg_tensor *v = t->lines[i].variable, *x = &run->handles[t->lines[i].in[0]];
-    const int32_t place = t->operands[t->lines[i].in[0]].place;
+    const egi_trace_line *line = &t->lines[t->steps[i].line];
+    eg_tensor *v = line->variable, *x = &run->handles[line->in[0]];
+    const int32_t place = egi_trace_home(t, t->operands[line->in[0]].place);
     eg_tensor *copy = NULL, shown;
     if (t->places[place].kind == EGI_AT_FRESH) x = run->fresh[place];
     else if (t->places[place].kind == EGI_AT_VARIABLE) {
@@ -32758,8 +33612,27 @@ static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
     if (copy) egi_object_release(&copy->object);
     return true;
 }
+// Runs a group's program on this call's memory.
+static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
+    eg_tensor *const handles = run->handles, *out = &handles[g->out];
+    egi_formula_run e;
+    for (int i = 0; i < g->count; i++) e.in[i] = handles[g->operand[i]].data;
+    e.program = &g->program;
+    e.dtype = g->dtype;
+    if (g->flat) return egi_formula_run_part(&e, out->size, e.in, g->scalars, out->data);
+    e.count = g->count;
+    e.scalars = g->scalars;
+    e.out = out;
+    for (int i = 0; i < g->count; i++) {
+        e.of[i] = handles[g->operand[i]].dtype;
+        e.x[i] = g->scalars >> i & 1 ? NULL : &handles[g->operand[i]];
+    }
+    return egi_formula_run_all(&e);
+}
+// Step i of the list.
 static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t counter) {
-    const egi_trace_line *line = &t->lines[i];
+    if (t->steps[i].group) return egi_group_run(run, t->steps[i].group);
+    const egi_trace_line *line = &t->lines[t->steps[i].line];
     egi_args *a = &run->args[i];
     if (line->kernel == EGI_RUN_OP) {
         const int last = line->op->n_in - 1;
@@ -32788,16 +33661,18 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     bool ok = egi_trace_bind(t, run, in, out);
     egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
     replay.of = t;
-    for (int64_t i = 0; i < t->n_lines && ok; i++) {
-        replay.number[0] = i;
+    for (int64_t i = 0; i < t->n_steps && ok; i++) {
+        replay.number[0] = t->steps[i].group ? t->steps[i].group->line[0] : t->steps[i].line;
         ok = egi_trace_line_run(t, run, i, counter);
     }
     egi_context_leave(&replay);
     if (ok) egi_this.random.counter = counter + t->drew;
-    for (int64_t i = 0; i < t->n_lines; i++)
+    for (int64_t i = 0; i < t->n_steps && t->assigns; i++)
         if (run->former[i]) { egi_buffer_release(run->former[i]); run->former[i] = NULL; }
-    for (int64_t i = 0; i < t->n_places; i++)
+    for (int64_t b = 0; b < t->n_bound; b++) {
+        const int32_t i = t->bound[b];
         if (run->fresh[i]) { egi_object_release(&run->fresh[i]->object); run->fresh[i] = NULL; }
+    }
     for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
     return ok;
 }
@@ -32955,7 +33830,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
     bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out);
     if (good) egi_trace_end_holders(t, out);
-    good = good && !t->reason[0] && egi_trace_plan(t);
+    good = good && !t->reason[0] && egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu) && egi_trace_plan(t);
     egi_trace_let_go(t, good);
     for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
     eg_scope_end(scope);
@@ -33087,6 +33962,7 @@ static void egi_function_add(eg_function *f, egi_trace *t, int64_t *signature, i
     t->next = f->traces;
     f->traces = t;
     f->info.lines = t->n_lines;
+    f->info.steps = t->n_steps;
     f->info.bytes = t->arena_bytes;
     for (egi_trace *k = f->traces; k && !oldest; k = k->next)
         if (++count > EGI_TRACES) oldest = egi_function_take_out(f, k);
@@ -33241,6 +34117,7 @@ EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_
     f->body = body;
     f->user = user;
     f->no_recheck = o.no_recheck;
+    f->unfused = o.unfused;
     return f;
 }
 EAGER_API eg_function *eg_function_retain(eg_function *f) {
@@ -33278,6 +34155,29 @@ static void egi_trace_show_operand(egi_text *text, const egi_trace *t, int32_t o
                          (int)o->place);
     egi_text_printf(text, "%s", egi_shape_show(shape));
 }
+// A step: its lines' numbers and names, and for a group what it writes and reads.
+static void egi_trace_show_step(egi_text *text, const egi_trace *t, const egi_trace_step *step) {
+    const egi_group *g = step->group;
+    if (!g) {
+        egi_text_printf(text, "      %lld %s\n", (long long)step->line, t->lines[step->line].name);
+        return;
+    }
+    egi_text_string(text, "     ");
+    for (int i = 0; i < g->lines; i++)
+        egi_text_printf(text, "%s%d %s", i ? " + " : " ", (int)g->line[i], t->lines[g->line[i]].name);
+    egi_text_string(text, ":");
+    egi_trace_show_operand(text, t, g->out);
+    for (int i = 0; i < g->count; i++) {
+        bool result = false;
+        for (int k = 1; k <= g->program.operands; k++)
+            result = result || (g->program.operand[k] == i && g->program.results >> k & 1);
+        if (result) egi_trace_show_operand(text, t, g->operand[i]);
+    }
+    egi_text_string(text, " <-");
+    for (int k = 1; k <= g->program.operands; k++)
+        if (!(g->program.results >> k & 1)) egi_trace_show_operand(text, t, g->operand[g->program.operand[k]]);
+    egi_text_string(text, "\n");
+}
 EAGER_API bool eg_function_print(eg_function *f) {
     if (!egi_object_alive("function_print", "function", f, EGI_FUNCTION)) return false;
     egi_lock();
@@ -33304,6 +34204,8 @@ EAGER_API bool eg_function_print(eg_function *f) {
         for (int k = 0; k < 8; k++) if (line->in[k] >= 0) egi_trace_show_operand(&text, t, line->in[k]);
         egi_text_string(&text, "\n");
     }
+    egi_text_printf(&text, "%lld steps\n", (long long)t->n_steps);
+    for (int64_t i = 0; i < t->n_steps; i++) egi_trace_show_step(&text, t, &t->steps[i]);
     bool ok = !text.failed || egi_no_memory("function_print", (int64_t)text.size);
     if (ok) egi_print_text(text.data);
     egi_text_free(&text);
@@ -35449,38 +36351,39 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
     typedef EGI_U bits __attribute__((vector_size(EGI_BYTES)));
     typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
-    EGI_T tile[EGI_PROGRAM_TILES][PASS] __attribute__((aligned(EGI_BYTES)));
-    EGI_T copy[6][PASS] __attribute__((aligned(EGI_BYTES)));         // of the result and the operands, by slot
-    uintptr_t at[EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES];        // the address of each slot for this pass
-    // Bytes by which the result and the operands move on with each element.
-    uintptr_t unit[6];
-    // Bit i: slot i does not move, since it is in `copy`.
+    // By slot: the tiles, and copies of the results and operands that do not move.
+    EGI_T room[EGI_PROGRAM_SLOTS][PASS] __attribute__((aligned(EGI_BYTES)));
+    uintptr_t at[EGI_PROGRAM_SLOTS];                                 // the address of each slot for this pass
+    // Bytes by which the results and the operands move on with each element.
+    uintptr_t unit[EGI_PROGRAM_FIRST_TILE];
+    // Bit i: slot i does not move, since it is in `room`.
     unsigned fixed = 0;
     const bool few = EGI_VECTORS < 8 && n < PASS;
-    at[0] = few ? (uintptr_t)copy[0] : (uintptr_t)out;
+    at[0] = few ? (uintptr_t)room[0] : (uintptr_t)out;
     for (int i = 1; i <= p->operands; i++) at[i] = (uintptr_t)in[p->operand[i]];
     for (int i = 1; (scalars || few) && i <= p->operands; i++) {
         const bool scalar = scalars >> p->operand[i] & 1;
-        vec_at *to = (vec_at *)(void *)copy[i];
+        vec_at *to = (vec_at *)(void *)room[i];
         if (!scalar && !few) continue;
-        if (p->bytes >> i & 1) {
-            memset(to, *(const unsigned char *)at[i], sizeof copy[i]);
+        if (p->results >> i & 1) {
+        } else if (p->bytes >> i & 1) {
+            memset(to, *(const unsigned char *)at[i], sizeof room[i]);
             if (!scalar) memcpy(to, (const void *)at[i], (size_t)n);
         } else {                                // the places behind the last element are filled with the first one
             const EGI_T *from = (const EGI_T *)at[i], k = from[0];
             const vec z = EGI_SPLAT(k);
             for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
             if (!scalar && SIZE < 4) memcpy(to, from, (size_t)(n * SIZE));
-            else if (!scalar) for (int64_t j = 1; j < n; j++) copy[i][j] = from[j];
+            else if (!scalar) for (int64_t j = 1; j < n; j++) room[i][j] = from[j];
         }
         at[i] = (uintptr_t)to;
         fixed |= 1u << i;
     }
-    for (int i = 0; i < p->tiles; i++) at[EGI_PROGRAM_FIRST_TILE + i] = (uintptr_t)tile[i];
+    for (int i = EGI_PROGRAM_FIRST_TILE; i < EGI_PROGRAM_FIRST_TILE + p->tiles; i++) at[i] = (uintptr_t)room[i];
     for (int i = 0; i < p->filled; i++) {
         const EGI_T k = (EGI_T)p->k[p->fill[i].k];
         const vec z = EGI_SPLAT(k);
-        vec_at *to = (vec_at *)(void *)tile[p->fill[i].slot - EGI_PROGRAM_FIRST_TILE];
+        vec_at *to = (vec_at *)(void *)room[p->fill[i].slot];
         at[p->fill[i].slot] = (uintptr_t)to;
         for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
     }
@@ -35573,7 +36476,9 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         const uintptr_t move = left < PASS ? (uintptr_t)left : (uintptr_t)PASS;
         for (int i = 0; i <= p->operands; i++) at[i] += unit[i] * move;
     }
-    if (few) memcpy(out, copy[0], (size_t)(p->bytes & 1 ? n : n * SIZE));
+    if (few) memcpy(out, room[0], (size_t)(p->bytes & 1 ? n : n * SIZE));
+    for (int i = 1; few && p->results >> i; i++)
+        if (p->results >> i & 1) memcpy((void *)(uintptr_t)in[p->operand[i]], room[i], (size_t)(n * SIZE));
 #if EGI_X86
     if (streams) EGI_STREAMED;
 #endif

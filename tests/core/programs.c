@@ -443,7 +443,7 @@ TEST(programs_of_all_rows_fit) {
                 const egi_program_line *at = &p.line[n - 1];
                 if (at->act >= EGI_DO_add && (at->act - EGI_DO_add) % 2 && at->also >= k) k = at->also + 1;
                 if ((at->act == EGI_DO_long1 || at->act == EGI_DO_long2) && at->also >= l) l = at->also + 1;
-                CHECK(at->slot < EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES);
+                CHECK(at->slot < EGI_PROGRAM_SLOTS);
             }
             if (n > lines) lines = n;
             if (k > constants) constants = k;
@@ -454,7 +454,7 @@ TEST(programs_of_all_rows_fit) {
     CHECK_INT(constants, 6);
     CHECK_INT(tiles, 4);
     CHECK_INT(longs, 3);
-    CHECK(lines <= EGI_PROGRAM_LINES && constants <= EGI_PROGRAM_CONSTANTS && tiles <= EGI_PROGRAM_TILES &&
+    CHECK(lines <= EGI_PROGRAM_LINES && constants <= EGI_PROGRAM_CONSTANTS && tiles <= EGI_PROGRAM_FILLS &&
           longs <= EGI_PROGRAM_LONGS);
 }
 // A formula as its words, one letter each; K is a constant of its own. + and * and - and < take two, e t s x long
@@ -496,7 +496,7 @@ TEST(a_formula_too_long_is_no_program) {
     CHECK(!makes("aaaaaaaaaaaaaaaaa++++++++++++++++"));                    // values that wait
     CHECK(makes("ae" "at" "as" "ax" "ae" "at" "as" "ax" "mmmmmmm"));  // tiles: four values wait for their second reader
     CHECK(!makes("ab+" "ab-" "ab*" "ba-" "ab<" "ba<" "aa+" "bb+" "bb-" "aa-" "mmmmmmmmm" "ab+" "ab-" "ab*" "ba-" "ab<"
-                 "ba<" "aa+" "bb+" "bb-" "mmmmmmmmm"));
+                 "ba<" "aa+" "bb+" "bb-" "mmmmmmmmm"));                    // lines
     char many[200];
     int n = 0;
     many[n++] = 'a';

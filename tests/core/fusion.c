@@ -1,0 +1,276 @@
+// Traced functions: what a replay does with its list. Joined, merged and dropped lines give the bits that the body gives
+// when it runs eagerly (any NaN stands for any other), and what must not be merged or dropped is not.
+#include "test.h"
+
+// ---- a function, replayed, against the body
+
+static bool same_bits(eg_tensor *a, eg_tensor *b) {
+    const size_t size = (size_t)eg_dtype_size(eg_dtype_of(a));
+    const char *p = (const char *)eg_data(a), *q = (const char *)eg_data(b);
+    if (eg_dtype_of(a) != eg_dtype_of(b) || eg_size(a) != eg_size(b)) return false;
+    for (int64_t i = 0; i < eg_size(a); i++, p += size, q += size) {
+        if (!memcmp(p, q, size)) continue;
+        float f[2];
+        double d[2];
+        if (eg_dtype_of(a) == EG_FLOAT32) {
+            memcpy(&f[0], p, 4);
+            memcpy(&f[1], q, 4);
+            if (f[0] != f[0] && f[1] != f[1]) continue;
+        } else if (eg_dtype_of(a) == EG_FLOAT64) {
+            memcpy(&d[0], p, 8);
+            memcpy(&d[1], q, 8);
+            if (d[0] != d[0] && d[1] != d[1]) continue;
+        }
+        return false;
+    }
+    return true;
+}
+enum { MOST = 24 };
+// Three replays of the body against an eager run of it; returns how many steps a replay has, or -1 where it differs.
+static int64_t replays(eg_function_body *body, void *user, eg_tensor *const *in, int n, int m) {
+    eg_tensor *want[MOST], *got[MOST];
+    eg_function *f = eg_function_new(body, user, .no_recheck = true);
+    eg_run_functions_eagerly(true);
+    CHECK(eg_function_call(f, in, n, want, m));
+    eg_run_functions_eagerly(false);
+    bool same = true;
+    for (int call = 0; call < 3 && same; call++) {
+        CHECK(eg_function_call(f, in, n, got, m));
+        for (int i = 0; i < m && same; i++) {
+            same = (want[i] == NULL) == (got[i] == NULL) && (!want[i] || same_bits(want[i], got[i]));
+            if (!same) printf("    call %d, output %d differs\n", call, i);
+        }
+    }
+    const eg_function_info info = eg_function_counts(f);
+    if (test_on_host) {
+        CHECK(!eg_function_reason(f));
+        CHECK_INT(info.replays, 2);
+        if (!same) eg_function_print(f);
+    }
+    CHECK(same);
+    eg_function_release(f);
+    return same ? info.steps : -1;
+}
+// Values with zeros, denormals, infinities and NaN among them.
+static eg_tensor *data(eg_dtype dtype, eg_shape shape, int seed, bool special) {
+    static const double specials[] = {0, -0.0, 1, -1, 1e-40, 3e38, INFINITY, -INFINITY, NAN, 0.5, -2};
+    double n = 1;
+    for (int i = 0; i < shape.rank; i++) n *= (double)shape.dims[i];
+    eg_tensor *x = eg_sin(eg_mul(eg_add(eg_range(EG_FLOAT64, 0, n, 1), seed), 1.7 + seed));
+    if (special && n > 0) {
+        eg_tensor *s = eg_from_data(EG_FLOAT64, EG_SHAPE(11), specials);
+        eg_tensor *at = eg_mod(eg_range(EG_INT64, 0, n, 1), 11);
+        x = eg_where(eg_equal(eg_mod(eg_range(EG_INT64, seed, seed + n, 1), 3), 0), eg_gather(s, at), x);
+    }
+    return eg_reshape(eg_cast(x, dtype), shape);
+}
+
+// ---- chains of elementwise ops that a number chooses
+
+typedef struct chain { uint32_t seed; int length, order; bool bools; } chain;
+static uint32_t next(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
+static eg_tensor *chain_op(uint32_t *seed, eg_tensor *a, eg_tensor *b, eg_tensor *c) {
+    switch (next(seed) % 26) {
+    case 0: return eg_add(a, b);
+    case 1: return eg_sub(a, b);
+    case 2: return eg_mul(a, b);
+    case 3: return eg_div(a, b);
+    case 4: return eg_maximum(a, b);
+    case 5: return eg_minimum(b, a);
+    case 6: return eg_tanh(a);
+    case 7: return eg_exp(eg_minimum(a, 3));
+    case 8: return eg_sigmoid(a);
+    case 9: return eg_square(a);
+    case 10: return eg_negative(a);
+    case 11: return eg_abs(a);
+    case 12: return eg_relu(a);
+    case 13: return eg_gelu(a);
+    case 14: return eg_where(eg_greater(a, b), c, a);
+    case 15: return eg_where(eg_less_equal(b, 0.25), 0, c);
+    case 16: return eg_mul(a, 1);
+    case 17: return eg_sub(1, a);
+    case 18: return eg_div(a, 3);
+    case 19: return eg_clip_by_value(a, -0.75, 0.5);
+    case 20: return eg_softplus(a);
+    case 21: return eg_sqrt(eg_abs(a));
+    case 22: return eg_squared_difference(a, b);
+    case 23: return eg_divide_no_nan(a, b);
+    case 24: return eg_add(eg_negative(eg_negative(a)), eg_mul(eg_ones_like(b), b));
+    default: return eg_leaky_relu(a, 0.1);
+    }
+}
+static eg_tensor *chain_value(chain *s, eg_tensor *const *in, int n, eg_tensor **more) {
+    eg_tensor *v[6];
+    uint32_t seed = s->seed;
+    for (int i = 0; i < 6; i++) v[i] = in[i % n];
+    for (int i = 0; i < s->length; i++) {
+        const uint32_t a = next(&seed) % 6, b = next(&seed) % 6, c = next(&seed) % 6;
+        v[a] = chain_op(&seed, v[a], v[b], v[c]);
+    }
+    eg_tensor *y = v[0];
+    for (int i = 1; i < 6; i++) y = eg_add(y, eg_mul(v[i], 0.5));
+    if (more) {
+        more[0] = v[1];
+        more[1] = eg_greater(v[2], v[3]);
+        more[2] = eg_less(v[2], 0.5);
+        more[3] = v[4];
+    }
+    return y;
+}
+// Outputs: the chain's value and values on the way; with order 1 and 2, the gradients of all inputs as well.
+static bool chain_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    chain *s = (chain *)user;
+    eg_tensor *more[4];
+    memset(out, 0, 13 * sizeof *out);
+    if (s->order == 0) {
+        out[0] = chain_value(s, in, 4, more);
+        for (int i = 0; i < 4; i++) out[i + 1] = more[i];
+    } else {
+        eg_tape *outer = s->order > 1 ? eg_tape_begin() : NULL, *inner = eg_tape_begin();
+        for (int i = 0; i < 4 && outer; i++) eg_tape_watch(outer, in[i]);
+        for (int i = 0; i < 4; i++) eg_tape_watch(inner, in[i]);
+        out[0] = chain_value(s, in, 4, NULL);
+        eg_tape_gradients(inner, out[0], in, 4, out + 1);
+        if (outer) {
+            eg_tensor *sum = eg_reduce_sum(out[0]);
+            for (int i = 0; i < 4; i++) if (out[i + 1]) sum = eg_add(sum, eg_reduce_sum(eg_square(out[i + 1])));
+            eg_tape_gradients(outer, sum, in, 4, out + 5);
+        }
+    }
+    for (int i = 0; i < 13; i++) if (out[i]) out[i] = eg_keep(out[i]);
+    return eg_error() == EG_OK;
+}
+static void chain_compare(eg_dtype dtype, const eg_shape *shapes, uint32_t seed, int length, int order, bool special) {
+    EG_SCOPE;
+    chain s = {seed, length, order, false};
+    eg_tensor *in[4];
+    for (int i = 0; i < 4; i++) in[i] = data(dtype, shapes[i], i + 1, special);
+    if (replays(chain_body, &s, in, 4, 13) < 0)
+        printf("    %s, seed %u, length %d, order %d, %d elements\n", eg_dtype_name(dtype), seed, length, order,
+               (int)eg_size(in[0]));
+}
+static const int sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 999, 1000, 1001};
+TEST(chains_of_one_shape) {
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int dtype = EG_FLOAT32; dtype <= EG_FLOAT64; dtype++)
+            for (uint32_t seed = 0; seed < 3; seed++) {
+                const eg_shape shape = EG_SHAPE(sizes[i]), shapes[] = {shape, shape, shape, shape};
+                chain_compare((eg_dtype)dtype, shapes, seed * 31 + (uint32_t)i, 5 + (int)seed * 20, 0, seed < 2);
+            }
+}
+TEST(chains_with_rows_columns_and_numbers) {
+    static const int dims[][2] = {{1, 1}, {1, 7}, {3, 5}, {5, 64}, {4, 65}, {16, 100}, {70, 3}, {1, 1000}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+        for (int dtype = EG_FLOAT32; dtype <= EG_FLOAT64; dtype++)
+            for (uint32_t seed = 0; seed < 4; seed++) {
+                const int a = dims[i][0], b = dims[i][1];
+                const eg_shape shapes[] = {EG_SHAPE(a, b), EG_SHAPE(b), EG_SHAPE(a, 1), seed % 2 ? EG_SHAPE(1) : EG_SHAPE(a, b)};
+                chain_compare((eg_dtype)dtype, shapes, seed * 77 + (uint32_t)i, 6 + (int)seed * 9, 0, seed < 2);
+            }
+}
+TEST(gradients_of_chains_to_second_order) {
+    static const int dims[][2] = {{1, 4}, {3, 5}, {4, 65}, {5, 13}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+        for (int dtype = EG_FLOAT32; dtype <= EG_FLOAT64; dtype++)
+            for (uint32_t seed = 0; seed < 4; seed++)
+                for (int order = 1; order < 3; order++) {
+                    const int a = dims[i][0], b = dims[i][1];
+                    const eg_shape shapes[] = {EG_SHAPE(a, b), EG_SHAPE(b), EG_SHAPE(a, 1), EG_SHAPE(1)};
+                    chain_compare((eg_dtype)dtype, shapes, seed * 5 + (uint32_t)i, 4 + (int)seed * 5, order, false);
+                }
+}
+TEST(a_long_chain_is_split) {
+    const eg_shape shape = EG_SHAPE(6), shapes[] = {shape, shape, shape, shape};
+    chain_compare(EG_FLOAT32, shapes, 5, 400, 0, false);
+    chain_compare(EG_FLOAT32, shapes, 6, 60, 1, false);
+    chain_compare(EG_FLOAT32, shapes, 7, 3000, 0, true);
+}
+
+// ---- the passes, by what is left
+
+static bool twice_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int what = *(int *)user;
+    eg_tensor *x = in[0];
+    eg_tensor *s = eg_reduce_sum(x, .axes = EG_AXES(0), .keepdims = true);
+    eg_tensor *t = eg_reduce_sum(x, .axes = EG_AXES(0), .keepdims = true);
+    switch (what) {
+    case 0: out[0] = eg_matmul(x, x); out[1] = NULL; break;                 // s and t are dead
+    case 1: out[0] = eg_sub(eg_matmul(s, x), eg_matmul(t, x)); out[1] = NULL; break;     // t is s, and so is the product
+    case 2: out[0] = s; out[1] = t; break;                                  // both are outputs: both are computed
+    case 3: out[0] = eg_matmul(eg_mul(eg_ones_like(x), x), x); out[1] = NULL; break;     // 1 x is x
+    case 4: out[0] = eg_matmul(eg_negative(eg_negative(x)), x); out[1] = NULL; break;
+    case 5: out[0] = eg_matmul(x, eg_mul(eg_div(eg_ones_like(x), 3), 2)); out[1] = NULL; break;  // a constant
+    case 6: out[0] = eg_add(eg_mul(x, 2), 1); out[1] = eg_add(1, eg_mul(x, 2)); break;
+    default: out[0] = eg_add(eg_mul(x, 0), -0.0); out[1] = eg_add(x, 0); break;   // neither may be left out
+    }
+    for (int i = 0; i < 2; i++) if (out[i]) out[i] = eg_keep(out[i]);
+    return true;
+}
+TEST(dead_and_common_lines_identities_and_constants) {
+    static const int steps[] = {1, 3, 2, 1, 1, 1, 1, 1};
+    eg_tensor *x = data(EG_FLOAT32, EG_SHAPE(5, 5), 1, false);
+    for (int what = 0; what < 8; what++) {
+        const int64_t left = replays(twice_body, &what, &x, 1, 2);
+        if (test_on_host && left != steps[what]) printf("    case %d\n", what);
+        if (test_on_host) CHECK_INT(left, steps[what]);
+    }
+    x = data(EG_FLOAT32, EG_SHAPE(5, 5), 0, true);
+    for (int what = 5; what < 8; what++) replays(twice_body, &what, &x, 1, 2);
+}
+TEST(unfused_runs_each_line) {
+    if (!test_on_host) return;
+    int what = 1;
+    eg_tensor *x = data(EG_FLOAT32, EG_SHAPE(5, 5), 1, false), *y[2], *z[2];
+    eg_function *f = eg_function_new(twice_body, &what, .unfused = true), *g = eg_function_new(twice_body, &what);
+    for (int i = 0; i < 3; i++) {
+        CHECK(eg_function_call(f, &x, 1, y, 2) && eg_function_call(g, &x, 1, z, 2));
+        CHECK(same_bits(y[0], z[0]));
+    }
+    CHECK_INT(eg_function_counts(f).steps, eg_function_counts(f).lines);
+    CHECK_INT(eg_function_counts(f).lines, 5);
+    CHECK_INT(eg_function_counts(g).steps, 3);
+    CHECK(eg_function_print(g));
+    eg_function_release(f);
+    eg_function_release(g);
+}
+// Draws, a variable before and behind its assignment, and lent memory are never merged.
+typedef struct versions { eg_tensor *v; eg_tensor *lent; } versions;
+static bool versions_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    versions *s = (versions *)user;
+    eg_tensor *a = eg_random_normal(EG_SHAPE(6)), *b = eg_random_normal(EG_SHAPE(6));
+    out[0] = eg_keep(eg_sub(a, b));
+    eg_tensor *before = eg_mul(s->v, 2);
+    eg_assign_add(s->v, in[0]);
+    eg_tensor *behind = eg_mul(s->v, 2);
+    eg_assign(s->v, eg_mul(behind, 0.25));
+    out[1] = eg_keep(before);
+    out[2] = eg_keep(behind);
+    out[3] = eg_keep(eg_mul(s->v, 2));
+    out[4] = eg_keep(eg_add(s->lent, 0.5));
+    return true;
+}
+TEST(draws_versions_and_lent_memory_are_kept_apart) {
+    float lent[6] = {1, 2, 3, 4, 5, 6}, got[2][8][5][6];
+    for (int traced = 0; traced < 2; traced++) {
+        EG_SCOPE;
+        eg_seed(3);
+        eg_tensor *x = data(EG_FLOAT32, EG_SHAPE(6), 1, false);
+        versions s = {eg_variable(data(EG_FLOAT32, EG_SHAPE(6), 4, false), "v"),
+                      eg_wrap_data(EG_FLOAT32, EG_SHAPE(6), lent, NULL, NULL)};
+        eg_function *f = eg_function_new(versions_body, &s);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < 8; i++) {
+            EG_SCOPE;
+            eg_tensor *y[5];
+            lent[0] = (float)i;
+            CHECK(eg_function_call(f, &x, 1, y, 5));
+            for (int k = 0; k < 5; k++) CHECK(eg_read_into(y[k], got[traced][i][k], 6));
+        }
+        eg_run_functions_eagerly(false);
+        if (traced && test_on_host) CHECK(eg_function_counts(f).replays > 2);
+        eg_function_release(f);
+        eg_release(s.v);
+    }
+    CHECK(!memcmp(got[0], got[1], sizeof got[0]));
+    CHECK(got[0][7][0][0] != 0);
+}
