@@ -2858,9 +2858,9 @@ EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n,
 EAGER_API const char *eg_function_reason(eg_function *f);
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
 // latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); dropped: traces beyond the 16 that are kept,
-// and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, what a replay launches
-// (lines that repeat others or that nobody needs are left out, elementwise ones are joined), and the arena its
-// temporaries need.
+// and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, how many launches a
+// replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are joined), and the arena
+// its temporaries need.
 typedef struct eg_function_info {
     int64_t calls, replays, rechecks, traces, retraces, dropped, lines, steps, bytes;
     char explanation[256];
@@ -9331,7 +9331,7 @@ struct egi_program {
     unsigned char alone;
     unsigned char words;                        // of a program that runs in strips; else 0
     unsigned char operands, tiles, filled;
-    uint32_t bytes;                             // bit i: slot i holds bools, a byte each, whatever dtype the others have
+    uint32_t bytes;                             // bit i: slot i holds bools, a byte each, whatever the others' dtype
     uint32_t results;                           // bit i: slot i is a further result
     unsigned char *operand;                     // slot i, from 1 to operands, is operand[i]: 0 to 4 for a, b, c, y, g
     egi_program_fill *fill;                     // tiles that are constants
@@ -32742,7 +32742,7 @@ typedef struct egi_passes {
     int32_t *roots;                          // of each node: the operand that takes it, or -1
     int n_nodes, count;
     int32_t operand[EGI_GROUP_OPERANDS], *same;
-    int64_t n_same;                          // pairs in same[]: a result, and another operand that shall have its memory
+    int64_t n_same;                          // in same[]: pairs of an operand and a result that shall have its memory
     bool full;
 } egi_passes;
 
@@ -33174,7 +33174,8 @@ static void egi_pass_identities(egi_passes *s) {
     egi_trace *t = s->t;
     for (int64_t i = 0; i < t->n_lines; i++) {
         const egi_trace_line *line = &t->lines[i];
-        if (s->state[i] != EGI_LINE_WAITS || !egi_line_may_repeat(s, line) || !egi_line_is_elementwise(s, line)) continue;
+        if (s->state[i] != EGI_LINE_WAITS || !egi_line_may_repeat(s, line) || !egi_line_is_elementwise(s, line))
+            continue;
         s->dtype = egi_line_dtype(t, line);
         s->n_nodes = s->count = 0;
         s->full = false;
@@ -33412,7 +33413,8 @@ static bool egi_trace_optimize(egi_trace *t, bool unfused) {
     s.values = (egi_program_value *)egi_alloc(EGI_GROUP_NODES * sizeof *s.values);
     s.roots = (int32_t *)egi_alloc(EGI_GROUP_NODES * sizeof *s.roots);
     s.masks = (unsigned char *)egi_alloc(EGI_GROUP_NODES);
-    bool ok = s.writer && s.value && s.writes && s.member && s.same && s.state && s.nodes && s.values && s.roots && s.masks;
+    bool ok = s.writer && s.value && s.writes && s.member && s.same && s.state && s.nodes && s.values && s.roots &&
+              s.masks;
     if (ok) {
         s.reads = s.writes + places;
         s.own = s.reads + places;
