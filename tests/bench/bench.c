@@ -1,7 +1,7 @@
 // The workloads of peers.py on eager.h, from the same inputs.
 //     cc -O2 -I. tests/bench/bench.c -lm -o bench
 //     bench                                 every workload briefly, as a table
-//     bench NAME...                         these
+//     bench NAME...                         these; NAME_traced: the same as a traced function, replayed
 //     bench WORK THREADS MIN_TIME WARMUP    one, as peers.py calls it: one line of JSON (eager.h's own kernels use one
 //     thread)
 //     BENCH_DEVICE=gpu:0 bench ...          on that device, where it was compiled with it
@@ -68,7 +68,7 @@ static int learn(eg_tensor *(*loss)(void), eg_tensor **out) {
     { EG_SCOPE; out[0] = eg_keep(loss()); }  // what the function made dies as the backward pass has read it
     eg_tape_gradients(tape, out[0], p, n_p, grads);
     eg_apply_gradients(optimizer, grads, p, n_p);
-    eg_item(out[0]);
+    if (eg_executing_eagerly()) eg_item(out[0]);           // else run_workload reads it
     return 1;
 }
 static eg_tensor *cross_entropy(eg_tensor *logits) {
@@ -151,6 +151,16 @@ static int run_chain20(eg_tensor **out) {
         EG_SCOPE;
         v = eg_add(eg_mul(v, 1.0001), 0.5);
         v = eg_keep(eg_mul(eg_tanh(v), v));
+    }
+    out[0] = v;
+    return 1;
+}
+static void make_two_1m(void) { x = normal(EG_SHAPE(1000000), 1); y = normal(EG_SHAPE(1000000), 0.1); }
+static int run_cheap20(eg_tensor **out) {
+    eg_tensor *v = x;
+    for (int i = 0; i < 10; i++) {
+        EG_SCOPE;
+        v = eg_keep(eg_add(eg_mul(v, y), 0.5));
     }
     out[0] = v;
     return 1;
@@ -400,6 +410,7 @@ static const workload work[] = {
     {"ew_tanh_1m", "us", 1e6, 5, make_1m, run_tanh},
     {"ew_gelu_1m", "us", 1e6, 5, make_1m, run_gelu},
     {"ew_chain20_1m", "ms", 1e3, 5, make_1m, run_chain20},
+    {"ew_cheap20_1m", "ms", 1e3, 5, make_two_1m, run_cheap20},
     {"sum_10m", "ms", 1e3, 3, make_10m, run_sum},
     {"softmax_1024x1000", "ms", 1e3, 5, make_rows, run_softmax},
     {"matmul_64", "us", 1e6, 5, make_matmul_64, run_matmul},
@@ -432,17 +443,36 @@ static int ascending(const void *a, const void *b) {
     double u = *(const double *)a, v = *(const double *)b;
     return (u > v) - (u < v);
 }
+// The workload that is traced now, its function, and how many results it has.
+static const workload *traced_work;
+static eg_function *traced;
+static int traced_results;
+static bool traced_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in;
+    (void)user;
+    for (int i = 0; i < OUTPUTS; i++) out[i] = NULL;
+    traced_results = traced_work->run(out);
+    for (int i = 0; i < traced_results; i++) out[i] = eg_keep(out[i]);
+    return eg_error() == EG_OK;
+}
+static int run_workload(const workload *w, eg_tensor **out) {
+    if (!traced) return w->run(out);
+    traced_work = w;
+    if (!eg_function_call(traced, NULL, 0, out, OUTPUTS)) return 0;
+    if (optimizer && eg_size(out[0]) == 1) eg_item(out[0]);
+    return traced_results;
+}
 static void run(const workload *w) {
     EG_SCOPE;
     eg_tensor *out[OUTPUTS];
-    w->run(out);
+    run_workload(w, out);
 }
 // The sum of |result|, over everything in it.
 static double run_and_check(const workload *w) {
     EG_SCOPE;
     eg_tensor *out[OUTPUTS];
     double sum = 0;
-    int n = w->run(out);
+    int n = run_workload(w, out);
     for (int i = 0; i < n; i++) {
         const float *v = eg_data(out[i]);
         for (int64_t k = 0; v && k < eg_size(out[i]); k++) sum += fabs((double)v[k]);
@@ -451,7 +481,7 @@ static double run_and_check(const workload *w) {
 }
 
 typedef struct { double median, min, check; int64_t runs; } result;
-static result measure(const workload *w, double min_time, int warmup) {
+static result measure(const workload *w, bool trace, double min_time, int warmup) {
     static double samples[SAMPLES];
     result r = {0, 0, 0, 0};
     n_p = 0;
@@ -460,6 +490,7 @@ static result measure(const workload *w, double min_time, int warmup) {
     EG_SCOPE;
     eg_matmul_precision(EG_PRECISION_FLOAT32);
     w->make();
+    traced = trace ? eg_function_new(traced_body, NULL, .no_recheck = true) : NULL;
     for (int i = 0; i < warmup; i++) r.check = run_and_check(w);
     eg_synchronize();
     double start = now();
@@ -476,6 +507,9 @@ static result measure(const workload *w, double min_time, int warmup) {
     qsort(samples, (size_t)r.runs, sizeof *samples, ascending);
     r.median = r.runs % 2 ? samples[r.runs / 2] : (samples[r.runs / 2 - 1] + samples[r.runs / 2]) / 2;
     r.min = samples[0];
+    if (traced && eg_function_reason(traced)) fprintf(stderr, "%s: %s\n", w->name, eg_function_reason(traced));
+    eg_function_release(traced);
+    traced = NULL;
     eg_iterator_release(reading);
     reading = NULL;
     for (int i = 0; i < n_p; i++) eg_release(p[i]);
@@ -611,9 +645,15 @@ static int measure_machine(void) {
     return 0;
 }
 
+// Whether an argument names a workload: 1 as it is, 2 traced; else 0.
+static int names(const char *argument, const char *name) {
+    const size_t n = strlen(name);
+    if (strncmp(argument, name, n)) return 0;
+    return !argument[n] ? 1 : !strcmp(argument + n, "_traced") ? 2 : 0;
+}
 static bool print_row(const char *name, const char *unit, double units, result r) {
     if (eg_error()) return false;
-    printf("%-20s %12.4g %-3s (best %.4g, %lld runs; check %.9g)\n", name, r.median * units, unit, r.min * units,
+    printf("%-27s %12.4g %-3s (best %.4g, %lld runs; check %.9g)\n", name, r.median * units, unit, r.min * units,
            (long long)r.runs, r.check);
     fflush(stdout);
     return true;
@@ -633,17 +673,23 @@ int main(int argc, char **argv) {
         result r = {0, 0, 0, 0};
         if (!strcmp(argv[1], "startup")) r = measure_startup(argv[0]);
         for (int i = 0; i < WORKLOADS; i++)
-            if (!strcmp(argv[1], work[i].name)) r = measure(&work[i], atof(argv[3]), atoi(argv[4]));
+            if (names(argv[1], work[i].name))
+                r = measure(&work[i], names(argv[1], work[i].name) == 2, atof(argv[3]), atoi(argv[4]));
         if (!r.runs) printf("{\"skip\": \"not written for eager.h\"}\n");
         else printf("{\"median\": %.9g, \"min\": %.9g, \"runs\": %lld, \"check\": %.9g}\n", r.median, r.min,
                     (long long)r.runs, r.check);
         return eg_error() != EG_OK;
     }
     for (int i = 0; i < WORKLOADS; i++) {
-        bool chosen = argc < 2 && strcmp(work[i].name, "matmul_1000_x200");
-        for (int k = 1; k < argc; k++) chosen = chosen || !strcmp(argv[k], work[i].name);
-        if (chosen && !print_row(work[i].name, work[i].unit, work[i].units, measure(&work[i], 0.5, work[i].warmup)))
-            return 1;
+        int chosen = argc < 2 && strcmp(work[i].name, "matmul_1000_x200") ? 1 : 0;     // 1: eager, 2: traced
+        for (int k = 1; k < argc; k++) chosen |= names(argv[k], work[i].name);
+        for (int how = 1; how <= 2; how++) {
+            char name[64];
+            if (!(chosen & how)) continue;
+            snprintf(name, sizeof name, "%s%s", work[i].name, how == 2 ? "_traced" : "");
+            const result r = measure(&work[i], how == 2, 0.5, work[i].warmup);
+            if (!print_row(name, work[i].unit, work[i].units, r)) return 1;
+        }
     }
     if (argc < 2) print_row("startup", "ms", 1e3, measure_startup(argv[0]));
     return 0;
