@@ -10871,7 +10871,7 @@ enum { EGI_RUN_OPERANDS = EGI_PROGRAM_FIRST_TILE };
 typedef struct egi_formula_run {
     const egi_op *op;
     const egi_program *program;
-    int variant, dtype, count, of[EGI_RUN_OPERANDS];
+    int variant, dtype, count, some, of[EGI_RUN_OPERANDS];       // some: an operand that is read
     eg_tensor *out;
     const eg_tensor *x[EGI_RUN_OPERANDS];
     const void *in[EGI_RUN_OPERANDS];
@@ -10891,7 +10891,7 @@ static bool egi_formula_run_part(const egi_formula_run *e, int64_t n, const void
 // Finds the dtype and the operands of a launch. The operands that are not read get the address of one that is.
 static void egi_formula_run_begin(egi_formula_run *e, const egi_args *args) {
     const egi_op *op = args->op;
-    int some = 0, dtype = args->variant ? args->out[0]->dtype : -1;
+    int dtype = args->variant ? args->out[0]->dtype : -1;
     for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++)
         if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
     if (dtype < 0)
@@ -10905,7 +10905,8 @@ static void egi_formula_run_begin(egi_formula_run *e, const egi_args *args) {
     e->count = 5;
     e->out = args->out[0];
     e->scalars = 0;
-    while (!args->in[some]) some++;
+    e->some = 0;
+    while (!args->in[e->some]) e->some++;
     for (int i = 0; i < 5; i++) {
         const eg_tensor *x = e->x[i] = args->in[i];
         e->of[i] = i == 0 && op->flags & EGI_BOOL_FIRST ? (int)EG_BOOL : dtype;
@@ -10919,7 +10920,13 @@ static void egi_formula_run_begin(egi_formula_run *e, const egi_args *args) {
         e->scalars |= 1u << i;
         e->x[i] = NULL;
     }
-    for (int i = 0; i < 5; i++) if (!args->in[i]) e->in[i] = e->in[some];
+    for (int i = 0; i < 5; i++) if (!args->in[i]) e->in[i] = e->in[e->some];
+}
+
+// A compiled loop loads, without optimization, operands that its formula does not read as well: they are where one is
+// that it reads, in a row or a block, too.
+static void egi_formula_run_unread(const egi_formula_run *e, const void **in) {
+    for (int i = 0; i < e->count; i++) if (!e->x[i] && !(e->scalars >> i & 1)) in[i] = in[e->some];
 }
 
 // The result as rows: its last axes, as far as they continue each other in every operand. An operand's strides are in
@@ -10963,6 +10970,7 @@ static bool egi_rows_run(const egi_rows *r, const egi_formula_run *e) {
     memcpy(in, e->in, (size_t)e->count * sizeof *in);
     for (int i = 0; i < e->count; i++) if (e->x[i] && r->strides[i][last] == 0) scalars |= 1u << i;
     for (int64_t row = 0, rows = e->out->size / n; row < rows; row++) {
+        egi_formula_run_unread(e, in);
         if (!egi_formula_run_part(e, n, in, scalars, e->out->data + row * bytes)) return false;
         for (int d = last - 1; d >= 0; d--) {
             const bool wraps = ++index[d] == r->dims[d];
@@ -10999,6 +11007,7 @@ static bool egi_formula_run_blocks(const egi_formula_run *e) {
         const int64_t count = egi_min64(n - start, step);
         for (int i = 0; i < e->count; i++)
             if (e->x[i]) in[i] = egi_reader_block(&readers[i], blocks[i], e->of[i], start, count);
+        egi_formula_run_unread(e, in);
         if (!egi_formula_run_part(e, count, in, e->scalars, e->out->data + start * egi_dtypes[e->out->dtype].size))
             return false;
     }
@@ -33623,6 +33632,7 @@ static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
     e.dtype = g->dtype;
     if (g->flat) return egi_formula_run_part(&e, out->size, e.in, g->scalars, out->data);
     e.count = g->count;
+    e.some = 0;
     e.scalars = g->scalars;
     e.out = out;
     for (int i = 0; i < g->count; i++) {
