@@ -583,8 +583,8 @@ static void *call_shifted(void *argument) {
         eg_shape shape = EG_SHAPE(1 + i % c->shapes, 4);
         eg_tensor *x = eg_full(EG_FLOAT32, shape, 0.1 * c->number + 0.01 * i), *y, *z = shifted_value(x, c->w);
         if (!eg_function_call(c->f, &x, 1, &y, 1)) { c->wrong++; continue; }
-        eg_read_into(y, values[0], (size_t)eg_size(y));
-        eg_read_into(z, values[1], (size_t)eg_size(z));
+        eg_read_into(y, values[0], eg_size(y));
+        eg_read_into(z, values[1], eg_size(z));
         c->wrong += memcmp(values[0], values[1], (size_t)eg_size(y) * sizeof(float)) != 0;
     }
     return NULL;

@@ -353,7 +353,7 @@ static int64_t things_compare(eg_function_body *body, void (*before)(things *s, 
             eg_tensor *in = net_data(i, shape), *out[2] = {NULL, NULL};
             if (before) before(&s, i);
             CHECK(eg_function_call(f, &in, 1, out, 2));
-            for (int k = 0; k < 2; k++) if (out[k]) eg_read_into(out[k], values[traced][i][k], (size_t)eg_size(out[k]));
+            for (int k = 0; k < 2; k++) if (out[k]) eg_read_into(out[k], values[traced][i][k], eg_size(out[k]));
         }
         eg_run_functions_eagerly(false);
         if (traced) {
