@@ -33594,7 +33594,8 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
             run->handles[k].data = (char *)run->buffers[i].data + t->operands[k].offset;
     }
     for (int i = 0; i < t->m; i++) {
-        out[i] = t->out[i] < 0 ? NULL : egi_scope_own_again(run->fresh[egi_trace_home(t, t->operands[t->out[i]].place)]);
+        const int32_t place = t->out[i] < 0 ? -1 : egi_trace_home(t, t->operands[t->out[i]].place);
+        out[i] = place < 0 ? NULL : egi_scope_own_again(run->fresh[place]);
         if (!out[i] && t->out[i] >= 0) return false;
         if (out[i]) out[i]->flags = (uint16_t)(out[i]->flags | t->out_flags[i]);
     }

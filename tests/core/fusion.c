@@ -1,5 +1,5 @@
-// Traced functions: what a replay does with its list. Joined, merged and dropped lines give the bits that the body gives
-// when it runs eagerly (any NaN stands for any other), and what must not be merged or dropped is not.
+// Traced functions: what a replay does with its list. Joined, merged and dropped lines give the bits that the body
+// gives when it runs eagerly (any NaN stands for any other), and what must not be merged or dropped is not.
 #include "test.h"
 
 // ---- a function, replayed, against the body
@@ -164,7 +164,8 @@ TEST(chains_with_rows_columns_and_numbers) {
         for (int dtype = EG_FLOAT32; dtype <= EG_FLOAT64; dtype++)
             for (uint32_t seed = 0; seed < 4; seed++) {
                 const int a = dims[i][0], b = dims[i][1];
-                const eg_shape shapes[] = {EG_SHAPE(a, b), EG_SHAPE(b), EG_SHAPE(a, 1), seed % 2 ? EG_SHAPE(1) : EG_SHAPE(a, b)};
+                const eg_shape shapes[] = {EG_SHAPE(a, b), EG_SHAPE(b), EG_SHAPE(a, 1),
+                                           seed % 2 ? EG_SHAPE(1) : EG_SHAPE(a, b)};
                 chain_compare((eg_dtype)dtype, shapes, seed * 77 + (uint32_t)i, 6 + (int)seed * 9, 0, seed < 2);
             }
 }
@@ -195,7 +196,7 @@ static bool twice_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *t = eg_reduce_sum(x, .axes = EG_AXES(0), .keepdims = true);
     switch (what) {
     case 0: out[0] = eg_matmul(x, x); out[1] = NULL; break;                 // s and t are dead
-    case 1: out[0] = eg_sub(eg_matmul(s, x), eg_matmul(t, x)); out[1] = NULL; break;     // t is s, and so is the product
+    case 1: out[0] = eg_sub(eg_matmul(s, x), eg_matmul(t, x)); out[1] = NULL; break;     // t is s, as are the products
     case 2: out[0] = s; out[1] = t; break;                                  // both are outputs: both are computed
     case 3: out[0] = eg_matmul(eg_mul(eg_ones_like(x), x), x); out[1] = NULL; break;     // 1 x is x
     case 4: out[0] = eg_matmul(eg_negative(eg_negative(x)), x); out[1] = NULL; break;
