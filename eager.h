@@ -34089,8 +34089,8 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
 EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
     int64_t few[128], size = 0;
     for (int i = 0; i < m && out; i++) out[i] = NULL;
-    if (!egi_object_alive("function_call", "function", f, EGI_FUNCTION) ||
-        !egi_lists_given("function_call", n, in, in, in) || !egi_lists_given("function_call", m, out, out, out))
+    if (!egi_lists_given("function_call", n, in, in, in) || !egi_lists_given("function_call", m, out, out, out) ||
+        !egi_object_alive("function_call", "function", f, EGI_FUNCTION))
         return false;
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive("function_call", i, in[i])) return false;

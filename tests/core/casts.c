@@ -111,7 +111,8 @@ TEST(casts_of_halves) {
         CHECK_INT(wrong, 0);
     }
 }
-// Rounding to float16: between two neighbours the nearer one, in the middle the even one; beyond the greatest, infinity.
+// Rounding to float16: between two neighbours the nearer one, in the middle the even one; beyond the greatest,
+// infinity.
 TEST(casts_between_halves) {
     enum { LAST = 0x7c00, KINDS = 4, COUNT = LAST * KINDS * 2 };
     static float from[COUNT];

@@ -312,7 +312,8 @@ static void check_float64_values(void) {
         const double *y = (const double *)eg_data(float64_values[i].op(eg_from_data(EG_FLOAT64, EG_SHAPE(16), x)));
         const double *one = (const double *)eg_data(float64_values[i].op(eg_from_data(EG_FLOAT64, EG_SHAPE(1), x)));
         REQUIRE(y && one);
-        const double off = fabs((y[0] - float64_values[i].high) - float64_values[i].low) / unit_64(float64_values[i].high);
+        const double off = fabs((y[0] - float64_values[i].high) - float64_values[i].low) /
+                           unit_64(float64_values[i].high);
         if (!(off <= 2)) printf("%s(%.17g) = %.17g: %g units off\n", float64_values[i].name, x[0], y[0], off);
         CHECK(off <= 2 * looser);
         CHECK(!memcmp(y, y + 1, 15 * sizeof *y) && !memcmp(y, one, sizeof *y));
@@ -329,7 +330,8 @@ static void check_special(const char *name, int dtype, int n, const double *x, c
         const double least = dtype == EG_FLOAT32 ? 1e-44 : 1e-323;
         const bool same = isnan(want[i]) ? isnan(y[i])
                           : isinf(want[i]) || want[i] == 0 ? y[i] == want[i] && signbit(y[i]) == signbit(want[i])
-                          : fabs(y[i] - want[i]) <= fabs(want[i]) * looser * (dtype == EG_FLOAT32 ? 3e-7 : 5e-16) + least * looser &&
+                          : fabs(y[i] - want[i]) <= fabs(want[i]) * looser * (dtype == EG_FLOAT32 ? 3e-7 : 5e-16) +
+                                                  least * looser &&
                             (looser > 1 || signbit(y[i]) == signbit(want[i]));
         if (!same)
             printf("%s %s(%.17g) = %.17g, not %.17g\n", dtype == EG_FLOAT32 ? "float32" : "float64", name, x[i], y[i],
