@@ -2842,8 +2842,8 @@ EAGER_API eg_function *eg_function_new(eg_function_body *body, void *user,
 #endif
 EAGER_API eg_function *eg_function_retain(eg_function *f);
 EAGER_API void eg_function_release(eg_function *f);
-// Computes outputs[0..m-1], which belong to the caller's scope, from inputs[0..n-1]: by running the body, which is
-// traced the first time that a signature is seen (dtypes, shapes and strides of the inputs; n and m; the thread's
+// Computes outputs[0..n_outputs-1], which belong to the caller's scope, from inputs[0..n-1]: by running the body, which
+// is traced the first time that a signature is seen (dtypes, shapes and strides of the inputs; both counts; the thread's
 // precision, default dtype, pause and training), or by running the list of that trace. Both give the same bits, and do
 // the same to variables, optimizers and the thread's random numbers. A plain number as an input is an error: its value
 // would stand in the list; eg_scalar makes a tensor of it. Calls 2, 3, 5, 9, 17 ... of a signature run the body again
@@ -2852,7 +2852,7 @@ EAGER_API void eg_function_release(eg_function *f);
 // What cannot be traced runs eagerly; eg_function_reason says why. Several threads may call one function at once: the
 // first traces it, and those that call meanwhile run the body. A body that assigns to variables is for one thread at a
 // time; a second call during a replay is an error.
-EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int m);
+EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
 EAGER_API const char *eg_function_reason(eg_function *f);
@@ -16593,24 +16593,29 @@ EGI_AS_TOLD
 
 EGI_FEWER
 
+// A copy of x, packed; the caller owns the reference.
+static eg_tensor *egi_variable_own_value(const char *function, const eg_tensor *x) {
+    eg_shape shape = egi_shape(x);
+    eg_tensor *copy = egi_tensor_allocate(function, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    if (copy && !egi_tensor_copy(x, copy)) { egi_object_release(&copy->object); copy = NULL; }
+    return copy;
+}
 // x in a form that a variable can hold; the caller owns the reference. It is x itself where x is contiguous and has
 // all of a buffer that the library owns: then the buffer is shared, not copied. Borrowed memory, or a part of a
 // larger buffer that the variable would keep alive, is copied.
 static eg_tensor *egi_variable_value(const char *function, const eg_tensor *x) {
     const egi_buffer *b = x->buffer;
     bool borrowed = !b->on_device && b->data != (const void *)((const char *)b + egi_buffer_header(b->bytes));
-    if (!borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes) return egi_contiguous(x);
-    eg_shape shape = egi_shape(x);
-    eg_tensor *copy = egi_tensor_allocate(function, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
-    if (copy && !egi_tensor_copy(x, copy)) { egi_object_release(&copy->object); copy = NULL; }
-    return copy;
+    const bool whole = !borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes;
+    return whole ? egi_contiguous(x) : egi_variable_own_value(function, x);
 }
 EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
     if (!egi_operand_alive("variable", 0, initial)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (initial->flags & EGI_NUMBER)
         initial = egi_number_tensor("variable", initial, (eg_dtype)initial->dtype, egi_backend_here());
-    eg_tensor *packed = initial ? egi_variable_value("variable", initial) : NULL,
+    // Memory of its own: who keeps the initial value would else share it until the first assignment.
+    eg_tensor *packed = initial ? egi_variable_own_value("variable", initial) : NULL,
               *v = packed ? egi_tensor_alias("variable", packed) : NULL;
     if (packed) egi_object_release(&packed->object);
     if (v) {
@@ -32702,7 +32707,8 @@ static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out) {
             egi_trace_refuse(t, false, p->kind == EGI_AT_INPUT ? "an input of the body is still held behind it"
                              : "a tensor made in the body is still held behind it; make it an output");
     }
-    if (t->reason[0] && t->again)
+    // A body that assigns is for one thread at a time; of another's variables, other threads may read the memory now.
+    if (t->reason[0] && t->again && t->assigns)
         for (int64_t k = 0; k < t->n_variables; k++)
             if (!egi_variable_is_alone(t->variables[k].variable)) egi_variable_unshare(t->variables[k].variable);
 }

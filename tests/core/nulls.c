@@ -270,6 +270,8 @@ static eg_layer **valid_eg_layerpp(void) {
 }
 static eg_layer *const *valid_eg_layerpcp(void) { return valid_eg_layerpp(); }
 static eg_optimizer *valid_eg_optimizerp(void) { return eg_sgd(); }
+static bool null_body(eg_tensor *const *in, eg_tensor **out, void *user) { return !in || !out || !user; }
+static eg_function *valid_eg_functionp(void) { return eg_function_new(null_body, NULL); }
 static eg_metric *valid_eg_metricp(void) { return eg_metric_mean(); }
 static eg_metric *const *valid_eg_metricpcp(void) {
     static eg_metric *list[4];
