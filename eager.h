@@ -2842,16 +2842,16 @@ EAGER_API eg_function *eg_function_new(eg_function_body *body, void *user,
 #endif
 EAGER_API eg_function *eg_function_retain(eg_function *f);
 EAGER_API void eg_function_release(eg_function *f);
-// Computes outputs[0..n_outputs-1], which belong to the caller's scope, from inputs[0..n-1]: by running the body, which
-// is traced the first time that a signature is seen (dtypes, shapes and strides of the inputs; both counts; the thread's
-// precision, default dtype, pause and training), or by running the list of that trace. Both give the same bits, and do
-// the same to variables, optimizers and the thread's random numbers. A plain number as an input is an error: its value
-// would stand in the list; eg_scalar makes a tensor of it. Calls 2, 3, 5, 9, 17 ... of a signature run the body again
-// and compare the lists: where they differ, such as by a number that C computed anew, the call is an error that names
-// the op, its outputs are NULL, and the next call traces again. False on an error, with all outputs NULL.
-// What cannot be traced runs eagerly; eg_function_reason says why. Several threads may call one function at once: the
-// first traces it, and those that call meanwhile run the body. A body that assigns to variables is for one thread at a
-// time; a second call during a replay is an error.
+// Computes outputs[0..n_outputs-1], which belong to the caller's scope, from inputs[0..n-1]: by running the body,
+// which is traced the first time that a signature is seen (dtypes, shapes and strides of the inputs; both counts;
+// the thread's precision, default dtype, pause and training), or by running the list of that trace. Both give the
+// same bits, and do the same to variables, optimizers and the thread's random numbers. A plain number as an input is
+// an error: its value would stand in the list; eg_scalar makes a tensor of it. Calls 2, 3, 5, 9, 17 ... of a
+// signature run the body again and compare the lists: where they differ, such as by a number that C computed anew,
+// the call is an error that names the op, its outputs are NULL, and the next call traces again. False on an error,
+// with all outputs NULL. What cannot be traced runs eagerly; eg_function_reason says why. Several threads may call
+// one function at once: the first traces it, and those that call meanwhile run the body. A body that assigns to
+// variables is for one thread at a time; a second call during a replay is an error.
 EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
@@ -34209,7 +34209,8 @@ EAGER_API bool eg_function_print(eg_function *f) {
                         reason ? reason : "; call the function first");
     egi_text text;
     memset(&text, 0, sizeof text);
-    egi_text_printf(&text, "%lld lines, %lld bytes of temporaries\n", (long long)t->n_lines, (long long)t->arena_bytes);
+    egi_text_printf(&text, "%lld line%s, %lld bytes of temporaries\n", (long long)t->n_lines, egi_plural(t->n_lines),
+                    (long long)t->arena_bytes);
     for (int64_t i = 0; i < t->n_lines; i++) {
         const egi_trace_line *line = &t->lines[i];
         char name[80];
@@ -34223,7 +34224,7 @@ EAGER_API bool eg_function_print(eg_function *f) {
         for (int k = 0; k < 8; k++) if (line->in[k] >= 0) egi_trace_show_operand(&text, t, line->in[k]);
         egi_text_string(&text, "\n");
     }
-    egi_text_printf(&text, "%lld steps\n", (long long)t->n_steps);
+    egi_text_printf(&text, "%lld step%s\n", (long long)t->n_steps, egi_plural(t->n_steps));
     for (int64_t i = 0; i < t->n_steps; i++) egi_trace_show_step(&text, t, &t->steps[i]);
     bool ok = !text.failed || egi_no_memory("function_print", (int64_t)text.size);
     if (ok) egi_print_text(text.data);
