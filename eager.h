@@ -4471,6 +4471,17 @@ EAGER_API eg_tensor *eg_retain(eg_tensor *x) {
     return x;
 }
 // Returns x itself as a function's result: the innermost scope gets a reference of its own, as for every result.
+// A reference to x: the innermost scope's, which it gives up, if x is among the latest few that it owns; else a new
+// one. That saves counting up here and down at the scope's end.
+static eg_tensor *egi_scope_take(eg_tensor *x) {
+    egi_thread *t = &egi_this;
+    for (int64_t i = t->stack_size; i-- > t->scope + 1 && i >= t->stack_size - 4;)
+        if (t->stack[i] == (uintptr_t)x) {
+            t->stack[i] = t->stack[--t->stack_size];
+            return x;
+        }
+    return eg_retain(x);
+}
 static eg_tensor *egi_scope_own_again(eg_tensor *x) { return egi_scope_own(eg_retain(x)); }
 #ifdef EAGER_DEBUG
 // Whether all references to x are those of this thread's scopes, which give them back themselves. The search ends at
@@ -5001,12 +5012,13 @@ static eg_tensor *egi_tensor_new(int rank) { return egi_tensor_begin(rank, 0); }
 static bool egi_buffer_is_alone(const egi_buffer *b) {
     return __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) - __atomic_load_n(&b->traced, __ATOMIC_RELAXED) == 1;
 }
-// Gives up one reference. A count of 1 needs no decrement: nobody else can hold a reference, so nobody can take one
-// either.
+// Gives up one reference; whether it was the last one. A count of 1 needs no decrement: nobody else can hold a
+// reference, so nobody can take one either.
+static bool egi_buffer_drop(egi_buffer *b) {
+    return __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0;
+}
 static void egi_buffer_release(egi_buffer *b) {
-    if (!b) return;
-    if (__atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) != 0)
-        return;
+    if (!b || !egi_buffer_drop(b)) return;
     if (b->deleter) {
         // its kernels may still read what is given back
         if (!b->backend->host_reads && b->backend->synchronize) b->backend->synchronize(b->backend);
@@ -5060,8 +5072,8 @@ static void egi_tensor_destroy(eg_tensor *x) {
         egi_debug_remove(x);
         x->buffer = NULL;
 #endif
-        if (holds) egi_buffer_release(b);
-        else egi_free_handle(x);
+        if (!holds) egi_free_handle(x);
+        else if (egi_buffer_drop(b)) egi_free(x);          // memory of the library's own, which has no deleter
         x = mask && egi_object_drop(&mask->object) ? mask : NULL;
     }
 }
@@ -10012,6 +10024,20 @@ static eg_tensor *egi_power_simple(eg_tensor *a, double k) { EGI_AS("pow", egi_p
     }
 EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3, a, b, c, y, g)
 
+// Computes the fused gradient for operand i from those operands of op that it reads; the others are NULL. On the CPU,
+// where all of them lie as the result does, without a launch.
+static bool egi_grad_launch(const egi_op *op, int i, eg_tensor *const *in, eg_tensor *out) {
+    const void *p[5];
+    bool direct = out->buffer->backend == &egi_cpu && !egi_this.observer;
+    for (int j = 0; j < 5 && direct; j++) {
+        // Without optimization a loop may load what it does not use: there are as many elements behind out->data.
+        p[j] = in[j] ? in[j]->data : out->data;
+        direct = !in[j] || ((in[j]->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS &&
+                            in[j]->dtype == out->dtype && in[j]->size == out->size);
+    }
+    return direct ? egi_program_run(op, i + 1, out->dtype, out->size, p, 0, out->data)
+           : egi_elementwise_launch(op, i + 1, in, 5, out);
+}
 // The gradients of an elementwise row, as the tape calls them: in one fused pass where nothing records and the dtype
 // is float32 (or float64 on the CPU), else in eager ops, by walking the formula (egi_formula_eager), so that they can
 // be differentiated.
@@ -10044,7 +10070,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
             *out = g->flags & EGI_CONTIGUOUS ? egi_tensor_allocate_like(op->name, g, (eg_dtype)g->dtype)
                    : egi_tensor_allocate(op->name, egi_backend_of(g), (eg_dtype)g->dtype, &shape);
         for (int j = 0; j < 5; j++) in[j] = uses >> j & 1 ? operand[j] : NULL;
-        if (out && out->size && !egi_elementwise_launch(op, i + 1, in, 5, out)) {
+        if (out && out->size && !egi_grad_launch(op, i, in, out)) {
             egi_object_release(&out->object);
             out = NULL;
         }
@@ -15040,6 +15066,7 @@ struct eg_tape {
     eg_tape *outer;
     bool persistent, listed, recording, used, watch_variables, zeros;
     bool spy;                  // it writes no lines: see egi_spy
+    bool forgotten;            // all its lines have released what they saved
     int reading;               // how many calls compute gradients from it now
     // The thread's depth of eg_recording_pause when the tape began: a deeper pause stops this tape.
     int paused;
@@ -15107,7 +15134,8 @@ static int32_t egi_tape_form_of(eg_tape *t, const eg_tensor *x) {
 // half full.
 static int32_t egi_tape_slot_add(eg_tape *t, const eg_tensor *x, int32_t record) {
     void *slots = t->slots;
-    if (t->n_slots >= INT32_MAX - 1 || !egi_grow(&slots, &t->slot_capacity, t->n_slots + 1, sizeof *t->slots))
+    if (t->n_slots >= INT32_MAX - 1 ||
+        (t->n_slots == t->slot_capacity && !egi_grow(&slots, &t->slot_capacity, t->n_slots + 1, sizeof *t->slots)))
         return -1;
     t->slots = (egi_slot *)slots;
     if ((t->n_slots + 1) * 2 > t->map_size) {
@@ -15188,7 +15216,8 @@ static void egi_tape_clear(eg_tape *t) {
     t->chunks = NULL;
     t->n_lines = t->line_capacity = t->n_slots = t->slot_capacity = t->map_size = 0;
     t->n_forms = t->form_capacity = t->n_watched = t->watched_capacity = 0;
-    for (int64_t i = former.n_lines - 1; i >= 0; i--) egi_line_forget(former.lines[i]);
+    t->forgotten = false;
+    for (int64_t i = former.n_lines - 1; i >= 0 && !former.forgotten; i--) egi_line_forget(former.lines[i]);
     egi_tape_forget_snapshots(&former);
     for (int64_t i = 0; i < former.n_watched; i++) egi_object_release(&former.watched[i].variable->object);
     while (former.chunks) {
@@ -15398,7 +15427,8 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
     size_t bytes = offsetof(egi_line, slots) + ((size_t)(n + n_out) * sizeof(int32_t) + 7) / 8 * 8 + pointers *
                    sizeof(eg_tensor *) + (attr_size + 7) / 8 * 8;
     void *lines = t->lines;
-    if (!egi_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines)) return false;
+    if (t->n_lines == t->line_capacity && !egi_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines))
+        return false;
     t->lines = (egi_line **)lines;
     egi_line *line = egi_tape_line_new(t, bytes);
     if (!line) return false;
@@ -15507,16 +15537,18 @@ static eg_tensor *egi_unbroadcast(eg_tensor *dx, const eg_shape *shape) {
     return eg_reshape(dx, *shape);
 }
 
-// Adds dx to the gradient that the slot has so far. grads holds a reference of its own to the sum; the caller keeps dx.
-static bool egi_tape_slot_accumulate(eg_tensor **grads, int32_t slot, eg_tensor *dx) {
+// Adds dx to the gradient that the slot has so far. grads holds a reference of its own to the sum. `last`: the caller
+// reads dx no more, so that the scope's reference may become that of grads.
+static bool egi_tape_slot_accumulate(eg_tensor **grads, int32_t slot, eg_tensor *dx, bool last) {
     if (!dx) return false;
     if (grads[slot]) {
         eg_tensor *sum = (eg_add)(grads[slot], dx);
         if (!sum) return false;
         egi_object_release(&grads[slot]->object);
         dx = sum;
+        last = true;
     }
-    grads[slot] = eg_retain(dx);
+    grads[slot] = last ? egi_scope_take(dx) : eg_retain(dx);
     return true;
 }
 
@@ -15531,7 +15563,7 @@ static bool egi_sum_is_ours(const eg_tensor *sum) {
 static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g) {
     const egi_slice_attr *a = (const egi_slice_attr *)attr;
     bool first = !*sum;
-    if (first && !egi_tape_slot_accumulate(sum, 0, egi_full_as("pad", backend, (eg_dtype)g->dtype, a->from, 0)))
+    if (first && !egi_tape_slot_accumulate(sum, 0, egi_full_as("pad", backend, (eg_dtype)g->dtype, a->from, 0), true))
         return false;
     eg_tensor *part = egi_scope_own(egi_slice_view("slice", *sum, a));
     if (part && !first) g = (eg_add)(part, g);
@@ -15563,7 +15595,18 @@ static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_
     *made = dx;
     // The NaN trap sees each op that a user's backward function calls, but not a tensor that it filled by hand.
     if (egi_this.trap && user && !egi_this.trap(line->op->name, upstream, line->n_out, &dx, 1)) return false;
-    return egi_tape_slot_accumulate(grads, slot, dx);
+    return egi_tape_slot_accumulate(grads, slot, dx, false);
+}
+// Whether the common case holds, in which dx[i] needs no more than being added: it was made by one of the library's
+// ops, at the input's shape, and none of the few inputs behind i has the same gradient.
+static bool egi_backward_is_plain(const eg_tape *t, const egi_line *line, int i, eg_tensor *const *dx) {
+    const eg_shape *shape = &egi_tape_form(t, line->slots[i])->shape;
+    bool plain = line->n <= 3 && !(line->op->flags & EGI_USER) && !egi_this.observer && !egi_this.recorder &&
+                 !egi_this.trap && dx[i]->object.kind == EGI_TENSOR && !(dx[i]->flags & (EGI_NUMBER | EGI_VARIABLE)) &&
+                 dx[i]->rank == shape->rank;
+    for (int d = 0; d < shape->rank && plain; d++) plain = dx[i]->dims[d] == shape->dims[d];
+    for (int j = i + 1; j < line->n && plain; j++) plain = dx[j] != dx[i];
+    return plain;
 }
 // One line backwards: calls its op's gradient function with the upstream gradients (zeros for an output that led
 // nowhere), then adds each dx[i] to the slot of input i. `grads` and `wanted` have an entry for each slot; a gradient
@@ -15609,7 +15652,9 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
                                   upstream[0]);
     else ok = ok && line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
-        if (dx[i] && needed[i]) ok = egi_backward_take(t, line, i, upstream, &dx[i], grads);
+        if (!dx[i] || !needed[i]) continue;
+        ok = egi_backward_is_plain(t, line, i, dx) ? egi_tape_slot_accumulate(grads, line->slots[i], dx[i], true)
+             : egi_backward_take(t, line, i, upstream, &dx[i], grads);
     }
     if (ok && egi_this.recorder) ok = egi_this.recorder->gradient(egi_this.recorder, t, line, upstream, dx, needed);
     egi_context_leave(&gradient);
@@ -15769,7 +15814,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
             g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
         // A gradient must not change when the variable is assigned.
         else if (g->flags & EGI_VARIABLE) g = eg_read(g);
-        ok = egi_tape_slot_accumulate(grads, sy[i], g);
+        ok = egi_tape_slot_accumulate(grads, sy[i], g, false);
     }
     // Marks what depends on a source. Other lines cannot contribute and are skipped below.
     for (int64_t l = 0; l < n_lines; l++) {
@@ -15795,6 +15840,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         }
         if (!t->persistent) egi_line_forget(line);
     }
+    t->forgotten = ok && !t->persistent;
     // A backward function may have computed gradients, too, and set the text.
     egi_this.reason[0] = 0;
     for (int i = 0; i < nx && ok; i++) {

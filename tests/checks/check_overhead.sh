@@ -44,5 +44,5 @@ built() { $CC -std=c11 -O2 -DEAGER_STATIC -I. "$T/overhead.c" -o "$T/overhead" $
 check build built
 check add costs add 940
 check matmul costs matmul 3620
-check tape_step costs tape 8800
+check tape_step costs tape 8150
 finish

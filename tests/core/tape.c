@@ -1708,6 +1708,25 @@ TEST(snapshots_of_a_variable_are_shared) {
     CHECK_TENSOR(dx[1], 1e-2, 5 * 16 * 5 + 32, 10 * (5 * 81 * 7 + 243));
     eg_release(w);
 }
+// A line's gradients go to their slots with the references of its scope: one for several inputs, several for one input,
+// and one that is the upstream gradient itself. Nothing stays behind, and nothing is given back twice.
+TEST(gradients_change_hands) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 3, -5), *no = eg_constant(EG_SHAPE(2), 0, 1), *dx[2];
+    eg_tensor *yes = eg_cast(no, EG_BOOL);
+    const int64_t live = eg_memory().live_tensors;
+    for (int order = 1; order <= 2; order++) {
+        EG_SCOPE;
+        eg_tape *outer = order == 2 ? eg_tape_begin() : NULL, *tape = eg_tape_begin();
+        if (outer) eg_tape_watch(outer, x);
+        eg_tape_watch(tape, x);
+        eg_tensor *all[] = {x, x, x}, *a = eg_sub(eg_add(x, x), eg_mul(x, x)), *b = eg_where(yes, x, eg_mul(x, x));
+        eg_tensor *c = eg_reduce_sum(eg_stack(all, 3, 0), .axes = EG_AXES(0)), *ys[] = {a, b, c, x};
+        CHECK(eg_tape_gradients_from(tape, ys, 4, NULL, &x, 1, dx));
+        CHECK_TENSOR(dx[0], 0, 2 - 6 + 6 + 3 + 1, 2 + 10 + 1 + 3 + 1);
+        if (outer) CHECK_TENSOR(eg_tape_gradient(outer, dx[0], x), 0, 0, -2);
+    }
+    CHECK_INT(eg_memory().live_tensors, live);
+}
 // Many ids that are far apart, as of tensors made by other threads or long ago.
 TEST(tapes_find_ids_that_are_far_apart) {
     enum { N = 300 };
