@@ -35250,7 +35250,11 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
 #if EGI_STAMP % 10 == 1
 typedef egi_v16_f32 EGI_TN(egi_few);                      // as many elements as partial sums fit into 32 bytes
 typedef double EGI_TN(egi_sum);
+#ifdef __clang__
 #define EGI_WIDEN(p) __builtin_convertvector(*(const EGI_TN(egi_few) *)(const void *)(p), EGI_TN(egi_sums))
+#else                                      // of __builtin_convertvector, gcc 12 makes two halves and joins them
+#define EGI_WIDEN(p) (EGI_TN(egi_sums))__builtin_ia32_cvtps2pd256(*(const EGI_TN(egi_few) *)(const void *)(p))
+#endif
 #elif EGI_IS_FLOAT
 typedef double EGI_TN(egi_sum);
 #define EGI_WIDEN(p) (*(const EGI_TN(egi_sums) *)(const void *)(p))
@@ -35306,7 +35310,8 @@ EGI_REDUCER void EGI_TN(egi_reduce_column_sums_plain)(int64_t n, int64_t step, i
 #if EGI_WIDE_PROGRAMS
 #define EGI_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 // The same in vectors of 32 bytes.
-EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, bool squares, EGI_TN(egi_sum) *acc) {
+EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, bool squares,
+                                                          EGI_TN(egi_sum) *acc) {
     typedef EGI_TN(egi_sums) vec;
     const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
     vec s0 = {0}, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
@@ -35322,8 +35327,8 @@ EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, bool
     for (int i = 0; i < lanes; i++) rest = (EGI_TN(egi_sum))(rest + s0[i]);
     *acc = (EGI_TN(egi_sum))(*acc + rest);
 }
-EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t step, int64_t m, const EGI_T *x, bool squares,
-                                                     EGI_TN(egi_sum) *acc) {
+EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t step, int64_t m, const EGI_T *x,
+                                                              bool squares, EGI_TN(egi_sum) *acc) {
     typedef EGI_TN(egi_sums) vec;
     const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
 #define EGI_TERM(i) vec v##i = EGI_WIDEN(a##i + j); if (squares) v##i *= v##i;
