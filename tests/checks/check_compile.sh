@@ -102,4 +102,11 @@ END_OF_ARCHIVE
     "$T/tape" && "$T/archive" "$T/a.npz" "$T/a.safetensors"
 }
 check core_alone core
+# Where nothing says that the system is Linux, memory is plain malloc's: no huge pages, and all else holds.
+elsewhere() {
+    $CC -std=c11 $WARN -U__linux__ "$@" -I. -Itests "$T/implementation.c" tests/core/memory.c -o "$T/elsewhere" $LIBS && "$T/elsewhere" &&
+        ! nm "$T/elsewhere" | grep -w madvise
+}
+check elsewhere elsewhere
+check elsewhere_without_threads elsewhere -DEAGER_NO_THREADS
 finish

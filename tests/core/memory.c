@@ -341,6 +341,9 @@ TEST(large_blocks_are_whole_huge_pages) {
     if (system_has_huge_pages()) CHECK(is_advised((const char *)eg_data(x) + (1 << 21)) != 0);
 #endif
 }
+#if defined(HAS_FAULTS) || !defined(EAGER_NO_THREADS)
+static void *plain_allocate(size_t size, void *user) { (void)user; return malloc(size); }
+#endif
 #ifdef HAS_FAULTS
 // Whether the checks of work pass in a child process that is told that it gets no huge pages, as on a machine that
 // never gives them.
@@ -358,7 +361,6 @@ static bool passes_without_huge_pages(void (*work)(void)) {
     int status = -1;
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
-static void *plain_allocate(size_t size, void *user) { (void)user; return malloc(size); }
 static void plain_deallocate(void *p, void *user) { (void)user; free(p); }
 static void check_large_of_either_allocator(void) {
     check_large();
