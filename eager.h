@@ -4009,6 +4009,11 @@ static void egi_message_add(char *text, const char *format, ...) {      // text 
     vsnprintf(text + length, EGI_MESSAGE - length, format, list);
     va_end(list);
 }
+// The name of a note's file without its folders.
+static EGI_COLD const char *egi_note_file(const egi_call_note *note) {
+    const char *slash = strrchr(note->file, '/');
+    return slash ? slash + 1 : note->file;
+}
 // "sequential/dense": the layers from the outermost to c.
 static EGI_COLD void egi_message_layers(char *path, size_t size, const egi_context *c) {
     const egi_context *outer = c->outer;
@@ -4025,9 +4030,8 @@ static EGI_COLD void egi_message_within(char *text) {
                       *replay = egi_context_find(EGI_IN_REPLAY);
     if (replay) {
         const egi_call_note *note = egi_replayed(replay).note;
-        const char *file = note->file ? strrchr(note->file, '/') : NULL;
         egi_message_add(text, ", in line %lld of a traced function", (long long)replay->number[0]);
-        if (note->file) egi_message_add(text, ", recorded at %s:%d", file ? file + 1 : note->file, note->line);
+        if (note->file) egi_message_add(text, ", recorded at %s:%d", egi_note_file(note), note->line);
     }
     if (gradient) egi_message_add(text, ", in the gradient of eg_%s", gradient->name);
     if (!layer) return;
@@ -4052,8 +4056,7 @@ static EGI_COLD void egi_message_place(char *text, const char *op) {
         if (note->file != last->file || note->line != last->line ||
             (strcmp(note->function + 3, op) && (!model || strcmp(note->function + 3, model))))
             continue;
-        const char *file = strrchr(note->file, '/');
-        egi_message_add(text, " (at %s:%d)", file ? file + 1 : note->file, note->line);
+        egi_message_add(text, " (at %s:%d)", egi_note_file(note), note->line);
         return;
     }
 }
@@ -4470,7 +4473,6 @@ EAGER_API eg_tensor *eg_retain(eg_tensor *x) {
     if (egi_tensor_alive("retain", x)) egi_object_retain(&x->object);
     return x;
 }
-// Returns x itself as a function's result: the innermost scope gets a reference of its own, as for every result.
 // A reference to x: the innermost scope's, which it gives up, if x is among the latest few that it owns; else a new
 // one. That saves counting up here and down at the scope's end.
 static eg_tensor *egi_scope_take(eg_tensor *x) {
@@ -4482,6 +4484,7 @@ static eg_tensor *egi_scope_take(eg_tensor *x) {
         }
     return eg_retain(x);
 }
+// Returns x itself as a function's result: the innermost scope gets a reference of its own, as for every result.
 static eg_tensor *egi_scope_own_again(eg_tensor *x) { return egi_scope_own(eg_retain(x)); }
 #ifdef EAGER_DEBUG
 // Whether all references to x are those of this thread's scopes, which give them back themselves. The search ends at
@@ -17488,15 +17491,20 @@ static bool egi_update_passes_trap(const eg_optimizer *opt, const egi_prepared *
     for (int k = 0; k < slots; k++) in[2 + k] = opt->slots[p->slots].slot[k];
     return egi_trap_passes_now(opt->name, in, 2 + slots, p->out, 1 + slots);
 }
-// The backend of all variables that are updated, if they share one and it can update many in one launch; else NULL.
-static eg_backend *egi_updates_at_once(const egi_prepared *p, int n) {
+// The backend of all variables that are updated, if they share one and it can update many in one launch; else NULL. A
+// body that is traced updates them one by one, since the list is of launches; where the device clips by itself, which
+// may round otherwise than ops, the trace ends instead.
+static eg_backend *egi_updates_at_once(const eg_optimizer *opt, const egi_prepared *p, int n) {
     eg_backend *b = NULL;
+    const bool clips = opt->options.global_clipnorm > 0;
     for (int i = 0; i < n; i++) {
         if (!p[i].gradient) continue;
         if (b && egi_backend_of(p[i].variable) != b) return NULL;
         b = egi_backend_of(p[i].variable);
     }
-    return b && b->updates && !egi_this.trap ? b : NULL;
+    if (!b || !b->updates || egi_this.trap) return NULL;
+    if (!eg_executing_eagerly() && clips) egi_observe_read("apply_gradients", NULL);
+    return eg_executing_eagerly() || clips ? b : NULL;
 }
 static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, eg_backend *at_once, eg_tensor *rate,
                                eg_tensor *steps) {
@@ -17557,7 +17565,7 @@ static bool egi_updates_gather(eg_optimizer *opt, egi_prepared *p, eg_tensor *co
 // list has room for n gradients.
 static bool egi_updates_run(eg_optimizer *opt, egi_prepared *p, int n, eg_tensor **list) {
     for (int i = 0; i < n; i++) list[i] = p[i].gradient;
-    eg_backend *at_once = egi_updates_at_once(p, n);
+    eg_backend *at_once = egi_updates_at_once(opt, p, n);
     // `updates` clips by itself.
     bool ok = (at_once && opt->options.global_clipnorm > 0) || egi_gradients_clip(opt, list, n);
     eg_tensor *steps = ok ? (eg_add)(opt->steps, eg_integer(1)) : NULL, *rate = steps ? egi_rate_current(opt) : NULL;
@@ -32326,8 +32334,8 @@ static void egi_trace_refuse(egi_trace *t, bool again, const char *format, ...) 
     va_end(list);
     const egi_call_note *note = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
     if (egi_this.noted && note->file && at > 0 && at < (int)sizeof t->reason)
-        snprintf(t->reason + at, sizeof t->reason - (size_t)at, " (%s at %.80s:%d)", note->function, note->file,
-                 note->line);
+        snprintf(t->reason + at, sizeof t->reason - (size_t)at, " (%s at %.80s:%d)", note->function,
+                 egi_note_file(note), note->line);
     t->again = again;
 }
 static int64_t egi_trace_hash(const egi_trace *t, const egi_buffer *b) {
@@ -32456,7 +32464,8 @@ static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
 typedef union egi_parameters {
     egi_reduce_parameters reduce; egi_sort_parameters sort; egi_matmul_parameters matmul; egi_norm_parameters norm;
     egi_normalize_parameters normalize; egi_recurrent_parameters recurrent; egi_conv_parameters conv;
-    egi_pool_parameters pool; egi_gather_parameters gather; egi_random_parameters random; egi_update_parameters update;
+    egi_pool_parameters pool; egi_attention_parameters attention; egi_gather_parameters gather;
+    egi_random_parameters random; egi_update_parameters update;
     double numbers[2]; int number;
 } egi_parameters;
 static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, void *room) {
@@ -32486,6 +32495,10 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
                        EGI_KEEPS(masked), EGI_KEEPS(precision))
     case EGI_CONV: EGI_PARAMETERS(egi_conv_parameters, EGI_KEEPS(kind), EGI_KEEPS(windows), EGI_KEEPS(precision))
     case EGI_POOL: EGI_PARAMETERS(egi_pool_parameters, EGI_KEEPS(kind), EGI_KEEPS(windows))
+    case EGI_LAYER_NORM: case EGI_LAYER_NORM_GRAD:
+        EGI_PARAMETERS(egi_norm_parameters, EGI_KEEPS(rows), EGI_KEEPS(n), EGI_KEEPS(epsilon))
+    case EGI_ATTENTION: case EGI_ATTENTION_GRAD:
+        EGI_PARAMETERS(egi_attention_parameters, EGI_KEEPS(scale), EGI_KEEPS(causal), EGI_KEEPS(before))
     case EGI_GATHER: case EGI_SCATTER_ADD:
         EGI_PARAMETERS(egi_gather_parameters, EGI_KEEPS(outer), EGI_KEEPS(rows), EGI_KEEPS(inner), EGI_KEEPS(name))
     case EGI_RANDOM:                        // the seed and the counter are each call's own
@@ -34047,10 +34060,12 @@ static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace
     if (t && line >= 0) {
         const egi_trace *longer = line < old->n_lines ? old : t;
         const egi_trace_line *at = line < longer->n_lines ? &longer->lines[line] : NULL;
-        egi_fail(EG_ERROR_STATE, "eg_function_call: the body differs from its trace at line %lld, eg_%s%s%.80s: "
-                 "call %lld and those behind the one before may have used an old value. What changes between calls "
-                 "must be an input or a variable", (long long)line, at ? at->name : "function_call",
-                 at && at->note.file ? " at " : "", at && at->note.file ? at->note.file : "", (long long)call);
+        char place[120] = "";
+        if (at && at->note.file) snprintf(place, sizeof place, " at %.80s:%d", egi_note_file(&at->note), at->note.line);
+        egi_fail(EG_ERROR_STATE, "eg_function_call: the body differs from its trace at line %lld, eg_%s%s: calls since "
+                 "number %lld, when the two were equal, may have used an old value. What changes between calls must be "
+                 "an input or a variable", (long long)line, at ? at->name : "function_call", place,
+                 (long long)(call + 1) / 2);
     }
     egi_trace_release(gone);
     return !t || line < 0;

@@ -15,7 +15,7 @@ typedef struct net {
     eg_tensor *(*forward)(struct net *net, eg_tensor *x);
     double frozen;
     int runs;
-    bool item;
+    bool item, stays_eager;
     eg_tensor *kept;
 } net;
 static eg_tensor *net_forward_mlp(net *s, eg_tensor *x) {
@@ -73,7 +73,7 @@ static bits net_run(net *s, bool traced, eg_shape x, eg_shape y) {
         if (out[0]) b.loss[i] = (float)eg_item(out[0]);
     }
     eg_run_functions_eagerly(false);
-    if (traced) {
+    if (traced && !s->stays_eager) {
         CHECK(eg_function_reason(f) == NULL);
         if (eg_function_reason(f)) printf("%s\n", eg_function_reason(f));
         CHECK(eg_function_counts(f).replays >= 10);
@@ -98,6 +98,9 @@ static void net_compare(void (*make)(net *s), eg_optimizer *(*optimizer)(int kin
         eg_seed(7);
         make(&s);
         s.opt = optimizer(kind);
+#ifdef TEST_CUDA
+        s.stays_eager = kind == 13;                          // the device clips by itself
+#endif
         b[traced] = net_run(&s, traced, x, y);
         net_end(&s);
     }
@@ -195,7 +198,8 @@ TEST(a_frozen_number_is_found) {
     eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
     CHECK(eg_function_call(f, &x, 1, &y, 1));
     s.frozen = 1;
-    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, "differs from its trace at line 0, eg_mul");
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE,
+                "differs from its trace at line 0, eg_mul at traced.c:");
     CHECK(y == NULL);
     CHECK(eg_function_call(f, &x, 1, &y, 1));
     CHECK_TENSOR(y, 0, 3, 6);
