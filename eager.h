@@ -2849,9 +2849,10 @@ EAGER_API void eg_function_release(eg_function *f);
 // an error: its value would stand in the list; eg_scalar makes a tensor of it. Calls 2, 3, 5, 9, 17 ... of a
 // signature run the body again and compare the lists: where they differ, such as by a number that C computed anew,
 // the call is an error that names the op, its outputs are NULL, and the next call traces again. False on an error,
-// with all outputs NULL. What cannot be traced runs eagerly; eg_function_reason says why. Several threads may call
-// one function at once: the first traces it, and those that call meanwhile run the body. A body that assigns to
-// variables is for one thread at a time; a second call during a replay is an error.
+// with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1). What cannot be traced
+// runs eagerly; eg_function_reason says why. Several threads may call one function at once: the first traces it, and
+// those that call meanwhile run the body. A body that assigns to variables is for one thread at a time; a second call
+// during a replay is an error.
 EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
@@ -2956,7 +2957,7 @@ typedef enum egi_kind {
     EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION
 } egi_kind;
 // The head of every object that has references. taken: how many of them belong to models, layers and stages, which took
-// them over.
+// them over, or of a variable to traces.
 typedef struct egi_object { int32_t refs, kind, taken; } egi_object;
 typedef struct eg_backend eg_backend;
 
@@ -32216,6 +32217,7 @@ EGI_SMALL
 enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2 };
 typedef enum egi_place_kind { EGI_AT_TEMPORARY, EGI_AT_INPUT, EGI_AT_VARIABLE, EGI_AT_CONSTANT, EGI_AT_FRESH
 } egi_place_kind;
+typedef struct egi_captured egi_captured;
 typedef struct egi_place {
     egi_place_kind kind;
     int32_t index;               // of an input
@@ -32223,6 +32225,7 @@ typedef struct egi_place {
     bool outside;                // a constant that somebody else held, too, when it was captured
     int64_t first, last;         // steps that use it, or -1
     egi_buffer *buffer;          // while the body runs, and of a constant as long as the trace; else NULL
+    egi_captured *captured;      // what a finished trace holds instead of `buffer` where it is `outside`
     int64_t bytes, offset;       // offset: a temporary's in the arena
     eg_tensor *variable;         // whose value it is when the call begins; a reference
     int32_t form;                // of a fresh one: the operand that shows all of it
@@ -32429,6 +32432,7 @@ static egi_trace_variable *egi_trace_variable_of(egi_trace *t, eg_tensor *v) {
     k->assigned = false;
     if ((k->form = egi_trace_operand(t, v)) < 0) return NULL;
     eg_retain(v);
+    egi_object_take(&v->object, 1);
     t->n_variables++;
     return k;
 }
@@ -32630,16 +32634,56 @@ static void egi_trace_run_free(egi_trace_run *run) {
     egi_free(run->args);
     egi_free(run);
 }
-// Gives back the references that a trace holds while its body runs. `keep`: those to constants stay.
+// Gives back the references that a trace holds while its body runs. `keep`: constants stay, those that are captured by
+// the reference that all traces share.
 static void egi_trace_let_go(egi_trace *t, bool keep) {
     for (int64_t i = 0; i < t->n_places; i++) {
         egi_place *p = &t->places[i];
         if (!p->buffer) continue;
         __atomic_fetch_sub(&p->buffer->traced, (int16_t)1, __ATOMIC_RELAXED);
-        if (keep && p->kind == EGI_AT_CONSTANT) continue;
+        if (keep && p->kind == EGI_AT_CONSTANT && !p->captured) continue;
         egi_buffer_release(p->buffer);
-        p->buffer = NULL;
+        if (!p->captured) p->buffer = NULL;
     }
+}
+// Tensors that traces captured. All traces together hold one reference to each, so that a count of 1 says that its owner
+// has released it.
+struct egi_captured { struct egi_captured *next; egi_buffer *buffer; int64_t traces; };
+static egi_captured *egi_captures[256];          // under egi_lock, by address
+static egi_captured **egi_captured_find(const egi_buffer *b) {
+    egi_captured **at = &egi_captures[(uint64_t)(uintptr_t)b * 0x9E3779B97F4A7C15u >> 56];
+    while (*at && (*at)->buffer != b) at = &(*at)->next;
+    return at;
+}
+static bool egi_trace_capture(egi_trace *t) {
+    for (int64_t i = 0; i < t->n_places; i++) {
+        egi_place *p = &t->places[i];
+        egi_captured *made = p->outside ? (egi_captured *)egi_alloc(sizeof *made) : NULL;
+        if (!made && p->outside) return false;
+        if (!made) continue;
+        made->next = NULL;
+        made->buffer = p->buffer;
+        made->traces = 0;
+        egi_lock();
+        egi_captured **at = egi_captured_find(p->buffer);
+        const bool first = !*at;
+        if (first) { *at = made; __atomic_fetch_add(&p->buffer->refs, 1, __ATOMIC_RELAXED); }
+        p->captured = *at;
+        p->captured->traces++;
+        egi_unlock();
+        if (!first) egi_free(made);
+    }
+    return true;
+}
+// Gives back one trace's share in a captured tensor.
+static void egi_captured_release(egi_captured *c) {
+    egi_lock();
+    const bool last = --c->traces == 0;
+    if (last) *egi_captured_find(c->buffer) = c->next;
+    egi_unlock();
+    if (!last) return;
+    egi_buffer_release(c->buffer);
+    egi_free(c);
 }
 static void egi_trace_steps_free(egi_trace *t);
 // Gives back one reference to a trace that is in no list of places held while a body runs.
@@ -32647,12 +32691,16 @@ static void egi_trace_release(egi_trace *t) {
     if (!t) return;
     egi_lock();
     const bool last = --t->refs == 0;
+    for (int64_t i = 0; i < t->n_variables && last; i++) egi_object_take(&t->variables[i].variable->object, -1);
     egi_unlock();
     if (!last) return;
     while (t->runs) { egi_trace_run *next = t->runs->next; egi_trace_run_free(t->runs); t->runs = next; }
     for (int64_t i = 0; i < t->n_lines; i++) egi_free(t->lines[i].parameters);
     egi_trace_steps_free(t);
-    for (int64_t i = 0; i < t->n_places; i++) egi_buffer_release(t->places[i].buffer);
+    for (int64_t i = 0; i < t->n_places; i++) {
+        if (t->places[i].captured) egi_captured_release(t->places[i].captured);
+        else egi_buffer_release(t->places[i].buffer);
+    }
     for (int64_t i = 0; i < t->n_variables; i++) eg_release(t->variables[i].variable);
     egi_free(t->lines);
     egi_free(t->operands);
@@ -33878,7 +33926,11 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
     eg_tensor *few[8], **given = n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *given);
     *made = NULL;
-    if (!t || !given) { egi_free(t); return egi_no_memory("function_call", (int64_t)sizeof *t); }
+    if (!t || !given) {
+        egi_free(t);
+        if (given != few) egi_free(given);
+        return egi_no_memory("function_call", (int64_t)sizeof *t);
+    }
     memset(t, 0, sizeof *t);
     t->refs = 1;
     t->backend = n ? egi_backend_of(in[0]) : egi_backend_here();
@@ -33908,7 +33960,8 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
     bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out);
     if (good) egi_trace_end_holders(t, out);
-    good = good && !t->reason[0] && egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu) && egi_trace_plan(t);
+    good = good && !t->reason[0] && egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu) && egi_trace_plan(t) &&
+           egi_trace_capture(t);
     egi_trace_let_go(t, good);
     for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
     eg_scope_end(scope);
@@ -34003,13 +34056,14 @@ static bool egi_trace_holds(const egi_trace *t, char *text, size_t room) {
         bool same = v->dtype == o->dtype && v->rank == o->rank && v->buffer->backend == t->backend &&
                     ((v->flags & EGI_TRAINABLE) != 0) == t->variables[i].trainable;
         for (int k = 0; k < v->rank && same; k++) same = v->dims[k] == o->dims[k];
-        if (same) continue;
-        snprintf(text, room, "variable %.100s has another shape or device, or may be trained now or no longer",
-                 v->name ? v->name : v->op);
+        const bool held = egi_object_takeable(&v->object, 1);
+        if (same && held) continue;
+        snprintf(text, room, held ? "variable %.100s has another shape or device, or may be trained now or no longer"
+                                  : "variable %.100s was released by its owner", v->name ? v->name : v->op);
         return false;
     }
     for (int64_t i = 0; i < t->n_places; i++) {
-        if (!t->places[i].outside || __atomic_load_n(&t->places[i].buffer->refs, __ATOMIC_ACQUIRE) > 1) continue;
+        if (!t->places[i].captured || __atomic_load_n(&t->places[i].buffer->refs, __ATOMIC_ACQUIRE) > 1) continue;
         snprintf(text, room, "a tensor that the body captured was released by its owner");
         return false;
     }
@@ -34153,7 +34207,8 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     egi_trace_release(t);
     return ok;
 }
-EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
+// eg_function_call for lists that share no memory.
+static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
     int64_t few[128], size = 0;
     for (int i = 0; i < m && out; i++) out[i] = NULL;
     if (!egi_lists_given("function_call", n, in, in, in) || !egi_lists_given("function_call", m, out, out, out) ||
@@ -34182,6 +34237,18 @@ EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, e
                        : egi_no_memory("function_call", size * 8);
     if (signature != few) egi_free(signature);
     eg_function_release(f);
+    return ok;
+}
+EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
+    const uintptr_t from = (uintptr_t)in, to = (uintptr_t)out;
+    if (!in || !out || n <= 0 || m <= 0 || from >= to + (size_t)m * sizeof *out || to >= from + (size_t)n * sizeof *in)
+        return egi_function_call_on(f, in, n, out, m);
+    eg_tensor **own = (eg_tensor **)egi_alloc((size_t)n * sizeof *own);       // results would overwrite the inputs
+    if (own) memcpy(own, in, (size_t)n * sizeof *own);
+    else for (int i = 0; i < m; i++) out[i] = NULL;
+    const bool ok = own ? egi_function_call_on(f, own, n, out, m)
+                        : egi_no_memory("function_call", n * (int64_t)sizeof *own);
+    egi_free(own);
     return ok;
 }
 

@@ -475,7 +475,8 @@ static bool traced_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *grads[2];
     eg_tape *tape = eg_tape_begin();
     eg_tensor *kept = eg_cast(eg_random_bernoulli(EG_SHAPE(4, 3), .probability = 0.7), EG_FLOAT32);
-    eg_tensor *loss = eg_reduce_mean(eg_square(eg_tanh(eg_add(eg_matmul(eg_mul(in[0], kept), s->v[0]), s->v[1]))));
+    eg_tensor *x = eg_add(eg_mul(in[0], kept), s->x[1]);                      // a captured tensor
+    eg_tensor *loss = eg_reduce_mean(eg_square(eg_tanh(eg_add(eg_matmul(x, s->v[0]), s->v[1]))));
     if (!eg_tape_gradients(tape, loss, s->v, 2, grads) || !eg_apply_gradients(s->optimizer, grads, s->v, 2))
         return false;
     out[0] = eg_keep(loss);
@@ -490,9 +491,10 @@ static bool run_traced_call(state *s) {
 }
 static bool setup_traced_first_calls(state *s) {
     s->x[0] = eg_random_normal(EG_SHAPE(4, 3));
+    s->x[1] = eg_random_normal(EG_SHAPE(4, 3));
     s->optimizer = eg_adam(.learning_rate = 0.1);
     return add_variable(s, eg_random_normal(EG_SHAPE(3, 2)), "w") &&
-           add_variable(s, eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "b") && s->x[0] && s->optimizer;
+           add_variable(s, eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "b") && s->x[0] && s->x[1] && s->optimizer;
 }
 static bool run_traced_first_calls(state *s) {            // the last of them run the list
     traced = eg_function_new(traced_body, s);

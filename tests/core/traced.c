@@ -421,6 +421,58 @@ TEST(lent_memory_is_read_at_each_replay) {
 TEST(a_captured_tensor_that_was_replaced_is_noticed) {
     CHECK(things_compare(lent_body, replace_captured, 16, EG_SHAPE(3)) >= 6);
 }
+// Each call's first number, of a function called on zeros.
+static double called_on_zeros(eg_function *f, int64_t n) {
+    EG_SCOPE;
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(n)), *y;
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    return y ? eg_item(eg_index(y, 0)) : -1;
+}
+static eg_tensor *filled(double value, bool variable) {
+    EG_SCOPE;
+    eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1), value);
+    return variable ? eg_variable(x, "filled") : eg_retain(x);
+}
+// Several traces hold what the body captured: those of two signatures, and those of another function.
+TEST(what_was_replaced_is_noticed_beside_other_traces) {
+    for (int variable = 0; variable < 2; variable++) {
+        things s;
+        memset(&s, 0, sizeof s);
+        s.captured = filled(1, variable);
+        eg_function *f = eg_function_new(lent_body, &s), *g = eg_function_new(lent_body, &s);
+        for (int i = 0; i < 6; i++) {
+            CHECK_NEAR(called_on_zeros(f, 3), 1, 0);
+            CHECK_NEAR(called_on_zeros(f, 4), 1, 0);
+            CHECK_NEAR(called_on_zeros(g, 3), 1, 0);
+        }
+        CHECK_INT(eg_function_counts(f).replays, 4);
+        eg_release(s.captured);
+        s.captured = filled(7, variable);
+        CHECK_NEAR(called_on_zeros(f, 3), 7, 0);
+        CHECK_NEAR(called_on_zeros(f, 4), 7, 0);
+        CHECK_NEAR(called_on_zeros(g, 3), 7, 0);
+        CHECK(strstr(eg_function_counts(f).explanation, "released by its owner"));
+        CHECK_INT(eg_function_counts(f).retraces, 3);
+        CHECK_INT(eg_function_counts(f).replays, 4);
+        eg_function_release(f);
+        CHECK_NEAR(called_on_zeros(g, 3), 7, 0);
+        eg_function_release(g);
+        eg_release(s.captured);
+    }
+}
+TEST(results_may_take_the_places_of_inputs) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(doubled, &s);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *list[3] = {x, x, NULL};
+    for (int i = 0; i < 6; i++) CHECK(eg_function_call(f, &x, 1, &x, 1));
+    CHECK_TENSOR(x, 0, 64, 64);
+    CHECK_INT(eg_function_counts(f).replays, 2);
+    CHECK(eg_function_call(f, list, 2, list + 1, 2));
+    CHECK_TENSOR(list[1], 0, 2, 2);
+    CHECK(list[2] == NULL);
+    eg_function_release(f);
+}
 static bool trained_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     things *s = (things *)user;
     eg_tape *tape = eg_tape_begin();
