@@ -32646,8 +32646,8 @@ static void egi_trace_let_go(egi_trace *t, bool keep) {
         if (!p->captured) p->buffer = NULL;
     }
 }
-// Tensors that traces captured. All traces together hold one reference to each, so that a count of 1 says that its owner
-// has released it.
+// Tensors that traces captured. All traces together hold one reference to each, so that a count of 1 says that its
+// owner has released it.
 struct egi_captured { struct egi_captured *next; egi_buffer *buffer; int64_t traces; };
 static egi_captured *egi_captures[256];          // under egi_lock, by address
 static egi_captured **egi_captured_find(const egi_buffer *b) {
