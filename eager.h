@@ -3014,6 +3014,7 @@ struct eg_tensor {
 };
 
 typedef struct egi_op egi_op;
+typedef struct egi_line egi_line;
 // One run of an op, on the C stack of egi_apply: the row's functions get it one after the other. The shape rule fills
 // in dtype and shape, egi_apply makes out[] from them (unless the row is an EGI_VIEW, which makes its own), and run()
 // fills out[].
@@ -3079,8 +3080,10 @@ struct egi_op {
     bool (*run)(egi_call *c);
     bool (*grad)(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);   // NULL: not differentiable
     unsigned char saves[3];  // for dx[i]: bits of inputs, EGI_USES_Y for the output
-    // Adds input 0's gradient to *sum in place, instead of grad, where nobody else sees the sum. NULL: the row cannot.
-    bool (*accumulate)(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g);
+    // Instead of grad: adds gradients to the sums that the slots have so far, grads[line->slots[i]], itself; those that
+    // it leaves in dx[i] are added behind it. NULL: the row has none.
+    bool (*accumulate)(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
+                       eg_tensor **dx);
     int number;                                                    // EGI_OP_<name>; -1: a user's op
     // Elementwise rows. The others end with EGI_NOT_ELEMENTWISE(name), from `accumulate` on.
     unsigned dtypes;                                               // bit set of the dtypes it takes
@@ -9697,7 +9700,6 @@ EGI_AS_TOLD
 
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
-typedef struct egi_line egi_line;
 typedef struct egi_recorder {
     bool (*op)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                eg_tensor *const *out, int n_out);
@@ -12626,7 +12628,8 @@ EGI_GRAD(slice) {
     }
     return egi_set_dx(0, dx, egi_pad(c->upstream[0], &p));
 }
-static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g);
+static bool egi_accumulate_slice(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
+                                 eg_tensor **dx);
 EGI_OBJECTS
 static const egi_op egi_op_slice = { "slice", 1, 1, EGI_VIEW, sizeof(egi_slice_attr), egi_shape_slice, egi_run_slice,
                                      egi_grad_slice, { 0, 0, 0 },
@@ -15056,20 +15059,23 @@ typedef struct egi_watched { eg_tensor *variable, *snapshot; } egi_watched;
 typedef struct egi_slot { int64_t id; int32_t record, form; } egi_slot;
 // One op that ran. Behind a line's slots stand, aligned to 8 bytes, the inputs and outputs that it saved, references or
 // NULL (none at all where `kept` is false); EG_MAX_SAVED tensors of a custom forward (if `saves`); the op's attributes.
-typedef struct egi_line {
+struct egi_line {
     const egi_op *op;
     int32_t n;
-    uint8_t n_out, kept, saves;
+    uint16_t n_out;
+    uint8_t kept, saves;
     // n + n_out numbers: of the inputs (-1: not on this tape, a constant for it), then of the outputs
     int32_t slots[2];
-} egi_line;
+};
 // Memory for lines, which a tape fills from its begin to its end and frees as a whole.
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
 struct eg_tape {
     egi_object object;
     eg_tape *outer;
     bool persistent, listed, recording, used, watch_variables, zeros;
-    bool spy;                  // it writes no lines: see egi_spy
+    // It writes no lines, but looks at what is read; or NULL.
+    void (*spy)(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n);
+    struct egi_function_call *function;    // the call of a traced function whose body began it, or NULL
     bool forgotten;            // all its lines have released what they saved
     int reading;               // how many calls compute gradients from it now
     // The thread's depth of eg_recording_pause when the tape began: a deeper pause stops this tape.
@@ -15181,9 +15187,11 @@ static void egi_tensors_release(eg_tensor **list, int n) {
     for (int i = 0; i < n; i++)
         if (list[i]) { egi_object_release(&list[i]->object); list[i] = NULL; }
 }
+// A line with more inputs and outputs than these has a list of what it saved.
+enum { EGI_LINE_FEW = 8 + EGI_MAX_OUT };
 // The saved inputs of a line; the outputs follow them. A line without any shows NULLs.
 static eg_tensor **egi_line_in(const egi_line *line) {
-    static eg_tensor *none[8 + EGI_MAX_OUT];
+    static eg_tensor *none[EGI_LINE_FEW];
     return line->kept ? (eg_tensor **)((uintptr_t)line->slots +
                                        ((size_t)(line->n + line->n_out) * sizeof(int32_t) + 7) / 8 * 8) : none;
 }
@@ -15256,7 +15264,10 @@ static bool egi_tape_alive(const char *function, const eg_tape *t) {
     if (!t) return egi_argument_missing(function, "tape");
     if (t->object.kind != EGI_TAPE)
         return egi_fail(EG_ERROR_STATE, "eg_%s: the tape was used after its scope ended", function);
-    return t->owner == &egi_this || egi_fail(EG_ERROR_TAPE, "eg_%s: the tape belongs to another thread", function);
+    if (t->owner != &egi_this) return egi_fail(EG_ERROR_TAPE, "eg_%s: the tape belongs to another thread", function);
+    return t->function == egi_this.functions ||
+           egi_fail(EG_ERROR_TAPE, "eg_%s: the body of a traced function uses a tape that began outside it; begin one "
+                                   "in the body, or use the tape where the function is called", function);
 }
 
 static egi_record_function egi_tape_record;              // stands below, and is called through egi_this.record
@@ -15270,6 +15281,7 @@ static eg_tape *egi_tape_new(bool persistent) {
     t->watch_variables = true;
     t->paused = egi_this.paused;
     t->owner = &egi_this;
+    t->function = egi_this.functions;
     if (!egi_stack_push((uintptr_t)t)) { egi_free(t); egi_no_memory("tape_begin", 0); return NULL; }
     t->outer = egi_this.tapes;
     egi_this.tapes = t;
@@ -15416,6 +15428,12 @@ static unsigned egi_tape_saves(const egi_op *op, int i) {
     if (op->grad == egi_grad_elementwise) return egi_row_reads(op, i) & ~(unsigned)EGI_USES_G;
     return op->flags & EGI_USER ? 0 : op->saves[i < 3 ? i : 2];
 }
+static inline size_t egi_line_bytes(const egi_op *op, int n, int n_out, bool kept, bool saves, size_t *attr_size) {
+    const size_t pointers = (kept ? (size_t)(n + n_out) : 0) + (saves ? EG_MAX_SAVED : 0);
+    *attr_size = op->flags & EGI_ATTR_PER_INPUT ? op->attr_size * (size_t)(n + 1) : op->attr_size;
+    return offsetof(egi_line, slots) + ((size_t)(n + n_out) * sizeof(int32_t) + 7) / 8 * 8 + pointers *
+           sizeof(eg_tensor *) + (*attr_size + 7) / 8 * 8;
+}
 // Writes one line on tape t. slots[i] is input i's slot, or -1; `saved` is what a custom gradient's forward function
 // kept, or NULL. An input is saved if the gradient for some watched float input reads it. False without memory (no
 // error yet, nothing changed but slots).
@@ -15425,11 +15443,9 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
     if (op->grad)
         for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_tape_saves(op, i);
     if (!op->grad) saved = NULL;
-    bool kept = keep & (EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y | EGI_USES_D | EGI_USES_E) || n > 8;
-    size_t pointers = (kept ? (size_t)(n + n_out) : 0) + (saved ? EG_MAX_SAVED : 0);
-    size_t attr_size = op->flags & EGI_ATTR_PER_INPUT ? op->attr_size * (size_t)(n + 1) : op->attr_size;
-    size_t bytes = offsetof(egi_line, slots) + ((size_t)(n + n_out) * sizeof(int32_t) + 7) / 8 * 8 + pointers *
-                   sizeof(eg_tensor *) + (attr_size + 7) / 8 * 8;
+    bool kept = keep & (EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y | EGI_USES_D | EGI_USES_E) ||
+                n + n_out > EGI_LINE_FEW;
+    size_t attr_size, bytes = egi_line_bytes(op, n, n_out, kept, saved != NULL, &attr_size);
     void *lines = t->lines;
     if (t->n_lines == t->line_capacity && !egi_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines))
         return false;
@@ -15438,7 +15454,7 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
     if (!line) return false;
     line->op = op;
     line->n = n;
-    line->n_out = (uint8_t)n_out;
+    line->n_out = (uint16_t)n_out;
     line->kept = kept;
     line->saves = saved != NULL;
     eg_tensor **line_in = egi_line_in(line), **line_saved = egi_line_saved(line);
@@ -15464,7 +15480,8 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
 // and notes the name of the first trainable variable that an op reads there without its being one of the inputs: that
 // variable would get no gradient, so egi_custom_run makes it an error.
 typedef struct egi_spy { eg_tape tape; eg_tensor *const *in; int n; char found[64]; } egi_spy;
-static void egi_spy_look(egi_spy *spy, const egi_op *op, eg_tensor *const *in, int n) {
+static void egi_spy_look(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n) {
+    egi_spy *spy = (egi_spy *)(void *)t;
     for (int i = 0; i < n && op->grad && !spy->found[0]; i++) {
         bool input = !(in[i]->flags & EGI_TRAINABLE);
         for (int k = 0; k < spy->n && !input; k++) input = spy->in[k]->id == in[i]->id;
@@ -15475,7 +15492,8 @@ static void egi_spy_begin(egi_spy *spy, eg_tensor *const *in, int n) {
     memset(spy, 0, sizeof *spy);
     spy->in = in;
     spy->n = n;
-    spy->tape.spy = spy->tape.recording = spy->tape.listed = true;
+    spy->tape.spy = egi_spy_look;
+    spy->tape.recording = spy->tape.listed = true;
     spy->tape.paused = egi_this.paused;
     spy->tape.outer = egi_this.tapes;
     egi_this.tapes = &spy->tape;
@@ -15498,7 +15516,7 @@ static bool egi_tape_record_with(const egi_op *op, eg_tensor *const *in, int n, 
     for (eg_tape *t = egi_this.tapes; t && ok; t = t->outer) {
         bool any = false;
         if (!t->recording || t->paused < egi_this.paused) continue;
-        if (t->spy) { egi_spy_look((egi_spy *)(void *)t, op, in, n); continue; }
+        if (t->spy) { t->spy(t, op, in, n); continue; }
         for (int i = 0; i < n && ok; i++) {
             slots[i] = in[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, in[i]->id);
             if (slots[i] < 0 && (in[i]->flags & EGI_TRAINABLE) && t->watch_variables) {
@@ -15564,8 +15582,12 @@ static bool egi_sum_is_ours(const eg_tensor *sum) {
     return !sum || (sum->object.refs == 1 && sum->buffer && egi_buffer_is_alone(sum->buffer) &&
                     sum->flags & EGI_CONTIGUOUS);
 }
-static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g) {
-    const egi_slice_attr *a = (const egi_slice_attr *)attr;
+static bool egi_accumulate_slice(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
+                                 eg_tensor **dx) {
+    eg_tensor **sum = &grads[line->slots[0]], *g = c->upstream[0];
+    if (!c->needed[0] || !egi_sum_is_ours(*sum)) return line->op->grad(c, line->op, dx);
+    const egi_slice_attr *a = (const egi_slice_attr *)c->attributes;
+    eg_backend *backend = egi_tape_form(t, line->slots[0])->backend;
     bool first = !*sum;
     if (first && !egi_tape_slot_accumulate(sum, 0, egi_full_as("pad", backend, (eg_dtype)g->dtype, a->from, 0), true))
         return false;
@@ -15618,13 +15640,15 @@ static bool egi_backward_is_plain(const eg_tape *t, const egi_line *line, int i,
 static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, const unsigned char *wanted) {
     const egi_line *line = t->lines[index];
     eg_grad_context c;
-    eg_tensor *upstream[EGI_MAX_OUT], *few_dx[8], **dx = few_dx;
-    bool few_needed[8], *needed = few_needed, ok = true;
+    eg_tensor *few_upstream[EGI_LINE_FEW], **upstream = few_upstream, *few_dx[EGI_LINE_FEW], **dx = few_dx;
+    bool few_needed[EGI_LINE_FEW], *needed = few_needed, ok = true;
     eg_scope scope = eg_scope_begin();
-    if (line->n > 8) {
-        dx = (eg_tensor **)egi_alloc((size_t)line->n * (sizeof *dx + sizeof *needed));
+    if (line->n + line->n_out > EGI_LINE_FEW) {
+        dx = (eg_tensor **)egi_alloc((size_t)line->n * (sizeof *dx + sizeof *needed) +
+                                     (size_t)line->n_out * sizeof *upstream);
         if (!dx) { eg_scope_end(scope); return egi_no_memory("tape_gradient", 0); }
-        needed = (bool *)(void *)(dx + line->n);
+        upstream = dx + line->n;
+        needed = (bool *)(void *)(upstream + line->n_out);
     }
     for (int i = 0; i < line->n_out && ok; i++) {
         int32_t slot = line->slots[line->n + i];
@@ -15651,9 +15675,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     c.attributes = egi_line_attr(line);
     egi_context gradient;
     egi_context_enter(&gradient, EGI_IN_GRADIENT, line->op->name);
-    if (ok && line->op->accumulate && needed[0] && egi_sum_is_ours(grads[line->slots[0]]))
-        ok = line->op->accumulate(&grads[line->slots[0]], egi_tape_form(t, line->slots[0])->backend, c.attributes,
-                                  upstream[0]);
+    if (ok && line->op->accumulate) ok = line->op->accumulate(t, line, &c, grads, dx);
     else ok = ok && line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
         if (!dx[i] || !needed[i]) continue;
@@ -15746,6 +15768,35 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
     egi_free(from);
 }
 
+enum { EGI_SLOT_WANTED = 1, EGI_SLOT_ASKED = 2 };    // marks of a slot: it depends on a source; it is a source
+// Reads the first n_lines lines backwards, from the gradients that some slots have. `wanted` marks the sources.
+static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, unsigned char *wanted) {
+    bool ok = true;
+    // Marks what depends on a source. Other lines cannot contribute and are skipped below.
+    for (int64_t l = 0; l < n_lines; l++) {
+        const egi_line *line = t->lines[l];
+        bool reached = false;
+        for (int i = 0; line->op->grad && i < line->n; i++)
+            reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
+        for (int i = 0; reached && i < line->n_out; i++) wanted[line->slots[line->n + i]] |= EGI_SLOT_WANTED;
+    }
+    for (int64_t l = n_lines - 1; l >= 0 && ok; l--) {
+        egi_line *line = t->lines[l];
+        bool here = false, reached = false;
+        for (int i = 0; i < line->n_out; i++) here = here || grads[line->slots[line->n + i]];
+        for (int i = 0; here && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
+        if (reached && line->op->grad) ok = egi_backward_line(t, l, grads, wanted);
+        // All readers of the line's outputs stand behind it and are done, so nothing adds to their gradients any
+        // more: release them, unless the caller asked for one, and the values that the line saved. Memory falls while
+        // the pass goes back.
+        for (int i = 0; i < line->n_out; i++) {
+            int32_t slot = line->slots[line->n + i];
+            if (!(wanted[slot] & EGI_SLOT_ASKED)) egi_tensors_release(&grads[slot], 1);
+        }
+        if (!t->persistent) egi_line_forget(line);
+    }
+    return ok;
+}
 // The backward pass. Sources and targets become slots; marks go forwards from the sources, so that only lines between
 // a source and a target are run backwards; then the lines are read from the last to the first. On failure all of
 // out[] is NULL.
@@ -15775,7 +15826,6 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
                             i, egi_backend_of(g)->name, egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
     }
     for (int i = 0; i < nx; i++) if (!egi_operand_alive("tape_gradient", i, xs[i])) return false;
-    enum { WANTED = 1, ASKED = 2 };             // marks of a slot: it depends on a source; it is a source
     // From here on the tape is spent, and does not record the ops of its own gradients.
     if (!t->persistent) {
         egi_tape_unlist(t);
@@ -15808,7 +15858,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     for (int i = 0; i < ny && ok; i++) ok = egi_scope_own_again(ys[i]) != NULL;
     for (int i = 0; i < nx; i++) {
         sx[i] = xs[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, xs[i]->id);
-        if (sx[i] >= 0) wanted[sx[i]] = WANTED | ASKED;
+        if (sx[i] >= 0) wanted[sx[i]] = EGI_SLOT_WANTED | EGI_SLOT_ASKED;
     }
     for (int i = 0; i < ny && ok; i++) {
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
@@ -15820,30 +15870,8 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         else if (g->flags & EGI_VARIABLE) g = eg_read(g);
         ok = egi_tape_slot_accumulate(grads, sy[i], g, false);
     }
-    // Marks what depends on a source. Other lines cannot contribute and are skipped below.
-    for (int64_t l = 0; l < n_lines; l++) {
-        const egi_line *line = t->lines[l];
-        bool reached = false;
-        for (int i = 0; line->op->grad && i < line->n; i++)
-            reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
-        for (int i = 0; reached && i < line->n_out; i++) wanted[line->slots[line->n + i]] |= WANTED;
-    }
+    ok = ok && egi_tape_run_back(t, n_lines, grads, wanted);
     bool missing = false;
-    for (int64_t l = n_lines - 1; l >= 0 && ok; l--) {
-        egi_line *line = t->lines[l];
-        bool here = false, reached = false;
-        for (int i = 0; i < line->n_out; i++) here = here || grads[line->slots[line->n + i]];
-        for (int i = 0; here && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
-        if (reached && line->op->grad) ok = egi_backward_line(t, l, grads, wanted);
-        // All readers of the line's outputs stand behind it and are done, so nothing adds to their gradients any
-        // more: release them, unless the caller asked for one, and the values that the line saved. Memory falls while
-        // the pass goes back.
-        for (int i = 0; i < line->n_out; i++) {
-            int32_t slot = line->slots[line->n + i];
-            if (!(wanted[slot] & ASKED)) egi_tensors_release(&grads[slot], 1);
-        }
-        if (!t->persistent) egi_line_forget(line);
-    }
     t->forgotten = ok && !t->persistent;
     // A backward function may have computed gradients, too, and set the text.
     egi_this.reason[0] = 0;
@@ -32223,6 +32251,7 @@ typedef struct egi_place {
     int32_t index;               // of an input
     bool written;                // by a line
     bool outside;                // a constant that somebody else held, too, when it was captured
+    bool shown;                  // a fresh one whose handle is one of the call's results
     int64_t first, last;         // steps that use it, or -1
     egi_buffer *buffer;          // while the body runs, and of a constant as long as the trace; else NULL
     egi_captured *captured;      // what a finished trace holds instead of `buffer` where it is `outside`
@@ -32270,6 +32299,8 @@ typedef struct egi_trace_run {
     egi_args *args;              // one for each step that is a line
 } egi_trace_run;
 typedef struct egi_trace_step egi_trace_step;
+typedef struct egi_taped egi_taped;
+typedef struct egi_taped_call egi_taped_call;
 typedef struct egi_trace {
     egi_recorder recorder;       // first: the thread's observer while the body runs
     struct egi_trace *next;
@@ -32302,6 +32333,7 @@ typedef struct egi_trace {
     char reason[256];
     int busy;                    // replays now
     egi_trace_run *runs;         // those not in use
+    egi_taped *taped;            // of a call that an outer tape records; else NULL
 } egi_trace;
 // What is not constant is read and written under egi_lock, but for the reasons, which are constant once they are set.
 struct eg_function {
@@ -32686,6 +32718,7 @@ static void egi_captured_release(egi_captured *c) {
     egi_free(c);
 }
 static void egi_trace_steps_free(egi_trace *t);
+static void egi_taped_free(egi_taped *k);
 // Gives back one reference to a trace that is in no list of places held while a body runs.
 static void egi_trace_release(egi_trace *t) {
     if (!t) return;
@@ -32711,6 +32744,7 @@ static void egi_trace_release(egi_trace *t) {
     egi_free(t->signature);
     egi_free(t->out);
     egi_free(t->out_flags);
+    egi_taped_free(t->taped);
     egi_free(t);
 }
 static bool egi_operand_is_whole(const egi_trace *t, int32_t operand) {
@@ -32780,12 +32814,16 @@ static bool egi_trace_end_outputs(egi_trace *t, eg_tensor *const *out) {
         t->out_flags[i] = out[i]->flags & EGI_PROBABILITIES;
         if (operand < 0) return false;
         t->out[i] = egi_trace_make_fresh(t, operand) ? operand : egi_trace_copy_line(t, operand);
+        if (t->out[i] >= 0) t->places[t->operands[t->out[i]].place].shown = true;
     }
     return !t->failed && !t->reason[0];
 }
-// References to a buffer that are known: the trace's, variables' and outputs', and an input's handle.
-static int32_t egi_trace_holders(const egi_trace *t, const egi_place *p, eg_tensor *const *out) {
-    int32_t count = 1 + (p->kind == EGI_AT_INPUT);
+static int32_t egi_taped_holders(const egi_trace *t, const egi_place *p, const egi_taped_call *call);
+// References to a buffer that are known: the trace's, variables' and outputs', an input's handle, and what outer tapes
+// keep.
+static int32_t egi_trace_holders(const egi_trace *t, const egi_place *p, eg_tensor *const *out,
+                                 const egi_taped_call *call) {
+    int32_t count = 1 + (p->kind == EGI_AT_INPUT) + egi_taped_holders(t, p, call);
     for (int64_t k = 0; k < t->n_variables; k++) count += t->variables[k].variable->buffer == p->buffer;
     for (int i = 0; i < t->m; i++) {
         bool again = false;
@@ -32801,11 +32839,11 @@ static void egi_variable_unshare(eg_tensor *v) {
     if (copy && egi_tensor_copy(v, copy)) egi_variable_take(v, copy);
     if (copy) egi_object_release(&copy->object);
 }
-static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out) {
+static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out, const egi_taped_call *call) {
     for (int64_t i = 0; i < t->n_places && !t->reason[0]; i++) {
         egi_place *p = &t->places[i];
         if (!p->buffer) continue;
-        const bool more = __atomic_load_n(&p->buffer->refs, __ATOMIC_ACQUIRE) > egi_trace_holders(t, p, out);
+        const bool more = __atomic_load_n(&p->buffer->refs, __ATOMIC_ACQUIRE) > egi_trace_holders(t, p, out, call);
         if (p->kind == EGI_AT_CONSTANT) p->outside = more;
         else if (!more) continue;
         else if (p->kind == EGI_AT_VARIABLE)
@@ -33684,7 +33722,10 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     return run;
 }
 // Binds all operands to this call's memory, and makes what the call needs beside the arena: nothing is changed yet.
-static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out) {
+static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor *const *out,
+                           egi_taped_call *call);
+static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
+                           egi_taped_call *call) {
     for (int64_t b = 0; b < t->n_bound; b++) {
         const int32_t i = t->bound[b];
         egi_place *p = &t->places[i];
@@ -33712,7 +33753,7 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
         if (!out[i] && t->out[i] >= 0) return false;
         if (out[i]) out[i]->flags = (uint16_t)(out[i]->flags | t->out_flags[i]);
     }
-    return true;
+    return !call || egi_taped_bind(t, run, in, out, call);
 }
 static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
     const egi_trace_line *line = &t->lines[t->steps[i].line];
@@ -33781,10 +33822,11 @@ static egi_replay_line egi_trace_line_shown(const egi_context *replay) {
     egi_replay_line shown = { line->called, &line->note };
     return shown;
 }
-static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out) {
+static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
+                             egi_taped_call *call) {
     const uint64_t counter = egi_this.random.counter;
     egi_context replay;
-    bool ok = egi_trace_bind(t, run, in, out);
+    bool ok = egi_trace_bind(t, run, in, out, call);
     egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
     replay.of = t;
     for (int64_t i = 0; i < t->n_steps && ok; i++) {
@@ -33833,6 +33875,7 @@ static bool egi_operands_equal(const egi_trace *a, int32_t ia, const egi_trace *
            (p->outside || q->outside ? p->buffer == q->buffer
                                      : egi_constants_equal(a->backend, p->buffer, q->buffer));
 }
+static bool egi_taped_equal(const egi_trace *a, const egi_trace *b);
 // The first line in which the lists differ; -1: they are equal.
 static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
     for (int64_t i = 0; i < a->n_lines && i < b->n_lines; i++) {
@@ -33845,8 +33888,723 @@ static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
         if (!same) return i;
     }
     if (a->n_lines != b->n_lines) return a->n_lines < b->n_lines ? a->n_lines : b->n_lines;
+    if (a->taped && !egi_taped_equal(a, b)) return a->n_lines;
     for (int i = 0; i < a->m; i++) if (!egi_operands_equal(a, a->out[i], b, b->out[i])) return a->n_lines;
     return -1;
+}
+
+// ---- under an outer tape
+//
+// A call that outer tapes record is one line on each of them, of an op egi_op_call. The body runs under a hidden tape
+// instead: its lines are the template. The values that they saved are kept by the line: beside inputs and outputs of
+// the call, further results of the list. The op's gradient is a traced function, too: its body reads the template
+// backwards, from the gradients that are given, and adds to the sums that the inputs have so far, as eager lines would
+// do. There is one for each set of given outputs, wanted inputs and sums. Where a tape records its call, that is a line
+// again, which knows the kept values by their ids; so gradients have any order.
+
+// A tensor or variable from outside that the body read without its being an input, and whether a tape knew it. `shown`
+// has what a tape asks of an operand.
+typedef struct egi_leaf { eg_tensor shown; const egi_buffer *buffer; eg_tensor *variable; bool watched; } egi_leaf;
+// A value that lines of the template saved. input: the line's input whose id it has, or -1; value: an output of the
+// call, from m on a further result, or -1, the input itself; number: a plain number, a reference, or NULL.
+typedef struct egi_kept { int32_t input, value; eg_tensor *number; } egi_kept;
+typedef struct egi_back egi_back;
+struct egi_taped {
+    eg_tape tape;                // the hidden tape, which keeps no values: the template
+    bool again;                  // further results are outputs of the line: its gradient may be recorded
+    bool replays;                // the list was traced; else this call is the only one
+    eg_function_options options; // of the function
+    egi_leaf *leaves;
+    int64_t n_leaves, leaves_room, n_saved;
+    int32_t n, n_in, n_out, n_kept, n_further;
+    int32_t *in;                 // of the line's inputs behind the call's n: their leaves
+    int32_t *in_slot, *out_slot; // the template's slots of the line's inputs and outputs
+    int32_t *out;                // of the line's outputs: which values
+    egi_kept *kept;
+    int32_t *saved;              // of each tensor that a line has room for, in order: the kept value, or -1
+    int32_t *further;            // operands of the further results
+    bool *direct;                // whether one is the handle of its place
+    egi_back *backs;             // under egi_lock
+};
+// What the line of one call keeps: a value for each of egi_taped's, NULL for numbers. Lines share it.
+struct egi_taped_call { egi_trace *trace; int32_t n; eg_tensor *value[1]; };
+// The gradient for one set: key[i] is 1 where input i is wanted, 3 where it has a sum; behind that 1 for each output
+// that is given. used: the kept values that are read.
+struct egi_back { egi_back *next; egi_trace *trace; eg_function *function; unsigned char *key; bool *used; };
+// What stands in place of the thread's tapes while a body runs under the hidden one. The spy notes what the body reads.
+typedef struct egi_hidden { eg_tape spy; egi_taped *taped; eg_tape *outer; int recording, spies; bool failed; } egi_hidden;
+
+static bool egi_tape_records(const eg_tape *t) { return t->recording && !t->spy && t->paused >= egi_this.paused; }
+static bool egi_tapes_know(const eg_tape *t, const eg_tensor *x) {
+    for (; t; t = t->outer)
+        if (egi_tape_records(t) && ((x->flags & EGI_TRAINABLE && t->watch_variables) || egi_tape_slot_find(t, x->id) >= 0))
+            return true;
+    return false;
+}
+// 0: no tape records; else 1, with 2 where one watches variables by itself, and 4 where a gradient of one may be
+// recorded by another, or by itself.
+static int egi_taped_kind(void) {
+    int count = 0, kind = 0;
+    for (const eg_tape *t = egi_this.tapes; t && egi_recording(); t = t->outer) {
+        if (!egi_tape_records(t)) continue;
+        kind |= 1 | (t->watch_variables ? 2 : 0) | (t->persistent || count++ ? 4 : 0);
+    }
+    return kind;
+}
+// Whether the tapes that record know of what the body captured what they knew when the list was written.
+static bool egi_taped_watches(const egi_taped *k) {
+    for (int64_t i = 0; i < k->n_leaves; i++)
+        if (egi_tapes_know(egi_this.tapes, k->leaves[i].variable ? k->leaves[i].variable : &k->leaves[i].shown) !=
+            k->leaves[i].watched)
+            return false;
+    return true;
+}
+static int32_t egi_leaf_add(egi_taped *k, eg_tensor *x, bool watched) {
+    void *leaves = k->leaves;
+    for (int64_t i = k->n_leaves; i-- > 0;) if (k->leaves[i].shown.id == x->id) return (int32_t)i;
+    if (!egi_grow(&leaves, &k->leaves_room, k->n_leaves + 1, sizeof *k->leaves)) return -1;
+    k->leaves = (egi_leaf *)leaves;
+    egi_leaf *leaf = &k->leaves[k->n_leaves];
+    memset(leaf, 0, sizeof *leaf);
+    leaf->shown.id = x->id;
+    leaf->shown.dtype = x->dtype;
+    leaf->shown.flags = x->flags & (EGI_VARIABLE | EGI_TRAINABLE);
+    leaf->buffer = x->buffer;
+    leaf->variable = x->flags & EGI_VARIABLE ? x : NULL;
+    leaf->watched = watched;
+    return (int32_t)k->n_leaves++;
+}
+static void egi_hidden_look(eg_tape *spy, const egi_op *op, eg_tensor *const *in, int n) {
+    egi_hidden *h = (egi_hidden *)(void *)spy;
+    eg_tape *tape = &h->taped->tape;
+    (void)op;
+    for (int i = 0; i < n; i++) {
+        if (in[i]->flags & EGI_NUMBER || egi_tape_slot_find(tape, in[i]->id) >= 0) continue;
+        if (in[i]->flags & EGI_TRAINABLE && tape->watch_variables) continue;          // the hidden tape watches it itself
+        const bool known = egi_tapes_know(h->outer, in[i]);
+        if (egi_leaf_add(h->taped, in[i], known) < 0 || (known && egi_tape_slot_watch(tape, in[i]) < 0)) h->failed = true;
+    }
+}
+static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, eg_tensor *const *in,
+                             eg_tensor *const *given) {
+    const int kind = egi_taped_kind();
+    egi_taped *k = (egi_taped *)egi_alloc(sizeof *k);
+    memset(h, 0, sizeof *h);
+    h->outer = egi_this.tapes;
+    h->recording = egi_this.recording;
+    h->spies = egi_this.spies;
+    if (!k) return egi_no_memory("function_call", (int64_t)sizeof *k);
+    memset(k, 0, sizeof *k);
+    t->taped = h->taped = k;
+    k->n = k->n_in = t->n;
+    k->again = (kind & 4) != 0;
+    k->options.no_recheck = f->no_recheck;
+    k->options.unfused = f->unfused;
+    eg_tape *tape = &k->tape;
+    tape->object.refs = 1;
+    tape->object.kind = EGI_TAPE;
+    tape->persistent = k->again;
+    tape->watch_variables = (kind & 2) != 0;
+    tape->paused = h->spy.paused = egi_this.paused;
+    tape->owner = h->spy.owner = &egi_this;
+    tape->listed = tape->recording = h->spy.listed = h->spy.recording = true;
+    for (int i = 0; i < t->n; i++)
+        if (egi_tapes_know(h->outer, in[i]) && egi_tape_slot_find(tape, given[i]->id) < 0 &&
+            egi_tape_slot_watch(tape, given[i]) < 0)
+            return egi_no_memory("function_call", 0);
+    h->spy.spy = egi_hidden_look;
+    h->spy.outer = tape;
+    egi_this.tapes = &h->spy;
+    egi_this.recording = 2;
+    egi_this.spies = 1;
+    return true;
+}
+static bool egi_hidden_end(egi_hidden *h, bool ok) {
+    egi_this.tapes = h->outer;
+    egi_this.recording = h->recording;
+    egi_this.spies = h->spies;
+    if (!h->taped) return false;
+    h->taped->tape.listed = h->taped->tape.recording = false;
+    return ok && (!h->failed || egi_no_memory("function_call", 0));
+}
+
+// ---- what the line keeps
+
+static void egi_taped_call_free(egi_taped_call *call) {
+    if (!call) return;
+    egi_tensors_release(call->value, call->n);
+    egi_trace_release(call->trace);
+    egi_free(call);
+}
+static egi_taped_call *egi_taped_call_new(egi_trace *t) {
+    const size_t bytes = sizeof(egi_taped_call) + (size_t)t->taped->n_kept * sizeof(eg_tensor *);
+    egi_taped_call *call = (egi_taped_call *)egi_alloc(bytes);
+    if (!call) return NULL;
+    memset(call, 0, bytes);
+    call->trace = t;
+    call->n = t->taped->n_kept;
+    egi_lock();
+    t->refs++;
+    egi_unlock();
+    return call;
+}
+static void egi_taped_free(egi_taped *k) {
+    if (!k) return;
+    while (k->backs) {
+        egi_back *next = k->backs->next;
+        eg_function_release(k->backs->function);
+        egi_free(k->backs);
+        k->backs = next;
+    }
+    for (int32_t i = 0; i < k->n_kept; i++) egi_tensors_release(&k->kept[i].number, 1);
+    egi_tape_clear(&k->tape);
+    egi_free(k->leaves);
+    egi_free(k->in);
+    egi_free(k->kept);
+    egi_free(k);
+}
+static int egi_line_pointers(const egi_line *line) {
+    return (line->kept ? line->n + line->n_out : 0) + (line->saves ? EG_MAX_SAVED : 0);
+}
+// The tensors that a line has room for, the saved ones of a custom forward behind inputs and outputs.
+static eg_tensor **egi_line_pointer(const egi_line *line) {
+    return line->kept ? egi_line_in(line) : egi_line_saved(line);
+}
+// Finds the line's inputs and outputs among the template's slots. input[s]: which input slot s is, or -1.
+static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor *const *out, int32_t *input) {
+    egi_taped *k = t->taped;
+    eg_tape *tape = &k->tape;
+    for (int64_t s = 0; s < tape->n_slots; s++) input[s] = -1;
+    for (int i = 0; i < t->n; i++) {
+        k->in_slot[i] = egi_tape_slot_find(tape, given[i]->id);
+        if (k->in_slot[i] >= 0 && input[k->in_slot[i]] < 0) input[k->in_slot[i]] = i;
+    }
+    for (int32_t s = 0; s < (int32_t)tape->n_slots; s++) {
+        if (tape->slots[s].record >= 0 || input[s] >= 0) continue;
+        int32_t leaf = 0;
+        eg_tensor *v = egi_tape_variable(tape, s);
+        if (v) leaf = egi_leaf_add(k, v, true);
+        else while (k->leaves[leaf].shown.id != tape->slots[s].id) leaf++;
+        if (leaf < 0) return false;
+        input[s] = k->n_in;
+        k->in[k->n_in - k->n] = leaf;
+        k->in_slot[k->n_in++] = s;
+    }
+    for (int i = 0; i < t->m; i++) {
+        const int32_t s = out[i] && !(out[i]->flags & EGI_NUMBER) ? egi_tape_slot_find(tape, out[i]->id) : -1;
+        if (s < 0) continue;
+        k->out_slot[k->n_out] = s;
+        k->out[k->n_out++] = i;
+    }
+    return true;
+}
+// Notes x as a kept value of slot s, which is input `input` or no input (-1). False without memory.
+static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input, bool known, eg_tensor *const *in,
+                           eg_tensor *const *given, eg_tensor *const *out, egi_taped_call *call) {
+    egi_taped *k = t->taped;
+    egi_kept *kept = &k->kept[k->n_kept];
+    kept->input = input;
+    kept->value = -1;
+    kept->number = NULL;
+    eg_tensor *shown = input >= 0 && input < t->n && given[input] == x ? in[input] : NULL;
+    for (int i = 0; i < t->m && !shown; i++) if (out[i] == x) { shown = x; kept->value = i; }
+    if (shown) eg_retain(shown);
+    else {
+        shown = egi_tensor_alias(x->op, x);
+        if (!shown) return false;
+        kept->value = t->m + k->n_further++;
+        if (input >= 0) {
+            shown->id = x->id;
+            shown->flags = (uint16_t)(shown->flags | (x->flags & EGI_SNAPSHOT));
+        } else if (known && k->again) {
+            k->out_slot[k->n_out] = s;
+            k->out[k->n_out++] = kept->value;
+        }
+    }
+    call->value[k->n_kept++] = shown;
+    call->n = k->n_kept;
+    return true;
+}
+// Each value that lines saved is kept once. of[s]: the first kept value of slot s, plus 1; values that the tape does not
+// know get slots, too. seen: the tensors themselves.
+static bool egi_taped_keep_all(egi_trace *t, const int32_t *input, int32_t *of, eg_tensor **seen, eg_tensor *const *in,
+                               eg_tensor *const *given, eg_tensor *const *out, egi_taped_call *call) {
+    egi_taped *k = t->taped;
+    eg_tape *tape = &k->tape;
+    const int64_t known = tape->n_slots;
+    int64_t at = 0;
+    for (int64_t l = 0; l < tape->n_lines; l++) {
+        const egi_line *line = tape->lines[l];
+        for (int i = 0; i < egi_line_pointers(line); i++) {
+            eg_tensor *x = egi_line_pointer(line)[i];
+            k->saved[at++] = -1;
+            if (!x) continue;
+            if (x->flags & EGI_NUMBER) {
+                k->kept[k->n_kept].number = eg_retain(x);
+                k->kept[k->n_kept].input = k->kept[k->n_kept].value = -1;
+                k->saved[at - 1] = k->n_kept++;
+                call->n = k->n_kept;
+                continue;
+            }
+            int32_t s = egi_tape_slot_find(tape, x->id);
+            if (s < 0) s = egi_tape_slot_add(tape, x, -1);
+            if (s < 0) return false;
+            int32_t e = of[s] - 1;
+            while (e >= 0 && e < k->n_kept && seen[e] != x) e = s < known && input[s] >= 0 ? e + 1 : k->n_kept;
+            if (e < 0 || e >= k->n_kept) {
+                e = k->n_kept;
+                if (!egi_taped_keep(t, x, s, s < known ? input[s] : -1, s < known, in, given, out, call)) return false;
+                seen[e] = x;
+                if (!of[s]) of[s] = e + 1;
+            }
+            k->saved[at - 1] = e;
+        }
+    }
+    return true;
+}
+// Makes the template of the hidden tape, and what this call's line keeps; the tape lets go of what it saved.
+static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *given, eg_tensor *const *out,
+                          egi_taped_call **made) {
+    egi_taped *k = t->taped;
+    eg_tape *tape = &k->tape;
+    for (int64_t l = 0; l < tape->n_lines; l++) k->n_saved += egi_line_pointers(tape->lines[l]);
+    const size_t saved = (size_t)k->n_saved + 1, slots = (size_t)tape->n_slots + saved, n = (size_t)t->n,
+                 m = (size_t)t->m;
+    k->in = (int32_t *)egi_alloc((2 * slots + n + 2 * (m + saved) + 2 * saved) * sizeof *k->in + saved);
+    k->kept = (egi_kept *)egi_alloc(saved * sizeof *k->kept);
+    int32_t *input = (int32_t *)egi_alloc(2 * slots * sizeof *input + saved * sizeof(eg_tensor *));
+    egi_taped_call *call = (egi_taped_call *)egi_alloc(sizeof *call + saved * sizeof(eg_tensor *));
+    bool ok = k->in && k->kept && input && call;
+    if (ok) {
+        int32_t *of = input + slots;
+        eg_tensor **seen = (eg_tensor **)(void *)(of + slots);
+        memset(of, 0, slots * sizeof *of);
+        memset(call, 0, sizeof *call + saved * sizeof(eg_tensor *));
+        memset(seen, 0, saved * sizeof *seen);
+        call->trace = t;
+        egi_lock();
+        t->refs++;
+        egi_unlock();
+        k->in_slot = k->in + slots;
+        k->out_slot = k->in_slot + slots + n;
+        k->out = k->out_slot + m + saved;
+        k->saved = k->out + m + saved;
+        k->further = k->saved + saved;
+        k->direct = (bool *)(void *)(k->further + saved);
+        ok = egi_taped_find_ends(t, given, out, input) &&
+             egi_taped_keep_all(t, input, of, seen, in, given, out, call);
+        if (ok) *made = call;
+        else egi_taped_call_free(call);
+    } else egi_free(call);
+    egi_free(input);
+    for (int64_t l = 0; l < tape->n_lines; l++) egi_line_forget(tape->lines[l]);
+    egi_tape_forget_snapshots(tape);
+    if (ok && k->n_out > UINT16_MAX) {
+        egi_taped_call_free(call);
+        *made = NULL;
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_function_call: the body keeps %d values under several tapes; at most %d",
+                        (int)k->n_out, UINT16_MAX);
+    }
+    return ok || egi_no_memory("function_call", 0);
+}
+// Gives the variables back that the hidden tape watched: the trace holds them itself.
+static void egi_taped_settle(egi_taped *k) {
+    eg_tape *tape = &k->tape;
+    for (int64_t s = 0; s < tape->n_slots; s++) if (tape->slots[s].record < -1) tape->slots[s].record = -1;
+    for (int64_t i = 0; i < tape->n_watched; i++) egi_object_release(&tape->watched[i].variable->object);
+    tape->n_watched = 0;
+}
+// Finds the places of the further results, which become memory of each call's own.
+static bool egi_taped_places(egi_trace *t, const egi_taped_call *call) {
+    egi_taped *k = t->taped;
+    for (int32_t e = 0; e < k->n_kept; e++) {
+        const int32_t i = k->kept[e].value - t->m;
+        if (i < 0) continue;
+        const int32_t operand = k->further[i] = egi_trace_uses(t, call->value[e], false);
+        if (operand < 0 || t->reason[0]) return false;
+        const int32_t place = t->operands[operand].place;
+        if (t->places[place].kind == EGI_AT_TEMPORARY) {
+            int32_t whole = t->first_operand[place];
+            while (whole >= 0 && !egi_operand_is_whole(t, whole)) whole = t->operands[whole].next;
+            if (whole < 0) {
+                eg_tensor all = *call->value[e];
+                int64_t stride = 1;
+                all.rank = 1;
+                all.size = t->places[place].bytes / egi_dtypes[all.dtype].size;
+                all.dims = &all.size;
+                all.strides = &stride;
+                all.data = (char *)all.buffer->data;
+                all.flags = EGI_CONTIGUOUS;
+                whole = egi_trace_operand(t, &all);
+                if (whole < 0) return false;
+            }
+            egi_trace_make_fresh(t, whole);
+        }
+        egi_place *p = &t->places[place];
+        k->direct[i] = p->kind == EGI_AT_FRESH && p->form == operand && !p->shown && k->kept[e].input < 0;
+        p->shown = p->shown || k->direct[i];
+    }
+    return true;
+}
+// How many of a buffer's references are those of kept values, or of variables' values that the thread's tapes keep.
+static int32_t egi_taped_holders(const egi_trace *t, const egi_place *p, const egi_taped_call *call) {
+    int32_t count = 0;
+    for (int32_t e = 0; call && e < call->n; e++)
+        count += call->value[e] && t->taped->kept[e].value >= t->m && call->value[e]->buffer == p->buffer;
+    if (p->kind != EGI_AT_VARIABLE) return count;
+    for (const eg_tape *tape = egi_this.tapes; tape; tape = tape->outer) {
+        const int32_t s = egi_tape_slot_find(tape, p->variable->id);
+        const egi_watched *w = s < 0 ? NULL : egi_tape_watched(tape, s);
+        bool again = !w || !w->snapshot || w->snapshot->buffer != p->buffer;
+        for (const eg_tape *other = egi_this.tapes; other != tape && !again; other = other->outer) {
+            const int32_t o = egi_tape_slot_find(other, p->variable->id);
+            const egi_watched *x = o < 0 ? NULL : egi_tape_watched(other, o);
+            again = x && x->snapshot == w->snapshot;
+        }
+        count += !again;
+    }
+    return count;
+}
+// Of what the body read, later calls compare only what somebody outside owns.
+static void egi_taped_forget_leaves(egi_trace *t) {
+    egi_taped *k = t->taped;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < k->n_leaves; i++) {
+        egi_leaf *leaf = &k->leaves[i];
+        const int32_t at = leaf->watched || leaf->variable ? -1 : egi_trace_find(t, leaf->buffer);
+        if (!leaf->watched && !leaf->variable &&
+            (at < 0 || t->places[at].kind != EGI_AT_CONSTANT || !t->places[at].outside))
+            continue;
+        for (int32_t j = 0; j < k->n_in - k->n; j++) if (k->in[j] == (int32_t)i) k->in[j] = (int32_t)kept;
+        k->leaves[kept++] = *leaf;
+    }
+    k->n_leaves = kept;
+}
+// A handle on what an operand shows of a call's memory; the caller owns it.
+static eg_tensor *egi_taped_show(const egi_trace *t, const egi_trace_run *run, eg_tensor *const *in, int32_t operand) {
+    const egi_operand *o = &t->operands[operand];
+    const int32_t place = egi_trace_home(t, o->place);
+    const egi_place *p = &t->places[place];
+    egi_buffer *b = p->kind == EGI_AT_FRESH ? run->fresh[place]->buffer : p->kind == EGI_AT_INPUT ? in[p->index]->buffer
+                    : p->kind == EGI_AT_VARIABLE ? run->initial[place] : p->buffer;
+    eg_tensor *y = egi_tensor_new(o->rank);
+    if (!y) return NULL;
+    y->op = o->op;
+    y->dtype = o->dtype;
+    y->rank = o->rank;
+    y->flags = o->flags;
+    y->size = o->size;
+    for (int i = 0; i < o->rank; i++) { y->dims[i] = o->dims[i]; y->strides[i] = o->strides[i]; }
+    y->data = run->handles[operand].data;
+    y->buffer = b;
+    __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
+    return y;
+}
+// The kept values of a replay.
+static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor *const *out,
+                           egi_taped_call *call) {
+    const egi_taped *k = t->taped;
+    for (int32_t e = 0; e < k->n_kept; e++) {
+        const egi_kept *kept = &k->kept[e];
+        const int32_t i = kept->value - t->m;
+        if (kept->number) continue;
+        if (kept->value < 0) call->value[e] = eg_retain(in[kept->input]);
+        else if (i < 0) call->value[e] = eg_retain(out[kept->value]);
+        else if (k->direct[i])
+            call->value[e] = eg_retain(run->fresh[egi_trace_home(t, t->operands[k->further[i]].place)]);
+        else {
+            call->value[e] = egi_taped_show(t, run, in, k->further[i]);
+            if (!call->value[e]) return egi_no_memory("function_call", 0);
+            if (kept->input < 0) continue;
+            const egi_leaf *leaf = kept->input < k->n ? NULL : &k->leaves[k->in[kept->input - k->n]];
+            call->value[e]->id = leaf ? leaf->shown.id : in[kept->input]->id;
+            if (leaf ? leaf->variable != NULL : (in[kept->input]->flags & EGI_VARIABLE) != 0)
+                call->value[e]->flags |= EGI_SNAPSHOT;
+        }
+    }
+    return true;
+}
+// Whether two templates are the same.
+static bool egi_taped_equal(const egi_trace *ta, const egi_trace *tb) {
+    const egi_taped *a = ta->taped, *b = tb->taped;
+    if (!b || a->tape.n_lines != b->tape.n_lines || a->n_in != b->n_in || a->n_out != b->n_out ||
+        a->n_kept != b->n_kept || a->n_saved != b->n_saved || a->n_further != b->n_further ||
+        memcmp(a->saved, b->saved, (size_t)a->n_saved * sizeof *a->saved) != 0 ||
+        memcmp(a->in_slot, b->in_slot, (size_t)a->n_in * sizeof *a->in_slot) != 0 ||
+        memcmp(a->out_slot, b->out_slot, (size_t)a->n_out * sizeof *a->out_slot) != 0 ||
+        memcmp(a->out, b->out, (size_t)a->n_out * sizeof *a->out) != 0)
+        return false;
+    for (int32_t i = 0; i < a->n_in - a->n; i++)
+        if (a->leaves[a->in[i]].shown.id != b->leaves[b->in[i]].shown.id) return false;
+    for (int64_t l = 0; l < a->tape.n_lines; l++) {
+        const egi_line *x = a->tape.lines[l], *y = b->tape.lines[l];
+        if (x->op != y->op || x->n != y->n || x->n_out != y->n_out || x->kept != y->kept || x->saves != y->saves ||
+            memcmp(x->slots, y->slots, (size_t)(x->n + x->n_out) * sizeof *x->slots) != 0)
+            return false;
+    }
+    for (int32_t e = 0; e < a->n_kept; e++) {
+        const egi_kept *x = &a->kept[e], *y = &b->kept[e];
+        if (x->input != y->input || x->value != y->value || !x->number != !y->number ||
+            (x->number && (memcmp(&x->number->number, &y->number->number, sizeof x->number->number) != 0 ||
+                           x->number->dtype != y->number->dtype)))
+            return false;
+    }
+    for (int32_t i = 0; i < a->n_further; i++)
+        if (!egi_operands_equal(ta, a->further[i], tb, b->further[i])) return false;
+    return true;
+}
+
+// ---- the line, and its gradient
+
+static void egi_taped_call_end(void *data, void *call) { (void)data; egi_taped_call_free((egi_taped_call *)call); }
+static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
+static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
+                                eg_tensor **dx);
+EGI_OBJECTS
+static const egi_op egi_op_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL, 0, egi_no_shape, NULL, egi_grad_call,
+                                    { 0, 0, 0 }, EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_call) };
+// Writes the line of a call, whose template is `by`'s, on the tapes that record. What it keeps hangs on a tensor without
+// elements, which the lines save: when the last of them lets go of it, its buffer gives `call` back. This takes `call`
+// over.
+static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n, eg_tensor *const *out) {
+    egi_trace *own = call->trace;
+    const egi_taped *k = own->taped;
+    eg_tensor *few[64], **list = few, *saved[EG_MAX_SAVED] = { NULL };
+    egi_buffer *b = (egi_buffer *)egi_alloc(sizeof *b);
+    eg_tensor *holder = b ? egi_tensor_new(1) : NULL;
+    if (k->n_in + k->n_out > 64)
+        list = (eg_tensor **)egi_alloc((size_t)(k->n_in + k->n_out) * sizeof *list);
+    if (!holder || !list) {
+        egi_free(b);
+        if (holder) { holder->buffer = NULL; egi_object_release(&holder->object); }
+        if (list != few) egi_free(list);
+        egi_taped_call_free(call);
+        return egi_no_memory("function_call", 0);
+    }
+    memset(b, 0, sizeof *b);
+    b->refs = 1;
+    b->backend = &egi_cpu;
+    b->deleter = egi_taped_call_end;
+    b->user = call;
+    holder->op = "function_call";
+    holder->dtype = EG_FLOAT32;
+    holder->flags = EGI_CONTIGUOUS;
+    holder->rank = 1;
+    holder->dims[0] = 0;
+    holder->strides[0] = 1;
+    holder->size = 0;
+    holder->data = NULL;
+    holder->buffer = b;
+    egi_lock();
+    own->refs++;
+    by->refs += by != own;
+    egi_unlock();
+    for (int i = 0; i < n; i++) list[i] = in[i];
+    for (int i = n; i < k->n_in; i++) {
+        egi_leaf *leaf = &k->leaves[k->in[i - n]];
+        list[i] = leaf->variable ? leaf->variable : &leaf->shown;
+    }
+    eg_tensor **outs = list + k->n_in;
+    for (int i = 0; i < k->n_out; i++) {
+        outs[i] = k->out[i] < own->m ? out[k->out[i]] : NULL;
+        for (int32_t e = 0; e < k->n_kept && !outs[i]; e++) if (k->kept[e].value == k->out[i]) outs[i] = call->value[e];
+    }
+    saved[0] = holder;
+    const bool ok = !k->n_in || !k->n_out ||
+                    egi_tape_record_with(&egi_op_call, list, k->n_in, NULL, outs, k->n_out, saved);
+    if (own->taped->tape.n_watched) egi_taped_settle(own->taped);
+    if (by != own) { call->trace = by; egi_trace_release(own); }
+    if (list != few) egi_free(list);
+    egi_object_release(&holder->object);
+    egi_trace_release(own);
+    return ok;
+}
+// Which kept values are read for one set: those of lines between an input that is wanted and an output that is given.
+static bool egi_back_find_used(const egi_taped *k, egi_back *back) {
+    const eg_tape *tape = &k->tape;
+    unsigned char *wanted = (unsigned char *)egi_alloc((size_t)tape->n_slots * 2 + 1), *given = wanted + tape->n_slots;
+    if (!wanted) return false;
+    memset(wanted, 0, (size_t)tape->n_slots * 2 + 1);
+    for (int32_t i = 0; i < k->n_in; i++) if (back->key[i] && k->in_slot[i] >= 0) wanted[k->in_slot[i]] = 1;
+    for (int32_t i = 0; i < k->n_out; i++) if (back->key[k->n_in + i]) given[k->out_slot[i]] = 1;
+    for (int64_t l = 0; l < tape->n_lines; l++) {
+        const egi_line *line = tape->lines[l];
+        bool reached = false;
+        for (int i = 0; i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
+        for (int i = 0; i < line->n_out && reached && line->op->grad; i++) wanted[line->slots[line->n + i]] = 1;
+    }
+    int64_t at = k->n_saved;
+    for (int64_t l = tape->n_lines; l-- > 0;) {
+        const egi_line *line = tape->lines[l];
+        bool here = false, reached = false;
+        at -= egi_line_pointers(line);
+        for (int i = 0; i < line->n_out; i++) here = here || given[line->slots[line->n + i]];
+        for (int i = 0; i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
+        if (!here || !reached || !line->op->grad) continue;
+        for (int i = 0; i < line->n; i++) if (line->slots[i] >= 0 && wanted[line->slots[i]]) given[line->slots[i]] = 1;
+        for (int i = 0; i < egi_line_pointers(line); i++)
+            if (k->saved[at + i] >= 0) back->used[k->saved[at + i]] = !k->kept[k->saved[at + i]].number;
+    }
+    egi_free(wanted);
+    return true;
+}
+static eg_function_body egi_back_body;
+static void egi_function_give_up(eg_function *f, const char *why);
+static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m);
+// The gradient's function for one set, which is made when it is first asked for; NULL without memory.
+static egi_back *egi_taped_back(egi_trace *t, const unsigned char *key) {
+    egi_taped *k = t->taped;
+    const size_t size = (size_t)(k->n_in + k->n_out);
+    egi_lock();
+    egi_back *back = k->backs;
+    while (back && memcmp(back->key, key, size) != 0) back = back->next;
+    egi_unlock();
+    if (back) return back;
+    egi_back *made = (egi_back *)egi_alloc(sizeof *made + size + (size_t)k->n_kept);
+    if (!made) return NULL;
+    made->trace = t;
+    made->key = (unsigned char *)(made + 1);
+    made->used = (bool *)(void *)(made->key + size);
+    memcpy(made->key, key, size);
+    memset(made->used, 0, (size_t)k->n_kept);
+    made->function = egi_back_find_used(k, made) ? (eg_function_new)(egi_back_body, made, k->options) : NULL;
+    if (!made->function) { egi_free(made); return NULL; }
+    if (!k->replays) egi_function_give_up(made->function, "the call was not traced");
+    egi_lock();
+    back = k->backs;
+    while (back && memcmp(back->key, key, size) != 0) back = back->next;
+    if (!back) { made->next = k->backs; k->backs = made; }
+    egi_unlock();
+    if (!back) return made;
+    eg_function_release(made->function);
+    egi_free(made);
+    return back;
+}
+// A copy of the template's lines, with the values that are used; false without memory.
+static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *const *in, int32_t *number, eg_tape *to) {
+    int32_t n = 0;
+    int64_t at = 0;
+    for (int32_t e = 0; e < k->n_kept; e++) number[e] = back->used[e] ? n++ : -1;
+    for (int64_t l = 0; l < k->tape.n_lines; l++) {
+        const egi_line *from = k->tape.lines[l];
+        size_t attr_size, bytes = egi_line_bytes(from->op, from->n, from->n_out, from->kept, from->saves, &attr_size);
+        egi_line *line = egi_tape_line_new(to, bytes);
+        if (!line) return false;
+        memcpy(line, from, bytes);
+        to->lines[to->n_lines++] = line;
+        for (int i = 0; i < egi_line_pointers(line); i++, at++) {
+            const int32_t e = k->saved[at];
+            if (e < 0 || (number[e] < 0 && !k->kept[e].number)) continue;
+            egi_line_pointer(line)[i] = eg_retain(number[e] < 0 ? k->kept[e].number : in[number[e]]);
+        }
+    }
+    return true;
+}
+// Whether a line adds to a slot's sum in place.
+static bool egi_back_adds_in_place(const egi_taped *k, int32_t slot) {
+    for (int64_t l = 0; l < k->tape.n_lines; l++)
+        if (k->tape.lines[l]->op->accumulate && k->tape.lines[l]->slots[0] == slot) return true;
+    return false;
+}
+// Puts a gradient that is given into its slot; where lines add in place, it is a copy, as the sum would be ours in
+// eager code.
+static bool egi_back_give(const egi_taped *k, eg_tensor **grads, int32_t slot, eg_tensor *g) {
+    if (grads[slot] || egi_recording() || !egi_back_adds_in_place(k, slot))
+        return egi_tape_slot_accumulate(grads, slot, g, false);
+    eg_shape shape = egi_shape(g);
+    grads[slot] = egi_tensor_allocate("identity", egi_backend_of(g), (eg_dtype)g->dtype, &shape);
+    return grads[slot] && (!g->size || egi_tensor_copy(g, grads[slot]));
+}
+// The body of a gradient's function: inputs are the used values, the gradients that are given, and the sums; outputs
+// the new sums of the inputs that are wanted, NULL where nothing was added.
+static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_back *back = (const egi_back *)user;
+    const egi_taped *k = back->trace->taped;
+    const size_t slots = (size_t)k->tape.n_slots;
+    eg_tape tape;
+    memset(&tape, 0, sizeof tape);
+    const size_t bytes = slots * (sizeof(eg_tensor *) + 1) + (size_t)k->tape.n_lines * sizeof *tape.lines +
+                         ((size_t)k->n_kept + 1) * sizeof(int32_t);
+    eg_tensor **grads = (eg_tensor **)egi_alloc(bytes);
+    if (!grads) return egi_no_memory("tape_gradient", (int64_t)bytes);
+    memset(grads, 0, bytes);
+    tape.lines = (egi_line **)(void *)(grads + slots);
+    int32_t *number = (int32_t *)(void *)(tape.lines + k->tape.n_lines);
+    unsigned char *wanted = (unsigned char *)(number + k->n_kept + 1);
+    tape.forms = k->tape.forms;
+    tape.slots = k->tape.slots;
+    tape.owner = &egi_this;
+    bool ok = egi_back_lines(k, back, in, number, &tape) || egi_no_memory("tape_gradient", 0);
+    for (int32_t e = 0; e < k->n_kept; e++) in += back->used[e];
+    eg_tensor *const *sums = in;
+    for (int32_t i = 0; i < k->n_out; i++) sums += back->key[k->n_in + i];
+    for (int32_t i = 0, j = 0; i < k->n_in && ok; i++) {
+        if (back->key[i]) wanted[k->in_slot[i]] = EGI_SLOT_WANTED | EGI_SLOT_ASKED;
+        if (back->key[i] & 2) ok = egi_back_give(k, grads, k->in_slot[i], sums[j++]);
+    }
+    for (int32_t i = 0, j = 0; i < k->n_out && ok; i++)
+        if (back->key[k->n_in + i]) ok = egi_back_give(k, grads, k->out_slot[i], in[j++]);
+    ok = ok && egi_tape_run_back(&tape, tape.n_lines, grads, wanted);
+    for (int32_t i = 0, j = 0, at = 0; i < k->n_in && ok; i++) {
+        if (!back->key[i]) continue;
+        eg_tensor *g = grads[k->in_slot[i]];
+        if (back->key[i] & 2 && g == sums[j++]) g = NULL;
+        out[at] = g ? egi_scope_own_again(g) : NULL;
+        ok = !g || out[at];
+        at++;
+    }
+    for (size_t s = 0; s < slots; s++) egi_tensors_release(&grads[s], 1);
+    for (int64_t l = 0; l < tape.n_lines; l++) egi_line_forget(tape.lines[l]);
+    while (tape.chunks) { egi_chunk *next = tape.chunks->next; egi_free(tape.chunks); tape.chunks = next; }
+    egi_free(grads);
+    return ok;
+}
+// The gradients of a line: dx[i] is input i's sum so far, or NULL, and becomes the new one.
+static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    egi_taped_call *call = (egi_taped_call *)c->saved[0]->buffer->user;
+    egi_taped *k = call->trace->taped;
+    const size_t ends = (size_t)(k->n_in + k->n_out), most = (size_t)k->n_kept + 2 * ends;
+    eg_tensor **list = (eg_tensor **)egi_alloc(most * sizeof *list + ends + 1);
+    unsigned char *key = (unsigned char *)(list + most);
+    int n = 0, m = 0;
+    (void)op;
+    if (!list) return egi_no_memory("tape_gradient", 0);
+    for (int32_t i = 0; i < k->n_in; i++)
+        key[i] = (unsigned char)(!c->needed[i] || k->in_slot[i] < 0 ? 0 : dx[i] ? 3 : 1);
+    for (int32_t i = 0; i < k->n_out; i++) key[k->n_in + i] = c->upstream[i] != NULL;
+    egi_back *back = egi_taped_back(call->trace, key);
+    for (int32_t e = 0; back && e < k->n_kept; e++) if (back->used[e]) list[n++] = call->value[e];
+    for (int32_t i = 0; i < k->n_out; i++) if (c->upstream[i]) list[n++] = c->upstream[i];
+    for (int32_t i = 0; i < k->n_in; i++) { n += key[i] == 3; if (key[i] == 3) list[n - 1] = dx[i]; m += key[i] != 0; }
+    eg_tensor **out = list + n;
+    bool ok = back ? egi_function_call_on(back->function, list, n, out, m) : egi_no_memory("tape_gradient", 0);
+    for (int32_t i = 0, j = 0; i < k->n_in && ok; i++)
+        if (key[i]) { if (out[j]) dx[i] = out[j]; j++; }
+    egi_free(list);
+    return ok;
+}
+static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
+                                eg_tensor **dx) {
+    (void)t;
+    for (int i = 0; i < line->n; i++) {
+        bool first = c->needed[i];
+        for (int j = 0; j < i && first; j++) first = line->slots[j] != line->slots[i];
+        dx[i] = first ? grads[line->slots[i]] : NULL;
+    }
+    if (!egi_grad_call(c, line->op, dx)) return false;
+    for (int i = 0; i < line->n; i++) {
+        if (!dx[i]) continue;
+        eg_tensor **sum = &grads[line->slots[i]];
+        bool first = *sum != NULL;
+        for (int j = 0; j < i && first; j++) first = line->slots[j] != line->slots[i];
+        if (!first) continue;                               // it is added as the gradients of other lines are
+        if (dx[i] != *sum) {
+            egi_tensors_release(sum, 1);
+            *sum = eg_retain(dx[i]);
+        }
+        dx[i] = NULL;
+    }
+    return true;
 }
 
 // ---- calls
@@ -33921,11 +34679,14 @@ static void egi_function_give_up(eg_function *f, const char *why) {
     __atomic_store_n(&f->eager, true, __ATOMIC_RELEASE);
     egi_unlock();
 }
-// Runs the body and writes down what it launches. The call's result; *made is the finished trace, or NULL.
-static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m, egi_trace **made) {
+// Runs the body and writes down what it launches. The call's result; *made is the finished trace, or NULL. Where outer
+// tapes record, *call is what the line of this call keeps.
+static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m, egi_trace **made,
+                               egi_taped_call **call) {
     egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
     eg_tensor *few[8], **given = n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *given);
     *made = NULL;
+    *call = NULL;
     if (!t || !given) {
         egi_free(t);
         if (given != few) egi_free(given);
@@ -33950,26 +34711,34 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
         t->places[place].kind = EGI_AT_INPUT;
         t->places[place].index = i;
     }
+    egi_hidden hidden;
+    const bool taped = ok && egi_recording();
+    if (taped) ok = egi_hidden_begin(&hidden, f, t, in, given);
     if (ok) {
         egi_tracing_begin(t);
         ok = egi_function_run(f, given, out, m);
         egi_tracing_end(t);
     }
+    if (taped) ok = egi_hidden_end(&hidden, ok) && egi_taped_end(t, in, given, out, call);
     if (egi_this.random.seed != t->random.seed) egi_trace_refuse(t, false, "eg_seed in the body");
     t->drew = egi_this.random.counter - t->random.counter;
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
-    bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out);
-    if (good) egi_trace_end_holders(t, out);
+    bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out) &&
+                (!taped || egi_taped_places(t, *call));
+    if (good) egi_trace_end_holders(t, out, *call);
     good = good && !t->reason[0] && egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu) && egi_trace_plan(t) &&
            egi_trace_capture(t);
+    if (good && taped) egi_taped_forget_leaves(t);
     egi_trace_let_go(t, good);
     for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
+    if (!ok) { egi_taped_call_free(*call); *call = NULL; }
     eg_scope_end(scope);
     if (given != few) egi_free(given);
     if (t->made) t->again = true;            // weights that a first run makes may be made of what the host reads
     if (ok && t->reason[0] && !t->again) egi_function_give_up(f, t->reason);
     else if (ok && !good && ++f->tries >= EGI_TRACE_TRIES)         // only the thread that traces counts them
         egi_function_give_up(f, t->reason[0] ? t->reason : "the body makes variables at each call");
+    if (good && ok && taped) t->taped->replays = true;
     if (good && ok) *made = t;
     else egi_trace_release(t);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
@@ -33982,7 +34751,7 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
     if (__atomic_load_n(&f->eager, __ATOMIC_ACQUIRE)) return f->why;
     if (egi_this.trap) return "the NaN trap is on";
     if (egi_this.recorder) return "eg_record is on";
-    if (egi_recording_wanted()) return "a tape records the call";
+    if (egi_this.spies) return "the forward function of a custom gradient calls it";
     for (int i = 0; i < n; i++) {
         if (egi_backend_of(in[i]) != egi_backend_of(in[0])) return "the inputs are on different devices";
         if (in[i]->mask) return "an input has a mask";
@@ -33991,13 +34760,14 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
 }
 // ---- signatures: numbers that are equal where a trace serves
 
-enum { EGI_SIGNATURE_HEAD = 8 };
+enum { EGI_SIGNATURE_HEAD = 9 };
 static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t *few, int64_t room, int64_t *size) {
     int64_t count = EGI_SIGNATURE_HEAD, *s = few;
     for (int i = 0; i < n; i++) count += 3 + 2 * in[i]->rank;
     if (count > room && !(s = (int64_t *)egi_alloc((size_t)count * sizeof *s))) return NULL;
     *size = count;
     int64_t *at = s;
+    const bool taped = egi_recording();
     *at++ = n;
     *at++ = m;
     *at++ = egi_this.paused > 0;
@@ -34008,11 +34778,12 @@ static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t *few, 
 #else
     *at++ = eg_training();
 #endif
+    *at++ = egi_taped_kind();
     *at++ = (int64_t)(intptr_t)egi_backend_here();
     *at++ = n ? (int64_t)(intptr_t)egi_backend_of(in[0]) : 0;
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
-        *at++ = in[i]->flags & EGI_VARIABLE ? in[i]->id : 0;
+        *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 2 + (taped && egi_tapes_know(egi_this.tapes, in[i]));
         *at++ = in[i]->rank;
         for (int k = 0; k < in[i]->rank; k++) { *at++ = in[i]->dims[k]; *at++ = in[i]->strides[k]; }
     }
@@ -34022,18 +34793,20 @@ static void egi_signature_input(const int64_t *at, char *text, size_t size) {
     eg_shape shape;
     shape.rank = (int)at[2];
     for (int k = 0; k < shape.rank; k++) shape.dims[k] = at[3 + 2 * k];
-    snprintf(text, size, "%s%s %.120s", at[1] ? "variable " : "", egi_dtypes[at[0]].name, egi_shape_show(shape));
+    snprintf(text, size, "%s%s%s %.120s", at[1] & 1 ? "watched " : "", at[1] / 2 ? "variable " : "",
+             egi_dtypes[at[0]].name, egi_shape_show(shape));
 }
 // Says in what a trace's signature differs from this one.
 static void egi_signature_explain(const int64_t *then, const int64_t *now, char *text, size_t room) {
     static const char *const head[] = { "the number of inputs", "the number of outputs", "the pause of recording",
-                                        "the precision of products", "the default float", "training" };
+                                        "the precision of products", "the default float", "training",
+                                        "the kind of outer tapes" };
     char a[160], b[160];
     for (int i = 0; i < EGI_SIGNATURE_HEAD; i++) {
         if (then[i] == now[i]) continue;
-        if (i < 6) snprintf(text, room, "%s: %lld, then %lld", head[i], (long long)then[i], (long long)now[i]);
+        if (i < 7) snprintf(text, room, "%s: %lld, then %lld", head[i], (long long)then[i], (long long)now[i]);
         else
-            snprintf(text, room, "the %s: %.60s, then %.60s", i == 6 ? "thread's device" : "inputs' device",
+            snprintf(text, room, "the %s: %.60s, then %.60s", i == 7 ? "thread's device" : "inputs' device",
                      ((const eg_backend *)(intptr_t)then[i])->name, ((const eg_backend *)(intptr_t)now[i])->name);
         return;
     }
@@ -34131,14 +34904,16 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     int64_t *own = (int64_t *)egi_alloc((size_t)size * sizeof *own);
     if (!own) return egi_no_memory("function_call", size * (int64_t)sizeof *own);
     memcpy(own, signature, (size_t)size * sizeof *own);
-    bool ok = egi_function_trace(f, in, n, out, m, &t);
+    egi_taped_call *call;
+    bool ok = egi_function_trace(f, in, n, out, m, &t, &call);
     const char *reason = ok && f->eager ? f->why
                          : ok && !t && !old ? "the body was run to be traced at a later call" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-    if (ok && old) {
-        ok = egi_function_recheck(f, old, t);
-        for (int i = 0; i < m && !ok; i++) out[i] = NULL;
-    } else if (ok && t) {
+    if (ok && old) ok = egi_function_recheck(f, old, t);
+    if (ok && call) ok = egi_taped_record(call, old && t ? old : call->trace, in, n, out);
+    else egi_taped_call_free(call);
+    for (int i = 0; i < m && !ok; i++) out[i] = NULL;
+    if (ok && t && !old) {
         egi_function_add(f, t, own, size, explanation);
         return true;
     }
@@ -34156,7 +34931,9 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     egi_trace *gone = NULL, *t;
     egi_lock();
     for (t = f->traces; t; t = t->next)
-        if (t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature)) break;
+        if (t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature) &&
+            (!t->taped || egi_taped_watches(t->taped)))
+            break;
     if (t && t->assigns && t->busy) way = EGI_BY_NOTHING;
     else if (t && !egi_trace_holds(t, explanation, room)) {
         gone = egi_function_take_out(f, t);
@@ -34178,7 +34955,12 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
 static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run, eg_tensor *const *in,
                                 eg_tensor **out) {
     if (!run) run = egi_trace_run_new(t);
-    bool ok = run ? egi_trace_replay(t, run, in, out) : egi_no_memory("function_call", t->arena_bytes);
+    egi_taped_call *call = t->taped ? egi_taped_call_new(t) : NULL;
+    bool ok = run && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call)
+                                         : egi_no_memory("function_call", t->arena_bytes);
+    if (ok && call) ok = egi_taped_record(call, t, in, t->n, out);
+    else egi_taped_call_free(call);
+    for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
     egi_lock();
     f->info.replays++;
     if (run) { run->next = t->runs; t->runs = run; }
