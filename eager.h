@@ -3540,6 +3540,7 @@ typedef struct egi_thread {
     // What is told of each op: the recording, or the function that is traced now; or NULL.
     struct egi_recorder *observer;
     struct egi_function_call *functions;        // the innermost call of an eg_function that runs its body now, or NULL
+    struct egi_taped_call *calls;               // what lines of calls on this thread's tapes keep
     // Closes the files that this thread writes summaries to, when it ends; NULL: there are none.
     void (*outputs_end)(void);
     // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
@@ -3565,6 +3566,7 @@ typedef struct egi_thread {
     eg_random_state random;             // the state of this thread's generator
     int64_t next_id;                    // the next tensor's id; numbers are taken from egi_shared.next_id in blocks
     char reason[320];                   // what eg_tape_unconnected_reason returns
+    char cut[200];                      // why the latest call of a traced function handed a wanted input no gradient
     // What egi_shape_show and egi_describe return, a ring: a text holds until the eighth one after it.
     char texts[8][320];
     unsigned next_text;
@@ -15731,27 +15733,35 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
         for (int i = 0; reached && i < line->n_out; i++) from[line->slots[line->n + i]] = 1;
     }
     const egi_line *cut = NULL;
+    int made = EG_FLOAT32;                                  // the cut's dtype
     for (int64_t l = t->n_lines - 1; l >= 0; l--) {
         const egi_line *line = t->lines[l];
         bool leads = false, comes = false;
-        for (int i = 0; i < line->n_out; i++) leads = leads || to[line->slots[line->n + i]];
+        int dtype = EG_FLOAT32;                             // of the outputs on the path: a float, if one is
+        for (int i = 0; i < line->n_out; i++) {
+            if (!to[line->slots[line->n + i]]) continue;
+            if (!leads || !egi_is_float(dtype)) dtype = egi_tape_form(t, line->slots[line->n + i])->dtype;
+            leads = true;
+        }
         for (int i = 0; leads && i < line->n; i++)
             if (line->slots[i] >= 0) { to[line->slots[i]] = 1; comes = comes || from[line->slots[i]]; }
-        if (leads && comes && !line->op->grad) cut = line;
-        else if (leads && comes && !cut && !egi_is_float(egi_tape_form(t, line->slots[line->n])->dtype)) cut = line;
+        if (!leads || !comes || (line->op->grad && (cut || egi_is_float(dtype)))) continue;
+        cut = line;
+        made = dtype;
     }
     if (outside)
         egi_tape_set_reason("the target was made outside the tape: it is a constant for it (made before %s was "
                             "watched, or from numbers of C), or the tape was not recording", name);
     else if (cut && cut->op->flags & EGI_STOPS)
         egi_tape_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
-    else if (cut && !egi_is_float(egi_tape_form(t, cut->slots[cut->n])->dtype))
+    else if (cut && !egi_is_float(made))
         egi_tape_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name,
-                            cut->op->name, egi_dtypes[egi_tape_form(t, cut->slots[cut->n])->dtype].name);
+                            cut->op->name, egi_dtypes[made].name);
     else if (cut)
         egi_tape_set_reason("the path from %s to the target goes through eg_%s, which is not differentiable", name,
                             cut->op->name);
     else if (whole) egi_tape_set_reason("the path is integer: the target's dtype has no gradient");
+    else if (to[sx] && egi_this.cut[0]) egi_tape_set_reason("%s", egi_this.cut);
     else if (to[sx])
         egi_tape_set_reason("an op on the path from %s to the target gave no gradient for its input", name);
     else {
@@ -15806,7 +15816,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     if (!egi_lists_given("tape_gradient", nx, xs, out, out) || !egi_lists_given("tape_gradient", ny, ys, ys, ys))
         return false;
     for (int i = 0; i < nx; i++) out[i] = NULL;
-    egi_this.reason[0] = 0;
+    egi_this.reason[0] = egi_this.cut[0] = 0;
     if (!egi_tape_alive("tape_gradient", t)) return false;
     if (t->used)
         return egi_fail( EG_ERROR_TAPE,
@@ -32321,7 +32331,7 @@ typedef struct egi_trace {
     int32_t *map;                // from a buffer to its place, plus 1: open addressing
     int64_t map_size;
     int n, m;
-    int32_t *out;                // operands of the outputs; -1: NULL
+    int32_t *out;                // operands of the outputs, then of their masks; -1: NULL
     uint16_t *out_flags;
     eg_random_state random;      // when the call began
     uint64_t drew;
@@ -32801,34 +32811,39 @@ static bool egi_trace_end_outputs(egi_trace *t, eg_tensor *const *out) {
         if (!egi_operand_is_whole(t, t->lines[i].in[0])) egi_trace_refuse(t, false, "a part is assigned");
         else egi_trace_make_fresh(t, t->lines[i].in[0]);
     }
-    t->out = (int32_t *)egi_alloc((size_t)(t->m ? t->m : 1) * sizeof *t->out);
+    t->out = (int32_t *)egi_alloc((size_t)(t->m ? t->m : 1) * 2 * sizeof *t->out);
     t->out_flags = (uint16_t *)egi_alloc((size_t)(t->m ? t->m : 1) * sizeof *t->out_flags);
     if (!t->out || !t->out_flags) t->failed = true;
-    for (int i = 0; i < t->m && !t->failed; i++) {
+    for (int i = 0; i < 2 * t->m && !t->failed; i++) {
+        const eg_tensor *x = i < t->m ? out[i] : out[i - t->m] ? out[i - t->m]->mask : NULL;
         t->out[i] = -1;
-        if (!out[i]) continue;
-        if (out[i]->flags & EGI_NUMBER) egi_trace_refuse(t, false, "output %d is a plain number", i);
-        else if (out[i]->mask) egi_trace_refuse(t, false, "output %d has a mask", i);
+        if (!x) continue;
+        if (x->flags & EGI_NUMBER) egi_trace_refuse(t, false, "output %d is a plain number", i);
+        else if (i >= t->m && x->mask) egi_trace_refuse(t, false, "the mask of output %d has a mask", i - t->m);
         if (t->reason[0]) return false;
-        int32_t operand = egi_trace_uses(t, out[i], false);
-        t->out_flags[i] = out[i]->flags & EGI_PROBABILITIES;
+        int32_t operand = egi_trace_uses(t, x, false);
+        if (i < t->m) t->out_flags[i] = x->flags & EGI_PROBABILITIES;
         if (operand < 0) return false;
         t->out[i] = egi_trace_make_fresh(t, operand) ? operand : egi_trace_copy_line(t, operand);
         if (t->out[i] >= 0) t->places[t->operands[t->out[i]].place].shown = true;
     }
     return !t->failed && !t->reason[0];
 }
-static int32_t egi_taped_holders(const egi_trace *t, const egi_place *p, const egi_taped_call *call);
+static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call);
 // References to a buffer that are known: the trace's, variables' and outputs', an input's handle, and what outer tapes
 // keep.
 static int32_t egi_trace_holders(const egi_trace *t, const egi_place *p, eg_tensor *const *out,
                                  const egi_taped_call *call) {
-    int32_t count = 1 + (p->kind == EGI_AT_INPUT) + egi_taped_holders(t, p, call);
+    int32_t count = 1 + (p->kind == EGI_AT_INPUT) + egi_taped_holders(p, call);
     for (int64_t k = 0; k < t->n_variables; k++) count += t->variables[k].variable->buffer == p->buffer;
     for (int i = 0; i < t->m; i++) {
         bool again = false;
         for (int j = 0; j < i; j++) again = again || out[j] == out[i];
         count += out[i] && !again && out[i]->buffer == p->buffer;
+        const eg_tensor *mask = out[i] ? out[i]->mask : NULL;
+        for (int j = 0; j < i; j++) again = again || (out[j] && out[j]->mask == mask);
+        for (int j = 0; j < t->m; j++) again = again || out[j] == mask;
+        count += mask && !again && mask->buffer == p->buffer;
     }
     return count;
 }
@@ -33751,7 +33766,10 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
         const int32_t place = t->out[i] < 0 ? -1 : egi_trace_home(t, t->operands[t->out[i]].place);
         out[i] = place < 0 ? NULL : egi_scope_own_again(run->fresh[place]);
         if (!out[i] && t->out[i] >= 0) return false;
-        if (out[i]) out[i]->flags = (uint16_t)(out[i]->flags | t->out_flags[i]);
+        if (!out[i]) continue;
+        out[i]->flags = (uint16_t)(out[i]->flags | t->out_flags[i]);
+        const int32_t mask = t->out[t->m + i] < 0 ? -1 : egi_trace_home(t, t->operands[t->out[t->m + i]].place);
+        if (mask >= 0 && !out[i]->mask) out[i]->mask = eg_retain(run->fresh[mask]);
     }
     return !call || egi_taped_bind(t, run, in, out, call);
 }
@@ -33889,7 +33907,7 @@ static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
     }
     if (a->n_lines != b->n_lines) return a->n_lines < b->n_lines ? a->n_lines : b->n_lines;
     if (a->taped && !egi_taped_equal(a, b)) return a->n_lines;
-    for (int i = 0; i < a->m; i++) if (!egi_operands_equal(a, a->out[i], b, b->out[i])) return a->n_lines;
+    for (int i = 0; i < 2 * a->m; i++) if (!egi_operands_equal(a, a->out[i], b, b->out[i])) return a->n_lines;
     return -1;
 }
 
@@ -33927,17 +33945,23 @@ struct egi_taped {
     egi_back *backs;             // under egi_lock
 };
 // What the line of one call keeps: a value for each of egi_taped's, NULL for numbers. Lines share it.
-struct egi_taped_call { egi_trace *trace; int32_t n; eg_tensor *value[1]; };
+struct egi_taped_call { egi_taped_call *next, **at; egi_trace *trace; int32_t n; eg_tensor *value[1]; };
 // The gradient for one set: key[i] is 1 where input i is wanted, 3 where it has a sum; behind that 1 for each output
 // that is given. used: the kept values that are read.
-struct egi_back { egi_back *next; egi_trace *trace; eg_function *function; unsigned char *key; bool *used; };
+// why: why an input that is wanted has no gradient, once that was asked for.
+struct egi_back {
+    egi_back *next; egi_trace *trace; eg_function *function; unsigned char *key; bool *used; char why[200];
+};
 // What stands in place of the thread's tapes while a body runs under the hidden one. The spy notes what the body reads.
-typedef struct egi_hidden { eg_tape spy; egi_taped *taped; eg_tape *outer; int recording, spies; bool failed; } egi_hidden;
+typedef struct egi_hidden {
+    eg_tape spy; egi_taped *taped; eg_tape *outer; int recording, spies; bool failed;
+} egi_hidden;
 
 static bool egi_tape_records(const eg_tape *t) { return t->recording && !t->spy && t->paused >= egi_this.paused; }
 static bool egi_tapes_know(const eg_tape *t, const eg_tensor *x) {
     for (; t; t = t->outer)
-        if (egi_tape_records(t) && ((x->flags & EGI_TRAINABLE && t->watch_variables) || egi_tape_slot_find(t, x->id) >= 0))
+        if (egi_tape_records(t) &&
+            ((x->flags & EGI_TRAINABLE && t->watch_variables) || egi_tape_slot_find(t, x->id) >= 0))
             return true;
     return false;
 }
@@ -33980,9 +34004,10 @@ static void egi_hidden_look(eg_tape *spy, const egi_op *op, eg_tensor *const *in
     (void)op;
     for (int i = 0; i < n; i++) {
         if (in[i]->flags & EGI_NUMBER || egi_tape_slot_find(tape, in[i]->id) >= 0) continue;
-        if (in[i]->flags & EGI_TRAINABLE && tape->watch_variables) continue;          // the hidden tape watches it itself
+        if (in[i]->flags & EGI_TRAINABLE && tape->watch_variables) continue;       // the hidden tape watches it itself
         const bool known = egi_tapes_know(h->outer, in[i]);
-        if (egi_leaf_add(h->taped, in[i], known) < 0 || (known && egi_tape_slot_watch(tape, in[i]) < 0)) h->failed = true;
+        if (egi_leaf_add(h->taped, in[i], known) < 0 || (known && egi_tape_slot_watch(tape, in[i]) < 0))
+            h->failed = true;
     }
 }
 static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, eg_tensor *const *in,
@@ -34032,17 +34057,24 @@ static bool egi_hidden_end(egi_hidden *h, bool ok) {
 
 static void egi_taped_call_free(egi_taped_call *call) {
     if (!call) return;
+    *call->at = call->next;
+    if (call->next) call->next->at = call->at;
     egi_tensors_release(call->value, call->n);
     egi_trace_release(call->trace);
     egi_free(call);
 }
-static egi_taped_call *egi_taped_call_new(egi_trace *t) {
-    const size_t bytes = sizeof(egi_taped_call) + (size_t)t->taped->n_kept * sizeof(eg_tensor *);
+// With room for `most` values. NULL without memory.
+static egi_taped_call *egi_taped_call_new(egi_trace *t, size_t most) {
+    const size_t bytes = sizeof(egi_taped_call) + most * sizeof(eg_tensor *);
     egi_taped_call *call = (egi_taped_call *)egi_alloc(bytes);
     if (!call) return NULL;
     memset(call, 0, bytes);
     call->trace = t;
     call->n = t->taped->n_kept;
+    call->next = egi_this.calls;
+    call->at = &egi_this.calls;
+    if (call->next) call->next->at = &call->next;
+    egi_this.calls = call;
     egi_lock();
     t->refs++;
     egi_unlock();
@@ -34125,8 +34157,8 @@ static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input,
     call->n = k->n_kept;
     return true;
 }
-// Each value that lines saved is kept once. of[s]: the first kept value of slot s, plus 1; values that the tape does not
-// know get slots, too. seen: the tensors themselves.
+// Each value that lines saved is kept once. of[s]: the first kept value of slot s, plus 1; values that the tape does
+// not know get slots, too. seen: the tensors themselves.
 static bool egi_taped_keep_all(egi_trace *t, const int32_t *input, int32_t *of, eg_tensor **seen, eg_tensor *const *in,
                                eg_tensor *const *given, eg_tensor *const *out, egi_taped_call *call) {
     egi_taped *k = t->taped;
@@ -34173,18 +34205,13 @@ static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *
     k->in = (int32_t *)egi_alloc((2 * slots + n + 2 * (m + saved) + 2 * saved) * sizeof *k->in + saved);
     k->kept = (egi_kept *)egi_alloc(saved * sizeof *k->kept);
     int32_t *input = (int32_t *)egi_alloc(2 * slots * sizeof *input + saved * sizeof(eg_tensor *));
-    egi_taped_call *call = (egi_taped_call *)egi_alloc(sizeof *call + saved * sizeof(eg_tensor *));
+    egi_taped_call *call = egi_taped_call_new(t, saved);
     bool ok = k->in && k->kept && input && call;
     if (ok) {
         int32_t *of = input + slots;
         eg_tensor **seen = (eg_tensor **)(void *)(of + slots);
         memset(of, 0, slots * sizeof *of);
-        memset(call, 0, sizeof *call + saved * sizeof(eg_tensor *));
         memset(seen, 0, saved * sizeof *seen);
-        call->trace = t;
-        egi_lock();
-        t->refs++;
-        egi_unlock();
         k->in_slot = k->in + slots;
         k->out_slot = k->in_slot + slots + n;
         k->out = k->out_slot + m + saved;
@@ -34193,9 +34220,9 @@ static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *
         k->direct = (bool *)(void *)(k->further + saved);
         ok = egi_taped_find_ends(t, given, out, input) &&
              egi_taped_keep_all(t, input, of, seen, in, given, out, call);
-        if (ok) *made = call;
-        else egi_taped_call_free(call);
-    } else egi_free(call);
+    }
+    if (ok) *made = call;
+    else egi_taped_call_free(call);
     egi_free(input);
     for (int64_t l = 0; l < tape->n_lines; l++) egi_line_forget(tape->lines[l]);
     egi_tape_forget_snapshots(tape);
@@ -34247,11 +34274,13 @@ static bool egi_taped_places(egi_trace *t, const egi_taped_call *call) {
     return true;
 }
 // How many of a buffer's references are those of kept values, or of variables' values that the thread's tapes keep.
-static int32_t egi_taped_holders(const egi_trace *t, const egi_place *p, const egi_taped_call *call) {
+static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call) {
     int32_t count = 0;
-    for (int32_t e = 0; call && e < call->n; e++)
-        count += call->value[e] && t->taped->kept[e].value >= t->m && call->value[e]->buffer == p->buffer;
-    if (p->kind != EGI_AT_VARIABLE) return count;
+    const bool variable = p->kind == EGI_AT_VARIABLE;       // of one, calls before this one may keep the value, too
+    for (const egi_taped_call *c = variable ? egi_this.calls : call; c; c = variable ? c->next : NULL)
+        for (int32_t e = 0; e < c->n; e++)
+            count += c->value[e] && c->trace->taped->kept[e].value >= c->trace->m && c->value[e]->buffer == p->buffer;
+    if (!variable) return count;
     for (const eg_tape *tape = egi_this.tapes; tape; tape = tape->outer) {
         const int32_t s = egi_tape_slot_find(tape, p->variable->id);
         const egi_watched *w = s < 0 ? NULL : egi_tape_watched(tape, s);
@@ -34363,9 +34392,9 @@ static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_
 EGI_OBJECTS
 static const egi_op egi_op_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL, 0, egi_no_shape, NULL, egi_grad_call,
                                     { 0, 0, 0 }, EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_call) };
-// Writes the line of a call, whose template is `by`'s, on the tapes that record. What it keeps hangs on a tensor without
-// elements, which the lines save: when the last of them lets go of it, its buffer gives `call` back. This takes `call`
-// over.
+// Writes the line of a call, whose template is `by`'s, on the tapes that record. What it keeps hangs on a tensor
+// without elements, which the lines save: when the last of them lets go of it, its buffer gives `call` back. This takes
+// `call` over.
 static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n, eg_tensor *const *out) {
     egi_trace *own = call->trace;
     const egi_taped *k = own->taped;
@@ -34464,6 +34493,7 @@ static egi_back *egi_taped_back(egi_trace *t, const unsigned char *key) {
     if (!made) return NULL;
     made->trace = t;
     made->key = (unsigned char *)(made + 1);
+    made->why[0] = 0;
     made->used = (bool *)(void *)(made->key + size);
     memcpy(made->key, key, size);
     memset(made->used, 0, (size_t)k->n_kept);
@@ -34481,7 +34511,8 @@ static egi_back *egi_taped_back(egi_trace *t, const unsigned char *key) {
     return back;
 }
 // A copy of the template's lines, with the values that are used; false without memory.
-static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *const *in, int32_t *number, eg_tape *to) {
+static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *const *in, int32_t *number,
+                           eg_tape *to) {
     int32_t n = 0;
     int64_t at = 0;
     for (int32_t e = 0; e < k->n_kept; e++) number[e] = back->used[e] ? n++ : -1;
@@ -34559,6 +34590,36 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     egi_free(grads);
     return ok;
 }
+// Notes why input i of a call has no gradient, for eg_tape_unconnected_reason.
+static EGI_COLD void egi_back_explain(egi_back *back, int32_t i) {
+    const egi_taped *k = back->trace->taped;
+    char former[sizeof egi_this.reason];
+    egi_lock();
+    memcpy(egi_this.cut, back->why, sizeof back->why);
+    egi_unlock();
+    if (egi_this.cut[0]) return;
+    eg_tensor **ys = (eg_tensor **)egi_alloc((size_t)k->n_out * (sizeof *ys + sizeof(eg_tensor) + sizeof(int32_t)) + 1);
+    if (!ys) return;
+    eg_tensor *shown = (eg_tensor *)(void *)(ys + k->n_out), x;
+    int32_t *sy = (int32_t *)(void *)(shown + k->n_out);
+    int n = 0;
+    memset(&x, 0, sizeof x);
+    for (int32_t o = 0; o < k->n_out; o++) {
+        if (!back->key[k->n_in + o]) continue;
+        shown[n].dtype = (int8_t)egi_tape_form(&k->tape, k->out_slot[o])->dtype;
+        ys[n] = &shown[n];
+        sy[n++] = k->out_slot[o];
+    }
+    memcpy(former, egi_this.reason, sizeof former);
+    egi_this.cut[0] = 0;
+    egi_tape_explain(&k->tape, &x, k->in_slot[i], ys, sy, n);
+    snprintf(egi_this.cut, sizeof egi_this.cut, "%.150s, inside a traced function", egi_this.reason);
+    memcpy(egi_this.reason, former, sizeof former);
+    egi_lock();
+    memcpy(back->why, egi_this.cut, sizeof back->why);
+    egi_unlock();
+    egi_free(ys);
+}
 // The gradients of a line: dx[i] is input i's sum so far, or NULL, and becomes the new one.
 static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     egi_taped_call *call = (egi_taped_call *)c->saved[0]->buffer->user;
@@ -34579,7 +34640,11 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
     eg_tensor **out = list + n;
     bool ok = back ? egi_function_call_on(back->function, list, n, out, m) : egi_no_memory("tape_gradient", 0);
     for (int32_t i = 0, j = 0; i < k->n_in && ok; i++)
-        if (key[i]) { if (out[j]) dx[i] = out[j]; j++; }
+        if (key[i]) {
+            if (out[j]) dx[i] = out[j];
+            else if (!dx[i]) egi_back_explain(back, i);
+            j++;
+        }
     egi_free(list);
     return ok;
 }
@@ -34711,6 +34776,10 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
         t->places[place].kind = EGI_AT_INPUT;
         t->places[place].index = i;
     }
+    int masks = n;
+    for (int i = 0; i < n; i++) masks -= in[i]->mask != NULL;
+    for (int i = 0; i < n && ok; i++)
+        if (in[i]->mask) given[i]->mask = eg_retain(given[masks++]);
     egi_hidden hidden;
     const bool taped = ok && egi_recording();
     if (taped) ok = egi_hidden_begin(&hidden, f, t, in, given);
@@ -34754,7 +34823,7 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
     if (egi_this.spies) return "the forward function of a custom gradient calls it";
     for (int i = 0; i < n; i++) {
         if (egi_backend_of(in[i]) != egi_backend_of(in[0])) return "the inputs are on different devices";
-        if (in[i]->mask) return "an input has a mask";
+        if (in[i]->mask && in[i]->mask->mask) return "the mask of an input has a mask";
     }
     return NULL;
 }
@@ -34783,7 +34852,8 @@ static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t *few, 
     *at++ = n ? (int64_t)(intptr_t)egi_backend_of(in[0]) : 0;
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
-        *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 2 + (taped && egi_tapes_know(egi_this.tapes, in[i]));
+        *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 4 + (in[i]->mask ? 2 : 0) +
+                (taped && egi_tapes_know(egi_this.tapes, in[i]));
         *at++ = in[i]->rank;
         for (int k = 0; k < in[i]->rank; k++) { *at++ = in[i]->dims[k]; *at++ = in[i]->strides[k]; }
     }
@@ -34793,8 +34863,8 @@ static void egi_signature_input(const int64_t *at, char *text, size_t size) {
     eg_shape shape;
     shape.rank = (int)at[2];
     for (int k = 0; k < shape.rank; k++) shape.dims[k] = at[3 + 2 * k];
-    snprintf(text, size, "%s%s%s %.120s", at[1] & 1 ? "watched " : "", at[1] / 2 ? "variable " : "",
-             egi_dtypes[at[0]].name, egi_shape_show(shape));
+    snprintf(text, size, "%s%s%s%s %.120s", at[1] & 1 ? "watched " : "", at[1] & 2 ? "masked " : "",
+             at[1] / 4 ? "variable " : "", egi_dtypes[at[0]].name, egi_shape_show(shape));
 }
 // Says in what a trace's signature differs from this one.
 static void egi_signature_explain(const int64_t *then, const int64_t *now, char *text, size_t room) {
@@ -34955,7 +35025,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
 static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run, eg_tensor *const *in,
                                 eg_tensor **out) {
     if (!run) run = egi_trace_run_new(t);
-    egi_taped_call *call = t->taped ? egi_taped_call_new(t) : NULL;
+    egi_taped_call *call = t->taped ? egi_taped_call_new(t, (size_t)t->taped->n_kept) : NULL;
     bool ok = run && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call)
                                          : egi_no_memory("function_call", t->arena_bytes);
     if (ok && call) ok = egi_taped_record(call, t, in, t->n, out);
@@ -34989,6 +35059,22 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     egi_trace_release(t);
     return ok;
 }
+// Where inputs have masks, these are inputs, too, behind the others: *all is a list of both, which the caller frees.
+static bool egi_inputs_with_masks(eg_tensor *const **in, int *n, eg_tensor ***all) {
+    int count = *n;
+    for (int i = 0; i < *n; i++) count += (*in)[i]->mask != NULL;
+    if (count == *n) return true;
+    *all = (eg_tensor **)egi_alloc((size_t)count * sizeof **all);
+    if (!*all) return false;
+    count = *n;
+    for (int i = 0; i < *n; i++) {
+        (*all)[i] = (*in)[i];
+        if ((*in)[i]->mask) (*all)[count++] = (*in)[i]->mask;
+    }
+    *in = *all;
+    *n = count;
+    return true;
+}
 // eg_function_call for lists that share no memory.
 static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
     int64_t few[128], size = 0;
@@ -35009,8 +35095,10 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
     f->info.calls++;
     egi_unlock();
     const char *reason = egi_function_must_be_eager(f, in, n);
-    int64_t *signature = reason ? NULL : egi_signature(in, n, m, few, 128, &size);
-    bool ok;
+    eg_tensor **all = NULL;
+    bool ok = true;
+    if (!reason) ok = egi_inputs_with_masks(&in, &n, &all);
+    int64_t *signature = reason || !ok ? NULL : egi_signature(in, n, m, few, 128, &size);
     if (reason) {
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
         ok = egi_function_run(f, in, out, m);
@@ -35018,6 +35106,7 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
         ok = signature ? egi_function_call_by_signature(f, in, n, out, m, signature, size)
                        : egi_no_memory("function_call", size * 8);
     if (signature != few) egi_free(signature);
+    egi_free(all);
     eg_function_release(f);
     return ok;
 }

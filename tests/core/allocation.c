@@ -519,6 +519,47 @@ static bool run_traced_replay(state *s) {
 }
 SWEEP(traced_replay, true)
 
+static bool taped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    state *s = (state *)user;
+    eg_tensor *y = eg_tanh(eg_add(eg_matmul(eg_mul(in[0], s->x[1]), s->v[0]), s->v[1]));
+    out[0] = eg_keep(eg_mul(y, eg_strided_slice(y, EG_SHAPE(0, 0), EG_SHAPE(4, 1), EG_SHAPE(1, 1))));
+    return out[0] != NULL;
+}
+// A call under two tapes, and its second gradients.
+static bool run_taped_call(state *s) {
+    EG_SCOPE;
+    eg_tensor *y, *grads[3] = { NULL, NULL, NULL }, *xs[] = { s->x[0], s->v[0], s->v[1] };
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    bool ok = outer && tape && eg_tape_watch(outer, s->x[0]) && eg_tape_watch(tape, s->x[0]) &&
+              eg_function_call(traced, s->x, 1, &y, 1) && eg_tape_gradients(tape, y, xs, 3, grads) &&
+              eg_tape_gradients(outer, eg_reduce_sum(eg_square(grads[0])), xs, 3, grads);
+    if (!ok) CHECK(!grads[0] || eg_error() != EG_OK);
+    return ok && isfinite(eg_item(eg_reduce_sum(grads[0])));
+}
+static bool run_taped_first_calls(state *s) {
+    traced = eg_function_new(taped_body, s);
+    bool ok = traced != NULL;
+    for (int i = 0; i < 6 && traced; i++) ok = run_taped_call(s) && ok;
+    eg_function_release(traced);
+    return ok;
+}
+static bool setup_taped_first_calls(state *s) { return setup_traced_first_calls(s); }
+SWEEP(taped_first_calls, false)
+static bool setup_taped_replay(state *s) {
+    if (!setup_traced_first_calls(s)) return false;
+    traced = eg_function_new(taped_body, s);
+    for (int i = 0; i < 6; i++) if (!run_taped_call(s)) return false;
+    CHECK_INT(eg_function_counts(traced).replays, 2);
+    return true;
+}
+static bool run_taped_replay(state *s) {
+    bool ok = run_taped_call(s);
+    if (traced) eg_function_release(traced);
+    traced = NULL;
+    return ok;
+}
+SWEEP(taped_replay, true)
+
 TEST(no_memory_from_the_start) {
     REQUIRE(sweep_begin());
     faults_begin(FOR_EVER, 1);

@@ -482,3 +482,105 @@ TEST(gradients_in_float32) {
         if (test_fails) { say(c->name, "float32 against float64"); return; }
     }
 }
+
+// ---- traced: a function of one op, called under tapes, against the op itself, bit by bit
+
+typedef struct traced_case { eg_function1 *f; void *user; } traced_case;
+static bool traced_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const traced_case *c = (const traced_case *)user;
+    out[0] = eg_keep(c->f(in, c->user));
+    return out[0] != NULL;
+}
+static eg_tensor *traced_call(eg_tensor *const *x, int n, const traced_case *c, eg_function *f) {
+    eg_tensor *y = NULL;
+    if (f) eg_function_call(f, x, n, &y, 1);
+    else y = c->f(x, c->user);
+    return y;
+}
+// The value, its gradient by a tape alone, by a tape in a tape, and the second one: 1 + 3 n tensors.
+static bool traced_orders(const traced_case *c, eg_function *f, eg_tensor *const *x, int n, eg_tensor **g) {
+    eg_tape *tape = eg_tape_begin();
+    for (int i = 0; i < n; i++) if (eg_dtype_of(x[i]) <= EG_FLOAT64) eg_tape_watch(tape, x[i]);
+    g[0] = traced_call(x, n, c, f);
+    if (!g[0] || !eg_tape_gradients(tape, g[0], x, n, g + 1)) return false;
+    eg_tape *outer = eg_tape_begin(), *inner = eg_tape_begin();
+    for (int i = 0; i < n; i++)
+        if (eg_dtype_of(x[i]) <= EG_FLOAT64) { eg_tape_watch(outer, x[i]); eg_tape_watch(inner, x[i]); }
+    eg_tensor *y = traced_call(x, n, c, f), *s = NULL;
+    if (!eg_tape_gradients(inner, y, x, n, g + 1 + n)) return false;
+    for (int i = 0; i < n; i++) {
+        eg_tensor *d = g[1 + n + i];
+        g[1 + 2 * n + i] = NULL;
+        if (d) s = s ? eg_add(s, eg_reduce_sum(eg_square(d))) : eg_reduce_sum(eg_square(d));
+    }
+    return !s || eg_tape_gradients(outer, s, x, n, g + 1 + 2 * n);
+}
+static bool same_bits(eg_tensor *a, eg_tensor *b) {
+    if (!a || !b) return !a && !b;
+    const size_t bytes = (size_t)eg_size(a) * (eg_dtype_of(a) == EG_FLOAT64 ? 8 : eg_dtype_of(a) == EG_FLOAT32 ? 4 : 1);
+    return eg_size(a) == eg_size(b) && eg_dtype_of(a) == eg_dtype_of(b) && !memcmp(eg_data(a), eg_data(b), bytes);
+}
+static bool traced_equals_eager(eg_function1 *f, void *user, eg_tensor *const *x, int n) {
+    traced_case c = { f, user };
+    eg_function *traced = eg_function_new(traced_body, &c, .no_recheck = true);
+    eg_tensor *g[3][10];
+    bool ok = traced_orders(&c, NULL, x, n, g[0]);
+    // The first call runs the body, the second is a replay.
+    for (int k = 1; k < 3 && ok; k++) ok = traced_orders(&c, traced, x, n, g[k]);
+    for (int i = 0; i < 1 + 3 * n && ok; i++) {
+        ok = same_bits(g[1][i], g[0][i]) && same_bits(g[2][i], g[0][i]);
+        if (!ok) printf("    tensor %d: %s, %s\n", i, same_bits(g[1][i], g[0][i]) ? "equal at first" : "different",
+                        same_bits(g[2][i], g[0][i]) ? "equal in a replay" : "different in a replay");
+    }
+    if (ok && eg_function_counts(traced).replays != 2 && !eg_function_reason(traced)) ok = false;
+    if (eg_function_reason(traced)) printf("    eager: %s\n", eg_function_reason(traced));
+    eg_function_release(traced);
+    return ok;
+}
+TEST(traced_elementwise_gradients_equal_eager_ones) {
+    const eg_shape shapes[][3] = { { EG_SHAPE(2, 3), EG_SHAPE(2, 3), EG_SHAPE(2, 3) },
+                                   { EG_SHAPE(2, 1), EG_SHAPE(1, 3), EG_SHAPE(4, 1, 1) },
+                                   { EG_SHAPE(3, 4), EG_SHAPE(3, 4), EG_SHAPE(3, 4) } };
+    for (int r = 0; r < ROWS; r++)
+        for (int s = 0; s < 6; s++) {
+            EG_SCOPE;
+            elementwise_case c = { &rows[r], s / 2 == 2 ? TRANSPOSED : PLAIN };
+            eg_tensor *x[3];
+            if (of_one_shape(&rows[r]) && s / 2 == 1) continue;
+            for (int i = 0; i < rows[r].n; i++)
+                x[i] = draw(s % 2 ? EG_FLOAT64 : EG_FLOAT32, shapes[s / 2][i], i, rows[r].range[i][0],
+                            rows[r].range[i][1]);
+            CHECK(traced_equals_eager(elementwise_function, &c, x, rows[r].n));
+            if (test_fails) { say(rows[r].name, s % 2 ? "float64" : "float32"); return; }
+        }
+}
+TEST(traced_gradients_equal_eager_ones) {
+    for (int k = 0; k < 2 * NUMBER_OF_CASES; k++) {
+        EG_SCOPE;
+        const gradient_case *c = &cases[k / 2];
+        eg_tensor *x[3];
+        int n = 0;
+        if (!(k % 2) && strstr(c->name, "reduce_prod 3")) continue;         // it holds numbers of float64
+        for (; n < 3 && c->shapes[n]; n++)
+            x[n] = draw(k % 2 ? EG_FLOAT64 : EG_FLOAT32, shape_from(c->shapes[n]), n, c->low, c->high);
+        CHECK(traced_equals_eager(c->f, NULL, x, n));
+        if (test_fails) { say(c->name, k % 2 ? "float64" : "float32"); return; }
+    }
+}
+static eg_tensor *traced_value(eg_tensor *const *in, void *user) {
+    eg_tensor *y = NULL;
+    eg_function_call((eg_function *)user, in, 2, &y, 1);
+    return y;
+}
+static eg_tensor *traced_product(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_tanh(eg_matmul(eg_softmax(in[0]), eg_square(in[1])));
+}
+TEST(traced_gradients_against_differences) {
+    traced_case c = { traced_product, NULL };
+    eg_function *f = eg_function_new(traced_body, &c);
+    eg_tensor *x[] = { draw(EG_FLOAT64, EG_SHAPE(3, 4), 0, -1, 1), draw(EG_FLOAT64, EG_SHAPE(4, 2), 1, -1, 1) };
+    CHECK(eg_check_gradient(traced_value, f, x, 2, .order = 3));
+    CHECK(eg_function_counts(f).replays > 0);
+    eg_function_release(f);
+}

@@ -1,0 +1,593 @@
+// Traced functions under outer tapes: a call is one line there, and values and gradients of any order have the bits
+// that the body gives when it runs eagerly. tests/core/ops.c has each op both ways, tests/core/threads.c threads, and
+// tests/core/allocation.c failing allocations.
+#include "test.h"
+
+// ---- a function, called eagerly and traced under the same tapes
+
+typedef struct setting {
+    eg_tensor *v, *w, *captured;
+    eg_layer *layer;
+    eg_function *f, *inner;
+    eg_tape *tape;
+    int runs, what;
+} setting;
+static eg_tensor *data_of(int step, eg_shape shape) {
+    double n = 1;
+    for (int i = 0; i < shape.rank; i++) n *= (double)shape.dims[i];
+    return eg_reshape(eg_sin(eg_mul(eg_range(EG_FLOAT32, step, step + n, 1), 0.7)), shape);
+}
+// What one run gives: some tensors' bytes, one after the other.
+typedef struct log_of { unsigned char bytes[1 << 17]; size_t size; } log_of;
+static log_of logs[2];
+static void log_tensor(log_of *log, eg_tensor *x) {
+    if (!x) { log->bytes[log->size++] = 255; return; }
+    const size_t size = (size_t)eg_size(x) * (eg_dtype_of(x) == EG_FLOAT64 ? 8 : eg_dtype_of(x) == EG_BOOL ? 1 : 4);
+    if (log->size + size > sizeof log->bytes) return;
+    eg_read_into(x, (void *)(log->bytes + log->size), eg_size(x));
+    log->size += size;
+}
+typedef void scenario(setting *s, log_of *log, int step);
+// Runs `steps` steps of a scenario eagerly and traced; both logs are equal. Returns how many calls were replays.
+static int64_t compare(scenario *run, eg_function_body *body, int steps, void (*prepare)(setting *s)) {
+    int64_t replays = 0;
+    for (int traced = 0; traced < 2; traced++) {
+        EG_SCOPE;
+        setting s;
+        memset(&s, 0, sizeof s);
+        logs[traced].size = 0;
+        eg_seed(11);
+        s.v = eg_variable(data_of(1, EG_SHAPE(3)), "v");
+        s.w = eg_variable(data_of(5, EG_SHAPE(3, 3)), "w");
+        s.captured = eg_retain(data_of(9, EG_SHAPE(3)));
+        if (prepare) prepare(&s);
+        s.f = eg_function_new(body, &s);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < steps; i++) {
+            EG_SCOPE;
+            run(&s, &logs[traced], i);
+        }
+        eg_run_functions_eagerly(false);
+        log_tensor(&logs[traced], s.v);
+        log_tensor(&logs[traced], s.w);
+        log_tensor(&logs[traced], eg_random_uniform(EG_SHAPE(1)));
+        if (traced) {
+            replays = eg_function_counts(s.f).replays;
+            if (eg_function_reason(s.f)) printf("    eager: %s\n", eg_function_reason(s.f));
+        }
+        eg_function_release(s.f);
+        eg_function_release(s.inner);
+        eg_layer_release(s.layer);
+        eg_release(s.v);
+        eg_release(s.w);
+        eg_release(s.captured);
+    }
+    CHECK(logs[0].size > 0 && logs[0].size == logs[1].size);
+    CHECK(!memcmp(logs[0].bytes, logs[1].bytes, logs[0].size));
+    return replays;
+}
+// y = f(x), and gradients of the sum of its squares by x, v and w, of as many orders as `what`.
+static void orders(setting *s, log_of *log, int step) {
+    eg_tape *tape[4];
+    eg_tensor *x = data_of(step, EG_SHAPE(2, 3)), *y[2] = {NULL, NULL}, *xs[3] = {x, s->v, s->w}, *g[3];
+    for (int i = 0; i < s->what; i++) { tape[i] = eg_tape_begin(); eg_tape_watch(tape[i], x); }
+    CHECK(eg_function_call(s->f, &x, 1, y, 2));
+    log_tensor(log, y[0]);
+    log_tensor(log, y[1]);
+    eg_tensor *z = eg_reduce_sum(eg_square(y[0]));
+    for (int i = s->what; i-- > 0;) {
+        CHECK(eg_tape_gradients(tape[i], z, xs, 3, g));
+        for (int k = 0; k < 3; k++) log_tensor(log, g[k]);
+        z = NULL;
+        for (int k = 0; k < 3 && i; k++)
+            if (g[k]) z = z ? eg_add(z, eg_reduce_sum(eg_square(g[k]))) : eg_reduce_sum(eg_square(g[k]));
+        if (!z) break;
+    }
+}
+static void first(setting *s) { s->what = 1; }
+static void second(setting *s) { s->what = 2; }
+static void third(setting *s) { s->what = 3; }
+static int64_t compare_orders(eg_function_body *body) {
+    const int64_t replays = compare(orders, body, 10, first);
+    const int64_t more = compare(orders, body, 10, second), most = compare(orders, body, 10, third);
+    return replays < more ? replays : more < most ? more : most;
+}
+
+// ---- bodies
+
+static bool plain_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    s->runs++;
+    eg_tensor *y = eg_tanh(eg_add(eg_matmul(in[0], s->w), s->v));
+    out[0] = eg_keep(eg_mul(y, eg_add(eg_square(in[0]), s->captured)));
+    out[1] = eg_keep(eg_transpose(y));
+    return true;
+}
+TEST(variables_and_broadcasting) { CHECK(compare_orders(plain_body) >= 5); }
+static bool views_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *a = eg_strided_slice(in[0], EG_SHAPE(0, 1), EG_SHAPE(2, 3), EG_SHAPE(1, 1));
+    eg_tensor *b = eg_transpose(eg_strided_slice(s->w, EG_SHAPE(0, 0), EG_SHAPE(3, 2), EG_SHAPE(1, 1)));
+    eg_tensor *c = eg_mul(eg_index(in[0], 0), eg_index(in[0], 1)), *d = eg_reverse(b, EG_AXES(0));
+    eg_tensor *product = eg_matmul(a, eg_matmul(a, b, .transpose_a = true));
+    out[0] = eg_keep(eg_concat((eg_tensor *[]){eg_mul(b, c), eg_square(d), eg_mul(product, 2)}, 3, 0));
+    out[1] = eg_keep(a);
+    return true;
+}
+TEST(views_slices_and_their_sums) { CHECK(compare_orders(views_body) >= 5); }
+static bool assigned_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *before = eg_mul(s->v, in[0]);
+    eg_assign_add(s->v, eg_mul(eg_reduce_mean(in[0], .axes = EG_AXES(0)), 0.1));
+    eg_tensor *after = eg_mul(eg_square(s->v), in[0]);
+    eg_assign(s->v, eg_mul(s->v, 0.5));
+    out[0] = eg_keep(eg_mul(eg_add(before, after), eg_exp(s->v)));
+    out[1] = NULL;
+    return true;
+}
+TEST(variables_that_the_body_assigns) { CHECK(compare_orders(assigned_body) >= 5); }
+static bool drawn_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *rows = eg_gather(s->w, eg_constant_of(EG_INT32, EG_SHAPE(4), 2, 0, 2, 2));
+    eg_tensor *noise = eg_random_normal(EG_SHAPE(2, 3));
+    out[0] = eg_keep(eg_matmul(eg_mul(in[0], noise), eg_matmul(rows, rows, .transpose_a = true)));
+    out[1] = eg_keep(eg_argmax(rows, .axis = 1));
+    return true;
+}
+TEST(draws_and_gathers) { CHECK(compare_orders(drawn_body) >= 5); }
+static bool with_tape_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *x = eg_identity(in[0]);
+    eg_tape_watch(tape, x);
+    eg_tensor *y = eg_reduce_sum(eg_mul(eg_exp(x), s->v)), *g = eg_tape_gradient(tape, y, x);
+    out[0] = eg_keep(eg_mul(g, in[0]));
+    out[1] = eg_keep(y);
+    return true;
+}
+TEST(a_body_with_a_tape_of_its_own) { CHECK(compare_orders(with_tape_body) >= 5); }
+static eg_tensor *cube_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)user;
+    c->saved[0] = in[0];
+    return eg_mul(in[0], eg_square(in[0]));
+}
+static void cube_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_mul(c->upstream[0], eg_mul(3, eg_square(c->saved[0])));
+}
+static bool custom_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *x = eg_mul(in[0], s->v);
+    out[0] = eg_keep(eg_custom_gradient(cube_forward, cube_backward, NULL, &x, 1));
+    out[1] = eg_keep(x);
+    return out[0] != NULL;
+}
+TEST(custom_gradients_in_the_body) { CHECK(compare_orders(custom_body) >= 5); }
+static bool inner_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *y[2];
+    if (!eg_function_call(s->inner, in, 1, y, 2)) return false;
+    out[0] = eg_keep(eg_mul(y[0], in[0]));
+    out[1] = eg_keep(y[1]);
+    return true;
+}
+static void with_inner(setting *s) { s->inner = eg_function_new(plain_body, s); s->what = 2; }
+TEST(a_call_in_a_call) { CHECK(compare(orders, inner_body, 10, with_inner) >= 5); }
+static bool in_float64_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *x = eg_cast(in[0], EG_FLOAT64), *w = eg_cast(s->w, EG_FLOAT64);
+    out[0] = eg_keep(eg_cast(eg_log_softmax(eg_matmul(eg_sigmoid(x), w)), EG_FLOAT32));
+    out[1] = eg_keep(eg_reduce_max(w, .axes = EG_AXES(0)));
+    return true;
+}
+TEST(float64_and_casts) { CHECK(compare_orders(in_float64_body) >= 5); }
+static bool same_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    out[0] = eg_keep(in[0]);
+    out[1] = eg_keep(s->v);
+    return true;
+}
+TEST(a_body_that_returns_what_it_is_given) { CHECK(compare(orders, same_body, 10, first) >= 5); }
+
+// What a call reads inside adds to the sums that it had so far outside, in eager order.
+static void sums(setting *s, log_of *log, int step) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *x = data_of(step, EG_SHAPE(2, 3)), *y[2], *z[2];
+    eg_tape_watch(tape, x);
+    eg_tensor *a = eg_mul(x, eg_index(x, 0));
+    CHECK(eg_function_call(s->f, &x, 1, y, 2));
+    CHECK(eg_function_call(s->f, &y[0], 1, z, 2));
+    eg_tensor *b = eg_add(eg_mul(eg_exp(x), z[0]), eg_mul(eg_matmul(x, s->w), a));
+    eg_tensor *xs[] = {x, s->v, s->w, y[0]}, *g[4];
+    CHECK(eg_tape_gradients(tape, eg_add(b, eg_mul(eg_sin(x), y[0])), xs, 4, g));
+    for (int i = 0; i < 4; i++) log_tensor(log, g[i]);
+}
+TEST(sums_go_on_in_eager_order) {
+    CHECK(compare(sums, plain_body, 10, NULL) >= 12);
+    CHECK(compare(sums, drawn_body, 10, NULL) >= 12);
+}
+
+// ---- layers, in training: the call is traced, the loss and the update stand outside
+
+static bool layer_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_keep(eg_call(((setting *)user)->layer, in[0], .training = true));
+    return out[0] != NULL;
+}
+static eg_shape layer_input;
+static void train(setting *s, log_of *log, int step) {
+    static eg_optimizer *adam;
+    if (step == 0) adam = eg_adam(.learning_rate = 0.01);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *x = data_of(step, layer_input), *y, *g[32];
+    CHECK(eg_function_call(s->f, &x, 1, &y, 1));
+    eg_tensor *loss = eg_reduce_mean(eg_square(eg_sub(y, 0.3)));
+    eg_list v = eg_tape_watched_variables_list(tape);
+    CHECK(v.count > 0 && v.count <= 32);
+    CHECK(eg_tape_gradients(tape, loss, v.tensors, v.count, g));
+    CHECK(eg_apply_gradients(adam, g, v.tensors, v.count));
+    log_tensor(log, loss);
+    for (int i = 0; i < v.count; i++) { log_tensor(log, g[i]); log_tensor(log, v.tensors[i]); }
+    if (step == 9) eg_optimizer_release(adam);
+}
+static void with_conv(setting *s) {
+    s->layer = eg_sequential(eg_layer_conv2d(3, 3, .activation = EG_RELU), eg_layer_batch_normalization(),
+                             eg_layer_max_pooling2d(), eg_layer_dropout(0.3), eg_layer_flatten(), eg_layer_dense(2));
+}
+static void with_lstm(setting *s) { s->layer = eg_sequential(eg_layer_lstm(4), eg_layer_dense(2)); }
+static void with_gru(setting *s) {
+    s->layer = eg_sequential(eg_layer_gru(4, .return_sequences = true), eg_layer_layer_normalization(),
+                             eg_layer_global_average_pooling1d(), eg_layer_dense(2, .activation = EG_SOFTMAX));
+}
+TEST(a_convolution_with_statistics_and_dropout) {
+    layer_input = EG_SHAPE(2, 6, 6, 2);
+    CHECK(compare(train, layer_body, 10, with_conv) >= 4);
+}
+TEST(recurrent_layers) {
+    layer_input = EG_SHAPE(2, 4, 3);
+    CHECK(compare(train, layer_body, 10, with_lstm) >= 4);
+    CHECK(compare(train, layer_body, 10, with_gru) >= 4);
+}
+static bool attention_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *x[] = {in[0], in[0]};
+    return eg_call_multi(((setting *)user)->layer, x, 2, out, 1, .training = true) && eg_keep(out[0]);
+}
+static void with_attention(setting *s) { s->layer = eg_layer_multi_head_attention(2, 3); }
+TEST(attention) {
+    layer_input = EG_SHAPE(2, 4, 6);
+    CHECK(compare(train, attention_body, 10, with_attention) >= 4);
+}
+static eg_tensor *loss_of(eg_tensor *const *in, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *y[2];
+    return eg_function_call(s->f, in, 1, y, 2) ? eg_reduce_mean(eg_square(y[0])) : NULL;
+}
+static void minimize(setting *s, log_of *log, int step) {
+    static eg_optimizer *sgd;
+    if (step == 0) sgd = eg_sgd(.learning_rate = 0.1);
+    eg_tensor *x = data_of(step, EG_SHAPE(2, 3));
+    log_tensor(log, eg_minimize(sgd, loss_of, s, &x));
+    log_tensor(log, s->v);
+    if (step == 9) eg_optimizer_release(sgd);
+}
+TEST(minimize_finds_the_variables_of_a_call) {
+    CHECK(compare(minimize, plain_body, 10, NULL) >= 5);
+    CHECK(logs[0].size > 40);
+}
+
+// ---- functions of functions, and what tapes can do
+
+static eg_tensor *scalar_of(eg_tensor *const *in, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *y[2];
+    return eg_function_call(s->f, in, 1, y, 2) ? eg_reduce_sum(eg_mul(y[0], in[0])) : NULL;
+}
+static void transforms(setting *s, log_of *log, int step) {
+    eg_tensor *x = data_of(step, EG_SHAPE(2, 3)), *v = data_of(step + 4, EG_SHAPE(2, 3)), *g = NULL;
+    log_tensor(log, eg_hessian(scalar_of, s, x));
+    CHECK(eg_hvp(scalar_of, s, &x, &v, 1, &g));
+    log_tensor(log, g);
+    log_tensor(log, eg_jvp(loss_of, s, &x, &v, 1));
+    log_tensor(log, eg_nth_gradient(scalar_of, s, x, 3));
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_tape_watch(tape, x);
+    eg_tensor *y[2];
+    CHECK(eg_function_call(s->f, &x, 1, y, 2));
+    log_tensor(log, eg_tape_jacobian(tape, y[0], x));
+    log_tensor(log, eg_tape_batch_jacobian(tape, y[0], x));
+    log_tensor(log, eg_tape_jacobian(tape, y[1], s->v));
+    eg_tape_stop(tape);
+    log_tensor(log, eg_tape_gradient(tape, y[0], s->w));
+    log_tensor(log, eg_tape_gradient(tape, y[0], s->w));                  // twice: a persistent tape keeps its lines
+}
+TEST(jacobians_and_other_transforms) { CHECK(compare(transforms, plain_body, 6, NULL) >= 20); }
+static void switches(setting *s, log_of *log, int step) {
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    eg_tensor *x = data_of(step, EG_SHAPE(2, 3)), *y[2], *z[2], *xs[] = {x, s->v, s->captured}, *g[3];
+    eg_tape_watch_variables(tape, step % 2);
+    eg_tape_watch(tape, x);
+    if (step % 3) eg_tape_watch(tape, s->captured);
+    if (step % 4 == 1) eg_tape_watch(outer, s->captured);
+    if (step % 4 == 3) eg_tape_watch(tape, s->v);
+    CHECK(eg_function_call(s->f, &x, 1, y, 2));
+    eg_tape_stop(tape);
+    CHECK(eg_function_call(s->f, y, 1, z, 2));
+    eg_tape_resume(tape);
+    eg_recording_pause();
+    CHECK(eg_function_call(s->f, z, 1, z, 2));
+    eg_recording_unpause();
+    CHECK(eg_tape_gradients(tape, eg_mul(z[0], y[0]), xs, 3, g));
+    for (int k = 0; k < 3; k++) log_tensor(log, g[k]);
+    CHECK(eg_tape_gradients(outer, z[0], xs, 3, g));
+    for (int k = 0; k < 3; k++) log_tensor(log, g[k]);
+}
+TEST(what_tapes_watch_is_part_of_the_signature) { CHECK(compare(switches, plain_body, 30, NULL) >= 20); }
+
+// ---- any number of inputs and outputs
+
+enum { MANY = 40 };
+static bool many_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    for (int i = 0; i < MANY; i++) out[i] = i % 7 == 3 ? NULL : eg_keep(eg_mul(in[i], in[(i + 1) % MANY]));
+    return true;
+}
+TEST(inputs_and_outputs_of_any_number) {
+    eg_function *f = eg_function_new(many_body, NULL);
+    float values[2][MANY][2];
+    memset(values, 0, sizeof values);
+    for (int call = 0; call < 6; call++) {
+        EG_SCOPE;
+        eg_tensor *x[MANY], *y[MANY], *g[MANY], *z = eg_scalar(0);
+        eg_tape *tape = eg_tape_begin();
+        for (int i = 0; i < MANY; i++) { x[i] = data_of(i, EG_SHAPE(2)); eg_tape_watch(tape, x[i]); }
+        eg_run_functions_eagerly(call == 0);
+        CHECK(eg_function_call(f, x, MANY, y, MANY));
+        eg_run_functions_eagerly(false);
+        for (int i = 0; i < MANY; i++) {
+            CHECK((y[i] == NULL) == (i % 7 == 3));
+            if (y[i] && i % 5) z = eg_add(z, eg_mul(y[i], i));
+        }
+        CHECK(eg_tape_gradients(tape, z, x, MANY, g));
+        for (int i = 0; i < MANY; i++) if (g[i]) eg_read_into(g[i], values[call > 0][i], 2);
+        CHECK(call == 0 || !memcmp(values[0], values[1], sizeof values[0]));
+    }
+    CHECK_INT(eg_function_counts(f).replays, 1);
+    eg_function_release(f);
+}
+
+// ---- no gradient: NULL, with the body's own reason
+
+static bool partly_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_mul(in[0], 2));
+    out[1] = eg_keep(eg_mul(eg_floor(in[1]), 3));
+    out[2] = eg_keep(eg_mul(eg_stop_gradient(in[1]), in[0]));
+    out[3] = eg_keep(eg_argmax(in[1]));
+    return true;
+}
+TEST(a_gradient_that_is_not_there_says_why) {
+    static const char *const why[] = {"does not depend on", "eg_floor, which is not differentiable", "eg_stop_gradient",
+                                      ", which makes int64"};
+    for (int traced = 0; traced < 2; traced++) {
+        eg_function *f = eg_function_new(partly_body, NULL, .no_recheck = true);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < 12; i++) {
+            EG_SCOPE;
+            eg_tensor *x[] = {data_of(1, EG_SHAPE(3)), data_of(2, EG_SHAPE(3))}, *y[4];
+            eg_tape *tape = eg_tape_begin();
+            eg_tape_watch(tape, x[0]);
+            eg_tape_watch(tape, x[1]);
+            CHECK(eg_function_call(f, x, 2, y, 4));
+            CHECK(eg_tape_gradient(tape, i % 4 == 3 ? y[3] : eg_mul(y[i % 4], 2), x[1]) == NULL);
+            CHECK_CONTAINS(eg_tape_unconnected_reason(), why[i % 4]);
+        }
+        eg_run_functions_eagerly(false);
+        if (traced) CHECK_INT(eg_function_counts(f).replays, 11);
+        eg_function_release(f);
+    }
+}
+// An output that leads nowhere hands on NULL, not zeros: only the line of the other output runs.
+static int backward_runs, upstream_nulls;
+static bool two_forward(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)c;
+    (void)user;
+    out[0] = eg_mul(in[0], 2);
+    return true;
+}
+static void two_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    backward_runs++;
+    upstream_nulls += c->upstream[0] == NULL;
+    dx[0] = eg_mul(c->upstream[0], 2);
+}
+static bool two_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    if (!eg_custom_gradient_multi(two_forward, two_backward, NULL, in, 1, out, 1)) return false;
+    out[1] = eg_keep(eg_mul(in[0], 3));
+    return eg_keep(out[0]) != NULL;
+}
+TEST(an_output_that_leads_nowhere_costs_nothing) {
+    eg_function *f = eg_function_new(two_body, NULL);
+    backward_runs = upstream_nulls = 0;
+    for (int i = 0; i < 8; i++) {
+        EG_SCOPE;
+        eg_tensor *x = data_of(i, EG_SHAPE(3)), *y[2];
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        CHECK(eg_function_call(f, &x, 1, y, 2));
+        CHECK_TENSOR(eg_tape_gradient(tape, y[1], x), 0, 3, 3, 3);
+        CHECK_INT(backward_runs, 0);
+    }
+    eg_function_release(f);
+}
+
+// ---- what cannot be traced, and what is an error
+
+static bool reading_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *y = eg_mul(eg_square(in[0]), s->v);
+    if (s->what) eg_item(eg_reduce_sum(y));
+    out[0] = eg_keep(eg_exp(y));
+    return true;
+}
+TEST(a_call_that_cannot_be_traced_has_its_gradients) {
+    setting s;
+    memset(&s, 0, sizeof s);
+    s.what = 1;
+    s.v = eg_variable(data_of(1, EG_SHAPE(3)), "v");
+    eg_function *f = eg_function_new(reading_body, &s);
+    float values[4][2][3];
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_tensor *x = data_of(4, EG_SHAPE(3)), *y, *g;
+        eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+        eg_tape_watch(outer, x);
+        eg_tape_watch(tape, x);
+        eg_run_functions_eagerly(i == 0);
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        eg_run_functions_eagerly(false);
+        CHECK(i == 0 || strstr(eg_function_reason(f), "eg_item"));
+        g = eg_tape_gradient(tape, y, s.v);
+        eg_read_into(g, values[i][0], 3);
+        eg_read_into(eg_tape_gradient(outer, g, x), values[i][1], 3);
+        CHECK(!memcmp(values[0], values[i], sizeof values[0]));
+    }
+    eg_function_release(f);
+    eg_release(s.v);
+}
+static bool outer_tape_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *y = eg_square(in[0]);
+    if (s->what == 0) eg_tape_watch(s->tape, y);
+    if (s->what == 1) eg_tape_stop(s->tape);
+    if (s->what == 2) y = eg_tape_gradient(s->tape, y, in[0]);
+    out[0] = eg_keep(y);
+    return eg_error() == EG_OK;
+}
+TEST(an_outer_tape_in_the_body_is_an_error) {
+    for (int i = 0; i < 6; i++) {
+        EG_SCOPE;
+        setting s;
+        memset(&s, 0, sizeof s);
+        s.what = i % 3;
+        eg_function *f = eg_function_new(outer_tape_body, &s);
+        s.tape = eg_tape_begin();
+        eg_tensor *x = data_of(1, EG_SHAPE(3)), *y = x;
+        eg_tape_watch(s.tape, x);
+        eg_run_functions_eagerly(i >= 3);
+        CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_TAPE,
+                    "the body of a traced function uses a tape that began outside it");
+        eg_run_functions_eagerly(false);
+        CHECK(y == NULL);
+        eg_function_release(f);
+    }
+}
+static bool failing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    out[0] = eg_keep(eg_gather(s->v, in[0]));
+    return out[0] != NULL;
+}
+TEST(an_error_under_a_tape_leaves_it_usable) {
+    if (!test_on_host) return;                              // a device tells later
+    setting s;
+    memset(&s, 0, sizeof s);
+    s.v = eg_variable(data_of(1, EG_SHAPE(3)), "v");
+    eg_function *f = eg_function_new(failing_body, &s, .no_recheck = true);
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_tensor *good = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 1), *y;
+        eg_tensor *bad = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 7);
+        eg_tape *tape = eg_tape_begin();
+        CHECK_ERROR(eg_function_call(f, &bad, 1, &y, 1), EG_ERROR_INDEX, i ? "recorded at taped.c:" : "eg_gather");
+        CHECK(y == NULL);
+        CHECK(eg_function_call(f, &good, 1, &y, 1));
+        CHECK_TENSOR(eg_tape_gradient(tape, y, s.v), 0, 0, 2, 0);
+    }
+    eg_function_release(f);
+    eg_release(s.v);
+}
+
+// ---- lifetimes
+
+TEST(the_function_and_the_tape_may_go_first) {
+    for (int i = 0; i < 4; i++) {
+        setting s;
+        memset(&s, 0, sizeof s);
+        s.v = eg_variable(data_of(1, EG_SHAPE(3)), "v");
+        s.w = eg_variable(data_of(5, EG_SHAPE(3, 3)), "w");
+        s.captured = eg_retain(data_of(9, EG_SHAPE(3)));
+        eg_function *f = eg_function_new(plain_body, &s);
+        float values[6][3];
+        for (int call = 0; call < 6; call++) {
+            EG_SCOPE;
+            eg_tensor *x = data_of(2, EG_SHAPE(2, 3)), *y[2], *g;
+            eg_tape *tape = i % 2 ? eg_tape_begin_persistent() : eg_tape_begin();
+            CHECK(eg_function_call(f, &x, 1, y, 2));
+            if (call == 5 && i < 2) { eg_function_release(f); f = NULL; }
+            if (call == 3) continue;                        // a tape that gives no gradient
+            g = eg_tape_gradient(tape, y[0], s.v);
+            if (i % 2) CHECK_SAME(eg_tape_gradient(tape, y[0], s.v), g, 0);
+            eg_read_into(g, values[call], 3);
+            CHECK(!memcmp(values[0], values[call], sizeof values[0]));
+        }
+        eg_function_release(f);
+        eg_release(s.v);
+        eg_release(s.w);
+        eg_release(s.captured);
+    }
+}
+// Many calls on one tape: each keeps its own values.
+TEST(calls_keep_their_own_values) {
+    setting s;
+    memset(&s, 0, sizeof s);
+    s.v = eg_variable(data_of(1, EG_SHAPE(3)), "v");
+    s.what = 0;
+    eg_function *f = eg_function_new(reading_body, &s);
+    eg_tensor *g[2];
+    for (int traced = 0; traced < 2; traced++) {
+        eg_run_functions_eagerly(!traced);
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *z = eg_scalar(0);
+        for (int i = 0; i < 20; i++) {
+            eg_tensor *x = eg_mul(data_of(i, EG_SHAPE(3)), 0.5), *y;
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            z = eg_add(z, eg_mul(y, i));
+        }
+        g[traced] = eg_tape_gradient(tape, z, s.v);
+        eg_run_functions_eagerly(false);
+    }
+    CHECK_SAME(g[1], g[0], 0);
+    CHECK(eg_function_counts(f).replays >= 10);
+    eg_function_release(f);
+    eg_release(s.v);
+}
+
+// ---- masks
+
+static bool masked_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    out[0] = eg_keep(eg_call(s->layer, in[0]));
+    out[1] = eg_mask_of(in[0]);
+    if (out[1]) eg_keep(out[1]);
+    return out[0] != NULL;
+}
+static void masked(setting *s, log_of *log, int step) {
+    eg_layer *masking = eg_layer_masking(0);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *x = eg_mul(data_of(step, EG_SHAPE(2, 4, 3)), eg_constant(EG_SHAPE(1, 4, 1), 1, 0, 1, 0)), *y[2], *z[2];
+    eg_tensor *m = step % 3 ? eg_call(masking, x) : x;
+    eg_tape_watch(tape, m);
+    CHECK(eg_function_call(s->f, &m, 1, y, 2));
+    log_tensor(log, y[0]);
+    log_tensor(log, y[1]);
+    log_tensor(log, eg_mask_of(y[0]));
+    eg_tensor *padded = eg_concat((eg_tensor *[]){y[0], x}, 2, 2);
+    CHECK((eg_mask_of(y[0]) != NULL) == (step % 3 != 0));
+    CHECK(eg_function_call(s->f, &m, 1, z, 2));
+    eg_list v = eg_tape_watched_variables_list(tape);
+    eg_tensor *g[8];
+    CHECK(eg_tape_gradients(tape, eg_mul(padded, 2), v.tensors, v.count, g));
+    for (int i = 0; i < v.count; i++) log_tensor(log, g[i]);
+    eg_layer_release(masking);
+}
+static void with_masks(setting *s) { s->layer = eg_sequential(eg_layer_lstm(4, .return_sequences = true)); }
+TEST(masks_of_inputs_and_outputs) { CHECK(compare(masked, masked_body, 12, with_masks) >= 8); }
