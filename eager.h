@@ -32265,7 +32265,7 @@ typedef struct egi_place {
     int64_t first, last;         // steps that use it, or -1
     egi_buffer *buffer;          // while the body runs, and of a constant as long as the trace; else NULL
     egi_captured *captured;      // what a finished trace holds instead of `buffer` where it is `outside`
-    int64_t bytes, offset;       // offset: a temporary's in the arena
+    int64_t bytes, offset;       // offset: a temporary's in the arena; an input's lowest element, from its data
     eg_tensor *variable;         // whose value it is when the call begins; a reference
     int32_t form;                // of a fresh one: the operand that shows all of it
     int32_t home;                // the place whose memory it has: itself, or one that has the same elements
@@ -33752,7 +33752,7 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
             run->fresh[i] = egi_tensor_allocate(o->op, t->backend, (eg_dtype)o->dtype, &shape);
             if (!run->fresh[i]) return false;
             run->buffers[i].data = run->fresh[i]->data;
-        } else if (p->kind == EGI_AT_INPUT) run->buffers[i].data = in[p->index]->data;
+        } else if (p->kind == EGI_AT_INPUT) run->buffers[i].data = in[p->index]->data + p->offset;
         else {
             if (p->written && !egi_variable_is_alone(p->variable)) egi_variable_unshare(p->variable);
             if (p->written && !egi_variable_is_alone(p->variable)) return false;
@@ -34695,6 +34695,12 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
     return ok;
 }
 static void egi_input_give_back(void *data, void *buffer) { (void)data; egi_buffer_release((egi_buffer *)buffer); }
+// How far before x->data its first element lies in memory, in bytes (0, or less where strides are negative).
+static int64_t egi_tensor_low(const eg_tensor *x) {
+    int64_t low = 0;
+    for (int i = 0; i < x->rank && x->size; i++) if (x->strides[i] < 0) low += (x->dims[i] - 1) * x->strides[i];
+    return low * egi_dtypes[x->dtype].size;
+}
 // A handle on x's elements over a buffer of its own, which holds x's: what the body is given.
 static eg_tensor *egi_input_wrap(eg_tensor *x) {
     egi_buffer *b = (egi_buffer *)egi_alloc(sizeof *b);
@@ -34703,8 +34709,9 @@ static eg_tensor *egi_input_wrap(eg_tensor *x) {
     memset(b, 0, sizeof *b);
     b->refs = 1;
     b->backend = x->buffer->backend;
-    b->data = x->data;
-    b->bytes = x->buffer->bytes;
+    b->data = x->data + egi_tensor_low(x);
+    for (int i = 0; i < x->rank && x->size; i++) b->bytes += (x->dims[i] - 1) * llabs(x->strides[i]);
+    b->bytes = x->size ? (b->bytes + 1) * egi_dtypes[x->dtype].size : 0;
     b->deleter = egi_input_give_back;
     b->user = y->buffer;                                    // the alias's reference becomes the new buffer's
     y->buffer = b;
@@ -34775,6 +34782,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
         if (place < 0) continue;
         t->places[place].kind = EGI_AT_INPUT;
         t->places[place].index = i;
+        t->places[place].offset = egi_tensor_low(given[i]);
     }
     int masks = n;
     for (int i = 0; i < n; i++) masks -= in[i]->mask != NULL;

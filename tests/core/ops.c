@@ -533,7 +533,6 @@ static bool traced_equals_eager(eg_function1 *f, void *user, eg_tensor *const *x
                         same_bits(g[2][i], g[0][i]) ? "equal in a replay" : "different in a replay");
     }
     if (ok && eg_function_counts(traced).replays != 2 && !eg_function_reason(traced)) ok = false;
-    if (eg_function_reason(traced)) printf("    eager: %s\n", eg_function_reason(traced));
     eg_function_release(traced);
     return ok;
 }
