@@ -663,4 +663,49 @@ TEST(the_last_thread_frees_a_traced_function) {
     for (int i = 0; i < THREADS; i++) CHECK_INT(c[i].wrong, 0);
     eg_release(w);
 }
+// Under tapes of its own each thread gets the gradients that the body gives eagerly, to second order; the functions of
+// the gradients are shared, too.
+static bool taped_gradients(caller *c, eg_tensor *x, bool traced, eg_tensor **g) {
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    eg_tensor *y = NULL;
+    eg_tape_watch(outer, x);
+    eg_tape_watch(tape, x);
+    if (!traced) y = shifted_value(x, c->w);
+    else if (!eg_function_call(c->f, &x, 1, &y, 1)) return false;
+    g[0] = eg_tape_gradient(tape, y, x);
+    g[1] = eg_tape_gradient(outer, eg_reduce_sum(eg_square(g[0])), c->w);
+    return g[0] && g[1];
+}
+static void *call_taped(void *argument) {
+    caller *c = (caller *)argument;
+    eg_set_device(test_device());
+    gate_pass(c->gate);
+    for (int i = 0; i < 40; i++) {
+        EG_SCOPE;
+        float values[2][2][16];
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(3, 4), 0.1 * c->number + 0.01 * i), *g[2];
+        memset(values, 0, sizeof values);
+        for (int traced = 0; traced < 2; traced++) {
+            if (!taped_gradients(c, x, traced, g)) { c->wrong++; continue; }
+            for (int k = 0; k < 2; k++) eg_read_into(g[k], values[traced][k], eg_size(g[k]));
+        }
+        c->wrong += memcmp(values[0], values[1], sizeof values[0]) != 0;
+    }
+    return NULL;
+}
+TEST(a_traced_function_is_called_by_several_threads_under_tapes) {
+    gate g = GATE(THREADS);
+    caller c[THREADS];
+    eg_tensor *w = eg_variable(eg_random_normal(EG_SHAPE(4, 4)), "w"), *d[2];
+    eg_function *f = eg_function_new(shifted, w);
+    c[0] = (caller){f, w, &g, 0, 1, 0, 0};
+    for (int i = 0; i < 4; i++) CHECK(taped_gradients(&c[0], eg_ones(EG_FLOAT32, EG_SHAPE(3, 4)), true, d));
+    CHECK_INT(eg_function_counts(f).traces, 1);
+    for (int i = 0; i < THREADS; i++) c[i] = (caller){f, w, &g, i, 1, 0, 0};
+    run_threads(call_taped, c, sizeof *c, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK_INT(c[i].wrong, 0);
+    CHECK(eg_function_counts(f).replays > 0);
+    eg_function_release(f);
+    eg_release(w);
+}
 #endif
