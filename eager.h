@@ -2843,16 +2843,18 @@ EAGER_API eg_function *eg_function_new(eg_function_body *body, void *user,
 EAGER_API eg_function *eg_function_retain(eg_function *f);
 EAGER_API void eg_function_release(eg_function *f);
 // Computes outputs[0..n_outputs-1], which belong to the caller's scope, from inputs[0..n-1]: by running the body,
-// which is traced the first time that a signature is seen (dtypes, shapes and strides of the inputs; both counts;
-// the thread's precision, default dtype, pause and training), or by running the list of that trace. Both give the
-// same bits, and do the same to variables, optimizers and the thread's random numbers. A plain number as an input is
-// an error: its value would stand in the list; eg_scalar makes a tensor of it. Calls 2, 3, 5, 9, 17 ... of a
-// signature run the body again and compare the lists: where they differ, such as by a number that C computed anew,
-// the call is an error that names the op, its outputs are NULL, and the next call traces again. False on an error,
-// with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1). What cannot be traced
-// runs eagerly; eg_function_reason says why. Several threads may call one function at once: the first traces it, and
-// those that call meanwhile run the body. A body that assigns to variables is for one thread at a time; a second call
-// during a replay is an error.
+// which is traced the first time that a signature is seen (dtypes, shapes and strides of the inputs, and whether a tape
+// watches them; both counts; the thread's precision, default dtype, pause and training), or by running the list of that
+// trace. Both give the same bits, and do the same to variables, optimizers and the thread's random numbers. A plain
+// number as an input is an error: its value would stand in the list; eg_scalar makes a tensor of it. Calls 2, 3, 5, 9,
+// 17 ... of a signature run the body again and compare the lists: where they differ, such as by a number that C
+// computed anew, the call is an error that names the op, its outputs are NULL, and the next call traces again. False on
+// an error, with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1). What cannot be
+// traced runs eagerly; eg_function_reason says why. Several threads may call one function at once: the first traces it,
+// and those that call meanwhile run the body. A body that assigns to variables is for one thread at a time; a second
+// call during a replay is an error. Tapes around the call record it as one line, whose gradients are traced in their
+// turn and can be differentiated again; a tape that began outside the body cannot be used in it. Masks come with inputs
+// and go with outputs.
 EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
@@ -32242,13 +32244,14 @@ EGI_AS_TOLD
 //   egi_trace_launch, egi_trace_op, egi_trace_assign   write the list while the body runs
 //   egi_trace_end      decides what each place is, and plans the arena
 //   egi_trace_replay   runs the list
-//   egi_trace_equal    compares two lists (rechecks)
+//   egi_trace_differs  compares two lists (rechecks)
+//   egi_taped_record   writes a call on the outer tapes; egi_grad_call is its gradient
 // Decisions. The buffer is a tensor's identity, so that a trace holds all buffers it has seen; `traced` in the buffer
 // tells these references from others, lest they change what is written in place. Inputs are handed to the body over
 // buffers of their own, so that none is mistaken for a captured tensor. Whether a captured buffer is one variable's
 // alone is found at the end, where only outsiders still hold it. What a trace cannot hold ends it, never the call: the
 // body has run, its results are right, and the function goes on eagerly, with a reason.
-// Read first: 16, 23, 29.  Proof: tests/core/traced.c
+// Read first: 16, 23, 27, 29.  Proof: tests/core/traced.c, tests/core/taped.c
 
 EGI_SMALL
 
