@@ -2875,6 +2875,19 @@ EAGER_API eg_function_info eg_function_counts(eg_function *f);
 // stand the steps of a replay: single lines, or several that are joined into one. False and an error where there is
 // none.
 EAGER_API bool eg_function_print(eg_function *f);
+// The latest trace as a graph in Graphviz's language, into text as eg_format does: first the lines that were written
+// down, beside them the steps of a replay. Inputs, variables, constants and outputs are ellipses. -1 and an error where
+// there is none.
+EAGER_API int64_t eg_function_dot(eg_function *f, char *text, size_t capacity);
+// Calls f with these inputs until `calls` calls have been replays, whose outputs nobody gets (variables are assigned
+// and numbers are drawn as in any call), and prints what each step took: operations (two for each product and its sum
+// in matrix products and convolutions, none for copies, else one for each element of the largest operand of each line),
+// bytes read and written, mean microseconds a call, and its part of the whole. False and an error where no call could
+// be replayed.
+EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *inputs, int n, int n_outputs, int calls);
+// Frees the memory that f keeps between calls for temporaries; the next replay asks for it again. Returns how many
+// bytes that were.
+EAGER_API int64_t eg_function_trim(eg_function *f);
 // true: all functions of the program run eagerly from now on, for debugging. Returns what it was before.
 EAGER_API bool eg_run_functions_eagerly(bool eagerly);
 
@@ -3543,6 +3556,7 @@ typedef struct egi_thread {
     struct egi_recorder *observer;
     struct egi_function_call *functions;        // the innermost call of an eg_function that runs its body now, or NULL
     struct egi_taped_call *calls;               // what lines of calls on this thread's tapes keep
+    struct egi_profile *profile;                // what eg_function_cost measures now, or NULL
     // Closes the files that this thread writes summaries to, when it ends; NULL: there are none.
     void (*outputs_end)(void);
     // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
@@ -6220,6 +6234,14 @@ static void egi_text_printf(egi_text *t, const char *format, ...) {
     }
     va_end(again);
     va_end(list);
+}
+// Seconds since some moment.
+static double egi_clock_now(void) {
+#ifdef TIME_UTC
+    struct timespec t;
+    if (timespec_get(&t, TIME_UTC)) return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#endif
+    return (double)time(NULL);
 }
 // Adds a string in quotes, escaped.
 static void egi_text_json(egi_text *t, const char *string) {
@@ -23251,13 +23273,6 @@ typedef struct egi_bar {
     int columns, shown;                 // width of the terminal; width of what stands on the line now
     double began, drawn;                // seconds: when the epoch began, when the line was last drawn
 } egi_bar;
-static double egi_clock_now(void) {
-#ifdef TIME_UTC
-    struct timespec t;
-    if (timespec_get(&t, TIME_UTC)) return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-#endif
-    return (double)time(NULL);
-}
 // There is a terminal if stdout is one and eg_set_printer has not redirected the output. The environment says what it
 // can show.
 static void egi_bar_open(egi_bar *b, bool quiet, eg_progress progress) {
@@ -33843,16 +33858,43 @@ static egi_replay_line egi_trace_line_shown(const egi_context *replay) {
     egi_replay_line shown = { line->called, &line->note };
     return shown;
 }
+// What eg_function_cost measures: seconds of each step of the first trace that is replayed, over some replays.
+typedef struct egi_profile { egi_trace *trace; double *seconds, clock; int64_t replays; bool failed; } egi_profile;
+// What this thread measures of t, or NULL.
+static egi_profile *egi_profile_of(egi_trace *t) {
+    egi_profile *p = egi_this.profile;
+    if (!p || (p->trace && p->trace != t)) return NULL;
+    if (!p->trace) {
+        const size_t bytes = (size_t)(t->n_steps + 1) * sizeof *p->seconds;
+        p->failed = !(p->seconds = (double *)egi_alloc(bytes));
+        if (p->failed) return NULL;
+        memset(p->seconds, 0, bytes);
+        egi_lock();
+        t->refs++;
+        egi_unlock();
+        p->trace = t;
+    }
+    p->replays++;
+    p->clock = egi_clock_now();
+    return p;
+}
+static void egi_profile_step(egi_profile *p, int64_t step) {
+    const double now = egi_clock_now();
+    p->seconds[step] += now - p->clock;
+    p->clock = now;
+}
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                              egi_taped_call *call) {
     const uint64_t counter = egi_this.random.counter;
     egi_context replay;
     bool ok = egi_trace_bind(t, run, in, out, call);
+    egi_profile *profile = egi_this.profile ? egi_profile_of(t) : NULL;
     egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
     replay.of = t;
     for (int64_t i = 0; i < t->n_steps && ok; i++) {
         replay.number[0] = t->steps[i].group ? t->steps[i].group->line[0] : t->steps[i].line;
         ok = egi_trace_line_run(t, run, i, counter);
+        if (profile) egi_profile_step(profile, i);
     }
     egi_context_leave(&replay);
     if (ok) egi_this.random.counter = counter + t->drew;
@@ -35184,16 +35226,26 @@ static void egi_trace_show_operand(egi_text *text, const egi_trace *t, int32_t o
                          (int)o->place);
     egi_text_printf(text, "%s", egi_shape_show(shape));
 }
+// The name of a line: its op's, with .dx and a number for a gradient.
+static void egi_line_name(const egi_trace_line *line, char *name, size_t room) {
+    if (line->op && line->op->programs && line->variant)
+        snprintf(name, room, "%.60s.dx%d", line->name, line->variant - 1);
+    else snprintf(name, room, "%.70s", line->name);
+}
 // A step: its lines' numbers and names, and for a group what it writes and reads.
 static void egi_trace_show_step(egi_text *text, const egi_trace *t, const egi_trace_step *step) {
     const egi_group *g = step->group;
+    char name[80];
     if (!g) {
-        egi_text_printf(text, "      %lld %s\n", (long long)step->line, t->lines[step->line].name);
+        egi_line_name(&t->lines[step->line], name, sizeof name);
+        egi_text_printf(text, "      %lld %s\n", (long long)step->line, name);
         return;
     }
     egi_text_string(text, "     ");
-    for (int i = 0; i < g->lines; i++)
-        egi_text_printf(text, "%s%d %s", i ? " + " : " ", (int)g->line[i], t->lines[g->line[i]].name);
+    for (int i = 0; i < g->lines; i++) {
+        egi_line_name(&t->lines[g->line[i]], name, sizeof name);
+        egi_text_printf(text, "%s%d %s", i ? " + " : " ", (int)g->line[i], name);
+    }
     egi_text_string(text, ":");
     egi_trace_show_operand(text, t, g->out);
     for (int i = 0; i < g->count; i++) {
@@ -35207,16 +35259,22 @@ static void egi_trace_show_step(egi_text *text, const egi_trace *t, const egi_tr
         if (!(g->program.results >> k & 1)) egi_trace_show_operand(text, t, g->operand[g->program.operand[k]]);
     egi_text_string(text, "\n");
 }
-EAGER_API bool eg_function_print(eg_function *f) {
-    if (!egi_object_alive("function_print", "function", f, EGI_FUNCTION)) return false;
+// A reference to the latest trace, or NULL with an error.
+static egi_trace *egi_function_latest(const char *op, eg_function *f) {
+    if (!egi_object_alive(op, "function", f, EGI_FUNCTION)) return NULL;
     egi_lock();
     egi_trace *t = f->traces;
     if (t) t->refs++;
     egi_unlock();
     const char *reason = eg_function_reason(f);
     if (!t)
-        return egi_fail(EG_ERROR_STATE, "eg_function_print: there is no trace%s%s", reason ? ": " : "",
-                        reason ? reason : "; call the function first");
+        egi_fail(EG_ERROR_STATE, "eg_%s: there is no trace%s%s", op, reason ? ": " : "",
+                 reason ? reason : "; call the function first");
+    return t;
+}
+EAGER_API bool eg_function_print(eg_function *f) {
+    egi_trace *t = egi_function_latest("function_print", f);
+    if (!t) return false;
     egi_text text;
     memset(&text, 0, sizeof text);
     egi_text_printf(&text, "%lld line%s, %lld bytes of temporaries\n", (long long)t->n_lines, egi_plural(t->n_lines),
@@ -35224,9 +35282,7 @@ EAGER_API bool eg_function_print(eg_function *f) {
     for (int64_t i = 0; i < t->n_lines; i++) {
         const egi_trace_line *line = &t->lines[i];
         char name[80];
-        if (line->op && line->op->programs && line->variant)
-            snprintf(name, sizeof name, "%.60s.dx%d", line->name, line->variant - 1);
-        else snprintf(name, sizeof name, "%.70s", line->name);
+        egi_line_name(line, name, sizeof name);
         egi_text_printf(&text, "%4lld  %-24s", (long long)i, name);
         for (int k = 0; k < EGI_MAX_OUT; k++) if (line->out[k] >= 0) egi_trace_show_operand(&text, t, line->out[k]);
         if (line->variable) egi_text_printf(&text, " %.40s", eg_name_of(line->variable));
@@ -35241,6 +35297,250 @@ EAGER_API bool eg_function_print(eg_function *f) {
     egi_text_free(&text);
     egi_trace_release(t);
     return ok;
+}
+
+// ---- what a trace looks like and costs
+
+// The lines of step i: numbers from *line on; or, with `steps` false, line i itself.
+static int64_t egi_step_lines(const egi_trace *t, int64_t i, bool steps, const int32_t **numbers) {
+    *numbers = steps && t->steps[i].group ? t->steps[i].group->line : NULL;
+    return *numbers ? t->steps[i].group->lines : 1;
+}
+// The k-th operand that step or line i reads (`reads`) or writes, -1 where it has none at k, -2 behind the last.
+static int32_t egi_step_operand(const egi_trace *t, int64_t i, bool steps, bool reads, int k) {
+    const egi_group *g = steps ? t->steps[i].group : NULL;
+    if (!g) {
+        const egi_trace_line *line = &t->lines[steps ? t->steps[i].line : i];
+        if (reads) return k < 8 ? line->in[k] : -2;
+        return k < EGI_MAX_OUT ? line->out[k] : -2;
+    }
+    if (!reads && k == 0) return g->out;
+    const int slot = reads ? k + 1 : k;
+    if (slot > g->program.operands) return -2;
+    return (g->program.results >> slot & 1) == !reads ? g->operand[g->program.operand[slot]] : -1;
+}
+typedef struct egi_dot { egi_text text; const egi_trace *t; bool steps; int64_t *writer; char *leaf; } egi_dot;
+// The node that an operand comes from: the line or step that wrote its place last, or a leaf, which is drawn when it is
+// first read. False for a plain number.
+static bool egi_dot_source(egi_dot *d, int32_t operand, char *name, size_t room) {
+    const egi_operand *o = &d->t->operands[operand];
+    if (o->place < 0) return false;
+    const int32_t place = d->steps ? egi_trace_home(d->t, o->place) : o->place;
+    const char side = d->steps ? 's' : 'l';
+    if (d->writer[place] >= 0) { snprintf(name, room, "%c%lld", side, (long long)d->writer[place]); return true; }
+    snprintf(name, room, "%cp%d", side, (int)place);
+    if (d->leaf[place]) return true;
+    egi_text label;
+    memset(&label, 0, sizeof label);
+    egi_trace_show_operand(&label, d->t, operand);
+    egi_text_printf(&d->text, "    %s [shape=ellipse, style=filled, fillcolor=\"#dbe9f6\", label=", name);
+    egi_text_json(&d->text, label.failed ? "" : label.data + 1);                // behind a space
+    egi_text_string(&d->text, "];\n");
+    if (label.failed) d->text.failed = true;
+    egi_text_free(&label);
+    d->leaf[place] = 1;
+    return true;
+}
+static void egi_dot_node(egi_dot *d, int64_t i) {
+    const int32_t *numbers;
+    const int64_t n = egi_step_lines(d->t, i, d->steps, &numbers);
+    char name[80], from[32];
+    for (int k = 0, operand; (operand = egi_step_operand(d->t, i, d->steps, true, k)) != -2; k++)
+        if (operand >= 0 && egi_dot_source(d, operand, from, sizeof from))
+            egi_text_printf(&d->text, "    %s -> %c%lld;\n", from, d->steps ? 's' : 'l', (long long)i);
+    egi_text_printf(&d->text, "    %c%lld [label=\"", d->steps ? 's' : 'l', (long long)i);
+    for (int64_t k = 0; k < n; k++) {                       // the names of ops are C's
+        egi_line_name(&d->t->lines[numbers ? numbers[k] : d->steps ? d->t->steps[i].line : i], name, sizeof name);
+        egi_text_printf(&d->text, "%s%s", k == 0 ? "" : k % 4 == 0 ? " +\\n" : " + ", name);
+    }
+    const int32_t out = egi_step_operand(d->t, i, d->steps, false, 0);
+    if (out >= 0) {
+        eg_shape shape;
+        shape.rank = d->t->operands[out].rank;
+        for (int k = 0; k < shape.rank; k++) shape.dims[k] = d->t->operands[out].dims[k];
+        egi_text_printf(&d->text, "\\n%s", egi_shape_show(shape));
+    }
+    egi_text_string(&d->text, "\"];\n");
+    const egi_trace_line *line = numbers ? NULL : &d->t->lines[d->steps ? d->t->steps[i].line : i];
+    if (line && line->variable) {
+        const char side = d->steps ? 's' : 'l';
+        egi_text_printf(&d->text, "    %c%lld -> %cv%lld;\n    %cv%lld [shape=ellipse, style=filled, "
+                        "fillcolor=\"#dbe9f6\", label=", side, (long long)i, side, (long long)i, side, (long long)i);
+        egi_text_json(&d->text, eg_name_of(line->variable));
+        egi_text_string(&d->text, "];\n");
+    }
+    for (int k = 0, operand; (operand = egi_step_operand(d->t, i, d->steps, false, k)) != -2; k++)
+        if (operand >= 0) {
+            const int32_t place = d->t->operands[operand].place;
+            d->writer[d->steps ? egi_trace_home(d->t, place) : place] = i;
+        }
+}
+static void egi_dot_side(egi_dot *d) {
+    const egi_trace *t = d->t;
+    char from[32];
+    for (int64_t i = 0; i < t->n_places; i++) { d->writer[i] = -1; d->leaf[i] = 0; }
+    egi_text_printf(&d->text, "  subgraph cluster_%s {\n    label=\"%s\";\n", d->steps ? "steps" : "lines",
+                    d->steps ? "steps of a replay" : "as written down");
+    for (int64_t i = 0; i < (d->steps ? t->n_steps : t->n_lines); i++) egi_dot_node(d, i);
+    for (int i = 0; i < t->m; i++) {
+        if (t->out[i] < 0 || !egi_dot_source(d, t->out[i], from, sizeof from)) continue;
+        egi_text_printf(&d->text, "    %co%d [shape=ellipse, label=\"out %d\"];\n    %s -> %co%d;\n",
+                        d->steps ? 's' : 'l', i, i, from, d->steps ? 's' : 'l', i);
+    }
+    egi_text_string(&d->text, "  }\n");
+}
+EAGER_API int64_t eg_function_dot(eg_function *f, char *text, size_t capacity) {
+    egi_trace *t = egi_function_latest("function_dot", f);
+    egi_dot d;
+    if (!t) return -1;
+    memset(&d, 0, sizeof d);
+    d.t = t;
+    d.writer = (int64_t *)egi_alloc((size_t)(t->n_places + 1) * sizeof *d.writer);
+    d.leaf = (char *)egi_alloc((size_t)t->n_places + 1);
+    if (!d.writer || !d.leaf) d.text.failed = true;
+    else {
+        egi_text_string(&d.text, "digraph function {\n  node [fontname=\"Helvetica\", fontsize=11, shape=box];\n");
+        egi_dot_side(&d);
+        d.steps = true;
+        egi_dot_side(&d);
+        egi_text_string(&d.text, "}\n");
+    }
+    egi_free(d.writer);
+    egi_free(d.leaf);
+    egi_trace_release(t);
+    return egi_text_deliver("function_dot", &d.text, text, capacity);
+}
+static double egi_line_operations(const egi_trace *t, const egi_trace_line *line) {
+    double n = 2;
+    switch (line->kernel) {
+    case EGI_RUN_ASSIGN: case EGI_COPY: case EGI_FILL: case EGI_GATHER: case EGI_ONE_HOT: return 0;
+    case EGI_MATMUL: {
+        const egi_matmul_parameters *p = (const egi_matmul_parameters *)line->parameters;
+        for (int i = 0; i < p->batch_rank; i++) n *= (double)p->batch[i];
+        return n * (double)p->m * (double)p->n * (double)p->k;
+    }
+    case EGI_CONV: {
+        const egi_windows *w = &((const egi_conv_parameters *)line->parameters)->windows;
+        for (int i = 0; i < EGI_WINDOW_AXES; i++) n *= (double)w->axis[i].out * (double)w->axis[i].taps;
+        return n * (double)w->n * (double)w->oc * (double)w->c / (double)w->groups;
+    }
+    case EGI_RECURRENT: case EGI_RECURRENT_GRAD: {
+        const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)line->parameters;
+        return n * (double)p->batch * (double)p->steps * (double)p->units * (double)p->gates * (double)p->units;
+    }
+    default: break;
+    }
+    int64_t most = 0;
+    for (int k = 0; k < 8; k++) if (line->in[k] >= 0) most = egi_max64(most, t->operands[line->in[k]].size);
+    for (int k = 0; k < EGI_MAX_OUT; k++)
+        if (line->out[k] >= 0) most = egi_max64(most, t->operands[line->out[k]].size);
+    return (double)most;
+}
+// One row of the table: a step, or (i -1) the sum.
+static void egi_cost_row(egi_text *text, int64_t i, const char *what, const double cost[3], double whole) {
+    char number[24] = "";
+    if (i >= 0) snprintf(number, sizeof number, "%lld", (long long)i);
+    egi_text_printf(text, "%5s  %-40.40s %14.0f %14.0f %12.2f %6.1f%%\n", number, what, cost[0], cost[1], cost[2],
+                    whole > 0 ? 100 * cost[2] / whole : 0);
+}
+// The names of a step's lines, cut short where they are many.
+static void egi_step_names(const egi_trace *t, int64_t i, char *names, size_t room) {
+    const int32_t *numbers;
+    const int64_t n = egi_step_lines(t, i, true, &numbers);
+    char name[80];
+    names[0] = 0;
+    for (int64_t k = 0; k < n; k++) {
+        const size_t at = strlen(names);
+        egi_line_name(&t->lines[numbers ? numbers[k] : t->steps[i].line], name, sizeof name);
+        if (at + strlen(name) + 20 > room) {
+            snprintf(names + at, room - at, " + %lld more", (long long)(n - k));
+            return;
+        }
+        snprintf(names + at, room - at, "%s%s", k ? " + " : "", name);
+    }
+}
+static void egi_cost_table(egi_text *text, const egi_profile *p) {
+    const egi_trace *t = p->trace;
+    double sum[3] = { 0, 0, 0 }, whole = 0;
+    char names[41];
+    for (int64_t i = 0; i < t->n_steps; i++) whole += p->seconds[i] * 1e6 / (double)p->replays;
+    egi_text_printf(text, "%lld replays; %lld bytes of temporaries\n%5s  %-40s %14s %14s %12s %7s\n",
+                    (long long)p->replays, (long long)t->arena_bytes, "step", "lines", "operations", "bytes",
+                    "us a call", "part");
+    for (int64_t i = 0; i < t->n_steps; i++) {
+        const int32_t *numbers;
+        const int64_t n = egi_step_lines(t, i, true, &numbers);
+        double cost[3] = { 0, 0, p->seconds[i] * 1e6 / (double)p->replays };
+        for (int64_t k = 0; k < n; k++)
+            cost[0] += egi_line_operations(t, &t->lines[numbers ? numbers[k] : t->steps[i].line]);
+        for (int side = 0; side < 2; side++)
+            for (int k = 0, operand; (operand = egi_step_operand(t, i, true, side, k)) != -2; k++)
+                if (operand >= 0 && t->operands[operand].place >= 0)
+                    cost[1] += (double)(t->operands[operand].size * egi_dtypes[t->operands[operand].dtype].size);
+        for (int k = 0; k < 3; k++) sum[k] += cost[k];
+        egi_step_names(t, i, names, sizeof names);
+        egi_cost_row(text, i, names, cost, whole);
+    }
+    egi_cost_row(text, -1, "all", sum, whole);
+}
+EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int m, int calls) {
+    egi_profile profile, *outer = egi_this.profile;
+    if (!egi_object_alive("function_cost", "function", f, EGI_FUNCTION)) return false;
+    if (calls < 1 || calls > 1000000000 || n < 0 || m < 0)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_function_cost: %d calls with %d inputs and %d outputs; calls is at least"
+                                           " 1, the others 0", calls, n, m);
+    eg_tensor **out = (eg_tensor **)egi_alloc((size_t)(m + 1) * sizeof *out);
+    if (!out) return egi_no_memory("function_cost", m * (int64_t)sizeof *out);
+    memset(&profile, 0, sizeof profile);
+    egi_object_retain(&f->object);
+    bool ok = true;
+    // Others than replays are those that trace, and those that compare: numbers 2, 3, 5, 9 ...
+    for (int others = 0; ok && profile.replays < calls && others < EGI_TRACE_TRIES + 40;) {
+        const int64_t replays = profile.replays;
+        eg_scope scope = eg_scope_begin();
+        egi_this.profile = &profile;
+        ok = (eg_function_call)(f, in, n, out, m);
+        egi_this.profile = outer;
+        eg_scope_end(scope);
+        others += replays == profile.replays;
+        if (profile.failed) ok = egi_no_memory("function_cost", 0);
+    }
+    egi_free(out);
+    const char *reason = eg_function_reason(f);
+    if (ok && profile.replays < calls)
+        ok = egi_fail(EG_ERROR_STATE, "eg_function_cost: %lld of %d calls were replays%s%s", (long long)profile.replays,
+                      calls, reason ? ": " : "", reason ? reason : "");
+    egi_text text;
+    memset(&text, 0, sizeof text);
+    if (ok) egi_cost_table(&text, &profile);
+    if (ok && text.failed) ok = egi_no_memory("function_cost", (int64_t)text.size);
+    if (ok) egi_print_text(text.data);
+    egi_text_free(&text);
+    egi_free(profile.seconds);
+    egi_trace_release(profile.trace);
+    eg_function_release(f);
+    return ok;
+}
+EAGER_API int64_t eg_function_trim(eg_function *f) {
+    egi_trace_run *runs = NULL;
+    int64_t bytes = 0;
+    if (!egi_object_alive("function_trim", "function", f, EGI_FUNCTION)) return 0;
+    egi_lock();
+    for (egi_trace *t = f->traces; t; t = t->next)
+        while (t->runs) {
+            egi_trace_run *next = t->runs->next;
+            t->runs->next = runs;
+            runs = t->runs;
+            t->runs = next;
+        }
+    egi_unlock();
+    while (runs) {
+        egi_trace_run *next = runs->next;
+        bytes += runs->arena->bytes;
+        egi_trace_run_free(runs);
+        runs = next;
+    }
+    return bytes;
 }
 EGI_AS_TOLD
 

@@ -518,6 +518,20 @@ static bool run_traced_replay(state *s) {
     return ok;
 }
 SWEEP(traced_replay, true)
+#define setup_traced_shown setup_traced_replay
+static bool run_traced_shown(state *s) {
+    char text[64];
+    printed = 0;
+    eg_set_printer(swallow, NULL);
+    bool ok = eg_function_dot(traced, text, sizeof text) > 0 && eg_function_print(traced) &&
+              eg_function_cost(traced, s->x, 1, 1, 2) && printed > 500;
+    eg_set_printer(NULL, NULL);
+    CHECK(eg_function_trim(traced) >= 0);
+    eg_function_release(traced);
+    traced = NULL;
+    return ok;
+}
+SWEEP(traced_shown, false)
 
 static bool taped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     state *s = (state *)user;

@@ -300,6 +300,63 @@ TEST(printed) {
     CHECK_TENSOR(y, 0, 2, 4);
 }
 
+// A layer: 2 * 4 * 6 * 5 operations of the product, the bias and tanh joined, and a variable with a name that a graph
+// must escape, which each call changes.
+typedef struct layer { eg_tensor *w, *b, *count; } layer;
+static bool layer_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    layer *s = (layer *)user;
+    out[0] = eg_keep(eg_tanh(eg_add(eg_matmul(in[0], s->w), s->b)));
+    eg_assign_add(s->count, 1);
+    return true;
+}
+static bool reads_on_the_host(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_mul(in[0], eg_item(eg_reduce_sum(in[0]))));
+    return true;
+}
+TEST(a_function_is_drawn_measured_and_trimmed) {
+    EG_SCOPE;
+    static char dot[8000], small[20];
+    layer s = {eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(5, 6)), "w \"5\\6\""), eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(6)), "b"),
+               eg_variable(eg_scalar(0), "count")};
+    eg_function *f = eg_function_new(layer_body, &s), *eager = eg_function_new(reads_on_the_host, NULL);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 5)), *y;
+    CHECK_ERROR(eg_function_dot(f, dot, sizeof dot) > 0, EG_ERROR_STATE, "call the function first");
+    shown[0] = 0;
+    eg_set_printer(show, NULL);
+    CHECK(eg_function_cost(f, &x, 1, 1, 20));
+    eg_set_printer(NULL, NULL);
+    CHECK(strstr(shown, "20 replays; ") == shown && strstr(shown, "matmul"));
+    CHECK(strstr(shown, "           240            296 "));              // (4 * 5 + 5 * 6 + 4 * 6) * 4 bytes
+    CHECK(strstr(shown, "  all  ") && strstr(shown, "100.0%\n"));
+    const eg_function_info info = eg_function_counts(f);
+    CHECK_INT(info.replays, 20);
+    CHECK_NEAR(eg_item(s.count), (double)info.calls, 0);
+    CHECK(eg_function_trim(f) >= info.bytes && eg_function_trim(f) == 0);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_NEAR(eg_item(eg_reduce_max(y)), 0.99998771, 1e-6);
+
+    int64_t length = eg_function_dot(f, dot, sizeof dot);
+    CHECK_INT(length, (int64_t)strlen(dot));
+    CHECK_INT(eg_function_dot(f, small, sizeof small), length);
+    CHECK(!strncmp(dot, small, sizeof small - 1) && strlen(small) == sizeof small - 1);
+    CHECK(strstr(dot, "digraph function {\n") == dot && !strcmp(dot + length - 2, "}\n"));
+    CHECK(strstr(dot, "label=\"w \\\"5\\\\6\\\"[5, 6]\"]"));
+    CHECK(strstr(dot, "subgraph cluster_lines") && strstr(dot, "subgraph cluster_steps"));
+    CHECK(strstr(dot, "l4 -> lv4;\n    lv4 [shape=ellipse, style=filled, fillcolor=\"#dbe9f6\", label=\"count\"];\n"));
+    CHECK(strstr(dot, "lp0 -> l0;\n") && strstr(dot, "l1 -> l2;\n") && strstr(dot, "l2 -> lo0;\n"));
+
+    CHECK_ERROR(eg_function_cost(f, &x, 1, 1, 0), EG_ERROR_ARGUMENT, "0 calls");
+    CHECK_ERROR(eg_function_cost(NULL, &x, 1, 1, 1), EG_ERROR_NULL, "function_cost");
+    CHECK_ERROR(eg_function_cost(eager, &x, 1, 1, 2), EG_ERROR_STATE, "0 of 2 calls were replays: ");
+    CHECK_ERROR(eg_function_trim(NULL), EG_ERROR_NULL, "function_trim");
+    eg_function_release(f);
+    eg_function_release(eager);
+    eg_release(s.w);
+    eg_release(s.b);
+    eg_release(s.count);
+}
+
 // ---- what a body may do, eager and traced alike
 
 typedef struct things {
