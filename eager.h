@@ -5950,11 +5950,18 @@ EGI_EVERYWHERE void egi_random_bernoulli(unsigned char *out, int64_t first, int6
 
 // The high and low half of a 128-bit product.
 EGI_EVERYWHERE uint64_t egi_multiply_high(uint64_t a, uint64_t b, uint64_t *low) {
+#if defined(__SIZEOF_INT128__) && !defined(__CUDACC__)
+    __extension__ typedef unsigned __int128 wide;
+    const wide product = (wide)a * b;
+    *low = (uint64_t)product;
+    return (uint64_t)(product >> 64);
+#else
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     const uint64_t p00 = a0 * b0, p01 = a0 * b1, p10 = a1 * b0;
     const uint64_t middle = p10 + (p00 >> 32) + (uint32_t)p01;
     *low = middle << 32 | (uint32_t)p00;
     return a1 * b1 + (p01 >> 32) + (middle >> 32);
+#endif
 }
 
 // An integer in [0, range), each exactly as likely (Lemire 2019): x * range / 2^64,
@@ -9037,7 +9044,8 @@ static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
     return i;
 }
 // The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, and those of N for
-// integers. F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise;
+// integers: int64, int32, uint8, the latter two with AVX2, and all three where the second operand is one element, which
+// may be NULL. F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise;
 // M: by libm; N: by libm, and integers; P, S and T as below. Float64 is by libm in all but D and S.
 #define EGI_LONG_LOOPS(word, wide, wide_64) \
     EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, wide, egi_long_f64##word, \
@@ -9067,9 +9075,10 @@ static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
 #define EGI_LONG_INTEGERS(word, wide, ...) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
     EGI_LONG_NARROW(word, __VA_ARGS__) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[9] = { egi_long_f32##word, wide, egi_long_f64##word, \
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[EGI_LONG_KINDS] = { egi_long_f32##word, wide, egi_long_f64##word, \
                                                                    egi_long_f64##word, egi_long_i64##word, \
-        egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word) };
+        egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word), \
+        EGI_LONG_BY_ONE(word) };
 // S: sines, of `quarters` more, as if no element were far from 0; then elements that are, which are rare, one by one,
 // before these elements leave the cache.
 enum { EGI_SINES_BLOCK = 1024 };
@@ -9173,6 +9182,92 @@ enum { EGI_NARROW_STEP = 32 };
     EGI_LONG_NARROW_LOOP(egi_long_u8##word, , uint8_t, egi_u8##word(__VA_ARGS__))
 #define EGI_LONG_WIDE_NARROW(type, word) NULL
 #endif
+// DIVISION BY ONE NUMBER. Idea: a product by the divisor's inverse takes a tenth of a division's time, and is exact where
+// the inverse has enough digits. A uint8 wants 16 bits, rounded up. Of an int32, x / d is at least 0.5 / |d| away from
+// the border of two quotients once 0.5 is added to x (taken away, where d < 0): far more than a double's roundings.
+// Adding 1.5 * 2^52 rounds to a whole number, whose low 32 bits are the quotient modulo 2^32.
+// Of an int64 the inverse of d >= 2 is 2^(64 + shift) / d, rounded up, for 2^shift < d <= 2^(shift + 1); x, or where it
+// is negative its complement, is below 2^63, so that the product's error is less than 1 / d. 0 divides to 0, as
+// elsewhere, and leaves 0.
+typedef struct egi_divisor_i64 { uint64_t inverse, d; int shift; } egi_divisor_i64;
+static egi_divisor_i64 egi_divisor_make_i64(int64_t divisor) {
+    egi_divisor_i64 v = { 0, (uint64_t)divisor, 0 };
+    while (v.d > (uint64_t)2 << v.shift) v.shift++;
+    uint64_t rest = (uint64_t)1 << v.shift;
+    for (int i = 0; i < 64; i++) {
+        rest *= 2;
+        v.inverse = 2 * v.inverse + (rest >= v.d);
+        if (rest >= v.d) rest -= v.d;
+    }
+    v.inverse += rest != 0;
+    return v;
+}
+static inline uint64_t egi_divisor_quotient_i64(const egi_divisor_i64 *v, int64_t x) {
+    const uint64_t below = 0 - ((uint64_t)x >> 63);
+    uint64_t low;
+    return egi_multiply_high((uint64_t)x ^ below, v->inverse, &low) >> v->shift ^ below;
+}
+typedef struct egi_divisor_i32 { double inverse, half; uint32_t d, remains; } egi_divisor_i32;
+static egi_divisor_i32 egi_divisor_make_i32(int32_t d) {
+    const egi_divisor_i32 v = { d ? 1 / (double)d : 0, d ? 0.5 / fabs((double)d) - 0.5 : 0, (uint32_t)d,
+                                0u - (uint32_t)(d != 0) };
+    return v;
+}
+static inline uint32_t egi_divisor_quotient_i32(const egi_divisor_i32 *v, int32_t x) {
+    return (uint32_t)egi_to_bits64((double)x * v->inverse + v->half + 6755399441055744.0);
+}
+typedef struct egi_divisor_u8 { uint16_t inverse, same, d, remains; } egi_divisor_u8;
+static egi_divisor_u8 egi_divisor_make_u8(uint8_t d) {
+    const egi_divisor_u8 v = { (uint16_t)(d < 2 ? 0 : 65535 / d + 1), d == 1 ? 65535 : 0, d, d ? 65535 : 0 };
+    return v;
+}
+static inline uint16_t egi_divisor_quotient_u8(const egi_divisor_u8 *v, uint16_t x) {
+    return (uint16_t)((uint16_t)((uint32_t)x * v->inverse >> 16) | (x & v->same));
+}
+#define EGI_LONG_BY_ONE_LOOP(loop, target, T, TYPE, formula) \
+    target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const T *EGI_RESTRICT from, \
+                                                                         egi_divisor_##TYPE v, T *EGI_RESTRICT to) { \
+        for (int64_t i = 0; i < n; i++) { const T x = from[i]; to[i] = (T)(formula); } \
+    } \
+    target static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        const T *from = (const T *)x; \
+        T *to = (T *)out; \
+        const egi_divisor_##TYPE v = egi_divisor_make_##TYPE(*(const T *)z); \
+        for (; n >= EGI_NARROW_STEP; n -= EGI_NARROW_STEP, from += EGI_NARROW_STEP, to += EGI_NARROW_STEP) \
+            loop##_step(EGI_NARROW_STEP, from, v, to); \
+        loop##_step(n, from, v, to); \
+    }
+#if EGI_WIDE_PROGRAMS
+#define EGI_LONG_BY_ONE_NARROW(loop, T, TYPE, formula) \
+    EGI_LONG_BY_ONE_LOOP(loop##_16, , T, TYPE, formula) \
+    EGI_LONG_BY_ONE_LOOP(loop##_32, EGI_AVX2, T, TYPE, formula) \
+    static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        if (egi_cpu_has_avx2()) loop##_32(n, x, z, out); \
+        else loop##_16(n, x, z, out); \
+    }
+#else
+#define EGI_LONG_BY_ONE_NARROW(loop, T, TYPE, formula) EGI_LONG_BY_ONE_LOOP(loop, , T, TYPE, formula)
+#endif
+#define EGI_LONG_BY_ONE_LOOPS(word, formula_64, formula_32, formula_8) \
+    EGI_LONG_BY_ONE_LOOP(egi_long_i64_by_more##word, , int64_t, i64, formula_64) \
+    static void egi_long_i64_by_one##word(int64_t n, const void *x, const void *z, void *out) { \
+        const int64_t d = *(const int64_t *)z; \
+        if (d > 1) egi_long_i64_by_more##word(n, x, z, out); \
+        else for (int64_t i = 0; i < n; i++) ((int64_t *)out)[i] = egi_i64##word(((const int64_t *)x)[i], d); \
+    } \
+    EGI_LONG_BY_ONE_NARROW(egi_long_i32_by_one##word, int32_t, i32, formula_32) \
+    EGI_LONG_BY_ONE_NARROW(egi_long_u8_by_one##word, uint8_t, u8, formula_8)
+EGI_LONG_BY_ONE_LOOPS(_floordiv, egi_divisor_quotient_i64(&v, x), egi_divisor_quotient_i32(&v, x),
+                      egi_divisor_quotient_u8(&v, x))
+EGI_LONG_BY_ONE_LOOPS(_mod, (uint64_t)x - egi_divisor_quotient_i64(&v, x) * v.d,
+                      ((uint32_t)x - egi_divisor_quotient_i32(&v, x) * v.d) & v.remains,
+                      ((unsigned)x - (unsigned)egi_divisor_quotient_u8(&v, x) * v.d) & v.remains)
+enum { EGI_LONG_BY_ONE = 9, EGI_LONG_KINDS = 12 };
+#define EGI_LONG_BY_ONE(word) EGI_PASTE(EGI_LONG_BY_ONE, word)
+#define EGI_LONG_BY_ONE_floordiv EGI_LONG_BY_ONE_OF(_floordiv)
+#define EGI_LONG_BY_ONE_mod EGI_LONG_BY_ONE_OF(_mod)
+#define EGI_LONG_BY_ONE_pow NULL, NULL, NULL
+#define EGI_LONG_BY_ONE_OF(word) egi_long_i64_by_one##word, egi_long_i32_by_one##word, egi_long_u8_by_one##word
 #define EGI_LONG_N(word, ...) \
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
@@ -10588,7 +10683,11 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
                       : (dtype == EG_INT32 ? 5 : 6) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
     if (p->alone && p->longs[0]->loops[which] && (p->alone == 1 || which > 3 || n >= EGI_STEP_32)) {
         egi_long_loop *const loop = p->longs[0]->loops[which];
-        if (scalars) egi_program_run_alone(p, loop, egi_dtypes[dtype].size, n, in, scalars, out);
+        egi_long_loop *const by_one = which > 3 && scalars == 1u << p->operand[p->operands]
+                                      ? p->longs[0]->loops[dtype == EG_INT64 ? EGI_LONG_BY_ONE : EGI_LONG_BY_ONE + 2 - (dtype == EG_INT32)]
+                                      : NULL;
+        if (by_one) by_one(n, in[p->operand[1]], in[p->operand[2]], out);
+        else if (scalars) egi_program_run_alone(p, loop, egi_dtypes[dtype].size, n, in, scalars, out);
         else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
     }
     else if (wide && egi_strips_pay(p, dtype, n)) egi_strips_runner_of(dtype)(p, n, in, scalars, out);

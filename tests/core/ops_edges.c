@@ -251,6 +251,46 @@ TEST(floordiv_and_mod_round_down) {
     // 0.1 is a little more than a tenth
     CHECK_TENSOR(eg_floordiv(eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 1, 0.3), 0.1), 0, 9, 2);
 }
+// One divisor for all elements is multiplied by; a tensor full of it is divided by. Both floor, as the definition does.
+static void check_divisor(eg_dtype dtype, const int64_t *x, int64_t n, int64_t d) {
+    EG_SCOPE;
+    eg_tensor *a = eg_cast(eg_from_data(EG_INT64, EG_SHAPE(n), x), dtype),
+              *b = eg_cast(eg_from_data(EG_INT64, EG_SHAPE(1), &d), dtype), *full = eg_tile(b, EG_SHAPE(n)),
+              *one = eg_reshape(b, EG_SCALAR), *q = eg_floordiv(a, one), *r = eg_mod(a, one);
+    const int64_t *quotient = (const int64_t *)eg_data(eg_cast(q, EG_INT64));
+    bool right = eg_assert_equal(q, eg_floordiv(a, full)) && eg_assert_equal(r, eg_mod(a, full));
+    for (int64_t i = 0; right && i < n; i++) {
+        const bool wraps = d == -1 && x[i] == (dtype == EG_INT32 ? (int64_t)INT32_MIN : INT64_MIN);
+        const int64_t whole = wraps ? x[i] : x[i] / d;
+        right = quotient[i] == whole - (!wraps && whole * d != x[i] && (x[i] < 0) != (d < 0));
+    }
+    if (!right) printf("%s divided by %lld\n", eg_dtype_name(dtype), (long long)d);
+    CHECK(right);
+}
+TEST(integers_divided_by_one_number) {
+    enum { MOST = 400 };
+    int64_t x[MOST];
+    for (int i = 0; i < 256; i++) x[i] = i;
+    for (int64_t d = 1; d < 256; d++) check_divisor(EG_UINT8, x, 256, d);
+    for (int wide = 0; wide < 2; wide++) {
+        const int bits = wide ? 64 : 32, high = bits - 1;
+        const int64_t most = wide ? INT64_MAX : INT32_MAX, least = -most - 1;
+        uint64_t random = 1;
+        for (int k = 0; k < 3 * high + 40; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            const int64_t power = k < 3 * high ? (int64_t)((uint64_t)1 << k / 3) + k % 3 - 1 : 0,
+                          any = (int64_t)random >> (64 - bits) >> k % 29,
+                          d = k < 3 * high && power ? (k % 2 ? power : -power) : any ? any : most - k % 2;
+            for (int i = 0; i < MOST; i++) {     // around multiples of d, around the ends, and anywhere
+                random = random * 6364136223846793005u + 1442695040888963407u;
+                const int64_t some = (int64_t)random >> (64 - bits) >> i % high;
+                x[i] = i < 8 ? (i % 2 ? least + i / 2 : most - i / 2) : i % 2 ? some
+                       : some / 2 / d * d + i / 2 % 3 - 1;
+            }
+            check_divisor(wide ? EG_INT64 : EG_INT32, x, k % 2 ? MOST : 1 + k, d);
+        }
+    }
+}
 TEST(integer_division_by_zero_is_an_error) {
     const eg_dtype dtypes[] = { EG_INT32, EG_INT64, EG_UINT8 };
     for (int t = 0; t < 3; t++) {
