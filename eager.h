@@ -10865,29 +10865,55 @@ static inline int32_t egi_convert_to_int32(float v) {
     const float high = 2147483520.0f;
     return (int32_t)egi_convert_within_f32(v, -2147483648.0f, high) | (-(int32_t)(v > high) & 127);
 }
+// x86's instructions make INT64_MIN of all that is beyond int64, and of NaN.
+#if EGI_X86
+#define EGI_CONVERT_TO_INT64(NAME, T, VEC, CONVERT) \
+    static inline int64_t NAME(T v) { \
+        const VEC vector = { v }; \
+        const int64_t y = CONVERT(vector); \
+        return __builtin_expect(y != INT64_MIN, 1) ? y : egi_to_int64((double)v); \
+    }
+EGI_CONVERT_TO_INT64(egi_convert_f32_to_int64, float, egi_v16_f32, __builtin_ia32_cvttss2si64)
+EGI_CONVERT_TO_INT64(egi_convert_f64_to_int64, double, egi_v16_f64, __builtin_ia32_cvttsd2si64)
+#undef EGI_CONVERT_TO_INT64
+#else
+#define egi_convert_f32_to_int64(v) egi_to_int64((double)(v))
+#define egi_convert_f64_to_int64(v) egi_to_int64(v)
+#endif
+// As by a cast, in words that vectors have: half by half, in doubles whose last bit is 2^32 and 1. Their sum alone is
+// rounded.
+static inline double egi_convert_from_int64(int64_t v) {
+#if EGI_X86
+    const double high = egi_from_bits64((uint64_t)v >> 32 ^ 0x4530000080000000u) -
+                        egi_from_bits64(0x4530000080100000u);
+    return high + egi_from_bits64(((uint64_t)v & 0xffffffffu) | 0x4330000000000000u);
+#else
+    return (double)v;
+#endif
+}
 // The conversions between two dtypes: PAIR(from, its type, to, its type, formula of v). Those in EGI_CONVERSIONS_WIDE
 // gain by AVX2. By way of a double, an int64 would be rounded twice on its way to float32; narrower integers wrap
 // around, which gcc and clang define.
 #define EGI_CONVERSIONS_WIDE(PAIR) \
-    PAIR(EG_FLOAT32, float, EG_INT32, int32_t, egi_convert_to_int32(v)) \
-    PAIR(EG_FLOAT64, double, EG_INT32, int32_t, egi_convert_within_f64(v, -2147483648.0, 2147483647.0)) \
-    PAIR(EG_FLOAT64, double, EG_UINT8, uint8_t, (int32_t)egi_convert_within_f64(v, 0, 255)) \
+    PAIR(EG_INT32, int32_t, EG_FLOAT32, float, v) PAIR(EG_INT32, int32_t, EG_FLOAT64, double, v) \
+    PAIR(EG_FLOAT32, float, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT32, int32_t, EG_BOOL, uint8_t, v != 0) \
     PAIR(EG_INT32, int32_t, EG_UINT8, uint8_t, v) \
     PAIR(EG_FLOAT64, double, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT64, int64_t, EG_BOOL, uint8_t, v != 0) \
     PAIR(EG_FLOAT32, float, EG_FLOAT16, uint16_t, egi_to_half(v))
 #define EGI_CONVERSIONS(PAIR) \
+    PAIR(EG_FLOAT32, float, EG_INT32, int32_t, egi_convert_to_int32(v)) \
+    PAIR(EG_FLOAT64, double, EG_INT32, int32_t, egi_convert_within_f64(v, -2147483648.0, 2147483647.0)) \
+    PAIR(EG_FLOAT64, double, EG_UINT8, uint8_t, (int32_t)egi_convert_within_f64(v, 0, 255)) \
     PAIR(EG_FLOAT32, float, EG_UINT8, uint8_t, (int32_t)egi_convert_within_f32(v, 0, 255)) \
-    PAIR(EG_FLOAT32, float, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT32, int32_t, EG_BOOL, uint8_t, v != 0) \
-    PAIR(EG_FLOAT32, float, EG_INT64, int64_t, egi_to_int64((double)v)) \
-    PAIR(EG_FLOAT64, double, EG_INT64, int64_t, egi_to_int64(v)) \
+    PAIR(EG_FLOAT32, float, EG_INT64, int64_t, egi_convert_f32_to_int64(v)) \
+    PAIR(EG_FLOAT64, double, EG_INT64, int64_t, egi_convert_f64_to_int64(v)) \
     PAIR(EG_FLOAT32, float, EG_FLOAT64, double, v) PAIR(EG_FLOAT64, double, EG_FLOAT32, float, v) \
     PAIR(EG_FLOAT32, float, EG_BFLOAT16, uint16_t, egi_to_bfloat(v)) \
     PAIR(EG_FLOAT16, uint16_t, EG_FLOAT32, float, egi_from_half(v)) \
     PAIR(EG_BFLOAT16, uint16_t, EG_FLOAT32, float, egi_from_bfloat(v)) \
-    PAIR(EG_INT32, int32_t, EG_FLOAT32, float, v) PAIR(EG_INT32, int32_t, EG_FLOAT64, double, v) \
     PAIR(EG_INT32, int32_t, EG_INT64, int64_t, v) PAIR(EG_INT64, int64_t, EG_INT32, int32_t, v) \
     PAIR(EG_INT64, int64_t, EG_UINT8, uint8_t, v) \
-    PAIR(EG_INT64, int64_t, EG_FLOAT32, float, v) PAIR(EG_INT64, int64_t, EG_FLOAT64, double, v) \
+    PAIR(EG_INT64, int64_t, EG_FLOAT32, float, v) PAIR(EG_INT64, int64_t, EG_FLOAT64, double, egi_convert_from_int64(v)) \
     PAIR(EG_UINT8, uint8_t, EG_FLOAT32, float, v) PAIR(EG_UINT8, uint8_t, EG_FLOAT64, double, v) \
     PAIR(EG_UINT8, uint8_t, EG_INT32, int32_t, v) PAIR(EG_UINT8, uint8_t, EG_INT64, int64_t, v) \
     PAIR(EG_UINT8, uint8_t, EG_BOOL, uint8_t, v != 0)
@@ -10910,22 +10936,63 @@ EGI_CONVERSIONS_WIDE(EGI_CONVERSION_PLAIN)
 #define EGI_CONVERSION_AVX2(a, FROM, b, TO, formula) \
     EGI_CONVERSION(egi_convert_avx2_##a##_##b, EGI_AVX2, FROM, TO, formula)
 EGI_CONVERSIONS_WIDE(EGI_CONVERSION_AVX2)
-// Pixels: float32 to uint8, 32 at a time. Where one operand is a NaN, the maximum is the second operand.
-EGI_AVX2 static void egi_convert_avx2_pixels(int64_t n, const void *from, void *to) {
-    typedef float vec __attribute__((vector_size(32)));
-    typedef int32_t masks __attribute__((vector_size(32)));
-    typedef char bytes_at __attribute__((vector_size(32), aligned(1), may_alias));
-    const vec zero = { 0 }, high = zero + 255;
-    const masks order = { 0, 4, 1, 5, 2, 6, 3, 7 };
-    const egi_v32_f32 *v = (const egi_v32_f32 *)from;
-    for (; n >= 32; n -= 32, v += 4, to = (char *)to + 32) {
-#define EGI_PIXELS(i) __builtin_ia32_cvttps2dq256(__builtin_ia32_minps256(__builtin_ia32_maxps256(v[i], zero), high))
-        const masks all = (masks)__builtin_ia32_packuswb256(__builtin_ia32_packssdw256(EGI_PIXELS(0), EGI_PIXELS(1)),
-                                                            __builtin_ia32_packssdw256(EGI_PIXELS(2), EGI_PIXELS(3)));
-#undef EGI_PIXELS
-        *(bytes_at *)to = (bytes_at)__builtin_ia32_permvarsi256(all, order);
+// Floats to integers by AVX2's instruction, which makes INT32_MIN of all that is beyond int32 and of NaN. A NaN as one
+// operand of a minimum or maximum gives the second operand.
+typedef char egi_convert_bytes_16 __attribute__((vector_size(16), aligned(1), may_alias));
+typedef int32_t egi_convert_ints_16 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t egi_convert_words_16 __attribute__((vector_size(16)));
+typedef int16_t egi_convert_shorts_16 __attribute__((vector_size(16)));
+typedef char egi_convert_bytes __attribute__((vector_size(32), aligned(1), may_alias));
+typedef int32_t egi_convert_ints __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t egi_convert_words __attribute__((vector_size(32)));
+typedef int64_t egi_convert_bits __attribute__((vector_size(32)));
+typedef float egi_convert_floats __attribute__((vector_size(32)));
+typedef double egi_convert_doubles __attribute__((vector_size(32)));
+#define EGI_CONVERT_4(v) \
+    (egi_convert_words_16)__builtin_ia32_cvttpd2dq256((egi_convert_doubles)( \
+        (egi_convert_bits)__builtin_ia32_minpd256(high, v) & (egi_convert_bits)(v == v)))
+EGI_AVX2 static void egi_convert_avx2_f64_i32(int64_t n, const void *from, void *to) {
+    const egi_convert_doubles zero = { 0 }, high = zero + 2147483647.0;
+    const egi_v32_f64 *f = (const egi_v32_f64 *)from;
+    for (; n >= 4; n -= 4, f++, to = (int32_t *)to + 4) *(egi_convert_ints_16 *)to = EGI_CONVERT_4(f[0]);
+    egi_convert_EG_FLOAT64_EG_INT32(n, f, to);
+}
+EGI_AVX2 static void egi_convert_avx2_f64_u8(int64_t n, const void *from, void *to) {
+    const egi_convert_doubles zero = { 0 }, high = zero + 2147483647.0;
+    const egi_v32_f64 *f = (const egi_v32_f64 *)from;
+    for (; n >= 16; n -= 16, f += 4, to = (char *)to + 16) {
+        const egi_convert_shorts_16 a = (egi_convert_shorts_16)__builtin_ia32_packssdw128(EGI_CONVERT_4(f[0]),
+                                                                                         EGI_CONVERT_4(f[1])),
+                                    b = (egi_convert_shorts_16)__builtin_ia32_packssdw128(EGI_CONVERT_4(f[2]),
+                                                                                         EGI_CONVERT_4(f[3]));
+        *(egi_convert_bytes_16 *)to = (egi_convert_bytes_16)__builtin_ia32_packuswb128(a, b);
     }
-    egi_convert_EG_FLOAT32_EG_UINT8(n, v, to);
+    egi_convert_EG_FLOAT64_EG_UINT8(n, f, to);
+}
+#undef EGI_CONVERT_4
+EGI_AVX2 static void egi_convert_avx2_f32_i32(int64_t n, const void *from, void *to) {
+    const egi_v32_f32 *f = (const egi_v32_f32 *)from;
+    for (; n >= 8; n -= 8, f++, to = (int32_t *)to + 8) {
+        const egi_convert_floats v = *f, zero = { 0 };
+        *(egi_convert_ints *)to = ((egi_convert_words)__builtin_ia32_cvttps2dq256(v) ^
+                                   (egi_convert_words)(v >= zero + 2147483648.0f)) & (egi_convert_words)(v == v);
+    }
+    egi_convert_EG_FLOAT32_EG_INT32(n, f, to);
+}
+EGI_AVX2 static void egi_convert_avx2_f32_u8(int64_t n, const void *from, void *to) {
+    const egi_convert_floats zero = { 0 }, high = zero + 255;
+    const egi_convert_words order = { 0, 4, 1, 5, 2, 6, 3, 7 };
+    const egi_v32_f32 *f = (const egi_v32_f32 *)from;
+    for (; n >= 32; n -= 32, f += 4, to = (char *)to + 32) {
+        egi_convert_words v[4];
+        for (int i = 0; i < 4; i++)
+            v[i] = (egi_convert_words)__builtin_ia32_cvttps2dq256(
+                __builtin_ia32_minps256(__builtin_ia32_maxps256(f[i], zero), high));
+        const egi_convert_words all = (egi_convert_words)__builtin_ia32_packuswb256(
+            __builtin_ia32_packssdw256(v[0], v[1]), __builtin_ia32_packssdw256(v[2], v[3]));
+        *(egi_convert_bytes *)to = (egi_convert_bytes)__builtin_ia32_permvarsi256(all, order);
+    }
+    egi_convert_EG_FLOAT32_EG_UINT8(n, f, to);
 }
 #endif
 // Converts n contiguous elements as eg_cast does: an integer keeps its low bits in a narrower integer dtype; all else
@@ -10939,7 +11006,10 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
     if (egi_cpu_has_avx2())
         switch (dtype_from * 16 + dtype_to) {
             EGI_CONVERSIONS_WIDE(EGI_CONVERT_WIDE)
-            case EG_FLOAT32 * 16 + EG_UINT8: egi_convert_avx2_pixels(n, from, to); return;
+            case EG_FLOAT32 * 16 + EG_INT32: egi_convert_avx2_f32_i32(n, from, to); return;
+            case EG_FLOAT64 * 16 + EG_INT32: egi_convert_avx2_f64_i32(n, from, to); return;
+            case EG_FLOAT32 * 16 + EG_UINT8: egi_convert_avx2_f32_u8(n, from, to); return;
+            case EG_FLOAT64 * 16 + EG_UINT8: egi_convert_avx2_f64_u8(n, from, to); return;
             default: break;
         }
 #undef EGI_CONVERT_WIDE
