@@ -5918,6 +5918,41 @@ EGI_EVERYWHERE void egi_random_block(uint32_t out[4], egi_random r, uint64_t blo
     egi_philox(out, counter, key);
 }
 
+// The blocks of a draw in turn, made some at a time.
+#ifdef EGI_IMPLEMENTED
+enum { EGI_RANDOM_AT_ONCE = 32 };
+static void egi_random_blocks(uint32_t *out, egi_random r, uint64_t block, int count);
+#else
+enum { EGI_RANDOM_AT_ONCE = 1 };
+EGI_EVERYWHERE void egi_random_blocks(uint32_t *out, egi_random r, uint64_t block, int count) {
+    (void)count;
+    egi_random_block(out, r, block, 0);
+}
+#endif
+typedef struct egi_random_stream {
+    egi_random r;
+    uint64_t block, end;  // the next one to be made; the first one that the draw does not need
+    int taken, made;
+    uint32_t word[EGI_RANDOM_AT_ONCE * 4];
+} egi_random_stream;
+// The blocks under elements [first, first + count).
+EGI_EVERYWHERE void egi_random_stream_begin(egi_random_stream *s, egi_random r, int64_t first, int64_t count,
+                                            int per_block) {
+    s->r = r;
+    s->block = (uint64_t)first / (uint64_t)per_block;
+    s->end = ((uint64_t)first + (uint64_t)count + (uint64_t)per_block - 1) / (uint64_t)per_block;
+    s->taken = s->made = 0;
+}
+EGI_EVERYWHERE const uint32_t *egi_random_stream_next(egi_random_stream *s) {
+    if (s->taken == s->made) {
+        s->taken = 0;
+        s->made = s->end - s->block < EGI_RANDOM_AT_ONCE ? (int)(s->end - s->block) : (int)EGI_RANDOM_AT_ONCE;
+        egi_random_blocks(s->word, s->r, s->block, s->made);
+        s->block += (uint64_t)s->made;
+    }
+    return s->word + 4 * s->taken++;
+}
+
 EGI_EVERYWHERE uint64_t egi_random_word64(const uint32_t block[4], int half) {
     return (uint64_t)block[2 * half] | (uint64_t)block[2 * half + 1] << 32;
 }
@@ -5929,9 +5964,10 @@ EGI_EVERYWHERE uint64_t egi_random_word64(const uint32_t block[4], int half) {
     do {                                                                                        \
         uint64_t egi_at_block = (uint64_t)first / (per_block);                                     \
         int egi_from = (int)((uint64_t)first % (per_block));                                    \
+        egi_random_stream egi_blocks;                                                           \
+        egi_random_stream_begin(&egi_blocks, r, first, count, per_block);                       \
         for (int64_t egi_at = 0; egi_at < count; egi_at_block++, egi_from = 0) {                   \
-            uint32_t word[4];                                                                   \
-            egi_random_block(word, r, egi_at_block, 0);                                            \
+            const uint32_t *word = egi_random_stream_next(&egi_blocks);                         \
             const int64_t egi_left = count - egi_at;                                            \
             const int egi_to = egi_left < (per_block) - egi_from ? egi_from + (int)egi_left : (per_block); \
             int64_t i = egi_at;                                                                 \
@@ -6116,15 +6152,16 @@ EGI_EVERYWHERE void egi_random_normal_f32(float *out, int64_t first, int64_t cou
     EGI_FP_EXACT
     uint64_t block = (uint64_t)first / 4;
     int lane = (int)((uint64_t)first % 4);
+    egi_random_stream blocks;
+    egi_random_stream_begin(&blocks, r, first, count, 4);
     for (int64_t i = 0; i < count; block++, lane = 0) {
-        uint32_t word[4];
+        uint32_t other[4];
         double z[4], again[4];
-        egi_random_block(word, r, block, 0);
-        egi_normal_block_f32(z, word);
+        egi_normal_block_f32(z, egi_random_stream_next(&blocks));
         for (; lane < 4 && i < count; lane++, i++) {
             for (uint32_t attempt = 1; fabs(z[lane]) > cut; attempt++) {
-                egi_random_block(word, r, block, attempt);
-                egi_normal_block_f32(again, word);
+                egi_random_block(other, r, block, attempt);
+                egi_normal_block_f32(again, other);
                 z[lane] = again[lane];
             }
             const double scaled = EGI_PRODUCT(stddev, z[lane]);
@@ -6138,15 +6175,16 @@ EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t co
     EGI_FP_EXACT
     uint64_t block = (uint64_t)first / 2;
     int lane = (int)((uint64_t)first % 2);
+    egi_random_stream blocks;
+    egi_random_stream_begin(&blocks, r, first, count, 2);
     for (int64_t i = 0; i < count; block++, lane = 0) {
-        uint32_t word[4];
+        uint32_t other[4];
         double z[2], again[2];
-        egi_random_block(word, r, block, 0);
-        egi_normal_block_f64(z, word);
+        egi_normal_block_f64(z, egi_random_stream_next(&blocks));
         for (; lane < 2 && i < count; lane++, i++) {
             for (uint32_t attempt = 1; fabs(z[lane]) > cut; attempt++) {
-                egi_random_block(word, r, block, attempt);
-                egi_normal_block_f64(again, word);
+                egi_random_block(other, r, block, attempt);
+                egi_normal_block_f64(again, other);
                 z[lane] = again[lane];
             }
             const double scaled = EGI_PRODUCT(stddev, z[lane]);
@@ -11672,15 +11710,31 @@ EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
 // block that had a greater one. Of bools a block is asked at once whether one of them decides.
 
 enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 };
+// Whether a bit of a vector of masks is set.
+#define EGI_CHOOSE_ANY(NAME, BYTES, TARGET) \
+    typedef int64_t NAME##_words __attribute__((vector_size(BYTES))); \
+    TARGET static inline __attribute__((always_inline)) bool NAME(NAME##_words mask) { \
+        int64_t some = 0; \
+        for (int l = 0; l < BYTES / 8; l++) some |= mask[l]; \
+        return some != 0; \
+    }
 
 // The position of the first greatest of n elements, NaN being greater than all. With `turn` that of the least: TURNED
 // reverses the order. And the same for each column of (n, inner), for EGI_CHOOSE_ROWS rows at a time, so that a
 // row's number fits into the type INT, which is as wide as an element.
+#define EGI_ARGMAX_GREATER(p, q) (vec)(((mask)(p) & (mask)((p) > (q))) | ((mask)(q) & ~(mask)((p) > (q))))
+#define EGI_ARGMAX_EACH(is, p, q, r, s) ((mask)(p is best) | (mask)(q is best) | (mask)(r is best) | (mask)(s is best))
+#define EGI_ARGMAX_STEP(k, TURNED) { \
+        const vec v = TURNED(*(const vec *)(const void *)(from + k * LANES)); \
+        top##k = EGI_ARGMAX_GREATER(v, top##k); \
+        nan |= (mask)EGI_NAN_OF(v); \
+    }
 #define EGI_ARGMAX(NAME, T, INT, TURNED, TARGET, BYTES) \
+    EGI_CHOOSE_ANY(NAME##_any, BYTES, TARGET) \
     TARGET static int64_t NAME##_of_row(int64_t n, const T *x, T turn) { \
         typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
         typedef INT mask __attribute__((vector_size(BYTES))); \
-        enum { VECTORS = 2, LANES = BYTES / (int)sizeof(T), STEP = VECTORS * LANES, BLOCK = 64 * STEP }; \
+        enum { VECTORS = 4, LANES = BYTES / (int)sizeof(T), STEP = VECTORS * LANES, BLOCK = 16 * STEP }; \
         const vec zero = { 0 }; \
         T best = TURNED(x[0]); \
         int64_t at = 0; \
@@ -11689,38 +11743,25 @@ enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 }
         if (n < STEP) return at; \
         for (int64_t i = 0; i < n; i += BLOCK) { \
             const int64_t end = egi_min64(i + BLOCK, n); \
-            vec top[VECTORS]; \
-            mask nan[VECTORS] = { { 0 }, { 0 } }; \
-            INT better = 0, unordered = 0; \
-            for (int k = 0; k < VECTORS; k++) top[k] = best - zero; \
+            vec top0 = best - zero, top1 = top0, top2 = top0, top3 = top0; \
+            mask nan = { 0 }; \
             for (int64_t j = i; j < end; j += STEP) { \
                 const T *from = x + egi_min64(j, n - STEP);               /* the last lanes overlap those before */ \
-                for (int k = 0; k < VECTORS; k++) { \
-                    const vec v = TURNED(*(const vec *)(const void *)(from + k * LANES)); \
-                    const mask wins = (mask)(v > top[k]); \
-                    top[k] = (vec)(((mask)v & wins) | ((mask)top[k] & ~wins)); \
-                    nan[k] |= (mask)EGI_NAN_OF(v); \
-                } \
+                EGI_ARGMAX_STEP(0, TURNED) EGI_ARGMAX_STEP(1, TURNED) EGI_ARGMAX_STEP(2, TURNED) \
+                EGI_ARGMAX_STEP(3, TURNED) \
             } \
-            const mask above = (mask)(top[0] > best) | (mask)(top[1] > best); \
-            nan[0] |= nan[1]; \
-            for (int l = 0; l < LANES; l++) { \
-                better = (INT)(better | above[l]); \
-                unordered = (INT)(unordered | nan[0][l]); \
-            } \
-            if (unordered) { while (!EGI_NAN_OF(x[i])) i++; return i; } \
-            if (!better) continue; \
-            for (int k = 0; k < VECTORS; k++) \
-                for (int l = 0; l < LANES; l++) best = top[k][l] > best ? top[k][l] : best; \
+            const mask above = EGI_ARGMAX_EACH(>, top0, top1, top2, top3); \
+            if (NAME##_any((NAME##_any_words)nan)) { while (!EGI_NAN_OF(x[i])) i++; return i; } \
+            if (!NAME##_any((NAME##_any_words)above)) continue; \
+            top0 = EGI_ARGMAX_GREATER(EGI_ARGMAX_GREATER(top0, top1), EGI_ARGMAX_GREATER(top2, top3)); \
+            for (int l = 0; l < LANES; l++) best = top0[l] > best ? top0[l] : best; \
             at = i; \
         } \
-        for (INT here = 0; at + STEP <= n; at += STEP) {                  /* the first one that is the greatest */ \
-            const mask is = (mask)(TURNED(*(const vec *)(const void *)(x + at)) == best) | \
-                            (mask)(TURNED(*(const vec *)(const void *)(x + at + LANES)) == best); \
-            for (int l = 0; l < LANES; l++) here = (INT)(here | is[l]); \
-            if (here) break; \
+        for (best = TURNED(best); at + STEP <= n; at += STEP) {           /* the first one that is the greatest */ \
+            const vec *from = (const vec *)(const void *)(x + at); \
+            if (NAME##_any((NAME##_any_words)EGI_ARGMAX_EACH(==, from[0], from[1], from[2], from[3]))) break; \
         } \
-        while (TURNED(x[at]) != best) at++; \
+        while (x[at] != best) at++; \
         return at; \
     } \
     TARGET static void NAME##_of_columns(int64_t n, int64_t inner, int64_t cols, const T *x, T turn, int64_t *y) { \
@@ -12112,15 +12153,37 @@ static const void *egi_sort_all(const egi_sort_row *r, const char *from, void *i
     }
     return egi_sort_radix(r->form, items, other, r->n);
 }
+// The k-th least of EGI_SORT_GROUPS keys, each of which is the least of every EGI_SORT_GROUPS-th of EGI_SORT_BLOCK keys;
+// so at least k of these do not exceed it.
+enum { EGI_SORT_GROUPS = 64 };
+#define EGI_SORT_BOUND(T) { \
+        const T *key = (const T *)keys; \
+        T least[EGI_SORT_GROUPS + EGI_SORT_ROOM * 8 / sizeof(T)] = { 0 }, rank[sizeof least / sizeof *least]; \
+        memcpy(least, key, EGI_SORT_GROUPS * sizeof *key); \
+        for (int i = EGI_SORT_GROUPS; i < EGI_SORT_BLOCK; i += EGI_SORT_GROUPS) \
+            for (int l = 0; l < EGI_SORT_GROUPS; l++) least[l] = key[i + l] < least[l] ? key[i + l] : least[l]; \
+        egi_sort_ranks((int)sizeof(T), least, EGI_SORT_GROUPS, rank); \
+        for (int l = 0;; l++) if (rank[l] == k - 1) return least[l]; \
+    }
+static int64_t egi_sort_bound(int key_size, const void *keys, int64_t k) {
+    if (key_size == 4) EGI_SORT_BOUND(int32_t)
+    EGI_SORT_BOUND(int64_t)
+}
 // The same of the first k elements in the order; `items` and `other` have room for more than k.
 static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64_t *items, uint64_t *other) {
     int64_t block[EGI_SORT_BLOCK], kept = 0, most = 0;
     const int size = egi_dtypes[r->dtype].size, key_size = size == 8 ? 8 : 4;
-    bool enters = true;                         // any key does, until the buffer was full; then those below `most`
+    // Any key does, until a bound is known, or the buffer was full; then those below `most`.
+    bool enters = true;
     memset(block, 0, sizeof block);
     for (int64_t start = 0, count; start < r->n; start += count) {
         count = egi_min64(EGI_SORT_BLOCK, r->n - start);
         egi_sort_keys(r->dtype, from + start * size, count, r->descending, false, block);
+        if (start == 0 && count == EGI_SORT_BLOCK && r->k > 0 && r->k <= EGI_SORT_GROUPS / 2) {
+            most = egi_sort_bound(key_size, block, r->k);
+            enters = most == INT64_MAX || (key_size == 4 && most == INT32_MAX);
+            most += !enters;
+        }
         for (int64_t i = 0; i < count; i += EGI_SORT_STEP) {
             if (!enters && !egi_sort_any_below(key_size, (char *)block + i * key_size, most)) continue;
             for (int64_t j = i, end = egi_min64(i + EGI_SORT_STEP, count); j < end; j++) {
@@ -12158,7 +12221,24 @@ static void egi_sort_write(const egi_sort_row *r, const uint64_t *items, const c
         default: EGI_SORT_PICK(uint64_t)
     }
 }
-// Rows of few elements are sorted by comparisons. Longer ones become unsigned keys in the wanted order, which are
+// The first k of n bytes in the order, and their positions: each byte's place follows from how often each value occurs.
+static void egi_sort_bytes(int64_t n, int64_t k, bool descending, const uint8_t *x, uint8_t *values, int64_t *order) {
+    int64_t count[4][256] = { { 0 } }, at = 0, i = 0;      // four, since equal bytes often follow each other
+    const uint8_t turn = descending ? 255 : 0;
+    for (; i + 4 <= n; i += 4) for (int j = 0; j < 4; j++) count[j][x[i + j] ^ turn]++;
+    for (; i < n; i++) count[0][x[i] ^ turn]++;
+    for (int d = 0; d < 256; d++) {
+        const int64_t here = count[0][d] + count[1][d] + count[2][d] + count[3][d], end = egi_min64(at + here, k);
+        count[0][d] = at;
+        if (values && at < end) memset(values + at, d ^ turn, (size_t)(end - at));
+        at += here;
+    }
+    for (i = 0; order && i < n; i++) {
+        const int64_t to = count[0][x[i] ^ turn]++;
+        if (to < k) order[to] = i;
+    }
+}
+// Rows of few elements are sorted by comparisons, longer ones of bytes by counting. Other ones become unsigned keys in the wanted order, which are
 // sorted by radix: with their places where the order is wanted, alone where equal keys are equal values. Where only
 // the first k of many are wanted, they are selected first (egi_sort_some).
 static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
@@ -12174,6 +12254,10 @@ static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
         return true;
     }
     const int64_t room = p->k < p->n / 4 ? 2 * p->k + 32 : p->n;
+    for (int64_t o = 0; size == 1 && room == p->n && o < p->outer; o++)
+        egi_sort_bytes(p->n, p->k, p->descending, (const uint8_t *)from + o * p->n,
+                       values ? (uint8_t *)values + o * p->k : NULL, order ? order + o * p->k : NULL);
+    if (size == 1 && room == p->n) return true;
     const egi_sort_form with_place = size < 8 && p->n <= (int64_t)UINT32_MAX ? EGI_SORT_PACKED : EGI_SORT_PAIRS,
                         alone = size == 8 ? EGI_SORT_KEYS_8 : EGI_SORT_KEYS_4;
     char *space = (char *)egi_alloc((size_t)room * 2 * egi_sort_form_size[with_place]);
@@ -12430,6 +12514,45 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     }
     egi_cpu_indices_done(indices, index);
     return ok || egi_no_memory(p->name, p->rows * 4);
+}
+#if EGI_WIDE_PROGRAMS
+// Philox for four blocks side by side, each word in the lower half of 8 bytes, whose upper half no product reads.
+typedef uint64_t egi_random_vec __attribute__((vector_size(32)));
+typedef int32_t egi_random_factor __attribute__((vector_size(32)));
+EGI_AVX2 static inline __attribute__((always_inline)) void egi_random_blocks_4(uint32_t *out, uint64_t position,
+                                                                              uint64_t seed) {
+    const egi_random_vec lanes = { 0, 1, 2, 3 }, zero = { 0 }, m0 = zero + 0xD2511F53u, m1 = zero + 0xCD9E8D57u;
+    egi_random_vec c0 = lanes + position, c1 = c0 >> 32, c2 = zero, c3 = zero;
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        const egi_random_vec p0 = (egi_random_vec)__builtin_ia32_pmuludq256((egi_random_factor)m0, (egi_random_factor)c0),
+                             p1 = (egi_random_vec)__builtin_ia32_pmuludq256((egi_random_factor)m1, (egi_random_factor)c2);
+        c0 = (p1 >> 32) ^ c1 ^ k0;
+        c1 = p1;
+        c2 = (p0 >> 32) ^ c3 ^ k1;
+        c3 = p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    const egi_random_vec low = (c0 & 0xFFFFFFFFu) | c1 << 32, high = (c2 & 0xFFFFFFFFu) | c3 << 32;
+    for (int i = 0; i < 4; i++) {
+        const uint64_t words[2] = { low[i], high[i] };
+        memcpy(out + 4 * i, words, sizeof words);
+    }
+}
+EGI_AVX2 static void egi_random_blocks_avx2(uint32_t *out, egi_random r, uint64_t block, int count) {
+    for (int i = 0; i < count; i += 8) {
+        egi_random_blocks_4(out + 4 * i, r.counter + block + (uint64_t)i, r.seed);
+        egi_random_blocks_4(out + 4 * i + 16, r.counter + block + (uint64_t)i + 4, r.seed);
+    }
+}
+#endif
+// Makes `count` blocks, of EGI_RANDOM_AT_ONCE at most, for all of which `out` has room.
+static void egi_random_blocks(uint32_t *out, egi_random r, uint64_t block, int count) {
+#if EGI_WIDE_PROGRAMS
+    if (count > 2 && egi_cpu_has_avx2()) { egi_random_blocks_avx2(out, r, block, count); return; }
+#endif
+    for (int i = 0; i < count; i++) egi_random_block(out + 4 * i, r, block + (uint64_t)i, 0);
 }
 // Numbers as a function of seed, counter and position, so that pieces can be made in any order. Integer dtypes are
 // made as int64 by blocks and converted.
