@@ -11898,60 +11898,66 @@ static const unsigned char egi_sort_form_size[] = { 4, 8, 8, 16 };
 // The key of a float's bits, and back: of negative numbers all bits but the sign turn, so that the order is that of
 // integers.
 #define EGI_SORT_KEY(INT, UINT, u) ((u) ^ (INT)((UINT)((u) >> (sizeof(INT) * 8 - 1)) >> 1))
-// Through local copies, which overlap nothing, so that compilers make vectors.
-#define EGI_SORT_KEYS_OF(FROM, INT, key) { \
-        FROM f[EGI_SORT_STEP]; \
-        INT t[EGI_SORT_STEP]; \
-        for (int64_t i = 0, m; i < n; i += m) { \
-            m = egi_min64(n - i, EGI_SORT_STEP); \
-            if (m == EGI_SORT_STEP) memcpy(f, (const FROM *)from + i, sizeof f); \
-            else for (int64_t l = 0; l < EGI_SORT_STEP; l++) f[l] = l < m ? ((const FROM *)from)[i + l] : (FROM)0; \
-            for (int l = 0; l < EGI_SORT_STEP; l++) { const FROM u = f[l]; t[l] = (INT)(key); } \
-            if (m == EGI_SORT_STEP) memcpy((INT *)keys + i, t, sizeof t); \
-            else memcpy((INT *)keys + i, t, (size_t)m * sizeof *t); \
-        } \
-        break; \
+// Loops over arrays that are known to be apart, in steps of a constant count: so compilers make vectors.
+#define EGI_SORT_LOOP(NAME, TARGET, FROM, INT, TO, key) \
+    TARGET static inline __attribute__((always_inline)) void NAME##_step(int64_t n, const FROM *EGI_RESTRICT f, INT turn, \
+                                                                         INT bias, TO *EGI_RESTRICT t) { \
+        (void)bias; \
+        for (int64_t i = 0; i < n; i++) { const FROM u = f[i]; t[i] = (TO)(key); } \
+    } \
+    TARGET static void NAME(const void *from, int64_t n, INT turn, INT bias, void *keys) { \
+        const FROM *f = (const FROM *)from; \
+        TO *t = (TO *)keys; \
+        for (; n >= EGI_SORT_STEP; n -= EGI_SORT_STEP, f += EGI_SORT_STEP, t += EGI_SORT_STEP) \
+            NAME##_step(EGI_SORT_STEP, f, turn, bias, t); \
+        NAME##_step(n, f, turn, bias, t); \
     }
 // Masks, since compilers turn them into vectors.
 #define EGI_SORT_NOT_NAN(INT, INF, MOST) (-(INT)((u & (INT)MOST) <= (INT)INF))
 #define EGI_SORT_FLOAT_KEYS(INT, UINT, INF, MOST) \
-    EGI_SORT_KEYS_OF(INT, INT, ((((EGI_SORT_KEY(INT, UINT, u) & -(INT)((u & (INT)MOST) != 0)) ^ turn) & \
-                                 EGI_SORT_NOT_NAN(INT, INF, MOST)) | \
-                                ((INT)MOST & ~EGI_SORT_NOT_NAN(INT, INF, MOST))) ^ bias)
+    ((((EGI_SORT_KEY(INT, UINT, u) & -(INT)((u & (INT)MOST) != 0)) ^ turn) & EGI_SORT_NOT_NAN(INT, INF, MOST)) | \
+     ((INT)MOST & ~EGI_SORT_NOT_NAN(INT, INF, MOST))) ^ bias
 // The keys of n elements of any dtype: 8 bytes for dtypes of 8 bytes, 4 for all others; signed integers, or
 // (`is_unsigned`) unsigned ones.
-static void egi_sort_keys(int dtype, const void *from, int64_t n, bool descending, bool is_unsigned, void *keys) {
-    if (egi_dtypes[dtype].size == 8) {
-        const int64_t turn = -(int64_t)descending, bias = is_unsigned ? INT64_MIN : 0;
-        switch (dtype) {
-            case EG_FLOAT64: EGI_SORT_FLOAT_KEYS(int64_t, uint64_t, 0x7ff0000000000000, INT64_MAX)
-            default: EGI_SORT_KEYS_OF(int64_t, int64_t, u ^ turn ^ bias)
-        }
-    } else {
-        const int32_t turn = -(int32_t)descending, bias = is_unsigned ? INT32_MIN : 0;
-        switch (dtype) {
-            case EG_FLOAT32: EGI_SORT_FLOAT_KEYS(int32_t, uint32_t, 0x7f800000, INT32_MAX)
-            case EG_INT32: EGI_SORT_KEYS_OF(int32_t, int32_t, u ^ turn ^ bias)
-            default: EGI_SORT_KEYS_OF(uint8_t, int32_t, u ^ turn ^ bias)
-        }
+#define EGI_SORT_KEYS(NAME, TARGET) \
+    EGI_SORT_LOOP(NAME##_f64, TARGET, int64_t, int64_t, int64_t, \
+                  EGI_SORT_FLOAT_KEYS(int64_t, uint64_t, 0x7ff0000000000000, INT64_MAX)) \
+    EGI_SORT_LOOP(NAME##_f32, TARGET, int32_t, int32_t, int32_t, \
+                  EGI_SORT_FLOAT_KEYS(int32_t, uint32_t, 0x7f800000, INT32_MAX)) \
+    EGI_SORT_LOOP(NAME##_i64, TARGET, int64_t, int64_t, int64_t, u ^ turn ^ bias) \
+    EGI_SORT_LOOP(NAME##_i32, TARGET, int32_t, int32_t, int32_t, u ^ turn ^ bias) \
+    EGI_SORT_LOOP(NAME##_u8, TARGET, uint8_t, int32_t, int32_t, u ^ turn ^ bias) \
+    TARGET static void NAME(int dtype, const void *from, int64_t n, bool descending, bool is_unsigned, void *keys) { \
+        const int64_t turn = -(int64_t)descending; \
+        if (egi_dtypes[dtype].size == 8) \
+            (dtype == EG_FLOAT64 ? NAME##_f64 : NAME##_i64)(from, n, turn, is_unsigned ? INT64_MIN : 0, keys); \
+        else \
+            (dtype == EG_FLOAT32 ? NAME##_f32 : dtype == EG_INT32 ? NAME##_i32 : NAME##_u8)( \
+                from, n, (int32_t)turn, is_unsigned ? INT32_MIN : 0, keys); \
     }
+EGI_SORT_KEYS(egi_sort_keys_16, )
+#if EGI_WIDE_PROGRAMS
+EGI_SORT_KEYS(egi_sort_keys_avx2, EGI_AVX2)
+#endif
+static void egi_sort_keys(int dtype, const void *from, int64_t n, bool descending, bool is_unsigned, void *keys) {
+#if EGI_WIDE_PROGRAMS
+    if (egi_cpu_has_avx2()) { egi_sort_keys_avx2(dtype, from, n, descending, is_unsigned, keys); return; }
+#endif
+    egi_sort_keys_16(dtype, from, n, descending, is_unsigned, keys);
 }
 // The values of n unsigned keys, of which egi_sort_loses_nothing is true.
-static void egi_sort_values(int dtype, const void *from, int64_t n, bool descending, void *keys) {
-    if (egi_dtypes[dtype].size == 8) {
-        const int64_t turn = -(int64_t)descending ^ INT64_MIN;
-        switch (dtype) {
-            case EG_FLOAT64: EGI_SORT_KEYS_OF(int64_t, int64_t, EGI_SORT_KEY(int64_t, uint64_t, u ^ turn))
-            default: EGI_SORT_KEYS_OF(int64_t, int64_t, u ^ turn)
-        }
-    } else {
-        const int32_t turn = -(int32_t)descending ^ INT32_MIN;
-        switch (dtype) {
-            case EG_FLOAT32: EGI_SORT_KEYS_OF(int32_t, int32_t, EGI_SORT_KEY(int32_t, uint32_t, u ^ turn))
-            case EG_INT32: EGI_SORT_KEYS_OF(int32_t, int32_t, u ^ turn)
-            default: EGI_SORT_KEYS_OF(int32_t, uint8_t, (u ^ turn) & 255)
-        }
-    }
+EGI_SORT_LOOP(egi_sort_values_f64, , int64_t, int64_t, int64_t, EGI_SORT_KEY(int64_t, uint64_t, u ^ turn))
+EGI_SORT_LOOP(egi_sort_values_f32, , int32_t, int32_t, int32_t, EGI_SORT_KEY(int32_t, uint32_t, u ^ turn))
+EGI_SORT_LOOP(egi_sort_values_i64, , int64_t, int64_t, int64_t, u ^ turn)
+EGI_SORT_LOOP(egi_sort_values_i32, , int32_t, int32_t, int32_t, u ^ turn)
+EGI_SORT_LOOP(egi_sort_values_u8, , int32_t, int32_t, uint8_t, (u ^ turn) & 255)
+static void egi_sort_values(int dtype, const void *from, int64_t n, bool descending, void *values) {
+    const int64_t turn = -(int64_t)descending;
+    if (egi_dtypes[dtype].size == 8)
+        (dtype == EG_FLOAT64 ? egi_sort_values_f64 : egi_sort_values_i64)(from, n, turn ^ INT64_MIN, 0, values);
+    else
+        (dtype == EG_FLOAT32 ? egi_sort_values_f32 : dtype == EG_INT32 ? egi_sort_values_i32 : egi_sort_values_u8)(
+            from, n, (int32_t)turn ^ INT32_MIN, 0, values);
 }
 // Whether the keys of x give its elements back: not those of NaN and -0.
 #define EGI_SORT_LOSES(INT, INF, MOST, LEAST) { \
@@ -12122,16 +12128,44 @@ static uint64_t *egi_sort_items(egi_sort_form form, uint64_t *items, uint64_t *o
         egi_sort_item_set(form, other, rank[i], key[i], egi_sort_item_position(form, items, i));
     return other;
 }
-// Whether a key of EGI_SORT_STEP is below `most`.
-#define EGI_SORT_ANY_BELOW(T) { \
-        const T *key = (const T *)keys, top = (T)most; \
-        T below = 0; \
-        for (int l = 0; l < EGI_SORT_STEP; l++) below |= (T)(key[l] < top); \
-        return below != 0; \
+// The first multiple of EGI_SORT_STEP from i on, below n, with a key below `most` among the EGI_SORT_STEP from it on, or
+// n.
+#define EGI_SORT_FIND_BELOW(NAME, T, BYTES, TARGET) \
+    EGI_CHOOSE_ANY(NAME##_any, BYTES, TARGET) \
+    TARGET static int64_t NAME(const T *key, int64_t i, int64_t n, T most) { \
+        typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
+        for (; i < n; i += EGI_SORT_STEP) { \
+            const vec *v = (const vec *)(const void *)(key + i); \
+            NAME##_any_words some = (NAME##_any_words)(v[0] < most) | (NAME##_any_words)(v[1] < most); \
+            if (EGI_SORT_STEP * sizeof(T) / BYTES == 4) \
+                some |= (NAME##_any_words)(v[2] < most) | (NAME##_any_words)(v[3] < most); \
+            if (NAME##_any(some)) return i; \
+        } \
+        return n; \
     }
-static inline bool egi_sort_any_below(int key_size, const void *keys, int64_t most) {
-    if (key_size == 4) EGI_SORT_ANY_BELOW(int32_t)
-    EGI_SORT_ANY_BELOW(int64_t)
+#if EGI_WIDE_PROGRAMS
+EGI_SORT_FIND_BELOW(egi_sort_find_below_avx2_4, int32_t, 32, EGI_AVX2)
+EGI_SORT_FIND_BELOW(egi_sort_find_below_avx2_8, int64_t, 32, EGI_AVX2)
+#endif
+#define EGI_SORT_FIND_BELOW_PLAIN(NAME, T) \
+    static int64_t NAME(const T *key, int64_t i, int64_t n, T most) { \
+        for (; i < n; i += EGI_SORT_STEP) { \
+            T below = 0; \
+            for (int l = 0; l < EGI_SORT_STEP; l++) below |= (T)(key[i + l] < most); \
+            if (below) return i; \
+        } \
+        return n; \
+    }
+EGI_SORT_FIND_BELOW_PLAIN(egi_sort_find_below_4, int32_t)
+EGI_SORT_FIND_BELOW_PLAIN(egi_sort_find_below_8, int64_t)
+static int64_t egi_sort_find_below(int key_size, const void *keys, int64_t i, int64_t n, int64_t most) {
+#if EGI_WIDE_PROGRAMS
+    if (egi_cpu_has_avx2())
+        return key_size == 4 ? egi_sort_find_below_avx2_4((const int32_t *)keys, i, n, (int32_t)most)
+                             : egi_sort_find_below_avx2_8((const int64_t *)keys, i, n, most);
+#endif
+    return key_size == 4 ? egi_sort_find_below_4((const int32_t *)keys, i, n, (int32_t)most)
+                         : egi_sort_find_below_8((const int64_t *)keys, i, n, most);
 }
 typedef struct egi_sort_row { egi_sort_form form; int dtype; bool descending; int64_t n, k, room; } egi_sort_row;
 // All elements of a row at `from`, sorted, as items in one of `items` and `other`, which is returned.
@@ -12156,18 +12190,30 @@ static const void *egi_sort_all(const egi_sort_row *r, const char *from, void *i
 // The k-th least of EGI_SORT_GROUPS keys, each of which is the least of every EGI_SORT_GROUPS-th of EGI_SORT_BLOCK keys;
 // so at least k of these do not exceed it.
 enum { EGI_SORT_GROUPS = 64 };
-#define EGI_SORT_BOUND(T) { \
-        const T *key = (const T *)keys; \
+#define EGI_SORT_BOUND(NAME, T, TARGET) \
+    TARGET static T NAME(const T *key, int64_t k) { \
         T least[EGI_SORT_GROUPS + EGI_SORT_ROOM * 8 / sizeof(T)] = { 0 }, rank[sizeof least / sizeof *least]; \
         memcpy(least, key, EGI_SORT_GROUPS * sizeof *key); \
         for (int i = EGI_SORT_GROUPS; i < EGI_SORT_BLOCK; i += EGI_SORT_GROUPS) \
             for (int l = 0; l < EGI_SORT_GROUPS; l++) least[l] = key[i + l] < least[l] ? key[i + l] : least[l]; \
         egi_sort_ranks((int)sizeof(T), least, EGI_SORT_GROUPS, rank); \
-        for (int l = 0;; l++) if (rank[l] == k - 1) return least[l]; \
+        int l = 0; \
+        while (rank[l] != k - 1) l++; \
+        return least[l]; \
     }
+EGI_SORT_BOUND(egi_sort_bound_4, int32_t, )
+EGI_SORT_BOUND(egi_sort_bound_8, int64_t, )
+#if EGI_WIDE_PROGRAMS
+EGI_SORT_BOUND(egi_sort_bound_avx2_4, int32_t, EGI_AVX2)
+EGI_SORT_BOUND(egi_sort_bound_avx2_8, int64_t, EGI_AVX2)
+#endif
 static int64_t egi_sort_bound(int key_size, const void *keys, int64_t k) {
-    if (key_size == 4) EGI_SORT_BOUND(int32_t)
-    EGI_SORT_BOUND(int64_t)
+#if EGI_WIDE_PROGRAMS
+    if (egi_cpu_has_avx2())
+        return key_size == 4 ? egi_sort_bound_avx2_4((const int32_t *)keys, k)
+                             : egi_sort_bound_avx2_8((const int64_t *)keys, k);
+#endif
+    return key_size == 4 ? egi_sort_bound_4((const int32_t *)keys, k) : egi_sort_bound_8((const int64_t *)keys, k);
 }
 // The same of the first k elements in the order; `items` and `other` have room for more than k.
 static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64_t *items, uint64_t *other) {
@@ -12175,9 +12221,10 @@ static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64
     const int size = egi_dtypes[r->dtype].size, key_size = size == 8 ? 8 : 4;
     // Any key does, until a bound is known, or the buffer was full; then those below `most`.
     bool enters = true;
-    memset(block, 0, sizeof block);
     for (int64_t start = 0, count; start < r->n; start += count) {
         count = egi_min64(EGI_SORT_BLOCK, r->n - start);
+        if (count % EGI_SORT_STEP)
+            memset((char *)block + count * key_size, 0, (size_t)((EGI_SORT_STEP - count % EGI_SORT_STEP) * key_size));
         egi_sort_keys(r->dtype, from + start * size, count, r->descending, false, block);
         if (start == 0 && count == EGI_SORT_BLOCK && r->k > 0 && r->k <= EGI_SORT_GROUPS / 2) {
             most = egi_sort_bound(key_size, block, r->k);
@@ -12185,7 +12232,7 @@ static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64
             most += !enters;
         }
         for (int64_t i = 0; i < count; i += EGI_SORT_STEP) {
-            if (!enters && !egi_sort_any_below(key_size, (char *)block + i * key_size, most)) continue;
+            if (!enters && (i = egi_sort_find_below(key_size, block, i, count, most)) == count) break;
             for (int64_t j = i, end = egi_min64(i + EGI_SORT_STEP, count); j < end; j++) {
                 const int64_t key = size == 8 ? block[j] : (int64_t)((const int32_t *)(const void *)block)[j];
                 if (!enters && key >= most) continue;

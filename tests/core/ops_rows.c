@@ -276,6 +276,41 @@ TEST(the_generators_known_answers) {
     }
 }
 
+// A draw of any length, from any element on, has the numbers of its blocks, one after another.
+TEST(draws_are_their_blocks) {
+    enum { MOST = 300 };
+    const egi_random r = { 0xfedcba9876543210u, 0xfffffffffffffff0u };      // the counter wraps around within the draw
+    for (int64_t first = 0; first < 140; first += 1 + first / 3)
+        for (int64_t n = 1; n <= MOST; n += n < 40 ? 1 : 41) {
+            float u[MOST], z[MOST];
+            double v[MOST];
+            int64_t i_of[MOST];
+            unsigned char b[MOST];
+            bool right = true;
+            egi_random_uniform_f32(u, first, n, r, 0, 1);
+            egi_random_uniform_f64(v, first, n, r, 0, 1);
+            egi_random_normal_f32(z, first, n, r, 0, 1, 2);
+            egi_random_bernoulli(b, first, n, r, 0.5);
+            egi_random_int64(i_of, first, n, r, INT64_MIN, INT64_MAX);
+            for (int64_t i = 0; i < n; i++) {
+                uint32_t four[4], two[4];
+                float one[4];
+                const uint64_t at = (uint64_t)(first + i);
+                egi_random_block(four, r, at / 4, 0);
+                egi_random_block(two, r, at / 2, 0);
+                egi_random_normal_f32(one, (first + i) / 4 * 4, 4, r, 0, 1, 2);
+                right = right && u[i] == (float)(four[at % 4] >> 8) / 16777216.0f && z[i] == one[at % 4] &&
+                        b[i] == (four[at % 4] < 0x80000000u) &&
+                        v[i] == (double)(egi_random_word64(two, (int)(at % 2)) >> 11) / 9007199254740992.0 &&
+                        i_of[i] == (int64_t)((uint64_t)INT64_MIN +
+                                             egi_random_below(r, at / 2, (int)(at % 2),
+                                                              egi_random_word64(two, (int)(at % 2)), UINT64_MAX));
+            }
+            if (!right) printf("    elements %d to %d\n", (int)first, (int)(first + n));
+            CHECK(right);
+        }
+}
+
 // Options: every field of every table, set below its range, above it, to NaN and to nothing, in every function that
 // takes the struct. Each error is one of two sentences, which name the function, the field and the value.
 static bool make_optimizer(int i, const void *o) {
