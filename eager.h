@@ -9113,8 +9113,8 @@ static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
 #define EGI_LONG_INTEGERS(word, wide, ...) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
     EGI_LONG_NARROW(word, __VA_ARGS__) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[EGI_LONG_KINDS] = { egi_long_f32##word, wide, egi_long_f64##word, \
-                                                                   egi_long_f64##word, egi_long_i64##word, \
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[EGI_LONG_KINDS] = { \
+        egi_long_f32##word, wide, egi_long_f64##word, egi_long_f64##word, egi_long_i64##word, \
         egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word), \
         EGI_LONG_BY_ONE(word) };
 // S: sines, of `quarters` more, as if no element were far from 0; then elements that are, which are rare, one by one,
@@ -9220,8 +9220,8 @@ enum { EGI_NARROW_STEP = 32 };
     EGI_LONG_NARROW_LOOP(egi_long_u8##word, , uint8_t, egi_u8##word(__VA_ARGS__))
 #define EGI_LONG_WIDE_NARROW(type, word) NULL
 #endif
-// DIVISION BY ONE NUMBER. Idea: a product by the divisor's inverse takes a tenth of a division's time, and is exact where
-// the inverse has enough digits. A uint8 wants 16 bits, rounded up. Of an int32, x / d is at least 0.5 / |d| away from
+// DIVISION BY ONE NUMBER. Idea: a product by the divisor's inverse takes a tenth of a division's time, and is exact
+// where the inverse has enough digits. A uint8 wants 16 bits, rounded up. Of an int32, x / d is at least 0.5 / |d| away from
 // the border of two quotients once 0.5 is added to x (taken away, where d < 0): far more than a double's roundings.
 // Adding 1.5 * 2^52 rounds to a whole number, whose low 32 bits are the quotient modulo 2^32.
 // Of an int64 the inverse of d >= 2 is 2^(64 + shift) / d, rounded up, for 2^shift < d <= 2^(shift + 1); x, or where it
@@ -10721,8 +10721,8 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
                       : (dtype == EG_INT32 ? 5 : 6) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
     if (p->alone && p->longs[0]->loops[which] && (p->alone == 1 || which > 3 || n >= EGI_STEP_32)) {
         egi_long_loop *const loop = p->longs[0]->loops[which];
-        egi_long_loop *const by_one = which > 3 && scalars == 1u << p->operand[p->operands]
-                                      ? p->longs[0]->loops[dtype == EG_INT64 ? EGI_LONG_BY_ONE : EGI_LONG_BY_ONE + 2 - (dtype == EG_INT32)]
+        const int one = EGI_LONG_BY_ONE + (dtype == EG_INT64 ? 0 : dtype == EG_INT32 ? 1 : 2);
+        egi_long_loop *const by_one = which > 3 && scalars == 1u << p->operand[p->operands] ? p->longs[0]->loops[one]
                                       : NULL;
         if (by_one) by_one(n, in[p->operand[1]], in[p->operand[2]], out);
         else if (scalars) egi_program_run_alone(p, loop, egi_dtypes[dtype].size, n, in, scalars, out);
@@ -10951,7 +10951,8 @@ static inline double egi_convert_from_int64(int64_t v) {
     PAIR(EG_BFLOAT16, uint16_t, EG_FLOAT32, float, egi_from_bfloat(v)) \
     PAIR(EG_INT32, int32_t, EG_INT64, int64_t, v) PAIR(EG_INT64, int64_t, EG_INT32, int32_t, v) \
     PAIR(EG_INT64, int64_t, EG_UINT8, uint8_t, v) \
-    PAIR(EG_INT64, int64_t, EG_FLOAT32, float, v) PAIR(EG_INT64, int64_t, EG_FLOAT64, double, egi_convert_from_int64(v)) \
+    PAIR(EG_INT64, int64_t, EG_FLOAT32, float, v) \
+    PAIR(EG_INT64, int64_t, EG_FLOAT64, double, egi_convert_from_int64(v)) \
     PAIR(EG_UINT8, uint8_t, EG_FLOAT32, float, v) PAIR(EG_UINT8, uint8_t, EG_FLOAT64, double, v) \
     PAIR(EG_UINT8, uint8_t, EG_INT32, int32_t, v) PAIR(EG_UINT8, uint8_t, EG_INT64, int64_t, v) \
     PAIR(EG_UINT8, uint8_t, EG_BOOL, uint8_t, v != 0)
@@ -11900,8 +11901,8 @@ static const unsigned char egi_sort_form_size[] = { 4, 8, 8, 16 };
 #define EGI_SORT_KEY(INT, UINT, u) ((u) ^ (INT)((UINT)((u) >> (sizeof(INT) * 8 - 1)) >> 1))
 // Loops over arrays that are known to be apart, in steps of a constant count: so compilers make vectors.
 #define EGI_SORT_LOOP(NAME, TARGET, FROM, INT, TO, key) \
-    TARGET static inline __attribute__((always_inline)) void NAME##_step(int64_t n, const FROM *EGI_RESTRICT f, INT turn, \
-                                                                         INT bias, TO *EGI_RESTRICT t) { \
+    TARGET static inline __attribute__((always_inline)) void NAME##_step(int64_t n, const FROM *EGI_RESTRICT f, \
+                                                                         INT turn, INT bias, TO *EGI_RESTRICT t) { \
         (void)bias; \
         for (int64_t i = 0; i < n; i++) { const FROM u = f[i]; t[i] = (TO)(key); } \
     } \
@@ -12128,8 +12129,7 @@ static uint64_t *egi_sort_items(egi_sort_form form, uint64_t *items, uint64_t *o
         egi_sort_item_set(form, other, rank[i], key[i], egi_sort_item_position(form, items, i));
     return other;
 }
-// The first multiple of EGI_SORT_STEP from i on, below n, with a key below `most` among the EGI_SORT_STEP from it on, or
-// n.
+// The first of the steps of EGI_SORT_STEP keys from i on, below n, in which a key is below `most`, or n.
 #define EGI_SORT_FIND_BELOW(NAME, T, BYTES, TARGET) \
     EGI_CHOOSE_ANY(NAME##_any, BYTES, TARGET) \
     TARGET static int64_t NAME(const T *key, int64_t i, int64_t n, T most) { \
@@ -12187,8 +12187,7 @@ static const void *egi_sort_all(const egi_sort_row *r, const char *from, void *i
     }
     return egi_sort_radix(r->form, items, other, r->n);
 }
-// The k-th least of EGI_SORT_GROUPS keys, each of which is the least of every EGI_SORT_GROUPS-th of EGI_SORT_BLOCK keys;
-// so at least k of these do not exceed it.
+// A key that at least k of EGI_SORT_BLOCK keys do not exceed: the k-th of EGI_SORT_GROUPS groups' least keys.
 enum { EGI_SORT_GROUPS = 64 };
 #define EGI_SORT_BOUND(NAME, T, TARGET) \
     TARGET static T NAME(const T *key, int64_t k) { \
@@ -12285,9 +12284,9 @@ static void egi_sort_bytes(int64_t n, int64_t k, bool descending, const uint8_t 
         if (to < k) order[to] = i;
     }
 }
-// Rows of few elements are sorted by comparisons, longer ones of bytes by counting. Other ones become unsigned keys in the wanted order, which are
-// sorted by radix: with their places where the order is wanted, alone where equal keys are equal values. Where only
-// the first k of many are wanted, they are selected first (egi_sort_some).
+// Rows of few elements are sorted by comparisons, longer ones of bytes by counting. Others become unsigned keys in the
+// wanted order, which are sorted by radix: with their places where the order is wanted, alone where equal keys are equal
+// values. Where only the first k of many are wanted, they are selected first (egi_sort_some).
 static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
     const egi_sort_parameters *p = (const egi_sort_parameters *)args->parameters;
     const eg_tensor *x = args->in[0];
@@ -12568,12 +12567,13 @@ typedef uint64_t egi_random_vec __attribute__((vector_size(32)));
 typedef int32_t egi_random_factor __attribute__((vector_size(32)));
 EGI_AVX2 static inline __attribute__((always_inline)) void egi_random_blocks_4(uint32_t *out, uint64_t position,
                                                                               uint64_t seed) {
-    const egi_random_vec lanes = { 0, 1, 2, 3 }, zero = { 0 }, m0 = zero + 0xD2511F53u, m1 = zero + 0xCD9E8D57u;
+    const egi_random_vec lanes = { 0, 1, 2, 3 }, zero = { 0 };
+    const egi_random_factor m0 = (egi_random_factor)(zero + 0xD2511F53u), m1 = (egi_random_factor)(zero + 0xCD9E8D57u);
     egi_random_vec c0 = lanes + position, c1 = c0 >> 32, c2 = zero, c3 = zero;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
-        const egi_random_vec p0 = (egi_random_vec)__builtin_ia32_pmuludq256((egi_random_factor)m0, (egi_random_factor)c0),
-                             p1 = (egi_random_vec)__builtin_ia32_pmuludq256((egi_random_factor)m1, (egi_random_factor)c2);
+        const egi_random_vec p0 = (egi_random_vec)__builtin_ia32_pmuludq256(m0, (egi_random_factor)c0),
+                             p1 = (egi_random_vec)__builtin_ia32_pmuludq256(m1, (egi_random_factor)c2);
         c0 = (p1 >> 32) ^ c1 ^ k0;
         c1 = p1;
         c2 = (p0 >> 32) ^ c3 ^ k1;
