@@ -9221,8 +9221,8 @@ enum { EGI_NARROW_STEP = 32 };
 #define EGI_LONG_WIDE_NARROW(type, word) NULL
 #endif
 // DIVISION BY ONE NUMBER. Idea: a product by the divisor's inverse takes a tenth of a division's time, and is exact
-// where the inverse has enough digits. A uint8 wants 16 bits, rounded up. Of an int32, x / d is at least 0.5 / |d| away from
-// the border of two quotients once 0.5 is added to x (taken away, where d < 0): far more than a double's roundings.
+// where the inverse has enough digits. A uint8 wants 16 bits, rounded up. Of an int32, x / d is at least 0.5 / |d| away
+// from the border of two quotients once 0.5 is added to x (taken away, where d < 0): far more than roundings of doubles.
 // Adding 1.5 * 2^52 rounds to a whole number, whose low 32 bits are the quotient modulo 2^32.
 // Of an int64 the inverse of d >= 2 is 2^(64 + shift) / d, rounded up, for 2^shift < d <= 2^(shift + 1); x, or where it
 // is negative its complement, is below 2^63, so that the product's error is less than 1 / d. 0 divides to 0, as
@@ -9256,7 +9256,8 @@ static inline uint32_t egi_divisor_quotient_i32(const egi_divisor_i32 *v, int32_
 }
 typedef struct egi_divisor_u8 { uint16_t inverse, same, d, remains; } egi_divisor_u8;
 static egi_divisor_u8 egi_divisor_make_u8(uint8_t d) {
-    const egi_divisor_u8 v = { (uint16_t)(d < 2 ? 0 : 65535 / d + 1), d == 1 ? 65535 : 0, d, d ? 65535 : 0 };
+    const egi_divisor_u8 v = { (uint16_t)(d < 2 ? 0 : 65535 / d + 1), (uint16_t)(d == 1 ? 65535 : 0), d,
+                               (uint16_t)(d ? 65535 : 0) };
     return v;
 }
 static inline uint16_t egi_divisor_quotient_u8(const egi_divisor_u8 *v, uint16_t x) {
@@ -11726,7 +11727,7 @@ enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 }
 #define EGI_ARGMAX_GREATER(p, q) (vec)(((mask)(p) & (mask)((p) > (q))) | ((mask)(q) & ~(mask)((p) > (q))))
 #define EGI_ARGMAX_EACH(is, p, q, r, s) ((mask)(p is best) | (mask)(q is best) | (mask)(r is best) | (mask)(s is best))
 #define EGI_ARGMAX_STEP(k, TURNED) { \
-        const vec v = TURNED(*(const vec *)(const void *)(from + k * LANES)); \
+        const vec v = TURNED(*(const vec *)(const void *)(from + k * (int)LANES)); \
         top##k = EGI_ARGMAX_GREATER(v, top##k); \
         nan |= (mask)EGI_NAN_OF(v); \
     }
@@ -12285,8 +12286,8 @@ static void egi_sort_bytes(int64_t n, int64_t k, bool descending, const uint8_t 
     }
 }
 // Rows of few elements are sorted by comparisons, longer ones of bytes by counting. Others become unsigned keys in the
-// wanted order, which are sorted by radix: with their places where the order is wanted, alone where equal keys are equal
-// values. Where only the first k of many are wanted, they are selected first (egi_sort_some).
+// wanted order, which are sorted by radix: with their places where the order is wanted, alone where equal keys are
+// equal values. Where only the first k of many are wanted, they are selected first (egi_sort_some).
 static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
     const egi_sort_parameters *p = (const egi_sort_parameters *)args->parameters;
     const eg_tensor *x = args->in[0];
