@@ -9222,7 +9222,7 @@ enum { EGI_NARROW_STEP = 32 };
 #endif
 // DIVISION BY ONE NUMBER. Idea: a product by the divisor's inverse takes a tenth of a division's time, and is exact
 // where the inverse has enough digits. A uint8 wants 16 bits, rounded up. Of an int32, x / d is at least 0.5 / |d| away
-// from the border of two quotients once 0.5 is added to x (taken away, where d < 0): far more than roundings of doubles.
+// from the border of two quotients once 0.5 is added to x (taken away, where d < 0): far more than doubles are rounded.
 // Adding 1.5 * 2^52 rounds to a whole number, whose low 32 bits are the quotient modulo 2^32.
 // Of an int64 the inverse of d >= 2 is 2^(64 + shift) / d, rounded up, for 2^shift < d <= 2^(shift + 1); x, or where it
 // is negative its complement, is below 2^63, so that the product's error is less than 1 / d. 0 divides to 0, as
