@@ -2163,6 +2163,8 @@ typedef struct eg_fit_options {
     int inputs;                            // of the model: how many of an element's components: 1
     bool quiet;                            // prints nothing
     eg_progress progress;
+    bool eager;                            // no traced function: each step runs the model's C code (see 15)
+    bool traced;                           // also with a callback of yours at each batch, or fewer than 4 batches
     int64_t batch_size;                    // eg_fit_arrays: 32
     bool no_shuffle;                       // eg_fit_arrays
     eg_tensor *sample_weights;             // eg_fit_arrays: (N)
@@ -2186,6 +2188,7 @@ typedef struct eg_evaluate_options {
     int output;                            // eg_predict: which one of several; 0
     bool quiet;
     eg_progress progress;
+    bool eager;                            // no traced function
 } eg_evaluate_options;
 // The loss of a dataset, computed without training; NaN with an error. eg_model_result returns the metrics.
 EAGER_API double eg_evaluate(eg_layer *model, eg_dataset *data,
@@ -2200,7 +2203,7 @@ EAGER_API eg_tensor *eg_predict_dataset(eg_layer *model, eg_dataset *data,
 // One step on one batch; its loss, or NaN with an error. Metrics go on from where they were: eg_model_reset_metrics
 // begins anew.
 typedef struct eg_batch_step_options {
-    EG_BY_NAME; eg_tensor *sample_weights; eg_class_weights class_weights;
+    EG_BY_NAME; eg_tensor *sample_weights; eg_class_weights class_weights; bool eager;
 } eg_batch_step_options;
 EAGER_API double eg_train_on_batch(eg_layer *model, eg_tensor *x, eg_tensor *y,
                                    eg_batch_step_options options EGI_DEFAULT(eg_batch_step_options));
@@ -2888,6 +2891,13 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *inputs, int n,
 // Frees the memory that f keeps between calls for temporaries; the next replay asks for it again. Returns how many
 // bytes that were.
 EAGER_API int64_t eg_function_trim(eg_function *f);
+#ifndef EAGER_CORE
+// Each model that eg_compile made ready has a function of this kind for its training step, which eg_fit and
+// eg_train_on_batch call, and one for the step without training. These say why the latest training step ran eagerly
+// (NULL: it did not; valid until the next step), and count its calls and traces.
+EAGER_API const char *eg_model_traced_reason(eg_layer *model);
+EAGER_API eg_function_info eg_model_traced_counts(eg_layer *model);
+#endif
 // true: all functions of the program run eagerly from now on, for debugging. Returns what it was before.
 EAGER_API bool eg_run_functions_eagerly(bool eagerly);
 
@@ -17084,6 +17094,10 @@ EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
     eg_scope_end(scope);
     return v;
 }
+// Raised by every function that sets what a step reads on the host beside tensors, such as whether a layer is trained:
+// a traced function then compares its list once more.
+static int64_t egi_settings;                     // atomic
+static void egi_settings_changed(void) { __atomic_fetch_add(&egi_settings, 1, __ATOMIC_RELEASE); }
 static bool egi_needs_variable(const char *function, eg_tensor *v) {
     if (!egi_operand_alive(function, 0, v)) return false;
     return v->flags & EGI_VARIABLE ||
@@ -18588,6 +18602,7 @@ EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *chil
     if (p && !child->named && !own) { egi_parts_drop(l, l->n_parts - 1); p = NULL; }
     if (!p) { eg_layer_release(child); return NULL; }
     p->child = child;
+    egi_settings_changed();
     if (own && !child->object.taken) { egi_free(child->name); child->name = own; }
     else egi_free(own);
     egi_object_take(&child->object, 1);
@@ -18755,6 +18770,7 @@ EAGER_API int64_t eg_layer_parameters(eg_layer *l) {
 }
 EAGER_API void eg_layer_set_trainable(eg_layer *l, bool trainable) {
     if (!egi_layer_alive("layer_set_trainable", l)) return;
+    egi_settings_changed();
     l->frozen = !trainable;
     for (int64_t i = 0; i < l->n_parts; i++) {
         egi_part *p = &l->parts[i];
@@ -23160,11 +23176,20 @@ typedef struct egi_training {
     double *values;                     // of the latest epoch, evaluation or step
     double loss_sum, loss_weight;       // over this epoch's examples so far
     eg_history *history;
+    eg_function *traced[2];             // the step without and with training, or NULL before the first
+    const struct egi_step_now *now;     // the step that runs
+    const char *eager;                  // why the latest training step was told to be eager, or NULL
 } egi_training;
+// TRACED FUNCTIONS: a function that fails as its body would, and in which a difference is a new trace, not an error.
+static eg_function *egi_function_of_library(eg_function_body *body, void *user);
+// Calls it. key: what the body reads on the host and what may differ between calls.
+static bool egi_function_call_keyed(eg_function *f, int64_t key, eg_tensor *const *in, int n, eg_tensor **out);
+static void egi_function_doubt(eg_function *f);      // the next call of each signature runs the body to compare
 
 static void egi_training_free(void *training) {
     egi_training *t = (egi_training *)training;
     if (!t) return;
+    for (int i = 0; i < 2; i++) eg_function_release(t->traced[i]);     // first: they hold weights and states
     if (t->optimizer) egi_object_take(&t->optimizer->object, -1);
     eg_optimizer_release(t->optimizer);
     for (int i = 0; i < t->n; i++) {
@@ -23457,10 +23482,12 @@ static bool egi_step_gradients(eg_layer *model, eg_tape *tape, eg_tensor *loss, 
 }
 // How a step is to run. function: the public function, for errors; inputs: how many of an element's components the
 // model takes; hint: what a wrong shape may come from, or NULL; arrays: the caller gave x, y and weights as arguments,
-// not as a dataset. loss is the step's result.
+// not as a dataset; eager: why the step is not traced, or NULL. loss is the step's result.
 typedef struct egi_step {
     const char *function; int inputs; bool train; eg_class_weights classes; double loss; const char *hint; bool arrays;
+    const char *eager;
 } egi_step;
+typedef struct egi_step_now { eg_layer *model; const egi_step *step; int n; } egi_step_now;
 static bool egi_dataset_batches(const eg_dataset *data);       // DATASETS
 // The hint of errors of shape where no stage of the dataset makes batches. (A generator may give batches itself, so it
 // is only a hint.)
@@ -23534,28 +23561,18 @@ static bool egi_step_fits(const egi_training *t, const eg_layer *model, const eg
         "eg_%s: .class_weights are for models of one output, and this one has %d; sample weights can do the same",
         s->function, t->n_outputs);
 }
-// One step with a batch of n components: forward, loss, gradients, metrics, update; without s->train only forward, loss
-// and metrics. It runs on a tape of its own and is recorded by none of the caller's.
-static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
-    if (!egi_step_fits(t, model, s, n)) return false;
-    if (t->stepping)
-        return egi_fail(EG_ERROR_STATE,
-                        "eg_%s: a step of this model is under way; a function that runs in it cannot begin another",
-                        s->function);
+// What a step computes from a batch of n components: forward, loss, gradients, metrics, update; without training only
+// forward, loss and metrics. out[0] becomes the loss. This is the body of t->traced.
+static bool egi_step_body(eg_tensor *const *c, eg_tensor **out, void *user) {
+    egi_training *t = (egi_training *)user;
+    eg_layer *model = t->now->model;
+    const egi_step *s = t->now->step;
     egi_answer answers[EGI_LAYER_OUT];
-    eg_tensor *out[EGI_LAYER_OUT], *given = n > s->inputs + t->n_outputs ? c[n - 1] : NULL;
-    for (int k = 0; k < t->n_outputs; k++)
-        if (!egi_operand_alive(s->function, s->inputs + k, c[s->inputs + k])) return false;
-    t->stepping = true;
-    eg_scope scope = eg_scope_begin();
-    eg_recording_pause();
-    egi_context step;
-    egi_context_enter(&step, EGI_IN_STEP, s->hint);
-    egi_this.weights_component = given && !s->arrays ? n - 1 : 0;
+    eg_tensor *made[EGI_LAYER_OUT], *given = t->now->n > s->inputs + t->n_outputs ? c[t->now->n - 1] : NULL;
     eg_tape *tape = s->train ? eg_tape_begin() : NULL;
-    bool ok = (tape || !s->train) && egi_model_call(s->function, model, c, s->inputs, out, t->n_outputs, s->train);
+    bool ok = (tape || !s->train) && egi_model_call(s->function, model, c, s->inputs, made, t->n_outputs, s->train);
     for (int k = 0; k < t->n_outputs && ok; k++) {
-        egi_answer a = { c[s->inputs + k], out[k], NULL };
+        egi_answer a = { c[s->inputs + k], made[k], NULL };
         answers[k] = a;
     }
     eg_tensor *loss = ok ? egi_step_loss(t, model, s, answers, given) : NULL, *y = c[s->inputs];
@@ -23566,26 +23583,79 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     // before the update: if a metric fails, the weights have not changed
     ok = ok && egi_step_metrics(t, answers, examples);
     ok = ok && (!s->train || eg_apply_gradients_list(t->optimizer, grads, weights));
+    eg_recording_unpause();
+    out[0] = loss;
+    return ok;
+}
+// What a step's body reads on the host, as one number: a trace serves where it is equal.
+static int64_t egi_step_key(const egi_step *s) {
+    uint64_t key = 14695981039346656037u ^ (uint64_t)s->inputs;
+    const unsigned char *bytes = (const unsigned char *)s->classes.weights;
+    for (size_t i = 0; bytes && i < (size_t)s->classes.count * sizeof(double); i++)
+        key = (key ^ bytes[i]) * 1099511628211u;
+    return (int64_t)key;
+}
+// Runs the body, as a traced function unless the step is to be eager.
+static bool egi_step_call(egi_training *t, const egi_step *s, eg_tensor *const *c, int n, eg_tensor **out) {
+    if (s->train) t->eager = s->eager;
+    if (s->eager) return egi_step_body(c, out, t);
+    eg_function **f = &t->traced[s->train];
+    if (!*f && !(*f = egi_function_of_library(egi_step_body, t))) return false;
+    return egi_function_call_keyed(*f, egi_step_key(s), c, n, out);
+}
+EAGER_API const char *eg_model_traced_reason(eg_layer *model) {
+    const egi_training *t = egi_model_compiled("model_traced_reason", model);
+    if (!t) return NULL;
+    return t->eager ? t->eager : t->traced[1] ? eg_function_reason(t->traced[1]) : "the model has not been trained yet";
+}
+EAGER_API eg_function_info eg_model_traced_counts(eg_layer *model) {
+    const egi_training *t = egi_model_compiled("model_traced_counts", model);
+    eg_function_info none;
+    memset(&none, 0, sizeof none);
+    return t && t->traced[1] ? eg_function_counts(t->traced[1]) : none;
+}
+// One step with a batch of n components. It is recorded by none of the caller's tapes.
+static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
+    if (!egi_step_fits(t, model, s, n)) return false;
+    if (t->stepping)
+        return egi_fail(EG_ERROR_STATE,
+                        "eg_%s: a step of this model is under way; a function that runs in it cannot begin another",
+                        s->function);
+    const egi_step_now now = { model, s, n };
+    eg_tensor *loss = NULL;
+    for (int k = 0; k < t->n_outputs; k++)
+        if (!egi_operand_alive(s->function, s->inputs + k, c[s->inputs + k])) return false;
+    t->stepping = true;
+    t->now = &now;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    egi_context step;
+    egi_context_enter(&step, EGI_IN_STEP, s->hint);
+    egi_this.weights_component = n > s->inputs + t->n_outputs && !s->arrays ? n - 1 : 0;
+    bool ok = egi_step_call(t, s, c, n, &loss);
     int64_t errors = egi_this.errors;
     // waits for the device, which may report an error of the step here
     if (ok) s->loss = egi_metric_no_sign(eg_item(loss));
     ok = ok && egi_this.errors == errors;
     if (ok) {
+        eg_tensor *y = c[s->inputs];
+        double examples = y->rank ? (double)y->dims[0] : 1;
         t->loss_sum += s->loss * examples;
         t->loss_weight += examples;
     }
     egi_context_leave(&step);
     egi_this.weights_component = 0;
     eg_recording_unpause();
-    eg_recording_unpause();
     eg_scope_end(scope);
     t->stepping = false;
+    t->now = NULL;
     return ok;
 }
+static const char egi_step_eager[] = ".eager = true";
 static double egi_step_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y,
                                 eg_batch_step_options o, bool train) {
     egi_training *t = egi_model_compiled(function, model);
-    egi_step s = { function, 1, train, o.class_weights, (double)NAN, NULL, true };
+    egi_step s = { function, 1, train, o.class_weights, (double)NAN, NULL, true, o.eager ? egi_step_eager : NULL };
     eg_tensor *c[3];
     c[0] = x;
     c[1] = y;
@@ -23913,7 +23983,7 @@ static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
     egi_step s = { f->step.function, f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation),
-                   f->step.arrays };
+                   f->step.arrays, f->step.eager };
     double began = egi_clock_now();
     egi_fit_head(f, head, sizeof head);
     if (!egi_evaluate_sums(f->t, f->state.model, f->o.validation, &s, f->o.validation_steps, f->bar.on ? &f->bar : NULL,
@@ -23931,7 +24001,9 @@ static bool egi_fit_epoch(egi_fit *f) {
     if (s->epoch == f->first) f->began = f->bar.began;
     f->context.number[1] = 0;
     f->summed = false;
-    if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_batches(f)) return false;
+    if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin)) return false;
+    for (int i = 0; i < 2; i++) if (t->traced[i]) egi_function_doubt(t->traced[i]);
+    if (!egi_fit_batches(f)) return false;
     f->context.number[1] = 0;
     double seconds = egi_clock_now() - f->bar.began;
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
@@ -23977,6 +24049,7 @@ static const egi_field egi_fit_rows[] = {
     EGI_FIT_FIELD(validation_every, INT64, 1, EGI_AT_LEAST(1)), EGI_FIT_FIELD(callbacks, OTHER, EGI_GIVEN),
     EGI_FIT_FIELD(class_weights, OTHER, EGI_GIVEN), EGI_FIT_FIELD(inputs, INT, 1, EGI_AT_LEAST(1)),
     EGI_FIT_FIELD(quiet, BOOL, EGI_GIVEN), EGI_FIT_FIELD(progress, WORD, 0, EGI_ONE_OF(egi_progress_words)),
+    EGI_FIT_FIELD(eager, BOOL, EGI_GIVEN), EGI_FIT_FIELD(traced, BOOL, EGI_GIVEN),
     EGI_FIT_FIELD(batch_size, INT64, 32, EGI_AT_LEAST(1)), EGI_FIT_FIELD(no_shuffle, BOOL, EGI_GIVEN),
     EGI_FIT_FIELD(sample_weights, OTHER, EGI_GIVEN), EGI_FIT_FIELD(validation_x, OTHER, EGI_GIVEN),
     EGI_FIT_FIELD(validation_y, OTHER, EGI_GIVEN),
@@ -24003,6 +24076,7 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
         return false;
     if (!egi_argument_given("fit", "dataset", data)) return false;
     if (alone) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .%s is given, but no .validation", alone);
+    if (o->eager && o->traced) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: give .eager or .traced, not both");
     for (int i = 0; i < o->callbacks.count; i++) {
         if (!o->callbacks.list[i])
             return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: callback %d is NULL", i) : false;
@@ -24021,6 +24095,21 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: the dataset has no end; give .steps_per_epoch");
     if (f->state.batches < 0) f->state.batches = -1;
     return egi_fit_history(f->t, o);
+}
+// Why a fit runs its steps eagerly, or NULL: a callback of the user's may at each batch change or read what a step
+// reads on the host.
+enum { EGI_FIT_FEW = 4 };     // batches an epoch: with fewer, comparing the first takes longer than replays save
+static const char *egi_fit_eager(const eg_fit_options *o, int64_t batches) {
+    if (o->eager) return egi_step_eager;
+    if (o->traced) return NULL;
+    if (batches >= 0 && batches < EGI_FIT_FEW)
+        return "an epoch has fewer than 4 batches; .traced = true traces the steps all the same";
+    for (int i = 0; i < o->callbacks.count; i++) {
+        const eg_callback_functions *c = &o->callbacks.list[i]->functions;
+        if (c->release != egi_watch_release && (c->batch_begin || c->batch_end))
+            return "a callback of yours runs at each batch; .traced = true traces the steps all the same";
+    }
+    return NULL;
 }
 // Releases the callbacks that the fit took over. One that is listed twice by mistake is released no more often than it
 // has references.
@@ -24055,7 +24144,8 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
     bool ok = f.t && egi_fit_ready(&f, data, &o);
     egi_context_leave(&call);
     if (ok) {
-        egi_step step = { function, o.inputs, true, o.class_weights, 0, egi_batch_hint(data), arrays };
+        egi_step step = { function, o.inputs, true, o.class_weights, 0, egi_batch_hint(data), arrays,
+                          egi_fit_eager(&o, f.state.batches) };
         f.step = step;
         f.state.optimizer = f.t->optimizer;
         f.state.history = f.t->history;
@@ -24211,9 +24301,9 @@ static const egi_field egi_evaluate_rows[] = {
     EGI_EVALUATE_FIELD(steps, INT64, 0, EGI_AT_LEAST(0)), EGI_EVALUATE_FIELD(batch_size, INT64, 32, EGI_AT_LEAST(1)),
     EGI_EVALUATE_FIELD(inputs, INT, 1, EGI_AT_LEAST(1)),
     EGI_EVALUATE_FIELD(output, INT, 0, EGI_BETWEEN(0, EGI_LAYER_OUT - 1)), EGI_EVALUATE_FIELD(quiet, BOOL, EGI_GIVEN),
-    EGI_EVALUATE_FIELD(progress, WORD, 0, EGI_ONE_OF(egi_progress_words))
+    EGI_EVALUATE_FIELD(progress, WORD, 0, EGI_ONE_OF(egi_progress_words)), EGI_EVALUATE_FIELD(eager, BOOL, EGI_GIVEN)
 };
-static const egi_fields egi_evaluate_fields = { egi_evaluate_rows, 6 };
+static const egi_fields egi_evaluate_fields = { egi_evaluate_rows, 7 };
 static bool egi_evaluate_options(const char *function, const char *example, eg_evaluate_options *o) {
     return EGI_NAMED(function, *o, example) && egi_options_take(function, o, &egi_evaluate_fields, UINT64_MAX, NULL);
 }
@@ -24233,7 +24323,7 @@ static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset 
         return (double)NAN;
     }
     if (!egi_evaluate_options(function, "steps = 10", &o)) return (double)NAN;
-    egi_step s = { function, o.inputs, false, { 0, NULL }, 0, NULL, false };
+    egi_step s = { function, o.inputs, false, { 0, NULL }, 0, NULL, false, o.eager ? egi_step_eager : NULL };
     if (t->fitting) {
         egi_fail(EG_ERROR_STATE,
                  "eg_%s: the model is being fitted, which sums in the same metrics; use .validation or eg_predict",
@@ -24275,6 +24365,15 @@ EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *
     eg_dataset_release(data);
     return loss;
 }
+// What eg_predict computes from a batch: one output of the model.
+typedef struct egi_prediction { const char *function; eg_layer *model; int inputs, output; } egi_prediction;
+static bool egi_prediction_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_prediction *p = (const egi_prediction *)user;
+    eg_tensor *made[EGI_LAYER_OUT];
+    if (!egi_model_call(p->function, p->model, in, p->inputs, made, p->output + 1, false)) return false;
+    out[0] = made[p->output];
+    return out[0] != NULL;
+}
 static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     if (!EGI_NAMED(function, o, "steps = 10")) return NULL;
     if (!model || !data)
@@ -24296,7 +24395,11 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
     eg_iterator *it = eg_iterator_new(data);
     eg_status status = it ? EG_NEXT : EG_FAILED;
     eg_tensor **parts = NULL, *result = NULL;
-    int64_t n = 0, capacity = 0;
+    int64_t n = 0, capacity = 0, all = o.steps > 0 ? o.steps : eg_dataset_cardinality(data);
+    egi_prediction p = { function, model, inputs, o.output };
+    // fewer batches than that are predicted eagerly: the list would not be worth its making
+    eg_function *f = o.eager || (all >= 0 && all < EGI_FIT_FEW) ? NULL
+                                                                : egi_function_of_library(egi_prediction_body, &p);
     while (status == EG_NEXT && (o.steps <= 0 || n < o.steps)) {
         eg_scope scope = eg_scope_begin();
         eg_tensor *c[EG_MAX_COMPONENTS];
@@ -24305,10 +24408,10 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
             void *grown = parts;
             egi_context step;
             egi_context_enter(&step, EGI_IN_STEP, egi_batch_hint(data));
-            eg_tensor *out[EGI_LAYER_OUT],
-                      *y = egi_model_call(function, model, c, inputs, out, o.output + 1, false) ? out[o.output] : NULL;
+            eg_tensor *y = NULL;
+            const bool ok = f ? egi_function_call_keyed(f, 0, c, inputs, &y) : egi_prediction_body(c, &y, &p);
             egi_context_leave(&step);
-            if (y && egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
+            if (ok && egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
                 parts = (eg_tensor **)grown;
                 parts[n++] = eg_retain(y);
             } else {
@@ -24324,6 +24427,7 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
     for (int64_t i = 0; i < n; i++) eg_release(parts[i]);
     egi_free(parts);
     eg_iterator_release(it);
+    eg_function_release(f);
     eg_layer_release(model);
     eg_recording_unpause();
     eg_scope_end(whole);
@@ -32694,6 +32798,7 @@ typedef struct egi_trace {
     eg_random_state random;      // when the call began
     uint64_t drew;
     int64_t arena_bytes, calls, check;
+    int64_t settings;            // egi_settings when the list was last compared; -1: it is to be compared
     bool assigns, failed;        // failed: no memory for the list
     bool inside;                 // a kernel runs
     bool again;                  // this trace does not hold, another may
@@ -32709,6 +32814,8 @@ struct eg_function {
     eg_function_body *body;
     void *user;
     bool no_recheck, unfused;
+    bool inner;                  // the library's own: fails as the body would, and a difference is a retrace
+    int64_t key;                 // part of the signature
     bool eager;                  // for good, as `why` says
     bool tracing;                // a thread runs the body to trace it
     int tries;
@@ -34223,20 +34330,56 @@ static void egi_profile_step(egi_profile *p, int64_t step) {
     p->seconds[step] += now - p->clock;
     p->clock = now;
 }
+// Whether a step writes a variable's memory, which cannot be undone.
+static bool egi_trace_step_writes(const egi_trace *t, int64_t step) {
+    if (t->steps[step].group) return false;
+    const egi_trace_line *line = &t->lines[t->steps[step].line];
+    for (int k = 0; k < EGI_MAX_OUT; k++)
+        if (line->out[k] >= 0 && t->places[t->operands[line->out[k]].place].kind == EGI_AT_VARIABLE) return true;
+    return false;
+}
+// Gives variables the values that they had before the steps that ran.
+static void egi_trace_undo(egi_trace *t, egi_trace_run *run) {
+    for (int64_t i = t->n_steps; i-- > 0;) {
+        if (!run->former[i]) continue;
+        eg_tensor *v = t->lines[t->steps[i].line].variable, shown = *v;
+        shown.buffer = run->former[i];
+        shown.data = (char *)run->former[i]->data;
+        egi_variable_take(v, &shown);
+    }
+}
+// `undone` (or NULL): what fails before the first step that writes a variable's memory raises no error, but leaves all
+// as it was, and sets this.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
-                             egi_taped_call *call) {
+                             egi_taped_call *call, bool *undone) {
     const uint64_t counter = egi_this.random.counter;
+    const bool telling = egi_this.telling, clear = egi_this.error == EG_OK;
+    const int64_t errors = egi_this.errors;
     egi_context replay;
+    bool quiet = undone != NULL;
+    egi_this.telling = telling || quiet;
     bool ok = egi_trace_bind(t, run, in, out, call);
     egi_profile *profile = egi_this.profile ? egi_profile_of(t) : NULL;
     egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
     replay.of = t;
     for (int64_t i = 0; i < t->n_steps && ok; i++) {
         replay.number[0] = t->steps[i].group ? t->steps[i].group->line[0] : t->steps[i].line;
+        if (quiet && egi_trace_step_writes(t, i)) {
+            quiet = false;
+            egi_this.telling = telling;
+        }
         ok = egi_trace_line_run(t, run, i, counter);
         if (profile) egi_profile_step(profile, i);
     }
     egi_context_leave(&replay);
+    egi_this.telling = telling;
+    if (quiet && !ok) {
+        egi_trace_undo(t, run);
+        egi_this.random.counter = counter;
+        if (clear) eg_error_clear();
+        egi_this.errors = errors;
+        *undone = true;
+    }
     if (ok) egi_this.random.counter = counter + t->drew;
     for (int64_t i = 0; i < t->n_steps && t->assigns; i++)
         if (run->former[i]) { egi_buffer_release(run->former[i]); run->former[i] = NULL; }
@@ -35066,8 +35209,10 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
     for (int i = 0; i < m; i++) out[i] = NULL;
     egi_this.functions = &call;
     eg_scope scope = eg_scope_begin();
-    EGI_FRAMED_DEEPER("the body", "function_call", ok = f->body(in, out, f->user));
-    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_function_call: the body failed without an error");
+    if (f->inner) ok = f->body(in, out, f->user);
+    else EGI_FRAMED_DEEPER("the body", "function_call", ok = f->body(in, out, f->user));
+    if (!ok && !f->inner && egi_this.error == EG_OK)
+        egi_fail(EG_ERROR_STATE, "eg_function_call: the body failed without an error");
     for (int i = 0; i < m && ok; i++) {
         if (!out[i]) continue;
         ok = egi_operand_alive("function_call", i, out[i]);
@@ -35136,10 +35281,10 @@ static void egi_function_give_up(eg_function *f, const char *why) {
     __atomic_store_n(&f->eager, true, __ATOMIC_RELEASE);
     egi_unlock();
 }
-// Runs the body and writes down what it launches. The call's result; *made is the finished trace, or NULL. Where outer
-// tapes record, *call is what the line of this call keeps.
-static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m, egi_trace **made,
-                               egi_taped_call **call) {
+// Runs the body and writes down what it launches. The call's result; *made is the trace, or NULL. It is finished unless
+// it equals `old`, which stays then. Where outer tapes record, *call is what the line of this call keeps.
+static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
+                               const egi_trace *old, egi_trace **made, egi_taped_call **call) {
     egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
     eg_tensor *few[8], **given = n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *given);
     *made = NULL;
@@ -35157,6 +35302,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     t->random = egi_this.random;
     t->calls = 1;
     t->check = 2;
+    t->settings = __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
     eg_scope scope = eg_scope_begin();
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
@@ -35188,8 +35334,9 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out) &&
                 (!taped || egi_taped_places(t, *call));
     if (good) egi_trace_end_holders(t, out, *call);
-    good = good && !t->reason[0] && egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu) && egi_trace_plan(t) &&
-           egi_trace_capture(t);
+    good = good && !t->reason[0];
+    if (good && !(old && !taped && egi_trace_differs(old, t) < 0))
+        good = egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu) && egi_trace_plan(t) && egi_trace_capture(t);
     if (good && taped) egi_taped_forget_leaves(t);
     egi_trace_let_go(t, good);
     for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
@@ -35222,8 +35369,9 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
 }
 // ---- signatures: numbers that are equal where a trace serves
 
-enum { EGI_SIGNATURE_HEAD = 9 };
-static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t *few, int64_t room, int64_t *size) {
+enum { EGI_SIGNATURE_HEAD = 10 };
+static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t key, int64_t *few, int64_t room,
+                              int64_t *size) {
     int64_t count = EGI_SIGNATURE_HEAD, *s = few;
     for (int i = 0; i < n; i++) count += 3 + 2 * in[i]->rank;
     if (count > room && !(s = (int64_t *)egi_alloc((size_t)count * sizeof *s))) return NULL;
@@ -35243,6 +35391,7 @@ static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t *few, 
     *at++ = egi_taped_kind();
     *at++ = (int64_t)(intptr_t)egi_backend_here();
     *at++ = n ? (int64_t)(intptr_t)egi_backend_of(in[0]) : 0;
+    *at++ = key;
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
         *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 4 + (in[i]->mask ? 2 : 0) +
@@ -35267,7 +35416,8 @@ static void egi_signature_explain(const int64_t *then, const int64_t *now, char 
     char a[160], b[160];
     for (int i = 0; i < EGI_SIGNATURE_HEAD; i++) {
         if (then[i] == now[i]) continue;
-        if (i < 7) snprintf(text, room, "%s: %lld, then %lld", head[i], (long long)then[i], (long long)now[i]);
+        if (i == 9) snprintf(text, room, "the class weights or how many inputs the model has");
+        else if (i < 7) snprintf(text, room, "%s: %lld, then %lld", head[i], (long long)then[i], (long long)now[i]);
         else
             snprintf(text, room, "the %s: %.60s, then %.60s", i == 7 ? "thread's device" : "inputs' device",
                      ((const eg_backend *)(intptr_t)then[i])->name, ((const eg_backend *)(intptr_t)now[i])->name);
@@ -35337,46 +35487,53 @@ static void egi_function_add(eg_function *f, egi_trace *t, int64_t *signature, i
     egi_unlock();
     egi_trace_release(oldest);
 }
-// A recheck: compares a trace with the list of the body that has just run. False with an error if they differ; then
-// the old one goes. t is NULL where the body could not be traced this time.
-static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace *t) {
+// A recheck: compares a trace with the list of the body that has just run; one that differs goes. Returns whether they
+// are equal, or t is NULL since the body could not be traced this time; else says in `text` where they differ.
+static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace *t, char *text, size_t room) {
     const int64_t line = t ? egi_trace_differs(old, t) : -1;
     egi_lock();
     f->info.rechecks++;
     old->check = old->calls * 2 - 1;
-    const int64_t call = old->calls;
+    if (t) old->settings = t->settings;
     egi_trace *gone = t && line < 0 ? NULL : egi_function_take_out(f, old);
     egi_unlock();
-    if (t && line >= 0) {
+    if (line >= 0) {
         const egi_trace *longer = line < old->n_lines ? old : t;
         const egi_trace_line *at = line < longer->n_lines ? &longer->lines[line] : NULL;
         char place[120] = "";
         if (at && at->note.file) snprintf(place, sizeof place, " at %.80s:%d", egi_note_file(&at->note), at->note.line);
-        egi_fail(EG_ERROR_STATE, "eg_function_call: the body differs from its trace at line %lld, eg_%s%s: calls since "
-                 "number %lld, when the two were equal, may have used an old value. What changes between calls must be "
-                 "an input or a variable", (long long)line, at ? at->name : "function_call", place,
-                 (long long)(call + 1) / 2);
+        snprintf(text, room, "the body differs from its trace at line %lld, eg_%.40s%s", (long long)line,
+                 at ? at->name : "function_call", place);
     }
     egi_trace_release(gone);
-    return !t || line < 0;
+    return line < 0;
 }
 // Runs the body and traces it; with `old`, to compare the two lists.
 static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
-                                const int64_t *signature, int64_t size, egi_trace *old, const char *explanation) {
+                                const int64_t *signature, int64_t size, egi_trace *old, char *explanation,
+                                size_t room) {
     egi_trace *t = NULL;
     int64_t *own = (int64_t *)egi_alloc((size_t)size * sizeof *own);
     if (!own) return egi_no_memory("function_call", size * (int64_t)sizeof *own);
     memcpy(own, signature, (size_t)size * sizeof *own);
     egi_taped_call *call;
-    bool ok = egi_function_trace(f, in, n, out, m, &t, &call);
+    bool ok = egi_function_trace(f, in, n, out, m, old, &t, &call), same = true;
     const char *reason = ok && f->eager ? f->why
                          : ok && !t && !old ? "the body was run to be traced at a later call" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-    if (ok && old) ok = egi_function_recheck(f, old, t);
-    if (ok && call) ok = egi_taped_record(call, old && t ? old : call->trace, in, n, out);
+    if (ok && old) {
+        // What a setter changed may differ, and so may what a model's step reads on the host.
+        const bool may = f->inner || old->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
+        same = egi_function_recheck(f, old, t, explanation, room);
+        ok = same || may ||
+             egi_fail(EG_ERROR_STATE, "eg_function_call: %s: calls since number %lld, when the two were equal, may "
+                      "have used an old value. What changes between calls must be an input or a variable",
+                      explanation, (long long)(old->calls + 1) / 2);
+    }
+    if (ok && call) ok = egi_taped_record(call, old && t && same ? old : call->trace, in, n, out);
     else egi_taped_call_free(call);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
-    if (ok && t && !old) {
+    if (ok && t && !(old && same)) {
         egi_function_add(f, t, own, size, explanation);
         return true;
     }
@@ -35397,14 +35554,17 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         if (t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature) &&
             (!t->taped || egi_taped_watches(t->taped)))
             break;
+    const bool set = t && t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
     if (t && t->assigns && t->busy) way = EGI_BY_NOTHING;
+    else if (set && (t->busy || f->tracing)) t = NULL;
     else if (t && !egi_trace_holds(t, explanation, room)) {
         gone = egi_function_take_out(f, t);
         t = NULL;
     }
-    if (!t) way = f->tracing ? EGI_BY_BODY : EGI_BY_TRACE;
+    if (!t) way = f->tracing || set ? EGI_BY_BODY : EGI_BY_TRACE;
     else if (way == EGI_BY_REPLAY) {
         if (++t->calls >= t->check && !f->no_recheck && !t->busy && !f->tracing) way = EGI_BY_CHECK;
+        if (set) way = EGI_BY_CHECK;
         t->busy++;
         t->refs++;
         if (way == EGI_BY_REPLAY && (*run = t->runs) != NULL) t->runs = (*run)->next;
@@ -35419,8 +35579,9 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
                                 eg_tensor **out) {
     if (!run) run = egi_trace_run_new(t);
     egi_taped_call *call = t->taped ? egi_taped_call_new(t, (size_t)t->taped->n_kept) : NULL;
-    bool ok = run && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call)
-                                         : egi_no_memory("function_call", t->arena_bytes);
+    bool undone = f->inner && !run;
+    bool ok = run && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call, f->inner ? &undone : NULL)
+                                         : undone ? false : egi_no_memory("function_call", t->arena_bytes);
     if (ok && call) ok = egi_taped_record(call, t, in, t->n, out);
     else egi_taped_call_free(call);
     for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
@@ -35428,7 +35589,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     f->info.replays++;
     if (run) { run->next = t->runs; t->runs = run; }
     egi_unlock();
-    return ok;
+    return undone ? egi_function_run(f, in, out, t->m) : ok;        // which fails where the replay did, in its words
 }
 static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
                                            const int64_t *signature, int64_t size) {
@@ -35444,7 +35605,9 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
     if (way == EGI_BY_BODY) return egi_function_run(f, in, out, m);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, in, out);
-    else ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation);
+    else
+        ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation,
+                                 sizeof explanation);
     egi_lock();
     if (t) t->busy--;
     if (way != EGI_BY_REPLAY) f->tracing = false;
@@ -35491,7 +35654,7 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
     eg_tensor **all = NULL;
     bool ok = true;
     if (!reason) ok = egi_inputs_with_masks(&in, &n, &all);
-    int64_t *signature = reason || !ok ? NULL : egi_signature(in, n, m, few, 128, &size);
+    int64_t *signature = reason || !ok ? NULL : egi_signature(in, n, m, f->key, few, 128, &size);
     if (reason) {
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
         ok = egi_function_run(f, in, out, m);
@@ -35530,6 +35693,22 @@ EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_
     f->no_recheck = o.no_recheck;
     f->unfused = o.unfused;
     return f;
+}
+static eg_function *egi_function_of_library(eg_function_body *body, void *user) {
+    eg_function_options o;
+    memset(&o, 0, sizeof o);
+    eg_function *f = (eg_function_new)(body, user, o);
+    if (f) f->inner = f->no_recheck = true;
+    return f;
+}
+static bool egi_function_call_keyed(eg_function *f, int64_t key, eg_tensor *const *in, int n, eg_tensor **out) {
+    f->key = key;
+    return egi_function_call_on(f, in, n, out, 1);
+}
+static void egi_function_doubt(eg_function *f) {
+    egi_lock();
+    for (egi_trace *t = f->traces; t; t = t->next) t->settings = -1;
+    egi_unlock();
 }
 EAGER_API eg_function *eg_function_retain(eg_function *f) {
     egi_object_share("function_retain", "function", f, EGI_FUNCTION);

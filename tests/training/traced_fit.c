@@ -1,0 +1,352 @@
+// eg_fit traced and eager: the same history, weights, states of optimizer and metrics, and random numbers, bit for bit.
+#include "test.h"
+
+// ---- one fit, both ways
+
+enum { ROWS = 36, BATCH = 8, FEATURES = 4 };       // five batches, the last of four rows
+typedef enum labels { NUMBERS, SHARES, ONE_HOT, CLASSES, SIDES } labels;
+typedef struct plan {
+    eg_layer *(*model)(int which);
+    eg_optimizer *(*optimizer)(int which);
+    eg_loss *loss;
+    eg_metric *(*metric)(int which);
+    labels labels;
+    int which, rank;              // rank of an example: 0: the model's own
+    bool weighted, by_class;
+    const char *reason;           // why a step may stay eager, which devices differ in; NULL: it is traced
+} plan;
+typedef struct outcome { double numbers[4096]; int count; int64_t replays; char reason[256]; } outcome;
+
+static void note(outcome *o, double x) {
+    if (o->count < (int)(sizeof o->numbers / sizeof *o->numbers)) o->numbers[o->count++] = x;
+}
+static void note_list(outcome *o, eg_list list) {
+    for (int i = 0; i < list.count; i++) {
+        const double *x = (const double *)eg_data(eg_cast(list.tensors[i], EG_FLOAT64));
+        for (int64_t k = 0; x && k < eg_size(list.tensors[i]); k++) note(o, x[k]);
+    }
+}
+static eg_layer *head(eg_layer *first, bool softmax) {
+    return eg_sequential(first, eg_layer_flatten(),
+                         eg_layer_dense(3, .activation = softmax ? EG_SOFTMAX : EG_LINEAR));
+}
+static eg_layer *mlp(int which) {
+    (void)which;
+    return head(eg_layer_dense(5, .activation = EG_TANH), false);
+}
+static eg_layer *mlp_of_shares(int which) {
+    (void)which;
+    return head(eg_layer_dense(5, .activation = EG_TANH), true);
+}
+static eg_optimizer *plain_sgd(int which) { (void)which; return eg_sgd(.learning_rate = .05); }
+static eg_tensor *labels_for(labels kind) {
+    eg_tensor *c = eg_cast(eg_mul(eg_random_uniform(EG_SHAPE(ROWS)), 2.999), EG_INT32);
+    if (kind == CLASSES) return c;
+    if (kind == ONE_HOT) return eg_one_hot(c, 3);
+    eg_tensor *u = eg_random_uniform(EG_SHAPE(ROWS, 3));
+    return kind == SHARES ? u : kind == SIDES ? eg_sub(eg_mul(eg_cast(eg_greater(u, .5), EG_FLOAT32), 2), 1)
+                                              : eg_add(u, 1);
+}
+static void fit_once(const plan *p, bool eager, outcome *o) {
+    eg_scope scope = eg_scope_begin();
+    memset(o, 0, sizeof *o);
+    eg_seed(7);
+    eg_shape shape = p->rank == 2 ? EG_SHAPE(ROWS, 6, FEATURES) : p->rank == 3 ? EG_SHAPE(ROWS, 6, 6, 2)
+                                                                              : EG_SHAPE(ROWS, FEATURES);
+    eg_tensor *x = eg_random_normal(shape), *y = labels_for(p->labels), *w = eg_random_uniform(EG_SHAPE(ROWS));
+    eg_layer *m = p->model(p->which);
+    eg_metric *metric = p->metric ? p->metric(p->which) : NULL;
+    eg_output output = { NULL, p->loss, 0, { metric ? 1 : 0, &metric } };
+    CHECK(eg_compile_outputs(m, p->optimizer(p->which), output));
+    const eg_history *h = eg_fit_arrays(m, x, y, .epochs = 3, .batch_size = BATCH, .quiet = true, .eager = eager,
+                                        .traced = !eager, .validation_x = x, .validation_y = y,
+                                        .sample_weights = p->weighted ? w : NULL,
+                                        .class_weights = p->by_class ? EG_CLASS_WEIGHTS(1, 2.5, .25)
+                                                                     : (eg_class_weights){ 0, NULL });
+    CHECK(h != NULL);
+    for (int i = 0; h && eg_history_name(h, i); i++)
+        for (int64_t e = 0; e < 3; e++) note(o, eg_history_value(h, eg_history_name(h, i), e));
+    for (int64_t i = 0; h && i < eg_history_batches(h); i++) note(o, eg_history_batch_loss(h, i));
+    note_list(o, eg_layer_weights_list(m));
+    note_list(o, eg_optimizer_state_list(eg_model_optimizer(m)));
+    note(o, (double)eg_random_get_state().counter);
+    note(o, eg_train_on_batch(m, x, y, .eager = eager));
+    note(o, eg_evaluate_arrays(m, x, y, .quiet = true, .eager = eager));
+    eg_tensor *predicted = eg_predict(m, x, .batch_size = BATCH, .eager = eager);
+    note_list(o, (eg_list){ 1, &predicted });
+    eg_function_info info = eg_model_traced_counts(m);
+    o->replays = info.replays;
+    eg_fit_arrays(m, x, y, .batch_size = BATCH, .quiet = true, .eager = eager, .traced = !eager);
+    snprintf(o->reason, sizeof o->reason, "%s", eg_model_traced_reason(m) ? eg_model_traced_reason(m) : "");
+    eg_layer_release(m);
+    eg_scope_end(scope);
+}
+static void both_ways(const char *name, const plan *p) {
+    static outcome a, b;
+    fit_once(p, true, &a);
+    fit_once(p, false, &b);
+    CHECK_STR(a.reason, ".eager = true");
+    if (p->reason && b.reason[0]) CHECK_CONTAINS(b.reason, p->reason);
+    else if (b.reason[0] || b.replays < 8) test_say(__FILE__, __LINE__, name, b.reason);
+    CHECK_INT(a.count, b.count);
+    for (int i = 0; i < a.count; i++)
+        if (memcmp(&a.numbers[i], &b.numbers[i], sizeof(double)) != 0) {
+            test_say(__FILE__, __LINE__, name, "differs");
+            break;
+        }
+}
+
+TEST(a_fit_of_a_model) {
+    const plan p = { mlp, plain_sgd, eg_sparse_categorical_crossentropy, NULL, CLASSES, 0, 0, false, false, NULL };
+    both_ways("mlp", &p);
+}
+static eg_optimizer *any_optimizer(int i) {
+    switch (i) {
+    case 0: return eg_sgd(.momentum = .9, .weight_decay = .01);
+    case 1: return eg_sgd(.momentum = .9, .nesterov = true, .clipnorm = .1);
+    case 2: return eg_rmsprop(.clipvalue = .01);
+    case 3: return eg_rmsprop(.momentum = .5, .centered = true);
+    case 4: return eg_adam(.global_clipnorm = .1);
+    case 5: return eg_adam(.amsgrad = true, .schedule = eg_cosine_decay(.1, 10, 0, 0, 0));
+    case 6: return eg_adamw(.schedule = eg_exponential_decay(.1, 2, .9, false));
+    case 7: return eg_adagrad();
+    case 8: return eg_adadelta();
+    case 9: return eg_adamax();
+    case 10: return eg_nadam();
+    case 11: return eg_ftrl(.l1 = .01, .l2 = .01);
+    case 12: return eg_lion();
+    default: return eg_adam(.accumulate_steps = 3);
+    }
+}
+TEST(optimizers) {
+    for (int i = 0; i < 14; i++) {
+        char name[32];
+        const plan p = { mlp, any_optimizer, eg_sparse_categorical_crossentropy, NULL, CLASSES, i, 0, false, false,
+                         i == 13 ? "reads a tensor" : i == 4 ? "eg_apply_gradients" : NULL };
+        snprintf(name, sizeof name, "optimizer %d", i);
+        both_ways(name, &p);
+    }
+}
+TEST(losses) {
+    #define LOSS(name, labels, shares) { eg_##name, #name, labels, shares }
+    static const struct { eg_loss *loss; const char *name; labels labels; bool shares; } list[] = {
+        LOSS(mean_squared_error, NUMBERS, false), LOSS(mean_absolute_error, NUMBERS, false),
+        LOSS(mean_absolute_percentage_error, NUMBERS, false), LOSS(mean_squared_logarithmic_error, NUMBERS, false),
+        LOSS(huber, NUMBERS, false), LOSS(log_cosh, NUMBERS, false), LOSS(poisson, NUMBERS, true),
+        LOSS(kl_divergence, SHARES, true), LOSS(hinge, SIDES, false), LOSS(squared_hinge, SIDES, false),
+        LOSS(categorical_hinge, ONE_HOT, false), LOSS(cosine_similarity, NUMBERS, false), LOSS(dice, SHARES, true),
+        LOSS(binary_crossentropy, SHARES, false), LOSS(binary_crossentropy_from_probabilities, SHARES, true),
+        LOSS(categorical_crossentropy, ONE_HOT, false),
+        LOSS(categorical_crossentropy_from_probabilities, ONE_HOT, true),
+        LOSS(sparse_categorical_crossentropy, CLASSES, false),
+        LOSS(sparse_categorical_crossentropy_from_probabilities, CLASSES, true),
+        LOSS(binary_focal_crossentropy, SHARES, false),
+        LOSS(binary_focal_crossentropy_from_probabilities, SHARES, true),
+        LOSS(categorical_focal_crossentropy, ONE_HOT, false),
+        LOSS(categorical_focal_crossentropy_from_probabilities, ONE_HOT, true),
+    };
+    for (int i = 0; i < (int)(sizeof list / sizeof *list); i++) {
+        char name[32];
+        const bool checks = strstr(list[i].name, "binary") != NULL;         // that labels are from 0 to 1
+        plan p = { list[i].shares ? mlp_of_shares : mlp, plain_sgd, list[i].loss, NULL, list[i].labels, 0, 0,
+                   i % 2 == 1, list[i].labels == CLASSES || list[i].labels == ONE_HOT, NULL };
+        snprintf(name, sizeof name, "loss %d", i);
+        p.reason = checks || p.by_class ? "reads a tensor" : NULL;
+        both_ways(name, &p);
+        p.weighted = !p.weighted;
+        p.by_class = false;
+        p.reason = checks ? "reads a tensor" : NULL;
+        both_ways(name, &p);
+    }
+}
+static eg_metric *any_metric(int i) {
+    switch (i) {
+    case 0: return eg_metric_binary_accuracy();
+    case 1: return eg_metric_categorical_accuracy();
+    case 2: return eg_metric_top_k(.k = 2);
+    case 3: return eg_metric_precision();
+    case 4: return eg_metric_recall();
+    case 5: return eg_metric_f1();
+    case 6: return eg_metric_auc(.thresholds = 20);
+    case 7: return eg_metric_r2();
+    case 8: return eg_metric_mean_squared_error();
+    case 9: return eg_metric_mean_absolute_error();
+    case 10: return eg_metric_root_mean_squared_error();
+    case 11: return eg_metric_accuracy();
+    case 12: return eg_metric_sparse_categorical_accuracy();
+    case 13: return eg_metric_mean_iou(.classes = 3);
+    case 14: return eg_metric_confusion_matrix(.classes = 3);
+    default: return eg_metric_of(eg_binary_crossentropy_from_probabilities);
+    }
+}
+TEST(metrics) {
+    for (int i = 0; i < 16; i++) {
+        char name[32];
+        const bool classes = i >= 11 && i < 15;
+        const plan p = { mlp_of_shares, plain_sgd,
+                         classes ? eg_sparse_categorical_crossentropy_from_probabilities : eg_mean_squared_error,
+                         any_metric, classes ? CLASSES : ONE_HOT, i, 0, false, false,
+                         i == 2 || i == 6 || i >= 13 ? "reads a tensor" : NULL };
+        snprintf(name, sizeof name, "metric %d", i);
+        both_ways(name, &p);
+    }
+}
+static eg_layer *any_layer(int i) {
+    switch (i) {
+    case 0: return head(eg_layer_dense(5, .activation = EG_RELU, .kernel_l2 = .01), false);
+    case 1: return head(eg_layer_dropout(.3), false);
+    case 2: return head(eg_layer_batch_normalization(), false);
+    case 3: return head(eg_layer_layer_normalization(), false);
+    case 4: return head(eg_layer_rms_normalization(), false);
+    case 5: return head(eg_layer_activation(EG_GELU), false);
+    case 6: return head(eg_layer_leaky_relu(.1), false);
+    case 7: return head(eg_layer_residual(eg_layer_dense(FEATURES)), false);
+    case 8: return head(eg_layer_repeat_vector(3), false);
+    case 9: return head(eg_layer_conv1d(3, 3), false);
+    case 10: return head(eg_layer_conv1d_transpose(3, 3), false);
+    case 11: return head(eg_layer_max_pooling1d(), false);
+    case 12: return head(eg_layer_average_pooling1d(), false);
+    case 13: return head(eg_layer_global_max_pooling1d(), false);
+    case 14: return head(eg_layer_global_average_pooling1d(), false);
+    case 15: return head(eg_layer_zero_padding1d(EG_PADS(1, 1)), false);
+    case 16: return head(eg_layer_up_sampling1d(2), false);
+    case 17: return head(eg_layer_simple_rnn(3), false);
+    case 18: return head(eg_layer_lstm(3, .return_sequences = true, .dropout = .2), false);
+    case 19: return head(eg_layer_gru(3, .recurrent_dropout = .2), false);
+    case 20: return head(eg_layer_bidirectional(eg_layer_lstm(2)), false);
+    case 21: return head(eg_layer_multi_head_attention(2, 2, .dropout = .1), false);
+    case 22: return eg_sequential(eg_layer_masking(0.), eg_layer_lstm(3), eg_layer_dense(3));
+    case 23: return head(eg_layer_position_embedding(6), false);
+    case 24: return head(eg_layer_group_normalization(.groups = 2), false);
+    case 25: return head(eg_layer_permute(EG_AXES(2, 1)), false);
+    case 26: return head(eg_layer_conv2d(3, 3, .activation = EG_RELU), false);
+    case 27: return head(eg_layer_conv2d_transpose(2, 2), false);
+    case 28: return head(eg_layer_depthwise_conv2d(3), false);
+    case 29: return head(eg_layer_separable_conv2d(2, 3), false);
+    case 30: return head(eg_layer_max_pooling2d(), false);
+    case 31: return head(eg_layer_average_pooling2d(), false);
+    case 32: return head(eg_layer_global_max_pooling2d(), false);
+    case 33: return head(eg_layer_global_average_pooling2d(), false);
+    case 34: return head(eg_layer_zero_padding2d(EG_PADS(1, 1, 1, 1)), false);
+    default: return head(eg_layer_up_sampling2d(2), false);
+    }
+}
+TEST(layers) {
+    for (int i = 0; i < 36; i++) {
+        char name[32];
+        const plan p = { any_layer, plain_sgd, eg_sparse_categorical_crossentropy, NULL, CLASSES, i,
+                         i < 9 ? 1 : i < 26 ? 2 : 3, false, false, NULL };
+        snprintf(name, sizeof name, "layer %d", i);
+        both_ways(name, &p);
+    }
+}
+
+// ---- what keeps a fit eager, and what a trace must notice
+
+static eg_layer *first_layer, *norm_layer;        // of the latest small()
+static eg_layer *small(void) {
+    eg_seed(3);
+    first_layer = eg_layer_dense(4, .activation = EG_TANH, .input_shape = EG_SHAPE(FEATURES));
+    norm_layer = eg_layer_batch_normalization();
+    eg_layer *m = eg_sequential(first_layer, norm_layer, eg_layer_dense(3));
+    CHECK(eg_compile(m, eg_adam(), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY));
+    return m;
+}
+static eg_tensor *data_x(void) { eg_seed(4); return eg_random_normal(EG_SHAPE(ROWS, FEATURES)); }
+static bool counts(eg_fit_state *s, void *user) { (void)s; ++*(int *)user; return true; }
+TEST(reasons_to_be_eager) {
+    eg_tensor *x = data_x(), *y = labels_for(CLASSES);
+    eg_layer *m = small();
+    int batches = 0;
+    CHECK_STR(eg_model_traced_reason(m), "the model has not been trained yet");
+    CHECK_INT(eg_model_traced_counts(m).calls, 0);
+    CHECK(eg_fit_arrays(m, x, y, .batch_size = 12, .quiet = true) != NULL);
+    CHECK_CONTAINS(eg_model_traced_reason(m), "fewer than 4 batches");
+    CHECK(eg_fit_arrays(m, x, y, .batch_size = 6, .epochs = 2, .quiet = true) != NULL);
+    CHECK_STR(eg_model_traced_reason(m), NULL);
+    const eg_function_info before = eg_model_traced_counts(m);
+    CHECK_INT(before.traces, 1);
+    CHECK_INT(before.rechecks, 1);
+    CHECK_INT(before.replays, 10);
+    for (int i = 0; i < 2; i++) {
+        eg_callback *mine = eg_callback_new((eg_callback_functions){ .batch_end = counts, .user = &batches });
+        CHECK(eg_fit_arrays(m, x, y, .batch_size = 6, .quiet = true, .traced = i == 1,
+                            .callbacks = EG_CALLBACKS(mine)) != NULL);
+        if (i) CHECK_STR(eg_model_traced_reason(m), NULL);
+        else CHECK_CONTAINS(eg_model_traced_reason(m), "a callback of yours runs at each batch");
+        CHECK_INT(batches, 6 * (i + 1));
+        CHECK_INT(eg_model_traced_counts(m).replays, before.replays + 5 * i);
+    }
+    CHECK(eg_fit_arrays(m, x, y, .batch_size = 6, .quiet = true,
+                        .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan())) != NULL);
+    CHECK_STR(eg_model_traced_reason(m), NULL);
+    eg_run_functions_eagerly(true);
+    CHECK(eg_fit_arrays(m, x, y, .batch_size = 6, .quiet = true) != NULL);
+    eg_run_functions_eagerly(false);
+    CHECK_CONTAINS(eg_model_traced_reason(m), "eg_run_functions_eagerly");
+    eg_trap_nonfinite(true);
+    CHECK(eg_fit_arrays(m, x, y, .batch_size = 6, .quiet = true) != NULL);
+    eg_trap_nonfinite(false);
+    CHECK_CONTAINS(eg_model_traced_reason(m), "NaN trap");
+    CHECK_ERROR(eg_fit_arrays(m, x, y, .quiet = true, .eager = true, .traced = true), EG_ERROR_ARGUMENT,
+                "give .eager or .traced, not both");
+    eg_layer_release(m);
+}
+// Freezing, and a schedule of the user's own between epochs.
+static bool freezes(eg_fit_state *s, void *user) {
+    (void)user;
+    if (s->epoch == 1) eg_layer_set_trainable(first_layer, false);
+    if (s->epoch == 2) eg_layer_set_trainable(norm_layer, false);
+    if (s->epoch == 3) eg_layer_set_trainable(s->model, true);
+    return eg_optimizer_set_learning_rate(s->optimizer, .01 / (double)(s->epoch + 1));
+}
+TEST(changes_between_epochs) {
+    eg_tensor *x = data_x(), *y = labels_for(CLASSES);
+    eg_list weights[2];
+    eg_layer *m[2];
+    double loss[2][5];
+    for (int eager = 0; eager < 2; eager++) {
+        m[eager] = small();
+        eg_callback *mine = eg_callback_new((eg_callback_functions){ .epoch_begin = freezes });
+        const eg_history *h = eg_fit_arrays(m[eager], x, y, .batch_size = 8, .epochs = 5, .quiet = true,
+                                            .eager = eager, .callbacks = EG_CALLBACKS(mine));
+        for (int i = 0; i < 5; i++) loss[eager][i] = eg_history_value(h, "loss", i);
+        weights[eager] = eg_layer_weights_list(m[eager]);
+    }
+    CHECK(memcmp(loss[0], loss[1], sizeof loss[0]) == 0);
+    for (int i = 0; i < weights[0].count; i++) CHECK_SAME(weights[0].tensors[i], weights[1].tensors[i], 0);
+    const eg_function_info info = eg_model_traced_counts(m[0]);
+    CHECK_STR(eg_model_traced_reason(m[0]), NULL);
+    CHECK(info.retraces >= 3 && info.replays > 8);
+    eg_layer_release(m[0]);
+    eg_layer_release(m[1]);
+}
+// A label that is no class, in the last batch of the second fit: message, weights and moving means are the eager
+// step's.
+static eg_tensor *last_wrong(eg_tensor *y, int epoch) {
+    eg_tensor *at = eg_greater_equal(eg_range(EG_INT32, 0, ROWS, 1), epoch ? ROWS - 1 : ROWS);
+    return eg_where(at, 7, y);
+}
+TEST(an_error_in_a_replay_is_that_of_the_step) {
+    eg_tensor *x = data_x(), *y = labels_for(CLASSES);
+    char message[2][1024];
+    eg_layer *m[2];
+    eg_list weights[2];
+    const int64_t errors = eg_error_count();
+    for (int eager = 0; eager < 2; eager++) {
+        m[eager] = small();
+        for (int epoch = 0; epoch < 2; epoch++)
+            if (!eg_fit_arrays(m[eager], x, last_wrong(y, epoch), .batch_size = 6, .epochs = 2, .quiet = true,
+                               .eager = eager, .no_shuffle = true))
+                snprintf(message[eager], sizeof message[eager], "%s", eg_error_message());
+        eg_error_clear();
+        weights[eager] = eg_layer_weights_list(m[eager]);
+    }
+    CHECK_INT(eg_error_count(), errors + 2);
+    CHECK_STR(message[0], message[1]);
+    CHECK_CONTAINS(message[0], "(epoch 1, batch 6)");
+    for (int i = 0; i < weights[0].count; i++) CHECK_SAME(weights[0].tensors[i], weights[1].tensors[i], 0);
+    CHECK_NEAR(eg_model_result(m[0], "accuracy"), eg_model_result(m[1], "accuracy"), 0);
+    eg_layer_release(m[0]);
+    eg_layer_release(m[1]);
+}
