@@ -591,3 +591,76 @@ static void masked(setting *s, log_of *log, int step) {
 }
 static void with_masks(setting *s) { s->layer = eg_sequential(eg_layer_lstm(4, .return_sequences = true)); }
 TEST(masks_of_inputs_and_outputs) { CHECK(compare(masked, masked_body, 12, with_masks) >= 8); }
+
+// ---- the same tensor in several places
+
+static bool twice_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    out[0] = eg_keep(eg_mul(eg_mul(in[0], in[1]), s->v));
+    out[1] = eg_keep(eg_mul(eg_square(in[2]), s->v));
+    out[2] = out[0];
+    eg_keep(out[2]);
+    return true;
+}
+static void twice(setting *s, log_of *log, int step) {
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    eg_tensor *x = data_of(step, EG_SHAPE(3)), *in[] = {x, x, s->v}, *y[3], *xs[] = {x, s->v}, *g[2];
+    eg_tape_watch(tape, x);
+    eg_tape_watch(outer, x);
+    CHECK(eg_function_call(s->f, in, 3, y, 3));
+    CHECK(eg_tape_gradients(tape, eg_add(eg_mul(y[0], y[2]), y[1]), xs, 2, g));
+    for (int k = 0; k < 2; k++) log_tensor(log, g[k]);
+    CHECK(eg_tape_gradients(outer, eg_mul(g[0], g[1]), xs, 2, g));
+    for (int k = 0; k < 2; k++) log_tensor(log, g[k]);
+}
+TEST(one_tensor_as_several_inputs_and_outputs) { CHECK(compare(twice, twice_body, 10, NULL) >= 5); }
+static bool of_nothing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    (void)in;
+    out[0] = eg_keep(eg_reduce_sum(eg_mul(s->v, s->captured)));
+    out[1] = eg_keep(eg_mul(eg_strided_slice(s->w, EG_SHAPE(0), EG_SHAPE(0), EG_SHAPE(1)), 2));
+    return true;
+}
+static void of_nothing(setting *s, log_of *log, int step) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y[2], *xs[] = {s->v, s->w}, *g[2];
+    (void)step;
+    CHECK(eg_function_call(s->f, NULL, 0, y, 2));
+    CHECK(eg_tape_gradients(tape, eg_add(eg_reduce_sum(y[1]), y[0]), xs, 2, g));
+    for (int k = 0; k < 2; k++) log_tensor(log, g[k]);
+}
+TEST(no_inputs_and_no_elements) { CHECK(compare(of_nothing, of_nothing_body, 10, NULL) >= 5); }
+
+// ---- what else looks at a tape
+
+static char shown[4000];
+static void show(const char *text, void *user) {
+    (void)user;
+    if (text) strncat(shown, text, sizeof shown - strlen(shown) - 1);
+}
+TEST(a_tape_shows_calls_as_lines) {
+    setting s;
+    memset(&s, 0, sizeof s);
+    s.v = eg_variable(data_of(1, EG_SHAPE(3)), "v");
+    eg_function *f = eg_function_new(reading_body, &s);
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_tensor *x = data_of(4, EG_SHAPE(3)), *y;
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        shown[0] = 0;
+        eg_set_printer(show, NULL);
+        eg_tape_print(tape);
+        eg_set_printer(NULL, NULL);
+        CHECK_CONTAINS(shown, "tape: 1 lines, 3 tensors, recording");
+        CHECK_CONTAINS(shown, "= function_call(watched.0, v)  float32 [3]");
+        CHECK(eg_tape_dot(tape, shown, sizeof shown) > 0);
+        CHECK_CONTAINS(shown, "function_call");
+        eg_trap_nonfinite(i % 2);                           // gradients under the trap run eagerly
+        CHECK_SAME(eg_tape_gradient(tape, y, s.v), eg_mul(y, eg_square(x)), 1e-6);
+        eg_trap_nonfinite(false);
+    }
+    eg_function_release(f);
+    eg_release(s.v);
+}
