@@ -3565,7 +3565,6 @@ typedef struct egi_thread {
     // What is told of each op: the recording, or the function that is traced now; or NULL.
     struct egi_recorder *observer;
     struct egi_function_call *functions;        // the innermost call of an eg_function that runs its body now, or NULL
-    struct egi_taped_call *calls;               // what lines of calls on this thread's tapes keep
     struct egi_profile *profile;                // what eg_function_cost measures now, or NULL
     // Closes the files that this thread writes summaries to, when it ends; NULL: there are none.
     void (*outputs_end)(void);
@@ -33323,7 +33322,11 @@ static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out, const egi
     for (int64_t i = 0; i < t->n_places && !t->reason[0]; i++) {
         egi_place *p = &t->places[i];
         if (!p->buffer) continue;
+        // Under the lock, all calls that are known hold their references; those that other threads give back now only
+        // make one too many.
+        egi_lock();
         const bool more = __atomic_load_n(&p->buffer->refs, __ATOMIC_ACQUIRE) > egi_trace_holders(t, p, out, call);
+        egi_unlock();
         if (p->kind == EGI_AT_CONSTANT) p->outside = more;
         else if (!more) continue;
         else if (p->kind == EGI_AT_VARIABLE)
@@ -34474,6 +34477,7 @@ struct egi_taped {
 };
 // What the line of one call keeps: a value for each of egi_taped's, NULL for numbers. Lines share it.
 struct egi_taped_call { egi_taped_call *next, **at; egi_trace *trace; int32_t n; eg_tensor *value[1]; };
+static egi_taped_call *egi_taped_calls;          // under egi_lock: those of lines on any thread's tapes
 // The gradient for one set: key[i] is 1 where input i is wanted, 3 where it has a sum; behind that 1 for each output
 // that is given. used: the kept values that are read.
 // why: why an input that is wanted has no gradient, once that was asked for.
@@ -34585,8 +34589,10 @@ static bool egi_hidden_end(egi_hidden *h, bool ok) {
 
 static void egi_taped_call_free(egi_taped_call *call) {
     if (!call) return;
-    *call->at = call->next;
+    egi_lock();
+    if (call->at) *call->at = call->next;
     if (call->next) call->next->at = call->at;
+    egi_unlock();
     egi_tensors_release(call->value, call->n);
     egi_trace_release(call->trace);
     egi_free(call);
@@ -34599,10 +34605,6 @@ static egi_taped_call *egi_taped_call_new(egi_trace *t, size_t most) {
     memset(call, 0, bytes);
     call->trace = t;
     call->n = t->taped->n_kept;
-    call->next = egi_this.calls;
-    call->at = &egi_this.calls;
-    if (call->next) call->next->at = &call->next;
-    egi_this.calls = call;
     egi_lock();
     t->refs++;
     egi_unlock();
@@ -34801,14 +34803,18 @@ static bool egi_taped_places(egi_trace *t, const egi_taped_call *call) {
     }
     return true;
 }
-// How many of a buffer's references are those of kept values, or of variables' values that the thread's tapes keep.
-static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call) {
+static int32_t egi_taped_call_holds(const egi_taped_call *call, const egi_buffer *b) {
     int32_t count = 0;
-    const bool variable = p->kind == EGI_AT_VARIABLE;       // of one, calls before this one may keep the value, too
-    for (const egi_taped_call *c = variable ? egi_this.calls : call; c; c = variable ? c->next : NULL)
-        for (int32_t e = 0; e < c->n; e++)
-            count += c->value[e] && c->trace->taped->kept[e].value >= c->trace->m && c->value[e]->buffer == p->buffer;
-    if (!variable) return count;
+    for (int32_t e = 0; e < call->n; e++)
+        count += call->value[e] && call->trace->taped->kept[e].value >= call->trace->m && call->value[e]->buffer == b;
+    return count;
+}
+// Under egi_lock: how many of a buffer's references are those of kept values, or of variables' values that the thread's
+// tapes keep.
+static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call) {
+    int32_t count = call ? egi_taped_call_holds(call, p->buffer) : 0;
+    if (p->kind != EGI_AT_VARIABLE) return count;
+    for (const egi_taped_call *c = egi_taped_calls; c; c = c->next) count += egi_taped_call_holds(c, p->buffer);
     for (const eg_tape *tape = egi_this.tapes; tape; tape = tape->outer) {
         const int32_t s = egi_tape_slot_find(tape, p->variable->id);
         const egi_watched *w = s < 0 ? NULL : egi_tape_watched(tape, s);
@@ -34955,6 +34961,11 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     egi_lock();
     own->refs++;
     by->refs += by != own;
+    call->trace = by;
+    call->next = egi_taped_calls;
+    call->at = &egi_taped_calls;
+    if (call->next) call->next->at = &call->next;
+    egi_taped_calls = call;
     egi_unlock();
     for (int i = 0; i < n; i++) list[i] = in[i];
     for (int i = n; i < k->n_in; i++) {
@@ -34970,7 +34981,7 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     const bool ok = !k->n_in || !k->n_out ||
                     egi_tape_record_with(&egi_op_call, list, k->n_in, NULL, outs, k->n_out, saved);
     if (own->taped->tape.n_watched) egi_taped_settle(own->taped);
-    if (by != own) { call->trace = by; egi_trace_release(own); }
+    if (by != own) egi_trace_release(own);
     if (list != few) egi_free(list);
     egi_object_release(&holder->object);
     egi_trace_release(own);
