@@ -34444,7 +34444,7 @@ static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
 
 // ---- under an outer tape
 //
-// A call that outer tapes record is one line on each of them, of an op egi_op_call. The body runs under a hidden tape
+// A call that outer tapes record is one line on each of them, of the op egi_row_call. The body runs under a hidden tape
 // instead: its lines are the template. The values that they saved are kept by the line: beside inputs and outputs of
 // the call, further results of the list. The op's gradient is a traced function, too: its body reads the template
 // backwards, from the gradients that are given, and adds to the sums that the inputs have so far, as eager lines would
@@ -34924,7 +34924,7 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
 static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
                                 eg_tensor **dx);
 EGI_OBJECTS
-static const egi_op egi_op_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL, 0, egi_no_shape, NULL, egi_grad_call,
+static const egi_op egi_row_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL, 0, egi_no_shape, NULL, egi_grad_call,
                                     { 0, 0, 0 }, EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_call) };
 // Writes the line of a call, whose template is `by`'s, on the tapes that record. What it keeps hangs on a tensor
 // without elements, which the lines save: when the last of them lets go of it, its buffer gives `call` back. This takes
@@ -34979,7 +34979,7 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     }
     saved[0] = holder;
     const bool ok = !k->n_in || !k->n_out ||
-                    egi_tape_record_with(&egi_op_call, list, k->n_in, NULL, outs, k->n_out, saved);
+                    egi_tape_record_with(&egi_row_call, list, k->n_in, NULL, outs, k->n_out, saved);
     if (own->taped->tape.n_watched) egi_taped_settle(own->taped);
     if (by != own) egi_trace_release(own);
     if (list != few) egi_free(list);
