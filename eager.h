@@ -38114,6 +38114,49 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 #define EGI_ALONG(e) for (int64_t j = 0; j < vectors; j++) { const vec x = f[j], z = m[j]; t[j] = (e); }
 #define EGI_CASE_2(word, e) case EGI_DO##word: EGI_ALONG(e) break;
 #define EGI_CASE_2K(word, e) case EGI_DO##word: case EGI_DO##word##_k: EGI_ALONG(e) break;
+#if EGI_BITS_OF_T != 8
+// A comparison that is a program's result, 32 elements at a time: its masks become bytes in registers. Returns how many
+// of the vectors are done. x < z is z > x, and of integers x <= z is where x > z is not.
+#if EGI_BITS_OF_T == 32
+#define EGI_COMPARED(j, is) (masks)(x[j] is z[j])
+#else
+#define EGI_COMPARED(j, is) \
+    (masks)__builtin_ia32_permvarsi256((masks)__builtin_ia32_packssdw256((masks)(x[2 * j] is z[2 * j]), \
+                                                                        (masks)(x[2 * j + 1] is z[2 * j + 1])), pairs)
+#endif
+#define EGI_COMPARE(is) \
+    for (; done + GROUP <= vectors; done += GROUP, x += GROUP, z += GROUP, to++) \
+        *to = EGI_MASKS_AS_BYTES(EGI_COMPARED(0, is), EGI_COMPARED(1, is), EGI_COMPARED(2, is), \
+                                 EGI_COMPARED(3, is)) ^ opposite;
+EGI_TARGET EGI_NOINLINE static int64_t EGI_TN(egi_compare_strip)(int act, int64_t vectors, const void *a,
+                                                                 const void *b, void *out) {
+    enum { GROUP = (int)sizeof(EGI_T) };
+    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
+    typedef int32_t masks __attribute__((vector_size(32)));
+    typedef int32_t masks_at __attribute__((vector_size(32), aligned(1), may_alias));
+    const bool less = act == EGI_DO_lt || act == EGI_DO_lt_k, at_most = act == EGI_DO_le || act == EGI_DO_le_k,
+               at_least = act == EGI_DO_ge || act == EGI_DO_ge_k, equal = act == EGI_DO_eq || act == EGI_DO_eq_k,
+               unequal = act == EGI_DO_ne || act == EGI_DO_ne_k,
+               turned = less || (EGI_IS_FLOAT ? at_most : at_least);
+    const int32_t one = 0x1010101;
+    const masks zero = { 0 }, ones = zero + one, order = { 0, 4, 1, 5, 2, 6, 3, 7 };
+    const masks opposite = zero + (unequal || (!EGI_IS_FLOAT && (at_most || at_least)) ? one : 0);
+    const vec_at *x = (const vec_at *)(turned ? b : a), *z = (const vec_at *)(turned ? a : b);
+    masks_at *to = (masks_at *)out;
+    int64_t done = 0;
+#if EGI_BITS_OF_T == 64
+    const masks pairs = { 0, 1, 4, 5, 2, 3, 6, 7 };
+#endif
+    if (equal || unequal) EGI_COMPARE(==)
+#if EGI_IS_FLOAT
+    else if (at_most || at_least) EGI_COMPARE(>=)
+#endif
+    else EGI_COMPARE(>)
+    return done;
+}
+#undef EGI_COMPARE
+#undef EGI_COMPARED
+#endif
 // n is at least a vector.
 EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
                                                            unsigned scalars, void *out) {
@@ -38159,6 +38202,15 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
         for (int i = 1; i <= p->words; i++) {
             const vec_at *m = (const vec_at *)(const void *)(from[i][0] + at * unit[i][0]);
             vec_at *t = (vec_at *)(void *)(i < p->words || p->bytes & 1 ? (EGI_T *)(void *)own : (EGI_T *)out + at);
+#if EGI_BITS_OF_T != 8
+            if (i == p->words && p->bytes & 1 && p->line[i].act >= EGI_DO_eq) {
+                const int64_t done = EGI_TN(egi_compare_strip)(p->line[i].act, vectors, f, m, (char *)out + at);
+                f += done;
+                m += done;
+                at += done * L;
+                vectors -= done;
+            }
+#endif
             switch (p->line[i].act) {
                 EGI_CASES
                 EGI_CASE_2(_and, (vec)(EGI_BITS(x) & EGI_BITS(z)))
