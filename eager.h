@@ -35974,7 +35974,8 @@ static void egi_cost_row(egi_text *text, int64_t i, const char *what, const doub
                     whole > 0 ? 100 * cost[2] / whole : 0);
 }
 // The names of a step's lines, cut short where they are many.
-static void egi_step_names(const egi_trace *t, int64_t i, char *names, size_t room) {
+enum { EGI_NAMES_WIDTH = 40, EGI_NAMES_ROOM = 160 };
+static void egi_step_names(const egi_trace *t, int64_t i, char names[EGI_NAMES_ROOM]) {
     const int32_t *numbers;
     const int64_t n = egi_step_lines(t, i, true, &numbers);
     char name[80];
@@ -35982,17 +35983,17 @@ static void egi_step_names(const egi_trace *t, int64_t i, char *names, size_t ro
     for (int64_t k = 0; k < n; k++) {
         const size_t at = strlen(names);
         egi_line_name(&t->lines[numbers ? numbers[k] : t->steps[i].line], name, sizeof name);
-        if (at + strlen(name) + 20 > room) {
-            snprintf(names + at, room - at, " + %lld more", (long long)(n - k));
+        if (k && at + strlen(name) + 20 > EGI_NAMES_WIDTH) {
+            snprintf(names + at, EGI_NAMES_ROOM - at, " + %lld more", (long long)(n - k));
             return;
         }
-        snprintf(names + at, room - at, "%s%s", k ? " + " : "", name);
+        snprintf(names + at, EGI_NAMES_ROOM - at, "%s%s", k ? " + " : "", name);
     }
 }
 static void egi_cost_table(egi_text *text, const egi_profile *p) {
     const egi_trace *t = p->trace;
     double sum[3] = { 0, 0, 0 }, whole = 0;
-    char names[41];
+    char names[EGI_NAMES_ROOM];
     for (int64_t i = 0; i < t->n_steps; i++) whole += p->seconds[i] * 1e6 / (double)p->replays;
     egi_text_printf(text, "%lld replays; %lld bytes of temporaries\n%5s  %-40s %14s %14s %12s %7s\n",
                     (long long)p->replays, (long long)t->arena_bytes, "step", "lines", "operations", "bytes",
@@ -36008,7 +36009,7 @@ static void egi_cost_table(egi_text *text, const egi_profile *p) {
                 if (operand >= 0 && t->operands[operand].place >= 0)
                     cost[1] += (double)(t->operands[operand].size * egi_dtypes[t->operands[operand].dtype].size);
         for (int k = 0; k < 3; k++) sum[k] += cost[k];
-        egi_step_names(t, i, names, sizeof names);
+        egi_step_names(t, i, names);
         egi_cost_row(text, i, names, cost, whole);
     }
     egi_cost_row(text, -1, "all", sum, whole);

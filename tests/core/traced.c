@@ -317,8 +317,8 @@ static bool reads_on_the_host(eg_tensor *const *in, eg_tensor **out, void *user)
 TEST(a_function_is_drawn_measured_and_trimmed) {
     EG_SCOPE;
     static char dot[8000], small[20];
-    layer s = {eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(5, 6)), "w \"5\\6\""), eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(6)), "b"),
-               eg_variable(eg_scalar(0), "count")};
+    layer s = {eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(5, 6)), "w \"5\\6\""),
+               eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(6)), "b"), eg_variable(eg_scalar(0), "count")};
     eg_function *f = eg_function_new(layer_body, &s), *eager = eg_function_new(reads_on_the_host, NULL);
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 5)), *y;
     CHECK_ERROR(eg_function_dot(f, dot, sizeof dot) > 0, EG_ERROR_STATE, "call the function first");
