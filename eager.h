@@ -9881,6 +9881,7 @@ typedef struct egi_recorder {
     void (*assign)(struct egi_recorder *r, eg_tensor *v, eg_tensor *x);   // before v takes x's buffer
     void (*variable)(struct egi_recorder *r, eg_tensor *v);               // v was made
     void (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x);   // the host reads x
+    bool (*check)(struct egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size);
 } egi_recorder;
 // A launch on a device that has a table, which is every device but the CPU of most programs, and the CPU while some
 // thread traces.
@@ -9897,6 +9898,14 @@ static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
 }
 static EGI_COLD void egi_observe_read(const char *function, const eg_tensor *x) {
     if (egi_this.observer->read) egi_this.observer->read(egi_this.observer, function, x);
+}
+// Where the host reads one or two tensors only to refuse them: `check` does so now, and a traced function does it at
+// each replay with a copy of the parameters, `size` bytes without padding.
+static bool egi_host_check(egi_kernel_function *check, eg_tensor *x, eg_tensor *y, const void *parameters,
+                           size_t size) {
+    egi_recorder *r = egi_this.observer;
+    const egi_args args = { NULL, 0, { x, y }, { NULL }, parameters };
+    return r && r->check ? r->check(r, check, &args, size) : check(egi_backend_of(x), &args);
 }
 static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                      eg_tensor *const *out, int n_out) {
@@ -22224,21 +22233,26 @@ static eg_tensor *egi_labels_as(int kind, eg_tensor *y, const eg_tensor *p) {
 }
 // Checks that labels which must be from 0 to 1 are so: with labels of -1 and 1, or 1 and 2, the loss would fall without
 // end. They are checked where the host can read them; a device is not waited for.
-static bool egi_are_shares(const egi_loss_row *row, const eg_tensor *y) {
-    if (!(row->options & EGI_L_SHARES) || y->flags & EGI_NUMBER || !egi_backend_of(y)->host_reads) return true;
-    if (egi_this.observer) egi_observe_read(row->name, y);
+static bool egi_check_shares(eg_backend *b, const egi_args *args) {
+    const eg_tensor *y = args->in[0];
     eg_tensor *packed = egi_contiguous(y);
     int64_t i = 0, n = packed ? packed->size : 0;
     const float *f = packed && y->dtype == EG_FLOAT32 ? (const float *)packed->data : NULL;
     const double *d = packed && y->dtype == EG_FLOAT64 ? (const double *)packed->data : NULL;
+    (void)b;
     if (f) while (i < n && f[i] >= 0 && f[i] <= 1) i++;
     else if (d) while (i < n && d[i] >= 0 && d[i] <= 1) i++;
     else i = n;
     if (packed && i < n)
-        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: label %g (number %lld of %s%s) is not between 0 and 1", row->name,
-                 f ? (double)f[i] : d[i], (long long)i, egi_context_in_batch() ? "this batch, " : "", egi_describe(y));
+        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: label %g (number %lld of %s%s) is not between 0 and 1",
+                 *(const char *const *)args->parameters, f ? (double)f[i] : d[i], (long long)i,
+                 egi_context_in_batch() ? "this batch, " : "", egi_describe(y));
     if (packed) egi_object_release(&packed->object);
     return packed && i == n;
+}
+static bool egi_are_shares(const egi_loss_row *row, eg_tensor *y) {
+    if (!(row->options & EGI_L_SHARES) || y->flags & EGI_NUMBER || !egi_backend_of(y)->host_reads) return true;
+    return egi_host_check(egi_check_shares, y, NULL, &row->name, sizeof row->name);
 }
 static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor *p, const eg_loss_options *o) {
     if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_needs_float(row->name, p) || !egi_are_logits(row, p))
@@ -22462,6 +22476,15 @@ static double egi_metric_threshold_rule(int64_t i, const double *p) {
     if (p[0] < 3) return i ? p[1] : -HUGE_VAL;
     return i == 0 ? -egi_loss_epsilon : (double)i == p[0] - 1 ? 1 + egi_loss_epsilon : (double)i / (p[0] - 1);
 }
+static bool egi_check_probabilities(eg_backend *b, const egi_args *args) {
+    const double low = eg_item((eg_tensor *)(uintptr_t)args->in[0]),
+                 high = eg_item((eg_tensor *)(uintptr_t)args->in[1]);
+    (void)b;
+    return (low >= 0 && high <= 1) ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes probabilities, and these go from %g to %g; "
+                                       "eg_sigmoid or eg_softmax them",
+                    (*(const eg_metric *const *)args->parameters)->name, low, high);
+}
 // The counts of true and false positives above each threshold, as one product: (thresholds, n) of 0 and 1, with (n,
 // 2) of the weights of positives and negatives.
 static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
@@ -22472,12 +22495,8 @@ static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tens
     if (m->options.thresholds) {
         eg_reduce_options all;
         memset(&all, 0, sizeof all);
-        double low = eg_item((eg_reduce_min)(p, all)), high = eg_item((eg_reduce_max)(p, all));
-        if (!(low >= 0 && high <= 1))
-            return (eg_tensor *)eg_raise(
-                EG_ERROR_ARGUMENT,
-                "eg_metric_update: %s takes probabilities, and these go from %g to %g; eg_sigmoid or eg_softmax them",
-                m->name, low, high);
+        eg_tensor *low = (eg_reduce_min)(p, all), *high = low ? (eg_reduce_max)(p, all) : NULL;
+        if (!high || !egi_host_check(egi_check_probabilities, low, high, &m, sizeof m)) return NULL;
     }
     rule[0] = (double)shape.dims[0];
     rule[1] = m->options.threshold;
@@ -22576,15 +22595,22 @@ static eg_shape egi_shape_confusion(const eg_metric_options *o) {
     eg_shape s = { 2, { o->classes, o->classes } };
     return s;
 }
-static bool egi_are_classes(const eg_metric *m, const char *what, eg_tensor *x) {
-    const int64_t *values = x ? (const int64_t *)eg_data(x) : NULL;
+typedef struct egi_classes_check { const eg_metric *m; const char *what; } egi_classes_check;
+static bool egi_check_classes(eg_backend *b, const egi_args *args) {
+    const egi_classes_check *p = (const egi_classes_check *)args->parameters;
+    const int64_t *values = (const int64_t *)eg_data((eg_tensor *)(uintptr_t)args->in[0]), n = p->m->options.classes;
+    (void)b;
     if (!values) return false;
-    for (int64_t i = 0; i < x->size; i++)
-        if (values[i] < 0 || values[i] >= m->options.classes)
+    for (int64_t i = 0; i < args->in[0]->size; i++)
+        if (values[i] < 0 || values[i] >= n)
             return egi_fail(EG_ERROR_INDEX, "eg_metric_update: %s: %s %lld (number %lld of the batch, from 0) is none "
-                                            "of the %lld classes, which count from 0", m->name, what,
-                            (long long)values[i], (long long)i, (long long)m->options.classes);
+                                            "of the %lld classes, which count from 0", p->m->name, p->what,
+                            (long long)values[i], (long long)i, (long long)n);
     return true;
+}
+static bool egi_are_classes(const eg_metric *m, const char *what, eg_tensor *x) {
+    const egi_classes_check p = { m, what };
+    return x && egi_host_check(egi_check_classes, x, NULL, &p, sizeof p);
 }
 static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
@@ -23436,6 +23462,17 @@ static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *con
     o.inference = !training;
     return egi_layer_call_from(function, model, inputs, n, out, n_out, o);
 }
+typedef struct egi_weights_check { const char *function; int64_t count; } egi_weights_check;
+static bool egi_check_weights(eg_backend *b, const egi_args *args) {
+    const egi_weights_check *p = (const egi_weights_check *)args->parameters;
+    const int64_t *labels = (const int64_t *)eg_data((eg_tensor *)(uintptr_t)args->in[0]);
+    (void)b;
+    for (int64_t i = 0; labels && i < args->in[0]->size; i++)
+        if (labels[i] < 0 || labels[i] >= p->count)
+            return egi_fail(EG_ERROR_INDEX, "eg_%s: EG_CLASS_WEIGHTS gives %d weight%s, but label %lld occurs",
+                            p->function, (int)p->count, egi_plural(p->count), (long long)labels[i]);
+    return labels != NULL;
+}
 // The weight of each example's class. Labels are class numbers, or one-hot if they have the predictions' shape.
 static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
     eg_shape shape = { 1, { weights.count } };
@@ -23450,13 +23487,11 @@ static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights we
     eg_tensor *table = eg_constant_values(EG_FLOAT32, shape, weights.weights, weights.count),
               *classes = y ? eg_cast(y, EG_INT64) : NULL;
     eg_gather_options first = { 0, NULL, EG_ZERO };
+    const egi_weights_check check = { function, weights.count };
     // else the gather tells, later
-    const int64_t *labels = classes && !egi_backend_of(classes)->synchronize ? (const int64_t *)eg_data(classes) : NULL;
-    for (int64_t i = 0; labels && i < classes->size; i++)
-        if (labels[i] < 0 || labels[i] >= weights.count)
-            return (eg_tensor *)eg_raise(EG_ERROR_INDEX,
-                                         "eg_%s: EG_CLASS_WEIGHTS gives %d weight%s, but label %lld occurs", function,
-                                         weights.count, weights.count == 1 ? "" : "s", (long long)labels[i]);
+    if (classes && !egi_backend_of(classes)->synchronize &&
+        !egi_host_check(egi_check_weights, classes, NULL, &check, sizeof check))
+        return NULL;
     return table && classes ? (eg_gather)(table, classes, first) : NULL;
 }
 // *weights becomes the product of class weights and sample weights; NULL where there are neither.
@@ -32713,7 +32748,8 @@ EGI_AS_TOLD
 
 EGI_SMALL
 
-enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2 };
+enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2,
+       EGI_RUN_CHECK = -3 };
 typedef enum egi_place_kind { EGI_AT_TEMPORARY, EGI_AT_INPUT, EGI_AT_VARIABLE, EGI_AT_CONSTANT, EGI_AT_FRESH
 } egi_place_kind;
 typedef struct egi_captured egi_captured;
@@ -32744,7 +32780,7 @@ typedef struct egi_operand {
     const char *op;
 } egi_operand;
 typedef struct egi_trace_line {
-    int kernel;                  // an egi_kernel, EGI_RUN_OP or EGI_RUN_ASSIGN
+    int kernel;                  // an egi_kernel, EGI_RUN_OP, EGI_RUN_ASSIGN or EGI_RUN_CHECK
     egi_kernel_function *run;
     const egi_op *op;
     int variant;
@@ -33118,6 +33154,24 @@ static void egi_trace_assign(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
     egi_trace_variable_of(t, v)->assigned = true;
     t->assigns = true;
     t->n_lines++;
+}
+static bool egi_trace_check(egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size) {
+    egi_trace *t = (egi_trace *)r;
+    egi_trace_line *line = egi_trace_line_new(t, EGI_RUN_CHECK, NULL, 0);
+    if (line) {
+        line->run = check;
+        for (int i = 0; i < 2; i++) line->in[i] = egi_trace_uses(t, args->in[i], false);
+        line->name = "check";
+        if (!(line->parameters = egi_alloc(size))) t->failed = true;
+        else memcpy(line->parameters, args->parameters, size);
+        line->parameters_size = size;
+        t->n_lines++;
+    }
+    const bool inside = t->inside;
+    t->inside = true;                                       // what it reads needs no line of its own
+    const bool ok = check(t->backend, args);
+    t->inside = inside;
+    return ok;
 }
 static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) { (void)v; ((egi_trace *)r)->made++; }
 static void egi_trace_read(egi_recorder *r, const char *function, const eg_tensor *x) {
@@ -34264,6 +34318,16 @@ static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
     if (copy) egi_object_release(&copy->object);
     return true;
 }
+// Handles of this call alone, since what eg_data copies from a device stays with a handle.
+static bool egi_trace_check_line(const egi_trace *t, const egi_trace_line *line, const egi_args *args) {
+    eg_tensor shown[2];
+    egi_args own = *args;
+    for (int k = 0; k < 2; k++)
+        if (args->in[k]) { shown[k] = *args->in[k]; own.in[k] = &shown[k]; }
+    const bool ok = line->run(t->backend, &own);
+    for (int k = 0; k < 2; k++) if (args->in[k]) egi_free(shown[k].host);
+    return ok;
+}
 // Runs a group's program on this call's memory.
 static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
     eg_tensor *const handles = run->handles, *out = &handles[g->out];
@@ -34293,6 +34357,7 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
         return egi_program_run(line->op, 0, a->in[0]->dtype, a->in[0]->size, p, 0, a->out[0]->data);
     }
     if (line->kernel == EGI_RUN_ASSIGN) return egi_trace_assign_line(t, run, i);
+    if (line->kernel == EGI_RUN_CHECK) return egi_trace_check_line(t, line, a);
     if (line->kernel != EGI_RANDOM) return line->run(t->backend, a);
     egi_random_parameters p = *(const egi_random_parameters *)line->parameters;
     egi_args drawn = *a;
@@ -35275,6 +35340,7 @@ static void egi_tracing_begin(egi_trace *t) {
     t->recorder.assign = egi_trace_assign;
     t->recorder.variable = egi_trace_variable_made;
     t->recorder.read = egi_trace_read;
+    t->recorder.check = egi_trace_check;
     egi_this.observer = &t->recorder;
 }
 static void egi_tracing_end(egi_trace *t) {
