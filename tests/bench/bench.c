@@ -93,6 +93,27 @@ static int run_chain(eg_tensor **out) {
     out[0] = eg_tape_gradient(tape, v, x);
     return 1;
 }
+// The same chain as a traced function that a tape records: one line, whose gradient is a list, too.
+static eg_function *called;
+static bool chain_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *v = in[0];
+    for (int i = 0; i < 50; i++) v = eg_tanh(eg_mul(v, in[0]));
+    out[0] = eg_keep(v);
+    return true;
+}
+static void make_taped_chain(void) {
+    make_chain();
+    called = eg_function_new(chain_body, NULL, .no_recheck = true);
+}
+static int run_taped_chain(eg_tensor **out) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *v;
+    eg_tape_watch(tape, x);
+    if (!eg_function_call(called, &x, 1, &v, 1)) return 0;
+    out[0] = eg_tape_gradient(tape, v, x);
+    return 1;
+}
 // n products on a tape and their gradient, by the number of entries; _first: with memory that the system has just
 // given.
 static int run_entries(int n, eg_tensor **out) {
@@ -395,6 +416,7 @@ typedef struct {
 static const workload work[] = {
     {"op_add_4", "ns", 1e6, 5, make_4, run_op_add},
     {"tape_chain_4", "ns", 1e7, 5, make_chain, run_chain},
+    {"taped_chain_4", "ns", 1e7, 5, make_taped_chain, run_taped_chain},
     {"tape_entries_100", "ns", 1e7, 5, make_ones_4, run_entries_100},
     {"tape_entries_10k", "ns", 1e5, 3, make_ones_4, run_entries_10k},
     {"tape_entries_100k", "ns", 1e4, 2, make_ones_4, run_entries_100k},
@@ -510,6 +532,8 @@ static result measure(const workload *w, bool trace, double min_time, int warmup
     if (traced && eg_function_reason(traced)) fprintf(stderr, "%s: %s\n", w->name, eg_function_reason(traced));
     eg_function_release(traced);
     traced = NULL;
+    eg_function_release(called);
+    called = NULL;
     eg_iterator_release(reading);
     reading = NULL;
     for (int i = 0; i < n_p; i++) eg_release(p[i]);
