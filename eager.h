@@ -48,6 +48,7 @@
  *                         variable EAGER_ISA is "base" when the program starts
  *   EAGER_MALLOC(size), EAGER_FREE(pointer)   instead of malloc and free
  *   EAGER_HEADER_NAME     how this file includes itself, if it was renamed
+ *   NDEBUG                the standard switch: errors then name no file and line of the program
  *
  * CONTENTS (grep '^//#' jumps from chapter to chapter)
  *    1  TYPES AND LITERALS
@@ -2503,6 +2504,7 @@ EAGER_API const char *eg_archive_text(eg_archive *archive, const char *key);
 EAGER_API bool eg_save_npy(eg_tensor *x, const char *path);
 #define eg_save_npy(x, path) EGI_CALL(eg_save_npy, EG_T(x), path)
 EAGER_API eg_tensor *eg_load_npy(const char *path);
+#define eg_load_npy(...) EGI_CALL(eg_load_npy, __VA_ARGS__)
 EAGER_API bool eg_save_npz(eg_archive *archive,
                            const char *path);  // a zip file of .npy files, not compressed, as numpy.savez makes
 // compressed ones need EAGER_ZLIB; members that are no .npy are left out
@@ -2512,7 +2514,9 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path);
 // By the path's ending: .npz, .safetensors. A name without any ('.' is not in it) is saved with .safetensors, and read
 // as what is there with one of the two; so in all functions below.
 EAGER_API bool eg_archive_save(eg_archive *archive, const char *path);
+#define eg_archive_save(...) EGI_CALL(eg_archive_save, __VA_ARGS__)
 EAGER_API eg_archive *eg_archive_load(const char *path);
+#define eg_archive_load(...) EGI_CALL(eg_archive_load, __VA_ARGS__)
 // The same for bytes in memory; whether they are .npz or .safetensors is seen from their content.
 EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size);
 
@@ -2531,6 +2535,7 @@ EAGER_API eg_tensor *eg_read_file(const char *path);
 
 // The weights of a layer or model, named by their paths ("dense/kernel"): .safetensors or .npz.
 EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
+#define eg_save_weights(...) EGI_CALL(eg_save_weights, __VA_ARGS__)
 // Reads them back into weights that exist (call the model or eg_layer_build it before), all or none. One error lists
 // what is missing in the file, what the model has no place for and what has another shape. Floating dtypes are
 // converted. A file of Keras's paths fits as it is ("lstm/lstm_cell/kernel" is our "lstm/kernel"), and so does one
@@ -2582,7 +2587,9 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer,
 // whose weights depend on the batch), the error says why, and nothing is written. The caller of a load releases the
 // model.
 EAGER_API bool eg_model_save(eg_layer *model, const char *path);
+#define eg_model_save(...) EGI_CALL(eg_model_save, __VA_ARGS__)
 EAGER_API eg_layer *eg_model_load(const char *path);
+#define eg_model_load(...) EGI_CALL(eg_model_load, __VA_ARGS__)
 EAGER_API eg_layer *eg_model_load_memory(const void *data, int64_t size);     // of a file's bytes
 
 // A checkpoint saves what it tracks, under a name each, so that training goes on from there with the same bits: layers,
@@ -2611,11 +2618,13 @@ EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *checkpoint);
 // A prefix that ends in .npz makes .npz files. Returns the path, valid until the next save; NULL on an error, with the
 // former files whole.
 EAGER_API const char *eg_checkpoint_save(eg_checkpoint *checkpoint, const char *prefix);
+#define eg_checkpoint_save(...) EGI_CALL(eg_checkpoint_save, __VA_ARGS__)
 // Takes all values of a file (its path; the ending may be left out), or none on an error, which lists all shapes that
 // differ. With a path of NULL nothing happens. (Layers that know their input have their weights afterwards, even if
 // it fails.) What does not exist yet gets its value later: layers' weights when they are made (on this thread),
 // anything else when it is tracked.
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *checkpoint, const char *path);
+#define eg_checkpoint_restore(...) EGI_CALL(eg_checkpoint_restore, __VA_ARGS__)
 // The path of the file with the highest number of a prefix, or where that has none in a folder (where files of several
 // prefixes stand there: of the prefix whose highest number was written last); NULL, and no error, where there is none.
 // Valid until the thread asks again.
@@ -2797,6 +2806,7 @@ EAGER_API bool eg_record_stop(void);
 // there. Here and wherever a device is named, TensorFlow's "/gpu:0", "GPU:0" and "/device:GPU:0" are understood too,
 // and "gpu" is the first of them.
 EAGER_API bool eg_set_device(const char *device);
+#define eg_set_device(...) EGI_CALL(eg_set_device, __VA_ARGS__)
 // eg_with_device("gpu:0"); does so for the rest of the block, however that is left. If there is no such device, that
 // is an error, and the device stays as it was.
 typedef struct egi_device_scope { void *former; } egi_device_scope;
@@ -29481,6 +29491,7 @@ EAGER_API bool eg_archive_save(eg_archive *a, const char *path) {
     return ok;
 }
 EAGER_API eg_archive *eg_archive_load(const char *path) {
+    EGI_FAILS_AS("archive_load");
     char *full = egi_archive_path("archive_load", path, true);
     eg_archive *a = full ? egi_formats[egi_path_format(full)].load(full) : NULL;
     egi_free(full);
@@ -29588,6 +29599,7 @@ EAGER_API bool (eg_archive_add_weights)(eg_archive *a, eg_layer *l, eg_add_weigh
            egi_archive_add_weights("archive_add_weights", a, l, o.prefix ? o.prefix : "");
 }
 EAGER_API bool eg_save_weights(eg_layer *l, const char *path) {
+    EGI_FAILS_AS("save_weights");
     if (!egi_archive_path_fits("save_weights", path)) return false;
     eg_archive *a = eg_archive_new();
     bool ok = a && egi_archive_add_weights("save_weights", a, l, "") && eg_archive_save(a, path);
@@ -30100,6 +30112,7 @@ static bool egi_model_returns(eg_archive *a) {
                                       "written (eg_save_weights saves its weights alone): %s", failed.message);
 }
 EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
+    EGI_FAILS_AS("model_save");
     egi_text config;
     if (!egi_layer_alive("model_save", l) || !egi_archive_path_fits("model_save", path)) return false;
     const eg_layer *own = egi_layer_unregistered(l);
@@ -30876,6 +30889,7 @@ EAGER_API const char *eg_checkpoint_save(eg_checkpoint *c, const char *prefix) {
 // The archive stays with the checkpoint, so that weights which are made later get their values then. If assigning
 // fails, the former one takes its place again.
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
+    EGI_FAILS_AS("checkpoint_restore");
     if (!egi_checkpoint_alive("checkpoint_restore", c)) return false;
     if (!path) return true;
     char *full = egi_path_found(path);

@@ -710,3 +710,29 @@ TEST(whole_numbers_must_be_of_their_dtype) {
             eg_layer_release(l);
         }
 }
+
+// Errors name the function that the program called, not one inside it, and the program's file and line.
+#define CHECK_PLACED(call, name) \
+    do { \
+        (void)(call); \
+        CHECK_CONTAINS(eg_error_message(), name ": "); \
+        CHECK_CONTAINS(eg_error_message(), "(at weights.c:"); \
+        eg_error_clear(); \
+    } while (0)
+TEST(errors_of_files_name_the_call_and_its_line) {
+    static const char text[] = "good day to you, this is no file", garbage[] = "garbage.safetensors";
+    eg_checkpoint *c = eg_checkpoint_new();
+    eg_layer *l = eg_layer_dense(2);
+    CHECK(eg_layer_build(l, EG_SHAPE(1, 3)));
+    CHECK(eg_memory_file_add(garbage, text, sizeof text - 1));
+    CHECK_PLACED(eg_checkpoint_restore(c, garbage), "eg_checkpoint_restore");
+    CHECK_PLACED(eg_archive_load(garbage), "eg_archive_load");
+    CHECK_PLACED(eg_model_load(garbage), "eg_model_load");
+    CHECK_PLACED(eg_save_weights(l, "/dev/null/x.safetensors"), "eg_save_weights");
+    CHECK_PLACED(eg_model_save(l, "/dev/null/x.safetensors"), "eg_model_save");
+    CHECK_PLACED(eg_load_npy("/no folder/x.npy"), "eg_load_npy");
+    CHECK_PLACED(eg_set_device("no device"), "eg_set_device");
+    CHECK(eg_memory_file_remove(garbage));
+    eg_layer_release(l);
+    eg_checkpoint_release(c);
+}
