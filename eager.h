@@ -66,6 +66,7 @@
  *   13  SUMMARIES AND EXCHANGE
  *   14  DEVICES AND BACKENDS
  *   15  TRACED FUNCTIONS
+ *       (above: what programs use; below: the implementation, often under the same titles)
  *   16  THE SHAPE OF THINGS INSIDE
  *   17  MEMORY, ERRORS, SCOPES
  *   18  TENSORS: MAKING AND READING
