@@ -11606,6 +11606,16 @@ static const char *egi_reduce_write(const egi_reduce_walk *w, int i, const char 
     for (int64_t k = 0; k < count; k++, y += l->to * w->size) results = egi_reduce_write(w, next, results, y);
     return results;
 }
+// Moves `begin` to the next block, the innermost kept loop fastest; false behind the last.
+static bool egi_reduce_next(const egi_reduce_loop *all, int loops, const int64_t *part, int64_t *begin) {
+    for (int i = loops - 1; i >= 0; i--) {
+        if (!all[i].kept) continue;
+        begin[i] += part[i];
+        if (begin[i] < all[i].count) return true;
+        begin[i] = 0;
+    }
+    return false;
+}
 static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const eg_tensor *x = args->in[0];
@@ -11633,12 +11643,12 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
         part[i] = egi_min64(all[i].count, i == loops - 1 ? EGI_BLOCK / w.fold * w.fold : EGI_BLOCK / made);
         made *= part[i];
     }
-    for (int i = 0; i >= 0;) {
+    do {
         const char *from = x->data;
         char *to = args->out[0]->data;
         made = 1;
         w.loops = 0;
-        for (i = 0; i < loops; i++) {
+        for (int i = 0; i < loops; i++) {
             egi_reduce_loop l = all[i];
             if (l.kept) {
                 l.count = egi_min64(part[i], l.count - begin[i]);
@@ -11658,13 +11668,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
         w.reducer->end(p->kind, p->n, made, accumulators, packed);
         if (w.convert) egi_convert(EG_INT64, packed, x->dtype, accumulators, made);
         egi_reduce_write(&w, 0, w.convert ? accumulators : packed, to);
-        for (i = loops - 1; i >= 0; i--) {
-            if (!all[i].kept) continue;
-            begin[i] += part[i];
-            if (begin[i] < all[i].count) break;
-            begin[i] = 0;
-        }
-    }
+    } while (egi_reduce_next(all, loops, part, begin));
     return true;
 }
 // Running sums along the middle axis: of floats in double, of integers modulo 2^64, which is modulo their own width in
@@ -21604,6 +21608,29 @@ static bool egi_read_inputs(const egi_json *j, int64_t node, eg_layer *l) {
     }
     return egi_layer_prepare(l, shapes, count, &out);
 }
+static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known);
+// Makes the layer that a JSON object describes as part of l, or finds the one that "same" names. `kind`: of a custom
+// layer l, whose maker has made its parts.
+static bool egi_read_part(const egi_json *j, int64_t at, eg_layer *l, const char *kind, eg_layer *root) {
+    const char *part = egi_json_string(j, egi_json_member(j, at, "part")),
+               *same = egi_json_string(j, egi_json_member(j, at, "same"));
+    if (!part) return egi_read_fail(j, at, "a layer in a layer needs its \"part\"");
+    eg_layer *there = egi_layer_at(l, part), *child;
+    if (!(l->type->flags & EGI_CONTAINER) && !there) return egi_read_fail(j, at, "there is no such part");
+    if (kind && !there)
+        return egi_fail(EG_ERROR_FILE, "eg_layer_from_config: the layer '%.60s' that your function made has no part "
+                                       "'%.60s'", kind, part);
+    if (same && there) return true;
+    if (same) {
+        child = egi_layer_at(root ? root : l, same);
+        return child ? eg_layer_track(l, part, eg_layer_retain(child)) != NULL
+                     : egi_read_fail(j, at, "\"same\" names no layer before it");
+    }
+    child = egi_read_layer(j, at, root ? root : l, there);
+    if (!there) return child && eg_layer_track(l, part, child);
+    eg_layer_release(child);
+    return child != NULL;
+}
 // Makes the layer that a JSON object describes, or, if `known` is the layer that a maker made, configures that. The
 // caller owns the reference. Members may come in any order.
 static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known) {
@@ -21647,27 +21674,8 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
     bool container = ok && (l->type->flags & EGI_CONTAINER);
     // Building makes its parts, which are looked up below.
     if (ok && !container) ok = egi_read_inputs(j, node, l);
-    for (int64_t at = layers + 1; ok && layers >= 0 && at < j->nodes[layers].next; at = j->nodes[at].next) {
-        const char *part = egi_json_string(j, egi_json_member(j, at, "part")),
-                   *same = egi_json_string(j, egi_json_member(j, at, "same"));
-        if (!part) { ok = egi_read_fail(j, at, "a layer in a layer needs its \"part\""); break; }
-        eg_layer *there = egi_layer_at(l, part), *child;
-        if (!container && !there) ok = egi_read_fail(j, at, "there is no such part");
-        else if (kind && !there)
-            ok = egi_fail(EG_ERROR_FILE,
-                          "eg_layer_from_config: the layer '%.60s' that your function made has no part '%.60s'", kind,
-                          part);
-        else if (same && there) continue;
-        else if (same) {
-            child = egi_layer_at(root ? root : l, same);
-            ok = child ? eg_layer_track(l, part, eg_layer_retain(child)) != NULL
-                 : egi_read_fail(j, at, "\"same\" names no layer before it");
-        } else {
-            child = egi_read_layer(j, at, root ? root : l, there);
-            if (there) { ok = child != NULL; eg_layer_release(child); }
-            else ok = child && eg_layer_track(l, part, child);
-        }
-    }
+    for (int64_t at = layers + 1; ok && layers >= 0 && at < j->nodes[layers].next; at = j->nodes[at].next)
+        ok = egi_read_part(j, at, l, kind, root);
     if (container && l->type == &egi_layer_type_residual && l->n_parts != 1)
         ok = egi_read_fail(j, node, "one layer is expected in a Residual");
     if (container && l->type->flags & EGI_BOTH_WAYS &&
@@ -33900,6 +33908,23 @@ static void egi_pass_identities(egi_passes *s) {
     }
     egi_passes_count(s);
 }
+// A group with room for so many lines, and so many of its program.
+static egi_group *egi_group_new(size_t lines, size_t most_lines) {
+    egi_group *g = (egi_group *)egi_alloc(sizeof *g + EGI_GROUP_CONSTANTS * sizeof(double) +
+                                          EGI_GROUP_LONGS * sizeof(egi_word *) + lines * sizeof *g->line +
+                                          most_lines * sizeof(egi_program_line) +
+                                          EGI_PROGRAM_TILES * sizeof(egi_program_fill) + EGI_PROGRAM_FIRST_TILE);
+    if (!g) return NULL;
+    memset(g, 0, sizeof *g);
+    egi_program *p = &g->program;
+    p->k = (double *)(void *)(g + 1);
+    p->longs = (const egi_word **)(void *)(p->k + EGI_GROUP_CONSTANTS);
+    g->line = (int32_t *)(void *)(p->longs + EGI_GROUP_LONGS);
+    p->line = (egi_program_line *)(void *)(g->line + lines);
+    p->fill = (egi_program_fill *)(void *)(p->line + most_lines);
+    p->operand = (unsigned char *)(p->fill + EGI_PROGRAM_TILES);
+    return g;
+}
 // Makes the program of the nodes; NULL where no program holds them, or without memory. Bools are a result of slot 0
 // alone.
 static egi_group *egi_group_make(egi_passes *s, int64_t from, int64_t to) {
@@ -33911,19 +33936,9 @@ static egi_group *egi_group_make(egi_passes *s, int64_t from, int64_t to) {
     if (end < 0) return NULL;
     end = egi_group_prune(s, end);
     const size_t most_lines = (size_t)s->n_nodes * 3 + 8;
-    egi_group *g = (egi_group *)egi_alloc(sizeof *g + EGI_GROUP_CONSTANTS * sizeof(double) +
-                                          EGI_GROUP_LONGS * sizeof(egi_word *) + (size_t)(to - from) * sizeof *g->line +
-                                          most_lines * sizeof(egi_program_line) +
-                                          EGI_PROGRAM_TILES * sizeof(egi_program_fill) + EGI_PROGRAM_FIRST_TILE);
+    egi_group *g = egi_group_new((size_t)(to - from), most_lines);
     if (!g) return NULL;
-    memset(g, 0, sizeof *g);
     egi_program *p = &g->program;
-    p->k = (double *)(void *)(g + 1);
-    p->longs = (const egi_word **)(void *)(p->k + EGI_GROUP_CONSTANTS);
-    g->line = (int32_t *)(void *)(p->longs + EGI_GROUP_LONGS);
-    p->line = (egi_program_line *)(void *)(g->line + (to - from));
-    p->fill = (egi_program_fill *)(void *)(p->line + most_lines);
-    p->operand = (unsigned char *)(p->fill + EGI_PROGRAM_TILES);
     egi_program_maker m;
     memset(&m, 0, sizeof m);
     m.p = p;
@@ -34207,27 +34222,8 @@ static bool egi_trace_plan(egi_trace *t) {
 
 // ---- replays
 
-static egi_trace_run *egi_trace_run_new(egi_trace *t) {
-    egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
-    if (!run) return NULL;
-    memset(run, 0, sizeof *run);
-    const size_t places = (size_t)t->n_places + 1, operands = (size_t)t->n_operands + 1, lines = (size_t)t->n_steps + 1;
-    run->arena = egi_buffer_new(t->backend, t->arena_bytes + EGI_SMALL_BLOCK + 1);   // large, so aligned to EGI_ALIGN
-    run->handles = (eg_tensor *)egi_alloc(operands * sizeof *run->handles);
-    run->buffers = (egi_buffer *)egi_alloc(places * sizeof *run->buffers);
-    run->fresh = (eg_tensor **)egi_alloc(places * sizeof *run->fresh);
-    run->initial = (egi_buffer **)egi_alloc(places * sizeof *run->initial);
-    run->former = (egi_buffer **)egi_alloc(lines * sizeof *run->former);
-    run->args = (egi_args *)egi_alloc(lines * sizeof *run->args);
-    if (!run->arena || !run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args) {
-        egi_trace_run_free(run);
-        return NULL;
-    }
-    memset(run->handles, 0, operands * sizeof *run->handles);
-    memset(run->buffers, 0, places * sizeof *run->buffers);
-    memset(run->fresh, 0, places * sizeof *run->fresh);
-    memset(run->former, 0, lines * sizeof *run->former);
-    memset(run->args, 0, lines * sizeof *run->args);
+// Handles of all operands, on the places in the run's arena and on constants; others are bound at each call.
+static void egi_trace_run_show(egi_trace *t, egi_trace_run *run) {
     for (int64_t i = 0; i < t->n_places; i++) {
         run->buffers[i].refs = 1;
         run->buffers[i].backend = t->backend;
@@ -34252,7 +34248,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
         x->op = o->op;
         if (o->place < 0) continue;
         x->buffer = &run->buffers[egi_trace_home(t, o->place)];
-        if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;        // others are bound at each call
+        if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;
     }
     for (int64_t i = 0; i < t->n_places; i++) {
         const egi_place *p = &t->places[i];
@@ -34261,6 +34257,29 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
             egi_store(dtype, (char *)run->buffers[i].data + k * egi_dtypes[dtype].size, p->value);
         }
     }
+}
+static egi_trace_run *egi_trace_run_new(egi_trace *t) {
+    egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
+    if (!run) return NULL;
+    memset(run, 0, sizeof *run);
+    const size_t places = (size_t)t->n_places + 1, operands = (size_t)t->n_operands + 1, lines = (size_t)t->n_steps + 1;
+    run->arena = egi_buffer_new(t->backend, t->arena_bytes + EGI_SMALL_BLOCK + 1);   // large, so aligned to EGI_ALIGN
+    run->handles = (eg_tensor *)egi_alloc(operands * sizeof *run->handles);
+    run->buffers = (egi_buffer *)egi_alloc(places * sizeof *run->buffers);
+    run->fresh = (eg_tensor **)egi_alloc(places * sizeof *run->fresh);
+    run->initial = (egi_buffer **)egi_alloc(places * sizeof *run->initial);
+    run->former = (egi_buffer **)egi_alloc(lines * sizeof *run->former);
+    run->args = (egi_args *)egi_alloc(lines * sizeof *run->args);
+    if (!run->arena || !run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args) {
+        egi_trace_run_free(run);
+        return NULL;
+    }
+    memset(run->handles, 0, operands * sizeof *run->handles);
+    memset(run->buffers, 0, places * sizeof *run->buffers);
+    memset(run->fresh, 0, places * sizeof *run->fresh);
+    memset(run->former, 0, lines * sizeof *run->former);
+    memset(run->args, 0, lines * sizeof *run->args);
+    egi_trace_run_show(t, run);
     for (int64_t i = 0; i < t->n_steps; i++) {
         if (t->steps[i].group) continue;
         const egi_trace_line *line = &t->lines[t->steps[i].line];

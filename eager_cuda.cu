@@ -71,9 +71,22 @@ typedef struct egi_gpu_fault { unsigned taken, serial; int64_t value, position, 
 
 // What the NaN trap will have to say, by number. A thread hears of its own ops: it has a fault of its own.
 typedef struct egi_gpu_trap { unsigned serial; char name[96], what[512]; } egi_gpu_trap;
-enum { EGI_GPU_TRAPS = 256, EGI_GPU_TRAP_THREADS = 64, EGI_GPU_TRAP_LIST = 16 };
-static int egi_gpu_trap_threads;
-static thread_local int egi_gpu_trap_thread = -1;                     // -1: it has set no trap yet
+enum { EGI_GPU_TRAPS = 256, EGI_GPU_TRAP_THREADS = 1024, EGI_GPU_TRAP_LIST = 16 };
+static bool egi_gpu_trap_taken[EGI_GPU_TRAP_THREADS];                 // under egi_gpu_trap_lock
+static pthread_mutex_t egi_gpu_trap_lock = PTHREAD_MUTEX_INITIALIZER;
+// A thread's number from its first trap to its end; another thread may have had it before, whose fault is cleared on
+// each device before it is used there.
+struct egi_gpu_trap_thread_of {
+    int number = -1;                                                  // -1: it has set no trap yet
+    unsigned cleared = 0;                                             // devices, by their place in egi_gpus
+    ~egi_gpu_trap_thread_of() {
+        if (number < 0) return;
+        pthread_mutex_lock(&egi_gpu_trap_lock);
+        egi_gpu_trap_taken[number] = false;
+        pthread_mutex_unlock(&egi_gpu_trap_lock);
+    }
+};
+static thread_local egi_gpu_trap_thread_of egi_gpu_trap_thread;
 
 // Two pinned buffers, used in turn, and the stream that copies out of them.
 typedef struct egi_gpu_stage {
@@ -326,8 +339,8 @@ static void *egi_gpu_workspace(egi_gpu *g, const char *op, int64_t bytes) {
 }
 
 static bool egi_gpu_check_trap(egi_gpu *g) {
-    if (egi_gpu_trap_thread < 0) return true;
-    egi_gpu_fault *fault = &g->fault[1 + egi_gpu_trap_thread], f = *fault;
+    if (!(egi_gpu_trap_thread.cleared >> (g - egi_gpus) & 1)) return true;
+    egi_gpu_fault *fault = &g->fault[1 + egi_gpu_trap_thread.number], f = *fault;
     egi_gpu_trap t;
     if (!f.taken) return true;
     memset(fault, 0, sizeof *fault);
@@ -1903,6 +1916,33 @@ static __device__ __forceinline__ void egi_gpu_narrow_put(const F &f, U *sa, U *
     }
 }
 #endif
+// Writes a warp's sums. Which lane holds which element only the fragments know: each goes through `patch`, 16 x 16
+// floats of the warp's own.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+template <int WHAT, int TM, int TN, int FN, class S>
+static __device__ __forceinline__ void egi_gpu_convolve_put(const egi_gpu_conv &p, S (&sum)[2][FN], float *patch,
+                                                            int m0, int n0) {
+    const int lane = (int)threadIdx.x % 32;
+    const egi_gpu_block_of w = egi_gpu_conv_block<WHAT, TM, TN>(p);
+    EGI_UNROLL
+    for (int q = 0; q < 2; q++)
+        EGI_UNROLL
+        for (int r = 0; r < FN; r++) {
+            egi_wmma::store_matrix_sync(patch, sum[q][r], 16, egi_wmma::mem_row_major);
+            EGI_WARP_BARRIER();
+            for (int half = 0; half < 2; half++) {
+                const int down = lane / 4 + 8 * half, across = lane % 4 * 4;
+                const int i = w.i0 + m0 + 16 * q + down, j = w.j0 + n0 + 16 * r + across;
+                if (i >= w.m || j >= (int)p.n) continue;
+                float *to = (float *)p.c + (w.part * p.rows + egi_gpu_conv_row<WHAT>(p, w, i)) * (p.n * p.d.groups) +
+                            w.group * p.n + j;
+                *(egi_gpu_four_of<float> *)(void *)to =
+                    *(const egi_gpu_four_of<float> *)(const void *)(patch + 16 * down + across);
+            }
+            EGI_WARP_BARRIER();
+        }
+}
+#endif
 template <class E, int WHAT, int FN>
 static __global__ void __launch_bounds__(EGI_GPU_THREADS, FN == 4 ? 1 : 2) egi_gpu_convolve_cores(egi_gpu_conv p) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800        // for older ones the host takes the kernel above
@@ -1914,7 +1954,7 @@ static __global__ void __launch_bounds__(EGI_GPU_THREADS, FN == 4 ? 1 : 2) egi_g
     typedef typename egi_gpu_factor_of<E>::type factor;
     EGI_SHARED(U, sa, 2 * ALL_A);
     EGI_SHARED(U, sb, 2 * ALL_B);
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, m0 = warp / 2 * 32, n0 = warp % 2 * (16 * FN);
+    const int warp = (int)threadIdx.x / 32, m0 = warp / 2 * 32, n0 = warp % 2 * (16 * FN);
     egi_gpu_block_of w = egi_gpu_conv_block<WHAT, TM, TN>(p);
     if (w.i0 >= w.m) return;
     egi_gpu_fetch<float, WHAT, 4, TM, TN, KS> f;
@@ -1953,26 +1993,7 @@ static __global__ void __launch_bounds__(EGI_GPU_THREADS, FN == 4 ? 1 : 2) egi_g
         if (more) egi_gpu_narrow_put<WHAT, TM, TN, KS, WA, WB>(f, sa + now * ALL_A, sb + now * ALL_B);
         EGI_BARRIER_TO_BREAK(3);
     }
-    // Which lane holds which element only the fragments know: each goes through 16 x 16 floats of its warp's own.
-    float *patch = (float *)(void *)sa + warp * 256;
-    w = egi_gpu_conv_block<WHAT, TM, TN>(p);
-    EGI_UNROLL
-    for (int q = 0; q < 2; q++)
-        EGI_UNROLL
-        for (int r = 0; r < FN; r++) {
-            egi_wmma::store_matrix_sync(patch, sum[q][r], 16, egi_wmma::mem_row_major);
-            EGI_WARP_BARRIER();
-            for (int half = 0; half < 2; half++) {
-                const int down = lane / 4 + 8 * half, across = lane % 4 * 4;
-                const int i = w.i0 + m0 + 16 * q + down, j = w.j0 + n0 + 16 * r + across;
-                if (i >= w.m || j >= (int)p.n) continue;
-                float *to = (float *)p.c + (w.part * p.rows + egi_gpu_conv_row<WHAT>(p, w, i)) * (p.n * p.d.groups) +
-                            w.group * p.n + j;
-                *(egi_gpu_four_of<float> *)(void *)to =
-                    *(const egi_gpu_four_of<float> *)(const void *)(patch + 16 * down + across);
-            }
-            EGI_WARP_BARRIER();
-        }
+    egi_gpu_convolve_put<WHAT, TM, TN, FN>(p, sum, (float *)(void *)sa + warp * 256, m0, n0);
 #else
     (void)p;
 #endif
@@ -3078,14 +3099,28 @@ static __global__ void egi_gpu_trap_count(egi_gpu_trap_list p) {
 static __global__ void egi_gpu_trap_note(const unsigned long long *counts, unsigned serial, egi_gpu_fault *fault) {
     if (counts[0] && !counts[1]) egi_gpu_bad_index(fault, serial, (int64_t)counts[0], 0, 0);
 }
+// Takes a number for this thread, and the fault of that number on g.
+static bool egi_gpu_trap_begin(egi_gpu *g) {
+    egi_gpu_trap_thread_of *mine = &egi_gpu_trap_thread;
+    if (mine->number < 0) {
+        pthread_mutex_lock(&egi_gpu_trap_lock);
+        for (int i = 0; i < EGI_GPU_TRAP_THREADS && mine->number < 0; i++) if (!egi_gpu_trap_taken[i]) mine->number = i;
+        if (mine->number >= 0) egi_gpu_trap_taken[mine->number] = true;
+        pthread_mutex_unlock(&egi_gpu_trap_lock);
+    }
+    if (mine->number < 0)
+        return eg_raise(EG_ERROR_STATE, "eg_trap_nonfinite: %d threads have it on for GPUs already",
+                        (int)EGI_GPU_TRAP_THREADS) != NULL;
+    const unsigned device = 1u << (g - egi_gpus);
+    if (mine->cleared & device) return true;
+    if (!egi_gpu_synchronize(&g->backend)) return false;                      // work of the thread that had it before
+    memset(&g->fault[1 + mine->number], 0, sizeof *g->fault);
+    mine->cleared |= device;
+    return true;
+}
 // A number for the op and what it will say. Before the texts run out the thread looks whether one is wanted.
 static bool egi_gpu_trap_set(egi_gpu *g, const char *name, const char *what, unsigned *serial) {
-    static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
-    if (egi_gpu_trap_thread < 0) {
-        pthread_mutex_lock(&threads);
-        egi_gpu_trap_thread = egi_gpu_trap_threads++ % EGI_GPU_TRAP_THREADS;
-        pthread_mutex_unlock(&threads);
-    }
+    if (!egi_gpu_trap_begin(g)) return false;
     if (g->next_trap - g->looked_trap >= EGI_GPU_TRAPS) {
         g->looked_trap = g->next_trap;
         if (!egi_gpu_synchronize(&g->backend)) return false;
@@ -3124,7 +3159,7 @@ static bool egi_gpu_set_trap(eg_backend *b, const eg_tensor *const *in, int n, c
     }
     if (ok)
         EGI_LAUNCH(egi_gpu_trap_note, 1, 1, g->compute, (const unsigned long long *)p.counts, serial,
-                   &g->fault[1 + egi_gpu_trap_thread]);
+                   &g->fault[1 + egi_gpu_trap_thread.number]);
     egi_gpu_deallocate(b, p.counts, 16);
     return egi_gpu_launched_for(g, name);
 }
@@ -3381,6 +3416,37 @@ static __device__ __forceinline__ egi_gpu_query_tile egi_gpu_query_tile_of(const
     return { first, head, (int64_t)(blockIdx.x / p.tiles / p.heads), head / (p.heads / p.shared),
              p.causal && seen < p.keys ? seen : p.keys };
 }
+// Writes R rows' results, and the logarithms of the sums of their weights.
+template <int D, int R>
+static __device__ __forceinline__ void egi_gpu_attention_put(const egi_gpu_attend &p, const egi_gpu_query_tile &at,
+                                                             const float (&o)[R][D / 16], const float (&top)[R],
+                                                             const float (&sum)[R]) {
+    const int tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
+    for (int r = 0; r < R; r++) {
+        const int64_t row = at.first + ty + 16 * r;
+        if (row >= p.queries) continue;
+        const bool blind = p.mask.data && sum[r] == 0;                   // who may look at nobody sees nothing
+        for (int c = 0; c < D / 16; c++)
+            if (tx + 16 * c < p.value_size)
+                p.out[((at.batch * p.queries + row) * p.heads + at.head) * p.value_size + tx + 16 * c] =
+                    blind ? 0 : o[r][c] / sum[r];
+        if (tx == 0) p.log_sums[(at.batch * p.heads + at.head) * p.queries + row] = top[r] + logf(sum[r]);
+    }
+}
+// Products of this thread's R queries and two keys.
+template <int D, int R>
+static __device__ __forceinline__ void egi_gpu_attention_products(const float *sq, const float *sk, float (&s)[R][2]) {
+    const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
+    for (int r = 0; r < R; r++) s[r][0] = s[r][1] = 0;
+    for (int c = 0; c < D; c++) {
+        const float k_0 = sk[tx * W + c], k_1 = sk[(tx + 16) * W + c];
+        for (int r = 0; r < R; r++) {
+            const float q = sq[(ty + 16 * r) * W + c];
+            s[r][0] += q * k_0;
+            s[r][1] += q * k_1;
+        }
+    }
+}
 template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_attend p) {
     enum { R = QUERIES / 16, APART = D <= 64 };
     EGI_SHARED(float, sq, QUERIES * (D + 1));
@@ -3404,15 +3470,7 @@ template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_a
         if (APART) egi_gpu_load_tile<D, EGI_GPU_KEYS>(sv, p.v, batch, served, k0, p.keys, p.value_size, 1);
         EGI_BARRIER();
         float s[R][2];
-        for (int r = 0; r < R; r++) s[r][0] = s[r][1] = 0;
-        for (int c = 0; c < D; c++) {
-            const float k_0 = sk[tx * W + c], k_1 = sk[(tx + 16) * W + c];
-            for (int r = 0; r < R; r++) {
-                const float q = sq[(ty + 16 * r) * W + c];
-                s[r][0] += q * k_0;
-                s[r][1] += q * k_1;
-            }
-        }
+        egi_gpu_attention_products<D, R>(sq, sk, s);
         for (int r = 0; r < R; r++) {
             for (int j = 0; j < 2; j++)
                 if (!egi_gpu_attention_sees(p, batch, head, first + ty + 16 * r, k0 + tx + 16 * j)) s[r][j] = -INFINITY;
@@ -3442,16 +3500,7 @@ template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_a
             }
         }
     }
-    for (int r = 0; r < R; r++) {
-        const int64_t row = first + ty + 16 * r;
-        if (row >= p.queries) continue;
-        const bool blind = p.mask.data && sum[r] == 0;                   // who may look at nobody sees nothing
-        for (int c = 0; c < D / 16; c++)
-            if (tx + 16 * c < p.value_size)
-                p.out[((batch * p.queries + row) * p.heads + head) * p.value_size + tx + 16 * c] =
-                    blind ? 0 : o[r][c] / sum[r];
-        if (tx == 0) p.log_sums[(batch * p.heads + head) * p.queries + row] = top[r] + logf(sum[r]);
-    }
+    egi_gpu_attention_put<D, R>(p, at, o, top, sum);
 }
 // Weight and gradient of the score of R rows and columns each, of a tile of queries from q0 on and one of keys from k0
 // on.

@@ -5,6 +5,7 @@
 #include "test.h"
 
 #ifdef TEST_CUDA
+#include <pthread.h>
 
 // ---- the same on both
 
@@ -911,6 +912,41 @@ TEST(cuda_nonfinite) {
     CHECK_ERROR(eg_item(eg_scalar(1)), EG_ERROR_NONFINITE, "in layer large");
     eg_layer_release(l);
     eg_trap_nonfinite(false);
+}
+
+// More threads than numbers were once: each hears of its own op, and a thread that takes the number of one that has ended
+// does not hear of that one's.
+enum { TRAPPED = 80 };
+static pthread_barrier_t trapped_together;
+static bool trapped_right[TRAPPED];
+static void *trapped_thread(void *number) {
+    const int n = (int)(intptr_t)number;
+    char text[64];
+    eg_set_device(test_device());
+    eg_trap_nonfinite(true);
+    eg_tensor *x = eg_range(EG_FLOAT32, 0, n + 2, 1);
+    eg_synchronize();
+    pthread_barrier_wait(&trapped_together);
+    eg_tensor *y = n % 3 ? eg_exp(x) : eg_sqrt(eg_sub(x, n + 1.5));          // n + 2 are NaN
+    pthread_barrier_wait(&trapped_together);
+    snprintf(text, sizeof text, "eg_sqrt: made %d NaN", n + 2);
+    trapped_right[n] = y && eg_synchronize() == (n % 3 != 0) &&
+                       (n % 3 ? eg_error() == EG_OK : strstr(eg_error_message(), text) != NULL);
+    eg_error_clear();
+    if (n % 2) eg_log(eg_sub(x, 1e6));                                       // nobody looks
+    eg_trap_nonfinite(false);
+    return NULL;
+}
+TEST(cuda_nonfinite_of_many_threads) {
+    for (int round = 0; round < 2; round++) {
+        pthread_t thread[TRAPPED];
+        pthread_barrier_init(&trapped_together, NULL, TRAPPED);
+        for (int i = 0; i < TRAPPED; i++)
+            REQUIRE(!pthread_create(&thread[i], NULL, trapped_thread, (void *)(intptr_t)i));
+        for (int i = 0; i < TRAPPED; i++) pthread_join(thread[i], NULL);
+        pthread_barrier_destroy(&trapped_together);
+        for (int i = 0; i < TRAPPED; i++) CHECK(trapped_right[i]);
+    }
 }
 
 // ---- the device
