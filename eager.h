@@ -36116,7 +36116,10 @@ static void egi_cost_table(egi_text *text, const egi_profile *p) {
 }
 EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int m, int calls) {
     egi_profile profile, *outer = egi_this.profile;
-    if (!egi_object_alive("function_cost", "function", f, EGI_FUNCTION)) return false;
+    if (!egi_object_alive("function_cost", "function", f, EGI_FUNCTION) ||
+        !egi_lists_given("function_cost", n, in, in, in))
+        return false;
+    for (int i = 0; i < n; i++) if (!egi_operand_alive("function_cost", i, in[i])) return false;
     if (calls < 1 || calls > 1000000000 || n < 0 || m < 0)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_function_cost: %d calls with %d inputs and %d outputs; calls is at least"
                                            " 1, the others 0", calls, n, m);

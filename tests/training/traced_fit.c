@@ -354,8 +354,8 @@ static eg_tensor *last_as(eg_tensor *y, double value) {
 }
 TEST(what_a_step_refuses_is_refused_in_replays) {
     eg_tensor *x = data_x(), *shares = labels_for(SHARES), *classes = labels_for(CLASSES);
-    static const char *const said[] = { "is not between 0 and 1", "EG_CLASS_WEIGHTS gives 2 weights, but label 2 occurs",
-                                        "takes probabilities" };
+    static const char *const said[] = { "is not between 0 and 1",
+                                        "EG_CLASS_WEIGHTS gives 2 weights, but label 2 occurs", "takes probabilities" };
     for (int i = 0; i < 3; i++) {
         char message[2][1024] = { "", "" };
         for (int eager = 0; eager < 2; eager++) {
