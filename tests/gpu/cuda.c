@@ -914,8 +914,8 @@ TEST(cuda_nonfinite) {
     eg_trap_nonfinite(false);
 }
 
-// More threads than numbers were once: each hears of its own op, and a thread that takes the number of one that has ended
-// does not hear of that one's.
+// More threads than numbers were once: each hears of its own op, and a thread that takes the number of one that has
+// ended does not hear of that one's.
 enum { TRAPPED = 80 };
 static pthread_mutex_t trapped_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t trapped_all = PTHREAD_COND_INITIALIZER;
