@@ -33299,6 +33299,7 @@ static void egi_trace_release(egi_trace *t) {
     egi_free(t);
 }
 static bool egi_operand_is_whole(const egi_trace *t, int32_t operand) {
+    if (operand < 0) return false;               // a result that a line does not give, such as a gradient
     const egi_operand *o = &t->operands[operand];
     return o->place >= 0 && o->offset == 0 && o->flags & EGI_CONTIGUOUS &&
            o->size * egi_dtypes[o->dtype].size == t->places[o->place].bytes;

