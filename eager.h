@@ -485,6 +485,10 @@ EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value);
 // dtype. Raw bytes are passed as (void *). An array that is too short is an error where the compiler knows its length
 // here (as a rule with optimization); else the length is the caller's care.
 EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *data);
+// The number at `number` as a tensor of rank 0: eg_host_number(EG_FLOAT32, &rate). In a traced function (15), whose
+// constants stay as they were when the body ran, it is read again at each replay, so `number` must live as long as the
+// function is called. The pointer's type is checked as in eg_from_data.
+EAGER_API eg_tensor *eg_host_number(eg_dtype dtype, const void *number);
 // Borrows data on the host without a copy; when the last tensor over it is gone, deleter(data, user) is called,
 // unless deleter is NULL.
 // data must stay unchanged until then. On a device that cannot read the host it is copied, and the deleter called at
@@ -632,6 +636,7 @@ EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *
 EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed,
                                     void (*deleter)(void *data, void *user), void *user);
 EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int pointed, int64_t count);
+EAGER_API eg_tensor *egi_host_number_typed(eg_dtype dtype, const void *number, size_t room, int pointed);
 #define EGI_ROOM(pointer) __builtin_object_size(pointer, 0)
 #ifdef __cplusplus
 }
@@ -669,10 +674,19 @@ static inline __attribute__((always_inline)) bool egi_read_cpp(eg_tensor *x, T *
 static inline bool egi_read_cpp(eg_tensor *x, decltype(nullptr), int64_t count) {
     return egi_read_typed(x, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW, count);
 }
+template <int known, class T>
+static inline __attribute__((always_inline)) eg_tensor *egi_host_number_cpp(eg_dtype dtype, T *number) {
+    return egi_host_number_typed(dtype, number, EGI_ROOM(number), egi_pointed<known, T>());
+}
+template <int known> static inline eg_tensor *egi_host_number_cpp(eg_dtype dtype, decltype(nullptr)) {
+    return egi_host_number_typed(dtype, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW);
+}
 #define EGI_KNOWN_DTYPE(dtype) (__builtin_constant_p(dtype) ? static_cast<int>(dtype) : static_cast<int>(EG_NO_DTYPE))
 #define eg_from_data(dtype, ...) EGI_AT(eg_from_data, egi_from_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
 #define eg_wrap_data(dtype, ...) EGI_AT(eg_wrap_data, egi_wrap_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
 #define eg_read_into(...) EGI_AT(eg_read_into, egi_read_cpp(__VA_ARGS__))
+#define eg_host_number(dtype, ...) \
+    EGI_AT(eg_host_number, egi_host_number_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
 extern "C" {
 #else
 // The dtype if it is a constant expression, else EG_NO_DTYPE: only a constant 0 makes a null pointer of a void *.
@@ -711,6 +725,8 @@ extern "C" {
                 user)
 #define eg_read_into(x, values, count) \
     EGI_CALL_AS(eg_read_into, egi_read_typed, x, values, EGI_ROOM(values), EGI_POINTED(EG_NO_DTYPE, values), count)
+#define eg_host_number(dtype, number) \
+    EGI_CALL_AS(eg_host_number, egi_host_number_typed, dtype, number, EGI_ROOM(number), EGI_POINTED(dtype, number))
 #endif
 
 //# 4  OPERATIONS --------------------------------------------------------------
@@ -737,6 +753,7 @@ EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_maximum(eg_tensor *a, eg_tensor *b);             // a tie's gradient goes to a; NaN wins
 EAGER_API eg_tensor *eg_minimum(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_squared_difference(eg_tensor *a, eg_tensor *b);  // (a - b)^2
+EAGER_API eg_tensor *eg_log_cosh_difference(eg_tensor *a, eg_tensor *b);        // log(cosh(a - b)), without overflow
 EAGER_API eg_tensor *eg_atan2(eg_tensor *a, eg_tensor *b);               // angle of the point (b, a)
 // Comparisons make bool and are not differentiable.
 EAGER_API eg_tensor *eg_equal(eg_tensor *a, eg_tensor *b);
@@ -757,6 +774,8 @@ EAGER_API eg_tensor *eg_where(eg_tensor *condition, eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *high);
 // with d = |a - b|: d^2 / 2 up to delta, beyond it delta (d - delta / 2)
 EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *delta);
+// max(1 - a s, 0), where s is b, or 2 b - 1 where binary is not 0 (labels b of 0 and 1). No gradient goes to binary.
+EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *binary);
 #define eg_add(a, b) EGI_CALL(eg_add, EG_T(a), EG_T(b))
 #define eg_sub(a, b) EGI_CALL(eg_sub, EG_T(a), EG_T(b))
 #define eg_mul(a, b) EGI_CALL(eg_mul, EG_T(a), EG_T(b))
@@ -767,6 +786,7 @@ EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *
 #define eg_pow(a, b) EGI_CALL(eg_pow, EG_T(a), EG_T(b))
 #define eg_maximum(a, b) EGI_CALL(eg_maximum, EG_T(a), EG_T(b))
 #define eg_minimum(a, b) EGI_CALL(eg_minimum, EG_T(a), EG_T(b))
+#define eg_log_cosh_difference(a, b) EGI_CALL(eg_log_cosh_difference, EG_T(a), EG_T(b))
 #define eg_squared_difference(a, b) EGI_CALL(eg_squared_difference, EG_T(a), EG_T(b))
 #define eg_atan2(a, b) EGI_CALL(eg_atan2, EG_T(a), EG_T(b))
 #define eg_equal(a, b) EGI_CALL(eg_equal, EG_T(a), EG_T(b))
@@ -780,21 +800,22 @@ EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *
 #define eg_logical_xor(a, b) EGI_CALL(eg_logical_xor, EG_T(a), EG_T(b))
 #define eg_where(c, a, b) EGI_CALL(eg_where, EG_T(c), EG_T(a), EG_T(b))
 #define eg_clip_by_value(x, low, high) EGI_CALL(eg_clip_by_value, EG_T(x), EG_T(low), EG_T(high))
+#define eg_hinge_margin(a, b, binary) EGI_CALL(eg_hinge_margin, EG_T(a), EG_T(b), EG_T(binary))
 #define eg_huber_difference(a, b, delta) EGI_CALL(eg_huber_difference, EG_T(a), EG_T(b), EG_T(delta))
 
 // Elementwise, one operand. Floating point unless stated. The largest errors in float32, in units in the last place,
 // as measured over all floats:
-// sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.0, expm1 1.8, log 1.0, log1p 1.5, sin, cos and atan 1.6, tan 2.1, asin and
+// sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.0, expm1 1.8, log 1.0, log1p 1.6, sin, cos and atan 1.6, tan 2.1, asin and
 // acos 0.8, sinh 1.7, cosh 1.1, tanh 2.7, asinh 1.5, acosh and atanh 0.6, sigmoid 2.0, softplus 2.0, softsign 1.5, erf
-// 1.6, erfc 0.6, selu 2.1, elu 1.1, silu 3.3, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes
+// 1.6, erfc 0.6, selu 2.1, elu 1.1, silu 3.4, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes
 // of its rounded argument; hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. pow 0.6
 // and atan2 1.6, as measured over samples. In float64, as measured over samples: exp and log 1.0, expm1 1.6, log1p 1.5,
 // sin and cos 1.6, tanh, sigmoid and softplus 2.0. float32 calls no function of the C library, so that its bits do not
 // depend on one; of float64, tan, asin, acos, atan, atan2, sinh, cosh, asinh, acosh, atanh, erf, erfc, gelu and pow do.
 // On x86-64 with AVX2 and FMA, matrix products and what is made of exp, expm1, log, log1p, sin, cos, tanh, sigmoid or
-// softplus, and erf in float32, have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere. As in
-// TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities; sigmoid's
-// is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, and at
+// softplus, and erf and gelu in float32, have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere.
+// As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
+// sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, and at
 // -ffast-math, too, but for relu's gradient at NaN, which is the upstream gradient with gcc instead of 0. A program
 // that is linked with -ffast-math computes with 0 instead of denormals, here too.
 EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
@@ -2838,7 +2859,8 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 
 // What is traced: reads in[0..n-1], puts its results into out[] (in its own scope, which ends behind it; NULL is a
 // result, too), returns false on an error. It computes with tensors and variables: forward, a tape of its own,
-// gradients, optimizer, assignments, random draws. What it does in C beside that happens only when it runs.
+// gradients, optimizer, assignments, random draws; eg_print and eg_assert_... of tensors and eg_host_number happen at
+// each call. What it does in C beside that happens only when it runs.
 typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
 typedef struct eg_function eg_function;
 typedef struct eg_function_options {
@@ -2858,17 +2880,17 @@ EAGER_API eg_function *eg_function_retain(eg_function *f);
 EAGER_API void eg_function_release(eg_function *f);
 // Computes outputs[0..n_outputs-1], which belong to the caller's scope, from inputs[0..n-1]: by running the body,
 // which is traced the first time that a signature is seen (dtypes, shapes and strides of the inputs, and whether a tape
-// watches them; both counts; the thread's precision, default dtype, pause and training), or by running the list of that
-// trace. Both give the same bits, and do the same to variables, optimizers and the thread's random numbers. A plain
-// number as an input is an error: its value would stand in the list; eg_scalar makes a tensor of it. Calls 2, 3, 5, 9,
-// 17 ... of a signature run the body again and compare the lists: where they differ, such as by a number that C
-// computed anew, the call is an error that names the op, its outputs are NULL, and the next call traces again. False on
-// an error, with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1). What cannot be
-// traced runs eagerly; eg_function_reason says why. Several threads may call one function at once: the first traces it,
-// and those that call meanwhile run the body. A body that assigns to variables is for one thread at a time; a second
-// call during a replay is an error. Tapes around the call record it as one line, whose gradients are traced in their
-// turn and can be differentiated again; a tape that began outside the body cannot be used in it. Masks come with inputs
-// and go with outputs.
+// watches them; both counts; the thread's precision, default dtype, pause, training and NaN trap), or by running the
+// list of that trace. Both give the same bits, and do the same to variables, optimizers and the thread's random
+// numbers. A plain number as an input is an error: its value would stand in the list; eg_scalar makes a tensor of it.
+// Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
+// number that C computed anew, the call is an error that names the op, its outputs are NULL, and the next call traces
+// again. False on an error, with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
+// What cannot be traced runs eagerly; eg_function_reason says why. Several threads may call one function at once: the
+// first traces it, and those that call meanwhile run the body. A body that assigns to variables is for one thread at a
+// time; a second call during a replay is an error. Tapes around the call record it as one line, whose gradients are
+// traced in their turn and can be differentiated again; a tape that began outside the body cannot be used in it. Masks
+// come with inputs and go with outputs.
 EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
@@ -2877,7 +2899,7 @@ EAGER_API const char *eg_function_reason(eg_function *f);
 // latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); dropped: traces beyond the 16 that are kept,
 // and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, how many launches a
 // replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are joined), and the arena
-// its temporaries need.
+// its temporaries need (of which all traces share the largest).
 typedef struct eg_function_info {
     int64_t calls, replays, rechecks, traces, retraces, dropped, lines, steps, bytes;
     char explanation[256];
@@ -2911,6 +2933,46 @@ EAGER_API eg_function_info eg_model_traced_counts(eg_layer *model);
 #endif
 // true: all functions of the program run eagerly from now on, for debugging. Returns what it was before.
 EAGER_API bool eg_run_functions_eagerly(bool eagerly);
+
+// ---- control flow whose turns tensors decide
+
+// Loops and branches made of C functions: a body reads in[], puts its results into out[] (in a scope of its own, which
+// ends behind it), and returns false on an error. They run at once, tapes record what the bodies do, and so gradients
+// of any order pass through them, those of captured variables too. What C's if and for do with numbers needs none of
+// them. Sources: tf.cond, tf.while_loop, jax.lax.scan. In a traced function eg_scan becomes the lines of all its steps;
+// eg_cond and eg_while read a tensor, so that the function runs eagerly.
+
+// outputs[0..m-1], of the caller's scope, from inputs[0..n-1] by `then` if pred (bool, one element) is true, else by
+// `otherwise`; only that one runs. False on an error, with all outputs NULL.
+EAGER_API bool eg_cond(eg_tensor *pred, eg_function_body *then, eg_function_body *otherwise, void *user,
+                       eg_tensor *const *inputs, int n, eg_tensor **outputs, int m);
+// While `condition`, whose one result is a bool of one element, is true of the state: the state becomes what `body`
+// makes of it. out[0..n-1], of the caller's scope, is the last state; it may be the same list as state[0..n-1]. Each
+// tensor of the state keeps its dtype and shape, or an error names both. max_steps (0: no limit): the loop ends after
+// so many steps, whatever the condition says. False on an error, with all of out NULL.
+typedef struct eg_while_options { EG_BY_NAME; int64_t max_steps; } eg_while_options;
+EAGER_API bool eg_while(eg_function_body *condition, eg_function_body *body, void *user, eg_tensor *const *state,
+                        eg_tensor **out, int n, eg_while_options options EGI_DEFAULT(eg_while_options));
+// For each t from 0 to T - 1 (or from T - 1 down, with .reverse): body's inputs are the carry, n tensors, then row t of
+// each of n_rows tensors rows[] (T, ...); its outputs are the next carry, which keeps dtypes and shapes, then row t of
+// each of n_results. out[0..n-1] is the last carry, results[] are (T, ...); all belong to the caller's scope, and out
+// may be the same list as carry. `length` is T where there are no rows to tell. Of no steps, the shapes of results are
+// not known, which is an error if there are any. False on an error, with all of out and results NULL.
+typedef struct eg_scan_options { EG_BY_NAME; bool reverse; int64_t length; } eg_scan_options;
+EAGER_API bool eg_scan(eg_function_body *body, void *user, eg_tensor *const *carry, eg_tensor **out, int n,
+                       eg_tensor *const *rows, int n_rows, eg_tensor **results, int n_results,
+                       eg_scan_options options EGI_DEFAULT(eg_scan_options));
+#define eg_cond(...) EGI_CALL(eg_cond, __VA_ARGS__)
+#ifndef __cplusplus
+#define eg_while(condition, body, user, state, out, ...) EGI_WHILE_(condition, body, user, state, out, __VA_ARGS__, )
+#define EGI_WHILE_(condition, body, user, state, out, n, ...) \
+    EGI_CALL(eg_while, condition, body, user, state, out, n, EGI_OPTIONS(eg_while_options, __VA_ARGS__))
+#define eg_scan(body, user, carry, out, n, rows, n_rows, results, ...) \
+    EGI_SCAN_(body, user, carry, out, n, rows, n_rows, results, __VA_ARGS__, )
+#define EGI_SCAN_(body, user, carry, out, n, rows, n_rows, results, n_results, ...) \
+    EGI_CALL(eg_scan, body, user, carry, out, n, rows, n_rows, results, n_results, \
+             EGI_OPTIONS(eg_scan_options, __VA_ARGS__))
+#endif
 
 #ifdef __cplusplus
 }
@@ -8014,7 +8076,10 @@ EGI_FAST
 #define EGI_ATANH(...) EGI_W(_atanh, __VA_ARGS__)
 #define EGI_ERF(...) EGI_W(_erf, __VA_ARGS__)
 #define EGI_ERFC(...) EGI_W(_erfc, __VA_ARGS__)
-#define EGI_PHI(...) EGI_W(_phi, __VA_ARGS__)         /* the normal distribution, erfc(-a / sqrt(2)) / 2 */
+#define EGI_GELU(...) EGI_W(_gelu, __VA_ARGS__)       /* a Phi(a), with the normal distribution Phi */
+#define EGI_SILU(...) EGI_W(_silu, __VA_ARGS__)       /* a sigmoid(a) */
+#define EGI_SILU_SLOPE(...) EGI_W(_silu_slope, __VA_ARGS__)          /* its slope */
+#define EGI_GELU_SLOPE_OF(...) EGI_W(_gelu_slope, __VA_ARGS__)       /* its slope, Phi(a) + a phi(a) */
 #define EGI_SIGMOID(...) EGI_W(_sigmoid, __VA_ARGS__)
 #define EGI_SOFTPLUS(...) EGI_W(_softplus, __VA_ARGS__)
 #define EGI_FLOOR(...) EGI_W(_floor, __VA_ARGS__)
@@ -8044,6 +8109,8 @@ EGI_FAST
     EGI_MUL(a, EGI_ADD(EGI_K(1.5957691216057308), EGI_MUL(EGI_K(0.21406444881780075), EGI_SQUARE(a))))
 /* a, cut off at +-32: beyond, the sigmoid is 0 or 1, and an infinite a^3 would give infinity times 0 in a gradient */
 #define EGI_NEAR_0(a) EGI_MAX(EGI_MIN(a, EGI_K(32)), EGI_K(-32))
+
+#define EGI_SIDE(b, c) EGI_SELECT(EGI_EQ(c, EGI_K(0)), b, EGI_SUB(EGI_MUL(EGI_K(2), b), EGI_K(1)))
 
 // UNARY(kind, name, y, dx[0])  BINARY(kind, name, y, dx[0], dx[1])  TERNARY(kind, name, y, dx[0], dx[1], dx[2])  _ND:
 // not differentiable.
@@ -8128,20 +8195,14 @@ EGI_FAST
                           EGI_MUL(g, \
                           EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_K(EGI_SELU_SCALE), \
                           EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXP(EGI_MIN(a, EGI_K(0))))))) \
-    UNARY(F, silu, EGI_MUL(a, EGI_SIGMOID(a)), \
-          EGI_MUL(g, EGI_MUL(EGI_SIGMOID(a), EGI_ADD(EGI_K(1), EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_SIGMOID(a))))))) \
+    UNARY(F, silu,        EGI_SILU(a),                    EGI_MUL(g, EGI_SILU_SLOPE(a))) \
     /* mish = a t with t = tanh(softplus(a)): its slope is t + a sigmoid(a) (1 - t^2) */ \
     UNARY(F, mish,        EGI_MUL(a, EGI_TANH(EGI_SOFTPLUS(a))), \
                           EGI_MUL(g, \
                           EGI_ADD(EGI_TANH(EGI_SOFTPLUS(a)), \
                           EGI_MUL(EGI_MUL(a, EGI_SIGMOID(a)), \
                           EGI_SUB(EGI_K(1), EGI_SQUARE(EGI_TANH(EGI_SOFTPLUS(a)))))))) \
-    /* gelu = a Phi(a): its slope is Phi(a) + a phi(a) */ \
-    UNARY(F, gelu,        EGI_MUL(a, EGI_PHI(a)), \
-                          EGI_MUL(g, \
-                          EGI_ADD(EGI_PHI(a), \
-                          EGI_MUL(EGI_MUL(a, EGI_K(0.3989422804014327)), \
-                          EGI_EXP(EGI_MUL(EGI_K(-0.5), EGI_MUL(a, a))))))) \
+    UNARY(F, gelu,        EGI_GELU(a),                    EGI_MUL(g, EGI_GELU_SLOPE_OF(a))) \
     /* a s with s = sigmoid(2 u(a)): its slope is s (1 + (1 - s) 2 a u') */ \
     UNARY(F, gelu_tanh,   EGI_MUL(a, EGI_GELU_S(a)), \
                           EGI_MUL(g, \
@@ -8171,6 +8232,11 @@ EGI_FAST
     BINARY(N, squared_difference, \
            EGI_LOOP(EGI_SQUARE(EGI_SUB(a, b))), EGI_LOOP(EGI_MUL(g, EGI_MUL(EGI_K(2), EGI_SUB(a, b)))), \
            EGI_LOOP(EGI_MUL(g, EGI_MUL(EGI_K(-2), EGI_SUB(a, b))))) \
+    /* log(cosh(a - b)), where cosh would overflow */ \
+    BINARY(F, log_cosh_difference, \
+           EGI_ADD(EGI_ABS(EGI_SUB(a, b)), \
+                   EGI_SUB(EGI_SOFTPLUS(EGI_MUL(EGI_K(-2), EGI_ABS(EGI_SUB(a, b)))), EGI_K(0.6931471805599453))), \
+           EGI_MUL(g, EGI_TANH(EGI_SUB(a, b))), EGI_MUL(g, EGI_TANH(EGI_SUB(b, a)))) \
     BINARY(M, atan2,      EGI_ATAN2(a, b), \
                           EGI_LOOP(EGI_MUL(g, EGI_DIV(b, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b))))), \
                           EGI_LOOP(EGI_NEG(EGI_MUL(g, EGI_DIV(a, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b))))))) \
@@ -8182,8 +8248,7 @@ EGI_FAST
                           EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, EGI_MUL(b, EGI_EXP(EGI_MIN(a, EGI_K(0)))))), \
                           EGI_MUL(g, EGI_EXPM1(EGI_MIN(a, EGI_K(0))))) \
     BINARY(F, sigmoid_cross_entropy_with_logits, \
-                          EGI_ADD(EGI_SUB(EGI_MAX(b, EGI_K(0)), EGI_MUL(b, a)), \
-                                  EGI_LOG1P(EGI_EXP(EGI_NEG(EGI_ABS(b))))), \
+                          EGI_ADD(EGI_SUB(EGI_MAX(b, EGI_K(0)), EGI_MUL(b, a)), EGI_SOFTPLUS(EGI_NEG(EGI_ABS(b)))), \
                           EGI_LOOP(EGI_NEG(EGI_MUL(g, b))), EGI_MUL(g, EGI_SUB(EGI_SIGMOID(b), a))) \
     BINARY_ND(E, equal,         EGI_EQ(a, b)) \
     BINARY_ND(E, not_equal,     EGI_NE(a, b)) \
@@ -8204,6 +8269,15 @@ EGI_FAST
                           EGI_MUL(g, EGI_MAX(EGI_MIN(EGI_SUB(a, b), c), EGI_NEG(c))), \
                           EGI_MUL(g, EGI_MAX(EGI_MIN(EGI_SUB(b, a), c), EGI_NEG(c))), \
                           EGI_MUL(g, EGI_SUB(EGI_ABS(EGI_SUB(a, b)), EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c)))) \
+    /* with s = b, or 2 b - 1 where c is not 0: 1 - a s, at least 0 */ \
+    TERNARY(F, hinge_margin, \
+                          EGI_MAX(EGI_SUB(EGI_K(1), EGI_MUL(a, EGI_SIDE(b, c))), EGI_K(0)), \
+                          EGI_SELECT(EGI_GE(EGI_SUB(EGI_K(1), EGI_MUL(a, EGI_SIDE(b, c))), EGI_K(0)), \
+                                     EGI_NEG(EGI_MUL(g, EGI_SIDE(b, c))), EGI_K(0)), \
+                          EGI_SELECT(EGI_GE(EGI_SUB(EGI_K(1), EGI_MUL(a, EGI_SIDE(b, c))), EGI_K(0)), \
+                                     EGI_NEG(EGI_SELECT(EGI_EQ(c, EGI_K(0)), EGI_MUL(g, a), \
+                                                        EGI_MUL(EGI_K(2), EGI_MUL(g, a)))), EGI_K(0)), \
+                          EGI_NONE) \
     TERNARY(N, clip_by_value, EGI_LOOP(EGI_MIN(EGI_MAX(a, b), c)), \
             EGI_LOOP(EGI_SELECT(EGI_AND(EGI_GE(a, b), EGI_LE(a, c)), g, EGI_K(0))), \
                           EGI_LOOP(EGI_SELECT(EGI_AND(EGI_LT(a, b), EGI_LE(b, c)), g, EGI_K(0))), \
@@ -8223,6 +8297,11 @@ EGI_EVERYWHERE uint64_t egi_to_bits64(double x) { uint64_t bits; memcpy(&bits, &
 EGI_EVERYWHERE float egi_choosef(int condition, float a, float b) {
     const uint32_t mask = 0u - (uint32_t)condition;
     return egi_from_bits((egi_to_bits(a) & mask) | (egi_to_bits(b) & ~mask));
+}
+// |x|, but at most `most`, which it is of NaN, too: by bits, since positive floats are in the order of their bits.
+EGI_EVERYWHERE float egi_magnitude(float x, float most) {
+    const int32_t a = (int32_t)(egi_to_bits(x) & 0x7fffffffu), m = (int32_t)egi_to_bits(most);
+    return egi_from_bits((uint32_t)(a < m ? a : m));
 }
 EGI_EVERYWHERE double egi_choose(int condition, double a, double b) {
     const uint64_t mask = 0 - (uint64_t)condition;
@@ -8251,11 +8330,20 @@ EGI_EVERYWHERE float egi_erf_near_0(int fused, float x) {        // |x| <= 1
     p = egi_fma(fused, z, p, -0.37612626f);
     return egi_fma(fused, x, egi_fma(fused, z, p, 0.12837917f), x);
 }
+// x * x - p, where p is x * x rounded. Without this correction the exponential of -p would be off by p units in the
+// last place.
+EGI_EVERYWHERE float egi_square_lost(int fused, float x, float p) {
+    const float high = egi_from_bits(egi_to_bits(x) & 0xfffff000u);
+    return fused ? egi_fma(fused, x, x, -p) : (high * high - p) + (x - high) * (x + high);
+}
 // a GPU has a unit for exponentials: its own are as exact, in a third of the instructions
 #if defined(__CUDACC__) || defined(CUDA_HOST_MATH)
 #define egi_expf expf
 #define egi_exp_as(fused, x) ((void)(fused), expf(x))
 #define egi_exp_within(fused, x) ((void)(fused), expf(x))
+#define egi_exp_below(fused, x) ((void)(fused), expf(x))
+#define egi_bell(fused, c) (expf(-0.5f * ((c) * (c))) * (1.0f - 0.5f * egi_square_lost(fused, c, (c) * (c))))
+#define egi_log1p_of_share(fused, t) ((void)(fused), log1pf(t))
 #define egi_expm1f expm1f
 #define egi_logf logf
 #define egi_log1pf log1pf
@@ -8294,11 +8382,26 @@ EGI_EVERYWHERE float egi_exp_rest(int fused, float r) {          // (exp(r) - 1 
 EGI_EVERYWHERE float egi_expm1_near_0(int fused, float r) {      // |r| <= ln 2 / 2
     return egi_fma(fused, r * r, egi_exp_rest(fused, r), r);
 }
-EGI_EVERYWHERE float egi_exp_within(int fused, float x) {        // -104 <= x <= 89, or NaN
-    const float shifted = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER), n = shifted - EGI_ROUNDER,
-                high = egi_fma(fused, n, -0.693145752f, x), low = n * -1.42860677e-6f,
+// exp(r) - 1 for x = n ln 2 + r; n stands in the low bits of *shifted.
+EGI_EVERYWHERE float egi_exp_fraction(int fused, float x, float *shifted) {
+    *shifted = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER);
+    const float n = *shifted - EGI_ROUNDER, high = egi_fma(fused, n, -0.693145752f, x), low = n * -1.42860677e-6f,
                 r = egi_fma(fused, n, -1.42860677e-6f, high);
-    const float e = high + egi_fma(fused, r * r, egi_exp_rest(fused, r), low);               // exp(r) - 1
+    return high + egi_fma(fused, r * r, egi_exp_rest(fused, r), low);
+}
+// (e + 1) 2^n for -151 <= n <= 62, by a factor of 2^(n + 64), which is always normal, and one of 2^-64.
+EGI_EVERYWHERE float egi_exp_scaled(int fused, float e, float shifted) {
+    const float power = egi_from_bits((egi_to_bits(shifted) + (127u + 64u)) << 23);
+    return egi_fma(fused, e, power, power) * 5.42101086e-20f;
+}
+EGI_EVERYWHERE float egi_exp_below(int fused, float x) {         // -104 <= x <= 43, or NaN
+    float shifted;
+    const float e = egi_exp_fraction(fused, x, &shifted);
+    return egi_exp_scaled(fused, e, shifted);
+}
+EGI_EVERYWHERE float egi_exp_within(int fused, float x) {        // -104 <= x <= 89, or NaN
+    float shifted;
+    const float e = egi_exp_fraction(fused, x, &shifted);
     // 2^n in two steps, since alone it may be no float
     const uint32_t whole = egi_to_bits(shifted) << 23, half = (uint32_t)((int32_t)whole >> 1) & 0xff800000u;
     const float first = egi_from_bits(half + 0x3f800000u);
@@ -8307,6 +8410,14 @@ EGI_EVERYWHERE float egi_exp_within(int fused, float x) {        // -104 <= x <=
 EGI_EVERYWHERE float egi_exp_as(int fused, float x) {
     const float c = egi_choosef(x < -104.0f, -104.0f, x);
     return egi_exp_within(fused, egi_choosef(c > 89.0f, 89.0f, c));
+}
+// exp(-c^2 / 2) for 0 <= c <= 14.42, or NaN. The rounding of c^2 is made good in the exponential's low part.
+EGI_EVERYWHERE float egi_bell(int fused, float c) {
+    const float p = c * c, x = -0.5f * p, shifted = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER),
+                n = shifted - EGI_ROUNDER;
+    const float high = egi_fma(fused, n, -0.693145752f, x),
+                low = egi_fma(fused, n, -1.42860677e-6f, -0.5f * egi_square_lost(fused, c, p)), r = high + low;
+    return egi_exp_scaled(fused, high + egi_fma(fused, r * r, egi_exp_rest(fused, r), low), shifted);
 }
 EGI_EVERYWHERE float egi_expm1_as(int fused, float x) {
     float r, c = egi_choosef(x < -18.0f, -18.0f, x);
@@ -8322,27 +8433,46 @@ EGI_EVERYWHERE float egi_tanh_as(int fused, float x) {           // e / (e + 2) 
     const float e = egi_fma(fused, egi_expm1_near_0(fused, r), power, power - 1.0f);
     return copysignf(e / (e + 2.0f), x);
 }
-EGI_EVERYWHERE float egi_log_as(int fused, float x) {            // x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2)
-    const int tiny = x < 1.17549435e-38f;
-    const uint32_t bits = egi_to_bits(x * egi_choosef(tiny, 8388608.0f, 1.0f)), over = bits - 0x3f3504f3u;
-    const float e = (float)((int32_t)over >> 23) - egi_choosef(tiny, 23.0f, 0.0f),
-                f = egi_from_bits(bits - (over & 0xff800000u)) - 1.0f;
+// (log(1 + f) - f) / f^2, where 1 + f is from sqrt(1/2) to sqrt(2)
+EGI_EVERYWHERE float egi_log_rest(int fused, float f) {
     float p = egi_fma(fused, f, -0.0763443f, 0.1276155f);
     p = egi_fma(fused, f, p, -0.13160194f);
     p = egi_fma(fused, f, p, 0.14201762f);
     p = egi_fma(fused, f, p, -0.16623357f);
     p = egi_fma(fused, f, p, 0.20001227f);
     p = egi_fma(fused, f, p, -0.25000823f);
-    p = egi_fma(fused, f, egi_fma(fused, f, p, 0.33333331f), -0.5f);
+    return egi_fma(fused, f, egi_fma(fused, f, p, 0.33333331f), -0.5f);
+}
+// log(1 + t) for 0 <= t <= 1, or NaN; in the upper half as log((1 + t) / 2) + ln 2
+EGI_EVERYWHERE float egi_log1p_of_share(int fused, float t) {
+    const int upper = t > 0.41421357f;
+    const float f = egi_choosef(upper, egi_fma(fused, 0.5f, t, -0.5f), t),
+                high = egi_choosef(upper, 0.693145752f, 0.0f), low = egi_choosef(upper, 1.42860677e-6f, 0.0f);
+    return high + (f + egi_fma(fused, f * f, egi_log_rest(fused, f), low));
+}
+EGI_EVERYWHERE float egi_log_as(int fused, float x) {            // x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2)
+    const int tiny = x < 1.17549435e-38f;
+    const uint32_t bits = egi_to_bits(x * egi_choosef(tiny, 8388608.0f, 1.0f)), over = bits - 0x3f3504f3u;
+    const float e = (float)((int32_t)over >> 23) - egi_choosef(tiny, 23.0f, 0.0f),
+                f = egi_from_bits(bits - (over & 0xff800000u)) - 1.0f;
+    const float p = egi_log_rest(fused, f);
     float y = egi_fma(fused, e, 0.693145752f, f + egi_fma(fused, e, 1.42860677e-6f, f * f * p));
     y = egi_choosef(x == 0, -INFINITY, y);
     y = egi_choosef(x == INFINITY, x, y);
     return egi_choosef(x >= 0, y, NAN);
 }
-// log(w) + lost, where w is 1 + x rounded and lost corrects the rounding.
+// As log(w), where w is 1 + x rounded; what the rounding lost, which matters where w is small, is added to f.
 EGI_EVERYWHERE float egi_log1p_as(int fused, float x) {
-    const float w = 1.0f + x, y = egi_log_as(fused, w), lost = (x - (w - 1.0f)) / w;
-    return egi_choosef(w == 1.0f, x, egi_choosef((w > 0) & (w < INFINITY), y + lost, y));
+    const float w = 1.0f + x, lost = x - (w - 1.0f);
+    const uint32_t bits = egi_to_bits(w), over = bits - 0x3f3504f3u, from = over & 0xff800000u;
+    const float e = (float)((int32_t)over >> 23),
+                scale = egi_choosef(x < 16777216.0f, egi_from_bits(0x3f800000u - from), 0.0f),
+                f = egi_fma(fused, lost, scale, egi_from_bits(bits - from) - 1.0f), p = egi_log_rest(fused, f);
+    float y = egi_fma(fused, e, 0.693145752f, f + egi_fma(fused, e, 1.42860677e-6f, f * f * p));
+    y = egi_choosef(w == 1.0f, x, y);
+    y = egi_choosef(x == -1.0f, -INFINITY, y);
+    y = egi_choosef(x == INFINITY, x, y);
+    return egi_choosef(x >= -1.0f, y, NAN);
 }
 EGI_EVERYWHERE float egi_erf_as(int fused, float x) {            // a polynomial up to 1, 1 - exp(polynomial) beyond
     const float a = fabsf(x), c = egi_choosef(a > 4.0f, 4.0f, a);
@@ -8624,41 +8754,51 @@ EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x
 }
 #endif
 EGI_EVERYWHERE float egi_sigmoid_as(int fused, float x) {
-    const float a = fabsf(x), e = egi_exp_within(fused, -egi_choosef(a > 104.0f, 104.0f, a)),
+    const float a = fabsf(x), e = egi_exp_below(fused, -egi_choosef(a > 104.0f, 104.0f, a)),
                 y = egi_choosef(x < 0, e, 1.0f) / (1.0f + e);
     return egi_choosef(x < -0.7f, egi_fma(fused, -e, y, e), y);  // e - e^2 / (1 + e) loses less there
 }
-// exp(-z^2) erfcx(z), with 0 <= z < 10.19 and z^2 = p + lost. erfcx, the rest, is a polynomial in q = (z - 3) / (z +
-// 3), divided by z + 3.
-EGI_EVERYWHERE float egi_erfc_tail(int fused, float z, float p, float lost) {
-    const float t = 1.0f / (z + 3.0f), q = (z - 3.0f) * t;
-    float rest = egi_fma(fused, q, -0.000320510968f, -0.000474025903f);
-    rest = egi_fma(fused, q, rest, 0.0030819478f);
-    rest = egi_fma(fused, q, rest, -0.0012314769f);
-    rest = egi_fma(fused, q, rest, -0.0268415976f);
-    rest = egi_fma(fused, q, rest, 0.119529977f);
-    rest = egi_fma(fused, q, rest, -0.310465723f);
-    rest = egi_fma(fused, q, rest, 0.59022826f);
-    rest = egi_fma(fused, q, rest, -0.88339448f);
-    rest = t * egi_fma(fused, q, rest, 1.07400692f);
-    return egi_exp_within(fused, -p) * egi_fma(fused, rest, -lost, rest);
+// Phi(-c) / exp(-c^2 / 2), for 0 <= c <= 14.42, or NaN: a polynomial in q = (c - 1/2) / (c + 3), divided by c + 3.
+EGI_EVERYWHERE float egi_phi_rest(int fused, float c) {
+    const float t = 1.0f / (c + 3.0f), q = (c - 0.5f) * t;
+    float rest = egi_fma(fused, q, -0.0196602978f, 0.026436165f);
+    rest = egi_fma(fused, q, rest, 0.0457482338f);
+    rest = egi_fma(fused, q, rest, -0.0286483206f);
+    rest = egi_fma(fused, q, rest, -0.175413579f);
+    rest = egi_fma(fused, q, rest, 0.0237763915f);
+    rest = egi_fma(fused, q, rest, 0.824926138f);
+    rest = egi_fma(fused, q, rest, -1.52196205f);
+    return t * egi_fma(fused, q, rest, 1.22366595f);
 }
-// x * x - p, where p is x * x rounded. Without this correction the exponential of -p would be off by p units in the
-// last place.
-EGI_EVERYWHERE float egi_square_lost(int fused, float x, float p) {
-    const float high = egi_from_bits(egi_to_bits(x) & 0xfffff000u);
-    return fused ? egi_fma(fused, x, x, -p) : (high * high - p) + (x - high) * (x + high);
+EGI_EVERYWHERE float egi_phi_of(int fused, float x, float bell, float rest) {           // Phi(x)
+    return egi_choosef(x < 0, bell * rest, egi_fma(fused, -bell, rest, 1.0f));
 }
-EGI_EVERYWHERE float egi_phi_as(int fused, float x) {            // z = |x| / sqrt(2), and z^2 without the square root
-    const float a = fabsf(x), c = egi_choosef(a > 14.42f, 14.42f, a), z = c * 0.70710678f, p = c * c;
-    const float tail = 0.5f * egi_erfc_tail(fused, z, 0.5f * p, 0.5f * egi_square_lost(fused, c, p));
-    const float near_0 = egi_fma(fused, 0.5f, egi_erf_near_0(fused, x * 0.70710678f), 0.5f);
-    return egi_choosef(z < 0.75f, near_0, egi_choosef(x < 0, tail, 1.0f - tail));
+EGI_EVERYWHERE float egi_gelu_as(int fused, float x) {           // x Phi(x)
+    const float c = egi_magnitude(x, 14.42f), bell = egi_bell(fused, c), rest = egi_phi_rest(fused, c);
+    return x * egi_phi_of(fused, x, bell, rest);
 }
-EGI_EVERYWHERE float egi_softplus_as(int fused, float x) {
-    return egi_choosef((x > 0) | (x != x), x, 0.0f) + egi_log1p_as(fused, egi_exp_as(fused, -fabsf(x)));
+// Its slope, Phi(x) + x phi(x), with one exponential for both.
+EGI_EVERYWHERE float egi_gelu_slope_as(int fused, float x) {
+    const float c = egi_magnitude(x, 14.42f), bell = egi_bell(fused, c), rest = egi_phi_rest(fused, c);
+    const float phi = egi_phi_of(fused, x, bell, rest);
+    return egi_fma(fused, copysignf(0.398942280f * c, x), bell, phi) + (x - x);             // NaN of infinity and NaN
 }
-EGI_FAMILIES(sigmoid) EGI_FAMILIES(phi) EGI_FAMILIES(softplus)
+EGI_EVERYWHERE float egi_softplus_as(int fused, float x) {       // max(x, 0) + log(1 + t), where t = exp(-|x|) <= 1
+    const float a = fabsf(x), t = egi_exp_below(fused, -egi_choosef(a > 104.0f, 104.0f, a));
+    return egi_choosef((x > 0) | (x != x), x, 0.0f) + egi_log1p_of_share(fused, t);
+}
+// x sigmoid(x), and its slope s (1 + x (1 - s)) with s = sigmoid(x).
+EGI_EVERYWHERE float egi_silu_share(int fused, float x) {        // the sigmoid, to 2.5 ulp; not of NaN
+    const float e = egi_exp_below(fused, -egi_magnitude(x, 104.0f));
+    return egi_choosef(x < 0, e, 1.0f) / (1.0f + e);
+}
+EGI_EVERYWHERE float egi_silu_as(int fused, float x) { return x * egi_silu_share(fused, x); }
+EGI_EVERYWHERE float egi_silu_slope_as(int fused, float x) {
+    const float s = egi_silu_share(fused, x);
+    return s * egi_fma(fused, x, 1.0f - s, 1.0f);
+}
+EGI_FAMILIES(silu) EGI_FAMILIES(silu_slope) EGI_FAMILIES(sigmoid) EGI_FAMILIES(gelu) EGI_FAMILIES(gelu_slope)
+EGI_FAMILIES(softplus)
 // ---- float64 functions: those that have texts of their own, to 2 units in the last place at most, and the C library's
 #if defined(__CUDACC__) || defined(CUDA_HOST_MATH)
 #define egi_exp exp
@@ -8673,6 +8813,11 @@ EGI_EVERYWHERE double egi_sigmoid(double x) {
     return x >= 0 ? 1 / (1 + e) : x < 0 ? e / (1 + e) : x;
 }
 EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) + log1p(exp(-fabs(x))); }
+EGI_EVERYWHERE double egi_silu(double x) { return x * egi_sigmoid(x); }
+EGI_EVERYWHERE double egi_silu_slope(double x) {
+    const double s = egi_sigmoid(x);
+    return s * (1 + x * (1 - s));
+}
 #else
 // ln 2 in two parts. The first has 33 bits, so that its product with an exponent is exact.
 #define EGI_LN_2_HIGH 0.69314718036912382
@@ -8754,11 +8899,16 @@ EGI_EVERYWHERE double egi_sigmoid_as_64(int fused, double x) {
     const double a = fabs(x), e = egi_exp_within_64(fused, -egi_choose(a > 746.0, 746.0, a)), y = e / (1 + e);
     return egi_choose(x < 0, egi_choose(e < 0.5, egi_fma64(fused, -e, y, e), y), 1 / (1 + e));
 }
+EGI_EVERYWHERE double egi_silu_as_64(int fused, double x) { return x * egi_sigmoid_as_64(fused, x); }
+EGI_EVERYWHERE double egi_silu_slope_as_64(int fused, double x) {
+    const double s = egi_sigmoid_as_64(fused, x);
+    return s * egi_fma64(fused, x, 1 - s, 1);
+}
 EGI_EVERYWHERE double egi_softplus_as_64(int fused, double x) {
     return egi_choose((x > 0) | (x != x), x, 0) + egi_log1p_as_64(fused, egi_exp_as_64(fused, -fabs(x)));
 }
 EGI_FAMILIES_64(exp) EGI_FAMILIES_64(expm1) EGI_FAMILIES_64(tanh) EGI_FAMILIES_64(log) EGI_FAMILIES_64(log1p)
-EGI_FAMILIES_64(sigmoid) EGI_FAMILIES_64(softplus)
+EGI_FAMILIES_64(sigmoid) EGI_FAMILIES_64(softplus) EGI_FAMILIES_64(silu) EGI_FAMILIES_64(silu_slope)
 #endif
 #define egi_erf erf
 #define egi_erfc erfc
@@ -8773,7 +8923,10 @@ EGI_FAMILIES_64(sigmoid) EGI_FAMILIES_64(softplus)
 #define egi_atanh atanh
 #define egi_atan2 atan2
 #define egi_pow pow
-EGI_EVERYWHERE double egi_phi(double x) { return 0.5 * erfc(-x * EGI_SQRT_HALF); }
+EGI_EVERYWHERE double egi_gelu(double x) { return x * (0.5 * erfc(-x * EGI_SQRT_HALF)); }
+EGI_EVERYWHERE double egi_gelu_slope(double x) {
+    return 0.5 * erfc(-x * EGI_SQRT_HALF) + x * 0.3989422804014327 * exp(-0.5 * (x * x));
+}
 
 // ---- the words as C functions: egi_f32_add, egi_f64_add, egi_i64_add ...
 
@@ -8840,7 +8993,10 @@ EGI_EVERYWHERE uint8_t egi_bool_select(int condition, uint8_t a, uint8_t b) { re
     EGI_EVERYWHERE T V##_atanh(T a) { return egi_atanh##f(a); } \
     EGI_EVERYWHERE T V##_erf(T a) { return egi_erf##f(a); } \
     EGI_EVERYWHERE T V##_erfc(T a) { return egi_erfc##f(a); } \
-    EGI_EVERYWHERE T V##_phi(T a) { return egi_phi##f(a); } \
+    EGI_EVERYWHERE T V##_gelu(T a) { return egi_gelu##f(a); } \
+    EGI_EVERYWHERE T V##_silu(T a) { return egi_silu##f(a); } \
+    EGI_EVERYWHERE T V##_silu_slope(T a) { return egi_silu_slope##f(a); } \
+    EGI_EVERYWHERE T V##_gelu_slope(T a) { return egi_gelu_slope##f(a); } \
     EGI_EVERYWHERE T V##_sigmoid(T a) { return egi_sigmoid##f(a); } \
     EGI_EVERYWHERE T V##_softplus(T a) { return egi_softplus##f(a); } \
     EGI_EVERYWHERE T V##_floor(T a) { return floor##f(a); } \
@@ -9101,6 +9257,24 @@ static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
     while (i < n && !egi_is_far_64(x[i])) i++;
     return i;
 }
+// The first element that is not from 0 to 1, or n. Blocks are looked at by their bits, which compilers turn into
+// vectors: positive floats are in the order of their bits; -0 is left to the second loop.
+__attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, const float *x) {
+    enum { BLOCK = 64 };
+    int64_t i = 0;
+    while (i < n) {
+        const int64_t end = n - i < BLOCK ? n : i + BLOCK;
+        uint32_t outside = n - i < BLOCK ? 1u << 31 : 0;
+        if (n - i >= BLOCK)
+            for (int j = 0; j < BLOCK; j++)
+                outside |= egi_to_bits(x[i + j]) | (0x3f800000u - egi_to_bits(x[i + j]));
+        if (!(outside >> 31)) i = end;
+        else
+            while (i < end && x[i] >= 0 && x[i] <= 1) i++;
+        if (i < end) break;
+    }
+    return i;
+}
 // The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, and those of N for
 // integers: int64, int32, uint8, the latter two with AVX2, and all three where the second operand is one element, which
 // may be NULL. F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise;
@@ -9342,7 +9516,8 @@ enum { EGI_LONG_BY_ONE = 9, EGI_LONG_KINDS = 12 };
 EGI_LONG_F(_sqrt, a)
 #endif
 EGI_LONG_D(_exp) EGI_LONG_D(_expm1) EGI_LONG_D(_log) EGI_LONG_D(_log1p) EGI_LONG_D(_tanh) EGI_LONG_A(_erf)
-EGI_LONG_F(_erfc, a) EGI_LONG_A(_phi) EGI_LONG_D(_sigmoid) EGI_LONG_D(_softplus)
+EGI_LONG_F(_erfc, a) EGI_LONG_A(_gelu) EGI_LONG_A(_gelu_slope) EGI_LONG_D(_sigmoid) EGI_LONG_D(_softplus)
+EGI_LONG_D(_silu) EGI_LONG_D(_silu_slope)
 EGI_LONG_S(_sin, 0) EGI_LONG_S(_cos, 1) EGI_LONG_T(_tan, a) EGI_LONG_F(_asin, a) EGI_LONG_F(_acos, a)
 EGI_LONG_F(_atan, a)
 EGI_LONG_F(_sinh, a) EGI_LONG_F(_cosh, a) EGI_LONG_F(_asinh, a) EGI_LONG_F(_acosh, a) EGI_LONG_F(_atanh, a)
@@ -9377,7 +9552,9 @@ enum { EGI_DO_TABLE(EGI_DO) EGI_DO_ACTS };
     ONE(_tan, eg_tan, L) ONE(_asin, eg_asin, L) ONE(_acos, eg_acos, L) ONE(_atan, eg_atan, L) ONE(_sinh, eg_sinh, L) \
     ONE(_cosh, eg_cosh, L) ONE(_tanh, eg_tanh, L) ONE(_asinh, eg_asinh, L) ONE(_acosh, eg_acosh, L) \
     ONE(_atanh, eg_atanh, L) \
-    ONE(_erf, eg_erf, L) ONE(_erfc, eg_erfc, L) ONE(_phi, egi_eager_phi, L) ONE(_sigmoid, eg_sigmoid, L) \
+    ONE(_erf, eg_erf, L) ONE(_erfc, eg_erfc, L) ONE(_gelu, eg_gelu, L) \
+    ONE(_gelu_slope, egi_eager_gelu_slope, L) ONE(_silu, eg_silu, L) ONE(_silu_slope, egi_eager_silu_slope, L) \
+    ONE(_sigmoid, eg_sigmoid, L) \
     ONE(_softplus, eg_softplus, L) ONE(_floor, eg_floor, C) ONE(_ceil, eg_ceil, C) ONE(_round, eg_round, C) \
     ONE(_square, eg_square, C) ONE(_not, eg_logical_not, C) ONE(_true, NULL, C) TWO(_add, eg_add, C) \
     TWO(_sub, eg_sub, C) \
@@ -9408,8 +9585,14 @@ enum { EGI_WORD_a, EGI_WORD_b, EGI_WORD_c, EGI_WORD_y, EGI_WORD_g, EGI_WORD_k,
 #define EGI_WORD_3(word, function, size) \
     static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 3, NULL, NULL, function, \
                                              EGI_WORD_##size(word, 3) };
-static eg_tensor *egi_eager_phi(eg_tensor *x) {
-    return (eg_mul)(eg_number(0.5), (eg_erfc)((eg_mul)(x, eg_number(-EGI_SQRT_HALF))));
+static eg_tensor *egi_eager_silu_slope(eg_tensor *x) {
+    eg_tensor *s = eg_sigmoid(x);
+    return (eg_mul)(s, (eg_add)(eg_number(1), (eg_mul)(x, (eg_sub)(eg_number(1), s))));
+}
+static eg_tensor *egi_eager_gelu_slope(eg_tensor *x) {
+    eg_tensor *bell = eg_exp((eg_mul)(eg_number(-0.5), eg_square(x)));
+    eg_tensor *phi = (eg_mul)(eg_number(0.5), (eg_erfc)((eg_mul)(x, eg_number(-EGI_SQRT_HALF))));
+    return (eg_add)(phi, (eg_mul)((eg_mul)(x, eg_number(0.3989422804014327)), bell));
 }
 EGI_OBJECTS
 EGI_WORD_0(_a) EGI_WORD_0(_b) EGI_WORD_0(_c) EGI_WORD_0(_y) EGI_WORD_0(_g) EGI_WORD_0(_k)
@@ -9893,6 +10076,7 @@ typedef struct egi_recorder {
     void (*variable)(struct egi_recorder *r, eg_tensor *v);               // v was made
     void (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x);   // the host reads x
     bool (*check)(struct egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size);
+    bool (*reaches)(struct egi_recorder *r, eg_tensor *v, int64_t least);
 } egi_recorder;
 // A launch on a device that has a table, which is every device but the CPU of most programs, and the CPU while some
 // thread traces.
@@ -9910,13 +10094,32 @@ static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
 static EGI_COLD void egi_observe_read(const char *function, const eg_tensor *x) {
     if (egi_this.observer->read) egi_this.observer->read(egi_this.observer, function, x);
 }
-// Where the host reads one or two tensors only to refuse them: `check` does so now, and a traced function does it at
-// each replay with a copy of the parameters, `size` bytes without padding.
+// Where the host reads tensors to refuse them, or to write another one's elements: `check` does so now, and a traced
+// function does it at each replay with a copy of the parameters, `size` bytes without padding.
+static bool egi_host_work(egi_kernel_function *check, const egi_args *args, size_t size) {
+    egi_recorder *r = egi_this.observer;
+    const eg_tensor *x = args->in[0] ? args->in[0] : args->out[0];
+    return r && r->check ? r->check(r, check, args, size) : check(egi_backend_of(x), args);
+}
 static bool egi_host_check(egi_kernel_function *check, eg_tensor *x, eg_tensor *y, const void *parameters,
                            size_t size) {
-    egi_recorder *r = egi_this.observer;
     const egi_args args = { NULL, 0, { x, y }, { NULL }, parameters };
-    return r && r->check ? r->check(r, check, &args, size) : check(egi_backend_of(x), &args);
+    return egi_host_work(check, &args, size);
+}
+// Whether the integer variable v is at least `least`, where C code goes one of two ways. A traced function asks that at
+// each call, as a part of the signature.
+static bool egi_host_reaches(eg_tensor *v, int64_t least) {
+    egi_recorder *r = egi_this.observer;
+    return r && r->reaches ? r->reaches(r, v, least) : eg_item_int(v) >= least;
+}
+// The NaN trap in a replay: in[n] is what the op made of in[0..n - 1].
+typedef struct egi_trap_check { const char *name; int64_t n; } egi_trap_check;
+static bool egi_check_trap(eg_backend *b, const egi_args *args) {
+    const egi_trap_check *p = (const egi_trap_check *)args->parameters;
+    eg_tensor *in[8];
+    (void)b;
+    for (int64_t i = 0; i <= p->n; i++) in[i] = (eg_tensor *)(uintptr_t)args->in[i];
+    return !egi_this.trap || egi_this.trap(p->name, in, (int)p->n, &in[p->n], 1);
 }
 static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                      eg_tensor *const *out, int n_out) {
@@ -10081,7 +10284,6 @@ static bool egi_has_zero_i32(int64_t n, const int32_t *x) {
     return i < n;
 }
 static bool egi_has_zero(const eg_tensor *x) {
-    if (x->flags & EGI_NUMBER) return x->number == 0;
     eg_scope scope = eg_scope_begin();
     eg_tensor *c = egi_contiguous(x);
     const char *p = c ? (const char *)eg_data(c) : NULL;
@@ -10094,6 +10296,13 @@ static bool egi_has_zero(const eg_tensor *x) {
     if (c) egi_object_release(&c->object);
     eg_scope_end(scope);
     return zero;
+}
+static bool egi_check_divisor(eg_backend *b, const egi_args *args) {
+    const eg_tensor *x = args->in[0];
+    (void)b;
+    return !(x->flags & EGI_NUMBER ? x->number == 0 : egi_has_zero(x)) ||
+           egi_fail(EG_ERROR_MATH, "eg_%s: integer division by zero in %s", *(const char *const *)args->parameters,
+                    egi_describe(x));
 }
 
 // The general case, with every check: devices, dtypes, plain numbers, division by zero, shapes. The result is the
@@ -10128,9 +10337,9 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
     for (int i = skip; i < n; i++)
         if ((in[i]->flags & EGI_NUMBER) && dtype >= EG_INT32 && !egi_number_fits(op->name, in[i], (eg_dtype)dtype))
             return NULL;
-    if ((op->flags & EGI_DIVIDES) && dtype >= EG_INT32 && egi_has_zero(in[1]))
-        return (eg_tensor *)eg_raise(EG_ERROR_MATH, "eg_%s: integer division by zero in %s", op->name,
-                                     egi_describe(in[1]));
+    if ((op->flags & EGI_DIVIDES) && dtype >= EG_INT32 &&
+        !egi_host_check(egi_check_divisor, in[1], NULL, &op->name, sizeof op->name))
+        return NULL;
     if (op->flags & EGI_SAME_SHAPE && in[0]->rank && in[1]->rank && !egi_same_shape(in[0], in[1]))
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape", op->name,
                                      egi_describe(in[0]), egi_describe(in[1]));
@@ -14238,23 +14447,36 @@ static bool egi_positions_along(const char *name, const eg_tensor *index, const 
 // Turns indices into several axes into positions in the flattened axes, on the host, and checks each. along < 0: the
 // last axis of `index` holds positions in the first `depth` axes of `shape` (gather_nd). Else `index` holds positions
 // along the axis `along`, and its own coordinates are the others (take_along_axis).
+typedef struct egi_positions { const char *name; int64_t depth, along, rank, dims[EG_MAX_RANK]; } egi_positions;
+static bool egi_work_positions(eg_backend *b, const egi_args *args) {
+    const egi_positions *k = (const egi_positions *)args->parameters;
+    eg_tensor *index = (eg_tensor *)(uintptr_t)args->in[0], *out = args->out[0];
+    const int64_t n = out->size;
+    const char *p = (const char *)eg_data(index);
+    eg_shape shape;
+    if (!p) return false;
+    shape.rank = (int)k->rank;
+    for (int i = 0; i < shape.rank; i++) shape.dims[i] = k->dims[i];
+    int64_t *flat = b->host_reads ? (int64_t *)(void *)out->data : (int64_t *)egi_alloc((size_t)n * sizeof *flat);
+    if (!flat) return egi_no_memory(k->name, n * 8);
+    bool ok = k->along < 0 ? egi_positions_of_rows(k->name, index, p, shape, (int)k->depth, n, flat)
+                           : egi_positions_along(k->name, index, p, shape, (int)k->along, flat);
+    if (b->host_reads) return ok;
+    ok = ok && b->write(b, out->data, flat, n * 8);
+    egi_free(flat);
+    return ok;
+}
 static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shape shape, int depth, int along) {
     if (!egi_needs_index(name, index)) return NULL;
-    eg_scope scope = eg_scope_begin();
-    const char *p = (const char *)eg_data(index);
     eg_shape s = egi_shape(index);
     if (along < 0) s.rank--;
-    int64_t n = 1;
-    for (int i = 0; i < s.rank; i++) n *= s.dims[i];
-    int64_t *flat = p || !index->size ? (int64_t *)egi_alloc((size_t)(n ? n : 1) * sizeof *flat) : NULL;
-    if (!flat && (p || !index->size)) egi_no_memory(name, n * 8);
-    const bool ok = flat && (along < 0 ? egi_positions_of_rows(name, index, p, shape, depth, n, flat) : !n ||
-                             egi_positions_along(name, index, p, shape, along, flat));
-    eg_tensor *y = ok ? eg_to(eg_from_data(EG_INT64, s, flat), eg_device_of(index)) : NULL;
-    if (flat) egi_free(flat);
-    eg_keep(y);
-    eg_scope_end(scope);
-    return y;
+    eg_tensor *y = egi_tensor_allocate(name, egi_backend_of(index), EG_INT64, &s);
+    if (!y) return NULL;
+    egi_positions k = { name, depth, along, shape.rank, { 0 } };
+    for (int i = 0; i < shape.rank; i++) k.dims[i] = shape.dims[i];
+    const egi_args args = { NULL, 0, { index }, { y }, &k };
+    if (y->size && !egi_host_work(egi_work_positions, &args, sizeof k)) { egi_object_release(&y->object); return NULL; }
+    return egi_scope_own(y);
 }
 // How many of the first axes of a tensor of `rank` axes, described by `into`, the rows of indices count: the length of
 // their last axis. -1 and an error where that does not fit. Without any, an axis is put before the others, which must
@@ -15080,8 +15302,8 @@ static int64_t egi_broadcast_at(const eg_tensor *x, eg_shape shape, int64_t i) {
     return at;
 }
 // Compares on the host; NaN equals NaN. The error names the first three places. tolerance 0: exactly.
-static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
-    if (!egi_operand_alive(name, 0, a) || !egi_operand_alive(name, 1, b)) return false;
+typedef struct egi_assertion { const char *name; double tolerance; } egi_assertion;
+static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
     // A number takes the other's dtype; two numbers are compared as they are.
     const bool a_number = a->flags & EGI_NUMBER, b_number = b->flags & EGI_NUMBER;
     const eg_dtype own = a->flags & b->flags & EGI_INTEGER_NUMBER ? EG_INT64 : EG_FLOAT64;
@@ -15130,6 +15352,20 @@ static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tole
     return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s == %s does not hold for %lld of %lld elements: at %s", name,
                     egi_describe(a), egi_describe(b), (long long)different, (long long)n, list);
 }
+static bool egi_assertion_check(eg_backend *b, const egi_args *args) {
+    const egi_assertion *o = (const egi_assertion *)args->parameters;
+    eg_tensor *const *in = (eg_tensor *const *)(uintptr_t)args->in;
+    (void)b;
+    eg_scope scope = eg_scope_begin();
+    const bool holds = egi_assert_now(o->name, in[0], in[1], o->tolerance);
+    eg_scope_end(scope);
+    return holds;
+}
+static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
+    const egi_assertion o = { name, tolerance };
+    return egi_operand_alive(name, 0, a) && egi_operand_alive(name, 1, b) &&
+           egi_host_check(egi_assertion_check, a, b, &o, sizeof o);
+}
 EAGER_API bool (eg_assert_equal)(eg_tensor *a, eg_tensor *b) { return egi_assert("assert_equal", a, b, 0); }
 EAGER_API bool (eg_assert_near)(eg_tensor *a, eg_tensor *b, double tolerance) {
     return egi_assert("assert_near", a, b, tolerance);
@@ -15140,6 +15376,32 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
     for (int i = 0; fits && i < shape.rank; i++) fits = shape.dims[i] == -1 || shape.dims[i] == x->dims[i];
     return fits || egi_fail(EG_ERROR_ASSERT, "eg_assert_shape: %s has not the shape %s", egi_describe(x),
                             egi_shape_show(shape));
+}
+
+// ---- numbers of the host, which traced functions read anew
+
+typedef struct egi_host_place { const void *number; int64_t bytes; } egi_host_place;
+static bool egi_host_number_read(eg_backend *b, const egi_args *args) {
+    const egi_host_place *p = (const egi_host_place *)args->parameters;
+    unsigned char bytes[8];
+    memcpy(bytes, p->number, (size_t)p->bytes);
+    if (args->out[0]->dtype == EG_BOOL) bytes[0] = bytes[0] != 0;
+    return b->write(b, args->out[0]->data, bytes, p->bytes);
+}
+EAGER_API eg_tensor *(eg_host_number)(eg_dtype dtype, const void *number) {
+    eg_shape one = { 0, { 0 } };
+    if (!egi_shape_valid("host_number", one, dtype)) return NULL;
+    if (!number) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_host_number: the pointer to the number is NULL");
+    eg_tensor *x = egi_tensor_allocate("host_number", egi_backend_here(), dtype, &one);
+    const egi_host_place place = { number, egi_dtypes[dtype].size };
+    const egi_args args = { NULL, 0, { NULL }, { x }, &place };
+    if (x && egi_host_work(egi_host_number_read, &args, sizeof place)) return egi_scope_own(x);
+    if (x) egi_object_release(&x->object);
+    return NULL;
+}
+EAGER_API eg_tensor *egi_host_number_typed(eg_dtype dtype, const void *number, size_t room, int pointed) {
+    eg_shape one = { 0, { 0 } };
+    return egi_pointer_fits("host_number", dtype, one, room, pointed) ? (eg_host_number)(dtype, number) : NULL;
 }
 
 // ---- random tensors
@@ -15274,13 +15536,23 @@ static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
     egi_text_free(out);
     return egi_no_memory(name, 0);
 }
-EAGER_API void eg_print(eg_tensor *x) {
+// Printing is work of the host, so that a traced function prints at each replay.
+static bool egi_print_now(eg_backend *b, const egi_args *args) {
+    const char *name = *(const char *const *)args->parameters;
     egi_text text;
-    if (!egi_text_tensor("print", x, &text)) return;
+    (void)b;
+    if (!egi_text_tensor(name, (eg_tensor *)(uintptr_t)args->in[0], &text)) return false;
     egi_text_string(&text, "\n");
-    if (text.failed) egi_no_memory("print", 0);
+    if (text.failed) egi_no_memory(name, 0);
     else egi_print_text(text.data);
+    const bool ok = !text.failed;
     egi_text_free(&text);
+    return ok;
+}
+EAGER_API void eg_print(eg_tensor *x) {
+    const char *name = "print";
+    const egi_args args = { NULL, 0, { x }, { NULL }, &name };
+    if (egi_operand_alive(name, 0, x)) (void)egi_host_work(egi_print_now, &args, sizeof name);
 }
 EAGER_API int64_t eg_format(eg_tensor *x, char *text, size_t capacity) {
     egi_text out;
@@ -15288,12 +15560,19 @@ EAGER_API int64_t eg_format(eg_tensor *x, char *text, size_t capacity) {
     return egi_text_tensor("format", x, &out) ? egi_text_deliver("format", &out, text, capacity) : -1;
 }
 #ifndef EAGER_NO_STDIO
-EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
+static bool egi_fprint_now(eg_backend *b, const egi_args *args) {
+    FILE *const stream = *(FILE *const *)args->parameters;
     egi_text text;
-    if (!stream) { egi_fail(EG_ERROR_NULL, "eg_fprint: the stream is NULL"); return; }
-    if (!egi_text_tensor("fprint", x, &text)) return;
+    (void)b;
+    if (!egi_text_tensor("fprint", (eg_tensor *)(uintptr_t)args->in[0], &text)) return false;
     fprintf(stream, "%s\n", text.data);
     egi_text_free(&text);
+    return true;
+}
+EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
+    const egi_args args = { NULL, 0, { x }, { NULL }, &stream };
+    if (!stream) egi_fail(EG_ERROR_NULL, "eg_fprint: the stream is NULL");
+    else if (egi_operand_alive("fprint", 0, x)) (void)egi_host_work(egi_fprint_now, &args, sizeof(FILE *));
 }
 #endif
 
@@ -16675,7 +16954,7 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 // own, and hand out only the results. Because a gradient is made of eager ops,
 // the tapes nest to any order. In each function here results are handed to the
 // caller's scope by eg_keep, and on failure every output is NULL.
-// Read first: 27.  Proof: tests/core/functions.c
+// Read first: 27.  Proof: tests/core/functions.c, flow.c
 
 EGI_SMALL
 
@@ -17065,6 +17344,207 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     return ok;
 }
 
+// ---- control flow
+// A loop owns a reference to each tensor of its state, and gives it back when the next state is there: so the memory of
+// a loop that no tape records is that of two steps.
+
+static void egi_flow_release(eg_tensor **x, int n) {
+    for (int i = 0; i < n; i++) {
+        if (x[i]) egi_object_release(&x[i]->object);
+        x[i] = NULL;
+    }
+}
+// Whether in[0..n-1] may be used; then each gets a reference in own[], a variable's value in its place.
+static bool egi_flow_take(const char *name, eg_tensor *const *in, eg_tensor **own, int n) {
+    for (int i = 0; i < n; i++) {
+        eg_tensor *x = egi_operand_alive(name, i, in[i]) ? in[i] : NULL;
+        if (x && x->flags & EGI_NUMBER) {
+            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: tensor %d is a plain number; make a tensor of it, as in eg_scalar(2)",
+                     name, i);
+            x = NULL;
+        }
+        if (x && x->flags & EGI_VARIABLE) x = eg_read(x);
+        if (!x) { egi_flow_release(own, i); return false; }
+        own[i] = eg_retain(x);
+    }
+    return true;
+}
+// Calls f in a scope of its own. The references in out[0..m-1] are the caller's; after an error all are NULL.
+static bool egi_flow_run(const char *name, const char *what, eg_function_body *f, void *user, eg_tensor *const *in,
+                         eg_tensor **out, int m) {
+    bool ok = false;
+    for (int i = 0; i < m; i++) out[i] = NULL;
+    eg_scope scope = eg_scope_begin();
+    EGI_FRAMED_DEEPER(what, name, ok = f(in, out, user));
+    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: %s failed without an error", name, what);
+    ok = ok && egi_flow_take(name, out, out, m);
+    for (int i = 0; i < m && !ok; i++) out[i] = NULL;
+    eg_scope_end(scope);
+    return ok;
+}
+// Hands the references in from[] to the caller's scope. After an error all of out[] is NULL.
+static bool egi_flow_give(eg_tensor **from, eg_tensor **out, int n) {
+    bool ok = true;
+    for (int i = 0; i < n; i++) {
+        eg_tensor *x = from[i];
+        from[i] = NULL;                                     // the lists may be one
+        out[i] = egi_scope_own(x);
+        ok = ok && out[i];
+    }
+    for (int i = 0; i < n && !ok; i++) out[i] = NULL;
+    return ok;
+}
+// Whether the new state has the old one's dtypes and shapes.
+static bool egi_flow_keeps(const char *name, eg_tensor *const *old, eg_tensor *const *now, int n, int64_t step) {
+    for (int i = 0; i < n; i++) {
+        bool same = old[i]->dtype == now[i]->dtype && old[i]->rank == now[i]->rank;
+        for (int k = 0; k < old[i]->rank && same; k++) same = old[i]->dims[k] == now[i]->dims[k];
+        if (!same)
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: tensor %d of the state was %s, and step %lld made it %s; a state "
+                                            "keeps its dtype and shape", name, i, egi_describe(old[i]),
+                            (long long)step, egi_describe(now[i]));
+    }
+    return true;
+}
+// What a predicate says, or -1 with an error.
+static int egi_flow_says(const char *name, eg_tensor *p) {
+    if (!egi_operand_alive(name, 0, p)) return -1;
+    if (p->dtype != EG_BOOL || p->size != 1) {
+        egi_fail(EG_ERROR_DTYPE, "eg_%s: the condition is %s; one bool is needed, such as eg_less makes", name,
+                 egi_describe(p));
+        return -1;
+    }
+    const double value = eg_item(p);
+    return value == 0 || value == 1 ? value == 1 : -1;
+}
+EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_body *otherwise, void *user,
+                         eg_tensor *const *in, int n, eg_tensor **out, int m) {
+    if (!egi_lists_given("cond", n, in, in, in) || !egi_lists_given("cond", m, out, out, out)) return false;
+    const int says = egi_argument_given("cond", "then", (const void *)(uintptr_t)then) &&
+                     egi_argument_given("cond", "otherwise", (const void *)(uintptr_t)otherwise)
+                     ? egi_flow_says("cond", pred) : -1;
+    for (int i = 0; i < n; i++) if (says < 0 || !egi_operand_alive("cond", i, in[i])) goto failed;
+    if (says < 0) goto failed;
+    if (egi_flow_run("cond", says ? "the function of true" : "the function of false", says ? then : otherwise, user, in,
+                     out, m))
+        return egi_flow_give(out, out, m);
+failed:
+    for (int i = 0; i < m; i++) out[i] = NULL;
+    return false;
+}
+// Runs the loop on state[0..n-1], references of its own; next[] has room for as many.
+static bool egi_while_run(eg_function_body *condition, eg_function_body *body, void *user, eg_tensor **state,
+                          eg_tensor **next, int n, int64_t most) {
+    for (int64_t step = 0; most == 0 || step < most; step++) {
+        eg_tensor *p;
+        if (!egi_flow_run("while", "the condition", condition, user, state, &p, 1)) return false;
+        const int says = egi_flow_says("while", p);
+        egi_object_release(&p->object);
+        if (says <= 0) return says == 0;
+        if (!egi_flow_run("while", "the body", body, user, state, next, n)) return false;
+        if (!egi_flow_keeps("while", state, next, n, step)) { egi_flow_release(next, n); return false; }
+        egi_flow_release(state, n);
+        for (int i = 0; i < n; i++) { state[i] = next[i]; next[i] = NULL; }
+    }
+    return true;
+}
+EAGER_API bool (eg_while)(eg_function_body *condition, eg_function_body *body, void *user, eg_tensor *const *state,
+                          eg_tensor **out, int n, eg_while_options o) {
+    eg_tensor **own = NULL;
+    bool ok = egi_lists_given("while", n, state, out, out);
+    if (!ok) return false;
+    ok = egi_argument_given("while", "condition", (const void *)(uintptr_t)condition) &&
+         egi_argument_given("while", "body", (const void *)(uintptr_t)body) && EGI_NAMED("while", o, "max_steps = 100");
+    if (ok && o.max_steps < 0)
+        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_while: max_steps is %lld; 0 is no limit", (long long)o.max_steps);
+    ok = ok && ((own = (eg_tensor **)egi_alloc((size_t)(2 * n + 1) * sizeof *own)) != NULL ||
+                egi_no_memory("while", 2 * n * (int64_t)sizeof *own));
+    ok = ok && egi_flow_take("while", state, own, n);
+    if (ok) {
+        ok = egi_while_run(condition, body, user, own, own + n, n, o.max_steps);
+        if (ok) ok = egi_flow_give(own, out, n);
+        else egi_flow_release(own, n);
+    }
+    for (int i = 0; i < n && !ok; i++) out[i] = NULL;
+    egi_free(own);
+    return ok;
+}
+// How many steps a scan has, or -1 with an error.
+static int64_t egi_scan_length(eg_tensor *const *rows, int n, int n_results, int64_t length) {
+    int64_t steps = n ? -1 : length;
+    for (int i = 0; i < n; i++) {
+        if (!egi_operand_alive("scan", i, rows[i])) return -1;
+        if (rows[i]->rank == 0 || (steps >= 0 && rows[i]->dims[0] != steps) || (length && rows[i]->dims[0] != length)) {
+            egi_fail(EG_ERROR_SHAPE, "eg_scan: rows %d are %s, which has no axis of %lld steps", i,
+                     egi_describe(rows[i]), (long long)(length ? length : steps));
+            return -1;
+        }
+        steps = rows[i]->dims[0];
+    }
+    if (steps < 0 || (steps == 0 && n_results) || (n_results && steps > INT_MAX / n_results)) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_scan: %lld steps with %d results; of none, their shapes are not known",
+                 (long long)steps, n_results);
+        return -1;
+    }
+    return steps;
+}
+typedef struct egi_scan {
+    eg_function_body *body;
+    void *user;
+    eg_tensor *const *rows, **state, **in, **made, **all;      // all: row t of result k at k * steps + t
+    int n, n_rows, n_results;
+    int64_t steps;
+} egi_scan;
+static bool egi_scan_step(const egi_scan *s, int64_t t) {
+    eg_scope scope = eg_scope_begin();
+    bool ok = true;
+    for (int i = 0; i < s->n; i++) s->in[i] = s->state[i];
+    for (int i = 0; i < s->n_rows && ok; i++) ok = (s->in[s->n + i] = eg_index(s->rows[i], t)) != NULL;
+    ok = ok && egi_flow_run("scan", "the body", s->body, s->user, s->in, s->made, s->n + s->n_results);
+    if (ok && !egi_flow_keeps("scan", s->state, s->made, s->n, t)) {
+        egi_flow_release(s->made, s->n + s->n_results);
+        ok = false;
+    }
+    eg_scope_end(scope);
+    if (!ok) return false;
+    egi_flow_release(s->state, s->n);
+    for (int i = 0; i < s->n; i++) s->state[i] = s->made[i];
+    for (int k = 0; k < s->n_results; k++) s->all[k * s->steps + t] = s->made[s->n + k];
+    return true;
+}
+EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *carry, eg_tensor **out, int n,
+                         eg_tensor *const *rows, int n_rows, eg_tensor **results, int n_results, eg_scan_options o) {
+    egi_scan s = { body, user, rows, NULL, NULL, NULL, NULL, n, n_rows, n_results, 0 };
+    if (!egi_lists_given("scan", n, carry, out, out) || !egi_lists_given("scan", n_results, results, results, results))
+        return false;
+    bool ok = egi_lists_given("scan", n_rows, rows, rows, rows) &&
+              egi_argument_given("scan", "body", (const void *)(uintptr_t)body) &&
+              EGI_NAMED("scan", o, "reverse = true");
+    ok = ok && (s.steps = egi_scan_length(rows, n_rows, n_results, o.length)) >= 0;
+    const size_t lists = 3 * (size_t)n + (size_t)n_rows + (size_t)n_results, all = (size_t)(n_results * s.steps);
+    ok = ok && ((s.state = (eg_tensor **)egi_alloc((lists + all + 1) * sizeof *s.state)) != NULL ||
+                egi_no_memory("scan", (int64_t)((lists + all) * sizeof *s.state)));
+    if (ok) {
+        s.in = s.state + n;
+        s.made = s.in + n + n_rows;
+        s.all = s.made + n + n_results;
+        memset(s.all, 0, all * sizeof *s.all);
+        ok = egi_flow_take("scan", carry, s.state, n);
+        if (ok) {
+            for (int64_t i = 0; i < s.steps && ok; i++) ok = egi_scan_step(&s, o.reverse ? s.steps - 1 - i : i);
+            for (int k = 0; k < n_results && ok; k++)
+                ok = (results[k] = eg_stack(s.all + k * s.steps, (int)s.steps, 0)) != NULL;
+            if (ok) ok = egi_flow_give(s.state, out, n);
+            else egi_flow_release(s.state, n);
+            egi_flow_release(s.all, (int)all);
+        }
+    }
+    for (int i = 0; i < n && !ok; i++) out[i] = NULL;
+    for (int i = 0; i < n_results && !ok; i++) results[i] = NULL;
+    egi_free(s.state);
+    return ok;
+}
+
 EGI_AS_TOLD
 
 //# 29  VARIABLES AND OPTIMIZERS -----------------------------------------------
@@ -17403,7 +17883,12 @@ EGI_UPDATE_TABLE(EGI_RULE_SCALARS)
 typedef enum egi_rule { EGI_UPDATE_TABLE(EGI_RULE_ID) EGI_RULES } egi_rule;
 // A launch of EGI_UPDATE: in[] is w, g, the learning rate (float64), the step (int64), then the slots; out[] is w,
 // then the slots. An output may be the memory of its input.
-typedef struct egi_update_parameters { egi_rule rule; eg_optimizer_options options; } egi_update_parameters;
+typedef struct egi_rule_row egi_rule_row;
+typedef struct egi_update_parameters {
+    const egi_rule_row *row;         // the CPU's functions of the rule
+    egi_rule rule;
+    eg_optimizer_options options;
+} egi_update_parameters;
 #endif // EGI_RULES_SHARED
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_RULES_SHARED)
 #define EGI_IMPLEMENTED_AFTER_RULES_SHARED
@@ -17529,12 +18014,17 @@ EGI_VECTOR_WORDS(egi_update_f64, , double, int64_t, 16, egi_f64, EGI_ROOTS_16_F6
 EGI_UPDATE_TABLE(EGI_RULE_F64)
 #undef EGI_T
 #undef EGI_V
+// A rule's row is an object of its own, which the optimizers with that rule reach: a program has the rules of the
+// optimizers that it makes.
+struct egi_rule_row {
+    egi_rule number; const char *name; int slots;
+    egi_update_scalars *scalars; egi_update_step *f32, *wide, *f64;
+};
 #define EGI_RULE_ROW(name, slots, scalars, body) \
-    { #name, slots, egi_scalars_##name, egi_f32_update_##name, EGI_RULE_WIDE(name), egi_f64_update_##name },
+    static const egi_rule_row egi_rule_##name = { EGI_RULE_##name, #name, slots, egi_scalars_##name, \
+                                                  egi_f32_update_##name, EGI_RULE_WIDE(name), egi_f64_update_##name };
 EGI_OBJECTS
-static const struct {
-    const char *name; int slots; egi_update_scalars *scalars; egi_update_step *f32, *wide, *f64;
-} egi_rules[] = { EGI_UPDATE_TABLE(EGI_RULE_ROW) };
+EGI_UPDATE_TABLE(EGI_RULE_ROW)
 // The CPU's kernel EGI_UPDATE. k[7] is the weight decay times the learning rate, which egi_elements applies to w
 // before the rule.
 static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
@@ -17543,17 +18033,17 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     const char *in[5];
     char *out[4];
     double k[8] = { 0 }, lr = egi_load(EG_FLOAT64, args->in[2]->data);
-    int slots = egi_rules[p->rule].slots;
+    int slots = p->row->slots;
     (void)b;
-    egi_rules[p->rule].scalars(&p->options, lr, egi_load(EG_INT64, args->in[3]->data), k);
+    p->row->scalars(&p->options, lr, egi_load(EG_INT64, args->in[3]->data), k);
     k[7] = lr * p->options.weight_decay;
     in[0] = w->data;
     in[1] = args->in[1]->data;
     for (int i = 0; i < slots; i++) in[2 + i] = args->in[4 + i]->data;
     for (int i = 0; i <= slots; i++) out[i] = args->out[i]->data;
-    egi_update_step *step = w->dtype == EG_FLOAT32 ? egi_rules[p->rule].f32 : egi_rules[p->rule].f64;
+    egi_update_step *step = w->dtype == EG_FLOAT32 ? p->row->f32 : p->row->f64;
 #if EGI_WIDE_PROGRAMS
-    if (w->dtype == EG_FLOAT32 && egi_cpu_has_avx2()) step = egi_rules[p->rule].wide;
+    if (w->dtype == EG_FLOAT32 && egi_cpu_has_avx2()) step = p->row->wide;
 #endif
     egi_update_loop(step, slots, (size_t)(w->size * egi_dtypes[w->dtype].size), k, in, out);
     return true;
@@ -17575,7 +18065,7 @@ typedef struct egi_slots {
 struct eg_optimizer {
     egi_object object;           // taken: by models
     const char *name;
-    egi_rule rule;
+    const egi_rule_row *rule;
     eg_optimizer_options options;
     eg_tensor *steps, *rate;     // variables: int64, float64
     eg_tensor *accumulated;      // int64, calls since the latest update; NULL where each call is one
@@ -17649,7 +18139,7 @@ static EGI_COLD bool egi_optimizer_options(const char *name, eg_optimizer_option
             egi_fail(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given",
                      name));
 }
-static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *o) {
+static eg_optimizer *egi_optimizer(const char *name, const egi_rule_row *rule, const eg_optimizer_options *o) {
     eg_optimizer *opt = (eg_optimizer *)egi_object_new(name, EGI_OPTIMIZER, sizeof *opt);
     if (!opt) return NULL;
     opt->name = name;
@@ -17675,20 +18165,20 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
         static const egi_fallback own[] = { __VA_ARGS__ }; \
         return egi_optimizer_options(#name, &o, has, own) ? egi_optimizer(#name, rule, &o) : NULL; \
     }
-EGI_OPTIMIZER(sgd, o.momentum == 0 ? EGI_RULE_sgd : o.nesterov ? EGI_RULE_nesterov : EGI_RULE_momentum,
+EGI_OPTIMIZER(sgd, o.momentum == 0 ? &egi_rule_sgd : o.nesterov ? &egi_rule_nesterov : &egi_rule_momentum,
               EGI_BIT(EGI_O_momentum) | EGI_BIT(EGI_O_nesterov), { EGI_O_learning_rate, .01 }, { -1, 0 })
-EGI_OPTIMIZER(rmsprop, o.centered || o.momentum != 0 ? EGI_RULE_rmsprop_momentum : EGI_RULE_rmsprop,
+EGI_OPTIMIZER(rmsprop, o.centered || o.momentum != 0 ? &egi_rule_rmsprop_momentum : &egi_rule_rmsprop,
               EGI_BIT(EGI_O_momentum) | EGI_BIT(EGI_O_rho) | EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_centered),
               { -1, 0 })
-EGI_OPTIMIZER(adam, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_HAS_ADAM, { -1, 0 })
-EGI_OPTIMIZER(adamw, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_HAS_ADAM, { EGI_O_weight_decay, .004 },
+EGI_OPTIMIZER(adam, o.amsgrad ? &egi_rule_amsgrad : &egi_rule_adam, EGI_HAS_ADAM, { -1, 0 })
+EGI_OPTIMIZER(adamw, o.amsgrad ? &egi_rule_amsgrad : &egi_rule_adam, EGI_HAS_ADAM, { EGI_O_weight_decay, .004 },
               { -1, 0 })
-EGI_OPTIMIZER(adagrad, EGI_RULE_adagrad, EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_initial_accumulator_value), { -1, 0 })
-EGI_OPTIMIZER(adadelta, EGI_RULE_adadelta, EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_rho), { EGI_O_rho, .95 }, { -1, 0 })
-EGI_OPTIMIZER(adamax, EGI_RULE_adamax, EGI_HAS_BETAS | EGI_BIT(EGI_O_epsilon), { -1, 0 })
-EGI_OPTIMIZER(nadam, EGI_RULE_nadam, EGI_HAS_BETAS | EGI_BIT(EGI_O_epsilon), { -1, 0 })
-EGI_OPTIMIZER(ftrl, EGI_RULE_ftrl, EGI_HAS_FTRL, { -1, 0 })
-EGI_OPTIMIZER(lion, EGI_RULE_lion, EGI_HAS_BETAS, { EGI_O_beta_2, .99 }, { -1, 0 })
+EGI_OPTIMIZER(adagrad, &egi_rule_adagrad, EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_initial_accumulator_value), { -1, 0 })
+EGI_OPTIMIZER(adadelta, &egi_rule_adadelta, EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_rho), { EGI_O_rho, .95 }, { -1, 0 })
+EGI_OPTIMIZER(adamax, &egi_rule_adamax, EGI_HAS_BETAS | EGI_BIT(EGI_O_epsilon), { -1, 0 })
+EGI_OPTIMIZER(nadam, &egi_rule_nadam, EGI_HAS_BETAS | EGI_BIT(EGI_O_epsilon), { -1, 0 })
+EGI_OPTIMIZER(ftrl, &egi_rule_ftrl, EGI_HAS_FTRL, { -1, 0 })
+EGI_OPTIMIZER(lion, &egi_rule_lion, EGI_HAS_BETAS, { EGI_O_beta_2, .99 }, { -1, 0 })
 
 EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
     egi_object_share("optimizer_retain", "optimizer", opt, EGI_OPTIMIZER);
@@ -17745,9 +18235,9 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
     bool ok = true;
     for (int k = 0; k < EGI_MAX_SLOTS && ok; k++) {
         bool accumulates = k == EGI_MAX_SLOTS - 1;
-        if (accumulates ? opt->options.accumulate_steps < 2 : k >= egi_rules[opt->rule].slots) continue;
-        double initial = k == 0 && (opt->rule == EGI_RULE_adagrad ||
-                                    opt->rule == EGI_RULE_ftrl) ? opt->options.initial_accumulator_value : 0;
+        if (accumulates ? opt->options.accumulate_steps < 2 : k >= opt->rule->slots) continue;
+        double initial = k == 0 && (opt->rule->number == EGI_RULE_adagrad ||
+                                    opt->rule->number == EGI_RULE_ftrl) ? opt->options.initial_accumulator_value : 0;
         eg_tensor *x = egi_full_as("slot", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(v), initial);
         char name[96];
         snprintf(name, sizeof name, "%.64s/%s", v->name ? v->name : "variable", names[k]);
@@ -17888,6 +18378,9 @@ static bool egi_gradients_clip(const eg_optimizer *opt, eg_tensor **grads, int n
 // With .accumulate_steps: adds the gradient to the sum so far. On the last of the steps the gradient becomes the mean
 // over all of them, and the sum starts again at 0; on the others there is no gradient, and so no update.
 static bool egi_gradient_accumulate(eg_optimizer *opt, egi_prepared *p, bool last) {
+    // Whether there was one in another step decides then, which no trace can know.
+    if (last && !p->gradient && egi_this.observer)
+        egi_observe_read("apply_gradients with a NULL gradient at the end of .accumulate_steps", NULL);
     if (p->slots < 0) return true;
     eg_tensor *so_far = opt->slots[p->slots].slot[EGI_MAX_SLOTS - 1];
     bool given = p->gradient || opt->slots[p->slots].given;
@@ -17903,7 +18396,7 @@ static bool egi_update_prepare(eg_optimizer *opt, egi_prepared *p) {
     eg_shape shape = egi_shape(p->variable);
     p->gradient = egi_scope_own(egi_contiguous(p->gradient));
     bool ok = p->gradient != NULL;
-    for (int k = 0; k <= egi_rules[opt->rule].slots && ok; k++) {
+    for (int k = 0; k <= opt->rule->slots && ok; k++) {
         eg_tensor *from = k ? opt->slots[p->slots].slot[k - 1] : p->variable;
         // A buffer that nobody else holds is written in place; else, and under the NaN trap, the new values get a
         // fresh buffer.
@@ -17918,18 +18411,27 @@ static bool egi_update_prepare(eg_optimizer *opt, egi_prepared *p) {
 static egi_args egi_update_args(const eg_optimizer *opt, const egi_prepared *p, const egi_update_parameters *parameters,
                                 eg_tensor *rate, eg_tensor *steps) {
     egi_args args = { NULL, 0, { p->variable, p->gradient, rate, steps }, { NULL }, parameters };
-    for (int k = 0; k < egi_rules[opt->rule].slots; k++) args.in[4 + k] = opt->slots[p->slots].slot[k];
-    for (int k = 0; k <= egi_rules[opt->rule].slots; k++) args.out[k] = p->out[k];
+    for (int k = 0; k < opt->rule->slots; k++) args.in[4 + k] = opt->slots[p->slots].slot[k];
+    for (int k = 0; k <= opt->rule->slots; k++) args.out[k] = p->out[k];
     return args;
 }
 static bool egi_update_passes_trap(const eg_optimizer *opt, const egi_prepared *p) {
     eg_tensor *in[2 + EGI_MAX_SLOTS];
-    int slots = egi_rules[opt->rule].slots;
+    int slots = opt->rule->slots;
     if (!egi_this.trap) return true;
     in[0] = p->variable;
     in[1] = p->gradient;
     for (int k = 0; k < slots; k++) in[2 + k] = opt->slots[p->slots].slot[k];
-    return egi_trap_passes_now(opt->name, in, 2 + slots, p->out, 1 + slots);
+    if (eg_executing_eagerly()) return egi_trap_passes_now(opt->name, in, 2 + slots, p->out, 1 + slots);
+    const egi_trap_check check = { opt->name, 2 + slots };
+    egi_args args = { NULL, 0, { in[0], in[1] }, { NULL }, &check };
+    for (int k = 0; k < slots; k++) args.in[2 + k] = in[2 + k];
+    bool ok = true;
+    for (int k = 0; k <= slots && ok; k++) {
+        args.in[2 + slots] = p->out[k];
+        ok = egi_host_work(egi_check_trap, &args, sizeof check);
+    }
+    return ok;
 }
 // The backend of all variables that are updated, if they share one and it can update many in one launch; else NULL. A
 // body that is traced updates them one by one, since the list is of launches; where the device clips by itself, which
@@ -17948,7 +18450,7 @@ static eg_backend *egi_updates_at_once(const eg_optimizer *opt, const egi_prepar
 }
 static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, eg_backend *at_once, eg_tensor *rate,
                                eg_tensor *steps) {
-    egi_update_parameters parameters = { opt->rule, opt->options };
+    egi_update_parameters parameters = { opt->rule, opt->rule->number, opt->options };
     egi_args *all = at_once ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : NULL;
     int64_t count = 0;
     bool ok = !at_once || all || egi_no_memory("apply_gradients", n * (int64_t)sizeof *all);
@@ -18015,11 +18517,25 @@ static bool egi_updates_run(eg_optimizer *opt, egi_prepared *p, int n, eg_tensor
     for (int i = 0; i < n && ok; i++) {
         if (!p[i].gradient) continue;
         egi_variable_take(p[i].variable, p[i].out[0]);
-        for (int k = 0; k < egi_rules[opt->rule].slots; k++)
+        for (int k = 0; k < opt->rule->slots; k++)
             egi_variable_take(opt->slots[p[i].slots].slot[k], p[i].out[k + 1]);
     }
     if (ok) egi_variable_take(opt->steps, steps);
     return ok;
+}
+// Notes whether a variable's gradient has been accumulated since the latest update, in replays, too.
+typedef struct egi_given { eg_optimizer *opt; int64_t id, given; } egi_given;
+static bool egi_work_given(eg_backend *b, const egi_args *args) {
+    const egi_given *p = (const egi_given *)args->parameters;
+    (void)b;
+    for (int64_t i = 0, at = p->opt->next; i < p->opt->n_slots; i++, at++) {
+        if (at >= p->opt->n_slots) at = 0;
+        if (p->opt->slots[at].id != p->id) continue;
+        p->opt->slots[at].given = p->given != 0;
+        p->opt->next = at + 1;
+        break;
+    }
+    return true;
 }
 // Gather, update, and only then commit: whatever fails on the way leaves variables, slots and accumulated gradients
 // as they were, and slots that were made for this call are removed. Accumulating calls add up and update at every
@@ -18041,8 +18557,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     if (p) memset(p, 0, (size_t)n * sizeof *p);
     ok = ok && egi_updates_gather(opt, p, grads, variables, n);
     if (ok && opt->accumulated) {
-        int64_t calls = eg_item_int(opt->accumulated) + 1;
-        update = calls >= opt->options.accumulate_steps;
+        update = egi_host_reaches(opt->accumulated, opt->options.accumulate_steps - 1);
         accumulated = update ? eg_zeros_like(opt->accumulated) : (eg_add)(opt->accumulated, eg_integer(1));
         ok = accumulated != NULL;
         for (int i = 0; i < n && ok; i++) ok = egi_gradient_accumulate(opt, &p[i], update);
@@ -18052,7 +18567,8 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         if (!p[i].sum) continue;
         egi_slots *s = &opt->slots[p[i].slots];
         egi_variable_take(s->slot[EGI_MAX_SLOTS - 1], p[i].sum);
-        s->given = !update && (s->given || grads[i]);
+        const egi_given given = { opt, s->id, !update };
+        if (update || grads[i]) ok = egi_host_check(egi_work_given, opt->accumulated, NULL, &given, sizeof given);
     }
     if (ok && accumulated) egi_variable_take(opt->accumulated, accumulated);
     if (!ok) egi_slots_drop(opt, seen);
@@ -22054,11 +22570,9 @@ EGI_LOSS_FORMULA(mean_squared_logarithmic_error) {
 EGI_LOSS_FORMULA(huber) {
     return egi_mean_last((eg_huber_difference)(p, y, eg_number(o->delta)));
 }
-EGI_LOSS_FORMULA(log_cosh) {                                // log((exp(e) + exp(-e)) / 2)
+EGI_LOSS_FORMULA(log_cosh) {
     EGI_LOSS_UNUSED;
-    eg_tensor *e = (eg_sub)(p, y);
-    return egi_mean_last((eg_sub)((eg_add)(e, eg_softplus((eg_mul)(eg_number(-2), e))),
-                                  eg_number(0.69314718055994530942)));
+    return egi_mean_last((eg_log_cosh_difference)(p, y));
 }
 EGI_LOSS_FORMULA(poisson) {
     EGI_LOSS_UNUSED;
@@ -22070,16 +22584,12 @@ EGI_LOSS_FORMULA(kl_divergence) {
     p = (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1));
     return egi_sum_last((eg_mul)(y, eg_log((eg_div)(y, p))));
 }
-// Labels that are all 0 or 1, which casts to bool and back leave as they are, become -1 and 1. The choice is a tensor,
-// so that nothing is read back from a device.
-static eg_tensor *egi_loss_sides(eg_tensor *y) {
+// Labels that are all 0 or 1 become -1 and 1. The choice is a tensor, so that nothing is read back from a device.
+static eg_tensor *egi_loss_hinge(eg_tensor *y, eg_tensor *p) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
-    eg_tensor *binary = (eg_reduce_all)((eg_equal)(eg_cast(eg_cast(y, EG_BOOL), eg_dtype_of(y)), y), all);
-    return (eg_where)(binary, (eg_sub)((eg_mul)(eg_number(2), y), eg_number(1)), y);
-}
-static eg_tensor *egi_loss_hinge(eg_tensor *y, eg_tensor *p) {
-    return egi_loss_at_least(egi_loss_from_1((eg_mul)(egi_loss_sides(y), p)), 0);
+    eg_tensor *binary = (eg_reduce_all)(eg_logical_or((eg_equal)(y, eg_number(0)), (eg_equal)(y, eg_number(1))), all);
+    return (eg_hinge_margin)(p, y, binary ? eg_cast(binary, eg_dtype_of(p)) : NULL);
 }
 EGI_LOSS_FORMULA(hinge) { EGI_LOSS_UNUSED; return egi_mean_last(egi_loss_hinge(y, p)); }
 EGI_LOSS_FORMULA(squared_hinge) { EGI_LOSS_UNUSED; return egi_mean_last(eg_square(egi_loss_hinge(y, p))); }
@@ -22259,7 +22769,7 @@ static bool egi_check_shares(eg_backend *b, const egi_args *args) {
     const float *f = packed && y->dtype == EG_FLOAT32 ? (const float *)packed->data : NULL;
     const double *d = packed && y->dtype == EG_FLOAT64 ? (const double *)packed->data : NULL;
     (void)b;
-    if (f) while (i < n && f[i] >= 0 && f[i] <= 1) i++;
+    if (f) i = egi_find_no_share(n, f);
     else if (d) while (i < n && d[i] >= 0 && d[i] <= 1) i++;
     else i = n;
     if (packed && i < n)
@@ -22766,15 +23276,22 @@ static bool egi_metric_alive(const char *function, const eg_metric *m) {
 }
 // Gives the state as many columns as the batch has. That is an error once a batch with another number of columns has
 // been added.
-static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
-    const double *seen = (const double *)eg_data(m->state);
-    if (!seen) return false;
-    for (int64_t i = 0; i < m->state->dims[1]; i++)
+typedef struct egi_width_check { const eg_metric *m; int64_t columns; } egi_width_check;
+static bool egi_check_unseen(eg_backend *b, const egi_args *args) {
+    const egi_width_check *p = (const egi_width_check *)args->parameters;
+    const double *seen = (const double *)eg_data((eg_tensor *)(uintptr_t)args->in[0]);
+    (void)b;
+    for (int64_t i = 0; seen && i < args->in[0]->dims[1]; i++)
         if (seen[i] != 0)
             return egi_fail(
                 EG_ERROR_SHAPE,
                 "eg_metric_update: %s has seen rows of %lld columns, and these have %lld; eg_metric_reset begins anew",
-                m->name, (long long)m->state->dims[1], (long long)delta->dims[1]);
+                p->m->name, (long long)args->in[0]->dims[1], (long long)p->columns);
+    return seen != NULL;
+}
+static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
+    const egi_width_check check = { m, delta->dims[1] };
+    if (!egi_host_check(egi_check_unseen, m->state, NULL, &check, sizeof check)) return false;
     eg_tensor *zeros = eg_to(eg_zeros(EG_FLOAT64, egi_shape(delta)), eg_device_of(m->state)),
               *packed = zeros ? egi_variable_value("metric_update", zeros) : NULL;
     if (!packed) return false;
@@ -29421,8 +29938,9 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path) {
     }
     uint64_t n = ok ? egi_little_read(size, 8) : 0;
     if (ok && n > EGI_SAFE_MOST)
-        ok = egi_file_fail(function, path, 0, "a header of %llu bytes; at most %d are allowed. "
-                           "Is this a safetensors file?", (unsigned long long)n, EGI_SAFE_MOST);
+        ok = egi_file_fail(function, path, 0, "no safetensors file: one begins with the length of its header, and "
+                           "these 8 bytes are the number %llu; at most %d are allowed", (unsigned long long)n,
+                           EGI_SAFE_MOST);
     if (ok && (int64_t)n > source.size - 8)
         ok = egi_file_fail(function, path, 0, "truncated: a header of %llu bytes, but %lld follow; the file is shorter "
                                               "(%lld bytes) than its header needs (%lld bytes)", (unsigned long long)n,
@@ -29478,7 +29996,9 @@ static bool egi_archive_path_fits(const char *function, const char *path) {
     while (name > path && name[-1] != '/' && name[-1] != '\\') name--;
     return egi_path_format(path) >= 0 || (*name && !strchr(name, '.')) ||
            egi_file_fail(function, path, -1,
-                         "its ending is neither .safetensors nor .npz; a name without an ending is given .safetensors");
+                         "its ending is neither .safetensors nor .npz, and no other format is read (docs/use.md, "
+                         "Files, says how to convert those of Keras and PyTorch); a name without an ending is given "
+                         ".safetensors");
 }
 // The path with its ending: of the file that is there, for reading; else .safetensors if it has none. The caller
 // frees it.
@@ -32759,6 +33279,7 @@ EGI_AS_TOLD
 // memory anew: an input's, a variable's, a fresh one, or a part of the arena.
 //   egi_trace_launch, egi_trace_op, egi_trace_assign   write the list while the body runs
 //   egi_trace_end      decides what each place is, and plans the arena
+//   egi_arena_take     the memory of the temporaries, which the traces of a function share
 //   egi_trace_replay   runs the list
 //   egi_trace_differs  compares two lists (rechecks)
 //   egi_taped_record   writes a call on the outer tapes; egi_grad_call is its gradient
@@ -32817,10 +33338,17 @@ typedef struct egi_trace_line {
     egi_call_note note;          // where the program called it
 } egi_trace_line;
 typedef struct egi_trace_variable { eg_tensor *variable; int32_t form; bool trainable, assigned; } egi_trace_variable;
-// The memory of one replay: handles of all operands, bound to an arena.
+// The memory of a replay's temporaries. All traces of a function take theirs from one list, so that it keeps as many as
+// replays ran at once, each as large as its largest trace needs.
+typedef struct egi_arena {
+    struct egi_arena *next;
+    egi_buffer *buffer;
+    const struct egi_trace_run *shown;   // whose handles of temporaries were last bound to it
+} egi_arena;
+// What one replay needs beside: handles of all operands.
 typedef struct egi_trace_run {
     struct egi_trace_run *next;
-    egi_buffer *arena;
+    egi_arena *arena;            // that the handles of temporaries were last bound to
     eg_tensor *handles;          // one for each operand
     egi_buffer *buffers;         // one for each place
     eg_tensor **fresh;           // one for each place
@@ -32836,6 +33364,7 @@ typedef struct egi_trace {
     struct egi_trace *next;
     int32_t refs;                // under egi_lock: the function's and those of calls
     eg_backend *backend;         // of all its tensors
+    eg_function *function;       // while the body runs
     int64_t *signature, signature_size;
     egi_trace_line *lines;
     egi_operand *operands;
@@ -32850,6 +33379,8 @@ typedef struct egi_trace {
     int64_t n_bound;
     int32_t *map;                // from a buffer to its place, plus 1: open addressing
     int64_t map_size;
+    int32_t *held;               // temporaries whose buffers the trace holds
+    int64_t n_held, held_room, held_bytes;  // held_bytes: of those that came since they were last looked through
     int n, m;
     int32_t *out;                // operands of the outputs, then of their masks; -1: NULL
     uint16_t *out_flags;
@@ -32867,6 +33398,9 @@ typedef struct egi_trace {
     egi_taped *taped;            // of a call that an outer tape records; else NULL
 } egi_trace;
 // What is not constant is read and written under egi_lock, but for the reasons, which are constant once they are set.
+// What egi_host_reaches asked of a variable, which the function holds.
+enum { EGI_ASKED = 8 };
+typedef struct egi_asked { eg_tensor *variable; int64_t least; } egi_asked;
 struct eg_function {
     egi_object object;
     eg_function_body *body;
@@ -32876,8 +33410,11 @@ struct eg_function {
     int64_t key;                 // part of the signature
     bool eager;                  // for good, as `why` says
     bool tracing;                // a thread runs the body to trace it
+    egi_asked asked[EGI_ASKED];  // constant up to n_asked, which is atomic
+    int n_asked;
     int tries;
     egi_trace *traces;           // the latest first
+    egi_arena *arenas;           // those not in use
     eg_function_info info;
     const char *reason;
     char why[256];
@@ -32932,7 +33469,8 @@ static int32_t egi_trace_place(egi_trace *t, egi_buffer *b) {
         egi_free(t->map);
         t->map = map;
         t->map_size = size;
-        for (int64_t i = 0; i < t->n_places; i++) egi_trace_put(t, t->places[i].buffer, (int32_t)i);
+        for (int64_t i = 0; i < t->n_places; i++)
+            if (t->places[i].buffer) egi_trace_put(t, t->places[i].buffer, (int32_t)i);
     }
     bool ok = egi_grow(&places, &t->places_room, t->n_places + 1, sizeof *t->places);
     t->places = (egi_place *)places;
@@ -33073,7 +33611,7 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
     case EGI_RANDOM:                        // the seed and the counter are each call's own
         EGI_PARAMETERS(egi_random_parameters, EGI_KEEPS(kind), EGI_KEEPS(a), EGI_KEEPS(b), EGI_KEEPS(low),
                        EGI_KEEPS(high))
-    case EGI_UPDATE: EGI_PARAMETERS(egi_update_parameters, EGI_KEEPS(rule), EGI_KEEPS(options))
+    case EGI_UPDATE: EGI_PARAMETERS(egi_update_parameters, EGI_KEEPS(row), EGI_KEEPS(rule), EGI_KEEPS(options))
     default: return 0;
     }
 }
@@ -33096,6 +33634,24 @@ static egi_trace_line *egi_trace_line_new(egi_trace *t, int kernel, const egi_op
         t->lines[t->n_lines - 1].drew = egi_this.random.counter - t->random.counter;
     return line;
 }
+// Gives back the temporaries that nobody but the trace holds, whenever 64 KB have come: so a traced body needs little
+// more memory than an eager one. A buffer that comes to lie at such an address is another place.
+static void egi_trace_hold(egi_trace *t, int32_t place) {
+    void *held = t->held;
+    if (!egi_grow(&held, &t->held_room, t->n_held + 1, sizeof *t->held)) { t->failed = true; return; }
+    t->held = (int32_t *)held;
+    t->held[t->n_held++] = place;
+    if ((t->held_bytes += t->places[place].bytes) < 1 << 16) return;
+    t->held_bytes = 0;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < t->n_held; i++) {
+        egi_place *p = &t->places[t->held[i]];
+        if (__atomic_load_n(&p->buffer->refs, __ATOMIC_ACQUIRE) > 1) { t->held[kept++] = t->held[i]; continue; }
+        egi_buffer_release(p->buffer);
+        p->buffer = NULL;
+    }
+    t->n_held = kept;
+}
 // Operand x of the line that comes next.
 static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
     if (!x) return -1;
@@ -33108,7 +33664,11 @@ static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
     int32_t at = egi_trace_operand(t, x);
     if (at < 0 || t->operands[at].place < 0) return at;
     egi_place *p = &t->places[t->operands[at].place];
-    if (writes && !known && !(x->flags & EGI_VARIABLE)) p->kind = EGI_AT_TEMPORARY;
+    if (writes && !known && !(x->flags & EGI_VARIABLE)) {
+        p->kind = EGI_AT_TEMPORARY;
+        egi_trace_hold(t, t->operands[at].place);
+        p = &t->places[t->operands[at].place];
+    }
     else if (writes && (p->kind == EGI_AT_INPUT || p->kind == EGI_AT_CONSTANT))
         egi_trace_refuse(t, false, "a tensor of the caller's is written");
     if (writes && p->kind == EGI_AT_VARIABLE) t->assigns = true;
@@ -33120,7 +33680,7 @@ static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
                              const egi_args *args) {
     egi_trace *t = (egi_trace *)r;
     egi_parameters room;
-    if (t->inside) return kernel(b, args);
+    if (t->inside || number == EGI_NONFINITE) return kernel(b, args);     // the NaN trap looks now; see egi_trace_trap
     if (b != t->backend) egi_trace_refuse(t, false, "an op runs on another device");
     const size_t size = args->parameters ? egi_trace_parameters(number, args->parameters, &room) : 0;
     if (args->parameters && !size) egi_trace_refuse(t, false, "the host reads what a kernel counts");
@@ -33141,6 +33701,40 @@ static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     t->inside = false;
     return ok;
 }
+static void egi_trace_check_write(egi_trace *t, egi_kernel_function *check, const egi_args *args, size_t size) {
+    egi_trace_line *line = t->inside ? NULL : egi_trace_line_new(t, EGI_RUN_CHECK, NULL, 0);
+    if (!line) return;
+    line->run = check;
+    for (int i = 0; i < 8; i++) line->in[i] = egi_trace_uses(t, args->in[i], false);
+    line->out[0] = egi_trace_uses(t, args->out[0], true);
+    line->name = args->out[0] ? "positions" : check == egi_check_trap ? "trap" : "check";
+    if (!(line->parameters = egi_alloc(size))) t->failed = true;
+    else memcpy(line->parameters, args->parameters, size);
+    line->parameters_size = size;
+    t->n_lines++;
+}
+static bool egi_trace_check(egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size) {
+    egi_trace *t = (egi_trace *)r;
+    egi_trace_check_write(t, check, args, size);
+    const bool inside = t->inside;
+    t->inside = true;                                       // what it reads needs no line of its own
+    const bool ok = check(t->backend, args);
+    t->inside = inside;
+    return ok;
+}
+// The NaN trap at each replay: a line for each floating result, that reads the operands, too.
+static void egi_trace_trap(egi_trace *t, const egi_op *op, eg_tensor *const *in, int n, eg_tensor *const *out,
+                           int n_out) {
+    const egi_trap_check check = { op->name, n };
+    for (int k = 0; k < n_out; k++) {
+        egi_args args = { NULL, 0, { NULL }, { NULL }, &check };
+        if (!out[k] || !out[k]->size || !egi_is_float(out[k]->dtype)) continue;
+        if (n > 7) { egi_trace_refuse(t, false, "the NaN trap is on, and eg_%s has %d operands", op->name, n); return; }
+        for (int i = 0; i < n; i++) args.in[i] = in[i];
+        args.in[n] = out[k];
+        egi_trace_check_write(t, egi_check_trap, &args, sizeof check);
+    }
+}
 // Behind each op: notes the variables it read. An elementwise op whose result no line has written was run without a
 // launch.
 static bool egi_trace_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
@@ -33150,13 +33744,15 @@ static bool egi_trace_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
     for (int i = 0; i < n; i++) egi_trace_seen(t, in[i]);
     for (int i = 0; i < n_out; i++)
         if (out[i] && egi_backend_of(out[i]) != t->backend) egi_trace_refuse(t, false, "a tensor is on another device");
-    if (op->number < 0 || !op->programs || !out[0]->size || egi_trace_find(t, out[0]->buffer) >= 0) return true;
-    egi_trace_line *line = egi_trace_line_new(t, EGI_RUN_OP, op, 0);
-    if (!line) return true;
-    for (int i = 0; i < n; i++) line->in[i] = egi_trace_uses(t, in[i], false);
-    line->out[0] = egi_trace_uses(t, out[0], true);
-    line->name = op->name;
-    t->n_lines++;
+    const bool direct = op->number >= 0 && op->programs && out[0]->size && egi_trace_find(t, out[0]->buffer) < 0;
+    egi_trace_line *line = direct ? egi_trace_line_new(t, EGI_RUN_OP, op, 0) : NULL;
+    if (line) {
+        for (int i = 0; i < n; i++) line->in[i] = egi_trace_uses(t, in[i], false);
+        line->out[0] = egi_trace_uses(t, out[0], true);
+        line->name = op->name;
+        t->n_lines++;
+    }
+    if (egi_this.trap && !(op->flags & EGI_VIEW)) egi_trace_trap(t, op, in, n, out, n_out);
     return true;
 }
 static void egi_trace_assign(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
@@ -33178,23 +33774,35 @@ static void egi_trace_assign(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
     t->assigns = true;
     t->n_lines++;
 }
-static bool egi_trace_check(egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size) {
+static bool egi_trace_reaches(egi_recorder *r, eg_tensor *v, int64_t least) {
     egi_trace *t = (egi_trace *)r;
-    egi_trace_line *line = egi_trace_line_new(t, EGI_RUN_CHECK, NULL, 0);
-    if (line) {
-        line->run = check;
-        for (int i = 0; i < 2; i++) line->in[i] = egi_trace_uses(t, args->in[i], false);
-        line->name = "check";
-        if (!(line->parameters = egi_alloc(size))) t->failed = true;
-        else memcpy(line->parameters, args->parameters, size);
-        line->parameters_size = size;
-        t->n_lines++;
-    }
+    eg_function *f = t->function;
     const bool inside = t->inside;
-    t->inside = true;                                       // what it reads needs no line of its own
-    const bool ok = check(t->backend, args);
+    int i = 0;
+    egi_trace_seen(t, v);
+    for (int64_t k = 0; k < t->n_variables; k++)
+        if (t->variables[k].variable == v && t->variables[k].assigned)
+            egi_trace_refuse(t, false, "the body accumulates gradients twice");
+    while (i < f->n_asked && (f->asked[i].variable != v || f->asked[i].least != least)) i++;
+    if (i == EGI_ASKED) egi_trace_refuse(t, false, "more than %d optimizers accumulate gradients", EGI_ASKED);
+    else if (i == f->n_asked) {
+        egi_trace_refuse(t, true, "whether gradients are accumulated became a part of the signature");
+        f->asked[i].variable = eg_retain(v);
+        egi_object_take(&v->object, 1);
+        f->asked[i].least = least;
+        __atomic_store_n(&f->n_asked, i + 1, __ATOMIC_RELEASE);
+    }
+    t->inside = true;
+    const bool reaches = eg_item_int(v) >= least;
     t->inside = inside;
-    return ok;
+    return reaches;
+}
+// The answers that a call begins with, a bit for each.
+static int64_t egi_function_answers(const eg_function *f) {
+    int64_t bits = 0;
+    for (int i = __atomic_load_n(&f->n_asked, __ATOMIC_ACQUIRE); i-- > 0;)
+        bits |= (int64_t)(eg_item_int(f->asked[i].variable) >= f->asked[i].least) << i;
+    return bits;
 }
 static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) { (void)v; ((egi_trace *)r)->made++; }
 static void egi_trace_read(egi_recorder *r, const char *function, const eg_tensor *x) {
@@ -33208,7 +33816,6 @@ static void egi_trace_read(egi_recorder *r, const char *function, const eg_tenso
 
 static void egi_trace_run_free(egi_trace_run *run) {
     if (!run) return;
-    egi_buffer_release(run->arena);
     egi_free(run->handles);
     egi_free(run->buffers);
     egi_free(run->fresh);
@@ -33292,6 +33899,7 @@ static void egi_trace_release(egi_trace *t) {
     egi_free(t->first_operand);
     egi_free(t->variables);
     egi_free(t->map);
+    egi_free(t->held);
     egi_free(t->signature);
     egi_free(t->out);
     egi_free(t->out_flags);
@@ -33396,6 +34004,10 @@ static void egi_variable_unshare(eg_tensor *v) {
     if (copy && egi_tensor_copy(v, copy)) egi_variable_take(v, copy);
     if (copy) egi_object_release(&copy->object);
 }
+static void egi_trace_unshare(const egi_trace *t) {
+    for (int64_t k = 0; k < t->n_variables && t->assigns; k++)
+        if (!egi_variable_is_alone(t->variables[k].variable)) egi_variable_unshare(t->variables[k].variable);
+}
 static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out, const egi_taped_call *call) {
     for (int64_t i = 0; i < t->n_places && !t->reason[0]; i++) {
         egi_place *p = &t->places[i];
@@ -33414,9 +34026,7 @@ static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out, const egi
                              : "a tensor made in the body is still held behind it; make it an output");
     }
     // A body that assigns is for one thread at a time; of another's variables, other threads may read the memory now.
-    if (t->reason[0] && t->again && t->assigns)
-        for (int64_t k = 0; k < t->n_variables; k++)
-            if (!egi_variable_is_alone(t->variables[k].variable)) egi_variable_unshare(t->variables[k].variable);
+    if (t->reason[0] && t->again) egi_trace_unshare(t);
 }
 // ---- passes: from the list as it was written down to the steps of a replay
 //
@@ -33481,6 +34091,10 @@ static bool egi_line_is_pure(const egi_passes *s, const egi_trace_line *line) {
         case EGI_NORMALIZE: case EGI_NORMALIZE_GRAD: case EGI_RECURRENT: case EGI_RECURRENT_GRAD: break;
         default: return false;
     }
+    // A division of integers stays behind the check of its divisor.
+    if (line->op && line->op->flags & EGI_DIVIDES && s->t->operands[line->out[0]].dtype >= EG_INT32 &&
+        egi_line_place(s, line->in[1]) >= 0)
+        return false;
     for (int k = 0; k < EGI_MAX_OUT; k++) {
         const int32_t place = egi_line_place(s, line->out[k]);
         if (place < 0) continue;
@@ -34223,15 +34837,77 @@ static bool egi_trace_plan(egi_trace *t) {
 
 // ---- replays
 
-// Handles of all operands, on the places in the run's arena and on constants; others are bound at each call.
+static void egi_arenas_free(egi_arena *a) {
+    while (a) {
+        egi_arena *next = a->next;
+        egi_buffer_release(a->buffer);
+        egi_free(a);
+        a = next;
+    }
+}
+// Takes the arena for a replay out of f's list: the one that the run is bound to, else the largest; NULL if there is
+// none. Under egi_lock.
+static egi_arena *egi_arena_take(eg_function *f, const egi_trace_run *run) {
+    egi_arena **best = NULL;
+    for (egi_arena **at = &f->arenas; *at; at = &(*at)->next) {
+        if (!best || (*at)->buffer->bytes > (*best)->buffer->bytes) best = at;
+        if (run && run->arena == *at && (*at)->shown == run) { best = at; break; }
+    }
+    egi_arena *a = best ? *best : NULL;
+    if (a) *best = a->next;
+    return a;
+}
+// Frees those not in use. Returns how many bytes they had.
+static int64_t egi_arenas_trim(eg_function *f) {
+    int64_t bytes = 0;
+    egi_lock();
+    egi_arena *arenas = f->arenas;
+    f->arenas = NULL;
+    egi_unlock();
+    for (const egi_arena *a = arenas; a; a = a->next) bytes += a->buffer->bytes;
+    egi_arenas_free(arenas);
+    return bytes;
+}
+// a, or a new arena for NULL, with memory for t's temporaries. NULL without memory; a is freed then.
+static egi_arena *egi_arena_fit(egi_arena *a, const egi_trace *t) {
+    const int64_t bytes = t->arena_bytes + EGI_SMALL_BLOCK + 1;        // a large block is aligned to EGI_ALIGN
+    if (!a) {
+        if (!(a = (egi_arena *)egi_alloc(sizeof *a))) return NULL;
+        memset(a, 0, sizeof *a);
+    }
+    if (a->buffer && a->buffer->backend == t->backend && a->buffer->bytes >= bytes) return a;
+    egi_buffer_release(a->buffer);
+    a->shown = NULL;
+    if ((a->buffer = egi_buffer_new(t->backend, bytes)) != NULL) return a;
+    egi_free(a);
+    return NULL;
+}
+// Binds the temporaries to an arena, if another run had it or this run had another one.
+static void egi_trace_run_bind(egi_trace *t, egi_trace_run *run, egi_arena *arena) {
+    if (run->arena == arena && arena->shown == run) return;
+    run->arena = arena;
+    arena->shown = run;
+    for (int64_t i = 0; i < t->n_places; i++) {
+        const egi_place *p = &t->places[i];
+        if (p->kind != EGI_AT_TEMPORARY) continue;
+        run->buffers[i].data = (char *)arena->buffer->data + p->offset;
+        const int dtype = p->filled ? t->operands[t->first_operand[i]].dtype : 0;
+        for (int64_t at = 0; p->filled && at < p->bytes; at += egi_dtypes[dtype].size)
+            egi_store(dtype, (char *)run->buffers[i].data + at, p->value);
+    }
+    for (int64_t i = 0; i < t->n_operands; i++) {
+        const egi_operand *o = &t->operands[i];
+        if (o->place >= 0 && t->places[egi_trace_home(t, o->place)].kind == EGI_AT_TEMPORARY)
+            run->handles[i].data = (char *)run->handles[i].buffer->data + o->offset;
+    }
+}
+// Handles of all operands, on constants; temporaries and others are bound at each call.
 static void egi_trace_run_show(egi_trace *t, egi_trace_run *run) {
     for (int64_t i = 0; i < t->n_places; i++) {
         run->buffers[i].refs = 1;
         run->buffers[i].backend = t->backend;
         run->buffers[i].bytes = t->places[i].bytes;
-        const egi_place *p = &t->places[i];
-        if (p->kind == EGI_AT_TEMPORARY) run->buffers[i].data = (char *)run->arena->data + p->offset;
-        if (p->kind == EGI_AT_CONSTANT) run->buffers[i].data = p->buffer->data;
+        if (t->places[i].kind == EGI_AT_CONSTANT) run->buffers[i].data = t->places[i].buffer->data;
     }
     for (int64_t i = 0; i < t->n_operands; i++) {
         egi_operand *o = &t->operands[i];
@@ -34251,27 +34927,19 @@ static void egi_trace_run_show(egi_trace *t, egi_trace_run *run) {
         x->buffer = &run->buffers[egi_trace_home(t, o->place)];
         if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;
     }
-    for (int64_t i = 0; i < t->n_places; i++) {
-        const egi_place *p = &t->places[i];
-        for (int64_t k = 0; p->filled && k * egi_dtypes[t->operands[t->first_operand[i]].dtype].size < p->bytes; k++) {
-            const int dtype = t->operands[t->first_operand[i]].dtype;
-            egi_store(dtype, (char *)run->buffers[i].data + k * egi_dtypes[dtype].size, p->value);
-        }
-    }
 }
 static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
     if (!run) return NULL;
     memset(run, 0, sizeof *run);
     const size_t places = (size_t)t->n_places + 1, operands = (size_t)t->n_operands + 1, lines = (size_t)t->n_steps + 1;
-    run->arena = egi_buffer_new(t->backend, t->arena_bytes + EGI_SMALL_BLOCK + 1);   // large, so aligned to EGI_ALIGN
     run->handles = (eg_tensor *)egi_alloc(operands * sizeof *run->handles);
     run->buffers = (egi_buffer *)egi_alloc(places * sizeof *run->buffers);
     run->fresh = (eg_tensor **)egi_alloc(places * sizeof *run->fresh);
     run->initial = (egi_buffer **)egi_alloc(places * sizeof *run->initial);
     run->former = (egi_buffer **)egi_alloc(lines * sizeof *run->former);
     run->args = (egi_args *)egi_alloc(lines * sizeof *run->args);
-    if (!run->arena || !run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args) {
+    if (!run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args) {
         egi_trace_run_free(run);
         return NULL;
     }
@@ -34355,12 +35023,12 @@ static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
 }
 // Handles of this call alone, since what eg_data copies from a device stays with a handle.
 static bool egi_trace_check_line(const egi_trace *t, const egi_trace_line *line, const egi_args *args) {
-    eg_tensor shown[2];
+    eg_tensor shown[8];
     egi_args own = *args;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 8; k++)
         if (args->in[k]) { shown[k] = *args->in[k]; own.in[k] = &shown[k]; }
     const bool ok = line->run(t->backend, &own);
-    for (int k = 0; k < 2; k++) if (args->in[k]) egi_free(shown[k].host);
+    for (int k = 0; k < 8; k++) if (args->in[k]) egi_free(shown[k].host);
     return ok;
 }
 // Runs a group's program on this call's memory.
@@ -35376,6 +36044,7 @@ static void egi_tracing_begin(egi_trace *t) {
     t->recorder.variable = egi_trace_variable_made;
     t->recorder.read = egi_trace_read;
     t->recorder.check = egi_trace_check;
+    t->recorder.reaches = egi_trace_reaches;
     egi_this.observer = &t->recorder;
 }
 static void egi_tracing_end(egi_trace *t) {
@@ -35408,6 +36077,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     }
     memset(t, 0, sizeof *t);
     t->refs = 1;
+    t->function = f;
     t->backend = n ? egi_backend_of(in[0]) : egi_backend_here();
     t->n = n;
     t->m = m;
@@ -35448,7 +36118,8 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (good) egi_trace_end_holders(t, out, *call);
     good = good && !t->reason[0];
     if (good && !(old && !taped && egi_trace_differs(old, t) < 0))
-        good = egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu) && egi_trace_plan(t) && egi_trace_capture(t);
+        good = egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu || egi_this.trap) && egi_trace_plan(t) &&
+               egi_trace_capture(t);
     if (good && taped) egi_taped_forget_leaves(t);
     egi_trace_let_go(t, good);
     for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
@@ -35470,7 +36141,8 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
     if (__atomic_load_n(&egi_functions_eager, __ATOMIC_RELAXED)) return "eg_run_functions_eagerly(true) was called";
     if (!eg_executing_eagerly()) return "it is called inside a function that is traced, and becomes a part of it";
     if (__atomic_load_n(&f->eager, __ATOMIC_ACQUIRE)) return f->why;
-    if (egi_this.trap) return "the NaN trap is on";
+    if (egi_this.trap && (n ? egi_backend_of(in[0]) : egi_backend_here())->trap)
+        return "the NaN trap is on, and the device looks later";
     if (egi_this.recorder) return "eg_record is on";
     if (egi_this.spies) return "the forward function of a custom gradient calls it";
     for (int i = 0; i < n; i++) {
@@ -35481,8 +36153,8 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
 }
 // ---- signatures: numbers that are equal where a trace serves
 
-enum { EGI_SIGNATURE_HEAD = 10 };
-static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t key, int64_t *few, int64_t room,
+enum { EGI_SIGNATURE_HEAD = 12 };
+static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n, int m, int64_t *few, int64_t room,
                               int64_t *size) {
     int64_t count = EGI_SIGNATURE_HEAD, *s = few;
     for (int i = 0; i < n; i++) count += 3 + 2 * in[i]->rank;
@@ -35503,7 +36175,9 @@ static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t key, i
     *at++ = egi_taped_kind();
     *at++ = (int64_t)(intptr_t)egi_backend_here();
     *at++ = n ? (int64_t)(intptr_t)egi_backend_of(in[0]) : 0;
-    *at++ = key;
+    *at++ = f->key;
+    *at++ = egi_this.trap != NULL;
+    *at++ = egi_function_answers(f);
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
         *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 4 + (in[i]->mask ? 2 : 0) +
@@ -35529,6 +36203,8 @@ static void egi_signature_explain(const int64_t *then, const int64_t *now, char 
     for (int i = 0; i < EGI_SIGNATURE_HEAD; i++) {
         if (then[i] == now[i]) continue;
         if (i == 9) snprintf(text, room, "the class weights or how many inputs the model has");
+        else if (i == 11) snprintf(text, room, "which step of .accumulate_steps it is");
+        else if (i == 10) snprintf(text, room, "the NaN trap is %s", now[i] ? "on" : "off");
         else if (i < 7) snprintf(text, room, "%s: %lld, then %lld", head[i], (long long)then[i], (long long)now[i]);
         else
             snprintf(text, room, "the %s: %.60s, then %.60s", i == 7 ? "thread's device" : "inputs' device",
@@ -35628,6 +36304,9 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     int64_t *own = (int64_t *)egi_alloc((size_t)size * sizeof *own);
     if (!own) return egi_no_memory("function_call", size * (int64_t)sizeof *own);
     memcpy(own, signature, (size_t)size * sizeof *own);
+    if (f->info.bytes > 1 << 20) (void)egi_arenas_trim(f);  // the body's tensors take memory of their own
+    // As a replay does, lest a reader of the values, such as a callback that keeps the best ones, ends the trace.
+    if (old) egi_trace_unshare(old);
     egi_taped_call *call;
     bool ok = egi_function_trace(f, in, n, out, m, old, &t, &call), same = true;
     const char *reason = ok && f->eager ? f->why
@@ -35639,7 +36318,8 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
         same = egi_function_recheck(f, old, t, explanation, room);
         ok = same || may ||
              egi_fail(EG_ERROR_STATE, "eg_function_call: %s: calls since number %lld, when the two were equal, may "
-                      "have used an old value. What changes between calls must be an input or a variable",
+                      "have used an old value. What changes between calls must be an input, a variable or an "
+                      "eg_host_number",
                       explanation, (long long)(old->calls + 1) / 2);
     }
     if (ok && call) ok = egi_taped_record(call, old && t && same ? old : call->trace, in, n, out);
@@ -35658,7 +36338,7 @@ typedef enum egi_function_way {
     EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NOTHING
 } egi_function_way;
 static egi_function_way egi_function_find(eg_function *f, const int64_t *signature, int64_t size, egi_trace **found,
-                                          egi_trace_run **run, char *explanation, size_t room) {
+                                          egi_trace_run **run, egi_arena **arena, char *explanation, size_t room) {
     egi_function_way way = EGI_BY_REPLAY;
     egi_trace *gone = NULL, *t;
     egi_lock();
@@ -35680,6 +36360,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         t->busy++;
         t->refs++;
         if (way == EGI_BY_REPLAY && (*run = t->runs) != NULL) t->runs = (*run)->next;
+        if (way == EGI_BY_REPLAY) *arena = egi_arena_take(f, *run);
     }
     if (way == EGI_BY_TRACE || way == EGI_BY_CHECK) f->tracing = true;
     *found = t;
@@ -35687,12 +36368,15 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     egi_trace_release(gone);
     return way;
 }
-static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run, eg_tensor *const *in,
-                                eg_tensor **out) {
+static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run, egi_arena *arena,
+                                eg_tensor *const *in, eg_tensor **out) {
     if (!run) run = egi_trace_run_new(t);
+    arena = egi_arena_fit(arena, t);
     egi_taped_call *call = t->taped ? egi_taped_call_new(t, (size_t)t->taped->n_kept) : NULL;
-    bool undone = f->inner && !run;
-    bool ok = run && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call, f->inner ? &undone : NULL)
+    const bool bound = run && arena;
+    bool undone = f->inner && !bound;
+    if (bound) egi_trace_run_bind(t, run, arena);
+    bool ok = bound && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call, f->inner ? &undone : NULL)
                                          : undone ? false : egi_no_memory("function_call", t->arena_bytes);
     if (ok && call) ok = egi_taped_record(call, t, in, t->n, out);
     else egi_taped_call_free(call);
@@ -35700,6 +36384,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     egi_lock();
     f->info.replays++;
     if (run) { run->next = t->runs; t->runs = run; }
+    if (arena) { arena->next = f->arenas; f->arenas = arena; }
     egi_unlock();
     return undone ? egi_function_run(f, in, out, t->m) : ok;        // which fails where the replay did, in its words
 }
@@ -35708,15 +36393,17 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     char explanation[256] = "";
     egi_trace *t = NULL;
     egi_trace_run *run = NULL;
+    egi_arena *arena = NULL;
     bool ok;
-    const egi_function_way way = egi_function_find(f, signature, size, &t, &run, explanation, sizeof explanation);
+    const egi_function_way way = egi_function_find(f, signature, size, &t, &run, &arena, explanation,
+                                                   sizeof explanation);
     if (way == EGI_BY_NOTHING)
         return egi_fail(EG_ERROR_STATE, "eg_function_call: another thread runs this function, whose body assigns to "
                                         "variables; one at a time may");
     const char *reason = way == EGI_BY_BODY ? "another thread traced the function" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
     if (way == EGI_BY_BODY) return egi_function_run(f, in, out, m);
-    if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, in, out);
+    if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out);
     else
         ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation,
                                  sizeof explanation);
@@ -35766,7 +36453,7 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
     eg_tensor **all = NULL;
     bool ok = true;
     if (!reason) ok = egi_inputs_with_masks(&in, &n, &all);
-    int64_t *signature = reason || !ok ? NULL : egi_signature(in, n, m, f->key, few, 128, &size);
+    int64_t *signature = reason || !ok ? NULL : egi_signature(f, in, n, m, few, 128, &size);
     if (reason) {
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
         ok = egi_function_run(f, in, out, m);
@@ -35829,6 +36516,11 @@ EAGER_API eg_function *eg_function_retain(eg_function *f) {
 EAGER_API void eg_function_release(eg_function *f) {
     if (!egi_object_ends("function_release", "function", f, EGI_FUNCTION)) return;
     while (f->traces) { egi_trace *next = f->traces->next; egi_trace_release(f->traces); f->traces = next; }
+    egi_arenas_free(f->arenas);
+    for (int i = 0; i < f->n_asked; i++) {
+        egi_object_take(&f->asked[i].variable->object, -1);
+        eg_release(f->asked[i].variable);
+    }
     egi_object_free(f);
 }
 EAGER_API const char *eg_function_reason(eg_function *f) {
@@ -36157,25 +36849,7 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int
     return ok;
 }
 EAGER_API int64_t eg_function_trim(eg_function *f) {
-    egi_trace_run *runs = NULL;
-    int64_t bytes = 0;
-    if (!egi_object_alive("function_trim", "function", f, EGI_FUNCTION)) return 0;
-    egi_lock();
-    for (egi_trace *t = f->traces; t; t = t->next)
-        while (t->runs) {
-            egi_trace_run *next = t->runs->next;
-            t->runs->next = runs;
-            runs = t->runs;
-            t->runs = next;
-        }
-    egi_unlock();
-    while (runs) {
-        egi_trace_run *next = runs->next;
-        bytes += runs->arena->bytes;
-        egi_trace_run_free(runs);
-        runs = next;
-    }
-    return bytes;
+    return egi_object_alive("function_trim", "function", f, EGI_FUNCTION) ? egi_arenas_trim(f) : 0;
 }
 EGI_AS_TOLD
 
@@ -36269,7 +36943,7 @@ EGI_AS_TOLD
 #define EGI_CASES EGI_FLOAT_CASES
 #define EGI_LONG EGI_IS_WIDE
 #define EGI_FIRST_WHOLE 8388608.0f
-#define EGI_EXP_T(x) egi_exp_as(EGI_IS_WIDE, x)
+#define EGI_EXP_T(x) egi_exp_below(EGI_IS_WIDE, egi_choosef((x) < -104.0f, -104.0f, x))      // x <= 0
 #define EGI_TANH_T(x) egi_tanh_as(EGI_IS_WIDE, x)
 #define EGI_SIGMOID_T(x) egi_sigmoid_as(EGI_IS_WIDE, x)
 #define EGI_CBLAS_GEMM cblas_sgemm
@@ -37465,6 +38139,14 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_
 #endif
 #if EGI_STAMPS(5)  // ------------------------------------- a step of a recurrent layer, softmax and normalizations
 
+// Before a loop whose result may stand in the place of an operand, element by element: gcc at -O2 would not make
+// vectors. Clang makes them where it finds, at run time, that the arrays are the same or apart.
+#if defined(__clang__) || !defined(__GNUC__)
+#define EGI_SAME_PLACE
+#else
+#define EGI_SAME_PLACE _Pragma("GCC ivdep")
+#endif
+
 // CELLS. Idea: a cell goes through a row's units EGI_LANES at a time, in local copies. So the compiler knows each
 // loop's length, and the last few units need no loop of their own.
 
@@ -37645,7 +38327,16 @@ EGI_TARGET static inline double EGI_TN(egi_piece_total)(const double *s) {
 EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T *x) {
     EGI_T lane[EGI_PIECE], own[EGI_PIECE];
     for (int l = 0; l < EGI_PIECE; l++) lane[l] = -(EGI_T)INFINITY;
-    for (int64_t i = 0; i < n; i += EGI_PIECE) {
+    int64_t i = 0;
+    for (; n - i >= 4 * EGI_PIECE; i += 4 * EGI_PIECE)         // fewer waits for a lane to come back from memory
+        for (int l = 0; l < EGI_PIECE; l++) {
+            const EGI_T *p = x + i + l;
+            EGI_T most = p[0] > lane[l] ? p[0] : lane[l];
+            most = p[EGI_PIECE] > most ? p[EGI_PIECE] : most;
+            most = p[2 * EGI_PIECE] > most ? p[2 * EGI_PIECE] : most;
+            lane[l] = p[3 * EGI_PIECE] > most ? p[3 * EGI_PIECE] : most;
+        }
+    for (; i < n; i += EGI_PIECE) {
         const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, -(EGI_T)INFINITY, own);
         for (int l = 0; l < EGI_PIECE; l++) lane[l] = p[l] > lane[l] ? p[l] : lane[l];
     }
@@ -37653,29 +38344,21 @@ EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T 
         for (int l = 0; l < w; l++) lane[l] = lane[l + w] > lane[l] ? lane[l + w] : lane[l];
     return lane[0];
 }
-// e = exp(x - m), and their sum, added to eight partial sums; e may be x.
-EGI_TARGET_FMA static inline __attribute__((always_inline)) void EGI_TN(egi_piece_exp)(const EGI_T *x, EGI_T m,
-                                                                                       EGI_T *e, double *sum) {
-    EGI_T own[EGI_PIECE];
-    for (int l = 0; l < EGI_PIECE; l++) own[l] = EGI_EXP_T(x[l] - m);
-    for (int l = 0; l < EGI_PIECE / 4; l++)
-        sum[l] += (double)((own[l] + own[l + EGI_PIECE / 4]) + (own[l + EGI_PIECE / 2] + own[l + 3 * EGI_PIECE / 4]));
-    memcpy(e, own, sizeof own);
-}
-// The sum of exp(x[i] - m), which are stored in y unless it is NULL; y may be x.
+// The sum of exp(x[i] - m), where x[i] <= m. The exponentials are stored in y unless it is NULL; y may be x.
 EGI_TARGET_FMA EGI_NOINLINE static double EGI_TN(egi_row_exp)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) {
-    EGI_T own[EGI_PIECE], unused[EGI_PIECE];
+    enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
+    EGI_T own[EGI_PIECE], other[EGI_PIECE];
     double sum[EGI_PIECE / 4] = {0};
-    int64_t i = 0;
-    for (; n - i >= EGI_PIECE; i += EGI_PIECE) EGI_TN(egi_piece_exp)(x + i, m, y ? y + i : unused, sum);
-    if (i < n) {
-        double rest[EGI_PIECE / 4] = {0};
-        EGI_TN(egi_piece_exp)(EGI_TN(egi_piece)(n - i, x + i, m, own), m, own, rest);
-        for (int64_t l = n - i; l < EGI_PIECE; l++) own[l] = 0;
-        for (int l = 0; l < EGI_PIECE / 4; l++)
-            sum[l] += (double)((own[l] + own[l + EGI_PIECE / 4]) +
-                               (own[l + EGI_PIECE / 2] + own[l + 3 * EGI_PIECE / 4]));
-        if (y) memcpy(y + i, own, (size_t)(n - i) * sizeof *own);
+    for (int64_t i = 0; i < n; i += EGI_PIECE) {
+        const int64_t rest = n - i;
+        const EGI_T *p = EGI_TN(egi_piece)(rest, x + i, m, own);
+        EGI_T *e = y && rest >= EGI_PIECE ? y + i : other;
+        EGI_SAME_PLACE
+        for (int l = 0; l < EGI_PIECE; l++) e[l] = EGI_EXP_T(p[l] - m);
+        for (int64_t l = rest; l < EGI_PIECE; l++) e[l] = 0;
+        EGI_SAME_PLACE
+        for (int l = 0; l < A; l++) sum[l] += (double)((e[l] + e[l + A]) + (e[l + B] + e[l + C]));
+        if (y && rest < EGI_PIECE) memcpy(y + i, e, (size_t)rest * sizeof *e);
     }
     return EGI_TN(egi_piece_total)(sum);
 }
@@ -37701,9 +38384,8 @@ EGI_TARGET static bool EGI_TN(egi_cpu_softmax)(const egi_args *args) {
         const EGI_T logsum = (EGI_T)log(EGI_TN(egi_row_exp)(n, x, m, NULL));
         int64_t i = 0;
         for (; n - i >= EGI_PIECE; i += EGI_PIECE) {
-            EGI_T own[EGI_PIECE];                                   // y may be x: without it there would be no vectors
-            for (int l = 0; l < EGI_PIECE; l++) own[l] = x[i + l] - m - logsum;
-            memcpy(y + i, own, sizeof own);
+            EGI_SAME_PLACE
+            for (int l = 0; l < EGI_PIECE; l++) y[i + l] = x[i + l] - m - logsum;
         }
         for (; i < n; i++) y[i] = x[i] - m - logsum;
     }
@@ -37725,32 +38407,40 @@ EGI_TARGET EGI_NOINLINE static double EGI_TN(egi_row_dot)(int64_t n, const EGI_T
     }
     return EGI_TN(egi_piece_total)(sum);
 }
-// e = exp(x), EGI_PIECE elements
+// e = exp(x), EGI_PIECE elements that are not positive. Without what follows it, since compilers might fuse that.
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_piece_exps)(const EGI_T *x, EGI_T *e) {
-    EGI_T own[EGI_PIECE];
-    for (int l = 0; l < EGI_PIECE; l++) own[l] = EGI_EXP_T(x[l]);
-    memcpy(e, own, sizeof own);
+    EGI_SAME_PLACE
+    for (int l = 0; l < EGI_PIECE; l++) e[l] = EGI_EXP_T(x[l]);
 }
-// The gradients of rows from y, their softmax or log-softmax, and the gradient g of y: y (g - sum(g y)), or g - exp(y)
-// sum(g).
+// The gradients of EGI_PIECE elements from y, their softmax or log-softmax, the gradient g of y, and the row's sum; dx
+// may be y or g.
+EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_piece_softmax_grad)(
+    bool logs, const EGI_T *y, const EGI_T *g, EGI_T sum, EGI_T *dx) {
+    if (logs) {
+        EGI_T e[EGI_PIECE];
+        EGI_TN(egi_piece_exps)(y, e);
+        EGI_SAME_PLACE
+        for (int l = 0; l < EGI_PIECE; l++) dx[l] = g[l] - e[l] * sum;
+    } else {
+        EGI_SAME_PLACE
+        for (int l = 0; l < EGI_PIECE; l++) dx[l] = y[l] * (g[l] - sum);
+    }
+}
+// The gradients of rows: y (g - sum(g y)), or g - exp(y) sum(g).
 EGI_TARGET static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const bool logs = p->kind == EGI_LOG_SOFTMAX;
+    const int64_t n = p->n;
     const EGI_T *y = EGI_DATA(args->in[0]), *g = EGI_DATA(args->in[1]);
     EGI_T *dx = EGI_DATA(args->out[0]), own_y[EGI_PIECE], own_g[EGI_PIECE], d[EGI_PIECE];
-    for (int64_t r = 0; r < p->outer; r++, y += p->n, g += p->n, dx += p->n) {
-        const EGI_T sum = (EGI_T)EGI_TN(egi_row_dot)(p->n, g, logs ? NULL : y);
-        for (int64_t i = 0; i < p->n; i += EGI_PIECE) {
-            const EGI_T *yi = EGI_TN(egi_piece)(p->n - i, y + i, 0, own_y),
-                        *gi = EGI_TN(egi_piece)(p->n - i, g + i, 0, own_g);
-            if (logs) {
-                EGI_TN(egi_piece_exps)(yi, d);
-                for (int l = 0; l < EGI_PIECE; l++) d[l] = gi[l] - d[l] * sum;
-            } else
-                for (int l = 0; l < EGI_PIECE; l++) d[l] = yi[l] * (gi[l] - sum);
-            if (p->n - i >= EGI_PIECE) memcpy(dx + i, d, sizeof d);
-            else memcpy(dx + i, d, (size_t)(p->n - i) * sizeof *d);
-        }
+    for (int64_t r = 0; r < p->outer; r++, y += n, g += n, dx += n) {
+        const EGI_T sum = (EGI_T)EGI_TN(egi_row_dot)(n, g, logs ? NULL : y);
+        int64_t i = 0;
+        for (; n - i >= EGI_PIECE; i += EGI_PIECE) EGI_TN(egi_piece_softmax_grad)(logs, y + i, g + i, sum, dx + i);
+        if (i == n) continue;
+        EGI_TN(egi_piece_softmax_grad)(logs, EGI_TN(egi_piece)(n - i, y + i, 0, own_y),
+                                       EGI_TN(egi_piece)(n - i, g + i, 0, own_g), sum, d);
+        memcpy(dx + i, d, (size_t)(n - i) * sizeof *d);
     }
     return true;
 }

@@ -19,8 +19,8 @@ import argparse, atexit, json, math, os, shutil, subprocess, sys, tempfile, time
 from statistics import median
 import numpy as np
 
-PEERS = "eager,eager-openblas,tf,tf.function,tf.xla,torch,torch.compile,jax.jit,jax,tinygrad".split(",")   # and numpy, libtorch
-COMPILED = {"eager", "eager-openblas", "libtorch"}
+PEERS = "eager,eager-openblas,eager.function,tf,tf.function,tf.xla,torch,torch.compile,jax.jit,jax,tinygrad".split(",")   # and numpy, libtorch
+COMPILED = {"eager", "eager-openblas", "eager.function", "libtorch"}
 GPU = "--gpu" in sys.argv or "PEERS_GPU" in os.environ         # eager, torch and jax on the first GPU; cuda.sh says how eager is linked
 JIT = {"tf.function", "tf.xla", "torch.compile", "jax.jit", "tinygrad"}
 
@@ -34,6 +34,7 @@ WORK = {
     "ew_tanh_1m": ("us", 1e6, 5),
     "ew_gelu_1m": ("us", 1e6, 5),               # 0.5*x*(1+tanh(0.79788456*(x+0.044715*x^3)))
     "ew_chain20_1m": ("ms", 1e3, 5),            # 5 times { x = x*1.0001; x = x+0.5; t = tanh(x); x = t*x }: 20 ops
+    "ew_cheap20_1m": ("ms", 1e3, 5),            # 10 times x = x*y + 0.5, no functions: 20 ops
     "sum_10m": ("ms", 1e3, 3),
     "softmax_1024x1000": ("ms", 1e3, 5),        # over rows of 1000
     "matmul_64": ("us", 1e6, 5),
@@ -95,6 +96,7 @@ def data(work):
         return [np.float32(5), np.float32(10)], x, 3 * x + 2 + e
     if work == "ew_add_10m": return [np.tile(n(r, 1000000), 10), np.tile(n(r, 1000000), 10)]   # 1M normals, ten times over
     if work == "sum_10m": return [np.tile(n(r, 1000000), 10)]
+    if work == "ew_cheap20_1m": return [n(r, 1000000), n(r, 1000000, scale=0.1)]
     if work.startswith("ew_"): return [n(r, 1000000)]
     if work.startswith("softmax"): return [n(r, 1024, 1000)]
     if work.startswith("matmul"):
@@ -266,10 +268,15 @@ def tf_peer(peer, work, threads):
             x = x + .5
             x = tf.tanh(x) * x
         return x
-    f = graph({"ew_add_10m": lambda a, b: a + b, "ew_exp_1m": tf.exp, "ew_tanh_1m": tf.tanh, "ew_chain20_1m": chain20,
+    f = graph({"ew_add_10m": lambda a, b: a + b, "ew_exp_1m": tf.exp, "ew_tanh_1m": tf.tanh, "ew_chain20_1m": chain20, "ew_cheap20_1m": cheap20,
                "ew_gelu_1m": lambda x: tf.nn.gelu(x, approximate=True), "sum_10m": tf.reduce_sum,
                "softmax_1024x1000": tf.nn.softmax}.get(work, tf.matmul))
     return repeat(lambda: f(*c), work)
+
+
+def cheap20(x, y):
+    for _ in range(10): x = x * y + .5
+    return x
 
 
 def repeat(f, work, wait=lambda c: c):
@@ -405,7 +412,7 @@ def torch_peer(peer, work, threads):
             x = torch.tanh(x) * x
         return x
     f = graph({"ew_add_10m": lambda a, b: a + b, "ew_exp_1m": lambda x: torch.exp(x), "ew_tanh_1m": lambda x: torch.tanh(x),
-               "ew_gelu_1m": lambda x: F.gelu(x, approximate="tanh"), "ew_chain20_1m": chain20, "sum_10m": lambda x: x.sum(),
+               "ew_gelu_1m": lambda x: F.gelu(x, approximate="tanh"), "ew_chain20_1m": chain20, "ew_cheap20_1m": cheap20, "sum_10m": lambda x: x.sum(),
                "softmax_1024x1000": lambda x: torch.softmax(x, 1)}.get(work, lambda a, b: a @ b))
     return repeat(lambda: f(*c), work)
 
@@ -524,7 +531,7 @@ def jax_peer(peer, work, threads):
                 x = jnp.tanh(x) * x
             return x
         f = graph({"ew_add_10m": jnp.add, "ew_exp_1m": jnp.exp, "ew_tanh_1m": jnp.tanh, "ew_gelu_1m": jax.nn.gelu,
-                   "ew_chain20_1m": chain20, "sum_10m": jnp.sum, "softmax_1024x1000": jax.nn.softmax}.get(work, jnp.matmul))
+                   "ew_chain20_1m": chain20, "ew_cheap20_1m": cheap20, "sum_10m": jnp.sum, "softmax_1024x1000": jax.nn.softmax}.get(work, jnp.matmul))
     return repeat(lambda: f(*c), work, ready)
 
 
@@ -596,7 +603,7 @@ def numpy_peer(peer, work, threads):
             x = x + np.float32(.5)
             x = np.tanh(x) * x
         return x
-    f = {"ew_add_10m": np.add, "ew_exp_1m": np.exp, "ew_tanh_1m": np.tanh, "ew_gelu_1m": gelu, "ew_chain20_1m": chain20,
+    f = {"ew_add_10m": np.add, "ew_exp_1m": np.exp, "ew_tanh_1m": np.tanh, "ew_gelu_1m": gelu, "ew_chain20_1m": chain20, "ew_cheap20_1m": cheap20,
          "sum_10m": np.sum, "softmax_1024x1000": softmax}.get(work, np.matmul if work.startswith("matmul") else None)
     if f is None: raise Skip("no gradients")
     return repeat(lambda: f(*c), work)
@@ -702,7 +709,7 @@ def pair(peer, work, threads, min_time, end):
         env.update(PEERS_GPU="1", BENCH_DEVICE="gpu:0", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     elif threads == 1: env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     try:
-        cmd = ([build(peer), work, n, str(min_time), str(WORK[work][2])] if peer in COMPILED else
+        cmd = ([build(peer.removesuffix(".function")), work + "_traced" * (peer == "eager.function"), n, str(min_time), str(WORK[work][2])] if peer in COMPILED else
                [sys.executable, os.path.abspath(__file__), "--child", peer, work, n, str(min_time)])
         p = subprocess.run(cmd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=left,
                            preexec_fn=lambda: os.sched_setaffinity(0, cores))

@@ -12,7 +12,8 @@ from statistics import median
 import peers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-NAMES = {"eager": "eager.h", "eager-openblas": "eager.h, OpenBLAS", "torch": "PyTorch", "tf": "TensorFlow", "jax": "JAX",
+NAMES = {"eager": "eager.h", "eager-openblas": "eager.h, OpenBLAS", "eager.function": "eager.h, traced",
+         "torch": "PyTorch", "tf": "TensorFlow", "jax": "JAX",
          "numpy": "NumPy", "libtorch": "PyTorch, C++"}
 DRAWN = ["op_add_4", "tape_chain_4", "linreg_2000", "ew_tanh_1m", "softmax_1024x1000", "matmul_256", "mlp_32", "cnn_32", "lstm_128",
          "gpt_small"]
@@ -108,7 +109,7 @@ def picture(table, names, title):
 def main():
     ap = argparse.ArgumentParser(description="Writes the tables of RESULTS.md anew.")
     ap.add_argument("--threads", default="1", help="numbers of threads, a table each (default: %(default)s)")
-    ap.add_argument("--peers", default="eager,torch,tf,jax,torch.compile,tf.function,jax.jit")
+    ap.add_argument("--peers", default="eager,torch,tf,jax,eager.function,torch.compile,tf.function,tf.xla,jax.jit")
     ap.add_argument("--work", default=",".join(w for w in peers.WORK if w not in ("conv_56_tf32", "matmul_1000_x200")))
     ap.add_argument("--rounds", type=int, default=3)
     ap.add_argument("--min-time", type=float, default=0.3)

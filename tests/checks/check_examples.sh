@@ -19,9 +19,18 @@ example() {
         line="$(echo "$line" | sed "s/-DEAGER_STATIC//; s,[^ ]*$name\.c,-I$here/examples $here/$T/$name.c $here/$B/plain/eager.o,") $LIBS"
     fi
     (cd $folder && $CC -Werror=implicit-function-declaration ${line#cc} -o "$here/$T/$name") || return
+    ran || return
+    # once more with all functions eager, those of eg_fit included: the numbers are the same
+    [ -n "${EAGER_LONG-}" ] && [ "$name" != "$first" ] && [ "$name" != 24_traced ] || return 0
+    (cd $folder && $CC -Werror=implicit-function-declaration ${line#cc} "$here/$T/eagerly.o" -o "$here/$T/$name") && ran
+}
+ran() {
     (cd "$T" && "./$name") >"$T/$name.out" 2>&1 </dev/null || { echo "status $?"; tail -n 5 "$T/$name.out"; return 1; }
     awk -f tests/checks/compare.awk "tests/checks/examples/$name.expected" "$T/$name.out"
 }
+printf '%s\n' '#include "eager.h"' 'void eagerly(void);' \
+    '__attribute__((constructor)) void eagerly(void) { (void)eg_run_functions_eagerly(true); }' >"$T/eagerly.c"
+$CC -I. -c "$T/eagerly.c" -o "$T/eagerly.o"
 first=''
 cp examples/*.safetensors "$T"                       # what examples read lies where they run
 for file in examples/*.c; do

@@ -574,6 +574,37 @@ static bool run_taped_replay(state *s) {
 }
 SWEEP(taped_replay, true)
 
+// s -> tanh(s W), at most 3 times, then over the rows of x, each result collected.
+static bool flow_goes_on(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_less(eg_reduce_sum(in[0]), 1e6);
+    return out[0] != NULL;
+}
+static bool flow_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_tanh(eg_matmul(in[0], ((state *)user)->v[0]));
+    return out[0] != NULL;
+}
+static bool flow_row(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_add(in[0], eg_mul(in[1], ((state *)user)->v[0]));
+    out[1] = eg_square(out[0]);
+    return out[1] != NULL;
+}
+static bool setup_control_flow(state *s) {
+    s->x[0] = eg_random_normal(EG_SHAPE(4, 3));
+    return add_variable(s, eg_random_normal(EG_SHAPE(3, 3)), "w") && s->x[0];
+}
+static bool run_control_flow(state *s) {
+    EG_SCOPE;
+    eg_tensor *y[2] = { NULL, NULL }, *carry = s->v[0], *z, *row, *g;
+    eg_tape *tape = eg_tape_begin();
+    bool ok = tape && eg_while(flow_goes_on, flow_body, s, &s->x[0], &z, 1, .max_steps = 3) && (row = eg_index(z, 0)) &&
+              eg_scan(flow_row, s, &carry, &y[0], 1, &z, 1, &y[1], 1) &&
+              eg_cond(eg_less(eg_reduce_sum(row), 1e6), flow_body, flow_body, s, &z, 1, &y[0], 1) &&
+              (g = eg_tape_gradient(tape, eg_add(eg_reduce_sum(y[0]), eg_reduce_sum(y[1])), s->v[0])) != NULL;
+    return ok;
+}
+SWEEP(control_flow, true)
+
 TEST(no_memory_from_the_start) {
     REQUIRE(sweep_begin());
     faults_begin(FOR_EVER, 1);

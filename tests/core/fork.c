@@ -88,22 +88,24 @@ static void works(void) {
 
 // ---- locks
 
-static int over;
+static int over, under_way;              // under_way: threads that have taken their first memory
 static void *holds_locks(void *unused) {
-    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+    for (int64_t i = 0; !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++) {
         eg_memory();
         eg_set_printer(NULL, NULL);
         eg_memory_reset_peak();
+        if (i == 1) __atomic_fetch_add(&under_way, 1, __ATOMIC_RELEASE);
     }
     return unused;
 }
 static void *makes_and_fails(void *unused) {
     eg_set_device("cpu:0");
-    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+    for (int64_t i = 0; !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++) {
         EG_SCOPE;
         eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(100)), eg_ones(EG_FLOAT32, EG_SHAPE(7)));
         eg_error_clear();
         eg_memory_trim();
+        if (i == 1) __atomic_fetch_add(&under_way, 1, __ATOMIC_RELEASE);
     }
     return unused;
 }
@@ -112,9 +114,11 @@ TEST(a_child_works_whatever_locks_other_threads_hold) {
     // main thread allocates then.
     const int threads = test_share > 1 ? 2 : 3;
     pthread_t thread[3];
-    over = 0;
+    const struct timespec pause = {0, 1000000};
+    over = under_way = 0;
     for (int i = 0; i < threads; i++)
         REQUIRE(pthread_create(&thread[i], NULL, i < 2 ? holds_locks : makes_and_fails, NULL) == 0);
+    while (__atomic_load_n(&under_way, __ATOMIC_ACQUIRE) < threads) nanosleep(&pause, NULL);
     for (int i = 0; i < (test_share > 1 ? 4 : 12) && !test_fails; i++) CHECK(in_child(works));
     __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
     for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);

@@ -80,7 +80,7 @@ function call(name,    i, j, k, v, arguments, bit, pointers, lengths, checks, le
     }
     rows = rows sprintf("    { \"%s\", nulls_%s, %d, %d, {%s { -1, -1 } } },\n", name, name, pointers, lengths, checks)
 }
-function is_length(i) { return i <= n && i > 1 && type[i] ~ /^(int|int64_t)$/ && called[i] ~ /^(n|n_.*|n[xy]|count|capacity)$/ && (is_list(i - 1, called[i]) || (called[i] == "n" && type[n] == "eg_tensor **")) }
+function is_length(i) { return i <= n && i > 1 && type[i] ~ /^(int|int64_t)$/ && called[i] ~ /^(n|m|n_.*|n[xy]|count|capacity)$/ && (is_list(i - 1, called[i]) || (called[i] == "n" && type[n] == "eg_tensor **")) }
 function is_list(i, length_name) { return called[i] != "output_gradients" && (type[i] ~ /\*(const )?\*$/ || type[i] ~ /^const (eg_|double).* \*$/ || (length_name == "capacity" && type[i] ~ /\*$/)) }
 END {
     print "static const nulls_function nulls_functions[] = {"

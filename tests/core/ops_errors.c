@@ -19,7 +19,8 @@ typedef struct op_call { const char *name, *operands; eg_tensor *(*call)(eg_tens
     UNARY(O, gelu) UNARY(O, gelu_tanh) UNARY(O, hard_sigmoid) UNARY(O, identity) UNARY(O, stop_gradient) \
     BINARY(O, add) BINARY(O, sub) BINARY(O, mul) BINARY(O, div) BINARY(O, divide_no_nan) BINARY(O, floordiv) \
     BINARY(O, mod) BINARY(O, pow) BINARY(O, maximum) \
-    BINARY(O, minimum) BINARY(O, squared_difference) BINARY(O, atan2) BINARY(O, leaky_relu) BINARY(O, elu) \
+    BINARY(O, minimum) BINARY(O, squared_difference) \
+    BINARY(O, log_cosh_difference) BINARY(O, atan2) BINARY(O, leaky_relu) BINARY(O, elu) \
     BINARY(O, sigmoid_cross_entropy_with_logits) \
     BINARY(O, equal) BINARY(O, not_equal) BINARY(O, less) BINARY(O, less_equal) BINARY(O, greater) \
     BINARY(O, greater_equal) \
@@ -30,6 +31,7 @@ typedef struct op_call { const char *name, *operands; eg_tensor *(*call)(eg_tens
     O(logical_xor, logical_xor, "b2 3,b2 3", eg_logical_xor(x[0], x[1])) \
     O(where, where, "b2 3,f2 3,f2 3", eg_where(x[0], x[1], x[2])) \
     O(huber_difference, huber_difference, "f2 3,f2 3,f", eg_huber_difference(x[0], x[1], x[2])) \
+    O(hinge_margin, hinge_margin, "f2 3,f2 3,f", eg_hinge_margin(x[0], x[1], x[2])) \
     O(clip_by_value, clip_by_value, "f2 3,f,f", eg_clip_by_value(x[0], x[1], x[2])) \
     O(softmax, softmax, "f2 3", eg_softmax(x[0])) O(softmax, softmax_first, "f2 3", eg_softmax(x[0], .axis = EG_ZERO)) \
     O(log_softmax, log_softmax, "f2 3", eg_log_softmax(x[0])) \

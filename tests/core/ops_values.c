@@ -127,6 +127,7 @@ enum { FLOATS = 3, SIGNED = 15, NUMBERS = 31, ALL = 63, BOOLS = 32 };
     V2(maximum, NUMBERS, -9, 9, -9, 9, fmax(a, b), a > b ? a : b) \
     V2(minimum, NUMBERS, -9, 9, -9, 9, fmin(a, b), a < b ? a : b) \
     V2(squared_difference, NUMBERS, -9, 9, -9, 9, (a - b) * (a - b), (a - b) * (a - b)) \
+    V2(log_cosh_difference, FLOATS, -9, 9, -9, 9, log(cosh(a - b)), 0) \
     V2(atan2, FLOATS, -9, 9, -9, 9, atan2(a, b), 0) \
     V2(leaky_relu, FLOATS, -9, 9, 0.1, 0.5, a > 0 ? a : a * b, 0) \
     V2(elu, FLOATS, -3, 3, 0.5, 2, a > 0 ? a : b * expm1(a), 0) \

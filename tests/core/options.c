@@ -68,9 +68,12 @@ TEST(bare_values_in_ops) {
 }
 
 static eg_tensor *square(eg_tensor *const *in, void *user) { (void)user; return eg_square(in[0]); }
+static bool squares(eg_tensor *const *in, eg_tensor **out, void *user) { return (out[0] = square(in, user)) != NULL; }
 TEST(bare_values_in_optimizers) {
-    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
     BARE(eg_check_gradient(square, NULL, &x, 1, 0));
+    BARE(eg_while(squares, squares, NULL, &x, &y, 1, 0));
+    BARE(eg_scan(squares, NULL, &x, &y, 1, &x, 1, NULL, 0, 0));
     BARE(eg_sgd(0));
     BARE(eg_rmsprop(0));
     BARE(eg_adam(0));

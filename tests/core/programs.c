@@ -59,7 +59,10 @@ EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, 
 #define FUSED_cos ~, ~
 #define FUSED_tanh ~, ~
 #define FUSED_erf ~, ~
-#define FUSED_phi ~, ~
+#define FUSED_gelu ~, ~
+#define FUSED_gelu_slope ~, ~
+#define FUSED_silu ~, ~
+#define FUSED_silu_slope ~, ~
 #define FUSED_sigmoid ~, ~
 #define FUSED_softplus ~, ~
 #define FUSED_64_exp ~, ~
@@ -71,6 +74,8 @@ EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, 
 #define FUSED_64_tanh ~, ~
 #define FUSED_64_sigmoid ~, ~
 #define FUSED_64_softplus ~, ~
+#define FUSED_64_silu ~, ~
+#define FUSED_64_silu_slope ~, ~
 #define FUSED_THIRD(first, second, third, ...) third
 #define FUSED_OR(mark, fused, plain) FUSED_THIRD(mark, fused, plain, ~)
 #define fused_word(word, ...) FUSED_OR(FUSED##word, egi_fused##word, egi_f32##word)(__VA_ARGS__)
@@ -297,7 +302,7 @@ static void compare_dtype(int t) {
             }
         }
     }
-    CHECK_INT(formulas, t < 2 ? 138 : t < 4 ? 23 : t == 4 ? 18 : 7);
+    CHECK_INT(formulas, t < 2 ? 144 : t < 4 ? 23 : t == 4 ? 18 : 7);
 }
 
 // ---- the rules of optimizers, in vectors, held against their rows as the compiler makes them of single elements
@@ -330,12 +335,14 @@ EGI_UPDATE_TABLE(RULE_F64)
 #undef EGI_T
 #define RULES_OF(name, slots, scalars, body) { rule_f32_##name, rule_f64_##name },
 static rule_loop *const rule_loops[][2] = { EGI_UPDATE_TABLE(RULES_OF) };
+#define RULE_ROW(name, slots, scalars, body) &egi_rule_##name,
+static const egi_rule_row *const rule_rows[] = { EGI_UPDATE_TABLE(RULE_ROW) };
 
 // Arrays of n elements from their element `from` on, in place or into others; what lies around them stays as it is.
 static bool compare_rule(int rule, int t, egi_update_step *step, int64_t n, int from, bool in_place) {
     static double want[5][ROOM + GUARD], got[5][ROOM + GUARD], given[5][ROOM + GUARD];
     static const double k[8] = { 0.01, 0.1, 0.25, 1e-7, 0.5, 1.5, 0, 0.001 };
-    const int slots = egi_rules[rule].slots;
+    const int slots = rule_rows[rule]->slots;
     const char *in[5];
     char *out[4];
     void *at[5];
@@ -353,7 +360,7 @@ static bool compare_rule(int rule, int t, egi_update_step *step, int64_t n, int 
         for (int64_t i = 0; i < from + n + GUARD; i++) {
             const size_t o = (size_t)i * sizes[t];
             if (same_at(t, false, (unsigned char *)want[j] + o, (unsigned char *)got[j] + o)) continue;
-            printf("    %s, %s, %d elements from %d on: element %d of array %d differs\n", egi_rules[rule].name,
+            printf("    %s, %s, %d elements from %d on: element %d of array %d differs\n", rule_rows[rule]->name,
                    t ? "float64" : "float32", (int)n, from, (int)i, j);
             return false;
         }
@@ -361,10 +368,11 @@ static bool compare_rule(int rule, int t, egi_update_step *step, int64_t n, int 
 }
 TEST(rules_of_optimizers_in_vectors) {
     CHECK_INT(sizeof rule_loops / sizeof *rule_loops, EGI_RULES);
+    for (int rule = 0; rule < (int)EGI_RULES; rule++) CHECK_INT(rule_rows[rule]->number, rule);
     for (int rule = 0; rule < (int)EGI_RULES; rule++)
         for (int how = 0; how < 3; how++) {
-            egi_update_step *step = how == 0 ? egi_rules[rule].f32 : how == 1 ? egi_rules[rule].wide
-                                                                              : egi_rules[rule].f64;
+            const egi_rule_row *row = rule_rows[rule];
+            egi_update_step *step = how == 0 ? row->f32 : how == 1 ? row->wide : row->f64;
 #if EGI_X86
             egi_isa = EGI_ISA_UNKNOWN;
             if (how == 1 && !egi_cpu_has_avx2()) continue;

@@ -220,10 +220,6 @@ TEST(reasons) {
     eg_function_release(f);
     s.item = false;
     f = eg_function_new(doubled, &s);
-    eg_trap_nonfinite(true);
-    CHECK(eg_function_call(f, &x, 1, &y, 1));
-    CHECK(eg_function_reason(f) && strstr(eg_function_reason(f), "NaN trap"));
-    eg_trap_nonfinite(false);
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
     CHECK(eg_function_call(f, &x, 1, &y, 1));
@@ -278,7 +274,7 @@ TEST(variables_are_read_and_assigned) {
         CHECK(!memcmp(values[0], values[1], sizeof values[0]));
     }
 }
-static char shown[2000];
+static char shown[4000];
 static void show(const char *text, void *user) {
     (void)user;
     if (text) strncat(shown, text, sizeof shown - strlen(shown) - 1);
@@ -357,12 +353,72 @@ TEST(a_function_is_drawn_measured_and_trimmed) {
     eg_release(s.count);
 }
 
+// A product with a small constant, which is written into the arena once, between temporaries of many rows.
+static bool several_temporaries(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *two = eg_full(EG_FLOAT32, EG_SHAPE(3, 3), 2);
+    out[0] = eg_keep(eg_reduce_sum(eg_matmul(eg_sin(eg_matmul(eg_sort(in[0]), two)), two), .axes = EG_AXES(0)));
+    return true;
+}
+TEST(the_traces_of_a_function_share_the_largest_memory) {
+    EG_SCOPE;
+    const int rows[] = {40, 400, 90, 7};
+    eg_function *f = eg_function_new(several_temporaries, NULL);
+    int64_t largest = 0;
+    for (int call = 0; call < 48; call++) {
+        eg_tensor *x = net_data(call, EG_SHAPE(rows[(call * call + call / 7) % 4], 3)), *y, *z = NULL;
+        CHECK(eg_function_call(f, &x, 1, &y, 1) && several_temporaries(&x, &z, NULL));
+        CHECK_INT(memcmp(eg_data(y), eg_data(z), 12), 0);
+        largest = eg_function_counts(f).bytes > largest ? eg_function_counts(f).bytes : largest;
+    }
+    CHECK_INT(eg_function_counts(f).traces, 4);
+    CHECK(largest > 2 * 400 * 12);
+    const int64_t bytes = eg_function_trim(f);
+    CHECK(bytes >= largest && bytes < largest + largest / 4);
+    eg_function_release(f);
+}
+// Twenty temporaries of 1 MB, of which eager code needs three at once.
+static bool long_chain(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *x = eg_retain(in[0]);
+    for (int i = 0; i < 20; i++) {
+        EG_SCOPE;
+        eg_tensor *next = eg_keep(eg_sort(eg_sin(eg_matmul(x, x))));
+        eg_release(x);
+        x = eg_retain(next);
+    }
+    out[0] = eg_keep(eg_reduce_sum(x));
+    eg_release(x);
+    return true;
+}
+TEST(a_body_that_is_traced_needs_no_more_memory_than_an_eager_one) {
+    if (!test_on_host) SKIP("the device has an allocator of its own");
+    EG_SCOPE;
+    eg_function *f = eg_function_new(long_chain, NULL);
+    eg_tensor *x = net_data(1, EG_SHAPE(512, 512)), *y;
+    int64_t peak[11];
+    for (int call = 0; call < 11; call++) {
+        EG_SCOPE;
+        const int64_t before = call ? eg_memory().live_bytes : 0;
+        eg_run_functions_eagerly(call == 0);
+        eg_memory_reset_peak();
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        peak[call] = eg_memory().peak_bytes - before;
+        if (call == 0) peak[0] -= eg_memory().live_bytes;
+    }
+    eg_run_functions_eagerly(false);
+    CHECK_INT(eg_function_counts(f).rechecks, 4);
+    for (int call = 1; call < 11; call++) CHECK(peak[call] < peak[0] + (3 << 20));
+    eg_function_release(f);
+}
+
 // ---- what a body may do, eager and traced alike
 
 typedef struct things {
     eg_tensor *v, *captured;
     eg_function *inner;
     eg_metric *metric;
+    eg_optimizer *optimizer;
     float *lent;
     int fail, runs;
 } things;
@@ -626,6 +682,147 @@ TEST(an_error_in_a_replay_names_its_line) {
     eg_function_release(g);
     eg_release(s.v);
 }
+// ---- what the host reads only to refuse it, or to make positions of it, it reads at each replay
+
+typedef struct checked { const char *name, *says; int what; } checked;
+static bool checked_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const checked *c = (const checked *)user;
+    eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 0, 12, 1), EG_SHAPE(3, 4)), *i = in[0], *y = NULL;
+    switch (c->what) {
+    case 0: y = eg_floordiv(eg_constant_of(EG_INT32, EG_SHAPE(2), -7, 9), i); break;
+    case 1: y = eg_mod(eg_constant_of(EG_INT32, EG_SHAPE(2), -7, 9), i); break;
+    case 2: (void)eg_floordiv(5, i); y = eg_add(i, 1); break;              // a result that nobody needs
+    case 3: y = eg_gather_nd(x, i); break;
+    case 4: y = eg_take_along_axis(x, i, 1); break;
+    case 5: y = eg_scatter_nd(i, eg_constant(EG_SHAPE(3), 1, 2, 3), EG_SHAPE(3, 4)); break;
+    case 6: y = eg_gather(x, i, .axis = 1); break;
+    default: y = eg_one_hot(i, 4); break;
+    }
+    out[0] = eg_keep(y);
+    return y != NULL;
+}
+TEST(what_the_host_reads_is_checked_at_each_replay) {
+    static const checked all[] = {
+        { "floordiv", "eg_floordiv: integer division by zero", 0 }, { "mod", "eg_mod: integer division by zero", 1 },
+        { "dead", "eg_floordiv: integer division by zero", 2 }, { "gather_nd", "eg_gather_nd: index 4 (entry 3", 3 },
+        { "take_along_axis", "eg_take_along_axis: index 4 (entry 3", 4 },
+        { "scatter_nd", "eg_scatter_nd: index 4 (entry 3", 5 }, { "gather", "eg_gather: index 4", 6 },
+        { "one_hot", NULL, 7 } };
+    for (int k = 0; k < 8; k++) {
+        EG_SCOPE;
+        eg_function *f = eg_function_new(checked_body, (void *)(uintptr_t)&all[k], .no_recheck = true);
+        for (int call = 0; call < 5; call++) {
+            const int bad = call != 3 ? 3 : k < 3 ? 0 : 4;
+            eg_tensor *i = eg_constant_of(EG_INT32, EG_SHAPE(3, 2), 1, 2, 2, bad, 1, 1 + call % 2);
+            eg_tensor *y = NULL, *z = NULL;
+            if (call == 3 && all[k].says) {
+                if (k >= 6 && !test_on_host) continue;                     // found later
+                for (int again = 0; again < 2; again++)
+                    CHECK_ERROR(eg_function_call(f, &i, 1, &y, 1), k < 3 ? EG_ERROR_MATH : EG_ERROR_INDEX,
+                                again ? "of a traced function, recorded at traced.c:" : all[k].says);
+                CHECK(y == NULL);
+                continue;
+            }
+            eg_run_functions_eagerly(true);
+            CHECK(eg_function_call(f, &i, 1, &z, 1));
+            eg_run_functions_eagerly(false);
+            CHECK(eg_function_call(f, &i, 1, &y, 1));
+            CHECK_SAME(y, z, 0);
+            if (eg_function_reason(f)) test_say(__FILE__, __LINE__, all[k].name, eg_function_reason(f));
+        }
+        CHECK(eg_function_counts(f).replays >= 3);
+        eg_function_release(f);
+    }
+}
+// Under the NaN trap, each op is checked at each replay, those whose results nobody needs, too.
+static bool trapped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *v = ((things *)user)->v, *parts[] = { eg_mul(eg_mul(in[0], v), 2), in[0] };
+    eg_tensor *y = eg_reduce_sum(eg_square(eg_concat(parts, 2, 0)));
+    if (!eg_log(eg_transpose(eg_reshape(in[0], EG_SHAPE(1, 3))))) return false;
+    out[0] = eg_keep(y);
+    eg_tensor *slope = eg_tape_gradient(tape, y, v);
+    return eg_apply_gradients(((things *)user)->optimizer, &slope, &v, 1);
+}
+TEST(the_nan_trap_is_a_part_of_replays) {
+    if (test_traps_later) return;                           // such a device runs the body instead
+    double left[2][3];
+    for (int traced = 0; traced < 2; traced++) {
+        EG_SCOPE;
+        things s;
+        memset(&s, 0, sizeof s);
+        eg_seed(5);
+        s.v = eg_variable(eg_random_normal(EG_SHAPE(3)), "v");
+        s.optimizer = eg_adam(.amsgrad = true, .learning_rate = .1);
+        eg_function *f = eg_function_new(trapped_body, &s, .no_recheck = true);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < 8; i++) {
+            eg_tensor *x = eg_constant(EG_SHAPE(3), 1, i == 4 || i == 7 ? 0 : 2 + i, i == 5 ? 1e30 : 3), *y = NULL;
+            eg_trap_nonfinite(i != 7);
+            if (i == 4) {
+                CHECK_TRAPPED(eg_function_call(f, &x, 1, &y, 1), traced ? ", recorded at traced.c:" : "eg_log: made 1");
+                CHECK_TRAPPED(eg_function_call(f, &x, 1, &y, 1), "eg_log: made 1 NaN or infinite elements of [3, 1] f");
+            } else if (i == 5) CHECK_TRAPPED(eg_function_call(f, &x, 1, &y, 1), "eg_square: made 2 NaN or infinite");
+            else CHECK(eg_function_call(f, &x, 1, &y, 1));
+        }
+        for (int k = 0; k < 3; k++) left[traced][k] = eg_item(eg_index(s.v, k));
+        eg_run_functions_eagerly(false);
+        CHECK_INT(eg_function_counts(f).replays, traced ? 6 : 0);
+        if (traced) CHECK_CONTAINS(eg_function_counts(f).explanation, "the NaN trap is off");
+        eg_function_release(f);
+        eg_optimizer_release(s.optimizer);
+        eg_release(s.v);
+    }
+    for (int k = 0; k < 3; k++) CHECK_NEAR(left[0][k], left[1][k], 0);
+}
+// Gradients that are accumulated: the steps that update have a list of their own. What the optimizer knows about
+// variables is right after replays, too, where another function leaves one without a gradient.
+typedef struct accumulation { eg_tensor *v[2]; eg_optimizer *optimizer; int n; } accumulation;
+static bool accumulating_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    accumulation *s = (accumulation *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_mul(in[0], s->v[0]), *grads[2] = { NULL, NULL };
+    if (s->n == 2) y = eg_mul(y, s->v[1]);
+    out[0] = eg_keep(y = eg_reduce_sum(eg_square(y)));
+    return eg_tape_gradients(tape, y, s->v, s->n, grads) && eg_apply_gradients(s->optimizer, grads, s->v, 2);
+}
+TEST(accumulated_gradients_replay) {
+    double left[2][40][3];
+    for (int traced = 0; traced < 2; traced++) {
+        EG_SCOPE;
+        accumulation s = { { eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "v"), eg_variable(eg_scalar(.5), "w") },
+                           eg_adam(.accumulate_steps = 3, .learning_rate = .05), 2 };
+        accumulation one = s;
+        one.n = 1;
+        eg_function *both = eg_function_new(accumulating_body, &s), *first = eg_function_new(accumulating_body, &one);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < 40; i++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_constant(EG_SHAPE(2), 1 + i % 5, .5), *y = NULL;
+            // From call 24 on, the steps that update have no gradient for w.
+            CHECK(eg_function_call(i >= 24 && i % 3 == 0 ? first : both, &x, 1, &y, 1));
+            // One call less until the next update, as a checkpoint that is read could make it.
+            if (i == 19) eg_assign(eg_optimizer_state_list(s.optimizer).tensors[2], 1);
+            left[traced][i][0] = eg_item(y);
+            left[traced][i][1] = eg_item(eg_index(s.v[0], 0));
+            left[traced][i][2] = eg_item(s.v[1]);
+        }
+        eg_run_functions_eagerly(false);
+        if (traced) {
+            CHECK_STR(eg_function_reason(both), NULL);
+            CHECK_INT(eg_function_counts(both).traces, 2);
+            CHECK_CONTAINS(eg_function_counts(both).explanation, ".accumulate_steps");
+            CHECK(eg_function_counts(both).replays > 15);
+            CHECK_CONTAINS(eg_function_reason(first), "NULL gradient at the end of .accumulate_steps");
+        }
+        eg_function_release(both);
+        eg_function_release(first);
+        eg_optimizer_release(s.optimizer);
+        eg_release(s.v[0]);
+        eg_release(s.v[1]);
+    }
+    CHECK(memcmp(left[0], left[1], sizeof left[0]) == 0);
+}
 static bool recursive_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     return eg_function_call(*(eg_function **)user, in, 1, out, 1);
 }
@@ -709,4 +906,57 @@ TEST(a_copy_between_devices_stays_eager) {
         CHECK(eg_function_reason(f) && strstr(eg_function_reason(f), "another device"));
     }
     eg_function_release(f);
+}
+
+// ---- what the host does in a body: each replay does it again
+
+typedef struct hosted { float rate; int64_t count; bool flag; double least; eg_tensor *weight; } hosted;
+static bool hosted_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    hosted *s = (hosted *)user;
+    eg_tensor *rate = eg_host_number(EG_FLOAT32, &s->rate), *count = eg_host_number(EG_INT64, &s->count),
+              *flag = eg_host_number(EG_BOOL, &s->flag);
+    eg_print(in[0]);
+    eg_tensor *y = eg_add(eg_mul(in[0], rate), eg_cast(count, EG_FLOAT32));
+    eg_assert_near(y, eg_add(in[0], 5), 60);
+    eg_assign_add(s->weight, eg_reduce_sum(y));
+    eg_print(s->weight);
+    out[0] = eg_keep(eg_where(flag, y, eg_negative(y)));
+    return eg_error() == EG_OK;
+}
+TEST(numbers_of_the_host_are_read_and_tensors_printed_at_each_replay) {
+    EG_SCOPE;
+    char expected[4000];
+    hosted s = {1, 0, true, 0, eg_variable(eg_scalar(0), "weight")};
+    eg_function *f = eg_function_new(hosted_body, &s);
+    for (int way = 0; way < 2; way++) {
+        eg_assign(s.weight, eg_scalar(0));
+        eg_run_functions_eagerly(way == 0);
+        shown[0] = 0;
+        eg_set_printer(show, NULL);
+        for (int call = 0; call < 12; call++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_constant(EG_SHAPE(2), call, call + 0.5), *y;
+            s.rate = (float)(1 + call * 0.25);
+            s.count = call % 3;
+            s.flag = call % 4 != 0;
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            const double sign = s.flag ? 1 : -1;
+            const float *values = (const float *)eg_data(y);
+            for (int i = 0; values && i < 2; i++)
+                CHECK_NEAR(values[i], sign * ((call + i * 0.5) * (double)s.rate + (double)s.count), 1e-5);
+        }
+        eg_set_printer(NULL, NULL);
+        eg_run_functions_eagerly(false);
+        if (way == 0) snprintf(expected, sizeof expected, "%s", shown);
+    }
+    CHECK(strlen(expected) > 400 && !strcmp(expected, shown));
+    CHECK(eg_function_reason(f) == NULL && eg_function_counts(f).replays >= 5);
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 100, 200), *y;
+    eg_set_printer(show, NULL);
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_ASSERT, "assert_near");
+    eg_set_printer(NULL, NULL);
+    CHECK_ERROR(eg_host_number(EG_FLOAT32, NULL), EG_ERROR_NULL, "host_number");
+    CHECK_ERROR((eg_host_number)(EG_NO_DTYPE, &s.rate), EG_ERROR_DTYPE, "host_number");
+    eg_function_release(f);
+    eg_release(s.weight);
 }

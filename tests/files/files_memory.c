@@ -70,7 +70,7 @@ TEST(archives_from_memory) {
         eg_archive_release(a);
     }
     CHECK_ERROR(eg_archive_load_memory("abcdefghijklmnop", 16), EG_ERROR_FILE,
-                "eg_archive_load_memory: (memory).safetensors: byte 0: a header of ");
+                "eg_archive_load_memory: (memory).safetensors: byte 0: no safetensors file: ");
     CHECK_ERROR(eg_archive_load_memory("", 0), EG_ERROR_FILE,
                 "(memory).safetensors: byte 0: no safetensors file: shorter than 8 bytes");
     CHECK_ERROR(eg_archive_load_memory(NULL, 3), EG_ERROR_NULL, "eg_archive_load_memory: the data is NULL");

@@ -245,6 +245,72 @@ TEST(losses_within_losses) {
         CHECK_SAME(eg_loss_mean(outer, y, p), inner(y, p), 0);
     }
 }
+// Rows of losses beside their plain compositions.
+static eg_tensor *hinge_row(eg_tensor *y, eg_tensor *p) { return eg_hinge_margin(p, y, 0); }
+static eg_tensor *hinge_row_of_0_and_1(eg_tensor *y, eg_tensor *p) { return eg_hinge_margin(p, y, 1); }
+static eg_tensor *log_cosh_row(eg_tensor *y, eg_tensor *p) { return eg_log_cosh_difference(p, y); }
+static eg_tensor *hinge_plain(eg_tensor *y, eg_tensor *p) { return eg_maximum(eg_sub(1, eg_mul(y, p)), 0); }
+static eg_tensor *hinge_plain_of_0_and_1(eg_tensor *y, eg_tensor *p) {
+    return hinge_plain(eg_sub(eg_mul(2, y), 1), p);
+}
+static eg_tensor *log_cosh_plain(eg_tensor *y, eg_tensor *p) {
+    eg_tensor *e = eg_sub(p, y);
+    return eg_sub(eg_add(e, eg_softplus(eg_mul(-2, e))), log(2));
+}
+// The values, the gradients of labels and predictions, and the gradients of the sum of those gradients' squares.
+static void derive(eg_tensor *(*f)(eg_tensor *, eg_tensor *), eg_tensor *y, eg_tensor *p, eg_tensor **out) {
+    eg_tensor *of[2] = {y, p};
+    eg_tape *second = eg_tape_begin();
+    for (int i = 0; i < 2; i++) eg_tape_watch(second, of[i]);
+    eg_tape *first = eg_tape_begin();
+    for (int i = 0; i < 2; i++) eg_tape_watch(first, of[i]);
+    out[0] = f(y, p);
+    eg_tape_gradients(first, eg_reduce_sum(eg_square(out[0])), of, 2, out + 1);
+    eg_tensor *squares = eg_add(eg_reduce_sum(eg_square(out[1])), eg_reduce_sum(eg_square(out[2])));
+    eg_tape_gradients(second, squares, of, 2, out + 3);
+}
+// The label that is not a share is found at each place of arrays of every length, and what is a share passes.
+TEST(labels_that_are_no_shares_are_found_anywhere) {
+    if (!test_on_host) SKIP("a device that the host cannot read computes with any labels");
+    static const float bad[] = {-1e-30f, 1.0000001f, 2, -1, -2, -3e38f, 3e38f, -INFINITY, INFINITY, NAN};
+    static float x[200];
+    char said[64];
+    for (int n = 1; n <= 200; n += n < 130 ? 7 : 23)
+        for (int at = 0; at < n; at += 3) {
+            EG_SCOPE;
+            for (int i = 0; i < n; i++) x[i] = i % 5 == 0 ? 0.0f : i % 5 == 1 ? -0.0f : i % 5 == 2 ? 1.0f : 1e-42f;
+            eg_tensor *p = eg_zeros(EG_FLOAT32, EG_SHAPE(n));
+            if (at == 0) CHECK(eg_binary_crossentropy(eg_from_data(EG_FLOAT32, EG_SHAPE(n), x), p));
+            x[at] = bad[(n + at) % 10];
+            snprintf(said, sizeof said, "(number %d of", at);
+            CHECK_ERROR(eg_binary_crossentropy(eg_from_data(EG_FLOAT32, EG_SHAPE(n), x), p), EG_ERROR_ARGUMENT, said);
+        }
+}
+TEST(rows_of_losses_equal_their_compositions) {
+    static eg_tensor *(*const f[][2])(eg_tensor *, eg_tensor *) = {
+        {hinge_row, hinge_plain}, {hinge_row_of_0_and_1, hinge_plain_of_0_and_1}, {log_cosh_row, log_cosh_plain}};
+    eg_seed(7);
+    for (int t = 0; t < 2; t++)
+        for (int i = 0; i < 3; i++)
+            for (int n = 0; n < 300; n += n < 10 ? 1 : 97) {
+                EG_SCOPE;
+                eg_dtype dtype = t ? EG_FLOAT64 : EG_FLOAT32;
+                eg_tensor *y = eg_random_normal(EG_SHAPE(n, 3), .dtype = dtype),
+                          *p = eg_random_normal(EG_SHAPE(n, 3), .dtype = dtype), *row[5], *plain[5];
+                derive(f[i][0], y, p, row);
+                derive(f[i][1], y, p, plain);
+                for (int k = 0; k < 5; k++) CHECK_SAME(row[k], plain[k], t ? 1e-12 : 2e-5);
+            }
+}
+TEST(log_cosh_far_from_0) {
+    eg_tensor *p = eg_constant(EG_SHAPE(6), 0, 100, -3e38, INFINITY, -INFINITY, NAN), *dx;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, p);
+    eg_tensor *y = eg_log_cosh_difference(p, 0);
+    CHECK_TENSOR(y, 1e-6, 0, 100 - log(2), 3e38, INFINITY, INFINITY, NAN);
+    dx = eg_tape_gradient(tape, y, p);
+    CHECK_TENSOR(dx, 0, 0, 1, -1, 1, -1, NAN);
+}
 TEST(huber_of_special_values) {
     eg_tensor *p = eg_constant(EG_SHAPE(6), 0, 0.5, -2, 3, INFINITY, NAN), *zero = eg_zeros(EG_FLOAT32, EG_SHAPE(6)),
               *dx;
