@@ -39053,6 +39053,12 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
 #define EGI_LONG_OF(loops) EGI_LONG
 #endif
 #if EGI_IS_FLOAT || !EGI_IS_WIDE
+// gcc would make one indirect jump of the switch, whose target the processors measured guess wrong at most words; they
+// guess comparisons right. Twenty sums and products of a million floats take 0.75 ms, and took 3.4 with it.
+#ifndef __clang__
+#pragma GCC push_options
+#pragma GCC optimize("no-jump-tables")
+#endif
 // n is at least one pass, EGI_VECTORS vectors, or less where that is fewer than eight vectors. Bit i of `scalars`:
 // in[i] is one element.
 EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const egi_program *p, int64_t n,
@@ -39195,6 +39201,9 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     if (streams) EGI_STREAMED;
 #endif
 }
+#ifndef __clang__
+#pragma GCC pop_options
+#endif
 #endif
 
 #endif
