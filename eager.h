@@ -893,7 +893,7 @@ EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_
 // ties share the gradient, which is NaN where the result is; of nothing: -inf, or the least integer
 EAGER_API eg_tensor *eg_reduce_max(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_min(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // likewise
-// of nothing: 1; its gradient is right where elements are 0, too
+// of nothing: 1; float32 is multiplied in float64; its gradient is right where elements are 0, too
 EAGER_API eg_tensor *eg_reduce_prod(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_all(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // of bool
 EAGER_API eg_tensor *eg_reduce_any(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // of bool
@@ -3315,12 +3315,12 @@ EAGER_API const egi_op *egi_op_row(int number);
 // (outer, n, inner): the array's axes as one product before, along and behind the axes that a kernel works along;
 // element i of row (o, j) stands at (o * n + i) * inner + j.
 typedef enum egi_reduction {
-    EGI_SUM, EGI_MEAN, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_ALL, EGI_ANY, EGI_ARGMAX, EGI_ARGMIN,
+    EGI_SUM, EGI_MEAN, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_PROD, EGI_ALL, EGI_ANY, EGI_ARGMAX, EGI_ARGMIN,
     EGI_SOFTMAX_, EGI_LOG_SOFTMAX
 } egi_reduction;
-// A backend that reduces any axes is given, for sums, means, norms, maxima and minima, instead of outer and inner: the
-// reduced axes as bits, the number n of elements behind each result, and the CPU's functions by dtype. in[0] may have
-// any strides then.
+// A backend that reduces any axes is given, for sums, means, norms, products, maxima and minima, instead of outer and
+// inner: the reduced axes as bits, the number n of elements behind each result, and the CPU's functions by dtype. in[0]
+// may have any strides then.
 typedef struct egi_reducer egi_reducer;
 typedef struct egi_reduce_parameters {
     egi_reduction kind;
@@ -9078,8 +9078,8 @@ EGI_SCALAR_WORDS(egi_bool, uint8_t)
 #define EGI_OTHER_TABLE(ROW, OF_LAYERS) \
     ROW(identity) ROW(stop_gradient) ROW(reshape) ROW(transpose) ROW(broadcast_to) ROW(slice) ROW(pad) ROW(reverse) \
     ROW(cast) ROW(concat) \
-    ROW(reduce_sum) ROW(reduce_mean) ROW(reduce_max) ROW(reduce_min) ROW(norm) ROW(reduce_all) ROW(reduce_any) \
-    ROW(argmax) ROW(argmin) \
+    ROW(reduce_sum) ROW(reduce_mean) ROW(reduce_prod) ROW(reduce_max) ROW(reduce_min) ROW(norm) ROW(reduce_all) \
+    ROW(reduce_any) ROW(argmax) ROW(argmin) \
     ROW(cumsum) ROW(softmax) ROW(log_softmax) ROW(argsort) ROW(sparse_softmax_cross_entropy_with_logits) ROW(matmul) \
     ROW(dense) ROW(dense_relu) \
     ROW(gather) ROW(scatter_add) ROW(conv2d) ROW(conv2d_input) ROW(conv2d_filter) ROW(max_pool_index) ROW(avg_pool2d) \
@@ -10874,6 +10874,11 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) {
 }
 EGI_OBJECTS static const egi_reducer *const egi_reducers_sums[] = {  // ORDER eg_dtype
     &egi_reducer_sums_f32, &egi_reducer_sums_f64, &egi_reducer_sums_i32, &egi_reducer_sums_i64, &egi_reducer_sums_u8 };
+EGI_OBJECTS static const egi_reducer *const egi_reducers_products[] = { &egi_reducer_products_f32,
+                                                                        &egi_reducer_products_f64,
+                                                                        &egi_reducer_products_i32,
+                                                                        &egi_reducer_products_i64,
+                                                                        &egi_reducer_products_u8 };
 EGI_OBJECTS static const egi_reducer *const egi_reducers_max[] = { &egi_reducer_max_f32, &egi_reducer_max_f64,
                                                                    &egi_reducer_max_i32, &egi_reducer_max_i64,
                                                                    &egi_reducer_max_u8 };
@@ -13711,7 +13716,8 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const eg
         // Egi_fill takes an integer dtype's least value for that.
         else if (a->kind == EGI_MAX_) ok = egi_tensor_fill(c->out[0], f ? -HUGE_VAL : -1e300);
         else if (a->kind == EGI_MIN_) ok = egi_tensor_fill(c->out[0], f ? HUGE_VAL : 1e300);
-        else ok = egi_tensor_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN : a->kind == EGI_ALL ? 1 : 0);
+        else ok = egi_tensor_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN
+                                             : a->kind == EGI_ALL || a->kind == EGI_PROD);
     } else {
         egi_args args = { c->op, 0, { packed }, { c->out[0] }, &p };
         ok = launch(c->backend, &args);
@@ -13721,6 +13727,7 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const eg
 }
 static bool egi_run_sums(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_sums); }
 static bool egi_run_squares(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_squares); }
+static bool egi_run_products(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_products); }
 static bool egi_run_max(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_max); }
 static bool egi_run_min(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_min); }
 static bool egi_run_choose(egi_call *c) { return egi_run_reduce_by(c, egi_launch_choose, NULL); }
@@ -13739,6 +13746,63 @@ EGI_GRAD(reduce_mean) {
     (void)op;
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) n *= (double)a->from.dims[i];
     return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
+}
+// The product of the two halves of the rows of x (rows, n); an odd row has a 1 behind it. other: the halves, swapped.
+static eg_tensor *egi_halves_product(eg_tensor *x, eg_tensor **other) {
+    const int64_t rows = x->dims[0], half = (x->dims[1] + 1) / 2;
+    if (x->dims[1] % 2) {
+        eg_pad_options one;
+        eg_pads pads = { 4, { 0, 0, 0, 1 } };
+        memset(&one, 0, sizeof one);
+        one.value = 1;
+        x = (eg_pad)(x, pads, one);
+    }
+    eg_tensor *low = eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(rows, half)),
+              *high = eg_slice(x, EG_SHAPE(0, half), EG_SHAPE(rows, half)), *swapped[] = { high, low };
+    *other = eg_concat(swapped, 2, 1);
+    return (eg_mul)(low, high);
+}
+// g times the product of a row's other elements, for x (rows, n) and g (rows, 1). Halves of a row are multiplied until
+// one element is left; on the way back each half's gradient is g times the other half. So gradients of every order are
+// exact where elements are 0, too: a quotient of the product and the element would be 0 / 0 there.
+static eg_tensor *egi_products_of_others(eg_tensor *x, eg_tensor *g) {
+    eg_tensor *other[64];
+    int64_t lengths[64];
+    int levels = 0;
+    for (; x && x->dims[1] > 1; levels++) {
+        lengths[levels] = x->dims[1];
+        x = egi_halves_product(x, &other[levels]);
+    }
+    while (x && g && levels-- > 0) {
+        eg_tensor *twice[] = { g, g };
+        g = eg_slice((eg_mul)(eg_concat(twice, 2, 1), other[levels]), EG_SHAPE(0, 0),
+                     EG_SHAPE(g->dims[0], lengths[levels]));
+    }
+    return x ? g : NULL;
+}
+// The reduced axes become the last. float32 is computed in float64, since a product that is rounded many times is
+// biased: of (1 + a) (1 + b) float32 loses a b, which has the same sign wherever the elements are near 1.
+EGI_GRAD(reduce_prod) {
+    const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
+    eg_tensor *x = eg_cast(c->inputs[0], EG_FLOAT64), *g = eg_cast(c->upstream[0], EG_FLOAT64);
+    eg_shape rows = { 2, { 1, 1 } }, moved = a->from;
+    eg_transpose_options there, back;
+    (void)op;
+    if (!x || !x->size) return egi_set_dx(0, dx, eg_zeros_like(c->inputs[0]));
+    memset(&there, 0, sizeof there);
+    memset(&back, 0, sizeof back);
+    for (unsigned reduced = 0; reduced < 2; reduced++)
+        for (int i = 0; i < a->from.rank; i++) {
+            if ((a->mask >> i & 1) != reduced) continue;
+            moved.dims[there.perm.count] = a->from.dims[i];
+            rows.dims[reduced] *= a->from.dims[i];
+            back.perm.axes[i] = there.perm.count;
+            there.perm.axes[there.perm.count++] = i;
+        }
+    back.perm.count = there.perm.count;
+    x = egi_products_of_others(eg_reshape((eg_transpose)(x, there), rows),
+                               eg_reshape(g, EG_SHAPE(rows.dims[0], 1)));
+    return egi_set_dx(0, dx, eg_cast((eg_transpose)(eg_reshape(x, moved), back), eg_dtype_of(c->inputs[0])));
 }
 // g / count where x equals the result, else 0: ties share the gradient. Where the result is NaN, x equals it nowhere,
 // and NaN is put for the count, so that the gradient is NaN.
@@ -13767,6 +13831,7 @@ EGI_GRAD(norm) {                          // g x / |x|, and 0 where |x| is 0
                                                       run, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) };
 EGI_REDUCTION(reduce_sum, egi_run_sums, 0, egi_grad_reduce_sum, 0)
 EGI_REDUCTION(reduce_mean, egi_run_sums, 0, egi_grad_reduce_mean, 0)
+EGI_REDUCTION(reduce_prod, egi_run_products, EGI_USES_A, egi_grad_reduce_prod, 0)
 EGI_REDUCTION(reduce_max, egi_run_max, EGI_USES_A | EGI_USES_Y, egi_grad_reduce_max, 0)
 EGI_REDUCTION(reduce_min, egi_run_min, EGI_USES_A | EGI_USES_Y, egi_grad_reduce_max, 0)
 EGI_REDUCTION(norm, egi_run_squares, EGI_USES_A | EGI_USES_Y, egi_grad_norm, 0)
@@ -13792,6 +13857,9 @@ EAGER_API eg_tensor *(eg_reduce_sum)(eg_tensor *x, eg_reduce_options o) {
 }
 EAGER_API eg_tensor *(eg_reduce_mean)(eg_tensor *x, eg_reduce_options o) {
     return egi_reduce_by(&egi_op_reduce_mean, EGI_MEAN, x, &o);
+}
+EAGER_API eg_tensor *(eg_reduce_prod)(eg_tensor *x, eg_reduce_options o) {
+    return egi_reduce_by(&egi_op_reduce_prod, EGI_PROD, x, &o);
 }
 EAGER_API eg_tensor *(eg_reduce_max)(eg_tensor *x, eg_reduce_options o) {
     return egi_reduce_by(&egi_op_reduce_max, EGI_MAX_, x, &o);
@@ -13867,42 +13935,6 @@ static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o
 }
 EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) {
     EGI_AS("reduce_logsumexp", egi_compose_reduce_logsumexp(x, o));
-}
-// Multiplies the two halves of an axis until one element is left. So gradients of every order are exact where
-// elements are 0, too; a quotient of the product and the element would be 0 / 0 there.
-static eg_tensor *egi_prod_axis(eg_tensor *x, int axis) {
-    eg_shape begin, size;
-    eg_pad_options one;
-    memset(&one, 0, sizeof one);
-    one.value = 1;
-    while (x && x->dims[axis] != 1) {
-        int64_t half = (x->dims[axis] + 1) / 2;
-        if (x->dims[axis] % 2 || !half) {                      // an empty axis becomes a single 1
-            eg_pads pads;
-            memset(&pads, 0, sizeof pads);
-            pads.count = 2 * x->rank;
-            pads.pads[2 * axis + 1] = 1;
-            x = (eg_pad)(x, pads, one);
-            if (!x || !half) return x;
-        }
-        begin = size = egi_shape(x);
-        for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
-        size.dims[axis] = half;
-        eg_tensor *low = eg_slice(x, begin, size);
-        begin.dims[axis] = half;
-        x = (eg_mul)(low, eg_slice(x, begin, size));
-    }
-    return x;
-}
-EAGER_API eg_tensor *(eg_reduce_prod)(eg_tensor *x, eg_reduce_options o) {
-    egi_reduce_attr a;
-    if (!EGI_NAMED("reduce_prod", o, "axes = EG_AXES(0)") || !egi_operand_alive("reduce_prod", 0, x) ||
-        !egi_needs_number("reduce_prod", x) || !egi_axes_mask("reduce_prod", &o.axes, x->rank, &a.mask))
-        return NULL;
-    if (!o.axes.count) a.mask = (1u << x->rank) - 1;
-    a.from = egi_shape(x);
-    for (int i = 0; i < a.from.rank && x; i++) if (a.mask >> i & 1) x = egi_prod_axis(x, i);
-    return x ? eg_reshape(x, egi_reduced_shape(&a, o.keepdims)) : NULL;
 }
 static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
     eg_reduce_options o;
@@ -32832,9 +32864,8 @@ typedef struct egi_recorder_file {
 // each axis of the first input.
 #define EGI_SET(name) ((uint64_t)1 << (EGI_OP_##name - EGI_ELEMENTWISE_OPS))
 #define EGI_REDUCTIONS \
-    (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | EGI_SET(norm) | \
-     EGI_SET(reduce_all) | \
-     EGI_SET(reduce_any) | EGI_SET(argmax) | EGI_SET(argmin))
+    (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_prod) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | \
+     EGI_SET(norm) | EGI_SET(reduce_all) | EGI_SET(reduce_any) | EGI_SET(argmax) | EGI_SET(argmin))
 static const struct { uint64_t ops; const char *name; char kind; int count; size_t offset; } egi_attributes[] = {
     { EGI_SET(reshape), "shape", 's', 1, offsetof(egi_reshape_attr, to) },
     { EGI_SET(broadcast_to), "shape", 's', 1, 0 },
@@ -37845,88 +37876,91 @@ typedef int32_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
 typedef int64_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
 #endif
 
-// Adds n elements, or their squares, to acc[0].
-EGI_REDUCER void EGI_TN(egi_reduce_row_sum_plain)(int64_t n, const EGI_T *x, bool squares, EGI_TN(egi_sum) *acc) {
+// Adds n elements to acc[0], or their squares (EGI_NORM2); EGI_PROD multiplies acc[0] by them. `kind` is a constant.
+#define EGI_TAKEN(v) (kind == EGI_NORM2 ? (v) * (v) : (v))
+#define EGI_JOINED(a, b) (EGI_TN(egi_sum))(kind == EGI_PROD ? (a) * (b) : (a) + (b))
+EGI_REDUCER void EGI_TN(egi_reduce_row_sum_plain)(int64_t n, const EGI_T *x, egi_reduction kind, EGI_TN(egi_sum) *acc) {
     enum { LANES = (int)(32 / sizeof(EGI_TN(egi_sum))), ALL = 8 * LANES };
-    EGI_TN(egi_sum) s[ALL] = { 0 }, rest = 0;
-#define EGI_ADD_TO(to) \
-    { const EGI_TN(egi_sum) v = (EGI_TN(egi_sum))x[i]; to = (EGI_TN(egi_sum))(to + (squares ? v * v : v)); }
+    EGI_TN(egi_sum) s[ALL], rest = kind == EGI_PROD;
+    for (int i = 0; i < ALL; i++) s[i] = rest;
+#define EGI_ADD_TO(to) { const EGI_TN(egi_sum) v = (EGI_TN(egi_sum))x[i]; to = EGI_JOINED(to, EGI_TAKEN(v)); }
     for (; n >= ALL; n -= ALL, x += ALL) for (int i = 0; i < ALL; i++) EGI_ADD_TO(s[i])
     for (; n >= LANES; n -= LANES, x += LANES) for (int i = 0; i < LANES; i++) EGI_ADD_TO(s[i])
     for (int64_t i = 0; i < n; i++) EGI_ADD_TO(rest)
 #undef EGI_ADD_TO
     for (int step = LANES; step < ALL; step *= 2)
         for (int k = 0; k < ALL; k += 2 * step)
-            for (int i = 0; i < LANES; i++) s[k + i] = (EGI_TN(egi_sum))(s[k + i] + s[k + step + i]);
-    for (int i = 0; i < LANES; i++) rest = (EGI_TN(egi_sum))(rest + s[i]);
-    *acc = (EGI_TN(egi_sum))(*acc + rest);
+            for (int i = 0; i < LANES; i++) s[k + i] = EGI_JOINED(s[k + i], s[k + step + i]);
+    for (int i = 0; i < LANES; i++) rest = EGI_JOINED(rest, s[i]);
+    *acc = EGI_JOINED(*acc, rest);
 }
-// Adds n rows, which lie `step` elements apart, or their squares, to acc[0] to acc[m - 1]: four rows at a time.
-EGI_REDUCER void EGI_TN(egi_reduce_column_sums_plain)(int64_t n, int64_t step, int64_t m, const EGI_T *x, bool squares,
-                                                      EGI_TN(egi_sum) *acc) {
+// The same for n rows, which lie `step` elements apart, and acc[0] to acc[m - 1]: four rows at a time.
+EGI_REDUCER void EGI_TN(egi_reduce_column_sums_plain)(int64_t n, int64_t step, int64_t m, const EGI_T *x,
+                                                      egi_reduction kind, EGI_TN(egi_sum) *acc) {
     enum { STEP = 16 };                     // a constant count, which makes vectors
     for (int64_t rows = n >= 4 ? 4 : 1; n > 0; n -= rows, x += rows * step, rows = n >= 4 ? 4 : 1) {
         const EGI_T *a0 = x, *a1 = a0 + (rows == 4 ? step : 0), *a2 = a1 + (rows == 4 ? step : 0),
                     *a3 = a2 + (rows == 4 ? step : 0);
-#define EGI_ONE(i) \
-    (EGI_TN(egi_sum))(squares ? (EGI_TN(egi_sum))a##i[j] * (EGI_TN(egi_sum))a##i[j] : (EGI_TN(egi_sum))a##i[j])
+#define EGI_ONE(i) (EGI_TN(egi_sum))EGI_TAKEN((EGI_TN(egi_sum))a##i[j])
 #define EGI_FOUR \
-    acc[j] = (EGI_TN(egi_sum))(acc[j] + (rows == 1 ? EGI_ONE(0) \
-                                         : (EGI_TN(egi_sum))((EGI_ONE(0) + EGI_ONE(1)) + (EGI_ONE(2) + EGI_ONE(3)))));
+    acc[j] = EGI_JOINED(acc[j], rows == 1 ? EGI_ONE(0) \
+                                          : EGI_JOINED(EGI_JOINED(EGI_ONE(0), EGI_ONE(1)), \
+                                                       EGI_JOINED(EGI_ONE(2), EGI_ONE(3))));
         int64_t j = 0;
         if (rows == 4) while (j + STEP <= m) for (const int64_t end = j + STEP; j < end; j++) EGI_FOUR
         for (; j < m; j++) EGI_FOUR
 #undef EGI_FOUR
-#undef EGI_ONE
     }
 }
 #if EGI_WIDE_PROGRAMS
 #define EGI_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 // The same in vectors of 32 bytes.
-EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, bool squares,
+EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, egi_reduction kind,
                                                           EGI_TN(egi_sum) *acc) {
     typedef EGI_TN(egi_sums) vec;
     const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
-    vec s0 = {0}, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
-    EGI_TN(egi_sum) rest = 0;
-#define EGI_ADD_TO(i) { vec v = EGI_WIDEN(x + i * lanes); if (squares) v *= v; s##i += v; }
+    EGI_TN(egi_sum) rest = kind == EGI_PROD;
+    vec s0 = (vec){0} + rest, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+#define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
+#define EGI_ADD_TO(i) { vec v = EGI_WIDEN(x + i * lanes); if (kind == EGI_NORM2) v *= v; EGI_JOIN(s##i, v) }
     for (; n >= 8 * lanes; n -= 8 * lanes, x += 8 * lanes) { EGI_EIGHT(EGI_ADD_TO) }
     for (; n >= lanes; n -= lanes, x += lanes) EGI_ADD_TO(0)
 #undef EGI_ADD_TO
-    for (; n > 0; n--, x++)
-        rest = (EGI_TN(egi_sum))(rest + (EGI_TN(egi_sum))(squares ? (EGI_TN(egi_sum))*x * (EGI_TN(egi_sum))*x
-                                                          : (EGI_TN(egi_sum))*x));
-    s0 = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
-    for (int i = 0; i < lanes; i++) rest = (EGI_TN(egi_sum))(rest + s0[i]);
-    *acc = (EGI_TN(egi_sum))(*acc + rest);
+    for (; n > 0; n--, x++) rest = EGI_JOINED(rest, EGI_TAKEN((EGI_TN(egi_sum))*x));
+    EGI_JOIN(s0, s1) EGI_JOIN(s2, s3) EGI_JOIN(s4, s5) EGI_JOIN(s6, s7)
+    EGI_JOIN(s0, s2) EGI_JOIN(s4, s6) EGI_JOIN(s0, s4)
+    for (int i = 0; i < lanes; i++) rest = EGI_JOINED(rest, s0[i]);
+    *acc = EGI_JOINED(*acc, rest);
 }
 EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t step, int64_t m, const EGI_T *x,
-                                                              bool squares, EGI_TN(egi_sum) *acc) {
+                                                              egi_reduction kind, EGI_TN(egi_sum) *acc) {
     typedef EGI_TN(egi_sums) vec;
     const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
-#define EGI_TERM(i) vec v##i = EGI_WIDEN(a##i + j); if (squares) v##i *= v##i;
-#define EGI_ONE(i) \
-    (EGI_TN(egi_sum))(squares ? (EGI_TN(egi_sum))a##i[j] * (EGI_TN(egi_sum))a##i[j] : (EGI_TN(egi_sum))a##i[j])
+#define EGI_TERM(i) vec v##i = EGI_WIDEN(a##i + j); if (kind == EGI_NORM2) v##i *= v##i;
     for (; n >= 4; n -= 4, x += 4 * step) {
         const EGI_T *a0 = x, *a1 = a0 + step, *a2 = a1 + step, *a3 = a2 + step;
         int64_t j = 0;
         for (; j + lanes <= m; j += lanes) {
             EGI_TERM(0) EGI_TERM(1) EGI_TERM(2) EGI_TERM(3)
-            *(vec *)(void *)(acc + j) += (v0 + v1) + (v2 + v3);
+            EGI_JOIN(v0, v1) EGI_JOIN(v2, v3) EGI_JOIN(v0, v2) EGI_JOIN(*(vec *)(void *)(acc + j), v0)
         }
-        for (; j < m; j++) acc[j] = (EGI_TN(egi_sum))(acc[j] + ((EGI_ONE(0) + EGI_ONE(1)) + (EGI_ONE(2) + EGI_ONE(3))));
+        for (; j < m; j++)
+            acc[j] = EGI_JOINED(acc[j], EGI_JOINED(EGI_JOINED(EGI_ONE(0), EGI_ONE(1)),
+                                                   EGI_JOINED(EGI_ONE(2), EGI_ONE(3))));
     }
     for (; n > 0; n--, x += step) {
         const EGI_T *a0 = x;
         int64_t j = 0;
-        for (; j + lanes <= m; j += lanes) { EGI_TERM(0) *(vec *)(void *)(acc + j) += v0; }
-        for (; j < m; j++) acc[j] = (EGI_TN(egi_sum))(acc[j] + EGI_ONE(0));
+        for (; j + lanes <= m; j += lanes) { EGI_TERM(0) EGI_JOIN(*(vec *)(void *)(acc + j), v0) }
+        for (; j < m; j++) acc[j] = EGI_JOINED(acc[j], EGI_ONE(0));
     }
 #undef EGI_TERM
-#undef EGI_ONE
 }
+#undef EGI_JOIN
 #undef EGI_EIGHT
 #endif
+#undef EGI_ONE
+#undef EGI_TAKEN
 #undef EGI_WIDEN
 
 // The largest element is the first that no other one exceeds; a NaN takes the place of anything but a NaN.
@@ -38045,15 +38079,24 @@ EGI_EXTREME(min, EGI_LESS, <)
 #undef EGI_LESS
 #undef EGI_PICK
 
-static void EGI_TN(egi_fold_sums)(int64_t n, int64_t m, void *acc) {
-    EGI_TN(egi_sum) *y = (EGI_TN(egi_sum) *)acc;
-    for (int64_t j = 0; j < m; j++) {
-        EGI_TN(egi_sum) sum = y[j * n];
-        for (int64_t i = 1; i < n; i++) sum = (EGI_TN(egi_sum))(sum + y[j * n + i]);
-        y[j] = sum;
+#define EGI_FOLD_BY(NAME, KIND) \
+    static void EGI_TN(EGI_PASTE(egi_fold_, NAME))(int64_t n, int64_t m, void *acc) { \
+        const egi_reduction kind = KIND; \
+        EGI_TN(egi_sum) *y = (EGI_TN(egi_sum) *)acc; \
+        for (int64_t j = 0; j < m; j++) { \
+            EGI_TN(egi_sum) all = y[j * n]; \
+            for (int64_t i = 1; i < n; i++) all = EGI_JOINED(all, y[j * n + i]); \
+            y[j] = all; \
+        } \
     }
-}
+EGI_FOLD_BY(sums, EGI_SUM)
+EGI_FOLD_BY(products, EGI_PROD)
+#undef EGI_FOLD_BY
+#undef EGI_JOINED
 static void EGI_TN(egi_begin_sums)(int64_t m, void *acc) { memset(acc, 0, (size_t)m * sizeof(EGI_TN(egi_sum))); }
+static void EGI_TN(egi_begin_products)(int64_t m, void *acc) {
+    for (int64_t j = 0; j < m; j++) ((EGI_TN(egi_sum) *)acc)[j] = 1;
+}
 #if EGI_IS_FLOAT
 #define EGI_GREATEST ((EGI_T)INFINITY)
 #define EGI_LEAST (-EGI_GREATEST)
@@ -38069,7 +38112,7 @@ static void EGI_TN(egi_begin_min)(int64_t m, void *acc) {
 }
 #undef EGI_LEAST
 #undef EGI_GREATEST
-// y = the sums; of floats and int64 also the means, and of floats the roots.
+// y = the sums or products; of floats and int64 also the means, and of floats the roots.
 static void EGI_TN(egi_end_sums)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
     const EGI_TN(egi_sum) *s = (const EGI_TN(egi_sum) *)acc;
     EGI_T *to = (EGI_T *)y;
@@ -38083,13 +38126,13 @@ static void EGI_TN(egi_end_extremes)(egi_reduction kind, int64_t n, int64_t m, c
 }
 
 // The functions for an instruction set, made of the texts above.
-#define EGI_SUMS(target, set, text, what, squares) \
+#define EGI_SUMS(target, set, text, what, kind) \
     target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), set))(int64_t n, const void *x, void *acc) { \
-        EGI_TN(EGI_PASTE(egi_reduce_row_sum, text))(n, (const EGI_T *)x, squares, (EGI_TN(egi_sum) *)acc); \
+        EGI_TN(EGI_PASTE(egi_reduce_row_sum, text))(n, (const EGI_T *)x, kind, (EGI_TN(egi_sum) *)acc); \
     } \
     target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_columns_, what), \
                                         set))(int64_t n, int64_t step, int64_t m, const void *x, void *acc) { \
-        EGI_TN(EGI_PASTE(egi_reduce_column_sums, text))(n, step, m, (const EGI_T *)x, squares, \
+        EGI_TN(EGI_PASTE(egi_reduce_column_sums, text))(n, step, m, (const EGI_T *)x, kind, \
                                                         (EGI_TN(egi_sum) *)acc); \
     }
 #define EGI_EXTREMES(target, set, text, what) \
@@ -38107,13 +38150,19 @@ static void EGI_TN(egi_end_extremes)(egi_reduction kind, int64_t n, int64_t m, c
 #define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__)
 #define EGI_SETS(function) { EGI_TN(EGI_PASTE(function, _in_16)), EGI_TN(EGI_PASTE(function, _in_16)) }
 #endif
-EGI_IN_SETS(EGI_SUMS, sums, false)
+EGI_IN_SETS(EGI_SUMS, sums, EGI_SUM)
+EGI_IN_SETS(EGI_SUMS, products, EGI_PROD)
 EGI_IN_SETS(EGI_EXTREMES, max)
 EGI_IN_SETS(EGI_EXTREMES, min)
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_sums) = { sizeof(EGI_TN(egi_sum)),
                                                                   EGI_SETS(egi_reduce_row_sums),
                                                                   EGI_SETS(egi_reduce_columns_sums),
                                                       EGI_TN(egi_begin_sums), EGI_TN(egi_fold_sums),
+                                                      EGI_TN(egi_end_sums) };
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_products) = { sizeof(EGI_TN(egi_sum)),
+                                                                      EGI_SETS(egi_reduce_row_products),
+                                                                      EGI_SETS(egi_reduce_columns_products),
+                                                      EGI_TN(egi_begin_products), EGI_TN(egi_fold_products),
                                                       EGI_TN(egi_end_sums) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_max) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_max),
                                                                  EGI_SETS(egi_reduce_columns_max),
@@ -38124,7 +38173,7 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_min) = { sizeof(EGI_T), 
                                                      EGI_TN(egi_begin_min), EGI_TN(egi_fold_min),
                                                      EGI_TN(egi_end_extremes) };
 #if EGI_IS_FLOAT                           // norms are of floats
-EGI_IN_SETS(EGI_SUMS, squares, true)
+EGI_IN_SETS(EGI_SUMS, squares, EGI_NORM2)
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_TN(egi_sum)),
                                                                      EGI_SETS(egi_reduce_row_squares),
                                                                      EGI_SETS(egi_reduce_columns_squares),

@@ -959,6 +959,12 @@ template <class T> struct egi_gpu_sum {
         ((T *)out)[at] = kind == EGI_NORM2 ? (T)sqrt((double)a) : (T)a;
     }
 };
+// Products, in the same types.
+template <class T> struct egi_gpu_multiplied : egi_gpu_sum<T> {
+    typedef typename egi_gpu_sum<T>::acc acc;
+    static __device__ acc none() { return 1; }
+    static __device__ acc add(acc a, acc b, int) { return a * b; }
+};
 // The greatest or least element and where the first such one is. A NaN comes before all.
 template <class T> struct egi_gpu_extreme {
     struct acc { T v; int64_t i; };
@@ -1051,6 +1057,7 @@ template <class T, class R> static bool egi_gpu_reduce_all(egi_gpu *g, const egi
 template <class T> static bool egi_gpu_reduce_type(egi_gpu *g, const egi_args *args, egi_gpu_reduction *p) {
     if (p->kind == EGI_SUM || p->kind == EGI_MEAN || p->kind == EGI_NORM2)
         return egi_gpu_reduce_all<T, egi_gpu_sum<T>>(g, args, p);
+    if (p->kind == EGI_PROD) return egi_gpu_reduce_all<T, egi_gpu_multiplied<T>>(g, args, p);
     return egi_gpu_reduce_all<T, egi_gpu_extreme<T>>(g, args, p);
 }
 static bool egi_gpu_run_reduce(eg_backend *b, const egi_args *args) {

@@ -1,19 +1,25 @@
-// Sums, means, norms, maxima and minima over any axes, against plain loops: every dtype, every set of axes, every
-// layout, and rows of every length. Sums in float64 of small whole numbers are exact, so that most comparisons here are
-// of bits.
+// Sums, means, norms, products, maxima and minima over any axes, against plain loops: every dtype, every set of axes,
+// every layout, and rows of every length. Sums in float64 of small whole numbers are exact, so that most comparisons
+// here are of bits.
 #include "test.h"
 
 static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
 static bool is_float(eg_dtype t) { return t == EG_FLOAT32 || t == EG_FLOAT64; }
-// Of no order; uint8 gets the low bits of it.
-static double value_of(int64_t i) { return (double)(i * 7919 % 1009 % 201) - 100; }
+// Of no order; uint8 gets the low bits of it. For products powers of two, whose products are exact, or odd integers.
+static bool multiplied;
+static double value_of(int64_t i) {
+    const double v = (double)(i * 7919 % 1009 % 201) - 100;
+    return !multiplied ? v : v < -40 ? 0.5 : v < 30 ? -1 : v == 30 ? 1 : 2;
+}
 static eg_tensor *values(eg_dtype dtype, eg_shape shape) {
     int64_t n = 1;
     for (int i = 0; i < shape.rank; i++) n *= shape.dims[i];
     double *v = (double *)malloc((size_t)(n + 1) * sizeof *v);
-    for (int64_t i = 0; i < n; i++) v[i] = dtype == EG_UINT8 ? value_of(i) + 100 : value_of(i);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = multiplied && !is_float(dtype) ? 6 * value_of(i) + 9
+               : value_of(i) + (dtype == EG_UINT8 ? 100 : 0);
     eg_tensor *x = eg_cast(eg_from_data(EG_FLOAT64, shape, v), dtype);
     free(v);
     return x;
@@ -23,12 +29,13 @@ static double wrapped(eg_dtype t, double v) {
     return t == EG_UINT8 ? (double)(uint8_t)(int64_t)v : t == EG_INT32 ? (double)(int32_t)(uint32_t)(int64_t)v : v;
 }
 
-typedef enum kind { SUM, MEAN, MOST, LEAST, NORM, KINDS } kind;
+typedef enum kind { SUM, MEAN, MOST, LEAST, NORM, PRODUCT, KINDS } kind;
 static eg_tensor *reduce(kind k, eg_tensor *x, eg_axes axes, bool keepdims) {
     switch (k) {
         case SUM: return eg_reduce_sum(x, .axes = axes, .keepdims = keepdims);
         case MEAN: return eg_reduce_mean(x, .axes = axes, .keepdims = keepdims);
         case MOST: return eg_reduce_max(x, .axes = axes, .keepdims = keepdims);
+        case PRODUCT: return eg_reduce_prod(x, .axes = axes, .keepdims = keepdims);
         case LEAST: return eg_reduce_min(x, .axes = axes, .keepdims = keepdims);
         default: return eg_norm(x, .axes = axes, .keepdims = keepdims);
     }
@@ -41,8 +48,12 @@ static int64_t expected(kind k, eg_tensor *x, unsigned mask, double *y) {
     eg_shape shape = eg_shape_of(x);
     eg_dtype t = eg_dtype_of(x);
     int64_t n = eg_size(x), results = 1, behind = 1;
+    static uint64_t wholes[20000];                                   // products of integers, modulo 2^64
     for (int d = 0; d < shape.rank; d++) *(mask >> d & 1 ? &behind : &results) *= shape.dims[d];
-    for (int64_t j = 0; j < results; j++) y[j] = k == MOST ? -(double)INFINITY : k == LEAST ? (double)INFINITY : 0;
+    for (int64_t j = 0; j < results; j++) {
+        y[j] = k == MOST ? -(double)INFINITY : k == LEAST ? (double)INFINITY : k == PRODUCT;
+        wholes[j] = 1;
+    }
     for (int64_t i = 0; i < n; i++) {
         int64_t rest = i, at = 0, step = 1;
         for (int d = shape.rank - 1; d >= 0; d--) {
@@ -51,12 +62,16 @@ static int64_t expected(kind k, eg_tensor *x, unsigned mask, double *y) {
         }
         if (k == MOST) { if (v[i] > y[at] || (v[i] != v[i] && y[at] == y[at])) y[at] = v[i]; }
         else if (k == LEAST) { if (v[i] < y[at] || (v[i] != v[i] && y[at] == y[at])) y[at] = v[i]; }
+        else if (k == PRODUCT) { y[at] *= v[i]; wholes[at] *= (uint64_t)(int64_t)v[i]; }
         else y[at] += k == NORM ? v[i] * v[i] : v[i];
     }
     for (int64_t j = 0; j < results; j++) {
         if (k == NORM) y[j] = sqrt(y[j]);
         if (k == MEAN) y[j] = is_float(t) ? y[j] / (double)behind : trunc(y[j] / (double)behind);
-        if (t == EG_FLOAT32) y[j] = (double)(float)y[j];
+        if (k == PRODUCT && !is_float(t))
+            y[j] = t == EG_INT64 ? (double)(int64_t)wholes[j] : t == EG_INT32 ? (int32_t)(uint32_t)wholes[j]
+                   : (uint8_t)wholes[j];
+        else if (t == EG_FLOAT32) y[j] = (double)(float)y[j];
         else if (!is_float(t)) y[j] = wrapped(t, y[j]);
     }
     return results;
@@ -68,7 +83,7 @@ static void check(eg_tensor *x, unsigned mask) {
     for (int d = 0; d < eg_rank(x); d++) if (mask >> d & 1) axes.axes[axes.count++] = d;
     for (int k = 0; k < KINDS; k++) {
         EG_SCOPE;
-        if (k == NORM && !is_float(eg_dtype_of(x))) continue;
+        if ((k == NORM && !is_float(eg_dtype_of(x))) || (k == PRODUCT) != multiplied) continue;
         int64_t n = expected((kind)k, x, mask, want);
         eg_tensor *y = reduce((kind)k, x, axes, mask & 1);
         REQUIRE(y && eg_size(y) == n && eg_rank(y) == (mask & 1 ? eg_rank(x) : eg_rank(x) - axes.count));
@@ -77,7 +92,7 @@ static void check(eg_tensor *x, unsigned mask) {
 }
 
 // Rows and columns of every length around the sizes of vectors, beginning at any element.
-TEST(rows_and_columns_of_every_length) {
+static void check_lengths(void) {
     for (int d = 0; d < DTYPES; d++) {
         eg_tensor *all = values(dtypes[d], EG_SHAPE(9000));
         for (int64_t n = 1; n <= 1001; n += n < 70 ? 1 : n < 130 ? 5 * test_share : n < 990 ? 869 : 1) {
@@ -93,8 +108,14 @@ TEST(rows_and_columns_of_every_length) {
         }
     }
 }
+TEST(rows_and_columns_of_every_length) { check_lengths(); }
+TEST(products_of_every_length) {
+    multiplied = true;
+    check_lengths();
+    multiplied = false;
+}
 // Every set of axes of a tensor, and of views of it: transposed, reversed, with steps, broadcast.
-TEST(every_set_of_axes_of_every_layout) {
+static void check_layouts(void) {
     for (int d = 0; d < DTYPES; d++) {
         EG_SCOPE;
         eg_tensor *x = values(dtypes[d], EG_SHAPE(3, 4, 5, 6)), *wide = values(dtypes[d], EG_SHAPE(3, 8, 5, 11));
@@ -110,6 +131,39 @@ TEST(every_set_of_axes_of_every_layout) {
         for (size_t v = 0; v < sizeof views / sizeof *views; v++)
             for (unsigned mask = 1; mask < 16; mask++) check(views[v], mask);
     }
+}
+TEST(every_set_of_axes_of_every_layout) { check_layouts(); }
+// Products of float32 are computed in float64 and rounded once: those of numbers near 1 are not biased, and what leaves
+// float32 on the way comes back. The same holds for their gradients.
+TEST(products_of_every_layout_and_of_what_is_odd) {
+    multiplied = true;
+    check_layouts();
+    multiplied = false;
+    enum { N = 100000 };
+    float *factors = (float *)malloc(N * sizeof *factors);
+    double want = 1;
+    REQUIRE(factors);
+    for (int i = 0; i < N; i++) {
+        factors[i] = (float)(1 + value_of(i) * (i % 2 ? 9e-5 : -9e-5));
+        want *= (double)factors[i];
+    }
+    eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(10, N / 10), factors);
+    CHECK_NEAR(eg_item(eg_reduce_prod(x)) / want, 1, 6e-8);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tensor *y = eg_reduce_prod(x), *dx = eg_tape_gradient(tape, y, x);
+    const float *slopes = (const float *)eg_data(dx);
+    REQUIRE(slopes);
+    double worst = 0;
+    for (int i = 0; i < N; i++) worst = fmax(worst, fabs((double)slopes[i] * (double)factors[i] / want - 1));
+    CHECK(worst < 1.3e-7);
+    free(factors);
+    eg_tensor *wide = eg_constant(EG_SHAPE(5), 1e30, -1e30, 1e-30, 1e-30, 3);
+    CHECK_NEAR(eg_item(eg_reduce_prod(wide)), -3, 1e-6);
+    CHECK_NEAR(eg_item(eg_reduce_prod(eg_full(EG_FLOAT32, EG_SHAPE(40), 3e38))), (double)INFINITY, 0);
+    CHECK(isnan(eg_item(eg_reduce_prod(eg_constant(EG_SHAPE(3), INFINITY, 1, 0)))));
+    CHECK(signbit(eg_item(eg_reduce_prod(eg_constant(EG_SHAPE(3), -0.0, 2, 3)))));
+    CHECK_ERROR(eg_reduce_prod(eg_equal(wide, wide)), EG_ERROR_DTYPE, "eg_reduce_prod");
 }
 // More results than a block has accumulators, with short and long axes inside and outside of them.
 TEST(blocks_of_results) {

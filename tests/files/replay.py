@@ -32,6 +32,12 @@ def reduced(f):
     return lambda x, mask, keepdims: f(x, axes(mask, x), bool(keepdims)) if mask else f(x.unsqueeze(0), [0], False)
 
 
+def prod(x, over, keep):
+    for axis in sorted(over, reverse=True):
+        x = x.prod(axis, keepdim=keep, dtype=x.dtype)
+    return x
+
+
 def norm(x, over, keep):
     return torch.linalg.vector_norm(x, dim=over, keepdim=keep)
 
@@ -221,6 +227,7 @@ OPS = {
     "transpose": lambda x, perm: x.permute(perm), "broadcast_to": lambda x, shape: x.broadcast_to(shape), "slice": slice_, "pad": pad,
     "reverse": lambda x, mask: x.flip(axes(mask, x)), "concat": lambda *x, axis: torch.cat(x, axis),
     "reduce_sum": reduced(lambda x, a, k: x.sum(a, k, dtype=x.dtype)), "reduce_mean": reduced(lambda x, a, k: x.mean(a, k)),
+    "reduce_prod": reduced(prod),
     "reduce_max": reduced(lambda x, a, k: x.amax(a, k)), "reduce_min": reduced(lambda x, a, k: x.amin(a, k)), "norm": reduced(norm),
     "reduce_all": along(lambda x: x.all(-1)), "reduce_any": along(lambda x: x.any(-1)), "argmax": along(lambda x: x.argmax(-1)),
     "argmin": along(lambda x: x.argmin(-1)), "cumsum": cumsum, "argsort": argsort,
