@@ -8588,8 +8588,9 @@ EGI_EVERYWHERE double egi_sine_of_64(int fused, double r, uint64_t q) {
     c = egi_fma64(fused, z, c, -0.0013888888888874066);
     c = egi_fma64(fused, z, c, 0.0416666666666666);
     c = egi_fma64(fused, -z, egi_fma64(fused, -z, c, 0.5), 1);
-    const uint64_t odd = 0 - (q & 1);
-    return egi_from_bits64(((egi_to_bits64(p) & ~odd) | (egi_to_bits64(c) & odd)) ^ ((q & 2) << 62));
+    // r = -0 has made a p of 0
+    const uint64_t odd = 0 - (q & 1), sine = egi_to_bits64(p) | (egi_to_bits64(r) & ((uint64_t)1 << 63));
+    return egi_from_bits64(((sine & ~odd) | (egi_to_bits64(c) & odd)) ^ ((q & 2) << 62));
 }
 // sin(x) where `quarters` is 0, cos(x) where it is 1, for |x| <= 2^17. The parts of pi / 2 are such that each product
 // and the first difference are exact, in float32 with FMA alone.
@@ -8607,7 +8608,7 @@ EGI_EVERYWHERE double egi_sine_near_64(int fused, double x, uint32_t quarters) {
     const double turns = egi_fma64(fused, x, 0.63661977236758134, EGI_ROUNDER_64), n = turns - EGI_ROUNDER_64;
     const double near_r = egi_fma64(fused, n, -2.5633441515839558e-12, egi_fma64(fused, n, -1.5707963267923333, x)),
                  r = egi_fma64(fused, n, -1.0562999066987428e-23, near_r);
-    return egi_choose((x == 0) & !quarters, x, egi_sine_of_64(fused, r, egi_to_bits64(turns) + quarters));
+    return egi_sine_of_64(fused, r, egi_to_bits64(turns) + quarters);
 }
 EGI_EVERYWHERE float egi_sine_far(float x, uint32_t quarters) {             // beyond 2^17, or not finite
     uint32_t q;
@@ -9238,11 +9239,14 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };              // in float32; half as m
 #define EGI_LONG_FUSED(word) NULL
 #define EGI_LONG_FUSED_64(word) NULL
 #endif
+// The highest bit is set where x is beyond 2^17, infinite or NaN.
+EGI_EVERYWHERE uint32_t egi_beyond(float x) { return 0x48000000u - (egi_to_bits(x) & 0x7fffffffu); }
+EGI_EVERYWHERE uint64_t egi_beyond_64(double x) { return 0x4100000000000000u - (egi_to_bits64(x) & INT64_MAX); }
 // The first element from i on that is beyond 2^17, infinite or NaN, or n.
 static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
     for (; n - i >= 16; i += 16) {
         uint32_t most = 0;
-        for (int j = 0; j < 16; j++) most |= 0x48000000u - (egi_to_bits(x[i + j]) & 0x7fffffffu);
+        for (int j = 0; j < 16; j++) most |= egi_beyond(x[i + j]);
         if (most >> 31) break;
     }
     while (i < n && !egi_is_far(x[i])) i++;
@@ -9251,7 +9255,7 @@ static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
 static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
     for (; n - i >= 16; i += 16) {
         uint64_t most = 0;
-        for (int j = 0; j < 16; j++) most |= 0x4100000000000000u - (egi_to_bits64(x[i + j]) & INT64_MAX);
+        for (int j = 0; j < 16; j++) most |= egi_beyond_64(x[i + j]);
         if (most >> 63) break;
     }
     while (i < n && !egi_is_far_64(x[i])) i++;
@@ -9312,44 +9316,52 @@ __attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, co
         egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word), \
         EGI_LONG_BY_ONE(word) };
 // S: sines, of `quarters` more, as if no element were far from 0; then elements that are, which are rare, one by one,
-// before these elements leave the cache.
+// before these elements leave the cache. The first loop returns whether there are such: what is beyond the limit, minus
+// that, has the highest bit of some lane.
 enum { EGI_SINES_BLOCK = 1024 };
 #define EGI_LONG_SINES(loop, T, SIZE) \
-    typedef void loop##_near(int64_t n, const T *x, T *y, uint32_t quarters); \
+    typedef bool loop##_near(int64_t n, const T *x, T *y, uint32_t quarters); \
     __attribute__((noinline)) static void loop(loop##_near *near_0, int64_t n, const void *in, void *out, \
                                                uint32_t quarters) { \
         const T *x = (const T *)in; \
         T *y = (T *)out; \
         for (int64_t m; n > 0; n -= m, x += m, y += m) { \
             m = n < 2 * EGI_SINES_BLOCK ? n : (int64_t)EGI_SINES_BLOCK; \
-            near_0(m, x, y, quarters); \
+            if (!near_0(m, x, y, quarters)) continue; \
             for (int64_t i = 0; (i = egi_find_far##SIZE(i, m, x)) < m; i++) \
                 y[i] = egi_sine_far##SIZE(x[i], quarters); \
         } \
     }
 EGI_LONG_SINES(egi_sines_f32, float, )
 EGI_LONG_SINES(egi_sines_f64, double, _64)
-#define EGI_LONG_SINES_NEAR(loop, target, T, step, fused, SIZE) \
+#define EGI_LONG_SINES_NEAR(loop, target, T, BITS, step, fused, SIZE) \
     target static inline __attribute__((always_inline)) void loop##_step(const T *EGI_RESTRICT x, T *EGI_RESTRICT y, \
-                                                                         uint32_t quarters) { \
-        for (int i = 0; i < step; i++) y[i] = egi_sine_near##SIZE(fused, x[i], quarters); \
-    } \
-    target __attribute__((flatten)) static void loop(int64_t n, const T *x, T *y, uint32_t quarters) { \
-        for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
-            loop##_step(x + o, y + o, quarters); \
-            if (o + step >= n) return; \
+                                                                         uint32_t quarters, \
+                                                                         BITS *EGI_RESTRICT beyond) { \
+        for (int i = 0; i < step; i++) { \
+            y[i] = egi_sine_near##SIZE(fused, x[i], quarters); \
+            beyond[i] |= egi_beyond##SIZE(x[i]); \
         } \
+    } \
+    target __attribute__((flatten)) static bool loop(int64_t n, const T *x, T *y, uint32_t quarters) { \
+        BITS beyond[step] = { 0 }, any = 0; \
+        for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
+            loop##_step(x + o, y + o, quarters, beyond); \
+            if (o + step >= n) break; \
+        } \
+        for (int i = 0; i < step; i++) any |= beyond[i]; \
+        return any >> (8 * sizeof any - 1); \
     }
-EGI_LONG_SINES_NEAR(egi_sines_near_f32, , float, EGI_STEP_16, 0, )
-EGI_LONG_SINES_NEAR(egi_sines_near_f64, , double, EGI_STEP_16 / 2, 0, _64)
+EGI_LONG_SINES_NEAR(egi_sines_near_f32, , float, uint32_t, EGI_STEP_16, 0, )
+EGI_LONG_SINES_NEAR(egi_sines_near_f64, , double, uint64_t, EGI_STEP_16 / 2, 0, _64)
 #define EGI_LONG_SINE(loop, sines, near, quarters) \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
         (void)z; \
         sines(near, n, x, out, quarters); \
     }
 #if EGI_X86
-EGI_LONG_SINES_NEAR(egi_sines_fma_f32, EGI_AVX2_FMA, float, EGI_STEP_32, 1, )
-EGI_LONG_SINES_NEAR(egi_sines_fma_f64, EGI_AVX2_FMA, double, EGI_STEP_32 / 2, 1, _64)
+EGI_LONG_SINES_NEAR(egi_sines_fma_f32, EGI_AVX2_FMA, float, uint32_t, EGI_STEP_32, 1, )
+EGI_LONG_SINES_NEAR(egi_sines_fma_f64, EGI_AVX2_FMA, double, uint64_t, EGI_STEP_32 / 2, 1, _64)
 #define EGI_LONG_SINES_FMA(word, quarters) \
     EGI_LONG_SINE(egi_long_fma##word, egi_sines_f32, egi_sines_fma_f32, quarters) \
     EGI_LONG_SINE(egi_long_fma_64##word, egi_sines_f64, egi_sines_fma_f64, quarters)
