@@ -253,6 +253,10 @@ template <class... T> static inline egi_list_cpp<static_cast<int>(sizeof...(T))>
 #define EG_LIST(...) egi_list_of(__VA_ARGS__)
 #define EG_SCALAR eg_shape()
 #define EGI_DEFAULT(type) = type()
+// In C++ options are an argument like any other, so such a macro only notes the place.
+#define EGI_OPTIONS_1(function, type, ...) EGI_CALL(function, __VA_ARGS__)
+#define EGI_OPTIONS_2(function, type, ...) EGI_CALL(function, __VA_ARGS__)
+#define EGI_OPTIONS_1_RAW(function, type, ...) EGI_CALL(function, __VA_ARGS__)
 extern "C" {
 #else
 // How many arguments there are, at most 64. sizeof would write them a second time.
@@ -383,7 +387,7 @@ EAGER_API void eg_release(eg_tensor *x);
 EAGER_API eg_tensor *eg_replace(eg_tensor **x, eg_tensor *y);
 #define eg_replace(x, ...) EGI_REPLACE(EGI_PASTE(egi_replacing_, __LINE__), x, __VA_ARGS__)
 #define EGI_REPLACE(scope, x, ...) \
-    (__extension__({ eg_scope scope = eg_scope_begin(); egi_replaced(EGI_CALL(eg_replace, x, __VA_ARGS__), scope); }))
+    (__extension__({ eg_scope scope = (eg_scope_begin)(); egi_replaced(EGI_CALL(eg_replace, x, __VA_ARGS__), scope); }))
 static inline eg_tensor *egi_replaced(eg_tensor *x, eg_scope scope) { eg_scope_end(scope); return x; }
 
 // EG_SCOPE; makes the rest of the block a scope, left by its end, break, continue or return alike.
@@ -403,7 +407,7 @@ struct egi_scope_guard {
 extern "C" {
 #else
 #define EG_SCOPE \
-    __attribute__((cleanup(egi_scope_leave), unused)) eg_scope EGI_PASTE(egi_scope_, __LINE__) = eg_scope_begin()
+    __attribute__((cleanup(egi_scope_leave), unused)) eg_scope EGI_PASTE(egi_scope_, __LINE__) = (eg_scope_begin)()
 #endif
 
 // What the library holds at the moment, over all threads. Sizes in bytes.
@@ -444,6 +448,16 @@ EAGER_API void eg_set_printer(void (*print)(const char *text, void *user), void 
 // this thread next reads a value or waits (eg_synchronize); an optimizer waits for it before it changes a variable.
 // Returns the former setting.
 EAGER_API bool eg_trap_nonfinite(bool on);
+
+// Macros that call the functions above and note the caller's file and line, which errors name.
+#define eg_scope_begin(...) EGI_CALL(eg_scope_begin, __VA_ARGS__)
+#define eg_scope_end(...) EGI_CALL(eg_scope_end, __VA_ARGS__)
+#define eg_keep(...) EGI_CALL(eg_keep, __VA_ARGS__)
+#define eg_retain(...) EGI_CALL(eg_retain, __VA_ARGS__)
+#define eg_release(...) EGI_CALL(eg_release, __VA_ARGS__)
+#define eg_memory_limit(...) EGI_CALL(eg_memory_limit, __VA_ARGS__)
+#define eg_shutdown(...) EGI_CALL(eg_shutdown, __VA_ARGS__)
+#define eg_set_allocator(...) EGI_CALL(eg_set_allocator, __VA_ARGS__)
 
 //# 3  TENSORS -----------------------------------------------------------------
 // Idea: an immutable block of numbers with a shape and a dtype. Read first: 2.
@@ -582,18 +596,20 @@ typedef struct eg_random_state { uint64_t seed, counter; } eg_random_state;
 EAGER_API void eg_seed(uint64_t seed);                    // seeds this thread's generator and sets its counter to 0
 EAGER_API eg_random_state eg_random_get_state(void);
 EAGER_API void eg_random_set_state(eg_random_state state);
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define EGI_RANDOM(function, ...) EGI_CALL(function, __VA_ARGS__)
+#else
 #define EGI_RANDOM_(function, shape, ...) EGI_CALL(function, shape, EGI_OPTIONS(eg_random_options, __VA_ARGS__))
 #define EGI_RANDOM(function, ...) EGI_RANDOM_(function, __VA_ARGS__, )
+#endif
 #define eg_random_normal(...) EGI_RANDOM(eg_random_normal, __VA_ARGS__)
 #define eg_random_truncated_normal(...) EGI_RANDOM(eg_random_truncated_normal, __VA_ARGS__)
 #define eg_random_uniform(...) EGI_RANDOM(eg_random_uniform, __VA_ARGS__)
 #define eg_random_bernoulli(...) EGI_RANDOM(eg_random_bernoulli, __VA_ARGS__)
-#endif
 
 // Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_constant_values(...) EGI_CALL_AS(eg_constant, eg_constant_values, __VA_ARGS__)
-#define eg_scalar_of(...) EGI_CALL(eg_scalar_of, __VA_ARGS__)
+#define eg_scalar_of(...) EGI_CALL_AS(eg_scalar, eg_scalar_of, __VA_ARGS__)
 #define eg_zeros(...) EGI_CALL(eg_zeros, __VA_ARGS__)
 #define eg_ones(...) EGI_CALL(eg_ones, __VA_ARGS__)
 #define eg_full(...) EGI_CALL(eg_full, __VA_ARGS__)
@@ -610,6 +626,21 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 #define eg_cast(...) EGI_CALL(eg_cast, __VA_ARGS__)
 #define eg_random_integers(...) EGI_CALL(eg_random_integers, __VA_ARGS__)
 #define eg_random_permutation(...) EGI_CALL(eg_random_permutation, __VA_ARGS__)
+#define eg_set_default_float(...) EGI_CALL(eg_set_default_float, __VA_ARGS__)
+#define eg_scalar(...) EGI_CALL(eg_scalar, __VA_ARGS__)
+#define eg_from_text(...) EGI_CALL(eg_from_text, __VA_ARGS__)
+#define eg_from_texts(...) EGI_CALL(eg_from_texts, __VA_ARGS__)
+#define eg_text(...) EGI_CALL(eg_text, __VA_ARGS__)
+#define eg_rank(...) EGI_CALL(eg_rank, __VA_ARGS__)
+#define eg_size(...) EGI_CALL(eg_size, __VA_ARGS__)
+#define eg_shape_of(...) EGI_CALL(eg_shape_of, __VA_ARGS__)
+#define eg_dtype_of(...) EGI_CALL(eg_dtype_of, __VA_ARGS__)
+#define eg_name_of(...) EGI_CALL(eg_name_of, __VA_ARGS__)
+#define eg_device_of(...) EGI_CALL(eg_device_of, __VA_ARGS__)
+#define eg_shape_text(...) EGI_CALL(eg_shape_text, __VA_ARGS__)
+#define eg_print(...) EGI_CALL(eg_print, __VA_ARGS__)
+#define eg_format(...) EGI_CALL(eg_format, __VA_ARGS__)
+#define eg_fprint(...) EGI_CALL(eg_fprint, __VA_ARGS__)
 
 // The C types of elements: a name, the type, and as bits the dtypes whose elements have it.
 #define EGI_C_TYPES(X) \
@@ -1049,7 +1080,6 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 #define eg_assert_equal(a, b) EGI_CALL(eg_assert_equal, EG_T(a), EG_T(b))
 #define eg_assert_near(a, b, tolerance) EGI_CALL(eg_assert_near, EG_T(a), EG_T(b), tolerance)
 
-#ifndef __cplusplus
 #define eg_softmax(...) EGI_OPTIONS_1(eg_softmax, eg_axis_options, __VA_ARGS__)
 #define eg_log_softmax(...) EGI_OPTIONS_1(eg_log_softmax, eg_axis_options, __VA_ARGS__)
 #define eg_reduce_sum(...) EGI_OPTIONS_1(eg_reduce_sum, eg_reduce_options, __VA_ARGS__)
@@ -1083,6 +1113,9 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 #define eg_avg_pool2d(...) EGI_OPTIONS_1(eg_avg_pool2d, eg_pool_options, __VA_ARGS__)
 #define eg_max_pool1d(...) EGI_OPTIONS_1(eg_max_pool1d, eg_pool_options, __VA_ARGS__)
 #define eg_avg_pool1d(...) EGI_OPTIONS_1(eg_avg_pool1d, eg_pool_options, __VA_ARGS__)
+#ifdef __cplusplus
+#define eg_resize(...) EGI_CALL(eg_resize, __VA_ARGS__)
+#else
 #define eg_resize(x, height, ...) EGI_CALL(eg_resize, EG_T(x), height, EGI_RESIZE_(__VA_ARGS__, ))
 #define EGI_RESIZE_(width, ...) width, EGI_OPTIONS(eg_resize_options, __VA_ARGS__)
 #endif
@@ -1243,6 +1276,18 @@ static inline void egi_quiet_leave(char *quiet) { (void)quiet; eg_recording_unpa
 #define eg_tape_gradients_from(...) EGI_CALL(eg_tape_gradients_from, __VA_ARGS__)
 #define eg_tape_jacobian(...) EGI_CALL(eg_tape_jacobian, __VA_ARGS__)
 #define eg_tape_batch_jacobian(...) EGI_CALL(eg_tape_batch_jacobian, __VA_ARGS__)
+#define eg_tape_begin(...) EGI_CALL(eg_tape_begin, __VA_ARGS__)
+#define eg_tape_begin_persistent(...) EGI_CALL(eg_tape_begin_persistent, __VA_ARGS__)
+#define eg_tape_stop(...) EGI_CALL(eg_tape_stop, __VA_ARGS__)
+#define eg_tape_resume(...) EGI_CALL(eg_tape_resume, __VA_ARGS__)
+#define eg_tape_reset(...) EGI_CALL(eg_tape_reset, __VA_ARGS__)
+#define eg_tape_watch_variables(...) EGI_CALL(eg_tape_watch_variables, __VA_ARGS__)
+#define eg_tape_watched_variables(...) EGI_CALL(eg_tape_watched_variables, __VA_ARGS__)
+#define eg_tape_watched_variables_list(...) EGI_CALL(eg_tape_watched_variables_list, __VA_ARGS__)
+#define eg_tape_unconnected_zeros(...) EGI_CALL(eg_tape_unconnected_zeros, __VA_ARGS__)
+#define eg_tape_print(...) EGI_CALL(eg_tape_print, __VA_ARGS__)
+#define eg_tape_dot(...) EGI_CALL(eg_tape_dot, __VA_ARGS__)
+#define eg_recording_unpause(...) EGI_CALL(eg_recording_unpause, __VA_ARGS__)
 
 //# 6  CUSTOM GRADIENTS AND OPS ------------------------------------------------
 // Idea: a function for which you write the gradient is one line on the tape,
@@ -1293,6 +1338,8 @@ EAGER_API void eg_op_print(const char *name);
 #define eg_custom_gradient(...) EGI_CALL(eg_custom_gradient, __VA_ARGS__)
 #define eg_custom_gradient_multi(...) EGI_CALL(eg_custom_gradient_multi, __VA_ARGS__)
 #define eg_op_run(...) EGI_CALL(eg_op_run, __VA_ARGS__)
+#define eg_op_register(...) EGI_CALL(eg_op_register, __VA_ARGS__)
+#define eg_op_print(...) EGI_CALL(eg_op_print, __VA_ARGS__)
 
 //# 7  FUNCTIONS OF FUNCTIONS --------------------------------------------------
 // Idea: given a function of tensors, a gradient function. f may use any ops,
@@ -1337,7 +1384,9 @@ typedef struct eg_check_options {
 } eg_check_options;
 EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *xs, int n,
                                  eg_check_options options EGI_DEFAULT(eg_check_options));
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define eg_check_gradient(...) EGI_CALL(eg_check_gradient, __VA_ARGS__)
+#else
 #define eg_check_gradient(f, user, xs, ...) EGI_CHECK_(f, user, xs, __VA_ARGS__, )
 #define EGI_CHECK_(f, user, xs, n, ...) \
     EGI_CALL(eg_check_gradient, f, user, xs, n, EGI_OPTIONS(eg_check_options, __VA_ARGS__))
@@ -1438,8 +1487,11 @@ EAGER_API eg_optimizer *eg_lion(eg_optimizer_options options EGI_DEFAULT(eg_opti
 // released by the model: where no other is left, the caller's release is an error.
 EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *optimizer);
 EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define EGI_OPTIMIZER_OPTIONS(...) __VA_ARGS__
+#else
 #define EGI_OPTIMIZER_OPTIONS(...) EGI_OPTIONS(eg_optimizer_options, __VA_ARGS__)
+#endif
 #define eg_sgd(...) EGI_CALL(eg_sgd, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
 #define eg_rmsprop(...) EGI_CALL(eg_rmsprop, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
 #define eg_adam(...) EGI_CALL(eg_adam, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
@@ -1450,7 +1502,6 @@ EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
 #define eg_nadam(...) EGI_CALL(eg_nadam, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
 #define eg_ftrl(...) EGI_CALL(eg_ftrl, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
 #define eg_lion(...) EGI_CALL(eg_lion, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#endif
 // Changes each variable by its gradient. A NULL gradient is skipped; all NULL is an error, as is a NULL while an error
 // is pending; on an error nothing is changed. Slots of a variable are made when it is first seen and stay as long as
 // the optimizer, which may outlive the variable: a new model is better given a new optimizer.
@@ -1491,6 +1542,20 @@ EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm);  // the 
 #define eg_global_norm(...) EGI_CALL(eg_global_norm, __VA_ARGS__)
 #define eg_clip_by_global_norm(...) EGI_CALL(eg_clip_by_global_norm, __VA_ARGS__)
 #define eg_clip_by_global_norm_list(...) EGI_CALL(eg_clip_by_global_norm_list, __VA_ARGS__)
+#define eg_trainable(...) EGI_CALL(eg_trainable, __VA_ARGS__)
+#define eg_set_trainable(...) EGI_CALL(eg_set_trainable, __VA_ARGS__)
+#define eg_exponential_decay(...) EGI_CALL(eg_exponential_decay, __VA_ARGS__)
+#define eg_piecewise_constant(...) EGI_CALL(eg_piecewise_constant, __VA_ARGS__)
+#define eg_cosine_decay(...) EGI_CALL(eg_cosine_decay, __VA_ARGS__)
+#define eg_polynomial_decay(...) EGI_CALL(eg_polynomial_decay, __VA_ARGS__)
+#define eg_schedule_value(...) EGI_CALL(eg_schedule_value, __VA_ARGS__)
+#define eg_optimizer_retain(...) EGI_CALL(eg_optimizer_retain, __VA_ARGS__)
+#define eg_optimizer_release(...) EGI_CALL(eg_optimizer_release, __VA_ARGS__)
+#define eg_optimizer_steps(...) EGI_CALL(eg_optimizer_steps, __VA_ARGS__)
+#define eg_optimizer_learning_rate(...) EGI_CALL(eg_optimizer_learning_rate, __VA_ARGS__)
+#define eg_optimizer_set_learning_rate(...) EGI_CALL(eg_optimizer_set_learning_rate, __VA_ARGS__)
+#define eg_optimizer_state(...) EGI_CALL(eg_optimizer_state, __VA_ARGS__)
+#define eg_optimizer_state_list(...) EGI_CALL(eg_optimizer_state_list, __VA_ARGS__)
 
 #ifndef EAGER_CORE
 //# 9  LAYERS AND MODELS -------------------------------------------------------
@@ -1798,6 +1863,12 @@ template <class... T> static inline eg_layer *eg_sequential(T... layers) {
     eg_layer *list[] = {nullptr, layers...};
     return eg_sequential_of(list + 1, static_cast<int>(sizeof...(T)));
 }
+#define EGI_LAYER_0(function, ...) EGI_CALL(function, __VA_ARGS__)
+#define EGI_LAYER_1(function, ...) EGI_CALL(function, __VA_ARGS__)
+#define EGI_LAYER_2(function, ...) EGI_CALL(function, __VA_ARGS__)
+#define eg_sequential(...) EGI_CALL(eg_sequential, __VA_ARGS__)
+#define eg_call(...) EGI_CALL(eg_call, __VA_ARGS__)
+#define eg_call_multi(...) EGI_CALL(eg_call_multi, __VA_ARGS__)
 extern "C" {
 #else
 #define EGI_LAYER_OPTIONS(...) EGI_OPTIONS(eg_layer_options, __VA_ARGS__)
@@ -1806,6 +1877,22 @@ extern "C" {
 #define EGI_LAYER_2(function, ...) EGI_LAYER_2_(function, __VA_ARGS__, )
 #define EGI_LAYER_2_(function, a, b, ...) EGI_CALL(function, a, b, EGI_LAYER_OPTIONS(__VA_ARGS__))
 #define EGI_LAYER_0(function, ...) EGI_CALL(function, EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_sequential(...) \
+    eg_sequential_of((eg_layer *[EGI_COUNT(__VA_ARGS__) + 1]){ NULL, __VA_ARGS__ } + 1, \
+                     EGI_LENGTH(__VA_ARGS__) - EGI_IS_EMPTY(__VA_ARGS__))
+// 1 if the first argument is empty: a macro's name in front of it and parentheses behind make a comma where nothing
+// stands between, and with the name alone make none (as they do where the argument begins with a parenthesis).
+#define EGI_IS_EMPTY(...) \
+    (EGI_IS_TWO(EGI_COMMA EGI_FIRST(__VA_ARGS__, ) ()) && !EGI_IS_TWO(EGI_COMMA EGI_FIRST(__VA_ARGS__, )))
+#define EGI_IS_TWO(...) (EGI_COUNT(__VA_ARGS__) == 2)
+#define EGI_FIRST(a, ...) a
+#define EGI_COMMA(...) ,
+#define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
+#define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
+#define eg_call_multi(layer, in, n, out, ...) EGI_CALL_MULTI(layer, in, n, out, __VA_ARGS__, )
+#define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) \
+    EGI_CALL(eg_call_multi, layer, in, n, out, n_out, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
+#endif
 #define eg_layer_dense(...) EGI_LAYER_1(eg_layer_dense, __VA_ARGS__)
 #define eg_layer_conv1d(...) EGI_LAYER_2(eg_layer_conv1d, __VA_ARGS__)
 #define eg_layer_conv2d(...) EGI_LAYER_2(eg_layer_conv2d, __VA_ARGS__)
@@ -1851,22 +1938,47 @@ extern "C" {
 #define eg_layer_bidirectional(...) EGI_LAYER_1(eg_layer_bidirectional, __VA_ARGS__)
 #define eg_layer_position_embedding(...) EGI_LAYER_1(eg_layer_position_embedding, __VA_ARGS__)
 #define eg_layer_multi_head_attention(...) EGI_LAYER_2(eg_layer_multi_head_attention, __VA_ARGS__)
-#define eg_sequential(...) \
-    eg_sequential_of((eg_layer *[EGI_COUNT(__VA_ARGS__) + 1]){ NULL, __VA_ARGS__ } + 1, \
-                     EGI_LENGTH(__VA_ARGS__) - EGI_IS_EMPTY(__VA_ARGS__))
-// 1 if the first argument is empty: a macro's name in front of it and parentheses behind make a comma where nothing
-// stands between, and with the name alone make none (as they do where the argument begins with a parenthesis).
-#define EGI_IS_EMPTY(...) \
-    (EGI_IS_TWO(EGI_COMMA EGI_FIRST(__VA_ARGS__, ) ()) && !EGI_IS_TWO(EGI_COMMA EGI_FIRST(__VA_ARGS__, )))
-#define EGI_IS_TWO(...) (EGI_COUNT(__VA_ARGS__) == 2)
-#define EGI_FIRST(a, ...) a
-#define EGI_COMMA(...) ,
-#define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
-#define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
-#define eg_call_multi(layer, in, n, out, ...) EGI_CALL_MULTI(layer, in, n, out, __VA_ARGS__, )
-#define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) \
-    EGI_CALL(eg_call_multi, layer, in, n, out, n_out, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
-#endif
+
+// Macros that call the functions above and note the caller's file and line, which errors name.
+#define eg_sequential_of(...) EGI_CALL_AS(eg_sequential, eg_sequential_of, __VA_ARGS__)
+#define eg_layer_add(...) EGI_CALL(eg_layer_add, __VA_ARGS__)
+#define eg_layer_residual(...) EGI_CALL(eg_layer_residual, __VA_ARGS__)
+#define eg_layer_lambda(...) EGI_CALL(eg_layer_lambda, __VA_ARGS__)
+#define eg_layer_custom(...) EGI_CALL(eg_layer_custom, __VA_ARGS__)
+#define eg_layer_custom_multi(...) EGI_CALL(eg_layer_custom_multi, __VA_ARGS__)
+#define eg_layer_on_release(...) EGI_CALL(eg_layer_on_release, __VA_ARGS__)
+#define eg_layer_track(...) EGI_CALL(eg_layer_track, __VA_ARGS__)
+#define eg_layer_weight(...) EGI_CALL(eg_layer_weight, __VA_ARGS__)
+#define eg_with_mask(...) EGI_CALL(eg_with_mask, __VA_ARGS__)
+#define eg_mask_of(...) EGI_CALL(eg_mask_of, __VA_ARGS__)
+#define eg_layer_build(...) EGI_CALL(eg_layer_build, __VA_ARGS__)
+#define eg_layer_weights(...) EGI_CALL(eg_layer_weights, __VA_ARGS__)
+#define eg_layer_trainable_weights(...) EGI_CALL(eg_layer_trainable_weights, __VA_ARGS__)
+#define eg_layer_weights_list(...) EGI_CALL(eg_layer_weights_list, __VA_ARGS__)
+#define eg_layer_trainable_weights_list(...) EGI_CALL(eg_layer_trainable_weights_list, __VA_ARGS__)
+#define eg_layer_weight_path(...) EGI_CALL(eg_layer_weight_path, __VA_ARGS__)
+#define eg_layer_parameters(...) EGI_CALL(eg_layer_parameters, __VA_ARGS__)
+#define eg_layer_set_trainable(...) EGI_CALL(eg_layer_set_trainable, __VA_ARGS__)
+#define eg_layer_trainable(...) EGI_CALL(eg_layer_trainable, __VA_ARGS__)
+#define eg_layer_name(...) EGI_CALL(eg_layer_name, __VA_ARGS__)
+#define eg_layer_set_name(...) EGI_CALL(eg_layer_set_name, __VA_ARGS__)
+#define eg_layer_output_shape(...) EGI_CALL(eg_layer_output_shape, __VA_ARGS__)
+#define eg_layer_layers(...) EGI_CALL(eg_layer_layers, __VA_ARGS__)
+#define eg_layer_layers_list(...) EGI_CALL(eg_layer_layers_list, __VA_ARGS__)
+#define eg_layer_losses(...) EGI_CALL(eg_layer_losses, __VA_ARGS__)
+#define eg_layer_summary(...) EGI_CALL(eg_layer_summary, __VA_ARGS__)
+#define eg_layer_config(...) EGI_CALL(eg_layer_config, __VA_ARGS__)
+#define eg_layer_from_config(...) EGI_CALL(eg_layer_from_config, __VA_ARGS__)
+#define eg_layer_register(...) EGI_CALL(eg_layer_register, __VA_ARGS__)
+#define eg_layer_copy(...) EGI_CALL(eg_layer_copy, __VA_ARGS__)
+#define eg_layer_copy_weights(...) EGI_CALL(eg_layer_copy_weights, __VA_ARGS__)
+#define eg_layer_soft_update(...) EGI_CALL(eg_layer_soft_update, __VA_ARGS__)
+#define eg_publication_new(...) EGI_CALL(eg_publication_new, __VA_ARGS__)
+#define eg_publication_release(...) EGI_CALL(eg_publication_release, __VA_ARGS__)
+#define eg_publish(...) EGI_CALL(eg_publish, __VA_ARGS__)
+#define eg_published(...) EGI_CALL(eg_published, __VA_ARGS__)
+#define eg_layer_retain(...) EGI_CALL(eg_layer_retain, __VA_ARGS__)
+#define eg_layer_release(...) EGI_CALL(eg_layer_release, __VA_ARGS__)
 
 //# 10  LOSSES, METRICS, TRAINING ----------------------------------------------
 // Idea: a loss is the number that training makes smaller, a metric one that
@@ -2015,12 +2127,25 @@ EAGER_API bool eg_metric_reset(eg_metric *metric);
 EAGER_API const char *eg_metric_name(eg_metric *metric);
 // What it sums, a float64 variable (borrowed).
 EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define EGI_LOSS_CALL(function, ...) EGI_CALL(function, __VA_ARGS__)
+#define EGI_METRIC(function, ...) EGI_CALL(function, __VA_ARGS__)
+#define eg_metric_of(...) EGI_CALL(eg_metric_of, __VA_ARGS__)
+#define eg_metric_update(...) EGI_CALL(eg_metric_update, __VA_ARGS__)
+#define eg_metric_add(...) EGI_CALL(eg_metric_add, __VA_ARGS__)
+#else
 #define EGI_LOSS_CALL(function, loss, ...) \
     EGI_CALL(function, loss, EGI_2(__VA_ARGS__), EGI_OPTIONS(eg_loss_options, EGI_AFTER_2(__VA_ARGS__)))
+#define EGI_METRIC(function, ...) EGI_CALL(function, EGI_OPTIONS(eg_metric_options, __VA_ARGS__))
+#define eg_metric_of(...) EGI_METRIC_OF_(__VA_ARGS__, )
+#define EGI_METRIC_OF_(function, ...) EGI_CALL(eg_metric_of, function, EGI_OPTIONS(eg_metric_options, __VA_ARGS__))
+#define eg_metric_update(metric, ...) \
+    EGI_CALL(eg_metric_update, metric, EGI_2(__VA_ARGS__), EGI_OPTIONS(eg_weight_options, EGI_AFTER_2(__VA_ARGS__)))
+#define eg_metric_add(metric, ...) \
+    EGI_CALL(eg_metric_add, metric, EGI_1(__VA_ARGS__), EGI_OPTIONS(eg_weight_options, EGI_AFTER_1(__VA_ARGS__)))
+#endif
 #define eg_loss_per_example(loss, ...) EGI_LOSS_CALL(eg_loss_per_example, loss, __VA_ARGS__)
 #define eg_loss_mean(loss, ...) EGI_LOSS_CALL(eg_loss_mean, loss, __VA_ARGS__)
-#define EGI_METRIC(function, ...) EGI_CALL(function, EGI_OPTIONS(eg_metric_options, __VA_ARGS__))
 #define eg_metric_mean(...) EGI_METRIC(eg_metric_mean, __VA_ARGS__)
 #define eg_metric_sum(...) EGI_METRIC(eg_metric_sum, __VA_ARGS__)
 #define eg_metric_accuracy(...) EGI_METRIC(eg_metric_accuracy, __VA_ARGS__)
@@ -2038,13 +2163,6 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 #define eg_metric_r2(...) EGI_METRIC(eg_metric_r2, __VA_ARGS__)
 #define eg_metric_mean_iou(...) EGI_METRIC(eg_metric_mean_iou, __VA_ARGS__)
 #define eg_metric_confusion_matrix(...) EGI_METRIC(eg_metric_confusion_matrix, __VA_ARGS__)
-#define eg_metric_of(...) EGI_METRIC_OF_(__VA_ARGS__, )
-#define EGI_METRIC_OF_(function, ...) EGI_CALL(eg_metric_of, function, EGI_OPTIONS(eg_metric_options, __VA_ARGS__))
-#define eg_metric_update(metric, ...) \
-    EGI_CALL(eg_metric_update, metric, EGI_2(__VA_ARGS__), EGI_OPTIONS(eg_weight_options, EGI_AFTER_2(__VA_ARGS__)))
-#define eg_metric_add(metric, ...) \
-    EGI_CALL(eg_metric_add, metric, EGI_1(__VA_ARGS__), EGI_OPTIONS(eg_weight_options, EGI_AFTER_1(__VA_ARGS__)))
-#endif
 
 // ---- training
 typedef struct eg_dataset eg_dataset;                                          // chapter 11
@@ -2239,7 +2357,14 @@ EAGER_API bool eg_model_reset_metrics(eg_layer *model);
 EAGER_API eg_optimizer *eg_model_optimizer(eg_layer *model);    // borrowed, as the next two; NULL before eg_compile
 EAGER_API eg_metric *eg_model_metric(eg_layer *model, int i);   // NULL after the last
 EAGER_API const eg_history *eg_model_history(eg_layer *model);  // of the latest fit, also of one that failed
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define eg_compile(...) EGI_CALL(eg_compile, __VA_ARGS__)
+#define eg_compile_outputs(...) EGI_CALL(eg_compile_outputs, __VA_ARGS__)
+#define EGI_CALLBACK_(function, ...) EGI_CALL(function, __VA_ARGS__)
+#define EGI_CALLBACK_PATH_(function, ...) EGI_CALL(function, __VA_ARGS__)
+#define EGI_FIT_2(function, type, ...) EGI_CALL(function, __VA_ARGS__)
+#define EGI_FIT_3(function, type, ...) EGI_CALL(function, __VA_ARGS__)
+#else
 #define eg_compile(model, optimizer, ...) EGI_COMPILE_(model, optimizer, __VA_ARGS__, )
 #define EGI_COMPILE_(model, optimizer, loss, ...) \
     EGI_CALL(eg_compile, model, optimizer, loss, EGI_POINTERS(eg_metric *, __VA_ARGS__ NULL), \
@@ -2254,27 +2379,60 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);  // of the latest
 #define EG_CLASS_WEIGHTS(...) \
     ((eg_class_weights){ (int)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)), (const double[]){ __VA_ARGS__ } })
 #define EGI_CALLBACK_(function, ...) EGI_CALL(function, EGI_OPTIONS(eg_callback_options, __VA_ARGS__))
-#define EGI_CALLBACK_PATH_(function, path, ...) EGI_CALL(function, path, EGI_OPTIONS(eg_callback_options, __VA_ARGS__))
+#define EGI_CALLBACK_PATH_(function, ...) EGI_CALLBACK_OF_PATH_(function, __VA_ARGS__, )
+#define EGI_CALLBACK_OF_PATH_(function, path, ...) \
+    EGI_CALL(function, path, EGI_OPTIONS(eg_callback_options, __VA_ARGS__))
+#define EGI_FIT_2(function, type, ...) EGI_FIT_2_(function, type, __VA_ARGS__, )
+#define EGI_FIT_2_(function, type, model, a, ...) EGI_CALL(function, model, a, EGI_OPTIONS(type, __VA_ARGS__))
+#define EGI_FIT_3(function, type, ...) EGI_FIT_3_(function, type, __VA_ARGS__, )
+#define EGI_FIT_3_(function, type, model, a, b, ...) EGI_CALL(function, model, a, b, EGI_OPTIONS(type, __VA_ARGS__))
+#endif
 #define eg_callback_early_stopping(...) EGI_CALLBACK_(eg_callback_early_stopping, __VA_ARGS__)
-#define eg_callback_checkpoint(...) EGI_CALLBACK_PATH_(eg_callback_checkpoint, __VA_ARGS__, )
-#define eg_callback_tensorboard(...) EGI_CALLBACK_PATH_(eg_callback_tensorboard, __VA_ARGS__, )
-#define eg_callback_backup(...) EGI_CALLBACK_PATH_(eg_callback_backup, __VA_ARGS__, )
-#define eg_callback_csv(...) EGI_CALLBACK_PATH_(eg_callback_csv, __VA_ARGS__, )
+#define eg_callback_checkpoint(...) EGI_CALLBACK_PATH_(eg_callback_checkpoint, __VA_ARGS__)
+#define eg_callback_tensorboard(...) EGI_CALLBACK_PATH_(eg_callback_tensorboard, __VA_ARGS__)
+#define eg_callback_backup(...) EGI_CALLBACK_PATH_(eg_callback_backup, __VA_ARGS__)
+#define eg_callback_csv(...) EGI_CALLBACK_PATH_(eg_callback_csv, __VA_ARGS__)
 #define eg_callback_learning_rate(...) EGI_CALLBACK_(eg_callback_learning_rate, __VA_ARGS__)
 #define eg_callback_plateau(...) EGI_CALLBACK_(eg_callback_plateau, __VA_ARGS__)
-#define EGI_FIT_2_(function, type, model, a, ...) EGI_CALL(function, model, a, EGI_OPTIONS(type, __VA_ARGS__))
-#define EGI_FIT_3_(function, type, model, a, b, ...) EGI_CALL(function, model, a, b, EGI_OPTIONS(type, __VA_ARGS__))
-#define eg_fit(model, ...) EGI_FIT_2_(eg_fit, eg_fit_options, model, __VA_ARGS__, )
-#define eg_fit_arrays(model, x, ...) EGI_FIT_3_(eg_fit_arrays, eg_fit_options, model, x, __VA_ARGS__, )
-#define eg_evaluate(model, ...) EGI_FIT_2_(eg_evaluate, eg_evaluate_options, model, __VA_ARGS__, )
-#define eg_evaluate_arrays(model, x, ...) EGI_FIT_3_(eg_evaluate_arrays, eg_evaluate_options, model, x, __VA_ARGS__, )
-#define eg_predict(model, ...) EGI_FIT_2_(eg_predict, eg_evaluate_options, model, __VA_ARGS__, )
-#define EGI_PREDICT_(model, a, ...) \
-    EGI_CALL(eg_predict_dataset, model, a, EGI_OPTIONS(eg_evaluate_options, __VA_ARGS__))
-#define eg_predict_dataset(model, ...) EGI_PREDICT_(model, __VA_ARGS__, )
-#define eg_train_on_batch(model, x, ...) EGI_FIT_3_(eg_train_on_batch, eg_batch_step_options, model, x, __VA_ARGS__, )
-#define eg_test_on_batch(model, x, ...) EGI_FIT_3_(eg_test_on_batch, eg_batch_step_options, model, x, __VA_ARGS__, )
-#endif
+#define eg_fit(...) EGI_FIT_2(eg_fit, eg_fit_options, __VA_ARGS__)
+#define eg_fit_arrays(...) EGI_FIT_3(eg_fit_arrays, eg_fit_options, __VA_ARGS__)
+#define eg_evaluate(...) EGI_FIT_2(eg_evaluate, eg_evaluate_options, __VA_ARGS__)
+#define eg_evaluate_arrays(...) EGI_FIT_3(eg_evaluate_arrays, eg_evaluate_options, __VA_ARGS__)
+#define eg_predict(...) EGI_FIT_2(eg_predict, eg_evaluate_options, __VA_ARGS__)
+#define eg_predict_dataset(...) EGI_FIT_2(eg_predict_dataset, eg_evaluate_options, __VA_ARGS__)
+#define eg_train_on_batch(...) EGI_FIT_3(eg_train_on_batch, eg_batch_step_options, __VA_ARGS__)
+#define eg_test_on_batch(...) EGI_FIT_3(eg_test_on_batch, eg_batch_step_options, __VA_ARGS__)
+
+// Macros that call the functions above and note the caller's file and line, which errors name.
+#define eg_metric_retain(...) EGI_CALL(eg_metric_retain, __VA_ARGS__)
+#define eg_metric_release(...) EGI_CALL(eg_metric_release, __VA_ARGS__)
+#define eg_metric_result(...) EGI_CALL(eg_metric_result, __VA_ARGS__)
+#define eg_metric_tensor(...) EGI_CALL(eg_metric_tensor, __VA_ARGS__)
+#define eg_metric_reset(...) EGI_CALL(eg_metric_reset, __VA_ARGS__)
+#define eg_metric_name(...) EGI_CALL(eg_metric_name, __VA_ARGS__)
+#define eg_metric_state(...) EGI_CALL(eg_metric_state, __VA_ARGS__)
+#define eg_history_epochs(...) EGI_CALL(eg_history_epochs, __VA_ARGS__)
+#define eg_history_name(...) EGI_CALL(eg_history_name, __VA_ARGS__)
+#define eg_history_value(...) EGI_CALL(eg_history_value, __VA_ARGS__)
+#define eg_history_batches(...) EGI_CALL(eg_history_batches, __VA_ARGS__)
+#define eg_history_batch_loss(...) EGI_CALL(eg_history_batch_loss, __VA_ARGS__)
+#define eg_history_csv(...) EGI_CALL(eg_history_csv, __VA_ARGS__)
+#define eg_history_batches_csv(...) EGI_CALL(eg_history_batches_csv, __VA_ARGS__)
+#define eg_history_svg(...) EGI_CALL(eg_history_svg, __VA_ARGS__)
+#define eg_history_new(...) EGI_CALL(eg_history_new, __VA_ARGS__)
+#define eg_history_add(...) EGI_CALL(eg_history_add, __VA_ARGS__)
+#define eg_history_add_batch(...) EGI_CALL(eg_history_add_batch, __VA_ARGS__)
+#define eg_history_release(...) EGI_CALL(eg_history_release, __VA_ARGS__)
+#define eg_fit_value(...) EGI_CALL(eg_fit_value, __VA_ARGS__)
+#define eg_callback_new(...) EGI_CALL(eg_callback_new, __VA_ARGS__)
+#define eg_callback_stop_on_nan(...) EGI_CALL(eg_callback_stop_on_nan, __VA_ARGS__)
+#define eg_callback_retain(...) EGI_CALL(eg_callback_retain, __VA_ARGS__)
+#define eg_callback_release(...) EGI_CALL(eg_callback_release, __VA_ARGS__)
+#define eg_model_result(...) EGI_CALL(eg_model_result, __VA_ARGS__)
+#define eg_model_reset_metrics(...) EGI_CALL(eg_model_reset_metrics, __VA_ARGS__)
+#define eg_model_optimizer(...) EGI_CALL(eg_model_optimizer, __VA_ARGS__)
+#define eg_model_metric(...) EGI_CALL(eg_model_metric, __VA_ARGS__)
+#define eg_model_history(...) EGI_CALL(eg_model_history, __VA_ARGS__)
 
 //# 11  DATASETS ---------------------------------------------------------------
 // Idea: a pipeline of stages, each of which asks the one before it for the next
@@ -2464,30 +2622,74 @@ template <class... T> static inline eg_dataset *egi_zip_cpp(T... d) {
     eg_dataset *const list[] = {d...};
     return eg_dataset_zip_of(list, static_cast<int>(sizeof...(d)));
 }
-#define eg_dataset_from_tensors(...) egi_datasets_cpp(eg_dataset_from_tensors_of, __VA_ARGS__)
-#define eg_dataset_from_slices(...) egi_datasets_cpp(eg_dataset_from_slices_of, __VA_ARGS__)
-#define eg_dataset_zip(...) egi_zip_cpp(__VA_ARGS__)
+#define eg_dataset_from_tensors(...) \
+    EGI_CALL_AS(eg_dataset_from_tensors, egi_datasets_cpp, eg_dataset_from_tensors_of, __VA_ARGS__)
+#define eg_dataset_from_slices(...) \
+    EGI_CALL_AS(eg_dataset_from_slices, egi_datasets_cpp, eg_dataset_from_slices_of, __VA_ARGS__)
+#define eg_dataset_zip(...) EGI_CALL_AS(eg_dataset_zip, egi_zip_cpp, __VA_ARGS__)
+#define EGI_DATASET_2(function, type, ...) EGI_CALL(function, __VA_ARGS__)
+#define EGI_DATASET_3(name, function, type, ...) EGI_CALL_AS(name, function, __VA_ARGS__)
+#define eg_dataset_map(...) EGI_CALL(eg_dataset_map, __VA_ARGS__)
 extern "C" {
 #else
 #define eg_dataset_from_tensors(...) eg_dataset_from_tensors_of(EG_TENSORS(__VA_ARGS__))
 #define eg_dataset_from_slices(...) eg_dataset_from_slices_of(EG_TENSORS(__VA_ARGS__))
 #define eg_dataset_zip(...) eg_dataset_zip_of(EGI_POINTERS(eg_dataset *, __VA_ARGS__), EGI_LENGTH(__VA_ARGS__))
-#define EGI_DATASET_OPTIONS_(function, type, d, n, ...) (function)(d, n, EGI_OPTIONS(type, __VA_ARGS__))
-#define eg_dataset_batch(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_batch, eg_batch_options, d, __VA_ARGS__, )
-#define eg_dataset_padded_batch(d, ...) \
-    EGI_DATASET_OPTIONS_(eg_dataset_padded_batch, eg_batch_options, d, __VA_ARGS__, )
-#define eg_dataset_shuffle(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_shuffle, eg_shuffle_options, d, __VA_ARGS__, )
-#define EGI_DATASET_CALL_(function, type, d, f, user, ...) (function)(d, f, user, EGI_OPTIONS(type, __VA_ARGS__))
-#define EGI_DATASET_MAP_(d, f, user, ...) \
-    EGI_DATASET_CALL_(_Generic((f), eg_tensor *(*)(eg_tensor *const *, void *): eg_dataset_map_one, \
-                               default: eg_dataset_map), eg_map_options, d, f, user, __VA_ARGS__)
+#define EGI_DATASET_2(function, type, ...) EGI_DATASET_2_(function, type, __VA_ARGS__, )
+#define EGI_DATASET_2_(function, type, d, n, ...) EGI_CALL(function, d, n, EGI_OPTIONS(type, __VA_ARGS__))
+#define EGI_DATASET_3(name, function, type, ...) EGI_DATASET_3_(name, function, type, __VA_ARGS__, )
+#define EGI_DATASET_3_(name, function, type, d, f, user, ...) \
+    EGI_CALL_AS(name, function, d, f, user, EGI_OPTIONS(type, __VA_ARGS__))
 #define eg_dataset_map(d, f, ...) EGI_DATASET_MAP_(d, f, __VA_ARGS__, )
-#define eg_dataset_map_one(d, f, ...) EGI_DATASET_CALL_(eg_dataset_map_one, eg_map_options, d, f, __VA_ARGS__, )
-#define eg_dataset_csv(paths, ...) EGI_DATASET_CSV_(paths, __VA_ARGS__, )
-#define EGI_DATASET_CSV_(paths, n, ...) (eg_dataset_csv)(paths, n, EGI_OPTIONS(eg_csv_options, __VA_ARGS__))
-#define eg_dataset_interleave(d, f, ...) \
-    EGI_DATASET_CALL_(eg_dataset_interleave, eg_interleave_options, d, f, __VA_ARGS__, )
+#define EGI_DATASET_MAP_(d, f, user, ...) \
+    EGI_DATASET_3_(eg_dataset_map, _Generic((f), eg_tensor *(*)(eg_tensor *const *, void *): eg_dataset_map_one, \
+                                            default: eg_dataset_map), eg_map_options, d, f, user, __VA_ARGS__)
 #endif
+#define eg_dataset_batch(...) EGI_DATASET_2(eg_dataset_batch, eg_batch_options, __VA_ARGS__)
+#define eg_dataset_padded_batch(...) EGI_DATASET_2(eg_dataset_padded_batch, eg_batch_options, __VA_ARGS__)
+#define eg_dataset_shuffle(...) EGI_DATASET_2(eg_dataset_shuffle, eg_shuffle_options, __VA_ARGS__)
+#define eg_dataset_csv(...) EGI_DATASET_2(eg_dataset_csv, eg_csv_options, __VA_ARGS__)
+#define eg_dataset_map_one(...) EGI_DATASET_3(eg_dataset_map, eg_dataset_map_one, eg_map_options, __VA_ARGS__)
+#define eg_dataset_interleave(...) \
+    EGI_DATASET_3(eg_dataset_interleave, eg_dataset_interleave, eg_interleave_options, __VA_ARGS__)
+
+// Macros that call the functions above and note the caller's file and line, which errors name.
+#define eg_dataset_retain(...) EGI_CALL(eg_dataset_retain, __VA_ARGS__)
+#define eg_dataset_release(...) EGI_CALL(eg_dataset_release, __VA_ARGS__)
+#define eg_dataset_from_tensors_of(...) EGI_CALL_AS(eg_dataset_from_tensors, eg_dataset_from_tensors_of, __VA_ARGS__)
+#define eg_dataset_from_slices_of(...) EGI_CALL_AS(eg_dataset_from_slices, eg_dataset_from_slices_of, __VA_ARGS__)
+#define eg_dataset_from_windows(...) EGI_CALL(eg_dataset_from_windows, __VA_ARGS__)
+#define eg_dataset_range(...) EGI_CALL(eg_dataset_range, __VA_ARGS__)
+#define eg_dataset_from_generator(...) EGI_CALL(eg_dataset_from_generator, __VA_ARGS__)
+#define eg_dataset_text_lines(...) EGI_CALL(eg_dataset_text_lines, __VA_ARGS__)
+#define eg_dataset_tfrecord(...) EGI_CALL(eg_dataset_tfrecord, __VA_ARGS__)
+#define eg_dataset_from_files(...) EGI_CALL(eg_dataset_from_files, __VA_ARGS__)
+#define eg_dataset_filter(...) EGI_CALL(eg_dataset_filter, __VA_ARGS__)
+#define eg_dataset_unbatch(...) EGI_CALL(eg_dataset_unbatch, __VA_ARGS__)
+#define eg_dataset_repeat(...) EGI_CALL(eg_dataset_repeat, __VA_ARGS__)
+#define eg_dataset_take(...) EGI_CALL(eg_dataset_take, __VA_ARGS__)
+#define eg_dataset_skip(...) EGI_CALL(eg_dataset_skip, __VA_ARGS__)
+#define eg_dataset_enumerate(...) EGI_CALL(eg_dataset_enumerate, __VA_ARGS__)
+#define eg_dataset_zip_of(...) EGI_CALL_AS(eg_dataset_zip, eg_dataset_zip_of, __VA_ARGS__)
+#define eg_dataset_concatenate(...) EGI_CALL(eg_dataset_concatenate, __VA_ARGS__)
+#define eg_dataset_cache(...) EGI_CALL(eg_dataset_cache, __VA_ARGS__)
+#define eg_dataset_prefetch(...) EGI_CALL(eg_dataset_prefetch, __VA_ARGS__)
+#define eg_dataset_components(...) EGI_CALL(eg_dataset_components, __VA_ARGS__)
+#define eg_dataset_spec(...) EGI_CALL(eg_dataset_spec, __VA_ARGS__)
+#define eg_dataset_cardinality(...) EGI_CALL(eg_dataset_cardinality, __VA_ARGS__)
+#define eg_dataset_format(...) EGI_CALL(eg_dataset_format, __VA_ARGS__)
+#define eg_iterator_new(...) EGI_CALL(eg_iterator_new, __VA_ARGS__)
+#define eg_iterator_next(...) EGI_CALL(eg_iterator_next, __VA_ARGS__)
+#define eg_iterator_retain(...) EGI_CALL(eg_iterator_retain, __VA_ARGS__)
+#define eg_iterator_release(...) EGI_CALL(eg_iterator_release, __VA_ARGS__)
+#define eg_iterator_initializable(...) EGI_CALL(eg_iterator_initializable, __VA_ARGS__)
+#define eg_iterator_feed(...) EGI_CALL(eg_iterator_feed, __VA_ARGS__)
+#define eg_iterator_from_specs(...) EGI_CALL(eg_iterator_from_specs, __VA_ARGS__)
+#define eg_iterator_set(...) EGI_CALL(eg_iterator_set, __VA_ARGS__)
+#define eg_iterator_handle(...) EGI_CALL(eg_iterator_handle, __VA_ARGS__)
+#define eg_iterator_next_by_handle(...) EGI_CALL(eg_iterator_next_by_handle, __VA_ARGS__)
+#define eg_iterator_position(...) EGI_CALL(eg_iterator_position, __VA_ARGS__)
+#define eg_iterator_restore(...) EGI_CALL(eg_iterator_restore, __VA_ARGS__)
 
 #endif // EAGER_CORE
 
@@ -2588,7 +2790,12 @@ EAGER_API bool eg_archive_add_weights(eg_archive *archive, eg_layer *layer,
                                       eg_add_weights_options options EGI_DEFAULT(eg_add_weights_options));
 EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer,
                                       eg_load_options options EGI_DEFAULT(eg_load_options));
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define eg_load_weights(...) EGI_CALL(eg_load_weights, __VA_ARGS__)
+#define eg_load_weights_memory(...) EGI_CALL(eg_load_weights_memory, __VA_ARGS__)
+#define eg_archive_get_weights(...) EGI_CALL(eg_archive_get_weights, __VA_ARGS__)
+#define eg_archive_add_weights(...) EGI_CALL(eg_archive_add_weights, __VA_ARGS__)
+#else
 #define EG_NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define eg_load_weights(layer, ...) EGI_LOAD_WEIGHTS(eg_load_weights, layer, __VA_ARGS__, )
 #define eg_archive_get_weights(archive, ...) EGI_LOAD_WEIGHTS(eg_archive_get_weights, archive, __VA_ARGS__, )
@@ -2622,7 +2829,9 @@ typedef struct eg_checkpoint eg_checkpoint;
 // keep: after a save, only so many of the latest; 0: all
 typedef struct eg_checkpoint_options { EG_BY_NAME; int keep; } eg_checkpoint_options;
 EAGER_API eg_checkpoint *eg_checkpoint_new(eg_checkpoint_options options EGI_DEFAULT(eg_checkpoint_options));
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define eg_checkpoint_new(...) EGI_CALL(eg_checkpoint_new, __VA_ARGS__)
+#else
 #define eg_checkpoint_new(...) EGI_CALL(eg_checkpoint_new, EGI_OPTIONS(eg_checkpoint_options, __VA_ARGS__))
 #endif
 EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *checkpoint);
@@ -2655,6 +2864,39 @@ EAGER_API const char *eg_checkpoint_latest(const char *folder_or_prefix);
 EAGER_API bool eg_checkpoint_assert_consumed(eg_checkpoint *checkpoint);
 // True if all that is tracked (weights as far as they are made) was in the file.
 EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *checkpoint);
+
+// Macros that call the functions above and note the caller's file and line, which errors name.
+#define eg_archive_new(...) EGI_CALL(eg_archive_new, __VA_ARGS__)
+#define eg_archive_retain(...) EGI_CALL(eg_archive_retain, __VA_ARGS__)
+#define eg_archive_release(...) EGI_CALL(eg_archive_release, __VA_ARGS__)
+#define eg_archive_get(...) EGI_CALL(eg_archive_get, __VA_ARGS__)
+#define eg_archive_has(...) EGI_CALL(eg_archive_has, __VA_ARGS__)
+#define eg_archive_count(...) EGI_CALL(eg_archive_count, __VA_ARGS__)
+#define eg_archive_name(...) EGI_CALL(eg_archive_name, __VA_ARGS__)
+#define eg_archive_set_text(...) EGI_CALL(eg_archive_set_text, __VA_ARGS__)
+#define eg_archive_text(...) EGI_CALL(eg_archive_text, __VA_ARGS__)
+#define eg_save_npz(...) EGI_CALL(eg_save_npz, __VA_ARGS__)
+#define eg_load_npz(...) EGI_CALL(eg_load_npz, __VA_ARGS__)
+#define eg_save_safetensors(...) EGI_CALL(eg_save_safetensors, __VA_ARGS__)
+#define eg_load_safetensors(...) EGI_CALL(eg_load_safetensors, __VA_ARGS__)
+#define eg_archive_load_memory(...) EGI_CALL(eg_archive_load_memory, __VA_ARGS__)
+#define eg_memory_file_add(...) EGI_CALL(eg_memory_file_add, __VA_ARGS__)
+#define eg_memory_file_remove(...) EGI_CALL(eg_memory_file_remove, __VA_ARGS__)
+#define eg_load_idx(...) EGI_CALL(eg_load_idx, __VA_ARGS__)
+#define eg_read_file(...) EGI_CALL(eg_read_file, __VA_ARGS__)
+#define eg_model_load_memory(...) EGI_CALL(eg_model_load_memory, __VA_ARGS__)
+#define eg_checkpoint_retain(...) EGI_CALL(eg_checkpoint_retain, __VA_ARGS__)
+#define eg_checkpoint_release(...) EGI_CALL(eg_checkpoint_release, __VA_ARGS__)
+#define eg_checkpoint_track(...) EGI_CALL(eg_checkpoint_track, __VA_ARGS__)
+#define eg_checkpoint_track_layer(...) EGI_CALL(eg_checkpoint_track_layer, __VA_ARGS__)
+#define eg_checkpoint_track_optimizer(...) EGI_CALL(eg_checkpoint_track_optimizer, __VA_ARGS__)
+#define eg_checkpoint_track_iterator(...) EGI_CALL(eg_checkpoint_track_iterator, __VA_ARGS__)
+#define eg_checkpoint_track_number(...) EGI_CALL(eg_checkpoint_track_number, __VA_ARGS__)
+#define eg_checkpoint_track_random(...) EGI_CALL(eg_checkpoint_track_random, __VA_ARGS__)
+#define eg_checkpoint_latest(...) EGI_CALL(eg_checkpoint_latest, __VA_ARGS__)
+#define eg_checkpoint_assert_consumed(...) EGI_CALL(eg_checkpoint_assert_consumed, __VA_ARGS__)
+#define eg_checkpoint_assert_existing_objects_matched(...) \
+    EGI_CALL(eg_checkpoint_assert_existing_objects_matched, __VA_ARGS__)
 
 //# 13  SUMMARIES AND EXCHANGE -------------------------------------------------
 // Idea: what people and other programs look at: event files for TensorBoard,
@@ -2707,7 +2949,13 @@ EAGER_API bool eg_summary_text(const char *tag, const char *text,
 // What the tape has recorded, as TensorBoard's graph. Needs no step. Ask before the tape has given its gradients: then
 // it is empty.
 EAGER_API bool eg_summary_graph(eg_tape *tape, eg_summary_options options EGI_DEFAULT(eg_summary_options));
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define eg_summary_scalar(...) EGI_CALL(eg_summary_scalar, __VA_ARGS__)
+#define eg_summary_histogram(...) EGI_CALL(eg_summary_histogram, __VA_ARGS__)
+#define eg_summary_image(...) EGI_CALL(eg_summary_image, __VA_ARGS__)
+#define eg_summary_text(...) EGI_CALL(eg_summary_text, __VA_ARGS__)
+#define eg_summary_graph(...) EGI_CALL(eg_summary_graph, __VA_ARGS__)
+#else
 #define EGI_SUMMARY_OPTIONS(...) EGI_OPTIONS(eg_summary_options, __VA_ARGS__)
 #define eg_summary_scalar(tag, ...) \
     EGI_CALL(eg_summary_scalar, tag, EGI_1(__VA_ARGS__), EGI_SUMMARY_OPTIONS(EGI_AFTER_1(__VA_ARGS__)))
@@ -2744,13 +2992,15 @@ EAGER_API eg_tensor *eg_decode_jpeg(eg_tensor *bytes,
                                     eg_decode_options options EGI_DEFAULT(eg_decode_options));  // 1 or 3 channels
 EAGER_API eg_tensor *eg_decode_image(eg_tensor *bytes,
                                      eg_decode_options options EGI_DEFAULT(eg_decode_options));  // whichever it is
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define EGI_DECODE_(function, ...) EGI_CALL(function, __VA_ARGS__)
+#else
 #define EGI_DECODE(function, bytes, ...) EGI_CALL(function, bytes, EGI_OPTIONS(eg_decode_options, __VA_ARGS__))
 #define EGI_DECODE_(function, ...) EGI_DECODE(function, __VA_ARGS__, )
+#endif
 #define eg_decode_png(...) EGI_DECODE_(eg_decode_png, __VA_ARGS__)
 #define eg_decode_jpeg(...) EGI_DECODE_(eg_decode_jpeg, __VA_ARGS__)
 #define eg_decode_image(...) EGI_DECODE_(eg_decode_image, __VA_ARGS__)
-#endif
 
 // ---- records: TFRecord files and tf.Example
 
@@ -2820,6 +3070,32 @@ EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *borrowed);
 EAGER_API bool eg_record(const char *path);
 EAGER_API bool eg_record_stop(void);
 
+// Macros that call the functions above and note the caller's file and line, which errors name.
+#define eg_summary_writer_open(...) EGI_CALL(eg_summary_writer_open, __VA_ARGS__)
+#define eg_summary_writer_retain(...) EGI_CALL(eg_summary_writer_retain, __VA_ARGS__)
+#define eg_summary_writer_release(...) EGI_CALL(eg_summary_writer_release, __VA_ARGS__)
+#define eg_summary_writer_flush(...) EGI_CALL(eg_summary_writer_flush, __VA_ARGS__)
+#define eg_summary_writer_close(...) EGI_CALL(eg_summary_writer_close, __VA_ARGS__)
+#define eg_summary_writer_path(...) EGI_CALL(eg_summary_writer_path, __VA_ARGS__)
+#define eg_summary_set_writer(...) EGI_CALL(eg_summary_set_writer, __VA_ARGS__)
+#define eg_summary_every(...) EGI_CALL(eg_summary_every, __VA_ARGS__)
+#define eg_encode_png(...) EGI_CALL(eg_encode_png, __VA_ARGS__)
+#define eg_save_png(...) EGI_CALL(eg_save_png, __VA_ARGS__)
+#define eg_image_grid(...) EGI_CALL(eg_image_grid, __VA_ARGS__)
+#define eg_record_writer_open(...) EGI_CALL(eg_record_writer_open, __VA_ARGS__)
+#define eg_record_writer_write(...) EGI_CALL(eg_record_writer_write, __VA_ARGS__)
+#define eg_record_writer_close(...) EGI_CALL(eg_record_writer_close, __VA_ARGS__)
+#define eg_record_writer_retain(...) EGI_CALL(eg_record_writer_retain, __VA_ARGS__)
+#define eg_record_writer_release(...) EGI_CALL(eg_record_writer_release, __VA_ARGS__)
+#define eg_example_serialize(...) EGI_CALL(eg_example_serialize, __VA_ARGS__)
+#define eg_example_parse(...) EGI_CALL(eg_example_parse, __VA_ARGS__)
+#define eg_to_dlpack(...) EGI_CALL(eg_to_dlpack, __VA_ARGS__)
+#define eg_to_dlpack_legacy(...) EGI_CALL(eg_to_dlpack_legacy, __VA_ARGS__)
+#define eg_from_dlpack(...) EGI_CALL(eg_from_dlpack, __VA_ARGS__)
+#define eg_from_dlpack_legacy(...) EGI_CALL(eg_from_dlpack_legacy, __VA_ARGS__)
+#define eg_record(...) EGI_CALL(eg_record, __VA_ARGS__)
+#define eg_record_stop(...) EGI_CALL(eg_record_stop, __VA_ARGS__)
+
 #endif // EAGER_CORE
 //# 14  DEVICES AND BACKENDS ---------------------------------------------------
 // Idea: a device is where a tensor's memory is and its ops run. Read first: 3.
@@ -2852,6 +3128,13 @@ typedef enum eg_precision { EG_PRECISION_FLOAT32, EG_PRECISION_TF32, EG_PRECISIO
 // Sets it for this thread and returns the former setting.
 EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 
+// Macros that call the functions above and note the caller's file and line, which errors name.
+#define eg_to(...) EGI_CALL(eg_to, __VA_ARGS__)
+#define eg_cpu(...) EGI_CALL(eg_cpu, __VA_ARGS__)
+#define eg_gpu(...) EGI_CALL(eg_gpu, __VA_ARGS__)
+#define eg_synchronize(...) EGI_CALL(eg_synchronize, __VA_ARGS__)
+#define eg_matmul_precision(...) EGI_CALL(eg_matmul_precision, __VA_ARGS__)
+
 //# 15  TRACED FUNCTIONS -------------------------------------------------------
 // Idea: a C function made of eager calls is run once and written down as the
 // list of kernels that it launched; later calls run the list, without handles,
@@ -2871,7 +3154,9 @@ typedef struct eg_function_options {
 // A function of that body, which is called with `user`. The caller releases it. NULL and an error without memory.
 EAGER_API eg_function *eg_function_new(eg_function_body *body, void *user,
                                        eg_function_options options EGI_DEFAULT(eg_function_options));
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define eg_function_new(...) EGI_CALL(eg_function_new, __VA_ARGS__)
+#else
 #define eg_function_new(body, ...) EGI_FUNCTION_NEW_(body, __VA_ARGS__, )
 #define EGI_FUNCTION_NEW_(body, user, ...) \
     EGI_CALL(eg_function_new, body, user, EGI_OPTIONS(eg_function_options, __VA_ARGS__))
@@ -2963,7 +3248,10 @@ EAGER_API bool eg_scan(eg_function_body *body, void *user, eg_tensor *const *car
                        eg_tensor *const *rows, int n_rows, eg_tensor **results, int n_results,
                        eg_scan_options options EGI_DEFAULT(eg_scan_options));
 #define eg_cond(...) EGI_CALL(eg_cond, __VA_ARGS__)
-#ifndef __cplusplus
+#ifdef __cplusplus
+#define eg_while(...) EGI_CALL(eg_while, __VA_ARGS__)
+#define eg_scan(...) EGI_CALL(eg_scan, __VA_ARGS__)
+#else
 #define eg_while(condition, body, user, state, out, ...) EGI_WHILE_(condition, body, user, state, out, __VA_ARGS__, )
 #define EGI_WHILE_(condition, body, user, state, out, n, ...) \
     EGI_CALL(eg_while, condition, body, user, state, out, n, EGI_OPTIONS(eg_while_options, __VA_ARGS__))
@@ -2973,6 +3261,18 @@ EAGER_API bool eg_scan(eg_function_body *body, void *user, eg_tensor *const *car
     EGI_CALL(eg_scan, body, user, carry, out, n, rows, n_rows, results, n_results, \
              EGI_OPTIONS(eg_scan_options, __VA_ARGS__))
 #endif
+
+// Macros that call the functions above and note the caller's file and line, which errors name.
+#define eg_function_retain(...) EGI_CALL(eg_function_retain, __VA_ARGS__)
+#define eg_function_release(...) EGI_CALL(eg_function_release, __VA_ARGS__)
+#define eg_function_reason(...) EGI_CALL(eg_function_reason, __VA_ARGS__)
+#define eg_function_counts(...) EGI_CALL(eg_function_counts, __VA_ARGS__)
+#define eg_function_print(...) EGI_CALL(eg_function_print, __VA_ARGS__)
+#define eg_function_dot(...) EGI_CALL(eg_function_dot, __VA_ARGS__)
+#define eg_function_cost(...) EGI_CALL(eg_function_cost, __VA_ARGS__)
+#define eg_function_trim(...) EGI_CALL(eg_function_trim, __VA_ARGS__)
+#define eg_model_traced_reason(...) EGI_CALL(eg_model_traced_reason, __VA_ARGS__)
+#define eg_model_traced_counts(...) EGI_CALL(eg_model_traced_counts, __VA_ARGS__)
 
 #ifdef __cplusplus
 }
@@ -3572,7 +3872,9 @@ struct egi_heap {
 };
 
 enum { EGI_NOTES = 16, EGI_MESSAGE = 1024 };
-typedef struct egi_call_note { const char *function, *file; int line; } egi_call_note;
+// A call by the program (egi_at); frame: the stack's address where it was made, by which callers and callees are told
+// apart.
+typedef struct egi_call_note { const char *function, *file; int line; const char *frame; } egi_call_note;
 
 // What a thread is doing, for the errors that it raises: contexts stand in one another, each on the C stack of the
 // function that entered it. Entering and leaving one are a few stores, so that the fast paths can afford it; only an
@@ -3583,18 +3885,24 @@ typedef enum egi_context_kind {
     EGI_IN_FUNCTION,         // a function of the user's (egi_frame): what it calls fails in its own name again
     EGI_IN_GRADIENT,         // name: the op whose gradient is computed
     EGI_IN_LAYER,            // name; of: the public function by which the outermost layer was called
-    EGI_IN_STEP,             // a step of training; name: a hint for errors of shapes ("; the labels are ..."), or NULL
+    EGI_IN_CHOICE,           // name: a public function that runs what its caller chose, which fails in its own name
+    // A step of training; name: a hint for errors of shapes ("; the labels are ..."), or NULL; of: the public function.
+    EGI_IN_STEP,
     EGI_IN_BATCH,            // number: epoch and batch, from 1; 0: between them
-    EGI_IN_STAGE,            // name, of: a stage of a pipeline, its dataset; number: which stage, of how many, element
+    // name, of: a stage of a pipeline, its dataset; number: which stage, of how many, element; made
+    EGI_IN_STAGE,
     // an element of a dataset is made: its errors wait, and hear of the contexts around it when they are passed on
     EGI_IN_PIPELINE
 } egi_context_kind;
+// A place in the program that is kept: with a copy of the file's name, since a note's string goes with its library.
+typedef struct egi_kept_note { char file[48]; int line; } egi_kept_note;       // line 0: it is not known
 typedef struct egi_context {
     struct egi_context *outer;                  // the context in which this one was entered, or NULL
     egi_context_kind kind;
     const char *name;
     const void *of;
     int64_t number[3];
+    const egi_kept_note *made;                      // of a stage: where the program made it
 } egi_context;
 // An error that was raised and waits to be read, or to be passed on to another thread.
 typedef struct egi_failure {
@@ -3632,8 +3940,9 @@ typedef struct egi_thread {
     char message[EGI_MESSAGE];
     int64_t errors;
     uint64_t printed;                           // a hash of the latest line on stderr
-    egi_call_note notes[EGI_NOTES];                  // where the latest calls stand; a ring, since calls nest
-    unsigned noted;
+    // notes[1 .. noted]: the latest call of each caller, the innermost caller's last; notes[0] is of none.
+    egi_call_note notes[1 + EGI_NOTES];
+    int noted;
     struct egi_recorder *recorder;      // the recording that eg_record has begun, or NULL
     // What is told of each op: the recording, or the function that is traced now; or NULL.
     struct egi_recorder *observer;
@@ -3997,6 +4306,7 @@ typedef struct egi_frame {
     const char *what, *of;                      // "the callback", "fit": errors say "the callback of eg_fit"
     int64_t floor, scope;                       // the thread's stack_size and scope when the function was called
     int paused;                                 // and its count of pauses
+    int noted;                                  // and of notes: what the function calls is no place for later errors
     egi_context context;
 } egi_frame;
 static void egi_context_enter(egi_context *c, egi_context_kind kind, const char *name);
@@ -4037,13 +4347,29 @@ EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
     egi_unlock();
 }
 // How an error finds its line: the macro of a public function (EGI_CALL, EGI_OPTIONS_1, ...) calls this before the
-// function, with __FILE__ and __LINE__. A note costs three stores; only when an error is raised does
-// egi_message_place look for the call's note.
-EAGER_API void egi_at(const char *function, const char *file, int line) {
-    egi_call_note *note = &egi_this.notes[egi_this.noted++ % EGI_NOTES];
+// function and its arguments, with __FILE__ and __LINE__. What the same caller has noted in other lines is done, and so
+// is what deeper functions have noted (stacks grow downwards): such notes go. Those of one line stay together, since
+// the arguments of a call may be calls themselves. Only when an error is raised does egi_message_place look for the
+// call's note.
+__attribute__((noinline)) EAGER_API void egi_at(const char *function, const char *file, int line) {
+    egi_call_note *note = &egi_this.notes[egi_this.noted];
+    const char *frame = (const char *)__builtin_frame_address(0);
+    while (note->frame && note->frame < frame) note--;
+    if (note->frame == frame && (note->line != line || note->file != file))
+        do note--; while (note->frame == frame);
+    // In a loop a line notes the same functions again and again; one note of each is enough. The latest stands last.
+    for (egi_call_note *same = note; same->frame == frame; same--)
+        if (same->function == function) { *same = *note--; break; }
+    if (note < &egi_this.notes[EGI_NOTES]) note++;
     note->function = function;
     note->file = file;
     note->line = line;
+    note->frame = frame;
+    egi_this.noted = (int)(note - egi_this.notes);
+}
+// The latest note, or NULL.
+static __attribute__((unused)) const egi_call_note *egi_note_last(void) {
+    return egi_this.noted ? &egi_this.notes[egi_this.noted] : NULL;
 }
 
 // ---- contexts
@@ -4148,21 +4474,40 @@ static EGI_COLD void egi_message_batch(char *text, int64_t epoch, int64_t batch)
     else if (epoch > 0 || batch > 0)
         egi_message_add(text, epoch > 0 ? " (epoch %lld)" : " (batch %lld)", (long long)(epoch + batch));
 }
-// Adds " (at program.c:12)" if the call that fails was noted (egi_at). Its note is the latest one, or one of the same
-// line, since the arguments of a call may be calls themselves. An error in a layer is placed where the model was
-// called. Notes of other lines are not searched: they may be of calls that are long done, and their strings may
-// belong to a shared library that was unloaded.
-static EGI_COLD void egi_message_place(char *text, const char *op) {
-    const egi_call_note *last = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
-    const char *model = egi_context_model();
-    for (unsigned i = 1; i <= EGI_NOTES && last->function; i++) {
-        const egi_call_note *note = &egi_this.notes[(egi_this.noted - i) % EGI_NOTES];
-        if (note->file != last->file || note->line != last->line ||
-            (strcmp(note->function + 3, op) && (!model || strcmp(note->function + 3, model))))
-            continue;
-        egi_message_add(text, " (at %s:%d)", egi_note_file(note), note->line);
-        return;
+// The public function that a context is of, or NULL.
+static EGI_COLD const char *egi_context_public(const egi_context *c) {
+    if (c->kind == EGI_IN_LAYER || c->kind == EGI_IN_STEP) return (const char *)c->of;
+    return c->kind == EGI_IN_CALL || c->kind == EGI_IN_CHOICE ? c->name : NULL;
+}
+// The note of a function, by its name without eg_, among those of one caller, behind begin and up to end; or NULL.
+static EGI_COLD const egi_call_note *egi_note_among(int begin, int end, const char *name) {
+    for (; end > begin; end--) if (!strcmp(egi_this.notes[end].function + 3, name)) return &egi_this.notes[end];
+    return NULL;
+}
+// The note of the call of an op that runs now, or else of a function that it is a part of; NULL if none was noted. The
+// notes of the innermost caller come first.
+static EGI_COLD const egi_call_note *egi_note_of(const char *op) {
+    const egi_call_note *notes = egi_this.notes, *note = NULL;
+    for (int end = egi_this.noted, begin; end > 0 && !note; end = begin) {
+        for (begin = end - 1; notes[begin].frame == notes[end].frame; begin--) {}
+        note = egi_note_among(begin, end, op);
+        for (const egi_context *c = egi_this.context; c && !note && c->kind != EGI_IN_PIPELINE; c = c->outer)
+            if (egi_context_public(c)) note = egi_note_among(begin, end, egi_context_public(c));
     }
+    return note;
+}
+// Keeps the place of the call of an op that runs now, if it was noted.
+static void egi_note_keep(egi_kept_note *kept, const char *op) {
+    const egi_call_note *note = egi_note_of(op);
+    kept->line = note ? note->line : 0;
+    snprintf(kept->file, sizeof kept->file, "%s", note ? egi_note_file(note) : "");
+}
+// Adds " (at program.c:12)": where the program called the op that fails, else where it called a function that this is
+// a part of, else where it made the dataset's stage; nothing if none of these calls was noted.
+static EGI_COLD void egi_message_place(char *text, const char *op, const egi_context *stage) {
+    const egi_call_note *note = egi_note_of(op);
+    if (note) egi_message_add(text, " (at %s:%d)", egi_note_file(note), note->line);
+    else if (stage && stage->made->line) egi_message_add(text, " (at %s:%d)", stage->made->file, stage->made->line);
 }
 // Whether an op of this name was registered by the program, whose errors go by the name alone, without "eg_".
 // eg_op_register sets the pointer, so that a program which registers no op does not reach the list of them.
@@ -4185,7 +4530,7 @@ static EGI_COLD const void *egi_error_render(const egi_error *e, const void *tol
     egi_message_within(text);
     if (e->code == EG_ERROR_SHAPE && step && step->name) egi_message_add(text, "; %s", step->name);
     if (batch) egi_message_batch(text, batch->number[0], batch->number[1]);
-    if (!e->placed) egi_message_place(text, e->op);
+    if (!e->placed) egi_message_place(text, e->op, stage);
     return stage ? stage->of : NULL;
 }
 // Every error goes through here: it is counted, kept if none is pending, and given to the handler, or printed where
@@ -4287,6 +4632,10 @@ static void egi_context_end(egi_context *c) { egi_context_leave(c); }
 #define EGI_FAILS_AS(op) \
     __attribute__((cleanup(egi_context_end))) egi_context egi_call_context; \
     egi_context_enter(&egi_call_context, EGI_IN_CALL, op)
+// The first line of a public function that runs what its caller chose: its errors keep their names.
+#define EGI_RUNS_FOR(op) \
+    __attribute__((cleanup(egi_context_end))) egi_context egi_choice_context; \
+    egi_context_enter(&egi_choice_context, EGI_IN_CHOICE, op)
 // What a composed op runs fails in its name: `EGI_AS("reduce_std", eg_sqrt(...))` is the body of eg_reduce_std.
 #define EGI_AS(op, expression) \
     do { \
@@ -4432,11 +4781,10 @@ static EGI_COLD void egi_crowd_report(int64_t from) {
 }
 static void egi_crowd_watch(eg_tensor *x) {
     egi_thread *t = &egi_this;
-    const egi_call_note *note = &t->notes[(t->noted - 1) % EGI_NOTES];
-    const char *slash = !x->line && note->file ? strrchr(note->file, '/') : NULL;
-    if (!x->line && note->file) {
+    const egi_call_note *note = egi_note_last();
+    if (!x->line && note) {
         x->line = note->line;
-        snprintf(x->file, sizeof x->file, "%.31s", slash ? slash + 1 : note->file);
+        snprintf(x->file, sizeof x->file, "%.31s", egi_note_file(note));
     }
     int64_t from = t->scope ? t->scope + 1 : 0;
     uint64_t serial = t->scope ? (uint64_t)(t->stack[t->scope] >> 2) : 0;
@@ -4468,6 +4816,7 @@ static void egi_frame_enter(egi_frame *f, const char *what, const char *of) {
     f->floor = t->stack_size;
     f->scope = t->scope;
     f->paused = t->paused;
+    f->noted = t->noted;
     t->frame = f;
     egi_context_enter(&f->context, EGI_IN_FUNCTION, what);
 }
@@ -4476,6 +4825,7 @@ static void egi_frame_leave(const egi_frame *f) {
     egi_thread *t = &egi_this;
     t->frame = f->outer;
     t->context = f->context.outer;
+    t->noted = f->noted;
     if (t->paused != f->paused) egi_paused_set(f->paused);
     if (t->scope == f->scope) return;
     int64_t kept = f->floor;
@@ -18878,6 +19228,7 @@ static eg_tensor *(*const egi_activations[EGI_ACTIVATIONS])(eg_tensor *x) = {   
 EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
     if ((int)a < 0 || (int)a >= EGI_ACTIVATIONS)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: %d is no activation", (int)a);
+    EGI_RUNS_FOR("activate");
     return egi_activations[a](x);
 }
 
@@ -22932,10 +23283,12 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
 EAGER_API eg_tensor *(eg_loss_per_example)(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions,
                                            eg_loss_options o) {
     const egi_loss_row *row = egi_loss_find(loss);
+    EGI_RUNS_FOR("loss_per_example");
     EGI_AS(row ? row->name : "loss_per_example", egi_loss_run("loss_per_example", loss, labels, predictions, o, false));
 }
 EAGER_API eg_tensor *(eg_loss_mean)(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions, eg_loss_options o) {
     const egi_loss_row *row = egi_loss_find(loss);
+    EGI_RUNS_FOR("loss_mean");
     EGI_AS(row ? row->name : "loss_mean", egi_loss_run("loss_mean", loss, labels, predictions, o, true));
 }
 
@@ -24245,6 +24598,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     eg_recording_pause();
     egi_context step;
     egi_context_enter(&step, EGI_IN_STEP, s->hint);
+    step.of = s->function;
     egi_this.weights_component = n > s->inputs + t->n_outputs && !s->arrays ? n - 1 : 0;
     bool ok = egi_step_call(t, s, c, n, &loss);
     int64_t errors = egi_this.errors;
@@ -25022,6 +25376,7 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
             void *grown = parts;
             egi_context step;
             egi_context_enter(&step, EGI_IN_STEP, egi_batch_hint(data));
+            step.of = function;
             eg_tensor *y = NULL;
             const bool ok = f ? egi_function_call_keyed(f, 0, c, inputs, &y) : egi_prediction_body(c, &y, &p);
             egi_context_leave(&step);
@@ -25784,6 +26139,7 @@ typedef struct egi_stage {
 
 struct eg_dataset {
     egi_object object;                                        // taken: by the stages that read from it
+    egi_kept_note made;                                       // where the program made it
     const egi_stage *stage;
     eg_dataset *from[EG_MAX_COMPONENTS];
     // Stages: in the whole tree, this one included; depth: on its longest path.
@@ -25908,6 +26264,7 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
         }
         return NULL;
     }
+    egi_note_keep(&d->made, stage->name);
     d->stage = stage;
     d->stages = (int)stages;
     d->seeds = stage->random;
@@ -26092,6 +26449,7 @@ static void egi_cursor_rest(egi_cursor *c) {
 // Errors that are raised meanwhile, for an element of this stage, name the stage and the element.
 static void egi_stage_enter(egi_context *stage, const egi_cursor *c, int64_t element) {
     egi_context_enter(stage, EGI_IN_STAGE, c->d->stage->name);
+    stage->made = &c->d->made;
     stage->of = c->d;
     stage->number[0] = c->number;
     stage->number[1] = c->total;
@@ -33480,8 +33838,8 @@ static void egi_trace_refuse(egi_trace *t, bool again, const char *format, ...) 
     va_start(list, format);
     int at = vsnprintf(t->reason, sizeof t->reason, format, list);
     va_end(list);
-    const egi_call_note *note = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
-    if (egi_this.noted && note->file && at > 0 && at < (int)sizeof t->reason)
+    const egi_call_note *note = egi_note_last();
+    if (note && at > 0 && at < (int)sizeof t->reason)
         snprintf(t->reason + at, sizeof t->reason - (size_t)at, " (%s at %.80s:%d)", note->function,
                  egi_note_file(note), note->line);
     t->again = again;
@@ -33670,8 +34028,7 @@ static egi_trace_line *egi_trace_line_new(egi_trace *t, int kernel, const egi_op
     line->variant = variant;
     for (int i = 0; i < 8; i++) line->in[i] = -1;
     for (int i = 0; i < EGI_MAX_OUT; i++) line->out[i] = -1;
-    const egi_call_note *note = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
-    if (egi_this.noted) line->note = *note;
+    if (egi_note_last()) line->note = *egi_note_last();
     line->called = egi_context_call();
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM)
         t->lines[t->n_lines - 1].drew = egi_this.random.counter - t->random.counter;

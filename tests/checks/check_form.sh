@@ -88,6 +88,18 @@ tested() {
     ! grep . "$T/untested"
 }
 
+# Each function notes the program's line by a macro of its name, in C and in C++; these cannot fail, or are called where there is no line.
+noted() {                                   # the compiler
+    printf '%s\n' eg_default_float eg_device_count eg_dtype_name eg_dtype_size eg_error eg_error_clear eg_error_count eg_error_message \
+        eg_error_name eg_executing_eagerly eg_integer eg_is_variable eg_memory eg_memory_reset_peak eg_memory_trim eg_number eg_raise \
+        eg_random_get_state eg_random_set_state eg_recording_pause eg_run_functions_eagerly eg_seed eg_set_error_handler eg_set_printer \
+        eg_summary_due eg_summary_set_step eg_summary_step eg_tape_unconnected_reason eg_training eg_trap_nonfinite >"$T/unnoted.want"
+    echo '#include "eager.h"' >"$T/noted.c"
+    "$@" -I. -dM -E "$T/noted.c" | sed -n 's/^#define \(eg_[a-z0-9_]*\)(.*/\1/p' | sort >"$T/noted"
+    public_names | comm -23 - "$T/noted" >"$T/unnoted"
+    diff "$T/unnoted.want" "$T/unnoted"
+}
+
 # A struct of options begins with EG_BY_NAME, so that a value without a name is noticed; that each function with options does so,
 # tests/core/options.c holds against it.
 guarded() {
@@ -154,6 +166,7 @@ check every_function_is_declared_and_defined declared_and_defined
 check every_function_is_documented documented
 check every_function_is_tested tested
 check every_row_is_listed rows_are_listed
+check every_function_notes_the_line noted $CC -std=c11
 check every_struct_of_options_is_guarded guarded
 check every_function_of_the_users_is_framed framed
 check a_thread_has_one_struct one_thread_local
@@ -163,6 +176,7 @@ check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && t
 if [ -n "$CXX" ]; then
     if [ -z "${EAGER_LONG-}" ]; then skip symbols_are_prefixed_in_cpp "EAGER_LONG is not set"
     else check symbols_are_prefixed_in_cpp symbols_of $CXX -std=c++17 -x c++; fi
+    check every_function_notes_the_line_in_cpp noted $CXX -std=c++17 -x c++
     check macros_are_prefixed_in_cpp macros '#define EAGER_IMPLEMENTATION' $CXX -std=c++17 -x c++
 fi
 finish

@@ -185,3 +185,32 @@ TEST(models_are_made_and_called) {
     eg_layer_release(empty);
     eg_layer_release(model);
 }
+
+// Options or none, numbers or tensors: what a call of a function that can fail says in C it says here, too.
+TEST(errors_name_the_line) {
+#ifdef NDEBUG
+    SKIP("NDEBUG leaves it out");
+#endif
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *integers = eg_cast(x, EG_INT32), *y = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2));
+    eg_layer_options relu{};
+    relu.activation = EG_RELU;
+    eg_reduce_options rows{};
+    rows.axes = EG_AXES(7);
+    char place[40];
+#define PLACE (snprintf(place, sizeof place, "(at cpp.cpp:%d)", __LINE__), place)
+    CHECK_ERROR(eg_softmax(integers), EG_ERROR_DTYPE, PLACE);
+    CHECK_ERROR(eg_reduce_sum(x, rows), EG_ERROR_ARGUMENT, PLACE);
+    CHECK_ERROR(eg_matmul(x, x), EG_ERROR_SHAPE, PLACE);
+    CHECK_ERROR(eg_layer_dense(-1, relu), EG_ERROR_ARGUMENT, PLACE);
+    CHECK_ERROR(eg_sequential(eg_layer_dense(1), nullptr), EG_ERROR_NULL, PLACE);
+    CHECK_ERROR(eg_dataset_batch(eg_dataset_range(0, 1, 1), 0), EG_ERROR_ARGUMENT, PLACE);
+    CHECK_ERROR(eg_dataset_from_slices(x, eg_scalar(1)), EG_ERROR_SHAPE, PLACE);
+    CHECK_ERROR(eg_load_npz("no such file"), EG_ERROR_FILE, PLACE);
+    CHECK_ERROR(eg_random_normal(EG_SHAPE(-1)), EG_ERROR_SHAPE, PLACE);
+    eg_layer *model = eg_layer_dense(3);
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error, nullptr, 0));
+    CHECK_ERROR(eg_train_on_batch(model, x, y), EG_ERROR_SHAPE, PLACE);
+    CHECK_ERROR(eg_call(model, eg_scalar(1)), EG_ERROR_SHAPE, PLACE);
+#undef PLACE
+    eg_layer_release(model);
+}

@@ -237,3 +237,63 @@ TEST(objects_that_were_released_are_told) {
     CHECK_ERROR(eg_archive_get(archive, "x"), EG_ERROR_STATE, "eg_archive_get: the archive was used after");
 }
 #endif
+
+// ---- which line
+
+#define AT(line) (snprintf(line_text, sizeof line_text, "(at errors.c:%d)", line), line_text)
+static char line_text[40];
+static eg_tensor *quiet_loss(eg_tensor *y, eg_tensor *p) { return (eg_mean_squared_error)(y, p); }
+static bool calls_much(eg_fit_state *state, void *user) {
+    (void)state, (void)user;
+    for (int i = 0; i < 40; i++) eg_size(eg_scalar(i));
+    return true;
+}
+TEST(an_error_of_training_names_the_line_of_the_call) {
+#ifdef NDEBUG
+    SKIP("NDEBUG leaves it out");
+#endif
+    eg_layer *model = eg_layer_dense(3);
+    eg_tensor *x = rows(2), *y = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2));
+    eg_callback_functions functions;
+    memset(&functions, 0, sizeof functions);
+    functions.epoch_begin = calls_much;
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    CHECK_SAYS(RAISED(eg_fit_arrays(model, x, y, .quiet = true)), AT(__LINE__));
+    // What a callback has called in between is not where the fit is.
+    eg_callback *callback = eg_callback_new(functions);
+    CHECK_SAYS(RAISED(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(callback))), AT(__LINE__));
+    CHECK_SAYS(RAISED(eg_train_on_batch(model, x, y)), AT(__LINE__));
+    CHECK_SAYS(RAISED(eg_evaluate_arrays(model, x, y, .quiet = true)), AT(__LINE__));
+    CHECK(eg_compile(model, eg_sgd(), quiet_loss));
+    CHECK_SAYS(RAISED(eg_train_on_batch(model, x, y)), AT(__LINE__));
+    CHECK_SAYS(RAISED(eg_loss_mean(eg_mean_squared_error, x, y)), AT(__LINE__));
+    CHECK_SAYS(RAISED(eg_activate(NULL, EG_RELU)), AT(__LINE__));
+    eg_layer_release(model);
+}
+
+static eg_tensor *noteless(eg_tensor *const *in, void *user) { (void)user; return (eg_sqrt)(in[0]); }
+TEST(an_error_of_a_dataset_names_the_line_of_its_stage) {
+#ifdef NDEBUG
+    SKIP("NDEBUG leaves it out");
+#endif
+    const char *none = "no such file";
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK_SAYS(RAISED(eg_load_npz(none)), AT(__LINE__));
+    CHECK_SAYS(RAISED(eg_dataset_range(0, 1, 0)), AT(__LINE__));
+    CHECK_SAYS(RAISED(eg_dataset_batch(eg_dataset_range(0, 1, 1), 0)), AT(__LINE__));
+    CHECK_SAYS(RAISED(eg_dataset_from_slices(rows(2), rows(3))), AT(__LINE__));
+    CHECK_SAYS(RAISED(eg_dataset_zip(eg_dataset_range(0, 1, 1), NULL)), AT(__LINE__));
+    CHECK_SAYS(RAISED(eg_dataset_csv(&none, 1, .delimiter = '"')), AT(__LINE__));
+    for (int threads = 0; threads < 3; threads += 2)
+        for (int k = 0; k < 2; k++) {
+            eg_dataset *numbers = k ? eg_dataset_range(0, 3, 1) : NULL;
+            const int made = __LINE__ + 1;
+            eg_dataset *d = k ? eg_dataset_map(numbers, noteless, NULL, .threads = threads) : eg_dataset_text_lines(&none, 1);
+            eg_iterator *it = eg_iterator_new(d);
+            CHECK_SAYS(RAISED(eg_iterator_next(it, out)), AT(made));
+            CHECK_SAYS(raised_text, k ? "eg_dataset_map (stage 2 of 2, element 0): eg_sqrt: "
+                                      : "eg_dataset_text_lines (stage 1 of 1, element 0): no such file: ");
+            eg_iterator_release(it);
+            eg_dataset_release(d);
+        }
+}

@@ -42,12 +42,13 @@ function parameter(text) {
     type[n] = substr(text, 1, RSTART - 1)
     sub(/ $/, "", type[n])
 }
-function call(name,    i, j, k, v, arguments, bit, pointers, lengths, checks, length_of, length_before) {
+function call(name,    i, j, k, v, options, arguments, bit, pointers, lengths, checks, length_of, length_before) {
     printf "static void nulls_%s(unsigned null, int n, int only) {\n    (void)null, (void)n, (void)only;\n", name
     for (i = 1; i <= n; i++) if (is_length(i)) length_of[i] = lengths++
     for (i = 1; i <= n; i++) {
         arguments = arguments (i > 1 ? ", " : "") "a" i
         v = type[i]
+        if (v ~ /_options$/) options = 1
         if (v == "eg_list") {                        # its array and its length in one
             bit[i] = pointers++
             length_of[i] = lengths++
@@ -69,7 +70,9 @@ function call(name,    i, j, k, v, arguments, bit, pointers, lengths, checks, le
         else if (v ~ /^eg_(dtype|error_code|activation|initializer|precision|mode)$/) printf "    %s a%d = (%s)(only < 0 ? n : 0);\n", v, i, v
         else printf "    %s a%d;\n    memset(&a%d, 0, sizeof a%d);\n", v, i, i, i
     }
-    printf "    (void)(%s)(%s);\n}\n", name, arguments
+    # By its macro, which notes the place; where the macro wants options by name, or a list, by what that is made of.
+    if (options || name ~ /^eg_compile/) printf "#ifdef %s\n    (void)EGI_CALL(%s, %s);\n#else\n    (void)(%s)(%s);\n#endif\n}\n", name, name, arguments, name, arguments
+    else printf "    (void)%s(%s);\n}\n", name, arguments
     # Which list has which length: those right before it, and what is written to behind it.
     for (i = 1; i <= n; i++) {
         if ((i in length_of) && type[i] != "eg_list") {

@@ -184,7 +184,7 @@ TEST(an_op_as_its_formulas_and_programs) {
     own.forward = own_forward;
     CHECK(eg_op_register(&own) >= 0);
     eg_op_print("printing_own");
-    CHECK_STR(eg_error_message(), "eg_op_print: 'printing_own' is not elementwise: it has no formula to print");
+    CHECK_CONTAINS(eg_error_message(), "eg_op_print: 'printing_own' is not elementwise: it has no formula to print");
     eg_error_clear();
     CHECK_ERROR(eg_op_print("tang"), EG_ERROR_ARGUMENT,
                 "there is no op named 'tang'; it takes the name of an elementwise op, as in eg_op_print(\"tanh\")");

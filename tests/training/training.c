@@ -1986,8 +1986,8 @@ TEST(results_that_there_are_not) {
     CHECK(isnan(eg_model_result(model, "val_accuracy")) && eg_error() == EG_OK);        // none yet, but it is a name
     CHECK(isnan(eg_model_result(model, "acc")));
     CHECK(eg_error() == EG_ERROR_ARGUMENT);
-    CHECK_STR(eg_error_message(), "eg_model_result: the model has no result 'acc'; there are loss, accuracy, the same "
-                                  "with val_ before it, and learning_rate");
+    CHECK_CONTAINS(eg_error_message(), "eg_model_result: the model has no result 'acc'; there are loss, accuracy, the "
+                                       "same with val_ before it, and learning_rate (at training.c:");
     eg_error_clear();
     eg_train_on_batch(model, x, y);
     CHECK(eg_model_result(model, "accuracy") >= 0);
