@@ -287,9 +287,9 @@ TEST(an_error_of_a_dataset_names_the_line_of_its_stage) {
     for (int threads = 0; threads < 3; threads += 2)
         for (int k = 0; k < 2; k++) {
             eg_dataset *numbers = k ? eg_dataset_range(0, 3, 1) : NULL;
-            const int made = __LINE__ + 2;
-            eg_dataset *d;
-            if (k) d = eg_dataset_map(numbers, noteless, NULL, .threads = threads); else d = eg_dataset_text_lines(&none, 1);
+            int made = __LINE__ + 1;
+            eg_dataset *d = k ? eg_dataset_map(numbers, noteless, NULL, .threads = threads) : NULL;
+            if (!k) { made = __LINE__; d = eg_dataset_text_lines(&none, 1); }
             eg_iterator *it = eg_iterator_new(d);
             CHECK_SAYS(RAISED(eg_iterator_next(it, out)), AT(made));
             CHECK_SAYS(raised_text, k ? "eg_dataset_map (stage 2 of 2, element 0): eg_sqrt: "
