@@ -3968,6 +3968,8 @@ typedef struct egi_thread {
     // What eg_checkpoint_latest returned last; freed by its next call, or with the thread.
     char *latest;
     eg_backend *backend;                // the device on which new tensors are made; NULL: the CPU
+    // The upstream gradient of the line that a tape reads backwards, if the line's gradient function may write over it.
+    const eg_tensor *spent;
     eg_precision precision;             // of products, as eg_matmul_precision set it
     eg_dtype floats;                    // the dtype of new float tensors where a call names none; 0 is float32
     eg_random_state random;             // the state of this thread's generator
@@ -10804,19 +10806,43 @@ static bool egi_grad_launch(const egi_op *op, int i, eg_tensor *const *in, eg_te
     return direct ? egi_program_run(op, i + 1, out->dtype, out->size, p, 0, out->data)
            : egi_elementwise_launch(op, i + 1, in, 5, out);
 }
+// The same for a large g that is written over, in blocks, since a loop reads elements again that it has written: its
+// last step overlaps the one before. False: the operands do not lie as g does.
+enum { EGI_SPENT_LEAST = 1 << 16, EGI_SPENT_BLOCK = 1024 };    // bytes of g; elements of a block
+static bool egi_grad_over(const egi_op *op, int i, eg_tensor *const *in, eg_tensor *g) {
+    char block[EGI_SPENT_BLOCK * 8] __attribute__((aligned(32)));
+    const int64_t size = egi_dtypes[g->dtype].size;
+    const void *p[5];
+    bool direct = g->size * size >= EGI_SPENT_LEAST && g->buffer->backend == &egi_cpu;
+    for (int j = 0; j < 5 && direct; j++)
+        direct = !in[j] || ((in[j]->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS &&
+                            in[j]->dtype == g->dtype && in[j]->size == g->size);
+    for (int64_t n, at = 0; direct && at < g->size; at += n) {
+        n = g->size - at < EGI_SPENT_BLOCK ? g->size - at : (int64_t)EGI_SPENT_BLOCK;
+        for (int j = 0; j < 5; j++) p[j] = (in[j] ? in[j] : g)->data + at * size;
+        direct = egi_program_run(op, i + 1, g->dtype, n, p, 0, block);
+        if (direct) memcpy(g->data + at * size, block, (size_t)(n * size));
+    }
+    return direct;
+}
 // The gradients of an elementwise row, as the tape calls them: in one fused pass where nothing records and the dtype
 // is float32 (or float64 on the CPU), else in eager ops, by walking the formula (egi_formula_eager), so that they can
 // be differentiated.
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     eg_tensor *operand[5] = { NULL, NULL, NULL, NULL, NULL }, *g = c->upstream[0];
-    for (int i = 0; i < c->n_inputs; i++) operand[i] = c->inputs[i];
+    int last = -1;                                         // the last input that has a gradient
+    bool handed_on = false;                                // g itself is another input's
+    for (int i = 0; i < c->n_inputs; i++) {
+        operand[i] = c->inputs[i];
+        if (c->needed[i] && op->formula[i + 1].words[0]) last = i;
+    }
     operand[3] = c->outputs[0];
     operand[4] = g;
     for (int i = 0; i < c->n_inputs; i++) {
         if (!c->needed[i]) continue;
         const egi_formula *formula = &op->formula[i + 1];
         if (!formula->words[0]) continue;                                  // no gradient
-        if (formula->words[0] == &egi_word_g && !formula->words[1]) { dx[i] = g; continue; }
+        if (formula->words[0] == &egi_word_g && !formula->words[1]) { dx[i] = g; handed_on = true; continue; }
         unsigned uses = egi_row_reads(op, i);
         const bool fused = g->dtype == EG_FLOAT32 || (g->dtype == EG_FLOAT64 && egi_backend_of(g) == &egi_cpu);
         if (egi_recording() || !fused ||
@@ -10831,11 +10857,12 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
             continue;
         }
         eg_shape shape;
-        if (!(g->flags & EGI_CONTIGUOUS)) shape = egi_shape(g);
-        eg_tensor *in[5],
-            *out = g->flags & EGI_CONTIGUOUS ? egi_tensor_allocate_like(op->name, g, (eg_dtype)g->dtype)
-                   : egi_tensor_allocate(op->name, egi_backend_of(g), (eg_dtype)g->dtype, &shape);
+        eg_tensor *in[5];
         for (int j = 0; j < 5; j++) in[j] = uses >> j & 1 ? operand[j] : NULL;
+        if (g == egi_this.spent && i == last && !handed_on && egi_grad_over(op, i, in, g)) { dx[i] = g; continue; }
+        if (!(g->flags & EGI_CONTIGUOUS)) shape = egi_shape(g);
+        eg_tensor *out = g->flags & EGI_CONTIGUOUS ? egi_tensor_allocate_like(op->name, g, (eg_dtype)g->dtype)
+                   : egi_tensor_allocate(op->name, egi_backend_of(g), (eg_dtype)g->dtype, &shape);
         if (out && out->size && !egi_grad_launch(op, i, in, out)) {
             egi_object_release(&out->object);
             out = NULL;
@@ -16654,6 +16681,13 @@ static bool egi_sum_is_ours(const eg_tensor *sum) {
     return !sum || (sum->object.refs == 1 && sum->buffer && egi_buffer_is_alone(sum->buffer) &&
                     sum->flags & EGI_CONTIGUOUS);
 }
+enum { EGI_SLOT_WANTED = 1, EGI_SLOT_ASKED = 2 };    // marks of a slot: it depends on a source; it is a source
+// Whether the gradient of a line's only output, which no other line reads, may be written over by the line's own: a
+// large one need not lie beside it then.
+static bool egi_gradient_is_spent(const eg_tensor *g) {
+    return egi_sum_is_ours(g) && !egi_this.observer && !egi_this.trap && !g->buffer->deleter && !g->buffer->inside &&
+           !(g->flags & EGI_NUMBER);
+}
 static bool egi_accumulate_slice(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
                                  eg_tensor **dx) {
     eg_tensor **sum = &grads[line->slots[0]], *g = c->upstream[0];
@@ -16748,7 +16782,12 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     egi_context gradient;
     egi_context_enter(&gradient, EGI_IN_GRADIENT, line->op->name);
     if (ok && line->op->accumulate) ok = line->op->accumulate(t, line, &c, grads, dx);
-    else ok = ok && line->op->grad(&c, line->op, dx);
+    else if (ok && line->op->grad == egi_grad_elementwise) {       // it calls no function of a user's
+        if (!(wanted[line->slots[line->n]] & EGI_SLOT_ASKED) && egi_gradient_is_spent(upstream[0]))
+            egi_this.spent = upstream[0];
+        ok = line->op->grad(&c, line->op, dx);
+        egi_this.spent = NULL;
+    } else ok = ok && line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
         if (!dx[i] || !needed[i]) continue;
         ok = egi_backward_is_plain(t, line, i, dx) ? egi_tape_slot_accumulate(grads, line->slots[i], dx[i], true)
@@ -16848,7 +16887,6 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
     egi_free(from);
 }
 
-enum { EGI_SLOT_WANTED = 1, EGI_SLOT_ASKED = 2 };    // marks of a slot: it depends on a source; it is a source
 // Reads the first n_lines lines backwards, from the gradients that some slots have. `wanted` marks the sources.
 static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, unsigned char *wanted) {
     bool ok = true;

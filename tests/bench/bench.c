@@ -268,7 +268,9 @@ static void make_cnn(void) {
 // A scope of its own, as a layer has: what lies between is let go at once.
 static eg_tensor *conv_relu(eg_tensor *v, eg_tensor *filter, eg_tensor *bias) {
     EG_SCOPE;
-    return eg_keep(eg_relu(eg_add(eg_conv2d(v, filter), bias)));
+    eg_tensor *h = eg_conv2d(v, filter);
+    eg_replace(&h, eg_add(h, bias));          // the product is let go of before relu makes another tensor
+    return eg_keep(eg_relu(h));
 }
 static eg_tensor *cnn_loss(void) {
     eg_tensor *h = conv_relu(conv_relu(x, p[0], p[1]), p[2], p[3]);

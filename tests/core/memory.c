@@ -1222,10 +1222,13 @@ TEST(replace_and_who_else_holds_it) {
 }
 
 // The digits' network of `./build.sh run`: a step's peak. The loss is computed in a scope of its own, so that the
-// backward pass frees what it has read; 4.75 MB beside the 0.33 MB that stay between the steps.
+// backward pass frees what it has read; 4.03 MB beside the 0.33 MB that stay between the steps. The gradient of relu is
+// written over the one that comes to it: a tensor of 1.4 MB less where the most are alive.
 static eg_tensor *conv_relu(eg_tensor *x, eg_tensor *filter, eg_tensor *bias) {
     EG_SCOPE;
-    return eg_keep(eg_relu(eg_add(eg_conv2d(x, filter), bias)));
+    eg_tensor *h = eg_conv2d(x, filter);
+    eg_replace(&h, eg_add(h, bias));          // the product is let go of before relu makes another tensor
+    return eg_keep(eg_relu(h));
 }
 TEST(the_peak_of_a_step_of_the_digits_model) {
     if (!exact || !test_on_host) SKIP("dead handles stay, or the device has an allocator of its own");
@@ -1256,7 +1259,7 @@ TEST(the_peak_of_a_step_of_the_digits_model) {
         REQUIRE(eg_tape_gradients(tape, loss, p, 6, grads));
         CHECK(eg_apply_gradients(adam, grads, p, 6));
     }
-    CHECK(eg_memory().peak_bytes - between < 4900000);
+    CHECK(eg_memory().peak_bytes - between < 4070000);
     for (int i = 0; i < 6; i++) eg_release(p[i]);
     eg_optimizer_release(adam);
 }
