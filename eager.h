@@ -8613,13 +8613,14 @@ EGI_FAST
     BINARY_ND(B, logical_xor,   EGI_NE(a, b)) \
     TERNARY(W, where, EGI_SELECT(EGI_TRUE(a), b, c), EGI_NONE, EGI_SELECT(EGI_TRUE(a), g, EGI_K(0)), \
             EGI_SELECT(EGI_TRUE(a), EGI_K(0), g)) \
-    /* with d = |a - b| and s = min(d, c): s (d - s / 2); its slope is a - b, kept between -c and c */ \
+    /* with d = |a - b| and s = min(d, c): s (d - s / 2); its slope is a - b, kept between -c and c, which
+       takes fewer words with two minima, since -c would be a value of its own */ \
     TERNARY(F, huber_difference, \
                           EGI_MUL(EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c), \
                                   EGI_SUB(EGI_ABS(EGI_SUB(a, b)), \
                                           EGI_MUL(EGI_K(0.5), EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c)))), \
-                          EGI_MUL(g, EGI_MAX(EGI_MIN(EGI_SUB(a, b), c), EGI_NEG(c))), \
-                          EGI_MUL(g, EGI_MAX(EGI_MIN(EGI_SUB(b, a), c), EGI_NEG(c))), \
+                          EGI_MUL(g, EGI_NEG(EGI_MIN(EGI_NEG(EGI_MIN(EGI_SUB(a, b), c)), c))), \
+                          EGI_MUL(g, EGI_NEG(EGI_MIN(EGI_NEG(EGI_MIN(EGI_SUB(b, a), c)), c))), \
                           EGI_MUL(g, EGI_SUB(EGI_ABS(EGI_SUB(a, b)), EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c)))) \
     /* with s = b, or 2 b - 1 where c is not 0: 1 - a s, at least 0 */ \
     TERNARY(F, hinge_margin, \
