@@ -3219,6 +3219,77 @@ EAGER_API eg_function_info eg_model_traced_counts(eg_layer *model);
 // true: all functions of the program run eagerly from now on, for debugging. Returns what it was before.
 EAGER_API bool eg_run_functions_eagerly(bool eagerly);
 
+// ---- graphs and sessions
+
+// A graph is a program written down before it runs: inside EG_GRAPH an op checks its operands and makes a node instead
+// of computing; eg_session_run computes the nodes that it is asked for. Node handles belong to the scope as other
+// tensors do, and outlive neither it nor need to: the graph keeps the nodes. A node has no value outside of a session.
+// What is made before EG_GRAPH and used in it is captured: a variable's value is shared with eager code. Variables made
+// in a graph have their value in each session. Sources: tf.Graph, tf.compat.v1.Session, tf.compat.v1.placeholder.
+typedef struct eg_graph eg_graph;
+typedef struct eg_session eg_session;
+// One reference, for eg_graph_release; NULL without memory. Its nodes and sessions keep it alive.
+EAGER_API eg_graph *eg_graph_new(void);
+#define eg_graph_new(...) EGI_CALL(eg_graph_new, __VA_ARGS__)
+EAGER_API void eg_graph_release(eg_graph *g);
+#define eg_graph_release(...) EGI_CALL(eg_graph_release, __VA_ARGS__)
+// The rest of the block writes into g: EG_GRAPH(g); one thread at a time, and not inside a traced function. The graph
+// is for the thread's device (eg_set_device), on which sessions run it, too.
+EAGER_API bool eg_graph_begin(eg_graph *g);
+#define eg_graph_begin(...) EGI_CALL(eg_graph_begin, __VA_ARGS__)
+EAGER_API void eg_graph_end(eg_graph *g);
+#define eg_graph_end(...) EGI_CALL(eg_graph_end, __VA_ARGS__)
+#ifdef __cplusplus
+}
+struct egi_graph_guard {
+    eg_graph *graph;
+    explicit egi_graph_guard(eg_graph *g) : graph(eg_graph_begin(g) ? g : nullptr) {}
+    egi_graph_guard(const egi_graph_guard &) = delete;
+    egi_graph_guard &operator=(const egi_graph_guard &) = delete;
+    ~egi_graph_guard() { if (graph) eg_graph_end(graph); }
+};
+#define EG_GRAPH(g) egi_graph_guard EGI_PASTE(egi_graph_, __LINE__)(g)
+extern "C" {
+#else
+static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
+#define EG_GRAPH(g) \
+    __attribute__((cleanup(egi_graph_leave), unused)) eg_graph *EGI_PASTE(egi_graph_, __LINE__) = \
+        eg_graph_begin(g) ? (g) : NULL
+#endif
+// A node whose value each run is fed. Dimensions of -1, -2 ... -8 are open: each may be any length, another one in each
+// run; those of one graph that have the same number have the same length.
+EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *name);
+#define eg_placeholder(...) EGI_CALL(eg_placeholder, __VA_ARGS__)
+// The latest eg_apply_gradients or eg_minimize that was written into the graph being built, as a node: fetching it
+// makes the update, and gives the number of updates so far (int64). eg_assign... return such nodes themselves, whose
+// value is the variable's new one.
+EAGER_API eg_tensor *eg_graph_update(void);
+#define eg_graph_update(...) EGI_CALL(eg_graph_update, __VA_ARGS__)
+// How many nodes g has.
+EAGER_API int64_t eg_graph_size(eg_graph *g);
+#define eg_graph_size(...) EGI_CALL(eg_graph_size, __VA_ARGS__)
+
+// The values of a graph's variables, and the runs. One reference, for eg_session_release.
+EAGER_API eg_session *eg_session_new(eg_graph *g);
+#define eg_session_new(...) EGI_CALL(eg_session_new, __VA_ARGS__)
+EAGER_API void eg_session_release(eg_session *s);
+#define eg_session_release(...) EGI_CALL(eg_session_release, __VA_ARGS__)
+// Gives the variables of the list their initial values, or, with n = 0, all variables of the graph.
+EAGER_API bool eg_session_initialize(eg_session *s, eg_tensor *const *variables, int n);
+#define eg_session_initialize(...) EGI_CALL(eg_session_initialize, __VA_ARGS__)
+// A node and the tensor that stands in its place during a run: a placeholder, or any other node but a variable.
+typedef struct eg_feed { eg_tensor *node, *value; } eg_feed;
+// Computes fetches[0..m-1] into outputs[0..m-1], which belong to the caller's scope. Only what the fetches need runs,
+// once, in the order in which it was written; a fetched variable is read last. The first run of a list of feeds and
+// fetches traces it, later ones replay it (eg_function_new). False on an error, with all outputs NULL.
+EAGER_API bool eg_session_run(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
+                              eg_tensor **outputs);
+#define eg_session_run(...) EGI_CALL(eg_session_run, __VA_ARGS__)
+// The traced function behind the list of feeds and fetches that was made last, for eg_function_counts, _reason, _print,
+// _dot and _cost; the session's. NULL before the first run.
+EAGER_API eg_function *eg_session_function(eg_session *s);
+#define eg_session_function(...) EGI_CALL(eg_session_function, __VA_ARGS__)
+
 // ---- control flow whose turns tensors decide
 
 // Loops and branches made of C functions: a body reads in[], puts its results into out[] (in a scope of its own, which
@@ -3352,7 +3423,7 @@ typedef enum egi_kind {
     EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST,
     EGI_LAYER, EGI_OPTIMIZER, EGI_METRIC, EGI_CALLBACK, EGI_PUBLICATION, EGI_DATASET, EGI_ITERATOR, EGI_ARCHIVE,
     EGI_CHECKPOINT,
-    EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION
+    EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION, EGI_GRAPH, EGI_SESSION
 } egi_kind;
 // The head of every object that has references. taken: how many of them belong to models, layers and stages, which took
 // them over, or of a variable to traces.
@@ -10442,7 +10513,18 @@ typedef struct egi_recorder {
     void (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x);   // the host reads x
     bool (*check)(struct egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size);
     bool (*reaches)(struct egi_recorder *r, eg_tensor *v, int64_t least);
+    // What a graph that is built hears besides; graph: which it is, else NULL.
+    void *graph;
+    bool (*adopt)(struct egi_recorder *r, eg_tensor *const *in, int n, eg_tensor **own);
+    eg_tensor *(*assigned)(struct egi_recorder *r, eg_tensor *v, eg_tensor *x);
+    bool (*gradients)(struct egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
+                      eg_tensor *const *xs, int nx, eg_tensor **out);
+    bool (*updates)(struct egi_recorder *r, eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables,
+                    int n);
+    bool inside;                 // the graph computes shapes, and what it calls is not written
 } egi_recorder;
+// Whether a graph is being built, into which the program's own tensors are taken as nodes (GRAPHS).
+static bool egi_graph_adopts(void) { return egi_this.observer && egi_this.observer->graph; }
 // A launch on a device that has a table, which is every device but the CPU of most programs, and the CPU while some
 // thread traces.
 static EGI_NOINLINE bool egi_launch_by_table(eg_backend *b, egi_kernel_function *kernel, egi_kernel number,
@@ -10681,6 +10763,9 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
         if (in[i]->flags & EGI_NUMBER) continue;
         if (!backend) backend = in[i]->buffer->backend;
         else if (in[i]->buffer->backend != backend) {
+            eg_tensor *own[3];
+            if (egi_graph_adopts())
+                return egi_this.observer->adopt(egi_this.observer, in, n, own) ? egi_elementwise_any(op, own) : NULL;
             egi_same_device(op->name, in[first < 0 ? 0 : first], first < 0 ? 0 : first, in[i], i);
             return NULL;
         }
@@ -10880,6 +10965,15 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 
 // ---- the other rows
 
+static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor **out);
+static EGI_COLD bool egi_apply_adopted(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
+                                       eg_tensor **out) {
+    eg_tensor **own = (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
+    const bool ok = own ? egi_this.observer->adopt(egi_this.observer, in, n, own) && egi_apply(op, own, n, attr, out)
+                        : egi_no_memory(op->name, n * (int64_t)sizeof *own);
+    egi_free(own);
+    return ok;
+}
 // The door of all other ops: shape rule, outputs, run(), NaN trap, scope, recorder, tape, in this order. The outputs
 // belong to the innermost scope. On an error the result is false and every out[] is NULL.
 static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor **out) {
@@ -10902,6 +10996,8 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
         if (!egi_operand_alive(op->name, i, in[i])) return false;
         if (in[i]->flags & EGI_NUMBER) continue;
         if (first < 0) { first = i; dtype = in[i]->dtype; c.backend = egi_backend_of(in[i]); }
+        else if (egi_backend_of(in[i]) != c.backend && egi_graph_adopts())
+            return egi_apply_adopted(op, in, n, attr, out);
         else if (!egi_same_device(op->name, in[first], first, in[i], i)) return false;
     }
     if (n > 8) {
@@ -16927,6 +17023,8 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     for (int i = 0; i < nx; i++) out[i] = NULL;
     egi_this.reason[0] = egi_this.cut[0] = 0;
     if (!egi_tape_alive("tape_gradient", t)) return false;
+    if (egi_graph_adopts() && !egi_this.observer->inside)
+        return egi_this.observer->gradients(egi_this.observer, t, ys, ny, output_gradients, xs, nx, out);
     if (t->used)
         return egi_fail( EG_ERROR_TAPE,
                          "eg_tape_gradient: this tape has given its gradients already; begin one in each step of a "
@@ -17978,6 +18076,49 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
     return ok;
 }
 
+// ---- what attributes hold, for eg_record and graphs
+
+// What an op's attributes hold: 'i' int, 'l' int64_t, 'b' bool, 'd' double, 's' eg_shape. A count of 0 means one for
+// each axis of the first input.
+#define EGI_SET(name) ((uint64_t)1 << (EGI_OP_##name - EGI_ELEMENTWISE_OPS))
+#define EGI_REDUCTIONS \
+    (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_prod) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | \
+     EGI_SET(norm) | EGI_SET(reduce_all) | EGI_SET(reduce_any) | EGI_SET(argmax) | EGI_SET(argmin))
+static const struct { uint64_t ops; const char *name; char kind; int count; size_t offset; } egi_attributes[] = {
+    { EGI_SET(reshape), "shape", 's', 1, offsetof(egi_reshape_attr, to) },
+    { EGI_SET(broadcast_to), "shape", 's', 1, 0 },
+    { EGI_SET(transpose), "perm", 'i', 0, offsetof(egi_perm, perm) },
+    { EGI_SET(slice), "begin", 'l', 0, offsetof(egi_slice_attr, begin) },
+    { EGI_SET(slice), "size", 'l', 0, offsetof(egi_slice_attr, size) },
+    { EGI_SET(slice), "step", 'l', 0, offsetof(egi_slice_attr, step) },
+    { EGI_SET(pad), "low", 'l', 0, offsetof(egi_pad_attr, low) },
+    { EGI_SET(pad), "high", 'l', 0, offsetof(egi_pad_attr, high) },
+    { EGI_SET(pad), "step", 'l', 0, offsetof(egi_pad_attr, step) },
+    { EGI_SET(pad), "value", 'd', 1, offsetof(egi_pad_attr, value) },
+    { EGI_SET(reverse), "mask", 'i', 1, 0 },
+    { EGI_SET(cast), "dtype", 'i', 1, offsetof(egi_cast_attr, to) },
+    { EGI_SET(concat), "axis", 'l', 1, 0 },
+    { EGI_REDUCTIONS, "mask", 'i', 1, offsetof(egi_reduce_attr, mask) },
+    { EGI_REDUCTIONS, "keepdims", 'b', 1, offsetof(egi_reduce_attr, keepdims) },
+    { EGI_SET(cumsum) | EGI_SET(argsort) | EGI_SET(softmax) | EGI_SET(log_softmax), "axis", 'i', 1,
+      offsetof(egi_axis_attr, axis) },
+    { EGI_SET(cumsum) | EGI_SET(argsort), "reverse", 'b', 1, offsetof(egi_axis_attr, reverse) },
+    { EGI_SET(cumsum), "exclusive", 'b', 1, offsetof(egi_axis_attr, exclusive) },
+    { EGI_SET(matmul), "transpose_a", 'b', 1, offsetof(egi_matmul_attr, ta) },
+    { EGI_SET(matmul), "transpose_b", 'b', 1, offsetof(egi_matmul_attr, tb) },
+    { EGI_SET(gather) | EGI_SET(scatter_add), "axis", 'i', 1, offsetof(egi_gather_attr, axis) },
+    { EGI_SET(gather) | EGI_SET(scatter_add), "rows", 'l', 1, offsetof(egi_gather_attr, rows) },
+    // n c oc groups, then in out taps stride dilation before, of depth, height and width
+    { EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(conv2d_filter) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d) |
+      EGI_SET(avg_pool2d_grad), "windows", 'l', (int)(sizeof(egi_windows) / 8), 0 },
+    // What is not shown, but has lengths of axes in it, or none (a count of -1).
+    { EGI_SET(reshape), NULL, 's', 1, offsetof(egi_reshape_attr, from) },
+    { EGI_SET(slice), NULL, 's', 1, offsetof(egi_slice_attr, from) },
+    { EGI_REDUCTIONS, NULL, 's', 1, offsetof(egi_reduce_attr, from) },
+    { EGI_SET(dense) | EGI_SET(dense_relu) | EGI_SET(softmax) | EGI_SET(log_softmax), NULL, 'b', -1, 0 },
+    { EGI_SET(layer_norm), NULL, 'd', -1, 0 },
+    { EGI_SET(normalize), NULL, 'l', 5, 0 },
+};
 EGI_AS_TOLD
 
 //# 29  VARIABLES AND OPTIMIZERS -----------------------------------------------
@@ -18084,7 +18225,7 @@ static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
     if (!egi_same_shape(x, v))
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the shape of %s is not that of variable %s", function, egi_describe(x),
                         egi_describe(v));
-    return egi_same_device(function, v, 0, x, 1);
+    return egi_graph_adopts() || egi_same_device(function, v, 0, x, 1);
 }
 // A plain number as a tensor of the shape, dtype and device of `like` (a view of one element). An int64 stays exact.
 static eg_tensor *egi_number_everywhere(const char *function, eg_tensor *x, const eg_tensor *like) {
@@ -18095,7 +18236,14 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     if (!egi_needs_variable("assign", v) || !egi_operand_alive("assign", 1, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (x->flags & EGI_NUMBER) x = egi_number_everywhere("assign", x, v);
-    eg_tensor *packed = x && egi_assignable("assign", v, x) ? egi_variable_value("assign", x) : NULL;
+    const bool ok = x && egi_assignable("assign", v, x);
+    if (ok && egi_graph_adopts()) {
+        eg_tensor *node = egi_this.observer->assigned(egi_this.observer, v, x);
+        if (node) eg_keep(node);
+        eg_scope_end(scope);
+        return node;
+    }
+    eg_tensor *packed = ok ? egi_variable_value("assign", x) : NULL;
     if (packed) { egi_variable_take(v, packed); egi_object_release(&packed->object); }
     eg_scope_end(scope);
     return packed ? v : NULL;
@@ -18107,6 +18255,7 @@ static eg_tensor *egi_assign_with(const char *function, eg_tensor *v, eg_tensor 
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_tensor *y = op(v, x), *result = y ? (eg_assign)(v, y) : NULL;
+    if (result && result != v) eg_keep(result);
     eg_recording_unpause();
     eg_scope_end(scope);
     return result;
@@ -18119,6 +18268,9 @@ EAGER_API eg_tensor *(eg_assign_sub)(eg_tensor *v, eg_tensor *x) {
 }
 EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
     if (!egi_needs_variable("assign_slice", v) || !egi_operand_alive("assign_slice", 3, x)) return NULL;
+    if (egi_graph_adopts())
+        return (eg_tensor *)eg_raise(EG_ERROR_STATE,
+                                     "eg_assign_slice: it cannot be written into a graph; eg_assign can");
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_shape shape = egi_shape(v);
@@ -18793,7 +18945,7 @@ static bool egi_gradient_check(const eg_optimizer *opt, eg_tensor *g, eg_tensor 
     if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
         return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: gradient %d is %s, but its variable is %s", i,
                         egi_describe(g), egi_describe(v));
-    return egi_same_device("apply_gradients", g, i, v, i);
+    return egi_graph_adopts() || egi_same_device("apply_gradients", g, i, v, i);
 }
 // Clips the list in place, as the options say.
 static bool egi_gradients_clip(const eg_optimizer *opt, eg_tensor **grads, int n) {
@@ -18975,6 +19127,7 @@ static bool egi_work_given(eg_backend *b, const egi_args *args) {
 // .accumulate_steps-th.
 EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
     if (!egi_optimizer_alive("apply_gradients", opt) || !egi_gradients_given(opt, grads, variables, n)) return false;
+    if (egi_graph_adopts()) return egi_this.observer->updates(egi_this.observer, opt, grads, variables, n);
     if (opt->applying)
         return egi_fail(
             EG_ERROR_STATE,
@@ -33269,40 +33422,6 @@ typedef struct egi_recorder_file {
     bool failed, busy;         // an error ended it; it is running, and the ops it calls itself are not recorded
 } egi_recorder_file;
 
-// What an op's attributes hold: 'i' int, 'l' int64_t, 'b' bool, 'd' double, 's' eg_shape. A count of 0 means one for
-// each axis of the first input.
-#define EGI_SET(name) ((uint64_t)1 << (EGI_OP_##name - EGI_ELEMENTWISE_OPS))
-#define EGI_REDUCTIONS \
-    (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_prod) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | \
-     EGI_SET(norm) | EGI_SET(reduce_all) | EGI_SET(reduce_any) | EGI_SET(argmax) | EGI_SET(argmin))
-static const struct { uint64_t ops; const char *name; char kind; int count; size_t offset; } egi_attributes[] = {
-    { EGI_SET(reshape), "shape", 's', 1, offsetof(egi_reshape_attr, to) },
-    { EGI_SET(broadcast_to), "shape", 's', 1, 0 },
-    { EGI_SET(transpose), "perm", 'i', 0, offsetof(egi_perm, perm) },
-    { EGI_SET(slice), "begin", 'l', 0, offsetof(egi_slice_attr, begin) },
-    { EGI_SET(slice), "size", 'l', 0, offsetof(egi_slice_attr, size) },
-    { EGI_SET(slice), "step", 'l', 0, offsetof(egi_slice_attr, step) },
-    { EGI_SET(pad), "low", 'l', 0, offsetof(egi_pad_attr, low) },
-    { EGI_SET(pad), "high", 'l', 0, offsetof(egi_pad_attr, high) },
-    { EGI_SET(pad), "step", 'l', 0, offsetof(egi_pad_attr, step) },
-    { EGI_SET(pad), "value", 'd', 1, offsetof(egi_pad_attr, value) },
-    { EGI_SET(reverse), "mask", 'i', 1, 0 },
-    { EGI_SET(cast), "dtype", 'i', 1, offsetof(egi_cast_attr, to) },
-    { EGI_SET(concat), "axis", 'l', 1, 0 },
-    { EGI_REDUCTIONS, "mask", 'i', 1, offsetof(egi_reduce_attr, mask) },
-    { EGI_REDUCTIONS, "keepdims", 'b', 1, offsetof(egi_reduce_attr, keepdims) },
-    { EGI_SET(cumsum) | EGI_SET(argsort) | EGI_SET(softmax) | EGI_SET(log_softmax), "axis", 'i', 1,
-      offsetof(egi_axis_attr, axis) },
-    { EGI_SET(cumsum) | EGI_SET(argsort), "reverse", 'b', 1, offsetof(egi_axis_attr, reverse) },
-    { EGI_SET(cumsum), "exclusive", 'b', 1, offsetof(egi_axis_attr, exclusive) },
-    { EGI_SET(matmul), "transpose_a", 'b', 1, offsetof(egi_matmul_attr, ta) },
-    { EGI_SET(matmul), "transpose_b", 'b', 1, offsetof(egi_matmul_attr, tb) },
-    { EGI_SET(gather) | EGI_SET(scatter_add), "axis", 'i', 1, offsetof(egi_gather_attr, axis) },
-    { EGI_SET(gather) | EGI_SET(scatter_add), "rows", 'l', 1, offsetof(egi_gather_attr, rows) },
-    // n c oc groups, then in out taps stride dilation before, of depth, height and width
-    { EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(conv2d_filter) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d) |
-      EGI_SET(avg_pool2d_grad), "windows", 'l', (int)(sizeof(egi_windows) / 8), 0 },
-};
 static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
     int v;
     if (kind == 'd') { double d; memcpy(&d, p, sizeof d); egi_text_number(log, d); return; }
@@ -33316,7 +33435,7 @@ static void egi_recorder_file_attributes(egi_text *log, const egi_op *op, const 
     const uint64_t is = op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
     egi_text_string(log, ",\"attributes\":{");
     for (size_t i = 0; attr && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
-        if (!(egi_attributes[i].ops & is)) continue;
+        if (!(egi_attributes[i].ops & is) || !egi_attributes[i].name) continue;
         const char *p = (const char *)attr + egi_attributes[i].offset;
         char kind = egi_attributes[i].kind;
         int count = egi_attributes[i].count ? egi_attributes[i].count : rank,
@@ -37290,6 +37409,1047 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int
 EAGER_API int64_t eg_function_trim(eg_function *f) {
     return egi_object_alive("function_trim", "function", f, EGI_FUNCTION) ? egi_arenas_trim(f) : 0;
 }
+
+// ---- graphs: ops that are written down instead of run
+//
+// While a graph is built, new tensors are made on its backend, which has no memory: a buffer's address is only the
+// number of a value. Both doors of ops then do all that they do elsewhere, checks and shapes included, but for the
+// kernels, and tell the observer, which writes a node: the row, its attributes, and the values it reads. A run is the
+// body of a traced function (egi_plan_body) that calls the rows of the nodes which its fetches need, one after the
+// other, so that tracing, fusion and memory plans are those of traced functions.
+// A dimension that a placeholder leaves open stands as a prime near a million, one for each number; numbers in shapes
+// and attributes that come of it are a p + b or a p q, and are computed anew in each run (egi_graph_number).
+
+typedef enum egi_vertex_kind {
+    EGI_VERTEX_PLACEHOLDER, EGI_VERTEX_CONSTANT, EGI_VERTEX_WRITTEN, EGI_VERTEX_FILL, EGI_VERTEX_RANDOM,
+    EGI_VERTEX_VARIABLE, EGI_VERTEX_OP, EGI_VERTEX_WORK, EGI_VERTEX_ASSIGN, EGI_VERTEX_GRADIENTS, EGI_VERTEX_UPDATE
+} egi_vertex_kind;
+enum { EGI_OPEN = 8, EGI_PRIMES_NEAR = 1000 };
+static const int64_t egi_primes[EGI_OPEN] = { 1000003, 1003001, 1006003, 1009007, 1012007, 1015009, 1018021, 1021007 };
+// value: the number of a value, or -1: a plain number, or (given false) NULL.
+typedef struct egi_input { int32_t value; bool given; uint16_t flags; double number; int64_t integer; } egi_input;
+typedef struct egi_vertex {
+    egi_vertex_kind kind;
+    const egi_op *op;                       // of an op
+    egi_kernel_function *work;              // of EGI_VERTEX_WORK
+    eg_tensor *tensor;                      // of a constant: a tensor or variable of the program's
+    eg_optimizer *optimizer;
+    int64_t from;                           // of gradients: the first node that their tape recorded
+    bool persistent;                        // and whether that was a persistent one, whose sums are in another order
+    int64_t id;                             // of the first result's handle, by which tapes know it
+    char *name;
+    bool paused;                            // no tape records it
+    bool trainable;                         // of a variable
+    bool in_layer;                          // written while a layer was called
+    double fill;
+    egi_random_parameters random;
+    egi_call_note note;
+    int n, n_out;
+    egi_input *in;
+    int32_t *out;                           // the numbers of its values
+    egi_form *form;                         // what they look like
+    void *attr;                             // the op's attributes, the work's parameters, or the bytes written
+    size_t attr_size;
+} egi_vertex;
+// Which node made a value, as its result number `out`; node -1: none that can be written down.
+typedef struct egi_value { int32_t node; int32_t out; } egi_value;
+struct eg_graph {
+    egi_object object;
+    egi_recorder recorder;                  // the observer of the thread that builds it
+    eg_backend backend;
+    int32_t holders;                        // atomic: the user, sessions and buffers
+    bool building;
+    egi_vertex **nodes;
+    int64_t n_nodes, nodes_room;
+    egi_value *values;
+    int64_t n_values, values_room;
+    int n_open;                             // the greatest number of an open dimension so far
+    int64_t update;                         // the value of the latest update, or -1
+    eg_backend *former;                     // the thread's device before
+};
+
+static void egi_vertex_free(egi_vertex *node) {
+    eg_release(node->tensor);
+    eg_optimizer_release(node->optimizer);
+    egi_free(node->name);
+    egi_free(node);
+}
+static void egi_graph_let_go(eg_graph *g) {
+    if (__atomic_sub_fetch(&g->holders, 1, __ATOMIC_ACQ_REL)) return;
+    for (int64_t i = 0; i < g->n_nodes; i++) egi_vertex_free(g->nodes[i]);
+    egi_free(g->nodes);
+    egi_free(g->values);
+    egi_object_free(g);
+}
+static eg_graph *egi_graph_building(void) {
+    return egi_this.observer && egi_this.observer->graph ? (eg_graph *)egi_this.observer->graph : NULL;
+}
+static char *egi_graph_label(const char *name) {
+    const size_t size = name ? strlen(name) + 1 : 0;
+    char *copy = size ? (char *)egi_alloc(size) : NULL;
+    if (copy) memcpy(copy, name, size);
+    return copy;
+}
+
+// -- its backend
+
+static void *egi_graph_allocate(eg_backend *b, int64_t bytes) {
+    eg_graph *g = (eg_graph *)b->state;
+    (void)bytes;
+    egi_lock();
+    void *values = g->values;
+    bool ok = egi_grow(&values, &g->values_room, g->n_values + 1, sizeof *g->values);
+    g->values = (egi_value *)values;
+    if (ok) { g->values[g->n_values].node = -1; g->values[g->n_values].out = 0; g->n_values++; }
+    const uintptr_t address = (uintptr_t)g->n_values << 6;
+    egi_unlock();
+    if (!ok) return NULL;
+    __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);
+    return (void *)address;
+}
+static void egi_graph_deallocate(eg_backend *b, void *data, int64_t bytes) {
+    (void)data, (void)bytes;
+    egi_graph_let_go((eg_graph *)b->state);
+}
+static int32_t egi_graph_value(const eg_tensor *x) { return (int32_t)((uintptr_t)x->buffer->data >> 6) - 1; }
+static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
+    const eg_tensor *x = NULL;
+    for (int i = 0; i < 8 && !x; i++)
+        if (args->in[i] && !(args->in[i]->flags & EGI_NUMBER) && args->in[i]->buffer->backend == b) x = args->in[i];
+    return egi_fail(EG_ERROR_STATE, "%s is a node of a graph, and has a value only in a session: eg_session_run "
+                                    "computes it", x ? egi_describe(x) : "what is computed");
+}
+static bool egi_graph_read(eg_backend *b, void *to, const void *from, int64_t bytes) {
+    (void)b, (void)to, (void)from, (void)bytes;
+    return egi_fail(EG_ERROR_STATE, "a node of a graph has a value only in a session: eg_session_run computes it");
+}
+
+// -- writing nodes
+
+// A node of n inputs and n_out results, all else zero; NULL and an error without memory. It is the graph's.
+static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int n_out, const void *attr, size_t size) {
+    const size_t inputs = ((size_t)n * sizeof(egi_input) + 7) / 8 * 8, forms = (size_t)n_out * sizeof(egi_form);
+    void *nodes = g->nodes;
+    egi_vertex *node = (egi_vertex *)egi_alloc(sizeof *node + inputs + forms + (size + 7) / 8 * 8 + (size_t)n_out * 4);
+    if (!node || !egi_grow(&nodes, &g->nodes_room, g->n_nodes + 1, sizeof *g->nodes)) {
+        egi_free(node);
+        egi_no_memory("graph", (int64_t)sizeof *node);
+        return NULL;
+    }
+    g->nodes = (egi_vertex **)nodes;
+    memset(node, 0, sizeof *node + inputs + forms);
+    node->kind = kind;
+    node->n = n;
+    node->n_out = n_out;
+    node->in = (egi_input *)(void *)(node + 1);
+    node->form = (egi_form *)(void *)((char *)node->in + inputs);
+    node->attr = (char *)node->form + forms;
+    node->attr_size = size;
+    if (size) memcpy(node->attr, attr, size);
+    node->out = (int32_t *)(void *)((char *)node->attr + (size + 7) / 8 * 8);
+    for (int i = 0; i < n_out; i++) node->out[i] = -1;
+    node->paused = egi_this.paused > 0;
+    node->in_layer = egi_this.layer != NULL;
+    if (egi_this.noted) node->note = egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
+    g->nodes[g->n_nodes++] = node;
+    return node;
+}
+// x, on the graph's backend, is result number `out` of the newest node.
+static void egi_vertex_gives(eg_graph *g, egi_vertex *node, int out, const eg_tensor *x) {
+    const int32_t value = egi_graph_value(x);
+    node->out[out] = value;
+    node->form[out].shape = egi_shape(x);
+    node->form[out].dtype = x->dtype;
+    if (!out) node->id = x->id;
+    g->values[value].node = (int32_t)(g->n_nodes - 1);
+    g->values[value].out = out;
+}
+// A new handle that stands for result number `out` of the newest node; the scope's.
+static eg_tensor *egi_vertex_handle(eg_graph *g, egi_vertex *node, int out, const char *op, eg_dtype dtype,
+                                  const eg_shape *shape) {
+    eg_tensor *x = egi_scope_own(egi_tensor_allocate(op, &g->backend, dtype, shape));
+    if (x) egi_vertex_gives(g, node, out, x);
+    return x;
+}
+// The value of a tensor or variable of the program's, which the graph holds from now on.
+static int32_t egi_graph_capture(eg_graph *g, eg_tensor *x) {
+    for (int64_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->kind == EGI_VERTEX_CONSTANT && g->nodes[i]->tensor == x) return g->nodes[i]->out[0];
+    eg_shape shape = egi_shape(x);
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_CONSTANT, 0, 1, NULL, 0);
+    if (!node || !egi_vertex_handle(g, node, 0, "capture", (eg_dtype)x->dtype, &shape)) return -1;
+    node->tensor = eg_retain(x);
+    return node->out[0];
+}
+// What is read as input i of a node; the inputs before it have been looked at.
+static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x) {
+    egi_input *in = &node->in[i];
+    in->value = -1;
+    if (!x) return true;
+    in->given = true;
+    in->flags = x->flags & (EGI_NUMBER | EGI_INTEGER_NUMBER);
+    if (x->flags & EGI_NUMBER) { in->number = x->number; in->integer = x->integer; return true; }
+    in->value = x->buffer->backend == &g->backend ? egi_graph_value(x) : egi_graph_capture(g, x);
+    if (in->value < 0) return false;
+    const egi_value *v = &g->values[in->value];
+    if (v->node < 0)
+        return egi_fail(EG_ERROR_STATE, "eg_%s: %s was made in a way that cannot be written into a graph",
+                        node->op ? node->op->name : "graph", egi_describe(x));
+    egi_vertex *maker = g->nodes[v->node];
+    if (maker->kind == EGI_VERTEX_WRITTEN && maker->form[0].dtype < 0) {       // what its bytes are, is known only now
+        maker->form[0].dtype = x->dtype;
+        maker->form[0].shape = egi_shape(x);
+    }
+    return true;
+}
+// Captures are written before the node that reads them, since a node reads only what stands before it.
+static bool egi_graph_reads(eg_graph *g, eg_tensor *const *in, int n) {
+    for (int i = 0; i < n; i++) {
+        if (!in[i] || in[i]->flags & EGI_NUMBER || in[i]->buffer->backend == &g->backend) continue;
+        if (in[i]->buffer->backend->deallocate == egi_graph_deallocate)
+            return egi_fail(EG_ERROR_ARGUMENT, "%s is a node of another graph", egi_describe(in[i]));
+        if (egi_graph_capture(g, in[i]) < 0) return false;
+    }
+    return true;
+}
+static bool egi_vertex_reads_all(eg_graph *g, egi_vertex *node, eg_tensor *const *in, int n, int first) {
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) ok = egi_vertex_reads(g, node, first + i, in[i]);
+    return ok;
+}
+// An op's bit in egi_attributes.
+static uint64_t egi_graph_set(const egi_op *op) {
+    return op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
+}
+// Whether op can be written: a program's own ops cannot yet, and with an open dimension it must be known which of the
+// attributes are lengths.
+static bool egi_graph_writes(const eg_graph *g, const egi_op *op) {
+    if (op->flags & EGI_USER)
+        return egi_fail(EG_ERROR_STATE, "eg_%s: an op of the program's own cannot be written into a graph", op->name);
+    bool known = !g->n_open || !op->attr_size || (op->number >= 0 && op->number < EGI_ELEMENTWISE_OPS);
+    for (size_t i = 0; i < sizeof egi_attributes / sizeof egi_attributes[0]; i++)
+        known = known || (egi_attributes[i].ops & egi_graph_set(op));
+    return known || egi_fail(EG_ERROR_STATE, "eg_%s: it cannot be written into a graph with open dimensions; give the "
+                                             "placeholders whole shapes", op->name);
+}
+static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
+                         eg_tensor *const *out, int n_out) {
+    eg_graph *g = (eg_graph *)r->graph;
+    bool mine = n_out > 0 && egi_backend_of(out[0]) == &g->backend;
+    for (int i = 0; i < n && !mine; i++) mine = in[i] && in[i]->flags & EGI_VARIABLE;
+    if (g->recorder.inside || !mine) return true;               // ops on tensors of the program's alone run now
+    if (!egi_graph_writes(g, op) || !egi_graph_reads(g, in, n)) return false;
+    const size_t size = op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)(n + 1) : 1);
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_OP, n, n_out, attr, attr ? size : 0);
+    if (!node) return false;
+    node->op = op;
+    if (!egi_vertex_reads_all(g, node, in, n, 0)) return false;
+    for (int i = 0; i < n_out; i++) {
+        if (!out[i]) continue;
+        if (egi_backend_of(out[i]) == &g->backend && !(op->flags & EGI_VIEW)) {
+            egi_vertex_gives(g, node, i, out[i]);
+            continue;
+        }
+        // A view, or what was computed of variables of the program's: a handle with a value of its own instead.
+        eg_shape shape = egi_shape(out[i]);
+        eg_tensor *x = egi_vertex_handle(g, node, i, op->name, (eg_dtype)out[i]->dtype, &shape);
+        if (!x) return false;
+        x->flags = (uint16_t)(x->flags | (out[i]->flags & EGI_PROBABILITIES));
+        ((eg_tensor **)(uintptr_t)out)[i] = x;
+    }
+    return true;
+}
+static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, egi_kernel_function *kernel,
+                             const egi_args *args) {
+    eg_graph *g = (eg_graph *)r->graph;
+    if (b != &g->backend) return kernel(b, args);
+    if (g->recorder.inside) return true;
+    if (number == EGI_COPY && args->in[0]->buffer->backend == b && args->in[0]->dtype == args->out[0]->dtype)
+        g->values[egi_graph_value(args->out[0])] = g->values[egi_graph_value(args->in[0])];
+    if (number != EGI_FILL && number != EGI_RANDOM) return true;
+    egi_vertex *node = egi_vertex_new(g, number == EGI_FILL ? EGI_VERTEX_FILL : EGI_VERTEX_RANDOM, 0, 1, NULL, 0);
+    if (!node) return false;
+    if (number == EGI_FILL) node->fill = *(const double *)args->parameters;
+    else node->random = *(const egi_random_parameters *)args->parameters;
+    egi_vertex_gives(g, node, 0, args->out[0]);
+    return true;
+}
+static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
+    eg_graph *g = (eg_graph *)b->state;
+    if (egi_graph_building() != g)
+        return egi_fail(EG_ERROR_STATE, "a node of a graph is written outside of EG_GRAPH; feed it to eg_session_run");
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WRITTEN, 0, 1, from, (size_t)bytes);
+    if (!node) return false;
+    node->out[0] = (int32_t)((uintptr_t)to >> 6) - 1;
+    node->form[0].dtype = -1;
+    g->values[node->out[0]].node = (int32_t)(g->n_nodes - 1);
+    return true;
+}
+static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size) {
+    eg_graph *g = (eg_graph *)r->graph;
+    int n = 0;
+    bool mine = args->out[0] && egi_backend_of(args->out[0]) == &g->backend;
+    for (int i = 0; i < 8; i++) {
+        if (!args->in[i]) continue;
+        n = i + 1;
+        mine = mine || (!(args->in[i]->flags & EGI_NUMBER) && egi_backend_of(args->in[i]) == &g->backend);
+    }
+    if (g->recorder.inside) return true;
+    if (!mine) return check(egi_backend_of(args->in[0] ? args->in[0] : args->out[0]), args);
+    eg_tensor *const *in = (eg_tensor *const *)(uintptr_t)args->in;
+    if (!egi_graph_reads(g, in, n)) return false;
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WORK, n, args->out[0] ? 1 : 0, args->parameters, size);
+    if (!node) return false;
+    node->work = check;
+    if (!egi_vertex_reads_all(g, node, in, n, 0)) return false;
+    if (args->out[0]) egi_vertex_gives(g, node, 0, args->out[0]);
+    return true;
+}
+static void egi_graph_observe_read(egi_recorder *r, const char *function, const eg_tensor *x) {
+    eg_graph *g = (eg_graph *)r->graph;
+    if (x && !(x->flags & EGI_NUMBER) && egi_backend_of(x) == &g->backend && !g->recorder.inside)
+        egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: eg_session_run "
+                                 "computes it", function, egi_describe(x));
+}
+// Handles of the graph in place of the program's own tensors, with their ids and flags, so that tapes know them.
+static bool egi_graph_adopt(egi_recorder *r, eg_tensor *const *in, int n, eg_tensor **own) {
+    eg_graph *g = (eg_graph *)r->graph;
+    if (!egi_graph_reads(g, in, n)) return false;
+    for (int i = 0; i < n; i++) {
+        own[i] = in[i];
+        if (in[i]->flags & EGI_NUMBER || egi_backend_of(in[i]) == &g->backend) continue;
+        const int32_t value = egi_graph_capture(g, in[i]);
+        eg_shape shape = egi_shape(in[i]);
+        own[i] = value < 0 ? NULL : egi_scope_own(egi_tensor_allocate("capture", &g->backend, (eg_dtype)in[i]->dtype,
+                                                                      &shape));
+        if (!own[i]) return false;
+        own[i]->id = in[i]->id;
+        own[i]->flags = (uint16_t)(own[i]->flags | (in[i]->flags & (EGI_VARIABLE | EGI_TRAINABLE)));
+        g->values[egi_graph_value(own[i])] = g->values[value];
+    }
+    return true;
+}
+static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
+    eg_graph *g = (eg_graph *)r->graph;
+    if (egi_backend_of(v) != &g->backend) return;
+    const egi_value initial = g->values[egi_graph_value(v)];
+    egi_vertex *node = initial.node < 0 ? NULL : egi_vertex_new(g, EGI_VERTEX_VARIABLE, 1, 1, NULL, 0);
+    if (initial.node < 0) egi_fail(EG_ERROR_STATE, "eg_variable: the initial value cannot be written into a graph");
+    if (!node) return;
+    node->in[0].value = g->nodes[initial.node]->out[initial.out];
+    node->in[0].given = true;
+    if (g->nodes[initial.node]->kind == EGI_VERTEX_WRITTEN && g->nodes[initial.node]->form[0].dtype < 0) {
+        g->nodes[initial.node]->form[0].dtype = v->dtype;
+        g->nodes[initial.node]->form[0].shape = egi_shape(v);
+    }
+    node->trainable = (v->flags & EGI_TRAINABLE) != 0;
+    node->name = egi_graph_label(v->name);
+    egi_vertex_gives(g, node, 0, v);
+}
+static eg_tensor *egi_graph_assigned(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
+    eg_graph *g = (eg_graph *)r->graph;
+    eg_tensor *in[2];
+    eg_shape shape = egi_shape(v);
+    in[0] = v;
+    in[1] = x;
+    if (!egi_graph_reads(g, in, 2)) return NULL;
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_ASSIGN, 2, 1, NULL, 0);
+    if (!node || !egi_vertex_reads_all(g, node, in, 2, 0)) return NULL;
+    return egi_vertex_handle(g, node, 0, "assign", (eg_dtype)v->dtype, &shape);
+}
+// Which node the tape's first line recorded; those before it are not on the tape.
+static int64_t egi_graph_tape_begin(const eg_graph *g, const eg_tape *t) {
+    const egi_line *line = t->n_lines ? t->lines[0] : NULL;
+    const int64_t id = line ? t->slots[line->slots[line->n]].id : 0;
+    for (int64_t i = 0; i < g->n_nodes && line; i++) if (g->nodes[i]->id == id) return i;
+    return g->n_nodes;
+}
+static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
+                                eg_tensor *const *xs, int nx, eg_tensor **out) {
+    eg_graph *g = (eg_graph *)r->graph;
+    const int64_t from = egi_graph_tape_begin(g, t);
+    const bool persistent = t->persistent;
+    g->recorder.inside = true;                                  // for the shapes of the gradients, and which are NULL
+    bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
+    g->recorder.inside = false;
+    ok = ok && egi_graph_reads(g, ys, ny) && egi_graph_reads(g, xs, nx) && (!og || egi_graph_reads(g, og, ny));
+    egi_vertex *node = ok ? egi_vertex_new(g, EGI_VERTEX_GRADIENTS, 2 * ny + nx, nx, &ny, sizeof ny) : NULL;
+    ok = node && egi_vertex_reads_all(g, node, ys, ny, 0) && egi_vertex_reads_all(g, node, xs, nx, 2 * ny);
+    for (int i = 0; i < ny && ok; i++) ok = egi_vertex_reads(g, node, ny + i, og ? og[i] : NULL);
+    if (ok) { node->from = from; node->persistent = persistent; }
+    for (int i = 0; i < nx && ok; i++) {
+        if (!out[i]) continue;
+        eg_shape shape = egi_shape(out[i]);
+        const int64_t id = out[i]->id;                 // an outer tape knows it by its id
+        ok = (out[i] = egi_vertex_handle(g, node, i, "gradient", (eg_dtype)out[i]->dtype, &shape)) != NULL;
+        if (ok) out[i]->id = id;
+    }
+    for (int i = 0; i < nx && !ok; i++) out[i] = NULL;
+    return ok;
+}
+static bool egi_graph_updates(egi_recorder *r, eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables,
+                              int n) {
+    eg_graph *g = (eg_graph *)r->graph;
+    if (!egi_graph_reads(g, grads, n) || !egi_graph_reads(g, variables, n)) return false;
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_UPDATE, 2 * n, 1, NULL, 0);
+    if (!node || !egi_vertex_reads_all(g, node, grads, n, 0) || !egi_vertex_reads_all(g, node, variables, n, n))
+        return false;
+    node->optimizer = eg_optimizer_retain(opt);
+    eg_shape one;
+    memset(&one, 0, sizeof one);
+    eg_scope scope = eg_scope_begin();
+    const bool ok = egi_vertex_handle(g, node, 0, "update", EG_INT64, &one) != NULL;
+    eg_scope_end(scope);
+    if (ok) g->update = node->out[0];
+    return ok;
+}
+
+// ---- the graph's functions
+
+EAGER_API eg_graph *(eg_graph_new)(void) {
+    eg_graph *g = (eg_graph *)egi_object_new("graph_new", EGI_GRAPH, sizeof *g);
+    if (!g) return NULL;
+    g->holders = 1;
+    g->update = -1;
+    g->backend = egi_cpu;                              // what it has kernels for, and how ops are composed
+    g->backend.name = "graph";
+    g->backend.host_reads = false;
+    g->backend.state = g;
+    g->backend.allocate = egi_graph_allocate;
+    g->backend.deallocate = egi_graph_deallocate;
+    g->backend.write = egi_graph_write;
+    g->backend.read = egi_graph_read;
+    g->recorder.graph = g;
+    g->recorder.op = egi_graph_op;
+    g->recorder.launch = egi_graph_launch;
+    g->recorder.check = egi_graph_check;
+    g->recorder.read = egi_graph_observe_read;
+    g->recorder.variable = egi_graph_variable;
+    g->recorder.adopt = egi_graph_adopt;
+    g->recorder.assigned = egi_graph_assigned;
+    g->recorder.gradients = egi_graph_gradients;
+    g->recorder.updates = egi_graph_updates;
+    return g;
+}
+EAGER_API void (eg_graph_release)(eg_graph *g) {
+    if (egi_object_ends("graph_release", "graph", g, EGI_GRAPH)) egi_graph_let_go(g);
+}
+// The graph has the kernels of the device for which it is built, since layers are composed of what a device has.
+static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
+    static const bool of_cpu[] = {
+#define EGI_GRAPH_HAS(NUMBER, name) true,
+#define EGI_GRAPH_LACKS(NUMBER, name) false,
+        EGI_KERNEL_TABLE(EGI_GRAPH_HAS, EGI_GRAPH_HAS, EGI_GRAPH_LACKS)
+    };
+    for (int k = 0; k < EGI_KERNELS; k++)
+        g->backend.kernel[k] = (b == &egi_cpu ? of_cpu[k] : b->kernel[k] != NULL) ? egi_graph_kernel : NULL;
+    g->backend.folds = b->folds;
+}
+EAGER_API bool (eg_graph_begin)(eg_graph *g) {
+    if (!egi_object_alive("graph_begin", "graph", g, EGI_GRAPH)) return false;
+    if (g->building) return egi_fail(EG_ERROR_STATE, "eg_graph_begin: the graph is being built already");
+    if (egi_this.observer)
+        return egi_fail(EG_ERROR_STATE, "eg_graph_begin: another graph is being built, a function is traced, or "
+                                        "eg_record records, on this thread");
+    g->building = true;
+    egi_graph_take_kernels(g, egi_backend_here());
+    g->former = egi_this.backend;
+    egi_this.backend = &g->backend;
+    egi_this.observer = &g->recorder;
+    return true;
+}
+EAGER_API void (eg_graph_end)(eg_graph *g) {
+    if (!egi_object_alive("graph_end", "graph", g, EGI_GRAPH)) return;
+    if (egi_this.observer != &g->recorder) {
+        egi_fail(EG_ERROR_STATE, "eg_graph_end: this thread does not build the graph");
+        return;
+    }
+    egi_this.observer = NULL;
+    egi_this.backend = g->former;
+    g->building = false;
+}
+EAGER_API int64_t (eg_graph_size)(eg_graph *g) {
+    return egi_object_alive("graph_size", "graph", g, EGI_GRAPH) ? g->n_nodes : 0;
+}
+EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char *name) {
+    eg_graph *g = egi_graph_building();
+    if (!g)
+        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_placeholder: no graph is being built; EG_GRAPH(g); begins");
+    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) {
+        const int64_t number = -shape.dims[i];
+        if (number < 1 || number > EGI_OPEN) continue;
+        if (g->n_open < number) g->n_open = (int)number;
+        shape.dims[i] = egi_primes[number - 1];
+    }
+    if (!egi_shape_valid("placeholder", shape, dtype)) return NULL;
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_PLACEHOLDER, 0, 1, NULL, 0);
+    if (!node) return NULL;
+    node->name = egi_graph_label(name);
+    return egi_vertex_handle(g, node, 0, "placeholder", dtype, &shape);
+}
+EAGER_API eg_tensor *(eg_graph_update)(void) {
+    eg_graph *g = egi_graph_building();
+    eg_shape one;
+    memset(&one, 0, sizeof one);
+    if (!g || g->update < 0)
+        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_graph_update: %s", g ? "no update was written into the graph"
+                                     : "no graph is being built; EG_GRAPH(g); begins");
+    eg_tensor *x = egi_scope_own(egi_tensor_allocate("update", &g->backend, EG_INT64, &one));
+    if (x) g->values[egi_graph_value(x)] = g->values[g->update];
+    return x;
+}
+
+// ---- sessions
+
+// What runs for one list of feeds and fetches: the body of a traced function.
+typedef struct egi_plan {
+    struct egi_plan *next;
+    eg_session *session;
+    eg_function *function;
+    int n, m;
+    int64_t n_nodes;                        // of the graph when the plan was made
+    int32_t *feeds, *fetches;               // numbers of values
+    unsigned char *needed;                  // of each node
+} egi_plan;
+typedef struct egi_own_optimizer { struct egi_own_optimizer *next; eg_optimizer *of, *own; } egi_own_optimizer;
+struct eg_session {
+    egi_object object;
+    eg_graph *graph;
+    eg_tensor **variables;                  // by node; NULL: not initialised
+    int64_t n_variables;
+    egi_plan *plans;
+    egi_own_optimizer *optimizers;
+};
+// One run: the tensors of the values, the lengths of the open dimensions (-1: unknown so far), and the tapes.
+typedef struct egi_graph_run {
+    eg_session *session;
+    eg_graph *graph;
+    eg_tensor **value;
+    int64_t open[EGI_OPEN];
+    eg_tape **tape;                         // by node, of gradients
+} egi_graph_run;
+
+// *number with the open dimensions as they are in this run.
+static bool egi_graph_number(const egi_graph_run *run, int64_t *number) {
+    const int64_t v = *number;
+    if (v < egi_primes[0] - EGI_PRIMES_NEAR) return true;
+    for (int i = 0; i < run->graph->n_open; i++)
+        for (int j = i; j < run->graph->n_open; j++) {
+            const int64_t p = egi_primes[i] * egi_primes[j];
+            if (v % p || v == 0) continue;
+            *number = v / p * run->open[i] * run->open[j];
+            return run->open[i] >= 0 && run->open[j] >= 0;
+        }
+    for (int i = 0; i < run->graph->n_open; i++) {
+        const int64_t p = egi_primes[i], a = (v + p / 2) / p, b = v - a * p;
+        if (b < -EGI_PRIMES_NEAR || b > EGI_PRIMES_NEAR || a < 1 || a > 1000000) continue;
+        *number = a * run->open[i] + b;
+        return run->open[i] >= 0;
+    }
+    return true;
+}
+static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg_shape *shape) {
+    for (int i = 0; i < shape->rank; i++)
+        if (!egi_graph_number(run, &shape->dims[i]))
+            return egi_fail(EG_ERROR_STATE, "eg_session_run: nothing that is fed says how long the open dimension of "
+                                            "%s is", node->name ? node->name : node->op ? node->op->name : "a node");
+    return true;
+}
+// The tensor that input i of a node reads; NULL where it was given none. *ok: false with an error.
+static eg_tensor *egi_graph_input(const egi_graph_run *run, const egi_vertex *node, int i, bool *ok) {
+    const egi_input *in = &node->in[i];
+    eg_tensor *x = NULL;
+    if (!in->given || !*ok) return NULL;
+    if (in->value >= 0) {
+        const egi_value *v = &run->graph->values[in->value];
+        x = run->value[in->value];                     // fed, or else by the value that it is another name of
+        return x ? x : run->value[run->graph->nodes[v->node]->out[v->out]];
+    }
+    int64_t whole = in->flags & EGI_INTEGER_NUMBER ? in->integer : 0;
+    double number = in->number;
+    if (run->graph->n_open && in->flags & EGI_INTEGER_NUMBER) *ok = egi_graph_number(run, &whole);
+    else if (run->graph->n_open && number == floor(number) && fabs(number) < 9e15) {
+        int64_t n = (int64_t)number;
+        *ok = egi_graph_number(run, &n);
+        number = (double)n;
+    }
+    for (int k = 0; k < run->graph->n_open && number != 0 && number != floor(number); k++) {
+        const double c = number * (double)egi_primes[k], nearest = rint(c);   // c / p, such as the mean's 1 / n
+        if (nearest == 0 || fabs(nearest) > 1e6 || fabs(c - nearest) > 1e-9 * fabs(c)) continue;
+        *ok = run->open[k] > 0;
+        number = nearest / (double)run->open[k];
+    }
+    if (!*ok) egi_fail(EG_ERROR_STATE, "eg_session_run: nothing that is fed says how long an open dimension is");
+    return in->flags & EGI_INTEGER_NUMBER ? eg_integer(whole) : eg_number(number);
+}
+// The attributes of an op with the open dimensions as they are in this run.
+static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *node, void *attr) {
+    const uint64_t is = egi_graph_set(node->op);
+    bool ok = true;
+    memcpy(attr, node->attr, node->attr_size);
+    for (size_t i = 0; run->graph->n_open && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
+        if (!(egi_attributes[i].ops & is)) continue;
+        char *p = (char *)attr + egi_attributes[i].offset;
+        eg_shape shape;
+        const int all = (int)((node->attr_size - egi_attributes[i].offset) / 8),
+                  count = node->op->flags & EGI_ATTR_PER_INPUT ? all
+                          : egi_attributes[i].count ? egi_attributes[i].count : EG_MAX_RANK;
+        if (egi_attributes[i].kind == 's') {
+            memcpy(&shape, p, sizeof shape);
+            ok = ok && egi_graph_shape(run, node, &shape);
+            memcpy(p, &shape, sizeof shape);
+        } else if (egi_attributes[i].kind == 'l')
+            for (int k = 0; k < count && ok; k++) {
+                int64_t number;
+                memcpy(&number, p + 8 * k, 8);
+                ok = egi_graph_number(run, &number);
+                memcpy(p + 8 * k, &number, 8);
+            }
+    }
+    return ok;
+}
+static bool egi_graph_run_op(egi_graph_run *run, egi_vertex *node) {
+    eg_tensor *few[8], **in = node->n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)node->n * sizeof *in);
+    eg_tensor *out[EGI_MAX_OUT] = { NULL };
+    void *attr = egi_alloc(node->attr_size + 1);
+    bool ok = (in && attr) || egi_no_memory("session_run", 0);
+    for (int i = 0; i < node->n && ok; i++) in[i] = egi_graph_input(run, node, i, &ok);
+    ok = ok && egi_graph_attributes(run, node, attr);
+    if (ok && node->op->programs) ok = (out[0] = egi_elementwise(node->op, in)) != NULL;
+    else if (ok) ok = egi_apply(node->op, in, node->n, node->attr_size ? attr : NULL, out);
+    for (int i = 0; i < node->n_out && ok; i++) if (node->out[i] >= 0) run->value[node->out[i]] = out[i];
+    egi_free(attr);
+    if (in != few) egi_free(in);
+    return ok;
+}
+// A check or work of the host's, whose result is a new tensor.
+static bool egi_graph_run_work(egi_graph_run *run, egi_vertex *node) {
+    egi_args args = { NULL, 0, { NULL }, { NULL }, node->attr };
+    bool ok = true;
+    for (int i = 0; i < node->n && ok; i++) args.in[i] = egi_graph_input(run, node, i, &ok);
+    if (ok && node->n_out) {
+        eg_shape shape = node->form[0].shape;
+        const eg_tensor *x = args.in[0];
+        eg_backend *b = x && !(x->flags & EGI_NUMBER) ? egi_backend_of(x) : egi_backend_here();
+        ok = egi_graph_shape(run, node, &shape);
+        if (ok) args.out[0] = egi_scope_own(egi_tensor_allocate("work", b, (eg_dtype)node->form[0].dtype, &shape));
+        ok = ok && args.out[0];
+        if (ok) run->value[node->out[0]] = args.out[0];
+    }
+    return ok && egi_host_work(node->work, &args, node->attr_size);
+}
+static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tape *tape) {
+    int ny;
+    memcpy(&ny, node->attr, sizeof ny);
+    const int nx = node->n - 2 * ny;
+    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(node->n + nx) * sizeof *list);
+    bool ok = list || egi_no_memory("session_run", 0);
+    for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
+    ok = ok && tape && eg_tape_gradients_from(tape, list, ny, list + ny, list + 2 * ny, nx, list + node->n);
+    for (int i = 0; i < nx && ok; i++) {
+        if (node->out[i] < 0) continue;
+        run->value[node->out[i]] = list[node->n + i];
+        if (!list[node->n + i])
+            ok = egi_fail(EG_ERROR_GRADIENT, "eg_session_run: a gradient that the graph has is NULL in this run: %s",
+                          eg_tape_unconnected_reason());
+    }
+    if (tape && ok && node->persistent) eg_tape_stop(tape);
+    egi_free(list);
+    return ok;
+}
+// A session's own optimizer, with slots and a count of updates of its own.
+static eg_optimizer *egi_session_optimizer(eg_session *s, eg_optimizer *of) {
+    egi_own_optimizer *o = s->optimizers;
+    while (o && o->of != of) o = o->next;
+    if (o) return o->own;
+    if (!(o = (egi_own_optimizer *)egi_alloc(sizeof *o))) {
+        egi_no_memory("session_run", (int64_t)sizeof *o);
+        return NULL;
+    }
+    o->of = of;
+    o->own = egi_optimizer(of->name, of->rule, &of->options);
+    if (!o->own) { egi_free(o); return NULL; }
+    eg_optimizer_retain(of);
+    o->next = s->optimizers;
+    s->optimizers = o;
+    return o->own;
+}
+static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
+    eg_optimizer *own = egi_session_optimizer(run->session, node->optimizer);
+    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)node->n * sizeof *list);
+    bool ok = own && (list || egi_no_memory("session_run", 0));
+    for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
+    ok = ok && eg_apply_gradients(own, list, list + node->n / 2, node->n / 2) &&
+         (run->value[node->out[0]] = eg_read(own->steps)) != NULL;
+    egi_free(list);
+    return ok;
+}
+static const char *egi_vertex_describe(const egi_vertex *node) {
+    eg_shape shape = node->form[0].shape;
+    for (int i = 0; i < shape.rank; i++) if (shape.dims[i] >= egi_primes[0]) shape.dims[i] = -1;
+    char *text = egi_text_buffer();
+    snprintf(text, EGI_TEXT, "%s '%.80s' (%s %s)", node->kind == EGI_VERTEX_VARIABLE ? "variable" : "placeholder",
+             node->name ? node->name : "", egi_dtypes[node->form[0].dtype].name, egi_shape_show_free(shape));
+    return text;
+}
+static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
+    egi_vertex *node = run->graph->nodes[at];
+    eg_tensor **result = node->n_out && node->out[0] >= 0 ? &run->value[node->out[0]] : NULL;
+    eg_shape shape;
+    egi_random_parameters random;
+    bool ok = true;
+    if (node->note.file) egi_at(node->note.function, node->note.file, node->note.line);
+    switch (node->kind) {
+    case EGI_VERTEX_PLACEHOLDER:
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: You must feed a value for %s", egi_vertex_describe(node));
+    case EGI_VERTEX_CONSTANT: case EGI_VERTEX_WRITTEN: *result = node->tensor; return true;
+    case EGI_VERTEX_FILL:
+        shape = node->form[0].shape;
+        return egi_graph_shape(run, node, &shape) &&
+               (*result = egi_full_as("fill", egi_backend_here(), (eg_dtype)node->form[0].dtype, shape,
+                                      node->fill)) != NULL;
+    case EGI_VERTEX_RANDOM:
+        shape = node->form[0].shape;
+        random = node->random;
+        return egi_graph_shape(run, node, &shape) &&
+               (*result = egi_random_draw("random", (eg_dtype)node->form[0].dtype, shape, &random)) != NULL;
+    case EGI_VERTEX_VARIABLE:
+        *result = at < run->session->n_variables ? run->session->variables[at] : NULL;
+        return *result || egi_fail(EG_ERROR_STATE, "eg_session_run: %s has no value in this session; "
+                                                   "eg_session_initialize gives it one", egi_vertex_describe(node));
+    case EGI_VERTEX_OP: return egi_graph_run_op(run, node);
+    case EGI_VERTEX_WORK: return egi_graph_run_work(run, node);
+    case EGI_VERTEX_ASSIGN: {
+        eg_tensor *v = egi_graph_input(run, node, 0, &ok), *x = egi_graph_input(run, node, 1, &ok);
+        return ok && (eg_assign)(v, x) && (*result = eg_read(v)) != NULL;
+    }
+    case EGI_VERTEX_GRADIENTS: return egi_graph_run_gradients(run, node, run->tape[at]);
+    case EGI_VERTEX_UPDATE: return egi_graph_run_update(run, node);
+    default: return false;
+    }
+}
+// Begins the tapes of the gradients whose first node is `at`, and watches the sources that stand before it.
+static bool egi_graph_run_tapes(egi_graph_run *run, const unsigned char *needed, int64_t n_nodes, int64_t at) {
+    bool ok = true;
+    for (int64_t k = at; k < n_nodes && ok; k++) {
+        const egi_vertex *node = run->graph->nodes[k];
+        int ny;
+        if (!needed[k] || node->kind != EGI_VERTEX_GRADIENTS) continue;
+        if (node->from != at && !(k == at && node->from > at)) continue;       // > at: the tape has no line
+        ok = (run->tape[k] = node->persistent ? eg_tape_begin_persistent() : eg_tape_begin()) != NULL;
+        memcpy(&ny, node->attr, sizeof ny);
+        for (int i = 2 * ny; i < node->n && ok; i++) {
+            eg_tensor *x = node->in[i].given && node->in[i].value >= 0 ? egi_graph_input(run, node, i, &ok) : NULL;
+            if (x && !(x->flags & EGI_VARIABLE)) ok = eg_tape_watch(run->tape[k], x);
+        }
+    }
+    return ok;
+}
+// Runs the needed ones of the first n_nodes nodes in their order.
+static bool egi_graph_run_nodes(egi_graph_run *run, const unsigned char *needed, int64_t n_nodes) {
+    bool ok = true, tapes = false;
+    for (int64_t i = 0; i < n_nodes && !tapes; i++)
+        tapes = needed[i] && run->graph->nodes[i]->kind == EGI_VERTEX_GRADIENTS;
+    for (int64_t i = 0; i < n_nodes && ok; i++) {
+        if (tapes) ok = egi_graph_run_tapes(run, needed, n_nodes, i);
+        if (!needed[i] || !ok) continue;
+        const bool paused = run->graph->nodes[i]->paused;
+        if (paused) eg_recording_pause();
+        ok = egi_graph_run_node(run, i);
+        if (paused) eg_recording_unpause();
+    }
+    return ok;
+}
+// The lengths of the open dimensions, from what is fed.
+static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tensor *x) {
+    const eg_graph *g = run->graph;
+    const egi_value *v = &g->values[value];
+    const egi_form *form = &g->nodes[v->node]->form[v->out];
+    for (int i = 0; i < form->shape.rank; i++)
+        for (int k = 0; k < g->n_open; k++) {
+            if (form->shape.dims[i] != egi_primes[k]) continue;
+            if (run->open[k] >= 0 && run->open[k] != x->dims[i])
+                return egi_fail(EG_ERROR_SHAPE, "eg_session_run: dimension %d of %s is %lld, but another tensor that "
+                                                "is fed says %lld", i, egi_describe(x), (long long)x->dims[i],
+                                (long long)run->open[k]);
+            run->open[k] = x->dims[i];
+        }
+    return true;
+}
+static bool egi_graph_run_begin(egi_graph_run *run, eg_session *s, int64_t n_nodes) {
+    const int64_t n = s->graph->n_values;
+    memset(run, 0, sizeof *run);
+    run->session = s;
+    run->graph = s->graph;
+    for (int k = 0; k < EGI_OPEN; k++) run->open[k] = -1;
+    const size_t bytes = (size_t)n * sizeof *run->value + (size_t)n_nodes * sizeof *run->tape + 8;
+    run->value = (eg_tensor **)egi_alloc(bytes);
+    if (!run->value) return egi_no_memory("session_run", (int64_t)bytes);
+    memset((void *)run->value, 0, bytes);
+    run->tape = (eg_tape **)(void *)(run->value + n);
+    return true;
+}
+static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    egi_plan *p = (egi_plan *)user;
+    egi_graph_run run;
+    bool ok = egi_graph_run_begin(&run, p->session, p->n_nodes);
+    for (int i = 0; i < p->n && ok; i++) {
+        ok = egi_graph_run_open(&run, p->feeds[i], in[i]);
+        run.value[p->feeds[i]] = in[i];
+    }
+    ok = ok && egi_graph_run_nodes(&run, p->needed, p->n_nodes);
+    for (int i = 0; i < p->m && ok; i++) {
+        eg_tensor *x = run.value[p->fetches[i]];
+        ok = x && (out[i] = x->flags & EGI_VARIABLE ? eg_read(x) : x) != NULL;
+    }
+    egi_free(run.value);
+    return ok;
+}
+// Marks the nodes that the marked ones need; what is fed needs nothing.
+static void egi_graph_needs(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds, int n) {
+    for (int64_t i = n_nodes - 1; i >= 0; i--) {
+        const egi_vertex *node = g->nodes[i];
+        for (int k = 0; needed[i] && k < node->n; k++) {
+            if (node->in[k].value < 0) continue;
+            const egi_value *v = &g->values[node->in[k].value];
+            bool fed = false;
+            for (int f = 0; f < n; f++) fed = fed || feeds[f] == g->nodes[v->node]->out[v->out];
+            if (!fed) needed[v->node] = 1;
+        }
+    }
+}
+// An update takes along what the layers under its loss assign, such as moving means: those assignments before it,
+// made in a layer, that read what is needed anyway.
+static void egi_graph_needs_statistics(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds,
+                                       int n, unsigned char *room) {
+    int64_t last = n_nodes - 1;
+    while (last >= 0 && !(needed[last] && g->nodes[last]->kind == EGI_VERTEX_UPDATE)) last--;
+    for (int64_t i = 0; i < last; i++) {
+        if (g->nodes[i]->kind != EGI_VERTEX_ASSIGN || !g->nodes[i]->in_layer || needed[i]) continue;
+        memset(room, 0, (size_t)n_nodes);
+        room[i] = 1;
+        egi_graph_needs(g, room, n_nodes, feeds, n);
+        bool shares = false;
+        for (int64_t k = 0; k < i; k++) shares = shares || (room[k] && needed[k] && g->nodes[k]->kind == EGI_VERTEX_OP);
+        for (int64_t k = 0; shares && k <= i; k++) needed[k] |= room[k];
+    }
+}
+static void egi_plan_free(egi_plan *p) {
+    if (!p) return;
+    eg_function_release(p->function);
+    egi_free(p->feeds);
+    egi_free(p->needed);
+    egi_free(p);
+}
+// Tensors of the bytes that were written into the graph; on this thread's device.
+static bool egi_graph_make_written(eg_graph *g, const unsigned char *needed, int64_t n_nodes) {
+    bool ok = true;
+    for (int64_t i = 0; i < n_nodes && ok; i++) {
+        egi_vertex *node = g->nodes[i];
+        if (!needed[i] || node->kind != EGI_VERTEX_WRITTEN || node->tensor) continue;
+        eg_tensor *x = (eg_from_data)((eg_dtype)node->form[0].dtype, node->form[0].shape, node->attr);
+        ok = x != NULL;
+        if (x) node->tensor = eg_retain(x);
+    }
+    return ok;
+}
+static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m) {
+    const eg_graph *g = s->graph;
+    egi_plan *p = (egi_plan *)egi_alloc(sizeof *p);
+    if (!p) { egi_no_memory("session_run", (int64_t)sizeof *p); return NULL; }
+    memset(p, 0, sizeof *p);
+    p->session = s;
+    p->n = n;
+    p->m = m;
+    p->n_nodes = g->n_nodes;
+    p->feeds = (int32_t *)egi_alloc((size_t)(n + m + 1) * sizeof *p->feeds);
+    p->needed = (unsigned char *)egi_alloc((size_t)p->n_nodes * 2 + 1);
+    p->function = egi_function_of_library(egi_plan_body, p);
+    if (!p->feeds || !p->needed || !p->function) {
+        egi_plan_free(p);
+        egi_no_memory("session_run", p->n_nodes);
+        return NULL;
+    }
+    p->fetches = p->feeds + n;
+    memcpy(p->feeds, feeds, (size_t)n * sizeof *feeds);
+    memcpy(p->fetches, fetches, (size_t)m * sizeof *fetches);
+    memset(p->needed, 0, (size_t)p->n_nodes * 2);
+    for (int i = 0; i < m; i++) p->needed[g->values[fetches[i]].node] = 1;
+    for (int i = 0; i < n; i++)                        // a fetch that is fed
+        for (int k = 0; k < m; k++) if (fetches[k] == feeds[i]) p->needed[g->values[fetches[k]].node] = 0;
+    egi_graph_needs(g, p->needed, p->n_nodes, feeds, n);
+    egi_graph_needs_statistics(g, p->needed, p->n_nodes, feeds, n, p->needed + p->n_nodes);
+    if (!egi_graph_make_written(s->graph, p->needed, p->n_nodes)) { egi_plan_free(p); return NULL; }
+    return p;
+}
+
+EAGER_API eg_session *(eg_session_new)(eg_graph *g) {
+    if (!egi_object_alive("session_new", "graph", g, EGI_GRAPH)) return NULL;
+    eg_session *s = (eg_session *)egi_object_new("session_new", EGI_SESSION, sizeof *s);
+    if (!s) return NULL;
+    s->graph = g;
+    __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);
+    return s;
+}
+EAGER_API void (eg_session_release)(eg_session *s) {
+    if (!egi_object_ends("session_release", "session", s, EGI_SESSION)) return;
+    while (s->plans) { egi_plan *next = s->plans->next; egi_plan_free(s->plans); s->plans = next; }
+    for (int64_t i = 0; i < s->n_variables; i++) eg_release(s->variables[i]);
+    while (s->optimizers) {
+        egi_own_optimizer *next = s->optimizers->next;
+        eg_optimizer_release(s->optimizers->of);
+        eg_optimizer_release(s->optimizers->own);
+        egi_free(s->optimizers);
+        s->optimizers = next;
+    }
+    egi_free(s->variables);
+    egi_graph_let_go(s->graph);
+    egi_object_free(s);
+}
+// The number of the value that x, a handle of the session's graph, stands for; -1 with an error.
+static int32_t egi_session_value(const char *function, const eg_session *s, const eg_tensor *x, const char *what,
+                                 int i) {
+    if (!egi_operand_alive(function, i, x)) return -1;
+    if (x->flags & EGI_NUMBER || egi_backend_of(x) != &s->graph->backend) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s %d, %s, is no node of this session's graph", function, what, i,
+                 egi_describe(x));
+        return -1;
+    }
+    const egi_value *v = &s->graph->values[egi_graph_value(x)];
+    if (v->node >= 0) return s->graph->nodes[v->node]->out[v->out];
+    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s %d, %s, was made in a way that cannot be written into a graph", function,
+             what, i, egi_describe(x));
+    return -1;
+}
+static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, int32_t *value) {
+    const eg_feed *f = &feeds[i];
+    if ((value[i] = egi_session_value("session_run", s, f->node, "the node of feed", i)) < 0) return false;
+    if (!egi_operand_alive("session_run", i, f->value)) return false;
+    const egi_value *v = &s->graph->values[value[i]];
+    const egi_vertex *node = s->graph->nodes[v->node];
+    const egi_form *form = &node->form[v->out];
+    if (node->kind == EGI_VERTEX_VARIABLE || (node->kind == EGI_VERTEX_CONSTANT && node->tensor->flags & EGI_VARIABLE))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feed %d: a variable cannot be fed; assign to it", i);
+    for (int k = 0; k < i; k++)
+        if (value[k] == value[i])
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feeds %d and %d are of one node", k, i);
+    if (f->value->flags & EGI_NUMBER)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feed %d is a plain number; make a tensor of it, as in "
+                                           "eg_scalar(2)", i);
+    if (egi_backend_of(f->value)->deallocate == egi_graph_deallocate)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: the value of feed %d is a node of a graph", i);
+    if (f->value->dtype != form->dtype)
+        return egi_fail(EG_ERROR_DTYPE, "eg_session_run: feed %d is %s, but %s was expected; eg_cast it", i,
+                        egi_describe(f->value), egi_vertex_describe(node));
+    bool fits = f->value->rank == form->shape.rank;
+    for (int k = 0; k < form->shape.rank && fits; k++)
+        fits = form->shape.dims[k] == f->value->dims[k] ||
+               (s->graph->n_open && form->shape.dims[k] >= egi_primes[0] - EGI_PRIMES_NEAR);
+    return fits || egi_fail(EG_ERROR_SHAPE, "eg_session_run: feed %d is %s, but %s was expected", i,
+                            egi_describe(f->value), egi_vertex_describe(node));
+}
+static bool egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
+                                  eg_tensor **outputs, int32_t *values, eg_tensor **in) {
+    for (int i = 0; i < n; i++) {
+        if (!egi_session_feed(s, feeds, i, values)) return false;
+        in[i] = feeds[i].value;
+    }
+    for (int i = 0; i < m; i++)
+        if ((values[n + i] = egi_session_value("session_run", s, fetches[i], "fetch", i)) < 0) return false;
+    egi_lock();
+    egi_plan *p = s->plans;
+    while (p && (p->n != n || p->m != m || memcmp(p->feeds, values, (size_t)(n + m) * sizeof *values))) p = p->next;
+    egi_unlock();
+    if (!p) {
+        if (!(p = egi_plan_new(s, values, n, values + n, m))) return false;
+        egi_lock();
+        p->next = s->plans;
+        s->plans = p;
+        egi_unlock();
+    }
+    return (eg_function_call)(p->function, in, n, outputs, m);
+}
+EAGER_API bool (eg_session_run)(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
+                                eg_tensor **outputs) {
+    for (int i = 0; i < m && outputs; i++) outputs[i] = NULL;
+    if (!egi_lists_given("session_run", m, fetches, outputs, outputs) ||
+        !egi_lists_given("session_run", n, feeds, feeds, feeds) ||
+        !egi_object_alive("session_run", "session", s, EGI_SESSION))
+        return false;
+    if (m < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: nothing is fetched");
+    if (egi_this.observer)
+        return egi_fail(EG_ERROR_STATE, "eg_session_run: not while a graph is built or a function is traced");
+    void *room = egi_alloc((size_t)(n + m) * sizeof(int32_t) + (size_t)(n + 1) * sizeof(eg_tensor *));
+    if (!room) return egi_no_memory("session_run", (int64_t)(n + m) * 12);
+    eg_tensor **in = (eg_tensor **)room;
+    const bool ok = egi_session_run_lists(s, feeds, n, fetches, m, outputs, (int32_t *)(void *)(in + n + 1), in);
+    egi_free(room);
+    return ok;
+}
+EAGER_API eg_function *(eg_session_function)(eg_session *s) {
+    if (!egi_object_alive("session_function", "session", s, EGI_SESSION)) return NULL;
+    egi_lock();
+    eg_function *f = s->plans ? s->plans->function : NULL;
+    egi_unlock();
+    return f;
+}
+static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigned char *needed, int64_t n) {
+    eg_graph *g = s->graph;
+    egi_graph_run run;
+    for (int64_t i = 0; i < n; i++)
+        if (wanted[i]) needed[g->values[g->nodes[i]->in[0].value].node] = 1;
+    egi_graph_needs(g, needed, n, NULL, 0);
+    bool ok = egi_graph_make_written(g, needed, n) && egi_graph_run_begin(&run, s, n);
+    if (!ok) return false;
+    ok = egi_graph_run_nodes(&run, needed, n);
+    for (int64_t i = 0; i < n && ok; i++) {
+        if (!wanted[i]) continue;
+        egi_vertex *node = g->nodes[i];
+        eg_tensor *value = egi_graph_input(&run, node, 0, &ok);
+        if (!ok || !value) ok = false;
+        else if (s->variables[i]) ok = (eg_assign)(s->variables[i], value) != NULL;
+        else ok = (s->variables[i] = eg_variable(value, node->name)) != NULL;
+        if (ok) eg_set_trainable(s->variables[i], node->trainable);
+    }
+    egi_free(run.value);
+    return ok;
+}
+EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variables, int n) {
+    if (!egi_lists_given("session_initialize", n, variables, variables, variables) ||
+        !egi_object_alive("session_initialize", "session", s, EGI_SESSION))
+        return false;
+    if (egi_this.observer)
+        return egi_fail(EG_ERROR_STATE, "eg_session_initialize: not while a graph is built or a function is traced");
+    eg_graph *g = s->graph;
+    void *all = s->variables;
+    int64_t room = s->n_variables;
+    if (room < g->n_nodes) {
+        if (!egi_grow(&all, &room, g->n_nodes, sizeof *s->variables)) return egi_no_memory("session_initialize", 0);
+        s->variables = (eg_tensor **)all;
+        memset((void *)(s->variables + s->n_variables), 0, (size_t)(room - s->n_variables) * sizeof *s->variables);
+        s->n_variables = room;
+    }
+    unsigned char *wanted = (unsigned char *)egi_alloc((size_t)g->n_nodes * 2 + 1);
+    if (!wanted) return egi_no_memory("session_initialize", g->n_nodes * 2);
+    memset(wanted, 0, (size_t)g->n_nodes * 2);
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        const int32_t value = egi_session_value("session_initialize", s, variables[i], "variable", i);
+        ok = value >= 0;
+        if (!ok) break;
+        const int32_t node = g->values[value].node;
+        ok = g->nodes[node]->kind == EGI_VERTEX_VARIABLE ||
+             egi_fail(EG_ERROR_ARGUMENT, "eg_session_initialize: entry %d is no variable of this graph", i);
+        wanted[node] = 1;
+    }
+    for (int64_t i = 0; i < g->n_nodes && n == 0; i++) wanted[i] = g->nodes[i]->kind == EGI_VERTEX_VARIABLE;
+    eg_scope scope = eg_scope_begin();
+    ok = ok && egi_session_init(s, wanted, wanted + g->n_nodes, g->n_nodes);
+    eg_scope_end(scope);
+    egi_free(wanted);
+    return ok;
+}
+
 EGI_AS_TOLD
 
 #ifdef EAGER_CORE

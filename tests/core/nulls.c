@@ -272,6 +272,13 @@ static eg_layer *const *valid_eg_layerpcp(void) { return valid_eg_layerpp(); }
 static eg_optimizer *valid_eg_optimizerp(void) { return eg_sgd(); }
 static bool null_body(eg_tensor *const *in, eg_tensor **out, void *user) { return !in || !out || !user; }
 static eg_function *valid_eg_functionp(void) { return eg_function_new(null_body, NULL); }
+static eg_graph *valid_eg_graphp(void) { return eg_graph_new(); }
+static eg_session *valid_eg_sessionp(void) {
+    eg_graph *g = eg_graph_new();
+    eg_session *s = eg_session_new(g);
+    eg_graph_release(g);
+    return s;
+}
 static eg_metric *valid_eg_metricp(void) { return eg_metric_mean(); }
 static eg_metric *const *valid_eg_metricpcp(void) {
     static eg_metric *list[4];

@@ -1,0 +1,310 @@
+// Graphs and sessions: what is written inside EG_GRAPH, what a session computes of it, and that both give eager's bits.
+#include "faults.h"
+
+static bool says(const char *a, const char *b) {
+    const char *message = eg_error_message();
+    const bool ok = strstr(message, a) && (!b || strstr(message, b));
+    if (!ok) printf("    %s\n", message);
+    eg_error_clear();
+    return ok;
+}
+#define RUN(s, feeds, n, fetch, out) eg_session_run(s, feeds, n, &fetch, 1, &out)
+
+TEST(a_product_of_a_placeholder) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y, *out;
+    {
+        EG_GRAPH(g);
+        CHECK(!eg_executing_eagerly());
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(2, 2), "x");
+        y = eg_matmul(x, x);
+        eg_item(eg_reduce_sum(y));
+        CHECK(says("is a node of a graph", "eg_session_run"));
+    }
+    CHECK(eg_executing_eagerly());
+    eg_session *s = eg_session_new(g);
+    const float values[] = {1, 2, 3, 4}, squares[] = {7, 10, 15, 22};
+    eg_feed feed = {x, eg_from_data(EG_FLOAT32, EG_SHAPE(2, 2), values)};
+    for (int i = 0; i < 4; i++) {
+        CHECK(RUN(s, &feed, 1, y, out));
+        CHECK(out && !memcmp(eg_data(out), squares, sizeof squares));
+    }
+    CHECK(!RUN(s, NULL, 0, y, out) && !out);
+    CHECK(says("You must feed a value for placeholder 'x' (float32 [2, 2])", NULL));
+    feed.value = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    CHECK(!RUN(s, &feed, 1, y, out) && says("feed 0 is float32 [2, 3]", "placeholder 'x' (float32 [2, 2])"));
+    feed.value = eg_ones(EG_INT32, EG_SHAPE(2, 2));
+    CHECK(!RUN(s, &feed, 1, y, out) && says("int32 [2, 2]", "eg_cast"));
+    CHECK(!eg_matmul(x, eg_ones(EG_FLOAT32, EG_SHAPE(2, 2))) && says("graph", NULL));
+    CHECK(!eg_add(x, x) && says("is a node of a graph", "eg_session_run"));
+    CHECK(!eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "z") && says("no graph is being built", NULL));
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+TEST(only_what_is_fetched_runs_and_a_node_may_be_fed) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *z, *sum, *twice, *out[2];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(3), "x");
+        z = eg_placeholder(EG_FLOAT32, EG_SHAPE(3), "z");
+        sum = eg_add(eg_mul(x, 2), z);
+        twice = eg_reduce_sum(eg_mul(sum, 2));
+    }
+    eg_session *s = eg_session_new(g);
+    const float ones[] = {1, 2, 3};
+    eg_tensor *v = eg_from_data(EG_FLOAT32, EG_SHAPE(3), ones);
+    const eg_feed both[] = {{x, v}, {z, v}}, middle = {sum, v}, same[] = {{x, v}, {x, v}};
+    eg_tensor *fetches[] = {sum, twice};
+    CHECK(eg_session_run(s, both, 2, fetches, 2, out));
+    CHECK_NEAR(eg_item(out[1]), 36, 0);
+    CHECK_NEAR(eg_item(eg_reduce_sum(out[0])), 18, 0);
+    CHECK(eg_session_run(s, &middle, 1, &twice, 1, out));
+    CHECK_NEAR(eg_item(out[0]), 12, 0);
+    CHECK(!eg_session_run(s, both, 1, &twice, 1, out) && says("placeholder 'z'", NULL));
+    CHECK(!eg_session_run(s, same, 2, &twice, 1, out) && says("of one node", NULL));
+    CHECK(!eg_session_run(s, both, 2, &v, 1, out) && says("fetch 0", "no node of this session's graph"));
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+TEST(an_open_dimension_takes_any_length) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *mean, *flat, *half, *out[3];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 4), "x");
+        mean = eg_div(eg_reduce_sum(eg_square(x)), (double)eg_size(x));
+        flat = eg_reshape(eg_concat(EG_TENSORS(x, eg_zeros_like(x)), 0), EG_SHAPE(-1));
+        half = eg_reduce_mean(eg_slice(x, EG_SHAPE(1, 0), EG_SHAPE(-1, 2)));
+    }
+    eg_session *s = eg_session_new(g);
+    eg_tensor *fetches[] = {mean, flat, half};
+    for (int n = 2; n < 9; n++) {
+        EG_SCOPE;
+        eg_tensor *v = eg_random_normal(EG_SHAPE(n, 4));
+        const eg_feed feed = {x, v};
+        CHECK(eg_session_run(s, &feed, 1, fetches, 3, out));
+        eg_tensor *expected = eg_div(eg_reduce_sum(eg_square(v)), (double)(4 * n));
+        CHECK(!memcmp(eg_data(out[0]), eg_data(expected), 4));
+        CHECK_INT(eg_size(out[1]), 8 * n);
+        CHECK_NEAR(eg_item(out[2]), eg_item(eg_reduce_mean(eg_slice(v, EG_SHAPE(1, 0), EG_SHAPE(-1, 2)))), 0);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+TEST(variables_of_a_graph_and_of_the_program) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *shared = eg_variable(eg_scalar(10), "shared"), *own, *sum, *raise, *add, *out;
+    {
+        EG_GRAPH(g);
+        own = eg_variable(eg_scalar(1), "own");
+        sum = eg_add(own, shared);
+        raise = eg_assign_add(own, 1);
+        add = eg_assign(shared, eg_mul(shared, 2));
+    }
+    eg_session *a = eg_session_new(g), *b = eg_session_new(g);
+    CHECK(!RUN(a, NULL, 0, sum, out) && says("variable 'own'", "eg_session_initialize"));
+    CHECK(eg_session_initialize(a, NULL, 0) && eg_session_initialize(b, &own, 1));
+    for (int i = 0; i < 3; i++) { CHECK(RUN(a, NULL, 0, raise, out)); CHECK_NEAR(eg_item(out), i + 2, 0); }
+    CHECK(RUN(a, NULL, 0, sum, out));
+    CHECK_NEAR(eg_item(out), 14, 0);
+    CHECK(RUN(b, NULL, 0, sum, out));
+    CHECK_NEAR(eg_item(out), 11, 0);
+    CHECK(RUN(b, NULL, 0, add, out));
+    CHECK_NEAR(eg_item(shared), 20, 0);
+    eg_assign(shared, 5);
+    CHECK(RUN(a, NULL, 0, sum, out));
+    CHECK_NEAR(eg_item(out), 9, 0);
+    CHECK(RUN(a, NULL, 0, own, out));
+    CHECK_NEAR(eg_item(out), 4, 0);
+    CHECK(eg_session_initialize(a, NULL, 0) && RUN(a, NULL, 0, own, out));
+    CHECK_NEAR(eg_item(out), 1, 0);
+    const eg_feed feed = {own, eg_scalar(3)};
+    CHECK(!RUN(a, &feed, 1, sum, out) && says("a variable cannot be fed", NULL));
+    eg_session_release(a);
+    eg_session_release(b);
+    eg_graph_release(g);
+    eg_release(own);
+    eg_release(shared);
+}
+
+// The same step eagerly and as a graph: a model of two layers, its loss, gradients, Adam.
+static eg_layer *net(void) {
+    return eg_sequential(eg_layer_dense(8, .activation = EG_TANH), eg_layer_batch_normalization(),
+                         eg_layer_dense(3));
+}
+static eg_tensor *step(eg_layer *model, eg_optimizer *opt, eg_tensor *x, eg_tensor *labels) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *logits = eg_call(model, x, .training = true);
+    eg_tensor *loss = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(labels, logits));
+    eg_tensor *weights[16], *grads[16];
+    const int n = eg_tape_watched_variables(tape, weights, 16);
+    return n > 0 && eg_tape_gradients(tape, loss, weights, n, grads) && eg_apply_gradients(opt, grads, weights, n)
+           ? loss : NULL;
+}
+TEST(a_training_step_gives_the_bits_of_eager_code) {
+    EG_SCOPE;
+    eg_layer *eager = net(), *written = net();
+    eg_optimizer *adam = eg_adam(.learning_rate = 0.01), *of_graph = eg_adam(.learning_rate = 0.01);
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *labels, *loss, *train, *out[2];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 5), "x");
+        labels = eg_placeholder(EG_INT32, EG_SHAPE(-1), "labels");
+        loss = step(written, of_graph, x, labels);
+        CHECK(loss != NULL);
+        train = eg_graph_update();
+    }
+    eg_session *s = eg_session_new(g);
+    eg_seed(3);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    eg_seed(3);
+    eg_tensor *fetches[] = {loss, train};
+    for (int i = 0; i < 12; i++) {
+        EG_SCOPE;
+        const int rows = i % 5 == 4 ? 7 : 16;
+        float data[80];
+        int32_t classes[16];
+        for (int k = 0; k < 80; k++) data[k] = (float)((k * 37 + i * 11) % 19) / 9 - 1;
+        for (int k = 0; k < 16; k++) classes[k] = (k + i) % 3;
+        eg_tensor *v = eg_from_data(EG_FLOAT32, EG_SHAPE(rows, 5), data),
+                  *c = eg_from_data(EG_INT32, EG_SHAPE(rows), classes);
+        const eg_feed feeds[] = {{x, v}, {labels, c}};
+        CHECK(eg_session_run(s, feeds, 2, fetches, 2, out));
+        if (i == 0) eg_seed(3);
+        eg_tensor *expected = step(eager, adam, v, c);
+        REQUIRE(expected && out[0]);
+        CHECK(!memcmp(eg_data(out[0]), eg_data(expected), 4));
+        CHECK_INT(eg_item_int(out[1]), i + 1);
+    }
+    const eg_function_info info = eg_function_counts(eg_session_function(s));
+    CHECK(info.replays >= 8);
+    eg_session_release(s);
+    eg_layer_release(eager);
+    eg_layer_release(written);
+    eg_optimizer_release(adam);
+    eg_optimizer_release(of_graph);
+    eg_graph_release(g);
+}
+
+// d/dx (d/dx sum(x^3))^2 = 2 (3 x^2) (6 x), eagerly and in a graph.
+static eg_tensor *penalty(eg_tensor *x) {
+    eg_tape *outer = eg_tape_begin(), *inner = eg_tape_begin();
+    eg_tape_watch(outer, x);
+    eg_tape_watch(inner, x);
+    eg_tensor *y = eg_reduce_sum(eg_mul(eg_square(x), x)), *g = eg_tape_gradient(inner, y, x);
+    return g ? eg_tape_gradient(outer, eg_reduce_sum(eg_square(g)), x) : NULL;
+}
+TEST(gradients_of_gradients) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *dx, *out;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT64, EG_SHAPE(-1), "x");
+        dx = penalty(x);
+    }
+    REQUIRE(dx != NULL);
+    eg_session *s = eg_session_new(g);
+    const double values[] = {1, -2, 0.5, 3};
+    for (int n = 1; n <= 4; n++) {
+        EG_SCOPE;
+        const eg_feed feed = {x, eg_from_data(EG_FLOAT64, EG_SHAPE(n), values)};
+        CHECK(RUN(s, &feed, 1, dx, out));
+        eg_tensor *expected = penalty(feed.value);
+        CHECK(out && !memcmp(eg_data(out), eg_data(expected), (size_t)n * 8));
+        CHECK_NEAR(eg_item(eg_index(out, 0)), 36, 0);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+TEST(each_run_draws_anew_as_eager_code_does) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *noise, *out;
+    {
+        EG_GRAPH(g);
+        noise = eg_mul(eg_random_normal(EG_SHAPE(5)), 2);
+    }
+    eg_session *s = eg_session_new(g);
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_random_state state = eg_random_get_state();
+        CHECK(RUN(s, NULL, 0, noise, out));
+        eg_random_set_state(state);
+        CHECK(!memcmp(eg_data(out), eg_data(eg_mul(eg_random_normal(EG_SHAPE(5)), 2)), 20));
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+TEST(what_cannot_be_written_is_an_error) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new(), *h = eg_graph_new();
+    eg_tensor *x, *y, *out;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
+        CHECK(!eg_graph_begin(g) && says("being built already", NULL));
+        CHECK(!eg_graph_begin(h) && says("on this thread", NULL));
+        CHECK(!eg_graph_update() && says("no update", NULL));
+        CHECK(!eg_add(x, eg_ones(EG_FLOAT32, EG_SHAPE(3))) && says("do not broadcast", NULL));
+        y = eg_negative(x);
+    }
+    {
+        EG_GRAPH(h);
+        CHECK(!eg_add(x, eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "z")) && says("node of another graph", NULL));
+    }
+    CHECK(eg_graph_begin(h) && eg_placeholder(EG_FLOAT32, EG_SCALAR, NULL));
+    eg_graph_end(h);
+    eg_graph_end(h);
+    CHECK(says("does not build the graph", NULL));
+    eg_session *s = eg_session_new(h);
+    CHECK(!RUN(s, NULL, 0, y, out) && says("no node of this session's graph", NULL));
+    CHECK(!eg_session_run(s, NULL, 0, NULL, 0, NULL) && says("nothing is fetched", NULL));
+    CHECK(!eg_session_function(s));
+    CHECK(eg_graph_size(g) >= 2);
+    eg_session_release(s);
+    eg_graph_release(h);
+    eg_graph_release(g);
+    CHECK(!eg_add(y, 1) && says("is a node of a graph", NULL));       // its nodes keep the graph alive
+}
+
+// A graph with a variable, a gradient, an update, an assignment and a draw, built and run; false with an error.
+static bool all_of_it(void) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_optimizer *adam = eg_adam();
+    eg_session *s = NULL;
+    eg_tensor *x = NULL, *w = NULL, *train = NULL, *count = NULL, *out[3] = { NULL };
+    if (g && adam && eg_graph_begin(g)) {
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
+        w = eg_variable(eg_random_normal(EG_SHAPE(2, 1)), "w");
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *loss = eg_reduce_mean(eg_square(eg_add(eg_matmul(x, w), 1)));
+        eg_tensor *grad = eg_tape_gradient(tape, loss, w);
+        if (grad && eg_apply_gradients(adam, &grad, &w, 1)) train = eg_graph_update();
+        if (train) count = eg_assign_add(w, eg_full(EG_FLOAT32, EG_SHAPE(2, 1), 2));
+        eg_graph_end(g);
+    }
+    if (count) s = eg_session_new(g);
+    bool ok = s && eg_session_initialize(s, NULL, 0);
+    for (int i = 0; i < 3 && ok; i++) {
+        EG_SCOPE;
+        const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(i + 1, 2))};
+        ok = eg_session_run(s, &feed, 1, (eg_tensor *[]){train, count, w}, 3, out);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_optimizer_release(adam);
+    eg_release(w);
+    return ok;
+}
+TEST(every_allocation_may_fail) {
+    if (!test_on_host) SKIP("the device keeps memory of its own");
+    faults_sweep(all_of_it);
+}
