@@ -10895,7 +10895,7 @@ static bool egi_grad_launch(const egi_op *op, int i, eg_tensor *const *in, eg_te
 // The same for a large g that is written over, in blocks, since a loop reads elements again that it has written: its
 // last step overlaps the one before. False: the operands do not lie as g does.
 enum { EGI_SPENT_LEAST = 1 << 16, EGI_SPENT_BLOCK = 1024 };    // bytes of g; elements of a block
-static bool egi_grad_over(const egi_op *op, int i, eg_tensor *const *in, eg_tensor *g) {
+static EGI_COLD bool egi_grad_over(const egi_op *op, int i, eg_tensor *const *in, eg_tensor *g) {
     char block[EGI_SPENT_BLOCK * 8] __attribute__((aligned(32)));
     const int64_t size = egi_dtypes[g->dtype].size;
     const void *p[5];
