@@ -80,8 +80,8 @@ fragments() {
     body { print >(out n) }
     END { print n + 0 }' docs/change.md
 }
-apply() {                                  # a fragment
-    to=$(sed 's/ .*//;q' "$1")
+apply() {                                  # a fragment, the folder
+    to=$2/$(sed 's/ .*//;q' "$1")
     awk '
     FNR == NR && FNR == 1 { verb = $2; at = $0; sub(/^[^ ]+ +[^ ]+ ?/, "", at); next }
     FNR == NR { body = body (FNR > 2 ? "\n" : "") $0; next }
@@ -95,25 +95,49 @@ apply() {                                  # a fragment
         next
     }
     { print }
-    END { exit !done }' "$1" "$C/$to" >"$C/applied" && mv "$C/applied" "$C/$to" && return
+    END { exit !done }' "$1" "$to" >"$2/applied" && mv "$2/applied" "$to" && return
     echo "docs/change.md: a fragment has no place: $(sed q "$1")"
     return 1
 }
+files() {                                  # a copy of what the page changes, and of what the checks of the form read
+    mkdir -p "$1" && cp -r eager.h eager_cuda.cu tests docs examples "$1" && printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$1/eager.c"
+}
 copy() {
-    mkdir -p "$C/tests/core" && cp eager.h eager_cuda.cu "$C" && cp tests/*.h "$C/tests" && cp tests/core/*.c "$C/tests/core" && n=$(fragments) && [ "$n" -gt 0 ] || return
+    mkdir -p "$C" && n=$(fragments) && [ "$n" -gt 0 ] && files "$C" || return
     for added in $(cat "$C"/fragment_* | sed -n 's/^EAGER_API eg_tensor \*\(eg_[a-z0-9_]*\)(.*;.*/\1/p'); do
         ! grep -q "[^a-z0-9_]$added *(" eager.h || { echo "docs/change.md adds $added, which is in eager.h by now: find another example"; return 1; }
     done
     i=1
     while [ $i -le "$n" ]; do
-        apply "$C/fragment_$i" || return
+        apply "$C/fragment_$i" "$C" || return
         i=$((i + 1))
     done
-    printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$C/eager.c"
+    touch "$C/whole"
+}
+# The first example alone, up to its macro, is whole: it compiles, and its tests pass.
+first() {
+    files "$F" || return
+    i=1
+    until grep -q '^#define eg_ln_cosh' "$C/fragment_$i"; do
+        apply "$C/fragment_$i" "$F" || return
+        i=$((i + 1))
+    done
+    apply "$C/fragment_$i" "$F" && $CC -std=c11 -O0 -Wall -Wextra -Werror -I"$F" -c "$F/eager.c" -o "$F/eager.o" || return
+    for tested in ops ops_values; do
+        $CC -std=c11 -O0 -I"$F" -I"$F/tests" "$F/tests/core/$tested.c" "$F/eager.o" -o "$F/$tested" $LIBS && TEST_TEMP=$F "$F/$tested" || return
+    done
+    printf '%s\n' '#include "eager.h"' 'int main(void) { return !(eg_item(eg_ln_cosh(eg_scalar(-100))) > 99.3) || eg_ln_cosh(NULL) || !strstr(eg_error_message(), "(at uses.c:"); }' |
+        sed '1i #include <string.h>' >"$F/uses.c"
+    $CC -std=c11 -O0 -I"$F" "$F/uses.c" "$F/eager.o" -o "$F/uses" $LIBS && "$F/uses" 2>/dev/null
+}
+# What the page says has the form that check_form.sh wants: names, macros, tests, options, lines of at most 120 columns.
+form() {
+    mkdir -p "$C/.build/plain" && cp "$C/eager.o" "$C/.build/plain/eager.o" &&
+        (cd "$C" && B=.build TEST_TEMP=.build/form && export B TEST_TEMP && sh tests/checks/check_form.sh contents_list every_ no_line a_thread)
 }
 change() {                                 # where there is a C++ compiler, with eager_cuda.cu on the stand-in for CUDA, too
     cat "$T/change.log"
-    [ -f "$C/eager.c" ] || return
+    [ -f "$C/whole" ] || return
     gpu=''
     if [ -n "$CXX" ]; then
         gpu="$C/eager_cuda.o -lstdc++"
@@ -123,7 +147,7 @@ change() {                                 # where there is a C++ compiler, with
     built=$?
     [ -z "$gpu" ] || wait $! || return
     [ $built = 0 ] || return
-    for tested in ops ops_values ops-guard; do
+    for tested in ops ops_values options ops-guard; do
         guard=''
         case $tested in *-guard) guard=-DTEST_GUARD ;; esac
         $CC -std=c11 -O0 $guard -I"$C" -I"$C/tests" "$C/tests/core/${tested%-guard}.c" "$C/eager.o" -o "$C/$tested" $gpu $LIBS && TEST_TEMP=$C "$C/$tested" || return
@@ -133,19 +157,26 @@ change() {                                 # where there is a C++ compiler, with
         '    eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 1, 7, 1), EG_SHAPE(2, 3));' \
         '    eg_print(eg_triu(x, 1));' '    eg_print(eg_triu(eg_cast(x, EG_UINT8), -9));' '    eg_print(eg_hypot(eg_scalar(3), eg_scalar(4)));' '    eg_print(eg_cbrt(eg_scalar(27)));' \
         '    eg_print(eg_reduce_squares(x));' '    eg_print(eg_reduce_squares(eg_cast(x, EG_INT32), .axes = EG_AXES(0), .keepdims = true));' \
-        '    eg_print(eg_reduce_squares(eg_ones(EG_FLOAT32, EG_SHAPE(0))));' '}' >"$C/uses.c"
+        '    eg_print(eg_reduce_squares(eg_ones(EG_FLOAT32, EG_SHAPE(0))));' '    eg_tensor *far = eg_mul(eg_sub(eg_range(EG_FLOAT32, 0, 70, 1), 50), 1);' \
+        '    eg_print(eg_reduce_magnitude(far));' '    eg_print(eg_reduce_magnitude(eg_reshape(eg_cast(far, EG_FLOAT64), EG_SHAPE(2, 5, 7)), .axes = EG_AXES(0, 2)));' \
+        '    eg_print(eg_reduce_magnitude(eg_concat(EG_TENSORS(far, eg_reshape(eg_log(eg_scalar(-1)), EG_SHAPE(1)), far), 0)));' \
+        '    eg_print(eg_reduce_magnitude(eg_ones(EG_FLOAT32, EG_SHAPE(0))));' '}' >"$C/uses.c"
     printf '%s\n' '[99.306854  0.       99.306854]  shape=(3,) dtype=float32' '[[0. 2. 3.]' ' [0. 0. 6.]]  shape=(2, 3) dtype=float32' \
         '[[1 2 3]' ' [4 5 6]]  shape=(2, 3) dtype=uint8' '5.0  shape=() dtype=float32' '3.0  shape=() dtype=float32' \
-        '91.0  shape=() dtype=float32' '[[17 29 45]]  shape=(1, 3) dtype=int32' '0.0  shape=() dtype=float32' >"$C/uses.expected"
+        '91.0  shape=() dtype=float32' '[[17 29 45]]  shape=(1, 3) dtype=int32' '0.0  shape=() dtype=float32' \
+        '50.0  shape=() dtype=float32' '[50. 43. 36. 29. 22.]  shape=(5,) dtype=float64' 'nan  shape=() dtype=float32' '0.0  shape=() dtype=float32' >"$C/uses.expected"
     $CC -std=c11 -O0 -I"$C" "$C/uses.c" "$C/eager.o" -o "$C/uses" $gpu $LIBS || return
     for device in '' ${gpu:+gpu:0}; do
         "$C/uses" $device >"$C/uses.out" && diff "$C/uses.expected" "$C/uses.out" || return
     done
 }
-if selected change_is_done_as_it_stands || selected pages_name_what_is_there || selected pages_that_name_what_is_not_there_are_noticed; then
-    rm -rf "$C"
+F=$T/first
+if selected change_is_done_as_it_stands || selected changes_first_example_is_whole || selected changes_have_their_form || selected pages_name_what_is_there || selected pages_that_name_what_is_not_there_are_noticed; then
+    rm -rf "$C" "$F"
     copy >"$T/change.log" 2>&1
     check change_is_done_as_it_stands change
+    check changes_have_their_form form
+    check changes_first_example_is_whole first
     # Pages name chapters by their titles, and only what is there (pages.awk).
     lies() {
         printf '%s\n' 'In chapter 4, and in chapter TENSERS, see THE OP TABEL and TENSORS;' 'chapters 2 and' '3. NVIDIA GPUs; EG_SCOPE; `eg_none` and' '[this](none.md) or [that](#nowhere).' '' \

@@ -83,7 +83,7 @@ declared_and_defined() {                    # what the reference page lists is w
     ! grep . "$T/missing"
 }
 tested() {
-    cat tests/*/*.c tests/*/*.cpp tests/*.h tests/fixtures/*.txt 2>/dev/null | grep -oE '(eg_|^case )[a-z0-9_]+' | sed 's/^case /eg_/' | sort -u >"$T/used"
+    cat tests/*/*.c tests/*/*.cpp tests/*.h tests/fixtures/*.txt 2>/dev/null | grep -oE '(eg_|^case |ROW[123]\()[a-z0-9_]+' | sed 's/^case \|^ROW[123](/eg_/' | sort -u >"$T/used"
     public_names | comm -23 - "$T/used" >"$T/untested"
     ! grep . "$T/untested"
 }
