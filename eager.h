@@ -33972,6 +33972,7 @@ struct eg_function {
     egi_asked asked[EGI_ASKED];  // constant up to n_asked, which is atomic
     int n_asked;
     int tries;
+    int64_t forks;               // of the process that called it last
     egi_trace *traces;           // the latest first
     egi_arena *arenas;           // those not in use
     eg_function_info info;
@@ -36900,6 +36901,11 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     egi_function_way way = EGI_BY_REPLAY;
     egi_trace *gone = NULL, *t;
     egi_lock();
+    if (egi_is_forked(f->forks)) {                          // the threads that traced or replayed it are the parent's
+        f->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
+        f->tracing = false;
+        for (t = f->traces; t; t = t->next) t->busy = 0;
+    }
     for (t = f->traces; t; t = t->next)
         if (t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature) &&
             (!t->taped || egi_taped_watches(t->taped)))
@@ -36966,7 +36972,7 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
         ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation,
                                  sizeof explanation);
     egi_lock();
-    if (t) t->busy--;
+    if (t && t->busy > 0) t->busy--;                        // 0: forked meanwhile
     if (way != EGI_BY_REPLAY) f->tracing = false;
     egi_unlock();
     egi_trace_release(t);
@@ -37047,6 +37053,7 @@ EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_
     __atomic_store_n(&egi_replay_line_of, &egi_trace_line_shown, __ATOMIC_RELEASE);
     f->body = body;
     f->user = user;
+    f->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
     f->no_recheck = o.no_recheck;
     f->unfused = o.unfused;
     return f;

@@ -194,6 +194,49 @@ TEST(a_function_that_forks_on_a_thread_ends_its_child) {
     }
 }
 
+// ---- traced functions
+
+#ifndef TEST_DEVICE             // a child cannot use the devices of its parent
+
+static eg_tensor *traced_mean;
+static eg_function *traced;
+static int traced_enough;
+static bool traced_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *y = in[0];
+    for (int i = 0; i < 20; i++) y = eg_tanh(y);
+    out[0] = y;
+    return eg_assign(traced_mean, eg_reduce_mean(y));
+}
+static bool traced_call(void) {
+    EG_SCOPE;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(20000)), *y;
+    return eg_function_call(traced, &x, 1, &y, 1);
+}
+static void traced_calls(void) { for (int i = 0; i < 3; i++) CHECK(traced_call()); }
+static void *traced_again(void *unused) {
+    while (!__atomic_load_n(&traced_enough, __ATOMIC_ACQUIRE)) traced_call();
+    return unused;
+}
+TEST(a_child_calls_a_function_that_another_thread_replayed) {
+    const struct timespec pause = {0, 3000000};
+    pthread_t thread;
+    traced_enough = 0;
+    traced_mean = eg_variable(eg_scalar(1), "mean");
+    traced = eg_function_new(traced_body, NULL);
+    traced_calls();
+    CHECK_INT(pthread_create(&thread, NULL, traced_again, NULL), 0);
+    for (int i = 0; i < 5; i++) {
+        nanosleep(&pause, NULL);
+        CHECK(in_child(traced_calls));
+    }
+    __atomic_store_n(&traced_enough, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    eg_function_release(traced);
+    eg_release(traced_mean);
+}
+#endif
+
 // ---- devices
 
 #ifdef TEST_DEVICE
