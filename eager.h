@@ -17988,8 +17988,8 @@ EAGER_API bool (eg_while)(eg_function_body *condition, eg_function_body *body, v
          egi_argument_given("while", "body", (const void *)(uintptr_t)body) && EGI_NAMED("while", o, "max_steps = 100");
     if (ok && o.max_steps < 0)
         ok = egi_fail(EG_ERROR_ARGUMENT, "eg_while: max_steps is %lld; 0 is no limit", (long long)o.max_steps);
-    ok = ok && ((own = (eg_tensor **)egi_alloc((size_t)(2 * n + 1) * sizeof *own)) != NULL ||
-                egi_no_memory("while", 2 * n * (int64_t)sizeof *own));
+    ok = ok && ((own = (eg_tensor **)egi_alloc((2 * (size_t)n + 1) * sizeof *own)) != NULL ||
+                egi_no_memory("while", 2 * (int64_t)n * (int64_t)sizeof *own));
     ok = ok && egi_flow_take("while", state, own, n);
     if (ok) {
         ok = egi_while_run(condition, body, user, own, own + n, n, o.max_steps);
@@ -24525,9 +24525,7 @@ EAGER_API bool (eg_compile_outputs)(eg_layer *model, eg_optimizer *optimizer, co
     return egi_compile("compile_outputs", model, optimizer, outputs, n);
 }
 static egi_training *egi_model_compiled(const char *function, eg_layer *model) {
-    if (!model)
-        return egi_this.error == EG_OK ? (egi_training *)eg_raise(EG_ERROR_NULL, "eg_%s: the model is NULL",
-                                                                  function) : NULL;
+    if (!egi_object_alive(function, "model", model, EGI_LAYER)) return NULL;
     if (model->training) return (egi_training *)model->training;
     return (egi_training *)eg_raise(EG_ERROR_STATE,
                                     "eg_%s: the model has no loss and optimizer yet; eg_compile it first", function);
@@ -24564,14 +24562,16 @@ EAGER_API bool eg_model_reset_metrics(eg_layer *model) {
     return t && egi_results_reset(t);
 }
 EAGER_API eg_optimizer *eg_model_optimizer(eg_layer *model) {
-    return model && model->training ? ((egi_training *)model->training)->optimizer : NULL;
+    if (!model || !egi_layer_alive("model_optimizer", model)) return NULL;
+    return model->training ? ((egi_training *)model->training)->optimizer : NULL;
 }
 EAGER_API eg_metric *eg_model_metric(eg_layer *model, int i) {
-    egi_training *t = model ? (egi_training *)model->training : NULL;
+    egi_training *t = model && egi_layer_alive("model_metric", model) ? (egi_training *)model->training : NULL;
     return t && i >= 0 && i < t->n ? t->metrics[i] : NULL;
 }
 EAGER_API const eg_history *eg_model_history(eg_layer *model) {
-    return model && model->training ? ((egi_training *)model->training)->history : NULL;
+    if (!model || !egi_layer_alive("model_history", model)) return NULL;
+    return model->training ? ((egi_training *)model->training)->history : NULL;
 }
 
 // ---- one step
@@ -37381,7 +37381,7 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int
     if (calls < 1 || calls > 1000000000 || n < 0 || m < 0)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_function_cost: %d calls with %d inputs and %d outputs; calls is at least"
                                            " 1, the others 0", calls, n, m);
-    eg_tensor **out = (eg_tensor **)egi_alloc((size_t)(m + 1) * sizeof *out);
+    eg_tensor **out = (eg_tensor **)egi_alloc(((size_t)m + 1) * sizeof *out);
     if (!out) return egi_no_memory("function_cost", m * (int64_t)sizeof *out);
     memset(&profile, 0, sizeof profile);
     egi_object_retain(&f->object);

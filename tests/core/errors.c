@@ -229,6 +229,9 @@ TEST(objects_that_were_released_are_told) {
     eg_archive_release(archive);
     CHECK_ERROR(eg_call(layer, rows(1)), EG_ERROR_STATE,
                 "eg_call: the layer was used after its last reference was released");
+    CHECK_ERROR(eg_model_traced_reason(layer), EG_ERROR_STATE, "eg_model_traced_reason: the model was used after");
+    CHECK_ERROR(eg_model_result(layer, "loss"), EG_ERROR_STATE, "eg_model_result: the model was used after");
+    CHECK_ERROR(eg_model_optimizer(layer), EG_ERROR_STATE, "eg_model_optimizer: the layer was used after");
     CHECK_ERROR(eg_layer_retain(layer), EG_ERROR_STATE, "eg_layer_retain: the layer was used after");
     CHECK_ERROR(eg_layer_release(layer), EG_ERROR_STATE, "eg_layer_release: the layer was used after");
     CHECK_ERROR(eg_optimizer_learning_rate(optimizer), EG_ERROR_STATE, "the optimizer was used after");
