@@ -38269,7 +38269,7 @@ static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const 
     p->n = n;
     p->m = m;
     p->n_nodes = g->n_nodes;
-    p->feeds = (int32_t *)egi_alloc((size_t)(n + m + 1) * sizeof *p->feeds);
+    p->feeds = (int32_t *)egi_alloc(((size_t)n + (size_t)m + 1) * sizeof *p->feeds);
     p->needed = (unsigned char *)egi_alloc((size_t)p->n_nodes * 2 + 1);
     p->function = egi_function_of_library(egi_plan_body, p);
     if (!p->feeds || !p->needed || !p->function) {
@@ -38365,7 +38365,8 @@ static bool egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg
         if ((values[n + i] = egi_session_value("session_run", s, fetches[i], "fetch", i)) < 0) return false;
     egi_lock();
     egi_plan *p = s->plans;
-    while (p && (p->n != n || p->m != m || memcmp(p->feeds, values, (size_t)(n + m) * sizeof *values))) p = p->next;
+    while (p && (p->n != n || p->m != m || memcmp(p->feeds, values, ((size_t)n + (size_t)m) * sizeof *values)))
+        p = p->next;
     egi_unlock();
     if (!p) {
         if (!(p = egi_plan_new(s, values, n, values + n, m))) return false;
@@ -38386,8 +38387,8 @@ EAGER_API bool (eg_session_run)(eg_session *s, const eg_feed *feeds, int n, eg_t
     if (m < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: nothing is fetched");
     if (egi_this.observer)
         return egi_fail(EG_ERROR_STATE, "eg_session_run: not while a graph is built or a function is traced");
-    void *room = egi_alloc((size_t)(n + m) * sizeof(int32_t) + (size_t)(n + 1) * sizeof(eg_tensor *));
-    if (!room) return egi_no_memory("session_run", (int64_t)(n + m) * 12);
+    void *room = egi_alloc(((size_t)n + (size_t)m) * sizeof(int32_t) + (size_t)(n + 1) * sizeof(eg_tensor *));
+    if (!room) return egi_no_memory("session_run", ((int64_t)n + m) * 12);
     eg_tensor **in = (eg_tensor **)room;
     const bool ok = egi_session_run_lists(s, feeds, n, fetches, m, outputs, (int32_t *)(void *)(in + n + 1), in);
     egi_free(room);
