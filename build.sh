@@ -86,7 +86,7 @@ examples)
     for name; do
         for source in examples/*"$name"*.c; do
             [ -f "$source" ] || { echo "build.sh: no examples/*$name*.c" >&2; exit 1; }
-            printf '\n== %s, which writes its files into %s\n' "$source" "$B"
+            printf '\n== %s, run in %s: the paths that it reads, writes and names begin there\n' "$source" "$B"
             cp examples/*.safetensors $B
             $CC -std=c11 -O2 -DEAGER_STATIC $CFLAGS -I. "$source" -o $B/program $OPTIONS $OPTION_LIBS $LIBS && (cd $B && ./program)
         done

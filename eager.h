@@ -30591,8 +30591,8 @@ static bool egi_archive_path_fits(const char *function, const char *path) {
     return egi_path_format(path) >= 0 || (*name && !strchr(name, '.')) ||
            egi_file_fail(function, path, -1,
                          "its ending is neither .safetensors nor .npz, and no other format is read (docs/use.md, "
-                         "Files, says how to convert those of Keras and PyTorch); a name without an ending is given "
-                         ".safetensors");
+                         "From files that are not read, says how to convert those of Keras and PyTorch); a name "
+                         "without an ending is given .safetensors");
 }
 // The path with its ending: of the file that is there, for reading; else .safetensors if it has none. The caller
 // frees it.
@@ -30601,6 +30601,13 @@ static char *egi_archive_path(const char *function, const char *path, bool read)
     char *full = read ? egi_path_found(path) : egi_copy_string(path, "");
     if (full && egi_path_format(full) < 0) {
         egi_free(full);
+#ifndef EAGER_NO_STDIO
+        if (read && egi_is_folder(path)) {
+            egi_file_fail(function, path, -1, "is a folder; if it is a SavedModel of TensorFlow, save its weights from "
+                          "Python as .npz or .safetensors (docs/use.md, From files that are not read)");
+            return NULL;
+        }
+#endif
         full = egi_copy_string(path, egi_formats[EGI_FORMAT_SAFETENSORS].ending);
     }
     if (!full) egi_no_memory(function, (int64_t)strlen(path));

@@ -28,6 +28,39 @@ for compiler in "$CC" "$CXX" "$CLANG" "$CLANGXX"; do
         check "$(basename "$compiler")_${language}_header_alone" $compiler -std=$language $WARN -I. -fsyntax-only $form "$T/header.c"
     done
 done
+# A program that saves a model and its parts and loads them again, with nothing but the calls' arguments, is quiet in C and in C++.
+cat >"$T/files.c" <<'END'
+#include "eager.h"
+int main(void) {
+    eg_layer *model = eg_sequential(eg_layer_dense(2), eg_layer_dense(1)), *again, *other;
+    if (!eg_layer_build(model, EG_SHAPE(-1, 3)) || !eg_model_save(model, "model.safetensors")) return 1;
+    again = eg_model_load("model.safetensors");
+    other = eg_sequential(eg_layer_dense(2), eg_layer_dense(1));
+    if (!again || !eg_layer_build(other, EG_SHAPE(-1, 3)) || !eg_save_weights(model, "weights.npz")) return 1;
+    if (!eg_load_weights(other, "weights.npz")) return 1;
+    eg_archive *archive = eg_archive_new(), *read;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    if (!eg_archive_add(archive, "x", x) || !eg_archive_save(archive, "all.npz") || !eg_save_npy(x, "x.npy")) return 1;
+    read = eg_load_npz("all.npz");
+    bool same = eg_assert_equal(eg_archive_get(read, "x"), eg_load_npy("x.npy"));
+    same = eg_assert_equal(eg_call(model, x), eg_call(again, x)) && same;
+    same = eg_assert_equal(eg_call(model, x), eg_call(other, x)) && same;
+    eg_checkpoint *checkpoint = eg_checkpoint_new();
+    same = eg_checkpoint_track_layer(checkpoint, "model", model) && eg_checkpoint_save(checkpoint, "ck") && same;
+    same = eg_checkpoint_restore(checkpoint, eg_checkpoint_latest("ck")) && same;
+    eg_checkpoint_release(checkpoint);
+    eg_archive_release(archive);
+    eg_archive_release(read);
+    eg_layer_release(model);
+    eg_layer_release(again);
+    eg_layer_release(other);
+    return same ? 0 : 1;
+}
+END
+saves() { "$@" $WARN -I. "$T/files.c" -x none "$B/plain/eager.o" -o "$T/files" $LIBS && (cd "$T" && ./files); }
+check program_that_saves_and_loads saves $CC -std=c11 -x c
+[ -z "$CXX" ] || check program_that_saves_and_loads_in_cpp saves $CXX -std=c++17 -x c++
+
 # A value where a named option belongs is told by every C compiler: what is not 0 without any flag, a 0 by -Wextra (gcc) or always (clang).
 # What it says shows the name that reads as advice.
 refused() {                                # the compiler and its flags; calls on standard input

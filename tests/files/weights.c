@@ -43,8 +43,14 @@ TEST(names_without_an_ending_are_given_one) {
     CHECK_ERROR(eg_load_weights(b, test_temp("run.1/none")), EG_ERROR_FILE, "run.1/none.safetensors: cannot be opened");
     CHECK_ERROR(
         eg_save_weights(a, test_temp("weights.h5")), EG_ERROR_FILE,
-        "weights.h5: its ending is neither .safetensors nor .npz, and no other format is read (docs/use.md, Files, "
-        "says how to convert those of Keras and PyTorch); a name without an ending is given .safetensors");
+        "weights.h5: its ending is neither .safetensors nor .npz, and no other format is read (docs/use.md, From "
+        "files that are not read, says how to convert those of Keras and PyTorch); a name without an ending is given "
+        ".safetensors");
+    REQUIRE(eg_save_weights(a, test_temp("saved_model/variables.npz")));
+    CHECK_ERROR(eg_load_weights(b, test_temp("saved_model")), EG_ERROR_FILE,
+                "saved_model: is a folder; if it is a SavedModel of TensorFlow, save its weights from Python as .npz "
+                "or .safetensors (docs/use.md, From files that are not read)");
+    CHECK_ERROR(eg_model_load(test_temp("saved_model")), EG_ERROR_FILE, "saved_model: is a folder; if it is");
     eg_layer_weights(a, NULL, 0);
     REQUIRE(eg_save_weights(a, test_temp("only.npz")));
     CHECK(eg_load_weights(b, test_temp("only")));             // the one that is there
