@@ -39503,7 +39503,8 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T
     typedef EGI_TN(egi_sums) vec;
     const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
     EGI_TN(egi_sum) rest = kind == EGI_PROD;
-    vec s0 = (vec){0} + rest, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+    const vec zero = { 0 };
+    vec s0 = zero + rest, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
 #define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
 #define EGI_ADD_TO(i) { vec v = EGI_WIDEN(x + i * lanes); if (kind == EGI_NORM2) v *= v; EGI_JOIN(s##i, v) }
     for (; n >= 8 * lanes; n -= 8 * lanes, x += 8 * lanes) { EGI_EIGHT(EGI_ADD_TO) }
