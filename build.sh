@@ -22,9 +22,12 @@ help() { cat <<'END'
                                   PyTorch
 ./build.sh bench forms [NAME...]  what operands of other forms cost beside whole
                                   tensors
+./build.sh bench files [NAME...]  data and files, beside NumPy, pandas, tf.data
 ./build.sh bench results          write the tables of tests/bench/RESULTS.md anew
 ./build.sh bench-cuda             measure on a GPU, beside PyTorch and JAX there
 ./build.sh examples [NAME...]     build and run the examples
+./build.sh cluster [N]            train the digits by N processes, 2 if none is said
+                                  (needs MPI)
 ./build.sh lib                    make libeager.a and libeager.so in .build/lib,
                                   with the optional parts that are found
 ./build.sh install PREFIX         put them, the header and what pkg-config and
@@ -91,6 +94,13 @@ examples)
             $CC -std=c11 -O2 -DEAGER_STATIC $CFLAGS -I. "$source" -o $B/program $OPTIONS $OPTION_LIBS $LIBS && (cd $B && ./program)
         done
     done ;;
+cluster)
+    . tests/find.sh >/dev/null
+    command -v mpicc >/dev/null && command -v mpirun >/dev/null || { echo "build.sh cluster: MPI is missing: apt-get install libopenmpi-dev openmpi-bin" >&2; exit 1; }
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    echo "Building examples/25_cluster.c (-O2)"
+    OMPI_CC=$CC mpicc -std=c11 -O2 -DEAGER_STATIC -DEAGER_MPI $CFLAGS -I. examples/25_cluster.c -o $B/cluster_digits $LIBS
+    exec mpirun --oversubscribe -n "${1:-2}" $B/cluster_digits ;;
 lib | install)
     . tests/find.sh
     FROM=$from sh tests/lib.sh "$command" "$@" ;;
@@ -108,7 +118,7 @@ docs)
 deps)
     [ "$(id -u)" = 0 ] && sudo= || sudo=sudo
     $sudo apt-get update
-    $sudo apt-get install -y gcc g++ clang libclang-rt-dev libopenblas-dev zlib1g-dev libpng-dev libjpeg-dev pkg-config valgrind python3 python3-numpy ;;
+    $sudo apt-get install -y gcc g++ clang libclang-rt-dev libopenblas-dev zlib1g-dev libpng-dev libjpeg-dev libopenmpi-dev openmpi-bin pkg-config valgrind python3 python3-numpy ;;
 clean) rm -rf $B ;;
 help | -h | --help) help ;;
 *) echo "build.sh: no command '$command'" >&2; help >&2; exit 2 ;;

@@ -33,11 +33,12 @@
  *   EAGER_API             what stands before every public declaration (visibility)
  *   EAGER_DEBUG           catch tensors and callbacks used after their end, list leaks at
  *                         exit, tell of scopes that gather 10,000 tensors (a lost EG_SCOPE)
- *   EAGER_OPENBLAS        cblas for matrix products; link -lopenblas
+ *   EAGER_OPENBLAS        cblas for large matrix products; link -lopenblas
  *   EAGER_CUDA            NVIDIA GPUs as "gpu:0", ...; link eager_cuda.o, -lcublas -lcudart
  *                         -lstdc++ (with -L/usr/local/cuda/lib64, where they are)
  *   EAGER_ZLIB            gzip files and deflated .npz are read; link -lz
  *   EAGER_IMAGE           PNG and JPEG files are read; link -lpng -ljpeg
+ *   EAGER_MPI             several processes train one model (mpirun); compile with mpicc
  *   EAGER_CORE            tensors, operations, the tape, optimizers, devices, archives of
  *                         tensors (.npy, .npz, .safetensors); without chapters 9 to 11, the
  *                         models of 12, and 13, which saves a third of the compile time
@@ -88,7 +89,8 @@
  *   34  SUMMARIES AND EXCHANGE
  *   35  DEVICES
  *   36  RUNNING TRACED FUNCTIONS
- *   37  KERNEL TEXTS
+ *   37  MANY PROCESSES
+ *   38  KERNEL TEXTS
  *
  * LICENSE: public domain (Unlicense) or MIT, as you like; see the end.
  */
@@ -154,6 +156,9 @@ typedef enum eg_dtype {
 } eg_dtype;
 
 typedef struct eg_shape { int rank; int64_t dims[EG_MAX_RANK]; } eg_shape;
+// What is known of a tensor before it is there: of a dataset's component, or a result. What is not known is
+// EG_NO_DTYPE, rank -1, or a dimension of -1.
+typedef struct eg_spec { eg_dtype dtype; eg_shape shape; } eg_spec;
 // mark is set by EG_AXES (or 0), so that .axes = 1, which C would take for a count, is an error. (.axes = 0 cannot be
 // told from no axes, which are all of them: only the compiler warns, with -Wmissing-braces, part of -Wall.)
 typedef struct eg_axes { int mark, count; int axes[EG_MAX_RANK]; } eg_axes;
@@ -958,10 +963,10 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices);
 
 // Products. (..., m, k) x (..., k, n) -> (..., m, n); the leading dimensions broadcast. Of float32, a sum of k products
 // is off by at most (512 + log2(k)) 2^-24 times the sum of their magnitudes, whatever k is: blocks of 256 are added up,
-// and then the blocks. Convolutions and their gradients keep the same bound; with EAGER_OPENBLAS the products are added
-// up as OpenBLAS does it. On a GPU, gradients of filters of more than one pixel keep it (except in TF32 and bfloat16);
-// other sums are those of its libraries and kernels. The order of the terms depends on the shapes and the layout, never
-// on threads, so the same operands always give the same bits.
+// and then the blocks. Convolutions and their gradients keep the same bound; with EAGER_OPENBLAS large products are
+// added up as OpenBLAS does it. On a GPU, gradients of filters of more than one pixel keep it (except in TF32 and
+// bfloat16); other sums are those of its libraries and kernels. The order of the terms depends on the shapes and the
+// layout, never on threads, so the same operands always give the same bits.
 typedef struct eg_matmul_options { EG_BY_NAME; bool transpose_a, transpose_b; } eg_matmul_options;
 EAGER_API eg_tensor *eg_matmul(eg_tensor *a, eg_tensor *b, eg_matmul_options options EGI_DEFAULT(eg_matmul_options));
 // Einstein summation: "ij,jk->ik", "bij->bji", "ii->i", "...ij,...jk->...ik"; without "->" the letters that occur once,
@@ -2306,6 +2311,9 @@ typedef struct eg_fit_options {
     eg_progress progress;
     bool eager;                            // no traced function: each step runs the model's C code (see 15)
     bool traced;                           // also with a callback of yours at each batch, or fewer than 4 batches
+    // All ranks of the cluster (15, many processes) train the model together: each makes the same dataset and computes
+    // its rows of every batch. Gradients, losses and metrics are those of the whole batch; rank 0 prints and writes.
+    bool distribute;
     int64_t batch_size;                    // eg_fit_arrays: 32
     bool no_shuffle;                       // eg_fit_arrays
     eg_tensor *sample_weights;             // eg_fit_arrays: (N)
@@ -2448,8 +2456,6 @@ typedef struct eg_iterator eg_iterator;
 #define EG_UNKNOWN (-2)
 // What an iterator answers: an element, the end (which is no error), or an error.
 typedef enum eg_status { EG_FAILED = -1, EG_END_OF_SEQUENCE = 0, EG_NEXT = 1 } eg_status;
-// What is known of a component before it is read. What is not known is EG_NO_DTYPE, rank -1, or a dimension of -1.
-typedef struct eg_spec { eg_dtype dtype; eg_shape shape; } eg_spec;
 
 // Every function below returns a dataset that the caller releases, or NULL. A function that makes a dataset from
 // another one (eg_dataset_batch(d, 32)) takes over the reference to it, also when it fails; to use a dataset twice,
@@ -2582,9 +2588,10 @@ EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity);
 // An iterator has a position in a dataset; a dataset may have several iterators. One thread at a time may use an
 // iterator. It keeps the dataset alive, with a reference of its own; the caller releases it.
 EAGER_API eg_iterator *eg_iterator_new(eg_dataset *d);
-// Writes the next element to out[0 .. components-1] (room for EG_MAX_COMPONENTS) and NULL behind it. The tensors belong
-// to the innermost scope. After the end it stays at the end; after an error it can only be released, restored or
-// initialized. A function of the dataset that uses the iterator while that reads gets an error.
+// Writes the next element to out[0 .. components-1], NULL at the end and after an error (to out[0] alone where the
+// iterator has no dataset). The tensors belong to the innermost scope. After the end it stays at the end; after an
+// error it can only be released, restored or initialized. A function of the dataset that uses the iterator while that
+// reads gets an error.
 EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out);
 EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it);
 EAGER_API void eg_iterator_release(eg_iterator *it);          // NULL is fine
@@ -3122,6 +3129,14 @@ EAGER_API eg_tensor *eg_gpu(eg_tensor *x);                                     /
 // notice (an index out of range) is an error here or at the next read, with the op's name; later ops may have run by
 // then. False then.
 EAGER_API bool eg_synchronize(void);
+// How many threads of the CPU a large op may be divided among, the calling thread included; 0 is the default, which is
+// EAGER_NUM_THREADS of the environment, else as many as there are processors that this process may use. Results are the
+// same to the last bit, whatever the number is. The team of threads is the process's: it starts with the first op that
+// is divided, and eg_shutdown ends it. An op of fewer than some 5 microseconds, an op while another thread's op is
+// divided, and those of a dataset's threads run on the calling thread alone. With EAGER_NO_THREADS there is one thread,
+// and the number is checked, but not used. False and an error for a number that is not from 0 to 64.
+EAGER_API bool eg_set_num_threads(int threads);
+EAGER_API int eg_num_threads(void);
 // What the factors of float32 products and convolutions on a GPU may be rounded to inside, for speed: by default
 // nothing; TF32 keeps 10 bits, bfloat16 7.
 typedef enum eg_precision { EG_PRECISION_FLOAT32, EG_PRECISION_TF32, EG_PRECISION_BFLOAT16 } eg_precision;
@@ -3130,6 +3145,7 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 
 // Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_to(...) EGI_CALL(eg_to, __VA_ARGS__)
+#define eg_set_num_threads(...) EGI_CALL(eg_set_num_threads, __VA_ARGS__)
 #define eg_cpu(...) EGI_CALL(eg_cpu, __VA_ARGS__)
 #define eg_gpu(...) EGI_CALL(eg_gpu, __VA_ARGS__)
 #define eg_synchronize(...) EGI_CALL(eg_synchronize, __VA_ARGS__)
@@ -3142,8 +3158,9 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 
 // What is traced: reads in[0..n-1], puts its results into out[] (in its own scope, which ends behind it; NULL is a
 // result, too), returns false on an error. It computes with tensors and variables: forward, a tape of its own,
-// gradients, optimizer, assignments, random draws; eg_print and eg_assert_... of tensors and eg_host_number happen at
-// each call. What it does in C beside that happens only when it runs.
+// gradients, optimizer, assignments, random draws; eg_print, eg_assert_... and eg_summary_... of tensors, eg_seed and
+// eg_host_number happen at each call. What it does in C beside that happens only when it runs. An error that it leaves
+// behind makes the call fail, whatever it returns.
 typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
 typedef struct eg_function eg_function;
 typedef struct eg_function_options {
@@ -3219,6 +3236,34 @@ EAGER_API eg_function_info eg_model_traced_counts(eg_layer *model);
 // true: all functions of the program run eagerly from now on, for debugging. Returns what it was before.
 EAGER_API bool eg_run_functions_eagerly(bool eagerly);
 
+// Calls `function` on inputs[0..n-1] (at most 8), for outputs[0..m-1] (at most 4), which belong to the caller's scope
+// and may be the same list. In eager code that is all; in a traced function each replay calls it again, and in a graph
+// each run that needs an output of it, in its place between draws, assignments and prints. It may use eager ops and
+// whatever C can do, runs with eg_executing_eagerly() true, reads its inputs as values (of a variable: what it is
+// then), and returns false on an error. Its outputs have the same dtypes and shapes at each replay; in a graph
+// `results` says what they are (dimensions of -1, -2 ... as in eg_placeholder). It may assign to variables, but not to
+// those that the traced function uses. `user` must live as long as the traced function or graph. Without
+// .differentiable its inputs get no gradient, and eg_tape_unconnected_reason says so; with it, a tape of its own
+// records the function's ops, and only inputs get gradients: a trainable variable that it uses must be an input, or
+// stand inside EG_NO_RECORDING. Under several tapes a traced function with a differentiable call runs eagerly. No file
+// holds such a call (eg_function_save). Source: tf.py_function.
+typedef struct eg_host_call_options {
+    EG_BY_NAME;
+    bool differentiable;        // gradients pass through the function
+    const eg_spec *results;     // of the outputs, m of them: needed in a graph, and checked elsewhere; NULL: not known
+} eg_host_call_options;
+EAGER_API bool eg_host_call(eg_function_body *function, void *user, eg_tensor *const *inputs, int n,
+                            eg_tensor **outputs, int m,
+                            eg_host_call_options options EGI_DEFAULT(eg_host_call_options));
+#ifdef __cplusplus
+#define eg_host_call(...) EGI_CALL(eg_host_call, __VA_ARGS__)
+#else
+#define eg_host_call(function, user, inputs, n, outputs, ...) \
+    EGI_HOST_CALL_(function, user, inputs, n, outputs, __VA_ARGS__, )
+#define EGI_HOST_CALL_(function, user, inputs, n, outputs, m, ...) \
+    EGI_CALL(eg_host_call, function, user, inputs, n, outputs, m, EGI_OPTIONS(eg_host_call_options, __VA_ARGS__))
+#endif
+
 // ---- graphs and sessions
 
 // A graph is a program written down before it runs: inside EG_GRAPH an op checks its operands and makes a node instead
@@ -3265,6 +3310,39 @@ EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *
 // value is the variable's new one.
 EAGER_API eg_tensor *eg_graph_update(void);
 #define eg_graph_update(...) EGI_CALL(eg_graph_update, __VA_ARGS__)
+// EG_AFTER(first); : each node that the rest of the block writes needs `first`, a node of the graph being built. A run
+// that needs such a node runs `first` before it, an assignment or an update as a rule.
+EAGER_API bool eg_graph_after_begin(eg_tensor *first);
+#define eg_graph_after_begin(...) EGI_CALL(eg_graph_after_begin, __VA_ARGS__)
+EAGER_API void eg_graph_after_end(void);
+#ifdef __cplusplus
+}
+struct egi_after_guard {
+    bool begun;
+    explicit egi_after_guard(eg_tensor *first) : begun(eg_graph_after_begin(first)) {}
+    egi_after_guard(const egi_after_guard &) = delete;
+    egi_after_guard &operator=(const egi_after_guard &) = delete;
+    ~egi_after_guard() { if (begun) eg_graph_after_end(); }
+};
+#define EG_AFTER(first) egi_after_guard EGI_PASTE(egi_after_, __LINE__)(first)
+extern "C" {
+#else
+static inline void egi_after_leave(bool *begun) { if (*begun) eg_graph_after_end(); }
+#define EG_AFTER(first) \
+    __attribute__((cleanup(egi_after_leave), unused)) bool EGI_PASTE(egi_after_, __LINE__) = \
+        eg_graph_after_begin(first)
+#endif
+// One node that needs all nodes of the list, n >= 1: fetching it runs them. Its value is n, an int64.
+EAGER_API eg_tensor *eg_group(eg_tensor *const *nodes, int n);
+#define eg_group(...) EGI_CALL(eg_group, __VA_ARGS__)
+// Gives a node another name, by which eg_graph_node finds it; placeholders and variables have theirs. Returns x, or
+// NULL and an error, as where the name is taken.
+EAGER_API eg_tensor *eg_graph_name(eg_tensor *x, const char *name);
+#define eg_graph_name(...) EGI_CALL(eg_graph_name, __VA_ARGS__)
+// The node of that name, to be fetched, fed or read by further nodes; a new handle, the scope's. NULL and an error: no
+// node, or more than one, has the name.
+EAGER_API eg_tensor *eg_graph_node(eg_graph *g, const char *name);
+#define eg_graph_node(...) EGI_CALL(eg_graph_node, __VA_ARGS__)
 // How many nodes g has.
 EAGER_API int64_t eg_graph_size(eg_graph *g);
 #define eg_graph_size(...) EGI_CALL(eg_graph_size, __VA_ARGS__)
@@ -3285,10 +3363,63 @@ typedef struct eg_feed { eg_tensor *node, *value; } eg_feed;
 EAGER_API bool eg_session_run(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                               eg_tensor **outputs);
 #define eg_session_run(...) EGI_CALL(eg_session_run, __VA_ARGS__)
+// The value of one node; the scope's. NULL on an error.
+EAGER_API eg_tensor *eg_session_eval(eg_session *s, eg_tensor *node, const eg_feed *feeds, int n);
+#define eg_session_eval(...) EGI_CALL(eg_session_eval, __VA_ARGS__)
+// The variable that holds the value of v, a variable of the graph, in this session: one like those of eager code, for
+// checkpoints, eg_assign and reading. Borrowed, valid until the session ends. NULL and an error: v has no value yet.
+EAGER_API eg_tensor *eg_session_variable(eg_session *s, eg_tensor *v);
+#define eg_session_variable(...) EGI_CALL(eg_session_variable, __VA_ARGS__)
+// The optimizer that works for opt, an optimizer of the graph, in this session, with steps and slots of its own: for
+// checkpoints and eg_optimizer_set_learning_rate. Borrowed, valid until the session ends.
+EAGER_API eg_optimizer *eg_session_optimizer(eg_session *s, eg_optimizer *opt);
+#define eg_session_optimizer(...) EGI_CALL(eg_session_optimizer, __VA_ARGS__)
 // The traced function behind the list of feeds and fetches that was made last, for eg_function_counts, _reason, _print,
 // _dot and _cost; the session's. NULL before the first run.
 EAGER_API eg_function *eg_session_function(eg_session *s);
 #define eg_session_function(...) EGI_CALL(eg_session_function, __VA_ARGS__)
+#ifndef EAGER_CORE
+
+// ---- functions in files
+
+// Writes f into a file, .safetensors or .npz: the list of its ops, the values of its variables and of the tensors that
+// it captured, its optimizers with their state. f has been traced (a call that makes variables, such as an optimizer's
+// first, is not): its body is run once more, on placeholders like the inputs of its latest trace, and written down as a
+// graph. The function of a session is eg_session_function(s), whose inputs and outputs are the feeds and fetches. A
+// program's own ops, numbers of the host and schedules cannot be written, which is an error that names them.
+typedef struct eg_function_save_options {
+    EG_BY_NAME;
+    const char *const *inputs, *const *outputs;      // their names, NULL at the end: EG_NAMES("x", "labels")
+    // of each input, in place of the trace's: dimensions of -1, -2 ... are open (eg_placeholder)
+    const eg_shape *shapes;
+} eg_function_save_options;
+EAGER_API bool eg_function_save(eg_function *f, const char *path,
+                                eg_function_save_options options EGI_DEFAULT(eg_function_save_options));
+#ifdef __cplusplus
+#define eg_function_save(...) EGI_CALL(eg_function_save, __VA_ARGS__)
+#else
+#define eg_function_save(f, ...) EGI_FUNCTION_SAVE_(f, __VA_ARGS__, )
+#define EGI_FUNCTION_SAVE_(f, path, ...) \
+    EGI_CALL(eg_function_save, f, path, EGI_OPTIONS(eg_function_save_options, __VA_ARGS__))
+#endif
+// A function as it was saved, in a program that need not have the code that it was made of, on the thread's device. It
+// is called by eg_function_call; gradients pass through it, and its variables and optimizers are its own. The caller
+// releases it. Nothing in the file is trusted: each line passes the checks of the op that it names, or is an error.
+EAGER_API eg_function *eg_function_load(const char *path);
+#define eg_function_load(...) EGI_CALL(eg_function_load, __VA_ARGS__)
+// Of a loaded function, or a session's: which input or output has that name. -1 and an error: none.
+EAGER_API int eg_function_input(eg_function *f, const char *name);
+#define eg_function_input(...) EGI_CALL(eg_function_input, __VA_ARGS__)
+EAGER_API int eg_function_output(eg_function *f, const char *name);
+#define eg_function_output(...) EGI_CALL(eg_function_output, __VA_ARGS__)
+// Its optimizer number i, borrowed: for eg_optimizer_set_learning_rate and checkpoints. NULL and an error: none.
+EAGER_API eg_optimizer *eg_function_optimizer(eg_function *f, int i);
+#define eg_function_optimizer(...) EGI_CALL(eg_function_optimizer, __VA_ARGS__)
+// The variables that a loaded function, a session's or the latest trace of another reads or assigns. Borrowed; valid
+// until f is released.
+EAGER_API eg_list eg_function_variables_list(eg_function *f);
+#define eg_function_variables_list(...) EGI_CALL(eg_function_variables_list, __VA_ARGS__)
+#endif
 
 // ---- control flow whose turns tensors decide
 
@@ -3344,6 +3475,60 @@ EAGER_API bool eg_scan(eg_function_body *body, void *user, eg_tensor *const *car
 #define eg_function_trim(...) EGI_CALL(eg_function_trim, __VA_ARGS__)
 #define eg_model_traced_reason(...) EGI_CALL(eg_model_traced_reason, __VA_ARGS__)
 #define eg_model_traced_counts(...) EGI_CALL(eg_model_traced_counts, __VA_ARGS__)
+
+// ---- many processes
+
+// The same program, started several times by `mpirun -n 4 ./program`: each process is a rank from 0 on, has its own
+// part of the data, and trains the same model. With EAGER_MPI (and mpicc) MPI carries what they tell each other;
+// without it, or without mpirun, there is one rank, for which every function here works, too. Each function below is
+// called by all ranks, in the same order and with the same shapes: a call that differs is an error, on every rank,
+// that names both. One thread of a program makes such calls. Source: torch.distributed, Horovod.
+typedef struct eg_cluster_options {
+    EG_BY_NAME;
+    double timeout;             // seconds that a call waits for other ranks: 300
+    bool abort;  // at the end of a program whose cluster has failed, MPI_Abort ends the other ranks
+} eg_cluster_options;
+// At the start of main, before what reads the arguments: eg_cluster_init(&argc, &argv). Starts MPI, unless the program
+// has done so; the program's end also ends it. Both pointers may be NULL. A second call changes nothing. Where a rank
+// does not answer within .timeout, or has ended, the call that waits is an error that names it, and each later call
+// fails at once with the same reason; the end of such a program does not wait for MPI.
+EAGER_API bool eg_cluster_init(int *argc, char ***argv, eg_cluster_options options EGI_DEFAULT(eg_cluster_options));
+EAGER_API int eg_cluster_rank(void);       // from 0; 0 before eg_cluster_init
+EAGER_API int eg_cluster_size(void);       // how many ranks there are; 1 before eg_cluster_init
+// Returns when all ranks have called it.
+EAGER_API bool eg_cluster_barrier(void);
+// From now on every update of this optimizer applies the mean of all ranks' gradients, which comes before clipping;
+// calls that only accumulate do not communicate. Sums are made in the order of the ranks, so that the same number of
+// ranks gives the same bits. A variable that the optimizer sees first gets rank 0's value; a rank that had computed
+// with another value gives no gradient in that step. A NULL gradient counts as zeros where another rank has one.
+EAGER_API bool eg_distribute(eg_optimizer *optimizer);
+// How many examples this rank's next gradients are the mean of: the mean over ranks is weighted by it. 1 until it is
+// called; 0: this rank has none, and takes part with NULL gradients.
+EAGER_API bool eg_distribute_examples(eg_optimizer *optimizer, double examples);
+// Gives the variables the values that rank `root` has.
+EAGER_API bool eg_broadcast_variables(eg_list variables, int root);
+// Ops on one tensor of each rank, with gradients for a loss that is the sum of all ranks' losses. They run in traced
+// functions, too, in the order in which the program calls them.
+EAGER_API eg_tensor *eg_all_reduce(eg_tensor *x);                  // the sum over all ranks, on each
+EAGER_API eg_tensor *eg_all_gather(eg_tensor *x);                  // all ranks' x, one behind the other along axis 0
+EAGER_API eg_tensor *eg_reduce_scatter(eg_tensor *x);              // of the sum, this rank's part of axis 0
+EAGER_API eg_tensor *eg_broadcast(eg_tensor *x, int root);         // rank root's x
+
+#ifdef __cplusplus
+#define eg_cluster_init(...) EGI_CALL(eg_cluster_init, __VA_ARGS__)
+#else
+#define eg_cluster_init(argc, ...) EGI_CLUSTER_(argc, __VA_ARGS__, )
+#define EGI_CLUSTER_(argc, argv, ...) \
+    EGI_CALL(eg_cluster_init, argc, argv, EGI_OPTIONS(eg_cluster_options, __VA_ARGS__))
+#endif
+#define eg_cluster_barrier(...) EGI_CALL(eg_cluster_barrier, __VA_ARGS__)
+#define eg_distribute(...) EGI_CALL(eg_distribute, __VA_ARGS__)
+#define eg_distribute_examples(...) EGI_CALL(eg_distribute_examples, __VA_ARGS__)
+#define eg_broadcast_variables(...) EGI_CALL(eg_broadcast_variables, __VA_ARGS__)
+#define eg_all_reduce(...) EGI_CALL(eg_all_reduce, __VA_ARGS__)
+#define eg_all_gather(...) EGI_CALL(eg_all_gather, __VA_ARGS__)
+#define eg_reduce_scatter(...) EGI_CALL(eg_reduce_scatter, __VA_ARGS__)
+#define eg_broadcast(...) EGI_CALL(eg_broadcast, __VA_ARGS__)
 
 #ifdef __cplusplus
 }
@@ -3712,6 +3897,7 @@ typedef struct egi_norm_parameters { int64_t rows, n; double epsilon; } egi_norm
 typedef struct egi_normalize_parameters {
     int64_t examples, positions, groups, channels, inner; double epsilon; bool centered;
 } egi_normalize_parameters;
+typedef struct egi_normalize_attr { egi_normalize_parameters p; bool scales, shifts; } egi_normalize_attr;  // of its op
 // q (B, H, T, K), k (B, G, S, K), v (B, G, S, V) with any strides but the last; y, g (B, T, H, V) and dq (B, T, H, K),
 // dk, dv (B, S, G, ..).
 // Query t sees the keys up to before + t if it is causal. K and V are at most EGI_ATTENTION_SIZE.
@@ -3796,6 +3982,13 @@ typedef struct egi_random_parameters {
 #ifdef EAGER_ZLIB
 #include <zlib.h>
 #endif
+#ifdef EAGER_MPI
+#define OMPI_SKIP_MPICXX 1      // C++ programs include the C interface alone
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#include <poll.h>
+#include <sched.h>
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -3811,6 +4004,14 @@ extern "C" {
 //   egi_error_raise       the one place through which every error goes
 //   egi_scope_end_innermost   frees what a scope owns
 // Proof: tests/core/memory.c, tests/core/errors.c
+
+#ifndef EGI_X86  // 0 leaves the portable loops alone: the tests do that
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(EAGER_ISA_BASE)
+#define EGI_X86 1
+#else
+#define EGI_X86 0
+#endif
+#endif
 
 // How parts of this file are compiled, where the compiler can be told. One of these stands before the functions it is
 // for, EGI_AS_TOLD behind them; they may stand in one another.
@@ -4019,6 +4220,8 @@ typedef struct egi_thread {
     struct egi_recorder *observer;
     struct egi_function_call *functions;        // the innermost call of an eg_function that runs its body now, or NULL
     struct egi_profile *profile;                // what eg_function_cost measures now, or NULL
+    struct egi_hosted *hosted;          // tapes of eg_host_call in the call of an eg_function that runs now
+    struct egi_hosting *hosting;        // what a function of eg_host_call gave before its line is written, or NULL
     // Closes the files that this thread writes summaries to, when it ends; NULL: there are none.
     void (*outputs_end)(void);
     // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
@@ -4034,6 +4237,7 @@ typedef struct egi_thread {
     // The component of a dataset's element that was taken for sample weights; 0: none was.
     int weights_component;
     bool restoring;                     // an iterator is being brought to a position that a file gave
+    int slot;                           // of a thread of the team its number, from 1 on; of others 0 (THE TEAM)
     struct egi_memory_file *memory_lent;        // files in memory that functions are given while they run
     struct { struct eg_summary_writer *writer; int64_t step, every; bool step_set; } summaries;
     // What eg_checkpoint_latest returned last; freed by its next call, or with the thread.
@@ -4077,6 +4281,7 @@ static struct {
     int64_t held_bytes, limit;                  // atomic: bytes of all heaps, in use or kept; eg_memory_limit, or 0
     // Atomic: how many forks lead from the program's first process to this one.
     int64_t forks;
+    void (*team_end)(void);                     // atomic: ends the team's threads; NULL: none was started yet
     eg_memory_info past;                        // the counts of heaps that are gone
 #ifdef EAGER_DEBUG
     eg_tensor *newest;
@@ -5152,6 +5357,8 @@ EAGER_API void eg_shutdown(void) {
                  egi_this.frame->what, egi_this.frame->of);
         return;
     }
+    void (*team_end)(void) = __atomic_load_n(&egi_shared.team_end, __ATOMIC_RELAXED);
+    if (team_end) team_end();
     egi_thread_end(NULL);
     egi_trim_orphans();
     // When every heap is orphaned, and no blocks but the heaps themselves are left, nothing can come back to them, so
@@ -6802,10 +7009,82 @@ static void egi_text_json(egi_text *t, const char *string) {
         else egi_text_add(t, p, 1);
     egi_text_add(t, "\"", 1);
 }
+EGI_AS_TOLD
+EGI_FAST
+// A decimal number as it is written: digits times 10 to the power `exponent`; whole: without point and exponent.
+typedef struct egi_decimal { uint64_t digits; int exponent; bool minus, whole; } egi_decimal;
+// Reads n bytes as one. False where they are anything else, and where the digits do not fit into 64 bits or the
+// exponent has more than four.
+static bool egi_decimal_read(const char *p, int64_t n, egi_decimal *d) {
+    const char *const end = p + n;
+    uint64_t digits = 0;
+    int behind = 0, exponent = 0;
+    d->minus = n > 0 && *p == '-';
+    p += n > 0 && (*p == '-' || *p == '+');
+    const char *const first = p, *point = NULL;
+    for (; p < end; p++) {
+        const unsigned digit = (unsigned)(unsigned char)*p - '0';
+        if (digit < 10) {
+            if (digits > (UINT64_MAX - 9) / 10) return false;
+            digits = digits * 10 + digit;
+        } else if (*p == '.' && !point) point = p;
+        else break;
+    }
+    if (p - first == (point != NULL) || p - first > 1000) return false;
+    if (point) behind = (int)(p - point - 1);
+    d->whole = !point && p == end;
+    if (p < end && (*p | 32) == 'e') {
+        const bool minus = ++p < end && *p == '-';
+        p += p < end && (*p == '-' || *p == '+');
+        const char *const power = p;
+        for (; p < end && *p >= '0' && *p <= '9' && p - power < 4; p++) exponent = exponent * 10 + (*p - '0');
+        if (p == power) return false;
+        if (minus) exponent = -exponent;
+    }
+    d->digits = digits;
+    d->exponent = exponent - behind;
+    return p == end;
+}
+// The double nearest to it, which is what strtod gives; false where that would take more than 128 bits, or where
+// doubles are computed in wider registers. digits / 10^k is digits / 5^k / 2^k: the quotient of two integers has 63
+// bits or more, its last one says whether there is a rest, so that the conversion to double rounds once.
+static bool egi_decimal_value(const egi_decimal *d, double *value) {
+#if defined(__SIZEOF_INT128__) && FLT_EVAL_METHOD == 0
+    __extension__ typedef unsigned __int128 wide;
+    static const uint64_t fives[] = {
+        1u, 5u, 25u, 125u, 625u, 3125u, 15625u, 78125u, 390625u, 1953125u, 9765625u, 48828125u,
+        244140625u, 1220703125u, 6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u,
+        19073486328125u, 95367431640625u, 476837158203125u, 2384185791015625u, 11920928955078125u,
+        59604644775390625u, 298023223876953125u, 1490116119384765625u, 7450580596923828125u
+    };
+    const int k = -d->exponent;
+    if (k < -22 || k > 27 || (k < 0 && d->digits >> 53)) return false;
+    double result = (double)d->digits;
+    if (k < 0) result *= (double)fives[-k] * (double)(1 << -k);
+    else if (k && d->digits) {
+        const int up = __builtin_clzll(d->digits), down = __builtin_clzll(fives[k]);
+        const wide above = (wide)(d->digits << up) << 63;
+        const uint64_t below = fives[k] << down, quotient = (uint64_t)(above / below);
+        const uint64_t power = (uint64_t)(1023 + down - up - 63 - k) << 52;
+        double scale;
+        memcpy(&scale, &power, sizeof scale);
+        result = (double)(quotient | (above % below != 0)) * scale;
+    }
+    *value = d->minus ? -result : result;
+    return true;
+#else
+    (void)d; (void)value;
+    return false;
+#endif
+}
+EGI_AS_TOLD
+EGI_SMALL
 // Reads n bytes as a decimal number; false where they are anything else. The C library reads and writes numbers with
 // the locale's point, so that '.' is replaced by it here, and it by '.' in egi_plain_point.
 static bool egi_parse_number(const char *text, int64_t n, double *value) {
     char copy[512];
+    egi_decimal d;
+    if (egi_decimal_read(text, n, &d) && egi_decimal_value(&d, value)) return true;
     const char *point = localeconv()->decimal_point;
     size_t at = 0, length = strlen(point);
     if (n <= 0 || n >= 480 || length > 16) return false;
@@ -7871,37 +8150,85 @@ static void egi_little_write(void *to, uint64_t v, int bytes) {
     for (int i = 0; i < bytes; i++, v >>= 8) ((unsigned char *)to)[i] = (unsigned char)(v & 255);
 }
 
-// CRC-32, eight bytes at a time: table[k][b] is what byte b contributes if k bytes follow it. The tables are made
-// when first needed.
+EGI_AS_TOLD
+EGI_FAST
+// CRC-32, eight bytes at a time: table[k][b] is what byte b contributes if k bytes follow it. Where the processor
+// multiplies polynomials, 64 bytes at a time: power[0] and [1] move 16 bytes on by 64, power[2] and [3] by 16. Both
+// are made when first needed.
 typedef enum egi_crc_kind { EGI_CRC32, EGI_CRC32C } egi_crc_kind;          // zip, PNG; TFRecord (Castagnoli's)
-static struct { int ready; uint32_t table[2][8][256]; } egi_crcs;
+static struct { int ready; bool multiplies; uint32_t table[2][8][256]; uint64_t power[2][4]; } egi_crcs;
 static EGI_COLD void egi_crc_prepare(void) {
     static const uint32_t polynomial[2] = { 0xedb88320u, 0x82f63b78u };
+    static const int powers[4] = { 512 + 32, 512 - 32, 128 + 32, 128 - 32 };
     egi_lock();
-    for (int kind = 0; kind < 2 && !egi_crcs.ready; kind++)
+    for (int kind = 0; kind < 2 && !egi_crcs.ready; kind++) {
         for (int k = 0; k < 8; k++)
             for (uint32_t byte = 0; byte < 256; byte++) {
                 uint32_t crc = k ? egi_crcs.table[kind][k - 1][byte] : byte;
                 for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? polynomial[kind] : 0);
                 egi_crcs.table[kind][k][byte] = crc;
             }
+        for (int k = 0; k < 4; k++) {          // x to that power, modulo the polynomial; the highest bit is x^0
+            uint32_t x = 0x80000000u;
+            for (int i = 0; i < powers[k]; i++) x = x >> 1 ^ (x & 1 ? polynomial[kind] : 0);
+            egi_crcs.power[kind][k] = (uint64_t)x << 1;
+        }
+    }
+#if EGI_X86
+    enum { PCLMULQDQ = 1 << 1 };
+    uint32_t a, b, c, d;
+    __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(1), "c"(0));
+    egi_crcs.multiplies = c & PCLMULQDQ;
+#endif
     __atomic_store_n(&egi_crcs.ready, 1, __ATOMIC_RELEASE);
     egi_unlock();
 }
-// The checksum of the bytes so far, whose checksum is crc (0 at the start), followed by n more.
-static uint32_t egi_crc(egi_crc_kind kind, uint32_t crc, const void *data, int64_t n) {
-    const unsigned char *p = (const unsigned char *)data;
-    if (!__atomic_load_n(&egi_crcs.ready, __ATOMIC_ACQUIRE)) egi_crc_prepare();
+// The checksum of n more bytes, without the inversions before and behind; the tables are there.
+static uint32_t egi_crc_by_table(egi_crc_kind kind, uint32_t crc, const unsigned char *p, int64_t n) {
     uint32_t (*t)[256] = egi_crcs.table[kind];
-    crc = ~crc;
     for (; n >= 8; n -= 8, p += 8) {
         crc ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
         crc = t[7][crc & 255] ^ t[6][crc >> 8 & 255] ^ t[5][crc >> 16 & 255] ^ t[4][crc >> 24] ^ t[3][p[4]] ^
               t[2][p[5]] ^ t[1][p[6]] ^ t[0][p[7]];
     }
     for (; n > 0; n--, p++) crc = crc >> 8 ^ t[0][(crc ^ *p) & 255];
-    return ~crc;
+    return crc;
 }
+#if EGI_X86
+// Four lanes of 16 bytes are moved on by 64 bytes at a time, then into one, which has the checksum of all of them.
+#define EGI_CLMUL __attribute__((target("pclmul")))
+typedef long long egi_crc_lane __attribute__((vector_size(16)));
+EGI_CLMUL static inline egi_crc_lane egi_crc_move(egi_crc_lane x, egi_crc_lane power, egi_crc_lane next) {
+    return __builtin_ia32_pclmulqdq128(x, power, 0x00) ^ __builtin_ia32_pclmulqdq128(x, power, 0x11) ^ next;
+}
+EGI_CLMUL static uint32_t egi_crc_by_products(egi_crc_kind kind, uint32_t crc, const unsigned char *p, int64_t n) {
+    egi_crc_lane x[4], next, far, near;
+    memcpy(&far, egi_crcs.power[kind], sizeof far);
+    memcpy(&near, egi_crcs.power[kind] + 2, sizeof near);
+    memcpy(x, p, sizeof x);
+    x[0][0] ^= (long long)crc;
+    for (p += 64; n >= 128; n -= 64)
+        for (int i = 0; i < 4; i++, p += 16) {
+            memcpy(&next, p, sizeof next);
+            x[i] = egi_crc_move(x[i], far, next);
+        }
+    for (int i = 1; i < 4; i++) x[0] = egi_crc_move(x[0], near, x[i]);
+    unsigned char last[16];
+    memcpy(last, x, sizeof last);
+    return egi_crc_by_table(kind, egi_crc_by_table(kind, 0, last, 16), p, n - 64);
+}
+#endif
+// The checksum of the bytes so far, whose checksum is crc (0 at the start), followed by n more.
+static uint32_t egi_crc(egi_crc_kind kind, uint32_t crc, const void *data, int64_t n) {
+    const unsigned char *p = (const unsigned char *)data;
+    if (!__atomic_load_n(&egi_crcs.ready, __ATOMIC_ACQUIRE)) egi_crc_prepare();
+#if EGI_X86
+    if (n >= 128 && egi_crcs.multiplies) return ~egi_crc_by_products(kind, ~crc, p, n);
+#endif
+    return ~egi_crc_by_table(kind, ~crc, p, n);
+}
+EGI_AS_TOLD
+EGI_SMALL
 // TFRecord files store checksums rotated and shifted, because the checksum of data that contains plain checksums is
 // weak.
 static uint32_t egi_crc_masked(const void *data, int64_t n) {
@@ -9522,13 +9849,6 @@ enum {
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_WORDS)
 #define EGI_IMPLEMENTED_AFTER_WORDS
 
-#ifndef EGI_X86  // 0 leaves the portable tiles alone: the tests do that
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(EAGER_ISA_BASE)
-#define EGI_X86 1
-#else
-#define EGI_X86 0
-#endif
-#endif
 #if EGI_X86
 // Which instruction set kernels use: what the processor has, or what the environment variable EAGER_ISA says. It is
 // read once; what it says wrong is an error of the op that reads it, which computes all the same.
@@ -10489,6 +10809,9 @@ EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, , , , , )
 
 static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in,
                             unsigned scalars, void *out);
+enum { EGI_PARALLEL_SIZE = 16384 };             // elementwise ops of fewer elements are never divided among threads
+typedef void egi_work(void *context, int64_t begin, int64_t end);          // runs units begin to end - 1 of a kernel
+static void egi_parallel(int64_t units, double cost, egi_work *work, void *context);
 
 EGI_AS_TOLD
 
@@ -10497,6 +10820,14 @@ EGI_AS_TOLD
 // egi_apply for the rest. Both check, infer the shape, compute, record, and
 // hand the result to the scope. Read first: 22.
 
+// A call of eg_host_call, whose padding is zero, since lists are compared byte by byte. `again` makes the call again.
+// taped: 0, or 1 where its function runs under a tape of its own, 3 where that must look for variables.
+typedef struct egi_host_site {
+    eg_function_body *function;
+    void *user;
+    bool (*again)(const struct egi_host_site *site, eg_tensor *const *in, const eg_spec *results, eg_tensor **out);
+    int64_t n, m, differentiable, taped;
+} egi_host_site;
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
 typedef struct egi_recorder {
@@ -10516,11 +10847,14 @@ typedef struct egi_recorder {
     // What a graph that is built hears besides; graph: which it is, else NULL.
     void *graph;
     bool (*adopt)(struct egi_recorder *r, eg_tensor *const *in, int n, eg_tensor **own);
+    eg_tensor *(*original)(struct egi_recorder *r, eg_tensor *x);         // the program's variable, where x is its node
     eg_tensor *(*assigned)(struct egi_recorder *r, eg_tensor *v, eg_tensor *x);
     bool (*gradients)(struct egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
                       eg_tensor *const *xs, int nx, eg_tensor **out);
     bool (*updates)(struct egi_recorder *r, eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables,
                     int n);
+    bool (*host)(struct egi_recorder *r, const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
+                 eg_tensor **out);
     bool inside;                 // the graph computes shapes, and what it calls is not written
 } egi_recorder;
 // Whether a graph is being built, into which the program's own tensors are taken as nodes (GRAPHS).
@@ -10541,12 +10875,18 @@ static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
 static EGI_COLD void egi_observe_read(const char *function, const eg_tensor *x) {
     if (egi_this.observer->read) egi_this.observer->read(egi_this.observer, function, x);
 }
+// What the host does in the middle of ops, as args.variant: all but the first kind have effects that cannot be undone.
+enum { EGI_WORK_CHECKS, EGI_WORK_PRINTS, EGI_WORK_SUMMARIZES, EGI_WORK_SEEDS, EGI_WORK_CALLS, EGI_WORK_CALL_TAPE,
+       EGI_WORK_CALL_GRADIENT };
+static eg_backend *egi_work_backend(const egi_args *args) {
+    const eg_tensor *x = args->in[0] ? args->in[0] : args->out[0];
+    return x ? egi_backend_of(x) : egi_backend_here();
+}
 // Where the host reads tensors to refuse them, or to write another one's elements: `check` does so now, and a traced
 // function does it at each replay with a copy of the parameters, `size` bytes without padding.
 static bool egi_host_work(egi_kernel_function *check, const egi_args *args, size_t size) {
     egi_recorder *r = egi_this.observer;
-    const eg_tensor *x = args->in[0] ? args->in[0] : args->out[0];
-    return r && r->check ? r->check(r, check, args, size) : check(egi_backend_of(x), args);
+    return r && r->check ? r->check(r, check, args, size) : check(egi_work_backend(args), args);
 }
 static bool egi_host_check(egi_kernel_function *check, eg_tensor *x, eg_tensor *y, const void *parameters,
                            size_t size) {
@@ -10666,6 +11006,10 @@ static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in,
 // the path that op_add_4 measures, so what is rare (variables, views, numbers of another dtype) is asked by flags
 // and handled out of line.
 
+// Whether an op may have both as operands: a graph that is being built takes in what is on another device.
+static bool egi_devices_agree(const eg_tensor *a, const eg_tensor *b) {
+    return egi_backend_of(a) == egi_backend_of(b) || egi_graph_adopts();
+}
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
     if (egi_backend_of(a) == egi_backend_of(b)) return true;
     return egi_fail(EG_ERROR_DEVICE,
@@ -10816,13 +11160,13 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     eg_tensor *out;
     const eg_tensor *x = in[0];
     int n = op->n_in;
-    // The common case: one or two plain operands of one shape and dtype. Few checks, and on the CPU the loop is
-    // called without a launch.
+    // The common case: one or two plain operands of one shape and dtype. Few checks, and on the CPU the loop of a small
+    // op is called without a launch.
     if (n <= 2 && egi_is_plain(x) && op->dtypes >> x->dtype & 1 && !(op->flags & EGI_DIVIDES) &&
         (n == 1 || egi_are_twins(x, in[1]))) {
         out = egi_tensor_allocate_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
-        if (out->buffer->backend == &egi_cpu) {
+        if (out->buffer->backend == &egi_cpu && out->size < EGI_PARALLEL_SIZE) {
             const void *p[5] = { x->data, in[n - 1]->data, x->data, x->data, x->data };
             if (!egi_program_run(op, 0, x->dtype, x->size, p, 0, out->data)) {
                 egi_object_release(&out->object);
@@ -10882,7 +11226,7 @@ EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3, a, b, c, y, 
 // where all of them lie as the result does, without a launch.
 static bool egi_grad_launch(const egi_op *op, int i, eg_tensor *const *in, eg_tensor *out) {
     const void *p[5];
-    bool direct = out->buffer->backend == &egi_cpu && !egi_this.observer;
+    bool direct = out->buffer->backend == &egi_cpu && out->size < EGI_PARALLEL_SIZE && !egi_this.observer;
     for (int j = 0; j < 5 && direct; j++) {
         // Without optimization a loop may load what it does not use: there are as many elements behind out->data.
         p[j] = in[j] ? in[j]->data : out->data;
@@ -10895,21 +11239,35 @@ static bool egi_grad_launch(const egi_op *op, int i, eg_tensor *const *in, eg_te
 // The same for a large g that is written over, in blocks, since a loop reads elements again that it has written: its
 // last step overlaps the one before. False: the operands do not lie as g does.
 enum { EGI_SPENT_LEAST = 1 << 16, EGI_SPENT_BLOCK = 1024 };    // bytes of g; elements of a block
-static EGI_COLD bool egi_grad_over(const egi_op *op, int i, eg_tensor *const *in, eg_tensor *g) {
+typedef struct egi_grad_over_job {
+    const egi_op *op; int variant; eg_tensor *const *in; eg_tensor *g;
+} egi_grad_over_job;
+static EGI_COLD void egi_grad_over_run(void *context, int64_t begin, int64_t end) {       // units: blocks
+    const egi_grad_over_job *job = (const egi_grad_over_job *)context;
     char block[EGI_SPENT_BLOCK * 8] __attribute__((aligned(32)));
+    eg_tensor *const g = job->g;
     const int64_t size = egi_dtypes[g->dtype].size;
     const void *p[5];
+    for (int64_t n, unit = begin, at; unit < end; unit++) {
+        at = unit * EGI_SPENT_BLOCK;
+        n = g->size - at < EGI_SPENT_BLOCK ? g->size - at : (int64_t)EGI_SPENT_BLOCK;
+        for (int j = 0; j < 5; j++) p[j] = (job->in[j] ? job->in[j] : g)->data + at * size;
+        egi_program_run(job->op, job->variant, g->dtype, n, p, 0, block);
+        memcpy(g->data + at * size, block, (size_t)(n * size));
+    }
+}
+static EGI_COLD bool egi_grad_over(const egi_op *op, int i, eg_tensor *const *in, eg_tensor *g) {
+    egi_grad_over_job job = { op, i + 1, in, g };
+    const int64_t size = egi_dtypes[g->dtype].size;
+    const void *p[5] = { g->data, g->data, g->data, g->data, g->data };
     bool direct = g->size * size >= EGI_SPENT_LEAST && g->buffer->backend == &egi_cpu;
     for (int j = 0; j < 5 && direct; j++)
         direct = !in[j] || ((in[j]->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS &&
                             in[j]->dtype == g->dtype && in[j]->size == g->size);
-    for (int64_t n, at = 0; direct && at < g->size; at += n) {
-        n = g->size - at < EGI_SPENT_BLOCK ? g->size - at : (int64_t)EGI_SPENT_BLOCK;
-        for (int j = 0; j < 5; j++) p[j] = (in[j] ? in[j] : g)->data + at * size;
-        direct = egi_program_run(op, i + 1, g->dtype, n, p, 0, block);
-        if (direct) memcpy(g->data + at * size, block, (size_t)(n * size));
-    }
-    return direct;
+    // With no element, it only makes the program, which is all that can fail.
+    if (!direct || !egi_program_run(op, i + 1, g->dtype, 0, p, 0, g->data)) return false;
+    egi_parallel((g->size + EGI_SPENT_BLOCK - 1) / EGI_SPENT_BLOCK, 0.5 * (double)g->size, egi_grad_over_run, &job);
+    return true;
 }
 // The gradients of an elementwise row, as the tape calls them: in one fused pass where nothing records and the dtype
 // is float32 (or float64 on the CPU), else in eager ops, by walking the formula (egi_formula_eager), so that they can
@@ -11047,6 +11405,375 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
     return ok;
 }
 
+static inline int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t egi_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// ---- THE TEAM. Idea: one team of threads a process, which run parts of a kernel. The caller cuts a kernel's units
+// (rows, blocks of elements) into parts; everybody takes the next part by an atomic counter, the caller, too, so that
+// nothing waits for a thread that has not begun. A caller that finds the team at work runs its units alone. Who runs
+// what changes no bits: a kernel's partial sums are cut by shapes, never by the number of threads. A part allocates
+// nothing, raises nothing and calls no user code: memory for it is the caller's. Proof: tests/core/team.c
+
+#if defined(EAGER_NO_THREADS) || __GCC_ATOMIC_LLONG_LOCK_FREE < 2
+#define EGI_TEAM 0
+#else
+#define EGI_TEAM 1
+#endif
+// Nanoseconds of work: less is not divided; less wakes no thread that sleeps. How long a thread looks for work, and a
+// caller for the end of the last part, before it sleeps.
+#define EGI_TEAM_LEAST 5e3
+#define EGI_TEAM_WAKE 1e5
+#define EGI_TEAM_SPIN 50e-6
+// Seconds: a longer wait for a part is the work of other programs; nothing is divided for at most so long then.
+#define EGI_TEAM_STALL 1e-3
+#define EGI_TEAM_REST 0.25
+enum { EGI_TEAM_THREADS = 64, EGI_TEAM_STACK = 1 << 18 };
+
+#if EGI_TEAM
+typedef struct egi_team_state {
+    int threads;                    // atomic: how many a kernel may use, the caller's included; 0: not asked yet
+    int made, sleeping;             // atomic: threads that were started; how many of them sleep
+    bool busy, stop;                // atomic: a kernel runs; the threads end
+    bool waiting;                   // atomic: the caller sleeps until the last part ends
+    int64_t forks;                  // the process's count of forks when the threads were started
+    // The job, all atomic. place is its number (upper half) and the next part; a place behind all parts while there is
+    // no job, so that whoever takes a part (by exchanging place for the next) has read the job that belongs to it.
+    uint64_t place;
+    int64_t units, parts, done, most;   // most: only threads whose number is less take parts
+    egi_work *work;
+    void *context;
+    unsigned control;               // the caller's rounding and flushing of denormals
+    double rest, until;             // the caller's: seconds for which nothing is divided, and when they end
+    pthread_mutex_t lock;
+    pthread_cond_t wake, ended;
+    pthread_t thread[EGI_TEAM_THREADS];
+} egi_team_state;
+static egi_team_state egi_team = {
+    0, 0, 0, false, false, false, 0, UINT32_MAX, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, PTHREAD_MUTEX_INITIALIZER,
+    PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, { 0 }
+};
+#if defined(__linux__)
+// pthread_sigmask under a name of our own, as madvise above: <signal.h> hides it under -std=c11.
+extern int egi_pthread_sigmask(int how, const void *set, void *former) __asm__("pthread_sigmask");
+#endif
+
+static inline unsigned egi_float_control(void) {
+#if EGI_X86
+    return __builtin_ia32_stmxcsr();
+#elif defined(__aarch64__)
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return (unsigned)control;
+#else
+    return 0;
+#endif
+}
+static inline void egi_float_control_set(unsigned control) {
+#if EGI_X86
+    __builtin_ia32_ldmxcsr(control);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)control));
+#else
+    (void)control;
+#endif
+}
+static inline void egi_team_pause(void) {
+#if EGI_X86
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#if defined(__linux__) && !defined(EAGER_NO_STDIO)
+// A number of processors from a list such as "0-3,8"; 0: none is named.
+static EGI_COLD int egi_team_count_list(const char *text) {
+    int64_t count = 0;
+    while (*text) {
+        char *end;
+        const long first = strtol(text, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        if (end == text) break;
+        if (last >= first) count += last - first + 1;
+        text = *end == ',' ? end + 1 : end;
+        if (text == end) break;
+    }
+    return count > EGI_TEAM_THREADS ? (int)EGI_TEAM_THREADS : (int)count;
+}
+// The first line of a file of the system that begins with `name`, behind that; false: there is none.
+static EGI_COLD bool egi_team_line(const char *path, const char *name, char *line, int size) {
+    FILE *f = fopen(path, "re");
+    bool found = false;
+    const size_t n = strlen(name);
+    while (f && !found && fgets(line, size, f)) found = !strncmp(line, name, n);
+    if (f) fclose(f);
+    if (found) memmove(line, line + n, strlen(line + n) + 1);
+    return found;
+}
+// What a control group allows: time of all processors together in each period, both in microseconds.
+static EGI_COLD void egi_team_quota(int *threads) {
+    char line[256], path[320], second[64];
+    double quota = 0, period = 0;
+    bool found = false;
+    if (egi_team_line("/proc/self/cgroup", "0::", line, (int)sizeof line)) {
+        line[strcspn(line, "\n")] = 0;
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", line);
+        found = egi_team_line(path, "", line, (int)sizeof line);
+    }
+    if (found || egi_team_line("/sys/fs/cgroup/cpu.max", "", line, (int)sizeof line)) {
+        char *end;
+        quota = strtod(line, &end);                          // "max" is 0
+        period = strtod(end, NULL);
+    } else if (egi_team_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "", line, (int)sizeof line) &&
+               egi_team_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "", second, (int)sizeof second)) {
+        quota = strtod(line, NULL);
+        period = strtod(second, NULL);
+    }
+    if (quota > 0 && period > 0 && quota < (double)*threads * period) *threads = (int)(quota / period);
+}
+#endif
+// EAGER_NUM_THREADS, else as many as this process has processors and may use.
+static EGI_COLD int egi_team_ask(void) {
+    int threads = 0;
+    const char *own = getenv("EAGER_NUM_THREADS");
+    if (own) threads = (int)egi_min64(strtol(own, NULL, 10), EGI_TEAM_THREADS);
+    if (threads > 0) return threads;
+#if defined(__linux__) && !defined(EAGER_NO_STDIO)
+    char line[1024];
+    if (egi_team_line("/proc/self/status", "Cpus_allowed_list:", line, (int)sizeof line))
+        threads = egi_team_count_list(line + strspn(line, " \t"));
+    egi_team_quota(&threads);
+#elif defined(_SC_NPROCESSORS_ONLN) && !defined(EAGER_NO_STDIO)
+    threads = (int)egi_min64(sysconf(_SC_NPROCESSORS_ONLN), EGI_TEAM_THREADS);
+#endif
+    return threads > 0 ? threads : 1;
+}
+static int egi_team_threads(void) {
+    int threads = __atomic_load_n(&egi_team.threads, __ATOMIC_RELAXED);
+    if (threads) return threads;
+    threads = egi_team_ask();
+    __atomic_store_n(&egi_team.threads, threads, __ATOMIC_RELAXED);
+    return threads;
+}
+
+// Runs the next part of the job, if there is one.
+static bool egi_team_part(void) {
+    egi_team_state *p = &egi_team;
+    uint64_t place = __atomic_load_n(&p->place, __ATOMIC_SEQ_CST);
+    for (;;) {
+        const int64_t units = __atomic_load_n(&p->units, __ATOMIC_RELAXED),
+                      parts = __atomic_load_n(&p->parts, __ATOMIC_RELAXED), part = (int64_t)(place & UINT32_MAX);
+        egi_work *work = __atomic_load_n(&p->work, __ATOMIC_RELAXED);
+        void *context = __atomic_load_n(&p->context, __ATOMIC_RELAXED);
+        const unsigned control = __atomic_load_n(&p->control, __ATOMIC_RELAXED);
+        if (part >= parts || egi_this.slot >= __atomic_load_n(&p->most, __ATOMIC_RELAXED)) return false;
+        if (!__atomic_compare_exchange_n(&p->place, &place, place + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            continue;
+        if (egi_float_control() != control) egi_float_control_set(control);
+        work(context, units * part / parts, units * (part + 1) / parts);
+        if (__atomic_add_fetch(&p->done, 1, __ATOMIC_SEQ_CST) < parts) return true;
+        if (__atomic_load_n(&p->waiting, __ATOMIC_SEQ_CST)) {
+            pthread_mutex_lock(&p->lock);
+            pthread_cond_broadcast(&p->ended);
+            pthread_mutex_unlock(&p->lock);
+        }
+        return true;
+    }
+}
+static bool egi_team_is_open(const egi_team_state *p) {
+    return (int64_t)(__atomic_load_n(&p->place, __ATOMIC_SEQ_CST) & UINT32_MAX) <
+           __atomic_load_n(&p->parts, __ATOMIC_SEQ_CST);
+}
+static bool egi_team_is_done(const egi_team_state *p) {
+    return __atomic_load_n(&p->done, __ATOMIC_SEQ_CST) == __atomic_load_n(&p->parts, __ATOMIC_RELAXED);
+}
+// Waits EGI_TEAM_SPIN seconds until `is` says so.
+static bool egi_team_spin(bool (*is)(const egi_team_state *)) {
+    const double until = egi_clock_now() + EGI_TEAM_SPIN;
+    for (int i = 1; !is(&egi_team); i++) {
+        egi_team_pause();
+        if (i % 64 == 0 && egi_clock_now() > until) return false;
+    }
+    return true;
+}
+static void *egi_team_work(void *number) {
+    egi_team_state *p = &egi_team;
+    egi_this.slot = (int)(intptr_t)number;
+    for (;;) {
+        while (egi_team_part()) {}
+        if (egi_team_spin(egi_team_is_open)) continue;
+        pthread_mutex_lock(&p->lock);
+        __atomic_add_fetch(&p->sleeping, 1, __ATOMIC_SEQ_CST);
+        while (!__atomic_load_n(&p->stop, __ATOMIC_RELAXED) && !egi_team_is_open(p))
+            pthread_cond_wait(&p->wake, &p->lock);
+        __atomic_sub_fetch(&p->sleeping, 1, __ATOMIC_SEQ_CST);
+        const bool stop = __atomic_load_n(&p->stop, __ATOMIC_RELAXED);
+        pthread_mutex_unlock(&p->lock);
+        if (stop) return NULL;
+    }
+}
+// The caller holds the team (busy). In a child of fork the threads do not exist: the team begins anew.
+static EGI_COLD void egi_team_forget(void) {
+    egi_team_state *p = &egi_team;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+    p->lock = lock;
+    p->wake = p->ended = wake;
+    p->made = p->sleeping = 0;
+    p->waiting = false;
+    p->place |= UINT32_MAX;
+}
+static void egi_team_take(void) {
+    while (__atomic_exchange_n(&egi_team.busy, true, __ATOMIC_ACQUIRE)) egi_team_pause();
+}
+static void egi_team_give(void) { __atomic_store_n(&egi_team.busy, false, __ATOMIC_RELEASE); }
+// Ends the threads; the next kernel that is divided starts them again.
+static EGI_COLD void egi_team_end(void) {
+    egi_team_state *p = &egi_team;
+    if (egi_is_forked(__atomic_load_n(&p->forks, __ATOMIC_RELAXED))) return;
+    egi_team_take();
+    pthread_mutex_lock(&p->lock);
+    __atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->made; i++) pthread_join(p->thread[i], NULL);
+    __atomic_store_n(&p->made, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->stop, false, __ATOMIC_RELAXED);
+    egi_team_give();
+}
+// Starts the threads that are missing; those that could be started suffice. Signals are for the program's own threads.
+static EGI_COLD void egi_team_start(int threads) {
+    egi_team_state *p = &egi_team;
+    pthread_attr_t attributes;
+#if defined(__linux__)
+    unsigned char all[256], former[256];        // more than any signal set of Linux takes
+    memset(all, 255, sizeof all);
+    egi_pthread_sigmask(2, all, former);        // SIG_SETMASK
+#endif
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, EGI_TEAM_STACK);
+    int made = p->made;
+    while (made < threads - 1 &&
+           pthread_create(&p->thread[made], &attributes, egi_team_work, (void *)(intptr_t)(made + 1)) == 0)
+        made++;
+    pthread_attr_destroy(&attributes);
+#if defined(__linux__)
+    egi_pthread_sigmask(2, former, NULL);
+#endif
+    __atomic_store_n(&p->made, made, __ATOMIC_RELAXED);
+    if (!egi_shared.team_end) atexit(egi_team_end);            // of a library, when that is unloaded
+    __atomic_store_n(&egi_shared.team_end, &egi_team_end, __ATOMIC_RELAXED);
+}
+// Other programs may keep a processor so busy that a part waits for its thread, and the caller for the part, longer
+// than the whole kernel would take. So after a wait that only they explain (longer than half of what the caller itself
+// worked) nothing is divided for a while, ten times as long as it waited; twice as long as before if it happens again.
+// Seconds.
+static void egi_team_blame(double worked, double waited) {
+    egi_team_state *p = &egi_team;
+    if (waited < EGI_TEAM_STALL + worked / 2) {
+        p->rest = p->rest > 1e-3 ? p->rest / 2 : 0;
+        return;
+    }
+    p->rest = 2 * p->rest > 10 * waited ? 2 * p->rest : 10 * waited;
+    if (p->rest > EGI_TEAM_REST) p->rest = EGI_TEAM_REST;
+    p->until = egi_clock_now() + p->rest;
+}
+// Runs a kernel's units divided; false, and nothing has run: that is not worth it, or the team is at work.
+static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, void *context) {
+    egi_team_state *p = &egi_team;
+    const int threads = egi_team_threads();
+    if (threads < 2) return false;
+    const int64_t forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&p->forks, __ATOMIC_RELAXED) != forks) {
+        egi_lock();
+        if (__atomic_load_n(&p->forks, __ATOMIC_RELAXED) != forks) {
+            egi_team_forget();
+            __atomic_store_n(&p->forks, forks, __ATOMIC_RELAXED);
+            egi_team_give();
+        }
+        egi_unlock();
+    }
+    if (cost < EGI_TEAM_WAKE &&
+        __atomic_load_n(&p->made, __ATOMIC_RELAXED) <= __atomic_load_n(&p->sleeping, __ATOMIC_RELAXED)) return false;
+    if (__atomic_exchange_n(&p->busy, true, __ATOMIC_ACQUIRE)) return false;
+    if (p->made < threads - 1) egi_team_start(threads);
+    if (p->made == 0 || (p->rest > 0 && egi_clock_now() < p->until)) { egi_team_give(); return false; }
+    const int64_t parts = egi_min64(units, cost > 10 * EGI_TEAM_LEAST ? 4 * threads : threads);
+    const uint64_t number = (p->place >> 32) + 1;
+    const double begun = egi_clock_now();
+    __atomic_store_n(&p->units, units, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->work, work, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->context, context, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->control, egi_float_control(), __ATOMIC_RELAXED);
+    __atomic_store_n(&p->most, most, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->done, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->parts, parts, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->place, number << 32, __ATOMIC_SEQ_CST);
+    if (cost >= EGI_TEAM_WAKE && __atomic_load_n(&p->sleeping, __ATOMIC_SEQ_CST)) {
+        pthread_mutex_lock(&p->lock);
+        pthread_cond_broadcast(&p->wake);
+        pthread_mutex_unlock(&p->lock);
+    }
+    while (egi_team_part()) {}
+    double waited = 0, worked = 0;
+    if (!egi_team_spin(egi_team_is_done)) {         // its thread may wait for the processor that this one gives up
+        waited = egi_clock_now();
+        worked = waited - begun;
+        pthread_mutex_lock(&p->lock);
+        __atomic_store_n(&p->waiting, true, __ATOMIC_SEQ_CST);
+        while (!egi_team_is_done(p)) pthread_cond_wait(&p->ended, &p->lock);
+        __atomic_store_n(&p->waiting, false, __ATOMIC_SEQ_CST);
+        pthread_mutex_unlock(&p->lock);
+        waited = egi_clock_now() - waited;
+    }
+    if (waited > 0 || p->rest > 0) egi_team_blame(worked, waited);
+    __atomic_store_n(&p->place, number << 32 | UINT32_MAX, __ATOMIC_SEQ_CST);
+    egi_team_give();
+    return true;
+}
+#endif
+// How many threads a kernel of this thread may be divided among now.
+static int egi_parallel_most(void) {
+#if EGI_TEAM
+    return egi_this.reads ? 1 : egi_team_threads();
+#else
+    return 1;
+#endif
+}
+// Runs a kernel's units, on several threads where that pays. cost: of all units, in nanoseconds of one thread, roughly.
+// A thread that works for a dataset's iterator divides nothing: it is one of several itself. A part may use memory of
+// its thread, whose number (egi_this.slot) is less than `most`.
+static void egi_parallel_with(int most, int64_t units, double cost, egi_work *work, void *context) {
+#if EGI_TEAM
+    if (units > 1 && cost >= EGI_TEAM_LEAST && most > 1 && !egi_this.reads &&
+        egi_team_run(most, units, cost, work, context)) return;
+#else
+    (void)most;
+    (void)cost;
+#endif
+    work(context, 0, units);
+}
+static void egi_parallel(int64_t units, double cost, egi_work *work, void *context) {
+    egi_parallel_with(EGI_TEAM_THREADS, units, cost, work, context);
+}
+EAGER_API bool eg_set_num_threads(int threads) {
+    if (threads < 0 || threads > EGI_TEAM_THREADS)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_set_num_threads: %d threads; 1 to %d, or 0 for the default", threads,
+                        (int)EGI_TEAM_THREADS);
+#if EGI_TEAM
+    void (*end)(void) = __atomic_load_n(&egi_shared.team_end, __ATOMIC_RELAXED);
+    if (end) end();
+    __atomic_store_n(&egi_team.threads, threads ? threads : egi_team_ask(), __ATOMIC_RELAXED);
+#endif
+    return true;
+}
+EAGER_API int eg_num_threads(void) {
+#if EGI_TEAM
+    return egi_team_threads();
+#else
+    return 1;
+#endif
+}
+
 //# 24  KERNELS ----------------------------------------------------------------
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or tapes. A kernel's text stands once, at
 // the end of this file, and is stamped for each element type by including the file again. A stamp is one number: the
@@ -11067,6 +11794,23 @@ EGI_FAST
 
 #ifdef EAGER_OPENBLAS
 #include <cblas.h>
+#if defined(__ELF__)
+#ifdef __cplusplus
+extern "C"
+#endif
+void openblas_set_num_threads(int threads) __attribute__((weak));         // other libraries have none
+#endif
+// Whether a product goes to OpenBLAS, which then has as many threads as the team: it is ahead from 100 x 100 x 100 on.
+static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
+    if ((double)m * (double)n * (double)k < 1e6 || m > INT_MAX || n > INT_MAX || k > INT_MAX) return false;
+#if defined(__ELF__)
+    static int told;                        // atomic
+    const int threads = eg_num_threads();
+    if (openblas_set_num_threads && __atomic_exchange_n(&told, threads, __ATOMIC_RELAXED) != threads)
+        openblas_set_num_threads(threads);
+#endif
+    return true;
+}
 #endif
 
 // Helpers that run long stay functions of their own: inlining them would cost compile time and gain nothing.
@@ -11074,9 +11818,6 @@ EGI_FAST
 #define EGI_TN(name) EGI_PASTE(name, EGI_SUFFIX)
 #define EGI_DATA(x) ((EGI_T *)(void *)(x)->data)              // in a stamped text: a tensor's elements
 #define EGI_DATA_OR_NULL(x) ((EGI_T *)egi_cpu_data_of(x))     // the same, of a tensor that may be missing or empty
-
-static inline int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t egi_max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // 16-byte vectors are baseline everywhere; the aligned(…) makes loads through them legal at any element's address.
 typedef float egi_v16_f32 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -11105,9 +11846,11 @@ typedef double egi_v32_f64 __attribute__((vector_size(32), aligned(8), may_alias
 
 // Integers wrap around, as they do in NumPy: the arithmetic is done unsigned.
 #define EGI_PRODUCT_INT(NAME, T, U) \
-    static bool NAME(const egi_matmul_parameters *p, const void *a_data, const void *b_data, void *c_data) { \
+    static bool NAME(const egi_matmul_parameters *p, const void *a_data, const void *b_data, void *c_data,             \
+                     void *given) {                                                                                    \
         const T *a = (const T *)a_data, *b = (const T *)b_data; \
         T *c = (T *)c_data; \
+        (void)given; \
         memset(c, 0, (size_t)(p->m * p->n) * sizeof *c); \
         for (int64_t i = 0; i < p->m; i++, c += p->n) \
             for (int64_t q = 0; q < p->k; q++) { \
@@ -11173,7 +11916,7 @@ static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t 
     *first = egi_min64(from, *last);
 }
 
-enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
+enum { EGI_COLUMNS_BYTES = 1 << 17, EGI_CHUNK = 128 };
 
 // Helpers of the stamped egi_cpu_<kernel>_<dtype>, which take the pointers and sizes out of a launch's tensors.
 static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
@@ -11803,11 +12546,11 @@ static void egi_elements_repeat(char *to, const void *value, int64_t n, int size
 enum { EGI_BLOCK = 1024, EGI_SPACE = 16384 };
 // An operand that is read in blocks of contiguous elements of one dtype, whatever its layout and dtype are. `direct`:
 // its own data, which is in that form already; `constant`: every block is the same, filled once; `period` > 1: the
-// same rows come again and again, so a block that begins at a multiple of the period is filled once; else each block
-// is packed and, if `convert`, converted.
+// same rows come again and again, so a block that begins at a multiple of the period is filled once, for the one at
+// element `first`; else each block is packed and, if `convert`, converted.
 typedef struct egi_reader {
-    const char *direct; bool constant, convert; int size, from_size, from_dtype; int64_t period; egi_walk walk;
-    char *data;
+    const char *direct; bool constant, convert; int size, from_size, from_dtype; int64_t period, first;
+    egi_walk walk; char *data;
 } egi_reader;
 // Whether the operand can be read where it lies, without a block.
 static bool egi_reads_directly(const eg_tensor *x, const eg_tensor *out, int dtype) {
@@ -11820,6 +12563,7 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
     r->size = egi_dtypes[dtype].size;
     r->constant = false;
     r->period = 1;
+    r->first = 0;
     r->direct = NULL;
     if (x->flags & EGI_NUMBER) {
         unsigned char value[8];
@@ -11850,7 +12594,7 @@ static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64
     enum { AT_A_TIME = 256 };
     char bytes[AT_A_TIME * 8];
     if (r->direct) return r->direct + start * r->size;
-    if (r->constant || (r->period > 1 && start > 0)) return block;
+    if (r->constant || (r->period > 1 && start > r->first)) return block;
     if (!r->convert) egi_walk_move(block, r->data, &r->walk, start, count, r->from_size, false);
     for (int64_t done = 0, n; r->convert && done < count; done += n) {
         n = egi_min64(count - done, AT_A_TIME);
@@ -11957,7 +12701,30 @@ static bool egi_rows_direct(const egi_rows *r, const egi_formula_run *e) {
     }
     return true;
 }
-static bool egi_rows_run(const egi_rows *r, const egi_formula_run *e) {
+// Nanoseconds that the whole takes, roughly: some for memory, and more for each word.
+static double egi_formula_cost(const egi_formula_run *e) {
+    const egi_program *p = e->program ? e->program : &e->op->programs[e->variant];
+    double each = 0.15;
+    if (p->alone) each = 0.7;
+    else for (const egi_program_line *l = p->line; l->act != EGI_DO_end; l++)
+        each += l->act == EGI_DO_long1 || l->act == EGI_DO_long2 ? 0.6 : 0.04;
+    return each * (double)e->out->size * egi_dtypes[e->dtype].size / 4;
+}
+// A run of which all operands are contiguous or single elements, units of EGI_BLOCK elements.
+static void egi_formula_run_direct(void *context, int64_t begin, int64_t end) {
+    const egi_formula_run *e = (const egi_formula_run *)context;
+    const int64_t from = begin * EGI_BLOCK, to = egi_min64(end * EGI_BLOCK, e->out->size);
+    const void *in[EGI_RUN_OPERANDS];
+    for (int i = 0; i < e->count; i++)
+        in[i] = e->x[i] ? (const char *)e->in[i] + from * egi_dtypes[e->of[i]].size : e->in[i];
+    egi_formula_run_unread(e, in);
+    egi_formula_run_part(e, to - from, in, e->scalars, e->out->data + from * egi_dtypes[e->out->dtype].size);
+}
+// A run by rows, whose units they are.
+typedef struct egi_rows_job { const egi_rows *rows; const egi_formula_run *run; } egi_rows_job;
+static void egi_rows_run(void *context, int64_t begin, int64_t end) {
+    const egi_rows *r = ((const egi_rows_job *)context)->rows;
+    const egi_formula_run *e = ((const egi_rows_job *)context)->run;
     const int last = r->rank - 1;
     const int64_t n = r->dims[last], bytes = n * egi_dtypes[e->out->dtype].size;
     int64_t index[EG_MAX_RANK] = { 0 };
@@ -11965,9 +12732,14 @@ static bool egi_rows_run(const egi_rows *r, const egi_formula_run *e) {
     unsigned scalars = e->scalars;
     memcpy(in, e->in, (size_t)e->count * sizeof *in);
     for (int i = 0; i < e->count; i++) if (e->x[i] && r->strides[i][last] == 0) scalars |= 1u << i;
-    for (int64_t row = 0, rows = e->out->size / n; row < rows; row++) {
+    for (int64_t d = last - 1, row = begin; d >= 0; row /= r->dims[d], d--) {
+        index[d] = row % r->dims[d];
+        for (int i = 0; i < e->count; i++)
+            if (e->x[i]) in[i] = (const char *)in[i] + r->strides[i][d] * index[d];
+    }
+    for (int64_t row = begin; row < end; row++) {
         egi_formula_run_unread(e, in);
-        if (!egi_formula_run_part(e, n, in, scalars, e->out->data + row * bytes)) return false;
+        egi_formula_run_part(e, n, in, scalars, e->out->data + row * bytes);
         for (int d = last - 1; d >= 0; d--) {
             const bool wraps = ++index[d] == r->dims[d];
             for (int i = 0; i < e->count; i++)
@@ -11976,46 +12748,78 @@ static bool egi_rows_run(const egi_rows *r, const egi_formula_run *e) {
             index[d] = 0;
         }
     }
-    return true;
 }
-// Operands in other layouts are made contiguous block by block.
-static bool egi_formula_run_blocks(const egi_formula_run *e) {
+// Operands in other layouts are made contiguous block by block. The blocks' bytes are so many that a period divides
+// them.
+typedef struct egi_formula_blocks { const egi_formula_run *run; int64_t step, room; } egi_formula_blocks;
+static void egi_formula_blocks_readers(const egi_formula_blocks *b, egi_reader *readers, char *space, char **blocks) {
+    const egi_formula_run *e = b->run;
+    for (int i = 0, k = 0; i < e->count; i++) {
+        if (!e->x[i]) continue;
+        blocks[i] = space + k * b->room * egi_dtypes[e->dtype].size;
+        k += !egi_reads_directly(e->x[i], e->out, e->of[i]);
+        egi_reader_make(&readers[i], e->x[i], e->out, e->of[i], blocks[i], b->step);
+    }
+}
+static void egi_formula_blocks_run(void *context, int64_t begin, int64_t end) {
+    const egi_formula_blocks *b = (const egi_formula_blocks *)context;
+    const egi_formula_run *e = b->run;
     egi_reader readers[EGI_RUN_OPERANDS];
     char space[EGI_SPACE] __attribute__((aligned(64))), *blocks[EGI_RUN_OPERANDS];
     const void *in[EGI_RUN_OPERANDS];
-    const int size = egi_dtypes[e->dtype].size;
-    const int64_t n = e->out->size;
-    int packed = 0;
     memcpy(in, e->in, (size_t)e->count * sizeof *in);
-    for (int i = 0; i < e->count; i++) packed += e->x[i] && !egi_reads_directly(e->x[i], e->out, e->of[i]);
-    const int64_t room = egi_min64(EGI_BLOCK, EGI_SPACE / (size * packed) / 64 * 64);
-    int64_t step = room, period = 1;
-    for (int i = 0, k = 0; i < e->count; i++) {
+    egi_formula_blocks_readers(b, readers, space, blocks);
+    for (int i = 0; i < e->count; i++) {
         if (!e->x[i]) continue;
-        blocks[i] = space + k * room * size;
-        k += !egi_reads_directly(e->x[i], e->out, e->of[i]);
-        egi_reader_make(&readers[i], e->x[i], e->out, e->of[i], blocks[i], step);
-        if (period == 1) { period = readers[i].period; step -= step % period; }
-        // Its period does not divide the step: it is packed anew for each block.
-        if (step % readers[i].period) readers[i].period = 1;
+        readers[i].first = begin * b->step;
+        if (b->step % readers[i].period) readers[i].period = 1;    // it is packed anew for each block
     }
-    for (int64_t start = 0; start < n; start += step) {
-        const int64_t count = egi_min64(n - start, step);
+    const int64_t to = egi_min64(end * b->step, e->out->size);
+    for (int64_t start = begin * b->step; start < to; start += b->step) {
+        const int64_t count = egi_min64(to - start, b->step);
         for (int i = 0; i < e->count; i++)
             if (e->x[i]) in[i] = egi_reader_block(&readers[i], blocks[i], e->of[i], start, count);
         egi_formula_run_unread(e, in);
-        if (!egi_formula_run_part(e, count, in, e->scalars, e->out->data + start * egi_dtypes[e->out->dtype].size))
-            return false;
+        egi_formula_run_part(e, count, in, e->scalars, e->out->data + start * egi_dtypes[e->out->dtype].size);
     }
-    return true;
 }
-static bool egi_formula_run_all(const egi_formula_run *e) {
+static void egi_formula_run_blocks(const egi_formula_run *e, double cost) {
+    egi_formula_blocks b;
+    int packed = 0;
+    for (int i = 0; i < e->count; i++) packed += e->x[i] && !egi_reads_directly(e->x[i], e->out, e->of[i]);
+    b.run = e;
+    b.step = b.room = egi_min64(EGI_BLOCK, EGI_SPACE / (egi_dtypes[e->dtype].size * packed) / 64 * 64);
+    // The first period that is longer than 1 decides, as in egi_reader_make.
+    for (int i = 0; i < e->count; i++) {
+        egi_walk w;
+        if (!e->x[i] || egi_reads_directly(e->x[i], e->out, e->of[i]) || e->x[i]->flags & EGI_NUMBER) continue;
+        egi_walk_make(&w, e->x[i], e->out->rank, e->out->dims);
+        if (w.rank != 2 || w.strides[0] != 0 || w.dims[1] > b.step) continue;
+        b.step -= b.step % w.dims[1];
+        break;
+    }
+    egi_parallel((e->out->size + b.step - 1) / b.step, cost, egi_formula_blocks_run, &b);
+}
+static bool egi_formula_run_all(egi_formula_run *e) {
     egi_rows rows;
     bool direct = true;
+    double cost = 0;
     for (int i = 0; i < e->count && direct; i++) direct = !e->x[i] || egi_reads_directly(e->x[i], e->out, e->of[i]);
-    if (direct) return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
+    if (direct && e->out->size < EGI_PARALLEL_SIZE)
+        return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
+    // With no element, it only makes the program, which is all that can fail.
+    if (!egi_formula_run_part(e, 0, e->in, e->scalars, e->out->data)) return false;
+    if (e->out->size >= EGI_PARALLEL_SIZE) cost = egi_formula_cost(e);
+    if (direct) {
+        egi_parallel((e->out->size + EGI_BLOCK - 1) / EGI_BLOCK, cost, egi_formula_run_direct, e);
+        return true;
+    }
     egi_rows_make(&rows, e);
-    return egi_rows_direct(&rows, e) ? egi_rows_run(&rows, e) : egi_formula_run_blocks(e);
+    if (egi_rows_direct(&rows, e)) {
+        egi_rows_job job = { &rows, e };
+        egi_parallel(e->out->size / rows.dims[rows.rank - 1], cost, egi_rows_run, &job);
+    } else egi_formula_run_blocks(e, 2 * cost);
+    return true;
 }
 // The kernel of all elementwise rows and their fused gradients: runs the row's program (egi_program_run) on all
 // elements at once, where all operands are contiguous or single elements; else on rows, or on blocks.
@@ -12110,9 +12914,51 @@ static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char
 // Copies x, which broadcasts to out and has its dtype, whatever the layouts of both are. Neighbouring axes that
 // continue each other in both are one; the last two, or the last and the one along which x's elements are neighbours,
 // are a plane.
+// A copy whose last two axes are planes; steps in elements.
+typedef struct egi_copy {
+    int64_t dims[EG_MAX_RANK + 1], from[EG_MAX_RANK + 1], to[EG_MAX_RANK + 1], strip;
+    const char *data;
+    char *result;
+    int rank, size;
+} egi_copy;
+enum { EGI_COPY_STRIP = 64 };
+static void egi_copy_run(void *context, int64_t begin, int64_t end) {
+    const egi_copy *c = (const egi_copy *)context;
+    const int last = c->rank - 1, row = last - 1, size = c->size;
+    const bool strips = c->strip > 1;
+    int64_t index[EG_MAX_RANK + 1] = { 0 };
+    const char *f = c->data;
+    char *t = c->result;
+    if (strips) {
+        const int64_t first = begin * c->strip, rows = egi_min64(end * c->strip, c->dims[row]) - first;
+        egi_plane_copy(t + first * c->to[row] * size, c->to[row], c->to[last], f + first * c->from[row] * size,
+                       c->from[row], c->from[last], rows, c->dims[last], size);
+        return;
+    }
+    for (int64_t d = row - 1, unit = begin; d >= 0; unit /= c->dims[d], d--) {
+        index[d] = unit % c->dims[d];
+        f += index[d] * c->from[d] * size;
+        t += index[d] * c->to[d] * size;
+    }
+    for (int64_t unit = begin; unit < end; unit++) {
+        egi_plane_copy(t, c->to[row], c->to[last], f, c->from[row], c->from[last], c->dims[row], c->dims[last], size);
+        for (int d = row - 1; d >= 0; d--) {
+            f += c->from[d] * size;
+            t += c->to[d] * size;
+            if (++index[d] < c->dims[d]) break;
+            f -= c->from[d] * c->dims[d] * size;
+            t -= c->to[d] * c->dims[d] * size;
+            index[d] = 0;
+        }
+    }
+}
 static void egi_tensor_copy_strided(const eg_tensor *x, eg_tensor *out, int size) {
-    int64_t dims[EG_MAX_RANK + 1], from[EG_MAX_RANK + 1], to[EG_MAX_RANK + 1], index[EG_MAX_RANK + 1] = { 0 };
+    egi_copy c;
+    int64_t *const dims = c.dims, *const from = c.from, *const to = c.to;
     int rank = 0;
+    c.data = x->data;
+    c.result = out->data;
+    c.size = size;
     for (int i = 0; i < out->rank; i++) {
         const int k = i - (out->rank - x->rank);
         const int64_t d = out->dims[i], f = k < 0 || x->dims[k] == 1 ? 0 : x->strides[k], t = out->strides[i];
@@ -12139,21 +12985,25 @@ static void egi_tensor_copy_strided(const eg_tensor *x, eg_tensor *out, int size
             dims[i] = dims[rank - 2]; from[i] = from[rank - 2]; to[i] = to[rank - 2];
             dims[rank - 2] = d; from[rank - 2] = 1; to[rank - 2] = t;
         }
-    const char *f = x->data;
-    char *t = out->data;
-    for (int d = rank - 3;;) {
-        egi_plane_copy(t, to[rank - 2], to[rank - 1], f, from[rank - 2], from[rank - 1], dims[rank - 2], dims[rank - 1],
-                       size);
-        for (d = rank - 3; d >= 0; d--) {
-            f += from[d] * size;
-            t += to[d] * size;
-            if (++index[d] < dims[d]) break;
-            f -= from[d] * dims[d] * size;
-            t -= to[d] * dims[d] * size;
-            index[d] = 0;
-        }
-        if (d < 0) return;
+    // Of a single plane the units are strips of rows; else they are planes.
+    c.rank = rank;
+    c.strip = 1;
+    int64_t units = 1;
+    for (int d = 0; d < rank - 2; d++) units *= c.dims[d];
+    if (units == 1) {
+        const int64_t rows = c.dims[rank - 2], n = egi_max64(c.dims[rank - 1], 1);
+        c.strip = egi_max64(EGI_COPY_STRIP,
+                            (EGI_PARALLEL_SIZE / n + EGI_COPY_STRIP - 1) / EGI_COPY_STRIP * EGI_COPY_STRIP);
+        units = (rows + c.strip - 1) / c.strip;
     }
+    egi_parallel(units, 0.25 * (double)out->size * size, egi_copy_run, &c);
+}
+static void egi_cpu_convert_run(void *context, int64_t begin, int64_t end) {           // units: EGI_BLOCK elements
+    const egi_args *args = (const egi_args *)context;
+    const eg_tensor *x = args->in[0], *y = args->out[0];
+    const int64_t from = begin * EGI_BLOCK, n = egi_min64(end * EGI_BLOCK, y->size) - from;
+    egi_convert(x->dtype, x->data + from * egi_dtypes[x->dtype].size, y->dtype,
+                y->data + from * egi_dtypes[y->dtype].size, n);
 }
 // Copies between any two layouts and dtypes; in[0] broadcasts to out[0].
 static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
@@ -12176,7 +13026,7 @@ static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
     const bool packed = (out->flags & EGI_CONTIGUOUS) != 0;
     if (!packed) egi_walk_make(&walk, out, out->rank, out->dims);
     if (packed && !(x->flags & EGI_NUMBER) && x->flags & EGI_CONTIGUOUS && x->size == n) {
-        egi_convert(x->dtype, x->data, out->dtype, out->data, n);
+        egi_parallel((n + EGI_BLOCK - 1) / EGI_BLOCK, 0.1 * (double)n * size, egi_cpu_convert_run, (void *)args);
         return true;
     }
     for (int64_t start = 0; start < n; start += EGI_BLOCK) {
@@ -12306,69 +13156,124 @@ static const char *egi_reduce_write(const egi_reduce_walk *w, int i, const char 
     for (int64_t k = 0; k < count; k++, y += l->to * w->size) results = egi_reduce_write(w, next, results, y);
     return results;
 }
-// Moves `begin` to the next block, the innermost kept loop fastest; false behind the last.
-static bool egi_reduce_next(const egi_reduce_loop *all, int loops, const int64_t *part, int64_t *begin) {
-    for (int i = loops - 1; i >= 0; i--) {
+// A reduction, whose units are blocks of results: a block takes part[i] of kept loop i. A result of which there are
+// few, of many elements, is reduced in EGI_REDUCE_PIECES pieces of the outermost loop, which are then joined in order;
+// then the units are these pieces. Shapes alone decide that.
+enum { EGI_REDUCE_PIECES = 16, EGI_REDUCE_LONG = 1 << 18 };
+typedef struct egi_reduce_job {
+    egi_reduce_walk w;                  // of the whole
+    const egi_args *args;
+    int64_t part[EG_MAX_RANK], made;    // made: accumulators of all results; of pieces alone
+    char *pieces;                       // accumulators of each piece, or NULL
+} egi_reduce_job;
+// Piece or block `unit`: reduces it, and writes a block's results.
+static void egi_reduce_unit(const egi_reduce_job *job, int64_t unit, egi_reduce_walk *w) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)job->args->parameters;
+    const eg_tensor *x = job->args->in[0], *y = job->args->out[0];
+    const egi_reduce_loop *all = job->w.loop;
+    const int loops = job->w.loops, size = w->size;
+    const char *from = x->data;
+    char *to = y->data;
+    int64_t made = 1, begin[EG_MAX_RANK] = { 0 };
+    for (int i = loops - 1; i >= 0 && !job->pieces; i--) {
         if (!all[i].kept) continue;
-        begin[i] += part[i];
-        if (begin[i] < all[i].count) return true;
-        begin[i] = 0;
+        const int64_t blocks = (all[i].count + job->part[i] - 1) / job->part[i];
+        begin[i] = unit % blocks * job->part[i];
+        unit /= blocks;
     }
-    return false;
+    w->loops = 0;
+    for (int i = 0; i < loops; i++) {
+        egi_reduce_loop l = all[i];
+        if (l.kept) {
+            l.count = egi_min64(job->part[i], l.count - begin[i]);
+            from += begin[i] * l.stride * size;
+            to += (i == loops - 1 ? begin[i] / w->fold : begin[i]) * l.to * size;
+            made *= l.count;
+        } else if (job->pieces && i == 0) {
+            const int64_t first = l.count / 8 * unit / EGI_REDUCE_PIECES * 8,
+                          next = unit + 1 < EGI_REDUCE_PIECES ? l.count / 8 * (unit + 1) / EGI_REDUCE_PIECES * 8
+                                                              : l.count;
+            from += first * l.stride * size;
+            l.count = next - first;
+        }
+        if (l.count > 1 || i == loops - 1) w->loop[w->loops++] = l;
+    }
+    // The last block of a loop may be smaller than the others, and so are the steps of the loops outside it.
+    for (int64_t k = w->loops - 1, inside = 1; k >= 0; k--)
+        if (w->loop[k].kept) { w->loop[k].accumulators = inside; inside *= w->loop[k].count; }
+    w->reducer->begin(made, w->accumulators);
+    egi_reduce_loop_run(w, 0, from, w->accumulators);
+    if (job->pieces) {                          // beside those of the other pieces, as fold wants them
+        const int64_t bytes = w->reducer->accumulator;
+        for (int64_t i = 0; i < made; i++)
+            memcpy(job->pieces + (i * EGI_REDUCE_PIECES + unit) * bytes, w->accumulators + i * bytes, (size_t)bytes);
+        return;
+    }
+    made /= w->fold;
+    if (w->fold > 1) w->reducer->fold(w->fold, made, w->accumulators);
+    w->reducer->end(p->kind, p->n, made, w->accumulators, w->packed);
+    if (w->convert) egi_convert(EG_INT64, w->packed, x->dtype, w->accumulators, made);
+    egi_reduce_write(w, 0, w->convert ? w->accumulators : w->packed, to);
+}
+static void egi_reduce_run(void *context, int64_t begin, int64_t end) {
+    const egi_reduce_job *job = (const egi_reduce_job *)context;
+    char accumulators[EGI_BLOCK * 8] __attribute__((aligned(64))), packed[EGI_BLOCK * 8] __attribute__((aligned(64)));
+    egi_reduce_walk w = job->w;
+    w.accumulators = accumulators;
+    w.packed = packed;
+    for (int64_t unit = begin; unit < end; unit++) egi_reduce_unit(job, unit, &w);
+}
+// Joins the pieces and writes the results, which are one block.
+static void egi_reduce_join(egi_reduce_job *job, char *packed) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)job->args->parameters;
+    egi_reduce_walk *w = &job->w;
+    int64_t made = job->made;
+    w->reducer->fold(EGI_REDUCE_PIECES, made, job->pieces);
+    made /= w->fold;
+    if (w->fold > 1) w->reducer->fold(w->fold, made, job->pieces);
+    w->reducer->end(p->kind, p->n, made, job->pieces, packed);
+    if (w->convert) egi_convert(EG_INT64, packed, w->dtype, job->pieces, made);
+    egi_reduce_write(w, 0, w->convert ? job->pieces : packed, job->args->out[0]->data);
 }
 static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const eg_tensor *x = args->in[0];
-    char accumulators[EGI_BLOCK * 8] __attribute__((aligned(64))), packed[EGI_BLOCK * 8] __attribute__((aligned(64)));
-    egi_reduce_walk w;
+    const double cost = 0.03 * (double)x->size * egi_dtypes[x->dtype].size;
+    egi_reduce_job job;
+    egi_reduce_walk *w = &job.w;
     (void)b;
-    memset(&w, 0, sizeof w);
-    w.convert = p->kind == EGI_MEAN && !egi_is_float(x->dtype) && x->dtype != EG_INT64;
-    w.reducer = p->reducers[w.convert ? (int)EG_INT64 : x->dtype];
-    w.dtype = x->dtype;
-    w.size = egi_dtypes[x->dtype].size;
-    w.accumulators = accumulators;
-    w.packed = packed;
+    memset(&job, 0, sizeof job);
+    job.args = args;
+    job.made = 1;
+    w->convert = p->kind == EGI_MEAN && !egi_is_float(x->dtype) && x->dtype != EG_INT64;
+    w->reducer = p->reducers[w->convert ? (int)EG_INT64 : x->dtype];
+    w->dtype = x->dtype;
+    w->size = egi_dtypes[x->dtype].size;
 #if EGI_WIDE_PROGRAMS
-    w.wide = egi_cpu_has_avx2();
+    w->wide = egi_cpu_has_avx2();
 #endif
-    egi_reduce_loops(&w, x, p->axes);
-    egi_reduce_loop all[EG_MAX_RANK];
-    const int loops = w.loops;
-    // a block takes part[i] of kept loop i, from begin[i] on
-    int64_t part[EG_MAX_RANK], begin[EG_MAX_RANK] = { 0 }, made = 1;
-    for (int i = loops - 1; i >= 0; i--) {
-        all[i] = w.loop[i];
-        if (!all[i].kept) continue;
-        part[i] = egi_min64(all[i].count, i == loops - 1 ? EGI_BLOCK / w.fold * w.fold : EGI_BLOCK / made);
-        made *= part[i];
+    egi_reduce_loops(w, x, p->axes);
+    for (int i = 0; i < w->loops; i++) if (w->loop[i].kept) job.made *= w->loop[i].count;
+    if (x->size >= EGI_REDUCE_LONG && job.made * EGI_REDUCE_PIECES <= EGI_BLOCK && !w->loop[0].kept &&
+        w->loop[0].count >= 8 * EGI_REDUCE_PIECES) {
+        char pieces[EGI_BLOCK * 8] __attribute__((aligned(64))), packed[EGI_BLOCK * 8] __attribute__((aligned(64)));
+        for (int i = 0; i < w->loops; i++) job.part[i] = w->loop[i].count;
+        job.pieces = pieces;
+        egi_parallel(EGI_REDUCE_PIECES, cost, egi_reduce_run, &job);
+        egi_reduce_join(&job, packed);
+        return true;
     }
-    do {
-        const char *from = x->data;
-        char *to = args->out[0]->data;
-        made = 1;
-        w.loops = 0;
-        for (int i = 0; i < loops; i++) {
-            egi_reduce_loop l = all[i];
-            if (l.kept) {
-                l.count = egi_min64(part[i], l.count - begin[i]);
-                from += begin[i] * l.stride * w.size;
-                to += (i == loops - 1 ? begin[i] / w.fold : begin[i]) * l.to * w.size;
-                made *= l.count;
-            }
-            if (l.count > 1 || i == loops - 1) w.loop[w.loops++] = l;
-        }
-        // The last block of a loop may be smaller than the others, and so are the steps of the loops outside it.
-        for (int64_t k = w.loops - 1, inside = 1; k >= 0; k--)
-            if (w.loop[k].kept) { w.loop[k].accumulators = inside; inside *= w.loop[k].count; }
-        w.reducer->begin(made, accumulators);
-        egi_reduce_loop_run(&w, 0, from, accumulators);
-        made /= w.fold;
-        if (w.fold > 1) w.reducer->fold(w.fold, made, accumulators);
-        w.reducer->end(p->kind, p->n, made, accumulators, packed);
-        if (w.convert) egi_convert(EG_INT64, packed, x->dtype, accumulators, made);
-        egi_reduce_write(&w, 0, w.convert ? accumulators : packed, to);
-    } while (egi_reduce_next(all, loops, part, begin));
+    // Smaller blocks make more units; results do not depend on their size.
+    int64_t room = EGI_BLOCK, units = 1, made = 1;
+    if (cost >= EGI_TEAM_LEAST) room = egi_max64(64, egi_min64(room, job.made / (4 * egi_parallel_most())));
+    for (int i = w->loops - 1; i >= 0; i--) {
+        if (!w->loop[i].kept) continue;
+        job.part[i] = egi_max64(1, egi_min64(w->loop[i].count,
+                                             i == w->loops - 1 ? room / w->fold * w->fold : room / made));
+        made *= job.part[i];
+        units *= (w->loop[i].count + job.part[i] - 1) / job.part[i];
+    }
+    egi_parallel(units, cost, egi_reduce_run, &job);
     return true;
 }
 // Running sums along the middle axis: of floats in double, of integers modulo 2^64, which is modulo their own width in
@@ -13082,27 +13987,51 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
     return index;
 }
 // One product of matrices for each index of the batch. A batch axis that broadcasts has the stride 0.
+typedef struct egi_matmul_job {
+    const egi_matmul_parameters *p;
+    bool (*product)(const egi_matmul_parameters *, const void *, const void *, void *, void *);
+    const char *a, *b;
+    char *c, *space;                                // memory of each thread's products, or NULL: they have their own
+    int64_t size, needs;                            // bytes of an element, and of a thread's memory
+    bool failed;                                    // atomic: there is no memory
+} egi_matmul_job;
+static void egi_matmul_run(void *context, int64_t begin, int64_t end) {
+    egi_matmul_job *job = (egi_matmul_job *)context;
+    const egi_matmul_parameters *p = job->p;
+    char *space = job->space ? job->space + egi_this.slot * job->needs : NULL;
+    int64_t index[EG_MAX_RANK] = { 0 };
+    for (int64_t i = p->batch_rank - 1, k = begin; i >= 0; k /= p->batch[i], i--) index[i] = k % p->batch[i];
+    for (int64_t k = begin; k < end; k++) {
+        int64_t oa = 0, ob = 0;
+        for (int i = 0; i < p->batch_rank; i++) { oa += index[i] * p->a_strides[i]; ob += index[i] * p->b_strides[i]; }
+        if (!job->product(p, job->a + oa * job->size, job->b + ob * job->size, job->c + k * p->m * p->n * job->size,
+                          space))
+            __atomic_store_n(&job->failed, true, __ATOMIC_RELAXED);
+        for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
+    }
+}
 static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *y = args->in[1];
-    eg_tensor *out = args->out[0];
-    int64_t index[EG_MAX_RANK] = { 0 }, batches = 1;
+    const int dtype = x->dtype, most = egi_parallel_most();
+    egi_matmul_job job = { p, dtype == EG_FLOAT32 ? egi_cpu_product_f32 : dtype == EG_FLOAT64 ? egi_cpu_product_f64
+                              : dtype == EG_INT32 ? egi_cpu_product_i32 : egi_cpu_product_i64,
+                           x->data, y->data, args->out[0]->data, NULL, egi_dtypes[dtype].size, 0, false };
+    int64_t batches = 1;
     (void)b;
     for (int i = 0; i < p->batch_rank; i++) batches *= p->batch[i];
-    int size = egi_dtypes[x->dtype].size;
-    for (int64_t k = 0; k < batches; k++) {
-        int64_t ox = 0, oy = 0;
-        for (int i = 0; i < p->batch_rank; i++) { ox += index[i] * p->a_strides[i]; oy += index[i] * p->b_strides[i]; }
-        const void *xa = x->data + ox * size, *yb = y->data + oy * size;
-        void *to = out->data + k * p->m * p->n * size;
-        const bool ok = x->dtype == EG_FLOAT32   ? egi_cpu_product_f32(p, xa, yb, to)
-                        : x->dtype == EG_FLOAT64 ? egi_cpu_product_f64(p, xa, yb, to)
-                        : x->dtype == EG_INT32   ? egi_cpu_product_i32(p, xa, yb, to)
-                                                 : egi_cpu_product_i64(p, xa, yb, to);
-        if (!ok) return egi_no_memory("matmul", 0);
-        for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
+    // Many products are divided as a whole; of a few, each is divided itself.
+    const double cost = egi_gemm_cost_f32(p->m, p->n, p->k) * (double)batches;
+    if (batches >= 2 * most && most > 1 && cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC) {
+        job.needs = 64 + job.size * (dtype == EG_FLOAT64 ? egi_gemm_needs_f64(p->tb, p->m, p->n, p->k, p->ldb)
+                                     : dtype == EG_FLOAT32 ? egi_gemm_needs_f32(p->tb, p->m, p->n, p->k, p->ldb) : 0);
+        job.needs = job.needs / 64 * 64;
+        job.space = (char *)egi_alloc((size_t)(job.needs * most));
     }
-    return true;
+    if (job.space) egi_parallel_with(most, batches, cost, egi_matmul_run, &job);
+    else egi_matmul_run(&job, 0, batches);
+    if (job.space) egi_free(job.space);
+    return !job.failed || egi_no_memory("matmul", 0);
 }
 // Runs a float32 kernel in float64, on widened copies. It is for kernels that would add more than EGI_TERMS terms to
 // an element in float32 (see LONG SUMS in KERNEL TEXTS).
@@ -13137,8 +14066,12 @@ static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_conv_f64(args);
     // These kinds add a filter's taps one after another; in the others a matrix product adds them, which keeps long
     // sums exact enough itself.
-    const bool adds = p->kind == EGI_CONV_INPUT || (p->kind == EGI_CONV_FORWARD && p->windows.groups == p->windows.c);
-    return adds && egi_windows_taps(&p->windows) > EGI_TERMS ? egi_cpu_in_float64(args, egi_cpu_conv_f64)
+    const egi_windows *w = &p->windows;
+    const bool adds = p->kind == EGI_CONV_INPUT || (p->kind == EGI_CONV_FORWARD && w->groups == w->c);
+    const int64_t taps = egi_windows_taps(w), groups = egi_max64(w->groups, 1), most = EGI_TERMS * EGI_KC,
+                  terms = p->kind == EGI_CONV_FORWARD ? taps * (w->c / groups)
+                          : p->kind == EGI_CONV_INPUT ? w->oc / groups : 0;
+    return (adds && taps > EGI_TERMS) || terms > most ? egi_cpu_in_float64(args, egi_cpu_conv_f64)
            : egi_cpu_conv_f32(args);
 }
 static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
@@ -13336,34 +14269,41 @@ static void egi_random_blocks(uint32_t *out, egi_random r, uint64_t block, int c
     for (int i = 0; i < count; i++) egi_random_block(out + 4 * i, r, block + (uint64_t)i, 0);
 }
 // Numbers as a function of seed, counter and position, so that pieces can be made in any order. Integer dtypes are
-// made as int64 by blocks and converted.
+// made as int64 by blocks and converted. Units are blocks of EGI_BLOCK elements; a permutation is one unit.
+static void egi_cpu_random_run(void *context, int64_t begin, int64_t end) {
+    const egi_args *args = (const egi_args *)context;
+    const egi_random_parameters *p = (const egi_random_parameters *)args->parameters;
+    const eg_tensor *y = args->out[0];
+    const int64_t first = begin * EGI_BLOCK, n = egi_min64(end * EGI_BLOCK, y->size) - first;
+    const int size = egi_dtypes[y->dtype].size;
+    void *to = y->data + first * size;
+    const bool f = y->dtype == EG_FLOAT32;
+    egi_random r = { p->seed, p->counter };
+    if (p->kind == EGI_NORMAL || p->kind == EGI_TRUNCATED_NORMAL) {
+        double cut = p->kind == EGI_NORMAL ? HUGE_VAL : 2;
+        if (f) egi_random_normal_f32((float *)to, first, n, r, p->a, p->b, cut);
+        else egi_random_normal_f64((double *)to, first, n, r, p->a, p->b, cut);
+    } else if (p->kind == EGI_UNIFORM) {
+        if (f) egi_random_uniform_f32((float *)to, first, n, r, p->a, p->b);
+        else egi_random_uniform_f64((double *)to, first, n, r, p->a, p->b);
+    } else if (p->kind == EGI_BERNOULLI) egi_random_bernoulli((unsigned char *)to, first, n, r, p->a);
+    else if (y->dtype == EG_INT64) egi_random_int64((int64_t *)to, first, n, r, p->low, p->high);
+    else
+        for (int64_t start = 0; start < n; start += EGI_BLOCK) {
+            int64_t block[EGI_BLOCK], count = egi_min64(n - start, EGI_BLOCK);
+            egi_random_int64(block, first + start, count, r, p->low, p->high);
+            egi_convert(EG_INT64, block, y->dtype, (char *)to + start * size, count);
+        }
+}
 static bool egi_cpu_random(eg_backend *b, const egi_args *args) {
     const egi_random_parameters *p = (const egi_random_parameters *)args->parameters;
     eg_tensor *y = args->out[0];
-    int64_t n = y->size;
-    void *to = y->data;
-    bool f = y->dtype == EG_FLOAT32;
-    egi_random r = { p->seed, p->counter };
     (void)b;
-    if (p->kind == EGI_NORMAL || p->kind == EGI_TRUNCATED_NORMAL) {
-        double cut = p->kind == EGI_NORMAL ? HUGE_VAL : 2;
-        if (f) egi_random_normal_f32((float *)to, 0, n, r, p->a, p->b, cut);
-        else egi_random_normal_f64((double *)to, 0, n, r, p->a, p->b, cut);
-    } else if (p->kind == EGI_UNIFORM) {
-        if (f) egi_random_uniform_f32((float *)to, 0, n, r, p->a, p->b);
-        else egi_random_uniform_f64((double *)to, 0, n, r, p->a, p->b);
-    } else if (p->kind == EGI_BERNOULLI) egi_random_bernoulli((unsigned char *)to, 0, n, r, p->a);
-    else if (p->kind == EGI_PERMUTATION) egi_random_permutation((int64_t *)to, n, r);
-    else if (y->dtype == EG_INT64) egi_random_int64((int64_t *)to, 0, n, r, p->low, p->high);
-    else {
-        int64_t block[EGI_BLOCK];
-        int size = egi_dtypes[y->dtype].size;
-        for (int64_t start = 0; start < n; start += EGI_BLOCK) {
-            int64_t count = egi_min64(n - start, EGI_BLOCK);
-            egi_random_int64(block, start, count, r, p->low, p->high);
-            egi_convert(EG_INT64, block, y->dtype, (char *)to + start * size, count);
-        }
-    }
+    if (p->kind == EGI_PERMUTATION) {
+        egi_random r = { p->seed, p->counter };
+        egi_random_permutation((int64_t *)(void *)y->data, y->size, r);
+    } else
+        egi_parallel((y->size + EGI_BLOCK - 1) / EGI_BLOCK, (double)y->size * 4, egi_cpu_random_run, (void *)args);
     return true;
 }
 static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
@@ -14477,9 +15417,11 @@ EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
 // Softmax kernels work along the last axis; egi_softmax moves another axis there, and back in the result.
 static bool egi_shape_softmax(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_float(c->op->name, c->in[0]); }
 static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, egi_launch_softmax); }
-// Whether somebody looks at the single ops of a gradient: a tape that records them, eg_record, or the NaN trap. If
-// not, some gradients are one launch instead of several ops.
-static bool egi_gradient_ops_are_seen(void) { return egi_recording() || egi_this.recorder || egi_this.trap; }
+// Whether somebody looks at the single ops of a gradient: a tape that records them, eg_record, the NaN trap, or a graph
+// that is being built. If not, some gradients are one launch instead of several ops.
+static bool egi_gradient_ops_are_seen(void) {
+    return egi_recording() || egi_this.recorder || egi_this.trap || egi_graph_adopts();
+}
 // The gradient in one launch, for softmax and log-softmax.
 static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *y = c->outputs[0];
@@ -14828,7 +15770,7 @@ static const egi_op egi_op_dense_relu = { "dense_relu", 3, 1, 0, sizeof(egi_matm
 static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
     return bias && egi_backend_of(x)->folds && !egi_this.trap && !egi_this.recorder && x->rank == 2 && a->rank == 2 &&
            bias->rank == 1 && bias->dims[0] == a->dims[1] && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) &&
-           bias->dtype == x->dtype && egi_backend_of(bias) == egi_backend_of(x) && (bias->flags & EGI_CONTIGUOUS);
+           bias->dtype == x->dtype && egi_devices_agree(bias, x) && (bias->flags & EGI_CONTIGUOUS);
 }
 static eg_tensor *egi_matmul_bias(eg_tensor *x, eg_tensor *a, eg_tensor *bias, bool relu) {
     egi_matmul_attr attr = { false, false, relu };
@@ -14971,8 +15913,12 @@ static bool egi_work_positions(eg_backend *b, const egi_args *args) {
     eg_tensor *index = (eg_tensor *)(uintptr_t)args->in[0], *out = args->out[0];
     const int64_t n = out->size;
     const char *p = (const char *)eg_data(index);
+    const int64_t last = k->along < 0 && index->rank ? index->dims[index->rank - 1] : -1;
     eg_shape shape;
     if (!p) return false;
+    if (k->along < 0 ? last != k->depth || (last && index->size / last != n) : index->size != n)  // a graph's operand
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: indices %s do not fit the operands that the op was written with",
+                        k->name, egi_describe(index));
     shape.rank = (int)k->rank;
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = k->dims[i];
     int64_t *flat = b->host_reads ? (int64_t *)(void *)out->data : (int64_t *)egi_alloc((size_t)n * sizeof *flat);
@@ -15998,9 +16944,20 @@ EAGER_API eg_tensor *eg_random_permutation(int64_t n) {
     eg_shape shape = { 1, { n } };
     return egi_random_draw("random_permutation", EG_INT64, shape, &p);
 }
-EAGER_API void eg_seed(uint64_t seed) { egi_this.random.seed = seed; egi_this.random.counter = 0; }
+static bool egi_random_set_now(eg_backend *b, const egi_args *args) {
+    (void)b;
+    egi_this.random = *(const eg_random_state *)args->parameters;
+    return true;
+}
+EAGER_API void eg_seed(uint64_t seed) {
+    const eg_random_state begin = { seed, 0 };
+    eg_random_set_state(begin);
+}
 EAGER_API eg_random_state eg_random_get_state(void) { return egi_this.random; }
-EAGER_API void eg_random_set_state(eg_random_state state) { egi_this.random = state; }
+EAGER_API void eg_random_set_state(eg_random_state state) {
+    const egi_args args = { NULL, EGI_WORK_SEEDS, { NULL }, { NULL }, &state };
+    (void)egi_host_work(egi_random_set_now, &args, sizeof state);
+}
 
 // ---- printing tensors
 // Everything is printed into an egi_text first and then handed to the printer whole (eg_set_printer's, else stdout),
@@ -16069,7 +17026,7 @@ static bool egi_print_now(eg_backend *b, const egi_args *args) {
 }
 EAGER_API void eg_print(eg_tensor *x) {
     const char *name = "print";
-    const egi_args args = { NULL, 0, { x }, { NULL }, &name };
+    const egi_args args = { NULL, EGI_WORK_PRINTS, { x }, { NULL }, &name };
     if (egi_operand_alive(name, 0, x)) (void)egi_host_work(egi_print_now, &args, sizeof name);
 }
 EAGER_API int64_t eg_format(eg_tensor *x, char *text, size_t capacity) {
@@ -16088,7 +17045,7 @@ static bool egi_fprint_now(eg_backend *b, const egi_args *args) {
     return true;
 }
 EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
-    const egi_args args = { NULL, 0, { x }, { NULL }, &stream };
+    const egi_args args = { NULL, EGI_WORK_PRINTS, { x }, { NULL }, &stream };
     if (!stream) egi_fail(EG_ERROR_NULL, "eg_fprint: the stream is NULL");
     else if (egi_operand_alive("fprint", 0, x)) (void)egi_host_work(egi_fprint_now, &args, sizeof(FILE *));
 }
@@ -16371,6 +17328,7 @@ static int32_t egi_tape_slot_watch(eg_tape *t, eg_tensor *x) {
     t->watched = (egi_watched *)watched;
     int32_t slot = egi_tape_slot_add(t, x, (int32_t)(-2 - t->n_watched));
     if (slot < 0) return -1;
+    if (egi_graph_adopts()) x = egi_this.observer->original(egi_this.observer, x);
     t->watched[t->n_watched].variable = eg_retain(x);
     t->watched[t->n_watched++].snapshot = NULL;
     return slot;
@@ -16774,7 +17732,7 @@ static bool egi_tape_slot_accumulate(eg_tensor **grads, int32_t slot, eg_tensor 
 // size of the whole, and n slices of one tensor would cost n times that size. Writing in place is allowed only where
 // nothing records the addition and nobody else holds the sum.
 static bool egi_sum_is_ours(const eg_tensor *sum) {
-    if (egi_recording() || egi_this.recorder) return false;
+    if (egi_recording() || egi_this.recorder || egi_graph_adopts()) return false;
     return !sum || (sum->object.refs == 1 && sum->buffer && egi_buffer_is_alone(sum->buffer) &&
                     sum->flags & EGI_CONTIGUOUS);
 }
@@ -17037,7 +17995,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
             return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i,
                             egi_describe(g), egi_describe(ys[i]));
-        if (!(g->flags & EGI_NUMBER) && egi_backend_of(g) != egi_backend_of(ys[i]))
+        if (!(g->flags & EGI_NUMBER) && !egi_devices_agree(g, ys[i]))
             return egi_fail(EG_ERROR_DEVICE,
                             "eg_tape_gradient: output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")",
                             i, egi_backend_of(g)->name, egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
@@ -18084,6 +19042,7 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
 #define EGI_REDUCTIONS \
     (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_prod) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | \
      EGI_SET(norm) | EGI_SET(reduce_all) | EGI_SET(reduce_any) | EGI_SET(argmax) | EGI_SET(argmin))
+#define EGI_RECURRENTS (EGI_SET(simple_rnn) | EGI_SET(lstm) | EGI_SET(gru))
 static const struct { uint64_t ops; const char *name; char kind; int count; size_t offset; } egi_attributes[] = {
     { EGI_SET(reshape), "shape", 's', 1, offsetof(egi_reshape_attr, to) },
     { EGI_SET(broadcast_to), "shape", 's', 1, 0 },
@@ -18116,8 +19075,15 @@ static const struct { uint64_t ops; const char *name; char kind; int count; size
     { EGI_SET(slice), NULL, 's', 1, offsetof(egi_slice_attr, from) },
     { EGI_REDUCTIONS, NULL, 's', 1, offsetof(egi_reduce_attr, from) },
     { EGI_SET(dense) | EGI_SET(dense_relu) | EGI_SET(softmax) | EGI_SET(log_softmax), NULL, 'b', -1, 0 },
-    { EGI_SET(layer_norm), NULL, 'd', -1, 0 },
-    { EGI_SET(normalize), NULL, 'l', 5, 0 },
+    { EGI_SET(layer_norm), "epsilon", 'd', 1, 0 },
+    { EGI_SET(normalize), "parts", 'l', 5, 0 },          // examples positions groups channels inner
+    { EGI_SET(normalize), "epsilon", 'd', 1, offsetof(egi_normalize_attr, p.epsilon) },
+    { EGI_SET(normalize), "centered", 'b', 1, offsetof(egi_normalize_attr, p.centered) },
+    { EGI_SET(normalize), "scales", 'b', 1, offsetof(egi_normalize_attr, scales) },
+    { EGI_SET(normalize), "shifts", 'b', 1, offsetof(egi_normalize_attr, shifts) },
+    { EGI_RECURRENTS, "backwards", 'b', 1, offsetof(egi_recurrent_parameters, backwards) },
+    { EGI_RECURRENTS, "sequences", 'b', 1, offsetof(egi_recurrent_parameters, sequences) },
+    { EGI_RECURRENTS, "masked", 'b', 1, offsetof(egi_recurrent_parameters, masked) },
 };
 EGI_AS_TOLD
 
@@ -18536,23 +19502,33 @@ enum { EGI_UPDATE_BYTES = 32, EGI_UPDATE_MOST = 4096 };
             if (slots > 2) *v2 = s2; \
         } \
     }
-// Runs `step` over arrays of `bytes` bytes. in[] is w, g, slots; out[] is w, slots, and may be the same memory. The
-// last piece, if it is shorter than EGI_UPDATE_BYTES, is updated in copies filled up with zeros.
-static void egi_update_loop(egi_update_step *step, int slots, size_t bytes, const double *k, const char *const *in,
-                            char *const *out) {
+// An update of arrays of `bytes` bytes. in[] is w, g, slots; out[] is w, slots, and may be the same memory.
+typedef struct egi_update_run {
+    egi_update_step *step; int slots; size_t bytes; const double *k; const char *in[5]; char *out[4];
+} egi_update_run;
+// The bytes of one piece. The last one, if it is shorter than EGI_UPDATE_BYTES, is updated in copies filled up with
+// zeros.
+static void egi_update_piece(const egi_update_run *u, size_t from, size_t count) {
     char blocks[5][EGI_UPDATE_BYTES] __attribute__((aligned(64))), *to[5];
-    for (size_t o = 0, count; o < bytes; o += count) {
-        const bool whole = bytes - o >= EGI_UPDATE_BYTES;
-        count = !whole ? bytes - o
-                       : bytes - o < EGI_UPDATE_MOST ? (bytes - o) / EGI_UPDATE_BYTES * EGI_UPDATE_BYTES
-                                                     : (size_t)EGI_UPDATE_MOST;
-        for (int j = 0; j < 5; j++) {           // ORDER w, g, slots
-            to[j] = whole && j != 1 && j < 2 + slots ? out[j ? j - 1 : 0] + o : blocks[j];
-            if (!whole) memset(blocks[j], 0, sizeof blocks[j]);
-            if (j < 2 + slots && to[j] != in[j] + o && !(whole && j == 1)) memcpy(to[j], in[j] + o, count);
-        }
-        step(k, whole ? count : (size_t)EGI_UPDATE_BYTES, to[0], whole ? in[1] + o : to[1], to[2], to[3], to[4]);
-        for (int j = 0; j < 2 + slots && !whole; j++) if (j != 1) memcpy(out[j ? j - 1 : 0] + o, to[j], count);
+    const bool whole = count >= EGI_UPDATE_BYTES;
+    for (int j = 0; j < 5; j++) {           // ORDER w, g, slots
+        const bool is = j < 2 + u->slots;
+        to[j] = whole && j != 1 && is ? u->out[j ? j - 1 : 0] + from : blocks[j];
+        if (!whole) memset(blocks[j], 0, sizeof blocks[j]);
+        if (is && to[j] != u->in[j] + from && !(whole && j == 1)) memcpy(to[j], u->in[j] + from, count);
+    }
+    u->step(u->k, whole ? count : (size_t)EGI_UPDATE_BYTES, to[0], whole ? u->in[1] + from : to[1], to[2], to[3],
+            to[4]);
+    for (int j = 0; j < 2 + u->slots && !whole; j++) if (j != 1) memcpy(u->out[j ? j - 1 : 0] + from, to[j], count);
+}
+static void egi_update_pieces(void *context, int64_t begin, int64_t end) {       // units: EGI_UPDATE_MOST bytes
+    const egi_update_run *u = (const egi_update_run *)context;
+    for (int64_t unit = begin; unit < end; unit++) {
+        size_t from = (size_t)unit * EGI_UPDATE_MOST, left = u->bytes - from;
+        if (left > EGI_UPDATE_MOST) left = EGI_UPDATE_MOST;
+        const size_t whole = left / EGI_UPDATE_BYTES * EGI_UPDATE_BYTES;
+        if (whole) egi_update_piece(u, from, whole);
+        if (left > whole) egi_update_piece(u, from + whole, left - whole);
     }
 }
 #ifdef EGI_HAS_SQRT
@@ -18615,22 +19591,22 @@ EGI_UPDATE_TABLE(EGI_RULE_ROW)
 static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
     const eg_tensor *w = args->in[0];
-    const char *in[5];
-    char *out[4];
     double k[8] = { 0 }, lr = egi_load(EG_FLOAT64, args->in[2]->data);
-    int slots = p->row->slots;
+    const int slots = p->row->slots;
+    egi_update_run u = { p->row->f64, slots, (size_t)(w->size * egi_dtypes[w->dtype].size), k, { NULL }, { NULL } };
     (void)b;
     p->row->scalars(&p->options, lr, egi_load(EG_INT64, args->in[3]->data), k);
     k[7] = lr * p->options.weight_decay;
-    in[0] = w->data;
-    in[1] = args->in[1]->data;
-    for (int i = 0; i < slots; i++) in[2 + i] = args->in[4 + i]->data;
-    for (int i = 0; i <= slots; i++) out[i] = args->out[i]->data;
-    egi_update_step *step = w->dtype == EG_FLOAT32 ? p->row->f32 : p->row->f64;
+    u.in[0] = w->data;
+    u.in[1] = args->in[1]->data;
+    for (int i = 0; i < slots; i++) u.in[2 + i] = args->in[4 + i]->data;
+    for (int i = 0; i <= slots; i++) u.out[i] = args->out[i]->data;
+    if (w->dtype == EG_FLOAT32) u.step = p->row->f32;
 #if EGI_WIDE_PROGRAMS
-    if (w->dtype == EG_FLOAT32 && egi_cpu_has_avx2()) step = p->row->wide;
+    if (w->dtype == EG_FLOAT32 && egi_cpu_has_avx2()) u.step = p->row->wide;
 #endif
-    egi_update_loop(step, slots, (size_t)(w->size * egi_dtypes[w->dtype].size), k, in, out);
+    egi_parallel((int64_t)((u.bytes + EGI_UPDATE_MOST - 1) / EGI_UPDATE_MOST), 0.1 * (double)u.bytes, egi_update_pieces,
+                 &u);
     return true;
 }
 
@@ -18647,6 +19623,7 @@ typedef struct egi_slots {
     bool given;                  // a gradient has been accumulated since the latest update
     eg_tensor *slot[EGI_MAX_SLOTS];
 } egi_slots;
+struct egi_prepared;
 struct eg_optimizer {
     egi_object object;           // taken: by models
     const char *name;
@@ -18660,6 +19637,10 @@ struct eg_optimizer {
     // Where to look first for a variable's slots: the order is nearly always that of the call before.
     int64_t next;
     bool applying;               // eg_apply_gradients runs: a schedule that calls it again is an error
+    // Of eg_distribute, else NULL: makes the gradients of p[0..n - 1] their means over all ranks.
+    bool (*average)(eg_optimizer *opt, struct egi_prepared *p, int n);
+    double examples;             // this rank's weight in the mean
+    int64_t shared;              // so many of the variables have one value on all ranks
 };
 
 // In a debug build, names the owner of a state variable, for the list of what was not released at exit.
@@ -18730,6 +19711,7 @@ static eg_optimizer *egi_optimizer(const char *name, const egi_rule_row *rule, c
     opt->name = name;
     opt->rule = rule;
     opt->options = *o;
+    opt->examples = 1;
     eg_scope scope = eg_scope_begin();
     eg_tensor *zero = eg_scalar_of(EG_INT64, 0), *rate = eg_scalar_of(EG_FLOAT64, o->learning_rate);
     opt->steps = zero ? eg_variable(zero, "steps") : NULL;
@@ -19059,7 +20041,7 @@ static bool egi_gradients_given(const eg_optimizer *opt, eg_tensor *const *grads
         if (!egi_gradient_check(opt, grads[i], variables[i], i)) return false;
         if (grads[i]) given++;
     }
-    return given ||
+    return given || (opt->average && n > 0) ||
            egi_fail(EG_ERROR_GRADIENT,
                     "eg_apply_gradients: No gradients provided for any variable (%d variable%s%s%.60s)%s%.200s", n,
                     egi_plural(n),
@@ -19078,9 +20060,9 @@ static bool egi_updates_gather(eg_optimizer *opt, egi_prepared *p, eg_tensor *co
         p[i].variable = variables[i];
         // A variable may serve as a gradient: its values are read now, before an update changes them.
         p[i].gradient = grads[i] && (grads[i]->flags & EGI_VARIABLE) ? eg_read(grads[i]) : grads[i];
-        p[i].slots = egi_slots_of(opt, variables[i], grads[i] != NULL);
-        if (!grads[i]) continue;
-        ok = p[i].gradient && p[i].slots >= 0;
+        p[i].slots = egi_slots_of(opt, variables[i], grads[i] || opt->average);
+        if (!grads[i] && !opt->average) continue;
+        ok = (p[i].gradient || !grads[i]) && p[i].slots >= 0;
         if (ok && opt->slots[p[i].slots].turn == opt->turn)
             ok = egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: variable '%.60s' is in the list twice",
                           eg_name_of(variables[i]));
@@ -19091,6 +20073,7 @@ static bool egi_updates_gather(eg_optimizer *opt, egi_prepared *p, eg_tensor *co
 // One update: clips, computes the new values, and hands them to the variables and slots when nothing can fail any more.
 // list has room for n gradients.
 static bool egi_updates_run(eg_optimizer *opt, egi_prepared *p, int n, eg_tensor **list) {
+    if (opt->average && !opt->average(opt, p, n)) return false;
     for (int i = 0; i < n; i++) list[i] = p[i].gradient;
     eg_backend *at_once = egi_updates_at_once(opt, p, n);
     // `updates` clips by itself.
@@ -19127,6 +20110,9 @@ static bool egi_work_given(eg_backend *b, const egi_args *args) {
 // .accumulate_steps-th.
 EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
     if (!egi_optimizer_alive("apply_gradients", opt) || !egi_gradients_given(opt, grads, variables, n)) return false;
+    if (egi_graph_adopts() && opt->average)
+        return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: an optimizer of eg_distribute cannot be written into a "
+                                        "graph");
     if (egi_graph_adopts()) return egi_this.observer->updates(egi_this.observer, opt, grads, variables, n);
     if (opt->applying)
         return egi_fail(
@@ -20922,7 +21908,7 @@ static bool egi_kernel_runs_as_one(const eg_tensor *x, egi_kernel kernel) {
     return egi_kernel_has_as_one(x, kernel) && x->dtype == EG_FLOAT32;
 }
 static bool egi_weight_goes_with(const eg_tensor *x, const eg_tensor *weight) {
-    return weight && weight->dtype == x->dtype && egi_backend_of(weight) == egi_backend_of(x) &&
+    return weight && weight->dtype == x->dtype && egi_devices_agree(weight, x) &&
            (weight->flags & EGI_CONTIGUOUS);
 }
 // Every normalization as one op, with a kernel each way, on a device that has them: y = (x - mean) r gamma + beta with
@@ -20930,7 +21916,6 @@ static bool egi_weight_goes_with(const eg_tensor *x, const eg_tensor *weight) {
 // inner), as egi_normalize_parameters says. The inputs behind x are gamma and beta, as far as the layer has them.
 // Elsewhere, where gradients are recorded, and where each op is looked at, the normalizations are composed of other
 // ops.
-typedef struct egi_normalize_attr { egi_normalize_parameters p; bool scales, shifts; } egi_normalize_attr;
 static bool egi_shape_normalize(egi_call *c) {
     const egi_normalize_attr *a = (const egi_normalize_attr *)c->attr;
     const eg_shape groups = { 1, { a->p.examples * a->p.groups } };
@@ -21688,13 +22673,13 @@ static const egi_op *const egi_recurrent_ops[] = { &egi_op_simple_rnn, &egi_op_l
 static bool egi_recurrence_runs_as_one(const eg_layer *l, const egi_layer_run *c, const egi_recurrence *r,
                                        eg_tensor *const *state) {
     const eg_tensor *x = c->in[0];
-    if (c->mask[0] && (c->n > 1 || egi_backend_of(c->mask[0]) != egi_backend_of(x))) return false;
+    if (c->mask[0] && (c->n > 1 || !egi_devices_agree(c->mask[0], x))) return false;
     if (r->dropout || l->config.o.reset_before || r->activation != EG_TANH || r->gate != EG_SIGMOID) return false;
     if (!egi_kernel_has_as_one(x, EGI_RECURRENT) || !egi_is_float(x->dtype) ||
         !egi_weight_goes_with(x, r->recurrent[0]) || (r->bias && !egi_weight_goes_with(x, r->bias)))
         return false;
     for (int s = 0; s < r->cell->states; s++)
-        if (state[s]->dtype != x->dtype || egi_backend_of(state[s]) != egi_backend_of(x)) return false;
+        if (state[s]->dtype != x->dtype || !egi_devices_agree(state[s], x)) return false;
     return true;
 }
 // All steps as one op, whose kernel keeps what its gradient reads. egi_recur_by_steps computes the same op by op,
@@ -24311,6 +25296,17 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
 // ---- what eg_compile makes: optimizer, losses and metrics, which it takes over, and their results. It hangs on the
 // model (l->training).
 
+// MANY PROCESSES: what a fit with .distribute asks of the other ranks, each of which calls the same. eg_cluster_init
+// sets the pointer, so that a program without it does not reach them.
+typedef struct egi_ranks {
+    int rank, size;
+    bool (*begin)(eg_layer *model, eg_optimizer *optimizer);    // gradients become means, weights those of rank 0
+    bool (*draw)(void);                                         // takes rank 0's random state
+    bool (*add)(double *numbers, int n);                        // the sums over all ranks
+    bool (*sum)(eg_tensor *variable);
+    bool (*share)(eg_layer *model);                             // what is not trained, from rank 0
+} egi_ranks;
+static const egi_ranks *egi_ranks_found;
 typedef struct egi_output { eg_loss *loss; double weight; } egi_output;
 typedef struct egi_training {
     eg_optimizer *optimizer;
@@ -24327,6 +25323,7 @@ typedef struct egi_training {
     double loss_sum, loss_weight;       // over this epoch's examples so far
     eg_history *history;
     eg_function *traced[2];             // the step without and with training, or NULL before the first
+    const egi_ranks *ranks;             // while a fit with .distribute runs, else NULL
     const struct egi_step_now *now;     // the step that runs
     const char *eager;                  // why the latest training step was told to be eager, or NULL
 } egi_training;
@@ -24552,6 +25549,11 @@ static bool egi_results_take(egi_training *t, int at) {
     for (int i = 0; i <= t->n; i++) t->values[at + i] = egi_result_now(t, i);
     return egi_this.errors == errors;
 }
+// The metrics' sums become those over all ranks, as the loss's are already.
+static bool egi_results_join(const egi_training *t) {
+    for (int i = 0; i < t->n && t->ranks; i++) if (!t->ranks->sum(t->metrics[i]->state)) return false;
+    return true;
+}
 static bool egi_results_reset(egi_training *t) {
     t->loss_sum = t->loss_weight = 0;
     for (int i = 0; i < t->n; i++) if (!eg_metric_reset(t->metrics[i])) return false;
@@ -24773,6 +25775,32 @@ EAGER_API eg_function_info eg_model_traced_counts(eg_layer *model) {
     memset(&none, 0, sizeof none);
     return t && t->traced[1] ? eg_function_counts(t->traced[1]) : none;
 }
+// The rows of a batch that this rank computes; the ranks' numbers of rows differ by one at most.
+static bool egi_step_part(const egi_training *t, const egi_step *s, eg_tensor *const *c, int n, eg_tensor **own) {
+    for (int i = 0; i < n; i++) {
+        if (!egi_operand_alive(s->function, i, c[i])) return false;
+        if (!c[i]->rank)
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: .distribute divides batches by rows, and component %d is %s",
+                            s->function, i, egi_describe(c[i]));
+        eg_shape begin = egi_shape(c[i]), size = begin;
+        memset(begin.dims, 0, sizeof begin.dims);
+        begin.dims[0] = size.dims[0] * t->ranks->rank / t->ranks->size;
+        size.dims[0] = size.dims[0] * (t->ranks->rank + 1) / t->ranks->size - begin.dims[0];
+        if (!(own[i] = eg_slice(c[i], begin, size))) return false;
+    }
+    return true;
+}
+// The step of a rank that has no rows of the batch: it takes part in the others' update.
+static bool egi_step_without(egi_training *t, eg_layer *model, const egi_step *s) {
+    const eg_list weights = eg_layer_trainable_weights_list(model);
+    if (!s->train || weights.count < 0) return !s->train;
+    eg_tensor **none = (eg_tensor **)egi_alloc((size_t)(weights.count + 1) * sizeof *none);
+    if (!none) return egi_no_memory(s->function, 0);
+    for (int i = 0; i < weights.count; i++) none[i] = NULL;
+    const bool ok = eg_apply_gradients(t->optimizer, none, weights.tensors, weights.count);
+    egi_free(none);
+    return ok;
+}
 // One step with a batch of n components. It is recorded by none of the caller's tapes.
 static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
     if (!egi_step_fits(t, model, s, n)) return false;
@@ -24792,16 +25820,22 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     egi_context_enter(&step, EGI_IN_STEP, s->hint);
     step.of = s->function;
     egi_this.weights_component = n > s->inputs + t->n_outputs && !s->arrays ? n - 1 : 0;
-    bool ok = egi_step_call(t, s, c, n, &loss);
+    eg_tensor *own[EG_MAX_COMPONENTS];
+    bool ok = !t->ranks || egi_step_part(t, s, c, n, own);
+    if (ok && t->ranks) c = own;
+    const eg_tensor *y = c[s->inputs];
+    double sums[2] = { 0, y->rank ? (double)y->dims[0] : 1 };       // of the loss, of examples
+    if (t->ranks) t->optimizer->examples = sums[1];
+    ok = ok && (t->ranks && sums[1] == 0 ? egi_step_without(t, model, s) : egi_step_call(t, s, c, n, &loss));
     int64_t errors = egi_this.errors;
     // waits for the device, which may report an error of the step here
-    if (ok) s->loss = egi_metric_no_sign(eg_item(loss));
-    ok = ok && egi_this.errors == errors;
+    if (ok) s->loss = loss ? egi_metric_no_sign(eg_item(loss)) : 0;
+    sums[0] = s->loss * sums[1];
+    ok = ok && egi_this.errors == errors && (!t->ranks || t->ranks->add(sums, 2));
+    if (ok && t->ranks) s->loss = egi_metric_ratio(sums[0], sums[1]);
     if (ok) {
-        eg_tensor *y = c[s->inputs];
-        double examples = y->rank ? (double)y->dims[0] : 1;
-        t->loss_sum += s->loss * examples;
-        t->loss_weight += examples;
+        t->loss_sum += sums[0];
+        t->loss_weight += sums[1];
     }
     egi_context_leave(&step);
     egi_this.weights_component = 0;
@@ -24957,6 +25991,11 @@ typedef struct egi_fit {
     egi_context context;                // for errors: the epoch and the batch
 } egi_fit;
 
+// Whether another rank prints and writes for this one.
+static bool egi_fit_follows(const eg_fit_state *state) {
+    const egi_training *t = ((const egi_fit *)(const void *)state)->t;
+    return t->ranks && t->ranks->rank > 0;
+}
 EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
     const egi_training *t = state ? ((const egi_fit *)(const void *)state)->t : NULL;
     int i = t ? egi_result_find(t, name) : -1;
@@ -25150,7 +26189,7 @@ static bool egi_fit_validate(egi_fit *f) {
                            head, &done))
         return false;
     f->validating = egi_clock_now() - began;
-    return egi_results_take(f->t, f->t->n + 1);
+    return egi_results_join(f->t) && egi_results_take(f->t, f->t->n + 1);
 }
 static bool egi_fit_epoch(egi_fit *f) {
     egi_training *t = f->t;
@@ -25161,13 +26200,14 @@ static bool egi_fit_epoch(egi_fit *f) {
     if (s->epoch == f->first) f->began = f->bar.began;
     f->context.number[1] = 0;
     f->summed = false;
+    if (t->ranks && !t->ranks->draw()) return false;            // the epoch's order is the same on all ranks
     if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin)) return false;
     for (int i = 0; i < 2; i++) if (t->traced[i]) egi_function_doubt(t->traced[i]);
     if (!egi_fit_batches(f)) return false;
     f->context.number[1] = 0;
     double seconds = egi_clock_now() - f->bar.began;
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
-    if (!egi_results_take(t, 0)) return false;
+    if (!egi_results_join(t) || !egi_results_take(t, 0) || (t->ranks && !t->ranks->share(s->model))) return false;
     f->summed = true;
     t->values[2 * t->n + 2] = eg_optimizer_learning_rate(t->optimizer);
     bool validate = egi_fit_validates(f, s->epoch);
@@ -25210,6 +26250,7 @@ static const egi_field egi_fit_rows[] = {
     EGI_FIT_FIELD(class_weights, OTHER, EGI_GIVEN), EGI_FIT_FIELD(inputs, INT, 1, EGI_AT_LEAST(1)),
     EGI_FIT_FIELD(quiet, BOOL, EGI_GIVEN), EGI_FIT_FIELD(progress, WORD, 0, EGI_ONE_OF(egi_progress_words)),
     EGI_FIT_FIELD(eager, BOOL, EGI_GIVEN), EGI_FIT_FIELD(traced, BOOL, EGI_GIVEN),
+    EGI_FIT_FIELD(distribute, BOOL, EGI_GIVEN),
     EGI_FIT_FIELD(batch_size, INT64, 32, EGI_AT_LEAST(1)), EGI_FIT_FIELD(no_shuffle, BOOL, EGI_GIVEN),
     EGI_FIT_FIELD(sample_weights, OTHER, EGI_GIVEN), EGI_FIT_FIELD(validation_x, OTHER, EGI_GIVEN),
     EGI_FIT_FIELD(validation_y, OTHER, EGI_GIVEN),
@@ -25250,6 +26291,8 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
                             "it is given, so eg_callback_retain one that two shall have", i);
     }
     if (f->t->fitting) return egi_fail(EG_ERROR_STATE, "eg_fit: the model is being fitted already");
+    if (o->distribute && !egi_ranks_found)
+        return egi_fail(EG_ERROR_STATE, "eg_fit: .distribute needs eg_cluster_init(&argc, &argv) at the start of main");
     f->state.batches = o->steps_per_epoch > 0 ? o->steps_per_epoch : eg_dataset_cardinality(data);
     if (f->state.batches == EG_INFINITE)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: the dataset has no end; give .steps_per_epoch");
@@ -25290,6 +26333,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
                                     bool arrays) {
     egi_fit f;
     egi_context call;
+    bool (*averages)(eg_optimizer *opt, struct egi_prepared *p, int n) = NULL;  // what the optimizer had before
     egi_context_enter(&call, EGI_IN_CALL, function);       // until it runs: the checks are those of eg_fit
     if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) {
         egi_context_leave(&call);
@@ -25314,9 +26358,12 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         eg_dataset_retain(data);
         eg_dataset_retain(o.validation);
         f.t->fitting = true;
-        egi_bar_open(&f.bar, o.quiet, o.progress);
+        averages = f.t->optimizer->average;
+        f.t->ranks = o.distribute && egi_ranks_found->size > 1 ? egi_ranks_found : NULL;
+        egi_bar_open(&f.bar, o.quiet || egi_fit_follows(&f.state), o.progress);
         egi_context_enter(&f.context, EGI_IN_BATCH, NULL);
         ok = EGI_TELL_FIT(&f, fit_begin);  // a backup may move the state on to a later epoch and batch here
+        ok = ok && (!f.t->ranks || f.t->ranks->begin(model, f.t->optimizer));
         f.first = f.state.epoch;
         f.t->history->first_epoch = f.state.epoch - f.t->history->epochs;
         for (; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++, f.state.batch = 0) {
@@ -25333,6 +26380,8 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         ok = ok && EGI_TELL_FIT(&f, fit_end);
         eg_iterator_release(f.state.iterator);
         f.t->fitting = false;
+        if (f.t->ranks) f.t->optimizer->average = averages;
+        f.t->ranks = NULL;
     }
     egi_callbacks_release(&o.callbacks);
     const eg_history *history = ok ? f.t->history : NULL;
@@ -25939,6 +26988,7 @@ static bool egi_csv_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     // a new file gets all epochs, also those that a backup restored
     int64_t first = w->text.size ? s->history->epochs - 1 : -1;
+    if (egi_fit_follows(s)) return true;
     for (int64_t i = first; i < s->history->epochs; i++) egi_history_csv_line(s->history, &w->text, i);
     return w->text.failed ? egi_no_memory("callback_csv", 0) : egi_file_write("callback_csv", w->path, w->text.data,
                                                                               (int64_t)w->text.size);
@@ -26048,7 +27098,7 @@ static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool better = true;
     while (w->o.save_best && w->looked < s->history->epochs) egi_watch_look(w, s, &better);
-    if (!better) return true;
+    if (!better || egi_fit_follows(s)) return true;
     char *path = egi_watch_fill_path(w, s);
     bool ok = path && eg_save_weights(s->model, path);
     egi_free(path);
@@ -26225,7 +27275,7 @@ static bool egi_backup_save(egi_watch *w, eg_fit_state *s, int64_t epoch, int64_
     w->epoch = epoch;
     w->batch = batch;
     return egi_backup_track(w, s, batch > 0) && egi_backup_pack(w, s) &&
-           eg_checkpoint_save(w->checkpoint, w->path) != NULL;
+           (egi_fit_follows(s) || eg_checkpoint_save(w->checkpoint, w->path) != NULL);
 }
 static bool egi_backup_batch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
@@ -26265,6 +27315,7 @@ static eg_summary_writer *egi_board_open(egi_watch *w, const char *run) {
 }
 static bool egi_board_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
+    if (egi_fit_follows(s)) return true;
     if (!w->train && !(w->train = egi_board_open(w, "/train"))) return false;
     bool validation = egi_history_column(s->history, "val_loss") >= 0;
     return !validation || w->validation || (w->validation = egi_board_open(w, "/validation")) != NULL;
@@ -26272,12 +27323,13 @@ static bool egi_board_begin(eg_fit_state *s, void *user) {
 static bool egi_board_batch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     int64_t step = s->history->batches - 1;
+    if (egi_fit_follows(s)) return true;
     return w->o.every == 0 || step % w->o.every != 0 || egi_board_write(w->train, "batch", "loss", s->loss, step);
 }
 static bool egi_board_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     const eg_history *h = s->history;
-    for (int i = 0; i < h->columns; i++) {
+    for (int i = 0; i < h->columns && !egi_fit_follows(s); i++) {
         bool validation = egi_history_is_validation(h->names[i]);
         double value = eg_history_value(h, h->names[i], -1);
         if (validation && value != value) continue;                            // an epoch without
@@ -26289,7 +27341,7 @@ static bool egi_board_epoch(eg_fit_state *s, void *user) {
 }
 static bool egi_board_end(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    (void)s;
+    if (egi_fit_follows(s)) return true;
     return eg_summary_writer_flush(w->train) && (!w->validation || eg_summary_writer_flush(w->validation));
 }
 EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback_options o) {
@@ -27244,13 +28296,17 @@ EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     return egi_dataset_done(d, true);
 }
 
-// A row of CSV: the bytes of its fields in one text, and where each field ends. It is parsed as Python's csv module
+// A row of CSV: the bytes of its fields, and where each field ends. Most rows lie whole in a block and without quotes:
+// their bytes stay in the block. The others are gathered in one text. A row is parsed as Python's csv module
 // does: a quote counts at the start of a field only, a doubled quote inside quotes is one quote, CR, LF and CR LF all
 // end a row, and a blank line is no row. Unlike there, a quote that is never closed is an error.
 typedef struct egi_csv_state {
     egi_blocks reader;
     int64_t line;                                             // the line in which the row begins, from 1
-    int64_t *end, fields, capacity;                           // end[i]: where field i ends in reader.text
+    // The row's bytes, where each field ends in them, and how many bytes lie between two fields: the delimiter, in a
+    // block.
+    const char *row;
+    int64_t *end, fields, capacity, gap;
     // Fields of this file's first row, and the line of that row.
     int64_t width, first;
     // The header: where each name ends, then their bytes; NULL without a header.
@@ -27272,19 +28328,52 @@ static int egi_csv_byte(egi_blocks *r, bool quoted) {
     r->line += c == '\n';
     return c;
 }
-static bool egi_csv_field_ends(egi_csv_state *s) {
+static bool egi_csv_field_ends(egi_csv_state *s, int64_t at) {
     void *end = s->end;
-    if (!egi_grow(&end, &s->capacity, s->fields + 1, sizeof *s->end))
+    if (s->fields == s->capacity && !egi_grow(&end, &s->capacity, s->fields + 1, sizeof *s->end))
         return egi_no_memory("dataset_csv", (s->fields + 1) * (int64_t)sizeof *s->end);
     s->end = (int64_t *)end;
-    s->end[s->fields++] = (int64_t)s->reader.text.size;
+    s->end[s->fields++] = at;
     return true;
 }
+EGI_AS_TOLD
+EGI_FAST
+// A row that lies whole in the block, its line's end included, and has no quote: 1, and 0 for other ones, which are
+// left to egi_csv_row; -1: an error.
+static int egi_csv_row_in_block(egi_csv_state *s, char delimiter) {
+    egi_blocks *r = &s->reader;
+    const char *const row = r->block + r->at, *const end = r->block + r->end, *p = row;
+    s->fields = 0;
+    for (; p < end; p++) {
+        if (*p > '"' && *p != delimiter) continue;
+        const bool over = *p == '\n' || *p == '\r';
+        if (*p == '"' || (over && p == row) || (*p == '\r' && p + 1 == end)) return 0;
+        if (!over && *p != delimiter) continue;
+        if (!egi_csv_field_ends(s, p - row)) return -1;
+        if (!over) continue;
+        p += 1 + (*p == '\r' && p[1] == '\n');
+        s->line = ++r->line;
+        s->row = row;
+        s->gap = 1;
+        r->at = p - r->block;
+        return 1;
+    }
+    return 0;
+}
+// Adds what follows in the block up to a byte that may mean something.
+static void egi_csv_run(egi_blocks *r, char delimiter) {
+    const int64_t from = r->at;
+    while (r->at < r->end && (r->block[r->at] > '"' || r->block[r->at] == ' ') && r->block[r->at] != delimiter) r->at++;
+    egi_text_add(&r->text, r->block + from, (size_t)(r->at - from));
+}
+EGI_AS_TOLD
+EGI_SMALL
 static int egi_csv_row(egi_csv_state *s, char delimiter) {    // 1: a row, 0: the file's end, -1: an error
     enum { START, PLAIN, QUOTED, AFTER_QUOTE } state = START;
     egi_blocks *r = &s->reader;
     int64_t opened = 0;
-    int c;
+    int c = egi_csv_row_in_block(s, delimiter);
+    if (c) return c;
     s->fields = 0;
     r->text.size = 0;
     r->piece = 0;
@@ -27305,7 +28394,7 @@ static int egi_csv_row(egi_csv_state *s, char delimiter) {    // 1: a row, 0: th
         if (state == QUOTED && c != '"') egi_text_add(&r->text, &byte, 1);
         else if (state == QUOTED) state = AFTER_QUOTE;
         else if (over || byte == delimiter) {
-            if (!egi_csv_field_ends(s)) return -1;
+            if (!egi_csv_field_ends(s, (int64_t)r->text.size)) return -1;
             state = START;
             if (over) break;
         } else if (c == '"' && state == START) {
@@ -27315,13 +28404,16 @@ static int egi_csv_row(egi_csv_state *s, char delimiter) {    // 1: a row, 0: th
             egi_text_add(&r->text, &byte, 1);
             state = c == '"' && state == AFTER_QUOTE ? QUOTED : PLAIN;
         }
+        if (state == PLAIN || state == QUOTED) egi_csv_run(r, delimiter);
     }
+    s->row = r->text.data ? r->text.data : "";
+    s->gap = 0;
     return r->text.failed ? (egi_text_failed("dataset_csv", &r->text), -1) : 1;
 }
-static const char *egi_csv_field(const egi_csv_state *s, int64_t i, size_t *n) {
-    int64_t from = i ? s->end[i - 1] : 0;
+static inline const char *egi_csv_field(const egi_csv_state *s, int64_t i, size_t *n) {
+    int64_t from = i ? s->end[i - 1] + s->gap : 0;
     *n = (size_t)(s->end[i] - from);
-    return s->reader.text.data ? s->reader.text.data + from : "";
+    return s->row + from;
 }
 
 static const char *egi_csv_trim(const char *p, size_t *length) {
@@ -27392,12 +28484,17 @@ static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
     return true;
 }
 static bool egi_csv_keep_names(egi_csv_state *s) {           // of the header that has just been read, for errors
-    size_t ends = (size_t)s->fields * sizeof *s->names, bytes = (size_t)s->end[s->fields - 1];
+    size_t ends = (size_t)s->fields * sizeof *s->names, bytes = (size_t)s->end[s->fields - 1], n;
     egi_free(s->names);
     s->names = (int64_t *)egi_alloc(ends + bytes);
     if (!s->names) return egi_no_memory("dataset_csv", (int64_t)(ends + bytes));
-    memcpy(s->names, s->end, ends);
-    if (bytes) memcpy(s->names + s->fields, s->reader.text.data, bytes);
+    char *to = (char *)(s->names + s->fields);
+    for (int64_t i = 0; i < s->fields; i++) {
+        const char *field = egi_csv_field(s, i, &n);
+        if (n) memcpy(to, field, n);
+        to += n;
+        s->names[i] = to - (char *)(s->names + s->fields);
+    }
     return true;
 }
 // Reads the next row, of the next file if one has ended. Every file has a header of its own, and may have its columns
@@ -27440,6 +28537,12 @@ static bool egi_csv_same_word(const char *field, size_t n, const char *word) {  
 }
 // A field as a number. *whole: it is written as an integer that fits into 64 bits, and *integer is its value.
 static bool egi_csv_number(const char *field, size_t n, double *value, int64_t *integer, bool *whole) {
+    egi_decimal d;
+    if (egi_decimal_read(field, (int64_t)n, &d) && d.digits <= INT64_MAX && egi_decimal_value(&d, value)) {
+        *whole = d.whole;
+        *integer = d.minus ? -(int64_t)d.digits : (int64_t)d.digits;
+        return true;
+    }
     size_t sign = n && (*field == '-' || *field == '+');
     bool minus = n && *field == '-';
     *integer = 0;
@@ -27489,10 +28592,11 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
         found = length == n && memcmp(field, word, n) == 0;
         integer += !found;
     }
+    bool number = !missing && !part->categories && egi_csv_number(field, n, &value, &integer, &whole);
     if (found) {
         whole = true;
         value = (double)integer;
-    } else if (missing || egi_csv_says_nothing(field, n)) {
+    } else if (missing || (!number && egi_csv_says_nothing(field, n))) {
         if (part->o.missing == 0)
             return egi_csv_bad(s, column, field, n, "is a missing value, and the option .missing says nothing to stand "
                                                     "for it (a zero is .missing = EG_ZERO)", "");
@@ -27500,7 +28604,7 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
         replaced = true;
     } else if (part->categories)
         return egi_csv_bad(s, column, field, n, "is none of the categories ", part->categories);
-    else if (!egi_csv_number(field, n, &value, &integer, &whole))
+    else if (!number)
         return egi_csv_bad(s, column, field, n, "is no number",
                            s->line == s->first && !p->header ? "; if that row is a header, give .header = true" : "");
     else if (value != value && part->o.missing != 0) {
@@ -29000,8 +30104,9 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_hush hush;
     egi_failure failed;
     if (!egi_lists_given("iterator_next", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
-    for (int i = 0; i < EG_MAX_COMPONENTS; i++) out[i] = NULL;
+    out[0] = NULL;
     if (!egi_iterator_ready("iterator_next", it)) return EG_FAILED;
+    for (int i = 0; i < it->d->n; i++) out[i] = NULL;
     if (it->at.failed) {
         egi_fail(EG_ERROR_STATE,
                  "eg_iterator_next: this iterator failed before; restore it, initialize it, or make another");
@@ -29043,7 +30148,7 @@ EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it) {
 }
 EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **out) {
     if (!egi_lists_given("iterator_next_by_handle", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
-    for (int i = 0; i < EG_MAX_COMPONENTS; i++) out[i] = NULL;
+    out[0] = NULL;
     if (!egi_operand_alive("iterator_next_by_handle", 0, handle)) return EG_FAILED;
     int64_t number = eg_item_int(handle);
     egi_lock();
@@ -29387,11 +30492,24 @@ enum { EGI_BIG = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
 #else
 enum { EGI_BIG = 0 };
 #endif
-// Reverses the bytes of n elements of `size` bytes each.
+EGI_AS_TOLD
+EGI_FAST
+// Reverses the bytes of n elements of `size` bytes each: 1, 2, 4 or 8.
+#define EGI_TURN(T, turn) \
+    for (int64_t i = 0; i < n; i++, p += sizeof(T)) { \
+        T v; \
+        memcpy(&v, p, sizeof v); \
+        v = turn(v); \
+        memcpy(p, &v, sizeof v); \
+    }
 static void egi_bytes_turn(void *data, int64_t n, int size) {
-    for (unsigned char *p = (unsigned char *)data; n > 0; n--, p += size)
-        for (int i = 0, j = size - 1; i < j; i++, j--) { unsigned char c = p[i]; p[i] = p[j]; p[j] = c; }
+    char *p = (char *)data;
+    if (size == 2) EGI_TURN(uint16_t, __builtin_bswap16)
+    else if (size == 4) EGI_TURN(uint32_t, __builtin_bswap32)
+    else if (size == 8) EGI_TURN(uint64_t, __builtin_bswap64)
 }
+EGI_AS_TOLD
+EGI_SMALL
 // One element of a dtype that is read into a wider one. A uint64 beyond int64 is -1.
 static int64_t egi_stored_widened(int stored, const void *p) {
     switch (stored) {
@@ -29407,8 +30525,8 @@ static int64_t egi_stored_widened(int stored, const void *p) {
 typedef struct egi_stream {
     egi_source *source;
     int64_t left, given, size;     // bytes of the file not read yet; bytes given out so far; bytes to give out in all
-    uint32_t crc;                  // the checksum of the bytes given out
-    bool inflates;
+    uint32_t crc;                  // the checksum of the bytes given out, where somebody compares it
+    bool summed, inflates;
 #ifdef EAGER_ZLIB
     z_stream z;
     unsigned char chunk[1 << 14];
@@ -29449,7 +30567,7 @@ static bool egi_stream_read(egi_stream *s, void *to, int64_t n) {
     }
 #endif
     if (!ok) return false;
-    s->crc = egi_crc(EGI_CRC32, s->crc, to, n);
+    if (s->summed) s->crc = egi_crc(EGI_CRC32, s->crc, to, n);
     s->given += n;
     return true;
 }
@@ -30078,6 +31196,7 @@ static bool egi_zip_enter(egi_zip *z, egi_stream *s, const egi_member *m) {
     if (data > z->start - m->packed) return EGI_ZIP_FAIL(z, m->local, "broken zip file: a member lies beyond its end");
     if (!egi_source_seek(z->source, data)) return false;
     s->source = z->source;
+    s->summed = true;
     s->left = m->packed;
     s->size = m->size;
     if (m->method != 8) return true;
@@ -32418,7 +33537,42 @@ static bool egi_summary_write(const char *function, eg_summary_writer *w, int64_
     egi_pb_message(&summary, 1, &whole);
     return egi_event_write(function, w, step, 5, &summary);
 }
-EAGER_API bool (eg_summary_scalar)(const char *tag, eg_tensor *x, eg_summary_options options) {
+// In the body of a traced function a summary is work that each replay does, to the writer and at the step of that time.
+// `tag` is followed by the text of a summary of text.
+typedef struct egi_summary_work { eg_summary_options options; size_t text; char tag[1]; } egi_summary_work;
+static bool egi_summary_is_work(const char *tag) {
+    return tag && egi_this.observer && egi_this.observer->check && !egi_graph_adopts();
+}
+static bool egi_summary_write_down(egi_kernel_function *now, const char *tag, eg_tensor *x, const char *text,
+                                   const eg_summary_options *o) {
+    const size_t length = strlen(tag) + 1, size = sizeof(egi_summary_work) + length + (text ? strlen(text) + 1 : 0);
+    egi_summary_work *work = (egi_summary_work *)egi_alloc(size);
+    if (!work) return egi_no_memory("summary", (int64_t)size);
+    memset(work, 0, size);
+    work->options.writer = o->writer;
+    work->options.step = o->step;
+    work->options.buckets = o->buckets;
+    work->options.images = o->images;
+    work->text = length;
+    memcpy(work->tag, tag, length);
+    if (text) memcpy(work->tag + length, text, strlen(text));
+    const egi_args args = { NULL, EGI_WORK_SUMMARIZES, { x }, { NULL }, work };
+    const bool ok = egi_host_work(now, &args, size);
+    egi_free(work);
+    return ok;
+}
+#define EGI_SUMMARY(kind) \
+    static bool egi_summary_##kind##_work(eg_backend *b, const egi_args *args) { \
+        const egi_summary_work *work = (const egi_summary_work *)args->parameters; \
+        (void)b; \
+        return egi_summary_##kind(work->tag, (eg_tensor *)(uintptr_t)args->in[0], work->options); \
+    } \
+    EAGER_API bool (eg_summary_##kind)(const char *tag, eg_tensor *x, eg_summary_options options) { \
+        if (!x || !egi_summary_is_work(tag)) return egi_summary_##kind(tag, x, options); \
+        return EGI_NAMED("summary_" #kind, options, "writer = w") && egi_operand_alive("summary_" #kind, 1, x) && \
+               egi_summary_write_down(egi_summary_##kind##_work, tag, x, NULL, &options); \
+    }
+static bool egi_summary_scalar(const char *tag, eg_tensor *x, eg_summary_options options) {
     eg_summary_writer *w;
     int64_t step;
     egi_text value;
@@ -32433,9 +33587,10 @@ EAGER_API bool (eg_summary_scalar)(const char *tag, eg_tensor *x, eg_summary_opt
     egi_pb_float_bits(&value, (float)eg_item(x));
     return egi_summary_write("summary_scalar", w, step, tag, &value);
 }
+EGI_SUMMARY(scalar)
 
 // Buckets of equal width from the smallest element to the largest, as in TensorFlow 2.
-EAGER_API bool (eg_summary_histogram)(const char *tag, eg_tensor *x, eg_summary_options options) {
+static bool egi_summary_histogram(const char *tag, eg_tensor *x, eg_summary_options options) {
     static const char *const function = "summary_histogram";
     eg_summary_writer *w;
     int64_t step, strange = 0;
@@ -32480,7 +33635,8 @@ EAGER_API bool (eg_summary_histogram)(const char *tag, eg_tensor *x, eg_summary_
     egi_free(count);
     return egi_summary_write(function, w, step, tag, &value);
 }
-EAGER_API bool (eg_summary_text)(const char *tag, const char *text, eg_summary_options options) {
+EGI_SUMMARY(histogram)
+static bool egi_summary_text(const char *tag, const char *text, eg_summary_options options) {
     eg_summary_writer *w;
     int64_t step;
     egi_text value, part, plugin;
@@ -32499,6 +33655,16 @@ EAGER_API bool (eg_summary_text)(const char *tag, const char *text, eg_summary_o
     egi_pb_varint(&part, 4, 2);
     egi_pb_message(&value, 9, &part);
     return egi_summary_write("summary_text", w, step, tag, &value);
+}
+static bool egi_summary_text_work(eg_backend *b, const egi_args *args) {
+    const egi_summary_work *work = (const egi_summary_work *)args->parameters;
+    (void)b;
+    return egi_summary_text(work->tag, work->tag + work->text, work->options);
+}
+EAGER_API bool (eg_summary_text)(const char *tag, const char *text, eg_summary_options options) {
+    if (!text || !egi_summary_is_work(tag)) return egi_summary_text(tag, text, options);
+    return EGI_NAMED("summary_text", options, "writer = w") &&
+           egi_summary_write_down(egi_summary_text_work, tag, NULL, text, &options);
 }
 
 // A GraphDef is a list of nodes, each with the names of the nodes that it reads. Here a node is a line of the tape,
@@ -32734,7 +33900,7 @@ EAGER_API bool eg_save_png(const char *path, eg_tensor *x) {
     return ok;
 }
 // Image { 1 height, 2 width, 3 channels, 4 PNG } as field 4 of a value.
-EAGER_API bool (eg_summary_image)(const char *tag, eg_tensor *x, eg_summary_options options) {
+static bool egi_summary_image(const char *tag, eg_tensor *x, eg_summary_options options) {
     static const char *const function = "summary_image";
     eg_summary_writer *w;
     int64_t step, hwc[3];
@@ -32765,6 +33931,7 @@ EAGER_API bool (eg_summary_image)(const char *tag, eg_tensor *x, eg_summary_opti
     }
     return ok;
 }
+EGI_SUMMARY(image)
 static eg_tensor *egi_image_grid(eg_tensor *x, int64_t columns) {
     int64_t n = x->dims[0], h = x->dims[1], w = x->dims[2], c = x->dims[3], rows = (n + columns - 1) / columns;
     eg_pads pads = { 8, { 0, rows * columns - n, 0, 1, 0, 1, 0, 0 } };
@@ -33809,6 +34976,7 @@ static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to
 }
 EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
     if (!egi_operand_alive("to", 0, x)) return NULL;
+    if (egi_graph_adopts() && device && !strcmp(device, egi_this.backend->name)) return egi_scope_own_again(x);
     eg_backend *b = egi_backend_named("to", device);
     if (!b) return NULL;
     if (x->flags & EGI_NUMBER || egi_backend_of(x) == b) return egi_scope_own_again(x);
@@ -33897,7 +35065,9 @@ typedef struct egi_trace_line {
     int32_t in[8], out[EGI_MAX_OUT];        // operands, or -1
     void *parameters;                       // owned, or NULL
     size_t parameters_size;
-    uint64_t drawn, drew;        // of EGI_RANDOM: how far the counter was from the call's begin before and behind it
+    // Of EGI_RANDOM: how far the counter was, before and behind it, from where the last EGI_RUN_CHECK, or the begin of
+    // the call, had left it.
+    uint64_t drawn, drew;
     eg_tensor *variable;         // of EGI_RUN_ASSIGN; the trace holds it
     const char *name;            // of the op
     const char *called;          // the public function that the op is a part of, or NULL
@@ -33950,7 +35120,7 @@ typedef struct egi_trace {
     int n, m;
     int32_t *out;                // operands of the outputs, then of their masks; -1: NULL
     uint16_t *out_flags;
-    eg_random_state random;      // when the call began
+    eg_random_state random;      // behind the last EGI_RUN_CHECK, or when the call began
     uint64_t drew;
     int64_t arena_bytes, calls, check;
     int64_t settings;            // egi_settings when the list was last compared; -1: it is to be compared
@@ -33979,14 +35149,34 @@ struct eg_function {
     egi_asked asked[EGI_ASKED];  // constant up to n_asked, which is atomic
     int n_asked;
     int tries;
+    const void *caller;          // the thread that called it last
+    bool shared;                 // another thread has called it since the latest try
     int64_t forks;               // of the process that called it last
     egi_trace *traces;           // the latest first
     egi_arena *arenas;           // those not in use
     eg_function_info info;
     const char *reason;
     char why[256];
+    // Of a plan: whether it takes these inputs and gives so many outputs; frees what a loaded one has. Else NULL.
+    bool (*takes)(const eg_function *f, eg_tensor *const *in, int n, int m);
+    void (*ended)(eg_function *f);
+    egi_list *lent;
 };
 typedef struct egi_function_call { struct egi_function_call *outer; eg_function *f; } egi_function_call;
+// What a differentiable eg_host_call keeps for its gradient: the tape of its function, what went in and came out, and
+// once that tape was read, the gradients.
+typedef struct egi_hosted {
+    struct egi_hosted *next;
+    void (*end)(struct egi_hosted *k);
+    eg_tape tape;
+    int n, m;
+    bool read;
+    int64_t address;             // its own, where a tensor shows it
+    eg_tensor *in[8], *out[EGI_MAX_OUT], *dx[8];
+} egi_hosted;
+static void egi_hosted_end(egi_hosted *k) {
+    while (k) { egi_hosted *next = k->next; k->end(k); k = next; }
+}
 static bool egi_functions_eager;                 // atomic
 static int egi_tracing;                          // under egi_lock: threads that trace now
 
@@ -34118,6 +35308,8 @@ static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
     int32_t at = k && !k->assigned ? egi_trace_place(t, x->buffer) : -1;
     if (at < 0) return;
     egi_place *p = &t->places[at];
+    if (t->operands[k->form].place != at)
+        egi_trace_refuse(t, false, "the function of an eg_host_call assigns to variable %.60s", eg_name_of(x));
     if (p->kind == EGI_AT_CONSTANT) { p->kind = EGI_AT_VARIABLE; p->variable = x; }
     else if (p->kind == EGI_AT_VARIABLE && p->variable != x)
         egi_trace_refuse(t, true, "two variables share their values");
@@ -34268,15 +35460,19 @@ static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     return ok;
 }
 static void egi_trace_check_write(egi_trace *t, egi_kernel_function *check, const egi_args *args, size_t size) {
-    egi_trace_line *line = t->inside ? NULL : egi_trace_line_new(t, EGI_RUN_CHECK, NULL, 0);
+    static const char *const name[] = { "check", "print", "summary", "seed", "host_call", "host_call.tape",
+                                        "host_call.dx" };                      // ORDER EGI_WORK_CHECKS
+    egi_trace_line *line = t->inside ? NULL : egi_trace_line_new(t, EGI_RUN_CHECK, NULL, args->variant);
     if (!line) return;
     line->run = check;
     for (int i = 0; i < 8; i++) line->in[i] = egi_trace_uses(t, args->in[i], false);
-    line->out[0] = egi_trace_uses(t, args->out[0], true);
-    line->name = args->out[0] ? "positions" : check == egi_check_trap ? "trap" : "check";
+    for (int i = 0; i < EGI_MAX_OUT; i++) line->out[i] = egi_trace_uses(t, args->out[i], true);
+    line->name = args->variant ? name[args->variant] : args->out[0] ? "positions"
+                 : check == egi_check_trap ? "trap" : "check";
     if (!(line->parameters = egi_alloc(size))) t->failed = true;
     else memcpy(line->parameters, args->parameters, size);
     line->parameters_size = size;
+    t->random = egi_this.random;
     t->n_lines++;
 }
 static bool egi_trace_check(egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size) {
@@ -34286,6 +35482,7 @@ static bool egi_trace_check(egi_recorder *r, egi_kernel_function *check, const e
     t->inside = true;                                       // what it reads needs no line of its own
     const bool ok = check(t->backend, args);
     t->inside = inside;
+    if (!inside) t->random = egi_this.random;
     return ok;
 }
 // The NaN trap at each replay: a line for each floating result, that reads the operands, too.
@@ -35527,6 +36724,10 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     }
     return run;
 }
+static void egi_place_bind(egi_trace *t, egi_trace_run *run, int32_t i) {
+    for (int32_t k = t->first_operand[i]; k >= 0; k = t->operands[k].next)
+        run->handles[k].data = (char *)run->buffers[i].data + t->operands[k].offset;
+}
 // Binds all operands to this call's memory, and makes what the call needs beside the arena: nothing is changed yet.
 static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor *const *out,
                            egi_taped_call *call);
@@ -35550,8 +36751,7 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
             run->initial[i] = p->variable->buffer;
             run->buffers[i].data = p->variable->buffer->data;
         }
-        for (int32_t k = t->first_operand[i]; k >= 0; k = t->operands[k].next)
-            run->handles[k].data = (char *)run->buffers[i].data + t->operands[k].offset;
+        egi_place_bind(t, run, i);
     }
     for (int i = 0; i < t->m; i++) {
         const int32_t place = t->out[i] < 0 ? -1 : egi_trace_home(t, t->operands[t->out[i]].place);
@@ -35597,6 +36797,51 @@ static bool egi_trace_check_line(const egi_trace *t, const egi_trace_line *line,
     for (int k = 0; k < 8; k++) if (args->in[k]) egi_free(shown[k].host);
     return ok;
 }
+// Gives a variable memory of its own, since a function took its values to keep them and later lines may write there.
+static bool egi_trace_part(egi_trace *t, egi_trace_run *run, eg_tensor *v) {
+    const egi_buffer *former = v->buffer;
+    for (int64_t b = 0; b < t->n_bound; b++) {
+        const int32_t i = t->bound[b];
+        const egi_place *p = &t->places[i];
+        const bool fresh = p->kind == EGI_AT_FRESH && !p->shown && run->fresh[i]->buffer == former;
+        if (!fresh && !(p->kind == EGI_AT_VARIABLE && p->written && run->initial[i] == former)) continue;
+        if (v->buffer == former) egi_variable_unshare(v);
+        if (v->buffer == former) return false;
+        if (fresh) {
+            eg_tensor *own = egi_tensor_alias(run->fresh[i]->op, v);
+            if (!own) return false;
+            egi_object_release(&run->fresh[i]->object);
+            run->fresh[i] = own;
+        } else run->initial[i] = v->buffer;
+        run->buffers[i].data = v->buffer->data;
+        egi_place_bind(t, run, i);
+    }
+    return true;
+}
+// The line of an eg_host_call. Its function must not change the variables of the list, whose memory is known already:
+// while it runs, their buffers are held, so that nobody writes them in place.
+typedef struct egi_held { egi_buffer *buffer; int32_t refs; } egi_held;
+static bool egi_trace_host_line(egi_trace *t, egi_trace_run *run, const egi_trace_line *line, const egi_args *args) {
+    egi_held *held = (egi_held *)egi_alloc(((size_t)t->n_variables + 1) * sizeof *held);
+    if (!held) return egi_no_memory("host_call", t->n_variables * (int64_t)sizeof *held);
+    for (int64_t i = 0; i < t->n_variables; i++) {
+        held[i].buffer = t->variables[i].variable->buffer;
+        held[i].refs = __atomic_fetch_add(&held[i].buffer->refs, 1, __ATOMIC_RELAXED);
+    }
+    bool ok = egi_trace_check_line(t, line, args);
+    for (int64_t i = 0; i < t->n_variables; i++) {
+        eg_tensor *v = t->variables[i].variable;
+        const bool same = v->buffer == held[i].buffer,
+                   more = __atomic_load_n(&held[i].buffer->refs, __ATOMIC_ACQUIRE) > held[i].refs + 1;
+        egi_buffer_release(held[i].buffer);
+        if (ok && !same)
+            ok = egi_fail(EG_ERROR_STATE, "eg_host_call: its function assigned to variable %.60s, which the traced "
+                          "function uses; assign to it in the body", eg_name_of(v));
+        if (ok && more) ok = egi_trace_part(t, run, v);
+    }
+    egi_free(held);
+    return ok;
+}
 // Runs a group's program on this call's memory.
 static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
     eg_tensor *const handles = run->handles, *out = &handles[g->out];
@@ -35604,7 +36849,8 @@ static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
     for (int i = 0; i < g->count; i++) e.in[i] = handles[g->operand[i]].data;
     e.program = &g->program;
     e.dtype = g->dtype;
-    if (g->flat) return egi_formula_run_part(&e, out->size, e.in, g->scalars, out->data);
+    if (g->flat && out->size < EGI_PARALLEL_SIZE)
+        return egi_formula_run_part(&e, out->size, e.in, g->scalars, out->data);
     e.count = g->count;
     e.some = 0;
     e.scalars = g->scalars;
@@ -35615,26 +36861,35 @@ static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
     }
     return egi_formula_run_all(&e);
 }
-// Step i of the list.
-static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t counter) {
+// Step i of the list. *counter: the random counter from which its draws are counted.
+static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t *counter) {
     if (t->steps[i].group) return egi_group_run(run, t->steps[i].group);
     const egi_trace_line *line = &t->lines[t->steps[i].line];
     egi_args *a = &run->args[i];
     if (line->kernel == EGI_RUN_OP) {
         const int last = line->op->n_in - 1;
+        if (a->out[0]->size >= EGI_PARALLEL_SIZE) {
+            egi_args large = { line->op, 0, { a->in[0], last ? a->in[last] : NULL }, { a->out[0] }, NULL };
+            return egi_cpu_elementwise(&egi_cpu, &large);
+        }
         const void *p[5] = { a->in[0]->data, a->in[last]->data, a->in[0]->data, a->in[0]->data, a->in[0]->data };
         return egi_program_run(line->op, 0, a->in[0]->dtype, a->in[0]->size, p, 0, a->out[0]->data);
     }
     if (line->kernel == EGI_RUN_ASSIGN) return egi_trace_assign_line(t, run, i);
-    if (line->kernel == EGI_RUN_CHECK) return egi_trace_check_line(t, line, a);
+    if (line->kernel == EGI_RUN_CHECK) {
+        const bool ok = line->variant == EGI_WORK_CALLS ? egi_trace_host_line(t, run, line, a)
+                                                        : egi_trace_check_line(t, line, a);
+        *counter = egi_this.random.counter;
+        return ok;
+    }
     if (line->kernel != EGI_RANDOM) return line->run(t->backend, a);
     egi_random_parameters p = *(const egi_random_parameters *)line->parameters;
     egi_args drawn = *a;
     p.seed = egi_this.random.seed;
-    p.counter = counter + line->drawn;
+    p.counter = *counter + line->drawn;
     drawn.parameters = &p;
     if (!line->run(t->backend, &drawn)) return false;
-    egi_this.random.counter = counter + line->drew;
+    egi_this.random.counter = *counter + line->drew;
     return true;
 }
 static egi_replay_line egi_trace_line_shown(const egi_context *replay) {
@@ -35667,10 +36922,11 @@ static void egi_profile_step(egi_profile *p, int64_t step) {
     p->seconds[step] += now - p->clock;
     p->clock = now;
 }
-// Whether a step writes a variable's memory, which cannot be undone.
+// Whether a step writes a variable's memory, prints or calls the program, which cannot be undone.
 static bool egi_trace_step_writes(const egi_trace *t, int64_t step) {
     if (t->steps[step].group) return false;
     const egi_trace_line *line = &t->lines[t->steps[step].line];
+    if (line->kernel == EGI_RUN_CHECK && line->variant) return true;
     for (int k = 0; k < EGI_MAX_OUT; k++)
         if (line->out[k] >= 0 && t->places[t->operands[line->out[k]].place].kind == EGI_AT_VARIABLE) return true;
     return false;
@@ -35689,7 +36945,8 @@ static void egi_trace_undo(egi_trace *t, egi_trace_run *run) {
 // as it was, and sets this.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                              egi_taped_call *call, bool *undone) {
-    const uint64_t counter = egi_this.random.counter;
+    const eg_random_state random = egi_this.random;
+    uint64_t counter = random.counter;
     const bool telling = egi_this.telling, clear = egi_this.error == EG_OK;
     const int64_t errors = egi_this.errors;
     egi_context replay;
@@ -35705,14 +36962,14 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
             quiet = false;
             egi_this.telling = telling;
         }
-        ok = egi_trace_line_run(t, run, i, counter);
+        ok = egi_trace_line_run(t, run, i, &counter);
         if (profile) egi_profile_step(profile, i);
     }
     egi_context_leave(&replay);
     egi_this.telling = telling;
     if (quiet && !ok) {
         egi_trace_undo(t, run);
-        egi_this.random.counter = counter;
+        egi_this.random = random;
         if (clear) eg_error_clear();
         egi_this.errors = errors;
         *undone = true;
@@ -35810,7 +37067,9 @@ struct egi_taped {
     egi_back *backs;             // under egi_lock
 };
 // What the line of one call keeps: a value for each of egi_taped's, NULL for numbers. Lines share it.
-struct egi_taped_call { egi_taped_call *next, **at; egi_trace *trace; int32_t n; eg_tensor *value[1]; };
+struct egi_taped_call {
+    egi_taped_call *next, **at; egi_trace *trace; egi_hosted *hosted; int32_t n; eg_tensor *value[1];
+};
 static egi_taped_call *egi_taped_calls;          // under egi_lock: those of lines on any thread's tapes
 // The gradient for one set: key[i] is 1 where input i is wanted, 3 where it has a sum; behind that 1 for each output
 // that is given. used: the kept values that are read.
@@ -35928,6 +37187,7 @@ static void egi_taped_call_free(egi_taped_call *call) {
     if (call->next) call->next->at = call->at;
     egi_unlock();
     egi_tensors_release(call->value, call->n);
+    egi_hosted_end(call->hosted);
     egi_trace_release(call->trace);
     egi_free(call);
 }
@@ -36551,6 +37811,7 @@ static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_
 static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
     egi_function_call call = { egi_this.functions, f };
     bool ok = false;
+    const int64_t errors = egi_this.errors;
     for (int i = 0; i < m; i++) out[i] = NULL;
     egi_this.functions = &call;
     eg_scope scope = eg_scope_begin();
@@ -36558,6 +37819,8 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
     else EGI_FRAMED_DEEPER("the body", "function_call", ok = f->body(in, out, f->user));
     if (!ok && !f->inner && egi_this.error == EG_OK)
         egi_fail(EG_ERROR_STATE, "eg_function_call: the body failed without an error");
+    // A replay fails at such an error, whatever the body returned.
+    if (egi_this.errors != errors && egi_this.error != EG_OK && !f->inner) ok = false;
     for (int i = 0; i < m && ok; i++) {
         if (!out[i]) continue;
         ok = egi_operand_alive("function_call", i, out[i]);
@@ -36628,6 +37891,14 @@ static void egi_function_give_up(eg_function *f, const char *why) {
     __atomic_store_n(&f->eager, true, __ATOMIC_RELEASE);
     egi_unlock();
 }
+// Counts a try that gave no list. What other threads' calls, or their tapes, held meanwhile says nothing of the body.
+static int egi_function_tried(eg_function *f, const egi_trace *t) {
+    egi_lock();
+    if (!f->shared || t->made) f->tries++;
+    f->shared = false;
+    egi_unlock();
+    return f->tries;
+}
 // Runs the body and writes down what it launches. The call's result; *made is the trace, or NULL. It is finished unless
 // it equals `old`, which stays then. Where outer tapes record, *call is what the line of this call keeps.
 static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
@@ -36668,6 +37939,8 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     for (int i = 0; i < n && ok; i++)
         if (in[i]->mask) given[i]->mask = eg_retain(given[masks++]);
     egi_hidden hidden;
+    egi_hosted *const hosted = egi_this.hosted;
+    egi_this.hosted = NULL;
     const bool taped = ok && egi_recording();
     if (taped) ok = egi_hidden_begin(&hidden, f, t, in, given);
     if (ok) {
@@ -36676,7 +37949,10 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
         egi_tracing_end(t);
     }
     if (taped) ok = egi_hidden_end(&hidden, ok) && egi_taped_end(t, in, given, out, call);
-    if (egi_this.random.seed != t->random.seed) egi_trace_refuse(t, false, "eg_seed in the body");
+    if (*call) (*call)->hosted = egi_this.hosted;
+    else egi_hosted_end(egi_this.hosted);
+    egi_this.hosted = hosted;
+    if (egi_this.random.seed != t->random.seed) egi_trace_refuse(t, false, "the body sets the random state");
     t->drew = egi_this.random.counter - t->random.counter;
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
     bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out) &&
@@ -36694,7 +37970,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (given != few) egi_free(given);
     if (t->made) t->again = true;            // weights that a first run makes may be made of what the host reads
     if (ok && t->reason[0] && !t->again) egi_function_give_up(f, t->reason);
-    else if (ok && !good && ++f->tries >= EGI_TRACE_TRIES)         // only the thread that traces counts them
+    else if (ok && !good && egi_function_tried(f, t) >= EGI_TRACE_TRIES)
         egi_function_give_up(f, t->reason[0] ? t->reason : "the body makes variables at each call");
     if (good && ok && taped) t->taped->replays = true;
     if (good && ok) *made = t;
@@ -36947,8 +38223,16 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     const bool bound = run && arena;
     bool undone = f->inner && !bound;
     if (bound) egi_trace_run_bind(t, run, arena);
+    egi_function_call own = { egi_this.functions, f };         // a function of eg_host_call may call f, too
+    egi_hosted *const hosted = egi_this.hosted;
+    egi_this.hosted = NULL;
+    egi_this.functions = &own;
     bool ok = bound && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call, f->inner ? &undone : NULL)
                                          : undone ? false : egi_no_memory("function_call", t->arena_bytes);
+    egi_this.functions = own.outer;
+    if (call) call->hosted = egi_this.hosted;
+    else egi_hosted_end(egi_this.hosted);
+    egi_this.hosted = hosted;
     if (ok && call) ok = egi_taped_record(call, t, in, t->n, out);
     else egi_taped_call_free(call);
     for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
@@ -37016,9 +38300,12 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
     }
     for (egi_function_call *c = egi_this.functions; c; c = c->outer)
         if (c->f == f) return egi_fail(EG_ERROR_STATE, "eg_function_call: the function calls itself");
+    if (f->takes && !f->takes(f, in, n, m)) return false;
     egi_object_retain(&f->object);
     egi_lock();
     f->info.calls++;
+    f->shared = f->shared || (f->caller && f->caller != &egi_this);
+    f->caller = &egi_this;
     egi_unlock();
     const char *reason = egi_function_must_be_eager(f, in, n);
     eg_tensor **all = NULL;
@@ -37093,6 +38380,8 @@ EAGER_API void eg_function_release(eg_function *f) {
         egi_object_take(&f->asked[i].variable->object, -1);
         eg_release(f->asked[i].variable);
     }
+    egi_list_free_lent(&f->lent);
+    if (f->ended) f->ended(f);
     egi_object_free(f);
 }
 EAGER_API const char *eg_function_reason(eg_function *f) {
@@ -37424,6 +38713,379 @@ EAGER_API int64_t eg_function_trim(eg_function *f) {
     return egi_object_alive("function_trim", "function", f, EGI_FUNCTION) ? egi_arenas_trim(f) : 0;
 }
 
+// ---- calls of C from a list
+//
+// The function of eg_host_call runs outside of all that observes the thread: its tapes, the list or graph that is
+// written. Where gradients pass through it, it runs under a tape of its own (egi_hosted), which the gradient of the
+// call's line reads. In a list the call is work of the host: each replay hands the function copies of its inputs, and
+// copies its results to where the list wants them. A line of its own writes the address of the tape into a tensor of
+// one int64 on the list's device, by which the line of the gradient finds the tape of its replay.
+
+enum { EGI_HOST_INPUTS = 8 };
+// What a function gave before its line is written: the line's first run takes these, instead of calling it once more.
+typedef struct egi_hosting { eg_tensor *const *value; eg_random_state random; } egi_hosting;
+// The gradient's line: how many gradients of outputs follow the tape's address, the inputs for which gradients are
+// wanted and those that have one (bits), and which of these the line writes.
+typedef struct egi_host_wish { int64_t given, wanted, has, count, index[EGI_MAX_OUT]; } egi_host_wish;
+typedef struct egi_host_frame { egi_recorder *observer; eg_tape *tapes; int recording, spies; } egi_host_frame;
+static void egi_host_enter(egi_host_frame *h, eg_tape *tape) {
+    h->observer = egi_this.observer;
+    h->tapes = egi_this.tapes;
+    h->recording = egi_this.recording;
+    h->spies = egi_this.spies;
+    egi_this.observer = NULL;
+    egi_this.tapes = tape;
+    egi_this.recording = tape != NULL;
+    egi_this.spies = 0;
+}
+static void egi_host_leave(const egi_host_frame *h) {
+    egi_this.observer = h->observer;
+    egi_this.tapes = h->tapes;
+    egi_this.recording = h->recording;
+    egi_this.spies = h->spies;
+}
+static bool egi_host_fits(int i, const eg_tensor *x, eg_dtype dtype, eg_shape shape) {
+    bool fits = x->dtype == (int8_t)dtype && x->rank == shape.rank;
+    for (int k = 0; k < shape.rank && fits; k++) fits = shape.dims[k] < 0 || x->dims[k] == shape.dims[k];
+    return fits || egi_fail(EG_ERROR_SHAPE, "eg_host_call: output %d of the function is %s, but %s %s is expected", i,
+                            egi_describe(x), eg_dtype_name(dtype), egi_shape_show_free(shape));
+}
+// Calls the function. Its results belong to the scope that is open here.
+static bool egi_host_run(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results, eg_tensor **out) {
+    const int64_t errors = egi_this.errors;
+    bool ok = false;
+    eg_scope scope = eg_scope_begin();
+    for (int i = 0; i < site->m; i++) out[i] = NULL;
+    EGI_FRAMED_DEEPER("the function", "host_call", ok = site->function(in, out, site->user));
+    if (!ok && egi_this.error == EG_OK)
+        egi_fail(EG_ERROR_STATE, "eg_host_call: the function failed without an error");
+    if (egi_this.errors != errors && egi_this.error != EG_OK) ok = false;
+    for (int i = 0; i < site->m && ok; i++) {
+        ok = egi_operand_alive("host_call", i, out[i]);
+        if (ok && out[i]->flags & EGI_NUMBER)
+            out[i] = egi_number_tensor("host_call", out[i], (eg_dtype)out[i]->dtype, egi_backend_here());
+        else if (ok && out[i]->flags & EGI_VARIABLE) out[i] = eg_read(out[i]);
+        ok = ok && out[i] && (!results || egi_host_fits(i, out[i], results[i].dtype, results[i].shape)) &&
+             eg_keep(out[i]);
+    }
+    eg_scope_end(scope);
+    for (int i = 0; i < site->m && !ok; i++) out[i] = NULL;
+    return ok;
+}
+static void egi_hosted_free(egi_hosted *k) {
+    egi_tensors_release(k->in, EGI_HOST_INPUTS);
+    egi_tensors_release(k->out, EGI_MAX_OUT);
+    egi_tensors_release(k->dx, EGI_HOST_INPUTS);
+    egi_tape_clear(&k->tape);
+    egi_free(k);
+}
+// The same under a tape of its own, which becomes the first of egi_this.hosted.
+static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
+                               eg_tensor **out) {
+    egi_hosted *k = (egi_hosted *)egi_alloc(sizeof *k);
+    egi_host_frame frame;
+    egi_spy spy;
+    if (!k) return egi_no_memory("host_call", (int64_t)sizeof *k);
+    memset(k, 0, sizeof *k);
+    k->end = egi_hosted_free;
+    k->n = (int)site->n;
+    k->m = (int)site->m;
+    k->tape.object.refs = 1;
+    k->tape.object.kind = EGI_TAPE;
+    k->tape.paused = egi_this.paused;
+    k->tape.owner = &egi_this;
+    k->tape.function = egi_this.functions;
+    k->tape.listed = k->tape.recording = true;
+    bool ok = true;
+    for (int i = 0; i < k->n && ok; i++)
+        ok = egi_tape_slot_watch(&k->tape, k->in[i] = eg_retain(in[i])) >= 0 || egi_no_memory("host_call", 0);
+    egi_host_enter(&frame, &k->tape);
+    egi_this.record = egi_tape_record;
+    if (site->taped & 2) egi_spy_begin(&spy, in, k->n);
+    ok = ok && egi_host_run(site, in, results, out);
+    if (site->taped & 2) egi_spy_end(&spy);
+    egi_host_leave(&frame);
+    k->tape.listed = k->tape.recording = false;
+    if (ok && site->taped & 2 && spy.found[0])
+        ok = egi_fail(EG_ERROR_GRADIENT, "eg_host_call: the function uses the variable %s, which is none of its inputs "
+                                         "and would get no gradient: make it an input; or use it inside "
+                                         "EG_NO_RECORDING, where it is a constant", spy.found);
+    if (!ok) { egi_hosted_free(k); return false; }
+    for (int i = 0; i < k->m; i++) k->out[i] = eg_retain(out[i]);
+    k->next = egi_this.hosted;
+    egi_this.hosted = k;
+    return true;
+}
+static bool egi_host_run_any(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results, eg_tensor **out) {
+    egi_host_frame frame;
+    if (site->taped) return egi_host_run_taped(site, in, results, out);
+    egi_host_enter(&frame, NULL);
+    const bool ok = egi_host_run(site, in, results, out);
+    egi_host_leave(&frame);
+    return ok;
+}
+// A copy for the function, which may keep it; the scope's.
+static eg_tensor *egi_host_copy(const eg_tensor *x) {
+    eg_shape shape = egi_shape(x);
+    eg_tensor *y = egi_tensor_allocate("host_call", egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    if (y && !egi_tensor_copy(x, y)) { egi_object_release(&y->object); return NULL; }
+    return egi_scope_own(y);
+}
+static bool egi_host_copies(eg_tensor *const *in, int64_t n, eg_tensor **own) {
+    egi_host_frame frame;
+    bool ok = true;
+    egi_host_enter(&frame, NULL);
+    for (int i = 0; i < n && ok; i++) ok = (own[i] = egi_host_copy(in[i])) != NULL;
+    egi_host_leave(&frame);
+    return ok;
+}
+static bool egi_host_work_now(const egi_host_site *site, const egi_args *args) {
+    egi_hosting *first = egi_this.hosting;
+    eg_tensor *own[EGI_HOST_INPUTS], *made[EGI_MAX_OUT];
+    bool ok = true;
+    egi_this.hosting = NULL;
+    if (first) {
+        egi_this.random = first->random;
+        for (int i = 0; i < site->m; i++) made[i] = first->value[i];
+    } else
+        ok = egi_host_copies((eg_tensor *const *)(uintptr_t)args->in, site->n, own) &&
+             egi_host_run_any(site, own, NULL, made);
+    for (int i = 0; i < site->m && ok; i++)
+        ok = egi_host_fits(i, made[i], (eg_dtype)args->out[i]->dtype, egi_shape(args->out[i])) &&
+             egi_same_device("host_call", made[i], i, args->out[i], i) && egi_tensor_copy(made[i], args->out[i]);
+    return ok;
+}
+static bool egi_host_call_work(eg_backend *b, const egi_args *args) {
+    eg_scope scope = eg_scope_begin();
+    (void)b;
+    const bool ok = egi_host_work_now((const egi_host_site *)args->parameters, args);
+    eg_scope_end(scope);
+    return ok;
+}
+static bool egi_host_address_work(eg_backend *b, const egi_args *args) {
+    int64_t address = (int64_t)(intptr_t)egi_this.hosted;
+    return b->write(b, args->out[0]->data, &address, sizeof address);
+}
+static egi_hosted *egi_hosted_of(const eg_tensor *x) {
+    eg_backend *b = egi_backend_of(x);
+    int64_t address = 0;
+    return b->read(b, &address, x->data, sizeof address) ? (egi_hosted *)(intptr_t)address : NULL;
+}
+// Reads the tape of a call: k->dx[i] for each input that is wanted, NULL where there is none.
+static bool egi_hosted_read(egi_hosted *k, int64_t wanted, eg_tensor *const *upstream) {
+    eg_tensor *xs[EGI_HOST_INPUTS], *dx[EGI_HOST_INPUTS], *ys[EGI_MAX_OUT], *g[EGI_MAX_OUT];
+    egi_host_frame frame;
+    int n = 0, m = 0;
+    if (k->read) return true;
+    for (int i = 0; i < k->n; i++) if (wanted >> i & 1) xs[n++] = k->in[i];
+    for (int i = 0; i < k->m; i++)
+        if (egi_is_float(k->out[i]->dtype)) { ys[m] = k->out[i]; g[m++] = upstream[i]; }
+    egi_host_enter(&frame, NULL);
+    k->tape.function = egi_this.functions;
+    const bool ok = eg_tape_gradients_from(&k->tape, ys, m, g, xs, n, dx);
+    egi_host_leave(&frame);
+    for (int i = 0, j = 0; i < k->n && ok; i++)
+        if (wanted >> i & 1) { k->dx[i] = dx[j] ? eg_retain(dx[j]) : NULL; j++; }
+    k->read = ok;
+    return ok;
+}
+static bool egi_host_grad_now(const egi_host_wish *wish, const egi_args *args) {
+    egi_hosted *k = egi_hosted_of(args->in[0]);
+    eg_tensor *own[EGI_MAX_OUT];
+    bool ok = k != NULL;
+    if (ok && !k->read)
+        ok = egi_host_copies((eg_tensor *const *)(uintptr_t)args->in + 1, wish->given, own) &&
+             egi_hosted_read(k, wish->wanted, own);
+    for (int i = 0; ok && i < k->n; i++)
+        if (k->dx[i] && !(wish->has >> i & 1))
+            ok = egi_fail(EG_ERROR_GRADIENT, "eg_host_call: its function depends on input %d now, which had no "
+                                             "gradient when the traced function was written down", i);
+    for (int i = 0; i < wish->count && ok; i++) {
+        const eg_tensor *dx = k->dx[wish->index[i]];
+        ok = dx ? egi_tensor_copy(dx, args->out[i]) : egi_tensor_fill(args->out[i], 0);
+    }
+    return ok;
+}
+static bool egi_host_grad_work(eg_backend *b, const egi_args *args) {
+    eg_scope scope = eg_scope_begin();
+    (void)b;
+    const bool ok = egi_host_grad_now((const egi_host_wish *)args->parameters, args);
+    eg_scope_end(scope);
+    return ok;
+}
+// The lines that write the gradients k->dx[], four at most each.
+static bool egi_host_grad_write(egi_hosted *k, egi_host_wish *wish, const eg_grad_context *c, eg_tensor **dx) {
+    bool ok = true;
+    for (int i = 0; i < k->n && ok;) {
+        egi_args args = { NULL, EGI_WORK_CALL_GRADIENT, { c->saved[0] }, { NULL }, wish };
+        wish->count = 0;
+        memset(wish->index, 0, sizeof wish->index);
+        for (int j = 0; j < wish->given; j++) args.in[1 + j] = c->upstream[j];
+        for (; i < k->n && wish->count < EGI_MAX_OUT && ok; i++) {
+            if (!k->dx[i]) continue;
+            dx[i] = egi_scope_own(egi_tensor_allocate_like("host_call", k->dx[i], (eg_dtype)k->dx[i]->dtype));
+            ok = (args.out[wish->count] = dx[i]) != NULL;
+            wish->index[wish->count++] = i;
+        }
+        if (ok && wish->count) ok = egi_host_work(egi_host_grad_work, &args, sizeof *wish);
+    }
+    return ok;
+}
+static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    egi_host_wish wish;
+    (void)op;
+    memset(&wish, 0, sizeof wish);
+    wish.given = c->n_outputs;
+    if (egi_graph_adopts()) {                              // shapes alone: a tensor like input i that depends on all
+        for (int i = 0; i < c->n_inputs; i++)
+            if (c->needed[i] && egi_is_float(c->saved[i]->dtype) &&
+                !(dx[i] = (eg_mul)(c->saved[i], eg_cast(eg_reduce_sum(c->upstream[0]), (eg_dtype)c->saved[i]->dtype))))
+                return false;
+        return true;
+    }
+    egi_hosted *k = egi_hosted_of(c->saved[0]);
+    if (!k) return false;
+    for (int i = 0; i < k->n; i++)
+        if (c->needed[i] && egi_is_float(k->in[i]->dtype)) wish.wanted |= (int64_t)1 << i;
+    if (!egi_hosted_read(k, wish.wanted, c->upstream)) return false;
+    if (egi_this.reason[0])
+        snprintf(egi_this.cut, sizeof egi_this.cut, "%.150s, inside an eg_host_call", egi_this.reason);
+    for (int i = 0; i < k->n; i++) wish.has |= k->dx[i] ? (int64_t)1 << i : 0;
+    if (egi_this.observer && egi_this.observer->check) return egi_host_grad_write(k, &wish, c, dx);
+    for (int i = 0; i < k->n; i++) if (k->dx[i] && !(dx[i] = egi_scope_own_again(k->dx[i]))) return false;
+    return true;
+}
+EGI_OBJECTS
+static const egi_op egi_row_host_call = { "host_call", -1, -1, 0, 0, egi_no_shape, NULL, egi_grad_host_call,
+                                          { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
+static const egi_op egi_row_host_call_plain = { "host_call without .differentiable", -1, -1, 0, 0, egi_no_shape, NULL,
+                                                NULL, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
+static void egi_hosted_give_back(void *data, void *hosted) { (void)data; egi_hosted_free((egi_hosted *)hosted); }
+// The tensor that eager lines keep for the tape of a call: its memory is a field of `k`, which it owns.
+static eg_tensor *egi_hosted_tensor(egi_hosted *k) {
+    egi_buffer *b = (egi_buffer *)egi_alloc(sizeof *b);
+    eg_tensor *x = b ? egi_tensor_new(0) : NULL;
+    if (!x) {
+        egi_free(b);
+        egi_hosted_free(k);
+        egi_no_memory("host_call", (int64_t)sizeof *b);
+        return NULL;
+    }
+    memset(b, 0, sizeof *b);
+    k->address = (int64_t)(intptr_t)k;
+    b->refs = 1;
+    b->backend = &egi_cpu;
+    b->data = &k->address;
+    b->bytes = (int64_t)sizeof k->address;
+    b->deleter = egi_hosted_give_back;
+    b->user = k;
+    x->op = "host_call";
+    x->dtype = EG_INT64;
+    x->flags = EGI_CONTIGUOUS;
+    x->size = 1;
+    x->data = (char *)b->data;
+    x->buffer = b;
+    return egi_scope_own(x);
+}
+// Writes the call into the list that is traced; its first run takes what the function has given. out[] become the
+// list's tensors, and *kept the one that holds the tape's address.
+static bool egi_host_write(const egi_host_site *site, eg_tensor *const *in, eg_random_state before, eg_tensor **out,
+                           eg_tensor **kept) {
+    eg_shape one = { 0, { 0 } };
+    eg_tensor *made[EGI_MAX_OUT] = { NULL };
+    egi_hosting first = { out, egi_this.random };
+    egi_args args = { NULL, EGI_WORK_CALLS, { NULL }, { NULL }, site };
+    bool ok = true;
+    for (int i = 0; i < site->n; i++) args.in[i] = in[i];
+    for (int i = 0; i < site->m && ok; i++) {
+        eg_shape shape = egi_shape(out[i]);
+        args.out[i] = made[i] = egi_scope_own(egi_tensor_allocate("host_call", egi_backend_of(out[i]),
+                                                                  (eg_dtype)out[i]->dtype, &shape));
+        ok = made[i] != NULL;
+    }
+    egi_this.random = before;                              // the draws before the call end there
+    egi_this.hosting = &first;
+    ok = ok && egi_host_work(egi_host_call_work, &args, sizeof *site);
+    egi_this.hosting = NULL;
+    egi_this.random = first.random;
+    for (int i = 0; i < site->m; i++) out[i] = made[i];
+    if (!ok || !site->taped) return ok;
+    eg_backend *b = site->n ? egi_backend_of(in[0]) : egi_backend_here();
+    egi_args address = { NULL, EGI_WORK_CALL_TAPE, { NULL }, { NULL }, &one };
+    *kept = address.out[0] = egi_scope_own(egi_tensor_allocate("host_call", b, EG_INT64, &one));
+    return *kept && egi_host_work(egi_host_address_work, &address, sizeof(int64_t));
+}
+// Under several tapes the function's own ops are recorded, so that gradients of gradients pass through them.
+static bool egi_host_call_recorded(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
+                                   eg_tensor **out) {
+    egi_recorder *observer = egi_this.observer;
+    if (observer) egi_observe_read("host_call with .differentiable under several tapes", NULL);
+    egi_this.observer = NULL;
+    const bool ok = egi_host_run(site, in, results, out);
+    egi_this.observer = observer;
+    return ok;
+}
+static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const eg_spec *results, eg_tensor **out) {
+    egi_host_site site = *of;
+    const egi_recorder *r = egi_this.observer;
+    const bool writes = r && r->check && !r->graph;
+    const int kind = egi_taped_kind();
+    eg_tensor *own[EGI_HOST_INPUTS], *saved[EG_MAX_SAVED] = { NULL };
+    const eg_random_state before = egi_this.random;
+    bool ok = true;
+    if (site.differentiable && kind & 4 && !egi_graph_adopts()) return egi_host_call_recorded(&site, in, results, out);
+    site.taped = site.differentiable && kind ? kind & 2 ? 3 : 1 : 0;
+    if (egi_graph_adopts()) {
+        ok = egi_this.observer->host(egi_this.observer, &site, in, results, out);
+        for (int i = 0; i < site.n; i++) saved[i] = in[i];
+    } else {
+        if (writes) ok = egi_host_copies(in, site.n, own);
+        else for (int i = 0; i < site.n && ok; i++) ok = (own[i] = egi_scope_own(egi_tensor_alias("host_call", in[i])));
+        ok = ok && egi_host_run_any(&site, own, results, out);
+        egi_hosted *k = ok && site.taped && !writes ? egi_this.hosted : NULL;
+        if (k) { egi_this.hosted = k->next; ok = (saved[0] = egi_hosted_tensor(k)) != NULL; }
+        if (ok && writes) ok = egi_host_write(&site, in, before, out, &saved[0]);
+        for (int i = 0; i < site.m && ok && !writes; i++)
+            ok = (out[i] = egi_scope_own(egi_tensor_alias("host_call", out[i]))) != NULL;
+    }
+    if (ok && site.m && kind)
+        ok = egi_tape_record_with(site.differentiable ? &egi_row_host_call : &egi_row_host_call_plain, in, (int)site.n,
+                                  NULL, out, (int)site.m, saved);
+    return ok;
+}
+EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor *const *inputs, int n,
+                              eg_tensor **outputs, int m, eg_host_call_options o) {
+    eg_tensor *in[EGI_HOST_INPUTS], *out[EGI_MAX_OUT] = { NULL };
+    egi_host_site site;
+    if (!EGI_NAMED("host_call", o, "differentiable = true") ||
+        !egi_lists_given("host_call", n, inputs, inputs, inputs) ||
+        !egi_lists_given("host_call", m, outputs, outputs, outputs) ||
+        !egi_argument_given("host_call", "function", (const void *)(uintptr_t)function))
+        return false;
+    memset(&site, 0, sizeof site);
+    site.function = function;
+    site.user = user;
+    site.again = egi_host_call;
+    site.n = n;
+    site.m = m;
+    site.differentiable = o.differentiable;
+    bool ok = (n <= EGI_HOST_INPUTS && m <= EGI_MAX_OUT) ||
+              egi_fail(EG_ERROR_ARGUMENT, "eg_host_call: at most %d inputs and %d outputs, not %d and %d",
+                       EGI_HOST_INPUTS, EGI_MAX_OUT, n, m);
+    eg_scope scope = eg_scope_begin();
+    for (int i = 0; i < n && ok; i++) {
+        in[i] = inputs[i];
+        ok = egi_operand_alive("host_call", i, in[i]);
+        if (ok && in[i]->flags & EGI_NUMBER)
+            ok = (in[i] = egi_number_tensor("host_call", in[i], (eg_dtype)in[i]->dtype, egi_backend_here())) != NULL;
+    }
+    ok = ok && egi_host_call(&site, in, o.results, out);
+    for (int i = 0; i < m && ok; i++) ok = eg_keep(out[i]) != NULL;
+    eg_scope_end(scope);
+    for (int i = 0; i < m; i++) outputs[i] = ok ? out[i] : NULL;
+    return ok;
+}
+
 // ---- graphs: ops that are written down instead of run
 //
 // While a graph is built, new tensors are made on its backend, which has no memory: a buffer's address is only the
@@ -37436,11 +39098,15 @@ EAGER_API int64_t eg_function_trim(eg_function *f) {
 
 typedef enum egi_vertex_kind {
     EGI_VERTEX_PLACEHOLDER, EGI_VERTEX_CONSTANT, EGI_VERTEX_WRITTEN, EGI_VERTEX_FILL, EGI_VERTEX_RANDOM,
-    EGI_VERTEX_VARIABLE, EGI_VERTEX_OP, EGI_VERTEX_WORK, EGI_VERTEX_ASSIGN, EGI_VERTEX_GRADIENTS, EGI_VERTEX_UPDATE
+    EGI_VERTEX_VARIABLE, EGI_VERTEX_OP, EGI_VERTEX_WORK, EGI_VERTEX_ASSIGN, EGI_VERTEX_GRADIENTS, EGI_VERTEX_UPDATE,
+    EGI_VERTEX_HOST
 } egi_vertex_kind;
 enum { EGI_OPEN = 8, EGI_PRIMES_NEAR = 1000 };
 static const int64_t egi_primes[EGI_OPEN] = { 1000003, 1003001, 1006003, 1009007, 1012007, 1015009, 1018021, 1021007 };
 // value: the number of a value, or -1: a plain number, or (given false) NULL.
+// EG_AFTER: what the nodes of a block need; `next` is a list of all of a graph.
+typedef struct egi_after { struct egi_after *outer, *next; int32_t value; } egi_after;
+typedef struct egi_node_name { struct egi_node_name *next; char *name; int32_t value; } egi_node_name;
 typedef struct egi_input { int32_t value; bool given; uint16_t flags; double number; int64_t integer; } egi_input;
 typedef struct egi_vertex {
     egi_vertex_kind kind;
@@ -37455,6 +39121,7 @@ typedef struct egi_vertex {
     bool paused;                            // no tape records it
     bool trainable;                         // of a variable
     bool in_layer;                          // written while a layer was called
+    const egi_after *after;                 // NULL: it needs only what it reads
     double fill;
     egi_random_parameters random;
     egi_call_note note;
@@ -37479,6 +39146,8 @@ struct eg_graph {
     int64_t n_values, values_room;
     int n_open;                             // the greatest number of an open dimension so far
     int64_t update;                         // the value of the latest update, or -1
+    egi_after *after, *afters;              // of the innermost EG_AFTER; all
+    egi_node_name *names;
     eg_backend *former;                     // the thread's device before
 };
 
@@ -37491,6 +39160,13 @@ static void egi_vertex_free(egi_vertex *node) {
 static void egi_graph_let_go(eg_graph *g) {
     if (__atomic_sub_fetch(&g->holders, 1, __ATOMIC_ACQ_REL)) return;
     for (int64_t i = 0; i < g->n_nodes; i++) egi_vertex_free(g->nodes[i]);
+    while (g->afters) { egi_after *next = g->afters->next; egi_free(g->afters); g->afters = next; }
+    while (g->names) {
+        egi_node_name *next = g->names->next;
+        egi_free(g->names->name);
+        egi_free(g->names);
+        g->names = next;
+    }
     egi_free(g->nodes);
     egi_free(g->values);
     egi_object_free(g);
@@ -37564,6 +39240,7 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     for (int i = 0; i < n_out; i++) node->out[i] = -1;
     node->paused = egi_this.paused > 0;
     node->in_layer = egi_this.layer != NULL;
+    if (kind == EGI_VERTEX_FILL || kind == EGI_VERTEX_RANDOM || kind >= EGI_VERTEX_OP) node->after = g->after;
     if (egi_this.noted) node->note = egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
     g->nodes[g->n_nodes++] = node;
     return node;
@@ -37709,7 +39386,7 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
         mine = mine || (!(args->in[i]->flags & EGI_NUMBER) && egi_backend_of(args->in[i]) == &g->backend);
     }
     if (g->recorder.inside) return true;
-    if (!mine) return check(egi_backend_of(args->in[0] ? args->in[0] : args->out[0]), args);
+    if (!mine) return check(egi_work_backend(args), args);
     eg_tensor *const *in = (eg_tensor *const *)(uintptr_t)args->in;
     if (!egi_graph_reads(g, in, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WORK, n, args->out[0] ? 1 : 0, args->parameters, size);
@@ -37718,6 +39395,32 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
     if (!egi_vertex_reads_all(g, node, in, n, 0)) return false;
     if (args->out[0]) egi_vertex_gives(g, node, 0, args->out[0]);
     return true;
+}
+// Open dimensions, -1 to -8, become their primes.
+static void egi_graph_open(eg_graph *g, eg_shape *shape) {
+    for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++) {
+        const int64_t number = -shape->dims[i];
+        if (number < 1 || number > EGI_OPEN) continue;
+        if (g->n_open < number) g->n_open = (int)number;
+        shape->dims[i] = egi_primes[number - 1];
+    }
+}
+static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
+                           eg_tensor **out) {
+    eg_graph *g = (eg_graph *)r->graph;
+    if (!results || !site->m)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_host_call: in a graph it needs outputs, by which it is fetched, and "
+                                           ".results, a list that says their dtypes and shapes");
+    if (!egi_graph_reads(g, in, (int)site->n)) return false;
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_HOST, (int)site->n, (int)site->m, site, sizeof *site);
+    bool ok = node && egi_vertex_reads_all(g, node, in, (int)site->n, 0);
+    for (int i = 0; i < site->m && ok; i++) {
+        eg_shape shape = results[i].shape;
+        egi_graph_open(g, &shape);
+        ok = egi_shape_valid("host_call", shape, results[i].dtype) &&
+             (out[i] = egi_vertex_handle(g, node, i, "host_call", results[i].dtype, &shape)) != NULL;
+    }
+    return ok;
 }
 static void egi_graph_observe_read(egi_recorder *r, const char *function, const eg_tensor *x) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -37742,6 +39445,11 @@ static bool egi_graph_adopt(egi_recorder *r, eg_tensor *const *in, int n, eg_ten
         g->values[egi_graph_value(own[i])] = g->values[value];
     }
     return true;
+}
+static eg_tensor *egi_graph_original(egi_recorder *r, eg_tensor *x) {
+    const eg_graph *g = (const eg_graph *)r->graph;
+    const int32_t node = egi_backend_of(x) == &g->backend ? g->values[egi_graph_value(x)].node : -1;
+    return node >= 0 && g->nodes[node]->kind == EGI_VERTEX_CONSTANT ? g->nodes[node]->tensor : x;
 }
 static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -37840,9 +39548,11 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     g->recorder.read = egi_graph_observe_read;
     g->recorder.variable = egi_graph_variable;
     g->recorder.adopt = egi_graph_adopt;
+    g->recorder.original = egi_graph_original;
     g->recorder.assigned = egi_graph_assigned;
     g->recorder.gradients = egi_graph_gradients;
     g->recorder.updates = egi_graph_updates;
+    g->recorder.host = egi_graph_host;
     return g;
 }
 EAGER_API void (eg_graph_release)(eg_graph *g) {
@@ -37881,6 +39591,7 @@ EAGER_API void (eg_graph_end)(eg_graph *g) {
     egi_this.observer = NULL;
     egi_this.backend = g->former;
     g->building = false;
+    g->after = NULL;
 }
 EAGER_API int64_t (eg_graph_size)(eg_graph *g) {
     return egi_object_alive("graph_size", "graph", g, EGI_GRAPH) ? g->n_nodes : 0;
@@ -37889,12 +39600,7 @@ EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char
     eg_graph *g = egi_graph_building();
     if (!g)
         return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_placeholder: no graph is being built; EG_GRAPH(g); begins");
-    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) {
-        const int64_t number = -shape.dims[i];
-        if (number < 1 || number > EGI_OPEN) continue;
-        if (g->n_open < number) g->n_open = (int)number;
-        shape.dims[i] = egi_primes[number - 1];
-    }
+    egi_graph_open(g, &shape);
     if (!egi_shape_valid("placeholder", shape, dtype)) return NULL;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_PLACEHOLDER, 0, 1, NULL, 0);
     if (!node) return NULL;
@@ -37912,6 +39618,92 @@ EAGER_API eg_tensor *(eg_graph_update)(void) {
     if (x) g->values[egi_graph_value(x)] = g->values[g->update];
     return x;
 }
+// The value that x stands for, a node of g; -1 with an error.
+static int32_t egi_graph_node_value(const char *function, const eg_graph *g, const eg_tensor *x) {
+    if (!egi_operand_alive(function, 0, x)) return -1;
+    const bool mine = !(x->flags & EGI_NUMBER) && egi_backend_of(x) == &g->backend;
+    const egi_value *v = mine ? &g->values[egi_graph_value(x)] : NULL;
+    if (v && v->node >= 0) return g->nodes[v->node]->out[v->out];
+    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no node of the graph", function, egi_describe(x));
+    return -1;
+}
+EAGER_API bool (eg_graph_after_begin)(eg_tensor *first) {
+    eg_graph *g = egi_graph_building();
+    if (!g) return egi_fail(EG_ERROR_STATE, "eg_graph_after_begin: no graph is being built; EG_GRAPH(g); begins");
+    const int32_t value = egi_graph_node_value("graph_after_begin", g, first);
+    if (value < 0) return false;
+    egi_after *after = (egi_after *)egi_alloc(sizeof *after);
+    if (!after) return egi_no_memory("graph_after_begin", (int64_t)sizeof *after);
+    after->value = value;
+    after->outer = g->after;
+    after->next = g->afters;
+    g->after = g->afters = after;
+    return true;
+}
+EAGER_API void eg_graph_after_end(void) {
+    eg_graph *g = egi_graph_building();
+    if (g && g->after) g->after = g->after->outer;
+}
+EAGER_API eg_tensor *(eg_group)(eg_tensor *const *nodes, int n) {
+    eg_graph *g = egi_graph_building();
+    if (!egi_lists_given("group", n, nodes, nodes, nodes)) return NULL;
+    if (!g || n < 1)
+        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_group: %s", g ? "the list is empty"
+                                     : "no graph is being built; EG_GRAPH(g); begins");
+    for (int i = 0; i < n; i++) if (!egi_operand_alive("group", i, nodes[i])) return NULL;
+    egi_vertex *node = egi_graph_reads(g, nodes, n) ? egi_vertex_new(g, EGI_VERTEX_FILL, n, 1, NULL, 0) : NULL;
+    if (!node || !egi_vertex_reads_all(g, node, nodes, n, 0)) return NULL;
+    eg_shape one;
+    memset(&one, 0, sizeof one);
+    node->fill = n;
+    return egi_vertex_handle(g, node, 0, "group", EG_INT64, &one);
+}
+// How many nodes have the name; *value: of the last of them.
+static int egi_graph_find(const eg_graph *g, const char *name, int32_t *value) {
+    int found = 0;
+    for (int64_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->name && !strcmp(g->nodes[i]->name, name)) { *value = g->nodes[i]->out[0]; found++; }
+    for (const egi_node_name *k = g->names; k; k = k->next)
+        if (!strcmp(k->name, name)) { *value = k->value; found++; }
+    return found;
+}
+EAGER_API eg_tensor *(eg_graph_name)(eg_tensor *x, const char *name) {
+    eg_graph *g = egi_graph_building();
+    int32_t taken;
+    if (!egi_argument_given("graph_name", "name", name)) return NULL;
+    if (!g) return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_graph_name: no graph is being built; EG_GRAPH(g); begins");
+    const int32_t value = egi_graph_node_value("graph_name", g, x);
+    if (value < 0) return NULL;
+    if (egi_graph_find(g, name, &taken))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_name: the graph has a node '%.80s' already", name);
+    egi_node_name *k = (egi_node_name *)egi_alloc(sizeof *k);
+    if (k && !(k->name = egi_graph_label(name))) { egi_free(k); k = NULL; }
+    if (!k) { egi_no_memory("graph_name", (int64_t)sizeof *k); return NULL; }
+    k->value = value;
+    k->next = g->names;
+    g->names = k;
+    return x;
+}
+EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
+    int32_t value = -1;
+    if (!egi_object_alive("graph_node", "graph", g, EGI_GRAPH) || !egi_argument_given("graph_node", "name", name))
+        return NULL;
+    const int found = egi_graph_find(g, name, &value);
+    if (found != 1)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_node: %d nodes of the graph have the name '%.80s'",
+                                     found, name);
+    const egi_value v = g->values[value];
+    const egi_vertex *node = g->nodes[v.node];
+    const bool variable = node->kind == EGI_VERTEX_VARIABLE;
+    eg_shape shape = node->form[v.out].shape;
+    const char *op = node->op ? node->op->name : node->kind == EGI_VERTEX_PLACEHOLDER ? "placeholder" : "graph_node";
+    eg_tensor *x = egi_scope_own(egi_tensor_allocate(op, &g->backend, (eg_dtype)node->form[v.out].dtype, &shape));
+    if (!x) return NULL;
+    if (!v.out) x->id = node->id;
+    if (variable) x->flags = (uint16_t)(x->flags | EGI_VARIABLE | (node->trainable ? EGI_TRAINABLE : 0));
+    g->values[egi_graph_value(x)] = v;
+    return x;
+}
 
 // ---- sessions
 
@@ -37922,7 +39714,8 @@ typedef struct egi_plan {
     eg_function *function;
     int n, m;
     int64_t n_nodes;                        // of the graph when the plan was made
-    int32_t *feeds, *fetches;               // numbers of values
+    int32_t *feeds, *fetches;               // numbers of values; a fetch of -1 is NULL
+    char **names, **out_names;              // of a loaded function: of its inputs and outputs
     unsigned char *needed;                  // of each node
 } egi_plan;
 typedef struct egi_own_optimizer { struct egi_own_optimizer *next; eg_optimizer *of, *own; } egi_own_optimizer;
@@ -38022,13 +39815,233 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
     }
     return ok;
 }
+// ---- whether attributes fit operands
+//
+// A public function checks its options before it applies a row. The nodes of a graph are applied without these
+// functions, to operands of other lengths than those they were written with, or from a file: their attributes are
+// checked here, and what follows from the operands is filled in.
+
+static bool egi_fit_fail(const egi_op *op, const eg_tensor *x, const char *what) {
+    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: its %s does not fit %s", op->name, what, egi_describe(x));
+}
+static bool egi_fit_reshape(const egi_op *op, const eg_tensor *x, egi_reshape_attr *a) {
+    int64_t size = 1;
+    if (!egi_shape_valid(op->name, a->to, (eg_dtype)x->dtype)) return false;
+    for (int i = 0; i < a->to.rank; i++) size *= a->to.dims[i];
+    a->from = egi_shape(x);
+    return size == x->size ||
+           egi_fail(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s", egi_describe(x),
+                    (long long)x->size, egi_shape_show(a->to));
+}
+static bool egi_fit_transpose(const egi_op *op, const eg_tensor *x, const egi_perm *p) {
+    unsigned seen = 0;
+    for (int i = 0; i < x->rank; i++) {
+        if (p->perm[i] < 0 || p->perm[i] >= x->rank) return egi_fit_fail(op, x, "perm");
+        seen |= 1u << p->perm[i];
+    }
+    return seen == (1u << x->rank) - 1 || egi_fit_fail(op, x, "perm");
+}
+static bool egi_fit_broadcast(const egi_op *op, const eg_tensor *x, const eg_shape *to) {
+    if (!egi_shape_valid(op->name, *to, EG_FLOAT64)) return false;
+    bool fits = x->rank <= to->rank;
+    for (int i = 0; i < x->rank && fits; i++)
+        fits = x->dims[i] == to->dims[i + to->rank - x->rank] || x->dims[i] == 1;
+    return fits || egi_fit_fail(op, x, "shape");
+}
+static bool egi_fit_slice(const egi_op *op, const eg_tensor *x, egi_slice_attr *a) {
+    a->from = egi_shape(x);
+    for (int i = 0; i < x->rank; i++) {
+        const int64_t length = x->dims[i], begin = a->begin[i], size = a->size[i];
+        int64_t span = 0;
+        if (begin < 0 || begin > length || size < 0 || a->step[i] < 1 ||
+            (size && (!egi_checked_product(size - 1, a->step[i], &span) || span >= length - begin)))
+            return egi_fail(EG_ERROR_INDEX, "eg_%s: %lld elements from %lld on in steps of %lld do not lie inside axis "
+                                            "%d of %s", op->name, (long long)size, (long long)begin,
+                            (long long)a->step[i], i, egi_describe(x));
+    }
+    return true;
+}
+static bool egi_fit_pad(const egi_op *op, const eg_tensor *x, const egi_pad_attr *a) {
+    for (int i = 0; i < x->rank; i++)
+        if (a->low[i] < 0 || a->high[i] < 0 || a->step[i] < 1) return egi_fit_fail(op, x, "padding");
+    return true;
+}
+static bool egi_fit_concat(const egi_op *op, eg_tensor *const *in, int n, int64_t *a) {
+    if (n < 1 || a[0] < 0 || a[0] >= in[0]->rank) return n > 0 && egi_fit_fail(op, in[0], "axis");
+    for (int i = 0; i < n; i++) a[1 + i] = a[0] < in[i]->rank ? in[i]->dims[a[0]] : 0;
+    return true;
+}
+static bool egi_fit_reduce(const egi_op *op, const eg_tensor *x, egi_reduce_attr *a) {
+    static const egi_reduction kinds[] = { EGI_SUM, EGI_MEAN, EGI_PROD, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_ALL, EGI_ANY,
+                                           EGI_ARGMAX, EGI_ARGMIN };              // ORDER EGI_OTHER_TABLE
+    const bool one = op->number == EGI_OP_argmax || op->number == EGI_OP_argmin;
+    a->kind = kinds[op->number - EGI_OP_reduce_sum];
+    a->from = egi_shape(x);
+    return (a->mask >> x->rank == 0 && (a->mask || (x->rank == 0 && !one)) && (!one || !(a->mask & (a->mask - 1)))) ||
+           egi_fit_fail(op, x, "mask");
+}
+static bool egi_fit_axis(const egi_op *op, const eg_tensor *x, egi_axis_attr *a) {
+    const bool any = op->number == EGI_OP_cumsum;                  // the others work along the last axis
+    a->kind = op->number == EGI_OP_softmax ? EGI_SOFTMAX_ : op->number == EGI_OP_log_softmax ? EGI_LOG_SOFTMAX
+              : EGI_SUM;
+    return (a->axis >= 0 && a->axis < x->rank && (any || a->axis == x->rank - 1)) || egi_fit_fail(op, x, "axis");
+}
+static bool egi_fit_dense(const egi_op *op, eg_tensor *const *in, egi_matmul_attr *a) {
+    a->ta = a->tb = false;
+    a->relu = op->number == EGI_OP_dense_relu;
+    const eg_tensor *x = in[0], *w = in[1], *bias = in[2];
+    for (int i = 0; i < 3; i++) if (in[i]->flags & EGI_NUMBER) return egi_fit_fail(op, in[i], "list of operands");
+    return (egi_backend_of(x)->folds && x->rank == 2 && w->rank == 2 && bias->rank == 1 && egi_is_float(x->dtype) &&
+            bias->dims[0] == w->dims[1] && bias->dtype == x->dtype && bias->flags & EGI_CONTIGUOUS) ||
+           egi_fit_fail(op, bias, "list of operands");
+}
+static bool egi_fit_gather(const egi_op *op, eg_tensor *const *in, egi_gather_attr *a) {
+    const eg_tensor *x = in[0], *index = in[1];
+    const bool adds = op->number == EGI_OP_scatter_add;
+    a->index_rank = index->rank;
+    if (!a->name) a->name = op->name;
+    if (a->axis < 0 || a->axis + (adds ? index->rank : 1) > x->rank) return egi_fit_fail(op, x, "axis");
+    if (!adds) { a->rows = x->dims[a->axis]; return true; }
+    if (x->rank - index->rank + 1 > EG_MAX_RANK || a->rows < 0) return egi_fit_fail(op, x, "number of rows");
+    for (int i = 0; i < index->rank; i++)
+        if (index->dims[i] != x->dims[a->axis + i]) return egi_fit_fail(op, x, "list of indices");
+    return true;
+}
+// Channels and groups of a convolution (f: its filter) or a pooling (f: NULL), from the operands.
+static bool egi_fit_channels(const egi_op *op, const eg_tensor *x, const eg_tensor *f, int space, egi_windows *w) {
+    const int64_t last = x->dims[space + 1];
+    w->n = x->dims[0];
+    w->c = w->oc = last;
+    if (!f) { w->groups = last; return true; }
+    if (f->rank != space + 2 || w->groups < 1 || op->number == EGI_OP_conv2d_filter)
+        return egi_fit_fail(op, f, "list of windows");
+    if (op->number == EGI_OP_conv2d) w->oc = f->dims[space + 1];
+    else if (!egi_checked_product(f->dims[space], w->groups, &w->c) || f->dims[space + 1] != w->oc)
+        return egi_fit_fail(op, f, "list of windows");
+    return (w->c % w->groups == 0 && w->oc % w->groups == 0 && f->dims[space] == w->c / w->groups) ||
+           egi_fit_fail(op, f, "number of groups");
+}
+static bool egi_fit_windows(const egi_op *op, eg_tensor *const *in, int n, egi_windows *w) {
+    const eg_tensor *x = in[0], *f = n > 1 ? in[1] : NULL;
+    const int space = x->rank - 2;
+    const bool back = op->number == EGI_OP_conv2d_input || op->number == EGI_OP_avg_pool2d_grad;
+    egi_windows to;
+    if (space < 1 || space > EGI_WINDOW_AXES) return egi_fit_fail(op, x, "list of windows");
+    egi_window *a = egi_windows_begin(&to, space);
+    const egi_window *from = w->axis + EGI_WINDOW_AXES - space;
+    to.groups = w->groups;
+    if (!egi_fit_channels(op, x, f, space, &to)) return false;
+    for (int i = 0; i < space; i++) {
+        int64_t span = 0;
+        a[i].taps = f ? f->dims[i] : from[i].taps;
+        a[i].stride = from[i].stride;
+        a[i].dilation = from[i].dilation;
+        a[i].in = back ? from[i].in : x->dims[i + 1];
+        const int64_t out = back ? x->dims[i + 1] : from[i].out;
+        bool fits = a[i].taps >= 1 && a[i].taps <= INT32_MAX && a[i].stride >= 1 && a[i].stride <= INT32_MAX &&
+                    a[i].dilation >= 1 && a[i].dilation <= (f ? INT32_MAX : 1) && a[i].in >= 0 &&
+                    a[i].in <= INT64_MAX / 4 && egi_window_span(op->name, f ? f : x, &a[i], &span);
+        const bool valid = fits && from[i].before == 0 && a[i].in >= span && (a[i].in - span) / a[i].stride + 1 == out;
+        fits = fits && egi_window_place(op->name, x, &a[i], span, valid ? EG_VALID : EG_SAME);
+        if (!fits || a[i].out != out || a[i].before != from[i].before) return egi_fit_fail(op, x, "list of windows");
+    }
+    *w = to;
+    return true;
+}
+#ifndef EAGER_CORE
+// A weight as kernels read it: x's dtype, contiguous, of that shape.
+static bool egi_fit_weight(const eg_tensor *x, const eg_tensor *weight, int rank, int64_t rows, int64_t columns) {
+    return !(weight->flags & EGI_NUMBER) && egi_weight_goes_with(x, weight) && weight->rank == rank &&
+           weight->dims[0] == rows && (rank < 2 || weight->dims[1] == columns);
+}
+static bool egi_fit_normalize(const egi_op *op, eg_tensor *const *in, int n, const egi_normalize_attr *a) {
+    const int64_t parts[] = { a->p.examples, a->p.positions, a->p.groups, a->p.channels, a->p.inner };
+    const eg_tensor *x = in[0];
+    int64_t size = 1;
+    bool fits = n == 1 + a->scales + a->shifts && a->p.epsilon >= 0 && a->p.epsilon < HUGE_VAL && x->size &&
+                !(x->flags & EGI_NUMBER) && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64);
+    for (int i = 0; i < 5 && fits; i++) fits = parts[i] > 0 && egi_checked_product(size, parts[i], &size);
+    fits = fits && size == x->size;
+    for (int i = 1; i < n && fits; i++)
+        fits = egi_weight_goes_with(x, in[i]) && !(in[i]->flags & EGI_NUMBER) && in[i]->size == parts[2] * parts[3];
+    return fits || egi_fit_fail(op, x, "list of attributes");
+}
+static bool egi_fit_recurrent(const egi_op *op, eg_tensor *const *in, int n, egi_recurrent_parameters *p) {
+    static const int gates[] = { 1, 4, 3 }, states[] = { 1, 2, 1 }, pieces[] = { 2, 6, 5 };     // ORDER egi_cells
+    const int kind = op->number - EGI_OP_simple_rnn, least = 2 + states[kind] + p->masked;     // ORDER EGI_OTHER_TABLE
+    const eg_tensor *z = in[0];
+    bool fits = (n == least || (kind == EGI_GRU && n == least + 1)) && z->rank == 3 && z->size &&
+                (z->dtype == EG_FLOAT32 || z->dtype == EG_FLOAT64) && z->dims[1] <= INT_MAX &&
+                z->dims[2] % gates[kind] == 0;
+    if (!fits) return egi_fit_fail(op, z, "list of operands");
+    p->kind = (egi_recurrent_kind)kind;
+    p->batch = z->dims[0];
+    p->steps = z->dims[1];
+    p->units = z->dims[2] / gates[kind];
+    p->gates = gates[kind];
+    p->pieces = pieces[kind];
+    p->keeps = egi_recording();
+    p->precision = egi_this.precision;
+    fits = egi_fit_weight(z, in[1], 2, p->units, z->dims[2]) &&
+           (n == least || egi_fit_weight(z, in[3], 1, z->dims[2], 0));
+    for (int i = 2; i < 2 + states[kind] && fits; i++)
+        fits = in[i]->rank == 2 && in[i]->dtype == z->dtype && in[i]->dims[0] == p->batch &&
+               in[i]->dims[1] == p->units;
+    const eg_tensor *mask = p->masked ? in[n - 1] : NULL;
+    fits = fits && (!mask || (mask->dtype == EG_BOOL && mask->rank == 2 && mask->dims[0] == p->batch &&
+                              mask->dims[1] == p->steps));
+    return fits || egi_fit_fail(op, z, "list of operands");
+}
+static bool egi_fit_layer_norm(const egi_op *op, eg_tensor *const *in, const double *epsilon) {
+    const eg_tensor *x = in[0];
+    const int64_t last = x->rank ? x->dims[x->rank - 1] : 0;
+    return (x->size && last && x->dtype == EG_FLOAT32 && *epsilon >= 0 && *epsilon < HUGE_VAL &&
+            egi_fit_weight(x, in[1], 1, last, 0) && egi_fit_weight(x, in[2], 1, last, 0)) ||
+           egi_fit_fail(op, x, "list of operands");
+}
+#endif
+static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, void *attr) {
+    for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
+    if (op->n_in >= 0 ? n != op->n_in : n < 1)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: takes %d operand%s, not %d", op->name, op->n_in,
+                        egi_plural(op->n_in), n);
+    switch (op->number) {
+    case EGI_OP_reshape: return egi_fit_reshape(op, in[0], (egi_reshape_attr *)attr);
+    case EGI_OP_transpose: return egi_fit_transpose(op, in[0], (const egi_perm *)attr);
+    case EGI_OP_broadcast_to: return egi_fit_broadcast(op, in[0], (const eg_shape *)attr);
+    case EGI_OP_slice: return egi_fit_slice(op, in[0], (egi_slice_attr *)attr);
+    case EGI_OP_pad: return egi_fit_pad(op, in[0], (const egi_pad_attr *)attr);
+    case EGI_OP_reverse: return *(unsigned *)attr >> in[0]->rank == 0 || egi_fit_fail(op, in[0], "mask");
+    case EGI_OP_cast:
+        ((egi_cast_attr *)attr)->from = in[0]->dtype;
+        return egi_dtype_valid((eg_dtype)((egi_cast_attr *)attr)->to) || egi_fit_fail(op, in[0], "dtype");
+    case EGI_OP_concat: return egi_fit_concat(op, in, n, (int64_t *)attr);
+    case EGI_OP_reduce_sum: case EGI_OP_reduce_mean: case EGI_OP_reduce_prod: case EGI_OP_reduce_max:
+    case EGI_OP_reduce_min: case EGI_OP_norm: case EGI_OP_reduce_all: case EGI_OP_reduce_any: case EGI_OP_argmax:
+    case EGI_OP_argmin: return egi_fit_reduce(op, in[0], (egi_reduce_attr *)attr);
+    case EGI_OP_cumsum: case EGI_OP_argsort: case EGI_OP_softmax: case EGI_OP_log_softmax:
+        return egi_fit_axis(op, in[0], (egi_axis_attr *)attr);
+    case EGI_OP_dense: case EGI_OP_dense_relu: return egi_fit_dense(op, in, (egi_matmul_attr *)attr);
+    case EGI_OP_gather: case EGI_OP_scatter_add: return egi_fit_gather(op, in, (egi_gather_attr *)attr);
+    case EGI_OP_conv2d: case EGI_OP_conv2d_input: case EGI_OP_conv2d_filter: case EGI_OP_max_pool_index:
+    case EGI_OP_avg_pool2d: case EGI_OP_avg_pool2d_grad: return egi_fit_windows(op, in, n, (egi_windows *)attr);
+#ifndef EAGER_CORE
+    case EGI_OP_normalize: return egi_fit_normalize(op, in, n, (const egi_normalize_attr *)attr);
+    case EGI_OP_simple_rnn: case EGI_OP_lstm: case EGI_OP_gru:
+        return egi_fit_recurrent(op, in, n, (egi_recurrent_parameters *)attr);
+    case EGI_OP_layer_norm: return egi_fit_layer_norm(op, in, (const double *)attr);
+#endif
+    default: return true;
+    }
+}
+
 static bool egi_graph_run_op(egi_graph_run *run, egi_vertex *node) {
     eg_tensor *few[8], **in = node->n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)node->n * sizeof *in);
     eg_tensor *out[EGI_MAX_OUT] = { NULL };
     void *attr = egi_alloc(node->attr_size + 1);
     bool ok = (in && attr) || egi_no_memory("session_run", 0);
     for (int i = 0; i < node->n && ok; i++) in[i] = egi_graph_input(run, node, i, &ok);
-    ok = ok && egi_graph_attributes(run, node, attr);
+    ok = ok && egi_graph_attributes(run, node, attr) && egi_attributes_fit(node->op, in, node->n, attr);
     if (ok && node->op->programs) ok = (out[0] = egi_elementwise(node->op, in)) != NULL;
     else if (ok) ok = egi_apply(node->op, in, node->n, node->attr_size ? attr : NULL, out);
     for (int i = 0; i < node->n_out && ok; i++) if (node->out[i] >= 0) run->value[node->out[i]] = out[i];
@@ -38052,6 +40065,22 @@ static bool egi_graph_run_work(egi_graph_run *run, egi_vertex *node) {
     }
     return ok && egi_host_work(node->work, &args, node->attr_size);
 }
+static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
+    const egi_host_site *site = (const egi_host_site *)node->attr;
+    eg_tensor *in[8], *out[EGI_MAX_OUT] = { NULL };
+    eg_spec results[EGI_MAX_OUT];
+    bool ok = true;
+    for (int i = 0; i < node->n && ok; i++) in[i] = egi_graph_input(run, node, i, &ok);
+    for (int i = 0; i < node->n_out && ok; i++) {
+        results[i].dtype = (eg_dtype)node->form[i].dtype;
+        results[i].shape = node->form[i].shape;
+        for (int k = 0; k < results[i].shape.rank; k++)    // -1: whatever it is
+            if (!egi_graph_number(run, &results[i].shape.dims[k])) results[i].shape.dims[k] = -1;
+    }
+    ok = ok && site->again(site, in, results, out);
+    for (int i = 0; i < node->n_out && ok; i++) run->value[node->out[i]] = out[i];
+    return ok;
+}
 static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tape *tape) {
     int ny;
     memcpy(&ny, node->attr, sizeof ny);
@@ -38071,22 +40100,24 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
     egi_free(list);
     return ok;
 }
-// A session's own optimizer, with slots and a count of updates of its own.
-static eg_optimizer *egi_session_optimizer(eg_session *s, eg_optimizer *of) {
-    egi_own_optimizer *o = s->optimizers;
-    while (o && o->of != of) o = o->next;
-    if (o) return o->own;
-    if (!(o = (egi_own_optimizer *)egi_alloc(sizeof *o))) {
-        egi_no_memory("session_run", (int64_t)sizeof *o);
-        return NULL;
-    }
-    o->of = of;
-    o->own = egi_optimizer(of->name, of->rule, &of->options);
-    if (!o->own) { egi_free(o); return NULL; }
-    eg_optimizer_retain(of);
+static bool egi_session_own(eg_session *s, eg_optimizer *of, eg_optimizer *own) {
+    egi_own_optimizer *o = (egi_own_optimizer *)egi_alloc(sizeof *o);
+    if (!o) return egi_no_memory("session_run", (int64_t)sizeof *o);
+    o->of = eg_optimizer_retain(of);
+    o->own = eg_optimizer_retain(own);
     o->next = s->optimizers;
     s->optimizers = o;
-    return o->own;
+    return true;
+}
+// A session's own optimizer, with slots and a count of updates of its own.
+static eg_optimizer *egi_session_optimizer(eg_session *s, eg_optimizer *of) {
+    const egi_own_optimizer *o = s->optimizers;
+    while (o && o->of != of) o = o->next;
+    if (o) return o->own;
+    eg_optimizer *own = egi_optimizer(of->name, of->rule, &of->options);
+    const bool ok = own && egi_session_own(s, of, own);
+    eg_optimizer_release(own);
+    return ok ? own : NULL;
 }
 static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
     eg_optimizer *own = egi_session_optimizer(run->session, node->optimizer);
@@ -38133,6 +40164,7 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
                                                    "eg_session_initialize gives it one", egi_vertex_describe(node));
     case EGI_VERTEX_OP: return egi_graph_run_op(run, node);
     case EGI_VERTEX_WORK: return egi_graph_run_work(run, node);
+    case EGI_VERTEX_HOST: return egi_graph_run_host(run, node);
     case EGI_VERTEX_ASSIGN: {
         eg_tensor *v = egi_graph_input(run, node, 0, &ok), *x = egi_graph_input(run, node, 1, &ok);
         return ok && (eg_assign)(v, x) && (*result = eg_read(v)) != NULL;
@@ -38213,23 +40245,27 @@ static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     }
     ok = ok && egi_graph_run_nodes(&run, p->needed, p->n_nodes);
     for (int i = 0; i < p->m && ok; i++) {
+        if (p->fetches[i] < 0) continue;
         eg_tensor *x = run.value[p->fetches[i]];
         ok = x && (out[i] = x->flags & EGI_VARIABLE ? eg_read(x) : x) != NULL;
     }
     egi_free(run.value);
     return ok;
 }
+// Marks the node that makes a value, unless the value is fed.
+static void egi_graph_need(const eg_graph *g, unsigned char *needed, int32_t value, const int32_t *feeds, int n) {
+    const egi_value *v = &g->values[value];
+    for (int f = 0; f < n; f++) if (feeds[f] == g->nodes[v->node]->out[v->out]) return;
+    needed[v->node] = 1;
+}
 // Marks the nodes that the marked ones need; what is fed needs nothing.
 static void egi_graph_needs(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds, int n) {
     for (int64_t i = n_nodes - 1; i >= 0; i--) {
         const egi_vertex *node = g->nodes[i];
-        for (int k = 0; needed[i] && k < node->n; k++) {
-            if (node->in[k].value < 0) continue;
-            const egi_value *v = &g->values[node->in[k].value];
-            bool fed = false;
-            for (int f = 0; f < n; f++) fed = fed || feeds[f] == g->nodes[v->node]->out[v->out];
-            if (!fed) needed[v->node] = 1;
-        }
+        if (!needed[i] || node->kind == EGI_VERTEX_VARIABLE) continue;
+        for (int k = 0; k < node->n; k++)
+            if (node->in[k].value >= 0) egi_graph_need(g, needed, node->in[k].value, feeds, n);
+        for (const egi_after *a = node->after; a; a = a->outer) egi_graph_need(g, needed, a->value, feeds, n);
     }
 }
 // An update takes along what the layers under its loss assign, such as moving means: those assignments before it,
@@ -38251,6 +40287,10 @@ static void egi_graph_needs_statistics(const eg_graph *g, unsigned char *needed,
 static void egi_plan_free(egi_plan *p) {
     if (!p) return;
     eg_function_release(p->function);
+    for (int i = 0; i < p->n && p->names; i++) egi_free(p->names[i]);
+    for (int i = 0; i < p->m && p->out_names; i++) egi_free(p->out_names[i]);
+    egi_free((void *)p->names);
+    egi_free((void *)p->out_names);
     egi_free(p->feeds);
     egi_free(p->needed);
     egi_free(p);
@@ -38267,6 +40307,30 @@ static bool egi_graph_make_written(eg_graph *g, const unsigned char *needed, int
     }
     return ok;
 }
+// Whether x has the dtype and shape of a value of the graph, whose open dimensions take any length.
+static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t value, const eg_tensor *x, int i) {
+    const egi_value *v = &g->values[value];
+    const egi_vertex *node = g->nodes[v->node];
+    const egi_form *form = &node->form[v->out];
+    if (x->dtype != form->dtype)
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: feed %d is %s, but %s was expected; eg_cast it", function, i,
+                        egi_describe(x), egi_vertex_describe(node));
+    bool fits = x->rank == form->shape.rank;
+    for (int k = 0; k < form->shape.rank && fits; k++)
+        fits = form->shape.dims[k] == x->dims[k] ||
+               (g->n_open && form->shape.dims[k] >= egi_primes[0] - EGI_PRIMES_NEAR);
+    return fits || egi_fail(EG_ERROR_SHAPE, "eg_%s: feed %d is %s, but %s was expected", function, i, egi_describe(x),
+                            egi_vertex_describe(node));
+}
+static bool egi_plan_takes(const eg_function *f, eg_tensor *const *in, int n, int m) {
+    const egi_plan *p = (const egi_plan *)f->user;
+    if (n != p->n || m != p->m)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_function_call: %d inputs and %d outputs, but this function has %d and "
+                                           "%d", n, m, p->n, p->m);
+    for (int i = 0; i < n; i++)
+        if (!egi_graph_takes("function_call", p->session->graph, p->feeds[i], in[i], i)) return false;
+    return true;
+}
 static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m) {
     const eg_graph *g = s->graph;
     egi_plan *p = (egi_plan *)egi_alloc(sizeof *p);
@@ -38280,15 +40344,16 @@ static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const 
     p->needed = (unsigned char *)egi_alloc((size_t)p->n_nodes * 2 + 1);
     p->function = egi_function_of_library(egi_plan_body, p);
     if (!p->feeds || !p->needed || !p->function) {
-        egi_plan_free(p);
         egi_no_memory("session_run", p->n_nodes);
+        egi_plan_free(p);
         return NULL;
     }
     p->fetches = p->feeds + n;
+    p->function->takes = egi_plan_takes;
     memcpy(p->feeds, feeds, (size_t)n * sizeof *feeds);
     memcpy(p->fetches, fetches, (size_t)m * sizeof *fetches);
     memset(p->needed, 0, (size_t)p->n_nodes * 2);
-    for (int i = 0; i < m; i++) p->needed[g->values[fetches[i]].node] = 1;
+    for (int i = 0; i < m; i++) if (fetches[i] >= 0) p->needed[g->values[fetches[i]].node] = 1;
     for (int i = 0; i < n; i++)                        // a fetch that is fed
         for (int k = 0; k < m; k++) if (fetches[k] == feeds[i]) p->needed[g->values[fetches[k]].node] = 0;
     egi_graph_needs(g, p->needed, p->n_nodes, feeds, n);
@@ -38341,7 +40406,6 @@ static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, i
     if (!egi_operand_alive("session_run", i, f->value)) return false;
     const egi_value *v = &s->graph->values[value[i]];
     const egi_vertex *node = s->graph->nodes[v->node];
-    const egi_form *form = &node->form[v->out];
     if (node->kind == EGI_VERTEX_VARIABLE || (node->kind == EGI_VERTEX_CONSTANT && node->tensor->flags & EGI_VARIABLE))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feed %d: a variable cannot be fed; assign to it", i);
     for (int k = 0; k < i; k++)
@@ -38352,15 +40416,7 @@ static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, i
                                            "eg_scalar(2)", i);
     if (egi_backend_of(f->value)->deallocate == egi_graph_deallocate)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: the value of feed %d is a node of a graph", i);
-    if (f->value->dtype != form->dtype)
-        return egi_fail(EG_ERROR_DTYPE, "eg_session_run: feed %d is %s, but %s was expected; eg_cast it", i,
-                        egi_describe(f->value), egi_vertex_describe(node));
-    bool fits = f->value->rank == form->shape.rank;
-    for (int k = 0; k < form->shape.rank && fits; k++)
-        fits = form->shape.dims[k] == f->value->dims[k] ||
-               (s->graph->n_open && form->shape.dims[k] >= egi_primes[0] - EGI_PRIMES_NEAR);
-    return fits || egi_fail(EG_ERROR_SHAPE, "eg_session_run: feed %d is %s, but %s was expected", i,
-                            egi_describe(f->value), egi_vertex_describe(node));
+    return egi_graph_takes("session_run", s->graph, value[i], f->value, i);
 }
 static bool egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                                   eg_tensor **outputs, int32_t *values, eg_tensor **in) {
@@ -38400,6 +40456,32 @@ EAGER_API bool (eg_session_run)(eg_session *s, const eg_feed *feeds, int n, eg_t
     const bool ok = egi_session_run_lists(s, feeds, n, fetches, m, outputs, (int32_t *)(void *)(in + n + 1), in);
     egi_free(room);
     return ok;
+}
+EAGER_API eg_tensor *(eg_session_eval)(eg_session *s, eg_tensor *node, const eg_feed *feeds, int n) {
+    EGI_FAILS_AS("session_eval");
+    eg_tensor *out;
+    if (!egi_operand_alive("session_eval", 0, node)) return NULL;
+    return (eg_session_run)(s, feeds, n, &node, 1, &out) ? out : NULL;
+}
+EAGER_API eg_tensor *(eg_session_variable)(eg_session *s, eg_tensor *v) {
+    if (!egi_object_alive("session_variable", "session", s, EGI_SESSION)) return NULL;
+    const int32_t value = egi_session_value("session_variable", s, v, "operand", 0);
+    if (value < 0) return NULL;
+    const int32_t at = s->graph->values[value].node;
+    const egi_vertex *node = s->graph->nodes[at];
+    const bool own = node->kind == EGI_VERTEX_VARIABLE;
+    if (!own && !(node->tensor && node->tensor->flags & EGI_VARIABLE))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_variable: %s is no variable", egi_describe(v));
+    eg_tensor *x = !own ? node->tensor : at < s->n_variables ? s->variables[at] : NULL;
+    if (!x) egi_fail(EG_ERROR_STATE, "eg_session_variable: %s has no value in this session; eg_session_initialize "
+                                     "gives it one", egi_vertex_describe(node));
+    return x;
+}
+EAGER_API eg_optimizer *(eg_session_optimizer)(eg_session *s, eg_optimizer *opt) {
+    if (!egi_object_alive("session_optimizer", "session", s, EGI_SESSION) ||
+        !egi_object_alive("session_optimizer", "optimizer", opt, EGI_OPTIMIZER))
+        return NULL;
+    return egi_session_optimizer(s, opt);
 }
 EAGER_API eg_function *(eg_session_function)(eg_session *s) {
     if (!egi_object_alive("session_function", "session", s, EGI_SESSION)) return NULL;
@@ -38465,6 +40547,1865 @@ EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variable
     return ok;
 }
 
+#ifndef EAGER_CORE
+// ---- functions in files
+//
+// A file is an archive: tensors, and in a note a JSON text that lists the nodes of a graph, a line each, in their
+// order. A traced function is written into a graph first, by running its body on placeholders; a session's function is
+// one already. A load writes the lines into a new graph by calling what wrote them, the doors of ops, eg_assign and so
+// on, and makes a function of it, as a session does. So all that the file says passes the checks of code.
+
+static const char egi_function_key[] = "eager_function";
+enum { EGI_FUNCTION_VERSION = 1 };
+static const char *const egi_vertex_kinds[] = { "placeholder", "tensor", "tensor", "fill", "random", "variable", "op",
+                                                "work", "assign", "gradients", "update",
+                                                "host_call" };                      // ORDER egi_vertex_kind
+static const char *const egi_random_kinds[] = { "normal", "truncated normal", "uniform", "integers", "bernoulli",
+                                                "permutation" };                             // ORDER egi_random_kind
+// Work of the host that a file can name. Its parameters are the name of a public function, which errors say, and
+// then, of positions, six numbers and more.
+typedef struct egi_work_row { const char *name; egi_kernel_function *run; } egi_work_row;
+EGI_OBJECTS
+static const egi_work_row egi_works[] = { { "positions", egi_work_positions }, { "assertion", egi_assertion_check },
+                                          { "print", egi_print_now }, { "shares", egi_check_shares } };
+enum { EGI_WORKS = (int)(sizeof egi_works / sizeof egi_works[0]) };
+EGI_OBJECTS
+static const struct { const char *name; eg_optimizer *(*from)(eg_optimizer_options o); } egi_optimizer_makers[] = {
+    { "sgd", (eg_sgd) }, { "rmsprop", (eg_rmsprop) }, { "adam", (eg_adam) }, { "adamw", (eg_adamw) },
+    { "adagrad", (eg_adagrad) }, { "adadelta", (eg_adadelta) }, { "adamax", (eg_adamax) }, { "nadam", (eg_nadam) },
+    { "ftrl", (eg_ftrl) }, { "lion", (eg_lion) } };
+enum { EGI_OPTIMIZER_MAKERS = (int)(sizeof egi_optimizer_makers / sizeof egi_optimizer_makers[0]) };
+
+// -- writing
+
+typedef struct egi_saver {
+    eg_graph *graph;
+    const egi_plan *plan;                   // NULL: a traced function's body was written into the graph
+    eg_session *session;                    // of the plan
+    eg_archive *archive;
+    egi_text text;
+    int64_t *line, *item;                   // of each node: the number of its line, or -1; its tensor in the archive
+    const unsigned char *fed;               // of each node: it is an input
+    eg_optimizer **optimizers;              // one for each node, of which n are set
+    int64_t n_nodes, n_optimizers, n_lines;
+} egi_saver;
+
+static void egi_saver_value(egi_saver *s, int32_t value) {
+    const egi_value *v = &s->graph->values[value];
+    if (v->out) egi_text_printf(&s->text, "[%lld,%d]", (long long)s->line[v->node], (int)v->out);
+    else egi_text_printf(&s->text, "%lld", (long long)s->line[v->node]);
+}
+static void egi_saver_inputs(egi_saver *s, const egi_vertex *node) {
+    egi_text_string(&s->text, ",\"in\":[");
+    for (int i = 0; i < node->n; i++) {
+        const egi_input *in = &node->in[i];
+        if (i) egi_text_string(&s->text, ",");
+        if (!in->given) egi_text_string(&s->text, "null");
+        else if (in->value >= 0) egi_saver_value(s, in->value);
+        else if (in->flags & EGI_INTEGER_NUMBER)
+            egi_text_printf(&s->text, "{\"integer\":%lld}", (long long)in->integer);
+        else {
+            egi_text_string(&s->text, "{\"number\":");
+            egi_text_number(&s->text, in->number);
+            egi_text_string(&s->text, "}");
+        }
+    }
+    egi_text_string(&s->text, "]");
+}
+static void egi_saver_form(egi_saver *s, const egi_form *form, bool open) {
+    egi_text_printf(&s->text, ",\"dtype\":\"%s\",\"shape\":[", egi_dtypes[form->dtype].name);
+    for (int i = 0; i < form->shape.rank; i++) {
+        int64_t d = form->shape.dims[i];
+        for (int k = 0; k < s->graph->n_open && open; k++) if (d == egi_primes[k]) d = -1 - k;
+        egi_text_printf(&s->text, "%s%lld", i ? "," : "", (long long)d);
+    }
+    egi_text_string(&s->text, "]");
+}
+static void egi_saver_named(egi_saver *s, const char *key, const char *value) {
+    egi_text_printf(&s->text, ",\"%s\":", key);
+    egi_text_json(&s->text, value);
+}
+// Puts a tensor into the archive, under its name or, where that is taken, with a number behind it.
+static bool egi_saver_tensor(egi_saver *s, const char *name, eg_tensor *x) {
+    char own[300];
+    snprintf(own, sizeof own, "%.250s", name);
+    for (int64_t i = 2; eg_archive_has(s->archive, own); i++) snprintf(own, sizeof own, "%.250s %lld", name,
+                                                                       (long long)i);
+    egi_saver_named(s, "tensor", own);
+    return (eg_archive_add)(s->archive, own, x);
+}
+static bool egi_saver_variable(egi_saver *s, int64_t at, eg_tensor *v) {
+    if (v->name) egi_saver_named(s, "name", v->name);
+    if (!(v->flags & EGI_TRAINABLE)) egi_text_string(&s->text, ",\"fixed\":true");
+    s->item[at] = eg_archive_count(s->archive);
+    return egi_saver_tensor(s, v->name ? v->name : "variable", v);
+}
+static void egi_saver_random(egi_saver *s, const egi_random_parameters *p) {
+    egi_saver_named(s, "draws", egi_random_kinds[p->kind]);
+    egi_text_string(&s->text, ",\"a\":");
+    egi_text_number(&s->text, p->a);
+    egi_text_string(&s->text, ",\"b\":");
+    egi_text_number(&s->text, p->b);
+    egi_text_printf(&s->text, ",\"low\":%lld,\"high\":%lld", (long long)p->low, (long long)p->high);
+}
+static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
+    const egi_value *v = node->n && node->in[0].value >= 0 ? &s->graph->values[node->in[0].value] : NULL;
+    if (node->op->flags & EGI_USER || node->op->number == EGI_OP_to || node->op->number == EGI_OP_attention)
+        return egi_fail(EG_ERROR_STATE, "eg_function_save: eg_%s cannot be written into a file: %s", node->op->name,
+                        node->op->flags & EGI_USER ? "no file holds a program's own code"
+                        : node->op->number == EGI_OP_to ? "a function in a file is for one device"
+                                                        : "it is an op of this device alone");
+    egi_saver_named(s, "op", node->op->name);
+    egi_saver_inputs(s, node);
+    if (node->op->attr_size)
+        egi_recorder_file_attributes(&s->text, node->op, node->attr,
+                                     v ? s->graph->nodes[v->node]->form[v->out].shape.rank : 0);
+    return true;
+}
+static bool egi_saver_work(egi_saver *s, const egi_vertex *node) {
+    int row = 0;
+    while (row < EGI_WORKS && egi_works[row].run != node->work) row++;
+    if (row == EGI_WORKS)
+        return egi_fail(EG_ERROR_STATE, "eg_function_save: %s is work of the program itself, which no file holds",
+                        node->work == egi_host_number_read ? "eg_host_number" : "an eg_fprint, or a check of metrics,");
+    egi_saver_named(s, "work", egi_works[row].name);
+    egi_saver_named(s, "of", *(const char *const *)node->attr);
+    egi_saver_inputs(s, node);
+    if (node->work == egi_assertion_check) {
+        egi_text_string(&s->text, ",\"tolerance\":");
+        egi_text_number(&s->text, ((const egi_assertion *)node->attr)->tolerance);
+    }
+    if (node->work != egi_work_positions) return true;
+    const egi_positions *k = (const egi_positions *)node->attr;
+    egi_text_printf(&s->text, ",\"depth\":%lld,\"along\":%lld,\"into\":[", (long long)k->depth, (long long)k->along);
+    for (int i = 0; i < k->rank; i++) egi_text_printf(&s->text, "%s%lld", i ? "," : "", (long long)k->dims[i]);
+    egi_text_string(&s->text, "]");
+    return true;
+}
+static void egi_saver_gradients(egi_saver *s, const egi_vertex *node) {
+    int ny;
+    int64_t from = node->from;
+    memcpy(&ny, node->attr, sizeof ny);
+    while (from < s->n_nodes && s->line[from] < 0) from++;
+    egi_saver_inputs(s, node);
+    egi_text_printf(&s->text, ",\"of\":%d,\"from\":%lld%s", ny,
+                    (long long)(from < s->n_nodes ? s->line[from] : s->n_lines),
+                    node->persistent ? ",\"persistent\":true" : "");
+}
+static bool egi_saver_update(egi_saver *s, const egi_vertex *node) {
+    eg_optimizer *opt = s->session ? egi_session_optimizer(s->session, node->optimizer) : node->optimizer;
+    int64_t i = 0;
+    if (!opt) return false;
+    while (i < s->n_optimizers && s->optimizers[i] != opt) i++;
+    s->optimizers[i] = opt;
+    if (i == s->n_optimizers) s->n_optimizers++;
+    egi_text_printf(&s->text, ",\"optimizer\":%lld", (long long)i);
+    egi_saver_inputs(s, node);
+    return true;
+}
+// The variable or tensor that a node stands for; NULL: it is none.
+static eg_tensor *egi_saver_holds(const egi_saver *s, int64_t at) {
+    const egi_vertex *node = s->graph->nodes[at];
+    if (node->kind != EGI_VERTEX_VARIABLE) return node->tensor;
+    return s->session && at < s->session->n_variables ? s->session->variables[at] : NULL;
+}
+static void egi_saver_after(egi_saver *s, const egi_vertex *node) {
+    for (const egi_after *a = node->after; a; a = a->outer) {
+        egi_text_string(&s->text, a == node->after ? ",\"after\":[" : ",");
+        egi_saver_value(s, a->value);
+    }
+    if (node->after) egi_text_string(&s->text, "]");
+}
+static bool egi_saver_line(egi_saver *s, int64_t at) {
+    const egi_vertex *node = s->graph->nodes[at];
+    eg_tensor *x = egi_saver_holds(s, at);
+    const bool variable = x && x->flags & EGI_VARIABLE;
+    const egi_vertex_kind kind = s->fed[at] ? EGI_VERTEX_PLACEHOLDER : variable ? EGI_VERTEX_VARIABLE : node->kind;
+    bool ok = true;
+    s->line[at] = s->n_lines;
+    egi_text_printf(&s->text, "%s{\"line\":\"%s\"", s->n_lines ? ",\n" : "\n", egi_vertex_kinds[kind]);
+    if (node->paused) egi_text_string(&s->text, ",\"paused\":true");
+    if (node->in_layer) egi_text_string(&s->text, ",\"in_layer\":true");
+    if (kind != EGI_VERTEX_PLACEHOLDER) egi_saver_after(s, node);
+    switch (kind) {
+    case EGI_VERTEX_PLACEHOLDER:
+        if (!s->fed[at]) ok = egi_fail(EG_ERROR_STATE, "eg_function_save: %s is no input", egi_vertex_describe(node));
+        if (node->name) egi_saver_named(s, "name", node->name);
+        egi_saver_form(s, &node->form[0], true);
+        break;
+    case EGI_VERTEX_CONSTANT: case EGI_VERTEX_WRITTEN: ok = x && egi_saver_tensor(s, "tensor", x); break;
+    case EGI_VERTEX_FILL:
+        egi_saver_form(s, &node->form[0], false);
+        egi_text_string(&s->text, ",\"value\":");
+        egi_text_number(&s->text, node->fill);
+        if (node->n) egi_saver_inputs(s, node);
+        break;
+    case EGI_VERTEX_RANDOM:
+        egi_saver_form(s, &node->form[0], false);
+        egi_saver_random(s, &node->random);
+        break;
+    case EGI_VERTEX_VARIABLE:
+        ok = x ? egi_saver_variable(s, at, x)
+               : egi_fail(EG_ERROR_STATE, "eg_function_save: %s has no value in this session; eg_session_initialize "
+                                          "gives it one", egi_vertex_describe(node));
+        break;
+    case EGI_VERTEX_OP: ok = egi_saver_op(s, node); break;
+    case EGI_VERTEX_WORK: ok = egi_saver_work(s, node); break;
+    case EGI_VERTEX_ASSIGN: egi_saver_inputs(s, node); break;
+    case EGI_VERTEX_GRADIENTS: egi_saver_gradients(s, node); break;
+    case EGI_VERTEX_UPDATE: ok = egi_saver_update(s, node); break;
+    case EGI_VERTEX_HOST:
+        ok = egi_fail(EG_ERROR_STATE, "eg_function_save: an eg_host_call calls a function of the program, which no "
+                                      "file holds");
+        break;
+    }
+    egi_text_string(&s->text, "}");
+    s->n_lines++;
+    return ok;
+}
+// The state of an optimizer, under names as in a checkpoint: "optimizer 0/steps", "optimizer 0/W/slot 0".
+static bool egi_saver_state(egi_saver *s, const char *name, const eg_optimizer *opt) {
+    char key[400];
+    const struct { const char *name; eg_tensor *x; } own[] = {
+        { "steps", opt->steps }, { "learning_rate", opt->rate }, { "accumulated", opt->accumulated } };
+    bool ok = true;
+    for (int i = 0; i < 3 && ok; i++) {
+        snprintf(key, sizeof key, "%s/%s", name, own[i].name);
+        ok = !own[i].x || (eg_archive_add)(s->archive, key, own[i].x);
+    }
+    for (int64_t at = 0; at < s->n_nodes && ok; at++) {
+        const eg_tensor *v = s->item[at] < 0 ? NULL : egi_saver_holds(s, at);
+        const char *variable = v ? eg_archive_name(s->archive, s->item[at]) : NULL;
+        for (int64_t i = 0; i < opt->n_slots && variable && ok; i++) {
+            const egi_slots *slots = &opt->slots[i];
+            if (slots->id != v->id) continue;
+            for (int k = 0; k < EGI_MAX_SLOTS && ok; k++) {
+                snprintf(key, sizeof key, "%s/%s%s", name, variable, egi_slot_names[k]);
+                ok = !slots->slot[k] || (eg_archive_add)(s->archive, key, slots->slot[k]);
+            }
+            snprintf(key, sizeof key, "%s/%s/given", name, variable);
+            ok = ok && (!slots->given || (eg_archive_add)(s->archive, key, eg_scalar_of(EG_BOOL, 1)));
+        }
+    }
+    return ok;
+}
+// An optimizer's kind and its options, then its state. The options are those in use: a zero is a zero, no default.
+static bool egi_saver_optimizer(egi_saver *s, int64_t i) {
+    eg_optimizer *opt = s->optimizers[i];
+    char name[64];
+    double v[2 * EG_MAX_RANK];
+    if (opt->options.schedule.rate)
+        return egi_fail(EG_ERROR_STATE, "eg_function_save: eg_%s has a .schedule, which is a function of C; give it "
+                                        ".learning_rate, which the program that loads it can set", opt->name);
+    egi_text_string(&s->text, i ? ",\n{\"kind\":" : "\n{\"kind\":");
+    egi_text_json(&s->text, opt->name);
+    for (int k = 0; k < EGI_OPTIMIZER_FIELD_COUNT; k++) {
+        const egi_field *f = &egi_optimizer_rows[k];
+        if (f->kind == EGI_FIELD_OTHER) continue;
+        if (f->kind == EGI_FIELD_BOOL) v[0] = egi_field_given(f, &opt->options);
+        else egi_field_numbers(f, &opt->options, v);
+        egi_text_printf(&s->text, ",\"%s\":", f->key);
+        egi_text_number(&s->text, v[0]);
+    }
+    egi_text_string(&s->text, "}");
+    snprintf(name, sizeof name, "optimizer %lld", (long long)i);
+    return egi_saver_state(s, name, opt);
+}
+// What the function takes or gives: a name for each value.
+static void egi_saver_ends(egi_saver *s, const char *key, const char *what, const int32_t *values, int n,
+                           const char *const *names, char *const *loaded) {
+    egi_text_printf(&s->text, "],\n\"%s\":[", key);
+    for (int i = 0; i < n; i++) {
+        char own[40];
+        const egi_value *v = values[i] < 0 ? NULL : &s->graph->values[values[i]];
+        const char *given = v && s->fed[v->node] ? s->graph->nodes[v->node]->name : NULL;
+        snprintf(own, sizeof own, "%s %d", what, i);
+        egi_text_string(&s->text, i ? ",\n{\"name\":" : "\n{\"name\":");
+        egi_text_json(&s->text, names && *names ? *names : loaded ? loaded[i] : given ? given : own);
+        egi_text_string(&s->text, ",\"value\":");
+        if (v) egi_saver_value(s, values[i]);
+        else egi_text_string(&s->text, "null");
+        egi_text_string(&s->text, "}");
+        if (names && *names) names++;
+    }
+}
+// Writes the needed nodes, what they hold, and the inputs and outputs into a file.
+static bool egi_saver_run(egi_saver *s, const unsigned char *needed, const int32_t *in, int n, const int32_t *out,
+                          int m, const eg_function_save_options *o, const char *path) {
+    bool ok = true;
+    egi_text_printf(&s->text, "{\"version\":%d,\"lines\":[", EGI_FUNCTION_VERSION);
+    for (int64_t i = 0; i < s->n_nodes && ok; i++) if (needed[i] || s->fed[i]) ok = egi_saver_line(s, i);
+    if (!ok) return false;
+    egi_saver_ends(s, "inputs", "input", in, n, o->inputs, s->plan ? s->plan->names : NULL);
+    egi_saver_ends(s, "outputs", "output", out, m, o->outputs, s->plan ? s->plan->out_names : NULL);
+    egi_text_string(&s->text, "],\n\"optimizers\":[");
+    for (int64_t i = 0; i < s->n_optimizers && ok; i++) ok = egi_saver_optimizer(s, i);
+    egi_text_string(&s->text, "]}");
+    ok = ok && (!s->text.failed || egi_no_memory("function_save", (int64_t)s->text.size));
+    return ok && eg_archive_set_text(s->archive, egi_function_key, s->text.data) && eg_archive_save(s->archive, path);
+}
+// Of the first n_nodes nodes those that `needed` marks; in[0..n-1] and out[0..m-1] are values.
+static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned char *needed, int64_t n_nodes,
+                           const int32_t *in, int n, const int32_t *out, int m, const eg_function_save_options *o,
+                           const char *path) {
+    const size_t nodes = (size_t)n_nodes + 1, bytes = nodes * (2 * sizeof(int64_t) + sizeof(eg_optimizer *) + 1);
+    egi_saver s;
+    memset(&s, 0, sizeof s);
+    s.graph = g;
+    s.plan = plan;
+    s.session = plan ? plan->session : NULL;
+    s.n_nodes = n_nodes;
+    s.line = (int64_t *)egi_alloc(bytes);
+    if (!s.line) return egi_no_memory("function_save", (int64_t)bytes);
+    s.item = s.line + nodes;
+    s.optimizers = (eg_optimizer **)(void *)(s.item + nodes);
+    unsigned char *fed = (unsigned char *)(s.optimizers + nodes);
+    s.fed = fed;
+    memset(s.line, 255, 2 * nodes * sizeof(int64_t));
+    memset(fed, 0, nodes);
+    for (int i = 0; i < n; i++) fed[g->values[in[i]].node] = 1;
+    eg_scope scope = eg_scope_begin();
+    s.archive = eg_archive_new();
+    const bool ok = s.archive && egi_graph_make_written(g, needed, n_nodes) &&
+                    egi_saver_run(&s, needed, in, n, out, m, o, path);
+    eg_scope_end(scope);
+    eg_archive_release(s.archive);
+    egi_text_free(&s.text);
+    egi_free(s.line);
+    return ok;
+}
+// The number of the value that x is, in the graph g: a node's, or what the graph captures. -1 with an error.
+static int32_t egi_graph_value_of(eg_graph *g, eg_tensor *x) {
+    if (x->flags & EGI_NUMBER) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: an output is a plain number; make a tensor of it, as in "
+                                    "eg_scalar(2)");
+        return -1;
+    }
+    const egi_value *v = egi_backend_of(x) == &g->backend ? &g->values[egi_graph_value(x)] : NULL;
+    if (!v) return egi_graph_capture(g, x);
+    if (v->node >= 0) return g->nodes[v->node]->out[v->out];
+    egi_fail(EG_ERROR_STATE, "eg_function_save: %s was made in a way that cannot be written into a graph",
+             egi_describe(x));
+    return -1;
+}
+// Marks what runs for out[0..m-1] beside all that has effects: assignments, updates, draws, work of the host.
+static void egi_graph_needs_effects(const eg_graph *g, unsigned char *needed, const int32_t *in, int n,
+                                    const int32_t *out, int m) {
+    for (int64_t i = 0; i < g->n_nodes; i++) {
+        const egi_vertex_kind kind = g->nodes[i]->kind;
+        needed[i] = kind == EGI_VERTEX_ASSIGN || kind == EGI_VERTEX_UPDATE || kind == EGI_VERTEX_RANDOM ||
+                    kind == EGI_VERTEX_HOST ||
+                    (kind == EGI_VERTEX_WORK && g->nodes[i]->work != egi_check_divisor);     // its op repeats it
+    }
+    for (int i = 0; i < m; i++) if (out[i] >= 0) needed[g->values[out[i]].node] = 1;
+    egi_graph_needs(g, needed, g->n_nodes, in, n);
+    for (int i = 0; i < n; i++) needed[g->values[in[i]].node] = 0;
+}
+// Writes the body into the graph that is being built, on placeholders like the inputs of a trace, and finds the values
+// that it takes and gives.
+static bool egi_function_write(eg_function *f, const egi_trace *t, eg_graph *g, const eg_function_save_options *o,
+                               eg_tensor **in, eg_tensor **out, int32_t *values) {
+    const int64_t *at = t->signature + EGI_SIGNATURE_HEAD;
+    const int n = (int)t->signature[0], m = (int)t->signature[1];
+    const char *const *names = o->inputs;
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++, at += 3 + 2 * at[2]) {
+        eg_shape shape;
+        memset(&shape, 0, sizeof shape);
+        shape.rank = (int)at[2];
+        for (int k = 0; k < shape.rank; k++) shape.dims[k] = at[3 + 2 * k];
+        if (o->shapes && o->shapes[i].rank != shape.rank)
+            ok = egi_fail(EG_ERROR_SHAPE, "eg_function_save: .shapes has %s for input %d, which was %s", 
+                          egi_shape_show_free(o->shapes[i]), i, egi_shape_show(shape));
+        ok = ok && (in[i] = (eg_placeholder)((eg_dtype)at[0], o->shapes ? o->shapes[i] : shape,
+                                             names && *names ? *names++ : NULL)) != NULL;
+        values[i] = ok ? egi_graph_value(in[i]) : -1;
+    }
+    if (ok) EGI_FRAMED_DEEPER("the body", "function_save", ok = f->body(in, out, f->user));
+    if (!ok && egi_this.error == EG_OK)
+        egi_fail(EG_ERROR_STATE, "eg_function_save: the body failed without an error");
+    for (int i = 0; i < m && ok; i++) {
+        values[n + i] = -1;
+        if (!out[i]) continue;
+        ok = egi_operand_alive("function_save", i, out[i]);
+        ok = ok && (values[n + i] = egi_graph_value_of(g, out[i])) >= 0;
+    }
+    return ok;
+}
+// A traced function: its body is written into a graph of its own.
+static bool egi_function_save_traced(eg_function *f, const egi_trace *t, const eg_function_save_options *o,
+                                     const char *path) {
+    const int n = (int)t->signature[0], m = (int)t->signature[1];
+    const size_t count = (size_t)n + (size_t)m + 1, bytes = count * (sizeof(eg_tensor *) + sizeof(int32_t));
+    eg_tensor **list = (eg_tensor **)egi_alloc(bytes);
+    eg_graph *g = list ? (eg_graph_new)() : NULL;
+    if (!list) return egi_no_memory("function_save", (int64_t)bytes);
+    memset(list, 0, bytes);
+    int32_t *values = (int32_t *)(void *)(list + count);
+    eg_scope scope = eg_scope_begin();
+    bool ok = g && (eg_graph_begin)(g);
+    if (ok) {
+        const eg_random_state random = egi_this.random;        // a save draws no numbers
+        ok = egi_function_write(f, t, g, o, list, list + n, values);
+        egi_this.random = random;
+        eg_graph_end(g);
+    }
+    eg_scope_end(scope);
+    unsigned char *needed = ok ? (unsigned char *)egi_alloc((size_t)g->n_nodes + 1) : NULL;
+    if (ok && !needed) ok = egi_no_memory("function_save", g->n_nodes);
+    if (ok) {
+        egi_graph_needs_effects(g, needed, values, n, values + n, m);
+        ok = egi_graph_save(g, NULL, needed, g->n_nodes, values, n, values + n, m, o, path);
+    }
+    egi_free(needed);
+    egi_free(list);
+    if (g) (eg_graph_release)(g);
+    return ok;
+}
+EAGER_API bool (eg_function_save)(eg_function *f, const char *path, eg_function_save_options o) {
+    EGI_FAILS_AS("function_save");
+    if (!egi_object_alive("function_save", "function", f, EGI_FUNCTION) ||
+        !EGI_NAMED("function_save", o, "inputs = EG_NAMES(\"x\")") || !egi_archive_path_fits("function_save", path))
+        return false;
+    if (egi_this.observer)
+        return egi_fail(EG_ERROR_STATE, "eg_function_save: not while a graph is built or a function is traced");
+    if (f->body == egi_plan_body) {
+        const egi_plan *p = (const egi_plan *)f->user;
+        if (o.shapes)
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: the shapes of a session's function are those of its "
+                                               "placeholders");
+        return egi_graph_save(p->session->graph, p, p->needed, p->n_nodes, p->feeds, p->n, p->fetches, p->m,
+                              &o, path);
+    }
+    egi_trace *t = egi_function_latest("function_save", f);
+    const bool ok = t && egi_function_save_traced(f, t, &o, path);
+    egi_trace_release(t);
+    return ok;
+}
+
+// -- reading
+
+typedef struct egi_loader {
+    const char *path;
+    egi_json json;
+    eg_archive *archive;
+    eg_graph *graph;
+    int64_t n, at;                          // how many lines there are; which one is read
+    int64_t *line, *first;                  // of each line: its node in the JSON, and its first value, with an end
+    eg_tensor **value;                      // of all lines so far; NULL: a gradient that is none
+    int64_t n_values, room;
+    eg_tensor **variable;                   // of each line: a reference to the variable that it is, or NULL
+    eg_tape **tape;                         // of each line of gradients
+    eg_optimizer **optimizer;
+    int64_t n_optimizers;
+} egi_loader;
+
+static bool egi_loader_fail(const egi_loader *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool egi_loader_fail(const egi_loader *l, const char *format, ...) {
+    char text[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (l->at >= l->n) return egi_file_fail("function_load", l->path, -1, "behind the lines: %s", text);
+    return egi_file_fail("function_load", l->path, -1, "line %lld: %s", (long long)l->at, text);
+}
+static int64_t egi_loader_member(const egi_loader *l, const char *key) {
+    return egi_json_member(&l->json, l->line[l->at], key);
+}
+static bool egi_loader_says(const egi_loader *l, const char *key) {
+    const int64_t node = egi_loader_member(l, key);
+    const egi_json_node v = node < 0 ? egi_json_at(&l->json, 0) : egi_json_at(&l->json, node);
+    return node >= 0 && v.kind == EGI_JSON_BOOL && v.integer;
+}
+// A text of the line; NULL: there is none.
+static const char *egi_loader_text(const egi_loader *l, const char *key) {
+    return egi_json_string(&l->json, egi_loader_member(l, key));
+}
+// A whole number in [low, high].
+static bool egi_loader_whole(const egi_loader *l, int64_t node, const char *what, int64_t low, int64_t high,
+                             int64_t *to) {
+    const egi_json_node v = node < 0 ? egi_json_at(&l->json, 0) : egi_json_at(&l->json, node);
+    if (node < 0 || v.kind != EGI_JSON_NUMBER || !v.whole || v.integer < low || v.integer > high)
+        return egi_loader_fail(l, "its \"%s\" is no whole number from %lld to %lld", what, (long long)low,
+                               (long long)high);
+    *to = v.integer;
+    return true;
+}
+static bool egi_loader_number(const egi_loader *l, const char *key, double *to) {
+    const int64_t node = egi_loader_member(l, key);
+    const egi_json_node v = node < 0 ? egi_json_at(&l->json, 0) : egi_json_at(&l->json, node);
+    *to = (double)NAN;
+    if (node >= 0 && v.kind == EGI_JSON_NUMBER) *to = v.number;
+    return (node >= 0 && (v.kind == EGI_JSON_NUMBER || v.kind == EGI_JSON_NULL)) ||
+           egi_loader_fail(l, "its \"%s\" is no number", key);
+}
+static bool egi_loader_sizes(const egi_loader *l, int64_t node, const char *what, eg_shape *shape) {
+    const int64_t rank = node < 0 ? 0 : egi_json_count(&l->json, node);
+    memset(shape, 0, sizeof *shape);
+    if (node < 0 || egi_json_at(&l->json, node).kind != EGI_JSON_ARRAY || rank > EG_MAX_RANK)
+        return egi_loader_fail(l, "its \"%s\" is no list of at most %d whole numbers", what, EG_MAX_RANK);
+    shape->rank = (int)rank;
+    for (int i = 0; i < shape->rank; i++)
+        if (!egi_loader_whole(l, node + 1 + i, what, INT64_MIN, INT64_MAX, &shape->dims[i])) return false;
+    return true;
+}
+// A line's dtype and shape; a negative length is an open dimension.
+static bool egi_loader_form(const egi_loader *l, eg_dtype *dtype, eg_shape *shape) {
+    const char *name = egi_loader_text(l, "dtype");
+    int t = 0;
+    while (name && t < EGI_DTYPES && strcmp(egi_dtypes[t].name, name)) t++;
+    if (!name || t == EGI_DTYPES) return egi_loader_fail(l, "'%.40s' is no dtype", name ? name : "");
+    *dtype = (eg_dtype)t;
+    return egi_loader_sizes(l, egi_loader_member(l, "shape"), "shape", shape);
+}
+// The value that a number of a line, or a pair of it and a result's number, names.
+static bool egi_loader_value(const egi_loader *l, int64_t node, eg_tensor **x) {
+    const bool pair = egi_json_at(&l->json, node).kind == EGI_JSON_ARRAY;
+    int64_t line, out = 0;
+    if (pair && egi_json_count(&l->json, node) != 2) return egi_loader_fail(l, "an operand is no pair");
+    if (!egi_loader_whole(l, pair ? node + 1 : node, "in", 0, l->at - 1, &line)) return false;
+    if (pair && !egi_loader_whole(l, node + 2, "in", 0, INT32_MAX, &out)) return false;
+    *x = out < l->first[line + 1] - l->first[line] ? l->value[l->first[line] + out] : NULL;
+    return *x || egi_loader_fail(l, "it reads result %lld of line %lld, which has none", (long long)out,
+                                 (long long)line);
+}
+static bool egi_loader_operand(const egi_loader *l, int64_t node, eg_tensor **x) {
+    const egi_json_node v = egi_json_at(&l->json, node);
+    *x = NULL;
+    if (v.kind == EGI_JSON_NULL) return true;
+    if (v.kind != EGI_JSON_OBJECT) return egi_loader_value(l, node, x);
+    const int64_t whole = egi_json_member(&l->json, node, "integer"), number = egi_json_member(&l->json, node,
+                                                                                               "number");
+    const egi_json_node w = egi_json_at(&l->json, whole >= 0 ? whole : number >= 0 ? number : node);
+    if (whole >= 0 && w.kind == EGI_JSON_NUMBER && w.whole) *x = eg_integer(w.integer);
+    else if (whole < 0 && w.kind == EGI_JSON_NUMBER) *x = eg_number(w.number);
+    else if (whole < 0 && number >= 0 && w.kind == EGI_JSON_NULL) *x = eg_number((double)NAN);
+    else return egi_loader_fail(l, "an operand is neither a value nor a number");
+    return *x != NULL;
+}
+// The line's operands as a list, which the caller frees.
+static eg_tensor **egi_loader_operands(const egi_loader *l, int *n) {
+    const int64_t node = egi_loader_member(l, "in"), count = node < 0 ? 0 : egi_json_count(&l->json, node);
+    if (node < 0 || egi_json_at(&l->json, node).kind != EGI_JSON_ARRAY) {
+        egi_loader_fail(l, "it has no list \"in\"");
+        return NULL;
+    }
+    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(count + 1) * sizeof *list);
+    if (!list) { egi_no_memory("function_load", count * 8); return NULL; }
+    int64_t at = node + 1;
+    bool ok = true;
+    for (*n = 0; *n < count && ok; at = l->json.nodes[at].next, ++*n) ok = egi_loader_operand(l, at, &list[*n]);
+    if (ok) return list;
+    egi_free(list);
+    return NULL;
+}
+static bool egi_loader_gives(egi_loader *l, eg_tensor *const *x, int n) {
+    void *value = l->value;
+    if (!egi_grow(&value, &l->room, l->n_values + n + 1, sizeof *l->value))
+        return egi_no_memory("function_load", l->n_values * 8);
+    l->value = (eg_tensor **)value;
+    for (int i = 0; i < n; i++) l->value[l->n_values++] = x[i];
+    return true;
+}
+// One field of the attributes, as the table of attributes says.
+static bool egi_loader_attribute(const egi_loader *l, int64_t node, size_t row, int rank, char *attr) {
+    const char *name = egi_attributes[row].name, kind = egi_attributes[row].kind;
+    const bool list = kind != 's' && egi_attributes[row].count != 1;
+    const int64_t count = egi_attributes[row].count ? egi_attributes[row].count : rank;
+    char *p = attr + egi_attributes[row].offset;
+    eg_shape shape;
+    if (kind == 's') {
+        if (!egi_loader_sizes(l, node, name, &shape)) return false;
+        memcpy(p, &shape, sizeof shape);
+        return true;
+    }
+    if (list && (egi_json_at(&l->json, node).kind != EGI_JSON_ARRAY || egi_json_count(&l->json, node) != count))
+        return egi_loader_fail(l, "its \"%s\" is no list of %lld numbers", name, (long long)count);
+    for (int64_t k = 0; k < count; k++) {
+        const egi_json_node v = egi_json_at(&l->json, list ? node + 1 + k : node);
+        const bool number = v.kind == EGI_JSON_NUMBER;
+        const double d = number ? v.number : (double)NAN;
+        const int64_t low = kind == 'i' ? INT_MIN : kind == 'b' ? 0 : INT64_MIN,
+                      high = kind == 'i' ? INT_MAX : kind == 'b' ? 1 : INT64_MAX;
+        const int small = number && v.whole ? (int)v.integer : 0;
+        const bool yes = small == 1;
+        if (kind == 'd' ? !number && v.kind != EGI_JSON_NULL : !number || !v.whole || v.integer < low ||
+                                                               v.integer > high)
+            return egi_loader_fail(l, "its \"%s\" is no number that fits", name);
+        if (kind == 'd') memcpy(p + 8 * k, &d, 8);
+        else if (kind == 'l') memcpy(p + 8 * k, &v.integer, 8);
+        else if (kind == 'i') memcpy(p + sizeof small * (size_t)k, &small, sizeof small);
+        else memcpy(p + k, &yes, 1);
+    }
+    return true;
+}
+// The attributes by their names; those that the line does not have stay 0.
+static bool egi_loader_attributes(const egi_loader *l, const egi_op *op, int rank, void *attr) {
+    const int64_t object = egi_loader_member(l, "attributes");
+    int64_t known = 0;
+    if (object < 0) return true;
+    for (size_t i = 0; i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
+        if (!(egi_attributes[i].ops & egi_graph_set(op)) || !egi_attributes[i].name) continue;
+        const int64_t node = egi_json_member(&l->json, object, egi_attributes[i].name);
+        if (node < 0) continue;
+        known++;
+        if (!egi_loader_attribute(l, node, i, rank, (char *)attr)) return false;
+    }
+    return (egi_json_at(&l->json, object).kind == EGI_JSON_OBJECT && known == egi_json_count(&l->json, object)) ||
+           egi_loader_fail(l, "eg_%s has no such attributes", op->name);
+}
+// A product with its sum, where this device has no kernel for both.
+static eg_tensor *egi_loader_dense(eg_tensor *const *in, bool relu) {
+    eg_tensor *y = (eg_add)(egi_matmul(in[0], false, in[1], false), in[2]);
+    return relu ? eg_relu(y) : y;
+}
+static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, int n) {
+    eg_tensor *out[EGI_MAX_OUT] = { NULL };
+    const bool folded = op->number == EGI_OP_dense || op->number == EGI_OP_dense_relu;
+    void *attr = egi_alloc(op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)n + 1 : 1) + 1);
+    bool ok = attr || egi_no_memory("function_load", 0);
+    if (ok) memset(attr, 0, op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)n + 1 : 1));
+    ok = ok && egi_loader_attributes(l, op, n && in[0] ? in[0]->rank : 0, attr);
+    if (ok && folded && n == 3 && !l->graph->backend.folds)
+        ok = (out[0] = egi_loader_dense(in, op->number == EGI_OP_dense_relu)) != NULL;
+    else {
+        ok = ok && egi_attributes_fit(op, in, n, attr);
+        if (ok && op->programs) ok = (out[0] = egi_elementwise(op, in)) != NULL;
+        else if (ok) ok = egi_apply(op, in, n, op->attr_size ? attr : NULL, out);
+    }
+    egi_free(attr);
+    return ok && egi_loader_gives(l, out, op->n_out);
+}
+static bool egi_loader_op(egi_loader *l, eg_tensor **in, int n) {
+    const char *name = egi_loader_text(l, "op");
+    const egi_op *op = NULL;
+    for (int i = 0; i < (int)EGI_OPS && name && !op; i++)
+        if (egi_op_row(i) && !strcmp(egi_op_row(i)->name, name)) op = egi_op_row(i);
+    if (!op || op->flags & EGI_USER || op->number == EGI_OP_to || op->number == EGI_OP_attention)
+        return egi_loader_fail(l, "there is no op '%.60s' that a file can name", name ? name : "");
+    return egi_loader_run_op(l, op, in, n);
+}
+static bool egi_loader_fill(egi_loader *l) {
+    eg_dtype dtype;
+    eg_shape shape;
+    double value;
+    if (!egi_loader_form(l, &dtype, &shape) || !egi_loader_number(l, "value", &value) ||
+        !egi_shape_valid("function_load", shape, dtype) || !egi_value_fits("function_load", value, dtype))
+        return false;
+    eg_tensor *x = egi_full_as("fill", egi_backend_here(), dtype, shape, value);
+    return x && egi_loader_gives(l, &x, 1);
+}
+static bool egi_loader_random(egi_loader *l) {
+    const char *name = egi_loader_text(l, "draws");
+    egi_random_parameters p;
+    eg_dtype dtype;
+    eg_shape shape;
+    int kind = 0;
+    memset(&p, 0, sizeof p);
+    while (name && kind <= EGI_PERMUTATION && strcmp(egi_random_kinds[kind], name)) kind++;
+    if (!name || kind > EGI_PERMUTATION) return egi_loader_fail(l, "'%.40s' is no kind of draw", name ? name : "");
+    p.kind = (egi_random_kind)kind;
+    if (!egi_loader_form(l, &dtype, &shape) || !egi_loader_number(l, "a", &p.a) || !egi_loader_number(l, "b", &p.b) ||
+        !egi_loader_whole(l, egi_loader_member(l, "low"), "low", INT64_MIN, INT64_MAX, &p.low) ||
+        !egi_loader_whole(l, egi_loader_member(l, "high"), "high", INT64_MIN, INT64_MAX, &p.high))
+        return false;
+    const bool real = dtype == EG_FLOAT32 || dtype == EG_FLOAT64;
+    const double most = dtype == EG_FLOAT32 ? (double)FLT_MAX : HUGE_VAL;
+    const bool fits =
+        kind == EGI_NORMAL || kind == EGI_TRUNCATED_NORMAL ? real && p.b >= 0
+        : kind == EGI_UNIFORM ? real && p.a <= p.b && p.b - p.a < HUGE_VAL && fabs(p.a) <= most && fabs(p.b) <= most
+        : kind == EGI_BERNOULLI ? dtype == EG_BOOL && p.a >= 0 && p.a <= 1
+        : kind == EGI_PERMUTATION ? dtype == EG_INT64 && shape.rank == 1
+        : p.low < p.high && (dtype == EG_INT64 || (dtype == EG_INT32 && p.low >= INT32_MIN && p.high - 1 <= INT32_MAX));
+    eg_tensor *x = fits ? egi_random_draw("random", dtype, shape, &p) : NULL;
+    if (!fits) return egi_loader_fail(l, "its draw does not fit its numbers or its dtype");
+    return x && egi_loader_gives(l, &x, 1);
+}
+static bool egi_loader_work(egi_loader *l, eg_tensor **in, int n) {
+    static const char *const names[] = { "gather_nd", "take_along_axis", "scatter_nd", "assert_equal", "assert_near",
+                                         "print", "binary_crossentropy" };
+    const char *name = egi_loader_text(l, "work"), *of = egi_loader_text(l, "of");
+    size_t at = 0;
+    int row = 0;
+    while (row < EGI_WORKS && name && strcmp(egi_works[row].name, name)) row++;
+    while (at < sizeof names / sizeof names[0] && of && strcmp(names[at], of)) at++;
+    of = of && at < sizeof names / sizeof names[0] ? names[at] : "function_call";      // only errors say it
+    if (!name || row == EGI_WORKS) return egi_loader_fail(l, "there is no work '%.40s'", name ? name : "");
+    egi_kernel_function *const run = egi_works[row].run;
+    for (int i = 0; i < n; i++)
+        if (!in[i] || (in[i]->flags & EGI_NUMBER && run != egi_assertion_check))
+            return egi_loader_fail(l, "operand %d is no tensor", i);
+    if (n != (run == egi_assertion_check ? 2 : 1)) return egi_loader_fail(l, "%d operands are none of its number", n);
+    if (run == egi_assertion_check) {
+        double tolerance;
+        return egi_loader_number(l, "tolerance", &tolerance) && egi_assert(of, in[0], in[1], tolerance) &&
+               egi_loader_gives(l, in, 0);
+    }
+    if (run != egi_work_positions) return egi_host_check(egi_works[row].run, in[0], NULL, &of, sizeof of);
+    int64_t depth, along;
+    eg_shape into;
+    if (!egi_loader_whole(l, egi_loader_member(l, "depth"), "depth", 0, EG_MAX_RANK, &depth) ||
+        !egi_loader_whole(l, egi_loader_member(l, "along"), "along", -1, EG_MAX_RANK - 1, &along) ||
+        !egi_loader_sizes(l, egi_loader_member(l, "into"), "into", &into))
+        return false;
+    const eg_tensor *x = in[0];
+    const bool fits = along < 0 ? x->rank && x->dims[x->rank - 1] == depth && depth <= into.rank
+                                : along < into.rank && along < x->rank;
+    eg_tensor *y = fits && egi_shape_valid("function_load", into, EG_FLOAT64)
+                   ? egi_flat_positions(of, in[0], into, (int)depth, (int)along) : NULL;
+    if (!fits) return egi_loader_fail(l, "its indices are %s", egi_describe(x));
+    return y && egi_loader_gives(l, &y, 1);
+}
+static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
+    int64_t ny;
+    eg_tape *tape = l->tape[l->at];
+    if (!egi_loader_whole(l, egi_loader_member(l, "of"), "of", 1, n / 2, &ny)) return false;
+    const int nx = n - 2 * (int)ny;
+    for (int i = 0; i < nx; i++)
+        if (!in[2 * ny + i]) return egi_loader_fail(l, "source %d is none", i);
+    eg_tensor **dx = (eg_tensor **)egi_alloc((size_t)(nx + 1) * sizeof *dx);
+    bool ok = dx || egi_no_memory("function_load", nx * 8);
+    ok = ok && (tape || egi_loader_fail(l, "its tape has not begun"));
+    ok = ok && eg_tape_gradients_from(tape, in, (int)ny, in + ny, in + 2 * ny, nx, dx) && egi_loader_gives(l, dx, nx);
+    if (ok && egi_loader_says(l, "persistent")) eg_tape_stop(tape);
+    egi_free(dx);
+    return ok;
+}
+static bool egi_loader_update(egi_loader *l, eg_tensor **in, int n) {
+    int64_t i;
+    if (!egi_loader_whole(l, egi_loader_member(l, "optimizer"), "optimizer", 0, l->n_optimizers - 1, &i)) return false;
+    if (n % 2) return egi_loader_fail(l, "%d operands are no list of gradients and variables", n);
+    eg_tensor *x = (eg_apply_gradients)(l->optimizer[i], in, in + n / 2, n / 2) ? (eg_graph_update)() : NULL;
+    return x && egi_loader_gives(l, &x, 1);
+}
+static bool egi_loader_kind(egi_loader *l, const char *kind) {
+    int n = 0;
+    bool ok = true;
+    eg_dtype dtype;
+    eg_shape shape;
+    eg_tensor *x = l->variable[l->at];
+    if (x) return egi_loader_gives(l, &x, 1);
+    if (!strcmp(kind, "placeholder")) {
+        if (!egi_loader_form(l, &dtype, &shape)) return false;
+        x = (eg_placeholder)(dtype, shape, egi_loader_text(l, "name"));
+        return x && egi_loader_gives(l, &x, 1);
+    }
+    if (!strcmp(kind, "fill") && egi_loader_member(l, "in") < 0) return egi_loader_fill(l);
+    if (!strcmp(kind, "random")) return egi_loader_random(l);
+    eg_tensor **in = egi_loader_operands(l, &n);
+    if (!in) return false;
+    if (!strcmp(kind, "op")) ok = egi_loader_op(l, in, n);
+    else if (!strcmp(kind, "work")) ok = egi_loader_work(l, in, n);
+    else if (!strcmp(kind, "fill")) ok = (x = (eg_group)(in, n)) != NULL && egi_loader_gives(l, &x, 1);
+    else if (!strcmp(kind, "gradients")) ok = egi_loader_gradients(l, in, n);
+    else if (!strcmp(kind, "update")) ok = egi_loader_update(l, in, n);
+    else if (strcmp(kind, "assign")) ok = egi_loader_fail(l, "there is no kind '%.40s' of lines", kind);
+    else if (n != 2) ok = egi_loader_fail(l, "an assignment has two operands, not %d", n);
+    else ok = (x = (eg_assign)(in[0], in[1])) != NULL && egi_loader_gives(l, &x, 1);
+    egi_free(in);
+    return ok;
+}
+
+// The tapes that begin at this line, for the gradients behind it; sources that stand before it are watched.
+static bool egi_loader_tapes(egi_loader *l) {
+    const int64_t line = l->at;
+    bool ok = true;
+    for (l->at = line; l->at < l->n && ok; l->at++) {
+        const char *kind = egi_loader_text(l, "line");
+        int64_t from, ny;
+        if (!kind || strcmp(kind, "gradients")) continue;
+        if (!egi_loader_whole(l, egi_loader_member(l, "from"), "from", 0, INT64_MAX, &from) ||
+            !egi_loader_whole(l, egi_loader_member(l, "of"), "of", 1, INT_MAX / 2, &ny)) { ok = false; break; }
+        if (from != line && !(l->at == line && from > line)) continue;
+        eg_tape *tape = l->tape[l->at] = egi_loader_says(l, "persistent") ? eg_tape_begin_persistent()
+                                         : eg_tape_begin();
+        const int64_t in = egi_loader_member(l, "in"), count = in < 0 ? 0 : egi_json_count(&l->json, in);
+        int64_t node = in + 1;
+        ok = tape != NULL;
+        for (int64_t i = 0; i < count && ok; node = l->json.nodes[node].next, i++) {
+            const int64_t first = egi_json_at(&l->json, node).kind == EGI_JSON_ARRAY ? node + 1 : node;
+            const egi_json_node v = egi_json_at(&l->json, first);
+            const int64_t here = l->at;
+            eg_tensor *x = NULL;
+            if (i < 2 * ny || v.kind != EGI_JSON_NUMBER || !v.whole || v.integer >= line) continue;
+            l->at = line;
+            ok = egi_loader_value(l, node, &x) && (x->flags & EGI_VARIABLE || eg_tape_watch(tape, x));
+            l->at = here;
+        }
+    }
+    if (ok) l->at = line;
+    return ok;
+}
+// Begins an EG_AFTER for each value of the line's "after"; *begun: how many.
+static bool egi_loader_after(const egi_loader *l, int64_t *begun) {
+    const int64_t node = egi_loader_member(l, "after");
+    if (node < 0) return true;
+    if (egi_json_at(&l->json, node).kind != EGI_JSON_ARRAY) return egi_loader_fail(l, "\"after\" is no list");
+    const int64_t count = egi_json_count(&l->json, node);
+    for (int64_t at = node + 1; *begun < count; at = l->json.nodes[at].next, ++*begun) {
+        eg_tensor *x;
+        if (!egi_loader_value(l, at, &x) || !(eg_graph_after_begin)(x)) return false;
+    }
+    return true;
+}
+// Reads one line. What code refuses is told with the line's number.
+static bool egi_loader_line(egi_loader *l) {
+    const char *kind = egi_loader_text(l, "line");
+    const int64_t nodes = l->graph->n_nodes;
+    if (!kind) return egi_loader_fail(l, "it has no \"line\", which says its kind");
+    l->first[l->at] = l->n_values;
+    const bool paused = egi_loader_says(l, "paused");
+    if (!egi_loader_tapes(l)) return false;
+    if (paused) eg_recording_pause();
+    const bool telling = egi_this.telling;
+    const int noted = egi_this.noted;
+    egi_this.telling = true;                                   // the handler hears the whole sentence, below
+    egi_this.noted = 0;                                        // nor is this call where the program wrote the line
+    int64_t begun = 0;
+    bool ok = egi_loader_after(l, &begun) && egi_loader_kind(l, kind);
+    while (begun-- > 0) eg_graph_after_end();
+    egi_this.telling = telling;
+    egi_this.noted = noted;
+    if (paused) eg_recording_unpause();
+    l->first[l->at + 1] = l->n_values;
+    for (int64_t i = nodes; i < l->graph->n_nodes && egi_loader_says(l, "in_layer"); i++)
+        l->graph->nodes[i]->in_layer = true;
+    if (ok) return true;
+    egi_failure f;
+    egi_failure_take(&f);
+    const char *op = egi_loader_text(l, "op");
+    if (f.code == EG_ERROR_FILE) return egi_fail(f.code, "%s", f.message);
+    if (f.code == EG_ERROR_MEMORY) return egi_fail(f.code, "%s", f.message);
+    return egi_loader_fail(l, "%.40s%s%.40s: %s", kind, op ? " " : "", op ? op : "", f.message);
+}
+// Tensor `name` of the file on this thread's device.
+static eg_tensor *egi_loader_tensor(const egi_loader *l, const char *name) {
+    eg_tensor *x = name && eg_archive_has(l->archive, name) ? eg_archive_get(l->archive, name) : NULL;
+    if (!x) { egi_loader_fail(l, "there is no tensor '%.100s' in the file", name ? name : ""); return NULL; }
+    return egi_device_copy(x, egi_backend_of(x), egi_backend_here());
+}
+// Makes the variables and tensors of the lines, and the optimizers with their state, before the graph is built.
+static bool egi_loader_holds(egi_loader *l) {
+    for (l->at = 0; l->at < l->n; l->at++) {
+        const char *kind = egi_loader_text(l, "line");
+        const bool variable = kind && !strcmp(kind, "variable");
+        if (!kind || (!variable && strcmp(kind, "tensor"))) continue;
+        eg_tensor *x = egi_loader_tensor(l, egi_loader_text(l, "tensor"));
+        l->variable[l->at] = x && variable ? (eg_variable)(x, egi_loader_text(l, "name")) : eg_retain(x);
+        if (!l->variable[l->at]) return false;
+        if (variable && egi_loader_says(l, "fixed")) (eg_set_trainable)(l->variable[l->at], false);
+    }
+    return true;
+}
+static bool egi_loader_assign(const egi_loader *l, const char *key, eg_tensor *v) {
+    if (!v || !eg_archive_has(l->archive, key)) return true;
+    eg_tensor *x = egi_loader_tensor(l, key);
+    if (!x || x->dtype != v->dtype || !egi_same_shape(x, v))
+        return x && egi_file_fail("function_load", l->path, -1, "tensor '%.200s' is %s, but %s is needed", key,
+                                  egi_describe(x), egi_describe(v));
+    return (eg_assign)(v, x) != NULL;
+}
+static bool egi_loader_state(egi_loader *l, const char *name, eg_optimizer *opt) {
+    char key[400];
+    const struct { const char *name; eg_tensor *x; } own[] = {
+        { "steps", opt->steps }, { "learning_rate", opt->rate }, { "accumulated", opt->accumulated } };
+    bool ok = true;
+    for (int i = 0; i < 3 && ok; i++) {
+        snprintf(key, sizeof key, "%s/%s", name, own[i].name);
+        ok = egi_loader_assign(l, key, own[i].x);
+    }
+    for (l->at = 0; l->at < l->n && ok; l->at++) {
+        eg_tensor *v = l->variable[l->at];
+        const char *variable = v && v->flags & EGI_VARIABLE ? egi_loader_text(l, "tensor") : NULL;
+        int64_t slots = -1;
+        for (int k = 0; k < EGI_MAX_SLOTS && variable && ok; k++) {
+            snprintf(key, sizeof key, "%s/%.250s%s", name, variable, egi_slot_names[k]);
+            if (!eg_archive_has(l->archive, key)) continue;
+            ok = (v->dtype == EG_FLOAT32 || v->dtype == EG_FLOAT64) || egi_loader_fail(l, "it cannot be trained");
+            ok = ok && (slots = egi_slots_of(opt, v, true)) >= 0;
+            ok = ok && egi_loader_assign(l, key, opt->slots[slots].slot[k]);
+        }
+        if (!ok || slots < 0) continue;
+        snprintf(key, sizeof key, "%s/%.250s/given", name, variable);
+        opt->slots[slots].given = eg_archive_has(l->archive, key);
+    }
+    return ok;
+}
+// Makes an optimizer by its public function, from those options that are not zero; those that are become zero then.
+static eg_optimizer *egi_loader_optimizer(const egi_loader *l, int64_t node) {
+    const char *kind = egi_json_string(&l->json, egi_json_member(&l->json, node, "kind"));
+    eg_optimizer_options o;
+    double value[EGI_OPTIMIZER_FIELD_COUNT];
+    int row = 0;
+    memset(&o, 0, sizeof o);
+    while (row < EGI_OPTIMIZER_MAKERS && kind && strcmp(egi_optimizer_makers[row].name, kind)) row++;
+    if (!kind || row == EGI_OPTIMIZER_MAKERS) {
+        egi_file_fail("function_load", l->path, -1, "there is no optimizer '%.40s'", kind ? kind : "");
+        return NULL;
+    }
+    for (int i = 0; i < EGI_OPTIMIZER_FIELD_COUNT; i++) {
+        const egi_field *f = &egi_optimizer_rows[i];
+        const int64_t at = egi_json_member(&l->json, node, f->key);
+        value[i] = f->kind != EGI_FIELD_OTHER && at >= 0 ? egi_json_at(&l->json, at).number : 0;
+        if (f->kind == EGI_FIELD_INT && !(value[i] >= 0 && value[i] <= INT_MAX)) value[i] = -1;
+        if (f->kind == EGI_FIELD_BOOL) *(bool *)(void *)((char *)&o + f->offset) = value[i] == 1;
+        else if (f->kind != EGI_FIELD_OTHER && value[i] != 0) egi_field_set(f, &o, value[i]);
+    }
+    eg_optimizer *opt = egi_optimizer_makers[row].from(o);
+    for (int i = 0; i < EGI_OPTIMIZER_FIELD_COUNT && opt; i++) {
+        const egi_field *f = &egi_optimizer_rows[i];
+        if (f->kind == EGI_FIELD_NUMBER && value[i] == 0 && egi_field_in_range(f, 0))
+            egi_field_set(f, &opt->options, 0);
+    }
+    return opt;
+}
+static bool egi_loader_optimizers(egi_loader *l) {
+    const int64_t list = egi_json_member(&l->json, 0, "optimizers"),
+                  n = list < 0 ? 0 : egi_json_count(&l->json, list);
+    char name[64];
+    int64_t node = list + 1;
+    if (list < 0) return true;
+    if (!(l->optimizer = (eg_optimizer **)egi_alloc((size_t)(n + 1) * sizeof *l->optimizer)))
+        return egi_no_memory("function_load", n * 8);
+    for (int64_t i = 0; i < n; i++, node = l->json.nodes[node].next) {
+        if (!(l->optimizer[i] = egi_loader_optimizer(l, node))) return false;
+        l->n_optimizers++;
+        snprintf(name, sizeof name, "optimizer %lld", (long long)i);
+        if (!egi_loader_state(l, name, l->optimizer[i])) return false;
+    }
+    return true;
+}
+// What the function takes or gives: values[0..], and their names; the caller frees both. -1 with an error.
+static int egi_loader_ends(egi_loader *l, const char *key, bool inputs, int32_t **values, char ***names) {
+    const int64_t list = egi_json_member(&l->json, 0, key), n = list < 0 ? -1 : egi_json_count(&l->json, list);
+    int64_t node = list + 1;
+    bool ok = n >= 0 && n < INT_MAX && egi_json_at(&l->json, list).kind == EGI_JSON_ARRAY;
+    *values = NULL;
+    *names = NULL;
+    if (!ok) { egi_file_fail("function_load", l->path, -1, "it has no list of %s", key); return -1; }
+    *values = (int32_t *)egi_alloc((size_t)(n + 1) * sizeof **values);
+    *names = (char **)egi_alloc((size_t)(n + 1) * sizeof **names);
+    ok = (*values && *names) || egi_no_memory("function_load", n * 12);
+    if (*names) memset((void *)*names, 0, (size_t)(n + 1) * sizeof **names);
+    l->at = l->n;
+    for (int64_t i = 0; i < n && ok; i++, node = l->json.nodes[node].next) {
+        const int64_t value = egi_json_member(&l->json, node, "value");
+        const char *name = egi_json_string(&l->json, egi_json_member(&l->json, node, "name"));
+        eg_tensor *x = NULL;
+        ok = name && value >= 0 && egi_loader_operand(l, value, &x) && (x || !inputs) &&
+             !(x && x->flags & EGI_NUMBER);
+        if (ok) (*values)[i] = x ? egi_graph_value_of(l->graph, x) : -1;
+        ok = ok && (!x || (*values)[i] >= 0);
+        if (ok && inputs)
+            ok = l->graph->nodes[l->graph->values[(*values)[i]].node]->kind == EGI_VERTEX_PLACEHOLDER;
+        for (int64_t k = 0; k < i && ok && inputs; k++) ok = (*values)[k] != (*values)[i];
+        if (!ok && egi_this.error == EG_OK)
+            egi_file_fail("function_load", l->path, -1, "entry %lld of its %s is none", (long long)i, key);
+        if (ok && !((*names)[i] = egi_copy_string(name, ""))) ok = egi_no_memory("function_load", 0);
+    }
+    return ok ? (int)n : -1;
+}
+
+// What belongs to a loaded function: it ends with it.
+static void egi_plan_ends(eg_function *f) {
+    egi_plan *p = (egi_plan *)f->user;
+    p->function = NULL;
+    (eg_session_release)(p->session);
+    egi_plan_free(p);
+}
+// The function of the lines that stand in the graph now, over a session that has the loaded optimizers as its own.
+static eg_function *egi_loader_function(egi_loader *l) {
+    int32_t *in = NULL, *out = NULL;
+    char **in_names = NULL, **out_names = NULL;
+    egi_plan *p = NULL;
+    const int n = egi_loader_ends(l, "inputs", true, &in, &in_names),
+              m = n < 0 ? -1 : egi_loader_ends(l, "outputs", false, &out, &out_names);
+    eg_session *s = m < 0 ? NULL : (eg_session_new)(l->graph);
+    bool ok = s && (p = egi_plan_new(s, in, n, out, m)) != NULL;
+    for (int64_t i = 0; i < l->n_optimizers && ok; i++) ok = egi_session_own(s, l->optimizer[i], l->optimizer[i]);
+    if (ok) {
+        egi_graph_needs_effects(l->graph, p->needed, in, n, out, m);
+        for (int64_t i = 0; i < p->n_nodes && ok; i++)
+            ok = !p->needed[i] || l->graph->nodes[i]->kind != EGI_VERTEX_PLACEHOLDER ||
+                 egi_loader_fail(l, "%s is no input", egi_vertex_describe(l->graph->nodes[i]));
+    }
+    if (ok) {
+        p->function->ended = egi_plan_ends;
+        p->names = in_names;
+        p->out_names = out_names;
+    } else {
+        for (int i = 0; in_names && in_names[i]; i++) egi_free(in_names[i]);
+        for (int i = 0; out_names && out_names[i]; i++) egi_free(out_names[i]);
+        egi_free((void *)in_names);
+        egi_free((void *)out_names);
+        egi_plan_free(p);
+        if (s) (eg_session_release)(s);
+        p = NULL;
+    }
+    egi_free(in);
+    egi_free(out);
+    return p ? p->function : NULL;
+}
+static bool egi_loader_graph(egi_loader *l) {
+    if (!(eg_graph_begin)(l->graph)) return false;
+    bool ok = true;
+    for (l->at = 0; l->at < l->n && ok; l->at++) ok = egi_loader_line(l);
+    eg_graph_end(l->graph);
+    return ok;
+}
+// Finds the lines in the JSON, and makes room for what they become.
+static bool egi_loader_begin(egi_loader *l) {
+    const int64_t version = egi_json_member(&l->json, 0, "version"), lines = egi_json_member(&l->json, 0, "lines");
+    const egi_json_node v = egi_json_at(&l->json, version < 0 ? 0 : version);
+    if (version < 0 || v.kind != EGI_JSON_NUMBER || v.integer != EGI_FUNCTION_VERSION || !v.whole)
+        return egi_file_fail("function_load", l->path, -1, "a function of version %lld; %d is read",
+                             (long long)v.integer, EGI_FUNCTION_VERSION);
+    if (lines < 0 || egi_json_at(&l->json, lines).kind != EGI_JSON_ARRAY)
+        return egi_file_fail("function_load", l->path, -1, "a function without a list of lines");
+    l->n = egi_json_count(&l->json, lines);
+    const size_t count = (size_t)l->n + 1, bytes = count * (2 * sizeof(int64_t) + 2 * sizeof(void *));
+    if (!(l->line = (int64_t *)egi_alloc(bytes))) return egi_no_memory("function_load", (int64_t)bytes);
+    memset(l->line, 0, bytes);
+    l->first = l->line + count;
+    l->variable = (eg_tensor **)(void *)(l->first + count);
+    l->tape = (eg_tape **)(void *)(l->variable + count);
+    int64_t at = lines + 1;
+    for (int64_t i = 0; i < l->n; at = l->json.nodes[at].next) l->line[i++] = at;
+    return (l->graph = (eg_graph_new)()) != NULL;
+}
+static eg_function *egi_function_from(eg_archive *a, const char *path) {
+    const char *text = eg_archive_text(a, egi_function_key);
+    egi_loader l;
+    eg_function *f = NULL;
+    memset(&l, 0, sizeof l);
+    l.path = path;
+    l.archive = a;
+    if (!text) {
+        egi_file_fail("function_load", path, -1, "holds tensors, but no function; eg_function_save writes one");
+        return NULL;
+    }
+    if (!egi_json_read(&l.json, "function_load", path, 0, text, (int64_t)strlen(text))) return NULL;
+    eg_scope scope = eg_scope_begin();
+    if (egi_loader_begin(&l) && egi_loader_holds(&l) && egi_loader_optimizers(&l) && egi_loader_graph(&l))
+        f = egi_loader_function(&l);
+    eg_scope_end(scope);
+    for (int64_t i = 0; i < l.n && l.variable; i++) eg_release(l.variable[i]);
+    for (int64_t i = 0; i < l.n_optimizers; i++) eg_optimizer_release(l.optimizer[i]);
+    if (l.graph) (eg_graph_release)(l.graph);
+    egi_free(l.optimizer);
+    egi_free(l.value);
+    egi_free(l.line);
+    egi_json_free(&l.json);
+    return f;
+}
+static eg_archive *egi_function_archive(const char *path) {
+    EGI_FAILS_AS("function_load");
+    return eg_archive_load(path);
+}
+EAGER_API eg_function *(eg_function_load)(const char *path) {
+    if (!egi_archive_path_fits("function_load", path)) return NULL;
+    if (egi_this.observer)
+        return (eg_function *)eg_raise(EG_ERROR_STATE, "eg_function_load: not while a graph is built or a function is "
+                                                       "traced");
+    eg_archive *a = egi_function_archive(path);
+    eg_function *f = a ? egi_function_from(a, path) : NULL;
+    eg_archive_release(a);
+    return f;
+}
+// The plan of a function that was loaded, or is a session's; NULL with an error.
+static egi_plan *egi_function_plan(const char *name, eg_function *f) {
+    if (!egi_object_alive(name, "function", f, EGI_FUNCTION)) return NULL;
+    if (f->body == egi_plan_body) return (egi_plan *)f->user;
+    egi_fail(EG_ERROR_STATE, "eg_%s: the function is neither a loaded one nor a session's", name);
+    return NULL;
+}
+static int egi_function_end(const char *name, eg_function *f, bool input, const char *wanted) {
+    const egi_plan *p = egi_function_plan(name, f);
+    const int n = p ? input ? p->n : p->m : 0;
+    if (!p || !egi_argument_given(name, "name", wanted)) return -1;
+    char *const *names = input ? p->names : p->out_names;
+    for (int i = 0; i < n; i++) {
+        const egi_value *v = input ? &p->session->graph->values[p->feeds[i]] : NULL;
+        const char *own = names ? names[i] : v ? p->session->graph->nodes[v->node]->name : NULL;
+        if (own && !strcmp(own, wanted)) return i;
+    }
+    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: none of its %d %ss is '%.60s'; the first is '%.60s'", name, n,
+             input ? "input" : "output", wanted, names && n ? names[0] : "");
+    return -1;
+}
+EAGER_API int (eg_function_input)(eg_function *f, const char *name) {
+    return egi_function_end("function_input", f, true, name);
+}
+EAGER_API int (eg_function_output)(eg_function *f, const char *name) {
+    return egi_function_end("function_output", f, false, name);
+}
+EAGER_API eg_optimizer *(eg_function_optimizer)(eg_function *f, int i) {
+    const egi_plan *p = egi_function_plan("function_optimizer", f);
+    if (!p) return NULL;
+    int n = 0;
+    for (const egi_own_optimizer *o = p->session->optimizers; o; o = o->next) n++;
+    for (const egi_own_optimizer *o = p->session->optimizers; o && i >= 0 && i < n; o = o->next)
+        if (--n == i) return o->own;                           // the latest stands first
+    return (eg_optimizer *)eg_raise(EG_ERROR_INDEX, "eg_function_optimizer: number %d of %d", i, n);
+}
+// The variables that f reads or assigns, into list[] unless that is NULL; how many they are.
+static int64_t egi_function_variables(eg_function *f, eg_tensor **list) {
+    int64_t n = 0;
+    if (f->body != egi_plan_body) {
+        egi_trace *t = egi_function_latest("function_variables_list", f);
+        for (int64_t i = 0; t && i < t->n_variables; i++, n++) if (list) list[n] = t->variables[i].variable;
+        egi_trace_release(t);
+        return t ? n : -1;
+    }
+    const egi_plan *p = (const egi_plan *)f->user;
+    for (int64_t i = 0; i < p->n_nodes; i++) {
+        const egi_vertex *node = p->session->graph->nodes[i];
+        eg_tensor *v = node->kind == EGI_VERTEX_VARIABLE && i < p->session->n_variables ? p->session->variables[i]
+                       : node->kind == EGI_VERTEX_CONSTANT ? node->tensor : NULL;
+        if (!p->needed[i] || !v || !(v->flags & EGI_VARIABLE)) continue;
+        if (list) list[n] = v;
+        n++;
+    }
+    return n;
+}
+EAGER_API eg_list (eg_function_variables_list)(eg_function *f) {
+    const int64_t n = egi_object_alive("function_variables_list", "function", f, EGI_FUNCTION)
+                      ? egi_function_variables(f, NULL) : -1;
+    egi_list *list = n < 0 ? NULL : egi_list_new("function_variables_list", n);
+    if (list) egi_function_variables(f, (eg_tensor **)egi_list_elements(list));
+    return egi_list_tensors(list ? egi_list_lend(&f->lent, list) : NULL);
+}
+#endif // EAGER_CORE
+
+EGI_AS_TOLD
+
+//# 37  MANY PROCESSES --------------------------------------------------------
+// Idea: every collective call is a meeting and then a transfer. In the meeting
+// each rank sends each other rank one small message that says what it calls;
+// so all know whether the calls agree, who has come, and with what weight. The
+// transfer moves only what is needed, between pairs of ranks, and sums are made
+// here, in the order of the ranks. Both wait by testing until a deadline, never
+// inside MPI, so that a rank that has stopped is an error and no hang.
+// Read first: 23, 29.  Proof: tests/core/cluster.c, tests/checks/check_cluster.sh
+
+EGI_SMALL
+
+// What a rank calls: the names are those of errors.
+enum { EGI_ALL_REDUCE, EGI_ALL_GATHER, EGI_REDUCE_SCATTER, EGI_BROADCAST, EGI_AVERAGE, EGI_SHARE, EGI_BARRIER,
+       EGI_LEAVE };
+static const char *const egi_collective_names[] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                                    "apply_gradients", "broadcast_variables", "cluster_barrier",
+                                                    "cluster_init" };           // ORDER EGI_ALL_REDUCE
+// The attributes of a collective op and the parameters of its work, without padding; opt is that of EGI_AVERAGE.
+typedef struct egi_collective { int32_t kind, root; eg_optimizer *opt; } egi_collective;
+
+// The message of a meeting. All but rank, weight and step must be equal on all ranks.
+typedef struct egi_meeting {
+    int64_t call, step;             // calls and updates so far
+    double weight;                  // of EGI_AVERAGE
+    int32_t kind, root, dtype, rank;
+    int64_t dims[EG_MAX_RANK];
+    char text[256];                 // of EGI_SHARE: a variable; of a notice: why the cluster has failed
+} egi_meeting;
+
+static struct {
+    bool begun, failed, aborts;
+    int rank, size;                 // size 0: one rank
+    int busy;                       // atomic: a thread is in a collective call
+    int64_t call, step, forks;
+    double timeout;
+    char reason[400];               // why it has failed
+    egi_meeting *met;               // the latest message of each rank
+    char *room;                     // where messages lie; never given back while one may be under way
+    int64_t room_bytes;
+} egi_cluster;
+
+EAGER_API int eg_cluster_rank(void) { return egi_cluster.rank; }
+EAGER_API int eg_cluster_size(void) { return egi_cluster.size ? egi_cluster.size : 1; }
+
+#ifdef EAGER_MPI
+// "eg_all_reduce of float32 [2, 3]"
+static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, size_t room) {
+    eg_shape shape;
+    shape.rank = m->rank;
+    for (int i = 0; i < EG_MAX_RANK; i++) shape.dims[i] = i < m->rank ? m->dims[i] : 0;
+    const char *name = egi_collective_names[m->kind];
+    if (m->kind == EGI_LEAVE) snprintf(text, room, "has ended after step %lld", (long long)m->step);
+    else if (m->kind == EGI_BARRIER) snprintf(text, room, "calls eg_%s", name);
+    else if (m->kind == EGI_SHARE && m->root < 0)
+        snprintf(text, room, "has %lld variables, of which %lld are new, in eg_apply_gradients", (long long)m->dims[1],
+                 (long long)m->dims[0]);
+    else if (m->kind == EGI_SHARE) snprintf(text, room, "has %s", m->text);
+    else if (m->kind == EGI_AVERAGE)
+        snprintf(text, room, "calls eg_%s with %lld %s elements in all", name, (long long)m->dims[0],
+                 eg_dtype_name((eg_dtype)m->dtype));
+    else if (m->kind == EGI_BROADCAST)
+        snprintf(text, room, "calls eg_%s of %s %s from rank %d", name, eg_dtype_name((eg_dtype)m->dtype),
+                 egi_shape_show(shape), m->root);
+    else snprintf(text, room, "calls eg_%s of %s %s", name, eg_dtype_name((eg_dtype)m->dtype), egi_shape_show(shape));
+    return text;
+}
+static bool egi_meeting_agrees(const egi_meeting *a, const egi_meeting *b) {
+    return a->kind == b->kind && a->root == b->root && a->dtype == b->dtype && a->rank == b->rank &&
+           !memcmp(a->dims, b->dims, sizeof a->dims) && (a->kind != EGI_SHARE || !strcmp(a->text, b->text));
+}
+
+static MPI_Comm egi_cluster_comm;
+static MPI_Request *egi_cluster_requests;       // two for each rank: what it sends, then what it is sent
+enum { EGI_TAG_MEETING = 1, EGI_TAG_DATA, EGI_TAG_NOTICE };
+enum { EGI_MESSAGE_MOST = 1 << 30 };            // bytes of one message
+
+// Ends the cluster: the reason is told to the other ranks, and is the error of this call and of every later one. At
+// the program's end nobody is told.
+static EGI_COLD bool egi_cluster_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool egi_cluster_fail(int kind, const char *format, ...) {
+    static egi_meeting notice;
+    MPI_Request sent;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(egi_cluster.reason, sizeof egi_cluster.reason, format, list);
+    va_end(list);
+    egi_cluster.failed = true;
+    if (kind == EGI_LEAVE) return false;
+    snprintf(notice.text, sizeof notice.text, "%.255s", egi_cluster.reason);
+    for (int r = 0; r < egi_cluster.size; r++)
+        if (r != egi_cluster.rank && MPI_Isend(&notice, (int)sizeof notice, MPI_BYTE, r, EGI_TAG_NOTICE,
+                                               egi_cluster_comm, &sent) == MPI_SUCCESS)
+            MPI_Request_free(&sent);
+    return egi_fail(EG_ERROR_STATE, "eg_%s: %s", egi_collective_names[kind], egi_cluster.reason);
+}
+// "rank 1 (last seen at step 3) and rank 2 (...)": those whose message has not come.
+static EGI_COLD void egi_cluster_missing(char *text, size_t room) {
+    size_t at = 0;
+    text[0] = 0;
+    for (int r = 0; r < egi_cluster.size; r++) {
+        MPI_Request *request = &egi_cluster_requests[egi_cluster.size + r];
+        int done = *request == MPI_REQUEST_NULL;
+        if (!done && MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 0;
+        if (done) continue;
+        at += (size_t)snprintf(text + at, room - at, "%srank %d (last seen at step %lld)", at ? ", " : "", r,
+                               (long long)egi_cluster.met[r].step);
+        if (at >= room) return;
+    }
+    if (!at) snprintf(text, room, "a rank that takes no messages");
+}
+// Whether another rank has said that the cluster has failed.
+static EGI_COLD bool egi_cluster_noticed(int kind) {
+    static egi_meeting notice;
+    MPI_Status status;
+    int there = 0;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, EGI_TAG_NOTICE, egi_cluster_comm, &there, &status) != MPI_SUCCESS || !there ||
+        MPI_Recv(&notice, (int)sizeof notice, MPI_BYTE, status.MPI_SOURCE, EGI_TAG_NOTICE, egi_cluster_comm,
+                 MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        return false;
+    if (egi_cluster.failed) return true;
+    egi_cluster_fail(kind, "%s", notice.text);
+    return true;
+}
+// Waits for all requests. What cannot be waited for any longer is left alone, with its memory.
+static bool egi_cluster_wait(int kind) {
+    const double begun = egi_clock_now();
+    char who[200];
+    for (int64_t turn = 1;; turn++) {
+        int done = 0;
+        if (MPI_Testall(2 * egi_cluster.size, egi_cluster_requests, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
+            egi_cluster_missing(who, sizeof who);
+            return egi_cluster_fail(kind, "the connection to another rank is lost; missing: %s", who);
+        }
+        if (done) return true;
+        if (turn % 16 == 0 && egi_cluster_noticed(kind)) return false;
+        const double waited = egi_clock_now() - begun;
+        if (waited > egi_cluster.timeout) {
+            egi_cluster_missing(who, sizeof who);
+            return egi_cluster_fail(kind, "%s did not answer within %g s, after step %lld", who, egi_cluster.timeout,
+                                    (long long)egi_cluster.step);
+        }
+        if (waited > 0.02) poll(NULL, 0, 1);
+        else sched_yield();
+    }
+}
+static int egi_message_bytes(int64_t rest) { return rest < EGI_MESSAGE_MOST ? (int)rest : (int)EGI_MESSAGE_MOST; }
+// Gives each rank r what parcels[r] says, and takes from it what it says; 0 bytes: nothing.
+typedef struct egi_parcel { char *give, *take; int64_t give_bytes, take_bytes; } egi_parcel;
+static bool egi_cluster_exchange(int kind, int tag, const egi_parcel *parcels) {
+    const int size = egi_cluster.size;
+    for (int64_t at = 0, more = 1; more; at += EGI_MESSAGE_MOST) {
+        bool ok = true;
+        more = 0;
+        for (int r = 0; r < size; r++) {
+            const egi_parcel *p = &parcels[r];
+            const int64_t give = p->give_bytes - at, take = p->take_bytes - at;
+            MPI_Request *of = &egi_cluster_requests[r];
+            of[0] = of[size] = MPI_REQUEST_NULL;
+            more |= give > EGI_MESSAGE_MOST || take > EGI_MESSAGE_MOST;
+            if (r == egi_cluster.rank) continue;
+            if (take > 0)
+                ok = MPI_Irecv(p->take + at, egi_message_bytes(take), MPI_BYTE, r, tag,
+                               egi_cluster_comm, &of[size]) == MPI_SUCCESS && ok;
+            if (give > 0)
+                ok = MPI_Isend(p->give + at, egi_message_bytes(give), MPI_BYTE, r, tag,
+                               egi_cluster_comm, &of[0]) == MPI_SUCCESS && ok;
+        }
+        if (!ok) return egi_cluster_fail(kind, "MPI cannot send to another rank, after step %lld",
+                                         (long long)egi_cluster.step);
+        if (!egi_cluster_wait(kind)) return false;
+    }
+    return true;
+}
+// The room for messages, with at least so many bytes; NULL and an error without memory.
+static char *egi_cluster_room(int kind, int64_t bytes) {
+    if (bytes <= egi_cluster.room_bytes) return egi_cluster.room;
+    char *room = (char *)malloc((size_t)bytes);
+    if (!room) { egi_no_memory(egi_collective_names[kind], bytes); return NULL; }
+    free(egi_cluster.room);
+    egi_cluster.room = room;
+    egi_cluster.room_bytes = bytes;
+    return room;
+}
+// Whether the latest messages of all ranks say the same. A rank that has ended while another has not ends the cluster.
+static bool egi_meeting_holds(int kind) {
+    const egi_meeting *met = egi_cluster.met;
+    char a[300], b[300];
+    int other = 0, left = -1;
+    for (int r = egi_cluster.size - 1; r >= 0; r--) {
+        if (!egi_meeting_agrees(&met[0], &met[r])) other = r;
+        if (met[r].kind == EGI_LEAVE) left = r;
+    }
+    if (!other) return true;
+    if (left >= 0)
+        return egi_cluster_fail(kind, "rank %d %s, while the others have not ended", left,
+                                egi_meeting_show(&met[left], a, sizeof a));
+    return egi_fail(EG_ERROR_STATE, "eg_%s: the ranks differ: rank 0 %s, and rank %d %s", egi_collective_names[kind],
+                    egi_meeting_show(&met[0], a, sizeof a), other, egi_meeting_show(&met[other], b, sizeof b));
+}
+// Tells all ranks what this one calls, and compares. Where calls differ, every rank sees so, and nothing is moved.
+static bool egi_cluster_meet(egi_meeting *m) {
+    static egi_meeting mine;                                // stays where a message may still be under way
+    egi_parcel few[16], *parcels = few;
+    const int size = egi_cluster.size, me = egi_cluster.rank;
+    if (size > 16 && !(parcels = (egi_parcel *)egi_alloc((size_t)size * sizeof *parcels)))
+        return egi_no_memory(egi_collective_names[m->kind], 0);
+    m->call = ++egi_cluster.call;
+    m->step = egi_cluster.step;
+    mine = *m;
+    for (int r = 0; r < size; r++) {
+        const egi_parcel p = { (char *)&mine, (char *)&egi_cluster.met[r], (int64_t)sizeof mine, (int64_t)sizeof mine };
+        parcels[r] = p;
+    }
+    const bool ok = egi_cluster_exchange(m->kind, EGI_TAG_MEETING, parcels);
+    if (parcels != few) egi_free(parcels);
+    if (!ok) return false;
+    egi_cluster.met[me] = mine;
+    return egi_meeting_holds(m->kind);
+}
+// The program's end: MPI is finished where all ranks have come to it, and left alone where it would hang.
+static void egi_cluster_end(void) {
+    egi_meeting m;
+    int done = 0;
+    if (egi_is_forked(egi_cluster.forks) || MPI_Finalized(&done) != MPI_SUCCESS || done) return;
+    memset(&m, 0, sizeof m);
+    m.kind = EGI_LEAVE;
+    if (!egi_cluster.failed && (egi_cluster.size < 2 || egi_cluster_meet(&m))) MPI_Finalize();
+    else if (egi_cluster.failed && egi_cluster.aborts) MPI_Abort(egi_cluster_comm, 1);
+}
+static bool egi_cluster_start(int *argc, char ***argv) {
+    int begun = 0, provided = 0, size = 1, rank = 0;
+    bool ok = MPI_Initialized(&begun) == MPI_SUCCESS &&
+              (begun || MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) == MPI_SUCCESS) &&
+              MPI_Comm_dup(MPI_COMM_WORLD, &egi_cluster_comm) == MPI_SUCCESS &&
+              MPI_Comm_set_errhandler(egi_cluster_comm, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
+              MPI_Comm_size(egi_cluster_comm, &size) == MPI_SUCCESS &&
+              MPI_Comm_rank(egi_cluster_comm, &rank) == MPI_SUCCESS;
+    if (!ok) return egi_fail(EG_ERROR_STATE, "eg_cluster_init: MPI cannot be started");
+    // Plain memory, which stays to the end: messages may be under way.
+    egi_cluster.met = (egi_meeting *)calloc((size_t)size, sizeof *egi_cluster.met);
+    egi_cluster_requests = (MPI_Request *)calloc((size_t)size * 2, sizeof *egi_cluster_requests);
+    if (!egi_cluster.met || !egi_cluster_requests) return egi_no_memory("cluster_init", 0);
+    egi_cluster.size = size;
+    egi_cluster.rank = rank;
+    if (!begun) atexit(egi_cluster_end);
+    return true;
+}
+
+// One block's sum over ranks: pieces[r] times scale[r], in the order of the ranks, in double or int64.
+#define EGI_RANKS_SUM(name, T, ACC, TERM) \
+    static void egi_ranks_sum_##name(char *to, const char *pieces, int64_t stride, const double *scale, int64_t n) { \
+        ACC sum[256]; \
+        (void)scale; \
+        for (int64_t at = 0, count; at < n; at += count) { \
+            count = n - at < 256 ? n - at : 256; \
+            for (int64_t i = 0; i < count; i++) sum[i] = 0; \
+            for (int r = 0; r < egi_cluster.size; r++) { \
+                const T *x = (const T *)(const void *)(pieces + r * stride) + at; \
+                for (int64_t i = 0; i < count; i++) sum[i] += TERM; \
+            } \
+            T *y = (T *)(void *)to + at; \
+            for (int64_t i = 0; i < count; i++) y[i] = (T)sum[i]; \
+        } \
+    }
+EGI_RANKS_SUM(f32, float, double, scale[r] * (double)x[i])
+EGI_RANKS_SUM(f64, double, double, scale[r] * x[i])
+EGI_RANKS_SUM(i32, int32_t, uint64_t, (uint64_t)x[i])
+EGI_RANKS_SUM(i64, int64_t, uint64_t, (uint64_t)x[i])
+EGI_RANKS_SUM(u8, uint8_t, uint64_t, x[i])
+static void egi_ranks_sum(int dtype, char *to, const char *pieces, int64_t stride, const double *scale, int64_t n) {
+    switch (dtype) {
+    case EG_FLOAT32: egi_ranks_sum_f32(to, pieces, stride, scale, n); break;
+    case EG_FLOAT64: egi_ranks_sum_f64(to, pieces, stride, scale, n); break;
+    case EG_INT32: egi_ranks_sum_i32(to, pieces, stride, scale, n); break;
+    case EG_INT64: egi_ranks_sum_i64(to, pieces, stride, scale, n); break;
+    default: egi_ranks_sum_u8(to, pieces, stride, scale, n);
+    }
+}
+// What each rank's part of a sum is multiplied with: 1, or its share of all examples. False where no rank has any.
+static bool egi_ranks_scale(const egi_meeting *m, double *scale) {
+    double all = 0;
+    for (int r = 0; r < egi_cluster.size; r++) all += egi_cluster.met[r].weight;
+    for (int r = 0; r < egi_cluster.size; r++)
+        scale[r] = m->kind == EGI_AVERAGE ? egi_cluster.met[r].weight / all : 1;
+    return m->kind != EGI_AVERAGE || all > 0 ||
+           egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has examples in this step");
+}
+// The transfers. room begins with this rank's n elements of `size` bytes, and its rest is free; what comes of them is
+// at the address that is returned, NULL on an error. parcels has an entry for each rank, zero so far.
+static char *egi_transfer_sum(const egi_meeting *m, egi_parcel *parcels, const double *scale, char *room, int64_t n,
+                              int64_t size) {
+    const int ranks = egi_cluster.size, me = egi_cluster.rank;
+    const int64_t begin = n * me / ranks * size, bytes = n * (me + 1) / ranks * size - begin;
+    const int64_t stride = (n / ranks + 1) * size;
+    char *pieces = room + (n * size + 63) / 64 * 64;
+    for (int r = 0; r < ranks; r++) {
+        const int64_t from = n * r / ranks * size;
+        const egi_parcel p = { room + from, pieces + r * stride, n * (r + 1) / ranks * size - from, bytes };
+        parcels[r] = p;
+    }
+    if (!egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels)) return NULL;
+    memcpy(pieces + me * stride, room + begin, (size_t)bytes);
+    egi_ranks_sum(m->dtype, room + begin, pieces, stride, scale, bytes / size);
+    if (m->kind == EGI_REDUCE_SCATTER) return room + begin;
+    for (int r = 0; r < ranks; r++) {
+        parcels[r].take = parcels[r].give;
+        parcels[r].take_bytes = parcels[r].give_bytes;
+        parcels[r].give = room + begin;
+        parcels[r].give_bytes = bytes;
+    }
+    return egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels) ? room : NULL;
+}
+static char *egi_transfer_gather(const egi_meeting *m, egi_parcel *parcels, char *room, int64_t bytes) {
+    char *all = room + (bytes + 63) / 64 * 64;
+    for (int r = 0; r < egi_cluster.size; r++) {
+        const egi_parcel p = { room, all + r * bytes, bytes, bytes };
+        parcels[r] = p;
+    }
+    memcpy(all + egi_cluster.rank * bytes, room, (size_t)bytes);
+    return egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels) ? all : NULL;
+}
+static char *egi_transfer_broadcast(const egi_meeting *m, egi_parcel *parcels, char *room, int64_t bytes) {
+    const int root = m->root < 0 ? 0 : m->root;
+    for (int r = 0; r < egi_cluster.size; r++) {
+        const egi_parcel p = { room, room, egi_cluster.rank == root ? bytes : 0, r == root ? bytes : 0 };
+        parcels[r] = p;
+    }
+    return egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels) ? room : NULL;
+}
+// One collective call of x, whose result is written to y: the meeting, the transfer. Both are contiguous.
+static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
+    eg_backend *b = egi_backend_of(x);
+    const int ranks = egi_cluster.size;
+    const int64_t size = egi_dtypes[x->dtype].size, bytes = x->size * size;
+    const int64_t of_all = m->kind == EGI_ALL_GATHER ? bytes * ranks : bytes + (ranks + 1) * size;
+    char *room = egi_cluster_room(m->kind, bytes + 64 + of_all), *result = NULL;
+    double *scale = (double *)egi_alloc((size_t)ranks * (sizeof *scale + sizeof(egi_parcel)));
+    egi_parcel *parcels = (egi_parcel *)(void *)(scale + ranks);
+    bool ok = room && scale ? b->read(b, room, x->data, bytes) && egi_cluster_meet(m)
+                            : egi_no_memory(egi_collective_names[m->kind], 0);
+    if (ok && (m->kind == EGI_BROADCAST || m->kind == EGI_SHARE))
+        result = egi_transfer_broadcast(m, parcels, room, bytes);
+    else if (ok && m->kind == EGI_ALL_GATHER) result = egi_transfer_gather(m, parcels, room, bytes);
+    else if (ok && egi_ranks_scale(m, scale)) result = egi_transfer_sum(m, parcels, scale, room, x->size, size);
+    ok = result && b->write(b, y->data, result, y->size * size);
+    egi_free(scale);
+    return ok;
+}
+#else
+static bool egi_cluster_meet(egi_meeting *m) { (void)m; return true; }
+static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
+    (void)m;
+    return egi_tensor_copy(x, y);
+}
+static bool egi_cluster_start(int *argc, char ***argv) { (void)argc, (void)argv; return true; }
+#endif
+
+// Around each collective call: false and an error where the cluster has failed, or another thread is in one.
+static bool egi_cluster_enter(int kind) {
+    const char *name = egi_collective_names[kind];
+    if (egi_cluster.failed) return egi_fail(EG_ERROR_STATE, "eg_%s: %s", name, egi_cluster.reason);
+    if (egi_is_forked(egi_cluster.forks))
+        return egi_fail(EG_ERROR_STATE, "eg_%s: a child of fork belongs to no cluster", name);
+    return !__atomic_exchange_n(&egi_cluster.busy, 1, __ATOMIC_ACQUIRE) ||
+           egi_fail(EG_ERROR_STATE, "eg_%s: another thread is in a call of the cluster", name);
+}
+static void egi_cluster_leave(void) { __atomic_store_n(&egi_cluster.busy, 0, __ATOMIC_RELEASE); }
+static bool egi_cluster_many(void) { return egi_cluster.size > 1; }
+
+#ifndef EAGER_CORE
+static bool egi_ranks_begin(eg_layer *model, eg_optimizer *optimizer);
+static bool egi_ranks_draw(void);
+static bool egi_ranks_add(double *numbers, int n);
+static bool egi_ranks_join(eg_tensor *variable);
+static bool egi_ranks_share(eg_layer *model);
+EGI_OBJECTS
+static egi_ranks egi_cluster_ranks = { 0, 1, egi_ranks_begin, egi_ranks_draw, egi_ranks_add, egi_ranks_join,
+                                       egi_ranks_share };
+#endif
+EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
+    if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
+    if (!(o.timeout >= 0))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .timeout is %g, and must be more than 0", o.timeout);
+    if (egi_cluster.begun) return true;
+    egi_lock();
+    egi_cluster.forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
+    egi_unlock();
+    egi_cluster.timeout = o.timeout > 0 ? o.timeout : 300;
+    egi_cluster.aborts = o.abort;
+    if (!egi_cluster_start(argc, argv)) return false;
+#ifndef EAGER_CORE
+    egi_cluster_ranks.rank = eg_cluster_rank();
+    egi_cluster_ranks.size = eg_cluster_size();
+    egi_ranks_found = &egi_cluster_ranks;
+#endif
+    return egi_cluster.begun = true;
+}
+EAGER_API bool (eg_cluster_barrier)(void) {
+    egi_meeting m;
+    memset(&m, 0, sizeof m);
+    m.kind = EGI_BARRIER;
+    if (!egi_cluster_many()) return true;
+    if (!egi_cluster_enter(EGI_BARRIER)) return false;
+    const bool ok = egi_cluster_meet(&m);
+    egi_cluster_leave();
+    return ok;
+}
+
+// ---- collective ops
+
+// The work of a collective op, now or in a replay.
+static bool egi_collective_work(eg_backend *b, const egi_args *args) {
+    const egi_collective *o = (const egi_collective *)args->parameters;
+    const eg_tensor *x = args->in[0];
+    egi_meeting m;
+    (void)b;
+    if (!egi_cluster_many()) return egi_tensor_copy(x, args->out[0]);
+    memset(&m, 0, sizeof m);
+    m.kind = o->kind;
+    m.root = o->root;
+    m.dtype = x->dtype;
+    m.rank = x->rank;
+    for (int i = 0; i < x->rank; i++) m.dims[i] = x->dims[i];
+    m.weight = o->opt ? o->opt->examples : 0;
+    if (!egi_cluster_enter(o->kind)) return false;
+    const bool ok = egi_cluster_move(&m, x, args->out[0]);
+    if (ok && o->kind == EGI_AVERAGE) {
+        egi_cluster.step++;
+        for (int r = 0; r < egi_cluster.size; r++) egi_cluster.met[r].step = egi_cluster.step;
+    }
+    egi_cluster_leave();
+    return ok;
+}
+static bool egi_run_collective(egi_call *c) {
+    eg_tensor *x = egi_contiguous(c->in[0]);
+    const egi_args args = { NULL, EGI_WORK_CALLS, { x }, { c->out[0] }, c->attr };
+    const bool ok = x && egi_host_work(egi_collective_work, &args, sizeof(egi_collective));
+    if (x) egi_object_release(&x->object);
+    return ok;
+}
+static bool egi_shape_collective(egi_call *c) {
+    const egi_collective *o = (const egi_collective *)c->attr;
+    const char *name = egi_collective_names[o->kind];
+    const int ranks = eg_cluster_size();
+    const eg_tensor *x = c->in[0];
+    egi_same_out(c, x);
+    if (o->kind != EGI_ALL_GATHER && o->kind != EGI_BROADCAST && !egi_needs_number(name, x)) return false;
+    if (o->kind != EGI_ALL_GATHER && o->kind != EGI_REDUCE_SCATTER) return true;
+    if (!x->rank)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no axis 0", name, egi_describe(x));
+    if (o->kind == EGI_ALL_GATHER)
+        return !__builtin_mul_overflow(x->dims[0], (int64_t)ranks, &c->shape[0].dims[0]) ||
+               egi_fail(EG_ERROR_SHAPE, "eg_%s: too many elements", name);
+    if (x->dims[0] % ranks)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: axis 0 of %s cannot be divided among %d ranks", name, egi_describe(x),
+                        ranks);
+    c->shape[0].dims[0] = x->dims[0] / ranks;
+    return true;
+}
+static eg_tensor *egi_collective_run(int kind, int root, eg_optimizer *opt, eg_tensor *x);
+// Of the sum of all ranks' losses: what a rank gave to all comes back from all.
+static bool egi_grad_collective(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    const egi_collective *o = (const egi_collective *)c->attributes;
+    static const int of[] = { EGI_ALL_REDUCE, EGI_REDUCE_SCATTER, EGI_ALL_GATHER, EGI_ALL_REDUCE };
+    (void)op;
+    eg_tensor *g = egi_collective_run(of[o->kind], 0, NULL, c->upstream[0]);
+    if (g && o->kind == EGI_BROADCAST && o->root != egi_cluster.rank) g = eg_zeros_like(g);
+    return egi_set_dx(0, dx, g);
+}
+#define EGI_COLLECTIVE_ROW(name, flags, grad) \
+    { #name, 1, 1, EGI_USER | (flags), sizeof(egi_collective), egi_shape_collective, egi_run_collective, grad, \
+      { 0, 0, 0 }, NULL, -1, 0, \
+      { { NULL, NULL, NULL }, { NULL, NULL, NULL }, { NULL, NULL, NULL }, { NULL, NULL, NULL } }, NULL, NULL }
+EGI_OBJECTS
+static const egi_op egi_collective_rows[] = {                                   // ORDER EGI_ALL_REDUCE
+    EGI_COLLECTIVE_ROW(all_reduce, 0, egi_grad_collective), EGI_COLLECTIVE_ROW(all_gather, 0, egi_grad_collective),
+    EGI_COLLECTIVE_ROW(reduce_scatter, 0, egi_grad_collective), EGI_COLLECTIVE_ROW(broadcast, 0, egi_grad_collective),
+    EGI_COLLECTIVE_ROW(apply_gradients, EGI_NOT_DIFFERENTIABLE, NULL)
+};
+static eg_tensor *egi_collective_run(int kind, int root, eg_optimizer *opt, eg_tensor *x) {
+    egi_collective o;
+    memset(&o, 0, sizeof o);
+    o.kind = kind;
+    o.root = root;
+    o.opt = opt;
+    return egi_apply1(&egi_collective_rows[kind], &x, 1, &o);
+}
+EAGER_API eg_tensor *(eg_all_reduce)(eg_tensor *x) { return egi_collective_run(EGI_ALL_REDUCE, 0, NULL, x); }
+EAGER_API eg_tensor *(eg_all_gather)(eg_tensor *x) { return egi_collective_run(EGI_ALL_GATHER, 0, NULL, x); }
+EAGER_API eg_tensor *(eg_reduce_scatter)(eg_tensor *x) { return egi_collective_run(EGI_REDUCE_SCATTER, 0, NULL, x); }
+static bool egi_root_given(const char *function, int root) {
+    return (root >= 0 && root < eg_cluster_size()) ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no rank %d; ranks are 0 to %d", function, root,
+                    eg_cluster_size() - 1);
+}
+EAGER_API eg_tensor *(eg_broadcast)(eg_tensor *x, int root) {
+    return egi_operand_alive("broadcast", 0, x) && egi_root_given("broadcast", root)
+           ? egi_collective_run(EGI_BROADCAST, root, NULL, x) : NULL;
+}
+
+// ---- variables and gradients
+
+// Gives variable v the value of rank `root`, or, where root is -1, that of rank 0 when an optimizer sees v first.
+// *differed: whether this rank had another value.
+static bool egi_variable_share(eg_tensor *v, int root, bool *differed) {
+    const int64_t bytes = v->size * egi_dtypes[v->dtype].size;
+    eg_shape shape = egi_shape(v);
+    egi_meeting m;
+    memset(&m, 0, sizeof m);
+    m.kind = EGI_SHARE;
+    m.root = root < 0 ? 0 : root;
+    m.dtype = v->dtype;
+    m.rank = v->rank;
+    for (int i = 0; i < v->rank; i++) m.dims[i] = v->dims[i];
+    snprintf(m.text, sizeof m.text, "variable '%.100s', %s %s", v->name ? v->name : "variable",
+             eg_dtype_name((eg_dtype)v->dtype), egi_shape_show(shape));
+    eg_tensor *x = egi_scope_own(egi_contiguous(v)), *y = NULL;
+    if (x) y = egi_scope_own(egi_tensor_allocate("broadcast_variables", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+    if (!y || !egi_cluster_enter(EGI_SHARE)) return false;
+    bool ok = egi_cluster_move(&m, x, y);
+    egi_cluster_leave();
+    if (!ok) return false;
+    const void *former = eg_data(x), *now = eg_data(y);
+    if (!former || !now) return false;
+    if (memcmp(former, now, (size_t)bytes)) *differed = true;
+    return !memcmp(former, now, (size_t)bytes) || (eg_assign)(v, y) != NULL;
+}
+EAGER_API bool (eg_broadcast_variables)(eg_list variables, int root) {
+    bool differed = false;
+    if (!egi_lists_given("broadcast_variables", variables.count, variables.tensors, variables.tensors,
+                         variables.tensors) || !egi_root_given("broadcast_variables", root))
+        return false;
+    for (int i = 0; i < variables.count; i++)
+        if (!egi_needs_variable("broadcast_variables", variables.tensors[i])) return false;
+    if (!egi_cluster_many()) return true;
+    egi_meeting m;
+    memset(&m, 0, sizeof m);
+    m.kind = EGI_SHARE;
+    m.root = root;
+    m.dims[0] = variables.count;
+    snprintf(m.text, sizeof m.text, "a list of %d variables from rank %d", variables.count, root);
+    if (!egi_cluster_enter(EGI_SHARE)) return false;
+    bool ok = egi_cluster_meet(&m);
+    egi_cluster_leave();
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    for (int i = 0; i < variables.count && ok; i++) ok = egi_variable_share(variables.tensors[i], root, &differed);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return ok;
+}
+// The variables that the optimizer sees first get rank 0's values. *differed: as above.
+static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n, bool *differed) {
+    egi_recorder *observer = egi_this.observer;
+    egi_meeting m;
+    memset(&m, 0, sizeof m);
+    m.kind = EGI_SHARE;
+    m.root = -1;
+    m.dims[1] = n;
+    for (int i = 0; i < n; i++) m.dims[0] += p[i].slots >= opt->shared;
+    if (!m.dims[0]) return true;
+    if (!egi_cluster_enter(EGI_SHARE)) return false;
+    bool ok = egi_cluster_meet(&m);
+    egi_cluster_leave();
+    egi_this.observer = NULL;                           // no part of what is traced: it happens once
+    for (int i = 0; i < n && ok; i++)
+        if (p[i].slots >= opt->shared) ok = egi_variable_share(p[i].variable, -1, differed);
+    egi_this.observer = observer;
+    if (ok) opt->shared = opt->n_slots;
+    return ok;
+}
+// Gradients of one dtype and device in one vector: all gradients, and behind them a 1 for each that there is, 0 else.
+// group[i] says whether variable i is one of them. NULL on an error.
+static eg_tensor *egi_bucket_fill(const egi_prepared *p, const bool *group, int n, eg_tensor **list) {
+    eg_shape line = { 1, { 0 } };
+    int count = 0;
+    eg_tensor *one = NULL;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < n; i++) {
+            if (!group[i]) continue;
+            eg_backend *b = egi_backend_of(p[i].variable);
+            line.dims[0] = pass ? 1 : p[i].variable->size;
+            one = p[i].gradient && !pass
+                  ? eg_reshape(p[i].gradient, line)
+                  : egi_full_as("apply_gradients", b, (eg_dtype)p[i].variable->dtype, line, p[i].gradient ? 1 : 0);
+            if (!one) return NULL;
+            list[count++] = one;
+        }
+    return eg_concat(list, count, 0);
+}
+// Takes the averages out of the vector again. A variable for which no rank has a gradient stays without one.
+static bool egi_bucket_take(egi_prepared *p, const bool *group, int n, eg_tensor *all) {
+    eg_shape begin = { 1, { 0 } }, size = { 1, { 0 } };
+    int64_t at = 0, flag = 0, members = 0;
+    for (int i = 0; i < n; i++) if (group[i]) { flag += p[i].variable->size; members++; }
+    for (int i = 0; i < n; i++) {
+        if (!group[i]) continue;
+        bool there = p[i].gradient != NULL;
+        if (!there) {
+            if (egi_this.observer) egi_observe_read("apply_gradients with a NULL gradient on several ranks", NULL);
+            begin.dims[0] = flag;
+            size.dims[0] = 1;
+            there = eg_item(eg_slice(all, begin, size)) > 0;
+        }
+        begin.dims[0] = at;
+        size.dims[0] = p[i].variable->size;
+        p[i].gradient = there ? eg_reshape(eg_slice(all, begin, size), egi_shape(p[i].variable)) : NULL;
+        if (there && !p[i].gradient) return false;
+        at += p[i].variable->size;
+        flag++;
+    }
+    return members > 0;
+}
+// The optimizer's gradients become the means over all ranks.
+static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
+    bool differed = false, ok = true, any = false;
+    const double examples = opt->examples;
+    if (!egi_cluster_many() || !n) return true;
+    if (!egi_variables_agree(opt, p, n, &differed)) return false;
+    if (differed) opt->examples = 0;
+    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * (2 * sizeof *list + 2));
+    bool *done = list ? (bool *)(void *)(list + 2 * n) : NULL, *group = done + n;
+    if (!list) return egi_no_memory("apply_gradients", 0);
+    memset(done, 0, 2 * (size_t)n);
+    for (int first = 0; first < n && ok; first++) {
+        if (done[first]) continue;
+        const eg_tensor *v = p[first].variable;
+        for (int i = first; i < n; i++) {
+            group[i] = !done[i] && p[i].variable->dtype == v->dtype &&
+                       egi_backend_of(p[i].variable) == egi_backend_of(v);
+            done[i] = done[i] || group[i];
+        }
+        for (int i = 0; i < first; i++) group[i] = false;
+        eg_tensor *all = egi_bucket_fill(p, group, n, list);
+        all = all ? egi_collective_run(EGI_AVERAGE, 0, opt, all) : NULL;
+        ok = all && egi_bucket_take(p, group, n, all);
+    }
+    for (int i = 0; i < n; i++) any = any || p[i].gradient;
+    egi_free(list);
+    opt->examples = examples;
+    return ok && (any || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has a gradient for any variable"));
+}
+EAGER_API bool (eg_distribute)(eg_optimizer *opt) {
+    if (!egi_optimizer_alive("distribute", opt)) return false;
+    if (!egi_cluster.begun)
+        return egi_fail(EG_ERROR_STATE, "eg_distribute: call eg_cluster_init(&argc, &argv) at the start of main");
+    opt->average = egi_gradients_average;
+    opt->shared = 0;
+    return true;
+}
+// The work of eg_distribute_examples, now or in a replay.
+typedef struct egi_examples { eg_optimizer *opt; double examples; } egi_examples;
+static bool egi_examples_set(eg_backend *b, const egi_args *args) {
+    const egi_examples *e = (const egi_examples *)args->parameters;
+    (void)b;
+    e->opt->examples = e->examples;
+    return true;
+}
+EAGER_API bool (eg_distribute_examples)(eg_optimizer *opt, double examples) {
+    if (!egi_optimizer_alive("distribute_examples", opt)) return false;
+    if (!(examples >= 0 && examples < HUGE_VAL))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_distribute_examples: %g is no number of examples", examples);
+    egi_examples e;
+    memset(&e, 0, sizeof e);
+    e.opt = opt;
+    e.examples = examples;
+    const egi_args args = { NULL, EGI_WORK_CALLS, { opt->steps }, { NULL }, &e };
+    return egi_host_work(egi_examples_set, &args, sizeof e);
+}
+
+#ifndef EAGER_CORE
+// ---- what eg_fit asks of the other ranks
+
+// The sum over all ranks of what a variable holds, outside of what is traced or recorded.
+static bool egi_ranks_join(eg_tensor *variable) {
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    eg_tensor *sum = (eg_all_reduce)(variable);
+    const bool ok = sum && (eg_assign)(variable, sum) != NULL;
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return ok;
+}
+static bool egi_ranks_add(double *numbers, int n) {
+    eg_scope scope = eg_scope_begin();
+    eg_shape line = { 1, { n } };
+    eg_tensor *x = (eg_from_data)(EG_FLOAT64, line, numbers), *sum = x ? (eg_all_reduce)(x) : NULL;
+    const double *sums = sum ? (const double *)eg_data(sum) : NULL;
+    for (int i = 0; i < n && sums; i++) numbers[i] = sums[i];
+    eg_scope_end(scope);
+    return sums != NULL;
+}
+static bool egi_ranks_draw(void) {
+    eg_scope scope = eg_scope_begin();
+    eg_random_state state = eg_random_get_state();
+    eg_shape line = { 1, { (int64_t)sizeof state } };
+    eg_tensor *x = (eg_from_data)(EG_UINT8, line, &state), *first = x ? (eg_broadcast)(x, 0) : NULL;
+    const void *bytes = first ? eg_data(first) : NULL;
+    if (bytes) {
+        memcpy(&state, bytes, sizeof state);
+        eg_random_set_state(state);
+    }
+    eg_scope_end(scope);
+    return bytes != NULL;
+}
+// Those of the model's weights that `trained` does not exclude get rank 0's values.
+static bool egi_ranks_weights(eg_layer *model, bool trained) {
+    eg_list some = { 0, NULL };
+    if (!model->built) return true;                         // the weights are drawn from the same random state
+    const eg_list all = eg_layer_weights_list(model);
+    if (all.count < 0) return false;
+    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(all.count + 1) * sizeof *list);
+    if (!list) return egi_no_memory("fit", 0);
+    for (int i = 0; i < all.count; i++)
+        if (trained || !eg_trainable(all.tensors[i])) list[some.count++] = all.tensors[i];
+    some.tensors = list;
+    const bool ok = !some.count || (eg_broadcast_variables)(some, 0);
+    egi_free(list);
+    return ok;
+}
+static bool egi_ranks_share(eg_layer *model) { return egi_ranks_weights(model, false); }
+static bool egi_ranks_begin(eg_layer *model, eg_optimizer *optimizer) {
+    return (eg_distribute)(optimizer) && egi_ranks_draw() && egi_ranks_weights(model, true);
+}
+#endif
+
 EGI_AS_TOLD
 
 #ifdef EAGER_CORE
@@ -38487,7 +42428,7 @@ EGI_AS_TOLD
 #define EGI_AT(name, ...) (egi_at(#name, __FILE__, __LINE__), __VA_ARGS__)
 #endif
 
-//# 37  KERNEL TEXTS -----------------------------------------------------------
+//# 38  KERNEL TEXTS -----------------------------------------------------------
 // Idea: the texts that KERNELS stamps, once for each type, by including this
 // file with EGI_STAMP defined; nothing here is compiled otherwise. EGI_T is the
 // element's type, EGI_TN(name) the name with the type behind it, EGI_ACC the type
@@ -38831,37 +42772,41 @@ EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const
     }
 }
 
-// y (+)= op(A) x, for contiguous vectors x and y. Each element of A is read once, so blocks would gain nothing.
+// y (+)= op(A) x, for contiguous vectors x and y, whose elements are the units. Each element of A is read once, so
+// blocks would gain nothing.
+typedef struct EGI_TN(egi_gemv_job) {
+    bool ta, accumulate; int64_t k, lda; const EGI_T *a, *x; EGI_T *y;
+} EGI_TN(egi_gemv_job);
+static void EGI_TN(egi_gemv_run)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_gemv_job) *v = (const EGI_TN(egi_gemv_job) *)context;
+    enum { NARROW = (int)(8192 / sizeof(EGI_T)) };
+    EGI_T part[NARROW];
+    if (!v->ta)
+        for (int64_t i = begin; i < end; i++) {
+            const EGI_T s = EGI_TN(egi_dot)(v->k, v->a + i * v->lda, v->x);
+            v->y[i] = v->accumulate ? v->y[i] + s : s;
+        }
+    else if (v->k <= EGI_TERMS) {
+        if (!v->accumulate) EGI_TN(egi_zero)(end - begin, v->y + begin);
+        for (int64_t p = 0; p < v->k; p++)
+            EGI_TN(egi_axpy)(end - begin, v->x[p], v->a + p * v->lda + begin, v->y + begin);
+    } else
+        for (int64_t p = 0, last; p < v->k; p = last) {
+            last = egi_min64(v->k, p + EGI_TERMS);
+            for (int64_t j = begin; j < end; j += NARROW) {
+                const int64_t cols = egi_min64(NARROW, end - j);
+                EGI_TN(egi_zero)(cols, part);
+                for (int64_t row = p; row < last; row++)
+                    EGI_TN(egi_axpy)(cols, v->x[row], v->a + row * v->lda + j, part);
+                if (v->accumulate || p > 0) EGI_TN(egi_axpy)(cols, 1, part, v->y + j);
+                else memcpy(v->y + j, part, (size_t)cols * sizeof(EGI_T));
+            }
+        }
+}
 EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *x,
                                           EGI_T *y, bool accumulate) {
-    if (!ta) {
-        for (int64_t i = 0; i < m; i++) {
-            EGI_T s = EGI_TN(egi_dot)(k, a + i * lda, x);
-            y[i] = accumulate ? y[i] + s : s;
-        }
-        return;
-    }
-    if (k <= EGI_TERMS) {
-        if (!accumulate) EGI_TN(egi_zero)(m, y);
-        for (int64_t p = 0; p < k; p++) EGI_TN(egi_axpy)(m, x[p], a + p * lda, y);
-        return;
-    }
-    enum { NARROW = (int)(8192 / sizeof(EGI_T)) };
-    EGI_T narrow[NARROW], *wide = m > NARROW ? (EGI_T *)egi_alloc((size_t)m * sizeof(EGI_T)) : NULL,
-          *part = wide ? wide : narrow;
-    // Without memory it goes by NARROW columns at a time, which is slower.
-    const int64_t width = wide ? m : (int64_t)NARROW;
-    for (int64_t p = 0, end; p < k; p = end) {
-        end = egi_min64(k, p + EGI_TERMS);
-        for (int64_t j = 0; j < m; j += width) {
-            const int64_t cols = egi_min64(width, m - j);
-            EGI_TN(egi_zero)(cols, part);
-            for (int64_t row = p; row < end; row++) EGI_TN(egi_axpy)(cols, x[row], a + row * lda + j, part);
-            if (accumulate || p > 0) EGI_TN(egi_axpy)(cols, 1, part, y + j);
-            else memcpy(y + j, part, (size_t)cols * sizeof(EGI_T));
-        }
-    }
-    if (wide) egi_free(wide);
+    EGI_TN(egi_gemv_job) job = { ta, accumulate, k, lda, a, x, y };
+    egi_parallel(m, (double)m * (double)k * (double)sizeof(EGI_T) * 0.05, EGI_TN(egi_gemv_run), &job);
 }
 
 // The tile function for this processor; *nr: the columns of its tile.
@@ -38892,13 +42837,81 @@ static void EGI_TN(egi_put_tile)(EGI_TN(egi_tile_fn) *tile, int64_t nr, int64_t 
         for (int64_t q = 0; q < cols; q++) c[r * ldc + q] = add ? c[r * ldc + q] + edge[r * nr + q] : edge[r * nr + q];
 }
 
+// A product by tiles, and the block of it that is computed now: columns jc to jc + nc, terms pc to pc + kc, rows ig to
+// ig + mg. mg is EGI_MC rows for each thread among which the product is divided.
+typedef struct EGI_TN(egi_gemm_job) {
+    bool ta, tb, accumulate, pack_a, pack_b;
+    int64_t m, n, k, lda, ldb, ldc;
+    const EGI_T *a, *b;
+    EGI_T *c, *packed_a, *packed_b;
+    EGI_TN(egi_tile_fn) *tile;
+    int64_t nr, jc, nc, pc, kc, ig, mg;
+} EGI_TN(egi_gemm_job);
+enum { EGI_TN(EGI_STRIP_PANELS) = 4 };          // a unit of the product: EGI_MC rows by so many tiles' columns
+static void EGI_TN(egi_gemm_pack_b)(void *context, int64_t begin, int64_t end) {       // units: panels
+    const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
+    const int64_t j = g->jc + begin * g->nr;
+    EGI_TN(egi_pack_b)(g->tb, g->kc, egi_min64((end - begin) * g->nr, g->jc + g->nc - j),
+                       g->tb ? g->b + j * g->ldb + g->pc : g->b + g->pc * g->ldb + j, g->ldb,
+                       g->packed_b + begin * g->nr * g->kc, g->nr);
+}
+static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {       // units: panels
+    const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
+    const int64_t i = g->ig + begin * EGI_MR;
+    EGI_TN(egi_pack_a)(g->ta, egi_min64((end - begin) * EGI_MR, g->ig + g->mg - i), g->kc,
+                       g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
+                       g->packed_a + begin * EGI_MR * g->kc);
+}
+static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
+    const int64_t width = EGI_TN(EGI_STRIP_PANELS) * g->nr, strips = (g->nc + width - 1) / width, kc = g->kc;
+    const EGI_T *block_b = g->tb ? g->b + g->jc * g->ldb + g->pc : g->b + g->pc * g->ldb + g->jc;
+    const EGI_T *block_a = g->ta ? g->a + g->pc * g->lda + g->ig : g->a + g->ig * g->lda + g->pc;
+    const int64_t row_step = g->pack_a || g->ta ? 1 : g->lda, step = g->pack_a ? (int64_t)EGI_MR : g->ta ? g->lda : 1;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t i0 = unit / strips * EGI_MC, i1 = egi_min64(i0 + EGI_MC, g->mg), j0 = unit % strips * width;
+        for (int64_t j = j0; j < egi_min64(j0 + width, g->nc); j += g->nr) {
+            const int64_t cols = egi_min64(g->nr, g->nc - j);
+            const EGI_T *bj = g->pack_b ? g->packed_b + j * kc : block_b + j;
+            for (int64_t i = i0; i < i1; i += EGI_MR)
+                EGI_TN(egi_put_tile)(g->tile, g->nr, egi_min64(EGI_MR, i1 - i), cols, kc,
+                                     g->pack_a ? g->packed_a + i * kc : g->ta ? block_a + i : block_a + i * g->lda,
+                                     row_step, step, bj, g->pack_b ? g->nr : g->ldb,
+                                     g->c + (g->ig + i) * g->ldc + g->jc + j, g->ldc, g->accumulate || g->pc > 0);
+        }
+    }
+}
+// What is packed, and the elements of memory that it takes: packing pays where a block is read again often, or where
+// reading it in place would touch a page per element.
+static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
+    g->tile = EGI_TN(egi_best_tile)(&g->nr);
+    g->pack_a = g->n > 6 * g->nr;
+    g->pack_b = g->tb || g->n % g->nr != 0 || (g->m > 4 * EGI_MR && g->ldb > 2 * g->nr);
+    g->mg = egi_min64(g->m, EGI_MC * threads);
+    const int64_t kc = egi_min64(g->k, EGI_KC), nc = egi_min64((g->n + g->nr - 1) / g->nr * g->nr, EGI_NC);
+    *need_a = g->pack_a ? ((g->mg + EGI_MR - 1) / EGI_MR * EGI_MR * kc + 15) / 16 * 16 : 0;
+    return *need_a + (g->pack_b ? nc * kc : 0);
+}
+// The elements of memory that egi_gemm must be given where it runs in a part of divided work, which allocates nothing.
+// k is at most EGI_TERMS * EGI_KC.
+static int64_t EGI_TN(egi_gemm_needs)(bool tb, int64_t m, int64_t n, int64_t k, int64_t ldb) {
+    EGI_TN(egi_gemm_job) g;
+    int64_t need_a;
+    memset(&g, 0, sizeof g);
+    g.tb = tb, g.m = m, g.n = n, g.k = k, g.ldb = ldb;
+    return EGI_TN(egi_gemm_plan)(&g, 1, &need_a);
+}
+static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
+    return (double)m * (double)n * (double)k * (double)sizeof(EGI_T) * 0.007;
+}
 // egi_gemm by tiles, for k <= EGI_TERMS * EGI_KC. Small blocks are packed on the C stack, which is safe since it is
-// not called recursively.
+// not called recursively; larger ones in `given` memory, or in memory of its own.
 EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a,
                                                 int64_t lda, const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc,
-                                                bool accumulate) {
+                                                bool accumulate, EGI_T *given) {
+    const double cost = EGI_TN(egi_gemm_cost)(m, n, k);
 #ifdef EAGER_OPENBLAS
-    if (m <= INT_MAX && n <= INT_MAX && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) {
+    if (!given && egi_openblas_takes(m, n, k) && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) {
         // In pieces: some kernels of OpenBLAS add up any length in one register.
         const int64_t step = k > 16 * EGI_KC ? 2 * EGI_KC : k;
         for (int64_t p = 0; p < k; p += step)
@@ -38908,58 +42921,44 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         return true;
     }
 #endif
-    int64_t nr;
-    EGI_TN(egi_tile_fn) *tile = EGI_TN(egi_best_tile)(&nr);
-    // Packing pays where a block is read again often, or where reading it in place would touch a page per element.
-    bool pack_a = n > 6 * nr;
-    bool pack_b = tb || n % nr != 0 || (m > 4 * EGI_MR && ldb > 2 * nr);
-    int64_t kc_most = egi_min64(k, EGI_KC), nc_most = egi_min64((n + nr - 1) / nr * nr, EGI_NC);
-    int64_t mc_most = egi_min64((m + EGI_MR - 1) / EGI_MR * EGI_MR, EGI_MC);
-    int64_t need_a = pack_a ? mc_most * kc_most : 0, need_b = pack_b ? nc_most * kc_most : 0;
+    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, false, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL, NULL,
+                               0, 0, 0, 0, 0, 0, 0 };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
-    EGI_T *space = stack;
-    need_a = (need_a + 15) / 16 * 16;
-    if (need_a + need_b > (int64_t)(EGI_PACK_STACK / sizeof(EGI_T))) {
-        space = (EGI_T *)egi_alloc((size_t)(need_a + need_b) * sizeof(EGI_T));
-        if (space == NULL) return false;
-    }
-    EGI_T *packed_a = space, *packed_b = space + need_a;
-
-    for (int64_t jc = 0; jc < n; jc += EGI_NC) {
-        int64_t nc = egi_min64(EGI_NC, n - jc);
-        for (int64_t pc = 0; pc < k; pc += EGI_KC) {
-            int64_t kc = egi_min64(EGI_KC, k - pc);
-            bool add = accumulate || pc > 0;
-            const EGI_T *block_b = tb ? b + jc * ldb + pc : b + pc * ldb + jc;
-            if (pack_b) EGI_TN(egi_pack_b)(tb, kc, nc, block_b, ldb, packed_b, nr);
-            for (int64_t ic = 0; ic < m; ic += EGI_MC) {
-                int64_t mc = egi_min64(EGI_MC, m - ic);
-                const EGI_T *block_a = ta ? a + pc * lda + ic : a + ic * lda + pc;
-                if (pack_a) EGI_TN(egi_pack_a)(ta, mc, kc, block_a, lda, packed_a);
-                for (int64_t j = 0; j < nc; j += nr) {
-                    int64_t cols = egi_min64(nr, nc - j);
-                    const EGI_T *bj = pack_b ? packed_b + j * kc : block_b + j;
-                    for (int64_t i = 0; i < mc; i += EGI_MR) {
-                        int64_t rows = egi_min64(EGI_MR, mc - i);
-                        const EGI_T *ai = pack_a ? packed_a + i * kc : ta ? block_a + i : block_a + i * lda;
-                        int64_t row_step = pack_a || ta ? 1 : lda, step = pack_a ? (int64_t)EGI_MR : ta ? lda : 1;
-                        EGI_TN(egi_put_tile)(tile, nr, rows, cols, kc, ai, row_step, step, bj, pack_b ? nr : ldb,
-                                             c + (ic + i) * ldc + jc + j, ldc, add);
-                    }
-                }
+    const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
+    const bool divided = threads > 1;
+    EGI_T *space = given ? given : stack;
+    int64_t need_a;
+    const int64_t need = EGI_TN(egi_gemm_plan)(&g, threads, &need_a), most = g.mg;
+    if (!given && need > (int64_t)(EGI_PACK_STACK / sizeof(EGI_T)) &&
+        !(space = (EGI_T *)egi_alloc((size_t)need * sizeof(EGI_T)))) return false;
+    g.packed_a = space;
+    g.packed_b = space + need_a;
+    const int64_t width = EGI_TN(EGI_STRIP_PANELS) * g.nr;
+    for (g.jc = 0; g.jc < n; g.jc += EGI_NC) {
+        g.nc = egi_min64(EGI_NC, n - g.jc);
+        for (g.pc = 0; g.pc < k; g.pc += EGI_KC) {
+            g.kc = egi_min64(EGI_KC, k - g.pc);
+            const double pack = divided ? 0.5 * (double)g.kc : 0;
+            if (g.pack_b) egi_parallel((g.nc + g.nr - 1) / g.nr, pack * (double)g.nc, EGI_TN(egi_gemm_pack_b), &g);
+            for (g.ig = 0; g.ig < m; g.ig += most) {
+                g.mg = egi_min64(most, m - g.ig);
+                const int64_t strips = (g.nc + width - 1) / width, panels = (g.mg + EGI_MR - 1) / EGI_MR;
+                if (g.pack_a) egi_parallel(panels, pack * (double)g.mg, EGI_TN(egi_gemm_pack_a), &g);
+                egi_parallel((g.mg + EGI_MC - 1) / EGI_MC * strips,
+                             divided ? EGI_TN(egi_gemm_cost)(g.mg, g.nc, g.kc) : 0, EGI_TN(egi_gemm_tiles), &g);
             }
         }
     }
-    if (space != stack) egi_free(space);
+    if (space != stack && space != given) egi_free(space);
     return true;
 }
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
-                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate);
+                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate, EGI_T *given);
 // egi_gemm for sums so long that an element of C would get more than EGI_TERMS blocks added: the second half of k is
 // summed in memory of its own.
 static bool EGI_TN(egi_gemm_long)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
                                   const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
-    if (k <= EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
+    if (k <= EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, NULL);
     const int64_t half = (k / 2 + EGI_KC - 1) / EGI_KC * EGI_KC;
     if (!EGI_TN(egi_gemm_long)(ta, tb, m, n, half, a, lda, b, ldb, c, ldc, accumulate)) return false;
     EGI_T *rest = (EGI_T *)egi_alloc((size_t)(m * n) * sizeof(EGI_T));
@@ -38976,7 +42975,7 @@ static bool EGI_TN(egi_gemm_long)(bool ta, bool tb, int64_t m, int64_t n, int64_
 // element of C is off by at most EGI_TERMS + EGI_KC + log2(k) halves of a unit in the last place of the sum of all |a
 // b|.
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
-                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
+                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate, EGI_T *given) {
     if (m <= 0 || n <= 0) return true;
     if (m == 1 && n == 1) {
         const EGI_T s = EGI_TN(egi_dot_apart)(k, a, ta ? lda : 1, b, tb ? 1 : ldb);
@@ -39002,7 +43001,7 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         EGI_TN(egi_gemv)(!tb, n, k, b, ldb, a, c, accumulate);
         return true;
     }
-    return EGI_TN(egi_gemm_tiled)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
+    return EGI_TN(egi_gemm_tiled)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, given);
 }
 
 // y[i] += a[i] * b[i]
@@ -39018,46 +43017,35 @@ EGI_NOINLINE static void EGI_TN(egi_muladd)(int64_t n, const EGI_T *EGI_RESTRICT
 // The right operand op(B) (k, n) of many products, packed once into panels of nr columns and all k rows. `space` must
 // hold egi_product_right_size elements and live as long as the struct is used.
 typedef struct EGI_TN(egi_product_right) {
-    bool tb;
-    int64_t k, n, ldb;
-    const EGI_T *b;
-    int64_t nr;
+    int64_t k, n, nr;
+    const EGI_T *panels;
     EGI_TN(egi_tile_fn) *tile;
 } EGI_TN(egi_product_right);
 static int64_t EGI_TN(egi_product_right_size)(int64_t k, int64_t n) { return (n + 15) / 16 * 16 * k; }
 static EGI_TN(egi_product_right)
 EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
-    EGI_TN(egi_product_right) r = { tb, k, n, ldb, b, 0, NULL };
-#ifndef EAGER_OPENBLAS
+    EGI_TN(egi_product_right) r = { k, n, 0, space, NULL };
     r.tile = EGI_TN(egi_best_tile)(&r.nr);
     EGI_TN(egi_pack_b)(tb, k, n, b, ldb, space, r.nr);
-    r.b = space;
-#else
-    (void)space;
-#endif
     return r;
 }
-// C (m,n) = A (m,k) · op(B), or C += where accumulate; A and C are contiguous.
-static bool EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, const EGI_T *a, EGI_T *c,
-                                bool accumulate) {
-#ifdef EAGER_OPENBLAS
-    return EGI_TN(egi_gemm)(false, r->tb, m, r->n, r->k, a, r->k, r->b, r->ldb, c, r->n, accumulate);
-#else
+// C (m,n) = A (m,k) · op(B), or C += where accumulate. It takes no memory.
+static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, const EGI_T *a, int64_t lda, EGI_T *c,
+                                int64_t ldc, bool accumulate) {
     for (int64_t pc = 0; pc < r->k; pc += EGI_KC)
         for (int64_t ic = 0; ic < m; ic += EGI_MC)
             for (int64_t j = 0; j < r->n; j += r->nr)
                 for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += EGI_MR)
                     EGI_TN(egi_put_tile)(r->tile, r->nr, egi_min64(EGI_MR, egi_min64(ic + EGI_MC, m) - i),
-                                         egi_min64(r->nr, r->n - j), egi_min64(EGI_KC, r->k - pc), a + i * r->k + pc,
-                                         r->k, 1, r->b + j * r->k + pc * r->nr, r->nr, c + i * r->n + j, r->n,
+                                         egi_min64(r->nr, r->n - j), egi_min64(EGI_KC, r->k - pc), a + i * lda + pc,
+                                         lda, 1, r->panels + j * r->k + pc * r->nr, r->nr, c + i * ldc + j, ldc,
                                          accumulate || pc > 0);
-    return true;
-#endif
 }
 
-static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *a, const void *b, void *c) {
+static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *a, const void *b, void *c,
+                                    void *given) {
     return EGI_TN(egi_gemm)(p->ta, p->tb, p->m, p->n, p->k, (const EGI_T *)a, p->lda, (const EGI_T *)b, p->ldb,
-                            (EGI_T *)c, p->n, false);
+                            (EGI_T *)c, p->n, false, (EGI_T *)given);
 }
 
 // RECURRENCE. Idea: a step is one product for the whole batch, p = h · U, and then a cell for each row of the batch.
@@ -39066,21 +43054,28 @@ static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *
 
 // h and c hold the states at the start and get the last ones. bias, mask, c, all and kept may be NULL; the shapes are
 // in THE SHAPE OF THINGS INSIDE.
-static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent,
-                                  const EGI_T *bias, const uint8_t *mask, EGI_T *all, EGI_T *kept, EGI_T *h, EGI_T *c) {
+typedef struct EGI_TN(egi_recurrent_job) {
+    const egi_recurrent_parameters *q;
+    EGI_TN(egi_product_right) by;
+    EGI_TN(egi_cell) *cell;
+    const EGI_T *z, *bias, *g;
+    const uint8_t *mask;
+    EGI_T *all, *kept, *h, *c, *dz, *dp, *dh, *dc;
+    EGI_T *products, *zeros, *nowhere;          // of the whole batch; of a row; rows that nobody reads, one a thread
+    int most; int64_t units;                    // threads; pieces of the batch, one a thread
+} EGI_TN(egi_recurrent_job);
+static void EGI_TN(egi_recurrent_run)(void *context, int64_t first, int64_t last) {
+    EGI_TN(egi_recurrent_job) *job = (EGI_TN(egi_recurrent_job) *)context;
+    const egi_recurrent_parameters *q = job->q;
+    const int64_t begin = q->batch * first / job->units, end = q->batch * last / job->units;
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
-    const int64_t right = EGI_TN(egi_product_right_size)(u, width), product = q->batch * width;
-    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + width + pieces + u) * sizeof *space);
-    if (!space) return false;
-    EGI_T *p = space + right, *zeros = p + product, *nowhere = zeros + width;
-    EGI_TN(egi_cell) *cell = EGI_TN(egi_cell_of_kind)(q->kind, false);
-    bool ok = true;
-    memset(zeros, 0, (size_t)width * sizeof *zeros);
-    EGI_TN(egi_product_right) by = EGI_TN(egi_product_right_make)(false, u, width, recurrent, width, space);
-    for (int64_t i = 0; i < q->steps && ok; i++) {
+    const EGI_T *z = job->z, *bias = job->bias, *zeros = job->zeros;
+    EGI_T *all = job->all, *kept = job->kept, *h = job->h, *c = job->c, *p = job->products,
+          *nowhere = job->nowhere + egi_this.slot * (pieces + u);
+    for (int64_t i = 0; i < q->steps; i++) {
         const int64_t t = q->backwards ? q->steps - 1 - i : i;
-        ok = EGI_TN(egi_gemm_by)(&by, q->batch, h, p, false);
-        for (int64_t b = 0; b < q->batch && ok; b++) {
+        EGI_TN(egi_gemm_by)(&job->by, end - begin, h + begin * u, u, p + begin * width, width, false);
+        for (int64_t b = begin; b < end; b++) {
             const int64_t row = b * q->steps + t;
             EGI_TN(egi_cell_row) r;
             memset(&r, 0, sizeof r);
@@ -39092,43 +43087,62 @@ static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T
             r.h = h + b * u;
             r.c = c ? c + b * u : NULL;
             r.y = all ? all + (b * q->steps + i) * u : nowhere + pieces;
-            if (!mask || mask[row]) { cell(&r); continue; }
+            if (!job->mask || job->mask[row]) { job->cell(&r); continue; }
             // A masked step: the states stay, and the product is not used.
             memcpy(r.y, r.h, (size_t)u * sizeof *h);
             memset(r.kept + pieces - u, 0, (size_t)u * sizeof *h);
         }
     }
+}
+static void EGI_TN(egi_recurrent_divide)(EGI_TN(egi_recurrent_job) *job, egi_work *work) {
+    const egi_recurrent_parameters *q = job->q;
+    const double u = (double)q->units,
+                 cost = (u * 0.03 + 1) * u * (double)q->gates * (double)q->batch * (double)q->steps;
+    job->units = egi_max64(egi_min64(q->batch / EGI_MR, job->most), 1);
+    egi_parallel_with(job->most, job->units, cost, work, job);
+}
+static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent,
+                                  const EGI_T *bias, const uint8_t *mask, EGI_T *all, EGI_T *kept, EGI_T *h, EGI_T *c) {
+    const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
+    const int most = egi_parallel_most();
+    const int64_t right = EGI_TN(egi_product_right_size)(u, width), product = q->batch * width;
+    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + width + most * (pieces + u)) * sizeof *space);
+    EGI_TN(egi_recurrent_job) job;
+    if (!space) return false;
+    memset(&job, 0, sizeof job);
+    job.most = most;
+    job.q = q, job.z = z, job.mask = mask, job.all = all, job.kept = kept, job.h = h, job.c = c;
+    job.products = space + right, job.zeros = job.products + product, job.nowhere = job.zeros + width;
+    job.bias = bias;
+    job.cell = EGI_TN(egi_cell_of_kind)(q->kind, false);
+    memset(job.zeros, 0, (size_t)width * sizeof *job.zeros);
+    job.by = EGI_TN(egi_product_right_make)(false, u, width, recurrent, width, space);
+    EGI_TN(egi_recurrent_divide)(&job, EGI_TN(egi_recurrent_run));
     egi_free(space);
-    return ok;
+    return true;
 }
 // dh and dc hold the gradients of the last states and get those of the states at the start; dp gets the gradients of
 // all products. mask, g, dc and dp may be NULL.
-static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const EGI_T *recurrent, EGI_T *kept,
-                                       const uint8_t *mask, const EGI_T *g, EGI_T *dz, EGI_T *dp, EGI_T *dh,
-                                       EGI_T *dc) {
+static void EGI_TN(egi_recurrent_back)(void *context, int64_t first, int64_t last) {
+    EGI_TN(egi_recurrent_job) *job = (EGI_TN(egi_recurrent_job) *)context;
+    const egi_recurrent_parameters *q = job->q;
+    const int64_t begin = q->batch * first / job->units, end = q->batch * last / job->units;
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
-    const int64_t right = EGI_TN(egi_product_right_size)(width, u), product = q->batch * width;
-    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + u) * sizeof *space);
-    if (!space) return false;
-    EGI_T *step = space + right, *zeros = step + product;
-    EGI_TN(egi_cell) *cell = EGI_TN(egi_cell_of_kind)(q->kind, true);
-    bool ok = true;
-    memset(zeros, 0, (size_t)u * sizeof *zeros);
-    EGI_TN(egi_product_right) by = EGI_TN(egi_product_right_make)(true, width, u, recurrent, width, space);
-    for (int64_t i = q->steps - 1; i >= 0 && ok; i--) {
+    EGI_T *step = job->products, *dh = job->dh, *dz = job->dz, *dp = job->dp;
+    for (int64_t i = q->steps - 1; i >= 0; i--) {
         const int64_t t = q->backwards ? q->steps - 1 - i : i;
-        for (int64_t b = 0; b < q->batch; b++) {
+        for (int64_t b = begin; b < end; b++) {
             const int64_t row = b * q->steps + t;
             EGI_TN(egi_cell_row) r;
             memset(&r, 0, sizeof r);
             r.units = u;
-            r.kept = kept + row * pieces;
-            r.g = g ? g + (b * q->steps + i) * u : zeros;
+            r.kept = job->kept + row * pieces;
+            r.g = job->g ? job->g + (b * q->steps + i) * u : job->zeros;
             r.dh = dh + b * u;
-            r.dc = dc ? dc + b * u : NULL;
+            r.dc = job->dc ? job->dc + b * u : NULL;
             r.dz = dz + row * width;
             r.dp = step + b * width;
-            if (!mask || mask[row]) cell(&r);
+            if (!job->mask || job->mask[row]) job->cell(&r);
             else {
                 EGI_TN(egi_axpy)(u, 1, r.g, r.dh);
                 memset(r.dz, 0, (size_t)width * sizeof *dz);
@@ -39136,10 +43150,27 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
             }
             if (dp) memcpy(dp + row * width, r.dp, (size_t)width * sizeof *dp);
         }
-        ok = EGI_TN(egi_gemm_by)(&by, q->batch, step, dh, true);
+        EGI_TN(egi_gemm_by)(&job->by, end - begin, step + begin * width, width, dh + begin * u, u, true);
     }
+}
+static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const EGI_T *recurrent, EGI_T *kept,
+                                       const uint8_t *mask, const EGI_T *g, EGI_T *dz, EGI_T *dp, EGI_T *dh,
+                                       EGI_T *dc) {
+    const int64_t u = q->units, width = q->gates * u;
+    const int64_t right = EGI_TN(egi_product_right_size)(width, u), product = q->batch * width;
+    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + u) * sizeof *space);
+    EGI_TN(egi_recurrent_job) job;
+    if (!space) return false;
+    memset(&job, 0, sizeof job);
+    job.most = egi_parallel_most();
+    job.q = q, job.g = g, job.mask = mask, job.kept = kept, job.dz = dz, job.dp = dp, job.dh = dh, job.dc = dc;
+    job.products = space + right, job.zeros = job.products + product;
+    job.cell = EGI_TN(egi_cell_of_kind)(q->kind, true);
+    memset(job.zeros, 0, (size_t)u * sizeof *job.zeros);
+    job.by = EGI_TN(egi_product_right_make)(true, width, u, recurrent, width, space);
+    EGI_TN(egi_recurrent_divide)(&job, EGI_TN(egi_recurrent_back));
     egi_free(space);
-    return ok;
+    return true;
 }
 
 static bool EGI_TN(egi_cpu_recurrent)(const egi_args *args) {
@@ -39254,70 +43285,177 @@ EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, i
             }
     }
 }
-// All outputs, line by line. The filter's gradient, a sum over all outputs, is kept by levels, so that long sums
-// lose no digits.
-static bool EGI_TN(egi_conv_depthwise)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
+// A convolution that is cut into units: blocks of outputs for y, pictures for the gradient of x, and for that of the
+// filter, a sum over all outputs, as many parts of the blocks as the shapes say (at most EGI_CONV_PARTS), each of which
+// is added up by itself, in levels, so that long sums lose no digits. The parts are added in order.
+enum { EGI_TN(EGI_CONV_PARTS) = 16 };
+typedef struct EGI_TN(egi_conv_job) {
+    const egi_windows *w;
+    EGI_T *x, *f, *y;
+    int what;                           // 0 makes y, 1 the gradient of x, 2 that of the filter
+    bool direct;                        // x itself is the matrix of columns
+    int64_t width, rows, block, group;  // of a row of columns; rows of all and of a block
+    int64_t parts, adds;                // of the filter's gradient; how often a block adds to an element of it
+    EGI_TN(egi_levels) sums[EGI_TN(EGI_CONV_PARTS)];
+    EGI_TN(egi_product_right) right;
+    EGI_T *space;                       // a thread's columns, and behind them what its product needs
+    int64_t columns, needs;
+    bool failed;                        // atomic
+} EGI_TN(egi_conv_job);
+// Prepares the parts of the filter's gradient of n elements; `blocks` are added up, and `cost` is that of all.
+static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int64_t blocks, double cost) {
+    const int64_t room = (4 << 20) / egi_max64(n * (int64_t)sizeof(EGI_T), 1),
+                  worth = cost < 1e6 ? (int64_t)(cost / 2e4) : 64;
+    j->parts = egi_max64(1, egi_min64(egi_min64(EGI_TN(EGI_CONV_PARTS), room), egi_min64(worth, blocks)));
+    EGI_T *more = NULL;
+    if (j->parts > 1 && !(more = (EGI_T *)egi_alloc((size_t)((j->parts - 1) * n) * sizeof(EGI_T)))) return false;
+    if (more) EGI_TN(egi_zero)((j->parts - 1) * n, more);
+    for (int64_t q = 0; q < j->parts; q++)
+        if (!EGI_TN(egi_levels_begin)(&j->sums[q], n, q ? more + (q - 1) * n : j->f,
+                                      (blocks / j->parts + 1) * j->adds)) {
+            while (q-- > 0) egi_free(j->sums[q].space);
+            egi_free(more);
+            return false;
+        }
+    return true;
+}
+static void EGI_TN(egi_conv_parts_end)(EGI_TN(egi_conv_job) *j) {
+    EGI_T *more = NULL;
+    for (int64_t q = 0; q < j->parts; q++) {
+        EGI_T *result = j->sums[q].level[j->sums[q].count - 1];
+        EGI_TN(egi_levels_end)(&j->sums[q]);
+        if (q == 1) more = result;
+        if (q) EGI_TN(egi_axpy)(j->sums[q].n, 1, result, j->f);
+    }
+    egi_free(more);
+}
+
+// Lines begin to end - 1 of the outputs.
+static void EGI_TN(egi_conv_depthwise_lines)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end,
+                                             EGI_TN(egi_levels) *sum) {
+    const egi_windows *w = j->w;
     const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    const int64_t lines = w->n * d->out * h->out, outs = a->out;
-    EGI_TN(egi_levels) sum;
-    if (!EGI_TN(egi_levels_begin)(&sum, egi_windows_taps(w) * w->oc, f, what == 2 ? lines * outs : 1)) return false;
-    for (int64_t l = 0; l < lines; l++) {
+    EGI_T *y = j->y + begin * a->out * w->oc;
+    for (int64_t l = begin; l < end; l++) {
         const egi_window_line line = egi_window_line_at(w, l);
-        for (int64_t o = 0; o < outs; o++, y += w->oc) {
-            EGI_T *taps = sum.level[0];
+        for (int64_t o = 0; o < a->out; o++, y += w->oc) {
+            EGI_T *taps = sum ? sum->level[0] : j->f;
             for (int64_t kd = 0; kd < d->taps; kd++)
                 for (int64_t kh = 0; kh < h->taps; kh++, taps += a->taps * w->oc) {
                     const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
                     if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) continue;
-                    EGI_T *from = x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c;
-                    EGI_TN(egi_conv_depthwise_line)(w, o * a->stride - a->before, from, taps, y, what);
+                    EGI_T *from = j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c;
+                    EGI_TN(egi_conv_depthwise_line)(w, o * a->stride - a->before, from, taps, y, j->what);
                 }
-            EGI_TN(egi_levels_step)(&sum, 1);
+            if (sum) EGI_TN(egi_levels_step)(sum, 1);
         }
     }
-    EGI_TN(egi_levels_end)(&sum);
+}
+static void EGI_TN(egi_conv_depthwise_run)(void *context, int64_t begin, int64_t end) {
+    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
+    const int64_t each = j->what == 1 ? j->w->axis[0].out * j->w->axis[1].out : 1,         // lines of a picture
+                  lines = j->w->n * j->w->axis[0].out * j->w->axis[1].out;
+    if (j->what < 2) EGI_TN(egi_conv_depthwise_lines)(j, begin * each, end * each, NULL);
+    else
+        for (int64_t q = begin; q < end; q++)
+            EGI_TN(egi_conv_depthwise_lines)(j, lines * q / j->parts, lines * (q + 1) / j->parts, &j->sums[q]);
+}
+static bool EGI_TN(egi_conv_depthwise)(EGI_TN(egi_conv_job) *j) {
+    const egi_windows *w = j->w;
+    const int64_t n = egi_windows_taps(w) * w->oc, lines = w->n * w->axis[0].out * w->axis[1].out;
+    const double cost = (double)j->rows * (double)n * (double)sizeof(EGI_T) * 0.1;
+    j->adds = w->axis[2].out;
+    if (j->what == 2 && !EGI_TN(egi_conv_parts_begin)(j, n, lines, cost)) return false;
+    egi_parallel(j->what == 0 ? lines : j->what == 1 ? w->n : j->parts, cost, EGI_TN(egi_conv_depthwise_run), j);
+    if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
     return true;
 }
 
-// The three convolutions as one walk over blocks of rows. what: 0 makes y, 1 the gradient of x, 2 that of the filter;
-// only that array is written.
+// Rows [r, end) of one group, a block at a time.
+static bool EGI_TN(egi_conv_rows)(EGI_TN(egi_conv_job) *j, int64_t r, int64_t end, EGI_TN(egi_levels) *sum) {
+    const egi_windows *w = j->w;
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, width = j->width, ld = j->direct ? w->c : width;
+    EGI_T *columns = j->space + egi_this.slot * (j->columns + j->needs);
+    for (int64_t m; r < end; r += m) {
+        m = egi_min64(j->block, end - r);
+        EGI_T *yr = j->y + r * w->oc + j->group * og, *cols = j->direct ? j->x + r * w->c + j->group * cg : columns;
+        const bool moves = !j->direct && width > 0;
+        if (j->what != 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, false);
+        if (j->what == 0) EGI_TN(egi_gemm_by)(&j->right, m, cols, ld, yr, w->oc, false);
+        if (j->what == 1) EGI_TN(egi_gemm_by)(&j->right, m, yr, w->oc, cols, ld, false);
+        if (j->what == 2 &&
+            !EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, w->oc, sum->level[0] + j->group * og, w->oc,
+                              true, columns + j->columns)) return false;
+        if (j->what == 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, true);
+        if (sum) EGI_TN(egi_levels_step)(sum, j->adds);
+    }
+    return true;
+}
+// The rows of a unit of divided work: a block's, or, of the gradient of x, those of whole pictures, since what is added
+// to an element of x is added in the order of the rows of one block.
+static int64_t EGI_TN(egi_conv_each)(const EGI_TN(egi_conv_job) *j) {
+    const int64_t out = egi_max64(egi_windows_out(j->w), 1);
+    return j->what == 0 ? j->block : egi_max64(j->block / out, 1) * out;
+}
+static void EGI_TN(egi_conv_run)(void *context, int64_t begin, int64_t end) {
+    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
+    const int64_t each = EGI_TN(egi_conv_each)(j), blocks = (j->rows + j->block - 1) / j->block;
+    bool ok = true;
+    for (int64_t q = begin; ok && q < end; q++)
+        if (j->what < 2) ok = EGI_TN(egi_conv_rows)(j, q * each, egi_min64((q + 1) * each, j->rows), NULL);
+        else
+            ok = EGI_TN(egi_conv_rows)(j, blocks * q / j->parts * j->block,
+                                       egi_min64(blocks * (q + 1) / j->parts * j->block, j->rows), &j->sums[q]);
+    if (!ok) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+}
+// What the three convolutions that are products have in common: memory, and the groups one after the other.
+static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
+    const egi_windows *w = j->w;
+    const int most = egi_parallel_most();
+    const int64_t og = w->oc / w->groups, width = j->width;
+    const int64_t right = j->what == 0   ? EGI_TN(egi_product_right_size)(width, og)
+                          : j->what == 1 ? EGI_TN(egi_product_right_size)(og, width) : 0,
+                  blocks = j->block ? (j->rows + j->block - 1) / j->block : 0;
+    const double cost = (double)j->rows * (double)width * (double)w->oc * (double)sizeof(EGI_T) * 0.008;
+    j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
+    j->needs = j->what == 2 ? (EGI_TN(egi_gemm_needs)(false, width, og, j->block, w->oc) + 16) / 16 * 16 : 0;
+    j->adds = (j->block + EGI_KC - 1) / EGI_KC;
+    EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * (j->columns + j->needs) + 16) * sizeof(EGI_T));
+    if (!memory) return false;
+    if (j->what == 2 && !EGI_TN(egi_conv_parts_begin)(j, width * w->oc, blocks, cost)) {
+        egi_free(memory);
+        return false;
+    }
+    j->space = memory + right;
+    for (j->group = 0; j->group < w->groups && !j->failed; j->group++) {
+        const EGI_T *f = j->f + j->group * og;
+        if (j->what == 0) j->right = EGI_TN(egi_product_right_make)(false, width, og, f, w->oc, memory);
+        if (j->what == 1) j->right = EGI_TN(egi_product_right_make)(true, og, width, f, w->oc, memory);
+        const int64_t each = EGI_TN(egi_conv_each)(j);
+        egi_parallel_with(most, j->what < 2 ? (j->rows + each - 1) / each : j->parts, cost / (double)w->groups,
+                          EGI_TN(egi_conv_run), j);
+    }
+    if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
+    egi_free(memory);
+    return !j->failed;
+}
+// The three convolutions; only the array that `what` names is written.
 static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
-    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, width = egi_windows_taps(w) * cg,
-                  rows = w->n * egi_windows_out(w);
+    EGI_TN(egi_conv_job) j;
+    const int64_t cg = w->c / w->groups;
+    memset(&j, 0, sizeof j);
+    j.w = w, j.x = x, j.f = f, j.y = y, j.what = what;
+    j.width = egi_windows_taps(w) * cg;
+    j.rows = w->n * egi_windows_out(w);
     if (what == 1) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, x);
-    if (what == 2) EGI_TN(egi_zero)(width * w->oc, f);
-    if (cg == 1 && w->groups > 1) {
-        if (what == 0) EGI_TN(egi_zero)(rows * w->oc, y);
-        return EGI_TN(egi_conv_depthwise)(w, x, f, y, what);
-    }
-    const bool direct = egi_windows_are_pixels(w);        // then x itself is the matrix of columns
-    int64_t block = (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / egi_max64(width, 1);
-    block = direct ? rows : egi_min64(egi_max64(block / EGI_MR * EGI_MR, EGI_MR), rows);
-    EGI_T *columns = NULL;
-    if (!direct && block > 0 && width > 0) {
-        columns = (EGI_T *)egi_alloc((size_t)(block * width) * sizeof(EGI_T));
-        if (columns == NULL) return false;
-    }
-    // How often one product adds to an element of the filter's gradient.
-    const int64_t adds = (egi_min64(block, EGI_TERMS * EGI_KC) + EGI_KC - 1) / EGI_KC;
-    EGI_TN(egi_levels) sum;
-    bool ok = EGI_TN(egi_levels_begin)(&sum, width * w->oc, f, what == 2 && block > 0 ? (rows / block + 1) * adds : 1);
-    for (int64_t group = 0; ok && group < w->groups; group++) {
-        EGI_T *fg = sum.level[0] + group * og;
-        for (int64_t r = 0; ok && r < rows; r += block) {
-            int64_t m = egi_min64(block, rows - r), ld = direct ? w->c : width;
-            EGI_T *yr = y + r * w->oc + group * og, *cols = direct ? x + r * w->c + group * cg : columns;
-            if (what != 1 && !direct && width > 0) EGI_TN(egi_conv_columns)(w, group, r, r + m, x, cols, false);
-            if (what == 0) ok = EGI_TN(egi_gemm)(false, false, m, og, width, cols, ld, fg, w->oc, yr, w->oc, false);
-            if (what == 1) ok = EGI_TN(egi_gemm)(false, true, m, width, og, yr, w->oc, fg, w->oc, cols, ld, false);
-            if (what == 2) ok = EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, w->oc, fg, w->oc, true);
-            if (what == 1 && ok && !direct && width > 0) EGI_TN(egi_conv_columns)(w, group, r, r + m, x, cols, true);
-            EGI_TN(egi_levels_step)(&sum, adds);
-        }
-    }
-    EGI_TN(egi_levels_end)(&sum);
-    if (columns != NULL) egi_free(columns);
-    return ok;
+    if (what == 2) EGI_TN(egi_zero)(j.width * w->oc, f);
+    if (what == 0 && (j.width == 0 || (cg == 1 && w->groups > 1))) EGI_TN(egi_zero)(j.rows * w->oc, y);
+    if (j.rows == 0 || j.width == 0 || w->oc == 0) return true;
+    if (cg == 1 && w->groups > 1) return EGI_TN(egi_conv_depthwise)(&j);
+    j.direct = egi_windows_are_pixels(w);
+    const int64_t block = j.direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / j.width;
+    j.block = egi_min64(egi_max64(block / EGI_MR * EGI_MR, EGI_MR), j.rows);
+    return EGI_TN(egi_conv_products)(&j);
 }
 
 // The kernel EGI_CONV: in[] are x and f, dy and f (as in a transposed convolution), or x and dy.
@@ -39371,10 +43509,17 @@ static inline void EGI_TN(egi_max_pool_window)(const egi_windows *w, const egi_w
         for (int64_t q = 0; q < cols; q++) index[q0 + q] = first + (int64_t)best[q] * c + q;
     }
 }
-static void EGI_TN(egi_max_pool_index)(const egi_windows *w, const EGI_T *x, int64_t *index) {
+// Units are lines of outputs or, of the mean's gradient, pictures.
+typedef struct EGI_TN(egi_pool_job) {
+    const egi_windows *w; EGI_T *x, *y; int64_t *index; bool back;
+} EGI_TN(egi_pool_job);
+static void EGI_TN(egi_max_pool_index)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_pool_job) *job = (const EGI_TN(egi_pool_job) *)context;
+    const egi_windows *w = job->w;
     const egi_window a = w->axis[2];
-    const int64_t lines = w->n * w->axis[0].out * w->axis[1].out;
-    for (int64_t l = 0; l < lines; l++) {
+    const EGI_T *x = job->x;
+    int64_t *index = job->index + begin * a.out * w->c;
+    for (int64_t l = begin; l < end; l++) {
         const egi_window_box line = egi_window_box_of_line(w, l);
         for (int64_t o = 0; o < a.out; o++, index += w->c) {
             egi_window_box box = line;
@@ -39387,10 +43532,14 @@ static void EGI_TN(egi_max_pool_index)(const egi_windows *w, const EGI_T *x, int
 
 // y = the mean of each window of x, 0 for an empty one; back: y is dy, and each element of a window gets its equal
 // share added in x.
-EGI_NOINLINE static void EGI_TN(egi_avg_pool_walk)(const egi_windows *w, EGI_T *x, EGI_T *y, bool back) {
+static void EGI_TN(egi_avg_pool)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_pool_job) *job = (const EGI_TN(egi_pool_job) *)context;
+    const egi_windows *w = job->w;
     const egi_window a = w->axis[2];
-    const int64_t c = w->c, lines = w->n * w->axis[0].out * w->axis[1].out;
-    for (int64_t l = 0; l < lines; l++) {
+    const bool back = job->back;
+    const int64_t c = w->c, each = back ? w->axis[0].out * w->axis[1].out : 1;
+    EGI_T *x = job->x, *y = job->y + begin * each * a.out * c;
+    for (int64_t l = begin * each; l < end * each; l++) {
         const egi_window_box line = egi_window_box_of_line(w, l);
         for (int64_t o = 0; o < a.out; o++, y += c) {
             egi_window_box box = line;
@@ -39410,20 +43559,21 @@ EGI_NOINLINE static void EGI_TN(egi_avg_pool_walk)(const egi_windows *w, EGI_T *
         }
     }
 }
-static void EGI_TN(egi_avg_pool)(const egi_windows *w, const EGI_T *x, EGI_T *y) {
-    EGI_TN(egi_avg_pool_walk)(w, (EGI_T *)x, y, false);
-}
-static void EGI_TN(egi_avg_pool_grad)(const egi_windows *w, const EGI_T *dy, EGI_T *dx) {
-    EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, dx);
-    EGI_TN(egi_avg_pool_walk)(w, dx, (EGI_T *)dy, true);
-}
 static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
     const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
-    const EGI_T *x = EGI_DATA(args->in[0]);
-    if (p->kind == EGI_POOL_MAX_INDEX)
-        EGI_TN(egi_max_pool_index)(&p->windows, x, (int64_t *)(void *)args->out[0]->data);
-    else if (p->kind == EGI_POOL_AVG) EGI_TN(egi_avg_pool)(&p->windows, x, EGI_DATA(args->out[0]));
-    else EGI_TN(egi_avg_pool_grad)(&p->windows, x, EGI_DATA(args->out[0]));
+    const egi_windows *w = &p->windows;
+    const int64_t lines = w->n * w->axis[0].out * w->axis[1].out;
+    const double cost = (double)(w->n * egi_windows_out(w) * w->c) * (1 + 0.2 * (double)egi_windows_taps(w));
+    EGI_TN(egi_pool_job) job = { w, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]), NULL, false };
+    if (p->kind == EGI_POOL_MAX_INDEX) {
+        job.index = (int64_t *)(void *)args->out[0]->data;
+        egi_parallel(lines, cost, EGI_TN(egi_max_pool_index), &job);
+    } else if (p->kind == EGI_POOL_AVG) egi_parallel(lines, cost, EGI_TN(egi_avg_pool), &job);
+    else {
+        job.x = EGI_DATA(args->out[0]), job.y = EGI_DATA(args->in[0]), job.back = true;
+        EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, job.x);
+        egi_parallel(w->n, cost, EGI_TN(egi_avg_pool), &job);
+    }
     return true;
 }
 
@@ -40002,12 +44152,14 @@ EGI_TARGET static inline void EGI_TN(egi_row_scale)(int64_t n, EGI_T s, EGI_T *y
         for (int l = 0; l < EGI_PIECE; l++) y[i + l] *= s;
     for (; i < n; i++) y[i] *= s;
 }
-EGI_TARGET static bool EGI_TN(egi_cpu_softmax)(const egi_args *args) {
+// The kernels of rows, whose units are rows: each has a text for some of them.
+EGI_TARGET static void EGI_TN(egi_softmax_rows)(void *context, int64_t begin, int64_t end) {
+    const egi_args *args = (const egi_args *)context;
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const int64_t n = p->n;
-    const EGI_T *x = EGI_DATA(args->in[0]);
-    EGI_T *y = EGI_DATA(args->out[0]);
-    for (int64_t r = 0; r < p->outer; r++, x += n, y += n) {
+    const EGI_T *x = EGI_DATA(args->in[0]) + begin * n;
+    EGI_T *y = EGI_DATA(args->out[0]) + begin * n;
+    for (int64_t r = begin; r < end; r++, x += n, y += n) {
         const EGI_T m = EGI_TN(egi_row_max)(n, x);
         if (p->kind == EGI_SOFTMAX_) {
             const double sum = EGI_TN(egi_row_exp)(n, x, m, y);
@@ -40022,6 +44174,11 @@ EGI_TARGET static bool EGI_TN(egi_cpu_softmax)(const egi_args *args) {
         }
         for (; i < n; i++) y[i] = x[i] - m - logsum;
     }
+}
+static bool EGI_TN(egi_cpu_softmax)(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    egi_parallel(p->outer, 0.25 * (double)args->in[0]->size * (double)sizeof(EGI_T), EGI_TN(egi_softmax_rows),
+                 (void *)args);
     return true;
 }
 // The sum of g, or of g y where y is given.
@@ -40060,13 +44217,14 @@ EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_piece_so
     }
 }
 // The gradients of rows: y (g - sum(g y)), or g - exp(y) sum(g).
-EGI_TARGET static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
+EGI_TARGET static void EGI_TN(egi_softmax_grad_rows)(void *context, int64_t begin, int64_t end) {
+    const egi_args *args = (const egi_args *)context;
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const bool logs = p->kind == EGI_LOG_SOFTMAX;
     const int64_t n = p->n;
-    const EGI_T *y = EGI_DATA(args->in[0]), *g = EGI_DATA(args->in[1]);
-    EGI_T *dx = EGI_DATA(args->out[0]), own_y[EGI_PIECE], own_g[EGI_PIECE], d[EGI_PIECE];
-    for (int64_t r = 0; r < p->outer; r++, y += n, g += n, dx += n) {
+    const EGI_T *y = EGI_DATA(args->in[0]) + begin * n, *g = EGI_DATA(args->in[1]) + begin * n;
+    EGI_T *dx = EGI_DATA(args->out[0]) + begin * n, own_y[EGI_PIECE], own_g[EGI_PIECE], d[EGI_PIECE];
+    for (int64_t r = begin; r < end; r++, y += n, g += n, dx += n) {
         const EGI_T sum = (EGI_T)EGI_TN(egi_row_dot)(n, g, logs ? NULL : y);
         int64_t i = 0;
         for (; n - i >= EGI_PIECE; i += EGI_PIECE) EGI_TN(egi_piece_softmax_grad)(logs, y + i, g + i, sum, dx + i);
@@ -40075,29 +44233,42 @@ EGI_TARGET static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
                                        EGI_TN(egi_piece)(n - i, g + i, 0, own_g), sum, d);
         memcpy(dx + i, d, (size_t)(n - i) * sizeof *d);
     }
+}
+static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    egi_parallel(p->outer, 0.12 * (double)args->in[0]->size * (double)sizeof(EGI_T), EGI_TN(egi_softmax_grad_rows),
+                 (void *)args);
     return true;
 }
 // loss[r] = -log_softmax(x[r])[label[r]]
-EGI_TARGET static bool EGI_TN(egi_cpu_sparse_xent)(const egi_args *args) {
-    const eg_tensor *labels = args->in[0], *logits = args->in[1];
+typedef struct EGI_TN(egi_xent_job) { const egi_args *args; const int64_t *label; } EGI_TN(egi_xent_job);
+EGI_TARGET static void EGI_TN(egi_sparse_xent_rows)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_xent_job) *job = (const EGI_TN(egi_xent_job) *)context;
+    const eg_tensor *logits = job->args->in[1];
     const int64_t n = logits->dims[logits->rank - 1];
-    const int64_t *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n, true);
-    const EGI_T *x = EGI_DATA(logits);
-    if (!label) return false;
-    for (int64_t r = 0; r < labels->size; r++, x += n) {
+    const EGI_T *x = EGI_DATA(logits) + begin * n;
+    for (int64_t r = begin; r < end; r++, x += n) {
         const EGI_T m = EGI_TN(egi_row_max)(n, x);
-        EGI_DATA(args->out[0])[r] = (m - x[label[r]]) + (EGI_T)log(EGI_TN(egi_row_exp)(n, x, m, NULL));
+        EGI_DATA(job->args->out[0])[r] = (m - x[job->label[r]]) + (EGI_T)log(EGI_TN(egi_row_exp)(n, x, m, NULL));
     }
-    egi_cpu_indices_done(labels, label);
+}
+static bool EGI_TN(egi_cpu_sparse_xent)(const egi_args *args) {
+    const eg_tensor *labels = args->in[0], *logits = args->in[1];
+    EGI_TN(egi_xent_job) job = { args, egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels,
+                                                       logits->dims[logits->rank - 1], true) };
+    if (!job.label) return false;
+    egi_parallel(labels->size, 0.2 * (double)logits->size * (double)sizeof(EGI_T), EGI_TN(egi_sparse_xent_rows), &job);
+    egi_cpu_indices_done(labels, job.label);
     return true;
 }
 // dx = g (softmax(x) - one_hot(label))
-EGI_TARGET static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
+EGI_TARGET static void EGI_TN(egi_sparse_xent_grad_rows)(void *context, int64_t begin, int64_t end) {
+    const egi_args *args = (const egi_args *)context;
     const eg_tensor *labels = args->in[0], *logits = args->in[1];
     const int64_t n = logits->dims[logits->rank - 1], step = *(const int *)args->parameters;
-    const EGI_T *x = EGI_DATA(logits);
-    EGI_T *dx = EGI_DATA(args->out[0]);
-    for (int64_t r = 0; r < labels->size; r++, x += n, dx += n) {
+    const EGI_T *x = EGI_DATA(logits) + begin * n;
+    EGI_T *dx = EGI_DATA(args->out[0]) + begin * n;
+    for (int64_t r = begin; r < end; r++, x += n, dx += n) {
         const int64_t label = egi_load_int(labels->dtype, labels->data + r * egi_dtypes[labels->dtype].size);
         const EGI_T g = EGI_DATA(args->in[2])[r * step], m = EGI_TN(egi_row_max)(n, x);
         const double sum = EGI_TN(egi_row_exp)(n, x, m, dx);
@@ -40108,6 +44279,10 @@ EGI_TARGET static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
         EGI_TN(egi_row_scale)(n, scale * g, dx);
         if (known) dx[label] = at;
     }
+}
+static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
+    egi_parallel(args->in[0]->size, 0.25 * (double)args->in[1]->size * (double)sizeof(EGI_T),
+                 EGI_TN(egi_sparse_xent_grad_rows), (void *)args);
     return true;
 }
 

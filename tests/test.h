@@ -32,18 +32,18 @@
 #ifdef TEST_GUARD
 #define TEST_DEVICE
 #include "guard.h"
-enum { test_on_host = 0 };
+enum { test_on_host = 0, test_on_cuda = 0 };
 static inline const char *test_device(void) { return "guard:0"; }
 #elif defined(TEST_CUDA)
 #define TEST_DEVICE
-enum { test_on_host = 0 };
+enum { test_on_host = 0, test_on_cuda = 1 };
 static inline const char *test_device(void) { return "gpu:0"; }
 #ifdef TEST_CUDA_HOST
 extern int64_t cuda_host_malloc_fail_at;                // tests/gpu/cuda_host/cuda_runtime.h says what they are
 extern int cuda_host_malloc_fails;
 #endif
 #else
-enum { test_on_host = 1 };                           // the host can read what tests make
+enum { test_on_host = 1, test_on_cuda = 0 };          // the host can read what tests make
 static inline const char *test_device(void) { return "cpu:0"; }
 #endif
 

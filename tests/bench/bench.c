@@ -2,8 +2,7 @@
 //     cc -O2 -I. tests/bench/bench.c -lm -o bench
 //     bench                                 every workload briefly, as a table
 //     bench NAME...                         these; NAME_traced: the same as a traced function, replayed
-//     bench WORK THREADS MIN_TIME WARMUP    one, as peers.py calls it: one line of JSON (eager.h's own kernels use one
-//     thread)
+//     bench WORK THREADS MIN_TIME WARMUP    one, as peers.py calls it, which sees to the threads: one line of JSON
 //     BENCH_DEVICE=gpu:0 bench ...          on that device, where it was compiled with it
 //     bench memory                          the most bytes that a step of the digits' network holds; memory.py reads
 //     this

@@ -29,3 +29,21 @@ for cc in gcc clang; do
         echo "$row $(size "$T/eager.o" | awk 'NR == 2 { printf "%.0f", $1 / 1024 }') KB |"
     done
 done
+
+# Where a single-file program's code comes from: KB of code (with constants) for each chapter of eager.h, by the lines of
+# the functions. Texts of kernels stand in chapter 38, whoever is stamped from them.
+echo
+echo "| chapter | $(echo 05_tape 12_digits_fit | sed 's/ / | /g') |"
+echo '|---|---:|---:|'
+for name in 05_tape 12_digits_fit; do
+    gcc -std=c11 -O2 -g1 -DEAGER_STATIC -I. -c examples/$name.c -o "$T/$name.o" &&
+        nm -S -l "$T/$name.o" | awk -v name=$name '$3 ~ /^[tTrR]$/ && /eager.h:[0-9]+$/ { n = $NF; sub(/.*:/, "", n); print name, n, $2 }'
+done | awk '
+    FNR == NR { if (match($0, /^\/\/# [0-9]+  /)) { count++; first[count] = FNR; title[count] = $0
+                    sub(/^\/\/# /, "", title[count]); sub(/ -+$/, "", title[count]) } next }
+    { k = count; while (k > 1 && first[k] > $2) k--; bytes = 0
+      for (i = 1; i <= length($3); i++) bytes = bytes * 16 + index("0123456789abcdef", substr($3, i, 1)) - 1
+      kb[$1, k] += bytes / 1024; sum[$1] += bytes / 1024 }
+    END { for (k = 1; k <= count; k++) if (kb["05_tape", k] + kb["12_digits_fit", k] > 0)
+              printf "| %s | %.1f | %.1f |\n", title[k], kb["05_tape", k], kb["12_digits_fit", k]
+          printf "| together | %.1f | %.1f |\n", sum["05_tape"], sum["12_digits_fit"] }' eager.h -

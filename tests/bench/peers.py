@@ -699,13 +699,14 @@ def pair(peer, work, threads, min_time, end):
     if left < 5: return {"skip": "no time was left"}
     cores = sorted(os.sched_getaffinity(0))[-threads:]
     n, tmp = str(threads), tempfile.mkdtemp(prefix="peers")
-    env = dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, OPENBLAS_NUM_THREADS=n, TF_NUM_INTRAOP_THREADS=n, TF_NUM_INTEROP_THREADS=n,
+    env = dict(os.environ, EAGER_NUM_THREADS=n, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, OPENBLAS_NUM_THREADS=n, TF_NUM_INTRAOP_THREADS=n, TF_NUM_INTEROP_THREADS=n,
                TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu", NPROC=n, DEV="CPU", NUM_CPU_THREADS=n,
                KERAS_BACKEND="tensorflow", TORCHINDUCTOR_CACHE_DIR=tmp, TORCHINDUCTOR_COMPILE_THREADS=n, CACHEDB=tmp + "/tinygrad.db")
     if GPU:                                         # all cores for all: a GPU's frameworks compile, launch and differentiate in threads of their own
         cores = sorted(os.sched_getaffinity(0))
         for name in "CUDA_VISIBLE_DEVICES", "JAX_PLATFORMS", "DEV", "TORCHINDUCTOR_COMPILE_THREADS": env.pop(name)
         if "CUDA_VISIBLE_DEVICES" in os.environ: env["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+        env.pop("EAGER_NUM_THREADS")
         env.update(PEERS_GPU="1", BENCH_DEVICE="gpu:0", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     elif threads == 1: env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     try:

@@ -2,7 +2,14 @@
 # bench results [OPTION...]: the tables of RESULTS.md and docs/speed.svg, anew (results.py --help).
 # bench numpy [NAME...]: the operations one by one, beside NumPy. bench layers [NAME...]: layers, losses and optimizers, beside PyTorch.
 # bench forms [NAME...]: what a plain number, one element, a row or a column as an operand costs beside a whole tensor.
+# bench files [NAME...]: data and files, beside NumPy, pandas, safetensors, PyTorch and tf.data.
 mkdir -p $B
+if [ "${1-}" = files ]; then
+    shift
+    $CC -std=c11 -O2 $CFLAGS -I. tests/bench/files.c -o $B/files $LIBS
+    [ -n "$PYTHON" ] || { echo "bench files needs a Python; without NumPy and the others eager.h is measured alone." >&2; exit 1; }
+    exec $PYTHON tests/bench/files.py $B/files "$@"
+fi
 if [ "${1-}" = forms ]; then
     shift
     $CC -std=c11 -O2 $CFLAGS -I. tests/bench/forms.c -o $B/forms $LIBS
@@ -33,8 +40,8 @@ while :; do
     esac
 done
 $CC -std=c11 -O2 $CFLAGS -I. tests/bench/bench.c -o $B/bench $LIBS
-printf '\n== eager.h, kernels of its own, one thread\n'
-$B/bench "$@"
+printf '\n== eager.h, kernels of its own, threads: %s\n' "$threads"
+EAGER_NUM_THREADS=$threads $B/bench "$@"
 
 [ -n "$peers" ] || peers=$([ -z "$PYTHON" ] || $PYTHON - <<'PYTHON_END' 2>/dev/null
 from importlib.util import find_spec

@@ -138,6 +138,26 @@ TEST(pointers_to_data_have_a_type) {
     CHECK_ERROR(eg_read_into(eg_constant(EG_SHAPE(2), 8, 9), wide, 2), EG_ERROR_DTYPE, "eg_read_into: the pointer is to long long");
 }
 
+TEST(graphs_are_written_in_blocks) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *v, *y;
+    {
+        EG_GRAPH(g);
+        v = eg_variable(eg_scalar(1), "v");
+        eg_tensor *raise = eg_assign_add(v, eg_scalar(1));
+        EG_AFTER(raise);
+        y = eg_mul(v, eg_scalar(2));
+    }
+    CHECK(eg_executing_eagerly());
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, nullptr, 0));
+    CHECK_NEAR(eg_item(eg_session_eval(s, y, nullptr, 0)), 4, 0);
+    CHECK_NEAR(eg_item(eg_session_eval(s, y, nullptr, 0)), 6, 0);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(v);
+}
 TEST(nothing_is_recorded_in_a_quiet_block) {
     eg_tensor *x = eg_scalar(3.0);
     eg_tape *tape = eg_tape_begin();

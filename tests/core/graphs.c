@@ -273,6 +273,132 @@ TEST(what_cannot_be_written_is_an_error) {
     eg_graph_release(g);
     CHECK(!eg_add(y, 1) && says("is a node of a graph", NULL));       // its nodes keep the graph alive
 }
+TEST(what_a_node_was_written_to_need) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *v, *w, *raise, *twice, *plain, *both, *twice_both;
+    {
+        EG_GRAPH(g);
+        v = eg_variable(eg_scalar(1), "v");
+        w = eg_variable(eg_scalar(10), "w");
+        raise = eg_assign_add(v, 1);
+        {
+            EG_AFTER(raise);
+            twice = eg_mul(v, 2);
+        }
+        plain = eg_mul(v, 3);
+        both = eg_group(EG_TENSORS(eg_assign_add(v, 5), eg_assign_add(w, 5)));
+        EG_AFTER(raise);
+        EG_AFTER(both);
+        twice_both = eg_add(v, w);
+        CHECK(!eg_graph_after_begin(eg_number(1)) && says("is no node of the graph", NULL));
+        CHECK(!eg_group(NULL, 0) && says("eg_group: the list is empty", NULL));
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    for (int i = 0; i < 4; i++) CHECK_NEAR(eg_item(eg_session_eval(s, twice, NULL, 0)), 2 * (i + 2), 0);
+    for (int i = 0; i < 3; i++) CHECK_NEAR(eg_item(eg_session_eval(s, plain, NULL, 0)), 15, 0);
+    CHECK_INT(eg_item_int(eg_session_eval(s, both, NULL, 0)), 2);
+    CHECK_NEAR(eg_item(eg_session_eval(s, v, NULL, 0)), 10, 0);
+    CHECK_NEAR(eg_item(eg_session_eval(s, w, NULL, 0)), 15, 0);
+    CHECK_NEAR(eg_item(eg_session_eval(s, twice_both, NULL, 0)), 10 + 1 + 5 + 15 + 5, 0);
+    const eg_feed feed = {raise, eg_scalar(0)};                    // what is fed does not run
+    CHECK_NEAR(eg_item(eg_session_eval(s, twice, &feed, 1)), 32, 0);
+    CHECK_NEAR(eg_item(eg_session_eval(s, v, NULL, 0)), 16, 0);
+    CHECK(!eg_graph_after_begin(raise) && says("no graph is being built", NULL));
+    CHECK(!eg_group(&raise, 1) && says("no graph is being built", NULL));
+    eg_graph_after_end();
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(v);
+    eg_release(w);
+}
+TEST(nodes_are_found_by_their_names) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    {
+        EG_GRAPH(g);
+        EG_SCOPE;
+        eg_tensor *x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
+        eg_tensor *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), "w");
+        eg_tensor *y = eg_matmul(x, w);
+        CHECK(eg_graph_name(y, "y") == y && eg_graph_name(y, "also y") == y);
+        CHECK(!eg_graph_name(y, "x") && says("a node 'x' already", NULL));
+        CHECK(!eg_graph_name(eg_number(1), "one") && says("is no node of the graph", NULL));
+        CHECK(eg_placeholder(EG_FLOAT32, EG_SCALAR, "twin") && eg_placeholder(EG_FLOAT32, EG_SCALAR, "twin"));
+        eg_release(w);
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    eg_feed feed = {eg_graph_node(g, "x"), eg_full(EG_FLOAT32, EG_SHAPE(3, 2), 2)};
+    CHECK_NEAR(eg_item(eg_reduce_sum(eg_session_eval(s, eg_graph_node(g, "y"), &feed, 1))), 12, 0);
+    eg_assign(eg_session_variable(s, eg_graph_node(g, "w")), eg_full(EG_FLOAT32, EG_SHAPE(2, 1), 3));
+    CHECK_NEAR(eg_item(eg_reduce_sum(eg_session_eval(s, eg_graph_node(g, "also y"), &feed, 1))), 36, 0);
+    eg_tensor *more;
+    {
+        EG_GRAPH(g);                                               // a graph may grow
+        more = eg_assign_sub(eg_graph_node(g, "w"), eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)));
+    }
+    CHECK_NEAR(eg_item(eg_reduce_sum(eg_session_eval(s, more, NULL, 0))), 4, 0);
+    feed.node = eg_graph_node(g, "y");
+    feed.value = eg_ones(EG_FLOAT32, EG_SHAPE(3, 1));
+    CHECK_NEAR(eg_item(eg_reduce_sum(eg_session_eval(s, eg_graph_node(g, "also y"), &feed, 1))), 3, 0);
+    CHECK(!eg_graph_node(g, "z") && says("0 nodes of the graph have the name 'z'", NULL));
+    CHECK(!eg_graph_node(g, "twin") && says("2 nodes", "'twin'"));
+    CHECK(!eg_graph_name(feed.node, "late") && says("no graph is being built", NULL));
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+TEST(a_checkpoint_serves_a_session_and_eager_code) {
+    EG_SCOPE;
+    const char *prefix = test_temp("graph_checkpoint");
+    eg_graph *g = eg_graph_new();
+    eg_optimizer *adam = eg_adam(.learning_rate = 0.125), *eager_adam = eg_adam(.learning_rate = 0.125);
+    eg_tensor *w, *train, *v = eg_variable(eg_scalar(4), "w");
+    {
+        EG_GRAPH(g);
+        w = eg_variable(eg_scalar(4), "w");
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *grad = eg_tape_gradient(tape, eg_square(w), w);
+        train = eg_apply_gradients(adam, &grad, &w, 1) ? eg_graph_update() : NULL;
+    }
+    eg_session *s = eg_session_new(g), *other = eg_session_new(g);
+    CHECK(!eg_session_variable(s, w) && says("variable 'w'", "eg_session_initialize"));
+    CHECK(!eg_session_variable(s, train) && says("is no variable", NULL));
+    CHECK(eg_session_initialize(s, NULL, 0) && eg_session_initialize(other, NULL, 0));
+    for (int i = 0; i < 5; i++) CHECK(eg_session_eval(s, train, NULL, 0));
+    eg_checkpoint *written = eg_checkpoint_new(), *eagerly = eg_checkpoint_new(), *there = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(written, "w", eg_session_variable(s, w)));
+    CHECK(eg_checkpoint_track_optimizer(written, "adam", eg_session_optimizer(s, adam)));
+    CHECK(eg_checkpoint_track(eagerly, "w", v) && eg_checkpoint_track_optimizer(eagerly, "adam", eager_adam));
+    CHECK(eg_checkpoint_track(there, "w", eg_session_variable(other, w)));
+    CHECK(eg_checkpoint_track_optimizer(there, "adam", eg_session_optimizer(other, adam)));
+    const char *path = eg_checkpoint_save(written, prefix);
+    REQUIRE(path && eg_checkpoint_restore(eagerly, path));
+    CHECK_NEAR(eg_item(v), eg_item(eg_session_eval(s, w, NULL, 0)), 0);
+    for (int i = 0; i < 5; i++) {
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *grad = eg_tape_gradient(tape, eg_square(v), v);
+        CHECK(eg_apply_gradients(eager_adam, &grad, &v, 1) && eg_session_eval(s, train, NULL, 0));
+        CHECK_NEAR(eg_item(v), eg_item(eg_session_eval(s, w, NULL, 0)), 0);
+    }
+    path = eg_checkpoint_save(eagerly, prefix);
+    REQUIRE(path && eg_checkpoint_restore(there, path));
+    CHECK(eg_checkpoint_assert_consumed(eagerly));
+    CHECK_INT(eg_item_int(eg_session_eval(other, train, NULL, 0)), 11);
+    CHECK(eg_session_eval(s, train, NULL, 0));
+    CHECK_NEAR(eg_item(eg_session_eval(other, w, NULL, 0)), eg_item(eg_session_eval(s, w, NULL, 0)), 0);
+    eg_checkpoint_release(written);
+    eg_checkpoint_release(eagerly);
+    eg_checkpoint_release(there);
+    eg_session_release(s);
+    eg_session_release(other);
+    eg_graph_release(g);
+    eg_optimizer_release(adam);
+    eg_optimizer_release(eager_adam);
+    eg_release(w);
+    eg_release(v);
+}
 
 // A graph with a variable, a gradient, an update, an assignment and a draw, built and run; false with an error.
 static bool all_of_it(void) {
@@ -288,7 +414,9 @@ static bool all_of_it(void) {
         eg_tensor *loss = eg_reduce_mean(eg_square(eg_add(eg_matmul(x, w), 1)));
         eg_tensor *grad = eg_tape_gradient(tape, loss, w);
         if (grad && eg_apply_gradients(adam, &grad, &w, 1)) train = eg_graph_update();
-        if (train) count = eg_assign_add(w, eg_full(EG_FLOAT32, EG_SHAPE(2, 1), 2));
+        if (train && eg_graph_after_begin(train)) count = eg_assign_add(w, eg_full(EG_FLOAT32, EG_SHAPE(2, 1), 2));
+        if (count && eg_graph_name(count, "count")) count = eg_group(&count, 1);
+        if (count) count = eg_graph_node(g, "count");
         eg_graph_end(g);
     }
     if (count) s = eg_session_new(g);

@@ -73,7 +73,11 @@ TEST(bare_values_in_optimizers) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
     BARE(eg_check_gradient(square, NULL, &x, 1, 0));
     BARE(eg_while(squares, squares, NULL, &x, &y, 1, 0));
+    eg_function *function = eg_function_new(squares, NULL);
+    BARE(eg_function_save(function, "f", 0));
+    eg_function_release(function);
     BARE(eg_scan(squares, NULL, &x, &y, 1, &x, 1, NULL, 0, 0));
+    BARE(eg_host_call(squares, NULL, &x, 1, &y, 1, 0));
     BARE(eg_sgd(0));
     BARE(eg_rmsprop(0));
     BARE(eg_adam(0));
@@ -221,6 +225,7 @@ TEST(bare_values_in_datasets_and_files) {
     BARE(eg_decode_png(bytes, 0));
     BARE(eg_decode_jpeg(bytes, 0));
     BARE(eg_decode_image(bytes, 0));
+    BARE(eg_cluster_init(NULL, NULL, 0));
     eg_archive_release(archive);
     eg_layer_release(model);
 }

@@ -343,19 +343,18 @@ static bool compare_rule(int rule, int t, egi_update_step *step, int64_t n, int 
     static double want[5][ROOM + GUARD], got[5][ROOM + GUARD], given[5][ROOM + GUARD];
     static const double k[8] = { 0.01, 0.1, 0.25, 1e-7, 0.5, 1.5, 0, 0.001 };
     const int slots = rule_rows[rule]->slots;
-    const char *in[5];
-    char *out[4];
+    egi_update_run u = { step, slots, (size_t)n * sizes[t], k, { NULL }, { NULL } };
     void *at[5];
     for (int j = 0; j < 5; j++) {
         memcpy(given[j], operand_data(t, j, false), sizeof given[j] - GUARD * sizeof(double));
         memcpy(want[j], given[j], sizeof want[j]);
         memcpy(got[j], given[j], sizeof got[j]);
         at[j] = (char *)want[j] + (size_t)from * sizes[t];
-        in[j] = (char *)(in_place ? got[j] : given[j]) + (size_t)from * sizes[t];
-        if (j != 1) out[j ? j - 1 : 0] = (char *)got[j] + (size_t)from * sizes[t];
+        u.in[j] = (char *)(in_place ? got[j] : given[j]) + (size_t)from * sizes[t];
+        if (j != 1) u.out[j ? j - 1 : 0] = (char *)got[j] + (size_t)from * sizes[t];
     }
     rule_loops[rule][t](k, n, at);
-    egi_update_loop(step, slots, (size_t)n * sizes[t], k, in, out);
+    egi_update_pieces(&u, 0, (int64_t)((u.bytes + EGI_UPDATE_MOST - 1) / EGI_UPDATE_MOST));
     for (int j = 0; j < 2 + slots; j++)
         for (int64_t i = 0; i < from + n + GUARD; i++) {
             const size_t o = (size_t)i * sizes[t];

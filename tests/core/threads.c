@@ -708,4 +708,40 @@ TEST(a_traced_function_is_called_by_several_threads_under_tapes) {
     eg_function_release(f);
     eg_release(w);
 }
+// What another thread's tape holds of a variable is no reason to give up tracing for good.
+enum { HELD_CALLS = 12 };
+static void *hold_in_a_tape(void *argument) {
+    caller *c = (caller *)argument;
+    eg_set_device(test_device());
+    for (int i = 0; i < HELD_CALLS; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3, 4)), *y;
+        if (c->number) {
+            eg_tape *tape = eg_tape_begin();
+            eg_tape_watch(tape, x);
+            if (!shifted_value(x, c->w)) c->wrong++;
+            if (!eg_function_call(c->f, &x, 1, &y, 1)) c->wrong++;
+        }
+        gate_pass(c->gate);
+        if (!c->number) c->wrong += !eg_function_call(c->f, &x, 1, &y, 1);
+        gate_pass(c->gate);
+    }
+    return NULL;
+}
+TEST(tapes_of_other_threads_do_not_end_tracing) {
+    EG_SCOPE;
+    gate g = GATE(2);
+    caller c[2];
+    eg_tensor *w = eg_variable(eg_random_normal(EG_SHAPE(4, 4)), "w");
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3, 4)), *y;
+    eg_function *f = eg_function_new(shifted, w);
+    for (int i = 0; i < 2; i++) c[i] = (caller){f, w, &g, i, 1, 0, 0};
+    run_threads(hold_in_a_tape, c, sizeof *c, 2);
+    CHECK_INT(c[0].wrong + c[1].wrong, 0);
+    for (int i = 0; i < 6; i++) CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK(eg_function_counts(f).replays > 0);
+    eg_function_release(f);
+    eg_release(w);
+}
 #endif

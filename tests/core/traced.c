@@ -617,6 +617,25 @@ static bool drawing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     return true;
 }
 TEST(draws_go_on_where_eager_ones_would) { CHECK(things_compare(drawing_body, NULL, 12, EG_SHAPE(3)) >= 6); }
+// Seeds in a body, between draws: the first by its number, the second goes back to where the call began.
+static bool seeding_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *x = eg_random_uniform(EG_SHAPE(3));
+    eg_assert_shape(x, EG_SHAPE(3));
+    eg_seed(77);
+    eg_random_normal(EG_SHAPE(5));
+    out[0] = eg_keep(eg_add(in[0], eg_mul(x, eg_random_normal(EG_SHAPE(3)))));
+    eg_assert_equal(x, x);
+    out[1] = eg_keep(eg_random_normal(EG_SHAPE(4)));
+    eg_random_set_state((eg_random_state){ 5, 12 });
+    return eg_error() == EG_OK;
+}
+TEST(a_seed_in_a_body_is_a_line) {
+    eg_trap_nonfinite(true);                                // whose lines stand between the draws
+    CHECK(test_traps_later || things_compare(seeding_body, NULL, 12, EG_SHAPE(3)) >= 6);
+    eg_trap_nonfinite(false);
+    CHECK(things_compare(seeding_body, NULL, 12, EG_SHAPE(3)) >= 6);
+}
 static bool taped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     things *s = (things *)user;
     eg_tape_begin_persistent();                   // the body's scope ends it
@@ -634,6 +653,32 @@ static bool picking_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_assign_add(s->v, 1);
     out[0] = eg_keep(eg_gather(s->v, in[0]));
     return out[0] && eg_assign_add(s->v, 1);
+}
+// An error that a body leaves behind makes the call fail, although the body returns true.
+static bool careless_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const things *s = (const things *)user;
+    if (s->fail) (void)eg_add(in[0], eg_ones(EG_FLOAT32, EG_SHAPE(7)));
+    if (s->fail == 2) eg_error_clear();
+    out[0] = eg_keep(eg_mul(in[0], 2));
+    return true;
+}
+TEST(an_error_that_a_body_overlooks_fails_the_call) {
+    eg_set_error_handler(NULL, NULL);
+    things s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(careless_body, &s);
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y = x;
+    for (int eager = 0; eager < 2; eager++) {
+        eg_run_functions_eagerly(eager);
+        s.fail = 1;
+        CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_SHAPE, "eg_add: ");
+        CHECK(y == NULL);
+        s.fail = 2;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK(y != NULL);
+    }
+    eg_run_functions_eagerly(false);
+    eg_function_release(f);
 }
 TEST(a_replay_fails_as_the_body_does) {
     double left[2];

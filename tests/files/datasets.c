@@ -63,6 +63,16 @@ TEST(range_counts_up_and_down) {
     CHECK_ERROR(eg_dataset_range(INT64_MIN, INT64_MAX, 1), EG_ERROR_ARGUMENT, "63 bits");
 }
 
+TEST(an_array_with_room_for_the_components_suffices) {
+    eg_dataset *d = eg_dataset_from_tensors(eg_constant(EG_SHAPE(2), 1, 2), eg_scalar(7));
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *behind = eg_scalar(1), *out[3] = { behind, behind, behind };
+    CHECK(eg_iterator_next(it, out) == EG_NEXT && out[0] != behind && out[1] != behind && out[2] == behind);
+    CHECK(eg_iterator_next(it, out) == EG_END_OF_SEQUENCE && !out[0] && !out[1] && out[2] == behind);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
+
 TEST(from_tensors_is_one_element) {
     eg_dataset *d = eg_dataset_from_tensors(eg_constant(EG_SHAPE(2), 1, 2), eg_scalar(7));
     CHECK_INT(eg_dataset_cardinality(d), 1);
@@ -72,7 +82,7 @@ TEST(from_tensors_is_one_element) {
     CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
     CHECK_TENSOR(out[0], 0, 1, 2);
     CHECK_TENSOR(out[1], 0, 7);
-    CHECK(out[2] == NULL);
+    CHECK(out[0] && out[1]);
     CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
     CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
     CHECK(out[0] == NULL && eg_error() == EG_OK);

@@ -9,7 +9,7 @@ static double total(eg_dataset *d, int restart) {
     eg_status status = it ? EG_NEXT : EG_FAILED;
     for (int i = 0; status == EG_NEXT; i++) {
         EG_SCOPE;
-        eg_tensor *out[EG_MAX_COMPONENTS];
+        eg_tensor *out[EG_MAX_COMPONENTS] = { NULL };
         if (i == restart) {
             eg_tensor *position = eg_iterator_position(it);
             if (!position || !eg_iterator_restore(it, position)) status = EG_FAILED;

@@ -179,6 +179,92 @@ TEST(csv_is_read_as_python_reads_it) {
     fclose(f);
     CHECK(texts > 300);
 }
+// A number of the file: of 1 to 22 digits with a point or none anywhere, some with an exponent, and what lies between
+// two neighbours among the doubles.
+static int some_number(char *text, uint64_t *state) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t r = *state >> 11;
+    const int kind = (int)(*state >> 8 & 7), digits = 1 + (int)(r % 22), point = (int)(r / 22 % 23);
+    if (kind == 0) return sprintf(text, "%.17g", (double)r / 9007199254740992.0);
+    if (kind == 1) return sprintf(text, "%lld", (long long)(r << 11 ^ r));
+    if (kind == 2) {                                    // 53 bits, and a half of the next one
+        const double middle = 0.5 + (double)(r & 1023), power = ldexp(1, (int)(r >> 10 & 31));
+        return sprintf(text, "%.12f", 9007199254740992.0 / 2 / power + middle / power);
+    }
+    int at = 0;
+    if (r >> 12 & 1) text[at++] = r >> 13 & 1 ? '-' : '+';
+    for (int i = 0; i < digits; i++) {
+        if (i == point) text[at++] = '.';
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        text[at++] = (char)('0' + (*state >> 33) % 10);
+    }
+    if (kind > 4) at += sprintf(text + at, "%c%d", kind > 5 ? 'e' : 'E', (int)(r >> 20) % 44);
+    text[at] = 0;
+    return at;
+}
+TEST(csv_numbers_are_those_of_strtod) {
+    enum { N = 40000 };
+    static double want[N];
+    char *text = (char *)malloc((size_t)N * 48);
+    size_t at = 0;
+    uint64_t state = 5;
+    for (int i = 0; i < N; i++) {
+        const size_t n = (size_t)some_number(text + at, &state);
+        want[i] = strtod(text + at, NULL);
+        text[at + n] = '\n';
+        at += n + 1;
+    }
+    const char *path = written("numbers.csv", text, at);
+    eg_iterator *it;
+    eg_dataset *d = eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_FLOAT64}});
+    eg_tensor *x[EG_MAX_COMPONENTS];
+    d = eg_dataset_batch(d, N);
+    REQUIRE(d && (it = eg_iterator_new(d)) != NULL);
+    CHECK_INT(eg_iterator_next(it, x), EG_NEXT);
+    REQUIRE(x[0] && eg_size(x[0]) == N);
+    const double *got = (const double *)eg_data(x[0]);
+    int differ = 0;
+    for (int i = 0; i < N; i++)
+        if (memcmp(got + i, want + i, sizeof *got) && differ++ < 5) CHECK_NEAR(got[i], want[i], 0);
+    CHECK_INT(differ, 0);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    free(text);
+}
+// Rows with every end of a line, some in quotes, in a file of several blocks; the last row is short of a field.
+TEST(csv_rows_cross_blocks) {
+    enum { ROWS = 6000 };
+    char *text = (char *)malloc(ROWS * 48 + 64);
+    for (int before = 0; before < 40; before += 13) {
+        int at = sprintf(text, "%*d,\"\n\",0\n", before + 1, 0), line = 3;
+        for (int i = 1; i < ROWS; i++, line++) {
+            at += sprintf(text + at, i % 7 ? "%d,%d,%d.5%s" : "%d,\"%d\",%d.5%s", i, -i, i,
+                          i % 3 == 0 ? "\n" : i % 3 == 1 ? "\r\n" : "\r");
+            if (i % 100 == 99) at += sprintf(text + at, "\n"), line += i % 3 != 2;  // a blank line, or the end of \r\n
+        }
+        at += sprintf(text + at, "1,2");
+        const char *path = written("rows.csv", text, (size_t)at);
+        eg_dataset *d = eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_INT32},
+                                                {.columns = "1", .text = true}, {.columns = "2"}});
+        eg_iterator *it = eg_iterator_new(d);
+        eg_tensor *x[EG_MAX_COMPONENTS];
+        int wrong = 0;
+        for (int i = 0; i < ROWS; i++) {
+            EG_SCOPE;
+            char middle[16];
+            REQUIRE(eg_iterator_next(it, x) == EG_NEXT);
+            sprintf(middle, i ? "%d" : "\n", -i);
+            wrong += eg_item_int(x[0]) != i || eg_size(x[1]) != (int64_t)strlen(middle) ||
+                     memcmp(eg_data(x[1]), middle, strlen(middle)) || eg_item(x[2]) != (i ? i + 0.5 : 0);
+        }
+        CHECK_INT(wrong, 0);
+        sprintf(text, "rows.csv: line %d: 2 fields, where line 1 has 3", line);
+        CHECK_ERROR(eg_iterator_next(it, x), EG_ERROR_FILE, text);
+        eg_iterator_release(it);
+        eg_dataset_release(d);
+    }
+    free(text);
+}
 TEST(csv_header_that_nobody_announced) {
     const char *path = written_text("rooms.csv", "rooms,price\n3,100\n,5\n");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "rooms"}}), 1), EG_ERROR_FILE,
@@ -471,6 +557,41 @@ TEST(tfrecord_is_checked) {
         CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(n, 0, 0)), 1), EG_ERROR_FILE,
                     "eg_dataset_tfrecord (stage 1 of 1, element 1): ");
     CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(33, 0, 0)), 1), EG_ERROR_FILE, "truncated record at 19");
+}
+
+// Checksums of records of all lengths, against the definition, bit by bit.
+static uint32_t castagnoli(const unsigned char *p, size_t n) {
+    uint32_t crc = 0xffffffffu;
+    for (; n; n--, p++) {
+        crc ^= *p;
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+    }
+    crc = ~crc;
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+TEST(checksums_of_records) {
+    enum { MOST = 700 };
+    unsigned char data[MOST];
+    for (int i = 0; i < MOST; i++) data[i] = (unsigned char)(i * i + 3 * i);
+    const char *path = test_temp("sums.tfrecord");
+    eg_record_writer *w = eg_record_writer_open(path);
+    for (int n = 0; n < MOST; n++) CHECK(eg_record_writer_write(w, data + n % 5, n < 5 ? 0 : n - 4));
+    CHECK(eg_record_writer_close(w));
+    eg_record_writer_release(w);
+    eg_tensor *bytes = eg_read_file(path);
+    const unsigned char *p = (const unsigned char *)eg_data(bytes);
+    REQUIRE(p);
+    int wrong = 0;
+    for (int n = 0; n < MOST; n++) {
+        const size_t size = (size_t)p[0] | (size_t)p[1] << 8;
+        const unsigned char *tail = p + 12 + size;
+        const uint32_t sum = (uint32_t)tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16 |
+                             (uint32_t)tail[3] << 24;
+        wrong += size != (size_t)(n < 5 ? 0 : n - 4) || sum != castagnoli(p + 12, size);
+        p += 16 + size;
+    }
+    CHECK_INT(wrong, 0);
+    CHECK(p == (const unsigned char *)eg_data(bytes) + eg_size(bytes));
 }
 
 // A picture and a label in each record: parsed, decoded where the program can, resized, batched.

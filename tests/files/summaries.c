@@ -163,6 +163,50 @@ TEST(a_summary_is_in_the_file_when_it_is_made) {
     eg_summary_writer_release(w);
 }
 
+// A traced function writes at each replay what its body writes eagerly, at the step of that time.
+static bool summarizing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    char tag[16];
+    (void)user;
+    out[0] = eg_keep(eg_mul(in[0], 2));
+    snprintf(tag, sizeof tag, "loss%d", 1);                   // the list keeps a copy of it
+    return eg_summary_scalar(tag, eg_reduce_sum(out[0])) && eg_summary_histogram("h", out[0], .buckets = 4) &&
+           eg_summary_text("t", tag) && eg_summary_image("i", eg_reshape(in[0], EG_SHAPE(1, 2, 1)));
+}
+TEST(a_traced_function_writes_summaries_at_each_replay) {
+    message expected[MOST_EVENTS];
+    for (int traced = 0; traced < 2; traced++) {
+        eg_summary_writer *w = open_writer(traced ? "of replays" : "of eager code");
+        eg_function *f = eg_function_new(summarizing_body, NULL);
+        eg_run_functions_eagerly(!traced);
+        for (int call = 0; call < 9; call++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_constant(EG_SHAPE(2), call * .1, .5), *y;
+            eg_summary_set_writer(call == 1 ? NULL : w);
+            eg_summary_set_step(call * 10);
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+        }
+        eg_run_functions_eagerly(false);
+        if (traced) CHECK(eg_function_reason(f) == NULL && eg_function_counts(f).replays >= 4);
+        events e = read_events(eg_summary_writer_path(w));
+        CHECK_INT(e.n, 1 + 8 * 4);
+        for (int i = 1; i < e.n; i++) {
+            CHECK_INT(step_of(e, i), (i - 1) / 4 ? (i + 3) / 4 * 10 : 0);
+            const message m = field(e.of[i], 5, NULL);
+            if (traced) CHECK(m.end - m.at == expected[i].end - expected[i].at &&
+                              !memcmp(m.at, expected[i].at, (size_t)(m.end - m.at)));
+            expected[i] = m;
+        }
+        CHECK(is_text(field(value_of(e, 1), 1, NULL), "loss1"));
+        eg_summary_set_step(-1);
+        if (traced) {
+            eg_tensor *x = eg_constant(EG_SHAPE(2), .1, .5), *y;
+            CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, "no step is set for 'loss1'");
+        }
+        eg_function_release(f);
+        close_writer(w);
+    }
+}
+
 TEST(what_summaries_refuse) {
     eg_summary_writer *w = open_writer("refused");
     eg_summary_set_writer(w);

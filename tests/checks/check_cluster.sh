@@ -1,0 +1,340 @@
+# Several ranks under mpirun: the same numbers as one process with the whole batch, and an error, never a hang, where ranks differ, stop or die.
+# Skipped without MPI. The program below is each rank; its first argument says what it plays.
+. tests/checks/check.sh
+T=$TEST_TEMP
+if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
+    skip cluster "no MPI (apt-get install libopenmpi-dev openmpi-bin)"
+    finish
+    exit
+fi
+cat >"$T/ranks.c" <<'END_OF_C'
+#include "eager.h"
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#define WANT(condition) do { if (!(condition)) { printf("line %d, rank %d: not so: %s (%s)\n", __LINE__, eg_cluster_rank(), #condition, eg_error_message()); exit(1); } } while (0)
+enum { ROWS = 8, COLUMNS = 3 };
+static double largest(eg_tensor *a, eg_tensor *b) { return eg_item(eg_reduce_max(eg_abs(eg_sub(a, b)))); }
+
+// Mean squared error of a small network with two layers on some rows.
+typedef struct { eg_tensor *w, *v, *c, *x, *y; } net;
+static net net_new(eg_dtype dtype, double scale) {
+    net a = { NULL, NULL, NULL, NULL, NULL };
+    EG_SCOPE;
+    eg_tensor *i = eg_range(EG_FLOAT64, 0, COLUMNS * 4, 1);
+    a.w = eg_variable(eg_cast(eg_mul(eg_sin(eg_reshape(i, EG_SHAPE(COLUMNS, 4))), scale), dtype), "w");
+    a.v = eg_variable(eg_cast(eg_mul(eg_cos(eg_reshape(eg_range(EG_FLOAT64, 0, 4, 1), EG_SHAPE(4, 1))), scale), dtype), "v");
+    a.c = eg_variable(eg_zeros(dtype, EG_SHAPE(1)), "c");
+    a.x = eg_retain(eg_cast(eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, ROWS * COLUMNS, 1), EG_SHAPE(ROWS, COLUMNS))), dtype));
+    a.y = eg_retain(eg_cast(eg_cos(eg_reshape(eg_range(EG_FLOAT64, 0, ROWS, 1), EG_SHAPE(ROWS, 1))), dtype));
+    return a;
+}
+static bool net_step(net *a, eg_optimizer *opt, int begin, int end) {
+    EG_SCOPE;
+    eg_tensor *vars[] = { a->w, a->v, a->c }, *grads[] = { NULL, NULL, NULL };
+    if (end > begin) {
+        eg_tensor *x = eg_slice(a->x, EG_SHAPE(begin, 0), EG_SHAPE(end - begin, COLUMNS));
+        eg_tensor *y = eg_slice(a->y, EG_SHAPE(begin, 0), EG_SHAPE(end - begin, 1));
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *out = eg_add(eg_matmul(eg_tanh(eg_matmul(x, a->w)), a->v), a->c);
+        eg_tape_gradients(tape, eg_reduce_mean(eg_square(eg_sub(out, y))), vars, 3, grads);
+    }
+    return eg_apply_gradients(opt, grads, vars, 3);
+}
+// The rows of a rank: uneven, and the last of four ranks has none.
+static void part(int *begin, int *end) {
+    static const int of[5][5] = { { 0 }, { 0, 8 }, { 0, 5, 8 }, { 0, 3, 5, 8 }, { 0, 3, 7, 8, 8 } };
+    *begin = of[eg_cluster_size()][eg_cluster_rank()];
+    *end = of[eg_cluster_size()][eg_cluster_rank() + 1];
+}
+static eg_optimizer *optimizer(int which) {
+    return which == 0 ? eg_sgd(.learning_rate = 0.1) : which == 1 ? eg_adam(.learning_rate = 0.01, .global_clipnorm = 0.1)
+         : which == 2 ? eg_sgd(.learning_rate = 0.1, .momentum = 0.9, .clipnorm = 0.05)
+                      : eg_sgd(.learning_rate = 0.1, .accumulate_steps = 3);
+}
+static void equal_to_one_process(eg_dtype dtype, double bound) {
+    int begin, end;
+    part(&begin, &end);
+    for (int which = 0; which < 4; which++) {
+        net a = net_new(dtype, 1), b = net_new(dtype, 1);
+        eg_optimizer *opt = optimizer(which), *alone = optimizer(which);
+        WANT(eg_distribute(opt) && eg_distribute_examples(opt, end - begin));
+        for (int step = 0; step < 12; step++) WANT(net_step(&a, opt, begin, end) && net_step(&b, alone, 0, ROWS));
+        WANT(largest(a.w, b.w) < bound && largest(a.v, b.v) < bound && largest(a.c, b.c) < bound);
+        // the same bits everywhere
+        WANT(eg_assert_equal(a.w, eg_broadcast(a.w, 0)));
+        eg_tensor *all[] = { a.w, a.v, a.c, a.x, a.y, b.w, b.v, b.c, b.x, b.y };
+        for (int i = 0; i < 10; i++) eg_release(all[i]);
+        eg_optimizer_release(opt);
+        eg_optimizer_release(alone);
+    }
+}
+
+static net traced_net;
+static eg_optimizer *traced_opt;
+static bool traced_step(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_add(eg_matmul(eg_tanh(eg_matmul(in[0], traced_net.w)), traced_net.v), traced_net.c);
+    out[0] = eg_reduce_mean(eg_square(eg_sub(y, in[1])));
+    if (!eg_tape_minimize(tape, out[0], EG_LIST(traced_net.w, traced_net.v, traced_net.c), traced_opt)) return false;
+    out[0] = eg_all_reduce(out[0]);
+    return out[0] != NULL;
+}
+static void traced(void) {
+    int begin, end;
+    part(&begin, &end);
+    if (eg_cluster_size() > 3) { begin = 2 * eg_cluster_rank(); end = begin + 2; }
+    net b = net_new(EG_FLOAT64, 1);
+    traced_net = net_new(EG_FLOAT64, 1);
+    traced_opt = optimizer(1);
+    eg_optimizer *alone = optimizer(1);
+    WANT(eg_distribute(traced_opt) && eg_distribute_examples(traced_opt, end - begin));
+    eg_function *f = eg_function_new(traced_step, NULL);
+    for (int step = 0; step < 8; step++) {
+        EG_SCOPE;
+        eg_tensor *in[] = { eg_slice(b.x, EG_SHAPE(begin, 0), EG_SHAPE(end - begin, COLUMNS)), eg_slice(b.y, EG_SHAPE(begin, 0), EG_SHAPE(end - begin, 1)) }, *out;
+        WANT(eg_function_call(f, in, 2, &out, 1));
+        WANT(net_step(&b, alone, 0, ROWS));
+    }
+    if (eg_function_counts(f).replays < 2) printf("not traced: %s\n", eg_function_reason(f));
+    WANT(eg_function_counts(f).replays >= 2);
+    WANT(largest(traced_net.w, b.w) < 1e-12 && largest(traced_net.c, b.c) < 1e-12);
+}
+
+static eg_tensor *scattered(eg_tensor *x) { return eg_reduce_scatter(x); }
+static eg_tensor *from_last(eg_tensor *x) { return eg_broadcast(x, eg_cluster_size() - 1); }
+static eg_tensor *summed(eg_tensor *x) { return (eg_all_reduce)(x); }
+static eg_tensor *gathered(eg_tensor *x) { return (eg_all_gather)(x); }
+static void ops(void) {
+    const int n = eg_cluster_size(), me = eg_cluster_rank();
+    const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
+    for (int d = 0; d < 5; d++) {
+        eg_tensor *line = eg_range(EG_INT64, 0, 2 * n, 1);
+        eg_tensor *x = eg_cast(eg_add(line, 10 * me), dtypes[d]), *sum = eg_cast(eg_add(eg_mul(line, n), 5 * n * (n - 1)), dtypes[d]);
+        WANT(eg_assert_equal(eg_all_reduce(x), sum));
+        WANT(eg_assert_equal(eg_reduce_scatter(x), eg_slice(sum, EG_SHAPE(2 * me), EG_SHAPE(2))));
+        WANT(eg_assert_equal(eg_broadcast(x, n - 1), eg_cast(eg_add(line, 10 * (n - 1)), dtypes[d])));
+        eg_tensor *all = eg_all_gather(x);
+        for (int r = 0; r < n; r++) WANT(eg_assert_equal(eg_slice(all, EG_SHAPE(2 * n * r), EG_SHAPE(2 * n)), eg_cast(eg_add(line, 10 * r), dtypes[d])));
+    }
+    // sizes that do not divide, among them none at all, and one of many pieces
+    const int64_t sizes[] = { 0, 1, 3, 7, 100003 };
+    for (int i = 0; i < 5; i++) {
+        eg_tensor *x = eg_range(EG_FLOAT64, 0, (double)sizes[i], 1), *y = eg_all_reduce(eg_mul(x, me + 1));
+        WANT(y && eg_assert_equal(y, eg_mul(x, n * (n + 1) / 2)));
+        WANT(eg_assert_equal(eg_broadcast(eg_mul(x, me + 1), 0), x));
+    }
+    // each gradient against differences of the sum of all ranks' losses, for one element of one rank at a time
+    eg_tensor *(*const f[])(eg_tensor *) = { summed, gathered, scattered, from_last };
+    for (int k = 0; k < 4; k++) {
+        eg_tensor *x = eg_sin(eg_add(eg_range(EG_FLOAT64, 0, n, 1), 3 * me)), *y, *dx, *w;
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        y = eg_square(f[k](x));
+        w = eg_cos(eg_add(eg_range(EG_FLOAT64, 0, (double)eg_shape_of(y).dims[0], 1), me));
+        eg_tensor *loss = eg_reduce_sum(eg_mul(w, y));
+        dx = eg_tape_gradient(tape, loss, x);
+        WANT(dx);
+        for (int r = 0; r < n; r++)
+            for (int i = 0; i < n; i++) {
+                double side[2];
+                for (int s = 0; s < 2; s++) {
+                    eg_tensor *at = eg_mul(eg_cast(eg_equal(eg_range(EG_INT32, 0, n, 1), i), EG_FLOAT64), r == me ? (s ? -1e-5 : 1e-5) : 0.0);
+                    side[s] = eg_item(eg_all_reduce(eg_reduce_sum(eg_mul(w, eg_square(f[k](eg_add(x, at)))))));
+                }
+                if (r == me) WANT(fabs((side[0] - side[1]) / 2e-5 - eg_item(eg_slice(dx, EG_SHAPE(i), EG_SHAPE(1)))) < 1e-8);
+            }
+    }
+    WANT(eg_cluster_barrier());
+}
+static void mismatch(void) {
+    const int me = eg_cluster_rank();
+    eg_set_error_handler(NULL, NULL);
+    eg_tensor *x = eg_ones(EG_FLOAT32, me ? EG_SHAPE(3) : EG_SHAPE(2));
+    WANT(!eg_all_reduce(x));
+    WANT(strstr(eg_error_message(), "the ranks differ: rank 0 calls eg_all_reduce of float32 [2], and rank 1 calls eg_all_reduce of float32 [3]"));
+    eg_error_clear();
+    WANT(me ? !eg_all_gather(x) : !eg_cluster_barrier());
+    WANT(strstr(eg_error_message(), "rank 0 calls eg_cluster_barrier, and rank 1 calls eg_all_gather of float32 [3]"));
+    eg_error_clear();
+    // a list that is another one, by a variable's name
+    eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), me ? "kernel" : "bias"), *g = eg_ones(EG_FLOAT32, EG_SHAPE(2));
+    eg_optimizer *opt = eg_sgd();
+    WANT(eg_distribute(opt) && !eg_apply_gradients(opt, &g, &v, 1));
+    WANT(strstr(eg_error_message(), "rank 0 has variable 'bias', float32 [2], and rank 1 has variable 'kernel', float32 [2]"));
+    WANT(eg_item(eg_reduce_sum(v)) == 2);
+    eg_error_clear();
+    // by its length
+    eg_tensor *two[] = { v, eg_variable(g, "second") }, *grads[] = { g, g };
+    opt = eg_sgd();
+    WANT(eg_distribute(opt) && !eg_apply_gradients(opt, grads, two, me ? 2 : 1));
+    WANT(strstr(eg_error_message(), "rank 0 has 1 variables, of which 1 are new, in eg_apply_gradients, and rank 1 has 2 variables"));
+    eg_error_clear();
+    WANT(eg_cluster_barrier());                          // and the ranks go on
+}
+// Each rank begins with other values: the first step is rank 0's alone, and from then on all have the same.
+static void other_values(void) {
+    net a = net_new(EG_FLOAT64, 1 + eg_cluster_rank()), b = net_new(EG_FLOAT64, 1);
+    eg_optimizer *opt = eg_sgd(.learning_rate = 0.1), *alone = eg_sgd(.learning_rate = 0.1);
+    WANT(eg_distribute(opt));
+    for (int step = 0; step < 3; step++) WANT(net_step(&a, opt, 0, ROWS) && net_step(&b, alone, 0, ROWS));
+    WANT(largest(a.w, b.w) < 1e-12 && largest(a.v, b.v) < 1e-12);
+    net c = net_new(EG_FLOAT64, 1 + eg_cluster_rank());
+    WANT(eg_broadcast_variables(EG_LIST(c.w, c.v, c.c), eg_cluster_size() - 1));
+    net d = net_new(EG_FLOAT64, eg_cluster_size());
+    WANT(eg_assert_equal(c.w, d.w) && eg_assert_equal(c.v, d.v));
+}
+// A fit by all ranks is that of one process, in its weights and in what it tells; the last of three batches has one row.
+static eg_layer *fit_model(bool built) {
+    eg_seed(3);
+    eg_layer *m = eg_sequential(built ? eg_layer_dense(8, .activation = EG_TANH, .input_shape = EG_SHAPE(3)) : eg_layer_dense(8, .activation = EG_TANH), eg_layer_dense(3));
+    WANT(eg_compile(m, eg_adam(.learning_rate = 0.01, .global_clipnorm = 0.5), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY));
+    return m;
+}
+static void fit(void) {
+    const int me = eg_cluster_rank();
+    eg_set_default_float(EG_FLOAT64);
+    eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 51, 1), EG_SHAPE(17, 3))), *y = eg_cast(eg_mod(eg_range(EG_INT64, 0, 17, 1), 3), EG_INT32);
+    for (int way = 0; way < 3; way++) {
+        const bool built = way != 1;
+        const eg_history *h[2];
+        eg_layer *m[2];
+        for (int alone = 0; alone < 2; alone++) {
+            m[alone] = fit_model(built);
+            if (built && !alone && me) WANT(eg_assign_add(eg_layer_weights_list(m[0]).tensors[0], 1.0));
+            eg_seed(5);
+            eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), 17), 8), *held = eg_dataset_batch(eg_dataset_from_slices(x, y), 5);
+            eg_seed(alone ? 7 : 7 + me);
+            h[alone] = eg_fit(m[alone], data, .epochs = 4, .validation = held, .quiet = alone || !built, .progress = EG_PROGRESS_LINES, .traced = way == 2, .distribute = !alone,
+                              .callbacks = EG_CALLBACKS(eg_callback_csv(alone ? "alone.csv" : me ? "another.csv" : "ranks.csv")));
+            WANT(h[alone]);
+            eg_dataset_release(data);
+            eg_dataset_release(held);
+        }
+        eg_list a = eg_layer_weights_list(m[0]), b = eg_layer_weights_list(m[1]);
+        for (int i = 0; i < a.count; i++) WANT(largest(a.tensors[i], b.tensors[i]) < 1e-12);
+        static const char *const names[] = { "loss", "accuracy", "val_loss", "val_accuracy" };
+        for (int epoch = 0; epoch < 4; epoch++)
+            for (int i = 0; i < 4; i++) WANT(fabs(eg_history_value(h[0], names[i], epoch) - eg_history_value(h[1], names[i], epoch)) < 1e-12);
+        eg_layer_release(m[0]);
+        eg_layer_release(m[1]);
+    }
+    FILE *another = fopen("another.csv", "r");
+    WANT(eg_cluster_barrier() && !another);
+}
+// Epochs up to `epochs` of a fit that goes on where a backup ends; at the fourth, as one process that was never stopped.
+static void resume(int epochs) {
+    eg_set_default_float(EG_FLOAT64);
+    eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 51, 1), EG_SHAPE(17, 3))), *y = eg_cast(eg_mod(eg_range(EG_INT64, 0, 17, 1), 3), EG_INT32);
+    eg_layer *m[2];
+    for (int alone = 0; alone < 2; alone++) {
+        m[alone] = fit_model(true);
+        eg_seed(5);
+        eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), 17), 8);
+        // so that it is the backup from which it goes on
+        if (epochs == 4 && !alone) WANT(eg_assign_add(eg_layer_weights_list(m[0]).tensors[0], 1.0));
+        if (alone) WANT(eg_fit(m[1], data, .epochs = epochs, .quiet = true));
+        else WANT(eg_fit(m[0], data, .epochs = epochs, .quiet = true, .distribute = true, .callbacks = EG_CALLBACKS(eg_callback_backup("backup/run"))));
+        eg_dataset_release(data);
+    }
+    eg_list a = eg_layer_weights_list(m[0]), b = eg_layer_weights_list(m[1]);
+    for (int i = 0; i < a.count; i++) WANT(largest(a.tensors[i], b.tensors[i]) < 1e-12);
+    WANT(eg_optimizer_steps(eg_model_optimizer(m[0])) == 3 * epochs);
+}
+// The last rank does something else in its fourth step: the others' error names it.
+static void lost(const char *how) {
+    const int me = eg_cluster_rank(), last = eg_cluster_size() - 1;
+    char who[80];
+    net a = net_new(EG_FLOAT32, 1);
+    eg_optimizer *opt = eg_sgd();
+    eg_set_error_handler(NULL, NULL);
+    WANT(eg_distribute(opt));
+    for (int step = 0; step < 3; step++) WANT(net_step(&a, opt, 0, ROWS));
+    if (me == last && !strcmp(how, "kill")) raise(SIGKILL);
+    if (me == last && !strcmp(how, "stop")) { raise(SIGSTOP); _Exit(7); }
+    if (me == last && !strcmp(how, "leave")) exit(0);
+    eg_tensor *before = eg_identity(a.w);
+    WANT(!net_step(&a, opt, 0, ROWS));
+    snprintf(who, sizeof who, strcmp(how, "leave") ? "rank %d (last seen at step 3)" : "rank %d has ended after step 3", last);
+    WANT(strstr(eg_error_message(), who));
+    WANT(eg_assert_equal(before, a.w));
+    eg_error_clear();
+    WANT(!eg_cluster_barrier() && strstr(eg_error_message(), who));      // at once, with the same reason
+    printf("rank %d: %s\n", me, eg_error_message());
+    exit(7);
+}
+int main(int argc, char **argv) {
+    const char *part_of = argc > 1 ? argv[1] : "";
+    const bool short_time = !strcmp(part_of, "kill") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
+    if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60)) return 2;
+    if (argc > 2) WANT(eg_cluster_size() == atoi(argv[2]));
+    if (short_time) lost(part_of);
+    else if (!strcmp(part_of, "float64")) equal_to_one_process(EG_FLOAT64, 1e-12);
+    else if (!strcmp(part_of, "float32")) equal_to_one_process(EG_FLOAT32, 1e-6);
+    else if (!strcmp(part_of, "traced")) traced();
+    else if (!strcmp(part_of, "ops")) ops();
+    else if (!strcmp(part_of, "mismatch")) mismatch();
+    else if (!strcmp(part_of, "fit")) fit();
+    else if (!strcmp(part_of, "begin")) resume(2);
+    else if (!strcmp(part_of, "resume")) resume(4);
+    else if (!strcmp(part_of, "other_values")) other_values();
+    else return 3;
+    if (eg_error() != EG_OK) { printf("rank %d: an error is pending: %s\n", eg_cluster_rank(), eg_error_message()); return 1; }
+    if (eg_cluster_rank() == 0) printf("all is well\n");
+    return 0;
+}
+END_OF_C
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
+# The headers of MPI are not ours to warn about.
+INCLUDES=$(mpicc --showme:compile 2>/dev/null | sed 's/-I/-isystem /g')
+O=$B/cluster.o
+build() {
+    [ -n "$(find "$O" -newer eager.h 2>/dev/null)" ] || OMPI_CC=$CC mpicc -std=c11 -O0 -DEAGER_MPI -I. -c "$B/eager.c" -o "$O" || return
+    OMPI_CC=$CC mpicc -std=c11 -O0 -Wall -Wextra -DEAGER_MPI -I. "$T/ranks.c" "$O" -o "$T/ranks" $LIBS
+}
+# One rank prints, and writes what one process does.
+fits() { play fit "$1" && [ "$(grep -c '^Epoch 4/4' "$T/play.log")" = 2 ] && [ "$(sed 's/,.*//' "$T/ranks.csv")" = "$(sed 's/,.*//' "$T/alone.csv")" ]; }
+# A fit of four ranks that ends after its second epoch goes on with two ranks.
+resumes() { rm -rf "$T/backup"; mkdir -p "$T/backup"; play begin 4 && play resume 2 && ls "$T"/backup/run*; }
+# Each ends in time, and says that all is well.
+play() {                                                       # what, how many ranks
+    (cd "$T" && rm -f ./*.csv && timeout 60 mpirun --oversubscribe -n "$2" ./ranks "$1" "$2" >play.log 2>&1 </dev/null)
+    status=$?
+    cat "$T/play.log"
+    [ $status = 0 ] && grep -q '^all is well$' "$T/play.log"
+}
+alone() { timeout 60 "$T/ranks" float64 1 >"$T/play.log" 2>&1 </dev/null; status=$?; cat "$T/play.log"; [ $status = 0 ]; }
+# One rank is lost: each other one tells so by name, and the whole ends by itself.
+loses() {                                                      # how, what mpirun is told besides
+    how=$1; shift
+    timeout -k 5 40 mpirun --oversubscribe "$@" -n 3 "$T/ranks" "$how" 3 >"$T/play.log" 2>&1 </dev/null
+    status=$?
+    cat "$T/play.log"
+    [ $status != 124 ] && [ $status != 137 ] && grep -q "^rank [01]: eg_cluster_barrier: .*rank 2" "$T/play.log" &&
+        ! grep -q 'rank [01]: not so' "$T/play.log"
+}
+compiles() { "$@" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -DEAGER_MPI $INCLUDES -I. -fsyntax-only "$B/eager.c"; }
+
+check builds build
+for n in 1 2 4; do
+    check "float64_$n" play float64 $n
+    check "ops_$n" play ops $n
+done
+check float32 play float32 2
+check traced play traced 2
+check mismatch play mismatch 2
+check fit_2 fits 2
+check fit_4 fits 4
+check resumes_with_fewer_ranks resumes
+check other_values play other_values 3
+check without_mpirun alone
+check leaves loses leave
+check is_killed loses kill --enable-recovery
+check is_stopped loses stop
+check compiles_c compiles $CC -std=c11
+[ -z "$CLANG" ] || check compiles_clang compiles "$CLANG" -std=c11
+[ -z "$CXX" ] || check compiles_cpp compiles $CXX -std=c++17 -x c++
+[ -z "$CLANGXX" ] || check compiles_clangpp compiles "$CLANGXX" -std=c++17 -x c++
+finish

@@ -1,0 +1,754 @@
+// Functions in files: what is saved is loaded by a program without the code that it was made of, computes the same
+// bits, trains on, and is differentiated; what a file gets wrong is an error that names the file and the line.
+#include "faults.h"
+
+typedef struct network { eg_tensor *w, *b; eg_optimizer *adam; } network;
+static void network_make(network *n) {
+    EG_SCOPE;
+    eg_seed(5);
+    n->w = eg_variable(eg_random_normal(EG_SHAPE(4, 3)), "w");
+    n->b = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "b");
+    n->adam = eg_adam(.learning_rate = 0.05);
+}
+static void network_end(network *n) {
+    eg_release(n->w);
+    eg_release(n->b);
+    eg_optimizer_release(n->adam);
+}
+static bool predict(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const network *n = (const network *)user;
+    out[0] = eg_tanh(eg_add(eg_matmul(in[0], n->w), n->b));
+    return out[0] != NULL;
+}
+static bool train(eg_tensor *const *in, eg_tensor **out, void *user) {
+    network *n = (network *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y, *v[2], *g[2];
+    if (!predict(in, &y, user)) return false;
+    out[0] = eg_reduce_mean(eg_square(eg_sub(y, in[1])));
+    v[0] = n->w;
+    v[1] = n->b;
+    return eg_tape_gradients(tape, out[0], v, 2, g) && eg_apply_gradients(n->adam, g, v, 2);
+}
+static eg_tensor *batch(int rows, int columns, int which) {
+    float data[200];
+    for (int i = 0; i < rows * columns; i++) data[i] = (float)((i * 37 + which * 11) % 23) / 11 - 1;
+    return eg_from_data(EG_FLOAT32, EG_SHAPE(rows, columns), data);
+}
+static bool same(eg_tensor *a, eg_tensor *b) {
+    if (!a || !b || eg_size(a) != eg_size(b) || eg_dtype_of(a) != eg_dtype_of(b)) return false;
+    return !memcmp(eg_data(a), eg_data(b), (size_t)(eg_size(a) * eg_dtype_size(eg_dtype_of(a))));
+}
+
+TEST(a_function_there_and_back) {
+    const char *const names[] = { "predict.safetensors", "predict.npz" };
+    network n;
+    network_make(&n);
+    eg_tensor *x = batch(5, 4, 0), *y, *z;
+    eg_function *f = eg_function_new(predict, &n);
+    CHECK_ERROR(eg_function_save(f, test_temp("none")), EG_ERROR_STATE, "call the function first");
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(eg_function_save(f, test_temp(names[i]), .inputs = EG_NAMES("x"), .outputs = EG_NAMES("y")));
+        eg_function *g = eg_function_load(test_temp(names[i]));
+        REQUIRE(g != NULL);
+        for (int k = 0; k < 4; k++) {
+            CHECK(eg_function_call(g, &x, 1, &z, 1));
+            CHECK(same(y, z));
+        }
+        CHECK(eg_function_counts(g).replays == 3);
+        CHECK_INT(eg_function_input(g, "x"), 0);
+        CHECK_INT(eg_function_output(g, "y"), 0);
+        CHECK_ERROR(eg_function_output(g, "x"), EG_ERROR_ARGUMENT, "none of its 1 outputs is 'x'; the first is 'y'");
+        eg_list v = eg_function_variables_list(g), own = eg_function_variables_list(f);
+        CHECK_INT(v.count, 2);
+        CHECK_INT(own.count, 2);
+        for (int k = 0; k < 2 && v.count == 2; k++) {
+            CHECK_STR(eg_name_of(v.tensors[k]), k ? "b" : "w");
+            CHECK(v.tensors[k] != own.tensors[k] && same(v.tensors[k], k ? n.b : n.w));
+        }
+        eg_tensor *two[2] = { x, x }, *narrow = batch(5, 3, 0), *tall = batch(6, 4, 0);
+        CHECK_ERROR(eg_function_call(g, two, 2, &z, 1), EG_ERROR_ARGUMENT, "2 inputs and 1 outputs");
+        CHECK_ERROR(eg_function_call(g, &narrow, 1, &z, 1), EG_ERROR_SHAPE, "placeholder 'x' (float32 [5, 4])");
+        CHECK_ERROR(eg_function_call(g, &tall, 1, &z, 1), EG_ERROR_SHAPE, "feed 0 is float32 [6, 4]");
+        CHECK_ERROR(eg_function_optimizer(g, 0), EG_ERROR_INDEX, "number 0 of 0");
+        eg_function_release(g);
+    }
+    CHECK_ERROR(eg_function_input(f, "x"), EG_ERROR_STATE, "neither a loaded one nor a session's");
+    eg_function_release(f);
+    network_end(&n);
+}
+TEST(open_shapes_and_gradients_pass_through) {
+    network n;
+    network_make(&n);
+    eg_tensor *x = batch(5, 4, 0), *y;
+    eg_function *f = eg_function_new(predict, &n);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    const eg_shape open = EG_SHAPE(-1, 4);
+    REQUIRE(eg_function_save(f, test_temp("open"), .shapes = &open));
+    eg_function *g = eg_function_load(test_temp("open"));
+    REQUIRE(g != NULL);
+    eg_list v = eg_function_variables_list(g);
+    REQUIRE(v.count == 2);
+    for (int rows = 1; rows < 7; rows++)
+        for (int again = 0; again < 3; again++) {
+            EG_SCOPE;
+            eg_tensor *in = batch(rows, 4, rows), *z, *dx[3], *dz[3], *of[3] = { in, n.w, n.b };
+            eg_tape *tape = eg_tape_begin();
+            eg_tape_watch(tape, in);
+            predict(&in, &y, &n);
+            CHECK(eg_tape_gradients(tape, eg_reduce_sum(eg_square(y)), of, 3, dx));
+            tape = eg_tape_begin();
+            eg_tape_watch(tape, in);
+            CHECK(eg_function_call(g, &in, 1, &z, 1));
+            of[1] = v.tensors[0];
+            of[2] = v.tensors[1];
+            CHECK(eg_tape_gradients(tape, eg_reduce_sum(eg_square(z)), of, 3, dz));
+            CHECK(same(y, z));
+            for (int i = 0; i < 3; i++) CHECK(same(dx[i], dz[i]));
+        }
+    eg_function_release(g);
+    eg_function_release(f);
+    network_end(&n);
+}
+TEST(a_training_step_goes_on_where_it_was_saved) {
+    network n;
+    network_make(&n);
+    eg_tensor *in[2], *a, *b;
+    in[0] = batch(5, 4, 0);
+    in[1] = batch(5, 3, 1);
+    eg_function *f = eg_function_new(train, &n);
+    for (int i = 0; i < 3; i++) CHECK(eg_function_call(f, in, 2, &a, 1));
+    REQUIRE(eg_function_save(f, test_temp("train"), .inputs = EG_NAMES("x", "y"), .outputs = EG_NAMES("loss")));
+    CHECK_INT(eg_optimizer_steps(n.adam), 3);                 // a save runs nothing
+    eg_function *g = eg_function_load(test_temp("train"));
+    REQUIRE(g != NULL);
+    eg_optimizer *adam = eg_function_optimizer(g, 0);
+    CHECK_INT(eg_optimizer_steps(adam), 3);
+    CHECK_NEAR(eg_optimizer_learning_rate(adam), 0.05, 0);
+    for (int i = 0; i < 8; i++) {
+        if (i == 4) CHECK(eg_optimizer_set_learning_rate(adam, 0.01) && eg_optimizer_set_learning_rate(n.adam, 0.01));
+        CHECK(eg_function_call(f, in, 2, &a, 1));
+        CHECK(eg_function_call(g, in, 2, &b, 1));
+        CHECK(same(a, b));
+    }
+    CHECK(eg_function_counts(g).replays == 7);
+    eg_list v = eg_function_variables_list(g);
+    CHECK(v.count >= 2 && same(v.tensors[0], n.w) && same(v.tensors[1], n.b));
+    CHECK_INT(eg_optimizer_steps(adam), 11);
+    // and once more from there
+    REQUIRE(eg_function_save(g, test_temp("train again")));
+    eg_function *h = eg_function_load(test_temp("train again"));
+    REQUIRE(h != NULL);
+    CHECK_INT(eg_function_input(h, "y"), 1);
+    CHECK_INT(eg_function_output(h, "loss"), 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK(eg_function_call(f, in, 2, &a, 1));
+        CHECK(eg_function_call(h, in, 2, &b, 1));
+        CHECK(same(a, b));
+    }
+    eg_function_release(h);
+    eg_function_release(g);
+    eg_function_release(f);
+    network_end(&n);
+}
+
+// A body with ops of all kinds of attributes; its two inputs are (2, 6, 6, 3) and (2, 4) of positive numbers.
+static bool zoo(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *x = in[0], *y = in[1], *sum = eg_zeros(EG_FLOAT32, EG_SCALAR), *list[40], *parts[2];
+    int n = 0;
+    (void)user;
+    eg_tensor *f = eg_full(EG_FLOAT32, EG_SHAPE(3, 3, 3, 2), 0.1), *at = eg_constant_of(EG_INT32, EG_SHAPE(3), 1, 0, 1);
+    list[n++] = eg_conv2d(x, f, .strides = {2}, .padding = EG_SAME);
+    list[n++] = eg_conv2d(x, f, .dilations = {2});
+    list[n++] = eg_conv2d_transpose(eg_conv2d(x, f), f, .strides = {2}, .padding = EG_SAME);
+    list[n++] = eg_depthwise_conv2d(x, f, .strides = {2, 1});
+    list[n++] = eg_max_pool2d(x);
+    list[n++] = eg_avg_pool2d(x, .size = {3}, .strides = {2}, .padding = EG_SAME);
+    list[n++] = eg_transpose(x, .perm = EG_AXES(3, 0, 2, 1));
+    list[n++] = eg_slice(x, EG_SHAPE(0, 1, 2, 0), EG_SHAPE(2, 3, -1, 2));
+    list[n++] = eg_strided_slice(y, EG_SHAPE(0, 3), EG_SHAPE(2, EG_END), EG_SHAPE(1, -2));
+    list[n++] = eg_pad(y, EG_PADS(1, 2, 0, 1), .value = -2);
+    list[n++] = eg_reverse(y, EG_AXES(1));
+    list[n++] = eg_cast(eg_cast(eg_mul(y, 10), EG_INT32), EG_FLOAT32);
+    list[n++] = eg_concat(EG_TENSORS(y, y, eg_mul(y, 2)), 1);
+    list[n++] = eg_reduce_max(x, .axes = EG_AXES(1, 2), .keepdims = true);
+    list[n++] = eg_reduce_prod(y, .axes = EG_AXES(0));
+    list[n++] = eg_cast(eg_argmax(x, .axis = 2), EG_FLOAT32);
+    list[n++] = eg_cumsum(y, .axis = 1, .reverse = true, .exclusive = true);
+    list[n++] = eg_softmax(x, .axis = 1);
+    list[n++] = eg_log_softmax(y);
+    list[n++] = eg_cast(eg_argsort(y, .descending = true), EG_FLOAT32);
+    list[n++] = eg_matmul(y, y, .transpose_b = true);
+    list[n++] = eg_gather(x, at, .axis = 3);
+    list[n++] = eg_scatter_nd(eg_expand_dims(at, 1), eg_ones(EG_FLOAT32, EG_SHAPE(3)), EG_SHAPE(4));
+    list[n++] = eg_take_along_axis(y, eg_cast(eg_zeros_like(y), EG_INT64), 1);
+    list[n++] = eg_gather_nd(y, eg_expand_dims(eg_slice(at, EG_SHAPE(0), EG_SHAPE(2)), 1));
+    list[n++] = eg_one_hot(at, 4, .on_value = 2);
+    list[n++] = eg_sparse_softmax_cross_entropy_with_logits(eg_slice(at, EG_SHAPE(0), EG_SHAPE(2)), y);
+    list[n++] = eg_where(eg_greater(y, 0.5), y, eg_negative(y));
+    list[n++] = eg_cast(eg_floordiv(eg_cast(eg_mul(y, 10), EG_INT32), 3), EG_FLOAT32);
+    list[n++] = eg_tile(y, EG_SHAPE(2, 3));
+    list[n++] = eg_norm(y);
+    list[n++] = eg_clip_by_value(y, 0.2, HUGE_VAL);
+    list[n++] = eg_einsum("ij,kj->ik", EG_TENSORS(y, y));
+    list[n++] = eg_cast(eg_reduce_any(eg_greater(y, 0.9), .axes = EG_AXES(1)), EG_FLOAT32);
+    if (eg_split(y, 2, 1, parts)) list[n++] = eg_sub(parts[0], parts[1]);
+    for (int i = 0; i < n; i++) {
+        if (!list[i]) { printf("    entry %d\n", i); return false; }
+        sum = eg_add(sum, eg_reduce_sum(eg_mul(list[i], 1 + 0.1 * i)));
+    }
+    out[0] = sum;
+    for (int i = 0; i < n; i++) out[1 + i] = list[i];
+    return sum != NULL;
+}
+enum { ZOO = 36 };
+TEST(ops_of_all_kinds) {
+    eg_tensor *in[2], *a[ZOO], *b[ZOO], *da[2], *db[2];
+    float data[216];
+    for (int i = 0; i < 216; i++) data[i] = (float)((i * 37) % 101) / 101;
+    in[0] = eg_from_data(EG_FLOAT32, EG_SHAPE(2, 6, 6, 3), data);
+    in[1] = eg_from_data(EG_FLOAT32, EG_SHAPE(2, 4), data);
+    eg_function *f = eg_function_new(zoo, NULL);
+    REQUIRE(eg_function_call(f, in, 2, a, ZOO));
+    REQUIRE(eg_function_save(f, test_temp("zoo")));
+    eg_function *g = eg_function_load(test_temp("zoo"));
+    REQUIRE(g != NULL);
+    for (int k = 0; k < 3; k++) {
+        CHECK(eg_function_call(g, in, 2, b, ZOO));
+        for (int i = 0; i < ZOO; i++) CHECK(same(a[i], b[i]));
+    }
+    for (int k = 0; k < 2; k++) {
+        eg_tape *tape = eg_tape_begin();
+        for (int i = 0; i < 2; i++) eg_tape_watch(tape, in[i]);
+        CHECK(eg_function_call(k ? g : f, in, 2, k ? b : a, ZOO));
+        CHECK(eg_tape_gradients(tape, k ? b[0] : a[0], in, 2, k ? db : da));
+    }
+    for (int i = 0; i < 2; i++) CHECK(same(da[i], db[i]));
+    eg_function_release(f);
+    eg_function_release(g);
+}
+
+// A model with layers of many kinds; in training its dropout draws and its normalization assigns.
+typedef struct model_step { eg_layer *model; eg_optimizer *opt; bool training; } model_step;
+static bool model_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const model_step *s = (const model_step *)user;
+    if (!s->training) return (out[0] = eg_call(s->model, in[0])) != NULL;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_call(s->model, in[0], .training = true), *v[32], *g[32];
+    out[0] = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(in[1], y));
+    const int n = eg_tape_watched_variables(tape, v, 32);
+    return n > 0 && eg_tape_gradients(tape, out[0], v, n, g) && eg_apply_gradients(s->opt, g, v, n);
+}
+static void check_model(eg_layer *model, eg_optimizer *opt, eg_tensor *x) {
+    const int32_t classes[] = {0, 2, 1, 1};
+    eg_tensor *in[2], *a, *b, *y;
+    in[0] = x;
+    in[1] = eg_from_data(EG_INT32, EG_SHAPE(4), classes);
+    model_step step = { model, opt, true }, eval = { model, opt, false };
+    REQUIRE(eg_call(model, x) != NULL);
+    eg_function *f = eg_function_new(model_body, &step), *p = eg_function_new(model_body, &eval), *g, *q;
+    for (int i = 0; i < 2; i++) CHECK(eg_function_call(f, in, 2, &a, 1));
+    CHECK(eg_function_call(p, in, 1, &y, 1));
+    eg_random_state before = eg_random_get_state();
+    CHECK(eg_function_save(f, test_temp("step")) && eg_function_save(p, test_temp("eval")));
+    CHECK(eg_random_get_state().counter == before.counter);
+    g = eg_function_load(test_temp("step"));
+    q = eg_function_load(test_temp("eval"));
+    REQUIRE(g && q);
+    CHECK(eg_function_call(q, in, 1, &b, 1) && same(y, b));
+    for (int i = 0; i < 5; i++) {
+        EG_SCOPE;
+        eg_random_state state = eg_random_get_state();
+        CHECK(eg_function_call(f, in, 2, &a, 1));
+        eg_random_state behind = eg_random_get_state();
+        eg_random_set_state(state);
+        CHECK(eg_function_call(g, in, 2, &b, 1));
+        CHECK(same(a, b));
+        CHECK(eg_random_get_state().counter == behind.counter);
+    }
+    CHECK(eg_function_call(q, in, 1, &b, 1) && same(y, b));   // what the other one trained is its own
+    eg_function_release(f);
+    eg_function_release(p);
+    eg_function_release(g);
+    eg_function_release(q);
+    eg_layer_release(model);
+    eg_optimizer_release(opt);
+}
+TEST(models_of_layers) {
+    eg_seed(7);
+    eg_layer *picture = eg_sequential(
+        eg_layer_conv2d(4, 3, .activation = EG_RELU, .padding = EG_SAME), eg_layer_batch_normalization(),
+        eg_layer_max_pooling2d(), eg_layer_dropout(0.3), eg_layer_flatten(), eg_layer_layer_normalization(),
+        eg_layer_dense(3));
+    check_model(picture, eg_adamw(.clipnorm = 1), eg_random_uniform(EG_SHAPE(4, 6, 6, 2)));
+    eg_layer *words = eg_sequential(
+        eg_layer_embedding(20, 6), eg_layer_lstm(5, .return_sequences = true), eg_layer_gru(4), eg_layer_dense(3));
+    check_model(words, eg_rmsprop(.momentum = 0.9, .centered = true), eg_random_integers(EG_SHAPE(4, 7), 0, 20));
+    eg_layer *attention = eg_sequential(eg_layer_dense(8), eg_layer_simple_rnn(6, .return_sequences = true),
+                                        eg_layer_global_average_pooling1d(),
+                                        eg_layer_dense(3, .activation = EG_SOFTMAX));
+    // On the stand-in for CUDA the norm of all gradients is read on the host, so that there is no trace.
+    const double clip = test_on_cuda ? 0 : 2;
+    check_model(attention, eg_sgd(.momentum = 0.9, .nesterov = true, .global_clipnorm = clip),
+                eg_random_uniform(EG_SHAPE(4, 5, 3)));
+}
+TEST(every_optimizer) {
+    eg_seed(9);
+    for (int i = 0; i < 10; i++) {
+        EG_SCOPE;
+        eg_optimizer *const all[] = {
+            eg_sgd(.learning_rate = EG_ZERO), eg_adam(.amsgrad = true, .epsilon = EG_ZERO), eg_adagrad(), eg_adadelta(),
+            eg_adamax(.clipvalue = 0.5), eg_nadam(), eg_ftrl(.l1 = 0.01), eg_lion(.weight_decay = 0.1),
+            eg_adamw(.weight_decay = EG_ZERO), eg_adam(.accumulate_steps = 2) };
+        for (int k = 0; k < 10; k++) if (k != i) eg_optimizer_release(all[k]);
+        check_model(eg_sequential(eg_layer_dense(3)), all[i], eg_random_uniform(EG_SHAPE(4, 3)));
+    }
+}
+
+// d/dx (d/dx sum(x^3))^2 and a draw, which are gradients of gradients in the list.
+static bool penalty(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tape *outer = eg_tape_begin(), *inner = eg_tape_begin();
+    eg_tape_watch(outer, in[0]);
+    eg_tape_watch(inner, in[0]);
+    eg_tensor *g = eg_tape_gradient(inner, eg_reduce_sum(eg_mul(eg_square(in[0]), in[0])), in[0]);
+    out[0] = g ? eg_tape_gradient(outer, eg_reduce_sum(eg_square(g)), in[0]) : NULL;
+    out[1] = eg_add(in[0], eg_random_normal(EG_SHAPE(3), .stddev = 2));
+    out[2] = NULL;
+    return out[0] && out[1];
+}
+TEST(gradients_of_gradients_and_draws) {
+    eg_tensor *x = eg_constant(EG_SHAPE(3), 1, -2, 0.5), *a[3], *b[3];
+    eg_function *f = eg_function_new(penalty, NULL);
+    CHECK(eg_function_call(f, &x, 1, a, 3));
+    REQUIRE(eg_function_save(f, test_temp("penalty")));
+    eg_function *g = eg_function_load(test_temp("penalty"));
+    REQUIRE(g != NULL);
+    for (int i = 0; i < 4; i++) {
+        eg_random_state state = eg_random_get_state();
+        CHECK(eg_function_call(f, &x, 1, a, 3));
+        eg_random_set_state(state);
+        CHECK(eg_function_call(g, &x, 1, b, 3));
+        CHECK(same(a[0], b[0]) && same(a[1], b[1]) && !b[2]);
+    }
+    eg_function_release(g);
+    eg_function_release(f);
+}
+TEST(a_session_there_and_back) {
+    eg_graph *g = eg_graph_new();
+    eg_optimizer *adam = eg_adam(.learning_rate = 0.1);
+    eg_tensor *x, *y, *w, *loss, *step, *prediction, *out[2], *again[2];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 4), "x");
+        y = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 3), "y");
+        w = eg_variable(eg_random_normal(EG_SHAPE(4, 3)), "w");
+        eg_tape *tape = eg_tape_begin();
+        prediction = eg_tanh(eg_matmul(x, w));
+        loss = eg_reduce_mean(eg_square(eg_sub(prediction, y)));
+        eg_tensor *grad = eg_tape_gradient(tape, loss, w);
+        CHECK(eg_apply_gradients(adam, &grad, &w, 1));
+        step = eg_graph_update();
+    }
+    eg_session *s = eg_session_new(g);
+    eg_tensor *fetches[] = { loss, step };
+    eg_feed feeds[] = { { x, batch(5, 4, 0) }, { y, batch(5, 3, 1) } };
+    CHECK(!eg_session_run(s, feeds, 2, fetches, 2, out));
+    eg_error_clear();
+    CHECK_ERROR(eg_function_save(eg_session_function(s), test_temp("session")), EG_ERROR_STATE,
+                "eg_function_save: variable 'w' (float32 [4, 3]) has no value in this session; eg_session_initialize");
+    CHECK(eg_session_initialize(s, NULL, 0));
+    for (int i = 0; i < 3; i++) CHECK(eg_session_run(s, feeds, 2, fetches, 2, out));
+    REQUIRE(eg_function_save(eg_session_function(s), test_temp("session"), .outputs = EG_NAMES("loss", "steps")));
+    eg_function *f = eg_function_load(test_temp("session"));
+    REQUIRE(f != NULL);
+    CHECK_INT(eg_function_input(f, "y"), 1);
+    CHECK_INT(eg_function_output(f, "steps"), 1);
+    CHECK_INT(eg_optimizer_steps(eg_function_optimizer(f, 0)), 3);
+    for (int rows = 2; rows < 7; rows++) {
+        eg_tensor *in[2];
+        in[0] = feeds[0].value = batch(rows, 4, rows);
+        in[1] = feeds[1].value = batch(rows, 3, rows + 1);
+        CHECK(eg_session_run(s, feeds, 2, fetches, 2, out));
+        CHECK(eg_function_call(f, in, 2, again, 2));
+        CHECK(same(out[0], again[0]) && same(out[1], again[1]));
+    }
+    // a prediction alone, from a node that is fed in the midst
+    eg_feed middle = { prediction, batch(2, 3, 0) };
+    fetches[0] = prediction;
+    CHECK(eg_session_run(s, feeds, 1, fetches, 1, out));
+    REQUIRE(eg_function_save(eg_session_function(s), test_temp("prediction")));
+    eg_function *p = eg_function_load(test_temp("prediction"));
+    CHECK(p && eg_function_call(p, &feeds[0].value, 1, again, 1) && same(out[0], again[0]));
+    fetches[0] = loss;
+    feeds[0] = middle;
+    feeds[1].value = batch(2, 3, 4);
+    CHECK(eg_session_run(s, feeds, 2, fetches, 1, out));
+    REQUIRE(eg_function_save(eg_session_function(s), test_temp("middle"), .inputs = EG_NAMES("p", "y")));
+    eg_function *m = eg_function_load(test_temp("middle"));
+    eg_tensor *in[2] = { feeds[0].value, feeds[1].value };
+    CHECK(m && eg_function_call(m, in, 2, again, 1) && same(out[0], again[0]) && eg_function_input(m, "p") == 0);
+    CHECK_INT(eg_function_variables_list(m).count, 0);
+    eg_function_release(m);
+    eg_function_release(p);
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_optimizer_release(adam);
+    eg_release(w);
+}
+TEST(what_runs_before_a_node_is_saved_with_it) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *v, *w, *y, *out, *again;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SCALAR, "x");
+        v = eg_variable(eg_scalar(1), "v");
+        w = eg_variable(eg_scalar(100), "w");
+        eg_tensor *first = eg_group(EG_TENSORS(eg_assign_add(v, x), eg_assign_add(w, 1)));
+        EG_AFTER(first);
+        eg_tensor *halved = eg_assign(w, eg_mul(w, 0.5));
+        EG_AFTER(halved);
+        y = eg_add(v, w);
+    }
+    eg_session *s = eg_session_new(g);
+    const eg_feed feed = { x, eg_scalar(3) };
+    CHECK(eg_session_initialize(s, NULL, 0));
+    CHECK_NEAR(eg_item(eg_session_eval(s, y, &feed, 1)), 4 + 50.5, 0);
+    REQUIRE(eg_function_save(eg_session_function(s), test_temp("after")));
+    eg_function *f = eg_function_load(test_temp("after"));
+    REQUIRE(f != NULL);
+    for (int i = 0; i < 5; i++) {
+        REQUIRE(out = eg_session_eval(s, y, &feed, 1));
+        CHECK(eg_function_call(f, &feed.value, 1, &again, 1) && same(out, again));
+    }
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(v);
+    eg_release(w);
+}
+// A checkpoint takes what a loaded function has, and puts it back.
+TEST(a_checkpoint_of_a_loaded_function) {
+    network n;
+    network_make(&n);
+    eg_tensor *in[2], *a, *b;
+    in[0] = batch(5, 4, 0);
+    in[1] = batch(5, 3, 1);
+    eg_function *f = eg_function_new(train, &n);
+    CHECK(eg_function_call(f, in, 2, &a, 1));                 // makes the optimizer's state, and so is no trace
+    CHECK_ERROR(eg_function_save(f, test_temp("checked")), EG_ERROR_STATE, "there is no trace");
+    CHECK(eg_function_call(f, in, 2, &a, 1) && eg_function_save(f, test_temp("checked")));
+    eg_function *g = eg_function_load(test_temp("checked"));
+    REQUIRE(g != NULL);
+    eg_checkpoint *c = eg_checkpoint_new();
+    eg_list v = eg_function_variables_list(g);
+    for (int i = 0; i < v.count; i++) CHECK(eg_checkpoint_track(c, eg_name_of(v.tensors[i]), v.tensors[i]));
+    CHECK(eg_checkpoint_track_optimizer(c, "adam", eg_function_optimizer(g, 0)));
+    REQUIRE(eg_checkpoint_save(c, test_temp("ckpt")) != NULL);
+    for (int i = 0; i < 3; i++) CHECK(eg_function_call(g, in, 2, &b, 1));
+    CHECK(eg_checkpoint_restore(c, eg_checkpoint_latest(test_temp("ckpt"))));
+    CHECK_INT(eg_optimizer_steps(eg_function_optimizer(g, 0)), 2);
+    for (int i = 0; i < 3; i++) CHECK(eg_function_call(f, in, 2, &a, 1) && eg_function_call(g, in, 2, &b, 1));
+    CHECK(same(a, b));
+    eg_checkpoint_release(c);
+    eg_function_release(g);
+    eg_function_release(f);
+    network_end(&n);
+}
+// Another program, which has not the code of the body: it is started by the test below with this variable set.
+TEST(child_that_loads) {
+    if (!getenv("SAVED_PATH")) SKIP("started by the test below");
+    eg_tensor *in[2], *loss;
+    in[0] = batch(5, 4, 0);
+    in[1] = batch(5, 3, 1);
+    eg_function *f = eg_function_load(getenv("SAVED_PATH"));
+    REQUIRE(f != NULL);
+    for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, in, 2, &loss, 1));
+    CHECK(eg_function_save(f, getenv("SAVED_PATH")));
+    eg_function_release(f);
+}
+TEST(another_program_trains_on) {
+    char command[2000];
+    network n;
+    network_make(&n);
+    eg_tensor *in[2], *a, *b;
+    in[0] = batch(5, 4, 0);
+    in[1] = batch(5, 3, 1);
+    eg_function *f = eg_function_new(train, &n);
+    for (int i = 0; i < 2; i++) CHECK(eg_function_call(f, in, 2, &a, 1));
+    CHECK(eg_function_save(f, test_temp("there.safetensors")));
+    snprintf(command, sizeof command, "SAVED_PATH='%s' '%s' child_that_loads >'%s'", test_temp("there.safetensors"),
+             test_program, test_temp("said"));
+    REQUIRE(system(command) == 0);
+    eg_function *g = eg_function_load(test_temp("there.safetensors"));
+    REQUIRE(g != NULL);
+    for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, in, 2, &a, 1));
+    CHECK(eg_function_call(f, in, 2, &a, 1) && eg_function_call(g, in, 2, &b, 1) && same(a, b));
+    eg_function_release(g);
+    eg_function_release(f);
+    network_end(&n);
+}
+
+static eg_tensor *twice_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c, (void)user;
+    return eg_mul(in[0], 2);
+}
+static void twice_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_mul(c->upstream[0], 2);
+}
+static double host_value = 3;
+static bool opaque(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int which = *(const int *)user;
+    out[0] = which == 0 ? eg_custom_gradient(twice_forward, twice_backward, NULL, in, 1)
+             : which == 1 ? eg_mul(in[0], eg_cast(eg_host_number(EG_FLOAT64, &host_value), EG_FLOAT32))
+             : eg_mul(in[0], 2);
+    return out[0] != NULL;
+}
+TEST(what_no_file_holds) {
+    static const char *const says[] = {
+        "eg_custom_gradient: an op of the program's own cannot be written into a graph",
+        "eg_host_number is work of the program itself, which no file holds" };
+    eg_tensor *x = batch(2, 2, 0), *y;
+    for (int which = 0; which < 2; which++) {
+        eg_function *f = eg_function_new(opaque, &which);
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_ERROR(eg_function_save(f, test_temp("opaque")), EG_ERROR_STATE, says[which]);
+        eg_function_release(f);
+    }
+    network n;
+    network_make(&n);
+    eg_tensor *in[2];
+    in[0] = batch(5, 4, 0);
+    in[1] = batch(5, 3, 1);
+    eg_optimizer_release(n.adam);
+    n.adam = eg_adam(.schedule = eg_cosine_decay(0.1, 100, 0, 0, 0));
+    eg_function *f = eg_function_new(train, &n);
+    for (int i = 0; i < 2; i++) CHECK(eg_function_call(f, in, 2, &y, 1));
+    CHECK_ERROR(eg_function_save(f, test_temp("opaque")), EG_ERROR_STATE, "eg_function_save: eg_adam has a .schedule");
+    eg_function_release(f);
+    network_end(&n);
+    CHECK_ERROR(eg_function_load(test_temp("opaque")), EG_ERROR_FILE, "opaque.safetensors: cannot be opened");
+    CHECK_ERROR(eg_function_load("f.pb"), EG_ERROR_FILE, "f.pb: its ending is neither .safetensors nor .npz");
+    eg_archive *a = eg_archive_new();
+    eg_archive_add(a, "x", x);
+    CHECK(eg_archive_save(a, test_temp("none")));
+    CHECK_ERROR(eg_function_load(test_temp("none")), EG_ERROR_FILE, "none: holds tensors, but no function");
+    eg_archive_release(a);
+}
+
+// Loads this list of lines; what is wrong with it is told with the file and the line.
+static eg_function *load_lines(const char *lines, const char *ends) {
+    char text[4000];
+    eg_archive *a = eg_archive_new();
+    snprintf(text, sizeof text, "{\"version\":1,\"lines\":[%s],%s}", lines,
+             ends ? ends : "\"inputs\":[{\"name\":\"x\",\"value\":0}],\"outputs\":[{\"name\":\"y\",\"value\":1}]");
+    eg_archive_add(a, "W", eg_ones(EG_FLOAT32, EG_SHAPE(3)));
+    CHECK(eg_archive_set_text(a, "eager_function", text) && eg_archive_save(a, test_temp("lines.safetensors")));
+    eg_archive_release(a);
+    return eg_function_load(test_temp("lines.safetensors"));
+}
+#define LINE(kind, rest) "{\"line\":\"" kind "\"," rest "}"
+#define OP(name, in) LINE("op", "\"op\":\"" name "\",\"in\":[" in "]")
+#define OP_WITH(name, in, attributes) \
+    LINE("op", "\"op\":\"" name "\",\"in\":[" in "],\"attributes\":{" attributes "}")
+#define X "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[2,3]}"
+TEST(lines_that_are_wrong) {
+    static const struct { const char *lines, *says; } wrong[] = {
+        { X "," OP("tanh", "1"), "line 1: its \"in\" is no whole number from 0 to 0" },
+        { X "," OP("system", "0"), "line 1: there is no op 'system' that a file can name" },
+        { X "," OP("tanh", "0,0"), "line 1: op tanh: eg_tanh: takes 1 operand, not 2" },
+        { X "," OP("tanh", "null"), "line 1: op tanh: eg_tanh: operand 0 is NULL" },
+        { X "," LINE("op", "\"op\":\"tanh\""), "line 1: it has no list \"in\"" },
+        { X "," OP("tanh", "[0,1]"), "line 1: it reads result 1 of line 0, which has none" },
+        { X "," OP("custom_gradient", "0"), "line 1: there is no op 'custom_gradient'" },
+        { X "," OP("matmul", "0,0"), "line 1: op matmul: eg_matmul: inner dimensions differ" },
+        { X "," OP_WITH("reshape", "0", "\"shape\":[7]"),
+          "line 1: op reshape: eg_reshape: float32 [2, 3] (from eg_placeholder) has 6 elements, which do not fill" },
+        { X "," OP_WITH("transpose", "0", "\"perm\":[1,1]"),
+          "line 1: op transpose: eg_transpose: its perm does not fit" },
+        { X "," OP_WITH("transpose", "0", "\"perm\":[1,0],\"offset\":3"),
+          "line 1: eg_transpose has no such attributes" },
+        { X "," OP_WITH("slice", "0", "\"begin\":[0,2],\"size\":[2,2],\"step\":[1,1]"),
+          "line 1: op slice: eg_slice: 2 elements from 2 on in steps of 1 do not lie inside axis 1" },
+        { X "," OP_WITH("reduce_sum", "0", "\"mask\":8"), "its mask does not fit" },
+        { X "," OP_WITH("concat", "0,0", "\"axis\":-9"), "its axis does not fit" },
+        { X "," OP_WITH("cast", "0", "\"dtype\":77"), "its dtype does not fit" },
+        { X "," LINE("tensor", "\"tensor\":\"V\""), "line 1: there is no tensor 'V' in the file" },
+        { X "," LINE("tensor", "\"tensor\":\"W\"},{\"line\":\"assign\",\"in\":[1,0]"), "is no variable" },
+        { X "," LINE("gradients", "\"in\":[0,null,0],\"of\":2,\"from\":0"),
+          "its \"of\" is no whole number from 1 to 1" },
+        { X "," LINE("update", "\"in\":[0,0],\"optimizer\":0"), "its \"optimizer\" is no whole number from 0 to -1" },
+        { X "," LINE("call", "\"in\":[0]"), "line 1: there is no kind 'call' of lines" },
+        { X ",{\"line\":7}", "line 1: it has no \"line\", which says its kind" },
+        { X "," LINE("fill", "\"dtype\":\"uint8\",\"shape\":[2],\"value\":300"),
+          "the value 300 does not fit dtype uint8" },
+        { X "," LINE("fill", "\"dtype\":\"text\",\"shape\":[2],\"value\":3"), "line 1: 'text' is no dtype" },
+        { X "," LINE("random", "\"dtype\":\"int32\",\"shape\":[2],\"draws\":\"normal\",\"a\":0,\"b\":1,"
+                               "\"low\":0,\"high\":0"),
+          "line 1: its draw does not fit its numbers or its dtype" },
+        { X "," LINE("work", "\"work\":\"shell\",\"of\":\"x\",\"in\":[0]"), "line 1: there is no work 'shell'" },
+        { X "," LINE("placeholder", "\"dtype\":\"float32\",\"shape\":[-1]"), "is no input" },
+        { X "," LINE("op", "\"op\":\"tanh\",\"in\":[0],\"after\":0"), "line 1: \"after\" is no list" },
+        { X "," LINE("op", "\"op\":\"tanh\",\"in\":[0],\"after\":[1]"), "no whole number from 0 to 0" },
+        { X "," LINE("fill", "\"in\":[]"), "eg_group: the list is empty" },
+        { "7", "line 0: it has no \"line\"" }, { X, "behind the lines: its \"in\" is no whole number from 0 to 0" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        eg_function *f = load_lines(wrong[i].lines, NULL);
+        CHECK(f == NULL);
+        CHECK_CONTAINS(eg_error_message(), "lines.safetensors: ");
+        CHECK_CONTAINS(eg_error_message(), wrong[i].says);
+        eg_error_clear();
+        eg_function_release(f);
+    }
+    CHECK_ERROR(load_lines(X, "\"inputs\":[]"), EG_ERROR_FILE, "it has no list of outputs");
+    CHECK_ERROR(load_lines(X, "\"version\":1"), EG_ERROR_FILE, "the name 'version' stands there twice");
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y;
+    eg_function *f = load_lines(X "," LINE("op", "\"op\":\"mul\",\"in\":[0,{\"number\":2.5}]"), NULL);
+    REQUIRE(f && eg_function_call(f, &x, 1, &y, 1));
+    CHECK_TENSOR(y, 0, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5);
+    eg_function_release(f);
+}
+
+static bool save_and_load(void) {
+    EG_SCOPE;
+    network n;
+    network_make(&n);
+    eg_tensor *in[2], *y = NULL;
+    in[0] = batch(5, 4, 0);
+    in[1] = batch(5, 3, 1);
+    eg_function *f = n.w && n.b && n.adam && in[0] && in[1] ? eg_function_new(train, &n) : NULL, *g = NULL;
+    bool ok = f != NULL;
+    for (int i = 0; i < 6 && ok && !eg_function_counts(f).traces; i++) ok = eg_function_call(f, in, 2, &y, 1);
+    ok = ok && eg_function_save(f, test_temp("faults"));
+    if (ok) g = eg_function_load(test_temp("faults"));
+    ok = g && eg_function_variables_list(g).count >= 2 && eg_function_call(g, in, 2, &y, 1) &&
+         eg_function_call(g, in, 2, &y, 1);
+    eg_function_release(g);
+    eg_function_release(f);
+    network_end(&n);
+    return ok;
+}
+TEST(every_allocation_may_fail) {
+    if (!test_on_host) SKIP("the device keeps memory of its own");
+    faults_sweep(save_and_load);
+}
+
+// Files whose list of lines somebody else has changed: numbers, names, bytes. What still loads is called and
+// differentiated; whatever comes is a result, or an error, and no more memory than a few arrays as large as the files'.
+static uint64_t spoiled_state = 1;
+static uint64_t spoiled_draw(uint64_t n) {
+    spoiled_state = spoiled_state * 6364136223846793005u + 1442695040888963407u;
+    return (spoiled_state >> 33) % n;
+}
+static void *spoiled_allocate(size_t size, void *user) { (void)user; return size > 1 << 24 ? NULL : malloc(size); }
+static void spoiled_free(void *p, void *user) { (void)user; free(p); }
+static void spoil(const char *from, char *to, size_t room) {
+    static const char *const words[] = {
+        "0", "1", "-1", "2", "3", "7", "8", "9", "100", "1000003", "2147483648", "-2147483649", "1099511627776",
+        "9223372036854775807", "-9223372036854775808", "1e999", "0.5", "null", "[1,0]", "true", "\"x\"" };
+    size_t n = strlen(from), at = spoiled_draw(n), end;
+    while (at < n && !strchr("0123456789", from[at])) at++;       // a number
+    for (end = at; end < n && strchr("0123456789.-e", from[end]);) end++;
+    const char *word = words[spoiled_draw(sizeof words / sizeof words[0])];
+    char letter[2] = { (char)(32 + spoiled_draw(95)), 0 };
+    if (spoiled_draw(4) == 0) {                                    // or a byte, or the name of another op
+        at = spoiled_draw(n);
+        end = at + spoiled_draw(3);
+        word = letter;
+    } else if (spoiled_draw(6) == 0) {
+        const char *op = strstr(from + spoiled_draw(n), "\"op\":\"");
+        const char *other = strstr(from + spoiled_draw(n), "\"op\":\"");
+        if (op && other) {
+            static char name[64];
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(other + 6, "\""), other + 6);
+            at = (size_t)(op + 6 - from);
+            end = at + strcspn(op + 6, "\"");
+            word = name;
+        }
+    }
+    if (end > n) end = n;
+    snprintf(to, room, "%.*s%s%s", (int)at, from, word, from + end);
+}
+static char *copy_of(const char *text) {
+    char *copy = (char *)malloc(strlen(text) + 1);
+    return strcpy(copy, text);
+}
+static int64_t spoil_and_call(const char *path, eg_tensor *const *in, int n, int m, int times) {
+    eg_archive *a = eg_archive_load(path);
+    if (!a) { test_say(__FILE__, __LINE__, path, "is not loaded"); return 0; }
+    char *text = copy_of(eg_archive_text(a, "eager_function")), *spoiled = (char *)malloc(strlen(text) + 200);
+    int64_t good = 0;
+    for (int i = 0; i < times; i++) {
+        EG_SCOPE;
+        eg_tensor *out[ZOO], *dx[2];
+        spoil(text, spoiled, strlen(text) + 200);
+        if (spoiled_draw(3) == 0) {
+            char *twice = copy_of(spoiled);
+            spoil(twice, spoiled, strlen(text) + 200);
+            free(twice);
+        }
+        if (!eg_archive_set_text(a, "eager_function", spoiled) || !eg_archive_save(a, test_temp("spoiled"))) break;
+        eg_function *f = eg_function_load(test_temp("spoiled"));
+        CHECK((f != NULL) == (eg_error() == EG_OK));
+        eg_tape *tape = f ? eg_tape_begin() : NULL;
+        for (int k = 0; k < n && f; k++) if (eg_dtype_of(in[k]) == EG_FLOAT32) eg_tape_watch(tape, in[k]);
+        for (int k = 0; k < 2 && f && eg_error() == EG_OK; k++)
+            if (eg_function_call(f, in, n, out, m)) good += k;
+        if (f && eg_error() == EG_OK && out[0]) eg_tape_gradients(tape, out[0], in, 1, dx);
+        eg_function_release(f);
+        eg_error_clear();
+    }
+    free(text);
+    free(spoiled);
+    eg_archive_release(a);
+    return good;
+}
+static void spoil_all(void) {
+    EG_SCOPE;
+    const int times = getenv("SAVED_TIMES") ? atoi(getenv("SAVED_TIMES")) : 400 / test_share;
+    eg_tensor *in[2], *out[ZOO];
+    network n;
+    network_make(&n);
+    if (getenv("SAVED_SEED")) spoiled_state = (uint64_t)atoll(getenv("SAVED_SEED"));
+    eg_seed(3);
+    in[0] = eg_random_uniform(EG_SHAPE(2, 6, 6, 3));
+    in[1] = eg_random_uniform(EG_SHAPE(2, 4));
+    eg_function *f = eg_function_new(zoo, NULL), *g = eg_function_new(train, &n);
+    REQUIRE(eg_function_call(f, in, 2, out, ZOO) && eg_function_save(f, test_temp("whole zoo.safetensors")));
+    eg_tensor *pair[2] = { batch(5, 4, 0), batch(5, 3, 1) };
+    for (int i = 0; i < 2; i++) REQUIRE(eg_function_call(g, pair, 2, out, 1));
+    const eg_shape open[] = { EG_SHAPE(-1, 4), EG_SHAPE(-1, 3) };
+    REQUIRE(eg_function_save(g, test_temp("whole step.safetensors"), .shapes = open));
+    eg_layer *words = eg_sequential(eg_layer_embedding(20, 6), eg_layer_lstm(5, .return_sequences = true),
+                                    eg_layer_batch_normalization(), eg_layer_gru(4), eg_layer_dense(3));
+    model_step step = { words, eg_adam(), true };
+    eg_tensor *text[2] = { eg_random_integers(EG_SHAPE(4, 7), 0, 20), eg_random_integers(EG_SHAPE(4), 0, 3) };
+    REQUIRE(eg_call(words, text[0]) != NULL);
+    eg_function *h = eg_function_new(model_body, &step);
+    for (int i = 0; i < 2; i++) REQUIRE(eg_function_call(h, text, 2, out, 1));
+    REQUIRE(eg_function_save(h, test_temp("whole model.safetensors")));
+    const int64_t good = spoil_and_call(test_temp("whole zoo.safetensors"), in, 2, ZOO, times) +
+                         spoil_and_call(test_temp("whole step.safetensors"), pair, 2, 1, times) +
+                         spoil_and_call(test_temp("whole model.safetensors"), text, 2, 1, times);
+    if (getenv("SAVED_TIMES")) printf("%lld of %d are still functions\n", (long long)good, 3 * times);
+    CHECK(good > 0);
+    eg_function_release(f);
+    eg_function_release(g);
+    eg_function_release(h);
+    eg_layer_release(words);
+    eg_optimizer_release(step.opt);
+    network_end(&n);
+}
+TEST(spoiled_files) {
+    if (!test_on_host) SKIP("the device keeps memory of its own");
+    eg_shutdown();
+    REQUIRE(eg_set_allocator(spoiled_allocate, spoiled_free, NULL));
+    spoil_all();
+    eg_shutdown();
+    CHECK(eg_set_allocator(NULL, NULL, NULL));
+}
