@@ -11561,7 +11561,7 @@ static bool egi_team_part(void) {
     uint64_t place = __atomic_load_n(&p->place, __ATOMIC_SEQ_CST);
     for (;;) {
         const int64_t units = __atomic_load_n(&p->units, __ATOMIC_RELAXED),
-                      parts = __atomic_load_n(&p->parts, __ATOMIC_RELAXED), part = (int64_t)(place & UINT32_MAX);
+                      parts = __atomic_load_n(&p->parts, __ATOMIC_ACQUIRE), part = (int64_t)(place & UINT32_MAX);
         egi_work *work = __atomic_load_n(&p->work, __ATOMIC_RELAXED);
         void *context = __atomic_load_n(&p->context, __ATOMIC_RELAXED);
         const unsigned control = __atomic_load_n(&p->control, __ATOMIC_RELAXED);
@@ -11698,7 +11698,7 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     if (p->made < threads - 1) egi_team_start(threads);
     if (p->made == 0 || (p->rest > 0 && egi_clock_now() < p->until)) { egi_team_give(); return false; }
     const int64_t parts = egi_min64(units, cost > 10 * EGI_TEAM_LEAST ? 4 * threads : threads);
-    const uint64_t number = (p->place >> 32) + 1;
+    const uint64_t number = (__atomic_load_n(&p->place, __ATOMIC_RELAXED) >> 32) + 1;
     const double begun = egi_clock_now();
     __atomic_store_n(&p->units, units, __ATOMIC_RELAXED);
     __atomic_store_n(&p->work, work, __ATOMIC_RELAXED);
@@ -11706,7 +11706,8 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     __atomic_store_n(&p->control, egi_float_control(), __ATOMIC_RELAXED);
     __atomic_store_n(&p->most, most, __ATOMIC_RELAXED);
     __atomic_store_n(&p->done, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&p->parts, parts, __ATOMIC_RELAXED);
+    // Whoever reads these parts finds that the former job has ended, and cannot take a part that it does not have.
+    __atomic_store_n(&p->parts, parts, __ATOMIC_RELEASE);
     __atomic_store_n(&p->place, number << 32, __ATOMIC_SEQ_CST);
     if (cost >= EGI_TEAM_WAKE && __atomic_load_n(&p->sleeping, __ATOMIC_SEQ_CST)) {
         pthread_mutex_lock(&p->lock);

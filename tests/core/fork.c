@@ -40,6 +40,7 @@ static bool in_child(void (*body)(void)) {
     if (child < 0) return false;
     if (child) return child_ends(child);
     int before = test_fails;
+    if (!new_threads) eg_set_num_threads(1);
     body();
     fflush(stdout);
     // As another program: where this process ended, valgrind would take for lost what nobody but the parent's other
