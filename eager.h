@@ -24115,10 +24115,10 @@ static const egi_field egi_loss_option_rows[] = {
 };
 static const egi_fields egi_loss_fields = { egi_loss_option_rows, 5 };
 // What a loss has: the options in that order; LOGITS, its predictions are logits; BINARY, of two classes; SHARES, its
-// labels are from 0 to 1.
+// labels are from 0 to 1; CLASSES, predictions of rank 0 are an error.
 enum {
     EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8, EGI_L_WEIGHTS = 16, EGI_L_OPTIONS = 31,
-    EGI_L_LOGITS = 32, EGI_L_BINARY = 64, EGI_L_SHARES = 128
+    EGI_L_LOGITS = 32, EGI_L_BINARY = 64, EGI_L_SHARES = 128, EGI_L_CLASSES = 256
 };
 static const double egi_loss_epsilon = 1e-7;                // Keras's
 static eg_tensor *egi_loss_probabilities(eg_tensor *p) {
@@ -24260,8 +24260,8 @@ enum { EGI_DENSE, EGI_SPARSE };  // labels have the predictions' shape; or are c
     X(kl_divergence,                                    EGI_DENSE,  0) \
     X(hinge,                                            EGI_DENSE,  0) \
     X(squared_hinge,                                    EGI_DENSE,  0) \
-    X(categorical_hinge,                                EGI_DENSE,  0) \
-    X(cosine_similarity,                                EGI_DENSE,  0) \
+    X(categorical_hinge,                                EGI_DENSE,  EGI_L_CLASSES) \
+    X(cosine_similarity,                                EGI_DENSE,  EGI_L_CLASSES) \
     X(dice,                                             EGI_DENSE,  0) \
     X(binary_crossentropy, EGI_DENSE, EGI_L_LOGITS | EGI_L_BINARY | EGI_L_SMOOTHING | EGI_L_SHARES) \
     X(binary_crossentropy_from_probabilities,           EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_SHARES) \
@@ -24275,18 +24275,44 @@ enum { EGI_DENSE, EGI_SPARSE };  // labels have the predictions' shape; or are c
       EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA | EGI_L_SHARES) \
     X(categorical_focal_crossentropy, EGI_DENSE, EGI_L_LOGITS | EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
     X(categorical_focal_crossentropy_from_probabilities, EGI_DENSE, EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA)
-#define EGI_LOSS_NUMBER(name, labels, options) EGI_LOSS_##name,
-enum { EGI_LOSSES(EGI_LOSS_NUMBER) EGI_N_LOSSES };
 typedef struct egi_loss_row {
     eg_loss *mean; const char *name; eg_tensor *(*each)(eg_tensor *, eg_tensor *, const eg_loss_options *);
     int labels, options;
 } egi_loss_row;
-#define EGI_LOSS_ROW(name, labels, options) { eg_##name, #name, egi_each_##name, labels, options },
-EGI_OBJECTS
-static const egi_loss_row egi_losses[] = { EGI_LOSSES(EGI_LOSS_ROW) };
-
+#define EGI_LOSS_ROW(name, labels, options) \
+    EGI_OBJECTS static const egi_loss_row egi_loss_row_##name = { eg_##name, #name, egi_each_##name, labels, options };
+EGI_LOSSES(EGI_LOSS_ROW)
+// A loss is given as a function, and its row must be found from that function's address. A table of all rows would give
+// every program that has eg_fit all losses. So each row has a pointer of its own, which eg_<loss> alone reaches, in a
+// section of the object file, and the linker joins the pointers that are left and names both ends of the section. The
+// first pointer, NULL, is always there, so that the section is; the empty asm tells the compiler that the pointers are
+// needed where they stand. Where object files are not of the format ELF, the array of all rows serves.
+#ifdef __ELF__
+#define EGI_LOSS_LISTED static __attribute__((section("egi_losses"))) const egi_loss_row *
+#define EGI_LOSS_POINTER(name, labels, options) EGI_OBJECTS EGI_LOSS_LISTED egi_loss_at_##name = &egi_loss_row_##name;
+#define EGI_LOSS_AT(name) (&egi_loss_at_##name)
+EGI_LOSSES(EGI_LOSS_POINTER)
+EGI_OBJECTS EGI_LOSS_LISTED egi_losses_none = NULL;
+extern const egi_loss_row *egi_losses_begin[] __asm__("__start_egi_losses") __attribute__((visibility("hidden")));
+extern const egi_loss_row *egi_losses_end[] __asm__("__stop_egi_losses") __attribute__((visibility("hidden")));
+#else
+#define EGI_LOSS_NUMBER(name, labels, options) EGI_LOSS_##name,
+#define EGI_LOSS_POINTER(name, labels, options) &egi_loss_row_##name,
+#define EGI_LOSS_AT(name) (&egi_losses_begin[EGI_LOSS_##name])
+enum { EGI_LOSSES(EGI_LOSS_NUMBER) EGI_N_LOSSES };
+EGI_OBJECTS static const egi_loss_row *egi_losses_begin[] = { EGI_LOSSES(EGI_LOSS_POINTER) NULL };
+#define egi_losses_none egi_losses_begin[EGI_N_LOSSES]
+#define egi_losses_end (egi_losses_begin + EGI_N_LOSSES)
+#endif
+static inline const egi_loss_row *egi_loss_row_at(const egi_loss_row *const *listed) {
+    __asm__("" : "+r"(listed));
+    return *listed;
+}
+// The row of a loss of the library's; NULL for a function of the program's.
 static const egi_loss_row *egi_loss_find(eg_loss *loss) {
-    for (int i = 0; i < EGI_N_LOSSES; i++) if (egi_losses[i].mean == loss) return &egi_losses[i];
+    if (egi_loss_row_at(&egi_losses_none)) return NULL;
+    for (const egi_loss_row **row = egi_losses_begin; row != egi_losses_end; row++)
+        if (*row && (*row)->mean == loss) return *row;
     return NULL;
 }
 static bool egi_loss_is(eg_loss *loss, int what) {
@@ -24359,7 +24385,7 @@ static bool egi_are_shares(const egi_loss_row *row, eg_tensor *y) {
 static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor *p, const eg_loss_options *o) {
     if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_needs_float(row->name, p) || !egi_are_logits(row, p))
         return NULL;
-    if (p->rank == 0 && (row->each == egi_each_categorical_hinge || row->each == egi_each_cosine_similarity))
+    if (p->rank == 0 && row->options & EGI_L_CLASSES)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis of classes", row->name, egi_describe(p));
     y = egi_labels_as(row->labels, y, p);
     return y && egi_are_shares(row, y) ? row->each(y, p, o) : NULL;
@@ -24367,7 +24393,7 @@ static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor
 static const eg_loss_options egi_loss_defaults = { 0, NULL, 1, 0, 2, 0, NULL };
 #define EGI_LOSS_FUNCTION(name, labels_, options_) \
     EAGER_API eg_tensor *eg_##name(eg_tensor *labels, eg_tensor *predictions) { \
-        EGI_AS(#name, egi_loss_mean_all(egi_loss_each(&egi_losses[EGI_LOSS_##name], labels, predictions, \
+        EGI_AS(#name, egi_loss_mean_all(egi_loss_each(egi_loss_row_at(EGI_LOSS_AT(name)), labels, predictions, \
                                                       &egi_loss_defaults))); \
     }
 EGI_LOSSES(EGI_LOSS_FUNCTION)
