@@ -1571,12 +1571,33 @@ EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm);  // the 
 typedef struct eg_layer eg_layer;
 
 // The function applied to a layer's result, as keras.activations computes it (leaky relu has the slope .2, elu the
-// alpha 1).
-typedef enum eg_activation {
-    EG_DEFAULT_ACTIVATION, EG_LINEAR, EG_RELU, EG_RELU6, EG_LEAKY_RELU, EG_ELU, EG_SELU, EG_GELU, EG_GELU_TANH, EG_SILU,
-    EG_MISH,
-    EG_SOFTPLUS, EG_SOFTSIGN, EG_TANH, EG_SIGMOID, EG_HARD_SIGMOID, EG_SOFTMAX, EG_LOG_SOFTMAX, EG_EXPONENTIAL
-} eg_activation;
+// alpha 1). The values below are all there are. Each is the address of a function, so that a program has the code of
+// those alone that it names; a function of the program's own is called by eg_layer_lambda.
+typedef eg_tensor *(*eg_activation)(eg_tensor *x);
+#define EG_DEFAULT_ACTIVATION ((eg_activation)0)
+#define EG_LINEAR egi_activation_linear
+#define EG_RELU egi_activation_relu
+#define EG_RELU6 egi_activation_relu6
+#define EG_LEAKY_RELU egi_activation_leaky_relu
+#define EG_ELU egi_activation_elu
+#define EG_SELU egi_activation_selu
+#define EG_GELU egi_activation_gelu
+#define EG_GELU_TANH egi_activation_gelu_tanh
+#define EG_SILU egi_activation_silu
+#define EG_MISH egi_activation_mish
+#define EG_SOFTPLUS egi_activation_softplus
+#define EG_SOFTSIGN egi_activation_softsign
+#define EG_TANH egi_activation_tanh
+#define EG_SIGMOID egi_activation_sigmoid
+#define EG_HARD_SIGMOID egi_activation_hard_sigmoid
+#define EG_SOFTMAX egi_activation_softmax
+#define EG_LOG_SOFTMAX egi_activation_log_softmax
+#define EG_EXPONENTIAL egi_activation_exponential
+#define EGI_ACTIVATIONS(X) \
+    X(linear) X(relu) X(relu6) X(leaky_relu) X(elu) X(selu) X(gelu) X(gelu_tanh) X(silu) X(mish) X(softplus) \
+    X(softsign) X(tanh) X(sigmoid) X(hard_sigmoid) X(softmax) X(log_softmax) X(exponential)
+#define EGI_ACTIVATION_DECLARE(name) EAGER_API eg_tensor *egi_activation_##name(eg_tensor *x);
+EGI_ACTIVATIONS(EGI_ACTIVATION_DECLARE)
 EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation activation);
 
 // How a weight starts. Fans follow from its shape: (in, out), or (height, width, in, out), where in and out are
@@ -4081,6 +4102,37 @@ extern "C" {
 #pragma GCC optimize("O1", "toplevel-reorder")
 #else
 #define EGI_OBJECTS
+#endif
+
+// Losses and activations are given as functions, and the library must find the row of such a function from its address.
+// A table of all rows would give every program that has eg_fit all losses. So each row has a pointer of its own, which
+// its function alone reaches, in a section of the object file; the linker joins the pointers that are left and names
+// both ends of the section. A first pointer, NULL, is always there, so that the section is. The empty asm tells the
+// compiler that a pointer is needed where it stands. Where object files are not of the format ELF, the function that
+// looks for a row compares with all.
+typedef void egi_any_function(void);
+typedef struct egi_listed { egi_any_function *function; } egi_listed;       // what such a row begins with
+#ifdef __ELF__
+#define EGI_LIST(list) \
+    EGI_OBJECTS static __attribute__((section(#list))) const egi_listed *list##_none = NULL; \
+    extern const egi_listed *list##_begin[] __asm__("__start_" #list) __attribute__((visibility("hidden"))); \
+    extern const egi_listed *list##_end[] __asm__("__stop_" #list) __attribute__((visibility("hidden")));
+#define EGI_LISTED(list, name, row) \
+    EGI_OBJECTS static __attribute__((section(#list))) const egi_listed *list##_at_##name = &row.listed;
+#define EGI_LISTED_REACH(list, name) __asm__("" : : "r"(&list##_at_##name))
+static const egi_listed *egi_listed_find(const egi_listed *const *begin, const egi_listed *const *end,
+                                         const egi_listed *const *none, egi_any_function *function) {
+    __asm__("" : "+r"(begin) : "r"(none));
+    for (; begin != end; begin++) if (*begin && (*begin)->function == function) return *begin;
+    return NULL;
+}
+#define EGI_LISTED_FIND(list, ROWS, IS, wanted) \
+    return egi_listed_find(list##_begin, list##_end, &list##_none, (egi_any_function *)(wanted))
+#else
+#define EGI_LIST(list)
+#define EGI_LISTED(list, name, row)
+#define EGI_LISTED_REACH(list, name)
+#define EGI_LISTED_FIND(list, ROWS, IS, wanted) ROWS(IS) return NULL
 #endif
 
 // Floating point is computed as written, whatever the user's flags allow, so that results do not depend on them:
@@ -8293,14 +8345,18 @@ static int egi_record_read(egi_source *s, egi_text *record) {
 
 typedef enum egi_field_kind {
     EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_NUMBER, EGI_FIELD_BOOL,
-    EGI_FIELD_WORD,                // an enum
+    EGI_FIELD_WORD,                // an enum, or an activation
     EGI_FIELD_PAIR,                // int64_t[2]; a second number of 0 is as the first
     EGI_FIELD_SHAPE, EGI_FIELD_PADS,
     EGI_FIELD_OTHER                // a pointer, a seed, a struct: only whether it is given matters
 } egi_field_kind;
 enum { EGI_ARGUMENT = 1, EGI_LATER = 2 };              // roles: it stands before the options; its zero is settled later
 enum { EGI_OPEN_LOW = 1, EGI_OPEN_HIGH = 2 };          // ends of a range that do not belong to it
-typedef struct egi_words { const char *type; const char *const *names; int count; } egi_words;    // values of eg_<type>
+// The values of eg_<type>, which are numbers of names, or, where number is not NULL, what it gives a number from 0 on.
+typedef struct egi_words {
+    const char *type; const char *const *names; int count;
+    int (*number)(const void *value);                  // -1: there is no such value
+} egi_words;
 typedef struct egi_field {
     const char *name, *key;        // as a caller writes it, without the point; as a configuration has it
     uint8_t kind, role;
@@ -8335,6 +8391,12 @@ static bool egi_field_given(const egi_field *f, const void *options) {
     for (size_t i = 0; i < f->size; i++) if (p[i]) return true;
     return false;
 }
+static int egi_word_number(const egi_words *words, const void *value) {
+    int number;
+    if (words->number) return words->number(value);
+    memcpy(&number, value, sizeof number);
+    return number;
+}
 // The numbers of a field; how many there are.
 static int egi_field_numbers(const egi_field *f, const void *options, double *v) {
     const void *p = (const char *)options + f->offset;
@@ -8342,7 +8404,7 @@ static int egi_field_numbers(const egi_field *f, const void *options, double *v)
     int n = 1;
     switch (f->kind) {
     case EGI_FIELD_INT: *v = *(const int *)p; break;
-    case EGI_FIELD_WORD: { int word; memcpy(&word, p, sizeof word); *v = word; break; }
+    case EGI_FIELD_WORD: *v = egi_word_number(f->words, p); break;
     case EGI_FIELD_INT64: *v = (double)*list; break;
     case EGI_FIELD_NUMBER: *v = *(const double *)p; break;
     case EGI_FIELD_PAIR: n = list[1] ? 2 : list[0] ? 1 : 0; break;
@@ -8385,6 +8447,7 @@ static EGI_COLD bool egi_field_fail(const char *function, const egi_field *f, co
         at += (size_t)snprintf(value + at, sizeof value - at, print, i ? ", " : "", v[i]);
     if (list && at < sizeof value) snprintf(value + at, sizeof value - at, n > most ? ", ...}" : "}");
     at = 0;
+    if (f->words && f->words->number) snprintf(value, sizeof value, "another function");
     if (f->words) snprintf(range, sizeof range, "a value of eg_%s", f->words->type);
     if (low) at = (size_t)snprintf(range, sizeof range, "%s %.15g", above, f->low);
     if (high) snprintf(range + at, sizeof range - at, "%s%s %.15g", low ? " and " : "", below, f->high);
@@ -20290,10 +20353,8 @@ typedef struct egi_layer_config {
 } egi_layer_config;
 
 // Names of values, as configurations have them.
-static const char *const egi_activation_names[] = {          // ORDER eg_activation
-    "default", "linear", "relu", "relu6", "leaky_relu", "elu", "selu", "gelu", "gelu_tanh", "silu", "mish",
-    "softplus", "softsign", "tanh", "sigmoid", "hard_sigmoid", "softmax", "log_softmax", "exponential"
-};
+#define EGI_ACTIVATION_NAME(name) , #name
+static const char *const egi_activation_names[] = { "default" EGI_ACTIVATIONS(EGI_ACTIVATION_NAME) };
 static const char *const egi_initializers[] = {              // ORDER eg_initializer
     "default", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal",
     "orthogonal", "identity", "zeros", "ones", "constant", "uniform", "normal", "truncated_normal"
@@ -20301,13 +20362,15 @@ static const char *const egi_initializers[] = {              // ORDER eg_initial
 static const char *const egi_paddings[] = { "valid", "same" };               // ORDER eg_padding
 static const char *const egi_weight_dtypes[] = { "float32", "float64" };     // ORDER eg_dtype
 enum {
-    EGI_ACTIVATIONS = (int)(sizeof egi_activation_names / sizeof *egi_activation_names),
+    EGI_N_ACTIVATIONS = (int)(sizeof egi_activation_names / sizeof *egi_activation_names),
     EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof *egi_initializers)
 };
-static const egi_words egi_activation_words = { "activation", egi_activation_names, EGI_ACTIVATIONS };
-static const egi_words egi_initializer_words = { "initializer", egi_initializers, EGI_INITIALIZERS };
-static const egi_words egi_padding_words = { "padding", egi_paddings, 2 };
-static const egi_words egi_dtype_words = { "dtype of weights", egi_weight_dtypes, 2 };
+static int egi_activation_number(const void *value);
+static const egi_words egi_activation_words = { "activation", egi_activation_names, EGI_N_ACTIVATIONS,
+                                                egi_activation_number };
+static const egi_words egi_initializer_words = { "initializer", egi_initializers, EGI_INITIALIZERS, NULL };
+static const egi_words egi_padding_words = { "padding", egi_paddings, 2, NULL };
+static const egi_words egi_dtype_words = { "dtype of weights", egi_weight_dtypes, 2, NULL };
 // No window, stride or padding is larger; no dimension of an input that is built for and no number of units is:
 // products of the two fit 64 bits.
 #define EGI_LAYER_LARGE (INT64_C(1) << 20)
@@ -20383,32 +20446,68 @@ static const egi_fields egi_layer_fields = { egi_layer_rows, EGI_LAYER_FIELD_COU
      EGI_HAS(kernel_l2))
 
 // ---- activations
-// An activation is a number, as it stands in a layer's options and in a saved model. The table below turns the
-// number into the op, so a program that uses one layer with activations reaches all of them.
+// An activation is a function, which computes by an op and reaches the row with its number. The number is its place
+// among the names, as which a saved model has it.
 
-static eg_tensor *egi_activation_linear(eg_tensor *x) { return x; }
-static eg_tensor *egi_activation_leaky_relu(eg_tensor *x) { return (eg_leaky_relu)(x, eg_number(.2)); }
-static eg_tensor *egi_activation_elu(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
-static eg_tensor *egi_activation_softmax(eg_tensor *x) {
+typedef struct egi_activation_row { egi_listed listed; int number; } egi_activation_row;
+#define EGI_ACTIVATION_ID(name) , EGI_ACTIVATION_##name
+enum { EGI_ACTIVATION_default EGI_ACTIVATIONS(EGI_ACTIVATION_ID) };
+#define EGI_ACTIVATION_ROW(name) \
+    EGI_OBJECTS static const egi_activation_row egi_activation_row_##name = { \
+        { (egi_any_function *)egi_activation_##name }, EGI_ACTIVATION_##name }; \
+    EGI_LISTED(egi_activation_list, name, egi_activation_row_##name)
+EGI_LIST(egi_activation_list)
+EGI_ACTIVATIONS(EGI_ACTIVATION_ROW)
+#define EGI_ACTIVATION(name, value) \
+    EAGER_API eg_tensor *egi_activation_##name(eg_tensor *x) { \
+        EGI_LISTED_REACH(egi_activation_list, name); \
+        return value; \
+    }
+static eg_tensor *egi_softmax_last(eg_tensor *x) {
     eg_axis_options last = { 0, NULL, 0 };
     return (eg_softmax)(x, last);
 }
-static eg_tensor *egi_activation_log_softmax(eg_tensor *x) {
+static eg_tensor *egi_log_softmax_last(eg_tensor *x) {
     eg_axis_options last = { 0, NULL, 0 };
     return (eg_log_softmax)(x, last);
 }
-EGI_OBJECTS
-static eg_tensor *(*const egi_activations[EGI_ACTIVATIONS])(eg_tensor *x) = {       // ORDER eg_activation
-    egi_activation_linear, egi_activation_linear, eg_relu, eg_relu6, egi_activation_leaky_relu, egi_activation_elu,
-    eg_selu, eg_gelu, eg_gelu_tanh, eg_silu, eg_mish,
-    eg_softplus, eg_softsign, eg_tanh, eg_sigmoid, eg_hard_sigmoid, egi_activation_softmax, egi_activation_log_softmax,
-    eg_exp
-};
-EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
-    if ((int)a < 0 || (int)a >= EGI_ACTIVATIONS)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: %d is no activation", (int)a);
+EGI_ACTIVATION(linear, x)
+EGI_ACTIVATION(relu, eg_relu(x))
+EGI_ACTIVATION(relu6, eg_relu6(x))
+EGI_ACTIVATION(leaky_relu, (eg_leaky_relu)(x, eg_number(.2)))
+EGI_ACTIVATION(elu, (eg_elu)(x, eg_number(1)))
+EGI_ACTIVATION(selu, eg_selu(x))
+EGI_ACTIVATION(gelu, eg_gelu(x))
+EGI_ACTIVATION(gelu_tanh, eg_gelu_tanh(x))
+EGI_ACTIVATION(silu, eg_silu(x))
+EGI_ACTIVATION(mish, eg_mish(x))
+EGI_ACTIVATION(softplus, eg_softplus(x))
+EGI_ACTIVATION(softsign, eg_softsign(x))
+EGI_ACTIVATION(tanh, eg_tanh(x))
+EGI_ACTIVATION(sigmoid, eg_sigmoid(x))
+EGI_ACTIVATION(hard_sigmoid, eg_hard_sigmoid(x))
+EGI_ACTIVATION(softmax, egi_softmax_last(x))
+EGI_ACTIVATION(log_softmax, egi_log_softmax_last(x))
+EGI_ACTIVATION(exponential, eg_exp(x))
+
+#define EGI_ACTIVATION_IS(name) if (a == egi_activation_##name) return &egi_activation_row_##name.listed;
+static const egi_listed *egi_activation_listed(eg_activation a) {
+    EGI_LISTED_FIND(egi_activation_list, EGI_ACTIVATIONS, EGI_ACTIVATION_IS, a);
+}
+static int egi_activation_number(const void *value) {
+    const eg_activation a = *(const eg_activation *)value;
+    const egi_listed *listed = a ? egi_activation_listed(a) : NULL;
+    return listed ? ((const egi_activation_row *)(const void *)listed)->number : a ? -1 : 0;
+}
+// What a layer's checked option applies to x.
+static eg_tensor *egi_activate(eg_tensor *x, eg_activation a) {
     EGI_RUNS_FOR("activate");
-    return egi_activations[a](x);
+    return a ? a(x) : x;
+}
+EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
+    if (egi_activation_number(&a) < 0)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: the function is no value of eg_activation");
+    return egi_activate(x, a);
 }
 
 // ---- layers and their parts
@@ -21423,7 +21522,7 @@ static bool egi_layer_last_known(const eg_shape *in) {
 }
 static eg_tensor *egi_layer_biased(eg_layer *l, eg_tensor *y) {
     eg_tensor *bias = egi_part_of(l, "bias");
-    return eg_activate(bias ? (eg_add)(y, bias) : y, l->config.o.activation);
+    return egi_activate(bias ? (eg_add)(y, bias) : y, l->config.o.activation);
 }
 static bool egi_build_dense(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = { 2, { in->dims[in->rank - 1], l->config.units } };
@@ -21443,7 +21542,7 @@ static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
         : y ? egi_matmul(y, false, kernel, false)
         : NULL;
     if (y && shape.rank > 2) y = eg_reshape(y, shape);
-    c->out[0] = !folded ? egi_layer_biased(l, y) : activation == EG_RELU || !y ? y : eg_activate(y, activation);
+    c->out[0] = !folded ? egi_layer_biased(l, y) : activation == EG_RELU || !y ? y : egi_activate(y, activation);
     return c->out[0] != NULL;
 }
 static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -21784,7 +21883,7 @@ static bool egi_shape_up_sampling(eg_layer *l, const eg_shape *in, int n, eg_sha
 // Layers that are one op, or none: they have no build, and in inference dropout returns its input itself.
 
 static bool egi_call_activation(eg_layer *l, egi_layer_run *c) {
-    return (c->out[0] = eg_activate(c->in[0], l->config.o.activation)) != NULL;
+    return (c->out[0] = egi_activate(c->in[0], l->config.o.activation)) != NULL;
 }
 static bool egi_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(l->config.rate))) != NULL;
@@ -22393,16 +22492,16 @@ static eg_tensor *egi_recurrence_product(const egi_recurrence *r, eg_tensor *h, 
 
 // h' = f(z + h U)
 static bool egi_simple_rnn_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
-    state[0] = eg_activate((eg_add)(z, egi_recurrence_product(r, state[0], 0)), r->activation);
+    state[0] = egi_activate((eg_add)(z, egi_recurrence_product(r, state[0], 0)), r->activation);
     return state[0] != NULL;
 }
 // c' = forget c + input f(z), h' = output f(c')    (Hochreiter & Schmidhuber 1997; the forget gate: Gers et al. 2000)
 static bool egi_lstm_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
     eg_tensor *gate[4];                                        // i f c o
     if (!eg_split((eg_add)(z, egi_recurrence_product(r, state[0], 0)), 4, 1, gate)) return false;
-    for (int i = 0; i < 4; i++) gate[i] = eg_activate(gate[i], i == 2 ? r->activation : r->gate);
+    for (int i = 0; i < 4; i++) gate[i] = egi_activate(gate[i], i == 2 ? r->activation : r->gate);
     state[1] = (eg_add)((eg_mul)(gate[1], state[1]), (eg_mul)(gate[0], gate[2]));
-    state[0] = (eg_mul)(gate[3], eg_activate(state[1], r->activation));
+    state[0] = (eg_mul)(gate[3], egi_activate(state[1], r->activation));
     return state[0] != NULL;
 }
 // h' = update h + (1 - update) f(z + reset (h U))    (Cho et al. 2014 have (reset h) U)
@@ -22412,10 +22511,10 @@ static bool egi_gru_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **stat
     if (!eg_split(z, 3, 1, in)) return false;                  // z r h
     if (after && r->bias) product = (eg_add)(product, r->bias);
     if (!eg_split(product, after ? 3 : 2, 1, back)) return false;
-    eg_tensor *update = eg_activate((eg_add)(in[0], back[0]), r->gate),
-              *reset = eg_activate((eg_add)(in[1], back[1]), r->gate);
+    eg_tensor *update = egi_activate((eg_add)(in[0], back[0]), r->gate),
+              *reset = egi_activate((eg_add)(in[1], back[1]), r->gate);
     eg_tensor *memory = after ? (eg_mul)(reset, back[2]) : egi_recurrence_product(r, (eg_mul)(reset, h), 1);
-    eg_tensor *candidate = eg_activate((eg_add)(in[2], memory), r->activation);
+    eg_tensor *candidate = egi_activate((eg_add)(in[2], memory), r->activation);
     state[0] = (eg_add)(candidate, (eg_mul)(update, (eg_sub)(h, candidate)));
     return state[0] != NULL;
 }
@@ -22971,8 +23070,8 @@ static eg_tensor *egi_attention_product(eg_tensor *a, eg_tensor *b, bool transpo
 static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, eg_tensor *mask, bool whole) {
     if (!query || !key) return NULL;
     eg_tensor *scores = egi_attention_product((eg_mul)(query, eg_number(1 / sqrt((double)query->dims[3]))), key, true);
-    if (!mask) return egi_activation_softmax(scores);
-    eg_tensor *weights = egi_activation_softmax((eg_where)(mask, scores, eg_number(-1e9)));
+    if (!mask) return egi_softmax_last(scores);
+    eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
     return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // a query that may see no key gets zeros
 }
 // Attention as one op, on a device that has the kernel. It keeps no weights, since its gradient computes them again
@@ -23503,7 +23602,7 @@ static void egi_write_field(egi_text *t, const egi_layer_config *c, const egi_fi
     case EGI_FIELD_BOOL: egi_text_string(t, "true"); break;
     case EGI_FIELD_SHAPE: egi_write_list(t, ((const eg_shape *)p)->dims, ((const eg_shape *)p)->rank); break;
     case EGI_FIELD_PADS: egi_write_list(t, ((const eg_pads *)p)->pads, ((const eg_pads *)p)->count); break;
-    case EGI_FIELD_WORD: { int word; memcpy(&word, p, sizeof word); egi_text_json(t, f->words->names[word]); break; }
+    case EGI_FIELD_WORD: egi_text_json(t, f->words->names[egi_word_number(f->words, p)]); break;
     case EGI_FIELD_OTHER: break;
     }
 }
@@ -23613,6 +23712,10 @@ static bool egi_read_word(const egi_json *j, int64_t node, const egi_words *word
     snprintf(text, sizeof text, "'%.40s' is no %s", word ? word : "?", words->type);
     return egi_read_fail(j, node, text);
 }
+// All activations by their numbers: who reads a model reaches them all.
+#define EGI_ACTIVATION_OF(name) , egi_activation_##name
+EGI_OBJECTS
+static const eg_activation egi_activation_of[] = { NULL EGI_ACTIVATIONS(EGI_ACTIVATION_OF) };
 // Checks only the JSON kind here; the range is checked with all options, when the layer is made. A 0 that was
 // written is read as EG_ZERO, since a 0 in an options struct means the default.
 static bool egi_read_field(const egi_json *j, int64_t node, egi_layer_config *c, const egi_field *f) {
@@ -23639,7 +23742,8 @@ static bool egi_read_field(const egi_json *j, int64_t node, egi_layer_config *c,
     case EGI_FIELD_PADS: return egi_read_list(j, node, ((eg_pads *)p)->pads, 2 * EG_MAX_RANK, &((eg_pads *)p)->count);
     case EGI_FIELD_WORD:
         if (!egi_read_word(j, node, f->words, &word)) return false;
-        memcpy(p, &word, sizeof word);
+        if (f->words == &egi_activation_words) *(eg_activation *)p = egi_activation_of[word];
+        else memcpy(p, &word, sizeof word);
         return true;
     case EGI_FIELD_OTHER: break;
     }
@@ -24276,44 +24380,22 @@ enum { EGI_DENSE, EGI_SPARSE };  // labels have the predictions' shape; or are c
     X(categorical_focal_crossentropy, EGI_DENSE, EGI_L_LOGITS | EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
     X(categorical_focal_crossentropy_from_probabilities, EGI_DENSE, EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA)
 typedef struct egi_loss_row {
-    eg_loss *mean; const char *name; eg_tensor *(*each)(eg_tensor *, eg_tensor *, const eg_loss_options *);
+    egi_listed listed;                  // eg_<name>
+    const char *name;
+    eg_tensor *(*each)(eg_tensor *, eg_tensor *, const eg_loss_options *);
     int labels, options;
 } egi_loss_row;
 #define EGI_LOSS_ROW(name, labels, options) \
-    EGI_OBJECTS static const egi_loss_row egi_loss_row_##name = { eg_##name, #name, egi_each_##name, labels, options };
+    EGI_OBJECTS static const egi_loss_row egi_loss_row_##name = { { (egi_any_function *)eg_##name }, #name, \
+                                                                  egi_each_##name, labels, options }; \
+    EGI_LISTED(egi_losses, name, egi_loss_row_##name)
+EGI_LIST(egi_losses)
 EGI_LOSSES(EGI_LOSS_ROW)
-// A loss is given as a function, and its row must be found from that function's address. A table of all rows would give
-// every program that has eg_fit all losses. So each row has a pointer of its own, which eg_<loss> alone reaches, in a
-// section of the object file, and the linker joins the pointers that are left and names both ends of the section. The
-// first pointer, NULL, is always there, so that the section is; the empty asm tells the compiler that the pointers are
-// needed where they stand. Where object files are not of the format ELF, the array of all rows serves.
-#ifdef __ELF__
-#define EGI_LOSS_LISTED static __attribute__((section("egi_losses"))) const egi_loss_row *
-#define EGI_LOSS_POINTER(name, labels, options) EGI_OBJECTS EGI_LOSS_LISTED egi_loss_at_##name = &egi_loss_row_##name;
-#define EGI_LOSS_AT(name) (&egi_loss_at_##name)
-EGI_LOSSES(EGI_LOSS_POINTER)
-EGI_OBJECTS EGI_LOSS_LISTED egi_losses_none = NULL;
-extern const egi_loss_row *egi_losses_begin[] __asm__("__start_egi_losses") __attribute__((visibility("hidden")));
-extern const egi_loss_row *egi_losses_end[] __asm__("__stop_egi_losses") __attribute__((visibility("hidden")));
-#else
-#define EGI_LOSS_NUMBER(name, labels, options) EGI_LOSS_##name,
-#define EGI_LOSS_POINTER(name, labels, options) &egi_loss_row_##name,
-#define EGI_LOSS_AT(name) (&egi_losses_begin[EGI_LOSS_##name])
-enum { EGI_LOSSES(EGI_LOSS_NUMBER) EGI_N_LOSSES };
-EGI_OBJECTS static const egi_loss_row *egi_losses_begin[] = { EGI_LOSSES(EGI_LOSS_POINTER) NULL };
-#define egi_losses_none egi_losses_begin[EGI_N_LOSSES]
-#define egi_losses_end (egi_losses_begin + EGI_N_LOSSES)
-#endif
-static inline const egi_loss_row *egi_loss_row_at(const egi_loss_row *const *listed) {
-    __asm__("" : "+r"(listed));
-    return *listed;
-}
 // The row of a loss of the library's; NULL for a function of the program's.
+#define EGI_LOSS_IS(name, labels, options) if (loss == eg_##name) return &egi_loss_row_##name.listed;
+static const egi_listed *egi_loss_listed(eg_loss *loss) { EGI_LISTED_FIND(egi_losses, EGI_LOSSES, EGI_LOSS_IS, loss); }
 static const egi_loss_row *egi_loss_find(eg_loss *loss) {
-    if (egi_loss_row_at(&egi_losses_none)) return NULL;
-    for (const egi_loss_row **row = egi_losses_begin; row != egi_losses_end; row++)
-        if (*row && (*row)->mean == loss) return *row;
-    return NULL;
+    return (const egi_loss_row *)(const void *)egi_loss_listed(loss);
 }
 static bool egi_loss_is(eg_loss *loss, int what) {
     const egi_loss_row *row = egi_loss_find(loss);
@@ -24393,7 +24475,8 @@ static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor
 static const eg_loss_options egi_loss_defaults = { 0, NULL, 1, 0, 2, 0, NULL };
 #define EGI_LOSS_FUNCTION(name, labels_, options_) \
     EAGER_API eg_tensor *eg_##name(eg_tensor *labels, eg_tensor *predictions) { \
-        EGI_AS(#name, egi_loss_mean_all(egi_loss_each(egi_loss_row_at(EGI_LOSS_AT(name)), labels, predictions, \
+        EGI_LISTED_REACH(egi_losses, name); \
+        EGI_AS(#name, egi_loss_mean_all(egi_loss_each(&egi_loss_row_##name, labels, predictions, \
                                                       &egi_loss_defaults))); \
     }
 EGI_LOSSES(EGI_LOSS_FUNCTION)
@@ -24779,7 +24862,7 @@ static double egi_result_mean_iou(const eg_metric *m, const double *s) {
 }
 
 static const char *const egi_curves[] = { "ROC", "PR" };         // ORDER eg_curve
-static const egi_words egi_curve_words = { "curve", egi_curves, 2 };
+static const egi_words egi_curve_words = { "curve", egi_curves, 2, NULL };
 #define EGI_METRIC_FIELD(...) EGI_FIELD(eg_metric_options, __VA_ARGS__)
 static const egi_field egi_metric_option_rows[] = {
     EGI_METRIC_FIELD(name, OTHER, EGI_GIVEN), EGI_METRIC_FIELD(threshold, NUMBER, .5, EGI_FINITE),
@@ -26267,7 +26350,7 @@ static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
     return true;
 }
 static const char *const egi_progresses[] = { "default", "bar", "lines" };       // ORDER eg_progress
-static const egi_words egi_progress_words = { "progress", egi_progresses, 3 };
+static const egi_words egi_progress_words = { "progress", egi_progresses, 3, NULL };
 #define EGI_FIT_FIELD(...) EGI_FIELD(eg_fit_options, __VA_ARGS__)
 static const egi_field egi_fit_rows[] = {
     EGI_FIT_FIELD(epochs, INT64, 1, EGI_AT_LEAST(1)), EGI_FIT_FIELD(initial_epoch, INT64, 0, EGI_AT_LEAST(0)),
@@ -26767,7 +26850,7 @@ static void egi_watch_release(void *user) {
     egi_free(w);
 }
 static const char *const egi_modes[] = { "auto", "min", "max" };        // ORDER eg_mode
-static const egi_words egi_mode_words = { "mode", egi_modes, 3 };
+static const egi_words egi_mode_words = { "mode", egi_modes, 3, NULL };
 #define EGI_CALLBACK_FIELDS(F) \
     F(monitor, OTHER, EGI_GIVEN) F(mode, WORD, 0, EGI_ONE_OF(egi_mode_words)) F(min_delta, NUMBER, 0, EGI_FINITE) \
     F(patience, INT64, 0, EGI_AT_LEAST(0)) F(restore_best, BOOL, EGI_GIVEN) F(save_best, BOOL, EGI_GIVEN) \

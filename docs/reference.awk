@@ -66,7 +66,7 @@ table { paragraph[++lines] = $0; table = /\\$/; next }
 }
 dropping { if (/^}/ || (dropping == ";" && /;( *\/\/.*)?$/)) dropping = ""; next }       # the rest of what is left out, over several lines
 /^[a-zA-Z].*egi_[a-z0-9_]+\(.*[{,]$/ && !/^typedef/ { dropping = /\{$/ ? "}" : ";" }
-/^ *#/ || /^[a-zA-Z].*egi_[a-z0-9_]+\(/ || /^(typedef struct egi_raw|enum \{ EGI_)/ { continued = /\\$/; dropped = 1; next }
+/^ *#/ || /^EGI_[A-Z_]*\(/ || /^[a-zA-Z].*egi_[a-z0-9_]+\(/ || /^(typedef struct egi_raw|enum \{ EGI_)/ { continued = /\\$/; dropped = 1; next }
 (/^extern "C"/ || /^}$/) && !inside { next }
 /^[ \t]*$/ && !inside { flush(); next }
 {

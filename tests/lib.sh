@@ -25,7 +25,9 @@ libraries() {
     compile "$L/shared.o" "$@" -fPIC && wait $other || return 1
     rm -f "$L/libeager.a"
     ${AR:-ar} rcs "$L/libeager.a" "$static"
-    $CC -shared -Wl,-soname,libeager.so $CFLAGS "$L/shared.o" -o "$L/libeager.so" $OPTION_LIBS $LIBS
+    # The linker's own names for the ends of sections (EGI_LIST) stay inside.
+    echo '{ global: eg_*; egi_*; local: *; };' >"$L/libeager.map"
+    $CC -shared -Wl,-soname,libeager.so,--version-script="$L/libeager.map" $CFLAGS "$L/shared.o" -o "$L/libeager.so" $OPTION_LIBS $LIBS
 }
 
 # The description for pkg-config of name $1, linked as $2 says.

@@ -67,7 +67,7 @@ function call(name,    i, j, k, v, options, arguments, bit, pointers, lengths, c
         } else if (v == "size_t") printf "    size_t a%d = n > 0 ? (size_t)n : 0;\n", i
         else if (v == "eg_shape") printf "    eg_shape a%d = EG_SHAPE(only < 0 ? n : 1);\n", i
         else if (v ~ /^(int|int64_t|double|float|bool|uint64_t|unsigned long long)$/) printf "    %s a%d = (%s)(only < 0 ? n : %s);\n", v, i, v, (i in length_of) ? "only == " length_of[i] " ? n : 1" : "0"
-        else if (v ~ /^eg_(dtype|error_code|activation|initializer|precision|mode)$/) printf "    %s a%d = (%s)(only < 0 ? n : 0);\n", v, i, v
+        else if (v ~ /^eg_(dtype|error_code|initializer|precision|mode)$/) printf "    %s a%d = (%s)(only < 0 ? n : 0);\n", v, i, v
         else printf "    %s a%d;\n    memset(&a%d, 0, sizeof a%d);\n", v, i, i, i
     }
     # By its macro, which notes the place; where the macro wants options by name, or a list, by what that is made of.

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #pragma GCC diagnostic ignored "-Wint-conversion"
+#pragma GCC diagnostic ignored "-Wincompatible-pointer-types"
 #ifdef __clang__
 #pragma GCC diagnostic ignored "-Winitializer-overrides"
 #else

@@ -333,8 +333,9 @@ TEST(cuda_matmul) {
 
 // A dense layer's product takes its bias and relu along: against the CPU's three ops. One input is NaN: it must not get
 // lost.
+static const eg_activation dense_activations[] = { EG_LINEAR, EG_RELU, EG_GELU };
 static eg_tensor *dense(const given *w) {
-    eg_layer *l = eg_layer_dense(eg_dim(w->x[1], 1), .activation = (eg_activation)w->i[0],
+    eg_layer *l = eg_layer_dense(eg_dim(w->x[1], 1), .activation = dense_activations[w->i[0]],
                                  .dtype = eg_dtype_of(w->x[1]), .no_bias = w->i[1] != 0);
     eg_layer_build(l, eg_shape_of(w->x[0]));
     eg_tensor *part[2], *y = NULL;
@@ -354,7 +355,6 @@ static eg_tensor *dense(const given *w) {
 }
 TEST(cuda_dense) {
     static const int64_t sizes[][3] = { { 1, 1, 1 }, { 5, 3, 8 }, { 33, 14, 20 }, { 64, 65, 17 }, { 3, 7, 1 } };
-    static const eg_activation activations[] = { EG_LINEAR, EG_RELU, EG_GELU };
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (int a = 0; a < 3; a++)
             for (int kind = 0; kind < 4; kind++) {        // float32 and float64; rank 3; without a bias
@@ -363,7 +363,7 @@ TEST(cuda_dense) {
                 int64_t m = sizes[s][0], k = sizes[s][1], n = sizes[s][2];
                 given w = { { made(dtype, kind == 2 ? EG_SHAPE(2, m, k) : EG_SHAPE(m, k), -1, 1),
                               made(dtype, EG_SHAPE(k, n), -1, 1), made(dtype, EG_SHAPE(n), -1, 1) },
-                            3, { activations[a], kind == 3 }, { 0 } };
+                            3, { a, kind == 3 }, { 0 } };
                 COMPARE(dense, &w, false, dtype == EG_FLOAT32 ? 2e-4 : 1e-10);
             }
     eg_layer *l = eg_layer_dense(4, .activation = EG_RELU);

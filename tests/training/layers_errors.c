@@ -4,6 +4,7 @@
 #include "printed.h"
 
 static eg_tensor *ones(eg_shape shape) { return eg_ones(EG_FLOAT32, shape); }
+static eg_tensor *no_activation(eg_tensor *x) { return x; }      // no value of eg_activation
 static void check_null(const void *p) { CHECK(p == NULL); }
 
 static const char *config_of(eg_layer *layer) {
@@ -39,8 +40,8 @@ TEST(each_option_has_a_range) {
                 "eg_layer_depthwise_conv2d: .depth_multiplier is 2097152; it must be at least 1 and at most 1048576");
     CHECK_ERROR(eg_layer_max_pooling2d(.pool_size = {-1}), EG_ERROR_ARGUMENT,
                 "eg_layer_max_pooling2d: .pool_size is {-1}; each number must be at least 1 and at most 1048576");
-    CHECK_ERROR(eg_layer_dense(2, .activation = (eg_activation)-1), EG_ERROR_ARGUMENT,
-                "eg_layer_dense: .activation is -1; it must be a value of eg_activation");
+    CHECK_ERROR(eg_layer_dense(2, .activation = no_activation), EG_ERROR_ARGUMENT,
+                "eg_layer_dense: .activation is another function; it must be a value of eg_activation");
     CHECK_ERROR(eg_layer_dense(2, .bias_initializer = (eg_initializer)99), EG_ERROR_ARGUMENT,
                 "eg_layer_dense: .bias_initializer is 99; it must be a value of eg_initializer");
     CHECK_ERROR(eg_layer_dense(2, .input_shape = EG_SHAPE(3, -2)), EG_ERROR_ARGUMENT,
@@ -112,7 +113,8 @@ TEST(each_option_has_a_range) {
                 "eg_layer_position_embedding: longest is 0; it must be at least 1");
     CHECK_ERROR(eg_initialize((eg_initializer)-1, 0, EG_FLOAT32, EG_SHAPE(2)), EG_ERROR_ARGUMENT,
                 "-1 is no initializer");
-    CHECK_ERROR(eg_activate(eg_scalar(1), (eg_activation)-1), EG_ERROR_ARGUMENT, "-1 is no activation");
+    CHECK_ERROR(eg_activate(eg_scalar(1), no_activation), EG_ERROR_ARGUMENT,
+                "eg_activate: the function is no value of eg_activation");
 }
 
 TEST(initializers_of_every_rank) {
