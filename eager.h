@@ -14927,38 +14927,45 @@ static int64_t egi_pad_mirror(int64_t i, int64_t n, bool symmetric) {
     if (symmetric) return i < 0 ? -1 - i : 2 * n - 1 - i;
     return i < 0 ? -i : 2 * n - 2 - i;
 }
+// Checks the paddings of eg_pad in a mode, and writes those of a constant one to a.
+static bool egi_pads_fit(const eg_tensor *x, const eg_pads *pads, eg_pad_mode mode, egi_pad_attr *a) {
+    if (!egi_operand_alive("pad", 0, x)) return false;
+    if (pads->count != 2 * x->rank)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis",
+                        pads->count, egi_describe(x));
+    memset(a, 0, sizeof *a);
+    for (int i = 0; i < x->rank; i++) {
+        int64_t most = mode == EG_PAD_CONSTANT ? INT64_MAX : mode == EG_PAD_REFLECT ? x->dims[i] - 1 : x->dims[i];
+        a->low[i] = pads->pads[2 * i];
+        a->high[i] = pads->pads[2 * i + 1];
+        a->step[i] = 1;
+        if (a->low[i] < 0 || a->high[i] < 0 || (a->low[i] && a->low[i] > most) || (a->high[i] && a->high[i] > most))
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode",
+                            (long long)a->low[i], (long long)a->high[i], i, egi_describe(x));
+    }
+    return true;
+}
+// eg_pad by one value. Layers call this, so that they do not reach what mirrored paddings need.
+static eg_tensor *egi_pad_constant(eg_tensor *x, eg_pads pads, double value) {
+    egi_pad_attr a;
+    egi_trap_function *trap = egi_this.trap;
+    const double number = egi_option_number(value, 0);
+    if (!egi_pads_fit(x, &pads, EG_PAD_CONSTANT, &a) || !egi_value_fits("pad", value, (eg_dtype)x->dtype)) return NULL;
+    a.value = number;
+    // The NaN trap is off where the user pads with an infinity or a NaN.
+    if (number - number != 0) egi_this.trap = NULL;
+    x = egi_pad(x, &a);
+    egi_this.trap = trap;
+    return x;
+}
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
     egi_pad_attr a;
     const eg_tensor *source = x;
     if (!EGI_NAMED("pad", options, "value = 1") || !egi_operand_alive("pad", 0, x)) return NULL;
-    if (pads.count != 2 * x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis",
-                                     pads.count, egi_describe(x));
-    if (options.mode != EG_PAD_CONSTANT && options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC)
+    if (options.mode == EG_PAD_CONSTANT) return egi_pad_constant(x, pads, options.value);
+    if (options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: there is no mode %d", (int)options.mode);
-    memset(&a, 0, sizeof a);
-    a.value = egi_option_number(options.value, 0);
-    for (int i = 0; i < x->rank; i++) {
-        int64_t most = options.mode == EG_PAD_CONSTANT ? INT64_MAX
-                       : options.mode == EG_PAD_REFLECT ? x->dims[i] - 1
-                       : x->dims[i];
-        a.low[i] = pads.pads[2 * i];
-        a.high[i] = pads.pads[2 * i + 1];
-        a.step[i] = 1;
-        if (a.low[i] < 0 || a.high[i] < 0 || (a.low[i] && a.low[i] > most) || (a.high[i] && a.high[i] > most))
-            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT,
-                                         "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode",
-                                         (long long)a.low[i], (long long)a.high[i], i, egi_describe(x));
-    }
-    if (options.mode == EG_PAD_CONSTANT) {
-        // The NaN trap is off where the user pads with an infinity or a NaN.
-        egi_trap_function *trap = egi_this.trap;
-        if (!egi_value_fits("pad", options.value, (eg_dtype)x->dtype)) return NULL;
-        if (a.value - a.value != 0) egi_this.trap = NULL;
-        x = egi_pad(x, &a);
-        egi_this.trap = trap;
-        return x;
-    }
+    if (!egi_pads_fit(x, &pads, options.mode, &a)) return NULL;
     for (int axis = 0; x && axis < x->rank; axis++) {
         if (!a.low[axis] && !a.high[axis]) continue;
         int64_t n = x->dims[axis];
@@ -15241,11 +15248,8 @@ EGI_GRAD(reduce_mean) {
 static eg_tensor *egi_halves_product(eg_tensor *x, eg_tensor **other) {
     const int64_t rows = x->dims[0], half = (x->dims[1] + 1) / 2;
     if (x->dims[1] % 2) {
-        eg_pad_options one;
         eg_pads pads = { 4, { 0, 0, 0, 1 } };
-        memset(&one, 0, sizeof one);
-        one.value = 1;
-        x = (eg_pad)(x, pads, one);
+        x = egi_pad_constant(x, pads, 1);
     }
     eg_tensor *low = eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(rows, half)),
               *high = eg_slice(x, EG_SHAPE(0, half), EG_SHAPE(rows, half)), *swapped[] = { high, low };
@@ -21620,9 +21624,7 @@ static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
     // Zeros before the first step, so that the window sees the past alone.
     if (l->config.o.causal) {
         eg_pads pads = { 6, { 0, 0, egi_layer_window_span(l, 0) - 1, 0, 0, 0 } };
-        eg_pad_options zeros;
-        memset(&zeros, 0, sizeof zeros);
-        if (!(x = (eg_pad)(x, pads, zeros))) return false;
+        if (!(x = egi_pad_constant(x, pads, 0))) return false;
     }
     c->out[0] = egi_layer_biased(l, x->rank == 3 ? (eg_conv1d)(x, kernel, o) : (eg_conv2d)(x, kernel, o));
     return c->out[0] != NULL;
@@ -21851,9 +21853,7 @@ static eg_pads egi_layer_pads(const eg_layer *l) {
     return all;
 }
 static bool egi_call_zero_padding(eg_layer *l, egi_layer_run *c) {
-    eg_pad_options zeros;
-    memset(&zeros, 0, sizeof zeros);
-    return (c->out[0] = (eg_pad)(c->in[0], egi_layer_pads(l), zeros)) != NULL;
+    return (c->out[0] = egi_pad_constant(c->in[0], egi_layer_pads(l), 0)) != NULL;
 }
 static bool egi_shape_zero_padding(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     eg_pads p = egi_layer_pads(l);
@@ -24598,6 +24598,8 @@ struct egi_metric_row {
     eg_shape (*shape)(const eg_metric_options *o);
     eg_tensor *(*delta)(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w);     // w NULL: all 1
     double (*result)(const eg_metric *m, const double *s);
+    // The state with a batch's delta, and the columns it may have had to take; NULL: their sum.
+    eg_tensor *(*join)(eg_metric *m, eg_tensor *delta);
 };
 static double egi_metric_ratio(double a, double b) { return b != 0 ? a / b : 0; }
 // a NaN without a sign, so that it prints as nan everywhere
@@ -24780,10 +24782,36 @@ static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, e
     for (int i = 0; i < 4; i++) if (!parts[i]) return NULL;
     return eg_concat(parts, 4, 0);
 }
-// Joins two such states into one (Chan et al. 1979).
-static eg_tensor *egi_r2_join(eg_tensor *a, eg_tensor *b) {
+// Gives the state as many columns as the batch has. That is an error once a batch with another number of columns has
+// been added.
+typedef struct egi_width_check { const eg_metric *m; int64_t columns; } egi_width_check;
+static bool egi_check_unseen(eg_backend *b, const egi_args *args) {
+    const egi_width_check *p = (const egi_width_check *)args->parameters;
+    const double *seen = (const double *)eg_data((eg_tensor *)(uintptr_t)args->in[0]);
+    (void)b;
+    for (int64_t i = 0; seen && i < args->in[0]->dims[1]; i++)
+        if (seen[i] != 0)
+            return egi_fail(
+                EG_ERROR_SHAPE,
+                "eg_metric_update: %s has seen rows of %lld columns, and these have %lld; eg_metric_reset begins anew",
+                p->m->name, (long long)args->in[0]->dims[1], (long long)p->columns);
+    return seen != NULL;
+}
+static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
+    const egi_width_check check = { m, delta->dims[1] };
+    if (!egi_host_check(egi_check_unseen, m->state, NULL, &check, sizeof check)) return false;
+    eg_tensor *zeros = eg_to(eg_zeros(EG_FLOAT64, egi_shape(delta)), eg_device_of(m->state)),
+              *packed = zeros ? egi_variable_value("metric_update", zeros) : NULL;
+    if (!packed) return false;
+    egi_variable_take_wide(m->state, packed);
+    egi_object_release(&packed->object);
+    return true;
+}
+// Joins the state and that of a batch (Chan et al. 1979).
+static eg_tensor *egi_join_r2(eg_metric *m, eg_tensor *delta) {
     eg_tensor *x[4], *y[4], *parts[4];
-    for (int i = 0; i < 4; i++) if (!(x[i] = eg_index(a, i)) || !(y[i] = eg_index(b, i))) return NULL;
+    if (delta->dims[1] != m->state->dims[1] && !egi_metric_widen(m, delta)) return NULL;
+    for (int i = 0; i < 4; i++) if (!(x[i] = eg_index(m->state, i)) || !(y[i] = eg_index(delta, i))) return NULL;
     eg_tensor *total = parts[0] = (eg_add)(x[0], y[0]), *share = (eg_divide_no_nan)(y[0], total),
               *apart = (eg_sub)(y[1], x[1]);
     parts[1] = (eg_add)(x[1], (eg_mul)(apart, share));
@@ -24876,28 +24904,30 @@ enum { EGI_M_NAME = 1, EGI_M_THRESHOLD = 2, EGI_M_K = 4, EGI_M_CLASSES = 8, EGI_
 //    function                       name                            options          state                 of a batch  
 //                                   its number
 #define EGI_METRICS(X) \
-    X(mean, "mean", 0, egi_shape_pair, NULL, egi_result_mean) \
-    X(sum, "sum", 0, egi_shape_pair, NULL, egi_result_sum) \
-    X(accuracy, "accuracy", EGI_M_THRESHOLD, egi_shape_pair, egi_delta_accuracy, egi_result_mean) \
-    X(binary_accuracy, "binary_accuracy", EGI_M_THRESHOLD, egi_shape_pair, egi_delta_binary_accuracy, egi_result_mean) \
+    X(mean, "mean", 0, egi_shape_pair, NULL, egi_result_mean, NULL) \
+    X(sum, "sum", 0, egi_shape_pair, NULL, egi_result_sum, NULL) \
+    X(accuracy, "accuracy", EGI_M_THRESHOLD, egi_shape_pair, egi_delta_accuracy, egi_result_mean, NULL) \
+    X(binary_accuracy, "binary_accuracy", EGI_M_THRESHOLD, egi_shape_pair, egi_delta_binary_accuracy, \
+      egi_result_mean, NULL) \
     X(categorical_accuracy, "categorical_accuracy", 0, egi_shape_pair, egi_delta_categorical_accuracy, \
-      egi_result_mean) \
+      egi_result_mean, NULL) \
     X(sparse_categorical_accuracy, "sparse_categorical_accuracy", 0, egi_shape_pair, egi_delta_sparse_accuracy, \
-      egi_result_mean) \
-    X(top_k, "top_k", EGI_M_K, egi_shape_pair, egi_delta_top_k, egi_result_mean) \
-    X(precision, "precision", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_precision) \
-    X(recall, "recall", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_recall) \
-    X(f1, "f1", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_f1) \
-    X(auc, "auc", EGI_M_AUC, egi_shape_thresholds, egi_delta_thresholds, egi_result_auc) \
-    X(r2, "r2", 0, egi_shape_r2, egi_delta_r2, egi_result_r2) \
-    X(mean_iou, "mean_iou", EGI_M_CLASSES, egi_shape_confusion, egi_delta_confusion, egi_result_mean_iou) \
+      egi_result_mean, NULL) \
+    X(top_k, "top_k", EGI_M_K, egi_shape_pair, egi_delta_top_k, egi_result_mean, NULL) \
+    X(precision, "precision", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_precision, NULL) \
+    X(recall, "recall", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_recall, NULL) \
+    X(f1, "f1", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_f1, NULL) \
+    X(auc, "auc", EGI_M_AUC, egi_shape_thresholds, egi_delta_thresholds, egi_result_auc, NULL) \
+    X(r2, "r2", 0, egi_shape_r2, egi_delta_r2, egi_result_r2, egi_join_r2) \
+    X(mean_iou, "mean_iou", EGI_M_CLASSES, egi_shape_confusion, egi_delta_confusion, egi_result_mean_iou, NULL) \
     X(confusion_matrix, "confusion_matrix", EGI_M_CLASSES, egi_shape_confusion, egi_delta_confusion, \
-      egi_result_confusion)
+      egi_result_confusion, NULL)
 EGI_OBJECTS
-static const egi_metric_row egi_metric_function = { "of", 0, egi_shape_pair, egi_delta_function, egi_result_mean };
+static const egi_metric_row egi_metric_function = { "of", 0, egi_shape_pair, egi_delta_function, egi_result_mean,
+                                                    NULL };
 EGI_OBJECTS
 static const egi_metric_row egi_metric_root = { "root_mean_squared_error", 0, egi_shape_pair, egi_delta_function,
-                                                egi_result_root };
+                                                egi_result_root, NULL };
 
 static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, const char *name, eg_metric_options o) {
     char title[64];
@@ -24916,11 +24946,12 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
     eg_scope_end(scope);
     if (!m->state) { egi_object_free(m); return NULL; }
     eg_set_trainable(m->state, false);
-    if (row->delta == egi_delta_r2) m->state->flags = (uint16_t)(m->state->flags | EGI_WIDENS);
+    if (row->join) m->state->flags = (uint16_t)(m->state->flags | EGI_WIDENS);
     return m;
 }
-#define EGI_METRIC_NEW(function, name, options_, shape, delta, result) \
-    EGI_OBJECTS static const egi_metric_row egi_metric_row_##function = { name, options_, shape, delta, result }; \
+#define EGI_METRIC_NEW(function, name, options_, shape, delta, result, join) \
+    EGI_OBJECTS static const egi_metric_row egi_metric_row_##function = { name, options_, shape, delta, result, \
+                                                                          join }; \
     EAGER_API eg_metric *(eg_metric_##function)(eg_metric_options options) { \
         return egi_metric_new(&egi_metric_row_##function, NULL, name, options); \
     }
@@ -24958,37 +24989,10 @@ EAGER_API void eg_metric_release(eg_metric *m) {
 static bool egi_metric_alive(const char *function, const eg_metric *m) {
     return egi_object_alive(function, "metric", m, EGI_METRIC);
 }
-// Gives the state as many columns as the batch has. That is an error once a batch with another number of columns has
-// been added.
-typedef struct egi_width_check { const eg_metric *m; int64_t columns; } egi_width_check;
-static bool egi_check_unseen(eg_backend *b, const egi_args *args) {
-    const egi_width_check *p = (const egi_width_check *)args->parameters;
-    const double *seen = (const double *)eg_data((eg_tensor *)(uintptr_t)args->in[0]);
-    (void)b;
-    for (int64_t i = 0; seen && i < args->in[0]->dims[1]; i++)
-        if (seen[i] != 0)
-            return egi_fail(
-                EG_ERROR_SHAPE,
-                "eg_metric_update: %s has seen rows of %lld columns, and these have %lld; eg_metric_reset begins anew",
-                p->m->name, (long long)args->in[0]->dims[1], (long long)p->columns);
-    return seen != NULL;
-}
-static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
-    const egi_width_check check = { m, delta->dims[1] };
-    if (!egi_host_check(egi_check_unseen, m->state, NULL, &check, sizeof check)) return false;
-    eg_tensor *zeros = eg_to(eg_zeros(EG_FLOAT64, egi_shape(delta)), eg_device_of(m->state)),
-              *packed = zeros ? egi_variable_value("metric_update", zeros) : NULL;
-    if (!packed) return false;
-    egi_variable_take_wide(m->state, packed);
-    egi_object_release(&packed->object);
-    return true;
-}
 static bool egi_metric_take(eg_metric *m, eg_tensor *delta) {
-    if (!delta || (m->state->flags & EGI_WIDENS && delta->dims[1] != m->state->dims[1] && !egi_metric_widen(m, delta)))
-        return false;
-    if (m->row->delta == egi_delta_r2)
-        return (delta = egi_r2_join(m->state, delta)) != NULL && (eg_assign)(m->state, delta) != NULL;
-    return (eg_assign_add)(m->state, delta) != NULL;
+    if (!delta) return false;
+    if (!m->row->join) return (eg_assign_add)(m->state, delta) != NULL;
+    return (delta = m->row->join(m, delta)) != NULL && (eg_assign)(m->state, delta) != NULL;
 }
 static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *weights) {
     if (!m->row->delta)
@@ -26075,6 +26079,7 @@ static int egi_show_value(char *text, size_t size, const char *name, double valu
 struct eg_callback {
     egi_object object;
     eg_callback_functions functions;
+    bool own;                            // one of the library's: its functions work on an egi_watch
 };
 // Whether the callback still has a reference. Only a debug build can tell; others assume it.
 static bool egi_callback_counted(const eg_callback *callback) {
@@ -26168,14 +26173,13 @@ static void egi_bar_message(const egi_bar *b, const char *text) {
     egi_bar_flush();
 }
 
-static void egi_watch_release(void *user);
 // Calls one callback. A user's function may set stop and reason; other changes it makes to the state are undone. The
 // library's own callbacks may move the state (a backup goes on in a later epoch).
 static bool egi_callback_tell(egi_fit *f, const eg_callback *callback, eg_callback_function *function) {
     eg_fit_state before = f->state;
     bool ok = false;
     EGI_FRAMED_DEEPER("the callback", "fit", ok = function(&f->state, callback->functions.user));
-    if (callback->functions.release == egi_watch_release) return ok;
+    if (callback->own) return ok;
     before.stop = f->state.stop;
     before.reason = f->state.reason;
     f->state = before;
@@ -26418,8 +26422,8 @@ static const char *egi_fit_eager(const eg_fit_options *o, int64_t batches) {
     if (batches >= 0 && batches < EGI_FIT_FEW)
         return "an epoch has fewer than 4 batches; .traced = true traces the steps all the same";
     for (int i = 0; i < o->callbacks.count; i++) {
-        const eg_callback_functions *c = &o->callbacks.list[i]->functions;
-        if (c->release != egi_watch_release && (c->batch_begin || c->batch_end))
+        const eg_callback *c = o->callbacks.list[i];
+        if (!c->own && (c->functions.batch_begin || c->functions.batch_end))
             return "a callback of yours runs at each batch; .traced = true traces the steps all the same";
     }
     return NULL;
@@ -26894,7 +26898,9 @@ static eg_callback *egi_watch_new(const char *name, const char *path, eg_callbac
     }
     functions.user = w;
     functions.release = egi_watch_release;
-    return eg_callback_new(functions);
+    eg_callback *callback = eg_callback_new(functions);
+    if (callback) callback->own = true;
+    return callback;
 }
 static const char *egi_watch_name(const egi_watch *w, const eg_history *h) {
     return w->monitor ? w->monitor : egi_history_column(h, "val_loss") >= 0 ? "val_loss" : "loss";
@@ -32565,24 +32571,24 @@ static void egi_tracked_forget(egi_tracked *t) {
     else if (t->kind == EGI_TRACK_ITERATOR) eg_iterator_release((eg_iterator *)t->object);
     egi_free(t->name);
 }
-static bool egi_restore_arrival(void);
-// Puts a checkpoint on the list of those that wait for weights, or takes it off.
-static void egi_checkpoint_wait(eg_checkpoint *c, bool wait) {
+// Puts a checkpoint on the list of those that wait for weights, which arrival serves; with NULL, takes it off. Only
+// restoring gives a function, so that a program that merely releases checkpoints, as each with eg_fit does, has none.
+static void egi_checkpoint_wait(eg_checkpoint *c, bool (*arrival)(void)) {
     egi_lock();
     eg_checkpoint **at = &egi_waiting;
     while (*at && *at != c) at = &(*at)->next;
-    if (*at && !wait) __atomic_store_n(at, c->next, __ATOMIC_RELEASE);
-    else if (!*at && wait) {
+    if (*at && !arrival) __atomic_store_n(at, c->next, __ATOMIC_RELEASE);
+    else if (!*at && arrival) {
         c->next = egi_waiting;
         __atomic_store_n(&egi_waiting, c, __ATOMIC_RELEASE);
-        __atomic_store_n(&egi_weight_arrival, &egi_restore_arrival, __ATOMIC_RELEASE);
+        __atomic_store_n(&egi_weight_arrival, arrival, __ATOMIC_RELEASE);
     }
-    c->thread = wait ? (const void *)&egi_this : NULL;
+    c->thread = arrival ? (const void *)&egi_this : NULL;
     egi_unlock();
 }
 EAGER_API void eg_checkpoint_release(eg_checkpoint *c) {
     if (!egi_object_ends("checkpoint_release", "checkpoint", c, EGI_CHECKPOINT)) return;
-    egi_checkpoint_wait(c, false);
+    egi_checkpoint_wait(c, NULL);
     for (int64_t i = 0; i < c->n_tracked; i++) egi_tracked_forget(&c->tracked[i]);
     egi_free(c->tracked);
     egi_free(c->path);
@@ -32877,6 +32883,7 @@ static bool egi_source_renew_all(const char *function, eg_checkpoint *c, const e
     }
     return ok;
 }
+static bool egi_restore_arrival(void);
 static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool restores) {
     egi_weights w;
     int64_t variables;
@@ -32899,7 +32906,7 @@ static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool r
         eg_release(c->source->items[i].x);                           // assigned: only its name is still needed
         c->source->items[i].x = NULL;
     }
-    egi_checkpoint_wait(c, left);
+    egi_checkpoint_wait(c, left ? &egi_restore_arrival : NULL);
     return true;
 }
 // Called when a weight has been made. Each checkpoint that this thread restored and that is still waiting is asked
@@ -34048,14 +34055,12 @@ static eg_tensor *egi_image_grid(eg_tensor *x, int64_t columns) {
     eg_shape cells = { 5, { rows, columns, h + 1, w + 1, c } }, sheet = { 3, { rows * (h + 1), columns * (w + 1), c } },
              from = { 3, { 0, 0, 0 } };
     eg_shape inner = { 3, { rows * (h + 1) - 1, columns * (w + 1) - 1, c } };
-    eg_pad_options zeros;
     eg_transpose_options order;
-    memset(&zeros, 0, sizeof zeros);
     memset(&order, 0, sizeof order);
     order.perm.mark = EGI_AXES_MARK;
     order.perm.count = 5;
     for (int i = 0; i < 5; i++) order.perm.axes[i] = i == 1 ? 2 : i == 2 ? 1 : i;
-    x = eg_reshape((eg_transpose)(eg_reshape((eg_pad)(x, pads, zeros), cells), order), sheet);
+    x = eg_reshape((eg_transpose)(eg_reshape(egi_pad_constant(x, pads, 0), cells), order), sheet);
     return eg_slice(x, from, inner);
 }
 EAGER_API eg_tensor *eg_image_grid(eg_tensor *x, int64_t columns) {
