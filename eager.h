@@ -20370,6 +20370,7 @@ enum {
     EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof *egi_initializers)
 };
 static int egi_activation_number(const void *value);
+EGI_OBJECTS
 static const egi_words egi_activation_words = { "activation", egi_activation_names, EGI_N_ACTIVATIONS,
                                                 egi_activation_number };
 static const egi_words egi_initializer_words = { "initializer", egi_initializers, EGI_INITIALIZERS, NULL };
