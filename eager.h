@@ -3184,7 +3184,8 @@ EAGER_API void eg_function_release(eg_function *f);
 // which is traced the first time that a signature is seen (dtypes, shapes and strides of the inputs, and whether a tape
 // watches them; both counts; the thread's precision, default dtype, pause, training and NaN trap), or by running the
 // list of that trace. Both give the same bits, and do the same to variables, optimizers and the thread's random
-// numbers. Each way that eg_cond and eg_while take has its own list. A plain number as an input is an error: its value would stand in the list; eg_scalar makes a tensor of it.
+// numbers. Each way that eg_cond and eg_while take has a list of its own. A plain number as an input is an error: its
+// value would stand in the list; eg_scalar makes a tensor of it.
 // Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
 // number that C computed anew, the call is an error that names the op, its outputs are NULL, and the next call traces
 // again. False on an error, with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
