@@ -3198,6 +3198,8 @@ EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n,
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
 EAGER_API const char *eg_function_reason(eg_function *f);
+// More shapes in turn than the 16 whose traces are kept make those that are dropped useless: then no more are written,
+// and calls without one run eagerly.
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
 // latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); dropped: traces beyond the 16 that are kept,
 // and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, how many launches a
@@ -35041,7 +35043,7 @@ EGI_AS_TOLD
 
 EGI_SMALL
 
-enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_PATHS_LOST = 32, EGI_RUN_OP = -1,
+enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_RUN_OP = -1,
        EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
 typedef enum egi_place_kind { EGI_AT_TEMPORARY, EGI_AT_INPUT, EGI_AT_VARIABLE, EGI_AT_CONSTANT, EGI_AT_FRESH
 } egi_place_kind;
@@ -35172,6 +35174,9 @@ struct eg_function {
     egi_asked asked[EGI_ASKED];  // constant up to n_asked, which is atomic
     int n_asked;
     int tries, lost;             // lost: traces dropped for one of the same signature that takes another path
+    int crowds;                  // traces dropped since there were `crowd_replays` replays
+    int64_t crowd_replays;
+    bool full;                   // no more traces: those that are dropped are hardly replayed
     egi_trace *refused;          // the latest trace that gave no list since something held the values it assigns
     const void *caller;          // the thread that called it last
     bool shared;                 // another thread has called it since the latest try
@@ -37136,22 +37141,28 @@ static bool egi_operands_equal(const egi_trace *a, int32_t ia, const egi_trace *
         if (x->dims[i] != y->dims[i] || x->strides[i] != y->strides[i]) return false;
     if (x->place < 0) return true;
     const egi_place *p = &a->places[x->place], *q = &b->places[y->place];
-    if (p->kind != q->kind || p->index != q->index || p->variable != q->variable || p->bytes != q->bytes) return false;
+    const egi_place_kind made = EGI_AT_TEMPORARY;            // or fresh, as outputs are, which are compared besides
+    if ((p->kind == EGI_AT_FRESH ? made : p->kind) != (q->kind == EGI_AT_FRESH ? made : q->kind)) return false;
+    if (p->index != q->index || p->variable != q->variable || p->bytes != q->bytes) return false;
     return p->kind != EGI_AT_CONSTANT ||
            (p->outside || q->outside ? p->buffer == q->buffer
                                      : egi_constants_equal(a->backend, p->buffer, q->buffer));
 }
 static bool egi_taped_equal(const egi_trace *a, const egi_trace *b);
-// The first line in which the lists differ; -1: they are equal.
+// The first line in which the lists differ; -1: they are equal; EGI_OTHER_WAY: they are up to a branch, where the same
+// bool said something else.
+enum { EGI_OTHER_WAY = -2 };
 static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
     for (int64_t i = 0; i < a->n_lines && i < b->n_lines; i++) {
         const egi_trace_line *x = &a->lines[i], *y = &b->lines[i];
-        bool same = x->kernel == y->kernel && x->op == y->op && x->variant == y->variant && x->run == y->run &&
-                    x->variable == y->variable && x->parameters_size == y->parameters_size && x->drawn == y->drawn &&
-                    (!x->parameters_size || !memcmp(x->parameters, y->parameters, x->parameters_size));
+        const bool branch = x->kernel == EGI_RUN_BRANCH;
+        bool same = x->kernel == y->kernel && x->op == y->op && (branch || x->variant == y->variant) &&
+                    x->run == y->run && x->variable == y->variable && x->parameters_size == y->parameters_size &&
+                    x->drawn == y->drawn && (!x->parameters_size || !memcmp(x->parameters, y->parameters, x->parameters_size));
         for (int k = 0; k < 8 && same; k++) same = egi_operands_equal(a, x->in[k], b, y->in[k]);
         for (int k = 0; k < EGI_MAX_OUT && same; k++) same = egi_operands_equal(a, x->out[k], b, y->out[k]);
         if (!same) return i;
+        if (x->variant != y->variant) return EGI_OTHER_WAY;
     }
     if (a->n_lines != b->n_lines) return a->n_lines < b->n_lines ? a->n_lines : b->n_lines;
     if (a->taped && !egi_taped_equal(a, b)) return a->n_lines;
@@ -38089,7 +38100,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (good) egi_trace_end_holders(t, out, *call);
     if (good) egi_trace_end_branches(t);
     good = good && !t->reason[0];
-    if (good && !(old && !taped && egi_trace_differs(old, t) < 0))
+    if (good && !(old && !taped && egi_trace_differs(old, t) == -1))
         good = egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu || egi_this.trap) && egi_trace_plan(t) &&
                egi_trace_capture(t);
     if (good && taped) egi_taped_forget_leaves(t);
@@ -38288,7 +38299,12 @@ static void egi_function_add(eg_function *f, egi_trace *t, int64_t *signature, i
     for (egi_trace *k = f->traces; k && !oldest; k = k->next)
         if (++count > EGI_TRACES) oldest = egi_function_take_out(f, k);
     if (oldest && t->n_path && egi_signatures_equal(oldest, signature, size)) f->lost++;
-    const bool thrashes = f->lost >= EGI_PATHS_LOST;
+    if (oldest && ++f->crowds == EGI_LOST) {
+        f->full = f->info.replays - f->crowd_replays < 2 * EGI_LOST;
+        f->crowd_replays = f->info.replays;
+        f->crowds = 0;
+    }
+    const bool thrashes = f->lost >= EGI_LOST;
     egi_unlock();
     egi_trace_release(oldest);
     if (thrashes) egi_function_give_up(f, "eg_cond and eg_while took more ways than the 16 whose lists are kept");
@@ -38349,7 +38365,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
                          : ok && !t && !old ? "the body was run to be traced at a later call" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
     egi_trace *other = NULL;
-    if (ok && old && t && !egi_paths_equal(old, t)) {       // the list to compare with is another one, or none
+    if (ok && old && t && egi_trace_differs(old, t) == EGI_OTHER_WAY) {     // to compare with: another list, or none
         snprintf(explanation, room, "eg_cond or eg_while went another way");
         egi_function_put_off(f, old);
         old = other = egi_function_of_path(f, signature, size, t);
@@ -38378,7 +38394,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
 }
 // How a call runs. A trace that is replayed or checked is busy, and the call has a reference to it.
 typedef enum egi_function_way {
-    EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NOTHING
+    EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NO_ROOM, EGI_BY_NOTHING
 } egi_function_way;
 static egi_function_way egi_function_find(eg_function *f, const int64_t *signature, int64_t size,
                                           const egi_path *known, egi_trace **found, egi_trace_run **run,
@@ -38405,7 +38421,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         t = NULL;
     }
     if (way == EGI_BY_NOTHING) t = NULL;
-    else if (!t) way = f->tracing || set ? EGI_BY_BODY : EGI_BY_TRACE;
+    else if (!t) way = f->full && !gone ? EGI_BY_NO_ROOM : f->tracing || set ? EGI_BY_BODY : EGI_BY_TRACE;
     else {
         if (++t->calls >= t->check && !f->no_recheck && !t->busy && !f->tracing) way = EGI_BY_CHECK;
         if (set) way = EGI_BY_CHECK;
@@ -38471,9 +38487,10 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
     if (way == EGI_BY_NOTHING)
         return egi_fail(EG_ERROR_STATE, "eg_function_call: another thread runs this function, whose body assigns to "
                                         "variables; one at a time may");
-    const char *reason = way == EGI_BY_BODY ? "another thread traced the function" : NULL;
+    const char *reason = way == EGI_BY_BODY ? "another thread traced the function"
+                         : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-    if (way == EGI_BY_BODY) return egi_function_run(f, in, out, m);
+    if (reason) return egi_function_run(f, in, out, m);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
     else
         ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation,

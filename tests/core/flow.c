@@ -485,3 +485,18 @@ TEST(a_way_is_compared_with_itself) {
     CHECK_TENSOR(y, 0, 3, 3);
     eg_function_release(f);
 }
+// A condition that C made is no condition of the call: where it differs, the comparison says so.
+static bool c_decides(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_less(eg_scalar(factor_of_c), 1), cubed, changed_by_c, user, in, 1, out, 1);
+}
+TEST(a_condition_made_in_c_is_compared) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+    eg_function *f = eg_function_new(c_decides, NULL);
+    factor_of_c = 2;
+    for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, &x, 1, &y, 1));
+    factor_of_c = 0;
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, "the body differs from its trace at line");
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_TENSOR(y, 0, 1, 1);
+    eg_function_release(f);
+}
