@@ -3205,7 +3205,8 @@ EAGER_API void eg_function_release(eg_function *f);
 // which is traced the first time that a signature is seen (dtypes, shapes and strides of the inputs, and whether a tape
 // watches them; both counts; the thread's precision, default dtype, pause, training and NaN trap), or by running the
 // list of that trace. Both give the same bits, and do the same to variables, optimizers and the thread's random
-// numbers. A plain number as an input is an error: its value would stand in the list; eg_scalar makes a tensor of it.
+// numbers. Each way that eg_cond and eg_while take has a list of its own. A plain number as an input is an error: its
+// value would stand in the list; eg_scalar makes a tensor of it.
 // Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
 // number that C computed anew, the call is an error that names the op, its outputs are NULL, and the next call traces
 // again. False on an error, with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
@@ -3218,6 +3219,8 @@ EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n,
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
 EAGER_API const char *eg_function_reason(eg_function *f);
+// More shapes in turn than the 16 whose traces are kept make those that are dropped useless: then no more are written,
+// and calls without one run eagerly.
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
 // latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); dropped: traces beyond the 16 that are kept,
 // and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, how many launches a
@@ -3447,8 +3450,13 @@ EAGER_API eg_list eg_function_variables_list(eg_function *f);
 // Loops and branches made of C functions: a body reads in[], puts its results into out[] (in a scope of its own, which
 // ends behind it), and returns false on an error. They run at once, tapes record what the bodies do, and so gradients
 // of any order pass through them, those of captured variables too. What C's if and for do with numbers needs none of
-// them. Sources: tf.cond, tf.while_loop, jax.lax.scan. In a traced function eg_scan becomes the lines of all its steps;
-// eg_cond and eg_while read a tensor, so that the function runs eagerly.
+// them. Sources: tf.cond, tf.while_loop, jax.lax.scan.
+// In a traced function all three become the lines of what ran: of one branch, and of each step. A replay in which a
+// condition says something else undoes what it did and runs the list of an earlier call that went this way, or else the
+// body, which is traced. So each way that calls take, such as each number of steps, has a trace of its own, and a
+// function that takes ever other ways, more than the 16 that are kept, runs eagerly in the end. It does so from the
+// start where a condition is read behind an eg_print, eg_summary_... or eg_host_call of the same call, which cannot be
+// undone, and where a call reads more than 4096 conditions.
 
 // outputs[0..m-1], of the caller's scope, from inputs[0..n-1] by `then` if pred (bool, one element) is true, else by
 // `otherwise`; only that one runs. False on an error, with all outputs NULL.
@@ -5957,9 +5965,11 @@ static eg_tensor *egi_tensor_allocate_like(const char *op, const eg_tensor *like
 // Another handle on x's elements, which shares its buffer; the caller owns the reference. A view is an alias whose
 // shape, strides and data the caller changes, followed by egi_tensor_find_contiguous; `rank` is the most that it will
 // have. A variable's alias is an ordinary tensor.
+static void egi_observe_alias(const eg_tensor *x);
 static eg_tensor *egi_tensor_alias_of_rank(const char *op, const eg_tensor *x, int rank) {
     eg_tensor *y = egi_tensor_new(rank > x->rank ? rank : x->rank);
     if (!y) { egi_no_memory(op, (int64_t)sizeof *y); return NULL; }
+    if (egi_this.observer) egi_observe_alias(x);
     y->op = op;
     y->dtype = x->dtype;
     y->rank = x->rank;
@@ -10907,6 +10917,8 @@ typedef struct egi_recorder {
     void (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x);   // the host reads x
     bool (*check)(struct egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size);
     bool (*reaches)(struct egi_recorder *r, eg_tensor *v, int64_t least);
+    int (*branch)(struct egi_recorder *r, const char *name, eg_tensor *p);        // what the bool p says, or -1
+    void (*alias)(struct egi_recorder *r, const eg_tensor *x);                    // x gets another handle
     // What a graph that is built hears besides; graph: which it is, else NULL.
     void *graph;
     bool (*adopt)(struct egi_recorder *r, eg_tensor *const *in, int n, eg_tensor **own);
@@ -10934,6 +10946,9 @@ static EGI_NOINLINE bool egi_launch_by_table(eg_backend *b, egi_kernel_function 
 static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
     (void)args;
     return egi_fail(EG_ERROR_DEVICE, "device %s: its table of kernels is read while a function is traced", b->name);
+}
+static EGI_NOINLINE void egi_observe_alias(const eg_tensor *x) {
+    if (egi_this.observer->alias) egi_this.observer->alias(egi_this.observer, x);
 }
 static EGI_COLD void egi_observe_read(const char *function, const eg_tensor *x) {
     if (egi_this.observer->read) egi_this.observer->read(egi_this.observer, function, x);
@@ -18971,6 +18986,8 @@ static int egi_flow_says(const char *name, eg_tensor *p) {
                  egi_describe(p));
         return -1;
     }
+    egi_recorder *r = egi_this.observer;
+    if (r && r->branch) return r->branch(r, name, p);
     const double value = eg_item(p);
     return value == 0 || value == 1 ? value == 1 : -1;
 }
@@ -35142,8 +35159,8 @@ EGI_AS_TOLD
 
 EGI_SMALL
 
-enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2,
-       EGI_RUN_CHECK = -3 };
+enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_RUN_OP = -1,
+       EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
 typedef enum egi_place_kind { EGI_AT_TEMPORARY, EGI_AT_INPUT, EGI_AT_VARIABLE, EGI_AT_CONSTANT, EGI_AT_FRESH
 } egi_place_kind;
 typedef struct egi_captured egi_captured;
@@ -35151,6 +35168,7 @@ typedef struct egi_place {
     egi_place_kind kind;
     int32_t index;               // of an input
     bool written;                // by a line
+    bool alias;                  // read through a handle that is older than the trace and is no variable
     bool outside;                // a constant that somebody else held, too, when it was captured
     bool shown;                  // a fresh one whose handle is one of the call's results
     int64_t first, last;         // steps that use it, or -1
@@ -35174,10 +35192,10 @@ typedef struct egi_operand {
     const char *op;
 } egi_operand;
 typedef struct egi_trace_line {
-    int kernel;                  // an egi_kernel, EGI_RUN_OP, EGI_RUN_ASSIGN or EGI_RUN_CHECK
+    int kernel;                  // an egi_kernel, EGI_RUN_OP, EGI_RUN_ASSIGN, EGI_RUN_CHECK or EGI_RUN_BRANCH
     egi_kernel_function *run;
     const egi_op *op;
-    int variant;
+    int variant;                 // of EGI_RUN_BRANCH: what the bool in[0] says in this trace
     int32_t in[8], out[EGI_MAX_OUT];        // operands, or -1
     void *parameters;                       // owned, or NULL
     size_t parameters_size;
@@ -35206,6 +35224,9 @@ typedef struct egi_trace_run {
     eg_tensor **fresh;           // one for each place
     egi_buffer **initial;        // one for each place: of a variable, when the call begins
     egi_buffer **former;         // one for each step: a variable's value before it
+    egi_buffer **begun;          // where the trace undoes, one for each place: a written variable's value at the begin
+    int64_t branches;            // how many of the trace's branches have been reached
+    bool strayed;                // the last of them goes the other way
     egi_args *args;              // one for each step that is a line
 } egi_trace_run;
 typedef struct egi_trace_step egi_trace_step;
@@ -35231,6 +35252,10 @@ typedef struct egi_trace {
     int64_t n_bound;
     int32_t *map;                // from a buffer to its place, plus 1: open addressing
     int64_t map_size;
+    unsigned char *path;         // what each branch of eg_cond and eg_while said, in order
+    int64_t n_path, path_room;
+    int64_t first_id;            // of the thread's tensors when the trace began
+    bool undoes;                 // a variable's memory is written before the last branch
     int32_t *held;               // temporaries whose buffers the trace holds
     int64_t n_held, held_room, held_bytes;  // held_bytes: of those that came since they were last looked through
     int n, m;
@@ -35264,7 +35289,11 @@ struct eg_function {
     bool tracing;                // a thread runs the body to trace it
     egi_asked asked[EGI_ASKED];  // constant up to n_asked, which is atomic
     int n_asked;
-    int tries;
+    int tries, lost;             // lost: traces dropped for one of the same signature that takes another path
+    int crowds;                  // traces dropped since there were `crowd_replays` replays
+    int64_t crowd_replays;
+    bool full;                   // no more traces: those that are dropped are hardly replayed
+    egi_trace *refused;          // the latest trace that gave no list since something held the values it assigns
     const void *caller;          // the thread that called it last
     bool shared;                 // another thread has called it since the latest try
     int64_t forks;               // of the process that called it last
@@ -35526,6 +35555,20 @@ static void egi_trace_hold(egi_trace *t, int32_t place) {
     }
     t->n_held = kept;
 }
+// Whether a handle was there before the body ran, or comes from another thread. Ids are taken in blocks, see
+// egi_tensor_begin; where the body has begun a second one, the first one's are known by the trace's.
+static bool egi_trace_is_foreign(const egi_trace *t, const eg_tensor *x) {
+    if (x->flags & (EGI_VARIABLE | EGI_NUMBER | EGI_SNAPSHOT)) return false;
+    const int64_t block = x->id >> 20;
+    return x->id < t->first_id || (block != t->first_id >> 20 && block != egi_this.next_id >> 20);
+}
+// Another handle on a tensor that is older than the trace: what reads it later reads the older one's values.
+static void egi_trace_alias(egi_recorder *r, const eg_tensor *x) {
+    egi_trace *t = (egi_trace *)r;
+    if (t->inside || !x->buffer || !egi_trace_is_foreign(t, x)) return;
+    const int32_t place = egi_trace_place(t, x->buffer);
+    if (place >= 0) t->places[place].alias = true;
+}
 // Operand x of the line that comes next.
 static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
     if (!x) return -1;
@@ -35547,6 +35590,7 @@ static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
         egi_trace_refuse(t, false, "a tensor of the caller's is written");
     if (writes && p->kind == EGI_AT_VARIABLE) t->assigns = true;
     p->written = p->written || writes;
+    p->alias = p->alias || egi_trace_is_foreign(t, x);
     p->last = t->n_lines;
     return at;
 }
@@ -35676,6 +35720,30 @@ static bool egi_trace_reaches(egi_recorder *r, eg_tensor *v, int64_t least) {
     t->inside = inside;
     return reaches;
 }
+// A branch of the body: the list goes on as the body does now. A replay in which the bool says something else is no
+// replay of this list (egi_function_call_by_signature).
+static int egi_trace_branch(egi_recorder *r, const char *name, eg_tensor *p) {
+    egi_trace *t = (egi_trace *)r;
+    const bool inside = t->inside;
+    t->inside = true;
+    const double value = eg_item(p);
+    t->inside = inside;
+    if (value != 0 && value != 1) return -1;
+    if (inside || p->flags & EGI_NUMBER) return value == 1;
+    if (t->n_path == EGI_TRACE_BRANCHES)
+        egi_trace_refuse(t, false, "eg_cond and eg_while decide more than %d times in a call", EGI_TRACE_BRANCHES);
+    void *path = t->path;
+    egi_trace_line *line = egi_trace_line_new(t, EGI_RUN_BRANCH, NULL, value == 1);
+    if (!line) return value == 1;
+    if (!egi_grow(&path, &t->path_room, t->n_path + 1, sizeof *t->path)) t->failed = true;
+    t->path = (unsigned char *)path;
+    if (t->failed) return value == 1;
+    t->path[t->n_path++] = value == 1;
+    line->in[0] = egi_trace_uses(t, p, false);
+    line->name = name;
+    t->n_lines++;
+    return value == 1;
+}
 // The answers that a call begins with, a bit for each.
 static int64_t egi_function_answers(const eg_function *f) {
     int64_t bits = 0;
@@ -35700,6 +35768,7 @@ static void egi_trace_run_free(egi_trace_run *run) {
     egi_free(run->fresh);
     egi_free(run->initial);
     egi_free(run->former);
+    egi_free(run->begun);
     egi_free(run->args);
     egi_free(run);
 }
@@ -35778,6 +35847,7 @@ static void egi_trace_release(egi_trace *t) {
     egi_free(t->first_operand);
     egi_free(t->variables);
     egi_free(t->map);
+    egi_free(t->path);
     egi_free(t->held);
     egi_free(t->signature);
     egi_free(t->out);
@@ -35858,6 +35928,20 @@ static bool egi_trace_end_outputs(egi_trace *t, eg_tensor *const *out) {
     }
     return !t->failed && !t->reason[0];
 }
+// What a replay that goes another way than its list must have undone.
+static void egi_trace_end_branches(egi_trace *t) {
+    int64_t last = t->n_path ? t->n_lines : 0;
+    while (last > 0 && t->lines[last - 1].kernel != EGI_RUN_BRANCH) last--;
+    for (int64_t i = 0; i < last; i++) {
+        const egi_trace_line *line = &t->lines[i];
+        if (line->kernel == EGI_RUN_CHECK && line->variant && line->variant != EGI_WORK_SEEDS)
+            egi_trace_refuse(t, false, "eg_%s decides behind an eg_%s, which cannot be undone", t->lines[last - 1].name,
+                             line->name);
+        for (int k = 0; k < EGI_MAX_OUT; k++)
+            if (line->out[k] >= 0 && t->places[t->operands[line->out[k]].place].kind == EGI_AT_VARIABLE)
+                t->undoes = true;
+    }
+}
 static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call);
 // References to a buffer that are known: the trace's, variables' and outputs', an input's handle, and what outer tapes
 // keep.
@@ -35883,9 +35967,25 @@ static void egi_variable_unshare(eg_tensor *v) {
     if (copy && egi_tensor_copy(v, copy)) egi_variable_take(v, copy);
     if (copy) egi_object_release(&copy->object);
 }
+// A body that assigns is for one thread at a time; of another's variables, other threads may read the memory now.
 static void egi_trace_unshare(const egi_trace *t) {
     for (int64_t k = 0; k < t->n_variables && t->assigns; k++)
         if (!egi_variable_is_alone(t->variables[k].variable)) egi_variable_unshare(t->variables[k].variable);
+}
+// Whether the list changes the variable whose value a place is.
+static bool egi_trace_changes(const egi_trace *t, const egi_place *p) {
+    for (int64_t k = 0; k < t->n_variables; k++)
+        if (t->variables[k].variable == p->variable && t->variables[k].assigned) return true;
+    return p->written;
+}
+// A variable that the body only reads may be read by others, too, such as tapes of other threads.
+static void egi_trace_end_variable(egi_trace *t, const egi_place *p, bool more) {
+    if (p->alias)
+        egi_trace_refuse(t, true, "the body reads another tensor that shares the values of %.60s",
+                         eg_name_of(p->variable));
+    else if (more && egi_trace_changes(t, p))
+        egi_trace_refuse(t, true, "another tensor, variable or tape holds the values of %.60s, which the body assigns",
+                         eg_name_of(p->variable));
 }
 static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out, const egi_taped_call *call) {
     for (int64_t i = 0; i < t->n_places && !t->reason[0]; i++) {
@@ -35897,15 +35997,11 @@ static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out, const egi
         const bool more = __atomic_load_n(&p->buffer->refs, __ATOMIC_ACQUIRE) > egi_trace_holders(t, p, out, call);
         egi_unlock();
         if (p->kind == EGI_AT_CONSTANT) p->outside = more;
-        else if (!more) continue;
-        else if (p->kind == EGI_AT_VARIABLE)
-            egi_trace_refuse(t, true, "another tensor or variable shares the values of %.60s", eg_name_of(p->variable));
-        else
+        else if (p->kind == EGI_AT_VARIABLE) egi_trace_end_variable(t, p, more);
+        else if (more)
             egi_trace_refuse(t, false, p->kind == EGI_AT_INPUT ? "an input of the body is still held behind it"
                              : "a tensor made in the body is still held behind it; make it an output");
     }
-    // A body that assigns is for one thread at a time; of another's variables, other threads may read the memory now.
-    if (t->reason[0] && t->again) egi_trace_unshare(t);
 }
 // ---- passes: from the list as it was written down to the steps of a replay
 //
@@ -36549,8 +36645,12 @@ static bool egi_pass_groups(egi_passes *s, bool joins) {
         s->dtype = egi_line_dtype(t, &t->lines[i]);
         s->shape = t->lines[i].out[0];
         egi_group_add(s, i);
-        for (int64_t j = i + 1; j < t->n_lines && j < i + EGI_GROUP_AHEAD; j++)
+        // Large results of a loop's later steps do not come early: they would all be there at once.
+        const bool large = t->operands[s->shape].size * egi_dtypes[s->dtype].size > EGI_GROUP_SMALL;
+        for (int64_t j = i + 1; j < t->n_lines && j < i + EGI_GROUP_AHEAD; j++) {
+            if (large && t->lines[j].kernel == EGI_RUN_BRANCH) break;
             if (egi_line_joins(s, j)) egi_group_add(s, j);
+        }
         egi_group_forget(s, 0, s->n_members);
         if (!egi_group_end(s, 0, s->n_members)) return false;
         for (int64_t k = 0; k < s->n_members; k++) s->state[s->member[k]] = EGI_LINE_DONE;
@@ -36818,7 +36918,9 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     run->initial = (egi_buffer **)egi_alloc(places * sizeof *run->initial);
     run->former = (egi_buffer **)egi_alloc(lines * sizeof *run->former);
     run->args = (egi_args *)egi_alloc(lines * sizeof *run->args);
-    if (!run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args) {
+    if (t->undoes) run->begun = (egi_buffer **)egi_alloc(places * sizeof *run->begun);
+    if (!run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args ||
+        (t->undoes && !run->begun)) {
         egi_trace_run_free(run);
         return NULL;
     }
@@ -36826,6 +36928,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     memset(run->buffers, 0, places * sizeof *run->buffers);
     memset(run->fresh, 0, places * sizeof *run->fresh);
     memset(run->former, 0, lines * sizeof *run->former);
+    if (run->begun) memset(run->begun, 0, places * sizeof *run->begun);
     memset(run->args, 0, lines * sizeof *run->args);
     egi_trace_run_show(t, run);
     for (int64_t i = 0; i < t->n_steps; i++) {
@@ -36862,6 +36965,10 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
             run->buffers[i].data = run->fresh[i]->data;
         } else if (p->kind == EGI_AT_INPUT) run->buffers[i].data = in[p->index]->data + p->offset;
         else {
+            if (p->written && t->undoes) {
+                run->begun[i] = p->variable->buffer;
+                __atomic_fetch_add(&run->begun[i]->refs, 1, __ATOMIC_RELAXED);
+            }
             if (p->written && !egi_variable_is_alone(p->variable)) egi_variable_unshare(p->variable);
             if (p->written && !egi_variable_is_alone(p->variable)) return false;
             run->initial[i] = p->variable->buffer;
@@ -36977,6 +37084,16 @@ static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
     }
     return egi_formula_run_all(&e);
 }
+// A branch of the list: whether the call goes the list's way.
+static bool egi_trace_branch_run(egi_trace *t, egi_trace_run *run, const egi_trace_line *line) {
+    unsigned char says = 0;
+    const char *data = run->handles[line->in[0]].data;
+    run->branches++;
+    if (t->backend->host_reads) says = *(const unsigned char *)data;
+    else if (!t->backend->read(t->backend, &says, data, 1)) return false;
+    run->strayed = (says != 0) != line->variant;
+    return !run->strayed;
+}
 // Step i of the list. *counter: the random counter from which its draws are counted.
 static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t *counter) {
     if (t->steps[i].group) return egi_group_run(run, t->steps[i].group);
@@ -36992,6 +37109,7 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
         return egi_program_run(line->op, 0, a->in[0]->dtype, a->in[0]->size, p, 0, a->out[0]->data);
     }
     if (line->kernel == EGI_RUN_ASSIGN) return egi_trace_assign_line(t, run, i);
+    if (line->kernel == EGI_RUN_BRANCH) return egi_trace_branch_run(t, run, line);
     if (line->kernel == EGI_RUN_CHECK) {
         const bool ok = line->variant == EGI_WORK_CALLS ? egi_trace_host_line(t, run, line, a)
                                                         : egi_trace_check_line(t, line, a);
@@ -37048,17 +37166,30 @@ static bool egi_trace_step_writes(const egi_trace *t, int64_t step) {
     return false;
 }
 // Gives variables the values that they had before the steps that ran.
+static void egi_trace_give_back(eg_tensor *v, egi_buffer *value) {
+    eg_tensor shown = *v;
+    shown.buffer = value;
+    shown.data = (char *)value->data;
+    egi_variable_take(v, &shown);
+}
 static void egi_trace_undo(egi_trace *t, egi_trace_run *run) {
-    for (int64_t i = t->n_steps; i-- > 0;) {
-        if (!run->former[i]) continue;
-        eg_tensor *v = t->lines[t->steps[i].line].variable, shown = *v;
-        shown.buffer = run->former[i];
-        shown.data = (char *)run->former[i]->data;
-        egi_variable_take(v, &shown);
+    for (int64_t i = t->n_steps; i-- > 0;)
+        if (run->former[i]) egi_trace_give_back(t->lines[t->steps[i].line].variable, run->former[i]);
+    for (int64_t i = 0; i < t->n_places && run->begun; i++)
+        if (run->begun[i]) egi_trace_give_back(t->places[i].variable, run->begun[i]);
+}
+// Gives back what a replay held besides: former values, and the handles of what it made.
+static void egi_trace_replay_end(egi_trace *t, egi_trace_run *run) {
+    for (int64_t i = 0; i < t->n_steps && t->assigns; i++)
+        if (run->former[i]) { egi_buffer_release(run->former[i]); run->former[i] = NULL; }
+    for (int64_t b = 0; b < t->n_bound; b++) {
+        const int32_t i = t->bound[b];
+        if (run->fresh[i]) { egi_object_release(&run->fresh[i]->object); run->fresh[i] = NULL; }
+        if (run->begun && run->begun[i]) { egi_buffer_release(run->begun[i]); run->begun[i] = NULL; }
     }
 }
 // `undone` (or NULL): what fails before the first step that writes a variable's memory raises no error, but leaves all
-// as it was, and sets this.
+// as it was, and sets this. A branch that goes another way leaves all as it was, too, and sets run->strayed.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                              egi_taped_call *call, bool *undone) {
     const eg_random_state random = egi_this.random;
@@ -37067,6 +37198,8 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     const int64_t errors = egi_this.errors;
     egi_context replay;
     bool quiet = undone != NULL;
+    run->branches = 0;
+    run->strayed = false;
     egi_this.telling = telling || quiet;
     bool ok = egi_trace_bind(t, run, in, out, call);
     egi_profile *profile = egi_this.profile ? egi_profile_of(t) : NULL;
@@ -37083,20 +37216,18 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     }
     egi_context_leave(&replay);
     egi_this.telling = telling;
-    if (quiet && !ok) {
+    if (run->strayed || (quiet && !ok)) {
         egi_trace_undo(t, run);
         egi_this.random = random;
+    }
+    if (quiet && !ok && !run->strayed) {
         if (clear) eg_error_clear();
         egi_this.errors = errors;
         *undone = true;
     }
     if (ok) egi_this.random.counter = counter + t->drew;
-    for (int64_t i = 0; i < t->n_steps && t->assigns; i++)
-        if (run->former[i]) { egi_buffer_release(run->former[i]); run->former[i] = NULL; }
-    for (int64_t b = 0; b < t->n_bound; b++) {
-        const int32_t i = t->bound[b];
-        if (run->fresh[i]) { egi_object_release(&run->fresh[i]->object); run->fresh[i] = NULL; }
-    }
+    if (profile && run->strayed) profile->replays--;
+    egi_trace_replay_end(t, run);
     for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
     return ok;
 }
@@ -37126,22 +37257,28 @@ static bool egi_operands_equal(const egi_trace *a, int32_t ia, const egi_trace *
         if (x->dims[i] != y->dims[i] || x->strides[i] != y->strides[i]) return false;
     if (x->place < 0) return true;
     const egi_place *p = &a->places[x->place], *q = &b->places[y->place];
-    if (p->kind != q->kind || p->index != q->index || p->variable != q->variable || p->bytes != q->bytes) return false;
+    const egi_place_kind made = EGI_AT_TEMPORARY;            // or fresh, as outputs are, which are compared besides
+    if ((p->kind == EGI_AT_FRESH ? made : p->kind) != (q->kind == EGI_AT_FRESH ? made : q->kind)) return false;
+    if (p->index != q->index || p->variable != q->variable || p->bytes != q->bytes) return false;
     return p->kind != EGI_AT_CONSTANT ||
            (p->outside || q->outside ? p->buffer == q->buffer
                                      : egi_constants_equal(a->backend, p->buffer, q->buffer));
 }
 static bool egi_taped_equal(const egi_trace *a, const egi_trace *b);
-// The first line in which the lists differ; -1: they are equal.
+// The first line in which the lists differ; -1: they are equal; EGI_OTHER_WAY: they are up to a branch, where the same
+// bool said something else.
+enum { EGI_OTHER_WAY = -2 };
 static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
     for (int64_t i = 0; i < a->n_lines && i < b->n_lines; i++) {
         const egi_trace_line *x = &a->lines[i], *y = &b->lines[i];
-        bool same = x->kernel == y->kernel && x->op == y->op && x->variant == y->variant && x->run == y->run &&
-                    x->variable == y->variable && x->parameters_size == y->parameters_size && x->drawn == y->drawn &&
-                    (!x->parameters_size || !memcmp(x->parameters, y->parameters, x->parameters_size));
+        const bool branch = x->kernel == EGI_RUN_BRANCH;
+        bool same = x->kernel == y->kernel && x->op == y->op && (branch || x->variant == y->variant) &&
+                    x->run == y->run && x->variable == y->variable && x->parameters_size == y->parameters_size &&
+                    x->drawn == y->drawn && (!x->parameters_size || !memcmp(x->parameters, y->parameters, x->parameters_size));
         for (int k = 0; k < 8 && same; k++) same = egi_operands_equal(a, x->in[k], b, y->in[k]);
         for (int k = 0; k < EGI_MAX_OUT && same; k++) same = egi_operands_equal(a, x->out[k], b, y->out[k]);
         if (!same) return i;
+        if (x->variant != y->variant) return EGI_OTHER_WAY;
     }
     if (a->n_lines != b->n_lines) return a->n_lines < b->n_lines ? a->n_lines : b->n_lines;
     if (a->taped && !egi_taped_equal(a, b)) return a->n_lines;
@@ -37990,6 +38127,8 @@ static void egi_tracing_begin(egi_trace *t) {
     t->recorder.read = egi_trace_read;
     t->recorder.check = egi_trace_check;
     t->recorder.reaches = egi_trace_reaches;
+    t->recorder.branch = egi_trace_branch;
+    t->recorder.alias = egi_trace_alias;
     egi_this.observer = &t->recorder;
 }
 static void egi_tracing_end(egi_trace *t) {
@@ -38038,6 +38177,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     t->calls = 1;
     t->check = 2;
     t->settings = __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
+    t->first_id = egi_this.next_id;
     eg_scope scope = eg_scope_begin();
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
@@ -38074,8 +38214,9 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out) &&
                 (!taped || egi_taped_places(t, *call));
     if (good) egi_trace_end_holders(t, out, *call);
+    if (good) egi_trace_end_branches(t);
     good = good && !t->reason[0];
-    if (good && !(old && !taped && egi_trace_differs(old, t) < 0))
+    if (good && !(old && !taped && egi_trace_differs(old, t) == -1))
         good = egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu || egi_this.trap) && egi_trace_plan(t) &&
                egi_trace_capture(t);
     if (good && taped) egi_taped_forget_leaves(t);
@@ -38089,7 +38230,10 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     else if (ok && !good && egi_function_tried(f, t) >= EGI_TRACE_TRIES)
         egi_function_give_up(f, t->reason[0] ? t->reason : "the body makes variables at each call");
     if (good && ok && taped) t->taped->replays = true;
+    egi_trace_release(f->refused);
+    f->refused = NULL;
     if (good && ok) *made = t;
+    else if (ok && t->again && t->assigns) f->refused = t;
     else egi_trace_release(t);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     return ok;
@@ -38201,6 +38345,46 @@ static bool egi_trace_holds(const egi_trace *t, char *text, size_t room) {
     }
     return true;
 }
+// ---- traces of one signature that took different ways
+//
+// A list holds what the body did, so that it is the list of one path: of the answers that the bools of eg_cond and
+// eg_while gave. It reads them again as lines of its own. A replay in which one gives another answer undoes what it has
+// done, which a body that prints or calls C before its last branch does not allow, and another trace whose path begins
+// so is replayed; where there is none, the body runs and is traced.
+
+// The answers that are known of a call: those of a trace up to branch n - 1, where it is the other one.
+typedef struct egi_path { egi_trace *trace; int64_t n; } egi_path;
+static bool egi_path_fits(const egi_path *known, const egi_trace *t) {
+    const int64_t n = known->n;
+    return !n || (t->n_path >= n && !memcmp(t->path, known->trace->path, (size_t)n - 1) &&
+                  t->path[n - 1] != known->trace->path[n - 1]);
+}
+static bool egi_paths_equal(const egi_trace *a, const egi_trace *b) {
+    return a->n_path == b->n_path && (!a->n_path || !memcmp(a->path, b->path, (size_t)a->n_path));
+}
+static bool egi_signatures_equal(const egi_trace *t, const int64_t *signature, int64_t size) {
+    return t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature);
+}
+static void egi_path_explain(const egi_path *known, char *text, size_t room) {
+    const egi_trace_line *line = known->trace->lines;
+    for (int64_t i = 0; i < known->n; line++) i += line->kernel == EGI_RUN_BRANCH;
+    line--;
+    int at = snprintf(text, room, "eg_%s went another way", line->name);
+    if (line->note.file)
+        snprintf(text + at, room - (size_t)at, " (at %.80s:%d)", egi_note_file(&line->note), line->note.line);
+}
+// A reference to the trace whose path is that of t, a new list of that signature; NULL if there is none.
+static egi_trace *egi_function_of_path(const eg_function *f, const int64_t *signature, int64_t size,
+                                       const egi_trace *t) {
+    egi_lock();
+    egi_trace *k = f->traces;
+    while (k && !(egi_signatures_equal(k, signature, size) && egi_paths_equal(k, t) &&
+                  (!k->taped || egi_taped_watches(k->taped))))
+        k = k->next;
+    if (k) k->refs++;
+    egi_unlock();
+    return k;
+}
 // Takes a trace out of the list, if it is still there; under egi_lock. The caller releases what is returned.
 static egi_trace *egi_function_take_out(eg_function *f, egi_trace *t) {
     egi_trace **at = &f->traces;
@@ -38230,8 +38414,25 @@ static void egi_function_add(eg_function *f, egi_trace *t, int64_t *signature, i
     f->info.bytes = t->arena_bytes;
     for (egi_trace *k = f->traces; k && !oldest; k = k->next)
         if (++count > EGI_TRACES) oldest = egi_function_take_out(f, k);
+    if (oldest && t->n_path && egi_signatures_equal(oldest, signature, size)) f->lost++;
+    if (oldest && ++f->crowds == EGI_LOST) {
+        f->full = f->info.replays - f->crowd_replays < 2 * EGI_LOST;
+        f->crowd_replays = f->info.replays;
+        f->crowds = 0;
+    }
+    const bool thrashes = f->lost >= EGI_LOST;
     egi_unlock();
     egi_trace_release(oldest);
+    if (thrashes) egi_function_give_up(f, "eg_cond and eg_while took more ways than the 16 whose lists are kept");
+}
+// Makes a trace the first of the list, if it is still there; under egi_lock.
+static void egi_function_prefer(eg_function *f, egi_trace *t) {
+    egi_trace **at = &f->traces;
+    while (*at && *at != t) at = &(*at)->next;
+    if (!*at) return;
+    *at = t->next;
+    t->next = f->traces;
+    f->traces = t;
 }
 // A recheck: compares a trace with the list of the body that has just run; one that differs goes. Returns whether they
 // are equal, or t is NULL since the body could not be traced this time; else says in `text` where they differ.
@@ -38254,6 +38455,15 @@ static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace
     egi_trace_release(gone);
     return line < 0;
 }
+// A recheck in which the body took another path: the next one comes later. What a setter may have changed goes.
+static void egi_function_put_off(eg_function *f, egi_trace *old) {
+    egi_lock();
+    old->check = old->calls * 2 - 1;
+    const bool set = old->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
+    egi_trace *gone = set ? egi_function_take_out(f, old) : NULL;
+    egi_unlock();
+    egi_trace_release(gone);
+}
 // Runs the body and traces it; with `old`, to compare the two lists.
 static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
                                 const int64_t *signature, int64_t size, egi_trace *old, char *explanation,
@@ -38264,12 +38474,18 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     memcpy(own, signature, (size_t)size * sizeof *own);
     if (f->info.bytes > 1 << 20) (void)egi_arenas_trim(f);  // the body's tensors take memory of their own
     // As a replay does, lest a reader of the values, such as a callback that keeps the best ones, ends the trace.
-    if (old) egi_trace_unshare(old);
+    if (old || f->refused) egi_trace_unshare(old ? old : f->refused);
     egi_taped_call *call;
     bool ok = egi_function_trace(f, in, n, out, m, old, &t, &call), same = true;
     const char *reason = ok && f->eager ? f->why
                          : ok && !t && !old ? "the body was run to be traced at a later call" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
+    egi_trace *other = NULL;
+    if (ok && old && t && egi_trace_differs(old, t) == EGI_OTHER_WAY) {     // to compare with: another list, or none
+        snprintf(explanation, room, "eg_cond or eg_while went another way");
+        egi_function_put_off(f, old);
+        old = other = egi_function_of_path(f, signature, size, t);
+    }
     if (ok && old) {
         // What a setter changed may differ, and so may what a model's step reads on the host.
         const bool may = f->inner || old->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
@@ -38283,6 +38499,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     if (ok && call) ok = egi_taped_record(call, old && t && same ? old : call->trace, in, n, out);
     else egi_taped_call_free(call);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
+    egi_trace_release(other);
     if (ok && t && !(old && same)) {
         egi_function_add(f, t, own, size, explanation);
         return true;
@@ -38293,31 +38510,35 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
 }
 // How a call runs. A trace that is replayed or checked is busy, and the call has a reference to it.
 typedef enum egi_function_way {
-    EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NOTHING
+    EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NO_ROOM, EGI_BY_NOTHING
 } egi_function_way;
-static egi_function_way egi_function_find(eg_function *f, const int64_t *signature, int64_t size, egi_trace **found,
-                                          egi_trace_run **run, egi_arena **arena, char *explanation, size_t room) {
+static egi_function_way egi_function_find(eg_function *f, const int64_t *signature, int64_t size,
+                                          const egi_path *known, egi_trace **found, egi_trace_run **run,
+                                          egi_arena **arena, char *explanation, size_t room) {
     egi_function_way way = EGI_BY_REPLAY;
-    egi_trace *gone = NULL, *t;
+    egi_trace *gone = NULL, *t = NULL;
+    bool busy = false;
     egi_lock();
     if (egi_is_forked(f->forks)) {                          // the threads that traced or replayed it are the parent's
         f->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
         f->tracing = false;
-        for (t = f->traces; t; t = t->next) t->busy = 0;
+        for (egi_trace *k = f->traces; k; k = k->next) k->busy = 0;
     }
-    for (t = f->traces; t; t = t->next)
-        if (t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature) &&
-            (!t->taped || egi_taped_watches(t->taped)))
-            break;
+    for (egi_trace *k = f->traces; k; k = k->next) {
+        if (!egi_signatures_equal(k, signature, size) || (k->taped && !egi_taped_watches(k->taped))) continue;
+        busy = busy || (k->assigns && k->busy);
+        if (!t && egi_path_fits(known, k)) t = k;
+    }
     const bool set = t && t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
-    if (t && t->assigns && t->busy) way = EGI_BY_NOTHING;
+    if (busy) way = EGI_BY_NOTHING;
     else if (set && (t->busy || f->tracing)) t = NULL;
     else if (t && !egi_trace_holds(t, explanation, room)) {
         gone = egi_function_take_out(f, t);
         t = NULL;
     }
-    if (!t) way = f->tracing || set ? EGI_BY_BODY : EGI_BY_TRACE;
-    else if (way == EGI_BY_REPLAY) {
+    if (way == EGI_BY_NOTHING) t = NULL;
+    else if (!t) way = f->full && !gone ? EGI_BY_NO_ROOM : f->tracing || set ? EGI_BY_BODY : EGI_BY_TRACE;
+    else {
         if (++t->calls >= t->check && !f->no_recheck && !t->busy && !f->tracing) way = EGI_BY_CHECK;
         if (set) way = EGI_BY_CHECK;
         t->busy++;
@@ -38331,8 +38552,9 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     egi_trace_release(gone);
     return way;
 }
+// *strayed: 0, or how many branches the call reached, of which the last went another way; then nothing has happened.
 static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run, egi_arena *arena,
-                                eg_tensor *const *in, eg_tensor **out) {
+                                eg_tensor *const *in, eg_tensor **out, int64_t *strayed) {
     if (!run) run = egi_trace_run_new(t);
     arena = egi_arena_fit(arena, t);
     egi_taped_call *call = t->taped ? egi_taped_call_new(t, (size_t)t->taped->n_kept) : NULL;
@@ -38343,46 +38565,80 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     egi_hosted *const hosted = egi_this.hosted;
     egi_this.hosted = NULL;
     egi_this.functions = &own;
+    eg_scope scope = { 0, 0 };
+    if (t->n_path) scope = eg_scope_begin();                    // lest outputs of a call that strays stay
     bool ok = bound && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call, f->inner ? &undone : NULL)
                                          : undone ? false : egi_no_memory("function_call", t->arena_bytes);
     egi_this.functions = own.outer;
+    *strayed = bound && run->strayed ? run->branches : 0;
     if (call) call->hosted = egi_this.hosted;
     else egi_hosted_end(egi_this.hosted);
     egi_this.hosted = hosted;
     if (ok && call) ok = egi_taped_record(call, t, in, t->n, out);
     else egi_taped_call_free(call);
+    for (int i = 0; i < t->m && t->n_path && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
+    if (t->n_path) eg_scope_end(scope);
     for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
     egi_lock();
-    f->info.replays++;
+    f->info.replays += !*strayed;
     if (run) { run->next = t->runs; t->runs = run; }
     if (arena) { arena->next = f->arenas; f->arenas = arena; }
     egi_unlock();
     return undone ? egi_function_run(f, in, out, t->m) : ok;        // which fails where the replay did, in its words
 }
-static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
-                                           const int64_t *signature, int64_t size) {
+// One try of a call. *known: what is known of its path; where its replay goes another way, this is more than before,
+// with a reference to the trace, nothing has happened, and *again is true.
+static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
+                             const int64_t *signature, int64_t size, egi_path *known, bool *again) {
     char explanation[256] = "";
     egi_trace *t = NULL;
     egi_trace_run *run = NULL;
     egi_arena *arena = NULL;
+    int64_t strayed = 0;
     bool ok;
-    const egi_function_way way = egi_function_find(f, signature, size, &t, &run, &arena, explanation,
+    if (known->n) egi_path_explain(known, explanation, sizeof explanation);
+    const egi_function_way way = egi_function_find(f, signature, size, known, &t, &run, &arena, explanation,
                                                    sizeof explanation);
+    *again = false;
     if (way == EGI_BY_NOTHING)
         return egi_fail(EG_ERROR_STATE, "eg_function_call: another thread runs this function, whose body assigns to "
                                         "variables; one at a time may");
-    const char *reason = way == EGI_BY_BODY ? "another thread traced the function" : NULL;
+    const char *reason = way == EGI_BY_BODY ? "another thread traced the function"
+                         : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-    if (way == EGI_BY_BODY) return egi_function_run(f, in, out, m);
-    if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out);
+    if (reason) return egi_function_run(f, in, out, m);
+    if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
     else
         ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation,
                                  sizeof explanation);
     egi_lock();
     if (t && t->busy > 0) t->busy--;                        // 0: forked meanwhile
+    if (strayed) t->calls--;
+    else if (way == EGI_BY_REPLAY && known->n) egi_function_prefer(f, t);
     if (way != EGI_BY_REPLAY) f->tracing = false;
     egi_unlock();
-    egi_trace_release(t);
+    if (!strayed) {
+        egi_trace_release(t);
+        return ok;
+    }
+    egi_trace_release(known->trace);
+    known->trace = t;
+    known->n = strayed;
+    *again = true;
+    return false;
+}
+static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
+                                           const int64_t *signature, int64_t size) {
+    egi_path known = { NULL, 0 };
+    bool ok, again;
+    int tries = 0;
+    do ok = egi_function_try(f, in, n, out, m, signature, size, &known, &again);
+    while (again && ++tries <= EGI_TRACES);
+    if (again) {                                            // other threads change what its branches read
+        __atomic_store_n(&f->reason, "each replay went another way", __ATOMIC_RELAXED);
+        ok = egi_function_run(f, in, out, m);
+    }
+    egi_trace_release(known.trace);
     return ok;
 }
 // Where inputs have masks, these are inputs, too, behind the others: *all is a list of both, which the caller frees.
@@ -38491,6 +38747,7 @@ EAGER_API eg_function *eg_function_retain(eg_function *f) {
 EAGER_API void eg_function_release(eg_function *f) {
     if (!egi_object_ends("function_release", "function", f, EGI_FUNCTION)) return;
     while (f->traces) { egi_trace *next = f->traces->next; egi_trace_release(f->traces); f->traces = next; }
+    egi_trace_release(f->refused);
     egi_arenas_free(f->arenas);
     for (int i = 0; i < f->n_asked; i++) {
         egi_object_take(&f->asked[i].variable->object, -1);
@@ -38588,7 +38845,7 @@ EAGER_API bool eg_function_print(eg_function *f) {
         if (line->variable) egi_text_printf(&text, " %.40s", eg_name_of(line->variable));
         egi_text_string(&text, " <-");
         for (int k = 0; k < 8; k++) if (line->in[k] >= 0) egi_trace_show_operand(&text, t, line->in[k]);
-        egi_text_string(&text, "\n");
+        egi_text_string(&text, line->kernel != EGI_RUN_BRANCH ? "\n" : line->variant ? ", true\n" : ", false\n");
     }
     egi_text_printf(&text, "%lld step%s\n", (long long)t->n_steps, egi_plural(t->n_steps));
     for (int64_t i = 0; i < t->n_steps; i++) egi_trace_show_step(&text, t, &t->steps[i]);

@@ -584,6 +584,11 @@ static bool flow_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_tanh(eg_matmul(in[0], ((state *)user)->v[0]));
     return out[0] != NULL;
 }
+static bool flow_twice(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_mul(in[0], 2);
+    return out[0] != NULL;
+}
 static bool flow_row(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_add(in[0], eg_mul(in[1], ((state *)user)->v[0]));
     out[1] = eg_square(out[0]);
@@ -604,6 +609,35 @@ static bool run_control_flow(state *s) {
     return ok;
 }
 SWEEP(control_flow, true)
+// The same in a traced function, whose calls go one way and the other.
+static bool flow_traced_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    state *s = (state *)user;
+    eg_tensor *y;
+    return eg_assign_sub(s->v[0], 0) && eg_cond(eg_less(eg_reduce_sum(in[0]), 0), flow_body, flow_twice, s, in, 1, &y,
+                                                1) &&
+           eg_while(flow_goes_on, flow_body, s, &y, out, 1, .max_steps = 2);
+}
+static bool run_traced_flow_call(state *s, int i) {
+    EG_SCOPE;
+    eg_tensor *y, *x = i % 2 ? s->x[0] : s->x[1];
+    bool ok = eg_function_call(traced, &x, 1, &y, 1);
+    return ok && isfinite(eg_item(eg_reduce_sum(y)));
+}
+static bool setup_traced_flow(state *s) {
+    if (!setup_control_flow(s)) return false;
+    s->x[0] = eg_full(EG_FLOAT32, EG_SHAPE(4, 3), 1);
+    s->x[1] = eg_full(EG_FLOAT32, EG_SHAPE(4, 3), -1);
+    return s->x[0] && s->x[1];
+}
+static bool run_traced_flow(state *s) {
+    traced = eg_function_new(flow_traced_body, s);
+    bool ok = traced != NULL;
+    for (int i = 0; i < 8 && traced; i++) ok = run_traced_flow_call(s, i) && ok;
+    if (traced) eg_function_release(traced);
+    traced = NULL;
+    return ok;
+}
+SWEEP(traced_flow, false)
 
 TEST(no_memory_from_the_start) {
     REQUIRE(sweep_begin());

@@ -1,4 +1,4 @@
-// eg_cond, eg_while and eg_scan: values, gradients to second order, states, errors, memory.
+// eg_cond, eg_while and eg_scan: values, gradients to second order, states, errors, memory, and in traced functions.
 #include "test.h"
 
 // ---- values
@@ -234,8 +234,269 @@ TEST(in_traced_functions) {
         CHECK_SAME(out[0], eg_add(eg_add(eg_add(in[0], 2), 2), 2), 0);
     }
     CHECK(eg_function_reason(f) == NULL && eg_function_counts(f).replays > 1);
-    CHECK(eg_function_reason(g) != NULL);
+    CHECK(eg_function_reason(g) == NULL && eg_function_counts(g).replays > 1);
     eg_function_release(f);
     eg_function_release(g);
     eg_release(w);
+}
+
+// ---- branches and loops of a traced function: a list for each way that it took
+
+// A step of training. The sum of x says which branch runs, and of which a draw and an update are part; the loop takes
+// some steps more or less. Options say what happens before the branches.
+typedef struct branching { eg_tensor *w, *v, *count; eg_optimizer *opt; bool early; int runs; } branching;
+static bool with_w(eg_tensor *const *in, eg_tensor **out, void *user) {
+    branching *s = (branching *)user;
+    out[0] = eg_mul(in[0], eg_mul(s->w, 2));
+    return eg_assign_add(s->count, 1) != NULL;
+}
+static bool with_v(eg_tensor *const *in, eg_tensor **out, void *user) {
+    branching *s = (branching *)user;
+    out[0] = eg_add(eg_mul(in[0], s->v), eg_random_normal(EG_SHAPE(3)));
+    return out[0] != NULL;
+}
+static bool below_100(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_less(eg_reduce_sum(in[0]), 100);
+    return true;
+}
+static bool larger(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_mul(in[0], eg_add(eg_abs(((branching *)user)->w), 2.5));
+    return true;
+}
+static bool branching_step(eg_tensor *const *in, eg_tensor **out, void *user) {
+    branching *s = (branching *)user;
+    s->runs++;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *z, *vars[] = { s->w, s->v }, *g[2];
+    eg_assign_add(s->count, 0.5);
+    if (s->early) {                                        // an update in place, which another way has to undo
+        eg_tensor *first = eg_reduce_sum(eg_mul(s->w, s->v));
+        if (!eg_tape_gradients(tape, first, vars, 2, g) || !eg_apply_gradients(s->opt, g, vars, 2)) return false;
+        tape = eg_tape_begin();
+    }
+    eg_tensor *side = eg_random_uniform(EG_SHAPE(3));      // a struct of this call's, which no replay reads
+    if (!eg_cond(eg_less(eg_reduce_sum(in[0]), 3), with_w, with_v, s, in, 1, &z, 1)) return false;
+    z = eg_abs(eg_add(z, eg_mul(side, 0.1)));
+    if (!eg_while(below_100, larger, s, &z, &z, 1, .max_steps = 9)) return false;
+    eg_tensor *loss = eg_reduce_mean(eg_square(z));
+    if (!eg_tape_gradients(tape, loss, vars, 2, g) || !eg_apply_gradients(s->opt, g, vars, 2)) return false;
+    out[0] = eg_keep(loss);
+    return true;
+}
+enum { BRANCHING_CALLS = 60 };
+// The losses, then sums of the variables, of calls that are traced or not.
+static void branching_run(bool early, bool traced, double *r) {
+    EG_SCOPE;
+    branching s = { .early = early };
+    s.w = eg_variable(eg_constant(EG_SHAPE(3), .1, .2, .3), "w");
+    s.v = eg_variable(eg_constant(EG_SHAPE(3), -.1, .2, -.3), "v");
+    s.count = eg_variable(eg_scalar(0), "count");
+    s.opt = eg_adam(.learning_rate = 1e-3);
+    eg_seed(3);
+    eg_function *f = eg_function_new(branching_step, &s);
+    eg_run_functions_eagerly(!traced);
+    for (int i = 0; i < BRANCHING_CALLS; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(3), (i * 7 % 11) * .3), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        r[i] = y ? eg_item(y) : 0;
+    }
+    eg_run_functions_eagerly(false);
+    r[BRANCHING_CALLS] = eg_item(eg_reduce_sum(s.w));
+    r[BRANCHING_CALLS + 1] = eg_item(eg_reduce_sum(s.v));
+    r[BRANCHING_CALLS + 2] = eg_item(s.count);
+    r[BRANCHING_CALLS + 3] = eg_item(eg_random_uniform(EG_SHAPE(1)));
+    if (traced) {
+        const eg_function_info n = eg_function_counts(f);
+        CHECK_STR(eg_function_reason(f), NULL);
+        CHECK(n.replays > 20 && n.traces > 3 && n.retraces == n.traces - 1);
+        CHECK(s.runs + n.replays == BRANCHING_CALLS);
+        CHECK(strstr(n.explanation, "went another way") != NULL);
+    }
+    eg_function_release(f);
+    eg_release(s.w);
+    eg_release(s.v);
+    eg_release(s.count);
+    eg_optimizer_release(s.opt);
+}
+TEST(branches_of_a_step_that_trains) {
+    double r[2][BRANCHING_CALLS + 4];
+    for (int early = 0; early < 2; early++) {
+        for (int traced = 0; traced < 2; traced++) branching_run(early, traced, r[traced]);
+        for (int i = 0; i < BRANCHING_CALLS + 4; i++) CHECK_NEAR(r[1][i], r[0][i], 0);
+    }
+}
+// Gradients of first and second order pass through the calls, those of captured variables too.
+static bool scaled_by_w(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_mul(eg_square(in[0]), *(eg_tensor **)user);
+    return true;
+}
+static bool cubed(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_mul(eg_square(in[0]), in[0]);
+    return true;
+}
+static bool branch_of_x(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_less(eg_reduce_sum(in[0]), 1), scaled_by_w, cubed, user, in, 1, out, 1);
+}
+TEST(gradients_through_calls_that_branch) {
+    eg_tensor *w = eg_variable(eg_constant(EG_SHAPE(2), 0.5, 2), "w"), *got[2][3];
+    eg_function *f = eg_function_new(branch_of_x, &w);
+    for (int i = 0; i < 14; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(2), i % 3 * 0.4), *y;
+        for (int traced = 0; traced < 2; traced++) {
+            eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+            eg_tape_watch(outer, x);
+            eg_tape_watch(tape, x);
+            REQUIRE(traced ? eg_function_call(f, &x, 1, &y, 1) : branch_of_x(&x, &y, &w));
+            eg_tensor *both[] = { x, w };
+            CHECK(eg_tape_gradients(tape, y, both, 2, got[traced]));
+            got[traced][2] = eg_tape_gradient(outer, eg_reduce_sum(eg_square(got[traced][0])), x);
+        }
+        for (int k = 0; k < 3; k++) {
+            CHECK((got[0][k] == NULL) == (got[1][k] == NULL));         // of w, where its branch did not run
+            if (got[0][k] && got[1][k]) CHECK_SAME(got[1][k], got[0][k], 0);
+        }
+    }
+    CHECK_INT(eg_function_counts(f).traces, 2);
+    CHECK(eg_function_counts(f).replays >= 6);
+    eg_function_release(f);
+    eg_release(w);
+}
+// What cannot be undone before a branch keeps the function eager; a loop of ever other lengths does, too.
+static bool calls_c(eg_tensor *const *in, eg_tensor **out, void *user) {
+    ++*(int *)user;
+    out[0] = eg_mul(in[0], 2);
+    return true;
+}
+static bool decides_behind_a_call(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *y;
+    return eg_host_call(calls_c, user, in, 1, &y, 1) && branch_of_x(&y, out, (eg_tensor *[]){ eg_ones_like(y) });
+}
+static bool calls_behind_a_branch(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *y;
+    return branch_of_x(in, &y, (eg_tensor *[]){ eg_ones_like(in[0]) }) && eg_host_call(calls_c, user, &y, 1, out, 1);
+}
+static bool counts_to_x(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_less(eg_reduce_sum(in[1]), eg_reduce_sum(in[0]));
+    return true;
+}
+static bool one_more(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = in[0];
+    out[1] = eg_add(in[1], 1);
+    return true;
+}
+static bool as_long_as_x(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *state[] = { in[0], eg_scalar(0) };
+    if (!eg_while(counts_to_x, one_more, user, state, state, 2)) return false;
+    out[0] = state[1];
+    return true;
+}
+TEST(ways_that_are_not_traced) {
+    int called = 0;
+    eg_function *f = eg_function_new(decides_behind_a_call, &called);
+    eg_function *g = eg_function_new(calls_behind_a_branch, &called);
+    for (int i = 0; i < 12; i++) {
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(2), i % 2), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, i % 2 * 8, i % 2 * 8);
+        CHECK(eg_function_call(g, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, i % 2 * 2, i % 2 * 2);
+    }
+    CHECK_INT(called, 24);
+    CHECK(strstr(eg_function_reason(f), "eg_cond decides behind an eg_host_call, which cannot be undone") != NULL);
+    CHECK_STR(eg_function_reason(g), NULL);
+    CHECK(eg_function_counts(g).replays >= 4);
+    eg_function_release(f);
+    eg_function_release(g);
+    f = eg_function_new(as_long_as_x, NULL);
+    for (int i = 0; i < 100; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_scalar(i < 60 ? i % 12 : i), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_NEAR(eg_item(y), i < 60 ? i % 12 : i, 0);
+        if (i == 59) CHECK(eg_function_reason(f) == NULL && eg_function_counts(f).replays >= 12);
+    }
+    CHECK(strstr(eg_function_reason(f), "took more ways than the 16") != NULL);
+    CHECK_INT(eg_function_counts(f).dropped, 32);
+    eg_function_release(f);
+}
+// A branch that first runs in a later call may make variables, fail, and differ in shape.
+typedef struct late { eg_tensor *made; bool fails; } late;
+static bool makes(eg_tensor *const *in, eg_tensor **out, void *user) {
+    late *s = (late *)user;
+    if (!s->made) s->made = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "made");
+    eg_assign_add(s->made, 1);
+    eg_tensor *both[] = { in[0], s->made };
+    out[0] = eg_concat(both, 2, 0);
+    return !s->fails || eg_raise(EG_ERROR_ARGUMENT, "the branch's own") != NULL;
+}
+static bool late_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_less(eg_reduce_sum(in[0]), 1), cubed, makes, user, in, 1, out, 1);
+}
+TEST(a_branch_that_runs_late) {
+    late s = { NULL, false };
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(2)), *big = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+    eg_function *f = eg_function_new(late_body, &s);
+    for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_INT(eg_function_counts(f).replays, 1);
+    s.fails = true;
+    CHECK_ERROR(eg_function_call(f, &big, 1, &y, 1), EG_ERROR_ARGUMENT, "the branch's own");
+    CHECK(y == NULL);
+    CHECK_TENSOR(s.made, 0, 2, 2);
+    s.fails = false;
+    for (int i = 0; i < 8; i++) {
+        CHECK(eg_function_call(f, i % 2 ? &x : &big, 1, &y, 1));
+        CHECK_INT(eg_size(y), i % 2 ? 2 : 4);
+    }
+    CHECK_TENSOR(s.made, 0, 6, 6);
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK_INT(eg_function_counts(f).traces, 2);
+    eg_function_release(f);
+    eg_release(s.made);
+}
+// A list is compared with the body's when that took the same way; what C changes is noticed there.
+static double factor_of_c;
+static bool changed_by_c(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_mul(in[0], factor_of_c);
+    return true;
+}
+static bool changing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_less(eg_reduce_sum(in[0]), 1), cubed, changed_by_c, user, in, 1, out, 1);
+}
+TEST(a_way_is_compared_with_itself) {
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(2)), *big = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+    eg_function *f = eg_function_new(changing_body, NULL);
+    factor_of_c = 2;
+    for (int i = 0; i < 6; i++) CHECK(eg_function_call(f, i % 2 ? &x : &big, 1, &y, 1));
+    factor_of_c = 3;
+    int failed = 0;
+    eg_set_error_handler(NULL, NULL);
+    for (int i = 0; i < 12; i++) failed += !eg_function_call(f, i % 2 ? &x : &big, 1, &y, 1);
+    CHECK_INT(failed, 1);
+    CHECK(strstr(eg_error_message(), "the body differs from its trace at line") != NULL);
+    eg_error_clear();
+    CHECK(eg_function_call(f, &big, 1, &y, 1));
+    CHECK_TENSOR(y, 0, 3, 3);
+    eg_function_release(f);
+}
+// A condition that C made is no condition of the call: where it differs, the comparison says so.
+static bool c_decides(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_less(eg_scalar(factor_of_c), 1), cubed, changed_by_c, user, in, 1, out, 1);
+}
+TEST(a_condition_made_in_c_is_compared) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+    eg_function *f = eg_function_new(c_decides, NULL);
+    factor_of_c = 2;
+    for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, &x, 1, &y, 1));
+    factor_of_c = 0;
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, "the body differs from its trace at line");
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_TENSOR(y, 0, 1, 1);
+    eg_function_release(f);
 }

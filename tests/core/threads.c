@@ -744,4 +744,66 @@ TEST(tapes_of_other_threads_do_not_end_tracing) {
     eg_function_release(f);
     eg_release(w);
 }
+// A thread that never calls the function, but whose tapes hold the variable that its body reads.
+typedef struct reader { eg_tensor *w; bool stop; } reader;
+static void *read_on_tapes(void *argument) {
+    reader *r = (reader *)argument;
+    eg_set_device(test_device());
+    while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
+        EG_SCOPE;
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_gradient(tape, eg_reduce_sum(eg_square(r->w)), r->w);
+    }
+    return NULL;
+}
+TEST(what_readers_hold_does_not_end_tracing) {
+    EG_SCOPE;
+    reader r = { eg_variable(eg_random_normal(EG_SHAPE(4, 4)), "w"), false };
+    pthread_t thread[2];
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3, 4)), *y;
+    for (int i = 0; i < 2; i++) REQUIRE(!pthread_create(&thread[i], NULL, read_on_tapes, &r));
+    for (int k = 0; k < 10; k++) {
+        eg_function *f = eg_function_new(shifted, r.w);
+        for (int i = 0; i < 40; i++) CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_STR(eg_function_reason(f), NULL);
+        CHECK_INT(eg_function_counts(f).traces, 1);
+        eg_function_release(f);
+    }
+    __atomic_store_n(&r.stop, true, __ATOMIC_RELEASE);
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+    eg_release(r.w);
+}
+// Several threads call a function that branches, each its own way.
+static bool doubled_by_w(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_matmul(in[0], eg_mul((eg_tensor *)user, 2));
+    return true;
+}
+static bool branches_by_x(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_less(eg_reduce_sum(in[0]), 0), shifted, doubled_by_w, user, in, 1, out, 1);
+}
+static void *call_either_way(void *argument) {
+    caller *c = (caller *)argument;
+    eg_set_device(test_device());
+    gate_pass(c->gate);
+    for (int i = 0; i < 40; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(3, 4), (i + c->number) % 3 - 1), *y, *want;
+        c->wrong += !eg_function_call(c->f, &x, 1, &y, 1) || !branches_by_x(&x, &want, c->w) ||
+                    eg_item(eg_reduce_sum(eg_abs(eg_sub(y, want)))) != 0;
+    }
+    return NULL;
+}
+TEST(a_function_that_branches_is_called_by_several_threads) {
+    gate g = GATE(THREADS);
+    caller c[THREADS];
+    eg_tensor *w = eg_variable(eg_random_normal(EG_SHAPE(4, 4)), "w");
+    eg_function *f = eg_function_new(branches_by_x, w);
+    for (int i = 0; i < THREADS; i++) c[i] = (caller){f, w, &g, i, 1, 0, 0};
+    run_threads(call_either_way, c, sizeof *c, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK_INT(c[i].wrong, 0);
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK(eg_function_counts(f).replays > 0);
+    eg_function_release(f);
+    eg_release(w);
+}
 #endif

@@ -171,6 +171,67 @@ static bool doubled(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_keep(y);
     return true;
 }
+// Shapes that come in turn, more of them than are kept: their traces would never be replayed.
+TEST(more_shapes_than_are_kept_end_tracing) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(doubled, &s, .no_recheck = true);
+    for (int i = 0; i < 200; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1 + i % 20), i), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_NEAR(eg_item(eg_reduce_sum(y)), (1 + i % 20) * i * 2.0, 0);
+    }
+    const eg_function_info n = eg_function_counts(f);
+    CHECK_INT(n.traces, 48);
+    CHECK_INT(n.dropped, 32);
+    CHECK(n.replays > 100 && s.runs + n.replays == 200);    // those that are kept are still replayed
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(77)), *y;
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK(strstr(eg_function_reason(f), "more shapes come in turn than the 16") != NULL);
+    eg_function_release(f);
+}
+// Shapes that are used often enough stay traced, however many there are.
+TEST(many_shapes_that_are_replayed_stay_traced) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(doubled, &s, .no_recheck = true);
+    for (int i = 0; i < 400; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1 + i / 4), i), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_STR(eg_function_reason(f), NULL);
+    }
+    CHECK_INT(eg_function_counts(f).replays, 300);
+    eg_function_release(f);
+}
+// What C makes of a size: each size has a list of its own, so that none is derived from another's.
+static bool sizes_in_c(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    const int64_t n = eg_dim(in[0], 0), m = eg_dim(in[1], 0);
+    eg_tensor *x = eg_mul(in[0], (double)(n * n));
+    x = eg_add(x, eg_reduce_sum(eg_slice(in[0], EG_SHAPE(0), EG_SHAPE((n + 1) / 2))));
+    x = eg_div(x, (double)(n < 20 ? n : 20));
+    x = eg_add(x, eg_reduce_prod(eg_full(EG_FLOAT32, EG_SHAPE(m), 1.01)));
+    out[0] = eg_keep(eg_mul(eg_reshape(x, EG_SHAPE(-1, 1)), in[1]));
+    out[1] = eg_keep(eg_reduce_mean(out[0]));
+    return out[1] != NULL;
+}
+TEST(two_sizes_that_change) {
+    static const int64_t n[] = { 3, 5, 7, 3, 30, 19, 21, 1, 2, 5 }, m[] = { 4, 4, 4, 2, 2, 9, 9, 1, 3, 4 };
+    eg_function *f = eg_function_new(sizes_in_c, NULL);
+    for (int i = 0; i < 50; i++) {
+        EG_SCOPE;
+        eg_tensor *in[] = { net_data(i, EG_SHAPE(n[i % 10])), net_data(i + 1, EG_SHAPE(m[i % 10])) }, *out[2], *want[2];
+        CHECK(eg_function_call(f, in, 2, out, 2) && sizes_in_c(in, want, NULL));
+        CHECK_SAME(out[0], want[0], 0);
+        CHECK_SAME(out[1], want[1], 0);
+    }
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK_INT(eg_function_counts(f).traces, 9);
+    CHECK(eg_function_counts(f).replays > 10);
+    eg_function_release(f);
+}
 TEST(signatures_are_counted_and_explained) {
     net s;
     memset(&s, 0, sizeof s);
