@@ -17869,7 +17869,7 @@ static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_
     else if (user && (dx->dtype != dtype || !egi_equal_shapes(egi_shape(dx), shape)))
         return egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s",
                         line->op->name, i, egi_describe(dx), egi_dtypes[dtype].name, egi_shape_show(shape));
-    else if (user && egi_backend_of(dx) != backend)
+    else if (user && egi_backend_of(dx) != backend && !egi_graph_adopts())
         return egi_fail(EG_ERROR_DEVICE,
                         "eg_%s: the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")",
                         line->op->name, i, egi_backend_of(dx)->name, backend->name, backend->name);
@@ -21191,16 +21191,22 @@ static bool egi_weight_fits(eg_shape shape) {
 }
 // Makes a weight of a built-in layer: by the initializer `kind` of the options, or by the layer's own, `fallback`.
 // The layer owns it.
-static eg_tensor *egi_weight_make(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind,
-                                  eg_initializer fallback, double value, double l1, double l2) {
+static eg_tensor *egi_weight_initial(eg_layer *l, eg_shape shape, eg_initializer kind, eg_initializer fallback,
+                                     double value) {
     eg_initializer with = egi_this.weights_left ? EG_INIT_ZEROS : kind ? kind : fallback;  // the file has the values
-    eg_tensor *initial = egi_weight_fits(shape) ? eg_initialize(with, value, l->config.o.dtype, shape) : NULL;
+    return egi_weight_fits(shape) ? eg_initialize(with, value, l->config.o.dtype, shape) : NULL;
+}
+static eg_tensor *egi_weight_of(eg_layer *l, const char *name, eg_tensor *initial, double l1, double l2) {
     eg_tensor *v = initial ? eg_layer_weight(l, name, initial, true) : NULL;
     if (!v) return NULL;
     egi_part *p = &l->parts[l->n_parts - 1];
     p->l1 = l1;
     p->l2 = l2;
     return v;
+}
+static eg_tensor *egi_weight_make(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind,
+                                  eg_initializer fallback, double value, double l1, double l2) {
+    return egi_weight_of(l, name, egi_weight_initial(l, shape, kind, fallback, value), l1, l2);
 }
 static bool egi_named_kernel(eg_layer *l, const char *name, eg_shape shape) {
     const eg_layer_options *o = &l->config.o;
@@ -22623,12 +22629,14 @@ static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
                          o->recurrent_l1, o->recurrent_l2))
         return false;
     if (o->no_bias) return true;
-    eg_tensor *b = egi_weight_make(l, "bias", bias, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value,
-                                   o->bias_l1, o->bias_l2);
-    if (!b || cell->states == 1 || o->no_forget_bias) return b != NULL;
+    eg_tensor *b = egi_weight_initial(l, bias, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value);
     // The forget gate's bias starts at 1: an LSTM that has learnt nothing keeps its state.
-    eg_shape begin = { 1, { units } };
-    return eg_assign_slice(b, begin, begin, eg_number(1)) != NULL;
+    const eg_shape begin = { 1, { units } };
+    if (b && cell->states > 1 && !o->no_forget_bias) {
+        eg_tensor *ones = eg_ones((eg_dtype)b->dtype, begin);
+        b = ones ? egi_box_replace(b, &begin, ones, 0) : NULL;
+    }
+    return egi_weight_of(l, "bias", b, o->bias_l1, o->bias_l2) != NULL;
 }
 static bool egi_shape_recurrent(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     (void)n;
@@ -40015,13 +40023,12 @@ static void egi_graph_dot_node(egi_text *text, const eg_graph *g, int64_t at) {
     if (!name && node->tensor) name = node->tensor->name;
     egi_text_printf(text, "  n%lld [%slabel=", (long long)at,
                     leaf ? "shape=ellipse, style=filled, fillcolor=\"#dbe9f6\", " : "");
-    char label[600];
-    const char *shape = node->n_out && node->form[0].dtype >= 0
-                        ? egi_shape_show_dims(node->form[0].shape, &g->backend, false) : "";
-    snprintf(label, sizeof label, "%s%s%.80s%s%.80s\n%s", node->op ? node->op->name : kinds[node->kind],
-             name ? " " : "", name ? name : "", node->place ? " on " : "", node->place ? node->place->name : "", shape);
+    char label[300];
+    snprintf(label, sizeof label, "%s%s%.80s%s%.80s", node->op ? node->op->name : kinds[node->kind], name ? " " : "",
+             name ? name : "", node->place ? " on " : "", node->place ? node->place->name : "");
     egi_text_json(text, label);
-    egi_text_string(text, "];\n");
+    egi_text_printf(text, " + \"\\n%s\"];\n", node->n_out && node->form[0].dtype >= 0
+                    ? egi_shape_show_dims(node->form[0].shape, &g->backend, false) : "");
     for (int i = 0; i < node->n; i++)
         if (node->in[i].value >= 0)
             egi_text_printf(text, "  n%d -> n%lld;\n", (int)egi_value_at(g, node->in[i].value)->node, (long long)at);
