@@ -3343,8 +3343,8 @@ EAGER_API eg_tensor *eg_graph_name(eg_tensor *x, const char *name);
 // node, or more than one, has the name.
 EAGER_API eg_tensor *eg_graph_node(eg_graph *g, const char *name);
 #define eg_graph_node(...) EGI_CALL(eg_graph_node, __VA_ARGS__)
-// The graph in Graphviz's language, into text as eg_format does: its nodes with their shapes, dashed lines for EG_AFTER.
-// In C and C++ eg_function_dot takes a graph, too.
+// The graph in Graphviz's language, into text as eg_format does: its nodes with their shapes, and dashed lines for
+// EG_AFTER. In C and C++ eg_function_dot takes a graph, too.
 EAGER_API int64_t eg_graph_dot(eg_graph *g, char *text, size_t capacity);
 #define eg_graph_dot(...) EGI_CALL(eg_graph_dot, __VA_ARGS__)
 // How many nodes g has.
@@ -3408,8 +3408,8 @@ extern "C" {
 // An iterator in a graph: while it is built, eg_iterator_next(it, out) gives nodes for the components of the next
 // element, dimensions of -1 being open ones, the same in all of them. A run that needs any of them takes one element,
 // before it computes anything; it is gone even where the run fails. The iterator is the program's: sessions share it.
-// eg_session_next is eg_session_run, but answers EG_END_OF_SEQUENCE, with all outputs NULL and nothing changed, where an
-// iterator is at its end; eg_session_run fails there.
+// eg_session_next is eg_session_run, but answers EG_END_OF_SEQUENCE, with all outputs NULL and nothing computed, where
+// an iterator is at its end; eg_session_run fails there.
 EAGER_API eg_status eg_session_next(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                                     eg_tensor **outputs);
 #define eg_session_next(...) EGI_CALL(eg_session_next, __VA_ARGS__)
@@ -4281,7 +4281,7 @@ typedef struct egi_thread {
     void (*outputs_end)(void);
     // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
     int depth;
-    eg_session *session;                // where nodes of a graph have their values for this thread, or NULL (EG_SESSION)
+    eg_session *session;                // where nodes of a graph have their values (EG_SESSION), or NULL
     struct egi_layer_run *layer;        // the innermost layer that is called now, or NULL (LAYERS AND MODELS)
     // A list of the layers that this call has built for the first time; a call that fails undoes that.
     struct eg_layer *born;
@@ -30269,8 +30269,8 @@ static eg_status egi_iterator_nodes(const char *function, eg_iterator *it, eg_te
     for (int i = 0; i < n; i++)
         if (specs[i].dtype == EG_NO_DTYPE || specs[i].shape.rank < 0) n = 0;
     if (n < 1) {
-        egi_fail(EG_ERROR_STATE, "eg_%s: what an element looks like is not known while the graph is built; eg_graph_next "
-                                 "takes that, and the iterator's handle", function);
+        egi_fail(EG_ERROR_STATE, "eg_%s: what an element looks like is not known while the graph is built; "
+                                 "eg_graph_next takes that, and the iterator's handle", function);
         return EG_FAILED;
     }
     return egi_this.observer->source(egi_this.observer, &site, specs, out) ? EG_NEXT : EG_FAILED;
@@ -40015,8 +40015,9 @@ static const char *egi_graph_name_of(const eg_graph *g, int32_t value) {
     return k ? k->name : v->out ? NULL : g->nodes[v->node]->name;
 }
 static void egi_graph_dot_node(egi_text *text, const eg_graph *g, int64_t at) {
-    static const char *const kinds[] = { "placeholder", "captured", "constant", "fill", "random", "variable", "", "check",
-                                         "assign", "gradients", "update", "host_call" };     // ORDER egi_vertex_kind
+    static const char *const kinds[] = { "placeholder", "captured", "constant", "fill", "random", "variable", "",
+                                         "check", "assign", "gradients", "update",
+                                         "host_call" };                                 // ORDER egi_vertex_kind
     const egi_vertex *node = g->nodes[at];
     const bool leaf = node->kind == EGI_VERTEX_PLACEHOLDER || node->kind == EGI_VERTEX_VARIABLE || node->tensor;
     const char *name = node->n_out && node->out[0] >= 0 ? egi_graph_name_of(g, node->out[0]) : NULL;
@@ -40806,7 +40807,10 @@ static bool egi_graph_make_written(eg_graph *g, const unsigned char *needed, int
         egi_vertex *node = g->nodes[i];
         if (!needed[i] || node->kind != EGI_VERTEX_WRITTEN || __atomic_load_n(&node->tensor, __ATOMIC_ACQUIRE))
             continue;
+        eg_backend *former = egi_this.backend;
+        if (node->place) egi_this.backend = node->place;
         eg_tensor *x = (eg_from_data)((eg_dtype)node->form[0].dtype, node->form[0].shape, node->attr);
+        egi_this.backend = former;
         ok = x != NULL;
         eg_tensor *none = NULL;
         if (x && !__atomic_compare_exchange_n(&node->tensor, &none, eg_retain(x), false, __ATOMIC_ACQ_REL,
@@ -41023,7 +41027,8 @@ static eg_session *egi_session_of(const char *function, eg_session *s) {
 static int egi_session_run(const char *function, eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches,
                            int m, eg_tensor **outputs) {
     for (int i = 0; i < m && outputs; i++) outputs[i] = NULL;
-    if (!egi_lists_given(function, m, fetches, outputs, outputs) || !egi_lists_given(function, n, feeds, feeds, feeds) ||
+    if (!egi_lists_given(function, m, fetches, outputs, outputs) ||
+        !egi_lists_given(function, n, feeds, feeds, feeds) ||
         !(s = egi_session_of(function, s)))
         return -1;
     if (m < 1 || egi_this.observer) {
@@ -41095,6 +41100,7 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
         if (!wanted[i]) continue;
         egi_vertex *node = g->nodes[i];
         eg_tensor *value = egi_graph_input(&run, node, 0, &ok);
+        if (node->place) value = egi_graph_moved(&run, value, node->place);
         if (!ok || !value) ok = false;
         else if (s->variables[i]) ok = (eg_assign)(s->variables[i], value) != NULL;
         else ok = (s->variables[i] = eg_variable(value, node->name)) != NULL;

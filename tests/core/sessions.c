@@ -39,7 +39,8 @@ TEST(an_open_dimension_is_shown_as_a_question_mark) {
     CHECK(isnan(eg_item(flat)) && says("eg_item: float32 [?]", NULL));
     eg_session *s = eg_session_new(g);
     eg_feed feed = {flat, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3))};
-    CHECK(!eg_session_eval(s, flat, &feed, 1) && says("feed 0 is float32 [3, 3]", "the node of 'eg_reshape' (float32 [?])"));
+    CHECK(!eg_session_eval(s, flat, &feed, 1) &&
+          says("feed 0 is float32 [3, 3]", "the node of 'eg_reshape' (float32 [?])"));
     eg_session_release(s);
     eg_graph_release(g);
     // The program's own tensors keep their numbers.
@@ -104,7 +105,8 @@ TEST(layers_over_open_dimensions_give_eager_bits) {
         eg_layer_lstm(4), eg_layer_bidirectional(eg_layer_gru(3, .return_sequences = true)),
         eg_layer_embedding(10, 4, .mask_zero = true), eg_layer_lstm(3), eg_layer_conv2d(3, 3, .strides = {2, 2}),
         eg_layer_max_pooling2d(), eg_layer_batch_normalization(),
-        eg_layer_conv2d(2, 5, .strides = {3, 2}, .padding = EG_SAME), eg_layer_simple_rnn(2, .return_sequences = true) };
+        eg_layer_conv2d(2, 5, .strides = {3, 2}, .padding = EG_SAME),
+        eg_layer_simple_rnn(2, .return_sequences = true) };
     eg_graph *g = eg_graph_new();
     eg_tensor *sequence, *picture, *words, *fetches[OUT], *out[OUT], *expected[OUT];
     // Built eagerly: the graph captures the weights.
@@ -173,7 +175,7 @@ TEST(the_session_of_a_block_evaluates_nodes) {
         CHECK(eg_session_initialize(s, NULL, 0));
         float values[2];
         CHECK(eg_read_into(y, values, 2) && values[0] == 3 && values[1] == 6);
-        CHECK(!eg_add(y, 1) && says("is a node of a graph", NULL));           // an op runs in the session, or not at all
+        CHECK(!eg_add(y, 1) && says("is a node of a graph", NULL));           // an op does not
         char text[80];
         CHECK(eg_format(y, text, sizeof text) > 0 && !strcmp(text, "[3. 6.]  shape=(2,) dtype=float32"));
         CHECK_NEAR(eg_item(raise), 1, 0);
@@ -242,7 +244,10 @@ static void steep_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {
     dx[0] = eg_mul(eg_mul(c->upstream[0], *(const double *)user), eg_sub(1, eg_div(1, eg_add(1, c->saved[0]))));
 }
 static eg_tensor *itself(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c, (void)user; return in[0]; }
-static void reversed(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; dx[0] = eg_negative(c->upstream[0]); }
+static void reversed(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_negative(c->upstream[0]);
+}
 static bool parts(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
     (void)user;
     c->saved[0] = in[0];
@@ -318,7 +323,8 @@ TEST(an_own_op_that_reads_values_says_so) {
 TEST(get_next_takes_one_element_a_run) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
-    eg_dataset *d = eg_dataset_batch(eg_dataset_from_slices(eg_cast(eg_range(EG_INT64, 0, 7, 1), EG_FLOAT32), eg_range(EG_INT64, 0, 7, 1)), 3);
+    eg_tensor *whole = eg_range(EG_INT64, 0, 7, 1);
+    eg_dataset *d = eg_dataset_batch(eg_dataset_from_slices(eg_cast(whole, EG_FLOAT32), whole), 3);
     eg_iterator *it = eg_iterator_new(d);
     eg_tensor *element[EG_MAX_COMPONENTS], *x, *twice, *sum, *total, *add, *out[3];
     {
@@ -343,7 +349,8 @@ TEST(get_next_takes_one_element_a_run) {
     }
     CHECK_INT(eg_session_next(s, NULL, 0, fetches, 3, out), EG_END_OF_SEQUENCE);
     CHECK(!out[0] && !out[2] && !eg_error());
-    CHECK(!eg_session_run(s, NULL, 0, fetches, 3, out) && says("eg_session_run: an iterator is at its end", "eg_session_next"));
+    CHECK(!eg_session_run(s, NULL, 0, fetches, 3, out) &&
+          says("eg_session_run: an iterator is at its end", "eg_session_next"));
     CHECK_NEAR(eg_item(eg_session_eval(s, total, NULL, 0)), 21, 0);          // needs no element
     // what is fed in the element's place takes none
     const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(5))};
@@ -355,13 +362,15 @@ TEST(get_next_takes_one_element_a_run) {
     // A saved function is fed in get_next's place.
     CHECK(eg_session_run(s, NULL, 0, fetches, 2, out));
     eg_function *saved = NULL;
-    REQUIRE(eg_function_save(eg_session_function(s), test_temp("next")) && (saved = eg_function_load(test_temp("next"))));
+    REQUIRE(eg_function_save(eg_session_function(s), test_temp("next")));
+    REQUIRE((saved = eg_function_load(test_temp("next"))) != NULL);
     CHECK_INT(eg_function_input(saved, "element 0"), 0);
     CHECK_INT(eg_function_input(saved, "element 1"), 1);
     eg_tensor *in[] = {eg_constant(EG_SHAPE(2), 5, 6), eg_constant_of(EG_INT64, EG_SHAPE(2), 5, 6)};
     CHECK(eg_function_call(saved, in, 2, out, 2));
     CHECK_TENSOR(out[0], 0, 10, 12);
-    CHECK(!eg_function_call(saved, NULL, 0, out, 2) && says("0 inputs and 2 outputs, but this function has 2 and 2", NULL));
+    CHECK(!eg_function_call(saved, NULL, 0, out, 2) &&
+          says("0 inputs and 2 outputs, but this function has 2 and 2", NULL));
     eg_function_release(saved);
     eg_session_release(s);
     eg_graph_release(g);                                           // which had a reference to the iterator
@@ -441,7 +450,7 @@ TEST(initializers_are_fed_bounds_arrays_and_file_names) {
     CHECK(out && eg_size(out) == 5 && !memcmp(eg_data(out), "three", 5));
     CHECK_INT(eg_session_next(s, NULL, 0, &next[2], 1, &out), EG_END_OF_SEQUENCE);
     feed.value = eg_from_text("/no/such/file");
-    CHECK(eg_session_eval(s, begin[2], &feed, 1) == NULL || eg_session_next(s, NULL, 0, &next[2], 1, &out) == EG_FAILED);
+    CHECK(!eg_session_eval(s, begin[2], &feed, 1) || eg_session_next(s, NULL, 0, &next[2], 1, &out) == EG_FAILED);
     CHECK(says("/no/such/file", NULL));
     eg_session_release(s);
     eg_graph_release(g);
