@@ -3367,6 +3367,10 @@ EAGER_API eg_tensor *eg_graph_name(eg_tensor *x, const char *name);
 // node, or more than one, has the name.
 EAGER_API eg_tensor *eg_graph_node(eg_graph *g, const char *name);
 #define eg_graph_node(...) EGI_CALL(eg_graph_node, __VA_ARGS__)
+// The graph in Graphviz's language, into text as eg_format does: its nodes with their shapes, and dashed lines for
+// EG_AFTER. In C and C++ eg_function_dot takes a graph, too.
+EAGER_API int64_t eg_graph_dot(eg_graph *g, char *text, size_t capacity);
+#define eg_graph_dot(...) EGI_CALL(eg_graph_dot, __VA_ARGS__)
 // How many nodes g has.
 EAGER_API int64_t eg_graph_size(eg_graph *g);
 #define eg_graph_size(...) EGI_CALL(eg_graph_size, __VA_ARGS__)
@@ -3402,7 +3406,49 @@ EAGER_API eg_optimizer *eg_session_optimizer(eg_session *s, eg_optimizer *opt);
 // _dot and _cost; the session's. NULL before the first run.
 EAGER_API eg_function *eg_session_function(eg_session *s);
 #define eg_session_function(...) EGI_CALL(eg_session_function, __VA_ARGS__)
+// EG_SESSION(s); : for the rest of the block s is meant where a function is given NULL for a session, and what reads
+// values (eg_print, eg_item, eg_data and their kin) takes a node too: it runs the node in s, without feeds. Source:
+// tf.compat.v1.InteractiveSession.
+typedef struct egi_session_scope { eg_session *former; } egi_session_scope;
+EAGER_API egi_session_scope egi_session_enter(eg_session *s);
+EAGER_API void egi_session_leave(egi_session_scope *scope);
+#ifdef __cplusplus
+}
+struct egi_session_guard {
+    egi_session_scope scope;
+    explicit egi_session_guard(eg_session *s) : scope(egi_session_enter(s)) {}
+    egi_session_guard(const egi_session_guard &) = delete;
+    egi_session_guard &operator=(const egi_session_guard &) = delete;
+    ~egi_session_guard() { egi_session_leave(&scope); }
+};
+#define EG_SESSION(s) egi_session_guard EGI_PASTE(egi_session_, __LINE__)(s)
+extern "C" {
+#else
+#define EG_SESSION(s) \
+    __attribute__((cleanup(egi_session_leave), unused)) egi_session_scope EGI_PASTE(egi_session_, __LINE__) = \
+        egi_session_enter(s)
+#endif
 #ifndef EAGER_CORE
+// An iterator in a graph: while it is built, eg_iterator_next(it, out) gives nodes for the components of the next
+// element, dimensions of -1 being open ones, the same in all of them. A run that needs any of them takes one element,
+// before it computes anything; it is gone even where the run fails. The iterator is the program's: sessions share it.
+// eg_session_next is eg_session_run, but answers EG_END_OF_SEQUENCE, with all outputs NULL and nothing computed, where
+// an iterator is at its end; eg_session_run fails there.
+EAGER_API eg_status eg_session_next(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
+                                    eg_tensor **outputs);
+#define eg_session_next(...) EGI_CALL(eg_session_next, __VA_ARGS__)
+// Such nodes of the iterator that a handle names: eg_iterator_handle's, or a placeholder (int64, no axes) that is fed
+// one. specs[0..n-1] say what an element looks like; dimensions of -1, -2 ... are open. For iterators that have no
+// dataset yet, too.
+EAGER_API bool eg_graph_next(eg_tensor *handle, const eg_spec *specs, int n, eg_tensor **out);
+#define eg_graph_next(...) EGI_CALL(eg_graph_next, __VA_ARGS__)
+// Initializers: nodes that do what eg_iterator_feed does with the values of feed[0..n-1] (a bound, arrays, file names
+// as uint8), or eg_iterator_set with d, to which the graph has a reference. Their value is the iterator's handle. A run
+// takes its elements before it runs any initializer.
+EAGER_API eg_tensor *eg_graph_iterator_feed(eg_iterator *it, eg_tensor *const *feed, int n);
+#define eg_graph_iterator_feed(...) EGI_CALL(eg_graph_iterator_feed, __VA_ARGS__)
+EAGER_API eg_tensor *eg_graph_iterator_set(eg_iterator *it, eg_dataset *d);
+#define eg_graph_iterator_set(...) EGI_CALL(eg_graph_iterator_set, __VA_ARGS__)
 
 // ---- functions in files
 
@@ -3499,7 +3545,16 @@ EAGER_API bool eg_scan(eg_function_body *body, void *user, eg_tensor *const *car
 #define eg_function_reason(...) EGI_CALL(eg_function_reason, __VA_ARGS__)
 #define eg_function_counts(...) EGI_CALL(eg_function_counts, __VA_ARGS__)
 #define eg_function_print(...) EGI_CALL(eg_function_print, __VA_ARGS__)
-#define eg_function_dot(...) EGI_CALL(eg_function_dot, __VA_ARGS__)
+#ifdef __cplusplus
+}
+static inline int64_t egi_dot_of(eg_function *f, char *text, size_t size) { return eg_function_dot(f, text, size); }
+static inline int64_t egi_dot_of(eg_graph *g, char *text, size_t size) { return (eg_graph_dot)(g, text, size); }
+extern "C" {
+#define eg_function_dot(...) EGI_AT(eg_function_dot, egi_dot_of(__VA_ARGS__))
+#else
+#define eg_function_dot(f, ...) \
+    EGI_AT(eg_function_dot, _Generic((f), eg_graph *: (eg_graph_dot), default: (eg_function_dot))(f, __VA_ARGS__))
+#endif
 #define eg_function_cost(...) EGI_CALL(eg_function_cost, __VA_ARGS__)
 #define eg_function_trim(...) EGI_CALL(eg_function_trim, __VA_ARGS__)
 #define eg_model_traced_reason(...) EGI_CALL(eg_model_traced_reason, __VA_ARGS__)
@@ -4286,6 +4341,7 @@ typedef struct egi_thread {
     void (*outputs_end)(void);
     // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
     int depth;
+    eg_session *session;                // where nodes of a graph have their values (EG_SESSION), or NULL
     struct egi_layer_run *layer;        // the innermost layer that is called now, or NULL (LAYERS AND MODELS)
     // A list of the layers that this call has built for the first time; a call that fails undoes that.
     struct eg_layer *born;
@@ -5696,10 +5752,14 @@ static EGI_COLD const char *egi_plural(int64_t n) { return n == 1 ? "" : "s"; }
 // valid until the eighth call from here.
 static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
 enum { EGI_TEXT = (int)sizeof egi_this.texts[0] };
+// Puts -1 for the dimensions that are open, or come of an open one, where the device b is a graph (GRAPHS). NULL as
+// long as no graph has any.
+static void (*egi_graph_shows)(const eg_backend *b, eg_shape *shape);
 // "[2, 3]", as errors show shapes. With `free`, a negative dimension is shown as "?".
-static EGI_COLD const char *egi_shape_show_dims(eg_shape shape, bool free) {
+static EGI_COLD const char *egi_shape_show_dims(eg_shape shape, const eg_backend *b, bool free) {
     char *text = egi_text_buffer();
     int at = snprintf(text, EGI_TEXT, "[");
+    if (b && __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED)) { egi_graph_shows(b, &shape); free = true; }
     for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) {
         if (i) at += snprintf(text + at, (size_t)(EGI_TEXT - at), ", ");
         if (free && shape.dims[i] < 0) at += snprintf(text + at, (size_t)(EGI_TEXT - at), "?");
@@ -5708,22 +5768,34 @@ static EGI_COLD const char *egi_shape_show_dims(eg_shape shape, bool free) {
     snprintf(text + at, (size_t)(EGI_TEXT - at), "]");
     return text;
 }
-static EGI_COLD const char *egi_shape_show(eg_shape shape) { return egi_shape_show_dims(shape, false); }
+static EGI_COLD const char *egi_shape_show(eg_shape shape) {
+    return egi_shape_show_dims(shape, egi_this.backend, false);
+}
 static eg_shape egi_shape(const eg_tensor *x) {
     eg_shape s;
     s.rank = x->rank;
     for (int i = 0; i < EG_MAX_RANK; i++) s.dims[i] = i < x->rank ? x->dims[i] : 0;
     return s;
 }
+// One dimension of x, in the same words.
+static EGI_COLD const char *egi_dim_show(const eg_tensor *x, int64_t d) {
+    eg_shape one = { 1, { d } };
+    char *text = egi_text_buffer();
+    if (__atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED)) egi_graph_shows(x->buffer->backend, &one);
+    snprintf(text, EGI_TEXT, one.dims[0] < d ? "?" : "%lld", (long long)d);
+    return text;
+}
 // "float32 [2, 3] 'W'" or "float32 [2, 3] (from eg_add)": an operand as errors show it.
 static EGI_COLD const char *egi_describe(const eg_tensor *x) {
+    const eg_backend *b = x->buffer ? x->buffer->backend : NULL;
     char *text = egi_text_buffer();
     if (x->flags & EGI_INTEGER_NUMBER) snprintf(text, EGI_TEXT, "the number %lld", (long long)x->integer);
     else if (x->flags & EGI_NUMBER) snprintf(text, EGI_TEXT, "the number %g", x->number);
     else if (x->name)
-        snprintf(text, EGI_TEXT, "%s %s '%.60s'", egi_dtypes[x->dtype].name, egi_shape_show(egi_shape(x)), x->name);
-    else snprintf(text, EGI_TEXT, "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name, egi_shape_show(egi_shape(x)),
-                  x->op);
+        snprintf(text, EGI_TEXT, "%s %s '%.60s'", egi_dtypes[x->dtype].name,
+                 egi_shape_show_dims(egi_shape(x), b, false), x->name);
+    else snprintf(text, EGI_TEXT, "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name,
+                  egi_shape_show_dims(egi_shape(x), b, false), x->op);
     return text;
 }
 static bool egi_same_shape(const eg_tensor *a, const eg_tensor *b) {
@@ -6560,6 +6632,13 @@ static void egi_count_host_copy(void) {
     egi_heap *heap = egi_heap_get();
     if (heap) egi_count(&heap->host_copies, 1);
 }
+// What the host reads in place of x: x itself, or where x is a node of a graph, its value in the thread's session
+// (EG_SESSION). NULL and an error where it has none. The pointer is NULL as long as there is no graph.
+static eg_tensor *(*egi_graph_reads_value)(const char *function, eg_tensor *x);
+static eg_tensor *egi_valued(const char *function, eg_tensor *x) {
+    return x->flags & EGI_NUMBER || egi_backend_of(x)->host_reads || !egi_graph_reads_value
+           ? x : egi_graph_reads_value(function, x);
+}
 // Returns the elements where they are if the host may read them and they are contiguous; else a host copy that the
 // tensor keeps until it is freed or, as a variable, assigned.
 EAGER_API const void *eg_data(eg_tensor *x) {
@@ -6568,6 +6647,7 @@ EAGER_API const void *eg_data(eg_tensor *x) {
         if (!x->host && (x->host = egi_alloc(8)) != NULL) egi_number_store(x, x->dtype, x->host);
         return x->host ? x->host : (egi_no_memory("data", 8), (void *)NULL);
     }
+    if (!(x = egi_valued("data", x))) return NULL;
     eg_backend *b = egi_backend_of(x);
     if (egi_this.observer) egi_observe_read("data", x);
     if (b->host_reads && (x->flags & EGI_CONTIGUOUS)) return x->data;
@@ -6590,7 +6670,7 @@ EAGER_API const void *eg_data(eg_tensor *x) {
     return host;
 }
 EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
-    if (!egi_operand_alive("read_into", 0, x)) return false;
+    if (!egi_operand_alive("read_into", 0, x) || !(x = egi_valued("read_into", x))) return false;
     if (count != x->size)
         return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld element%s, but count is %lld",
                         egi_shape_show(egi_shape(x)), (long long)x->size, egi_plural(x->size), (long long)count);
@@ -6600,13 +6680,14 @@ EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     return data || !count;
 }
 EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int pointed, int64_t count) {
-    return egi_operand_alive("read_into", 0, x) && egi_pointer_fits("read_into", (eg_dtype)x->dtype, egi_shape(x),
+    return egi_operand_alive("read_into", 0, x) && (x = egi_valued("read_into", x)) != NULL &&
+           egi_pointer_fits("read_into", (eg_dtype)x->dtype, egi_shape(x),
                                                                     count == x->size ? room : (size_t)-1, pointed) &&
            (eg_read_into)(x, values, count);
 }
 // Reads the one element of a tensor into `bytes`, which has room for 8.
 static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes) {
-    if (!egi_operand_alive(function, 0, x)) return false;
+    if (!egi_operand_alive(function, 0, x) || !(x = egi_valued(function, x))) return false;
     if (x->size != 1)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
     eg_backend *b = egi_backend_of(x);
@@ -10901,6 +10982,15 @@ typedef struct egi_host_site {
     bool (*again)(const struct egi_host_site *site, eg_tensor *const *in, const eg_spec *results, eg_tensor **out);
     int64_t n, m, differentiable, taped;
 } egi_host_site;
+// Where elements of n components come from: an iterator, to which a graph has a reference, or the one that a handle in
+// the graph names. `take` gives an eg_status; after `done` the iterator is not used any more.
+typedef struct egi_source_site {
+    eg_iterator *iterator;
+    eg_tensor *handle;
+    int n;
+    int (*take)(eg_iterator *iterator, eg_tensor *handle, eg_tensor **out);
+    void (*done)(eg_iterator *iterator);
+} egi_source_site;
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
 typedef struct egi_recorder {
@@ -10930,6 +11020,10 @@ typedef struct egi_recorder {
                     int n);
     bool (*host)(struct egi_recorder *r, const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
                  eg_tensor **out);
+    // From now on nodes are for device b, NULL for the session's; returns which one they were for.
+    eg_backend *(*place)(struct egi_recorder *r, eg_backend *b);
+    // Nodes for an iterator's next element (DATASETS).
+    bool (*source)(struct egi_recorder *r, const egi_source_site *site, const eg_spec *specs, eg_tensor **out);
     bool inside;                 // the graph computes shapes, and what it calls is not written
 } egi_recorder;
 // Whether a graph is being built, into which the program's own tensors are taken as nodes (GRAPHS).
@@ -11099,8 +11193,8 @@ static EGI_COLD bool egi_broadcast_error(const char *name, const eg_tensor *a, c
     for (int i = 1; i <= a->rank && i <= b->rank; i++) {
         int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
         if (da != db && da != 1 && db != 1)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: shapes do not broadcast: %s and %s (axis -%d: %lld against %lld)",
-                            name, egi_describe(a), egi_describe(b), i, (long long)da, (long long)db);
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: shapes do not broadcast: %s and %s (axis -%d: %s against %s)", name,
+                            egi_describe(a), egi_describe(b), i, egi_dim_show(a, da), egi_dim_show(b, db));
     }
     return false;
 }
@@ -15727,8 +15821,9 @@ static bool egi_shape_matmul(egi_call *c) {
     int64_t k2 = b->dims[b->rank - (t->tb ? 1 : 2)], n = b->dims[b->rank - (t->tb ? 2 : 1)];
     if (k != k2)
         return egi_fail(EG_ERROR_SHAPE,
-                        "eg_matmul: inner dimensions differ: %s x %s (%lld against %lld): %s%s and %s%s%s",
-                        egi_shape_show(egi_shape(a)), egi_shape_show(egi_shape(b)), (long long)k, (long long)k2,
+                        "eg_matmul: inner dimensions differ: %s x %s (%s against %s): %s%s and %s%s%s",
+                        egi_shape_show(egi_shape(a)), egi_shape_show(egi_shape(b)), egi_dim_show(a, k),
+                        egi_dim_show(b, k2),
                         egi_describe(a), t->ta ? " transposed" : "", egi_describe(b), t->tb ? " transposed" : "",
                         k == n ? "; .transpose_b?"
                         : m == k2 ? "; .transpose_a?"
@@ -15737,8 +15832,8 @@ static bool egi_shape_matmul(egi_call *c) {
         int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
         if (da != db && da != 1 && db != 1)
             return egi_fail(EG_ERROR_SHAPE,
-                            "eg_matmul: batch axes do not broadcast: %s and %s (axis -%d: %lld against %lld)",
-                            egi_describe(a), egi_describe(b), i, (long long)da, (long long)db);
+                            "eg_matmul: batch axes do not broadcast: %s and %s (axis -%d: %s against %s)",
+                            egi_describe(a), egi_describe(b), i, egi_dim_show(a, da), egi_dim_show(b, db));
     }
     eg_tensor batch_a = egi_matmul_batch(a), batch_b = egi_matmul_batch(b), *pair[] = {&batch_a, &batch_b};
     c->dtype[0] = (eg_dtype)a->dtype;
@@ -17072,7 +17167,7 @@ static int64_t egi_text_deliver(const char *function, egi_text *out, char *text,
 static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
     static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };  // ORDER eg_dtype: as egi_format_array numbers them
     memset(out, 0, sizeof *out);
-    if (!egi_operand_alive(name, 0, x)) return false;
+    if (!egi_operand_alive(name, 0, x) || !(x = egi_valued(name, x))) return false;
     const void *data = eg_data(x);
     void *converted = NULL;
     if (!data && x->size) return false;
@@ -17857,7 +17952,7 @@ static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_
     else if (user && (dx->dtype != dtype || !egi_equal_shapes(egi_shape(dx), shape)))
         return egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s",
                         line->op->name, i, egi_describe(dx), egi_dtypes[dtype].name, egi_shape_show(shape));
-    else if (user && egi_backend_of(dx) != backend)
+    else if (user && egi_backend_of(dx) != backend && !egi_graph_adopts())
         return egi_fail(EG_ERROR_DEVICE,
                         "eg_%s: the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")",
                         line->op->name, i, egi_backend_of(dx)->name, backend->name, backend->name);
@@ -18340,8 +18435,15 @@ EAGER_API int64_t eg_tape_dot(eg_tape *t, char *text, size_t capacity) {
 // ---- custom gradients and ops: the user's forward function runs unrecorded or on the outer tapes, and one line with
 // the user's backward function is written for all of it
 
-// What such a line keeps as its op's attributes.
-typedef struct egi_user_attr { eg_custom_backward *backward; void *user; } egi_user_attr;
+// What such a line keeps as its op's attributes; a node of a graph runs the op by `again`.
+typedef struct egi_user_attr {
+    eg_custom_backward *backward;
+    void *user;
+    eg_custom_forward_multi *forward;
+    eg_custom_forward *single;
+    bool (*again)(const egi_op *op, const struct egi_user_attr *attr, eg_tensor *const *in, int n, eg_tensor **out,
+                  int n_out);
+} egi_user_attr;
 static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     const egi_user_attr *a = (const egi_user_attr *)c->attributes;
     int64_t errors = egi_this.errors;
@@ -18359,13 +18461,28 @@ static const egi_op egi_op_custom_gradient = { "custom_gradient", -1, 1, EGI_USE
                                                NULL, egi_grad_user,
                                                { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
 
-// Runs a forward function (one of the two kinds) and records it as a single op. The outputs belong to the scope. On
-// failure all of out[] is NULL.
-static bool egi_custom_run(const egi_op *op, eg_custom_forward_multi *forward, eg_custom_forward *single,
-                           eg_custom_backward *backward, void *user, eg_tensor *const *in, int n, eg_tensor **out,
+// Calls a forward function, one of the two kinds. While a graph is built that is done for the shapes alone, and *node
+// becomes true: the whole is one node.
+static bool egi_custom_forward(const egi_op *op, const egi_user_attr *a, eg_tensor *const *in, int n, eg_tensor **made,
+                               eg_grad_context *c, bool *node) {
+    bool ok = true;
+    *node = egi_graph_adopts() && !egi_this.observer->inside;
+    // whatever becomes of the caller's references meanwhile
+    for (int i = 0; i < n && ok; i++) ok = egi_scope_own_again(in[i]) != NULL;
+    if (*node) egi_this.observer->inside = true;
+    if (ok)
+        EGI_FRAMED_DEEPER("the forward function", op->name,
+                          ok = a->single ? (made[0] = egi_frame_result(op->name, a->single(in, c, a->user))) != NULL
+                               : a->forward(in, made, c, a->user));
+    if (*node) egi_this.observer->inside = false;
+    return ok;
+}
+// Runs a forward function and records it as a single op. The outputs belong to the scope. On failure all of out[] is
+// NULL.
+static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tensor *const *in, int n, eg_tensor **out,
                            int n_out) {
     eg_grad_context c;
-    egi_user_attr attr = { backward, user };
+    bool node = false;
     if (!egi_lists_given(op->name, n_out, out, out, out)) return false;
     if (n_out < 1 || n_out > EGI_MAX_OUT)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: between 1 and %d outputs, not %d", op->name, EGI_MAX_OUT, n_out);
@@ -18391,13 +18508,7 @@ static bool egi_custom_run(const egi_op *op, eg_custom_forward_multi *forward, e
     eg_tensor *made[EGI_MAX_OUT] = { NULL, NULL, NULL, NULL };
     if (quiet) eg_recording_pause();
     if (watched) egi_spy_begin(&spy, in, n);
-    bool ok = true;
-    // whatever becomes of the caller's references meanwhile
-    for (int i = 0; i < n && ok; i++) ok = egi_scope_own_again(in[i]) != NULL;
-    if (ok)
-        EGI_FRAMED_DEEPER("the forward function", op->name,
-                          ok = single ? (made[0] = egi_frame_result(op->name, single(in, &c, user))) != NULL
-                               : forward(in, made, &c, user));
+    bool ok = egi_custom_forward(op, attr, in, n, made, &c, &node);
     if (watched) egi_spy_end(&spy);
     if (quiet) eg_recording_unpause();
     if (ok && watched && spy.found[0])
@@ -18411,14 +18522,18 @@ static bool egi_custom_run(const egi_op *op, eg_custom_forward_multi *forward, e
         if (ok && (made[i]->flags & EGI_NUMBER))
             ok = (made[i] = egi_number_tensor(op->name, made[i], (eg_dtype)made[i]->dtype, egi_backend_here())) != NULL;
         // A new handle has a new id, under which the tape finds the custom line and not the forward function's own ops.
-        if (ok) ok = (out[i] = egi_tensor_alias(op->name, made[i])) != NULL;
+        eg_shape shape;
+        if (ok && node) shape = egi_shape(made[i]);
+        if (ok) out[i] = node ? egi_tensor_allocate(op->name, egi_backend_here(), (eg_dtype)made[i]->dtype, &shape)
+                         : egi_tensor_alias(op->name, made[i]);
+        ok = ok && out[i];
     }
     if (ok && egi_this.trap) ok = egi_this.trap(op->name, in, n, out, n_out);
     // An output that was saved is the op's own result: its gradient is the custom one, not that of the forward's ops.
     for (int k = 0; ok && k < EG_MAX_SAVED; k++)
         for (int i = 0; i < n_out; i++) if (c.saved[k] && c.saved[k] == made[i]) { c.saved[k] = out[i]; break; }
-    if (ok && egi_this.observer) ok = egi_recorder_op(op, in, n, NULL, out, n_out);
-    if (ok && egi_recording_wanted()) ok = egi_tape_record_with(op, in, n, &attr, out, n_out, c.saved);
+    if (ok && egi_this.observer) ok = egi_recorder_op(op, in, n, node ? attr : NULL, out, n_out);
+    if (ok && egi_recording_wanted()) ok = egi_tape_record_with(op, in, n, attr, out, n_out, c.saved);
     eg_scope_end(scope);
     for (int i = 0; i < n_out; i++) {
         if (out[i] && ok && !egi_scope_own(out[i])) { out[i] = NULL; ok = false; }
@@ -18432,13 +18547,15 @@ EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_ba
     eg_tensor *out = NULL;
     if (!forward || !backward)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_custom_gradient: a function is NULL");
-    return egi_custom_run(&egi_op_custom_gradient, NULL, forward, backward, user, inputs, n, &out, 1) ? out : NULL;
+    const egi_user_attr attr = { backward, user, NULL, forward, egi_custom_run };
+    return egi_custom_run(&egi_op_custom_gradient, &attr, inputs, n, &out, 1) ? out : NULL;
 }
 EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user,
                                         eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs) {
     EGI_FAILS_AS("custom_gradient_multi");
     if (!forward || !backward) return egi_fail(EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
-    return egi_custom_run(&egi_op_custom_gradient, forward, NULL, backward, user, inputs, n, outputs, n_outputs);
+    const egi_user_attr attr = { backward, user, forward, NULL, egi_custom_run };
+    return egi_custom_run(&egi_op_custom_gradient, &attr, inputs, n, outputs, n_outputs);
 }
 
 // Registered ops: a fixed array, so that a pointer to an op stays valid. A slot is written once, under the lock,
@@ -18518,7 +18635,8 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
     if (n_outputs != d->n_outputs)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has %d output%s, not %d", d->name, d->n_outputs,
                         egi_plural(d->n_outputs), n_outputs);
-    return egi_custom_run(&egi_user_ops[op].op, d->forward, NULL, d->backward, d->user, inputs, n, outputs, n_outputs);
+    const egi_user_attr attr = { d->backward, d->user, d->forward, NULL, egi_custom_run };
+    return egi_custom_run(&egi_user_ops[op].op, &attr, inputs, n, outputs, n_outputs);
 }
 
 //# 28  FUNCTIONS OF FUNCTIONS -------------------------------------------------
@@ -19127,6 +19245,8 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
 #define EGI_REDUCTIONS \
     (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_prod) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | \
      EGI_SET(norm) | EGI_SET(reduce_all) | EGI_SET(reduce_any) | EGI_SET(argmax) | EGI_SET(argmin))
+// whose windows egi_fit_windows lays over other lengths
+#define EGI_WINDOWED (EGI_SET(conv2d) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d))
 #define EGI_RECURRENTS (EGI_SET(simple_rnn) | EGI_SET(lstm) | EGI_SET(gru))
 static const struct { uint64_t ops; const char *name; char kind; int count; size_t offset; } egi_attributes[] = {
     { EGI_SET(reshape), "shape", 's', 1, offsetof(egi_reshape_attr, to) },
@@ -19317,11 +19437,38 @@ EAGER_API eg_tensor *(eg_assign_add)(eg_tensor *v, eg_tensor *x) {
 EAGER_API eg_tensor *(eg_assign_sub)(eg_tensor *v, eg_tensor *x) {
     return egi_assign_with("assign_sub", v, x, (eg_sub));
 }
+// v with x in place of the box; `axis` is the first axis of which the box may hold a part.
+static eg_tensor *egi_box_replace(eg_tensor *v, const eg_shape *begin, eg_tensor *x, int axis) {
+    while (axis < v->rank && x->dims[axis] == v->dims[axis]) axis++;
+    if (axis == v->rank) return x;
+    eg_shape at, size = egi_shape(v);
+    memset(&at, 0, sizeof at);
+    at.rank = v->rank;
+    eg_tensor *piece[3];
+    for (int k = 0; k < 3; k++) {
+        const int64_t from = begin->dims[axis], to = from + x->dims[axis];
+        at.dims[axis] = k == 0 ? 0 : k == 1 ? from : to;
+        size.dims[axis] = k == 0 ? from : k == 1 ? to - from : v->dims[axis] - to;
+        if (!(piece[k] = eg_slice(v, at, size))) return NULL;
+    }
+    return (piece[1] = egi_box_replace(piece[1], begin, x, axis + 1)) ? eg_concat(piece, 3, axis) : NULL;
+}
+// In a graph: what the variable becomes, from its parts and x, and its assignment.
+static eg_tensor *egi_assign_slice_node(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    eg_tensor *part = eg_slice(v, begin, size), *node = NULL;
+    if (part && x->flags & EGI_NUMBER) x = egi_number_everywhere("assign_slice", x, part);
+    if (part && x && egi_assignable("assign_slice", part, x) && (x = egi_box_replace(v, &begin, x, 0)) != NULL)
+        node = (eg_assign)(v, x);
+    if (node) eg_keep(node);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return node;
+}
 EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
     if (!egi_needs_variable("assign_slice", v) || !egi_operand_alive("assign_slice", 3, x)) return NULL;
-    if (egi_graph_adopts())
-        return (eg_tensor *)eg_raise(EG_ERROR_STATE,
-                                     "eg_assign_slice: it cannot be written into a graph; eg_assign can");
+    if (egi_graph_adopts()) return egi_assign_slice_node(v, begin, size, x);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_shape shape = egi_shape(v);
@@ -20351,7 +20498,7 @@ EGI_AS_TOLD
 EGI_SMALL
 
 // "[?, 3]": a shape in which -1 stands for a dimension that is not fixed.
-static EGI_COLD const char *egi_shape_show_free(eg_shape shape) { return egi_shape_show_dims(shape, true); }
+static EGI_COLD const char *egi_shape_show_free(eg_shape shape) { return egi_shape_show_dims(shape, NULL, true); }
 #ifndef EAGER_CORE
 // Called when a weight has been made: a checkpoint that was restored before may hold its value, which is assigned then.
 // False and an error where the value does not fit. The pointer is atomic, and NULL until a checkpoint waits for
@@ -21067,6 +21214,19 @@ static void egi_orthonormalize(double *a, int64_t rows, int64_t n) {
         for (int64_t i = 0; i < n; i++) v[i] /= norm;
     }
 }
+// out[0] becomes in[0], a float64 matrix, with orthonormal rows, times the gain; work of the host.
+static bool egi_orthonormal_work(eg_backend *b, const egi_args *args) {
+    eg_tensor *x = (eg_tensor *)(uintptr_t)args->in[0], *y = args->out[0];
+    const double gain = *(const double *)args->parameters, *values = (const double *)eg_data(x);
+    double *q = values ? (double *)egi_alloc((size_t)x->size * sizeof *q + 1) : NULL;
+    if (!q) return values && egi_no_memory("initialize", x->size * 8);
+    memcpy(q, values, (size_t)x->size * sizeof *q);
+    egi_orthonormalize(q, x->dims[0], x->dims[1]);
+    for (int64_t i = 0; i < x->size; i++) q[i] *= gain;
+    const bool ok = b->write(b, y->data, q, x->size * 8);
+    egi_free(q);
+    return ok;
+}
 // A random orthogonal matrix times gain: all dimensions but the last count as rows, and the vectors along the shorter
 // side are orthonormal.
 static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
@@ -21082,18 +21242,10 @@ static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
     memset(&reverse, 0, sizeof reverse);
     normal.dtype = EG_FLOAT64;
     eg_shape flat = { 2, { rows < columns ? rows : columns, rows < columns ? columns : rows } };
-    eg_tensor *x = (eg_random_normal)(flat, normal);
-    const double *values = x ? (const double *)eg_data(x) : NULL;
-    double *q = values ? (double *)egi_alloc((size_t)x->size * sizeof *q + 1) : NULL;
-    if (!q) {
-        if (values) egi_no_memory("initialize", x->size * 8);
-        return NULL;
-    }
-    if (x->size) memcpy(q, values, (size_t)x->size * sizeof *q);
-    egi_orthonormalize(q, flat.dims[0], flat.dims[1]);
-    for (int64_t i = 0; i < x->size; i++) q[i] *= gain;
-    eg_tensor *y = eg_from_data(EG_FLOAT64, flat, q);
-    egi_free(q);
+    eg_tensor *x = (eg_random_normal)(flat, normal), *y = NULL;
+    if (x) y = egi_scope_own(egi_tensor_allocate("initialize", egi_backend_of(x), EG_FLOAT64, &flat));
+    const egi_args args = { NULL, 0, { x }, { y }, &gain };
+    if (!y || (y->size && !egi_host_work(egi_orthonormal_work, &args, sizeof gain))) return NULL;
     if (rows > columns) y = (eg_transpose)(y, reverse);
     return y ? eg_cast(eg_reshape(y, shape), dtype) : NULL;
 }
@@ -21161,16 +21313,22 @@ static bool egi_weight_fits(eg_shape shape) {
 }
 // Makes a weight of a built-in layer: by the initializer `kind` of the options, or by the layer's own, `fallback`.
 // The layer owns it.
-static eg_tensor *egi_weight_make(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind,
-                                  eg_initializer fallback, double value, double l1, double l2) {
+static eg_tensor *egi_weight_initial(eg_layer *l, eg_shape shape, eg_initializer kind, eg_initializer fallback,
+                                     double value) {
     eg_initializer with = egi_this.weights_left ? EG_INIT_ZEROS : kind ? kind : fallback;  // the file has the values
-    eg_tensor *initial = egi_weight_fits(shape) ? eg_initialize(with, value, l->config.o.dtype, shape) : NULL;
+    return egi_weight_fits(shape) ? eg_initialize(with, value, l->config.o.dtype, shape) : NULL;
+}
+static eg_tensor *egi_weight_of(eg_layer *l, const char *name, eg_tensor *initial, double l1, double l2) {
     eg_tensor *v = initial ? eg_layer_weight(l, name, initial, true) : NULL;
     if (!v) return NULL;
     egi_part *p = &l->parts[l->n_parts - 1];
     p->l1 = l1;
     p->l2 = l2;
     return v;
+}
+static eg_tensor *egi_weight_make(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind,
+                                  eg_initializer fallback, double value, double l1, double l2) {
+    return egi_weight_of(l, name, egi_weight_initial(l, shape, kind, fallback, value), l1, l2);
 }
 static bool egi_named_kernel(eg_layer *l, const char *name, eg_shape shape) {
     const eg_layer_options *o = &l->config.o;
@@ -22589,12 +22747,14 @@ static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
                          o->recurrent_l1, o->recurrent_l2))
         return false;
     if (o->no_bias) return true;
-    eg_tensor *b = egi_weight_make(l, "bias", bias, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value,
-                                   o->bias_l1, o->bias_l2);
-    if (!b || cell->states == 1 || o->no_forget_bias) return b != NULL;
+    eg_tensor *b = egi_weight_initial(l, bias, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value);
     // The forget gate's bias starts at 1: an LSTM that has learnt nothing keeps its state.
-    eg_shape begin = { 1, { units } };
-    return eg_assign_slice(b, begin, begin, eg_number(1)) != NULL;
+    const eg_shape begin = { 1, { units } };
+    if (b && cell->states > 1 && !o->no_forget_bias) {
+        eg_tensor *ones = eg_ones((eg_dtype)b->dtype, begin);
+        b = ones ? egi_box_replace(b, &begin, ones, 0) : NULL;
+    }
+    return egi_weight_of(l, "bias", b, o->bias_l1, o->bias_l2) != NULL;
 }
 static bool egi_shape_recurrent(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     (void)n;
@@ -30233,12 +30393,30 @@ static bool egi_element_hand_out(egi_element *e, int n, eg_backend *to, eg_tenso
 }
 // The pipeline works on the CPU and tells its errors to nobody until it has ended (egi_hush); what arises in it is
 // then raised once. The elements go to the default device last.
+static int egi_iterator_take(eg_iterator *it, eg_tensor *handle, eg_tensor **out) {
+    return handle ? eg_iterator_next_by_handle(handle, out) : eg_iterator_next(it, out);
+}
+// In a graph: nodes for the components of the next element.
+static eg_status egi_iterator_nodes(const char *function, eg_iterator *it, eg_tensor *handle, const eg_spec *specs,
+                                    int n, eg_tensor **out) {
+    const egi_source_site site = { it, handle, n, egi_iterator_take, eg_iterator_release };
+    for (int i = 0; i < n; i++)
+        if (specs[i].dtype == EG_NO_DTYPE || specs[i].shape.rank < 0) n = 0;
+    if (n < 1) {
+        egi_fail(EG_ERROR_STATE, "eg_%s: what an element looks like is not known while the graph is built; "
+                                 "eg_graph_next takes that, and the iterator's handle", function);
+        return EG_FAILED;
+    }
+    return egi_this.observer->source(egi_this.observer, &site, specs, out) ? EG_NEXT : EG_FAILED;
+}
 EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_element e;
     egi_hush hush;
     egi_failure failed;
     if (!egi_lists_given("iterator_next", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     out[0] = NULL;
+    if (egi_graph_adopts() && !egi_iterator_alive("iterator_next", it)) return EG_FAILED;
+    if (egi_graph_adopts()) return egi_iterator_nodes("iterator_next", it, NULL, it->spec, it->n, out);
     if (!egi_iterator_ready("iterator_next", it)) return EG_FAILED;
     for (int i = 0; i < it->d->n; i++) out[i] = NULL;
     if (it->at.failed) {
@@ -30284,6 +30462,7 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
     if (!egi_lists_given("iterator_next_by_handle", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     out[0] = NULL;
     if (!egi_operand_alive("iterator_next_by_handle", 0, handle)) return EG_FAILED;
+    if (egi_graph_adopts()) return egi_iterator_nodes("iterator_next_by_handle", NULL, handle, NULL, 0, out);
     int64_t number = eg_item_int(handle);
     egi_lock();
     eg_iterator *it = egi_handles.newest;
@@ -30298,6 +30477,21 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
     eg_status status = eg_iterator_next(it, out);
     eg_iterator_release(it);
     return status;
+}
+EAGER_API bool (eg_graph_next)(eg_tensor *handle, const eg_spec *specs, int n, eg_tensor **out) {
+    if (!egi_lists_given("graph_next", n, specs, specs, specs) || !egi_lists_given("graph_next", n, out, out, out))
+        return false;
+    for (int i = 0; i < n; i++) out[i] = NULL;
+    if (!egi_operand_alive("graph_next", 0, handle)) return false;
+    if (n < 1 || n > EG_MAX_COMPONENTS)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_graph_next: %d components; an element has 1 to %d", n,
+                        EG_MAX_COMPONENTS);
+    if (!egi_graph_adopts())
+        return egi_fail(EG_ERROR_STATE, "eg_graph_next: no graph is being built; EG_GRAPH(g); begins");
+    if (handle->flags & EGI_NUMBER || handle->dtype != EG_INT64 || handle->size != 1)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_graph_next: %s is no handle, which is an int64 scalar",
+                        egi_describe(handle));
+    return egi_iterator_nodes("graph_next", NULL, handle, specs, n, out) == EG_NEXT;
 }
 
 // ---- positions
@@ -35023,16 +35217,21 @@ static eg_backend *egi_backend_named(const char *function, const char *name) {
 }
 EAGER_API bool eg_set_device(const char *device) {
     eg_backend *b = egi_backend_named("set_device", device);
-    if (b) egi_this.backend = b;
+    if (b && egi_graph_adopts()) egi_this.observer->place(egi_this.observer, b);
+    else if (b) egi_this.backend = b;
     return b != NULL;
 }
 EAGER_API egi_device_scope egi_device_enter(const char *device) {
-    egi_device_scope scope = { egi_this.backend };
     eg_backend *b = egi_backend_named("with_device", device);
-    if (b) egi_this.backend = b;
+    egi_device_scope scope = { egi_this.backend };
+    if (egi_graph_adopts()) scope.former = egi_this.observer->place(egi_this.observer, b);
+    else if (b) egi_this.backend = b;
     return scope;
 }
-EAGER_API void egi_device_leave(egi_device_scope *scope) { egi_this.backend = (eg_backend *)scope->former; }
+EAGER_API void egi_device_leave(egi_device_scope *scope) {
+    if (egi_graph_adopts()) egi_this.observer->place(egi_this.observer, (eg_backend *)scope->former);
+    else egi_this.backend = (eg_backend *)scope->former;
+}
 EAGER_API int eg_device_count(const char *kind) {
     char text[40], only[40];
     if (kind) {                                 // "gpu:0" would start that one
@@ -35112,6 +35311,12 @@ EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
     if (egi_graph_adopts() && device && !strcmp(device, egi_this.backend->name)) return egi_scope_own_again(x);
     eg_backend *b = egi_backend_named("to", device);
     if (!b) return NULL;
+    if (egi_graph_adopts() && !(x->flags & EGI_NUMBER) && egi_backend_of(x) == egi_this.backend) {
+        eg_backend *former = egi_this.observer->place(egi_this.observer, b);
+        eg_tensor *y = egi_apply1(&egi_op_identity, &x, 1, NULL);
+        egi_this.observer->place(egi_this.observer, former);
+        return y;
+    }
     if (x->flags & EGI_NUMBER || egi_backend_of(x) == b) return egi_scope_own_again(x);
     return egi_device_copy(x, egi_backend_of(x), b);
 }
@@ -38946,7 +39151,7 @@ static void egi_dot_side(egi_dot *d) {
     }
     egi_text_string(&d->text, "  }\n");
 }
-EAGER_API int64_t eg_function_dot(eg_function *f, char *text, size_t capacity) {
+EAGER_API int64_t (eg_function_dot)(eg_function *f, char *text, size_t capacity) {
     egi_trace *t = egi_function_latest("function_dot", f);
     egi_dot d;
     if (!t) return -1;
@@ -39467,18 +39672,27 @@ EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor 
 // body of a traced function (egi_plan_body) that calls the rows of the nodes which its fetches need, one after the
 // other, so that tracing, fusion and memory plans are those of traced functions.
 // A dimension that a placeholder leaves open stands as a prime near a million, one for each number; numbers in shapes
-// and attributes that come of it are a p + b or a p q, and are computed anew in each run (egi_graph_number).
+// and attributes that come of it are a p + b or a p q, and are computed anew in each run (egi_graph_number). Other
+// numbers that come of it are errors where they can be told (egi_graph_knows).
 
 typedef enum egi_vertex_kind {
     EGI_VERTEX_PLACEHOLDER, EGI_VERTEX_CONSTANT, EGI_VERTEX_WRITTEN, EGI_VERTEX_FILL, EGI_VERTEX_RANDOM,
     EGI_VERTEX_VARIABLE, EGI_VERTEX_OP, EGI_VERTEX_WORK, EGI_VERTEX_ASSIGN, EGI_VERTEX_GRADIENTS, EGI_VERTEX_UPDATE,
     EGI_VERTEX_HOST
 } egi_vertex_kind;
-enum { EGI_OPEN = 8, EGI_PRIMES_NEAR = 1000 };
-static const int64_t egi_primes[EGI_OPEN] = { 1000003, 1003001, 1006003, 1009007, 1012007, 1015009, 1018021, 1021007 };
+enum { EGI_OPEN = 8, EGI_PRIMES_NEAR = 1000, EGI_VALUE_BLOCKS = 26 };
+// No round number, such as a program's own length might be, is near a multiple of one by a small factor.
+static const int64_t egi_primes[EGI_OPEN] = { 1012007, 1015009, 1018019, 1021043, 1025111, 1028113, 1031117, 1034119 };
 // value: the number of a value, or -1: a plain number, or (given false) NULL.
 // EG_AFTER: what the nodes of a block need; `next` is a list of all of a graph.
 typedef struct egi_after { struct egi_after *outer, *next; int32_t value; } egi_after;
+typedef struct egi_origin {
+    struct egi_origin *next;
+    egi_source_site site;
+    eg_dataset *dataset;                    // of an initializer
+    void (*dataset_done)(eg_dataset *d);
+    int32_t handle;                         // a value, or -1
+} egi_origin;
 typedef struct egi_node_name { struct egi_node_name *next; char *name; int32_t value; } egi_node_name;
 typedef struct egi_input { int32_t value; bool given; uint16_t flags; double number; int64_t integer; } egi_input;
 typedef struct egi_vertex {
@@ -39491,6 +39705,9 @@ typedef struct egi_vertex {
     bool persistent;                        // and whether that was a persistent one, whose sums are in another order
     int64_t id;                             // of the first result's handle, by which tapes know it
     char *name;
+    eg_backend *place;                      // the device that runs it; NULL: the session's
+    struct egi_origin *origin;              // of a placeholder: an iterator, whose element it is a component of
+    int component;
     bool paused;                            // no tape records it
     bool trainable;                         // of a variable
     bool in_layer;                          // written while a layer was called
@@ -39515,15 +39732,23 @@ struct eg_graph {
     bool building;
     egi_vertex **nodes;
     int64_t n_nodes, nodes_room;
-    egi_value *values;
-    int64_t n_values, values_room;
+    egi_value *values[EGI_VALUE_BLOCKS];    // block k holds 64 << k values and never moves, since threads read them
+    int64_t n_values;                       // atomic
     int n_open;                             // the greatest number of an open dimension so far
     int64_t update;                         // the value of the latest update, or -1
     egi_after *after, *afters;              // of the innermost EG_AFTER; all
     egi_node_name *names;
+    egi_origin *origins;
+    int n_elements;                         // placeholders that are components of elements
     eg_backend *former;                     // the thread's device before
+    eg_backend *place;                      // the device of eg_with_device, or NULL
 };
 
+static int egi_value_block(int32_t value) { return 31 - __builtin_clz((uint32_t)value / 64 + 1); }
+static egi_value *egi_value_at(const eg_graph *g, int32_t value) {
+    const int k = egi_value_block(value);
+    return &g->values[k][value - 64 * ((1 << k) - 1)];
+}
 static void egi_vertex_free(egi_vertex *node) {
     eg_release(node->tensor);
     eg_optimizer_release(node->optimizer);
@@ -39541,7 +39766,14 @@ static void egi_graph_let_go(eg_graph *g) {
         g->names = next;
     }
     egi_free(g->nodes);
-    egi_free(g->values);
+    while (g->origins) {
+        egi_origin *next = g->origins->next;
+        if (g->origins->site.done) g->origins->site.done(g->origins->site.iterator);
+        if (g->origins->dataset_done) g->origins->dataset_done(g->origins->dataset);
+        egi_free(g->origins);
+        g->origins = next;
+    }
+    for (int k = 0; k < EGI_VALUE_BLOCKS; k++) egi_free(g->values[k]);
     egi_object_free(g);
 }
 static eg_graph *egi_graph_building(void) {
@@ -39559,16 +39791,20 @@ static char *egi_graph_label(const char *name) {
 static void *egi_graph_allocate(eg_backend *b, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
     (void)bytes;
-    egi_lock();
-    void *values = g->values;
-    bool ok = egi_grow(&values, &g->values_room, g->n_values + 1, sizeof *g->values);
-    g->values = (egi_value *)values;
-    if (ok) { g->values[g->n_values].node = -1; g->values[g->n_values].out = 0; g->n_values++; }
-    const uintptr_t address = (uintptr_t)g->n_values << 6;
-    egi_unlock();
-    if (!ok) return NULL;
+    const int64_t n = __atomic_fetch_add(&g->n_values, 1, __ATOMIC_RELAXED);
+    const int k = n < INT32_MAX ? egi_value_block((int32_t)n) : 0;
+    if (n >= INT32_MAX) return NULL;
+    if (!__atomic_load_n(&g->values[k], __ATOMIC_ACQUIRE)) {
+        egi_value *none = NULL, *block = (egi_value *)egi_alloc(((size_t)64 << k) * sizeof *block);
+        if (!block) return NULL;
+        if (!__atomic_compare_exchange_n(&g->values[k], &none, block, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            egi_free(block);
+    }
+    egi_value *v = egi_value_at(g, (int32_t)n);
+    v->node = -1;
+    v->out = 0;
     __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);
-    return (void *)address;
+    return (void *)((uintptr_t)(n + 1) << 6);
 }
 static void egi_graph_deallocate(eg_backend *b, void *data, int64_t bytes) {
     (void)data, (void)bytes;
@@ -39582,9 +39818,86 @@ static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
     return egi_fail(EG_ERROR_STATE, "%s is a node of a graph, and has a value only in a session: eg_session_run "
                                     "computes it", x ? egi_describe(x) : "what is computed");
 }
+// What the host reads in place of a node: its value in the thread's session.
+static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
+    const eg_backend *b = egi_backend_of(x);
+    if (b->deallocate != egi_graph_deallocate) return x;
+    eg_tensor *out = NULL;
+    eg_session *s = egi_this.session;
+    if (s && !egi_this.observer && egi_object_alive(function, "session of EG_SESSION", s, EGI_SESSION))
+        return (eg_session_run)(s, NULL, 0, &x, 1, &out) ? out : NULL;
+    return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: "
+                                                 "eg_session_run computes it", function, egi_describe(x));
+}
 static bool egi_graph_read(eg_backend *b, void *to, const void *from, int64_t bytes) {
     (void)b, (void)to, (void)from, (void)bytes;
     return egi_fail(EG_ERROR_STATE, "a node of a graph has a value only in a session: eg_session_run computes it");
+}
+
+// -- numbers that come of open dimensions
+
+// What a number that comes of open dimensions is made of: factor times the lengths of open[0..n-1], plus rest. False:
+// it is another number. Of several readings the one with the smallest rest is taken.
+typedef struct egi_opened { int64_t factor, rest; int n, open[3]; } egi_opened;
+static bool egi_opened_of(int n_open, int64_t v, egi_opened *o) {
+    int64_t least = EGI_PRIMES_NEAR + 1;
+    memset(o, 0, sizeof *o);
+    if (v < egi_primes[0] - EGI_PRIMES_NEAR || !n_open) return false;
+    o->factor = v;
+    for (int i = 0; i < n_open; i++)
+        while (o->n < 3 && o->factor % egi_primes[i] == 0) { o->factor /= egi_primes[i]; o->open[o->n++] = i; }
+    for (int i = 0; i < n_open && !o->n; i++) {
+        const int64_t p = egi_primes[i], a = (v + p / 2) / p, b = v - a * p;
+        if (a < 1 || a > 1000000 || (b < 0 ? -b : b) >= least) continue;
+        least = b < 0 ? -b : b;
+        o->factor = a;
+        o->rest = b;
+        o->open[0] = i;
+    }
+    if (!o->n && least <= EGI_PRIMES_NEAR) o->n = 1;
+    return o->n > 0;
+}
+// Whether v is likely to be a part of an a p + b, such as the length of a slice in steps of 2.
+static bool egi_opened_share(int n_open, int64_t v) {
+    for (int k = 0; k < n_open; k++)
+        for (int64_t m = 2; m <= 64; m++) {
+            const int64_t p = egi_primes[k], a = (m * v + p / 2) / p, b = m * v - a * p;
+            if (v >= p / 65 && a <= 1000 && b <= 64 + m && -b <= 64 + m) return true;
+        }
+    return false;
+}
+// Which open dimension's prime p a number is c / p of; -1: of none.
+static int egi_opened_part(int n_open, double number, int64_t *c) {
+    for (int k = 0; k < n_open && number != floor(number); k++) {
+        const double d = number * (double)egi_primes[k], nearest = rint(d);
+        if (nearest == 0 || fabs(nearest) > 1e12 || fabs(d - nearest) > 1e-14 * fabs(d)) continue;
+        *c = (int64_t)nearest;
+        return k;
+    }
+    return -1;
+}
+// Whether a run can compute the number anew: it comes of no open dimension, or is a p + b, a p q, or c / p. Others are
+// told by what they are likely to be: a part of a p + b, the root of c p or of c / p, a logarithm, 1 + c / p or its
+// like.
+static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
+    egi_opened o;
+    int64_t c;
+    bool known = true;
+    if (!g->n_open || egi_opened_part(g->n_open, number, &c) >= 0) return true;
+    if (number == floor(number) && fabs(number) < 1e12)
+        known = egi_opened_of(g->n_open, (int64_t)number, &o) || !egi_opened_share(g->n_open, (int64_t)number);
+    for (int k = 0; k < g->n_open && number != floor(number); k++) {
+        const double p = (double)egi_primes[k], q = number * number,
+                     parts[] = { q * p, q / p, (number - floor(number)) * p, (ceil(number) - number) * p };
+        known = known && number != log(p) && number != log2(p);
+        for (int i = 0; i < 4; i++) {
+            const double c_near = rint(parts[i]);
+            known = known && (c_near < 1 || c_near > 1000 || fabs(parts[i] - c_near) > (i < 2 ? 1e-12 : 2e-6) * c_near);
+        }
+    }
+    return known || egi_fail(EG_ERROR_STATE, "eg_%s: the number %.10g seems to come of an open dimension, but is "
+                                             "neither a p + b nor a p q nor c / p of such lengths, so that no run "
+                                             "could compute it anew; give the placeholder a whole shape", op, number);
 }
 
 // -- writing nodes
@@ -39611,6 +39924,7 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     if (size) memcpy(node->attr, attr, size);
     node->out = (int32_t *)(void *)((char *)node->attr + (size + 7) / 8 * 8);
     for (int i = 0; i < n_out; i++) node->out[i] = -1;
+    node->place = kind == EGI_VERTEX_CONSTANT ? NULL : g->place;
     node->paused = egi_this.paused > 0;
     node->in_layer = egi_this.layer != NULL;
     if (kind == EGI_VERTEX_FILL || kind == EGI_VERTEX_RANDOM || kind >= EGI_VERTEX_OP) node->after = g->after;
@@ -39625,8 +39939,8 @@ static void egi_vertex_gives(eg_graph *g, egi_vertex *node, int out, const eg_te
     node->form[out].shape = egi_shape(x);
     node->form[out].dtype = x->dtype;
     if (!out) node->id = x->id;
-    g->values[value].node = (int32_t)(g->n_nodes - 1);
-    g->values[value].out = out;
+    egi_value_at(g, value)->node = (int32_t)(g->n_nodes - 1);
+    egi_value_at(g, value)->out = out;
 }
 // A new handle that stands for result number `out` of the newest node; the scope's.
 static eg_tensor *egi_vertex_handle(eg_graph *g, egi_vertex *node, int out, const char *op, eg_dtype dtype,
@@ -39655,7 +39969,7 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
     if (x->flags & EGI_NUMBER) { in->number = x->number; in->integer = x->integer; return true; }
     in->value = x->buffer->backend == &g->backend ? egi_graph_value(x) : egi_graph_capture(g, x);
     if (in->value < 0) return false;
-    const egi_value *v = &g->values[in->value];
+    const egi_value *v = egi_value_at(g, in->value);
     if (v->node < 0)
         return egi_fail(EG_ERROR_STATE, "eg_%s: %s was made in a way that cannot be written into a graph",
                         node->op ? node->op->name : "graph", egi_describe(x));
@@ -39663,6 +39977,13 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
     if (maker->kind == EGI_VERTEX_WRITTEN && maker->form[0].dtype < 0) {       // what its bytes are, is known only now
         maker->form[0].dtype = x->dtype;
         maker->form[0].shape = egi_shape(x);
+        const double number = x->size == 1 ? egi_load(x->dtype, maker->attr) : 0;
+        egi_opened o;
+        if (!egi_graph_knows(g, x->op, number)) return false;
+        if (egi_opened_part(g->n_open, number, &o.rest) >= 0 ||
+            (number == floor(number) && fabs(number) < 9e15 && egi_opened_of(g->n_open, (int64_t)number, &o)))
+            return egi_fail(EG_ERROR_STATE, "eg_%s: its value %.10g comes of an open dimension, and would stand in "
+                                            "the graph as it is; pass a plain number instead", x->op, number);
     }
     return true;
 }
@@ -39685,16 +40006,44 @@ static bool egi_vertex_reads_all(eg_graph *g, egi_vertex *node, eg_tensor *const
 static uint64_t egi_graph_set(const egi_op *op) {
     return op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
 }
-// Whether op can be written: a program's own ops cannot yet, and with an open dimension it must be known which of the
-// attributes are lengths.
-static bool egi_graph_writes(const eg_graph *g, const egi_op *op) {
-    if (op->flags & EGI_USER)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: an op of the program's own cannot be written into a graph", op->name);
-    bool known = !g->n_open || !op->attr_size || (op->number >= 0 && op->number < EGI_ELEMENTWISE_OPS);
+static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, const void *attr, size_t size) {
+    bool ok = true;
+    for (size_t i = 0; attr && i < sizeof egi_attributes / sizeof egi_attributes[0] && ok; i++) {
+        const char kind = egi_attributes[i].kind, *p = (const char *)attr + egi_attributes[i].offset;
+        if (!(egi_attributes[i].ops & egi_graph_set(op) & ~EGI_WINDOWED) || !egi_attributes[i].name) continue;
+        eg_shape shape;
+        if (kind == 's') memcpy(&shape, p, sizeof shape);
+        for (int k = 0; kind == 's' && k < shape.rank && ok; k++)
+            ok = egi_graph_knows(g, op->name, (double)shape.dims[k]);
+        const int all = (int)((size - egi_attributes[i].offset) / 8),
+                  count = op->flags & EGI_ATTR_PER_INPUT ? all : egi_attributes[i].count ? egi_attributes[i].count
+                          : EG_MAX_RANK;
+        for (int k = 0; kind == 'l' && k < count && ok; k++) {
+            int64_t number;
+            memcpy(&number, p + 8 * k, 8);
+            ok = egi_graph_knows(g, op->name, (double)number);
+        }
+    }
+    return ok;
+}
+// Whether op can be written: with an open dimension it must be known which of the attributes are lengths, and how a
+// run computes them.
+static bool egi_graph_writes(const eg_graph *g, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
+                             size_t size) {
+    if (op->flags & EGI_USER && op->run)                   // of many processes
+        return egi_fail(EG_ERROR_STATE, "eg_%s: it cannot be written into a graph", op->name);
+    bool known = !g->n_open || !op->attr_size || op->flags & EGI_USER ||
+                 (op->number >= 0 && op->number < EGI_ELEMENTWISE_OPS);
     for (size_t i = 0; i < sizeof egi_attributes / sizeof egi_attributes[0]; i++)
         known = known || (egi_attributes[i].ops & egi_graph_set(op));
-    return known || egi_fail(EG_ERROR_STATE, "eg_%s: it cannot be written into a graph with open dimensions; give the "
-                                             "placeholders whole shapes", op->name);
+    if (!known)
+        return egi_fail(EG_ERROR_STATE, "eg_%s: it cannot be written into a graph with open dimensions; give the "
+                                        "placeholders whole shapes", op->name);
+    for (int i = 0; i < n && known && g->n_open; i++)
+        if (in[i] && in[i]->flags & EGI_NUMBER)
+            known = egi_graph_knows(g, op->name, in[i]->flags & EGI_INTEGER_NUMBER ? (double)in[i]->integer
+                                                                                   : in[i]->number);
+    return known && (!g->n_open || egi_graph_knows_attributes(g, op, attr, size));
 }
 static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                          eg_tensor *const *out, int n_out) {
@@ -39702,8 +40051,8 @@ static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
     bool mine = n_out > 0 && egi_backend_of(out[0]) == &g->backend;
     for (int i = 0; i < n && !mine; i++) mine = in[i] && in[i]->flags & EGI_VARIABLE;
     if (g->recorder.inside || !mine) return true;               // ops on tensors of the program's alone run now
-    if (!egi_graph_writes(g, op) || !egi_graph_reads(g, in, n)) return false;
     const size_t size = op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)(n + 1) : 1);
+    if (!egi_graph_writes(g, op, in, n, attr, size) || !egi_graph_reads(g, in, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_OP, n, n_out, attr, attr ? size : 0);
     if (!node) return false;
     node->op = op;
@@ -39729,14 +40078,15 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     if (b != &g->backend) return kernel(b, args);
     if (g->recorder.inside) return true;
     if (number == EGI_COPY && args->in[0]->buffer->backend == b && args->in[0]->dtype == args->out[0]->dtype)
-        g->values[egi_graph_value(args->out[0])] = g->values[egi_graph_value(args->in[0])];
+        *egi_value_at(g, egi_graph_value(args->out[0])) = *egi_value_at(g, egi_graph_value(args->in[0]));
     if (number != EGI_FILL && number != EGI_RANDOM) return true;
     egi_vertex *node = egi_vertex_new(g, number == EGI_FILL ? EGI_VERTEX_FILL : EGI_VERTEX_RANDOM, 0, 1, NULL, 0);
     if (!node) return false;
     if (number == EGI_FILL) node->fill = *(const double *)args->parameters;
     else node->random = *(const egi_random_parameters *)args->parameters;
     egi_vertex_gives(g, node, 0, args->out[0]);
-    return true;
+    return egi_graph_knows(g, "fill", node->fill) && egi_graph_knows(g, "random", node->random.a) &&
+           egi_graph_knows(g, "random", node->random.b) && egi_graph_knows(g, "random", (double)node->random.high);
 }
 static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
@@ -39746,7 +40096,7 @@ static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t b
     if (!node) return false;
     node->out[0] = (int32_t)((uintptr_t)to >> 6) - 1;
     node->form[0].dtype = -1;
-    g->values[node->out[0]].node = (int32_t)(g->n_nodes - 1);
+    egi_value_at(g, node->out[0])->node = (int32_t)(g->n_nodes - 1);
     return true;
 }
 static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size) {
@@ -39769,12 +40119,20 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
     if (args->out[0]) egi_vertex_gives(g, node, 0, args->out[0]);
     return true;
 }
+static void egi_graph_shows_open(const eg_backend *b, eg_shape *shape) {
+    egi_opened o;
+    if (b->deallocate != egi_graph_deallocate) return;
+    const int n_open = ((const eg_graph *)b->state)->n_open;
+    for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++)
+        if (egi_opened_of(n_open, shape->dims[i], &o) || egi_opened_share(n_open, shape->dims[i])) shape->dims[i] = -1;
+}
 // Open dimensions, -1 to -8, become their primes.
 static void egi_graph_open(eg_graph *g, eg_shape *shape) {
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++) {
         const int64_t number = -shape->dims[i];
         if (number < 1 || number > EGI_OPEN) continue;
         if (g->n_open < number) g->n_open = (int)number;
+        __atomic_store_n(&egi_graph_shows, &egi_graph_shows_open, __ATOMIC_RELAXED);
         shape->dims[i] = egi_primes[number - 1];
     }
 }
@@ -39794,6 +40152,47 @@ static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor
              (out[i] = egi_vertex_handle(g, node, i, "host_call", results[i].dtype, &shape)) != NULL;
     }
     return ok;
+}
+static egi_origin *egi_origin_new(eg_graph *g, const egi_source_site *site) {
+    egi_origin *k = (egi_origin *)egi_alloc(sizeof *k);
+    if (!k) { egi_no_memory("graph", (int64_t)sizeof *k); return NULL; }
+    memset(k, 0, sizeof *k);
+    k->site = *site;
+    k->handle = -1;
+    k->next = g->origins;
+    return g->origins = k;
+}
+// Placeholders that each run feeds itself, from an iterator (egi_plan_elements).
+static bool egi_graph_source(egi_recorder *r, const egi_source_site *site, const eg_spec *specs, eg_tensor **out) {
+    eg_graph *g = (eg_graph *)r->graph;
+    egi_source_site own = *site;
+    if (site->handle && !egi_graph_reads(g, (eg_tensor *const *)&site->handle, 1)) return false;
+    own.handle = NULL;
+    if (!site->iterator) own.done = NULL;
+    egi_origin *origin = egi_origin_new(g, &own);
+    if (!origin) return false;
+    if (site->iterator) egi_object_share("iterator_next", "iterator", site->iterator, EGI_ITERATOR);
+    if (site->handle) {
+        const eg_tensor *x = site->handle;
+        const egi_value *v = egi_value_at(g, x->buffer->backend == &g->backend ? egi_graph_value(x)
+                                             : egi_graph_capture(g, site->handle));
+        origin->handle = g->nodes[v->node]->out[v->out];
+        if (g->nodes[v->node]->form[0].dtype < 0) g->nodes[v->node]->form[0].dtype = EG_INT64;
+    }
+    for (int i = 0; i < site->n; i++) {
+        char name[40];
+        eg_shape shape = specs[i].shape;
+        egi_graph_open(g, &shape);
+        egi_vertex *node = egi_shape_valid("iterator_next", shape, specs[i].dtype)
+                           ? egi_vertex_new(g, EGI_VERTEX_PLACEHOLDER, 0, 1, NULL, 0) : NULL;
+        if (!node) return false;
+        snprintf(name, sizeof name, "element %d", g->n_elements++);
+        node->name = egi_graph_label(name);
+        node->origin = origin;
+        node->component = i;
+        if (!(out[i] = egi_vertex_handle(g, node, 0, "iterator_next", specs[i].dtype, &shape))) return false;
+    }
+    return true;
 }
 static void egi_graph_observe_read(egi_recorder *r, const char *function, const eg_tensor *x) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -39815,19 +40214,19 @@ static bool egi_graph_adopt(egi_recorder *r, eg_tensor *const *in, int n, eg_ten
         if (!own[i]) return false;
         own[i]->id = in[i]->id;
         own[i]->flags = (uint16_t)(own[i]->flags | (in[i]->flags & (EGI_VARIABLE | EGI_TRAINABLE)));
-        g->values[egi_graph_value(own[i])] = g->values[value];
+        *egi_value_at(g, egi_graph_value(own[i])) = *egi_value_at(g, value);
     }
     return true;
 }
 static eg_tensor *egi_graph_original(egi_recorder *r, eg_tensor *x) {
     const eg_graph *g = (const eg_graph *)r->graph;
-    const int32_t node = egi_backend_of(x) == &g->backend ? g->values[egi_graph_value(x)].node : -1;
+    const int32_t node = egi_backend_of(x) == &g->backend ? egi_value_at(g, egi_graph_value(x))->node : -1;
     return node >= 0 && g->nodes[node]->kind == EGI_VERTEX_CONSTANT ? g->nodes[node]->tensor : x;
 }
 static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
     eg_graph *g = (eg_graph *)r->graph;
     if (egi_backend_of(v) != &g->backend) return;
-    const egi_value initial = g->values[egi_graph_value(v)];
+    const egi_value initial = *egi_value_at(g, egi_graph_value(v));
     egi_vertex *node = initial.node < 0 ? NULL : egi_vertex_new(g, EGI_VERTEX_VARIABLE, 1, 1, NULL, 0);
     if (initial.node < 0) egi_fail(EG_ERROR_STATE, "eg_variable: the initial value cannot be written into a graph");
     if (!node) return;
@@ -39901,11 +40300,30 @@ static bool egi_graph_updates(egi_recorder *r, eg_optimizer *opt, eg_tensor *con
 
 // ---- the graph's functions
 
+// The graph has the kernels of the device for which it is built, since layers are composed of what a device has.
+static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
+    static const bool of_cpu[] = {
+#define EGI_GRAPH_HAS(NUMBER, name) true,
+#define EGI_GRAPH_LACKS(NUMBER, name) false,
+        EGI_KERNEL_TABLE(EGI_GRAPH_HAS, EGI_GRAPH_HAS, EGI_GRAPH_LACKS)
+    };
+    for (int k = 0; k < EGI_KERNELS; k++)
+        g->backend.kernel[k] = (b == &egi_cpu ? of_cpu[k] : b->kernel[k] != NULL) ? egi_graph_kernel : NULL;
+    g->backend.folds = b->folds;
+}
+static eg_backend *egi_graph_place(egi_recorder *r, eg_backend *b) {
+    eg_graph *g = (eg_graph *)r->graph;
+    eg_backend *former = g->place;
+    g->place = b;
+    egi_graph_take_kernels(g, b ? b : g->former ? g->former : &egi_cpu);
+    return former;
+}
 EAGER_API eg_graph *(eg_graph_new)(void) {
     eg_graph *g = (eg_graph *)egi_object_new("graph_new", EGI_GRAPH, sizeof *g);
     if (!g) return NULL;
     g->holders = 1;
     g->update = -1;
+    __atomic_store_n(&egi_graph_reads_value, &egi_graph_read_value, __ATOMIC_RELAXED);
     g->backend = egi_cpu;                              // what it has kernels for, and how ops are composed
     g->backend.name = "graph";
     g->backend.host_reads = false;
@@ -39926,21 +40344,12 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     g->recorder.gradients = egi_graph_gradients;
     g->recorder.updates = egi_graph_updates;
     g->recorder.host = egi_graph_host;
+    g->recorder.source = egi_graph_source;
+    g->recorder.place = egi_graph_place;
     return g;
 }
 EAGER_API void (eg_graph_release)(eg_graph *g) {
     if (egi_object_ends("graph_release", "graph", g, EGI_GRAPH)) egi_graph_let_go(g);
-}
-// The graph has the kernels of the device for which it is built, since layers are composed of what a device has.
-static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
-    static const bool of_cpu[] = {
-#define EGI_GRAPH_HAS(NUMBER, name) true,
-#define EGI_GRAPH_LACKS(NUMBER, name) false,
-        EGI_KERNEL_TABLE(EGI_GRAPH_HAS, EGI_GRAPH_HAS, EGI_GRAPH_LACKS)
-    };
-    for (int k = 0; k < EGI_KERNELS; k++)
-        g->backend.kernel[k] = (b == &egi_cpu ? of_cpu[k] : b->kernel[k] != NULL) ? egi_graph_kernel : NULL;
-    g->backend.folds = b->folds;
 }
 EAGER_API bool (eg_graph_begin)(eg_graph *g) {
     if (!egi_object_alive("graph_begin", "graph", g, EGI_GRAPH)) return false;
@@ -39951,6 +40360,7 @@ EAGER_API bool (eg_graph_begin)(eg_graph *g) {
     g->building = true;
     egi_graph_take_kernels(g, egi_backend_here());
     g->former = egi_this.backend;
+    g->place = NULL;
     egi_this.backend = &g->backend;
     egi_this.observer = &g->recorder;
     return true;
@@ -39965,9 +40375,48 @@ EAGER_API void (eg_graph_end)(eg_graph *g) {
     egi_this.backend = g->former;
     g->building = false;
     g->after = NULL;
+    g->place = NULL;
 }
 EAGER_API int64_t (eg_graph_size)(eg_graph *g) {
     return egi_object_alive("graph_size", "graph", g, EGI_GRAPH) ? g->n_nodes : 0;
+}
+// The name that a value was given; NULL: none.
+static const char *egi_graph_name_of(const eg_graph *g, int32_t value) {
+    const egi_node_name *k = g->names;
+    while (k && k->value != value) k = k->next;
+    const egi_value *v = egi_value_at(g, value);
+    return k ? k->name : v->out ? NULL : g->nodes[v->node]->name;
+}
+static void egi_graph_dot_node(egi_text *text, const eg_graph *g, int64_t at) {
+    static const char *const kinds[] = { "placeholder", "captured", "constant", "fill", "random", "variable", "",
+                                         "check", "assign", "gradients", "update",
+                                         "host_call" };                                 // ORDER egi_vertex_kind
+    const egi_vertex *node = g->nodes[at];
+    const bool leaf = node->kind == EGI_VERTEX_PLACEHOLDER || node->kind == EGI_VERTEX_VARIABLE || node->tensor;
+    const char *name = node->n_out && node->out[0] >= 0 ? egi_graph_name_of(g, node->out[0]) : NULL;
+    if (!name && node->tensor) name = node->tensor->name;
+    egi_text_printf(text, "  n%lld [%slabel=", (long long)at,
+                    leaf ? "shape=ellipse, style=filled, fillcolor=\"#dbe9f6\", " : "");
+    char label[300];
+    snprintf(label, sizeof label, "%s%s%.80s%s%.80s", node->op ? node->op->name : kinds[node->kind], name ? " " : "",
+             name ? name : "", node->place ? " on " : "", node->place ? node->place->name : "");
+    egi_text_json(text, label);
+    egi_text_printf(text, " + \"\\n%s\"];\n", node->n_out && node->form[0].dtype >= 0
+                    ? egi_shape_show_dims(node->form[0].shape, &g->backend, false) : "");
+    for (int i = 0; i < node->n; i++)
+        if (node->in[i].value >= 0)
+            egi_text_printf(text, "  n%d -> n%lld;\n", (int)egi_value_at(g, node->in[i].value)->node, (long long)at);
+    for (const egi_after *a = node->after; a; a = a->outer)
+        egi_text_printf(text, "  n%d -> n%lld [style=dashed];\n", (int)egi_value_at(g, a->value)->node, (long long)at);
+}
+EAGER_API int64_t (eg_graph_dot)(eg_graph *g, char *text, size_t capacity) {
+    egi_text out;
+    memset(&out, 0, sizeof out);
+    if (!egi_object_alive("graph_dot", "graph", g, EGI_GRAPH)) return -1;
+    egi_text_string(&out, "digraph graph_ {\n  node [fontname=\"Helvetica\", fontsize=11, shape=box];\n");
+    for (int64_t i = 0; i < g->n_nodes; i++) egi_graph_dot_node(&out, g, i);
+    egi_text_string(&out, "}\n");
+    return egi_text_deliver("graph_dot", &out, text, capacity);
 }
 EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char *name) {
     eg_graph *g = egi_graph_building();
@@ -39988,14 +40437,14 @@ EAGER_API eg_tensor *(eg_graph_update)(void) {
         return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_graph_update: %s", g ? "no update was written into the graph"
                                      : "no graph is being built; EG_GRAPH(g); begins");
     eg_tensor *x = egi_scope_own(egi_tensor_allocate("update", &g->backend, EG_INT64, &one));
-    if (x) g->values[egi_graph_value(x)] = g->values[g->update];
+    if (x) *egi_value_at(g, egi_graph_value(x)) = *egi_value_at(g, (int32_t)g->update);
     return x;
 }
 // The value that x stands for, a node of g; -1 with an error.
 static int32_t egi_graph_node_value(const char *function, const eg_graph *g, const eg_tensor *x) {
     if (!egi_operand_alive(function, 0, x)) return -1;
     const bool mine = !(x->flags & EGI_NUMBER) && egi_backend_of(x) == &g->backend;
-    const egi_value *v = mine ? &g->values[egi_graph_value(x)] : NULL;
+    const egi_value *v = mine ? egi_value_at(g, egi_graph_value(x)) : NULL;
     if (v && v->node >= 0) return g->nodes[v->node]->out[v->out];
     egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no node of the graph", function, egi_describe(x));
     return -1;
@@ -40065,7 +40514,7 @@ EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
     if (found != 1)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_node: %d nodes of the graph have the name '%.80s'",
                                      found, name);
-    const egi_value v = g->values[value];
+    const egi_value v = *egi_value_at(g, value);
     const egi_vertex *node = g->nodes[v.node];
     const bool variable = node->kind == EGI_VERTEX_VARIABLE;
     eg_shape shape = node->form[v.out].shape;
@@ -40074,7 +40523,7 @@ EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
     if (!x) return NULL;
     if (!v.out) x->id = node->id;
     if (variable) x->flags = (uint16_t)(x->flags | EGI_VARIABLE | (node->trainable ? EGI_TRAINABLE : 0));
-    g->values[egi_graph_value(x)] = v;
+    *egi_value_at(g, egi_graph_value(x)) = v;
     return x;
 }
 
@@ -40085,7 +40534,8 @@ typedef struct egi_plan {
     struct egi_plan *next;
     eg_session *session;
     eg_function *function;
-    int n, m;
+    int n, m;                               // what the function takes and gives
+    int given;                              // of n, those that the caller feeds; the others are of elements
     int64_t n_nodes;                        // of the graph when the plan was made
     int32_t *feeds, *fetches;               // numbers of values; a fetch of -1 is NULL
     char **names, **out_names;              // of a loaded function: of its inputs and outputs
@@ -40100,6 +40550,7 @@ struct eg_session {
     egi_plan *plans;
     egi_own_optimizer *optimizers;
 };
+typedef struct egi_graph_move { eg_tensor *from, *to; } egi_graph_move;
 // One run: the tensors of the values, the lengths of the open dimensions (-1: unknown so far), and the tapes.
 typedef struct egi_graph_run {
     eg_session *session;
@@ -40107,26 +40558,33 @@ typedef struct egi_graph_run {
     eg_tensor **value;
     int64_t open[EGI_OPEN];
     eg_tape **tape;                         // by node, of gradients
+    egi_graph_move *moves;                  // copies on other devices
+    int64_t n_moves, moves_room;
 } egi_graph_run;
 
 // *number with the open dimensions as they are in this run.
 static bool egi_graph_number(const egi_graph_run *run, int64_t *number) {
-    const int64_t v = *number;
-    if (v < egi_primes[0] - EGI_PRIMES_NEAR) return true;
-    for (int i = 0; i < run->graph->n_open; i++)
-        for (int j = i; j < run->graph->n_open; j++) {
-            const int64_t p = egi_primes[i] * egi_primes[j];
-            if (v % p || v == 0) continue;
-            *number = v / p * run->open[i] * run->open[j];
-            return run->open[i] >= 0 && run->open[j] >= 0;
-        }
-    for (int i = 0; i < run->graph->n_open; i++) {
-        const int64_t p = egi_primes[i], a = (v + p / 2) / p, b = v - a * p;
-        if (b < -EGI_PRIMES_NEAR || b > EGI_PRIMES_NEAR || a < 1 || a > 1000000) continue;
-        *number = a * run->open[i] + b;
-        return run->open[i] >= 0;
-    }
-    return true;
+    egi_opened o;
+    bool ok = egi_opened_of(run->graph->n_open, *number, &o);
+    if (!ok) return true;                                  // it comes of none
+    *number = o.factor;
+    for (int k = 0; k < o.n; k++)
+        ok = ok && run->open[o.open[k]] >= 0 && egi_checked_product(*number, run->open[o.open[k]], number);
+    *number += o.rest;
+    return ok;
+}
+// The same of a real number, whole or c / p, such as the mean's 1 / n.
+static bool egi_graph_real(const egi_graph_run *run, double *number) {
+    int64_t whole = 0;
+    bool ok = true;
+    const int k = egi_opened_part(run->graph->n_open, *number, &whole);
+    if (k < 0 && (*number != floor(*number) || fabs(*number) > 9e15)) return true;
+    if (k < 0) whole = (int64_t)*number;
+    ok = egi_graph_number(run, &whole);
+    *number = (double)whole;
+    if (k < 0) return ok;
+    *number /= (double)run->open[k];
+    return ok && run->open[k] > 0;
 }
 static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg_shape *shape) {
     for (int i = 0; i < shape->rank; i++)
@@ -40141,26 +40599,42 @@ static eg_tensor *egi_graph_input(const egi_graph_run *run, const egi_vertex *no
     eg_tensor *x = NULL;
     if (!in->given || !*ok) return NULL;
     if (in->value >= 0) {
-        const egi_value *v = &run->graph->values[in->value];
+        const egi_value *v = egi_value_at(run->graph, in->value);
         x = run->value[in->value];                     // fed, or else by the value that it is another name of
         return x ? x : run->value[run->graph->nodes[v->node]->out[v->out]];
     }
     int64_t whole = in->flags & EGI_INTEGER_NUMBER ? in->integer : 0;
     double number = in->number;
-    if (run->graph->n_open && in->flags & EGI_INTEGER_NUMBER) *ok = egi_graph_number(run, &whole);
-    else if (run->graph->n_open && number == floor(number) && fabs(number) < 9e15) {
-        int64_t n = (int64_t)number;
-        *ok = egi_graph_number(run, &n);
-        number = (double)n;
-    }
-    for (int k = 0; k < run->graph->n_open && number != 0 && number != floor(number); k++) {
-        const double c = number * (double)egi_primes[k], nearest = rint(c);   // c / p, such as the mean's 1 / n
-        if (nearest == 0 || fabs(nearest) > 1e6 || fabs(c - nearest) > 1e-9 * fabs(c)) continue;
-        *ok = run->open[k] > 0;
-        number = nearest / (double)run->open[k];
-    }
+    *ok = in->flags & EGI_INTEGER_NUMBER ? egi_graph_number(run, &whole) : egi_graph_real(run, &number);
     if (!*ok) egi_fail(EG_ERROR_STATE, "eg_session_run: nothing that is fed says how long an open dimension is");
     return in->flags & EGI_INTEGER_NUMBER ? eg_integer(whole) : eg_number(number);
+}
+// x on device `to`: itself, or a copy that all nodes of the run share.
+static eg_tensor *egi_graph_moved(egi_graph_run *run, eg_tensor *x, eg_backend *to) {
+    if (!x || x->flags & EGI_NUMBER || egi_backend_of(x) == to) return x;
+    for (int64_t i = 0; i < run->n_moves; i++)
+        if (run->moves[i].from == x && egi_backend_of(run->moves[i].to) == to) return run->moves[i].to;
+    void *moves = run->moves;
+    if (!egi_grow(&moves, &run->moves_room, run->n_moves + 1, sizeof *run->moves)) {
+        egi_no_memory("session_run", 0);
+        return NULL;
+    }
+    run->moves = (egi_graph_move *)moves;
+    eg_tensor *y = egi_device_copy(x, egi_backend_of(x), to);
+    if (y) { run->moves[run->n_moves].from = x; run->moves[run->n_moves++].to = y; }
+    return y;
+}
+// The operands of a node are brought to its device, or, where it has none and they are on several, to the session's.
+static bool egi_graph_gather(egi_graph_run *run, const egi_vertex *node, eg_tensor **in) {
+    eg_backend *to = node->place, *first = NULL;
+    for (int i = 0; i < node->n && !to; i++) {
+        if (!in[i] || in[i]->flags & EGI_NUMBER) continue;
+        if (!first) first = egi_backend_of(in[i]);
+        else if (egi_backend_of(in[i]) != first) to = egi_backend_here();
+    }
+    for (int i = 0; i < node->n && to; i++)
+        if (in[i] && !(in[i] = egi_graph_moved(run, in[i], to))) return false;
+    return true;
 }
 // The attributes of an op with the open dimensions as they are in this run.
 static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *node, void *attr) {
@@ -40168,7 +40642,7 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
     bool ok = true;
     memcpy(attr, node->attr, node->attr_size);
     for (size_t i = 0; run->graph->n_open && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
-        if (!(egi_attributes[i].ops & is)) continue;
+        if (!(egi_attributes[i].ops & is & ~EGI_WINDOWED)) continue;
         char *p = (char *)attr + egi_attributes[i].offset;
         eg_shape shape;
         const int all = (int)((node->attr_size - egi_attributes[i].offset) / 8),
@@ -40294,6 +40768,7 @@ static bool egi_fit_channels(const egi_op *op, const eg_tensor *x, const eg_tens
     return (w->c % w->groups == 0 && w->oc % w->groups == 0 && f->dims[space] == w->c / w->groups) ||
            egi_fit_fail(op, f, "number of groups");
 }
+// Windows over x, whose lengths may be others than those they were written with: these say how borders are padded.
 static bool egi_fit_windows(const egi_op *op, eg_tensor *const *in, int n, egi_windows *w) {
     const eg_tensor *x = in[0], *f = n > 1 ? in[1] : NULL;
     const int space = x->rank - 2;
@@ -40309,14 +40784,20 @@ static bool egi_fit_windows(const egi_op *op, eg_tensor *const *in, int n, egi_w
         a[i].taps = f ? f->dims[i] : from[i].taps;
         a[i].stride = from[i].stride;
         a[i].dilation = from[i].dilation;
-        a[i].in = back ? from[i].in : x->dims[i + 1];
+        a[i].in = from[i].in;
         const int64_t out = back ? x->dims[i + 1] : from[i].out;
         bool fits = a[i].taps >= 1 && a[i].taps <= INT32_MAX && a[i].stride >= 1 && a[i].stride <= INT32_MAX &&
                     a[i].dilation >= 1 && a[i].dilation <= (f ? INT32_MAX : 1) && a[i].in >= 0 &&
                     a[i].in <= INT64_MAX / 4 && egi_window_span(op->name, f ? f : x, &a[i], &span);
         const bool valid = fits && from[i].before == 0 && a[i].in >= span && (a[i].in - span) / a[i].stride + 1 == out;
-        fits = fits && egi_window_place(op->name, x, &a[i], span, valid ? EG_VALID : EG_SAME);
-        if (!fits || a[i].out != out || a[i].before != from[i].before) return egi_fit_fail(op, x, "list of windows");
+        egi_window other = a[i];
+        fits = fits && egi_window_place(op->name, x, &other, span, EG_SAME);
+        const bool same = fits && other.out == out && other.before == from[i].before;
+        if (!back) other.in = a[i].in = x->dims[i + 1];
+        fits = (valid || same) && egi_window_place(op->name, x, &a[i], span, valid ? EG_VALID : EG_SAME) &&
+               egi_window_place(op->name, x, &other, span, same ? EG_SAME : EG_VALID) && a[i].out == other.out &&
+               a[i].before == other.before;
+        if (!fits) return egi_fit_fail(op, x, "list of windows");
     }
     *w = to;
     return true;
@@ -40414,8 +40895,12 @@ static bool egi_graph_run_op(egi_graph_run *run, egi_vertex *node) {
     void *attr = egi_alloc(node->attr_size + 1);
     bool ok = (in && attr) || egi_no_memory("session_run", 0);
     for (int i = 0; i < node->n && ok; i++) in[i] = egi_graph_input(run, node, i, &ok);
-    ok = ok && egi_graph_attributes(run, node, attr) && egi_attributes_fit(node->op, in, node->n, attr);
-    if (ok && node->op->programs) ok = (out[0] = egi_elementwise(node->op, in)) != NULL;
+    ok = ok && egi_graph_gather(run, node, in) && egi_graph_attributes(run, node, attr);
+    const bool user = node->op->flags & EGI_USER;
+    ok = ok && (user || egi_attributes_fit(node->op, in, node->n, attr));
+    if (ok && user)
+        ok = ((const egi_user_attr *)attr)->again(node->op, (const egi_user_attr *)attr, in, node->n, out, node->n_out);
+    else if (ok && node->op->programs) ok = (out[0] = egi_elementwise(node->op, in)) != NULL;
     else if (ok) ok = egi_apply(node->op, in, node->n, node->attr_size ? attr : NULL, out);
     for (int i = 0; i < node->n_out && ok; i++) if (node->out[i] >= 0) run->value[node->out[i]] = out[i];
     egi_free(attr);
@@ -40425,8 +40910,15 @@ static bool egi_graph_run_op(egi_graph_run *run, egi_vertex *node) {
 // A check or work of the host's, whose result is a new tensor.
 static bool egi_graph_run_work(egi_graph_run *run, egi_vertex *node) {
     egi_args args = { NULL, 0, { NULL }, { NULL }, node->attr };
+    egi_positions positions;
     bool ok = true;
+    if (node->work == egi_work_positions) {
+        positions = *(const egi_positions *)node->attr;
+        for (int i = 0; i < positions.rank && ok; i++) ok = egi_graph_number(run, &positions.dims[i]);
+        args.parameters = &positions;
+    }
     for (int i = 0; i < node->n && ok; i++) args.in[i] = egi_graph_input(run, node, i, &ok);
+    ok = ok && egi_graph_gather(run, node, (eg_tensor **)(uintptr_t)args.in);
     if (ok && node->n_out) {
         eg_shape shape = node->form[0].shape;
         const eg_tensor *x = args.in[0];
@@ -40450,7 +40942,7 @@ static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
         for (int k = 0; k < results[i].shape.rank; k++)    // -1: whatever it is
             if (!egi_graph_number(run, &results[i].shape.dims[k])) results[i].shape.dims[k] = -1;
     }
-    ok = ok && site->again(site, in, results, out);
+    ok = ok && egi_graph_gather(run, node, in) && site->again(site, in, results, out);
     for (int i = 0; i < node->n_out && ok; i++) run->value[node->out[i]] = out[i];
     return ok;
 }
@@ -40497,17 +40989,21 @@ static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)node->n * sizeof *list);
     bool ok = own && (list || egi_no_memory("session_run", 0));
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
+    for (int i = 0; i < node->n / 2 && ok; i++)
+        ok = !list[i] || (list[i] = egi_graph_moved(run, list[i], egi_backend_of(list[node->n / 2 + i]))) != NULL;
     ok = ok && eg_apply_gradients(own, list, list + node->n / 2, node->n / 2) &&
          (run->value[node->out[0]] = eg_read(own->steps)) != NULL;
     egi_free(list);
     return ok;
 }
-static const char *egi_vertex_describe(const egi_vertex *node) {
-    eg_shape shape = node->form[0].shape;
-    for (int i = 0; i < shape.rank; i++) if (shape.dims[i] >= egi_primes[0]) shape.dims[i] = -1;
+static const char *egi_vertex_describe(const eg_graph *g, const egi_vertex *node, int out) {
+    const bool op = node->kind == EGI_VERTEX_OP;
     char *text = egi_text_buffer();
-    snprintf(text, EGI_TEXT, "%s '%.80s' (%s %s)", node->kind == EGI_VERTEX_VARIABLE ? "variable" : "placeholder",
-             node->name ? node->name : "", egi_dtypes[node->form[0].dtype].name, egi_shape_show_free(shape));
+    snprintf(text, EGI_TEXT, "%s%.80s' (%s %s)",
+             op ? "the node of 'eg_" : node->kind == EGI_VERTEX_VARIABLE ? "variable '"
+             : node->kind == EGI_VERTEX_PLACEHOLDER ? "placeholder '" : "the node '",
+             op ? node->op->name : node->name ? node->name : "", egi_dtypes[node->form[out].dtype].name,
+             egi_shape_show_dims(node->form[out].shape, &g->backend, false));
     return text;
 }
 static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
@@ -40515,31 +41011,36 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     eg_tensor **result = node->n_out && node->out[0] >= 0 ? &run->value[node->out[0]] : NULL;
     eg_shape shape;
     egi_random_parameters random;
+    double fill = node->fill;
     bool ok = true;
     if (node->note.file) egi_at(node->note.function, node->note.file, node->note.line);
     switch (node->kind) {
     case EGI_VERTEX_PLACEHOLDER:
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: You must feed a value for %s", egi_vertex_describe(node));
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: You must feed a value for %s",
+                        egi_vertex_describe(run->graph, node, 0));
     case EGI_VERTEX_CONSTANT: case EGI_VERTEX_WRITTEN: *result = node->tensor; return true;
     case EGI_VERTEX_FILL:
         shape = node->form[0].shape;
         return egi_graph_shape(run, node, &shape) &&
-               (*result = egi_full_as("fill", egi_backend_here(), (eg_dtype)node->form[0].dtype, shape,
-                                      node->fill)) != NULL;
+               egi_graph_real(run, &fill) &&
+               (*result = egi_full_as("fill", egi_backend_here(), (eg_dtype)node->form[0].dtype, shape, fill)) != NULL;
     case EGI_VERTEX_RANDOM:
         shape = node->form[0].shape;
         random = node->random;
-        return egi_graph_shape(run, node, &shape) &&
+        return egi_graph_shape(run, node, &shape) && egi_graph_number(run, &random.high) &&
+               egi_graph_real(run, &random.a) && egi_graph_real(run, &random.b) &&
                (*result = egi_random_draw("random", (eg_dtype)node->form[0].dtype, shape, &random)) != NULL;
     case EGI_VERTEX_VARIABLE:
         *result = at < run->session->n_variables ? run->session->variables[at] : NULL;
         return *result || egi_fail(EG_ERROR_STATE, "eg_session_run: %s has no value in this session; "
-                                                   "eg_session_initialize gives it one", egi_vertex_describe(node));
+                                                   "eg_session_initialize gives it one",
+                                   egi_vertex_describe(run->graph, node, 0));
     case EGI_VERTEX_OP: return egi_graph_run_op(run, node);
     case EGI_VERTEX_WORK: return egi_graph_run_work(run, node);
     case EGI_VERTEX_HOST: return egi_graph_run_host(run, node);
     case EGI_VERTEX_ASSIGN: {
         eg_tensor *v = egi_graph_input(run, node, 0, &ok), *x = egi_graph_input(run, node, 1, &ok);
+        ok = ok && (x = egi_graph_moved(run, x, egi_backend_of(v))) != NULL;
         return ok && (eg_assign)(v, x) && (*result = eg_read(v)) != NULL;
     }
     case EGI_VERTEX_GRADIENTS: return egi_graph_run_gradients(run, node, run->tape[at]);
@@ -40572,17 +41073,20 @@ static bool egi_graph_run_nodes(egi_graph_run *run, const unsigned char *needed,
     for (int64_t i = 0; i < n_nodes && ok; i++) {
         if (tapes) ok = egi_graph_run_tapes(run, needed, n_nodes, i);
         if (!needed[i] || !ok) continue;
-        const bool paused = run->graph->nodes[i]->paused;
-        if (paused) eg_recording_pause();
+        const egi_vertex *node = run->graph->nodes[i];
+        eg_backend *former = egi_this.backend;
+        if (node->paused) eg_recording_pause();
+        if (node->place) egi_this.backend = node->place;
         ok = egi_graph_run_node(run, i);
-        if (paused) eg_recording_unpause();
+        egi_this.backend = former;
+        if (node->paused) eg_recording_unpause();
     }
     return ok;
 }
 // The lengths of the open dimensions, from what is fed.
 static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tensor *x) {
     const eg_graph *g = run->graph;
-    const egi_value *v = &g->values[value];
+    const egi_value *v = egi_value_at(g, value);
     const egi_form *form = &g->nodes[v->node]->form[v->out];
     for (int i = 0; i < form->shape.rank; i++)
         for (int k = 0; k < g->n_open; k++) {
@@ -40596,7 +41100,7 @@ static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tenso
     return true;
 }
 static bool egi_graph_run_begin(egi_graph_run *run, eg_session *s, int64_t n_nodes) {
-    const int64_t n = s->graph->n_values;
+    const int64_t n = __atomic_load_n(&s->graph->n_values, __ATOMIC_RELAXED);
     memset(run, 0, sizeof *run);
     run->session = s;
     run->graph = s->graph;
@@ -40622,12 +41126,13 @@ static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
         eg_tensor *x = run.value[p->fetches[i]];
         ok = x && (out[i] = x->flags & EGI_VARIABLE ? eg_read(x) : x) != NULL;
     }
+    egi_free(run.moves);
     egi_free(run.value);
     return ok;
 }
 // Marks the node that makes a value, unless the value is fed.
 static void egi_graph_need(const eg_graph *g, unsigned char *needed, int32_t value, const int32_t *feeds, int n) {
-    const egi_value *v = &g->values[value];
+    const egi_value *v = egi_value_at(g, value);
     for (int f = 0; f < n; f++) if (feeds[f] == g->nodes[v->node]->out[v->out]) return;
     needed[v->node] = 1;
 }
@@ -40673,27 +41178,35 @@ static bool egi_graph_make_written(eg_graph *g, const unsigned char *needed, int
     bool ok = true;
     for (int64_t i = 0; i < n_nodes && ok; i++) {
         egi_vertex *node = g->nodes[i];
-        if (!needed[i] || node->kind != EGI_VERTEX_WRITTEN || node->tensor) continue;
+        if (!needed[i] || node->kind != EGI_VERTEX_WRITTEN || __atomic_load_n(&node->tensor, __ATOMIC_ACQUIRE))
+            continue;
+        eg_backend *former = egi_this.backend;
+        if (node->place) egi_this.backend = node->place;
         eg_tensor *x = (eg_from_data)((eg_dtype)node->form[0].dtype, node->form[0].shape, node->attr);
+        egi_this.backend = former;
         ok = x != NULL;
-        if (x) node->tensor = eg_retain(x);
+        eg_tensor *none = NULL;
+        if (x && !__atomic_compare_exchange_n(&node->tensor, &none, eg_retain(x), false, __ATOMIC_ACQ_REL,
+                                              __ATOMIC_ACQUIRE))
+            eg_release(x);                                     // another thread was faster
     }
     return ok;
 }
 // Whether x has the dtype and shape of a value of the graph, whose open dimensions take any length.
 static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t value, const eg_tensor *x, int i) {
-    const egi_value *v = &g->values[value];
+    const egi_value *v = egi_value_at(g, value);
     const egi_vertex *node = g->nodes[v->node];
     const egi_form *form = &node->form[v->out];
     if (x->dtype != form->dtype)
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: feed %d is %s, but %s was expected; eg_cast it", function, i,
-                        egi_describe(x), egi_vertex_describe(node));
+                        egi_describe(x), egi_vertex_describe(g, node, v->out));
     bool fits = x->rank == form->shape.rank;
+    egi_opened o;
     for (int k = 0; k < form->shape.rank && fits; k++)
-        fits = form->shape.dims[k] == x->dims[k] ||
-               (g->n_open && form->shape.dims[k] >= egi_primes[0] - EGI_PRIMES_NEAR);
+        fits = form->shape.dims[k] == x->dims[k] || egi_opened_of(g->n_open, form->shape.dims[k], &o) ||
+               egi_opened_share(g->n_open, form->shape.dims[k]);
     return fits || egi_fail(EG_ERROR_SHAPE, "eg_%s: feed %d is %s, but %s was expected", function, i, egi_describe(x),
-                            egi_vertex_describe(node));
+                            egi_vertex_describe(g, node, v->out));
 }
 static bool egi_plan_takes(const eg_function *f, eg_tensor *const *in, int n, int m) {
     const egi_plan *p = (const egi_plan *)f->user;
@@ -40704,33 +41217,44 @@ static bool egi_plan_takes(const eg_function *f, eg_tensor *const *in, int n, in
         if (!egi_graph_takes("function_call", p->session->graph, p->feeds[i], in[i], i)) return false;
     return true;
 }
+// Marks what runs for these feeds and fetches; needed[] has room for twice as many nodes. Returns how many components
+// of iterators' elements are among it.
+static int egi_plan_needs(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds, int n,
+                          const int32_t *fetches, int m) {
+    int count = 0;
+    memset(needed, 0, (size_t)n_nodes * 2);
+    for (int i = 0; i < m; i++) if (fetches[i] >= 0) needed[egi_value_at(g, fetches[i])->node] = 1;
+    for (int i = 0; i < n; i++)                        // a fetch that is fed
+        for (int k = 0; k < m; k++) if (fetches[k] == feeds[i]) needed[egi_value_at(g, fetches[k])->node] = 0;
+    egi_graph_needs(g, needed, n_nodes, feeds, n);
+    egi_graph_needs_statistics(g, needed, n_nodes, feeds, n, needed + n_nodes);
+    for (int64_t i = 0; i < n_nodes; i++) count += needed[i] && g->nodes[i]->origin;
+    return count;
+}
 static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m) {
     const eg_graph *g = s->graph;
     egi_plan *p = (egi_plan *)egi_alloc(sizeof *p);
     if (!p) { egi_no_memory("session_run", (int64_t)sizeof *p); return NULL; }
     memset(p, 0, sizeof *p);
     p->session = s;
-    p->n = n;
     p->m = m;
+    p->n = p->given = n;
     p->n_nodes = g->n_nodes;
-    p->feeds = (int32_t *)egi_alloc(((size_t)n + (size_t)m + 1) * sizeof *p->feeds);
     p->needed = (unsigned char *)egi_alloc((size_t)p->n_nodes * 2 + 1);
+    if (p->needed) p->n += egi_plan_needs(g, p->needed, p->n_nodes, feeds, n, fetches, m);
+    p->feeds = (int32_t *)egi_alloc(((size_t)p->n + (size_t)m + 1) * sizeof *p->feeds);
     p->function = egi_function_of_library(egi_plan_body, p);
     if (!p->feeds || !p->needed || !p->function) {
         egi_no_memory("session_run", p->n_nodes);
         egi_plan_free(p);
         return NULL;
     }
-    p->fetches = p->feeds + n;
+    p->fetches = p->feeds + p->n;
     p->function->takes = egi_plan_takes;
     memcpy(p->feeds, feeds, (size_t)n * sizeof *feeds);
     memcpy(p->fetches, fetches, (size_t)m * sizeof *fetches);
-    memset(p->needed, 0, (size_t)p->n_nodes * 2);
-    for (int i = 0; i < m; i++) if (fetches[i] >= 0) p->needed[g->values[fetches[i]].node] = 1;
-    for (int i = 0; i < n; i++)                        // a fetch that is fed
-        for (int k = 0; k < m; k++) if (fetches[k] == feeds[i]) p->needed[g->values[fetches[k]].node] = 0;
-    egi_graph_needs(g, p->needed, p->n_nodes, feeds, n);
-    egi_graph_needs_statistics(g, p->needed, p->n_nodes, feeds, n, p->needed + p->n_nodes);
+    for (int64_t i = 0, k = n; i < p->n_nodes; i++)
+        if (p->needed[i] && g->nodes[i]->origin) { p->feeds[k++] = g->nodes[i]->out[0]; p->needed[i] = 0; }
     if (!egi_graph_make_written(s->graph, p->needed, p->n_nodes)) { egi_plan_free(p); return NULL; }
     return p;
 }
@@ -40767,7 +41291,7 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
                  egi_describe(x));
         return -1;
     }
-    const egi_value *v = &s->graph->values[egi_graph_value(x)];
+    const egi_value *v = egi_value_at(s->graph, egi_graph_value(x));
     if (v->node >= 0) return s->graph->nodes[v->node]->out[v->out];
     egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s %d, %s, was made in a way that cannot be written into a graph", function,
              what, i, egi_describe(x));
@@ -40777,7 +41301,7 @@ static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, i
     const eg_feed *f = &feeds[i];
     if ((value[i] = egi_session_value("session_run", s, f->node, "the node of feed", i)) < 0) return false;
     if (!egi_operand_alive("session_run", i, f->value)) return false;
-    const egi_value *v = &s->graph->values[value[i]];
+    const egi_value *v = egi_value_at(s->graph, value[i]);
     const egi_vertex *node = s->graph->nodes[v->node];
     if (node->kind == EGI_VERTEX_VARIABLE || (node->kind == EGI_VERTEX_CONSTANT && node->tensor->flags & EGI_VARIABLE))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feed %d: a variable cannot be fed; assign to it", i);
@@ -40791,44 +41315,111 @@ static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, i
         return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: the value of feed %d is a node of a graph", i);
     return egi_graph_takes("session_run", s->graph, value[i], f->value, i);
 }
-static bool egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
-                                  eg_tensor **outputs, int32_t *values, eg_tensor **in) {
-    for (int i = 0; i < n; i++) {
-        if (!egi_session_feed(s, feeds, i, values)) return false;
-        in[i] = feeds[i].value;
-    }
-    for (int i = 0; i < m; i++)
-        if ((values[n + i] = egi_session_value("session_run", s, fetches[i], "fetch", i)) < 0) return false;
+static egi_plan *egi_session_plan(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m) {
     egi_lock();
     egi_plan *p = s->plans;
-    while (p && (p->n != n || p->m != m || memcmp(p->feeds, values, ((size_t)n + (size_t)m) * sizeof *values)))
+    while (p && (p->given != n || p->m != m || memcmp(p->feeds, feeds, (size_t)n * sizeof *feeds) ||
+                 memcmp(p->fetches, fetches, (size_t)m * sizeof *fetches)))
         p = p->next;
     egi_unlock();
-    if (!p) {
-        if (!(p = egi_plan_new(s, values, n, values + n, m))) return false;
-        egi_lock();
-        p->next = s->plans;
-        s->plans = p;
-        egi_unlock();
+    if (p || !(p = egi_plan_new(s, feeds, n, fetches, m))) return p;
+    egi_lock();
+    p->next = s->plans;
+    s->plans = p;
+    egi_unlock();
+    return p;
+}
+// The iterator's handle that an element is taken by: what is fed, or what the graph holds; NULL with an error.
+static eg_tensor *egi_plan_handle(const egi_plan *p, int32_t handle, eg_tensor *const *in) {
+    eg_graph *g = p->session->graph;
+    const int32_t at = egi_value_at(g, handle)->node;
+    for (int i = 0; i < p->given; i++) if (p->feeds[i] == handle) return in[i];
+    if (g->nodes[at]->kind == EGI_VERTEX_CONSTANT) return g->nodes[at]->tensor;
+    if (g->nodes[at]->kind == EGI_VERTEX_WRITTEN) {
+        const eg_shape scalar = { 0, { 0 } };
+        return (eg_from_data)(EG_INT64, scalar, g->nodes[at]->attr);
     }
-    return (eg_function_call)(p->function, in, n, outputs, m);
+    return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_run: the handle of an iterator, %s, must be fed",
+                                 egi_vertex_describe(g, g->nodes[at], 0));
+}
+// Takes one element of each iterator whose elements the run needs, into in[given..n-1]: 1, 0 at an end, -1 with an
+// error, as eg_status says.
+static int egi_plan_elements(const egi_plan *p, eg_tensor **in) {
+    const eg_graph *g = p->session->graph;
+    for (int i = p->given; i < p->n; i++) in[i] = NULL;
+    for (int i = p->given; i < p->n; i++) {
+        eg_tensor *element[8] = { NULL }, *handle = NULL;
+        if (in[i]) continue;
+        const egi_origin *origin = g->nodes[egi_value_at(g, p->feeds[i])->node]->origin;
+        if (origin->handle >= 0 && !(handle = egi_plan_handle(p, origin->handle, in))) return -1;
+        const int status = origin->site.take(origin->site.iterator, handle, element);
+        if (status != 1) return status;
+        for (int k = i; k < p->n; k++) {
+            const egi_vertex *node = g->nodes[egi_value_at(g, p->feeds[k])->node];
+            if (node->origin != origin) continue;
+            if (!element[node->component]) {
+                egi_fail(EG_ERROR_SHAPE, "eg_session_run: the iterator's element has no component %d", node->component);
+                return -1;
+            }
+            in[k] = element[node->component];
+            if (!egi_graph_takes("session_run", g, p->feeds[k], in[k], k)) return -1;
+        }
+    }
+    return 1;
+}
+// A run with elements, which end with it.
+static int egi_plan_run(const egi_plan *p, eg_tensor **in, eg_tensor **outputs) {
+    eg_scope scope = eg_scope_begin();
+    int status = egi_plan_elements(p, in);
+    if (status == 1 && !(eg_function_call)(p->function, in, p->n, outputs, p->m)) status = -1;
+    for (int i = 0; i < p->m && status == 1; i++) if (outputs[i] && !eg_keep(outputs[i])) status = -1;
+    eg_scope_end(scope);
+    for (int i = 0; i < p->m && status != 1; i++) outputs[i] = NULL;
+    return status;
+}
+// As egi_plan_elements answers.
+static int egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
+                                 eg_tensor **outputs, int32_t *values) {
+    for (int i = 0; i < n; i++) if (!egi_session_feed(s, feeds, i, values)) return -1;
+    for (int i = 0; i < m; i++)
+        if ((values[n + i] = egi_session_value("session_run", s, fetches[i], "fetch", i)) < 0) return -1;
+    egi_plan *p = egi_session_plan(s, values, n, values + n, m);
+    eg_tensor **in = p ? (eg_tensor **)egi_alloc((size_t)(p->n + 1) * sizeof *in) : NULL;
+    if (!in) { if (p) egi_no_memory("session_run", p->n * 8); return -1; }
+    for (int i = 0; i < n; i++) in[i] = feeds[i].value;
+    const int status = p->n > p->given ? egi_plan_run(p, in, outputs)
+                       : (eg_function_call)(p->function, in, p->n, outputs, m) ? 1 : -1;
+    egi_free(in);
+    return status;
+}
+// The thread's session in place of NULL.
+static eg_session *egi_session_of(const char *function, eg_session *s) {
+    if (!s) s = egi_this.session;
+    return egi_object_alive(function, "session", s, EGI_SESSION) ? s : NULL;
+}
+static int egi_session_run(const char *function, eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches,
+                           int m, eg_tensor **outputs) {
+    for (int i = 0; i < m && outputs; i++) outputs[i] = NULL;
+    if (!egi_lists_given(function, m, fetches, outputs, outputs) ||
+        !egi_lists_given(function, n, feeds, feeds, feeds) ||
+        !(s = egi_session_of(function, s)))
+        return -1;
+    if (m < 1 || egi_this.observer) {
+        egi_fail(m < 1 ? EG_ERROR_ARGUMENT : EG_ERROR_STATE, "eg_%s: %s", function,
+                 m < 1 ? "nothing is fetched" : "not while a graph is built or a function is traced");
+        return -1;
+    }
+    int32_t *values = (int32_t *)egi_alloc(((size_t)n + (size_t)m) * sizeof *values);
+    if (!values) { egi_no_memory(function, ((int64_t)n + m) * 4); return -1; }
+    const int status = egi_session_run_lists(s, feeds, n, fetches, m, outputs, values);
+    egi_free(values);
+    return status;
 }
 EAGER_API bool (eg_session_run)(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                                 eg_tensor **outputs) {
-    for (int i = 0; i < m && outputs; i++) outputs[i] = NULL;
-    if (!egi_lists_given("session_run", m, fetches, outputs, outputs) ||
-        !egi_lists_given("session_run", n, feeds, feeds, feeds) ||
-        !egi_object_alive("session_run", "session", s, EGI_SESSION))
-        return false;
-    if (m < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: nothing is fetched");
-    if (egi_this.observer)
-        return egi_fail(EG_ERROR_STATE, "eg_session_run: not while a graph is built or a function is traced");
-    void *room = egi_alloc(((size_t)n + (size_t)m) * sizeof(int32_t) + (size_t)(n + 1) * sizeof(eg_tensor *));
-    if (!room) return egi_no_memory("session_run", ((int64_t)n + m) * 12);
-    eg_tensor **in = (eg_tensor **)room;
-    const bool ok = egi_session_run_lists(s, feeds, n, fetches, m, outputs, (int32_t *)(void *)(in + n + 1), in);
-    egi_free(room);
-    return ok;
+    const int status = egi_session_run("session_run", s, feeds, n, fetches, m, outputs);
+    return status == 1 || (status == 0 && egi_fail(EG_ERROR_STATE, "eg_session_run: an iterator is at its end, which "
+                                                                   "eg_session_next gives as a status"));
 }
 EAGER_API eg_tensor *(eg_session_eval)(eg_session *s, eg_tensor *node, const eg_feed *feeds, int n) {
     EGI_FAILS_AS("session_eval");
@@ -40836,18 +41427,24 @@ EAGER_API eg_tensor *(eg_session_eval)(eg_session *s, eg_tensor *node, const eg_
     if (!egi_operand_alive("session_eval", 0, node)) return NULL;
     return (eg_session_run)(s, feeds, n, &node, 1, &out) ? out : NULL;
 }
+EAGER_API egi_session_scope egi_session_enter(eg_session *s) {
+    egi_session_scope scope = { egi_this.session };
+    if (egi_object_alive("SESSION", "session", s, EGI_SESSION)) egi_this.session = s;
+    return scope;
+}
+EAGER_API void egi_session_leave(egi_session_scope *scope) { egi_this.session = scope->former; }
 EAGER_API eg_tensor *(eg_session_variable)(eg_session *s, eg_tensor *v) {
     if (!egi_object_alive("session_variable", "session", s, EGI_SESSION)) return NULL;
     const int32_t value = egi_session_value("session_variable", s, v, "operand", 0);
     if (value < 0) return NULL;
-    const int32_t at = s->graph->values[value].node;
+    const int32_t at = egi_value_at(s->graph, value)->node;
     const egi_vertex *node = s->graph->nodes[at];
     const bool own = node->kind == EGI_VERTEX_VARIABLE;
     if (!own && !(node->tensor && node->tensor->flags & EGI_VARIABLE))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_variable: %s is no variable", egi_describe(v));
     eg_tensor *x = !own ? node->tensor : at < s->n_variables ? s->variables[at] : NULL;
     if (!x) egi_fail(EG_ERROR_STATE, "eg_session_variable: %s has no value in this session; eg_session_initialize "
-                                     "gives it one", egi_vertex_describe(node));
+                                     "gives it one", egi_vertex_describe(s->graph, node, 0));
     return x;
 }
 EAGER_API eg_optimizer *(eg_session_optimizer)(eg_session *s, eg_optimizer *opt) {
@@ -40867,7 +41464,7 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
     eg_graph *g = s->graph;
     egi_graph_run run;
     for (int64_t i = 0; i < n; i++)
-        if (wanted[i]) needed[g->values[g->nodes[i]->in[0].value].node] = 1;
+        if (wanted[i]) needed[egi_value_at(g, g->nodes[i]->in[0].value)->node] = 1;
     egi_graph_needs(g, needed, n, NULL, 0);
     bool ok = egi_graph_make_written(g, needed, n) && egi_graph_run_begin(&run, s, n);
     if (!ok) return false;
@@ -40876,11 +41473,13 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
         if (!wanted[i]) continue;
         egi_vertex *node = g->nodes[i];
         eg_tensor *value = egi_graph_input(&run, node, 0, &ok);
+        if (node->place) value = egi_graph_moved(&run, value, node->place);
         if (!ok || !value) ok = false;
         else if (s->variables[i]) ok = (eg_assign)(s->variables[i], value) != NULL;
         else ok = (s->variables[i] = eg_variable(value, node->name)) != NULL;
         if (ok) eg_set_trainable(s->variables[i], node->trainable);
     }
+    egi_free(run.moves);
     egi_free(run.value);
     return ok;
 }
@@ -40907,7 +41506,7 @@ EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variable
         const int32_t value = egi_session_value("session_initialize", s, variables[i], "variable", i);
         ok = value >= 0;
         if (!ok) break;
-        const int32_t node = g->values[value].node;
+        const int32_t node = egi_value_at(g, value)->node;
         ok = g->nodes[node]->kind == EGI_VERTEX_VARIABLE ||
              egi_fail(EG_ERROR_ARGUMENT, "eg_session_initialize: entry %d is no variable of this graph", i);
         wanted[node] = 1;
@@ -40921,6 +41520,45 @@ EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variable
 }
 
 #ifndef EAGER_CORE
+EAGER_API eg_status (eg_session_next)(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
+                                      eg_tensor **outputs) {
+    EGI_FAILS_AS("session_next");
+    return (eg_status)egi_session_run("session_next", s, feeds, n, fetches, m, outputs);
+}
+// An initializer: a call of the host, which gives the iterator's handle.
+static bool egi_initializer_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_origin *k = (const egi_origin *)user;
+    const bool ok = k->dataset ? eg_iterator_set(k->site.iterator, k->dataset)
+                    : eg_iterator_feed(k->site.iterator, in);
+    return ok && (out[0] = eg_iterator_handle(k->site.iterator)) != NULL;
+}
+static eg_tensor *egi_initializer(const char *function, eg_iterator *it, eg_dataset *d, eg_tensor *const *in, int n) {
+    const egi_source_site site = { it, NULL, 0, NULL, eg_iterator_release };
+    const eg_spec handle = { EG_INT64, { 0, { 0 } } };
+    eg_host_call_options o;
+    eg_graph *g = egi_graph_building();
+    eg_tensor *out = NULL;
+    if (!egi_object_alive(function, "iterator", it, EGI_ITERATOR)) return NULL;
+    if (!g)
+        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: no graph is being built; EG_GRAPH(g); begins", function);
+    egi_origin *origin = egi_origin_new(g, &site);
+    if (!origin) return NULL;
+    eg_iterator_retain(it);
+    if (d) { origin->dataset = eg_dataset_retain(d); origin->dataset_done = eg_dataset_release; }
+    memset(&o, 0, sizeof o);
+    o.results = &handle;
+    return (eg_host_call)(egi_initializer_body, origin, in, n, &out, 1, o) ? out : NULL;
+}
+EAGER_API eg_tensor *(eg_graph_iterator_feed)(eg_iterator *it, eg_tensor *const *feed, int n) {
+    EGI_FAILS_AS("graph_iterator_feed");
+    return egi_lists_given("graph_iterator_feed", n, feed, feed, feed)
+           ? egi_initializer("graph_iterator_feed", it, NULL, feed, n) : NULL;
+}
+EAGER_API eg_tensor *(eg_graph_iterator_set)(eg_iterator *it, eg_dataset *d) {
+    EGI_FAILS_AS("graph_iterator_set");
+    return egi_object_alive("graph_iterator_set", "dataset", d, EGI_DATASET)
+           ? egi_initializer("graph_iterator_set", it, d, NULL, 0) : NULL;
+}
 // ---- functions in files
 //
 // A file is an archive: tensors, and in a note a JSON text that lists the nodes of a graph, a line each, in their
@@ -40964,7 +41602,7 @@ typedef struct egi_saver {
 } egi_saver;
 
 static void egi_saver_value(egi_saver *s, int32_t value) {
-    const egi_value *v = &s->graph->values[value];
+    const egi_value *v = egi_value_at(s->graph, value);
     if (v->out) egi_text_printf(&s->text, "[%lld,%d]", (long long)s->line[v->node], (int)v->out);
     else egi_text_printf(&s->text, "%lld", (long long)s->line[v->node]);
 }
@@ -41022,7 +41660,7 @@ static void egi_saver_random(egi_saver *s, const egi_random_parameters *p) {
     egi_text_printf(&s->text, ",\"low\":%lld,\"high\":%lld", (long long)p->low, (long long)p->high);
 }
 static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
-    const egi_value *v = node->n && node->in[0].value >= 0 ? &s->graph->values[node->in[0].value] : NULL;
+    const egi_value *v = node->n && node->in[0].value >= 0 ? egi_value_at(s->graph, node->in[0].value) : NULL;
     if (node->op->flags & EGI_USER || node->op->number == EGI_OP_to || node->op->number == EGI_OP_attention)
         return egi_fail(EG_ERROR_STATE, "eg_function_save: eg_%s cannot be written into a file: %s", node->op->name,
                         node->op->flags & EGI_USER ? "no file holds a program's own code"
@@ -41102,7 +41740,8 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
     if (kind != EGI_VERTEX_PLACEHOLDER) egi_saver_after(s, node);
     switch (kind) {
     case EGI_VERTEX_PLACEHOLDER:
-        if (!s->fed[at]) ok = egi_fail(EG_ERROR_STATE, "eg_function_save: %s is no input", egi_vertex_describe(node));
+        if (!s->fed[at]) ok = egi_fail(EG_ERROR_STATE, "eg_function_save: %s is no input",
+                                         egi_vertex_describe(s->graph, node, 0));
         if (node->name) egi_saver_named(s, "name", node->name);
         egi_saver_form(s, &node->form[0], true);
         break;
@@ -41120,7 +41759,7 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
     case EGI_VERTEX_VARIABLE:
         ok = x ? egi_saver_variable(s, at, x)
                : egi_fail(EG_ERROR_STATE, "eg_function_save: %s has no value in this session; eg_session_initialize "
-                                          "gives it one", egi_vertex_describe(node));
+                                          "gives it one", egi_vertex_describe(s->graph, node, 0));
         break;
     case EGI_VERTEX_OP: ok = egi_saver_op(s, node); break;
     case EGI_VERTEX_WORK: ok = egi_saver_work(s, node); break;
@@ -41190,7 +41829,7 @@ static void egi_saver_ends(egi_saver *s, const char *key, const char *what, cons
     egi_text_printf(&s->text, "],\n\"%s\":[", key);
     for (int i = 0; i < n; i++) {
         char own[40];
-        const egi_value *v = values[i] < 0 ? NULL : &s->graph->values[values[i]];
+        const egi_value *v = values[i] < 0 ? NULL : egi_value_at(s->graph, values[i]);
         const char *given = v && s->fed[v->node] ? s->graph->nodes[v->node]->name : NULL;
         snprintf(own, sizeof own, "%s %d", what, i);
         egi_text_string(&s->text, i ? ",\n{\"name\":" : "\n{\"name\":");
@@ -41236,7 +41875,7 @@ static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned cha
     s.fed = fed;
     memset(s.line, 255, 2 * nodes * sizeof(int64_t));
     memset(fed, 0, nodes);
-    for (int i = 0; i < n; i++) fed[g->values[in[i]].node] = 1;
+    for (int i = 0; i < n; i++) fed[egi_value_at(g, in[i])->node] = 1;
     eg_scope scope = eg_scope_begin();
     s.archive = eg_archive_new();
     const bool ok = s.archive && egi_graph_make_written(g, needed, n_nodes) &&
@@ -41254,7 +41893,7 @@ static int32_t egi_graph_value_of(eg_graph *g, eg_tensor *x) {
                                     "eg_scalar(2)");
         return -1;
     }
-    const egi_value *v = egi_backend_of(x) == &g->backend ? &g->values[egi_graph_value(x)] : NULL;
+    const egi_value *v = egi_backend_of(x) == &g->backend ? egi_value_at(g, egi_graph_value(x)) : NULL;
     if (!v) return egi_graph_capture(g, x);
     if (v->node >= 0) return g->nodes[v->node]->out[v->out];
     egi_fail(EG_ERROR_STATE, "eg_function_save: %s was made in a way that cannot be written into a graph",
@@ -41270,9 +41909,9 @@ static void egi_graph_needs_effects(const eg_graph *g, unsigned char *needed, co
                     kind == EGI_VERTEX_HOST ||
                     (kind == EGI_VERTEX_WORK && g->nodes[i]->work != egi_check_divisor);     // its op repeats it
     }
-    for (int i = 0; i < m; i++) if (out[i] >= 0) needed[g->values[out[i]].node] = 1;
+    for (int i = 0; i < m; i++) if (out[i] >= 0) needed[egi_value_at(g, out[i])->node] = 1;
     egi_graph_needs(g, needed, g->n_nodes, in, n);
-    for (int i = 0; i < n; i++) needed[g->values[in[i]].node] = 0;
+    for (int i = 0; i < n; i++) needed[egi_value_at(g, in[i])->node] = 0;
 }
 // Writes the body into the graph that is being built, on placeholders like the inputs of a trace, and finds the values
 // that it takes and gives.
@@ -41871,7 +42510,7 @@ static int egi_loader_ends(egi_loader *l, const char *key, bool inputs, int32_t 
         if (ok) (*values)[i] = x ? egi_graph_value_of(l->graph, x) : -1;
         ok = ok && (!x || (*values)[i] >= 0);
         if (ok && inputs)
-            ok = l->graph->nodes[l->graph->values[(*values)[i]].node]->kind == EGI_VERTEX_PLACEHOLDER;
+            ok = l->graph->nodes[egi_value_at(l->graph, (*values)[i])->node]->kind == EGI_VERTEX_PLACEHOLDER;
         for (int64_t k = 0; k < i && ok && inputs; k++) ok = (*values)[k] != (*values)[i];
         if (!ok && egi_this.error == EG_OK)
             egi_file_fail("function_load", l->path, -1, "entry %lld of its %s is none", (long long)i, key);
@@ -41901,7 +42540,7 @@ static eg_function *egi_loader_function(egi_loader *l) {
         egi_graph_needs_effects(l->graph, p->needed, in, n, out, m);
         for (int64_t i = 0; i < p->n_nodes && ok; i++)
             ok = !p->needed[i] || l->graph->nodes[i]->kind != EGI_VERTEX_PLACEHOLDER ||
-                 egi_loader_fail(l, "%s is no input", egi_vertex_describe(l->graph->nodes[i]));
+                 egi_loader_fail(l, "%s is no input", egi_vertex_describe(l->graph, l->graph->nodes[i], 0));
     }
     if (ok) {
         p->function->ended = egi_plan_ends;
@@ -41999,7 +42638,7 @@ static int egi_function_end(const char *name, eg_function *f, bool input, const 
     if (!p || !egi_argument_given(name, "name", wanted)) return -1;
     char *const *names = input ? p->names : p->out_names;
     for (int i = 0; i < n; i++) {
-        const egi_value *v = input ? &p->session->graph->values[p->feeds[i]] : NULL;
+        const egi_value *v = input ? egi_value_at(p->session->graph, p->feeds[i]) : NULL;
         const char *own = names ? names[i] : v ? p->session->graph->nodes[v->node]->name : NULL;
         if (own && !strcmp(own, wanted)) return i;
     }

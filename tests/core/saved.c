@@ -510,7 +510,7 @@ static bool opaque(eg_tensor *const *in, eg_tensor **out, void *user) {
 }
 TEST(what_no_file_holds) {
     static const char *const says[] = {
-        "eg_custom_gradient: an op of the program's own cannot be written into a graph",
+        "eg_custom_gradient cannot be written into a file: no file holds a program's own code",
         "eg_host_number is work of the program itself, which no file holds" };
     eg_tensor *x = batch(2, 2, 0), *y;
     for (int which = 0; which < 2; which++) {

@@ -1,0 +1,691 @@
+// Graphs and sessions, continued: open dimensions, iterators, a program's own ops, devices, the thread's session, many
+// threads. core/graphs.c has the rest.
+#include "faults.h"
+#ifndef EAGER_NO_THREADS
+#include <pthread.h>
+#endif
+
+static bool says(const char *a, const char *b) {
+    const char *message = eg_error_message();
+    const bool ok = strstr(message, a) && (!b || strstr(message, b));
+    if (!ok) printf("    %s\n", message);
+    eg_error_clear();
+    return ok;
+}
+static bool same(eg_tensor *a, eg_tensor *b) {
+    return a && b && eg_size(a) == eg_size(b) && eg_dtype_of(a) == eg_dtype_of(b) &&
+           !memcmp(eg_data(a), eg_data(b), (size_t)(eg_size(a) * eg_dtype_size(eg_dtype_of(a))));
+}
+
+// ---- open dimensions
+
+TEST(an_open_dimension_is_shown_as_a_question_mark) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *flat;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, 3), "x");
+        CHECK(!eg_matmul(x, eg_ones(EG_FLOAT32, EG_SHAPE(5, 5))) &&
+              says("[?, ?, 3] x [5, 5] (3 against 5): float32 [?, ?, 3] (from eg_placeholder)", NULL));
+        CHECK(!eg_add(x, eg_ones(EG_FLOAT32, EG_SHAPE(7, 3))) && says("(axis -2: ? against 7)", NULL));
+        flat = eg_reshape(eg_concat(EG_TENSORS(x, x), 1), EG_SHAPE(-1));
+        CHECK(!eg_reshape(flat, EG_SHAPE(2, 7)) && says("float32 [?]", NULL));
+        eg_data(x);
+        CHECK(says("eg_data: float32 [?, ?, 3]", "eg_session_run"));
+    }
+    eg_print(x);
+    CHECK(says("eg_print: float32 [?, ?, 3] (from eg_placeholder) is a node of a graph", "eg_session_run"));
+    CHECK(isnan(eg_item(flat)) && says("eg_item: float32 [?]", NULL));
+    eg_session *s = eg_session_new(g);
+    eg_feed feed = {flat, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3))};
+    CHECK(!eg_session_eval(s, flat, &feed, 1) &&
+          says("feed 0 is float32 [3, 3]", "the node of 'eg_reshape' (float32 [?])"));
+    eg_session_release(s);
+    eg_graph_release(g);
+    // The program's own tensors keep their numbers.
+    CHECK(!eg_reshape(eg_zeros(EG_UINT8, EG_SHAPE(1012007)), EG_SHAPE(5)) && says("[1012007]", NULL));
+}
+TEST(numbers_that_come_of_open_dimensions) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *part, *area, *filled, *drawn, *less, *out[5];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT64, EG_SHAPE(-1, -2), "x");
+        const double n = (double)eg_dim(x, 0), m = (double)eg_dim(x, 1);
+        part = eg_mul(x, 3 / n);                                              // c / p
+        area = eg_mul(x, n * m);                                              // a p q
+        filled = eg_full(EG_FLOAT64, EG_SHAPE(eg_dim(x, 0) + 2), 1 / m);      // a p + b
+        drawn = eg_random_integers(EG_SHAPE(100), 0, eg_dim(x, 1));
+        less = eg_mul(x, (n - 1) / n);                                        // (p - 1) / p
+        CHECK(!eg_mul(x, 1 / sqrt(n)) && says("eg_mul: the number", "neither a p + b nor a p q nor c / p"));
+        CHECK(!eg_mul(x, sqrt(3 * n)) && says("eg_mul: the number", NULL));
+        CHECK(!eg_mul(x, log(n)) && says("eg_mul: the number", NULL));
+        CHECK(!eg_mul(x, n / (n - 1)) && says("eg_mul: the number", NULL));
+        CHECK(!eg_full(EG_FLOAT64, EG_SHAPE(2), sqrt(m)) && says("eg_fill: the number", NULL));
+        CHECK(!eg_strided_slice(x, EG_SHAPE(0), EG_SHAPE(EG_END), EG_SHAPE(2)) && says("eg_slice: the number", NULL));
+        CHECK(!eg_mul(x, eg_scalar_of(EG_FLOAT64, n)) && says("pass a plain number instead", NULL));
+        CHECK(eg_mul(x, 1000000) && eg_mul(x, 0.001) && eg_mul(x, 0.7071067811865476) && eg_mul(x, 1.0001) &&
+              eg_mul(x, 500000) && eg_mul(x, 1e-7) && eg_reshape(x, EG_SHAPE(-1)));
+    }
+    eg_session *s = eg_session_new(g);
+    eg_tensor *fetches[] = {part, area, filled, drawn, less};
+    for (int n = 2; n < 6; n++) {
+        EG_SCOPE;
+        const int m = 9 - n;
+        eg_feed feed = {x, eg_full(EG_FLOAT64, EG_SHAPE(n, m), 2)};
+        REQUIRE(eg_session_run(s, &feed, 1, fetches, 5, out));
+        CHECK_NEAR(eg_item(eg_reduce_max(out[0])), 2 * (3.0 / n), 0);
+        CHECK_NEAR(eg_item(eg_reduce_max(out[1])), 2 * n * m, 0);
+        CHECK_INT(eg_size(out[2]), n + 2);
+        CHECK_NEAR(eg_item(eg_reduce_max(out[2])), 1.0 / m, 0);
+        CHECK(eg_item_int(eg_reduce_max(out[3])) == m - 1);
+        CHECK_NEAR(eg_item(eg_reduce_max(out[4])), 2 * ((double)(n - 1) / n), 0);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+// Layers made in a graph, over lengths that are open, beside the same layers called eagerly.
+static eg_tensor *call_all(eg_layer **l, eg_tensor *sequence, eg_tensor *picture, eg_tensor *words, eg_tensor **out) {
+    out[0] = eg_call(l[0], sequence);
+    out[1] = eg_call(l[1], sequence);
+    out[2] = eg_call(l[3], eg_call(l[2], words));
+    out[3] = eg_call(l[4], picture);
+    out[4] = eg_call(l[5], eg_call(l[6], picture, .training = true));
+    out[5] = eg_call(l[7], picture);
+    out[6] = eg_gather_nd(sequence, eg_constant_of(EG_INT32, EG_SHAPE(1, 2), 1, 1));
+    out[7] = eg_call(l[8], sequence);
+    return out[7];
+}
+TEST(layers_over_open_dimensions_give_eager_bits) {
+    EG_SCOPE;
+    enum { LAYERS = 9, OUT = 8 };
+    eg_layer *l[LAYERS] = {
+        eg_layer_lstm(4), eg_layer_bidirectional(eg_layer_gru(3, .return_sequences = true)),
+        eg_layer_embedding(10, 4, .mask_zero = true), eg_layer_lstm(3), eg_layer_conv2d(3, 3, .strides = {2, 2}),
+        eg_layer_max_pooling2d(), eg_layer_batch_normalization(),
+        eg_layer_conv2d(2, 5, .strides = {3, 2}, .padding = EG_SAME),
+        eg_layer_simple_rnn(2, .return_sequences = true) };
+    eg_graph *g = eg_graph_new();
+    eg_tensor *sequence, *picture, *words, *fetches[OUT], *out[OUT], *expected[OUT];
+    // Built eagerly: the graph captures the weights.
+    call_all(l, eg_ones(EG_FLOAT32, EG_SHAPE(2, 3, 5)), eg_ones(EG_FLOAT32, EG_SHAPE(2, 9, 9, 2)),
+             eg_ones(EG_INT32, EG_SHAPE(2, 3)), expected);
+    {
+        EG_GRAPH(g);
+        sequence = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, 5), "sequence");
+        picture = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -3, -4, 2), "picture");
+        words = eg_placeholder(EG_INT32, EG_SHAPE(-1, -2), "words");
+        REQUIRE(call_all(l, sequence, picture, words, fetches));
+    }
+    eg_session *s = eg_session_new(g);
+    for (int n = 2; n < 7; n++) {
+        EG_SCOPE;
+        const eg_feed feeds[] = {{sequence, eg_random_normal(EG_SHAPE(n, n + 1, 5))},
+                                 {picture, eg_random_normal(EG_SHAPE(n, 6 + n, 8 + n % 3, 2))},
+                                 {words, eg_cast(eg_random_integers(EG_SHAPE(n, n + 1), 0, 10), EG_INT32)}};
+        REQUIRE(eg_session_run(s, feeds, 3, fetches, OUT, out));
+        call_all(l, feeds[0].value, feeds[1].value, feeds[2].value, expected);
+        for (int i = 0; i < OUT; i++) CHECK(same(out[i], expected[i]));
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+    for (int i = 0; i < LAYERS; i++) eg_layer_release(l[i]);
+}
+TEST(a_recurrent_layer_made_in_a_graph_is_initialised_as_eagerly) {
+    EG_SCOPE;
+    eg_layer *eager = eg_layer_lstm(4), *written = eg_layer_lstm(4);
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, 3), "x");
+        REQUIRE((y = eg_call(written, x)) != NULL);
+    }
+    eg_session *s = eg_session_new(g);
+    eg_feed feed = {x, eg_random_normal(EG_SHAPE(2, 6, 3))};
+    eg_seed(5);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    eg_seed(5);
+    eg_tensor *expected = eg_call(eager, feed.value);
+    CHECK(same(eg_session_eval(s, y, &feed, 1), expected));
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_layer_release(eager);
+    eg_layer_release(written);
+}
+
+// ---- the thread's session
+
+TEST(the_session_of_a_block_evaluates_nodes) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y, *count, *raise;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
+        y = eg_mul(eg_constant(EG_SHAPE(2), 1, 2), 3);
+        count = eg_variable(eg_scalar(0), "count");
+        raise = eg_assign_add(count, 1);
+    }
+    eg_session *s = eg_session_new(g), *other = eg_session_new(g);
+    {
+        EG_SESSION(s);
+        CHECK(eg_session_initialize(s, NULL, 0));
+        float values[2];
+        CHECK(eg_read_into(y, values, 2) && values[0] == 3 && values[1] == 6);
+        CHECK(!eg_add(y, 1) && says("is a node of a graph", NULL));           // an op does not
+        char text[80];
+        CHECK(eg_format(y, text, sizeof text) > 0 && !strcmp(text, "[3. 6.]  shape=(2,) dtype=float32"));
+        CHECK_NEAR(eg_item(raise), 1, 0);
+        CHECK_NEAR(eg_item(raise), 2, 0);
+        CHECK_NEAR(eg_item(count), 2, 0);                          // not what it was when it was read first
+        CHECK(isnan(eg_item(eg_graph_node(g, "x"))) && says("You must feed a value for placeholder 'x'", NULL));
+        const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(2))};
+        CHECK_TENSOR(eg_session_eval(NULL, x, &feed, 1), 0, 1, 1);
+        {
+            EG_SESSION(other);
+            CHECK(isnan(eg_item(count)) && says("variable 'count'", "eg_session_initialize"));
+        }
+        CHECK_NEAR(eg_item(count), 2, 0);
+    }
+    CHECK(isnan(eg_item(count)) && says("is a node of a graph", "eg_session_run"));
+    CHECK(!eg_session_eval(NULL, y, NULL, 0) && says("eg_session_eval", "NULL"));
+    eg_session_release(s);
+    eg_session_release(other);
+    eg_graph_release(g);
+    eg_release(count);
+}
+
+// ---- slices of variables
+
+TEST(a_part_of_a_variable_is_assigned) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *v, *nodes[4], *x, *part, *eager = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), "eager");
+    {
+        EG_GRAPH(g);
+        v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), "v");
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(2, 2), "x");
+        nodes[0] = eg_assign_slice(v, EG_SHAPE(1, 1), EG_SHAPE(2, 2), x);
+        nodes[1] = eg_assign_slice(v, EG_SHAPE(0, 0), EG_SHAPE(-1, 1), 7);
+        nodes[2] = eg_assign_slice(v, EG_SHAPE(0, 0), EG_SHAPE(3, 4), 1);
+        nodes[3] = eg_assign_slice(v, EG_SHAPE(1, 0), EG_SHAPE(0, 4), 9);
+        CHECK(!eg_assign_slice(v, EG_SHAPE(2, 0), EG_SHAPE(2, 1), 0) && says("do not lie inside axis 0", NULL));
+        CHECK(!eg_assign_slice(v, EG_SHAPE(0, 0), EG_SHAPE(1, 1), x) && says("eg_assign_slice", "shape"));
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    const eg_feed feed = {x, part = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)};
+    for (int i = 0; i < 12; i++) {
+        EG_SCOPE;
+        const int k = (i * 5) % 4;
+        eg_tensor *out = eg_session_eval(s, nodes[k], &feed, k == 0);
+        if (k == 0) eg_assign_slice(eager, EG_SHAPE(1, 1), EG_SHAPE(2, 2), part);
+        else if (k == 1) eg_assign_slice(eager, EG_SHAPE(0, 0), EG_SHAPE(-1, 1), 7);
+        else if (k == 2) eg_assign_slice(eager, EG_SHAPE(0, 0), EG_SHAPE(3, 4), 1);
+        CHECK(same(out, eager));
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(v);
+    eg_release(eager);
+}
+
+// ---- a program's own ops
+
+static eg_tensor *steep(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    eg_tensor *e = c->saved[0] = eg_exp(in[0]);
+    (void)user;
+    return eg_log(eg_add(e, 1));
+}
+static void steep_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    dx[0] = eg_mul(eg_mul(c->upstream[0], *(const double *)user), eg_sub(1, eg_div(1, eg_add(1, c->saved[0]))));
+}
+static eg_tensor *itself(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c, (void)user; return in[0]; }
+static void reversed(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_negative(c->upstream[0]);
+}
+static bool parts(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)user;
+    c->saved[0] = in[0];
+    c->saved[1] = in[1];
+    out[0] = eg_mul(in[0], in[1]);
+    out[1] = eg_square(in[1]);
+    return out[0] && out[1];
+}
+static void parts_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_mul(c->upstream[0], eg_mul(c->saved[1], 10));
+    dx[1] = eg_add(eg_reduce_sum(eg_mul(c->upstream[0], c->saved[0]), .axes = EG_AXES(0)),
+                   eg_mul(c->upstream[1], c->saved[1]));
+}
+static int parts_op(void) {
+    static int op = -1;
+    if (op < 0) op = eg_op_register(&(eg_op_definition){"two_parts", 2, 2, parts, parts_grad, NULL});
+    return op;
+}
+static double five = 5;
+static bool own_ops(eg_tensor *x, eg_tensor *w, eg_tensor **grads, eg_tensor **second) {
+    eg_tensor *two[2], *xs[] = {x, w};
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    eg_tape_watch(outer, x);
+    eg_tape_watch(tape, x);
+    eg_tensor *y = eg_custom_gradient(itself, reversed, NULL, &x, 1);
+    y = eg_custom_gradient(steep, steep_grad, &five, &y, 1);
+    eg_tensor *in[] = {y, w};
+    if (!y || !eg_op_run(parts_op(), in, 2, two, 2)) return false;
+    eg_tensor *loss = eg_add(eg_reduce_sum(two[0]), eg_reduce_sum(eg_mul(two[1], x)));
+    if (!loss || !eg_tape_gradients(tape, loss, xs, 2, grads)) return false;
+    return (*second = eg_tape_gradient(outer, eg_reduce_sum(eg_square(grads[0])), x)) != NULL;
+}
+TEST(own_ops_are_nodes_with_their_own_gradients) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *fetches[3], *out[3], *expected[3], *w = eg_variable(eg_constant(EG_SHAPE(3), 1, -2, .5), "w");
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 3), "x");
+        REQUIRE(own_ops(x, w, fetches, &fetches[2]));
+    }
+    eg_session *s = eg_session_new(g);
+    for (int n = 1; n < 6; n++) {
+        EG_SCOPE;
+        const eg_feed feed = {x, eg_random_normal(EG_SHAPE(n, 3))};
+        REQUIRE(eg_session_run(s, &feed, 1, fetches, 3, out));
+        REQUIRE(own_ops(feed.value, w, expected, &expected[2]));
+        for (int i = 0; i < 3; i++) CHECK(same(out[i], expected[i]));
+    }
+    CHECK(!eg_function_save(eg_session_function(s), test_temp("own")) &&
+          says("eg_custom_gradient cannot be written into a file", "no file holds a program's own code"));
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(w);
+}
+static eg_tensor *reads(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c, (void)user;
+    return eg_data(in[0]) ? in[0] : NULL;
+}
+TEST(an_own_op_that_reads_values_says_so) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    EG_GRAPH(g);
+    eg_tensor *x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1), "x");
+    CHECK(!eg_custom_gradient(reads, reversed, NULL, &x, 1) && says("eg_data: float32 [?]", "is a node of a graph"));
+    CHECK(eg_add(x, 1));                                           // and the graph goes on
+    eg_graph_release(g);
+}
+
+// ---- iterators
+
+TEST(get_next_takes_one_element_a_run) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *whole = eg_range(EG_INT64, 0, 7, 1);
+    eg_dataset *d = eg_dataset_batch(eg_dataset_from_slices(eg_cast(whole, EG_FLOAT32), whole), 3);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *element[EG_MAX_COMPONENTS], *x, *twice, *sum, *total, *add, *out[3];
+    {
+        EG_GRAPH(g);
+        CHECK_INT(eg_iterator_next(it, element), EG_NEXT);
+        CHECK_INT(eg_rank(element[0]), 1);
+        x = element[0];
+        twice = eg_mul(x, 2);
+        sum = eg_reduce_sum(element[1]);
+        total = eg_variable(eg_scalar(0), "total");
+        add = eg_assign_add(total, eg_reduce_sum(x));
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    eg_tensor *fetches[] = {twice, sum, add};
+    const double sums[] = {3, 12, 6};
+    for (int i = 0; i < 3; i++) {                                  // the last batch is a short one
+        CHECK_INT(eg_session_next(s, NULL, 0, fetches, 3, out), EG_NEXT);
+        CHECK_NEAR(eg_item(eg_reduce_sum(out[0])), 2 * sums[i], 0);
+        CHECK_NEAR(eg_item(out[1]), sums[i], 0);
+        CHECK_INT(eg_size(out[0]), i == 2 ? 1 : 3);
+    }
+    CHECK_INT(eg_session_next(s, NULL, 0, fetches, 3, out), EG_END_OF_SEQUENCE);
+    CHECK(!out[0] && !out[2] && !eg_error());
+    CHECK(!eg_session_run(s, NULL, 0, fetches, 3, out) &&
+          says("eg_session_run: an iterator is at its end", "eg_session_next"));
+    CHECK_NEAR(eg_item(eg_session_eval(s, total, NULL, 0)), 21, 0);          // needs no element
+    // what is fed in the element's place takes none
+    const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(5))};
+    CHECK_NEAR(eg_item(eg_reduce_sum(eg_session_eval(s, twice, &feed, 1))), 10, 0);
+    CHECK(eg_iterator_set(it, d));
+    CHECK_NEAR(eg_item(eg_reduce_sum(eg_session_eval(s, x, NULL, 0))), 3, 0);
+    CHECK_INT(eg_session_next(s, NULL, 0, &x, 0, out), EG_FAILED);
+    CHECK(says("nothing is fetched", NULL));
+    // A saved function is fed in get_next's place.
+    CHECK(eg_session_run(s, NULL, 0, fetches, 2, out));
+    eg_function *saved = NULL;
+    REQUIRE(eg_function_save(eg_session_function(s), test_temp("next")));
+    REQUIRE((saved = eg_function_load(test_temp("next"))) != NULL);
+    CHECK_INT(eg_function_input(saved, "element 0"), 0);
+    CHECK_INT(eg_function_input(saved, "element 1"), 1);
+    eg_tensor *in[] = {eg_constant(EG_SHAPE(2), 5, 6), eg_constant_of(EG_INT64, EG_SHAPE(2), 5, 6)};
+    CHECK(eg_function_call(saved, in, 2, out, 2));
+    CHECK_TENSOR(out[0], 0, 10, 12);
+    CHECK(!eg_function_call(saved, NULL, 0, out, 2) &&
+          says("0 inputs and 2 outputs, but this function has 2 and 2", NULL));
+    eg_function_release(saved);
+    eg_session_release(s);
+    eg_graph_release(g);                                           // which had a reference to the iterator
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    eg_release(total);
+}
+static eg_dataset *up_to(eg_tensor *const *feed, void *user) {
+    (void)user;
+    return eg_dataset_range(0, eg_item_int(feed[0]), 1);
+}
+static eg_dataset *rows_of(eg_tensor *const *feed, void *user) {
+    (void)user;
+    return eg_dataset_from_slices(feed[0]);
+}
+static eg_dataset *lines_of(eg_tensor *const *feed, void *user) {
+    (void)user;
+    char path[600];
+    const int64_t n = eg_size(feed[0]);
+    memcpy(path, eg_data(feed[0]), (size_t)n);
+    path[n] = 0;
+    const char *paths[] = {path};
+    return eg_dataset_text_lines(paths, 1);
+}
+TEST(initializers_are_fed_bounds_arrays_and_file_names) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_iterator *numbers = eg_iterator_initializable(up_to, NULL), *rows = eg_iterator_initializable(rows_of, NULL),
+                *lines = eg_iterator_initializable(lines_of, NULL);
+    eg_tensor *bound, *array, *path, *begin[3], *next[3], *out;
+    eg_spec whole = {EG_INT64, EG_SCALAR}, row = {EG_FLOAT32, EG_SHAPE(2)}, line = {EG_UINT8, EG_SHAPE(-2)};
+    {
+        EG_GRAPH(g);
+        bound = eg_placeholder(EG_INT64, EG_SCALAR, "bound");
+        array = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "array");
+        path = eg_placeholder(EG_UINT8, EG_SHAPE(-3), "path");
+        begin[0] = eg_graph_iterator_feed(numbers, &bound, 1);
+        begin[1] = eg_graph_iterator_feed(rows, &array, 1);
+        begin[2] = eg_graph_iterator_feed(lines, &path, 1);
+        eg_tensor *element[EG_MAX_COMPONENTS];
+        CHECK_INT(eg_iterator_next(numbers, element), EG_FAILED);
+        CHECK(says("eg_iterator_next: what an element looks like is not known", "eg_graph_next"));
+        REQUIRE(eg_graph_next(eg_iterator_handle(numbers), &whole, 1, &next[0]));
+        REQUIRE(eg_graph_next(eg_iterator_handle(rows), &row, 1, &next[1]));
+        REQUIRE(eg_graph_next(eg_iterator_handle(lines), &line, 1, &next[2]));
+        next[1] = eg_mul(next[1], 2);
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK_INT(eg_session_next(s, NULL, 0, &next[0], 1, &out), EG_FAILED);
+    CHECK(says("was not initialized", NULL));
+    for (int n = 2; n < 5; n++) {
+        EG_SCOPE;
+        eg_feed feed = {bound, eg_constant_of(EG_INT64, EG_SCALAR, n)};
+        CHECK(eg_session_eval(s, begin[0], &feed, 1));
+        for (int i = 0; i < n; i++) {
+            CHECK_INT(eg_session_next(s, NULL, 0, &next[0], 1, &out), EG_NEXT);
+            CHECK_INT(eg_item_int(out), i);
+        }
+        CHECK_INT(eg_session_next(s, NULL, 0, &next[0], 1, &out), EG_END_OF_SEQUENCE);
+        feed = (eg_feed){array, eg_full(EG_FLOAT32, EG_SHAPE(n, 2), n)};
+        CHECK(eg_session_eval(s, begin[1], &feed, 1));
+        for (int i = 0; i < n; i++) {
+            CHECK_INT(eg_session_next(s, NULL, 0, &next[1], 1, &out), EG_NEXT);
+            CHECK_TENSOR(out, 0, 2 * n, 2 * n);
+        }
+        CHECK_INT(eg_session_next(s, NULL, 0, &next[1], 1, &out), EG_END_OF_SEQUENCE);
+    }
+    FILE *file = fopen(test_temp("lines.txt"), "w");
+    REQUIRE(file != NULL);
+    fputs("one\nthree\n", file);
+    fclose(file);
+    eg_feed feed = {path, eg_from_text(test_temp("lines.txt"))};
+    CHECK(eg_session_eval(s, begin[2], &feed, 1));
+    CHECK_INT(eg_session_next(s, NULL, 0, &next[2], 1, &out), EG_NEXT);
+    CHECK(out && eg_size(out) == 3 && !memcmp(eg_data(out), "one", 3));
+    CHECK_INT(eg_session_next(s, NULL, 0, &next[2], 1, &out), EG_NEXT);
+    CHECK(out && eg_size(out) == 5 && !memcmp(eg_data(out), "three", 5));
+    CHECK_INT(eg_session_next(s, NULL, 0, &next[2], 1, &out), EG_END_OF_SEQUENCE);
+    feed.value = eg_from_text("/no/such/file");
+    CHECK(!eg_session_eval(s, begin[2], &feed, 1) || eg_session_next(s, NULL, 0, &next[2], 1, &out) == EG_FAILED);
+    CHECK(says("/no/such/file", NULL));
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_iterator_release(numbers);
+    eg_iterator_release(rows);
+    eg_iterator_release(lines);
+}
+TEST(datasets_and_iterators_are_chosen_while_the_graph_runs) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_spec spec = {EG_INT64, EG_SCALAR}, wrong = {EG_FLOAT32, EG_SCALAR};
+    eg_dataset *small = eg_dataset_range(0, 2, 1), *large = eg_dataset_range(100, 103, 1);
+    eg_iterator *it = eg_iterator_from_specs(&spec, 1), *other = eg_iterator_new(large);
+    eg_tensor *next[EG_MAX_COMPONENTS], *by_handle, *typed, *use_small, *use_large, *handle, *out;
+    {
+        EG_GRAPH(g);
+        CHECK_INT(eg_iterator_next(it, next), EG_NEXT);
+        use_small = eg_graph_iterator_set(it, small);
+        use_large = eg_graph_iterator_set(it, large);
+        handle = eg_placeholder(EG_INT64, EG_SCALAR, "handle");
+        CHECK(eg_graph_next(handle, &spec, 1, &by_handle) && eg_graph_next(handle, &wrong, 1, &typed));
+        by_handle = eg_mul(by_handle, 2);
+        CHECK(!eg_graph_next(eg_number(1), &spec, 1, &out) && says("eg_graph_next: the number 1 is no handle", NULL));
+        CHECK(!eg_graph_next(handle, &spec, 0, &out) && says("0 components", NULL));
+        CHECK_INT(eg_iterator_next_by_handle(handle, next + 1), EG_FAILED);
+        CHECK(says("eg_iterator_next_by_handle: what an element looks like is not known", "eg_graph_next"));
+    }
+    CHECK(!eg_graph_next(handle, &spec, 1, &out) && says("no graph is being built", NULL));
+    CHECK(!eg_graph_iterator_set(it, small) && says("no graph is being built", NULL));
+    eg_session *s = eg_session_new(g);
+    CHECK_INT(eg_item_int(eg_session_eval(s, use_small, NULL, 0)), eg_item_int(eg_iterator_handle(it)));
+    for (int i = 0; i < 2; i++) CHECK_INT(eg_item_int(eg_session_eval(s, next[0], NULL, 0)), i);
+    CHECK_INT(eg_session_next(s, NULL, 0, next, 1, &out), EG_END_OF_SEQUENCE);
+    CHECK(eg_session_eval(s, use_large, NULL, 0));
+    CHECK_INT(eg_item_int(eg_session_eval(s, next[0], NULL, 0)), 100);
+    eg_feed feed = {handle, eg_iterator_handle(other)};
+    CHECK_INT(eg_item_int(eg_session_eval(s, by_handle, &feed, 1)), 200);
+    CHECK_INT(eg_item_int(eg_session_eval(s, by_handle, &feed, 1)), 202);
+    feed.value = eg_iterator_handle(it);
+    CHECK_INT(eg_item_int(eg_session_eval(s, by_handle, &feed, 1)), 202);
+    CHECK(!eg_session_eval(s, by_handle, NULL, 0) &&
+          says("the handle of an iterator, placeholder 'handle' (int64 []), must be fed", NULL));
+    CHECK(!eg_session_eval(s, typed, &feed, 1) && says("placeholder 'element 2' (float32 [])", "int64 []"));
+    feed.value = eg_constant_of(EG_INT64, EG_SCALAR, 123456);
+    CHECK(!eg_session_eval(s, by_handle, &feed, 1) && says("no iterator with the handle 123456", NULL));
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_iterator_release(it);
+    eg_iterator_release(other);
+    eg_dataset_release(small);
+    eg_dataset_release(large);
+}
+
+// ---- devices
+
+TEST(nodes_are_placed_on_devices) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *here, *there, *back, *v, *train, *grad;
+    eg_optimizer *sgd = eg_sgd(.learning_rate = 0.5);
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1), "x");
+        eg_tape *tape = eg_tape_begin();
+        {
+            eg_with_device("cpu:0");
+            v = eg_variable(eg_scalar(3), "v");
+            there = eg_mul(eg_mul(x, 2), eg_add(x, 1));           // x is copied once
+        }
+        eg_with_device("there:7");
+        CHECK(says("no device \"there:7\"", NULL));
+        here = eg_add(there, eg_mul(x, v));
+        back = eg_to(here, "cpu:0");
+        grad = eg_tape_gradient(tape, eg_reduce_sum(here), v);
+        train = eg_apply_gradients(sgd, &grad, &v, 1) ? eg_graph_update() : NULL;
+    }
+    char dot[8000];
+    CHECK(eg_graph_dot(g, dot, sizeof dot) > 0 && strstr(dot, "mul on cpu:0"));
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    CHECK(!strcmp(eg_device_of(eg_session_variable(s, v)), "cpu:0"));
+    const int64_t elsewhere = strcmp(test_device(), "cpu:0") != 0;
+    eg_feed feed = {x, eg_constant(EG_SHAPE(2), 1, 2)};
+    for (int i = 0; i < 4; i++) {
+        const int64_t copies = eg_memory().device_copies;
+        eg_tensor *out = eg_session_eval(s, there, &feed, 1);
+        CHECK(out && !strcmp(eg_device_of(out), "cpu:0"));
+        CHECK_TENSOR(out, 0, 4, 12);
+        CHECK_INT(eg_memory().device_copies - copies, elsewhere);
+        out = eg_session_eval(s, here, &feed, 1);
+        CHECK(out && !strcmp(eg_device_of(out), test_device()));
+        CHECK_TENSOR(out, 0, 7, 18);
+        CHECK_INT(eg_memory().device_copies - copies, 4 * elsewhere);        // x there, `there` and v back
+        out = eg_session_eval(s, back, &feed, 1);
+        CHECK(out && !strcmp(eg_device_of(out), "cpu:0"));
+    }
+    CHECK_INT(eg_item_int(eg_session_eval(s, train, &feed, 1)), 1);
+    CHECK_NEAR(eg_item(eg_session_eval(s, v, NULL, 0)), 3 - 0.5 * 3, 0);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_optimizer_release(sgd);
+    eg_release(v);
+}
+TEST(a_session_runs_on_the_device_of_its_thread) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *w, *y;
+    {
+        EG_GRAPH(g);
+        w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "w");
+        y = eg_mul(w, eg_constant(EG_SHAPE(2), 1, 2));
+    }
+    eg_session *s = eg_session_new(g);
+    {
+        eg_with_device("cpu:0");
+        CHECK(eg_session_initialize(s, NULL, 0));
+        eg_tensor *out = eg_session_eval(s, y, NULL, 0);
+        CHECK(out && !strcmp(eg_device_of(out), "cpu:0"));
+        CHECK_TENSOR(out, 0, 1, 2);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(w);
+}
+
+// ---- pictures
+
+TEST(a_graph_is_drawn) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    {
+        EG_GRAPH(g);
+        eg_tensor *x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x\"");
+        eg_tensor *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), "w");
+        eg_tensor *raise = eg_assign_add(w, eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)));
+        EG_AFTER(raise);
+        eg_graph_name(eg_matmul(x, w), "y");
+        eg_release(w);
+    }
+    char dot[8000], same_dot[8000];
+    const int64_t size = eg_function_dot(g, dot, sizeof dot);
+    CHECK(size > 0 && size == (int64_t)strlen(dot) && eg_graph_dot(g, same_dot, sizeof same_dot) == size);
+    CHECK(!strcmp(dot, same_dot));
+    CHECK(!strncmp(dot, "digraph", 7) && strstr(dot, "\"placeholder x\\\"\" + \"\\n[?, 2]\"") &&
+          strstr(dot, "\"matmul y\" + \"\\n[?, 1]\""));
+    CHECK(strstr(dot, "variable w") && strstr(dot, "[style=dashed]"));
+    CHECK_INT(eg_graph_dot(g, NULL, 0), size);
+    eg_graph_release(g);
+}
+
+// ---- threads
+
+#ifndef EAGER_NO_THREADS
+enum { THREADS = 4 };
+typedef struct runner { pthread_t thread; eg_session *s; eg_graph *g; int number, wrong; } runner;
+static void *run_it(void *argument) {
+    runner *r = (runner *)argument;
+    eg_set_device(test_device());
+    for (int i = 0; i < 40; i++) {
+        EG_SCOPE;
+        const int n = 1 + (i + r->number) % 3;
+        eg_tensor *y = eg_graph_node(r->g, i % 2 ? "y" : "z");             // handles are made meanwhile
+        const eg_feed feed = {eg_graph_node(r->g, "x"), eg_full(EG_FLOAT32, EG_SHAPE(n, 2), r->number)};
+        eg_tensor *out = eg_session_eval(r->s, y, &feed, 1);
+        const double want = i % 2 ? 3.0 * n * 2 * r->number : 6.0 * n * r->number + 2 * n;
+        r->wrong += !out || fabs(eg_item(eg_reduce_sum(out)) - want) > 0;
+    }
+    return NULL;
+}
+TEST(threads_run_one_session_at_once) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *w;
+    {
+        EG_GRAPH(g);
+        eg_tensor *x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
+        w = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), 3), "w");
+        eg_tensor *y = eg_graph_name(eg_mul(x, w), "y");
+        eg_graph_name(eg_add(y, eg_constant(EG_SHAPE(2), 1, 1)), "z");
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    runner r[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        r[i] = (runner){.s = s, .g = g, .number = i + 1};
+        REQUIRE(!pthread_create(&r[i].thread, NULL, run_it, &r[i]));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(r[i].thread, NULL);
+        CHECK_INT(r[i].wrong, 0);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(w);
+}
+#endif
+
+// ---- memory
+
+static bool all_of_it(void) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_dataset *d = eg_dataset_batch(eg_dataset_range(0, 5, 1), 2);
+    eg_iterator *it = d ? eg_iterator_new(d) : NULL, *own = eg_iterator_initializable(up_to, NULL);
+    eg_session *s = NULL;
+    const eg_spec spec = {EG_INT64, EG_SCALAR};
+    eg_tensor *element[EG_MAX_COMPONENTS], *x = NULL, *y = NULL, *part = NULL, *v = NULL, *begin = NULL, *next = NULL,
+              *out[2];
+    if (g && it && own && eg_graph_begin(g)) {
+        x = eg_iterator_next(it, element) == EG_NEXT ? eg_cast(element[0], EG_FLOAT32) : NULL;
+        if (x) y = eg_custom_gradient(steep, steep_grad, &five, &x, 1);
+        if (y) v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(4)), "v");
+        if (v) part = eg_assign_slice(v, EG_SHAPE(1), EG_SHAPE(2), 3);
+        if (part) begin = eg_graph_iterator_feed(own, EG_TENSORS(eg_constant_of(EG_INT64, EG_SCALAR, 3)));
+        if (begin && !eg_graph_next(eg_iterator_handle(own), &spec, 1, &next)) next = NULL;
+        if (next) next = eg_to(next, "cpu:0");
+        eg_graph_end(g);
+    }
+    if (next) s = eg_session_new(g);
+    bool ok = s && eg_graph_dot(g, NULL, 0) > 0 && eg_session_initialize(s, NULL, 0);
+    for (int i = 0; i < 3 && ok; i++) {
+        EG_SCOPE;
+        EG_SESSION(s);
+        ok = eg_session_next(s, NULL, 0, EG_TENSORS(y, part), out) == EG_NEXT && eg_session_eval(s, begin, NULL, 0) &&
+             eg_item_int(next) == 0 && !eg_error();
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_iterator_release(it);
+    eg_iterator_release(own);
+    eg_dataset_release(d);
+    eg_release(v);
+    return ok;
+}
+TEST(every_allocation_may_fail) {
+    if (!test_on_host) SKIP("the device keeps memory of its own");
+    faults_sweep(all_of_it);
+}
