@@ -3487,6 +3487,8 @@ typedef struct eg_cluster_options {
     EG_BY_NAME;
     double timeout;             // seconds that a call waits for other ranks: 300
     bool abort;  // at the end of a program whose cluster has failed, MPI_Abort ends the other ranks
+    bool no_overlap;            // gradients travel when all are there, not while others are computed
+    int64_t bucket_bytes;       // gradients travel in messages of about so many bytes: 1 MiB; the same on all ranks
 } eg_cluster_options;
 // At the start of main, before what reads the arguments: eg_cluster_init(&argc, &argv). Starts MPI, unless the program
 // has done so; the program's end also ends it. Both pointers may be NULL. A second call changes nothing. Where a rank
@@ -3988,6 +3990,7 @@ typedef struct egi_random_parameters {
 #include <mpi.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/select.h>
 #endif
 #ifdef __cplusplus
 extern "C" {
@@ -10877,7 +10880,7 @@ static EGI_COLD void egi_observe_read(const char *function, const eg_tensor *x) 
 }
 // What the host does in the middle of ops, as args.variant: all but the first kind have effects that cannot be undone.
 enum { EGI_WORK_CHECKS, EGI_WORK_PRINTS, EGI_WORK_SUMMARIZES, EGI_WORK_SEEDS, EGI_WORK_CALLS, EGI_WORK_CALL_TAPE,
-       EGI_WORK_CALL_GRADIENT };
+       EGI_WORK_CALL_GRADIENT, EGI_WORK_SENDS };
 static eg_backend *egi_work_backend(const egi_args *args) {
     const eg_tensor *x = args->in[0] ? args->in[0] : args->out[0];
     return x ? egi_backend_of(x) : egi_backend_here();
@@ -17220,6 +17223,9 @@ struct egi_line {
     // n + n_out numbers: of the inputs (-1: not on this tape, a constant for it), then of the outputs
     int32_t slots[2];
 };
+// Who is told, during a backward pass, that the gradient of source number i gets no further contribution.
+typedef struct egi_report egi_report;
+struct egi_report { bool (*complete)(egi_report *r, int i, eg_tensor *g); };
 // Memory for lines, which a tape fills from its begin to its end and frees as a whole.
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
 struct eg_tape {
@@ -17229,6 +17235,7 @@ struct eg_tape {
     // It writes no lines, but looks at what is read; or NULL.
     void (*spy)(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n);
     struct egi_function_call *function;    // the call of a traced function whose body began it, or NULL
+    egi_report *report;        // told when a source's gradient is complete; or NULL
     bool forgotten;            // all its lines have released what they saved
     int reading;               // how many calls compute gradients from it now
     // The thread's depth of eg_recording_pause when the tape began: a deeper pause stops this tape.
@@ -17942,8 +17949,34 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
     egi_free(from);
 }
 
-// Reads the first n_lines lines backwards, from the gradients that some slots have. `wanted` marks the sources.
-static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, unsigned char *wanted) {
+// For t->report: of each slot the first line that reads it, behind which (going back) its gradient is complete, and the
+// number of the source that it is, plus 1, or 0.
+typedef struct egi_complete { int64_t line; int32_t source; } egi_complete;
+static egi_complete *egi_tape_complete(const eg_tape *t, int64_t n_lines, const int32_t *sx, int nx) {
+    const size_t bytes = (size_t)(t->n_slots + 1) * sizeof(egi_complete);
+    egi_complete *of = (egi_complete *)egi_alloc(bytes);
+    if (!of) { egi_no_memory("tape_gradient", (int64_t)bytes); return NULL; }
+    memset(of, 0, bytes);
+    for (int i = 0; i < nx; i++) if (sx[i] >= 0) of[sx[i]].source = i + 1;
+    for (int64_t l = n_lines - 1; l >= 0; l--)
+        for (int i = 0; i < t->lines[l]->n; i++) if (t->lines[l]->slots[i] >= 0) of[t->lines[l]->slots[i]].line = l;
+    return of;
+}
+static bool egi_tape_tell(const eg_tape *t, int64_t l, eg_tensor **grads, egi_complete *of) {
+    const egi_line *line = t->lines[l];
+    for (int i = 0; i < line->n; i++) {
+        const int32_t slot = line->slots[i];
+        if (slot < 0 || of[slot].line != l || !of[slot].source || !grads[slot]) continue;
+        const int source = of[slot].source - 1;
+        of[slot].source = 0;
+        if (!t->report->complete(t->report, source, grads[slot])) return false;
+    }
+    return true;
+}
+// Reads the first n_lines lines backwards, from the gradients that some slots have. `wanted` marks the sources, and
+// `complete` is NULL where nobody is told.
+static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, unsigned char *wanted,
+                              egi_complete *complete) {
     bool ok = true;
     // Marks what depends on a source. Other lines cannot contribute and are skipped below.
     for (int64_t l = 0; l < n_lines; l++) {
@@ -17959,6 +17992,7 @@ static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, un
         for (int i = 0; i < line->n_out; i++) here = here || grads[line->slots[line->n + i]];
         for (int i = 0; here && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
         if (reached && line->op->grad) ok = egi_backward_line(t, l, grads, wanted);
+        if (complete) ok = ok && egi_tape_tell(t, l, grads, complete);
         // All readers of the line's outputs stand behind it and are done, so nothing adds to their gradients any
         // more: release them, unless the caller asked for one, and the values that the line saved. Memory falls while
         // the pass goes back.
@@ -18045,7 +18079,10 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         else if (g->flags & EGI_VARIABLE) g = eg_read(g);
         ok = egi_tape_slot_accumulate(grads, sy[i], g, false);
     }
-    ok = ok && egi_tape_run_back(t, n_lines, grads, wanted);
+    egi_complete *complete = ok && t->report ? egi_tape_complete(t, n_lines, sx, nx) : NULL;
+    ok = ok && (complete || !t->report) && egi_tape_run_back(t, n_lines, grads, wanted, complete);
+    egi_free(complete);
+    t->report = NULL;
     bool missing = false;
     t->forgotten = ok && !t->persistent;
     // A backward function may have computed gradients, too, and set the text.
@@ -19624,6 +19661,14 @@ typedef struct egi_slots {
     eg_tensor *slot[EGI_MAX_SLOTS];
 } egi_slots;
 struct egi_prepared;
+// MANY PROCESSES: what makes gradients their means over all ranks. `begin` stands in front of the backward pass whose
+// gradients `update` gets, so that they travel while it computes; `end` behind the update, unless `begin` was not called.
+typedef struct egi_travel egi_travel;
+typedef struct egi_averaging {
+    bool (*begin)(eg_optimizer *opt, eg_tape *tape, eg_list variables);
+    bool (*update)(eg_optimizer *opt, struct egi_prepared *p, int n);
+    void (*end)(eg_optimizer *opt, bool ok);
+} egi_averaging;
 struct eg_optimizer {
     egi_object object;           // taken: by models
     const char *name;
@@ -19637,8 +19682,8 @@ struct eg_optimizer {
     // Where to look first for a variable's slots: the order is nearly always that of the call before.
     int64_t next;
     bool applying;               // eg_apply_gradients runs: a schedule that calls it again is an error
-    // Of eg_distribute, else NULL: makes the gradients of p[0..n - 1] their means over all ranks.
-    bool (*average)(eg_optimizer *opt, struct egi_prepared *p, int n);
+    const egi_averaging *average;       // of eg_distribute, else NULL
+    struct egi_travel *travel;          // gradients that are under way to other ranks, or NULL
     double examples;             // this rank's weight in the mean
     int64_t shared;              // so many of the variables have one value on all ranks
 };
@@ -19753,6 +19798,7 @@ EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
 }
 // Releases the slots behind the first `keep` variables.
 static void egi_slots_drop(eg_optimizer *opt, int64_t keep) {
+    opt->shared = egi_min64(opt->shared, keep);
     while (opt->n_slots > keep) {
         egi_slots *s = &opt->slots[--opt->n_slots];
         for (int k = 0; k < EGI_MAX_SLOTS; k++) {
@@ -20073,7 +20119,7 @@ static bool egi_updates_gather(eg_optimizer *opt, egi_prepared *p, eg_tensor *co
 // One update: clips, computes the new values, and hands them to the variables and slots when nothing can fail any more.
 // list has room for n gradients.
 static bool egi_updates_run(eg_optimizer *opt, egi_prepared *p, int n, eg_tensor **list) {
-    if (opt->average && !opt->average(opt, p, n)) return false;
+    if (opt->average && !opt->average->update(opt, p, n)) return false;
     for (int i = 0; i < n; i++) list[i] = p[i].gradient;
     eg_backend *at_once = egi_updates_at_once(opt, p, n);
     // `updates` clips by itself.
@@ -20171,8 +20217,10 @@ EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variable
     eg_scope scope = eg_scope_begin();
     // The tape may hold the last reference and releases it.
     for (int i = 0; i < variables.count; i++) egi_scope_own_again(variables.tensors[i]);
-    eg_list grads = eg_tape_gradients_list(tape, loss, variables);
-    bool ok = grads.count >= 0 && eg_apply_gradients_list(opt, grads, variables);
+    bool ok = !opt->average || (egi_tape_alive("tape_gradient", tape) && opt->average->begin(opt, tape, variables));
+    eg_list grads = ok ? eg_tape_gradients_list(tape, loss, variables) : egi_list_tensors(NULL);
+    ok = ok && grads.count >= 0 && eg_apply_gradients_list(opt, grads, variables);
+    if (opt->average) opt->average->end(opt, ok);
     eg_scope_end(scope);
     return ok;
 }
@@ -25636,10 +25684,12 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
     if (given && !(given = eg_cast(given, EG_FLOAT32))) return false;
     return egi_weights_join(function, by_class, given, weights);
 }
-static bool egi_step_gradients(eg_layer *model, eg_tape *tape, eg_tensor *loss, eg_list *weights, eg_list *grads) {
+static bool egi_step_gradients(eg_layer *model, eg_optimizer *opt, eg_tape *tape, eg_tensor *loss, eg_list *weights,
+                               eg_list *grads) {
     *weights = eg_layer_trainable_weights_list(model);
     if (weights->count == 0) egi_fail(EG_ERROR_GRADIENT, "eg_fit: the model has no trainable weights");
-    return weights->count > 0 && (*grads = eg_tape_gradients_list(tape, loss, *weights)).count >= 0;
+    return weights->count > 0 && (!opt->average || opt->average->begin(opt, tape, *weights)) &&
+           (*grads = eg_tape_gradients_list(tape, loss, *weights)).count >= 0;
 }
 // How a step is to run. function: the public function, for errors; inputs: how many of an element's components the
 // model takes; hint: what a wrong shape may come from, or NULL; arrays: the caller gave x, y and weights as arguments,
@@ -25739,11 +25789,12 @@ static bool egi_step_body(eg_tensor *const *c, eg_tensor **out, void *user) {
     eg_tensor *loss = ok ? egi_step_loss(t, model, s, answers, given) : NULL, *y = c[s->inputs];
     double examples = y->rank ? (double)y->dims[0] : 1;
     eg_list weights = egi_list_tensors(NULL), grads = weights;
-    ok = loss && (!s->train || egi_step_gradients(model, tape, loss, &weights, &grads));
+    ok = loss && (!s->train || egi_step_gradients(model, t->optimizer, tape, loss, &weights, &grads));
     eg_recording_pause();                                  // a second pause, which stops the step's own tape as well
     // before the update: if a metric fails, the weights have not changed
     ok = ok && egi_step_metrics(t, answers, examples);
     ok = ok && (!s->train || eg_apply_gradients_list(t->optimizer, grads, weights));
+    if (s->train && t->optimizer->average) t->optimizer->average->end(t->optimizer, ok);
     eg_recording_unpause();
     out[0] = loss;
     return ok;
@@ -26333,7 +26384,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
                                     bool arrays) {
     egi_fit f;
     egi_context call;
-    bool (*averages)(eg_optimizer *opt, struct egi_prepared *p, int n) = NULL;  // what the optimizer had before
+    const egi_averaging *averages = NULL;                  // what the optimizer had before
     egi_context_enter(&call, EGI_IN_CALL, function);       // until it runs: the checks are those of eg_fit
     if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) {
         egi_context_leave(&call);
@@ -35461,7 +35512,7 @@ static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
 }
 static void egi_trace_check_write(egi_trace *t, egi_kernel_function *check, const egi_args *args, size_t size) {
     static const char *const name[] = { "check", "print", "summary", "seed", "host_call", "host_call.tape",
-                                        "host_call.dx" };                      // ORDER EGI_WORK_CHECKS
+                                        "host_call.dx", "message" };           // ORDER EGI_WORK_CHECKS
     egi_trace_line *line = t->inside ? NULL : egi_trace_line_new(t, EGI_RUN_CHECK, NULL, args->variant);
     if (!line) return;
     line->run = check;
@@ -37708,7 +37759,7 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     }
     for (int32_t i = 0, j = 0; i < k->n_out && ok; i++)
         if (back->key[k->n_in + i]) ok = egi_back_give(k, grads, k->out_slot[i], in[j++]);
-    ok = ok && egi_tape_run_back(&tape, tape.n_lines, grads, wanted);
+    ok = ok && egi_tape_run_back(&tape, tape.n_lines, grads, wanted, NULL);
     for (int32_t i = 0, j = 0, at = 0; i < k->n_in && ok; i++) {
         if (!back->key[i]) continue;
         eg_tensor *g = grads[k->in_slot[i]];
@@ -41697,8 +41748,9 @@ enum { EGI_ALL_REDUCE, EGI_ALL_GATHER, EGI_REDUCE_SCATTER, EGI_BROADCAST, EGI_AV
 static const char *const egi_collective_names[] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
                                                     "apply_gradients", "broadcast_variables", "cluster_barrier",
                                                     "cluster_init" };           // ORDER EGI_ALL_REDUCE
-// The attributes of a collective op and the parameters of its work, without padding; opt is that of EGI_AVERAGE.
-typedef struct egi_collective { int32_t kind, root; eg_optimizer *opt; } egi_collective;
+// The attributes of a collective op and the parameters of its work, without padding. weight: of EGI_ALL_REDUCE, what this
+// rank's loss counts among all, or 0: as one.
+typedef struct egi_collective { int32_t kind, root; double weight; } egi_collective;
 
 // The message of a meeting. All but rank, weight and step must be equal on all ranks.
 typedef struct egi_meeting {
@@ -41710,13 +41762,16 @@ typedef struct egi_meeting {
 } egi_meeting;
 
 static struct {
-    bool begun, failed, aborts;
+    bool begun, aborts, alone;      // alone: gradients travel when all are there
+    bool failing, failed;           // atomic: a thread writes the reason; it is written
     int rank, size;                 // size 0: one rank
     int busy;                       // atomic: a thread is in a collective call
-    int64_t call, step, forks;
-    double timeout;
+    int64_t call, step, forks;      // step: atomic
+    double timeout, waited;         // waited: seconds that calls waited for other ranks
+    int64_t bucket_bytes, sent, staged;     // sent: atomic
     char reason[400];               // why it has failed
-    egi_meeting *met;               // the latest message of each rank
+    egi_meeting mine, *met;         // the latest message of each rank
+    double *scale, *ones;           // of each rank in the update that runs; as many ones
     char *room;                     // where messages lie; never given back while one may be under way
     int64_t room_bytes;
 } egi_cluster;
@@ -41738,8 +41793,8 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, s
                  (long long)m->dims[0]);
     else if (m->kind == EGI_SHARE) snprintf(text, room, "has %s", m->text);
     else if (m->kind == EGI_AVERAGE)
-        snprintf(text, room, "calls eg_%s with %lld %s elements in all", name, (long long)m->dims[0],
-                 eg_dtype_name((eg_dtype)m->dtype));
+        snprintf(text, room, "calls eg_%s with %lld elements in %lld messages", name, (long long)m->dims[0],
+                 (long long)m->dims[1]);
     else if (m->kind == EGI_BROADCAST)
         snprintf(text, room, "calls eg_%s of %s %s from rank %d", name, eg_dtype_name((eg_dtype)m->dtype),
                  egi_shape_show(shape), m->root);
@@ -41751,109 +41806,126 @@ static bool egi_meeting_agrees(const egi_meeting *a, const egi_meeting *b) {
            !memcmp(a->dims, b->dims, sizeof a->dims) && (a->kind != EGI_SHARE || !strcmp(a->text, b->text));
 }
 
-static MPI_Comm egi_cluster_comm;
-static MPI_Request *egi_cluster_requests;       // two for each rank: what it sends, then what it is sent
+// Where messages travel: the program's calls have a communicator, and gradients, which another thread moves meanwhile,
+// have one of their own.
+typedef struct egi_parcel { char *give, *take; int64_t give_bytes, take_bytes; } egi_parcel;
+typedef struct egi_channel {
+    MPI_Comm comm;
+    MPI_Request *requests;                      // two for each rank: what it is sent, then what it sends
+    egi_parcel *parcels;                        // one for each rank
+} egi_channel;
+static egi_channel egi_calls, egi_posts;
 enum { EGI_TAG_MEETING = 1, EGI_TAG_DATA, EGI_TAG_NOTICE };
 enum { EGI_MESSAGE_MOST = 1 << 30 };            // bytes of one message
 
+static bool egi_cluster_has_failed(void) { return __atomic_load_n(&egi_cluster.failed, __ATOMIC_ACQUIRE); }
 // Ends the cluster: the reason is told to the other ranks, and is the error of this call and of every later one. At
-// the program's end nobody is told.
+// the program's end nobody is told. Of several threads the first one's reason stays.
 static EGI_COLD bool egi_cluster_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool egi_cluster_fail(int kind, const char *format, ...) {
     static egi_meeting notice;
     MPI_Request sent;
     va_list list;
+    if (__atomic_exchange_n(&egi_cluster.failing, true, __ATOMIC_ACQ_REL)) return false;
     va_start(list, format);
     vsnprintf(egi_cluster.reason, sizeof egi_cluster.reason, format, list);
     va_end(list);
-    egi_cluster.failed = true;
+    __atomic_store_n(&egi_cluster.failed, true, __ATOMIC_RELEASE);
     if (kind == EGI_LEAVE) return false;
     snprintf(notice.text, sizeof notice.text, "%.255s", egi_cluster.reason);
     for (int r = 0; r < egi_cluster.size; r++)
         if (r != egi_cluster.rank && MPI_Isend(&notice, (int)sizeof notice, MPI_BYTE, r, EGI_TAG_NOTICE,
-                                               egi_cluster_comm, &sent) == MPI_SUCCESS)
+                                               egi_calls.comm, &sent) == MPI_SUCCESS)
             MPI_Request_free(&sent);
-    return egi_fail(EG_ERROR_STATE, "eg_%s: %s", egi_collective_names[kind], egi_cluster.reason);
+    return false;
 }
-// "rank 1 (last seen at step 3) and rank 2 (...)": those whose message has not come.
-static EGI_COLD void egi_cluster_missing(char *text, size_t room) {
+// The error of a call that a failed cluster cannot serve.
+static EGI_COLD bool egi_cluster_raise(int kind) {
+    while (!egi_cluster_has_failed()) sched_yield();        // another thread writes the reason
+    return kind != EGI_LEAVE && egi_fail(EG_ERROR_STATE, "eg_%s: %s", egi_collective_names[kind], egi_cluster.reason);
+}
+static int64_t egi_cluster_steps(void) { return __atomic_load_n(&egi_cluster.step, __ATOMIC_RELAXED); }
+// "rank 1 (last seen at step 3), rank 2 (...)": those whose message has not come.
+static EGI_COLD void egi_cluster_missing(const egi_channel *ch, char *text, size_t room) {
     size_t at = 0;
     text[0] = 0;
     for (int r = 0; r < egi_cluster.size; r++) {
-        MPI_Request *request = &egi_cluster_requests[egi_cluster.size + r];
+        MPI_Request *request = &ch->requests[egi_cluster.size + r];
         int done = *request == MPI_REQUEST_NULL;
         if (!done && MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 0;
         if (done) continue;
+        const int64_t seen = ch == &egi_calls ? egi_cluster.met[r].step : egi_cluster_steps();
         at += (size_t)snprintf(text + at, room - at, "%srank %d (last seen at step %lld)", at ? ", " : "", r,
-                               (long long)egi_cluster.met[r].step);
+                               (long long)seen);
         if (at >= room) return;
     }
     if (!at) snprintf(text, room, "a rank that takes no messages");
 }
 // Whether another rank has said that the cluster has failed.
 static EGI_COLD bool egi_cluster_noticed(int kind) {
-    static egi_meeting notice;
-    MPI_Status status;
+    egi_meeting notice;
+    MPI_Message message;
     int there = 0;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, EGI_TAG_NOTICE, egi_cluster_comm, &there, &status) != MPI_SUCCESS || !there ||
-        MPI_Recv(&notice, (int)sizeof notice, MPI_BYTE, status.MPI_SOURCE, EGI_TAG_NOTICE, egi_cluster_comm,
-                 MPI_STATUS_IGNORE) != MPI_SUCCESS)
+    if (MPI_Improbe(MPI_ANY_SOURCE, EGI_TAG_NOTICE, egi_calls.comm, &there, &message, MPI_STATUS_IGNORE) !=
+            MPI_SUCCESS || !there ||
+        MPI_Mrecv(&notice, (int)sizeof notice, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         return false;
-    if (egi_cluster.failed) return true;
+    notice.text[sizeof notice.text - 1] = 0;
     egi_cluster_fail(kind, "%s", notice.text);
     return true;
 }
+static void egi_post_rest(const egi_channel *ch, double waited);
 // Waits for all requests. What cannot be waited for any longer is left alone, with its memory.
-static bool egi_cluster_wait(int kind) {
+static bool egi_cluster_wait(egi_channel *ch, int kind) {
     const double begun = egi_clock_now();
     char who[200];
     for (int64_t turn = 1;; turn++) {
         int done = 0;
-        if (MPI_Testall(2 * egi_cluster.size, egi_cluster_requests, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
-            egi_cluster_missing(who, sizeof who);
+        if (MPI_Testall(2 * egi_cluster.size, ch->requests, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
+            egi_cluster_missing(ch, who, sizeof who);
             return egi_cluster_fail(kind, "the connection to another rank is lost; missing: %s", who);
         }
         if (done) return true;
-        if (turn % 16 == 0 && egi_cluster_noticed(kind)) return false;
+        if (egi_cluster_has_failed() || (turn % 16 == 0 && egi_cluster_noticed(kind))) return false;
         const double waited = egi_clock_now() - begun;
         if (waited > egi_cluster.timeout) {
-            egi_cluster_missing(who, sizeof who);
+            egi_cluster_missing(ch, who, sizeof who);
             return egi_cluster_fail(kind, "%s did not answer within %g s, after step %lld", who, egi_cluster.timeout,
-                                    (long long)egi_cluster.step);
+                                    (long long)egi_cluster_steps());
         }
-        if (waited > 0.02) poll(NULL, 0, 1);
-        else sched_yield();
+        egi_post_rest(ch, waited);
     }
 }
 static int egi_message_bytes(int64_t rest) { return rest < EGI_MESSAGE_MOST ? (int)rest : (int)EGI_MESSAGE_MOST; }
-// Gives each rank r what parcels[r] says, and takes from it what it says; 0 bytes: nothing.
-typedef struct egi_parcel { char *give, *take; int64_t give_bytes, take_bytes; } egi_parcel;
-static bool egi_cluster_exchange(int kind, int tag, const egi_parcel *parcels) {
+// Gives each rank r what the channel's parcels[r] says, and takes from it what it says; 0 bytes: nothing. False where
+// the cluster has failed, for the caller to raise.
+static bool egi_cluster_exchange(egi_channel *ch, int kind, int tag) {
     const int size = egi_cluster.size;
     for (int64_t at = 0, more = 1; more; at += EGI_MESSAGE_MOST) {
         bool ok = true;
         more = 0;
         for (int r = 0; r < size; r++) {
-            const egi_parcel *p = &parcels[r];
+            const egi_parcel *p = &ch->parcels[r];
             const int64_t give = p->give_bytes - at, take = p->take_bytes - at;
-            MPI_Request *of = &egi_cluster_requests[r];
+            MPI_Request *of = &ch->requests[r];
             of[0] = of[size] = MPI_REQUEST_NULL;
-            more |= give > EGI_MESSAGE_MOST || take > EGI_MESSAGE_MOST;
             if (r == egi_cluster.rank) continue;
+            more |= give > EGI_MESSAGE_MOST || take > EGI_MESSAGE_MOST;
             if (take > 0)
-                ok = MPI_Irecv(p->take + at, egi_message_bytes(take), MPI_BYTE, r, tag,
-                               egi_cluster_comm, &of[size]) == MPI_SUCCESS && ok;
+                ok = MPI_Irecv(p->take + at, egi_message_bytes(take), MPI_BYTE, r, tag, ch->comm,
+                               &of[size]) == MPI_SUCCESS && ok;
             if (give > 0)
-                ok = MPI_Isend(p->give + at, egi_message_bytes(give), MPI_BYTE, r, tag,
-                               egi_cluster_comm, &of[0]) == MPI_SUCCESS && ok;
+                ok = MPI_Isend(p->give + at, egi_message_bytes(give), MPI_BYTE, r, tag, ch->comm, &of[0]) ==
+                     MPI_SUCCESS && ok;
+            if (give > 0) __atomic_fetch_add(&egi_cluster.sent, egi_message_bytes(give), __ATOMIC_RELAXED);
         }
         if (!ok) return egi_cluster_fail(kind, "MPI cannot send to another rank, after step %lld",
-                                         (long long)egi_cluster.step);
-        if (!egi_cluster_wait(kind)) return false;
+                                         (long long)egi_cluster_steps());
+        if (!egi_cluster_wait(ch, kind)) return false;
     }
     return true;
 }
-// The room for messages, with at least so many bytes; NULL and an error without memory.
+// The room for messages of calls, with at least so many bytes; NULL and an error without memory.
 static char *egi_cluster_room(int kind, int64_t bytes) {
     if (bytes <= egi_cluster.room_bytes) return egi_cluster.room;
     char *room = (char *)malloc((size_t)bytes);
@@ -41873,60 +41945,77 @@ static bool egi_meeting_holds(int kind) {
         if (met[r].kind == EGI_LEAVE) left = r;
     }
     if (!other) return true;
-    if (left >= 0)
-        return egi_cluster_fail(kind, "rank %d %s, while the others have not ended", left,
-                                egi_meeting_show(&met[left], a, sizeof a));
+    if (left >= 0) {
+        egi_cluster_fail(kind, "rank %d %s, while the others have not ended", left,
+                         egi_meeting_show(&met[left], a, sizeof a));
+        return egi_cluster_raise(kind);
+    }
     return egi_fail(EG_ERROR_STATE, "eg_%s: the ranks differ: rank 0 %s, and rank %d %s", egi_collective_names[kind],
                     egi_meeting_show(&met[0], a, sizeof a), other, egi_meeting_show(&met[other], b, sizeof b));
 }
 // Tells all ranks what this one calls, and compares. Where calls differ, every rank sees so, and nothing is moved.
 static bool egi_cluster_meet(egi_meeting *m) {
-    static egi_meeting mine;                                // stays where a message may still be under way
-    egi_parcel few[16], *parcels = few;
-    const int size = egi_cluster.size, me = egi_cluster.rank;
-    if (size > 16 && !(parcels = (egi_parcel *)egi_alloc((size_t)size * sizeof *parcels)))
-        return egi_no_memory(egi_collective_names[m->kind], 0);
+    const double begun = egi_clock_now();
+    egi_meeting *mine = &egi_cluster.mine;
     m->call = ++egi_cluster.call;
-    m->step = egi_cluster.step;
-    mine = *m;
-    for (int r = 0; r < size; r++) {
-        const egi_parcel p = { (char *)&mine, (char *)&egi_cluster.met[r], (int64_t)sizeof mine, (int64_t)sizeof mine };
-        parcels[r] = p;
+    m->step = egi_cluster_steps();
+    *mine = *m;
+    for (int r = 0; r < egi_cluster.size; r++) {
+        const egi_parcel p = { (char *)mine, (char *)&egi_cluster.met[r], (int64_t)sizeof *mine, (int64_t)sizeof *mine };
+        egi_calls.parcels[r] = p;
     }
-    const bool ok = egi_cluster_exchange(m->kind, EGI_TAG_MEETING, parcels);
-    if (parcels != few) egi_free(parcels);
-    if (!ok) return false;
-    egi_cluster.met[me] = mine;
+    const bool ok = egi_cluster_exchange(&egi_calls, m->kind, EGI_TAG_MEETING);
+    egi_cluster.waited += egi_clock_now() - begun;
+    if (!ok) return egi_cluster_raise(m->kind);
+    egi_cluster.met[egi_cluster.rank] = *mine;
     return egi_meeting_holds(m->kind);
 }
+static void egi_post_end(void);
 // The program's end: MPI is finished where all ranks have come to it, and left alone where it would hang.
 static void egi_cluster_end(void) {
     egi_meeting m;
     int done = 0;
     if (egi_is_forked(egi_cluster.forks) || MPI_Finalized(&done) != MPI_SUCCESS || done) return;
+    egi_post_end();
     memset(&m, 0, sizeof m);
     m.kind = EGI_LEAVE;
-    if (!egi_cluster.failed && (egi_cluster.size < 2 || egi_cluster_meet(&m))) MPI_Finalize();
-    else if (egi_cluster.failed && egi_cluster.aborts) MPI_Abort(egi_cluster_comm, 1);
+    if (!egi_cluster_has_failed() && (egi_cluster.size < 2 || egi_cluster_meet(&m))) MPI_Finalize();
+    else if (egi_cluster_has_failed() && egi_cluster.aborts) MPI_Abort(egi_calls.comm, 1);
+}
+// Plain memory, which stays to the end: messages may be under way.
+static bool egi_channel_open(egi_channel *ch, int size) {
+    ch->requests = (MPI_Request *)calloc((size_t)size * 2, sizeof *ch->requests);
+    ch->parcels = (egi_parcel *)calloc((size_t)size, sizeof *ch->parcels);
+    return ch->requests && ch->parcels;
 }
 static bool egi_cluster_start(int *argc, char ***argv) {
     int begun = 0, provided = 0, size = 1, rank = 0;
     bool ok = MPI_Initialized(&begun) == MPI_SUCCESS &&
-              (begun || MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) == MPI_SUCCESS) &&
-              MPI_Comm_dup(MPI_COMM_WORLD, &egi_cluster_comm) == MPI_SUCCESS &&
-              MPI_Comm_set_errhandler(egi_cluster_comm, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
-              MPI_Comm_size(egi_cluster_comm, &size) == MPI_SUCCESS &&
-              MPI_Comm_rank(egi_cluster_comm, &rank) == MPI_SUCCESS;
+              (begun ? MPI_Query_thread(&provided)
+                     : MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)) == MPI_SUCCESS;
+    egi_channel *const channels[] = { &egi_calls, &egi_posts };
+    for (int i = 0; i < 2 && ok; i++)
+        ok = MPI_Comm_dup(MPI_COMM_WORLD, &channels[i]->comm) == MPI_SUCCESS &&
+             MPI_Comm_set_errhandler(channels[i]->comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
+    ok = ok && MPI_Comm_size(egi_calls.comm, &size) == MPI_SUCCESS &&
+         MPI_Comm_rank(egi_calls.comm, &rank) == MPI_SUCCESS;
     if (!ok) return egi_fail(EG_ERROR_STATE, "eg_cluster_init: MPI cannot be started");
-    // Plain memory, which stays to the end: messages may be under way.
     egi_cluster.met = (egi_meeting *)calloc((size_t)size, sizeof *egi_cluster.met);
-    egi_cluster_requests = (MPI_Request *)calloc((size_t)size * 2, sizeof *egi_cluster_requests);
-    if (!egi_cluster.met || !egi_cluster_requests) return egi_no_memory("cluster_init", 0);
+    egi_cluster.scale = (double *)calloc((size_t)size * 2, sizeof *egi_cluster.scale);
+    if (!egi_cluster.met || !egi_cluster.scale || !egi_channel_open(&egi_calls, size) ||
+        !egi_channel_open(&egi_posts, size))
+        return egi_no_memory("cluster_init", 0);
+    egi_cluster.ones = egi_cluster.scale + size;
+    for (int r = 0; r < size; r++) egi_cluster.ones[r] = 1;
+    if (provided < MPI_THREAD_MULTIPLE) egi_cluster.alone = true;
     egi_cluster.size = size;
     egi_cluster.rank = rank;
     if (!begun) atexit(egi_cluster_end);
     return true;
 }
+
+EGI_AS_TOLD
+EGI_FAST
 
 // One block's sum over ranks: pieces[r] times scale[r], in the order of the ranks, in double or int64.
 #define EGI_RANKS_SUM(name, T, ACC, TERM) \
@@ -41958,89 +42047,539 @@ static void egi_ranks_sum(int dtype, char *to, const char *pieces, int64_t strid
     default: egi_ranks_sum_u8(to, pieces, stride, scale, n);
     }
 }
-// What each rank's part of a sum is multiplied with: 1, or its share of all examples. False where no rank has any.
-static bool egi_ranks_scale(const egi_meeting *m, double *scale) {
+
+EGI_AS_TOLD
+EGI_SMALL
+
+// What each rank's gradients are multiplied with: its share of all examples. False where no rank has any.
+static bool egi_ranks_scale(void) {
     double all = 0;
     for (int r = 0; r < egi_cluster.size; r++) all += egi_cluster.met[r].weight;
-    for (int r = 0; r < egi_cluster.size; r++)
-        scale[r] = m->kind == EGI_AVERAGE ? egi_cluster.met[r].weight / all : 1;
-    return m->kind != EGI_AVERAGE || all > 0 ||
-           egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has examples in this step");
+    for (int r = 0; r < egi_cluster.size && all > 0; r++) egi_cluster.scale[r] = egi_cluster.met[r].weight / all;
+    return all > 0 || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has examples in this step");
 }
 // The transfers. room begins with this rank's n elements of `size` bytes, and its rest is free; what comes of them is
-// at the address that is returned, NULL on an error. parcels has an entry for each rank, zero so far.
-static char *egi_transfer_sum(const egi_meeting *m, egi_parcel *parcels, const double *scale, char *room, int64_t n,
-                              int64_t size) {
+// at the address that is returned, NULL where the cluster has failed.
+static int64_t egi_sum_room(int64_t n, int64_t size) { return 2 * n * size + 64 + (egi_cluster.size + 1) * size; }
+static char *egi_transfer_sum(egi_channel *ch, int kind, int dtype, const double *scale, char *room, int64_t n) {
     const int ranks = egi_cluster.size, me = egi_cluster.rank;
+    const int64_t size = egi_dtypes[dtype].size;
     const int64_t begin = n * me / ranks * size, bytes = n * (me + 1) / ranks * size - begin;
     const int64_t stride = (n / ranks + 1) * size;
+    egi_parcel *parcels = ch->parcels;
     char *pieces = room + (n * size + 63) / 64 * 64;
     for (int r = 0; r < ranks; r++) {
         const int64_t from = n * r / ranks * size;
         const egi_parcel p = { room + from, pieces + r * stride, n * (r + 1) / ranks * size - from, bytes };
         parcels[r] = p;
     }
-    if (!egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels)) return NULL;
+    if (!egi_cluster_exchange(ch, kind, EGI_TAG_DATA)) return NULL;
     memcpy(pieces + me * stride, room + begin, (size_t)bytes);
-    egi_ranks_sum(m->dtype, room + begin, pieces, stride, scale, bytes / size);
-    if (m->kind == EGI_REDUCE_SCATTER) return room + begin;
+    egi_ranks_sum(dtype, room + begin, pieces, stride, scale, bytes / size);
+    if (kind == EGI_REDUCE_SCATTER) return room + begin;
     for (int r = 0; r < ranks; r++) {
         parcels[r].take = parcels[r].give;
         parcels[r].take_bytes = parcels[r].give_bytes;
         parcels[r].give = room + begin;
         parcels[r].give_bytes = bytes;
     }
-    return egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels) ? room : NULL;
+    return egi_cluster_exchange(ch, kind, EGI_TAG_DATA) ? room : NULL;
 }
-static char *egi_transfer_gather(const egi_meeting *m, egi_parcel *parcels, char *room, int64_t bytes) {
+static char *egi_transfer_gather(const egi_meeting *m, char *room, int64_t bytes) {
     char *all = room + (bytes + 63) / 64 * 64;
     for (int r = 0; r < egi_cluster.size; r++) {
         const egi_parcel p = { room, all + r * bytes, bytes, bytes };
-        parcels[r] = p;
+        egi_calls.parcels[r] = p;
     }
     memcpy(all + egi_cluster.rank * bytes, room, (size_t)bytes);
-    return egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels) ? all : NULL;
+    return egi_cluster_exchange(&egi_calls, m->kind, EGI_TAG_DATA) ? all : NULL;
 }
-static char *egi_transfer_broadcast(const egi_meeting *m, egi_parcel *parcels, char *room, int64_t bytes) {
+static char *egi_transfer_broadcast(const egi_meeting *m, char *room, int64_t bytes) {
     const int root = m->root < 0 ? 0 : m->root;
     for (int r = 0; r < egi_cluster.size; r++) {
         const egi_parcel p = { room, room, egi_cluster.rank == root ? bytes : 0, r == root ? bytes : 0 };
-        parcels[r] = p;
+        egi_calls.parcels[r] = p;
     }
-    return egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels) ? room : NULL;
+    return egi_cluster_exchange(&egi_calls, m->kind, EGI_TAG_DATA) ? room : NULL;
 }
+// Counts what is staged through the host.
+static void egi_cluster_staged(const eg_backend *b, int64_t bytes) { if (b != &egi_cpu) egi_cluster.staged += bytes; }
 // One collective call of x, whose result is written to y: the meeting, the transfer. Both are contiguous.
 static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
     eg_backend *b = egi_backend_of(x);
-    const int ranks = egi_cluster.size;
     const int64_t size = egi_dtypes[x->dtype].size, bytes = x->size * size;
-    const int64_t of_all = m->kind == EGI_ALL_GATHER ? bytes * ranks : bytes + (ranks + 1) * size;
+    const int64_t of_all = m->kind == EGI_ALL_GATHER ? bytes * egi_cluster.size : egi_sum_room(x->size, size);
     char *room = egi_cluster_room(m->kind, bytes + 64 + of_all), *result = NULL;
-    double *scale = (double *)egi_alloc((size_t)ranks * (sizeof *scale + sizeof(egi_parcel)));
-    egi_parcel *parcels = (egi_parcel *)(void *)(scale + ranks);
-    bool ok = room && scale ? b->read(b, room, x->data, bytes) && egi_cluster_meet(m)
-                            : egi_no_memory(egi_collective_names[m->kind], 0);
-    if (ok && (m->kind == EGI_BROADCAST || m->kind == EGI_SHARE))
-        result = egi_transfer_broadcast(m, parcels, room, bytes);
-    else if (ok && m->kind == EGI_ALL_GATHER) result = egi_transfer_gather(m, parcels, room, bytes);
-    else if (ok && egi_ranks_scale(m, scale)) result = egi_transfer_sum(m, parcels, scale, room, x->size, size);
-    ok = result && b->write(b, y->data, result, y->size * size);
-    egi_free(scale);
+    if (!room || !b->read(b, room, x->data, bytes) || !egi_cluster_meet(m)) return false;
+    const double begun = egi_clock_now();
+    if (m->kind == EGI_BROADCAST || m->kind == EGI_SHARE) result = egi_transfer_broadcast(m, room, bytes);
+    else if (m->kind == EGI_ALL_GATHER) result = egi_transfer_gather(m, room, bytes);
+    else result = egi_transfer_sum(&egi_calls, m->kind, m->dtype, egi_cluster.ones, room, x->size);
+    egi_cluster.waited += egi_clock_now() - begun;
+    egi_cluster_staged(b, bytes + y->size * size);
+    return result ? b->write(b, y->data, result, y->size * size) : egi_cluster_raise(m->kind);
+}
+
+// ---- gradients under way
+
+// A bucket of gradients: n elements of some variables' gradients, behind them a 1 for each gradient that there is, and,
+// in the last of an update, a number for each rank, 0 unless that rank gives up. Each update's buckets form a queue.
+typedef struct egi_bucket {
+    struct egi_bucket *next;
+    char *room;
+    int64_t room_bytes, elements;   // elements: all
+    int dtype;
+    bool done, ok;
+} egi_bucket;
+static struct {
+    egi_bucket *oldest, *newest;    // the queue: begins with what is taken next
+    egi_bucket *moving;             // the first that has not been moved, NULL: none
+    egi_bucket *filling, *unused;
+    int64_t owed;                   // how many buckets of this update the other ranks still wait for
+    int waiting;                    // atomic: the program waits for the thread
+    bool running, tried, stop, there;
+#ifndef EAGER_NO_THREADS
+    pthread_t thread;
+#endif
+} egi_post;
+#ifndef EAGER_NO_THREADS
+static pthread_mutex_t egi_post_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t egi_post_work = PTHREAD_COND_INITIALIZER, egi_post_done = PTHREAD_COND_INITIALIZER;
+static void egi_post_lock(void) { pthread_mutex_lock(&egi_post_mutex); }
+static void egi_post_unlock(void) { pthread_mutex_unlock(&egi_post_mutex); }
+#else
+static void egi_post_lock(void) {}
+static void egi_post_unlock(void) {}
+#endif
+// Between two looks at MPI. The thread that moves gradients lets the program compute: it sleeps unless that waits.
+static void egi_post_rest(const egi_channel *ch, double waited) {
+    struct timeval pause = { 0, 50 };
+    const bool meanwhile = ch == &egi_posts && egi_post.running &&
+                           !__atomic_load_n(&egi_post.waiting, __ATOMIC_RELAXED);
+    if (meanwhile && waited > 0.0002) select(0, NULL, NULL, NULL, &pause);
+    else if (waited > 0.02) poll(NULL, 0, 1);
+    else sched_yield();
+}
+// Moves the first bucket that is to be moved, with the lock held, and lets go of the lock meanwhile.
+static void egi_post_move(void) {
+    egi_bucket *k = egi_post.moving;
+    egi_post_unlock();
+    const bool ok = !egi_cluster_has_failed() &&
+                    egi_transfer_sum(&egi_posts, EGI_AVERAGE, k->dtype, egi_cluster.scale, k->room, k->elements);
+    egi_post_lock();
+    k->ok = ok;
+    k->done = true;
+    egi_post.moving = k->next;
+}
+#ifndef EAGER_NO_THREADS
+static void *egi_post_run(void *unused) {
+    (void)unused;
+    egi_post_lock();
+    while (!egi_post.stop) {
+        if (!egi_post.moving) { pthread_cond_wait(&egi_post_work, &egi_post_mutex); continue; }
+        egi_post_move();
+        pthread_cond_signal(&egi_post_done);
+    }
+    egi_post_unlock();
+    return NULL;
+}
+// Starts the thread; without it, gradients travel when they are asked for. Signals are for the program's own threads.
+static EGI_COLD void egi_post_start(void) {
+#if defined(__linux__)
+    unsigned char all[256], former[256];        // more than any signal set of Linux takes
+    memset(all, 255, sizeof all);
+    egi_pthread_sigmask(2, all, former);        // SIG_SETMASK
+#endif
+    egi_post.running = pthread_create(&egi_post.thread, NULL, egi_post_run, NULL) == 0;
+#if defined(__linux__)
+    egi_pthread_sigmask(2, former, NULL);
+#endif
+}
+#endif
+// Before the program ends: what is under way is left, and the others are told.
+static void egi_post_end(void) {
+    if (egi_post.owed || egi_post.oldest)
+        egi_cluster_fail(EGI_AVERAGE, "rank %d has ended in an update, after step %lld", egi_cluster.rank,
+                         (long long)egi_cluster_steps());
+#ifndef EAGER_NO_THREADS
+    if (!egi_post.running) return;
+    egi_post_lock();
+    egi_post.stop = true;
+    pthread_cond_signal(&egi_post_work);
+    egi_post_unlock();
+    pthread_join(egi_post.thread, NULL);
+    egi_post.running = false;
+#endif
+}
+static void egi_post_send(egi_bucket *k) {
+#ifndef EAGER_NO_THREADS
+    if (!egi_post.tried && !egi_cluster.alone) egi_post_start();
+    egi_post.tried = true;
+#endif
+    egi_post_lock();
+    if (egi_post.oldest) egi_post.newest->next = k;
+    else egi_post.oldest = k;
+    egi_post.newest = k;
+    if (!egi_post.moving) egi_post.moving = k;
+#ifndef EAGER_NO_THREADS
+    pthread_cond_signal(&egi_post_work);
+#endif
+    egi_post_unlock();
+    egi_post.owed--;
+}
+// Waits for the first bucket of the queue, which there is.
+static bool egi_post_wait(void) {
+    egi_bucket *k = egi_post.oldest;
+    const double begun = egi_clock_now();
+    __atomic_store_n(&egi_post.waiting, 1, __ATOMIC_RELAXED);
+    egi_post_lock();
+    while (!k->done) {
+#ifndef EAGER_NO_THREADS
+        if (egi_post.running) { pthread_cond_wait(&egi_post_done, &egi_post_mutex); continue; }
+#endif
+        egi_post_move();
+    }
+    egi_post_unlock();
+    __atomic_store_n(&egi_post.waiting, 0, __ATOMIC_RELAXED);
+    egi_cluster.waited += egi_clock_now() - begun;
+    return k->ok;
+}
+// Takes the first bucket from the queue. Of a cluster that has failed, its memory stays where it is.
+static void egi_post_pop(void) {
+    egi_post_lock();
+    egi_bucket *k = egi_post.oldest;
+    egi_post.oldest = k->next;
+    egi_post_unlock();
+    if (!k->ok) return;
+    k->next = egi_post.unused;
+    egi_post.unused = k;
+}
+static void egi_post_clear(void) { while (egi_post.oldest) { egi_post_wait(); egi_post_pop(); } }
+static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
+    const int64_t bytes = egi_sum_room(elements, egi_dtypes[dtype].size);
+    egi_bucket *k = egi_post.unused;
+    if (k) egi_post.unused = k->next;
+    else k = (egi_bucket *)calloc(1, sizeof *k);
+    if (k && k->room_bytes < bytes) {
+        free(k->room);
+        k->room = (char *)malloc((size_t)bytes);
+        k->room_bytes = k->room ? bytes : 0;
+    }
+    if (!k || !k->room) {
+        if (k) { k->next = egi_post.unused; egi_post.unused = k; }
+        egi_no_memory("apply_gradients", bytes);
+        return NULL;
+    }
+    k->next = NULL;
+    k->elements = elements;
+    k->dtype = dtype;
+    k->done = k->ok = false;
+    return k;
+}
+// Element i of a bucket: a mark.
+static void egi_bucket_mark(const egi_bucket *k, int64_t i, double value) {
+    if (k->dtype == EG_FLOAT64) ((double *)(void *)k->room)[i] = value;
+    else ((float *)(void *)k->room)[i] = (float)value;
+}
+static double egi_bucket_marked(const egi_bucket *k, int64_t i) {
+    return k->dtype == EG_FLOAT64 ? ((const double *)(const void *)k->room)[i]
+                                  : (double)((const float *)(const void *)k->room)[i];
+}
+
+// The works of an update, now or in a replay: all ranks agree on it; a gradient is put into a bucket; a mean is taken.
+typedef struct egi_update_plan { eg_optimizer *opt; int64_t elements, buckets; } egi_update_plan;
+static bool egi_cluster_enter(int kind);
+static void egi_cluster_leave(void);
+static bool egi_update_begin(eg_backend *b, const egi_args *args) {
+    const egi_update_plan *o = (const egi_update_plan *)args->parameters;
+    egi_meeting m;
+    (void)b;
+    memset(&m, 0, sizeof m);
+    m.kind = EGI_AVERAGE;
+    m.dims[0] = o->elements;
+    m.dims[1] = o->buckets;
+    m.weight = o->opt->examples;
+    if (!egi_cluster_enter(EGI_AVERAGE)) return false;
+    if (egi_post.owed) {                        // of a replay that failed
+        egi_cluster_fail(EGI_AVERAGE, "rank %d has broken off an update, after step %lld", egi_cluster.rank,
+                         (long long)egi_cluster_steps());
+        egi_cluster_leave();
+        return egi_cluster_raise(EGI_AVERAGE);
+    }
+    egi_post_clear();
+    const bool ok = egi_cluster_meet(&m) && egi_ranks_scale();
+    if (ok) egi_post.owed = o->buckets;
+    egi_cluster_leave();
     return ok;
 }
+// One gradient or mean: its place in the bucket, of `elements`; that of its mark; whether it is the first or the last of
+// the bucket, and whether the bucket is the last.
+typedef struct egi_bucket_part {
+    int64_t begin, count, elements, mark;
+    int32_t dtype, given, first, last, ends, unused;
+} egi_bucket_part;
+static bool egi_update_put(eg_backend *b, const egi_args *args) {
+    const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
+    const int64_t size = egi_dtypes[o->dtype].size;
+    if (o->first) {
+        if (egi_post.filling) { egi_post.filling->next = egi_post.unused; egi_post.unused = egi_post.filling; }
+        egi_post.filling = egi_bucket_new(o->dtype, o->elements);
+    }
+    egi_bucket *k = egi_post.filling;
+    if (!k) return false;
+    if (!o->given) memset(k->room + o->begin * size, 0, (size_t)(o->count * size));
+    else if (o->count && !b->read(b, k->room + o->begin * size, args->in[0]->data, o->count * size)) return false;
+    egi_bucket_mark(k, o->mark, o->given);
+    if (o->given) egi_cluster_staged(b, o->count * size);
+    if (!o->last) return true;
+    for (int r = 0; r < egi_cluster.size && o->ends; r++) egi_bucket_mark(k, o->mark + 1 + r, 0);
+    egi_post.filling = NULL;
+    egi_post_send(k);
+    return true;
+}
+static bool egi_update_take(eg_backend *b, const egi_args *args) {
+    const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
+    const int64_t size = egi_dtypes[o->dtype].size;
+    egi_bucket *k = egi_post.oldest;
+    if (!k) return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: no gradients of this update are under way");
+    if (o->first && !egi_post_wait()) return egi_cluster_raise(EGI_AVERAGE);
+    for (int r = 0; r < egi_cluster.size && o->first && o->ends; r++)
+        if (!(egi_bucket_marked(k, o->elements - egi_cluster.size + r) == 0))
+            return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: rank %d has given up this update; its error says why",
+                            r);
+    egi_post.there = egi_bucket_marked(k, o->mark) > 0;
+    egi_cluster_staged(b, o->count * size);
+    if (o->count && !b->write(b, args->out[0]->data, k->room + o->begin * size, o->count * size)) return false;
+    if (!o->last) return true;
+    egi_post_pop();
+    if (!o->ends) return true;
+    __atomic_fetch_add(&egi_cluster.step, 1, __ATOMIC_RELAXED);
+    for (int r = 0; r < egi_cluster.size; r++) egi_cluster.met[r].step = egi_cluster_steps();
+    return true;
+}
+
+// One update's gradients on their way: those of variables [sent, n) have been put into buckets. The list goes from its
+// end to its begin, which is about the order in which a backward pass makes gradients.
+struct egi_travel {
+    egi_report report;              // first
+    eg_optimizer *opt;
+    eg_tape *tape;                  // that reports; a reference, or NULL
+    egi_prepared *p;
+    int n, sent;
+    int64_t seen;                   // variables that the optimizer had
+    bool begun, taken;
+};
+// Where the bucket begins that ends before variable `to`: one dtype, one device, and no more than enough.
+static int egi_travel_from(const egi_travel *t, int to) {
+    const eg_tensor *v = t->p[to - 1].variable;
+    int64_t bytes = v->size * egi_dtypes[v->dtype].size;
+    int from = to - 1;
+    for (; from > 0 && bytes < egi_cluster.bucket_bytes; from--) {
+        const eg_tensor *u = t->p[from - 1].variable;
+        if (u->dtype != v->dtype || egi_backend_of(u) != egi_backend_of(v)) break;
+        bytes += u->size * egi_dtypes[u->dtype].size;
+    }
+    return from;
+}
+static int64_t egi_travel_elements(const egi_travel *t, int from, int to) {
+    int64_t n = to - from + (from ? 0 : egi_cluster.size);
+    for (int i = from; i < to; i++) n += t->p[i].variable->size;
+    return n;
+}
+// Part i of bucket [from, to).
+static egi_bucket_part egi_travel_part(const egi_travel *t, int from, int i, int to) {
+    egi_bucket_part o;
+    memset(&o, 0, sizeof o);
+    o.elements = egi_travel_elements(t, from, to);
+    for (int k = from; k < i; k++) o.begin += t->p[k].variable->size;
+    o.count = t->p[i].variable->size;
+    o.mark = o.elements - (from ? 0 : egi_cluster.size) - (to - i);
+    o.dtype = t->p[i].variable->dtype;
+    o.given = t->p[i].gradient != NULL;
+    o.first = i == from;
+    o.last = i == to - 1;
+    o.ends = from == 0;
+    return o;
+}
+// Puts gradients into buckets, and sends those that are full. Unless `all`, a bucket waits for each of its gradients,
+// and the update's last one for eg_apply_gradients, so that no rank applies what another one does not.
+static bool egi_travel_send(egi_travel *t, bool all) {
+    bool ok = true;
+    while (ok && t->sent > 0) {
+        const int to = t->sent, from = egi_travel_from(t, to);
+        bool there = all || from > 0;
+        for (int i = from; i < to && !all; i++) there = there && t->p[i].gradient;
+        if (!there) break;
+        eg_scope scope = eg_scope_begin();
+        eg_recording_pause();
+        for (int i = from; i < to && ok; i++) {
+            const egi_bucket_part part = egi_travel_part(t, from, i, to);
+            eg_tensor *g = part.given ? egi_scope_own(egi_contiguous(t->p[i].gradient)) : NULL;
+            const egi_args args = { NULL, EGI_WORK_SENDS, { g }, { NULL }, &part };
+            ok = (g || !part.given) && egi_host_work(egi_update_put, &args, sizeof part);
+        }
+        eg_recording_unpause();
+        eg_scope_end(scope);
+        if (ok) t->sent = from;
+    }
+    return ok;
+}
+// The tape's news: the gradient of variable i is complete.
+static bool egi_travel_report(egi_report *report, int i, eg_tensor *g) {
+    egi_travel *t = (egi_travel *)(void *)report;
+    if (t->p[i].gradient || t->sent <= i) return true;
+    t->p[i].gradient = eg_retain(g);
+    return egi_travel_send(t, false);
+}
+// Takes the means. A variable for which no rank has a gradient stays without one.
+static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
+    bool any = false;
+    for (int to = t->n, from; to > 0; to = from) {
+        from = egi_travel_from(t, to);
+        for (int i = from; i < to; i++) {
+            const egi_bucket_part part = egi_travel_part(t, from, i, to);
+            eg_tensor *v = p[i].variable;
+            eg_shape shape = egi_shape(v);
+            if (!part.given && egi_this.observer)
+                egi_observe_read("apply_gradients with a NULL gradient on several ranks", NULL);
+            eg_tensor *y = egi_scope_own(egi_tensor_allocate("apply_gradients", egi_backend_of(v), (eg_dtype)v->dtype,
+                                                             &shape));
+            const egi_args args = { NULL, EGI_WORK_SENDS, { NULL }, { y }, &part };
+            if (!y || !egi_host_work(egi_update_take, &args, sizeof part)) return false;
+            p[i].gradient = part.given || egi_post.there ? y : NULL;
+            any = any || p[i].gradient;
+        }
+    }
+    t->taken = true;
+    return any || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has a gradient for any variable");
+}
+// All ranks agree on the variables and on the update. A rank that had another value of one gives no gradient.
+static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n, bool *differed);
+static bool egi_travel_open(egi_travel *t) {
+    egi_update_plan plan = { t->opt, 0, 0 };
+    const double examples = t->opt->examples;
+    bool differed = false;
+    if (!egi_variables_agree(t->opt, t->p, t->n, &differed)) return false;
+    for (int to = t->n, from; to > 0; to = from, plan.buckets++) {
+        from = egi_travel_from(t, to);
+        plan.elements += egi_travel_elements(t, from, to);
+    }
+    const egi_args args = { NULL, EGI_WORK_SENDS, { t->opt->steps }, { NULL }, &plan };
+    if (differed) t->opt->examples = 0;
+    t->begun = egi_host_work(egi_update_begin, &args, sizeof plan);
+    t->opt->examples = examples;
+    return t->begun;
+}
+// Behind an update, whether it was applied or not. Ranks that still wait for buckets of one that failed get them, and
+// in the last one the news.
+static void egi_travel_close(egi_travel *t) {
+    if (!t->begun || t->taken) return;
+    while (t->sent > 0 && !egi_cluster_has_failed()) {
+        const int from = egi_travel_from(t, t->sent);
+        egi_bucket *k = egi_bucket_new(t->p[from].variable->dtype, egi_travel_elements(t, from, t->sent));
+        if (!k) {
+            egi_cluster_fail(EGI_AVERAGE, "rank %d has given up an update, after step %lld", egi_cluster.rank,
+                             (long long)egi_cluster_steps());
+            break;
+        }
+        memset(k->room, 0, (size_t)(k->elements * egi_dtypes[k->dtype].size));
+        if (!from) egi_bucket_mark(k, k->elements - egi_cluster.size + egi_cluster.rank, (double)NAN);
+        egi_post_send(k);
+        t->sent = from;
+    }
+    egi_post_clear();
+}
+// The optimizer's gradients become the means over all ranks.
+static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
+    egi_travel own, *t = opt->travel;
+    if (egi_cluster.size < 2 || !n) return true;
+    bool same = t && t->n == n;
+    for (int i = 0; i < n && same; i++) same = t->p[i].variable == p[i].variable;
+    if (t && !same)
+        return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: gradients of another list are under way to other ranks");
+    if (!t) {
+        memset((void *)&own, 0, sizeof own);
+        own.opt = opt;
+        own.p = p;
+        own.n = own.sent = n;
+        t = &own;
+        if (!egi_travel_open(t)) return false;
+    }
+    for (int i = 0; i < n && t != &own; i++)
+        if (p[i].gradient && !t->p[i].gradient) t->p[i].gradient = eg_retain(p[i].gradient);
+    const bool ok = egi_travel_send(t, true) && egi_travel_take(t, p);
+    if (t == &own) egi_travel_close(t);
+    return ok;
+}
+// In front of a backward pass: from now on each bucket leaves when its gradients are complete.
+static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variables) {
+    const int n = variables.count;
+    bool ok = true;
+    if (egi_cluster.size < 2 || n < 1 || opt->accumulated || opt->travel || opt->applying || egi_graph_adopts() ||
+        tape->object.kind != EGI_TAPE)
+        return true;
+    for (int i = 0; i < n; i++) {
+        const eg_tensor *v = variables.tensors[i];
+        // eg_apply_gradients says what is wrong
+        if (!(v->flags & EGI_VARIABLE) || (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)) return true;
+    }
+    egi_travel *t = (egi_travel *)egi_alloc(sizeof *t + (size_t)n * sizeof *t->p);
+    if (!t) return egi_no_memory("apply_gradients", 0);
+    memset((void *)t, 0, sizeof *t + (size_t)n * sizeof *t->p);
+    t->report.complete = egi_travel_report;
+    t->opt = opt;
+    t->p = (egi_prepared *)(void *)(t + 1);
+    t->n = t->sent = n;
+    t->seen = opt->n_slots;
+    opt->travel = t;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    for (int i = 0; i < n && ok; i++) {
+        t->p[i].variable = variables.tensors[i];
+        ok = (t->p[i].slots = egi_slots_of(opt, variables.tensors[i], true)) >= 0;
+    }
+    ok = ok && egi_travel_open(t);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    egi_object_retain(&tape->object);
+    t->tape = tape;
+    tape->report = &t->report;
+    return ok;
+}
+static void egi_gradients_end(eg_optimizer *opt, bool ok) {
+    egi_travel *t = opt->travel;
+    if (!t) return;
+    egi_travel_close(t);
+    if (!ok) egi_slots_drop(opt, t->seen);
+    t->tape->report = NULL;
+    egi_object_release(&t->tape->object);
+    for (int i = 0; i < t->n; i++) eg_release(t->p[i].gradient);
+    opt->travel = NULL;
+    egi_free(t);
+}
 #else
+static bool egi_cluster_has_failed(void) { return false; }
 static bool egi_cluster_meet(egi_meeting *m) { (void)m; return true; }
 static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
     (void)m;
     return egi_tensor_copy(x, y);
 }
 static bool egi_cluster_start(int *argc, char ***argv) { (void)argc, (void)argv; return true; }
+static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
+    (void)opt, (void)p, (void)n;
+    return true;
+}
+static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variables) {
+    (void)opt, (void)tape, (void)variables;
+    return true;
+}
+static void egi_gradients_end(eg_optimizer *opt, bool ok) { (void)opt, (void)ok; }
 #endif
 
 // Around each collective call: false and an error where the cluster has failed, or another thread is in one.
 static bool egi_cluster_enter(int kind) {
     const char *name = egi_collective_names[kind];
-    if (egi_cluster.failed) return egi_fail(EG_ERROR_STATE, "eg_%s: %s", name, egi_cluster.reason);
+    if (egi_cluster_has_failed()) return egi_fail(EG_ERROR_STATE, "eg_%s: %s", name, egi_cluster.reason);
     if (egi_is_forked(egi_cluster.forks))
         return egi_fail(EG_ERROR_STATE, "eg_%s: a child of fork belongs to no cluster", name);
     return !__atomic_exchange_n(&egi_cluster.busy, 1, __ATOMIC_ACQUIRE) ||
@@ -42063,12 +42602,17 @@ EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) 
     if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
     if (!(o.timeout >= 0))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .timeout is %g, and must be more than 0", o.timeout);
+    if (o.bucket_bytes < 0)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .bucket_bytes is %lld, and must be more than 0",
+                        (long long)o.bucket_bytes);
     if (egi_cluster.begun) return true;
     egi_lock();
     egi_cluster.forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
     egi_unlock();
     egi_cluster.timeout = o.timeout > 0 ? o.timeout : 300;
     egi_cluster.aborts = o.abort;
+    egi_cluster.alone = o.no_overlap;
+    egi_cluster.bucket_bytes = o.bucket_bytes ? o.bucket_bytes : 1 << 20;
     if (!egi_cluster_start(argc, argv)) return false;
 #ifndef EAGER_CORE
     egi_cluster_ranks.rank = eg_cluster_rank();
@@ -42103,19 +42647,14 @@ static bool egi_collective_work(eg_backend *b, const egi_args *args) {
     m.dtype = x->dtype;
     m.rank = x->rank;
     for (int i = 0; i < x->rank; i++) m.dims[i] = x->dims[i];
-    m.weight = o->opt ? o->opt->examples : 0;
     if (!egi_cluster_enter(o->kind)) return false;
     const bool ok = egi_cluster_move(&m, x, args->out[0]);
-    if (ok && o->kind == EGI_AVERAGE) {
-        egi_cluster.step++;
-        for (int r = 0; r < egi_cluster.size; r++) egi_cluster.met[r].step = egi_cluster.step;
-    }
     egi_cluster_leave();
     return ok;
 }
 static bool egi_run_collective(egi_call *c) {
     eg_tensor *x = egi_contiguous(c->in[0]);
-    const egi_args args = { NULL, EGI_WORK_CALLS, { x }, { c->out[0] }, c->attr };
+    const egi_args args = { NULL, EGI_WORK_SENDS, { x }, { c->out[0] }, c->attr };
     const bool ok = x && egi_host_work(egi_collective_work, &args, sizeof(egi_collective));
     if (x) egi_object_release(&x->object);
     return ok;
@@ -42139,37 +42678,40 @@ static bool egi_shape_collective(egi_call *c) {
     c->shape[0].dims[0] = x->dims[0] / ranks;
     return true;
 }
-static eg_tensor *egi_collective_run(int kind, int root, eg_optimizer *opt, eg_tensor *x);
-// Of the sum of all ranks' losses: what a rank gave to all comes back from all.
+static eg_tensor *egi_collective_run(int kind, int root, double weight, eg_tensor *x);
+// Of the sum of all ranks' losses: what a rank gave to all comes back from all. Of their mean by weights: w[r] times
+// what comes from rank r, and divided by this rank's own w, by which its gradient will be multiplied.
 static bool egi_grad_collective(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     const egi_collective *o = (const egi_collective *)c->attributes;
     static const int of[] = { EGI_ALL_REDUCE, EGI_REDUCE_SCATTER, EGI_ALL_GATHER, EGI_ALL_REDUCE };
     (void)op;
-    eg_tensor *g = egi_collective_run(of[o->kind], 0, NULL, c->upstream[0]);
+    eg_tensor *g = c->upstream[0];
+    if (o->weight > 0) g = (eg_mul)(g, eg_number(o->weight));
+    g = egi_collective_run(of[o->kind], 0, o->weight, g);
+    if (o->weight > 0) g = (eg_div)(g, eg_number(o->weight));
     if (g && o->kind == EGI_BROADCAST && o->root != egi_cluster.rank) g = eg_zeros_like(g);
     return egi_set_dx(0, dx, g);
 }
-#define EGI_COLLECTIVE_ROW(name, flags, grad) \
-    { #name, 1, 1, EGI_USER | (flags), sizeof(egi_collective), egi_shape_collective, egi_run_collective, grad, \
+#define EGI_COLLECTIVE_ROW(name, grad) \
+    { #name, 1, 1, EGI_USER, sizeof(egi_collective), egi_shape_collective, egi_run_collective, grad, \
       { 0, 0, 0 }, NULL, -1, 0, \
       { { NULL, NULL, NULL }, { NULL, NULL, NULL }, { NULL, NULL, NULL }, { NULL, NULL, NULL } }, NULL, NULL }
 EGI_OBJECTS
 static const egi_op egi_collective_rows[] = {                                   // ORDER EGI_ALL_REDUCE
-    EGI_COLLECTIVE_ROW(all_reduce, 0, egi_grad_collective), EGI_COLLECTIVE_ROW(all_gather, 0, egi_grad_collective),
-    EGI_COLLECTIVE_ROW(reduce_scatter, 0, egi_grad_collective), EGI_COLLECTIVE_ROW(broadcast, 0, egi_grad_collective),
-    EGI_COLLECTIVE_ROW(apply_gradients, EGI_NOT_DIFFERENTIABLE, NULL)
+    EGI_COLLECTIVE_ROW(all_reduce, egi_grad_collective), EGI_COLLECTIVE_ROW(all_gather, egi_grad_collective),
+    EGI_COLLECTIVE_ROW(reduce_scatter, egi_grad_collective), EGI_COLLECTIVE_ROW(broadcast, egi_grad_collective)
 };
-static eg_tensor *egi_collective_run(int kind, int root, eg_optimizer *opt, eg_tensor *x) {
+static eg_tensor *egi_collective_run(int kind, int root, double weight, eg_tensor *x) {
     egi_collective o;
     memset(&o, 0, sizeof o);
     o.kind = kind;
     o.root = root;
-    o.opt = opt;
+    o.weight = weight;
     return egi_apply1(&egi_collective_rows[kind], &x, 1, &o);
 }
-EAGER_API eg_tensor *(eg_all_reduce)(eg_tensor *x) { return egi_collective_run(EGI_ALL_REDUCE, 0, NULL, x); }
-EAGER_API eg_tensor *(eg_all_gather)(eg_tensor *x) { return egi_collective_run(EGI_ALL_GATHER, 0, NULL, x); }
-EAGER_API eg_tensor *(eg_reduce_scatter)(eg_tensor *x) { return egi_collective_run(EGI_REDUCE_SCATTER, 0, NULL, x); }
+EAGER_API eg_tensor *(eg_all_reduce)(eg_tensor *x) { return egi_collective_run(EGI_ALL_REDUCE, 0, 0, x); }
+EAGER_API eg_tensor *(eg_all_gather)(eg_tensor *x) { return egi_collective_run(EGI_ALL_GATHER, 0, 0, x); }
+EAGER_API eg_tensor *(eg_reduce_scatter)(eg_tensor *x) { return egi_collective_run(EGI_REDUCE_SCATTER, 0, 0, x); }
 static bool egi_root_given(const char *function, int root) {
     return (root >= 0 && root < eg_cluster_size()) ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no rank %d; ranks are 0 to %d", function, root,
@@ -42177,7 +42719,7 @@ static bool egi_root_given(const char *function, int root) {
 }
 EAGER_API eg_tensor *(eg_broadcast)(eg_tensor *x, int root) {
     return egi_operand_alive("broadcast", 0, x) && egi_root_given("broadcast", root)
-           ? egi_collective_run(EGI_BROADCAST, root, NULL, x) : NULL;
+           ? egi_collective_run(EGI_BROADCAST, root, 0, x) : NULL;
 }
 
 // ---- variables and gradients
@@ -42232,6 +42774,7 @@ EAGER_API bool (eg_broadcast_variables)(eg_list variables, int root) {
     return ok;
 }
 // The variables that the optimizer sees first get rank 0's values. *differed: as above.
+#ifdef EAGER_MPI
 static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n, bool *differed) {
     egi_recorder *observer = egi_this.observer;
     egi_meeting m;
@@ -42251,82 +42794,14 @@ static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n,
     if (ok) opt->shared = opt->n_slots;
     return ok;
 }
-// Gradients of one dtype and device in one vector: all gradients, and behind them a 1 for each that there is, 0 else.
-// group[i] says whether variable i is one of them. NULL on an error.
-static eg_tensor *egi_bucket_fill(const egi_prepared *p, const bool *group, int n, eg_tensor **list) {
-    eg_shape line = { 1, { 0 } };
-    int count = 0;
-    eg_tensor *one = NULL;
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < n; i++) {
-            if (!group[i]) continue;
-            eg_backend *b = egi_backend_of(p[i].variable);
-            line.dims[0] = pass ? 1 : p[i].variable->size;
-            one = p[i].gradient && !pass
-                  ? eg_reshape(p[i].gradient, line)
-                  : egi_full_as("apply_gradients", b, (eg_dtype)p[i].variable->dtype, line, p[i].gradient ? 1 : 0);
-            if (!one) return NULL;
-            list[count++] = one;
-        }
-    return eg_concat(list, count, 0);
-}
-// Takes the averages out of the vector again. A variable for which no rank has a gradient stays without one.
-static bool egi_bucket_take(egi_prepared *p, const bool *group, int n, eg_tensor *all) {
-    eg_shape begin = { 1, { 0 } }, size = { 1, { 0 } };
-    int64_t at = 0, flag = 0, members = 0;
-    for (int i = 0; i < n; i++) if (group[i]) { flag += p[i].variable->size; members++; }
-    for (int i = 0; i < n; i++) {
-        if (!group[i]) continue;
-        bool there = p[i].gradient != NULL;
-        if (!there) {
-            if (egi_this.observer) egi_observe_read("apply_gradients with a NULL gradient on several ranks", NULL);
-            begin.dims[0] = flag;
-            size.dims[0] = 1;
-            there = eg_item(eg_slice(all, begin, size)) > 0;
-        }
-        begin.dims[0] = at;
-        size.dims[0] = p[i].variable->size;
-        p[i].gradient = there ? eg_reshape(eg_slice(all, begin, size), egi_shape(p[i].variable)) : NULL;
-        if (there && !p[i].gradient) return false;
-        at += p[i].variable->size;
-        flag++;
-    }
-    return members > 0;
-}
-// The optimizer's gradients become the means over all ranks.
-static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
-    bool differed = false, ok = true, any = false;
-    const double examples = opt->examples;
-    if (!egi_cluster_many() || !n) return true;
-    if (!egi_variables_agree(opt, p, n, &differed)) return false;
-    if (differed) opt->examples = 0;
-    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * (2 * sizeof *list + 2));
-    bool *done = list ? (bool *)(void *)(list + 2 * n) : NULL, *group = done + n;
-    if (!list) return egi_no_memory("apply_gradients", 0);
-    memset(done, 0, 2 * (size_t)n);
-    for (int first = 0; first < n && ok; first++) {
-        if (done[first]) continue;
-        const eg_tensor *v = p[first].variable;
-        for (int i = first; i < n; i++) {
-            group[i] = !done[i] && p[i].variable->dtype == v->dtype &&
-                       egi_backend_of(p[i].variable) == egi_backend_of(v);
-            done[i] = done[i] || group[i];
-        }
-        for (int i = 0; i < first; i++) group[i] = false;
-        eg_tensor *all = egi_bucket_fill(p, group, n, list);
-        all = all ? egi_collective_run(EGI_AVERAGE, 0, opt, all) : NULL;
-        ok = all && egi_bucket_take(p, group, n, all);
-    }
-    for (int i = 0; i < n; i++) any = any || p[i].gradient;
-    egi_free(list);
-    opt->examples = examples;
-    return ok && (any || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has a gradient for any variable"));
-}
+#endif
+EGI_OBJECTS
+static const egi_averaging egi_averages = { egi_gradients_begin, egi_gradients_average, egi_gradients_end };
 EAGER_API bool (eg_distribute)(eg_optimizer *opt) {
     if (!egi_optimizer_alive("distribute", opt)) return false;
     if (!egi_cluster.begun)
         return egi_fail(EG_ERROR_STATE, "eg_distribute: call eg_cluster_init(&argc, &argv) at the start of main");
-    opt->average = egi_gradients_average;
+    opt->average = &egi_averages;
     opt->shared = 0;
     return true;
 }
