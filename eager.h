@@ -1629,6 +1629,7 @@ typedef struct eg_layer_options {
     double epsilon;                       // of normalizations: 1e-3 (RMS 1e-6)
     double momentum;                      // of batch normalization's running mean and variance: .99
     bool no_center, no_scale;             // normalizations without beta, without gamma
+    bool sync;       // batch normalization: mean and variance of all ranks' rows (15, many processes); each has some
     bool mask_zero;                       // embedding: 0 is padding; eg_mask_of its output tells later layers
     bool return_sequences, go_backwards;  // recurrent layers: all steps; from the end
     bool no_forget_bias;                  // LSTM: the forget gate's bias starts at 0, not 1
@@ -3497,6 +3498,15 @@ typedef struct eg_cluster_options {
 EAGER_API bool eg_cluster_init(int *argc, char ***argv, eg_cluster_options options EGI_DEFAULT(eg_cluster_options));
 EAGER_API int eg_cluster_rank(void);       // from 0; 0 before eg_cluster_init
 EAGER_API int eg_cluster_size(void);       // how many ranks there are; 1 before eg_cluster_init
+// What this rank has told the others so far.
+typedef struct eg_cluster_info {
+    int64_t updates;            // of optimizers of eg_distribute
+    int64_t sent_bytes;         // to other ranks
+    int64_t staged_bytes;       // copied from devices to the host and back for that
+    int64_t buckets, early;     // messages of gradients; those of them that left before the backward pass had ended
+    double waited;              // seconds that calls have waited for other ranks
+} eg_cluster_info;
+EAGER_API eg_cluster_info eg_cluster_counts(void);
 // Returns when all ranks have called it.
 EAGER_API bool eg_cluster_barrier(void);
 // From now on every update of this optimizer applies the mean of all ranks' gradients, which comes before clipping;
@@ -3507,6 +3517,10 @@ EAGER_API bool eg_distribute(eg_optimizer *optimizer);
 // How many examples this rank's next gradients are the mean of: the mean over ranks is weighted by it. 1 until it is
 // called; 0: this rank has none, and takes part with NULL gradients.
 EAGER_API bool eg_distribute_examples(eg_optimizer *optimizer, double examples);
+// In front of a step, on its thread: this rank's batch is `count` rows of a batch of `all`, from row `first` on. Then
+// dropout drops what it would drop in one process with the whole batch, and all ranks' generators stay equal. eg_fit
+// does it by itself. all = 0, as at first: the batch is no part.
+EAGER_API bool eg_distribute_rows(int64_t first, int64_t count, int64_t all);
 // Gives the variables the values that rank `root` has.
 EAGER_API bool eg_broadcast_variables(eg_list variables, int root);
 // Ops on one tensor of each rank, with gradients for a loss that is the sum of all ranks' losses. They run in traced
@@ -3516,16 +3530,76 @@ EAGER_API eg_tensor *eg_all_gather(eg_tensor *x);                  // all ranks'
 EAGER_API eg_tensor *eg_reduce_scatter(eg_tensor *x);              // of the sum, this rank's part of axis 0
 EAGER_API eg_tensor *eg_broadcast(eg_tensor *x, int root);         // rank root's x
 
+// A server holds variables, which ranks train without waiting for each other: the ranks that are servers call
+// eg_server_run, all others eg_server_join, and then in each step eg_server_push, which sends gradients and takes the
+// values that the server has made of them. Meanwhile other ranks have pushed, too: how many updates lie between the
+// values that gradients were computed with and those that they are applied to is their staleness.
+typedef struct eg_server_report {
+    int64_t updates, stalest;
+    double staleness;           // the mean over all updates
+} eg_server_report;
+typedef struct eg_server_options {
+    EG_BY_NAME;
+    int workers;                // how many ranks join this server: all others
+    eg_server_report *report;   // or NULL; written at the end
+} eg_server_options;
+// Applies what ranks push to the variables, with any optimizer, until each of them has left. A push that fails is an
+// error of the rank that pushed, and changes nothing. Source: Dean et al. 2012, asynchronous updates.
+EAGER_API bool eg_server_run(eg_optimizer *optimizer, eg_list variables,
+                             eg_server_options options EGI_DEFAULT(eg_server_options));
+// The variables, of the same dtypes and shapes in the same order as the server's, take its values.
+EAGER_API bool eg_server_join(int server, eg_list variables);
+// grads may hold NULL for some. *staleness (staleness may be NULL): how many updates of others came between.
+EAGER_API bool eg_server_push(int server, eg_list grads, eg_list variables, int64_t *staleness);
+EAGER_API bool eg_server_leave(int server);
+
+// Who takes part, by name: jobs of tasks with an address each, as in TensorFlow's ClusterSpec. The tasks are the ranks,
+// in the order of the text: {"worker": ["w0:2222", "w1:2222"], "ps": ["p0:2222"]}, or, for a job that lacks tasks,
+// {"worker": {"1": "w1:2222"}}. Around it may stand what TF_CONFIG has: {"cluster": ..., "task": {"type": "worker",
+// "index": 1}}. MPI knows by itself where its ranks are; the addresses are for the program. Source:
+// tf.train.ClusterSpec.
+typedef struct eg_cluster_spec eg_cluster_spec;
+// From a text that begins with '{', else from the file of that name; from the environment, EAGER_CLUSTER or TF_CONFIG,
+// where it is NULL. Behind an eg_cluster_init with several ranks, their number must be that of the tasks, and a "task"
+// must be this rank's.
+EAGER_API eg_cluster_spec *eg_cluster_spec_new(const char *source);
+EAGER_API void eg_cluster_spec_release(eg_cluster_spec *spec);
+EAGER_API int eg_cluster_spec_jobs(eg_cluster_spec *spec);                         // how many
+EAGER_API const char *eg_cluster_spec_job(eg_cluster_spec *spec, int i);
+EAGER_API int eg_cluster_spec_tasks(eg_cluster_spec *spec, const char *job);       // how many; -1: no such job
+EAGER_API int eg_cluster_spec_index(eg_cluster_spec *spec, const char *job, int i);    // of the job's i-th task
+EAGER_API const char *eg_cluster_spec_address(eg_cluster_spec *spec, const char *job, int task);
+EAGER_API int eg_cluster_spec_rank(eg_cluster_spec *spec, const char *job, int task);  // -1: no such task
+// The job of a rank, and in *task (task may be NULL) its index.
+EAGER_API const char *eg_cluster_spec_of(eg_cluster_spec *spec, int rank, int *task);
+
 #ifdef __cplusplus
 #define eg_cluster_init(...) EGI_CALL(eg_cluster_init, __VA_ARGS__)
+#define eg_server_run(...) EGI_CALL(eg_server_run, __VA_ARGS__)
 #else
+#define eg_server_run(optimizer, ...) EGI_SERVER_(optimizer, __VA_ARGS__, )
+#define EGI_SERVER_(optimizer, variables, ...) \
+    EGI_CALL(eg_server_run, optimizer, variables, EGI_OPTIONS(eg_server_options, __VA_ARGS__))
 #define eg_cluster_init(argc, ...) EGI_CLUSTER_(argc, __VA_ARGS__, )
 #define EGI_CLUSTER_(argc, argv, ...) \
     EGI_CALL(eg_cluster_init, argc, argv, EGI_OPTIONS(eg_cluster_options, __VA_ARGS__))
 #endif
+#define eg_server_join(...) EGI_CALL(eg_server_join, __VA_ARGS__)
+#define eg_server_push(...) EGI_CALL(eg_server_push, __VA_ARGS__)
+#define eg_server_leave(...) EGI_CALL(eg_server_leave, __VA_ARGS__)
+#define eg_cluster_spec_new(...) EGI_CALL(eg_cluster_spec_new, __VA_ARGS__)
+#define eg_cluster_spec_release(...) EGI_CALL(eg_cluster_spec_release, __VA_ARGS__)
+#define eg_cluster_spec_jobs(...) EGI_CALL(eg_cluster_spec_jobs, __VA_ARGS__)
+#define eg_cluster_spec_job(...) EGI_CALL(eg_cluster_spec_job, __VA_ARGS__)
+#define eg_cluster_spec_tasks(...) EGI_CALL(eg_cluster_spec_tasks, __VA_ARGS__)
+#define eg_cluster_spec_index(...) EGI_CALL(eg_cluster_spec_index, __VA_ARGS__)
+#define eg_cluster_spec_address(...) EGI_CALL(eg_cluster_spec_address, __VA_ARGS__)
+#define eg_cluster_spec_rank(...) EGI_CALL(eg_cluster_spec_rank, __VA_ARGS__)
+#define eg_cluster_spec_of(...) EGI_CALL(eg_cluster_spec_of, __VA_ARGS__)
 #define eg_cluster_barrier(...) EGI_CALL(eg_cluster_barrier, __VA_ARGS__)
 #define eg_distribute(...) EGI_CALL(eg_distribute, __VA_ARGS__)
 #define eg_distribute_examples(...) EGI_CALL(eg_distribute_examples, __VA_ARGS__)
+#define eg_distribute_rows(...) EGI_CALL(eg_distribute_rows, __VA_ARGS__)
 #define eg_broadcast_variables(...) EGI_CALL(eg_broadcast_variables, __VA_ARGS__)
 #define eg_all_reduce(...) EGI_CALL(eg_all_reduce, __VA_ARGS__)
 #define eg_all_gather(...) EGI_CALL(eg_all_gather, __VA_ARGS__)
@@ -3610,7 +3684,7 @@ typedef enum egi_kind {
     EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST,
     EGI_LAYER, EGI_OPTIMIZER, EGI_METRIC, EGI_CALLBACK, EGI_PUBLICATION, EGI_DATASET, EGI_ITERATOR, EGI_ARCHIVE,
     EGI_CHECKPOINT,
-    EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION, EGI_GRAPH, EGI_SESSION
+    EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION, EGI_GRAPH, EGI_SESSION, EGI_CLUSTER_SPEC
 } egi_kind;
 // The head of every object that has references. taken: how many of them belong to models, layers and stages, which took
 // them over, or of a variable to traces.
@@ -4185,6 +4259,8 @@ typedef struct egi_failure {
     const void *stage;       // the dataset at whose stage it was raised, or NULL
     char message[EGI_MESSAGE];
 } egi_failure;
+// The batch is `count` rows of `all`, from `first` on; all 0: it is whole.
+typedef struct egi_batch_part { int64_t first, count, all; } egi_batch_part;
 
 // All that a thread has of its own; there is no other thread-local variable. What is zero means nothing was set yet.
 typedef bool egi_record_function(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
@@ -4251,6 +4327,7 @@ typedef struct egi_thread {
     eg_precision precision;             // of products, as eg_matmul_precision set it
     eg_dtype floats;                    // the dtype of new float tensors where a call names none; 0 is float32
     eg_random_state random;             // the state of this thread's generator
+    egi_batch_part rows;                // of the batch, as eg_distribute_rows said
     int64_t next_id;                    // the next tensor's id; numbers are taken from egi_shared.next_id in blocks
     char reason[320];                   // what eg_tape_unconnected_reason returns
     char cut[200];                      // why the latest call of a traced function handed a wanted input no gradient
@@ -19662,7 +19739,7 @@ typedef struct egi_slots {
 } egi_slots;
 struct egi_prepared;
 // MANY PROCESSES: what makes gradients their means over all ranks. `begin` stands in front of the backward pass whose
-// gradients `update` gets, so that they travel while it computes; `end` behind the update, unless `begin` was not called.
+// gradients `update` gets, so that they travel while it computes; `end` stands behind the update.
 typedef struct egi_travel egi_travel;
 typedef struct egi_averaging {
     bool (*begin)(eg_optimizer *opt, eg_tape *tape, eg_list variables);
@@ -20381,7 +20458,8 @@ static const egi_words egi_dtype_words = { "dtype of weights", egi_weight_dtypes
     F(depth_multiplier, INT64, 1, EGI_LARGE(1)) F(bilinear, BOOL, EGI_GIVEN) F(axis, INT, -1, EGI_FINITE) \
     F(epsilon, NUMBER, 1e-3, EGI_AT_LEAST(0)) F(momentum, NUMBER, .99, EGI_BETWEEN(0, 1)) \
     F(no_center, BOOL, EGI_GIVEN) \
-    F(no_scale, BOOL, EGI_GIVEN) F(mask_zero, BOOL, EGI_GIVEN) F(return_sequences, BOOL, EGI_GIVEN) \
+    F(no_scale, BOOL, EGI_GIVEN) F(sync, BOOL, EGI_GIVEN) F(mask_zero, BOOL, EGI_GIVEN) \
+    F(return_sequences, BOOL, EGI_GIVEN) \
     F(go_backwards, BOOL, EGI_GIVEN) F(no_forget_bias, BOOL, EGI_GIVEN) F(reset_before, BOOL, EGI_GIVEN) \
     F(dropout, NUMBER, 0, EGI_BELOW(0, 1)) F(recurrent_dropout, NUMBER, 0, EGI_BELOW(0, 1)) \
     L(value_dim, INT64, EGI_LARGEST(1)) L(output_units, INT64, EGI_LARGEST(1)) L(kv_heads, INT64, EGI_LARGEST(1)) \
@@ -21836,14 +21914,30 @@ static bool egi_call_activation(eg_layer *l, egi_layer_run *c) {
 static bool egi_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(l->config.rate))) != NULL;
 }
+// A draw whose axis 0 is that of the batch. Of a part of a batch (MANY PROCESSES) it is that part of the whole batch's
+// draw, behind which the generator stands in any case.
+static eg_tensor *egi_batch_bernoulli(eg_shape shape, double probability) {
+    const egi_batch_part rows = egi_this.rows;
+    egi_random state = { egi_this.random.seed, egi_this.random.counter };
+    eg_random_options o;
+    memset(&o, 0, sizeof o);
+    o.probability = probability;
+    if (!rows.all || !shape.rank || shape.dims[0] != rows.count) return (eg_random_bernoulli)(shape, o);
+    int64_t row = 1;
+    for (int i = 1; i < shape.rank; i++) row *= shape.dims[i];
+    const int64_t before = rows.first * row % EGI_RANDOM_PER_BLOCK_32;
+    eg_shape line = { 1, { before + rows.count * row } }, begin = { 1, { before } }, size = { 1, { rows.count * row } };
+    egi_this.random.counter += (uint64_t)(rows.first * row / EGI_RANDOM_PER_BLOCK_32);
+    eg_tensor *x = (eg_random_bernoulli)(line, o);
+    egi_random_advance(&state, rows.all * row, EGI_RANDOM_PER_BLOCK_32);
+    egi_this.random.counter = state.counter;
+    return x ? eg_reshape(eg_slice(x, begin, size), shape) : NULL;
+}
 // Each element becomes 0 with probability `rate`; the others are multiplied by 1 / (1 - rate), so that the mean stays.
 static eg_tensor *egi_dropout_apply(eg_tensor *x, double rate) {
     if (rate <= 0) return x;
     if (rate >= 1) return eg_zeros_like(x);
-    eg_random_options o;
-    memset(&o, 0, sizeof o);
-    o.probability = 1 - rate;
-    eg_tensor *kept = egi_operand_alive("call", 0, x) ? (eg_random_bernoulli)(egi_shape(x), o) : NULL;
+    eg_tensor *kept = egi_operand_alive("call", 0, x) ? egi_batch_bernoulli(egi_shape(x), 1 - rate) : NULL;
     return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
 }
 static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
@@ -21925,6 +22019,19 @@ static eg_tensor *egi_norm_apply(const eg_layer *l, eg_tensor *centered, eg_tens
     eg_tensor *y = (eg_mul)(centered, gamma ? (eg_mul)(factor, gamma) : factor);
     return beta ? (eg_add)(y, beta) : y;
 }
+// MANY PROCESSES: what a fit with .distribute, and a layer with .sync, ask of the other ranks, each of which
+// calls the same. eg_cluster_init
+// sets the pointer, so that a program without it does not reach them.
+typedef struct egi_ranks {
+    int rank, size;
+    bool (*begin)(eg_layer *model, eg_optimizer *optimizer);    // gradients become means, weights those of rank 0
+    bool (*draw)(int root);                                     // takes that rank's random state
+    bool (*add)(double *numbers, int n);                        // the sums over all ranks
+    bool (*sum)(eg_tensor *variable);
+    bool (*share)(eg_layer *model);                             // what is not trained, from rank 0
+    eg_tensor *(*total)(eg_tensor *x, double weight);           // eg_all_reduce, for a mean of losses by weights
+} egi_ranks;
+static const egi_ranks *egi_ranks_found;
 // The mean over the axes, which are kept as 1. With weights (1 for a step that counts, else 0) it is sum(x w) /
 // (sum(w) + 1e-7).
 static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
@@ -21932,6 +22039,19 @@ static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_
     eg_reduce_options all = over;
     return (eg_div)((eg_reduce_sum)((eg_mul)(x, weights), over),
                     (eg_add)((eg_reduce_sum)(weights, all), eg_number(1e-7)));
+}
+// That mean over the examples of all ranks, each of which has some: its gradient is that of a loss that is a mean over
+// all rows.
+static eg_tensor *egi_ranks_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
+    eg_reduce_options all = over;
+    double count = 1;
+    for (int i = 0; i < over.axes.count; i++) count *= (double)x->dims[over.axes.axes[i]];
+    eg_tensor *n = weights ? (eg_reduce_sum)(weights, all) : eg_scalar_of((eg_dtype)x->dtype, count);
+    eg_tensor *sum = (eg_reduce_sum)(weights ? (eg_mul)(x, weights) : x, over);
+    if (!n || !sum) return NULL;
+    n = egi_ranks_found->total(n, 0);
+    sum = n ? egi_ranks_found->total(sum, (double)x->dims[0]) : NULL;
+    return sum ? (eg_div)(sum, weights ? (eg_add)(n, eg_number(1e-7)) : n) : NULL;
 }
 // moving = momentum moving + (1 - momentum) batch, unrecorded.
 static bool egi_norm_follow(eg_tensor *moving, eg_tensor *batch, double momentum) {
@@ -22088,7 +22208,8 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *moving_mean = egi_part_of(l, "moving_mean"), *moving_variance = egi_part_of(l, "moving_variance");
     eg_tensor *flat_gamma = egi_part_of(l, "gamma"), *flat_beta = egi_part_of(l, "beta");
     const bool masked = c->mask[0] && x->rank > 2;
-    if (c->training && !l->frozen && !masked && egi_normalizes_as_one(x, flat_gamma, flat_beta)) {
+    const bool sync = l->config.o.sync && egi_ranks_found && egi_ranks_found->size > 1;
+    if (c->training && !l->frozen && !masked && !sync && egi_normalizes_as_one(x, flat_gamma, flat_beta)) {
         const egi_normalize_parameters p = { 1, egi_dims_product(x, 0, axis), x->dims[axis], 1,
                                              egi_dims_product(x, axis + 1, x->rank), 0, true };
         eg_tensor *out[3];
@@ -22103,9 +22224,10 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
             weights = eg_broadcast_to(eg_reshape(eg_cast(c->mask[0], (eg_dtype)x->dtype), shape), full);
             if (!weights) return false;
         }
-        mean = egi_weighted_mean(x, weights, over);
+        mean = sync ? egi_ranks_mean(x, weights, over) : egi_weighted_mean(x, weights, over);
         centered = (eg_sub)(x, mean);
-        variance = egi_weighted_mean(eg_square(centered), weights, over);
+        variance = sync ? egi_ranks_mean(eg_square(centered), weights, over)
+                        : egi_weighted_mean(eg_square(centered), weights, over);
         double momentum = l->config.o.momentum;
         if (!variance || !egi_norm_follow(moving_mean, mean, momentum) ||
             !egi_norm_follow(moving_variance, variance, momentum))
@@ -22536,10 +22658,7 @@ static bool egi_shape_recurrent(eg_layer *l, const eg_shape *in, int n, eg_shape
 
 // The factors of dropout for a state or an input, drawn once for all steps: 0, or 1 / (1 - rate).
 static eg_tensor *egi_step_dropout(const eg_tensor *like, eg_shape shape, double rate) {
-    eg_random_options keep;
-    memset(&keep, 0, sizeof keep);
-    keep.probability = 1 - rate;
-    return (eg_div)(eg_cast((eg_random_bernoulli)(shape, keep), (eg_dtype)like->dtype), eg_number(1 - rate));
+    return (eg_div)(eg_cast(egi_batch_bernoulli(shape, 1 - rate), (eg_dtype)like->dtype), eg_number(1 - rate));
 }
 // (batch, steps, ...) to (steps, batch, ...).
 static eg_tensor *egi_steps_first(eg_tensor *x) {
@@ -23214,7 +23333,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(dropout, "Dropout", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(rate), NULL, egi_call_dropout, NULL) \
     ROW(masking, "Masking", -2, 1, 1, 0, EGI_HAS(value), NULL, egi_call_masking, NULL) \
     ROW(batch_normalization, "BatchNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, \
-        EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(momentum), \
+        EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(momentum) | EGI_HAS(sync), \
         egi_build_batch_norm, egi_call_batch_norm, NULL) \
     ROW(layer_normalization, "LayerNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, \
         EGI_HAS_NORM | EGI_HAS(no_center), \
@@ -25344,17 +25463,6 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
 // ---- what eg_compile makes: optimizer, losses and metrics, which it takes over, and their results. It hangs on the
 // model (l->training).
 
-// MANY PROCESSES: what a fit with .distribute asks of the other ranks, each of which calls the same. eg_cluster_init
-// sets the pointer, so that a program without it does not reach them.
-typedef struct egi_ranks {
-    int rank, size;
-    bool (*begin)(eg_layer *model, eg_optimizer *optimizer);    // gradients become means, weights those of rank 0
-    bool (*draw)(void);                                         // takes rank 0's random state
-    bool (*add)(double *numbers, int n);                        // the sums over all ranks
-    bool (*sum)(eg_tensor *variable);
-    bool (*share)(eg_layer *model);                             // what is not trained, from rank 0
-} egi_ranks;
-static const egi_ranks *egi_ranks_found;
 typedef struct egi_output { eg_loss *loss; double weight; } egi_output;
 typedef struct egi_training {
     eg_optimizer *optimizer;
@@ -25872,12 +25980,20 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     step.of = s->function;
     egi_this.weights_component = n > s->inputs + t->n_outputs && !s->arrays ? n - 1 : 0;
     eg_tensor *own[EG_MAX_COMPONENTS];
+    const eg_tensor *whole = c[s->inputs];
     bool ok = !t->ranks || egi_step_part(t, s, c, n, own);
     if (ok && t->ranks) c = own;
     const eg_tensor *y = c[s->inputs];
     double sums[2] = { 0, y->rank ? (double)y->dims[0] : 1 };       // of the loss, of examples
-    if (t->ranks) t->optimizer->examples = sums[1];
+    const egi_batch_part rows = egi_this.rows;
+    if (t->ranks && ok) {
+        const int64_t all = whole->dims[0];
+        const egi_batch_part part = { all * t->ranks->rank / t->ranks->size, y->dims[0], all };
+        egi_this.rows = part;
+        t->optimizer->examples = sums[1];
+    }
     ok = ok && (t->ranks && sums[1] == 0 ? egi_step_without(t, model, s) : egi_step_call(t, s, c, n, &loss));
+    egi_this.rows = rows;
     int64_t errors = egi_this.errors;
     // waits for the device, which may report an error of the step here
     if (ok) s->loss = loss ? egi_metric_no_sign(eg_item(loss)) : 0;
@@ -26251,7 +26367,8 @@ static bool egi_fit_epoch(egi_fit *f) {
     if (s->epoch == f->first) f->began = f->bar.began;
     f->context.number[1] = 0;
     f->summed = false;
-    if (t->ranks && !t->ranks->draw()) return false;            // the epoch's order is the same on all ranks
+    // The epoch's order is the same on all ranks. The last one has rows of every batch, and has drawn for each.
+    if (t->ranks && !t->ranks->draw(t->ranks->size - 1)) return false;
     if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin)) return false;
     for (int i = 0; i < 2; i++) if (t->traced[i]) egi_function_doubt(t->traced[i]);
     if (!egi_fit_batches(f)) return false;
@@ -38046,7 +38163,7 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
 }
 // ---- signatures: numbers that are equal where a trace serves
 
-enum { EGI_SIGNATURE_HEAD = 12 };
+enum { EGI_SIGNATURE_HEAD = 13 };
 static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n, int m, int64_t *few, int64_t room,
                               int64_t *size) {
     int64_t count = EGI_SIGNATURE_HEAD, *s = few;
@@ -38071,6 +38188,7 @@ static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n,
     *at++ = f->key;
     *at++ = egi_this.trap != NULL;
     *at++ = egi_function_answers(f);
+    *at++ = (egi_this.rows.first << 42) ^ (egi_this.rows.count << 21) ^ egi_this.rows.all;
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
         *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 4 + (in[i]->mask ? 2 : 0) +
@@ -38097,6 +38215,7 @@ static void egi_signature_explain(const int64_t *then, const int64_t *now, char 
         if (then[i] == now[i]) continue;
         if (i == 9) snprintf(text, room, "the class weights or how many inputs the model has");
         else if (i == 11) snprintf(text, room, "which step of .accumulate_steps it is");
+        else if (i == 12) snprintf(text, room, "which rows of the batch eg_distribute_rows names");
         else if (i == 10) snprintf(text, room, "the NaN trap is %s", now[i] ? "on" : "off");
         else if (i < 7) snprintf(text, room, "%s: %lld, then %lld", head[i], (long long)then[i], (long long)now[i]);
         else
@@ -41744,12 +41863,13 @@ EGI_SMALL
 
 // What a rank calls: the names are those of errors.
 enum { EGI_ALL_REDUCE, EGI_ALL_GATHER, EGI_REDUCE_SCATTER, EGI_BROADCAST, EGI_AVERAGE, EGI_SHARE, EGI_BARRIER,
-       EGI_LEAVE };
+       EGI_LEAVE, EGI_SERVER_RUN, EGI_SERVER_JOIN, EGI_SERVER_PUSH, EGI_SERVER_LEAVE };
 static const char *const egi_collective_names[] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
                                                     "apply_gradients", "broadcast_variables", "cluster_barrier",
-                                                    "cluster_init" };           // ORDER EGI_ALL_REDUCE
-// The attributes of a collective op and the parameters of its work, without padding. weight: of EGI_ALL_REDUCE, what this
-// rank's loss counts among all, or 0: as one.
+                                                    "cluster_init", "server_run", "server_join", "server_push",
+                                                    "server_leave" };           // ORDER EGI_ALL_REDUCE
+// The attributes of a collective op and the parameters of its work, without padding. weight: of EGI_ALL_REDUCE, what
+// this rank's loss counts among all, or 0: as one.
 typedef struct egi_collective { int32_t kind, root; double weight; } egi_collective;
 
 // The message of a meeting. All but rank, weight and step must be equal on all ranks.
@@ -41768,9 +41888,10 @@ static struct {
     int busy;                       // atomic: a thread is in a collective call
     int64_t call, step, forks;      // step: atomic
     double timeout, waited;         // waited: seconds that calls waited for other ranks
-    int64_t bucket_bytes, sent, staged;     // sent: atomic
+    int64_t bucket_bytes, buckets, early, sent, staged;     // sent: atomic
     char reason[400];               // why it has failed
     egi_meeting mine, *met;         // the latest message of each rank
+    int64_t *versions;              // of the variables that this rank has from each server
     double *scale, *ones;           // of each rank in the update that runs; as many ones
     char *room;                     // where messages lie; never given back while one may be under way
     int64_t room_bytes;
@@ -41778,6 +41899,17 @@ static struct {
 
 EAGER_API int eg_cluster_rank(void) { return egi_cluster.rank; }
 EAGER_API int eg_cluster_size(void) { return egi_cluster.size ? egi_cluster.size : 1; }
+EAGER_API eg_cluster_info eg_cluster_counts(void) {
+    eg_cluster_info info;
+    memset(&info, 0, sizeof info);
+    info.updates = __atomic_load_n(&egi_cluster.step, __ATOMIC_RELAXED);
+    info.sent_bytes = __atomic_load_n(&egi_cluster.sent, __ATOMIC_RELAXED);
+    info.staged_bytes = egi_cluster.staged;
+    info.buckets = egi_cluster.buckets;
+    info.early = egi_cluster.early;
+    info.waited = egi_cluster.waited;
+    return info;
+}
 
 #ifdef EAGER_MPI
 // "eg_all_reduce of float32 [2, 3]"
@@ -41807,14 +41939,14 @@ static bool egi_meeting_agrees(const egi_meeting *a, const egi_meeting *b) {
 }
 
 // Where messages travel: the program's calls have a communicator, and gradients, which another thread moves meanwhile,
-// have one of their own.
+// have one of their own; what servers are told and say has a third.
 typedef struct egi_parcel { char *give, *take; int64_t give_bytes, take_bytes; } egi_parcel;
 typedef struct egi_channel {
     MPI_Comm comm;
-    MPI_Request *requests;                      // two for each rank: what it is sent, then what it sends
+    MPI_Request *requests;                      // two for each rank: of what it is sent, of what it sends
     egi_parcel *parcels;                        // one for each rank
 } egi_channel;
-static egi_channel egi_calls, egi_posts;
+static egi_channel egi_calls, egi_posts, egi_pushes;
 enum { EGI_TAG_MEETING = 1, EGI_TAG_DATA, EGI_TAG_NOTICE };
 enum { EGI_MESSAGE_MOST = 1 << 30 };            // bytes of one message
 
@@ -41845,12 +41977,15 @@ static EGI_COLD bool egi_cluster_raise(int kind) {
     return kind != EGI_LEAVE && egi_fail(EG_ERROR_STATE, "eg_%s: %s", egi_collective_names[kind], egi_cluster.reason);
 }
 static int64_t egi_cluster_steps(void) { return __atomic_load_n(&egi_cluster.step, __ATOMIC_RELAXED); }
-// "rank 1 (last seen at step 3), rank 2 (...)": those whose message has not come.
+// "rank 1 (last seen at step 3), rank 2 (...)": those whose message has not come, or else that have not taken theirs.
 static EGI_COLD void egi_cluster_missing(const egi_channel *ch, char *text, size_t room) {
     size_t at = 0;
+    bool sends = false;
     text[0] = 0;
-    for (int r = 0; r < egi_cluster.size; r++) {
-        MPI_Request *request = &ch->requests[egi_cluster.size + r];
+    for (int k = 0; k < 2 * egi_cluster.size && (k < egi_cluster.size || !at || sends); k++) {
+        const int r = k % egi_cluster.size;
+        sends = k >= egi_cluster.size;
+        MPI_Request *request = &ch->requests[sends ? r : egi_cluster.size + r];
         int done = *request == MPI_REQUEST_NULL;
         if (!done && MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 0;
         if (done) continue;
@@ -41859,7 +41994,7 @@ static EGI_COLD void egi_cluster_missing(const egi_channel *ch, char *text, size
                                (long long)seen);
         if (at >= room) return;
     }
-    if (!at) snprintf(text, room, "a rank that takes no messages");
+    if (!at) snprintf(text, room, "a rank");
 }
 // Whether another rank has said that the cluster has failed.
 static EGI_COLD bool egi_cluster_noticed(int kind) {
@@ -41961,7 +42096,8 @@ static bool egi_cluster_meet(egi_meeting *m) {
     m->step = egi_cluster_steps();
     *mine = *m;
     for (int r = 0; r < egi_cluster.size; r++) {
-        const egi_parcel p = { (char *)mine, (char *)&egi_cluster.met[r], (int64_t)sizeof *mine, (int64_t)sizeof *mine };
+        const int64_t bytes = (int64_t)sizeof *mine;
+        const egi_parcel p = { (char *)mine, (char *)&egi_cluster.met[r], bytes, bytes };
         egi_calls.parcels[r] = p;
     }
     const bool ok = egi_cluster_exchange(&egi_calls, m->kind, EGI_TAG_MEETING);
@@ -41993,8 +42129,8 @@ static bool egi_cluster_start(int *argc, char ***argv) {
     bool ok = MPI_Initialized(&begun) == MPI_SUCCESS &&
               (begun ? MPI_Query_thread(&provided)
                      : MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)) == MPI_SUCCESS;
-    egi_channel *const channels[] = { &egi_calls, &egi_posts };
-    for (int i = 0; i < 2 && ok; i++)
+    egi_channel *const channels[] = { &egi_calls, &egi_posts, &egi_pushes };
+    for (int i = 0; i < 3 && ok; i++)
         ok = MPI_Comm_dup(MPI_COMM_WORLD, &channels[i]->comm) == MPI_SUCCESS &&
              MPI_Comm_set_errhandler(channels[i]->comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
     ok = ok && MPI_Comm_size(egi_calls.comm, &size) == MPI_SUCCESS &&
@@ -42002,8 +42138,10 @@ static bool egi_cluster_start(int *argc, char ***argv) {
     if (!ok) return egi_fail(EG_ERROR_STATE, "eg_cluster_init: MPI cannot be started");
     egi_cluster.met = (egi_meeting *)calloc((size_t)size, sizeof *egi_cluster.met);
     egi_cluster.scale = (double *)calloc((size_t)size * 2, sizeof *egi_cluster.scale);
-    if (!egi_cluster.met || !egi_cluster.scale || !egi_channel_open(&egi_calls, size) ||
-        !egi_channel_open(&egi_posts, size))
+    egi_cluster.versions = (int64_t *)calloc((size_t)size, sizeof *egi_cluster.versions);
+    if (!egi_cluster.met || !egi_cluster.scale || !egi_cluster.versions ||
+        !egi_channel_open(&egi_calls, size) || !egi_channel_open(&egi_posts, size) ||
+        !egi_channel_open(&egi_pushes, size))
         return egi_no_memory("cluster_init", 0);
     egi_cluster.ones = egi_cluster.scale + size;
     for (int r = 0; r < size; r++) egi_cluster.ones[r] = 1;
@@ -42312,11 +42450,11 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
     egi_cluster_leave();
     return ok;
 }
-// One gradient or mean: its place in the bucket, of `elements`; that of its mark; whether it is the first or the last of
-// the bucket, and whether the bucket is the last.
+// One gradient or mean: its place in the bucket, of `elements`; that of its mark; whether it is the first or the last
+// of the bucket, whether the bucket is the last, and whether it leaves while the backward pass runs.
 typedef struct egi_bucket_part {
     int64_t begin, count, elements, mark;
-    int32_t dtype, given, first, last, ends, unused;
+    int32_t dtype, given, first, last, ends, early;
 } egi_bucket_part;
 static bool egi_update_put(eg_backend *b, const egi_args *args) {
     const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
@@ -42334,6 +42472,8 @@ static bool egi_update_put(eg_backend *b, const egi_args *args) {
     if (!o->last) return true;
     for (int r = 0; r < egi_cluster.size && o->ends; r++) egi_bucket_mark(k, o->mark + 1 + r, 0);
     egi_post.filling = NULL;
+    egi_cluster.buckets++;
+    egi_cluster.early += o->early;
     egi_post_send(k);
     return true;
 }
@@ -42413,7 +42553,8 @@ static bool egi_travel_send(egi_travel *t, bool all) {
         eg_scope scope = eg_scope_begin();
         eg_recording_pause();
         for (int i = from; i < to && ok; i++) {
-            const egi_bucket_part part = egi_travel_part(t, from, i, to);
+            egi_bucket_part part = egi_travel_part(t, from, i, to);
+            part.early = !all;
             eg_tensor *g = part.given ? egi_scope_own(egi_contiguous(t->p[i].gradient)) : NULL;
             const egi_args args = { NULL, EGI_WORK_SENDS, { g }, { NULL }, &part };
             ok = (g || !part.given) && egi_host_work(egi_update_put, &args, sizeof part);
@@ -42590,13 +42731,14 @@ static bool egi_cluster_many(void) { return egi_cluster.size > 1; }
 
 #ifndef EAGER_CORE
 static bool egi_ranks_begin(eg_layer *model, eg_optimizer *optimizer);
-static bool egi_ranks_draw(void);
+static bool egi_ranks_draw(int root);
 static bool egi_ranks_add(double *numbers, int n);
 static bool egi_ranks_join(eg_tensor *variable);
 static bool egi_ranks_share(eg_layer *model);
+static eg_tensor *egi_ranks_total(eg_tensor *x, double weight);
 EGI_OBJECTS
 static egi_ranks egi_cluster_ranks = { 0, 1, egi_ranks_begin, egi_ranks_draw, egi_ranks_add, egi_ranks_join,
-                                       egi_ranks_share };
+                                       egi_ranks_share, egi_ranks_total };
 #endif
 EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
     if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
@@ -42825,9 +42967,420 @@ EAGER_API bool (eg_distribute_examples)(eg_optimizer *opt, double examples) {
     return egi_host_work(egi_examples_set, &args, sizeof e);
 }
 
+EAGER_API bool (eg_distribute_rows)(int64_t first, int64_t count, int64_t all) {
+    const egi_batch_part rows = { first, count, all };
+    if (all && !(first >= 0 && count >= 0 && all > 0 && first <= all && count <= all - first))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_distribute_rows: there are no %lld rows from row %lld on among %lld",
+                        (long long)count, (long long)first, (long long)all);
+    egi_this.rows = rows;
+    return true;
+}
+
+// ---- servers
+
+// Whether the lists can be served, and whether this rank may call; `rank` is the other one.
+static bool egi_server_given(int kind, eg_list variables, int rank) {
+    const char *name = egi_collective_names[kind];
+    if (!egi_lists_given(name, variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
+    for (int i = 0; i < variables.count; i++) if (!egi_needs_variable(name, variables.tensors[i])) return false;
+    if (!egi_cluster_many())
+        return egi_fail(EG_ERROR_STATE, "eg_%s: a server and its workers are several ranks, and there is one", name);
+    if (!egi_root_given(name, rank)) return false;
+    if (rank == egi_cluster.rank && kind != EGI_SERVER_RUN)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: rank %d is this one itself", name, rank);
+    if (egi_this.observer) egi_observe_read(name, NULL);
+    return true;
+}
+#ifdef EAGER_MPI
+// What goes with a message is one piece: of each variable its elements, and in front of them for gradients an int64, 1
+// where there is one.
+static int64_t egi_server_bytes(eg_list variables, bool gradients) {
+    int64_t bytes = 0;
+    for (int i = 0; i < variables.count; i++)
+        bytes += variables.tensors[i]->size * egi_dtypes[variables.tensors[i]->dtype].size + (gradients ? 8 : 0);
+    return bytes;
+}
+static bool egi_server_write(const eg_tensor *of, eg_tensor *x, bool gradients, char **at) {
+    const int64_t bytes = of->size * egi_dtypes[of->dtype].size, there = x != NULL;
+    if (gradients) { memcpy(*at, &there, 8); *at += 8; }
+    eg_tensor *c = x ? egi_scope_own(egi_contiguous(x)) : NULL;
+    if (x && (!c || !egi_backend_of(c)->read(egi_backend_of(c), *at, c->data, bytes))) return false;
+    if (c) egi_cluster_staged(egi_backend_of(c), bytes);
+    *at += bytes;
+    return true;
+}
+// A tensor like variable v from the piece; NULL: there is none, or *ok is false.
+static eg_tensor *egi_server_read(const eg_tensor *v, bool gradients, const char **at, bool *ok) {
+    const int64_t bytes = v->size * egi_dtypes[v->dtype].size;
+    eg_shape shape = egi_shape(v);
+    int64_t there = 1;
+    eg_tensor *x = NULL;
+    if (gradients) { memcpy(&there, *at, 8); *at += 8; }
+    if (there) x = egi_scope_own(egi_tensor_allocate("server_push", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+    if (there && (!x || !egi_backend_of(v)->write(egi_backend_of(v), x->data, *at, bytes))) *ok = false;
+    if (there) egi_cluster_staged(egi_backend_of(v), bytes);
+    *at += bytes;
+    return x;
+}
+// The message in front: what is wanted, and of which variables.
+static egi_meeting egi_server_message(int kind, eg_list variables) {
+    egi_meeting m;
+    uint64_t hash = 14695981039346656037u;
+    memset(&m, 0, sizeof m);
+    m.kind = kind;
+    m.dims[0] = variables.count;
+    m.dims[1] = egi_server_bytes(variables, false);
+    for (int i = 0; i < variables.count; i++) {
+        const eg_tensor *v = variables.tensors[i];
+        hash = (hash ^ (uint64_t)v->dtype) * 1099511628211u;
+        for (int k = 0; k < v->rank; k++) hash = (hash ^ (uint64_t)v->dims[k]) * 1099511628211u;
+        hash = (hash ^ (uint64_t)v->rank) * 1099511628211u;
+    }
+    m.dims[2] = (int64_t)hash;
+    return m;
+}
+// Gives `rank` one piece and takes one from it.
+static bool egi_server_move(int kind, int tag, int rank, void *give, int64_t give_bytes, void *take,
+                            int64_t take_bytes) {
+    const egi_parcel p = { (char *)give, (char *)take, give_bytes, take_bytes };
+    memset((void *)egi_pushes.parcels, 0, (size_t)egi_cluster.size * sizeof *egi_pushes.parcels);
+    egi_pushes.parcels[rank] = p;
+    return egi_cluster_exchange(&egi_pushes, kind, tag) || egi_cluster_raise(kind);
+}
+// A worker's call: sends the message and, of a push, gradients; takes the answer, and the new values with it.
+static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list variables, int64_t *staleness) {
+    static egi_meeting mine, answer;                        // stay where a message may still be under way
+    const int64_t bytes = egi_server_bytes(variables, false), pushed = egi_server_bytes(variables, grads != NULL);
+    char *room = egi_cluster_room(kind, pushed + 8), *at = room;
+    bool ok = room != NULL;
+    if (!ok) return false;
+    mine = egi_server_message(kind, variables);
+    mine.step = egi_cluster.versions[server];
+    for (int i = 0; grads && i < variables.count && ok; i++)
+        ok = egi_server_write(variables.tensors[i], grads->tensors[i], true, &at);
+    ok = ok && egi_server_move(kind, EGI_TAG_MEETING, server, &mine, (int64_t)sizeof mine, NULL, 0) &&
+         (!grads || egi_server_move(kind, EGI_TAG_DATA, server, room, pushed, NULL, 0)) &&
+         egi_server_move(kind, EGI_TAG_MEETING, server, NULL, 0, &answer, (int64_t)sizeof answer);
+    answer.text[sizeof answer.text - 1] = 0;
+    if (ok && answer.text[0])
+        return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d says: %s", egi_collective_names[kind], server, answer.text);
+    if (!ok || kind == EGI_SERVER_LEAVE) return ok;
+    ok = egi_server_move(kind, EGI_TAG_DATA, server, NULL, 0, room, bytes);
+    const char *from = room;
+    for (int i = 0; i < variables.count && ok; i++) {
+        eg_tensor *x = egi_server_read(variables.tensors[i], false, &from, &ok);
+        ok = ok && x && (eg_assign)(variables.tensors[i], x);
+    }
+    if (staleness) *staleness = answer.step - 1 - mine.step;
+    egi_cluster.versions[server] = answer.step;
+    return ok;
+}
+// The next message of any rank.
+static bool egi_server_next(egi_meeting *m, int *rank) {
+    const double begun = egi_clock_now();
+    for (int64_t turn = 1;; turn++) {
+        MPI_Message message;
+        MPI_Status status;
+        int there = 0;
+        if (MPI_Improbe(MPI_ANY_SOURCE, EGI_TAG_MEETING, egi_pushes.comm, &there, &message, &status) != MPI_SUCCESS ||
+            (there && MPI_Mrecv(m, (int)sizeof *m, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS))
+            return egi_cluster_fail(EGI_SERVER_RUN, "the connection to another rank is lost");
+        if (there) { *rank = status.MPI_SOURCE; return true; }
+        const double waited = egi_clock_now() - begun;
+        if (waited > egi_cluster.timeout)
+            return egi_cluster_fail(EGI_SERVER_RUN, "no rank has pushed within %g s", egi_cluster.timeout);
+        if (turn % 16 == 0 && egi_cluster_noticed(EGI_SERVER_RUN)) return false;
+        egi_post_rest(&egi_calls, waited);
+    }
+}
+// Applies one push. An error is the answer's text.
+static void egi_server_apply(eg_optimizer *opt, eg_list variables, const char *room, egi_meeting *answer) {
+    eg_scope scope = eg_scope_begin();
+    eg_tensor **grads = (eg_tensor **)egi_alloc((size_t)(variables.count + 1) * sizeof *grads);
+    const bool telling = egi_this.telling;
+    bool ok = grads != NULL;
+    egi_this.telling = true;                                // the rank that pushed raises it
+    for (int i = 0; i < variables.count && ok; i++)
+        grads[i] = egi_server_read(variables.tensors[i], true, &room, &ok);
+    ok = ok && eg_apply_gradients(opt, grads, variables.tensors, variables.count);
+    if (!ok) snprintf(answer->text, sizeof answer->text, "%.250s", grads ? eg_error_message() : "out of memory");
+    if (!ok) eg_error_clear();
+    egi_this.telling = telling;
+    egi_free(grads);
+    eg_scope_end(scope);
+}
+// Serves one message. left: how many workers are still there.
+static bool egi_server_serve(eg_optimizer *opt, eg_list variables, egi_meeting *m, int rank, int64_t *version,
+                             int *left, eg_server_report *report) {
+    static egi_meeting answer;
+    const egi_meeting mine = egi_server_message(m->kind, variables);
+    const int64_t bytes = mine.dims[1], pushed = egi_server_bytes(variables, true);
+    const bool leaves = m->kind == EGI_SERVER_LEAVE;
+    char *room = egi_cluster_room(EGI_SERVER_RUN, pushed + 8), *at = room;
+    bool ok = room != NULL;
+    memset(&answer, 0, sizeof answer);
+    if (!leaves && memcmp(mine.dims, m->dims, sizeof m->dims))
+        snprintf(answer.text, sizeof answer.text, "the ranks differ: rank %d serves %lld variables of %lld bytes, and "
+                 "rank %d has %lld of %lld, or of other shapes", egi_cluster.rank, (long long)mine.dims[0],
+                 (long long)bytes, rank, (long long)m->dims[0], (long long)m->dims[1]);
+    else if (ok && m->kind == EGI_SERVER_PUSH)
+        ok = egi_server_move(EGI_SERVER_RUN, EGI_TAG_DATA, rank, NULL, 0, room, pushed);
+    if (ok && !answer.text[0] && m->kind == EGI_SERVER_PUSH) {
+        egi_server_apply(opt, variables, room, &answer);
+        if (!answer.text[0]) {
+            const int64_t stale = *version - m->step;
+            report->staleness += ((double)stale - report->staleness) / (double)++report->updates;
+            if (stale > report->stalest) report->stalest = stale;
+            ++*version;
+        }
+    }
+    answer.step = *version;
+    *left -= leaves;
+    ok = ok && egi_server_move(EGI_SERVER_RUN, EGI_TAG_MEETING, rank, &answer, (int64_t)sizeof answer, NULL, 0);
+    if (!ok || leaves || answer.text[0]) return ok;
+    for (int i = 0; i < variables.count && ok; i++)
+        ok = egi_server_write(variables.tensors[i], variables.tensors[i], false, &at);
+    return ok && egi_server_move(EGI_SERVER_RUN, EGI_TAG_DATA, rank, room, bytes, NULL, 0);
+}
+static bool egi_server_loop(eg_optimizer *opt, eg_list variables, int workers, eg_server_report *report) {
+    int64_t version = 0;
+    bool ok = true;
+    for (int rank = 0; workers > 0 && ok;) {
+        egi_meeting m;
+        ok = egi_server_next(&m, &rank) || egi_cluster_raise(EGI_SERVER_RUN);
+        eg_scope scope = eg_scope_begin();
+        ok = ok && egi_server_serve(opt, variables, &m, rank, &version, &workers, report);
+        eg_scope_end(scope);
+    }
+    return ok;
+}
+#else
+static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list variables, int64_t *staleness) {
+    (void)kind, (void)server, (void)grads, (void)variables, (void)staleness;
+    return false;
+}
+static bool egi_server_loop(eg_optimizer *opt, eg_list variables, int workers, eg_server_report *report) {
+    (void)opt, (void)variables, (void)workers, (void)report;
+    return false;
+}
+#endif
+EAGER_API bool (eg_server_run)(eg_optimizer *opt, eg_list variables, eg_server_options o) {
+    eg_server_report report;
+    memset(&report, 0, sizeof report);
+    if (!EGI_NAMED("server_run", o, "workers = 3") || !egi_optimizer_alive("server_run", opt)) return false;
+    if (!egi_server_given(EGI_SERVER_RUN, variables, egi_cluster.rank)) return false;
+    if (o.workers < 0 || o.workers >= eg_cluster_size())
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_server_run: .workers is %d, and there are %d other ranks", o.workers,
+                        eg_cluster_size() - 1);
+    if (opt->average)
+        return egi_fail(EG_ERROR_STATE, "eg_server_run: the optimizer is one of eg_distribute, which all ranks apply");
+    if (!egi_cluster_enter(EGI_SERVER_RUN)) return false;
+    const bool ok = egi_server_loop(opt, variables, o.workers ? o.workers : eg_cluster_size() - 1, &report);
+    egi_cluster_leave();
+    if (o.report) *o.report = report;
+    return ok;
+}
+static bool egi_server_call(int kind, int server, const eg_list *grads, eg_list variables, int64_t *staleness) {
+    if (!egi_server_given(kind, variables, server) || !egi_cluster_enter(kind)) return false;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    const bool ok = egi_server_ask(kind, server, grads, variables, staleness);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    egi_cluster_leave();
+    return ok;
+}
+EAGER_API bool (eg_server_join)(int server, eg_list variables) {
+    return egi_server_call(EGI_SERVER_JOIN, server, NULL, variables, NULL);
+}
+EAGER_API bool (eg_server_push)(int server, eg_list grads, eg_list variables, int64_t *staleness) {
+    if (!egi_server_given(EGI_SERVER_PUSH, variables, server) ||
+        !egi_lists_given("server_push", grads.count, grads.tensors, grads.tensors, grads.tensors))
+        return false;
+    if (grads.count != variables.count)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_server_push: %d gradient%s for %d variable%s", grads.count,
+                        egi_plural(grads.count), variables.count, egi_plural(variables.count));
+    for (int i = 0; i < grads.count; i++) {
+        const eg_tensor *g = grads.tensors[i], *v = variables.tensors[i];
+        if (!g && egi_this.error != EG_OK) return false;
+        if (!g) continue;
+        if (!egi_operand_alive("server_push", i, g)) return false;
+        if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
+            return egi_fail(EG_ERROR_GRADIENT, "eg_server_push: gradient %d is %s, but its variable is %s", i,
+                            egi_describe(g), egi_describe(v));
+    }
+    return egi_server_call(EGI_SERVER_PUSH, server, &grads, variables, staleness);
+}
+EAGER_API bool (eg_server_leave)(int server) {
+    const eg_list none = { 0, NULL };
+    return egi_server_call(EGI_SERVER_LEAVE, server, NULL, none, NULL);
+}
+
+// ---- names of ranks
+
+typedef struct egi_task { int job, index; const char *address; } egi_task;
+struct eg_cluster_spec {
+    egi_object object;
+    egi_json json;                  // whose text holds all names
+    const char **jobs;
+    egi_task *tasks;                // task i is rank i
+    int n_jobs, n_tasks;
+};
+static bool egi_jobs_alive(const char *function, const eg_cluster_spec *s) {
+    return egi_object_alive(function, "cluster spec", s, EGI_CLUSTER_SPEC);
+}
+static EGI_COLD bool egi_jobs_fault(const eg_cluster_spec *s, const char *format, const char *what) {
+    char text[300];
+    snprintf(text, sizeof text, format, what);
+    return egi_file_fail("cluster_spec_new", s->json.path, -1, "%s", text);
+}
+// Adds the tasks of job k, whose value is node `at`: a list of addresses, or an object from indices to addresses.
+static bool egi_jobs_take_job(eg_cluster_spec *s, int k, int64_t at) {
+    const egi_json *j = &s->json;
+    const egi_json_kind kind = egi_json_at(j, at).kind;
+    const int64_t n = egi_json_count(j, at);
+    if (kind != EGI_JSON_ARRAY && kind != EGI_JSON_OBJECT)
+        return egi_jobs_fault(s, "job '%.60s' is neither a list of addresses nor an object of them", s->jobs[k]);
+    for (int64_t i = 0, member = at + 1; i < n; i++) {
+        const bool sparse = kind == EGI_JSON_OBJECT;
+        const char *name = sparse ? egi_json_string(j, member) : "", *digit = name;
+        long long index = i;
+        if (sparse) {
+            index = 0;
+            while (*digit >= '0' && *digit <= '9' && index < 100000000) index = index * 10 + *digit++ - '0';
+            if (*digit || digit == name || (name[0] == '0' && name[1]))
+                return egi_jobs_fault(s, "'%.60s' is no index of a task", name);
+            member++;
+        }
+        const char *address = egi_json_string(j, member);
+        if (!address || !*address) return egi_jobs_fault(s, "a task of job '%.60s' has no address", s->jobs[k]);
+        const egi_task task = { k, (int)index, address };
+        s->tasks[s->n_tasks++] = task;
+        member = j->nodes[member].next;
+    }
+    return true;
+}
+// What TF_CONFIG's "task" says must be true of this rank, and the ranks must be as many as the tasks.
+static bool egi_jobs_fits(eg_cluster_spec *s, int64_t task) {
+    const int64_t type = egi_json_member(&s->json, task, "type"), index = egi_json_member(&s->json, task, "index");
+    const int ranks = eg_cluster_size();
+    if (ranks > 1 && s->n_tasks != ranks)
+        return egi_fail(EG_ERROR_STATE, "eg_cluster_spec_new: the cluster has %d tasks, and there are %d ranks",
+                        s->n_tasks, ranks);
+    if (task < 0) return true;
+    const egi_json_node number = egi_json_at(&s->json, index < 0 ? 0 : index);
+    const char *job = egi_json_string(&s->json, type);
+    if (!job || index < 0 || !number.whole || number.integer < 0 || number.integer > INT_MAX)
+        return egi_jobs_fault(s, "\"task\" needs a \"type\", the name of a job, and an \"index\"%s", "");
+    const int rank = (eg_cluster_spec_rank)(s, job, (int)number.integer);
+    return rank >= 0 && (ranks < 2 || rank == egi_cluster.rank ||
+                         egi_fail(EG_ERROR_STATE, "eg_cluster_spec_new: task %d of job '%.60s' is rank %d, and this is "
+                                                  "rank %d", (int)number.integer, job, rank, egi_cluster.rank));
+}
+static bool egi_jobs_take(eg_cluster_spec *s) {
+    egi_json *j = &s->json;
+    const int64_t cluster = egi_json_member(j, 0, "cluster");
+    const bool wrapped = cluster >= 0 && egi_json_at(j, cluster).kind == EGI_JSON_OBJECT &&
+                         (egi_json_count(j, 0) == 1 || egi_json_member(j, 0, "task") >= 0 ||
+                          egi_json_member(j, 0, "environment") >= 0);
+    const int64_t top = wrapped ? cluster : 0, n = egi_json_count(j, top);
+    if (egi_json_at(j, top).kind != EGI_JSON_OBJECT) return egi_jobs_fault(s, "%s", "a cluster is an object of jobs");
+    s->jobs = (const char **)egi_alloc((size_t)(n + 1) * sizeof *s->jobs);
+    s->tasks = (egi_task *)egi_alloc((size_t)(j->count + 1) * sizeof *s->tasks);
+    if (!s->jobs || !s->tasks) return egi_no_memory("cluster_spec_new", 0);
+    for (int64_t at = top + 1; s->n_jobs < n; at = j->nodes[at + 1].next) {
+        s->jobs[s->n_jobs] = egi_json_string(j, at);
+        if (!egi_jobs_take_job(s, s->n_jobs++, at + 1)) return false;
+    }
+    return egi_jobs_fits(s, wrapped ? egi_json_member(j, 0, "task") : -1);
+}
+static bool egi_jobs_read(eg_cluster_spec *s, const char *source) {
+    const char *text = source;
+    while (*text == ' ' || *text == '\n' || *text == '\t' || *text == '\r') text++;
+    if (*text == '{')
+        return egi_json_read(&s->json, "cluster_spec_new", NULL, 0, source, (int64_t)strlen(source));
+    int64_t size = 0;
+    char *file = egi_file_read("cluster_spec_new", source, &size);
+    return file && egi_json_take(&s->json, "cluster_spec_new", source, 0, file, size);
+}
+EAGER_API eg_cluster_spec *(eg_cluster_spec_new)(const char *source) {
+    if (!source) source = getenv("EAGER_CLUSTER");
+    if (!source) source = getenv("TF_CONFIG");
+    if (!source)
+        return (eg_cluster_spec *)eg_raise(EG_ERROR_ARGUMENT, "eg_cluster_spec_new: there is neither a text nor a file "
+                                           "name, and EAGER_CLUSTER and TF_CONFIG are not set");
+    eg_cluster_spec *s = (eg_cluster_spec *)egi_object_new("cluster_spec_new", EGI_CLUSTER_SPEC, sizeof *s);
+    const bool ok = s && egi_jobs_read(s, source) && egi_jobs_take(s);
+    if (ok) s->json.path = NULL;                            // the caller's
+    if (s && !ok) (eg_cluster_spec_release)(s);
+    return ok ? s : NULL;
+}
+EAGER_API void (eg_cluster_spec_release)(eg_cluster_spec *s) {
+    if (!egi_object_ends("cluster_spec_release", "cluster spec", s, EGI_CLUSTER_SPEC)) return;
+    egi_free((void *)s->jobs);
+    egi_free(s->tasks);
+    egi_json_free(&s->json);
+    egi_object_free(s);
+}
+static int egi_jobs_job(const char *function, const eg_cluster_spec *s, const char *job) {
+    if (!egi_jobs_alive(function, s)) return -1;
+    for (int i = 0; i < s->n_jobs && job; i++) if (!strcmp(s->jobs[i], job)) return i;
+    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: No such job in cluster: '%.60s'", function, job ? job : "(NULL)");
+    return -1;
+}
+static int egi_jobs_task(const char *function, const eg_cluster_spec *s, const char *job, int task) {
+    const int k = egi_jobs_job(function, s, job);
+    if (k < 0) return -1;
+    for (int i = 0; i < s->n_tasks; i++) if (s->tasks[i].job == k && s->tasks[i].index == task) return i;
+    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: No task with index %d in job '%.60s'", function, task, job);
+    return -1;
+}
+EAGER_API int (eg_cluster_spec_jobs)(eg_cluster_spec *s) {
+    return egi_jobs_alive("cluster_spec_jobs", s) ? s->n_jobs : -1;
+}
+EAGER_API const char *(eg_cluster_spec_job)(eg_cluster_spec *s, int i) {
+    if (!egi_jobs_alive("cluster_spec_job", s)) return NULL;
+    if (i >= 0 && i < s->n_jobs) return s->jobs[i];
+    egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_spec_job: there is no job %d among %d", i, s->n_jobs);
+    return NULL;
+}
+EAGER_API int (eg_cluster_spec_tasks)(eg_cluster_spec *s, const char *job) {
+    const int k = egi_jobs_job("cluster_spec_tasks", s, job);
+    int count = k < 0 ? -1 : 0;
+    for (int i = 0; k >= 0 && i < s->n_tasks; i++) count += s->tasks[i].job == k;
+    return count;
+}
+EAGER_API int (eg_cluster_spec_index)(eg_cluster_spec *s, const char *job, int i) {
+    const int k = egi_jobs_job("cluster_spec_index", s, job);
+    int count = 0;
+    if (k < 0) return -1;
+    for (int r = 0; r < s->n_tasks; r++) if (s->tasks[r].job == k && count++ == i) return s->tasks[r].index;
+    egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_spec_index: job '%.60s' has %d tasks, and none at place %d", job, count, i);
+    return -1;
+}
+EAGER_API const char *(eg_cluster_spec_address)(eg_cluster_spec *s, const char *job, int task) {
+    const int rank = egi_jobs_task("cluster_spec_address", s, job, task);
+    return rank < 0 ? NULL : s->tasks[rank].address;
+}
+EAGER_API int (eg_cluster_spec_rank)(eg_cluster_spec *s, const char *job, int task) {
+    return egi_jobs_task("cluster_spec_rank", s, job, task);
+}
+EAGER_API const char *(eg_cluster_spec_of)(eg_cluster_spec *s, int rank, int *task) {
+    if (!egi_jobs_alive("cluster_spec_of", s)) return NULL;
+    if (rank < 0 || rank >= s->n_tasks) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_spec_of: there is no rank %d among %d tasks", rank, s->n_tasks);
+        return NULL;
+    }
+    if (task) *task = s->tasks[rank].index;
+    return s->jobs[s->tasks[rank].job];
+}
+
 #ifndef EAGER_CORE
 // ---- what eg_fit asks of the other ranks
 
+static eg_tensor *egi_ranks_total(eg_tensor *x, double weight) {
+    return egi_collective_run(EGI_ALL_REDUCE, 0, weight, x);
+}
 // The sum over all ranks of what a variable holds, outside of what is traced or recorded.
 static bool egi_ranks_join(eg_tensor *variable) {
     eg_scope scope = eg_scope_begin();
@@ -42847,11 +43400,11 @@ static bool egi_ranks_add(double *numbers, int n) {
     eg_scope_end(scope);
     return sums != NULL;
 }
-static bool egi_ranks_draw(void) {
+static bool egi_ranks_draw(int root) {
     eg_scope scope = eg_scope_begin();
     eg_random_state state = eg_random_get_state();
     eg_shape line = { 1, { (int64_t)sizeof state } };
-    eg_tensor *x = (eg_from_data)(EG_UINT8, line, &state), *first = x ? (eg_broadcast)(x, 0) : NULL;
+    eg_tensor *x = (eg_from_data)(EG_UINT8, line, &state), *first = x ? (eg_broadcast)(x, root) : NULL;
     const void *bytes = first ? eg_data(first) : NULL;
     if (bytes) {
         memcpy(&state, bytes, sizeof state);
@@ -42877,7 +43430,7 @@ static bool egi_ranks_weights(eg_layer *model, bool trained) {
 }
 static bool egi_ranks_share(eg_layer *model) { return egi_ranks_weights(model, false); }
 static bool egi_ranks_begin(eg_layer *model, eg_optimizer *optimizer) {
-    return (eg_distribute)(optimizer) && egi_ranks_draw() && egi_ranks_weights(model, true);
+    return (eg_distribute)(optimizer) && egi_ranks_draw(0) && egi_ranks_weights(model, true);
 }
 #endif
 
