@@ -1650,6 +1650,7 @@ typedef struct eg_layer_options {
     double epsilon;                       // of normalizations: 1e-3 (RMS 1e-6)
     double momentum;                      // of batch normalization's running mean and variance: .99
     bool no_center, no_scale;             // normalizations without beta, without gamma
+    bool sync;       // batch normalization: mean and variance of all ranks' rows (15, many processes); each has some
     bool mask_zero;                       // embedding: 0 is padding; eg_mask_of its output tells later layers
     bool return_sequences, go_backwards;  // recurrent layers: all steps; from the end
     bool no_forget_bias;                  // LSTM: the forget gate's bias starts at 0, not 1
@@ -3571,6 +3572,8 @@ typedef struct eg_cluster_options {
     EG_BY_NAME;
     double timeout;             // seconds that a call waits for other ranks: 300
     bool abort;  // at the end of a program whose cluster has failed, MPI_Abort ends the other ranks
+    bool no_overlap;            // gradients travel when all are there, not while others are computed
+    int64_t bucket_bytes;       // gradients travel in messages of about so many bytes: 1 MiB; the same on all ranks
 } eg_cluster_options;
 // At the start of main, before what reads the arguments: eg_cluster_init(&argc, &argv). Starts MPI, unless the program
 // has done so; the program's end also ends it. Both pointers may be NULL. A second call changes nothing. Where a rank
@@ -3579,6 +3582,15 @@ typedef struct eg_cluster_options {
 EAGER_API bool eg_cluster_init(int *argc, char ***argv, eg_cluster_options options EGI_DEFAULT(eg_cluster_options));
 EAGER_API int eg_cluster_rank(void);       // from 0; 0 before eg_cluster_init
 EAGER_API int eg_cluster_size(void);       // how many ranks there are; 1 before eg_cluster_init
+// What this rank has told the others so far.
+typedef struct eg_cluster_info {
+    int64_t updates;            // of optimizers of eg_distribute
+    int64_t sent_bytes;         // to other ranks
+    int64_t staged_bytes;       // copied from devices to the host and back for that
+    int64_t buckets, early;     // messages of gradients; those of them that left before the backward pass had ended
+    double waited;              // seconds that calls have waited for other ranks
+} eg_cluster_info;
+EAGER_API eg_cluster_info eg_cluster_counts(void);
 // Returns when all ranks have called it.
 EAGER_API bool eg_cluster_barrier(void);
 // From now on every update of this optimizer applies the mean of all ranks' gradients, which comes before clipping;
@@ -3589,6 +3601,10 @@ EAGER_API bool eg_distribute(eg_optimizer *optimizer);
 // How many examples this rank's next gradients are the mean of: the mean over ranks is weighted by it. 1 until it is
 // called; 0: this rank has none, and takes part with NULL gradients.
 EAGER_API bool eg_distribute_examples(eg_optimizer *optimizer, double examples);
+// In front of a step, on its thread: this rank's batch is `count` rows of a batch of `all`, from row `first` on. Then
+// dropout drops what it would drop in one process with the whole batch, and all ranks' generators stay equal. eg_fit
+// does it by itself. all = 0, as at first: the batch is no part.
+EAGER_API bool eg_distribute_rows(int64_t first, int64_t count, int64_t all);
 // Gives the variables the values that rank `root` has.
 EAGER_API bool eg_broadcast_variables(eg_list variables, int root);
 // Ops on one tensor of each rank, with gradients for a loss that is the sum of all ranks' losses. They run in traced
@@ -3598,16 +3614,76 @@ EAGER_API eg_tensor *eg_all_gather(eg_tensor *x);                  // all ranks'
 EAGER_API eg_tensor *eg_reduce_scatter(eg_tensor *x);              // of the sum, this rank's part of axis 0
 EAGER_API eg_tensor *eg_broadcast(eg_tensor *x, int root);         // rank root's x
 
+// A server holds variables, which ranks train without waiting for each other: the ranks that are servers call
+// eg_server_run, all others eg_server_join, and then in each step eg_server_push, which sends gradients and takes the
+// values that the server has made of them. Meanwhile other ranks have pushed, too: how many updates lie between the
+// values that gradients were computed with and those that they are applied to is their staleness.
+typedef struct eg_server_report {
+    int64_t updates, stalest;
+    double staleness;           // the mean over all updates
+} eg_server_report;
+typedef struct eg_server_options {
+    EG_BY_NAME;
+    int workers;                // how many ranks join this server: all others
+    eg_server_report *report;   // or NULL; written at the end
+} eg_server_options;
+// Applies what ranks push to the variables, with any optimizer, until each of them has left. A push that fails is an
+// error of the rank that pushed, and changes nothing. Source: Dean et al. 2012, asynchronous updates.
+EAGER_API bool eg_server_run(eg_optimizer *optimizer, eg_list variables,
+                             eg_server_options options EGI_DEFAULT(eg_server_options));
+// The variables, of the same dtypes and shapes in the same order as the server's, take its values.
+EAGER_API bool eg_server_join(int server, eg_list variables);
+// grads may hold NULL for some. *staleness (staleness may be NULL): how many updates of others came between.
+EAGER_API bool eg_server_push(int server, eg_list grads, eg_list variables, int64_t *staleness);
+EAGER_API bool eg_server_leave(int server);
+
+// Who takes part, by name: jobs of tasks with an address each, as in TensorFlow's ClusterSpec. The tasks are the ranks,
+// in the order of the text: {"worker": ["w0:2222", "w1:2222"], "ps": ["p0:2222"]}, or, for a job that lacks tasks,
+// {"worker": {"1": "w1:2222"}}. Around it may stand what TF_CONFIG has: {"cluster": ..., "task": {"type": "worker",
+// "index": 1}}. MPI knows by itself where its ranks are; the addresses are for the program. Source:
+// tf.train.ClusterSpec.
+typedef struct eg_cluster_spec eg_cluster_spec;
+// From a text that begins with '{', else from the file of that name; from the environment, EAGER_CLUSTER or TF_CONFIG,
+// where it is NULL. Behind an eg_cluster_init with several ranks, their number must be that of the tasks, and a "task"
+// must be this rank's.
+EAGER_API eg_cluster_spec *eg_cluster_spec_new(const char *source);
+EAGER_API void eg_cluster_spec_release(eg_cluster_spec *spec);
+EAGER_API int eg_cluster_spec_jobs(eg_cluster_spec *spec);                         // how many
+EAGER_API const char *eg_cluster_spec_job(eg_cluster_spec *spec, int i);
+EAGER_API int eg_cluster_spec_tasks(eg_cluster_spec *spec, const char *job);       // how many; -1: no such job
+EAGER_API int eg_cluster_spec_index(eg_cluster_spec *spec, const char *job, int i);    // of the job's i-th task
+EAGER_API const char *eg_cluster_spec_address(eg_cluster_spec *spec, const char *job, int task);
+EAGER_API int eg_cluster_spec_rank(eg_cluster_spec *spec, const char *job, int task);  // -1: no such task
+// The job of a rank, and in *task (task may be NULL) its index.
+EAGER_API const char *eg_cluster_spec_of(eg_cluster_spec *spec, int rank, int *task);
+
 #ifdef __cplusplus
 #define eg_cluster_init(...) EGI_CALL(eg_cluster_init, __VA_ARGS__)
+#define eg_server_run(...) EGI_CALL(eg_server_run, __VA_ARGS__)
 #else
+#define eg_server_run(optimizer, ...) EGI_SERVER_(optimizer, __VA_ARGS__, )
+#define EGI_SERVER_(optimizer, variables, ...) \
+    EGI_CALL(eg_server_run, optimizer, variables, EGI_OPTIONS(eg_server_options, __VA_ARGS__))
 #define eg_cluster_init(argc, ...) EGI_CLUSTER_(argc, __VA_ARGS__, )
 #define EGI_CLUSTER_(argc, argv, ...) \
     EGI_CALL(eg_cluster_init, argc, argv, EGI_OPTIONS(eg_cluster_options, __VA_ARGS__))
 #endif
+#define eg_server_join(...) EGI_CALL(eg_server_join, __VA_ARGS__)
+#define eg_server_push(...) EGI_CALL(eg_server_push, __VA_ARGS__)
+#define eg_server_leave(...) EGI_CALL(eg_server_leave, __VA_ARGS__)
+#define eg_cluster_spec_new(...) EGI_CALL(eg_cluster_spec_new, __VA_ARGS__)
+#define eg_cluster_spec_release(...) EGI_CALL(eg_cluster_spec_release, __VA_ARGS__)
+#define eg_cluster_spec_jobs(...) EGI_CALL(eg_cluster_spec_jobs, __VA_ARGS__)
+#define eg_cluster_spec_job(...) EGI_CALL(eg_cluster_spec_job, __VA_ARGS__)
+#define eg_cluster_spec_tasks(...) EGI_CALL(eg_cluster_spec_tasks, __VA_ARGS__)
+#define eg_cluster_spec_index(...) EGI_CALL(eg_cluster_spec_index, __VA_ARGS__)
+#define eg_cluster_spec_address(...) EGI_CALL(eg_cluster_spec_address, __VA_ARGS__)
+#define eg_cluster_spec_rank(...) EGI_CALL(eg_cluster_spec_rank, __VA_ARGS__)
+#define eg_cluster_spec_of(...) EGI_CALL(eg_cluster_spec_of, __VA_ARGS__)
 #define eg_cluster_barrier(...) EGI_CALL(eg_cluster_barrier, __VA_ARGS__)
 #define eg_distribute(...) EGI_CALL(eg_distribute, __VA_ARGS__)
 #define eg_distribute_examples(...) EGI_CALL(eg_distribute_examples, __VA_ARGS__)
+#define eg_distribute_rows(...) EGI_CALL(eg_distribute_rows, __VA_ARGS__)
 #define eg_broadcast_variables(...) EGI_CALL(eg_broadcast_variables, __VA_ARGS__)
 #define eg_all_reduce(...) EGI_CALL(eg_all_reduce, __VA_ARGS__)
 #define eg_all_gather(...) EGI_CALL(eg_all_gather, __VA_ARGS__)
@@ -3692,7 +3768,7 @@ typedef enum egi_kind {
     EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST,
     EGI_LAYER, EGI_OPTIMIZER, EGI_METRIC, EGI_CALLBACK, EGI_PUBLICATION, EGI_DATASET, EGI_ITERATOR, EGI_ARCHIVE,
     EGI_CHECKPOINT,
-    EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION, EGI_GRAPH, EGI_SESSION
+    EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION, EGI_GRAPH, EGI_SESSION, EGI_CLUSTER_SPEC
 } egi_kind;
 // The head of every object that has references. taken: how many of them belong to models, layers and stages, which took
 // them over, or of a variable to traces.
@@ -4072,6 +4148,7 @@ typedef struct egi_random_parameters {
 #include <mpi.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/select.h>
 #endif
 #ifdef __cplusplus
 extern "C" {
@@ -4297,6 +4374,8 @@ typedef struct egi_failure {
     const void *stage;       // the dataset at whose stage it was raised, or NULL
     char message[EGI_MESSAGE];
 } egi_failure;
+// The batch is `count` rows of `all`, from `first` on; all 0: it is whole.
+typedef struct egi_batch_part { int64_t first, count, all; } egi_batch_part;
 
 // All that a thread has of its own; there is no other thread-local variable. What is zero means nothing was set yet.
 typedef bool egi_record_function(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
@@ -4364,6 +4443,7 @@ typedef struct egi_thread {
     eg_precision precision;             // of products, as eg_matmul_precision set it
     eg_dtype floats;                    // the dtype of new float tensors where a call names none; 0 is float32
     eg_random_state random;             // the state of this thread's generator
+    egi_batch_part rows;                // of the batch, as eg_distribute_rows said
     int64_t next_id;                    // the next tensor's id; numbers are taken from egi_shared.next_id in blocks
     char reason[320];                   // what eg_tape_unconnected_reason returns
     char cut[200];                      // why the latest call of a traced function handed a wanted input no gradient
@@ -11049,7 +11129,7 @@ static EGI_COLD void egi_observe_read(const char *function, const eg_tensor *x) 
 }
 // What the host does in the middle of ops, as args.variant: all but the first kind have effects that cannot be undone.
 enum { EGI_WORK_CHECKS, EGI_WORK_PRINTS, EGI_WORK_SUMMARIZES, EGI_WORK_SEEDS, EGI_WORK_CALLS, EGI_WORK_CALL_TAPE,
-       EGI_WORK_CALL_GRADIENT };
+       EGI_WORK_CALL_GRADIENT, EGI_WORK_SENDS };
 static eg_backend *egi_work_backend(const egi_args *args) {
     const eg_tensor *x = args->in[0] ? args->in[0] : args->out[0];
     return x ? egi_backend_of(x) : egi_backend_here();
@@ -17398,6 +17478,9 @@ struct egi_line {
     // n + n_out numbers: of the inputs (-1: not on this tape, a constant for it), then of the outputs
     int32_t slots[2];
 };
+// Who is told, during a backward pass, that the gradient of source number i gets no further contribution.
+typedef struct egi_report egi_report;
+struct egi_report { bool (*complete)(egi_report *r, int i, eg_tensor *g); };
 // Memory for lines, which a tape fills from its begin to its end and frees as a whole.
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
 struct eg_tape {
@@ -17407,6 +17490,7 @@ struct eg_tape {
     // It writes no lines, but looks at what is read; or NULL.
     void (*spy)(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n);
     struct egi_function_call *function;    // the call of a traced function whose body began it, or NULL
+    egi_report *report;        // told when a source's gradient is complete; or NULL
     bool forgotten;            // all its lines have released what they saved
     int reading;               // how many calls compute gradients from it now
     // The thread's depth of eg_recording_pause when the tape began: a deeper pause stops this tape.
@@ -18120,8 +18204,34 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
     egi_free(from);
 }
 
-// Reads the first n_lines lines backwards, from the gradients that some slots have. `wanted` marks the sources.
-static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, unsigned char *wanted) {
+// For t->report: of each slot the first line that reads it, behind which (going back) its gradient is complete, and the
+// number of the source that it is, plus 1, or 0.
+typedef struct egi_complete { int64_t line; int32_t source; } egi_complete;
+static egi_complete *egi_tape_complete(const eg_tape *t, int64_t n_lines, const int32_t *sx, int nx) {
+    const size_t bytes = (size_t)(t->n_slots + 1) * sizeof(egi_complete);
+    egi_complete *of = (egi_complete *)egi_alloc(bytes);
+    if (!of) { egi_no_memory("tape_gradient", (int64_t)bytes); return NULL; }
+    memset(of, 0, bytes);
+    for (int i = 0; i < nx; i++) if (sx[i] >= 0) of[sx[i]].source = i + 1;
+    for (int64_t l = n_lines - 1; l >= 0; l--)
+        for (int i = 0; i < t->lines[l]->n; i++) if (t->lines[l]->slots[i] >= 0) of[t->lines[l]->slots[i]].line = l;
+    return of;
+}
+static bool egi_tape_tell(const eg_tape *t, int64_t l, eg_tensor **grads, egi_complete *of) {
+    const egi_line *line = t->lines[l];
+    for (int i = 0; i < line->n; i++) {
+        const int32_t slot = line->slots[i];
+        if (slot < 0 || of[slot].line != l || !of[slot].source || !grads[slot]) continue;
+        const int source = of[slot].source - 1;
+        of[slot].source = 0;
+        if (!t->report->complete(t->report, source, grads[slot])) return false;
+    }
+    return true;
+}
+// Reads the first n_lines lines backwards, from the gradients that some slots have. `wanted` marks the sources, and
+// `complete` is NULL where nobody is told.
+static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, unsigned char *wanted,
+                              egi_complete *complete) {
     bool ok = true;
     // Marks what depends on a source. Other lines cannot contribute and are skipped below.
     for (int64_t l = 0; l < n_lines; l++) {
@@ -18137,6 +18247,7 @@ static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, un
         for (int i = 0; i < line->n_out; i++) here = here || grads[line->slots[line->n + i]];
         for (int i = 0; here && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
         if (reached && line->op->grad) ok = egi_backward_line(t, l, grads, wanted);
+        if (complete) ok = ok && egi_tape_tell(t, l, grads, complete);
         // All readers of the line's outputs stand behind it and are done, so nothing adds to their gradients any
         // more: release them, unless the caller asked for one, and the values that the line saved. Memory falls while
         // the pass goes back.
@@ -18223,7 +18334,10 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         else if (g->flags & EGI_VARIABLE) g = eg_read(g);
         ok = egi_tape_slot_accumulate(grads, sy[i], g, false);
     }
-    ok = ok && egi_tape_run_back(t, n_lines, grads, wanted);
+    egi_complete *complete = ok && t->report ? egi_tape_complete(t, n_lines, sx, nx) : NULL;
+    ok = ok && (complete || !t->report) && egi_tape_run_back(t, n_lines, grads, wanted, complete);
+    egi_free(complete);
+    t->report = NULL;
     bool missing = false;
     t->forgotten = ok && !t->persistent;
     // A backward function may have computed gradients, too, and set the text.
@@ -19856,6 +19970,14 @@ typedef struct egi_slots {
     eg_tensor *slot[EGI_MAX_SLOTS];
 } egi_slots;
 struct egi_prepared;
+// MANY PROCESSES: what makes gradients their means over all ranks. `begin` stands in front of the backward pass whose
+// gradients `update` gets, so that they travel while it computes; `end` stands behind the update.
+typedef struct egi_travel egi_travel;
+typedef struct egi_averaging {
+    bool (*begin)(eg_optimizer *opt, eg_tape *tape, eg_list variables);
+    bool (*update)(eg_optimizer *opt, struct egi_prepared *p, int n);
+    void (*end)(eg_optimizer *opt, bool ok);
+} egi_averaging;
 struct eg_optimizer {
     egi_object object;           // taken: by models
     const char *name;
@@ -19869,8 +19991,8 @@ struct eg_optimizer {
     // Where to look first for a variable's slots: the order is nearly always that of the call before.
     int64_t next;
     bool applying;               // eg_apply_gradients runs: a schedule that calls it again is an error
-    // Of eg_distribute, else NULL: makes the gradients of p[0..n - 1] their means over all ranks.
-    bool (*average)(eg_optimizer *opt, struct egi_prepared *p, int n);
+    const egi_averaging *average;       // of eg_distribute, else NULL
+    struct egi_travel *travel;          // gradients that are under way to other ranks, or NULL
     double examples;             // this rank's weight in the mean
     int64_t shared;              // so many of the variables have one value on all ranks
 };
@@ -19985,6 +20107,7 @@ EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
 }
 // Releases the slots behind the first `keep` variables.
 static void egi_slots_drop(eg_optimizer *opt, int64_t keep) {
+    opt->shared = egi_min64(opt->shared, keep);
     while (opt->n_slots > keep) {
         egi_slots *s = &opt->slots[--opt->n_slots];
         for (int k = 0; k < EGI_MAX_SLOTS; k++) {
@@ -20305,7 +20428,7 @@ static bool egi_updates_gather(eg_optimizer *opt, egi_prepared *p, eg_tensor *co
 // One update: clips, computes the new values, and hands them to the variables and slots when nothing can fail any more.
 // list has room for n gradients.
 static bool egi_updates_run(eg_optimizer *opt, egi_prepared *p, int n, eg_tensor **list) {
-    if (opt->average && !opt->average(opt, p, n)) return false;
+    if (opt->average && !opt->average->update(opt, p, n)) return false;
     for (int i = 0; i < n; i++) list[i] = p[i].gradient;
     eg_backend *at_once = egi_updates_at_once(opt, p, n);
     // `updates` clips by itself.
@@ -20403,8 +20526,10 @@ EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variable
     eg_scope scope = eg_scope_begin();
     // The tape may hold the last reference and releases it.
     for (int i = 0; i < variables.count; i++) egi_scope_own_again(variables.tensors[i]);
-    eg_list grads = eg_tape_gradients_list(tape, loss, variables);
-    bool ok = grads.count >= 0 && eg_apply_gradients_list(opt, grads, variables);
+    bool ok = !opt->average || (egi_tape_alive("tape_gradient", tape) && opt->average->begin(opt, tape, variables));
+    eg_list grads = ok ? eg_tape_gradients_list(tape, loss, variables) : egi_list_tensors(NULL);
+    ok = ok && grads.count >= 0 && eg_apply_gradients_list(opt, grads, variables);
+    if (opt->average) opt->average->end(opt, ok);
     eg_scope_end(scope);
     return ok;
 }
@@ -20566,7 +20691,8 @@ static const egi_words egi_dtype_words = { "dtype of weights", egi_weight_dtypes
     F(depth_multiplier, INT64, 1, EGI_LARGE(1)) F(bilinear, BOOL, EGI_GIVEN) F(axis, INT, -1, EGI_FINITE) \
     F(epsilon, NUMBER, 1e-3, EGI_AT_LEAST(0)) F(momentum, NUMBER, .99, EGI_BETWEEN(0, 1)) \
     F(no_center, BOOL, EGI_GIVEN) \
-    F(no_scale, BOOL, EGI_GIVEN) F(mask_zero, BOOL, EGI_GIVEN) F(return_sequences, BOOL, EGI_GIVEN) \
+    F(no_scale, BOOL, EGI_GIVEN) F(sync, BOOL, EGI_GIVEN) F(mask_zero, BOOL, EGI_GIVEN) \
+    F(return_sequences, BOOL, EGI_GIVEN) \
     F(go_backwards, BOOL, EGI_GIVEN) F(no_forget_bias, BOOL, EGI_GIVEN) F(reset_before, BOOL, EGI_GIVEN) \
     F(dropout, NUMBER, 0, EGI_BELOW(0, 1)) F(recurrent_dropout, NUMBER, 0, EGI_BELOW(0, 1)) \
     L(value_dim, INT64, EGI_LARGEST(1)) L(output_units, INT64, EGI_LARGEST(1)) L(kv_heads, INT64, EGI_LARGEST(1)) \
@@ -22064,14 +22190,30 @@ static bool egi_call_activation(eg_layer *l, egi_layer_run *c) {
 static bool egi_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(l->config.rate))) != NULL;
 }
+// A draw whose axis 0 is that of the batch. Of a part of a batch (MANY PROCESSES) it is that part of the whole batch's
+// draw, behind which the generator stands in any case.
+static eg_tensor *egi_batch_bernoulli(eg_shape shape, double probability) {
+    const egi_batch_part rows = egi_this.rows;
+    egi_random state = { egi_this.random.seed, egi_this.random.counter };
+    eg_random_options o;
+    memset(&o, 0, sizeof o);
+    o.probability = probability;
+    if (!rows.all || !shape.rank || shape.dims[0] != rows.count) return (eg_random_bernoulli)(shape, o);
+    int64_t row = 1;
+    for (int i = 1; i < shape.rank; i++) row *= shape.dims[i];
+    const int64_t before = rows.first * row % EGI_RANDOM_PER_BLOCK_32;
+    eg_shape line = { 1, { before + rows.count * row } }, begin = { 1, { before } }, size = { 1, { rows.count * row } };
+    egi_this.random.counter += (uint64_t)(rows.first * row / EGI_RANDOM_PER_BLOCK_32);
+    eg_tensor *x = (eg_random_bernoulli)(line, o);
+    egi_random_advance(&state, rows.all * row, EGI_RANDOM_PER_BLOCK_32);
+    egi_this.random.counter = state.counter;
+    return x ? eg_reshape(eg_slice(x, begin, size), shape) : NULL;
+}
 // Each element becomes 0 with probability `rate`; the others are multiplied by 1 / (1 - rate), so that the mean stays.
 static eg_tensor *egi_dropout_apply(eg_tensor *x, double rate) {
     if (rate <= 0) return x;
     if (rate >= 1) return eg_zeros_like(x);
-    eg_random_options o;
-    memset(&o, 0, sizeof o);
-    o.probability = 1 - rate;
-    eg_tensor *kept = egi_operand_alive("call", 0, x) ? (eg_random_bernoulli)(egi_shape(x), o) : NULL;
+    eg_tensor *kept = egi_operand_alive("call", 0, x) ? egi_batch_bernoulli(egi_shape(x), 1 - rate) : NULL;
     return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
 }
 static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
@@ -22153,6 +22295,19 @@ static eg_tensor *egi_norm_apply(const eg_layer *l, eg_tensor *centered, eg_tens
     eg_tensor *y = (eg_mul)(centered, gamma ? (eg_mul)(factor, gamma) : factor);
     return beta ? (eg_add)(y, beta) : y;
 }
+// MANY PROCESSES: what a fit with .distribute, and a layer with .sync, ask of the other ranks, each of which
+// calls the same. eg_cluster_init
+// sets the pointer, so that a program without it does not reach them.
+typedef struct egi_ranks {
+    int rank, size;
+    bool (*begin)(eg_layer *model, eg_optimizer *optimizer);    // gradients become means, weights those of rank 0
+    bool (*draw)(int root);                                     // takes that rank's random state
+    bool (*add)(double *numbers, int n);                        // the sums over all ranks
+    bool (*sum)(eg_tensor *variable);
+    bool (*share)(eg_layer *model);                             // what is not trained, from rank 0
+    eg_tensor *(*total)(eg_tensor *x, double weight);           // eg_all_reduce, for a mean of losses by weights
+} egi_ranks;
+static const egi_ranks *egi_ranks_found;
 // The mean over the axes, which are kept as 1. With weights (1 for a step that counts, else 0) it is sum(x w) /
 // (sum(w) + 1e-7).
 static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
@@ -22160,6 +22315,19 @@ static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_
     eg_reduce_options all = over;
     return (eg_div)((eg_reduce_sum)((eg_mul)(x, weights), over),
                     (eg_add)((eg_reduce_sum)(weights, all), eg_number(1e-7)));
+}
+// That mean over the examples of all ranks, each of which has some: its gradient is that of a loss that is a mean over
+// all rows.
+static eg_tensor *egi_ranks_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
+    eg_reduce_options all = over;
+    double count = 1;
+    for (int i = 0; i < over.axes.count; i++) count *= (double)x->dims[over.axes.axes[i]];
+    eg_tensor *n = weights ? (eg_reduce_sum)(weights, all) : eg_scalar_of((eg_dtype)x->dtype, count);
+    eg_tensor *sum = (eg_reduce_sum)(weights ? (eg_mul)(x, weights) : x, over);
+    if (!n || !sum) return NULL;
+    n = egi_ranks_found->total(n, 0);
+    sum = n ? egi_ranks_found->total(sum, (double)x->dims[0]) : NULL;
+    return sum ? (eg_div)(sum, weights ? (eg_add)(n, eg_number(1e-7)) : n) : NULL;
 }
 // moving = momentum moving + (1 - momentum) batch, unrecorded.
 static bool egi_norm_follow(eg_tensor *moving, eg_tensor *batch, double momentum) {
@@ -22316,7 +22484,8 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *moving_mean = egi_part_of(l, "moving_mean"), *moving_variance = egi_part_of(l, "moving_variance");
     eg_tensor *flat_gamma = egi_part_of(l, "gamma"), *flat_beta = egi_part_of(l, "beta");
     const bool masked = c->mask[0] && x->rank > 2;
-    if (c->training && !l->frozen && !masked && egi_normalizes_as_one(x, flat_gamma, flat_beta)) {
+    const bool sync = l->config.o.sync && egi_ranks_found && egi_ranks_found->size > 1;
+    if (c->training && !l->frozen && !masked && !sync && egi_normalizes_as_one(x, flat_gamma, flat_beta)) {
         const egi_normalize_parameters p = { 1, egi_dims_product(x, 0, axis), x->dims[axis], 1,
                                              egi_dims_product(x, axis + 1, x->rank), 0, true };
         eg_tensor *out[3];
@@ -22331,9 +22500,10 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
             weights = eg_broadcast_to(eg_reshape(eg_cast(c->mask[0], (eg_dtype)x->dtype), shape), full);
             if (!weights) return false;
         }
-        mean = egi_weighted_mean(x, weights, over);
+        mean = sync ? egi_ranks_mean(x, weights, over) : egi_weighted_mean(x, weights, over);
         centered = (eg_sub)(x, mean);
-        variance = egi_weighted_mean(eg_square(centered), weights, over);
+        variance = sync ? egi_ranks_mean(eg_square(centered), weights, over)
+                        : egi_weighted_mean(eg_square(centered), weights, over);
         double momentum = l->config.o.momentum;
         if (!variance || !egi_norm_follow(moving_mean, mean, momentum) ||
             !egi_norm_follow(moving_variance, variance, momentum))
@@ -22766,10 +22936,7 @@ static bool egi_shape_recurrent(eg_layer *l, const eg_shape *in, int n, eg_shape
 
 // The factors of dropout for a state or an input, drawn once for all steps: 0, or 1 / (1 - rate).
 static eg_tensor *egi_step_dropout(const eg_tensor *like, eg_shape shape, double rate) {
-    eg_random_options keep;
-    memset(&keep, 0, sizeof keep);
-    keep.probability = 1 - rate;
-    return (eg_div)(eg_cast((eg_random_bernoulli)(shape, keep), (eg_dtype)like->dtype), eg_number(1 - rate));
+    return (eg_div)(eg_cast(egi_batch_bernoulli(shape, 1 - rate), (eg_dtype)like->dtype), eg_number(1 - rate));
 }
 // (batch, steps, ...) to (steps, batch, ...).
 static eg_tensor *egi_steps_first(eg_tensor *x) {
@@ -23444,7 +23611,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(dropout, "Dropout", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(rate), NULL, egi_call_dropout, NULL) \
     ROW(masking, "Masking", -2, 1, 1, 0, EGI_HAS(value), NULL, egi_call_masking, NULL) \
     ROW(batch_normalization, "BatchNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, \
-        EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(momentum), \
+        EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(momentum) | EGI_HAS(sync), \
         egi_build_batch_norm, egi_call_batch_norm, NULL) \
     ROW(layer_normalization, "LayerNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, \
         EGI_HAS_NORM | EGI_HAS(no_center), \
@@ -25588,17 +25755,6 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
 // ---- what eg_compile makes: optimizer, losses and metrics, which it takes over, and their results. It hangs on the
 // model (l->training).
 
-// MANY PROCESSES: what a fit with .distribute asks of the other ranks, each of which calls the same. eg_cluster_init
-// sets the pointer, so that a program without it does not reach them.
-typedef struct egi_ranks {
-    int rank, size;
-    bool (*begin)(eg_layer *model, eg_optimizer *optimizer);    // gradients become means, weights those of rank 0
-    bool (*draw)(void);                                         // takes rank 0's random state
-    bool (*add)(double *numbers, int n);                        // the sums over all ranks
-    bool (*sum)(eg_tensor *variable);
-    bool (*share)(eg_layer *model);                             // what is not trained, from rank 0
-} egi_ranks;
-static const egi_ranks *egi_ranks_found;
 typedef struct egi_output { eg_loss *loss; double weight; } egi_output;
 typedef struct egi_training {
     eg_optimizer *optimizer;
@@ -25928,10 +26084,12 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
     if (given && !(given = eg_cast(given, EG_FLOAT32))) return false;
     return egi_weights_join(function, by_class, given, weights);
 }
-static bool egi_step_gradients(eg_layer *model, eg_tape *tape, eg_tensor *loss, eg_list *weights, eg_list *grads) {
+static bool egi_step_gradients(eg_layer *model, eg_optimizer *opt, eg_tape *tape, eg_tensor *loss, eg_list *weights,
+                               eg_list *grads) {
     *weights = eg_layer_trainable_weights_list(model);
     if (weights->count == 0) egi_fail(EG_ERROR_GRADIENT, "eg_fit: the model has no trainable weights");
-    return weights->count > 0 && (*grads = eg_tape_gradients_list(tape, loss, *weights)).count >= 0;
+    return weights->count > 0 && (!opt->average || opt->average->begin(opt, tape, *weights)) &&
+           (*grads = eg_tape_gradients_list(tape, loss, *weights)).count >= 0;
 }
 // How a step is to run. function: the public function, for errors; inputs: how many of an element's components the
 // model takes; hint: what a wrong shape may come from, or NULL; arrays: the caller gave x, y and weights as arguments,
@@ -26031,11 +26189,12 @@ static bool egi_step_body(eg_tensor *const *c, eg_tensor **out, void *user) {
     eg_tensor *loss = ok ? egi_step_loss(t, model, s, answers, given) : NULL, *y = c[s->inputs];
     double examples = y->rank ? (double)y->dims[0] : 1;
     eg_list weights = egi_list_tensors(NULL), grads = weights;
-    ok = loss && (!s->train || egi_step_gradients(model, tape, loss, &weights, &grads));
+    ok = loss && (!s->train || egi_step_gradients(model, t->optimizer, tape, loss, &weights, &grads));
     eg_recording_pause();                                  // a second pause, which stops the step's own tape as well
     // before the update: if a metric fails, the weights have not changed
     ok = ok && egi_step_metrics(t, answers, examples);
     ok = ok && (!s->train || eg_apply_gradients_list(t->optimizer, grads, weights));
+    if (s->train && t->optimizer->average) t->optimizer->average->end(t->optimizer, ok);
     eg_recording_unpause();
     out[0] = loss;
     return ok;
@@ -26113,12 +26272,20 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     step.of = s->function;
     egi_this.weights_component = n > s->inputs + t->n_outputs && !s->arrays ? n - 1 : 0;
     eg_tensor *own[EG_MAX_COMPONENTS];
+    const eg_tensor *whole = c[s->inputs];
     bool ok = !t->ranks || egi_step_part(t, s, c, n, own);
     if (ok && t->ranks) c = own;
     const eg_tensor *y = c[s->inputs];
     double sums[2] = { 0, y->rank ? (double)y->dims[0] : 1 };       // of the loss, of examples
-    if (t->ranks) t->optimizer->examples = sums[1];
+    const egi_batch_part rows = egi_this.rows;
+    if (t->ranks && ok) {
+        const int64_t all = whole->dims[0];
+        const egi_batch_part part = { all * t->ranks->rank / t->ranks->size, y->dims[0], all };
+        egi_this.rows = part;
+        t->optimizer->examples = sums[1];
+    }
     ok = ok && (t->ranks && sums[1] == 0 ? egi_step_without(t, model, s) : egi_step_call(t, s, c, n, &loss));
+    egi_this.rows = rows;
     int64_t errors = egi_this.errors;
     // waits for the device, which may report an error of the step here
     if (ok) s->loss = loss ? egi_metric_no_sign(eg_item(loss)) : 0;
@@ -26492,7 +26659,8 @@ static bool egi_fit_epoch(egi_fit *f) {
     if (s->epoch == f->first) f->began = f->bar.began;
     f->context.number[1] = 0;
     f->summed = false;
-    if (t->ranks && !t->ranks->draw()) return false;            // the epoch's order is the same on all ranks
+    // The epoch's order is the same on all ranks. The last one has rows of every batch, and has drawn for each.
+    if (t->ranks && !t->ranks->draw(t->ranks->size - 1)) return false;
     if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin)) return false;
     for (int i = 0; i < 2; i++) if (t->traced[i]) egi_function_doubt(t->traced[i]);
     if (!egi_fit_batches(f)) return false;
@@ -26625,7 +26793,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
                                     bool arrays) {
     egi_fit f;
     egi_context call;
-    bool (*averages)(eg_optimizer *opt, struct egi_prepared *p, int n) = NULL;  // what the optimizer had before
+    const egi_averaging *averages = NULL;                  // what the optimizer had before
     egi_context_enter(&call, EGI_IN_CALL, function);       // until it runs: the checks are those of eg_fit
     if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) {
         egi_context_leave(&call);
@@ -35826,7 +35994,7 @@ static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
 }
 static void egi_trace_check_write(egi_trace *t, egi_kernel_function *check, const egi_args *args, size_t size) {
     static const char *const name[] = { "check", "print", "summary", "seed", "host_call", "host_call.tape",
-                                        "host_call.dx" };                      // ORDER EGI_WORK_CHECKS
+                                        "host_call.dx", "message" };           // ORDER EGI_WORK_CHECKS
     egi_trace_line *line = t->inside ? NULL : egi_trace_line_new(t, EGI_RUN_CHECK, NULL, args->variant);
     if (!line) return;
     line->run = check;
@@ -38166,7 +38334,7 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     }
     for (int32_t i = 0, j = 0; i < k->n_out && ok; i++)
         if (back->key[k->n_in + i]) ok = egi_back_give(k, grads, k->out_slot[i], in[j++]);
-    ok = ok && egi_tape_run_back(&tape, tape.n_lines, grads, wanted);
+    ok = ok && egi_tape_run_back(&tape, tape.n_lines, grads, wanted, NULL);
     for (int32_t i = 0, j = 0, at = 0; i < k->n_in && ok; i++) {
         if (!back->key[i]) continue;
         eg_tensor *g = grads[k->in_slot[i]];
@@ -38460,7 +38628,7 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
 }
 // ---- signatures: numbers that are equal where a trace serves
 
-enum { EGI_SIGNATURE_HEAD = 12 };
+enum { EGI_SIGNATURE_HEAD = 13 };
 static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n, int m, int64_t *few, int64_t room,
                               int64_t *size) {
     int64_t count = EGI_SIGNATURE_HEAD, *s = few;
@@ -38485,6 +38653,7 @@ static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n,
     *at++ = f->key;
     *at++ = egi_this.trap != NULL;
     *at++ = egi_function_answers(f);
+    *at++ = (egi_this.rows.first << 42) ^ (egi_this.rows.count << 21) ^ egi_this.rows.all;
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
         *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 4 + (in[i]->mask ? 2 : 0) +
@@ -38511,6 +38680,7 @@ static void egi_signature_explain(const int64_t *then, const int64_t *now, char 
         if (then[i] == now[i]) continue;
         if (i == 9) snprintf(text, room, "the class weights or how many inputs the model has");
         else if (i == 11) snprintf(text, room, "which step of .accumulate_steps it is");
+        else if (i == 12) snprintf(text, room, "which rows of the batch eg_distribute_rows names");
         else if (i == 10) snprintf(text, room, "the NaN trap is %s", now[i] ? "on" : "off");
         else if (i < 7) snprintf(text, room, "%s: %lld, then %lld", head[i], (long long)then[i], (long long)now[i]);
         else
@@ -42705,12 +42875,14 @@ EGI_SMALL
 
 // What a rank calls: the names are those of errors.
 enum { EGI_ALL_REDUCE, EGI_ALL_GATHER, EGI_REDUCE_SCATTER, EGI_BROADCAST, EGI_AVERAGE, EGI_SHARE, EGI_BARRIER,
-       EGI_LEAVE };
+       EGI_LEAVE, EGI_SERVER_RUN, EGI_SERVER_JOIN, EGI_SERVER_PUSH, EGI_SERVER_LEAVE };
 static const char *const egi_collective_names[] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
                                                     "apply_gradients", "broadcast_variables", "cluster_barrier",
-                                                    "cluster_init" };           // ORDER EGI_ALL_REDUCE
-// The attributes of a collective op and the parameters of its work, without padding; opt is that of EGI_AVERAGE.
-typedef struct egi_collective { int32_t kind, root; eg_optimizer *opt; } egi_collective;
+                                                    "cluster_init", "server_run", "server_join", "server_push",
+                                                    "server_leave" };           // ORDER EGI_ALL_REDUCE
+// The attributes of a collective op and the parameters of its work, without padding. weight: of EGI_ALL_REDUCE, what
+// this rank's loss counts among all, or 0: as one.
+typedef struct egi_collective { int32_t kind, root; double weight; } egi_collective;
 
 // The message of a meeting. All but rank, weight and step must be equal on all ranks.
 typedef struct egi_meeting {
@@ -42722,19 +42894,34 @@ typedef struct egi_meeting {
 } egi_meeting;
 
 static struct {
-    bool begun, failed, aborts;
+    bool begun, aborts, alone;      // alone: gradients travel when all are there
+    bool failing, failed;           // atomic: a thread writes the reason; it is written
     int rank, size;                 // size 0: one rank
     int busy;                       // atomic: a thread is in a collective call
-    int64_t call, step, forks;
-    double timeout;
+    int64_t call, step, forks;      // step: atomic
+    double timeout, waited;         // waited: seconds that calls waited for other ranks
+    int64_t bucket_bytes, buckets, early, sent, staged;     // sent: atomic
     char reason[400];               // why it has failed
-    egi_meeting *met;               // the latest message of each rank
+    egi_meeting mine, *met;         // the latest message of each rank
+    int64_t *versions;              // of the variables that this rank has from each server
+    double *scale, *ones;           // of each rank in the update that runs; as many ones
     char *room;                     // where messages lie; never given back while one may be under way
     int64_t room_bytes;
 } egi_cluster;
 
 EAGER_API int eg_cluster_rank(void) { return egi_cluster.rank; }
 EAGER_API int eg_cluster_size(void) { return egi_cluster.size ? egi_cluster.size : 1; }
+EAGER_API eg_cluster_info eg_cluster_counts(void) {
+    eg_cluster_info info;
+    memset(&info, 0, sizeof info);
+    info.updates = __atomic_load_n(&egi_cluster.step, __ATOMIC_RELAXED);
+    info.sent_bytes = __atomic_load_n(&egi_cluster.sent, __ATOMIC_RELAXED);
+    info.staged_bytes = egi_cluster.staged;
+    info.buckets = egi_cluster.buckets;
+    info.early = egi_cluster.early;
+    info.waited = egi_cluster.waited;
+    return info;
+}
 
 #ifdef EAGER_MPI
 // "eg_all_reduce of float32 [2, 3]"
@@ -42750,8 +42937,8 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, s
                  (long long)m->dims[0]);
     else if (m->kind == EGI_SHARE) snprintf(text, room, "has %s", m->text);
     else if (m->kind == EGI_AVERAGE)
-        snprintf(text, room, "calls eg_%s with %lld %s elements in all", name, (long long)m->dims[0],
-                 eg_dtype_name((eg_dtype)m->dtype));
+        snprintf(text, room, "calls eg_%s with %lld elements in %lld messages", name, (long long)m->dims[0],
+                 (long long)m->dims[1]);
     else if (m->kind == EGI_BROADCAST)
         snprintf(text, room, "calls eg_%s of %s %s from rank %d", name, eg_dtype_name((eg_dtype)m->dtype),
                  egi_shape_show(shape), m->root);
@@ -42763,109 +42950,129 @@ static bool egi_meeting_agrees(const egi_meeting *a, const egi_meeting *b) {
            !memcmp(a->dims, b->dims, sizeof a->dims) && (a->kind != EGI_SHARE || !strcmp(a->text, b->text));
 }
 
-static MPI_Comm egi_cluster_comm;
-static MPI_Request *egi_cluster_requests;       // two for each rank: what it sends, then what it is sent
+// Where messages travel: the program's calls have a communicator, and gradients, which another thread moves meanwhile,
+// have one of their own; what servers are told and say has a third.
+typedef struct egi_parcel { char *give, *take; int64_t give_bytes, take_bytes; } egi_parcel;
+typedef struct egi_channel {
+    MPI_Comm comm;
+    MPI_Request *requests;                      // two for each rank: of what it is sent, of what it sends
+    egi_parcel *parcels;                        // one for each rank
+} egi_channel;
+static egi_channel egi_calls, egi_posts, egi_pushes;
 enum { EGI_TAG_MEETING = 1, EGI_TAG_DATA, EGI_TAG_NOTICE };
 enum { EGI_MESSAGE_MOST = 1 << 30 };            // bytes of one message
 
+static bool egi_cluster_has_failed(void) { return __atomic_load_n(&egi_cluster.failed, __ATOMIC_ACQUIRE); }
 // Ends the cluster: the reason is told to the other ranks, and is the error of this call and of every later one. At
-// the program's end nobody is told.
+// the program's end nobody is told. Of several threads the first one's reason stays.
 static EGI_COLD bool egi_cluster_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool egi_cluster_fail(int kind, const char *format, ...) {
     static egi_meeting notice;
     MPI_Request sent;
     va_list list;
+    if (__atomic_exchange_n(&egi_cluster.failing, true, __ATOMIC_ACQ_REL)) return false;
     va_start(list, format);
     vsnprintf(egi_cluster.reason, sizeof egi_cluster.reason, format, list);
     va_end(list);
-    egi_cluster.failed = true;
+    __atomic_store_n(&egi_cluster.failed, true, __ATOMIC_RELEASE);
     if (kind == EGI_LEAVE) return false;
     snprintf(notice.text, sizeof notice.text, "%.255s", egi_cluster.reason);
     for (int r = 0; r < egi_cluster.size; r++)
         if (r != egi_cluster.rank && MPI_Isend(&notice, (int)sizeof notice, MPI_BYTE, r, EGI_TAG_NOTICE,
-                                               egi_cluster_comm, &sent) == MPI_SUCCESS)
+                                               egi_calls.comm, &sent) == MPI_SUCCESS)
             MPI_Request_free(&sent);
-    return egi_fail(EG_ERROR_STATE, "eg_%s: %s", egi_collective_names[kind], egi_cluster.reason);
+    return false;
 }
-// "rank 1 (last seen at step 3) and rank 2 (...)": those whose message has not come.
-static EGI_COLD void egi_cluster_missing(char *text, size_t room) {
+// The error of a call that a failed cluster cannot serve.
+static EGI_COLD bool egi_cluster_raise(int kind) {
+    while (!egi_cluster_has_failed()) sched_yield();        // another thread writes the reason
+    return kind != EGI_LEAVE && egi_fail(EG_ERROR_STATE, "eg_%s: %s", egi_collective_names[kind], egi_cluster.reason);
+}
+static int64_t egi_cluster_steps(void) { return __atomic_load_n(&egi_cluster.step, __ATOMIC_RELAXED); }
+// "rank 1 (last seen at step 3), rank 2 (...)": those whose message has not come, or else that have not taken theirs.
+static EGI_COLD void egi_cluster_missing(const egi_channel *ch, char *text, size_t room) {
     size_t at = 0;
+    bool sends = false;
     text[0] = 0;
-    for (int r = 0; r < egi_cluster.size; r++) {
-        MPI_Request *request = &egi_cluster_requests[egi_cluster.size + r];
+    for (int k = 0; k < 2 * egi_cluster.size && (k < egi_cluster.size || !at || sends); k++) {
+        const int r = k % egi_cluster.size;
+        sends = k >= egi_cluster.size;
+        MPI_Request *request = &ch->requests[sends ? r : egi_cluster.size + r];
         int done = *request == MPI_REQUEST_NULL;
         if (!done && MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 0;
         if (done) continue;
+        const int64_t seen = ch == &egi_calls ? egi_cluster.met[r].step : egi_cluster_steps();
         at += (size_t)snprintf(text + at, room - at, "%srank %d (last seen at step %lld)", at ? ", " : "", r,
-                               (long long)egi_cluster.met[r].step);
+                               (long long)seen);
         if (at >= room) return;
     }
-    if (!at) snprintf(text, room, "a rank that takes no messages");
+    if (!at) snprintf(text, room, "a rank");
 }
 // Whether another rank has said that the cluster has failed.
 static EGI_COLD bool egi_cluster_noticed(int kind) {
-    static egi_meeting notice;
-    MPI_Status status;
+    egi_meeting notice;
+    MPI_Message message;
     int there = 0;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, EGI_TAG_NOTICE, egi_cluster_comm, &there, &status) != MPI_SUCCESS || !there ||
-        MPI_Recv(&notice, (int)sizeof notice, MPI_BYTE, status.MPI_SOURCE, EGI_TAG_NOTICE, egi_cluster_comm,
-                 MPI_STATUS_IGNORE) != MPI_SUCCESS)
+    if (MPI_Improbe(MPI_ANY_SOURCE, EGI_TAG_NOTICE, egi_calls.comm, &there, &message, MPI_STATUS_IGNORE) !=
+            MPI_SUCCESS || !there ||
+        MPI_Mrecv(&notice, (int)sizeof notice, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         return false;
-    if (egi_cluster.failed) return true;
+    notice.text[sizeof notice.text - 1] = 0;
     egi_cluster_fail(kind, "%s", notice.text);
     return true;
 }
+static void egi_post_rest(const egi_channel *ch, double waited);
 // Waits for all requests. What cannot be waited for any longer is left alone, with its memory.
-static bool egi_cluster_wait(int kind) {
+static bool egi_cluster_wait(egi_channel *ch, int kind) {
     const double begun = egi_clock_now();
     char who[200];
     for (int64_t turn = 1;; turn++) {
         int done = 0;
-        if (MPI_Testall(2 * egi_cluster.size, egi_cluster_requests, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
-            egi_cluster_missing(who, sizeof who);
+        if (MPI_Testall(2 * egi_cluster.size, ch->requests, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
+            egi_cluster_missing(ch, who, sizeof who);
             return egi_cluster_fail(kind, "the connection to another rank is lost; missing: %s", who);
         }
         if (done) return true;
-        if (turn % 16 == 0 && egi_cluster_noticed(kind)) return false;
+        if (egi_cluster_has_failed() || (turn % 16 == 0 && egi_cluster_noticed(kind))) return false;
         const double waited = egi_clock_now() - begun;
         if (waited > egi_cluster.timeout) {
-            egi_cluster_missing(who, sizeof who);
+            egi_cluster_missing(ch, who, sizeof who);
             return egi_cluster_fail(kind, "%s did not answer within %g s, after step %lld", who, egi_cluster.timeout,
-                                    (long long)egi_cluster.step);
+                                    (long long)egi_cluster_steps());
         }
-        if (waited > 0.02) poll(NULL, 0, 1);
-        else sched_yield();
+        egi_post_rest(ch, waited);
     }
 }
 static int egi_message_bytes(int64_t rest) { return rest < EGI_MESSAGE_MOST ? (int)rest : (int)EGI_MESSAGE_MOST; }
-// Gives each rank r what parcels[r] says, and takes from it what it says; 0 bytes: nothing.
-typedef struct egi_parcel { char *give, *take; int64_t give_bytes, take_bytes; } egi_parcel;
-static bool egi_cluster_exchange(int kind, int tag, const egi_parcel *parcels) {
+// Gives each rank r what the channel's parcels[r] says, and takes from it what it says; 0 bytes: nothing. False where
+// the cluster has failed, for the caller to raise.
+static bool egi_cluster_exchange(egi_channel *ch, int kind, int tag) {
     const int size = egi_cluster.size;
     for (int64_t at = 0, more = 1; more; at += EGI_MESSAGE_MOST) {
         bool ok = true;
         more = 0;
         for (int r = 0; r < size; r++) {
-            const egi_parcel *p = &parcels[r];
+            const egi_parcel *p = &ch->parcels[r];
             const int64_t give = p->give_bytes - at, take = p->take_bytes - at;
-            MPI_Request *of = &egi_cluster_requests[r];
+            MPI_Request *of = &ch->requests[r];
             of[0] = of[size] = MPI_REQUEST_NULL;
-            more |= give > EGI_MESSAGE_MOST || take > EGI_MESSAGE_MOST;
             if (r == egi_cluster.rank) continue;
+            more |= give > EGI_MESSAGE_MOST || take > EGI_MESSAGE_MOST;
             if (take > 0)
-                ok = MPI_Irecv(p->take + at, egi_message_bytes(take), MPI_BYTE, r, tag,
-                               egi_cluster_comm, &of[size]) == MPI_SUCCESS && ok;
+                ok = MPI_Irecv(p->take + at, egi_message_bytes(take), MPI_BYTE, r, tag, ch->comm,
+                               &of[size]) == MPI_SUCCESS && ok;
             if (give > 0)
-                ok = MPI_Isend(p->give + at, egi_message_bytes(give), MPI_BYTE, r, tag,
-                               egi_cluster_comm, &of[0]) == MPI_SUCCESS && ok;
+                ok = MPI_Isend(p->give + at, egi_message_bytes(give), MPI_BYTE, r, tag, ch->comm, &of[0]) ==
+                     MPI_SUCCESS && ok;
+            if (give > 0) __atomic_fetch_add(&egi_cluster.sent, egi_message_bytes(give), __ATOMIC_RELAXED);
         }
         if (!ok) return egi_cluster_fail(kind, "MPI cannot send to another rank, after step %lld",
-                                         (long long)egi_cluster.step);
-        if (!egi_cluster_wait(kind)) return false;
+                                         (long long)egi_cluster_steps());
+        if (!egi_cluster_wait(ch, kind)) return false;
     }
     return true;
 }
-// The room for messages, with at least so many bytes; NULL and an error without memory.
+// The room for messages of calls, with at least so many bytes; NULL and an error without memory.
 static char *egi_cluster_room(int kind, int64_t bytes) {
     if (bytes <= egi_cluster.room_bytes) return egi_cluster.room;
     char *room = (char *)malloc((size_t)bytes);
@@ -42885,60 +43092,80 @@ static bool egi_meeting_holds(int kind) {
         if (met[r].kind == EGI_LEAVE) left = r;
     }
     if (!other) return true;
-    if (left >= 0)
-        return egi_cluster_fail(kind, "rank %d %s, while the others have not ended", left,
-                                egi_meeting_show(&met[left], a, sizeof a));
+    if (left >= 0) {
+        egi_cluster_fail(kind, "rank %d %s, while the others have not ended", left,
+                         egi_meeting_show(&met[left], a, sizeof a));
+        return egi_cluster_raise(kind);
+    }
     return egi_fail(EG_ERROR_STATE, "eg_%s: the ranks differ: rank 0 %s, and rank %d %s", egi_collective_names[kind],
                     egi_meeting_show(&met[0], a, sizeof a), other, egi_meeting_show(&met[other], b, sizeof b));
 }
 // Tells all ranks what this one calls, and compares. Where calls differ, every rank sees so, and nothing is moved.
 static bool egi_cluster_meet(egi_meeting *m) {
-    static egi_meeting mine;                                // stays where a message may still be under way
-    egi_parcel few[16], *parcels = few;
-    const int size = egi_cluster.size, me = egi_cluster.rank;
-    if (size > 16 && !(parcels = (egi_parcel *)egi_alloc((size_t)size * sizeof *parcels)))
-        return egi_no_memory(egi_collective_names[m->kind], 0);
+    const double begun = egi_clock_now();
+    egi_meeting *mine = &egi_cluster.mine;
     m->call = ++egi_cluster.call;
-    m->step = egi_cluster.step;
-    mine = *m;
-    for (int r = 0; r < size; r++) {
-        const egi_parcel p = { (char *)&mine, (char *)&egi_cluster.met[r], (int64_t)sizeof mine, (int64_t)sizeof mine };
-        parcels[r] = p;
+    m->step = egi_cluster_steps();
+    *mine = *m;
+    for (int r = 0; r < egi_cluster.size; r++) {
+        const int64_t bytes = (int64_t)sizeof *mine;
+        const egi_parcel p = { (char *)mine, (char *)&egi_cluster.met[r], bytes, bytes };
+        egi_calls.parcels[r] = p;
     }
-    const bool ok = egi_cluster_exchange(m->kind, EGI_TAG_MEETING, parcels);
-    if (parcels != few) egi_free(parcels);
-    if (!ok) return false;
-    egi_cluster.met[me] = mine;
+    const bool ok = egi_cluster_exchange(&egi_calls, m->kind, EGI_TAG_MEETING);
+    egi_cluster.waited += egi_clock_now() - begun;
+    if (!ok) return egi_cluster_raise(m->kind);
+    egi_cluster.met[egi_cluster.rank] = *mine;
     return egi_meeting_holds(m->kind);
 }
+static void egi_post_end(void);
 // The program's end: MPI is finished where all ranks have come to it, and left alone where it would hang.
 static void egi_cluster_end(void) {
     egi_meeting m;
     int done = 0;
     if (egi_is_forked(egi_cluster.forks) || MPI_Finalized(&done) != MPI_SUCCESS || done) return;
+    egi_post_end();
     memset(&m, 0, sizeof m);
     m.kind = EGI_LEAVE;
-    if (!egi_cluster.failed && (egi_cluster.size < 2 || egi_cluster_meet(&m))) MPI_Finalize();
-    else if (egi_cluster.failed && egi_cluster.aborts) MPI_Abort(egi_cluster_comm, 1);
+    if (!egi_cluster_has_failed() && (egi_cluster.size < 2 || egi_cluster_meet(&m))) MPI_Finalize();
+    else if (egi_cluster_has_failed() && egi_cluster.aborts) MPI_Abort(egi_calls.comm, 1);
+}
+// Plain memory, which stays to the end: messages may be under way.
+static bool egi_channel_open(egi_channel *ch, int size) {
+    ch->requests = (MPI_Request *)calloc((size_t)size * 2, sizeof *ch->requests);
+    ch->parcels = (egi_parcel *)calloc((size_t)size, sizeof *ch->parcels);
+    return ch->requests && ch->parcels;
 }
 static bool egi_cluster_start(int *argc, char ***argv) {
     int begun = 0, provided = 0, size = 1, rank = 0;
     bool ok = MPI_Initialized(&begun) == MPI_SUCCESS &&
-              (begun || MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) == MPI_SUCCESS) &&
-              MPI_Comm_dup(MPI_COMM_WORLD, &egi_cluster_comm) == MPI_SUCCESS &&
-              MPI_Comm_set_errhandler(egi_cluster_comm, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
-              MPI_Comm_size(egi_cluster_comm, &size) == MPI_SUCCESS &&
-              MPI_Comm_rank(egi_cluster_comm, &rank) == MPI_SUCCESS;
+              (begun ? MPI_Query_thread(&provided)
+                     : MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)) == MPI_SUCCESS;
+    egi_channel *const channels[] = { &egi_calls, &egi_posts, &egi_pushes };
+    for (int i = 0; i < 3 && ok; i++)
+        ok = MPI_Comm_dup(MPI_COMM_WORLD, &channels[i]->comm) == MPI_SUCCESS &&
+             MPI_Comm_set_errhandler(channels[i]->comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
+    ok = ok && MPI_Comm_size(egi_calls.comm, &size) == MPI_SUCCESS &&
+         MPI_Comm_rank(egi_calls.comm, &rank) == MPI_SUCCESS;
     if (!ok) return egi_fail(EG_ERROR_STATE, "eg_cluster_init: MPI cannot be started");
-    // Plain memory, which stays to the end: messages may be under way.
     egi_cluster.met = (egi_meeting *)calloc((size_t)size, sizeof *egi_cluster.met);
-    egi_cluster_requests = (MPI_Request *)calloc((size_t)size * 2, sizeof *egi_cluster_requests);
-    if (!egi_cluster.met || !egi_cluster_requests) return egi_no_memory("cluster_init", 0);
+    egi_cluster.scale = (double *)calloc((size_t)size * 2, sizeof *egi_cluster.scale);
+    egi_cluster.versions = (int64_t *)calloc((size_t)size, sizeof *egi_cluster.versions);
+    if (!egi_cluster.met || !egi_cluster.scale || !egi_cluster.versions ||
+        !egi_channel_open(&egi_calls, size) || !egi_channel_open(&egi_posts, size) ||
+        !egi_channel_open(&egi_pushes, size))
+        return egi_no_memory("cluster_init", 0);
+    egi_cluster.ones = egi_cluster.scale + size;
+    for (int r = 0; r < size; r++) egi_cluster.ones[r] = 1;
+    if (provided < MPI_THREAD_MULTIPLE) egi_cluster.alone = true;
     egi_cluster.size = size;
     egi_cluster.rank = rank;
     if (!begun) atexit(egi_cluster_end);
     return true;
 }
+
+EGI_AS_TOLD
+EGI_FAST
 
 // One block's sum over ranks: pieces[r] times scale[r], in the order of the ranks, in double or int64.
 #define EGI_RANKS_SUM(name, T, ACC, TERM) \
@@ -42970,89 +43197,542 @@ static void egi_ranks_sum(int dtype, char *to, const char *pieces, int64_t strid
     default: egi_ranks_sum_u8(to, pieces, stride, scale, n);
     }
 }
-// What each rank's part of a sum is multiplied with: 1, or its share of all examples. False where no rank has any.
-static bool egi_ranks_scale(const egi_meeting *m, double *scale) {
+
+EGI_AS_TOLD
+EGI_SMALL
+
+// What each rank's gradients are multiplied with: its share of all examples. False where no rank has any.
+static bool egi_ranks_scale(void) {
     double all = 0;
     for (int r = 0; r < egi_cluster.size; r++) all += egi_cluster.met[r].weight;
-    for (int r = 0; r < egi_cluster.size; r++)
-        scale[r] = m->kind == EGI_AVERAGE ? egi_cluster.met[r].weight / all : 1;
-    return m->kind != EGI_AVERAGE || all > 0 ||
-           egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has examples in this step");
+    for (int r = 0; r < egi_cluster.size && all > 0; r++) egi_cluster.scale[r] = egi_cluster.met[r].weight / all;
+    return all > 0 || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has examples in this step");
 }
 // The transfers. room begins with this rank's n elements of `size` bytes, and its rest is free; what comes of them is
-// at the address that is returned, NULL on an error. parcels has an entry for each rank, zero so far.
-static char *egi_transfer_sum(const egi_meeting *m, egi_parcel *parcels, const double *scale, char *room, int64_t n,
-                              int64_t size) {
+// at the address that is returned, NULL where the cluster has failed.
+static int64_t egi_sum_room(int64_t n, int64_t size) { return 2 * n * size + 64 + (egi_cluster.size + 1) * size; }
+static char *egi_transfer_sum(egi_channel *ch, int kind, int dtype, const double *scale, char *room, int64_t n) {
     const int ranks = egi_cluster.size, me = egi_cluster.rank;
+    const int64_t size = egi_dtypes[dtype].size;
     const int64_t begin = n * me / ranks * size, bytes = n * (me + 1) / ranks * size - begin;
     const int64_t stride = (n / ranks + 1) * size;
+    egi_parcel *parcels = ch->parcels;
     char *pieces = room + (n * size + 63) / 64 * 64;
     for (int r = 0; r < ranks; r++) {
         const int64_t from = n * r / ranks * size;
         const egi_parcel p = { room + from, pieces + r * stride, n * (r + 1) / ranks * size - from, bytes };
         parcels[r] = p;
     }
-    if (!egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels)) return NULL;
+    if (!egi_cluster_exchange(ch, kind, EGI_TAG_DATA)) return NULL;
     memcpy(pieces + me * stride, room + begin, (size_t)bytes);
-    egi_ranks_sum(m->dtype, room + begin, pieces, stride, scale, bytes / size);
-    if (m->kind == EGI_REDUCE_SCATTER) return room + begin;
+    egi_ranks_sum(dtype, room + begin, pieces, stride, scale, bytes / size);
+    if (kind == EGI_REDUCE_SCATTER) return room + begin;
     for (int r = 0; r < ranks; r++) {
         parcels[r].take = parcels[r].give;
         parcels[r].take_bytes = parcels[r].give_bytes;
         parcels[r].give = room + begin;
         parcels[r].give_bytes = bytes;
     }
-    return egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels) ? room : NULL;
+    return egi_cluster_exchange(ch, kind, EGI_TAG_DATA) ? room : NULL;
 }
-static char *egi_transfer_gather(const egi_meeting *m, egi_parcel *parcels, char *room, int64_t bytes) {
+static char *egi_transfer_gather(const egi_meeting *m, char *room, int64_t bytes) {
     char *all = room + (bytes + 63) / 64 * 64;
     for (int r = 0; r < egi_cluster.size; r++) {
         const egi_parcel p = { room, all + r * bytes, bytes, bytes };
-        parcels[r] = p;
+        egi_calls.parcels[r] = p;
     }
     memcpy(all + egi_cluster.rank * bytes, room, (size_t)bytes);
-    return egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels) ? all : NULL;
+    return egi_cluster_exchange(&egi_calls, m->kind, EGI_TAG_DATA) ? all : NULL;
 }
-static char *egi_transfer_broadcast(const egi_meeting *m, egi_parcel *parcels, char *room, int64_t bytes) {
+static char *egi_transfer_broadcast(const egi_meeting *m, char *room, int64_t bytes) {
     const int root = m->root < 0 ? 0 : m->root;
     for (int r = 0; r < egi_cluster.size; r++) {
         const egi_parcel p = { room, room, egi_cluster.rank == root ? bytes : 0, r == root ? bytes : 0 };
-        parcels[r] = p;
+        egi_calls.parcels[r] = p;
     }
-    return egi_cluster_exchange(m->kind, EGI_TAG_DATA, parcels) ? room : NULL;
+    return egi_cluster_exchange(&egi_calls, m->kind, EGI_TAG_DATA) ? room : NULL;
 }
+// Counts what is staged through the host.
+static void egi_cluster_staged(const eg_backend *b, int64_t bytes) { if (b != &egi_cpu) egi_cluster.staged += bytes; }
 // One collective call of x, whose result is written to y: the meeting, the transfer. Both are contiguous.
 static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
     eg_backend *b = egi_backend_of(x);
-    const int ranks = egi_cluster.size;
     const int64_t size = egi_dtypes[x->dtype].size, bytes = x->size * size;
-    const int64_t of_all = m->kind == EGI_ALL_GATHER ? bytes * ranks : bytes + (ranks + 1) * size;
+    const int64_t of_all = m->kind == EGI_ALL_GATHER ? bytes * egi_cluster.size : egi_sum_room(x->size, size);
     char *room = egi_cluster_room(m->kind, bytes + 64 + of_all), *result = NULL;
-    double *scale = (double *)egi_alloc((size_t)ranks * (sizeof *scale + sizeof(egi_parcel)));
-    egi_parcel *parcels = (egi_parcel *)(void *)(scale + ranks);
-    bool ok = room && scale ? b->read(b, room, x->data, bytes) && egi_cluster_meet(m)
-                            : egi_no_memory(egi_collective_names[m->kind], 0);
-    if (ok && (m->kind == EGI_BROADCAST || m->kind == EGI_SHARE))
-        result = egi_transfer_broadcast(m, parcels, room, bytes);
-    else if (ok && m->kind == EGI_ALL_GATHER) result = egi_transfer_gather(m, parcels, room, bytes);
-    else if (ok && egi_ranks_scale(m, scale)) result = egi_transfer_sum(m, parcels, scale, room, x->size, size);
-    ok = result && b->write(b, y->data, result, y->size * size);
-    egi_free(scale);
+    if (!room || !b->read(b, room, x->data, bytes) || !egi_cluster_meet(m)) return false;
+    const double begun = egi_clock_now();
+    if (m->kind == EGI_BROADCAST || m->kind == EGI_SHARE) result = egi_transfer_broadcast(m, room, bytes);
+    else if (m->kind == EGI_ALL_GATHER) result = egi_transfer_gather(m, room, bytes);
+    else result = egi_transfer_sum(&egi_calls, m->kind, m->dtype, egi_cluster.ones, room, x->size);
+    egi_cluster.waited += egi_clock_now() - begun;
+    egi_cluster_staged(b, bytes + y->size * size);
+    return result ? b->write(b, y->data, result, y->size * size) : egi_cluster_raise(m->kind);
+}
+
+// ---- gradients under way
+
+// A bucket of gradients: n elements of some variables' gradients, behind them a 1 for each gradient that there is, and,
+// in the last of an update, a number for each rank, 0 unless that rank gives up. Each update's buckets form a queue.
+typedef struct egi_bucket {
+    struct egi_bucket *next;
+    char *room;
+    int64_t room_bytes, elements;   // elements: all
+    int dtype;
+    bool done, ok;
+} egi_bucket;
+static struct {
+    egi_bucket *oldest, *newest;    // the queue: begins with what is taken next
+    egi_bucket *moving;             // the first that has not been moved, NULL: none
+    egi_bucket *filling, *unused;
+    int64_t owed;                   // how many buckets of this update the other ranks still wait for
+    int waiting;                    // atomic: the program waits for the thread
+    bool running, tried, stop, there;
+#ifndef EAGER_NO_THREADS
+    pthread_t thread;
+#endif
+} egi_post;
+#ifndef EAGER_NO_THREADS
+static pthread_mutex_t egi_post_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t egi_post_work = PTHREAD_COND_INITIALIZER, egi_post_done = PTHREAD_COND_INITIALIZER;
+static void egi_post_lock(void) { pthread_mutex_lock(&egi_post_mutex); }
+static void egi_post_unlock(void) { pthread_mutex_unlock(&egi_post_mutex); }
+#else
+static void egi_post_lock(void) {}
+static void egi_post_unlock(void) {}
+#endif
+// Between two looks at MPI. The thread that moves gradients lets the program compute: it sleeps unless that waits.
+static void egi_post_rest(const egi_channel *ch, double waited) {
+    struct timeval pause = { 0, 50 };
+    const bool meanwhile = ch == &egi_posts && egi_post.running &&
+                           !__atomic_load_n(&egi_post.waiting, __ATOMIC_RELAXED);
+    if (meanwhile && waited > 0.0002) select(0, NULL, NULL, NULL, &pause);
+    else if (waited > 0.02) poll(NULL, 0, 1);
+    else sched_yield();
+}
+// Moves the first bucket that is to be moved, with the lock held, and lets go of the lock meanwhile.
+static void egi_post_move(void) {
+    egi_bucket *k = egi_post.moving;
+    egi_post_unlock();
+    const bool ok = !egi_cluster_has_failed() &&
+                    egi_transfer_sum(&egi_posts, EGI_AVERAGE, k->dtype, egi_cluster.scale, k->room, k->elements);
+    egi_post_lock();
+    k->ok = ok;
+    k->done = true;
+    egi_post.moving = k->next;
+}
+#ifndef EAGER_NO_THREADS
+static void *egi_post_run(void *unused) {
+    (void)unused;
+    egi_post_lock();
+    while (!egi_post.stop) {
+        if (!egi_post.moving) { pthread_cond_wait(&egi_post_work, &egi_post_mutex); continue; }
+        egi_post_move();
+        pthread_cond_signal(&egi_post_done);
+    }
+    egi_post_unlock();
+    return NULL;
+}
+// Starts the thread; without it, gradients travel when they are asked for. Signals are for the program's own threads.
+static EGI_COLD void egi_post_start(void) {
+#if defined(__linux__)
+    unsigned char all[256], former[256];        // more than any signal set of Linux takes
+    memset(all, 255, sizeof all);
+    egi_pthread_sigmask(2, all, former);        // SIG_SETMASK
+#endif
+    egi_post.running = pthread_create(&egi_post.thread, NULL, egi_post_run, NULL) == 0;
+#if defined(__linux__)
+    egi_pthread_sigmask(2, former, NULL);
+#endif
+}
+#endif
+// Before the program ends: what is under way is left, and the others are told.
+static void egi_post_end(void) {
+    if (egi_post.owed || egi_post.oldest)
+        egi_cluster_fail(EGI_AVERAGE, "rank %d has ended in an update, after step %lld", egi_cluster.rank,
+                         (long long)egi_cluster_steps());
+#ifndef EAGER_NO_THREADS
+    if (!egi_post.running) return;
+    egi_post_lock();
+    egi_post.stop = true;
+    pthread_cond_signal(&egi_post_work);
+    egi_post_unlock();
+    pthread_join(egi_post.thread, NULL);
+    egi_post.running = false;
+#endif
+}
+static void egi_post_send(egi_bucket *k) {
+#ifndef EAGER_NO_THREADS
+    if (!egi_post.tried && !egi_cluster.alone) egi_post_start();
+    egi_post.tried = true;
+#endif
+    egi_post_lock();
+    if (egi_post.oldest) egi_post.newest->next = k;
+    else egi_post.oldest = k;
+    egi_post.newest = k;
+    if (!egi_post.moving) egi_post.moving = k;
+#ifndef EAGER_NO_THREADS
+    pthread_cond_signal(&egi_post_work);
+#endif
+    egi_post_unlock();
+    egi_post.owed--;
+}
+// Waits for the first bucket of the queue, which there is.
+static bool egi_post_wait(void) {
+    egi_bucket *k = egi_post.oldest;
+    const double begun = egi_clock_now();
+    __atomic_store_n(&egi_post.waiting, 1, __ATOMIC_RELAXED);
+    egi_post_lock();
+    while (!k->done) {
+#ifndef EAGER_NO_THREADS
+        if (egi_post.running) { pthread_cond_wait(&egi_post_done, &egi_post_mutex); continue; }
+#endif
+        egi_post_move();
+    }
+    egi_post_unlock();
+    __atomic_store_n(&egi_post.waiting, 0, __ATOMIC_RELAXED);
+    egi_cluster.waited += egi_clock_now() - begun;
+    return k->ok;
+}
+// Takes the first bucket from the queue. Of a cluster that has failed, its memory stays where it is.
+static void egi_post_pop(void) {
+    egi_post_lock();
+    egi_bucket *k = egi_post.oldest;
+    egi_post.oldest = k->next;
+    egi_post_unlock();
+    if (!k->ok) return;
+    k->next = egi_post.unused;
+    egi_post.unused = k;
+}
+static void egi_post_clear(void) { while (egi_post.oldest) { egi_post_wait(); egi_post_pop(); } }
+static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
+    const int64_t bytes = egi_sum_room(elements, egi_dtypes[dtype].size);
+    egi_bucket *k = egi_post.unused;
+    if (k) egi_post.unused = k->next;
+    else k = (egi_bucket *)calloc(1, sizeof *k);
+    if (k && k->room_bytes < bytes) {
+        free(k->room);
+        k->room = (char *)malloc((size_t)bytes);
+        k->room_bytes = k->room ? bytes : 0;
+    }
+    if (!k || !k->room) {
+        if (k) { k->next = egi_post.unused; egi_post.unused = k; }
+        egi_no_memory("apply_gradients", bytes);
+        return NULL;
+    }
+    k->next = NULL;
+    k->elements = elements;
+    k->dtype = dtype;
+    k->done = k->ok = false;
+    return k;
+}
+// Element i of a bucket: a mark.
+static void egi_bucket_mark(const egi_bucket *k, int64_t i, double value) {
+    if (k->dtype == EG_FLOAT64) ((double *)(void *)k->room)[i] = value;
+    else ((float *)(void *)k->room)[i] = (float)value;
+}
+static double egi_bucket_marked(const egi_bucket *k, int64_t i) {
+    return k->dtype == EG_FLOAT64 ? ((const double *)(const void *)k->room)[i]
+                                  : (double)((const float *)(const void *)k->room)[i];
+}
+
+// The works of an update, now or in a replay: all ranks agree on it; a gradient is put into a bucket; a mean is taken.
+typedef struct egi_update_plan { eg_optimizer *opt; int64_t elements, buckets; } egi_update_plan;
+static bool egi_cluster_enter(int kind);
+static void egi_cluster_leave(void);
+static bool egi_update_begin(eg_backend *b, const egi_args *args) {
+    const egi_update_plan *o = (const egi_update_plan *)args->parameters;
+    egi_meeting m;
+    (void)b;
+    memset(&m, 0, sizeof m);
+    m.kind = EGI_AVERAGE;
+    m.dims[0] = o->elements;
+    m.dims[1] = o->buckets;
+    m.weight = o->opt->examples;
+    if (!egi_cluster_enter(EGI_AVERAGE)) return false;
+    if (egi_post.owed) {                        // of a replay that failed
+        egi_cluster_fail(EGI_AVERAGE, "rank %d has broken off an update, after step %lld", egi_cluster.rank,
+                         (long long)egi_cluster_steps());
+        egi_cluster_leave();
+        return egi_cluster_raise(EGI_AVERAGE);
+    }
+    egi_post_clear();
+    const bool ok = egi_cluster_meet(&m) && egi_ranks_scale();
+    if (ok) egi_post.owed = o->buckets;
+    egi_cluster_leave();
     return ok;
 }
+// One gradient or mean: its place in the bucket, of `elements`; that of its mark; whether it is the first or the last
+// of the bucket, whether the bucket is the last, and whether it leaves while the backward pass runs.
+typedef struct egi_bucket_part {
+    int64_t begin, count, elements, mark;
+    int32_t dtype, given, first, last, ends, early;
+} egi_bucket_part;
+static bool egi_update_put(eg_backend *b, const egi_args *args) {
+    const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
+    const int64_t size = egi_dtypes[o->dtype].size;
+    if (o->first) {
+        if (egi_post.filling) { egi_post.filling->next = egi_post.unused; egi_post.unused = egi_post.filling; }
+        egi_post.filling = egi_bucket_new(o->dtype, o->elements);
+    }
+    egi_bucket *k = egi_post.filling;
+    if (!k) return false;
+    if (!o->given) memset(k->room + o->begin * size, 0, (size_t)(o->count * size));
+    else if (o->count && !b->read(b, k->room + o->begin * size, args->in[0]->data, o->count * size)) return false;
+    egi_bucket_mark(k, o->mark, o->given);
+    if (o->given) egi_cluster_staged(b, o->count * size);
+    if (!o->last) return true;
+    for (int r = 0; r < egi_cluster.size && o->ends; r++) egi_bucket_mark(k, o->mark + 1 + r, 0);
+    egi_post.filling = NULL;
+    egi_cluster.buckets++;
+    egi_cluster.early += o->early;
+    egi_post_send(k);
+    return true;
+}
+static bool egi_update_take(eg_backend *b, const egi_args *args) {
+    const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
+    const int64_t size = egi_dtypes[o->dtype].size;
+    egi_bucket *k = egi_post.oldest;
+    if (!k) return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: no gradients of this update are under way");
+    if (o->first && !egi_post_wait()) return egi_cluster_raise(EGI_AVERAGE);
+    for (int r = 0; r < egi_cluster.size && o->first && o->ends; r++)
+        if (!(egi_bucket_marked(k, o->elements - egi_cluster.size + r) == 0))
+            return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: rank %d has given up this update; its error says why",
+                            r);
+    egi_post.there = egi_bucket_marked(k, o->mark) > 0;
+    egi_cluster_staged(b, o->count * size);
+    if (o->count && !b->write(b, args->out[0]->data, k->room + o->begin * size, o->count * size)) return false;
+    if (!o->last) return true;
+    egi_post_pop();
+    if (!o->ends) return true;
+    __atomic_fetch_add(&egi_cluster.step, 1, __ATOMIC_RELAXED);
+    for (int r = 0; r < egi_cluster.size; r++) egi_cluster.met[r].step = egi_cluster_steps();
+    return true;
+}
+
+// One update's gradients on their way: those of variables [sent, n) have been put into buckets. The list goes from its
+// end to its begin, which is about the order in which a backward pass makes gradients.
+struct egi_travel {
+    egi_report report;              // first
+    eg_optimizer *opt;
+    eg_tape *tape;                  // that reports; a reference, or NULL
+    egi_prepared *p;
+    int n, sent;
+    int64_t seen;                   // variables that the optimizer had
+    bool begun, taken;
+};
+// Where the bucket begins that ends before variable `to`: one dtype, one device, and no more than enough.
+static int egi_travel_from(const egi_travel *t, int to) {
+    const eg_tensor *v = t->p[to - 1].variable;
+    int64_t bytes = v->size * egi_dtypes[v->dtype].size;
+    int from = to - 1;
+    for (; from > 0 && bytes < egi_cluster.bucket_bytes; from--) {
+        const eg_tensor *u = t->p[from - 1].variable;
+        if (u->dtype != v->dtype || egi_backend_of(u) != egi_backend_of(v)) break;
+        bytes += u->size * egi_dtypes[u->dtype].size;
+    }
+    return from;
+}
+static int64_t egi_travel_elements(const egi_travel *t, int from, int to) {
+    int64_t n = to - from + (from ? 0 : egi_cluster.size);
+    for (int i = from; i < to; i++) n += t->p[i].variable->size;
+    return n;
+}
+// Part i of bucket [from, to).
+static egi_bucket_part egi_travel_part(const egi_travel *t, int from, int i, int to) {
+    egi_bucket_part o;
+    memset(&o, 0, sizeof o);
+    o.elements = egi_travel_elements(t, from, to);
+    for (int k = from; k < i; k++) o.begin += t->p[k].variable->size;
+    o.count = t->p[i].variable->size;
+    o.mark = o.elements - (from ? 0 : egi_cluster.size) - (to - i);
+    o.dtype = t->p[i].variable->dtype;
+    o.given = t->p[i].gradient != NULL;
+    o.first = i == from;
+    o.last = i == to - 1;
+    o.ends = from == 0;
+    return o;
+}
+// Puts gradients into buckets, and sends those that are full. Unless `all`, a bucket waits for each of its gradients,
+// and the update's last one for eg_apply_gradients, so that no rank applies what another one does not.
+static bool egi_travel_send(egi_travel *t, bool all) {
+    bool ok = true;
+    while (ok && t->sent > 0) {
+        const int to = t->sent, from = egi_travel_from(t, to);
+        bool there = all || from > 0;
+        for (int i = from; i < to && !all; i++) there = there && t->p[i].gradient;
+        if (!there) break;
+        eg_scope scope = eg_scope_begin();
+        eg_recording_pause();
+        for (int i = from; i < to && ok; i++) {
+            egi_bucket_part part = egi_travel_part(t, from, i, to);
+            part.early = !all;
+            eg_tensor *g = part.given ? egi_scope_own(egi_contiguous(t->p[i].gradient)) : NULL;
+            const egi_args args = { NULL, EGI_WORK_SENDS, { g }, { NULL }, &part };
+            ok = (g || !part.given) && egi_host_work(egi_update_put, &args, sizeof part);
+        }
+        eg_recording_unpause();
+        eg_scope_end(scope);
+        if (ok) t->sent = from;
+    }
+    return ok;
+}
+// The tape's news: the gradient of variable i is complete.
+static bool egi_travel_report(egi_report *report, int i, eg_tensor *g) {
+    egi_travel *t = (egi_travel *)(void *)report;
+    if (t->p[i].gradient || t->sent <= i) return true;
+    t->p[i].gradient = eg_retain(g);
+    return egi_travel_send(t, false);
+}
+// Takes the means. A variable for which no rank has a gradient stays without one.
+static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
+    bool any = false;
+    for (int to = t->n, from; to > 0; to = from) {
+        from = egi_travel_from(t, to);
+        for (int i = from; i < to; i++) {
+            const egi_bucket_part part = egi_travel_part(t, from, i, to);
+            eg_tensor *v = p[i].variable;
+            eg_shape shape = egi_shape(v);
+            if (!part.given && egi_this.observer)
+                egi_observe_read("apply_gradients with a NULL gradient on several ranks", NULL);
+            eg_tensor *y = egi_scope_own(egi_tensor_allocate("apply_gradients", egi_backend_of(v), (eg_dtype)v->dtype,
+                                                             &shape));
+            const egi_args args = { NULL, EGI_WORK_SENDS, { NULL }, { y }, &part };
+            if (!y || !egi_host_work(egi_update_take, &args, sizeof part)) return false;
+            p[i].gradient = part.given || egi_post.there ? y : NULL;
+            any = any || p[i].gradient;
+        }
+    }
+    t->taken = true;
+    return any || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has a gradient for any variable");
+}
+// All ranks agree on the variables and on the update. A rank that had another value of one gives no gradient.
+static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n, bool *differed);
+static bool egi_travel_open(egi_travel *t) {
+    egi_update_plan plan = { t->opt, 0, 0 };
+    const double examples = t->opt->examples;
+    bool differed = false;
+    if (!egi_variables_agree(t->opt, t->p, t->n, &differed)) return false;
+    for (int to = t->n, from; to > 0; to = from, plan.buckets++) {
+        from = egi_travel_from(t, to);
+        plan.elements += egi_travel_elements(t, from, to);
+    }
+    const egi_args args = { NULL, EGI_WORK_SENDS, { t->opt->steps }, { NULL }, &plan };
+    if (differed) t->opt->examples = 0;
+    t->begun = egi_host_work(egi_update_begin, &args, sizeof plan);
+    t->opt->examples = examples;
+    return t->begun;
+}
+// Behind an update, whether it was applied or not. Ranks that still wait for buckets of one that failed get them, and
+// in the last one the news.
+static void egi_travel_close(egi_travel *t) {
+    if (!t->begun || t->taken) return;
+    while (t->sent > 0 && !egi_cluster_has_failed()) {
+        const int from = egi_travel_from(t, t->sent);
+        egi_bucket *k = egi_bucket_new(t->p[from].variable->dtype, egi_travel_elements(t, from, t->sent));
+        if (!k) {
+            egi_cluster_fail(EGI_AVERAGE, "rank %d has given up an update, after step %lld", egi_cluster.rank,
+                             (long long)egi_cluster_steps());
+            break;
+        }
+        memset(k->room, 0, (size_t)(k->elements * egi_dtypes[k->dtype].size));
+        if (!from) egi_bucket_mark(k, k->elements - egi_cluster.size + egi_cluster.rank, (double)NAN);
+        egi_post_send(k);
+        t->sent = from;
+    }
+    egi_post_clear();
+}
+// The optimizer's gradients become the means over all ranks.
+static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
+    egi_travel own, *t = opt->travel;
+    if (egi_cluster.size < 2 || !n) return true;
+    bool same = t && t->n == n;
+    for (int i = 0; i < n && same; i++) same = t->p[i].variable == p[i].variable;
+    if (t && !same)
+        return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: gradients of another list are under way to other ranks");
+    if (!t) {
+        memset((void *)&own, 0, sizeof own);
+        own.opt = opt;
+        own.p = p;
+        own.n = own.sent = n;
+        t = &own;
+        if (!egi_travel_open(t)) return false;
+    }
+    for (int i = 0; i < n && t != &own; i++)
+        if (p[i].gradient && !t->p[i].gradient) t->p[i].gradient = eg_retain(p[i].gradient);
+    const bool ok = egi_travel_send(t, true) && egi_travel_take(t, p);
+    if (t == &own) egi_travel_close(t);
+    return ok;
+}
+// In front of a backward pass: from now on each bucket leaves when its gradients are complete.
+static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variables) {
+    const int n = variables.count;
+    bool ok = true;
+    if (egi_cluster.size < 2 || n < 1 || opt->accumulated || opt->travel || opt->applying || egi_graph_adopts() ||
+        tape->object.kind != EGI_TAPE)
+        return true;
+    for (int i = 0; i < n; i++) {
+        const eg_tensor *v = variables.tensors[i];
+        // eg_apply_gradients says what is wrong
+        if (!(v->flags & EGI_VARIABLE) || (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)) return true;
+    }
+    egi_travel *t = (egi_travel *)egi_alloc(sizeof *t + (size_t)n * sizeof *t->p);
+    if (!t) return egi_no_memory("apply_gradients", 0);
+    memset((void *)t, 0, sizeof *t + (size_t)n * sizeof *t->p);
+    t->report.complete = egi_travel_report;
+    t->opt = opt;
+    t->p = (egi_prepared *)(void *)(t + 1);
+    t->n = t->sent = n;
+    t->seen = opt->n_slots;
+    opt->travel = t;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    for (int i = 0; i < n && ok; i++) {
+        t->p[i].variable = variables.tensors[i];
+        ok = (t->p[i].slots = egi_slots_of(opt, variables.tensors[i], true)) >= 0;
+    }
+    ok = ok && egi_travel_open(t);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    egi_object_retain(&tape->object);
+    t->tape = tape;
+    tape->report = &t->report;
+    return ok;
+}
+static void egi_gradients_end(eg_optimizer *opt, bool ok) {
+    egi_travel *t = opt->travel;
+    if (!t) return;
+    egi_travel_close(t);
+    if (!ok) egi_slots_drop(opt, t->seen);
+    t->tape->report = NULL;
+    egi_object_release(&t->tape->object);
+    for (int i = 0; i < t->n; i++) eg_release(t->p[i].gradient);
+    opt->travel = NULL;
+    egi_free(t);
+}
 #else
+static bool egi_cluster_has_failed(void) { return false; }
 static bool egi_cluster_meet(egi_meeting *m) { (void)m; return true; }
 static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
     (void)m;
     return egi_tensor_copy(x, y);
 }
 static bool egi_cluster_start(int *argc, char ***argv) { (void)argc, (void)argv; return true; }
+static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
+    (void)opt, (void)p, (void)n;
+    return true;
+}
+static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variables) {
+    (void)opt, (void)tape, (void)variables;
+    return true;
+}
+static void egi_gradients_end(eg_optimizer *opt, bool ok) { (void)opt, (void)ok; }
 #endif
 
 // Around each collective call: false and an error where the cluster has failed, or another thread is in one.
 static bool egi_cluster_enter(int kind) {
     const char *name = egi_collective_names[kind];
-    if (egi_cluster.failed) return egi_fail(EG_ERROR_STATE, "eg_%s: %s", name, egi_cluster.reason);
+    if (egi_cluster_has_failed()) return egi_fail(EG_ERROR_STATE, "eg_%s: %s", name, egi_cluster.reason);
     if (egi_is_forked(egi_cluster.forks))
         return egi_fail(EG_ERROR_STATE, "eg_%s: a child of fork belongs to no cluster", name);
     return !__atomic_exchange_n(&egi_cluster.busy, 1, __ATOMIC_ACQUIRE) ||
@@ -43063,24 +43743,30 @@ static bool egi_cluster_many(void) { return egi_cluster.size > 1; }
 
 #ifndef EAGER_CORE
 static bool egi_ranks_begin(eg_layer *model, eg_optimizer *optimizer);
-static bool egi_ranks_draw(void);
+static bool egi_ranks_draw(int root);
 static bool egi_ranks_add(double *numbers, int n);
 static bool egi_ranks_join(eg_tensor *variable);
 static bool egi_ranks_share(eg_layer *model);
+static eg_tensor *egi_ranks_total(eg_tensor *x, double weight);
 EGI_OBJECTS
 static egi_ranks egi_cluster_ranks = { 0, 1, egi_ranks_begin, egi_ranks_draw, egi_ranks_add, egi_ranks_join,
-                                       egi_ranks_share };
+                                       egi_ranks_share, egi_ranks_total };
 #endif
 EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
     if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
     if (!(o.timeout >= 0))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .timeout is %g, and must be more than 0", o.timeout);
+    if (o.bucket_bytes < 0)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .bucket_bytes is %lld, and must be more than 0",
+                        (long long)o.bucket_bytes);
     if (egi_cluster.begun) return true;
     egi_lock();
     egi_cluster.forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
     egi_unlock();
     egi_cluster.timeout = o.timeout > 0 ? o.timeout : 300;
     egi_cluster.aborts = o.abort;
+    egi_cluster.alone = o.no_overlap;
+    egi_cluster.bucket_bytes = o.bucket_bytes ? o.bucket_bytes : 1 << 20;
     if (!egi_cluster_start(argc, argv)) return false;
 #ifndef EAGER_CORE
     egi_cluster_ranks.rank = eg_cluster_rank();
@@ -43115,19 +43801,14 @@ static bool egi_collective_work(eg_backend *b, const egi_args *args) {
     m.dtype = x->dtype;
     m.rank = x->rank;
     for (int i = 0; i < x->rank; i++) m.dims[i] = x->dims[i];
-    m.weight = o->opt ? o->opt->examples : 0;
     if (!egi_cluster_enter(o->kind)) return false;
     const bool ok = egi_cluster_move(&m, x, args->out[0]);
-    if (ok && o->kind == EGI_AVERAGE) {
-        egi_cluster.step++;
-        for (int r = 0; r < egi_cluster.size; r++) egi_cluster.met[r].step = egi_cluster.step;
-    }
     egi_cluster_leave();
     return ok;
 }
 static bool egi_run_collective(egi_call *c) {
     eg_tensor *x = egi_contiguous(c->in[0]);
-    const egi_args args = { NULL, EGI_WORK_CALLS, { x }, { c->out[0] }, c->attr };
+    const egi_args args = { NULL, EGI_WORK_SENDS, { x }, { c->out[0] }, c->attr };
     const bool ok = x && egi_host_work(egi_collective_work, &args, sizeof(egi_collective));
     if (x) egi_object_release(&x->object);
     return ok;
@@ -43151,37 +43832,40 @@ static bool egi_shape_collective(egi_call *c) {
     c->shape[0].dims[0] = x->dims[0] / ranks;
     return true;
 }
-static eg_tensor *egi_collective_run(int kind, int root, eg_optimizer *opt, eg_tensor *x);
-// Of the sum of all ranks' losses: what a rank gave to all comes back from all.
+static eg_tensor *egi_collective_run(int kind, int root, double weight, eg_tensor *x);
+// Of the sum of all ranks' losses: what a rank gave to all comes back from all. Of their mean by weights: w[r] times
+// what comes from rank r, and divided by this rank's own w, by which its gradient will be multiplied.
 static bool egi_grad_collective(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     const egi_collective *o = (const egi_collective *)c->attributes;
     static const int of[] = { EGI_ALL_REDUCE, EGI_REDUCE_SCATTER, EGI_ALL_GATHER, EGI_ALL_REDUCE };
     (void)op;
-    eg_tensor *g = egi_collective_run(of[o->kind], 0, NULL, c->upstream[0]);
+    eg_tensor *g = c->upstream[0];
+    if (o->weight > 0) g = (eg_mul)(g, eg_number(o->weight));
+    g = egi_collective_run(of[o->kind], 0, o->weight, g);
+    if (o->weight > 0) g = (eg_div)(g, eg_number(o->weight));
     if (g && o->kind == EGI_BROADCAST && o->root != egi_cluster.rank) g = eg_zeros_like(g);
     return egi_set_dx(0, dx, g);
 }
-#define EGI_COLLECTIVE_ROW(name, flags, grad) \
-    { #name, 1, 1, EGI_USER | (flags), sizeof(egi_collective), egi_shape_collective, egi_run_collective, grad, \
+#define EGI_COLLECTIVE_ROW(name, grad) \
+    { #name, 1, 1, EGI_USER, sizeof(egi_collective), egi_shape_collective, egi_run_collective, grad, \
       { 0, 0, 0 }, NULL, -1, 0, \
       { { NULL, NULL, NULL }, { NULL, NULL, NULL }, { NULL, NULL, NULL }, { NULL, NULL, NULL } }, NULL, NULL }
 EGI_OBJECTS
 static const egi_op egi_collective_rows[] = {                                   // ORDER EGI_ALL_REDUCE
-    EGI_COLLECTIVE_ROW(all_reduce, 0, egi_grad_collective), EGI_COLLECTIVE_ROW(all_gather, 0, egi_grad_collective),
-    EGI_COLLECTIVE_ROW(reduce_scatter, 0, egi_grad_collective), EGI_COLLECTIVE_ROW(broadcast, 0, egi_grad_collective),
-    EGI_COLLECTIVE_ROW(apply_gradients, EGI_NOT_DIFFERENTIABLE, NULL)
+    EGI_COLLECTIVE_ROW(all_reduce, egi_grad_collective), EGI_COLLECTIVE_ROW(all_gather, egi_grad_collective),
+    EGI_COLLECTIVE_ROW(reduce_scatter, egi_grad_collective), EGI_COLLECTIVE_ROW(broadcast, egi_grad_collective)
 };
-static eg_tensor *egi_collective_run(int kind, int root, eg_optimizer *opt, eg_tensor *x) {
+static eg_tensor *egi_collective_run(int kind, int root, double weight, eg_tensor *x) {
     egi_collective o;
     memset(&o, 0, sizeof o);
     o.kind = kind;
     o.root = root;
-    o.opt = opt;
+    o.weight = weight;
     return egi_apply1(&egi_collective_rows[kind], &x, 1, &o);
 }
-EAGER_API eg_tensor *(eg_all_reduce)(eg_tensor *x) { return egi_collective_run(EGI_ALL_REDUCE, 0, NULL, x); }
-EAGER_API eg_tensor *(eg_all_gather)(eg_tensor *x) { return egi_collective_run(EGI_ALL_GATHER, 0, NULL, x); }
-EAGER_API eg_tensor *(eg_reduce_scatter)(eg_tensor *x) { return egi_collective_run(EGI_REDUCE_SCATTER, 0, NULL, x); }
+EAGER_API eg_tensor *(eg_all_reduce)(eg_tensor *x) { return egi_collective_run(EGI_ALL_REDUCE, 0, 0, x); }
+EAGER_API eg_tensor *(eg_all_gather)(eg_tensor *x) { return egi_collective_run(EGI_ALL_GATHER, 0, 0, x); }
+EAGER_API eg_tensor *(eg_reduce_scatter)(eg_tensor *x) { return egi_collective_run(EGI_REDUCE_SCATTER, 0, 0, x); }
 static bool egi_root_given(const char *function, int root) {
     return (root >= 0 && root < eg_cluster_size()) ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no rank %d; ranks are 0 to %d", function, root,
@@ -43189,7 +43873,7 @@ static bool egi_root_given(const char *function, int root) {
 }
 EAGER_API eg_tensor *(eg_broadcast)(eg_tensor *x, int root) {
     return egi_operand_alive("broadcast", 0, x) && egi_root_given("broadcast", root)
-           ? egi_collective_run(EGI_BROADCAST, root, NULL, x) : NULL;
+           ? egi_collective_run(EGI_BROADCAST, root, 0, x) : NULL;
 }
 
 // ---- variables and gradients
@@ -43244,6 +43928,7 @@ EAGER_API bool (eg_broadcast_variables)(eg_list variables, int root) {
     return ok;
 }
 // The variables that the optimizer sees first get rank 0's values. *differed: as above.
+#ifdef EAGER_MPI
 static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n, bool *differed) {
     egi_recorder *observer = egi_this.observer;
     egi_meeting m;
@@ -43263,82 +43948,14 @@ static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n,
     if (ok) opt->shared = opt->n_slots;
     return ok;
 }
-// Gradients of one dtype and device in one vector: all gradients, and behind them a 1 for each that there is, 0 else.
-// group[i] says whether variable i is one of them. NULL on an error.
-static eg_tensor *egi_bucket_fill(const egi_prepared *p, const bool *group, int n, eg_tensor **list) {
-    eg_shape line = { 1, { 0 } };
-    int count = 0;
-    eg_tensor *one = NULL;
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < n; i++) {
-            if (!group[i]) continue;
-            eg_backend *b = egi_backend_of(p[i].variable);
-            line.dims[0] = pass ? 1 : p[i].variable->size;
-            one = p[i].gradient && !pass
-                  ? eg_reshape(p[i].gradient, line)
-                  : egi_full_as("apply_gradients", b, (eg_dtype)p[i].variable->dtype, line, p[i].gradient ? 1 : 0);
-            if (!one) return NULL;
-            list[count++] = one;
-        }
-    return eg_concat(list, count, 0);
-}
-// Takes the averages out of the vector again. A variable for which no rank has a gradient stays without one.
-static bool egi_bucket_take(egi_prepared *p, const bool *group, int n, eg_tensor *all) {
-    eg_shape begin = { 1, { 0 } }, size = { 1, { 0 } };
-    int64_t at = 0, flag = 0, members = 0;
-    for (int i = 0; i < n; i++) if (group[i]) { flag += p[i].variable->size; members++; }
-    for (int i = 0; i < n; i++) {
-        if (!group[i]) continue;
-        bool there = p[i].gradient != NULL;
-        if (!there) {
-            if (egi_this.observer) egi_observe_read("apply_gradients with a NULL gradient on several ranks", NULL);
-            begin.dims[0] = flag;
-            size.dims[0] = 1;
-            there = eg_item(eg_slice(all, begin, size)) > 0;
-        }
-        begin.dims[0] = at;
-        size.dims[0] = p[i].variable->size;
-        p[i].gradient = there ? eg_reshape(eg_slice(all, begin, size), egi_shape(p[i].variable)) : NULL;
-        if (there && !p[i].gradient) return false;
-        at += p[i].variable->size;
-        flag++;
-    }
-    return members > 0;
-}
-// The optimizer's gradients become the means over all ranks.
-static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
-    bool differed = false, ok = true, any = false;
-    const double examples = opt->examples;
-    if (!egi_cluster_many() || !n) return true;
-    if (!egi_variables_agree(opt, p, n, &differed)) return false;
-    if (differed) opt->examples = 0;
-    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * (2 * sizeof *list + 2));
-    bool *done = list ? (bool *)(void *)(list + 2 * n) : NULL, *group = done + n;
-    if (!list) return egi_no_memory("apply_gradients", 0);
-    memset(done, 0, 2 * (size_t)n);
-    for (int first = 0; first < n && ok; first++) {
-        if (done[first]) continue;
-        const eg_tensor *v = p[first].variable;
-        for (int i = first; i < n; i++) {
-            group[i] = !done[i] && p[i].variable->dtype == v->dtype &&
-                       egi_backend_of(p[i].variable) == egi_backend_of(v);
-            done[i] = done[i] || group[i];
-        }
-        for (int i = 0; i < first; i++) group[i] = false;
-        eg_tensor *all = egi_bucket_fill(p, group, n, list);
-        all = all ? egi_collective_run(EGI_AVERAGE, 0, opt, all) : NULL;
-        ok = all && egi_bucket_take(p, group, n, all);
-    }
-    for (int i = 0; i < n; i++) any = any || p[i].gradient;
-    egi_free(list);
-    opt->examples = examples;
-    return ok && (any || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has a gradient for any variable"));
-}
+#endif
+EGI_OBJECTS
+static const egi_averaging egi_averages = { egi_gradients_begin, egi_gradients_average, egi_gradients_end };
 EAGER_API bool (eg_distribute)(eg_optimizer *opt) {
     if (!egi_optimizer_alive("distribute", opt)) return false;
     if (!egi_cluster.begun)
         return egi_fail(EG_ERROR_STATE, "eg_distribute: call eg_cluster_init(&argc, &argv) at the start of main");
-    opt->average = egi_gradients_average;
+    opt->average = &egi_averages;
     opt->shared = 0;
     return true;
 }
@@ -43362,9 +43979,420 @@ EAGER_API bool (eg_distribute_examples)(eg_optimizer *opt, double examples) {
     return egi_host_work(egi_examples_set, &args, sizeof e);
 }
 
+EAGER_API bool (eg_distribute_rows)(int64_t first, int64_t count, int64_t all) {
+    const egi_batch_part rows = { first, count, all };
+    if (all && !(first >= 0 && count >= 0 && all > 0 && first <= all && count <= all - first))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_distribute_rows: there are no %lld rows from row %lld on among %lld",
+                        (long long)count, (long long)first, (long long)all);
+    egi_this.rows = rows;
+    return true;
+}
+
+// ---- servers
+
+// Whether the lists can be served, and whether this rank may call; `rank` is the other one.
+static bool egi_server_given(int kind, eg_list variables, int rank) {
+    const char *name = egi_collective_names[kind];
+    if (!egi_lists_given(name, variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
+    for (int i = 0; i < variables.count; i++) if (!egi_needs_variable(name, variables.tensors[i])) return false;
+    if (!egi_cluster_many())
+        return egi_fail(EG_ERROR_STATE, "eg_%s: a server and its workers are several ranks, and there is one", name);
+    if (!egi_root_given(name, rank)) return false;
+    if (rank == egi_cluster.rank && kind != EGI_SERVER_RUN)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: rank %d is this one itself", name, rank);
+    if (egi_this.observer) egi_observe_read(name, NULL);
+    return true;
+}
+#ifdef EAGER_MPI
+// What goes with a message is one piece: of each variable its elements, and in front of them for gradients an int64, 1
+// where there is one.
+static int64_t egi_server_bytes(eg_list variables, bool gradients) {
+    int64_t bytes = 0;
+    for (int i = 0; i < variables.count; i++)
+        bytes += variables.tensors[i]->size * egi_dtypes[variables.tensors[i]->dtype].size + (gradients ? 8 : 0);
+    return bytes;
+}
+static bool egi_server_write(const eg_tensor *of, eg_tensor *x, bool gradients, char **at) {
+    const int64_t bytes = of->size * egi_dtypes[of->dtype].size, there = x != NULL;
+    if (gradients) { memcpy(*at, &there, 8); *at += 8; }
+    eg_tensor *c = x ? egi_scope_own(egi_contiguous(x)) : NULL;
+    if (x && (!c || !egi_backend_of(c)->read(egi_backend_of(c), *at, c->data, bytes))) return false;
+    if (c) egi_cluster_staged(egi_backend_of(c), bytes);
+    *at += bytes;
+    return true;
+}
+// A tensor like variable v from the piece; NULL: there is none, or *ok is false.
+static eg_tensor *egi_server_read(const eg_tensor *v, bool gradients, const char **at, bool *ok) {
+    const int64_t bytes = v->size * egi_dtypes[v->dtype].size;
+    eg_shape shape = egi_shape(v);
+    int64_t there = 1;
+    eg_tensor *x = NULL;
+    if (gradients) { memcpy(&there, *at, 8); *at += 8; }
+    if (there) x = egi_scope_own(egi_tensor_allocate("server_push", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+    if (there && (!x || !egi_backend_of(v)->write(egi_backend_of(v), x->data, *at, bytes))) *ok = false;
+    if (there) egi_cluster_staged(egi_backend_of(v), bytes);
+    *at += bytes;
+    return x;
+}
+// The message in front: what is wanted, and of which variables.
+static egi_meeting egi_server_message(int kind, eg_list variables) {
+    egi_meeting m;
+    uint64_t hash = 14695981039346656037u;
+    memset(&m, 0, sizeof m);
+    m.kind = kind;
+    m.dims[0] = variables.count;
+    m.dims[1] = egi_server_bytes(variables, false);
+    for (int i = 0; i < variables.count; i++) {
+        const eg_tensor *v = variables.tensors[i];
+        hash = (hash ^ (uint64_t)v->dtype) * 1099511628211u;
+        for (int k = 0; k < v->rank; k++) hash = (hash ^ (uint64_t)v->dims[k]) * 1099511628211u;
+        hash = (hash ^ (uint64_t)v->rank) * 1099511628211u;
+    }
+    m.dims[2] = (int64_t)hash;
+    return m;
+}
+// Gives `rank` one piece and takes one from it.
+static bool egi_server_move(int kind, int tag, int rank, void *give, int64_t give_bytes, void *take,
+                            int64_t take_bytes) {
+    const egi_parcel p = { (char *)give, (char *)take, give_bytes, take_bytes };
+    memset((void *)egi_pushes.parcels, 0, (size_t)egi_cluster.size * sizeof *egi_pushes.parcels);
+    egi_pushes.parcels[rank] = p;
+    return egi_cluster_exchange(&egi_pushes, kind, tag) || egi_cluster_raise(kind);
+}
+// A worker's call: sends the message and, of a push, gradients; takes the answer, and the new values with it.
+static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list variables, int64_t *staleness) {
+    static egi_meeting mine, answer;                        // stay where a message may still be under way
+    const int64_t bytes = egi_server_bytes(variables, false), pushed = egi_server_bytes(variables, grads != NULL);
+    char *room = egi_cluster_room(kind, pushed + 8), *at = room;
+    bool ok = room != NULL;
+    if (!ok) return false;
+    mine = egi_server_message(kind, variables);
+    mine.step = egi_cluster.versions[server];
+    for (int i = 0; grads && i < variables.count && ok; i++)
+        ok = egi_server_write(variables.tensors[i], grads->tensors[i], true, &at);
+    ok = ok && egi_server_move(kind, EGI_TAG_MEETING, server, &mine, (int64_t)sizeof mine, NULL, 0) &&
+         (!grads || egi_server_move(kind, EGI_TAG_DATA, server, room, pushed, NULL, 0)) &&
+         egi_server_move(kind, EGI_TAG_MEETING, server, NULL, 0, &answer, (int64_t)sizeof answer);
+    answer.text[sizeof answer.text - 1] = 0;
+    if (ok && answer.text[0])
+        return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d says: %s", egi_collective_names[kind], server, answer.text);
+    if (!ok || kind == EGI_SERVER_LEAVE) return ok;
+    ok = egi_server_move(kind, EGI_TAG_DATA, server, NULL, 0, room, bytes);
+    const char *from = room;
+    for (int i = 0; i < variables.count && ok; i++) {
+        eg_tensor *x = egi_server_read(variables.tensors[i], false, &from, &ok);
+        ok = ok && x && (eg_assign)(variables.tensors[i], x);
+    }
+    if (staleness) *staleness = answer.step - 1 - mine.step;
+    egi_cluster.versions[server] = answer.step;
+    return ok;
+}
+// The next message of any rank.
+static bool egi_server_next(egi_meeting *m, int *rank) {
+    const double begun = egi_clock_now();
+    for (int64_t turn = 1;; turn++) {
+        MPI_Message message;
+        MPI_Status status;
+        int there = 0;
+        if (MPI_Improbe(MPI_ANY_SOURCE, EGI_TAG_MEETING, egi_pushes.comm, &there, &message, &status) != MPI_SUCCESS ||
+            (there && MPI_Mrecv(m, (int)sizeof *m, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS))
+            return egi_cluster_fail(EGI_SERVER_RUN, "the connection to another rank is lost");
+        if (there) { *rank = status.MPI_SOURCE; return true; }
+        const double waited = egi_clock_now() - begun;
+        if (waited > egi_cluster.timeout)
+            return egi_cluster_fail(EGI_SERVER_RUN, "no rank has pushed within %g s", egi_cluster.timeout);
+        if (turn % 16 == 0 && egi_cluster_noticed(EGI_SERVER_RUN)) return false;
+        egi_post_rest(&egi_calls, waited);
+    }
+}
+// Applies one push. An error is the answer's text.
+static void egi_server_apply(eg_optimizer *opt, eg_list variables, const char *room, egi_meeting *answer) {
+    eg_scope scope = eg_scope_begin();
+    eg_tensor **grads = (eg_tensor **)egi_alloc((size_t)(variables.count + 1) * sizeof *grads);
+    const bool telling = egi_this.telling;
+    bool ok = grads != NULL;
+    egi_this.telling = true;                                // the rank that pushed raises it
+    for (int i = 0; i < variables.count && ok; i++)
+        grads[i] = egi_server_read(variables.tensors[i], true, &room, &ok);
+    ok = ok && eg_apply_gradients(opt, grads, variables.tensors, variables.count);
+    if (!ok) snprintf(answer->text, sizeof answer->text, "%.250s", grads ? eg_error_message() : "out of memory");
+    if (!ok) eg_error_clear();
+    egi_this.telling = telling;
+    egi_free(grads);
+    eg_scope_end(scope);
+}
+// Serves one message. left: how many workers are still there.
+static bool egi_server_serve(eg_optimizer *opt, eg_list variables, egi_meeting *m, int rank, int64_t *version,
+                             int *left, eg_server_report *report) {
+    static egi_meeting answer;
+    const egi_meeting mine = egi_server_message(m->kind, variables);
+    const int64_t bytes = mine.dims[1], pushed = egi_server_bytes(variables, true);
+    const bool leaves = m->kind == EGI_SERVER_LEAVE;
+    char *room = egi_cluster_room(EGI_SERVER_RUN, pushed + 8), *at = room;
+    bool ok = room != NULL;
+    memset(&answer, 0, sizeof answer);
+    if (!leaves && memcmp(mine.dims, m->dims, sizeof m->dims))
+        snprintf(answer.text, sizeof answer.text, "the ranks differ: rank %d serves %lld variables of %lld bytes, and "
+                 "rank %d has %lld of %lld, or of other shapes", egi_cluster.rank, (long long)mine.dims[0],
+                 (long long)bytes, rank, (long long)m->dims[0], (long long)m->dims[1]);
+    else if (ok && m->kind == EGI_SERVER_PUSH)
+        ok = egi_server_move(EGI_SERVER_RUN, EGI_TAG_DATA, rank, NULL, 0, room, pushed);
+    if (ok && !answer.text[0] && m->kind == EGI_SERVER_PUSH) {
+        egi_server_apply(opt, variables, room, &answer);
+        if (!answer.text[0]) {
+            const int64_t stale = *version - m->step;
+            report->staleness += ((double)stale - report->staleness) / (double)++report->updates;
+            if (stale > report->stalest) report->stalest = stale;
+            ++*version;
+        }
+    }
+    answer.step = *version;
+    *left -= leaves;
+    ok = ok && egi_server_move(EGI_SERVER_RUN, EGI_TAG_MEETING, rank, &answer, (int64_t)sizeof answer, NULL, 0);
+    if (!ok || leaves || answer.text[0]) return ok;
+    for (int i = 0; i < variables.count && ok; i++)
+        ok = egi_server_write(variables.tensors[i], variables.tensors[i], false, &at);
+    return ok && egi_server_move(EGI_SERVER_RUN, EGI_TAG_DATA, rank, room, bytes, NULL, 0);
+}
+static bool egi_server_loop(eg_optimizer *opt, eg_list variables, int workers, eg_server_report *report) {
+    int64_t version = 0;
+    bool ok = true;
+    for (int rank = 0; workers > 0 && ok;) {
+        egi_meeting m;
+        ok = egi_server_next(&m, &rank) || egi_cluster_raise(EGI_SERVER_RUN);
+        eg_scope scope = eg_scope_begin();
+        ok = ok && egi_server_serve(opt, variables, &m, rank, &version, &workers, report);
+        eg_scope_end(scope);
+    }
+    return ok;
+}
+#else
+static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list variables, int64_t *staleness) {
+    (void)kind, (void)server, (void)grads, (void)variables, (void)staleness;
+    return false;
+}
+static bool egi_server_loop(eg_optimizer *opt, eg_list variables, int workers, eg_server_report *report) {
+    (void)opt, (void)variables, (void)workers, (void)report;
+    return false;
+}
+#endif
+EAGER_API bool (eg_server_run)(eg_optimizer *opt, eg_list variables, eg_server_options o) {
+    eg_server_report report;
+    memset(&report, 0, sizeof report);
+    if (!EGI_NAMED("server_run", o, "workers = 3") || !egi_optimizer_alive("server_run", opt)) return false;
+    if (!egi_server_given(EGI_SERVER_RUN, variables, egi_cluster.rank)) return false;
+    if (o.workers < 0 || o.workers >= eg_cluster_size())
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_server_run: .workers is %d, and there are %d other ranks", o.workers,
+                        eg_cluster_size() - 1);
+    if (opt->average)
+        return egi_fail(EG_ERROR_STATE, "eg_server_run: the optimizer is one of eg_distribute, which all ranks apply");
+    if (!egi_cluster_enter(EGI_SERVER_RUN)) return false;
+    const bool ok = egi_server_loop(opt, variables, o.workers ? o.workers : eg_cluster_size() - 1, &report);
+    egi_cluster_leave();
+    if (o.report) *o.report = report;
+    return ok;
+}
+static bool egi_server_call(int kind, int server, const eg_list *grads, eg_list variables, int64_t *staleness) {
+    if (!egi_server_given(kind, variables, server) || !egi_cluster_enter(kind)) return false;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    const bool ok = egi_server_ask(kind, server, grads, variables, staleness);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    egi_cluster_leave();
+    return ok;
+}
+EAGER_API bool (eg_server_join)(int server, eg_list variables) {
+    return egi_server_call(EGI_SERVER_JOIN, server, NULL, variables, NULL);
+}
+EAGER_API bool (eg_server_push)(int server, eg_list grads, eg_list variables, int64_t *staleness) {
+    if (!egi_server_given(EGI_SERVER_PUSH, variables, server) ||
+        !egi_lists_given("server_push", grads.count, grads.tensors, grads.tensors, grads.tensors))
+        return false;
+    if (grads.count != variables.count)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_server_push: %d gradient%s for %d variable%s", grads.count,
+                        egi_plural(grads.count), variables.count, egi_plural(variables.count));
+    for (int i = 0; i < grads.count; i++) {
+        const eg_tensor *g = grads.tensors[i], *v = variables.tensors[i];
+        if (!g && egi_this.error != EG_OK) return false;
+        if (!g) continue;
+        if (!egi_operand_alive("server_push", i, g)) return false;
+        if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
+            return egi_fail(EG_ERROR_GRADIENT, "eg_server_push: gradient %d is %s, but its variable is %s", i,
+                            egi_describe(g), egi_describe(v));
+    }
+    return egi_server_call(EGI_SERVER_PUSH, server, &grads, variables, staleness);
+}
+EAGER_API bool (eg_server_leave)(int server) {
+    const eg_list none = { 0, NULL };
+    return egi_server_call(EGI_SERVER_LEAVE, server, NULL, none, NULL);
+}
+
+// ---- names of ranks
+
+typedef struct egi_task { int job, index; const char *address; } egi_task;
+struct eg_cluster_spec {
+    egi_object object;
+    egi_json json;                  // whose text holds all names
+    const char **jobs;
+    egi_task *tasks;                // task i is rank i
+    int n_jobs, n_tasks;
+};
+static bool egi_jobs_alive(const char *function, const eg_cluster_spec *s) {
+    return egi_object_alive(function, "cluster spec", s, EGI_CLUSTER_SPEC);
+}
+static EGI_COLD bool egi_jobs_fault(const eg_cluster_spec *s, const char *format, const char *what) {
+    char text[300];
+    snprintf(text, sizeof text, format, what);
+    return egi_file_fail("cluster_spec_new", s->json.path, -1, "%s", text);
+}
+// Adds the tasks of job k, whose value is node `at`: a list of addresses, or an object from indices to addresses.
+static bool egi_jobs_take_job(eg_cluster_spec *s, int k, int64_t at) {
+    const egi_json *j = &s->json;
+    const egi_json_kind kind = egi_json_at(j, at).kind;
+    const int64_t n = egi_json_count(j, at);
+    if (kind != EGI_JSON_ARRAY && kind != EGI_JSON_OBJECT)
+        return egi_jobs_fault(s, "job '%.60s' is neither a list of addresses nor an object of them", s->jobs[k]);
+    for (int64_t i = 0, member = at + 1; i < n; i++) {
+        const bool sparse = kind == EGI_JSON_OBJECT;
+        const char *name = sparse ? egi_json_string(j, member) : "", *digit = name;
+        long long index = i;
+        if (sparse) {
+            index = 0;
+            while (*digit >= '0' && *digit <= '9' && index < 100000000) index = index * 10 + *digit++ - '0';
+            if (*digit || digit == name || (name[0] == '0' && name[1]))
+                return egi_jobs_fault(s, "'%.60s' is no index of a task", name);
+            member++;
+        }
+        const char *address = egi_json_string(j, member);
+        if (!address || !*address) return egi_jobs_fault(s, "a task of job '%.60s' has no address", s->jobs[k]);
+        const egi_task task = { k, (int)index, address };
+        s->tasks[s->n_tasks++] = task;
+        member = j->nodes[member].next;
+    }
+    return true;
+}
+// What TF_CONFIG's "task" says must be true of this rank, and the ranks must be as many as the tasks.
+static bool egi_jobs_fits(eg_cluster_spec *s, int64_t task) {
+    const int64_t type = egi_json_member(&s->json, task, "type"), index = egi_json_member(&s->json, task, "index");
+    const int ranks = eg_cluster_size();
+    if (ranks > 1 && s->n_tasks != ranks)
+        return egi_fail(EG_ERROR_STATE, "eg_cluster_spec_new: the cluster has %d tasks, and there are %d ranks",
+                        s->n_tasks, ranks);
+    if (task < 0) return true;
+    const egi_json_node number = egi_json_at(&s->json, index < 0 ? 0 : index);
+    const char *job = egi_json_string(&s->json, type);
+    if (!job || index < 0 || !number.whole || number.integer < 0 || number.integer > INT_MAX)
+        return egi_jobs_fault(s, "\"task\" needs a \"type\", the name of a job, and an \"index\"%s", "");
+    const int rank = (eg_cluster_spec_rank)(s, job, (int)number.integer);
+    return rank >= 0 && (ranks < 2 || rank == egi_cluster.rank ||
+                         egi_fail(EG_ERROR_STATE, "eg_cluster_spec_new: task %d of job '%.60s' is rank %d, and this is "
+                                                  "rank %d", (int)number.integer, job, rank, egi_cluster.rank));
+}
+static bool egi_jobs_take(eg_cluster_spec *s) {
+    egi_json *j = &s->json;
+    const int64_t cluster = egi_json_member(j, 0, "cluster");
+    const bool wrapped = cluster >= 0 && egi_json_at(j, cluster).kind == EGI_JSON_OBJECT &&
+                         (egi_json_count(j, 0) == 1 || egi_json_member(j, 0, "task") >= 0 ||
+                          egi_json_member(j, 0, "environment") >= 0);
+    const int64_t top = wrapped ? cluster : 0, n = egi_json_count(j, top);
+    if (egi_json_at(j, top).kind != EGI_JSON_OBJECT) return egi_jobs_fault(s, "%s", "a cluster is an object of jobs");
+    s->jobs = (const char **)egi_alloc((size_t)(n + 1) * sizeof *s->jobs);
+    s->tasks = (egi_task *)egi_alloc((size_t)(j->count + 1) * sizeof *s->tasks);
+    if (!s->jobs || !s->tasks) return egi_no_memory("cluster_spec_new", 0);
+    for (int64_t at = top + 1; s->n_jobs < n; at = j->nodes[at + 1].next) {
+        s->jobs[s->n_jobs] = egi_json_string(j, at);
+        if (!egi_jobs_take_job(s, s->n_jobs++, at + 1)) return false;
+    }
+    return egi_jobs_fits(s, wrapped ? egi_json_member(j, 0, "task") : -1);
+}
+static bool egi_jobs_read(eg_cluster_spec *s, const char *source) {
+    const char *text = source;
+    while (*text == ' ' || *text == '\n' || *text == '\t' || *text == '\r') text++;
+    if (*text == '{')
+        return egi_json_read(&s->json, "cluster_spec_new", NULL, 0, source, (int64_t)strlen(source));
+    int64_t size = 0;
+    char *file = egi_file_read("cluster_spec_new", source, &size);
+    return file && egi_json_take(&s->json, "cluster_spec_new", source, 0, file, size);
+}
+EAGER_API eg_cluster_spec *(eg_cluster_spec_new)(const char *source) {
+    if (!source) source = getenv("EAGER_CLUSTER");
+    if (!source) source = getenv("TF_CONFIG");
+    if (!source)
+        return (eg_cluster_spec *)eg_raise(EG_ERROR_ARGUMENT, "eg_cluster_spec_new: there is neither a text nor a file "
+                                           "name, and EAGER_CLUSTER and TF_CONFIG are not set");
+    eg_cluster_spec *s = (eg_cluster_spec *)egi_object_new("cluster_spec_new", EGI_CLUSTER_SPEC, sizeof *s);
+    const bool ok = s && egi_jobs_read(s, source) && egi_jobs_take(s);
+    if (ok) s->json.path = NULL;                            // the caller's
+    if (s && !ok) (eg_cluster_spec_release)(s);
+    return ok ? s : NULL;
+}
+EAGER_API void (eg_cluster_spec_release)(eg_cluster_spec *s) {
+    if (!egi_object_ends("cluster_spec_release", "cluster spec", s, EGI_CLUSTER_SPEC)) return;
+    egi_free((void *)s->jobs);
+    egi_free(s->tasks);
+    egi_json_free(&s->json);
+    egi_object_free(s);
+}
+static int egi_jobs_job(const char *function, const eg_cluster_spec *s, const char *job) {
+    if (!egi_jobs_alive(function, s)) return -1;
+    for (int i = 0; i < s->n_jobs && job; i++) if (!strcmp(s->jobs[i], job)) return i;
+    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: No such job in cluster: '%.60s'", function, job ? job : "(NULL)");
+    return -1;
+}
+static int egi_jobs_task(const char *function, const eg_cluster_spec *s, const char *job, int task) {
+    const int k = egi_jobs_job(function, s, job);
+    if (k < 0) return -1;
+    for (int i = 0; i < s->n_tasks; i++) if (s->tasks[i].job == k && s->tasks[i].index == task) return i;
+    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: No task with index %d in job '%.60s'", function, task, job);
+    return -1;
+}
+EAGER_API int (eg_cluster_spec_jobs)(eg_cluster_spec *s) {
+    return egi_jobs_alive("cluster_spec_jobs", s) ? s->n_jobs : -1;
+}
+EAGER_API const char *(eg_cluster_spec_job)(eg_cluster_spec *s, int i) {
+    if (!egi_jobs_alive("cluster_spec_job", s)) return NULL;
+    if (i >= 0 && i < s->n_jobs) return s->jobs[i];
+    egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_spec_job: there is no job %d among %d", i, s->n_jobs);
+    return NULL;
+}
+EAGER_API int (eg_cluster_spec_tasks)(eg_cluster_spec *s, const char *job) {
+    const int k = egi_jobs_job("cluster_spec_tasks", s, job);
+    int count = k < 0 ? -1 : 0;
+    for (int i = 0; k >= 0 && i < s->n_tasks; i++) count += s->tasks[i].job == k;
+    return count;
+}
+EAGER_API int (eg_cluster_spec_index)(eg_cluster_spec *s, const char *job, int i) {
+    const int k = egi_jobs_job("cluster_spec_index", s, job);
+    int count = 0;
+    if (k < 0) return -1;
+    for (int r = 0; r < s->n_tasks; r++) if (s->tasks[r].job == k && count++ == i) return s->tasks[r].index;
+    egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_spec_index: job '%.60s' has %d tasks, and none at place %d", job, count, i);
+    return -1;
+}
+EAGER_API const char *(eg_cluster_spec_address)(eg_cluster_spec *s, const char *job, int task) {
+    const int rank = egi_jobs_task("cluster_spec_address", s, job, task);
+    return rank < 0 ? NULL : s->tasks[rank].address;
+}
+EAGER_API int (eg_cluster_spec_rank)(eg_cluster_spec *s, const char *job, int task) {
+    return egi_jobs_task("cluster_spec_rank", s, job, task);
+}
+EAGER_API const char *(eg_cluster_spec_of)(eg_cluster_spec *s, int rank, int *task) {
+    if (!egi_jobs_alive("cluster_spec_of", s)) return NULL;
+    if (rank < 0 || rank >= s->n_tasks) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_spec_of: there is no rank %d among %d tasks", rank, s->n_tasks);
+        return NULL;
+    }
+    if (task) *task = s->tasks[rank].index;
+    return s->jobs[s->tasks[rank].job];
+}
+
 #ifndef EAGER_CORE
 // ---- what eg_fit asks of the other ranks
 
+static eg_tensor *egi_ranks_total(eg_tensor *x, double weight) {
+    return egi_collective_run(EGI_ALL_REDUCE, 0, weight, x);
+}
 // The sum over all ranks of what a variable holds, outside of what is traced or recorded.
 static bool egi_ranks_join(eg_tensor *variable) {
     eg_scope scope = eg_scope_begin();
@@ -43384,11 +44412,11 @@ static bool egi_ranks_add(double *numbers, int n) {
     eg_scope_end(scope);
     return sums != NULL;
 }
-static bool egi_ranks_draw(void) {
+static bool egi_ranks_draw(int root) {
     eg_scope scope = eg_scope_begin();
     eg_random_state state = eg_random_get_state();
     eg_shape line = { 1, { (int64_t)sizeof state } };
-    eg_tensor *x = (eg_from_data)(EG_UINT8, line, &state), *first = x ? (eg_broadcast)(x, 0) : NULL;
+    eg_tensor *x = (eg_from_data)(EG_UINT8, line, &state), *first = x ? (eg_broadcast)(x, root) : NULL;
     const void *bytes = first ? eg_data(first) : NULL;
     if (bytes) {
         memcpy(&state, bytes, sizeof state);
@@ -43414,7 +44442,7 @@ static bool egi_ranks_weights(eg_layer *model, bool trained) {
 }
 static bool egi_ranks_share(eg_layer *model) { return egi_ranks_weights(model, false); }
 static bool egi_ranks_begin(eg_layer *model, eg_optimizer *optimizer) {
-    return (eg_distribute)(optimizer) && egi_ranks_draw() && egi_ranks_weights(model, true);
+    return (eg_distribute)(optimizer) && egi_ranks_draw(0) && egi_ranks_weights(model, true);
 }
 #endif
 

@@ -44,9 +44,9 @@ static bool net_step(net *a, eg_optimizer *opt, int begin, int end) {
 }
 // The rows of a rank: uneven, and the last of four ranks has none.
 static void part(int *begin, int *end) {
-    static const int of[5][5] = { { 0 }, { 0, 8 }, { 0, 5, 8 }, { 0, 3, 5, 8 }, { 0, 3, 7, 8, 8 } };
-    *begin = of[eg_cluster_size()][eg_cluster_rank()];
-    *end = of[eg_cluster_size()][eg_cluster_rank() + 1];
+    static const int of[5][5] = { { 0 }, { 0, 8 }, { 0, 5, 8 }, { 0, 3, 5, 8 }, { 0, 3, 7, 8, 8 } }, of_8[9] = { 0, 2, 3, 3, 4, 5, 6, 8, 8 };
+    *begin = eg_cluster_size() == 8 ? of_8[eg_cluster_rank()] : of[eg_cluster_size()][eg_cluster_rank()];
+    *end = eg_cluster_size() == 8 ? of_8[eg_cluster_rank() + 1] : of[eg_cluster_size()][eg_cluster_rank() + 1];
 }
 static eg_optimizer *optimizer(int which) {
     return which == 0 ? eg_sgd(.learning_rate = 0.1) : which == 1 ? eg_adam(.learning_rate = 0.01, .global_clipnorm = 0.1)
@@ -243,6 +243,221 @@ static void resume(int epochs) {
     for (int i = 0; i < a.count; i++) WANT(largest(a.tensors[i], b.tensors[i]) < 1e-12);
     WANT(eg_optimizer_steps(eg_model_optimizer(m[0])) == 3 * epochs);
 }
+// Layers with what differs between ranks: statistics of batches, and dropout, also in loops by hand.
+static eg_layer *norm_model(bool sync, bool drops) {
+    eg_seed(3);
+    eg_layer *m = eg_sequential(eg_layer_dense(6, .input_shape = EG_SHAPE(3)), sync ? eg_layer_batch_normalization(.sync = true) : eg_layer_flatten(),
+                                eg_layer_dropout(drops ? 0.4 : 0), eg_layer_dense(3));
+    WANT(eg_compile(m, eg_sgd(.learning_rate = 0.1, .momentum = 0.9), eg_sparse_categorical_crossentropy));
+    return m;
+}
+static void layers(void) {
+    const int n = eg_cluster_size(), me = eg_cluster_rank();
+    eg_set_default_float(EG_FLOAT64);
+    for (int way = 0; way < 6; way++) {
+        // 18 rows by 6: each rank has some; 17 by 8: some have none of the last batch, of 1
+        const bool sync = way % 2, by_hand = way > 3;
+        const int rows = sync || by_hand ? 18 : 17, batch = sync || by_hand ? 6 : 8;
+        eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 3 * rows, 1), EG_SHAPE(rows, 3))), *y = eg_cast(eg_mod(eg_range(EG_INT64, 0, rows, 1), 3), EG_INT32);
+        eg_layer *m[2];
+        for (int alone = 0; alone < 2; alone++) {
+            m[alone] = norm_model(sync, true);
+            eg_optimizer *sgd = eg_sgd(.learning_rate = 0.1);
+            eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), rows), batch);
+            eg_seed(alone || by_hand ? 5 : 5 + me);
+            if (!alone) WANT(eg_distribute(sgd));
+            if (!by_hand) {
+                if (!alone && me) eg_seed(99);
+                if (!alone && !me) eg_seed(5);
+                WANT(eg_fit(m[alone], data, .epochs = 3, .quiet = true, .traced = way > 1, .eager = way < 2, .distribute = !alone));
+            }
+            for (int step = 0; step < 6 && by_hand; step++) {
+                EG_SCOPE;
+                const int first = alone ? 0 : 6 * me / n, count = alone ? 6 : 6 * (me + 1) / n - first;
+                eg_tensor *own = eg_slice(x, EG_SHAPE(step % 3 * 6 + first, 0), EG_SHAPE(count, 3)), *labels = eg_slice(y, EG_SHAPE(step % 3 * 6 + first), EG_SHAPE(count));
+                WANT(eg_distribute_rows(first, count, 6) && (alone || eg_distribute_examples(sgd, count)));
+                eg_tape *tape = eg_tape_begin();
+                eg_tensor *loss = eg_sparse_categorical_crossentropy(labels, eg_call(m[alone], own, .training = true));
+                WANT(eg_tape_minimize(tape, loss, eg_layer_trainable_weights_list(m[alone]), sgd));
+                WANT(eg_distribute_rows(0, 0, 0));
+            }
+            eg_dataset_release(data);
+        }
+        eg_list a = eg_layer_weights_list(m[0]), b = eg_layer_weights_list(m[1]);
+        for (int i = 0; i < a.count; i++) WANT(largest(a.tensors[i], b.tensors[i]) < 1e-12);
+        WANT(way != 2 || eg_model_traced_counts(m[0]).replays > 0);
+    }
+}
+// A deep network whose gradients leave in many buckets. It prints a sum of all bits.
+enum { DEEP = 12 };
+static eg_tensor *deep[DEEP];
+static bool deep_step(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *h = in[0];
+    for (int i = 0; i < DEEP; i++) h = eg_tanh(eg_matmul(h, deep[i]));
+    out[0] = eg_reduce_mean(eg_square(h));
+    return eg_tape_minimize(tape, out[0], (eg_list){ DEEP, deep }, user);
+}
+static void overlap(void) {
+    const int n = eg_cluster_size(), me = eg_cluster_rank();
+    double bits = 0;
+    for (int traced = 0; traced < 2; traced++) {
+        eg_optimizer *adam = eg_adam(.learning_rate = 0.01, .clipnorm = 0.1), *alone = eg_adam(.learning_rate = 0.01, .clipnorm = 0.1);
+        eg_tensor *all = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 4 * n * 40, 1), EG_SHAPE(4 * n, 40))), *in, *loss;
+        eg_tensor *ours[DEEP];
+        WANT(eg_distribute(adam));
+        for (int way = 0; way < 2; way++) {
+            for (int i = 0; i < DEEP; i++) deep[i] = eg_variable(eg_mul(0.3, eg_sin(eg_reshape(eg_range(EG_FLOAT64, i, 1600 + i, 1), EG_SHAPE(40, 40)))), "w");
+            eg_function *f = eg_function_new(deep_step, way ? alone : adam);
+            in = way ? all : eg_slice(all, EG_SHAPE(4 * me, 0), EG_SHAPE(4, 40));
+            for (int step = 0; step < 9; step++) {
+                const eg_cluster_info before = eg_cluster_counts();
+                WANT(traced ? eg_function_call(f, &in, 1, &loss, 1) : deep_step(&in, &loss, way ? alone : adam));
+                if (way || !step) continue;
+                const eg_cluster_info now = eg_cluster_counts();
+                // four matrices a bucket: all but the last of three leave early, however the step runs
+                WANT(now.updates == before.updates + 1 && now.buckets == before.buckets + 3 && now.early == before.early + 2);
+                // what a sum takes, a mark for each gradient, a message of each call
+                const int64_t least = 2 * (n - 1) * (DEEP * 1600 * 8) / n;
+                WANT(now.sent_bytes - before.sent_bytes >= least && now.sent_bytes - before.sent_bytes < least + (n - 1) * 1500 + 1000);
+            }
+            WANT(!traced || eg_function_counts(f).replays > 1);
+            eg_function_release(f);
+            for (int i = 0; i < DEEP && way == 0; i++) ours[i] = deep[i];
+        }
+        for (int i = 0; i < DEEP; i++) {
+            WANT(largest(ours[i], deep[i]) < 1e-12);
+            const unsigned char *p = eg_data(ours[i]);
+            for (int k = 0; k < 1600 * 8; k++) bits = fmod(bits * 31 + p[k], 1e9);
+        }
+    }
+    WANT(eg_assert_equal(eg_scalar(bits), eg_broadcast(eg_scalar(bits), 0)));
+    if (!me) printf("bits %.0f\n", bits);
+}
+// A rank whose backward pass fails gives its update up: no rank applies it, and all go on.
+static int failing;                                       // 0: no; 1: an error; 2: the end of the process
+static eg_tensor *same(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c; (void)user; return eg_identity(in[0]); }
+static void breaks(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    if (failing == 2) raise(SIGKILL);
+    if (!failing) dx[0] = c->upstream[0];
+    else eg_raise(EG_ERROR_ARGUMENT, "no gradient today");
+}
+static bool breaking_step(eg_tensor *a, eg_tensor *b, eg_optimizer *sgd) {
+    EG_SCOPE;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *h = eg_custom_gradient(same, breaks, NULL, &a, 1);
+    return eg_tape_minimize(tape, eg_reduce_sum(eg_mul(h, b)), EG_LIST(a, b), sgd);
+}
+static void gives_up(bool dies) {
+    const int last = eg_cluster_size() - 1;
+    const bool mine = eg_cluster_rank() == last;
+    eg_set_error_handler(NULL, NULL);
+    eg_tensor *a = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(1000)), "a"), *b = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(1000)), "b");
+    eg_optimizer *sgd = eg_sgd(.learning_rate = 0.5);
+    WANT(eg_distribute(sgd));
+    for (int step = 0; step < 6; step++) {
+        failing = !mine ? 0 : dies ? step == 3 ? 2 : 0 : step % 2;
+        eg_tensor *before = eg_identity(a);
+        const bool ok = breaking_step(a, b, sgd);
+        WANT(ok == (dies ? step < 3 : step % 2 == 0));
+        if (ok) continue;
+        WANT(eg_assert_equal(a, before) && eg_optimizer_steps(sgd) == (step + 1) / 2 + (dies ? 1 : 0));
+        if (dies) {
+            char who[80];
+            snprintf(who, sizeof who, "rank %d (last seen at step 3)", last);
+            WANT(strstr(eg_error_message(), who) || strstr(eg_error_message(), "connection"));
+            eg_error_clear();
+            WANT(!eg_cluster_barrier());
+            printf("rank %d: %s\n", eg_cluster_rank(), eg_error_message());
+            exit(7);
+        }
+        char who[80];
+        snprintf(who, sizeof who, "rank %d has given up this update", last);
+        WANT(strstr(eg_error_message(), mine ? "no gradient today" : who));
+        eg_error_clear();
+    }
+    WANT(eg_assert_equal(a, eg_broadcast(a, 0)));
+}
+// Collective calls of a traced function: equal ones, and one whose result nobody reads, are each made, in each replay.
+static bool many_calls(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *a = eg_all_reduce(in[0]), *b = eg_all_reduce(in[0]), *c = eg_broadcast(in[0], eg_cluster_size() - 1);
+    eg_all_gather(in[0]);
+    out[0] = eg_add(eg_add(a, b), eg_mul(c, 0));
+    return out[0] != NULL;
+}
+static void kept(void) {
+    const int n = eg_cluster_size();
+    eg_function *f = eg_function_new(many_calls, NULL);
+    int64_t sent[9];
+    for (int i = 0; i < 9; i++) {
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1000), i + eg_cluster_rank()), *y;
+        const int64_t before = eg_cluster_counts().sent_bytes;
+        if (i) WANT(eg_function_call(f, &x, 1, &y, 1));
+        else WANT(many_calls(&x, &y, NULL));
+        sent[i] = eg_cluster_counts().sent_bytes - before;
+        WANT(sent[i] == sent[0] && sent[i] > 4000);
+        WANT(largest(y, eg_full(EG_FLOAT32, EG_SHAPE(1000), 2 * (n * i + n * (n - 1) / 2))) == 0);
+    }
+    WANT(eg_function_counts(f).replays > 1);
+    eg_function_release(f);
+}
+// The first rank serves a line's two numbers to the others, which learn it from data of their own.
+static void serve(void) {
+    const int n = eg_cluster_size(), me = eg_cluster_rank();
+    eg_tensor *w = eg_variable(eg_full(EG_FLOAT64, EG_SHAPE(2), me), "w"), *b = eg_variable(eg_cast(eg_scalar(me), EG_FLOAT64), "b");
+    eg_set_error_handler(NULL, NULL);
+    if (!me) {
+        eg_optimizer *adam = eg_adam(.learning_rate = 0.05);
+        eg_server_report report;
+        WANT(eg_server_run(adam, EG_LIST(w, b), .report = &report));
+        WANT(report.updates == 300 * (n - 1) && eg_optimizer_steps(adam) == report.updates && report.stalest <= 300 * (n - 1));
+        WANT(n > 2 || (report.stalest == 0 && report.staleness == 0));
+        WANT(fabs(eg_item(eg_slice(w, EG_SHAPE(1), EG_SHAPE(1))) - 3) < 0.01 && fabs(eg_item(b) - 1) < 0.01);
+        printf("staleness %g, at most %d\n", report.staleness, (int)report.stalest);
+        return;
+    }
+    eg_tensor *wrong = eg_variable(eg_ones(EG_FLOAT64, EG_SHAPE(3)), "wrong"), *u = eg_variable(eg_zeros(EG_FLOAT64, EG_SHAPE(2)), "u"), *c = eg_variable(eg_cast(eg_scalar(0), EG_FLOAT64), "c");
+    eg_optimizer *alone = eg_adam(.learning_rate = 0.05);
+    WANT(!eg_server_join(0, EG_LIST(wrong, b)) && strstr(eg_error_message(), "rank 0 serves 2 variables of 24 bytes, and rank"));
+    eg_error_clear();
+    WANT(!eg_server_join(me, EG_LIST(w, b)) && strstr(eg_error_message(), "is this one itself"));
+    eg_error_clear();
+    WANT(eg_server_join(0, EG_LIST(w, b)) && (n > 2 || eg_item(b) == 0));
+    for (int step = 0; step < 300; step++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, step + me, step + me + 16, 1), EG_SHAPE(8, 2))), *y = eg_add(eg_reduce_sum(eg_mul(x, 3), .axes = EG_AXES(1)), 1);
+        int64_t stale = -1;
+        for (int own = 0; own < (n > 2 ? 1 : 2); own++) {
+            eg_tape *tape = eg_tape_begin();
+            eg_tensor *loss = eg_reduce_mean(eg_square(eg_sub(eg_add(eg_reduce_sum(eg_mul(x, own ? u : w), .axes = EG_AXES(1)), own ? c : b), y)));
+            eg_list vars = own ? EG_LIST(u, c) : EG_LIST(w, b);
+            if (own) WANT(eg_tape_minimize(tape, loss, vars, alone));
+            else WANT(eg_server_push(0, eg_tape_gradients_list(tape, loss, vars), vars, &stale));
+        }
+        WANT(stale >= 0 && (n > 2 || stale == 0));
+    }
+    // of one worker, as one process does
+    WANT(n > 2 || (largest(w, u) == 0 && largest(b, c) == 0));
+    // an error of the server's optimizer is this rank's, and nothing has changed
+    eg_tensor *none[] = { NULL, NULL }, *vars[] = { w, b };
+    eg_list no_grads = { 2, none }, both = { 2, vars };
+    WANT(!eg_server_push(0, no_grads, both, NULL) && strstr(eg_error_message(), "rank 0 says: eg_apply_gradients: No gradients provided"));
+    eg_error_clear();
+    WANT(eg_server_leave(0));
+}
+// Names of ranks, from the environment.
+static void names(void) {
+    int task;
+    eg_cluster_spec *s = eg_cluster_spec_new(NULL);
+    WANT(s && eg_cluster_spec_jobs(s) == 2 && !strcmp(eg_cluster_spec_of(s, eg_cluster_rank(), &task), eg_cluster_rank() < 2 ? "worker" : "ps"));
+    WANT(task == eg_cluster_rank() % 2 && eg_cluster_spec_rank(s, "ps", 0) == 2 && !strcmp(eg_cluster_spec_address(s, "worker", 1), "w1:2222"));
+    eg_cluster_spec_release(s);
+    eg_set_error_handler(NULL, NULL);
+    WANT(!eg_cluster_spec_new("{\"worker\": [\"w0:1\"]}") && strstr(eg_error_message(), "the cluster has 1 tasks, and there are 3 ranks"));
+    eg_error_clear();
+}
 // The last rank does something else in its fourth step: the others' error names it.
 static void lost(const char *how) {
     const int me = eg_cluster_rank(), last = eg_cluster_size() - 1;
@@ -267,10 +482,14 @@ static void lost(const char *how) {
 }
 int main(int argc, char **argv) {
     const char *part_of = argc > 1 ? argv[1] : "";
-    const bool short_time = !strcmp(part_of, "kill") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
-    if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60)) return 2;
+    const bool short_time = !strcmp(part_of, "kill") || !strcmp(part_of, "dies") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
+    const bool small = !strcmp(part_of, "overlap") || !strcmp(part_of, "together");
+    if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60, .bucket_bytes = small ? 40000 : !strcmp(part_of, "gives_up") || short_time ? 4 : 0,
+                         .no_overlap = !strcmp(part_of, "together")))
+        return 2;
     if (argc > 2) WANT(eg_cluster_size() == atoi(argv[2]));
-    if (short_time) lost(part_of);
+    if (!strcmp(part_of, "dies")) gives_up(true);
+    else if (short_time) lost(part_of);
     else if (!strcmp(part_of, "float64")) equal_to_one_process(EG_FLOAT64, 1e-12);
     else if (!strcmp(part_of, "float32")) equal_to_one_process(EG_FLOAT32, 1e-6);
     else if (!strcmp(part_of, "traced")) traced();
@@ -280,6 +499,12 @@ int main(int argc, char **argv) {
     else if (!strcmp(part_of, "begin")) resume(2);
     else if (!strcmp(part_of, "resume")) resume(4);
     else if (!strcmp(part_of, "other_values")) other_values();
+    else if (!strcmp(part_of, "layers")) layers();
+    else if (small) overlap();
+    else if (!strcmp(part_of, "gives_up")) gives_up(false);
+    else if (!strcmp(part_of, "kept")) kept();
+    else if (!strcmp(part_of, "serve")) serve();
+    else if (!strcmp(part_of, "names")) names();
     else return 3;
     if (eg_error() != EG_OK) { printf("rank %d: an error is pending: %s\n", eg_cluster_rank(), eg_error_message()); return 1; }
     if (eg_cluster_rank() == 0) printf("all is well\n");
@@ -317,11 +542,29 @@ loses() {                                                      # how, what mpiru
 }
 compiles() { "$@" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -DEAGER_MPI $INCLUDES -I. -fsyntax-only "$B/eager.c"; }
 
+# The same bits in each run, and where gradients travel when all are there.
+same_bits() {                                                  # how many ranks
+    for way in overlap overlap together; do
+        play $way "$1" || return 1
+        grep '^bits' "$T/play.log" >>"$T/bits"
+    done
+    [ "$(sort -u "$T/bits" | wc -l)" = 1 ] && [ "$(wc -l <"$T/bits")" = 3 ]
+}
+
 check builds build
 for n in 1 2 4; do
     check "float64_$n" play float64 $n
     check "ops_$n" play ops $n
 done
+check float64_8 play float64 8
+check layers_2 play layers 2
+check layers_4 play layers 4
+check overlap same_bits 3
+check kept play kept 2
+check gives_up play gives_up 3
+check serve_2 play serve 2
+check serve_4 play serve 4
+EAGER_CLUSTER='{"worker": ["w0:2222", "w1:2222"], "ps": ["p0:2222"]}' check names play names 3
 check float32 play float32 2
 check traced play traced 2
 check mismatch play mismatch 2
@@ -332,6 +575,7 @@ check other_values play other_values 3
 check without_mpirun alone
 check leaves loses leave
 check is_killed loses kill --enable-recovery
+check dies_in_an_update loses dies --enable-recovery
 check is_stopped loses stop
 check compiles_c compiles $CC -std=c11
 [ -z "$CLANG" ] || check compiles_clang compiles "$CLANG" -std=c11
