@@ -4466,7 +4466,7 @@ static egi_block *egi_block_new(size_t rounded) {
 }
 // Counts bytes as held, unless they go beyond the limit: a request that is refused must not count against other
 // threads.
-static bool egi_held_reserve(int64_t bytes, int64_t limit) {
+static bool egi_seat_reserve(int64_t bytes, int64_t limit) {
     int64_t held = __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED);
     do if (limit && held > limit - bytes) return false;
     while (!__atomic_compare_exchange_n(&egi_shared.held_bytes, &held, held + bytes, true, __ATOMIC_RELAXED,
@@ -4476,9 +4476,9 @@ static bool egi_held_reserve(int64_t bytes, int64_t limit) {
 // A block that no list had. Where the limit or the system refuses it, blocks kept for reuse are given back first.
 static egi_block *egi_heap_extend(egi_heap *heap, int c, size_t rounded) {
     int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED), bytes = (int64_t)rounded;
-    if (!egi_held_reserve(bytes, limit)) {
+    if (!egi_seat_reserve(bytes, limit)) {
         egi_heap_trim(heap, __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED) + bytes - limit);
-        if (!egi_held_reserve(bytes, limit)) return NULL;
+        if (!egi_seat_reserve(bytes, limit)) return NULL;
     }
     egi_block *block = egi_block_new(rounded);
     if (!block) {
@@ -27366,6 +27366,12 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
 // Read first: 17.  Entry: eg_iterator_next().  Proof: tests/files/datasets*.c
 
 typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
+// A component as one stage hands it to the next where it needs no tensor of its own: EGI_WHOLE is the tensor x, whose
+// reference goes to who asked; EGI_ROW is row `row` of x, which is contiguous and does not change; EGI_BYTES is the
+// same, or all of x where row is -1, but its values change when the cursor is asked again. The latter two are lent
+// until then.
+typedef enum egi_piece_kind { EGI_WHOLE, EGI_ROW, EGI_BYTES } egi_piece_kind;
+typedef struct egi_piece { eg_tensor *x; int64_t row; egi_piece_kind kind; } egi_piece;
 typedef struct egi_cursor egi_cursor;
 typedef struct egi_stage {
     const char *name;                                         // eg_dataset_<name>
@@ -27379,6 +27385,8 @@ typedef struct egi_stage {
     bool random;                                              // has a seed
     // Returns when no thread works for the cursor any more, until it is asked again.
     void (*rest)(egi_cursor *c);
+    // The same as next, in pieces; NULL: next makes tensors. With it, next may be egi_pieces_next.
+    eg_status (*pieces)(egi_cursor *c, egi_piece *out);
 } egi_stage;
 
 struct eg_dataset {
@@ -27713,6 +27721,106 @@ static eg_status egi_cursor_next(egi_cursor *c, eg_tensor **out) {
     c->ended = status == EG_END_OF_SEQUENCE;
     return status;
 }
+// ---- pieces
+// Stages that move elements without looking at their values (sources, shuffle, cache, repeat, batch) hand them on as
+// pieces: a row is copied once, from its source into its batch, and nothing is allocated for it on the way.
+
+// An uninitialised tensor on the CPU; the caller owns the reference.
+static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) {
+    return egi_tensor_allocate(op, &egi_cpu, dtype, shape);
+}
+static eg_tensor *egi_host_int64(const char *op, int64_t value) {
+    eg_shape scalar = { 0, { 0 } };
+    eg_tensor *x = egi_host_new(op, EG_INT64, &scalar);
+    if (x) memcpy(x->data, &value, sizeof value);
+    return x;
+}
+// Row `first` of x as a tensor of one axis less, or, if rows is not negative, `rows` rows from there on. The result
+// is a view; the caller owns the reference.
+static eg_tensor *egi_element_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
+    eg_tensor *y = egi_tensor_alias(op, x);
+    if (!y) return NULL;
+    int drop = rows < 0;
+    int64_t row = x->dims[0] ? x->size / x->dims[0] : 0;
+    y->rank = (int8_t)(x->rank - drop);
+    for (int i = 0; i < y->rank; i++) {
+        y->dims[i] = x->dims[i + drop];
+        y->strides[i] = x->strides[i + drop];
+    }
+    if (!drop) y->dims[0] = rows;
+    y->size = drop ? row : rows * row;
+    if (y->size) y->data += first * row * egi_dtypes[x->dtype].size;
+    return y;
+}
+static int egi_piece_rank(const egi_piece *p) { return p->x->rank - (p->row >= 0); }
+static const int64_t *egi_piece_dims(const egi_piece *p) { return p->x->dims + (p->row >= 0); }
+static int64_t egi_piece_bytes(const egi_piece *p) {
+    int64_t size = p->row < 0 ? p->x->size : p->x->dims[0] ? p->x->size / p->x->dims[0] : 0;
+    return size * egi_dtypes[p->x->dtype].size;
+}
+// Only where the tensor is contiguous.
+static const char *egi_piece_data(const egi_piece *p) {
+    return p->row > 0 ? p->x->data + p->row * egi_piece_bytes(p) : p->x->data;
+}
+static void egi_piece_drop(egi_piece *p) {
+    if (p->x && p->kind == EGI_WHOLE) egi_object_release(&p->x->object);
+    p->x = NULL;
+}
+static void egi_pieces_drop(egi_piece *p, int n) { for (int i = 0; i < n; i++) egi_piece_drop(&p[i]); }
+// The component as a tensor, whose reference the caller owns; NULL with an error. The piece is empty afterwards.
+static eg_tensor *egi_piece_take(const char *name, egi_piece *p) {
+    eg_tensor *x = p->x, *y = x;
+    p->x = NULL;
+    if (p->kind == EGI_ROW) y = egi_element_rows(name, x, p->row, -1);
+    else if (p->kind == EGI_BYTES) {
+        egi_piece all = { x, p->row, EGI_BYTES };
+        eg_shape shape = { egi_piece_rank(&all), { 0 } };
+        for (int i = 0; i < shape.rank; i++) shape.dims[i] = egi_piece_dims(&all)[i];
+        y = egi_host_new(name, (eg_dtype)x->dtype, &shape);
+        if (y && y->size) memcpy(y->data, egi_piece_data(&all), (size_t)egi_piece_bytes(&all));
+    }
+    return y;
+}
+// Whether the component is of this dtype and has the shape of a row of x.
+static bool egi_piece_is_row(const egi_piece *p, const eg_tensor *x) {
+    if (p->x->dtype != x->dtype || egi_piece_rank(p) != x->rank - 1) return false;
+    for (int i = 1; i < x->rank; i++) if (egi_piece_dims(p)[i - 1] != x->dims[i]) return false;
+    return true;
+}
+// egi_cursor_next in pieces.
+static eg_status egi_cursor_pieces(egi_cursor *c, egi_piece *out) {
+    egi_element e;
+    if (c->ended) return EG_END_OF_SEQUENCE;
+    if (!c->d->stage->pieces) {
+        eg_status status = egi_cursor_next(c, e.x);
+        for (int i = 0; i < c->d->n; i++) {
+            out[i].x = status == EG_NEXT ? e.x[i] : NULL;
+            out[i].row = -1;
+            out[i].kind = EGI_WHOLE;
+        }
+        return status;
+    }
+    for (int i = 0; i < c->d->n; i++) { out[i].x = NULL; out[i].kind = EGI_WHOLE; }
+    egi_context stage;
+    egi_stage_enter(&stage, c, c->element);
+    eg_status status = c->d->stage->pieces(c, out);
+    egi_context_leave(&stage);
+    if (status == EG_NEXT) { c->element++; return status; }
+    egi_pieces_drop(out, c->d->n);
+    c->ended = status == EG_END_OF_SEQUENCE;
+    return status;
+}
+// The next function of stages that have pieces.
+static eg_status egi_pieces_next(egi_cursor *c, eg_tensor **out) {
+    egi_piece part[EG_MAX_COMPONENTS];
+    for (int i = 0; i < c->d->n; i++) { part[i].x = NULL; part[i].kind = EGI_WHOLE; }
+    eg_status status = c->d->stage->pieces(c, part);
+    for (int i = 0; i < c->d->n && status == EG_NEXT; i++)
+        if (!(out[i] = egi_piece_take(c->d->stage->name, &part[i]))) status = EG_FAILED;
+    if (status != EG_NEXT) egi_pieces_drop(part, c->d->n);
+    return status;
+}
+
 // A position is read from a file, which may claim any number of elements. Whole rounds, slices and ranges are passed
 // by arithmetic; where elements can only be read one by one, a restore passes at most so many.
 enum { EGI_STEPS_MOST = 1000000000 };
@@ -27766,23 +27874,16 @@ static eg_status egi_cursor_pull(egi_cursor *c, int i, eg_tensor **out) {
     egi_cursor *from = egi_cursor_below(c, i);
     return from ? egi_cursor_next(from, out) : EG_FAILED;
 }
+static eg_status egi_cursor_pull_pieces(egi_cursor *c, int i, egi_piece *out) {
+    egi_cursor *from = egi_cursor_below(c, i);
+    return from ? egi_cursor_pieces(from, out) : EG_FAILED;
+}
 static int64_t egi_cursor_pass(egi_cursor *c, int i, int64_t n) {    // steps over n of them
     egi_cursor *from = egi_cursor_below(c, i);
     return from ? egi_cursor_skip(from, n) : -1;
 }
 // of stages that give as many as they get
 static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_cursor_pass(c, 0, n); }
-
-// An uninitialised tensor on the CPU; the caller owns the reference.
-static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) {
-    return egi_tensor_allocate(op, &egi_cpu, dtype, shape);
-}
-static eg_tensor *egi_host_int64(const char *op, int64_t value) {
-    eg_shape scalar = { 0, { 0 } };
-    eg_tensor *x = egi_host_new(op, EG_INT64, &scalar);
-    if (x) memcpy(x->data, &value, sizeof value);
-    return x;
-}
 
 // ---- callbacks
 
@@ -27910,29 +28011,12 @@ static eg_status egi_from_tensors_next(egi_cursor *c, eg_tensor **out) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_from_tensors = { "dataset_from_tensors", 0, egi_from_tensors_rule,
-                                                  egi_from_tensors_next, NULL, NULL, false, NULL };
+                                                  egi_from_tensors_next, NULL, NULL, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_tensors, NULL, 0);
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
 }
 
-// Row `first` of x as a tensor of one axis less, or, if rows is not negative, `rows` rows from there on. The result
-// is a view; the caller owns the reference.
-static eg_tensor *egi_element_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
-    eg_tensor *y = egi_tensor_alias(op, x);
-    if (!y) return NULL;
-    int drop = rows < 0;
-    int64_t row = x->dims[0] ? x->size / x->dims[0] : 0;
-    y->rank = (int8_t)(x->rank - drop);
-    for (int i = 0; i < y->rank; i++) {
-        y->dims[i] = x->dims[i + drop];
-        y->strides[i] = x->strides[i + drop];
-    }
-    if (!drop) y->dims[0] = rows;
-    y->size = drop ? row : rows * row;
-    if (y->size) y->data += first * row * egi_dtypes[x->dtype].size;
-    return y;
-}
 static bool egi_from_slices_rule(eg_dataset *d) {
     for (int i = 0; i < d->n; i++) {
         eg_tensor *x = d->tensors.x[i];
@@ -27948,10 +28032,13 @@ static bool egi_from_slices_rule(eg_dataset *d) {
     d->number[0] = d->cardinality = d->tensors.x[0]->dims[0];
     return true;
 }
-static eg_status egi_from_slices_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_from_slices_pieces(egi_cursor *c, egi_piece *out) {
     if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
-    for (int i = 0; i < c->d->n; i++)
-        if (!(out[i] = egi_element_rows("dataset_from_slices", c->d->tensors.x[i], c->element, -1))) return EG_FAILED;
+    for (int i = 0; i < c->d->n; i++) {
+        out[i].x = c->d->tensors.x[i];
+        out[i].row = c->element;
+        out[i].kind = EGI_ROW;
+    }
     return EG_NEXT;
 }
 // The skip function of sources that compute an element from its number.
@@ -27960,8 +28047,8 @@ static int64_t egi_cursor_jump(egi_cursor *c, int64_t n) {
     return n < left ? n : left;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_from_slices_next,
-                                                 egi_cursor_jump, NULL, false, NULL };
+static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_pieces_next,
+                                                 egi_cursor_jump, NULL, false, NULL, egi_from_slices_pieces };
 EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_slices, NULL, 0);
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
@@ -27986,7 +28073,7 @@ static eg_status egi_from_windows_next(egi_cursor *c, eg_tensor **out) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_from_windows_rule,
-                                                  egi_from_windows_next, egi_cursor_jump, NULL, false, NULL };
+                                                  egi_from_windows_next, egi_cursor_jump, NULL, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_windows, NULL, 0);
     if (!d) return NULL;
@@ -28009,15 +28096,34 @@ static bool egi_range_rule_of_dataset(eg_dataset *d) {
     d->cardinality = (int64_t)count;
     return true;
 }
+static int64_t egi_range_value(const egi_cursor *c) {
+    return (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]);
+}
 static eg_status egi_dataset_range_next(egi_cursor *c, eg_tensor **out) {
     if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
-    out[0] = egi_host_int64("dataset_range",
-                            (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]));
+    out[0] = egi_host_int64("dataset_range", egi_range_value(c));
     return out[0] ? EG_NEXT : EG_FAILED;
 }
+// The state is the one tensor that is lent again and again.
+static eg_status egi_dataset_range_pieces(egi_cursor *c, egi_piece *out) {
+    eg_tensor **x = (eg_tensor **)c->state;
+    if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
+    int64_t value = egi_range_value(c);
+    if (!*x && !(*x = egi_host_int64("dataset_range", value))) return EG_FAILED;
+    memcpy((*x)->data, &value, sizeof value);
+    out[0].x = *x;
+    out[0].row = -1;
+    out[0].kind = EGI_BYTES;
+    return EG_NEXT;
+}
+static void egi_dataset_range_close(egi_cursor *c) {
+    eg_tensor *x = *(eg_tensor **)c->state;
+    if (x) egi_object_release(&x->object);
+}
 EGI_OBJECTS
-static const egi_stage egi_stage_range = { "dataset_range", 0, egi_range_rule_of_dataset, egi_dataset_range_next,
-                                           egi_cursor_jump, NULL, false, NULL };
+static const egi_stage egi_stage_range = { "dataset_range", sizeof(eg_tensor *), egi_range_rule_of_dataset,
+                                           egi_dataset_range_next, egi_cursor_jump, egi_dataset_range_close, false,
+                                           NULL, egi_dataset_range_pieces };
 EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_range, NULL, 0);
     if (!d) return NULL;
@@ -28051,7 +28157,7 @@ static bool egi_unknown_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_from_generator = { "dataset_from_generator", 0, egi_unknown_rule, egi_generator_next,
-                                                    NULL, NULL, true, NULL };
+                                                    NULL, NULL, true, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs) {
     if (!f) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_generator: the function is NULL");
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_generator, NULL, 0);
@@ -28184,7 +28290,7 @@ static eg_status egi_lines_next(egi_cursor *c, eg_tensor **out) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_lines = { "dataset_text_lines", sizeof(egi_blocks), NULL, egi_lines_next, NULL,
-                                           egi_reader_end, false, NULL };
+                                           egi_reader_end, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths, int n) {
     return egi_dataset_done(egi_dataset_of_files(&egi_stage_lines, paths, n), true);
 }
@@ -28214,7 +28320,7 @@ static void egi_records_close(egi_cursor *c) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_records_state), NULL, egi_records_next,
-                                             NULL, egi_records_close, false, NULL };
+                                             NULL, egi_records_close, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n) {
     return egi_dataset_done(egi_dataset_of_files(&egi_stage_records, paths, n), true);
 }
@@ -28280,7 +28386,7 @@ static bool egi_rows_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next,
-                                          egi_cursor_jump, egi_rows_close, false, NULL };
+                                          egi_cursor_jump, egi_rows_close, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     char *list[EG_MAX_COMPONENTS];
     int count = 0;
@@ -28652,7 +28758,7 @@ static void egi_csv_close(egi_cursor *c) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_csv_next, NULL, egi_csv_close,
-                                         false, NULL };
+                                         false, NULL, NULL };
 // Takes over the description of one component, and sets its spec.
 static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component o) {
     const char *at = o.columns, *word;
@@ -28892,7 +28998,7 @@ static void egi_map_rest(egi_cursor *c) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_map_next, egi_map_skip,
-                                         egi_map_close, true, egi_map_rest };
+                                         egi_map_close, true, egi_map_rest, NULL };
 #define EGI_MAP_FIELD(...) EGI_FIELD(eg_map_options, __VA_ARGS__)
 static const egi_field egi_map_rows[] = {
     EGI_MAP_FIELD(threads, INT, 0, EGI_BETWEEN(0, 1024)),
@@ -28952,7 +29058,7 @@ static bool egi_filter_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_filter = { "dataset_filter", sizeof(int64_t), egi_filter_rule, egi_filter_next, NULL,
-                                            NULL, true, NULL };
+                                            NULL, true, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *from, eg_function1 *keep, void *user) {
     eg_dataset *d = egi_dataset_on(&egi_stage_filter, from);
     if (!d) return NULL;
@@ -28975,8 +29081,9 @@ static bool egi_element_room(egi_cursor *c, egi_element **list, int64_t *capacit
     return true;
 }
 // The shape of component k of a batch of n elements. Padded, each axis is as long as the longest; else all elements
-// must have one shape.
-static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n, int k, bool padded, eg_shape *shape) {
+// must have one shape. number, if not 0, is what errors call the second element.
+static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n, int k, bool padded, eg_shape *shape,
+                              int64_t number) {
     const eg_tensor *first = list[0].x[k];
     *shape = egi_shape(first);
     for (int64_t i = 1; i < n; i++) {
@@ -28987,7 +29094,8 @@ static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n,
         if (padded ? x->rank != first->rank : !egi_same_shape(x, first))
             return egi_fail(EG_ERROR_SHAPE, "eg_%s: elements of a batch differ in shape: component %d is %s in its "
                                             "first and %s in its element %lld%s", c->d->stage->name,
-                            k, egi_shape_show(egi_shape(first)), egi_shape_show(egi_shape(x)), (long long)i,
+                            k, egi_shape_show(egi_shape(first)), egi_shape_show(egi_shape(x)),
+                            (long long)(number ? number : i),
                             padded || x->rank != first->rank ? "" : "; eg_dataset_padded_batch fills them up");
         for (int a = 0; padded && a < x->rank; a++) if (x->dims[a] > shape->dims[a]) shape->dims[a] = x->dims[a];
     }
@@ -29015,27 +29123,86 @@ static void egi_element_copy_corner(const char *from, const eg_tensor *x, char *
     }
 }
 static eg_tensor *egi_element_stack(egi_cursor *c, const egi_element *list, int64_t n, int k) {
-    bool padded = c->d->flag;
     eg_shape shape;
-    if (!egi_stacked_shape(c, list, n, k, padded, &shape)) return NULL;
+    if (!egi_stacked_shape(c, list, n, k, true, &shape, 0)) return NULL;
     eg_dtype dtype = (eg_dtype)list[0].x[k]->dtype;
     eg_tensor *y = egi_host_new(c->d->stage->name, dtype, &shape);
     if (!y || !y->size) return y;
     size_t element = (size_t)egi_dtypes[dtype].size, row = (size_t)(y->size / n) * element;
-    bool ok = !padded || (egi_value_fits(c->d->stage->name, c->d->value, dtype) && egi_tensor_fill(y, c->d->value));
+    bool ok = egi_value_fits(c->d->stage->name, c->d->value, dtype) && egi_tensor_fill(y, c->d->value);
     for (int64_t i = 0; i < n && ok; i++) {
         const char *from = (const char *)eg_data(list[i].x[k]);
         ok = from != NULL;
-        if (ok && padded)
-            egi_element_copy_corner(from, list[i].x[k], y->data + (size_t)i * row, shape.dims + 1, element);
-        else if (ok) memcpy(y->data + (size_t)i * row, from, row);
+        if (ok) egi_element_copy_corner(from, list[i].x[k], y->data + (size_t)i * row, shape.dims + 1, element);
     }
     if (ok) return y;
     egi_object_release(&y->object);
     return NULL;
 }
-// number[0]: the size of a batch; number[1]: whether a smaller last one is dropped.
+// Makes room for n elements of these shapes in out[k]: as many as a batch has where those are few bytes, else twice
+// what was there, so that a batch takes no more memory than the elements that come.
+static bool egi_batch_room(egi_cursor *c, eg_tensor **out, int k, const egi_piece *p, int64_t n) {
+    enum { FEW = 1 << 22 };
+    const char *name = c->d->stage->name;
+    eg_shape shape = { egi_piece_rank(p) + 1, { 0 } };
+    int64_t want = c->d->number[0], row = egi_piece_bytes(p), few = row && row < FEW ? FEW / row : 1;
+    if (shape.rank > EG_MAX_RANK)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: component %d has rank %d already, a batch of it would have more", name,
+                        k, EG_MAX_RANK);
+    memcpy(shape.dims + 1, egi_piece_dims(p), (size_t)egi_piece_rank(p) * sizeof(int64_t));
+    shape.dims[0] = n ? 2 * n : few;
+    if (shape.dims[0] > want) shape.dims[0] = want;
+    if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
+    eg_tensor *y = egi_host_new(name, (eg_dtype)p->x->dtype, &shape), *former = out[k];
+    if (!y) return false;
+    if (n && row) memcpy(y->data, former->data, (size_t)(n * row));
+    if (former) egi_object_release(&former->object);
+    out[k] = y;
+    return true;
+}
+static EGI_COLD bool egi_batch_misfit(egi_cursor *c, const eg_tensor *batch, int k, egi_piece *p, int64_t i) {
+    egi_element list[2];
+    eg_shape shape;
+    memset((void *)list, 0, sizeof list);
+    list[0].x[k] = egi_element_rows(c->d->stage->name, batch, 0, -1);
+    list[1].x[k] = egi_piece_take(c->d->stage->name, p);
+    if (list[0].x[k] && list[1].x[k]) egi_stacked_shape(c, list, 2, k, false, &shape, i);
+    egi_element_drop(list[0].x);
+    egi_element_drop(list[1].x);
+    return false;
+}
+// Copies component k of element i into the batch.
+static bool egi_batch_add(egi_cursor *c, eg_tensor **out, int k, egi_piece *p, int64_t i) {
+    if (!out[k] && !egi_batch_room(c, out, k, p, 0)) return false;
+    if (!egi_piece_is_row(p, out[k])) return egi_batch_misfit(c, out[k], k, p, i);
+    if (i == out[k]->dims[0] && !egi_batch_room(c, out, k, p, i)) return false;
+    int64_t row = egi_piece_bytes(p);
+    if (!row) return true;
+    const char *from = p->kind == EGI_WHOLE ? (const char *)eg_data(p->x) : egi_piece_data(p);
+    if (from) memcpy(out[k]->data + i * row, from, (size_t)row);
+    return from != NULL;
+}
 static eg_status egi_batch_next(egi_cursor *c, eg_tensor **out) {
+    egi_piece in[EG_MAX_COMPONENTS];
+    int64_t want = c->d->number[0], n = 0;
+    eg_status status = EG_NEXT;
+    bool ok = true;
+    while (n < want && ok && (status = egi_cursor_pull_pieces(c, 0, in)) == EG_NEXT) {
+        for (int k = 0; k < c->d->n && ok; k++) ok = egi_batch_add(c, out, k, &in[k], n);
+        egi_pieces_drop(in, c->d->n);
+        n += ok;
+    }
+    if (!ok || status == EG_FAILED) return EG_FAILED;
+    if (n < want && (n == 0 || c->d->number[1])) return EG_END_OF_SEQUENCE;
+    for (int k = 0; k < c->d->n; k++) {                       // the last batch has fewer rows than there is room for
+        eg_tensor *x = out[k];
+        x->size = x->dims[0] ? x->size / x->dims[0] * n : 0;
+        x->dims[0] = n;
+    }
+    return EG_NEXT;
+}
+// number[0]: the size of a batch; number[1]: whether a smaller last one is dropped.
+static eg_status egi_padded_next(egi_cursor *c, eg_tensor **out) {
     egi_batch_state *s = (egi_batch_state *)c->state;
     int64_t want = c->d->number[0], n = 0;
     eg_status status = EG_NEXT;
@@ -29076,14 +29243,14 @@ static bool egi_batch_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_batch = { "dataset_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next,
-                                           egi_batch_skip, egi_batch_close, false, NULL };
+static const egi_stage egi_stage_batch = { "dataset_batch", 0, egi_batch_rule, egi_batch_next, egi_batch_skip, NULL,
+                                           false, NULL, NULL };
 EGI_OBJECTS
 static const egi_stage egi_stage_padded = { "dataset_padded_batch", sizeof(egi_batch_state), egi_batch_rule,
-                                            egi_batch_next, egi_batch_skip, egi_batch_close, false, NULL };
+                                            egi_padded_next, egi_batch_skip, egi_batch_close, false, NULL, NULL };
 // Whether a stage of the pipeline makes batches.
 static bool egi_dataset_batches(const eg_dataset *d) {
-    bool yes = d->stage->next == egi_batch_next;
+    bool yes = d->stage->next == egi_batch_next || d->stage->next == egi_padded_next;
     for (int i = 0; i < d->n_from && !yes; i++) yes = egi_dataset_batches(d->from[i]);
     return yes;
 }
@@ -29128,7 +29295,7 @@ static bool egi_cursor_not_in_vain(const egi_cursor *c, int64_t n, const char *w
 typedef struct egi_unbatch_state { egi_element now; int64_t row; } egi_unbatch_state;
 // Elements without rows are passed over, but not for ever: egi_cursor_not_in_vain ends a pipeline that would never
 // give an element.
-static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_unbatch_pieces(egi_cursor *c, egi_piece *out) {
     egi_unbatch_state *s = (egi_unbatch_state *)c->state;
     if (c->d->cardinality == 0) return EG_END_OF_SEQUENCE;
     for (int64_t vain = 0; !s->now.x[0] || s->row == s->now.x[0]->dims[0]; vain++) {
@@ -29149,8 +29316,11 @@ static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
             if (!s->now.x[i]) return EG_FAILED;
         }
     }
-    for (int i = 0; i < c->d->n; i++)
-        if (!(out[i] = egi_element_rows("dataset_unbatch", s->now.x[i], s->row, -1))) return EG_FAILED;
+    for (int i = 0; i < c->d->n; i++) {
+        out[i].x = s->now.x[i];
+        out[i].row = s->row;
+        out[i].kind = EGI_ROW;
+    }
     s->row++;
     return EG_NEXT;
 }
@@ -29173,19 +29343,152 @@ static bool egi_unbatch_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_unbatch = { "dataset_unbatch", sizeof(egi_unbatch_state), egi_unbatch_rule,
-                                             egi_unbatch_next, NULL, egi_unbatch_close, false, NULL };
+                                             egi_pieces_next, NULL, egi_unbatch_close, false, NULL,
+                                             egi_unbatch_pieces };
 EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) {
     return egi_dataset_done(egi_dataset_on(&egi_stage_unbatch, d), true);
 }
 
 // ---- shuffle
 
+// Elements that wait, in slots, each component in a column of its own: a reference to a tensor, or to one of which
+// it is a row, or, as long as all are small and alike, the bytes, which are then rows of one tensor.
+typedef struct egi_seat { eg_tensor *x; int64_t row; } egi_seat;
+typedef struct egi_column { egi_seat *slots; eg_tensor *rows; } egi_column;
+typedef struct egi_shelf { int64_t capacity, used; egi_column column[EG_MAX_COMPONENTS]; } egi_shelf;
+enum { EGI_SMALL_BYTES = 256 };                               // a tensor's own blocks take about as much
+static void egi_column_drop(egi_column *col, int64_t n) {
+    for (int64_t i = 0; col->slots && i < n; i++) if (col->slots[i].x) egi_object_release(&col->slots[i].x->object);
+    egi_free(col->slots);
+    if (col->rows) egi_object_release(&col->rows->object);
+    memset((void *)col, 0, sizeof *col);
+}
+static void egi_shelf_end(egi_shelf *s) {
+    for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_column_drop(&s->column[k], s->used);
+    memset((void *)s, 0, sizeof *s);
+}
+// Room for `capacity` slots, of which the first `used` are kept.
+static bool egi_column_slots(const char *name, egi_column *col, int64_t used, int64_t capacity) {
+    int64_t bytes;
+    bool fits = egi_checked_product(capacity, (int64_t)sizeof(egi_seat), &bytes);
+    egi_seat *slots = fits ? (egi_seat *)egi_alloc((size_t)bytes) : NULL;
+    if (!slots) return egi_no_memory(name, fits ? bytes : INT64_MAX);
+    if (col->slots) memcpy((void *)slots, (void *)col->slots, (size_t)used * sizeof *slots);
+    else used = 0;
+    memset((void *)(slots + used), 0, (size_t)(capacity - used) * sizeof *slots);
+    egi_free(col->slots);
+    col->slots = slots;
+    return true;
+}
+// The same for bytes of components like p.
+static bool egi_column_rows(const char *name, egi_column *col, const egi_piece *p, int64_t used, int64_t capacity) {
+    eg_shape shape = { egi_piece_rank(p) + 1, { 0 } };
+    memcpy(shape.dims + 1, egi_piece_dims(p), (size_t)egi_piece_rank(p) * sizeof(int64_t));
+    shape.dims[0] = capacity;
+    if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
+    eg_tensor *rows = egi_host_new(name, (eg_dtype)p->x->dtype, &shape);
+    if (!rows) return false;
+    if (used) memcpy(rows->data, col->rows->data, (size_t)(used * egi_piece_bytes(p)));
+    if (col->rows) egi_object_release(&col->rows->object);
+    col->rows = rows;
+    return true;
+}
+static bool egi_shelf_room(const egi_cursor *c, egi_shelf *s, int64_t n) {
+    int64_t capacity = s->capacity < 16 ? 16 : s->capacity;
+    if (n <= s->capacity) return true;
+    while (capacity < n) capacity += capacity;
+    for (int k = 0; k < c->d->n; k++) {
+        egi_column *col = &s->column[k];
+        egi_piece p = { col->rows, 0, EGI_BYTES };
+        if (!(col->rows ? egi_column_rows(c->d->stage->name, col, &p, s->used, capacity)
+              : !col->slots || egi_column_slots(c->d->stage->name, col, s->used, capacity))) return false;
+    }
+    s->capacity = capacity;
+    return true;
+}
+// Makes tensors of a column of bytes, when one comes that is unlike the others.
+static bool egi_column_unpack(const char *name, const egi_shelf *s, egi_column *col) {
+    egi_column to = { NULL, NULL };
+    bool ok = egi_column_slots(name, &to, 0, s->capacity);
+    for (int64_t i = 0; ok && i < s->used; i++) {
+        egi_piece p = { col->rows, i, EGI_BYTES };
+        to.slots[i].row = -1;
+        ok = (to.slots[i].x = egi_piece_take(name, &p)) != NULL;
+    }
+    if (!ok) { egi_column_drop(&to, s->used); return false; }
+    egi_column_drop(col, 0);
+    *col = to;
+    return true;
+}
+static bool egi_column_packs(const egi_piece *p) {
+    int64_t bytes = egi_piece_bytes(p);
+    return p->kind != EGI_ROW && bytes && egi_piece_rank(p) < EG_MAX_RANK && (p->x->flags & EGI_CONTIGUOUS) &&
+           (p->kind == EGI_BYTES || bytes <= EGI_SMALL_BYTES);
+}
+static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_piece *p, int64_t at) {
+    if (!col->slots && !col->rows && !(egi_column_packs(p) ? egi_column_rows(name, col, p, 0, s->capacity)
+                                       : egi_column_slots(name, col, 0, s->capacity))) return false;
+    if (col->rows && (p->x->flags & EGI_CONTIGUOUS) && egi_piece_is_row(p, col->rows)) {
+        int64_t bytes = egi_piece_bytes(p);
+        memcpy(col->rows->data + at * bytes, egi_piece_data(p), (size_t)bytes);
+        return true;
+    }
+    if (col->rows && !egi_column_unpack(name, s, col)) return false;
+    egi_seat *slot = &col->slots[at];
+    int64_t row = p->kind == EGI_ROW ? p->row : -1;
+    eg_tensor *x = row >= 0 ? eg_retain(p->x) : egi_piece_take(name, p);
+    if (!x) return false;
+    if (slot->x) egi_object_release(&slot->x->object);
+    slot->x = x;
+    slot->row = row;
+    return true;
+}
+// Puts an element, which is dropped, also on failure, into slot `at`.
+static bool egi_shelf_put(const egi_cursor *c, egi_shelf *s, int64_t at, egi_piece *in) {
+    bool ok = egi_shelf_room(c, s, at + 1);
+    if (ok && at >= s->used) s->used = at + 1;
+    for (int k = 0; k < c->d->n && ok; k++) ok = egi_column_put(c->d->stage->name, s, &s->column[k], &in[k], at);
+    egi_pieces_drop(in, c->d->n);
+    return ok;
+}
+static void egi_shelf_swap(egi_shelf *s, int64_t a, int64_t b) {
+    for (int k = 0; k < EG_MAX_COMPONENTS && a != b; k++) {
+        egi_column *col = &s->column[k];
+        if (col->slots) {
+            egi_seat slot = col->slots[a];
+            col->slots[a] = col->slots[b];
+            col->slots[b] = slot;
+        } else if (col->rows) {
+            egi_piece p = { col->rows, 0, EGI_BYTES };
+            int64_t bytes = egi_piece_bytes(&p);
+            char t[EGI_SMALL_BYTES], *x = col->rows->data + a * bytes, *y = col->rows->data + b * bytes;
+            for (size_t n; bytes > 0; bytes -= (int64_t)n, x += n, y += n) {
+                n = bytes < EGI_SMALL_BYTES ? (size_t)bytes : EGI_SMALL_BYTES;
+                memcpy(t, x, n);
+                memcpy(x, y, n);
+                memcpy(y, t, n);
+            }
+        }
+    }
+}
+// Lends the element in a slot until the slot is used again; with `gives`, a tensor's reference goes to the caller and
+// the slot is empty then, else the caller gets one of its own.
+static void egi_shelf_lend(const egi_cursor *c, egi_shelf *s, int64_t at, egi_piece *out, bool gives) {
+    for (int k = 0; k < c->d->n; k++) {
+        egi_column *col = &s->column[k];
+        egi_seat *slot = col->slots ? &col->slots[at] : NULL;
+        out[k].x = slot ? slot->x : col->rows;
+        out[k].row = slot ? slot->row : at;
+        out[k].kind = !slot ? EGI_BYTES : slot->row >= 0 ? EGI_ROW : EGI_WHOLE;
+        if (out[k].kind == EGI_WHOLE && gives) slot->x = NULL;
+        else if (out[k].kind == EGI_WHOLE) eg_retain(slot->x);
+    }
+}
+
 // A buffer of the next elements, from which one is drawn; the last one takes its place. Which place is drawn depends
 // on the seed, the epoch and the number of the draw alone, so that a restore can compute the order without reading
 // the elements.
-typedef struct egi_shuffle_state {
-    egi_element *buffer; int64_t size, capacity, drawn; bool drained;
-} egi_shuffle_state;
+typedef struct egi_shuffle_state { egi_shelf store; int64_t size, drawn; bool drained; } egi_shuffle_state;
 static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
     egi_random r = { key, 0 };
     uint32_t word[4];
@@ -29196,19 +29499,19 @@ static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
 static uint64_t egi_shuffle_key(const egi_cursor *c) {
     return egi_key_mix(egi_cursor_seed(c), c->d->flag ? 0 : c->epoch + 1);
 }
-static eg_status egi_shuffle_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_shuffle_pieces(egi_cursor *c, egi_piece *out) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
+    egi_piece in[EG_MAX_COMPONENTS];
     while (!s->drained && s->size < c->d->number[0]) {
-        if (!egi_element_room(c, &s->buffer, &s->capacity, s->size + 1)) return EG_FAILED;
-        eg_status status = egi_cursor_pull(c, 0, s->buffer[s->size].x);
-        if (status == EG_FAILED) return status;
+        eg_status status = egi_cursor_pull_pieces(c, 0, in);
+        if (status == EG_FAILED || (status == EG_NEXT && !egi_shelf_put(c, &s->store, s->size, in))) return EG_FAILED;
         if (status == EG_NEXT) s->size++;
         else s->drained = true;
     }
     if (s->size == 0) return EG_END_OF_SEQUENCE;
     int64_t at = egi_shuffle_draw(egi_shuffle_key(c), s->drawn++, s->size);
-    memcpy((void *)out, (void *)s->buffer[at].x, sizeof s->buffer[at].x);
-    s->buffer[at] = s->buffer[--s->size];
+    egi_shelf_swap(&s->store, at, --s->size);
+    egi_shelf_lend(c, &s->store, s->size, out, true);
     return EG_NEXT;
 }
 typedef struct egi_place_of { int64_t element, slot; } egi_place_of;
@@ -29231,23 +29534,22 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
     }
     for (int64_t i = 0; i < size; i++) place[i].slot = i;
     qsort(place, (size_t)size, sizeof *place, egi_compare_elements);
-    bool ok = egi_element_room(c, &s->buffer, &s->capacity, size);
-    if (ok && size) memset((void *)s->buffer, 0, (size_t)size * sizeof *s->buffer);
-    if (ok) s->size = size;
+    egi_piece in[EG_MAX_COMPONENTS];
+    bool ok = true;
+    s->size = size;
     s->drawn = done;
     for (int64_t i = 0; i <= size && ok; i++) {
         int64_t to = i < size ? place[i].element : next;      // in the last round, the element that will be read next
         ok = egi_cursor_pass(c, 0, to - at) == to - at &&
-             (i == size || egi_cursor_pull(c, 0, s->buffer[place[i].slot].x) == EG_NEXT);
+             (i == size || (egi_cursor_pull_pieces(c, 0, in) == EG_NEXT &&
+                            egi_shelf_put(c, &s->store, place[i].slot, in)));
         at = to + 1;
     }
     egi_free(place);
     return ok ? done : -1;
 }
 static void egi_shuffle_close(egi_cursor *c) {
-    egi_shuffle_state *s = (egi_shuffle_state *)c->state;
-    while (s->size > 0) egi_element_drop(s->buffer[--s->size].x);
-    egi_free(s->buffer);
+    egi_shelf_end(&((egi_shuffle_state *)c->state)->store);
 }
 static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
@@ -29264,8 +29566,8 @@ static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     return egi_skip_reading(c, n);
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_shuffle_next,
-                                             egi_shuffle_skip, egi_shuffle_close, true, NULL };
+static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_pieces_next,
+                                             egi_shuffle_skip, egi_shuffle_close, true, NULL, egi_shuffle_pieces };
 EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_shuffle_options o) {
     eg_dataset *d = egi_dataset_on(&egi_stage_shuffle, from);
     if (!d) return NULL;
@@ -29289,10 +29591,10 @@ static void egi_repeat_again(egi_cursor *c) {
     egi_cursor_drop_below(c, 0);
     c->epoch_below = egi_key_mix(c->epoch, (uint64_t)*round);
 }
-static eg_status egi_repeat_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_repeat_pieces(egi_cursor *c, egi_piece *out) {
     int64_t *round = (int64_t *)c->state, rounds = c->d->number[0];
     while (rounds < 0 || *round < rounds) {
-        eg_status status = egi_cursor_pull(c, 0, out);
+        eg_status status = egi_cursor_pull_pieces(c, 0, out);
         if (status != EG_END_OF_SEQUENCE) return status;
         if (c->from[0]->element == 0) break;                  // an empty round: the next would be empty, too
         egi_repeat_again(c);
@@ -29304,7 +29606,7 @@ static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out);
 // differ.
 static bool egi_dataset_is_steady(const eg_dataset *d) {
     bool steady = d->stage->next != egi_filter_next && d->stage->next != egi_interleave_next &&
-                  d->stage->next != egi_generator_next && d->stage->next != egi_unbatch_next;
+                  d->stage->next != egi_generator_next && d->stage->pieces != egi_unbatch_pieces;
     for (int i = 0; i < d->n_from && steady; i++) steady = egi_dataset_is_steady(d->from[i]);
     return steady;
 }
@@ -29344,8 +29646,8 @@ static bool egi_repeat_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_repeat_next,
-                                            egi_repeat_skip, NULL, false, NULL };
+static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_pieces_next,
+                                            egi_repeat_skip, NULL, false, NULL, egi_repeat_pieces };
 // A stage whose one argument is a count, with -1 for "all" or "for ever".
 static eg_dataset *egi_stage_counted(const egi_stage *stage, eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(stage, from);
@@ -29358,8 +29660,9 @@ EAGER_API eg_dataset *eg_dataset_repeat(eg_dataset *d, int64_t count) {
     return egi_stage_counted(&egi_stage_repeat, d, count);
 }
 
-static eg_status egi_take_next(egi_cursor *c, eg_tensor **out) {
-    return c->d->number[0] >= 0 && c->element >= c->d->number[0] ? EG_END_OF_SEQUENCE : egi_cursor_pull(c, 0, out);
+static eg_status egi_take_pieces(egi_cursor *c, egi_piece *out) {
+    return c->d->number[0] >= 0 && c->element >= c->d->number[0] ? EG_END_OF_SEQUENCE
+           : egi_cursor_pull_pieces(c, 0, out);
 }
 static int64_t egi_take_skip(egi_cursor *c, int64_t n) {
     int64_t left = c->d->number[0] < 0 ? n : c->d->number[0] - c->element;
@@ -29371,8 +29674,8 @@ static bool egi_take_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_take = { "dataset_take", 0, egi_take_rule, egi_take_next, egi_take_skip, NULL, false,
-                                          NULL };
+static const egi_stage egi_stage_take = { "dataset_take", 0, egi_take_rule, egi_pieces_next, egi_take_skip, NULL, false,
+                                          NULL, egi_take_pieces };
 EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n) { return egi_stage_counted(&egi_stage_take, d, n); }
 
 static bool egi_skip_first(egi_cursor *c) {                   // once, before anything else
@@ -29381,9 +29684,9 @@ static bool egi_skip_first(egi_cursor *c) {                   // once, before an
     *done = true;
     return egi_cursor_pass(c, 0, c->d->number[0]) >= 0;
 }
-static eg_status egi_skip_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_skip_pieces(egi_cursor *c, egi_piece *out) {
     if (c->d->number[0] < 0) return EG_END_OF_SEQUENCE;
-    return egi_skip_first(c) ? egi_cursor_pull(c, 0, out) : EG_FAILED;
+    return egi_skip_first(c) ? egi_cursor_pull_pieces(c, 0, out) : EG_FAILED;
 }
 static int64_t egi_skip_skip(egi_cursor *c, int64_t n) {
     if (c->d->number[0] < 0) return 0;
@@ -29396,8 +29699,8 @@ static bool egi_skip_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_skip_next, egi_skip_skip,
-                                          NULL, false, NULL };
+static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_pieces_next, egi_skip_skip,
+                                          NULL, false, NULL, egi_skip_pieces };
 EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n) { return egi_stage_counted(&egi_stage_skip, d, n); }
 
 static eg_status egi_enumerate_next(egi_cursor *c, eg_tensor **out) {
@@ -29420,7 +29723,7 @@ static bool egi_enumerate_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_enumerate = { "dataset_enumerate", 0, egi_enumerate_rule, egi_enumerate_next,
-                                               egi_skip_below, NULL, false, NULL };
+                                               egi_skip_below, NULL, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) {
     return egi_dataset_done(egi_dataset_on(&egi_stage_enumerate, d), true);
 }
@@ -29428,13 +29731,11 @@ EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) {
 // ---- several into one: zip, concatenate, interleave
 // zip ends with its shortest input, concatenate reads one after the other, interleave takes turns.
 
-static eg_status egi_zip_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_zip_pieces(egi_cursor *c, egi_piece *out) {
     int n = 0;
-    for (int i = 0; i < c->d->n_from; i++) {
-        egi_element e;
-        eg_status status = egi_cursor_pull(c, i, e.x);
+    for (int i = 0; i < c->d->n_from; n += c->d->from[i++]->n) {
+        eg_status status = egi_cursor_pull_pieces(c, i, out + n);
         if (status != EG_NEXT) return status;
-        for (int k = 0; k < c->d->from[i]->n; k++) out[n++] = e.x[k];
     }
     return EG_NEXT;
 }
@@ -29462,8 +29763,8 @@ static bool egi_zip_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_zip_next, egi_zip_skip, NULL, false,
-                                         NULL };
+static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_pieces_next, egi_zip_skip, NULL, false,
+                                         NULL, egi_zip_pieces };
 EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
     if (!egi_lists_given("dataset_zip", n, list, list, list)) return NULL;
     if (n >= 1 && n <= EG_MAX_COMPONENTS) return egi_dataset_done(egi_dataset_begin(&egi_stage_zip, list, n), true);
@@ -29525,7 +29826,7 @@ static bool egi_concatenate_rule(eg_dataset *d) {
 EGI_OBJECTS
 static const egi_stage egi_stage_concatenate = { "dataset_concatenate", sizeof(egi_concatenate_state),
                                                  egi_concatenate_rule, egi_concatenate_next, egi_concatenate_skip, NULL,
-                                                 false, NULL };
+                                                 false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second) {
     eg_dataset *list[2] = { first, second };
     return egi_dataset_done(egi_dataset_begin(&egi_stage_concatenate, list, 2), true);
@@ -29623,7 +29924,7 @@ static void egi_interleave_rest(egi_cursor *c) {
 EGI_OBJECTS
 static const egi_stage egi_stage_interleave = { "dataset_interleave", sizeof(egi_interleave_state),
                                                 egi_filter_rule, egi_interleave_next, NULL, egi_interleave_close, true,
-                                                egi_interleave_rest };
+                                                egi_interleave_rest, NULL };
 #define EGI_INTERLEAVE_FIELD(...) EGI_FIELD(eg_interleave_options, __VA_ARGS__)
 static const egi_field egi_interleave_rows[] = {
     EGI_INTERLEAVE_FIELD(cycle, INT64, 4, EGI_BETWEEN(1, 65536)),
@@ -29653,13 +29954,12 @@ EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_funct
 // (d->data). Upstream is always read under one epoch key, so that it does not matter in which epoch the list was
 // filled. Under other seeds (of a restored iterator) the reading is another one, which replaces the list; `key` tells
 // them apart.
-typedef struct egi_cache { int32_t refs; uint64_t key; int64_t n, capacity; egi_element *list; } egi_cache;
+typedef struct egi_cache { int32_t refs; uint64_t key; int64_t n; egi_shelf list; } egi_cache;
 // The list that this cursor fills; the complete one it reads from.
 typedef struct egi_cache_state { egi_cache *own, *full; } egi_cache_state;
 static void egi_cache_release(egi_cache *cache) {
     if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
-    while (cache->n > 0) egi_element_drop(cache->list[--cache->n].x);
-    egi_free(cache->list);
+    egi_shelf_end(&cache->list);
     egi_free(cache);
 }
 static uint64_t egi_cache_key(const egi_cursor *c) {          // a hash of the seeds
@@ -29694,12 +29994,12 @@ static void egi_cache_publish(egi_cursor *c, egi_cache *own) {
 }
 // The first pass that reads to the end publishes its list for all later ones. A pass that ends earlier publishes
 // nothing, so a cache never holds a part.
-static eg_status egi_cache_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_cache_pieces(egi_cursor *c, egi_piece *out) {
     egi_cache_state *s = (egi_cache_state *)c->state;
     egi_cache *full = egi_cache_full(c), *own = s->own;
     if (full) {
         if (c->element >= full->n) return EG_END_OF_SEQUENCE;
-        for (int i = 0; i < c->d->n; i++) out[i] = eg_retain(full->list[c->element].x[i]);
+        egi_shelf_lend(c, &full->list, c->element, out, false);
         return EG_NEXT;
     }
     if (!own) {
@@ -29710,13 +30010,11 @@ static eg_status egi_cache_next(egi_cursor *c, eg_tensor **out) {
         own->key = egi_cache_key(c);
     }
     c->epoch_below = 0;
-    eg_status status = egi_cursor_pull(c, 0, out);
+    eg_status status = egi_cursor_pull_pieces(c, 0, out);
     if (status == EG_END_OF_SEQUENCE) egi_cache_publish(c, own);
     if (status != EG_NEXT) return status;
-    if (!egi_element_room(c, &own->list, &own->capacity, own->n + 1)) return EG_FAILED;
-    memcpy((void *)&own->list[own->n], (void *)out, sizeof *own->list);
-    for (int i = 0; i < c->d->n; i++) eg_retain(out[i]);
-    own->n++;
+    if (!egi_shelf_put(c, &own->list, own->n, out)) return EG_FAILED;
+    egi_shelf_lend(c, &own->list, own->n++, out, false);
     return EG_NEXT;
 }
 static int64_t egi_cache_skip(egi_cursor *c, int64_t n) {
@@ -29735,8 +30033,8 @@ static void egi_cache_drop(eg_dataset *d) {
     d->data = NULL;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_cache = { "dataset_cache", sizeof(egi_cache_state), NULL, egi_cache_next,
-                                           egi_cache_skip, egi_cache_close, false, NULL };
+static const egi_stage egi_stage_cache = { "dataset_cache", sizeof(egi_cache_state), NULL, egi_pieces_next,
+                                           egi_cache_skip, egi_cache_close, false, NULL, egi_cache_pieces };
 EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
     eg_dataset *d = egi_dataset_on(&egi_stage_cache, from);
     if (d) d->drop = egi_cache_drop;
@@ -29889,7 +30187,7 @@ static int64_t egi_prefetch_skip(egi_cursor *c, int64_t n) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_prefetch_next,
-                                              egi_prefetch_skip, egi_prefetch_close, false, egi_prefetch_rest };
+                                              egi_prefetch_skip, egi_prefetch_close, false, egi_prefetch_rest, NULL };
 EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(&egi_stage_prefetch, from);
     if (!d) return NULL;
