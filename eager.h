@@ -2748,6 +2748,9 @@ EAGER_API bool eg_archive_save(eg_archive *archive, const char *path);
 #define eg_archive_save(...) EGI_CALL(eg_archive_save, __VA_ARGS__)
 EAGER_API eg_archive *eg_archive_load(const char *path);
 #define eg_archive_load(...) EGI_CALL(eg_archive_load, __VA_ARGS__)
+// Only the n tensors of these names, and the texts; the other tensors are passed over without reading them. A name that
+// the file does not have is an error.
+EAGER_API eg_archive *eg_archive_load_named(const char *path, const char *const *names, int n);
 // The same for bytes in memory; whether they are .npz or .safetensors is seen from their content.
 EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size);
 
@@ -2887,6 +2890,7 @@ EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *chec
 #define eg_save_safetensors(...) EGI_CALL(eg_save_safetensors, __VA_ARGS__)
 #define eg_load_safetensors(...) EGI_CALL(eg_load_safetensors, __VA_ARGS__)
 #define eg_archive_load_memory(...) EGI_CALL(eg_archive_load_memory, __VA_ARGS__)
+#define eg_archive_load_named(...) EGI_CALL(eg_archive_load_named, __VA_ARGS__)
 #define eg_memory_file_add(...) EGI_CALL(eg_memory_file_add, __VA_ARGS__)
 #define eg_memory_file_remove(...) EGI_CALL(eg_memory_file_remove, __VA_ARGS__)
 #define eg_load_idx(...) EGI_CALL(eg_load_idx, __VA_ARGS__)
@@ -4887,13 +4891,15 @@ static EGI_COLD const char *egi_error_name(egi_error *e, const char *format, va_
 static void egi_failure_take(egi_failure *f) {
     f->code = egi_this.error;
     f->stage = egi_this.error_stage;
-    snprintf(f->message, sizeof f->message, "%s", egi_this.message);
+    f->message[0] = 0;                                        // for each element of a pipeline, mostly without an error
+    if (egi_this.message[0]) snprintf(f->message, sizeof f->message, "%s", egi_this.message);
     eg_error_clear();
 }
 static void egi_failure_give(const egi_failure *f) {
     egi_this.error = f->code;
     egi_this.error_stage = f->stage;
-    snprintf(egi_this.message, sizeof egi_this.message, "%s", f->message);
+    egi_this.message[0] = 0;
+    if (f->message[0]) snprintf(egi_this.message, sizeof egi_this.message, "%s", f->message);
 }
 // Raises an error that had waited (a worker's, say) on this thread: the contexts around add what they know; the place
 // in its message stays.
@@ -27781,11 +27787,148 @@ static eg_tensor *egi_piece_take(const char *name, egi_piece *p) {
     }
     return y;
 }
+// Whether the component's bytes lie together on the CPU.
+static bool egi_piece_plain(const egi_piece *p) {
+    return (p->x->flags & EGI_CONTIGUOUS) && p->x->buffer && p->x->buffer->backend == &egi_cpu;
+}
 // Whether the component is of this dtype and has the shape of a row of x.
 static bool egi_piece_is_row(const egi_piece *p, const eg_tensor *x) {
     if (p->x->dtype != x->dtype || egi_piece_rank(p) != x->rank - 1) return false;
     for (int i = 1; i < x->rank; i++) if (egi_piece_dims(p)[i - 1] != x->dims[i]) return false;
     return true;
+}
+// Elements that wait, in slots, each component in a column of its own: a reference to a tensor, or to one of which
+// it is a row, or, as long as all are small and alike, the bytes, which are then rows of one tensor.
+typedef struct egi_seat { eg_tensor *x; int64_t row; } egi_seat;
+typedef struct egi_column { egi_seat *slots; eg_tensor *rows; } egi_column;
+typedef struct egi_shelf { int64_t capacity, used; egi_column column[EG_MAX_COMPONENTS]; } egi_shelf;
+enum { EGI_SMALL_BYTES = 256 };                               // a tensor's own blocks take about as much
+static void egi_column_drop(egi_column *col, int64_t n) {
+    for (int64_t i = 0; col->slots && i < n; i++) if (col->slots[i].x) egi_object_release(&col->slots[i].x->object);
+    egi_free(col->slots);
+    if (col->rows) egi_object_release(&col->rows->object);
+    memset((void *)col, 0, sizeof *col);
+}
+static void egi_shelf_end(egi_shelf *s) {
+    for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_column_drop(&s->column[k], s->used);
+    memset((void *)s, 0, sizeof *s);
+}
+// Room for `capacity` slots, of which the first `used` are kept.
+static bool egi_column_slots(const char *name, egi_column *col, int64_t used, int64_t capacity) {
+    int64_t bytes;
+    bool fits = egi_checked_product(capacity, (int64_t)sizeof(egi_seat), &bytes);
+    egi_seat *slots = fits ? (egi_seat *)egi_alloc((size_t)bytes) : NULL;
+    if (!slots) return egi_no_memory(name, fits ? bytes : INT64_MAX);
+    if (col->slots) memcpy((void *)slots, (void *)col->slots, (size_t)used * sizeof *slots);
+    else used = 0;
+    memset((void *)(slots + used), 0, (size_t)(capacity - used) * sizeof *slots);
+    egi_free(col->slots);
+    col->slots = slots;
+    return true;
+}
+// The same for bytes of components like p.
+static bool egi_column_rows(const char *name, egi_column *col, const egi_piece *p, int64_t used, int64_t capacity) {
+    eg_shape shape = { egi_piece_rank(p) + 1, { 0 } };
+    memcpy(shape.dims + 1, egi_piece_dims(p), (size_t)egi_piece_rank(p) * sizeof(int64_t));
+    shape.dims[0] = capacity;
+    if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
+    eg_tensor *rows = egi_host_new(name, (eg_dtype)p->x->dtype, &shape);
+    if (!rows) return false;
+    if (used) memcpy(rows->data, col->rows->data, (size_t)(used * egi_piece_bytes(p)));
+    if (col->rows) egi_object_release(&col->rows->object);
+    col->rows = rows;
+    return true;
+}
+static bool egi_shelf_room(const char *name, int n, egi_shelf *s, int64_t slots) {
+    int64_t capacity = s->capacity < 16 ? 16 : s->capacity;
+    if (slots <= s->capacity) return true;
+    while (capacity < slots) capacity += capacity;
+    for (int k = 0; k < n; k++) {
+        egi_column *col = &s->column[k];
+        egi_piece p = { col->rows, 0, EGI_BYTES };
+        if (!(col->rows ? egi_column_rows(name, col, &p, s->used, capacity)
+              : !col->slots || egi_column_slots(name, col, s->used, capacity))) return false;
+    }
+    s->capacity = capacity;
+    return true;
+}
+// Makes tensors of a column of bytes, when one comes that is unlike the others.
+static bool egi_column_unpack(const char *name, const egi_shelf *s, egi_column *col) {
+    egi_column to = { NULL, NULL };
+    bool ok = egi_column_slots(name, &to, 0, s->capacity);
+    for (int64_t i = 0; ok && i < s->used; i++) {
+        egi_piece p = { col->rows, i, EGI_BYTES };
+        to.slots[i].row = -1;
+        ok = (to.slots[i].x = egi_piece_take(name, &p)) != NULL;
+    }
+    if (!ok) { egi_column_drop(&to, s->used); return false; }
+    egi_column_drop(col, 0);
+    *col = to;
+    return true;
+}
+static bool egi_column_packs(const egi_piece *p) {
+    int64_t bytes = egi_piece_bytes(p);
+    return p->kind != EGI_ROW && bytes && egi_piece_rank(p) < EG_MAX_RANK && egi_piece_plain(p) &&
+           (p->kind == EGI_BYTES || bytes <= EGI_SMALL_BYTES);
+}
+static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_piece *p, int64_t at) {
+    if (!col->slots && !col->rows && !(egi_column_packs(p) ? egi_column_rows(name, col, p, 0, s->capacity)
+                                       : egi_column_slots(name, col, 0, s->capacity))) return false;
+    if (col->rows && egi_piece_plain(p) && egi_piece_is_row(p, col->rows)) {
+        int64_t bytes = egi_piece_bytes(p);
+        memcpy(col->rows->data + at * bytes, egi_piece_data(p), (size_t)bytes);
+        return true;
+    }
+    if (col->rows && !egi_column_unpack(name, s, col)) return false;
+    egi_seat *slot = &col->slots[at];
+    int64_t row = p->kind == EGI_ROW ? p->row : -1;
+    eg_tensor *x = row >= 0 ? eg_retain(p->x) : egi_piece_take(name, p);
+    if (!x) return false;
+    if (slot->x) egi_object_release(&slot->x->object);
+    slot->x = x;
+    slot->row = row;
+    return true;
+}
+// Puts an element of n components, which is dropped, also on failure, into slot `at`.
+static bool egi_shelf_put(const char *name, int n, egi_shelf *s, int64_t at, egi_piece *in) {
+    bool ok = egi_shelf_room(name, n, s, at + 1);
+    if (ok && at >= s->used) s->used = at + 1;
+    for (int k = 0; k < n && ok; k++) ok = egi_column_put(name, s, &s->column[k], &in[k], at);
+    egi_pieces_drop(in, n);
+    return ok;
+}
+static void egi_shelf_swap(egi_shelf *s, int64_t a, int64_t b) {
+    for (int k = 0; k < EG_MAX_COMPONENTS && a != b; k++) {
+        egi_column *col = &s->column[k];
+        if (col->slots) {
+            egi_seat slot = col->slots[a];
+            col->slots[a] = col->slots[b];
+            col->slots[b] = slot;
+        } else if (col->rows) {
+            egi_piece p = { col->rows, 0, EGI_BYTES };
+            int64_t bytes = egi_piece_bytes(&p);
+            char t[EGI_SMALL_BYTES], *x = col->rows->data + a * bytes, *y = col->rows->data + b * bytes;
+            for (size_t n; bytes > 0; bytes -= (int64_t)n, x += n, y += n) {
+                n = bytes < EGI_SMALL_BYTES ? (size_t)bytes : EGI_SMALL_BYTES;
+                memcpy(t, x, n);
+                memcpy(x, y, n);
+                memcpy(y, t, n);
+            }
+        }
+    }
+}
+// Lends the element in a slot until the slot is used again; with `gives`, a tensor's reference goes to the caller and
+// the slot is empty then, else the caller gets one of its own.
+static void egi_shelf_lend(int n, egi_shelf *s, int64_t at, egi_piece *out, bool gives) {
+    for (int k = 0; k < n; k++) {
+        egi_column *col = &s->column[k];
+        egi_seat *slot = col->slots ? &col->slots[at] : NULL;
+        out[k].x = slot ? slot->x : col->rows;
+        out[k].row = slot ? slot->row : at;
+        out[k].kind = !slot ? EGI_BYTES : slot->row >= 0 ? EGI_ROW : EGI_WHOLE;
+        if (out[k].kind == EGI_WHOLE && gives) slot->x = NULL;
+        else if (out[k].kind == EGI_WHOLE) eg_retain(slot->x);
+    }
 }
 // egi_cursor_next in pieces.
 static eg_status egi_cursor_pieces(egi_cursor *c, egi_piece *out) {
@@ -28419,6 +28562,7 @@ typedef struct egi_csv_state {
     int64_t *names;
     // Each component's columns in this file; NULL: not looked for yet.
     int64_t *column[EG_MAX_COMPONENTS], columns[EG_MAX_COMPONENTS];
+    eg_tensor *values[EG_MAX_COMPONENTS];                     // of the row
 } egi_csv_state;
 static EGI_COLD bool egi_csv_fail(const egi_csv_state *s, const char *what) {
     return egi_file_fail("dataset_csv", s->reader.source.path, -1, "line %lld: %s", (long long)s->line, what);
@@ -28730,7 +28874,8 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
              egi_is_float(dtype) ? "another number" : "a whole number, or .dtype = EG_FLOAT64");
     return egi_csv_bad(s, column, field, n, "is a missing value, and the ", what);
 }
-static eg_status egi_csv_next(egi_cursor *c, eg_tensor **out) {
+// Numbers are written into one tensor a component, which is lent again and again.
+static eg_status egi_csv_pieces(egi_cursor *c, egi_piece *out) {
     egi_csv_state *s = (egi_csv_state *)c->state;
     const egi_paths *p = (const egi_paths *)c->d->data;
     eg_status status = egi_csv_read(c, s);
@@ -28740,12 +28885,21 @@ static eg_status egi_csv_next(egi_cursor *c, eg_tensor **out) {
         eg_shape shape = { c->d->spec[k].shape.rank, { s->columns[k] } };
         size_t n;
         const char *field = egi_csv_field(s, s->column[k][0], &n);
-        out[k] = p->part[k].o.text ? egi_element_bytes("dataset_csv", field,
-                                                       n) : egi_host_new("dataset_csv", dtype, &shape);
-        if (!out[k]) return EG_FAILED;
+        eg_tensor **x = &s->values[k];
+        if (p->part[k].o.text || (*x && (*x)->size != s->columns[k])) {
+            if (*x) egi_object_release(&(*x)->object);
+            *x = NULL;
+        }
+        if (!*x) *x = p->part[k].o.text ? egi_element_bytes("dataset_csv", field, n)
+                      : egi_host_new("dataset_csv", dtype, &shape);
+        if (!*x) return EG_FAILED;
         for (int64_t i = 0; i < s->columns[k] && !p->part[k].o.text; i++)
-            if (!egi_csv_store(s, p, &p->part[k], s->column[k][i], dtype, out[k]->data + i * egi_dtypes[dtype].size))
+            if (!egi_csv_store(s, p, &p->part[k], s->column[k][i], dtype, (*x)->data + i * egi_dtypes[dtype].size))
                 return EG_FAILED;
+        out[k].x = *x;
+        out[k].row = -1;
+        out[k].kind = EGI_BYTES;
+        if (p->part[k].o.text) { out[k].kind = EGI_WHOLE; *x = NULL; }
     }
     return EG_NEXT;
 }
@@ -28754,11 +28908,14 @@ static void egi_csv_close(egi_cursor *c) {
     egi_reader_end(c);
     egi_free(s->end);
     egi_free(s->names);
-    for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_free(s->column[k]);
+    for (int k = 0; k < EG_MAX_COMPONENTS; k++) {
+        egi_free(s->column[k]);
+        if (s->values[k]) egi_object_release(&s->values[k]->object);
+    }
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_csv_next, NULL, egi_csv_close,
-                                         false, NULL, NULL };
+static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_pieces_next, NULL,
+                                         egi_csv_close, false, NULL, egi_csv_pieces };
 // Takes over the description of one component, and sets its spec.
 static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component o) {
     const char *at = o.columns, *word;
@@ -28817,17 +28974,25 @@ EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_o
 #ifndef EAGER_NO_THREADS
 // A map with several threads. The thread that asks for elements reads upstream and hands out jobs in order; the
 // crew's threads call the function; results wait in a ring until it is their turn. A job that nobody has begun when
-// its turn comes is done by the asking thread, which therefore also works where no thread could be started.
+// its turn comes is done by the asking thread, which therefore also works where no thread could be started. A job is
+// a group of elements, the more the faster the function is, so that handing it over costs little of what it takes.
+enum { EGI_GROUP_MOST = 64, EGI_GROUP_BYTES = 1 << 16 };     // elements; bytes of input
 typedef struct egi_job {
-    egi_element in, out; int64_t element; eg_status status; bool done; egi_failure failed;
+    egi_shelf in, out;
+    // How many elements there are to do, are done, and were delivered; element: the number of the first.
+    int64_t n, got, at, element;
+    eg_status status;                                         // what comes behind them: EG_NEXT, or how they end
+    bool done;
+    egi_failure failed;
 } egi_job;
 typedef struct egi_crew {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     int threads, made, capacity;
-    bool stop;
-    // Numbers of the next job to deliver, to begin, to hand out.
-    int64_t oldest, next, filled;
+    bool stop, holds;                                         // holds: the oldest job is done and being delivered
+    // Numbers of the next job to deliver, to begin, to hand out; of the next element to hand out.
+    int64_t oldest, next, filled, element;
+    int64_t group;                                            // elements a job
     // The process's count of forks when the threads were started.
     int64_t forks;
     const egi_cursor *c;
@@ -28843,13 +29008,53 @@ static EGI_COLD eg_status egi_forked_away(const egi_cursor *c) {
                              "process, or eg_iterator_restore this one", c->d->stage->name);
     return EG_FAILED;
 }
-static void egi_job_do(const egi_cursor *c, egi_job *job) {
-    egi_context stage;
-    egi_stage_enter(&stage, c, job->element);
-    job->status = egi_map_call(c, job->element, job->in.x, job->out.x);
-    egi_context_leave(&stage);
-    if (job->status == EG_FAILED) egi_failure_take(&job->failed);
-    egi_element_drop(job->in.x);
+// The elements as tensors, which the caller owns.
+static bool egi_pieces_take(const char *name, int n, egi_piece *p, eg_tensor **x) {
+    bool ok = true;
+    memset((void *)x, 0, EG_MAX_COMPONENTS * sizeof *x);
+    for (int i = 0; i < n && ok; i++) ok = (x[i] = egi_piece_take(name, &p[i])) != NULL;
+    egi_pieces_drop(p, n);
+    if (!ok) egi_element_drop(x);
+    return ok;
+}
+static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
+    for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
+}
+static eg_status egi_job_element(const egi_cursor *c, egi_job *job, int64_t i) {
+    egi_piece p[EG_MAX_COMPONENTS];
+    egi_element in, out;
+    memset((void *)&out, 0, sizeof out);
+    egi_shelf_lend(c->d->from[0]->n, &job->in, i, p, true);
+    if (!egi_pieces_take("dataset_map", c->d->from[0]->n, p, in.x)) return EG_FAILED;
+    eg_status status = egi_map_call(c, job->element + i, in.x, out.x);
+    egi_element_drop(in.x);
+    if (status != EG_NEXT) return status;
+    egi_pieces_whole(c->d->n, out.x, p);
+    return egi_shelf_put("dataset_map", c->d->n, &job->out, i, p) ? EG_NEXT : EG_FAILED;
+}
+// Returns the seconds that it took. A function that forks on one of the crew's threads is alone in the child, where
+// forks says so.
+static double egi_job_do(const egi_cursor *c, egi_job *job, int64_t forks) {
+    double start = egi_clock_now();
+    eg_status status = EG_NEXT;
+    while (job->got < job->n && status == EG_NEXT) {
+        egi_context stage;
+        egi_stage_enter(&stage, c, job->element + job->got);
+        status = egi_job_element(c, job, job->got);
+        egi_context_leave(&stage);
+        if (forks >= 0 && egi_is_forked(forks)) return 0;
+        job->got += status == EG_NEXT;
+    }
+    if (status == EG_FAILED) {
+        job->status = EG_FAILED;
+        egi_failure_take(&job->failed);
+    }
+    return egi_clock_now() - start;
+}
+// A job of at most a twentieth of a millisecond could be larger, one of more than a fifth should be smaller.
+static void egi_crew_learn(egi_crew *crew, const egi_job *job, double seconds) {
+    if (seconds < 5e-5 && job->n == crew->group && crew->group < EGI_GROUP_MOST) crew->group *= 2;
+    else if (seconds > 2e-4 && crew->group > 1) crew->group /= 2;
 }
 static void *egi_crew_work(void *p) {
     egi_crew *crew = (egi_crew *)p;
@@ -28864,10 +29069,11 @@ static void *egi_crew_work(void *p) {
         egi_job *job = &crew->job[crew->next++ % crew->capacity];
         if (job->done) continue;                              // the last job, which only says how the elements ended
         pthread_mutex_unlock(&crew->lock);
-        egi_job_do(crew->c, job);
+        double took = egi_job_do(crew->c, job, crew->forks);
         // The function forked: in the child, no other thread exists.
         if (egi_is_forked(crew->forks)) return NULL;
         pthread_mutex_lock(&crew->lock);
+        egi_crew_learn(crew, job, took);
         job->done = true;
         pthread_cond_signal(&crew->done);
     }
@@ -28881,8 +29087,8 @@ static void egi_crew_end(egi_crew *crew) {
     pthread_mutex_unlock(&crew->lock);
     for (int i = 0; i < crew->made; i++) pthread_join(crew->thread[i], NULL);
     for (int i = 0; crew->job && i < crew->capacity; i++) {
-        egi_element_drop(crew->job[i].in.x);
-        egi_element_drop(crew->job[i].out.x);
+        egi_shelf_end(&crew->job[i].in);
+        egi_shelf_end(&crew->job[i].out);
     }
     pthread_cond_destroy(&crew->work);
     pthread_cond_destroy(&crew->done);
@@ -28908,7 +29114,8 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     crew->c = c;
     crew->floats = egi_this.floats;
     crew->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
-    crew->oldest = crew->next = crew->filled = c->element;
+    crew->element = c->element;
+    crew->group = 1;
     crew->capacity = 2 * threads;
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->work, NULL);
@@ -28926,52 +29133,88 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
         crew->made++;
     return crew;
 }
-// Hands out jobs while the ring has room. The end, or an error upstream, is a last job that is done at once.
+// Hands out jobs while the ring has room. The end, or an error upstream, comes behind the last job's elements.
 static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
+    egi_piece in[EG_MAX_COMPONENTS];
+    const int n = c->d->from[0]->n;
     while (!*drained && crew->filled - crew->oldest < crew->capacity) {
         egi_job *job = &crew->job[crew->filled % crew->capacity];
-        job->element = crew->filled;
-        job->status = egi_cursor_pull(c, 0, job->in.x);
-        job->done = *drained = job->status != EG_NEXT;
-        if (job->status == EG_FAILED) egi_failure_take(&job->failed);
+        int64_t bytes = 0, group;
         pthread_mutex_lock(&crew->lock);
+        group = crew->group;
+        pthread_mutex_unlock(&crew->lock);
+        job->element = crew->element;
+        job->n = job->got = job->at = 0;
+        job->status = EG_NEXT;
+        while (job->status == EG_NEXT && job->n < group && bytes < EGI_GROUP_BYTES) {
+            job->status = egi_cursor_pull_pieces(c, 0, in);
+            if (job->status != EG_NEXT) break;
+            for (int i = 0; i < n; i++) bytes += egi_piece_bytes(&in[i]);
+            if (egi_shelf_put("dataset_map", n, &job->in, job->n, in)) job->n++;
+            else job->status = EG_FAILED;
+        }
+        *drained = job->status != EG_NEXT;
+        if (job->status == EG_FAILED) egi_failure_take(&job->failed);
+        crew->element += job->n;
+        pthread_mutex_lock(&crew->lock);
+        job->done = job->n == 0;
         crew->filled++;
         pthread_cond_signal(&crew->work);
         pthread_mutex_unlock(&crew->lock);
     }
 }
-static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, eg_tensor **out) {
-    egi_job *job = &crew->job[crew->oldest % crew->capacity];
+// Waits until the oldest job is done, or does it.
+static void egi_crew_hold(egi_crew *crew, const egi_cursor *c, egi_job *job) {
     pthread_mutex_lock(&crew->lock);
     bool mine = crew->next == crew->oldest && !job->done;
     if (mine) crew->next++;
     else while (!job->done) pthread_cond_wait(&crew->done, &crew->lock);
     pthread_mutex_unlock(&crew->lock);
-    if (mine) egi_job_do(c, job);
-    crew->oldest++;
-    memcpy((void *)out, (void *)job->out.x, sizeof job->out.x);
-    memset((void *)job->out.x, 0, sizeof job->out.x);
-    if (job->status == EG_FAILED) egi_failure_give(&job->failed);
-    return job->status;
+    if (mine) {
+        double took = egi_job_do(c, job, -1);
+        pthread_mutex_lock(&crew->lock);
+        egi_crew_learn(crew, job, took);
+        job->done = true;
+        pthread_mutex_unlock(&crew->lock);
+    }
+    crew->holds = true;
+}
+static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, bool *drained, egi_piece *out) {
+    for (;;) {
+        if (!crew->holds) egi_crew_fill(crew, c, drained);
+        egi_job *job = &crew->job[crew->oldest % crew->capacity];
+        if (!crew->holds) egi_crew_hold(crew, c, job);
+        if (job->at < job->got) {
+            egi_shelf_lend(c->d->n, &job->out, job->at++, out, true);
+            return EG_NEXT;
+        }
+        if (job->status == EG_FAILED) egi_failure_give(&job->failed);
+        if (job->status != EG_NEXT) return job->status;
+        crew->holds = false;
+        pthread_mutex_lock(&crew->lock);
+        crew->oldest++;
+        pthread_mutex_unlock(&crew->lock);
+    }
 }
 #endif
 
 typedef struct egi_map_state { struct egi_crew *crew; bool drained; } egi_map_state;
-static eg_status egi_map_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_map_pieces(egi_cursor *c, egi_piece *out) {
 #ifndef EAGER_NO_THREADS
     egi_map_state *s = (egi_map_state *)c->state;
     if (c->d->width > 1) {
         if (!s->crew && !(s->crew = egi_crew_new(c, (int)c->d->width))) return EG_FAILED;
         if (egi_is_forked(s->crew->forks)) return egi_forked_away(c);
-        egi_crew_fill(s->crew, c, &s->drained);
-        return egi_crew_take(s->crew, c, out);
+        return egi_crew_take(s->crew, c, &s->drained, out);
     }
 #endif
-    egi_element in;
+    egi_element in, made;
     eg_status status = egi_cursor_pull(c, 0, in.x);
     if (status != EG_NEXT) return status;
-    status = egi_map_call(c, c->element, in.x, out);
+    memset((void *)&made, 0, sizeof made);
+    status = egi_map_call(c, c->element, in.x, made.x);
     egi_element_drop(in.x);
+    if (status == EG_NEXT) egi_pieces_whole(c->d->n, made.x, out);
     return status;
 }
 static int64_t egi_map_skip(egi_cursor *c, int64_t n) {
@@ -28997,8 +29240,8 @@ static void egi_map_rest(egi_cursor *c) {
 #endif
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_map_next, egi_map_skip,
-                                         egi_map_close, true, egi_map_rest, NULL };
+static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_pieces_next, egi_map_skip,
+                                         egi_map_close, true, egi_map_rest, egi_map_pieces };
 #define EGI_MAP_FIELD(...) EGI_FIELD(eg_map_options, __VA_ARGS__)
 static const egi_field egi_map_rows[] = {
     EGI_MAP_FIELD(threads, INT, 0, EGI_BETWEEN(0, 1024)),
@@ -29139,8 +29382,8 @@ static eg_tensor *egi_element_stack(egi_cursor *c, const egi_element *list, int6
     egi_object_release(&y->object);
     return NULL;
 }
-// Makes room for n elements of these shapes in out[k]: as many as a batch has where those are few bytes, else twice
-// what was there, so that a batch takes no more memory than the elements that come.
+// Makes room for more than n elements of this shape in out[k]: for as many as a batch has where those are few bytes,
+// else for eight times what was there. Pages that nothing is written to take no memory.
 static bool egi_batch_room(egi_cursor *c, eg_tensor **out, int k, const egi_piece *p, int64_t n) {
     enum { FEW = 1 << 22 };
     const char *name = c->d->stage->name;
@@ -29150,7 +29393,7 @@ static bool egi_batch_room(egi_cursor *c, eg_tensor **out, int k, const egi_piec
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: component %d has rank %d already, a batch of it would have more", name,
                         k, EG_MAX_RANK);
     memcpy(shape.dims + 1, egi_piece_dims(p), (size_t)egi_piece_rank(p) * sizeof(int64_t));
-    shape.dims[0] = n ? 2 * n : few;
+    shape.dims[0] = n ? 8 * n : few;
     if (shape.dims[0] > want) shape.dims[0] = want;
     if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
     eg_tensor *y = egi_host_new(name, (eg_dtype)p->x->dtype, &shape), *former = out[k];
@@ -29351,144 +29594,10 @@ EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) {
 
 // ---- shuffle
 
-// Elements that wait, in slots, each component in a column of its own: a reference to a tensor, or to one of which
-// it is a row, or, as long as all are small and alike, the bytes, which are then rows of one tensor.
-typedef struct egi_seat { eg_tensor *x; int64_t row; } egi_seat;
-typedef struct egi_column { egi_seat *slots; eg_tensor *rows; } egi_column;
-typedef struct egi_shelf { int64_t capacity, used; egi_column column[EG_MAX_COMPONENTS]; } egi_shelf;
-enum { EGI_SMALL_BYTES = 256 };                               // a tensor's own blocks take about as much
-static void egi_column_drop(egi_column *col, int64_t n) {
-    for (int64_t i = 0; col->slots && i < n; i++) if (col->slots[i].x) egi_object_release(&col->slots[i].x->object);
-    egi_free(col->slots);
-    if (col->rows) egi_object_release(&col->rows->object);
-    memset((void *)col, 0, sizeof *col);
-}
-static void egi_shelf_end(egi_shelf *s) {
-    for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_column_drop(&s->column[k], s->used);
-    memset((void *)s, 0, sizeof *s);
-}
-// Room for `capacity` slots, of which the first `used` are kept.
-static bool egi_column_slots(const char *name, egi_column *col, int64_t used, int64_t capacity) {
-    int64_t bytes;
-    bool fits = egi_checked_product(capacity, (int64_t)sizeof(egi_seat), &bytes);
-    egi_seat *slots = fits ? (egi_seat *)egi_alloc((size_t)bytes) : NULL;
-    if (!slots) return egi_no_memory(name, fits ? bytes : INT64_MAX);
-    if (col->slots) memcpy((void *)slots, (void *)col->slots, (size_t)used * sizeof *slots);
-    else used = 0;
-    memset((void *)(slots + used), 0, (size_t)(capacity - used) * sizeof *slots);
-    egi_free(col->slots);
-    col->slots = slots;
-    return true;
-}
-// The same for bytes of components like p.
-static bool egi_column_rows(const char *name, egi_column *col, const egi_piece *p, int64_t used, int64_t capacity) {
-    eg_shape shape = { egi_piece_rank(p) + 1, { 0 } };
-    memcpy(shape.dims + 1, egi_piece_dims(p), (size_t)egi_piece_rank(p) * sizeof(int64_t));
-    shape.dims[0] = capacity;
-    if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
-    eg_tensor *rows = egi_host_new(name, (eg_dtype)p->x->dtype, &shape);
-    if (!rows) return false;
-    if (used) memcpy(rows->data, col->rows->data, (size_t)(used * egi_piece_bytes(p)));
-    if (col->rows) egi_object_release(&col->rows->object);
-    col->rows = rows;
-    return true;
-}
-static bool egi_shelf_room(const egi_cursor *c, egi_shelf *s, int64_t n) {
-    int64_t capacity = s->capacity < 16 ? 16 : s->capacity;
-    if (n <= s->capacity) return true;
-    while (capacity < n) capacity += capacity;
-    for (int k = 0; k < c->d->n; k++) {
-        egi_column *col = &s->column[k];
-        egi_piece p = { col->rows, 0, EGI_BYTES };
-        if (!(col->rows ? egi_column_rows(c->d->stage->name, col, &p, s->used, capacity)
-              : !col->slots || egi_column_slots(c->d->stage->name, col, s->used, capacity))) return false;
-    }
-    s->capacity = capacity;
-    return true;
-}
-// Makes tensors of a column of bytes, when one comes that is unlike the others.
-static bool egi_column_unpack(const char *name, const egi_shelf *s, egi_column *col) {
-    egi_column to = { NULL, NULL };
-    bool ok = egi_column_slots(name, &to, 0, s->capacity);
-    for (int64_t i = 0; ok && i < s->used; i++) {
-        egi_piece p = { col->rows, i, EGI_BYTES };
-        to.slots[i].row = -1;
-        ok = (to.slots[i].x = egi_piece_take(name, &p)) != NULL;
-    }
-    if (!ok) { egi_column_drop(&to, s->used); return false; }
-    egi_column_drop(col, 0);
-    *col = to;
-    return true;
-}
-static bool egi_column_packs(const egi_piece *p) {
-    int64_t bytes = egi_piece_bytes(p);
-    return p->kind != EGI_ROW && bytes && egi_piece_rank(p) < EG_MAX_RANK && (p->x->flags & EGI_CONTIGUOUS) &&
-           (p->kind == EGI_BYTES || bytes <= EGI_SMALL_BYTES);
-}
-static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_piece *p, int64_t at) {
-    if (!col->slots && !col->rows && !(egi_column_packs(p) ? egi_column_rows(name, col, p, 0, s->capacity)
-                                       : egi_column_slots(name, col, 0, s->capacity))) return false;
-    if (col->rows && (p->x->flags & EGI_CONTIGUOUS) && egi_piece_is_row(p, col->rows)) {
-        int64_t bytes = egi_piece_bytes(p);
-        memcpy(col->rows->data + at * bytes, egi_piece_data(p), (size_t)bytes);
-        return true;
-    }
-    if (col->rows && !egi_column_unpack(name, s, col)) return false;
-    egi_seat *slot = &col->slots[at];
-    int64_t row = p->kind == EGI_ROW ? p->row : -1;
-    eg_tensor *x = row >= 0 ? eg_retain(p->x) : egi_piece_take(name, p);
-    if (!x) return false;
-    if (slot->x) egi_object_release(&slot->x->object);
-    slot->x = x;
-    slot->row = row;
-    return true;
-}
-// Puts an element, which is dropped, also on failure, into slot `at`.
-static bool egi_shelf_put(const egi_cursor *c, egi_shelf *s, int64_t at, egi_piece *in) {
-    bool ok = egi_shelf_room(c, s, at + 1);
-    if (ok && at >= s->used) s->used = at + 1;
-    for (int k = 0; k < c->d->n && ok; k++) ok = egi_column_put(c->d->stage->name, s, &s->column[k], &in[k], at);
-    egi_pieces_drop(in, c->d->n);
-    return ok;
-}
-static void egi_shelf_swap(egi_shelf *s, int64_t a, int64_t b) {
-    for (int k = 0; k < EG_MAX_COMPONENTS && a != b; k++) {
-        egi_column *col = &s->column[k];
-        if (col->slots) {
-            egi_seat slot = col->slots[a];
-            col->slots[a] = col->slots[b];
-            col->slots[b] = slot;
-        } else if (col->rows) {
-            egi_piece p = { col->rows, 0, EGI_BYTES };
-            int64_t bytes = egi_piece_bytes(&p);
-            char t[EGI_SMALL_BYTES], *x = col->rows->data + a * bytes, *y = col->rows->data + b * bytes;
-            for (size_t n; bytes > 0; bytes -= (int64_t)n, x += n, y += n) {
-                n = bytes < EGI_SMALL_BYTES ? (size_t)bytes : EGI_SMALL_BYTES;
-                memcpy(t, x, n);
-                memcpy(x, y, n);
-                memcpy(y, t, n);
-            }
-        }
-    }
-}
-// Lends the element in a slot until the slot is used again; with `gives`, a tensor's reference goes to the caller and
-// the slot is empty then, else the caller gets one of its own.
-static void egi_shelf_lend(const egi_cursor *c, egi_shelf *s, int64_t at, egi_piece *out, bool gives) {
-    for (int k = 0; k < c->d->n; k++) {
-        egi_column *col = &s->column[k];
-        egi_seat *slot = col->slots ? &col->slots[at] : NULL;
-        out[k].x = slot ? slot->x : col->rows;
-        out[k].row = slot ? slot->row : at;
-        out[k].kind = !slot ? EGI_BYTES : slot->row >= 0 ? EGI_ROW : EGI_WHOLE;
-        if (out[k].kind == EGI_WHOLE && gives) slot->x = NULL;
-        else if (out[k].kind == EGI_WHOLE) eg_retain(slot->x);
-    }
-}
-
 // A buffer of the next elements, from which one is drawn; the last one takes its place. Which place is drawn depends
 // on the seed, the epoch and the number of the draw alone, so that a restore can compute the order without reading
 // the elements.
-typedef struct egi_shuffle_state { egi_shelf store; int64_t size, drawn; bool drained; } egi_shuffle_state;
+typedef struct egi_shuffle_state { egi_shelf shelf; int64_t size, drawn; bool drained; } egi_shuffle_state;
 static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
     egi_random r = { key, 0 };
     uint32_t word[4];
@@ -29504,14 +29613,15 @@ static eg_status egi_shuffle_pieces(egi_cursor *c, egi_piece *out) {
     egi_piece in[EG_MAX_COMPONENTS];
     while (!s->drained && s->size < c->d->number[0]) {
         eg_status status = egi_cursor_pull_pieces(c, 0, in);
-        if (status == EG_FAILED || (status == EG_NEXT && !egi_shelf_put(c, &s->store, s->size, in))) return EG_FAILED;
-        if (status == EG_NEXT) s->size++;
-        else s->drained = true;
+        s->drained = status == EG_END_OF_SEQUENCE;
+        if (s->drained) break;
+        if (status != EG_NEXT || !egi_shelf_put("dataset_shuffle", c->d->n, &s->shelf, s->size, in)) return EG_FAILED;
+        s->size++;
     }
     if (s->size == 0) return EG_END_OF_SEQUENCE;
     int64_t at = egi_shuffle_draw(egi_shuffle_key(c), s->drawn++, s->size);
-    egi_shelf_swap(&s->store, at, --s->size);
-    egi_shelf_lend(c, &s->store, s->size, out, true);
+    egi_shelf_swap(&s->shelf, at, --s->size);
+    egi_shelf_lend(c->d->n, &s->shelf, s->size, out, true);
     return EG_NEXT;
 }
 typedef struct egi_place_of { int64_t element, slot; } egi_place_of;
@@ -29542,14 +29652,14 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
         int64_t to = i < size ? place[i].element : next;      // in the last round, the element that will be read next
         ok = egi_cursor_pass(c, 0, to - at) == to - at &&
              (i == size || (egi_cursor_pull_pieces(c, 0, in) == EG_NEXT &&
-                            egi_shelf_put(c, &s->store, place[i].slot, in)));
+                            egi_shelf_put("dataset_shuffle", c->d->n, &s->shelf, place[i].slot, in)));
         at = to + 1;
     }
     egi_free(place);
     return ok ? done : -1;
 }
 static void egi_shuffle_close(egi_cursor *c) {
-    egi_shelf_end(&((egi_shuffle_state *)c->state)->store);
+    egi_shelf_end(&((egi_shuffle_state *)c->state)->shelf);
 }
 static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
@@ -29999,7 +30109,7 @@ static eg_status egi_cache_pieces(egi_cursor *c, egi_piece *out) {
     egi_cache *full = egi_cache_full(c), *own = s->own;
     if (full) {
         if (c->element >= full->n) return EG_END_OF_SEQUENCE;
-        egi_shelf_lend(c, &full->list, c->element, out, false);
+        egi_shelf_lend(c->d->n, &full->list, c->element, out, false);
         return EG_NEXT;
     }
     if (!own) {
@@ -30013,8 +30123,8 @@ static eg_status egi_cache_pieces(egi_cursor *c, egi_piece *out) {
     eg_status status = egi_cursor_pull_pieces(c, 0, out);
     if (status == EG_END_OF_SEQUENCE) egi_cache_publish(c, own);
     if (status != EG_NEXT) return status;
-    if (!egi_shelf_put(c, &own->list, own->n, out)) return EG_FAILED;
-    egi_shelf_lend(c, &own->list, own->n++, out, false);
+    if (!egi_shelf_put("dataset_cache", c->d->n, &own->list, own->n, out)) return EG_FAILED;
+    egi_shelf_lend(c->d->n, &own->list, own->n++, out, false);
     return EG_NEXT;
 }
 static int64_t egi_cache_skip(egi_cursor *c, int64_t n) {
@@ -30042,24 +30152,29 @@ EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
 }
 
 #ifndef EAGER_NO_THREADS
-// A prefetch: one thread reads upstream into a ring, from which the asking thread takes. For a device that can copy
-// while it computes, that thread also starts the copies, and the asking thread waits for them.
-typedef struct egi_ahead_element { egi_element e; int64_t ticket; } egi_ahead_element;  // ticket: of its copies, or 0
+// A prefetch: one thread reads upstream into a ring of groups, from which the asking thread takes. A whole group is
+// handed over at once, so that neither thread locks or wakes the other for each element; who has waited a millisecond
+// gets what is there. For a device that can copy while it computes, that thread also starts the copies, and the asking
+// thread waits for them.
+typedef struct egi_bundle { egi_shelf shelf; int64_t size, at; int64_t *ticket; } egi_bundle;  // of its copies, or 0
 typedef struct egi_ahead {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool running, stop, over;
+    // hungry: the asking thread has waited long; holds: it has the first group.
+    bool running, stop, over, hungry, holds;
     // The process's count of forks when the thread was started.
     int64_t forks;
     egi_cursor *c;
     eg_dtype floats;                                          // the default float dtype of the thread that asked first
     eg_backend *to;                                           // the device to which elements are copied here, or NULL
-    int64_t first, size, capacity;
+    // Groups: the first one, how many can be taken, how many may be; behind those one is being filled. each: elements.
+    int64_t first, full, groups, each;
     eg_status last;                                           // how the elements ended, once `over` is set
     egi_failure failed;
-    egi_ahead_element ring[1];                                // capacity of them
+    egi_bundle ring[1];                                        // groups + 1 of them; behind them the tickets
 } egi_ahead;
+static egi_bundle *egi_ahead_group(egi_ahead *a, int64_t i) { return &a->ring[(a->first + i) % (a->groups + 1)]; }
 // Replaces *x, which is on the CPU, by a copy on the device that is being made; *ticket says when it has arrived. If
 // that fails, *x stays, and is copied when it is handed out.
 static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
@@ -30077,32 +30192,49 @@ static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
     if (packed) egi_object_release(&packed->object);
     eg_error_clear();
 }
+// Reads an element and starts its copies. They are tensors of their own then, and no rows.
+static eg_status egi_ahead_read(egi_ahead *a, egi_piece *p, int64_t *ticket) {
+    egi_element e;
+    *ticket = 0;
+    eg_status status = egi_cursor_pull_pieces(a->c, 0, p);
+    if (status != EG_NEXT || !a->to) return status;
+    if (!egi_pieces_take("dataset_prefetch", a->c->d->n, p, e.x)) return EG_FAILED;
+    for (int i = 0; i < a->c->d->n; i++) egi_ahead_upload(a->to, &e.x[i], ticket);
+    egi_pieces_whole(a->c->d->n, e.x, p);
+    return status;
+}
+// Hands over the group that is being filled, if anything is in it. Under the lock.
+static void egi_ahead_publish(egi_ahead *a) {
+    if (egi_ahead_group(a, a->full)->size == 0) return;
+    a->full++;
+    pthread_cond_signal(&a->changed);
+}
 static void *egi_ahead_work(void *p) {
     egi_ahead *a = (egi_ahead *)p;
-    egi_ahead_element e;
+    egi_piece e[EG_MAX_COMPONENTS];
+    int64_t ticket;
     egi_this.telling = true;                                  // no error handler here: errors go to the asking thread
     egi_this.reads = a->c;
     egi_this.floats = a->floats;
     pthread_mutex_lock(&a->lock);
     for (;;) {
-        while (!a->stop && a->size == a->capacity) pthread_cond_wait(&a->changed, &a->lock);
+        while (!a->stop && a->full >= a->groups) pthread_cond_wait(&a->changed, &a->lock);
         if (a->stop) break;
         pthread_mutex_unlock(&a->lock);
-        eg_status status = egi_cursor_pull(a->c, 0, e.e.x);
+        eg_status status = egi_ahead_read(a, e, &ticket);
         // A function upstream forked: in the child, no other thread exists.
         if (egi_is_forked(a->forks)) return NULL;
-        e.ticket = 0;
-        for (int i = 0; status == EG_NEXT && a->to && i < a->c->d->n; i++)
-            egi_ahead_upload(a->to, &e.e.x[i], &e.ticket);
         pthread_mutex_lock(&a->lock);
-        if (status == EG_NEXT) {
-            a->ring[(a->first + a->size++) % a->capacity] = e;
-            pthread_cond_signal(&a->changed);
+        egi_bundle *g = egi_ahead_group(a, a->full);
+        if (status == EG_NEXT) g->ticket[g->size] = ticket;
+        if (status == EG_NEXT && egi_shelf_put("dataset_prefetch", a->c->d->n, &g->shelf, g->size, e)) {
+            if (++g->size == a->each || a->hungry) egi_ahead_publish(a);
             continue;
         }
-        a->last = status;
+        a->last = status == EG_NEXT ? EG_FAILED : status;
         egi_failure_take(&a->failed);
         a->over = true;
+        egi_ahead_publish(a);
         pthread_cond_signal(&a->changed);
         break;
     }
@@ -30110,13 +30242,19 @@ static void *egi_ahead_work(void *p) {
     return NULL;
 }
 static egi_ahead *egi_ahead_new(egi_cursor *c) {
-    size_t bytes = sizeof(egi_ahead) + (size_t)c->d->width * sizeof(egi_ahead_element);
+    enum { MOST = 64 };
+    int64_t quarter = c->d->width / 4, each = quarter < 1 ? 1 : quarter < MOST ? quarter : MOST,
+            groups = c->d->width / each;
+    size_t head = sizeof(egi_ahead) + (size_t)groups * sizeof(egi_bundle),
+           bytes = head + (size_t)((groups + 1) * each) * sizeof(int64_t);
     egi_ahead *a = (egi_ahead *)egi_alloc(bytes);
     if (!a) { egi_no_memory("dataset_prefetch", (int64_t)bytes); return NULL; }
-    memset((void *)a, 0, sizeof *a);
+    memset((void *)a, 0, head);
     a->c = c;
     a->floats = egi_this.floats;
-    a->capacity = c->d->width;
+    a->groups = groups;
+    a->each = each;
+    for (int64_t i = 0; i <= groups; i++) a->ring[i].ticket = (int64_t *)(void *)((char *)a + head) + i * each;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->changed, NULL);
     return a;
@@ -30130,32 +30268,58 @@ static void egi_ahead_rest(egi_ahead *a) {
     pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
     a->running = a->stop = false;
+    egi_ahead_publish(a);
 }
-static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
+// Gives the group that was taken back.
+static void egi_ahead_return(egi_ahead *a) {
+    pthread_mutex_lock(&a->lock);
+    egi_bundle *g = egi_ahead_group(a, 0);
+    g->size = g->at = 0;
+    a->first = (a->first + 1) % (a->groups + 1);
+    a->full--;
+    a->holds = false;
+    if (a->full <= a->groups / 2 || a->each == 1) pthread_cond_signal(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+}
+// Waits until there is a group, or the elements are over. After a millisecond a part of a group will do.
+static void egi_ahead_wait(egi_ahead *a) {
+    pthread_mutex_lock(&a->lock);
+#ifdef TIME_UTC
+    struct timespec t;
+    if (!a->full && !a->over && a->each > 1 && timespec_get(&t, TIME_UTC)) {
+        t.tv_nsec += 1000000;
+        t.tv_sec += t.tv_nsec / 1000000000;
+        t.tv_nsec %= 1000000000;
+        while (!a->full && !a->over && pthread_cond_timedwait(&a->changed, &a->lock, &t) == 0) {}
+    }
+#endif
+    if (!a->full) egi_ahead_publish(a);
+    a->hungry = true;
+    while (!a->full && !a->over) pthread_cond_wait(&a->changed, &a->lock);
+    a->hungry = false;
+    a->holds = a->full > 0;
+    pthread_mutex_unlock(&a->lock);
+}
+static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) {
     egi_ahead **state = (egi_ahead **)c->state, *a = *state ? *state : (*state = egi_ahead_new(c));
     if (!a) return EG_FAILED;
     if (egi_ahead_forked(a)) return egi_forked_away(c);
-    int64_t ticket = 0;
-    if (!a->running && !a->size && !a->over) {                // at first, and after a rest
+    if (a->holds && egi_ahead_group(a, 0)->at == egi_ahead_group(a, 0)->size) egi_ahead_return(a);
+    if (!a->running && !a->full && !a->over) {                // at first, and after a rest
         a->to = c->to && c->to->upload ? c->to : NULL;
         a->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
         a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
-        if (!a->running) return egi_cursor_pull(c, 0, out);          // the system gave no thread
+        if (!a->running) return egi_cursor_pull_pieces(c, 0, out);   // the system gave no thread
     }
-    eg_status status = EG_NEXT;
-    pthread_mutex_lock(&a->lock);
-    while (a->size == 0 && !a->over) pthread_cond_wait(&a->changed, &a->lock);
-    if (a->size > 0) {
-        memcpy((void *)out, (void *)a->ring[a->first].e.x, sizeof a->ring[a->first].e);
-        ticket = a->ring[a->first].ticket;
-        a->first = (a->first + 1) % a->capacity;
-        a->size--;
-        pthread_cond_signal(&a->changed);
-    } else if ((status = a->last) == EG_FAILED) egi_failure_give(&a->failed);
-    pthread_mutex_unlock(&a->lock);
-    if (!ticket || a->to->arrived(a->to, ticket)) return status;
-    egi_element_drop(out);
-    return EG_FAILED;
+    if (!a->holds) egi_ahead_wait(a);
+    if (!a->holds) {
+        if (a->last == EG_FAILED) egi_failure_give(&a->failed);
+        return a->last;
+    }
+    egi_bundle *g = egi_ahead_group(a, 0);
+    int64_t ticket = g->ticket[g->at];
+    egi_shelf_lend(c->d->n, &g->shelf, g->at++, out, true);
+    return !ticket || a->to->arrived(a->to, ticket) ? EG_NEXT : EG_FAILED;
 }
 static void egi_prefetch_close(egi_cursor *c) {
     egi_ahead *a = *(egi_ahead **)c->state;
@@ -30163,10 +30327,11 @@ static void egi_prefetch_close(egi_cursor *c) {
     // Leaked: the thread was perhaps using it.
     if (egi_ahead_forked(a)) { memset((void *)c->from, 0, sizeof c->from); return; }
     egi_ahead_rest(a);
-    for (; a->size > 0; a->size--, a->first = (a->first + 1) % a->capacity) {
+    for (int64_t i = 0; i <= a->groups; i++) {
+        egi_bundle *g = &a->ring[i];
         // Before the memory is used again.
-        if (a->ring[a->first].ticket) a->to->arrived(a->to, a->ring[a->first].ticket);
-        egi_element_drop(a->ring[a->first].e.x);
+        for (; g->at < g->size; g->at++) if (g->ticket[g->at]) a->to->arrived(a->to, g->ticket[g->at]);
+        egi_shelf_end(&g->shelf);
     }
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
@@ -30176,7 +30341,7 @@ static void egi_prefetch_rest(egi_cursor *c) { if (*(egi_ahead **)c->state) egi_
 static bool egi_prefetch_idle(egi_cursor *c) { return *(egi_ahead **)c->state == NULL; }
 typedef egi_ahead *egi_prefetch_state;
 #else
-static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) { return egi_cursor_pull(c, 0, out); }
+static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) { return egi_cursor_pull_pieces(c, 0, out); }
 static void egi_prefetch_close(egi_cursor *c) { (void)c; }
 static void egi_prefetch_rest(egi_cursor *c) { (void)c; }
 static bool egi_prefetch_idle(egi_cursor *c) { return c != NULL; }
@@ -30186,8 +30351,9 @@ static int64_t egi_prefetch_skip(egi_cursor *c, int64_t n) {
     return egi_prefetch_idle(c) ? egi_skip_below(c, n) : egi_skip_reading(c, n);
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_prefetch_next,
-                                              egi_prefetch_skip, egi_prefetch_close, false, egi_prefetch_rest, NULL };
+static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_pieces_next,
+                                              egi_prefetch_skip, egi_prefetch_close, false, egi_prefetch_rest,
+                                              egi_prefetch_pieces };
 EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(&egi_stage_prefetch, from);
     if (!d) return NULL;
@@ -30589,7 +30755,9 @@ static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to
 // An archive: tensors by name, in the order in which they were added, and notes (texts by key). All file formats of
 // models and checkpoints are read into one and written from one, so what is checked about names is checked here.
 
-typedef struct egi_item { char *name; eg_tensor *x; } egi_item;
+// at: where its values are in the archive's file if they were not read yet; x has no more than dtype and shape then.
+// straight: they will be read into a variable's memory.
+typedef struct egi_item { char *name; eg_tensor *x; int64_t at; bool straight; } egi_item;
 typedef struct egi_note { char *key, *value; } egi_note;
 struct eg_archive {
     egi_object object;
@@ -30599,7 +30767,15 @@ struct eg_archive {
     // Hash table from names to numbers of items (from 1; 0: free); a power of two, at most half full.
     int64_t *slots, n_slots;
     int64_t *note_slots, n_note_slots;   // the same for the keys of the texts
+    egi_source *source;                  // the file, as long as values may have to be read from it, else NULL
 };
+// What is wanted of a file: these n names, all if names is NULL; later: large tensors are read when they are fetched.
+typedef struct egi_wanted { const char *const *names; int n; bool later; } egi_wanted;
+static bool egi_wanted_has(const egi_wanted *w, const char *name) {
+    bool has = !w || !w->names;
+    for (int i = 0; !has && i < w->n; i++) has = strcmp(w->names[i], name) == 0;
+    return has;
+}
 static bool egi_archive_alive(const char *function, const eg_archive *a) {
     return egi_object_alive(function, "archive", a, EGI_ARCHIVE);
 }
@@ -30610,8 +30786,14 @@ EAGER_API eg_archive *eg_archive_retain(eg_archive *a) {
     egi_object_share("archive_retain", "archive", a, EGI_ARCHIVE);
     return a;
 }
+static void egi_archive_close(eg_archive *a) {
+    if (a->source) egi_source_close(a->source);
+    egi_free(a->source);
+    a->source = NULL;
+}
 EAGER_API void eg_archive_release(eg_archive *a) {
     if (!egi_object_ends("archive_release", "archive", a, EGI_ARCHIVE)) return;
+    egi_archive_close(a);
     for (int64_t i = 0; i < a->count; i++) { egi_free(a->items[i].name); eg_release(a->items[i].x); }
     for (int64_t i = 0; i < a->n_notes; i++) { egi_free(a->notes[i].key); egi_free(a->notes[i].value); }
     egi_free(a->items);
@@ -30662,6 +30844,8 @@ static bool egi_archive_put(const char *function, eg_archive *a, const char *nam
     }
     a->items = (egi_item *)items;
     a->items[a->count].name = copy;
+    a->items[a->count].at = 0;
+    a->items[a->count].straight = false;
     a->items[a->count++].x = eg_retain(x);
     int64_t *slot = egi_archive_slot(a, name);
     if (!*slot) *slot = a->count;
@@ -31553,7 +31737,7 @@ static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tens
     egi_json_free(&j);
     return ok;
 }
-EAGER_API eg_archive *eg_load_npz(const char *path) {
+static eg_archive *egi_npz_load(const char *path, const egi_wanted *w) {
     egi_source source;
     egi_zip z;
     memset(&z, 0, sizeof z);
@@ -31564,6 +31748,7 @@ EAGER_API eg_archive *eg_load_npz(const char *path) {
     if (a && !s) egi_no_memory("load_npz", (int64_t)sizeof *s);
     bool ok = s && egi_zip_list(&z);
     for (int64_t i = 0; ok && i < z.count; i++) {
+        if (!egi_wanted_has(w, z.members[i].name) && strcmp(z.members[i].name, egi_metadata_name) != 0) continue;
         eg_tensor *x = egi_zip_tensor(&z, s, &z.members[i]);
         ok = x && egi_npz_take(&z, a, &z.members[i], x);
         if (x) egi_object_release(&x->object);
@@ -31575,6 +31760,7 @@ EAGER_API eg_archive *eg_load_npz(const char *path) {
     eg_archive_release(a);
     return NULL;
 }
+EAGER_API eg_archive *eg_load_npz(const char *path) { return egi_npz_load(path, NULL); }
 
 // ---- IDX (MNIST's format): two zeros, a byte for the type, one for the rank, the dimensions, the elements; all
 // numbers are big-endian
@@ -31884,8 +32070,71 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
              (long long)(t->end - t->begin));
     return egi_safe_fail(j, offsets, t->name, what);
 }
+// A tensor of this shape without memory for its values: one zero, repeated. The caller owns the reference.
+static eg_tensor *egi_safe_outline(const egi_safe *t) {
+    eg_shape scalar = { 0, { 0 } };
+    eg_tensor *zero = egi_tensor_allocate("load", &egi_cpu, egi_stored[t->stored].dtype, &scalar),
+              *x = zero ? egi_tensor_alias_of_rank("load", zero, t->shape.rank) : NULL;
+    if (zero) memset(zero->data, 0, (size_t)egi_dtypes[zero->dtype].size);
+    if (zero) egi_object_release(&zero->object);
+    for (int i = 0; x && i < t->shape.rank; i++) {
+        x->dims[i] = t->shape.dims[i];
+        x->strides[i] = 0;
+        x->size *= t->shape.dims[i];
+    }
+    if (x) { x->rank = (int8_t)t->shape.rank; x->flags &= (uint16_t)~EGI_CONTIGUOUS; }
+    return x;
+}
+// Reads the values of item i from the archive's file to `to`, or, where that is NULL, only passes over them, which
+// shows that they can be read.
+static bool egi_archive_read(eg_archive *a, int64_t i, char *to) {
+    const eg_tensor *x = a->items[i].x;
+    const int size = egi_dtypes[x->dtype].size;
+    char block[1 << 14];
+    if (!egi_source_seek(a->source, a->items[i].at)) return false;
+    for (int64_t left = x->size * size, n; left > 0; left -= n) {
+        n = to || left < (int64_t)sizeof block ? left : (int64_t)sizeof block;
+        int64_t got = egi_source_read(a->source, to ? to : block, n);
+        if (got < 0) return false;
+        if (got < n)
+            return egi_file_fail(a->source->function, a->source->path, a->source->offset,
+                                 "truncated: the file ends too early, in tensor '%.200s'", a->items[i].name);
+    }
+    if (to && EGI_BIG) egi_bytes_turn(to, x->size, size);
+    for (int64_t k = 0; to && x->dtype == EG_BOOL && k < x->size; k++) to[k] = to[k] != 0;
+    return true;
+}
+// Reads the values of item i if that has not been done.
+static bool egi_archive_fetch(eg_archive *a, int64_t i) {
+    egi_item *item = &a->items[i];
+    if (!item->at) return true;
+    eg_shape shape = egi_shape(item->x);
+    eg_tensor *x = egi_tensor_allocate("load", &egi_cpu, (eg_dtype)item->x->dtype, &shape);
+    if (!x) return false;
+    if (!egi_archive_read(a, i, x->data)) { egi_object_release(&x->object); return false; }
+    egi_object_release(&item->x->object);
+    item->x = x;
+    item->at = 0;
+    return true;
+}
+// Reads a tensor that begins at this byte, or notes where it is.
+static bool egi_safe_tensor(egi_stream *s, const egi_json *j, eg_archive *a, const egi_safe *t, int64_t at,
+                            const egi_wanted *w) {
+    enum { LARGE = 1 << 20 };
+    bool later = w && w->later && t->stored < EGI_DTYPES && t->end - t->begin >= LARGE;
+    if (!egi_wanted_has(w, t->name)) return true;
+    if (!later && s->source->offset != at) {
+        if (!egi_source_seek(s->source, at)) return false;
+        s->left = s->size - at;
+    }
+    eg_tensor *x = later ? egi_safe_outline(t) : egi_stream_tensor(s, t->stored, &t->shape, false);
+    bool ok = x && egi_archive_put(j->function, a, t->name, x);
+    if (ok && later) a->items[a->count - 1].at = at;
+    if (x) egi_object_release(&x->object);
+    return ok;
+}
 // Checks that the tensors cover the data without holes or overlaps, then reads them in the order of their places.
-static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data) {
+static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data, const egi_wanted *w) {
     int64_t capacity = 0, n = 0, end = 0, last = 0, needed;
     void *grown = NULL;
     egi_safe *list = NULL;
@@ -31918,17 +32167,14 @@ static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64
     if (ok && end != data)
         ok = egi_file_fail(j->function, j->path, j->base + (s->source->offset - 8) + end,
                            "%lld bytes behind the last tensor", (long long)(data - end));
-    for (int64_t i = 0; ok && i < n; i++) {
-        eg_tensor *x = egi_stream_tensor(s, list[i].stored, &list[i].shape, false);
-        ok = x && egi_archive_put(j->function, a, list[i].name, x);
-        if (x) egi_object_release(&x->object);
-    }
+    const int64_t start = s->size - data;
+    for (int64_t i = 0; ok && i < n; i++) ok = egi_safe_tensor(s, j, a, &list[i], start + list[i].begin, w);
     egi_free(list);
     return ok;
 }
 // The header's length is compared with the file's size before memory is asked for, and every tensor's range with the
 // bytes that follow (egi_safe_read).
-EAGER_API eg_archive *eg_load_safetensors(const char *path) {
+static eg_archive *egi_safe_load(const char *path, const egi_wanted *w) {
     static const char function[] = "load_safetensors";
     egi_source source;
     unsigned char size[8];
@@ -31964,18 +32210,25 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path) {
         ok = egi_json_take(&j, function, path, 8, text, (int64_t)n);
         text = NULL;
         if (ok) {
-            ok = egi_json_at(&j, 0).kind == EGI_JSON_OBJECT ? egi_safe_read(s, &j, a, source.size - 8 - (int64_t)n)
+            ok = egi_json_at(&j, 0).kind == EGI_JSON_OBJECT ? egi_safe_read(s, &j, a, source.size - 8 - (int64_t)n,
+                                                                                     w)
                  : egi_file_fail(function, path, 8, "the header is no JSON object");
             egi_json_free(&j);
         }
     }
     egi_free(text);
     egi_free(s);
-    egi_source_close(&source);
+    if (ok && w && w->later) {
+        a->source = (egi_source *)egi_alloc(sizeof source);
+        ok = a->source != NULL || egi_no_memory(function, (int64_t)sizeof source);
+        if (ok) *a->source = source;
+    }
+    if (!ok || !a->source) egi_source_close(&source);
     if (ok) return a;
     eg_archive_release(a);
     return NULL;
 }
+EAGER_API eg_archive *eg_load_safetensors(const char *path) { return egi_safe_load(path, NULL); }
 
 static bool egi_path_ends_with(const char *text, const char *end) {
     size_t n = strlen(text), m = strlen(end);
@@ -31984,8 +32237,8 @@ static bool egi_path_ends_with(const char *text, const char *end) {
 enum { EGI_FORMAT_NPZ, EGI_FORMAT_SAFETENSORS, EGI_FORMATS };
 EGI_OBJECTS
 static const struct { const char *ending; bool (*save)(eg_archive *, const char *);
-                      eg_archive *(*load)(const char *); } egi_formats[] = {
-    { ".npz", eg_save_npz, eg_load_npz }, { ".safetensors", eg_save_safetensors, eg_load_safetensors }
+                      eg_archive *(*load)(const char *, const egi_wanted *); } egi_formats[] = {
+    { ".npz", eg_save_npz, egi_npz_load }, { ".safetensors", eg_save_safetensors, egi_safe_load }
 };
 static int egi_path_format(const char *path) {                  // by its ending; -1: of none
     for (int f = 0; f < EGI_FORMATS; f++) if (egi_path_ends_with(path, egi_formats[f].ending)) return f;
@@ -32040,7 +32293,25 @@ EAGER_API bool eg_archive_save(eg_archive *a, const char *path) {
 EAGER_API eg_archive *eg_archive_load(const char *path) {
     EGI_FAILS_AS("archive_load");
     char *full = egi_archive_path("archive_load", path, true);
-    eg_archive *a = full ? egi_formats[egi_path_format(full)].load(full) : NULL;
+    eg_archive *a = full ? egi_formats[egi_path_format(full)].load(full, NULL) : NULL;
+    egi_free(full);
+    return a;
+}
+EAGER_API eg_archive *eg_archive_load_named(const char *path, const char *const *names, int n) {
+    EGI_FAILS_AS("archive_load_named");
+    egi_wanted w = { names, n, false };
+    if (n < 1 || !names)
+        return (eg_archive *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_load_named: no names are given");
+    for (int i = 0; i < n; i++)
+        if (!names[i]) return (eg_archive *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_load_named: name %d is NULL", i);
+    char *full = egi_archive_path("archive_load_named", path, true);
+    eg_archive *a = full ? egi_formats[egi_path_format(full)].load(full, &w) : NULL;
+    for (int i = 0; a && i < n; i++) {
+        if (egi_archive_find(a, names[i]) >= 0) continue;
+        egi_file_fail("archive_load_named", full, -1, "there is no tensor '%.200s' in the file", names[i]);
+        eg_archive_release(a);
+        a = NULL;
+    }
     egi_free(full);
     return a;
 }
@@ -32976,6 +33247,26 @@ static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
 }
 // Finds the values of all variables in the list: values[i], whose reference the caller owns, and places[i], its
 // number in the source. NULL where there is none.
+// Whether values of this shape can be read from a file into the variable's memory.
+static bool egi_variable_is_plain(const eg_tensor *v, const eg_tensor *x) {
+    return egi_same_shape(v, x) && (v->flags & EGI_CONTIGUOUS) && v->buffer->backend == &egi_cpu &&
+           !v->buffer->deleter && !egi_this.observer && egi_variable_is_alone(v);
+}
+// The last preparation of values that are in the file still. Those that go straight into variables are read once for
+// nothing, so that a damaged disk is noticed before anything has changed; all others are fetched.
+static bool egi_checkpoint_prepare(eg_checkpoint *c) {
+    bool ok = true;
+    for (int64_t i = 0; i < c->source->count && ok; i++)
+        ok = c->source->items[i].straight ? egi_archive_read(c->source, i, NULL) : egi_archive_fetch(c->source, i);
+    return ok;
+}
+// Assigns a value that was found. Only one that goes straight from the file into a variable can fail.
+static bool egi_checkpoint_put(eg_checkpoint *c, eg_tensor *v, eg_tensor *value, int64_t place) {
+    const egi_item *item = &c->source->items[place];
+    if (!item->straight) { egi_variable_take_wide(v, value); return true; }
+    if (v->host) { egi_free(v->host); v->host = NULL; }
+    return egi_archive_read(c->source, place, v->data);
+}
 static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits *m, eg_tensor **values,
                                        int64_t *places) {
     for (int64_t i = 0; i < w->count; i++) {
@@ -32987,14 +33278,28 @@ static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, e
             egi_misfit_shape(m, w->items[i].name, here, there);
             continue;
         }
-        there = egi_device_copy(there, egi_backend_of(there), egi_backend_of(here));
+        egi_item *item = &c->source->items[places[i]];
+        item->straight = item->at && egi_variable_is_plain(here, there);
+        if (item->straight) { values[i] = eg_retain(there); continue; }
+        if (!egi_archive_fetch(c->source, places[i])) return false;
+        there = egi_device_copy(item->x, egi_backend_of(item->x), egi_backend_of(here));
         values[i] = there ? egi_variable_value(w->function, there) : NULL;
         if (!values[i]) return false;
     }
     return true;
 }
-// Assigns everything in the source that has not been assigned and has a place now. Everything is looked up and
-// prepared first; what follows cannot fail, so that either all is assigned or nothing.
+// What is no variable is read before it is looked at.
+static bool egi_checkpoint_fetch_tracked(eg_checkpoint *c) {
+    bool ok = true;
+    for (int64_t i = 0; i < c->n_tracked && ok; i++) {
+        int64_t place = c->tracked[i].kind > EGI_TRACK_OPTIMIZER ? egi_source_find(c, c->tracked[i].name, "") : -1;
+        if (place >= 0) ok = egi_archive_fetch(c->source, place);
+    }
+    return ok;
+}
+// Assigns everything in the source that has not been assigned and has a place now. Everything is looked up, checked and
+// prepared first; what follows does not fail, so that either all is assigned or nothing. The one exception is a file
+// that someone shortens, or a disk that fails, between the two times that large tensors are read.
 static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables,
                                       bool restores) {
     egi_misfits misfits;
@@ -33006,16 +33311,17 @@ static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, eg
     memset((void *)to, 0, bytes);
     int64_t *places = (int64_t *)(void *)(to + c->n_tracked + 1);
     eg_tensor **values = (eg_tensor **)(void *)(places + w->count + 1);
-    bool ok = egi_checkpoint_find_values(c, w, &misfits, values, places) &&
+    bool ok = egi_checkpoint_fetch_tracked(c) && egi_checkpoint_find_values(c, w, &misfits, values, places) &&
               egi_checkpoint_find_iterators(c, &misfits, NULL);
     ok = egi_restore_numbers(c, &misfits, true) && ok;
     ok = egi_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
-    ok = ok && egi_checkpoint_find_iterators(c, &misfits, to);
+    ok = ok && egi_checkpoint_prepare(c) && egi_checkpoint_find_iterators(c, &misfits, to);
     egi_checkpoint_move_iterators(c, to, ok);
     ok = ok && egi_restore_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) {
         if (!values[i]) continue;
-        if (ok) { egi_variable_take_wide(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_this.arrived++; }
+        ok = ok && egi_checkpoint_put(c, w->items[i].x, values[i], places[i]);
+        if (ok) { c->taken[places[i]] = true; egi_this.arrived++; }
         egi_object_release(&values[i]->object);
     }
     for (int64_t i = 0; i < c->n_tracked && ok; i++)
@@ -33086,6 +33392,8 @@ static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool r
         if (!c->taken[i]) continue;
         eg_release(c->source->items[i].x);                           // assigned: only its name is still needed
         c->source->items[i].x = NULL;
+        c->source->items[i].at = 0;
+        c->source->items[i].straight = false;
     }
     egi_checkpoint_wait(c, left);
     return true;
@@ -33441,8 +33749,10 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
     if (!path) return true;
     char *full = egi_path_found(path);
     if (!full) return egi_no_memory("checkpoint_restore", (int64_t)strlen(path) + 1);
-    bool known = egi_path_format(full) >= 0;
-    eg_archive *a = known ? eg_archive_load(full) : NULL, *former = c->source;
+    const int format = egi_path_format(full);
+    const bool known = format >= 0;
+    egi_wanted w = { NULL, 0, egi_backend_here() == &egi_cpu };
+    eg_archive *a = known ? egi_formats[format].load(full, &w) : NULL, *former = c->source;
     if (!known) egi_file_fail("checkpoint_restore", full, -1, "there is no such .safetensors or .npz file");
     const char *version = eg_archive_text(a, "eager_checkpoint"), *counter = eg_archive_text(a, "save_counter");
     double number = 0;
@@ -33461,6 +33771,7 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
         c->source_path = full;
         ok = egi_checkpoint_assign("checkpoint_restore", c, true);
         if (!ok) { c->source = former; c->taken = former_taken; c->source_path = former_path; }
+        egi_archive_close(a);
     }
     if (ok && counter && egi_parse_number(counter, (int64_t)strlen(counter), &number) && number >= 0 && number < 9e15)
         c->number = (int64_t)number;
