@@ -2770,6 +2770,9 @@ EAGER_API bool eg_archive_save(eg_archive *archive, const char *path);
 #define eg_archive_save(...) EGI_CALL(eg_archive_save, __VA_ARGS__)
 EAGER_API eg_archive *eg_archive_load(const char *path);
 #define eg_archive_load(...) EGI_CALL(eg_archive_load, __VA_ARGS__)
+// Only the n tensors of these names, and the texts; the other tensors are passed over without reading them. A name that
+// the file does not have is an error.
+EAGER_API eg_archive *eg_archive_load_named(const char *path, const char *const *names, int n);
 // The same for bytes in memory; whether they are .npz or .safetensors is seen from their content.
 EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size);
 
@@ -2909,6 +2912,7 @@ EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *chec
 #define eg_save_safetensors(...) EGI_CALL(eg_save_safetensors, __VA_ARGS__)
 #define eg_load_safetensors(...) EGI_CALL(eg_load_safetensors, __VA_ARGS__)
 #define eg_archive_load_memory(...) EGI_CALL(eg_archive_load_memory, __VA_ARGS__)
+#define eg_archive_load_named(...) EGI_CALL(eg_archive_load_named, __VA_ARGS__)
 #define eg_memory_file_add(...) EGI_CALL(eg_memory_file_add, __VA_ARGS__)
 #define eg_memory_file_remove(...) EGI_CALL(eg_memory_file_remove, __VA_ARGS__)
 #define eg_load_idx(...) EGI_CALL(eg_load_idx, __VA_ARGS__)
@@ -4662,7 +4666,7 @@ static egi_block *egi_block_new(size_t rounded) {
 }
 // Counts bytes as held, unless they go beyond the limit: a request that is refused must not count against other
 // threads.
-static bool egi_held_reserve(int64_t bytes, int64_t limit) {
+static bool egi_seat_reserve(int64_t bytes, int64_t limit) {
     int64_t held = __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED);
     do if (limit && held > limit - bytes) return false;
     while (!__atomic_compare_exchange_n(&egi_shared.held_bytes, &held, held + bytes, true, __ATOMIC_RELAXED,
@@ -4672,9 +4676,9 @@ static bool egi_held_reserve(int64_t bytes, int64_t limit) {
 // A block that no list had. Where the limit or the system refuses it, blocks kept for reuse are given back first.
 static egi_block *egi_heap_extend(egi_heap *heap, int c, size_t rounded) {
     int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED), bytes = (int64_t)rounded;
-    if (!egi_held_reserve(bytes, limit)) {
+    if (!egi_seat_reserve(bytes, limit)) {
         egi_heap_trim(heap, __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED) + bytes - limit);
-        if (!egi_held_reserve(bytes, limit)) return NULL;
+        if (!egi_seat_reserve(bytes, limit)) return NULL;
     }
     egi_block *block = egi_block_new(rounded);
     if (!block) {
@@ -5083,13 +5087,15 @@ static EGI_COLD const char *egi_error_name(egi_error *e, const char *format, va_
 static void egi_failure_take(egi_failure *f) {
     f->code = egi_this.error;
     f->stage = egi_this.error_stage;
-    snprintf(f->message, sizeof f->message, "%s", egi_this.message);
+    f->message[0] = 0;                                        // for each element of a pipeline, mostly without an error
+    if (egi_this.message[0]) snprintf(f->message, sizeof f->message, "%s", egi_this.message);
     eg_error_clear();
 }
 static void egi_failure_give(const egi_failure *f) {
     egi_this.error = f->code;
     egi_this.error_stage = f->stage;
-    snprintf(egi_this.message, sizeof egi_this.message, "%s", f->message);
+    egi_this.message[0] = 0;
+    if (f->message[0]) snprintf(egi_this.message, sizeof egi_this.message, "%s", f->message);
 }
 // Raises an error that had waited (a worker's, say) on this thread: the contexts around add what they know; the place
 // in its message stays.
@@ -27828,6 +27834,12 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
 // Read first: 17.  Entry: eg_iterator_next().  Proof: tests/files/datasets*.c
 
 typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
+// A component as one stage hands it to the next where it needs no tensor of its own: EGI_WHOLE is the tensor x, whose
+// reference goes to who asked; EGI_ROW is row `row` of x, which is contiguous and does not change; EGI_BYTES is the
+// same, or all of x where row is -1, but its values change when the cursor is asked again. The latter two are lent
+// until then.
+typedef enum egi_piece_kind { EGI_WHOLE, EGI_ROW, EGI_BYTES } egi_piece_kind;
+typedef struct egi_piece { eg_tensor *x; int64_t row; egi_piece_kind kind; } egi_piece;
 typedef struct egi_cursor egi_cursor;
 typedef struct egi_stage {
     const char *name;                                         // eg_dataset_<name>
@@ -27841,6 +27853,8 @@ typedef struct egi_stage {
     bool random;                                              // has a seed
     // Returns when no thread works for the cursor any more, until it is asked again.
     void (*rest)(egi_cursor *c);
+    // The same as next, in pieces; NULL: next makes tensors. With it, next may be egi_pieces_next.
+    eg_status (*pieces)(egi_cursor *c, egi_piece *out);
 } egi_stage;
 
 struct eg_dataset {
@@ -28175,6 +28189,243 @@ static eg_status egi_cursor_next(egi_cursor *c, eg_tensor **out) {
     c->ended = status == EG_END_OF_SEQUENCE;
     return status;
 }
+// ---- pieces
+// Stages that move elements without looking at their values (sources, shuffle, cache, repeat, batch) hand them on as
+// pieces: a row is copied once, from its source into its batch, and nothing is allocated for it on the way.
+
+// An uninitialised tensor on the CPU; the caller owns the reference.
+static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) {
+    return egi_tensor_allocate(op, &egi_cpu, dtype, shape);
+}
+static eg_tensor *egi_host_int64(const char *op, int64_t value) {
+    eg_shape scalar = { 0, { 0 } };
+    eg_tensor *x = egi_host_new(op, EG_INT64, &scalar);
+    if (x) memcpy(x->data, &value, sizeof value);
+    return x;
+}
+// Row `first` of x as a tensor of one axis less, or, if rows is not negative, `rows` rows from there on. The result
+// is a view; the caller owns the reference.
+static eg_tensor *egi_element_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
+    eg_tensor *y = egi_tensor_alias(op, x);
+    if (!y) return NULL;
+    int drop = rows < 0;
+    int64_t row = x->dims[0] ? x->size / x->dims[0] : 0;
+    y->rank = (int8_t)(x->rank - drop);
+    for (int i = 0; i < y->rank; i++) {
+        y->dims[i] = x->dims[i + drop];
+        y->strides[i] = x->strides[i + drop];
+    }
+    if (!drop) y->dims[0] = rows;
+    y->size = drop ? row : rows * row;
+    if (y->size) y->data += first * row * egi_dtypes[x->dtype].size;
+    return y;
+}
+static int egi_piece_rank(const egi_piece *p) { return p->x->rank - (p->row >= 0); }
+static const int64_t *egi_piece_dims(const egi_piece *p) { return p->x->dims + (p->row >= 0); }
+static int64_t egi_piece_bytes(const egi_piece *p) {
+    int64_t size = p->row < 0 ? p->x->size : p->x->dims[0] ? p->x->size / p->x->dims[0] : 0;
+    return size * egi_dtypes[p->x->dtype].size;
+}
+// Only where the tensor is contiguous.
+static const char *egi_piece_data(const egi_piece *p) {
+    return p->row > 0 ? p->x->data + p->row * egi_piece_bytes(p) : p->x->data;
+}
+static void egi_piece_drop(egi_piece *p) {
+    if (p->x && p->kind == EGI_WHOLE) egi_object_release(&p->x->object);
+    p->x = NULL;
+}
+static void egi_pieces_drop(egi_piece *p, int n) { for (int i = 0; i < n; i++) egi_piece_drop(&p[i]); }
+// The component as a tensor, whose reference the caller owns; NULL with an error. The piece is empty afterwards.
+static eg_tensor *egi_piece_take(const char *name, egi_piece *p) {
+    eg_tensor *x = p->x, *y = x;
+    p->x = NULL;
+    if (p->kind == EGI_ROW) y = egi_element_rows(name, x, p->row, -1);
+    else if (p->kind == EGI_BYTES) {
+        egi_piece all = { x, p->row, EGI_BYTES };
+        eg_shape shape = { egi_piece_rank(&all), { 0 } };
+        for (int i = 0; i < shape.rank; i++) shape.dims[i] = egi_piece_dims(&all)[i];
+        y = egi_host_new(name, (eg_dtype)x->dtype, &shape);
+        if (y && y->size) memcpy(y->data, egi_piece_data(&all), (size_t)egi_piece_bytes(&all));
+    }
+    return y;
+}
+// Whether the component's bytes lie together on the CPU.
+static bool egi_piece_plain(const egi_piece *p) {
+    return (p->x->flags & EGI_CONTIGUOUS) && p->x->buffer && p->x->buffer->backend == &egi_cpu;
+}
+// Whether the component is of this dtype and has the shape of a row of x.
+static bool egi_piece_is_row(const egi_piece *p, const eg_tensor *x) {
+    if (p->x->dtype != x->dtype || egi_piece_rank(p) != x->rank - 1) return false;
+    for (int i = 1; i < x->rank; i++) if (egi_piece_dims(p)[i - 1] != x->dims[i]) return false;
+    return true;
+}
+// Elements that wait, in slots, each component in a column of its own: a reference to a tensor, or to one of which
+// it is a row, or, as long as all are small and alike, the bytes, which are then rows of one tensor.
+typedef struct egi_seat { eg_tensor *x; int64_t row; } egi_seat;
+typedef struct egi_column { egi_seat *slots; eg_tensor *rows; } egi_column;
+typedef struct egi_shelf { int64_t capacity, used; egi_column column[EG_MAX_COMPONENTS]; } egi_shelf;
+enum { EGI_SMALL_BYTES = 256 };                               // a tensor's own blocks take about as much
+static void egi_column_drop(egi_column *col, int64_t n) {
+    for (int64_t i = 0; col->slots && i < n; i++) if (col->slots[i].x) egi_object_release(&col->slots[i].x->object);
+    egi_free(col->slots);
+    if (col->rows) egi_object_release(&col->rows->object);
+    memset((void *)col, 0, sizeof *col);
+}
+static void egi_shelf_end(egi_shelf *s) {
+    for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_column_drop(&s->column[k], s->used);
+    memset((void *)s, 0, sizeof *s);
+}
+// Room for `capacity` slots, of which the first `used` are kept.
+static bool egi_column_slots(const char *name, egi_column *col, int64_t used, int64_t capacity) {
+    int64_t bytes;
+    bool fits = egi_checked_product(capacity, (int64_t)sizeof(egi_seat), &bytes);
+    egi_seat *slots = fits ? (egi_seat *)egi_alloc((size_t)bytes) : NULL;
+    if (!slots) return egi_no_memory(name, fits ? bytes : INT64_MAX);
+    if (col->slots) memcpy((void *)slots, (void *)col->slots, (size_t)used * sizeof *slots);
+    else used = 0;
+    memset((void *)(slots + used), 0, (size_t)(capacity - used) * sizeof *slots);
+    egi_free(col->slots);
+    col->slots = slots;
+    return true;
+}
+// The same for bytes of components like p.
+static bool egi_column_rows(const char *name, egi_column *col, const egi_piece *p, int64_t used, int64_t capacity) {
+    eg_shape shape = { egi_piece_rank(p) + 1, { 0 } };
+    memcpy(shape.dims + 1, egi_piece_dims(p), (size_t)egi_piece_rank(p) * sizeof(int64_t));
+    shape.dims[0] = capacity;
+    if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
+    eg_tensor *rows = egi_host_new(name, (eg_dtype)p->x->dtype, &shape);
+    if (!rows) return false;
+    if (used) memcpy(rows->data, col->rows->data, (size_t)(used * egi_piece_bytes(p)));
+    if (col->rows) egi_object_release(&col->rows->object);
+    col->rows = rows;
+    return true;
+}
+static bool egi_shelf_room(const char *name, int n, egi_shelf *s, int64_t slots) {
+    int64_t capacity = s->capacity < 16 ? 16 : s->capacity;
+    if (slots <= s->capacity) return true;
+    while (capacity < slots) capacity += capacity;
+    for (int k = 0; k < n; k++) {
+        egi_column *col = &s->column[k];
+        egi_piece p = { col->rows, 0, EGI_BYTES };
+        if (!(col->rows ? egi_column_rows(name, col, &p, s->used, capacity)
+              : !col->slots || egi_column_slots(name, col, s->used, capacity))) return false;
+    }
+    s->capacity = capacity;
+    return true;
+}
+// Makes tensors of a column of bytes, when one comes that is unlike the others.
+static bool egi_column_unpack(const char *name, const egi_shelf *s, egi_column *col) {
+    egi_column to = { NULL, NULL };
+    bool ok = egi_column_slots(name, &to, 0, s->capacity);
+    for (int64_t i = 0; ok && i < s->used; i++) {
+        egi_piece p = { col->rows, i, EGI_BYTES };
+        to.slots[i].row = -1;
+        ok = (to.slots[i].x = egi_piece_take(name, &p)) != NULL;
+    }
+    if (!ok) { egi_column_drop(&to, s->used); return false; }
+    egi_column_drop(col, 0);
+    *col = to;
+    return true;
+}
+static bool egi_column_packs(const egi_piece *p) {
+    int64_t bytes = egi_piece_bytes(p);
+    return p->kind != EGI_ROW && bytes && egi_piece_rank(p) < EG_MAX_RANK && egi_piece_plain(p) &&
+           (p->kind == EGI_BYTES || bytes <= EGI_SMALL_BYTES);
+}
+static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_piece *p, int64_t at) {
+    if (!col->slots && !col->rows && !(egi_column_packs(p) ? egi_column_rows(name, col, p, 0, s->capacity)
+                                       : egi_column_slots(name, col, 0, s->capacity))) return false;
+    if (col->rows && egi_piece_plain(p) && egi_piece_is_row(p, col->rows)) {
+        int64_t bytes = egi_piece_bytes(p);
+        memcpy(col->rows->data + at * bytes, egi_piece_data(p), (size_t)bytes);
+        return true;
+    }
+    if (col->rows && !egi_column_unpack(name, s, col)) return false;
+    egi_seat *slot = &col->slots[at];
+    int64_t row = p->kind == EGI_ROW ? p->row : -1;
+    eg_tensor *x = row >= 0 ? eg_retain(p->x) : egi_piece_take(name, p);
+    if (!x) return false;
+    if (slot->x) egi_object_release(&slot->x->object);
+    slot->x = x;
+    slot->row = row;
+    return true;
+}
+// Puts an element of n components, which is dropped, also on failure, into slot `at`.
+static bool egi_shelf_put(const char *name, int n, egi_shelf *s, int64_t at, egi_piece *in) {
+    bool ok = egi_shelf_room(name, n, s, at + 1);
+    if (ok && at >= s->used) s->used = at + 1;
+    for (int k = 0; k < n && ok; k++) ok = egi_column_put(name, s, &s->column[k], &in[k], at);
+    egi_pieces_drop(in, n);
+    return ok;
+}
+static void egi_shelf_swap(egi_shelf *s, int64_t a, int64_t b) {
+    for (int k = 0; k < EG_MAX_COMPONENTS && a != b; k++) {
+        egi_column *col = &s->column[k];
+        if (col->slots) {
+            egi_seat slot = col->slots[a];
+            col->slots[a] = col->slots[b];
+            col->slots[b] = slot;
+        } else if (col->rows) {
+            egi_piece p = { col->rows, 0, EGI_BYTES };
+            int64_t bytes = egi_piece_bytes(&p);
+            char t[EGI_SMALL_BYTES], *x = col->rows->data + a * bytes, *y = col->rows->data + b * bytes;
+            for (size_t n; bytes > 0; bytes -= (int64_t)n, x += n, y += n) {
+                n = bytes < EGI_SMALL_BYTES ? (size_t)bytes : EGI_SMALL_BYTES;
+                memcpy(t, x, n);
+                memcpy(x, y, n);
+                memcpy(y, t, n);
+            }
+        }
+    }
+}
+// Lends the element in a slot until the slot is used again; with `gives`, a tensor's reference goes to the caller and
+// the slot is empty then, else the caller gets one of its own.
+static void egi_shelf_lend(int n, egi_shelf *s, int64_t at, egi_piece *out, bool gives) {
+    for (int k = 0; k < n; k++) {
+        egi_column *col = &s->column[k];
+        egi_seat *slot = col->slots ? &col->slots[at] : NULL;
+        out[k].x = slot ? slot->x : col->rows;
+        out[k].row = slot ? slot->row : at;
+        out[k].kind = !slot ? EGI_BYTES : slot->row >= 0 ? EGI_ROW : EGI_WHOLE;
+        if (out[k].kind == EGI_WHOLE && gives) slot->x = NULL;
+        else if (out[k].kind == EGI_WHOLE) eg_retain(slot->x);
+    }
+}
+// egi_cursor_next in pieces.
+static eg_status egi_cursor_pieces(egi_cursor *c, egi_piece *out) {
+    egi_element e;
+    if (c->ended) return EG_END_OF_SEQUENCE;
+    if (!c->d->stage->pieces) {
+        eg_status status = egi_cursor_next(c, e.x);
+        for (int i = 0; i < c->d->n; i++) {
+            out[i].x = status == EG_NEXT ? e.x[i] : NULL;
+            out[i].row = -1;
+            out[i].kind = EGI_WHOLE;
+        }
+        return status;
+    }
+    for (int i = 0; i < c->d->n; i++) { out[i].x = NULL; out[i].kind = EGI_WHOLE; }
+    egi_context stage;
+    egi_stage_enter(&stage, c, c->element);
+    eg_status status = c->d->stage->pieces(c, out);
+    egi_context_leave(&stage);
+    if (status == EG_NEXT) { c->element++; return status; }
+    egi_pieces_drop(out, c->d->n);
+    c->ended = status == EG_END_OF_SEQUENCE;
+    return status;
+}
+// The next function of stages that have pieces.
+static eg_status egi_pieces_next(egi_cursor *c, eg_tensor **out) {
+    egi_piece part[EG_MAX_COMPONENTS];
+    for (int i = 0; i < c->d->n; i++) { part[i].x = NULL; part[i].kind = EGI_WHOLE; }
+    eg_status status = c->d->stage->pieces(c, part);
+    for (int i = 0; i < c->d->n && status == EG_NEXT; i++)
+        if (!(out[i] = egi_piece_take(c->d->stage->name, &part[i]))) status = EG_FAILED;
+    if (status != EG_NEXT) egi_pieces_drop(part, c->d->n);
+    return status;
+}
+
 // A position is read from a file, which may claim any number of elements. Whole rounds, slices and ranges are passed
 // by arithmetic; where elements can only be read one by one, a restore passes at most so many.
 enum { EGI_STEPS_MOST = 1000000000 };
@@ -28228,23 +28479,16 @@ static eg_status egi_cursor_pull(egi_cursor *c, int i, eg_tensor **out) {
     egi_cursor *from = egi_cursor_below(c, i);
     return from ? egi_cursor_next(from, out) : EG_FAILED;
 }
+static eg_status egi_cursor_pull_pieces(egi_cursor *c, int i, egi_piece *out) {
+    egi_cursor *from = egi_cursor_below(c, i);
+    return from ? egi_cursor_pieces(from, out) : EG_FAILED;
+}
 static int64_t egi_cursor_pass(egi_cursor *c, int i, int64_t n) {    // steps over n of them
     egi_cursor *from = egi_cursor_below(c, i);
     return from ? egi_cursor_skip(from, n) : -1;
 }
 // of stages that give as many as they get
 static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_cursor_pass(c, 0, n); }
-
-// An uninitialised tensor on the CPU; the caller owns the reference.
-static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) {
-    return egi_tensor_allocate(op, &egi_cpu, dtype, shape);
-}
-static eg_tensor *egi_host_int64(const char *op, int64_t value) {
-    eg_shape scalar = { 0, { 0 } };
-    eg_tensor *x = egi_host_new(op, EG_INT64, &scalar);
-    if (x) memcpy(x->data, &value, sizeof value);
-    return x;
-}
 
 // ---- callbacks
 
@@ -28372,29 +28616,12 @@ static eg_status egi_from_tensors_next(egi_cursor *c, eg_tensor **out) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_from_tensors = { "dataset_from_tensors", 0, egi_from_tensors_rule,
-                                                  egi_from_tensors_next, NULL, NULL, false, NULL };
+                                                  egi_from_tensors_next, NULL, NULL, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_tensors, NULL, 0);
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
 }
 
-// Row `first` of x as a tensor of one axis less, or, if rows is not negative, `rows` rows from there on. The result
-// is a view; the caller owns the reference.
-static eg_tensor *egi_element_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
-    eg_tensor *y = egi_tensor_alias(op, x);
-    if (!y) return NULL;
-    int drop = rows < 0;
-    int64_t row = x->dims[0] ? x->size / x->dims[0] : 0;
-    y->rank = (int8_t)(x->rank - drop);
-    for (int i = 0; i < y->rank; i++) {
-        y->dims[i] = x->dims[i + drop];
-        y->strides[i] = x->strides[i + drop];
-    }
-    if (!drop) y->dims[0] = rows;
-    y->size = drop ? row : rows * row;
-    if (y->size) y->data += first * row * egi_dtypes[x->dtype].size;
-    return y;
-}
 static bool egi_from_slices_rule(eg_dataset *d) {
     for (int i = 0; i < d->n; i++) {
         eg_tensor *x = d->tensors.x[i];
@@ -28410,10 +28637,13 @@ static bool egi_from_slices_rule(eg_dataset *d) {
     d->number[0] = d->cardinality = d->tensors.x[0]->dims[0];
     return true;
 }
-static eg_status egi_from_slices_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_from_slices_pieces(egi_cursor *c, egi_piece *out) {
     if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
-    for (int i = 0; i < c->d->n; i++)
-        if (!(out[i] = egi_element_rows("dataset_from_slices", c->d->tensors.x[i], c->element, -1))) return EG_FAILED;
+    for (int i = 0; i < c->d->n; i++) {
+        out[i].x = c->d->tensors.x[i];
+        out[i].row = c->element;
+        out[i].kind = EGI_ROW;
+    }
     return EG_NEXT;
 }
 // The skip function of sources that compute an element from its number.
@@ -28422,8 +28652,8 @@ static int64_t egi_cursor_jump(egi_cursor *c, int64_t n) {
     return n < left ? n : left;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_from_slices_next,
-                                                 egi_cursor_jump, NULL, false, NULL };
+static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_pieces_next,
+                                                 egi_cursor_jump, NULL, false, NULL, egi_from_slices_pieces };
 EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_slices, NULL, 0);
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
@@ -28448,7 +28678,7 @@ static eg_status egi_from_windows_next(egi_cursor *c, eg_tensor **out) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_from_windows_rule,
-                                                  egi_from_windows_next, egi_cursor_jump, NULL, false, NULL };
+                                                  egi_from_windows_next, egi_cursor_jump, NULL, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_windows, NULL, 0);
     if (!d) return NULL;
@@ -28471,15 +28701,34 @@ static bool egi_range_rule_of_dataset(eg_dataset *d) {
     d->cardinality = (int64_t)count;
     return true;
 }
+static int64_t egi_range_value(const egi_cursor *c) {
+    return (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]);
+}
 static eg_status egi_dataset_range_next(egi_cursor *c, eg_tensor **out) {
     if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
-    out[0] = egi_host_int64("dataset_range",
-                            (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]));
+    out[0] = egi_host_int64("dataset_range", egi_range_value(c));
     return out[0] ? EG_NEXT : EG_FAILED;
 }
+// The state is the one tensor that is lent again and again.
+static eg_status egi_dataset_range_pieces(egi_cursor *c, egi_piece *out) {
+    eg_tensor **x = (eg_tensor **)c->state;
+    if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
+    int64_t value = egi_range_value(c);
+    if (!*x && !(*x = egi_host_int64("dataset_range", value))) return EG_FAILED;
+    memcpy((*x)->data, &value, sizeof value);
+    out[0].x = *x;
+    out[0].row = -1;
+    out[0].kind = EGI_BYTES;
+    return EG_NEXT;
+}
+static void egi_dataset_range_close(egi_cursor *c) {
+    eg_tensor *x = *(eg_tensor **)c->state;
+    if (x) egi_object_release(&x->object);
+}
 EGI_OBJECTS
-static const egi_stage egi_stage_range = { "dataset_range", 0, egi_range_rule_of_dataset, egi_dataset_range_next,
-                                           egi_cursor_jump, NULL, false, NULL };
+static const egi_stage egi_stage_range = { "dataset_range", sizeof(eg_tensor *), egi_range_rule_of_dataset,
+                                           egi_dataset_range_next, egi_cursor_jump, egi_dataset_range_close, false,
+                                           NULL, egi_dataset_range_pieces };
 EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_range, NULL, 0);
     if (!d) return NULL;
@@ -28513,7 +28762,7 @@ static bool egi_unknown_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_from_generator = { "dataset_from_generator", 0, egi_unknown_rule, egi_generator_next,
-                                                    NULL, NULL, true, NULL };
+                                                    NULL, NULL, true, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs) {
     if (!f) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_generator: the function is NULL");
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_generator, NULL, 0);
@@ -28646,7 +28895,7 @@ static eg_status egi_lines_next(egi_cursor *c, eg_tensor **out) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_lines = { "dataset_text_lines", sizeof(egi_blocks), NULL, egi_lines_next, NULL,
-                                           egi_reader_end, false, NULL };
+                                           egi_reader_end, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths, int n) {
     return egi_dataset_done(egi_dataset_of_files(&egi_stage_lines, paths, n), true);
 }
@@ -28676,7 +28925,7 @@ static void egi_records_close(egi_cursor *c) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_records_state), NULL, egi_records_next,
-                                             NULL, egi_records_close, false, NULL };
+                                             NULL, egi_records_close, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n) {
     return egi_dataset_done(egi_dataset_of_files(&egi_stage_records, paths, n), true);
 }
@@ -28742,7 +28991,7 @@ static bool egi_rows_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next,
-                                          egi_cursor_jump, egi_rows_close, false, NULL };
+                                          egi_cursor_jump, egi_rows_close, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     char *list[EG_MAX_COMPONENTS];
     int count = 0;
@@ -28775,6 +29024,7 @@ typedef struct egi_csv_state {
     int64_t *names;
     // Each component's columns in this file; NULL: not looked for yet.
     int64_t *column[EG_MAX_COMPONENTS], columns[EG_MAX_COMPONENTS];
+    eg_tensor *values[EG_MAX_COMPONENTS];                     // of the row
 } egi_csv_state;
 static EGI_COLD bool egi_csv_fail(const egi_csv_state *s, const char *what) {
     return egi_file_fail("dataset_csv", s->reader.source.path, -1, "line %lld: %s", (long long)s->line, what);
@@ -29086,7 +29336,8 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
              egi_is_float(dtype) ? "another number" : "a whole number, or .dtype = EG_FLOAT64");
     return egi_csv_bad(s, column, field, n, "is a missing value, and the ", what);
 }
-static eg_status egi_csv_next(egi_cursor *c, eg_tensor **out) {
+// Numbers are written into one tensor a component, which is lent again and again.
+static eg_status egi_csv_pieces(egi_cursor *c, egi_piece *out) {
     egi_csv_state *s = (egi_csv_state *)c->state;
     const egi_paths *p = (const egi_paths *)c->d->data;
     eg_status status = egi_csv_read(c, s);
@@ -29096,12 +29347,21 @@ static eg_status egi_csv_next(egi_cursor *c, eg_tensor **out) {
         eg_shape shape = { c->d->spec[k].shape.rank, { s->columns[k] } };
         size_t n;
         const char *field = egi_csv_field(s, s->column[k][0], &n);
-        out[k] = p->part[k].o.text ? egi_element_bytes("dataset_csv", field,
-                                                       n) : egi_host_new("dataset_csv", dtype, &shape);
-        if (!out[k]) return EG_FAILED;
+        eg_tensor **x = &s->values[k];
+        if (p->part[k].o.text || (*x && (*x)->size != s->columns[k])) {
+            if (*x) egi_object_release(&(*x)->object);
+            *x = NULL;
+        }
+        if (!*x) *x = p->part[k].o.text ? egi_element_bytes("dataset_csv", field, n)
+                      : egi_host_new("dataset_csv", dtype, &shape);
+        if (!*x) return EG_FAILED;
         for (int64_t i = 0; i < s->columns[k] && !p->part[k].o.text; i++)
-            if (!egi_csv_store(s, p, &p->part[k], s->column[k][i], dtype, out[k]->data + i * egi_dtypes[dtype].size))
+            if (!egi_csv_store(s, p, &p->part[k], s->column[k][i], dtype, (*x)->data + i * egi_dtypes[dtype].size))
                 return EG_FAILED;
+        out[k].x = *x;
+        out[k].row = -1;
+        out[k].kind = EGI_BYTES;
+        if (p->part[k].o.text) { out[k].kind = EGI_WHOLE; *x = NULL; }
     }
     return EG_NEXT;
 }
@@ -29110,11 +29370,14 @@ static void egi_csv_close(egi_cursor *c) {
     egi_reader_end(c);
     egi_free(s->end);
     egi_free(s->names);
-    for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_free(s->column[k]);
+    for (int k = 0; k < EG_MAX_COMPONENTS; k++) {
+        egi_free(s->column[k]);
+        if (s->values[k]) egi_object_release(&s->values[k]->object);
+    }
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_csv_next, NULL, egi_csv_close,
-                                         false, NULL };
+static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_pieces_next, NULL,
+                                         egi_csv_close, false, NULL, egi_csv_pieces };
 // Takes over the description of one component, and sets its spec.
 static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component o) {
     const char *at = o.columns, *word;
@@ -29173,17 +29436,25 @@ EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_o
 #ifndef EAGER_NO_THREADS
 // A map with several threads. The thread that asks for elements reads upstream and hands out jobs in order; the
 // crew's threads call the function; results wait in a ring until it is their turn. A job that nobody has begun when
-// its turn comes is done by the asking thread, which therefore also works where no thread could be started.
+// its turn comes is done by the asking thread, which therefore also works where no thread could be started. A job is
+// a group of elements, the more the faster the function is, so that handing it over costs little of what it takes.
+enum { EGI_GROUP_MOST = 64, EGI_GROUP_BYTES = 1 << 16 };     // elements; bytes of input
 typedef struct egi_job {
-    egi_element in, out; int64_t element; eg_status status; bool done; egi_failure failed;
+    egi_shelf in, out;
+    // How many elements there are to do, are done, and were delivered; element: the number of the first.
+    int64_t n, got, at, element;
+    eg_status status;                                         // what comes behind them: EG_NEXT, or how they end
+    bool done;
+    egi_failure failed;
 } egi_job;
 typedef struct egi_crew {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     int threads, made, capacity;
-    bool stop;
-    // Numbers of the next job to deliver, to begin, to hand out.
-    int64_t oldest, next, filled;
+    bool stop, holds;                                         // holds: the oldest job is done and being delivered
+    // Numbers of the next job to deliver, to begin, to hand out; of the next element to hand out.
+    int64_t oldest, next, filled, element;
+    int64_t group;                                            // elements a job
     // The process's count of forks when the threads were started.
     int64_t forks;
     const egi_cursor *c;
@@ -29199,13 +29470,53 @@ static EGI_COLD eg_status egi_forked_away(const egi_cursor *c) {
                              "process, or eg_iterator_restore this one", c->d->stage->name);
     return EG_FAILED;
 }
-static void egi_job_do(const egi_cursor *c, egi_job *job) {
-    egi_context stage;
-    egi_stage_enter(&stage, c, job->element);
-    job->status = egi_map_call(c, job->element, job->in.x, job->out.x);
-    egi_context_leave(&stage);
-    if (job->status == EG_FAILED) egi_failure_take(&job->failed);
-    egi_element_drop(job->in.x);
+// The elements as tensors, which the caller owns.
+static bool egi_pieces_take(const char *name, int n, egi_piece *p, eg_tensor **x) {
+    bool ok = true;
+    memset((void *)x, 0, EG_MAX_COMPONENTS * sizeof *x);
+    for (int i = 0; i < n && ok; i++) ok = (x[i] = egi_piece_take(name, &p[i])) != NULL;
+    egi_pieces_drop(p, n);
+    if (!ok) egi_element_drop(x);
+    return ok;
+}
+static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
+    for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
+}
+static eg_status egi_job_element(const egi_cursor *c, egi_job *job, int64_t i) {
+    egi_piece p[EG_MAX_COMPONENTS];
+    egi_element in, out;
+    memset((void *)&out, 0, sizeof out);
+    egi_shelf_lend(c->d->from[0]->n, &job->in, i, p, true);
+    if (!egi_pieces_take("dataset_map", c->d->from[0]->n, p, in.x)) return EG_FAILED;
+    eg_status status = egi_map_call(c, job->element + i, in.x, out.x);
+    egi_element_drop(in.x);
+    if (status != EG_NEXT) return status;
+    egi_pieces_whole(c->d->n, out.x, p);
+    return egi_shelf_put("dataset_map", c->d->n, &job->out, i, p) ? EG_NEXT : EG_FAILED;
+}
+// Returns the seconds that it took. A function that forks on one of the crew's threads is alone in the child, where
+// forks says so.
+static double egi_job_do(const egi_cursor *c, egi_job *job, int64_t forks) {
+    double start = egi_clock_now();
+    eg_status status = EG_NEXT;
+    while (job->got < job->n && status == EG_NEXT) {
+        egi_context stage;
+        egi_stage_enter(&stage, c, job->element + job->got);
+        status = egi_job_element(c, job, job->got);
+        egi_context_leave(&stage);
+        if (forks >= 0 && egi_is_forked(forks)) return 0;
+        job->got += status == EG_NEXT;
+    }
+    if (status == EG_FAILED) {
+        job->status = EG_FAILED;
+        egi_failure_take(&job->failed);
+    }
+    return egi_clock_now() - start;
+}
+// A job of at most a twentieth of a millisecond could be larger, one of more than a fifth should be smaller.
+static void egi_crew_learn(egi_crew *crew, const egi_job *job, double seconds) {
+    if (seconds < 5e-5 && job->n == crew->group && crew->group < EGI_GROUP_MOST) crew->group *= 2;
+    else if (seconds > 2e-4 && crew->group > 1) crew->group /= 2;
 }
 static void *egi_crew_work(void *p) {
     egi_crew *crew = (egi_crew *)p;
@@ -29220,10 +29531,11 @@ static void *egi_crew_work(void *p) {
         egi_job *job = &crew->job[crew->next++ % crew->capacity];
         if (job->done) continue;                              // the last job, which only says how the elements ended
         pthread_mutex_unlock(&crew->lock);
-        egi_job_do(crew->c, job);
+        double took = egi_job_do(crew->c, job, crew->forks);
         // The function forked: in the child, no other thread exists.
         if (egi_is_forked(crew->forks)) return NULL;
         pthread_mutex_lock(&crew->lock);
+        egi_crew_learn(crew, job, took);
         job->done = true;
         pthread_cond_signal(&crew->done);
     }
@@ -29237,8 +29549,8 @@ static void egi_crew_end(egi_crew *crew) {
     pthread_mutex_unlock(&crew->lock);
     for (int i = 0; i < crew->made; i++) pthread_join(crew->thread[i], NULL);
     for (int i = 0; crew->job && i < crew->capacity; i++) {
-        egi_element_drop(crew->job[i].in.x);
-        egi_element_drop(crew->job[i].out.x);
+        egi_shelf_end(&crew->job[i].in);
+        egi_shelf_end(&crew->job[i].out);
     }
     pthread_cond_destroy(&crew->work);
     pthread_cond_destroy(&crew->done);
@@ -29264,7 +29576,8 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     crew->c = c;
     crew->floats = egi_this.floats;
     crew->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
-    crew->oldest = crew->next = crew->filled = c->element;
+    crew->element = c->element;
+    crew->group = 1;
     crew->capacity = 2 * threads;
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->work, NULL);
@@ -29282,52 +29595,88 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
         crew->made++;
     return crew;
 }
-// Hands out jobs while the ring has room. The end, or an error upstream, is a last job that is done at once.
+// Hands out jobs while the ring has room. The end, or an error upstream, comes behind the last job's elements.
 static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
+    egi_piece in[EG_MAX_COMPONENTS];
+    const int n = c->d->from[0]->n;
     while (!*drained && crew->filled - crew->oldest < crew->capacity) {
         egi_job *job = &crew->job[crew->filled % crew->capacity];
-        job->element = crew->filled;
-        job->status = egi_cursor_pull(c, 0, job->in.x);
-        job->done = *drained = job->status != EG_NEXT;
-        if (job->status == EG_FAILED) egi_failure_take(&job->failed);
+        int64_t bytes = 0, group;
         pthread_mutex_lock(&crew->lock);
+        group = crew->group;
+        pthread_mutex_unlock(&crew->lock);
+        job->element = crew->element;
+        job->n = job->got = job->at = 0;
+        job->status = EG_NEXT;
+        while (job->status == EG_NEXT && job->n < group && bytes < EGI_GROUP_BYTES) {
+            job->status = egi_cursor_pull_pieces(c, 0, in);
+            if (job->status != EG_NEXT) break;
+            for (int i = 0; i < n; i++) bytes += egi_piece_bytes(&in[i]);
+            if (egi_shelf_put("dataset_map", n, &job->in, job->n, in)) job->n++;
+            else job->status = EG_FAILED;
+        }
+        *drained = job->status != EG_NEXT;
+        if (job->status == EG_FAILED) egi_failure_take(&job->failed);
+        crew->element += job->n;
+        pthread_mutex_lock(&crew->lock);
+        job->done = job->n == 0;
         crew->filled++;
         pthread_cond_signal(&crew->work);
         pthread_mutex_unlock(&crew->lock);
     }
 }
-static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, eg_tensor **out) {
-    egi_job *job = &crew->job[crew->oldest % crew->capacity];
+// Waits until the oldest job is done, or does it.
+static void egi_crew_hold(egi_crew *crew, const egi_cursor *c, egi_job *job) {
     pthread_mutex_lock(&crew->lock);
     bool mine = crew->next == crew->oldest && !job->done;
     if (mine) crew->next++;
     else while (!job->done) pthread_cond_wait(&crew->done, &crew->lock);
     pthread_mutex_unlock(&crew->lock);
-    if (mine) egi_job_do(c, job);
-    crew->oldest++;
-    memcpy((void *)out, (void *)job->out.x, sizeof job->out.x);
-    memset((void *)job->out.x, 0, sizeof job->out.x);
-    if (job->status == EG_FAILED) egi_failure_give(&job->failed);
-    return job->status;
+    if (mine) {
+        double took = egi_job_do(c, job, -1);
+        pthread_mutex_lock(&crew->lock);
+        egi_crew_learn(crew, job, took);
+        job->done = true;
+        pthread_mutex_unlock(&crew->lock);
+    }
+    crew->holds = true;
+}
+static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, bool *drained, egi_piece *out) {
+    for (;;) {
+        if (!crew->holds) egi_crew_fill(crew, c, drained);
+        egi_job *job = &crew->job[crew->oldest % crew->capacity];
+        if (!crew->holds) egi_crew_hold(crew, c, job);
+        if (job->at < job->got) {
+            egi_shelf_lend(c->d->n, &job->out, job->at++, out, true);
+            return EG_NEXT;
+        }
+        if (job->status == EG_FAILED) egi_failure_give(&job->failed);
+        if (job->status != EG_NEXT) return job->status;
+        crew->holds = false;
+        pthread_mutex_lock(&crew->lock);
+        crew->oldest++;
+        pthread_mutex_unlock(&crew->lock);
+    }
 }
 #endif
 
 typedef struct egi_map_state { struct egi_crew *crew; bool drained; } egi_map_state;
-static eg_status egi_map_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_map_pieces(egi_cursor *c, egi_piece *out) {
 #ifndef EAGER_NO_THREADS
     egi_map_state *s = (egi_map_state *)c->state;
     if (c->d->width > 1) {
         if (!s->crew && !(s->crew = egi_crew_new(c, (int)c->d->width))) return EG_FAILED;
         if (egi_is_forked(s->crew->forks)) return egi_forked_away(c);
-        egi_crew_fill(s->crew, c, &s->drained);
-        return egi_crew_take(s->crew, c, out);
+        return egi_crew_take(s->crew, c, &s->drained, out);
     }
 #endif
-    egi_element in;
+    egi_element in, made;
     eg_status status = egi_cursor_pull(c, 0, in.x);
     if (status != EG_NEXT) return status;
-    status = egi_map_call(c, c->element, in.x, out);
+    memset((void *)&made, 0, sizeof made);
+    status = egi_map_call(c, c->element, in.x, made.x);
     egi_element_drop(in.x);
+    if (status == EG_NEXT) egi_pieces_whole(c->d->n, made.x, out);
     return status;
 }
 static int64_t egi_map_skip(egi_cursor *c, int64_t n) {
@@ -29353,8 +29702,8 @@ static void egi_map_rest(egi_cursor *c) {
 #endif
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_map_next, egi_map_skip,
-                                         egi_map_close, true, egi_map_rest };
+static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_pieces_next, egi_map_skip,
+                                         egi_map_close, true, egi_map_rest, egi_map_pieces };
 #define EGI_MAP_FIELD(...) EGI_FIELD(eg_map_options, __VA_ARGS__)
 static const egi_field egi_map_rows[] = {
     EGI_MAP_FIELD(threads, INT, 0, EGI_BETWEEN(0, 1024)),
@@ -29414,7 +29763,7 @@ static bool egi_filter_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_filter = { "dataset_filter", sizeof(int64_t), egi_filter_rule, egi_filter_next, NULL,
-                                            NULL, true, NULL };
+                                            NULL, true, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *from, eg_function1 *keep, void *user) {
     eg_dataset *d = egi_dataset_on(&egi_stage_filter, from);
     if (!d) return NULL;
@@ -29437,8 +29786,9 @@ static bool egi_element_room(egi_cursor *c, egi_element **list, int64_t *capacit
     return true;
 }
 // The shape of component k of a batch of n elements. Padded, each axis is as long as the longest; else all elements
-// must have one shape.
-static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n, int k, bool padded, eg_shape *shape) {
+// must have one shape. number, if not 0, is what errors call the second element.
+static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n, int k, bool padded, eg_shape *shape,
+                              int64_t number) {
     const eg_tensor *first = list[0].x[k];
     *shape = egi_shape(first);
     for (int64_t i = 1; i < n; i++) {
@@ -29449,7 +29799,8 @@ static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n,
         if (padded ? x->rank != first->rank : !egi_same_shape(x, first))
             return egi_fail(EG_ERROR_SHAPE, "eg_%s: elements of a batch differ in shape: component %d is %s in its "
                                             "first and %s in its element %lld%s", c->d->stage->name,
-                            k, egi_shape_show(egi_shape(first)), egi_shape_show(egi_shape(x)), (long long)i,
+                            k, egi_shape_show(egi_shape(first)), egi_shape_show(egi_shape(x)),
+                            (long long)(number ? number : i),
                             padded || x->rank != first->rank ? "" : "; eg_dataset_padded_batch fills them up");
         for (int a = 0; padded && a < x->rank; a++) if (x->dims[a] > shape->dims[a]) shape->dims[a] = x->dims[a];
     }
@@ -29477,27 +29828,86 @@ static void egi_element_copy_corner(const char *from, const eg_tensor *x, char *
     }
 }
 static eg_tensor *egi_element_stack(egi_cursor *c, const egi_element *list, int64_t n, int k) {
-    bool padded = c->d->flag;
     eg_shape shape;
-    if (!egi_stacked_shape(c, list, n, k, padded, &shape)) return NULL;
+    if (!egi_stacked_shape(c, list, n, k, true, &shape, 0)) return NULL;
     eg_dtype dtype = (eg_dtype)list[0].x[k]->dtype;
     eg_tensor *y = egi_host_new(c->d->stage->name, dtype, &shape);
     if (!y || !y->size) return y;
     size_t element = (size_t)egi_dtypes[dtype].size, row = (size_t)(y->size / n) * element;
-    bool ok = !padded || (egi_value_fits(c->d->stage->name, c->d->value, dtype) && egi_tensor_fill(y, c->d->value));
+    bool ok = egi_value_fits(c->d->stage->name, c->d->value, dtype) && egi_tensor_fill(y, c->d->value);
     for (int64_t i = 0; i < n && ok; i++) {
         const char *from = (const char *)eg_data(list[i].x[k]);
         ok = from != NULL;
-        if (ok && padded)
-            egi_element_copy_corner(from, list[i].x[k], y->data + (size_t)i * row, shape.dims + 1, element);
-        else if (ok) memcpy(y->data + (size_t)i * row, from, row);
+        if (ok) egi_element_copy_corner(from, list[i].x[k], y->data + (size_t)i * row, shape.dims + 1, element);
     }
     if (ok) return y;
     egi_object_release(&y->object);
     return NULL;
 }
-// number[0]: the size of a batch; number[1]: whether a smaller last one is dropped.
+// Makes room for more than n elements of this shape in out[k]: for as many as a batch has where those are few bytes,
+// else for eight times what was there. Pages that nothing is written to take no memory.
+static bool egi_batch_room(egi_cursor *c, eg_tensor **out, int k, const egi_piece *p, int64_t n) {
+    enum { FEW = 1 << 22 };
+    const char *name = c->d->stage->name;
+    eg_shape shape = { egi_piece_rank(p) + 1, { 0 } };
+    int64_t want = c->d->number[0], row = egi_piece_bytes(p), few = row && row < FEW ? FEW / row : 1;
+    if (shape.rank > EG_MAX_RANK)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: component %d has rank %d already, a batch of it would have more", name,
+                        k, EG_MAX_RANK);
+    memcpy(shape.dims + 1, egi_piece_dims(p), (size_t)egi_piece_rank(p) * sizeof(int64_t));
+    shape.dims[0] = n ? 8 * n : few;
+    if (shape.dims[0] > want) shape.dims[0] = want;
+    if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
+    eg_tensor *y = egi_host_new(name, (eg_dtype)p->x->dtype, &shape), *former = out[k];
+    if (!y) return false;
+    if (n && row) memcpy(y->data, former->data, (size_t)(n * row));
+    if (former) egi_object_release(&former->object);
+    out[k] = y;
+    return true;
+}
+static EGI_COLD bool egi_batch_misfit(egi_cursor *c, const eg_tensor *batch, int k, egi_piece *p, int64_t i) {
+    egi_element list[2];
+    eg_shape shape;
+    memset((void *)list, 0, sizeof list);
+    list[0].x[k] = egi_element_rows(c->d->stage->name, batch, 0, -1);
+    list[1].x[k] = egi_piece_take(c->d->stage->name, p);
+    if (list[0].x[k] && list[1].x[k]) egi_stacked_shape(c, list, 2, k, false, &shape, i);
+    egi_element_drop(list[0].x);
+    egi_element_drop(list[1].x);
+    return false;
+}
+// Copies component k of element i into the batch.
+static bool egi_batch_add(egi_cursor *c, eg_tensor **out, int k, egi_piece *p, int64_t i) {
+    if (!out[k] && !egi_batch_room(c, out, k, p, 0)) return false;
+    if (!egi_piece_is_row(p, out[k])) return egi_batch_misfit(c, out[k], k, p, i);
+    if (i == out[k]->dims[0] && !egi_batch_room(c, out, k, p, i)) return false;
+    int64_t row = egi_piece_bytes(p);
+    if (!row) return true;
+    const char *from = p->kind == EGI_WHOLE ? (const char *)eg_data(p->x) : egi_piece_data(p);
+    if (from) memcpy(out[k]->data + i * row, from, (size_t)row);
+    return from != NULL;
+}
 static eg_status egi_batch_next(egi_cursor *c, eg_tensor **out) {
+    egi_piece in[EG_MAX_COMPONENTS];
+    int64_t want = c->d->number[0], n = 0;
+    eg_status status = EG_NEXT;
+    bool ok = true;
+    while (n < want && ok && (status = egi_cursor_pull_pieces(c, 0, in)) == EG_NEXT) {
+        for (int k = 0; k < c->d->n && ok; k++) ok = egi_batch_add(c, out, k, &in[k], n);
+        egi_pieces_drop(in, c->d->n);
+        n += ok;
+    }
+    if (!ok || status == EG_FAILED) return EG_FAILED;
+    if (n < want && (n == 0 || c->d->number[1])) return EG_END_OF_SEQUENCE;
+    for (int k = 0; k < c->d->n; k++) {                       // the last batch has fewer rows than there is room for
+        eg_tensor *x = out[k];
+        x->size = x->dims[0] ? x->size / x->dims[0] * n : 0;
+        x->dims[0] = n;
+    }
+    return EG_NEXT;
+}
+// number[0]: the size of a batch; number[1]: whether a smaller last one is dropped.
+static eg_status egi_padded_next(egi_cursor *c, eg_tensor **out) {
     egi_batch_state *s = (egi_batch_state *)c->state;
     int64_t want = c->d->number[0], n = 0;
     eg_status status = EG_NEXT;
@@ -29538,14 +29948,14 @@ static bool egi_batch_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_batch = { "dataset_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next,
-                                           egi_batch_skip, egi_batch_close, false, NULL };
+static const egi_stage egi_stage_batch = { "dataset_batch", 0, egi_batch_rule, egi_batch_next, egi_batch_skip, NULL,
+                                           false, NULL, NULL };
 EGI_OBJECTS
 static const egi_stage egi_stage_padded = { "dataset_padded_batch", sizeof(egi_batch_state), egi_batch_rule,
-                                            egi_batch_next, egi_batch_skip, egi_batch_close, false, NULL };
+                                            egi_padded_next, egi_batch_skip, egi_batch_close, false, NULL, NULL };
 // Whether a stage of the pipeline makes batches.
 static bool egi_dataset_batches(const eg_dataset *d) {
-    bool yes = d->stage->next == egi_batch_next;
+    bool yes = d->stage->next == egi_batch_next || d->stage->next == egi_padded_next;
     for (int i = 0; i < d->n_from && !yes; i++) yes = egi_dataset_batches(d->from[i]);
     return yes;
 }
@@ -29590,7 +30000,7 @@ static bool egi_cursor_not_in_vain(const egi_cursor *c, int64_t n, const char *w
 typedef struct egi_unbatch_state { egi_element now; int64_t row; } egi_unbatch_state;
 // Elements without rows are passed over, but not for ever: egi_cursor_not_in_vain ends a pipeline that would never
 // give an element.
-static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_unbatch_pieces(egi_cursor *c, egi_piece *out) {
     egi_unbatch_state *s = (egi_unbatch_state *)c->state;
     if (c->d->cardinality == 0) return EG_END_OF_SEQUENCE;
     for (int64_t vain = 0; !s->now.x[0] || s->row == s->now.x[0]->dims[0]; vain++) {
@@ -29611,8 +30021,11 @@ static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
             if (!s->now.x[i]) return EG_FAILED;
         }
     }
-    for (int i = 0; i < c->d->n; i++)
-        if (!(out[i] = egi_element_rows("dataset_unbatch", s->now.x[i], s->row, -1))) return EG_FAILED;
+    for (int i = 0; i < c->d->n; i++) {
+        out[i].x = s->now.x[i];
+        out[i].row = s->row;
+        out[i].kind = EGI_ROW;
+    }
     s->row++;
     return EG_NEXT;
 }
@@ -29635,7 +30048,8 @@ static bool egi_unbatch_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_unbatch = { "dataset_unbatch", sizeof(egi_unbatch_state), egi_unbatch_rule,
-                                             egi_unbatch_next, NULL, egi_unbatch_close, false, NULL };
+                                             egi_pieces_next, NULL, egi_unbatch_close, false, NULL,
+                                             egi_unbatch_pieces };
 EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) {
     return egi_dataset_done(egi_dataset_on(&egi_stage_unbatch, d), true);
 }
@@ -29645,9 +30059,7 @@ EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) {
 // A buffer of the next elements, from which one is drawn; the last one takes its place. Which place is drawn depends
 // on the seed, the epoch and the number of the draw alone, so that a restore can compute the order without reading
 // the elements.
-typedef struct egi_shuffle_state {
-    egi_element *buffer; int64_t size, capacity, drawn; bool drained;
-} egi_shuffle_state;
+typedef struct egi_shuffle_state { egi_shelf shelf; int64_t size, drawn; bool drained; } egi_shuffle_state;
 static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
     egi_random r = { key, 0 };
     uint32_t word[4];
@@ -29658,19 +30070,20 @@ static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
 static uint64_t egi_shuffle_key(const egi_cursor *c) {
     return egi_key_mix(egi_cursor_seed(c), c->d->flag ? 0 : c->epoch + 1);
 }
-static eg_status egi_shuffle_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_shuffle_pieces(egi_cursor *c, egi_piece *out) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
+    egi_piece in[EG_MAX_COMPONENTS];
     while (!s->drained && s->size < c->d->number[0]) {
-        if (!egi_element_room(c, &s->buffer, &s->capacity, s->size + 1)) return EG_FAILED;
-        eg_status status = egi_cursor_pull(c, 0, s->buffer[s->size].x);
-        if (status == EG_FAILED) return status;
-        if (status == EG_NEXT) s->size++;
-        else s->drained = true;
+        eg_status status = egi_cursor_pull_pieces(c, 0, in);
+        s->drained = status == EG_END_OF_SEQUENCE;
+        if (s->drained) break;
+        if (status != EG_NEXT || !egi_shelf_put("dataset_shuffle", c->d->n, &s->shelf, s->size, in)) return EG_FAILED;
+        s->size++;
     }
     if (s->size == 0) return EG_END_OF_SEQUENCE;
     int64_t at = egi_shuffle_draw(egi_shuffle_key(c), s->drawn++, s->size);
-    memcpy((void *)out, (void *)s->buffer[at].x, sizeof s->buffer[at].x);
-    s->buffer[at] = s->buffer[--s->size];
+    egi_shelf_swap(&s->shelf, at, --s->size);
+    egi_shelf_lend(c->d->n, &s->shelf, s->size, out, true);
     return EG_NEXT;
 }
 typedef struct egi_place_of { int64_t element, slot; } egi_place_of;
@@ -29693,23 +30106,22 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
     }
     for (int64_t i = 0; i < size; i++) place[i].slot = i;
     qsort(place, (size_t)size, sizeof *place, egi_compare_elements);
-    bool ok = egi_element_room(c, &s->buffer, &s->capacity, size);
-    if (ok && size) memset((void *)s->buffer, 0, (size_t)size * sizeof *s->buffer);
-    if (ok) s->size = size;
+    egi_piece in[EG_MAX_COMPONENTS];
+    bool ok = true;
+    s->size = size;
     s->drawn = done;
     for (int64_t i = 0; i <= size && ok; i++) {
         int64_t to = i < size ? place[i].element : next;      // in the last round, the element that will be read next
         ok = egi_cursor_pass(c, 0, to - at) == to - at &&
-             (i == size || egi_cursor_pull(c, 0, s->buffer[place[i].slot].x) == EG_NEXT);
+             (i == size || (egi_cursor_pull_pieces(c, 0, in) == EG_NEXT &&
+                            egi_shelf_put("dataset_shuffle", c->d->n, &s->shelf, place[i].slot, in)));
         at = to + 1;
     }
     egi_free(place);
     return ok ? done : -1;
 }
 static void egi_shuffle_close(egi_cursor *c) {
-    egi_shuffle_state *s = (egi_shuffle_state *)c->state;
-    while (s->size > 0) egi_element_drop(s->buffer[--s->size].x);
-    egi_free(s->buffer);
+    egi_shelf_end(&((egi_shuffle_state *)c->state)->shelf);
 }
 static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
@@ -29726,8 +30138,8 @@ static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     return egi_skip_reading(c, n);
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_shuffle_next,
-                                             egi_shuffle_skip, egi_shuffle_close, true, NULL };
+static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_pieces_next,
+                                             egi_shuffle_skip, egi_shuffle_close, true, NULL, egi_shuffle_pieces };
 EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_shuffle_options o) {
     eg_dataset *d = egi_dataset_on(&egi_stage_shuffle, from);
     if (!d) return NULL;
@@ -29751,10 +30163,10 @@ static void egi_repeat_again(egi_cursor *c) {
     egi_cursor_drop_below(c, 0);
     c->epoch_below = egi_key_mix(c->epoch, (uint64_t)*round);
 }
-static eg_status egi_repeat_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_repeat_pieces(egi_cursor *c, egi_piece *out) {
     int64_t *round = (int64_t *)c->state, rounds = c->d->number[0];
     while (rounds < 0 || *round < rounds) {
-        eg_status status = egi_cursor_pull(c, 0, out);
+        eg_status status = egi_cursor_pull_pieces(c, 0, out);
         if (status != EG_END_OF_SEQUENCE) return status;
         if (c->from[0]->element == 0) break;                  // an empty round: the next would be empty, too
         egi_repeat_again(c);
@@ -29766,7 +30178,7 @@ static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out);
 // differ.
 static bool egi_dataset_is_steady(const eg_dataset *d) {
     bool steady = d->stage->next != egi_filter_next && d->stage->next != egi_interleave_next &&
-                  d->stage->next != egi_generator_next && d->stage->next != egi_unbatch_next;
+                  d->stage->next != egi_generator_next && d->stage->pieces != egi_unbatch_pieces;
     for (int i = 0; i < d->n_from && steady; i++) steady = egi_dataset_is_steady(d->from[i]);
     return steady;
 }
@@ -29806,8 +30218,8 @@ static bool egi_repeat_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_repeat_next,
-                                            egi_repeat_skip, NULL, false, NULL };
+static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_pieces_next,
+                                            egi_repeat_skip, NULL, false, NULL, egi_repeat_pieces };
 // A stage whose one argument is a count, with -1 for "all" or "for ever".
 static eg_dataset *egi_stage_counted(const egi_stage *stage, eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(stage, from);
@@ -29820,8 +30232,9 @@ EAGER_API eg_dataset *eg_dataset_repeat(eg_dataset *d, int64_t count) {
     return egi_stage_counted(&egi_stage_repeat, d, count);
 }
 
-static eg_status egi_take_next(egi_cursor *c, eg_tensor **out) {
-    return c->d->number[0] >= 0 && c->element >= c->d->number[0] ? EG_END_OF_SEQUENCE : egi_cursor_pull(c, 0, out);
+static eg_status egi_take_pieces(egi_cursor *c, egi_piece *out) {
+    return c->d->number[0] >= 0 && c->element >= c->d->number[0] ? EG_END_OF_SEQUENCE
+           : egi_cursor_pull_pieces(c, 0, out);
 }
 static int64_t egi_take_skip(egi_cursor *c, int64_t n) {
     int64_t left = c->d->number[0] < 0 ? n : c->d->number[0] - c->element;
@@ -29833,8 +30246,8 @@ static bool egi_take_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_take = { "dataset_take", 0, egi_take_rule, egi_take_next, egi_take_skip, NULL, false,
-                                          NULL };
+static const egi_stage egi_stage_take = { "dataset_take", 0, egi_take_rule, egi_pieces_next, egi_take_skip, NULL, false,
+                                          NULL, egi_take_pieces };
 EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n) { return egi_stage_counted(&egi_stage_take, d, n); }
 
 static bool egi_skip_first(egi_cursor *c) {                   // once, before anything else
@@ -29843,9 +30256,9 @@ static bool egi_skip_first(egi_cursor *c) {                   // once, before an
     *done = true;
     return egi_cursor_pass(c, 0, c->d->number[0]) >= 0;
 }
-static eg_status egi_skip_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_skip_pieces(egi_cursor *c, egi_piece *out) {
     if (c->d->number[0] < 0) return EG_END_OF_SEQUENCE;
-    return egi_skip_first(c) ? egi_cursor_pull(c, 0, out) : EG_FAILED;
+    return egi_skip_first(c) ? egi_cursor_pull_pieces(c, 0, out) : EG_FAILED;
 }
 static int64_t egi_skip_skip(egi_cursor *c, int64_t n) {
     if (c->d->number[0] < 0) return 0;
@@ -29858,8 +30271,8 @@ static bool egi_skip_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_skip_next, egi_skip_skip,
-                                          NULL, false, NULL };
+static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_pieces_next, egi_skip_skip,
+                                          NULL, false, NULL, egi_skip_pieces };
 EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n) { return egi_stage_counted(&egi_stage_skip, d, n); }
 
 static eg_status egi_enumerate_next(egi_cursor *c, eg_tensor **out) {
@@ -29882,7 +30295,7 @@ static bool egi_enumerate_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_enumerate = { "dataset_enumerate", 0, egi_enumerate_rule, egi_enumerate_next,
-                                               egi_skip_below, NULL, false, NULL };
+                                               egi_skip_below, NULL, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) {
     return egi_dataset_done(egi_dataset_on(&egi_stage_enumerate, d), true);
 }
@@ -29890,13 +30303,11 @@ EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) {
 // ---- several into one: zip, concatenate, interleave
 // zip ends with its shortest input, concatenate reads one after the other, interleave takes turns.
 
-static eg_status egi_zip_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_zip_pieces(egi_cursor *c, egi_piece *out) {
     int n = 0;
-    for (int i = 0; i < c->d->n_from; i++) {
-        egi_element e;
-        eg_status status = egi_cursor_pull(c, i, e.x);
+    for (int i = 0; i < c->d->n_from; n += c->d->from[i++]->n) {
+        eg_status status = egi_cursor_pull_pieces(c, i, out + n);
         if (status != EG_NEXT) return status;
-        for (int k = 0; k < c->d->from[i]->n; k++) out[n++] = e.x[k];
     }
     return EG_NEXT;
 }
@@ -29924,8 +30335,8 @@ static bool egi_zip_rule(eg_dataset *d) {
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_zip_next, egi_zip_skip, NULL, false,
-                                         NULL };
+static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_pieces_next, egi_zip_skip, NULL, false,
+                                         NULL, egi_zip_pieces };
 EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
     if (!egi_lists_given("dataset_zip", n, list, list, list)) return NULL;
     if (n >= 1 && n <= EG_MAX_COMPONENTS) return egi_dataset_done(egi_dataset_begin(&egi_stage_zip, list, n), true);
@@ -29987,7 +30398,7 @@ static bool egi_concatenate_rule(eg_dataset *d) {
 EGI_OBJECTS
 static const egi_stage egi_stage_concatenate = { "dataset_concatenate", sizeof(egi_concatenate_state),
                                                  egi_concatenate_rule, egi_concatenate_next, egi_concatenate_skip, NULL,
-                                                 false, NULL };
+                                                 false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second) {
     eg_dataset *list[2] = { first, second };
     return egi_dataset_done(egi_dataset_begin(&egi_stage_concatenate, list, 2), true);
@@ -30085,7 +30496,7 @@ static void egi_interleave_rest(egi_cursor *c) {
 EGI_OBJECTS
 static const egi_stage egi_stage_interleave = { "dataset_interleave", sizeof(egi_interleave_state),
                                                 egi_filter_rule, egi_interleave_next, NULL, egi_interleave_close, true,
-                                                egi_interleave_rest };
+                                                egi_interleave_rest, NULL };
 #define EGI_INTERLEAVE_FIELD(...) EGI_FIELD(eg_interleave_options, __VA_ARGS__)
 static const egi_field egi_interleave_rows[] = {
     EGI_INTERLEAVE_FIELD(cycle, INT64, 4, EGI_BETWEEN(1, 65536)),
@@ -30115,13 +30526,12 @@ EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_funct
 // (d->data). Upstream is always read under one epoch key, so that it does not matter in which epoch the list was
 // filled. Under other seeds (of a restored iterator) the reading is another one, which replaces the list; `key` tells
 // them apart.
-typedef struct egi_cache { int32_t refs; uint64_t key; int64_t n, capacity; egi_element *list; } egi_cache;
+typedef struct egi_cache { int32_t refs; uint64_t key; int64_t n; egi_shelf list; } egi_cache;
 // The list that this cursor fills; the complete one it reads from.
 typedef struct egi_cache_state { egi_cache *own, *full; } egi_cache_state;
 static void egi_cache_release(egi_cache *cache) {
     if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
-    while (cache->n > 0) egi_element_drop(cache->list[--cache->n].x);
-    egi_free(cache->list);
+    egi_shelf_end(&cache->list);
     egi_free(cache);
 }
 static uint64_t egi_cache_key(const egi_cursor *c) {          // a hash of the seeds
@@ -30156,12 +30566,12 @@ static void egi_cache_publish(egi_cursor *c, egi_cache *own) {
 }
 // The first pass that reads to the end publishes its list for all later ones. A pass that ends earlier publishes
 // nothing, so a cache never holds a part.
-static eg_status egi_cache_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_cache_pieces(egi_cursor *c, egi_piece *out) {
     egi_cache_state *s = (egi_cache_state *)c->state;
     egi_cache *full = egi_cache_full(c), *own = s->own;
     if (full) {
         if (c->element >= full->n) return EG_END_OF_SEQUENCE;
-        for (int i = 0; i < c->d->n; i++) out[i] = eg_retain(full->list[c->element].x[i]);
+        egi_shelf_lend(c->d->n, &full->list, c->element, out, false);
         return EG_NEXT;
     }
     if (!own) {
@@ -30172,13 +30582,11 @@ static eg_status egi_cache_next(egi_cursor *c, eg_tensor **out) {
         own->key = egi_cache_key(c);
     }
     c->epoch_below = 0;
-    eg_status status = egi_cursor_pull(c, 0, out);
+    eg_status status = egi_cursor_pull_pieces(c, 0, out);
     if (status == EG_END_OF_SEQUENCE) egi_cache_publish(c, own);
     if (status != EG_NEXT) return status;
-    if (!egi_element_room(c, &own->list, &own->capacity, own->n + 1)) return EG_FAILED;
-    memcpy((void *)&own->list[own->n], (void *)out, sizeof *own->list);
-    for (int i = 0; i < c->d->n; i++) eg_retain(out[i]);
-    own->n++;
+    if (!egi_shelf_put("dataset_cache", c->d->n, &own->list, own->n, out)) return EG_FAILED;
+    egi_shelf_lend(c->d->n, &own->list, own->n++, out, false);
     return EG_NEXT;
 }
 static int64_t egi_cache_skip(egi_cursor *c, int64_t n) {
@@ -30197,8 +30605,8 @@ static void egi_cache_drop(eg_dataset *d) {
     d->data = NULL;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_cache = { "dataset_cache", sizeof(egi_cache_state), NULL, egi_cache_next,
-                                           egi_cache_skip, egi_cache_close, false, NULL };
+static const egi_stage egi_stage_cache = { "dataset_cache", sizeof(egi_cache_state), NULL, egi_pieces_next,
+                                           egi_cache_skip, egi_cache_close, false, NULL, egi_cache_pieces };
 EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
     eg_dataset *d = egi_dataset_on(&egi_stage_cache, from);
     if (d) d->drop = egi_cache_drop;
@@ -30206,24 +30614,29 @@ EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
 }
 
 #ifndef EAGER_NO_THREADS
-// A prefetch: one thread reads upstream into a ring, from which the asking thread takes. For a device that can copy
-// while it computes, that thread also starts the copies, and the asking thread waits for them.
-typedef struct egi_ahead_element { egi_element e; int64_t ticket; } egi_ahead_element;  // ticket: of its copies, or 0
+// A prefetch: one thread reads upstream into a ring of groups, from which the asking thread takes. A whole group is
+// handed over at once, so that neither thread locks or wakes the other for each element; who has waited a millisecond
+// gets what is there. For a device that can copy while it computes, that thread also starts the copies, and the asking
+// thread waits for them.
+typedef struct egi_bundle { egi_shelf shelf; int64_t size, at; int64_t *ticket; } egi_bundle;  // of its copies, or 0
 typedef struct egi_ahead {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool running, stop, over;
+    // hungry: the asking thread has waited long; holds: it has the first group.
+    bool running, stop, over, hungry, holds;
     // The process's count of forks when the thread was started.
     int64_t forks;
     egi_cursor *c;
     eg_dtype floats;                                          // the default float dtype of the thread that asked first
     eg_backend *to;                                           // the device to which elements are copied here, or NULL
-    int64_t first, size, capacity;
+    // Groups: the first one, how many can be taken, how many may be; behind those one is being filled. each: elements.
+    int64_t first, full, groups, each;
     eg_status last;                                           // how the elements ended, once `over` is set
     egi_failure failed;
-    egi_ahead_element ring[1];                                // capacity of them
+    egi_bundle ring[1];                                        // groups + 1 of them; behind them the tickets
 } egi_ahead;
+static egi_bundle *egi_ahead_group(egi_ahead *a, int64_t i) { return &a->ring[(a->first + i) % (a->groups + 1)]; }
 // Replaces *x, which is on the CPU, by a copy on the device that is being made; *ticket says when it has arrived. If
 // that fails, *x stays, and is copied when it is handed out.
 static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
@@ -30241,32 +30654,49 @@ static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
     if (packed) egi_object_release(&packed->object);
     eg_error_clear();
 }
+// Reads an element and starts its copies. They are tensors of their own then, and no rows.
+static eg_status egi_ahead_read(egi_ahead *a, egi_piece *p, int64_t *ticket) {
+    egi_element e;
+    *ticket = 0;
+    eg_status status = egi_cursor_pull_pieces(a->c, 0, p);
+    if (status != EG_NEXT || !a->to) return status;
+    if (!egi_pieces_take("dataset_prefetch", a->c->d->n, p, e.x)) return EG_FAILED;
+    for (int i = 0; i < a->c->d->n; i++) egi_ahead_upload(a->to, &e.x[i], ticket);
+    egi_pieces_whole(a->c->d->n, e.x, p);
+    return status;
+}
+// Hands over the group that is being filled, if anything is in it. Under the lock.
+static void egi_ahead_publish(egi_ahead *a) {
+    if (egi_ahead_group(a, a->full)->size == 0) return;
+    a->full++;
+    pthread_cond_signal(&a->changed);
+}
 static void *egi_ahead_work(void *p) {
     egi_ahead *a = (egi_ahead *)p;
-    egi_ahead_element e;
+    egi_piece e[EG_MAX_COMPONENTS];
+    int64_t ticket;
     egi_this.telling = true;                                  // no error handler here: errors go to the asking thread
     egi_this.reads = a->c;
     egi_this.floats = a->floats;
     pthread_mutex_lock(&a->lock);
     for (;;) {
-        while (!a->stop && a->size == a->capacity) pthread_cond_wait(&a->changed, &a->lock);
+        while (!a->stop && a->full >= a->groups) pthread_cond_wait(&a->changed, &a->lock);
         if (a->stop) break;
         pthread_mutex_unlock(&a->lock);
-        eg_status status = egi_cursor_pull(a->c, 0, e.e.x);
+        eg_status status = egi_ahead_read(a, e, &ticket);
         // A function upstream forked: in the child, no other thread exists.
         if (egi_is_forked(a->forks)) return NULL;
-        e.ticket = 0;
-        for (int i = 0; status == EG_NEXT && a->to && i < a->c->d->n; i++)
-            egi_ahead_upload(a->to, &e.e.x[i], &e.ticket);
         pthread_mutex_lock(&a->lock);
-        if (status == EG_NEXT) {
-            a->ring[(a->first + a->size++) % a->capacity] = e;
-            pthread_cond_signal(&a->changed);
+        egi_bundle *g = egi_ahead_group(a, a->full);
+        if (status == EG_NEXT) g->ticket[g->size] = ticket;
+        if (status == EG_NEXT && egi_shelf_put("dataset_prefetch", a->c->d->n, &g->shelf, g->size, e)) {
+            if (++g->size == a->each || a->hungry) egi_ahead_publish(a);
             continue;
         }
-        a->last = status;
+        a->last = status == EG_NEXT ? EG_FAILED : status;
         egi_failure_take(&a->failed);
         a->over = true;
+        egi_ahead_publish(a);
         pthread_cond_signal(&a->changed);
         break;
     }
@@ -30274,13 +30704,19 @@ static void *egi_ahead_work(void *p) {
     return NULL;
 }
 static egi_ahead *egi_ahead_new(egi_cursor *c) {
-    size_t bytes = sizeof(egi_ahead) + (size_t)c->d->width * sizeof(egi_ahead_element);
+    enum { MOST = 64 };
+    int64_t quarter = c->d->width / 4, each = quarter < 1 ? 1 : quarter < MOST ? quarter : MOST,
+            groups = c->d->width / each;
+    size_t head = sizeof(egi_ahead) + (size_t)groups * sizeof(egi_bundle),
+           bytes = head + (size_t)((groups + 1) * each) * sizeof(int64_t);
     egi_ahead *a = (egi_ahead *)egi_alloc(bytes);
     if (!a) { egi_no_memory("dataset_prefetch", (int64_t)bytes); return NULL; }
-    memset((void *)a, 0, sizeof *a);
+    memset((void *)a, 0, head);
     a->c = c;
     a->floats = egi_this.floats;
-    a->capacity = c->d->width;
+    a->groups = groups;
+    a->each = each;
+    for (int64_t i = 0; i <= groups; i++) a->ring[i].ticket = (int64_t *)(void *)((char *)a + head) + i * each;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->changed, NULL);
     return a;
@@ -30294,32 +30730,58 @@ static void egi_ahead_rest(egi_ahead *a) {
     pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
     a->running = a->stop = false;
+    egi_ahead_publish(a);
 }
-static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
+// Gives the group that was taken back.
+static void egi_ahead_return(egi_ahead *a) {
+    pthread_mutex_lock(&a->lock);
+    egi_bundle *g = egi_ahead_group(a, 0);
+    g->size = g->at = 0;
+    a->first = (a->first + 1) % (a->groups + 1);
+    a->full--;
+    a->holds = false;
+    if (a->full <= a->groups / 2 || a->each == 1) pthread_cond_signal(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+}
+// Waits until there is a group, or the elements are over. After a millisecond a part of a group will do.
+static void egi_ahead_wait(egi_ahead *a) {
+    pthread_mutex_lock(&a->lock);
+#ifdef TIME_UTC
+    struct timespec t;
+    if (!a->full && !a->over && a->each > 1 && timespec_get(&t, TIME_UTC)) {
+        t.tv_nsec += 1000000;
+        t.tv_sec += t.tv_nsec / 1000000000;
+        t.tv_nsec %= 1000000000;
+        while (!a->full && !a->over && pthread_cond_timedwait(&a->changed, &a->lock, &t) == 0) {}
+    }
+#endif
+    if (!a->full) egi_ahead_publish(a);
+    a->hungry = true;
+    while (!a->full && !a->over) pthread_cond_wait(&a->changed, &a->lock);
+    a->hungry = false;
+    a->holds = a->full > 0;
+    pthread_mutex_unlock(&a->lock);
+}
+static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) {
     egi_ahead **state = (egi_ahead **)c->state, *a = *state ? *state : (*state = egi_ahead_new(c));
     if (!a) return EG_FAILED;
     if (egi_ahead_forked(a)) return egi_forked_away(c);
-    int64_t ticket = 0;
-    if (!a->running && !a->size && !a->over) {                // at first, and after a rest
+    if (a->holds && egi_ahead_group(a, 0)->at == egi_ahead_group(a, 0)->size) egi_ahead_return(a);
+    if (!a->running && !a->full && !a->over) {                // at first, and after a rest
         a->to = c->to && c->to->upload ? c->to : NULL;
         a->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
         a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
-        if (!a->running) return egi_cursor_pull(c, 0, out);          // the system gave no thread
+        if (!a->running) return egi_cursor_pull_pieces(c, 0, out);   // the system gave no thread
     }
-    eg_status status = EG_NEXT;
-    pthread_mutex_lock(&a->lock);
-    while (a->size == 0 && !a->over) pthread_cond_wait(&a->changed, &a->lock);
-    if (a->size > 0) {
-        memcpy((void *)out, (void *)a->ring[a->first].e.x, sizeof a->ring[a->first].e);
-        ticket = a->ring[a->first].ticket;
-        a->first = (a->first + 1) % a->capacity;
-        a->size--;
-        pthread_cond_signal(&a->changed);
-    } else if ((status = a->last) == EG_FAILED) egi_failure_give(&a->failed);
-    pthread_mutex_unlock(&a->lock);
-    if (!ticket || a->to->arrived(a->to, ticket)) return status;
-    egi_element_drop(out);
-    return EG_FAILED;
+    if (!a->holds) egi_ahead_wait(a);
+    if (!a->holds) {
+        if (a->last == EG_FAILED) egi_failure_give(&a->failed);
+        return a->last;
+    }
+    egi_bundle *g = egi_ahead_group(a, 0);
+    int64_t ticket = g->ticket[g->at];
+    egi_shelf_lend(c->d->n, &g->shelf, g->at++, out, true);
+    return !ticket || a->to->arrived(a->to, ticket) ? EG_NEXT : EG_FAILED;
 }
 static void egi_prefetch_close(egi_cursor *c) {
     egi_ahead *a = *(egi_ahead **)c->state;
@@ -30327,10 +30789,11 @@ static void egi_prefetch_close(egi_cursor *c) {
     // Leaked: the thread was perhaps using it.
     if (egi_ahead_forked(a)) { memset((void *)c->from, 0, sizeof c->from); return; }
     egi_ahead_rest(a);
-    for (; a->size > 0; a->size--, a->first = (a->first + 1) % a->capacity) {
+    for (int64_t i = 0; i <= a->groups; i++) {
+        egi_bundle *g = &a->ring[i];
         // Before the memory is used again.
-        if (a->ring[a->first].ticket) a->to->arrived(a->to, a->ring[a->first].ticket);
-        egi_element_drop(a->ring[a->first].e.x);
+        for (; g->at < g->size; g->at++) if (g->ticket[g->at]) a->to->arrived(a->to, g->ticket[g->at]);
+        egi_shelf_end(&g->shelf);
     }
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
@@ -30340,7 +30803,7 @@ static void egi_prefetch_rest(egi_cursor *c) { if (*(egi_ahead **)c->state) egi_
 static bool egi_prefetch_idle(egi_cursor *c) { return *(egi_ahead **)c->state == NULL; }
 typedef egi_ahead *egi_prefetch_state;
 #else
-static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) { return egi_cursor_pull(c, 0, out); }
+static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) { return egi_cursor_pull_pieces(c, 0, out); }
 static void egi_prefetch_close(egi_cursor *c) { (void)c; }
 static void egi_prefetch_rest(egi_cursor *c) { (void)c; }
 static bool egi_prefetch_idle(egi_cursor *c) { return c != NULL; }
@@ -30350,8 +30813,9 @@ static int64_t egi_prefetch_skip(egi_cursor *c, int64_t n) {
     return egi_prefetch_idle(c) ? egi_skip_below(c, n) : egi_skip_reading(c, n);
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_prefetch_next,
-                                              egi_prefetch_skip, egi_prefetch_close, false, egi_prefetch_rest };
+static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_pieces_next,
+                                              egi_prefetch_skip, egi_prefetch_close, false, egi_prefetch_rest,
+                                              egi_prefetch_pieces };
 EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(&egi_stage_prefetch, from);
     if (!d) return NULL;
@@ -30787,7 +31251,9 @@ static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to
 // An archive: tensors by name, in the order in which they were added, and notes (texts by key). All file formats of
 // models and checkpoints are read into one and written from one, so what is checked about names is checked here.
 
-typedef struct egi_item { char *name; eg_tensor *x; } egi_item;
+// at: where its values are in the archive's file if they were not read yet; x has no more than dtype and shape then.
+// straight: they will be read into a variable's memory.
+typedef struct egi_item { char *name; eg_tensor *x; int64_t at; bool straight; } egi_item;
 typedef struct egi_note { char *key, *value; } egi_note;
 struct eg_archive {
     egi_object object;
@@ -30797,7 +31263,15 @@ struct eg_archive {
     // Hash table from names to numbers of items (from 1; 0: free); a power of two, at most half full.
     int64_t *slots, n_slots;
     int64_t *note_slots, n_note_slots;   // the same for the keys of the texts
+    egi_source *source;                  // the file, as long as values may have to be read from it, else NULL
 };
+// What is wanted of a file: these n names, all if names is NULL; later: large tensors are read when they are fetched.
+typedef struct egi_wanted { const char *const *names; int n; bool later; } egi_wanted;
+static bool egi_wanted_has(const egi_wanted *w, const char *name) {
+    bool has = !w || !w->names;
+    for (int i = 0; !has && i < w->n; i++) has = strcmp(w->names[i], name) == 0;
+    return has;
+}
 static bool egi_archive_alive(const char *function, const eg_archive *a) {
     return egi_object_alive(function, "archive", a, EGI_ARCHIVE);
 }
@@ -30808,8 +31282,14 @@ EAGER_API eg_archive *eg_archive_retain(eg_archive *a) {
     egi_object_share("archive_retain", "archive", a, EGI_ARCHIVE);
     return a;
 }
+static void egi_archive_close(eg_archive *a) {
+    if (a->source) egi_source_close(a->source);
+    egi_free(a->source);
+    a->source = NULL;
+}
 EAGER_API void eg_archive_release(eg_archive *a) {
     if (!egi_object_ends("archive_release", "archive", a, EGI_ARCHIVE)) return;
+    egi_archive_close(a);
     for (int64_t i = 0; i < a->count; i++) { egi_free(a->items[i].name); eg_release(a->items[i].x); }
     for (int64_t i = 0; i < a->n_notes; i++) { egi_free(a->notes[i].key); egi_free(a->notes[i].value); }
     egi_free(a->items);
@@ -30860,6 +31340,8 @@ static bool egi_archive_put(const char *function, eg_archive *a, const char *nam
     }
     a->items = (egi_item *)items;
     a->items[a->count].name = copy;
+    a->items[a->count].at = 0;
+    a->items[a->count].straight = false;
     a->items[a->count++].x = eg_retain(x);
     int64_t *slot = egi_archive_slot(a, name);
     if (!*slot) *slot = a->count;
@@ -31751,7 +32233,7 @@ static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tens
     egi_json_free(&j);
     return ok;
 }
-EAGER_API eg_archive *eg_load_npz(const char *path) {
+static eg_archive *egi_npz_load(const char *path, const egi_wanted *w) {
     egi_source source;
     egi_zip z;
     memset(&z, 0, sizeof z);
@@ -31762,6 +32244,7 @@ EAGER_API eg_archive *eg_load_npz(const char *path) {
     if (a && !s) egi_no_memory("load_npz", (int64_t)sizeof *s);
     bool ok = s && egi_zip_list(&z);
     for (int64_t i = 0; ok && i < z.count; i++) {
+        if (!egi_wanted_has(w, z.members[i].name) && strcmp(z.members[i].name, egi_metadata_name) != 0) continue;
         eg_tensor *x = egi_zip_tensor(&z, s, &z.members[i]);
         ok = x && egi_npz_take(&z, a, &z.members[i], x);
         if (x) egi_object_release(&x->object);
@@ -31773,6 +32256,7 @@ EAGER_API eg_archive *eg_load_npz(const char *path) {
     eg_archive_release(a);
     return NULL;
 }
+EAGER_API eg_archive *eg_load_npz(const char *path) { return egi_npz_load(path, NULL); }
 
 // ---- IDX (MNIST's format): two zeros, a byte for the type, one for the rank, the dimensions, the elements; all
 // numbers are big-endian
@@ -32082,8 +32566,71 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
              (long long)(t->end - t->begin));
     return egi_safe_fail(j, offsets, t->name, what);
 }
+// A tensor of this shape without memory for its values: one zero, repeated. The caller owns the reference.
+static eg_tensor *egi_safe_outline(const egi_safe *t) {
+    eg_shape scalar = { 0, { 0 } };
+    eg_tensor *zero = egi_tensor_allocate("load", &egi_cpu, egi_stored[t->stored].dtype, &scalar),
+              *x = zero ? egi_tensor_alias_of_rank("load", zero, t->shape.rank) : NULL;
+    if (zero) memset(zero->data, 0, (size_t)egi_dtypes[zero->dtype].size);
+    if (zero) egi_object_release(&zero->object);
+    for (int i = 0; x && i < t->shape.rank; i++) {
+        x->dims[i] = t->shape.dims[i];
+        x->strides[i] = 0;
+        x->size *= t->shape.dims[i];
+    }
+    if (x) { x->rank = (int8_t)t->shape.rank; x->flags &= (uint16_t)~EGI_CONTIGUOUS; }
+    return x;
+}
+// Reads the values of item i from the archive's file to `to`, or, where that is NULL, only passes over them, which
+// shows that they can be read.
+static bool egi_archive_read(eg_archive *a, int64_t i, char *to) {
+    const eg_tensor *x = a->items[i].x;
+    const int size = egi_dtypes[x->dtype].size;
+    char block[1 << 14];
+    if (!egi_source_seek(a->source, a->items[i].at)) return false;
+    for (int64_t left = x->size * size, n; left > 0; left -= n) {
+        n = to || left < (int64_t)sizeof block ? left : (int64_t)sizeof block;
+        int64_t got = egi_source_read(a->source, to ? to : block, n);
+        if (got < 0) return false;
+        if (got < n)
+            return egi_file_fail(a->source->function, a->source->path, a->source->offset,
+                                 "truncated: the file ends too early, in tensor '%.200s'", a->items[i].name);
+    }
+    if (to && EGI_BIG) egi_bytes_turn(to, x->size, size);
+    for (int64_t k = 0; to && x->dtype == EG_BOOL && k < x->size; k++) to[k] = to[k] != 0;
+    return true;
+}
+// Reads the values of item i if that has not been done.
+static bool egi_archive_fetch(eg_archive *a, int64_t i) {
+    egi_item *item = &a->items[i];
+    if (!item->at) return true;
+    eg_shape shape = egi_shape(item->x);
+    eg_tensor *x = egi_tensor_allocate("load", &egi_cpu, (eg_dtype)item->x->dtype, &shape);
+    if (!x) return false;
+    if (!egi_archive_read(a, i, x->data)) { egi_object_release(&x->object); return false; }
+    egi_object_release(&item->x->object);
+    item->x = x;
+    item->at = 0;
+    return true;
+}
+// Reads a tensor that begins at this byte, or notes where it is.
+static bool egi_safe_tensor(egi_stream *s, const egi_json *j, eg_archive *a, const egi_safe *t, int64_t at,
+                            const egi_wanted *w) {
+    enum { LARGE = 1 << 20 };
+    bool later = w && w->later && t->stored < EGI_DTYPES && t->end - t->begin >= LARGE;
+    if (!egi_wanted_has(w, t->name)) return true;
+    if (!later && s->source->offset != at) {
+        if (!egi_source_seek(s->source, at)) return false;
+        s->left = s->size - at;
+    }
+    eg_tensor *x = later ? egi_safe_outline(t) : egi_stream_tensor(s, t->stored, &t->shape, false);
+    bool ok = x && egi_archive_put(j->function, a, t->name, x);
+    if (ok && later) a->items[a->count - 1].at = at;
+    if (x) egi_object_release(&x->object);
+    return ok;
+}
 // Checks that the tensors cover the data without holes or overlaps, then reads them in the order of their places.
-static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data) {
+static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data, const egi_wanted *w) {
     int64_t capacity = 0, n = 0, end = 0, last = 0, needed;
     void *grown = NULL;
     egi_safe *list = NULL;
@@ -32116,17 +32663,14 @@ static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64
     if (ok && end != data)
         ok = egi_file_fail(j->function, j->path, j->base + (s->source->offset - 8) + end,
                            "%lld bytes behind the last tensor", (long long)(data - end));
-    for (int64_t i = 0; ok && i < n; i++) {
-        eg_tensor *x = egi_stream_tensor(s, list[i].stored, &list[i].shape, false);
-        ok = x && egi_archive_put(j->function, a, list[i].name, x);
-        if (x) egi_object_release(&x->object);
-    }
+    const int64_t start = s->size - data;
+    for (int64_t i = 0; ok && i < n; i++) ok = egi_safe_tensor(s, j, a, &list[i], start + list[i].begin, w);
     egi_free(list);
     return ok;
 }
 // The header's length is compared with the file's size before memory is asked for, and every tensor's range with the
 // bytes that follow (egi_safe_read).
-EAGER_API eg_archive *eg_load_safetensors(const char *path) {
+static eg_archive *egi_safe_load(const char *path, const egi_wanted *w) {
     static const char function[] = "load_safetensors";
     egi_source source;
     unsigned char size[8];
@@ -32162,18 +32706,25 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path) {
         ok = egi_json_take(&j, function, path, 8, text, (int64_t)n);
         text = NULL;
         if (ok) {
-            ok = egi_json_at(&j, 0).kind == EGI_JSON_OBJECT ? egi_safe_read(s, &j, a, source.size - 8 - (int64_t)n)
+            ok = egi_json_at(&j, 0).kind == EGI_JSON_OBJECT ? egi_safe_read(s, &j, a, source.size - 8 - (int64_t)n,
+                                                                                     w)
                  : egi_file_fail(function, path, 8, "the header is no JSON object");
             egi_json_free(&j);
         }
     }
     egi_free(text);
     egi_free(s);
-    egi_source_close(&source);
+    if (ok && w && w->later) {
+        a->source = (egi_source *)egi_alloc(sizeof source);
+        ok = a->source != NULL || egi_no_memory(function, (int64_t)sizeof source);
+        if (ok) *a->source = source;
+    }
+    if (!ok || !a->source) egi_source_close(&source);
     if (ok) return a;
     eg_archive_release(a);
     return NULL;
 }
+EAGER_API eg_archive *eg_load_safetensors(const char *path) { return egi_safe_load(path, NULL); }
 
 static bool egi_path_ends_with(const char *text, const char *end) {
     size_t n = strlen(text), m = strlen(end);
@@ -32182,8 +32733,8 @@ static bool egi_path_ends_with(const char *text, const char *end) {
 enum { EGI_FORMAT_NPZ, EGI_FORMAT_SAFETENSORS, EGI_FORMATS };
 EGI_OBJECTS
 static const struct { const char *ending; bool (*save)(eg_archive *, const char *);
-                      eg_archive *(*load)(const char *); } egi_formats[] = {
-    { ".npz", eg_save_npz, eg_load_npz }, { ".safetensors", eg_save_safetensors, eg_load_safetensors }
+                      eg_archive *(*load)(const char *, const egi_wanted *); } egi_formats[] = {
+    { ".npz", eg_save_npz, egi_npz_load }, { ".safetensors", eg_save_safetensors, egi_safe_load }
 };
 static int egi_path_format(const char *path) {                  // by its ending; -1: of none
     for (int f = 0; f < EGI_FORMATS; f++) if (egi_path_ends_with(path, egi_formats[f].ending)) return f;
@@ -32238,7 +32789,25 @@ EAGER_API bool eg_archive_save(eg_archive *a, const char *path) {
 EAGER_API eg_archive *eg_archive_load(const char *path) {
     EGI_FAILS_AS("archive_load");
     char *full = egi_archive_path("archive_load", path, true);
-    eg_archive *a = full ? egi_formats[egi_path_format(full)].load(full) : NULL;
+    eg_archive *a = full ? egi_formats[egi_path_format(full)].load(full, NULL) : NULL;
+    egi_free(full);
+    return a;
+}
+EAGER_API eg_archive *eg_archive_load_named(const char *path, const char *const *names, int n) {
+    EGI_FAILS_AS("archive_load_named");
+    egi_wanted w = { names, n, false };
+    if (n < 1 || !names)
+        return (eg_archive *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_load_named: no names are given");
+    for (int i = 0; i < n; i++)
+        if (!names[i]) return (eg_archive *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_load_named: name %d is NULL", i);
+    char *full = egi_archive_path("archive_load_named", path, true);
+    eg_archive *a = full ? egi_formats[egi_path_format(full)].load(full, &w) : NULL;
+    for (int i = 0; a && i < n; i++) {
+        if (egi_archive_find(a, names[i]) >= 0) continue;
+        egi_file_fail("archive_load_named", full, -1, "there is no tensor '%.200s' in the file", names[i]);
+        eg_archive_release(a);
+        a = NULL;
+    }
     egi_free(full);
     return a;
 }
@@ -33174,6 +33743,26 @@ static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
 }
 // Finds the values of all variables in the list: values[i], whose reference the caller owns, and places[i], its
 // number in the source. NULL where there is none.
+// Whether values of this shape can be read from a file into the variable's memory.
+static bool egi_variable_is_plain(const eg_tensor *v, const eg_tensor *x) {
+    return egi_same_shape(v, x) && (v->flags & EGI_CONTIGUOUS) && v->buffer->backend == &egi_cpu &&
+           !v->buffer->deleter && !egi_this.observer && egi_variable_is_alone(v);
+}
+// The last preparation of values that are in the file still. Those that go straight into variables are read once for
+// nothing, so that a damaged disk is noticed before anything has changed; all others are fetched.
+static bool egi_checkpoint_prepare(eg_checkpoint *c) {
+    bool ok = true;
+    for (int64_t i = 0; i < c->source->count && ok; i++)
+        ok = c->source->items[i].straight ? egi_archive_read(c->source, i, NULL) : egi_archive_fetch(c->source, i);
+    return ok;
+}
+// Assigns a value that was found. Only one that goes straight from the file into a variable can fail.
+static bool egi_checkpoint_put(eg_checkpoint *c, eg_tensor *v, eg_tensor *value, int64_t place) {
+    const egi_item *item = &c->source->items[place];
+    if (!item->straight) { egi_variable_take_wide(v, value); return true; }
+    if (v->host) { egi_free(v->host); v->host = NULL; }
+    return egi_archive_read(c->source, place, v->data);
+}
 static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits *m, eg_tensor **values,
                                        int64_t *places) {
     for (int64_t i = 0; i < w->count; i++) {
@@ -33185,14 +33774,28 @@ static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, e
             egi_misfit_shape(m, w->items[i].name, here, there);
             continue;
         }
-        there = egi_device_copy(there, egi_backend_of(there), egi_backend_of(here));
+        egi_item *item = &c->source->items[places[i]];
+        item->straight = item->at && egi_variable_is_plain(here, there);
+        if (item->straight) { values[i] = eg_retain(there); continue; }
+        if (!egi_archive_fetch(c->source, places[i])) return false;
+        there = egi_device_copy(item->x, egi_backend_of(item->x), egi_backend_of(here));
         values[i] = there ? egi_variable_value(w->function, there) : NULL;
         if (!values[i]) return false;
     }
     return true;
 }
-// Assigns everything in the source that has not been assigned and has a place now. Everything is looked up and
-// prepared first; what follows cannot fail, so that either all is assigned or nothing.
+// What is no variable is read before it is looked at.
+static bool egi_checkpoint_fetch_tracked(eg_checkpoint *c) {
+    bool ok = true;
+    for (int64_t i = 0; i < c->n_tracked && ok; i++) {
+        int64_t place = c->tracked[i].kind > EGI_TRACK_OPTIMIZER ? egi_source_find(c, c->tracked[i].name, "") : -1;
+        if (place >= 0) ok = egi_archive_fetch(c->source, place);
+    }
+    return ok;
+}
+// Assigns everything in the source that has not been assigned and has a place now. Everything is looked up, checked and
+// prepared first; what follows does not fail, so that either all is assigned or nothing. The one exception is a file
+// that someone shortens, or a disk that fails, between the two times that large tensors are read.
 static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables,
                                       bool restores) {
     egi_misfits misfits;
@@ -33204,16 +33807,17 @@ static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, eg
     memset((void *)to, 0, bytes);
     int64_t *places = (int64_t *)(void *)(to + c->n_tracked + 1);
     eg_tensor **values = (eg_tensor **)(void *)(places + w->count + 1);
-    bool ok = egi_checkpoint_find_values(c, w, &misfits, values, places) &&
+    bool ok = egi_checkpoint_fetch_tracked(c) && egi_checkpoint_find_values(c, w, &misfits, values, places) &&
               egi_checkpoint_find_iterators(c, &misfits, NULL);
     ok = egi_restore_numbers(c, &misfits, true) && ok;
     ok = egi_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
-    ok = ok && egi_checkpoint_find_iterators(c, &misfits, to);
+    ok = ok && egi_checkpoint_prepare(c) && egi_checkpoint_find_iterators(c, &misfits, to);
     egi_checkpoint_move_iterators(c, to, ok);
     ok = ok && egi_restore_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) {
         if (!values[i]) continue;
-        if (ok) { egi_variable_take_wide(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_this.arrived++; }
+        ok = ok && egi_checkpoint_put(c, w->items[i].x, values[i], places[i]);
+        if (ok) { c->taken[places[i]] = true; egi_this.arrived++; }
         egi_object_release(&values[i]->object);
     }
     for (int64_t i = 0; i < c->n_tracked && ok; i++)
@@ -33285,6 +33889,8 @@ static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool r
         if (!c->taken[i]) continue;
         eg_release(c->source->items[i].x);                           // assigned: only its name is still needed
         c->source->items[i].x = NULL;
+        c->source->items[i].at = 0;
+        c->source->items[i].straight = false;
     }
     egi_checkpoint_wait(c, left ? &egi_restore_arrival : NULL);
     return true;
@@ -33640,8 +34246,10 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
     if (!path) return true;
     char *full = egi_path_found(path);
     if (!full) return egi_no_memory("checkpoint_restore", (int64_t)strlen(path) + 1);
-    bool known = egi_path_format(full) >= 0;
-    eg_archive *a = known ? eg_archive_load(full) : NULL, *former = c->source;
+    const int format = egi_path_format(full);
+    const bool known = format >= 0;
+    egi_wanted w = { NULL, 0, egi_backend_here() == &egi_cpu };
+    eg_archive *a = known ? egi_formats[format].load(full, &w) : NULL, *former = c->source;
     if (!known) egi_file_fail("checkpoint_restore", full, -1, "there is no such .safetensors or .npz file");
     const char *version = eg_archive_text(a, "eager_checkpoint"), *counter = eg_archive_text(a, "save_counter");
     double number = 0;
@@ -33660,6 +34268,7 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
         c->source_path = full;
         ok = egi_checkpoint_assign("checkpoint_restore", c, true);
         if (!ok) { c->source = former; c->taken = former_taken; c->source_path = former_path; }
+        egi_archive_close(a);
     }
     if (ok && counter && egi_parse_number(counter, (int64_t)strlen(counter), &number) && number >= 0 && number < 9e15)
         c->number = (int64_t)number;

@@ -80,7 +80,7 @@ static void make(void) {
 
 // ---------------------------------------------------------------- reading a dataset to its end
 
-static double sum_of(eg_tensor *x) { return eg_item(eg_reduce_sum(eg_cast(x, EG_FLOAT64))); }
+static double sum_of(eg_tensor *x) { return eg_item(eg_reduce_sum(x)); }    // of float64 or int64
 // Counts rows of the first component: batch says that an element is a batch of them.
 static double count(eg_dataset *d, bool batch) {
     eg_iterator *it = eg_iterator_new(d);
