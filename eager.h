@@ -12089,6 +12089,7 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // packed at all.
 // the last in bytes
 enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 16384 };
+enum { EGI_SMALL_SIDE = 64 };   // so many rows and terms at most has a small product, which has few columns
 
 #if EGI_X86
 // The compiler's vectors and one builtin: <immintrin.h> would cost more compile time than all kernels of a type.
@@ -14409,14 +14410,10 @@ static bool egi_cpu_one_hot(eg_backend *b, const egi_args *args) {
 // case; true may be wrong, where rows share a bucket or the updates are too many for the table.
 static bool egi_cpu_may_be_hot(const int64_t *index, int64_t n) {
     enum { BUCKETS = 2048 };
-    uint16_t count[BUCKETS] = { 0 };
-    uint16_t most = 0;
+    uint32_t count[BUCKETS] = { 0 }, most = 0;
     if (n <= EGI_TERMS || n > BUCKETS * EGI_TERMS / 2) return n > EGI_TERMS;
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t *c = &count[(uint64_t)index[i] * 0x9e3779b97f4a7c15u >> 53];
-        *c = (uint16_t)(*c + (*c <= EGI_TERMS));
-        if (*c > most) most = *c;
-    }
+    for (int64_t i = 0; i < n; i++) count[(uint64_t)index[i] * 0x9e3779b97f4a7c15u >> 53]++;
+    for (int i = 0; i < BUCKETS; i++) if (count[i] > most) most = count[i];
     return most > EGI_TERMS;
 }
 // Fills hot[row] with 0, or with the number of a hot row, from 1, and returns how many rows are hot.
@@ -45281,6 +45278,188 @@ EGI_TARGET_FMA static void EGI_TN(egi_tile)(int64_t k, const EGI_T *const *a, in
 #pragma GCC pop_options
 #endif
 
+// Sum of a[i] * b[i], in four vectors side by side, added in a fixed order; blocks of EGI_TERMS steps are added up in
+// float64.
+EGI_TARGET_FMA EGI_NOINLINE static EGI_T EGI_TN(egi_dot_in_vectors)(int64_t n, const EGI_T *a, const EGI_T *b) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    double all = 0;
+    EGI_T sum, tail;
+    for (int64_t i = 0, end; ; ) {
+        EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0;
+        end = egi_min64(n, i + (int64_t)EGI_TERMS * 4 * L);
+        for (; i + 4 * L <= end; i += 4 * L) {
+            s0 = EGI_VFMA(*(const EGI_VEC *)(a + i), *(const EGI_VEC *)(b + i), s0);
+            s1 = EGI_VFMA(*(const EGI_VEC *)(a + i + L), *(const EGI_VEC *)(b + i + L), s1);
+            s2 = EGI_VFMA(*(const EGI_VEC *)(a + i + 2 * L), *(const EGI_VEC *)(b + i + 2 * L), s2);
+            s3 = EGI_VFMA(*(const EGI_VEC *)(a + i + 3 * L), *(const EGI_VEC *)(b + i + 3 * L), s3);
+        }
+        s0 = (s0 + s1) + (s2 + s3);
+        sum = tail = 0;
+        for (int l = 0; l < L; l++) sum += s0[l];
+        for (; i < end; i++) tail += a[i] * b[i];
+        if (end == n) break;
+        all += (double)(sum + tail);
+    }
+    return n <= (int64_t)EGI_TERMS * 4 * L ? sum + tail : (EGI_T)(all + (double)(sum + tail));
+}
+// y[i] += the sum over r of s[r] * x[r * step + i], four rows at a time. The last elements of a length that vectors do
+// not divide are rounded otherwise, so parts of one row must be cut where vectors end.
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t rows, const EGI_T *s, const EGI_T *x,
+                                                             int64_t step, EGI_T *EGI_RESTRICT y) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4, x += 4 * step) {
+        const EGI_T *x1 = x + step, *x2 = x1 + step, *x3 = x2 + step, t0 = s[r], t1 = s[r + 1], t2 = s[r + 2],
+                    t3 = s[r + 3];
+        const EGI_VEC s0 = EGI_SPLAT(t0), s1 = EGI_SPLAT(t1), s2 = EGI_SPLAT(t2), s3 = EGI_SPLAT(t3);
+        int64_t i = 0;
+        for (; i + L <= n; i += L) {
+            EGI_VEC to = EGI_VFMA(s0, *(const EGI_VEC *)(x + i), *(EGI_VEC *)(y + i));
+            to = EGI_VFMA(s1, *(const EGI_VEC *)(x1 + i), to);
+            to = EGI_VFMA(s2, *(const EGI_VEC *)(x2 + i), to);
+            *(EGI_VEC *)(y + i) = EGI_VFMA(s3, *(const EGI_VEC *)(x3 + i), to);
+        }
+        for (; i < n; i++) y[i] += t0 * x[i] + t1 * x1[i] + t2 * x2[i] + t3 * x3[i];
+    }
+    for (; r < rows; r++, x += step) {
+        const EGI_VEC s0 = EGI_SPLAT(s[r]);
+        int64_t i = 0;
+        for (; i + L <= n; i += L) *(EGI_VEC *)(y + i) = EGI_VFMA(s0, *(const EGI_VEC *)(x + i), *(EGI_VEC *)(y + i));
+        for (; i < n; i++) y[i] += s[r] * x[i];
+    }
+}
+// y[i] = the sum over t of x[t][i] * f[t][i], or y[i] += where add.
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t count, const EGI_T *const *x,
+                                                             const EGI_T *const *f, EGI_T *y, bool add) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    int64_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, *to = (EGI_VEC *)(y + i);
+        for (int64_t t = 0; t < count; t++) {
+            const EGI_VEC *u = (const EGI_VEC *)(x[t] + i), *v = (const EGI_VEC *)(f[t] + i);
+            s0 = EGI_VFMA(u[0], v[0], s0);
+            s1 = EGI_VFMA(u[1], v[1], s1);
+            s2 = EGI_VFMA(u[2], v[2], s2);
+            s3 = EGI_VFMA(u[3], v[3], s3);
+        }
+        if (add) s0 += to[0], s1 += to[1], s2 += to[2], s3 += to[3];
+        to[0] = s0, to[1] = s1, to[2] = s2, to[3] = s3;
+    }
+    for (; i + L <= n; i += L) {
+        EGI_VEC s = {0};
+        for (int64_t t = 0; t < count; t++)
+            s = EGI_VFMA(*(const EGI_VEC *)(x[t] + i), *(const EGI_VEC *)(f[t] + i), s);
+        if (add) s += *(EGI_VEC *)(y + i);
+        *(EGI_VEC *)(y + i) = s;
+    }
+    for (; i < n; i++) {
+        EGI_T s = 0;
+        for (int64_t t = 0; t < count; t++) s += x[t][i] * f[t][i];
+        y[i] = add ? y[i] + s : s;
+    }
+}
+// C (m,n) = op(A) op(B), or C += where accumulate, for 1 < n <= the elements of a vector and k <= EGI_SMALL_SIDE. The
+// steps are those from row to row and from column to column, of op(A) and op(B).
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_small_product)(
+    int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t arow, int64_t astep, const EGI_T *b, int64_t brow,
+    int64_t bstep, EGI_T *c, int64_t ldc, bool accumulate) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    EGI_T copy[EGI_SMALL_SIDE * L] __attribute__((aligned(32)));
+    if (n < L || bstep != 1) {
+        for (int64_t p = 0; p < k; p++)
+            for (int64_t q = 0; q < L; q++) copy[p * L + q] = q < n ? b[p * brow + q * bstep] : 0;
+        b = copy;
+        brow = L;
+    }
+    for (int64_t i = 0; i < m; i += 4) {
+        const EGI_T *a0 = a + i * arow, *a1 = i + 1 < m ? a0 + arow : a0, *a2 = i + 2 < m ? a1 + arow : a0,
+                    *a3 = i + 3 < m ? a2 + arow : a0;
+        EGI_VEC s[4] = {{0}};
+        for (int64_t p = 0, o = 0; p < k; p++, o += astep) {
+            const EGI_VEC t = *(const EGI_VEC *)(b + p * brow), t0 = EGI_SPLAT(a0[o]), t1 = EGI_SPLAT(a1[o]),
+                          t2 = EGI_SPLAT(a2[o]), t3 = EGI_SPLAT(a3[o]);
+            s[0] = EGI_VFMA(t0, t, s[0]);
+            s[1] = EGI_VFMA(t1, t, s[1]);
+            s[2] = EGI_VFMA(t2, t, s[2]);
+            s[3] = EGI_VFMA(t3, t, s[3]);
+        }
+        for (int64_t r = 0; r < 4 && i + r < m; r++) {
+            EGI_T *to = c + (i + r) * ldc;
+            if (n == L && accumulate) *(EGI_VEC *)to += s[r];
+            else if (n == L) *(EGI_VEC *)to = s[r];
+            else for (int64_t q = 0; q < n; q++) to[q] = accumulate ? to[q] + s[r][q] : s[r][q];
+        }
+    }
+}
+// f[i] += the sum over p of x[p * xstep + i] * y[p * n + i]
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_columns_dot)(int64_t n, int64_t rows, const EGI_T *x, int64_t xstep,
+                                                                const EGI_T *y, EGI_T *f) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    int64_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, *to = (EGI_VEC *)(f + i);
+        for (int64_t p = 0; p < rows; p++) {
+            const EGI_VEC *u = (const EGI_VEC *)(x + p * xstep + i), *v = (const EGI_VEC *)(y + p * n + i);
+            s0 = EGI_VFMA(u[0], v[0], s0);
+            s1 = EGI_VFMA(u[1], v[1], s1);
+            s2 = EGI_VFMA(u[2], v[2], s2);
+            s3 = EGI_VFMA(u[3], v[3], s3);
+        }
+        to[0] += s0, to[1] += s1, to[2] += s2, to[3] += s3;
+    }
+    for (; i + L <= n; i += L) {
+        EGI_VEC s = {0};
+        for (int64_t p = 0; p < rows; p++)
+            s = EGI_VFMA(*(const EGI_VEC *)(x + p * xstep + i), *(const EGI_VEC *)(y + p * n + i), s);
+        *(EGI_VEC *)(f + i) += s;
+    }
+    for (; i < n; i++) {
+        EGI_T s = 0;
+        for (int64_t p = 0; p < rows; p++) s += x[p * xstep + i] * y[p * n + i];
+        f[i] += s;
+    }
+}
+// The places of the largest elements of one window, whose box is not empty, four vectors of channels at a time (see
+// POOLING). EGI_INT is an integer as wide as EGI_T. The vectors are written out: of loops over channels gcc makes none
+// at -O3 and at -Os.
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_max_pool_window)(const egi_windows *w, const egi_window_box *box,
+                                                                const EGI_T *x, int64_t *index) {
+    typedef EGI_T vec __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
+    typedef EGI_INT bits __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
+    enum { L = EGI_BYTES / sizeof(EGI_T), LANES = 4 * L };
+    const int64_t c = w->c, h = w->axis[1].in, a = w->axis[2].in;
+    for (int64_t q0 = 0; q0 < c; q0 += LANES) {
+        const int64_t cols = egi_min64(LANES, c - q0), first = box->first * c + q0;
+        EGI_T last[LANES] = {0};    // where fewer channels are left
+        EGI_INT best[LANES];        // the position of the largest, in pixels from the window's first
+        if (cols < LANES) memcpy(last, x + first, (size_t)cols * sizeof(EGI_T));
+        const vec *v = (const vec *)(const void *)(cols < LANES ? last : x + first);
+        vec t0 = v[0], t1 = v[1], t2 = v[2], t3 = v[3];
+        bits b0 = {0}, b1 = b0, b2 = b0, b3 = b0;
+        for (int64_t d = 0; d < box->n[0]; d++)
+            for (int64_t i = 0; i < box->n[1]; i++)
+                for (int64_t j = 0; j < box->n[2]; j++) {
+                    const EGI_INT pixel = (EGI_INT)((d * h + i) * a + j);
+                    const EGI_T *at = x + first + (int64_t)pixel * c;
+                    if (pixel == 0) continue;               // the first
+                    if (cols < LANES) memcpy(last, at, (size_t)cols * sizeof(EGI_T));
+                    else v = (const vec *)(const void *)at;
+#define EGI_POOL_STEP(i) { \
+                        const bits wins = (bits)(~(v[i] <= t##i) & (t##i == t##i));       /* or v is a NaN */ \
+                        b##i = (wins & pixel) | (~wins & b##i); \
+                        t##i = (vec)((wins & (bits)v[i]) | (~wins & (bits)t##i)); \
+                    }
+                    EGI_POOL_STEP(0) EGI_POOL_STEP(1) EGI_POOL_STEP(2) EGI_POOL_STEP(3)
+#undef EGI_POOL_STEP
+                }
+        memcpy(best, &b0, sizeof b0);
+        memcpy(best + L, &b1, sizeof b1);
+        memcpy(best + 2 * L, &b2, sizeof b2);
+        memcpy(best + 3 * L, &b3, sizeof b3);
+        for (int64_t q = 0; q < cols; q++) index[q0 + q] = first + (int64_t)best[q] * c + q;
+    }
+}
+
 #endif
 #if EGI_STAMPS(2)  // ------------------------------------------------------------------ float and double
 
@@ -45291,30 +45470,16 @@ typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep
 // a million terms. So no kernel adds more than EGI_TERMS terms to an element in its own type. It adds such blocks in
 // float64, or, where that would take too much memory, in blocks of blocks (egi_levels).
 
-// Sum of a[i] * b[i], in four vectors side by side, added in a fixed order; blocks of EGI_TERMS steps are added up in
-// float64.
-EGI_NOINLINE static EGI_T EGI_TN(egi_dot)(int64_t n, const EGI_T *a, const EGI_T *b) {
-    enum { L = (int)(16 / sizeof(EGI_T)) };
-    typedef EGI_TN(egi_v16) vec;
-    double all = 0;
-    EGI_T sum, tail;
-    for (int64_t i = 0, end; ; ) {
-        vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-        end = egi_min64(n, i + (int64_t)EGI_TERMS * 4 * L);
-        for (; i + 4 * L <= end; i += 4 * L) {
-            s0 += *(const vec *)(a + i) * *(const vec *)(b + i);
-            s1 += *(const vec *)(a + i + L) * *(const vec *)(b + i + L);
-            s2 += *(const vec *)(a + i + 2 * L) * *(const vec *)(b + i + 2 * L);
-            s3 += *(const vec *)(a + i + 3 * L) * *(const vec *)(b + i + 3 * L);
-        }
-        s0 = (s0 + s1) + (s2 + s3);
-        sum = tail = 0;
-        for (int l = 0; l < L; l++) sum += s0[l];
-        for (; i < end; i++) tail += a[i] * b[i];
-        if (end == n) break;
-        all += (double)(sum + tail);
-    }
-    return n <= (int64_t)EGI_TERMS * 4 * L ? sum + tail : (EGI_T)(all + (double)(sum + tail));
+// Of a function of the text of tiles the one for this processor.
+#if EGI_X86
+#define EGI_IN_VECTORS(name) (egi_cpu_has_avx2() ? EGI_TN(name##_avx2) : EGI_TN(name))
+#define EGI_VECTOR_BYTES (egi_cpu_has_avx2() ? 32 : 16)
+#else
+#define EGI_IN_VECTORS(name) EGI_TN(name)
+#define EGI_VECTOR_BYTES 16
+#endif
+static EGI_T EGI_TN(egi_dot)(int64_t n, const EGI_T *a, const EGI_T *b) {
+    return EGI_IN_VECTORS(egi_dot_in_vectors)(n, a, b);
 }
 // The same for elements that lie astep and bstep apart.
 static EGI_T EGI_TN(egi_dot_apart)(int64_t n, const EGI_T *a, int64_t astep, const EGI_T *b, int64_t bstep) {
@@ -45392,10 +45557,11 @@ EGI_NOINLINE static void EGI_TN(egi_pack_a)(bool ta, int64_t m, int64_t k, const
     }
 }
 
-// Packs op(B) (k, n) into panels of nr columns, row after row; the last one is filled up with zeros.
+// Packs op(B) (k, n) into panels of nr columns, row after row; the last one is filled up with zeros. Each panel has
+// room for `depth` rows, of which these are k.
 EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *to,
-                                            int64_t nr) {
-    for (int64_t j = 0; j < n; j += nr, to += nr * k) {
+                                            int64_t nr, int64_t depth) {
+    for (int64_t j = 0; j < n; j += nr, to += nr * depth) {
         int64_t cols = egi_min64(nr, n - j);
         if (!tb)
             for (int64_t p = 0; p < k; p++) {
@@ -45421,41 +45587,40 @@ EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const
     }
 }
 
-// y (+)= op(A) x, for contiguous vectors x and y, whose elements are the units. Each element of A is read once, so
-// blocks would gain nothing.
+// y (+)= op(A) x, for contiguous vectors x and y. Units are elements of y, of a transposed A blocks of them. Each
+// element of A is read once, so packing would gain nothing.
 typedef struct EGI_TN(egi_gemv_job) {
-    bool ta, accumulate; int64_t k, lda; const EGI_T *a, *x; EGI_T *y;
+    bool ta, accumulate; int64_t m, k, lda; const EGI_T *a, *x; EGI_T *y;
 } EGI_TN(egi_gemv_job);
+enum { EGI_TN(EGI_GEMV_BLOCK) = 64 };
 static void EGI_TN(egi_gemv_run)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_gemv_job) *v = (const EGI_TN(egi_gemv_job) *)context;
     enum { NARROW = (int)(8192 / sizeof(EGI_T)) };
     EGI_T part[NARROW];
-    if (!v->ta)
+    if (!v->ta) {
         for (int64_t i = begin; i < end; i++) {
             const EGI_T s = EGI_TN(egi_dot)(v->k, v->a + i * v->lda, v->x);
             v->y[i] = v->accumulate ? v->y[i] + s : s;
         }
-    else if (v->k <= EGI_TERMS) {
-        if (!v->accumulate) EGI_TN(egi_zero)(end - begin, v->y + begin);
-        for (int64_t p = 0; p < v->k; p++)
-            EGI_TN(egi_axpy)(end - begin, v->x[p], v->a + p * v->lda + begin, v->y + begin);
-    } else
-        for (int64_t p = 0, last; p < v->k; p = last) {
-            last = egi_min64(v->k, p + EGI_TERMS);
-            for (int64_t j = begin; j < end; j += NARROW) {
-                const int64_t cols = egi_min64(NARROW, end - j);
-                EGI_TN(egi_zero)(cols, part);
-                for (int64_t row = p; row < last; row++)
-                    EGI_TN(egi_axpy)(cols, v->x[row], v->a + row * v->lda + j, part);
-                if (v->accumulate || p > 0) EGI_TN(egi_axpy)(cols, 1, part, v->y + j);
-                else memcpy(v->y + j, part, (size_t)cols * sizeof(EGI_T));
-            }
+        return;
+    }
+    end = egi_min64(end * EGI_TN(EGI_GEMV_BLOCK), v->m);
+    for (int64_t j = begin * EGI_TN(EGI_GEMV_BLOCK), cols; j < end; j += cols) {
+        cols = egi_min64(NARROW, end - j);
+        for (int64_t p = 0; p < v->k; p += EGI_TERMS) {
+            EGI_TN(egi_zero)(cols, part);
+            EGI_IN_VECTORS(egi_rows_add)(cols, egi_min64(EGI_TERMS, v->k - p), v->x + p, v->a + p * v->lda + j, v->lda,
+                                         part);
+            if (v->accumulate || p > 0) EGI_TN(egi_axpy)(cols, 1, part, v->y + j);
+            else memcpy(v->y + j, part, (size_t)cols * sizeof(EGI_T));
         }
+    }
 }
 EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *x,
                                           EGI_T *y, bool accumulate) {
-    EGI_TN(egi_gemv_job) job = { ta, accumulate, k, lda, a, x, y };
-    egi_parallel(m, (double)m * (double)k * (double)sizeof(EGI_T) * 0.05, EGI_TN(egi_gemv_run), &job);
+    EGI_TN(egi_gemv_job) job = { ta, accumulate, m, k, lda, a, x, y };
+    egi_parallel(ta ? (m + EGI_TN(EGI_GEMV_BLOCK) - 1) / EGI_TN(EGI_GEMV_BLOCK) : m,
+                 (double)m * (double)k * (double)sizeof(EGI_T) * 0.03, EGI_TN(egi_gemv_run), &job);
 }
 
 // The tile function for this processor; *nr: the columns of its tile.
@@ -45502,7 +45667,7 @@ static void EGI_TN(egi_gemm_pack_b)(void *context, int64_t begin, int64_t end) {
     const int64_t j = g->jc + begin * g->nr;
     EGI_TN(egi_pack_b)(g->tb, g->kc, egi_min64((end - begin) * g->nr, g->jc + g->nc - j),
                        g->tb ? g->b + j * g->ldb + g->pc : g->b + g->pc * g->ldb + j, g->ldb,
-                       g->packed_b + begin * g->nr * g->kc, g->nr);
+                       g->packed_b + begin * g->nr * g->kc, g->nr, g->kc);
 }
 static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {       // units: panels
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
@@ -45631,6 +45796,12 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         c[0] = accumulate ? c[0] + s : s;
         return true;
     }
+    if (n > 1 && n * (int64_t)sizeof(EGI_T) <= EGI_VECTOR_BYTES && m <= EGI_SMALL_SIDE && k > 0 &&
+        k <= EGI_SMALL_SIDE) {
+        EGI_IN_VECTORS(egi_small_product)(m, n, k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc,
+                                          accumulate);
+        return true;
+    }
     if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -45653,16 +45824,6 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
     return EGI_TN(egi_gemm_tiled)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, given);
 }
 
-// y[i] += a[i] * b[i]
-EGI_NOINLINE static void EGI_TN(egi_muladd)(int64_t n, const EGI_T *EGI_RESTRICT a, const EGI_T *EGI_RESTRICT b,
-                                            EGI_T *EGI_RESTRICT y) {
-    enum { L = (int)(16 / sizeof(EGI_T)) };
-    typedef EGI_TN(egi_v16) vec;
-    int64_t i = 0;
-    for (; i + L <= n; i += L) *(vec *)(y + i) += *(const vec *)(a + i) * *(const vec *)(b + i);
-    for (; i < n; i++) y[i] += a[i] * b[i];
-}
-
 // The right operand op(B) (k, n) of many products, packed once into panels of nr columns and all k rows. `space` must
 // hold egi_product_right_size elements and live as long as the struct is used.
 typedef struct EGI_TN(egi_product_right) {
@@ -45675,7 +45836,7 @@ static EGI_TN(egi_product_right)
 EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
     EGI_TN(egi_product_right) r = { k, n, 0, space, NULL };
     r.tile = EGI_TN(egi_best_tile)(&r.nr);
-    EGI_TN(egi_pack_b)(tb, k, n, b, ldb, space, r.nr);
+    EGI_TN(egi_pack_b)(tb, k, n, b, ldb, space, r.nr, k);
     return r;
 }
 // C (m,n) = A (m,k) · op(B), or C += where accumulate. It takes no memory.
@@ -45909,30 +46070,34 @@ static void EGI_TN(egi_conv_columns)(const egi_windows *w, int64_t group, int64_
 }
 
 // A convolution in which each output channel depends on one input channel: nothing is summed over channels, so a
-// matrix product would only cost. what: 0 makes y, 1 the gradient of x, 2 that of the filter. The caller has cleared
-// the array that is made.
+// matrix product would only cost. what: 0 makes y, 1 the gradient of x, 2 that of the filter. Where channels go in and
+// come out alike, an element of y or of dx is one sum over the taps, and an element of df one along each line;
+// elsewhere the caller has cleared the array that is made, and terms are added one by one.
 //
 // One output and one line of taps along the last axis; tap 0 lies at element `at` of the line of x.
 EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, int64_t at, EGI_T *line, EGI_T *f,
                                                          EGI_T *y, int what) {
     const egi_window *a = &w->axis[2];
-    const int64_t c = w->c, oc = w->oc;
+    const int64_t c = w->c, oc = w->oc, times = oc / c;
     for (int64_t k = 0; k < a->taps; k++, at += a->dilation, f += oc) {
         if (at < 0 || at >= a->in) continue;
         EGI_T *x = line + at * c;
-        if (c == oc) {
-            if (what == 0) EGI_TN(egi_muladd)(oc, x, f, y);
-            if (what == 1) EGI_TN(egi_muladd)(oc, y, f, x);
-            if (what == 2) EGI_TN(egi_muladd)(oc, y, x, f);
-            continue;
-        }
-        for (int64_t g = 0, times = oc / c; g < c; g++)
+        for (int64_t g = 0; g < c; g++)
             for (int64_t o = g * times; o < (g + 1) * times; o++) {
                 if (what == 0) y[o] += x[g] * f[o];
                 if (what == 1) x[g] += y[o] * f[o];
                 if (what == 2) f[o] += y[o] * x[g];
             }
     }
+}
+// Where along an axis a tap goes from an element of y to one of x, or back from one of x to one of y; -1: nowhere.
+static inline int64_t EGI_TN(egi_window_across)(const egi_window *a, int64_t at, int64_t tap, bool back) {
+    if (!back) {
+        const int64_t i = at * a->stride - a->before + tap * a->dilation;
+        return i >= 0 && i < a->in ? i : -1;
+    }
+    const int64_t i = at + a->before - tap * a->dilation, o = a->stride == 1 ? i : i / a->stride;
+    return i >= 0 && o < a->out && o * a->stride == i ? o : -1;
 }
 // A convolution that is cut into units: blocks of outputs for y, pictures for the gradient of x, and for that of the
 // filter, a sum over all outputs, as many parts of the blocks as the shapes say (at most EGI_CONV_PARTS), each of which
@@ -45979,7 +46144,7 @@ static void EGI_TN(egi_conv_parts_end)(EGI_TN(egi_conv_job) *j) {
     egi_free(more);
 }
 
-// Lines begin to end - 1 of the outputs.
+// Lines begin to end - 1 of the outputs, term by term.
 static void EGI_TN(egi_conv_depthwise_lines)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end,
                                              EGI_TN(egi_levels) *sum) {
     const egi_windows *w = j->w;
@@ -46000,23 +46165,383 @@ static void EGI_TN(egi_conv_depthwise_lines)(const EGI_TN(egi_conv_job) *j, int6
         }
     }
 }
+// Lines begin to end - 1 of y, or of dx: each element is a sum over the taps that lead to one of the other array.
+static void EGI_TN(egi_conv_depthwise_sums)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end) {
+    const egi_window *d = &j->w->axis[0], *h = &j->w->axis[1], *a = &j->w->axis[2];
+    const bool back = j->what == 1;
+    const int64_t c = j->w->c, width = back ? a->in : a->out, height = back ? h->in : h->out,
+                  depth = back ? d->in : d->out, other = (back ? a->out : a->in) * c;
+    const EGI_T *from = back ? j->y : j->x, *x[EGI_TERMS], *f[EGI_TERMS];
+    EGI_T *to = (back ? j->x : j->y) + begin * width * c;
+    for (int64_t l = begin; l < end; l++)
+        for (int64_t o = 0; o < width; o++, to += c) {
+            int64_t count = 0;
+            bool add = false;
+            for (int64_t kd = 0; kd < d->taps; kd++)
+                for (int64_t kh = 0; kh < h->taps; kh++) {
+                    const int64_t id = EGI_TN(egi_window_across)(d, l / height % depth, kd, back),
+                                  ih = EGI_TN(egi_window_across)(h, l % height, kh, back);
+                    if (id < 0 || ih < 0) continue;
+                    const EGI_T *line = from + ((l / height / depth * (back ? d->out : d->in) + id) *
+                                                (back ? h->out : h->in) + ih) * other,
+                                *taps = j->f + (kd * h->taps + kh) * a->taps * c;
+                    for (int64_t k = 0; k < a->taps; k++) {
+                        const int64_t i = EGI_TN(egi_window_across)(a, o, k, back);
+                        if (i < 0) continue;
+                        x[count] = line + i * c;
+                        f[count] = taps + k * c;
+                        if (++count < EGI_TERMS) continue;
+                        EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, add);
+                        count = 0;
+                        add = true;
+                    }
+                }
+            if (count || !add) EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, add);
+        }
+}
+// What lines begin to end - 1 of the outputs add to df: for each tap a sum along the line.
+static void EGI_TN(egi_conv_depthwise_filter)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end,
+                                              EGI_TN(egi_levels) *sum) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    for (int64_t l = begin; l < end; l++) {
+        const egi_window_line line = egi_window_line_at(w, l);
+        const EGI_T *y = j->y + l * a->out * w->c;
+        EGI_T *f = sum->level[0];
+        for (int64_t kd = 0; kd < d->taps; kd++)
+            for (int64_t kh = 0; kh < h->taps; kh++) {
+                const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
+                const bool inside = id >= 0 && id < d->in && ih >= 0 && ih < h->in;
+                const EGI_T *x = inside ? j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c : j->x;
+                for (int64_t k = 0; k < a->taps; k++, f += w->c) {
+                    const int64_t offset = k * a->dilation - a->before;
+                    int64_t first, last;
+                    egi_tap_range(offset, a->stride, a->in, a->out, &first, &last);
+                    for (int64_t o = first, n; inside && o < last; o += n) {
+                        n = egi_min64(EGI_TERMS, last - o);
+                        EGI_IN_VECTORS(egi_columns_dot)(w->c, n, x + (offset + o * a->stride) * w->c, a->stride * w->c,
+                                                        y + o * w->c, f);
+                    }
+                }
+            }
+        EGI_TN(egi_levels_step)(sum, j->adds);
+    }
+}
 static void EGI_TN(egi_conv_depthwise_run)(void *context, int64_t begin, int64_t end) {
     EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
+    const bool alike = j->w->c == j->w->oc;
     const int64_t each = j->what == 1 ? j->w->axis[0].out * j->w->axis[1].out : 1,         // lines of a picture
                   lines = j->w->n * j->w->axis[0].out * j->w->axis[1].out;
-    if (j->what < 2) EGI_TN(egi_conv_depthwise_lines)(j, begin * each, end * each, NULL);
+    if (j->what < 2 && alike) EGI_TN(egi_conv_depthwise_sums)(j, begin, end);
+    else if (j->what < 2) EGI_TN(egi_conv_depthwise_lines)(j, begin * each, end * each, NULL);
     else
-        for (int64_t q = begin; q < end; q++)
-            EGI_TN(egi_conv_depthwise_lines)(j, lines * q / j->parts, lines * (q + 1) / j->parts, &j->sums[q]);
+        for (int64_t q = begin; q < end; q++) {
+            const int64_t first = lines * q / j->parts, last = lines * (q + 1) / j->parts;
+            if (alike) EGI_TN(egi_conv_depthwise_filter)(j, first, last, &j->sums[q]);
+            else EGI_TN(egi_conv_depthwise_lines)(j, first, last, &j->sums[q]);
+        }
 }
 static bool EGI_TN(egi_conv_depthwise)(EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
-    const int64_t n = egi_windows_taps(w) * w->oc, lines = w->n * w->axis[0].out * w->axis[1].out;
-    const double cost = (double)j->rows * (double)n * (double)sizeof(EGI_T) * 0.1;
-    j->adds = w->axis[2].out;
+    const bool alike = w->c == w->oc;
+    const int64_t n = egi_windows_taps(w) * w->oc, lines = w->n * w->axis[0].out * w->axis[1].out,
+                  back = alike ? w->n * w->axis[0].in * w->axis[1].in : w->n;
+    const double cost = (double)j->rows * (double)n * (double)sizeof(EGI_T) * (alike ? 0.03 : 0.1);
+    j->adds = alike ? (w->axis[2].out + EGI_TERMS - 1) / EGI_TERMS : w->axis[2].out;
     if (j->what == 2 && !EGI_TN(egi_conv_parts_begin)(j, n, lines, cost)) return false;
-    egi_parallel(j->what == 0 ? lines : j->what == 1 ? w->n : j->parts, cost, EGI_TN(egi_conv_depthwise_run), j);
+    egi_parallel(j->what == 0 ? lines : j->what == 1 ? back : j->parts, cost, EGI_TN(egi_conv_depthwise_run), j);
     if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
+    return true;
+}
+
+// DIRECT CONVOLUTION. Idea: the elements that an output reads through one line of taps, a "run", are neighbours in x,
+// so the rows of a tile can point into the picture, and no columns are made; only rows that reach over a border are
+// copied. The gradient of x is such a convolution, too: of dy, with the filter turned round. Where y has a stride s,
+// every s-th element of dx is made by a filter of every s-th tap, so there are s convolutions for each axis.
+//
+// A convolution whose outputs are pixels first, first + step, ... along each axis of the array that is made. The
+// windows are those of the array that is read: `out` outputs, c channels, groups.
+typedef struct EGI_TN(egi_conv_grid) {
+    egi_windows w;
+    int64_t size[EGI_WINDOW_AXES], first[EGI_WINDOW_AXES], step[EGI_WINDOW_AXES];
+    const EGI_T *from;
+    EGI_T *to, *space;                  // a thread's: the rows that are copied, and behind them a run of zeros
+    int64_t run, rows, block, needs, group;
+    EGI_TN(egi_product_right) right;    // a row for each element of a window
+} EGI_TN(egi_conv_grid);
+enum { EGI_TN(EGI_CONV_BLOCK) = EGI_MC, EGI_TN(EGI_CONV_LEAST_RUN) = 24 };
+// The elements of a window that are neighbours: those of a line of taps, or of one.
+static int64_t EGI_TN(egi_conv_run_of)(const egi_windows *w) {
+    return w->groups == 1 && w->axis[2].dilation == 1 ? w->axis[2].taps * w->c : w->c / w->groups;
+}
+// A pixel of the grid: its image, and where along each axis of the array that is read its first tap lies.
+typedef struct EGI_TN(egi_conv_place) { int64_t image, at[EGI_WINDOW_AXES]; EGI_T *to; } EGI_TN(egi_conv_place);
+static EGI_TN(egi_conv_place) EGI_TN(egi_conv_place_of)(const EGI_TN(egi_conv_grid) *g, int64_t row) {
+    EGI_TN(egi_conv_place) p = { 0, { 0, 0, 0 }, NULL };
+    int64_t o[EGI_WINDOW_AXES], pixel;
+    for (int i = EGI_WINDOW_AXES - 1; i >= 0; i--) {
+        const egi_window *a = &g->w.axis[i];
+        o[i] = row % a->out;
+        row /= a->out;
+        p.at[i] = o[i] * a->stride - a->before;
+    }
+    pixel = p.image = row;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) pixel = pixel * g->size[i] + g->first[i] + o[i] * g->step[i];
+    p.to = g->to + pixel * g->w.oc + g->group * g->right.n;
+    return p;
+}
+// The run of one row that begins with taps kd, kh and kw: where it lies, or a copy of it with zeros for what does not.
+static const EGI_T *EGI_TN(egi_conv_run_at)(const EGI_TN(egi_conv_grid) *g, const EGI_TN(egi_conv_place) *p, int64_t kd,
+                                            int64_t kh, int64_t kw, EGI_T *copy, const EGI_T *zeros) {
+    const egi_window *d = &g->w.axis[0], *h = &g->w.axis[1], *a = &g->w.axis[2];
+    const int64_t c = g->w.c, id = p->at[0] + kd * d->dilation, ih = p->at[1] + kh * h->dilation,
+                  iw = p->at[2] + kw * a->dilation, pixels = g->run / (c / g->w.groups);
+    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in || iw >= a->in || iw + pixels <= 0) return zeros;
+    const EGI_T *line = g->from + ((p->image * d->in + id) * h->in + ih) * a->in * c + g->group * (c / g->w.groups);
+    if (iw >= 0 && iw + pixels <= a->in) return line + iw * c;
+    const int64_t left = egi_max64(-iw, 0), right = egi_min64(a->in - iw, pixels);        // of a line of taps
+    EGI_TN(egi_zero)(left * c, copy);
+    memcpy(copy + left * c, line + (iw + left) * c, (size_t)((right - left) * c) * sizeof(EGI_T));
+    EGI_TN(egi_zero)((pixels - right) * c, copy + right * c);
+    return copy;
+}
+// A tile of rows that point anywhere; even: its rows of C are a full tile, ldc apart.
+static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, const EGI_T *const *row, const EGI_T *b,
+                                  const EGI_TN(egi_conv_place) *p, int64_t rows, bool even, int64_t j, bool add) {
+    const int64_t nr = g->right.nr, cols = egi_min64(nr, g->right.n - j);
+    if (even && cols == nr) {
+        g->right.tile(k, row, 1, b, nr, p->to + j, g->step[2] * g->w.oc, add);
+        return;
+    }
+    EGI_T edge[EGI_MR * 16] __attribute__((aligned(64)));
+    g->right.tile(k, row, 1, b, nr, edge, nr, false);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t q = 0; q < cols; q++)
+            p[r].to[j + q] = add ? p[r].to[j + q] + edge[r * nr + q] : edge[r * nr + q];
+}
+static void EGI_TN(egi_conv_grid_run)(void *context, int64_t begin, int64_t end) {     // units: blocks of rows
+    const EGI_TN(egi_conv_grid) *g = (const EGI_TN(egi_conv_grid) *)context;
+    const egi_windows *w = &g->w;
+    const int64_t taps = egi_windows_taps(w), each = g->run / (w->c / w->groups), ldc = g->step[2] * w->oc;
+    EGI_T *copies = g->space + egi_this.slot * g->needs;
+    const EGI_T *zeros = copies + g->block * g->run, *row[EGI_TN(EGI_CONV_BLOCK) + EGI_MR], *at[EGI_MR];
+    EGI_TN(egi_conv_place) place[EGI_TN(EGI_CONV_BLOCK)];
+    bool even[EGI_TN(EGI_CONV_BLOCK)];
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t first = unit * g->block, m = egi_min64(g->block, g->rows - first);
+        for (int64_t r = 0; r < m; r++) place[r] = EGI_TN(egi_conv_place_of)(g, first + r);
+        for (int64_t i = 0; i < m; i += EGI_MR) {
+            even[i] = i + EGI_MR <= m;
+            for (int64_t r = i + 1; even[i] && r < i + EGI_MR; r++) even[i] = place[r].to - place[r - 1].to == ldc;
+        }
+        for (int64_t t = 0; t < taps; t += each) {
+            const int64_t kw = t % w->axis[2].taps, kh = t / w->axis[2].taps % w->axis[1].taps,
+                          kd = t / w->axis[2].taps / w->axis[1].taps;
+            for (int64_t r = 0; r < m + EGI_MR; r++)
+                row[r] = r < m ? EGI_TN(egi_conv_run_at)(g, &place[r], kd, kh, kw, copies + r * g->run, zeros)
+                         : row[m - 1];
+            for (int64_t pc = 0; pc < g->run; pc += EGI_KC)
+                for (int64_t j = 0; j < g->right.n; j += g->right.nr) {
+                    const EGI_T *b = g->right.panels + j * g->right.k + (t / each * g->run + pc) * g->right.nr;
+                    for (int64_t i = 0; i < m; i += EGI_MR) {
+                        for (int64_t r = 0; r < EGI_MR; r++) at[r] = row[i + r] + pc;
+                        EGI_TN(egi_conv_tile)(g, egi_min64(EGI_KC, g->run - pc), at, b, &place[i],
+                                              egi_min64(EGI_MR, m - i), even[i], j, t > 0 || pc > 0);
+                    }
+                }
+        }
+    }
+}
+// Makes the grid of the gradient of x that begins at residue r[i] along each axis, and its filter; false: it has no
+// taps or no pixels.
+static bool EGI_TN(egi_conv_grid_back)(const EGI_TN(egi_conv_job) *j, const int64_t *r, EGI_TN(egi_conv_grid) *g) {
+    g->w.c = j->w->oc;
+    g->w.oc = j->w->c;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+        const egi_window *a = &j->w->axis[i];
+        egi_window *to = &g->w.axis[i];
+        g->step[i] = a->stride;
+        g->size[i] = a->in;
+        g->first[i] = ((r[i] - a->before) % a->stride + a->stride) % a->stride;
+        to->taps = r[i] < a->taps ? (a->taps - r[i] - 1) / a->stride + 1 : 0;
+        to->stride = 1;
+        to->dilation = a->dilation;
+        to->in = a->out;
+        to->out = g->first[i] < a->in ? (a->in - 1 - g->first[i]) / a->stride + 1 : 0;
+        to->before = (to->taps - 1) * a->dilation - (g->first[i] + a->before - r[i]) / a->stride;
+        if (!to->taps || !to->out) return false;
+    }
+    return true;
+}
+static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, const int64_t *r, EGI_TN(egi_conv_grid) *g,
+                                              EGI_T *space) {
+    const egi_window *a = j->w->axis, *n = g->w.axis;
+    const int64_t og = j->w->oc / j->w->groups, cg = j->w->c / j->w->groups, taps = egi_windows_taps(&g->w);
+    g->right.k = taps * og;
+    g->right.n = cg;
+    g->right.panels = space;
+    g->right.tile = EGI_TN(egi_best_tile)(&g->right.nr);
+    for (int64_t t = 0; t < taps; t++) {
+        const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
+                      kh = last / n[2].taps % n[1].taps * a[1].stride + r[1],
+                      kd = last / n[2].taps / n[1].taps * a[0].stride + r[0];
+        EGI_TN(egi_pack_b)(true, og, cg, j->f + ((kd * a[1].taps + kh) * a[2].taps + kw) * cg * j->w->oc +
+                           g->group * og, j->w->oc, space + t * og * g->right.nr, g->right.nr, g->right.k);
+    }
+}
+// Whether y or the gradient of x is made so.
+static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
+    const egi_windows *w = j->w;
+    int64_t grids = 1, run = EGI_TN(egi_conv_run_of)(w);
+    if (j->what == 1) {
+        for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+            const egi_window *a = &w->axis[i];
+            if ((a->stride > 1 && a->dilation > 1) || a->stride > 8) return false;
+            grids *= a->stride;
+        }
+        if (w->c / w->groups < 8) return false;           // most of a tile's columns would be empty
+        run = w->oc / w->groups;
+        if (w->groups == 1 && w->axis[2].dilation == 1) run *= egi_max64(w->axis[2].taps / w->axis[2].stride, 1);
+    }
+    return run >= EGI_TN(EGI_CONV_LEAST_RUN) && run <= 16 * EGI_KC && grids <= 16 &&
+           egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
+}
+static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
+    const egi_windows *w = j->w;
+    const bool back = j->what == 1;
+    const int most = egi_parallel_most();
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups,
+                  run = !back ? EGI_TN(egi_conv_run_of)(w)                                                 // at most
+                        : og * (w->groups == 1 ? (w->axis[2].taps - 1) / w->axis[2].stride + 1 : 1),
+                  right = back ? EGI_TN(egi_product_right_size)(egi_windows_taps(w) * og, cg)
+                          : EGI_TN(egi_product_right_size)(j->width, og),
+                  room = (int64_t)(2 * EGI_COLUMNS_BYTES / sizeof(EGI_T)) / run,
+                  block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / EGI_MR * EGI_MR, EGI_MR);
+    const int64_t needs = ((block + 1) * run + 15) / 16 * 16;
+    const double cost = (double)j->rows * (double)j->width * (double)w->oc * (double)sizeof(EGI_T) * 0.007 /
+                        (double)w->groups;
+    EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * needs) * sizeof(EGI_T));
+    int64_t r[EGI_WINDOW_AXES], grids = 1;
+    if (!memory) return false;
+    for (int i = 0; back && i < EGI_WINDOW_AXES; i++) grids *= w->axis[i].stride;
+    for (int64_t q = 0; q < grids * w->groups; q++) {
+        EGI_TN(egi_conv_grid) g;
+        memset(&g, 0, sizeof g);
+        g.w = *w;
+        g.group = q % w->groups;
+        for (int64_t i = EGI_WINDOW_AXES - 1, at = q / w->groups; i >= 0; at /= w->axis[i].stride, i--) {
+            r[i] = at % w->axis[i].stride;
+            g.step[i] = 1;
+            g.size[i] = w->axis[i].out;
+        }
+        if (back && !EGI_TN(egi_conv_grid_back)(j, r, &g)) continue;
+        if (back) EGI_TN(egi_conv_grid_filter_back)(j, r, &g, memory);
+        else g.right = EGI_TN(egi_product_right_make)(false, j->width, og, j->f + g.group * og, w->oc, memory);
+        g.from = back ? j->y : j->x;
+        g.to = back ? j->x : j->y;
+        g.run = EGI_TN(egi_conv_run_of)(&g.w);
+        g.rows = w->n * egi_windows_out(&g.w);
+        g.block = block;
+        g.needs = needs;
+        g.space = memory + right;
+        for (int t = 0; t < most; t++) EGI_TN(egi_zero)(g.run, g.space + t * needs + block * g.run);
+        egi_parallel_with(most, (g.rows + block - 1) / block, cost / (double)grids, EGI_TN(egi_conv_grid_run), &g);
+    }
+    egi_free(memory);
+    return true;
+}
+
+// The filter's gradient by lines: df for a line of taps is the sum of products of x, shifted, and dy along the lines of
+// y. Some lines at a time are copied side by side, with the padding, so that one step leads from an output's element of
+// x to the next one's, also from line to line; dy is packed with zeros where x has padding between two lines.
+typedef struct EGI_TN(egi_conv_lines) { int64_t lines, outs, pixels, elements; } EGI_TN(egi_conv_lines);
+// How many lines of y are taken at a time, the outputs (of dy, with zeros) and the pixels (of x) of each, and the
+// elements of memory that they take; elements = 0: the gradient is made by columns.
+static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
+    const egi_window *a = &w->axis[2];
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, reach = (a->taps - 1) * a->dilation + 1,
+                  run = a->dilation == 1 ? a->taps * cg : cg;
+    EGI_TN(egi_conv_lines) s = { 1, 0, 0, 0 };
+    if (run < 12 || reach > EGI_COLUMNS_BYTES || a->out > EGI_COLUMNS_BYTES || a->stride > EGI_KC) return s;
+    s.outs = a->out + (reach - 1) / a->stride;
+    s.pixels = s.outs * a->stride + reach;
+    s.lines = egi_max64(1, egi_min64(EGI_KC / 2 / s.outs, w->n * w->axis[0].out * w->axis[1].out));
+    const double bytes = (double)s.lines * ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) *
+                         (double)sizeof(EGI_T);
+    if (bytes <= 2 * EGI_COLUMNS_BYTES)
+        s.elements = (s.lines * (s.pixels * cg + s.outs * ((og + 15) / 16 * 16)) + 15) / 16 * 16;
+    return s;
+}
+// One line of x for one line of taps; what lies outside is zeros.
+static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l, int64_t kd, int64_t kh, int64_t pixels,
+                                       EGI_T *to) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const egi_window_line line = egi_window_line_at(w, l);
+    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation, cg = w->c / w->groups;
+    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
+        EGI_TN(egi_zero)(pixels * cg, to);
+        return;
+    }
+    const EGI_T *from = j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c + j->group * cg;
+    const int64_t left = egi_min64(a->before, pixels), n = egi_min64(a->in, pixels - left);
+    EGI_TN(egi_zero)(left * cg, to);
+    if (w->groups == 1) memcpy(to + left * cg, from, (size_t)(n * cg) * sizeof(EGI_T));
+    else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * cg, from + i * w->c, (size_t)cg * sizeof(EGI_T));
+    EGI_TN(egi_zero)((pixels - left - n) * cg, to + (left + n) * cg);
+}
+static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end) {    // units: parts
+    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
+    const egi_windows *w = j->w;
+    const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(w);
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, lines = w->n * w->axis[0].out * w->axis[1].out,
+                  blocks = (lines + s.lines - 1) / s.lines, out = w->axis[2].out, k = s.lines * s.outs,
+                  step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
+                  run = w->axis[2].taps * cg / pieces;
+    EGI_T *x = j->space + egi_this.slot * s.elements, *dy = x + s.lines * s.pixels * cg;
+    int64_t nr;
+    EGI_TN(egi_tile_fn) *tile = EGI_TN(egi_best_tile)(&nr);
+    for (int64_t q = begin; q < end; q++)
+        for (int64_t block = blocks * q / j->parts; block < blocks * (q + 1) / j->parts; block++) {
+            const int64_t l0 = block * s.lines, m = egi_min64(s.lines, lines - l0);
+            EGI_T *df = j->sums[q].level[0] + j->group * og;
+            EGI_TN(egi_zero)(k * ((og + nr - 1) / nr * nr), dy);
+            for (int64_t l = 0; l < m; l++)
+                EGI_TN(egi_pack_b)(false, out, og, j->y + (l0 + l) * out * w->oc + j->group * og, w->oc,
+                                   dy + l * s.outs * nr, nr, k);
+            for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++, df += w->axis[2].taps * cg * w->oc) {
+                for (int64_t l = 0; l < m; l++)
+                    EGI_TN(egi_conv_line_copy)(j, l0 + l, t / w->axis[1].taps, t % w->axis[1].taps,
+                                               l < m - 1 ? s.outs * w->axis[2].stride : s.pixels,
+                                               x + l * s.outs * step);
+                for (int64_t piece = 0; piece < pieces; piece++)
+                    for (int64_t pc = 0; pc < m * s.outs; pc += EGI_KC)
+                        for (int64_t n = 0; n < og; n += nr)
+                            for (int64_t i = 0; i < run; i += EGI_MR)
+                                EGI_TN(egi_put_tile)(tile, nr, egi_min64(EGI_MR, run - i), egi_min64(nr, og - n),
+                                                     egi_min64(EGI_KC, m * s.outs - pc),
+                                                     x + pc * step + piece * w->axis[2].dilation * cg + i, 1, step,
+                                                     dy + n * k + pc * nr, nr, df + (piece * run + i) * w->oc + n,
+                                                     w->oc, true);
+            }
+            EGI_TN(egi_levels_step)(&j->sums[q], j->adds);
+        }
+}
+static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
+    const egi_windows *w = j->w;
+    const int most = egi_parallel_most();
+    const int64_t lines = w->n * w->axis[0].out * w->axis[1].out, blocks = (lines + s->lines - 1) / s->lines;
+    const double cost = (double)j->rows * (double)j->width * (double)w->oc * (double)sizeof(EGI_T) * 0.007;
+    j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
+    if (!(j->space = (EGI_T *)egi_alloc((size_t)(most * s->elements + 16) * sizeof(EGI_T)))) return false;
+    if (!EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, blocks, cost)) {
+        egi_free(j->space);
+        return false;
+    }
+    for (j->group = 0; j->group < w->groups; j->group++)
+        egi_parallel_with(most, j->parts, cost / (double)w->groups, EGI_TN(egi_conv_lines_run), j);
+    EGI_TN(egi_conv_parts_end)(j);
+    egi_free(j->space);
     return true;
 }
 
@@ -46096,12 +46621,19 @@ static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y,
     j.w = w, j.x = x, j.f = f, j.y = y, j.what = what;
     j.width = egi_windows_taps(w) * cg;
     j.rows = w->n * egi_windows_out(w);
-    if (what == 1) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, x);
-    if (what == 2) EGI_TN(egi_zero)(j.width * w->oc, f);
-    if (what == 0 && (j.width == 0 || (cg == 1 && w->groups > 1))) EGI_TN(egi_zero)(j.rows * w->oc, y);
-    if (j.rows == 0 || j.width == 0 || w->oc == 0) return true;
-    if (cg == 1 && w->groups > 1) return EGI_TN(egi_conv_depthwise)(&j);
+    const bool depthwise = cg == 1 && w->groups > 1;
     j.direct = egi_windows_are_pixels(w);
+    const bool direct = !depthwise && !j.direct && what < 2 && EGI_TN(egi_conv_is_direct)(&j);
+    bool whole = j.rows > 0 && w->oc > 0 && (direct || (depthwise && w->c == w->oc));   // each element is written
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) whole = whole && w->axis[i].stride <= w->axis[i].taps;
+    if (what == 1 && !whole) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, x);
+    if (what == 2) EGI_TN(egi_zero)(j.width * w->oc, f);
+    if (what == 0 && (j.width == 0 || depthwise)) EGI_TN(egi_zero)(j.rows * w->oc, y);
+    if (j.rows == 0 || j.width == 0 || w->oc == 0) return true;
+    if (depthwise) return EGI_TN(egi_conv_depthwise)(&j);
+    if (direct) return EGI_TN(egi_conv_direct)(&j);
+    const EGI_TN(egi_conv_lines) lines = EGI_TN(egi_conv_lines_of)(w);
+    if (!j.direct && what == 2 && lines.elements) return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
     const int64_t block = j.direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / j.width;
     j.block = egi_min64(egi_max64(block / EGI_MR * EGI_MR, EGI_MR), j.rows);
     return EGI_TN(egi_conv_products)(&j);
@@ -46120,44 +46652,6 @@ static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
 // POOLING. index[i] is the position in x of the largest element of window i: the first of equal ones; a NaN counts as
 // the largest. A window that lies wholly in the padding would get -1; neither EG_SAME nor EG_VALID makes one.
 //
-// One window, whose box is not empty, four vectors of 16 bytes of channels at a time. EGI_INT is an integer as wide as
-// EGI_T. The vectors are written out: of loops over channels gcc makes none at -O3 and at -Os.
-static inline void EGI_TN(egi_max_pool_window)(const egi_windows *w, const egi_window_box *box, const EGI_T *x,
-                                               int64_t *index) {
-    typedef EGI_T vec __attribute__((vector_size(16), aligned(sizeof(EGI_T)), may_alias));
-    typedef EGI_INT bits __attribute__((vector_size(16), aligned(sizeof(EGI_T)), may_alias));
-    enum { L = 16 / sizeof(EGI_T), LANES = 4 * L };
-    const int64_t c = w->c, h = w->axis[1].in, a = w->axis[2].in;
-    for (int64_t q0 = 0; q0 < c; q0 += LANES) {
-        const int64_t cols = egi_min64(LANES, c - q0), first = box->first * c + q0;
-        EGI_T last[LANES] = {0};    // where fewer channels are left
-        EGI_INT best[LANES];        // the position of the largest, in pixels from the window's first
-        if (cols < LANES) memcpy(last, x + first, (size_t)cols * sizeof(EGI_T));
-        const vec *v = (const vec *)(const void *)(cols < LANES ? last : x + first);
-        vec t0 = v[0], t1 = v[1], t2 = v[2], t3 = v[3];
-        bits b0 = {0}, b1 = b0, b2 = b0, b3 = b0;
-        for (int64_t d = 0; d < box->n[0]; d++)
-            for (int64_t i = 0; i < box->n[1]; i++)
-                for (int64_t j = 0; j < box->n[2]; j++) {
-                    const EGI_INT pixel = (EGI_INT)((d * h + i) * a + j);
-                    const EGI_T *at = x + first + (int64_t)pixel * c;
-                    if (cols < LANES) memcpy(last, at, (size_t)cols * sizeof(EGI_T));
-                    else v = (const vec *)(const void *)at;
-#define EGI_POOL_STEP(i) { \
-                        const bits wins = (bits)((v[i] > t##i) | ((v[i] != v[i]) & (t##i == t##i))); \
-                        b##i = (wins & pixel) | (~wins & b##i); \
-                        t##i = (vec)((wins & (bits)v[i]) | (~wins & (bits)t##i)); \
-                    }
-                    EGI_POOL_STEP(0) EGI_POOL_STEP(1) EGI_POOL_STEP(2) EGI_POOL_STEP(3)
-#undef EGI_POOL_STEP
-                }
-        memcpy(best, &b0, 16);
-        memcpy(best + L, &b1, 16);
-        memcpy(best + 2 * L, &b2, 16);
-        memcpy(best + 3 * L, &b3, 16);
-        for (int64_t q = 0; q < cols; q++) index[q0 + q] = first + (int64_t)best[q] * c + q;
-    }
-}
 // Units are lines of outputs or, of the mean's gradient, pictures.
 typedef struct EGI_TN(egi_pool_job) {
     const egi_windows *w; EGI_T *x, *y; int64_t *index; bool back;
@@ -46173,7 +46667,7 @@ static void EGI_TN(egi_max_pool_index)(void *context, int64_t begin, int64_t end
         for (int64_t o = 0; o < a.out; o++, index += w->c) {
             egi_window_box box = line;
             egi_window_box_add(&box, &a, 2, o * a.stride - a.before);
-            if (box.pixels) EGI_TN(egi_max_pool_window)(w, &box, x, index);
+            if (box.pixels) EGI_IN_VECTORS(egi_max_pool_window)(w, &box, x, index);
             else for (int64_t q = 0; q < w->c; q++) index[q] = -1;
         }
     }
@@ -47677,6 +48171,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_INT
 #undef EGI_ISNAN
 #undef EGI_IS_FLOAT
+#undef EGI_IN_VECTORS
 #undef EGI_IS_WIDE
 #undef EGI_LONG
 #undef EGI_LONG_OF
@@ -47696,6 +48191,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_U
 #undef EGI_VEC
 #undef EGI_VECTORS
+#undef EGI_VECTOR_BYTES
 #undef EGI_VFMA
 #undef EGI_STAMP
 

@@ -7,6 +7,7 @@
 //         value ROW            writes the results to FOLDER/value0.npy, ..., and prints how many, or "error" and the
 //         message
 //         time ROW S           runs the row for S seconds, and prints the seconds of one run
+//         cpu ROW S            the same, in seconds of the processor, which other programs do not lengthen
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <time.h>
@@ -22,6 +23,13 @@ static eg_tensor *logits, *targets, *labels, *glogits;
 static eg_tensor *shares, *predicted, *targets_from_1, *sides;
 static eg_tensor *table, *ids, *gids;                           // (10000, 256), (4096), (4096, 256)
 static eg_tensor *photo;                                        // (1, 28, 28, 1)
+// (8, 56, 56, 64) twice; (8, 117, 117, 3); (32, 28, 28, 32) and a quarter; (8, 28, 28, 64); (32, 256, 64) twice;
+// filters
+static eg_tensor *maps, *gmaps, *image, *field, *gfield, *small, *signal, *gsignal;
+static eg_tensor *filter_3x3, *filter_1x1, *filter_7x7, *filter_depthwise, *filter_turned, *filter_1d;
+// (32, 50, 128) twice, (8, 256, 256) twice; (1, 1000000) twice; (1000, 1000) twice, (1000, 1); batches of matrices
+static eg_tensor *steps, *gsteps, *tokens, *gtokens, *long_row, *long_column, *square_a, *square_b, *column;
+static eg_tensor *eights_a, *eights_b, *threes_a, *threes_b;
 static eg_tensor *variables[TENSORS], *slopes[TENSORS];         // what optimizers change, and its gradients
 static eg_optimizer *optimizer;
 static eg_layer *layer;
@@ -184,6 +192,71 @@ static int clip_by_global_norm(eg_tensor **out) {
     return TENSORS;
 }
 
+// ---------------------------------------------------------------- products, convolutions, pooling
+
+#define WITH_BOTH(name, formula, a, b, g) \
+    static eg_tensor *name##_of_operands(void) { return formula; } \
+    static int name(eg_tensor **out) { \
+        eg_tensor *sources[] = {a, b}; \
+        return differentiate(name##_of_operands, g, sources, 2, out); \
+    }
+WITH_BOTH(conv_3x3, eg_conv2d(maps, filter_3x3, .padding = EG_SAME), maps, filter_3x3, gmaps)
+WITH_BOTH(conv_1x1, eg_conv2d(maps, filter_1x1), maps, filter_1x1, gmaps)
+WITH_BOTH(conv_7x7_of_3, eg_conv2d(image, filter_7x7, .strides = {2}), image, filter_7x7, gmaps)
+WITH_BOTH(depthwise_3x3, eg_depthwise_conv2d(maps, filter_depthwise, .padding = EG_SAME), maps, filter_depthwise, gmaps)
+WITH_BOTH(conv_transpose, eg_conv2d_transpose(small, filter_turned, .strides = {2}, .padding = EG_SAME), small,
+          filter_turned, gmaps)
+WITH_BOTH(conv_1d, eg_conv1d(signal, filter_1d, .padding = EG_SAME), signal, filter_1d, gsignal)
+static eg_tensor *max_pooled(void) { return eg_max_pool2d(field); }
+static int max_pool(eg_tensor **out) { return differentiate(max_pooled, gfield, &field, 1, out); }
+static eg_tensor *avg_pooled(void) { return eg_avg_pool2d(field); }
+static int avg_pool(eg_tensor **out) { return differentiate(avg_pooled, gfield, &field, 1, out); }
+#define VALUE(name, formula) static int name(eg_tensor **out) { out[0] = formula; return 1; }
+VALUE(dot_1m, eg_matmul(long_row, long_column))
+VALUE(dots_of_rows, eg_einsum("ij,ij->i", EG_TENSORS(square_a, square_b)))
+VALUE(matvec_1000, eg_matmul(square_a, column))
+VALUE(vecmat_1000, eg_matmul(column, square_a, .transpose_a = true))
+VALUE(batch_8x8, eg_matmul(eights_a, eights_b))
+VALUE(batch_3x3, eg_matmul(threes_a, threes_b))
+
+// ---------------------------------------------------------------- recurrent layers and attention
+
+static eg_tensor *call_steps(void) { return eg_call(layer, steps, .training = true); }
+static eg_tensor *call_tokens(void) { return eg_call(layer, tokens, .training = true); }
+// Weights are NAME0.npy, NAME1.npy, ...
+static int with_weights(const char *name, eg_tensor *(*call)(void), eg_tensor *of, eg_tensor *g, eg_tensor **out) {
+    eg_tensor *w[16], *sources[17];
+    int n;
+    if (!built) {
+        built = true;
+        eg_layer_build(layer, eg_shape_of(of));
+        n = eg_layer_weights(layer, w, 16);
+        for (int i = 0; i < n; i++) {
+            char file[32];
+            snprintf(file, sizeof file, "%s%d", name, i);
+            eg_tensor *v = load(file);
+            eg_assign(w[i], v);
+            eg_release(v);
+        }
+    }
+    n = eg_layer_trainable_weights(layer, w, 16);
+    sources[0] = of;
+    for (int i = 0; i < n; i++) sources[1 + i] = w[i];
+    return differentiate(call, g, sources, 1 + n, out);
+}
+static int lstm(eg_tensor **out) {
+    if (!layer) layer = eg_layer_lstm(128, .return_sequences = true);
+    return with_weights("lstm", call_steps, steps, gsteps, out);
+}
+static int gru(eg_tensor **out) {
+    if (!layer) layer = eg_layer_gru(128, .return_sequences = true);
+    return with_weights("gru", call_steps, steps, gsteps, out);
+}
+static int attention(eg_tensor **out) {
+    if (!layer) layer = eg_layer_multi_head_attention(8, 32);
+    return with_weights("attention", call_tokens, tokens, gtokens, out);
+}
+
 static int inference(eg_tensor **out) {
     if (!layer) {
         eg_tensor *w[8];
@@ -215,13 +288,18 @@ static int inference(eg_tensor **out) {
     ROW(relu) \
     ROW(dropout) ROW(embedding) ROW(global_pooling) ROW(sgd_momentum) ROW(adam) ROW(adamw) ROW(adagrad) \
     ROW(adadelta) ROW(adamax) ROW(rmsprop) \
-    ROW(clip_by_global_norm) ROW(inference)
+    ROW(clip_by_global_norm) ROW(inference) \
+    ROW(conv_3x3) ROW(conv_1x1) ROW(conv_7x7_of_3) ROW(depthwise_3x3) ROW(conv_transpose) ROW(conv_1d) ROW(max_pool) \
+    ROW(avg_pool) ROW(dot_1m) ROW(dots_of_rows) ROW(matvec_1000) ROW(vecmat_1000) ROW(batch_8x8) ROW(batch_3x3) \
+    ROW(lstm) ROW(gru) ROW(attention)
 #define LINE(name) {#name, name},
 static const struct { const char *name; int (*run)(eg_tensor **out); } rows[] = { ROWS(LINE) };
 enum { COUNT = sizeof rows / sizeof *rows };
 
+static bool of_processor;
 static double now(void) {
     struct timespec t;
+    if (of_processor) return (double)clock() / CLOCKS_PER_SEC;
     timespec_get(&t, TIME_UTC);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
@@ -249,7 +327,13 @@ int main(int argc, char **argv) {
         {"beta_p", &beta_p}, {"logits", &logits}, {"targets", &targets}, {"labels", &labels}, {"glogits", &glogits},
         {"table", &table}, {"ids", &ids},
         {"gids", &gids}, {"photo", &photo}, {"shares", &shares}, {"predicted", &predicted},
-        {"targets_from_1", &targets_from_1}, {"sides", &sides}};
+        {"targets_from_1", &targets_from_1}, {"sides", &sides}, {"maps", &maps}, {"gmaps", &gmaps}, {"image", &image},
+        {"field", &field}, {"gfield", &gfield}, {"small", &small}, {"signal", &signal}, {"gsignal", &gsignal},
+        {"filter_3x3", &filter_3x3}, {"filter_1x1", &filter_1x1}, {"filter_7x7", &filter_7x7},
+        {"filter_depthwise", &filter_depthwise}, {"filter_turned", &filter_turned}, {"filter_1d", &filter_1d},
+        {"steps", &steps}, {"gsteps", &gsteps}, {"tokens", &tokens}, {"gtokens", &gtokens}, {"long_row", &long_row},
+        {"long_column", &long_column}, {"square_a", &square_a}, {"square_b", &square_b}, {"column", &column},
+        {"eights_a", &eights_a}, {"eights_b", &eights_b}, {"threes_a", &threes_a}, {"threes_b", &threes_b}};
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) *operands[i].to = load(operands[i].name);
     for (int i = 0; i < COUNT; i++) printf("%s\n", rows[i].name);
     printf("\n");
@@ -269,6 +353,7 @@ int main(int argc, char **argv) {
             eg_error_clear();
         } else {
             int64_t runs = 0;
+            of_processor = !strcmp(what, "cpu");
             double start = now(), end = start;
             for (; runs < 2 || end < start + seconds; end = now(), runs++) {
                 EG_SCOPE;

@@ -1,4 +1,4 @@
-"""Holds eager.h beside PyTorch, layer by layer, on one core: ./build.sh bench layers [NAME...] [--slow].
+"""Holds eager.h beside PyTorch, layer by layer, on one core or on --threads N: ./build.sh bench layers [NAME...] [--slow].
 
 A row is a function of layers_table.c and a method of Rows here, both forward and backward with all gradients. The values are compared,
 then both sides are measured in turns, and the best of each counts. A method returns a list of variants (memory layouts; optimizers for
@@ -14,21 +14,25 @@ import time
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
 parser.add_argument("program", help="layers_table.c, compiled")
 parser.add_argument("names", nargs="*", help="parts of rows' names; =NAME is the whole name")
+parser.add_argument("--threads", type=int, default=1)
+parser.add_argument("--before", help="a second program, of another version of eager.h, which takes turns, too")
 parser.add_argument("--rounds", type=int, default=5)
 parser.add_argument("--seconds", type=float, default=0.05, help="of one measurement")
+parser.add_argument("--cpu", action="store_true", help="time of the processor, which other programs do not lengthen (one thread)")
 parser.add_argument("--slow", action="store_true", help="print only rows that are slower, or that differ")
 options = parser.parse_intermixed_args()
 
 for library in ("OPENBLAS", "OMP", "MKL"):
-    os.environ[library + "_NUM_THREADS"] = "1"
+    os.environ[library + "_NUM_THREADS"] = str(options.threads)
+os.environ["EAGER_NUM_THREADS"] = str(options.threads)
 if hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-options.threads:])
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-torch.set_num_threads(1)
+torch.set_num_threads(options.threads)
 random = np.random.default_rng(1)
 
 
@@ -51,6 +55,22 @@ for i, shape in enumerate(SHAPES):
     INPUTS[f"v{i}"], INPUTS[f"s{i}"] = normal(*shape, scale=0.1), normal(*shape, scale=0.1)
 for i, shape in enumerate([(3, 3, 1, 16), (16,), (3, 3, 16, 16), (16,), (16, 10), (10,)]):
     INPUTS[f"w{i}"] = normal(*shape, scale=0.2)
+INPUTS.update({
+    "maps": normal(8, 56, 56, 64), "gmaps": normal(8, 56, 56, 64), "image": normal(8, 117, 117, 3), "field": normal(32, 28, 28, 32),
+    "gfield": normal(32, 14, 14, 32), "small": normal(8, 28, 28, 64), "signal": normal(32, 256, 64), "gsignal": normal(32, 256, 64),
+    "filter_3x3": normal(3, 3, 64, 64, scale=0.1), "filter_1x1": normal(1, 1, 64, 64), "filter_7x7": normal(7, 7, 3, 64),
+    "filter_depthwise": normal(3, 3, 64, 1), "filter_turned": normal(4, 4, 64, 64, scale=0.1), "filter_1d": normal(5, 64, 64, scale=0.1),
+    "steps": normal(32, 50, 128), "gsteps": normal(32, 50, 128), "tokens": normal(8, 256, 256), "gtokens": normal(8, 256, 256),
+    "long_row": random.random((1, 1000000)).astype(np.float32), "long_column": random.random((1000000, 1)).astype(np.float32),
+    "square_a": random.random((1000, 1000)).astype(np.float32), "square_b": random.random((1000, 1000)).astype(np.float32),
+    "column": random.random((1000, 1)).astype(np.float32), "eights_a": normal(1000, 8, 8), "eights_b": normal(1000, 8, 8),
+    "threes_a": normal(10000, 3, 3), "threes_b": normal(10000, 3, 3)})
+for i, shape in enumerate([(128, 512), (128, 512), (512,)]):
+    INPUTS[f"lstm{i}"] = normal(*shape, scale=0.08)
+for i, shape in enumerate([(128, 384), (128, 384), (2, 384)]):
+    INPUTS[f"gru{i}"] = normal(*shape, scale=0.08)
+for i, shape in enumerate([(256, 256), (256,)] * 4):
+    INPUTS[f"attention{i}"] = normal(*shape, scale=0.06)
 T = {name: torch.from_numpy(a) for name, a in INPUTS.items()}
 
 
@@ -72,7 +92,74 @@ def of_pictures(f, sources, g):
     return [arrange(lambda t: t.contiguous()), arrange(lambda t: t.contiguous(memory_format=torch.channels_last))]
 
 
+def of_maps(f, x, w, g, axes):
+    """Variants of a convolution of x and w, whose axes are turned to PyTorch's order, in both memory layouts."""
+    to, back = ((0, 3, 1, 2), (0, 2, 3, 1)) if T[x].dim() == 4 else ((0, 2, 1), (0, 2, 1))
+    undo = [axes.index(i) for i in range(len(axes))]
+
+    def arrange(variant):
+        run = of(f, [variant(T[x].permute(to)), variant(T[w].permute(axes))], variant(T[g].permute(to)))
+
+        def results():
+            y, dx, dw = run()
+            return [y.permute(back), dx.permute(back), dw.permute(undo)]
+        return results
+    kept = [arrange(lambda t: t.contiguous())]
+    return kept if T[x].dim() == 3 else kept + [arrange(lambda t: t.contiguous(memory_format=torch.channels_last))]
+
+
 class Rows:
+    def conv_3x3(): return of_maps(lambda x, w: F.conv2d(x, w, padding=1), "maps", "filter_3x3", "gmaps", (3, 2, 0, 1))
+    def conv_1x1(): return of_maps(F.conv2d, "maps", "filter_1x1", "gmaps", (3, 2, 0, 1))
+    def conv_7x7_of_3(): return of_maps(lambda x, w: F.conv2d(x, w, stride=2), "image", "filter_7x7", "gmaps", (3, 2, 0, 1))
+    def depthwise_3x3(): return of_maps(lambda x, w: F.conv2d(x, w, padding=1, groups=64), "maps", "filter_depthwise", "gmaps", (2, 3, 0, 1))
+    def conv_transpose(): return of_maps(
+        lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), "small", "filter_turned", "gmaps", (3, 2, 0, 1))
+    def conv_1d(): return of_maps(lambda x, w: F.conv1d(x, w, padding=2), "signal", "filter_1d", "gsignal", (2, 1, 0))
+
+    def pool(f):
+        def arrange(variant):
+            run = of(f, [variant(T["field"].permute(0, 3, 1, 2))], variant(T["gfield"].permute(0, 3, 1, 2)))
+            return lambda: [t.permute(0, 2, 3, 1) for t in run()]
+        return [arrange(lambda t: t.contiguous()), arrange(lambda t: t.contiguous(memory_format=torch.channels_last))]
+    def max_pool(): return Rows.pool(lambda x: F.max_pool2d(x, 2))
+    def avg_pool(): return Rows.pool(lambda x: F.avg_pool2d(x, 2))
+    def dot_1m(): return [lambda: [T["long_row"] @ T["long_column"]], lambda: [torch.dot(T["long_row"][0], T["long_column"][:, 0])]]
+    def dots_of_rows(): return [lambda: [torch.einsum("ij,ij->i", T["square_a"], T["square_b"])],
+                                lambda: [(T["square_a"] * T["square_b"]).sum(1)]]
+    def matvec_1000(): return [lambda: [T["square_a"] @ T["column"]]]
+    def vecmat_1000(): return [lambda: [T["column"].t() @ T["square_a"]]]
+    def batch_8x8(): return [lambda: [T["eights_a"] @ T["eights_b"]]]
+    def batch_3x3(): return [lambda: [T["threes_a"] @ T["threes_b"]]]
+
+    def recurrent(kind, name, gates, order):
+        """torch.nn.LSTM or GRU with the weights of our layer; order: our gates in PyTorch's order."""
+        layer = kind(128, 128, batch_first=True)
+        ours = [T[f"{name}{i}"] for i in range(3)]
+        def turned(w): return torch.cat([w.reshape(-1, gates, 128)[:, i] for i in order], 1).t().contiguous().clone()
+        biases = ours[2].reshape(-1, gates * 128)
+        with torch.no_grad():
+            layer.weight_ih_l0.copy_(turned(ours[0]))
+            layer.weight_hh_l0.copy_(turned(ours[1]))
+            layer.bias_ih_l0.copy_(turned(biases[:1])[:, 0])
+            layer.bias_hh_l0.copy_(turned(biases[1:])[:, 0] if len(biases) > 1 else torch.zeros(gates * 128))
+        x = T["steps"].clone().requires_grad_()
+        def back(w): return torch.cat([w.reshape(gates, 128, -1)[order.index(i)] for i in range(gates)], 0).t()
+
+        def run():
+            y = layer(x)[0]
+            d = torch.autograd.grad(y, [x, *layer.parameters()], T["gsteps"])
+            b = [back(d[3])[0]] if len(biases) == 1 else [torch.stack([back(d[3])[0], back(d[4])[0]])]
+            return [y, d[0], back(d[1]), back(d[2]), *b]
+        return [run]
+    def lstm(): return Rows.recurrent(torch.nn.LSTM, "lstm", 4, [0, 1, 2, 3])
+    def gru(): return Rows.recurrent(torch.nn.GRU, "gru", 3, [1, 0, 2])
+    def attention():
+        def f(x, wq, bq, wk, bk, wv, bv, wo, bo):
+            def heads(w, b): return F.linear(x, w.reshape(256, 256).t(), b.reshape(256)).reshape(8, 256, 8, 32).transpose(1, 2)
+            y = F.scaled_dot_product_attention(heads(wq, bq), heads(wk, bk), heads(wv, bv)).transpose(1, 2).reshape(8, 256, 256)
+            return F.linear(y, wo.reshape(256, 256).t(), bo)
+        return [of(f, [T["tokens"], *(T[f"attention{i}"] for i in range(8))], T["gtokens"])]
     def layer_norm(): return [of(lambda x, w, b: F.layer_norm(x, (1024,), w, b), [T["x"], T["gamma_x"], T["beta_x"]], T["gx"])]
     def rms_norm(): return [of(lambda x, w: F.rms_norm(x, (1024,), w, 1e-5), [T["x"], T["gamma_x"]], T["gx"])]
     def batch_norm():
@@ -183,20 +270,23 @@ def difference(ours, theirs):
 
 
 def measure(function, seconds):
-    runs, start = 0, time.perf_counter()
+    clock = time.process_time if options.cpu else time.perf_counter
+    runs, start = 0, clock()
     end = start
     while runs < 2 or end < start + seconds:
         function()
-        end, runs = time.perf_counter(), runs + 1
+        end, runs = clock(), runs + 1
     return (end - start) / runs
 
 
 with tempfile.TemporaryDirectory() as folder:
     for name, a in INPUTS.items():
         np.save(f"{folder}/{name}.npy", a)
-    child = subprocess.Popen([options.program, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def start(program): return subprocess.Popen([program, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = start(options.program)
+    before = start(options.before) if options.before else None
 
-    def ask(*words):
+    def ask(*words, child=child):
         child.stdin.write(" ".join(map(str, words)) + "\n")
         child.stdin.flush()
         answer = child.stdout.readline()
@@ -207,8 +297,10 @@ with tempfile.TemporaryDirectory() as folder:
     rows = []
     while (line := child.stdout.readline().rstrip("\n")):
         rows.append(line)
-    print(f"PyTorch {torch.__version__}, one core, microseconds; ratio: eager.h's time by PyTorch's")
-    print(f"{'':<22}{'eager.h':>12}{'PyTorch':>12}{'ratio':>8}")
+    while before and before.stdout.readline().rstrip("\n"):
+        pass
+    print(f"PyTorch {torch.__version__}, {options.threads} core(s), microseconds; ratio: eager.h's time by PyTorch's")
+    print(f"{'':<22}{'before' if before else '':>12}{'eager.h':>12}{'PyTorch':>12}{'ratio':>8}")
     slower = different = shown = 0
     for number, name in enumerate(rows):
         if options.names and not any(n[1:] == name if n[0] == "=" else n in name for n in options.names):
@@ -221,15 +313,18 @@ with tempfile.TemporaryDirectory() as folder:
         if not wrong and int(answer) != len(expected):
             wrong = f"{answer} results, not {len(expected)}"
         for i, e in enumerate(expected):
-            if not wrong and name != "dropout":
+            if not wrong and name != "dropout" and (name, i) != ("attention", 5):    # of a bias that adds 0 to all scores
                 bad = difference(np.load(f"{folder}/value{i}.npy"), e)
                 wrong = f"result {i}: {bad}" if bad else None
-        ours = float("inf")
+        ours = former = float("inf")
+        if before:
+            ask("value", number, child=before)
         theirs = [float("inf")] * len(variants)
         for i in range(options.rounds):
             for side in (0, 1) if i % 2 else (1, 0):
                 if side:
-                    ours = min(ours, float(ask("time", number, options.seconds)))
+                    ours = min(ours, float(ask("cpu" if options.cpu else "time", number, options.seconds)))
+                    former = min(former, float(ask("cpu" if options.cpu else "time", number, options.seconds, child=before))) if before else former
                 else:
                     theirs = [min(t, measure(v, options.seconds)) for t, v in zip(theirs, variants)]
         ratio = ours / min(theirs)
@@ -237,7 +332,9 @@ with tempfile.TemporaryDirectory() as folder:
         different += wrong is not None
         shown += 1
         if not options.slow or ratio > 1 or wrong:
-            print(f"{name:<22}{ours * 1e6:12.1f}{min(theirs) * 1e6:12.1f}{ratio:8.2f}"
+            print(f"{name:<22}{f'{former * 1e6:.1f}' if before else '':>12}{ours * 1e6:12.1f}{min(theirs) * 1e6:12.1f}{ratio:8.2f}"
                   f"{' <--' if ratio > 1 else ''}{'  values differ: ' + wrong if wrong else ''}", flush=True)
     print(f"{shown} rows, {slower} of them slower than PyTorch, {different} with other values")
     child.stdin.close()
+    if before:
+        before.stdin.close()

@@ -205,6 +205,65 @@ TEST(convolutions_of_every_form) {
             CHECK_NEAR(eg_item(eg_reduce_sum(eg_mul(eg_tape_gradient(tape, s, filter), filter))), twice, 1e-6);
         }
 }
+// Many channels, where convolutions read the picture itself: y and both gradients against plain loops, exactly.
+static const conv wide_convs[] = {
+    { 2, 7, 9, 24, 3, 3, 20, 1, 1, 1, true }, { 2, 9, 8, 24, 3, 3, 20, 2, 1, 1, true },
+    { 2, 9, 11, 24, 3, 3, 33, 3, 1, 1, true }, { 1, 9, 9, 32, 1, 1, 16, 2, 1, 1, false },
+    { 1, 9, 9, 24, 2, 2, 24, 3, 1, 1, false }, { 1, 9, 9, 24, 3, 3, 16, 1, 2, 1, true },
+    { 1, 9, 9, 24, 3, 3, 16, 2, 2, 1, true }, { 1, 6, 7, 48, 3, 3, 48, 1, 1, 2, true },
+    { 1, 6, 7, 48, 3, 3, 48, 2, 1, 2, true }, { 1, 5, 6, 96, 3, 3, 8, 1, 1, 1, true },
+    { 1, 2, 300, 12, 2, 3, 24, 1, 1, 1, true }, { 1, 2, 140, 6, 2, 4, 5, 3, 1, 1, true },
+    { 1, 1, 2, 24, 1, 5, 24, 1, 1, 1, true }, { 3, 1, 1, 25, 3, 3, 26, 1, 1, 1, true },
+    { 1, 16, 16, 3, 8, 8, 32, 8, 1, 1, false }, { 1, 11, 13, 3, 7, 7, 24, 2, 1, 1, false },
+    { 2, 7, 9, 20, 3, 3, 20, 1, 1, 20, true }, { 2, 7, 9, 37, 3, 2, 37, 2, 1, 37, true },
+    { 1, 9, 9, 64, 3, 3, 64, 1, 2, 64, true }, { 1, 9, 9, 3, 2, 2, 3, 3, 1, 3, false },
+    { 1, 3, 290, 9, 2, 9, 9, 1, 1, 9, true }, { 1, 7, 9, 8, 3, 3, 16, 1, 1, 8, true } };
+TEST(convolutions_with_many_channels) {
+    enum { MOST = 30000 };
+    static double x[MOST], f[MOST], g[MOST], want[MOST], dx[MOST], df[MOST];
+    for (size_t q = 0; q < sizeof wide_convs / sizeof *wide_convs; q++)
+        for (int wide = 0; wide < 2; wide++) {
+            EG_SCOPE;
+            const conv *c = &wide_convs[q];
+            eg_dtype dtype = wide ? EG_FLOAT64 : EG_FLOAT32;
+            int64_t each = c->c / c->groups, n_x = c->n * c->h * c->w * c->c, n_f = c->kh * c->kw * each * c->o;
+            REQUIRE(n_x <= MOST && n_f <= MOST);
+            for (int64_t i = 0; i < n_x; i++) { x[i] = value_of(i); dx[i] = 0; }
+            for (int64_t i = 0; i < n_f; i++) { f[i] = value_of(i + 5); df[i] = 0; }
+            eg_tensor *in = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->n, c->h, c->w, c->c), x), dtype),
+                      *filter = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->kh, c->kw, each, c->o), f), dtype);
+            eg_tape *tape = eg_tape_begin();
+            eg_tape_watch(tape, in);
+            eg_tape_watch(tape, filter);
+            eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride }, .dilations = { c->dilation },
+                                     .groups = c->groups, .padding = c->same ? EG_SAME : EG_VALID), *d[2];
+            REQUIRE(y);
+            int64_t oh = eg_dim(y, 1), ow = eg_dim(y, 2), n_y = eg_size(y);
+            REQUIRE(n_y <= MOST);
+            for (int64_t i = 0; i < n_y; i++) { want[i] = conv_at(c, x, f, oh, ow, i); g[i] = value_of(i + 7); }
+            CHECK_VALUES(y, 0, want, n_y);
+            int64_t need_h = (oh - 1) * c->stride + (c->kh - 1) * c->dilation + 1 - c->h,
+                    need_w = (ow - 1) * c->stride + (c->kw - 1) * c->dilation + 1 - c->w,
+                    top = c->same && need_h > 0 ? need_h / 2 : 0, left = c->same && need_w > 0 ? need_w / 2 : 0;
+            for (int64_t i = 0; i < n_y; i++) {
+                int64_t o = i % c->o, b = i / c->o % ow, a = i / c->o / ow % oh, n = i / c->o / ow / oh,
+                        from = o / (c->o / c->groups) * each;
+                for (int64_t t = 0; t < c->kh * c->kw; t++) {
+                    int64_t r = a * c->stride + t / c->kw * c->dilation - top,
+                            s = b * c->stride + t % c->kw * c->dilation - left;
+                    for (int64_t k = 0; k < each && r >= 0 && r < c->h && s >= 0 && s < c->w; k++) {
+                        int64_t at = ((n * c->h + r) * c->w + s) * c->c + from + k, tap = (t * each + k) * c->o + o;
+                        dx[at] += g[i] * f[tap];
+                        df[tap] += g[i] * x[at];
+                    }
+                }
+            }
+            eg_tensor *up = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->n, oh, ow, c->o), g), dtype);
+            REQUIRE(eg_tape_gradients_from(tape, &y, 1, &up, (eg_tensor *[]){in, filter}, 2, d));
+            CHECK_VALUES(d[0], 0, dx, n_x);
+            CHECK_VALUES(d[1], 0, df, n_f);
+        }
+}
 TEST(pools_of_every_form) {
     static double x[4000], most[4000], mean[4000];
     for (int wide = 0; wide < 2; wide++)
