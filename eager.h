@@ -9486,20 +9486,16 @@ EGI_EVERYWHERE double egi_log2_near(double x) {
                    from = over & 0xfff0000000000000u;
     const double e = egi_from_bits64((over >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023),
                  m = egi_from_bits64(bits - from + 0x3ff0000000000000u);
-    const double s = (m - 1) / (m + 1), z = s * s;
-    return e + s *
-           (2.8853900817778486 + z *
-            (0.96179669411449042 + z *
-             (0.57707794200341145 + z * (0.41220929113344507 + z * (0.31990402373941024 + z * 0.28292517295711117)))));
+    const double s = (m - 1) / (m + 1), z = s * s, z2 = z * z;    // in pairs, which are computed side by side
+    const double p = 0.57707794200341145 + z * 0.41220929113344507 + z2 *
+                     (0.31990402373941024 + z * 0.28292517295711117);
+    return e + s * (2.8853900817778486 + z * 0.96179669411449042 + z2 * p);
 }
 EGI_EVERYWHERE double egi_two_to_near(double t) {                // |t| < 1000
     const double n = (t + EGI_ROUNDER_64) - EGI_ROUNDER_64, f = t - n;
-    const double p = 1.0000000005542498 + f *
-                     (0.69314720573698141 + f *
-                      (0.24022646890016883 + f *
-                       (0.055503287774255269 + f *
-                        (0.0096184890239658354 + f * (0.0013399931071432717 + f * 0.00015345794012365565)))));
-    return p * egi_from_bits64((egi_to_bits64(n + EGI_ROUNDER_64) + 1023u) << 52);
+    const double f2 = f * f, p = 0.24022646890016883 + f * 0.055503287774255269 + f2 *
+                     (0.0096184890239658354 + f * 0.0013399931071432717 + f2 * 0.00015345794012365565);
+    return (1.0000000005542498 + f * 0.69314720573698141 + f2 * p) * egi_from_bits64((egi_to_bits64(n + EGI_ROUNDER_64) + 1023u) << 52);
 }
 // sqrt(x), to 2^-40: three steps of Newton's from a guess by bits, without the instruction, which may set errno.
 EGI_EVERYWHERE double egi_root_near(double x) {
@@ -9731,18 +9727,18 @@ EGI_EVERYWHERE float egi_erfcf(float x) {
 EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x|), and the cases of C's annex F
     const float a = fabsf(x), b = fabsf(y);
     const float c = egi_choosef(a > 0, a, 1.0f);
-    const float exponent = egi_choosef(b > 1e30f, copysignf(1e30f, y), y);
-    const double t = (double)exponent * egi_log2_near((double)c);
-    float p = (float)egi_two_to_near(egi_choose(t > 200, 200, egi_choose(t < -200, -200, t)));
+    const double t = (double)y * egi_log2_near((double)c);
+    const float p = (float)egi_two_to_near(egi_choose(t > 200, 200, egi_choose(t < -200, -200, t)));
     const float up = egi_choosef((a > 1) == (y > 0), INFINITY, 0.0f);
     // whole: y is an integer; odd: an odd one. From 2^24 on all are even.
     const float w = egi_choosef(b < 16777216.0f, b, 0.0f), n = (float)(int32_t)w;
     const int whole = (n == w) , odd = (int)((int32_t)n & 1) & whole;
     const uint32_t sign = (egi_to_bits(x) & 0x80000000u) & (0u - (uint32_t)odd);
-    p = egi_choosef((a == 0) | egi_is_infinite(a), up, egi_choosef((x < 0) & !whole, NAN, p));
-    p = egi_from_bits(egi_to_bits(p) | sign);
-    p = egi_choosef((x != x) | (y != y), x + y, p);
-    return egi_choosef((x == 1) | (y == 0) | ((a == 1) & egi_is_infinite(b)), 1.0f, p);
+    const int end = (a == 0) | egi_is_infinite(a), nan = (x != x) | (y != y), none = (x < 0) & !whole,
+              one = (x == 1) | (y == 0) | ((a == 1) & egi_is_infinite(b));
+    float special = egi_choosef(end, egi_from_bits(egi_to_bits(up) | sign), NAN);     // while p is computed
+    special = egi_choosef(one, 1.0f, egi_choosef(nan, x + y, special));
+    return egi_choosef(end | nan | none | one, special, egi_from_bits(egi_to_bits(p) | sign));
 }
 #endif
 EGI_EVERYWHERE float egi_sigmoid_as(int fused, float x) {
@@ -10933,9 +10929,9 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
 
 // A formula marked with EGI_LOOP has loops for float32, with vectors of 16 bytes and with AVX2; a program of so few
 // and cheap words would be slower. The pointer to an operand that a formula does not read points to another one's
-// elements; the compiler drops the load.
-enum { EGI_WIDE = 64 };                         // a count that the compiler knows, so that it makes vectors at -O2, too
-#define EGI_COMPILED_LOOP(loop, target, formula) \
+// elements; the compiler drops the load. Counts that a compiler knows become vectors at -O2, too; the last step
+// overlaps the one before. The loop with AVX2 is for EGI_STEP_32 elements at least.
+#define EGI_COMPILED_STEP(loop, target, formula) \
     target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const float *EGI_RESTRICT pa, \
                                                                          const float *EGI_RESTRICT pb, \
         const float *EGI_RESTRICT pc, const float *EGI_RESTRICT py, const float *EGI_RESTRICT pg, \
@@ -10945,24 +10941,35 @@ enum { EGI_WIDE = 64 };                         // a count that the compiler kno
             (void)a; (void)b; (void)c; (void)y; (void)g; \
             q[i] = formula; \
         } \
-    } \
+    }
+#define EGI_COMPILED_LOOP(loop, target, least, step) \
     target static void loop(int64_t n, const void *const *p, void *out) { \
         const float *a = (const float *)p[0], *b = (const float *)p[1], *c = (const float *)p[2], \
                     *y = (const float *)p[3], *g = (const float *)p[4]; \
         float *q = (float *)out; \
-        for (; n >= EGI_WIDE; n -= EGI_WIDE, a += EGI_WIDE, b += EGI_WIDE, c += EGI_WIDE, y += EGI_WIDE, \
-             g += EGI_WIDE, q += EGI_WIDE) \
-            loop##_step(EGI_WIDE, a, b, c, y, g, q); \
-        loop##_step(n, a, b, c, y, g, q); \
+        int64_t i = 0; \
+        if (n < least) { loop##_step(n, a, b, c, y, g, q); return; } \
+        for (; i < n - step; i += step) loop##_step(step, a + i, b + i, c + i, y + i, g + i, q + i); \
+        i = n - step; \
+        loop##_step(step, a + i, b + i, c + i, y + i, g + i, q + i); \
     }
+#ifdef EGI_FOR_SIZE
+#define EGI_COMPILED_LEAST INT64_MAX
+#else
+#define EGI_COMPILED_LEAST EGI_STEP_16
+#endif
+#define EGI_COMPILED_LOOP_16(loop, formula) \
+    EGI_COMPILED_STEP(loop, , formula) EGI_COMPILED_LOOP(loop, , EGI_COMPILED_LEAST, EGI_STEP_16)
 #if EGI_WIDE_PROGRAMS
 #define EGI_COMPILED_LOOPS(name, i, formula) \
-    EGI_COMPILED_LOOP(egi_loop##i##_##name, , formula) EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, formula) \
+    EGI_COMPILED_LOOP_16(egi_loop##i##_##name, formula) \
+    EGI_COMPILED_STEP(egi_loop##i##_avx2_##name, EGI_AVX2, formula) \
+    EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, EGI_STEP_32) \
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, \
                                                                        egi_loop##i##_avx2_##name };
 #else
 #define EGI_COMPILED_LOOPS(name, i, formula) \
-    EGI_COMPILED_LOOP(egi_loop##i##_##name, , formula) \
+    EGI_COMPILED_LOOP_16(egi_loop##i##_##name, formula) \
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, NULL };
 #endif
 #define EGI_COMPILED_NOT(name, i, formula)
@@ -11412,21 +11419,52 @@ static bool egi_is_plain(const eg_tensor *x) {
 static bool egi_are_twins(const eg_tensor *a, const eg_tensor *b) {
     return egi_is_plain(b) && a->dtype == b->dtype && egi_same_shape(a, b) && a->buffer->backend == b->buffer->backend;
 }
+// The addresses of the operands of the common case: tensors of one shape and dtype, and, beside floats, plain numbers,
+// which are stored in `value`, with their bits in *scalars. NULL: it is another case; else one of the tensors.
+static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *const *in, const void **p, double *value,
+                                               unsigned *scalars) {
+    const int n = op->n_in;
+    const eg_tensor *x = in[0];
+    *scalars = 0;
+    if (n > 1 && x && x->flags & EGI_NUMBER) x = in[1];
+    if (!egi_is_plain(x) || !(op->dtypes >> x->dtype & 1) || (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32))
+        return NULL;
+#ifndef EGI_FOR_SIZE
+    if (n == 2 && x == in[0] && egi_are_twins(x, in[1])) {                  // most calls, without the loop
+        p[0] = p[2] = p[3] = p[4] = x->data;
+        p[1] = in[1]->data;
+        return x;
+    }
+#endif
+    for (int i = 0; i < 5; i++) {
+        p[i] = x->data;
+        if (i >= n || in[i] == x) continue;
+        if (in[i] && in[i]->object.kind == EGI_TENSOR && in[i]->flags & EGI_NUMBER && x->dtype <= EG_FLOAT64) {
+            egi_number_store(in[i], x->dtype, &value[i]);
+            p[i] = &value[i];
+            *scalars |= 1u << i;
+        } else if (egi_are_twins(x, in[i])) p[i] = in[i]->data;
+        else return NULL;
+    }
+    return x;
+}
 // The door of all elementwise ops: each row's public function calls it with its operands, of which any may be NULL
 // after an earlier error.
 static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     eg_tensor *out;
-    const eg_tensor *x = in[0];
-    int n = op->n_in;
-    // The common case: one or two plain operands of one shape and dtype. Few checks, and on the CPU the loop of a small
-    // op is called without a launch.
-    if (n <= 2 && egi_is_plain(x) && op->dtypes >> x->dtype & 1 && !(op->flags & EGI_DIVIDES) &&
-        (n == 1 || egi_are_twins(x, in[1]))) {
+    const void *p[5];
+    double value[3];
+    unsigned scalars;
+    const int n = op->n_in;
+    // The common case takes few checks, and on the CPU the loop of a small op is called without a launch. An observer
+    // takes what was not launched for an op of one or two tensors.
+    const eg_tensor *x = egi_elementwise_common(op, in, p, value, &scalars);
+    if (x) {
         out = egi_tensor_allocate_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
-        if (out->buffer->backend == &egi_cpu && out->size < EGI_PARALLEL_SIZE) {
-            const void *p[5] = { x->data, in[n - 1]->data, x->data, x->data, x->data };
-            if (!egi_program_run(op, 0, x->dtype, x->size, p, 0, out->data)) {
+        if (out->buffer->backend == &egi_cpu && out->size < EGI_PARALLEL_SIZE &&
+            !(egi_this.observer && (scalars || n > 2))) {
+            if (!egi_program_run(op, 0, x->dtype, x->size, p, scalars, out->data)) {
                 egi_object_release(&out->object);
                 return NULL;
             }
@@ -12419,25 +12457,48 @@ static egi_program_runner *egi_strips_runner_of(int dtype) {
     return egi_program_runner_of(dtype, false, 0);
 #endif
 }
-// Runs the loop of a program's only word where an operand is one element: a block full of it is read again and again.
-// The last block overlaps the one before, since the loop may need a step of elements at least.
-static void egi_program_run_alone(const egi_program *p, egi_long_loop *loop, int64_t size, int64_t n,
+// Runs the loop of a program's only word, which takes `least` elements at least, where an operand is one element, of
+// which a block is read again and again, or n is less, so that the operands' last elements are followed by their first.
+// The last block overlaps the one before.
+static void egi_program_run_alone(const egi_program *p, egi_long_loop *loop, int64_t least, int64_t size, int64_t n,
                                   const void *const *in, unsigned scalars, void *out) {
-    enum { BLOCK = 256 };
-    char filled[2][BLOCK * 8] __attribute__((aligned(32)));
+    enum { BLOCK = 256, HALF = 16 };
+    char filled[2][BLOCK * 8] __attribute__((aligned(32))), few[EGI_STEP_32 * 8] __attribute__((aligned(32)));
     const char *from[2];
     int64_t unit[2];
-    const int64_t block = egi_min64(n, BLOCK), bytes = block * size;
+    const int64_t block = n < least ? least : egi_min64(n, BLOCK), bytes = block * size, end = n * size - HALF;
+#ifndef EGI_FOR_SIZE
+    if (!scalars && n < least && bytes == 2 * HALF && end >= 0) {      // the second half overlaps the first
+        for (int i = 0; i < 2; i++) {
+            const char *x = (const char *)in[p->operand[i ? p->operands : 1]];
+            memcpy(filled[i], x, HALF);
+            memcpy(filled[i] + HALF, x + end, HALF);
+        }
+        loop(block, filled[0], filled[1], few);
+        memcpy(out, few, HALF);
+        memcpy((char *)out + end, few + HALF, HALF);
+        return;
+    }
+#else
+    (void)end;
+#endif
     for (int i = 0; i < 2; i++) {
         const int operand = p->operand[i ? p->operands : 1];
+        const bool scalar = scalars >> operand & 1;
         from[i] = (const char *)in[operand];
         unit[i] = size;
-        if (!(scalars >> operand & 1)) continue;
-        memcpy(filled[i], from[i], (size_t)size);
-        for (int64_t done = size; done < bytes; done *= 2)
+        if (!scalar && n >= least) continue;
+        int64_t done = scalar ? size : n * size;
+        memcpy(filled[i], from[i], (size_t)done);
+        for (; done < bytes; done *= 2)
             memcpy(filled[i] + done, filled[i], (size_t)egi_min64(done, bytes - done));
         from[i] = filled[i];
         unit[i] = 0;
+    }
+    if (n < least) {
+        loop(block, from[0], from[1], few);
+        memcpy(out, few, (size_t)(n * size));
+        return;
     }
     for (int64_t at = 0; at < n; at += block) {
         at = egi_min64(at, n - block);
@@ -12452,13 +12513,16 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
                       : dtype == EG_FLOAT64 ? wide + 2
                       : dtype == EG_INT64 ? 4
                       : (dtype == EG_INT32 ? 5 : 6) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
-    if (p->alone && p->longs[0]->loops[which] && (p->alone == 1 || which > 3 || n >= EGI_STEP_32)) {
+    if (p->alone && p->longs[0]->loops[which]) {
         egi_long_loop *const loop = p->longs[0]->loops[which];
         const int one = EGI_LONG_BY_ONE + (dtype == EG_INT64 ? 0 : dtype == EG_INT32 ? 1 : 2);
+        const int64_t least = p->alone == 1 || which > 3 ? 1 : which == 1 ? EGI_STEP_32 : which == 2 ? EGI_STEP_16 / 2
+                              : EGI_STEP_16;
         egi_long_loop *const by_one = which > 3 && scalars == 1u << p->operand[p->operands] ? p->longs[0]->loops[one]
                                       : NULL;
         if (by_one) by_one(n, in[p->operand[1]], in[p->operand[2]], out);
-        else if (scalars) egi_program_run_alone(p, loop, egi_dtypes[dtype].size, n, in, scalars, out);
+        else if (scalars || n < least)
+            egi_program_run_alone(p, loop, least, egi_dtypes[dtype].size, n, in, scalars, out);
         else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
     }
     else if (wide && egi_strips_pay(p, dtype, n)) egi_strips_runner_of(dtype)(p, n, in, scalars, out);
@@ -12495,8 +12559,8 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
 #endif
     egi_loop *const *compiled = op->formula[variant].compiled;
     // A program writes a large result around the cache, and both make the same bits.
-    if (compiled && dtype == EG_FLOAT32 && !scalars && (n <= EGI_WIDE || !egi_cache_overflows(n * 4)))
-        compiled[wide && EGI_WIDE_PROGRAMS](n, in, out);
+    if (compiled && dtype == EG_FLOAT32 && !scalars && (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
+        compiled[wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32](n, in, out);
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
 }
