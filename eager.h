@@ -28432,7 +28432,7 @@ static void egi_shelf_swap(egi_shelf *s, int64_t a, int64_t b) {
             int64_t bytes = egi_piece_bytes(&p);
             char t[EGI_SMALL_BYTES], *x = col->rows->data + a * bytes, *y = col->rows->data + b * bytes;
             for (size_t n; bytes > 0; bytes -= (int64_t)n, x += n, y += n) {
-                n = bytes < EGI_SMALL_BYTES ? (size_t)bytes : EGI_SMALL_BYTES;
+                n = bytes < EGI_SMALL_BYTES ? (size_t)bytes : (size_t)EGI_SMALL_BYTES;
                 memcpy(t, x, n);
                 memcpy(x, y, n);
                 memcpy(y, t, n);
