@@ -30766,7 +30766,7 @@ static void *egi_ahead_work(void *p) {
 }
 static egi_ahead *egi_ahead_new(egi_cursor *c) {
     enum { MOST = 64 };
-    int64_t quarter = c->d->width / 4, each = quarter < 1 ? 1 : quarter < MOST ? quarter : MOST,
+    int64_t quarter = c->d->width / 4, each = quarter < 1 ? 1 : quarter < MOST ? quarter : (int64_t)MOST,
             groups = c->d->width / each;
     size_t head = sizeof(egi_ahead) + (size_t)groups * sizeof(egi_bundle),
            bytes = head + (size_t)((groups + 1) * each) * sizeof(int64_t);
@@ -39680,7 +39680,8 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     do ok = egi_function_try(f, in, n, out, m, signature, size, &known, &again);
     while (again && ++tries <= EGI_TRACES);
     if (again) {                                            // other threads change what its branches read
-        __atomic_store_n(&f->reason, "each replay went another way", __ATOMIC_RELAXED);
+        const char *reason = "each replay went another way";
+        __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
         ok = egi_function_run(f, in, out, m);
     }
     egi_trace_release(known.trace);
