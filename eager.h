@@ -9100,6 +9100,7 @@ EGI_FAST
 /* a, cut off at +-32: beyond, the sigmoid is 0 or 1, and an infinite a^3 would give infinity times 0 in a gradient */
 #define EGI_NEAR_0(a) EGI_MAX(EGI_MIN(a, EGI_K(32)), EGI_K(-32))
 
+/* a hinge's label: b as it is, or where c is not 0, from 0 and 1 to -1 and 1 */
 #define EGI_SIDE(b, c) EGI_SELECT(EGI_EQ(c, EGI_K(0)), b, EGI_SUB(EGI_MUL(EGI_K(2), b), EGI_K(1)))
 
 // UNARY(kind, name, y, dx[0])  BINARY(kind, name, y, dx[0], dx[1])  TERNARY(kind, name, y, dx[0], dx[1], dx[2])  _ND:
@@ -9107,10 +9108,11 @@ EGI_FAST
 // In a formula a, b, c are the operands, y is the op's result, g the upstream gradient: how the loss changes with y.
 // dx[i] is then how it changes with operand i. Broadcasting is not a formula's concern: the tape undoes it
 // (egi_unbroadcast). Kinds say which dtypes the row takes, and what y is:
-//     F  floats                                      N  numbers (floats and integers)      S  numbers with a sign (not
-//        uint8)
-//     M  floats; float64 by the C library             W  anything, by a bool operand a      P  floats, y is bool
-//     B  bools, y is bool                            C  numbers, y is bool                 E  anything, y is bool
+//     F  floats                              P  floats, y is bool
+//     M  floats; float64 by the C library    B  bools, y is bool
+//     N  numbers: floats and integers        C  numbers, y is bool
+//     S  numbers with a sign: not uint8      E  anything, y is bool
+//     W  anything, by a bool operand a
 // EGI_LOOP around a formula: it is so cheap that a compiled loop is faster than its program, and has such a loop for
 // float32.
 //
@@ -9125,16 +9127,13 @@ EGI_FAST
 //  3. Programs. When a formula first runs on the CPU, egi_program_make turns its words into lines for one accumulator
 //     x, here
 //         x = a, x = tanh(x)    and    x = y, x = x * x, x = 1 - x, x = x * g
-//     which egi_program_run interprets, eight vectors at a time, in every dtype. That of dx[0] is the fused gradient:
-//     one pass over the memory,
-//     where no tape records the gradient. EGI_LOOP marks it, since four lines are so few that a loop is faster: with
-//     EGI_V egi_compiled
-//     a formula is a C expression, here egi_f32_mul(g, egi_f32_sub(1, ...)), and a marked one is compiled into a loop
-//     for float32.
-//  4. The gradient in eager ops, where a tape records it (for a gradient of this gradient): egi_formula_eager goes over
-//     the words and
-//     calls the op of each, which is eg_mul(g, eg_sub(1, eg_mul(y, y))). These calls are lines on that tape like a
-//     user's own.
+//     which egi_program_run interprets, eight vectors at a time, in every dtype. That of dx[0] is the fused gradient,
+//     one pass over the memory, where no tape records the gradient. EGI_LOOP marks it, since four lines are so few
+//     that a loop is faster: with EGI_V egi_compiled a formula is a C expression, here egi_f32_mul(g, egi_f32_sub(1,
+//     ...)), and a marked one is compiled into a loop for float32.
+//  4. The gradient in eager ops, where a tape records it (for a gradient of this gradient): egi_formula_eager goes
+//     over the words and calls the op of each, which is eg_mul(g, eg_sub(1, eg_mul(y, y))). These calls are lines on
+//     that tape like a user's own.
 //  5. CUDA: eager_cuda.cu expands the table with EGI_V egi_f32, and nvcc compiles
 //         egi_f32_tanh(a)    and    egi_f32_mul(g, egi_f32_sub(1.0f, egi_f32_mul(y, y)))
 // eg_op_print("tanh") prints the formulas and the programs.
@@ -10621,9 +10620,11 @@ EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, 0, 0, 0, 0, 0)
 #define EGI_NO_FORMULA { NULL, NULL, NULL }
 
 // Turns a formula into a list of nodes in the order of their computation and returns how many there are; 0: no
-// formula. A part that occurs twice is one node. A node names its operands x[0 .. arity-1] by their places in the
-// list, which come before its own. The last node is the formula's value.
-// nodes, and values that wait for a word; tests hold all rows against them
+// formula, or one of more than EGI_FORMULA_MOST nodes or with more than EGI_FORMULA_DEPTH values waiting for their
+// word (tests hold all rows against both). A part that occurs twice is one node. A node names its operands
+// x[0 .. arity-1] by their places in the list, which come before its own. The last node is the formula's value.
+// Of tanh's gradient, g k y y mul sub mul, the nodes are
+//     0 g    1 k (number: 1)    2 y    3 mul(2, 2)    4 sub(1, 3)    5 mul(0, 4)
 enum { EGI_FORMULA_MOST = 32, EGI_FORMULA_DEPTH = 16 };
 typedef struct egi_node { const egi_word *word; double number; int x[3]; } egi_node;
 static int egi_formula_nodes(const egi_formula *formula, egi_node *nodes) {
@@ -10681,7 +10682,8 @@ static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const
 //
 // egi_program_make turns a formula's nodes into lines such as `load a; square; add_k 1`, each of which changes the
 // accumulator; egi_program_run (KERNELS; its loop is in KERNEL TEXTS) interprets them on some vectors at a time. A
-// value that is read later than by the next line is stored in a tile.
+// value that is read later than by the next line is stored in a tile, an array of as many elements as are computed at
+// a time. A program is made once, by the thread that first needs it (`state`), and not changed afterwards.
 
 // A line reads and writes slots: 0 is the result, those from 1 on are operands (and the further results of a program
 // that joins several formulas, TRACED FUNCTIONS), those from EGI_PROGRAM_FIRST_TILE on are tiles.
@@ -10992,7 +10994,8 @@ EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 
 // ---- the rows
 //
-// The kinds' flags and dtypes (a bit for each eg_dtype). Integers wrap around.
+// The kinds' flags and dtypes: bit i for the eg_dtype i, so that 3 is the floats, 15 these and int32 and int64, 31 all
+// numbers, 32 bool and 63 all six. Integers wrap around.
 enum {
     EGI_FLAGS_F = 0,
     EGI_FLAGS_M = 0,
@@ -17526,6 +17529,12 @@ EGI_AS_TOLD
 //   egi_backward_line   one line backwards; egi_unbroadcast undoes broadcasting
 //   egi_tape_clear      frees what a tape holds: behind the first gradient of an
 //                       ordinary tape, at the end of its scope for a persistent one
+// For y = tanh(x x) at x = 0.5, with x watched, eg_tape_print shows two lines:
+//     0  %1 = mul(watched.0, watched.0)  float32 []  saves input 0, input 1
+//     1  %2 = tanh(%1)  float32 []  saves output
+// Its slots are 0 for x, 1 and 2 for the results. eg_tape_gradient puts 1 into slot 2, the gradient of y for itself,
+// and reads the lines from the last one: line 1 puts g (1 - y^2) = 0.94 into slot 1; line 0 has two gradients for slot
+// 0, g x each, which add to 0.94, and that is the gradient of y for x.
 // Read first: 22, 23.  Entry: eg_tape_gradients_from().  Proof: tests/core/tape.c
 
 // What tensors on a tape look like: the tensor itself may be gone, and zeros or ones of its kind are made by this.
@@ -17672,15 +17681,17 @@ static void egi_tensors_release(eg_tensor **list, int n) {
 }
 // A line with more inputs and outputs than these has a list of what it saved.
 enum { EGI_LINE_FEW = 8 + EGI_MAX_OUT };
+// The bytes of a line's slots, with what aligns the pointers behind them.
+static inline size_t egi_line_slots_size(int slots) { return ((size_t)slots * sizeof(int32_t) + 7) / 8 * 8; }
+// What stands behind a line's slots and so many pointers.
+static void *egi_line_behind(const egi_line *line, int pointers) {
+    return (void *)((uintptr_t)line->slots + egi_line_slots_size(line->n + line->n_out) +
+                    (size_t)pointers * sizeof(eg_tensor *));
+}
 // The saved inputs of a line; the outputs follow them. A line without any shows NULLs.
 static eg_tensor **egi_line_in(const egi_line *line) {
     static eg_tensor *none[EGI_LINE_FEW];
-    return line->kept ? (eg_tensor **)((uintptr_t)line->slots +
-                                       ((size_t)(line->n + line->n_out) * sizeof(int32_t) + 7) / 8 * 8) : none;
-}
-static void *egi_line_behind(const egi_line *line, int pointers) {
-    return (void *)((uintptr_t)line->slots + ((size_t)(line->n + line->n_out) * sizeof(int32_t) + 7) / 8 * 8 +
-                    (size_t)pointers * sizeof(eg_tensor *));
+    return line->kept ? (eg_tensor **)egi_line_behind(line, 0) : none;
 }
 // What a custom forward kept, or NULL.
 static eg_tensor **egi_line_saved(const egi_line *line) {
@@ -17911,11 +17922,12 @@ static unsigned egi_tape_saves(const egi_op *op, int i) {
     if (op->grad == egi_grad_elementwise) return egi_row_reads(op, i) & ~(unsigned)EGI_USES_G;
     return op->flags & EGI_USER ? 0 : op->saves[i < 3 ? i : 2];
 }
+// The bytes of a line, a multiple of 8, and of its attributes (for each input, where the op has them so).
 static inline size_t egi_line_bytes(const egi_op *op, int n, int n_out, bool kept, bool saves, size_t *attr_size) {
     const size_t pointers = (kept ? (size_t)(n + n_out) : 0) + (saves ? EG_MAX_SAVED : 0);
     *attr_size = op->flags & EGI_ATTR_PER_INPUT ? op->attr_size * (size_t)(n + 1) : op->attr_size;
-    return offsetof(egi_line, slots) + ((size_t)(n + n_out) * sizeof(int32_t) + 7) / 8 * 8 + pointers *
-           sizeof(eg_tensor *) + (*attr_size + 7) / 8 * 8;
+    return offsetof(egi_line, slots) + egi_line_slots_size(n + n_out) + pointers * sizeof(eg_tensor *) +
+           (*attr_size + 7) / 8 * 8;
 }
 // Writes one line on tape t. slots[i] is input i's slot, or -1; `saved` is what a custom gradient's forward function
 // kept, or NULL. An input is saved if the gradient for some watched float input reads it. False without memory (no
@@ -18072,6 +18084,9 @@ static bool egi_gradient_is_spent(const eg_tensor *g) {
     return egi_sum_is_ours(g) && !egi_this.observer && !egi_this.trap && !g->buffer->deleter && !g->buffer->inside &&
            !(g->flags & EGI_NUMBER);
 }
+// The accumulate function of slice's row, which egi_backward_line calls instead of its gradient: adds the upstream
+// gradient to the part of the input's sum that was sliced, and leaves dx alone. Where it may not write in place, it
+// makes dx like any gradient.
 static bool egi_accumulate_slice(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
                                  eg_tensor **dx) {
     eg_tensor **sum = &grads[line->slots[0]], *g = c->upstream[0];
