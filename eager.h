@@ -39679,8 +39679,9 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     int tries = 0;
     do ok = egi_function_try(f, in, n, out, m, signature, size, &known, &again);
     while (again && ++tries <= EGI_TRACES);
-    if (again) {                                            // other threads change what its branches read
-        __atomic_store_n(&f->reason, "each replay went another way", __ATOMIC_RELAXED);
+    if (again) {
+        const char *reason = "other threads change what its branches read";
+        __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
         ok = egi_function_run(f, in, out, m);
     }
     egi_trace_release(known.trace);
