@@ -38317,7 +38317,8 @@ static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
         const bool branch = x->kernel == EGI_RUN_BRANCH;
         bool same = x->kernel == y->kernel && x->op == y->op && (branch || x->variant == y->variant) &&
                     x->run == y->run && x->variable == y->variable && x->parameters_size == y->parameters_size &&
-                    x->drawn == y->drawn && (!x->parameters_size || !memcmp(x->parameters, y->parameters, x->parameters_size));
+                    x->drawn == y->drawn &&
+                    (!x->parameters_size || !memcmp(x->parameters, y->parameters, x->parameters_size));
         for (int k = 0; k < 8 && same; k++) same = egi_operands_equal(a, x->in[k], b, y->in[k]);
         for (int k = 0; k < EGI_MAX_OUT && same; k++) same = egi_operands_equal(a, x->out[k], b, y->out[k]);
         if (!same) return i;
