@@ -29555,9 +29555,6 @@ static bool egi_pieces_take(const char *name, int n, egi_piece *p, eg_tensor **x
     if (!ok) egi_element_drop(x);
     return ok;
 }
-static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
-    for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
-}
 static eg_status egi_job_element(const egi_cursor *c, egi_job *job, int64_t i) {
     egi_piece p[EG_MAX_COMPONENTS];
     egi_element in, out;
@@ -38332,7 +38329,8 @@ static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
         const bool branch = x->kernel == EGI_RUN_BRANCH;
         bool same = x->kernel == y->kernel && x->op == y->op && (branch || x->variant == y->variant) &&
                     x->run == y->run && x->variable == y->variable && x->parameters_size == y->parameters_size &&
-                    x->drawn == y->drawn && (!x->parameters_size || !memcmp(x->parameters, y->parameters, x->parameters_size));
+                    x->drawn == y->drawn &&
+                    (!x->parameters_size || !memcmp(x->parameters, y->parameters, x->parameters_size));
         for (int k = 0; k < 8 && same; k++) same = egi_operands_equal(a, x->in[k], b, y->in[k]);
         for (int k = 0; k < EGI_MAX_OUT && same; k++) same = egi_operands_equal(a, x->out[k], b, y->out[k]);
         if (!same) return i;
@@ -39694,8 +39692,8 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     int tries = 0;
     do ok = egi_function_try(f, in, n, out, m, signature, size, &known, &again);
     while (again && ++tries <= EGI_TRACES);
-    if (again) {                                            // other threads change what its branches read
-        const char *reason = "each replay went another way";
+    if (again) {
+        const char *reason = "other threads change what its branches read";
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
         ok = egi_function_run(f, in, out, m);
     }
