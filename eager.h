@@ -5839,23 +5839,22 @@ static EGI_COLD const char *egi_plural(int64_t n) { return n == 1 ? "" : "s"; }
 static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
 enum { EGI_TEXT = (int)sizeof egi_this.texts[0] };
 // Puts -1 for the dimensions that are open, or come of an open one, where the device b is a graph (GRAPHS). NULL as
-// long as no graph has any.
-static void (*egi_graph_shows)(const eg_backend *b, eg_shape *shape);
+// long as no graph has any. Without a buffer `of`, whose device it is, a shape is shown as one of the thread's device.
+static bool (*egi_graph_shows)(const eg_backend *b, eg_shape *shape);
 // "[2, 3]", as errors show shapes. With `free`, a negative dimension is shown as "?".
-static EGI_COLD const char *egi_shape_show_dims(eg_shape shape, const eg_backend *b, bool free) {
+static EGI_COLD const char *egi_shape_show_dims(eg_shape shape, const egi_buffer *of, bool free) {
     char *text = egi_text_buffer();
     int at = snprintf(text, EGI_TEXT, "[");
-    if (b && __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED)) { egi_graph_shows(b, &shape); free = true; }
-    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) {
-        if (i) at += snprintf(text + at, (size_t)(EGI_TEXT - at), ", ");
-        if (free && shape.dims[i] < 0) at += snprintf(text + at, (size_t)(EGI_TEXT - at), "?");
-        else at += snprintf(text + at, (size_t)(EGI_TEXT - at), "%lld", (long long)shape.dims[i]);
-    }
+    bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
+    if (shows && shows(of ? of->backend : egi_this.backend, &shape)) free = true;
+    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
+        at += snprintf(text + at, (size_t)(EGI_TEXT - at), free && shape.dims[i] < 0 ? "%s?" : "%s%lld",
+                       i ? ", " : "", (long long)shape.dims[i]);
     snprintf(text + at, (size_t)(EGI_TEXT - at), "]");
     return text;
 }
 static EGI_COLD const char *egi_shape_show(eg_shape shape) {
-    return egi_shape_show_dims(shape, egi_this.backend, false);
+    return egi_shape_show_dims(shape, NULL, false);
 }
 static eg_shape egi_shape(const eg_tensor *x) {
     eg_shape s;
@@ -5865,23 +5864,18 @@ static eg_shape egi_shape(const eg_tensor *x) {
 }
 // One dimension of x, in the same words.
 static EGI_COLD const char *egi_dim_show(const eg_tensor *x, int64_t d) {
-    eg_shape one = { 1, { d } };
-    char *text = egi_text_buffer();
-    if (__atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED)) egi_graph_shows(x->buffer->backend, &one);
-    snprintf(text, EGI_TEXT, one.dims[0] < d ? "?" : "%lld", (long long)d);
-    return text;
+    const eg_shape one = { 1, { d } };
+    char *text = (char *)(uintptr_t)egi_shape_show_dims(one, x->buffer, false);
+    text[strlen(text) - 1] = 0;                            // without the brackets
+    return text + 1;
 }
 // "float32 [2, 3] 'W'" or "float32 [2, 3] (from eg_add)": an operand as errors show it.
 static EGI_COLD const char *egi_describe(const eg_tensor *x) {
-    const eg_backend *b = x->buffer ? x->buffer->backend : NULL;
     char *text = egi_text_buffer();
     if (x->flags & EGI_INTEGER_NUMBER) snprintf(text, EGI_TEXT, "the number %lld", (long long)x->integer);
     else if (x->flags & EGI_NUMBER) snprintf(text, EGI_TEXT, "the number %g", x->number);
-    else if (x->name)
-        snprintf(text, EGI_TEXT, "%s %s '%.60s'", egi_dtypes[x->dtype].name,
-                 egi_shape_show_dims(egi_shape(x), b, false), x->name);
-    else snprintf(text, EGI_TEXT, "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name,
-                  egi_shape_show_dims(egi_shape(x), b, false), x->op);
+    else snprintf(text, EGI_TEXT, x->name ? "%s %s '%.60s'" : "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name,
+                  egi_shape_show_dims(egi_shape(x), x->buffer, false), x->name ? x->name : x->op);
     return text;
 }
 static bool egi_same_shape(const eg_tensor *a, const eg_tensor *b) {
@@ -11081,11 +11075,11 @@ typedef struct egi_host_site {
 // Where elements of n components come from: an iterator, to which a graph has a reference, or the one that a handle in
 // the graph names. `take` gives an eg_status; after `done` the iterator is not used any more.
 typedef struct egi_source_site {
-    eg_iterator *iterator;
+    struct eg_iterator *iterator;
     eg_tensor *handle;
     int n;
-    int (*take)(eg_iterator *iterator, eg_tensor *handle, eg_tensor **out);
-    void (*done)(eg_iterator *iterator);
+    int (*take)(struct eg_iterator *iterator, eg_tensor *handle, eg_tensor **out);
+    void (*done)(struct eg_iterator *iterator);
 } egi_source_site;
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
@@ -40543,8 +40537,8 @@ typedef struct egi_after { struct egi_after *outer, *next; int32_t value; } egi_
 typedef struct egi_origin {
     struct egi_origin *next;
     egi_source_site site;
-    eg_dataset *dataset;                    // of an initializer
-    void (*dataset_done)(eg_dataset *d);
+    struct eg_dataset *dataset;             // of an initializer
+    void (*dataset_done)(struct eg_dataset *d);
     int32_t handle;                         // a value, or -1
 } egi_origin;
 typedef struct egi_node_name { struct egi_node_name *next; char *name; int32_t value; } egi_node_name;
@@ -40973,12 +40967,17 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
     if (args->out[0]) egi_vertex_gives(g, node, 0, args->out[0]);
     return true;
 }
-static void egi_graph_shows_open(const eg_backend *b, eg_shape *shape) {
+static bool egi_graph_shows_open(const eg_backend *b, eg_shape *shape) {
     egi_opened o;
-    if (b->deallocate != egi_graph_deallocate) return;
+    if (!b || b->deallocate != egi_graph_deallocate) return false;
     const int n_open = ((const eg_graph *)b->state)->n_open;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++)
         if (egi_opened_of(n_open, shape->dims[i], &o) || egi_opened_share(n_open, shape->dims[i])) shape->dims[i] = -1;
+    return true;
+}
+static const char *egi_graph_shape_show(const eg_graph *g, eg_shape shape) {
+    egi_graph_shows_open(&g->backend, &shape);
+    return egi_shape_show_free(shape);
 }
 // Open dimensions, -1 to -8, become their primes.
 static void egi_graph_open(eg_graph *g, eg_shape *shape) {
@@ -41256,7 +41255,7 @@ static void egi_graph_dot_node(egi_text *text, const eg_graph *g, int64_t at) {
              name ? name : "", node->place ? " on " : "", node->place ? node->place->name : "");
     egi_text_json(text, label);
     egi_text_printf(text, " + \"\\n%s\"];\n", node->n_out && node->form[0].dtype >= 0
-                    ? egi_shape_show_dims(node->form[0].shape, &g->backend, false) : "");
+                    ? egi_graph_shape_show(g, node->form[0].shape) : "");
     for (int i = 0; i < node->n; i++)
         if (node->in[i].value >= 0)
             egi_text_printf(text, "  n%d -> n%lld;\n", (int)egi_value_at(g, node->in[i].value)->node, (long long)at);
@@ -41857,7 +41856,7 @@ static const char *egi_vertex_describe(const eg_graph *g, const egi_vertex *node
              op ? "the node of 'eg_" : node->kind == EGI_VERTEX_VARIABLE ? "variable '"
              : node->kind == EGI_VERTEX_PLACEHOLDER ? "placeholder '" : "the node '",
              op ? node->op->name : node->name ? node->name : "", egi_dtypes[node->form[out].dtype].name,
-             egi_shape_show_dims(node->form[out].shape, &g->backend, false));
+             egi_graph_shape_show(g, node->form[out].shape));
     return text;
 }
 static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
