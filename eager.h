@@ -28305,6 +28305,9 @@ static void egi_piece_drop(egi_piece *p) {
     p->x = NULL;
 }
 static void egi_pieces_drop(egi_piece *p, int n) { for (int i = 0; i < n; i++) egi_piece_drop(&p[i]); }
+static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
+    for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
+}
 // The component as a tensor, whose reference the caller owns; NULL with an error. The piece is empty afterwards.
 static eg_tensor *egi_piece_take(const char *name, egi_piece *p) {
     eg_tensor *x = p->x, *y = x;
@@ -43552,6 +43555,13 @@ EGI_AS_TOLD
 // transfer moves only what is needed, between pairs of ranks, and sums are made
 // here, in the order of the ranks. Both wait by testing until a deadline, never
 // inside MPI, so that a rank that has stopped is an error and no hang.
+//   egi_cluster_meet, egi_cluster_move   a call: the meeting, the transfer
+//   egi_travel_send    puts gradients into buckets, in a fixed order, when the tape
+//                      tells that they are complete; one meeting in front of the
+//                      backward pass serves all buckets of an update
+//   egi_post_run       the thread that moves buckets while the program computes
+//   egi_travel_take    the means, for eg_apply_gradients
+//   egi_server_serve   a server's answer to one rank
 // Read first: 23, 29.  Proof: tests/core/cluster.c, tests/checks/check_cluster.sh
 
 EGI_SMALL
@@ -44889,8 +44899,8 @@ EAGER_API bool (eg_server_join)(int server, eg_list variables) {
     return egi_server_call(EGI_SERVER_JOIN, server, NULL, variables, NULL);
 }
 EAGER_API bool (eg_server_push)(int server, eg_list grads, eg_list variables, int64_t *staleness) {
-    if (!egi_server_given(EGI_SERVER_PUSH, variables, server) ||
-        !egi_lists_given("server_push", grads.count, grads.tensors, grads.tensors, grads.tensors))
+    if (!egi_lists_given("server_push", grads.count, grads.tensors, grads.tensors, grads.tensors) ||
+        !egi_server_given(EGI_SERVER_PUSH, variables, server))
         return false;
     if (grads.count != variables.count)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_server_push: %d gradient%s for %d variable%s", grads.count,

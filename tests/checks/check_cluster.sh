@@ -514,7 +514,7 @@ END_OF_C
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
 # The headers of MPI are not ours to warn about.
 INCLUDES=$(mpicc --showme:compile 2>/dev/null | sed 's/-I/-isystem /g')
-O=$B/cluster.o
+O=$B/mpi.o
 build() {
     [ -n "$(find "$O" -newer eager.h 2>/dev/null)" ] || OMPI_CC=$CC mpicc -std=c11 -O0 -DEAGER_MPI -I. -c "$B/eager.c" -o "$O" || return
     OMPI_CC=$CC mpicc -std=c11 -O0 -Wall -Wextra -DEAGER_MPI -I. "$T/ranks.c" "$O" -o "$T/ranks" $LIBS
@@ -551,6 +551,33 @@ same_bits() {                                                  # how many ranks
     [ "$(sort -u "$T/bits" | wc -l)" = 1 ] && [ "$(wc -l <"$T/bits")" = 3 ]
 }
 
+# Two hosts, which are network namespaces with names of their own, joined by one cable of 200 Mbit/s, and 1 ms of latency
+# where the kernel has netem. mpirun reaches the other one by a script in place of ssh. They end with the namespaces.
+H1=eg1-$$ H2=eg2-$$
+no_hosts() { ip netns del $H1; ip netns del $H2; } 2>/dev/null
+hosts() {
+    command -v ip && command -v unshare && ip netns add $H1 && ip netns add $H2 && ip netns exec $H1 unshare -u true &&
+        ip link add eg1v$$ type veth peer name eg2v$$ && ip link set eg1v$$ netns $H1 && ip link set eg2v$$ netns $H2 || return
+    for i in 1 2; do
+        ip netns exec eg$i-$$ ip addr add 10.213.7.$i/24 dev eg${i}v$$ && ip netns exec eg$i-$$ ip link set lo up && ip netns exec eg$i-$$ ip link set eg${i}v$$ up || return
+    done
+    ip netns exec $H1 tc qdisc add dev eg1v$$ root tbf rate 200mbit burst 64kb latency 50ms
+    ip netns exec $H2 tc qdisc add dev eg2v$$ root netem delay 1ms
+    cat >"$T/agent" <<'END_OF_AGENT'
+host=$1; shift
+exec ip netns exec "$host" unshare -u sh -c "hostname $host; $*"
+END_OF_AGENT
+} >/dev/null 2>&1
+# The bits of two ranks of one host.
+two_hosts() {
+    play overlap 2 || return 1
+    grep '^bits' "$T/play.log" >"$T/bits_of_one"
+    (cd "$T" && timeout -k 5 60 ip netns exec $H1 unshare -u sh -c "hostname $H1; exec mpirun --oversubscribe --host $H1:1,$H2:1 -n 2 --mca plm_rsh_agent 'sh agent' --mca btl tcp,self \
+        --mca btl_tcp_if_include 10.213.7.0/24 --mca oob_tcp_if_include 10.213.7.0/24 ./ranks overlap 2" >play.log 2>&1 </dev/null)
+    cat "$T/play.log"
+    grep -q '^all is well$' "$T/play.log" && grep '^bits' "$T/play.log" | cmp - "$T/bits_of_one"
+}
+
 check builds build
 for n in 1 2 4; do
     check "float64_$n" play float64 $n
@@ -573,6 +600,9 @@ check fit_4 fits 4
 check resumes_with_fewer_ranks resumes
 check other_values play other_values 3
 check without_mpirun alone
+if hosts; then check two_hosts two_hosts
+else skip two_hosts "no network namespaces here (root, iproute2 and util-linux are needed)"; fi
+no_hosts
 check leaves loses leave
 check is_killed loses kill --enable-recovery
 check dies_in_an_update loses dies --enable-recovery

@@ -298,6 +298,7 @@ static eg_iterator *valid_eg_iteratorp(void) {
     return it;
 }
 static eg_archive *valid_eg_archivep(void) { return eg_archive_new(); }
+static eg_cluster_spec *valid_eg_cluster_specp(void) { return eg_cluster_spec_new("{\"a\": [\"b\"]}"); }
 static eg_checkpoint *valid_eg_checkpointp(void) { return eg_checkpoint_new(); }
 static eg_callback *valid_eg_callbackp(void) { return eg_callback_stop_on_nan(); }
 static eg_summary_writer *valid_eg_summary_writerp(void) {

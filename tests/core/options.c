@@ -227,6 +227,9 @@ TEST(bare_values_in_datasets_and_files) {
     BARE(eg_decode_jpeg(bytes, 0));
     BARE(eg_decode_image(bytes, 0));
     BARE(eg_cluster_init(NULL, NULL, 0));
+    eg_optimizer *sgd = eg_sgd();
+    BARE(eg_server_run(sgd, EG_LIST(x), 0));
+    eg_optimizer_release(sgd);
     eg_archive_release(archive);
     eg_layer_release(model);
 }
