@@ -32656,7 +32656,7 @@ static eg_tensor *egi_safe_outline(const egi_safe *t) {
 static bool egi_archive_read(eg_archive *a, int64_t i, char *to) {
     const eg_tensor *x = a->items[i].x;
     const int size = egi_dtypes[x->dtype].size;
-    char block[1 << 14];
+    char block[1 << 16];
     if (!egi_source_seek(a->source, a->items[i].at)) return false;
     for (int64_t left = x->size * size, n; left > 0; left -= n) {
         n = to || left < (int64_t)sizeof block ? left : (int64_t)sizeof block;

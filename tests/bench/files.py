@@ -43,6 +43,14 @@ def safetensors_weights(folder):
     return lambda: float(load_file(f"{folder}/weights.safetensors")["weight_24"][-1])
 
 
+def safetensors_one(folder):
+    from safetensors import safe_open
+
+    def run():
+        with safe_open(f"{folder}/weights.safetensors", "np") as f: return float(f.get_tensor("weight_12")[-1])
+    return run
+
+
 def torch_restore(folder):
     import torch
     w = torch.nn.Parameter(torch.zeros(25_000_000))
@@ -120,6 +128,7 @@ PEERS = {
     "idx": {"NumPy": numpy_idx},
     "npy": {"NumPy": numpy_npy},
     "weights": {"safetensors": safetensors_weights},
+    "weights_one": {"safetensors": safetensors_one},
     "npz": {"NumPy": numpy_npz},
     "restore": {"PyTorch": torch_restore},
     "records": {"tf.data": tf_count(lambda tf, f: tf.data.TFRecordDataset(f"{f}/records.tfrecord"))},

@@ -153,6 +153,42 @@ TEST(every_dtype_there_and_back) {
     eg_archive_release(numpy);
 }
 
+// Only what is named is read: a tensor that is left out is damaged at the end of the test, and nobody notices.
+TEST(named_tensors_are_read_alone) {
+    static const char *const endings[] = { "named.safetensors", "named.npz" };
+    static const char *const two[] = { "c", "a" }, *const wrong[] = { "a", "nowhere" }, *const none[] = { NULL };
+    for (int f = 0; f < 2; f++) {
+        EG_SCOPE;
+        eg_archive *a = eg_archive_new(), *b;
+        eg_archive_add(a, "a", eg_range(EG_FLOAT64, 0, 9, 1));
+        eg_archive_add(a, "b", eg_range(EG_INT32, 0, 1000, 1));
+        eg_archive_add(a, "c", eg_scalar_of(EG_UINT8, 7));
+        eg_archive_set_text(a, "note", "there");
+        const char *path = test_temp(endings[f]);
+        REQUIRE(eg_archive_save(a, path));
+        eg_archive_release(a);
+        REQUIRE((b = eg_archive_load_named(path, two, 2)) != NULL);
+        CHECK_INT(eg_archive_count(b), 2);
+        CHECK(!eg_archive_has(b, "b"));
+        CHECK_STR(eg_archive_text(b, "note"), "there");
+        CHECK_SAME(eg_archive_get(b, "a"), eg_range(EG_FLOAT64, 0, 9, 1), 0);
+        CHECK_INT(eg_item_int(eg_archive_get(b, "c")), 7);
+        eg_archive_release(b);
+        CHECK_ERROR(eg_archive_load_named(path, wrong, 2), EG_ERROR_FILE, "there is no tensor 'nowhere' in the file");
+        CHECK_ERROR(eg_archive_load_named(path, none, 1), EG_ERROR_ARGUMENT, "name 0 is NULL");
+        CHECK_ERROR(eg_archive_load_named(path, NULL, 1), EG_ERROR_ARGUMENT, "no names are given");
+        CHECK_ERROR(eg_archive_load_named(NULL, two, 2), EG_ERROR_ARGUMENT, "eg_archive_load_named: the path is NULL");
+        FILE *file = fopen(path, "r+b");
+        REQUIRE(file);
+        fseek(file, -2600, SEEK_END);                         // in the middle of b
+        fputs("damaged", file);
+        fclose(file);
+        REQUIRE((b = eg_archive_load_named(path, two, 1)) != NULL);
+        CHECK_INT(eg_item_int(eg_archive_get(b, "c")), 7);
+        eg_archive_release(b);
+    }
+}
+
 TEST(equal_tensors_make_equal_files) {
     eg_archive *a = every_dtype(false), *b = every_dtype(false);
     size_t n, m;
