@@ -9479,7 +9479,8 @@ EGI_EVERYWHERE double egi_log2_near(double x) {
                    from = over & 0xfff0000000000000u;
     const double e = egi_from_bits64((over >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023),
                  m = egi_from_bits64(bits - from + 0x3ff0000000000000u);
-    const double s = (m - 1) / (m + 1), z = s * s, z2 = z * z;    // in pairs, which are computed side by side
+    // in pairs, which are computed side by side
+    const double s = (m - 1) / (m + 1), z = s * s, z2 = z * z;
     const double p = 0.57707794200341145 + z * 0.41220929113344507 + z2 *
                      (0.31990402373941024 + z * 0.28292517295711117);
     return e + s * (2.8853900817778486 + z * 0.96179669411449042 + z2 * p);
@@ -9488,7 +9489,8 @@ EGI_EVERYWHERE double egi_two_to_near(double t) {                // |t| < 1000
     const double n = (t + EGI_ROUNDER_64) - EGI_ROUNDER_64, f = t - n;
     const double f2 = f * f, p = 0.24022646890016883 + f * 0.055503287774255269 + f2 *
                      (0.0096184890239658354 + f * 0.0013399931071432717 + f2 * 0.00015345794012365565);
-    return (1.0000000005542498 + f * 0.69314720573698141 + f2 * p) * egi_from_bits64((egi_to_bits64(n + EGI_ROUNDER_64) + 1023u) << 52);
+    return (1.0000000005542498 + f * 0.69314720573698141 + f2 * p) *
+           egi_from_bits64((egi_to_bits64(n + EGI_ROUNDER_64) + 1023u) << 52);
 }
 // sqrt(x), to 2^-40: three steps of Newton's from a guess by bits, without the instruction, which may set errno.
 EGI_EVERYWHERE double egi_root_near(double x) {
@@ -9586,8 +9588,9 @@ EGI_EVERYWHERE float egi_sine_near(int fused, float x, uint32_t quarters) {
 }
 EGI_EVERYWHERE double egi_sine_near_64(int fused, double x, uint32_t quarters) {
     const double turns = egi_fma64(fused, x, 0.63661977236758134, EGI_ROUNDER_64), n = turns - EGI_ROUNDER_64;
-    const double near_r = egi_fma64(fused, n, -2.5633441515839558e-12, egi_fma64(fused, n, -1.5707963267923333, x)),
-                 r = egi_fma64(fused, n, -1.0562999066987428e-23, near_r);
+    const double near_r = egi_fma64(fused, n, fused ? -1.5707963267948966 : -1.5707963267923333, x);
+    const double r = fused ? egi_fma64(1, n, -6.123233995736766e-17, near_r)
+                     : (near_r - n * 2.5633441515839558e-12) - n * 1.0562999066987428e-23;
     return egi_sine_of_64(fused, r, egi_to_bits64(turns) + quarters);
 }
 EGI_EVERYWHERE float egi_sine_far(float x, uint32_t quarters) {             // beyond 2^17, or not finite
@@ -9821,7 +9824,7 @@ EGI_EVERYWHERE double egi_exp_split_64(int fused, double x, uint64_t *n, double 
     *high = near_r;
     return egi_fma64(fused, r2, p, low);
 }
-EGI_EVERYWHERE double egi_exp_within_64(int fused, double x) {   // -746 <= x <= 710, or NaN
+EGI_EVERYWHERE double egi_exp_within_64(int fused, double x) {   // -746 <= x <= 710, or NaN; of others, anything
     uint64_t n;
     double high;
     const double low = egi_exp_split_64(fused, x, &n, &high);
@@ -9829,9 +9832,12 @@ EGI_EVERYWHERE double egi_exp_within_64(int fused, double x) {   // -746 <= x <=
     const double first = egi_from_bits64(half);
     return egi_fma64(fused, high + low, first, first) * egi_from_bits64((n << 52) - half);
 }
-EGI_EVERYWHERE double egi_exp_as_64(int fused, double x) {
-    const double c = egi_choose(x < -746.0, -746.0, x);
-    return egi_exp_within_64(fused, egi_choose(c > 710.0, 710.0, c));
+EGI_EVERYWHERE double egi_exp_below_64(int fused, double x) {    // x <= 0, or NaN
+    return egi_from_bits64(egi_to_bits64(egi_exp_within_64(fused, x)) & ~(0 - (uint64_t)(x < -746.0)));
+}
+EGI_EVERYWHERE double egi_exp_as_64(int fused, double x) {      // the comparisons are made meanwhile
+    const double y = egi_exp_within_64(fused, x);
+    return egi_choose(x > 710.0, INFINITY, egi_choose(x < -746.0, 0, y));
 }
 EGI_EVERYWHERE double egi_expm1_as_64(int fused, double x) {
     double c = egi_choose(x < -40.0, -40.0, x);
@@ -9844,15 +9850,25 @@ EGI_EVERYWHERE double egi_expm1_as_64(int fused, double x) {
     return copysign(egi_fma64(fused, low, first, egi_fma64(fused, high, first, first - lost)) *
                     egi_from_bits64(rest), x);
 }
-EGI_EVERYWHERE double egi_tanh_as_64(int fused, double x) {      // y = e / (e + 2) with e = exp(2|x|) - 1
+EGI_EVERYWHERE double egi_tanh_as_64(int fused, double x) {      // y = e / (e + 1) with 2 e = exp(2|x|) - 1
     const double a = fabs(x);
     uint64_t n;
     double high;
-    const double low = egi_exp_split_64(fused, egi_choose(a > 20.0, 40.0, a + a), &n, &high),
-                 power = egi_from_bits64((n << 52) - 0x3ff0000000000000u);
-    const double e = egi_fma64(fused, low, power, egi_fma64(fused, high, power, power - 1)), half = 0.5 * e,
-                 y = e / (e + 2);
-    return copysign(egi_choose(e < 1, egi_fma64(fused, -half, y, half), y), x);   // e / 2 - e y / 2 loses less there
+    const double low = egi_exp_split_64(fused, a + a, &n, &high),
+                 power = egi_from_bits64((n << 52) - 0x4000000000000000u);
+    const double e = egi_fma64(fused, low, power, egi_fma64(fused, high, power, power - 0.5)), y = e / (e + 1);
+    const double near_0 = egi_choose(e < 0.5, egi_fma64(fused, -e, y, e), y);     // e - e y loses less there
+    return copysign(egi_choose(a > 20.0, 1, near_0), x);
+}
+// f - log(1 + f) - low, where 1 + f is from sqrt(1/2) to sqrt(2): with s = f / (2 + f) that is
+// f^2 / 2 - s (f^2 / 2 + s^2 p(s^2)) - low.
+EGI_EVERYWHERE double egi_log_rest_64(int fused, double f, double low) {
+    const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
+    const double z2 = z * z, a = egi_fma64(fused, z, 0.39999999999413954, 0.6666666666666734),
+                 b = egi_fma64(fused, z, 0.22222198553784964, 0.2857142874256305),
+                 c = egi_fma64(fused, z, 0.15314021261542482, 0.18183565403981863);
+    const double p = egi_fma64(fused, z2, egi_fma64(fused, z2, egi_fma64(fused, z2, 0.14796259323667324, c), b), a);
+    return half - egi_fma64(fused, s, egi_fma64(fused, z, p, half), low);
 }
 EGI_EVERYWHERE double egi_log_as_64(int fused, double x) {       // as in float32, but by powers of s = f / (2 + f)
     const int tiny = x < 2.2250738585072014e-308;
@@ -9861,24 +9877,36 @@ EGI_EVERYWHERE double egi_log_as_64(int fused, double x) {       // as in float3
     const double e = egi_from_bits64((over >> 52) | 0x4330000000000000u) -
                      egi_choose(tiny, 4503599627370496.0 + 1023 + 54, 4503599627370496.0 + 1023),
                  f = egi_from_bits64(bits - (over & 0xfff0000000000000u) + 0x3ff0000000000000u) - 1;
-    const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
-    const double z2 = z * z, a = egi_fma64(fused, z, 0.39999999999413954, 0.6666666666666734),
-                 b = egi_fma64(fused, z, 0.22222198553784964, 0.2857142874256305),
-                 c = egi_fma64(fused, z, 0.15314021261542482, 0.18183565403981863);
-    const double p = egi_fma64(fused, z2, egi_fma64(fused, z2, egi_fma64(fused, z2, 0.14796259323667324, c), b), a);
-    const double low = egi_fma64(fused, s, egi_fma64(fused, z, p, half), e * EGI_LN_2_LOW);
-    double y = egi_fma64(fused, e, EGI_LN_2_HIGH, f - (half - low));
+    double y = egi_fma64(fused, e, EGI_LN_2_HIGH, f - egi_log_rest_64(fused, f, e * EGI_LN_2_LOW));
     y = egi_choose(x == 0, -INFINITY, y);
     y = egi_choose(x == INFINITY, x, y);
     return egi_choose(x >= 0, y, NAN);
 }
+// As in float32: what 1 + x lost by rounding is added to f.
 EGI_EVERYWHERE double egi_log1p_as_64(int fused, double x) {
-    const double w = 1 + x, y = egi_log_as_64(fused, w), lost = (x - (w - 1)) / w;
-    return egi_choose(w == 1, x, egi_choose((w > 0) & (w < INFINITY), y + lost, y));
+    const double w = 1 + x, lost = x - (w - 1);
+    const uint64_t bits = egi_to_bits64(w), over = bits - 0x3fe6a09e667f3bcdu + 0x3ff0000000000000u,
+                   from = (over & 0xfff0000000000000u) - 0x3ff0000000000000u;
+    const double e = egi_from_bits64((over >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023),
+                 scale = egi_choose(x < 9007199254740992.0, egi_from_bits64(0x3ff0000000000000u - from), 0),
+                 f = egi_fma64(fused, lost, scale, egi_from_bits64(bits - from) - 1);
+    double y = egi_fma64(fused, e, EGI_LN_2_HIGH, f - egi_log_rest_64(fused, f, e * EGI_LN_2_LOW));
+    y = egi_choose(w == 1, x, y);
+    y = egi_choose(x == -1, -INFINITY, y);
+    y = egi_choose(x == INFINITY, x, y);
+    return egi_choose(x >= -1, y, NAN);
+}
+// log(1 + t) for 0 <= t <= 1, or NaN; in the upper half as log((1 + t) / 2) + ln 2
+EGI_EVERYWHERE double egi_log1p_of_share_64(int fused, double t) {
+    const uint64_t upper = 0 - (uint64_t)(t > 0.41421356237309503);
+    const double f = egi_choose(t > 0.41421356237309503, egi_fma64(fused, 0.5, t, -0.5), t),
+                 high = egi_from_bits64(egi_to_bits64(EGI_LN_2_HIGH) & upper),
+                 low = egi_from_bits64(egi_to_bits64(EGI_LN_2_LOW) & upper);
+    return high + (f - egi_log_rest_64(fused, f, low));
 }
 EGI_EVERYWHERE double egi_sigmoid_as_64(int fused, double x) {
-    const double a = fabs(x), e = egi_exp_within_64(fused, -egi_choose(a > 746.0, 746.0, a)), y = e / (1 + e);
-    return egi_choose(x < 0, egi_choose(e < 0.5, egi_fma64(fused, -e, y, e), y), 1 / (1 + e));
+    const double e = egi_exp_below_64(fused, -fabs(x)), y = egi_choose(x < 0, e, 1) / (1 + e);
+    return egi_choose((x < 0) & (e < 0.5), egi_fma64(fused, -e, y, e), y);
 }
 EGI_EVERYWHERE double egi_silu_as_64(int fused, double x) { return x * egi_sigmoid_as_64(fused, x); }
 EGI_EVERYWHERE double egi_silu_slope_as_64(int fused, double x) {
@@ -9886,7 +9914,8 @@ EGI_EVERYWHERE double egi_silu_slope_as_64(int fused, double x) {
     return s * egi_fma64(fused, x, 1 - s, 1);
 }
 EGI_EVERYWHERE double egi_softplus_as_64(int fused, double x) {
-    return egi_choose((x > 0) | (x != x), x, 0) + egi_log1p_as_64(fused, egi_exp_as_64(fused, -fabs(x)));
+    const double most = egi_from_bits64(egi_to_bits64(x) & (0 - (uint64_t)((x > 0) | (x != x))));
+    return most + egi_log1p_of_share_64(fused, egi_exp_below_64(fused, -fabs(x)));
 }
 EGI_FAMILIES_64(exp) EGI_FAMILIES_64(expm1) EGI_FAMILIES_64(tanh) EGI_FAMILIES_64(log) EGI_FAMILIES_64(log1p)
 EGI_FAMILIES_64(sigmoid) EGI_FAMILIES_64(softplus) EGI_FAMILIES_64(silu) EGI_FAMILIES_64(silu_slope)
