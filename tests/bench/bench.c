@@ -6,6 +6,7 @@
 //     BENCH_DEVICE=gpu:0 bench ...          on that device, where it was compiled with it
 //     bench memory                          the most bytes that a step of the digits' network holds; memory.py reads
 //     this
+//     bench tracing NAME...                 what the first call of a traced function costs beyond an eager one
 //     bench machine                         the processor, and what it can do at most; results.py reads this
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -382,6 +383,47 @@ static eg_tensor *gpt_loss(void) {
 }
 static int run_gpt(eg_tensor **out) { return learn(gpt_loss, out); }
 
+// The root of |a| by Newton's method, with its slope: a branch and a loop of 3 to 9 steps, for one number or four in
+// turn.
+static eg_tensor *numbers[4];
+static int n_numbers, next_number;
+static bool root_is_off(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_greater(eg_abs(eg_sub(eg_square(in[0]), in[1])), 1e-5);
+    return true;
+}
+static bool root_closer(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_mul(eg_add(in[0], eg_div(in[1], in[0])), 0.5);
+    out[1] = in[1];
+    return true;
+}
+static bool root_of(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *state[] = {eg_scalar(1), in[0]};
+    if (!eg_while(root_is_off, root_closer, user, state, state, 2)) return false;
+    out[0] = state[0];
+    return true;
+}
+static bool root_of_minus(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *minus = eg_negative(in[0]);
+    return root_of(&minus, out, user);
+}
+static void make_roots(int n) {
+    static const double a[] = {9, -4, 2, 100};
+    for (int i = 0; i < n; i++) numbers[i] = eg_scalar(a[i]);
+    n_numbers = n;
+    next_number = 0;
+    p[n_p++] = eg_variable(numbers[0], "a");
+}
+static void make_root(void) { make_roots(1); }
+static void make_root_4(void) { make_roots(4); }
+static int run_root(eg_tensor **out) {
+    eg_tape *tape = eg_tape_begin();
+    if (!eg_cond(eg_less(p[0], 0), root_of_minus, root_of, NULL, p, 1, out, 1)) return 0;
+    out[1] = eg_tape_gradient(tape, out[0], p[0]);
+    return out[1] ? 2 : 0;
+}
+
 // Where the CNN's batches come from: 10,000 pictures through a shuffle, a batch, and a thread that reads ahead.
 static eg_iterator *reading;
 static void make_batches(void) {
@@ -454,6 +496,8 @@ static const workload work[] = {
     {"hvp_mlp", "us", 1e6, 3, make_hvp, run_hvp},
     {"third_derivative", "us", 1e6, 3, make_1000, run_third},
     {"digits_32", "us", 1e6, 10, make_digits, run_digits},
+    {"root", "us", 1e6, 10, make_root, run_root},
+    {"root_4", "us", 1e6, 10, make_root_4, run_root},
 };
 enum { WORKLOADS = sizeof work / sizeof *work, SAMPLES = 100000 };
 
@@ -488,6 +532,7 @@ static int run_workload(const workload *w, eg_tensor **out) {
 static void run(const workload *w) {
     EG_SCOPE;
     eg_tensor *out[OUTPUTS];
+    if (w->run == run_root) eg_assign(p[0], numbers[next_number++ % n_numbers]);
     run_workload(w, out);
 }
 // The sum of |result|, over everything in it.
@@ -541,6 +586,42 @@ static result measure(const workload *w, bool trace, double min_time, int warmup
     for (; n_layers > 0; n_layers--) eg_layer_release(layers[n_layers - 1]);
     eg_optimizer_release(optimizer);
     return r;
+}
+
+// The least seconds of an eager step, of a traced function's first call, which runs the step and writes, joins and
+// plans the list, and of a replay, behind three steps that make slots and fill the free lists.
+static int measure_tracing(const workload *w) {
+    enum { TIMES = 5 };
+    double least[3] = {1e9, 1e9, 1e9};
+    eg_function_info info;
+    EG_SCOPE;
+    n_p = 0;
+    drawn = 0;
+    optimizer = NULL;
+    w->make();
+    for (int i = 0; i < 3; i++) run(w);
+    for (int i = 0; i < TIMES; i++) {
+        traced = NULL;
+        double start = now();
+        run(w);
+        least[0] = fmin(least[0], now() - start);
+        traced = eg_function_new(traced_body, NULL, .no_recheck = true);
+        for (int k = 1; k < 4; k++) {
+            start = now();
+            run(w);
+            if (k != 2) least[k == 1 ? 1 : 2] = fmin(least[k == 1 ? 1 : 2], now() - start);
+        }
+        info = eg_function_counts(traced);
+        if (eg_function_reason(traced)) fprintf(stderr, "%s: %s\n", w->name, eg_function_reason(traced));
+        eg_function_release(traced);
+    }
+    traced = NULL;
+    printf("%-18s %5lld lines, ms: eager %.3f, first call %.3f, replay %.3f\n", w->name, (long long)info.lines,
+           1e3 * least[0], 1e3 * least[1], 1e3 * least[2]);
+    for (int i = 0; i < n_p; i++) eg_release(p[i]);
+    for (; n_layers > 0; n_layers--) eg_layer_release(layers[n_layers - 1]);
+    eg_optimizer_release(optimizer);
+    return eg_error() != EG_OK;
 }
 
 // Fresh processes of this program, from the first instruction to the gradient on the screen.
@@ -688,6 +769,12 @@ int main(int argc, char **argv) {
     if (getenv("BENCH_DEVICE") && !eg_set_device(getenv("BENCH_DEVICE"))) return 1;
     if (argc == 2 && !strcmp(argv[1], "memory")) return measure_memory();
     if (argc == 2 && !strcmp(argv[1], "machine")) return measure_machine();
+    if (argc > 2 && !strcmp(argv[1], "tracing")) {
+        int failed = 0;
+        for (int i = 0; i < WORKLOADS; i++)
+            for (int k = 2; k < argc; k++) if (!strcmp(argv[k], work[i].name)) failed |= measure_tracing(&work[i]);
+        return failed;
+    }
     if (argc == 2 && !strcmp(argv[1], "gradient")) {
         eg_tensor *out[OUTPUTS];
         run_startup(out);
