@@ -41878,10 +41878,20 @@ static eg_optimizer *egi_session_optimizer(eg_session *s, eg_optimizer *of) {
     return ok ? own : NULL;
 }
 static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
-    eg_optimizer *own = egi_session_optimizer(run->session, node->optimizer);
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)node->n * sizeof *list);
-    bool ok = own && (list || egi_no_memory("session_run", 0));
+    eg_backend *former = egi_this.backend;
+    eg_optimizer *own = NULL;
+    bool ok = list || egi_no_memory("session_run", 0);
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
+    if (ok) {                                              // an optimizer has its state where its variables are
+        egi_this.backend = egi_backend_of(list[node->n / 2]);
+        ok = (own = egi_session_optimizer(run->session, node->optimizer)) != NULL;
+        egi_this.backend = former;
+    }
+    for (int i = node->n / 2; i < node->n && ok; i++)
+        ok = egi_backend_of(list[i]) == egi_backend_of(own->rate) ||
+             egi_fail(EG_ERROR_DEVICE, "eg_session_run: an optimizer on %s cannot train variable %s, which is on %s",
+                      egi_backend_of(own->rate)->name, egi_describe(list[i]), egi_backend_of(list[i])->name);
     for (int i = 0; i < node->n / 2 && ok; i++)
         ok = !list[i] || (list[i] = egi_graph_moved(run, list[i], egi_backend_of(list[node->n / 2 + i]))) != NULL;
     ok = ok && eg_apply_gradients(own, list, list + node->n / 2, node->n / 2) &&
