@@ -3395,9 +3395,10 @@ EAGER_API bool eg_session_initialize(eg_session *s, eg_tensor *const *variables,
 #define eg_session_initialize(...) EGI_CALL(eg_session_initialize, __VA_ARGS__)
 // A node and the tensor that stands in its place during a run: a placeholder, or any other node but a variable.
 typedef struct eg_feed { eg_tensor *node, *value; } eg_feed;
-// Computes fetches[0..m-1] into outputs[0..m-1], which belong to the caller's scope. s: NULL for that of EG_SESSION. Only what the fetches need runs,
-// once, in the order in which it was written; a fetched variable is read last. The first run of a list of feeds and
-// fetches traces it, later ones replay it (eg_function_new). False on an error, with all outputs NULL.
+// Computes fetches[0..m-1] into outputs[0..m-1], which belong to the caller's scope. s: NULL for that of EG_SESSION.
+// Only what the fetches need runs, once, in the order in which it was written; a fetched variable is read last. The
+// first run of a list of feeds and fetches traces it, later ones replay it (eg_function_new). Several threads may run
+// one session at once where nothing is assigned. False on an error, with all outputs NULL.
 EAGER_API bool eg_session_run(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                               eg_tensor **outputs);
 #define eg_session_run(...) EGI_CALL(eg_session_run, __VA_ARGS__)
