@@ -3307,8 +3307,11 @@ EAGER_API eg_graph *eg_graph_new(void);
 #define eg_graph_new(...) EGI_CALL(eg_graph_new, __VA_ARGS__)
 EAGER_API void eg_graph_release(eg_graph *g);
 #define eg_graph_release(...) EGI_CALL(eg_graph_release, __VA_ARGS__)
-// The rest of the block writes into g: EG_GRAPH(g); one thread at a time, and not inside a traced function. The graph
-// is for the thread's device (eg_set_device), on which sessions run it, too.
+// The rest of the block writes into g: EG_GRAPH(g); one thread at a time, and not inside a traced function. Nodes are
+// for the device of the thread that runs a session, and composed of what the thread's device here has; those behind
+// eg_with_device(...) inside the block are for that device, their variables, too. What a node reads from another device
+// is copied, once a run, and counted in eg_memory().device_copies. A program's own ops (eg_custom_gradient, eg_op_run)
+// are nodes: their functions run here for the shapes alone, and again whenever a run is traced.
 EAGER_API bool eg_graph_begin(eg_graph *g);
 #define eg_graph_begin(...) EGI_CALL(eg_graph_begin, __VA_ARGS__)
 EAGER_API void eg_graph_end(eg_graph *g);
@@ -3331,7 +3334,9 @@ static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
         eg_graph_begin(g) ? (g) : NULL
 #endif
 // A node whose value each run is fed. Dimensions of -1, -2 ... -8 are open: each may be any length, another one in each
-// run; those of one graph that have the same number have the same length.
+// run; those of one graph that have the same number have the same length. Errors show them as "?". A number that C
+// computes of such a length is computed anew in each run if it is a p + b, a p q or c / p of lengths; another one is an
+// error, where it can be told.
 EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *name);
 #define eg_placeholder(...) EGI_CALL(eg_placeholder, __VA_ARGS__)
 // The latest eg_apply_gradients or eg_minimize that was written into the graph being built, as a node: fetching it
@@ -3390,9 +3395,10 @@ EAGER_API bool eg_session_initialize(eg_session *s, eg_tensor *const *variables,
 #define eg_session_initialize(...) EGI_CALL(eg_session_initialize, __VA_ARGS__)
 // A node and the tensor that stands in its place during a run: a placeholder, or any other node but a variable.
 typedef struct eg_feed { eg_tensor *node, *value; } eg_feed;
-// Computes fetches[0..m-1] into outputs[0..m-1], which belong to the caller's scope. Only what the fetches need runs,
-// once, in the order in which it was written; a fetched variable is read last. The first run of a list of feeds and
-// fetches traces it, later ones replay it (eg_function_new). False on an error, with all outputs NULL.
+// Computes fetches[0..m-1] into outputs[0..m-1], which belong to the caller's scope. s: NULL for that of EG_SESSION.
+// Only what the fetches need runs, once, in the order in which it was written; a fetched variable is read last. The
+// first run of a list of feeds and fetches traces it, later ones replay it (eg_function_new). Several threads may run
+// one session at once where nothing is assigned. False on an error, with all outputs NULL.
 EAGER_API bool eg_session_run(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                               eg_tensor **outputs);
 #define eg_session_run(...) EGI_CALL(eg_session_run, __VA_ARGS__)
@@ -40561,8 +40567,8 @@ typedef enum egi_vertex_kind {
     EGI_VERTEX_HOST
 } egi_vertex_kind;
 enum { EGI_OPEN = 8, EGI_PRIMES_NEAR = 1000, EGI_VALUE_BLOCKS = 26 };
-// No round number, such as a program's own length might be, is near a multiple of one by a small factor.
-static const int64_t egi_primes[EGI_OPEN] = { 1012007, 1015009, 1018019, 1021043, 1025111, 1028113, 1031117, 1034119 };
+// Few round numbers, such as a program's own length might be, are near one of them or near a part of it.
+static const int64_t egi_primes[EGI_OPEN] = { 1011641, 1014257, 1017139, 1021621, 1025197, 1027799, 1031507, 1034167 };
 // value: the number of a value, or -1: a plain number, or (given false) NULL.
 // EG_AFTER: what the nodes of a block need; `next` is a list of all of a graph.
 typedef struct egi_after { struct egi_after *outer, *next; int32_t value; } egi_after;
@@ -40622,6 +40628,7 @@ struct eg_graph {
     int n_elements;                         // placeholders that are components of elements
     eg_backend *former;                     // the thread's device before
     eg_backend *place;                      // the device of eg_with_device, or NULL
+    bool placed;                            // some node is for a device of its own
 };
 
 static int egi_value_block(int32_t value) { return 31 - __builtin_clz((uint32_t)value / 64 + 1); }
@@ -40805,6 +40812,7 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     node->out = (int32_t *)(void *)((char *)node->attr + (size + 7) / 8 * 8);
     for (int i = 0; i < n_out; i++) node->out[i] = -1;
     node->place = kind == EGI_VERTEX_CONSTANT ? NULL : g->place;
+    g->placed = g->placed || node->place;
     node->paused = egi_this.paused > 0;
     node->in_layer = egi_this.layer != NULL;
     if (kind == EGI_VERTEX_FILL || kind == EGI_VERTEX_RANDOM || kind >= EGI_VERTEX_OP) node->after = g->after;
@@ -41509,9 +41517,10 @@ static eg_tensor *egi_graph_moved(egi_graph_run *run, eg_tensor *x, eg_backend *
     if (y) { run->moves[run->n_moves].from = x; run->moves[run->n_moves++].to = y; }
     return y;
 }
-// The operands of a node are brought to its device, or, where it has none and they are on several, to the session's.
+// The operands of a node are brought to its device, or, where it has none, to the session's, if there are nodes that
+// have one or the operands are on several.
 static bool egi_graph_gather(egi_graph_run *run, const egi_vertex *node, eg_tensor **in) {
-    eg_backend *to = node->place, *first = NULL;
+    eg_backend *to = node->place ? node->place : run->graph->placed ? egi_backend_here() : NULL, *first = NULL;
     for (int i = 0; i < node->n && !to; i++) {
         if (!in[i] || in[i]->flags & EGI_NUMBER) continue;
         if (!first) first = egi_backend_of(in[i]);
@@ -41870,10 +41879,20 @@ static eg_optimizer *egi_session_optimizer(eg_session *s, eg_optimizer *of) {
     return ok ? own : NULL;
 }
 static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
-    eg_optimizer *own = egi_session_optimizer(run->session, node->optimizer);
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)node->n * sizeof *list);
-    bool ok = own && (list || egi_no_memory("session_run", 0));
+    eg_backend *former = egi_this.backend;
+    eg_optimizer *own = NULL;
+    bool ok = list || egi_no_memory("session_run", 0);
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
+    if (ok) {                                              // an optimizer has its state where its variables are
+        egi_this.backend = egi_backend_of(list[node->n / 2]);
+        ok = (own = egi_session_optimizer(run->session, node->optimizer)) != NULL;
+        egi_this.backend = former;
+    }
+    for (int i = node->n / 2; i < node->n && ok; i++)
+        ok = egi_backend_of(list[i]) == egi_backend_of(own->rate) ||
+             egi_fail(EG_ERROR_DEVICE, "eg_session_run: an optimizer on %s cannot train variable %s, which is on %s",
+                      egi_backend_of(own->rate)->name, egi_describe(list[i]), egi_backend_of(list[i])->name);
     for (int i = 0; i < node->n / 2 && ok; i++)
         ok = !list[i] || (list[i] = egi_graph_moved(run, list[i], egi_backend_of(list[node->n / 2 + i]))) != NULL;
     ok = ok && eg_apply_gradients(own, list, list + node->n / 2, node->n / 2) &&

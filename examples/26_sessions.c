@@ -87,9 +87,46 @@ static void checkpoint(void) {
     eg_release(eager);
 }
 
+// A graph that reads its data itself: each run takes one element, until a status says that there is none. Inside
+// EG_SESSION what reads a node's value computes it.
+static eg_dataset *squares(eg_tensor *const *feed, void *user) {
+    (void)user;
+    const double n = (double)eg_item_int(feed[0]);
+    return eg_dataset_batch(eg_dataset_from_slices(eg_square(eg_range(EG_FLOAT32, 0, n, 1))), 2);
+}
+static void iterator(void) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_iterator *it = eg_iterator_initializable(squares, NULL);
+    eg_spec batch = {EG_FLOAT32, EG_SHAPE(-1)};
+    eg_tensor *bound, *begin, *next, *total, *add, *out;
+    {
+        EG_GRAPH(g);
+        bound = eg_placeholder(EG_INT64, EG_SCALAR, "bound");
+        begin = eg_graph_iterator_feed(it, &bound, 1);
+        eg_graph_next(eg_iterator_handle(it), &batch, 1, &next);
+        total = eg_variable(eg_scalar(0), "total");
+        add = eg_assign_add(total, eg_reduce_sum(next));
+    }
+    eg_session *session = eg_session_new(g);
+    EG_SESSION(session);
+    eg_session_initialize(session, NULL, 0);
+    for (int64_t n = 3; n < 6; n += 2) {
+        eg_feed feed = {bound, eg_constant_of(EG_INT64, EG_SCALAR, (long long)n)};
+        eg_session_eval(session, begin, &feed, 1);
+        while (eg_session_next(session, NULL, 0, &add, 1, &out) == EG_NEXT) printf("so far %g\n", eg_item(out));
+    }
+    eg_print(total);
+    eg_session_release(session);
+    eg_graph_release(g);
+    eg_iterator_release(it);
+    eg_release(total);
+}
+
 int main(void) {
     product();
     counters();
     checkpoint();
+    iterator();
     return eg_error() != 0;
 }
