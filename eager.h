@@ -20087,7 +20087,7 @@ typedef struct egi_travel egi_travel;
 typedef struct egi_averaging {
     bool (*begin)(eg_optimizer *opt, eg_tape *tape, eg_list variables);
     bool (*update)(eg_optimizer *opt, struct egi_prepared *p, int n);
-    void (*end)(eg_optimizer *opt, bool ok);
+    void (*end)(eg_optimizer *opt, eg_tape *tape, bool ok);
 } egi_averaging;
 struct eg_optimizer {
     egi_object object;           // taken: by models
@@ -20640,7 +20640,7 @@ EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variable
     bool ok = !opt->average || (egi_tape_alive("tape_gradient", tape) && opt->average->begin(opt, tape, variables));
     eg_list grads = ok ? eg_tape_gradients_list(tape, loss, variables) : egi_list_tensors(NULL);
     ok = ok && grads.count >= 0 && eg_apply_gradients_list(opt, grads, variables);
-    if (opt->average) opt->average->end(opt, ok);
+    if (opt->average) opt->average->end(opt, tape, ok);
     eg_scope_end(scope);
     return ok;
 }
@@ -26305,7 +26305,7 @@ static bool egi_step_body(eg_tensor *const *c, eg_tensor **out, void *user) {
     // before the update: if a metric fails, the weights have not changed
     ok = ok && egi_step_metrics(t, answers, examples);
     ok = ok && (!s->train || eg_apply_gradients_list(t->optimizer, grads, weights));
-    if (s->train && t->optimizer->average) t->optimizer->average->end(t->optimizer, ok);
+    if (s->train && t->optimizer->average) t->optimizer->average->end(t->optimizer, tape, ok);
     eg_recording_unpause();
     out[0] = loss;
     return ok;
@@ -44081,7 +44081,8 @@ static EGI_COLD void egi_post_start(void) {
     memset(all, 255, sizeof all);
     egi_pthread_sigmask(2, all, former);        // SIG_SETMASK
 #endif
-    egi_post.running = pthread_create(&egi_post.thread, NULL, egi_post_run, NULL) == 0;
+    egi_post.running = true;                    // the thread reads it
+    if (pthread_create(&egi_post.thread, NULL, egi_post_run, NULL) != 0) egi_post.running = false;
 #if defined(__linux__)
     egi_pthread_sigmask(2, former, NULL);
 #endif
@@ -44409,7 +44410,7 @@ static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
 static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variables) {
     const int n = variables.count;
     bool ok = true;
-    if (egi_cluster.size < 2 || n < 1 || opt->accumulated || opt->travel || opt->applying || egi_graph_adopts() ||
+    if (egi_cluster.size < 2 || n < 1 || opt->accumulated || opt->applying || egi_graph_adopts() ||
         tape->object.kind != EGI_TAPE)
         return true;
     for (int i = 0; i < n; i++) {
@@ -44417,6 +44418,8 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
         // eg_apply_gradients says what is wrong
         if (!(v->flags & EGI_VARIABLE) || (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)) return true;
     }
+    if (opt->travel)
+        return egi_fail(EG_ERROR_STATE, "eg_tape_minimize: gradients of this optimizer are under way to other ranks");
     egi_travel *t = (egi_travel *)egi_alloc(sizeof *t + (size_t)n * sizeof *t->p);
     if (!t) return egi_no_memory("apply_gradients", 0);
     memset((void *)t, 0, sizeof *t + (size_t)n * sizeof *t->p);
@@ -44425,6 +44428,8 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
     t->p = (egi_prepared *)(void *)(t + 1);
     t->n = t->sent = n;
     t->seen = opt->n_slots;
+    egi_object_retain(&tape->object);
+    t->tape = tape;
     opt->travel = t;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
@@ -44435,14 +44440,12 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
     ok = ok && egi_travel_open(t);
     eg_recording_unpause();
     eg_scope_end(scope);
-    egi_object_retain(&tape->object);
-    t->tape = tape;
     tape->report = &t->report;
     return ok;
 }
-static void egi_gradients_end(eg_optimizer *opt, bool ok) {
+static void egi_gradients_end(eg_optimizer *opt, eg_tape *tape, bool ok) {
     egi_travel *t = opt->travel;
-    if (!t) return;
+    if (!t || t->tape != tape) return;
     egi_travel_close(t);
     if (!ok) egi_slots_drop(opt, t->seen);
     t->tape->report = NULL;
@@ -44467,7 +44470,7 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
     (void)opt, (void)tape, (void)variables;
     return true;
 }
-static void egi_gradients_end(eg_optimizer *opt, bool ok) { (void)opt, (void)ok; }
+static void egi_gradients_end(eg_optimizer *opt, eg_tape *tape, bool ok) { (void)opt, (void)tape, (void)ok; }
 #endif
 
 // Around each collective call: false and an error where the cluster has failed, or another thread is in one.
@@ -44840,8 +44843,16 @@ static bool egi_server_next(egi_meeting *m, int *rank) {
             return egi_cluster_fail(EGI_SERVER_RUN, "the connection to another rank is lost");
         if (there) { *rank = status.MPI_SOURCE; return true; }
         const double waited = egi_clock_now() - begun;
-        if (waited > egi_cluster.timeout)
-            return egi_cluster_fail(EGI_SERVER_RUN, "no rank has pushed within %g s", egi_cluster.timeout);
+        if (waited > egi_cluster.timeout) {
+            char who[200] = "";
+            size_t at = 0;
+            for (int r = 0; r < egi_cluster.size && at < sizeof who; r++)
+                if (egi_cluster.versions[r])
+                    at += (size_t)snprintf(who + at, sizeof who - at, "%srank %d (last seen at update %lld)",
+                                           at ? ", " : "", r, (long long)egi_cluster.versions[r] - 1);
+            return egi_cluster_fail(EGI_SERVER_RUN, "%s did not push within %g s", at ? who : "a worker",
+                                    egi_cluster.timeout);
+        }
         if (turn % 16 == 0 && egi_cluster_noticed(EGI_SERVER_RUN)) return false;
         egi_post_rest(&egi_calls, waited);
     }
@@ -44850,14 +44861,14 @@ static bool egi_server_next(egi_meeting *m, int *rank) {
 static void egi_server_apply(eg_optimizer *opt, eg_list variables, const char *room, egi_meeting *answer) {
     eg_scope scope = eg_scope_begin();
     eg_tensor **grads = (eg_tensor **)egi_alloc((size_t)(variables.count + 1) * sizeof *grads);
-    const bool telling = egi_this.telling;
+    const bool telling = egi_this.telling, clear = egi_this.error == EG_OK;
     bool ok = grads != NULL;
     egi_this.telling = true;                                // the rank that pushed raises it
     for (int i = 0; i < variables.count && ok; i++)
         grads[i] = egi_server_read(variables.tensors[i], true, &room, &ok);
     ok = ok && eg_apply_gradients(opt, grads, variables.tensors, variables.count);
     if (!ok) snprintf(answer->text, sizeof answer->text, "%.250s", grads ? eg_error_message() : "out of memory");
-    if (!ok) eg_error_clear();
+    if (!ok && clear) eg_error_clear();
     egi_this.telling = telling;
     egi_free(grads);
     eg_scope_end(scope);
@@ -44889,6 +44900,7 @@ static bool egi_server_serve(eg_optimizer *opt, eg_list variables, egi_meeting *
     }
     answer.step = *version;
     *left -= leaves;
+    egi_cluster.versions[rank] = leaves ? 0 : *version + 1;     // of a rank that has not left: when it was last seen
     ok = ok && egi_server_move(EGI_SERVER_RUN, EGI_TAG_MEETING, rank, &answer, (int64_t)sizeof answer, NULL, 0);
     if (!ok || leaves || answer.text[0]) return ok;
     for (int i = 0; i < variables.count && ok; i++)
