@@ -45618,7 +45618,7 @@ typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep
 // float64, or, where that would take too much memory, in blocks of blocks (egi_levels).
 
 // Of a function of the text of tiles the one for this processor.
-#if EGI_X86
+#if EGI_X86 && !defined(EGI_FOR_SIZE)
 #define EGI_IN_VECTORS(name) (egi_cpu_has_avx2() ? EGI_TN(name##_avx2) : EGI_TN(name))
 #define EGI_VECTOR_BYTES (egi_cpu_has_avx2() ? 32 : 16)
 #else
@@ -45756,8 +45756,13 @@ static void EGI_TN(egi_gemv_run)(void *context, int64_t begin, int64_t end) {
         cols = egi_min64(NARROW, end - j);
         for (int64_t p = 0; p < v->k; p += EGI_TERMS) {
             EGI_TN(egi_zero)(cols, part);
+#ifdef EGI_FOR_SIZE
+            for (int64_t r = p; r < egi_min64(p + EGI_TERMS, v->k); r++)
+                EGI_TN(egi_axpy)(cols, v->x[r], v->a + r * v->lda + j, part);
+#else
             EGI_IN_VECTORS(egi_rows_add)(cols, egi_min64(EGI_TERMS, v->k - p), v->x + p, v->a + p * v->lda + j, v->lda,
                                          part);
+#endif
             if (v->accumulate || p > 0) EGI_TN(egi_axpy)(cols, 1, part, v->y + j);
             else memcpy(v->y + j, part, (size_t)cols * sizeof(EGI_T));
         }
@@ -45943,12 +45948,14 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         c[0] = accumulate ? c[0] + s : s;
         return true;
     }
+#ifndef EGI_FOR_SIZE
     if (n > 1 && n * (int64_t)sizeof(EGI_T) <= EGI_VECTOR_BYTES && m <= EGI_SMALL_SIDE && k > 0 &&
         k <= EGI_SMALL_SIDE) {
         EGI_IN_VECTORS(egi_small_product)(m, n, k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc,
                                           accumulate);
         return true;
     }
+#endif
     if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
