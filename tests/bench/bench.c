@@ -1,6 +1,7 @@
 // The workloads of peers.py on eager.h, from the same inputs.
 //     cc -O2 -I. tests/bench/bench.c -lm -o bench
 //     bench                                 every workload briefly, as a table
+//     bench --long                          also matmul_1000_x200 and tape_entries_10m, which takes 5 GB
 //     bench NAME...                         these; NAME_traced: the same as a traced function, replayed
 //     bench WORK THREADS MIN_TIME WARMUP    one, as peers.py calls it, which sees to the threads: one line of JSON
 //     BENCH_DEVICE=gpu:0 bench ...          on that device, where it was compiled with it
@@ -84,6 +85,32 @@ static int run_op_add(eg_tensor **out) {
     out[0] = s;
     return 1;
 }
+// One op of four elements a thousand times, from the same operands: positive ones, and plain numbers.
+static void make_4_positive(void) { make_4(); x = eg_add(eg_abs(x), 0.1); y = eg_add(x, 0.5); z = eg_add(x, 1); }
+#define OP_4(name, formula) \
+    static int run_op_##name(eg_tensor **out) { \
+        for (int i = 0; i < 999; i++) { EG_SCOPE; formula; } \
+        out[0] = formula; \
+        return 1; \
+    }
+OP_4(pow, eg_pow(x, y))
+OP_4(mod, eg_mod(x, y))
+OP_4(clip, eg_clip_by_value(x, y, z))
+OP_4(add_number, eg_add(x, 3))
+OP_4(clip_numbers, eg_clip_by_value(x, 1, 2))
+// An addition of one element by the rank of its operands.
+#define RANK(rank, ...) \
+    static void make_rank_##rank(void) { x = eg_ones(EG_FLOAT32, __VA_ARGS__); } \
+    static int run_rank_##rank(eg_tensor **out) { \
+        for (int i = 0; i < 999; i++) { EG_SCOPE; eg_add(x, x); } \
+        out[0] = eg_add(x, x); \
+        return 1; \
+    }
+RANK(0, EG_SCALAR)
+RANK(1, EG_SHAPE(1))
+RANK(2, EG_SHAPE(1, 1))
+RANK(4, EG_SHAPE(1, 1, 1, 1))
+RANK(8, EG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1))
 static void make_chain(void) { x = eg_add(1.5, normal(EG_SHAPE(4), 0.1)); }
 static int run_chain(eg_tensor **out) {
     eg_tape *tape = eg_tape_begin();
@@ -130,6 +157,7 @@ static int run_entries_100(eg_tensor **out) { return run_entries(100, out); }
 static int run_entries_10k(eg_tensor **out) { return run_entries(10000, out); }
 static int run_entries_100k(eg_tensor **out) { return run_entries(100000, out); }
 static int run_entries_1m(eg_tensor **out) { return run_entries(1000000, out); }
+static int run_entries_10m(eg_tensor **out) { return run_entries(10000000, out); }
 static int run_entries_1m_first(eg_tensor **out) {
     eg_memory_trim();
     return run_entries(1000000, out);
@@ -458,12 +486,23 @@ typedef struct {
 } workload;
 static const workload work[] = {
     {"op_add_4", "ns", 1e6, 5, make_4, run_op_add},
+    {"op_add_number_4", "ns", 1e6, 5, make_4_positive, run_op_add_number},
+    {"op_pow_4", "ns", 1e6, 5, make_4_positive, run_op_pow},
+    {"op_mod_4", "ns", 1e6, 5, make_4_positive, run_op_mod},
+    {"op_clip_4", "ns", 1e6, 5, make_4_positive, run_op_clip},
+    {"op_clip_numbers_4", "ns", 1e6, 5, make_4_positive, run_op_clip_numbers},
+    {"op_rank_0", "ns", 1e6, 5, make_rank_0, run_rank_0},
+    {"op_rank_1", "ns", 1e6, 5, make_rank_1, run_rank_1},
+    {"op_rank_2", "ns", 1e6, 5, make_rank_2, run_rank_2},
+    {"op_rank_4", "ns", 1e6, 5, make_rank_4, run_rank_4},
+    {"op_rank_8", "ns", 1e6, 5, make_rank_8, run_rank_8},
     {"tape_chain_4", "ns", 1e7, 5, make_chain, run_chain},
     {"taped_chain_4", "ns", 1e7, 5, make_taped_chain, run_taped_chain},
     {"tape_entries_100", "ns", 1e7, 5, make_ones_4, run_entries_100},
     {"tape_entries_10k", "ns", 1e5, 3, make_ones_4, run_entries_10k},
     {"tape_entries_100k", "ns", 1e4, 2, make_ones_4, run_entries_100k},
     {"tape_entries_1m", "ns", 1e3, 1, make_ones_4, run_entries_1m},
+    {"tape_entries_10m", "ns", 1e2, 0, make_ones_4, run_entries_10m},
     {"tape_entries_1m_first", "ns", 1e3, 1, make_ones_4, run_entries_1m_first},
     {"linreg_2000", "us", 1e6, 10, make_linreg, run_linreg},
     {"ew_add_10m", "ms", 1e3, 3, make_two_10m, run_add},
@@ -792,8 +831,10 @@ int main(int argc, char **argv) {
                     (long long)r.runs, r.check);
         return eg_error() != EG_OK;
     }
+    const bool lengthy = argc == 2 && !strcmp(argv[1], "--long");
     for (int i = 0; i < WORKLOADS; i++) {
-        int chosen = argc < 2 && strcmp(work[i].name, "matmul_1000_x200") ? 1 : 0;     // 1: eager, 2: traced
+        const bool slow = !strcmp(work[i].name, "matmul_1000_x200") || !strcmp(work[i].name, "tape_entries_10m");
+        int chosen = (argc < 2 && !slow) || lengthy ? 1 : 0;           // 1: eager, 2: traced
         for (int k = 1; k < argc; k++) chosen |= names(argv[k], work[i].name);
         for (int how = 1; how <= 2; how++) {
             char name[64];
@@ -803,6 +844,6 @@ int main(int argc, char **argv) {
             if (!print_row(name, work[i].unit, work[i].units, r)) return 1;
         }
     }
-    if (argc < 2) print_row("startup", "ms", 1e3, measure_startup(argv[0]));
+    if (argc < 2 || lengthy) print_row("startup", "ms", 1e3, measure_startup(argv[0]));
     return 0;
 }
