@@ -45948,14 +45948,6 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         c[0] = accumulate ? c[0] + s : s;
         return true;
     }
-#ifndef EGI_FOR_SIZE
-    if (n > 1 && n * (int64_t)sizeof(EGI_T) <= EGI_VECTOR_BYTES && m <= EGI_SMALL_SIDE && k > 0 &&
-        k <= EGI_SMALL_SIDE) {
-        EGI_IN_VECTORS(egi_small_product)(m, n, k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc,
-                                          accumulate);
-        return true;
-    }
-#endif
     if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -45966,6 +45958,14 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
             }
         return true;
     }
+#ifndef EGI_FOR_SIZE
+    if (n > 1 && n * (int64_t)sizeof(EGI_T) <= EGI_VECTOR_BYTES && m <= EGI_SMALL_SIDE && k > 0 &&
+        k <= EGI_SMALL_SIDE) {
+        EGI_IN_VECTORS(egi_small_product)(m, n, k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc,
+                                          accumulate);
+        return true;
+    }
+#endif
     if (k > EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm_long)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
     if (n == 1 && ldc == 1 && (tb || ldb == 1)) {
         EGI_TN(egi_gemv)(ta, m, k, a, lda, b, c, accumulate);
