@@ -27772,6 +27772,9 @@ static void egi_piece_drop(egi_piece *p) {
     if (p->x && p->kind == EGI_WHOLE) egi_object_release(&p->x->object);
     p->x = NULL;
 }
+static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
+    for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
+}
 static void egi_pieces_drop(egi_piece *p, int n) { for (int i = 0; i < n; i++) egi_piece_drop(&p[i]); }
 // The component as a tensor, whose reference the caller owns; NULL with an error. The piece is empty afterwards.
 static eg_tensor *egi_piece_take(const char *name, egi_piece *p) {
@@ -27909,7 +27912,7 @@ static void egi_shelf_swap(egi_shelf *s, int64_t a, int64_t b) {
             int64_t bytes = egi_piece_bytes(&p);
             char t[EGI_SMALL_BYTES], *x = col->rows->data + a * bytes, *y = col->rows->data + b * bytes;
             for (size_t n; bytes > 0; bytes -= (int64_t)n, x += n, y += n) {
-                n = bytes < EGI_SMALL_BYTES ? (size_t)bytes : EGI_SMALL_BYTES;
+                n = bytes < EGI_SMALL_BYTES ? (size_t)bytes : (size_t)EGI_SMALL_BYTES;
                 memcpy(t, x, n);
                 memcpy(x, y, n);
                 memcpy(y, t, n);
@@ -29046,9 +29049,6 @@ static bool egi_pieces_take(const char *name, int n, egi_piece *p, eg_tensor **x
     egi_pieces_drop(p, n);
     if (!ok) egi_element_drop(x);
     return ok;
-}
-static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
-    for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
 }
 static eg_status egi_job_element(const egi_cursor *c, egi_job *job, int64_t i) {
     egi_piece p[EG_MAX_COMPONENTS];
@@ -30273,7 +30273,7 @@ static void *egi_ahead_work(void *p) {
 }
 static egi_ahead *egi_ahead_new(egi_cursor *c) {
     enum { MOST = 64 };
-    int64_t quarter = c->d->width / 4, each = quarter < 1 ? 1 : quarter < MOST ? quarter : MOST,
+    int64_t quarter = c->d->width / 4, each = quarter < 1 ? 1 : quarter < MOST ? quarter : (int64_t)MOST,
             groups = c->d->width / each;
     size_t head = sizeof(egi_ahead) + (size_t)groups * sizeof(egi_bundle),
            bytes = head + (size_t)((groups + 1) * each) * sizeof(int64_t);
@@ -34548,7 +34548,7 @@ static uint32_t egi_adler(const unsigned char *data, int64_t n) {
 }
 // What equals bytes shortly before is written as a reference to them, where that is shorter than the bytes would be.
 static bool egi_deflate(egi_text *out, const unsigned char *data, int64_t n) {
-    enum { HASHES = 1 << 14, FAR = 1 << 15 };
+    enum { HASHES = 1 << 14, FARTHEST = 1 << 15 };
     egi_tokens t;
     egi_bits b = { NULL, 0, 0 };
     // For a hash of four bytes: where they were last, plus 1. Behind it the tokens.
@@ -34566,7 +34566,7 @@ static bool egi_deflate(egi_text *out, const unsigned char *data, int64_t n) {
             int64_t *slot = &last[four * 2654435761u >> 18];
             from = *slot - 1;
             *slot = i + 1;
-            if (from >= 0 && i - from <= FAR)
+            if (from >= 0 && i - from <= FARTHEST)
                 while (length < 258 && i + length < n && data[from + length] == data[i + length]) length++;
         }
         if (length < 4 || (length < 6 && i - from > 1024)) length = 0;
