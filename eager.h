@@ -28339,6 +28339,9 @@ static void egi_piece_drop(egi_piece *p) {
     if (p->x && p->kind == EGI_WHOLE) egi_object_release(&p->x->object);
     p->x = NULL;
 }
+static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
+    for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
+}
 static void egi_pieces_drop(egi_piece *p, int n) { for (int i = 0; i < n; i++) egi_piece_drop(&p[i]); }
 static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
     for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
@@ -29395,6 +29398,32 @@ static bool egi_csv_says_nothing(const char *field, size_t n) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) if (egi_csv_same_word(field, n, words[i])) return true;
     return n == 0;
 }
+EGI_AS_TOLD
+EGI_FAST
+// Writes a field that is a plain decimal number as an int64 or a double; false where it is anything else, which is
+// left to egi_csv_store.
+static bool egi_csv_plain(const char *field, size_t n, eg_dtype dtype, char *to) {
+    egi_decimal d;
+    double value;
+    if (dtype == EG_INT64) {
+        const size_t sign = n > 1 && *field == '-';
+        int64_t integer = 0;
+        if (n == 0 || n > 18) return false;
+        for (size_t i = sign; i < n; i++) {
+            const unsigned digit = (unsigned)(unsigned char)field[i] - '0';
+            if (digit > 9) return false;
+            integer = integer * 10 + (int64_t)digit;
+        }
+        if (sign) integer = -integer;
+        memcpy(to, &integer, sizeof integer);
+        return true;
+    }
+    if (dtype != EG_FLOAT64 || !egi_decimal_read(field, (int64_t)n, &d) || !egi_decimal_value(&d, &value)) return false;
+    memcpy(to, &value, sizeof value);
+    return true;
+}
+EGI_AS_TOLD
+EGI_SMALL
 // Writes one field as an element of this dtype: its category's number, the option .missing for a missing value, or
 // the number it says. An error names line, column and field.
 static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_csv_part *part, int64_t column,
@@ -29463,9 +29492,13 @@ static eg_status egi_csv_pieces(egi_cursor *c, egi_piece *out) {
         if (!*x) *x = p->part[k].o.text ? egi_element_bytes("dataset_csv", field, n)
                       : egi_host_new("dataset_csv", dtype, &shape);
         if (!*x) return EG_FAILED;
-        for (int64_t i = 0; i < s->columns[k] && !p->part[k].o.text; i++)
-            if (!egi_csv_store(s, p, &p->part[k], s->column[k][i], dtype, (*x)->data + i * egi_dtypes[dtype].size))
-                return EG_FAILED;
+        const bool plain = !p->na && !p->part[k].categories;
+        for (int64_t i = 0; i < s->columns[k] && !p->part[k].o.text; i++) {
+            char *to = (*x)->data + i * egi_dtypes[dtype].size;
+            field = egi_csv_field(s, s->column[k][i], &n);
+            if (!(plain && egi_csv_plain(field, n, dtype, to)) &&
+                !egi_csv_store(s, p, &p->part[k], s->column[k][i], dtype, to)) return EG_FAILED;
+        }
         out[k].x = *x;
         out[k].row = -1;
         out[k].kind = EGI_BYTES;
@@ -34953,78 +34986,265 @@ EAGER_API bool (eg_summary_graph)(eg_tape *tape, eg_summary_options options) {
 
 // ---- pictures: PNG written
 
-// Deflate with its fixed codes: a run of bytes that occurred in the last 32,768 bytes is written as its length and
-// distance.
-typedef struct egi_deflate_state { egi_text *out; uint32_t bits; int n; } egi_deflate_state;
-static void egi_deflate_bits(egi_deflate_state *d, uint32_t value, int n) {            // lowest bit first
-    d->bits |= value << d->n;
-    for (d->n += n; d->n >= 8; d->n -= 8, d->bits >>= 8) {
-        char byte = (char)(unsigned char)(d->bits & 255);
-        egi_text_add(d->out, &byte, 1);
+// Deflate: a run of bytes that occurred in the last 32,768 bytes is written as its length and distance. The Huffman
+// codes are made for each block.
+EGI_AS_TOLD
+EGI_FAST
+// Bits go to `to`, the lowest first; the caller has made room.
+typedef struct egi_bits { unsigned char *to; uint64_t bits; int n; } egi_bits;
+static inline void egi_bits_add(egi_bits *b, uint32_t value, int n) {          // at most 32
+    b->bits |= (uint64_t)value << b->n;
+    for (b->n += n; b->n >= 8; b->n -= 8, b->bits >>= 8) *b->to++ = (unsigned char)(b->bits & 255);
+}
+// A Huffman code: how many bits each symbol has (0: it does not occur), and which, reversed, as they are written.
+enum { EGI_LITERALS = 288, EGI_DISTANCES = 30, EGI_LENGTHS = 19, EGI_TOKENS = 1 << 16 };
+typedef struct egi_huffman { unsigned char length[EGI_LITERALS]; uint16_t code[EGI_LITERALS]; } egi_huffman;
+// Lengths of at most `most` bits for n symbols that occur so often. Where the best code is longer, it is made anew from
+// halved counts. At least one symbol gets a code.
+static void egi_huffman_lengths(egi_huffman *h, const uint32_t *count, int n, int most) {
+    uint32_t weight[2 * EGI_LITERALS];
+    int parent[2 * EGI_LITERALS], depth[2 * EGI_LITERALS], symbol[EGI_LITERALS];
+    for (int halved = 0, deepest = most + 1; deepest > most; halved++) {
+        int leaves = 0, nodes;
+        memset(h->length, 0, sizeof h->length);
+        for (int i = 0; i < n; i++) if (count[i]) { weight[leaves] = (count[i] >> halved) + 1; symbol[leaves++] = i; }
+        if (leaves < 2) { h->length[leaves ? symbol[0] : 0] = 1; return; }
+        memset(parent, 0, sizeof parent);
+        for (nodes = leaves; nodes < 2 * leaves - 1; nodes++) {           // joins the two lightest, again and again
+            int a = -1, b = -1;
+            for (int i = 0; i < nodes; i++) {
+                if (parent[i]) continue;
+                if (a < 0 || weight[i] < weight[a]) { b = a; a = i; }
+                else if (b < 0 || weight[i] < weight[b]) b = i;
+            }
+            weight[nodes] = weight[a] + weight[b];
+            parent[a] = parent[b] = nodes;
+        }
+        deepest = depth[nodes - 1] = 0;
+        for (int i = nodes - 2; i >= 0; i--) {
+            depth[i] = depth[parent[i]] + 1;
+            if (depth[i] > deepest) deepest = depth[i];
+            if (i < leaves) h->length[symbol[i]] = (unsigned char)depth[i];
+        }
     }
 }
-// A code is written highest bit first.
-static void egi_deflate_code(egi_deflate_state *d, uint32_t code, int n) {
-    uint32_t turned = 0;
-    for (int i = 0; i < n; i++) turned |= (code >> i & 1) << (n - 1 - i);
-    egi_deflate_bits(d, turned, n);
+static void egi_huffman_codes(egi_huffman *h, int n) {
+    uint32_t code = 0;
+    for (int length = 1; length <= 15; length++, code <<= 1)
+        for (int i = 0; i < n; i++) {
+            uint32_t turned = 0;
+            if (h->length[i] != length) continue;
+            for (int bit = 0; bit < length; bit++) turned |= (code >> bit & 1) << (length - 1 - bit);
+            h->code[i] = (uint16_t)turned;
+            code++;
+        }
 }
-static void egi_deflate_symbol(egi_deflate_state *d, uint32_t s) {
-    if (s < 144) egi_deflate_code(d, 0x30 + s, 8);
-    else if (s < 256) egi_deflate_code(d, 0x190 + s - 144, 9);
-    else if (s < 280) egi_deflate_code(d, s - 256, 7);
-    else egi_deflate_code(d, 0xc0 + s - 280, 8);
+static inline void egi_huffman_write(egi_bits *b, const egi_huffman *h, uint32_t symbol) {
+    egi_bits_add(b, h->code[symbol], h->length[symbol]);
 }
 // The code of a length or distance: there are 2^keep codes for each doubling, and the other bits follow the code as
 // they are.
-static uint32_t egi_deflate_slot(uint32_t v, int keep, int *extra) {
+static inline uint32_t egi_deflate_slot(uint32_t v, int keep, int *extra) {
     *extra = v >> keep ? 31 - __builtin_clz(v) - keep : 0;
     return ((uint32_t)*extra << keep) + (v >> *extra);
 }
-static void egi_deflate_match(egi_deflate_state *d, uint32_t length, uint32_t distance) {
-    int extra;
-    uint32_t slot = egi_deflate_slot(length - 3, 2, &extra);
-    if (length == 258) { slot = 28; extra = 0; }           // the longest length has a code of its own
-    egi_deflate_symbol(d, 257 + slot);
-    egi_deflate_bits(d, (length - 3) & ((1u << extra) - 1), extra);
-    slot = egi_deflate_slot(distance - 1, 1, &extra);
-    egi_deflate_code(d, slot, 5);
-    egi_deflate_bits(d, (distance - 1) & ((1u << extra) - 1), extra);
+static inline uint32_t egi_deflate_length(uint32_t length, int *extra) {
+    uint32_t slot = egi_deflate_slot(length - 3, 2, extra);
+    if (length < 258) return 257 + slot;
+    *extra = 0;                                            // the longest length has a code of its own
+    return 285;
 }
-static bool egi_zlib_write(egi_text *out, const unsigned char *data, int64_t n) {
-    enum { HASHES = 4096 };
-    egi_deflate_state d = { out, 0, 0 };
-    uint32_t a = 1, b = 0;                                 // Adler-32
-    // For a hash of three bytes: where they were last, plus 1.
-    int64_t *last = (int64_t *)egi_alloc(HASHES * sizeof *last);
-    if (!last) return false;
-    memset(last, 0, HASHES * sizeof *last);
-    egi_text_add(out, "\x78\x01", 2);
-    egi_deflate_bits(&d, 3, 3);                            // the last block, with fixed codes
+// A block of what is to be written: a token is a byte, or a length << 16 with the distance.
+typedef struct egi_tokens {
+    uint32_t *tokens; int n; uint32_t literals[EGI_LITERALS], distances[EGI_DISTANCES];
+} egi_tokens;
+static void egi_tokens_add(egi_tokens *t, uint32_t length, uint32_t distance) {       // length 0: a byte
+    int extra;
+    t->tokens[t->n++] = length << 16 | distance;
+    t->literals[length ? egi_deflate_length(length, &extra) : distance]++;
+    if (length) t->distances[egi_deflate_slot(distance - 1, 1, &extra)]++;
+}
+// The lengths of two codes as symbols: runs of zeros are 17 (3 bits: 3 to 10) and 18 (7 bits: 11 to 138). With b NULL
+// they are counted, else written. Returns the bits that they take under `code`.
+static int64_t egi_lengths_write(egi_bits *b, const unsigned char *all, int n, const egi_huffman *code,
+                                 uint32_t *count) {
+    int64_t bits = 0;
+    for (int i = 0, run; i < n; i += run) {
+        for (run = 0; i + run < n && run < 138 && !all[i + run]; run++) {}
+        uint32_t symbol = run < 3 ? all[i] : run < 11 ? 17 : 18;
+        int more = symbol < 17 ? 0 : symbol == 17 ? 3 : 7;
+        if (run < 3) run = 1;
+        if (count) count[symbol]++;
+        if (code) bits += code->length[symbol] + more;
+        if (!b) continue;
+        egi_huffman_write(b, code, symbol);
+        egi_bits_add(b, (uint32_t)(run - (symbol == 17 ? 3 : symbol == 18 ? 11 : run)), more);
+    }
+    return bits;
+}
+static int64_t egi_tokens_bits(const egi_tokens *t, const egi_huffman *literals, const egi_huffman *distances) {
+    int64_t bits = 0;
+    for (int i = 0; i < 286; i++) bits += (int64_t)t->literals[i] * literals->length[i];
+    for (int i = 0; i < EGI_DISTANCES; i++) bits += (int64_t)t->distances[i] * distances->length[i];
+    return bits;                                           // without the extra bits, which no code changes
+}
+static void egi_huffman_fixed(egi_huffman *literals, egi_huffman *distances) {
+    for (int i = 0; i < EGI_LITERALS; i++)
+        literals->length[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
+    for (int i = 0; i < EGI_LITERALS; i++) distances->length[i] = i < EGI_DISTANCES ? 5 : 0;
+}
+// Writes the tokens as a block with codes of their own, or, where that is shorter, the fixed ones, and begins anew.
+static bool egi_tokens_write(egi_tokens *t, egi_text *out, egi_bits *b, bool last) {
+    static const unsigned char order[EGI_LENGTHS] = {
+        16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15
+    };
+    egi_huffman literals, distances, lengths, fixed[2];
+    unsigned char all[286 + EGI_DISTANCES];
+    uint32_t count[EGI_LENGTHS] = { 0 };
+    int extra;
+    if (!egi_text_reserve(out, (size_t)t->n * 6 + 1024)) return false;
+    b->to = (unsigned char *)out->data + out->size;
+    t->literals[256] = 1;                                  // the block's end
+    egi_huffman_lengths(&literals, t->literals, 286, 15);
+    egi_huffman_lengths(&distances, t->distances, EGI_DISTANCES, 15);
+    memcpy(all, literals.length, 286);
+    memcpy(all + 286, distances.length, EGI_DISTANCES);
+    egi_lengths_write(NULL, all, (int)sizeof all, NULL, count);
+    egi_huffman_lengths(&lengths, count, EGI_LENGTHS, 7);
+    egi_huffman_codes(&lengths, EGI_LENGTHS);
+    egi_huffman_fixed(&fixed[0], &fixed[1]);
+    int64_t own = 14 + 3 * EGI_LENGTHS + egi_lengths_write(NULL, all, (int)sizeof all, &lengths, NULL) +
+                  egi_tokens_bits(t, &literals, &distances);
+    bool dynamic = own < egi_tokens_bits(t, &fixed[0], &fixed[1]);
+    egi_bits_add(b, (uint32_t)last | (dynamic ? 4u : 2u), 3);
+    if (dynamic) {
+        egi_bits_add(b, 29 | 29 << 5 | 15 << 10, 14);      // 286 literals, 30 distances, 19 lengths
+        for (int i = 0; i < EGI_LENGTHS; i++) egi_bits_add(b, lengths.length[order[i]], 3);
+        egi_lengths_write(b, all, (int)sizeof all, &lengths, NULL);
+    } else { literals = fixed[0]; distances = fixed[1]; }
+    egi_huffman_codes(&literals, EGI_LITERALS);
+    egi_huffman_codes(&distances, EGI_DISTANCES);
+    for (int i = 0; i < t->n; i++) {
+        uint32_t length = t->tokens[i] >> 16, distance = t->tokens[i] & 0xffff;
+        if (!length) { egi_huffman_write(b, &literals, distance); continue; }
+        egi_huffman_write(b, &literals, egi_deflate_length(length, &extra));
+        egi_bits_add(b, (length - 3) & ((1u << extra) - 1), extra);
+        egi_huffman_write(b, &distances, egi_deflate_slot(distance - 1, 1, &extra));
+        egi_bits_add(b, (distance - 1) & ((1u << extra) - 1), extra);
+    }
+    egi_huffman_write(b, &literals, 256);
+    if (last) egi_bits_add(b, 0, 7);                       // up to a whole byte
+    out->size = (size_t)(b->to - (unsigned char *)out->data);
+    out->data[out->size] = 0;
+    t->n = 0;
+    memset(t->literals, 0, sizeof t->literals);
+    memset(t->distances, 0, sizeof t->distances);
+    return true;
+}
+static uint32_t egi_adler(const unsigned char *data, int64_t n) {
+    uint32_t a = 1, b = 0;
     for (int64_t i = 0; i < n;) {
+        const int64_t end = n - i < 5552 ? n : i + 5552;   // in so many, neither sum overflows
+        for (; i < end; i++) { a += data[i]; b += a; }
+        a %= 65521;
+        b %= 65521;
+    }
+    return b << 16 | a;
+}
+// What equals bytes shortly before is written as a reference to them, where that is shorter than the bytes would be.
+static bool egi_deflate(egi_text *out, const unsigned char *data, int64_t n) {
+    enum { HASHES = 1 << 14, FARTHEST = 1 << 15 };
+    egi_tokens t;
+    egi_bits b = { NULL, 0, 0 };
+    // For a hash of four bytes: where they were last, plus 1. Behind it the tokens.
+    int64_t *last = (int64_t *)egi_alloc(HASHES * sizeof *last + EGI_TOKENS * sizeof *t.tokens);
+    if (!last) return false;
+    memset(&t, 0, sizeof t);
+    memset(last, 0, HASHES * sizeof *last);
+    t.tokens = (uint32_t *)(void *)(last + HASHES);
+    bool ok = true;
+    for (int64_t i = 0; i < n && ok;) {
         int64_t length = 0, from = 0;
-        if (i + 3 <= n) {
-            int64_t *slot = &last[((data[i] * 0x9E5Fu) ^ (data[i + 1] * 0x3D5u) ^ (data[i + 2] * 0x71u)) % HASHES];
+        if (i + 4 <= n) {
+            uint32_t four = data[i] | (uint32_t)data[i + 1] << 8 | (uint32_t)data[i + 2] << 16 |
+                            (uint32_t)data[i + 3] << 24;
+            int64_t *slot = &last[four * 2654435761u >> 18];
             from = *slot - 1;
             *slot = i + 1;
-            if (from >= 0 && i - from <= 32768)
+            if (from >= 0 && i - from <= FARTHEST)
                 while (length < 258 && i + length < n && data[from + length] == data[i + length]) length++;
         }
-        if (length < 3) { egi_deflate_symbol(&d, data[i++]); continue; }
-        egi_deflate_match(&d, (uint32_t)length, (uint32_t)(i - from));
-        i += length;
+        if (length < 4 || (length < 6 && i - from > 1024)) length = 0;
+        egi_tokens_add(&t, (uint32_t)length, length ? (uint32_t)(i - from) : data[i]);
+        i += length ? length : 1;
+        if (t.n == EGI_TOKENS && i < n) ok = egi_tokens_write(&t, out, &b, false);
     }
-    egi_deflate_symbol(&d, 256);
-    egi_deflate_bits(&d, 0, 7);                            // up to a whole byte
+    ok = ok && egi_tokens_write(&t, out, &b, true);
     egi_free(last);
-    for (int64_t i = 0; i < n; i++) {
-        a = (a + data[i]) % 65521;
-        b = (b + a) % 65521;
-    }
-    char check[4] = { (char)(b >> 8), (char)b, (char)(a >> 8), (char)a };
+    return ok;
+}
+// The bytes as a zlib stream.
+static bool egi_zlib_write(egi_text *out, const unsigned char *data, int64_t n) {
+#ifdef EAGER_ZLIB
+    uLong room = compressBound((uLong)n);
+    if (!egi_text_reserve(out, (size_t)room)) return false;
+    if (compress2((Bytef *)out->data + out->size, &room, data, (uLong)n, 3) != Z_OK) return false;
+    out->size += (size_t)room;
+    return true;
+#else
+    uint32_t sum = egi_adler(data, n);
+    egi_text_add(out, "\x78\x01", 2);
+    if (out->failed || !egi_deflate(out, data, n)) return false;
+    char check[4] = { (char)(sum >> 24), (char)(sum >> 16), (char)(sum >> 8), (char)sum };
     egi_text_add(out, check, 4);
     return !out->failed;
+#endif
 }
+// PNG's filters write a byte as its difference from one that is guessed from its neighbours: of the pixel on the left
+// (a), above (b), above on the left (c). Filter 0 guesses nothing.
+static inline int egi_png_guess(int filter, int a, int b, int c) {
+    if (filter < 3) return filter == 1 ? a : filter == 2 ? b : 0;
+    if (filter == 3) return (a + b) / 2;
+    int p = a + b - c, pa = p > a ? p - a : a - p, pb = p > b ? p - b : b - p, pc = p > c ? p - c : c - p;
+    return pa <= pb && pa <= pc ? a : pb <= pc ? b : c;    // Paeth: the neighbour that is closest to a + b - c
+}
+// The row with the filter; returns how large its bytes are together, as numbers from -128 to 127.
+static int64_t egi_png_filter(unsigned char *EGI_RESTRICT to, int filter, const unsigned char *EGI_RESTRICT row,
+                              const unsigned char *EGI_RESTRICT above, int64_t n, int64_t pixel) {
+    int64_t sum = 0;
+#define EGI_FILTER(f) \
+    for (int64_t i = 0; i < pixel; i++) to[i] = (unsigned char)(row[i] - egi_png_guess(f, 0, above[i], 0)); \
+    for (int64_t i = pixel; i < n; i++) \
+        to[i] = (unsigned char)(row[i] - egi_png_guess(f, row[i - pixel], above[i], above[i - pixel]));
+    if (filter == 0) { EGI_FILTER(0) }
+    else if (filter == 1) { EGI_FILTER(1) }
+    else if (filter == 2) { EGI_FILTER(2) }
+    else if (filter == 3) { EGI_FILTER(3) }
+    else { EGI_FILTER(4) }
+#undef EGI_FILTER
+    for (int64_t i = 0; i < n;) {                          // in parts whose sums fit into 32 bits
+        uint32_t part = 0;
+        const int64_t end = n - i < 65536 ? n : i + 65536;
+        for (; i < end; i++) part += to[i] < 128 ? to[i] : 256u - to[i];
+        sum += part;
+    }
+    return sum;
+}
+// Writes the row behind the number of the filter under which it is smallest; spare has room for a row.
+static void egi_png_row(unsigned char *to, unsigned char *spare, const unsigned char *row, const unsigned char *above,
+                        int64_t n, int64_t pixel) {
+    int64_t least = egi_png_filter(to + 1, 0, row, above, n, pixel);
+    to[0] = 0;
+    for (int filter = 1; filter < 5 && least; filter++) {
+        int64_t sum = egi_png_filter(spare, filter, row, above, n, pixel);
+        if (sum >= least) continue;
+        least = sum;
+        to[0] = (unsigned char)filter;
+        memcpy(to + 1, spare, (size_t)n);
+    }
+}
+EGI_AS_TOLD
+EGI_SMALL
 static void egi_png_big(char *to, uint32_t v) {
     for (int i = 0; i < 4; i++) to[i] = (char)(unsigned char)(v >> (24 - 8 * i) & 255);
 }
@@ -35042,7 +35262,7 @@ static unsigned char egi_image_pixel(int dtype, const char *p) {
     if (dtype == EG_UINT8) return (unsigned char)v;
     return (unsigned char)(v > 0 ? v < 1 ? v * 255 + .5 : 255 : 0);
 }
-// Appends a PNG file of the elements (H, W, C) at p. Each row is a byte for the filter (0: none) and its pixels.
+// Appends a PNG file of the elements (H, W, C) at p. Each row is a byte for the filter and the filtered pixels.
 static bool egi_png_write(const char *function, egi_text *png, const char *p, int dtype, int64_t h, int64_t w,
                           int64_t c) {
     static const char colours[5] = { 0, 0, 4, 2, 6 };
@@ -35055,13 +35275,16 @@ static bool egi_png_write(const char *function, egi_text *png, const char *p, in
     if (!egi_checked_product(w, c, &row) || !egi_checked_product(row + 1, h, &bytes) || bytes > INT32_MAX / 9 * 8 - 64)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: a picture of %lld x %lld pixels is too large", function, (long long)w,
                         (long long)h);
-    unsigned char *rows = (unsigned char *)egi_alloc((size_t)bytes), *at = rows;
+    unsigned char *rows = (unsigned char *)egi_alloc((size_t)(bytes + 3 * row)), *pixels = rows + bytes;
     egi_text data;
     memset(&data, 0, sizeof data);
-    if (!rows) return egi_no_memory(function, bytes);
+    if (!rows) return egi_no_memory(function, bytes + 3 * row);
+    memset(pixels, 0, (size_t)(2 * row));                  // the present row, the one above it, a spare one
     for (int64_t y = 0; y < h; y++) {
-        *at++ = 0;
-        for (int64_t x = 0; x < row; x++, p += size) *at++ = egi_image_pixel(dtype, p);
+        unsigned char *now = pixels + y % 2 * row, *above = pixels + (1 - y % 2) * row;
+        for (int64_t x = 0; x < row; x++, p += size)
+            now[x] = dtype == EG_UINT8 ? (unsigned char)*p : egi_image_pixel(dtype, p);
+        egi_png_row(rows + y * (row + 1), pixels + 2 * row, now, above, row, c);
     }
     bool ok = egi_zlib_write(&data, rows, bytes);
     char head[13];
