@@ -28343,9 +28343,6 @@ static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
     for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
 }
 static void egi_pieces_drop(egi_piece *p, int n) { for (int i = 0; i < n; i++) egi_piece_drop(&p[i]); }
-static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
-    for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
-}
 // The component as a tensor, whose reference the caller owns; NULL with an error. The piece is empty afterwards.
 static eg_tensor *egi_piece_take(const char *name, egi_piece *p) {
     eg_tensor *x = p->x, *y = x;
