@@ -34983,10 +34983,11 @@ EAGER_API bool (eg_summary_graph)(eg_tape *tape, eg_summary_options options) {
 
 // ---- pictures: PNG written
 
-// Deflate: a run of bytes that occurred in the last 32,768 bytes is written as its length and distance. The Huffman
-// codes are made for each block.
 EGI_AS_TOLD
 EGI_FAST
+#ifndef EAGER_ZLIB
+// Deflate: a run of bytes that occurred in the last 32,768 bytes is written as its length and distance. The Huffman
+// codes are made for each block.
 // Bits go to `to`, the lowest first; the caller has made room.
 typedef struct egi_bits { unsigned char *to; uint64_t bits; int n; } egi_bits;
 static inline void egi_bits_add(egi_bits *b, uint32_t value, int n) {          // at most 32
@@ -35180,6 +35181,7 @@ static bool egi_deflate(egi_text *out, const unsigned char *data, int64_t n) {
     egi_free(last);
     return ok;
 }
+#endif
 // The bytes as a zlib stream.
 static bool egi_zlib_write(egi_text *out, const unsigned char *data, int64_t n) {
 #ifdef EAGER_ZLIB
