@@ -1,7 +1,7 @@
 // A training step of several ranks, beside the same step of one: tests/bench/cluster.sh starts it under mpirun, and
-// tests/bench/cluster.py is its peer. Prints, of rank 0, a line for each model and way: the model, the way, the least and
-// the median milliseconds of a step without the other ranks and with them, and the bytes that a step has sent over the
-// fewest that it can.
+// tests/bench/cluster.py is its peer. Prints, of rank 0, a line for each model and way: the model, the way, the least
+// and the median milliseconds of a step without the other ranks and with them, and the bytes that a step has sent over
+// the fewest that it can.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <stdlib.h>
@@ -13,9 +13,9 @@ static eg_layer *network(int kind) {
         return eg_sequential(eg_layer_conv2d(16, 3, .activation = EG_RELU, .input_shape = EG_SHAPE(28, 28, 1)),
                              eg_layer_max_pooling2d(), eg_layer_conv2d(32, 3, .activation = EG_RELU),
                              eg_layer_max_pooling2d(), eg_layer_flatten(), eg_layer_dense(10));
-    return eg_sequential(eg_layer_flatten(.input_shape = EG_SHAPE(28, 28, 1)), eg_layer_dense(1024, .activation = EG_RELU),
+    return eg_sequential(eg_layer_flatten(.input_shape = EG_SHAPE(28, 28, 1)),
                          eg_layer_dense(1024, .activation = EG_RELU), eg_layer_dense(1024, .activation = EG_RELU),
-                         eg_layer_dense(10));
+                         eg_layer_dense(1024, .activation = EG_RELU), eg_layer_dense(10));
 }
 typedef struct { eg_layer *model; eg_optimizer *sgd; } trainer;
 static bool step(eg_tensor *const *in, eg_tensor **out, void *user) {
@@ -31,7 +31,8 @@ static int by_size(const void *a, const void *b) {
 int main(int argc, char **argv) {
     if (!eg_cluster_init(&argc, &argv)) return 1;
     const int n = eg_cluster_size();
-    eg_tensor *in[] = { eg_random_normal(EG_SHAPE(ROWS, 28, 28, 1)), eg_cast(eg_mod(eg_range(EG_INT64, 0, ROWS, 1), 10), EG_INT32) };
+    eg_tensor *in[] = { eg_random_normal(EG_SHAPE(ROWS, 28, 28, 1)),
+                        eg_cast(eg_mod(eg_range(EG_INT64, 0, ROWS, 1), 10), EG_INT32) };
     for (int kind = 0; kind < 2; kind++)
         for (int traced = 0; traced < 2; traced++) {
             double ms[2][ROUNDS * STEPS], bytes = 0, weights = 0;
@@ -60,8 +61,8 @@ int main(int argc, char **argv) {
             for (int i = 0; i < list.count; i++) weights += 4 * (double)eg_size(list.tensors[i]);
             for (int way = 0; way < 2; way++) qsort(ms[way], ROUNDS * STEPS, sizeof(double), by_size);
             if (eg_cluster_rank() == 0)
-                printf("%s %s %.3f %.3f %.3f %.3f %.4f\n", kind ? "dense" : "conv", traced ? "traced" : "eager", ms[0][0],
-                       ms[0][ROUNDS * STEPS / 2], ms[1][0], ms[1][ROUNDS * STEPS / 2],
+                printf("%s %s %.3f %.3f %.3f %.3f %.4f\n", kind ? "dense" : "conv", traced ? "traced" : "eager",
+                       ms[0][0], ms[0][ROUNDS * STEPS / 2], ms[1][0], ms[1][ROUNDS * STEPS / 2],
                        n > 1 ? bytes / (2 * (n - 1) * weights / n) : 1);
             for (int way = 0; way < 2; way++) {
                 eg_function_release(f[way]);
