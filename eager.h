@@ -11459,7 +11459,8 @@ static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *cons
     const eg_tensor *x = in[0];
     *scalars = 0;
     if (n > 1 && x && x->flags & EGI_NUMBER) x = in[1];
-    if (!egi_is_plain(x) || !(op->dtypes >> x->dtype & 1) || (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32))
+    if (!egi_is_plain(x) || !(op->dtypes >> x->dtype & 1) || (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32) ||
+        (op->flags & EGI_BOOL_FIRST && (x != in[0] || x->dtype != EG_BOOL)))
         return NULL;
 #ifndef EGI_FOR_SIZE
     if (n == 2 && x == in[0] && egi_are_twins(x, in[1])) {                  // most calls, without the loop
@@ -30800,6 +30801,19 @@ static eg_status egi_ahead_read(egi_ahead *a, egi_piece *p, int64_t *ticket) {
     egi_pieces_whole(a->c->d->n, e.x, p);
     return status;
 }
+// Puts an element into the group that is being filled. Where there is no memory for that, what is being copied to a
+// device must arrive before the element is dropped.
+static bool egi_ahead_put(egi_ahead *a, egi_piece *p, int64_t ticket) {
+    const int n = a->c->d->n;
+    egi_bundle *g = egi_ahead_group(a, a->full);
+    eg_tensor *held[EG_MAX_COMPONENTS];
+    for (int i = 0; i < n && ticket; i++) held[i] = eg_retain(p[i].x);
+    bool ok = egi_shelf_put("dataset_prefetch", n, &g->shelf, g->size, p);
+    if (ok) g->ticket[g->size++] = ticket;
+    else if (ticket) a->to->arrived(a->to, ticket);
+    for (int i = 0; i < n && ticket; i++) egi_object_release(&held[i]->object);
+    return ok;
+}
 // Hands over the group that is being filled, if anything is in it. Under the lock.
 static void egi_ahead_publish(egi_ahead *a) {
     if (egi_ahead_group(a, a->full)->size == 0) return;
@@ -30822,10 +30836,8 @@ static void *egi_ahead_work(void *p) {
         // A function upstream forked: in the child, no other thread exists.
         if (egi_is_forked(a->forks)) return NULL;
         pthread_mutex_lock(&a->lock);
-        egi_bundle *g = egi_ahead_group(a, a->full);
-        if (status == EG_NEXT) g->ticket[g->size] = ticket;
-        if (status == EG_NEXT && egi_shelf_put("dataset_prefetch", a->c->d->n, &g->shelf, g->size, e)) {
-            if (++g->size == a->each || a->hungry) egi_ahead_publish(a);
+        if (status == EG_NEXT && egi_ahead_put(a, e, ticket)) {
+            if (egi_ahead_group(a, a->full)->size == a->each || a->hungry) egi_ahead_publish(a);
             continue;
         }
         a->last = status == EG_NEXT ? EG_FAILED : status;
@@ -32931,8 +32943,8 @@ EAGER_API eg_archive *eg_archive_load(const char *path) {
 EAGER_API eg_archive *eg_archive_load_named(const char *path, const char *const *names, int n) {
     EGI_FAILS_AS("archive_load_named");
     egi_wanted w = { names, n, false };
-    if (n < 1 || !names)
-        return (eg_archive *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_load_named: no names are given");
+    if (!egi_lists_given("archive_load_named", n, names, names, names)) return NULL;
+    if (n == 0) return (eg_archive *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_load_named: no names are given");
     for (int i = 0; i < n; i++)
         if (!names[i]) return (eg_archive *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_load_named: name %d is NULL", i);
     char *full = egi_archive_path("archive_load_named", path, true);

@@ -71,8 +71,15 @@ def png(data):
     c = {0: 1, 2: 3, 4: 2, 6: 4}[colour]
     assert bits == 8 and rest == [0, 0, 0]
     rows = np.frombuffer(zlib.decompress(chunks[1][1]), np.uint8).reshape(h, 1 + w * c)
-    assert not rows[:, 0].any()
-    return rows[:, 1:].reshape(h, w, c)
+    out = np.zeros((h + 1, (w + 1) * c), int)              # a row above and a pixel on the left, both 0
+    for y in range(h):
+        line, above = out[y + 1], out[y]
+        for x in range(w * c):
+            left, up, corner = line[x], above[x + c], above[x]
+            by = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
+            nearest = left if by[0] <= min(by[1:]) else up if by[1] <= by[2] else corner
+            line[x + c] = (int(rows[y, 1 + x]) + (0, left, up, (left + up) // 2, nearest)[rows[y, 0]]) % 256
+    return out[1:, c:].reshape(h, w, c).astype(np.uint8)
 
 
 def pictures():

@@ -345,10 +345,12 @@ static bool make_callback(int i, const void *o) {
     eg_callback_release(made);
     return made != NULL;
 }
+#define LOSS(name, labels, options) { eg_##name, labels },
+static const struct { eg_loss *mean; int labels; } losses[] = { EGI_LOSSES(LOSS) };
 static bool take_loss(int i, const void *o) {
     eg_tensor *y = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), *labels = y;
-    if (egi_losses[i].labels == EGI_SPARSE) labels = eg_zeros(EG_INT32, EG_SHAPE(2));
-    return (eg_loss_mean)(egi_losses[i].mean, labels, y, *(const eg_loss_options *)o) != NULL;
+    if (losses[i].labels == EGI_SPARSE) labels = eg_zeros(EG_INT32, EG_SHAPE(2));
+    return (eg_loss_mean)(losses[i].mean, labels, y, *(const eg_loss_options *)o) != NULL;
 }
 static bool make_layer(int i, const void *o) {
     egi_layer_config c = *(const egi_layer_config *)o;
@@ -421,6 +423,7 @@ static bool check_said(const egi_field *f, double v, const char *what) {
     snprintf(name, sizeof name, ": %s%s is ", f->role & EGI_ARGUMENT ? "" : ".", f->name);
     if (f->kind == EGI_FIELD_NUMBER) snprintf(value, sizeof value, "%g; it must be ", v);
     else if (f->kind > EGI_FIELD_WORD) snprintf(value, sizeof value, "{%.0f}; each number must be ", v);
+    else if (f->words && f->words->number) snprintf(value, sizeof value, "another function; it must be ");
     else snprintf(value, sizeof value, "%.0f; it must be ", v);
     snprintf(lacks, sizeof lacks, ": has no option .%s", f->name);
     bool argument = eg_error() == EG_ERROR_ARGUMENT && !strncmp(said, "eg_", 3);
@@ -472,7 +475,7 @@ TEST(options_out_of_their_ranges) {
     const sweep all[] = {
         { "an optimizer", &egi_optimizer_fields, sizeof(eg_optimizer_options), 10, make_optimizer },
         { "a metric", &egi_metric_fields, sizeof(eg_metric_options), 5, make_metric },
-        { "a loss", &egi_loss_fields, sizeof(eg_loss_options), EGI_N_LOSSES, take_loss },
+        { "a loss", &egi_loss_fields, sizeof(eg_loss_options), (int)(sizeof losses / sizeof *losses), take_loss },
         { "a callback", &egi_callback_fields, sizeof(eg_callback_options), 6, make_callback },
         { "a layer", &egi_layer_fields, sizeof(egi_layer_config), layers, make_layer },
         { "map", &egi_map_fields, sizeof(eg_map_options), 1, make_map },
