@@ -11459,9 +11459,8 @@ static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *cons
     const eg_tensor *x = in[0];
     *scalars = 0;
     if (n > 1 && x && x->flags & EGI_NUMBER) x = in[1];
-    if (!egi_is_plain(x) || !(op->dtypes >> x->dtype & 1) || (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32) ||
-        (op->flags & EGI_BOOL_FIRST && (x != in[0] || x->dtype != EG_BOOL)))
-        return NULL;
+    if (!egi_is_plain(x) || !(op->dtypes >> x->dtype & 1) || op->flags & EGI_BOOL_FIRST ||
+        (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32)) return NULL;
 #ifndef EGI_FOR_SIZE
     if (n == 2 && x == in[0] && egi_are_twins(x, in[1])) {                  // most calls, without the loop
         p[0] = p[2] = p[3] = p[4] = x->data;
@@ -20394,7 +20393,11 @@ static bool egi_gradient_check(const eg_optimizer *opt, eg_tensor *g, eg_tensor 
     if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
         return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: gradient %d is %s, but its variable is %s", i,
                         egi_describe(g), egi_describe(v));
-    return egi_graph_adopts() || egi_same_device("apply_gradients", g, i, v, i);
+    if (egi_graph_adopts()) return true;
+    if (egi_backend_of(opt->steps) != egi_backend_of(v))
+        return egi_fail(EG_ERROR_DEVICE, "eg_apply_gradients: %s was made on %s, but variable %s is on %s", opt->name,
+                        egi_backend_of(opt->steps)->name, egi_describe(v), egi_backend_of(v)->name);
+    return egi_same_device("apply_gradients", g, i, v, i);
 }
 // Clips the list in place, as the options say.
 static bool egi_gradients_clip(const eg_optimizer *opt, eg_tensor **grads, int n) {

@@ -24,6 +24,27 @@ TEST(with_device_ends_with_the_block) {
     }
 }
 
+TEST(an_optimizer_is_on_the_device_of_its_variables) {
+    if (test_on_host) SKIP("there is one device");
+    eg_tensor *here = eg_variable(eg_scalar(1), "here"), *g = eg_scalar(1), *v[2], *grads[2];
+    eg_optimizer *opt;
+    {
+        eg_with_device("cpu:0");
+        opt = eg_sgd(.learning_rate = 1);
+        v[0] = eg_variable(eg_scalar(1), "there");
+        grads[0] = eg_scalar(1);
+    }
+    v[1] = here;
+    grads[1] = g;
+    CHECK_ERROR(eg_apply_gradients(opt, grads, v, 2), EG_ERROR_DEVICE, "eg_apply_gradients: sgd was made on cpu:0, but");
+    CHECK_ERROR(eg_apply_gradients(opt, grads + 1, v + 1, 1), EG_ERROR_DEVICE, "'here'");
+    CHECK(eg_item(v[0]) == 1 && eg_item(here) == 1 && eg_optimizer_steps(opt) == 0);
+    CHECK(eg_apply_gradients(opt, grads, v, 1) && eg_item(v[0]) == 0);
+    eg_optimizer_release(opt);
+    eg_release(here);
+    eg_release(v[0]);
+}
+
 TEST(devices_as_tensorflow_spells_them) {
     static const char *const cpus[] = { "cpu:0", "/cpu:0", "CPU:0", "/CPU:0", "cpu", "/device:CPU:0", "/device:cpu:0",
                                         "/job:localhost/replica:0/task:0/device:CPU:0" };
