@@ -40914,7 +40914,6 @@ static char *egi_graph_label(const char *name) {
 
 static void *egi_graph_allocate(eg_backend *b, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
-    (void)bytes;
     const int64_t n = __atomic_fetch_add(&g->n_values, 1, __ATOMIC_RELAXED);
     const int k = n < INT32_MAX ? egi_value_block((int32_t)n) : 0;
     if (n >= INT32_MAX) return NULL;
@@ -40928,10 +40927,12 @@ static void *egi_graph_allocate(eg_backend *b, int64_t bytes) {
     v->node = -1;
     v->out = 0;
     __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);
+    egi_count(&egi_this.heap->device_bytes, -bytes);       // egi_buffer_new counts them, but there are none
     return (void *)((uintptr_t)(n + 1) << 6);
 }
 static void egi_graph_deallocate(eg_backend *b, void *data, int64_t bytes) {
-    (void)data, (void)bytes;
+    (void)data;
+    if (egi_heap_get()) egi_count(&egi_this.heap->device_bytes, bytes);
     egi_graph_let_go((eg_graph *)b->state);
 }
 static int32_t egi_graph_value(const eg_tensor *x) { return (int32_t)((uintptr_t)x->buffer->data >> 6) - 1; }

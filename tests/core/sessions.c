@@ -23,9 +23,11 @@ TEST(an_open_dimension_is_shown_as_a_question_mark) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
     eg_tensor *x, *flat;
+    const int64_t bytes = eg_memory().device_bytes;
     {
         EG_GRAPH(g);
         x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, 3), "x");
+        CHECK_INT(eg_memory().device_bytes, bytes);          // a node has no memory
         CHECK(!eg_matmul(x, eg_ones(EG_FLOAT32, EG_SHAPE(5, 5))) &&
               says("[?, ?, 3] x [5, 5] (3 against 5): float32 [?, ?, 3] (from eg_placeholder)", NULL));
         CHECK(!eg_add(x, eg_ones(EG_FLOAT32, EG_SHAPE(7, 3))) && says("(axis -2: ? against 7)", NULL));
