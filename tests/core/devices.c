@@ -36,7 +36,8 @@ TEST(an_optimizer_is_on_the_device_of_its_variables) {
     }
     v[1] = here;
     grads[1] = g;
-    CHECK_ERROR(eg_apply_gradients(opt, grads, v, 2), EG_ERROR_DEVICE, "eg_apply_gradients: sgd was made on cpu:0, but");
+    CHECK_ERROR(eg_apply_gradients(opt, grads, v, 2), EG_ERROR_DEVICE,
+                "eg_apply_gradients: sgd was made on cpu:0, but");
     CHECK_ERROR(eg_apply_gradients(opt, grads + 1, v + 1, 1), EG_ERROR_DEVICE, "'here'");
     CHECK(eg_item(v[0]) == 1 && eg_item(here) == 1 && eg_optimizer_steps(opt) == 0);
     CHECK(eg_apply_gradients(opt, grads, v, 1) && eg_item(v[0]) == 0);
