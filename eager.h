@@ -45498,6 +45498,7 @@ EGI_AS_TOLD
 #endif
 #define EGI_ROUND_TO(x, mode) __builtin_ia32_roundps256(x, mode)
 #define EGI_VFMA(s, b, c) EGI_FMA8F(s, b, c)
+#define EGI_FMA_ONE(s, b, c) __builtin_fmaf(s, b, c)   // of one element; written out, so that no flag decides
 #elif EGI_STAMP % 10 == 5
 #define EGI_SUFFIX _avx2_f64
 #define EGI_VEC egi_v32_f64
@@ -45505,6 +45506,7 @@ EGI_AS_TOLD
 #define EGI_SQRT_OF __builtin_ia32_sqrtpd256
 #define EGI_ROUND_TO(x, mode) __builtin_ia32_roundpd256(x, mode)
 #define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
+#define EGI_FMA_ONE(s, b, c) __builtin_fma(s, b, c)
 #elif EGI_STAMP % 10 == 6
 #define EGI_SUFFIX _avx2_i64
 #define EGI_SPLAT(s) { s, s, s, s }
@@ -45584,6 +45586,7 @@ EGI_AS_TOLD
 #define EGI_TARGET_FMA
 #define EGI_BYTES 16
 #define EGI_VFMA(s, b, c) ((c) + (s) * (b))
+#define EGI_FMA_ONE(s, b, c) ((c) + (s) * (b))
 #else                           // without fma the bits are the same with AVX2 and without
 #define EGI_TARGET EGI_AVX2
 #define EGI_TARGET_FMA EGI_AVX2_FMA
@@ -45681,14 +45684,13 @@ EGI_TARGET_FMA EGI_NOINLINE static EGI_T EGI_TN(egi_dot_in_vectors)(int64_t n, c
         s0 = (s0 + s1) + (s2 + s3);
         sum = tail = 0;
         for (int l = 0; l < L; l++) sum += s0[l];
-        for (; i < end; i++) tail += a[i] * b[i];
+        for (; i < end; i++) tail = EGI_FMA_ONE(a[i], b[i], tail);
         if (end == n) break;
         all += (double)(sum + tail);
     }
     return n <= (int64_t)EGI_TERMS * 4 * L ? sum + tail : (EGI_T)(all + (double)(sum + tail));
 }
-// y[i] += the sum over r of s[r] * x[r * step + i], four rows at a time. The last elements of a length that vectors do
-// not divide are rounded otherwise, so parts of one row must be cut where vectors end.
+// y[i] += the sum over r of s[r] * x[r * step + i], four rows at a time.
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t rows, const EGI_T *s, const EGI_T *x,
                                                              int64_t step, EGI_T *EGI_RESTRICT y) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
@@ -45704,13 +45706,16 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t 
             to = EGI_VFMA(s2, *(const EGI_VEC *)(x2 + i), to);
             *(EGI_VEC *)(y + i) = EGI_VFMA(s3, *(const EGI_VEC *)(x3 + i), to);
         }
-        for (; i < n; i++) y[i] += t0 * x[i] + t1 * x1[i] + t2 * x2[i] + t3 * x3[i];
+        for (; i < n; i++) {
+            const EGI_T to = EGI_FMA_ONE(t1, x1[i], EGI_FMA_ONE(t0, x[i], y[i]));
+            y[i] = EGI_FMA_ONE(t3, x3[i], EGI_FMA_ONE(t2, x2[i], to));
+        }
     }
     for (; r < rows; r++, x += step) {
         const EGI_VEC s0 = EGI_SPLAT(s[r]);
         int64_t i = 0;
         for (; i + L <= n; i += L) *(EGI_VEC *)(y + i) = EGI_VFMA(s0, *(const EGI_VEC *)(x + i), *(EGI_VEC *)(y + i));
-        for (; i < n; i++) y[i] += s[r] * x[i];
+        for (; i < n; i++) y[i] = EGI_FMA_ONE(s[r], x[i], y[i]);
     }
 }
 // y[i] = the sum over t of x[t][i] * f[t][i], or y[i] += where add.
@@ -45739,7 +45744,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t 
     }
     for (; i < n; i++) {
         EGI_T s = 0;
-        for (int64_t t = 0; t < count; t++) s += x[t][i] * f[t][i];
+        for (int64_t t = 0; t < count; t++) s = EGI_FMA_ONE(x[t][i], f[t][i], s);
         y[i] = add ? y[i] + s : s;
     }
 }
@@ -45800,7 +45805,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_columns_dot)(int64_t n, int64
     }
     for (; i < n; i++) {
         EGI_T s = 0;
-        for (int64_t p = 0; p < rows; p++) s += x[p * xstep + i] * y[p * n + i];
+        for (int64_t p = 0; p < rows; p++) s = EGI_FMA_ONE(x[p * xstep + i], y[p * n + i], s);
         f[i] += s;
     }
 }
@@ -45856,7 +45861,7 @@ typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep
 // float64, or, where that would take too much memory, in blocks of blocks (egi_levels).
 
 // Of a function of the text of tiles the one for this processor.
-#if EGI_X86 && !defined(EGI_FOR_SIZE)
+#if EGI_X86
 #define EGI_IN_VECTORS(name) (egi_cpu_has_avx2() ? EGI_TN(name##_avx2) : EGI_TN(name))
 #define EGI_VECTOR_BYTES (egi_cpu_has_avx2() ? 32 : 16)
 #else
@@ -45994,13 +45999,8 @@ static void EGI_TN(egi_gemv_run)(void *context, int64_t begin, int64_t end) {
         cols = egi_min64(NARROW, end - j);
         for (int64_t p = 0; p < v->k; p += EGI_TERMS) {
             EGI_TN(egi_zero)(cols, part);
-#ifdef EGI_FOR_SIZE
-            for (int64_t r = p; r < egi_min64(p + EGI_TERMS, v->k); r++)
-                EGI_TN(egi_axpy)(cols, v->x[r], v->a + r * v->lda + j, part);
-#else
             EGI_IN_VECTORS(egi_rows_add)(cols, egi_min64(EGI_TERMS, v->k - p), v->x + p, v->a + p * v->lda + j, v->lda,
                                          part);
-#endif
             if (v->accumulate || p > 0) EGI_TN(egi_axpy)(cols, 1, part, v->y + j);
             else memcpy(v->y + j, part, (size_t)cols * sizeof(EGI_T));
         }
@@ -46196,14 +46196,12 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
             }
         return true;
     }
-#ifndef EGI_FOR_SIZE
     if (n > 1 && n * (int64_t)sizeof(EGI_T) <= EGI_VECTOR_BYTES && m <= EGI_SMALL_SIDE && k > 0 &&
         k <= EGI_SMALL_SIDE) {
         EGI_IN_VECTORS(egi_small_product)(m, n, k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc,
                                           accumulate);
         return true;
     }
-#endif
     if (k > EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm_long)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
     if (n == 1 && ldc == 1 && (tb || ldb == 1)) {
         EGI_TN(egi_gemv)(ta, m, k, a, lda, b, c, accumulate);
@@ -48585,6 +48583,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_VECTORS
 #undef EGI_VECTOR_BYTES
 #undef EGI_VFMA
+#undef EGI_FMA_ONE
 #undef EGI_STAMP
 
 #endif // EGI_STAMP
