@@ -19890,13 +19890,21 @@ EGI_UPDATE_TABLE(EGI_RULE_SCALARS)
 #define EGI_RULE_ID(name, slots, scalars, body) EGI_RULE_##name,
 typedef enum egi_rule { EGI_UPDATE_TABLE(EGI_RULE_ID) EGI_RULES } egi_rule;
 // A launch of EGI_UPDATE: in[] is w, g, the learning rate (float64), the step (int64), then the slots; out[] is w,
-// then the slots. An output may be the memory of its input.
+// then the slots. An output may be the memory of its input. The rate and the step may be on another device, where the
+// optimizer was made: the kernel reads them with egi_scalar_read.
 typedef struct egi_rule_row egi_rule_row;
 typedef struct egi_update_parameters {
     const egi_rule_row *row;         // the CPU's functions of the rule
     egi_rule rule;
     eg_optimizer_options options;
 } egi_update_parameters;
+// One number of x, which may be on any device.
+static inline bool egi_scalar_read(const eg_tensor *x, void *to, int64_t bytes) {
+    eg_backend *b = x->buffer->backend;
+    if (!b->host_reads) return b->read(b, to, x->data, bytes);
+    memcpy(to, x->data, (size_t)bytes);
+    return true;
+}
 #endif // EGI_RULES_SHARED
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_RULES_SHARED)
 #define EGI_IMPLEMENTED_AFTER_RULES_SHARED
@@ -20048,11 +20056,13 @@ EGI_UPDATE_TABLE(EGI_RULE_ROW)
 static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
     const eg_tensor *w = args->in[0];
-    double k[8] = { 0 }, lr = egi_load(EG_FLOAT64, args->in[2]->data);
+    double k[8] = { 0 }, lr;
+    int64_t step;
     const int slots = p->row->slots;
     egi_update_run u = { p->row->f64, slots, (size_t)(w->size * egi_dtypes[w->dtype].size), k, { NULL }, { NULL } };
     (void)b;
-    p->row->scalars(&p->options, lr, egi_load(EG_INT64, args->in[3]->data), k);
+    if (!egi_scalar_read(args->in[2], &lr, 8) || !egi_scalar_read(args->in[3], &step, 8)) return false;
+    p->row->scalars(&p->options, lr, (double)step, k);
     k[7] = lr * p->options.weight_decay;
     u.in[0] = w->data;
     u.in[1] = args->in[1]->data;
@@ -20393,11 +20403,7 @@ static bool egi_gradient_check(const eg_optimizer *opt, eg_tensor *g, eg_tensor 
     if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
         return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: gradient %d is %s, but its variable is %s", i,
                         egi_describe(g), egi_describe(v));
-    if (egi_graph_adopts()) return true;
-    if (egi_backend_of(opt->steps) != egi_backend_of(v))
-        return egi_fail(EG_ERROR_DEVICE, "eg_apply_gradients: %s was made on %s, but variable %s is on %s", opt->name,
-                        egi_backend_of(opt->steps)->name, egi_describe(v), egi_backend_of(v)->name);
-    return egi_same_device("apply_gradients", g, i, v, i);
+    return egi_graph_adopts() || egi_same_device("apply_gradients", g, i, v, i);
 }
 // Clips the list in place, as the options say.
 static bool egi_gradients_clip(const eg_optimizer *opt, eg_tensor **grads, int n) {
@@ -40871,7 +40877,8 @@ struct eg_graph {
 static int egi_value_block(int32_t value) { return 31 - __builtin_clz((uint32_t)value / 64 + 1); }
 static egi_value *egi_value_at(const eg_graph *g, int32_t value) {
     const int k = egi_value_block(value);
-    return &g->values[k][value - 64 * ((1 << k) - 1)];
+    egi_value *block = __atomic_load_n(&g->values[k], __ATOMIC_ACQUIRE);        // another thread may be adding one
+    return &block[value - 64 * ((1 << k) - 1)];
 }
 static void egi_vertex_free(egi_vertex *node) {
     eg_release(node->tensor);

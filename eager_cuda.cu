@@ -490,13 +490,6 @@ static bool egi_gpu_read(eg_backend *b, void *to, const void *from, int64_t byte
     pthread_mutex_unlock(&g->reading);
     return ok;
 }
-// One number from wherever it is: an optimizer's rate and step may be on this device, or another.
-static bool egi_gpu_scalar_read(const eg_tensor *x, void *to, int64_t bytes) {
-    eg_backend *b = x->buffer->backend;
-    if (!b->host_reads) return b->read(b, to, x->data, bytes);
-    memcpy(to, x->data, (size_t)bytes);
-    return true;
-}
 
 //# 3  ELEMENTWISE, COPY, FILL ------------------------------------------------
 // Idea: element i of the result, in row-major order, is read from where each operand's strides say. Axes that lie one
@@ -3040,9 +3033,9 @@ static bool egi_gpu_updates(eg_backend *b, const egi_args *args, int64_t n, doub
     memset(&p, 0, sizeof p);
     p.options = u->options;
     if (rate->buffer->backend == b) p.rate_at = (const double *)(const void *)rate->data;
-    else if (!egi_gpu_scalar_read(rate, &p.rate, 8)) return false;
+    else if (!egi_scalar_read(rate, &p.rate, 8)) return false;
     if (step->buffer->backend == b) p.step_at = (const int64_t *)(const void *)step->data;
-    else if (!egi_gpu_scalar_read(step, &p.step, 8)) return false;
+    else if (!egi_scalar_read(step, &p.step, 8)) return false;
     egi_gpu_enter(b);                            // reading may have gone to another device
     for (int64_t i = 0; i < n; i++) all += args[i].in[0]->size;
     // the scalars are made once a block

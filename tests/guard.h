@@ -121,7 +121,11 @@ static bool guard_run(egi_kernel kernel, const egi_args *args) {
     eg_tensor in[8], out[EGI_MAX_OUT];
     egi_args shown = *args;
     if (guard_is_gone()) return false;
-    for (int i = 0; i < 8; i++) if (args->in[i]) { guard_show(&in[i], args->in[i]); shown.in[i] = &in[i]; }
+    for (int i = 0; i < 8; i++) {
+        if (!args->in[i] || (kernel == EGI_UPDATE && (i == 2 || i == 3))) continue;     // it reads those anywhere
+        guard_show(&in[i], args->in[i]);
+        shown.in[i] = &in[i];
+    }
     for (int i = 0; i < EGI_MAX_OUT; i++)
         if (args->out[i]) { guard_show(&out[i], args->out[i]); shown.out[i] = &out[i]; }
     __atomic_fetch_add(&guard_kernels, 1, __ATOMIC_RELAXED);
