@@ -44153,21 +44153,26 @@ static bool egi_cluster_start(int *argc, char ***argv) {
 EGI_AS_TOLD
 EGI_FAST
 
-// One block's sum over ranks: pieces[r] times scale[r], in the order of the ranks, in double or int64.
+// The sum over ranks of each rank's elements times its scale, in the order of the ranks, in double or int64: this
+// rank's are at `to`, where the sums are written, and rank r's at pieces + r stride. Whole blocks have loops of a
+// length that the compiler knows.
 #define EGI_RANKS_SUM(name, T, ACC, TERM) \
-    static void egi_ranks_sum_##name(char *to, const char *pieces, int64_t stride, const double *scale, int64_t n) { \
+    static inline __attribute__((always_inline)) void egi_ranks_block_##name( \
+            T *y, const char *pieces, int64_t stride, const double *scale, int64_t at, int64_t count) { \
         ACC sum[256]; \
         (void)scale; \
-        for (int64_t at = 0, count; at < n; at += count) { \
-            count = n - at < 256 ? n - at : 256; \
-            for (int64_t i = 0; i < count; i++) sum[i] = 0; \
-            for (int r = 0; r < egi_cluster.size; r++) { \
-                const T *x = (const T *)(const void *)(pieces + r * stride) + at; \
-                for (int64_t i = 0; i < count; i++) sum[i] += TERM; \
-            } \
-            T *y = (T *)(void *)to + at; \
-            for (int64_t i = 0; i < count; i++) y[i] = (T)sum[i]; \
+        for (int64_t i = 0; i < count; i++) sum[i] = 0; \
+        for (int r = 0; r < egi_cluster.size; r++) { \
+            const T *x = r == egi_cluster.rank ? y : (const T *)(const void *)(pieces + r * stride) + at; \
+            for (int64_t i = 0; i < count; i++) sum[i] += TERM; \
         } \
+        for (int64_t i = 0; i < count; i++) y[i] = (T)sum[i]; \
+    } \
+    static void egi_ranks_sum_##name(char *to, const char *pieces, int64_t stride, const double *scale, int64_t n) { \
+        int64_t at = 0; \
+        T *y = (T *)(void *)to; \
+        for (; at + 256 <= n; at += 256) egi_ranks_block_##name(y + at, pieces, stride, scale, at, 256); \
+        egi_ranks_block_##name(y + at, pieces, stride, scale, at, n - at); \
     }
 EGI_RANKS_SUM(f32, float, double, scale[r] * (double)x[i])
 EGI_RANKS_SUM(f64, double, double, scale[r] * x[i])
@@ -44210,7 +44215,6 @@ static char *egi_transfer_sum(egi_channel *ch, int kind, int dtype, const double
         parcels[r] = p;
     }
     if (!egi_cluster_exchange(ch, kind, EGI_TAG_DATA)) return NULL;
-    memcpy(pieces + me * stride, room + begin, (size_t)bytes);
     egi_ranks_sum(dtype, room + begin, pieces, stride, scale, bytes / size);
     if (kind == EGI_REDUCE_SCATTER) return room + begin;
     for (int r = 0; r < ranks; r++) {
@@ -44264,8 +44268,8 @@ typedef struct egi_bucket {
     struct egi_bucket *next;
     char *room;
     int64_t room_bytes, elements;   // elements: all
-    int dtype;
-    bool done, ok;
+    int dtype, lent;                // lent: how many means are tensors that read it in place
+    bool done, ok, taken;           // taken: from the queue
 } egi_bucket;
 static struct {
     egi_bucket *oldest, *newest;    // the queue: begins with what is taken next
@@ -44294,7 +44298,7 @@ static void egi_post_rest(const egi_channel *ch, double waited) {
                            !__atomic_load_n(&egi_post.waiting, __ATOMIC_RELAXED);
     if (meanwhile && waited > 0.0002) select(0, NULL, NULL, NULL, &pause);
     else if (waited > 0.02) poll(NULL, 0, 1);
-    else sched_yield();
+    else if (waited > 0.0002) sched_yield();            // not at once: a busy neighbour takes the core for long
 }
 // Moves the first bucket that is to be moved, with the lock held, and lets go of the lock meanwhile.
 static void egi_post_move(void) {
@@ -44387,7 +44391,8 @@ static void egi_post_pop(void) {
     egi_bucket *k = egi_post.oldest;
     egi_post.oldest = k->next;
     egi_post_unlock();
-    if (!k->ok) return;
+    k->taken = true;
+    if (!k->ok || k->lent) return;
     k->next = egi_post.unused;
     egi_post.unused = k;
 }
@@ -44410,7 +44415,8 @@ static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
     k->next = NULL;
     k->elements = elements;
     k->dtype = dtype;
-    k->done = k->ok = false;
+    k->lent = 0;
+    k->done = k->ok = k->taken = false;
     return k;
 }
 // Element i of a bucket: a mark.
@@ -44480,6 +44486,7 @@ static bool egi_update_take(eg_backend *b, const egi_args *args) {
     const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
     const int64_t size = egi_dtypes[o->dtype].size;
     egi_bucket *k = egi_post.oldest;
+    char *mean = k ? k->room + o->begin * size : NULL;
     if (!k) return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: no gradients of this update are under way");
     if (o->first && !egi_post_wait()) return egi_cluster_raise(EGI_AVERAGE);
     for (int r = 0; r < egi_cluster.size && o->first && o->ends; r++)
@@ -44488,7 +44495,7 @@ static bool egi_update_take(eg_backend *b, const egi_args *args) {
                             r);
     egi_post.there = egi_bucket_marked(k, o->mark) > 0;
     egi_cluster_staged(b, o->count * size);
-    if (o->count && !b->write(b, args->out[0]->data, k->room + o->begin * size, o->count * size)) return false;
+    if (o->count && args->out[0]->data != mean && !b->write(b, args->out[0]->data, mean, o->count * size)) return false;
     if (!o->last) return true;
     egi_post_pop();
     if (!o->ends) return true;
@@ -44571,6 +44578,25 @@ static bool egi_travel_report(egi_report *report, int i, eg_tensor *g) {
     t->p[i].gradient = eg_retain(g);
     return egi_travel_send(t, false);
 }
+// The tensor of a mean, not yet there: in the bucket itself where the host has the variable and nothing is traced.
+static void egi_bucket_returned(void *mean, void *user) {
+    egi_bucket *k = (egi_bucket *)user;
+    (void)mean;
+    if (--k->lent || !k->taken || !k->ok) return;
+    k->next = egi_post.unused;
+    egi_post.unused = k;
+}
+static eg_tensor *egi_mean_new(const egi_bucket_part *o, const eg_tensor *v) {
+    eg_shape shape = egi_shape(v);
+    eg_backend *b = egi_backend_of(v);
+    egi_bucket *k = egi_post.oldest;
+    if (!k || egi_this.observer || !b->host_reads || b != egi_backend_here())
+        return egi_scope_own(egi_tensor_allocate("apply_gradients", b, (eg_dtype)v->dtype, &shape));
+    eg_tensor *y = (eg_wrap_data)((eg_dtype)v->dtype, shape, k->room + o->begin * egi_dtypes[o->dtype].size,
+                                  egi_bucket_returned, k);
+    if (y) k->lent++;
+    return y;
+}
 // Takes the means. A variable for which no rank has a gradient stays without one.
 static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
     bool any = false;
@@ -44578,12 +44604,9 @@ static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
         from = egi_travel_from(t, to);
         for (int i = from; i < to; i++) {
             const egi_bucket_part part = egi_travel_part(t, from, i, to);
-            eg_tensor *v = p[i].variable;
-            eg_shape shape = egi_shape(v);
             if (!part.given && egi_this.observer)
                 egi_observe_read("apply_gradients with a NULL gradient on several ranks", NULL);
-            eg_tensor *y = egi_scope_own(egi_tensor_allocate("apply_gradients", egi_backend_of(v), (eg_dtype)v->dtype,
-                                                             &shape));
+            eg_tensor *y = egi_mean_new(&part, p[i].variable);
             const egi_args args = { NULL, EGI_WORK_SENDS, { NULL }, { y }, &part };
             if (!y || !egi_host_work(egi_update_take, &args, sizeof part)) return false;
             p[i].gradient = part.given || egi_post.there ? y : NULL;
