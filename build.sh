@@ -26,8 +26,8 @@ help() { cat <<'END'
 ./build.sh bench results          write the tables of tests/bench/RESULTS.md anew
 ./build.sh bench-cuda             measure on a GPU, beside PyTorch and JAX there
 ./build.sh examples [NAME...]     build and run the examples
-./build.sh cluster [N]            train the digits by N processes, 2 if none is said
-                                  (needs MPI)
+./build.sh cluster [N] [FOLDER]   train the digits by N processes, 2 if none is said
+                                  (needs MPI), on those of MNIST where FOLDER has its files
 ./build.sh lib                    make libeager.a and libeager.so in .build/lib,
                                   with the optional parts that are found
 ./build.sh install PREFIX         put them, the header and what pkg-config and
@@ -97,10 +97,12 @@ examples)
 cluster)
     . tests/find.sh >/dev/null
     command -v mpicc >/dev/null && command -v mpirun >/dev/null || { echo "build.sh cluster: MPI is missing: apt-get install libopenmpi-dev openmpi-bin" >&2; exit 1; }
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    # what each MPI reads of these is set for it: Open MPI, MPICH
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_CC="$CC" MPICH_CC="$CC"
     echo "Building examples/25_cluster.c (-O2)"
-    OMPI_CC=$CC mpicc -std=c11 -O2 -DEAGER_STATIC -DEAGER_MPI $CFLAGS -I. examples/25_cluster.c -o $B/cluster_digits $LIBS
-    exec mpirun --oversubscribe -n "${1:-2}" $B/cluster_digits ;;
+    case " $OPTIONS " in *EAGER_ZLIB*) zip='-DEAGER_ZLIB -lz' ;; *) zip= ;; esac      # MNIST's files are packed
+    mpicc -std=c11 -O2 -DEAGER_STATIC -DEAGER_MPI $CFLAGS -I. examples/25_cluster.c -o $B/cluster_digits $zip $LIBS
+    exec mpirun -n "${1:-2}" $B/cluster_digits ${2:+"$2"} ;;
 lib | install)
     . tests/find.sh
     FROM=$from sh tests/lib.sh "$command" "$@" ;;

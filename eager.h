@@ -3638,14 +3638,15 @@ typedef struct eg_server_options {
     eg_server_report *report;   // or NULL; written at the end
 } eg_server_options;
 // Applies what ranks push to the variables, with any optimizer, until each of them has left. A push that fails is an
-// error of the rank that pushed, and changes nothing. Source: Dean et al. 2012, asynchronous updates.
+// error of the rank that pushed, and changes nothing. Where nobody has pushed for .timeout, it fails, and names those
+// that have not left. Source: Dean et al. 2012, asynchronous updates.
 EAGER_API bool eg_server_run(eg_optimizer *optimizer, eg_list variables,
                              eg_server_options options EGI_DEFAULT(eg_server_options));
 // The variables, of the same dtypes and shapes in the same order as the server's, take its values.
 EAGER_API bool eg_server_join(int server, eg_list variables);
 // grads may hold NULL for some. *staleness (staleness may be NULL): how many updates of others came between.
 EAGER_API bool eg_server_push(int server, eg_list grads, eg_list variables, int64_t *staleness);
-EAGER_API bool eg_server_leave(int server);
+EAGER_API bool eg_server_leave(int server);                        // the program's end does it, too
 
 // Who takes part, by name: jobs of tasks with an address each, as in TensorFlow's ClusterSpec. The tasks are the ranks,
 // in the order of the text: {"worker": ["w0:2222", "w1:2222"], "ps": ["p0:2222"]}, or, for a job that lacks tasks,
@@ -22426,7 +22427,8 @@ typedef struct egi_ranks {
     bool (*add)(double *numbers, int n);                        // the sums over all ranks
     bool (*sum)(eg_tensor *variable);
     bool (*share)(eg_layer *model);                             // what is not trained, from rank 0
-    eg_tensor *(*total)(eg_tensor *x, double weight);           // eg_all_reduce, for a mean of losses by weights
+    // eg_all_reduce, for a mean of losses by weights; -1: this rank has no part in that mean
+    eg_tensor *(*total)(eg_tensor *x, double weight);
 } egi_ranks;
 static const egi_ranks *egi_ranks_found;
 // The mean over the axes, which are kept as 1. With weights (1 for a step that counts, else 0) it is sum(x w) /
@@ -22437,8 +22439,8 @@ static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_
     return (eg_div)((eg_reduce_sum)((eg_mul)(x, weights), over),
                     (eg_add)((eg_reduce_sum)(weights, all), eg_number(1e-7)));
 }
-// That mean over the examples of all ranks, each of which has some: its gradient is that of a loss that is a mean over
-// all rows.
+// That mean over the examples of all ranks, of which some may have none: its gradient is that of a loss that is a mean
+// over all rows.
 static eg_tensor *egi_ranks_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
     eg_reduce_options all = over;
     double count = 1;
@@ -22447,7 +22449,7 @@ static eg_tensor *egi_ranks_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_opt
     eg_tensor *sum = (eg_reduce_sum)(weights ? (eg_mul)(x, weights) : x, over);
     if (!n || !sum) return NULL;
     n = egi_ranks_found->total(n, 0);
-    sum = n ? egi_ranks_found->total(sum, (double)x->dims[0]) : NULL;
+    sum = n ? egi_ranks_found->total(sum, x->dims[0] ? (double)x->dims[0] : -1) : NULL;
     return sum ? (eg_div)(sum, weights ? (eg_add)(n, eg_number(1e-7)) : n) : NULL;
 }
 // moving = momentum moving + (1 - momentum) batch, unrecorded.
@@ -22589,8 +22591,8 @@ static int64_t egi_dims_product(const eg_tensor *x, int from, int to) {
     for (int i = from; i < to; i++) n *= x->dims[i];
     return n;
 }
-// In training the batch's own mean and variance are used, and the moving ones follow them; in inference, or where
-// the layer is frozen, the moving ones are used. With a mask of steps, only the steps that count enter the mean.
+// In training the batch's own mean and variance are used, and the moving ones follow them; in inference, where the layer
+// is frozen, or of no rows at all, the moving ones are used. With a mask of steps, only the steps that count enter the mean.
 // Without a mask, training is one launch where the operands allow it.
 static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *mean, *variance, *centered, *weights = NULL;
@@ -22606,7 +22608,8 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *flat_gamma = egi_part_of(l, "gamma"), *flat_beta = egi_part_of(l, "beta");
     const bool masked = c->mask[0] && x->rank > 2;
     const bool sync = l->config.o.sync && egi_ranks_found && egi_ranks_found->size > 1;
-    if (c->training && !l->frozen && !masked && !sync && egi_normalizes_as_one(x, flat_gamma, flat_beta)) {
+    const bool trains = c->training && !l->frozen && (x->size || sync);
+    if (trains && !masked && !sync && egi_normalizes_as_one(x, flat_gamma, flat_beta)) {
         const egi_normalize_parameters p = { 1, egi_dims_product(x, 0, axis), x->dims[axis], 1,
                                              egi_dims_product(x, axis + 1, x->rank), 0, true };
         eg_tensor *out[3];
@@ -22614,7 +22617,7 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
         return egi_normalize(l, x, p, flat_gamma, flat_beta, out) && egi_norm_follow(moving_mean, out[1], momentum) &&
                egi_norm_follow(moving_variance, out[2], momentum) && (c->out[0] = out[0]) != NULL;
     }
-    if (c->training && !l->frozen) {
+    if (trains) {
         if (masked) {
             eg_shape shape = { x->rank, { x->dims[0], x->dims[1], 1, 1, 1, 1, 1, 1 } }, full = egi_shape(x);
             full.dims[axis] = 1;
@@ -26293,6 +26296,15 @@ static bool egi_step_fits(const egi_training *t, const eg_layer *model, const eg
         "eg_%s: .class_weights are for models of one output, and this one has %d; sample weights can do the same",
         s->function, t->n_outputs);
 }
+// The loss of a rank that has no rows of the batch: 0, and so are its gradients.
+static eg_tensor *egi_step_nothing(const egi_training *t, const egi_answer *answers) {
+    eg_reduce_options all;
+    memset(&all, 0, sizeof all);
+    eg_tensor *sum = (eg_reduce_sum)(answers[0].p, all);
+    for (int k = 1; k < t->n_outputs && sum; k++)
+        sum = (eg_add)(sum, eg_cast((eg_reduce_sum)(answers[k].p, all), (eg_dtype)sum->dtype));
+    return sum;
+}
 // What a step computes from a batch of n components: forward, loss, gradients, metrics, update; without training only
 // forward, loss and metrics. out[0] becomes the loss. This is the body of t->traced.
 static bool egi_step_body(eg_tensor *const *c, eg_tensor **out, void *user) {
@@ -26307,13 +26319,15 @@ static bool egi_step_body(eg_tensor *const *c, eg_tensor **out, void *user) {
         egi_answer a = { c[s->inputs + k], made[k], NULL };
         answers[k] = a;
     }
-    eg_tensor *loss = ok ? egi_step_loss(t, model, s, answers, given) : NULL, *y = c[s->inputs];
-    double examples = y->rank ? (double)y->dims[0] : 1;
+    eg_tensor *y = c[s->inputs];
+    const double examples = y->rank ? (double)y->dims[0] : 1;
+    const bool none = t->ranks && examples == 0;
+    eg_tensor *loss = !ok ? NULL : none ? egi_step_nothing(t, answers) : egi_step_loss(t, model, s, answers, given);
     eg_list weights = egi_list_tensors(NULL), grads = weights;
     ok = loss && (!s->train || egi_step_gradients(model, t->optimizer, tape, loss, &weights, &grads));
     eg_recording_pause();                                  // a second pause, which stops the step's own tape as well
     // before the update: if a metric fails, the weights have not changed
-    ok = ok && egi_step_metrics(t, answers, examples);
+    ok = ok && (none || egi_step_metrics(t, answers, examples));
     ok = ok && (!s->train || eg_apply_gradients_list(t->optimizer, grads, weights));
     if (s->train && t->optimizer->average) t->optimizer->average->end(t->optimizer, tape, ok);
     eg_recording_unpause();
@@ -26362,10 +26376,21 @@ static bool egi_step_part(const egi_training *t, const egi_step *s, eg_tensor *c
     }
     return true;
 }
-// The step of a rank that has no rows of the batch: it takes part in the others' update.
-static bool egi_step_without(egi_training *t, eg_layer *model, const egi_step *s) {
+// Whether layer l, or one in it, computes with all ranks' rows.
+static bool egi_layer_is_sync(const eg_layer *l) {
+    bool sync = l->config.o.sync && !l->frozen;
+    for (int64_t i = 0; i < l->n_parts && !sync; i++) sync = l->parts[i].child && egi_layer_is_sync(l->parts[i].child);
+    return sync;
+}
+// The step of a rank that has no rows of the batch: it takes part in the others' update. Its first call makes the
+// weights, as theirs does, and where layers compute with all ranks' rows, it runs the model on none.
+static bool egi_step_without(egi_training *t, eg_layer *model, const egi_step *s, eg_tensor *const *c, int n) {
+    eg_tensor *made[EGI_LAYER_OUT], *loss;
+    if (!s->train) return true;
+    if (egi_layer_is_sync(model)) return egi_step_call(t, s, c, n, &loss);
+    if (!model->built && !egi_model_call(s->function, model, c, s->inputs, made, t->n_outputs, false)) return false;
     const eg_list weights = eg_layer_trainable_weights_list(model);
-    if (!s->train || weights.count < 0) return !s->train;
+    if (weights.count < 0) return false;
     eg_tensor **none = (eg_tensor **)egi_alloc((size_t)(weights.count + 1) * sizeof *none);
     if (!none) return egi_no_memory(s->function, 0);
     for (int i = 0; i < weights.count; i++) none[i] = NULL;
@@ -26405,7 +26430,9 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
         egi_this.rows = part;
         t->optimizer->examples = sums[1];
     }
-    ok = ok && (t->ranks && sums[1] == 0 ? egi_step_without(t, model, s) : egi_step_call(t, s, c, n, &loss));
+    ok = ok && (t->ranks && sums[1] == 0 ? egi_step_without(t, model, s, c, n) : egi_step_call(t, s, c, n, &loss));
+    // a rank that had no rows has drawn nothing; the last one has some
+    if (ok && t->ranks && s->train && whole->dims[0] < t->ranks->size) ok = t->ranks->draw(t->ranks->size - 1);
     egi_this.rows = rows;
     int64_t errors = egi_this.errors;
     // waits for the device, which may report an error of the step here
@@ -38518,6 +38545,8 @@ static void egi_trace_replay_end(egi_trace *t, egi_trace_run *run) {
         if (run->begun && run->begun[i]) { egi_buffer_release(run->begun[i]); run->begun[i] = NULL; }
     }
 }
+// MANY PROCESSES: what follows a replay that has failed at that step. NULL: nothing has been sent.
+static void (*egi_replay_failed)(const egi_trace *t, int64_t step);
 // `undone` (or NULL): what fails before the first step that writes a variable's memory raises no error, but leaves all
 // as it was, and sets this. A branch that goes another way leaves all as it was, too, and sets run->strayed.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
@@ -38528,6 +38557,7 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     const int64_t errors = egi_this.errors;
     egi_context replay;
     bool quiet = undone != NULL;
+    int64_t step = 0;
     run->branches = 0;
     run->strayed = false;
     egi_this.telling = telling || quiet;
@@ -38535,15 +38565,16 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     egi_profile *profile = egi_this.profile ? egi_profile_of(t) : NULL;
     egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
     replay.of = t;
-    for (int64_t i = 0; i < t->n_steps && ok; i++) {
-        replay.number[0] = t->steps[i].group ? t->steps[i].group->line[0] : t->steps[i].line;
-        if (quiet && egi_trace_step_writes(t, i)) {
+    for (; step < t->n_steps && ok; step++) {
+        replay.number[0] = t->steps[step].group ? t->steps[step].group->line[0] : t->steps[step].line;
+        if (quiet && egi_trace_step_writes(t, step)) {
             quiet = false;
             egi_this.telling = telling;
         }
-        ok = egi_trace_line_run(t, run, i, &counter);
-        if (profile) egi_profile_step(profile, i);
+        ok = egi_trace_line_run(t, run, step, &counter);
+        if (profile) egi_profile_step(profile, step);
     }
+    if (!ok && !run->strayed && egi_replay_failed) egi_replay_failed(t, step > 0 ? step - 1 : 0);
     egi_context_leave(&replay);
     egi_this.telling = telling;
     if (run->strayed || (quiet && !ok)) {
@@ -43866,8 +43897,10 @@ static const char *const egi_collective_names[] = { "all_reduce", "all_gather", 
                                                     "apply_gradients", "broadcast_variables", "cluster_barrier",
                                                     "cluster_init", "server_run", "server_join", "server_push",
                                                     "server_leave" };           // ORDER EGI_ALL_REDUCE
+// What a server is for its worker, and a worker for its server.
+enum { EGI_NOT_JOINED, EGI_IS_SERVER, EGI_IS_WORKER, EGI_HAS_LEFT };
 // The attributes of a collective op and the parameters of its work, without padding. weight: of EGI_ALL_REDUCE, what
-// this rank's loss counts among all, or 0: as one.
+// this rank's loss counts among all, or 0: as one, -1: nothing.
 typedef struct egi_collective { int32_t kind, root; double weight; } egi_collective;
 
 // The message of a meeting. All but rank, weight and step must be equal on all ranks.
@@ -43889,7 +43922,8 @@ static struct {
     int64_t bucket_bytes, buckets, early, sent, staged;     // sent: atomic
     char reason[400];               // why it has failed
     egi_meeting mine, *met;         // the latest message of each rank
-    int64_t *versions;              // of the variables that this rank has from each server
+    int64_t *versions;              // of the variables that this rank has from each server, or each worker from it
+    char *joined;                   // of each rank: EGI_NOT_JOINED, ...
     double *scale, *ones;           // of each rank in the update that runs; as many ones
     char *room;                     // where messages lie; never given back while one may be under way
     int64_t room_bytes;
@@ -43923,8 +43957,8 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, s
                  (long long)m->dims[0]);
     else if (m->kind == EGI_SHARE) snprintf(text, room, "has %s", m->text);
     else if (m->kind == EGI_AVERAGE)
-        snprintf(text, room, "calls eg_%s with %lld elements in %lld messages", name, (long long)m->dims[0],
-                 (long long)m->dims[1]);
+        snprintf(text, room, "calls eg_%s with %lld elements in %lld messages, after %lld updates", name,
+                 (long long)m->dims[0], (long long)m->dims[1], (long long)m->dims[2]);
     else if (m->kind == EGI_BROADCAST)
         snprintf(text, room, "calls eg_%s of %s %s from rank %d", name, eg_dtype_name((eg_dtype)m->dtype),
                  egi_shape_show(shape), m->root);
@@ -43987,9 +44021,10 @@ static EGI_COLD void egi_cluster_missing(const egi_channel *ch, char *text, size
         int done = *request == MPI_REQUEST_NULL;
         if (!done && MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 0;
         if (done) continue;
-        const int64_t seen = ch == &egi_calls ? egi_cluster.met[r].step : egi_cluster_steps();
-        at += (size_t)snprintf(text + at, room - at, "%srank %d (last seen at step %lld)", at ? ", " : "", r,
-                               (long long)seen);
+        const int64_t seen = ch == &egi_calls ? egi_cluster.met[r].step : ch == &egi_pushes ? egi_cluster.versions[r]
+                             : egi_cluster_steps();
+        at += (size_t)snprintf(text + at, room - at, "%srank %d (last seen at %s %lld)", at ? ", " : "", r,
+                               ch == &egi_pushes ? "update" : "step", (long long)seen);
         if (at >= room) return;
     }
     if (!at) snprintf(text, room, "a rank");
@@ -44023,6 +44058,7 @@ static bool egi_cluster_wait(egi_channel *ch, int kind) {
         const double waited = egi_clock_now() - begun;
         if (waited > egi_cluster.timeout) {
             egi_cluster_missing(ch, who, sizeof who);
+            if (ch == &egi_pushes) return egi_cluster_fail(kind, "%s did not answer within %g s", who, egi_cluster.timeout);
             return egi_cluster_fail(kind, "%s did not answer within %g s, after step %lld", who, egi_cluster.timeout,
                                     (long long)egi_cluster_steps());
         }
@@ -44105,11 +44141,13 @@ static bool egi_cluster_meet(egi_meeting *m) {
     return egi_meeting_holds(m->kind);
 }
 static void egi_post_end(void);
+static void egi_server_end(void);
 // The program's end: MPI is finished where all ranks have come to it, and left alone where it would hang.
 static void egi_cluster_end(void) {
     egi_meeting m;
     int done = 0;
     if (egi_is_forked(egi_cluster.forks) || MPI_Finalized(&done) != MPI_SUCCESS || done) return;
+    egi_server_end();
     egi_post_end();
     memset(&m, 0, sizeof m);
     m.kind = EGI_LEAVE;
@@ -44137,7 +44175,8 @@ static bool egi_cluster_start(int *argc, char ***argv) {
     egi_cluster.met = (egi_meeting *)calloc((size_t)size, sizeof *egi_cluster.met);
     egi_cluster.scale = (double *)calloc((size_t)size * 2, sizeof *egi_cluster.scale);
     egi_cluster.versions = (int64_t *)calloc((size_t)size, sizeof *egi_cluster.versions);
-    if (!egi_cluster.met || !egi_cluster.scale || !egi_cluster.versions ||
+    egi_cluster.joined = (char *)calloc((size_t)size, 1);
+    if (!egi_cluster.met || !egi_cluster.scale || !egi_cluster.versions || !egi_cluster.joined ||
         !egi_channel_open(&egi_calls, size) || !egi_channel_open(&egi_posts, size) ||
         !egi_channel_open(&egi_pushes, size))
         return egi_no_memory("cluster_init", 0);
@@ -44429,38 +44468,65 @@ static double egi_bucket_marked(const egi_bucket *k, int64_t i) {
                                   : (double)((const float *)(const void *)k->room)[i];
 }
 
+// Sends a bucket of zeros where this rank has given the update up; the update's last one says so.
+static bool egi_bucket_give_up(int dtype, int64_t elements, bool ends) {
+    egi_bucket *k = egi_bucket_new(dtype, elements);
+    if (!k)
+        return egi_cluster_fail(EGI_AVERAGE, "rank %d has given up an update, after step %lld", egi_cluster.rank,
+                                (long long)egi_cluster_steps());
+    memset(k->room, 0, (size_t)(elements * egi_dtypes[dtype].size));
+    if (ends) egi_bucket_mark(k, elements - egi_cluster.size + egi_cluster.rank, (double)NAN);
+    egi_post_send(k);
+    return true;
+}
+
 // The works of an update, now or in a replay: all ranks agree on it; a gradient is put into a bucket; a mean is taken.
 typedef struct egi_update_plan { eg_optimizer *opt; int64_t elements, buckets; } egi_update_plan;
-static bool egi_cluster_enter(int kind);
-static void egi_cluster_leave(void);
-static bool egi_update_begin(eg_backend *b, const egi_args *args) {
-    const egi_update_plan *o = (const egi_update_plan *)args->parameters;
-    egi_meeting m;
-    (void)b;
-    memset(&m, 0, sizeof m);
-    m.kind = EGI_AVERAGE;
-    m.dims[0] = o->elements;
-    m.dims[1] = o->buckets;
-    m.weight = o->opt->examples;
-    if (!egi_cluster_enter(EGI_AVERAGE)) return false;
-    if (egi_post.owed) {                        // of a replay that failed
-        egi_cluster_fail(EGI_AVERAGE, "rank %d has broken off an update, after step %lld", egi_cluster.rank,
-                         (long long)egi_cluster_steps());
-        egi_cluster_leave();
-        return egi_cluster_raise(EGI_AVERAGE);
-    }
-    egi_post_clear();
-    const bool ok = egi_cluster_meet(&m) && egi_ranks_scale();
-    if (ok) egi_post.owed = o->buckets;
-    egi_cluster_leave();
-    return ok;
-}
 // One gradient or mean: its place in the bucket, of `elements`; that of its mark; whether it is the first or the last
 // of the bucket, whether the bucket is the last, and whether it leaves while the backward pass runs.
 typedef struct egi_bucket_part {
     int64_t begin, count, elements, mark;
     int32_t dtype, given, first, last, ends, early;
 } egi_bucket_part;
+static bool egi_cluster_enter(int kind);
+static void egi_cluster_leave(void);
+#ifndef EAGER_CORE
+static bool egi_update_begin(eg_backend *b, const egi_args *args);
+static bool egi_update_put(eg_backend *b, const egi_args *args);
+// A replay has failed at `failed`. Where an update had begun in it, the other ranks get the buckets that they still
+// wait for.
+static void egi_update_break_off(const egi_trace *t, int64_t failed) {
+    bool begun = false;
+    for (int64_t step = 0; step < t->n_steps; step++) {
+        const egi_trace_line *line = t->steps[step].group ? NULL : &t->lines[t->steps[step].line];
+        if (line && step < failed && line->run == egi_update_begin) begun = true;
+        if (!line || step < failed || !begun || line->run != egi_update_put || !egi_post.owed) continue;
+        const egi_bucket_part *o = (const egi_bucket_part *)line->parameters;
+        if (egi_cluster_has_failed() || (o->last && !egi_bucket_give_up(o->dtype, o->elements, o->ends))) break;
+    }
+    if (begun) egi_post_clear();
+}
+#endif
+// in[0] is how many updates the optimizer has made, which is equal on all ranks unless one has failed to.
+static bool egi_update_begin(eg_backend *b, const egi_args *args) {
+    const egi_update_plan *o = (const egi_update_plan *)args->parameters;
+    egi_meeting m;
+    memset(&m, 0, sizeof m);
+    m.kind = EGI_AVERAGE;
+    m.dims[0] = o->elements;
+    m.dims[1] = o->buckets;
+    m.weight = o->opt->examples;
+    if (!b->read(b, &m.dims[2], args->in[0]->data, (int64_t)sizeof m.dims[2]) || !egi_cluster_enter(EGI_AVERAGE))
+        return false;
+#ifndef EAGER_CORE
+    egi_replay_failed = egi_update_break_off;
+#endif
+    egi_post_clear();
+    const bool ok = egi_cluster_meet(&m) && egi_ranks_scale();
+    if (ok) egi_post.owed = o->buckets;
+    egi_cluster_leave();
+    return ok;
+}
 static bool egi_update_put(eg_backend *b, const egi_args *args) {
     const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
     const int64_t size = egi_dtypes[o->dtype].size;
@@ -44491,8 +44557,8 @@ static bool egi_update_take(eg_backend *b, const egi_args *args) {
     if (o->first && !egi_post_wait()) return egi_cluster_raise(EGI_AVERAGE);
     for (int r = 0; r < egi_cluster.size && o->first && o->ends; r++)
         if (!(egi_bucket_marked(k, o->elements - egi_cluster.size + r) == 0))
-            return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: rank %d has given up this update; its error says why",
-                            r);
+            return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: rank %d has given up this update, after step %lld; its "
+                                            "error says why", r, (long long)egi_cluster_steps());
     egi_post.there = egi_bucket_marked(k, o->mark) > 0;
     egi_cluster_staged(b, o->count * size);
     if (o->count && args->out[0]->data != mean && !b->write(b, args->out[0]->data, mean, o->count * size)) return false;
@@ -44639,15 +44705,7 @@ static void egi_travel_close(egi_travel *t) {
     if (!t->begun || t->taken) return;
     while (t->sent > 0 && !egi_cluster_has_failed()) {
         const int from = egi_travel_from(t, t->sent);
-        egi_bucket *k = egi_bucket_new(t->p[from].variable->dtype, egi_travel_elements(t, from, t->sent));
-        if (!k) {
-            egi_cluster_fail(EGI_AVERAGE, "rank %d has given up an update, after step %lld", egi_cluster.rank,
-                             (long long)egi_cluster_steps());
-            break;
-        }
-        memset(k->room, 0, (size_t)(k->elements * egi_dtypes[k->dtype].size));
-        if (!from) egi_bucket_mark(k, k->elements - egi_cluster.size + egi_cluster.rank, (double)NAN);
-        egi_post_send(k);
+        if (!egi_bucket_give_up(t->p[from].variable->dtype, egi_travel_elements(t, from, t->sent), !from)) break;
         t->sent = from;
     }
     egi_post_clear();
@@ -44846,13 +44904,14 @@ static bool egi_shape_collective(egi_call *c) {
 }
 static eg_tensor *egi_collective_run(int kind, int root, double weight, eg_tensor *x);
 // Of the sum of all ranks' losses: what a rank gave to all comes back from all. Of their mean by weights: w[r] times
-// what comes from rank r, and divided by this rank's own w, by which its gradient will be multiplied.
+// what comes from rank r, and divided by this rank's own w, by which its gradient will be multiplied. A rank whose w is
+// below 0 adds nothing.
 static bool egi_grad_collective(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     const egi_collective *o = (const egi_collective *)c->attributes;
     static const int of[] = { EGI_ALL_REDUCE, EGI_REDUCE_SCATTER, EGI_ALL_GATHER, EGI_ALL_REDUCE };
     (void)op;
     eg_tensor *g = c->upstream[0];
-    if (o->weight > 0) g = (eg_mul)(g, eg_number(o->weight));
+    if (o->weight) g = (eg_mul)(g, eg_number(o->weight > 0 ? o->weight : 0));
     g = egi_collective_run(of[o->kind], 0, o->weight, g);
     if (o->weight > 0) g = (eg_div)(g, eg_number(o->weight));
     if (g && o->kind == EGI_BROADCAST && o->root != egi_cluster.rank) g = eg_zeros_like(g);
@@ -45088,6 +45147,7 @@ static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list v
     answer.text[sizeof answer.text - 1] = 0;
     if (ok && answer.text[0])
         return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d says: %s", egi_collective_names[kind], server, answer.text);
+    if (ok) egi_cluster.joined[server] = kind == EGI_SERVER_LEAVE ? EGI_HAS_LEFT : EGI_IS_SERVER;
     if (!ok || kind == EGI_SERVER_LEAVE) return ok;
     ok = egi_server_move(kind, EGI_TAG_DATA, server, NULL, 0, room, bytes);
     const char *from = room;
@@ -45099,8 +45159,35 @@ static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list v
     egi_cluster.versions[server] = answer.step;
     return ok;
 }
+// The end of a worker's program: it leaves the servers that it has not left.
+static void egi_server_end(void) {
+    const eg_list none = { 0, NULL };
+    for (int r = 0; r < egi_cluster.size; r++)
+        if (egi_cluster.joined[r] == EGI_IS_SERVER && !egi_cluster_has_failed())
+            egi_server_ask(EGI_SERVER_LEAVE, r, NULL, none, NULL);
+}
+// Fails because no worker has said anything for long: names those of `workers` that have not left.
+static EGI_COLD bool egi_server_alone(int workers, int64_t version) {
+    char who[300] = "";
+    size_t at = 0;
+    int there = 0;
+    for (int r = 0; r < egi_cluster.size; r++) there += egi_cluster.joined[r] != EGI_NOT_JOINED;
+    for (int r = 0; r < egi_cluster.size && at < sizeof who; r++) {
+        const char *comma = at ? ", " : "";
+        if (egi_cluster.joined[r] == EGI_IS_WORKER)
+            at += (size_t)snprintf(who + at, sizeof who - at, "%srank %d (last seen at update %lld)", comma, r,
+                                   (long long)egi_cluster.versions[r]);
+        else if (egi_cluster.joined[r] == EGI_NOT_JOINED && r != egi_cluster.rank && workers == egi_cluster.size - 1)
+            at += (size_t)snprintf(who + at, sizeof who - at, "%srank %d (has not joined)", comma, r);
+    }
+    if (workers < egi_cluster.size - 1 && there < workers && at < sizeof who)
+        snprintf(who + at, sizeof who - at, "%s%d of %d workers (have not joined)", at ? ", " : "", workers - there,
+                 workers);
+    return egi_cluster_fail(EGI_SERVER_RUN, "%s did not push within %g s, after update %lld", who, egi_cluster.timeout,
+                            (long long)version);
+}
 // The next message of any rank.
-static bool egi_server_next(egi_meeting *m, int *rank) {
+static bool egi_server_next(int workers, int64_t version, egi_meeting *m, int *rank) {
     const double begun = egi_clock_now();
     for (int64_t turn = 1;; turn++) {
         MPI_Message message;
@@ -45111,16 +45198,7 @@ static bool egi_server_next(egi_meeting *m, int *rank) {
             return egi_cluster_fail(EGI_SERVER_RUN, "the connection to another rank is lost");
         if (there) { *rank = status.MPI_SOURCE; return true; }
         const double waited = egi_clock_now() - begun;
-        if (waited > egi_cluster.timeout) {
-            char who[200] = "";
-            size_t at = 0;
-            for (int r = 0; r < egi_cluster.size && at < sizeof who; r++)
-                if (egi_cluster.versions[r])
-                    at += (size_t)snprintf(who + at, sizeof who - at, "%srank %d (last seen at update %lld)",
-                                           at ? ", " : "", r, (long long)egi_cluster.versions[r] - 1);
-            return egi_cluster_fail(EGI_SERVER_RUN, "%s did not push within %g s", at ? who : "a worker",
-                                    egi_cluster.timeout);
-        }
+        if (waited > egi_cluster.timeout) return egi_server_alone(workers, version);
         if (turn % 16 == 0 && egi_cluster_noticed(EGI_SERVER_RUN)) return false;
         egi_post_rest(&egi_calls, waited);
     }
@@ -45146,17 +45224,18 @@ static bool egi_server_serve(eg_optimizer *opt, eg_list variables, egi_meeting *
                              int *left, eg_server_report *report) {
     static egi_meeting answer;
     const egi_meeting mine = egi_server_message(m->kind, variables);
-    const int64_t bytes = mine.dims[1], pushed = egi_server_bytes(variables, true);
+    const int64_t bytes = mine.dims[1], pushed = m->dims[1] + 8 * m->dims[0];
     const bool leaves = m->kind == EGI_SERVER_LEAVE;
-    char *room = egi_cluster_room(EGI_SERVER_RUN, pushed + 8), *at = room;
-    bool ok = room != NULL;
+    char *room = egi_cluster_room(EGI_SERVER_RUN, (pushed > bytes ? pushed : bytes) + 8), *at = room;
+    bool ok = room && (m->kind != EGI_SERVER_PUSH ||
+                       egi_server_move(EGI_SERVER_RUN, EGI_TAG_DATA, rank, NULL, 0, room, pushed));
     memset(&answer, 0, sizeof answer);
-    if (!leaves && memcmp(mine.dims, m->dims, sizeof m->dims))
+    if (egi_cluster.joined[rank] == EGI_HAS_LEFT)
+        snprintf(answer.text, sizeof answer.text, "rank %d has left already", rank);
+    else if (!leaves && memcmp(mine.dims, m->dims, sizeof m->dims))
         snprintf(answer.text, sizeof answer.text, "the ranks differ: rank %d serves %lld variables of %lld bytes, and "
                  "rank %d has %lld of %lld, or of other shapes", egi_cluster.rank, (long long)mine.dims[0],
                  (long long)bytes, rank, (long long)m->dims[0], (long long)m->dims[1]);
-    else if (ok && m->kind == EGI_SERVER_PUSH)
-        ok = egi_server_move(EGI_SERVER_RUN, EGI_TAG_DATA, rank, NULL, 0, room, pushed);
     if (ok && !answer.text[0] && m->kind == EGI_SERVER_PUSH) {
         egi_server_apply(opt, variables, room, &answer);
         if (!answer.text[0]) {
@@ -45167,8 +45246,9 @@ static bool egi_server_serve(eg_optimizer *opt, eg_list variables, egi_meeting *
         }
     }
     answer.step = *version;
-    *left -= leaves;
-    egi_cluster.versions[rank] = leaves ? 0 : *version + 1;     // of a rank that has not left: when it was last seen
+    if (leaves && !answer.text[0]) --*left;
+    if (!answer.text[0]) egi_cluster.joined[rank] = leaves ? EGI_HAS_LEFT : EGI_IS_WORKER;
+    egi_cluster.versions[rank] = *version;
     ok = ok && egi_server_move(EGI_SERVER_RUN, EGI_TAG_MEETING, rank, &answer, (int64_t)sizeof answer, NULL, 0);
     if (!ok || leaves || answer.text[0]) return ok;
     for (int i = 0; i < variables.count && ok; i++)
@@ -45178,13 +45258,17 @@ static bool egi_server_serve(eg_optimizer *opt, eg_list variables, egi_meeting *
 static bool egi_server_loop(eg_optimizer *opt, eg_list variables, int workers, eg_server_report *report) {
     int64_t version = 0;
     bool ok = true;
-    for (int rank = 0; workers > 0 && ok;) {
+    for (int r = 0; r < egi_cluster.size; r++)
+        if (egi_cluster.joined[r] != EGI_IS_SERVER) egi_cluster.joined[r] = EGI_NOT_JOINED;
+    for (int rank = 0, left = workers; left > 0 && ok;) {
         egi_meeting m;
-        ok = egi_server_next(&m, &rank) || egi_cluster_raise(EGI_SERVER_RUN);
+        ok = egi_server_next(workers, version, &m, &rank) || egi_cluster_raise(EGI_SERVER_RUN);
         eg_scope scope = eg_scope_begin();
-        ok = ok && egi_server_serve(opt, variables, &m, rank, &version, &workers, report);
+        ok = ok && egi_server_serve(opt, variables, &m, rank, &version, &left, report);
         eg_scope_end(scope);
     }
+    if (!ok) egi_cluster_fail(EGI_SERVER_RUN, "rank %d serves no longer, after update %lld", egi_cluster.rank,
+                              (long long)version);
     return ok;
 }
 #else

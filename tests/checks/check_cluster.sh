@@ -2,17 +2,21 @@
 # Skipped without MPI. The program below is each rank; its first argument says what it plays.
 . tests/checks/check.sh
 T=$TEST_TEMP
-if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
+MPICC=${MPICC:-mpicc} MPIRUN=${MPIRUN:-mpirun}                 # as in MPICC=mpicc.mpich MPIRUN=mpirun.mpich
+if ! command -v $MPICC >/dev/null || ! command -v $MPIRUN >/dev/null; then
     skip cluster "no MPI (apt-get install libopenmpi-dev openmpi-bin)"
     finish
     exit
 fi
 cat >"$T/ranks.c" <<'END_OF_C'
+#define EAGER_BACKEND
 #include "eager.h"
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/guard.h"
 #define WANT(condition) do { if (!(condition)) { printf("line %d, rank %d: not so: %s (%s)\n", __LINE__, eg_cluster_rank(), #condition, eg_error_message()); exit(1); } } while (0)
 enum { ROWS = 8, COLUMNS = 3 };
 static double largest(eg_tensor *a, eg_tensor *b) { return eg_item(eg_reduce_max(eg_abs(eg_sub(a, b)))); }
@@ -60,7 +64,12 @@ static void equal_to_one_process(eg_dtype dtype, double bound) {
         net a = net_new(dtype, 1), b = net_new(dtype, 1);
         eg_optimizer *opt = optimizer(which), *alone = optimizer(which);
         WANT(eg_distribute(opt) && eg_distribute_examples(opt, end - begin));
-        for (int step = 0; step < 12; step++) WANT(net_step(&a, opt, begin, end) && net_step(&b, alone, 0, ROWS));
+        for (int step = 0; step < 12; step++) {
+            const int64_t sent = eg_cluster_counts().sent_bytes;
+            WANT(net_step(&a, opt, begin, end) && net_step(&b, alone, 0, ROWS));
+            // calls that only accumulate send nothing
+            WANT(eg_cluster_size() < 2 || (eg_cluster_counts().sent_bytes > sent) == (which < 3 || step % 3 == 2));
+        }
         WANT(largest(a.w, b.w) < bound && largest(a.v, b.v) < bound && largest(a.c, b.c) < bound);
         // the same bits everywhere
         WANT(eg_assert_equal(a.w, eg_broadcast(a.w, 0)));
@@ -197,15 +206,17 @@ static void fit(void) {
     const int me = eg_cluster_rank();
     eg_set_default_float(EG_FLOAT64);
     eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 51, 1), EG_SHAPE(17, 3))), *y = eg_cast(eg_mod(eg_range(EG_INT64, 0, 17, 1), 3), EG_INT32);
-    for (int way = 0; way < 3; way++) {
-        const bool built = way != 1;
+    for (int way = 0; way < 4; way++) {
+        // in the last way ranks have no rows of the first batch, which makes the weights
+        const bool built = way == 0 || way == 2;
+        const int batch = way == 3 ? 2 : 8;
         const eg_history *h[2];
         eg_layer *m[2];
         for (int alone = 0; alone < 2; alone++) {
             m[alone] = fit_model(built);
             if (built && !alone && me) WANT(eg_assign_add(eg_layer_weights_list(m[0]).tensors[0], 1.0));
             eg_seed(5);
-            eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), 17), 8), *held = eg_dataset_batch(eg_dataset_from_slices(x, y), 5);
+            eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), 17), batch), *held = eg_dataset_batch(eg_dataset_from_slices(x, y), 5);
             eg_seed(alone ? 7 : 7 + me);
             h[alone] = eg_fit(m[alone], data, .epochs = 4, .validation = held, .quiet = alone || !built, .progress = EG_PROGRESS_LINES, .traced = way == 2, .distribute = !alone,
                               .callbacks = EG_CALLBACKS(eg_callback_csv(alone ? "alone.csv" : me ? "another.csv" : "ranks.csv")));
@@ -223,6 +234,30 @@ static void fit(void) {
     }
     FILE *another = fopen("another.csv", "r");
     WANT(eg_cluster_barrier() && !another);
+}
+// Each epoch of a fit shows every element to one rank, once.
+static int shown[17];
+static eg_tensor *show(eg_tensor *const *in, void *user) {
+    (void)user;
+    const float *rows = eg_data(in[0]);
+    for (int64_t i = 0; i < eg_shape_of(in[0]).dims[0]; i++) shown[(int)rows[i]]++;
+    return eg_identity(in[0]);
+}
+static void covers(void) {
+    eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 0, 17, 1), EG_SHAPE(17, 1));
+    const int batches[] = { 3, 8, 17 };
+    for (int way = 0; way < 3; way++) {
+        eg_layer *m = eg_sequential(eg_layer_lambda("show", show, NULL), eg_layer_dense(1));
+        eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, x), 17), batches[way]);
+        WANT(eg_compile(m, eg_sgd(.learning_rate = 1e-4), eg_mean_squared_error) && eg_call(m, eg_zeros(EG_FLOAT32, EG_SHAPE(0, 1))));
+        for (int epoch = 0; epoch < 3; epoch++) {
+            memset(shown, 0, sizeof shown);
+            WANT(eg_fit(m, data, .epochs = 1, .quiet = true, .eager = true, .distribute = true));
+            WANT(eg_assert_equal(eg_all_reduce(eg_from_data(EG_INT32, EG_SHAPE(17), shown)), eg_cast(eg_ones(EG_FLOAT32, EG_SHAPE(17)), EG_INT32)));
+        }
+        eg_dataset_release(data);
+        eg_layer_release(m);
+    }
 }
 // Epochs up to `epochs` of a fit that goes on where a backup ends; at the fourth, as one process that was never stopped.
 static void resume(int epochs) {
@@ -255,9 +290,9 @@ static void layers(void) {
     const int n = eg_cluster_size(), me = eg_cluster_rank();
     eg_set_default_float(EG_FLOAT64);
     for (int way = 0; way < 6; way++) {
-        // 18 rows by 6: each rank has some; 17 by 8: some have none of the last batch, of 1
+        // 17 by 8: some ranks have no rows of the last batch, of 1; 18 by 3: of four ranks the first never has any
         const bool sync = way % 2, by_hand = way > 3;
-        const int rows = sync || by_hand ? 18 : 17, batch = sync || by_hand ? 6 : 8;
+        const int rows = by_hand ? 18 : 17, batch = by_hand ? 3 : 8;
         eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 3 * rows, 1), EG_SHAPE(rows, 3))), *y = eg_cast(eg_mod(eg_range(EG_INT64, 0, rows, 1), 3), EG_INT32);
         eg_layer *m[2];
         for (int alone = 0; alone < 2; alone++) {
@@ -273,9 +308,9 @@ static void layers(void) {
             }
             for (int step = 0; step < 6 && by_hand; step++) {
                 EG_SCOPE;
-                const int first = alone ? 0 : 6 * me / n, count = alone ? 6 : 6 * (me + 1) / n - first;
-                eg_tensor *own = eg_slice(x, EG_SHAPE(step % 3 * 6 + first, 0), EG_SHAPE(count, 3)), *labels = eg_slice(y, EG_SHAPE(step % 3 * 6 + first), EG_SHAPE(count));
-                WANT(eg_distribute_rows(first, count, 6) && (alone || eg_distribute_examples(sgd, count)));
+                const int first = alone ? 0 : 3 * me / n, count = alone ? 3 : 3 * (me + 1) / n - first;
+                eg_tensor *own = eg_slice(x, EG_SHAPE(step * 3 + first, 0), EG_SHAPE(count, 3)), *labels = eg_slice(y, EG_SHAPE(step * 3 + first), EG_SHAPE(count));
+                WANT(eg_distribute_rows(first, count, 3) && (alone || eg_distribute_examples(sgd, count)));
                 eg_tape *tape = eg_tape_begin();
                 eg_tensor *loss = eg_sparse_categorical_crossentropy(labels, eg_call(m[alone], own, .training = true));
                 WANT(eg_tape_minimize(tape, loss, eg_layer_trainable_weights_list(m[alone]), sgd));
@@ -349,6 +384,69 @@ static bool breaking_step(eg_tensor *a, eg_tensor *b, eg_optimizer *sgd) {
     eg_tensor *h = eg_custom_gradient(same, breaks, NULL, &a, 1);
     return eg_tape_minimize(tape, eg_reduce_sum(eg_mul(h, b)), EG_LIST(a, b), sgd);
 }
+// The same as one traced step, whose replays ask the program whether to fail, behind the gradients of some buckets.
+static bool fails_now(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    if (failing) return eg_raise(EG_ERROR_ARGUMENT, "no gradient today") != NULL;
+    return (out[0] = eg_identity(in[0])) != NULL;
+}
+static void asks(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    eg_host_call(fails_now, user, c->upstream, 1, dx, 1);
+}
+static eg_tensor *rate_or_none(eg_tensor *step, const eg_schedule *schedule) {
+    (void)step, (void)schedule;
+    return failing ? (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "no rate today") : eg_scalar_of(EG_FLOAT64, 0.001);
+}
+static eg_tensor *breaking_vars[4];
+static bool breaking_traced(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *h = eg_mul(in[0], breaking_vars[0]);
+    h = eg_custom_gradient(same, asks, NULL, &h, 1);
+    for (int i = 1; i < 4; i++) h = eg_mul(h, breaking_vars[i]);
+    eg_list vars = { 4, breaking_vars };
+    out[0] = eg_reduce_sum(h);
+    return eg_tape_minimize(tape, out[0], vars, user);
+}
+static void gives_up_traced(void) {
+    const int last = eg_cluster_size() - 1;
+    const bool mine = eg_cluster_rank() == last;
+    int breaks = 0;
+    eg_set_error_handler(NULL, NULL);
+    for (int i = 0; i < 4; i++) breaking_vars[i] = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(1000)), "w");
+    eg_optimizer *sgd = eg_sgd(.learning_rate = 0.001);
+    WANT(eg_distribute(sgd));
+    eg_function *f = eg_function_new(breaking_traced, sgd);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1000)), *loss;
+    for (int step = 0; step < 40; step++) {
+        EG_SCOPE;
+        failing = mine && step % 3 == 2;
+        const eg_function_info before = eg_function_counts(f);
+        eg_tensor *w = eg_identity(breaking_vars[0]), *last_w = eg_identity(breaking_vars[3]);
+        const double waited = eg_cluster_counts().waited;
+        const bool ok = eg_function_call(f, &x, 1, &loss, 1);
+        WANT(ok == (step % 3 != 2));
+        if (ok) { WANT(!eg_assert_equal(w, breaking_vars[0])); eg_error_clear(); continue; }
+        char who[100];
+        snprintf(who, sizeof who, "rank %d has given up this update, after step %d", last, (int)eg_cluster_counts().updates);
+        WANT(strstr(eg_error_message(), mine ? "no gradient today" : who));
+        eg_error_clear();
+        WANT(eg_assert_equal(w, breaking_vars[0]) && eg_assert_equal(last_w, breaking_vars[3]) && eg_cluster_counts().waited - waited < 10);
+        breaks += eg_function_counts(f).replays > before.replays;
+    }
+    WANT(breaks > 5 && eg_optimizer_steps(sgd) == 27);
+    WANT(eg_assert_equal(breaking_vars[0], eg_broadcast(breaking_vars[0], 0)));
+    eg_function_release(f);
+    // an update that one rank alone fails to make when it has the means is an error on all ranks at the next one
+    eg_optimizer *scheduled = eg_sgd(.schedule = { .rate = rate_or_none });
+    eg_tensor *g = eg_ones(EG_FLOAT32, EG_SHAPE(1000));
+    WANT(eg_distribute(scheduled));
+    for (int step = 0; step < 4; step++) {
+        failing = mine && step == 2;
+        WANT(eg_apply_gradients(scheduled, &g, breaking_vars, 1) == (step < (mine ? 2 : 3)));
+        WANT(step < 3 || (strstr(eg_error_message(), "after 3 updates, and rank") && strstr(eg_error_message(), "after 2 updates")));
+        eg_error_clear();
+    }
+}
 static void gives_up(bool dies) {
     const int last = eg_cluster_size() - 1;
     const bool mine = eg_cluster_rank() == last;
@@ -403,6 +501,31 @@ static void kept(void) {
     WANT(eg_function_counts(f).replays > 1);
     eg_function_release(f);
 }
+// Traced bodies that differ between ranks in all but their collective calls: these stay in their order on each.
+static bool other_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    const int me = eg_cluster_rank(), n = eg_cluster_size();
+    eg_tensor *x = in[0], *y = in[0];
+    for (int i = 0; i < 6; i++) {
+        if ((i + me) % 2) y = eg_tanh(eg_add(y, i));
+        eg_tensor *part = eg_slice(x, EG_SHAPE(0), EG_SHAPE(100 + n * i));
+        if (i % 3 == 0) part = eg_all_reduce(part);
+        else if (i % 3 == 1) part = eg_broadcast(part, i % n);
+        else part = eg_slice(eg_all_gather(part), EG_SHAPE(0), EG_SHAPE(100 + n * i));
+        if ((i + me) % 3) y = eg_add(y, eg_reduce_sum(part));
+    }
+    out[0] = eg_all_reduce(eg_reduce_sum(y));
+    return out[0] != NULL;
+}
+static void in_order(void) {
+    eg_function *f = eg_function_new(other_body, NULL);
+    for (int i = 0; i < 12; i++) {
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1000), 0.001 * i), *y, *z;
+        WANT(other_body(&x, &z, NULL) && eg_function_call(f, &x, 1, &y, 1) && fabs(eg_item(y) / eg_item(z) - 1) < 1e-5);
+    }
+    WANT(eg_function_counts(f).replays > 1);
+    eg_function_release(f);
+}
 // The first rank serves a line's two numbers to the others, which learn it from data of their own.
 static void serve(void) {
     const int n = eg_cluster_size(), me = eg_cluster_rank();
@@ -447,6 +570,46 @@ static void serve(void) {
     eg_error_clear();
     WANT(eg_server_leave(0));
 }
+// A server and two workers. One of the three is lost on its way, or the last worker ends without a word.
+static eg_tensor *dies_at_three(eg_tensor *step, const eg_schedule *schedule) {
+    (void)schedule;
+    if (eg_item(step) >= 3) raise(SIGKILL);
+    return eg_scalar_of(EG_FLOAT64, 0.001);
+}
+static void serve_lost(const char *how) {
+    const int me = eg_cluster_rank(), last = eg_cluster_size() - 1;
+    const bool server_dies = !strcmp(how, "server_dies"), ends = !strcmp(how, "worker_ends"), early = !strcmp(how, "worker_never_joins");
+    eg_tensor *w = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(100000)), "w"), *g = eg_ones(EG_FLOAT32, EG_SHAPE(100000));
+    eg_set_error_handler(NULL, NULL);
+    if (!me) {
+        eg_optimizer *sgd = server_dies ? eg_sgd(.schedule = { .rate = dies_at_three }) : eg_sgd();
+        const bool ok = eg_server_run(sgd, EG_LIST(w));
+        WANT(ok == ends && eg_optimizer_steps(sgd) == (early ? 5 : 8));
+        if (ok) return;
+        WANT(strstr(eg_error_message(), early ? "rank 2 (has not joined) did not push within 2 s, after update 5"
+                                              : "rank 2 (last seen at update ") && !strstr(eg_error_message(), "rank 1"));
+        printf("rank 0: %s\n", eg_error_message());
+        eg_error_clear();
+        WANT(!eg_cluster_barrier() && strstr(eg_error_message(), "rank 2"));
+        exit(7);
+    }
+    if (me == last && early) raise(SIGKILL);
+    bool ok = eg_server_join(0, EG_LIST(w));
+    for (int step = 0; step < 5 && ok; step++) {
+        if (me == last && step == 3 && ends) exit(0);
+        if (me == last && step == 3 && !server_dies) raise(SIGKILL);
+        ok = eg_server_push(0, EG_LIST(g), EG_LIST(w), NULL);
+    }
+    WANT(ok == !server_dies);
+    // the server still waits for the other worker, and says so
+    if (ok) WANT(eg_server_leave(0) && (ends || (!eg_server_leave(0) && strstr(eg_error_message(), "rank 1 has left already"))));
+    else WANT(strstr(eg_error_message(), "rank 0 (last seen at update ") && strstr(eg_error_message(), "did not answer within 2 s"));
+    printf("rank %d: %s\n", me, eg_error_message());
+    eg_error_clear();
+    if (ok) return;
+    WANT(!eg_server_push(0, EG_LIST(g), EG_LIST(w), NULL) && strstr(eg_error_message(), "rank 0 (last seen at update "));
+    exit(7);
+}
 // Names of ranks, from the environment.
 static void names(void) {
     int task;
@@ -468,7 +631,7 @@ static void lost(const char *how) {
     WANT(eg_distribute(opt));
     for (int step = 0; step < 3; step++) WANT(net_step(&a, opt, 0, ROWS));
     if (me == last && !strcmp(how, "kill")) raise(SIGKILL);
-    if (me == last && !strcmp(how, "stop")) { raise(SIGSTOP); _Exit(7); }
+    if (me == last && (!strcmp(how, "stop") || !strcmp(how, "abort"))) { raise(SIGSTOP); _Exit(7); }
     if (me == last && !strcmp(how, "leave")) exit(0);
     eg_tensor *before = eg_identity(a.w);
     WANT(!net_step(&a, opt, 0, ROWS));
@@ -482,27 +645,37 @@ static void lost(const char *how) {
 }
 int main(int argc, char **argv) {
     const char *part_of = argc > 1 ? argv[1] : "";
-    const bool short_time = !strcmp(part_of, "kill") || !strcmp(part_of, "dies") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
+    const bool serves = !strcmp(part_of, "server_dies") || !strncmp(part_of, "worker_", 7);
+    const bool short_time = serves || !strcmp(part_of, "abort") || !strcmp(part_of, "kill") || !strcmp(part_of, "dies") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
     const bool small = !strcmp(part_of, "overlap") || !strcmp(part_of, "together");
-    if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60, .bucket_bytes = small ? 40000 : !strcmp(part_of, "gives_up") || short_time ? 4 : 0,
-                         .no_overlap = !strcmp(part_of, "together")))
+    if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60, .bucket_bytes = small ? 40000 : !strncmp(part_of, "gives_up", 8) || short_time ? 4 : 0,
+                         .no_overlap = !strcmp(part_of, "together"), .abort = !strcmp(part_of, "abort")))
         return 2;
+    if (!strcmp(part_of, "staged")) WANT(guard_start());
     if (argc > 2) WANT(eg_cluster_size() == atoi(argv[2]));
     if (!strcmp(part_of, "dies")) gives_up(true);
+    else if (serves) serve_lost(part_of);
     else if (short_time) lost(part_of);
     else if (!strcmp(part_of, "float64")) equal_to_one_process(EG_FLOAT64, 1e-12);
     else if (!strcmp(part_of, "float32")) equal_to_one_process(EG_FLOAT32, 1e-6);
-    else if (!strcmp(part_of, "traced")) traced();
+    else if (!strcmp(part_of, "staged")) {
+        equal_to_one_process(EG_FLOAT64, 1e-12);
+        // of 48 steps 40 update: 17 doubles are copied from the device and back
+        WANT(eg_cluster_counts().staged_bytes >= 40 * 17 * 8 * 2 && guard_kernels > 100);
+    } else if (!strcmp(part_of, "traced")) traced();
     else if (!strcmp(part_of, "ops")) ops();
     else if (!strcmp(part_of, "mismatch")) mismatch();
     else if (!strcmp(part_of, "fit")) fit();
+    else if (!strcmp(part_of, "covers")) covers();
     else if (!strcmp(part_of, "begin")) resume(2);
     else if (!strcmp(part_of, "resume")) resume(4);
     else if (!strcmp(part_of, "other_values")) other_values();
     else if (!strcmp(part_of, "layers")) layers();
     else if (small) overlap();
     else if (!strcmp(part_of, "gives_up")) gives_up(false);
+    else if (!strcmp(part_of, "gives_up_traced")) gives_up_traced();
     else if (!strcmp(part_of, "kept")) kept();
+    else if (!strcmp(part_of, "in_order")) in_order();
     else if (!strcmp(part_of, "serve")) serve();
     else if (!strcmp(part_of, "names")) names();
     else return 3;
@@ -512,12 +685,15 @@ int main(int argc, char **argv) {
 }
 END_OF_C
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_CC="$CC" MPICH_CC="$CC"
+# A rank that dies does not end the others, so that these can tell.
+case $($MPIRUN --version 2>&1) in *'Open MPI'*) GO_ON=--enable-recovery ;; *) GO_ON=-disable-auto-cleanup ;; esac
 # The headers of MPI are not ours to warn about.
-INCLUDES=$(mpicc --showme:compile 2>/dev/null | sed 's/-I/-isystem /g')
-O=$B/mpi.o
+INCLUDES=$($MPICC -show 2>/dev/null | tr ' ' '\n' | sed -n 's/^-I/-isystem /p')
+O=$B/$(basename $MPICC).o
 build() {
-    [ -n "$(find "$O" -newer eager.h 2>/dev/null)" ] || OMPI_CC=$CC mpicc -std=c11 -O0 -DEAGER_MPI -I. -c "$B/eager.c" -o "$O" || return
-    OMPI_CC=$CC mpicc -std=c11 -O0 -Wall -Wextra -DEAGER_MPI -I. "$T/ranks.c" "$O" -o "$T/ranks" $LIBS
+    [ -n "$(find "$O" -newer eager.h 2>/dev/null)" ] || $MPICC -std=c11 -O0 -DEAGER_MPI -I. -c "$B/eager.c" -o "$O" || return
+    $MPICC -std=c11 -O0 -Wall -Wextra -DEAGER_MPI -I. "$T/ranks.c" "$O" -o "$T/ranks" $LIBS
 }
 # One rank prints, and writes what one process does.
 fits() { play fit "$1" && [ "$(grep -c '^Epoch 4/4' "$T/play.log")" = 2 ] && [ "$(sed 's/,.*//' "$T/ranks.csv")" = "$(sed 's/,.*//' "$T/alone.csv")" ]; }
@@ -525,7 +701,7 @@ fits() { play fit "$1" && [ "$(grep -c '^Epoch 4/4' "$T/play.log")" = 2 ] && [ "
 resumes() { rm -rf "$T/backup"; mkdir -p "$T/backup"; play begin 4 && play resume 2 && ls "$T"/backup/run*; }
 # Each ends in time, and says that all is well.
 play() {                                                       # what, how many ranks
-    (cd "$T" && rm -f ./*.csv && timeout 60 mpirun --oversubscribe -n "$2" ./ranks "$1" "$2" >play.log 2>&1 </dev/null)
+    (cd "$T" && rm -f ./*.csv && timeout 60 $MPIRUN -n "$2" ./ranks "$1" "$2" >play.log 2>&1 </dev/null)
     status=$?
     cat "$T/play.log"
     [ $status = 0 ] && grep -q '^all is well$' "$T/play.log"
@@ -534,12 +710,23 @@ alone() { timeout 60 "$T/ranks" float64 1 >"$T/play.log" 2>&1 </dev/null; status
 # One rank is lost: each other one tells so by name, and the whole ends by itself.
 loses() {                                                      # how, what mpirun is told besides
     how=$1; shift
-    timeout -k 5 40 mpirun --oversubscribe "$@" -n 3 "$T/ranks" "$how" 3 >"$T/play.log" 2>&1 </dev/null
+    timeout -k 5 40 $MPIRUN "$@" -n 3 "$T/ranks" "$how" 3 >"$T/play.log" 2>&1 </dev/null
     status=$?
     cat "$T/play.log"
     [ $status != 124 ] && [ $status != 137 ] && grep -q "^rank [01]: eg_cluster_barrier: .*rank 2" "$T/play.log" &&
         ! grep -q 'rank [01]: not so' "$T/play.log"
 }
+# The same of a server and its workers: each says what it is to say.
+serves_without() {                                             # how, what is said
+    timeout -k 5 40 $MPIRUN $GO_ON -n 3 "$T/ranks" "$1" 3 >"$T/play.log" 2>&1 </dev/null
+    status=$?
+    cat "$T/play.log"
+    [ $status != 124 ] && [ $status != 137 ] && ! grep -q 'not so' "$T/play.log" || return
+    shift
+    for said; do grep -q "$said" "$T/play.log" || { echo "missing: $said"; return 1; }; done
+}
+# With .abort the end of a rank that tells so ends the others, too, of which one is stopped.
+aborts() { loses abort && grep -q 'MPI_ABORT was invoked\|called MPI_Abort' "$T/play.log"; }
 compiles() { "$@" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -DEAGER_MPI $INCLUDES -I. -fsyntax-only "$B/eager.c"; }
 
 # The same bits in each run, and where gradients travel when all are there.
@@ -572,7 +759,7 @@ END_OF_AGENT
 two_hosts() {
     play overlap 2 || return 1
     grep '^bits' "$T/play.log" >"$T/bits_of_one"
-    (cd "$T" && timeout -k 5 60 ip netns exec $H1 unshare -u sh -c "hostname $H1; exec mpirun --oversubscribe --host $H1:1,$H2:1 -n 2 --mca plm_rsh_agent 'sh agent' --mca btl tcp,self \
+    (cd "$T" && timeout -k 5 60 ip netns exec $H1 unshare -u sh -c "hostname $H1; exec mpirun --host $H1:1,$H2:1 -n 2 --mca plm_rsh_agent 'sh agent' --mca btl tcp,self \
         --mca btl_tcp_if_include 10.213.7.0/24 --mca oob_tcp_if_include 10.213.7.0/24 ./ranks overlap 2" >play.log 2>&1 </dev/null)
     cat "$T/play.log"
     grep -q '^all is well$' "$T/play.log" && grep '^bits' "$T/play.log" | cmp - "$T/bits_of_one"
@@ -588,11 +775,15 @@ check layers_2 play layers 2
 check layers_4 play layers 4
 check overlap same_bits 3
 check kept play kept 2
+check in_order play in_order 3
 check gives_up play gives_up 3
+check gives_up_traced play gives_up_traced 3
 check serve_2 play serve 2
 check serve_4 play serve 4
 EAGER_CLUSTER='{"worker": ["w0:2222", "w1:2222"], "ps": ["p0:2222"]}' check names play names 3
-check float32 play float32 2
+for n in 1 2 4 8; do check "float32_$n" play float32 $n; done
+check staged play staged 2
+check covers play covers 4
 check traced play traced 2
 check mismatch play mismatch 2
 check fit_2 fits 2
@@ -604,9 +795,14 @@ if hosts; then check two_hosts two_hosts
 else skip two_hosts "no network namespaces here (root, iproute2 and util-linux are needed)"; fi
 no_hosts
 check leaves loses leave
-check is_killed loses kill --enable-recovery
-check dies_in_an_update loses dies --enable-recovery
+check is_killed loses kill $GO_ON
+check dies_in_an_update loses dies $GO_ON
 check is_stopped loses stop
+check aborts aborts
+check server_dies serves_without server_dies '^rank [12]: eg_server_push: rank 0 (last seen at update [0-9]*) did not answer within 2 s'
+check worker_dies serves_without worker_dies '^rank 0: eg_server_run: rank 2 (last seen at update [0-9]*) did not push within 2 s, after update 8' '^rank 1: .*has left already'
+check worker_never_joins serves_without worker_never_joins '^rank 0: .*rank 2 (has not joined)' '^rank 1: .*has left already'
+check worker_ends serves_without worker_ends '^all is well'
 check compiles_c compiles $CC -std=c11
 [ -z "$CLANG" ] || check compiles_clang compiles "$CLANG" -std=c11
 [ -z "$CXX" ] || check compiles_cpp compiles $CXX -std=c++17 -x c++
