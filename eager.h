@@ -44152,7 +44152,12 @@ static void egi_cluster_end(void) {
     memset(&m, 0, sizeof m);
     m.kind = EGI_LEAVE;
     if (!egi_cluster_has_failed() && (egi_cluster.size < 2 || egi_cluster_meet(&m))) MPI_Finalize();
-    else if (egi_cluster_has_failed() && egi_cluster.aborts) MPI_Abort(egi_calls.comm, 1);
+    else if (egi_cluster_has_failed() && egi_cluster.aborts) {
+#ifndef EAGER_NO_STDIO
+        fflush(NULL);                           // what the program has printed
+#endif
+        MPI_Abort(egi_calls.comm, 1);
+    }
 }
 // Plain memory, which stays to the end: messages may be under way.
 static bool egi_channel_open(egi_channel *ch, int size) {
