@@ -3588,7 +3588,8 @@ typedef struct eg_cluster_options {
 // At the start of main, before what reads the arguments: eg_cluster_init(&argc, &argv). Starts MPI, unless the program
 // has done so; the program's end also ends it. Both pointers may be NULL. A second call changes nothing. Where a rank
 // does not answer within .timeout, or has ended, the call that waits is an error that names it, and each later call
-// fails at once with the same reason; the end of such a program does not wait for MPI.
+// fails at once with the same reason; the end of such a program does not wait for MPI. Only MPI's own start, MPI_Init,
+// waits for all ranks without end.
 EAGER_API bool eg_cluster_init(int *argc, char ***argv, eg_cluster_options options EGI_DEFAULT(eg_cluster_options));
 EAGER_API int eg_cluster_rank(void);       // from 0; 0 before eg_cluster_init
 EAGER_API int eg_cluster_size(void);       // how many ranks there are; 1 before eg_cluster_init
@@ -3609,7 +3610,8 @@ EAGER_API bool eg_cluster_barrier(void);
 // with another value gives no gradient in that step. A NULL gradient counts as zeros where another rank has one.
 EAGER_API bool eg_distribute(eg_optimizer *optimizer);
 // How many examples this rank's next gradients are the mean of: the mean over ranks is weighted by it. 1 until it is
-// called; 0: this rank has none, and takes part with NULL gradients.
+// called; 0: this rank has none, and takes part with NULL gradients. With .accumulate_steps each call's gradients count
+// as many examples as were said before it.
 EAGER_API bool eg_distribute_examples(eg_optimizer *optimizer, double examples);
 // In front of a step, on its thread: this rank's batch is `count` rows of a batch of `all`, from row `first` on. Then
 // dropout drops what it would drop in one process with the whole batch, and all ranks' generators stay equal. eg_fit
@@ -20093,12 +20095,18 @@ typedef struct egi_slots {
 } egi_slots;
 struct egi_prepared;
 // MANY PROCESSES: what makes gradients their means over all ranks. `begin` stands in front of the backward pass whose
-// gradients `update` gets, so that they travel while it computes; `end` stands behind the update.
+// gradients `update` gets, so that they travel while it computes; `end` stands behind the update. `give_up` tells the other ranks,
+// which wait for the update, that this one cannot take part. With .accumulate_steps, `weigh` gives what is added to a sum, of which `update` makes a mean over all examples of all ranks
+// and calls, and `weighed` stands behind each call; on one rank `weigh` is not asked, and the mean is that of the calls.
 typedef struct egi_travel egi_travel;
 typedef struct egi_averaging {
     bool (*begin)(eg_optimizer *opt, eg_tape *tape, eg_list variables);
     bool (*update)(eg_optimizer *opt, struct egi_prepared *p, int n);
     void (*end)(eg_optimizer *opt, eg_tape *tape, bool ok);
+    void (*give_up)(eg_optimizer *opt, eg_tensor *const *variables, int n);
+    bool (*weighs)(void);
+    eg_tensor *(*weigh)(eg_optimizer *opt, eg_tensor *gradient);
+    bool (*weighed)(eg_optimizer *opt, bool update);
 } egi_averaging;
 struct eg_optimizer {
     egi_object object;           // taken: by models
@@ -20116,6 +20124,8 @@ struct eg_optimizer {
     const egi_averaging *average;       // of eg_distribute, else NULL
     struct egi_travel *travel;          // gradients that are under way to other ranks, or NULL
     double examples;             // this rank's weight in the mean
+    double weighed;              // of the gradients that have been accumulated since the latest update
+    int64_t met;                 // for how many updates this rank has met the others
     int64_t shared;              // so many of the variables have one value on all ranks
 };
 
@@ -20427,11 +20437,13 @@ static bool egi_gradient_accumulate(eg_optimizer *opt, egi_prepared *p, bool las
         egi_observe_read("apply_gradients with a NULL gradient at the end of .accumulate_steps", NULL);
     if (p->slots < 0) return true;
     eg_tensor *so_far = opt->slots[p->slots].slot[EGI_MAX_SLOTS - 1];
-    bool given = p->gradient || opt->slots[p->slots].given;
+    const bool given = p->gradient || opt->slots[p->slots].given, weighs = opt->average && opt->average->weighs();
+    if (p->gradient && weighs && !(p->gradient = opt->average->weigh(opt, p->gradient))) return false;
     p->sum = p->gradient ? (eg_add)(so_far, p->gradient) : so_far;
     p->gradient = NULL;
     if (!p->sum || !last) return p->sum != NULL;
-    if (given && !(p->gradient = (eg_div)(p->sum, eg_number(opt->options.accumulate_steps)))) return false;
+    if (given) p->gradient = weighs ? p->sum : (eg_div)(p->sum, eg_number(opt->options.accumulate_steps));
+    if (given && !p->gradient) return false;
     p->sum = eg_zeros_like(so_far);
     return p->sum != NULL;
 }
@@ -20586,7 +20598,11 @@ static bool egi_work_given(eg_backend *b, const egi_args *args) {
 // as they were, and slots that were made for this call are removed. Accumulating calls add up and update at every
 // .accumulate_steps-th.
 EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
-    if (!egi_optimizer_alive("apply_gradients", opt) || !egi_gradients_given(opt, grads, variables, n)) return false;
+    if (!egi_optimizer_alive("apply_gradients", opt)) return false;
+    if (!egi_gradients_given(opt, grads, variables, n)) {
+        if (opt->average) opt->average->give_up(opt, variables, n);
+        return false;
+    }
     if (egi_graph_adopts() && opt->average)
         return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: an optimizer of eg_distribute cannot be written into a "
                                         "graph");
@@ -20620,6 +20636,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         if (update || grads[i]) ok = egi_host_check(egi_work_given, opt->accumulated, NULL, &given, sizeof given);
     }
     if (ok && accumulated) egi_variable_take(opt->accumulated, accumulated);
+    if (ok && accumulated && opt->average) ok = opt->average->weighed(opt, update);
     if (!ok) egi_slots_drop(opt, seen);
     egi_free(p);
     eg_recording_unpause();
@@ -22426,6 +22443,7 @@ typedef struct egi_ranks {
     bool (*draw)(int root);                                     // takes that rank's random state
     bool (*add)(double *numbers, int n);                        // the sums over all ranks
     bool (*sum)(eg_tensor *variable);
+    eg_tensor *(*gather)(eg_tensor *x);
     bool (*share)(eg_layer *model);                             // what is not trained, from rank 0
     // eg_all_reduce, for a mean of losses by weights; -1: this rank has no part in that mean
     eg_tensor *(*total)(eg_tensor *x, double weight);
@@ -26121,10 +26139,37 @@ static bool egi_results_take(egi_training *t, int at) {
     for (int i = 0; i <= t->n; i++) t->values[at + i] = egi_result_now(t, i);
     return egi_this.errors == errors;
 }
-// The metrics' sums become those over all ranks, as the loss's are already.
+// A metric's state becomes that of all ranks' examples. States that cannot be added are joined in the order of the
+// ranks; they may differ in their width, which a rank learns from its first example.
+static bool egi_metric_join(eg_metric *m, const egi_ranks *ranks) {
+    if (!m->row->join) return ranks->sum(m->state);
+    const eg_shape one = { 1, { 1 } };
+    int64_t width = m->state->dims[1];
+    eg_tensor *widths = ranks->gather((eg_from_data)(EG_INT64, one, &width));
+    const int64_t *of = widths ? (const int64_t *)eg_data(widths) : NULL;
+    for (int r = 0; r < ranks->size && of; r++) if (of[r] > width) width = of[r];
+    const eg_shape shape = { 2, { m->state->dims[0], width } };
+    eg_tensor *none = of ? (eg_zeros)(EG_FLOAT64, shape) : NULL;
+    if (!none || (m->state->dims[1] != width && !egi_metric_widen(m, none))) return false;
+    eg_tensor *all = ranks->gather(m->state);
+    bool ok = all && (eg_assign)(m->state, none);
+    for (int r = 0; r < ranks->size && ok; r++) {
+        const eg_shape begin = { 2, { r * shape.dims[0], 0 } };
+        eg_tensor *own = eg_slice(all, begin, shape), *joined = own ? m->row->join(m, own) : NULL;
+        ok = joined && (eg_assign)(m->state, joined);
+    }
+    return ok;
+}
+// The metrics' results become those over all ranks, as the loss's are already.
 static bool egi_results_join(const egi_training *t) {
-    for (int i = 0; i < t->n && t->ranks; i++) if (!t->ranks->sum(t->metrics[i]->state)) return false;
-    return true;
+    bool ok = true;
+    if (!t->ranks) return true;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    for (int i = 0; i < t->n && ok; i++) ok = egi_metric_join(t->metrics[i], t->ranks);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return ok;
 }
 static bool egi_results_reset(egi_training *t) {
     t->loss_sum = t->loss_weight = 0;
@@ -26424,15 +26469,20 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     const eg_tensor *y = c[s->inputs];
     double sums[2] = { 0, y->rank ? (double)y->dims[0] : 1 };       // of the loss, of examples
     const egi_batch_part rows = egi_this.rows;
+    const int64_t met = t->optimizer->met;
     if (t->ranks && ok) {
         const int64_t all = whole->dims[0];
         const egi_batch_part part = { all * t->ranks->rank / t->ranks->size, y->dims[0], all };
         egi_this.rows = part;
-        t->optimizer->examples = sums[1];
+        t->optimizer->examples = all ? sums[1] / (double)all : 0;
     }
     ok = ok && (t->ranks && sums[1] == 0 ? egi_step_without(t, model, s, c, n) : egi_step_call(t, s, c, n, &loss));
     // a rank that had no rows has drawn nothing; the last one has some
     if (ok && t->ranks && s->train && whole->dims[0] < t->ranks->size) ok = t->ranks->draw(t->ranks->size - 1);
+    if (!ok && t->ranks && s->train && t->optimizer->met == met) {
+        const eg_list weights = eg_layer_trainable_weights_list(model);
+        t->optimizer->average->give_up(t->optimizer, weights.tensors, weights.count);
+    }
     egi_this.rows = rows;
     int64_t errors = egi_this.errors;
     // waits for the device, which may report an error of the step here
@@ -26942,6 +26992,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
     egi_fit f;
     egi_context call;
     const egi_averaging *averages = NULL;                  // what the optimizer had before
+    double examples = 1;
     egi_context_enter(&call, EGI_IN_CALL, function);       // until it runs: the checks are those of eg_fit
     if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) {
         egi_context_leave(&call);
@@ -26967,6 +27018,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         eg_dataset_retain(o.validation);
         f.t->fitting = true;
         averages = f.t->optimizer->average;
+        examples = f.t->optimizer->examples;
         f.t->ranks = o.distribute && egi_ranks_found->size > 1 ? egi_ranks_found : NULL;
         egi_bar_open(&f.bar, o.quiet || egi_fit_follows(&f.state), o.progress);
         egi_context_enter(&f.context, EGI_IN_BATCH, NULL);
@@ -26988,7 +27040,10 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         ok = ok && EGI_TELL_FIT(&f, fit_end);
         eg_iterator_release(f.state.iterator);
         f.t->fitting = false;
-        if (f.t->ranks) f.t->optimizer->average = averages;
+        if (f.t->ranks) {
+            f.t->optimizer->average = averages;
+            f.t->optimizer->examples = examples;
+        }
         f.t->ranks = NULL;
     }
     egi_callbacks_release(&o.callbacks);
@@ -43957,8 +44012,8 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, s
                  (long long)m->dims[0]);
     else if (m->kind == EGI_SHARE) snprintf(text, room, "has %s", m->text);
     else if (m->kind == EGI_AVERAGE)
-        snprintf(text, room, "calls eg_%s with %lld elements in %lld messages, after %lld updates", name,
-                 (long long)m->dims[0], (long long)m->dims[1], (long long)m->dims[2]);
+        snprintf(text, room, "calls eg_%s of %s with %lld elements in %lld messages, after %lld updates", name,
+                 m->text, (long long)m->dims[0], (long long)m->dims[1], (long long)m->dims[2]);
     else if (m->kind == EGI_BROADCAST)
         snprintf(text, room, "calls eg_%s of %s %s from rank %d", name, eg_dtype_name((eg_dtype)m->dtype),
                  egi_shape_show(shape), m->root);
@@ -43983,6 +44038,7 @@ enum { EGI_TAG_MEETING = 1, EGI_TAG_DATA, EGI_TAG_NOTICE };
 enum { EGI_MESSAGE_MOST = 1 << 30 };            // bytes of one message
 
 static bool egi_cluster_has_failed(void) { return __atomic_load_n(&egi_cluster.failed, __ATOMIC_ACQUIRE); }
+static bool egi_cluster_is_forked(int kind);
 // Ends the cluster: the reason is told to the other ranks, and is the error of this call and of every later one. At
 // the program's end nobody is told. Of several threads the first one's reason stays.
 static EGI_COLD bool egi_cluster_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -44165,6 +44221,21 @@ static bool egi_channel_open(egi_channel *ch, int size) {
     ch->parcels = (egi_parcel *)calloc((size_t)size, sizeof *ch->parcels);
     return ch->requests && ch->parcels;
 }
+// The channel's communicator, which all ranks make; *ok: whether MPI could. False and an error where one does not come.
+static bool egi_channel_dup(egi_channel *ch, bool *ok) {
+    const double begun = egi_clock_now();
+    MPI_Request request;
+    int done = 0;
+    *ok = MPI_Comm_idup(MPI_COMM_WORLD, &ch->comm, &request) == MPI_SUCCESS;
+    while (*ok && !done) {
+        *ok = MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+        const double waited = egi_clock_now() - begun;
+        if (!done && waited > egi_cluster.timeout)
+            return egi_fail(EG_ERROR_STATE, "eg_cluster_init: a rank has not called it within %g s", egi_cluster.timeout);
+        if (!done) egi_post_rest(ch, waited);
+    }
+    return true;
+}
 static bool egi_cluster_start(int *argc, char ***argv) {
     int begun = 0, provided = 0, size = 1, rank = 0;
     bool ok = MPI_Initialized(&begun) == MPI_SUCCESS &&
@@ -44172,8 +44243,8 @@ static bool egi_cluster_start(int *argc, char ***argv) {
                      : MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)) == MPI_SUCCESS;
     egi_channel *const channels[] = { &egi_calls, &egi_posts, &egi_pushes };
     for (int i = 0; i < 3 && ok; i++)
-        ok = MPI_Comm_dup(MPI_COMM_WORLD, &channels[i]->comm) == MPI_SUCCESS &&
-             MPI_Comm_set_errhandler(channels[i]->comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
+        if (!egi_channel_dup(channels[i], &ok)) return false;
+        else ok = ok && MPI_Comm_set_errhandler(channels[i]->comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
     ok = ok && MPI_Comm_size(egi_calls.comm, &size) == MPI_SUCCESS &&
          MPI_Comm_rank(egi_calls.comm, &rank) == MPI_SUCCESS;
     if (!ok) return egi_fail(EG_ERROR_STATE, "eg_cluster_init: MPI cannot be started");
@@ -44236,11 +44307,15 @@ static void egi_ranks_sum(int dtype, char *to, const char *pieces, int64_t strid
 EGI_AS_TOLD
 EGI_SMALL
 
-// What each rank's gradients are multiplied with: its share of all examples. False where no rank has any.
-static bool egi_ranks_scale(void) {
+// What each rank's gradients are multiplied with: its share of all examples; where they are weighed already, 1 over all
+// of these. False where no rank has any.
+static bool egi_ranks_scale(bool weighed) {
     double all = 0;
     for (int r = 0; r < egi_cluster.size; r++) all += egi_cluster.met[r].weight;
-    for (int r = 0; r < egi_cluster.size && all > 0; r++) egi_cluster.scale[r] = egi_cluster.met[r].weight / all;
+    for (int r = 0; r < egi_cluster.size && all > 0; r++) {
+        const double own = egi_cluster.met[r].weight;
+        egi_cluster.scale[r] = (weighed ? own > 0 : own) / all;
+    }
     return all > 0 || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has examples in this step");
 }
 // The transfers. room begins with this rank's n elements of `size` bytes, and its rest is free; what comes of them is
@@ -44440,7 +44515,10 @@ static void egi_post_pop(void) {
     k->next = egi_post.unused;
     egi_post.unused = k;
 }
-static void egi_post_clear(void) { while (egi_post.oldest) { egi_post_wait(); egi_post_pop(); } }
+// A child of fork has neither the thread nor a part in the cluster: what was under way is the parent's.
+static void egi_post_clear(void) {
+    while (egi_post.oldest && !egi_is_forked(egi_cluster.forks)) { egi_post_wait(); egi_post_pop(); }
+}
 static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
     const int64_t bytes = egi_sum_room(elements, egi_dtypes[dtype].size);
     egi_bucket *k = egi_post.unused;
@@ -44486,7 +44564,8 @@ static bool egi_bucket_give_up(int dtype, int64_t elements, bool ends) {
 }
 
 // The works of an update, now or in a replay: all ranks agree on it; a gradient is put into a bucket; a mean is taken.
-typedef struct egi_update_plan { eg_optimizer *opt; int64_t elements, buckets; } egi_update_plan;
+// list: a number that a list of variables in its order has; names: of the first ones.
+typedef struct egi_update_plan { eg_optimizer *opt; int64_t elements, buckets, list; char names[160]; } egi_update_plan;
 // One gradient or mean: its place in the bucket, of `elements`; that of its mark; whether it is the first or the last
 // of the bucket, whether the bucket is the last, and whether it leaves while the backward pass runs.
 typedef struct egi_bucket_part {
@@ -44502,7 +44581,7 @@ static bool egi_update_put(eg_backend *b, const egi_args *args);
 // wait for.
 static void egi_update_break_off(const egi_trace *t, int64_t failed) {
     bool begun = false;
-    for (int64_t step = 0; step < t->n_steps; step++) {
+    for (int64_t step = 0; step < t->n_steps && !egi_is_forked(egi_cluster.forks); step++) {
         const egi_trace_line *line = t->steps[step].group ? NULL : &t->lines[t->steps[step].line];
         if (line && step < failed && line->run == egi_update_begin) begun = true;
         if (!line || step < failed || !begun || line->run != egi_update_put || !egi_post.owed) continue;
@@ -44520,14 +44599,18 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
     m.kind = EGI_AVERAGE;
     m.dims[0] = o->elements;
     m.dims[1] = o->buckets;
-    m.weight = o->opt->examples;
+    m.dims[3] = o->list;
+    m.root = o->opt->accumulated != NULL;
+    m.weight = o->opt->examples + (m.root ? o->opt->weighed : 0);
+    memcpy(m.text, o->names, sizeof o->names);
     if (!b->read(b, &m.dims[2], args->in[0]->data, (int64_t)sizeof m.dims[2]) || !egi_cluster_enter(EGI_AVERAGE))
         return false;
+    o->opt->met++;
 #ifndef EAGER_CORE
     egi_replay_failed = egi_update_break_off;
 #endif
     egi_post_clear();
-    const bool ok = egi_cluster_meet(&m) && egi_ranks_scale();
+    const bool ok = egi_cluster_meet(&m) && egi_ranks_scale(m.root);
     if (ok) egi_post.owed = o->buckets;
     egi_cluster_leave();
     return ok;
@@ -44535,16 +44618,19 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
 static bool egi_update_put(eg_backend *b, const egi_args *args) {
     const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
     const int64_t size = egi_dtypes[o->dtype].size;
+    // a rank without examples adds nothing, whatever its gradients are
+    const bool given = o->given && egi_cluster.scale[egi_cluster.rank] > 0;
+    if (egi_cluster_is_forked(EGI_AVERAGE)) return false;
     if (o->first) {
         if (egi_post.filling) { egi_post.filling->next = egi_post.unused; egi_post.unused = egi_post.filling; }
         egi_post.filling = egi_bucket_new(o->dtype, o->elements);
     }
     egi_bucket *k = egi_post.filling;
     if (!k) return false;
-    if (!o->given) memset(k->room + o->begin * size, 0, (size_t)(o->count * size));
+    if (!given) memset(k->room + o->begin * size, 0, (size_t)(o->count * size));
     else if (o->count && !b->read(b, k->room + o->begin * size, args->in[0]->data, o->count * size)) return false;
-    egi_bucket_mark(k, o->mark, o->given);
-    if (o->given) egi_cluster_staged(b, o->count * size);
+    egi_bucket_mark(k, o->mark, given);
+    if (given) egi_cluster_staged(b, o->count * size);
     if (!o->last) return true;
     for (int r = 0; r < egi_cluster.size && o->ends; r++) egi_bucket_mark(k, o->mark + 1 + r, 0);
     egi_post.filling = NULL;
@@ -44558,6 +44644,7 @@ static bool egi_update_take(eg_backend *b, const egi_args *args) {
     const int64_t size = egi_dtypes[o->dtype].size;
     egi_bucket *k = egi_post.oldest;
     char *mean = k ? k->room + o->begin * size : NULL;
+    if (egi_cluster_is_forked(EGI_AVERAGE)) return false;
     if (!k) return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: no gradients of this update are under way");
     if (o->first && !egi_post_wait()) return egi_cluster_raise(EGI_AVERAGE);
     for (int r = 0; r < egi_cluster.size && o->first && o->ends; r++)
@@ -44689,25 +44776,44 @@ static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
 }
 // All ranks agree on the variables and on the update. A rank that had another value of one gives no gradient.
 static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n, bool *differed);
+// What tells this list of variables from others: in what order the optimizer has seen them, which is that of all ranks.
+static void egi_travel_name(const egi_travel *t, egi_update_plan *plan) {
+    uint64_t hash = 14695981039346656037u;
+    size_t at = 0;
+    for (int i = 0; i < t->n; i++) {
+        const eg_tensor *v = t->p[i].variable;
+        hash = (hash ^ (uint64_t)t->p[i].slots) * 1099511628211u;
+        hash = (hash ^ (uint64_t)v->size) * 1099511628211u;
+        if (at < sizeof plan->names - 64)
+            at += (size_t)snprintf(plan->names + at, sizeof plan->names - at, "%s'%.40s' (its variable %lld)",
+                                   at ? ", " : "", v->name ? v->name : "variable", (long long)t->p[i].slots);
+        else if (at < sizeof plan->names - 4) { memcpy(plan->names + at, ", ...", 5); at = sizeof plan->names; }
+    }
+    plan->list = (int64_t)hash;
+}
 static bool egi_travel_open(egi_travel *t) {
-    egi_update_plan plan = { t->opt, 0, 0 };
-    const double examples = t->opt->examples;
+    egi_update_plan plan;
+    const double examples = t->opt->examples, weighed = t->opt->weighed;
     bool differed = false;
+    memset(&plan, 0, sizeof plan);
+    plan.opt = t->opt;
     if (!egi_variables_agree(t->opt, t->p, t->n, &differed)) return false;
     for (int to = t->n, from; to > 0; to = from, plan.buckets++) {
         from = egi_travel_from(t, to);
         plan.elements += egi_travel_elements(t, from, to);
     }
+    egi_travel_name(t, &plan);
     const egi_args args = { NULL, EGI_WORK_SENDS, { t->opt->steps }, { NULL }, &plan };
-    if (differed) t->opt->examples = 0;
+    if (differed) t->opt->examples = t->opt->weighed = 0;
     t->begun = egi_host_work(egi_update_begin, &args, sizeof plan);
     t->opt->examples = examples;
+    t->opt->weighed = weighed;
     return t->begun;
 }
 // Behind an update, whether it was applied or not. Ranks that still wait for buckets of one that failed get them, and
 // in the last one the news.
 static void egi_travel_close(egi_travel *t) {
-    if (!t->begun || t->taken) return;
+    if (!t->begun || t->taken || egi_is_forked(egi_cluster.forks)) return;
     while (t->sent > 0 && !egi_cluster_has_failed()) {
         const int from = egi_travel_from(t, t->sent);
         if (!egi_bucket_give_up(t->p[from].variable->dtype, egi_travel_elements(t, from, t->sent), !from)) break;
@@ -44774,6 +44880,34 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
     tape->report = &t->report;
     return ok;
 }
+// Instead of an update: the other ranks hear that this one has given it up.
+static void egi_gradients_give_up(eg_optimizer *opt, eg_tensor *const *variables, int n) {
+    const int64_t seen = opt->n_slots;
+    if (egi_cluster.size < 2 || n < 1 || !variables || opt->travel || opt->applying || egi_this.observer) return;
+    for (int i = 0; i < n; i++) {
+        const eg_tensor *v = variables[i];
+        if (!v || !(v->flags & EGI_VARIABLE) || (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)) return;
+    }
+    egi_travel t;
+    memset((void *)&t, 0, sizeof t);
+    t.opt = opt;
+    t.n = t.sent = n;
+    t.p = (egi_prepared *)egi_alloc((size_t)n * sizeof *t.p);
+    if (!t.p) return;
+    memset((void *)t.p, 0, (size_t)n * sizeof *t.p);
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        t.p[i].variable = variables[i];
+        ok = (t.p[i].slots = egi_slots_of(opt, variables[i], true)) >= 0;
+    }
+    if (ok && egi_travel_open(&t)) egi_travel_close(&t);
+    egi_slots_drop(opt, seen);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    egi_free(t.p);
+}
 static void egi_gradients_end(eg_optimizer *opt, eg_tape *tape, bool ok) {
     egi_travel *t = opt->travel;
     if (!t || t->tape != tape) return;
@@ -44802,14 +44936,20 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
     return true;
 }
 static void egi_gradients_end(eg_optimizer *opt, eg_tape *tape, bool ok) { (void)opt, (void)tape, (void)ok; }
+static void egi_gradients_give_up(eg_optimizer *opt, eg_tensor *const *variables, int n) {
+    (void)opt, (void)variables, (void)n;
+}
 #endif
 
+static bool egi_cluster_is_forked(int kind) {
+    return egi_is_forked(egi_cluster.forks) &&
+           !egi_fail(EG_ERROR_STATE, "eg_%s: a child of fork belongs to no cluster", egi_collective_names[kind]);
+}
 // Around each collective call: false and an error where the cluster has failed, or another thread is in one.
 static bool egi_cluster_enter(int kind) {
     const char *name = egi_collective_names[kind];
     if (egi_cluster_has_failed()) return egi_fail(EG_ERROR_STATE, "eg_%s: %s", name, egi_cluster.reason);
-    if (egi_is_forked(egi_cluster.forks))
-        return egi_fail(EG_ERROR_STATE, "eg_%s: a child of fork belongs to no cluster", name);
+    if (egi_cluster_is_forked(kind)) return false;
     return !__atomic_exchange_n(&egi_cluster.busy, 1, __ATOMIC_ACQUIRE) ||
            egi_fail(EG_ERROR_STATE, "eg_%s: another thread is in a call of the cluster", name);
 }
@@ -44825,7 +44965,7 @@ static bool egi_ranks_share(eg_layer *model);
 static eg_tensor *egi_ranks_total(eg_tensor *x, double weight);
 EGI_OBJECTS
 static egi_ranks egi_cluster_ranks = { 0, 1, egi_ranks_begin, egi_ranks_draw, egi_ranks_add, egi_ranks_join,
-                                       egi_ranks_share, egi_ranks_total };
+                                       eg_all_gather, egi_ranks_share, egi_ranks_total };
 #endif
 EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
     if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
@@ -45025,8 +45165,35 @@ static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n,
     return ok;
 }
 #endif
+// A gradient times this rank's number of examples, now or in a replay.
+static bool egi_examples_write(eg_backend *b, const egi_args *args) {
+    const double x = (*(eg_optimizer *const *)args->parameters)->examples;
+    const float f = (float)x;
+    const eg_tensor *y = args->out[0];
+    return b->write(b, y->data, y->dtype == EG_FLOAT64 ? (const void *)&x : (const void *)&f, egi_dtypes[y->dtype].size);
+}
+static eg_tensor *egi_gradient_weigh(eg_optimizer *opt, eg_tensor *g) {
+    const eg_shape scalar = { 0, { 0 } };
+    eg_tensor *x = egi_scope_own(egi_tensor_allocate("apply_gradients", egi_backend_of(g), (eg_dtype)g->dtype, &scalar));
+    const egi_args args = { NULL, EGI_WORK_SENDS, { NULL }, { x }, &opt };
+    if (!x || !egi_host_work(egi_examples_write, &args, sizeof opt)) return NULL;
+    return (eg_where)((eg_greater)(x, eg_number(0)), (eg_mul)(g, x), eg_number(0));    // 0 times NaN is NaN
+}
+typedef struct egi_weighing { eg_optimizer *opt; int64_t update; } egi_weighing;
+static bool egi_weighed_add(eg_backend *b, const egi_args *args) {
+    const egi_weighing *w = (const egi_weighing *)args->parameters;
+    (void)b;
+    w->opt->weighed = w->update ? 0 : w->opt->weighed + w->opt->examples;
+    return true;
+}
+static bool egi_gradients_weighed(eg_optimizer *opt, bool update) {
+    const egi_weighing w = { opt, update };
+    const egi_args args = { NULL, EGI_WORK_SENDS, { opt->steps }, { NULL }, &w };
+    return egi_host_work(egi_weighed_add, &args, sizeof w);
+}
 EGI_OBJECTS
-static const egi_averaging egi_averages = { egi_gradients_begin, egi_gradients_average, egi_gradients_end };
+static const egi_averaging egi_averages = { egi_gradients_begin, egi_gradients_average, egi_gradients_end,
+                                            egi_gradients_give_up, egi_cluster_many, egi_gradient_weigh, egi_gradients_weighed };
 EAGER_API bool (eg_distribute)(eg_optimizer *opt) {
     if (!egi_optimizer_alive("distribute", opt)) return false;
     if (!egi_cluster.begun)

@@ -182,6 +182,44 @@ static void mismatch(void) {
     WANT(strstr(eg_error_message(), "rank 0 has 1 variables, of which 1 are new, in eg_apply_gradients, and rank 1 has 2 variables"));
     eg_error_clear();
     WANT(eg_cluster_barrier());                          // and the ranks go on
+    // lists of variables that all ranks have seen, of equal sizes: others, or in another order
+    eg_tensor *ab[] = { eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "a"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "b") }, *ba[] = { ab[1], ab[0] };
+    opt = eg_sgd();
+    WANT(eg_distribute(opt) && eg_apply_gradients(opt, grads, ab, 2));
+    eg_tensor *former = eg_identity(ab[0]);
+    for (int count = 1; count < 3; count++) {
+        WANT(!eg_apply_gradients(opt, grads, me ? ba : ab, count) && eg_assert_equal(ab[0], former));
+        WANT(strstr(eg_error_message(), "rank 0 calls eg_apply_gradients of 'a' (its variable 0)") && strstr(eg_error_message(), "and rank 1 calls eg_apply_gradients of 'b' (its variable 1)"));
+        eg_error_clear();
+    }
+    WANT(eg_apply_gradients(opt, grads, ab, 2));
+    // a rank that has no examples adds nothing, even where its gradient or its value is no number
+    eg_tensor *c = eg_variable(eg_scalar(me ? HUGE_VAL : 1), "c"), *dc = eg_scalar(me ? NAN : 1);
+    opt = eg_sgd(.learning_rate = 0.25);
+    WANT(eg_distribute(opt) && eg_apply_gradients(opt, &dc, &c, 1) && eg_item(c) == 0.75);
+    WANT(eg_distribute_examples(opt, me ? 0 : 3) && eg_apply_gradients(opt, &dc, &c, 1) && eg_item(c) == 0.5);
+    opt = eg_sgd(.learning_rate = 0.25, .accumulate_steps = 2);
+    WANT(eg_distribute(opt) && eg_distribute_examples(opt, me ? 0 : 3) && eg_apply_gradients(opt, &dc, &c, 1) && eg_apply_gradients(opt, &dc, &c, 1) && eg_item(c) == 0.25);
+    // a rank whose gradients are an error gives its update up
+    opt = eg_sgd();
+    WANT(eg_distribute(opt));
+    for (int step = 0; step < 4; step++) {
+        eg_tensor *one = eg_ones(EG_FLOAT32, EG_SCALAR);
+        if (me && step % 2) one = eg_matmul(one, one);
+        WANT(eg_apply_gradients(opt, &one, &c, 1) == (step % 2 == 0));
+        WANT(step % 2 == 0 || strstr(eg_error_message(), me ? "eg_matmul" : "rank 1 has given up this update"));
+        eg_error_clear();
+    }
+    WANT(eg_optimizer_steps(opt) == 2);
+    // of a fit the same, in a forward pass
+    eg_layer *m = eg_sequential(eg_layer_dense(3, .input_shape = EG_SHAPE(2)));
+    WANT(eg_compile(m, eg_sgd(), eg_sparse_categorical_crossentropy));
+    eg_tensor *labels = eg_constant_of(EG_INT32, EG_SHAPE(4), 0, 1, 2, 7);
+    const double waited = eg_cluster_counts().waited;
+    WANT(!eg_fit_arrays(m, eg_ones(EG_FLOAT32, EG_SHAPE(4, 2)), labels, .batch_size = 4, .no_shuffle = true, .quiet = true, .distribute = true));
+    WANT(strstr(eg_error_message(), me ? "label" : "rank 1 has given up this update") && eg_cluster_counts().waited - waited < 20);
+    eg_error_clear();
+    WANT(eg_cluster_barrier());
 }
 // Each rank begins with other values: the first step is rank 0's alone, and from then on all have the same.
 static void other_values(void) {
@@ -196,29 +234,29 @@ static void other_values(void) {
     WANT(eg_assert_equal(c.w, d.w) && eg_assert_equal(c.v, d.v));
 }
 // A fit by all ranks is that of one process, in its weights and in what it tells; the last of three batches has one row.
-static eg_layer *fit_model(bool built) {
+static eg_layer *fit_model(bool built, int accumulate) {
     eg_seed(3);
     eg_layer *m = eg_sequential(built ? eg_layer_dense(8, .activation = EG_TANH, .input_shape = EG_SHAPE(3)) : eg_layer_dense(8, .activation = EG_TANH), eg_layer_dense(3));
-    WANT(eg_compile(m, eg_adam(.learning_rate = 0.01, .global_clipnorm = 0.5), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY));
+    WANT(eg_compile(m, eg_adam(.learning_rate = 0.01, .global_clipnorm = 0.5, .accumulate_steps = accumulate), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY));
     return m;
 }
 static void fit(void) {
     const int me = eg_cluster_rank();
     eg_set_default_float(EG_FLOAT64);
     eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 51, 1), EG_SHAPE(17, 3))), *y = eg_cast(eg_mod(eg_range(EG_INT64, 0, 17, 1), 3), EG_INT32);
-    for (int way = 0; way < 4; way++) {
-        // in the last way ranks have no rows of the first batch, which makes the weights
-        const bool built = way == 0 || way == 2;
+    for (int way = 0; way < 6; way++) {
+        // in way 3 ranks have no rows of the first batch, which makes the weights; the last two accumulate gradients of batches of 8, 8, 1
+        const bool built = way != 1 && way != 3;
         const int batch = way == 3 ? 2 : 8;
         const eg_history *h[2];
         eg_layer *m[2];
         for (int alone = 0; alone < 2; alone++) {
-            m[alone] = fit_model(built);
+            m[alone] = fit_model(built, way > 3 ? 3 : 0);
             if (built && !alone && me) WANT(eg_assign_add(eg_layer_weights_list(m[0]).tensors[0], 1.0));
             eg_seed(5);
             eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), 17), batch), *held = eg_dataset_batch(eg_dataset_from_slices(x, y), 5);
             eg_seed(alone ? 7 : 7 + me);
-            h[alone] = eg_fit(m[alone], data, .epochs = 4, .validation = held, .quiet = alone || !built, .progress = EG_PROGRESS_LINES, .traced = way == 2, .distribute = !alone,
+            h[alone] = eg_fit(m[alone], data, .epochs = 4, .validation = held, .quiet = alone || !built, .progress = EG_PROGRESS_LINES, .traced = way == 2 || way == 5, .distribute = !alone,
                               .callbacks = EG_CALLBACKS(eg_callback_csv(alone ? "alone.csv" : me ? "another.csv" : "ranks.csv")));
             WANT(h[alone]);
             eg_dataset_release(data);
@@ -232,6 +270,19 @@ static void fit(void) {
         eg_layer_release(m[0]);
         eg_layer_release(m[1]);
     }
+    // a metric whose states do not add
+    double r2[2];
+    for (int alone = 0; alone < 2; alone++) {
+        eg_seed(3);
+        eg_layer *m = eg_sequential(eg_layer_dense(2, .input_shape = EG_SHAPE(3)));
+        eg_tensor *labels = eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(17, 2));
+        WANT(eg_compile(m, eg_sgd(), eg_mean_squared_error, eg_metric_r2()));
+        const eg_history *h = eg_fit_arrays(m, x, labels, .batch_size = 2, .epochs = 2, .no_shuffle = true, .quiet = true, .distribute = !alone);
+        WANT(h);
+        r2[alone] = eg_history_value(h, "r2", 1);
+        eg_layer_release(m);
+    }
+    WANT(fabs(r2[0] - r2[1]) < 1e-12);
     FILE *another = fopen("another.csv", "r");
     WANT(eg_cluster_barrier() && !another);
 }
@@ -265,7 +316,7 @@ static void resume(int epochs) {
     eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 51, 1), EG_SHAPE(17, 3))), *y = eg_cast(eg_mod(eg_range(EG_INT64, 0, 17, 1), 3), EG_INT32);
     eg_layer *m[2];
     for (int alone = 0; alone < 2; alone++) {
-        m[alone] = fit_model(true);
+        m[alone] = fit_model(true, 0);
         eg_seed(5);
         eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), 17), 8);
         // so that it is the backup from which it goes on
@@ -561,6 +612,12 @@ static void serve(void) {
         }
         WANT(stale >= 0 && (n > 2 || stale == 0));
     }
+    // a push that the server refuses leaves nothing behind
+    eg_tensor *row = eg_variable(eg_zeros(EG_FLOAT64, EG_SHAPE(1, 2)), "row"), *large = eg_variable(eg_zeros(EG_FLOAT64, EG_SHAPE(300000)), "large"), *refused[] = { row, large };
+    for (int i = 0; i < 2; i++) {
+        WANT(!eg_server_push(0, EG_LIST(eg_add(eg_read(refused[i]), 1000)), EG_LIST(refused[i]), NULL) && strstr(eg_error_message(), "rank 0 serves 2 variables of 24 bytes, and rank"));
+        eg_error_clear();
+    }
     // of one worker, as one process does
     WANT(n > 2 || (largest(w, u) == 0 && largest(b, c) == 0));
     // an error of the server's optimizer is this rank's, and nothing has changed
@@ -696,7 +753,7 @@ build() {
     $MPICC -std=c11 -O0 -Wall -Wextra -DEAGER_MPI -I. "$T/ranks.c" "$O" -o "$T/ranks" $LIBS
 }
 # One rank prints, and writes what one process does.
-fits() { play fit "$1" && [ "$(grep -c '^Epoch 4/4' "$T/play.log")" = 2 ] && [ "$(sed 's/,.*//' "$T/ranks.csv")" = "$(sed 's/,.*//' "$T/alone.csv")" ]; }
+fits() { play fit "$1" && [ "$(grep -c '^Epoch 4/4' "$T/play.log")" = 4 ] && [ "$(sed 's/,.*//' "$T/ranks.csv")" = "$(sed 's/,.*//' "$T/alone.csv")" ]; }
 # A fit of four ranks that ends after its second epoch goes on with two ranks.
 resumes() { rm -rf "$T/backup"; mkdir -p "$T/backup"; play begin 4 && play resume 2 && ls "$T"/backup/run*; }
 # Each ends in time, and says that all is well.
@@ -797,6 +854,15 @@ check fit_4 fits 4
 check resumes_with_fewer_ranks resumes
 check other_values play other_values 3
 check without_mpirun alone
+# The digits of ./build.sh cluster: two ranks reach what one process reaches.
+digits() {
+    sed '/^#define EAGER_IMPLEMENTATION/d' examples/25_cluster.c >"$T/digits.c"
+    $MPICC -std=c11 -O0 -DEAGER_MPI -I. -Iexamples "$T/digits.c" "$O" -o "$T/digits" $LIBS || return
+    "$T/digits" >"$T/digits_1" && $MPIRUN -n 2 "$T/digits" >"$T/digits_2" </dev/null || return
+    tail -n 1 "$T/digits_1" "$T/digits_2"
+    awk '/^Held-out accuracy of/ { sub(/%/, "", $NF); n++; at[$4] = $NF } END { exit !(n == 2 && at[1] > 96 && at[2] > 96 && (at[1] - at[2]) ^ 2 <= 0.3 ^ 2) }' "$T/digits_1" "$T/digits_2"
+}
+check digits digits
 if [ $GO_ON != --enable-recovery ]; then skip two_hosts "its mpirun is not Open MPI's"
 elif hosts; then check two_hosts two_hosts
 else skip two_hosts "no network namespaces here (root, iproute2 and util-linux are needed)"; fi
