@@ -3663,10 +3663,10 @@ EAGER_API eg_cluster_spec *eg_cluster_spec_new(const char *source);
 EAGER_API void eg_cluster_spec_release(eg_cluster_spec *spec);
 EAGER_API int eg_cluster_spec_jobs(eg_cluster_spec *spec);                         // how many
 EAGER_API const char *eg_cluster_spec_job(eg_cluster_spec *spec, int i);
-EAGER_API int eg_cluster_spec_tasks(eg_cluster_spec *spec, const char *job);       // how many; -1: no such job
+EAGER_API int eg_cluster_spec_tasks(eg_cluster_spec *spec, const char *job);       // -1 and an error: no such job
 EAGER_API int eg_cluster_spec_index(eg_cluster_spec *spec, const char *job, int i);    // of the job's i-th task
 EAGER_API const char *eg_cluster_spec_address(eg_cluster_spec *spec, const char *job, int task);
-EAGER_API int eg_cluster_spec_rank(eg_cluster_spec *spec, const char *job, int task);  // -1: no such task
+EAGER_API int eg_cluster_spec_rank(eg_cluster_spec *spec, const char *job, int task);  // -1 and an error: no such one
 // The job of a rank, and in *task (task may be NULL) its index.
 EAGER_API const char *eg_cluster_spec_of(eg_cluster_spec *spec, int rank, int *task);
 
@@ -20095,9 +20095,10 @@ typedef struct egi_slots {
 } egi_slots;
 struct egi_prepared;
 // MANY PROCESSES: what makes gradients their means over all ranks. `begin` stands in front of the backward pass whose
-// gradients `update` gets, so that they travel while it computes; `end` stands behind the update. `give_up` tells the other ranks,
-// which wait for the update, that this one cannot take part. With .accumulate_steps, `weigh` gives what is added to a sum, of which `update` makes a mean over all examples of all ranks
-// and calls, and `weighed` stands behind each call; on one rank `weigh` is not asked, and the mean is that of the calls.
+// gradients `update` gets, so that they travel while it computes; `end` stands behind the update. `give_up` tells the
+// other ranks, which wait for the update, that this one cannot take part. With .accumulate_steps, `weigh` gives what is
+// added to a sum, of which `update` makes a mean over all examples of all ranks and calls, and `weighed` stands behind
+// each call; on one rank `weigh` is not asked, and the mean is that of the calls.
 typedef struct egi_travel egi_travel;
 typedef struct egi_averaging {
     bool (*begin)(eg_optimizer *opt, eg_tape *tape, eg_list variables);
@@ -22609,9 +22610,9 @@ static int64_t egi_dims_product(const eg_tensor *x, int from, int to) {
     for (int i = from; i < to; i++) n *= x->dims[i];
     return n;
 }
-// In training the batch's own mean and variance are used, and the moving ones follow them; in inference, where the layer
-// is frozen, or of no rows at all, the moving ones are used. With a mask of steps, only the steps that count enter the mean.
-// Without a mask, training is one launch where the operands allow it.
+// In training the batch's own mean and variance are used, and the moving ones follow them; in inference, where the
+// layer is frozen, or of no rows at all, the moving ones are used. With a mask of steps, only the steps that count
+// enter the mean. Without a mask, training is one launch where the operands allow it.
 static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *mean, *variance, *centered, *weights = NULL;
     int axis = 0;
@@ -44005,6 +44006,8 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, s
     shape.rank = m->rank;
     for (int i = 0; i < EG_MAX_RANK; i++) shape.dims[i] = i < m->rank ? m->dims[i] : 0;
     const char *name = egi_collective_names[m->kind];
+    double rate;
+    memcpy(&rate, &m->dims[4], sizeof rate);
     if (m->kind == EGI_LEAVE) snprintf(text, room, "has ended after step %lld", (long long)m->step);
     else if (m->kind == EGI_BARRIER) snprintf(text, room, "calls eg_%s", name);
     else if (m->kind == EGI_SHARE && m->root < 0)
@@ -44012,8 +44015,9 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, s
                  (long long)m->dims[0]);
     else if (m->kind == EGI_SHARE) snprintf(text, room, "has %s", m->text);
     else if (m->kind == EGI_AVERAGE)
-        snprintf(text, room, "calls eg_%s of %s with %lld elements in %lld messages, after %lld updates", name,
-                 m->text, (long long)m->dims[0], (long long)m->dims[1], (long long)m->dims[2]);
+        snprintf(text, room, "calls eg_%s of %s with %lld elements in %lld messages, after %lld updates, at a learning "
+                 "rate of %g", name, m->text, (long long)m->dims[0], (long long)m->dims[1], (long long)m->dims[2],
+                 rate);
     else if (m->kind == EGI_BROADCAST)
         snprintf(text, room, "calls eg_%s of %s %s from rank %d", name, eg_dtype_name((eg_dtype)m->dtype),
                  egi_shape_show(shape), m->root);
@@ -44114,7 +44118,8 @@ static bool egi_cluster_wait(egi_channel *ch, int kind) {
         const double waited = egi_clock_now() - begun;
         if (waited > egi_cluster.timeout) {
             egi_cluster_missing(ch, who, sizeof who);
-            if (ch == &egi_pushes) return egi_cluster_fail(kind, "%s did not answer within %g s", who, egi_cluster.timeout);
+            if (ch == &egi_pushes)
+                return egi_cluster_fail(kind, "%s did not answer within %g s", who, egi_cluster.timeout);
             return egi_cluster_fail(kind, "%s did not answer within %g s, after step %lld", who, egi_cluster.timeout,
                                     (long long)egi_cluster_steps());
         }
@@ -44163,7 +44168,7 @@ static char *egi_cluster_room(int kind, int64_t bytes) {
 // Whether the latest messages of all ranks say the same. A rank that has ended while another has not ends the cluster.
 static bool egi_meeting_holds(int kind) {
     const egi_meeting *met = egi_cluster.met;
-    char a[300], b[300];
+    char a[400], b[400];
     int other = 0, left = -1;
     for (int r = egi_cluster.size - 1; r >= 0; r--) {
         if (!egi_meeting_agrees(&met[0], &met[r])) other = r;
@@ -44231,7 +44236,8 @@ static bool egi_channel_dup(egi_channel *ch, bool *ok) {
         *ok = MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS;
         const double waited = egi_clock_now() - begun;
         if (!done && waited > egi_cluster.timeout)
-            return egi_fail(EG_ERROR_STATE, "eg_cluster_init: a rank has not called it within %g s", egi_cluster.timeout);
+            return egi_fail(EG_ERROR_STATE, "eg_cluster_init: a rank has not called it within %g s",
+                            egi_cluster.timeout);
         if (!done) egi_post_rest(ch, waited);
     }
     return true;
@@ -44591,7 +44597,8 @@ static void egi_update_break_off(const egi_trace *t, int64_t failed) {
     if (begun) egi_post_clear();
 }
 #endif
-// in[0] is how many updates the optimizer has made, which is equal on all ranks unless one has failed to.
+// in[0] is how many updates the optimizer has made, which is equal on all ranks unless one has failed to; in[1] is its
+// learning rate.
 static bool egi_update_begin(eg_backend *b, const egi_args *args) {
     const egi_update_plan *o = (const egi_update_plan *)args->parameters;
     egi_meeting m;
@@ -44603,7 +44610,8 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
     m.root = o->opt->accumulated != NULL;
     m.weight = o->opt->examples + (m.root ? o->opt->weighed : 0);
     memcpy(m.text, o->names, sizeof o->names);
-    if (!b->read(b, &m.dims[2], args->in[0]->data, (int64_t)sizeof m.dims[2]) || !egi_cluster_enter(EGI_AVERAGE))
+    if (!b->read(b, &m.dims[2], args->in[0]->data, (int64_t)sizeof m.dims[2]) ||
+        !b->read(b, &m.dims[4], args->in[1]->data, (int64_t)sizeof m.dims[4]) || !egi_cluster_enter(EGI_AVERAGE))
         return false;
     o->opt->met++;
 #ifndef EAGER_CORE
@@ -44649,8 +44657,8 @@ static bool egi_update_take(eg_backend *b, const egi_args *args) {
     if (o->first && !egi_post_wait()) return egi_cluster_raise(EGI_AVERAGE);
     for (int r = 0; r < egi_cluster.size && o->first && o->ends; r++)
         if (!(egi_bucket_marked(k, o->elements - egi_cluster.size + r) == 0))
-            return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: rank %d has given up this update, after step %lld; its "
-                                            "error says why", r, (long long)egi_cluster_steps());
+            return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: rank %d has given up this update, after step %lld; "
+                                            "its error says why", r, (long long)egi_cluster_steps());
     egi_post.there = egi_bucket_marked(k, o->mark) > 0;
     egi_cluster_staged(b, o->count * size);
     if (o->count && args->out[0]->data != mean && !b->write(b, args->out[0]->data, mean, o->count * size)) return false;
@@ -44803,7 +44811,7 @@ static bool egi_travel_open(egi_travel *t) {
         plan.elements += egi_travel_elements(t, from, to);
     }
     egi_travel_name(t, &plan);
-    const egi_args args = { NULL, EGI_WORK_SENDS, { t->opt->steps }, { NULL }, &plan };
+    const egi_args args = { NULL, EGI_WORK_SENDS, { t->opt->steps, t->opt->rate }, { NULL }, &plan };
     if (differed) t->opt->examples = t->opt->weighed = 0;
     t->begun = egi_host_work(egi_update_begin, &args, sizeof plan);
     t->opt->examples = examples;
@@ -45056,7 +45064,7 @@ static bool egi_grad_collective(const eg_grad_context *c, const egi_op *op, eg_t
     static const int of[] = { EGI_ALL_REDUCE, EGI_REDUCE_SCATTER, EGI_ALL_GATHER, EGI_ALL_REDUCE };
     (void)op;
     eg_tensor *g = c->upstream[0];
-    if (o->weight) g = (eg_mul)(g, eg_number(o->weight > 0 ? o->weight : 0));
+    if (o->weight != 0) g = (eg_mul)(g, eg_number(o->weight > 0 ? o->weight : 0.0));
     g = egi_collective_run(of[o->kind], 0, o->weight, g);
     if (o->weight > 0) g = (eg_div)(g, eg_number(o->weight));
     if (g && o->kind == EGI_BROADCAST && o->root != egi_cluster.rank) g = eg_zeros_like(g);
@@ -45170,11 +45178,13 @@ static bool egi_examples_write(eg_backend *b, const egi_args *args) {
     const double x = (*(eg_optimizer *const *)args->parameters)->examples;
     const float f = (float)x;
     const eg_tensor *y = args->out[0];
-    return b->write(b, y->data, y->dtype == EG_FLOAT64 ? (const void *)&x : (const void *)&f, egi_dtypes[y->dtype].size);
+    return b->write(b, y->data, y->dtype == EG_FLOAT64 ? (const void *)&x : (const void *)&f,
+                    egi_dtypes[y->dtype].size);
 }
 static eg_tensor *egi_gradient_weigh(eg_optimizer *opt, eg_tensor *g) {
     const eg_shape scalar = { 0, { 0 } };
-    eg_tensor *x = egi_scope_own(egi_tensor_allocate("apply_gradients", egi_backend_of(g), (eg_dtype)g->dtype, &scalar));
+    eg_tensor *x = egi_scope_own(egi_tensor_allocate("apply_gradients", egi_backend_of(g), (eg_dtype)g->dtype,
+                                                     &scalar));
     const egi_args args = { NULL, EGI_WORK_SENDS, { NULL }, { x }, &opt };
     if (!x || !egi_host_work(egi_examples_write, &args, sizeof opt)) return NULL;
     return (eg_where)((eg_greater)(x, eg_number(0)), (eg_mul)(g, x), eg_number(0));    // 0 times NaN is NaN
@@ -45193,7 +45203,8 @@ static bool egi_gradients_weighed(eg_optimizer *opt, bool update) {
 }
 EGI_OBJECTS
 static const egi_averaging egi_averages = { egi_gradients_begin, egi_gradients_average, egi_gradients_end,
-                                            egi_gradients_give_up, egi_cluster_many, egi_gradient_weigh, egi_gradients_weighed };
+                                            egi_gradients_give_up, egi_cluster_many, egi_gradient_weigh,
+                                            egi_gradients_weighed };
 EAGER_API bool (eg_distribute)(eg_optimizer *opt) {
     if (!egi_optimizer_alive("distribute", opt)) return false;
     if (!egi_cluster.begun)
@@ -45317,9 +45328,12 @@ static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list v
          (!grads || egi_server_move(kind, EGI_TAG_DATA, server, room, pushed, NULL, 0)) &&
          egi_server_move(kind, EGI_TAG_MEETING, server, NULL, 0, &answer, (int64_t)sizeof answer);
     answer.text[sizeof answer.text - 1] = 0;
+    if (ok && kind != EGI_SERVER_LEAVE && egi_cluster.joined[server] != EGI_HAS_LEFT)
+        egi_cluster.joined[server] = EGI_IS_SERVER;
     if (ok && answer.text[0])
         return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d says: %s", egi_collective_names[kind], server, answer.text);
-    if (ok) egi_cluster.joined[server] = kind == EGI_SERVER_LEAVE ? EGI_HAS_LEFT : EGI_IS_SERVER;
+    if (ok && kind == EGI_SERVER_JOIN) egi_cluster.joined[server] = EGI_IS_SERVER;
+    if (ok && kind == EGI_SERVER_LEAVE) egi_cluster.joined[server] = EGI_HAS_LEFT;
     if (!ok || kind == EGI_SERVER_LEAVE) return ok;
     ok = egi_server_move(kind, EGI_TAG_DATA, server, NULL, 0, room, bytes);
     const char *from = room;
