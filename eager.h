@@ -39698,7 +39698,8 @@ static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n,
     *at++ = f->key;
     *at++ = egi_this.trap != NULL;
     *at++ = egi_function_answers(f);
-    *at++ = (egi_this.rows.first << 42) ^ (egi_this.rows.count << 21) ^ egi_this.rows.all;
+    *at++ = (int64_t)(((uint64_t)egi_this.rows.first << 42) ^ ((uint64_t)egi_this.rows.count << 21) ^
+                      (uint64_t)egi_this.rows.all);
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
         *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 4 + (in[i]->mask ? 2 : 0) +
@@ -43961,7 +43962,7 @@ typedef struct egi_collective { int32_t kind, root; double weight; } egi_collect
 
 // The message of a meeting. All but rank, weight and step must be equal on all ranks.
 typedef struct egi_meeting {
-    int64_t call, step;             // calls and updates so far
+    int64_t step;                   // updates so far
     double weight;                  // of EGI_AVERAGE
     int32_t kind, root, dtype, rank;
     int64_t dims[EG_MAX_RANK];
@@ -43973,7 +43974,7 @@ static struct {
     bool failing, failed;           // atomic: a thread writes the reason; it is written
     int rank, size;                 // size 0: one rank
     int busy;                       // atomic: a thread is in a collective call
-    int64_t call, step, forks;      // step: atomic
+    int64_t step, forks;            // step: atomic
     double timeout, waited;         // waited: seconds that calls waited for other ranks
     int64_t bucket_bytes, buckets, early, sent, staged;     // sent: atomic
     char reason[400];               // why it has failed
@@ -44187,7 +44188,6 @@ static bool egi_meeting_holds(int kind) {
 static bool egi_cluster_meet(egi_meeting *m) {
     const double begun = egi_clock_now();
     egi_meeting *mine = &egi_cluster.mine;
-    m->call = ++egi_cluster.call;
     m->step = egi_cluster_steps();
     *mine = *m;
     for (int r = 0; r < egi_cluster.size; r++) {
@@ -44244,6 +44244,9 @@ static bool egi_channel_dup(egi_channel *ch, bool *ok) {
 }
 static bool egi_cluster_start(int *argc, char ***argv) {
     int begun = 0, provided = 0, size = 1, rank = 0;
+    int ended = 0;
+    if (MPI_Finalized(&ended) == MPI_SUCCESS && ended)
+        return egi_fail(EG_ERROR_STATE, "eg_cluster_init: the program has ended MPI already");
     bool ok = MPI_Initialized(&begun) == MPI_SUCCESS &&
               (begun ? MPI_Query_thread(&provided)
                      : MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)) == MPI_SUCCESS;
@@ -44617,8 +44620,10 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
 #ifndef EAGER_CORE
     egi_replay_failed = egi_update_break_off;
 #endif
-    egi_post_clear();
-    const bool ok = egi_cluster_meet(&m) && egi_ranks_scale(m.root);
+    // what has begun in this thread has been cleared away
+    const bool idle = !egi_post.owed && !egi_post.oldest;
+    if (!idle) egi_fail(EG_ERROR_STATE, "eg_apply_gradients: another thread is in an update of the cluster");
+    const bool ok = idle && egi_cluster_meet(&m) && egi_ranks_scale(m.root);
     if (ok) egi_post.owed = o->buckets;
     egi_cluster_leave();
     return ok;
@@ -44792,6 +44797,7 @@ static void egi_travel_name(const egi_travel *t, egi_update_plan *plan) {
         const eg_tensor *v = t->p[i].variable;
         hash = (hash ^ (uint64_t)t->p[i].slots) * 1099511628211u;
         hash = (hash ^ (uint64_t)v->size) * 1099511628211u;
+        hash = (hash ^ (uint64_t)v->dtype) * 1099511628211u;
         if (at < sizeof plan->names - 64)
             at += (size_t)snprintf(plan->names + at, sizeof plan->names - at, "%s'%.40s' (its variable %lld)",
                                    at ? ", " : "", v->name ? v->name : "variable", (long long)t->p[i].slots);
@@ -45102,11 +45108,7 @@ EAGER_API eg_tensor *(eg_broadcast)(eg_tensor *x, int root) {
 
 // ---- variables and gradients
 
-// Gives variable v the value of rank `root`, or, where root is -1, that of rank 0 when an optimizer sees v first.
-// *differed: whether this rank had another value.
-static bool egi_variable_share(eg_tensor *v, int root, bool *differed) {
-    const int64_t bytes = v->size * egi_dtypes[v->dtype].size;
-    eg_shape shape = egi_shape(v);
+static egi_meeting egi_variable_message(const eg_tensor *v, int root) {
     egi_meeting m;
     memset(&m, 0, sizeof m);
     m.kind = EGI_SHARE;
@@ -45115,7 +45117,23 @@ static bool egi_variable_share(eg_tensor *v, int root, bool *differed) {
     m.rank = v->rank;
     for (int i = 0; i < v->rank; i++) m.dims[i] = v->dims[i];
     snprintf(m.text, sizeof m.text, "variable '%.100s', %s %s", v->name ? v->name : "variable",
-             eg_dtype_name((eg_dtype)v->dtype), egi_shape_show(shape));
+             eg_dtype_name((eg_dtype)v->dtype), egi_shape_show(egi_shape(v)));
+    return m;
+}
+// Whether all ranks mean the same variable, before one of the list changes.
+static bool egi_variable_agrees(const eg_tensor *v, int root) {
+    egi_meeting m = egi_variable_message(v, root);
+    if (!egi_cluster_enter(EGI_SHARE)) return false;
+    const bool ok = egi_cluster_meet(&m);
+    egi_cluster_leave();
+    return ok;
+}
+// Gives variable v the value of rank `root`, or, where root is -1, that of rank 0 when an optimizer sees v first.
+// *differed: whether this rank had another value.
+static bool egi_variable_share(eg_tensor *v, int root, bool *differed) {
+    const int64_t bytes = v->size * egi_dtypes[v->dtype].size;
+    eg_shape shape = egi_shape(v);
+    egi_meeting m = egi_variable_message(v, root);
     eg_tensor *x = egi_scope_own(egi_contiguous(v)), *y = NULL;
     if (x) y = egi_scope_own(egi_tensor_allocate("broadcast_variables", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
     if (!y || !egi_cluster_enter(EGI_SHARE)) return false;
@@ -45146,6 +45164,7 @@ EAGER_API bool (eg_broadcast_variables)(eg_list variables, int root) {
     egi_cluster_leave();
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
+    for (int i = 0; i < variables.count && ok; i++) ok = egi_variable_agrees(variables.tensors[i], root);
     for (int i = 0; i < variables.count && ok; i++) ok = egi_variable_share(variables.tensors[i], root, &differed);
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -45166,6 +45185,8 @@ static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n,
     bool ok = egi_cluster_meet(&m);
     egi_cluster_leave();
     egi_this.observer = NULL;                           // no part of what is traced: it happens once
+    for (int i = 0; i < n && ok; i++)
+        if (p[i].slots >= opt->shared) ok = egi_variable_agrees(p[i].variable, -1);
     for (int i = 0; i < n && ok; i++)
         if (p[i].slots >= opt->shared) ok = egi_variable_share(p[i].variable, -1, differed);
     egi_this.observer = observer;

@@ -195,6 +195,14 @@ static void mismatch(void) {
     WANT(eg_apply_gradients(opt, grads, ab, 2) && eg_optimizer_set_learning_rate(opt, me ? 0.5 : 0.25));
     WANT(!eg_apply_gradients(opt, grads, ab, 2) && strstr(eg_error_message(), "at a learning rate of 0.25") && strstr(eg_error_message(), "at a learning rate of 0.5"));
     eg_error_clear();
+    // where the second variable differs, the first one stays what it is
+    eg_tensor *part[] = { eg_variable(eg_scalar(me), "part"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2 + me)), "other") }, *parts_g[] = { eg_scalar(1), eg_zeros(EG_FLOAT32, EG_SHAPE(2 + me)) };
+    eg_list part_list = { 2, part };
+    opt = eg_sgd();
+    WANT(!eg_broadcast_variables(part_list, 0) && strstr(eg_error_message(), "'other', float32 [2]") && eg_item(part[0]) == me);
+    eg_error_clear();
+    WANT(eg_distribute(opt) && !eg_apply_gradients(opt, parts_g, part, 2) && strstr(eg_error_message(), "'other', float32 [3]") && eg_item(part[0]) == me);
+    eg_error_clear();
     // a rank that has no examples adds nothing, even where its gradient or its value is no number
     eg_tensor *c = eg_variable(eg_scalar(me ? HUGE_VAL : 1), "c"), *dc = eg_scalar(me ? NAN : 1);
     opt = eg_sgd(.learning_rate = 0.25);
