@@ -44749,7 +44749,6 @@ static bool egi_travel_report(egi_report *report, int i, eg_tensor *g) {
     t->p[i].gradient = eg_retain(g);
     return egi_travel_send(t, false);
 }
-// The tensor of a mean, not yet there: in the bucket itself where the host has the variable and nothing is traced.
 static void egi_bucket_returned(void *mean, void *user) {
     egi_bucket *k = (egi_bucket *)user;
     (void)mean;
@@ -44757,6 +44756,7 @@ static void egi_bucket_returned(void *mean, void *user) {
     k->next = egi_post.unused;
     egi_post.unused = k;
 }
+// The tensor of a mean, not yet there: in the bucket itself where the host has the variable and nothing is traced.
 static eg_tensor *egi_mean_new(const egi_bucket_part *o, const eg_tensor *v) {
     eg_shape shape = egi_shape(v);
     eg_backend *b = egi_backend_of(v);
@@ -44940,7 +44940,14 @@ static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
     (void)m;
     return egi_tensor_copy(x, y);
 }
-static bool egi_cluster_start(int *argc, char ***argv) { (void)argc, (void)argv; return true; }
+static bool egi_cluster_start(int *argc, char ***argv) {
+    const char *ranks = getenv("OMPI_COMM_WORLD_SIZE");
+    if (!ranks) ranks = getenv("PMI_SIZE");
+    (void)argc, (void)argv;
+    return !ranks || atoi(ranks) < 2 ||
+           egi_fail(EG_ERROR_STATE, "eg_cluster_init: mpirun has started %d processes, and this program was compiled "
+                                    "without EAGER_MPI; compile it with mpicc -DEAGER_MPI", atoi(ranks));
+}
 static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
     (void)opt, (void)p, (void)n;
     return true;

@@ -18,6 +18,9 @@ TEST(eg_cluster_init_comes_first) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 1));
     eg_optimizer *sgd = eg_sgd();
     CHECK_INT(eg_cluster_size(), 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    CHECK_ERROR(eg_cluster_init(NULL, NULL), EG_ERROR_STATE, "compiled without EAGER_MPI; compile it with mpicc");
+    unsetenv("OMPI_COMM_WORLD_SIZE");
     CHECK_ERROR(eg_distribute(sgd), EG_ERROR_STATE, "call eg_cluster_init(&argc, &argv) at the start of main");
     CHECK_ERROR(eg_fit_arrays(model, x, x, .quiet = true, .distribute = true), EG_ERROR_STATE,
                 "eg_fit_arrays: .distribute needs eg_cluster_init(&argc, &argv)");
