@@ -12250,6 +12250,11 @@ static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t 
 
 enum { EGI_COLUMNS_BYTES = 1 << 17, EGI_CHUNK = 128 };
 
+static void egi_plane_turn_u32(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
+                               int64_t n);
+static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
+                               int64_t n);
+enum { EGI_TURN = 16 };                         // of whose multiples they turn the rows
 // Helpers of the stamped egi_cpu_<kernel>_<dtype>, which take the pointers and sizes out of a launch's tensors.
 static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
 static void egi_cpu_indices_done(const eg_tensor *x, const int64_t *index) {
@@ -13209,7 +13214,6 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     }
 // Turns `rows` by n elements, multiples of EGI_TURN, whose columns are neighbours in f and whose rows are neighbours in
 // t: squares of as many elements as a vector holds, along one line of the cache in f after the other.
-enum { EGI_TURN = 16 };
 static void egi_plane_turn_u32(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
                                int64_t n) {
     typedef egi_v16_u32 vec;
@@ -47821,13 +47825,26 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_scores_step)(int64_t n, EGI_T *x,
 }
 // The same for the gradient: x gets the weights exp(x - log_sum), and d, the gradients of the weights, becomes that of
 // the scores: weight (d - delta).
-EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_scores_back)(int64_t n, EGI_T log_sum, EGI_T delta, EGI_T *x,
-                                                            EGI_T *d) {
-    EGI_TN(egi_row_exp)(n, x, log_sum, x);
-    int64_t i = 0;
-    for (; n - i >= EGI_PIECE; i += EGI_PIECE)
-        for (int l = 0; l < EGI_PIECE; l++) d[i + l] = x[i + l] * (d[i + l] - delta);
-    for (; i < n; i++) d[i] = x[i] * (d[i] - delta);
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_scores_back)(int64_t n, EGI_T log_sum, EGI_T delta, EGI_T *x,
+                                                                EGI_T *d) {
+    EGI_T own_x[EGI_PIECE], own_d[EGI_PIECE];
+    for (int64_t i = 0; i < n; i += EGI_PIECE) {
+        const int64_t rest = n - i;
+        EGI_T *p = x + i, *q = d + i;
+        if (rest < EGI_PIECE) {
+            EGI_TN(egi_piece)(rest, p, log_sum, own_x);
+            EGI_TN(egi_piece)(rest, q, 0, own_d);
+            p = own_x, q = own_d;
+        }
+        EGI_SAME_PLACE
+        for (int l = 0; l < EGI_PIECE; l++) p[l] = EGI_EXP_T(p[l] - log_sum);
+        EGI_SAME_PLACE
+        for (int l = 0; l < EGI_PIECE; l++) q[l] = p[l] * (q[l] - delta);
+        if (rest < EGI_PIECE) {
+            memcpy(x + i, p, (size_t)rest * sizeof *p);
+            memcpy(d + i, q, (size_t)rest * sizeof *q);
+        }
+    }
 }
 static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
@@ -48262,9 +48279,9 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 // the gradient with a part of the keys. Parts are cut by shapes alone; dq, to which each of them adds, is summed in
 // their order. egi_attention_gradient and egi_attention_weights are the same in plain ops.
 
-// The queries and keys of a block; the keys of the gradient that a thread has in memory at once; from so many units on,
-// the queries or the keys of a head are not cut further. Blocks are whole tiles of rows, and whole pieces.
-enum { EGI_TN(EGI_ATTEND) = 96, EGI_TN(EGI_ATTEND_KEYS) = 2 * EGI_TN(EGI_ATTEND), EGI_TN(EGI_ATTEND_UNITS) = 16 };
+// The queries and keys of a block, which are whole tiles of rows, and whole pieces. The bytes that a thread has of keys
+// and their gradients at once. From so many units on, the queries or the keys of a head are not cut further.
+enum { EGI_TN(EGI_ATTEND) = 96, EGI_TN(EGI_ATTEND_BYTES) = 1 << 19, EGI_TN(EGI_ATTEND_UNITS) = 16 };
 // The gradient's parts have so many elements of dq together at most.
 enum { EGI_TN(EGI_ATTEND_SUMS) = 1 << 20 };
 #if EGI_X86 && EGI_STAMP % 10 == 1
@@ -48278,9 +48295,9 @@ typedef struct EGI_TN(egi_attention_job) {
     const egi_attention_parameters *p;
     EGI_TN(egi_heads) q, k, v, y, g, dq, dk, dv;
     const eg_tensor *mask;
-    EGI_T *log_sums, *space, *sums;                             // space: `room` elements for each thread
+    EGI_T *log_sums, *delta, *space, *sums;                     // space: `room` elements for each thread
     EGI_TN(egi_tile_fn) *tile;
-    int64_t batch, heads, shared, queries, keys, parts, room;
+    int64_t batch, heads, shared, queries, keys, parts, room, most;
     int64_t nr, size, values;                                   // of a tile; of q and v, rounded up to whole tiles
 } EGI_TN(egi_attention_job);
 // (B, H, T, K), or (B, T, H, K) where steps come first
@@ -48295,17 +48312,32 @@ static EGI_T *EGI_TN(egi_heads_row)(const EGI_TN(egi_heads) *x, int64_t batch, i
 // Copies `count` rows from `first` on, times `scale`, into rows of `width` elements, which zeros fill up.
 static void EGI_TN(egi_heads_load)(const EGI_TN(egi_heads) *x, int64_t batch, int64_t head, int64_t first,
                                    int64_t count, EGI_T scale, int64_t width, EGI_T *to) {
+    enum { L = (int)(16 / sizeof(EGI_T)) };
+    typedef EGI_TN(egi_v16) vec;
     const EGI_T *from = EGI_TN(egi_heads_row)(x, batch, head, first);
     for (int64_t r = 0; r < count; r++, from += x->row, to += width) {
-        memcpy(to, from, (size_t)x->size * sizeof *to);
-        EGI_TN(egi_zero)(width - x->size, to + x->size);
-        if (scale != 1) EGI_IN_ROWS(egi_row_scale)(x->size, scale, to);
+        int64_t i = 0;
+        for (; i + 4 * L <= x->size; i += 4 * L) {
+            const vec *f = (const vec *)(from + i), f0 = f[0] * scale, f1 = f[1] * scale, f2 = f[2] * scale,
+                      f3 = f[3] * scale;
+            vec *t = (vec *)(to + i);
+            t[0] = f0, t[1] = f1, t[2] = f2, t[3] = f3;
+        }
+        for (; i < x->size; i++) to[i] = from[i] * scale;
+        for (; i < width; i++) to[i] = 0;
     }
 }
 // Packs `count` rows as the right operand of a product with their transpose.
 static void EGI_TN(egi_heads_pack)(const EGI_TN(egi_attention_job) *a, const EGI_TN(egi_heads) *x, int64_t batch,
                                    int64_t head, int64_t first, int64_t count, EGI_T *to) {
-    EGI_TN(egi_pack_b)(true, x->size, count, EGI_TN(egi_heads_row)(x, batch, head, first), x->row, to, a->nr, x->size);
+    const int64_t size = x->size, nr = a->nr, turned = size / EGI_TURN * EGI_TURN, whole = count / nr * nr;
+    const EGI_T *from = EGI_TN(egi_heads_row)(x, batch, head, first);
+    for (int64_t j = 0; j < whole; j += nr, from += nr * x->row, to += nr * size) {
+        EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)to, nr, (const char *)from, x->row, turned, nr);
+        for (int64_t p = turned; p < size; p++)
+            for (int64_t q = 0; q < nr; q++) to[p * nr + q] = from[q * x->row + p];
+    }
+    EGI_TN(egi_pack_b)(true, size, count - whole, from, x->row, to, nr, size);
 }
 // C (m, n) = A (m, k) B (k, n), or C += where add, in which whole tiles have room. Row i of A is at a + i * arow, its
 // elements lie astep apart; B has rows of a tile bstep apart, the next tile's bnext behind.
@@ -48413,18 +48445,19 @@ static int64_t EGI_TN(egi_attention_parts)(const EGI_TN(egi_attention_job) *a, i
     const int64_t units = egi_max64(a->batch * a->shared, 1);
     return egi_max64(1, egi_min64((EGI_TN(EGI_ATTEND_UNITS) + units - 1) / units, count / (2 * EGI_TN(EGI_ATTEND))));
 }
-// Runs all units, each thread with memory of its own, and `sums` elements more for all of them.
-static bool EGI_TN(egi_attention_divide)(EGI_TN(egi_attention_job) *a, const char *name, int64_t sums, double products,
-                                         egi_work *work) {
-    const int64_t units = a->batch * a->shared * a->parts,
-                  most = egi_max64(1, egi_min64(egi_parallel_most(), units));
-    const double cost = (double)a->batch * (double)a->heads * (double)a->queries * (double)a->keys;
+// Memory for `most` threads, and `more` elements behind it.
+static EGI_T *EGI_TN(egi_attention_allocate)(EGI_TN(egi_attention_job) *a, const char *name, int64_t more) {
+    a->most = egi_max64(1, egi_min64(egi_parallel_most(), a->batch * a->shared * a->parts));
     a->room = EGI_TN(egi_whole)(a->room, 16);
-    a->space = (EGI_T *)egi_alloc((size_t)(most * a->room + sums) * sizeof(EGI_T));
-    if (!a->space) return egi_no_memory(name, (most * a->room + sums) * (int64_t)sizeof(EGI_T));
-    a->sums = a->space + most * a->room;
-    egi_parallel_with((int)most, units, cost + EGI_TN(egi_gemm_cost)(1, 1, 1) * cost * products, work, a);
-    return true;
+    a->space = (EGI_T *)egi_alloc((size_t)(a->most * a->room + more) * sizeof(EGI_T));
+    if (!a->space) egi_no_memory(name, (a->most * a->room + more) * (int64_t)sizeof(EGI_T));
+    return a->space ? a->space + a->most * a->room : NULL;
+}
+// Runs all units, which take `products` products for each score.
+static void EGI_TN(egi_attention_divide)(EGI_TN(egi_attention_job) *a, int64_t products, egi_work *work) {
+    const double scores = (double)a->batch * (double)a->heads * (double)a->queries * (double)a->keys;
+    egi_parallel_with((int)a->most, a->batch * a->shared * a->parts,
+                      scores * (1 + EGI_TN(egi_gemm_cost)(1, 1, products)), work, a);
 }
 static bool EGI_TN(egi_cpu_attention)(const egi_args *args) {
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
@@ -48434,8 +48467,8 @@ static bool EGI_TN(egi_cpu_attention)(const egi_args *args) {
     a.log_sums = EGI_DATA(args->out[1]);
     a.parts = EGI_TN(egi_attention_parts)(&a, a.queries);
     a.room = EGI_TN(egi_whole)(a.keys, BLOCK) * (a.q.size + a.values) + BLOCK * (a.size + a.values + BLOCK);
-    if (!EGI_TN(egi_attention_divide)(&a, args->op->name, 0, (double)(a.size + a.values), EGI_TN(egi_attention_run)))
-        return false;
+    if (!EGI_TN(egi_attention_allocate)(&a, args->op->name, 0)) return false;
+    EGI_TN(egi_attention_divide)(&a, a.size + a.values, EGI_TN(egi_attention_run));
     egi_free(a.space);
     return true;
 }
@@ -48443,13 +48476,18 @@ static bool EGI_TN(egi_cpu_attention)(const egi_args *args) {
 // Some keys of one head, in the memory of a thread: `first` to `end` - 1, their keys and values packed and the keys'
 // rows; the gradients of both; and a block of queries, its upstream gradients, scores, their gradients, and dq.
 typedef struct EGI_TN(egi_attention_keys) {
-    int64_t first, end;
+    int64_t room, first, end;
     EGI_T *packed_keys, *packed_values, *keys, *dk, *dv, *q, *g, *s, *d, *dq;
 } EGI_TN(egi_attention_keys);
+// How many keys a thread has in memory at once.
+static int64_t EGI_TN(egi_attention_keys_room)(const EGI_TN(egi_attention_job) *a) {
+    const int64_t each = (3 * a->size + 2 * a->values) * (int64_t)sizeof(EGI_T), block = EGI_TN(EGI_ATTEND);
+    return egi_min64(egi_max64(EGI_TN(EGI_ATTEND_BYTES) / each / block, 1) * block, EGI_TN(egi_whole)(a->keys, block));
+}
 static int64_t EGI_TN(egi_attention_keys_make)(EGI_TN(egi_attention_keys) *w, const EGI_TN(egi_attention_job) *a,
                                                EGI_T *space) {
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
-    const int64_t keys = egi_min64(EGI_TN(EGI_ATTEND_KEYS), EGI_TN(egi_whole)(a->keys, BLOCK));
+    const int64_t keys = w->room = EGI_TN(egi_attention_keys_room)(a);
     const int64_t rooms[] = { keys * a->q.size, keys * a->v.size, keys * a->size, keys * a->size, keys * a->values,
                               BLOCK * a->size, BLOCK * a->values, BLOCK * BLOCK, BLOCK * BLOCK, BLOCK * a->size };
     EGI_T **const parts[] = { &w->packed_keys, &w->packed_values, &w->keys, &w->dk, &w->dv, &w->q, &w->g, &w->s, &w->d,
@@ -48466,15 +48504,14 @@ static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a,
                                              int64_t batch, int64_t head, int64_t t0, int64_t t1) {
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
     const int64_t end = EGI_TN(egi_attention_end)(a, t1, w->end), rows = t1 - t0;
-    EGI_T log_sum[BLOCK], delta[BLOCK];
+    const int64_t first = (batch * a->heads + head) * a->queries + t0;
+    EGI_T log_sum[BLOCK];
     EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, w->q);
     EGI_TN(egi_heads_load)(&a->g, batch, head, t0, rows, 1, a->values, w->g);
     EGI_TN(egi_zero)(BLOCK * a->size, w->dq);
     for (int64_t r = 0; r < rows; r++) {
-        log_sum[r] = a->log_sums[(batch * a->heads + head) * a->queries + t0 + r];
+        log_sum[r] = a->log_sums[first + r];
         if (a->mask && log_sum[r] == -(EGI_T)INFINITY) log_sum[r] = 0;          // all its scores are -inf
-        delta[r] = (EGI_T)EGI_IN_ROWS(egi_row_dot)(a->v.size, w->g + r * a->values,
-                                                   EGI_TN(egi_heads_row)(&a->y, batch, head, t0 + r));
     }
     for (int64_t c0 = w->first; c0 < end; c0 += BLOCK) {
         // Tiles of dk and dv have whole rows, so that later keys that a causal mask hides are there with weights of 0.
@@ -48486,16 +48523,25 @@ static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a,
         for (int64_t r = 0; r < rows; r++) {
             EGI_T *x = w->s + r * BLOCK, *d = w->d + r * BLOCK;
             const int64_t seen = EGI_TN(egi_scores_hide)(a, batch, head, t0 + r, c0, n, x);
-            if (seen > 0) EGI_IN_ROWS(egi_scores_back)(seen, log_sum[r], delta[r], x, d);
+            if (seen > 0) EGI_IN_ROWS(egi_scores_back)(seen, log_sum[r], a->delta[first + r], x, d);
             EGI_TN(egi_zero)(wide - seen, x + seen);
             EGI_TN(egi_zero)(wide - seen, d + seen);
         }
         EGI_TN(egi_attention_product)(a, wide, a->values, rows, w->s, 1, BLOCK, w->g, a->values, a->nr,
                                       w->dv + at * a->values, a->values, true);
-        EGI_TN(egi_attention_product)(a, wide, a->size, rows, w->d, 1, BLOCK, w->q, a->size, a->nr, w->dk + at * a->size,
-                                      a->size, true);
+        EGI_TN(egi_attention_product)(a, wide, a->size, rows, w->d, 1, BLOCK, w->q, a->size, a->nr,
+                                      w->dk + at * a->size, a->size, true);
         EGI_TN(egi_attention_product)(a, rows, a->size, n, w->d, BLOCK, 1, w->keys + at * a->size, a->size, a->nr,
                                       w->dq, a->size, true);
+    }
+}
+// D of some queries, counted over all heads.
+static void EGI_TN(egi_attention_deltas)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_attention_job) *a = (const EGI_TN(egi_attention_job) *)context;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t t = i % a->queries, head = i / a->queries % a->heads, batch = i / a->queries / a->heads;
+        a->delta[i] = (EGI_T)EGI_IN_ROWS(egi_row_dot)(a->v.size, EGI_TN(egi_heads_row)(&a->g, batch, head, t),
+                                                      EGI_TN(egi_heads_row)(&a->y, batch, head, t));
     }
 }
 // The gradients of some keys of one head: all queries that it serves, block by block. Their dq goes to part `part` of
@@ -48539,7 +48585,7 @@ static void EGI_TN(egi_attention_back)(void *context, int64_t begin, int64_t end
         const int64_t part = unit % a->parts, first = EGI_TN(egi_attention_cut)(a->keys, part, a->parts),
                       last = EGI_TN(egi_attention_cut)(a->keys, part + 1, a->parts);
         for (w.first = first; w.first < last; w.first = w.end) {
-            w.end = egi_min64(w.first + EGI_TN(EGI_ATTEND_KEYS), last);
+            w.end = egi_min64(w.first + w.room, last);
             EGI_TN(egi_attention_keys_back)(a, &w, unit / a->parts / a->shared, unit / a->parts % a->shared, part,
                                             w.first > first);
         }
@@ -48554,13 +48600,14 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     a.dq = EGI_TN(egi_heads_of)(args->out[0], true);
     a.dk = EGI_TN(egi_heads_of)(args->out[1], true);
     a.dv = EGI_TN(egi_heads_of)(args->out[2], true);
-    const int64_t all = args->out[0]->size;
-    a.parts = egi_min64(EGI_TN(egi_attention_parts)(&a, a.keys), 1 + EGI_TN(EGI_ATTEND_SUMS) / all);
+    const int64_t all = args->out[0]->size, rows = args->in[4]->size;
     EGI_TN(egi_attention_keys) none;
+    a.parts = egi_min64(EGI_TN(egi_attention_parts)(&a, a.keys), 1 + EGI_TN(EGI_ATTEND_SUMS) / all);
     a.room = EGI_TN(egi_attention_keys_make)(&none, &a, NULL);
-    if (!EGI_TN(egi_attention_divide)(&a, args->op->name, (a.parts - 1) * all, (double)(3 * a.size + 2 * a.values),
-                                      EGI_TN(egi_attention_back)))
-        return false;
+    if (!(a.sums = EGI_TN(egi_attention_allocate)(&a, args->op->name, (a.parts - 1) * all + rows))) return false;
+    a.delta = a.sums + (a.parts - 1) * all;
+    egi_parallel(rows, (double)rows * (double)a.v.size, EGI_TN(egi_attention_deltas), &a);
+    EGI_TN(egi_attention_divide)(&a, 3 * a.size + 2 * a.values, EGI_TN(egi_attention_back));
     for (int64_t part = 1; part < a.parts; part++) EGI_TN(egi_axpy)(all, 1, a.sums + (part - 1) * all, a.dq.data);
     egi_free(a.space);
     return true;

@@ -286,6 +286,7 @@ TEST(models_of_layers) {
         eg_layer_embedding(20, 6), eg_layer_lstm(5, .return_sequences = true), eg_layer_gru(4), eg_layer_dense(3));
     check_model(words, eg_rmsprop(.momentum = 0.9, .centered = true), eg_random_integers(EG_SHAPE(4, 7), 0, 20));
     eg_layer *attention = eg_sequential(eg_layer_dense(8), eg_layer_simple_rnn(6, .return_sequences = true),
+                                        eg_layer_multi_head_attention(2, 3, .causal = true),
                                         eg_layer_global_average_pooling1d(),
                                         eg_layer_dense(3, .activation = EG_SOFTMAX));
     // On the stand-in for CUDA the norm of all gradients is read on the host, so that there is no trace.
