@@ -557,6 +557,7 @@ static eg_function *load_lines(const char *lines, const char *ends) {
 #define OP_WITH(name, in, attributes) \
     LINE("op", "\"op\":\"" name "\",\"in\":[" in "],\"attributes\":{" attributes "}")
 #define X "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[2,3]}"
+#define HEADS "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[1,2,3,4]}"
 TEST(lines_that_are_wrong) {
     static const struct { const char *lines, *says; } wrong[] = {
         { X "," OP("tanh", "1"), "line 1: its \"in\" is no whole number from 0 to 0" },
@@ -578,6 +579,11 @@ TEST(lines_that_are_wrong) {
         { X "," OP_WITH("reduce_sum", "0", "\"mask\":8"), "its mask does not fit" },
         { X "," OP_WITH("concat", "0,0", "\"axis\":-9"), "its axis does not fit" },
         { X "," OP_WITH("cast", "0", "\"dtype\":77"), "its dtype does not fit" },
+        { X "," OP_WITH("attention", "0,0,0", "\"scale\":1"), "eg_attention: its list of operands does not fit" },
+        { HEADS "," OP_WITH("attention", "0,0", "\"scale\":1"), "eg_attention: its list of operands does not fit" },
+        { HEADS "," OP_WITH("attention", "0,0,0,0", "\"scale\":1"), "its list of operands does not fit" },
+        { HEADS "," OP_WITH("attention", "0,0,0", "\"scale\":null"), "its list of operands does not fit" },
+        { HEADS "," OP_WITH("attention", "0,0,0", "\"scale\":1,\"before\":-1"), "its list of operands does not fit" },
         { X "," LINE("tensor", "\"tensor\":\"V\""), "line 1: there is no tensor 'V' in the file" },
         { X "," LINE("tensor", "\"tensor\":\"W\"},{\"line\":\"assign\",\"in\":[1,0]"), "is no variable" },
         { X "," LINE("gradients", "\"in\":[0,null,0],\"of\":2,\"from\":0"),
