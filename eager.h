@@ -23542,11 +23542,11 @@ static eg_tensor *egi_attention_product(eg_tensor *a, eg_tensor *b, bool transpo
     return eg_reshape(egi_matmul(egi_attention_for_groups(a, b->dims[1], false), false,
                                  egi_attention_for_groups(b, 0, true), transposed), shape);
 }
-// softmax(q k^T / sqrt(K)): how much each query attends to each key (Vaswani et al. 2017). whole: no row of the mask
-// can be all false, so that there is no row to set to zeros.
-static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, eg_tensor *mask, bool whole) {
+// softmax(q k^T scale): how much each query attends to each key (Vaswani et al. 2017). whole: no row of the mask can be
+// all false, so that there is no row to set to zeros.
+static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, double scale, eg_tensor *mask, bool whole) {
     if (!query || !key) return NULL;
-    eg_tensor *scores = egi_attention_product((eg_mul)(query, eg_number(1 / sqrt((double)query->dims[3]))), key, true);
+    eg_tensor *scores = egi_attention_product((eg_mul)(query, eg_number(scale)), key, true);
     if (!mask) return egi_softmax_last(scores);
     eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
     return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // a query that may see no key gets zeros
@@ -23593,7 +23593,7 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
               *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
     bool whole = !mask;
     if (a->causal && !egi_mask_narrow_causal(&mask, q->dims[2], k->dims[2], a->before)) return false;
-    eg_tensor *weights = egi_attention_weights(q, k, mask, whole), *dp = egi_attention_product(g, v, true);
+    eg_tensor *weights = egi_attention_weights(q, k, a->scale, mask, whole), *dp = egi_attention_product(g, v, true);
     eg_tensor *ds = (eg_mul)(weights, (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_over_axis(-1, true))));
     ds = (eg_mul)(ds, eg_number(a->scale));
     if (c->needed[0] && !egi_set_dx(0, dx, egi_attention_product(ds, k, false))) return false;
@@ -23639,7 +23639,8 @@ static bool egi_attention_runs_as_one(const eg_layer *l, const egi_layer_run *c,
            k->dtype == q->dtype && v->dtype == q->dtype && egi_kernel_has_as_one(q, EGI_ATTENTION) &&
            egi_attention_takes(egi_backend_of(q), q, v);
 }
-// One launch where the device has the kernel and nobody asks for the weights, else products and a softmax, op by op.
+// One launch where the device has the kernel and nobody asks for the weights, else products and a softmax, op by op,
+// which hold the weights.
 // out[1] is the weights, out[2] and out[3] the keys and values with which a next step goes on.
 static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     const egi_layer_config *k = &l->config;
@@ -23679,7 +23680,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     }
     bool whole = !mask;
     if (k->o.causal && !egi_mask_narrow_causal(&mask, query->dims[2], key->dims[2], a.before)) return false;
-    eg_tensor *weights = egi_attention_weights(query, key, mask, whole);
+    eg_tensor *weights = egi_attention_weights(query, key, 1 / sqrt((double)k->size), mask, whole);
     c->out[1] = weights;
     c->out[2] = key;
     c->out[3] = value;
