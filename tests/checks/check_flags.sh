@@ -175,7 +175,7 @@ hashes first "$CC" -O0 || { echo "$0: the program of hashes does not run"; exit 
 # Vectors of 16 bytes: chosen at run time, compiled alone (with an allocator of the program's own), and on a processor without
 # AVX2. With AVX2 there is FMA, which makes a family of bits of its own of float32 products and of what has exponentials,
 # logarithms, sines or erf in it, and of float64's functions that are not libm's; everything else is the same in both families.
-with_avx2='^((matmul|matmul_t|matvec|conv2d|dense|lstm|gru|softmax|softmax0|log_softmax|entropy|attention) 0|(exp|expm1|log|log1p|sin|cos|tanh|erf|erfc|sigmoid|softplus|silu|mish|elu|selu|gelu|gelu_tanh|pow|sigmoid_cross_entropy_with_logits|log_cosh_difference|logsumexp|chain) [01]) '
+with_avx2='^((matmul|matmul_t|matvec|conv2d|dense|lstm|gru|softmax|softmax0|log_softmax|entropy) 0|(exp|expm1|log|log1p|sin|cos|tanh|erf|erfc|sigmoid|softplus|silu|mish|elu|selu|gelu|gelu_tanh|pow|sigmoid_cross_entropy_with_logits|log_cosh_difference|logsumexp|chain|attention) [01]) '
 base_runs() { EAGER_ISA=base "$T/hashes" >"$T/base" 2>/dev/null && [ "$(wc -l <"$T/base")" -gt 200 ]; }
 unfused() {
     grep -Ev "$with_avx2" "$T/first" >"$T/first_but" && grep -Ev "$with_avx2" "$T/base" | diff "$T/first_but" -
