@@ -3974,9 +3974,10 @@ typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // fa
     NOT_CPU(LAYER_NORM_GRAD, layer_norm_grad)     /* egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, \
                                                      out[1] dgamma, out[2] dbeta, each may \
                                                      be NULL */ \
-    /* egi_attention_parameters: in[0..2] q, k, v, in[3] mask or NULL; out[0] y, out[1] log of each row's sum */ \
-    NOT_CPU(ATTENTION, attention) \
-    NOT_CPU(ATTENTION_GRAD, attention_grad)       /* egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its \
+    /* float32 and float64; egi_attention_parameters: in[0..2] q, k, v, in[3] mask or NULL; out[0] y, out[1] log of \
+       each row's sum */ \
+    MAY_LACK(ATTENTION, attention) \
+    MAY_LACK(ATTENTION_GRAD, attention_grad)      /* egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its \
                                                      logs, in[5] g, in[6] mask or NULL; \
                                                      out[0..2] dq, dk, dv */ \
     /* float32 and float64, all is contiguous: */ \
@@ -4008,6 +4009,7 @@ struct eg_backend {
     bool host_reads;                                        // the host may read and write its memory
     bool folds;                                             // EGI_MATMUL takes a bias and relu along
     bool any_axes;  // EGI_REDUCE takes any strides and axes, see egi_reduce_parameters
+    bool small_heads;   // EGI_ATTENTION takes float32 and heads of at most EGI_ATTENTION_SIZE elements alone
     void *state;
     void *(*allocate)(eg_backend *b, int64_t bytes);        // 64-byte aligned, or NULL
     void (*deallocate)(eg_backend *b, void *data, int64_t bytes);
@@ -4073,7 +4075,7 @@ typedef struct egi_normalize_parameters {
 typedef struct egi_normalize_attr { egi_normalize_parameters p; bool scales, shifts; } egi_normalize_attr;  // of its op
 // q (B, H, T, K), k (B, G, S, K), v (B, G, S, V) with any strides but the last; y, g (B, T, H, V) and dq (B, T, H, K),
 // dk, dv (B, S, G, ..).
-// Query t sees the keys up to before + t if it is causal. K and V are at most EGI_ATTENTION_SIZE.
+// Query t sees the keys up to before + t if it is causal. H is a multiple of G.
 // The mask is of bools (B, H, T, S), with any strides: who sees nobody gets zeros.
 enum { EGI_ATTENTION_SIZE = 128 };
 typedef struct egi_attention_parameters { double scale; bool causal; int64_t before; } egi_attention_parameters;
@@ -6169,7 +6171,7 @@ static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t 
     return true;
 }
 static eg_backend egi_cpu = {
-    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, true, NULL,
+    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, true, false, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer, { NULL }, NULL, NULL, NULL, NULL, NULL,
     NULL
 };
@@ -12251,6 +12253,11 @@ static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t 
 
 enum { EGI_COLUMNS_BYTES = 1 << 17, EGI_CHUNK = 128 };
 
+static void egi_plane_turn_u32(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
+                               int64_t n);
+static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
+                               int64_t n);
+enum { EGI_TURN = 16 };                         // of whose multiples they turn the rows
 // Helpers of the stamped egi_cpu_<kernel>_<dtype>, which take the pointers and sizes out of a launch's tensors.
 static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
 static void egi_cpu_indices_done(const eg_tensor *x, const int64_t *index) {
@@ -13210,7 +13217,6 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     }
 // Turns `rows` by n elements, multiples of EGI_TURN, whose columns are neighbours in f and whose rows are neighbours in
 // t: squares of as many elements as a vector holds, along one line of the cache in f after the other.
-enum { EGI_TURN = 16 };
 static void egi_plane_turn_u32(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
                                int64_t n) {
     typedef egi_v16_u32 vec;
@@ -13705,6 +13711,8 @@ EGI_CPU_OF_WIDE_FLOATS(normalize, in[0])
 EGI_CPU_OF_WIDE_FLOATS(normalize_grad, in[0])
 EGI_CPU_OF_FLOATS(recurrent, in[0])
 EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
+EGI_CPU_OF_FLOATS(attention, in[0])
+EGI_CPU_OF_FLOATS(attention_grad, in[0])
 // CHOOSING. Idea: vectors find the greatest value of a block; only then is its first place looked for, in the last
 // block that had a greater one. Of bools a block is asked at once whether one of them decides.
 
@@ -19517,6 +19525,9 @@ static const struct { uint64_t ops; const char *name; char kind; int count; size
     { EGI_RECURRENTS, "backwards", 'b', 1, offsetof(egi_recurrent_parameters, backwards) },
     { EGI_RECURRENTS, "sequences", 'b', 1, offsetof(egi_recurrent_parameters, sequences) },
     { EGI_RECURRENTS, "masked", 'b', 1, offsetof(egi_recurrent_parameters, masked) },
+    { EGI_SET(attention), "scale", 'd', 1, offsetof(egi_attention_parameters, scale) },
+    { EGI_SET(attention), "causal", 'b', 1, offsetof(egi_attention_parameters, causal) },
+    { EGI_SET(attention), "before", 'l', 1, offsetof(egi_attention_parameters, before) },
 };
 EGI_AS_TOLD
 
@@ -23553,23 +23564,25 @@ static eg_tensor *egi_attention_product(eg_tensor *a, eg_tensor *b, bool transpo
     return eg_reshape(egi_matmul(egi_attention_for_groups(a, b->dims[1], false), false,
                                  egi_attention_for_groups(b, 0, true), transposed), shape);
 }
-// softmax(q k^T / sqrt(K)): how much each query attends to each key (Vaswani et al. 2017). whole: no row of the mask
-// can be all false, so that there is no row to set to zeros.
-static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, eg_tensor *mask, bool whole) {
+// softmax(q k^T scale): how much each query attends to each key (Vaswani et al. 2017). whole: no row of the mask can be
+// all false, so that there is no row to set to zeros.
+static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, double scale, eg_tensor *mask, bool whole) {
     if (!query || !key) return NULL;
-    eg_tensor *scores = egi_attention_product((eg_mul)(query, eg_number(1 / sqrt((double)query->dims[3]))), key, true);
+    eg_tensor *scores = egi_attention_product((eg_mul)(query, eg_number(scale)), key, true);
     if (!mask) return egi_softmax_last(scores);
     eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
     return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // a query that may see no key gets zeros
 }
 // Attention as one op, on a device that has the kernel. It keeps no weights, since its gradient computes them again
-// (Dao 2023). Its outputs are y (B, T, H, V) and the logarithm of the sum of each row's exponentials (B, H, T).
+// (Dao 2023). Its outputs are y (B, T, H, V) and the logarithm of the sum of each row's exponentials (B, H, T). Without
+// keys y is zeros, as it is for a query that sees none.
 static bool egi_shape_attention_as_one(egi_call *c) {
     const eg_tensor *q = c->in[0], *v = c->in[2];
     eg_shape y = { 4, { q->dims[0], q->dims[2], q->dims[1], v->dims[3] } },
              rows = { 3, { q->dims[0], q->dims[1], q->dims[2] } };
     c->shape[0] = y;
     c->shape[1] = rows;
+    c->dtype[0] = c->dtype[1] = (eg_dtype)q->dtype;
     return true;
 }
 // x with a reference of its own, or a copy if the elements of its last axis are not adjacent.
@@ -23580,6 +23593,7 @@ static bool egi_run_attention_as_one(egi_call *c) {
     egi_args args = { c->op, 0, { NULL, NULL, NULL, c->n > 3 ? c->in[3] : NULL }, { c->out[0], c->out[1] }, c->attr };
     eg_tensor *in[3];
     bool ok = true;
+    if (!c->in[0]->size || !c->in[2]->size) return egi_tensor_fill(c->out[0], 0) && egi_tensor_fill(c->out[1], 0);
     for (int i = 0; i < 3; i++) {
         args.in[i] = in[i] = egi_attention_whole_rows(c->in[i]);
         ok = ok && in[i];
@@ -23601,7 +23615,7 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
               *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
     bool whole = !mask;
     if (a->causal && !egi_mask_narrow_causal(&mask, q->dims[2], k->dims[2], a->before)) return false;
-    eg_tensor *weights = egi_attention_weights(q, k, mask, whole), *dp = egi_attention_product(g, v, true);
+    eg_tensor *weights = egi_attention_weights(q, k, a->scale, mask, whole), *dp = egi_attention_product(g, v, true);
     eg_tensor *ds = (eg_mul)(weights, (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_over_axis(-1, true))));
     ds = (eg_mul)(ds, eg_number(a->scale));
     if (c->needed[0] && !egi_set_dx(0, dx, egi_attention_product(ds, k, false))) return false;
@@ -23611,7 +23625,7 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
            egi_set_dx(2, dx, egi_attention_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
 }
 static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
-    if (egi_gradient_ops_are_seen()) return egi_attention_gradient(c, dx);
+    if (egi_gradient_ops_are_seen() || !c->inputs[0]->size || !c->inputs[2]->size) return egi_attention_gradient(c, dx);
     const eg_tensor *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
     egi_args args = { op, 0, { NULL, NULL, NULL, c->outputs[0], c->outputs[1], NULL, mask }, { NULL }, c->attributes };
     bool ok = true;
@@ -23619,7 +23633,7 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
         const eg_tensor *x = c->inputs[i];
         eg_shape shape = { 4, { x->dims[0], x->dims[2], x->dims[1], x->dims[3] } };
         args.in[i] = egi_scope_own(egi_attention_whole_rows(x));
-        args.out[i] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), EG_FLOAT32, &shape));
+        args.out[i] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
         ok = args.in[i] && args.out[i];
     }
     args.in[5] = ok ? egi_scope_own(egi_contiguous(c->upstream[0])) : NULL;
@@ -23633,16 +23647,22 @@ static const egi_op egi_op_attention = { "attention", -1, 2, 0, sizeof(egi_atten
                                          egi_grad_attention_as_one,
                                          { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY },
                                          EGI_NOT_ELEMENTWISE(attention) };
-// Whether the one op can do what is asked: no weights are returned, nothing is dropped, and heads have at most
-// EGI_ATTENTION_SIZE elements.
-static bool egi_attention_runs_as_one(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a) {
-    const egi_layer_config *k = &l->config;
-    int64_t value_dim = k->o.value_dim ? k->o.value_dim : k->size;
-    for (int i = 0; i < a->n; i++) if (!c->in[i]->size) return false;
-    return c->n_out < 2 && !(c->training && k->o.dropout > 0) && k->size <= EGI_ATTENTION_SIZE &&
-           value_dim <= EGI_ATTENTION_SIZE && egi_kernel_runs_as_one(c->in[0], EGI_ATTENTION);
+// Whether the kernel of the device on which the op would run takes these operands.
+static bool egi_attention_takes(const eg_backend *b, const eg_tensor *q, const eg_tensor *v) {
+    if (b->small_heads)
+        return q->dtype == EG_FLOAT32 && q->dims[3] <= EGI_ATTENTION_SIZE && v->dims[3] <= EGI_ATTENTION_SIZE;
+    return q->dtype == EG_FLOAT32 || q->dtype == EG_FLOAT64;
 }
-// One launch where the device has the kernel and nobody asks for the weights, else products and a softmax, op by op.
+// Whether the one op can do what is asked: no weights are returned, nothing is dropped, and the kernel takes query, key
+// and value.
+static bool egi_attention_runs_as_one(const eg_layer *l, const egi_layer_run *c, const eg_tensor *q, const eg_tensor *k,
+                                      const eg_tensor *v) {
+    return c->n_out < 2 && !(c->training && l->config.o.dropout > 0) && k->size && v->size &&
+           k->dtype == q->dtype && v->dtype == q->dtype && egi_kernel_has_as_one(q, EGI_ATTENTION) &&
+           egi_attention_takes(egi_backend_of(q), q, v);
+}
+// One launch where the device has the kernel and nobody asks for the weights, else products and a softmax, op by op,
+// which hold the weights.
 // out[1] is the weights, out[2] and out[3] the keys and values with which a next step goes on.
 static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     const egi_layer_config *k = &l->config;
@@ -23660,31 +23680,29 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
         return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs of attention; it takes query, value and key, a mask of "
                                            "pairs, and keys and values so far", c->n);
     if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: keys and values so far go with a query alone");
-    bool as_one = egi_attention_runs_as_one(l, c, &a);
     if (!egi_attention_mask(c, &a, &mask)) return false;
     eg_tensor *query = egi_attention_turned(egi_attention_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
     eg_tensor *key = egi_attention_turned(egi_attention_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base,
                                           a.before), *value = egi_attention_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
     key = egi_attention_after(&a, 0, key, shared, k->size);
     value = egi_attention_after(&a, 1, value, shared, k->o.value_dim ? k->o.value_dim : k->size);
+    if (!query || !key || !value) return false;
     eg_shape together = { 3, { c->in[0]->dims[0], c->in[0]->dims[1], 0 } };
-    if (as_one) {
+    if (egi_attention_runs_as_one(l, c, query, key, value)) {
         egi_attention_parameters p = { 1 / sqrt((double)k->size), k->o.causal, a.before };
         eg_tensor *in[4], *out[EGI_MAX_OUT];
         in[0] = query;
         in[1] = key;
         in[2] = value;
-        if (!query || !key || !value) return false;
         eg_shape pairs = { 4, { query->dims[0], heads, query->dims[2], key->dims[2] } };
         in[3] = mask ? eg_broadcast_to(mask, pairs) : NULL;
         if ((mask && !in[3]) || !egi_apply(&egi_op_attention, in, mask ? 4 : 3, &p, out)) return false;
         together.dims[2] = heads * out[0]->dims[3];
         return (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(out[0], together))) != NULL;
     }
-    if (!query || !key) return false;
     bool whole = !mask;
     if (k->o.causal && !egi_mask_narrow_causal(&mask, query->dims[2], key->dims[2], a.before)) return false;
-    eg_tensor *weights = egi_attention_weights(query, key, mask, whole);
+    eg_tensor *weights = egi_attention_weights(query, key, 1 / sqrt((double)k->size), mask, whole);
     c->out[1] = weights;
     c->out[2] = key;
     c->out[3] = value;
@@ -37476,7 +37494,8 @@ static bool egi_line_is_pure(const egi_passes *s, const egi_trace_line *line) {
     switch (line->kernel) {
         case EGI_RUN_OP: case EGI_ELEMENTWISE: case EGI_COPY: case EGI_FILL: case EGI_REDUCE: case EGI_CHOOSE:
         case EGI_CUMSUM: case EGI_SOFTMAX: case EGI_SOFTMAX_GRAD: case EGI_MATMUL: case EGI_CONV: case EGI_POOL:
-        case EGI_NORMALIZE: case EGI_NORMALIZE_GRAD: case EGI_RECURRENT: case EGI_RECURRENT_GRAD: break;
+        case EGI_NORMALIZE: case EGI_NORMALIZE_GRAD: case EGI_RECURRENT: case EGI_RECURRENT_GRAD: case EGI_ATTENTION:
+        case EGI_ATTENTION_GRAD: break;
         default: return false;
     }
     // A division of integers stays behind the check of its divisor.
@@ -41536,6 +41555,7 @@ static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
     for (int k = 0; k < EGI_KERNELS; k++)
         g->backend.kernel[k] = (b == &egi_cpu ? of_cpu[k] : b->kernel[k] != NULL) ? egi_graph_kernel : NULL;
     g->backend.folds = b->folds;
+    g->backend.small_heads = b->small_heads;
 }
 static eg_backend *egi_graph_place(egi_recorder *r, eg_backend *b) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -42080,6 +42100,20 @@ static bool egi_fit_layer_norm(const egi_op *op, eg_tensor *const *in, const dou
             egi_fit_weight(x, in[1], 1, last, 0) && egi_fit_weight(x, in[2], 1, last, 0)) ||
            egi_fit_fail(op, x, "list of operands");
 }
+static bool egi_fit_attention(const egi_op *op, eg_tensor *const *in, int n, const egi_attention_parameters *p) {
+    const eg_tensor *q = in[0], *k = n > 2 ? in[1] : q, *v = n > 2 ? in[2] : q, *mask = n > 3 ? in[3] : NULL;
+    const eg_backend *b = egi_backend_of(q);
+    bool fits = (n == 3 || n == 4) && p->before >= 0 && p->scale - p->scale == 0;
+    for (int i = 0; i < 3 && fits; i++)
+        fits = !(in[i]->flags & EGI_NUMBER) && in[i]->rank == 4 && in[i]->dtype == q->dtype &&
+               in[i]->dims[0] == q->dims[0] && in[i]->dims[1] > 0 && in[i]->dims[3] > 0;
+    fits = fits && k->dims[1] == v->dims[1] && k->dims[2] == v->dims[2] && k->dims[3] == q->dims[3] &&
+           q->dims[1] % k->dims[1] == 0 && egi_attention_takes(b, q, v);
+    if (fits && mask)
+        fits = mask->dtype == EG_BOOL && mask->rank == 4 && mask->dims[0] == q->dims[0] &&
+               mask->dims[1] == q->dims[1] && mask->dims[2] == q->dims[2] && mask->dims[3] == k->dims[2];
+    return fits || egi_fit_fail(op, q, "list of operands");
+}
 #endif
 static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, void *attr) {
     for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
@@ -42111,6 +42145,7 @@ static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, vo
     case EGI_OP_simple_rnn: case EGI_OP_lstm: case EGI_OP_gru:
         return egi_fit_recurrent(op, in, n, (egi_recurrent_parameters *)attr);
     case EGI_OP_layer_norm: return egi_fit_layer_norm(op, in, (const double *)attr);
+    case EGI_OP_attention: return egi_fit_attention(op, in, n, (const egi_attention_parameters *)attr);
 #endif
     default: return true;
     }
@@ -42898,11 +42933,10 @@ static void egi_saver_random(egi_saver *s, const egi_random_parameters *p) {
 }
 static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
     const egi_value *v = node->n && node->in[0].value >= 0 ? egi_value_at(s->graph, node->in[0].value) : NULL;
-    if (node->op->flags & EGI_USER || node->op->number == EGI_OP_to || node->op->number == EGI_OP_attention)
+    if (node->op->flags & EGI_USER || node->op->number == EGI_OP_to)
         return egi_fail(EG_ERROR_STATE, "eg_function_save: eg_%s cannot be written into a file: %s", node->op->name,
                         node->op->flags & EGI_USER ? "no file holds a program's own code"
-                        : node->op->number == EGI_OP_to ? "a function in a file is for one device"
-                                                        : "it is an op of this device alone");
+                                                   : "a function in a file is for one device");
     egi_saver_named(s, "op", node->op->name);
     egi_saver_inputs(s, node);
     if (node->op->attr_size)
@@ -43431,7 +43465,7 @@ static bool egi_loader_op(egi_loader *l, eg_tensor **in, int n) {
     const egi_op *op = NULL;
     for (int i = 0; i < (int)EGI_OPS && name && !op; i++)
         if (egi_op_row(i) && !strcmp(egi_op_row(i)->name, name)) op = egi_op_row(i);
-    if (!op || op->flags & EGI_USER || op->number == EGI_OP_to || op->number == EGI_OP_attention)
+    if (!op || op->flags & EGI_USER || op->number == EGI_OP_to)
         return egi_loader_fail(l, "there is no op '%.60s' that a file can name", name ? name : "");
     return egi_loader_run_op(l, op, in, n);
 }
@@ -48095,6 +48129,45 @@ EGI_TARGET static void EGI_TN(egi_softmax_grad_rows)(void *context, int64_t begi
         memcpy(dx + i, d, (size_t)(n - i) * sizeof *d);
     }
 }
+// ATTENTION, a row. A query's weights are the softmax of its scores, which come in blocks. `top` is the greatest score
+// so far, `sum` the sum of exp(score - top), and o (size elements) the sum of the values by the same factors. A greater
+// score scales them first (Milakov & Gimelshein 2018). The block's n scores become their factors.
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_scores_step)(int64_t n, EGI_T *x, EGI_T *top, double *sum, int64_t size,
+                                                            EGI_T *o) {
+    const EGI_T here = EGI_TN(egi_row_max)(n, x), before = *top;
+    if (here > before) {
+        if (before > -(EGI_T)INFINITY) {
+            const double kept = EGI_TN(egi_row_exp)(1, &before, here, NULL);
+            *sum *= kept;
+            EGI_TN(egi_row_scale)(size, (EGI_T)kept, o);
+        }
+        *top = here;
+    }
+    *sum += EGI_TN(egi_row_exp)(n, x, *top > -(EGI_T)INFINITY ? *top : 0, x);      // of -inf alone all factors are 0
+}
+// The same for the gradient: x gets the weights exp(x - log_sum), and d, the gradients of the weights, becomes that of
+// the scores: weight (d - delta).
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_scores_back)(int64_t n, EGI_T log_sum, EGI_T delta, EGI_T *x,
+                                                                EGI_T *d) {
+    EGI_T own_x[EGI_PIECE], own_d[EGI_PIECE];
+    for (int64_t i = 0; i < n; i += EGI_PIECE) {
+        const int64_t rest = n - i;
+        EGI_T *p = x + i, *q = d + i;
+        if (rest < EGI_PIECE) {
+            EGI_TN(egi_piece)(rest, p, log_sum, own_x);
+            EGI_TN(egi_piece)(rest, q, 0, own_d);
+            p = own_x, q = own_d;
+        }
+        EGI_SAME_PLACE
+        for (int l = 0; l < EGI_PIECE; l++) p[l] = EGI_EXP_T(p[l] - log_sum);
+        EGI_SAME_PLACE
+        for (int l = 0; l < EGI_PIECE; l++) q[l] = p[l] * (q[l] - delta);
+        if (rest < EGI_PIECE) {
+            memcpy(x + i, p, (size_t)rest * sizeof *p);
+            memcpy(d + i, q, (size_t)rest * sizeof *q);
+        }
+    }
+}
 static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     egi_parallel(p->outer, 0.12 * (double)args->in[0]->size * (double)sizeof(EGI_T), EGI_TN(egi_softmax_grad_rows),
@@ -48517,6 +48590,351 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 }
 #endif // !EGI_IS_WIDE || EGI_WIDE_PROGRAMS
 
+#endif
+#if EGI_STAMPS(2)  // ------------------------------------------------------------------------------- attention
+
+// ATTENTION. Idea: the T x S scores are never held. Blocks of EGI_ATTEND queries meet blocks of as many keys, so that
+// scores, weights and their gradients lie in cache, and egi_scores_step adds up what each block says (Milakov &
+// Gimelshein 2018; Rabe & Staats 2021; Dao et al. 2022). The gradient computes the scores again, and their weights from
+// the logarithms of the rows' sums: with P the weights, dP = g v^T and D = sum(g y) = sum(dP P), dS = P (dP - D), dq =
+// dS k, dk = dS^T q, dv = P^T g (Dao 2023). A unit of the divided work is a head of keys with a part of the queries, of
+// the gradient with a part of the keys. Parts are cut by shapes alone; dq, to which each of them adds, is summed in
+// their order. egi_attention_gradient and egi_attention_weights are the same in plain ops.
+
+// The queries and keys of a block, which are whole tiles of rows, and whole pieces. The bytes that a thread has of keys
+// and their gradients at once. From so many units on, the queries or the keys of a head are not cut further.
+enum { EGI_TN(EGI_ATTEND) = 96, EGI_TN(EGI_ATTEND_BYTES) = 1 << 19, EGI_TN(EGI_ATTEND_UNITS) = 16 };
+// The gradient's parts have so many elements of dq together at most.
+enum { EGI_TN(EGI_ATTEND_SUMS) = 1 << 20 };
+#if EGI_X86 && EGI_STAMP % 10 == 1
+#define EGI_IN_ROWS(name) EGI_IN_VECTORS(name)
+#else
+#define EGI_IN_ROWS(name) EGI_TN(name)
+#endif
+// A tensor of heads with its strides: rows are one after another along the steps.
+typedef struct EGI_TN(egi_heads) { EGI_T *data; int64_t batch, head, row, size; } EGI_TN(egi_heads);
+typedef struct EGI_TN(egi_attention_job) {
+    const egi_attention_parameters *p;
+    EGI_TN(egi_heads) q, k, v, y, g, dq, dk, dv;
+    const eg_tensor *mask;
+    EGI_T *log_sums, *delta, *space, *sums;                     // space: `room` elements for each thread
+    EGI_TN(egi_tile_fn) *tile;
+    int64_t batch, heads, shared, queries, keys, parts, room, most;
+    int64_t nr, size, values;                                   // of a tile; of q and v, rounded up to whole tiles
+} EGI_TN(egi_attention_job);
+// (B, H, T, K), or (B, T, H, K) where steps come first
+static EGI_TN(egi_heads) EGI_TN(egi_heads_of)(const eg_tensor *x, bool steps_first) {
+    EGI_TN(egi_heads) h = { EGI_DATA(x), x->strides[0], x->strides[steps_first ? 2 : 1],
+                            x->strides[steps_first ? 1 : 2], x->dims[3] };
+    return h;
+}
+static EGI_T *EGI_TN(egi_heads_row)(const EGI_TN(egi_heads) *x, int64_t batch, int64_t head, int64_t row) {
+    return x->data + batch * x->batch + head * x->head + row * x->row;
+}
+// Copies `count` rows from `first` on, times `scale`, into rows of `width` elements, which zeros fill up.
+static void EGI_TN(egi_heads_load)(const EGI_TN(egi_heads) *x, int64_t batch, int64_t head, int64_t first,
+                                   int64_t count, EGI_T scale, int64_t width, EGI_T *to) {
+    enum { L = (int)(16 / sizeof(EGI_T)) };
+    typedef EGI_TN(egi_v16) vec;
+    const EGI_T *from = EGI_TN(egi_heads_row)(x, batch, head, first);
+    for (int64_t r = 0; r < count; r++, from += x->row, to += width) {
+        int64_t i = 0;
+        for (; i + 4 * L <= x->size; i += 4 * L) {
+            const vec *f = (const vec *)(from + i), f0 = f[0] * scale, f1 = f[1] * scale, f2 = f[2] * scale,
+                      f3 = f[3] * scale;
+            vec *t = (vec *)(to + i);
+            t[0] = f0, t[1] = f1, t[2] = f2, t[3] = f3;
+        }
+        for (; i < x->size; i++) to[i] = from[i] * scale;
+        for (; i < width; i++) to[i] = 0;
+    }
+}
+// Packs `count` rows as the right operand of a product with their transpose.
+static void EGI_TN(egi_heads_pack)(const EGI_TN(egi_attention_job) *a, const EGI_TN(egi_heads) *x, int64_t batch,
+                                   int64_t head, int64_t first, int64_t count, EGI_T *to) {
+    const int64_t size = x->size, nr = a->nr, turned = size / EGI_TURN * EGI_TURN, whole = count / nr * nr;
+    const EGI_T *from = EGI_TN(egi_heads_row)(x, batch, head, first);
+    for (int64_t j = 0; j < whole; j += nr, from += nr * x->row, to += nr * size) {
+        EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)to, nr, (const char *)from, x->row, turned, nr);
+        for (int64_t p = turned; p < size; p++)
+            for (int64_t q = 0; q < nr; q++) to[p * nr + q] = from[q * x->row + p];
+    }
+    EGI_TN(egi_pack_b)(true, size, count - whole, from, x->row, to, nr, size);
+}
+// C (m, n) = A (m, k) B (k, n), or C += where add, in which whole tiles have room. Row i of A is at a + i * arow, its
+// elements lie astep apart; B has rows of a tile bstep apart, the next tile's bnext behind.
+static void EGI_TN(egi_attention_product)(const EGI_TN(egi_attention_job) *job, int64_t m, int64_t n, int64_t k,
+                                          const EGI_T *a, int64_t arow, int64_t astep, const EGI_T *b, int64_t bstep,
+                                          int64_t bnext, EGI_T *c, int64_t ldc, bool add) {
+    for (int64_t p = 0; p < k; p += EGI_KC)
+        for (int64_t j = 0; j < n; j += job->nr)
+            for (int64_t i = 0; i < m; i += EGI_MR) {
+                const EGI_T *row[EGI_MR];
+                for (int64_t r = 0; r < EGI_MR; r++) row[r] = a + egi_min64(i + r, m - 1) * arow + p * astep;
+                job->tile(egi_min64(EGI_KC, k - p), row, astep, b + j / job->nr * bnext + p * bstep, bstep,
+                          c + i * ldc + j, ldc, add || p > 0);
+            }
+}
+// Hides of n scores, of one query with keys from `first` on, those that a mask of pairs does not let it see, and
+// returns how many keys it sees if it sees no later ones.
+static int64_t EGI_TN(egi_scores_hide)(const EGI_TN(egi_attention_job) *a, int64_t batch, int64_t head, int64_t query,
+                                       int64_t first, int64_t n, EGI_T *scores) {
+    if (a->p->causal) n = egi_max64(egi_min64(n, a->p->before + query + 1 - first), 0);
+    if (!a->mask) return n;
+    const int64_t *s = a->mask->strides, step = s[3];
+    const unsigned char *sees = (const unsigned char *)a->mask->data + batch * s[0] + head * s[1] + query * s[2] +
+                                first * step;
+    for (int64_t i = 0; i < n; i++) scores[i] = sees[i * step] ? scores[i] : -(EGI_T)INFINITY;
+    return n;
+}
+// One past the last key that queries before `query` see.
+static int64_t EGI_TN(egi_attention_end)(const EGI_TN(egi_attention_job) *a, int64_t query, int64_t end) {
+    return a->p->causal ? egi_min64(end, a->p->before + query) : end;
+}
+static int64_t EGI_TN(egi_whole)(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+// Of `count` elements, of which blocks are not cut, where part `part` of `parts` begins.
+static int64_t EGI_TN(egi_attention_cut)(int64_t count, int64_t part, int64_t parts) {
+    const int64_t blocks = (count + EGI_TN(EGI_ATTEND) - 1) / EGI_TN(EGI_ATTEND);
+    return egi_min64(count, blocks * part / parts * EGI_TN(EGI_ATTEND));
+}
+
+// The queries t0 to t1 - 1 of one head. packed: all keys, packed; values: their rows. own: room for a block's queries,
+// results and scores.
+static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int64_t batch, int64_t head, int64_t t0,
+                                        int64_t t1, const EGI_T *packed, const EGI_T *values, EGI_T *own) {
+    enum { BLOCK = EGI_TN(EGI_ATTEND) };
+    const int64_t end = EGI_TN(egi_attention_end)(a, t1, a->keys), size = a->q.size, rows = t1 - t0;
+    EGI_T *q = own, *o = q + BLOCK * a->size, *s = o + BLOCK * a->values, top[BLOCK];
+    double sum[BLOCK] = {0};
+    EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, q);
+    EGI_TN(egi_zero)(BLOCK * a->values, o);
+    for (int64_t r = 0; r < rows; r++) top[r] = -(EGI_T)INFINITY;
+    for (int64_t c0 = 0; c0 < end; c0 += BLOCK) {
+        const int64_t n = egi_min64(BLOCK, end - c0);
+        EGI_TN(egi_attention_product)(a, rows, n, size, q, a->size, 1, packed + c0 * size, a->nr, a->nr * size, s,
+                                      BLOCK, false);
+        for (int64_t r = 0; r < rows; r++) {
+            EGI_T *x = s + r * BLOCK;
+            const int64_t seen = EGI_TN(egi_scores_hide)(a, batch, head, t0 + r, c0, n, x);
+            if (seen > 0) EGI_IN_ROWS(egi_scores_step)(seen, x, &top[r], &sum[r], a->v.size, o + r * a->values);
+            EGI_TN(egi_zero)(n - seen, x + seen);
+        }
+        EGI_TN(egi_attention_product)(a, rows, a->values, n, s, BLOCK, 1, values + c0 * a->values, a->values, a->nr, o,
+                                      a->values, true);
+    }
+    for (int64_t r = 0; r < rows; r++) {                        // a query that a mask lets see no key gets zeros
+        EGI_T *y = EGI_TN(egi_heads_row)(&a->y, batch, head, t0 + r), *x = o + r * a->values;
+        EGI_IN_ROWS(egi_row_scale)(a->v.size, a->mask && sum[r] == 0 ? 0 : (EGI_T)(1 / sum[r]), x);
+        memcpy(y, x, (size_t)a->v.size * sizeof *y);
+        a->log_sums[(batch * a->heads + head) * a->queries + t0 + r] = (EGI_T)((double)top[r] + log(sum[r]));
+    }
+}
+// A unit: part of the queries of all heads that one head of keys serves.
+static void EGI_TN(egi_attention_run)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_attention_job) *a = (const EGI_TN(egi_attention_job) *)context;
+    const int64_t group = a->heads / a->shared, most = EGI_TN(egi_whole)(a->keys, EGI_TN(EGI_ATTEND));
+    EGI_T *packed = a->space + egi_this.slot * a->room, *values = packed + most * a->q.size,
+          *own = values + most * a->values;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t part = unit % a->parts, shared = unit / a->parts % a->shared, batch = unit / a->parts / a->shared,
+                      first = EGI_TN(egi_attention_cut)(a->queries, part, a->parts),
+                      last = EGI_TN(egi_attention_cut)(a->queries, part + 1, a->parts),
+                      keys = EGI_TN(egi_attention_end)(a, last, a->keys);
+        EGI_TN(egi_heads_pack)(a, &a->k, batch, shared, 0, keys, packed);
+        EGI_TN(egi_heads_load)(&a->v, batch, shared, 0, keys, 1, a->values, values);
+        for (int64_t head = shared * group; head < (shared + 1) * group; head++)
+            for (int64_t t = first; t < last; t += EGI_TN(EGI_ATTEND))
+                EGI_TN(egi_attention_block)(a, batch, head, t, egi_min64(t + EGI_TN(EGI_ATTEND), last), packed, values,
+                                            own);
+    }
+}
+static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_args *args, const eg_tensor *mask) {
+    const eg_tensor *q = args->in[0], *k = args->in[1];
+    memset(a, 0, sizeof *a);
+    a->p = (const egi_attention_parameters *)args->parameters;
+    a->q = EGI_TN(egi_heads_of)(q, false);
+    a->k = EGI_TN(egi_heads_of)(k, false);
+    a->v = EGI_TN(egi_heads_of)(args->in[2], false);
+    a->mask = mask;
+    a->batch = q->dims[0], a->heads = q->dims[1], a->queries = q->dims[2];
+    a->shared = k->dims[1], a->keys = k->dims[2];
+    a->tile = EGI_TN(egi_best_tile)(&a->nr);
+    a->size = EGI_TN(egi_whole)(a->q.size, a->nr);
+    a->values = EGI_TN(egi_whole)(a->v.size, a->nr);
+}
+// How often the queries or the keys of a head are cut, in which there are `count`.
+static int64_t EGI_TN(egi_attention_parts)(const EGI_TN(egi_attention_job) *a, int64_t count) {
+    const int64_t units = egi_max64(a->batch * a->shared, 1);
+    return egi_max64(1, egi_min64((EGI_TN(EGI_ATTEND_UNITS) + units - 1) / units, count / (2 * EGI_TN(EGI_ATTEND))));
+}
+// Memory for `most` threads, and `more` elements behind it.
+static EGI_T *EGI_TN(egi_attention_allocate)(EGI_TN(egi_attention_job) *a, const char *name, int64_t more) {
+    a->most = egi_max64(1, egi_min64(egi_parallel_most(), a->batch * a->shared * a->parts));
+    a->room = EGI_TN(egi_whole)(a->room, 16);
+    a->space = (EGI_T *)egi_alloc((size_t)(a->most * a->room + more) * sizeof(EGI_T));
+    if (!a->space) egi_no_memory(name, (a->most * a->room + more) * (int64_t)sizeof(EGI_T));
+    return a->space ? a->space + a->most * a->room : NULL;
+}
+// Runs all units, which take `products` products for each score.
+static void EGI_TN(egi_attention_divide)(EGI_TN(egi_attention_job) *a, int64_t products, egi_work *work) {
+    const double scores = (double)a->batch * (double)a->heads * (double)a->queries * (double)a->keys;
+    egi_parallel_with((int)a->most, a->batch * a->shared * a->parts,
+                      scores * (1 + EGI_TN(egi_gemm_cost)(1, 1, products)), work, a);
+}
+static bool EGI_TN(egi_cpu_attention)(const egi_args *args) {
+    enum { BLOCK = EGI_TN(EGI_ATTEND) };
+    EGI_TN(egi_attention_job) a;
+    EGI_TN(egi_attention_begin)(&a, args, args->in[3]);
+    a.y = EGI_TN(egi_heads_of)(args->out[0], true);
+    a.log_sums = EGI_DATA(args->out[1]);
+    a.parts = EGI_TN(egi_attention_parts)(&a, a.queries);
+    a.room = EGI_TN(egi_whole)(a.keys, BLOCK) * (a.q.size + a.values) + BLOCK * (a.size + a.values + BLOCK);
+    if (!EGI_TN(egi_attention_allocate)(&a, args->op->name, 0)) return false;
+    EGI_TN(egi_attention_divide)(&a, a.size + a.values, EGI_TN(egi_attention_run));
+    egi_free(a.space);
+    return true;
+}
+
+// Some keys of one head, in the memory of a thread: `first` to `end` - 1, their keys and values packed and the keys'
+// rows; the gradients of both; and a block of queries, its upstream gradients, scores, their gradients, and dq.
+typedef struct EGI_TN(egi_attention_keys) {
+    int64_t room, first, end;
+    EGI_T *packed_keys, *packed_values, *keys, *dk, *dv, *q, *g, *s, *d, *dq;
+} EGI_TN(egi_attention_keys);
+// How many keys a thread has in memory at once.
+static int64_t EGI_TN(egi_attention_keys_room)(const EGI_TN(egi_attention_job) *a) {
+    const int64_t each = (3 * a->size + 2 * a->values) * (int64_t)sizeof(EGI_T), block = EGI_TN(EGI_ATTEND);
+    return egi_min64(egi_max64(EGI_TN(EGI_ATTEND_BYTES) / each / block, 1) * block, EGI_TN(egi_whole)(a->keys, block));
+}
+static int64_t EGI_TN(egi_attention_keys_make)(EGI_TN(egi_attention_keys) *w, const EGI_TN(egi_attention_job) *a,
+                                               EGI_T *space) {
+    enum { BLOCK = EGI_TN(EGI_ATTEND) };
+    const int64_t keys = w->room = EGI_TN(egi_attention_keys_room)(a);
+    const int64_t rooms[] = { keys * a->q.size, keys * a->v.size, keys * a->size, keys * a->size, keys * a->values,
+                              BLOCK * a->size, BLOCK * a->values, BLOCK * BLOCK, BLOCK * BLOCK, BLOCK * a->size };
+    EGI_T **const parts[] = { &w->packed_keys, &w->packed_values, &w->keys, &w->dk, &w->dv, &w->q, &w->g, &w->s, &w->d,
+                              &w->dq };
+    int64_t used = 0;
+    for (int i = 0; i < 10; i++) {
+        if (space) *parts[i] = space + used;
+        used += rooms[i];
+    }
+    return used;
+}
+// Adds what the queries t0 to t1 - 1 of one head and those keys make of g, to dk, dv and dq.
+static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a, const EGI_TN(egi_attention_keys) *w,
+                                             int64_t batch, int64_t head, int64_t t0, int64_t t1) {
+    enum { BLOCK = EGI_TN(EGI_ATTEND) };
+    const int64_t end = EGI_TN(egi_attention_end)(a, t1, w->end), rows = t1 - t0;
+    const int64_t first = (batch * a->heads + head) * a->queries + t0;
+    EGI_T log_sum[BLOCK];
+    EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, w->q);
+    EGI_TN(egi_heads_load)(&a->g, batch, head, t0, rows, 1, a->values, w->g);
+    EGI_TN(egi_zero)(BLOCK * a->size, w->dq);
+    for (int64_t r = 0; r < rows; r++) {
+        log_sum[r] = a->log_sums[first + r];
+        if (a->mask && log_sum[r] == -(EGI_T)INFINITY) log_sum[r] = 0;          // all its scores are -inf
+    }
+    for (int64_t c0 = w->first; c0 < end; c0 += BLOCK) {
+        // Tiles of dk and dv have whole rows, so that later keys that a causal mask hides are there with weights of 0.
+        const int64_t n = egi_min64(BLOCK, end - c0), wide = EGI_TN(egi_whole)(n, EGI_MR), at = c0 - w->first;
+        EGI_TN(egi_attention_product)(a, rows, n, a->q.size, w->q, a->size, 1, w->packed_keys + at * a->q.size, a->nr,
+                                      a->nr * a->q.size, w->s, BLOCK, false);
+        EGI_TN(egi_attention_product)(a, rows, n, a->v.size, w->g, a->values, 1, w->packed_values + at * a->v.size,
+                                      a->nr, a->nr * a->v.size, w->d, BLOCK, false);
+        for (int64_t r = 0; r < rows; r++) {
+            EGI_T *x = w->s + r * BLOCK, *d = w->d + r * BLOCK;
+            const int64_t seen = EGI_TN(egi_scores_hide)(a, batch, head, t0 + r, c0, n, x);
+            if (seen > 0) EGI_IN_ROWS(egi_scores_back)(seen, log_sum[r], a->delta[first + r], x, d);
+            EGI_TN(egi_zero)(wide - seen, x + seen);
+            EGI_TN(egi_zero)(wide - seen, d + seen);
+        }
+        EGI_TN(egi_attention_product)(a, wide, a->values, rows, w->s, 1, BLOCK, w->g, a->values, a->nr,
+                                      w->dv + at * a->values, a->values, true);
+        EGI_TN(egi_attention_product)(a, wide, a->size, rows, w->d, 1, BLOCK, w->q, a->size, a->nr,
+                                      w->dk + at * a->size, a->size, true);
+        EGI_TN(egi_attention_product)(a, rows, a->size, n, w->d, BLOCK, 1, w->keys + at * a->size, a->size, a->nr,
+                                      w->dq, a->size, true);
+    }
+}
+// D of some queries, counted over all heads.
+static void EGI_TN(egi_attention_deltas)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_attention_job) *a = (const EGI_TN(egi_attention_job) *)context;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t t = i % a->queries, head = i / a->queries % a->heads, batch = i / a->queries / a->heads;
+        a->delta[i] = (EGI_T)EGI_IN_ROWS(egi_row_dot)(a->v.size, EGI_TN(egi_heads_row)(&a->g, batch, head, t),
+                                                      EGI_TN(egi_heads_row)(&a->y, batch, head, t));
+    }
+}
+// The gradients of some keys of one head: all queries that it serves, block by block. Their dq goes to part `part` of
+// the sums, or is added there.
+static void EGI_TN(egi_attention_keys_back)(const EGI_TN(egi_attention_job) *a, const EGI_TN(egi_attention_keys) *w,
+                                            int64_t batch, int64_t shared, int64_t part, bool add) {
+    const int64_t group = a->heads / a->shared, n = w->end - w->first, size = a->q.size,
+                  all = a->batch * a->heads * a->queries * size;
+    EGI_TN(egi_heads) dq = a->dq;
+    if (part > 0) dq.data = a->sums + (part - 1) * all;
+    EGI_TN(egi_heads_pack)(a, &a->k, batch, shared, w->first, n, w->packed_keys);
+    EGI_TN(egi_heads_pack)(a, &a->v, batch, shared, w->first, n, w->packed_values);
+    EGI_TN(egi_heads_load)(&a->k, batch, shared, w->first, n, 1, a->size, w->keys);
+    EGI_TN(egi_zero)(EGI_TN(egi_whole)(n, EGI_MR) * a->size, w->dk);
+    EGI_TN(egi_zero)(EGI_TN(egi_whole)(n, EGI_MR) * a->values, w->dv);
+    for (int64_t head = shared * group; head < (shared + 1) * group; head++)
+        for (int64_t t0 = 0, t1; t0 < a->queries; t0 = t1) {
+            t1 = egi_min64(t0 + EGI_TN(EGI_ATTEND), a->queries);
+            if (add && EGI_TN(egi_attention_end)(a, t1, w->end) <= w->first) continue;         // they see none of these
+            EGI_TN(egi_attention_block_back)(a, w, batch, head, t0, t1);
+            for (int64_t t = t0; t < t1; t++) {
+                EGI_T *from = w->dq + (t - t0) * a->size, *to = EGI_TN(egi_heads_row)(&dq, batch, head, t);
+                EGI_IN_ROWS(egi_row_scale)(size, (EGI_T)a->p->scale, from);
+                if (add) EGI_TN(egi_axpy)(size, 1, from, to);
+                else memcpy(to, from, (size_t)size * sizeof *to);
+            }
+        }
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(EGI_TN(egi_heads_row)(&a->dk, batch, shared, w->first + i), w->dk + i * a->size,
+               (size_t)size * sizeof(EGI_T));
+        memcpy(EGI_TN(egi_heads_row)(&a->dv, batch, shared, w->first + i), w->dv + i * a->values,
+               (size_t)a->v.size * sizeof(EGI_T));
+    }
+}
+// A unit: part of the keys of one head.
+static void EGI_TN(egi_attention_back)(void *context, int64_t begin, int64_t end) {
+    const EGI_TN(egi_attention_job) *a = (const EGI_TN(egi_attention_job) *)context;
+    EGI_TN(egi_attention_keys) w;
+    EGI_TN(egi_attention_keys_make)(&w, a, a->space + egi_this.slot * a->room);
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t part = unit % a->parts, first = EGI_TN(egi_attention_cut)(a->keys, part, a->parts),
+                      last = EGI_TN(egi_attention_cut)(a->keys, part + 1, a->parts);
+        for (w.first = first; w.first < last; w.first = w.end) {
+            w.end = egi_min64(w.first + w.room, last);
+            EGI_TN(egi_attention_keys_back)(a, &w, unit / a->parts / a->shared, unit / a->parts % a->shared, part,
+                                            w.first > first);
+        }
+    }
+}
+static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
+    EGI_TN(egi_attention_job) a;
+    EGI_TN(egi_attention_begin)(&a, args, args->in[6]);
+    a.y = EGI_TN(egi_heads_of)(args->in[3], true);
+    a.log_sums = EGI_DATA(args->in[4]);
+    a.g = EGI_TN(egi_heads_of)(args->in[5], true);
+    a.dq = EGI_TN(egi_heads_of)(args->out[0], true);
+    a.dk = EGI_TN(egi_heads_of)(args->out[1], true);
+    a.dv = EGI_TN(egi_heads_of)(args->out[2], true);
+    const int64_t all = args->out[0]->size, rows = args->in[4]->size;
+    EGI_TN(egi_attention_keys) none;
+    a.parts = egi_min64(EGI_TN(egi_attention_parts)(&a, a.keys), 1 + EGI_TN(EGI_ATTEND_SUMS) / all);
+    a.room = EGI_TN(egi_attention_keys_make)(&none, &a, NULL);
+    if (!(a.sums = EGI_TN(egi_attention_allocate)(&a, args->op->name, (a.parts - 1) * all + rows))) return false;
+    a.delta = a.sums + (a.parts - 1) * all;
+    egi_parallel(rows, (double)rows * (double)a.v.size, EGI_TN(egi_attention_deltas), &a);
+    EGI_TN(egi_attention_divide)(&a, 3 * a.size + 2 * a.values, EGI_TN(egi_attention_back));
+    for (int64_t part = 1; part < a.parts; part++) EGI_TN(egi_axpy)(all, 1, a.sums + (part - 1) * all, a.dq.data);
+    egi_free(a.space);
+    return true;
+}
+#undef EGI_IN_ROWS
 #endif
 #if EGI_STAMPS(6)  // -------------------------------------------------------------------------------- programs
 

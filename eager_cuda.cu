@@ -4000,6 +4000,7 @@ static bool egi_gpu_register(egi_gpu *g, int ordinal) {
     g->backend.host_reads = false;
     g->backend.folds = true;
     g->backend.any_axes = false;
+    g->backend.small_heads = true;
     g->backend.state = g;
     g->backend.allocate = egi_gpu_allocate;
     g->backend.deallocate = egi_gpu_deallocate;

@@ -132,11 +132,26 @@ static void layers(void) {
     }
 }
 #endif
+// Attention's kernels, by their launches: two heads of keys serve four of queries, which see no later ones.
+static void attention(int dtype) {
+    EG_SCOPE;
+    enum { H = 4, G = 2, T = 101, S = 130, K = 19, V = 23 };
+    egi_attention_parameters p = { 0.25, true, 3 };
+    state = 1;
+    eg_tensor *q = numbers(dtype, 1, EG_SHAPE(1, H, T, K)), *k = numbers(dtype, 1, EG_SHAPE(1, G, S, K)), *v = numbers(dtype, 1, EG_SHAPE(1, G, S, V)),
+              *g = numbers(dtype, 1, EG_SHAPE(1, T, H, V)), *y = eg_zeros((eg_dtype)dtype, EG_SHAPE(1, T, H, V)), *logs = eg_zeros((eg_dtype)dtype, EG_SHAPE(1, H, T)),
+              *dq = eg_zeros((eg_dtype)dtype, EG_SHAPE(1, T, H, K)), *dk = eg_zeros((eg_dtype)dtype, EG_SHAPE(1, S, G, K)), *dv = eg_zeros((eg_dtype)dtype, EG_SHAPE(1, S, G, V));
+    const egi_args forward = { &egi_op_softmax, 0, { q, k, v }, { y, logs }, &p }, back = { &egi_op_softmax, 0, { q, k, v, y, logs, g }, { dq, dk, dv }, &p };
+    if (egi_cpu_attention(NULL, &forward) && egi_cpu_attention_grad(NULL, &back))
+        tell("attention", dtype, hash(hash(hash(hash(hash(1, y), logs), dq), dk), dv));
+}
 #define ROW1(kind, name, ...) row(&egi_op_##name);
 int main(void) {
     EGI_ELEMENTWISE_TABLE(ROW1, ROW1, ROW1, ROW1, ROW1, a, b, c, y, g)
     others(EG_FLOAT32);
     others(EG_FLOAT64);
+    attention(EG_FLOAT32);
+    attention(EG_FLOAT64);
     eg_seed(7);
     tell("normal", 0, hash(1, eg_random_normal(EG_SHAPE(1001))));
     tell("uniform", 0, hash(1, eg_random_uniform(EG_SHAPE(1001))));
@@ -160,7 +175,7 @@ hashes first "$CC" -O0 || { echo "$0: the program of hashes does not run"; exit 
 # Vectors of 16 bytes: chosen at run time, compiled alone (with an allocator of the program's own), and on a processor without
 # AVX2. With AVX2 there is FMA, which makes a family of bits of its own of float32 products and of what has exponentials,
 # logarithms, sines or erf in it, and of float64's functions that are not libm's; everything else is the same in both families.
-with_avx2='^((matmul|matmul_t|matvec|conv2d|dense|lstm|gru|softmax|softmax0|log_softmax|entropy) 0|(exp|expm1|log|log1p|sin|cos|tanh|erf|erfc|sigmoid|softplus|silu|mish|elu|selu|gelu|gelu_tanh|pow|sigmoid_cross_entropy_with_logits|log_cosh_difference|logsumexp|chain) [01]) '
+with_avx2='^((matmul|matmul_t|matvec|conv2d|dense|lstm|gru|softmax|softmax0|log_softmax|entropy) 0|(exp|expm1|log|log1p|sin|cos|tanh|erf|erfc|sigmoid|softplus|silu|mish|elu|selu|gelu|gelu_tanh|pow|sigmoid_cross_entropy_with_logits|log_cosh_difference|logsumexp|chain|attention) [01]) '
 base_runs() { EAGER_ISA=base "$T/hashes" >"$T/base" 2>/dev/null && [ "$(wc -l <"$T/base")" -gt 200 ]; }
 unfused() {
     grep -Ev "$with_avx2" "$T/first" >"$T/first_but" && grep -Ev "$with_avx2" "$T/base" | diff "$T/first_but" -

@@ -286,6 +286,7 @@ TEST(models_of_layers) {
         eg_layer_embedding(20, 6), eg_layer_lstm(5, .return_sequences = true), eg_layer_gru(4), eg_layer_dense(3));
     check_model(words, eg_rmsprop(.momentum = 0.9, .centered = true), eg_random_integers(EG_SHAPE(4, 7), 0, 20));
     eg_layer *attention = eg_sequential(eg_layer_dense(8), eg_layer_simple_rnn(6, .return_sequences = true),
+                                        eg_layer_multi_head_attention(2, 3, .causal = true),
                                         eg_layer_global_average_pooling1d(),
                                         eg_layer_dense(3, .activation = EG_SOFTMAX));
     // On the stand-in for CUDA the norm of all gradients is read on the host, so that there is no trace.
@@ -556,6 +557,7 @@ static eg_function *load_lines(const char *lines, const char *ends) {
 #define OP_WITH(name, in, attributes) \
     LINE("op", "\"op\":\"" name "\",\"in\":[" in "],\"attributes\":{" attributes "}")
 #define X "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[2,3]}"
+#define HEADS "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[1,2,3,4]}"
 TEST(lines_that_are_wrong) {
     static const struct { const char *lines, *says; } wrong[] = {
         { X "," OP("tanh", "1"), "line 1: its \"in\" is no whole number from 0 to 0" },
@@ -577,6 +579,11 @@ TEST(lines_that_are_wrong) {
         { X "," OP_WITH("reduce_sum", "0", "\"mask\":8"), "its mask does not fit" },
         { X "," OP_WITH("concat", "0,0", "\"axis\":-9"), "its axis does not fit" },
         { X "," OP_WITH("cast", "0", "\"dtype\":77"), "its dtype does not fit" },
+        { X "," OP_WITH("attention", "0,0,0", "\"scale\":1"), "eg_attention: its list of operands does not fit" },
+        { HEADS "," OP_WITH("attention", "0,0", "\"scale\":1"), "eg_attention: its list of operands does not fit" },
+        { HEADS "," OP_WITH("attention", "0,0,0,0", "\"scale\":1"), "its list of operands does not fit" },
+        { HEADS "," OP_WITH("attention", "0,0,0", "\"scale\":null"), "its list of operands does not fit" },
+        { HEADS "," OP_WITH("attention", "0,0,0", "\"scale\":1,\"before\":-1"), "its list of operands does not fit" },
         { X "," LINE("tensor", "\"tensor\":\"V\""), "line 1: there is no tensor 'V' in the file" },
         { X "," LINE("tensor", "\"tensor\":\"W\"},{\"line\":\"assign\",\"in\":[1,0]"), "is no variable" },
         { X "," LINE("gradients", "\"in\":[0,null,0],\"of\":2,\"from\":0"),
