@@ -6733,9 +6733,8 @@ static eg_tensor *egi_valued(const char *function, eg_tensor *x) {
            ? x : egi_graph_reads_value(function, x);
 }
 // Returns the elements where they are if the host may read them and they are contiguous; else a host copy that the
-// tensor keeps until it is freed or, as a variable, assigned. asked: the function by which the program itself reads, or
-// NULL where the library does.
-static const void *egi_data_read(const char *asked, eg_tensor *x) {
+// tensor keeps until it is freed or, as a variable, assigned. This is how the library reads; eg_data is the program's.
+static const void *egi_data(eg_tensor *x) {
     if (!egi_operand_alive("data", 0, x)) return NULL;
     if (x->flags & EGI_NUMBER) {
         if (!x->host && (x->host = egi_alloc(8)) != NULL) egi_number_store(x, x->dtype, x->host);
@@ -6743,7 +6742,7 @@ static const void *egi_data_read(const char *asked, eg_tensor *x) {
     }
     if (!(x = egi_valued("data", x))) return NULL;
     eg_backend *b = egi_backend_of(x);
-    if (egi_this.observer && !egi_observe_read(asked ? asked : "data", x, asked != NULL)) return NULL;
+    if (egi_this.observer && !egi_observe_read("data", x, false)) return NULL;
     if (b->host_reads && (x->flags & EGI_CONTIGUOUS)) return x->data;
     void *host = __atomic_load_n(&x->host, __ATOMIC_ACQUIRE);
     if (host) return host;
@@ -6763,15 +6762,19 @@ static const void *egi_data_read(const char *asked, eg_tensor *x) {
     }
     return host;
 }
-EAGER_API const void *eg_data(eg_tensor *x) { return egi_data_read("data", x); }
-static const void *egi_data(eg_tensor *x) { return egi_data_read(NULL, x); }
+// Whether the program itself may read x in C now (EGI_NUMBER: always).
+static bool egi_data_asked(const char *function, eg_tensor *x) {
+    if (!egi_this.observer || !x || x->object.kind != EGI_TENSOR || x->flags & EGI_NUMBER) return true;
+    return (x = egi_valued(function, x)) != NULL && egi_observe_read(function, x, true);
+}
+EAGER_API const void *eg_data(eg_tensor *x) { return egi_data_asked("data", x) ? egi_data(x) : NULL; }
 EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     if (!egi_operand_alive("read_into", 0, x) || !(x = egi_valued("read_into", x))) return false;
     if (count != x->size)
         return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld element%s, but count is %lld",
                         egi_shape_show(egi_shape(x)), (long long)x->size, egi_plural(x->size), (long long)count);
     if (!values && count) return egi_fail(EG_ERROR_NULL, "eg_read_into: values is NULL");
-    const void *data = egi_data_read("read_into", x);
+    const void *data = egi_data_asked("read_into", x) ? egi_data(x) : NULL;
     if (data && count) memcpy(values, data, (size_t)(count * egi_dtypes[x->dtype].size));
     return data || !count;
 }
@@ -6781,27 +6784,32 @@ EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int point
                                                                     count == x->size ? room : (size_t)-1, pointed) &&
            (eg_read_into)(x, values, count);
 }
-// Reads the one element of a tensor into `bytes`, which has room for 8.
-static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes, bool asked) {
-    if (!egi_operand_alive(function, 0, x) || !(x = egi_valued(function, x))) return false;
-    if (x->size != 1)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
+// The one element of a tensor: in its memory, or read into `bytes`, which has room for 8. asked: the program itself reads
+// it. NULL with an error.
+static const void *egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes, bool asked) {
+    if (!egi_operand_alive(function, 0, x) || !(x = egi_valued(function, x))) return NULL;
+    if (x->size != 1) {
+        egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
+        return NULL;
+    }
     eg_backend *b = egi_backend_of(x);
-    if (egi_this.observer && !egi_observe_read(function, x, asked)) return false;
-    if (b->host_reads) { memcpy(bytes, x->data, (size_t)egi_dtypes[x->dtype].size); return true; }
+    if (egi_this.observer && !egi_observe_read(function, x, asked)) return NULL;
+    if (b->host_reads) return x->data;
     egi_count_host_copy();
-    return b->read(b, bytes, x->data, egi_dtypes[x->dtype].size);
+    return b->read(b, bytes, x->data, egi_dtypes[x->dtype].size) ? bytes : NULL;
 }
 static double egi_item_read(eg_tensor *x, bool asked) {
     unsigned char bytes[8];
     if (x && x->object.kind == EGI_TENSOR && (x->flags & EGI_NUMBER)) return x->number;
-    return egi_one_element("item", x, bytes, asked) ? egi_load(x->dtype, bytes) : (double)NAN;
+    const void *p = egi_one_element("item", x, bytes, asked);
+    return p ? egi_load(x->dtype, p) : (double)NAN;
 }
 static int64_t egi_item_int_read(eg_tensor *x, bool asked) {
     unsigned char bytes[8];
     if (x && x->object.kind == EGI_TENSOR && (x->flags & EGI_NUMBER))
         return x->flags & EGI_INTEGER_NUMBER ? x->integer : egi_to_int64(x->number);
-    return egi_one_element("item_int", x, bytes, asked) ? egi_load_int(x->dtype, bytes) : 0;
+    const void *p = egi_one_element("item_int", x, bytes, asked);
+    return p ? egi_load_int(x->dtype, p) : 0;
 }
 EAGER_API double eg_item(eg_tensor *x) { return egi_item_read(x, true); }
 EAGER_API int64_t eg_item_int(eg_tensor *x) { return egi_item_int_read(x, true); }
