@@ -3186,9 +3186,9 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 // result, too), returns false on an error. It computes with tensors and variables: forward, a tape of its own,
 // gradients, optimizer, assignments, random draws; eg_print, eg_assert_... and eg_summary_... of tensors, eg_seed and
 // eg_host_number happen at each call. What it does in C beside that happens only when it runs. An error that it leaves
-// behind makes the call fail, whatever it returns. A replay could not do again, so that it is an error: to read a tensor
-// in C (eg_item, eg_item_int, eg_data, eg_read_into), eg_iterator_next, to lend memory (eg_wrap_data, eg_from_dlpack),
-// to make variables in another call than the first of a signature, and to keep tensors that are no outputs.
+// behind makes the call fail, whatever it returns. Errors are what a replay could not do again: reading a tensor in C
+// (eg_item, eg_item_int, eg_data, eg_read_into), eg_iterator_next, lending memory (eg_wrap_data, eg_from_dlpack),
+// making a variable in another call than the first of a signature, and keeping a tensor that is no output.
 typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
 typedef struct eg_function eg_function;
 typedef struct eg_function_options {
@@ -6784,8 +6784,8 @@ EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int point
                                                                     count == x->size ? room : (size_t)-1, pointed) &&
            (eg_read_into)(x, values, count);
 }
-// The one element of a tensor: in its memory, or read into `bytes`, which has room for 8. asked: the program itself reads
-// it. NULL with an error.
+// The one element of a tensor: in its memory, or read into `bytes`, which has room for 8. asked: by the program's own
+// call. NULL with an error.
 static const void *egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes, bool asked) {
     if (!egi_operand_alive(function, 0, x) || !(x = egi_valued(function, x))) return NULL;
     if (x->size != 1) {

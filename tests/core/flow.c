@@ -492,8 +492,9 @@ TEST(branches_give_equal_dtypes_and_shapes) {
         for (int i = 0; i < 2; i++) {
             y = x;
             char says[120];
-            snprintf(says, sizeof says, "of %s is %s, but that of the function of %s was %s", way & 2 ? "false" : "true",
-                     way & 2 ? longer : "float32 [2]", way & 2 ? "true" : "false", way & 2 ? "float32 [2]" : longer);
+            snprintf(says, sizeof says, "of %s is %s, but that of the function of %s was %s",
+                     way & 2 ? "false" : "true", way & 2 ? longer : "float32 [2]", way & 2 ? "true" : "false",
+                     way & 2 ? "float32 [2]" : longer);
             CHECK_ERROR(eg_function_call(f, &second, 1, &y, 1), EG_ERROR_SHAPE,
                         i ? says : "eg_cond: output 0 of the function of ");
             CHECK(y == NULL);
