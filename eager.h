@@ -19380,7 +19380,7 @@ EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_bo
     if (egi_flow_run("cond", says ? "the function of true" : "the function of false", says ? then : otherwise, user, in,
                      out, m)) {
         egi_recorder *r = egi_this.observer;
-        if (number < 0 || r->branched(r, number, out, m)) return egi_flow_give(out, out, m);
+        if (number < 0 || !r || !r->branched || r->branched(r, number, out, m)) return egi_flow_give(out, out, m);
         egi_flow_release(out, m);
     }
 failed:
@@ -19399,9 +19399,9 @@ static bool egi_while_run(eg_function_body *condition, eg_function_body *body, v
         if (says <= 0) return says == 0;
         const int64_t recorded = number < 0 || most ? 0 : egi_recorded_lines();
         if (!egi_flow_run("while", "the body", body, user, state, next, n)) return false;
+        egi_recorder *r = egi_this.observer;
         const bool endless = number >= 0 && !most && egi_recorded_lines() > recorded;
-        if (!egi_flow_keeps("while", state, next, n, step) ||
-            (endless && !egi_this.observer->loops(egi_this.observer))) {
+        if (!egi_flow_keeps("while", state, next, n, step) || (endless && r && r->loops && !r->loops(r))) {
             egi_flow_release(next, n);
             return false;
         }
@@ -37482,11 +37482,11 @@ static bool egi_trace_end_held(egi_trace *t, int64_t place) {
     return egi_fail(EG_ERROR_STATE, "eg_function_call: the result of eg_%.40s%s, made in the body, is still held "
                     "behind it, where a replay leaves nothing: return it", line ? line->name : "function_call", at);
 }
-// Whether somebody holds the handle by which the body was given input i, which is no output.
+// Whether somebody holds the handle by which the body was given input i, which is no output, nor one's mask.
 static bool egi_trace_input_held(const egi_trace *t, int i, eg_tensor *const *given, eg_tensor *const *out) {
     int32_t known = 1;
     if (given[i]->flags & EGI_VARIABLE) return false;
-    for (int k = 0; k < t->m; k++) if (out[k] == given[i]) return false;
+    for (int k = 0; k < t->m; k++) if (out[k] && (out[k] == given[i] || out[k]->mask == given[i])) return false;
     for (int k = 0; k < t->n; k++) known += given[k]->mask == given[i];
     return __atomic_load_n(&given[i]->object.refs, __ATOMIC_ACQUIRE) > known;
 }

@@ -506,6 +506,24 @@ TEST(branches_give_equal_dtypes_and_shapes) {
         eg_function_release(f);
     }
 }
+// A recording that begins inside a branch keeps the call eager.
+static bool records(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_mul(in[0], 2);
+    return eg_record(test_temp("flow.npz"));
+}
+static bool records_in_a_branch(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_less(eg_reduce_sum(in[0]), 100), records, cubed, user, in, 1, out, 1);
+}
+TEST(a_recording_that_begins_in_a_branch) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+    eg_function *f = eg_function_new(records_in_a_branch, NULL);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_TENSOR(y, 0, 2, 2);
+    CHECK(eg_record_stop());
+    CHECK_INT(eg_function_counts(f).traces, 0);
+    eg_function_release(f);
+}
 // A tape records a loop of a traced function only if that says how many steps it may take.
 typedef struct looping { eg_tensor *w; int64_t most; int how; } looping;
 static bool below_50(eg_tensor *const *in, eg_tensor **out, void *user) {
