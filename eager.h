@@ -3186,7 +3186,9 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 // result, too), returns false on an error. It computes with tensors and variables: forward, a tape of its own,
 // gradients, optimizer, assignments, random draws; eg_print, eg_assert_... and eg_summary_... of tensors, eg_seed and
 // eg_host_number happen at each call. What it does in C beside that happens only when it runs. An error that it leaves
-// behind makes the call fail, whatever it returns.
+// behind makes the call fail, whatever it returns. Errors are what a replay could not do again: reading a tensor in C
+// (eg_item, eg_item_int, eg_data, eg_read_into), eg_iterator_next, lending memory (eg_wrap_data, eg_from_dlpack),
+// making a variable in another call than the first of a signature, and keeping a tensor that is no output.
 typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
 typedef struct eg_function eg_function;
 typedef struct eg_function_options {
@@ -3516,13 +3518,15 @@ EAGER_API eg_list eg_function_variables_list(eg_function *f);
 // undone, and where a call reads more than 4096 conditions.
 
 // outputs[0..m-1], of the caller's scope, from inputs[0..n-1] by `then` if pred (bool, one element) is true, else by
-// `otherwise`; only that one runs. False on an error, with all outputs NULL.
+// `otherwise`; only that one runs. In a traced function both give equal dtypes and shapes: where the second one first
+// runs and gives others, an error names both. False on an error, with all outputs NULL.
 EAGER_API bool eg_cond(eg_tensor *pred, eg_function_body *then, eg_function_body *otherwise, void *user,
                        eg_tensor *const *inputs, int n, eg_tensor **outputs, int m);
 // While `condition`, whose one result is a bool of one element, is true of the state: the state becomes what `body`
 // makes of it. out[0..n-1], of the caller's scope, is the last state; it may be the same list as state[0..n-1]. Each
 // tensor of the state keeps its dtype and shape, or an error names both. max_steps (0: no limit): the loop ends after
-// so many steps, whatever the condition says. False on an error, with all of out NULL.
+// so many steps, whatever the condition says; where a tape records the loop in a traced function, it must be given.
+// False on an error, with all of out NULL.
 typedef struct eg_while_options { EG_BY_NAME; int64_t max_steps; } eg_while_options;
 EAGER_API bool eg_while(eg_function_body *condition, eg_function_body *body, void *user, eg_tensor *const *state,
                         eg_tensor **out, int n, eg_while_options options EGI_DEFAULT(eg_while_options));
@@ -5027,6 +5031,7 @@ static EGI_COLD const void *egi_error_render(const egi_error *e, const void *tol
 static EGI_COLD void egi_error_raise(const egi_error *e, const void *told) {
     char text[EGI_MESSAGE];
     const void *stage = egi_error_render(e, told, text);
+    for (char *p = text; *p; p++) if ((unsigned char)*p < ' ') *p = ' ';      // a name may have line breaks
     egi_this.errors++;
     if (egi_this.error == EG_OK) {
         egi_this.error = e->code;
@@ -6208,7 +6213,8 @@ EGI_KERNEL_TABLE(EGI_LAUNCH_NAMED, EGI_LAUNCH_NAMED, EGI_LAUNCH_OF_TABLE)
 #undef EGI_LAUNCH_NAMED
 #undef EGI_LAUNCH_OF_TABLE
 
-static void egi_observe_read(const char *function, const eg_tensor *x);
+static bool egi_observe_read(const char *function, const eg_tensor *x, bool asked);
+static const void *egi_data(eg_tensor *x);
 static bool egi_tensor_fill(eg_tensor *x, double value) {
     egi_args args = { NULL, 0, { NULL }, { x }, &value };
     return x->size == 0 || egi_launch_fill(egi_backend_of(x), &args);
@@ -6476,7 +6482,7 @@ EAGER_API const char *eg_text(eg_tensor *x) {
         return (const char *)eg_raise(x->dtype != EG_UINT8 ? EG_ERROR_DTYPE : EG_ERROR_SHAPE,
                                       "eg_text: a text is a vector of uint8, not %s", egi_describe(x));
     // the copy with its final 0 is a tensor, so that the scope frees it
-    const void *from = x->size ? eg_data(x) : "";
+    const void *from = x->size ? egi_data(x) : "";
     eg_shape shape = { 1, { x->size + 1 } };
     eg_tensor *copy = from ? egi_tensor_allocate("text", &egi_cpu, EG_UINT8, &shape) : NULL;
     if (!copy) return NULL;
@@ -6588,6 +6594,7 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     eg_backend *backend = egi_backend_here();
     if (!egi_shape_valid("wrap_data", shape, dtype)) return NULL;
     if (!data) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_wrap_data: data is NULL");
+    if (egi_this.observer && !egi_observe_read("wrap_data", NULL, true)) return NULL;
     // Data that kernels cannot use in place is copied, and the deleter runs at once: the device has memory of its
     // own, the data is not aligned for its dtype (kernels load whole elements), or its bools are not 0 and 1.
     if (!backend->host_reads || (uintptr_t)data % (uintptr_t)egi_dtypes[dtype].size ||
@@ -6731,8 +6738,8 @@ static eg_tensor *egi_valued(const char *function, eg_tensor *x) {
            ? x : egi_graph_reads_value(function, x);
 }
 // Returns the elements where they are if the host may read them and they are contiguous; else a host copy that the
-// tensor keeps until it is freed or, as a variable, assigned.
-EAGER_API const void *eg_data(eg_tensor *x) {
+// tensor keeps until it is freed or, as a variable, assigned. This is how the library reads; eg_data is the program's.
+static const void *egi_data(eg_tensor *x) {
     if (!egi_operand_alive("data", 0, x)) return NULL;
     if (x->flags & EGI_NUMBER) {
         if (!x->host && (x->host = egi_alloc(8)) != NULL) egi_number_store(x, x->dtype, x->host);
@@ -6740,7 +6747,7 @@ EAGER_API const void *eg_data(eg_tensor *x) {
     }
     if (!(x = egi_valued("data", x))) return NULL;
     eg_backend *b = egi_backend_of(x);
-    if (egi_this.observer) egi_observe_read("data", x);
+    if (egi_this.observer && !egi_observe_read("data", x, false)) return NULL;
     if (b->host_reads && (x->flags & EGI_CONTIGUOUS)) return x->data;
     void *host = __atomic_load_n(&x->host, __ATOMIC_ACQUIRE);
     if (host) return host;
@@ -6760,13 +6767,19 @@ EAGER_API const void *eg_data(eg_tensor *x) {
     }
     return host;
 }
+// Whether the program itself may read x in C now (EGI_NUMBER: always).
+static bool egi_data_asked(const char *function, eg_tensor *x) {
+    if (!egi_this.observer || !x || x->object.kind != EGI_TENSOR || x->flags & EGI_NUMBER) return true;
+    return (x = egi_valued(function, x)) != NULL && egi_observe_read(function, x, true);
+}
+EAGER_API const void *eg_data(eg_tensor *x) { return egi_data_asked("data", x) ? egi_data(x) : NULL; }
 EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     if (!egi_operand_alive("read_into", 0, x) || !(x = egi_valued("read_into", x))) return false;
     if (count != x->size)
         return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld element%s, but count is %lld",
                         egi_shape_show(egi_shape(x)), (long long)x->size, egi_plural(x->size), (long long)count);
     if (!values && count) return egi_fail(EG_ERROR_NULL, "eg_read_into: values is NULL");
-    const void *data = eg_data(x);
+    const void *data = egi_data_asked("read_into", x) ? egi_data(x) : NULL;
     if (data && count) memcpy(values, data, (size_t)(count * egi_dtypes[x->dtype].size));
     return data || !count;
 }
@@ -6776,28 +6789,37 @@ EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int point
                                                                     count == x->size ? room : (size_t)-1, pointed) &&
            (eg_read_into)(x, values, count);
 }
-// Reads the one element of a tensor into `bytes`, which has room for 8.
-static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes) {
-    if (!egi_operand_alive(function, 0, x) || !(x = egi_valued(function, x))) return false;
-    if (x->size != 1)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
+// The one element of a tensor: in its memory, or read into `bytes`, which has room for 8. asked: by the program's own
+// call. NULL with an error.
+static const void *egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes, bool asked) {
+    if (!egi_operand_alive(function, 0, x) || !(x = egi_valued(function, x))) return NULL;
+    if (x->size != 1) {
+        egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
+        return NULL;
+    }
     eg_backend *b = egi_backend_of(x);
-    if (egi_this.observer) egi_observe_read(function, x);
-    if (b->host_reads) { memcpy(bytes, x->data, (size_t)egi_dtypes[x->dtype].size); return true; }
+    if (egi_this.observer && !egi_observe_read(function, x, asked)) return NULL;
+    if (b->host_reads) return x->data;
     egi_count_host_copy();
-    return b->read(b, bytes, x->data, egi_dtypes[x->dtype].size);
+    return b->read(b, bytes, x->data, egi_dtypes[x->dtype].size) ? bytes : NULL;
 }
-EAGER_API double eg_item(eg_tensor *x) {
+static double egi_item_read(eg_tensor *x, bool asked) {
     unsigned char bytes[8];
     if (x && x->object.kind == EGI_TENSOR && (x->flags & EGI_NUMBER)) return x->number;
-    return egi_one_element("item", x, bytes) ? egi_load(x->dtype, bytes) : (double)NAN;
+    const void *p = egi_one_element("item", x, bytes, asked);
+    return p ? egi_load(x->dtype, p) : (double)NAN;
 }
-EAGER_API int64_t eg_item_int(eg_tensor *x) {
+static int64_t egi_item_int_read(eg_tensor *x, bool asked) {
     unsigned char bytes[8];
     if (x && x->object.kind == EGI_TENSOR && (x->flags & EGI_NUMBER))
         return x->flags & EGI_INTEGER_NUMBER ? x->integer : egi_to_int64(x->number);
-    return egi_one_element("item_int", x, bytes) ? egi_load_int(x->dtype, bytes) : 0;
+    const void *p = egi_one_element("item_int", x, bytes, asked);
+    return p ? egi_load_int(x->dtype, p) : 0;
 }
+EAGER_API double eg_item(eg_tensor *x) { return egi_item_read(x, true); }
+EAGER_API int64_t eg_item_int(eg_tensor *x) { return egi_item_int_read(x, true); }
+static double egi_item_of(eg_tensor *x) { return egi_item_read(x, false); }
+static int64_t egi_item_int_of(eg_tensor *x) { return egi_item_int_read(x, false); }
 
 //# 19  RANDOM NUMBERS ---------------------------------------------------------
 // Idea: a random number is a function of where it stands, not of what was drawn
@@ -11134,10 +11156,14 @@ typedef struct egi_recorder {
                    const egi_args *args);
     void (*assign)(struct egi_recorder *r, eg_tensor *v, eg_tensor *x);   // before v takes x's buffer
     void (*variable)(struct egi_recorder *r, eg_tensor *v);               // v was made
-    void (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x);   // the host reads x
+    // The host reads x, or does what no replay can (x is NULL). asked: by the program's own call. False with an error.
+    bool (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x, bool asked);
     bool (*check)(struct egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size);
     bool (*reaches)(struct egi_recorder *r, eg_tensor *v, int64_t least);
-    int (*branch)(struct egi_recorder *r, const char *name, eg_tensor *p);        // what the bool p says, or -1
+    // What the bool p says, or -1; *number: which branch of the list it is, or -1.
+    int (*branch)(struct egi_recorder *r, const char *name, eg_tensor *p, int64_t *number);
+    bool (*branched)(struct egi_recorder *r, int64_t number, eg_tensor *const *out, int m);   // what the branch gave
+    bool (*loops)(struct egi_recorder *r);       // a tape records a step of a loop that has no .max_steps
     void (*alias)(struct egi_recorder *r, const eg_tensor *x);                    // x gets another handle
     // What a graph that is built hears besides; graph: which it is, else NULL.
     void *graph;
@@ -11174,8 +11200,9 @@ static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
 static EGI_NOINLINE void egi_observe_alias(const eg_tensor *x) {
     if (egi_this.observer->alias) egi_this.observer->alias(egi_this.observer, x);
 }
-static EGI_COLD void egi_observe_read(const char *function, const eg_tensor *x) {
-    if (egi_this.observer->read) egi_this.observer->read(egi_this.observer, function, x);
+static EGI_COLD bool egi_observe_read(const char *function, const eg_tensor *x, bool asked) {
+    egi_recorder *r = egi_this.observer;
+    return !r->read || r->read(r, function, x, asked);
 }
 // What the host does in the middle of ops, as args.variant: all but the first kind have effects that cannot be undone.
 enum { EGI_WORK_CHECKS, EGI_WORK_PRINTS, EGI_WORK_SUMMARIZES, EGI_WORK_SEEDS, EGI_WORK_CALLS, EGI_WORK_CALL_TAPE,
@@ -11199,7 +11226,7 @@ static bool egi_host_check(egi_kernel_function *check, eg_tensor *x, eg_tensor *
 // each call, as a part of the signature.
 static bool egi_host_reaches(eg_tensor *v, int64_t least) {
     egi_recorder *r = egi_this.observer;
-    return r && r->reaches ? r->reaches(r, v, least) : eg_item_int(v) >= least;
+    return r && r->reaches ? r->reaches(r, v, least) : egi_item_int_of(v) >= least;
 }
 // The NaN trap in a replay: in[n] is what the op made of in[0..n - 1].
 typedef struct egi_trap_check { const char *name; int64_t n; } egi_trap_check;
@@ -11379,7 +11406,7 @@ static bool egi_has_zero_i32(int64_t n, const int32_t *x) {
 static bool egi_has_zero(const eg_tensor *x) {
     eg_scope scope = eg_scope_begin();
     eg_tensor *c = egi_contiguous(x);
-    const char *p = c ? (const char *)eg_data(c) : NULL;
+    const char *p = c ? (const char *)egi_data(c) : NULL;
     bool zero = false;
     if (p && x->dtype == EG_INT32) zero = egi_has_zero_i32(x->size, (const int32_t *)(const void *)p);
     else if (p && x->dtype == EG_UINT8) zero = memchr(p, 0, (size_t)x->size) != NULL;
@@ -16280,7 +16307,7 @@ static bool egi_work_positions(eg_backend *b, const egi_args *args) {
     const egi_positions *k = (const egi_positions *)args->parameters;
     eg_tensor *index = (eg_tensor *)(uintptr_t)args->in[0], *out = args->out[0];
     const int64_t n = out->size;
-    const char *p = (const char *)eg_data(index);
+    const char *p = (const char *)egi_data(index);
     const int64_t last = k->along < 0 && index->rank ? index->dims[index->rank - 1] : -1;
     eg_shape shape;
     if (!p) return false;
@@ -17153,7 +17180,7 @@ static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double 
         shape.dims[shape.rank - i] = u == 1 ? v : u;
         n *= u == 1 ? v : u;
     }
-    const char *p = (const char *)eg_data(a), *q = (const char *)eg_data(b);
+    const char *p = (const char *)egi_data(a), *q = (const char *)egi_data(b);
     if (!p || !q) return false;
     const bool spread_a = a->size != n, spread_b = b->size != n;
     int size = egi_dtypes[a->dtype].size;
@@ -17358,7 +17385,7 @@ static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
     static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };  // ORDER eg_dtype: as egi_format_array numbers them
     memset(out, 0, sizeof *out);
     if (!egi_operand_alive(name, 0, x) || !(x = egi_valued(name, x))) return false;
-    const void *data = eg_data(x);
+    const void *data = egi_data(x);
     void *converted = NULL;
     if (!data && x->size) return false;
     int wide = x->dtype == EG_INT32 || x->dtype == EG_UINT8 ? 8
@@ -19214,7 +19241,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
         }
         eg_tensor *slope = ok ? egi_function_inner_product(grads, k->directions, k->n) : NULL;
         ok = ok && (slope || egi_this.error == EG_OK);
-        double analytic = slope ? eg_item(slope) : 0;
+        double analytic = slope ? egi_item_of(slope) : 0;
         eg_recording_pause();
         for (int side = 0; side < 2 && ok; side++) {
             for (int i = 0; i < k->n && ok; i++)
@@ -19224,7 +19251,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
             // Tapes that begin inside the pause still record.
             eg_tensor *v = ok ? egi_check_value(k, moved, order) : NULL;
             ok = v != NULL;
-            value[side] = v ? eg_item(v) : 0;
+            value[side] = v ? egi_item_of(v) : 0;
         }
         eg_recording_unpause();
         double numeric = (value[0] - value[1]) / (2 * h);
@@ -19320,6 +19347,12 @@ static bool egi_flow_give(eg_tensor **from, eg_tensor **out, int n) {
     for (int i = 0; i < n && !ok; i++) out[i] = NULL;
     return ok;
 }
+// How many lines the thread's tapes have.
+static int64_t egi_recorded_lines(void) {
+    int64_t lines = 0;
+    for (const eg_tape *t = egi_this.tapes; t; t = t->outer) lines += t->n_lines;
+    return lines;
+}
 // Whether the new state has the old one's dtypes and shapes.
 static bool egi_flow_keeps(const char *name, eg_tensor *const *old, eg_tensor *const *now, int n, int64_t step) {
     for (int i = 0; i < n; i++) {
@@ -19332,8 +19365,9 @@ static bool egi_flow_keeps(const char *name, eg_tensor *const *old, eg_tensor *c
     }
     return true;
 }
-// What a predicate says, or -1 with an error.
-static int egi_flow_says(const char *name, eg_tensor *p) {
+// What a predicate says, or -1 with an error. *number: which branch of the traced function's list it is, or -1.
+static int egi_flow_says(const char *name, eg_tensor *p, int64_t *number) {
+    *number = -1;
     if (!egi_operand_alive(name, 0, p)) return -1;
     if (p->dtype != EG_BOOL || p->size != 1) {
         egi_fail(EG_ERROR_DTYPE, "eg_%s: the condition is %s; one bool is needed, such as eg_less makes", name,
@@ -19341,21 +19375,25 @@ static int egi_flow_says(const char *name, eg_tensor *p) {
         return -1;
     }
     egi_recorder *r = egi_this.observer;
-    if (r && r->branch) return r->branch(r, name, p);
-    const double value = eg_item(p);
+    if (r && r->branch) return r->branch(r, name, p, number);
+    const double value = egi_item_of(p);
     return value == 0 || value == 1 ? value == 1 : -1;
 }
 EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_body *otherwise, void *user,
                          eg_tensor *const *in, int n, eg_tensor **out, int m) {
     if (!egi_lists_given("cond", n, in, in, in) || !egi_lists_given("cond", m, out, out, out)) return false;
+    int64_t number;
     const int says = egi_argument_given("cond", "then", (const void *)(uintptr_t)then) &&
                      egi_argument_given("cond", "otherwise", (const void *)(uintptr_t)otherwise)
-                     ? egi_flow_says("cond", pred) : -1;
+                     ? egi_flow_says("cond", pred, &number) : -1;
     for (int i = 0; i < n; i++) if (says < 0 || !egi_operand_alive("cond", i, in[i])) goto failed;
     if (says < 0) goto failed;
     if (egi_flow_run("cond", says ? "the function of true" : "the function of false", says ? then : otherwise, user, in,
-                     out, m))
-        return egi_flow_give(out, out, m);
+                     out, m)) {
+        egi_recorder *r = egi_this.observer;
+        if (number < 0 || !r || !r->branched || r->branched(r, number, out, m)) return egi_flow_give(out, out, m);
+        egi_flow_release(out, m);
+    }
 failed:
     for (int i = 0; i < m; i++) out[i] = NULL;
     return false;
@@ -19365,12 +19403,19 @@ static bool egi_while_run(eg_function_body *condition, eg_function_body *body, v
                           eg_tensor **next, int n, int64_t most) {
     for (int64_t step = 0; most == 0 || step < most; step++) {
         eg_tensor *p;
+        int64_t number;
         if (!egi_flow_run("while", "the condition", condition, user, state, &p, 1)) return false;
-        const int says = egi_flow_says("while", p);
+        const int says = egi_flow_says("while", p, &number);
         egi_object_release(&p->object);
         if (says <= 0) return says == 0;
+        const int64_t recorded = number < 0 || most ? 0 : egi_recorded_lines();
         if (!egi_flow_run("while", "the body", body, user, state, next, n)) return false;
-        if (!egi_flow_keeps("while", state, next, n, step)) { egi_flow_release(next, n); return false; }
+        egi_recorder *r = egi_this.observer;
+        const bool endless = number >= 0 && !most && egi_recorded_lines() > recorded;
+        if (!egi_flow_keeps("while", state, next, n, step) || (endless && r && r->loops && !r->loops(r))) {
+            egi_flow_release(next, n);
+            return false;
+        }
         egi_flow_release(state, n);
         for (int i = 0; i < n; i++) { state[i] = next[i]; next[i] = NULL; }
     }
@@ -19807,7 +19852,7 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     if (at)
         EGI_FRAMED_DEEPER("the schedule", "schedule_value",
                           rate = egi_frame_result("schedule_value", schedule->rate(at, schedule)));
-    double value = eg_item(rate);
+    double value = egi_item_of(rate);
     eg_recording_unpause();
     eg_scope_end(scope);
     return value;
@@ -20446,7 +20491,7 @@ static bool egi_gradients_clip(const eg_optimizer *opt, eg_tensor **grads, int n
 static bool egi_gradient_accumulate(eg_optimizer *opt, egi_prepared *p, bool last) {
     // Whether there was one in another step decides then, which no trace can know.
     if (last && !p->gradient && egi_this.observer)
-        egi_observe_read("apply_gradients with a NULL gradient at the end of .accumulate_steps", NULL);
+        (void)egi_observe_read("apply_gradients with a NULL gradient at the end of .accumulate_steps", NULL, false);
     if (p->slots < 0) return true;
     eg_tensor *so_far = opt->slots[p->slots].slot[EGI_MAX_SLOTS - 1];
     const bool given = p->gradient || opt->slots[p->slots].given, weighs = opt->average && opt->average->weighs();
@@ -20513,7 +20558,7 @@ static eg_backend *egi_updates_at_once(const eg_optimizer *opt, const egi_prepar
         b = egi_backend_of(p[i].variable);
     }
     if (!b || !b->updates || egi_this.trap) return NULL;
-    if (!eg_executing_eagerly() && clips) egi_observe_read("apply_gradients", NULL);
+    if (!eg_executing_eagerly() && clips) (void)egi_observe_read("apply_gradients", NULL, false);
     return eg_executing_eagerly() || clips ? b : NULL;
 }
 static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, eg_backend *at_once, eg_tensor *rate,
@@ -20708,14 +20753,14 @@ EAGER_API eg_tensor *eg_minimize(eg_optimizer *opt, eg_function1 *loss, void *us
     return result;
 }
 EAGER_API int64_t eg_optimizer_steps(eg_optimizer *opt) {
-    return egi_optimizer_alive("optimizer_steps", opt) ? eg_item_int(opt->steps) : -1;
+    return egi_optimizer_alive("optimizer_steps", opt) ? egi_item_int_of(opt->steps) : -1;
 }
 EAGER_API double eg_optimizer_learning_rate(eg_optimizer *opt) {
     if (!egi_optimizer_alive("optimizer_learning_rate", opt)) return (double)NAN;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_optimizer_retain(opt);
-    double rate = eg_item(egi_rate_current(opt));
+    double rate = egi_item_of(egi_rate_current(opt));
     eg_optimizer_release(opt);
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -21494,7 +21539,7 @@ static void egi_orthonormalize(double *a, int64_t rows, int64_t n) {
 // out[0] becomes in[0], a float64 matrix, with orthonormal rows, times the gain; work of the host.
 static bool egi_orthonormal_work(eg_backend *b, const egi_args *args) {
     eg_tensor *x = (eg_tensor *)(uintptr_t)args->in[0], *y = args->out[0];
-    const double gain = *(const double *)args->parameters, *values = (const double *)eg_data(x);
+    const double gain = *(const double *)args->parameters, *values = (const double *)egi_data(x);
     double *q = values ? (double *)egi_alloc((size_t)x->size * sizeof *q + 1) : NULL;
     if (!q) return values && egi_no_memory("initialize", x->size * 8);
     memcpy(q, values, (size_t)x->size * sizeof *q);
@@ -25198,8 +25243,8 @@ static double egi_metric_threshold_rule(int64_t i, const double *p) {
     return i == 0 ? -egi_loss_epsilon : (double)i == p[0] - 1 ? 1 + egi_loss_epsilon : (double)i / (p[0] - 1);
 }
 static bool egi_check_probabilities(eg_backend *b, const egi_args *args) {
-    const double low = eg_item((eg_tensor *)(uintptr_t)args->in[0]),
-                 high = eg_item((eg_tensor *)(uintptr_t)args->in[1]);
+    const double low = egi_item_of((eg_tensor *)(uintptr_t)args->in[0]),
+                 high = egi_item_of((eg_tensor *)(uintptr_t)args->in[1]);
     (void)b;
     return (low >= 0 && high <= 1) ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes probabilities, and these go from %g to %g; "
@@ -25293,7 +25338,7 @@ static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, e
 typedef struct egi_width_check { const eg_metric *m; int64_t columns; } egi_width_check;
 static bool egi_check_unseen(eg_backend *b, const egi_args *args) {
     const egi_width_check *p = (const egi_width_check *)args->parameters;
-    const double *seen = (const double *)eg_data((eg_tensor *)(uintptr_t)args->in[0]);
+    const double *seen = (const double *)egi_data((eg_tensor *)(uintptr_t)args->in[0]);
     (void)b;
     for (int64_t i = 0; seen && i < args->in[0]->dims[1]; i++)
         if (seen[i] != 0)
@@ -25345,7 +25390,7 @@ static eg_shape egi_shape_confusion(const eg_metric_options *o) {
 typedef struct egi_classes_check { const eg_metric *m; const char *what; } egi_classes_check;
 static bool egi_check_classes(eg_backend *b, const egi_args *args) {
     const egi_classes_check *p = (const egi_classes_check *)args->parameters;
-    const int64_t *values = (const int64_t *)eg_data((eg_tensor *)(uintptr_t)args->in[0]), n = p->m->options.classes;
+    const int64_t *values = (const int64_t *)egi_data((eg_tensor *)(uintptr_t)args->in[0]), n = p->m->options.classes;
     (void)b;
     if (!values) return false;
     for (int64_t i = 0; i < args->in[0]->size; i++)
@@ -25535,7 +25580,7 @@ EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_option
     return ok;
 }
 EAGER_API double eg_metric_result(eg_metric *m) {
-    const double *state = egi_metric_alive("metric_result", m) ? (const double *)eg_data(m->state) : NULL;
+    const double *state = egi_metric_alive("metric_result", m) ? (const double *)egi_data(m->state) : NULL;
     return state ? m->row->result(m, state) : (double)NAN;
 }
 EAGER_API eg_tensor *eg_metric_tensor(eg_metric *m) {
@@ -26228,7 +26273,7 @@ static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *con
 typedef struct egi_weights_check { const char *function; int64_t count; } egi_weights_check;
 static bool egi_check_weights(eg_backend *b, const egi_args *args) {
     const egi_weights_check *p = (const egi_weights_check *)args->parameters;
-    const int64_t *labels = (const int64_t *)eg_data((eg_tensor *)(uintptr_t)args->in[0]);
+    const int64_t *labels = (const int64_t *)egi_data((eg_tensor *)(uintptr_t)args->in[0]);
     (void)b;
     for (int64_t i = 0; labels && i < args->in[0]->size; i++)
         if (labels[i] < 0 || labels[i] >= p->count)
@@ -26288,6 +26333,7 @@ typedef struct egi_step {
 } egi_step;
 typedef struct egi_step_now { eg_layer *model; const egi_step *step; int n; } egi_step_now;
 static bool egi_dataset_batches(const eg_dataset *data);       // DATASETS
+static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked);
 // The hint of errors of shape where no stage of the dataset makes batches. (A generator may give batches itself, so it
 // is only a hint.)
 static const char *egi_batch_hint(const eg_dataset *data) {
@@ -26505,7 +26551,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     egi_this.rows = rows;
     int64_t errors = egi_this.errors;
     // waits for the device, which may report an error of the step here
-    if (ok) s->loss = loss ? egi_metric_no_sign(eg_item(loss)) : 0;
+    if (ok) s->loss = loss ? egi_metric_no_sign(egi_item_of(loss)) : 0;
     sums[0] = s->loss * sums[1];
     ok = ok && egi_this.errors == errors && (!t->ranks || t->ranks->add(sums, 2));
     if (ok && t->ranks) s->loss = egi_metric_ratio(sums[0], sums[1]);
@@ -26792,7 +26838,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
         eg_scope scope = eg_scope_begin();
         eg_tensor *c[EG_MAX_COMPONENTS];
         batch.number[1] = *done + 1;
-        status = eg_iterator_next(it, c);
+        status = egi_iterator_step(it, c, false);
         if (status == EG_NEXT) {
             if (!egi_step_run(t, model, s, c, eg_dataset_components(data))) status = EG_FAILED;
             else ++*done;
@@ -26824,7 +26870,7 @@ static bool egi_fit_batches(egi_fit *f) {
         eg_scope scope = eg_scope_begin();
         eg_tensor *c[EG_MAX_COMPONENTS];
         f->context.number[1] = s->batch + 1;
-        eg_status status = eg_iterator_next(s->iterator, c);
+        eg_status status = egi_iterator_step(s->iterator, c, false);
         bool ok = status != EG_FAILED;
         if (status == EG_NEXT) {
             ok = EGI_TELL_FIT(f, batch_begin) &&
@@ -27294,7 +27340,7 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
     while (status == EG_NEXT && (o.steps <= 0 || n < o.steps)) {
         eg_scope scope = eg_scope_begin();
         eg_tensor *c[EG_MAX_COMPONENTS];
-        status = eg_iterator_next(it, c);
+        status = egi_iterator_step(it, c, false);
         if (status == EG_NEXT) {
             void *grown = parts;
             egi_context step;
@@ -27844,7 +27890,7 @@ static bool egi_backup_pack_best(const egi_watch *best, egi_numbers *list) {
     for (int64_t i = 0; i < best->kept.count && ok; i++) ok = egi_numbers_push(list, best->kept.values[i]);
     for (int k = 0; k < best->n && ok; k++) {
         const eg_tensor *x = best->weights[k];
-        const char *data = (const char *)eg_data(best->weights[k]);
+        const char *data = (const char *)egi_data(best->weights[k]);
         ok = data != NULL;
         for (int64_t i = 0; i < x->size && ok; i++)
             ok = egi_numbers_push(list, egi_load((eg_dtype)x->dtype, data + i * egi_dtypes[x->dtype].size));
@@ -29995,7 +30041,7 @@ static eg_status egi_filter_next(egi_cursor *c, eg_tensor **out) {
         if (scope.position >= 0)
             EGI_FRAMED("the function", c->d->stage->name,
                        keep = egi_frame_result(c->d->stage->name, c->d->f.one(out, c->d->user)));
-        double value = keep ? eg_item(keep) : 0;
+        double value = keep ? egi_item_of(keep) : 0;
         eg_scope_end(scope);
         if (!keep && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_filter: the function returned NULL");
         if (egi_this.error != EG_OK) return EG_FAILED;
@@ -30082,7 +30128,7 @@ static eg_tensor *egi_element_stack(egi_cursor *c, const egi_element *list, int6
     size_t element = (size_t)egi_dtypes[dtype].size, row = (size_t)(y->size / n) * element;
     bool ok = egi_value_fits(c->d->stage->name, c->d->value, dtype) && egi_tensor_fill(y, c->d->value);
     for (int64_t i = 0; i < n && ok; i++) {
-        const char *from = (const char *)eg_data(list[i].x[k]);
+        const char *from = (const char *)egi_data(list[i].x[k]);
         ok = from != NULL;
         if (ok) egi_element_copy_corner(from, list[i].x[k], y->data + (size_t)i * row, shape.dims + 1, element);
     }
@@ -30129,7 +30175,7 @@ static bool egi_batch_add(egi_cursor *c, eg_tensor **out, int k, egi_piece *p, i
     if (i == out[k]->dims[0] && !egi_batch_room(c, out, k, p, i)) return false;
     int64_t row = egi_piece_bytes(p);
     if (!row) return true;
-    const char *from = p->kind == EGI_WHOLE ? (const char *)eg_data(p->x) : egi_piece_data(p);
+    const char *from = p->kind == EGI_WHOLE ? (const char *)egi_data(p->x) : egi_piece_data(p);
     if (from) memcpy(out[k]->data + i * row, from, (size_t)row);
     return from != NULL;
 }
@@ -31298,7 +31344,8 @@ static eg_status egi_iterator_nodes(const char *function, eg_iterator *it, eg_te
     }
     return egi_this.observer->source(egi_this.observer, &site, specs, out) ? EG_NEXT : EG_FAILED;
 }
-EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
+// asked: by the program's own call.
+static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked) {
     egi_element e;
     egi_hush hush;
     egi_failure failed;
@@ -31306,6 +31353,7 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     out[0] = NULL;
     if (egi_graph_adopts() && !egi_iterator_alive("iterator_next", it)) return EG_FAILED;
     if (egi_graph_adopts()) return egi_iterator_nodes("iterator_next", it, NULL, it->spec, it->n, out);
+    if (egi_this.observer && !egi_observe_read("iterator_next", NULL, asked)) return EG_FAILED;
     if (!egi_iterator_ready("iterator_next", it)) return EG_FAILED;
     for (int i = 0; i < it->d->n; i++) out[i] = NULL;
     if (it->at.failed) {
@@ -31333,6 +31381,7 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_iterator_leave(it);
     return status;
 }
+EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) { return egi_iterator_step(it, out, true); }
 
 EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it) {
     if (!egi_iterator_alive("iterator_handle", it)) return NULL;
@@ -31352,7 +31401,7 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
     out[0] = NULL;
     if (!egi_operand_alive("iterator_next_by_handle", 0, handle)) return EG_FAILED;
     if (egi_graph_adopts()) return egi_iterator_nodes("iterator_next_by_handle", NULL, handle, NULL, 0, out);
-    int64_t number = eg_item_int(handle);
+    int64_t number = egi_item_int_of(handle);
     egi_lock();
     eg_iterator *it = egi_handles.newest;
     while (it && it->handle != number) it = it->older;
@@ -31437,7 +31486,7 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     memset((void *)to, 0, sizeof *to);
     if (!egi_iterator_ready("iterator_restore", it) || !egi_operand_alive("iterator_restore", 1, position))
         return false;
-    const unsigned char *p = (const unsigned char *)eg_data(position);
+    const unsigned char *p = (const unsigned char *)egi_data(position);
     if (!p || !egi_position_fits(it, position, p) || !egi_seeds_new("iterator_restore", it->d, &to->seeds))
         return false;
     if (!egi_iterator_enter("iterator_restore", it)) { egi_free(to->seeds); return false; }
@@ -32070,7 +32119,7 @@ EAGER_API bool (eg_save_npy)(eg_tensor *x, const char *path) {
     char header[EGI_NPY_HEADER];
     egi_sink s;
     if (!egi_operand_alive("save_npy", 0, x) || !egi_npy_writable("save_npy", eg_name_of(x), x)) return false;
-    const void *data = eg_data(x);
+    const void *data = egi_data(x);
     if (!data && x->size) return false;
     if (!egi_sink_open(&s, "save_npy", path)) return false;
     egi_sink_write(&s, header, egi_npy_write_header(header, x));
@@ -32184,7 +32233,7 @@ static bool egi_npz_write(egi_sink *s, egi_text *list, char *name, eg_tensor *x)
     if (strlen(name) > 65000)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_save_npz: a name of %lld bytes; a zip file has no room for it",
                         (long long)strlen(name));
-    const void *data = eg_data(x);
+    const void *data = egi_data(x);
     if (!data && x->size) return false;
     int length = egi_npy_write_header(header, x);
     int64_t bytes = x->size * egi_dtypes[x->dtype].size;
@@ -32483,7 +32532,7 @@ static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tens
     if (strcmp(m->name, egi_metadata_name) != 0 || x->dtype != EG_UINT8 || x->rank != 1)
         return egi_archive_put("load_npz", a, m->name, x);
     egi_json j;
-    const char *text = (const char *)eg_data(x);
+    const char *text = (const char *)egi_data(x);
     if (!text || !egi_json_read(&j, "load_npz", z->source->path, -1, text, x->size)) return false;
     bool ok = egi_json_at(&j, 0).kind == EGI_JSON_OBJECT ? egi_notes_read("load_npz", a, &j, 0)
               : egi_file_fail("load_npz", z->source->path, m->local, "__metadata__ is no JSON object");
@@ -32763,7 +32812,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
         for (int64_t i = 0; i < a->count && ok; i++) {
             eg_tensor *x = a->items[i].x;
             if (egi_dtypes[x->dtype].size != size) continue;
-            const void *data = x->size ? eg_data(x) : NULL;
+            const void *data = x->size ? egi_data(x) : NULL;
             ok = (data || !x->size) && egi_sink_elements(&s, data, x);
         }
     return egi_sink_close(&s, ok);
@@ -33968,7 +34017,7 @@ static bool egi_restore_list(eg_checkpoint *c, const egi_tracked *t, egi_misfits
     eg_tensor *x = egi_restore_small(c, t->name, EG_FLOAT64, 1, -1, m, &at);
     void *values = list->values;
     if (!x) return true;
-    const void *data = x->size ? eg_data(x) : NULL;
+    const void *data = x->size ? egi_data(x) : NULL;
     if (x->size && !data) return false;
     if (!egi_grow(&values, &list->capacity, x->size, sizeof *list->values))
         return egi_no_memory("checkpoint_restore", x->size * 8);
@@ -33987,7 +34036,7 @@ static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
         if (t->kind == EGI_TRACK_NUMBERS) ok = egi_restore_list(c, t, m, check);
         if (t->kind != EGI_TRACK_NUMBER && !random) continue;
         eg_tensor *x = egi_restore_small(c, t->name, EG_INT64, random ? 1 : 0, 2, m, &at);
-        const int64_t *values = x ? (const int64_t *)eg_data(x) : NULL;
+        const int64_t *values = x ? (const int64_t *)egi_data(x) : NULL;
         if (x && !values) return false;
         if (!values || check) continue;
         if (random) {
@@ -34947,7 +34996,7 @@ static bool egi_summary_scalar(const char *tag, eg_tensor *x, eg_summary_options
                         egi_describe(x));
     memset(&value, 0, sizeof value);
     egi_pb_key(&value, 2, EGI_PB_FLOAT);
-    egi_pb_float_bits(&value, (float)eg_item(x));
+    egi_pb_float_bits(&value, (float)egi_item_of(x));
     return egi_summary_write("summary_scalar", w, step, tag, &value);
 }
 EGI_SUMMARY(scalar)
@@ -34959,7 +35008,7 @@ static bool egi_summary_histogram(const char *tag, eg_tensor *x, eg_summary_opti
     int64_t step, strange = 0;
     int where = egi_summary_where(function, tag, &options, EGI_SUMMARY_STEP | EGI_SUMMARY_BUCKETS, &w, &step);
     if (where <= 0) return where == 0;
-    const char *p = egi_operand_alive(function, 1, x) ? (const char *)eg_data(x) : NULL;
+    const char *p = egi_operand_alive(function, 1, x) ? (const char *)egi_data(x) : NULL;
     if (!p) return false;
     double low = 0, high = 0, sum = 0, squares = 0;
     int64_t size = egi_dtypes[x->dtype].size;
@@ -35438,7 +35487,7 @@ static bool egi_encode_png(const char *function, eg_tensor *x, egi_text *png) {
     int64_t hwc[3];
     memset(png, 0, sizeof *png);
     if (!egi_operand_alive(function, 0, x) || !egi_image_dims(function, x, 0, false, hwc)) return false;
-    const char *p = (const char *)eg_data(x);
+    const char *p = (const char *)egi_data(x);
     return p && egi_png_write(function, png, p, x->dtype, hwc[0], hwc[1], hwc[2]);
 }
 EAGER_API eg_tensor *eg_encode_png(eg_tensor *x) {
@@ -35463,7 +35512,7 @@ static bool egi_summary_image(const char *tag, eg_tensor *x, eg_summary_options 
     if (where <= 0) return where == 0;
     if (!egi_operand_alive(function, 1, x)) return false;
     bool batch = x->rank == 4, ok = egi_image_dims(function, x, batch, true, hwc);
-    const char *p = ok ? (const char *)eg_data(x) : NULL;
+    const char *p = ok ? (const char *)egi_data(x) : NULL;
     int64_t shown = options.images, n = !batch ? 1 : x->dims[0] < shown ? x->dims[0] : shown;
     ok = ok && p;
     for (int64_t i = 0; i < n && ok; i++) {
@@ -35698,7 +35747,7 @@ static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, 
     if (o.channels == 2 || (o.channels == 4 && kinds == EGI_JPEG))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is %d, not 1, 3%s", function, o.channels,
                                      kinds == EGI_JPEG ? "" : " or 4");
-    const unsigned char *p = (const unsigned char *)eg_data(x);
+    const unsigned char *p = (const unsigned char *)egi_data(x);
     if (!p) return NULL;
     bool png = x->size >= 8 && !memcmp(p, "\x89PNG\r\n\x1a\n", 8),
          jpeg = x->size >= 3 && p[0] == 0xff && p[1] == 0xd8 && p[2] == 0xff;
@@ -35729,7 +35778,7 @@ EAGER_API eg_tensor *(eg_decode_image)(eg_tensor *x, eg_decode_options options) 
 
 static bool egi_example_feature(egi_text *features, const char *name, eg_tensor *x) {
     egi_text entry, feature, list, packed;
-    const char *p = (const char *)eg_data(x);
+    const char *p = (const char *)egi_data(x);
     int64_t size = egi_dtypes[x->dtype].size;
     if (!p) return false;
     memset(&entry, 0, sizeof entry);
@@ -35909,7 +35958,7 @@ EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, i
     if (record->dtype != EG_UINT8 || record->rank != 1)
         return egi_fail(EG_ERROR_DTYPE, "eg_example_parse: a record is a uint8 vector, not %s", egi_describe(record));
     egi_pb example;
-    example.at = (const unsigned char *)eg_data(record);
+    example.at = (const unsigned char *)egi_data(record);
     if (!example.at) return false;
     example.end = example.at + record->size;
     for (int i = 0; i < n; i++) {
@@ -36053,11 +36102,11 @@ static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor
     egi_buffer *b = NULL;
     char name[32];
     int dtype = 0;
-    bool ok = true;
+    bool ok = !egi_this.observer || egi_observe_read(function, NULL, true);
     while (dtype < EGI_DTYPES &&
            (egi_dlpack_dtypes[dtype].code != t->dtype.code || egi_dlpack_dtypes[dtype].bits != t->dtype.bits))
         dtype++;
-    if (dtype == EGI_DTYPES || t->dtype.lanes != 1)
+    if (ok && (dtype == EGI_DTYPES || t->dtype.lanes != 1))
         ok = egi_fail(EG_ERROR_DTYPE, "eg_%s: there is no dtype for DLPack's code %d with %d bits and %d lanes",
                       function, t->dtype.code, t->dtype.bits, t->dtype.lanes);
     if (ok && t->device.type == EGI_DLPACK_CUDA) {
@@ -36209,7 +36258,7 @@ static bool egi_recorder_file_value(egi_recorder_file *r, eg_tensor *x) {
     bool changes = x->flags & (EGI_VARIABLE | EGI_SNAPSHOT), is_new = slot < 0;
     uint32_t sum = 0;
     if (is_new || changes) {
-        const void *data = eg_data(x);
+        const void *data = egi_data(x);
         if (!data && x->size) return false;
         sum = egi_crc(EGI_CRC32, 0, data, x->size * egi_dtypes[x->dtype].size);
         void *sums = r->sums;
@@ -36294,7 +36343,7 @@ EAGER_API bool eg_record(const char *path) {
     r->recorder.op = egi_recorder_file_op;
     r->recorder.gradient = egi_recorder_file_gradient;
     r->recorder.path = r->sink.path;
-    if (egi_this.observer) egi_observe_read("record", NULL);    // a function that is traced goes on eagerly
+    if (egi_this.observer) (void)egi_observe_read("record", NULL, false);   // a function that is traced goes on eagerly
     egi_this.recorder = egi_this.observer = &r->recorder;
     egi_this.outputs_end = egi_outputs_end;
     return true;
@@ -36638,6 +36687,8 @@ typedef struct egi_trace_line {
     const char *called;          // the public function that the op is a part of, or NULL
     egi_call_note note;          // where the program called it
 } egi_trace_line;
+// An output of the eg_cond that is branch `number` of a list.
+typedef struct egi_branch_result { int64_t number; int dtype; eg_shape shape; } egi_branch_result;
 typedef struct egi_trace_variable { eg_tensor *variable; int32_t form; bool trainable, assigned; } egi_trace_variable;
 // The memory of a replay's temporaries. All traces of a function take theirs from one list, so that it keeps as many as
 // replays ran at once, each as large as its largest trace needs.
@@ -36685,6 +36736,8 @@ typedef struct egi_trace {
     int64_t map_size;
     unsigned char *path;         // what each branch of eg_cond and eg_while said, in order
     int64_t n_path, path_room;
+    struct egi_branch_result *given;     // what the branches of eg_cond gave
+    int64_t n_given, given_room;
     int64_t first_id;            // of the thread's tensors when the trace began
     bool undoes;                 // a variable's memory is written before the last branch
     int32_t *held;               // temporaries whose buffers the trace holds
@@ -36699,7 +36752,9 @@ typedef struct egi_trace {
     bool assigns, failed;        // failed: no memory for the list
     bool inside;                 // a kernel runs
     bool again;                  // this trace does not hold, another may
+    bool contended;              // since somebody else held a variable's values just now
     int made;                    // variables made by the body
+    char maker[120];             // the first of them, and where it was made
     char reason[256];
     int busy;                    // replays now
     egi_trace_run *runs;         // those not in use
@@ -36715,11 +36770,15 @@ struct eg_function {
     void *user;
     bool no_recheck, unfused;
     bool inner;                  // the library's own: fails as the body would, and a difference is a retrace
+    bool back;                   // the gradient of a call
     int64_t key;                 // part of the signature
     bool eager;                  // for good, as `why` says
     bool tracing;                // a thread runs the body to trace it
     egi_asked asked[EGI_ASKED];  // constant up to n_asked, which is atomic
     int n_asked;
+    uint64_t makers[EGI_TRACES]; // hashes of signatures and paths of runs that made variables, in a ring
+    int n_makers;
+    int contended, pause;        // tries that others' hold on variables ended; calls until the next one
     int tries, lost;             // lost: traces dropped for one of the same signature that takes another path
     int crowds;                  // traces dropped since there were `crowd_replays` replays
     int64_t crowd_replays;
@@ -37147,17 +37206,18 @@ static bool egi_trace_reaches(egi_recorder *r, eg_tensor *v, int64_t least) {
         __atomic_store_n(&f->n_asked, i + 1, __ATOMIC_RELEASE);
     }
     t->inside = true;
-    const bool reaches = eg_item_int(v) >= least;
+    const bool reaches = egi_item_int_of(v) >= least;
     t->inside = inside;
     return reaches;
 }
+static bool egi_trace_is_strict(const egi_trace *t);
 // A branch of the body: the list goes on as the body does now. A replay in which the bool says something else is no
 // replay of this list (egi_function_call_by_signature).
-static int egi_trace_branch(egi_recorder *r, const char *name, eg_tensor *p) {
+static int egi_trace_branch(egi_recorder *r, const char *name, eg_tensor *p, int64_t *number) {
     egi_trace *t = (egi_trace *)r;
     const bool inside = t->inside;
     t->inside = true;
-    const double value = eg_item(p);
+    const double value = egi_item_of(p);
     t->inside = inside;
     if (value != 0 && value != 1) return -1;
     if (inside || p->flags & EGI_NUMBER) return value == 1;
@@ -37169,25 +37229,107 @@ static int egi_trace_branch(egi_recorder *r, const char *name, eg_tensor *p) {
     if (!egi_grow(&path, &t->path_room, t->n_path + 1, sizeof *t->path)) t->failed = true;
     t->path = (unsigned char *)path;
     if (t->failed) return value == 1;
+    *number = t->n_path;
     t->path[t->n_path++] = value == 1;
     line->in[0] = egi_trace_uses(t, p, false);
     line->name = name;
     t->n_lines++;
     return value == 1;
 }
+static bool egi_signatures_equal(const egi_trace *t, const int64_t *signature, int64_t size) {
+    return t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature);
+}
+// The list of the same signature that went the other way at branch `number`, and the same way before it; a reference,
+// or NULL.
+static egi_trace *egi_trace_sibling(const egi_trace *t, int64_t number) {
+    egi_lock();
+    egi_trace *k = t->function->traces;
+    while (k && !(k->n_path > number && k->path[number] != t->path[number] &&
+                  !memcmp(k->path, t->path, (size_t)number) &&
+                  egi_signatures_equal(k, t->signature, t->signature_size)))
+        k = k->next;
+    if (k) k->refs++;
+    egi_unlock();
+    return k;
+}
+static void egi_trace_release(egi_trace *t);
+static bool egi_branch_result_equal(const egi_branch_result *a, const egi_branch_result *b) {
+    bool same = a->dtype == b->dtype && a->shape.rank == b->shape.rank;
+    for (int i = 0; i < a->shape.rank && same; i++) same = a->shape.dims[i] == b->shape.dims[i];
+    return same;
+}
+// Notes what a branch of eg_cond gave. Where another list holds the other one, both gave equal dtypes and shapes.
+static bool egi_trace_branched(egi_recorder *r, int64_t number, eg_tensor *const *out, int m) {
+    egi_trace *t = (egi_trace *)r;
+    void *given = t->given;
+    const int64_t first = t->n_given;
+    if (!egi_grow(&given, &t->given_room, first + m, sizeof *t->given)) { t->failed = true; return true; }
+    t->given = (egi_branch_result *)given;
+    for (int i = 0; i < m; i++) {
+        egi_branch_result *g = &t->given[t->n_given++];
+        g->number = number;
+        g->dtype = out[i]->dtype;
+        g->shape = egi_shape(out[i]);
+    }
+    egi_trace *other = egi_trace_is_strict(t) ? egi_trace_sibling(t, number) : NULL;
+    bool ok = true;
+    int64_t k = 0;
+    while (other && k < other->n_given && other->given[k].number != number) k++;
+    for (int i = 0; other && i < m && k < other->n_given && ok; i++, k++) {
+        const egi_branch_result *now = &t->given[first + i], *then = &other->given[k];
+        char shown[160];
+        if (egi_branch_result_equal(now, then)) continue;
+        snprintf(shown, sizeof shown, "%s", egi_shape_show(then->shape));
+        ok = egi_fail(EG_ERROR_SHAPE, "eg_cond: output %d of the function of %s is %s %s, but that of the function of "
+                      "%s was %s %s; in a traced function both give equal dtypes and shapes", i,
+                      t->path[number] ? "true" : "false", egi_dtypes[now->dtype].name, egi_shape_show(now->shape),
+                      t->path[number] ? "false" : "true", egi_dtypes[then->dtype].name, shown);
+    }
+    egi_trace_release(other);
+    return ok;
+}
+// A loop through which a gradient may go. Its steps are lines of the list and of the tape, so that the program says how
+// many there may be.
+static bool egi_trace_loops(egi_recorder *r) {
+    return !egi_trace_is_strict((egi_trace *)r) ||
+           egi_fail(EG_ERROR_GRADIENT, "eg_while: a tape records the loop, in a traced function; a gradient through it "
+                    "needs .max_steps, or EG_NO_RECORDING keeps the tape from it");
+}
 // The answers that a call begins with, a bit for each.
 static int64_t egi_function_answers(const eg_function *f) {
     int64_t bits = 0;
     for (int i = __atomic_load_n(&f->n_asked, __ATOMIC_ACQUIRE); i-- > 0;)
-        bits |= (int64_t)(eg_item_int(f->asked[i].variable) >= f->asked[i].least) << i;
+        bits |= (int64_t)(egi_item_int_of(f->asked[i].variable) >= f->asked[i].least) << i;
     return bits;
 }
-static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) { (void)v; ((egi_trace *)r)->made++; }
-static void egi_trace_read(egi_recorder *r, const char *function, const eg_tensor *x) {
+static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) {
     egi_trace *t = (egi_trace *)r;
-    if (t->inside) return;
+    const egi_call_note *note = egi_note_last();
+    if (t->made++) return;
+    const int at = snprintf(t->maker, sizeof t->maker, "variable %.40s", eg_name_of(v));
+    if (note) snprintf(t->maker + at, sizeof t->maker - (size_t)at, " (at %.60s:%d)", egi_note_file(note), note->line);
+}
+// Whether the body is the program's own, so that what it must not do is an error. What the library's bodies do, such as
+// eg_fit's step, and the functions of custom gradients, only ends the trace.
+static bool egi_trace_is_strict(const egi_trace *t) {
+    const eg_function *f = t->function;
+    for (const egi_context *c = egi_this.context; c; c = c->outer)
+        if (c->kind == EGI_IN_FUNCTION &&
+            (!strcmp(c->name, "the forward function") || !strcmp(c->name, "the backward function")))
+            return false;
+    return !f->inner && !f->takes && !f->back;
+}
+static bool egi_trace_read(egi_recorder *r, const char *function, const eg_tensor *x, bool asked) {
+    egi_trace *t = (egi_trace *)r;
+    if (t->inside) return true;
+    if (asked && egi_trace_is_strict(t))
+        return egi_fail(EG_ERROR_STATE, x ? "eg_%s: the body of a traced function cannot read a tensor in C, since "
+                                            "replays run no C: return it, or read it in a function for eg_host_call"
+                                          : "eg_%s: not in the body of a traced function, since replays run no C: make "
+                                            "what it gives an input", function);
     egi_trace_refuse(t, false, x ? "eg_%s reads a tensor in the body; make it an output" : "eg_%s in the body",
                      function);
+    return true;
 }
 
 // ---- the end of a trace
@@ -37279,6 +37421,7 @@ static void egi_trace_release(egi_trace *t) {
     egi_free(t->variables);
     egi_free(t->map);
     egi_free(t->path);
+    egi_free(t->given);
     egi_free(t->held);
     egi_free(t->signature);
     egi_free(t->out);
@@ -37414,11 +37557,43 @@ static void egi_trace_end_variable(egi_trace *t, const egi_place *p, bool more) 
     if (p->alias)
         egi_trace_refuse(t, true, "the body reads another tensor that shares the values of %.60s",
                          eg_name_of(p->variable));
-    else if (more && egi_trace_changes(t, p))
+    else if (more && egi_trace_changes(t, p)) {
         egi_trace_refuse(t, true, "another tensor, variable or tape holds the values of %.60s, which the body assigns",
                          eg_name_of(p->variable));
+        t->contended = true;
+    }
 }
-static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out, const egi_taped_call *call) {
+// A tensor that somebody holds behind the body: replays would leave it as it is.
+static bool egi_trace_end_held(egi_trace *t, int64_t place) {
+    const egi_place *p = &t->places[place];
+    const egi_trace_line *line = NULL;
+    char at[120] = "";
+    if (!egi_trace_is_strict(t)) {
+        egi_trace_refuse(t, false, p->kind == EGI_AT_INPUT ? "an input of the body is still held behind it"
+                         : "a tensor made in the body is still held behind it; make it an output");
+        return true;
+    }
+    if (p->kind == EGI_AT_INPUT)
+        return egi_fail(EG_ERROR_STATE, "eg_function_call: in[%d] of the body is still held behind it, where a replay "
+                        "leaves nothing: keep what the call is given", p->index);
+    for (int64_t i = 0; i < t->n_lines && !line; i++)
+        for (int k = 0; k < EGI_MAX_OUT; k++)
+            if (t->lines[i].out[k] >= 0 && t->operands[t->lines[i].out[k]].place == place) line = &t->lines[i];
+    if (line && line->note.file) snprintf(at, sizeof at, " (at %.80s:%d)", egi_note_file(&line->note), line->note.line);
+    return egi_fail(EG_ERROR_STATE, "eg_function_call: the result of eg_%.40s%s, made in the body, is still held "
+                    "behind it, where a replay leaves nothing: return it", line ? line->name : "function_call", at);
+}
+// Whether somebody holds the handle by which the body was given input i, which is no output, nor one's mask.
+static bool egi_trace_input_held(const egi_trace *t, int i, eg_tensor *const *given, eg_tensor *const *out) {
+    int32_t known = 1;
+    if (given[i]->flags & EGI_VARIABLE) return false;
+    for (int k = 0; k < t->m; k++) if (out[k] && (out[k] == given[i] || out[k]->mask == given[i])) return false;
+    for (int k = 0; k < t->n; k++) known += given[k]->mask == given[i];
+    return __atomic_load_n(&given[i]->object.refs, __ATOMIC_ACQUIRE) > known;
+}
+// False with an error.
+static bool egi_trace_end_holders(egi_trace *t, eg_tensor *const *given, eg_tensor *const *out,
+                                  const egi_taped_call *call) {
     for (int64_t i = 0; i < t->n_places && !t->reason[0]; i++) {
         egi_place *p = &t->places[i];
         if (!p->buffer) continue;
@@ -37429,10 +37604,11 @@ static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out, const egi
         egi_unlock();
         if (p->kind == EGI_AT_CONSTANT) p->outside = more;
         else if (p->kind == EGI_AT_VARIABLE) egi_trace_end_variable(t, p, more);
-        else if (more)
-            egi_trace_refuse(t, false, p->kind == EGI_AT_INPUT ? "an input of the body is still held behind it"
-                             : "a tensor made in the body is still held behind it; make it an output");
+        else if ((more || (p->kind == EGI_AT_INPUT && egi_trace_input_held(t, p->index, given, out))) &&
+                 !egi_trace_end_held(t, i))
+            return false;
     }
+    return true;
 }
 // ---- passes: from the list as it was written down to the steps of a replay
 //
@@ -39322,6 +39498,7 @@ static egi_back *egi_taped_back(egi_trace *t, const unsigned char *key) {
     memset(made->used, 0, (size_t)k->n_kept);
     made->function = egi_back_find_used(k, made) ? (eg_function_new)(egi_back_body, made, k->options) : NULL;
     if (!made->function) { egi_free(made); return NULL; }
+    made->function->back = true;
     if (!k->replays) egi_function_give_up(made->function, "the call was not traced");
     egi_lock();
     back = k->backs;
@@ -39565,6 +39742,8 @@ static void egi_tracing_begin(egi_trace *t) {
     t->recorder.check = egi_trace_check;
     t->recorder.reaches = egi_trace_reaches;
     t->recorder.branch = egi_trace_branch;
+    t->recorder.branched = egi_trace_branched;
+    t->recorder.loops = egi_trace_loops;
     t->recorder.alias = egi_trace_alias;
     egi_this.observer = &t->recorder;
 }
@@ -39583,30 +39762,60 @@ static void egi_function_give_up(eg_function *f, const char *why) {
     __atomic_store_n(&f->eager, true, __ATOMIC_RELEASE);
     egi_unlock();
 }
-// Counts a try that gave no list. What other threads' calls, or their tapes, held meanwhile says nothing of the body.
+// Counts a try that gave no list. What other threads' calls, or their tapes, held meanwhile says nothing of the body:
+// such tries are never the last one, but come ever later.
 static int egi_function_tried(eg_function *f, const egi_trace *t) {
+    enum { LATEST = 6 };
     egi_lock();
-    if (!f->shared || t->made) f->tries++;
+    if (t->contended && !t->made) {
+        const int late = ++f->contended - EGI_TRACE_TRIES;
+        if (late > 0) f->pause = 1 << (late < LATEST ? late : LATEST);
+    } else {
+        f->contended = 0;
+        f->tries += !f->shared || t->made;
+    }
     f->shared = false;
     egi_unlock();
     return f->tries;
 }
+static egi_trace *egi_function_of_path(const eg_function *f, const int64_t *signature, int64_t size,
+                                       const egi_trace *t);
+// A run of the body that made variables: the first run of a signature and of a way through the body may. False with an
+// error.
+static bool egi_function_may_make(eg_function *f, const egi_trace *t) {
+    uint64_t hash = 14695981039346656037u;
+    if (!egi_trace_is_strict(t)) return true;
+    for (int64_t i = 0; i < t->signature_size; i++) hash = (hash ^ (uint64_t)t->signature[i]) * 1099511628211u;
+    for (int64_t i = 0; i < t->n_path; i++) hash = (hash ^ t->path[i]) * 1099511628211u;
+    egi_trace *former = egi_function_of_path(f, t->signature, t->signature_size, t);
+    bool again = former != NULL;
+    egi_trace_release(former);
+    for (int i = 0; i < EGI_TRACES; i++) again = again || (i < f->n_makers && f->makers[i] == hash);
+    if (!again) f->makers[f->n_makers++ % EGI_TRACES] = hash;
+    return !again || egi_fail(EG_ERROR_STATE, "eg_function_call: the body makes %s in a later call, too; make it once, "
+                              "in the first call or before it", t->maker);
+}
 // Runs the body and writes down what it launches. The call's result; *made is the trace, or NULL. It is finished unless
-// it equals `old`, which stays then. Where outer tapes record, *call is what the line of this call keeps.
+// it equals `old`, which stays then. Where outer tapes record, *call is what the line of this call keeps. Takes over
+// `signature`.
 static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
-                               const egi_trace *old, egi_trace **made, egi_taped_call **call) {
+                               int64_t *signature, int64_t size, const egi_trace *old, egi_trace **made,
+                               egi_taped_call **call) {
     egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
     eg_tensor *few[8], **given = n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *given);
     *made = NULL;
     *call = NULL;
     if (!t || !given) {
         egi_free(t);
+        egi_free(signature);
         if (given != few) egi_free(given);
         return egi_no_memory("function_call", (int64_t)sizeof *t);
     }
     memset(t, 0, sizeof *t);
     t->refs = 1;
     t->function = f;
+    t->signature = signature;
+    t->signature_size = size;
     t->backend = n ? egi_backend_of(in[0]) : egi_backend_here();
     t->n = n;
     t->m = m;
@@ -39650,9 +39859,10 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
     bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out) &&
                 (!taped || egi_taped_places(t, *call));
-    if (good) egi_trace_end_holders(t, out, *call);
+    if (good) good = ok = egi_trace_end_holders(t, given, out, *call);
     if (good) egi_trace_end_branches(t);
     good = good && !t->reason[0];
+    if (ok && t->made) ok = egi_function_may_make(f, t);
     if (good && !(old && !taped && egi_trace_differs(old, t) == -1))
         good = egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu || egi_this.trap) && egi_trace_plan(t) &&
                egi_trace_capture(t);
@@ -39666,6 +39876,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (ok && t->reason[0] && !t->again) egi_function_give_up(f, t->reason);
     else if (ok && !good && egi_function_tried(f, t) >= EGI_TRACE_TRIES)
         egi_function_give_up(f, t->reason[0] ? t->reason : "the body makes variables at each call");
+    else if (ok && good) f->contended = 0;
     if (good && ok && taped) t->taped->replays = true;
     egi_trace_release(f->refused);
     f->refused = NULL;
@@ -39802,9 +40013,6 @@ static bool egi_path_fits(const egi_path *known, const egi_trace *t) {
 static bool egi_paths_equal(const egi_trace *a, const egi_trace *b) {
     return a->n_path == b->n_path && (!a->n_path || !memcmp(a->path, b->path, (size_t)a->n_path));
 }
-static bool egi_signatures_equal(const egi_trace *t, const int64_t *signature, int64_t size) {
-    return t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature);
-}
 static void egi_path_explain(const egi_path *known, char *text, size_t room) {
     const egi_trace_line *line = known->trace->lines;
     for (int64_t i = 0; i < known->n; line++) i += line->kernel == EGI_RUN_BRANCH;
@@ -39835,11 +40043,10 @@ static egi_trace *egi_function_take_out(eg_function *f, egi_trace *t) {
     return t;
 }
 // Puts a trace first in the list; the oldest goes where there are too many.
-static void egi_function_add(eg_function *f, egi_trace *t, int64_t *signature, int64_t size, const char *explanation) {
+static void egi_function_add(eg_function *f, egi_trace *t, const char *explanation) {
+    const int64_t *signature = t->signature, size = t->signature_size;
     egi_trace *oldest = NULL;
     int count = 0;
-    t->signature = signature;
-    t->signature_size = size;
     egi_lock();
     if (f->info.traces++ > 0) {
         f->info.retraces++;
@@ -39916,7 +40123,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     // As a replay does, lest a reader of the values, such as a callback that keeps the best ones, ends the trace.
     if (old || f->refused) egi_trace_unshare(old ? old : f->refused);
     egi_taped_call *call;
-    bool ok = egi_function_trace(f, in, n, out, m, old, &t, &call), same = true;
+    bool ok = egi_function_trace(f, in, n, out, m, own, size, old, &t, &call), same = true;
     const char *reason = ok && f->eager ? f->why
                          : ok && !t && !old ? "the body was run to be traced at a later call" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
@@ -39926,7 +40133,8 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
         egi_function_put_off(f, old);
         old = other = egi_function_of_path(f, signature, size, t);
     }
-    if (ok && old) {
+    if (ok && old && !t && f->contended) egi_function_put_off(f, old);
+    else if (ok && old) {
         // What a setter changed may differ, and so may what a model's step reads on the host.
         const bool may = f->inner || old->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
         same = egi_function_recheck(f, old, t, explanation, room);
@@ -39940,17 +40148,13 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     else egi_taped_call_free(call);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     egi_trace_release(other);
-    if (ok && t && !(old && same)) {
-        egi_function_add(f, t, own, size, explanation);
-        return true;
-    }
-    egi_trace_release(t);
-    egi_free(own);
+    if (ok && t && !(old && same)) egi_function_add(f, t, explanation);
+    else egi_trace_release(t);
     return ok;
 }
 // How a call runs. A trace that is replayed or checked is busy, and the call has a reference to it.
 typedef enum egi_function_way {
-    EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NO_ROOM, EGI_BY_NOTHING
+    EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NO_ROOM, EGI_BY_PAUSE, EGI_BY_NOTHING
 } egi_function_way;
 static egi_function_way egi_function_find(eg_function *f, const int64_t *signature, int64_t size,
                                           const egi_path *known, egi_trace **found, egi_trace_run **run,
@@ -39986,6 +40190,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         if (way == EGI_BY_REPLAY && (*run = t->runs) != NULL) t->runs = (*run)->next;
         if (way == EGI_BY_REPLAY) *arena = egi_arena_take(f, *run);
     }
+    if (way == EGI_BY_TRACE && f->pause) { f->pause--; way = EGI_BY_PAUSE; }
     if (way == EGI_BY_TRACE || way == EGI_BY_CHECK) f->tracing = true;
     *found = t;
     egi_unlock();
@@ -40044,7 +40249,9 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
         return egi_fail(EG_ERROR_STATE, "eg_function_call: another thread runs this function, whose body assigns to "
                                         "variables; one at a time may");
     const char *reason = way == EGI_BY_BODY ? "another thread traced the function"
-                         : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept" : NULL;
+                         : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept"
+                         : way == EGI_BY_PAUSE ? "other tensors or tapes hold, in all tries so far, the values of "
+                                                 "variables that the body assigns; the next try comes later" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
     if (reason) return egi_function_run(f, in, out, m);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
@@ -40833,7 +41040,7 @@ static bool egi_host_write(const egi_host_site *site, eg_tensor *const *in, eg_r
 static bool egi_host_call_recorded(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
                                    eg_tensor **out) {
     egi_recorder *observer = egi_this.observer;
-    if (observer) egi_observe_read("host_call with .differentiable under several tapes", NULL);
+    if (observer) (void)egi_observe_read("host_call with .differentiable under several tapes", NULL, false);
     egi_this.observer = NULL;
     const bool ok = egi_host_run(site, in, results, out);
     egi_this.observer = observer;
@@ -41439,11 +41646,12 @@ static bool egi_graph_source(egi_recorder *r, const egi_source_site *site, const
     }
     return true;
 }
-static void egi_graph_observe_read(egi_recorder *r, const char *function, const eg_tensor *x) {
+static bool egi_graph_observe_read(egi_recorder *r, const char *function, const eg_tensor *x, bool asked) {
     eg_graph *g = (eg_graph *)r->graph;
-    if (x && !(x->flags & EGI_NUMBER) && egi_backend_of(x) == &g->backend && !g->recorder.inside)
-        egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: eg_session_run "
-                                 "computes it", function, egi_describe(x));
+    const bool node = x && !(x->flags & EGI_NUMBER) && egi_backend_of(x) == &g->backend && !g->recorder.inside;
+    (void)asked;
+    return !node || egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: "
+                                             "eg_session_run computes it", function, egi_describe(x));
 }
 // Handles of the graph in place of the program's own tensors, with their ids and flags, so that tapes know them.
 static bool egi_graph_adopt(egi_recorder *r, eg_tensor *const *in, int n, eg_tensor **own) {
@@ -44810,7 +45018,7 @@ static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
         for (int i = from; i < to; i++) {
             const egi_bucket_part part = egi_travel_part(t, from, i, to);
             if (!part.given && egi_this.observer)
-                egi_observe_read("apply_gradients with a NULL gradient on several ranks", NULL);
+                (void)egi_observe_read("apply_gradients with a NULL gradient on several ranks", NULL, false);
             eg_tensor *y = egi_mean_new(&part, p[i].variable);
             const egi_args args = { NULL, EGI_WORK_SENDS, { NULL }, { y }, &part };
             if (!y || !egi_host_work(egi_update_take, &args, sizeof part)) return false;
@@ -45181,7 +45389,7 @@ static bool egi_variable_share(eg_tensor *v, int root, bool *differed) {
     bool ok = egi_cluster_move(&m, x, y);
     egi_cluster_leave();
     if (!ok) return false;
-    const void *former = eg_data(x), *now = eg_data(y);
+    const void *former = egi_data(x), *now = egi_data(y);
     if (!former || !now) return false;
     if (memcmp(former, now, (size_t)bytes)) *differed = true;
     return !memcmp(former, now, (size_t)bytes) || (eg_assign)(v, y) != NULL;
@@ -45316,7 +45524,7 @@ static bool egi_server_given(int kind, eg_list variables, int rank) {
     if (!egi_root_given(name, rank)) return false;
     if (rank == egi_cluster.rank && kind != EGI_SERVER_RUN)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: rank %d is this one itself", name, rank);
-    if (egi_this.observer) egi_observe_read(name, NULL);
+    if (egi_this.observer) (void)egi_observe_read(name, NULL, false);
     return true;
 }
 #ifdef EAGER_MPI
@@ -45760,7 +45968,7 @@ static bool egi_ranks_add(double *numbers, int n) {
     eg_scope scope = eg_scope_begin();
     eg_shape line = { 1, { n } };
     eg_tensor *x = (eg_from_data)(EG_FLOAT64, line, numbers), *sum = x ? (eg_all_reduce)(x) : NULL;
-    const double *sums = sum ? (const double *)eg_data(sum) : NULL;
+    const double *sums = sum ? (const double *)egi_data(sum) : NULL;
     for (int i = 0; i < n && sums; i++) numbers[i] = sums[i];
     eg_scope_end(scope);
     return sums != NULL;
@@ -45770,7 +45978,7 @@ static bool egi_ranks_draw(int root) {
     eg_random_state state = eg_random_get_state();
     eg_shape line = { 1, { (int64_t)sizeof state } };
     eg_tensor *x = (eg_from_data)(EG_UINT8, line, &state), *first = x ? (eg_broadcast)(x, root) : NULL;
-    const void *bytes = first ? eg_data(first) : NULL;
+    const void *bytes = first ? egi_data(first) : NULL;
     if (bytes) {
         memcpy(&state, bytes, sizeof state);
         eg_random_set_state(state);

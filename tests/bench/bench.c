@@ -428,7 +428,7 @@ static bool root_closer(eg_tensor *const *in, eg_tensor **out, void *user) {
 }
 static bool root_of(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *state[] = {eg_scalar(1), in[0]};
-    if (!eg_while(root_is_off, root_closer, user, state, state, 2)) return false;
+    if (!eg_while(root_is_off, root_closer, user, state, state, 2, .max_steps = 100)) return false;
     out[0] = state[0];
     return true;
 }

@@ -159,6 +159,15 @@ static void handler(eg_error_code code, const char *message, void *user) {
     if (n_seen < 8) snprintf(seen[n_seen++], sizeof seen[0], "%s", message);
     wrong();                                                    // an error of the handler's own: counted, not told
 }
+TEST(an_error_is_one_line) {
+    CHECK_ERROR(eg_raise(EG_ERROR_ARGUMENT, "%s: wrong", "two\nlines\r\x1b[1m\tbold"), EG_ERROR_ARGUMENT,
+                "two lines  [1m bold: wrong");
+    eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "two\nlines");
+    CHECK(!eg_assign(v, eg_ones(EG_FLOAT32, EG_SHAPE(3))));
+    CHECK(strlen(eg_error_message()) > 0 && !strchr(eg_error_message(), '\n'));
+    eg_error_clear();
+    eg_release(v);
+}
 TEST(an_error_in_the_handler_is_not_told_to_it) {
     int64_t before = eg_error_count();
     eg_error_clear();

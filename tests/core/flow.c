@@ -425,14 +425,13 @@ TEST(ways_that_are_not_traced) {
     CHECK_INT(eg_function_counts(f).dropped, 32);
     eg_function_release(f);
 }
-// A branch that first runs in a later call may make variables, fail, and differ in shape.
+// A branch that first runs in a later call may make variables, and fail.
 typedef struct late { eg_tensor *made; bool fails; } late;
 static bool makes(eg_tensor *const *in, eg_tensor **out, void *user) {
     late *s = (late *)user;
     if (!s->made) s->made = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "made");
     eg_assign_add(s->made, 1);
-    eg_tensor *both[] = { in[0], s->made };
-    out[0] = eg_concat(both, 2, 0);
+    out[0] = eg_mul(eg_add(in[0], s->made), 2);
     return !s->fails || eg_raise(EG_ERROR_ARGUMENT, "the branch's own") != NULL;
 }
 static bool late_body(eg_tensor *const *in, eg_tensor **out, void *user) {
@@ -451,13 +450,162 @@ TEST(a_branch_that_runs_late) {
     s.fails = false;
     for (int i = 0; i < 8; i++) {
         CHECK(eg_function_call(f, i % 2 ? &x : &big, 1, &y, 1));
-        CHECK_INT(eg_size(y), i % 2 ? 2 : 4);
+        CHECK_NEAR(eg_item(eg_index(y, 1)), i % 2 ? 0 : 8 + i, 0);
     }
     CHECK_TENSOR(s.made, 0, 6, 6);
     CHECK_STR(eg_function_reason(f), NULL);
     CHECK_INT(eg_function_counts(f).traces, 2);
     eg_function_release(f);
     eg_release(s.made);
+}
+// Both branches of an eg_cond in a traced function give equal dtypes and shapes, whichever runs first and however
+// deep it stands; eagerly only one runs, and nothing is compared.
+typedef struct two_ways { eg_function_body *then, *otherwise; double below; } two_ways;
+static bool twice_as_long(eg_tensor *const *in, eg_tensor **out, void *user) { return grows(in, out, user); }
+static bool of_float64(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_cast(in[0], EG_FLOAT64);
+    return true;
+}
+static bool either(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const two_ways *s = (const two_ways *)user;
+    return eg_cond(eg_less(eg_reduce_sum(in[0]), s->below), s->then, s->otherwise, user, in, 1, out, 1);
+}
+static bool inner_way(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const two_ways *s = (const two_ways *)user;
+    return eg_cond(eg_less(eg_reduce_sum(in[0]), 10), s->then, s->otherwise, user, in, 1, out, 1);
+}
+static bool nested_ways(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_less(eg_reduce_sum(in[0]), 100), inner_way, cubed, user, in, 1, out, 1);
+}
+TEST(branches_give_equal_dtypes_and_shapes) {
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(2)), *big = eg_full(EG_FLOAT32, EG_SHAPE(2), 20),
+              *huge = eg_full(EG_FLOAT32, EG_SHAPE(2), 200), *y;
+    for (int way = 0; way < 8; way++) {
+        two_ways s = { cubed, way & 1 ? twice_as_long : of_float64, 10 };
+        eg_function *f = eg_function_new(way & 4 ? nested_ways : either, &s);
+        eg_tensor *first = way & 2 ? x : big, *second = way & 2 ? big : x;
+        const char *longer = way & 1 ? "float32 [4]" : "float64 [2]";
+        for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, &first, 1, &y, 1));
+        if (way & 4) CHECK(eg_function_call(f, &huge, 1, &y, 1) == (way & 2 ? true : false));
+        eg_error_clear();
+        for (int i = 0; i < 2; i++) {
+            y = x;
+            char says[120];
+            snprintf(says, sizeof says, "of %s is %s, but that of the function of %s was %s",
+                     way & 2 ? "false" : "true", way & 2 ? longer : "float32 [2]", way & 2 ? "true" : "false",
+                     way & 2 ? "float32 [2]" : longer);
+            CHECK_ERROR(eg_function_call(f, &second, 1, &y, 1), EG_ERROR_SHAPE,
+                        i ? says : "eg_cond: output 0 of the function of ");
+            CHECK(y == NULL);
+        }
+        CHECK(eg_function_call(f, &first, 1, &y, 1));                      // what is traced stays
+        eg_run_functions_eagerly(true);
+        CHECK(eg_function_call(f, &second, 1, &y, 1));
+        eg_run_functions_eagerly(false);
+        eg_function_release(f);
+    }
+}
+// A recording that begins inside a branch keeps the call eager.
+static bool records(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_mul(in[0], 2);
+    return eg_record(test_temp("flow.npz"));
+}
+static bool records_in_a_branch(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_cond(eg_less(eg_reduce_sum(in[0]), 100), records, cubed, user, in, 1, out, 1);
+}
+TEST(a_recording_that_begins_in_a_branch) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+    eg_function *f = eg_function_new(records_in_a_branch, NULL);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_TENSOR(y, 0, 2, 2);
+    CHECK(eg_record_stop());
+    CHECK_INT(eg_function_counts(f).traces, 0);
+    eg_function_release(f);
+}
+// A tape records a loop of a traced function only if that says how many steps it may take.
+typedef struct looping { eg_tensor *w; int64_t most; int how; } looping;
+static bool below_50(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_less(eg_reduce_sum(in[0]), 50);
+    return true;
+}
+static bool times_w(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_mul(in[0], ((looping *)user)->w);
+    return true;
+}
+static bool plain_twice(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_mul(in[0], 2);
+    return true;
+}
+static bool looping_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    looping *s = (looping *)user;
+    eg_tape *tape = s->how == 1 ? NULL : eg_tape_begin();
+    eg_tensor *y = in[0], *grad;
+    if (s->how == 2) {                                      // no line of it is recorded
+        EG_NO_RECORDING;
+        if (!eg_while(below_50, times_w, s, &y, &y, 1)) return false;
+    } else if (!eg_while(below_50, s->how == 3 ? plain_twice : times_w, s, &y, &y, 1, .max_steps = s->most))
+        return false;
+    y = eg_mul(y, s->w);
+    out[0] = y;
+    if (!tape) return true;
+    if (!(grad = eg_tape_gradient(tape, y, s->w))) return false;
+    out[0] = grad;
+    return true;
+}
+TEST(a_gradient_through_a_loop_of_a_traced_function_needs_max_steps) {
+    looping s = { eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), 3), "w"), 0, 0 };
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y = x, *want;
+    CHECK(looping_body(&x, &want, &s));                     // eagerly it does not
+    eg_function *f = eg_function_new(looping_body, &s);
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_GRADIENT, "eg_while: a tape records the loop, in a traced");
+    CHECK(y == NULL);
+    s.most = 20;
+    for (int i = 0; i < 4; i++) {
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_SAME(y, want, 0);
+    }
+    CHECK(eg_function_counts(f).replays > 0);
+    eg_function_release(f);
+    s.most = 0;
+    for (s.how = 1; s.how < 4; s.how++) {                   // no tape, one that is paused, one that knows nothing of it
+        f = eg_function_new(looping_body, &s);
+        for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK(eg_function_counts(f).replays > 0);
+        if (s.how == 1) {                                   // a tape around the call
+            eg_tape *tape = eg_tape_begin();
+            CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_GRADIENT, "needs .max_steps");
+            (void)tape;
+        }
+        eg_function_release(f);
+    }
+    eg_release(s.w);
+}
+// A function of an eg_cond may come back to itself; without an end, that is an error.
+static bool falls(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *less = eg_sub(in[0], 1);
+    return eg_cond(eg_greater(eg_reduce_sum(in[0]), *(double *)user), falls, number, user, &less, 1, out, 1);
+}
+TEST(a_function_that_comes_back_to_itself) {
+    eg_tensor *x = eg_scalar(5), *y;
+    double end = 0;
+    eg_function *f = eg_function_new(falls, &end);
+    for (int i = 0; i < 4; i++) {
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_NEAR(eg_item(y), -1, 0);
+    }
+    CHECK(eg_function_counts(f).replays > 0);
+    end = -1e9;
+    y = x;
+    CHECK_ERROR(falls(&x, &y, &end), EG_ERROR_STATE, "leads back to itself without end");
+    eg_function_release(f);
+    f = eg_function_new(falls, &end);
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, "leads back to itself without end");
+    CHECK(y == NULL);
+    eg_function_release(f);
 }
 // A list is compared with the body's when that took the same way; what C changes is noticed there.
 static double factor_of_c;

@@ -15,7 +15,8 @@ typedef struct net {
     eg_tensor *(*forward)(struct net *net, eg_tensor *x);
     double frozen;
     int runs;
-    bool item, stays_eager;
+    int item;
+    bool stays_eager;
     eg_tensor *kept;
 } net;
 static eg_tensor *net_forward_mlp(net *s, eg_tensor *x) {
@@ -162,11 +163,28 @@ TEST(a_gru_and_normalization_replay) {
 
 // ---- signatures, rechecks, reasons
 
+// Reads y in C: by a call of the program's, or in the forward function of a custom gradient.
+static eg_tensor *reading_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c;
+    (void)user;
+    return eg_mul(in[0], eg_item(eg_reduce_max(in[0])));
+}
+static void no_backward(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c; (void)dx; (void)user; }
+static void reads_as_asked(eg_tensor *y, int how) {
+    float values[2];
+    switch (how) {
+    case 1: eg_item(eg_reduce_sum(y)); break;
+    case 2: eg_item_int(eg_reduce_sum(y)); break;
+    case 3: eg_data(y); break;
+    case 4: eg_read_into(y, values, 2); break;
+    default: eg_custom_gradient(reading_forward, no_backward, NULL, &y, 1);
+    }
+}
 static bool doubled(eg_tensor *const *in, eg_tensor **out, void *user) {
     net *s = (net *)user;
     s->runs++;
     eg_tensor *y = eg_mul(in[0], 2 + s->frozen);
-    if (s->item) eg_item(eg_reduce_sum(y));
+    if (s->item) reads_as_asked(y, s->item);
     if (s->kept == in[0]) s->kept = eg_retain(y);
     out[0] = eg_keep(y);
     return true;
@@ -266,10 +284,34 @@ TEST(a_frozen_number_is_found) {
     CHECK_TENSOR(y, 0, 3, 6);
     eg_function_release(f);
 }
+TEST(what_the_body_reads_in_c_is_an_error) {
+    static const char *const names[] = { "eg_item: ", "eg_item_int: ", "eg_data: ", "eg_read_into: " };
+    for (int i = 0; i < 4; i++) {
+        net s;
+        memset(&s, 0, sizeof s);
+        s.item = i + 1;
+        eg_function *f = eg_function_new(doubled, &s);
+        eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y = x;
+        for (int call = 0; call < 2; call++) {
+            CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, call ? names[i] : "return it");
+            CHECK(y == NULL);
+        }
+        eg_run_functions_eagerly(true);                     // for debugging it may
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, 2, 4);
+        eg_run_functions_eagerly(false);
+        s.item = 0;
+        for (int call = 0; call < 4; call++) CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_INT(eg_function_counts(f).replays, 1);
+        s.item = i + 1;                                     // in a comparison, too
+        CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, names[i]);
+        eg_function_release(f);
+    }
+}
 TEST(reasons) {
     net s;
     memset(&s, 0, sizeof s);
-    s.item = true;
+    s.item = 5;
     eg_function *f = eg_function_new(doubled, &s);
     eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
     for (int i = 0; i < 3; i++) {
@@ -279,7 +321,7 @@ TEST(reasons) {
     }
     CHECK_INT(s.runs, 3);
     eg_function_release(f);
-    s.item = false;
+    s.item = 0;
     f = eg_function_new(doubled, &s);
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
@@ -368,7 +410,8 @@ static bool layer_body(eg_tensor *const *in, eg_tensor **out, void *user) {
 }
 static bool reads_on_the_host(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
-    out[0] = eg_keep(eg_mul(in[0], eg_item(eg_reduce_sum(in[0]))));
+    eg_tensor *x = in[0];
+    out[0] = eg_keep(eg_custom_gradient(reading_forward, no_backward, NULL, &x, 1));
     return true;
 }
 TEST(a_function_is_drawn_measured_and_trimmed) {
@@ -942,19 +985,152 @@ TEST(recursion_is_an_error) {
     eg_function_release(f);
     eg_function_release(g);
 }
-TEST(a_tensor_that_is_held_behind_the_body_is_a_reason) {
+static bool holding_input(eg_tensor *const *in, eg_tensor **out, void *user) {
+    ((net *)user)->kept = eg_retain(in[1]);
+    out[0] = eg_keep(eg_add(in[0], 1));
+    return true;
+}
+TEST(a_tensor_that_is_held_behind_the_body_is_an_error) {
     net s;
     memset(&s, 0, sizeof s);
-    eg_function *f = eg_function_new(holding_body, &s);
-    for (int i = 0; i < 3; i++) {
+    eg_function *f = eg_function_new(holding_body, &s), *g = eg_function_new(holding_input, &s);
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_tensor *x = net_data(i, EG_SHAPE(3)), *in[] = { x, eg_mul(x, 1) }, *y = x;
+        if (i < 2) CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE,
+                               i ? "the result of eg_mul (at traced.c:" : "still held behind it, where a replay leaves "
+                                                                          "nothing: return it");
+        else CHECK_ERROR(eg_function_call(g, in, 2, &y, 1), EG_ERROR_STATE, "eg_function_call: in[1] of the body is");
+        CHECK(y == NULL);
+        CHECK_SAME(s.kept, i < 2 ? eg_mul(x, 2) : x, 0);
+        eg_release(s.kept);
+    }
+    CHECK_INT(eg_function_counts(f).traces + eg_function_counts(g).traces, 0);
+    eg_function_release(f);
+    eg_function_release(g);
+}
+// Constants that the first call makes from C's numbers, and keeps, are captured as if they had been there before.
+static bool lazy_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    net *s = (net *)user;
+    if (!s->kept) s->kept = eg_retain(eg_constant(EG_SHAPE(3), 1, 2, 3));
+    out[0] = eg_keep(eg_mul(in[0], s->kept));
+    return true;
+}
+TEST(a_constant_that_the_first_call_keeps_is_captured) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(lazy_body, &s);
+    for (int i = 0; i < 6; i++) {
         EG_SCOPE;
         eg_tensor *x = net_data(i, EG_SHAPE(3)), *y;
         CHECK(eg_function_call(f, &x, 1, &y, 1));
-        CHECK_SAME(s.kept, eg_mul(x, 2), 0);
-        CHECK(eg_function_reason(f) && strstr(eg_function_reason(f), "make it an output"));
+        CHECK_SAME(y, eg_mul(x, s.kept), 0);
+    }
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK(eg_function_counts(f).replays > 0);
+    eg_function_release(f);
+    eg_release(s.kept);
+}
+// Variables are made by the first call of a signature, or never.
+typedef struct maker { eg_tensor *v[4]; int n, most; } maker;
+static bool making_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    maker *s = (maker *)user;
+    if (s->n < s->most) { s->v[s->n] = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(1)), "fresh"); s->n++; }
+    out[0] = eg_keep(eg_mul(in[0], s->v[s->n - 1]));
+    return out[0] != NULL;
+}
+TEST(a_variable_is_made_by_a_first_call) {
+    for (int late = 0; late < 3; late++) {
+        EG_SCOPE;
+        maker s;
+        memset(&s, 0, sizeof s);
+        s.most = 1;
+        eg_function *f = eg_function_new(making_body, &s);
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *longer = eg_ones(EG_FLOAT32, EG_SHAPE(5)), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        // in the second call, which traces, or in a comparison
+        for (int i = 0; i < late; i++) CHECK(eg_function_call(f, &x, 1, &y, 1));
+        if (late == 2) CHECK(eg_function_call(f, &x, 1, &y, 1));
+        s.most = 2;
+        if (late == 2) CHECK(eg_function_call(f, &x, 1, &y, 1));         // a replay
+        if (late == 2) CHECK_INT(s.n, 1);
+        y = x;
+        CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE,
+                    "the body makes variable fresh (at traced.c:");
+        CHECK(y == NULL);
+        CHECK_INT(s.n, 2);
+        s.most = 3;
+        CHECK(eg_function_call(f, &longer, 1, &y, 1));                   // the first call of another signature
+        CHECK_INT(s.n, 3);
+        for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, &longer, 1, &y, 1));
+        CHECK_STR(eg_function_reason(f), NULL);
+        eg_function_release(f);
+        for (int i = 0; i < s.n; i++) eg_release(s.v[i]);
+    }
+}
+// Whoever holds the values of a variable that the body assigns, such as a tape, puts tracing off and does not end it.
+static bool held_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    net *s = (net *)user;
+    if (s->item) { eg_release(s->kept); s->kept = eg_retain(eg_read(s->v[0])); }
+    out[0] = eg_keep(eg_read(eg_assign_add(s->v[0], in[0])));
+    return out[0] != NULL;
+}
+TEST(who_holds_a_variable_puts_tracing_off) {
+    for (int later = 0; later < 2; later++) {               // from the first call on, or when it was traced
+        net s;
+        memset(&s, 0, sizeof s);
+        s.v[0] = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "v");
+        eg_function *f = eg_function_new(held_body, &s);
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *y;
+        int64_t replays = 0;
+        for (int i = 0; i < 300; i++) {
+            EG_SCOPE;
+            s.item = later ? i >= 20 && i < 80 : i < 40;
+            if (i == 80) replays = eg_function_counts(f).replays;
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            CHECK_TENSOR(y, 0, i + 1, i + 1, i + 1);
+            if (!later && i == 30) CHECK_CONTAINS(eg_function_reason(f), "hold");
+        }
+        CHECK_STR(eg_function_reason(f), NULL);
+        CHECK(eg_function_counts(f).replays > replays + 100);
+        if (later) CHECK_INT(eg_function_counts(f).traces, 1);
+        eg_function_release(f);
+        eg_release(s.v[0]);
         eg_release(s.kept);
     }
-    eg_function_release(f);
+}
+// What C gets for a body is an input: lent memory, an iterator's next element.
+typedef struct getter { eg_iterator *it; float *lent; } getter;
+static bool getting_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const getter *s = (const getter *)user;
+    eg_tensor *c[EG_MAX_COMPONENTS] = { NULL };
+    if (s->it && eg_iterator_next(s->it, c) != EG_NEXT) return false;
+    if (s->lent) c[0] = eg_wrap_data(EG_FLOAT32, EG_SHAPE(3), s->lent, NULL, NULL);
+    out[0] = eg_keep(eg_add(in[0], c[0]));
+    return out[0] != NULL;
+}
+TEST(what_c_gets_for_a_body_is_an_input) {
+    float lent[3] = { 1, 2, 3 };
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *y;
+    eg_dataset *ones = eg_dataset_from_slices(eg_ones(EG_FLOAT32, EG_SHAPE(4, 3)));
+    eg_iterator *it = eg_iterator_new(ones);
+    for (int i = 0; i < 2; i++) {
+        getter s = { i ? it : NULL, i ? NULL : lent };
+        eg_function *f = eg_function_new(getting_body, &s);
+        for (int call = 0; call < 2; call++) {
+            y = x;
+            CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE,
+                        call ? "make what it gives an input" : i ? "eg_iterator_next: " : "eg_wrap_data: ");
+            CHECK(y == NULL);
+        }
+        eg_run_functions_eagerly(true);
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, 2, i ? 2 : 3, i ? 2 : 4);
+        eg_run_functions_eagerly(false);
+        eg_function_release(f);
+    }
+    eg_iterator_release(it);
+    eg_dataset_release(ones);
 }
 TEST(wrong_calls) {
     net s;
