@@ -32429,8 +32429,8 @@ static void egi_zip_free(egi_zip *z) {
     egi_free(z->members);
     memset((void *)z, 0, sizeof *z);
 }
-// Notes where the values of a stored member are, which are checked here and read when they are fetched. 1: done, 0: they
-// are to be read at once, -1: an error.
+// Notes where the values of a stored member are, which are checked here and read when they are fetched. 1: done, 0:
+// they are to be read at once, -1: an error.
 static int egi_npz_later(egi_zip *z, egi_stream *s, eg_archive *a, const egi_member *m, const egi_wanted *w) {
     int stored = 0;
     bool turned = false, fortran = false;
