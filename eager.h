@@ -2883,7 +2883,9 @@ EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *checkpoint);
 EAGER_API const char *eg_checkpoint_save(eg_checkpoint *checkpoint, const char *prefix);
 #define eg_checkpoint_save(...) EGI_CALL(eg_checkpoint_save, __VA_ARGS__)
 // Takes all values of a file (its path; the ending may be left out), or none on an error, which lists all shapes that
-// differ. With a path of NULL nothing happens. (Layers that know their input have their weights afterwards, even if
+// differ. (All values of a file are read twice: checked, then taken without memory for a second copy of the variables.
+// If somebody shortens the file in between, the error says how many variables have its values already.)
+// With a path of NULL nothing happens. (Layers that know their input have their weights afterwards, even if
 // it fails.) What does not exist yet gets its value later: layers' weights when they are made (on this thread),
 // anything else when it is tracked.
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *checkpoint, const char *path);
@@ -8504,44 +8506,6 @@ static bool egi_record_frame(egi_text *text, const void *data, int64_t size) {
     egi_text_add(text, (const char *)tail, 4);
     return !text->failed;
 }
-// Reads n bytes and their checksum into text. Returns 1 if they match, 0 if not or if the file ends first, -1 on an
-// error; *got is how many bytes came. Memory grows with what has been read, so that a forged length costs no more
-// than the file's size.
-static int egi_record_part(egi_source *s, int64_t n, egi_text *text, int64_t *got) {
-    text->size = 0;
-    *got = 0;
-    while (*got < n + 4) {
-        if (s->size < 0 && !egi_source_bounded(s, *got)) return -1;
-        int64_t want = n + 4 - *got, most = *got < 65536 ? 65536 : *got;
-        if (want > most) want = most;
-        if (!egi_text_reserve(text, (size_t)want)) { egi_no_memory(s->function, want); return -1; }
-        int64_t came = egi_source_read(s, text->data + text->size, want);
-        if (came < 0) return -1;
-        text->size += (size_t)came;
-        *got += came;
-        if (came < want) return 0;
-    }
-    text->size = (size_t)n;
-    return egi_crc_masked(text->data, n) == egi_little_read(text->data + n, 4);
-}
-// Reads the next record of a TFRecord file into record, whose former text is dropped: 1; 0 at the end; -1 with an error
-// that names the offset.
-static int egi_record_read(egi_source *s, egi_text *record) {
-    int64_t start = s->offset, at = start, size = 8, got = 0;
-    int good = egi_record_part(s, size, record, &got);
-    if (good == 0 && got == 0) return 0;
-    if (good > 0) {
-        uint64_t length = egi_little_read(record->data, 8);
-        size = length > INT64_MAX - 16 ? INT64_MAX - 16 : (int64_t)length;
-        at += 12;
-        good = egi_record_part(s, size, record, &got);
-    }
-    if (good == 0 && got < size + 4)
-        egi_file_fail(s->function, s->path, -1, "truncated record at %lld", (long long)start);
-    else if (good == 0) egi_file_fail(s->function, s->path, -1, "corrupted record at %lld", (long long)at);
-    return good > 0 ? 1 : -1;
-}
-
 // ---- options: a row of a table for each field of an options struct. The row says how the field is written, what a
 // zero stands for and between which values it must be. A constructor says by bits which rows it has. One function
 // checks the struct against them and fills in the defaults, so that a value out of its range is told in one way.
@@ -19603,15 +19567,9 @@ static eg_tensor *egi_variable_value(const char *function, const eg_tensor *x) {
     const bool whole = !borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes;
     return whole ? egi_contiguous(x) : egi_variable_own_value(function, x);
 }
-EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
-    if (!egi_operand_alive("variable", 0, initial)) return NULL;
-    eg_scope scope = eg_scope_begin();
-    if (initial->flags & EGI_NUMBER)
-        initial = egi_number_tensor("variable", initial, (eg_dtype)initial->dtype, egi_backend_here());
-    // Memory of its own: who keeps the initial value would else share it until the first assignment.
-    eg_tensor *packed = initial ? egi_variable_own_value("variable", initial) : NULL,
-              *v = packed ? egi_tensor_alias("variable", packed) : NULL;
-    if (packed) egi_object_release(&packed->object);
+// A variable that has the memory of x, which is packed and whose values nobody else keeps.
+static eg_tensor *egi_variable_over(eg_tensor *x, const char *name) {
+    eg_tensor *v = x ? egi_tensor_alias("variable", x) : NULL;
     if (v) {
         size_t length = name ? strlen(name) : 0;
         v->flags = (uint16_t)(EGI_CONTIGUOUS | EGI_VARIABLE | (v->dtype == EG_FLOAT32 ||
@@ -19623,6 +19581,17 @@ EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
         } else if (name) memcpy(v->name, name, length + 1);
     }
     if (v && egi_this.observer && egi_this.observer->variable) egi_this.observer->variable(egi_this.observer, v);
+    return v;
+}
+EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
+    if (!egi_operand_alive("variable", 0, initial)) return NULL;
+    eg_scope scope = eg_scope_begin();
+    if (initial->flags & EGI_NUMBER)
+        initial = egi_number_tensor("variable", initial, (eg_dtype)initial->dtype, egi_backend_here());
+    // Memory of its own: who keeps the initial value would else share it until the first assignment.
+    eg_tensor *packed = initial ? egi_variable_own_value("variable", initial) : NULL,
+              *v = egi_variable_over(packed, name);
+    if (packed) egi_object_release(&packed->object);
     eg_scope_end(scope);
     return v;
 }
@@ -20352,7 +20321,7 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
         eg_tensor *x = egi_full_as("slot", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(v), initial);
         char name[96];
         snprintf(name, sizeof name, "%.64s/%s", v->name ? v->name : "variable", names[k]);
-        s->slot[k] = x ? eg_variable(x, name) : NULL;
+        s->slot[k] = egi_variable_over(x, name);
         ok = s->slot[k] != NULL;
         if (!ok) break;
         eg_set_trainable(s->slot[k], false);
@@ -29165,32 +29134,78 @@ EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths, int n) {
     return egi_dataset_done(egi_dataset_of_files(&egi_stage_lines, paths, n), true);
 }
 
-typedef struct egi_records_state { egi_source source; bool open; int file; egi_text text; } egi_records_state;
-static eg_status egi_records_next(egi_cursor *c, eg_tensor **out) {
-    egi_records_state *s = (egi_records_state *)c->state;
-    const egi_paths *p = (const egi_paths *)c->d->data;
-    for (;;) {
-        if (!s->open && s->file == p->n) return EG_END_OF_SEQUENCE;
-        if (!s->open && !(s->open = egi_source_open(&s->source, "dataset_tfrecord", p->path[s->file], true)))
-            return EG_FAILED;
-        int got = egi_record_read(&s->source, &s->text);
-        if (got < 0) return EG_FAILED;
-        if (got > 0) break;
-        egi_source_close(&s->source);
-        s->open = false;
-        s->file++;
+// The next n bytes and their checksum: *data is in the block, or, if they are longer than it, in r->text. Returns 1 if
+// they match, 0 if not or if the file ends first, -1 on an error; *got is how many bytes came. Memory grows with what
+// has been read, so that a forged length costs no more than the file's size.
+static int egi_record_part(egi_blocks *r, int64_t n, const char **data, int64_t *got) {
+    egi_source *s = &r->source;
+    egi_text *t = &r->text;
+    *got = r->end - r->at;
+    if (*got < n + 4 && n + 4 <= (int64_t)sizeof r->block) {
+        memmove(r->block, r->block + r->at, (size_t)*got);
+        r->at = 0;
+        r->end = *got;
+        // what comes out of a pipe is not waited for before it is needed
+        int64_t want = s->size < 0 && !s->gunzip ? n + 4 : (int64_t)sizeof r->block,
+                came = egi_source_read(s, r->block + *got, want - *got);
+        if (came < 0) return -1;
+        r->end = *got += came;
     }
-    out[0] = egi_element_bytes("dataset_tfrecord", s->text.data, s->text.size);
-    return out[0] ? EG_NEXT : EG_FAILED;
+    *data = r->block + r->at;
+    if (n + 4 <= (int64_t)sizeof r->block) r->at = *got < n + 4 ? r->end : r->at + n + 4;
+    else {
+        t->size = 0;
+        egi_text_add(t, *data, (size_t)*got);
+        r->at = r->end;
+        for (int64_t want, came = 0; !t->failed && *got < n + 4; *got += came) {
+            if (s->size < 0 && !egi_source_bounded(s, *got)) return -1;
+            want = egi_min64(n + 4 - *got, egi_max64(*got, (int64_t)sizeof r->block));
+            if (!egi_text_reserve(t, (size_t)want)) break;
+            if ((came = egi_source_read(s, t->data + t->size, want)) < 0) return -1;
+            t->size += (size_t)came;
+            if (came < want) { *got += came; break; }
+        }
+        if (t->failed) return (void)egi_text_failed(s->function, t), -1;
+        *data = t->data;
+    }
+    return *got >= n + 4 && egi_crc_masked(*data, n) == egi_little_read(*data + n, 4);
 }
-static void egi_records_close(egi_cursor *c) {
-    egi_records_state *s = (egi_records_state *)c->state;
-    if (s->open) egi_source_close(&s->source);
-    egi_text_free(&s->text);
+// Reads the next record of a TFRecord file: 1, and *data is its *size bytes, until the next is read; 0 at the end; -1
+// with an error that names the offset.
+static int egi_record_read(egi_blocks *r, const char **data, int64_t *size) {
+    int64_t start = r->source.offset - (r->end - r->at), at = start, got = 0;
+    *size = 8;
+    int good = egi_record_part(r, *size, data, &got);
+    if (good == 0 && got == 0) return 0;
+    if (good > 0) {
+        uint64_t length = egi_little_read(*data, 8);
+        *size = length > INT64_MAX - 16 ? INT64_MAX - 16 : (int64_t)length;
+        at += 12;
+        good = egi_record_part(r, *size, data, &got);
+    }
+    if (good == 0 && got < *size + 4)
+        egi_file_fail(r->source.function, r->source.path, -1, "truncated record at %lld", (long long)start);
+    else if (good == 0)
+        egi_file_fail(r->source.function, r->source.path, -1, "corrupted record at %lld", (long long)at);
+    return good > 0 ? 1 : -1;
+}
+static eg_status egi_records_next(egi_cursor *c, eg_tensor **out) {
+    egi_blocks *r = (egi_blocks *)c->state;
+    const char *data;
+    int64_t size;
+    int open;
+    while ((open = egi_reader_open(r, c->d)) > 0) {
+        int got = egi_record_read(r, &data, &size);
+        if (got < 0) return EG_FAILED;
+        if (got == 0) { egi_reader_close(r); continue; }
+        out[0] = egi_element_bytes("dataset_tfrecord", data, (size_t)size);
+        return out[0] ? EG_NEXT : EG_FAILED;
+    }
+    return open < 0 ? EG_FAILED : EG_END_OF_SEQUENCE;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_records_state), NULL, egi_records_next,
-                                             NULL, egi_records_close, false, NULL, NULL };
+static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_blocks), NULL, egi_records_next,
+                                             NULL, egi_reader_end, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n) {
     return egi_dataset_done(egi_dataset_of_files(&egi_stage_records, paths, n), true);
 }
@@ -31899,6 +31914,42 @@ static bool egi_stored_bytes(const eg_shape *shape, int stored, int64_t *bytes) 
     return *bytes / egi_stored[stored].size <= INT64_MAX / 8;                  // a widened one must be countable too
 }
 
+// A tensor of this shape without memory for its values: one zero, repeated. The caller owns the reference.
+static eg_tensor *egi_stored_outline(int stored, const eg_shape *shape) {
+    eg_shape scalar = { 0, { 0 } };
+    eg_tensor *zero = egi_tensor_allocate("load", &egi_cpu, egi_stored[stored].dtype, &scalar),
+              *x = zero ? egi_tensor_alias_of_rank("load", zero, shape->rank) : NULL;
+    if (zero) memset(zero->data, 0, (size_t)egi_dtypes[zero->dtype].size);
+    if (zero) egi_object_release(&zero->object);
+    for (int i = 0; x && i < shape->rank; i++) {
+        x->dims[i] = shape->dims[i];
+        x->strides[i] = 0;
+        x->size *= shape->dims[i];
+    }
+    if (x) { x->rank = (int8_t)shape->rank; x->flags &= (uint16_t)~EGI_CONTIGUOUS; }
+    return x;
+}
+// Whether a tensor of so many bytes is to be read when it is fetched. Tests lower the number.
+#ifndef EGI_LATER_FROM
+#define EGI_LATER_FROM (1 << 16)
+#endif
+static bool egi_wanted_later(const egi_wanted *w, int stored, int64_t bytes) {
+    return w && w->later && stored < EGI_DTYPES && bytes && bytes >= EGI_LATER_FROM;
+}
+// The end of a load: gives the archive its file where it may have to be read again, else closes it.
+static eg_archive *egi_archive_loaded(const char *function, eg_archive *a, egi_source *source, const egi_wanted *w,
+                                      bool ok) {
+    if (ok && w && w->later) {
+        a->source = (egi_source *)egi_alloc(sizeof *source);
+        ok = a->source != NULL || egi_no_memory(function, (int64_t)sizeof *source);
+        if (ok) *a->source = *source;
+    }
+    if (!ok || !a->source) egi_source_close(source);
+    if (ok) return a;
+    eg_archive_release(a);
+    return NULL;
+}
+
 // ---- .npy: a header that is a Python dictionary, then the elements
 // Readers of headers trust nothing: every position is compared with the end before it is read, every product of
 // dimensions is checked for overflow, and every error says the byte where it was found.
@@ -32501,7 +32552,7 @@ static void egi_zip_leave(egi_stream *s) {
 }
 // Skips the stream to byte `to`, by reading.
 static bool egi_stream_pass(egi_stream *s, int64_t to) {
-    unsigned char rest[1024];
+    unsigned char rest[1 << 14];
     bool ok = true;
     for (int64_t part; ok && s->given < to;) {
         part = to - s->given < (int64_t)sizeof rest ? to - s->given : (int64_t)sizeof rest;
@@ -32528,6 +32579,24 @@ static void egi_zip_free(egi_zip *z) {
     egi_free(z->members);
     memset((void *)z, 0, sizeof *z);
 }
+// Notes where the values of a stored member are, which are checked here and read when they are fetched. 1: done, 0:
+// they are to be read at once, -1: an error.
+static int egi_npz_later(egi_zip *z, egi_stream *s, eg_archive *a, const egi_member *m, const egi_wanted *w) {
+    int stored = 0;
+    bool turned = false, fortran = false;
+    eg_shape shape = { 0, { 0 } };
+    int64_t bytes = 0;
+    if (!w || !w->later || m->method != 0 || !strcmp(m->name, egi_metadata_name)) return 0;
+    if (!egi_zip_enter(z, s, m) || !egi_npy_begin(s, &stored, &turned, &fortran, &shape)) return -1;
+    if (turned || fortran || !egi_stored_bytes(&shape, stored, &bytes) || !egi_wanted_later(w, stored, bytes))
+        return 0;
+    const int64_t at = z->source->offset;
+    eg_tensor *x = egi_zip_whole(s, m->crc, m->name) ? egi_stored_outline(stored, &shape) : NULL;
+    bool ok = x && egi_archive_put("load_npz", a, m->name, x);
+    if (ok) a->items[a->count - 1].at = at;
+    if (x) egi_object_release(&x->object);
+    return ok ? 1 : -1;
+}
 static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tensor *x) {
     if (strcmp(m->name, egi_metadata_name) != 0 || x->dtype != EG_UINT8 || x->rank != 1)
         return egi_archive_put("load_npz", a, m->name, x);
@@ -32551,16 +32620,14 @@ static eg_archive *egi_npz_load(const char *path, const egi_wanted *w) {
     bool ok = s && egi_zip_list(&z);
     for (int64_t i = 0; ok && i < z.count; i++) {
         if (!egi_wanted_has(w, z.members[i].name) && strcmp(z.members[i].name, egi_metadata_name) != 0) continue;
-        eg_tensor *x = egi_zip_tensor(&z, s, &z.members[i]);
-        ok = x && egi_npz_take(&z, a, &z.members[i], x);
+        int done = egi_npz_later(&z, s, a, &z.members[i], w);
+        eg_tensor *x = done ? NULL : egi_zip_tensor(&z, s, &z.members[i]);
+        ok = done > 0 || (x && egi_npz_take(&z, a, &z.members[i], x));
         if (x) egi_object_release(&x->object);
     }
     egi_zip_free(&z);
     egi_free(s);
-    egi_source_close(&source);
-    if (ok) return a;
-    eg_archive_release(a);
-    return NULL;
+    return egi_archive_loaded("load_npz", a, &source, w, ok);
 }
 EAGER_API eg_archive *eg_load_npz(const char *path) { return egi_npz_load(path, NULL); }
 
@@ -32872,24 +32939,9 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
              (long long)(t->end - t->begin));
     return egi_safe_fail(j, offsets, t->name, what);
 }
-// A tensor of this shape without memory for its values: one zero, repeated. The caller owns the reference.
-static eg_tensor *egi_safe_outline(const egi_safe *t) {
-    eg_shape scalar = { 0, { 0 } };
-    eg_tensor *zero = egi_tensor_allocate("load", &egi_cpu, egi_stored[t->stored].dtype, &scalar),
-              *x = zero ? egi_tensor_alias_of_rank("load", zero, t->shape.rank) : NULL;
-    if (zero) memset(zero->data, 0, (size_t)egi_dtypes[zero->dtype].size);
-    if (zero) egi_object_release(&zero->object);
-    for (int i = 0; x && i < t->shape.rank; i++) {
-        x->dims[i] = t->shape.dims[i];
-        x->strides[i] = 0;
-        x->size *= t->shape.dims[i];
-    }
-    if (x) { x->rank = (int8_t)t->shape.rank; x->flags &= (uint16_t)~EGI_CONTIGUOUS; }
-    return x;
-}
 // Reads the values of item i from the archive's file to `to`, or, where that is NULL, only passes over them, which
-// shows that they can be read.
-static bool egi_archive_read(eg_archive *a, int64_t i, char *to) {
+// shows that they can be read. `more` ends the sentence that says that they are not there.
+static bool egi_archive_read(eg_archive *a, int64_t i, char *to, const char *more) {
     const eg_tensor *x = a->items[i].x;
     const int size = egi_dtypes[x->dtype].size;
     char block[1 << 16];
@@ -32900,7 +32952,7 @@ static bool egi_archive_read(eg_archive *a, int64_t i, char *to) {
         if (got < 0) return false;
         if (got < n)
             return egi_file_fail(a->source->function, a->source->path, a->source->offset,
-                                 "truncated: the file ends too early, in tensor '%.200s'", a->items[i].name);
+                                 "truncated: the file ends too early, in tensor '%.200s'%s", a->items[i].name, more);
     }
     if (to && EGI_BIG) egi_bytes_turn(to, x->size, size);
     for (int64_t k = 0; to && x->dtype == EG_BOOL && k < x->size; k++) to[k] = to[k] != 0;
@@ -32913,7 +32965,7 @@ static bool egi_archive_fetch(eg_archive *a, int64_t i) {
     eg_shape shape = egi_shape(item->x);
     eg_tensor *x = egi_tensor_allocate("load", &egi_cpu, (eg_dtype)item->x->dtype, &shape);
     if (!x) return false;
-    if (!egi_archive_read(a, i, x->data)) { egi_object_release(&x->object); return false; }
+    if (!egi_archive_read(a, i, x->data, "")) { egi_object_release(&x->object); return false; }
     egi_object_release(&item->x->object);
     item->x = x;
     item->at = 0;
@@ -32922,14 +32974,14 @@ static bool egi_archive_fetch(eg_archive *a, int64_t i) {
 // Reads a tensor that begins at this byte, or notes where it is.
 static bool egi_safe_tensor(egi_stream *s, const egi_json *j, eg_archive *a, const egi_safe *t, int64_t at,
                             const egi_wanted *w) {
-    enum { LARGE = 1 << 20 };
-    bool later = w && w->later && t->stored < EGI_DTYPES && t->end - t->begin >= LARGE;
+    bool later = egi_wanted_later(w, t->stored, t->end - t->begin);
     if (!egi_wanted_has(w, t->name)) return true;
     if (!later && s->source->offset != at) {
         if (!egi_source_seek(s->source, at)) return false;
         s->left = s->size - at;
     }
-    eg_tensor *x = later ? egi_safe_outline(t) : egi_stream_tensor(s, t->stored, &t->shape, false);
+    eg_tensor *x = later ? egi_stored_outline(t->stored, &t->shape)
+                   : egi_stream_tensor(s, t->stored, &t->shape, false);
     bool ok = x && egi_archive_put(j->function, a, t->name, x);
     if (ok && later) a->items[a->count - 1].at = at;
     if (x) egi_object_release(&x->object);
@@ -33020,15 +33072,7 @@ static eg_archive *egi_safe_load(const char *path, const egi_wanted *w) {
     }
     egi_free(text);
     egi_free(s);
-    if (ok && w && w->later) {
-        a->source = (egi_source *)egi_alloc(sizeof source);
-        ok = a->source != NULL || egi_no_memory(function, (int64_t)sizeof source);
-        if (ok) *a->source = source;
-    }
-    if (!ok || !a->source) egi_source_close(&source);
-    if (ok) return a;
-    eg_archive_release(a);
-    return NULL;
+    return egi_archive_loaded(function, a, &source, w, ok);
 }
 EAGER_API eg_archive *eg_load_safetensors(const char *path) { return egi_safe_load(path, NULL); }
 
@@ -34047,8 +34091,6 @@ static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
     }
     return ok;
 }
-// Finds the values of all variables in the list: values[i], whose reference the caller owns, and places[i], its
-// number in the source. NULL where there is none.
 // Whether values of this shape can be read from a file into the variable's memory.
 static bool egi_variable_is_plain(const eg_tensor *v, const eg_tensor *x) {
     return egi_same_shape(v, x) && (v->flags & EGI_CONTIGUOUS) && v->buffer->backend == &egi_cpu &&
@@ -34059,16 +34101,70 @@ static bool egi_variable_is_plain(const eg_tensor *v, const eg_tensor *x) {
 static bool egi_checkpoint_prepare(eg_checkpoint *c) {
     bool ok = true;
     for (int64_t i = 0; i < c->source->count && ok; i++)
-        ok = c->source->items[i].straight ? egi_archive_read(c->source, i, NULL) : egi_archive_fetch(c->source, i);
+        ok = c->source->items[i].straight ? egi_archive_read(c->source, i, NULL, "") : egi_archive_fetch(c->source, i);
     return ok;
 }
-// Assigns a value that was found. Only one that goes straight from the file into a variable can fail.
-static bool egi_checkpoint_put(eg_checkpoint *c, eg_tensor *v, eg_tensor *value, int64_t place) {
-    const egi_item *item = &c->source->items[place];
-    if (!item->straight) { egi_variable_take_wide(v, value); return true; }
-    if (v->host) { egi_free(v->host); v->host = NULL; }
-    return egi_archive_read(c->source, place, v->data);
+// The assignments of a restore: what is read from the file goes through `stage`, as far as it has room for it.
+typedef struct egi_restoring {
+    egi_weights *w; eg_tensor **values; int64_t *places; char *stage; int64_t room, count, done;
+} egi_restoring;
+static int64_t egi_variable_bytes(const eg_tensor *v) { return v->size * egi_dtypes[v->dtype].size; }
+// A restore may need a fifth more memory than all variables have. That is the room of the stage, if a value needs it.
+static bool egi_restoring_begin(const eg_checkpoint *c, egi_restoring *r) {
+    int64_t all = 0;
+    for (int64_t i = 0; i < r->w->count; i++) all += egi_variable_bytes(r->w->items[i].x);
+    for (int64_t i = 0; i < r->w->count; i++) {
+        if (!r->values[i]) continue;
+        r->count++;
+        int64_t bytes = c->source->items[r->places[i]].straight ? egi_variable_bytes(r->w->items[i].x) : 0;
+        if (bytes <= all / 5) r->room = egi_max64(r->room, bytes);
+    }
+    r->stage = r->room ? (char *)egi_alloc((size_t)r->room) : NULL;
+    return r->stage || !r->room || egi_no_memory("checkpoint_restore", r->room);
 }
+// The functions of a pipeline, which a tracked iterator may have run since the values were found, can read variables
+// and keep what they read: such a variable is not written, its value is fetched.
+static bool egi_restoring_unshare(eg_checkpoint *c, egi_restoring *r) {
+    bool ok = true;
+    for (int64_t i = 0; i < r->w->count && ok; i++) {
+        egi_item *item = r->values[i] ? &c->source->items[r->places[i]] : NULL;
+        if (!item || !item->straight || egi_variable_is_plain(r->w->items[i].x, item->x)) continue;
+        item->straight = false;
+        egi_object_release(&r->values[i]->object);
+        ok = egi_archive_fetch(c->source, r->places[i]);
+        r->values[i] = ok ? eg_retain(item->x) : NULL;
+    }
+    return ok;
+}
+// Reads a value from the file into its variable, which keeps its own until the whole is there; a value for which the
+// stage has no room is read into the variable's memory itself.
+static bool egi_restoring_read(eg_checkpoint *c, egi_restoring *r, int64_t i) {
+    char more[160];
+    eg_tensor *v = r->w->items[i].x;
+    const int64_t bytes = egi_variable_bytes(v);
+    const bool staged = bytes <= r->room;
+    snprintf(more, sizeof more, "; it was whole just before: %lld of %lld variables have the file's values already%s",
+             (long long)r->done, (long long)r->count, staged ? "" : ", and this one has some of them");
+    EGI_FILE_STEP();
+    if (!egi_archive_read(c->source, r->places[i], staged ? r->stage : v->data, more)) return false;
+    if (staged) memcpy(v->data, r->stage, (size_t)bytes);
+    if (v->host) { egi_free(v->host); v->host = NULL; }
+    return true;
+}
+// Assigns all values that were found, first those that are in the file still: no other can fail.
+static bool egi_restoring_assign(eg_checkpoint *c, egi_restoring *r) {
+    bool ok = true;
+    for (int turn = 0; turn < 2; turn++)
+        for (int64_t i = 0; i < r->w->count && ok; i++) {
+            if (!r->values[i] || c->source->items[r->places[i]].straight != (turn == 0)) continue;
+            if (turn) egi_variable_take_wide(r->w->items[i].x, r->values[i]);
+            else ok = egi_restoring_read(c, r, i);
+            if (ok) { c->taken[r->places[i]] = true; egi_this.arrived++; r->done++; }
+        }
+    return ok;
+}
+// Finds the values of all variables in the list: values[i], whose reference the caller owns, and places[i], its
+// number in the source. NULL where there is none.
 static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits *m, eg_tensor **values,
                                        int64_t *places) {
     for (int64_t i = 0; i < w->count; i++) {
@@ -34101,7 +34197,8 @@ static bool egi_checkpoint_fetch_tracked(eg_checkpoint *c) {
 }
 // Assigns everything in the source that has not been assigned and has a place now. Everything is looked up, checked and
 // prepared first; what follows does not fail, so that either all is assigned or nothing. The one exception is a file
-// that someone shortens, or a disk that fails, between the two times that large tensors are read.
+// that someone shortens, or a disk that fails, between the two times that large tensors are read: to undo what is done
+// then, old and new values would need twice the memory. The error says how many variables have their values already.
 static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables,
                                       bool restores) {
     egi_misfits misfits;
@@ -34112,23 +34209,20 @@ static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, eg
     if (!to) return egi_no_memory(function, (int64_t)bytes);
     memset((void *)to, 0, bytes);
     int64_t *places = (int64_t *)(void *)(to + c->n_tracked + 1);
-    eg_tensor **values = (eg_tensor **)(void *)(places + w->count + 1);
-    bool ok = egi_checkpoint_fetch_tracked(c) && egi_checkpoint_find_values(c, w, &misfits, values, places) &&
+    egi_restoring r = { w, (eg_tensor **)(void *)(places + w->count + 1), places, NULL, 0, 0, 0 };
+    bool ok = egi_checkpoint_fetch_tracked(c) && egi_checkpoint_find_values(c, w, &misfits, r.values, places) &&
               egi_checkpoint_find_iterators(c, &misfits, NULL);
     ok = egi_restore_numbers(c, &misfits, true) && ok;
     ok = egi_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
-    ok = ok && egi_checkpoint_prepare(c) && egi_checkpoint_find_iterators(c, &misfits, to);
+    ok = ok && egi_restoring_begin(c, &r) && egi_checkpoint_find_iterators(c, &misfits, to) &&
+         egi_restoring_unshare(c, &r) && egi_checkpoint_prepare(c) && egi_restoring_assign(c, &r);
     egi_checkpoint_move_iterators(c, to, ok);
     ok = ok && egi_restore_numbers(c, &misfits, false);
-    for (int64_t i = 0; i < w->count; i++) {
-        if (!values[i]) continue;
-        ok = ok && egi_checkpoint_put(c, w->items[i].x, values[i], places[i]);
-        if (ok) { c->taken[places[i]] = true; egi_this.arrived++; }
-        egi_object_release(&values[i]->object);
-    }
+    for (int64_t i = 0; i < w->count; i++) if (r.values[i]) egi_object_release(&r.values[i]->object);
     for (int64_t i = 0; i < c->n_tracked && ok; i++)
         if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0)
             egi_checkpoint_assign_slots(c, &c->tracked[i], w, variables, restores);
+    egi_free(r.stage);
     egi_free(to);
     return ok;
 }

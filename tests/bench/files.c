@@ -1,10 +1,11 @@
 // The rows of data and files: `./build.sh bench files` runs this program by way of files.py, each row in a process of
 // its own, beside NumPy, pandas, safetensors, PyTorch and TensorFlow, as far as they are installed.
 //     files make FOLDER            writes the files that the rows read
-//     files ROW FOLDER [S]         repeats the row for S seconds (0.5) and prints the median of its seconds, by how
-//                                  many bytes the process grew over what it had before the first run, and a number
-//                                  that a peer's result must have, too
-// To add a row, write a function here, add it to `rows`, and a function of the same name to files.py.
+//     files ROW FOLDER [S [cpu]]   repeats the row for S seconds (0.5) and prints the median of its seconds, by how
+//                                  many bytes the process grew at most over what it had before the first run, and a
+//                                  number that a peer's result must have, too
+// To add a row, write a function here, add it to `rows`, and a function of the same name to files.py. -DBEFORE: for an
+// eager.h that cannot read named tensors alone.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <time.h>
@@ -18,8 +19,10 @@ static const char *file(const char *name) {
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }
+static bool cpu;               // count the processor's time, not the clock's
 static double seconds(void) {
     struct timespec t;
+    if (cpu) return (double)clock() / CLOCKS_PER_SEC;
     timespec_get(&t, TIME_UTC);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
@@ -77,6 +80,17 @@ static void make(void) {
     const char *bytes = (const char *)eg_data(many);
     for (int64_t i = 0; i < RECORDS; i++) eg_record_writer_write(w, bytes + 800 * i, 800);
     eg_record_writer_close(w);
+    eg_record_writer_release(w);
+    w = eg_record_writer_open(file("examples.tfrecord"));
+    for (int64_t i = 0; i < RECORDS / 2; i++) {
+        EG_SCOPE;
+        static const char *const names[] = { "x", "y" };
+        eg_tensor *values[] = { eg_slice(many, EG_SHAPE(10 * i), EG_SHAPE(10)), eg_full(EG_INT64, EG_SHAPE(1), 7) };
+        eg_tensor *example = eg_example_serialize(names, values, 2);
+        eg_record_writer_write(w, eg_data(example), eg_size(example));
+    }
+    eg_record_writer_close(w);
+    eg_record_writer_release(w);
     model(true);
 }
 
@@ -131,7 +145,12 @@ static double weights(void) {
 }
 static double weights_one(void) {
     static const char *const names[] = { "weight_12" };
+#ifdef BEFORE
+    eg_archive *a = eg_load_safetensors(file("weights.safetensors"));
+    (void)names;
+#else
     eg_archive *a = eg_archive_load_named(file("weights.safetensors"), names, 1);
+#endif
     double v = last(eg_archive_get(a, "weight_12"));
     eg_archive_release(a);
     return v;
@@ -149,6 +168,7 @@ static double model(bool save) {
     static eg_optimizer *adam;
     static eg_checkpoint *c;
     if (!c) {
+        EG_SCOPE;
         w = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(MANY)), "w");
         adam = eg_adam(.learning_rate = 1e-3);
         c = eg_checkpoint_new();
@@ -166,6 +186,21 @@ static double restore(void) { return model(false); }
 static double records(void) {
     const char *paths[] = { file("records.tfrecord") };
     return count(eg_dataset_tfrecord(paths, 1), false);
+}
+static eg_tensor *parse(eg_tensor *const *in, void *user) {
+    static const eg_feature features[] = { { "x", EG_FLOAT32, { 1, { 10 } }, NULL },
+                                           { "y", EG_INT64, { 1, { 1 } }, NULL } };
+    eg_tensor *out[2];
+    (void)user;
+    return eg_example_parse(in[0], features, 2, out) ? out[0] : NULL;
+}
+static double examples(void) {
+    const char *paths[] = { file("examples.tfrecord") };
+    return count(eg_dataset_map(eg_dataset_tfrecord(paths, 1), parse, NULL), false);
+}
+static double lines(void) {
+    const char *paths[] = { file("thousandths.csv") };
+    return count(eg_dataset_text_lines(paths, 1), false);
 }
 
 // ---------------------------------------------------------------- pipelines
@@ -188,6 +223,11 @@ static double slices_batch_map(void) {
 }
 static eg_dataset *scalars(void) { return eg_dataset_range(0, SCALARS, 1); }
 static double range(void) { return count(scalars(), false); }
+static eg_tensor *some(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_range(EG_INT64, 0, (double)(eg_item_int(in[0]) % 16), 1);
+}
+static double padded(void) { return count(eg_dataset_padded_batch(eg_dataset_map(scalars(), some, NULL), 32), true); }
 static double prefetch(void) { return count(eg_dataset_prefetch(scalars(), 64), false); }
 static double map_one(void) { return count(eg_dataset_map(scalars(), identity, NULL), false); }
 static double map_threads(void) { return count(eg_dataset_map(scalars(), identity, NULL, .threads = 2), false); }
@@ -214,7 +254,8 @@ static double png(void) {
 static const struct { const char *name; double (*run)(void); } rows[] = {
 #define ROW(name) { #name, name },
     ROW(csv_integers) ROW(csv_thousandths) ROW(csv_floats) ROW(csv_rows) ROW(csv_batches) ROW(idx) ROW(npy) ROW(weights)
-    ROW(weights_one) ROW(npz) ROW(restore) ROW(records) ROW(slices_map_batch) ROW(slices_batch_map) ROW(range)
+    ROW(weights_one) ROW(npz) ROW(restore) ROW(records) ROW(examples) ROW(lines) ROW(padded)
+    ROW(slices_map_batch) ROW(slices_batch_map) ROW(range)
     ROW(prefetch) ROW(map_one) ROW(map_threads) ROW(shuffle) ROW(cache) ROW(png)
 };
 
@@ -229,6 +270,7 @@ int main(int argc, char **argv) {
     int n = 0;
     if (argc < 3) return 2;
     folder = argv[2];
+    cpu = argc > 4 && !strcmp(argv[4], "cpu");
     if (!strcmp(argv[1], "make")) return make(), eg_error() != EG_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(argv[1], rows[i].name)) continue;
@@ -238,8 +280,8 @@ int main(int argc, char **argv) {
             double start = seconds();
             check = rows[i].run();
             all += time[n++] = seconds() - start;
-            if (n == 1) grown = memory(false) - before;
         }
+        grown = memory(false) - before;
         qsort(time, (size_t)n, sizeof *time, compare);
         printf("%.9g %.0f %.17g\n", time[n / 2], grown, check);
         return eg_error() != EG_OK;

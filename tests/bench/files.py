@@ -1,20 +1,33 @@
 #!/usr/bin/env python3
-"""Data and files beside NumPy, pandas, safetensors, PyTorch and tf.data, as far as Python has them. files.py PROGRAM [--seconds S] [ROW...]
+"""Data and files beside NumPy, pandas, polars, safetensors, OpenCV, PyTorch and tf.data, as far as a Python has them.
+files.py PROGRAM [--before PROGRAM] [--python PYTHON]... [--seconds S] [--rounds N] [--cpu] [ROW...]
 
-PROGRAM is tests/bench/files.c, which makes the files in a temporary folder first. Each row is a process of its own on each side, on
-one core (the first that this process may use), in turns; the files are in the page cache. Times are medians; "memory" is by how much the
-process grew in the first run. Numbers that both sides compute are compared. `files.py --peer ROW NAME FOLDER` is such a process.
-To add a row: a function here, named as the row of files.c, in PEERS; without one the row has eager.h alone.
+PROGRAM is tests/bench/files.c, which makes the files in a temporary folder first; --before: the same with an older eager.h. Each row
+is a process of its own on each side, on one core (the first that this process may use), in turns, N rounds (2) of S seconds (0.3) and
+three runs at least; the files are in the page cache. Times are the least of the rounds' medians; "MB" is by how much the process grew
+at most, over what it had once its libraries were loaded. Numbers that both sides compute are compared. --python: another Python, which
+is asked for the peers that this one has not. --cpu: the processor's time instead of the clock's, for a busy machine, where rows
+with threads say nothing then. `files.py --peer ROW NAME FOLDER S CLOCK` is such a process.
+To add a row: a function here, named as the row of files.c, in PEERS; with an empty table the row has eager.h alone.
 """
-import os, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, importlib, os, shutil, statistics, subprocess, sys, tempfile, time
 
 SCALARS = 200000
+MODULES = {"pandas": "pandas", "polars": "polars", "NumPy": "numpy", "safetensors": "safetensors.numpy", "PyTorch": "torch", "DataLoader": "torch",
+           "tf.data": "tensorflow", "OpenCV": "cv2"}
 
 
 def csv(name):
     def run(folder):
         import pandas
         return lambda: float(pandas.read_csv(f"{folder}/{name}.csv", header=None).to_numpy().sum())
+    return run
+
+
+def csv_polars(name):
+    def run(folder):
+        import polars
+        return lambda: float(polars.read_csv(f"{folder}/{name}.csv", has_header=False).to_numpy().sum())
     return run
 
 
@@ -53,11 +66,18 @@ def safetensors_one(folder):
 
 def torch_restore(folder):
     import torch
-    w = torch.nn.Parameter(torch.zeros(25_000_000))
-    adam = torch.optim.Adam([w], lr=1e-3)
-    w.grad = torch.ones_like(w)
-    adam.step()
-    torch.save({"w": w.data, "adam": adam.state_dict()}, f"{folder}/state.pt")
+
+    def model():
+        w = torch.nn.Parameter(torch.zeros(25_000_000))
+        return w, torch.optim.Adam([w], lr=1e-3)
+    if os.fork() == 0:  # so that this process has not had the memory that saving takes
+        w, adam = model()
+        w.grad = torch.ones_like(w)
+        adam.step()
+        torch.save({"w": w.data, "adam": adam.state_dict()}, f"{folder}/state.pt")
+        os._exit(0)
+    os.wait()
+    w, adam = model()
 
     def run():
         state = torch.load(f"{folder}/state.pt")
@@ -75,7 +95,8 @@ def tf_count(make, batch=False):
 
         def count():
             n = 0
-            for x in make(tf, folder): n += len(x) if batch else 1
+            d = make(tf, folder)
+            for x in d if batch else d.batch(1024): n += len(x)  # a step of Python for each element would be most of the time
             return n
         return count
     return run
@@ -116,13 +137,18 @@ def pictures(tf, folder):
 def scaled(tf, x): return tf.cast(x, tf.float32) / 255
 
 
+def parsed(tf, x):
+    shapes = {"x": tf.io.FixedLenFeature([10], tf.float32), "y": tf.io.FixedLenFeature([1], tf.int64)}
+    return tf.io.parse_single_example(x, shapes)["x"]
+
+
 def numbers(tf, n=SCALARS): return tf.data.Dataset.range(n)
 
 
 PEERS = {
-    "csv_integers": {"pandas": csv("integers")},
-    "csv_thousandths": {"pandas": csv("thousandths")},
-    "csv_floats": {"pandas": csv("floats")},
+    "csv_integers": {"pandas": csv("integers"), "polars": csv_polars("integers")},
+    "csv_thousandths": {"pandas": csv("thousandths"), "polars": csv_polars("thousandths")},
+    "csv_floats": {"pandas": csv("floats"), "polars": csv_polars("floats")},
     "csv_rows": {"pandas": csv_chunks},
     "csv_batches": {"pandas": csv_chunks},
     "idx": {"NumPy": numpy_idx},
@@ -132,6 +158,9 @@ PEERS = {
     "npz": {"NumPy": numpy_npz},
     "restore": {"PyTorch": torch_restore},
     "records": {"tf.data": tf_count(lambda tf, f: tf.data.TFRecordDataset(f"{f}/records.tfrecord"))},
+    "examples": {"tf.data": tf_count(lambda tf, f: tf.data.TFRecordDataset(f"{f}/examples.tfrecord").map(lambda x: parsed(tf, x)))},
+    "lines": {"tf.data": tf_count(lambda tf, f: tf.data.TextLineDataset(f"{f}/thousandths.csv"))},
+    "padded": {"tf.data": tf_count(lambda tf, f: numbers(tf).map(lambda x: tf.range(x % 16)).padded_batch(32), True)},
     "slices_map_batch": {
         "NumPy": numpy_gather,
         "DataLoader": torch_loader,
@@ -147,7 +176,7 @@ PEERS = {
     "cache": {"tf.data": tf_count(lambda tf, f: numbers(tf, 1000000).cache().repeat(2))},
     "png": {"OpenCV": opencv_png},
 }
-SIZES = {"png"}  # what is compared is no equal number, but a file's size
+SIZES = {"png"}  # what both sides say is no equal number, but a file's size
 
 
 def memory(key):
@@ -155,48 +184,77 @@ def memory(key):
         return next(int(line.split()[1]) * 1024 for line in f if line.startswith(key))
 
 
-def peer(row, name, folder, least):
+def peer(row, name, folder, least, clock):
+    clock = time.process_time if clock == "cpu" else time.perf_counter
     try:
-        run = PEERS[row][name](folder)
+        importlib.import_module(MODULES[name])
     except ImportError:
         return 3
     before, times = memory("VmRSS"), []
+    run = PEERS[row][name](folder)
+    try:  # the most memory counts from here
+        with open("/proc/self/clear_refs", "w") as f: f.write("5")
+    except OSError: pass
     while len(times) < 3 or sum(times) < least:
-        start = time.perf_counter()
+        start = clock()
         value = run()
-        times.append(time.perf_counter() - start)
-        if len(times) == 1: grown = memory("VmHWM") - before
-    print(statistics.median(times), max(grown, 0), value)
+        times.append(clock() - start)
+    print(statistics.median(times), max(memory("VmHWM") - before, 0), value)
 
 
 def main():
-    program, rows, least = sys.argv[1], sys.argv[2:], "0.5"
-    if rows[:1] == ["--seconds"]: least, rows = rows[1], rows[2:]
+    options = argparse.ArgumentParser()
+    options.add_argument("program")
+    options.add_argument("--before")
+    options.add_argument("--python", action="append", default=[])
+    options.add_argument("--seconds", default="0.3")
+    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--cpu", action="store_const", const="cpu", default="wall")
+    options.add_argument("rows", nargs="*")
+    o = options.parse_intermixed_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     folder = tempfile.mkdtemp(prefix="files")
-    env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
+    env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1")
+
+    def measure(command):
+        p = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return p.returncode, [float(x) for x in p.stdout.split()] if p.returncode == 0 else None
+
+    def measure_peer(row, name):
+        for python in [sys.executable] + o.python:
+            code, numbers = measure([python, os.path.abspath(__file__), "--peer", row, name, folder, o.seconds, o.cpu])
+            if code != 3: return numbers
+        return None
+
+    def least(rounds):  # of several rounds of one side
+        rounds = [x for x in rounds if x]
+        return [min(x[0] for x in rounds), max(x[1] for x in rounds), rounds[-1][2]] if rounds else None
     try:
-        subprocess.run([program, "make", folder], check=True)
-        print("| row | eager.h, ms | MB | peer | ms | MB | eager.h's time of the peer's |\n|---|---:|---:|---|---:|---:|---:|")
-        for row in rows or PEERS:
-            def measure(command):
-                p = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-                return [float(x) for x in p.stdout.split()] if p.returncode == 0 else None
-            ours = measure([program, row, folder, least])
+        subprocess.run([o.program, "make", folder], check=True)
+        print("| row | before, ms | MB | eager.h, ms | MB | peer | ms | MB | eager.h's time of the peer's |")
+        print("|---|---:|---:|---:|---:|---|---:|---:|---:|")
+        for row in o.rows or PEERS:
+            ours, before, theirs = [], [], {name: [] for name in PEERS.get(row, {})}
+            for _ in range(o.rounds):
+                ours.append(measure([o.program, row, folder, o.seconds, o.cpu])[1])
+                if o.before: before.append(measure([o.before, row, folder, o.seconds, o.cpu])[1])
+                for name in list(theirs):
+                    theirs[name].append(measure_peer(row, name))
+                    if not theirs[name][-1]: del theirs[name]  # this machine has it not
+            ours, before = least(ours), least(before)
             if not ours: sys.exit(f"files.py: the row {row} failed")
-            left = f"| {row} | {ours[0] * 1e3:.3g} | {ours[1] / 1e6:.0f} |"
-            known = False
-            for name in PEERS.get(row, {}):
-                theirs = measure([sys.executable, os.path.abspath(__file__), "--peer", row, name, folder, least])
-                if not theirs: continue
-                known = True
-                print(f"{left} {name} | {theirs[0] * 1e3:.3g} | {theirs[1] / 1e6:.0f} | {ours[0] / theirs[0]:.2f} |", flush=True)
-                if row not in SIZES and abs(ours[2] - theirs[2]) > 1e-6 * abs(theirs[2]):
-                    sys.exit(f"files.py: {row}: eager.h has {ours[2]}, {name} {theirs[2]}")
-            if not known: print(f"{left} – | | | |", flush=True)
+            left = f"| {row} | {before[0] * 1e3:.3g} | {before[1] / 1e6:.0f} |" if before else f"| {row} | | |"
+            left += f" {ours[0] * 1e3:.3g} | {ours[1] / 1e6:.0f} |"
+            for name, rounds in theirs.items():
+                x = least(rounds)
+                size = f", its size {ours[2] / x[2]:.2f}" if row in SIZES else ""
+                print(f"{left} {name} | {x[0] * 1e3:.3g} | {x[1] / 1e6:.0f} | {ours[0] / x[0]:.2f}{size} |", flush=True)
+                if row not in SIZES and abs(ours[2] - x[2]) > 1e-5 * abs(x[2]):
+                    sys.exit(f"files.py: {row}: eager.h has {ours[2]}, {name} {x[2]}")
+            if not theirs: print(f"{left} – | | | |", flush=True)
     finally:
         shutil.rmtree(folder)
 
 
-if sys.argv[1:2] == ["--peer"]: sys.exit(peer(sys.argv[2], sys.argv[3], sys.argv[4], float(sys.argv[5])))
+if sys.argv[1:2] == ["--peer"]: sys.exit(peer(sys.argv[2], sys.argv[3], sys.argv[4], float(sys.argv[5]), sys.argv[6]))
 main()

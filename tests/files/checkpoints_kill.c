@@ -1,11 +1,13 @@
 // A save that dies: a copy of the library of this file's own calls a_step() before each of a save's system calls, and
-// the n-th step is the last for every n. What was there before must load afterwards, and be found as the latest.
+// the n-th step is the last for every n. What was there before must load afterwards, and be found as the latest. And
+// a restore whose file is shortened: a_step() stands before each value that is read into its variable, too.
 #undef EAGER_CUDA              // this copy of the library knows no GPU
 #undef TEST_CUDA
 #undef TEST_CUDA_HOST
 #include <stdio.h>
 static void a_step(void);
 #define EGI_FILE_STEP() a_step()
+#define EGI_LATER_FROM 16      // small tensors are read as large ones are
 #define EAGER_STATIC
 #define EAGER_IMPLEMENTATION
 #include "test.h"
@@ -17,7 +19,13 @@ TEST(saves_that_die) { SKIP("fork is used"); }
 #include <sys/wait.h>
 
 static int64_t steps, last = -1;
-static void a_step(void) { if (++steps == last) raise(SIGKILL); }
+static const char *shortened;                                  // the file that the last step shortens; NULL: it kills
+static void a_step(void) {
+    if (++steps != last) return;
+    if (!shortened) raise(SIGKILL);
+    FILE *f = fopen(shortened, "wb");                          // the same file, of no length
+    if (f) fclose(f);
+}
 
 static void save(int64_t value, const char *prefix, int64_t dies_at) {
     eg_tensor *x = eg_variable(eg_full(EG_INT64, EG_SHAPE(5000), (double)value), "x");
@@ -104,5 +112,88 @@ TEST(a_file_replaced) {
         if (!died) CHECK(first == (double)n);
     }
     CHECK(n > 6);
+}
+
+enum { CUT = 5, CUT_SIZE = 10000 };
+typedef struct cut { eg_tensor *v[CUT + 1]; eg_optimizer *adam; eg_checkpoint *c; int n; int64_t number; } cut;
+// Variables that are read by way of other memory, and with `large` one more, which is too large for that.
+static void cut_begin(cut *t, bool large, double value) {
+    memset(t, 0, sizeof *t);
+    t->adam = eg_adam();
+    t->c = eg_checkpoint_new();
+    t->n = CUT + large;
+    t->number = (int64_t)value;
+    CHECK(eg_checkpoint_track_number(t->c, "number", &t->number));
+    for (int i = 0; i < t->n; i++) {
+        char name[8] = { (char)('a' + i) };
+        t->v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(i < CUT ? CUT_SIZE : 20 * CUT_SIZE), value), name);
+        CHECK(eg_checkpoint_track(t->c, name, t->v[i]));
+    }
+    CHECK(eg_checkpoint_track_optimizer(t->c, "adam", t->adam));
+}
+static void cut_end(cut *t) {
+    eg_checkpoint_release(t->c);
+    eg_optimizer_release(t->adam);
+    for (int i = 0; i < t->n; i++) eg_release(t->v[i]);
+}
+static bool all_are(eg_tensor *x, double value) {
+    return eg_item(eg_reduce_min(x)) == value && eg_item(eg_reduce_max(x)) == value;
+}
+static void shorten(const char *prefix, bool large) {
+    int failures = 0;
+    for (int64_t n = 1;; n++) {
+        EG_SCOPE;
+        cut from, to;
+        char path[5000], says[64];
+        cut_begin(&from, large, 7);
+        eg_tensor *g[CUT + 1];
+        for (int i = 0; i < from.n; i++) g[i] = eg_zeros(EG_FLOAT32, eg_shape_of(from.v[i]));
+        CHECK(eg_apply_gradients(from.adam, g, from.v, from.n));                      // makes slots
+        for (int i = 0; i < from.n; i++) eg_assign(from.v[i], eg_full(EG_FLOAT32, eg_shape_of(g[i]), 7));
+        const char *saved = eg_checkpoint_save(from.c, prefix);
+        REQUIRE(saved != NULL);
+        snprintf(path, sizeof path, "%s", saved);
+        cut_begin(&to, large, 3);
+        int64_t before = eg_memory().live_tensors;
+        steps = 0;
+        last = n;
+        shortened = path;
+        bool ok = eg_checkpoint_restore(to.c, path), read = steps >= n;
+        int64_t after = eg_memory().live_tensors;
+        last = -1;
+        shortened = NULL;
+        // the steps before the cut were of whole variables; the order is that of tracking, slots behind
+        for (int i = 0; i < to.n; i++) {
+            bool fresh = ok || i < n - 1;
+            CHECK(all_are(to.v[i], fresh ? 7 : 3) || (i == CUT && i == n - 1));
+        }
+        CHECK_INT(to.number, ok ? 7 : 3);
+        CHECK(ok != read);
+        if (!ok) {
+            failures++;
+            int64_t all = 3 * (int64_t)to.n + 2;
+            snprintf(says, sizeof says, ": %lld of %lld variables", (long long)n - 1, (long long)all);
+            CHECK_INT(eg_error(), EG_ERROR_FILE);
+            CHECK_CONTAINS(eg_error_message(), "eg_checkpoint_restore: ");
+            CHECK_CONTAINS(eg_error_message(), "truncated: the file ends too early, in tensor '");
+            CHECK_CONTAINS(eg_error_message(), says);
+            eg_error_clear();
+            CHECK_INT(eg_optimizer_state(to.adam, NULL, 0), 2);
+            CHECK_INT(after, before);
+            const char *again = eg_checkpoint_save(from.c, prefix);
+            CHECK(again && eg_checkpoint_restore(to.c, again) && eg_checkpoint_assert_consumed(to.c));
+            for (int i = 0; i < to.n; i++) CHECK(all_are(to.v[i], 7));
+        }
+        cut_end(&from);
+        cut_end(&to);
+        if (ok || test_fails > 5) break;
+    }
+    CHECK_INT(failures, 3 * (CUT + large));
+}
+TEST(a_file_shortened_while_it_is_restored) {
+    if (!test_on_host) SKIP("values come to a device by way of other memory");
+    shorten(test_temp("cut/c"), false);
+    shorten(test_temp("cut/l"), true);
+    shorten(test_temp("cut/z.npz"), true);
 }
 #endif

@@ -10,6 +10,7 @@
 // take for themselves.
 #ifdef FUZZ
 #define EAGER_IMPLEMENTATION
+#define EGI_LATER_FROM 1       // a restore reads each tensor straight into its variable
 #define TEST_NO_MAIN
 #endif
 #include "test.h"
@@ -36,6 +37,10 @@ static bool read_archive(eg_archive *a) {
 }
 static bool read_npz(void) { return read_archive(eg_load_npz(fuzz_path)); }
 static bool read_safetensors(void) { return read_archive(eg_load_safetensors(fuzz_path)); }
+static bool read_named(void) {
+    static const char *const names[] = { "y/\xc3\xa9", "x" };
+    return read_archive(eg_archive_load_named(fuzz_path, names, 2));
+}
 static bool read_checkpoint(void) {
     EG_SCOPE;
     eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), "v");
@@ -157,7 +162,8 @@ static bool read_architecture(void) {
 typedef struct reader { const char *name; bool (*read)(void); int64_t times; unsigned others; } reader;
 static const reader readers[] = {
     { "a.npy", read_npy, 16, 0 }, { "a.npz", read_npz, 1200, 0 }, { "a.safetensors", read_safetensors, 64, 0 },
-    { "c.safetensors", read_checkpoint, 64, OR(SHAPE) },
+    { "a.npz", read_named, 1200, 0 }, { "a.safetensors", read_named, 64, 0 },
+    { "c.safetensors", read_checkpoint, 64, OR(SHAPE) }, { "c.npz", read_checkpoint, 1200, OR(SHAPE) },
     { "a.tfrecord", read_records, 16, 0 }, { "a.example", read_example, 32, OR(SHAPE) | OR(DTYPE) },
     { "a.txt", read_lines, 16, 0 }, { "a.csv", read_csv, 64, 0 },
     { "a.idx", read_idx, 16, 0 }, { "a.idx", read_rows, 16, 0 }, { "b.npy", read_rows, 16, 0 },
@@ -332,6 +338,7 @@ static void seeds(void) {
     CHECK(eg_save_png(test_temp("a.png"), eg_reshape(eg_linspace(EG_FLOAT32, 0, 1, 60), EG_SHAPE(5, 4, 3))));
     const char *path = eg_checkpoint_save(c, test_temp("c"));
     CHECK(path && rename(path, test_temp("c.safetensors")) == 0);
+    CHECK((path = eg_checkpoint_save(c, test_temp("c.npz"))) && rename(path, test_temp("c.npz")) == 0);
     eg_checkpoint_release(c);
     eg_optimizer_release(adam);
     eg_release(v);
