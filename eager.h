@@ -4030,6 +4030,7 @@ struct eg_backend {
     // NULL: EGI_NONFINITE counts at once.
     bool (*trap)(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out,
                  const char *name, const char *what);
+    bool nodes;                          // of a graph that is built: its tensors have no values
 };
 // Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's,
 // or where it lacks a kernel that every backend has.
@@ -6174,7 +6175,7 @@ static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t 
 static eg_backend egi_cpu = {
     (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, true, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer, { NULL }, NULL, NULL, NULL, NULL, NULL,
-    NULL
+    NULL, false
 };
 // The device on which this thread makes new tensors, and the device on which a tensor lives (plain numbers have none
 // of their own).
@@ -11315,6 +11316,14 @@ static bool egi_devices_agree(const eg_tensor *a, const eg_tensor *b) {
 }
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
     if (egi_backend_of(a) == egi_backend_of(b)) return true;
+    if (egi_backend_of(a)->nodes || egi_backend_of(b)->nodes) {
+        const eg_tensor *node = egi_backend_of(a)->nodes ? a : b;
+        return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes "
+                                        "in other tensors, outside use %s", name, egi_describe(node),
+                        egi_describe(node == a ? b : a),
+                        node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
+                        : "its value, which eg_session_run computes");
+    }
     return egi_fail(EG_ERROR_DEVICE,
                     "eg_%s: operand %d is on %s and operand %d on %s; copy one of them, as in eg_to(x, \"%s\")", name,
                     ia, egi_backend_of(a)->name, ib, egi_backend_of(b)->name, egi_backend_of(a)->name);
@@ -40964,8 +40973,9 @@ static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = NULL;
     for (int i = 0; i < 8 && !x; i++)
         if (args->in[i] && !(args->in[i]->flags & EGI_NUMBER) && args->in[i]->buffer->backend == b) x = args->in[i];
-    return egi_fail(EG_ERROR_STATE, "%s is a node of a graph, and has a value only in a session: eg_session_run "
-                                    "computes it", x ? egi_describe(x) : "what is computed");
+    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: eg_session_run "
+                                    "computes it; outside of EG_GRAPH ops compute at once",
+                    args->op ? args->op->name : x ? x->op : "graph", x ? egi_describe(x) : "what is computed");
 }
 // What the host reads in place of a node: its value in the thread's session.
 static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
@@ -41581,6 +41591,7 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     __atomic_store_n(&egi_graph_reads_value, &egi_graph_read_value, __ATOMIC_RELAXED);
     g->backend = egi_cpu;                              // what it has kernels for, and how ops are composed
     g->backend.name = "graph";
+    g->backend.nodes = true;
     g->backend.host_reads = false;
     g->backend.state = g;
     g->backend.allocate = egi_graph_allocate;
@@ -41711,12 +41722,24 @@ EAGER_API int64_t (eg_graph_dot)(eg_graph *g, char *text, size_t capacity) {
     egi_text_string(&out, "}\n");
     return egi_text_deliver("graph_dot", &out, text, capacity);
 }
+// How many nodes have the name; *value: of the last of them.
+static int egi_graph_find(const eg_graph *g, const char *name, int32_t *value) {
+    int found = 0;
+    for (int64_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->name && !strcmp(g->nodes[i]->name, name)) { *value = g->nodes[i]->out[0]; found++; }
+    for (const egi_node_name *k = g->names; k; k = k->next)
+        if (!strcmp(k->name, name)) { *value = k->value; found++; }
+    return found;
+}
 EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char *name) {
     eg_graph *g = egi_graph_building();
     if (!g)
         return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_placeholder: no graph is being built; EG_GRAPH(g); begins");
+    int32_t taken;
     egi_graph_open(g, &shape);
     if (!egi_shape_valid("placeholder", shape, dtype)) return NULL;
+    if (name && egi_graph_find(g, name, &taken))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_placeholder: the graph has a node '%.80s' already", name);
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_PLACEHOLDER, 0, 1, NULL, 0);
     if (!node) return NULL;
     node->name = egi_graph_label(name);
@@ -41774,15 +41797,6 @@ EAGER_API eg_tensor *(eg_group)(eg_tensor *const *nodes, int n) {
     node->fill = n;
     return egi_vertex_handle(g, node, 0, "group", EG_INT64, &one);
 }
-// How many nodes have the name; *value: of the last of them.
-static int egi_graph_find(const eg_graph *g, const char *name, int32_t *value) {
-    int found = 0;
-    for (int64_t i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i]->name && !strcmp(g->nodes[i]->name, name)) { *value = g->nodes[i]->out[0]; found++; }
-    for (const egi_node_name *k = g->names; k; k = k->next)
-        if (!strcmp(k->name, name)) { *value = k->value; found++; }
-    return found;
-}
 EAGER_API eg_tensor *(eg_graph_name)(eg_tensor *x, const char *name) {
     eg_graph *g = egi_graph_building();
     int32_t taken;
@@ -41806,8 +41820,8 @@ EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
         return NULL;
     const int found = egi_graph_find(g, name, &value);
     if (found != 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_node: %d nodes of the graph have the name '%.80s'",
-                                     found, name);
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_node: %d nodes of the graph have the name '%.80s'%s",
+                                     found, name, !found && strchr(name, ':') ? "; names here have no \":0\"" : "");
     const egi_value v = *egi_value_at(g, value);
     const egi_vertex *node = g->nodes[v.node];
     const bool variable = node->kind == EGI_VERTEX_VARIABLE;
@@ -43246,11 +43260,25 @@ static bool egi_saver_run(egi_saver *s, const unsigned char *needed, const int32
     return ok && eg_archive_set_text(s->archive, egi_function_key, s->text.data) && eg_archive_save(s->archive, path);
 }
 // Of the first n_nodes nodes those that `needed` marks; in[0..n-1] and out[0..m-1] are values.
+// Whether a list of names fits n inputs or outputs: no more, not fewer unless `less`, and no name twice.
+static bool egi_saver_names_fit(const char *what, const char *const *names, int n, bool less) {
+    int count = 0;
+    if (!names) return true;
+    for (; names[count]; count++)
+        for (int i = 0; i < count; i++)
+            if (!strcmp(names[i], names[count]))
+                return egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: .%ss names '%.60s' twice", what, names[i]);
+    return count == n || (less && count < n) ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: .%ss has %d name%s for %d %s%s", what, count,
+                    egi_plural(count), n, what, egi_plural(n));
+}
 static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned char *needed, int64_t n_nodes,
                            const int32_t *in, int n, const int32_t *out, int m, const eg_function_save_options *o,
                            const char *path) {
     const size_t nodes = (size_t)n_nodes + 1, bytes = nodes * (2 * sizeof(int64_t) + sizeof(eg_optimizer *) + 1);
     egi_saver s;
+    if (!egi_saver_names_fit("input", o->inputs, n, true) || !egi_saver_names_fit("output", o->outputs, m, false))
+        return false;
     memset(&s, 0, sizeof s);
     s.graph = g;
     s.plan = plan;

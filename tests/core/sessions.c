@@ -1007,6 +1007,36 @@ TEST(a_tape_may_begin_with_what_the_program_computes) {
     eg_graph_release(g);
 }
 
+TEST(mistakes_with_nodes_are_told_by_name) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *w, *y, *here = eg_ones(EG_FLOAT32, EG_SHAPE(2));
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
+        CHECK(!eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x") && says("eg_placeholder: the graph has a node 'x'", NULL));
+        w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "w");
+        y = eg_mul(x, w);
+    }
+    CHECK(!eg_add(y, 1) && says("eg_add: float32 [2] (from eg_mul) is a node of a graph", "eg_session_run"));
+    CHECK(!eg_add(y, here) && says("eg_add: float32 [2] (from eg_mul) is a node of a graph, and", "eg_session_run"));
+    CHECK(!eg_assign(w, here) && says("float32 [2] 'w' is a node of a graph", "eg_session_variable"));
+    CHECK(!eg_graph_node(g, "x:0") && says("names here have no \":0\"", NULL));
+    eg_session *s = eg_session_new(g);
+    eg_tensor *fetches[] = {y, x}, *out[2];
+    const eg_feed feed = {x, here};
+    CHECK(eg_session_initialize(s, NULL, 0) && eg_session_run(s, &feed, 1, fetches, 2, out));
+    eg_function *f = eg_session_function(s);
+    const char *path = test_temp("names");
+    CHECK(!eg_function_save(f, path, .outputs = EG_NAMES("a")) && says(".outputs has 1 name for 2 outputs", NULL));
+    CHECK(!eg_function_save(f, path, .outputs = EG_NAMES("a", "b", "c")) && says("3 names for 2 outputs", NULL));
+    CHECK(!eg_function_save(f, path, .outputs = EG_NAMES("a", "a")) && says(".outputs names 'a' twice", NULL));
+    CHECK(!eg_function_save(f, path, .inputs = EG_NAMES("a", "b")) && says(".inputs has 2 names for 1 input", NULL));
+    CHECK(eg_function_save(f, path, .inputs = EG_NAMES("p"), .outputs = EG_NAMES("q", "r")));
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+
 // ---- threads
 
 #ifndef EAGER_NO_THREADS
