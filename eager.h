@@ -40868,7 +40868,7 @@ typedef struct egi_vertex {
     bool paused;                            // no tape records it
     bool trainable;                         // of a variable
     bool in_layer;                          // written while a layer was called
-    const eg_layer *layer;                  // which one, the innermost
+    const void *layer;                      // which one, the innermost
     const egi_after *after;                 // NULL: it needs only what it reads
     double fill;
     egi_random_parameters random;
@@ -41152,7 +41152,7 @@ static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
 
 // -- writing nodes
 
-static const eg_layer *egi_graph_layer(void);                      // the innermost one that is called, or NULL
+static const void *egi_graph_layer(void);                          // the innermost one that is called, or NULL
 // A node of n inputs and n_out results, all else zero; NULL and an error without memory. It is the graph's.
 static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int n_out, const void *attr, size_t size) {
     const size_t inputs = ((size_t)n * sizeof(egi_input) + 7) / 8 * 8, forms = (size_t)n_out * sizeof(egi_form);
@@ -42559,9 +42559,9 @@ static void egi_graph_needs(const eg_graph *g, unsigned char *needed, int64_t n_
     }
 }
 #ifdef EAGER_CORE
-static const eg_layer *egi_graph_layer(void) { return NULL; }
+static const void *egi_graph_layer(void) { return NULL; }
 #else
-static const eg_layer *egi_graph_layer(void) { return egi_this.layer ? egi_this.layer->layer : NULL; }
+static const void *egi_graph_layer(void) { return egi_this.layer ? egi_this.layer->layer : NULL; }
 #endif
 // An update takes along what the layers under its loss assign, such as moving means: those assignments before it,
 // made in a layer, that read what the same layer computes and what is needed anyway.
