@@ -3392,13 +3392,16 @@ EAGER_API eg_session *eg_session_new(eg_graph *g);
 #define eg_session_new(...) EGI_CALL(eg_session_new, __VA_ARGS__)
 EAGER_API void eg_session_release(eg_session *s);
 #define eg_session_release(...) EGI_CALL(eg_session_release, __VA_ARGS__)
-// Gives the variables of the list their initial values, or, with n = 0, all variables of the graph.
+// Gives the variables of the list their initial values, or, with n = 0, all variables of the graph. One that is made of
+// another is made of its value, or of its initial value where that is given in the same call. Optimizers keep their
+// slots and steps.
 EAGER_API bool eg_session_initialize(eg_session *s, eg_tensor *const *variables, int n);
 #define eg_session_initialize(...) EGI_CALL(eg_session_initialize, __VA_ARGS__)
 // A node and the tensor that stands in its place during a run: a placeholder, or any other node but a variable.
 typedef struct eg_feed { eg_tensor *node, *value; } eg_feed;
 // Computes fetches[0..m-1] into outputs[0..m-1], which belong to the caller's scope. s: NULL for that of EG_SESSION.
-// Only what the fetches need runs, once, in the order in which it was written; a fetched variable is read last. The
+// Only what the fetches need runs, once, in the order in which it was written; a fetched variable is read last. An
+// eg_print or eg_assert_... of nodes runs where these are computed. The
 // first run of a list of feeds and fetches traces it, later ones replay it (eg_function_new). Several threads may run
 // one session at once where nothing is assigned. False on an error, with all outputs NULL.
 EAGER_API bool eg_session_run(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
@@ -3412,7 +3415,8 @@ EAGER_API eg_tensor *eg_session_eval(eg_session *s, eg_tensor *node, const eg_fe
 EAGER_API eg_tensor *eg_session_variable(eg_session *s, eg_tensor *v);
 #define eg_session_variable(...) EGI_CALL(eg_session_variable, __VA_ARGS__)
 // The optimizer that works for opt, an optimizer of the graph, in this session, with steps and slots of its own: for
-// checkpoints and eg_optimizer_set_learning_rate. Borrowed, valid until the session ends.
+// checkpoints and eg_optimizer_set_learning_rate; opt itself is only what sessions' are made from. Borrowed, valid
+// until the session ends.
 EAGER_API eg_optimizer *eg_session_optimizer(eg_session *s, eg_optimizer *opt);
 #define eg_session_optimizer(...) EGI_CALL(eg_session_optimizer, __VA_ARGS__)
 // The traced function behind the list of feeds and fetches that ran last, for eg_function_counts, _reason, _print,
@@ -15707,7 +15711,11 @@ static eg_tensor *egi_compose_reduce_std(eg_tensor *x, eg_reduce_options o) {
         !egi_needs_float("reduce_std", x))
         return NULL;
     eg_tensor *norm = (eg_norm)((eg_sub)(x, (eg_reduce_mean)(x, keep)), n);
-    return norm ? (eg_div)(norm, eg_number(sqrt((double)x->size / (double)egi_max64(norm->size, 1)))) : NULL;
+    if (!norm) return NULL;
+    const double part = (double)x->size / (double)egi_max64(norm->size, 1);
+    const eg_shape one = { 0, { 0 } };
+    if (!egi_graph_adopts()) return (eg_div)(norm, eg_number(sqrt(part)));
+    return (eg_div)(norm, (eg_cast)(eg_sqrt((eg_full)(EG_FLOAT64, one, part)), (eg_dtype)x->dtype));   // in each run
 }
 EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) {
     EGI_AS("reduce_std", egi_compose_reduce_std(x, o));
@@ -17609,7 +17617,8 @@ typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chun
 struct eg_tape {
     egi_object object;
     eg_tape *outer;
-    bool persistent, listed, recording, used, watch_variables, zeros;
+    bool persistent, listed, recording, used, watch_variables, zeros, resumed;
+    int64_t stopped;           // the first id of tensors made after eg_tape_stop; 0: it was not stopped
     // It writes no lines, but looks at what is read; or NULL.
     void (*spy)(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n);
     struct egi_function_call *function;    // the call of a traced function whose body began it, or NULL
@@ -17850,6 +17859,7 @@ EAGER_API bool eg_tape_stop(eg_tape *t) {
     if (!egi_tape_alive("tape_stop", t)) return false;
     if (!t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_stop: the tape is not recording");
     t->recording = false;
+    if (!t->stopped) t->stopped = egi_this.next_id;
     egi_this.recording--;
     return true;
 }
@@ -17859,6 +17869,7 @@ EAGER_API bool eg_tape_resume(eg_tape *t) {
         return egi_fail(EG_ERROR_TAPE,
                         "eg_tape_resume: the tape has given its gradients and is empty; begin a new one");
     if (t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_resume: the tape is recording already");
+    t->resumed = true;
     t->recording = true;
     egi_this.recording++;
     return true;
@@ -17868,7 +17879,8 @@ EAGER_API bool eg_tape_reset(eg_tape *t) {
     if (t->reading) return egi_fail(EG_ERROR_TAPE, "eg_tape_reset: a gradient is being computed from this tape");
     egi_tape_clear(t);
     egi_list_free_lent(&t->lent);
-    t->used = false;
+    t->used = t->resumed = false;
+    t->stopped = 0;
     t->paused = egi_this.paused;
     if (!t->listed) { t->outer = egi_this.tapes; egi_this.tapes = t; t->listed = true; }
     if (!t->recording) { t->recording = true; egi_this.recording++; }
@@ -40865,6 +40877,7 @@ typedef struct egi_vertex {
     bool paused;                            // no tape records it
     bool trainable;                         // of a variable
     bool in_layer;                          // written while a layer was called
+    const void *layer;                      // which one, the innermost
     const egi_after *after;                 // NULL: it needs only what it reads
     double fill;
     egi_random_parameters random;
@@ -41000,6 +41013,14 @@ static bool egi_graph_read(eg_backend *b, void *to, const void *from, int64_t by
 typedef struct egi_opened { int64_t factor, rest; int n, open[4]; } egi_opened;
 // The largest b of an a p + b.
 static int64_t egi_opened_near(int64_t p) { return p < 100000 ? p / 100 : 1000; }
+// Whether what remains of a product comes of an open dimension itself, as in n (n - 1) and n (n + 1) / 2.
+static bool egi_opened_near_one(const eg_graph *g, int64_t v) {
+    bool near = false;
+    for (int i = 0; i < g->n_open; i++)
+        for (int64_t m = 1; m <= 2 && g->open[i]; m++)
+            near = near || (v > 1 && v < 4000000 && m * v - g->open[i] <= 32 && g->open[i] - m * v <= 32);
+    return near;
+}
 static bool egi_opened_of(const eg_graph *g, int64_t v, egi_opened *o) {
     int64_t least = INT64_MAX;
     memset(o, 0, sizeof *o);
@@ -41015,8 +41036,8 @@ static bool egi_opened_of(const eg_graph *g, int64_t v, egi_opened *o) {
             o->factor /= g->open[i];
             o->open[o->n++] = i;
         }
-    if (o->n) return true;
-    for (int i = 0; i < g->n_open; i++) {
+    if (o->n) return !egi_opened_near_one(g, o->factor);
+    for (int i = 0; i < g->n_open && v < INT64_MAX / 2; i++) {
         const int64_t p = g->open[i], near = egi_opened_near(p);
         if (!p || v < p - near) continue;
         const int64_t a = (v + p / 2) / p, b = v - a * p;
@@ -41075,9 +41096,10 @@ static bool egi_opened_reads(const eg_graph *g, double number, double product, e
         double c, a;
         o->below = k == 0;
         if (!egi_opened_fraction(o->below ? fabs(number) * product : fabs(number) / product, &c, &a)) continue;
-        bool reads = c <= 1e8 || (egi_opened_of(g, (int64_t)c, &whole) && whole.rest == 0);
+        const bool comes = egi_opened_of(g, (int64_t)c, &whole);
+        bool reads = comes ? c <= 1e8 || whole.rest == 0 : c <= 1e8 && !whole.n;
         for (int i = 0; i < o->n && reads; i++) reads = !o->below || fmod(c, (double)g->open[o->open[i]]) != 0;
-        if (!reads || egi_opened_of(g, (int64_t)a, &whole)) continue;
+        if (!reads || egi_opened_of(g, (int64_t)a, &whole) || whole.n) continue;
         o->c = c;
         o->a = number < 0 ? -a : a;
         o->first = false;                                  // as the program computed it, if the bits tell
@@ -41121,8 +41143,8 @@ static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
     egi_opened_real real;
     bool known = true;
     if (!g->n_open || egi_opened_real_of(g, number, &real)) return true;
-    if (number == floor(number) && fabs(number) < 1e12)
-        known = egi_opened_of(g, (int64_t)number, &o) || !egi_opened_share(g, (int64_t)number);
+    if (egi_opened_is_whole(number))
+        known = egi_opened_of(g, (int64_t)number, &o) || (!o.n && !egi_opened_share(g, (int64_t)number));
     else if (number != floor(number)) known = !egi_opened_search(g, number * number, &real);
     for (int k = 0; k < g->n_open && number != floor(number); k++) {
         if (!g->open[k]) continue;
@@ -41140,6 +41162,7 @@ static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
 
 // -- writing nodes
 
+static const void *egi_graph_layer(void);                          // the innermost one that is called, or NULL
 // A node of n inputs and n_out results, all else zero; NULL and an error without memory. It is the graph's.
 static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int n_out, const void *attr, size_t size) {
     const size_t inputs = ((size_t)n * sizeof(egi_input) + 7) / 8 * 8, forms = (size_t)n_out * sizeof(egi_form);
@@ -41166,6 +41189,7 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     g->placed = g->placed || node->place;
     node->paused = egi_this.paused > 0;
     node->in_layer = egi_this.layer != NULL;
+    node->layer = egi_graph_layer();
     if (kind == EGI_VERTEX_FILL || kind == EGI_VERTEX_RANDOM || kind >= EGI_VERTEX_OP) node->after = g->after;
     if (egi_this.noted) node->note = egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
     g->nodes[g->n_nodes++] = node;
@@ -41211,6 +41235,11 @@ static bool egi_graph_settles(const eg_graph *g, egi_vertex *maker, const eg_ten
             return egi_fail(EG_ERROR_STATE, "eg_%s: its value %.10g comes of an open dimension, and would stand in "
                                             "the graph as it is; pass a plain number instead", x->op, number);
     }
+    for (int i = 0; i < x->rank; i++)
+        if (x->size > 1 && egi_opened_of(g, x->dims[i], &o) && !o.rest)
+            return egi_fail(EG_ERROR_STATE, "eg_%s: %s is as long as an open dimension, but its values are computed "
+                                            "while the graph is built; feed them, or compute them by ops of what is "
+                                            "fed", x->op, egi_describe(x));
     maker->form[0].shape = egi_shape(x);
     maker->form[0].dtype = x->dtype;
     return true;
@@ -41331,7 +41360,8 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     else node->random = *(const egi_random_parameters *)args->parameters;
     egi_vertex_gives(g, node, 0, args->out[0]);
     return egi_graph_knows(g, "fill", node->fill) && egi_graph_knows(g, "random", node->random.a) &&
-           egi_graph_knows(g, "random", node->random.b) && egi_graph_knows(g, "random", (double)node->random.high);
+           egi_graph_knows(g, "random", node->random.b) && egi_graph_knows(g, "random", (double)node->random.low) &&
+           egi_graph_knows(g, "random", (double)node->random.high);
 }
 static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
@@ -41382,8 +41412,9 @@ static bool egi_graph_open_fits(const eg_graph *g, const eg_shape *shape, int si
     int64_t bytes = 1000;
     bool ok = true;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK && ok; i++) {
-        const int64_t number = -shape->dims[i], d = number < 1 ? shape->dims[i] : number > EGI_OPEN ? 1
-                                 : g->open[number - 1] ? g->open[number - 1] : egi_primes[size][number - 1];
+        const int64_t number = shape->dims[i] < -EGI_OPEN ? 0 : -shape->dims[i],
+                      d = number < 1 ? egi_max64(shape->dims[i], 0)
+                          : g->open[number - 1] ? g->open[number - 1] : egi_primes[size][number - 1];
         ok = !d || egi_checked_product(bytes, d, &bytes);
     }
     return ok;
@@ -41393,8 +41424,8 @@ static void egi_graph_open(eg_graph *g, eg_shape *shape) {
     int size = 0;
     while (size < EGI_PRIME_SIZES - 1 && !egi_graph_open_fits(g, shape, size)) size++;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++) {
-        const int64_t number = -shape->dims[i];
-        if (number < 1 || number > EGI_OPEN) continue;
+        const int64_t number = shape->dims[i] < 0 && shape->dims[i] >= -EGI_OPEN ? -shape->dims[i] : 0;
+        if (!number) continue;
         if (g->n_open < number) g->n_open = (int)number;
         if (!g->open[number - 1]) g->open[number - 1] = egi_primes[size][number - 1];
         __atomic_store_n(&egi_graph_shows, &egi_graph_shows_open, __ATOMIC_RELAXED);
@@ -41528,6 +41559,12 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     eg_graph *g = (eg_graph *)r->graph;
     const int64_t from = egi_graph_tape_begin(g, t);
     const bool persistent = t->persistent;
+    bool whole = !t->resumed;                                   // a run's tape records all from its begin on
+    for (int64_t i = g->n_nodes - 1; i >= 0 && t->stopped && whole && g->nodes[i]->id >= t->stopped; i--)
+        whole = g->nodes[i]->kind != EGI_VERTEX_OP;
+    if (!whole)
+        return egi_fail(EG_ERROR_STATE, "eg_tape_gradient: what ran while eg_tape_stop had stopped the tape cannot be "
+                                        "left out of a graph; EG_NO_RECORDING leaves it out");
     g->recorder.inside = true;                                  // for the shapes of the gradients, and which are NULL
     bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     g->recorder.inside = false;
@@ -42371,7 +42408,8 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     case EGI_VERTEX_RANDOM:
         shape = node->form[0].shape;
         random = node->random;
-        return egi_graph_shape(run, node, &shape) && egi_graph_number(run, &random.high) &&
+        return egi_graph_shape(run, node, &shape) && egi_graph_number(run, &random.low) &&
+               egi_graph_number(run, &random.high) &&
                egi_graph_real(run, &random.a) && egi_graph_real(run, &random.b) &&
                (*result = egi_random_draw("random", (eg_dtype)node->form[0].dtype, shape, &random)) != NULL;
     case EGI_VERTEX_VARIABLE:
@@ -42415,6 +42453,23 @@ static bool egi_graph_run_tapes(egi_graph_run *run, const unsigned char *needed,
     }
     return ok;
 }
+// Tapes that have begun watch what node `at` has computed, if it is a source of theirs.
+static bool egi_graph_run_watch(egi_graph_run *run, const unsigned char *needed, int64_t n_nodes, int64_t at) {
+    const egi_vertex *made = run->graph->nodes[at];
+    bool ok = true;
+    for (int64_t k = at + 1; k < n_nodes && ok; k++) {
+        const egi_vertex *node = run->graph->nodes[k];
+        int ny;
+        if (!needed[k] || node->kind != EGI_VERTEX_GRADIENTS || !run->tape[k]) continue;
+        memcpy(&ny, node->attr, sizeof ny);
+        for (int i = 2 * ny; i < node->n && ok; i++)
+            for (int o = 0; o < made->n_out && ok; o++) {
+                eg_tensor *x = made->out[o] >= 0 && node->in[i].value == made->out[o] ? run->value[made->out[o]] : NULL;
+                if (x && !(x->flags & EGI_VARIABLE)) ok = eg_tape_watch(run->tape[k], x);
+            }
+    }
+    return ok;
+}
 // Runs the needed ones of the first n_nodes nodes in their order.
 static bool egi_graph_run_nodes(egi_graph_run *run, const unsigned char *needed, int64_t n_nodes) {
     bool ok = true, tapes = false;
@@ -42433,6 +42488,7 @@ static bool egi_graph_run_nodes(egi_graph_run *run, const unsigned char *needed,
         ok = egi_graph_run_node(run, i);
         if (node->kind >= EGI_VERTEX_OP) egi_context_leave(&function);
         if (node->kind == EGI_VERTEX_ASSIGN || node->kind >= EGI_VERTEX_UPDATE) run->n_moves = 0;
+        if (tapes && ok) ok = egi_graph_run_watch(run, needed, n_nodes, i);
         egi_this.backend = former;
         if (node->paused) eg_recording_unpause();
     }
@@ -42516,8 +42572,13 @@ static void egi_graph_needs(const eg_graph *g, unsigned char *needed, int64_t n_
         for (const egi_after *a = node->after; a; a = a->outer) egi_graph_need(g, needed, a->value, feeds, n);
     }
 }
+#ifdef EAGER_CORE
+static const void *egi_graph_layer(void) { return NULL; }
+#else
+static const void *egi_graph_layer(void) { return egi_this.layer ? egi_this.layer->layer : NULL; }
+#endif
 // An update takes along what the layers under its loss assign, such as moving means: those assignments before it,
-// made in a layer, that read what is needed anyway.
+// made in a layer, that read what the same layer computes and what is needed anyway.
 static void egi_graph_needs_statistics(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds,
                                        int n, unsigned char *room) {
     int64_t last = n_nodes - 1;
@@ -42528,8 +42589,36 @@ static void egi_graph_needs_statistics(const eg_graph *g, unsigned char *needed,
         room[i] = 1;
         egi_graph_needs(g, room, n_nodes, feeds, n);
         bool shares = false;
-        for (int64_t k = 0; k < i; k++) shares = shares || (room[k] && needed[k] && g->nodes[k]->kind == EGI_VERTEX_OP);
+        for (int64_t k = 0; k < i; k++)
+            shares = shares || (room[k] && needed[k] && g->nodes[k]->kind == EGI_VERTEX_OP &&
+                                g->nodes[k]->layer == g->nodes[i]->layer);
         for (int64_t k = 0; shares && k <= i; k++) needed[k] |= room[k];
+    }
+}
+// Work without a result, such as an assertion or a print, runs where one of its operands is computed or fed, and the
+// others need nothing that is not fed and change nothing.
+static void egi_graph_needs_checks(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds,
+                                   int n, unsigned char *room) {
+    for (int64_t i = 0; i < n_nodes; i++) {
+        const egi_vertex *node = g->nodes[i];
+        bool runs = false;
+        if (node->kind != EGI_VERTEX_WORK || node->n_out || node->work == egi_check_divisor) continue;
+        memset(room, 0, (size_t)n_nodes);
+        room[i] = 1;
+        egi_graph_needs(g, room, n_nodes, feeds, n);
+        for (int k = 0; k < node->n; k++) {
+            if (node->in[k].value < 0) continue;
+            const int32_t at = egi_value_at(g, node->in[k].value)->node;
+            const egi_vertex_kind kind = g->nodes[at]->kind;
+            runs = runs || !room[at] ||                                    // fed
+                   (needed[at] && kind != EGI_VERTEX_CONSTANT && kind != EGI_VERTEX_WRITTEN && kind != EGI_VERTEX_FILL);
+        }
+        for (int64_t k = 0; k < i && runs; k++) {
+            const egi_vertex_kind kind = g->nodes[k]->kind;
+            runs = !room[k] || needed[k] || (kind != EGI_VERTEX_PLACEHOLDER && kind != EGI_VERTEX_RANDOM &&
+                                             kind != EGI_VERTEX_ASSIGN && kind < EGI_VERTEX_UPDATE);
+        }
+        for (int64_t k = 0; k <= i && runs; k++) needed[k] |= room[k];
     }
 }
 static bool egi_plan_is_over(const eg_function *f, eg_tensor *const *in, int n, int m) {
@@ -42580,15 +42669,17 @@ static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t val
     const egi_value *v = egi_value_at(g, value);
     const egi_vertex *node = g->nodes[v->node];
     const egi_form *form = &node->form[v->out];
+    char what[32] = "an iterator's element";                       // i -1
+    if (i >= 0) snprintf(what, sizeof what, "feed %d", i);
     if (x->dtype != form->dtype)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: feed %d is %s, but %s was expected; eg_cast it", function, i,
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s is %s, but %s was expected; eg_cast it", function, what,
                         egi_describe(x), egi_vertex_describe(g, node, v->out));
     bool fits = x->rank == form->shape.rank;
     egi_opened o;
     for (int k = 0; k < form->shape.rank && fits; k++)
         fits = form->shape.dims[k] == x->dims[k] || egi_opened_of(g, form->shape.dims[k], &o) ||
                egi_opened_share(g, form->shape.dims[k]);
-    return fits || egi_fail(EG_ERROR_SHAPE, "eg_%s: feed %d is %s, but %s was expected", function, i, egi_describe(x),
+    return fits || egi_fail(EG_ERROR_SHAPE, "eg_%s: %s is %s, but %s was expected", function, what, egi_describe(x),
                             egi_vertex_describe(g, node, v->out));
 }
 static bool egi_plan_takes(const eg_function *f, eg_tensor *const *in, int n, int m) {
@@ -42620,6 +42711,7 @@ static int egi_plan_needs(const eg_graph *g, unsigned char *needed, int64_t n_no
         for (int k = 0; k < m; k++) if (fetches[k] == feeds[i]) needed[egi_value_at(g, fetches[k])->node] = 0;
     egi_graph_needs(g, needed, n_nodes, feeds, n);
     egi_graph_needs_statistics(g, needed, n_nodes, feeds, n, needed + n_nodes);
+    egi_graph_needs_checks(g, needed, n_nodes, feeds, n, needed + n_nodes);
     for (int64_t i = 0; i < n_nodes; i++) count += needed[i] && g->nodes[i]->origin;
     return count;
 }
@@ -42677,6 +42769,7 @@ EAGER_API void (eg_session_release)(eg_session *s) {
 // The number of the value that x, a handle of the session's graph, stands for; -1 with an error.
 static int32_t egi_session_value(const char *function, const eg_session *s, const eg_tensor *x, const char *what,
                                  int i) {
+    if (!x) { egi_fail(EG_ERROR_NULL, "eg_%s: %s %d is NULL", function, what, i); return -1; }
     if (!egi_operand_alive(function, i, x)) return -1;
     if (x->flags & EGI_NUMBER || egi_backend_of(x) != &s->graph->backend) {
         egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s %d, %s, is no node of this session's graph", function, what, i,
@@ -42699,6 +42792,7 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
 static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, int32_t *value) {
     const eg_feed *f = &feeds[i];
     if ((value[i] = egi_session_value("session_run", s, f->node, "the node of feed", i)) < 0) return false;
+    if (!f->value) return egi_fail(EG_ERROR_NULL, "eg_session_run: the value of feed %d is NULL", i);
     if (!egi_operand_alive("session_run", i, f->value)) return false;
     const egi_value *v = egi_value_at(s->graph, value[i]);
     const egi_vertex *node = s->graph->nodes[v->node];
@@ -42762,7 +42856,7 @@ static int egi_plan_elements(const egi_plan *p, eg_tensor **in) {
                 return -1;
             }
             in[k] = element[node->component];
-            if (!egi_graph_takes("session_run", g, p->feeds[k], in[k], k)) return -1;
+            if (!egi_graph_takes("session_run", g, p->feeds[k], in[k], -1)) return -1;
         }
     }
     return 1;
@@ -42851,6 +42945,11 @@ EAGER_API eg_optimizer *(eg_session_optimizer)(eg_session *s, eg_optimizer *opt)
     if (!(s = egi_session_of("session_optimizer", s)) ||
         !egi_object_alive("session_optimizer", "optimizer", opt, EGI_OPTIMIZER))
         return NULL;
+    bool of_graph = false;
+    for (int64_t i = 0; i < s->graph->n_nodes && !of_graph; i++) of_graph = s->graph->nodes[i]->optimizer == opt;
+    if (!of_graph)
+        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_optimizer: no update of this session's graph is "
+                                                           "made by that optimizer");
     return egi_session_optimizer(s, opt);
 }
 EAGER_API eg_function *(eg_session_function)(eg_session *s) {
@@ -43749,9 +43848,11 @@ static bool egi_loader_tapes(egi_loader *l) {
         if (!kind || strcmp(kind, "gradients")) continue;
         if (!egi_loader_whole(l, egi_loader_member(l, "from"), "from", 0, INT64_MAX, &from) ||
             !egi_loader_whole(l, egi_loader_member(l, "of"), "of", 1, INT_MAX / 2, &ny)) { ok = false; break; }
-        if (from != line && !(l->at == line && from > line)) continue;
-        eg_tape *tape = l->tape[l->at] = egi_loader_says(l, "persistent") ? eg_tape_begin_persistent()
-                                         : eg_tape_begin();
+        const bool begins = from == line || (l->at == line && from > line);
+        if (!begins && !l->tape[l->at]) continue;
+        eg_tape *tape = !begins ? l->tape[l->at]
+                        : egi_loader_says(l, "persistent") ? eg_tape_begin_persistent() : eg_tape_begin();
+        l->tape[l->at] = tape;
         const int64_t in = egi_loader_member(l, "in"), count = in < 0 ? 0 : egi_json_count(&l->json, in);
         int64_t node = in + 1;
         ok = tape != NULL;
@@ -43761,6 +43862,7 @@ static bool egi_loader_tapes(egi_loader *l) {
             const int64_t here = l->at;
             eg_tensor *x = NULL;
             if (i < 2 * ny || v.kind != EGI_JSON_NUMBER || !v.whole || v.integer >= line) continue;
+            if (!begins && v.integer != line - 1) continue;                    // what was read last
             l->at = line;
             ok = egi_loader_value(l, node, &x) && (x->flags & EGI_VARIABLE || eg_tape_watch(tape, x));
             l->at = here;

@@ -946,6 +946,152 @@ TEST(variables_are_initialised_from_one_another) {
     eg_release(a);
     eg_release(b);
 }
+TEST(numbers_that_a_run_would_compute_wrongly_are_errors) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *drawn, *std, *out;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 3), "x");
+        const int64_t n = eg_dim(x, 0);
+        const double d = (double)n;
+        CHECK(!eg_mul(x, d * (d - 1)) && says("eg_mul: the number", NULL));
+        CHECK(!eg_mul(x, (d + 1) * d / 2) && says("eg_mul: the number", NULL));
+        CHECK(!eg_less(eg_range(EG_FLOAT32, 0, d, 1), d) &&
+              says("eg_range: float32 [?]", "as long as an open dimension"));
+        CHECK(!eg_add(eg_eye(EG_FLOAT32, n, 3), x) && says("eg_", "as long as an open dimension"));
+        CHECK(!eg_reshape(x, EG_SHAPE(INT64_MAX)) && says("eg_reshape", NULL));
+        CHECK(!eg_placeholder(EG_FLOAT32, EG_SHAPE(INT64_MIN), "y") && says("eg_placeholder", NULL));
+        drawn = eg_random_integers(EG_SHAPE(100), n, 2 * n);
+        std = eg_reduce_std(x);
+    }
+    REQUIRE(drawn && std);
+    eg_session *s = eg_session_new(g);
+    for (int n = 2; n < 5; n++) {
+        const eg_feed feed = {x, eg_random_normal(EG_SHAPE(n, 3))};
+        REQUIRE((out = eg_session_eval(s, drawn, &feed, 1)) != NULL);
+        CHECK(eg_item_int(eg_reduce_min(out)) == n && eg_item_int(eg_reduce_max(out)) == 2 * n - 1);
+        CHECK(same(eg_session_eval(s, std, &feed, 1), eg_reduce_std(feed.value)));
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+static eg_tensor *of_the_middle(eg_tensor *x, eg_tensor *w, eg_tensor **grads) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tensor *h = eg_square(x), *of[2];
+    of[0] = h;
+    of[1] = x;
+    return eg_tape_gradients(tape, eg_mul(eg_mul(h, h), w), of, 2, grads) ? h : NULL;
+}
+static bool middle_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tape *tape = eg_tape_begin();
+    (void)user;
+    eg_tape_watch(tape, in[0]);
+    eg_tensor *h = eg_square(in[0]);
+    return (out[0] = eg_tape_gradient(tape, eg_mul(h, h), h)) != NULL;
+}
+TEST(gradients_of_what_a_tape_saw_computed) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *grads[2], *out[2], *expected[2], *w = eg_constant(EG_SHAPE(1), 5);
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(1), "x");
+        REQUIRE(of_the_middle(x, w, grads));
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        eg_tensor *y = eg_square(x);
+        CHECK(eg_tape_stop(tape));
+        eg_tensor *z = eg_mul(x, 3);
+        CHECK(eg_tape_resume(tape));
+        CHECK(!eg_tape_gradient(tape, eg_mul(y, z), x) && says("eg_tape_stop", "EG_NO_RECORDING"));
+        tape = eg_tape_begin_persistent();
+        eg_tape_watch(tape, x);
+        y = eg_square(x);
+        CHECK(eg_tape_stop(tape) && eg_tape_gradient(tape, y, x) && eg_tape_gradient(tape, y, x));
+    }
+    eg_session *s = eg_session_new(g);
+    const eg_feed feed = {x, eg_constant(EG_SHAPE(1), 3)};
+    REQUIRE(eg_session_run(s, &feed, 1, grads, 2, out) && of_the_middle(feed.value, w, expected));
+    for (int i = 0; i < 2; i++) CHECK(same(out[i], expected[i]));
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_function *f = eg_function_new(middle_body, NULL), *loaded = NULL;
+    CHECK(eg_function_call(f, &feed.value, 1, out, 1) && eg_function_save(f, test_temp("middle")));
+    REQUIRE((loaded = eg_function_load(test_temp("middle"))) != NULL);
+    CHECK(eg_function_call(loaded, &feed.value, 1, expected, 1) && same(out[0], expected[0]));
+    eg_function_release(loaded);
+    eg_function_release(f);
+}
+TEST(an_update_takes_along_the_statistics_of_its_own_layers) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_layer *a = eg_layer_batch_normalization(), *b = eg_layer_batch_normalization(), *shared = eg_layer_dense(3);
+    eg_optimizer *sgd = eg_sgd(.learning_rate = 0.1), *other = eg_sgd();
+    eg_tensor *x, *y, *train;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 3), "x");
+        y = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 3), "y");
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *h = eg_call(shared, x), *v[8], *grads[8];
+        eg_tensor *loss = eg_reduce_sum(eg_square(eg_call(a, h, .training = true)));
+        CHECK(eg_call(b, eg_add(h, y), .training = true));
+        v[0] = eg_layer_weights_list(shared).tensors[0];
+        REQUIRE(eg_tape_gradients(tape, loss, v, 1, grads) && eg_apply_gradients(sgd, grads, v, 1));
+        train = eg_graph_update();
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    const eg_feed feed = {x, eg_random_normal(EG_SHAPE(4, 3))};
+    CHECK(eg_session_eval(s, train, &feed, 1));                    // needs no y
+    eg_tensor *mean = eg_session_eval(s, eg_layer_weights_list(a).tensors[2], NULL, 0);
+    CHECK(eg_item(eg_reduce_max(eg_abs(mean))) > 0);
+    mean = eg_session_eval(s, eg_layer_weights_list(b).tensors[2], NULL, 0);
+    CHECK_NEAR(eg_item(eg_reduce_max(eg_abs(mean))), 0, 0);
+    CHECK(!eg_session_optimizer(s, other) && says("eg_session_optimizer", "by that optimizer"));
+    CHECK(eg_session_optimizer(s, sgd));
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_layer_release(a);
+    eg_layer_release(b);
+    eg_layer_release(shared);
+    eg_optimizer_release(sgd);
+    eg_optimizer_release(other);
+}
+static int printed;
+static void count_print(const char *text, void *user) { (void)text, (void)user; printed++; }
+TEST(assertions_and_prints_of_nodes_run_with_them) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y, *z;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1), "x");
+        y = eg_mul(x, 2);
+        z = eg_mul(x, 3);
+        CHECK(eg_assert_near(y, eg_add(x, x), 1e-6) && eg_assert_equal(z, eg_full(EG_FLOAT32, EG_SHAPE(2), 3)));
+        eg_print(y);
+    }
+    eg_session *s = eg_session_new(g);
+    eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(2))};
+    eg_set_printer(count_print, NULL);
+    printed = 0;
+    for (int i = 0; i < 4; i++) CHECK(eg_session_eval(s, y, &feed, 1));
+    CHECK(printed >= 4);
+    const int before = printed;
+    CHECK(eg_session_eval(s, z, &feed, 1));
+    feed.value = eg_zeros(EG_FLOAT32, EG_SHAPE(2));
+    CHECK(!eg_session_eval(s, z, &feed, 1) && says("eg_assert_equal", NULL));
+    CHECK_INT(printed, before);
+    eg_set_printer(NULL, NULL);
+    const eg_feed none = {x, NULL}, nowhere = {NULL, feed.value};
+    CHECK(!eg_session_eval(s, y, &none, 1) && says("the value of feed 0 is NULL", NULL));
+    CHECK(!eg_session_eval(s, y, &nowhere, 1) && says("the node of feed 0 is NULL", NULL));
+    eg_session_release(s);
+    eg_graph_release(g);
+}
 TEST(no_rows_are_rows_too) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
