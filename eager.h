@@ -424,7 +424,7 @@ typedef struct eg_memory_info {
     int64_t allocations;       // calls of the system's allocator since the start
     int64_t tensors_made;      // tensor handles made since the start
     int64_t host_copies;       // device-to-host copies made to read values
-    int64_t device_copies;     // copies from device to device by eg_to, eg_cpu, eg_gpu and their gradients
+    int64_t device_copies;     // copies from device to device: eg_to, eg_cpu, eg_gpu, their gradients, runs of sessions
     int64_t device_bytes;      // bytes of tensors on devices with memory of their own
 } eg_memory_info;
 EAGER_API eg_memory_info eg_memory(void);
@@ -3313,9 +3313,10 @@ EAGER_API void eg_graph_release(eg_graph *g);
 #define eg_graph_release(...) EGI_CALL(eg_graph_release, __VA_ARGS__)
 // The rest of the block writes into g: EG_GRAPH(g); one thread at a time, and not inside a traced function. Nodes are
 // for the device of the thread that runs a session, and composed of what the thread's device here has; those behind
-// eg_with_device(...) inside the block are for that device, their variables, too. What a node reads from another device
-// is copied, once a run, and counted in eg_memory().device_copies. A program's own ops (eg_custom_gradient, eg_op_run)
-// are nodes: their functions run here for the shapes alone, and again whenever a run is traced.
+// eg_with_device(...) inside the block are for that device, their variables, too. What a node reads from another one
+// is copied, once a run unless a variable is assigned or a tape begins meanwhile: eg_graph_dot draws these copies as
+// nodes of their own, and runs count them in eg_memory().device_copies. A program's own ops (eg_custom_gradient,
+// eg_op_run) are nodes: their functions run here for the shapes alone, and again whenever a run is traced.
 EAGER_API bool eg_graph_begin(eg_graph *g);
 #define eg_graph_begin(...) EGI_CALL(eg_graph_begin, __VA_ARGS__)
 EAGER_API void eg_graph_end(eg_graph *g);
@@ -3339,8 +3340,8 @@ static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
 #endif
 // A node whose value each run is fed. Dimensions of -1, -2 ... -8 are open: each may be any length, another one in each
 // run; those of one graph that have the same number have the same length. Errors show them as "?". A number that C
-// computes of such a length is computed anew in each run if it is a p + b, a p q or c / p of lengths; another one is an
-// error, where it can be told.
+// computes of such lengths is computed anew in each run if it is a p + b, a fraction of a product of them (a p q, as
+// well as p / 2.0) or a number divided by such a product (c / p); another one is an error, where it can be told.
 EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *name);
 #define eg_placeholder(...) EGI_CALL(eg_placeholder, __VA_ARGS__)
 // The latest eg_apply_gradients or eg_minimize that was written into the graph being built, as a node: fetching it
@@ -3381,8 +3382,9 @@ EAGER_API eg_tensor *eg_graph_name(eg_tensor *x, const char *name);
 // node, or more than one, has the name.
 EAGER_API eg_tensor *eg_graph_node(eg_graph *g, const char *name);
 #define eg_graph_node(...) EGI_CALL(eg_graph_node, __VA_ARGS__)
-// The graph in Graphviz's language, into text as eg_format does: its nodes with their shapes, and dashed lines for
-// EG_AFTER. In C and C++ eg_function_dot takes a graph, too.
+// The graph in Graphviz's language, into text as eg_format does: its nodes with their shapes, dashed lines for
+// EG_AFTER, and "copy to cpu:0" where a node reads what another device computes. In C and C++ eg_function_dot takes a
+// graph, too.
 EAGER_API int64_t eg_graph_dot(eg_graph *g, char *text, size_t capacity);
 #define eg_graph_dot(...) EGI_CALL(eg_graph_dot, __VA_ARGS__)
 // How many nodes g has.
@@ -3394,13 +3396,16 @@ EAGER_API eg_session *eg_session_new(eg_graph *g);
 #define eg_session_new(...) EGI_CALL(eg_session_new, __VA_ARGS__)
 EAGER_API void eg_session_release(eg_session *s);
 #define eg_session_release(...) EGI_CALL(eg_session_release, __VA_ARGS__)
-// Gives the variables of the list their initial values, or, with n = 0, all variables of the graph.
+// Gives the variables of the list their initial values, or, with n = 0, all variables of the graph. One that is made of
+// another is made of its value, or of its initial value where that is given in the same call. Optimizers keep their
+// slots and steps.
 EAGER_API bool eg_session_initialize(eg_session *s, eg_tensor *const *variables, int n);
 #define eg_session_initialize(...) EGI_CALL(eg_session_initialize, __VA_ARGS__)
 // A node and the tensor that stands in its place during a run: a placeholder, or any other node but a variable.
 typedef struct eg_feed { eg_tensor *node, *value; } eg_feed;
 // Computes fetches[0..m-1] into outputs[0..m-1], which belong to the caller's scope. s: NULL for that of EG_SESSION.
-// Only what the fetches need runs, once, in the order in which it was written; a fetched variable is read last. The
+// Only what the fetches need runs, once, in the order in which it was written; a fetched variable is read last. An
+// eg_print or eg_assert_... of nodes runs where these are computed. The
 // first run of a list of feeds and fetches traces it, later ones replay it (eg_function_new). Several threads may run
 // one session at once where nothing is assigned. False on an error, with all outputs NULL.
 EAGER_API bool eg_session_run(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
@@ -3414,11 +3419,12 @@ EAGER_API eg_tensor *eg_session_eval(eg_session *s, eg_tensor *node, const eg_fe
 EAGER_API eg_tensor *eg_session_variable(eg_session *s, eg_tensor *v);
 #define eg_session_variable(...) EGI_CALL(eg_session_variable, __VA_ARGS__)
 // The optimizer that works for opt, an optimizer of the graph, in this session, with steps and slots of its own: for
-// checkpoints and eg_optimizer_set_learning_rate. Borrowed, valid until the session ends.
+// checkpoints and eg_optimizer_set_learning_rate; opt itself is only what sessions' are made from. Borrowed, valid
+// until the session ends.
 EAGER_API eg_optimizer *eg_session_optimizer(eg_session *s, eg_optimizer *opt);
 #define eg_session_optimizer(...) EGI_CALL(eg_session_optimizer, __VA_ARGS__)
-// The traced function behind the list of feeds and fetches that was made last, for eg_function_counts, _reason, _print,
-// _dot and _cost; the session's. NULL before the first run.
+// The traced function behind the list of feeds and fetches that ran last, for eg_function_counts, _reason, _print,
+// _dot, _cost and _save; the session's, which it does not outlive. NULL before the first run.
 EAGER_API eg_function *eg_session_function(eg_session *s);
 #define eg_session_function(...) EGI_CALL(eg_session_function, __VA_ARGS__)
 // EG_SESSION(s); : for the rest of the block s is meant where a function is given NULL for a session, and what reads
@@ -3470,8 +3476,10 @@ EAGER_API eg_tensor *eg_graph_iterator_set(eg_iterator *it, eg_dataset *d);
 // Writes f into a file, .safetensors or .npz: the list of its ops, the values of its variables and of the tensors that
 // it captured, its optimizers with their state. f has been traced (a call that makes variables, such as an optimizer's
 // first, is not): its body is run once more, on placeholders like the inputs of its latest trace, and written down as a
-// graph. The function of a session is eg_session_function(s), whose inputs and outputs are the feeds and fetches. A
-// program's own ops, numbers of the host and schedules cannot be written, which is an error that names them.
+// graph. The function of a session is eg_session_function(s), whose inputs and outputs are the feeds and fetches. No
+// file holds an iterator: the components of its elements are inputs, too, behind the feeds, by the names "element 0",
+// "element 1" ... or those of .inputs, and a call of the loaded function without them says so. A program's own ops,
+// numbers of the host and schedules cannot be written, which is an error that names them.
 typedef struct eg_function_save_options {
     EG_BY_NAME;
     const char *const *inputs, *const *outputs;      // their names, NULL at the end: EG_NAMES("x", "labels")
@@ -3492,7 +3500,8 @@ EAGER_API bool eg_function_save(eg_function *f, const char *path,
 // releases it. Nothing in the file is trusted: each line passes the checks of the op that it names, or is an error.
 EAGER_API eg_function *eg_function_load(const char *path);
 #define eg_function_load(...) EGI_CALL(eg_function_load, __VA_ARGS__)
-// Of a loaded function, or a session's: which input or output has that name. -1 and an error: none.
+// Of a loaded function, or a session's: which input or output has that name: one that was given at saving, or the
+// node's in the graph. -1 and an error: none.
 EAGER_API int eg_function_input(eg_function *f, const char *name);
 #define eg_function_input(...) EGI_CALL(eg_function_input, __VA_ARGS__)
 EAGER_API int eg_function_output(eg_function *f, const char *name);
@@ -4036,6 +4045,7 @@ struct eg_backend {
     // NULL: EGI_NONFINITE counts at once.
     bool (*trap)(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out,
                  const char *name, const char *what);
+    bool nodes;                          // of a graph that is built: its tensors have no values
 };
 // Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's,
 // or where it lacks a kernel that every backend has.
@@ -4100,7 +4110,8 @@ typedef struct egi_recurrent_parameters {
 // = groups = c and dilations of 1.
 enum { EGI_WINDOW_AXES = 3 };
 typedef struct egi_window { int64_t in, out, taps, stride, dilation, before; } egi_window;
-typedef struct egi_windows { int64_t n, c, oc, groups; egi_window axis[EGI_WINDOW_AXES]; } egi_windows;
+// padding: 1 + eg_padding, for windows that are laid over other lengths (egi_fit_windows), or 0: not known.
+typedef struct egi_windows { int64_t n, c, oc, groups; egi_window axis[EGI_WINDOW_AXES]; int64_t padding; } egi_windows;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
 typedef struct egi_conv_parameters {
     egi_conv_kind kind; egi_windows windows; eg_precision precision;
@@ -6180,7 +6191,7 @@ static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t 
 static eg_backend egi_cpu = {
     (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, true, false, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer, { NULL }, NULL, NULL, NULL, NULL, NULL,
-    NULL
+    NULL, false
 };
 // The device on which this thread makes new tensors, and the device on which a tensor lives (plain numbers have none
 // of their own).
@@ -11305,6 +11316,14 @@ static bool egi_devices_agree(const eg_tensor *a, const eg_tensor *b) {
 }
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
     if (egi_backend_of(a) == egi_backend_of(b)) return true;
+    if (egi_backend_of(a)->nodes || egi_backend_of(b)->nodes) {
+        const eg_tensor *node = egi_backend_of(a)->nodes ? a : b;
+        return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes "
+                                        "in other tensors, outside use %s", name, egi_describe(node),
+                        egi_describe(node == a ? b : a),
+                        node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
+                        : "its value, which eg_session_run computes");
+    }
     return egi_fail(EG_ERROR_DEVICE,
                     "eg_%s: operand %d is on %s and operand %d on %s; copy one of them, as in eg_to(x, \"%s\")", name,
                     ia, egi_backend_of(a)->name, ib, egi_backend_of(b)->name, egi_backend_of(a)->name);
@@ -14835,8 +14854,8 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     if (!fits) {
         int free_axes = 0;
         for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) free_axes += shape.dims[i] == -1;
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s%s",
-                                     egi_describe(x), (long long)x->size, egi_shape_show(shape),
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %s elements, which do not fill shape %s%s",
+                                     egi_describe(x), egi_dim_show(x, x->size), egi_shape_show(shape),
                                      free_axes > 1 ? "; only one dimension may be -1" : "");
     }
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
@@ -15694,7 +15713,11 @@ static eg_tensor *egi_compose_reduce_std(eg_tensor *x, eg_reduce_options o) {
         !egi_needs_float("reduce_std", x))
         return NULL;
     eg_tensor *norm = (eg_norm)((eg_sub)(x, (eg_reduce_mean)(x, keep)), n);
-    return norm ? (eg_div)(norm, eg_number(sqrt((double)x->size / (double)egi_max64(norm->size, 1)))) : NULL;
+    if (!norm) return NULL;
+    const double part = (double)x->size / (double)egi_max64(norm->size, 1);
+    const eg_shape one = { 0, { 0 } };
+    if (!egi_graph_adopts()) return (eg_div)(norm, eg_number(sqrt(part)));
+    return (eg_div)(norm, (eg_cast)(eg_sqrt((eg_full)(EG_FLOAT64, one, part)), (eg_dtype)x->dtype));   // in each run
 }
 EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) {
     EGI_AS("reduce_std", egi_compose_reduce_std(x, o));
@@ -16519,6 +16542,7 @@ static int64_t egi_option_integer(int64_t value, int64_t fallback) { return valu
 // Windows of one element everywhere. The first of the `space` axes that an op has is returned.
 static egi_window *egi_windows_begin(egi_windows *w, int space) {
     w->n = w->c = w->oc = w->groups = 1;
+    w->padding = 0;
     for (int i = 0; i < EGI_WINDOW_AXES; i++) {
         egi_window one = { 1, 1, 1, 1, 1, 0 };
         w->axis[i] = one;
@@ -16573,6 +16597,7 @@ static void egi_conv_begin(egi_windows *w, egi_window **axis, const eg_tensor *f
         a[i].dilation = egi_option_integer(o->dilations[i], i ? a[i - 1].dilation : 1);
     }
     w->groups = egi_option_integer(o->groups, 1);
+    w->padding = 1 + (int64_t)o->padding;
 }
 static bool egi_conv_filter_is_empty(const eg_tensor *f, int space) {
     for (int i = 0; i < space; i++) if (f->dims[i] < 1) return true;
@@ -16759,6 +16784,7 @@ static bool egi_pool_windows(const char *name, int space, eg_tensor *x, const eg
     egi_window *a = egi_windows_begin(w, space);
     w->n = x->dims[0];
     w->c = w->oc = w->groups = x->dims[space + 1];
+    w->padding = 1 + (int64_t)o->padding;
     for (int i = 0; i < space; i++) {
         a[i].in = x->dims[i + 1];
         a[i].taps = egi_option_integer(o->size[i], i ? a[i - 1].taps : 2);
@@ -17593,7 +17619,8 @@ typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chun
 struct eg_tape {
     egi_object object;
     eg_tape *outer;
-    bool persistent, listed, recording, used, watch_variables, zeros;
+    bool persistent, listed, recording, used, watch_variables, zeros, resumed;
+    int64_t stopped;           // the first id of tensors made after eg_tape_stop; 0: it was not stopped
     // It writes no lines, but looks at what is read; or NULL.
     void (*spy)(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n);
     struct egi_function_call *function;    // the call of a traced function whose body began it, or NULL
@@ -17834,6 +17861,7 @@ EAGER_API bool eg_tape_stop(eg_tape *t) {
     if (!egi_tape_alive("tape_stop", t)) return false;
     if (!t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_stop: the tape is not recording");
     t->recording = false;
+    if (!t->stopped) t->stopped = egi_this.next_id;
     egi_this.recording--;
     return true;
 }
@@ -17843,6 +17871,7 @@ EAGER_API bool eg_tape_resume(eg_tape *t) {
         return egi_fail(EG_ERROR_TAPE,
                         "eg_tape_resume: the tape has given its gradients and is empty; begin a new one");
     if (t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_resume: the tape is recording already");
+    t->resumed = true;
     t->recording = true;
     egi_this.recording++;
     return true;
@@ -17852,7 +17881,8 @@ EAGER_API bool eg_tape_reset(eg_tape *t) {
     if (t->reading) return egi_fail(EG_ERROR_TAPE, "eg_tape_reset: a gradient is being computed from this tape");
     egi_tape_clear(t);
     egi_list_free_lent(&t->lent);
-    t->used = false;
+    t->used = t->resumed = false;
+    t->stopped = 0;
     t->paused = egi_this.paused;
     if (!t->listed) { t->outer = egi_this.tapes; egi_this.tapes = t; t->listed = true; }
     if (!t->recording) { t->recording = true; egi_this.recording++; }
@@ -19517,7 +19547,7 @@ static const struct { uint64_t ops; const char *name; char kind; int count; size
     { EGI_SET(matmul), "transpose_b", 'b', 1, offsetof(egi_matmul_attr, tb) },
     { EGI_SET(gather) | EGI_SET(scatter_add), "axis", 'i', 1, offsetof(egi_gather_attr, axis) },
     { EGI_SET(gather) | EGI_SET(scatter_add), "rows", 'l', 1, offsetof(egi_gather_attr, rows) },
-    // n c oc groups, then in out taps stride dilation before, of depth, height and width
+    // n c oc groups, then in out taps stride dilation before, of depth, height and width, then the padding
     { EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(conv2d_filter) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d) |
       EGI_SET(avg_pool2d_grad), "windows", 'l', (int)(sizeof(egi_windows) / 8), 0 },
     // What is not shown, but has lengths of axes in it, or none (a count of -1).
@@ -41208,18 +41238,24 @@ EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor 
 // kernels, and tell the observer, which writes a node: the row, its attributes, and the values it reads. A run is the
 // body of a traced function (egi_plan_body) that calls the rows of the nodes which its fetches need, one after the
 // other, so that tracing, fusion and memory plans are those of traced functions.
-// A dimension that a placeholder leaves open stands as a prime near a million, one for each number; numbers in shapes
-// and attributes that come of it are a p + b or a p q, and are computed anew in each run (egi_graph_number). Other
-// numbers that come of it are errors where they can be told (egi_graph_knows).
+// A dimension that a placeholder leaves open stands as a prime, one for each number, near a million or, where such
+// shapes would not fit into 64 bits, a smaller one (egi_graph_open); numbers in shapes and attributes that come of it
+// are a p + b or a p q, and are computed anew in each run (egi_graph_number). Other numbers that come of it are errors
+// where they can be told (egi_graph_knows).
 
 typedef enum egi_vertex_kind {
     EGI_VERTEX_PLACEHOLDER, EGI_VERTEX_CONSTANT, EGI_VERTEX_WRITTEN, EGI_VERTEX_FILL, EGI_VERTEX_RANDOM,
     EGI_VERTEX_VARIABLE, EGI_VERTEX_OP, EGI_VERTEX_WORK, EGI_VERTEX_ASSIGN, EGI_VERTEX_GRADIENTS, EGI_VERTEX_UPDATE,
     EGI_VERTEX_HOST
 } egi_vertex_kind;
-enum { EGI_OPEN = 8, EGI_PRIMES_NEAR = 1000, EGI_VALUE_BLOCKS = 26 };
-// Few round numbers, such as a program's own length might be, are near one of them or near a part of it.
-static const int64_t egi_primes[EGI_OPEN] = { 1011641, 1014257, 1017139, 1021621, 1025197, 1027799, 1031507, 1034167 };
+enum { EGI_OPEN = 8, EGI_PRIME_SIZES = 3, EGI_VALUE_BLOCKS = 26 };
+// Few numbers that a program has as lengths of its own (round ones, sizes of vocabularies and pictures) are near one of
+// them or its multiples, or near a part of it. The larger a prime, the surer a number that comes of it is told from
+// others.
+static const int64_t egi_primes[EGI_PRIME_SIZES][EGI_OPEN] = {
+    { 1011641, 1014257, 1017139, 1021621, 1025197, 1027799, 1031507, 1034167 },
+    { 106279, 117353, 104047, 121139, 113111, 108971, 123979, 115337 },
+    { 10631, 11423, 9323, 9067, 10111, 9811, 11159, 10883 } };
 // value: the number of a value, or -1: a plain number, or (given false) NULL.
 // EG_AFTER: what the nodes of a block need; `next` is a list of all of a graph.
 typedef struct egi_after { struct egi_after *outer, *next; int32_t value; } egi_after;
@@ -41245,9 +41281,11 @@ typedef struct egi_vertex {
     eg_backend *place;                      // the device that runs it; NULL: the session's
     struct egi_origin *origin;              // of a placeholder: an iterator, whose element it is a component of
     int component;
+    bool element;                           // of a placeholder: it stands for what an iterator gave, also once loaded
     bool paused;                            // no tape records it
     bool trainable;                         // of a variable
     bool in_layer;                          // written while a layer was called
+    const void *layer;                      // which one, the innermost
     const egi_after *after;                 // NULL: it needs only what it reads
     double fill;
     egi_random_parameters random;
@@ -41272,6 +41310,7 @@ struct eg_graph {
     egi_value *values[EGI_VALUE_BLOCKS];    // block k holds 64 << k values and never moves, since threads read them
     int64_t n_values;                       // atomic
     int n_open;                             // the greatest number of an open dimension so far
+    int64_t open[EGI_OPEN];                 // the primes that they stand as; 0: that number has not come
     int64_t update;                         // the value of the latest update, or -1
     egi_after *after, *afters;              // of the innermost EG_AFTER; all
     egi_node_name *names;
@@ -41355,8 +41394,9 @@ static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = NULL;
     for (int i = 0; i < 8 && !x; i++)
         if (args->in[i] && !(args->in[i]->flags & EGI_NUMBER) && args->in[i]->buffer->backend == b) x = args->in[i];
-    return egi_fail(EG_ERROR_STATE, "%s is a node of a graph, and has a value only in a session: eg_session_run "
-                                    "computes it", x ? egi_describe(x) : "what is computed");
+    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: eg_session_run "
+                                    "computes it; outside of EG_GRAPH ops compute at once",
+                    args->op ? args->op->name : x ? x->op : "graph", x ? egi_describe(x) : "what is computed");
 }
 // What the host reads in place of a node: its value in the thread's session.
 static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
@@ -41378,61 +41418,149 @@ static bool egi_graph_read(eg_backend *b, void *to, const void *from, int64_t by
 
 // What a number that comes of open dimensions is made of: factor times the lengths of open[0..n-1], plus rest. False:
 // it is another number. Of several readings the one with the smallest rest is taken.
-typedef struct egi_opened { int64_t factor, rest; int n, open[3]; } egi_opened;
-static bool egi_opened_of(int n_open, int64_t v, egi_opened *o) {
-    int64_t least = EGI_PRIMES_NEAR + 1;
+typedef struct egi_opened { int64_t factor, rest; int n, open[4]; } egi_opened;
+// The largest b of an a p + b.
+static int64_t egi_opened_near(int64_t p) { return p < 100000 ? p / 100 : 1000; }
+// Whether what remains of a product comes of an open dimension itself, as in n (n - 1) and n (n + 1) / 2.
+static bool egi_opened_near_one(const eg_graph *g, int64_t v) {
+    bool near = false;
+    for (int i = 0; i < g->n_open; i++)
+        for (int64_t m = 1; m <= 2 && g->open[i]; m++)
+            near = near || (v > 1 && v < 4000000 && m * v - g->open[i] <= 32 && g->open[i] - m * v <= 32);
+    return near;
+}
+static bool egi_opened_of(const eg_graph *g, int64_t v, egi_opened *o) {
+    int64_t least = INT64_MAX;
     memset(o, 0, sizeof *o);
-    if (v < egi_primes[0] - EGI_PRIMES_NEAR || !n_open) return false;
+    if (v < 0) {
+        const bool found = v > INT64_MIN && egi_opened_of(g, -v, o);
+        o->factor = -o->factor;
+        o->rest = -o->rest;
+        return found;
+    }
     o->factor = v;
-    for (int i = 0; i < n_open; i++)
-        while (o->n < 3 && o->factor % egi_primes[i] == 0) { o->factor /= egi_primes[i]; o->open[o->n++] = i; }
-    for (int i = 0; i < n_open && !o->n; i++) {
-        const int64_t p = egi_primes[i], a = (v + p / 2) / p, b = v - a * p;
-        if (a < 1 || a > 1000000 || (b < 0 ? -b : b) >= least) continue;
+    for (int i = 0; i < g->n_open && v > 0; i++)
+        while (o->n < 4 && g->open[i] && o->factor % g->open[i] == 0) {
+            o->factor /= g->open[i];
+            o->open[o->n++] = i;
+        }
+    if (o->n) return !egi_opened_near_one(g, o->factor);
+    for (int i = 0; i < g->n_open && v < INT64_MAX / 2; i++) {
+        const int64_t p = g->open[i], near = egi_opened_near(p);
+        if (!p || v < p - near) continue;
+        const int64_t a = (v + p / 2) / p, b = v - a * p;
+        if (a > 1000000 || (b < 0 ? -b : b) >= least || (b < 0 ? -b : b) > near) continue;
         least = b < 0 ? -b : b;
         o->factor = a;
         o->rest = b;
         o->open[0] = i;
+        o->n = 1;
     }
-    if (!o->n && least <= EGI_PRIMES_NEAR) o->n = 1;
     return o->n > 0;
 }
-// Whether v is likely to be a part of an a p + b, such as the length of a slice in steps of 2.
-static bool egi_opened_share(int n_open, int64_t v) {
-    for (int k = 0; k < n_open; k++)
-        for (int64_t m = 2; m <= 64; m++) {
-            const int64_t p = egi_primes[k], a = (m * v + p / 2) / p, b = m * v - a * p;
-            if (v >= p / 65 && a <= 1000 && b <= 64 + m && -b <= 64 + m) return true;
+// Whether v is likely to be a part of an a p + b, such as the length of a slice in steps of 2. Of smaller primes, fewer
+// parts are told, and nearer ones.
+static bool egi_opened_share(const eg_graph *g, int64_t v) {
+    if (v < 0) v = v > INT64_MIN ? -v : 0;
+    for (int k = 0; k < g->n_open; k++) {
+        const int64_t p = g->open[k], most = p >= 1000000 ? 64 : p >= 90000 ? 20 : 6;
+        if (!p || v < p / (most + 1) || v > 1001 * (p / 2)) continue;
+        for (int64_t m = 2; m <= most; m++) {
+            const int64_t a = (m * v + p / 2) / p, b = m * v - a * p, slack = most == 64 ? 64 + m : 8 + 2 * m;
+            if (a <= 1000 && b <= slack && -b <= slack) return true;
         }
+    }
     return false;
 }
-// Which open dimension's prime p a number is c / p of; -1: of none.
-static int egi_opened_part(int n_open, double number, int64_t *c) {
-    for (int k = 0; k < n_open && number != floor(number); k++) {
-        const double d = number * (double)egi_primes[k], nearest = rint(d);
-        if (nearest == 0 || fabs(nearest) > 1e12 || fabs(d - nearest) > 1e-14 * fabs(d)) continue;
-        *c = (int64_t)nearest;
-        return k;
-    }
-    return -1;
+// A real number that comes of open dimensions: c / a times the product of the lengths of open[0..n-1] or, with `below`,
+// divided by it; `first`: c / a is rounded before that. c may itself be an a p + b.
+typedef struct egi_opened_real { double c, a; bool below, first; int n, open[4]; } egi_opened_real;
+static double egi_opened_real_value(const egi_opened_real *o, double c, double product) {
+    if (o->first) return o->below ? c / o->a / product : c / o->a * product;
+    return o->below ? c / (o->a * product) : c * product / o->a;
 }
-// Whether a run can compute the number anew: it comes of no open dimension, or is a p + b, a p q, or c / p. Others are
-// told by what they are likely to be: a part of a p + b, the root of c p or of c / p, a logarithm, 1 + c / p or its
-// like.
+// The simplest fraction c / a that d > 0 is, by its continued fraction.
+static bool egi_opened_fraction(double d, double *c, double *a) {
+    double c_last = 0, a_last = 1, x = d;
+    *c = 1;
+    *a = 0;
+    for (int i = 0; i < 40; i++) {
+        const double whole = floor(x), c_next = whole * *c + c_last, a_next = whole * *a + a_last;
+        c_last = *c;
+        a_last = *a;
+        *c = c_next;
+        *a = a_next;
+        if (*a > 1 ? *c * *a > 1e8 : *c > 1e12) return false;
+        if (*c > 0 && fabs(*c / *a - d) <= 2e-15 * d) return true;
+        if (x == whole) return false;
+        x = 1 / (x - whole);
+    }
+    return false;
+}
+// Whether the number is a fraction of that product of primes, which nothing can be cancelled of.
+static bool egi_opened_reads(const eg_graph *g, double number, double product, egi_opened_real *o) {
+    egi_opened whole;
+    for (int k = 0; k < 2; k++) {
+        double c, a;
+        o->below = k == 0;
+        if (!egi_opened_fraction(o->below ? fabs(number) * product : fabs(number) / product, &c, &a)) continue;
+        const bool comes = egi_opened_of(g, (int64_t)c, &whole);
+        bool reads = comes ? c <= 1e8 || whole.rest == 0 : c <= 1e8 && !whole.n;
+        for (int i = 0; i < o->n && reads; i++) reads = !o->below || fmod(c, (double)g->open[o->open[i]]) != 0;
+        if (!reads || egi_opened_of(g, (int64_t)a, &whole) || whole.n) continue;
+        o->c = c;
+        o->a = number < 0 ? -a : a;
+        o->first = false;                                  // as the program computed it, if the bits tell
+        const bool once = egi_opened_real_value(o, c, product) == number;
+        o->first = true;
+        const bool twice = egi_opened_real_value(o, c, product) == number, exact = a * product <= 9e15,
+                   literal = c > 1 && fmod(1e8, a) == 0;
+        o->first = exact && once != twice ? twice : literal;
+        return true;
+    }
+    return false;
+}
+// Tries all products of `degree` primes, whose first o->n are chosen; `from`: the least that may come next.
+static bool egi_opened_products(const eg_graph *g, double number, double product, int degree, int from,
+                                egi_opened_real *o) {
+    if (o->n == degree) return egi_opened_reads(g, number, product, o);
+    for (int k = from; k < g->n_open; k++) {
+        if (!g->open[k]) continue;
+        o->open[o->n++] = k;
+        if (egi_opened_products(g, number, product * (double)g->open[k], degree, k, o)) return true;
+        o->n--;
+    }
+    return false;
+}
+static bool egi_opened_is_whole(double number) { return number == floor(number) && fabs(number) <= 9e15; }
+static bool egi_opened_search(const eg_graph *g, double number, egi_opened_real *o) {
+    bool found = false;
+    memset(o, 0, sizeof *o);
+    for (int degree = 1; degree <= 4 && g->n_open && number != 0 && fabs(number) < 1e30 && !found; degree++)
+        found = egi_opened_products(g, number, 1, degree, 0, o);
+    return found;
+}
+static bool egi_opened_real_of(const eg_graph *g, double number, egi_opened_real *o) {
+    return !egi_opened_is_whole(number) && egi_opened_search(g, number, o);
+}
+// Whether a run can compute the number anew: it comes of no open dimension, or is an a p + b, or a fraction of a
+// product of lengths or of 1 / such a product. Others are told by what they are likely to be: a part of an a p + b, the
+// root of what is one of these, a logarithm, 1 + c / p or its like.
 static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
     egi_opened o;
-    int64_t c;
+    egi_opened_real real;
     bool known = true;
-    if (!g->n_open || egi_opened_part(g->n_open, number, &c) >= 0) return true;
-    if (number == floor(number) && fabs(number) < 1e12)
-        known = egi_opened_of(g->n_open, (int64_t)number, &o) || !egi_opened_share(g->n_open, (int64_t)number);
+    if (!g->n_open || egi_opened_real_of(g, number, &real)) return true;
+    if (egi_opened_is_whole(number))
+        known = egi_opened_of(g, (int64_t)number, &o) || (!o.n && !egi_opened_share(g, (int64_t)number));
+    else if (number != floor(number)) known = !egi_opened_search(g, number * number, &real);
     for (int k = 0; k < g->n_open && number != floor(number); k++) {
-        const double p = (double)egi_primes[k], q = number * number,
-                     parts[] = { q * p, q / p, (number - floor(number)) * p, (ceil(number) - number) * p };
+        if (!g->open[k]) continue;
+        const double p = (double)g->open[k], parts[] = { number - floor(number), ceil(number) - number };
         known = known && number != log(p) && number != log2(p);
-        for (int i = 0; i < 4; i++) {
-            const double c_near = rint(parts[i]);
-            known = known && (c_near < 1 || c_near > 1000 || fabs(parts[i] - c_near) > (i < 2 ? 1e-12 : 2e-6) * c_near);
+        for (int i = 0; i < 2; i++) {
+            const double c = rint(parts[i] * p);
+            known = known && (c < 1 || c > p / 1000 || fabs(parts[i] * p - c) > 2 / p * c);
         }
     }
     return known || egi_fail(EG_ERROR_STATE, "eg_%s: the number %.10g seems to come of an open dimension, but is "
@@ -41442,6 +41570,7 @@ static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
 
 // -- writing nodes
 
+static const void *egi_graph_layer(void);                          // the innermost one that is called, or NULL
 // A node of n inputs and n_out results, all else zero; NULL and an error without memory. It is the graph's.
 static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int n_out, const void *attr, size_t size) {
     const size_t inputs = ((size_t)n * sizeof(egi_input) + 7) / 8 * 8, forms = (size_t)n_out * sizeof(egi_form);
@@ -41468,6 +41597,7 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     g->placed = g->placed || node->place;
     node->paused = egi_this.paused > 0;
     node->in_layer = egi_this.layer != NULL;
+    node->layer = egi_graph_layer();
     if (kind == EGI_VERTEX_FILL || kind == EGI_VERTEX_RANDOM || kind >= EGI_VERTEX_OP) node->after = g->after;
     if (egi_this.noted) node->note = egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
     g->nodes[g->n_nodes++] = node;
@@ -41500,6 +41630,28 @@ static int32_t egi_graph_capture(eg_graph *g, eg_tensor *x) {
     node->tensor = eg_retain(x);
     return node->out[0];
 }
+// What the bytes of a node are is known when x, which stands for it, is read, named or fetched. Few numbers that come
+// of open dimensions are an error; a longer list is taken for data.
+static bool egi_graph_settles(const eg_graph *g, egi_vertex *maker, const eg_tensor *x) {
+    egi_opened o;
+    egi_opened_real real;
+    if (maker->kind != EGI_VERTEX_WRITTEN || maker->form[0].dtype >= 0) return true;
+    for (int64_t i = 0; i < x->size && x->size <= 64 && g->n_open; i++) {
+        const double number = egi_load(x->dtype, (const char *)maker->attr + i * egi_dtypes[x->dtype].size);
+        if (!egi_graph_knows(g, x->op, number)) return false;
+        if (egi_opened_is_whole(number) ? egi_opened_of(g, (int64_t)number, &o) : egi_opened_real_of(g, number, &real))
+            return egi_fail(EG_ERROR_STATE, "eg_%s: its value %.10g comes of an open dimension, and would stand in "
+                                            "the graph as it is; pass a plain number instead", x->op, number);
+    }
+    for (int i = 0; i < x->rank; i++)
+        if (x->size > 1 && egi_opened_of(g, x->dims[i], &o) && !o.rest)
+            return egi_fail(EG_ERROR_STATE, "eg_%s: %s is as long as an open dimension, but its values are computed "
+                                            "while the graph is built; feed them, or compute them by ops of what is "
+                                            "fed", x->op, egi_describe(x));
+    maker->form[0].shape = egi_shape(x);
+    maker->form[0].dtype = x->dtype;
+    return true;
+}
 // What is read as input i of a node; the inputs before it have been looked at.
 static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x) {
     egi_input *in = &node->in[i];
@@ -41515,18 +41667,7 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
         return egi_fail(EG_ERROR_STATE, "eg_%s: %s was made in a way that cannot be written into a graph",
                         node->op ? node->op->name : "graph", egi_describe(x));
     egi_vertex *maker = g->nodes[v->node];
-    if (maker->kind == EGI_VERTEX_WRITTEN && maker->form[0].dtype < 0) {       // what its bytes are, is known only now
-        maker->form[0].dtype = x->dtype;
-        maker->form[0].shape = egi_shape(x);
-        const double number = x->size == 1 ? egi_load(x->dtype, maker->attr) : 0;
-        egi_opened o;
-        if (!egi_graph_knows(g, x->op, number)) return false;
-        if (egi_opened_part(g->n_open, number, &o.rest) >= 0 ||
-            (number == floor(number) && fabs(number) < 9e15 && egi_opened_of(g->n_open, (int64_t)number, &o)))
-            return egi_fail(EG_ERROR_STATE, "eg_%s: its value %.10g comes of an open dimension, and would stand in "
-                                            "the graph as it is; pass a plain number instead", x->op, number);
-    }
-    return true;
+    return egi_graph_settles(g, maker, x);
 }
 // Captures are written before the node that reads them, since a node reads only what stands before it.
 static bool egi_graph_reads(eg_graph *g, eg_tensor *const *in, int n) {
@@ -41627,7 +41768,8 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     else node->random = *(const egi_random_parameters *)args->parameters;
     egi_vertex_gives(g, node, 0, args->out[0]);
     return egi_graph_knows(g, "fill", node->fill) && egi_graph_knows(g, "random", node->random.a) &&
-           egi_graph_knows(g, "random", node->random.b) && egi_graph_knows(g, "random", (double)node->random.high);
+           egi_graph_knows(g, "random", node->random.b) && egi_graph_knows(g, "random", (double)node->random.low) &&
+           egi_graph_knows(g, "random", (double)node->random.high);
 }
 static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
@@ -41663,23 +41805,39 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
 static bool egi_graph_shows_open(const eg_backend *b, eg_shape *shape) {
     egi_opened o;
     if (!b || b->deallocate != egi_graph_deallocate) return false;
-    const int n_open = ((const eg_graph *)b->state)->n_open;
+    const eg_graph *g = (const eg_graph *)b->state;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++)
-        if (egi_opened_of(n_open, shape->dims[i], &o) || egi_opened_share(n_open, shape->dims[i])) shape->dims[i] = -1;
+        if (egi_opened_of(g, shape->dims[i], &o) || egi_opened_share(g, shape->dims[i])) shape->dims[i] = -1;
     return true;
 }
 static const char *egi_graph_shape_show(const eg_graph *g, eg_shape shape) {
     egi_graph_shows_open(&g->backend, &shape);
     return egi_shape_show_free(shape);
 }
+// Whether a tensor of that shape, and others of a thousand times its bytes, can be counted in 64 bits with new open
+// dimensions as primes of that size.
+static bool egi_graph_open_fits(const eg_graph *g, const eg_shape *shape, int size) {
+    int64_t bytes = 1000;
+    bool ok = true;
+    for (int i = 0; i < shape->rank && i < EG_MAX_RANK && ok; i++) {
+        const int64_t number = shape->dims[i] < -EGI_OPEN ? 0 : -shape->dims[i],
+                      d = number < 1 ? egi_max64(shape->dims[i], 0)
+                          : g->open[number - 1] ? g->open[number - 1] : egi_primes[size][number - 1];
+        ok = !d || egi_checked_product(bytes, d, &bytes);
+    }
+    return ok;
+}
 // Open dimensions, -1 to -8, become their primes.
 static void egi_graph_open(eg_graph *g, eg_shape *shape) {
+    int size = 0;
+    while (size < EGI_PRIME_SIZES - 1 && !egi_graph_open_fits(g, shape, size)) size++;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++) {
-        const int64_t number = -shape->dims[i];
-        if (number < 1 || number > EGI_OPEN) continue;
+        const int64_t number = shape->dims[i] < 0 && shape->dims[i] >= -EGI_OPEN ? -shape->dims[i] : 0;
+        if (!number) continue;
         if (g->n_open < number) g->n_open = (int)number;
+        if (!g->open[number - 1]) g->open[number - 1] = egi_primes[size][number - 1];
         __atomic_store_n(&egi_graph_shows, &egi_graph_shows_open, __ATOMIC_RELAXED);
-        shape->dims[i] = egi_primes[number - 1];
+        shape->dims[i] = g->open[number - 1];
     }
 }
 static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
@@ -41723,7 +41881,7 @@ static bool egi_graph_source(egi_recorder *r, const egi_source_site *site, const
         const egi_value *v = egi_value_at(g, x->buffer->backend == &g->backend ? egi_graph_value(x)
                                              : egi_graph_capture(g, site->handle));
         origin->handle = g->nodes[v->node]->out[v->out];
-        if (g->nodes[v->node]->form[0].dtype < 0) g->nodes[v->node]->form[0].dtype = EG_INT64;
+        if (!egi_graph_settles(g, g->nodes[v->node], x)) return false;
     }
     for (int i = 0; i < site->n; i++) {
         char name[40];
@@ -41736,6 +41894,7 @@ static bool egi_graph_source(egi_recorder *r, const egi_source_site *site, const
         node->name = egi_graph_label(name);
         node->origin = origin;
         node->component = i;
+        node->element = true;
         if (!(out[i] = egi_vertex_handle(g, node, 0, "iterator_next", specs[i].dtype, &shape))) return false;
     }
     return true;
@@ -41779,10 +41938,7 @@ static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
     if (!node) return;
     node->in[0].value = g->nodes[initial.node]->out[initial.out];
     node->in[0].given = true;
-    if (g->nodes[initial.node]->kind == EGI_VERTEX_WRITTEN && g->nodes[initial.node]->form[0].dtype < 0) {
-        g->nodes[initial.node]->form[0].dtype = v->dtype;
-        g->nodes[initial.node]->form[0].shape = egi_shape(v);
-    }
+    if (!egi_graph_settles(g, g->nodes[initial.node], v)) return;
     node->trainable = (v->flags & EGI_TRAINABLE) != 0;
     node->name = egi_graph_label(v->name);
     egi_vertex_gives(g, node, 0, v);
@@ -41800,9 +41956,11 @@ static eg_tensor *egi_graph_assigned(egi_recorder *r, eg_tensor *v, eg_tensor *x
 }
 // Which node the tape's first line recorded; those before it are not on the tape.
 static int64_t egi_graph_tape_begin(const eg_graph *g, const eg_tape *t) {
-    const egi_line *line = t->n_lines ? t->lines[0] : NULL;
-    const int64_t id = line ? t->slots[line->slots[line->n]].id : 0;
-    for (int64_t i = 0; i < g->n_nodes && line; i++) if (g->nodes[i]->id == id) return i;
+    for (int64_t k = 0; k < t->n_lines; k++) {             // a line of an op on the program's tensors has no node
+        const egi_line *line = t->lines[k];
+        const int64_t id = line ? t->slots[line->slots[line->n]].id : 0;
+        for (int64_t i = 0; i < g->n_nodes && line; i++) if (g->nodes[i]->id == id) return i;
+    }
     return g->n_nodes;
 }
 static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
@@ -41810,6 +41968,12 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     eg_graph *g = (eg_graph *)r->graph;
     const int64_t from = egi_graph_tape_begin(g, t);
     const bool persistent = t->persistent;
+    bool whole = !t->resumed;                                   // a run's tape records all from its begin on
+    for (int64_t i = g->n_nodes - 1; i >= 0 && t->stopped && whole && g->nodes[i]->id >= t->stopped; i--)
+        whole = g->nodes[i]->kind != EGI_VERTEX_OP;
+    if (!whole)
+        return egi_fail(EG_ERROR_STATE, "eg_tape_gradient: what ran while eg_tape_stop had stopped the tape cannot be "
+                                        "left out of a graph; EG_NO_RECORDING leaves it out");
     g->recorder.inside = true;                                  // for the shapes of the gradients, and which are NULL
     bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     g->recorder.inside = false;
@@ -41874,6 +42038,7 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     __atomic_store_n(&egi_graph_reads_value, &egi_graph_read_value, __ATOMIC_RELAXED);
     g->backend = egi_cpu;                              // what it has kernels for, and how ops are composed
     g->backend.name = "graph";
+    g->backend.nodes = true;
     g->backend.host_reads = false;
     g->backend.state = g;
     g->backend.allocate = egi_graph_allocate;
@@ -41935,6 +42100,46 @@ static const char *egi_graph_name_of(const eg_graph *g, int32_t value) {
     const egi_value *v = egi_value_at(g, value);
     return k ? k->name : v->out ? NULL : g->nodes[v->node]->name;
 }
+// The device that a value is on when it is fed, captured or computed; NULL: the session's.
+static const eg_backend *egi_graph_place_of(const eg_graph *g, int32_t value) {
+    const egi_value *v = egi_value_at(g, value);
+    const egi_vertex *node = g->nodes[v->node];
+    int ny, source = -1;
+    if (node->kind == EGI_VERTEX_CONSTANT) return egi_backend_of(node->tensor);
+    if (node->kind == EGI_VERTEX_ASSIGN) source = 0;
+    if (node->kind == EGI_VERTEX_UPDATE) source = node->n / 2;
+    if (node->kind == EGI_VERTEX_GRADIENTS) { memcpy(&ny, node->attr, sizeof ny); source = 2 * ny + v->out; }
+    if (source >= 0 && node->in[source].value >= 0) return egi_graph_place_of(g, node->in[source].value);
+    return node->place;
+}
+// Whether a run copies input i of a node from another device; *to: to which one.
+static bool egi_graph_copies(const eg_graph *g, const egi_vertex *node, int i, const eg_backend **to) {
+    const int32_t value = node->in[i].value;
+    if (value < 0 || node->kind == EGI_VERTEX_GRADIENTS || node->kind == EGI_VERTEX_FILL) return false;
+    *to = node->kind == EGI_VERTEX_ASSIGN || node->kind == EGI_VERTEX_UPDATE ? egi_graph_place_of(g, node->out[0])
+          : node->place;
+    const egi_vertex *maker = g->nodes[egi_value_at(g, value)->node];
+    return egi_graph_place_of(g, value) != *to && (*to || maker->kind != EGI_VERTEX_CONSTANT);
+}
+// The node of the picture from which node `at` has its input i: what makes the value, or a copy on another device,
+// which is drawn before the first node that reads it.
+static void egi_graph_dot_edge(egi_text *text, const eg_graph *g, int64_t at, int i) {
+    const int32_t value = g->nodes[at]->in[i].value;
+    const eg_backend *to, *other;
+    if (!egi_graph_copies(g, g->nodes[at], i, &to)) {
+        egi_text_printf(text, "  n%d -> n%lld;\n", (int)egi_value_at(g, value)->node, (long long)at);
+        return;
+    }
+    int64_t first = 0;
+    int k = 0;
+    while (g->nodes[first]->n <= k || g->nodes[first]->in[k].value != value ||
+           !egi_graph_copies(g, g->nodes[first], k, &other) || other != to)
+        if (++k >= g->nodes[first]->n) { first++; k = 0; }
+    if (first == at && k == i)
+        egi_text_printf(text, "  c%lld_%d [label=\"copy to %s\"];\n  n%d -> c%lld_%d;\n", (long long)at, i,
+                        to ? to->name : "the session's device", (int)egi_value_at(g, value)->node, (long long)at, i);
+    egi_text_printf(text, "  c%lld_%d -> n%lld;\n", (long long)first, k, (long long)at);
+}
 static void egi_graph_dot_node(egi_text *text, const eg_graph *g, int64_t at) {
     static const char *const kinds[] = { "placeholder", "captured", "constant", "fill", "random", "variable", "",
                                          "check", "assign", "gradients", "update",
@@ -41951,9 +42156,7 @@ static void egi_graph_dot_node(egi_text *text, const eg_graph *g, int64_t at) {
     egi_text_json(text, label);
     egi_text_printf(text, " + \"\\n%s\"];\n", node->n_out && node->form[0].dtype >= 0
                     ? egi_graph_shape_show(g, node->form[0].shape) : "");
-    for (int i = 0; i < node->n; i++)
-        if (node->in[i].value >= 0)
-            egi_text_printf(text, "  n%d -> n%lld;\n", (int)egi_value_at(g, node->in[i].value)->node, (long long)at);
+    for (int i = 0; i < node->n; i++) if (node->in[i].value >= 0) egi_graph_dot_edge(text, g, at, i);
     for (const egi_after *a = node->after; a; a = a->outer)
         egi_text_printf(text, "  n%d -> n%lld [style=dashed];\n", (int)egi_value_at(g, a->value)->node, (long long)at);
 }
@@ -41966,12 +42169,24 @@ EAGER_API int64_t (eg_graph_dot)(eg_graph *g, char *text, size_t capacity) {
     egi_text_string(&out, "}\n");
     return egi_text_deliver("graph_dot", &out, text, capacity);
 }
+// How many nodes have the name; *value: of the last of them.
+static int egi_graph_find(const eg_graph *g, const char *name, int32_t *value) {
+    int found = 0;
+    for (int64_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->name && !strcmp(g->nodes[i]->name, name)) { *value = g->nodes[i]->out[0]; found++; }
+    for (const egi_node_name *k = g->names; k; k = k->next)
+        if (!strcmp(k->name, name)) { *value = k->value; found++; }
+    return found;
+}
 EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char *name) {
     eg_graph *g = egi_graph_building();
     if (!g)
         return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_placeholder: no graph is being built; EG_GRAPH(g); begins");
+    int32_t taken;
     egi_graph_open(g, &shape);
     if (!egi_shape_valid("placeholder", shape, dtype)) return NULL;
+    if (name && egi_graph_find(g, name, &taken))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_placeholder: the graph has a node '%.80s' already", name);
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_PLACEHOLDER, 0, 1, NULL, 0);
     if (!node) return NULL;
     node->name = egi_graph_label(name);
@@ -41993,7 +42208,8 @@ static int32_t egi_graph_node_value(const char *function, const eg_graph *g, con
     if (!egi_operand_alive(function, 0, x)) return -1;
     const bool mine = !(x->flags & EGI_NUMBER) && egi_backend_of(x) == &g->backend;
     const egi_value *v = mine ? egi_value_at(g, egi_graph_value(x)) : NULL;
-    if (v && v->node >= 0) return g->nodes[v->node]->out[v->out];
+    if (v && v->node >= 0)
+        return egi_graph_settles(g, g->nodes[v->node], x) ? g->nodes[v->node]->out[v->out] : -1;
     egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no node of the graph", function, egi_describe(x));
     return -1;
 }
@@ -42028,15 +42244,6 @@ EAGER_API eg_tensor *(eg_group)(eg_tensor *const *nodes, int n) {
     node->fill = n;
     return egi_vertex_handle(g, node, 0, "group", EG_INT64, &one);
 }
-// How many nodes have the name; *value: of the last of them.
-static int egi_graph_find(const eg_graph *g, const char *name, int32_t *value) {
-    int found = 0;
-    for (int64_t i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i]->name && !strcmp(g->nodes[i]->name, name)) { *value = g->nodes[i]->out[0]; found++; }
-    for (const egi_node_name *k = g->names; k; k = k->next)
-        if (!strcmp(k->name, name)) { *value = k->value; found++; }
-    return found;
-}
 EAGER_API eg_tensor *(eg_graph_name)(eg_tensor *x, const char *name) {
     eg_graph *g = egi_graph_building();
     int32_t taken;
@@ -42060,8 +42267,8 @@ EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
         return NULL;
     const int found = egi_graph_find(g, name, &value);
     if (found != 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_node: %d nodes of the graph have the name '%.80s'",
-                                     found, name);
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_node: %d nodes of the graph have the name '%.80s'%s",
+                                     found, name, !found && strchr(name, ':') ? "; names here have no \":0\"" : "");
     const egi_value v = *egi_value_at(g, value);
     const egi_vertex *node = g->nodes[v.node];
     const bool variable = node->kind == EGI_VERTEX_VARIABLE;
@@ -42095,7 +42302,7 @@ struct eg_session {
     eg_graph *graph;
     eg_tensor **variables;                  // by node; NULL: not initialised
     int64_t n_variables;
-    egi_plan *plans;
+    egi_plan *plans, *latest;
     egi_own_optimizer *optimizers;
 };
 typedef struct egi_graph_move { eg_tensor *from, *to; } egi_graph_move;
@@ -42105,7 +42312,9 @@ typedef struct egi_graph_run {
     eg_graph *graph;
     eg_tensor **value;
     int64_t open[EGI_OPEN];
+    int32_t said[EGI_OPEN];                 // the value whose feed says so
     eg_tape **tape;                         // by node, of gradients
+    const unsigned char *wanted;            // of each node: a variable that is initialised now; or NULL
     egi_graph_move *moves;                  // copies on other devices
     int64_t n_moves, moves_room;
 } egi_graph_run;
@@ -42113,7 +42322,7 @@ typedef struct egi_graph_run {
 // *number with the open dimensions as they are in this run.
 static bool egi_graph_number(const egi_graph_run *run, int64_t *number) {
     egi_opened o;
-    bool ok = egi_opened_of(run->graph->n_open, *number, &o);
+    bool ok = egi_opened_of(run->graph, *number, &o);
     if (!ok) return true;                                  // it comes of none
     *number = o.factor;
     for (int k = 0; k < o.n; k++)
@@ -42121,18 +42330,27 @@ static bool egi_graph_number(const egi_graph_run *run, int64_t *number) {
     *number += o.rest;
     return ok;
 }
-// The same of a real number, whole or c / p, such as the mean's 1 / n.
+// The same of a real number, whole or not, such as the mean's 1 / n.
 static bool egi_graph_real(const egi_graph_run *run, double *number) {
-    int64_t whole = 0;
+    egi_opened_real o;
+    int64_t whole;
+    double product = 1;
     bool ok = true;
-    const int k = egi_opened_part(run->graph->n_open, *number, &whole);
-    if (k < 0 && (*number != floor(*number) || fabs(*number) > 9e15)) return true;
-    if (k < 0) whole = (int64_t)*number;
-    ok = egi_graph_number(run, &whole);
-    *number = (double)whole;
-    if (k < 0) return ok;
-    *number /= (double)run->open[k];
-    return ok && run->open[k] > 0;
+    if (egi_opened_is_whole(*number)) {
+        whole = (int64_t)*number;
+        ok = egi_graph_number(run, &whole);
+        *number = (double)whole;
+        return ok;
+    }
+    if (!egi_opened_real_of(run->graph, *number, &o)) return true;
+    for (int i = 0; i < o.n; i++) {
+        ok = ok && run->open[o.open[i]] >= 0;
+        product *= (double)run->open[o.open[i]];
+    }
+    whole = (int64_t)o.c;
+    ok = ok && egi_graph_number(run, &whole);
+    *number = egi_opened_real_value(&o, (double)whole, product);
+    return ok;
 }
 static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg_shape *shape) {
     for (int i = 0; i < shape->rank; i++)
@@ -42157,7 +42375,8 @@ static eg_tensor *egi_graph_input(const egi_graph_run *run, const egi_vertex *no
     if (!*ok) egi_fail(EG_ERROR_STATE, "eg_session_run: nothing that is fed says how long an open dimension is");
     return in->flags & EGI_INTEGER_NUMBER ? eg_integer(whole) : eg_number(number);
 }
-// x on device `to`: itself, or a copy that all nodes of the run share.
+// x on device `to`: itself, or a copy that all nodes of the run share until a tape begins, which would not know it, or
+// a variable changes.
 static eg_tensor *egi_graph_moved(egi_graph_run *run, eg_tensor *x, eg_backend *to) {
     if (!x || x->flags & EGI_NUMBER || egi_backend_of(x) == to) return x;
     for (int64_t i = 0; i < run->n_moves; i++)
@@ -42217,8 +42436,14 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
 // functions, to operands of other lengths than those they were written with, or from a file: their attributes are
 // checked here, and what follows from the operands is filled in.
 
+// What is fed, or "".
+static const char *egi_fit_hint(bool behind) {
+    const egi_context *step = egi_context_find(EGI_IN_STEP);
+    return !step || !step->name ? "" : behind ? step->name : "; ";
+}
 static bool egi_fit_fail(const egi_op *op, const eg_tensor *x, const char *what) {
-    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: its %s does not fit %s", op->name, what, egi_describe(x));
+    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: its %s does not fit %s%s%s", op->name, what, egi_describe(x),
+                    egi_fit_hint(false), egi_fit_hint(true));
 }
 static bool egi_fit_reshape(const egi_op *op, const eg_tensor *x, egi_reshape_attr *a) {
     int64_t size = 1;
@@ -42226,8 +42451,8 @@ static bool egi_fit_reshape(const egi_op *op, const eg_tensor *x, egi_reshape_at
     for (int i = 0; i < a->to.rank; i++) size *= a->to.dims[i];
     a->from = egi_shape(x);
     return size == x->size ||
-           egi_fail(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s", egi_describe(x),
-                    (long long)x->size, egi_shape_show(a->to));
+           egi_fail(EG_ERROR_SHAPE, "eg_reshape: %s has %s elements, which do not fill shape %s", egi_describe(x),
+                    egi_dim_show(x, x->size), egi_shape_show(a->to));
 }
 static bool egi_fit_transpose(const egi_op *op, const eg_tensor *x, const egi_perm *p) {
     unsigned seen = 0;
@@ -42252,8 +42477,8 @@ static bool egi_fit_slice(const egi_op *op, const eg_tensor *x, egi_slice_attr *
         if (begin < 0 || begin > length || size < 0 || a->step[i] < 1 ||
             (size && (!egi_checked_product(size - 1, a->step[i], &span) || span >= length - begin)))
             return egi_fail(EG_ERROR_INDEX, "eg_%s: %lld elements from %lld on in steps of %lld do not lie inside axis "
-                                            "%d of %s", op->name, (long long)size, (long long)begin,
-                            (long long)a->step[i], i, egi_describe(x));
+                                            "%d of %s%s%s", op->name, (long long)size, (long long)begin,
+                            (long long)a->step[i], i, egi_describe(x), egi_fit_hint(false), egi_fit_hint(true));
     }
     return true;
 }
@@ -42327,6 +42552,7 @@ static bool egi_fit_windows(const egi_op *op, eg_tensor *const *in, int n, egi_w
     egi_window *a = egi_windows_begin(&to, space);
     const egi_window *from = w->axis + EGI_WINDOW_AXES - space;
     to.groups = w->groups;
+    to.padding = w->padding;
     if (!egi_fit_channels(op, x, f, space, &to)) return false;
     for (int i = 0; i < space; i++) {
         int64_t span = 0;
@@ -42338,10 +42564,12 @@ static bool egi_fit_windows(const egi_op *op, eg_tensor *const *in, int n, egi_w
         bool fits = a[i].taps >= 1 && a[i].taps <= INT32_MAX && a[i].stride >= 1 && a[i].stride <= INT32_MAX &&
                     a[i].dilation >= 1 && a[i].dilation <= (f ? INT32_MAX : 1) && a[i].in >= 0 &&
                     a[i].in <= INT64_MAX / 4 && egi_window_span(op->name, f ? f : x, &a[i], &span);
-        const bool valid = fits && from[i].before == 0 && a[i].in >= span && (a[i].in - span) / a[i].stride + 1 == out;
+        const bool valid = fits && from[i].before == 0 && a[i].in >= span && w->padding != 1 + (int64_t)EG_SAME &&
+                           (a[i].in - span) / a[i].stride + 1 == out;
         egi_window other = a[i];
         fits = fits && egi_window_place(op->name, x, &other, span, EG_SAME);
-        const bool same = fits && other.out == out && other.before == from[i].before;
+        const bool same = fits && other.out == out && other.before == from[i].before &&
+                          w->padding != 1 + (int64_t)EG_VALID;
         if (!back) other.in = a[i].in = x->dims[i + 1];
         fits = (valid || same) && egi_window_place(op->name, x, &a[i], span, valid ? EG_VALID : EG_SAME) &&
                egi_window_place(op->name, x, &other, span, same ? EG_SAME : EG_VALID) && a[i].out == other.out &&
@@ -42580,6 +42808,10 @@ static const char *egi_vertex_describe(const eg_graph *g, const egi_vertex *node
              egi_graph_shape_show(g, node->form[out].shape));
     return text;
 }
+static const char *egi_value_describe(const eg_graph *g, int32_t value) {
+    const egi_value *v = egi_value_at(g, value);
+    return egi_vertex_describe(g, g->nodes[v->node], v->out);
+}
 static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     egi_vertex *node = run->graph->nodes[at];
     eg_tensor **result = node->n_out && node->out[0] >= 0 ? &run->value[node->out[0]] : NULL;
@@ -42601,10 +42833,16 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     case EGI_VERTEX_RANDOM:
         shape = node->form[0].shape;
         random = node->random;
-        return egi_graph_shape(run, node, &shape) && egi_graph_number(run, &random.high) &&
+        return egi_graph_shape(run, node, &shape) && egi_graph_number(run, &random.low) &&
+               egi_graph_number(run, &random.high) &&
                egi_graph_real(run, &random.a) && egi_graph_real(run, &random.b) &&
                (*result = egi_random_draw("random", (eg_dtype)node->form[0].dtype, shape, &random)) != NULL;
     case EGI_VERTEX_VARIABLE:
+        if (run->wanted && run->wanted[at]) {                  // those behind it read what it will be
+            *result = egi_graph_input(run, node, 0, &ok);
+            if (node->place) *result = egi_graph_moved(run, *result, node->place);
+            return ok && *result;
+        }
         *result = at < run->session->n_variables ? run->session->variables[at] : NULL;
         return *result || egi_fail(EG_ERROR_STATE, "eg_session_run: %s has no value in this session; "
                                                    "eg_session_initialize gives it one",
@@ -42631,11 +42869,29 @@ static bool egi_graph_run_tapes(egi_graph_run *run, const unsigned char *needed,
         if (!needed[k] || node->kind != EGI_VERTEX_GRADIENTS) continue;
         if (node->from != at && !(k == at && node->from > at)) continue;       // > at: the tape has no line
         ok = (run->tape[k] = node->persistent ? eg_tape_begin_persistent() : eg_tape_begin()) != NULL;
+        run->n_moves = 0;
         memcpy(&ny, node->attr, sizeof ny);
         for (int i = 2 * ny; i < node->n && ok; i++) {
             eg_tensor *x = node->in[i].given && node->in[i].value >= 0 ? egi_graph_input(run, node, i, &ok) : NULL;
             if (x && !(x->flags & EGI_VARIABLE)) ok = eg_tape_watch(run->tape[k], x);
         }
+    }
+    return ok;
+}
+// Tapes that have begun watch what node `at` has computed, if it is a source of theirs.
+static bool egi_graph_run_watch(egi_graph_run *run, const unsigned char *needed, int64_t n_nodes, int64_t at) {
+    const egi_vertex *made = run->graph->nodes[at];
+    bool ok = true;
+    for (int64_t k = at + 1; k < n_nodes && ok; k++) {
+        const egi_vertex *node = run->graph->nodes[k];
+        int ny;
+        if (!needed[k] || node->kind != EGI_VERTEX_GRADIENTS || !run->tape[k]) continue;
+        memcpy(&ny, node->attr, sizeof ny);
+        for (int i = 2 * ny; i < node->n && ok; i++)
+            for (int o = 0; o < made->n_out && ok; o++) {
+                eg_tensor *x = made->out[o] >= 0 && node->in[i].value == made->out[o] ? run->value[made->out[o]] : NULL;
+                if (x && !(x->flags & EGI_VARIABLE)) ok = eg_tape_watch(run->tape[k], x);
+            }
     }
     return ok;
 }
@@ -42651,7 +42907,13 @@ static bool egi_graph_run_nodes(egi_graph_run *run, const unsigned char *needed,
         eg_backend *former = egi_this.backend;
         if (node->paused) eg_recording_pause();
         if (node->place) egi_this.backend = node->place;
+        egi_context function;                              // ops fail in their own names
+        egi_context_enter(&function, EGI_IN_FUNCTION, "session_run");
+        if (node->kind < EGI_VERTEX_OP) egi_context_leave(&function);
         ok = egi_graph_run_node(run, i);
+        if (node->kind >= EGI_VERTEX_OP) egi_context_leave(&function);
+        if (node->kind == EGI_VERTEX_ASSIGN || node->kind >= EGI_VERTEX_UPDATE) run->n_moves = 0;
+        if (tapes && ok) ok = egi_graph_run_watch(run, needed, n_nodes, i);
         egi_this.backend = former;
         if (node->paused) eg_recording_unpause();
     }
@@ -42664,12 +42926,14 @@ static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tenso
     const egi_form *form = &g->nodes[v->node]->form[v->out];
     for (int i = 0; i < form->shape.rank; i++)
         for (int k = 0; k < g->n_open; k++) {
-            if (form->shape.dims[i] != egi_primes[k]) continue;
+            if (form->shape.dims[i] != g->open[k]) continue;
             if (run->open[k] >= 0 && run->open[k] != x->dims[i])
-                return egi_fail(EG_ERROR_SHAPE, "eg_session_run: dimension %d of %s is %lld, but another tensor that "
-                                                "is fed says %lld", i, egi_describe(x), (long long)x->dims[i],
-                                (long long)run->open[k]);
+                return egi_fail(EG_ERROR_SHAPE, "eg_session_run: dimension %d of what is fed for %s is %lld, but %lld "
+                                                "in what is fed for %s", i,
+                                egi_value_describe(g, value), (long long)x->dims[i],
+                                (long long)run->open[k], egi_value_describe(g, run->said[k]));
             run->open[k] = x->dims[i];
+            run->said[k] = value;
         }
     return true;
 }
@@ -42686,6 +42950,14 @@ static bool egi_graph_run_begin(egi_graph_run *run, eg_session *s, int64_t n_nod
     run->tape = (eg_tape **)(void *)(run->value + n);
     return true;
 }
+// What is fed, for errors of shapes: "; fed were placeholder 'x' (float32 [?, 4]) with [3, 4]".
+static const char *egi_plan_hint(const egi_plan *p, eg_tensor *const *in, char *text, size_t room) {
+    size_t at = 0;
+    for (int i = 0; i < p->n && i < 4 && at < room; i++)
+        at += (size_t)snprintf(text + at, room - at, "%s%s with %s", i ? ", " : "fed were ",
+                               egi_value_describe(p->session->graph, p->feeds[i]), egi_shape_show(egi_shape(in[i])));
+    return p->n ? text : NULL;
+}
 static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     egi_plan *p = (egi_plan *)user;
     egi_graph_run run;
@@ -42694,7 +42966,12 @@ static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
         ok = egi_graph_run_open(&run, p->feeds[i], in[i]);
         run.value[p->feeds[i]] = in[i];
     }
+    char hint[400];
+    egi_context step;
+    egi_context_enter(&step, EGI_IN_STEP, egi_plan_hint(p, in, hint, sizeof hint));
+    step.of = NULL;
     ok = ok && egi_graph_run_nodes(&run, p->needed, p->n_nodes);
+    egi_context_leave(&step);
     for (int i = 0; i < p->m && ok; i++) {
         if (p->fetches[i] < 0) continue;
         eg_tensor *x = run.value[p->fetches[i]];
@@ -42708,20 +42985,25 @@ static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
 static void egi_graph_need(const eg_graph *g, unsigned char *needed, int32_t value, const int32_t *feeds, int n) {
     const egi_value *v = egi_value_at(g, value);
     for (int f = 0; f < n; f++) if (feeds[f] == g->nodes[v->node]->out[v->out]) return;
-    needed[v->node] = 1;
+    if (!needed[v->node]) needed[v->node] = 1;
 }
-// Marks the nodes that the marked ones need; what is fed needs nothing.
+// Marks the nodes that the marked ones need; what is fed needs nothing, nor do variables that are only read (1, not 2).
 static void egi_graph_needs(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds, int n) {
     for (int64_t i = n_nodes - 1; i >= 0; i--) {
         const egi_vertex *node = g->nodes[i];
-        if (!needed[i] || node->kind == EGI_VERTEX_VARIABLE) continue;
+        if (!needed[i] || (node->kind == EGI_VERTEX_VARIABLE && needed[i] != 2)) continue;
         for (int k = 0; k < node->n; k++)
             if (node->in[k].value >= 0) egi_graph_need(g, needed, node->in[k].value, feeds, n);
         for (const egi_after *a = node->after; a; a = a->outer) egi_graph_need(g, needed, a->value, feeds, n);
     }
 }
+#ifdef EAGER_CORE
+static const void *egi_graph_layer(void) { return NULL; }
+#else
+static const void *egi_graph_layer(void) { return egi_this.layer ? egi_this.layer->layer : NULL; }
+#endif
 // An update takes along what the layers under its loss assign, such as moving means: those assignments before it,
-// made in a layer, that read what is needed anyway.
+// made in a layer, that read what the same layer computes and what is needed anyway.
 static void egi_graph_needs_statistics(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds,
                                        int n, unsigned char *room) {
     int64_t last = n_nodes - 1;
@@ -42732,12 +43014,53 @@ static void egi_graph_needs_statistics(const eg_graph *g, unsigned char *needed,
         room[i] = 1;
         egi_graph_needs(g, room, n_nodes, feeds, n);
         bool shares = false;
-        for (int64_t k = 0; k < i; k++) shares = shares || (room[k] && needed[k] && g->nodes[k]->kind == EGI_VERTEX_OP);
+        for (int64_t k = 0; k < i; k++)
+            shares = shares || (room[k] && needed[k] && g->nodes[k]->kind == EGI_VERTEX_OP &&
+                                g->nodes[k]->layer == g->nodes[i]->layer);
         for (int64_t k = 0; shares && k <= i; k++) needed[k] |= room[k];
     }
 }
+// Work without a result, such as an assertion or a print, runs where one of its operands is computed or fed, and the
+// others need nothing that is not fed and change nothing.
+static void egi_graph_needs_checks(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds,
+                                   int n, unsigned char *room) {
+    for (int64_t i = 0; i < n_nodes; i++) {
+        const egi_vertex *node = g->nodes[i];
+        bool runs = false;
+        if (node->kind != EGI_VERTEX_WORK || node->n_out || node->work == egi_check_divisor) continue;
+        memset(room, 0, (size_t)n_nodes);
+        room[i] = 1;
+        egi_graph_needs(g, room, n_nodes, feeds, n);
+        for (int k = 0; k < node->n; k++) {
+            if (node->in[k].value < 0) continue;
+            const int32_t at = egi_value_at(g, node->in[k].value)->node;
+            const egi_vertex_kind kind = g->nodes[at]->kind;
+            runs = runs || !room[at] ||                                    // fed
+                   (needed[at] && kind != EGI_VERTEX_CONSTANT && kind != EGI_VERTEX_WRITTEN && kind != EGI_VERTEX_FILL);
+        }
+        for (int64_t k = 0; k < i && runs; k++) {
+            const egi_vertex_kind kind = g->nodes[k]->kind;
+            runs = !room[k] || needed[k] || (kind != EGI_VERTEX_PLACEHOLDER && kind != EGI_VERTEX_RANDOM &&
+                                             kind != EGI_VERTEX_ASSIGN && kind < EGI_VERTEX_UPDATE);
+        }
+        for (int64_t k = 0; k <= i && runs; k++) needed[k] |= room[k];
+    }
+}
+static bool egi_plan_is_over(const eg_function *f, eg_tensor *const *in, int n, int m) {
+    (void)f, (void)in, (void)n, (void)m;
+    return egi_fail(EG_ERROR_STATE, "eg_function_call: the session of this function was closed");
+}
+static bool egi_plan_over_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)out, (void)user;
+    return egi_plan_is_over(NULL, in, 0, 0);
+}
 static void egi_plan_free(egi_plan *p) {
     if (!p) return;
+    if (p->function) {                                         // somebody else may have a reference to it
+        p->function->takes = egi_plan_is_over;
+        p->function->body = egi_plan_over_body;
+        p->function->user = NULL;
+    }
     eg_function_release(p->function);
     for (int i = 0; i < p->n && p->names; i++) egi_free(p->names[i]);
     for (int i = 0; i < p->m && p->out_names; i++) egi_free(p->out_names[i]);
@@ -42771,24 +43094,35 @@ static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t val
     const egi_value *v = egi_value_at(g, value);
     const egi_vertex *node = g->nodes[v->node];
     const egi_form *form = &node->form[v->out];
+    char what[32] = "an iterator's element";                       // i -1
+    if (i >= 0) snprintf(what, sizeof what, "feed %d", i);
     if (x->dtype != form->dtype)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: feed %d is %s, but %s was expected; eg_cast it", function, i,
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s is %s, but %s was expected; eg_cast it", function, what,
                         egi_describe(x), egi_vertex_describe(g, node, v->out));
     bool fits = x->rank == form->shape.rank;
     egi_opened o;
     for (int k = 0; k < form->shape.rank && fits; k++)
-        fits = form->shape.dims[k] == x->dims[k] || egi_opened_of(g->n_open, form->shape.dims[k], &o) ||
-               egi_opened_share(g->n_open, form->shape.dims[k]);
-    return fits || egi_fail(EG_ERROR_SHAPE, "eg_%s: feed %d is %s, but %s was expected", function, i, egi_describe(x),
+        fits = form->shape.dims[k] == x->dims[k] || egi_opened_of(g, form->shape.dims[k], &o) ||
+               egi_opened_share(g, form->shape.dims[k]);
+    return fits || egi_fail(EG_ERROR_SHAPE, "eg_%s: %s is %s, but %s was expected", function, what, egi_describe(x),
                             egi_vertex_describe(g, node, v->out));
 }
 static bool egi_plan_takes(const eg_function *f, eg_tensor *const *in, int n, int m) {
     const egi_plan *p = (const egi_plan *)f->user;
+    const eg_graph *g = p->session->graph;
+    for (int i = 0; i < p->n && (n != p->n || m != p->m); i++) {
+        const egi_vertex *node = g->nodes[egi_value_at(g, p->feeds[i])->node];
+        if (node->element)
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_function_call: %d inputs and %d outputs, but this function has %d "
+                                               "and %d; its input %d, '%.80s', stands where the graph took an "
+                                               "iterator's element", n, m, p->n, p->m, i,
+                            p->names ? p->names[i] : node->name ? node->name : "");
+    }
     if (n != p->n || m != p->m)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_function_call: %d inputs and %d outputs, but this function has %d and "
                                            "%d", n, m, p->n, p->m);
     for (int i = 0; i < n; i++)
-        if (!egi_graph_takes("function_call", p->session->graph, p->feeds[i], in[i], i)) return false;
+        if (!egi_graph_takes("function_call", g, p->feeds[i], in[i], i)) return false;
     return true;
 }
 // Marks what runs for these feeds and fetches; needed[] has room for twice as many nodes. Returns how many components
@@ -42802,6 +43136,7 @@ static int egi_plan_needs(const eg_graph *g, unsigned char *needed, int64_t n_no
         for (int k = 0; k < m; k++) if (fetches[k] == feeds[i]) needed[egi_value_at(g, fetches[k])->node] = 0;
     egi_graph_needs(g, needed, n_nodes, feeds, n);
     egi_graph_needs_statistics(g, needed, n_nodes, feeds, n, needed + n_nodes);
+    egi_graph_needs_checks(g, needed, n_nodes, feeds, n, needed + n_nodes);
     for (int64_t i = 0; i < n_nodes; i++) count += needed[i] && g->nodes[i]->origin;
     return count;
 }
@@ -42859,6 +43194,7 @@ EAGER_API void (eg_session_release)(eg_session *s) {
 // The number of the value that x, a handle of the session's graph, stands for; -1 with an error.
 static int32_t egi_session_value(const char *function, const eg_session *s, const eg_tensor *x, const char *what,
                                  int i) {
+    if (!x) { egi_fail(EG_ERROR_NULL, "eg_%s: %s %d is NULL", function, what, i); return -1; }
     if (!egi_operand_alive(function, i, x)) return -1;
     if (x->flags & EGI_NUMBER || egi_backend_of(x) != &s->graph->backend) {
         egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s %d, %s, is no node of this session's graph", function, what, i,
@@ -42866,7 +43202,14 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
         return -1;
     }
     const egi_value *v = egi_value_at(s->graph, egi_graph_value(x));
-    if (v->node >= 0) return s->graph->nodes[v->node]->out[v->out];
+    if (v->node >= 0) {
+        egi_vertex *maker = s->graph->nodes[v->node];
+        egi_lock();
+        const bool ok = maker->kind != EGI_VERTEX_WRITTEN || maker->form[0].dtype >= 0;
+        if (!ok) { maker->form[0].shape = egi_shape(x); maker->form[0].dtype = x->dtype; }
+        egi_unlock();
+        return maker->out[v->out];
+    }
     egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s %d, %s, was made in a way that cannot be written into a graph", function,
              what, i, egi_describe(x));
     return -1;
@@ -42874,6 +43217,7 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
 static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, int32_t *value) {
     const eg_feed *f = &feeds[i];
     if ((value[i] = egi_session_value("session_run", s, f->node, "the node of feed", i)) < 0) return false;
+    if (!f->value) return egi_fail(EG_ERROR_NULL, "eg_session_run: the value of feed %d is NULL", i);
     if (!egi_operand_alive("session_run", i, f->value)) return false;
     const egi_value *v = egi_value_at(s->graph, value[i]);
     const egi_vertex *node = s->graph->nodes[v->node];
@@ -42895,11 +43239,12 @@ static egi_plan *egi_session_plan(eg_session *s, const int32_t *feeds, int n, co
     while (p && (p->given != n || p->m != m || memcmp(p->feeds, feeds, (size_t)n * sizeof *feeds) ||
                  memcmp(p->fetches, fetches, (size_t)m * sizeof *fetches)))
         p = p->next;
+    if (p) s->latest = p;
     egi_unlock();
     if (p || !(p = egi_plan_new(s, feeds, n, fetches, m))) return p;
     egi_lock();
     p->next = s->plans;
-    s->plans = p;
+    s->plans = s->latest = p;
     egi_unlock();
     return p;
 }
@@ -42936,7 +43281,7 @@ static int egi_plan_elements(const egi_plan *p, eg_tensor **in) {
                 return -1;
             }
             in[k] = element[node->component];
-            if (!egi_graph_takes("session_run", g, p->feeds[k], in[k], k)) return -1;
+            if (!egi_graph_takes("session_run", g, p->feeds[k], in[k], -1)) return -1;
         }
     }
     return 1;
@@ -43008,7 +43353,7 @@ EAGER_API egi_session_scope egi_session_enter(eg_session *s) {
 }
 EAGER_API void egi_session_leave(egi_session_scope *scope) { egi_this.session = scope->former; }
 EAGER_API eg_tensor *(eg_session_variable)(eg_session *s, eg_tensor *v) {
-    if (!egi_object_alive("session_variable", "session", s, EGI_SESSION)) return NULL;
+    if (!(s = egi_session_of("session_variable", s))) return NULL;
     const int32_t value = egi_session_value("session_variable", s, v, "operand", 0);
     if (value < 0) return NULL;
     const int32_t at = egi_value_at(s->graph, value)->node;
@@ -43022,33 +43367,37 @@ EAGER_API eg_tensor *(eg_session_variable)(eg_session *s, eg_tensor *v) {
     return x;
 }
 EAGER_API eg_optimizer *(eg_session_optimizer)(eg_session *s, eg_optimizer *opt) {
-    if (!egi_object_alive("session_optimizer", "session", s, EGI_SESSION) ||
+    if (!(s = egi_session_of("session_optimizer", s)) ||
         !egi_object_alive("session_optimizer", "optimizer", opt, EGI_OPTIMIZER))
         return NULL;
+    bool of_graph = false;
+    for (int64_t i = 0; i < s->graph->n_nodes && !of_graph; i++) of_graph = s->graph->nodes[i]->optimizer == opt;
+    if (!of_graph)
+        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_optimizer: no update of this session's graph is "
+                                                           "made by that optimizer");
     return egi_session_optimizer(s, opt);
 }
 EAGER_API eg_function *(eg_session_function)(eg_session *s) {
-    if (!egi_object_alive("session_function", "session", s, EGI_SESSION)) return NULL;
+    if (!(s = egi_session_of("session_function", s))) return NULL;
     egi_lock();
-    eg_function *f = s->plans ? s->plans->function : NULL;
+    eg_function *f = s->latest ? s->latest->function : NULL;
     egi_unlock();
     return f;
 }
 static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigned char *needed, int64_t n) {
     eg_graph *g = s->graph;
     egi_graph_run run;
-    for (int64_t i = 0; i < n; i++)
-        if (wanted[i]) needed[egi_value_at(g, g->nodes[i]->in[0].value)->node] = 1;
+    for (int64_t i = 0; i < n; i++) needed[i] = wanted[i] ? 2 : 0;
     egi_graph_needs(g, needed, n, NULL, 0);
     bool ok = egi_graph_make_written(g, needed, n) && egi_graph_run_begin(&run, s, n);
     if (!ok) return false;
+    run.wanted = wanted;
     ok = egi_graph_run_nodes(&run, needed, n);
     for (int64_t i = 0; i < n && ok; i++) {
         if (!wanted[i]) continue;
         egi_vertex *node = g->nodes[i];
-        eg_tensor *value = egi_graph_input(&run, node, 0, &ok);
-        if (node->place) value = egi_graph_moved(&run, value, node->place);
-        if (!ok || !value) ok = false;
+        eg_tensor *value = run.value[node->out[0]];
+        if (!value) ok = false;
         else if (s->variables[i]) ok = (eg_assign)(s->variables[i], value) != NULL;
         else ok = (s->variables[i] = eg_variable(value, node->name)) != NULL;
         if (ok) eg_set_trainable(s->variables[i], node->trainable);
@@ -43059,7 +43408,7 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
 }
 EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variables, int n) {
     if (!egi_lists_given("session_initialize", n, variables, variables, variables) ||
-        !egi_object_alive("session_initialize", "session", s, EGI_SESSION))
+        !(s = egi_session_of("session_initialize", s)))
         return false;
     if (egi_this.observer)
         return egi_fail(EG_ERROR_STATE, "eg_session_initialize: not while a graph is built or a function is traced");
@@ -43141,7 +43490,7 @@ EAGER_API eg_tensor *(eg_graph_iterator_set)(eg_iterator *it, eg_dataset *d) {
 // on, and makes a function of it, as a session does. So all that the file says passes the checks of code.
 
 static const char egi_function_key[] = "eager_function";
-enum { EGI_FUNCTION_VERSION = 1 };
+enum { EGI_FUNCTION_VERSION = 2 };        // 1: without "open", where all are near a million
 static const char *const egi_vertex_kinds[] = { "placeholder", "tensor", "tensor", "fill", "random", "variable", "op",
                                                 "work", "assign", "gradients", "update",
                                                 "host_call" };                      // ORDER egi_vertex_kind
@@ -43201,7 +43550,7 @@ static void egi_saver_form(egi_saver *s, const egi_form *form, bool open) {
     egi_text_printf(&s->text, ",\"dtype\":\"%s\",\"shape\":[", egi_dtypes[form->dtype].name);
     for (int i = 0; i < form->shape.rank; i++) {
         int64_t d = form->shape.dims[i];
-        for (int k = 0; k < s->graph->n_open && open; k++) if (d == egi_primes[k]) d = -1 - k;
+        for (int k = 0; k < s->graph->n_open && open; k++) if (d == s->graph->open[k]) d = -1 - k;
         egi_text_printf(&s->text, "%s%lld", i ? "," : "", (long long)d);
     }
     egi_text_string(&s->text, "]");
@@ -43316,6 +43665,7 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
         if (!s->fed[at]) ok = egi_fail(EG_ERROR_STATE, "eg_function_save: %s is no input",
                                          egi_vertex_describe(s->graph, node, 0));
         if (node->name) egi_saver_named(s, "name", node->name);
+        if (node->element) egi_text_string(&s->text, ",\"element\":true");
         egi_saver_form(s, &node->form[0], true);
         break;
     case EGI_VERTEX_CONSTANT: case EGI_VERTEX_WRITTEN: ok = x && egi_saver_tensor(s, "tensor", x); break;
@@ -43403,7 +43753,7 @@ static void egi_saver_ends(egi_saver *s, const char *key, const char *what, cons
     for (int i = 0; i < n; i++) {
         char own[40];
         const egi_value *v = values[i] < 0 ? NULL : egi_value_at(s->graph, values[i]);
-        const char *given = v && s->fed[v->node] ? s->graph->nodes[v->node]->name : NULL;
+        const char *given = v ? egi_graph_name_of(s->graph, values[i]) : NULL;
         snprintf(own, sizeof own, "%s %d", what, i);
         egi_text_string(&s->text, i ? ",\n{\"name\":" : "\n{\"name\":");
         egi_text_json(&s->text, names && *names ? *names : loaded ? loaded[i] : given ? given : own);
@@ -43418,7 +43768,10 @@ static void egi_saver_ends(egi_saver *s, const char *key, const char *what, cons
 static bool egi_saver_run(egi_saver *s, const unsigned char *needed, const int32_t *in, int n, const int32_t *out,
                           int m, const eg_function_save_options *o, const char *path) {
     bool ok = true;
-    egi_text_printf(&s->text, "{\"version\":%d,\"lines\":[", EGI_FUNCTION_VERSION);
+    egi_text_printf(&s->text, "{\"version\":%d,\n\"open\":[", EGI_FUNCTION_VERSION);
+    for (int k = 0; k < s->graph->n_open; k++)
+        egi_text_printf(&s->text, "%s%lld", k ? "," : "", (long long)s->graph->open[k]);
+    egi_text_string(&s->text, "],\n\"lines\":[");
     for (int64_t i = 0; i < s->n_nodes && ok; i++) if (needed[i] || s->fed[i]) ok = egi_saver_line(s, i);
     if (!ok) return false;
     egi_saver_ends(s, "inputs", "input", in, n, o->inputs, s->plan ? s->plan->names : NULL);
@@ -43430,11 +43783,25 @@ static bool egi_saver_run(egi_saver *s, const unsigned char *needed, const int32
     return ok && eg_archive_set_text(s->archive, egi_function_key, s->text.data) && eg_archive_save(s->archive, path);
 }
 // Of the first n_nodes nodes those that `needed` marks; in[0..n-1] and out[0..m-1] are values.
+// Whether a list of names fits n inputs or outputs: no more, not fewer unless `less`, and no name twice.
+static bool egi_saver_names_fit(const char *what, const char *const *names, int n, bool less) {
+    int count = 0;
+    if (!names) return true;
+    for (; names[count]; count++)
+        for (int i = 0; i < count; i++)
+            if (!strcmp(names[i], names[count]))
+                return egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: .%ss names '%.60s' twice", what, names[i]);
+    return count == n || (less && count < n) ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: .%ss has %d name%s for %d %s%s", what, count,
+                    egi_plural(count), n, what, egi_plural(n));
+}
 static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned char *needed, int64_t n_nodes,
                            const int32_t *in, int n, const int32_t *out, int m, const eg_function_save_options *o,
                            const char *path) {
     const size_t nodes = (size_t)n_nodes + 1, bytes = nodes * (2 * sizeof(int64_t) + sizeof(eg_optimizer *) + 1);
     egi_saver s;
+    if (!egi_saver_names_fit("input", o->inputs, n, true) || !egi_saver_names_fit("output", o->outputs, m, false))
+        return false;
     memset(&s, 0, sizeof s);
     s.graph = g;
     s.plan = plan;
@@ -43705,9 +44072,11 @@ static bool egi_loader_attribute(const egi_loader *l, int64_t node, size_t row, 
         memcpy(p, &shape, sizeof shape);
         return true;
     }
-    if (list && (egi_json_at(&l->json, node).kind != EGI_JSON_ARRAY || egi_json_count(&l->json, node) != count))
+    const bool array = list && egi_json_at(&l->json, node).kind == EGI_JSON_ARRAY;
+    const int64_t given = array ? egi_json_count(&l->json, node) : -1;
+    if (list && given != count && !(given == count - 1 && egi_attributes[row].ops & EGI_WINDOWED))   // of version 1
         return egi_loader_fail(l, "its \"%s\" is no list of %lld numbers", name, (long long)count);
-    for (int64_t k = 0; k < count; k++) {
+    for (int64_t k = 0; k < (list ? given : count); k++) {
         const egi_json_node v = egi_json_at(&l->json, list ? node + 1 + k : node);
         const bool number = v.kind == EGI_JSON_NUMBER;
         const double d = number ? v.number : (double)NAN;
@@ -43874,6 +44243,7 @@ static bool egi_loader_kind(egi_loader *l, const char *kind) {
     if (!strcmp(kind, "placeholder")) {
         if (!egi_loader_form(l, &dtype, &shape)) return false;
         x = (eg_placeholder)(dtype, shape, egi_loader_text(l, "name"));
+        if (x) l->graph->nodes[l->graph->n_nodes - 1]->element = egi_loader_says(l, "element");
         return x && egi_loader_gives(l, &x, 1);
     }
     if (!strcmp(kind, "fill") && egi_loader_member(l, "in") < 0) return egi_loader_fill(l);
@@ -43902,9 +44272,11 @@ static bool egi_loader_tapes(egi_loader *l) {
         if (!kind || strcmp(kind, "gradients")) continue;
         if (!egi_loader_whole(l, egi_loader_member(l, "from"), "from", 0, INT64_MAX, &from) ||
             !egi_loader_whole(l, egi_loader_member(l, "of"), "of", 1, INT_MAX / 2, &ny)) { ok = false; break; }
-        if (from != line && !(l->at == line && from > line)) continue;
-        eg_tape *tape = l->tape[l->at] = egi_loader_says(l, "persistent") ? eg_tape_begin_persistent()
-                                         : eg_tape_begin();
+        const bool begins = from == line || (l->at == line && from > line);
+        if (!begins && !l->tape[l->at]) continue;
+        eg_tape *tape = !begins ? l->tape[l->at]
+                        : egi_loader_says(l, "persistent") ? eg_tape_begin_persistent() : eg_tape_begin();
+        l->tape[l->at] = tape;
         const int64_t in = egi_loader_member(l, "in"), count = in < 0 ? 0 : egi_json_count(&l->json, in);
         int64_t node = in + 1;
         ok = tape != NULL;
@@ -43914,6 +44286,7 @@ static bool egi_loader_tapes(egi_loader *l) {
             const int64_t here = l->at;
             eg_tensor *x = NULL;
             if (i < 2 * ny || v.kind != EGI_JSON_NUMBER || !v.whole || v.integer >= line) continue;
+            if (!begins && v.integer != line - 1) continue;                    // what was read last
             l->at = line;
             ok = egi_loader_value(l, node, &x) && (x->flags & EGI_VARIABLE || eg_tape_watch(tape, x));
             l->at = here;
@@ -44139,12 +44512,27 @@ static bool egi_loader_graph(egi_loader *l) {
     eg_graph_end(l->graph);
     return ok;
 }
+// What the open dimensions stand as in the lines: ours, of one size or another.
+static bool egi_loader_open(egi_loader *l) {
+    const int64_t list = egi_json_member(&l->json, 0, "open"), n = list < 0 ? 0 : egi_json_count(&l->json, list);
+    for (int k = 0; k < EGI_OPEN; k++) {
+        l->graph->open[k] = egi_primes[0][k];
+        if (k >= n) continue;
+        const egi_json_node v = egi_json_at(&l->json, list + 1 + k);
+        bool ours = v.kind == EGI_JSON_NUMBER && v.whole && v.integer == 0;
+        for (int size = 0; size < EGI_PRIME_SIZES && v.kind == EGI_JSON_NUMBER && v.whole; size++)
+            ours = ours || v.integer == egi_primes[size][k];
+        if (!ours) return egi_file_fail("function_load", l->path, -1, "entry %d of its \"open\" is none", k);
+        if (v.integer) l->graph->open[k] = v.integer;
+    }
+    return n <= EGI_OPEN || egi_file_fail("function_load", l->path, -1, "its \"open\" has %lld entries", (long long)n);
+}
 // Finds the lines in the JSON, and makes room for what they become.
 static bool egi_loader_begin(egi_loader *l) {
     const int64_t version = egi_json_member(&l->json, 0, "version"), lines = egi_json_member(&l->json, 0, "lines");
     const egi_json_node v = egi_json_at(&l->json, version < 0 ? 0 : version);
-    if (version < 0 || v.kind != EGI_JSON_NUMBER || v.integer != EGI_FUNCTION_VERSION || !v.whole)
-        return egi_file_fail("function_load", l->path, -1, "a function of version %lld; %d is read",
+    if (version < 0 || v.kind != EGI_JSON_NUMBER || !v.whole || v.integer < 1 || v.integer > EGI_FUNCTION_VERSION)
+        return egi_file_fail("function_load", l->path, -1, "a function of version %lld; 1 to %d are read",
                              (long long)v.integer, EGI_FUNCTION_VERSION);
     if (lines < 0 || egi_json_at(&l->json, lines).kind != EGI_JSON_ARRAY)
         return egi_file_fail("function_load", l->path, -1, "a function without a list of lines");
@@ -44157,7 +44545,7 @@ static bool egi_loader_begin(egi_loader *l) {
     l->tape = (eg_tape **)(void *)(l->variable + count);
     int64_t at = lines + 1;
     for (int64_t i = 0; i < l->n; at = l->json.nodes[at].next) l->line[i++] = at;
-    return (l->graph = (eg_graph_new)()) != NULL;
+    return (l->graph = (eg_graph_new)()) != NULL && egi_loader_open(l);
 }
 static eg_function *egi_function_from(eg_archive *a, const char *path) {
     const char *text = eg_archive_text(a, egi_function_key);
@@ -44211,8 +44599,8 @@ static int egi_function_end(const char *name, eg_function *f, bool input, const 
     if (!p || !egi_argument_given(name, "name", wanted)) return -1;
     char *const *names = input ? p->names : p->out_names;
     for (int i = 0; i < n; i++) {
-        const egi_value *v = input ? egi_value_at(p->session->graph, p->feeds[i]) : NULL;
-        const char *own = names ? names[i] : v ? p->session->graph->nodes[v->node]->name : NULL;
+        const int32_t value = input ? p->feeds[i] : p->fetches[i];
+        const char *own = names ? names[i] : value < 0 ? NULL : egi_graph_name_of(p->session->graph, value);
         if (own && !strcmp(own, wanted)) return i;
     }
     egi_fail(EG_ERROR_ARGUMENT, "eg_%s: none of its %d %ss is '%.60s'; the first is '%.60s'", name, n,

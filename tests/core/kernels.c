@@ -395,7 +395,7 @@ TEST(convolutions_of_three_axes) {
     for (int wide = 0; wide < 2; wide++)
         for (int i = 0; i < 3 * 2 * 2 * 5; i++) {
             const int64_t *form = forms[i / 12];
-            egi_windows w = { 2, form[0], form[1], form[2], { { 0, 0, 0, 0, 0, 0 } } };
+            egi_windows w = { 2, form[0], form[1], form[2], { { 0, 0, 0, 0, 0, 0 } }, 0 };
             windows_make(&w, in, taps[i % 3], stride[i / 3 % 2], dilation[i / 6 % 2]);
             check_conv_of_three_axes(&w, wide ? EG_FLOAT64 : EG_FLOAT32);
         }
@@ -449,7 +449,7 @@ TEST(pools_of_three_axes) {
     for (int wide = 0; wide < 2; wide++)
         for (int i = 0; i < 2 * 2 * 3; i++) {
             const int64_t c = i / 4 == 0 ? 1 : i / 4 == 1 ? 3 : 16;
-            egi_windows w = { 2, c, c, c, { { 0, 0, 0, 0, 0, 0 } } };
+            egi_windows w = { 2, c, c, c, { { 0, 0, 0, 0, 0, 0 } }, 0 };
             windows_make(&w, in, taps[i % 2], stride[i / 2 % 2], dilation);
             check_pool_of_three_axes(&w, wide ? EG_FLOAT64 : EG_FLOAT32);
         }

@@ -156,6 +156,36 @@ static bool read_architecture(void) {
     return model != NULL;
 }
 
+// A function in a file: as a whole, and its list of lines alone, beside the tensors that it names.
+static bool read_function(void) {
+    EG_SCOPE;
+    eg_function *f = eg_function_load(fuzz_path);
+    bool ok = f != NULL && eg_function_variables_list(f).count >= 0;
+    eg_function_release(f);
+    return ok;
+}
+static bool read_lines_of_function(void) {
+    EG_SCOPE;
+    static char path[5000], text[1 << 15];
+    eg_tensor *bytes = eg_read_file(fuzz_path);
+    const int64_t n = eg_size(bytes) < (int64_t)sizeof text ? eg_size(bytes) : (int64_t)sizeof text - 1;
+    for (int64_t i = 0; i < n; i++) {                      // what a note can hold
+        const unsigned char c = ((const unsigned char *)eg_data(bytes))[i];
+        text[i] = (char)(c < 32 || c > 126 ? ' ' : c);
+    }
+    text[n > 0 ? n : 0] = 0;
+    snprintf(path, sizeof path, "%.4900s.safetensors", fuzz_path);
+    eg_archive *a = eg_archive_new();
+    bool ok = eg_archive_add(a, "w", eg_ones(EG_FLOAT32, EG_SHAPE(2, 3))) &&
+              eg_archive_set_text(a, "eager_function", text) && eg_archive_save(a, path);
+    eg_archive_release(a);
+    eg_function *f = ok ? eg_function_load(path) : NULL;
+    ok = f != NULL;
+    eg_function_release(f);
+    remove(path);
+    return ok;
+}
+
 // A file that it can read, what reads it, how many bytes of memory a byte of it may ask for, and as what its errors
 // come beside EG_ERROR_FILE: where a file's text is right and what it says is not.
 #define OR(code) (1u << EG_ERROR_##code)
@@ -170,6 +200,8 @@ static const reader readers[] = {
     { "b.npz", read_rows, 1200, OR(SHAPE) | OR(ARGUMENT) },
     { "a.position", read_position, 64, OR(STATE) | OR(ARGUMENT) | OR(DTYPE) },
     { "a.model", read_architecture, 100000, OR(SHAPE) | OR(ARGUMENT) | OR(STATE) },
+    { "f.safetensors", read_function, 4000, OR(SHAPE) | OR(ARGUMENT) | OR(STATE) | OR(DTYPE) },
+    { "a.lines", read_lines_of_function, 4000, OR(SHAPE) | OR(ARGUMENT) | OR(STATE) | OR(DTYPE) },
 #ifdef EAGER_ZLIB
     { "a.txt.gz", read_lines, 4200, 0 }, { "a.idx.gz", read_idx, 8300, 0 },
 #endif
@@ -310,6 +342,45 @@ static void more_seeds(void) {
     seed("a.model", text, strlen(text));
     eg_layer_release(model);
 }
+// A session's function: an iterator's element, a variable, names, an open dimension and a number that comes of it, an
+// update, EG_AFTER, a draw.
+static void function_seeds(void) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_optimizer *sgd = eg_sgd(.momentum = 0.9);
+    eg_tensor *element[EG_MAX_COMPONENTS], *x, *w, *fetches[3], *out[3];
+    eg_dataset *d = eg_dataset_batch(eg_dataset_from_slices(eg_ones(EG_FLOAT32, EG_SHAPE(7, 3))), 4);
+    eg_iterator *it = eg_iterator_new(d);
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
+        CHECK(eg_iterator_next(it, element) == EG_NEXT);
+        w = eg_variable(eg_random_normal(EG_SHAPE(2, 3)), "w");
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *error = eg_sub(eg_graph_name(eg_matmul(x, w), "y"), element[0]);
+        fetches[0] = eg_graph_name(eg_mul(eg_reduce_sum(eg_square(error)), 1 / (double)eg_size(error)), "loss");
+        eg_tensor *grad = eg_tape_gradient(tape, fetches[0], w);
+        CHECK(grad && eg_apply_gradients(sgd, &grad, &w, 1));
+        fetches[1] = eg_graph_update();
+        EG_AFTER(fetches[1]);
+        fetches[2] = eg_mul(eg_reshape(w, EG_SHAPE(6)), eg_random_normal(EG_SHAPE(6)));
+    }
+    eg_session *s = eg_session_new(g);
+    const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(4, 2))};
+    CHECK(eg_session_initialize(s, NULL, 0) && eg_session_run(s, &feed, 1, fetches, 3, out));
+    CHECK(eg_function_save(eg_session_function(s), test_temp("f.safetensors")));
+    eg_archive *a = eg_archive_load(test_temp("f.safetensors"));
+    const char *lines = eg_archive_text(a, "eager_function");
+    CHECK(lines != NULL);
+    if (lines) seed("a.lines", lines, strlen(lines));
+    eg_archive_release(a);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    eg_optimizer_release(sgd);
+    eg_release(w);
+}
 static void seeds(void) {
     eg_archive *a = eg_archive_new();
     CHECK(eg_archive_add(a, "x", eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6)) &&
@@ -342,6 +413,7 @@ static void seeds(void) {
     eg_checkpoint_release(c);
     eg_optimizer_release(adam);
     eg_release(v);
+    function_seeds();
     more_seeds();
 }
 // How often each is spoiled: most of the time goes to the file system, so only CI, with EAGER_LONG, asks for the full
