@@ -26209,7 +26209,7 @@ static bool egi_metric_join(eg_metric *m, const egi_ranks *ranks) {
     const eg_shape one = { 1, { 1 } };
     int64_t width = m->state->dims[1];
     eg_tensor *widths = ranks->gather((eg_from_data)(EG_INT64, one, &width));
-    const int64_t *of = widths ? (const int64_t *)eg_data(widths) : NULL;
+    const int64_t *of = widths ? (const int64_t *)egi_data(widths) : NULL;
     for (int r = 0; r < ranks->size && of; r++) if (of[r] > width) width = of[r];
     const eg_shape shape = { 2, { m->state->dims[0], width } };
     eg_tensor *none = of ? (eg_zeros)(EG_FLOAT64, shape) : NULL;
