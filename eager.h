@@ -41963,6 +41963,18 @@ static int64_t egi_graph_tape_begin(const eg_graph *g, const eg_tape *t) {
     }
     return g->n_nodes;
 }
+// An op that has read x, but of which the tape knows nothing, since x was watched later; NULL: there is none. In a run,
+// sources are watched from the tape's begin on.
+static const egi_vertex *egi_graph_read_before(const eg_graph *g, const eg_tape *t, int64_t from, const eg_tensor *x) {
+    if (!x || x->flags & EGI_NUMBER || egi_backend_of(x) != &g->backend) return NULL;
+    const egi_value v = *egi_value_at(g, egi_graph_value(x));
+    for (int64_t k = from; k < g->n_nodes && v.node >= 0; k++) {
+        const egi_vertex *node = g->nodes[k];
+        for (int i = 0; i < node->n && node->kind == EGI_VERTEX_OP && !node->paused; i++)
+            if (node->in[i].value == g->nodes[v.node]->out[v.out] && egi_tape_slot_find(t, node->id) < 0) return node;
+    }
+    return NULL;
+}
 static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
                                 eg_tensor *const *xs, int nx, eg_tensor **out) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -41974,6 +41986,12 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     if (!whole)
         return egi_fail(EG_ERROR_STATE, "eg_tape_gradient: what ran while eg_tape_stop had stopped the tape cannot be "
                                         "left out of a graph; EG_NO_RECORDING leaves it out");
+    for (int i = 0; i < nx; i++) {
+        const egi_vertex *early = egi_graph_read_before(g, t, from, xs[i]);
+        if (early)
+            return egi_fail(EG_ERROR_STATE, "eg_tape_gradient: %s was watched after eg_%s had read it; in a graph, watch "
+                                            "it before it is read", egi_describe(xs[i]), early->op->name);
+    }
     g->recorder.inside = true;                                  // for the shapes of the gradients, and which are NULL
     bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     g->recorder.inside = false;

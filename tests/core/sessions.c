@@ -1153,6 +1153,36 @@ TEST(a_tape_may_begin_with_what_the_program_computes) {
     eg_graph_release(g);
 }
 
+TEST(a_source_is_watched_before_it_is_read) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *dread, *dx;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SCALAR, "x");
+        eg_tensor *read = eg_square(x);                                 // before the tapes: not recorded
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, read);
+        eg_tensor *b = eg_mul(read, 3);
+        eg_tensor *a = eg_mul(x, 2);                                    // x is not watched yet
+        eg_tape_watch(tape, x);
+        eg_tensor *y = eg_add(eg_mul(x, 5), a);
+        CHECK(!eg_tape_gradient(tape, y, x));
+        CHECK(says("(from eg_placeholder) was watched after eg_mul had read it", "watch it before"));
+        dread = eg_tape_gradient(tape, b, read);
+        eg_tape *other = eg_tape_begin();
+        eg_tape_watch(other, x);
+        dx = eg_tape_gradient(other, eg_mul(x, eg_stop_gradient(eg_mul(x, 2))), x);
+    }
+    eg_session *s = eg_session_new(g);
+    eg_tensor *fetches[] = {dread, dx}, *out[2];
+    const eg_feed feed = {x, eg_scalar(4)};
+    REQUIRE(eg_session_run(s, &feed, 1, fetches, 2, out));
+    CHECK(eg_item(out[0]) == 3 && eg_item(out[1]) == 8);
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+
 TEST(mistakes_with_nodes_are_told_by_name) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
@@ -1181,6 +1211,7 @@ TEST(mistakes_with_nodes_are_told_by_name) {
     CHECK(eg_function_save(f, path, .inputs = EG_NAMES("p"), .outputs = EG_NAMES("q", "r")));
     eg_session_release(s);
     eg_graph_release(g);
+    eg_release(w);
 }
 
 // ---- threads
