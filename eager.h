@@ -3391,7 +3391,8 @@ EAGER_API int64_t eg_graph_dot(eg_graph *g, char *text, size_t capacity);
 EAGER_API int64_t eg_graph_size(eg_graph *g);
 #define eg_graph_size(...) EGI_CALL(eg_graph_size, __VA_ARGS__)
 
-// The values of a graph's variables, and the runs. One reference, for eg_session_release.
+// The values of a graph's variables, and the runs. One reference, for eg_session_release, which is an error while a run
+// is under way.
 EAGER_API eg_session *eg_session_new(eg_graph *g);
 #define eg_session_new(...) EGI_CALL(eg_session_new, __VA_ARGS__)
 EAGER_API void eg_session_release(eg_session *s);
@@ -42322,6 +42323,7 @@ struct eg_session {
     int64_t n_variables;
     egi_plan *plans, *latest;
     egi_own_optimizer *optimizers;
+    int runs;                               // atomic: how many are under way
 };
 typedef struct egi_graph_move { eg_tensor *from, *to; } egi_graph_move;
 // One run: the tensors of the values, the lengths of the open dimensions (-1: unknown so far), and the tapes.
@@ -43195,6 +43197,10 @@ EAGER_API eg_session *(eg_session_new)(eg_graph *g) {
     return s;
 }
 EAGER_API void (eg_session_release)(eg_session *s) {
+    if (s && s->object.kind == EGI_SESSION && __atomic_load_n(&s->runs, __ATOMIC_ACQUIRE)) {
+        egi_fail(EG_ERROR_STATE, "eg_session_release: the session is running; release it when its runs have ended");
+        return;
+    }
     if (!egi_object_ends("session_release", "session", s, EGI_SESSION)) return;
     while (s->plans) { egi_plan *next = s->plans->next; egi_plan_free(s->plans); s->plans = next; }
     for (int64_t i = 0; i < s->n_variables; i++) eg_release(s->variables[i]);
@@ -43348,7 +43354,9 @@ static int egi_session_run(const char *function, eg_session *s, const eg_feed *f
     }
     int32_t *values = (int32_t *)egi_alloc(((size_t)n + (size_t)m) * sizeof *values);
     if (!values) { egi_no_memory(function, ((int64_t)n + m) * 4); return -1; }
+    __atomic_add_fetch(&s->runs, 1, __ATOMIC_ACQ_REL);
     const int status = egi_session_run_lists(s, feeds, n, fetches, m, outputs, values);
+    __atomic_sub_fetch(&s->runs, 1, __ATOMIC_ACQ_REL);
     egi_free(values);
     return status;
 }

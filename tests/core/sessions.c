@@ -1183,6 +1183,28 @@ TEST(a_source_is_watched_before_it_is_read) {
     eg_graph_release(g);
 }
 
+static bool releases(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_session_release(*(eg_session **)user);
+    out[0] = eg_mul(in[0], 2);
+    return says("eg_session_release: the session is running", NULL) && out[0];
+}
+TEST(a_session_is_not_released_by_its_own_run) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_session *s = eg_session_new(g);
+    eg_tensor *x, *y;
+    const eg_spec spec = {EG_FLOAT32, {0, {0}}};
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SCALAR, "x");
+        REQUIRE(eg_host_call(releases, &s, &x, 1, &y, 1, .results = &spec));
+    }
+    const eg_feed feed = {x, eg_scalar(4)};
+    for (int i = 0; i < 3; i++) CHECK_NEAR(eg_item(eg_session_eval(s, y, &feed, 1)), 8, 0);
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+
 TEST(mistakes_with_nodes_are_told_by_name) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
