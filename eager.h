@@ -4046,7 +4046,8 @@ struct eg_backend {
     // NULL: EGI_NONFINITE counts at once.
     bool (*trap)(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out,
                  const char *name, const char *what);
-    bool nodes;                          // of a graph that is built: its tensors have no values
+    // Of a graph, whose tensors have no values: the error of an op of one of them and of another device's tensor.
+    bool (*apart)(const char *name, const eg_tensor *a, const eg_tensor *b);
 };
 // Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's,
 // or where it lacks a kernel that every backend has.
@@ -6192,7 +6193,7 @@ static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t 
 static eg_backend egi_cpu = {
     (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, true, false, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer, { NULL }, NULL, NULL, NULL, NULL, NULL,
-    NULL, false
+    NULL, NULL
 };
 // The device on which this thread makes new tensors, and the device on which a tensor lives (plain numbers have none
 // of their own).
@@ -11315,19 +11316,16 @@ static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in,
 static bool egi_devices_agree(const eg_tensor *a, const eg_tensor *b) {
     return egi_backend_of(a) == egi_backend_of(b) || egi_graph_adopts();
 }
-static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
-    if (egi_backend_of(a) == egi_backend_of(b)) return true;
-    if (egi_backend_of(a)->nodes || egi_backend_of(b)->nodes) {
-        const eg_tensor *node = egi_backend_of(a)->nodes ? a : b;
-        return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes "
-                                        "in other tensors, outside use %s", name, egi_describe(node),
-                        egi_describe(node == a ? b : a),
-                        node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
-                        : "its value, which eg_session_run computes");
-    }
+static EGI_COLD bool egi_device_error(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
+    const eg_backend *here = egi_backend_of(a), *there = egi_backend_of(b);
+    bool (*apart)(const char *, const eg_tensor *, const eg_tensor *) = here->apart ? here->apart : there->apart;
+    if (apart) return apart(name, a, b);
     return egi_fail(EG_ERROR_DEVICE,
                     "eg_%s: operand %d is on %s and operand %d on %s; copy one of them, as in eg_to(x, \"%s\")", name,
-                    ia, egi_backend_of(a)->name, ib, egi_backend_of(b)->name, egi_backend_of(a)->name);
+                    ia, here->name, ib, there->name, here->name);
+}
+static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
+    return egi_backend_of(a) == egi_backend_of(b) || egi_device_error(name, a, ia, b, ib);
 }
 
 static EGI_COLD bool egi_broadcast_error(const char *name, const eg_tensor *a, const eg_tensor *b) {
@@ -11423,7 +11421,7 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
             eg_tensor *own[3];
             if (egi_graph_adopts())
                 return egi_this.observer->adopt(egi_this.observer, in, n, own) ? egi_elementwise_any(op, own) : NULL;
-            egi_same_device(op->name, in[first < 0 ? 0 : first], first < 0 ? 0 : first, in[i], i);
+            egi_device_error(op->name, in[first < 0 ? 0 : first], first < 0 ? 0 : first, in[i], i);
             return NULL;
         }
         if (first < 0) first = i;
@@ -41410,6 +41408,13 @@ static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
     return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: "
                                                  "eg_session_run computes it", function, egi_describe(x));
 }
+static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tensor *b) {
+    const eg_tensor *node = egi_backend_of(a)->apart ? a : b, *other = node == a ? b : a;
+    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes in "
+                                    "other tensors, outside use %s", name, egi_describe(node), egi_describe(other),
+                    node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
+                    : "its value, which eg_session_run computes");
+}
 static bool egi_graph_read(eg_backend *b, void *to, const void *from, int64_t bytes) {
     (void)b, (void)to, (void)from, (void)bytes;
     return egi_fail(EG_ERROR_STATE, "a node of a graph has a value only in a session: eg_session_run computes it");
@@ -42057,7 +42062,7 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     __atomic_store_n(&egi_graph_reads_value, &egi_graph_read_value, __ATOMIC_RELAXED);
     g->backend = egi_cpu;                              // what it has kernels for, and how ops are composed
     g->backend.name = "graph";
-    g->backend.nodes = true;
+    g->backend.apart = egi_graph_apart;
     g->backend.host_reads = false;
     g->backend.state = g;
     g->backend.allocate = egi_graph_allocate;

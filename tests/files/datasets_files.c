@@ -390,7 +390,7 @@ TEST(csv_errors_say_the_line) {
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1),
                 EG_ERROR_FILE, "bad.csv: line 5: 3 fields, where line 1 has 2");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE,
-                "line 3: 'x\ny' in column 0 (a) is no number");
+                "line 3: 'x y' in column 0 (a) is no number");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}}), 1), EG_ERROR_FILE,
                 "there is no column 2; a row has 2, from 0");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "c"}}), 1), EG_ERROR_FILE,
