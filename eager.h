@@ -41995,8 +41995,8 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int i = 0; i < nx; i++) {
         const egi_vertex *early = egi_graph_read_before(g, t, from, xs[i]);
         if (early)
-            return egi_fail(EG_ERROR_STATE, "eg_tape_gradient: %s was watched after eg_%s had read it; in a graph, watch "
-                                            "it before it is read", egi_describe(xs[i]), early->op->name);
+            return egi_fail(EG_ERROR_STATE, "eg_tape_gradient: %s was watched after eg_%s had read it; in a graph, "
+                                            "watch it before it is read", egi_describe(xs[i]), early->op->name);
     }
     g->recorder.inside = true;                                  // for the shapes of the gradients, and which are NULL
     bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
