@@ -7,27 +7,8 @@
 
 enum { MANY = 16 };
 
-static int64_t as_one[2];                                // runs of the two kernels so far, where they are the CPU's
-static bool (*as_one_kernel[2])(eg_backend *b, const egi_args *args);
-static bool count_forward(eg_backend *b, const egi_args *args) { as_one[0]++; return as_one_kernel[0](b, args); }
-static bool count_gradient(eg_backend *b, const egi_args *args) { as_one[1]++; return as_one_kernel[1](b, args); }
-static void count_as_one(void) {
-    eg_backend *cpu = egi_backend_cpu();
-    if (!as_one_kernel[0]) {
-        as_one_kernel[0] = cpu->kernel[EGI_ATTENTION];
-        as_one_kernel[1] = cpu->kernel[EGI_ATTENTION_GRAD];
-        cpu->kernel[EGI_ATTENTION] = count_forward;
-        cpu->kernel[EGI_ATTENTION_GRAD] = count_gradient;
-    }
-    as_one[0] = as_one[1] = 0;
-}
-// Another device's kernels are not those that are counted.
-#if defined(TEST_CUDA)
-#define CHECK_AS_ONE(forward, gradient) count_as_one()
-#else
-#define CHECK_AS_ONE(forward, gradient) \
-    do { CHECK_INT(as_one[0], forward); CHECK_INT(as_one[1], gradient); count_as_one(); } while (0)
-#endif
+#define AS_ONE_KERNEL EGI_ATTENTION
+#include "counted.h"
 
 // ---- against ops of their own, which the NaN trap asks for
 

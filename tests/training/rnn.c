@@ -359,35 +359,10 @@ TEST(an_lstm_remembers) {
 
 // ---- all steps as one op, against the same in ops of their own (which the trap asks for)
 
-static int64_t as_one[2];                                // runs of the two kernels so far, where they are the CPU's
-static eg_precision as_one_precision;                    // of the latest
-static bool (*as_one_kernel[2])(eg_backend *b, const egi_args *args);
-static bool count_forward(eg_backend *b, const egi_args *args) {
-    as_one[0]++;
-    as_one_precision = ((const egi_recurrent_parameters *)args->parameters)->precision;
-    return as_one_kernel[0](b, args);
-}
-static bool count_gradient(eg_backend *b, const egi_args *args) {
-    as_one[1]++;
-    as_one_precision = ((const egi_recurrent_parameters *)args->parameters)->precision;
-    return as_one_kernel[1](b, args);
-}
-static void count_as_one(void) {
-    eg_backend *cpu = egi_backend_cpu();
-    if (!as_one_kernel[0]) {
-        as_one_kernel[0] = cpu->kernel[EGI_RECURRENT];
-        as_one_kernel[1] = cpu->kernel[EGI_RECURRENT_GRAD];
-        cpu->kernel[EGI_RECURRENT] = count_forward;
-        cpu->kernel[EGI_RECURRENT_GRAD] = count_gradient;
-    }
-    as_one[0] = as_one[1] = 0;
-}
-#ifdef TEST_CUDA
-#define CHECK_AS_ONE(forward, gradient) count_as_one()
-#else
-#define CHECK_AS_ONE(forward, gradient) \
-    do { CHECK_INT(as_one[0], forward); CHECK_INT(as_one[1], gradient); count_as_one(); } while (0)
-#endif
+static eg_precision as_one_precision;                    // of the latest run
+#define AS_ONE_SEEN(args) (as_one_precision = ((const egi_recurrent_parameters *)(args)->parameters)->precision)
+#define AS_ONE_KERNEL EGI_RECURRENT
+#include "counted.h"
 
 enum { RNN, LSTM, GRU, KINDS };
 typedef struct variant {
