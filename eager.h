@@ -19958,9 +19958,7 @@ typedef struct egi_update_parameters {
 // One number of x, which may be on any device.
 static inline bool egi_scalar_read(const eg_tensor *x, void *to, int64_t bytes) {
     eg_backend *b = x->buffer->backend;
-    if (!b->host_reads) return b->read(b, to, x->data, bytes);
-    memcpy(to, x->data, (size_t)bytes);
-    return true;
+    return b->read(b, to, x->data, bytes);
 }
 #endif // EGI_RULES_SHARED
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_RULES_SHARED)
