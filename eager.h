@@ -470,7 +470,7 @@ EAGER_API bool eg_trap_nonfinite(bool on);
 // Sets the dtype that floats have where nothing says another: float32 at first, or float64. It holds for this thread
 // and the threads of datasets that it reads, and for eg_scalar, eg_constant, numbers that meet no tensor, random
 // numbers, and the weights of layers made from now on; what is loaded keeps the dtype that it was saved with. (.dtype
-// = EG_FLOAT32 is zero, the same as no dtype: to get float32 while the default is float64, change the default for so
+// = EG_FLOAT32 is zero, the same as no dtype: to get float32 while the default is float64, change the default for that
 // long.) Returns the former one.
 EAGER_API eg_dtype eg_set_default_float(eg_dtype dtype);
 EAGER_API eg_dtype eg_default_float(void);
@@ -508,12 +508,11 @@ EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *da
 // constants stay as they were when the body ran, it is read again at each replay, so `number` must live as long as the
 // function is called. The pointer's type is checked as in eg_from_data.
 EAGER_API eg_tensor *eg_host_number(eg_dtype dtype, const void *number);
-// Borrows data on the host without a copy; when the last tensor over it is gone, deleter(data, user) is called,
-// unless deleter is NULL.
-// data must stay unchanged until then. On a device that cannot read the host it is copied, and the deleter called at
-// once.
-// The pointer's type is checked as in eg_from_data. An array literal with commas stands in parentheses, as in any
-// macro; in gcc one inside an operand, eg_add(eg_wrap_data(...), 1), ends with that operand, so name the array there.
+// Borrows data on the host without a copy; when the last tensor over it is gone, deleter(data, user) is called, unless
+// deleter is NULL. Until then data must stay unchanged. For a device that cannot read the host's memory the data is
+// copied, and the deleter is called at once. The pointer's type is checked as in eg_from_data. An array literal with
+// commas stands in parentheses, as in any macro; in gcc one inside an operand, eg_add(eg_wrap_data(...), 1), ends with
+// that operand, so name the array there.
 EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data,
                                   void (*deleter)(void *data, void *user), void *user);
 // Texts, such as file names, are uint8 vectors of their bytes, without the closing 0. Of several texts each is a row,
@@ -541,10 +540,9 @@ EAGER_API eg_tensor *eg_linspace(eg_dtype dtype, double start, double stop, int6
 // The value of a tensor of one element; NaN (0 for _int) and an error if it has more or is NULL.
 EAGER_API double eg_item(eg_tensor *x);
 EAGER_API int64_t eg_item_int(eg_tensor *x);
-// Contiguous row-major elements on the host, valid as long as x (for a variable: until its next assignment). They are
-// of x's dtype:
-// C converts the pointer to any type without a word, so check eg_dtype_of where x may have another, or use
-// eg_read_into.
+// A pointer to contiguous row-major elements on the host, valid as long as x (for a variable: until its next
+// assignment); NULL with an error. The elements have x's dtype. C converts the pointer to any type without a warning:
+// where x may have another dtype, check eg_dtype_of or use eg_read_into.
 EAGER_API const void *eg_data(eg_tensor *x);
 // Copies the elements of x, in row-major order, to an array of the caller's with room for count of them. Its type must
 // be one that eg_from_data takes for the dtype of x, its length (where the compiler knows it) enough, and count the
@@ -777,14 +775,14 @@ EAGER_API eg_tensor *eg_sub(eg_tensor *a, eg_tensor *b);                 // a - 
 EAGER_API eg_tensor *eg_mul(eg_tensor *a, eg_tensor *b);                 // a b
 EAGER_API eg_tensor *eg_div(eg_tensor *a, eg_tensor *b);                 // a / b, floating point only
 EAGER_API eg_tensor *eg_divide_no_nan(eg_tensor *a, eg_tensor *b);       // a / b, and 0 where b = 0
-// For floats it is that of Python and NumPy: 1 // .1 = 9, -1 // inf = -1, inf // 2 is NaN. (TensorFlow divides first:
-// 10, -0 and inf.)
-// The floor of the quotient: -7 // 2 = -4; dividing an integer by 0 is an error. Of floats it is (a - mod(a, b)) / b as
-// in NumPy, a whole number that is rounded as all floats are, so a large one may differ in the last place.
+// The floor of the quotient: -7 // 2 = -4. Dividing an integer by 0 is an error. Of floats it is (a - mod(a, b)) / b,
+// as in Python and NumPy: 1 // .1 = 9, -1 // inf = -1, and inf // 2 is NaN. (TensorFlow divides first and gets 10, -0
+// and inf.) The result is rounded as all floats are, so a large one may differ from the exact floor in its last place.
 EAGER_API eg_tensor *eg_floordiv(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_mod(eg_tensor *a, eg_tensor *b);                 // a - b floor(a / b): the sign of b
-// a^b; integers: b >= 0 (a negative b truncates); a^0 is 1, its gradient along a 0; plain numbers b: 2, 3 by products,
-// 0.5 by eg_sqrt (so of -0 it is -0 and of -inf NaN, where a tensor b gives 0 and inf), -1 by 1 / a
+// a^b. a^0 is 1, and its gradient for a is 0. Of integers with a negative b the power is truncated: 2^-1 is 0. Where b
+// is a plain number, 2 and 3 are computed by products, -1 by 1 / a, and 0.5 by eg_sqrt: then the power of -0 is -0 and
+// that of -inf NaN, where a tensor b gives 0 and inf.
 EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_maximum(eg_tensor *a, eg_tensor *b);             // a tie's gradient goes to a; NaN wins
 EAGER_API eg_tensor *eg_minimum(eg_tensor *a, eg_tensor *b);
@@ -808,7 +806,7 @@ EAGER_API eg_tensor *eg_where(eg_tensor *condition, eg_tensor *a, eg_tensor *b);
 // min(max(x, low), high), so high where low > high. The gradient goes to the operand that is returned, and to x where
 // x equals a bound.
 EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *high);
-// with d = |a - b|: d^2 / 2 up to delta, beyond it delta (d - delta / 2)
+// With d = |a - b|: d^2 / 2 where d <= delta, else delta (d - delta / 2).
 EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *delta);
 // max(1 - a s, 0), where s is b, or 2 b - 1 where binary is not 0 (labels b of 0 and 1). No gradient goes to binary.
 EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *binary);
@@ -923,8 +921,9 @@ EAGER_API eg_tensor *eg_sigmoid_cross_entropy_with_logits(eg_tensor *labels, eg_
 // Reductions: over all axes, or those given: .axes = EG_AXES(0), never .axes = 0. float32 is added up in float64 and
 // rounded once.
 typedef struct eg_reduce_options { EG_BY_NAME; eg_axes axes; bool keepdims; } eg_reduce_options;
+// of nothing: 0
 EAGER_API eg_tensor *eg_reduce_sum(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
-// of integers: an integer, truncated; of nothing: NaN
+// of integers: an integer, truncated toward zero; of nothing: NaN
 EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 // ties share the gradient, which is NaN where the result is; of nothing: -inf, or the least integer
 EAGER_API eg_tensor *eg_reduce_max(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
@@ -1040,7 +1039,8 @@ typedef struct eg_conv_options {
     int64_t strides[2], dilations[2];      // default 1; one number {s} is for both axes
     eg_padding padding;                    // default EG_VALID
     int64_t groups;                        // default 1
-    // transposed convolution: rows and columns to add (with EG_SAME, EG_ZERO is not what 0 is)
+    // transposed convolution: rows and columns to add. Left out (0) and with EG_SAME the result has H stride rows;
+    // EG_ZERO adds none to the size that eg_conv2d_transpose states for an output padding.
     int64_t output_padding[2];
 } eg_conv_options;
 // y[n, i, j, o] = sum over p, q, c of x[n, i s + p d, j s + q d, c] filter[p, q, c, o], strides s, dilations d: (N, H,
@@ -1324,7 +1324,7 @@ EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_cus
                                         eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 // Registers an op of yours by its name, under which it appears in errors, on tapes and in the NaN trap as built-in
 // ops do. backward may be NULL: then it is not differentiable. It is registered for the whole program; a name that
-// exists is an error. Returns its number, or -1.
+// exists is an error. Returns its number for eg_op_run, or -1 with an error.
 typedef struct eg_op_definition {
     const char *name;
     int n_inputs, n_outputs;              // n_inputs of -1: any number
@@ -1333,6 +1333,8 @@ typedef struct eg_op_definition {
     void *user;
 } eg_op_definition;
 EAGER_API int eg_op_register(const eg_op_definition *definition);
+// Runs the registered op of this number on n inputs and sets outputs[0 .. n_outputs-1], which belong to the innermost
+// scope. Numbers of inputs or outputs that are not the op's are an error. False on an error.
 EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 // Prints what an elementwise op ("tanh") is made of: the formula of its value y from its operands a, b, c, that of each
 // gradient, dx[0] for the first operand, from the upstream gradient g, what a tape keeps for it, and below each formula
@@ -1360,15 +1362,15 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
 // A gradient and the variable it belongs to.
 typedef struct eg_gradient_pair { eg_tensor *gradient, *variable; } eg_gradient_pair;
 // The gradients of f for all trainable variables that it used, in the order of first use; unused ones are left out. An
-// f that uses none is an error, as in TensorFlow. The gradients are the innermost scope's, and so is a reference to
-// each of the variables.
-// Writes them into pairs, which has room for capacity of them; returns how many there are (with NULL and 0, too), or
-// -1 on an error.
+// f that uses none is an error, as in TensorFlow. The gradients belong to the innermost scope, and so does a reference
+// to each of the variables. Writes them into pairs, which has room for capacity of them; returns how many there are
+// (with NULL and 0, too), or -1 on an error.
 EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs,
                                     int capacity);
 // Returns the gradients and sets *variables to what they belong to, for eg_apply_gradients_list. Both lists belong to
 // the innermost scope.
 EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_tensor *const *in, eg_list *variables);
+// As eg_implicit_gradients, but returns f's value, NULL on an error. *count is the number of pairs; count may be NULL.
 EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in,
                                                      eg_gradient_pair *pairs, int capacity, int *count);
 // The order-th derivative of the sum of f with respect to x, element by element (order 0: the value of f); zeros where
@@ -1383,9 +1385,13 @@ EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tens
 EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x);
 // Compares gradients with central differences along random directions, in float64 (other floating inputs are cast), for
 // orders 1 to options.order. False and EG_ERROR_GRADIENT with both numbers where they differ.
-// 1; 1e-5 (higher orders too); 1e-5; 2; 1
 typedef struct eg_check_options {
-    EG_BY_NAME; int order; double step, tolerance; int directions; uint64_t seed;
+    EG_BY_NAME;
+    int order;                 // the highest order that is checked: 1
+    double step;               // how far the inputs are moved for the differences, at each order: 1e-5
+    double tolerance;          // how far the two may differ, times 1 + the larger of their magnitudes: 1e-5
+    int directions;            // how many random directions are tried at each order: 2
+    uint64_t seed;             // of the directions: 1
 } eg_check_options;
 EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *xs, int n,
                                  eg_check_options options EGI_DEFAULT(eg_check_options));
@@ -1441,12 +1447,12 @@ typedef struct eg_schedule {
 } eg_schedule;
 EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate,
                                            bool staircase);  // initial rate^(step / steps)
-// values[i] up to and including boundaries[i]; values has one more; both are borrowed
+// values[i] up to and including step boundaries[i]; values has n_boundaries + 1 elements; both arrays are borrowed
 EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n_boundaries);
 EAGER_API eg_schedule eg_cosine_decay(double initial, double steps, double alpha, double warmup_target,
                                       double warmup_steps);  // Keras's CosineDecay; no warm-up: 0, 0
-// (initial - end) (1 - step / steps)^power + end, and end after that. cycle: instead, it goes on with twice, 3 times
-// ... the steps.
+// (initial - end) (1 - step / steps)^power + end, and end after `steps` steps. With cycle, `steps` is doubled, tripled
+// ... each time that it is reached, so that the rate rises and falls again.
 EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double end, double power, bool cycle);
 // Its value at a step.
 EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step);
@@ -1618,8 +1624,8 @@ EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype d
 #define eg_activate(...) EGI_CALL(eg_activate, __VA_ARGS__)
 #define eg_initialize(...) EGI_CALL(eg_initialize, __VA_ARGS__)
 
-// One options struct for all layers; zero is the layer's default (Keras's), and setting what a layer does not have is
-// an error.
+// One options struct for all layers. Zero is the layer's default (Keras's), which the comments name; setting an option
+// that a layer does not have is an error.
 // How the two outputs of a bidirectional layer become one.
 typedef enum eg_merge { EG_MERGE_CONCAT, EG_MERGE_SUM, EG_MERGE_MUL, EG_MERGE_AVE } eg_merge;
 typedef struct eg_layer_options {
@@ -1641,8 +1647,8 @@ typedef struct eg_layer_options {
     eg_padding padding;                   // EG_VALID
     bool causal;                          // Conv1D: no step sees a later one; attention: likewise
     int64_t groups;                       // convolutions: 1; group normalization: 32, -1 for one a channel
-    // transposed convolutions: as eg_conv2d_transpose has it; with EG_VALID such that (rows of x) stride is the least
-    // (EG_ZERO: 0)
+    // transposed convolutions: see eg_conv2d_transpose. Left out (0) and with EG_VALID it is as much as gives at least
+    // (rows of x) stride rows; EG_ZERO adds nothing.
     int64_t output_padding[2];
     int64_t depth_multiplier;             // depthwise and separable convolution: 1
     bool bilinear;                        // up-sampling 2D: interpolates instead of repeating
@@ -1658,9 +1664,12 @@ typedef struct eg_layer_options {
     double dropout, recurrent_dropout;    // recurrent layers, attention
     int64_t value_dim;                    // attention: key_dim
     int64_t output_units;                 // attention: the size of the query
-    // attention: keys and values have fewer heads, each serves several queries (Ainslie et al. 2023); heads
+    // attention: how many heads keys and values have, each of which serves several heads of queries (Ainslie et al.
+    // 2023). Default: as many as queries
     int64_t kv_heads;
-    double rotary_base;  // attention: queries and keys turn by their positions (Su et al. 2021); none, 10000 is usual
+    // attention: the base of the angles by which queries and keys are turned, position by position (Su et al. 2021);
+    // 10000 is usual. Default: they are not turned
+    double rotary_base;
     eg_merge merge;                       // bidirectional
 } eg_layer_options;
 
@@ -1804,8 +1813,8 @@ EAGER_API eg_layer *eg_layer_track(eg_layer *layer, const char *name, eg_layer *
 EAGER_API eg_tensor *eg_layer_weight(eg_layer *layer, const char *name, eg_tensor *initial, bool trainable);
 
 // Calls the layer in a scope of its own that keeps the result; on the first call it makes its weights. training: as in
-// training (dropout, batch statistics); inside a call, a layer's own layers are called as it is, unless .inference says
-// no. mask: bool (batch, time), which steps count; default: the one that came with x (eg_mask_of).
+// training (dropout, batch statistics); layers called inside inherit it, unless they are called with .inference. mask:
+// bool (batch, time), which steps count; default: the one that came with x (eg_mask_of). NULL on an error.
 // Any number of threads may call one layer at once that was called or built before, without .training, while nobody
 // changes it.
 typedef struct eg_call_options { EG_BY_NAME; bool training, inference; eg_tensor *mask; } eg_call_options;
@@ -1855,7 +1864,7 @@ EAGER_API eg_layer *eg_layer_from_config(const char *json);
 // make(user) makes the custom or lambda layer of that name (which must stay valid), its parts tracked. For the whole
 // program.
 EAGER_API bool eg_layer_register(const char *name, eg_layer *(*make)(void *user), void *user);
-// A layer of its own with the architecture, the names and the weights of this one, which the caller releases. The
+// A new layer with the architecture, the names and the weights of this one, which the caller releases. The
 // values are shared until one of the two changes, so a copy costs little. What eg_compile made is not copied. Layers of
 // your own are made as by eg_layer_from_config.
 EAGER_API eg_layer *eg_layer_copy(eg_layer *layer);
@@ -1866,8 +1875,8 @@ EAGER_API bool eg_layer_copy_weights(eg_layer *to, eg_layer *from);
 // The same for to = (1 - tau) to + tau from, tau in [0, 1]: a target network, or a moving average of weights. Weights
 // that are neither float32 nor float64 are copied.
 EAGER_API bool eg_layer_soft_update(eg_layer *to, eg_layer *from, double tau);
-// A place where the thread that trains leaves models for others to infer with, and the only one that they all use at
-// once.
+// A place where the thread that trains leaves copies of its model for other threads to infer with. Any number of
+// threads may use a publication at once.
 typedef struct eg_publication eg_publication;
 // Nothing is published yet. The caller releases it, after the last use on any thread.
 EAGER_API eg_publication *eg_publication_new(void);
@@ -2106,10 +2115,10 @@ typedef struct eg_metric_options {
     eg_curve curve;            // AUC: EG_ROC
 } eg_metric_options;
 // Each returns a metric that the caller releases (eg_compile takes the reference over), or NULL.
-// of values: eg_metric_add
+// The mean and the sum of the values that eg_metric_add is given.
 EAGER_API eg_metric *eg_metric_mean(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_sum(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-// of the next three the one that the shapes ask for
+// whichever of the next three fits the shapes
 EAGER_API eg_metric *eg_metric_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_binary_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 // labels one-hot
@@ -2118,9 +2127,9 @@ EAGER_API eg_metric *eg_metric_categorical_accuracy(eg_metric_options options EG
 EAGER_API eg_metric *eg_metric_sparse_categorical_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 // the right one is among the k largest; labels one-hot or not
 EAGER_API eg_metric *eg_metric_top_k(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-// of what was called 1, the part that is
+// of the examples that were predicted to be 1, the fraction whose label is 1
 EAGER_API eg_metric *eg_metric_precision(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-// of what is 1, the part that was called so
+// of the examples whose label is 1, the fraction that was predicted to be 1
 EAGER_API eg_metric *eg_metric_recall(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_f1(eg_metric_options options EGI_DEFAULT(eg_metric_options));  // their harmonic mean
 // area under the curve, by thresholds from 0 to 1
@@ -2240,8 +2249,8 @@ EAGER_API bool eg_history_add(eg_history *history, int64_t epoch, const char *na
 EAGER_API bool eg_history_add_batch(eg_history *history, double loss);
 EAGER_API void eg_history_release(eg_history *history);                        // NULL is fine
 
-// What a callback sees of a fit. It may set stop and reason; whatever else it writes here is undone. What the pointers
-// name is lent.
+// What a callback sees of a fit. It may set stop and reason; whatever else it writes here is undone. The objects are
+// lent: the callback does not release them.
 typedef struct eg_fit_state {
     eg_layer *model;
     eg_optimizer *optimizer;
@@ -2249,10 +2258,10 @@ typedef struct eg_fit_state {
     eg_dataset *data;
     eg_iterator *iterator;       // stands in the dataset; NULL between two epochs
     int64_t epoch, epochs;       // from 0; how many
-    int64_t batch, batches;      // of this epoch, from 0; how many, -1 while nobody knows
+    int64_t batch, batches;      // of this epoch, from 0; how many, -1 while that is not known
     double loss;                 // of this batch
     bool stop;                   // fit ends after this batch
-    const char *reason;          // said where it stops early; NULL: nothing is
+    const char *reason;          // printed where the fit stops early; NULL: nothing is printed
 } eg_fit_state;
 // "loss" and metrics over this epoch so far, "val_..." of the last validation, "learning_rate"; NaN where there is
 // none.
@@ -2284,8 +2293,9 @@ typedef struct eg_callback_options {
     double min_learning_rate;    // plateau: 0
     bool append;                 // CSV log: goes on with the file that is there
     int64_t every;               // TensorBoard, backup: after every so many batches, too; default: after epochs alone
-    double (*rate)(int64_t epoch, double rate, void *user);  // learning rate: of an epoch, given the one before; needed
-    void *user;                  // handed to it
+    // learning rate: returns the rate of this epoch; rate is the former one. It must be given
+    double (*rate)(int64_t epoch, double rate, void *user);
+    void *user;                  // what .rate is given
 } eg_callback_options;
 // Stops when the monitored value has not become better for so many epochs.
 EAGER_API eg_callback *eg_callback_early_stopping(eg_callback_options options EGI_DEFAULT(eg_callback_options));
@@ -2306,9 +2316,9 @@ EAGER_API eg_callback *eg_callback_tensorboard(const char *folder,
                                                eg_callback_options options EGI_DEFAULT(eg_callback_options));
 // a line after every epoch
 EAGER_API eg_callback *eg_callback_csv(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));
-// set before every epoch
+// sets the rate before every epoch by the function .rate
 EAGER_API eg_callback *eg_callback_learning_rate(eg_callback_options options EGI_DEFAULT(eg_callback_options));
-// lowers the learning rate
+// multiplies the learning rate by .factor where the monitored value has not become better for .patience epochs
 EAGER_API eg_callback *eg_callback_plateau(eg_callback_options options EGI_DEFAULT(eg_callback_options));
 EAGER_API eg_callback *eg_callback_stop_on_nan(void);  // when a batch's loss is no finite number
 EAGER_API eg_callback *eg_callback_retain(eg_callback *callback);
@@ -2321,14 +2331,14 @@ typedef struct eg_callbacks { int count; eg_callback *const *list; } eg_callback
 typedef struct eg_fit_options {
     EG_BY_NAME;
     int64_t epochs;                        // 1
-    int64_t initial_epoch;                 // to go on with: 0
+    int64_t initial_epoch;                 // the number of the first epoch, where a fit goes on: 0
     int64_t steps_per_epoch;               // batches; default: to the dataset's end. Needed where it has none
     eg_dataset *validation;                // after every epoch (borrowed)
     int64_t validation_steps;              // default: to its end
-    int64_t validation_every;              // after so many epochs: 1
+    int64_t validation_every;              // validates after every so many epochs: 1
     eg_callbacks callbacks;                // EG_CALLBACKS(a, b), whose references are taken over
     eg_class_weights class_weights;        // EG_CLASS_WEIGHTS(1, 2.5): of the labels' classes 0, 1 ...
-    int inputs;                            // of the model: how many of an element's components: 1
+    int inputs;                            // how many of an element's components are the model's inputs: 1
     bool quiet;                            // prints nothing
     eg_progress progress;
     bool eager;                            // no traced function: each step runs the model's C code (see 15)
@@ -2490,7 +2500,7 @@ EAGER_API void eg_dataset_release(eg_dataset *d);
 // Sources.
 EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n);  // one element, of these components
 EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors,
-                                                int n);  // element i: row i of each; as many rows in all
+                                                int n);  // element i: row i of each; all have as many rows
 // element i: rows i shift to i shift + size - 1; whole windows only
 EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift);
 EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop,
@@ -2507,16 +2517,15 @@ EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths,
                                             int n);  // lines as uint8 vectors, without LF or CR LF
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths,
                                           int n);  // records as uint8 vectors; checksums are checked
-// Arrays in .npy or IDX files (MNIST's), or of .npz files: component k is read from file k row by row; as many rows in
-// all.
-// "data.npz" stands for all its arrays in their order, each a component, "data.npz/x" for the one named x.
+// Arrays in .npy or IDX files (MNIST's), or of .npz files: component k is read from file k row by row; all must have as
+// many rows. "data.npz" stands for all its arrays in their order, each a component, "data.npz/x" for the one named x.
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n);
 // The columns of a row that make a component: one column gives a scalar, several (or all) a vector.
 typedef struct eg_csv_component {
     const char *columns;       // names in the header, or numbers from 0: "age, height", "0-3, 7"; default: all
     eg_dtype dtype;            // of its numbers: default float32
-    // stands for a missing value, which else is an error (0 is EG_ZERO, NAN of <math.h> is fine where the dtype is a
-    // float's): an empty field, NA, N/A, #N/A, null, none, nan (which is NaN without it)
+    // The number that stands for a missing value (an empty field, NA, N/A, #N/A, null, none, nan); without it a missing
+    // value is an error, and nan is NaN. 0 is EG_ZERO; NAN of <math.h> is possible where the dtype is floating.
     double missing;
     const char *categories;  // "red, green": the fields are these words, each its number from 0, as int64 or the dtype
     bool text;                 // the field's bytes, as a uint8 vector
@@ -2525,7 +2534,7 @@ typedef struct eg_csv_options {
     EG_BY_NAME;
     bool header;               // each file's first row names the columns
     char delimiter;            // default ','
-    const char *na;            // is a missing value, too: "?", "-999"
+    const char *na;            // one more word for a missing value: "?", "-999"
     eg_csv_component components[EG_MAX_COMPONENTS];       // default: one, of all columns
 } eg_csv_options;
 EAGER_API eg_dataset *eg_dataset_csv(const char *const *paths, int n,
@@ -2635,9 +2644,9 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
 // over datasets built alike (in another process, say), restored from it, goes on with the same elements, bit by bit. It
 // gets there by reading again what cannot be computed: ranges, slices, known rounds of repeat and maps are stepped
 // over, a shuffled buffer is filled again, while files, generators, filters, unbatch and interleave run again from the
-// epoch's start. Of elements that have to be run through one by one, a thousand million at most are: a position behind
-// more of them is an error. Iterators of the dataset that begin later follow it (the epochs after are the same too),
-// others go on as they were. Where it fails, this one does so, too.
+// epoch's start. At most a thousand million elements are run through one by one: a position behind more of them is an
+// error. Iterators of the dataset that begin later follow the restored one (the epochs after are the same, too); others
+// go on as they were. Where eg_iterator_restore fails, this iterator fails from then on.
 EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it);
 EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position);
 
@@ -2741,7 +2750,7 @@ EAGER_API const char *eg_archive_name(eg_archive *archive,
                                       int64_t i);  // of tensor i, in the file's order; NULL out of range
 // A text beside the tensors (safetensors' metadata; of .npz files a member __metadata__). NULL as value takes it away.
 EAGER_API bool eg_archive_set_text(eg_archive *archive, const char *key, const char *value);
-// NULL, and no error, where there is none; valid until it changes
+// The text of this key, valid until it changes; NULL, and no error, where there is none
 EAGER_API const char *eg_archive_text(eg_archive *archive, const char *key);
 
 // A file is written as "path.12345678.part", with random digits, and renamed to its path when it is whole and on the
@@ -2805,12 +2814,10 @@ typedef struct eg_load_options {
     bool skip_mismatch;          // so do weights whose shape in the file is another
     bool torch;                  // names and layouts are PyTorch's state_dict's
     const char *prefix;          // only names that begin so are read, and are looked up without it: "model."
-    // pairs, ours and theirs, NULL at the end: EG_NAMES("dense", "fc1", "lstm", "rnn@0", "out/kernel", "head.W").
+    // Pairs of our name and theirs, NULL at the end: EG_NAMES("dense", "fc1", "lstm", "rnn@0", "out/kernel", "head.W").
+    // A name is the path of a layer or of a weight; rnn@1 is the second layer of a PyTorch RNN, rnn@0_reverse the first
+    // one's way back. What is named here must exist on both sides; the error where it does not names what is nearest.
     const char *const *names;
-                                 // A layer's path or a weight's; rnn@1 is the second layer of a PyTorch RNN,
-                                 // rnn@0_reverse its way back.
-                                 // What is named here must exist on both sides, else an error names what is nearest to
-                                 // it
 } eg_load_options;
 EAGER_API bool eg_load_weights(eg_layer *layer, const char *path, eg_load_options options EGI_DEFAULT(eg_load_options));
 EAGER_API bool eg_load_weights_memory(eg_layer *layer, const void *data, int64_t size,
@@ -2877,17 +2884,15 @@ EAGER_API bool eg_checkpoint_track_number(eg_checkpoint *checkpoint, const char 
 // the generator of the thread that saves and restores
 EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *checkpoint);
 // Writes prefix-1.safetensors, then prefix-2 and so on: the number after that of the last save or restore, and after
-// all that are there.
-// A prefix that ends in .npz makes .npz files. Returns the path, valid until the next save; NULL on an error, with the
-// former files whole.
+// all that are there. A prefix that ends in .npz makes .npz files. Returns the path, valid until the next save; NULL on
+// an error, with the former files whole.
 EAGER_API const char *eg_checkpoint_save(eg_checkpoint *checkpoint, const char *prefix);
 #define eg_checkpoint_save(...) EGI_CALL(eg_checkpoint_save, __VA_ARGS__)
 // Takes all values of a file (its path; the ending may be left out), or none on an error, which lists all shapes that
-// differ. (All values of a file are read twice: checked, then taken without memory for a second copy of the variables.
-// If somebody shortens the file in between, the error says how many variables have its values already.)
-// With a path of NULL nothing happens. (Layers that know their input have their weights afterwards, even if
-// it fails.) What does not exist yet gets its value later: layers' weights when they are made (on this thread),
-// anything else when it is tracked.
+// differ. With a path of NULL nothing happens. What does not exist yet gets its value later: layers' weights when they
+// are made (on this thread), anything else when it is tracked. (The values are read twice: first they are checked, then
+// taken, so that no second copy of the variables is in memory. If somebody shortens the file in between, the error says
+// how many variables have its values already. Layers that know their input have weights afterwards, even if it fails.)
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *checkpoint, const char *path);
 #define eg_checkpoint_restore(...) EGI_CALL(eg_checkpoint_restore, __VA_ARGS__)
 // The path of the file with the highest number of a prefix, or where that has none in a folder (where files of several
@@ -3012,10 +3017,9 @@ EAGER_API eg_tensor *eg_encode_png(eg_tensor *x);
 EAGER_API bool eg_save_png(const char *path, eg_tensor *x);
 // The pictures (N, H, W, C) on one sheet, columns beside each other, a pixel of zeros between them. Differentiable.
 EAGER_API eg_tensor *eg_image_grid(eg_tensor *images, int64_t columns);
-// The picture that these bytes of a PNG or JPEG file hold: uint8 (H, W, C). Needs EAGER_IMAGE, else it is an error that
-// says so.
-// Of bytes at a pointer: eg_decode_image(eg_from_data(EG_UINT8, EG_SHAPE(size), data)).
-// A picture whose header claims more pixels than its bytes can hold, or more than most_pixels, is an error before
+// The picture that these bytes of a PNG or JPEG file hold: uint8 (H, W, C). Needs EAGER_IMAGE; without it there is an
+// error that says so. Bytes at a pointer become a tensor by eg_from_data(EG_UINT8, EG_SHAPE(size), data). A picture
+// whose header claims more pixels than its bytes can hold, or more than most_pixels, is an error before
 // memory is taken for it.
 typedef struct eg_decode_options {
     EG_BY_NAME;
@@ -3090,7 +3094,7 @@ typedef struct eg_dlpack_legacy {                          // "dltensor": before
 // now. A device is waited for, all its streams, when its memory is lent, borrowed and given back: neither side needs to
 // know the other's streams.
 EAGER_API eg_dlpack *eg_to_dlpack(eg_tensor *x);
-EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x);     // which cannot say that it must not be written
+EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x);     // the older struct has no mark for read only
 // Borrows what another library lends (it must stay unchanged meanwhile) and calls the deleter when the last user is
 // gone, or at once where it fails: another major version, dtype or device, sizes that overflow. Data that is not
 // aligned for its dtype is copied; on a GPU that is an error.
@@ -3145,8 +3149,24 @@ EAGER_API bool eg_set_device(const char *device);
 typedef struct egi_device_scope { void *former; } egi_device_scope;
 EAGER_API egi_device_scope egi_device_enter(const char *device);
 EAGER_API void egi_device_leave(egi_device_scope *scope);
-// How many devices of a kind ("cpu", "gpu" or "GPU") there are; 0 is no error. GPUs are counted, not started: whether
-// one can be used says the first eg_set_device that asks for it.
+#ifdef __cplusplus
+}
+struct egi_device_guard {
+    egi_device_scope scope;
+    explicit egi_device_guard(const char *device) : scope(egi_device_enter(device)) {}
+    egi_device_guard(const egi_device_guard &) = delete;
+    egi_device_guard &operator=(const egi_device_guard &) = delete;
+    ~egi_device_guard() { egi_device_leave(&scope); }
+};
+#define eg_with_device(device) egi_device_guard EGI_PASTE(egi_device_, __LINE__)(device)
+extern "C" {
+#else
+#define eg_with_device(device) \
+    __attribute__((cleanup(egi_device_leave), unused)) egi_device_scope EGI_PASTE(egi_device_, \
+                                                                                  __LINE__) = egi_device_enter(device)
+#endif
+// How many devices of a kind ("cpu", "gpu" or "GPU") there are; 0 is no error. GPUs are counted, not started: the first
+// eg_set_device that asks for one shows whether it can be used.
 EAGER_API int eg_device_count(const char *kind);
 // A copy on that device, whose gradient is copied back; x itself if it is there already. Counted in
 // eg_memory().device_copies.
@@ -3731,14 +3751,6 @@ struct eg_value {
     eg_value operator-() const { return (eg_negative)(tensor); }
 };
 static inline eg_tensor *egi_arg(eg_value x) { return x.tensor; }
-struct egi_device_guard {
-    egi_device_scope scope;
-    explicit egi_device_guard(const char *device) : scope(egi_device_enter(device)) {}
-    egi_device_guard(const egi_device_guard &) = delete;
-    egi_device_guard &operator=(const egi_device_guard &) = delete;
-    ~egi_device_guard() { egi_device_leave(&scope); }
-};
-#define eg_with_device(device) egi_device_guard EGI_PASTE(egi_device_, __LINE__)(device)
 #define EGI_OPERATOR(sign, function) \
     static inline eg_value operator sign(eg_value a, eg_value b) { return (function)(a.tensor, b.tensor); } \
     template <class T> static inline auto operator sign(eg_value a, T b) -> decltype(eg_value(egi_arg(b))) { \
@@ -3755,10 +3767,6 @@ EGI_OPERATOR(-, eg_sub)
 EGI_OPERATOR(*, eg_mul)
 EGI_OPERATOR(/, eg_div)
 #undef EGI_OPERATOR
-#else
-#define eg_with_device(device) \
-    __attribute__((cleanup(egi_device_leave), unused)) egi_device_scope EGI_PASTE(egi_device_, \
-                                                                                  __LINE__) = egi_device_enter(device)
 #endif
 #endif // EAGER_H
 
