@@ -595,6 +595,7 @@ EAGER_API eg_tensor *eg_random_bernoulli(eg_shape shape,
 EAGER_API eg_tensor *eg_random_integers(eg_shape shape, int64_t low, int64_t high);
 // 0 .. n-1 in random order, int64.
 EAGER_API eg_tensor *eg_random_permutation(int64_t n);
+// The state of this thread's generator: read it, keep it, and set it again, and the same numbers follow.
 typedef struct eg_random_state { uint64_t seed, counter; } eg_random_state;
 EAGER_API void eg_seed(uint64_t seed);                    // seeds this thread's generator and sets its counter to 0
 EAGER_API eg_random_state eg_random_get_state(void);
@@ -2146,6 +2147,7 @@ EAGER_API eg_metric *eg_metric_confusion_matrix(eg_metric_options options EGI_DE
 // The mean of a loss, or of the values that a function of your own returns.
 EAGER_API eg_metric *eg_metric_of(eg_loss *function, eg_metric_options options EGI_DEFAULT(eg_metric_options));
 #define EG_METRIC_ACCURACY eg_metric_accuracy()
+// Adds a reference, and releases one; the last one frees.
 EAGER_API eg_metric *eg_metric_retain(eg_metric *metric);
 EAGER_API void eg_metric_release(eg_metric *metric);  // NULL is fine; an error where only a model's reference is left
 // Adds a batch; weights have the shape (N), or that of the values. Steps that the predictions' mask leaves out do
@@ -2321,6 +2323,7 @@ EAGER_API eg_callback *eg_callback_learning_rate(eg_callback_options options EGI
 // multiplies the learning rate by .factor where the monitored value has not become better for .patience epochs
 EAGER_API eg_callback *eg_callback_plateau(eg_callback_options options EGI_DEFAULT(eg_callback_options));
 EAGER_API eg_callback *eg_callback_stop_on_nan(void);  // when a batch's loss is no finite number
+// Adds a reference, and releases one; the last one frees.
 EAGER_API eg_callback *eg_callback_retain(eg_callback *callback);
 EAGER_API void eg_callback_release(eg_callback *callback);                     // NULL is fine
 
@@ -2738,14 +2741,16 @@ extern "C" {
 // An archive is a list of named tensors and named texts, as they are in a file. The caller releases it.
 typedef struct eg_archive eg_archive;
 EAGER_API eg_archive *eg_archive_new(void);
+// Adds a reference, and releases one; the last one frees.
 EAGER_API eg_archive *eg_archive_retain(eg_archive *archive);
 EAGER_API void eg_archive_release(eg_archive *archive);                       // NULL is fine
 // Adds a tensor, or the present value of a variable; a name that is there already is an error.
 EAGER_API bool eg_archive_add(eg_archive *archive, const char *name, eg_tensor *x);
 #define eg_archive_add(archive, name, x) EGI_CALL(eg_archive_add, archive, name, EG_T(x))
-EAGER_API eg_tensor *eg_archive_get(eg_archive *archive, const char *name);   // NULL and an error where there is none
+// The tensor of that name, which belongs to the innermost scope; NULL and an error where there is none.
+EAGER_API eg_tensor *eg_archive_get(eg_archive *archive, const char *name);
 EAGER_API bool eg_archive_has(eg_archive *archive, const char *name);
-EAGER_API int64_t eg_archive_count(eg_archive *archive);
+EAGER_API int64_t eg_archive_count(eg_archive *archive);                      // how many tensors; 0 of NULL
 EAGER_API const char *eg_archive_name(eg_archive *archive,
                                       int64_t i);  // of tensor i, in the file's order; NULL out of range
 // A text beside the tensors (safetensors' metadata; of .npz files a member __metadata__). NULL as value takes it away.
@@ -2875,6 +2880,8 @@ EAGER_API eg_checkpoint *eg_checkpoint_new(eg_checkpoint_options options EGI_DEF
 #endif
 EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *checkpoint);
 EAGER_API void eg_checkpoint_release(eg_checkpoint *checkpoint);              // NULL is fine
+// Each tracks one object, under a name of 1 to 100 bytes that no other object of the checkpoint has. A value that a
+// restored file holds for it is assigned at once. False and an error, with nothing tracked, where either does not fit.
 EAGER_API bool eg_checkpoint_track(eg_checkpoint *checkpoint, const char *name, eg_tensor *variable);
 EAGER_API bool eg_checkpoint_track_layer(eg_checkpoint *checkpoint, const char *name, eg_layer *layer);
 EAGER_API bool eg_checkpoint_track_optimizer(eg_checkpoint *checkpoint, const char *name, eg_optimizer *optimizer);
@@ -3047,6 +3054,7 @@ EAGER_API eg_tensor *eg_decode_image(eg_tensor *bytes,
 // all of it was written. One thread at a time.
 typedef struct eg_record_writer eg_record_writer;
 EAGER_API eg_record_writer *eg_record_writer_open(const char *path);
+// Adds a record of these `size` bytes, with its checksums. After one that could not be written none can follow.
 EAGER_API bool eg_record_writer_write(eg_record_writer *writer, const void *data, int64_t size);
 EAGER_API bool eg_record_writer_close(eg_record_writer *writer);
 EAGER_API eg_record_writer *eg_record_writer_retain(eg_record_writer *writer);
