@@ -4224,14 +4224,15 @@ extern "C" {
 #endif
 // For gcc: the passes without which most of the code of this file becomes hardly longer.
 #define EGI_FEW_PASSES \
-    _Pragma("GCC optimize(\"no-gcse\", \"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\", \"no-tree-loop-optimize\")") \
-    _Pragma("GCC optimize(\"no-tree-dominator-opts\", \"no-expensive-optimizations\", \"no-schedule-insns2\", \"no-tree-sra\")") \
-    _Pragma("GCC optimize(\"no-forward-propagate\", \"no-tree-forwprop\", \"no-tree-copy-prop\", \"no-tree-sink\", \"no-dse\")") \
-    _Pragma( \
-        "GCC optimize(\"no-tree-dse\", \"no-thread-jumps\", \"no-cse-follow-jumps\", \"no-rerun-cse-after-loop\")") \
-    _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-code-hoisting\", \"no-if-conversion\", \"no-if-conversion2\", \"no-tree-bit-ccp\")") \
-    _Pragma("GCC optimize(\"no-tree-fre\", \"no-tree-ccp\", \"no-tree-dce\", \"no-ivopts\", \"no-combine-stack-adjustments\")") \
-    _Pragma("GCC optimize(\"no-shrink-wrap\", \"no-cprop-registers\", \"no-guess-branch-probability\")")
+    _Pragma("GCC optimize(\"no-gcse\", \"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\")") \
+    _Pragma("GCC optimize(\"no-tree-loop-optimize\", \"no-tree-dominator-opts\", \"no-expensive-optimizations\")") \
+    _Pragma("GCC optimize(\"no-schedule-insns2\", \"no-tree-sra\", \"no-forward-propagate\", \"no-tree-forwprop\")") \
+    _Pragma("GCC optimize(\"no-tree-copy-prop\", \"no-tree-sink\", \"no-dse\", \"no-tree-dse\")") \
+    _Pragma("GCC optimize(\"no-thread-jumps\", \"no-cse-follow-jumps\", \"no-rerun-cse-after-loop\")") \
+    _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-code-hoisting\", \"no-if-conversion\")") \
+    _Pragma("GCC optimize(\"no-if-conversion2\", \"no-tree-bit-ccp\", \"no-tree-fre\", \"no-tree-ccp\")") \
+    _Pragma("GCC optimize(\"no-tree-dce\", \"no-ivopts\", \"no-combine-stack-adjustments\", \"no-shrink-wrap\")") \
+    _Pragma("GCC optimize(\"no-cprop-registers\", \"no-guess-branch-probability\")")
 #if defined(EAGER_DEBUG) || defined(EGI_FOR_SIZE)
 #define EGI_FAST
 #define EGI_FEWER
@@ -4320,7 +4321,8 @@ static const egi_listed *egi_listed_find(const egi_listed *const *begin, const e
 #pragma clang fp contract(off)
 #elif defined(__GNUC__)
 #pragma GCC push_options
-#pragma GCC optimize("no-fast-math", "no-finite-math-only", "no-associative-math", "no-unsafe-math-optimizations", "no-reciprocal-math")
+#pragma GCC optimize("no-fast-math", "no-finite-math-only", "no-associative-math")
+#pragma GCC optimize("no-unsafe-math-optimizations", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "trapping-math", "fp-contract=off", "no-math-errno")
 #endif
 
