@@ -14833,6 +14833,8 @@ EGI_GRAD(reshape) {
     return egi_set_dx(0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from));
 }
 EGI_OP(reshape, 1, EGI_VIEW, sizeof(egi_reshape_attr), 0, 0)
+// A dimension of -1 is computed from the others: `known` is their product. It is checked for overflow, and becomes 0
+// only behind the loop, so that [0, -1] is refused rather than divided by.
 EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     if (!egi_operand_alive("reshape", 0, x)) return NULL;
     egi_reshape_attr attr;
@@ -14861,6 +14863,7 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     }
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
 }
+// `axis` counts in the result, which has one axis more, so -1 puts the new axis at the end.
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
     if (!egi_operand_alive("expand_dims", 0, x)) return NULL;
     eg_shape shape = egi_shape(x);
@@ -14890,6 +14893,7 @@ static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsig
     }
     return true;
 }
+// Without axes, all axes of 1 are left out.
 EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
     unsigned mask;
     if (!EGI_NAMED("squeeze", options, "axes = EG_AXES(0)") || !egi_operand_alive("squeeze", 0, x) ||
@@ -14931,6 +14935,8 @@ EGI_GRAD(transpose) {                     // the inverse permutation
 }
 EGI_OP(transpose, 1, EGI_VIEW, sizeof(egi_perm), 0, 0)
 static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_apply1(&egi_op_transpose, &x, 1, p); }
+// Without a permutation, the order of the axes is reversed. egi_axes_mask refuses an axis that is given twice, so a
+// list of the right length is a permutation.
 EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) {
     egi_perm p;
     unsigned mask;
@@ -14961,6 +14967,8 @@ static bool egi_shape_broadcast_to(egi_call *c) {
     c->shape[0] = *(const eg_shape *)c->attr;
     return true;
 }
+// The axes are matched from the last one backwards; an axis that is spread, and one that x does not have, gets the
+// stride 0, so that all its places are one element in memory.
 static bool egi_run_broadcast_to(egi_call *c) {
     const eg_tensor *x = c->in[0];
     const eg_shape *to = &c->shape[0];
@@ -15029,6 +15037,8 @@ static eg_tensor *egi_slice_view(const char *name, const eg_tensor *x, const egi
 static bool egi_run_slice(egi_call *c) {
     return (c->out[0] = egi_slice_view(c->op->name, c->in[0], (const egi_slice_attr *)c->attr)) != NULL;
 }
+// The inverse of the slice in pad's terms. A slice of no elements pads nothing: its gradient is as many zeros as the
+// axis has.
 EGI_GRAD(slice) {
     const egi_slice_attr *a = (const egi_slice_attr *)c->attributes;
     egi_pad_attr p;
@@ -15049,6 +15059,8 @@ static const egi_op egi_op_slice = { "slice", 1, 1, EGI_VIEW, sizeof(egi_slice_a
                                      EGI_NOT_ELEMENTWISE_BUT(slice, egi_accumulate_slice) };
 static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) { return egi_apply1(&egi_op_slice, &x, 1, attr); }
 
+// An axis of d elements becomes low + (d - 1) step + 1 + high, or low + high where d is 0. Each
+// step is checked for overflow.
 static bool egi_shape_pad(egi_call *c) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attr;
     egi_same_out(c, c->in[0]);
@@ -15064,6 +15076,7 @@ static bool egi_shape_pad(egi_call *c) {
     }
     return true;
 }
+// Fills the result with the value and copies x into the view of it that the elements of x take.
 static bool egi_run_pad(egi_call *c) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attr;
     egi_slice_attr s;
@@ -15080,6 +15093,7 @@ static bool egi_run_pad(egi_call *c) {
     if (inside) egi_object_release(&inside->object);
     return ok;
 }
+// The elements of g at the places that x took. The value with which x was padded is a constant.
 EGI_GRAD(pad) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attributes;
     egi_slice_attr s;
@@ -15122,6 +15136,7 @@ EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
            egi_axes_mask("reverse", &axes, x->rank, &mask) ? egi_reverse(x, mask) : NULL;
 }
 
+// A size of -1 takes all elements from `begin` to the axis's end.
 EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     egi_slice_attr a;
     if (!egi_operand_alive("slice", 0, x)) return NULL;
@@ -15183,6 +15198,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
     eg_tensor *y = egi_slice(x, &a);
     return y && reversed ? egi_reverse(y, reversed) : y;
 }
+// x[i] along axis 0: a slice of one element there, whose axis is then left out. A negative i counts from the end.
 EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     egi_slice_attr a;
     if (!egi_operand_alive("index", 0, x)) return NULL;
@@ -15200,6 +15216,7 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     }
     return eg_reshape(egi_slice(x, &a), rest);
 }
+// The parts are slices, so they share the buffer of x. On failure all of out[] is NULL.
 EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     if (!egi_lists_given("split", n, out, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
@@ -15268,6 +15285,8 @@ static eg_tensor *egi_pad_constant(eg_tensor *x, eg_pads pads, double value) {
     egi_this.trap = trap;
     return x;
 }
+// Mirrored paddings are a gather along one axis after the other, whose indices egi_pad_mirror gives, and so their
+// gradient is that of gather: elements that occur twice get two gradients, which add.
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
     egi_pad_attr a;
     const eg_tensor *source = x;
@@ -15308,6 +15327,8 @@ EGI_GRAD(cast) {
     return egi_set_dx(0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from));
 }
 EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
+// A cast to the tensor's own dtype is the tensor itself, and is not recorded. Of a variable it is a copy, since the
+// variable may be assigned later.
 EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
     if (!egi_operand_alive("cast", 0, x)) return NULL;
     if (!egi_dtype_valid(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_cast: %d is no dtype", (int)dtype);
@@ -15321,6 +15342,7 @@ EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
 // Rows whose result is put together from their inputs: each input is copied into a view of the result. The gradient
 // of concat is slices of g, that of tile the sum over the repetitions.
 
+// All inputs have one dtype and, along the other axes, one shape; the lengths along `axis` add up.
 static bool egi_shape_concat(egi_call *c) {
     int axis = (int)*(const int64_t *)c->attr;
     egi_same_out(c, c->in[0]);
@@ -15354,6 +15376,7 @@ static bool egi_run_concat(egi_call *c) {
     }
     return ok;
 }
+// dx[i] is the slice of g at the place where input i was put.
 EGI_GRAD(concat) {
     const int64_t *a = (const int64_t *)c->attributes;      // the axis, then each input's length along it
     egi_slice_attr s;
@@ -15389,6 +15412,7 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     if (attr != few) egi_free(attr);
     return y;
 }
+// A stack is a concat along a new axis of 1, which each input gets first.
 static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     if (!egi_lists_given("stack", n, x, x, x)) return NULL;
     if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
@@ -15427,6 +15451,8 @@ static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) {
     EGI_AS("repeat", egi_compose_repeat(x, repeats, axis));
 }
+// One axis after the other is repeated as a whole: x as `rows` rows, one for each index of the axes before it, each
+// repeated. The shape of the result is checked before the first copy is made.
 static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
     const eg_tensor *source = x;
     if (!egi_operand_alive("tile", 0, x)) return NULL;
@@ -15453,7 +15479,7 @@ EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) { EGI_AS("tile", 
 
 // ---- reductions
 
-// Mask: the reduced axes; from: the input's shape.
+// mask has a bit for each reduced axis; from is the input's shape.
 typedef struct egi_reduce_attr { egi_reduction kind; unsigned mask; bool keepdims; eg_shape from; } egi_reduce_attr;
 // The result's shape: reduced axes are left out, or are 1 with keepdims.
 static eg_shape egi_reduced_shape(const egi_reduce_attr *a, bool keepdims) {
@@ -15464,6 +15490,8 @@ static eg_shape egi_reduced_shape(const egi_reduce_attr *a, bool keepdims) {
     }
     return s;
 }
+// The result keeps the dtype, except that an index is int64. all and any are of bool alone, a norm of floats, the
+// others of all numbers.
 static bool egi_shape_reduce(egi_call *c) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attr;
     c->dtype[0] = a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN ? EG_INT64 : (eg_dtype)c->in[0]->dtype;
@@ -15520,7 +15548,7 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const eg
         bool f = egi_is_float(x->dtype);
         if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN)
             ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x));
-        // Egi_fill takes an integer dtype's least value for that.
+        // For -1e300, egi_tensor_fill puts an integer dtype's least value; below, for 1e300, its greatest.
         else if (a->kind == EGI_MAX_) ok = egi_tensor_fill(c->out[0], f ? -HUGE_VAL : -1e300);
         else if (a->kind == EGI_MIN_) ok = egi_tensor_fill(c->out[0], f ? HUGE_VAL : 1e300);
         else ok = egi_tensor_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN
@@ -15542,11 +15570,13 @@ static bool egi_run_choose(egi_call *c) { return egi_run_reduce_by(c, egi_launch
 static eg_tensor *egi_unreduced(eg_tensor *g, const egi_reduce_attr *a) {
     return eg_reshape(g, egi_reduced_shape(a, true));
 }
+// Each element of x counts once in the sum, so each gets g.
 EGI_GRAD(reduce_sum) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
     return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced(c->upstream[0], a), a->from));
 }
+// The same over the number of elements of which one mean was made.
 EGI_GRAD(reduce_mean) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     double n = 1;
@@ -15677,6 +15707,7 @@ EAGER_API eg_tensor *(eg_reduce_all)(eg_tensor *x, eg_reduce_options o) {
 EAGER_API eg_tensor *(eg_reduce_any)(eg_tensor *x, eg_reduce_options o) {
     return egi_reduce_by(&egi_op_reduce_any, EGI_ANY, x, &o);
 }
+// argmax and argmin are over one axis, the first where none is named. Of equal elements the first one counts.
 static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg_arg_options o) {
     eg_axes axes = { 0, 1, { o.axis == EG_ZERO ? 0 : o.axis } };
     if (!EGI_NAMED(op->name, o, "axis = 1")) return NULL;
@@ -15690,6 +15721,8 @@ EAGER_API eg_tensor *(eg_argmin)(eg_tensor *x, eg_arg_options o) { return egi_ar
 // ---- reductions that are composed of others, and so have their gradients
 // Variance, standard deviation and log-sum-exp are functions that call ops (sum, mean, maximum and norm are rows),
 // so their gradients, of any order, follow from those ops.
+// The mean of the squared distances from the mean. (The mean of squares less the square of the mean would cancel
+// digits.)
 static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
@@ -15744,6 +15777,7 @@ static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o
 EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) {
     EGI_AS("reduce_logsumexp", egi_compose_reduce_logsumexp(x, o));
 }
+// The norm of order 2 is a row; that of order 1 is the sum, that of order infinity the maximum of the absolute values.
 static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
     eg_reduce_options o;
     memset(&o, 0, sizeof o);
@@ -15771,6 +15805,7 @@ static egi_reduce_parameters egi_axis_split(const eg_tensor *x, int axis) {
     for (int i = 0; i < x->rank; i++) *(i < axis ? &p.outer : i == axis ? &p.n : &p.inner) *= x->dims[i];
     return p;
 }
+// Runs a kernel along one axis of in[0]: the attributes become the kernel's parameters.
 static bool egi_run_along(egi_call *c, egi_kernel_function *launch) {
     const egi_axis_attr *a = (const egi_axis_attr *)c->attr;
     egi_reduce_parameters p = egi_axis_split(c->in[0], a->axis);
@@ -17813,6 +17848,8 @@ static void egi_tape_destroy(eg_tape *t) {
     t->object.kind = EGI_DEAD;
     egi_free_handle(t);
 }
+// The check with which every public function of a tape begins: the tape is one, its scope is open, and it belongs to
+// this thread and to the traced function whose body runs now, if one does.
 static bool egi_tape_alive(const char *function, const eg_tape *t) {
     if (!t) return egi_argument_missing(function, "tape");
     if (t->object.kind != EGI_TAPE)
@@ -17824,6 +17861,9 @@ static bool egi_tape_alive(const char *function, const eg_tape *t) {
 }
 
 static egi_record_function egi_tape_record;              // stands below, and is called through egi_this.record
+// The new tape belongs to the innermost scope and is the first of the thread's list, whose order is from the inner tape
+// to the outer one. egi_this.recording counts the tapes that record, so that an op asks one number whether it must call
+// egi_tape_record at all.
 static eg_tape *egi_tape_new(bool persistent) {
     eg_tape *t = (eg_tape *)egi_alloc(sizeof *t);
     if (!t) { egi_no_memory("tape_begin", (int64_t)sizeof *t); return NULL; }
@@ -17858,6 +17898,8 @@ EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
     if (egi_tape_slot_find(t, x->id) >= 0) return true;
     return egi_tape_slot_watch(t, x) >= 0 || egi_no_memory("tape_watch", 0);
 }
+// `stopped` remembers the first id given after the stop: a tensor with that id or a later one was made unseen, so that
+// the gradients of a graph can refuse to read past it.
 EAGER_API bool eg_tape_stop(eg_tape *t) {
     if (!egi_tape_alive("tape_stop", t)) return false;
     if (!t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_stop: the tape is not recording");
@@ -17877,6 +17919,7 @@ EAGER_API bool eg_tape_resume(eg_tape *t) {
     egi_this.recording++;
     return true;
 }
+// The tape becomes as new. An ordinary tape has left the thread's list with its gradient, so it enters the list again.
 EAGER_API bool eg_tape_reset(eg_tape *t) {
     if (!egi_tape_alive("tape_reset", t)) return false;
     if (t->reading) return egi_fail(EG_ERROR_TAPE, "eg_tape_reset: a gradient is being computed from this tape");
@@ -17996,6 +18039,8 @@ static inline size_t egi_line_bytes(const egi_op *op, int n, int n_out, bool kep
 // error yet, nothing changed but slots).
 static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                eg_tensor *const *out, int n_out, eg_tensor *const *saved, const int32_t *slots) {
+    // `keep` joins what the gradients for all watched inputs read: bits 0 to 2 are the inputs a, b and c, two more are
+    // inputs 3 and 4, and EGI_USES_Y is the output.
     unsigned keep = 0;
     if (op->grad)
         for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_tape_saves(op, i);
@@ -18045,6 +18090,7 @@ static void egi_spy_look(eg_tape *t, const egi_op *op, eg_tensor *const *in, int
         if (!input) snprintf(spy->found, sizeof spy->found, "%.60s", in[i]->name ? in[i]->name : "?");
     }
 }
+// A spy lies on the C stack and owns nothing, so that it needs neither memory nor a scope.
 static void egi_spy_begin(egi_spy *spy, eg_tensor *const *in, int n) {
     memset(spy, 0, sizeof *spy);
     spy->in = in;
@@ -18351,6 +18397,8 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
 // For t->report: of each slot the first line that reads it, behind which (going back) its gradient is complete, and the
 // number of the source that it is, plus 1, or 0.
 typedef struct egi_complete { int64_t line; int32_t source; } egi_complete;
+// The lines are gone through from the last to the first, so that the number which stays is that of the first reader.
+// NULL and an error without memory.
 static egi_complete *egi_tape_complete(const eg_tape *t, int64_t n_lines, const int32_t *sx, int nx) {
     const size_t bytes = (size_t)(t->n_slots + 1) * sizeof(egi_complete);
     egi_complete *of = (egi_complete *)egi_alloc(bytes);
@@ -18361,6 +18409,8 @@ static egi_complete *egi_tape_complete(const eg_tape *t, int64_t n_lines, const 
         for (int i = 0; i < t->lines[l]->n; i++) if (t->lines[l]->slots[i] >= 0) of[t->lines[l]->slots[i]].line = l;
     return of;
 }
+// Called behind line l of the backward pass: reports each source whose first reader is this line. A gradient is
+// reported once, so that the sum over processes can begin while the pass goes on.
 static bool egi_tape_tell(const eg_tape *t, int64_t l, eg_tensor **grads, egi_complete *of) {
     const egi_line *line = t->lines[l];
     for (int i = 0; i < line->n; i++) {
@@ -18448,6 +18498,9 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
             return egi_no_memory("tape_gradient", 0);
         }
     }
+    // One block of memory holds a gradient and two marks for each slot, then the slots of sources and targets. A
+    // persistent tape may record the ops of its own gradients during the pass: those lines stand behind n_lines and
+    // their slots behind n, so the pass does not see them.
     int64_t n = t->n_slots, n_lines = t->n_lines;
     size_t bytes = (size_t)n * (sizeof(eg_tensor *) + 2) + (size_t)(nx + ny + 1) * sizeof(int32_t) + 16;
     eg_tensor **grads = (eg_tensor **)egi_alloc(bytes);
@@ -18510,6 +18563,7 @@ EAGER_API bool eg_tape_gradients(eg_tape *t, eg_tensor *y, eg_tensor *const *xs,
     EGI_FAILS_AS("tape_gradients");
     return eg_tape_gradients_from(t, &y, 1, NULL, xs, n, grads);
 }
+// The same with lists. The list that it returns belongs to the innermost scope.
 EAGER_API eg_list eg_tape_gradients_list(eg_tape *t, eg_tensor *y, eg_list xs) {
     EGI_FAILS_AS("tape_gradients_list");
     egi_list *grads = egi_lists_given("tape_gradient", xs.count, xs.tensors, xs.tensors,
@@ -18556,6 +18610,7 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
     else memset(pick, 0, (size_t)(y->size * element));
     for (int64_t j = 0; j < n && ok; j++) {
         eg_scope inner = eg_scope_begin();
+        // `pick` has the bytes of y, all 0: element j of each row becomes 1 for this pass, and 0 again behind it.
         for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 1);
         eg_tensor *g = eg_to((eg_from_data)((eg_dtype)y->dtype, shape, pick), eg_device_of(y)), *dx = NULL;
         for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 0);
