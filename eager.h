@@ -15928,6 +15928,8 @@ static eg_tensor *egi_sort_first(const char *name, eg_tensor *x, int64_t k, bool
     if (order) *order = at;
     return y;
 }
+// Where somebody looks at the ops, a sort is an argsort, which has no gradient, and a take_along_axis, which has one;
+// where nobody does, one launch sorts the values alone.
 static eg_tensor *egi_compose_sort(eg_tensor *x, eg_sort_options o) {
     const int wanted = o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis;
     int axis = 0;
@@ -15938,6 +15940,8 @@ static eg_tensor *egi_compose_sort(eg_tensor *x, eg_sort_options o) {
     return x ? egi_axis_to_end(egi_sort_first("sort", x, x->dims[x->rank - 1], o.descending, NULL), axis, true) : NULL;
 }
 EAGER_API eg_tensor *(eg_sort)(eg_tensor *x, eg_sort_options o) { EGI_AS("sort", egi_compose_sort(x, o)); }
+// The first k elements of the descending order along the last axis. In one launch, only k elements of each row are put
+// in order (egi_sort_some).
 static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
     eg_sort_options o = { 0, NULL, -1, true };
     if (indices) *indices = NULL;
@@ -15964,6 +15968,7 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
 // which reads each row of logits once and neither writes the softmax nor a one-hot matrix. The row's gradient,
 // softmax - one_hot(label), is one launch, too, unless a tape looks at it.
 
+// - sum over classes of labels * log_softmax(logits), for each row. Both operands get gradients.
 EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
     const char *name = "softmax_cross_entropy_with_logits";
     if (!egi_operand_alive(name, 0, labels) || !egi_operand_alive(name, 1, logits)) return NULL;
@@ -15984,6 +15989,8 @@ static const char *egi_advice_on_class_numbers(const eg_tensor *labels, const eg
            ? ": eg_squeeze(labels, .axes = EG_AXES(-1)) takes their last axis away (in a dataset, by eg_dataset_map)"
            : "";
 }
+// Labels are class numbers, of the shape of the logits without the last axis. The result has their shape and the
+// logits' dtype.
 static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     const eg_tensor *labels = c->in[0], *x = c->in[1];
     bool fits = labels->rank == x->rank - 1;
@@ -16047,6 +16054,8 @@ static eg_tensor egi_matmul_batch(const eg_tensor *x) {
     y.dims = x->dims;
     return y;
 }
+// A is (..., m, k) and B is (..., k, n), each with its last two axes swapped where it is read transposed. The result is
+// (..., m, n), where the axes in front are broadcast as those of an elementwise op.
 static bool egi_shape_matmul(egi_call *c) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
     const eg_tensor *a = c->in[0], *b = c->in[1];
@@ -16100,6 +16109,8 @@ static eg_tensor *egi_matmul_matrix(const eg_tensor *x, bool *transposed, int64_
     }
     return eg_retain((eg_tensor *)(uintptr_t)x);
 }
+// A third input, where there is one, is a bias of n elements, which the kernel adds to each row. A batch axis along
+// which an operand is repeated has the stride 0 for it.
 static bool egi_run_matmul(egi_call *c) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
     egi_matmul_parameters p;
@@ -16185,6 +16196,8 @@ static const egi_op egi_op_dense_relu = { "dense_relu", 3, 1, 0, sizeof(egi_matm
                                           egi_run_matmul, egi_grad_dense,
                                           { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y },
                                           EGI_NOT_ELEMENTWISE(dense_relu) };
+// Whether x A + bias is one launch here: the device adds a bias in its product, the operands are a matrix, a matrix and
+// a row that fits, and nothing watches the single ops.
 static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
     return bias && egi_backend_of(x)->folds && !egi_this.trap && !egi_this.recorder && x->rank == 2 && a->rank == 2 &&
            bias->rank == 1 && bias->dims[0] == a->dims[1] && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) &&
@@ -16210,6 +16223,7 @@ EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o
 
 // name: of the public op, for errors
 typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char *name; } egi_gather_attr;
+// The axis of x is replaced by the axes of the indices.
 static bool egi_shape_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
@@ -16238,12 +16252,14 @@ static eg_tensor *egi_gather_apply(const egi_op *op, eg_tensor *x, eg_tensor *in
     return egi_apply1(op, in, 2, &a);
 }
 static const egi_op *egi_row_scatter_add(void);
+// Row i of g is added to the row of dx from which row i of the result was taken.
 EGI_GRAD(gather) {
     (void)op;
     return egi_set_dx(0, dx, egi_gather_apply(egi_row_scatter_add(), c->upstream[0], c->inputs[1],
                                               *(const egi_gather_attr *)c->attributes));
 }
 EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
+// The reverse: the axes that the indices have are replaced by one of `rows` elements.
 static bool egi_shape_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
@@ -16263,6 +16279,7 @@ static bool egi_run_scatter_add(egi_call *c) {
     egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
     return egi_run1(c, egi_launch_scatter_add, &p);
 }
+// Each row of x gets the gradient of the row to which it was added.
 EGI_GRAD(scatter_add) {
     (void)op;
     return egi_set_dx(0, dx, egi_gather_apply(&egi_op_gather, c->upstream[0], c->inputs[1],
@@ -16273,6 +16290,7 @@ static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_ga
                                            egi_run_scatter_add, egi_grad_scatter_add,
                                            { EGI_USES_B, 0, 0 }, EGI_NOT_ELEMENTWISE(scatter_add) };
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
+// A plain number as index takes one row and leaves its axis out.
 EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
     egi_gather_attr a;
     if (!EGI_NAMED("gather", o, "axis = 1") ||
@@ -16348,6 +16366,8 @@ static bool egi_work_positions(eg_backend *b, const egi_args *args) {
     egi_free(flat);
     return ok;
 }
+// The positions as an int64 tensor on the device of `index`; NULL and an error where an index is out of range. The work
+// is the host's (egi_host_work), so that a traced function repeats it with each replay's indices.
 static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shape shape, int depth, int along) {
     if (!egi_needs_index(name, index)) return NULL;
     eg_shape s = egi_shape(index);
@@ -16382,6 +16402,8 @@ static eg_shape egi_flattened(eg_shape s, int depth) {
     for (int i = depth; i < s.rank; i++) flat.dims[flat.rank++] = s.dims[i];
     return flat;
 }
+// The axes that a row of indices names are flattened into one, and the rows become positions along it: the rest is a
+// gather, with its gradient.
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     if (!egi_operand_alive("gather_nd", 0, x) || !egi_operand_alive("gather_nd", 1, indices)) return NULL;
     int depth = egi_index_depth("gather_nd", indices, x->rank, egi_describe(x));
@@ -16391,6 +16413,7 @@ EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     eg_tensor *flat = egi_flat_positions("gather_nd", indices, egi_shape(x), depth, -1);
     return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), depth)), flat, rows) : NULL;
 }
+// x is flattened whole, and each index becomes the position of its element: the rest is a gather.
 EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis) {
     if (!egi_operand_alive("take_along_axis", 0, x) || !egi_operand_alive("take_along_axis", 1, indices) ||
         !egi_axis("take_along_axis", axis, x->rank, &axis))
@@ -16405,6 +16428,8 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
     eg_tensor *flat = egi_flat_positions("take_along_axis", indices, egi_shape(x), x->rank, axis);
     return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), x->rank)), flat, rows) : NULL;
 }
+// gather_nd the other way round: zeros of `shape`, to which each row of `updates` is added at the place that its row of
+// indices names.
 EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape) {
     if (!egi_operand_alive("scatter_nd", 0, indices) || !egi_operand_alive("scatter_nd", 1, updates) ||
         !egi_shape_valid("scatter_nd", shape, EG_FLOAT64))
@@ -16423,6 +16448,7 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, depth, -1);
     return flat ? eg_reshape(egi_gather_apply(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
+// x plus a scatter_nd of its shape, so both x and the updates get gradients.
 static eg_tensor *egi_compose_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
     if (!egi_operand_alive("tensor_scatter_add", 0, x) || !egi_operand_alive("tensor_scatter_add", 1, indices) ||
         !egi_operand_alive("tensor_scatter_add", 2, updates))
@@ -16433,6 +16459,7 @@ static eg_tensor *egi_compose_tensor_scatter_add(eg_tensor *x, eg_tensor *indice
 EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
     EGI_AS("tensor_scatter_add", egi_compose_tensor_scatter_add(x, indices, updates));
 }
+// Row i of x is added to row segments[i] of n rows: a scatter_add along axis 0.
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n) {
     if (!egi_operand_alive("segment_sum", 0, x) || !egi_operand_alive("segment_sum", 1, segments)) return NULL;
     if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
@@ -16442,6 +16469,8 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
     egi_gather_attr a = { 0, 1, n, "segment_sum" };
     return egi_gather_apply(&egi_op_scatter_add, x, segments, a);
 }
+// As ops, the indices are compared with the class numbers 0 to depth - 1. An index outside of them has a row without an
+// `on`.
 static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
     if (!EGI_NAMED("one_hot", o, "axis = 1") || !egi_operand_alive("one_hot", 0, indices)) return NULL;
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
@@ -16463,7 +16492,7 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     }
     if (depth > INT32_MAX && indices->dtype == EG_INT32) indices = eg_cast(indices, EG_INT64);
     if (!indices) return NULL;
-    // Options: 0 is an option's default, EG_ZERO stands for zero.
+    // In options 0 is the default, here 1 and 0, and EG_ZERO stands for zero.
     double on = o.on_value == 0 ? 1
                 : o.on_value == EG_ZERO ? 0
                 : o.on_value, off = o.off_value == EG_ZERO ? 0 : o.off_value;
@@ -16535,6 +16564,7 @@ static bool egi_run_conv2d(egi_call *c) { return egi_conv_run(c, EGI_CONV_FORWAR
 static bool egi_run_conv2d_input(egi_call *c) { return egi_conv_run(c, EGI_CONV_INPUT); }
 static bool egi_run_conv2d_filter(egi_call *c) { return egi_conv_run(c, EGI_CONV_FILTER); }
 static const egi_op *egi_row_conv(egi_conv_kind kind);
+// Sets dx[i] to the convolution `kind` of a and b, over the windows of the op whose gradient it is.
 static bool egi_conv_grad(const eg_grad_context *c, int i, eg_tensor **dx, egi_conv_kind kind, eg_tensor *a,
                           eg_tensor *b) {
     eg_tensor *in[2];
@@ -16771,6 +16801,7 @@ EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_c
 // of each window's largest element in the flattened input, and a gather takes the elements, so that the gradient is
 // that of gather.
 
+// The three rows of pooling run one kernel with different kinds.
 static bool egi_pool_run(egi_call *c, egi_pool_kind kind) {
     egi_pool_parameters p = { kind, *(const egi_windows *)c->attr };
     return c->out[0]->size == 0 || egi_run1(c, egi_launch_pool, &p);
@@ -16787,6 +16818,7 @@ EGI_OP_ND(max_pool_index, 1, 0, sizeof(egi_windows))
 static const egi_op *egi_row_avg_pool2d_grad(void);
 static bool egi_shape_avg_pool2d(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_Y, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG); }
+// Each element of g is spread in equal parts over the elements of its window that are no padding.
 EGI_GRAD(avg_pool2d) {
     (void)op;
     return egi_set_dx(0, dx, egi_apply1(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes));
@@ -16829,6 +16861,8 @@ static bool egi_pool_windows(const char *name, int space, eg_tensor *x, const eg
     }
     return true;
 }
+// The positions are constants for the tape: the gather alone gets a gradient, which goes to the largest element of each
+// window.
 static eg_tensor *egi_max_pool(const char *name, int space, eg_tensor *x, const eg_pool_options *o) {
     egi_windows w;
     eg_shape flat = { 1, { -1 } };
@@ -16891,6 +16925,7 @@ static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool neare
     egi_free(low);
     return y;
 }
+// x is (n, h, w, c), or one picture (h, w, c). Whole numbers become float32 before they are interpolated.
 static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
     if (!EGI_NAMED("resize", o, "method = EG_NEAREST") || !egi_operand_alive("resize", 0, x)) return NULL;
     if (x->rank == 3) {                                                                    // one picture
@@ -16959,6 +16994,7 @@ static const char *egi_einsum_term(const char *p, int rank, int dots, egi_term *
     }
     return p;
 }
+// The axis of a term that has this letter; -1 where none does.
 static int egi_einsum_find(const egi_term *t, int letter) {
     for (int i = 0; i < t->n; i++) if (t->letters[i] == letter) return i;
     return -1;
@@ -17407,6 +17443,8 @@ static int64_t egi_text_deliver(const char *function, egi_text *out, char *text,
     egi_text_free(out);
     return size;
 }
+// Appends x as NumPy prints an array, and its shape and dtype behind it. egi_format_array reads floats, int64 and
+// bools, so that the other dtypes are converted first. False and an error where that fails; `out` is freed then.
 static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
     static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };  // ORDER eg_dtype: as egi_format_array numbers them
     memset(out, 0, sizeof *out);
@@ -17516,7 +17554,7 @@ static void egi_formula_print(egi_text *t, const egi_node *nodes, const int *nam
         egi_formula_print(t, nodes, names, x[0], w->arity == 2 ? own : own + 1);
         if (w->arity > 1) {
             egi_text_printf(t, " %s ", egi_signs[sign].sign);
-            // Own + 1: a - (b - c) keeps its parentheses.
+            // With own + 1, a - (b - c) keeps its parentheses.
             egi_formula_print(t, nodes, names, x[1], own + 1);
         }
         if (w->arity > 2) {
@@ -17584,6 +17622,7 @@ static void egi_op_print_formula(egi_text *t, const egi_op *op, int variant) {
     egi_text_string(t, "\n");
     if (n) egi_program_print(t, op, variant);
 }
+// Takes the name with and without eg_. An op that exists and is not elementwise gets an error of its own.
 EAGER_API void eg_op_print(const char *name) {
     const egi_op *op = NULL;
     if (name && !strncmp(name, "eg_", 3)) name += 3;
