@@ -12121,15 +12121,17 @@ EAGER_API int eg_num_threads(void) {
 
 //# 24  KERNELS ----------------------------------------------------------------
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or tapes. A kernel's text stands once, at
-// the end of this file, and is stamped for each element type by including the file again. A stamp is one number: the
-// text by ten (1 a tile of a matrix product, 2 what only floating point has, 3 sums and extremes, 5 a step of a
-// recurrent layer, softmax and normalizations, 6 programs), the type by one (1 float, 2 double, 3 int64_t, 4 to 6 the
-// same with AVX2, 7 uint8_t and 8 int32_t, 9 and 0 the same with AVX2), for a program the vectors by a hundred, and
-// further texts of the same type in the digits before: 1532262 is texts 1, 2, 3, 5 and 6 (with 2 vectors) for double.
-// They come in the order of the file. Each include reads the whole file, which takes gcc some 20 ms and, from the ninth
-// on, 75 ms, since gcc has no short numbers for places in the text left then; so texts share one where they can. The
-// texts derive the rest from the number, and undefine it all. So each stays an ordinary function in which a debugger
-// can step. A kernel returns false where it got no workspace. Proof: tests/core/ops_values.c
+// the end of this file, and is stamped for each element type by including the file again. So each stays an ordinary
+// function in which a debugger can step. A stamp is one number, from which the texts derive the rest:
+//   the ones: the type, 1 float, 2 double, 3 int64_t, 4 float and 5 double with AVX2, 6 uint8_t, 7 int32_t
+//   the tens, and every digit above the hundreds: the texts, 1 a tile of a matrix product, 2 what only floating point
+//     has, 3 sums and extremes, 5 a step of a recurrent layer, softmax and normalizations, 6 programs
+//   the hundreds: the vectors that a program's function holds, where it has text 6
+// 1532262 is texts 1, 2, 3, 5 and 6 (with 2 vectors) for double; they come in the order of the file. Each include reads
+// the whole file, which takes gcc 40 ms. From the eighth on it takes 100 ms and twice the memory: gcc numbers the
+// places of all that it reads, 4096 numbers for a line of less than 128 bytes and twice as many for the lines behind a
+// longer one, and when the numbers run short, it keeps each token's place in a table. So texts share a stamp where they
+// can, and lines are short. A kernel returns false where it got no workspace. Proof: tests/core/ops_values.c
 
 EGI_FAST
 
@@ -12161,6 +12163,7 @@ static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
 // Helpers that run long stay functions of their own: inlining them would cost compile time and gain nothing.
 
 #define EGI_TN(name) EGI_PASTE(name, EGI_SUFFIX)
+#define EGI_TN_32(name) EGI_PASTE(name, EGI_SUFFIX_32)        // of what is for AVX2 in every stamp
 #define EGI_DATA(x) ((EGI_T *)(void *)(x)->data)              // in a stamped text: a tensor's elements
 #define EGI_DATA_OR_NULL(x) ((EGI_T *)egi_cpu_data_of(x))     // the same, of a tensor that may be missing or empty
 
@@ -12413,12 +12416,6 @@ EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, v
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 1465
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 466
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 469
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 460
-#include EAGER_HEADER_NAME
 #elif EGI_X86
 #define EGI_STAMP 5014
 #include EAGER_HEADER_NAME
@@ -12438,9 +12435,9 @@ EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, v
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 3163
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 3167
+#define EGI_STAMP 3166
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 3168
+#define EGI_STAMP 3167
 #include EAGER_HEADER_NAME
 #undef EGI_REDUCER
 static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
@@ -46646,7 +46643,7 @@ EGI_AS_TOLD
 #else // EGI_STAMP
 
 // What a type is: its suffix and its vectors.
-#define EGI_IS_WIDE ((EGI_STAMP % 10 >= 4 && EGI_STAMP % 10 <= 6) || EGI_STAMP % 10 == 9 || EGI_STAMP % 10 == 0)
+#define EGI_IS_WIDE (EGI_STAMP % 10 == 4 || EGI_STAMP % 10 == 5)
 #if EGI_STAMP % 10 == 1
 #define EGI_SUFFIX _f32
 #define EGI_VEC egi_v16_f32
@@ -46664,6 +46661,8 @@ EGI_AS_TOLD
 #elif EGI_STAMP % 10 == 3
 #define EGI_SUFFIX _i64
 #define EGI_SPLAT(s) { s, s }
+#define EGI_SUFFIX_32 _avx2_i64
+#define EGI_SPLAT_32(s) { s, s, s, s }
 #elif EGI_STAMP % 10 == 4
 #define EGI_SUFFIX _avx2_f32
 #define EGI_VEC egi_v32_f32
@@ -46685,20 +46684,21 @@ EGI_AS_TOLD
 #define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
 #define EGI_FMA_ONE(s, b, c) __builtin_fma(s, b, c)
 #elif EGI_STAMP % 10 == 6
-#define EGI_SUFFIX _avx2_i64
-#define EGI_SPLAT(s) { s, s, s, s }
-#elif EGI_STAMP % 10 == 7
 #define EGI_SUFFIX _u8
 #define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
-#elif EGI_STAMP % 10 == 8
+#define EGI_SUFFIX_32 _avx2_u8
+#define EGI_SPLAT_32(s) \
+    { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#else
 #define EGI_SUFFIX _i32
 #define EGI_SPLAT(s) { s, s, s, s }
-#elif EGI_STAMP % 10 == 9
-#define EGI_SUFFIX _avx2_u8
-#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
-#else
-#define EGI_SUFFIX _avx2_i32
-#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
+#define EGI_SUFFIX_32 _avx2_i32
+#define EGI_SPLAT_32(s) { s, s, s, s, s, s, s, s }
+#endif
+// Names and constants of what is compiled for AVX2 whatever the stamp: the strips of programs.
+#if EGI_IS_WIDE
+#define EGI_SUFFIX_32 EGI_SUFFIX
+#define EGI_SPLAT_32 EGI_SPLAT
 #endif
 #if EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 4
 #define EGI_T float
@@ -46726,26 +46726,26 @@ EGI_AS_TOLD
 #define EGI_SIGMOID_T egi_sigmoid
 #define EGI_CBLAS_GEMM cblas_dgemm
 #define EGI_CELL_ROW egi_cell_row_f64
-#elif EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 6
+#elif EGI_STAMP % 10 == 3
 #define EGI_T int64_t
 #define EGI_U uint64_t
 #define EGI_BITS_OF_T 64
 #define EGI_CASES EGI_INT_CASES
 #define EGI_LONG 4
-#elif EGI_STAMP % 10 == 8 || EGI_STAMP % 10 == 0
+#elif EGI_STAMP % 10 == 7
 #define EGI_T int32_t
 #define EGI_U uint32_t
 #define EGI_BITS_OF_T 32
 #define EGI_CASES EGI_INT_CASES
-#define EGI_LONG (EGI_IS_WIDE ? 7 : 5)
+#define EGI_LONG 5
 #else
 #define EGI_T uint8_t
 #define EGI_U uint8_t
 #define EGI_BITS_OF_T 8
 #define EGI_CASES EGI_UINT_CASES
-#define EGI_LONG (EGI_IS_WIDE ? 8 : 6)
+#define EGI_LONG 6
 #endif
-#if EGI_STAMP % 10 % 3 == 0 || EGI_STAMP % 10 >= 7
+#if EGI_STAMP % 10 == 3 || EGI_STAMP % 10 >= 6
 #define EGI_IS_FLOAT 0
 #define EGI_ISNAN(v) false
 #define EGI_ACC uint64_t
@@ -46817,6 +46817,9 @@ EGI_TARGET_FMA static void EGI_TN(egi_tile)(int64_t k, const EGI_T *const *a, in
     const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5];
     EGI_VEC c00 = {0}, c01 = c00, c10 = c00, c11 = c00, c20 = c00, c21 = c00;
     EGI_VEC c30 = c00, c31 = c00, c40 = c00, c41 = c00, c50 = c00, c51 = c00;
+// Row i of the tile is the vectors c<i>0 and c<i>1. Each of the k steps multiplies one element of each row of A, spread
+// over a vector, by two vectors of B: twelve sums, two vectors of B and one of A are 15 of the processor's 16 vector
+// registers.
 #define EGI_STEP(i)                              \
     {                                            \
         EGI_VEC s = EGI_SPLAT(a##i[o]);          \
@@ -46931,6 +46934,8 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_small_product)(
     int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t arow, int64_t astep, const EGI_T *b, int64_t brow,
     int64_t bstep, EGI_T *c, int64_t ldc, bool accumulate) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    // Rows of op(B) that are shorter than a vector, or whose elements lie apart, are copied into whole vectors first.
+    // Four rows of A go at a time; where fewer are left, the last step repeats its first row, whose sum is not stored.
     EGI_T copy[EGI_SMALL_SIDE * L] __attribute__((aligned(32)));
     if (n < L || bstep != 1) {
         for (int64_t p = 0; p < k; p++)
@@ -47134,6 +47139,7 @@ EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const
             for (int64_t p = 0; p < k; p++) {
                 const EGI_T *from = b + p * ldb + j;
                 EGI_T *row = to + p * nr;
+                // A count that the compiler knows becomes a few moves; a call of memcpy for each row would take longer.
                 if (cols == 16) {
                     memcpy(row, from, 16 * sizeof(EGI_T));
                 } else if (cols == 8) {
@@ -47171,6 +47177,8 @@ static void EGI_TN(egi_gemv_run)(void *context, int64_t begin, int64_t end) {
         }
         return;
     }
+    // A is read along its rows all the same: x[p] times row p is added to `part`, which stays in the nearest cache, and
+    // after EGI_TERMS rows `part` is added to y.
     end = egi_min64(end * EGI_TN(EGI_GEMV_BLOCK), v->m);
     for (int64_t j = begin * EGI_TN(EGI_GEMV_BLOCK), cols; j < end; j += cols) {
         cols = egi_min64(NARROW, end - j);
@@ -47243,6 +47251,8 @@ static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {
                        g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
                        g->packed_a + begin * EGI_MR * g->kc);
 }
+// Units: EGI_MC rows of the block by EGI_STRIP_PANELS tiles' columns. A panel of B stays in the nearest cache while the
+// unit's rows go by it.
 static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
     const int64_t width = EGI_TN(EGI_STRIP_PANELS) * g->nr, strips = (g->nc + width - 1) / width, kc = g->kc;
@@ -47282,6 +47292,7 @@ static int64_t EGI_TN(egi_gemm_needs)(bool tb, int64_t m, int64_t n, int64_t k, 
     g.tb = tb, g.m = m, g.n = n, g.k = k, g.ldb = ldb;
     return EGI_TN(egi_gemm_plan)(&g, 1, &need_a);
 }
+// Nanoseconds of one thread, roughly: what egi_parallel wants to know.
 static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
     return (double)m * (double)n * (double)k * (double)sizeof(EGI_T) * 0.007;
 }
@@ -47290,6 +47301,7 @@ static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
 EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a,
                                                 int64_t lda, const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc,
                                                 bool accumulate, EGI_T *given) {
+    // With `given` memory this runs in a part of divided work, so it uses neither a library's threads nor the team.
     const double cost = EGI_TN(egi_gemm_cost)(m, n, k);
 #ifdef EAGER_OPENBLAS
     if (!given && egi_openblas_takes(m, n, k) && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) {
@@ -47363,6 +47375,8 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         c[0] = accumulate ? c[0] + s : s;
         return true;
     }
+    // Then, from small to large: up to 64 products by plain loops; few columns, in one vector; long sums, in halves; a
+    // matrix and a vector; tiles.
     if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -47407,6 +47421,7 @@ EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, in
     return r;
 }
 // C (m,n) = A (m,k) · op(B), or C += where accumulate. It takes no memory.
+// A is not packed: each element of it is read once for each panel, and callers have few rows at a time.
 static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, const EGI_T *a, int64_t lda, EGI_T *c,
                                 int64_t ldc, bool accumulate) {
     for (int64_t pc = 0; pc < r->k; pc += EGI_KC)
@@ -47441,6 +47456,8 @@ typedef struct EGI_TN(egi_recurrent_job) {
     EGI_T *products, *zeros, *nowhere;          // of the whole batch; of a row; rows that nobody reads, one a thread
     int most; int64_t units;                    // threads; pieces of the batch, one a thread
 } EGI_TN(egi_recurrent_job);
+// Units are pieces of the batch. Rows of the batch do not depend on each other, so a piece goes through all steps by
+// itself, and threads need not wait for each other behind each step.
 static void EGI_TN(egi_recurrent_run)(void *context, int64_t first, int64_t last) {
     EGI_TN(egi_recurrent_job) *job = (EGI_TN(egi_recurrent_job) *)context;
     const egi_recurrent_parameters *q = job->q;
@@ -47471,6 +47488,7 @@ static void EGI_TN(egi_recurrent_run)(void *context, int64_t first, int64_t last
         }
     }
 }
+// A piece has at least the rows of a tile, since a product of fewer rows would waste most of it.
 static void EGI_TN(egi_recurrent_divide)(EGI_TN(egi_recurrent_job) *job, egi_work *work) {
     const egi_recurrent_parameters *q = job->q;
     const double u = (double)q->units,
@@ -47478,6 +47496,7 @@ static void EGI_TN(egi_recurrent_divide)(EGI_TN(egi_recurrent_job) *job, egi_wor
     job->units = egi_max64(egi_min64(q->batch / EGI_MR, job->most), 1);
     egi_parallel_with(job->most, job->units, cost, work, job);
 }
+// z is x W (+ b) for all steps, which the caller has made in one product; `recurrent` is U. False: no memory.
 static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent,
                                   const EGI_T *bias, const uint8_t *mask, EGI_T *all, EGI_T *kept, EGI_T *h, EGI_T *c) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
@@ -47530,6 +47549,7 @@ static void EGI_TN(egi_recurrent_back)(void *context, int64_t first, int64_t las
         EGI_TN(egi_gemm_by)(&job->by, end - begin, step + begin * width, width, dh + begin * u, u, true);
     }
 }
+// `kept` is what the forward steps wrote: the gates' values, which a cell's gradient reads. False: no memory.
 static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const EGI_T *recurrent, EGI_T *kept,
                                        const uint8_t *mask, const EGI_T *g, EGI_T *dz, EGI_T *dp, EGI_T *dh,
                                        EGI_T *dc) {
@@ -47550,6 +47570,8 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
     return true;
 }
 
+// The kernels EGI_RECURRENT and its gradient: which operand is which is told by the shapes in THE SHAPE OF THINGS
+// INSIDE. An optional operand that is missing is NULL in the launch.
 static bool EGI_TN(egi_cpu_recurrent)(const egi_args *args) {
     const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)args->parameters;
     const EGI_T *bias = p->kind == EGI_GRU ? EGI_DATA_OR_NULL(args->in[3]) : NULL;
@@ -47601,6 +47623,8 @@ EGI_NOINLINE static void EGI_TN(egi_conv_line)(const egi_windows *w, int64_t at,
         }
         return;
     }
+    // Otherwise the taps go one by one: outputs from `first` to `last` find an element of the line at this tap, the
+    // others find padding.
     for (int64_t k = 0; k < a.taps; k++, columns += cg) {
         int64_t offset = at + k * a.dilation, first, last;
         egi_tap_range(offset, a.stride, a.in, count, &first, &last);
@@ -47700,6 +47724,8 @@ static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int
         }
     return true;
 }
+// Adds the parts up in their order. Part 0 was summed in the result itself; the others share one allocation, which
+// begins with part 1.
 static void EGI_TN(egi_conv_parts_end)(EGI_TN(egi_conv_job) *j) {
     EGI_T *more = NULL;
     for (int64_t q = 0; q < j->parts; q++) {
@@ -47794,6 +47820,7 @@ static void EGI_TN(egi_conv_depthwise_filter)(const EGI_TN(egi_conv_job) *j, int
         EGI_TN(egi_levels_step)(sum, j->adds);
     }
 }
+// Units: lines of y; of the gradient of x, lines of it (alike) or pictures; of the gradient of the filter, parts.
 static void EGI_TN(egi_conv_depthwise_run)(void *context, int64_t begin, int64_t end) {
     EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
     const bool alike = j->w->c == j->w->oc;
@@ -47886,6 +47913,9 @@ static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, con
         for (int64_t q = 0; q < cols; q++)
             p[r].to[j + q] = add ? p[r].to[j + q] + edge[r * nr + q] : edge[r * nr + q];
 }
+// For a block of rows, the taps' runs come one after the other, and each run is a product that is added to the same
+// elements of the result: the first one writes them. `even` tells which tiles write their rows straight into the
+// result.
 static void EGI_TN(egi_conv_grid_run)(void *context, int64_t begin, int64_t end) {     // units: blocks of rows
     const EGI_TN(egi_conv_grid) *g = (const EGI_TN(egi_conv_grid) *)context;
     const egi_windows *w = &g->w;
@@ -47940,6 +47970,8 @@ static bool EGI_TN(egi_conv_grid_back)(const EGI_TN(egi_conv_job) *j, const int6
     }
     return true;
 }
+// Packs the filter of such a grid: every stride-th tap from residue r[i] on along each axis, in reverse order, and each
+// tap's matrix transposed, since here outputs are read and inputs are made.
 static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, const int64_t *r, EGI_TN(egi_conv_grid) *g,
                                               EGI_T *space) {
     const egi_window *a = j->w->axis, *n = g->w.axis;
@@ -47973,6 +48005,8 @@ static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
     return run >= EGI_TN(EGI_CONV_LEAST_RUN) && run <= 16 * EGI_KC && grids <= 16 &&
            egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
 }
+// Runs the grids of all groups one after the other; each is divided among the threads. The packed filter and each
+// thread's copies lie in one allocation, which is large enough for the largest grid.
 static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
     const bool back = j->what == 1;
@@ -48057,6 +48091,8 @@ static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l,
     else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * cg, from + i * w->c, (size_t)cg * sizeof(EGI_T));
     EGI_TN(egi_zero)((pixels - left - n) * cg, to + (left + n) * cg);
 }
+// A block is s.lines lines of y with what they read: dy is packed as a product's right operand, x is the left one,
+// transposed, and the k of the product goes over the outputs.
 static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end) {    // units: parts
     EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
     const egi_windows *w = j->w;
@@ -48138,6 +48174,7 @@ static int64_t EGI_TN(egi_conv_each)(const EGI_TN(egi_conv_job) *j) {
     const int64_t out = egi_max64(egi_windows_out(j->w), 1);
     return j->what == 0 ? j->block : egi_max64(j->block / out, 1) * out;
 }
+// Units: egi_conv_each() rows, or the parts of the filter's gradient.
 static void EGI_TN(egi_conv_run)(void *context, int64_t begin, int64_t end) {
     EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
     const int64_t each = EGI_TN(egi_conv_each)(j), blocks = (j->rows + j->block - 1) / j->block;
@@ -48191,6 +48228,8 @@ static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y,
     const bool depthwise = cg == 1 && w->groups > 1;
     j.direct = egi_windows_are_pixels(w);
     const bool direct = !depthwise && !j.direct && what < 2 && EGI_TN(egi_conv_is_direct)(&j);
+    // An array is cleared first where the way that is taken adds to it, or does not reach all of it: with a stride
+    // above the taps, some elements of x are read by no output, and their gradient is 0.
     bool whole = j.rows > 0 && w->oc > 0 && (direct || (depthwise && w->c == w->oc));   // each element is written
     for (int i = 0; i < EGI_WINDOW_AXES; i++) whole = whole && w->axis[i].stride <= w->axis[i].taps;
     if (what == 1 && !whole) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, x);
@@ -48311,9 +48350,9 @@ typedef EGI_U EGI_TN(egi_sum);
 #endif
 typedef EGI_TN(egi_sum) EGI_TN(egi_sums) __attribute__((vector_size(32), aligned(1), may_alias));
 typedef EGI_T EGI_TN(egi_many) __attribute__((vector_size(32), aligned(1), may_alias));
-#if EGI_STAMP % 10 == 7
+#if EGI_STAMP % 10 == 6
 typedef signed char EGI_TN(egi_mask) __attribute__((vector_size(32)));
-#elif EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 8
+#elif EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 7
 typedef int32_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
 #else
 typedef int64_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
@@ -49799,10 +49838,11 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     } break;
 #endif
 
-#if EGI_IS_WIDE && EGI_VECTORS >= 4
+#if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_VECTORS >= 4 : EGI_WIDE_PROGRAMS
 // STRIPS. Idea: a program of few cheap words goes over EGI_STRIP bytes word by word, each of which is a loop; what lies
 // between two words stays in the nearest cache. For so few words that is faster than a switch every few vectors. A
-// constant or an operand of one element is a strip full of it. The last vector may overlap the one before.
+// constant or an operand of one element is a strip full of it. The last vector may overlap the one before. Strips are
+// of AVX2 alone, so the stamp of an integer type has them beside its function of 16 bytes.
 #undef EGI_CASE_1
 #undef EGI_CASE_2
 #undef EGI_CASE_2K
@@ -49825,10 +49865,10 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     for (; done + GROUP <= vectors; done += GROUP, x += GROUP, z += GROUP, to++) \
         *to = EGI_MASKS_AS_BYTES(EGI_COMPARED(0, is), EGI_COMPARED(1, is), EGI_COMPARED(2, is), \
                                  EGI_COMPARED(3, is)) ^ opposite;
-EGI_TARGET EGI_NOINLINE static int64_t EGI_TN(egi_compare_strip)(int act, int64_t vectors, const void *a,
-                                                                 const void *b, void *out) {
+EGI_AVX2 EGI_NOINLINE static int64_t EGI_TN_32(egi_compare_strip)(int act, int64_t vectors, const void *a,
+                                                                  const void *b, void *out) {
     enum { GROUP = (int)sizeof(EGI_T) };
-    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
+    typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
     typedef int32_t masks __attribute__((vector_size(32)));
     typedef int32_t masks_at __attribute__((vector_size(32), aligned(1), may_alias));
     const bool less = act == EGI_DO_lt || act == EGI_DO_lt_k, at_most = act == EGI_DO_le || act == EGI_DO_le_k,
@@ -49855,12 +49895,12 @@ EGI_TARGET EGI_NOINLINE static int64_t EGI_TN(egi_compare_strip)(int act, int64_
 #undef EGI_COMPARED
 #endif
 // n is at least a vector.
-EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
-                                                           unsigned scalars, void *out) {
-    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, VECTORS = EGI_STRIP / EGI_BYTES };
-    typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
-    typedef EGI_U bits __attribute__((vector_size(EGI_BYTES)));
-    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
+EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
+                                                            unsigned scalars, void *out) {
+    enum { SIZE = (int)sizeof(EGI_T), L = 32 / SIZE, VECTORS = EGI_STRIP / 32 };
+    typedef EGI_T vec __attribute__((vector_size(32)));
+    typedef EGI_U bits __attribute__((vector_size(32)));
+    typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
     // The accumulator, and what is read of one number.
     vec own[VECTORS], filled[EGI_PROGRAM_STRIPS][VECTORS];
     // What line i reads, and the bytes by which that moves on with each element; [1] is a select's second operand.
@@ -49879,7 +49919,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
             const EGI_T k = constant ? (EGI_T)p->k[l->also]
                             : bytes  ? (EGI_T)*(const unsigned char *)from[i][q]
                                      : *(const EGI_T *)(const void *)from[i][q];
-            const vec z = EGI_SPLAT(k);
+            const vec z = EGI_SPLAT_32(k);
             for (int64_t j = 0; j < VECTORS && j * L < n; j++) filled[used][j] = bytes ? (vec)(z != zero) : z;
             from[i][q] = (const char *)filled[used++];
             unit[i][q] = 0;
@@ -49901,7 +49941,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
             vec_at *t = (vec_at *)(void *)(i < p->words || p->bytes & 1 ? (EGI_T *)(void *)own : (EGI_T *)out + at);
 #if EGI_BITS_OF_T != 8
             if (i == p->words && p->bytes & 1 && p->line[i].act >= EGI_DO_eq) {
-                const int64_t done = EGI_TN(egi_compare_strip)(p->line[i].act, vectors, f, m, (char *)out + at);
+                const int64_t done = EGI_TN_32(egi_compare_strip)(p->line[i].act, vectors, f, m, (char *)out + at);
                 f += done;
                 m += done;
                 at += done * L;
@@ -49954,7 +49994,6 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
 #else
 #define EGI_LONG_OF(loops) EGI_LONG
 #endif
-#if EGI_IS_FLOAT || !EGI_IS_WIDE
 // gcc would make one indirect jump of the switch, whose target the processors measured guess wrong at most words; they
 // guess comparisons right. Twenty sums and products of a million floats take 0.75 ms, and took 3.4 with it.
 #ifndef __clang__
@@ -50106,7 +50145,6 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #ifndef __clang__
 #pragma GCC pop_options
 #endif
-#endif
 
 #endif
 
@@ -50131,8 +50169,10 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_ROUND_TO
 #undef EGI_SIGMOID_T
 #undef EGI_SPLAT
+#undef EGI_SPLAT_32
 #undef EGI_SQRT_OF
 #undef EGI_SUFFIX
+#undef EGI_SUFFIX_32
 #undef EGI_T
 #undef EGI_TANH_T
 #undef EGI_STAMPS
