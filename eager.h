@@ -24844,6 +24844,7 @@ static eg_tensor *egi_mean_last(eg_tensor *x) {
 static eg_tensor *egi_sum_last(eg_tensor *x) {
     return x && x->rank > 0 ? (eg_reduce_sum)(x, egi_over_axis(-1, false)) : x;
 }
+// The mean over all elements, a tensor of rank 0.
 static eg_tensor *egi_loss_mean_all(eg_tensor *x) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
@@ -24865,6 +24866,7 @@ enum {
     EGI_L_LOGITS = 32, EGI_L_BINARY = 64, EGI_L_SHARES = 128, EGI_L_CLASSES = 256
 };
 static const double egi_loss_epsilon = 1e-7;                // Keras's
+// Probabilities are kept away from 0 and 1, so that their logarithms are finite.
 static eg_tensor *egi_loss_probabilities(eg_tensor *p) {
     return (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1 - egi_loss_epsilon));
 }
@@ -24872,29 +24874,36 @@ static eg_tensor *egi_loss_probabilities(eg_tensor *p) {
 // A formula takes labels y and predictions p of one shape (sparse ones: class numbers) and gives one value an example.
 #define EGI_LOSS_FORMULA(name) static eg_tensor *egi_each_##name(eg_tensor *y, eg_tensor *p, const eg_loss_options *o)
 #define EGI_LOSS_UNUSED (void)o
+// (p - y)^2, and |p - y|
 EGI_LOSS_FORMULA(mean_squared_error) { EGI_LOSS_UNUSED; return egi_mean_last((eg_squared_difference)(p, y)); }
 EGI_LOSS_FORMULA(mean_absolute_error) { EGI_LOSS_UNUSED; return egi_mean_last(eg_abs((eg_sub)(p, y))); }
+// 100 |y - p| / |y|, in percent of the label
 EGI_LOSS_FORMULA(mean_absolute_percentage_error) {
     EGI_LOSS_UNUSED;
     return (eg_mul)(eg_number(100),
                     egi_mean_last(eg_abs((eg_div)((eg_sub)(y, p), egi_loss_at_least(eg_abs(y), egi_loss_epsilon)))));
 }
+// (log(1 + p) - log(1 + y))^2: what is below 0 counts as 0
 EGI_LOSS_FORMULA(mean_squared_logarithmic_error) {
     EGI_LOSS_UNUSED;
     return egi_mean_last((eg_squared_difference)(eg_log1p(egi_loss_at_least(p, egi_loss_epsilon)),
                                                  eg_log1p(egi_loss_at_least(y, egi_loss_epsilon))));
 }
+// (p - y)^2 / 2 up to a distance of delta, and the line delta |p - y| - delta^2 / 2 beyond: a row of the op table
 EGI_LOSS_FORMULA(huber) {
     return egi_mean_last((eg_huber_difference)(p, y, eg_number(o->delta)));
 }
+// log(cosh(p - y)), a row that does not overflow: like (p - y)^2 / 2 near 0, like |p - y| - log 2 far away
 EGI_LOSS_FORMULA(log_cosh) {
     EGI_LOSS_UNUSED;
     return egi_mean_last((eg_log_cosh_difference)(p, y));
 }
+// p - y log p: a count y from a Poisson distribution of mean p, without the terms that p does not change
 EGI_LOSS_FORMULA(poisson) {
     EGI_LOSS_UNUSED;
     return egi_mean_last((eg_sub)(p, (eg_mul)(y, eg_log((eg_add)(p, eg_number(egi_loss_epsilon))))));
 }
+// The sum over classes of y log(y / p).
 EGI_LOSS_FORMULA(kl_divergence) {
     EGI_LOSS_UNUSED;
     y = (eg_clip_by_value)(y, eg_number(egi_loss_epsilon), eg_number(1));
@@ -24908,18 +24917,22 @@ static eg_tensor *egi_loss_hinge(eg_tensor *y, eg_tensor *p) {
     eg_tensor *binary = (eg_reduce_all)(eg_logical_or((eg_equal)(y, eg_number(0)), (eg_equal)(y, eg_number(1))), all);
     return (eg_hinge_margin)(p, y, binary ? eg_cast(binary, eg_dtype_of(p)) : NULL);
 }
+// max(1 - y p, 0), and its square
 EGI_LOSS_FORMULA(hinge) { EGI_LOSS_UNUSED; return egi_mean_last(egi_loss_hinge(y, p)); }
 EGI_LOSS_FORMULA(squared_hinge) { EGI_LOSS_UNUSED; return egi_mean_last(eg_square(egi_loss_hinge(y, p))); }
+// max(1 + the largest prediction of a wrong class - that of the right class, 0)
 EGI_LOSS_FORMULA(categorical_hinge) {
     EGI_LOSS_UNUSED;
     eg_tensor *right = egi_sum_last((eg_mul)(y, p)),
               *wrong = (eg_reduce_max)((eg_mul)(egi_loss_from_1(y), p), egi_over_axis(-1, false));
     return egi_loss_at_least((eg_add)((eg_sub)(wrong, right), eg_number(1)), 0);
 }
+// x over its length along the last axis. A row of zeros stays zeros.
 static eg_tensor *egi_loss_unit(eg_tensor *x) {
     eg_tensor *squares = (eg_reduce_sum)(eg_square(x), egi_over_axis(-1, true));
     return (eg_mul)(x, eg_rsqrt(egi_loss_at_least(squares, egi_loss_epsilon * egi_loss_epsilon)));
 }
+// The cosine of the angle between y and p, negated so that less is better: from -1 to 1.
 EGI_LOSS_FORMULA(cosine_similarity) {
     EGI_LOSS_UNUSED;
     return eg_negative(egi_sum_last((eg_mul)(egi_loss_unit(y), egi_loss_unit(p))));
@@ -24928,6 +24941,7 @@ static eg_tensor *egi_loss_sum_example(eg_tensor *x) {           // over all axe
     while (x && x->rank > 1) x = egi_sum_last(x);
     return x;
 }
+// 1 - 2 sum(y p) / (sum y + sum p), over all of an example
 EGI_LOSS_FORMULA(dice) {
     EGI_LOSS_UNUSED;
     eg_tensor *both = (eg_mul)(eg_number(2), egi_loss_sum_example((eg_mul)(y, p)));
@@ -24941,10 +24955,13 @@ static eg_tensor *egi_labels_smooth(eg_tensor *y, double part, double classes) {
 static eg_tensor *egi_labels_smooth_classes(eg_tensor *y, const eg_loss_options *o) {
     return egi_labels_smooth(y, o->label_smoothing, y->rank ? (double)y->dims[y->rank - 1] : 1);
 }
+// -(y log p + (1 - y) log(1 - p)) for each element
 static eg_tensor *egi_binary_entropy(eg_tensor *y, eg_tensor *p) {
     p = egi_loss_probabilities(p);
     return eg_negative((eg_add)((eg_mul)(y, eg_log(p)), (eg_mul)(egi_loss_from_1(y), eg_log(egi_loss_from_1(p)))));
 }
+// Cross entropies of logits are computed from the logits, with log(1 + exp(x)) and log_softmax, which neither overflow
+// nor round a small probability to 0. Those of probabilities take logarithms of clipped ones.
 EGI_LOSS_FORMULA(binary_crossentropy) {
     return egi_mean_last(eg_sigmoid_cross_entropy_with_logits(egi_labels_smooth(y, o->label_smoothing, 2), p));
 }
@@ -24954,6 +24971,7 @@ EGI_LOSS_FORMULA(binary_crossentropy_from_probabilities) {
 EGI_LOSS_FORMULA(categorical_crossentropy) {
     return eg_softmax_cross_entropy_with_logits(egi_labels_smooth_classes(y, o), p);
 }
+// The probabilities of classes, made to add up to 1, as Keras does.
 static eg_tensor *egi_loss_shares(eg_tensor *p) {
     return egi_loss_probabilities((eg_div)(p, (eg_reduce_sum)(p, egi_over_axis(-1, true))));
 }
@@ -24968,6 +24986,8 @@ EGI_LOSS_FORMULA(sparse_categorical_crossentropy_from_probabilities) {
     EGI_LOSS_UNUSED;
     return eg_sparse_softmax_cross_entropy_with_logits(y, eg_log(egi_loss_probabilities(p)));
 }
+// The cross entropy times (1 - right)^gamma, where `right` is the probability of the true class: examples that are
+// right already count less. With alpha, class 1 is weighed by alpha and class 0 by 1 - alpha.
 EGI_LOSS_FORMULA(binary_focal_crossentropy_from_probabilities) {
     y = egi_labels_smooth(y, o->label_smoothing, 2);
     eg_tensor *right = (eg_add)((eg_mul)(y, p), (eg_mul)(egi_loss_from_1(y), egi_loss_from_1(p)));
@@ -24980,6 +25000,7 @@ EGI_LOSS_FORMULA(binary_focal_crossentropy_from_probabilities) {
 EGI_LOSS_FORMULA(binary_focal_crossentropy) {
     return egi_each_binary_focal_crossentropy_from_probabilities(y, eg_sigmoid(p), o);
 }
+// - the sum over classes of alpha (1 - p)^gamma y log p; alpha is 0.25 where it is not given
 EGI_LOSS_FORMULA(categorical_focal_crossentropy_from_probabilities) {
     p = egi_loss_shares(p);
     eg_tensor *e = (eg_mul)(eg_negative(egi_labels_smooth_classes(y, o)), eg_log(p));
@@ -25037,6 +25058,7 @@ static const egi_listed *egi_loss_listed(eg_loss *loss) { EGI_LISTED_FIND(egi_lo
 static const egi_loss_row *egi_loss_find(eg_loss *loss) {
     return (const egi_loss_row *)(const void *)egi_loss_listed(loss);
 }
+// Whether a loss of the library's has one of these marks (EGI_L_...); false for a function of the program's.
 static bool egi_loss_is(eg_loss *loss, int what) {
     const egi_loss_row *row = egi_loss_find(loss);
     return row && row->options & what;
@@ -25246,7 +25268,9 @@ static double egi_metric_ratio(double a, double b) { return b != 0 ? a / b : 0; 
 static double egi_metric_no_sign(double v) { return v == v ? v : (double)NAN; }
 
 // Means and sums of values: [sum of w v, sum of w].
+// The options of a metric decide the shape of its state; here none does.
 static eg_shape egi_shape_pair(const eg_metric_options *o) { (void)o; eg_shape s = { 1, { 2 } }; return s; }
+// [sum of w v, sum of w] of a batch's values, in float64.
 static eg_tensor *egi_delta_values(eg_tensor *v, eg_tensor *w) {
     eg_tensor *parts[2];
     eg_reduce_options all;
@@ -25265,6 +25289,7 @@ static double egi_result_root(const eg_metric *m, const double *s) {
     return sqrt(egi_metric_ratio(s[0], s[1]));
 }
 
+// The values of a loss, or of a function of the program's, one for each example, are averaged.
 static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     const egi_loss_row *row = egi_loss_find(m->function);
     eg_tensor *values = NULL;
@@ -25274,6 +25299,7 @@ static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor
 }
 
 // Accuracies: the mean of 1 where the prediction is right and 0 where it is wrong.
+// The class with the largest value.
 static eg_tensor *egi_metric_best(eg_tensor *x) {
     eg_arg_options last = { 0, NULL, -1, false };
     return (eg_argmax)(x, last);
@@ -25302,6 +25328,8 @@ static eg_tensor *egi_delta_sparse_accuracy(const eg_metric *m, eg_tensor *y, eg
     return egi_labels_fit("metric_update", EGI_SPARSE, y, p) ? egi_delta_values(egi_metric_right_sparse(m, y, p),
                                                                                 w) : NULL;
 }
+// "accuracy" is one of the three others, by the shapes: class numbers have one axis less than the predictions; one
+// value an example is binary.
 static eg_tensor *egi_delta_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
     if (y->rank + 1 == p->rank) return egi_delta_sparse_accuracy(m, y, p, w);
@@ -25368,6 +25396,8 @@ static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tens
     eg_matmul_options turned = { 0, NULL, false, true };
     return above && both ? (eg_matmul)(above, both, turned) : NULL;
 }
+// s[0] and s[1] are the weights of all 1s and all 0s; s[2] and s[3] those of the 1s and the 0s whose prediction is
+// above the threshold: true positives and false positives.
 static double egi_result_precision(const eg_metric *m, const double *s) {
     (void)m;
     return egi_metric_ratio(s[2], s[2] + s[3]);
@@ -25493,6 +25523,8 @@ static bool egi_are_classes(const eg_metric *m, const char *what, eg_tensor *x) 
     const egi_classes_check p = { m, what };
     return x && egi_host_check(egi_check_classes, x, NULL, &p, sizeof p);
 }
+// Predictions with an axis more than the labels are scores of classes, of which the best one counts. The pairs (label,
+// prediction) are indices of a scatter_nd, which adds each example's weight to its place.
 static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
     if (p->rank == y->rank + 1 && egi_is_float(p->dtype)) p = egi_metric_best(p);
@@ -25507,6 +25539,7 @@ static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tenso
     return egi_are_classes(m, "label", at[0]) && egi_are_classes(m, "prediction", at[1])
            ? eg_scatter_nd(eg_stack(at, 2, -1), eg_reshape(count, flat), shape) : NULL;
 }
+// The number of a confusion matrix is the accuracy: the diagonal over the whole. eg_metric_tensor gives the matrix.
 static double egi_result_confusion(const eg_metric *m, const double *s) {
     double right = 0, all = 0;
     int64_t n = m->options.classes;
@@ -25516,6 +25549,8 @@ static double egi_result_confusion(const eg_metric *m, const double *s) {
     }
     return egi_metric_ratio(right, all);
 }
+// For each class the intersection (label and prediction) over the union (label or prediction), and the mean of that
+// over the classes that occur.
 static double egi_result_mean_iou(const eg_metric *m, const double *s) {
     double sum = 0, count = 0;
     int64_t n = m->options.classes;
@@ -25569,6 +25604,8 @@ EGI_OBJECTS
 static const egi_metric_row egi_metric_root = { "root_mean_squared_error", 0, egi_shape_pair, egi_delta_function,
                                                 egi_result_root, NULL };
 
+// The state is a variable that is not trainable, so that it can be saved with a checkpoint. `name` is the default of
+// the option of that name.
 static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, const char *name, eg_metric_options o) {
     char title[64];
     snprintf(title, sizeof title, "metric_%s", row->name);
@@ -25629,11 +25666,14 @@ EAGER_API void eg_metric_release(eg_metric *m) {
 static bool egi_metric_alive(const char *function, const eg_metric *m) {
     return egi_object_alive(function, "metric", m, EGI_METRIC);
 }
+// Adds a batch's delta to the state. False where delta is NULL, or on failure; the state is as before then.
 static bool egi_metric_take(eg_metric *m, eg_tensor *delta) {
     if (!delta) return false;
     if (!m->row->join) return (eg_assign_add)(m->state, delta) != NULL;
     return (delta = m->row->join(m, delta)) != NULL && (eg_assign)(m->state, delta) != NULL;
 }
+// Takes up a batch. A mask of time steps becomes weights of 0 and 1, which multiply the weights that are given. Nothing
+// is recorded on a tape, and the metric is held meanwhile, since a program's function may release it.
 static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *weights) {
     if (!m->row->delta)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes values, by eg_metric_add", m->name);
@@ -25668,6 +25708,7 @@ EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_option
     eg_scope_end(scope);
     return ok;
 }
+// Reads the state back from its device; NaN on failure.
 EAGER_API double eg_metric_result(eg_metric *m) {
     const double *state = egi_metric_alive("metric_result", m) ? (const double *)egi_data(m->state) : NULL;
     return state ? m->row->result(m, state) : (double)NAN;
@@ -25721,6 +25762,7 @@ static bool egi_history_batch(eg_history *h, double loss) {
     h->batches++;
     return true;
 }
+// Writes a value of the epoch that is not ended yet. Columns come in their order, from 0.
 static bool egi_history_put(eg_history *h, int column, double value) {
     return egi_doubles_push(&h->values, &h->values_capacity, h->epochs * h->columns + column, value);
 }
@@ -25879,6 +25921,8 @@ static double egi_panel_nice_step(double range, double n) {
     double raw = range / n, power = pow(10, floor(log10(raw))), m = raw / power;
     return power * (m < 1.5 ? 1 : m < 3.5 ? 2 : m < 7.5 ? 5 : 10);
 }
+// A text at (x, y), with < and & written as numbers, so that a metric's name cannot break the file. `kind` is its class
+// in the file's style sheet.
 static void egi_svg_text(egi_text *t, double x, double y, const char *kind, const char *text) {
     egi_text_printf(t, "<text class=\"%s\" x=\"", kind);
     egi_svg_at(t, x);
@@ -25946,6 +25990,7 @@ static void egi_svg_curve(egi_text *t, const egi_panel *p, const char *kind, int
         egi_text_printf(t, "\"/>\n");
     }
 }
+// Widens the range [low, high] so that it holds n finite numbers, `stride` apart.
 static void egi_panel_widen(const double *y, int64_t n, int64_t stride, double *low, double *high) {
     for (int64_t i = 0; i < n; i++) {
         double v = y[i * stride];
@@ -25971,6 +26016,8 @@ static int64_t egi_history_thin(const eg_history *h, double *x, double *y) {
     }
     return points;
 }
+// One panel: the curve of a column, that of val_<column> if there is one, and, for the loss, those of the batches.
+// `top` is where the panel begins, in the picture's units; x and y have room for EGI_SVG_POINTS points.
 static void egi_svg_panel(egi_text *t, const eg_history *h, int column, double top, const double *epochs, double *x,
                           double *y) {
     char other[72];
