@@ -26140,11 +26140,15 @@ static void egi_training_free(void *training) {
     egi_history_free(t->history);
     egi_free(t);
 }
+// The results, by number: the loss, then the metrics, n + 1 in all; as many again with val_ before their names, of the
+// validation; last the learning rate.
 static int egi_result_count(const egi_training *t) { return 2 * (t->n + 1) + 1; }
+// The number of the first result of this name; -1 where none has it.
 static int egi_result_find(const egi_training *t, const char *name) {
     for (int i = 0; name && i < egi_result_count(t); i++) if (strcmp(t->names[i], name) == 0) return i;
     return -1;
 }
+// Names result i, <prefix>_<name> or the name alone, and that of the validation. Names are cut so that val_ has room.
 static void egi_result_name(egi_training *t, int i, const char *prefix, const char *name) {
     char own[sizeof *t->names];
     if (*prefix) snprintf(own, sizeof own, "%.30s_%.32s", prefix, name);
@@ -26185,6 +26189,8 @@ static bool egi_compile_names(egi_training *t, const char *function, const eg_ou
     }
     return true;
 }
+// Fills a training from what the caller gave. On failure the caller frees it; egi_training_free stands a half-made one,
+// since what is not made yet is NULL.
 static bool egi_training_compile(egi_training *t, const char *function, const eg_output *outputs, int n) {
     char names[EGI_LAYER_OUT][31];                         // cut to what a result's name has room for
     int64_t most = 0;
@@ -26209,6 +26215,7 @@ static bool egi_training_compile(egi_training *t, const char *function, const eg
     for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
     return true;
 }
+// What is NULL, in a word for the error; NULL where nothing is.
 static const char *egi_compile_lacks(const eg_layer *model, const eg_optimizer *optimizer, const eg_output *outputs,
                                      int n) {
     if (!model || !optimizer) return !model ? "model" : "optimizer";
@@ -26398,6 +26405,7 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model) {
 // on one tape, so a step leaves nothing behind but weights, slots, metrics and the loss's number. Metrics run before
 // the update, so a step that fails in one leaves the weights as they were.
 
+// Calls the model in training or in inference, whatever the caller's own mode is, in the name of a public function.
 static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *const *inputs, int n, eg_tensor **out,
                            int n_out, bool training) {
     eg_call_options o;
@@ -26407,6 +26415,8 @@ static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *con
     return egi_layer_call_from(function, model, inputs, n, out, n_out, o);
 }
 typedef struct egi_weights_check { const char *function; int64_t count; } egi_weights_check;
+// The host's check that each label has a weight. It reads the labels, so it runs only where that does not wait for a
+// device.
 static bool egi_check_weights(eg_backend *b, const egi_args *args) {
     const egi_weights_check *p = (const egi_weights_check *)args->parameters;
     const int64_t *labels = (const int64_t *)egi_data((eg_tensor *)(uintptr_t)args->in[0]);
@@ -26453,6 +26463,8 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
     if (given && !(given = eg_cast(given, EG_FLOAT32))) return false;
     return egi_weights_join(function, by_class, given, weights);
 }
+// The gradients of the loss for the trainable weights. Where ranks train together, `average` is told of the tape first,
+// so that it can sum a gradient over the ranks as soon as it is complete.
 static bool egi_step_gradients(eg_layer *model, eg_optimizer *opt, eg_tape *tape, eg_tensor *loss, eg_list *weights,
                                eg_list *grads) {
     *weights = eg_layer_trainable_weights_list(model);
@@ -26508,6 +26520,8 @@ static eg_tensor *egi_step_loss(egi_training *t, eg_layer *model, const egi_step
     if (penalty) return (eg_add)(sum, penalty->dtype == sum->dtype ? penalty : eg_cast(penalty, (eg_dtype)sum->dtype));
     return egi_this.errors == errors ? sum : NULL;
 }
+// Tells all metrics of the batch. With several outputs the first n_outputs metrics are the mean losses of these,
+// weighed by examples. Where the loss takes binary logits, other metrics get probabilities.
 static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double examples) {
     for (int i = 0; i < t->n; i++) {
         const egi_answer *a = &answers[t->of[i]];
@@ -26525,6 +26539,8 @@ static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double 
     }
     return true;
 }
+// Whether an element of n components is one of this model: its inputs, a label for each output and, if there is one
+// more, sample weights.
 static bool egi_step_fits(const egi_training *t, const eg_layer *model, const egi_step *s, int n) {
     int want = s->inputs + t->n_outputs, has = model->config.n_out;
     // else the second output's labels would be taken for sample weights
@@ -26704,6 +26720,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     return ok;
 }
 static const char egi_step_eager[] = ".eager = true";
+// A step outside of eg_fit. Metrics go on from the batches before (eg_model_reset_metrics begins anew). NaN on failure.
 static double egi_step_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y,
                                 eg_batch_step_options o, bool train) {
     egi_training *t = egi_model_compiled(function, model);
@@ -26763,6 +26780,8 @@ static void egi_bar_flush(void) {
     fflush(stdout);
 #endif
 }
+// Appends a bar of so many cells, of which `share` (0 to 1) is filled, to an eighth of a cell where the terminal has
+// such characters.
 static void egi_bar_cells(egi_text *t, const egi_bar *b, double share, int cells) {
     // an eighth to seven of a block
     static const char *const parts[] = { "", "\xe2\x96\x8f", "\xe2\x96\x8e", "\xe2\x96\x8d", "\xe2\x96\x8c",
@@ -26796,6 +26815,7 @@ static void egi_bar_draw(egi_bar *b, const char *head, double share, const char 
     egi_text_free(&t);
     egi_bar_flush();
 }
+// Seconds as h:mm:ss or m:ss, and ? where they are not known.
 static void egi_show_time(char *text, size_t size, double seconds) {
     int64_t s = (int64_t)(seconds + 0.5);
     if (seconds < 0 || seconds > 1e8) snprintf(text, size, "?");
@@ -26809,6 +26829,8 @@ static void egi_show_rate(char *text, size_t size, double seconds) {
     else if (seconds < 1) snprintf(text, size, "%.1f ms/step", 1e3 * seconds);
     else snprintf(text, size, "%.1f s/step", seconds);
 }
+// "  name value", with four digits behind the point, or with an exponent where these would show little. Returns the
+// bytes written.
 static int egi_show_value(char *text, size_t size, const char *name, double value) {
     bool plain = value == 0 || (fabs(value) >= 1e-3 && fabs(value) < 1e5);
     int n = snprintf(text, size, plain ? "  %s %.4f" : "  %s %.3e", name, value);
@@ -26864,6 +26886,8 @@ EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
     if (i > t->n || f->summed) return t->values[i];
     return t->loss_weight > 0 ? egi_result_now(t, i) : (double)NAN;
 }
+// The loss and the metrics of the training (from 0) or of the validation (from n + 1), as they are now or as they were
+// taken at the end of an epoch.
 static int egi_show_results(const egi_training *t, int from, bool now, char *text, size_t size) {
     int at = 0;
     text[0] = 0;
@@ -26899,6 +26923,8 @@ static void egi_fit_show(egi_fit *f) {
     egi_show_results(f->t, 0, true, tail + at, sizeof tail - (size_t)at);
     egi_bar_draw(b, head, all > 0 ? (double)done / (double)all : -1, tail, false);
 }
+// The line that stays for an epoch. `seconds` are those of its `steps` steps; the line also says how long the epoch
+// took with its validation.
 static void egi_fit_show_epoch(egi_fit *f, double seconds, int64_t steps, bool validated) {
     char head[64], rate[32], tail[EGI_LINE];
     if (!f->bar.on) return;
@@ -27036,6 +27062,8 @@ static bool egi_fit_batches(egi_fit *f) {
 static bool egi_fit_validates(const egi_fit *f, int64_t epoch) {
     return f->o.validation && (f->o.validation_every <= 1 || (epoch + 1) % f->o.validation_every == 0);
 }
+// Runs the validation dataset through the model. The metrics' sums of the epoch have been taken, so that their states
+// may be used again.
 static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
@@ -27049,6 +27077,9 @@ static bool egi_fit_validate(egi_fit *f) {
     f->validating = egi_clock_now() - began;
     return egi_results_join(f->t) && egi_results_take(f->t, f->t->n + 1);
 }
+// One epoch: callbacks, all batches, the results of all ranks, perhaps a validation, a row of the history, the line that
+// shows it, callbacks. At its beginning the traces of the step are doubted: the next step runs the body, too, and
+// compares, since the program may have changed what the body does.
 static bool egi_fit_epoch(egi_fit *f) {
     egi_training *t = f->t;
     eg_fit_state *s = &f->state;
