@@ -27077,8 +27077,8 @@ static bool egi_fit_validate(egi_fit *f) {
     f->validating = egi_clock_now() - began;
     return egi_results_join(f->t) && egi_results_take(f->t, f->t->n + 1);
 }
-// One epoch: callbacks, all batches, the results of all ranks, perhaps a validation, a row of the history, the line that
-// shows it, callbacks. At its beginning the traces of the step are doubted: the next step runs the body, too, and
+// One epoch: callbacks, all batches, the results of all ranks, perhaps a validation, a row of the history, the line
+// that shows it, callbacks. At its beginning the traces of the step are doubted: the next step runs the body, too, and
 // compares, since the program may have changed what the body does.
 static bool egi_fit_epoch(egi_fit *f) {
     egi_training *t = f->t;
