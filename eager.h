@@ -19054,6 +19054,8 @@ EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *con
 typedef struct egi_implicit {
     eg_gradient_pair *pairs; int capacity, count; bool lent; egi_list *gradients, *variables;
 } egi_implicit;
+// Writes the pairs that have a gradient, and keeps each tensor of them in the caller's scope. `pairs` may be NULL where
+// the caller only counts.
 static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg_tensor *const *grads, int n) {
     bool ok = true;
     for (int i = 0; i < n; i++) to->count += grads[i] != NULL;
@@ -19076,6 +19078,8 @@ static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg
     }
     return ok;
 }
+// Runs f on a tape, which watches each trainable variable that f reads: these are the sources. Returns the value of f,
+// in the caller's scope.
 static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const *in, egi_implicit *to) {
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_implicit_gradients: the function is NULL");
     eg_scope scope = eg_scope_begin();
@@ -19167,6 +19171,7 @@ static eg_tensor *egi_function_inner_product(eg_tensor *const *a, eg_tensor *con
     }
     return s;
 }
+// Each direction vs[i] must have the shape and dtype of its input xs[i].
 static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive(name, i, xs[i]) || !egi_operand_alive(name, n + i, vs[i])) return false;
@@ -19264,6 +19269,8 @@ static double egi_check_number(uint64_t *state) {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
 }
+// Random numbers in [-1, 1), in float64, on the device and in the shape of `like`: the same for the same seed, and
+// drawn from no state of the program's.
 static eg_tensor *egi_check_random(uint64_t seed, eg_tensor *like) {
     double *values = (double *)egi_alloc((size_t)(like->size ? like->size : 1) * sizeof *values);
     if (!values) { egi_no_memory("check_gradient", like->size * 8); return NULL; }
@@ -19351,6 +19358,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
     eg_scope_end(scope);
     return ok;
 }
+// All orders up to .order are compared, from the first on. Inputs that are not floats are handed to f as they are.
 EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_check_options o) {
     EGI_FAILS_AS("check_gradient");
     egi_check k = { f, user, NULL, NULL, NULL, n, o.seed ? o.seed : 1 };
@@ -19387,6 +19395,7 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
 // A loop owns a reference to each tensor of its state, and gives it back when the next state is there: so the memory of
 // a loop that no tape records is that of two steps.
 
+// Gives back the references in x[0..n-1], where one is NULL or not, and leaves NULLs.
 static void egi_flow_release(eg_tensor **x, int n) {
     for (int i = 0; i < n; i++) {
         if (x[i]) egi_object_release(&x[i]->object);
@@ -19465,6 +19474,9 @@ static int egi_flow_says(const char *name, eg_tensor *p, int64_t *number) {
     const double value = egi_item_of(p);
     return value == 0 || value == 1 ? value == 1 : -1;
 }
+// The condition is read, and one of the two functions runs. While a function is traced, the recorder is told of the
+// branch (`branch` before, `branched` behind it with the outputs), so that a replay with the other answer finds another
+// list.
 EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_body *otherwise, void *user,
                          eg_tensor *const *in, int n, eg_tensor **out, int m) {
     if (!egi_lists_given("cond", n, in, in, in) || !egi_lists_given("cond", m, out, out, out)) return false;
@@ -19554,6 +19566,7 @@ typedef struct egi_scan {
     int n, n_rows, n_results;
     int64_t steps;
 } egi_scan;
+// One step: the body gets the state and row t of each input, and makes the next state and a row of each result.
 static bool egi_scan_step(const egi_scan *s, int64_t t) {
     eg_scope scope = eg_scope_begin();
     bool ok = true;
@@ -19571,6 +19584,8 @@ static bool egi_scan_step(const egi_scan *s, int64_t t) {
     for (int k = 0; k < s->n_results; k++) s->all[k * s->steps + t] = s->made[s->n + k];
     return true;
 }
+// All lists lie in one allocation: the state (n), what the body gets (n + n_rows), what it makes (n + n_results), and
+// the rows of all results, which are stacked at the end.
 EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *carry, eg_tensor **out, int n,
                          eg_tensor *const *rows, int n_rows, eg_tensor **results, int n_results, eg_scan_options o) {
     egi_scan s = { body, user, rows, NULL, NULL, NULL, NULL, n, n_rows, n_results, 0 };
@@ -19705,6 +19720,7 @@ static eg_tensor *egi_variable_over(eg_tensor *x, const char *name) {
     if (v && egi_this.observer && egi_this.observer->variable) egi_this.observer->variable(egi_this.observer, v);
     return v;
 }
+// A variable belongs to no scope: the caller owns the reference.
 EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
     if (!egi_operand_alive("variable", 0, initial)) return NULL;
     eg_scope scope = eg_scope_begin();
@@ -19753,6 +19769,7 @@ static void egi_variable_take_wide(eg_tensor *v, eg_tensor *x) {
     for (int i = 0; i < v->rank; i++) { v->dims[i] = x->dims[i]; v->strides[i] = x->strides[i]; }
     v->size = x->size;
 }
+// Whether x has the shape of v, or, where v has EGI_WIDENS, differs from it in the last axis alone.
 static bool egi_variable_may_take(const eg_tensor *v, const eg_tensor *x) {
     bool fits = v->rank == x->rank;
     for (int i = 0; i < v->rank && fits; i++)
@@ -19764,6 +19781,7 @@ static bool egi_variable_is_alone(const eg_tensor *v) {
     return egi_buffer_is_alone(v->buffer);
 }
 
+// An assignment converts nothing: dtype, shape and device must be those of the variable.
 static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
     if (x->dtype != v->dtype)
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function,
@@ -19778,6 +19796,8 @@ static eg_tensor *egi_number_everywhere(const char *function, eg_tensor *x, cons
     x = egi_number_tensor(function, x, (eg_dtype)like->dtype, egi_backend_of(like));
     return x ? eg_broadcast_to(x, egi_shape(like)) : NULL;
 }
+// The variable shares the buffer of x where that can be (egi_variable_value), so that an assignment of a fresh result
+// copies nothing. In a graph it is a node, which is the result.
 EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     if (!egi_needs_variable("assign", v) || !egi_operand_alive("assign", 1, x)) return NULL;
     eg_scope scope = eg_scope_begin();
@@ -19794,6 +19814,7 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     eg_scope_end(scope);
     return packed ? v : NULL;
 }
+// v = op(v, x), unrecorded. x is checked first, so that errors name the assignment and not the op.
 static eg_tensor *egi_assign_with(const char *function, eg_tensor *v, eg_tensor *x,
                                   eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
     if (!egi_needs_variable(function, v) || !egi_operand_alive(function, 1, x)) return NULL;
@@ -19841,6 +19862,7 @@ static eg_tensor *egi_assign_slice_node(eg_tensor *v, eg_shape begin, eg_shape s
     eg_scope_end(scope);
     return node;
 }
+// The new values are written into a copy, which the variable takes over: who holds the former buffer keeps its values.
 EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
     if (!egi_needs_variable("assign_slice", v) || !egi_operand_alive("assign_slice", 3, x)) return NULL;
     if (egi_graph_adopts()) return egi_assign_slice_node(v, begin, size, x);
@@ -19863,6 +19885,7 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
 // ---- schedules: the learning rate as an eager function of the step, a float64 scalar counted from 0. numbers[]
 // holds the arguments in their order. In the formulas p is the part of the decay that is over.
 
+// initial * rate^p; with a staircase p is rounded down, so that the rate falls once in `steps` steps
 static eg_tensor *egi_rate_exponential(eg_tensor *step, const eg_schedule *s) {
     eg_tensor *p = (eg_div)(step, eg_number(s->numbers[1]));
     if (s->numbers[3] != 0) p = eg_floor(p);
@@ -19964,43 +19987,55 @@ EGI_FAST
 // formulas are those of Keras 3. The CPU's loops and the GPU's kernels are stamped from these rows.
 #define EGI_DECAY(s, x, k) EGI_ADD(s, EGI_MUL(EGI_SUB(x, s), k))                   /* s + (x - s) k */
 #define EGI_UPDATE_TABLE(RULE) \
+    /* w falls by lr g */ \
     RULE(sgd, 0, { k[0] = lr; }, \
         { w = EGI_SUB(w, EGI_MUL(k0, g)); }) \
+    /* s0 is the velocity: momentum times what it was, less lr g */ \
     RULE(momentum, 1, { k[0] = lr; k[1] = o->momentum; }, \
         { s0 = EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g)); w = EGI_ADD(w, s0); }) \
+    /* the same, and w moves by the velocity that the next step would have with the same gradient */ \
     RULE(nesterov, 1, { k[0] = lr; k[1] = o->momentum; }, \
         { s0 = EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g)); w = EGI_ADD(w, EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g))); }) \
+    /* s0 is the mean of g^2, in which the past fades by rho at each step */ \
     RULE(rmsprop, 1, { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); w = EGI_SUB(w, \
         EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(s0, k2)))); }) \
+    /* with the mean of g in s1 (centered: s0 - s1^2 is the variance) and the velocity in s2 */ \
     RULE(rmsprop_momentum, 3, \
          { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; k[3] = o->momentum; k[4] = o->centered; }, \
         { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); s1 = EGI_DECAY(s1, g, k1); \
           s2 = EGI_ADD(EGI_MUL(k3, s2), \
                        EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(EGI_SUB(s0, EGI_MUL(k4, EGI_MUL(s1, s1))), k2)))); \
           w = EGI_SUB(w, s2); }) \
+    /* s0 and s1 are fading means of g and g^2; both begin at 0, which the factor in k0 makes up for */ \
     RULE(adam, 2, { k[0] = lr * sqrt(1 - pow(o->beta_2, t)) / (1 - pow(o->beta_1, t)); k[1] = 1 - o->beta_1; \
                     k[2] = 1 - o->beta_2; k[3] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_DECAY(s1, EGI_MUL(g, g), k2); \
           w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, s0), EGI_ADD(EGI_SQRT(s1), k3))); }) \
+    /* Adam with s2, the largest s1 up to now, in the place of s1 */ \
     RULE(amsgrad, 3, { k[0] = lr * sqrt(1 - pow(o->beta_2, t)) / (1 - pow(o->beta_1, t)); k[1] = 1 - o->beta_1; \
                        k[2] = 1 - o->beta_2; k[3] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_DECAY(s1, EGI_MUL(g, g), k2); s2 = EGI_MAX(s2, s1); \
           w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, s0), EGI_ADD(EGI_SQRT(s2), k3))); }) \
+    /* s0 is the sum of all g^2 */ \
     RULE(adagrad, 1, { k[0] = lr; k[1] = o->epsilon; }, \
         { s0 = EGI_ADD(s0, EGI_MUL(g, g)); w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(s0, k1)))); }) \
+    /* s1 is a fading mean of the squared steps: its root over that of s0 scales the next one */ \
     RULE(adadelta, 2, { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); \
           g = EGI_MUL(EGI_DIV(EGI_SQRT(EGI_ADD(s1, k2)), EGI_SQRT(EGI_ADD(s0, k2))), g); \
           s1 = EGI_DECAY(s1, EGI_MUL(g, g), k1); w = EGI_SUB(w, EGI_MUL(k0, g)); }) \
+    /* s1 is the largest |g|, in which the past fades by beta_2 */ \
     RULE(adamax, 2, \
          { k[0] = lr / (1 - pow(o->beta_1, t)); k[1] = 1 - o->beta_1; k[2] = o->beta_2; k[3] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_MAX(EGI_MUL(k2, s1), EGI_ABS(g)); w = EGI_SUB(w, \
         EGI_DIV(EGI_MUL(k0, s0), EGI_ADD(s1, k3))); }) \
+    /* Adam with a step of Nesterov: see egi_nadam_scalars */ \
     RULE(nadam, 2, { egi_nadam_scalars(o, lr, t, k); }, \
         { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_DECAY(s1, EGI_MUL(g, g), k2); \
           w = EGI_SUB(w, \
           EGI_DIV(EGI_ADD(EGI_MUL(k0, s0), EGI_MUL(k4, g)), EGI_ADD(EGI_SQRT(EGI_MUL(s1, k5)), k3))); }) \
+    /* s0 is the sum of all g^2; s1 is z, from which w follows in one formula: |z| <= l1 gives w = 0 */ \
     RULE(ftrl, 2, { k[0] = 1 / lr; k[1] = -o->learning_rate_power; k[2] = o->l1; \
                     k[3] = 2 * (o->l2 + o->beta / (2 * lr)); k[4] = 2 * o->l2_shrinkage; }, \
         { const EGI_T power = EGI_POW(EGI_ADD(s0, EGI_MUL(g, g)), k1); \
@@ -20008,6 +20043,7 @@ EGI_FAST
                        EGI_SUB(EGI_ADD(g, EGI_MUL(k4, w)), EGI_MUL(EGI_MUL(EGI_SUB(power, EGI_POW(s0, k1)), k0), w))); \
           s0 = EGI_ADD(s0, EGI_MUL(g, g)); \
           w = EGI_DIV(EGI_SUB(EGI_MIN(EGI_MAX(s1, EGI_NEG(k2)), k2), s1), EGI_ADD(EGI_MUL(power, k0), k3)); }) \
+    /* w falls by lr in the direction of the mean of s0 and g; s0 is a fading mean of g with a factor of its own */ \
     RULE(lion, 1, { k[0] = lr; k[1] = 1 - o->beta_1; k[2] = 1 - o->beta_2; }, \
         { w = EGI_SUB(w, EGI_MUL(k0, EGI_SIGN(EGI_DECAY(s0, g, k1)))); s0 = EGI_DECAY(s0, g, k2); })
 
@@ -20134,6 +20170,7 @@ static void egi_update_piece(const egi_update_run *u, size_t from, size_t count)
             to[4]);
     for (int j = 0; j < 2 + u->slots && !whole; j++) if (j != 1) memcpy(u->out[j ? j - 1 : 0] + from, to[j], count);
 }
+// A unit is updated as whole vectors and, at the end of an array, a rest of less than one.
 static void egi_update_pieces(void *context, int64_t begin, int64_t end) {       // units: EGI_UPDATE_MOST bytes
     const egi_update_run *u = (const egi_update_run *)context;
     for (int64_t unit = begin; unit < end; unit++) {
