@@ -25279,8 +25279,8 @@ EAGER_API eg_tensor *(eg_loss_mean)(eg_loss *loss, eg_tensor *labels, eg_tensor 
 }
 
 // ---- metrics: a row each. delta() is what a batch adds to the state, a float64 tensor of the state's shape; result()
-// is the number that
-// the state stands for. So a metric's state can be saved, and summed over batches without reading it back.
+// is the number that the state stands for. So a metric's state can be saved, and summed over batches without reading it
+// back.
 
 typedef struct egi_metric_row egi_metric_row;
 struct eg_metric {
@@ -28395,6 +28395,7 @@ EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d) {
     egi_object_share("dataset_retain", "dataset", d, EGI_DATASET);
     return d;
 }
+// A reference that a stage has taken over is the stage's: only it may give it back (object.taken counts those).
 EAGER_API void eg_dataset_release(eg_dataset *d) {
     if (d && egi_object_all_taken(&d->object)) {
         egi_fail(EG_ERROR_STATE, "eg_dataset_release: the only reference to the dataset (%s) is that of the stage made "
@@ -28473,6 +28474,7 @@ static eg_dataset *egi_dataset_done(eg_dataset *d, bool ok) {
     eg_dataset_release(d);
     return NULL;
 }
+// A stage that reads from one dataset.
 static eg_dataset *egi_dataset_on(const egi_stage *stage, eg_dataset *from) {
     return egi_dataset_begin(stage, &from, 1);
 }
@@ -28517,6 +28519,7 @@ static EGI_COLD const char *egi_spec_show(eg_spec s) {
              s.shape.rank < 0 ? "of any shape" : egi_shape_show(s.shape));
     return text;
 }
+// Sets the n components of a source whose elements come from a function of the program's; without specs all is unknown.
 static bool egi_specs_given(eg_dataset *d, const eg_spec *specs, int n) {
     if (n < 1 || n > EG_MAX_COMPONENTS)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_%s: %d components; an element has 1 to %d", d->stage->name + 8,
@@ -28525,6 +28528,7 @@ static bool egi_specs_given(eg_dataset *d, const eg_spec *specs, int n) {
     for (int i = 0; i < n; i++) d->spec[i] = specs ? specs[i] : egi_unknown_spec;
     return true;
 }
+// Whether elements of two datasets may stand in one: as many components, each of which fits the other's.
 static bool egi_specs_agree(const char *function, const eg_spec *a, int n, const eg_spec *b, int m) {
     if (n != m)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: elements of %d and of %d components are no one structure", function, n,
@@ -28594,9 +28598,10 @@ EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity) 
 }
 
 // ---- cursors. egi_cursor_next asks a cursor for its next element, egi_cursor_pull the cursor upstream of a given one.
-// A cursor
-// and its stage's state are one block of memory.
+// A cursor and its stage's state are one block of memory.
 
+// A new reading of d from its first element, for the cursor `up` or, where that is NULL, for an iterator. NULL and an
+// error without memory.
 static egi_cursor *egi_cursor_open(eg_dataset *d, egi_cursor *up, const uint64_t *seeds, uint64_t epoch, int number,
                                    int total) {
     egi_cursor *c = (egi_cursor *)egi_alloc(sizeof *c + d->stage->state);
@@ -28686,6 +28691,7 @@ static eg_tensor *egi_element_rows(const char *op, const eg_tensor *x, int64_t f
     if (y->size) y->data += first * row * egi_dtypes[x->dtype].size;
     return y;
 }
+// A piece's rank, dimensions, bytes and first byte: those of x, or of one of its rows.
 static int egi_piece_rank(const egi_piece *p) { return p->x->rank - (p->row >= 0); }
 static const int64_t *egi_piece_dims(const egi_piece *p) { return p->x->dims + (p->row >= 0); }
 static int64_t egi_piece_bytes(const egi_piece *p) {
@@ -28700,6 +28706,7 @@ static void egi_piece_drop(egi_piece *p) {
     if (p->x && p->kind == EGI_WHOLE) egi_object_release(&p->x->object);
     p->x = NULL;
 }
+// The components of an element as pieces, which take over its references.
 static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
     for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
 }
@@ -28770,6 +28777,8 @@ static bool egi_column_rows(const char *name, egi_column *col, const egi_piece *
     col->rows = rows;
     return true;
 }
+// Makes room for so many slots. The capacity doubles, so that an element is moved a fixed number of times on average.
+// False and an error without memory.
 static bool egi_shelf_room(const char *name, int n, egi_shelf *s, int64_t slots) {
     int64_t capacity = s->capacity < 16 ? 16 : s->capacity;
     if (slots <= s->capacity) return true;
@@ -28797,11 +28806,15 @@ static bool egi_column_unpack(const char *name, const egi_shelf *s, egi_column *
     *col = to;
     return true;
 }
+// Whether a column may begin to keep bytes with this component. A row of a tensor that does not change is kept as a
+// reference, whatever its size.
 static bool egi_column_packs(const egi_piece *p) {
     int64_t bytes = egi_piece_bytes(p);
     return p->kind != EGI_ROW && bytes && egi_piece_rank(p) < EG_MAX_RANK && egi_piece_plain(p) &&
            (p->kind == EGI_BYTES || bytes <= EGI_SMALL_BYTES);
 }
+// Puts one component into slot `at`; the first one decides whether the column keeps bytes or references. A component
+// that is unlike the others turns bytes into references.
 static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_piece *p, int64_t at) {
     if (!col->slots && !col->rows && !(egi_column_packs(p) ? egi_column_rows(name, col, p, 0, s->capacity)
                                        : egi_column_slots(name, col, 0, s->capacity))) return false;
@@ -28828,6 +28841,7 @@ static bool egi_shelf_put(const char *name, int n, egi_shelf *s, int64_t at, egi
     egi_pieces_drop(in, n);
     return ok;
 }
+// Exchanges the elements in two slots: what a shuffle does. Bytes are exchanged through a small buffer.
 static void egi_shelf_swap(egi_shelf *s, int64_t a, int64_t b) {
     for (int k = 0; k < EG_MAX_COMPONENTS && a != b; k++) {
         egi_column *col = &s->column[k];
@@ -28904,6 +28918,7 @@ static bool egi_steps_bounded(const egi_cursor *c, int64_t n) {
         "eg_%s: the position is behind %lld elements, which can only be stepped over one by one; at most %d are",
         c->d->stage->name, (long long)n, (int)EGI_STEPS_MOST);
 }
+// Steps over n elements by reading them. Returns how many there were, -1 on an error.
 static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
     egi_element e;
     if (!egi_steps_bounded(c, n)) return -1;
@@ -28967,6 +28982,7 @@ static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_cursor_pass
 typedef struct egi_hush {
     egi_failure pending; int64_t errors; bool telling; eg_backend *backend; eg_random_state random; egi_context context;
 } egi_hush;
+// Takes the pending error away and makes the thread ready to run a pipeline; egi_hush_end undoes it all.
 static void egi_hush_begin(egi_hush *h) {
     egi_failure_take(&h->pending);
     h->errors = egi_this.errors;
@@ -29053,6 +29069,8 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
 // Datasets made of tensors: all rows as one element, or one element a row. Elements are views of the tensors given,
 // not copies.
 
+// The tensors of a source in memory: contiguous, on the CPU, and held by the dataset. A variable gives its present
+// value.
 static bool egi_dataset_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
     if (!egi_lists_given(d->stage->name, n, tensors, tensors, tensors)) return false;
     if (n < 1 || n > EG_MAX_COMPONENTS)
@@ -29091,6 +29109,7 @@ EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int 
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
 }
 
+// An element is row i of each tensor, so all have one number of rows, and the specs lose their first axis.
 static bool egi_from_slices_rule(eg_dataset *d) {
     for (int i = 0; i < d->n; i++) {
         eg_tensor *x = d->tensors.x[i];
@@ -29128,6 +29147,8 @@ EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
 }
 
+// An element is `size` rows (number[0]) from row i * shift (number[1]) on; rows at the end that fill no window are left
+// out.
 static bool egi_from_windows_rule(eg_dataset *d) {
     const eg_tensor *x = d->tensors.x[0];
     int64_t size = d->number[0], shift = d->number[1];
@@ -29170,6 +29191,7 @@ static bool egi_range_rule_of_dataset(eg_dataset *d) {
     d->cardinality = (int64_t)count;
     return true;
 }
+// Computed unsigned, since the product alone may wrap around where the sum does not.
 static int64_t egi_range_value(const egi_cursor *c) {
     return (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]);
 }
@@ -29207,6 +29229,8 @@ EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step
     return egi_dataset_done(d, true);
 }
 
+// Asks the program's function for the element of this number. Whatever random numbers it draws depend on that number
+// and the epoch.
 static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
     eg_dataset *d = c->d;
     eg_tensor *x[EG_MAX_COMPONENTS] = { 0 };
@@ -29264,6 +29288,8 @@ static void egi_paths_drop(eg_dataset *d) {
     egi_free(p->path);
     egi_free(p->na);
 }
+// Copies the paths: the caller's list need not outlive the call. On failure the dataset's drop function frees what
+// there is.
 static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
     if (!egi_lists_given(d->stage->name, n, paths, paths, paths)) return false;
     if (n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: no files are given", d->stage->name);
@@ -29320,6 +29346,7 @@ static int egi_reader_open(egi_blocks *r, const eg_dataset *d) {
     r->at = r->end = r->line = 0;
     return r->open ? 1 : -1;
 }
+// Closes the file that is read, if one is; egi_reader_end frees the line's text as well.
 static void egi_reader_close(egi_blocks *r) {
     if (r->open) egi_source_close(&r->source);
     r->open = false;
