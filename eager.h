@@ -20952,7 +20952,6 @@ static EGI_COLD const char *egi_shape_show_free(eg_shape shape) { return egi_sha
 // weights, so that only a program with checkpoints has their code (FILES).
 static bool (*egi_weight_arrival)(void);
 
-
 // ---- a layer's configuration: one struct for all kinds of layers, and a table of its fields, each with a kind, so
 // that one loop checks, writes (JSON) or reads them
 
@@ -21111,6 +21110,7 @@ EGI_ACTIVATION(exponential, eg_exp(x))
 static const egi_listed *egi_activation_listed(eg_activation a) {
     EGI_LISTED_FIND(egi_activation_list, EGI_ACTIVATIONS, EGI_ACTIVATION_IS, a);
 }
+// 0 for no activation, -1 for a function that is none of the library's.
 static int egi_activation_number(const void *value) {
     const eg_activation a = *(const eg_activation *)value;
     const egi_listed *listed = a ? egi_activation_listed(a) : NULL;
@@ -21218,6 +21218,7 @@ static size_t egi_layer_path(const egi_layer_run *run, char *text, size_t capaci
     int more = snprintf(text + at, capacity - at, at ? "/%.60s" : "%.60s", run->layer->name);
     return more > 0 && at + (size_t)more < capacity ? at + (size_t)more : at;
 }
+// Gives back what a part holds: the layer, whose reference was taken over, or the variable.
 static void egi_part_drop(egi_part *p) {
     if (p->child) {
         egi_object_take(&p->child->object, -1);
@@ -21342,6 +21343,8 @@ static egi_part *egi_part_new(eg_layer *l, const char *name) {
     l->n_parts++;
     return p;
 }
+// The variable is named by its path, so that errors and a tape show where it stands. If a checkpoint waits for a weight
+// of this path, the new variable gets its value at once.
 EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *initial, bool trainable) {
     char path[320];
     if (!egi_layer_alive("layer_weight", l) || !egi_operand_alive("layer_weight", 2, initial)) return NULL;
@@ -21409,6 +21412,8 @@ static void egi_layer_unique(const eg_layer *l, const char *base, char *name, si
             others = -1;
         }
 }
+// Takes over the caller's reference, also on failure. A child that the user has not named gets the name of its part,
+// until another layer has taken it.
 EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
     char unique[128], base[64];
     bool ok = egi_layer_alive("layer_track", child) && egi_layer_alive("layer_track", l);
@@ -21496,6 +21501,7 @@ typedef struct egi_weight_walk {
     eg_tensor **out;
     eg_tensor *sum;
 } egi_weight_walk;
+// Visits the weights in l; w->path has `at` bytes, the path of l. False where a visitor had enough, and with an error.
 static bool egi_weight_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t at) {
     if (l->object.taken > 1) {
         void *shared = (void *)w->shared;
@@ -21522,6 +21528,7 @@ static bool egi_weight_walk_from(egi_weight_walk *w, const eg_layer *l) {
     egi_free((void *)w->shared);
     return all;
 }
+// The visitors: one writes the variables to a list or counts them, one stops at the wanted weight, one counts elements.
 static bool egi_visit_list(egi_weight_walk *w, egi_part *p) {
     if (w->trainable && !eg_trainable(p->variable)) return true;
     if (w->out) w->out[w->i] = p->variable;
@@ -21539,10 +21546,12 @@ static int egi_layer_variables(eg_layer *l, bool trainable, eg_tensor **out) {  
     w.trainable = trainable;
     return egi_weight_walk_from(&w, l) ? (int)w.i : -1;
 }
+// Writes the weights to the caller's array; -1 and an error where it is too small, in which case nothing is written.
 static int egi_layer_fill(const char *function, eg_layer *l, bool trainable, eg_tensor **out, int capacity) {
     int count = egi_layer_alive(function, l) && egi_layer_build_alone(l) ? egi_layer_variables(l, trainable, NULL) : -1;
     return count >= 0 && egi_room_given(function, count, out, capacity) ? egi_layer_variables(l, trainable, out) : -1;
 }
+// The same as a list of the layer's, which lives until the layer's next one.
 static eg_list egi_layer_lend(const char *function, eg_layer *l, bool trainable) {
     int count = egi_layer_alive(function, l) && egi_layer_build_alone(l) ? egi_layer_variables(l, trainable, NULL) : -1;
     egi_list *list = count >= 0 ? egi_list_new(function, count) : NULL;
@@ -21628,6 +21637,7 @@ static bool egi_visit_losses(egi_weight_walk *w, egi_part *p) {
     }
     return true;
 }
+// The sum of the regularizations of all trainable weights; NULL without an error where there are none.
 EAGER_API eg_tensor *eg_layer_losses(eg_layer *l) {
     egi_weight_walk w;
     if (!egi_layer_alive("layer_losses", l) || !egi_layer_build_alone(l)) return NULL;
@@ -21697,6 +21707,8 @@ static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
     if (rows > columns) y = (eg_transpose)(y, reverse);
     return y ? eg_cast(eg_reshape(y, shape), dtype) : NULL;
 }
+// Glorot's variance is 1 over the mean of both fans, He's 2 over the fan of inputs, LeCun's 1 over it. A uniform
+// distribution of that variance goes from -sqrt(3 variance) to sqrt(3 variance).
 static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
     double in, out;
     egi_initializer_fans(shape, &in, &out);
@@ -21723,9 +21735,8 @@ static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dty
         o.stddev = sqrt(variance) / .87962566103423978;        // the stddev that is left of 1 when a normal is cut at 2
         return (eg_random_truncated_normal)(shape, o);
     case EG_INIT_UNIFORM: o.maxval = egi_option_number(value, .05); break;
-    case EG_DEFAULT_INITIALIZER:
-        case EG_INIT_GLOROT_UNIFORM:
-            case EG_INIT_HE_UNIFORM: case EG_INIT_LECUN_UNIFORM: default: o.maxval = sqrt(3 * variance);
+    case EG_DEFAULT_INITIALIZER: case EG_INIT_GLOROT_UNIFORM: case EG_INIT_HE_UNIFORM: case EG_INIT_LECUN_UNIFORM:
+    default: o.maxval = sqrt(3 * variance);
     }
     if (o.maxval == 0) return eg_zeros(dtype, shape);
     o.minval = -o.maxval;
@@ -21994,6 +22005,7 @@ static const eg_layer *egi_layer_function_in(const eg_layer *l) {
         if (l->parts[i].child) found = egi_layer_function_in(l->parts[i].child);
     return found;
 }
+// The error of a build that only a call can do; it shows the call to make. Always false.
 static bool egi_layer_needs_call(const eg_layer *l, eg_shape input) {
     const eg_layer *own = egi_layer_function_in(l);
     char dims[160] = "";
