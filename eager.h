@@ -21551,7 +21551,7 @@ static int egi_layer_fill(const char *function, eg_layer *l, bool trainable, eg_
     int count = egi_layer_alive(function, l) && egi_layer_build_alone(l) ? egi_layer_variables(l, trainable, NULL) : -1;
     return count >= 0 && egi_room_given(function, count, out, capacity) ? egi_layer_variables(l, trainable, out) : -1;
 }
-// The same as a list of the layer's, which lives until the layer's next one.
+// The same as a list of the layer's, which is valid as long as the layer is.
 static eg_list egi_layer_lend(const char *function, eg_layer *l, bool trainable) {
     int count = egi_layer_alive(function, l) && egi_layer_build_alone(l) ? egi_layer_variables(l, trainable, NULL) : -1;
     egi_list *list = count >= 0 ? egi_list_new(function, count) : NULL;
