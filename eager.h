@@ -13995,6 +13995,9 @@ static bool egi_sort_loses_nothing(int dtype, const void *x, int64_t n) {
 
 // rank[i]: how many of n signed keys come before the i-th, those that are equal and stand before it among them. Keys
 // and ranks have room for EGI_SORT_ROOM words of 8 bytes more, of any content.
+// Two vectors of keys go at a time, i to i + 2 L - 1. All i keys in front of them are counted as coming before, and
+// those that are greater are taken away again (a true comparison is -1); then come the vectors' own keys, and last the
+// smaller ones behind them.
 #define EGI_SORT_RANKS(NAME, T, BYTES, TARGET) \
     TARGET static void NAME(const T *key, int64_t n, T *rank) { \
         enum { L = BYTES / (int)sizeof(T) }; \
@@ -14086,6 +14089,8 @@ static void egi_sort_short_rows(int dtype, int64_t outer, int64_t n, int64_t k, 
     EGI_SORT_EACH_4(DO, T, WORDS, LOW) DO(4, T, WORDS, LOW) DO(5, T, WORDS, LOW) DO(6, T, WORDS, LOW) \
     DO(7, T, WORDS, LOW)
 #define EGI_SORT_COUNT(p, T, WORDS, LOW) count[p][key >> (LOW + 8 * p) & 255]++;
+// The counts of all digits are made in one reading. For its pass, a digit's counts become places: where the next item
+// with each value of the digit goes. Items with equal digits keep their order.
 #define EGI_SORT_PASS(p, T, WORDS, LOW) \
     if (count[p][items[0] >> (LOW + 8 * p) & 255] != (T)n) {              /* else all have that digit */ \
         T *at = count[p], sum = 0, *swap = items; \
@@ -14239,6 +14244,8 @@ static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64
         if (count % EGI_SORT_STEP)
             memset((char *)block + count * key_size, 0, (size_t)((EGI_SORT_STEP - count % EGI_SORT_STEP) * key_size));
         egi_sort_keys(r->dtype, from + start * size, count, r->descending, false, block);
+        // Of a key that equals the bound, more than k may be among the elements, so it enters: `most` is one more.
+        // Behind a full buffer it is the k-th key itself, since an equal one comes later and so stands behind.
         if (start == 0 && count == EGI_SORT_BLOCK && r->k > 0 && r->k <= EGI_SORT_GROUPS / 2) {
             most = egi_sort_bound(key_size, block, r->k);
             enters = most == INT64_MAX || (key_size == 4 && most == INT32_MAX);
@@ -14469,6 +14476,7 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
                         egi_describe(args->in[0]));
     return egi_cpu_pool_f32(args);
 }
+// Rows of one element of type T: for each outer index, the rows are neighbours.
 #define EGI_GATHER(T) { \
         const T *from = (const T *)(const void *)x->data; \
         T *t = (T *)(void *)to; \
@@ -14500,6 +14508,7 @@ static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     egi_cpu_indices_done(indices, index);
     return true;
 }
+// Fills y with the `off` value and writes `on` at each index that is a class; parameters are the two values.
 static bool egi_cpu_one_hot(eg_backend *b, const egi_args *args) {
     const double *value = (const double *)args->parameters;
     const eg_tensor *index = args->in[0], *y = args->out[0];
@@ -14677,6 +14686,7 @@ static bool egi_cpu_random(eg_backend *b, const egi_args *args) {
         egi_parallel((y->size + EGI_BLOCK - 1) / EGI_BLOCK, (double)y->size * 4, egi_cpu_random_run, (void *)args);
     return true;
 }
+// Counts NaN and infinite elements into the int64 that `parameters` points to: x - x is 0 for all others.
 static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = args->in[0];
     int64_t count = 0;
