@@ -12128,7 +12128,7 @@ EAGER_API int eg_num_threads(void) {
 //     has, 3 sums and extremes, 5 a step of a recurrent layer, softmax and normalizations, 6 programs
 //   the hundreds: the vectors that a program's function holds, where it has text 6
 // 1532262 is texts 1, 2, 3, 5 and 6 (with 2 vectors) for double; they come in the order of the file. Each include reads
-// the whole file, which takes gcc 40 ms. From the eighth on it takes 100 ms and twice the memory: gcc numbers the
+// the whole file, which takes gcc 40 ms. From the seventh on it takes 100 ms and more memory: gcc numbers the
 // places of all that it reads, 4096 numbers for a line of less than 128 bytes and twice as many for the lines behind a
 // longer one, and when the numbers run short, it keeps each token's place in a table. So texts share a stamp where they
 // can, and lines are short. A kernel returns false where it got no workspace. Proof: tests/core/ops_values.c
