@@ -4240,14 +4240,15 @@ extern "C" {
 #endif
 // For gcc: the passes without which most of the code of this file becomes hardly longer.
 #define EGI_FEW_PASSES \
-    _Pragma("GCC optimize(\"no-gcse\", \"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\", \"no-tree-loop-optimize\")") \
-    _Pragma("GCC optimize(\"no-tree-dominator-opts\", \"no-expensive-optimizations\", \"no-schedule-insns2\", \"no-tree-sra\")") \
-    _Pragma("GCC optimize(\"no-forward-propagate\", \"no-tree-forwprop\", \"no-tree-copy-prop\", \"no-tree-sink\", \"no-dse\")") \
-    _Pragma( \
-        "GCC optimize(\"no-tree-dse\", \"no-thread-jumps\", \"no-cse-follow-jumps\", \"no-rerun-cse-after-loop\")") \
-    _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-code-hoisting\", \"no-if-conversion\", \"no-if-conversion2\", \"no-tree-bit-ccp\")") \
-    _Pragma("GCC optimize(\"no-tree-fre\", \"no-tree-ccp\", \"no-tree-dce\", \"no-ivopts\", \"no-combine-stack-adjustments\")") \
-    _Pragma("GCC optimize(\"no-shrink-wrap\", \"no-cprop-registers\", \"no-guess-branch-probability\")")
+    _Pragma("GCC optimize(\"no-gcse\", \"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\")") \
+    _Pragma("GCC optimize(\"no-tree-loop-optimize\", \"no-tree-dominator-opts\", \"no-expensive-optimizations\")") \
+    _Pragma("GCC optimize(\"no-schedule-insns2\", \"no-tree-sra\", \"no-forward-propagate\", \"no-tree-forwprop\")") \
+    _Pragma("GCC optimize(\"no-tree-copy-prop\", \"no-tree-sink\", \"no-dse\", \"no-tree-dse\")") \
+    _Pragma("GCC optimize(\"no-thread-jumps\", \"no-cse-follow-jumps\", \"no-rerun-cse-after-loop\")") \
+    _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-code-hoisting\", \"no-if-conversion\")") \
+    _Pragma("GCC optimize(\"no-if-conversion2\", \"no-tree-bit-ccp\", \"no-tree-fre\", \"no-tree-ccp\")") \
+    _Pragma("GCC optimize(\"no-tree-dce\", \"no-ivopts\", \"no-combine-stack-adjustments\", \"no-shrink-wrap\")") \
+    _Pragma("GCC optimize(\"no-cprop-registers\", \"no-guess-branch-probability\")")
 #if defined(EAGER_DEBUG) || defined(EGI_FOR_SIZE)
 #define EGI_FAST
 #define EGI_FEWER
@@ -4336,7 +4337,8 @@ static const egi_listed *egi_listed_find(const egi_listed *const *begin, const e
 #pragma clang fp contract(off)
 #elif defined(__GNUC__)
 #pragma GCC push_options
-#pragma GCC optimize("no-fast-math", "no-finite-math-only", "no-associative-math", "no-unsafe-math-optimizations", "no-reciprocal-math")
+#pragma GCC optimize("no-fast-math", "no-finite-math-only", "no-associative-math")
+#pragma GCC optimize("no-unsafe-math-optimizations", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "trapping-math", "fp-contract=off", "no-math-errno")
 #endif
 
@@ -12135,15 +12137,17 @@ EAGER_API int eg_num_threads(void) {
 
 //# 24  KERNELS ----------------------------------------------------------------
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or tapes. A kernel's text stands once, at
-// the end of this file, and is stamped for each element type by including the file again. A stamp is one number: the
-// text by ten (1 a tile of a matrix product, 2 what only floating point has, 3 sums and extremes, 5 a step of a
-// recurrent layer, softmax and normalizations, 6 programs), the type by one (1 float, 2 double, 3 int64_t, 4 to 6 the
-// same with AVX2, 7 uint8_t and 8 int32_t, 9 and 0 the same with AVX2), for a program the vectors by a hundred, and
-// further texts of the same type in the digits before: 1532262 is texts 1, 2, 3, 5 and 6 (with 2 vectors) for double.
-// They come in the order of the file. Each include reads the whole file, which takes gcc some 20 ms and, from the ninth
-// on, 75 ms, since gcc has no short numbers for places in the text left then; so texts share one where they can. The
-// texts derive the rest from the number, and undefine it all. So each stays an ordinary function in which a debugger
-// can step. A kernel returns false where it got no workspace. Proof: tests/core/ops_values.c
+// the end of this file, and is stamped for each element type by including the file again. So each stays an ordinary
+// function in which a debugger can step. A stamp is one number, from which the texts derive the rest:
+//   the ones: the type, 1 float, 2 double, 3 int64_t, 4 float and 5 double with AVX2, 6 uint8_t, 7 int32_t
+//   the tens, and every digit above the hundreds: the texts, 1 a tile of a matrix product, 2 what only floating point
+//     has, 3 sums and extremes, 5 a step of a recurrent layer, softmax and normalizations, 6 programs
+//   the hundreds: the vectors that a program's function holds, where it has text 6
+// 1532262 is texts 1, 2, 3, 5 and 6 (with 2 vectors) for double; they come in the order of the file. Each include reads
+// the whole file, which takes gcc 40 ms. From the seventh on it takes 100 ms and more memory: gcc numbers the
+// places of all that it reads, 4096 numbers for a line of less than 128 bytes and twice as many for the lines behind a
+// longer one, and when the numbers run short, it keeps each token's place in a table. So texts share a stamp where they
+// can, and lines are short. A kernel returns false where it got no workspace. Proof: tests/core/ops_values.c
 
 EGI_FAST
 
@@ -12175,6 +12179,7 @@ static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
 // Helpers that run long stay functions of their own: inlining them would cost compile time and gain nothing.
 
 #define EGI_TN(name) EGI_PASTE(name, EGI_SUFFIX)
+#define EGI_TN_32(name) EGI_PASTE(name, EGI_SUFFIX_32)        // of what is for AVX2 in every stamp
 #define EGI_DATA(x) ((EGI_T *)(void *)(x)->data)              // in a stamped text: a tensor's elements
 #define EGI_DATA_OR_NULL(x) ((EGI_T *)egi_cpu_data_of(x))     // the same, of a tensor that may be missing or empty
 
@@ -12427,12 +12432,6 @@ EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, v
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 1465
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 466
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 469
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 460
-#include EAGER_HEADER_NAME
 #elif EGI_X86
 #define EGI_STAMP 5014
 #include EAGER_HEADER_NAME
@@ -12452,9 +12451,9 @@ EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, v
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 3163
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 3167
+#define EGI_STAMP 3166
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 3168
+#define EGI_STAMP 3167
 #include EAGER_HEADER_NAME
 #undef EGI_REDUCER
 static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
@@ -14012,6 +14011,9 @@ static bool egi_sort_loses_nothing(int dtype, const void *x, int64_t n) {
 
 // rank[i]: how many of n signed keys come before the i-th, those that are equal and stand before it among them. Keys
 // and ranks have room for EGI_SORT_ROOM words of 8 bytes more, of any content.
+// Two vectors of keys go at a time, i to i + 2 L - 1. All i keys in front of them are counted as coming before, and
+// those that are greater are taken away again (a true comparison is -1); then come the vectors' own keys, and last the
+// smaller ones behind them.
 #define EGI_SORT_RANKS(NAME, T, BYTES, TARGET) \
     TARGET static void NAME(const T *key, int64_t n, T *rank) { \
         enum { L = BYTES / (int)sizeof(T) }; \
@@ -14103,6 +14105,8 @@ static void egi_sort_short_rows(int dtype, int64_t outer, int64_t n, int64_t k, 
     EGI_SORT_EACH_4(DO, T, WORDS, LOW) DO(4, T, WORDS, LOW) DO(5, T, WORDS, LOW) DO(6, T, WORDS, LOW) \
     DO(7, T, WORDS, LOW)
 #define EGI_SORT_COUNT(p, T, WORDS, LOW) count[p][key >> (LOW + 8 * p) & 255]++;
+// The counts of all digits are made in one reading. For its pass, a digit's counts become places: where the next item
+// with each value of the digit goes. Items with equal digits keep their order.
 #define EGI_SORT_PASS(p, T, WORDS, LOW) \
     if (count[p][items[0] >> (LOW + 8 * p) & 255] != (T)n) {              /* else all have that digit */ \
         T *at = count[p], sum = 0, *swap = items; \
@@ -14256,6 +14260,8 @@ static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64
         if (count % EGI_SORT_STEP)
             memset((char *)block + count * key_size, 0, (size_t)((EGI_SORT_STEP - count % EGI_SORT_STEP) * key_size));
         egi_sort_keys(r->dtype, from + start * size, count, r->descending, false, block);
+        // Of a key that equals the bound, more than k may be among the elements, so it enters: `most` is one more.
+        // Behind a full buffer it is the k-th key itself, since an equal one comes later and so stands behind.
         if (start == 0 && count == EGI_SORT_BLOCK && r->k > 0 && r->k <= EGI_SORT_GROUPS / 2) {
             most = egi_sort_bound(key_size, block, r->k);
             enters = most == INT64_MAX || (key_size == 4 && most == INT32_MAX);
@@ -14486,6 +14492,7 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
                         egi_describe(args->in[0]));
     return egi_cpu_pool_f32(args);
 }
+// Rows of one element of type T: for each outer index, the rows are neighbours.
 #define EGI_GATHER(T) { \
         const T *from = (const T *)(const void *)x->data; \
         T *t = (T *)(void *)to; \
@@ -14517,6 +14524,7 @@ static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     egi_cpu_indices_done(indices, index);
     return true;
 }
+// Fills y with the `off` value and writes `on` at each index that is a class; parameters are the two values.
 static bool egi_cpu_one_hot(eg_backend *b, const egi_args *args) {
     const double *value = (const double *)args->parameters;
     const eg_tensor *index = args->in[0], *y = args->out[0];
@@ -14694,6 +14702,7 @@ static bool egi_cpu_random(eg_backend *b, const egi_args *args) {
         egi_parallel((y->size + EGI_BLOCK - 1) / EGI_BLOCK, (double)y->size * 4, egi_cpu_random_run, (void *)args);
     return true;
 }
+// Counts NaN and infinite elements into the int64 that `parameters` points to: x - x is 0 for all others.
 static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = args->in[0];
     int64_t count = 0;
@@ -14847,6 +14856,8 @@ EGI_GRAD(reshape) {
     return egi_set_dx(0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from));
 }
 EGI_OP(reshape, 1, EGI_VIEW, sizeof(egi_reshape_attr), 0, 0)
+// A dimension of -1 is computed from the others: `known` is their product. It is checked for overflow, and becomes 0
+// only behind the loop, so that [0, -1] is refused rather than divided by.
 EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     if (!egi_operand_alive("reshape", 0, x)) return NULL;
     egi_reshape_attr attr;
@@ -14875,6 +14886,7 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     }
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
 }
+// `axis` counts in the result, which has one axis more, so -1 puts the new axis at the end.
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
     if (!egi_operand_alive("expand_dims", 0, x)) return NULL;
     eg_shape shape = egi_shape(x);
@@ -14904,6 +14916,7 @@ static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsig
     }
     return true;
 }
+// Without axes, all axes of 1 are left out.
 EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
     unsigned mask;
     if (!EGI_NAMED("squeeze", options, "axes = EG_AXES(0)") || !egi_operand_alive("squeeze", 0, x) ||
@@ -14945,6 +14958,8 @@ EGI_GRAD(transpose) {                     // the inverse permutation
 }
 EGI_OP(transpose, 1, EGI_VIEW, sizeof(egi_perm), 0, 0)
 static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_apply1(&egi_op_transpose, &x, 1, p); }
+// Without a permutation, the order of the axes is reversed. egi_axes_mask refuses an axis that is given twice, so a
+// list of the right length is a permutation.
 EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) {
     egi_perm p;
     unsigned mask;
@@ -14975,6 +14990,8 @@ static bool egi_shape_broadcast_to(egi_call *c) {
     c->shape[0] = *(const eg_shape *)c->attr;
     return true;
 }
+// The axes are matched from the last one backwards; an axis that is spread, and one that x does not have, gets the
+// stride 0, so that all its places are one element in memory.
 static bool egi_run_broadcast_to(egi_call *c) {
     const eg_tensor *x = c->in[0];
     const eg_shape *to = &c->shape[0];
@@ -15043,6 +15060,8 @@ static eg_tensor *egi_slice_view(const char *name, const eg_tensor *x, const egi
 static bool egi_run_slice(egi_call *c) {
     return (c->out[0] = egi_slice_view(c->op->name, c->in[0], (const egi_slice_attr *)c->attr)) != NULL;
 }
+// The inverse of the slice in pad's terms. A slice of no elements pads nothing: its gradient is as many zeros as the
+// axis has.
 EGI_GRAD(slice) {
     const egi_slice_attr *a = (const egi_slice_attr *)c->attributes;
     egi_pad_attr p;
@@ -15063,6 +15082,8 @@ static const egi_op egi_op_slice = { "slice", 1, 1, EGI_VIEW, sizeof(egi_slice_a
                                      EGI_NOT_ELEMENTWISE_BUT(slice, egi_accumulate_slice) };
 static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) { return egi_apply1(&egi_op_slice, &x, 1, attr); }
 
+// An axis of d elements becomes low + (d - 1) step + 1 + high, or low + high where d is 0. Each
+// step is checked for overflow.
 static bool egi_shape_pad(egi_call *c) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attr;
     egi_same_out(c, c->in[0]);
@@ -15078,6 +15099,7 @@ static bool egi_shape_pad(egi_call *c) {
     }
     return true;
 }
+// Fills the result with the value and copies x into the view of it that the elements of x take.
 static bool egi_run_pad(egi_call *c) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attr;
     egi_slice_attr s;
@@ -15094,6 +15116,7 @@ static bool egi_run_pad(egi_call *c) {
     if (inside) egi_object_release(&inside->object);
     return ok;
 }
+// The elements of g at the places that x took. The value with which x was padded is a constant.
 EGI_GRAD(pad) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attributes;
     egi_slice_attr s;
@@ -15136,6 +15159,7 @@ EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
            egi_axes_mask("reverse", &axes, x->rank, &mask) ? egi_reverse(x, mask) : NULL;
 }
 
+// A size of -1 takes all elements from `begin` to the axis's end.
 EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     egi_slice_attr a;
     if (!egi_operand_alive("slice", 0, x)) return NULL;
@@ -15197,6 +15221,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
     eg_tensor *y = egi_slice(x, &a);
     return y && reversed ? egi_reverse(y, reversed) : y;
 }
+// x[i] along axis 0: a slice of one element there, whose axis is then left out. A negative i counts from the end.
 EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     egi_slice_attr a;
     if (!egi_operand_alive("index", 0, x)) return NULL;
@@ -15214,6 +15239,7 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     }
     return eg_reshape(egi_slice(x, &a), rest);
 }
+// The parts are slices, so they share the buffer of x. On failure all of out[] is NULL.
 EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     if (!egi_lists_given("split", n, out, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
@@ -15282,6 +15308,8 @@ static eg_tensor *egi_pad_constant(eg_tensor *x, eg_pads pads, double value) {
     egi_this.trap = trap;
     return x;
 }
+// Mirrored paddings are a gather along one axis after the other, whose indices egi_pad_mirror gives, and so their
+// gradient is that of gather: elements that occur twice get two gradients, which add.
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
     egi_pad_attr a;
     const eg_tensor *source = x;
@@ -15322,6 +15350,8 @@ EGI_GRAD(cast) {
     return egi_set_dx(0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from));
 }
 EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
+// A cast to the tensor's own dtype is the tensor itself, and is not recorded. Of a variable it is a copy, since the
+// variable may be assigned later.
 EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
     if (!egi_operand_alive("cast", 0, x)) return NULL;
     if (!egi_dtype_valid(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_cast: %d is no dtype", (int)dtype);
@@ -15335,6 +15365,7 @@ EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
 // Rows whose result is put together from their inputs: each input is copied into a view of the result. The gradient
 // of concat is slices of g, that of tile the sum over the repetitions.
 
+// All inputs have one dtype and, along the other axes, one shape; the lengths along `axis` add up.
 static bool egi_shape_concat(egi_call *c) {
     int axis = (int)*(const int64_t *)c->attr;
     egi_same_out(c, c->in[0]);
@@ -15368,6 +15399,7 @@ static bool egi_run_concat(egi_call *c) {
     }
     return ok;
 }
+// dx[i] is the slice of g at the place where input i was put.
 EGI_GRAD(concat) {
     const int64_t *a = (const int64_t *)c->attributes;      // the axis, then each input's length along it
     egi_slice_attr s;
@@ -15403,6 +15435,7 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     if (attr != few) egi_free(attr);
     return y;
 }
+// A stack is a concat along a new axis of 1, which each input gets first.
 static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     if (!egi_lists_given("stack", n, x, x, x)) return NULL;
     if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
@@ -15441,6 +15474,8 @@ static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) {
     EGI_AS("repeat", egi_compose_repeat(x, repeats, axis));
 }
+// One axis after the other is repeated as a whole: x as `rows` rows, one for each index of the axes before it, each
+// repeated. The shape of the result is checked before the first copy is made.
 static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
     const eg_tensor *source = x;
     if (!egi_operand_alive("tile", 0, x)) return NULL;
@@ -15467,7 +15502,7 @@ EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) { EGI_AS("tile", 
 
 // ---- reductions
 
-// Mask: the reduced axes; from: the input's shape.
+// mask has a bit for each reduced axis; from is the input's shape.
 typedef struct egi_reduce_attr { egi_reduction kind; unsigned mask; bool keepdims; eg_shape from; } egi_reduce_attr;
 // The result's shape: reduced axes are left out, or are 1 with keepdims.
 static eg_shape egi_reduced_shape(const egi_reduce_attr *a, bool keepdims) {
@@ -15478,6 +15513,8 @@ static eg_shape egi_reduced_shape(const egi_reduce_attr *a, bool keepdims) {
     }
     return s;
 }
+// The result keeps the dtype, except that an index is int64. all and any are of bool alone, a norm of floats, the
+// others of all numbers.
 static bool egi_shape_reduce(egi_call *c) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attr;
     c->dtype[0] = a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN ? EG_INT64 : (eg_dtype)c->in[0]->dtype;
@@ -15534,7 +15571,7 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const eg
         bool f = egi_is_float(x->dtype);
         if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN)
             ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x));
-        // Egi_fill takes an integer dtype's least value for that.
+        // For -1e300, egi_tensor_fill puts an integer dtype's least value; below, for 1e300, its greatest.
         else if (a->kind == EGI_MAX_) ok = egi_tensor_fill(c->out[0], f ? -HUGE_VAL : -1e300);
         else if (a->kind == EGI_MIN_) ok = egi_tensor_fill(c->out[0], f ? HUGE_VAL : 1e300);
         else ok = egi_tensor_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN
@@ -15556,11 +15593,13 @@ static bool egi_run_choose(egi_call *c) { return egi_run_reduce_by(c, egi_launch
 static eg_tensor *egi_unreduced(eg_tensor *g, const egi_reduce_attr *a) {
     return eg_reshape(g, egi_reduced_shape(a, true));
 }
+// Each element of x counts once in the sum, so each gets g.
 EGI_GRAD(reduce_sum) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
     return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced(c->upstream[0], a), a->from));
 }
+// The same over the number of elements of which one mean was made.
 EGI_GRAD(reduce_mean) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     double n = 1;
@@ -15691,6 +15730,7 @@ EAGER_API eg_tensor *(eg_reduce_all)(eg_tensor *x, eg_reduce_options o) {
 EAGER_API eg_tensor *(eg_reduce_any)(eg_tensor *x, eg_reduce_options o) {
     return egi_reduce_by(&egi_op_reduce_any, EGI_ANY, x, &o);
 }
+// argmax and argmin are over one axis, the first where none is named. Of equal elements the first one counts.
 static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg_arg_options o) {
     eg_axes axes = { 0, 1, { o.axis == EG_ZERO ? 0 : o.axis } };
     if (!EGI_NAMED(op->name, o, "axis = 1")) return NULL;
@@ -15704,6 +15744,8 @@ EAGER_API eg_tensor *(eg_argmin)(eg_tensor *x, eg_arg_options o) { return egi_ar
 // ---- reductions that are composed of others, and so have their gradients
 // Variance, standard deviation and log-sum-exp are functions that call ops (sum, mean, maximum and norm are rows),
 // so their gradients, of any order, follow from those ops.
+// The mean of the squared distances from the mean. (The mean of squares less the square of the mean would cancel
+// digits.)
 static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
@@ -15758,6 +15800,7 @@ static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o
 EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) {
     EGI_AS("reduce_logsumexp", egi_compose_reduce_logsumexp(x, o));
 }
+// The norm of order 2 is a row; that of order 1 is the sum, that of order infinity the maximum of the absolute values.
 static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
     eg_reduce_options o;
     memset(&o, 0, sizeof o);
@@ -15785,6 +15828,7 @@ static egi_reduce_parameters egi_axis_split(const eg_tensor *x, int axis) {
     for (int i = 0; i < x->rank; i++) *(i < axis ? &p.outer : i == axis ? &p.n : &p.inner) *= x->dims[i];
     return p;
 }
+// Runs a kernel along one axis of in[0]: the attributes become the kernel's parameters.
 static bool egi_run_along(egi_call *c, egi_kernel_function *launch) {
     const egi_axis_attr *a = (const egi_axis_attr *)c->attr;
     egi_reduce_parameters p = egi_axis_split(c->in[0], a->axis);
@@ -15907,6 +15951,8 @@ static eg_tensor *egi_sort_first(const char *name, eg_tensor *x, int64_t k, bool
     if (order) *order = at;
     return y;
 }
+// Where somebody looks at the ops, a sort is an argsort, which has no gradient, and a take_along_axis, which has one;
+// where nobody does, one launch sorts the values alone.
 static eg_tensor *egi_compose_sort(eg_tensor *x, eg_sort_options o) {
     const int wanted = o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis;
     int axis = 0;
@@ -15917,6 +15963,8 @@ static eg_tensor *egi_compose_sort(eg_tensor *x, eg_sort_options o) {
     return x ? egi_axis_to_end(egi_sort_first("sort", x, x->dims[x->rank - 1], o.descending, NULL), axis, true) : NULL;
 }
 EAGER_API eg_tensor *(eg_sort)(eg_tensor *x, eg_sort_options o) { EGI_AS("sort", egi_compose_sort(x, o)); }
+// The first k elements of the descending order along the last axis. In one launch, only k elements of each row are put
+// in order (egi_sort_some).
 static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
     eg_sort_options o = { 0, NULL, -1, true };
     if (indices) *indices = NULL;
@@ -15943,6 +15991,7 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
 // which reads each row of logits once and neither writes the softmax nor a one-hot matrix. The row's gradient,
 // softmax - one_hot(label), is one launch, too, unless a tape looks at it.
 
+// - sum over classes of labels * log_softmax(logits), for each row. Both operands get gradients.
 EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
     const char *name = "softmax_cross_entropy_with_logits";
     if (!egi_operand_alive(name, 0, labels) || !egi_operand_alive(name, 1, logits)) return NULL;
@@ -15963,6 +16012,8 @@ static const char *egi_advice_on_class_numbers(const eg_tensor *labels, const eg
            ? ": eg_squeeze(labels, .axes = EG_AXES(-1)) takes their last axis away (in a dataset, by eg_dataset_map)"
            : "";
 }
+// Labels are class numbers, of the shape of the logits without the last axis. The result has their shape and the
+// logits' dtype.
 static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     const eg_tensor *labels = c->in[0], *x = c->in[1];
     bool fits = labels->rank == x->rank - 1;
@@ -16026,6 +16077,8 @@ static eg_tensor egi_matmul_batch(const eg_tensor *x) {
     y.dims = x->dims;
     return y;
 }
+// A is (..., m, k) and B is (..., k, n), each with its last two axes swapped where it is read transposed. The result is
+// (..., m, n), where the axes in front are broadcast as those of an elementwise op.
 static bool egi_shape_matmul(egi_call *c) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
     const eg_tensor *a = c->in[0], *b = c->in[1];
@@ -16079,6 +16132,8 @@ static eg_tensor *egi_matmul_matrix(const eg_tensor *x, bool *transposed, int64_
     }
     return eg_retain((eg_tensor *)(uintptr_t)x);
 }
+// A third input, where there is one, is a bias of n elements, which the kernel adds to each row. A batch axis along
+// which an operand is repeated has the stride 0 for it.
 static bool egi_run_matmul(egi_call *c) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
     egi_matmul_parameters p;
@@ -16164,6 +16219,8 @@ static const egi_op egi_op_dense_relu = { "dense_relu", 3, 1, 0, sizeof(egi_matm
                                           egi_run_matmul, egi_grad_dense,
                                           { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y },
                                           EGI_NOT_ELEMENTWISE(dense_relu) };
+// Whether x A + bias is one launch here: the device adds a bias in its product, the operands are a matrix, a matrix and
+// a row that fits, and nothing watches the single ops.
 static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
     return bias && egi_backend_of(x)->folds && !egi_this.trap && !egi_this.recorder && x->rank == 2 && a->rank == 2 &&
            bias->rank == 1 && bias->dims[0] == a->dims[1] && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) &&
@@ -16189,6 +16246,7 @@ EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o
 
 // name: of the public op, for errors
 typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char *name; } egi_gather_attr;
+// The axis of x is replaced by the axes of the indices.
 static bool egi_shape_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
@@ -16217,12 +16275,14 @@ static eg_tensor *egi_gather_apply(const egi_op *op, eg_tensor *x, eg_tensor *in
     return egi_apply1(op, in, 2, &a);
 }
 static const egi_op *egi_row_scatter_add(void);
+// Row i of g is added to the row of dx from which row i of the result was taken.
 EGI_GRAD(gather) {
     (void)op;
     return egi_set_dx(0, dx, egi_gather_apply(egi_row_scatter_add(), c->upstream[0], c->inputs[1],
                                               *(const egi_gather_attr *)c->attributes));
 }
 EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
+// The reverse: the axes that the indices have are replaced by one of `rows` elements.
 static bool egi_shape_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
@@ -16242,6 +16302,7 @@ static bool egi_run_scatter_add(egi_call *c) {
     egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
     return egi_run1(c, egi_launch_scatter_add, &p);
 }
+// Each row of x gets the gradient of the row to which it was added.
 EGI_GRAD(scatter_add) {
     (void)op;
     return egi_set_dx(0, dx, egi_gather_apply(&egi_op_gather, c->upstream[0], c->inputs[1],
@@ -16252,6 +16313,7 @@ static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_ga
                                            egi_run_scatter_add, egi_grad_scatter_add,
                                            { EGI_USES_B, 0, 0 }, EGI_NOT_ELEMENTWISE(scatter_add) };
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
+// A plain number as index takes one row and leaves its axis out.
 EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
     egi_gather_attr a;
     if (!EGI_NAMED("gather", o, "axis = 1") ||
@@ -16327,6 +16389,8 @@ static bool egi_work_positions(eg_backend *b, const egi_args *args) {
     egi_free(flat);
     return ok;
 }
+// The positions as an int64 tensor on the device of `index`; NULL and an error where an index is out of range. The work
+// is the host's (egi_host_work), so that a traced function repeats it with each replay's indices.
 static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shape shape, int depth, int along) {
     if (!egi_needs_index(name, index)) return NULL;
     eg_shape s = egi_shape(index);
@@ -16361,6 +16425,8 @@ static eg_shape egi_flattened(eg_shape s, int depth) {
     for (int i = depth; i < s.rank; i++) flat.dims[flat.rank++] = s.dims[i];
     return flat;
 }
+// The axes that a row of indices names are flattened into one, and the rows become positions along it: the rest is a
+// gather, with its gradient.
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     if (!egi_operand_alive("gather_nd", 0, x) || !egi_operand_alive("gather_nd", 1, indices)) return NULL;
     int depth = egi_index_depth("gather_nd", indices, x->rank, egi_describe(x));
@@ -16370,6 +16436,7 @@ EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     eg_tensor *flat = egi_flat_positions("gather_nd", indices, egi_shape(x), depth, -1);
     return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), depth)), flat, rows) : NULL;
 }
+// x is flattened whole, and each index becomes the position of its element: the rest is a gather.
 EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis) {
     if (!egi_operand_alive("take_along_axis", 0, x) || !egi_operand_alive("take_along_axis", 1, indices) ||
         !egi_axis("take_along_axis", axis, x->rank, &axis))
@@ -16384,6 +16451,8 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
     eg_tensor *flat = egi_flat_positions("take_along_axis", indices, egi_shape(x), x->rank, axis);
     return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), x->rank)), flat, rows) : NULL;
 }
+// gather_nd the other way round: zeros of `shape`, to which each row of `updates` is added at the place that its row of
+// indices names.
 EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape) {
     if (!egi_operand_alive("scatter_nd", 0, indices) || !egi_operand_alive("scatter_nd", 1, updates) ||
         !egi_shape_valid("scatter_nd", shape, EG_FLOAT64))
@@ -16402,6 +16471,7 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, depth, -1);
     return flat ? eg_reshape(egi_gather_apply(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
+// x plus a scatter_nd of its shape, so both x and the updates get gradients.
 static eg_tensor *egi_compose_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
     if (!egi_operand_alive("tensor_scatter_add", 0, x) || !egi_operand_alive("tensor_scatter_add", 1, indices) ||
         !egi_operand_alive("tensor_scatter_add", 2, updates))
@@ -16412,6 +16482,7 @@ static eg_tensor *egi_compose_tensor_scatter_add(eg_tensor *x, eg_tensor *indice
 EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
     EGI_AS("tensor_scatter_add", egi_compose_tensor_scatter_add(x, indices, updates));
 }
+// Row i of x is added to row segments[i] of n rows: a scatter_add along axis 0.
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n) {
     if (!egi_operand_alive("segment_sum", 0, x) || !egi_operand_alive("segment_sum", 1, segments)) return NULL;
     if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
@@ -16421,6 +16492,8 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
     egi_gather_attr a = { 0, 1, n, "segment_sum" };
     return egi_gather_apply(&egi_op_scatter_add, x, segments, a);
 }
+// As ops, the indices are compared with the class numbers 0 to depth - 1. An index outside of them has a row without an
+// `on`.
 static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
     if (!EGI_NAMED("one_hot", o, "axis = 1") || !egi_operand_alive("one_hot", 0, indices)) return NULL;
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
@@ -16442,7 +16515,7 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     }
     if (depth > INT32_MAX && indices->dtype == EG_INT32) indices = eg_cast(indices, EG_INT64);
     if (!indices) return NULL;
-    // Options: 0 is an option's default, EG_ZERO stands for zero.
+    // In options 0 is the default, here 1 and 0, and EG_ZERO stands for zero.
     double on = o.on_value == 0 ? 1
                 : o.on_value == EG_ZERO ? 0
                 : o.on_value, off = o.off_value == EG_ZERO ? 0 : o.off_value;
@@ -16514,6 +16587,7 @@ static bool egi_run_conv2d(egi_call *c) { return egi_conv_run(c, EGI_CONV_FORWAR
 static bool egi_run_conv2d_input(egi_call *c) { return egi_conv_run(c, EGI_CONV_INPUT); }
 static bool egi_run_conv2d_filter(egi_call *c) { return egi_conv_run(c, EGI_CONV_FILTER); }
 static const egi_op *egi_row_conv(egi_conv_kind kind);
+// Sets dx[i] to the convolution `kind` of a and b, over the windows of the op whose gradient it is.
 static bool egi_conv_grad(const eg_grad_context *c, int i, eg_tensor **dx, egi_conv_kind kind, eg_tensor *a,
                           eg_tensor *b) {
     eg_tensor *in[2];
@@ -16750,6 +16824,7 @@ EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_c
 // of each window's largest element in the flattened input, and a gather takes the elements, so that the gradient is
 // that of gather.
 
+// The three rows of pooling run one kernel with different kinds.
 static bool egi_pool_run(egi_call *c, egi_pool_kind kind) {
     egi_pool_parameters p = { kind, *(const egi_windows *)c->attr };
     return c->out[0]->size == 0 || egi_run1(c, egi_launch_pool, &p);
@@ -16766,6 +16841,7 @@ EGI_OP_ND(max_pool_index, 1, 0, sizeof(egi_windows))
 static const egi_op *egi_row_avg_pool2d_grad(void);
 static bool egi_shape_avg_pool2d(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_Y, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG); }
+// Each element of g is spread in equal parts over the elements of its window that are no padding.
 EGI_GRAD(avg_pool2d) {
     (void)op;
     return egi_set_dx(0, dx, egi_apply1(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes));
@@ -16808,6 +16884,8 @@ static bool egi_pool_windows(const char *name, int space, eg_tensor *x, const eg
     }
     return true;
 }
+// The positions are constants for the tape: the gather alone gets a gradient, which goes to the largest element of each
+// window.
 static eg_tensor *egi_max_pool(const char *name, int space, eg_tensor *x, const eg_pool_options *o) {
     egi_windows w;
     eg_shape flat = { 1, { -1 } };
@@ -16870,6 +16948,7 @@ static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool neare
     egi_free(low);
     return y;
 }
+// x is (n, h, w, c), or one picture (h, w, c). Whole numbers become float32 before they are interpolated.
 static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
     if (!EGI_NAMED("resize", o, "method = EG_NEAREST") || !egi_operand_alive("resize", 0, x)) return NULL;
     if (x->rank == 3) {                                                                    // one picture
@@ -16938,6 +17017,7 @@ static const char *egi_einsum_term(const char *p, int rank, int dots, egi_term *
     }
     return p;
 }
+// The axis of a term that has this letter; -1 where none does.
 static int egi_einsum_find(const egi_term *t, int letter) {
     for (int i = 0; i < t->n; i++) if (t->letters[i] == letter) return i;
     return -1;
@@ -17386,6 +17466,8 @@ static int64_t egi_text_deliver(const char *function, egi_text *out, char *text,
     egi_text_free(out);
     return size;
 }
+// Appends x as NumPy prints an array, and its shape and dtype behind it. egi_format_array reads floats, int64 and
+// bools, so that the other dtypes are converted first. False and an error where that fails; `out` is freed then.
 static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
     static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };  // ORDER eg_dtype: as egi_format_array numbers them
     memset(out, 0, sizeof *out);
@@ -17495,7 +17577,7 @@ static void egi_formula_print(egi_text *t, const egi_node *nodes, const int *nam
         egi_formula_print(t, nodes, names, x[0], w->arity == 2 ? own : own + 1);
         if (w->arity > 1) {
             egi_text_printf(t, " %s ", egi_signs[sign].sign);
-            // Own + 1: a - (b - c) keeps its parentheses.
+            // With own + 1, a - (b - c) keeps its parentheses.
             egi_formula_print(t, nodes, names, x[1], own + 1);
         }
         if (w->arity > 2) {
@@ -17563,6 +17645,7 @@ static void egi_op_print_formula(egi_text *t, const egi_op *op, int variant) {
     egi_text_string(t, "\n");
     if (n) egi_program_print(t, op, variant);
 }
+// Takes the name with and without eg_. An op that exists and is not elementwise gets an error of its own.
 EAGER_API void eg_op_print(const char *name) {
     const egi_op *op = NULL;
     if (name && !strncmp(name, "eg_", 3)) name += 3;
@@ -17827,6 +17910,8 @@ static void egi_tape_destroy(eg_tape *t) {
     t->object.kind = EGI_DEAD;
     egi_free_handle(t);
 }
+// The check with which every public function of a tape begins: the tape is one, its scope is open, and it belongs to
+// this thread and to the traced function whose body runs now, if one does.
 static bool egi_tape_alive(const char *function, const eg_tape *t) {
     if (!t) return egi_argument_missing(function, "tape");
     if (t->object.kind != EGI_TAPE)
@@ -17838,6 +17923,9 @@ static bool egi_tape_alive(const char *function, const eg_tape *t) {
 }
 
 static egi_record_function egi_tape_record;              // stands below, and is called through egi_this.record
+// The new tape belongs to the innermost scope and is the first of the thread's list, whose order is from the inner tape
+// to the outer one. egi_this.recording counts the tapes that record, so that an op asks one number whether it must call
+// egi_tape_record at all.
 static eg_tape *egi_tape_new(bool persistent) {
     eg_tape *t = (eg_tape *)egi_alloc(sizeof *t);
     if (!t) { egi_no_memory("tape_begin", (int64_t)sizeof *t); return NULL; }
@@ -17872,6 +17960,8 @@ EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
     if (egi_tape_slot_find(t, x->id) >= 0) return true;
     return egi_tape_slot_watch(t, x) >= 0 || egi_no_memory("tape_watch", 0);
 }
+// `stopped` remembers the first id given after the stop: a tensor with that id or a later one was made unseen, so that
+// the gradients of a graph can refuse to read past it.
 EAGER_API bool eg_tape_stop(eg_tape *t) {
     if (!egi_tape_alive("tape_stop", t)) return false;
     if (!t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_stop: the tape is not recording");
@@ -17891,6 +17981,7 @@ EAGER_API bool eg_tape_resume(eg_tape *t) {
     egi_this.recording++;
     return true;
 }
+// The tape becomes as new. An ordinary tape has left the thread's list with its gradient, so it enters the list again.
 EAGER_API bool eg_tape_reset(eg_tape *t) {
     if (!egi_tape_alive("tape_reset", t)) return false;
     if (t->reading) return egi_fail(EG_ERROR_TAPE, "eg_tape_reset: a gradient is being computed from this tape");
@@ -18010,6 +18101,8 @@ static inline size_t egi_line_bytes(const egi_op *op, int n, int n_out, bool kep
 // error yet, nothing changed but slots).
 static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                eg_tensor *const *out, int n_out, eg_tensor *const *saved, const int32_t *slots) {
+    // `keep` joins what the gradients for all watched inputs read: bits 0 to 2 are the inputs a, b and c, two more are
+    // inputs 3 and 4, and EGI_USES_Y is the output.
     unsigned keep = 0;
     if (op->grad)
         for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_tape_saves(op, i);
@@ -18059,6 +18152,7 @@ static void egi_spy_look(eg_tape *t, const egi_op *op, eg_tensor *const *in, int
         if (!input) snprintf(spy->found, sizeof spy->found, "%.60s", in[i]->name ? in[i]->name : "?");
     }
 }
+// A spy lies on the C stack and owns nothing, so that it needs neither memory nor a scope.
 static void egi_spy_begin(egi_spy *spy, eg_tensor *const *in, int n) {
     memset(spy, 0, sizeof *spy);
     spy->in = in;
@@ -18365,6 +18459,8 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
 // For t->report: of each slot the first line that reads it, behind which (going back) its gradient is complete, and the
 // number of the source that it is, plus 1, or 0.
 typedef struct egi_complete { int64_t line; int32_t source; } egi_complete;
+// The lines are gone through from the last to the first, so that the number which stays is that of the first reader.
+// NULL and an error without memory.
 static egi_complete *egi_tape_complete(const eg_tape *t, int64_t n_lines, const int32_t *sx, int nx) {
     const size_t bytes = (size_t)(t->n_slots + 1) * sizeof(egi_complete);
     egi_complete *of = (egi_complete *)egi_alloc(bytes);
@@ -18375,6 +18471,8 @@ static egi_complete *egi_tape_complete(const eg_tape *t, int64_t n_lines, const 
         for (int i = 0; i < t->lines[l]->n; i++) if (t->lines[l]->slots[i] >= 0) of[t->lines[l]->slots[i]].line = l;
     return of;
 }
+// Called behind line l of the backward pass: reports each source whose first reader is this line. A gradient is
+// reported once, so that the sum over processes can begin while the pass goes on.
 static bool egi_tape_tell(const eg_tape *t, int64_t l, eg_tensor **grads, egi_complete *of) {
     const egi_line *line = t->lines[l];
     for (int i = 0; i < line->n; i++) {
@@ -18462,6 +18560,9 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
             return egi_no_memory("tape_gradient", 0);
         }
     }
+    // One block of memory holds a gradient and two marks for each slot, then the slots of sources and targets. A
+    // persistent tape may record the ops of its own gradients during the pass: those lines stand behind n_lines and
+    // their slots behind n, so the pass does not see them.
     int64_t n = t->n_slots, n_lines = t->n_lines;
     size_t bytes = (size_t)n * (sizeof(eg_tensor *) + 2) + (size_t)(nx + ny + 1) * sizeof(int32_t) + 16;
     eg_tensor **grads = (eg_tensor **)egi_alloc(bytes);
@@ -18524,6 +18625,7 @@ EAGER_API bool eg_tape_gradients(eg_tape *t, eg_tensor *y, eg_tensor *const *xs,
     EGI_FAILS_AS("tape_gradients");
     return eg_tape_gradients_from(t, &y, 1, NULL, xs, n, grads);
 }
+// The same with lists. The list that it returns belongs to the innermost scope.
 EAGER_API eg_list eg_tape_gradients_list(eg_tape *t, eg_tensor *y, eg_list xs) {
     EGI_FAILS_AS("tape_gradients_list");
     egi_list *grads = egi_lists_given("tape_gradient", xs.count, xs.tensors, xs.tensors,
@@ -18570,6 +18672,7 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
     else memset(pick, 0, (size_t)(y->size * element));
     for (int64_t j = 0; j < n && ok; j++) {
         eg_scope inner = eg_scope_begin();
+        // `pick` has the bytes of y, all 0: element j of each row becomes 1 for this pass, and 0 again behind it.
         for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 1);
         eg_tensor *g = eg_to((eg_from_data)((eg_dtype)y->dtype, shape, pick), eg_device_of(y)), *dx = NULL;
         for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 0);
@@ -18977,6 +19080,8 @@ EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *con
 typedef struct egi_implicit {
     eg_gradient_pair *pairs; int capacity, count; bool lent; egi_list *gradients, *variables;
 } egi_implicit;
+// Writes the pairs that have a gradient, and keeps each tensor of them in the caller's scope. `pairs` may be NULL where
+// the caller only counts.
 static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg_tensor *const *grads, int n) {
     bool ok = true;
     for (int i = 0; i < n; i++) to->count += grads[i] != NULL;
@@ -18999,6 +19104,8 @@ static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg
     }
     return ok;
 }
+// Runs f on a tape, which watches each trainable variable that f reads: these are the sources. Returns the value of f,
+// in the caller's scope.
 static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const *in, egi_implicit *to) {
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_implicit_gradients: the function is NULL");
     eg_scope scope = eg_scope_begin();
@@ -19090,6 +19197,7 @@ static eg_tensor *egi_function_inner_product(eg_tensor *const *a, eg_tensor *con
     }
     return s;
 }
+// Each direction vs[i] must have the shape and dtype of its input xs[i].
 static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive(name, i, xs[i]) || !egi_operand_alive(name, n + i, vs[i])) return false;
@@ -19187,6 +19295,8 @@ static double egi_check_number(uint64_t *state) {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
 }
+// Random numbers in [-1, 1), in float64, on the device and in the shape of `like`: the same for the same seed, and
+// drawn from no state of the program's.
 static eg_tensor *egi_check_random(uint64_t seed, eg_tensor *like) {
     double *values = (double *)egi_alloc((size_t)(like->size ? like->size : 1) * sizeof *values);
     if (!values) { egi_no_memory("check_gradient", like->size * 8); return NULL; }
@@ -19274,6 +19384,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
     eg_scope_end(scope);
     return ok;
 }
+// All orders up to .order are compared, from the first on. Inputs that are not floats are handed to f as they are.
 EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_check_options o) {
     EGI_FAILS_AS("check_gradient");
     egi_check k = { f, user, NULL, NULL, NULL, n, o.seed ? o.seed : 1 };
@@ -19310,6 +19421,7 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
 // A loop owns a reference to each tensor of its state, and gives it back when the next state is there: so the memory of
 // a loop that no tape records is that of two steps.
 
+// Gives back the references in x[0..n-1], where one is NULL or not, and leaves NULLs.
 static void egi_flow_release(eg_tensor **x, int n) {
     for (int i = 0; i < n; i++) {
         if (x[i]) egi_object_release(&x[i]->object);
@@ -19388,6 +19500,9 @@ static int egi_flow_says(const char *name, eg_tensor *p, int64_t *number) {
     const double value = egi_item_of(p);
     return value == 0 || value == 1 ? value == 1 : -1;
 }
+// The condition is read, and one of the two functions runs. While a function is traced, the recorder is told of the
+// branch (`branch` before, `branched` behind it with the outputs), so that a replay with the other answer finds another
+// list.
 EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_body *otherwise, void *user,
                          eg_tensor *const *in, int n, eg_tensor **out, int m) {
     if (!egi_lists_given("cond", n, in, in, in) || !egi_lists_given("cond", m, out, out, out)) return false;
@@ -19477,6 +19592,7 @@ typedef struct egi_scan {
     int n, n_rows, n_results;
     int64_t steps;
 } egi_scan;
+// One step: the body gets the state and row t of each input, and makes the next state and a row of each result.
 static bool egi_scan_step(const egi_scan *s, int64_t t) {
     eg_scope scope = eg_scope_begin();
     bool ok = true;
@@ -19494,6 +19610,8 @@ static bool egi_scan_step(const egi_scan *s, int64_t t) {
     for (int k = 0; k < s->n_results; k++) s->all[k * s->steps + t] = s->made[s->n + k];
     return true;
 }
+// All lists lie in one allocation: the state (n), what the body gets (n + n_rows), what it makes (n + n_results), and
+// the rows of all results, which are stacked at the end.
 EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *carry, eg_tensor **out, int n,
                          eg_tensor *const *rows, int n_rows, eg_tensor **results, int n_results, eg_scan_options o) {
     egi_scan s = { body, user, rows, NULL, NULL, NULL, NULL, n, n_rows, n_results, 0 };
@@ -19628,6 +19746,7 @@ static eg_tensor *egi_variable_over(eg_tensor *x, const char *name) {
     if (v && egi_this.observer && egi_this.observer->variable) egi_this.observer->variable(egi_this.observer, v);
     return v;
 }
+// A variable belongs to no scope: the caller owns the reference.
 EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
     if (!egi_operand_alive("variable", 0, initial)) return NULL;
     eg_scope scope = eg_scope_begin();
@@ -19676,6 +19795,7 @@ static void egi_variable_take_wide(eg_tensor *v, eg_tensor *x) {
     for (int i = 0; i < v->rank; i++) { v->dims[i] = x->dims[i]; v->strides[i] = x->strides[i]; }
     v->size = x->size;
 }
+// Whether x has the shape of v, or, where v has EGI_WIDENS, differs from it in the last axis alone.
 static bool egi_variable_may_take(const eg_tensor *v, const eg_tensor *x) {
     bool fits = v->rank == x->rank;
     for (int i = 0; i < v->rank && fits; i++)
@@ -19687,6 +19807,7 @@ static bool egi_variable_is_alone(const eg_tensor *v) {
     return egi_buffer_is_alone(v->buffer);
 }
 
+// An assignment converts nothing: dtype, shape and device must be those of the variable.
 static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
     if (x->dtype != v->dtype)
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function,
@@ -19701,6 +19822,8 @@ static eg_tensor *egi_number_everywhere(const char *function, eg_tensor *x, cons
     x = egi_number_tensor(function, x, (eg_dtype)like->dtype, egi_backend_of(like));
     return x ? eg_broadcast_to(x, egi_shape(like)) : NULL;
 }
+// The variable shares the buffer of x where that can be (egi_variable_value), so that an assignment of a fresh result
+// copies nothing. In a graph it is a node, which is the result.
 EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     if (!egi_needs_variable("assign", v) || !egi_operand_alive("assign", 1, x)) return NULL;
     eg_scope scope = eg_scope_begin();
@@ -19717,6 +19840,7 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     eg_scope_end(scope);
     return packed ? v : NULL;
 }
+// v = op(v, x), unrecorded. x is checked first, so that errors name the assignment and not the op.
 static eg_tensor *egi_assign_with(const char *function, eg_tensor *v, eg_tensor *x,
                                   eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
     if (!egi_needs_variable(function, v) || !egi_operand_alive(function, 1, x)) return NULL;
@@ -19764,6 +19888,7 @@ static eg_tensor *egi_assign_slice_node(eg_tensor *v, eg_shape begin, eg_shape s
     eg_scope_end(scope);
     return node;
 }
+// The new values are written into a copy, which the variable takes over: who holds the former buffer keeps its values.
 EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
     if (!egi_needs_variable("assign_slice", v) || !egi_operand_alive("assign_slice", 3, x)) return NULL;
     if (egi_graph_adopts()) return egi_assign_slice_node(v, begin, size, x);
@@ -19786,6 +19911,7 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
 // ---- schedules: the learning rate as an eager function of the step, a float64 scalar counted from 0. numbers[]
 // holds the arguments in their order. In the formulas p is the part of the decay that is over.
 
+// initial * rate^p; with a staircase p is rounded down, so that the rate falls once in `steps` steps
 static eg_tensor *egi_rate_exponential(eg_tensor *step, const eg_schedule *s) {
     eg_tensor *p = (eg_div)(step, eg_number(s->numbers[1]));
     if (s->numbers[3] != 0) p = eg_floor(p);
@@ -19887,43 +20013,55 @@ EGI_FAST
 // formulas are those of Keras 3. The CPU's loops and the GPU's kernels are stamped from these rows.
 #define EGI_DECAY(s, x, k) EGI_ADD(s, EGI_MUL(EGI_SUB(x, s), k))                   /* s + (x - s) k */
 #define EGI_UPDATE_TABLE(RULE) \
+    /* w falls by lr g */ \
     RULE(sgd, 0, { k[0] = lr; }, \
         { w = EGI_SUB(w, EGI_MUL(k0, g)); }) \
+    /* s0 is the velocity: momentum times what it was, less lr g */ \
     RULE(momentum, 1, { k[0] = lr; k[1] = o->momentum; }, \
         { s0 = EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g)); w = EGI_ADD(w, s0); }) \
+    /* the same, and w moves by the velocity that the next step would have with the same gradient */ \
     RULE(nesterov, 1, { k[0] = lr; k[1] = o->momentum; }, \
         { s0 = EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g)); w = EGI_ADD(w, EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g))); }) \
+    /* s0 is the mean of g^2, in which the past fades by rho at each step */ \
     RULE(rmsprop, 1, { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); w = EGI_SUB(w, \
         EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(s0, k2)))); }) \
+    /* with the mean of g in s1 (centered: s0 - s1^2 is the variance) and the velocity in s2 */ \
     RULE(rmsprop_momentum, 3, \
          { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; k[3] = o->momentum; k[4] = o->centered; }, \
         { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); s1 = EGI_DECAY(s1, g, k1); \
           s2 = EGI_ADD(EGI_MUL(k3, s2), \
                        EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(EGI_SUB(s0, EGI_MUL(k4, EGI_MUL(s1, s1))), k2)))); \
           w = EGI_SUB(w, s2); }) \
+    /* s0 and s1 are fading means of g and g^2; both begin at 0, which the factor in k0 makes up for */ \
     RULE(adam, 2, { k[0] = lr * sqrt(1 - pow(o->beta_2, t)) / (1 - pow(o->beta_1, t)); k[1] = 1 - o->beta_1; \
                     k[2] = 1 - o->beta_2; k[3] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_DECAY(s1, EGI_MUL(g, g), k2); \
           w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, s0), EGI_ADD(EGI_SQRT(s1), k3))); }) \
+    /* Adam with s2, the largest s1 up to now, in the place of s1 */ \
     RULE(amsgrad, 3, { k[0] = lr * sqrt(1 - pow(o->beta_2, t)) / (1 - pow(o->beta_1, t)); k[1] = 1 - o->beta_1; \
                        k[2] = 1 - o->beta_2; k[3] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_DECAY(s1, EGI_MUL(g, g), k2); s2 = EGI_MAX(s2, s1); \
           w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, s0), EGI_ADD(EGI_SQRT(s2), k3))); }) \
+    /* s0 is the sum of all g^2 */ \
     RULE(adagrad, 1, { k[0] = lr; k[1] = o->epsilon; }, \
         { s0 = EGI_ADD(s0, EGI_MUL(g, g)); w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(s0, k1)))); }) \
+    /* s1 is a fading mean of the squared steps: its root over that of s0 scales the next one */ \
     RULE(adadelta, 2, { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); \
           g = EGI_MUL(EGI_DIV(EGI_SQRT(EGI_ADD(s1, k2)), EGI_SQRT(EGI_ADD(s0, k2))), g); \
           s1 = EGI_DECAY(s1, EGI_MUL(g, g), k1); w = EGI_SUB(w, EGI_MUL(k0, g)); }) \
+    /* s1 is the largest |g|, in which the past fades by beta_2 */ \
     RULE(adamax, 2, \
          { k[0] = lr / (1 - pow(o->beta_1, t)); k[1] = 1 - o->beta_1; k[2] = o->beta_2; k[3] = o->epsilon; }, \
         { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_MAX(EGI_MUL(k2, s1), EGI_ABS(g)); w = EGI_SUB(w, \
         EGI_DIV(EGI_MUL(k0, s0), EGI_ADD(s1, k3))); }) \
+    /* Adam with a step of Nesterov: see egi_nadam_scalars */ \
     RULE(nadam, 2, { egi_nadam_scalars(o, lr, t, k); }, \
         { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_DECAY(s1, EGI_MUL(g, g), k2); \
           w = EGI_SUB(w, \
           EGI_DIV(EGI_ADD(EGI_MUL(k0, s0), EGI_MUL(k4, g)), EGI_ADD(EGI_SQRT(EGI_MUL(s1, k5)), k3))); }) \
+    /* s0 is the sum of all g^2; s1 is z, from which w follows in one formula: |z| <= l1 gives w = 0 */ \
     RULE(ftrl, 2, { k[0] = 1 / lr; k[1] = -o->learning_rate_power; k[2] = o->l1; \
                     k[3] = 2 * (o->l2 + o->beta / (2 * lr)); k[4] = 2 * o->l2_shrinkage; }, \
         { const EGI_T power = EGI_POW(EGI_ADD(s0, EGI_MUL(g, g)), k1); \
@@ -19931,6 +20069,7 @@ EGI_FAST
                        EGI_SUB(EGI_ADD(g, EGI_MUL(k4, w)), EGI_MUL(EGI_MUL(EGI_SUB(power, EGI_POW(s0, k1)), k0), w))); \
           s0 = EGI_ADD(s0, EGI_MUL(g, g)); \
           w = EGI_DIV(EGI_SUB(EGI_MIN(EGI_MAX(s1, EGI_NEG(k2)), k2), s1), EGI_ADD(EGI_MUL(power, k0), k3)); }) \
+    /* w falls by lr in the direction of the mean of s0 and g; s0 is a fading mean of g with a factor of its own */ \
     RULE(lion, 1, { k[0] = lr; k[1] = 1 - o->beta_1; k[2] = 1 - o->beta_2; }, \
         { w = EGI_SUB(w, EGI_MUL(k0, EGI_SIGN(EGI_DECAY(s0, g, k1)))); s0 = EGI_DECAY(s0, g, k2); })
 
@@ -20057,6 +20196,7 @@ static void egi_update_piece(const egi_update_run *u, size_t from, size_t count)
             to[4]);
     for (int j = 0; j < 2 + u->slots && !whole; j++) if (j != 1) memcpy(u->out[j ? j - 1 : 0] + from, to[j], count);
 }
+// A unit is updated as whole vectors and, at the end of an array, a rest of less than one.
 static void egi_update_pieces(void *context, int64_t begin, int64_t end) {       // units: EGI_UPDATE_MOST bytes
     const egi_update_run *u = (const egi_update_run *)context;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -20838,7 +20978,6 @@ static EGI_COLD const char *egi_shape_show_free(eg_shape shape) { return egi_sha
 // weights, so that only a program with checkpoints has their code (FILES).
 static bool (*egi_weight_arrival)(void);
 
-
 // ---- a layer's configuration: one struct for all kinds of layers, and a table of its fields, each with a kind, so
 // that one loop checks, writes (JSON) or reads them
 
@@ -20997,6 +21136,7 @@ EGI_ACTIVATION(exponential, eg_exp(x))
 static const egi_listed *egi_activation_listed(eg_activation a) {
     EGI_LISTED_FIND(egi_activation_list, EGI_ACTIVATIONS, EGI_ACTIVATION_IS, a);
 }
+// 0 for no activation, -1 for a function that is none of the library's.
 static int egi_activation_number(const void *value) {
     const eg_activation a = *(const eg_activation *)value;
     const egi_listed *listed = a ? egi_activation_listed(a) : NULL;
@@ -21104,6 +21244,7 @@ static size_t egi_layer_path(const egi_layer_run *run, char *text, size_t capaci
     int more = snprintf(text + at, capacity - at, at ? "/%.60s" : "%.60s", run->layer->name);
     return more > 0 && at + (size_t)more < capacity ? at + (size_t)more : at;
 }
+// Gives back what a part holds: the layer, whose reference was taken over, or the variable.
 static void egi_part_drop(egi_part *p) {
     if (p->child) {
         egi_object_take(&p->child->object, -1);
@@ -21228,6 +21369,8 @@ static egi_part *egi_part_new(eg_layer *l, const char *name) {
     l->n_parts++;
     return p;
 }
+// The variable is named by its path, so that errors and a tape show where it stands. If a checkpoint waits for a weight
+// of this path, the new variable gets its value at once.
 EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *initial, bool trainable) {
     char path[320];
     if (!egi_layer_alive("layer_weight", l) || !egi_operand_alive("layer_weight", 2, initial)) return NULL;
@@ -21295,6 +21438,8 @@ static void egi_layer_unique(const eg_layer *l, const char *base, char *name, si
             others = -1;
         }
 }
+// Takes over the caller's reference, also on failure. A child that the user has not named gets the name of its part,
+// until another layer has taken it.
 EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
     char unique[128], base[64];
     bool ok = egi_layer_alive("layer_track", child) && egi_layer_alive("layer_track", l);
@@ -21382,6 +21527,7 @@ typedef struct egi_weight_walk {
     eg_tensor **out;
     eg_tensor *sum;
 } egi_weight_walk;
+// Visits the weights in l; w->path has `at` bytes, the path of l. False where a visitor had enough, and with an error.
 static bool egi_weight_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t at) {
     if (l->object.taken > 1) {
         void *shared = (void *)w->shared;
@@ -21408,6 +21554,7 @@ static bool egi_weight_walk_from(egi_weight_walk *w, const eg_layer *l) {
     egi_free((void *)w->shared);
     return all;
 }
+// The visitors: one writes the variables to a list or counts them, one stops at the wanted weight, one counts elements.
 static bool egi_visit_list(egi_weight_walk *w, egi_part *p) {
     if (w->trainable && !eg_trainable(p->variable)) return true;
     if (w->out) w->out[w->i] = p->variable;
@@ -21425,10 +21572,12 @@ static int egi_layer_variables(eg_layer *l, bool trainable, eg_tensor **out) {  
     w.trainable = trainable;
     return egi_weight_walk_from(&w, l) ? (int)w.i : -1;
 }
+// Writes the weights to the caller's array; -1 and an error where it is too small, in which case nothing is written.
 static int egi_layer_fill(const char *function, eg_layer *l, bool trainable, eg_tensor **out, int capacity) {
     int count = egi_layer_alive(function, l) && egi_layer_build_alone(l) ? egi_layer_variables(l, trainable, NULL) : -1;
     return count >= 0 && egi_room_given(function, count, out, capacity) ? egi_layer_variables(l, trainable, out) : -1;
 }
+// The same as a list of the layer's, which is valid as long as the layer is.
 static eg_list egi_layer_lend(const char *function, eg_layer *l, bool trainable) {
     int count = egi_layer_alive(function, l) && egi_layer_build_alone(l) ? egi_layer_variables(l, trainable, NULL) : -1;
     egi_list *list = count >= 0 ? egi_list_new(function, count) : NULL;
@@ -21514,6 +21663,7 @@ static bool egi_visit_losses(egi_weight_walk *w, egi_part *p) {
     }
     return true;
 }
+// The sum of the regularizations of all trainable weights; NULL without an error where there are none.
 EAGER_API eg_tensor *eg_layer_losses(eg_layer *l) {
     egi_weight_walk w;
     if (!egi_layer_alive("layer_losses", l) || !egi_layer_build_alone(l)) return NULL;
@@ -21583,6 +21733,8 @@ static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
     if (rows > columns) y = (eg_transpose)(y, reverse);
     return y ? eg_cast(eg_reshape(y, shape), dtype) : NULL;
 }
+// Glorot's variance is 1 over the mean of both fans, He's 2 over the fan of inputs, LeCun's 1 over it. A uniform
+// distribution of that variance goes from -sqrt(3 variance) to sqrt(3 variance).
 static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
     double in, out;
     egi_initializer_fans(shape, &in, &out);
@@ -21609,9 +21761,8 @@ static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dty
         o.stddev = sqrt(variance) / .87962566103423978;        // the stddev that is left of 1 when a normal is cut at 2
         return (eg_random_truncated_normal)(shape, o);
     case EG_INIT_UNIFORM: o.maxval = egi_option_number(value, .05); break;
-    case EG_DEFAULT_INITIALIZER:
-        case EG_INIT_GLOROT_UNIFORM:
-            case EG_INIT_HE_UNIFORM: case EG_INIT_LECUN_UNIFORM: default: o.maxval = sqrt(3 * variance);
+    case EG_DEFAULT_INITIALIZER: case EG_INIT_GLOROT_UNIFORM: case EG_INIT_HE_UNIFORM: case EG_INIT_LECUN_UNIFORM:
+    default: o.maxval = sqrt(3 * variance);
     }
     if (o.maxval == 0) return eg_zeros(dtype, shape);
     o.minval = -o.maxval;
@@ -21880,6 +22031,7 @@ static const eg_layer *egi_layer_function_in(const eg_layer *l) {
         if (l->parts[i].child) found = egi_layer_function_in(l->parts[i].child);
     return found;
 }
+// The error of a build that only a call can do; it shows the call to make. Always false.
 static bool egi_layer_needs_call(const eg_layer *l, eg_shape input) {
     const eg_layer *own = egi_layer_function_in(l);
     char dims[160] = "";
@@ -24767,6 +24919,7 @@ static eg_tensor *egi_mean_last(eg_tensor *x) {
 static eg_tensor *egi_sum_last(eg_tensor *x) {
     return x && x->rank > 0 ? (eg_reduce_sum)(x, egi_over_axis(-1, false)) : x;
 }
+// The mean over all elements, a tensor of rank 0.
 static eg_tensor *egi_loss_mean_all(eg_tensor *x) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
@@ -24788,6 +24941,7 @@ enum {
     EGI_L_LOGITS = 32, EGI_L_BINARY = 64, EGI_L_SHARES = 128, EGI_L_CLASSES = 256
 };
 static const double egi_loss_epsilon = 1e-7;                // Keras's
+// Probabilities are kept away from 0 and 1, so that their logarithms are finite.
 static eg_tensor *egi_loss_probabilities(eg_tensor *p) {
     return (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1 - egi_loss_epsilon));
 }
@@ -24795,29 +24949,36 @@ static eg_tensor *egi_loss_probabilities(eg_tensor *p) {
 // A formula takes labels y and predictions p of one shape (sparse ones: class numbers) and gives one value an example.
 #define EGI_LOSS_FORMULA(name) static eg_tensor *egi_each_##name(eg_tensor *y, eg_tensor *p, const eg_loss_options *o)
 #define EGI_LOSS_UNUSED (void)o
+// (p - y)^2, and |p - y|
 EGI_LOSS_FORMULA(mean_squared_error) { EGI_LOSS_UNUSED; return egi_mean_last((eg_squared_difference)(p, y)); }
 EGI_LOSS_FORMULA(mean_absolute_error) { EGI_LOSS_UNUSED; return egi_mean_last(eg_abs((eg_sub)(p, y))); }
+// 100 |y - p| / |y|, in percent of the label
 EGI_LOSS_FORMULA(mean_absolute_percentage_error) {
     EGI_LOSS_UNUSED;
     return (eg_mul)(eg_number(100),
                     egi_mean_last(eg_abs((eg_div)((eg_sub)(y, p), egi_loss_at_least(eg_abs(y), egi_loss_epsilon)))));
 }
+// (log(1 + p) - log(1 + y))^2: what is below 0 counts as 0
 EGI_LOSS_FORMULA(mean_squared_logarithmic_error) {
     EGI_LOSS_UNUSED;
     return egi_mean_last((eg_squared_difference)(eg_log1p(egi_loss_at_least(p, egi_loss_epsilon)),
                                                  eg_log1p(egi_loss_at_least(y, egi_loss_epsilon))));
 }
+// (p - y)^2 / 2 up to a distance of delta, and the line delta |p - y| - delta^2 / 2 beyond: a row of the op table
 EGI_LOSS_FORMULA(huber) {
     return egi_mean_last((eg_huber_difference)(p, y, eg_number(o->delta)));
 }
+// log(cosh(p - y)), a row that does not overflow: like (p - y)^2 / 2 near 0, like |p - y| - log 2 far away
 EGI_LOSS_FORMULA(log_cosh) {
     EGI_LOSS_UNUSED;
     return egi_mean_last((eg_log_cosh_difference)(p, y));
 }
+// p - y log p: a count y from a Poisson distribution of mean p, without the terms that p does not change
 EGI_LOSS_FORMULA(poisson) {
     EGI_LOSS_UNUSED;
     return egi_mean_last((eg_sub)(p, (eg_mul)(y, eg_log((eg_add)(p, eg_number(egi_loss_epsilon))))));
 }
+// The sum over classes of y log(y / p).
 EGI_LOSS_FORMULA(kl_divergence) {
     EGI_LOSS_UNUSED;
     y = (eg_clip_by_value)(y, eg_number(egi_loss_epsilon), eg_number(1));
@@ -24831,18 +24992,22 @@ static eg_tensor *egi_loss_hinge(eg_tensor *y, eg_tensor *p) {
     eg_tensor *binary = (eg_reduce_all)(eg_logical_or((eg_equal)(y, eg_number(0)), (eg_equal)(y, eg_number(1))), all);
     return (eg_hinge_margin)(p, y, binary ? eg_cast(binary, eg_dtype_of(p)) : NULL);
 }
+// max(1 - y p, 0), and its square
 EGI_LOSS_FORMULA(hinge) { EGI_LOSS_UNUSED; return egi_mean_last(egi_loss_hinge(y, p)); }
 EGI_LOSS_FORMULA(squared_hinge) { EGI_LOSS_UNUSED; return egi_mean_last(eg_square(egi_loss_hinge(y, p))); }
+// max(1 + the largest prediction of a wrong class - that of the right class, 0)
 EGI_LOSS_FORMULA(categorical_hinge) {
     EGI_LOSS_UNUSED;
     eg_tensor *right = egi_sum_last((eg_mul)(y, p)),
               *wrong = (eg_reduce_max)((eg_mul)(egi_loss_from_1(y), p), egi_over_axis(-1, false));
     return egi_loss_at_least((eg_add)((eg_sub)(wrong, right), eg_number(1)), 0);
 }
+// x over its length along the last axis. A row of zeros stays zeros.
 static eg_tensor *egi_loss_unit(eg_tensor *x) {
     eg_tensor *squares = (eg_reduce_sum)(eg_square(x), egi_over_axis(-1, true));
     return (eg_mul)(x, eg_rsqrt(egi_loss_at_least(squares, egi_loss_epsilon * egi_loss_epsilon)));
 }
+// The cosine of the angle between y and p, negated so that less is better: from -1 to 1.
 EGI_LOSS_FORMULA(cosine_similarity) {
     EGI_LOSS_UNUSED;
     return eg_negative(egi_sum_last((eg_mul)(egi_loss_unit(y), egi_loss_unit(p))));
@@ -24851,6 +25016,7 @@ static eg_tensor *egi_loss_sum_example(eg_tensor *x) {           // over all axe
     while (x && x->rank > 1) x = egi_sum_last(x);
     return x;
 }
+// 1 - 2 sum(y p) / (sum y + sum p), over all of an example
 EGI_LOSS_FORMULA(dice) {
     EGI_LOSS_UNUSED;
     eg_tensor *both = (eg_mul)(eg_number(2), egi_loss_sum_example((eg_mul)(y, p)));
@@ -24864,10 +25030,13 @@ static eg_tensor *egi_labels_smooth(eg_tensor *y, double part, double classes) {
 static eg_tensor *egi_labels_smooth_classes(eg_tensor *y, const eg_loss_options *o) {
     return egi_labels_smooth(y, o->label_smoothing, y->rank ? (double)y->dims[y->rank - 1] : 1);
 }
+// -(y log p + (1 - y) log(1 - p)) for each element
 static eg_tensor *egi_binary_entropy(eg_tensor *y, eg_tensor *p) {
     p = egi_loss_probabilities(p);
     return eg_negative((eg_add)((eg_mul)(y, eg_log(p)), (eg_mul)(egi_loss_from_1(y), eg_log(egi_loss_from_1(p)))));
 }
+// Cross entropies of logits are computed from the logits, with log(1 + exp(x)) and log_softmax, which neither overflow
+// nor round a small probability to 0. Those of probabilities take logarithms of clipped ones.
 EGI_LOSS_FORMULA(binary_crossentropy) {
     return egi_mean_last(eg_sigmoid_cross_entropy_with_logits(egi_labels_smooth(y, o->label_smoothing, 2), p));
 }
@@ -24877,6 +25046,7 @@ EGI_LOSS_FORMULA(binary_crossentropy_from_probabilities) {
 EGI_LOSS_FORMULA(categorical_crossentropy) {
     return eg_softmax_cross_entropy_with_logits(egi_labels_smooth_classes(y, o), p);
 }
+// The probabilities of classes, made to add up to 1, as Keras does.
 static eg_tensor *egi_loss_shares(eg_tensor *p) {
     return egi_loss_probabilities((eg_div)(p, (eg_reduce_sum)(p, egi_over_axis(-1, true))));
 }
@@ -24891,6 +25061,8 @@ EGI_LOSS_FORMULA(sparse_categorical_crossentropy_from_probabilities) {
     EGI_LOSS_UNUSED;
     return eg_sparse_softmax_cross_entropy_with_logits(y, eg_log(egi_loss_probabilities(p)));
 }
+// The cross entropy times (1 - right)^gamma, where `right` is the probability of the true class: examples that are
+// right already count less. With alpha, class 1 is weighed by alpha and class 0 by 1 - alpha.
 EGI_LOSS_FORMULA(binary_focal_crossentropy_from_probabilities) {
     y = egi_labels_smooth(y, o->label_smoothing, 2);
     eg_tensor *right = (eg_add)((eg_mul)(y, p), (eg_mul)(egi_loss_from_1(y), egi_loss_from_1(p)));
@@ -24903,6 +25075,7 @@ EGI_LOSS_FORMULA(binary_focal_crossentropy_from_probabilities) {
 EGI_LOSS_FORMULA(binary_focal_crossentropy) {
     return egi_each_binary_focal_crossentropy_from_probabilities(y, eg_sigmoid(p), o);
 }
+// - the sum over classes of alpha (1 - p)^gamma y log p; alpha is 0.25 where it is not given
 EGI_LOSS_FORMULA(categorical_focal_crossentropy_from_probabilities) {
     p = egi_loss_shares(p);
     eg_tensor *e = (eg_mul)(eg_negative(egi_labels_smooth_classes(y, o)), eg_log(p));
@@ -24960,6 +25133,7 @@ static const egi_listed *egi_loss_listed(eg_loss *loss) { EGI_LISTED_FIND(egi_lo
 static const egi_loss_row *egi_loss_find(eg_loss *loss) {
     return (const egi_loss_row *)(const void *)egi_loss_listed(loss);
 }
+// Whether a loss of the library's has one of these marks (EGI_L_...); false for a function of the program's.
 static bool egi_loss_is(eg_loss *loss, int what) {
     const egi_loss_row *row = egi_loss_find(loss);
     return row && row->options & what;
@@ -25143,8 +25317,8 @@ EAGER_API eg_tensor *(eg_loss_mean)(eg_loss *loss, eg_tensor *labels, eg_tensor 
 }
 
 // ---- metrics: a row each. delta() is what a batch adds to the state, a float64 tensor of the state's shape; result()
-// is the number that
-// the state stands for. So a metric's state can be saved, and summed over batches without reading it back.
+// is the number that the state stands for. So a metric's state can be saved, and summed over batches without reading it
+// back.
 
 typedef struct egi_metric_row egi_metric_row;
 struct eg_metric {
@@ -25169,7 +25343,9 @@ static double egi_metric_ratio(double a, double b) { return b != 0 ? a / b : 0; 
 static double egi_metric_no_sign(double v) { return v == v ? v : (double)NAN; }
 
 // Means and sums of values: [sum of w v, sum of w].
+// The options of a metric decide the shape of its state; here none does.
 static eg_shape egi_shape_pair(const eg_metric_options *o) { (void)o; eg_shape s = { 1, { 2 } }; return s; }
+// [sum of w v, sum of w] of a batch's values, in float64.
 static eg_tensor *egi_delta_values(eg_tensor *v, eg_tensor *w) {
     eg_tensor *parts[2];
     eg_reduce_options all;
@@ -25188,6 +25364,7 @@ static double egi_result_root(const eg_metric *m, const double *s) {
     return sqrt(egi_metric_ratio(s[0], s[1]));
 }
 
+// The values of a loss, or of a function of the program's, one for each example, are averaged.
 static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     const egi_loss_row *row = egi_loss_find(m->function);
     eg_tensor *values = NULL;
@@ -25197,6 +25374,7 @@ static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor
 }
 
 // Accuracies: the mean of 1 where the prediction is right and 0 where it is wrong.
+// The class with the largest value.
 static eg_tensor *egi_metric_best(eg_tensor *x) {
     eg_arg_options last = { 0, NULL, -1, false };
     return (eg_argmax)(x, last);
@@ -25225,6 +25403,8 @@ static eg_tensor *egi_delta_sparse_accuracy(const eg_metric *m, eg_tensor *y, eg
     return egi_labels_fit("metric_update", EGI_SPARSE, y, p) ? egi_delta_values(egi_metric_right_sparse(m, y, p),
                                                                                 w) : NULL;
 }
+// "accuracy" is one of the three others, by the shapes: class numbers have one axis less than the predictions; one
+// value an example is binary.
 static eg_tensor *egi_delta_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
     if (y->rank + 1 == p->rank) return egi_delta_sparse_accuracy(m, y, p, w);
@@ -25291,6 +25471,8 @@ static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tens
     eg_matmul_options turned = { 0, NULL, false, true };
     return above && both ? (eg_matmul)(above, both, turned) : NULL;
 }
+// s[0] and s[1] are the weights of all 1s and all 0s; s[2] and s[3] those of the 1s and the 0s whose prediction is
+// above the threshold: true positives and false positives.
 static double egi_result_precision(const eg_metric *m, const double *s) {
     (void)m;
     return egi_metric_ratio(s[2], s[2] + s[3]);
@@ -25416,6 +25598,8 @@ static bool egi_are_classes(const eg_metric *m, const char *what, eg_tensor *x) 
     const egi_classes_check p = { m, what };
     return x && egi_host_check(egi_check_classes, x, NULL, &p, sizeof p);
 }
+// Predictions with an axis more than the labels are scores of classes, of which the best one counts. The pairs (label,
+// prediction) are indices of a scatter_nd, which adds each example's weight to its place.
 static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
     if (p->rank == y->rank + 1 && egi_is_float(p->dtype)) p = egi_metric_best(p);
@@ -25430,6 +25614,7 @@ static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tenso
     return egi_are_classes(m, "label", at[0]) && egi_are_classes(m, "prediction", at[1])
            ? eg_scatter_nd(eg_stack(at, 2, -1), eg_reshape(count, flat), shape) : NULL;
 }
+// The number of a confusion matrix is the accuracy: the diagonal over the whole. eg_metric_tensor gives the matrix.
 static double egi_result_confusion(const eg_metric *m, const double *s) {
     double right = 0, all = 0;
     int64_t n = m->options.classes;
@@ -25439,6 +25624,8 @@ static double egi_result_confusion(const eg_metric *m, const double *s) {
     }
     return egi_metric_ratio(right, all);
 }
+// For each class the intersection (label and prediction) over the union (label or prediction), and the mean of that
+// over the classes that occur.
 static double egi_result_mean_iou(const eg_metric *m, const double *s) {
     double sum = 0, count = 0;
     int64_t n = m->options.classes;
@@ -25492,6 +25679,8 @@ EGI_OBJECTS
 static const egi_metric_row egi_metric_root = { "root_mean_squared_error", 0, egi_shape_pair, egi_delta_function,
                                                 egi_result_root, NULL };
 
+// The state is a variable that is not trainable, so that it can be saved with a checkpoint. `name` is the default of
+// the option of that name.
 static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, const char *name, eg_metric_options o) {
     char title[64];
     snprintf(title, sizeof title, "metric_%s", row->name);
@@ -25552,11 +25741,14 @@ EAGER_API void eg_metric_release(eg_metric *m) {
 static bool egi_metric_alive(const char *function, const eg_metric *m) {
     return egi_object_alive(function, "metric", m, EGI_METRIC);
 }
+// Adds a batch's delta to the state. False where delta is NULL, or on failure; the state is as before then.
 static bool egi_metric_take(eg_metric *m, eg_tensor *delta) {
     if (!delta) return false;
     if (!m->row->join) return (eg_assign_add)(m->state, delta) != NULL;
     return (delta = m->row->join(m, delta)) != NULL && (eg_assign)(m->state, delta) != NULL;
 }
+// Takes up a batch. A mask of time steps becomes weights of 0 and 1, which multiply the weights that are given. Nothing
+// is recorded on a tape, and the metric is held meanwhile, since a program's function may release it.
 static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *weights) {
     if (!m->row->delta)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes values, by eg_metric_add", m->name);
@@ -25591,6 +25783,7 @@ EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_option
     eg_scope_end(scope);
     return ok;
 }
+// Reads the state back from its device; NaN on failure.
 EAGER_API double eg_metric_result(eg_metric *m) {
     const double *state = egi_metric_alive("metric_result", m) ? (const double *)egi_data(m->state) : NULL;
     return state ? m->row->result(m, state) : (double)NAN;
@@ -25644,6 +25837,7 @@ static bool egi_history_batch(eg_history *h, double loss) {
     h->batches++;
     return true;
 }
+// Writes a value of the epoch that is not ended yet. Columns come in their order, from 0.
 static bool egi_history_put(eg_history *h, int column, double value) {
     return egi_doubles_push(&h->values, &h->values_capacity, h->epochs * h->columns + column, value);
 }
@@ -25802,6 +25996,8 @@ static double egi_panel_nice_step(double range, double n) {
     double raw = range / n, power = pow(10, floor(log10(raw))), m = raw / power;
     return power * (m < 1.5 ? 1 : m < 3.5 ? 2 : m < 7.5 ? 5 : 10);
 }
+// A text at (x, y), with < and & written as numbers, so that a metric's name cannot break the file. `kind` is its class
+// in the file's style sheet.
 static void egi_svg_text(egi_text *t, double x, double y, const char *kind, const char *text) {
     egi_text_printf(t, "<text class=\"%s\" x=\"", kind);
     egi_svg_at(t, x);
@@ -25869,6 +26065,7 @@ static void egi_svg_curve(egi_text *t, const egi_panel *p, const char *kind, int
         egi_text_printf(t, "\"/>\n");
     }
 }
+// Widens the range [low, high] so that it holds n finite numbers, `stride` apart.
 static void egi_panel_widen(const double *y, int64_t n, int64_t stride, double *low, double *high) {
     for (int64_t i = 0; i < n; i++) {
         double v = y[i * stride];
@@ -25894,6 +26091,8 @@ static int64_t egi_history_thin(const eg_history *h, double *x, double *y) {
     }
     return points;
 }
+// One panel: the curve of a column, that of val_<column> if there is one, and, for the loss, those of the batches.
+// `top` is where the panel begins, in the picture's units; x and y have room for EGI_SVG_POINTS points.
 static void egi_svg_panel(egi_text *t, const eg_history *h, int column, double top, const double *epochs, double *x,
                           double *y) {
     char other[72];
@@ -26016,11 +26215,15 @@ static void egi_training_free(void *training) {
     egi_history_free(t->history);
     egi_free(t);
 }
+// The results, by number: the loss, then the metrics, n + 1 in all; as many again with val_ before their names, of the
+// validation; last the learning rate.
 static int egi_result_count(const egi_training *t) { return 2 * (t->n + 1) + 1; }
+// The number of the first result of this name; -1 where none has it.
 static int egi_result_find(const egi_training *t, const char *name) {
     for (int i = 0; name && i < egi_result_count(t); i++) if (strcmp(t->names[i], name) == 0) return i;
     return -1;
 }
+// Names result i, <prefix>_<name> or the name alone, and that of the validation. Names are cut so that val_ has room.
 static void egi_result_name(egi_training *t, int i, const char *prefix, const char *name) {
     char own[sizeof *t->names];
     if (*prefix) snprintf(own, sizeof own, "%.30s_%.32s", prefix, name);
@@ -26061,6 +26264,8 @@ static bool egi_compile_names(egi_training *t, const char *function, const eg_ou
     }
     return true;
 }
+// Fills a training from what the caller gave. On failure the caller frees it; egi_training_free stands a half-made one,
+// since what is not made yet is NULL.
 static bool egi_training_compile(egi_training *t, const char *function, const eg_output *outputs, int n) {
     char names[EGI_LAYER_OUT][31];                         // cut to what a result's name has room for
     int64_t most = 0;
@@ -26085,6 +26290,7 @@ static bool egi_training_compile(egi_training *t, const char *function, const eg
     for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
     return true;
 }
+// What is NULL, in a word for the error; NULL where nothing is.
 static const char *egi_compile_lacks(const eg_layer *model, const eg_optimizer *optimizer, const eg_output *outputs,
                                      int n) {
     if (!model || !optimizer) return !model ? "model" : "optimizer";
@@ -26274,6 +26480,7 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model) {
 // on one tape, so a step leaves nothing behind but weights, slots, metrics and the loss's number. Metrics run before
 // the update, so a step that fails in one leaves the weights as they were.
 
+// Calls the model in training or in inference, whatever the caller's own mode is, in the name of a public function.
 static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *const *inputs, int n, eg_tensor **out,
                            int n_out, bool training) {
     eg_call_options o;
@@ -26283,6 +26490,8 @@ static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *con
     return egi_layer_call_from(function, model, inputs, n, out, n_out, o);
 }
 typedef struct egi_weights_check { const char *function; int64_t count; } egi_weights_check;
+// The host's check that each label has a weight. It reads the labels, so it runs only where that does not wait for a
+// device.
 static bool egi_check_weights(eg_backend *b, const egi_args *args) {
     const egi_weights_check *p = (const egi_weights_check *)args->parameters;
     const int64_t *labels = (const int64_t *)egi_data((eg_tensor *)(uintptr_t)args->in[0]);
@@ -26329,6 +26538,8 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
     if (given && !(given = eg_cast(given, EG_FLOAT32))) return false;
     return egi_weights_join(function, by_class, given, weights);
 }
+// The gradients of the loss for the trainable weights. Where ranks train together, `average` is told of the tape first,
+// so that it can sum a gradient over the ranks as soon as it is complete.
 static bool egi_step_gradients(eg_layer *model, eg_optimizer *opt, eg_tape *tape, eg_tensor *loss, eg_list *weights,
                                eg_list *grads) {
     *weights = eg_layer_trainable_weights_list(model);
@@ -26384,6 +26595,8 @@ static eg_tensor *egi_step_loss(egi_training *t, eg_layer *model, const egi_step
     if (penalty) return (eg_add)(sum, penalty->dtype == sum->dtype ? penalty : eg_cast(penalty, (eg_dtype)sum->dtype));
     return egi_this.errors == errors ? sum : NULL;
 }
+// Tells all metrics of the batch. With several outputs the first n_outputs metrics are the mean losses of these,
+// weighed by examples. Where the loss takes binary logits, other metrics get probabilities.
 static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double examples) {
     for (int i = 0; i < t->n; i++) {
         const egi_answer *a = &answers[t->of[i]];
@@ -26401,6 +26614,8 @@ static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double 
     }
     return true;
 }
+// Whether an element of n components is one of this model: its inputs, a label for each output and, if there is one
+// more, sample weights.
 static bool egi_step_fits(const egi_training *t, const eg_layer *model, const egi_step *s, int n) {
     int want = s->inputs + t->n_outputs, has = model->config.n_out;
     // else the second output's labels would be taken for sample weights
@@ -26580,6 +26795,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     return ok;
 }
 static const char egi_step_eager[] = ".eager = true";
+// A step outside of eg_fit. Metrics go on from the batches before (eg_model_reset_metrics begins anew). NaN on failure.
 static double egi_step_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y,
                                 eg_batch_step_options o, bool train) {
     egi_training *t = egi_model_compiled(function, model);
@@ -26639,6 +26855,8 @@ static void egi_bar_flush(void) {
     fflush(stdout);
 #endif
 }
+// Appends a bar of so many cells, of which `share` (0 to 1) is filled, to an eighth of a cell where the terminal has
+// such characters.
 static void egi_bar_cells(egi_text *t, const egi_bar *b, double share, int cells) {
     // an eighth to seven of a block
     static const char *const parts[] = { "", "\xe2\x96\x8f", "\xe2\x96\x8e", "\xe2\x96\x8d", "\xe2\x96\x8c",
@@ -26672,6 +26890,7 @@ static void egi_bar_draw(egi_bar *b, const char *head, double share, const char 
     egi_text_free(&t);
     egi_bar_flush();
 }
+// Seconds as h:mm:ss or m:ss, and ? where they are not known.
 static void egi_show_time(char *text, size_t size, double seconds) {
     int64_t s = (int64_t)(seconds + 0.5);
     if (seconds < 0 || seconds > 1e8) snprintf(text, size, "?");
@@ -26685,6 +26904,8 @@ static void egi_show_rate(char *text, size_t size, double seconds) {
     else if (seconds < 1) snprintf(text, size, "%.1f ms/step", 1e3 * seconds);
     else snprintf(text, size, "%.1f s/step", seconds);
 }
+// "  name value", with four digits behind the point, or with an exponent where these would show little. Returns the
+// bytes written.
 static int egi_show_value(char *text, size_t size, const char *name, double value) {
     bool plain = value == 0 || (fabs(value) >= 1e-3 && fabs(value) < 1e5);
     int n = snprintf(text, size, plain ? "  %s %.4f" : "  %s %.3e", name, value);
@@ -26740,6 +26961,8 @@ EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
     if (i > t->n || f->summed) return t->values[i];
     return t->loss_weight > 0 ? egi_result_now(t, i) : (double)NAN;
 }
+// The loss and the metrics of the training (from 0) or of the validation (from n + 1), as they are now or as they were
+// taken at the end of an epoch.
 static int egi_show_results(const egi_training *t, int from, bool now, char *text, size_t size) {
     int at = 0;
     text[0] = 0;
@@ -26775,6 +26998,8 @@ static void egi_fit_show(egi_fit *f) {
     egi_show_results(f->t, 0, true, tail + at, sizeof tail - (size_t)at);
     egi_bar_draw(b, head, all > 0 ? (double)done / (double)all : -1, tail, false);
 }
+// The line that stays for an epoch. `seconds` are those of its `steps` steps; the line also says how long the epoch
+// took with its validation.
 static void egi_fit_show_epoch(egi_fit *f, double seconds, int64_t steps, bool validated) {
     char head[64], rate[32], tail[EGI_LINE];
     if (!f->bar.on) return;
@@ -26912,6 +27137,8 @@ static bool egi_fit_batches(egi_fit *f) {
 static bool egi_fit_validates(const egi_fit *f, int64_t epoch) {
     return f->o.validation && (f->o.validation_every <= 1 || (epoch + 1) % f->o.validation_every == 0);
 }
+// Runs the validation dataset through the model. The metrics' sums of the epoch have been taken, so that their states
+// may be used again.
 static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
@@ -26925,6 +27152,9 @@ static bool egi_fit_validate(egi_fit *f) {
     f->validating = egi_clock_now() - began;
     return egi_results_join(f->t) && egi_results_take(f->t, f->t->n + 1);
 }
+// One epoch: callbacks, all batches, the results of all ranks, perhaps a validation, a row of the history, the line
+// that shows it, callbacks. At its beginning the traces of the step are doubted: the next step runs the body, too, and
+// compares, since the program may have changed what the body does.
 static bool egi_fit_epoch(egi_fit *f) {
     egi_training *t = f->t;
     eg_fit_state *s = &f->state;
@@ -28203,6 +28433,7 @@ EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d) {
     egi_object_share("dataset_retain", "dataset", d, EGI_DATASET);
     return d;
 }
+// A reference that a stage has taken over is the stage's: only it may give it back (object.taken counts those).
 EAGER_API void eg_dataset_release(eg_dataset *d) {
     if (d && egi_object_all_taken(&d->object)) {
         egi_fail(EG_ERROR_STATE, "eg_dataset_release: the only reference to the dataset (%s) is that of the stage made "
@@ -28281,6 +28512,7 @@ static eg_dataset *egi_dataset_done(eg_dataset *d, bool ok) {
     eg_dataset_release(d);
     return NULL;
 }
+// A stage that reads from one dataset.
 static eg_dataset *egi_dataset_on(const egi_stage *stage, eg_dataset *from) {
     return egi_dataset_begin(stage, &from, 1);
 }
@@ -28325,6 +28557,7 @@ static EGI_COLD const char *egi_spec_show(eg_spec s) {
              s.shape.rank < 0 ? "of any shape" : egi_shape_show(s.shape));
     return text;
 }
+// Sets the n components of a source whose elements come from a function of the program's; without specs all is unknown.
 static bool egi_specs_given(eg_dataset *d, const eg_spec *specs, int n) {
     if (n < 1 || n > EG_MAX_COMPONENTS)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_%s: %d components; an element has 1 to %d", d->stage->name + 8,
@@ -28333,6 +28566,7 @@ static bool egi_specs_given(eg_dataset *d, const eg_spec *specs, int n) {
     for (int i = 0; i < n; i++) d->spec[i] = specs ? specs[i] : egi_unknown_spec;
     return true;
 }
+// Whether elements of two datasets may stand in one: as many components, each of which fits the other's.
 static bool egi_specs_agree(const char *function, const eg_spec *a, int n, const eg_spec *b, int m) {
     if (n != m)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: elements of %d and of %d components are no one structure", function, n,
@@ -28402,9 +28636,10 @@ EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity) 
 }
 
 // ---- cursors. egi_cursor_next asks a cursor for its next element, egi_cursor_pull the cursor upstream of a given one.
-// A cursor
-// and its stage's state are one block of memory.
+// A cursor and its stage's state are one block of memory.
 
+// A new reading of d from its first element, for the cursor `up` or, where that is NULL, for an iterator. NULL and an
+// error without memory.
 static egi_cursor *egi_cursor_open(eg_dataset *d, egi_cursor *up, const uint64_t *seeds, uint64_t epoch, int number,
                                    int total) {
     egi_cursor *c = (egi_cursor *)egi_alloc(sizeof *c + d->stage->state);
@@ -28494,6 +28729,7 @@ static eg_tensor *egi_element_rows(const char *op, const eg_tensor *x, int64_t f
     if (y->size) y->data += first * row * egi_dtypes[x->dtype].size;
     return y;
 }
+// A piece's rank, dimensions, bytes and first byte: those of x, or of one of its rows.
 static int egi_piece_rank(const egi_piece *p) { return p->x->rank - (p->row >= 0); }
 static const int64_t *egi_piece_dims(const egi_piece *p) { return p->x->dims + (p->row >= 0); }
 static int64_t egi_piece_bytes(const egi_piece *p) {
@@ -28508,6 +28744,7 @@ static void egi_piece_drop(egi_piece *p) {
     if (p->x && p->kind == EGI_WHOLE) egi_object_release(&p->x->object);
     p->x = NULL;
 }
+// The components of an element as pieces, which take over its references.
 static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
     for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
 }
@@ -28578,6 +28815,8 @@ static bool egi_column_rows(const char *name, egi_column *col, const egi_piece *
     col->rows = rows;
     return true;
 }
+// Makes room for so many slots. The capacity doubles, so that an element is moved a fixed number of times on average.
+// False and an error without memory.
 static bool egi_shelf_room(const char *name, int n, egi_shelf *s, int64_t slots) {
     int64_t capacity = s->capacity < 16 ? 16 : s->capacity;
     if (slots <= s->capacity) return true;
@@ -28605,11 +28844,15 @@ static bool egi_column_unpack(const char *name, const egi_shelf *s, egi_column *
     *col = to;
     return true;
 }
+// Whether a column may begin to keep bytes with this component. A row of a tensor that does not change is kept as a
+// reference, whatever its size.
 static bool egi_column_packs(const egi_piece *p) {
     int64_t bytes = egi_piece_bytes(p);
     return p->kind != EGI_ROW && bytes && egi_piece_rank(p) < EG_MAX_RANK && egi_piece_plain(p) &&
            (p->kind == EGI_BYTES || bytes <= EGI_SMALL_BYTES);
 }
+// Puts one component into slot `at`; the first one decides whether the column keeps bytes or references. A component
+// that is unlike the others turns bytes into references.
 static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_piece *p, int64_t at) {
     if (!col->slots && !col->rows && !(egi_column_packs(p) ? egi_column_rows(name, col, p, 0, s->capacity)
                                        : egi_column_slots(name, col, 0, s->capacity))) return false;
@@ -28636,6 +28879,7 @@ static bool egi_shelf_put(const char *name, int n, egi_shelf *s, int64_t at, egi
     egi_pieces_drop(in, n);
     return ok;
 }
+// Exchanges the elements in two slots: what a shuffle does. Bytes are exchanged through a small buffer.
 static void egi_shelf_swap(egi_shelf *s, int64_t a, int64_t b) {
     for (int k = 0; k < EG_MAX_COMPONENTS && a != b; k++) {
         egi_column *col = &s->column[k];
@@ -28712,6 +28956,7 @@ static bool egi_steps_bounded(const egi_cursor *c, int64_t n) {
         "eg_%s: the position is behind %lld elements, which can only be stepped over one by one; at most %d are",
         c->d->stage->name, (long long)n, (int)EGI_STEPS_MOST);
 }
+// Steps over n elements by reading them. Returns how many there were, -1 on an error.
 static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
     egi_element e;
     if (!egi_steps_bounded(c, n)) return -1;
@@ -28775,6 +29020,7 @@ static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_cursor_pass
 typedef struct egi_hush {
     egi_failure pending; int64_t errors; bool telling; eg_backend *backend; eg_random_state random; egi_context context;
 } egi_hush;
+// Takes the pending error away and makes the thread ready to run a pipeline; egi_hush_end undoes it all.
 static void egi_hush_begin(egi_hush *h) {
     egi_failure_take(&h->pending);
     h->errors = egi_this.errors;
@@ -28861,6 +29107,8 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
 // Datasets made of tensors: all rows as one element, or one element a row. Elements are views of the tensors given,
 // not copies.
 
+// The tensors of a source in memory: contiguous, on the CPU, and held by the dataset. A variable gives its present
+// value.
 static bool egi_dataset_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
     if (!egi_lists_given(d->stage->name, n, tensors, tensors, tensors)) return false;
     if (n < 1 || n > EG_MAX_COMPONENTS)
@@ -28899,6 +29147,7 @@ EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int 
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
 }
 
+// An element is row i of each tensor, so all have one number of rows, and the specs lose their first axis.
 static bool egi_from_slices_rule(eg_dataset *d) {
     for (int i = 0; i < d->n; i++) {
         eg_tensor *x = d->tensors.x[i];
@@ -28936,6 +29185,8 @@ EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n
     return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
 }
 
+// An element is `size` rows (number[0]) from row i * shift (number[1]) on; rows at the end that fill no window are left
+// out.
 static bool egi_from_windows_rule(eg_dataset *d) {
     const eg_tensor *x = d->tensors.x[0];
     int64_t size = d->number[0], shift = d->number[1];
@@ -28978,6 +29229,7 @@ static bool egi_range_rule_of_dataset(eg_dataset *d) {
     d->cardinality = (int64_t)count;
     return true;
 }
+// Computed unsigned, since the product alone may wrap around where the sum does not.
 static int64_t egi_range_value(const egi_cursor *c) {
     return (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]);
 }
@@ -29015,6 +29267,8 @@ EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step
     return egi_dataset_done(d, true);
 }
 
+// Asks the program's function for the element of this number. Whatever random numbers it draws depend on that number
+// and the epoch.
 static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
     eg_dataset *d = c->d;
     eg_tensor *x[EG_MAX_COMPONENTS] = { 0 };
@@ -29072,6 +29326,8 @@ static void egi_paths_drop(eg_dataset *d) {
     egi_free(p->path);
     egi_free(p->na);
 }
+// Copies the paths: the caller's list need not outlive the call. On failure the dataset's drop function frees what
+// there is.
 static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
     if (!egi_lists_given(d->stage->name, n, paths, paths, paths)) return false;
     if (n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: no files are given", d->stage->name);
@@ -29128,6 +29384,7 @@ static int egi_reader_open(egi_blocks *r, const eg_dataset *d) {
     r->at = r->end = r->line = 0;
     return r->open ? 1 : -1;
 }
+// Closes the file that is read, if one is; egi_reader_end frees the line's text as well.
 static void egi_reader_close(egi_blocks *r) {
     if (r->open) egi_source_close(&r->source);
     r->open = false;
@@ -46566,7 +46823,7 @@ EGI_AS_TOLD
 #else // EGI_STAMP
 
 // What a type is: its suffix and its vectors.
-#define EGI_IS_WIDE ((EGI_STAMP % 10 >= 4 && EGI_STAMP % 10 <= 6) || EGI_STAMP % 10 == 9 || EGI_STAMP % 10 == 0)
+#define EGI_IS_WIDE (EGI_STAMP % 10 == 4 || EGI_STAMP % 10 == 5)
 #if EGI_STAMP % 10 == 1
 #define EGI_SUFFIX _f32
 #define EGI_VEC egi_v16_f32
@@ -46584,6 +46841,8 @@ EGI_AS_TOLD
 #elif EGI_STAMP % 10 == 3
 #define EGI_SUFFIX _i64
 #define EGI_SPLAT(s) { s, s }
+#define EGI_SUFFIX_32 _avx2_i64
+#define EGI_SPLAT_32(s) { s, s, s, s }
 #elif EGI_STAMP % 10 == 4
 #define EGI_SUFFIX _avx2_f32
 #define EGI_VEC egi_v32_f32
@@ -46605,20 +46864,21 @@ EGI_AS_TOLD
 #define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
 #define EGI_FMA_ONE(s, b, c) __builtin_fma(s, b, c)
 #elif EGI_STAMP % 10 == 6
-#define EGI_SUFFIX _avx2_i64
-#define EGI_SPLAT(s) { s, s, s, s }
-#elif EGI_STAMP % 10 == 7
 #define EGI_SUFFIX _u8
 #define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
-#elif EGI_STAMP % 10 == 8
+#define EGI_SUFFIX_32 _avx2_u8
+#define EGI_SPLAT_32(s) \
+    { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#else
 #define EGI_SUFFIX _i32
 #define EGI_SPLAT(s) { s, s, s, s }
-#elif EGI_STAMP % 10 == 9
-#define EGI_SUFFIX _avx2_u8
-#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
-#else
-#define EGI_SUFFIX _avx2_i32
-#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
+#define EGI_SUFFIX_32 _avx2_i32
+#define EGI_SPLAT_32(s) { s, s, s, s, s, s, s, s }
+#endif
+// Names and constants of what is compiled for AVX2 whatever the stamp: the strips of programs.
+#if EGI_IS_WIDE
+#define EGI_SUFFIX_32 EGI_SUFFIX
+#define EGI_SPLAT_32 EGI_SPLAT
 #endif
 #if EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 4
 #define EGI_T float
@@ -46646,26 +46906,26 @@ EGI_AS_TOLD
 #define EGI_SIGMOID_T egi_sigmoid
 #define EGI_CBLAS_GEMM cblas_dgemm
 #define EGI_CELL_ROW egi_cell_row_f64
-#elif EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 6
+#elif EGI_STAMP % 10 == 3
 #define EGI_T int64_t
 #define EGI_U uint64_t
 #define EGI_BITS_OF_T 64
 #define EGI_CASES EGI_INT_CASES
 #define EGI_LONG 4
-#elif EGI_STAMP % 10 == 8 || EGI_STAMP % 10 == 0
+#elif EGI_STAMP % 10 == 7
 #define EGI_T int32_t
 #define EGI_U uint32_t
 #define EGI_BITS_OF_T 32
 #define EGI_CASES EGI_INT_CASES
-#define EGI_LONG (EGI_IS_WIDE ? 7 : 5)
+#define EGI_LONG 5
 #else
 #define EGI_T uint8_t
 #define EGI_U uint8_t
 #define EGI_BITS_OF_T 8
 #define EGI_CASES EGI_UINT_CASES
-#define EGI_LONG (EGI_IS_WIDE ? 8 : 6)
+#define EGI_LONG 6
 #endif
-#if EGI_STAMP % 10 % 3 == 0 || EGI_STAMP % 10 >= 7
+#if EGI_STAMP % 10 == 3 || EGI_STAMP % 10 >= 6
 #define EGI_IS_FLOAT 0
 #define EGI_ISNAN(v) false
 #define EGI_ACC uint64_t
@@ -46737,6 +46997,9 @@ EGI_TARGET_FMA static void EGI_TN(egi_tile)(int64_t k, const EGI_T *const *a, in
     const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5];
     EGI_VEC c00 = {0}, c01 = c00, c10 = c00, c11 = c00, c20 = c00, c21 = c00;
     EGI_VEC c30 = c00, c31 = c00, c40 = c00, c41 = c00, c50 = c00, c51 = c00;
+// Row i of the tile is the vectors c<i>0 and c<i>1. Each of the k steps multiplies one element of each row of A, spread
+// over a vector, by two vectors of B: twelve sums, two vectors of B and one of A are 15 of the processor's 16 vector
+// registers.
 #define EGI_STEP(i)                              \
     {                                            \
         EGI_VEC s = EGI_SPLAT(a##i[o]);          \
@@ -46851,6 +47114,8 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_small_product)(
     int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t arow, int64_t astep, const EGI_T *b, int64_t brow,
     int64_t bstep, EGI_T *c, int64_t ldc, bool accumulate) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    // Rows of op(B) that are shorter than a vector, or whose elements lie apart, are copied into whole vectors first.
+    // Four rows of A go at a time; where fewer are left, the last step repeats its first row, whose sum is not stored.
     EGI_T copy[EGI_SMALL_SIDE * L] __attribute__((aligned(32)));
     if (n < L || bstep != 1) {
         for (int64_t p = 0; p < k; p++)
@@ -47054,6 +47319,7 @@ EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const
             for (int64_t p = 0; p < k; p++) {
                 const EGI_T *from = b + p * ldb + j;
                 EGI_T *row = to + p * nr;
+                // A count that the compiler knows becomes a few moves; a call of memcpy for each row would take longer.
                 if (cols == 16) {
                     memcpy(row, from, 16 * sizeof(EGI_T));
                 } else if (cols == 8) {
@@ -47091,6 +47357,8 @@ static void EGI_TN(egi_gemv_run)(void *context, int64_t begin, int64_t end) {
         }
         return;
     }
+    // A is read along its rows all the same: x[p] times row p is added to `part`, which stays in the nearest cache, and
+    // after EGI_TERMS rows `part` is added to y.
     end = egi_min64(end * EGI_TN(EGI_GEMV_BLOCK), v->m);
     for (int64_t j = begin * EGI_TN(EGI_GEMV_BLOCK), cols; j < end; j += cols) {
         cols = egi_min64(NARROW, end - j);
@@ -47163,6 +47431,8 @@ static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {
                        g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
                        g->packed_a + begin * EGI_MR * g->kc);
 }
+// Units: EGI_MC rows of the block by EGI_STRIP_PANELS tiles' columns. A panel of B stays in the nearest cache while the
+// unit's rows go by it.
 static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
     const int64_t width = EGI_TN(EGI_STRIP_PANELS) * g->nr, strips = (g->nc + width - 1) / width, kc = g->kc;
@@ -47202,6 +47472,7 @@ static int64_t EGI_TN(egi_gemm_needs)(bool tb, int64_t m, int64_t n, int64_t k, 
     g.tb = tb, g.m = m, g.n = n, g.k = k, g.ldb = ldb;
     return EGI_TN(egi_gemm_plan)(&g, 1, &need_a);
 }
+// Nanoseconds of one thread, roughly: what egi_parallel wants to know.
 static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
     return (double)m * (double)n * (double)k * (double)sizeof(EGI_T) * 0.007;
 }
@@ -47210,6 +47481,7 @@ static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
 EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a,
                                                 int64_t lda, const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc,
                                                 bool accumulate, EGI_T *given) {
+    // With `given` memory this runs in a part of divided work, so it uses neither a library's threads nor the team.
     const double cost = EGI_TN(egi_gemm_cost)(m, n, k);
 #ifdef EAGER_OPENBLAS
     if (!given && egi_openblas_takes(m, n, k) && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) {
@@ -47283,6 +47555,8 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         c[0] = accumulate ? c[0] + s : s;
         return true;
     }
+    // Then, from small to large: up to 64 products by plain loops; few columns, in one vector; long sums, in halves; a
+    // matrix and a vector; tiles.
     if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -47327,6 +47601,7 @@ EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, in
     return r;
 }
 // C (m,n) = A (m,k) · op(B), or C += where accumulate. It takes no memory.
+// A is not packed: each element of it is read once for each panel, and callers have few rows at a time.
 static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, const EGI_T *a, int64_t lda, EGI_T *c,
                                 int64_t ldc, bool accumulate) {
     for (int64_t pc = 0; pc < r->k; pc += EGI_KC)
@@ -47361,6 +47636,8 @@ typedef struct EGI_TN(egi_recurrent_job) {
     EGI_T *products, *zeros, *nowhere;          // of the whole batch; of a row; rows that nobody reads, one a thread
     int most; int64_t units;                    // threads; pieces of the batch, one a thread
 } EGI_TN(egi_recurrent_job);
+// Units are pieces of the batch. Rows of the batch do not depend on each other, so a piece goes through all steps by
+// itself, and threads need not wait for each other behind each step.
 static void EGI_TN(egi_recurrent_run)(void *context, int64_t first, int64_t last) {
     EGI_TN(egi_recurrent_job) *job = (EGI_TN(egi_recurrent_job) *)context;
     const egi_recurrent_parameters *q = job->q;
@@ -47391,6 +47668,7 @@ static void EGI_TN(egi_recurrent_run)(void *context, int64_t first, int64_t last
         }
     }
 }
+// A piece has at least the rows of a tile, since a product of fewer rows would waste most of it.
 static void EGI_TN(egi_recurrent_divide)(EGI_TN(egi_recurrent_job) *job, egi_work *work) {
     const egi_recurrent_parameters *q = job->q;
     const double u = (double)q->units,
@@ -47398,6 +47676,7 @@ static void EGI_TN(egi_recurrent_divide)(EGI_TN(egi_recurrent_job) *job, egi_wor
     job->units = egi_max64(egi_min64(q->batch / EGI_MR, job->most), 1);
     egi_parallel_with(job->most, job->units, cost, work, job);
 }
+// z is x W (+ b) for all steps, which the caller has made in one product; `recurrent` is U. False: no memory.
 static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent,
                                   const EGI_T *bias, const uint8_t *mask, EGI_T *all, EGI_T *kept, EGI_T *h, EGI_T *c) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
@@ -47450,6 +47729,7 @@ static void EGI_TN(egi_recurrent_back)(void *context, int64_t first, int64_t las
         EGI_TN(egi_gemm_by)(&job->by, end - begin, step + begin * width, width, dh + begin * u, u, true);
     }
 }
+// `kept` is what the forward steps wrote: the gates' values, which a cell's gradient reads. False: no memory.
 static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const EGI_T *recurrent, EGI_T *kept,
                                        const uint8_t *mask, const EGI_T *g, EGI_T *dz, EGI_T *dp, EGI_T *dh,
                                        EGI_T *dc) {
@@ -47470,6 +47750,8 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
     return true;
 }
 
+// The kernels EGI_RECURRENT and its gradient: which operand is which is told by the shapes in THE SHAPE OF THINGS
+// INSIDE. An optional operand that is missing is NULL in the launch.
 static bool EGI_TN(egi_cpu_recurrent)(const egi_args *args) {
     const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)args->parameters;
     const EGI_T *bias = p->kind == EGI_GRU ? EGI_DATA_OR_NULL(args->in[3]) : NULL;
@@ -47521,6 +47803,8 @@ EGI_NOINLINE static void EGI_TN(egi_conv_line)(const egi_windows *w, int64_t at,
         }
         return;
     }
+    // Otherwise the taps go one by one: outputs from `first` to `last` find an element of the line at this tap, the
+    // others find padding.
     for (int64_t k = 0; k < a.taps; k++, columns += cg) {
         int64_t offset = at + k * a.dilation, first, last;
         egi_tap_range(offset, a.stride, a.in, count, &first, &last);
@@ -47620,6 +47904,8 @@ static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int
         }
     return true;
 }
+// Adds the parts up in their order. Part 0 was summed in the result itself; the others share one allocation, which
+// begins with part 1.
 static void EGI_TN(egi_conv_parts_end)(EGI_TN(egi_conv_job) *j) {
     EGI_T *more = NULL;
     for (int64_t q = 0; q < j->parts; q++) {
@@ -47714,6 +48000,7 @@ static void EGI_TN(egi_conv_depthwise_filter)(const EGI_TN(egi_conv_job) *j, int
         EGI_TN(egi_levels_step)(sum, j->adds);
     }
 }
+// Units: lines of y; of the gradient of x, lines of it (alike) or pictures; of the gradient of the filter, parts.
 static void EGI_TN(egi_conv_depthwise_run)(void *context, int64_t begin, int64_t end) {
     EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
     const bool alike = j->w->c == j->w->oc;
@@ -47806,6 +48093,9 @@ static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, con
         for (int64_t q = 0; q < cols; q++)
             p[r].to[j + q] = add ? p[r].to[j + q] + edge[r * nr + q] : edge[r * nr + q];
 }
+// For a block of rows, the taps' runs come one after the other, and each run is a product that is added to the same
+// elements of the result: the first one writes them. `even` tells which tiles write their rows straight into the
+// result.
 static void EGI_TN(egi_conv_grid_run)(void *context, int64_t begin, int64_t end) {     // units: blocks of rows
     const EGI_TN(egi_conv_grid) *g = (const EGI_TN(egi_conv_grid) *)context;
     const egi_windows *w = &g->w;
@@ -47860,6 +48150,8 @@ static bool EGI_TN(egi_conv_grid_back)(const EGI_TN(egi_conv_job) *j, const int6
     }
     return true;
 }
+// Packs the filter of such a grid: every stride-th tap from residue r[i] on along each axis, in reverse order, and each
+// tap's matrix transposed, since here outputs are read and inputs are made.
 static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, const int64_t *r, EGI_TN(egi_conv_grid) *g,
                                               EGI_T *space) {
     const egi_window *a = j->w->axis, *n = g->w.axis;
@@ -47893,6 +48185,8 @@ static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
     return run >= EGI_TN(EGI_CONV_LEAST_RUN) && run <= 16 * EGI_KC && grids <= 16 &&
            egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
 }
+// Runs the grids of all groups one after the other; each is divided among the threads. The packed filter and each
+// thread's copies lie in one allocation, which is large enough for the largest grid.
 static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
     const bool back = j->what == 1;
@@ -47977,6 +48271,8 @@ static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l,
     else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * cg, from + i * w->c, (size_t)cg * sizeof(EGI_T));
     EGI_TN(egi_zero)((pixels - left - n) * cg, to + (left + n) * cg);
 }
+// A block is s.lines lines of y with what they read: dy is packed as a product's right operand, x is the left one,
+// transposed, and the k of the product goes over the outputs.
 static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end) {    // units: parts
     EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
     const egi_windows *w = j->w;
@@ -48058,6 +48354,7 @@ static int64_t EGI_TN(egi_conv_each)(const EGI_TN(egi_conv_job) *j) {
     const int64_t out = egi_max64(egi_windows_out(j->w), 1);
     return j->what == 0 ? j->block : egi_max64(j->block / out, 1) * out;
 }
+// Units: egi_conv_each() rows, or the parts of the filter's gradient.
 static void EGI_TN(egi_conv_run)(void *context, int64_t begin, int64_t end) {
     EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
     const int64_t each = EGI_TN(egi_conv_each)(j), blocks = (j->rows + j->block - 1) / j->block;
@@ -48111,6 +48408,8 @@ static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y,
     const bool depthwise = cg == 1 && w->groups > 1;
     j.direct = egi_windows_are_pixels(w);
     const bool direct = !depthwise && !j.direct && what < 2 && EGI_TN(egi_conv_is_direct)(&j);
+    // An array is cleared first where the way that is taken adds to it, or does not reach all of it: with a stride
+    // above the taps, some elements of x are read by no output, and their gradient is 0.
     bool whole = j.rows > 0 && w->oc > 0 && (direct || (depthwise && w->c == w->oc));   // each element is written
     for (int i = 0; i < EGI_WINDOW_AXES; i++) whole = whole && w->axis[i].stride <= w->axis[i].taps;
     if (what == 1 && !whole) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, x);
@@ -48231,9 +48530,9 @@ typedef EGI_U EGI_TN(egi_sum);
 #endif
 typedef EGI_TN(egi_sum) EGI_TN(egi_sums) __attribute__((vector_size(32), aligned(1), may_alias));
 typedef EGI_T EGI_TN(egi_many) __attribute__((vector_size(32), aligned(1), may_alias));
-#if EGI_STAMP % 10 == 7
+#if EGI_STAMP % 10 == 6
 typedef signed char EGI_TN(egi_mask) __attribute__((vector_size(32)));
-#elif EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 8
+#elif EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 7
 typedef int32_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
 #else
 typedef int64_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
@@ -49719,10 +50018,11 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     } break;
 #endif
 
-#if EGI_IS_WIDE && EGI_VECTORS >= 4
+#if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_VECTORS >= 4 : EGI_WIDE_PROGRAMS
 // STRIPS. Idea: a program of few cheap words goes over EGI_STRIP bytes word by word, each of which is a loop; what lies
 // between two words stays in the nearest cache. For so few words that is faster than a switch every few vectors. A
-// constant or an operand of one element is a strip full of it. The last vector may overlap the one before.
+// constant or an operand of one element is a strip full of it. The last vector may overlap the one before. Strips are
+// of AVX2 alone, so the stamp of an integer type has them beside its function of 16 bytes.
 #undef EGI_CASE_1
 #undef EGI_CASE_2
 #undef EGI_CASE_2K
@@ -49745,10 +50045,10 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     for (; done + GROUP <= vectors; done += GROUP, x += GROUP, z += GROUP, to++) \
         *to = EGI_MASKS_AS_BYTES(EGI_COMPARED(0, is), EGI_COMPARED(1, is), EGI_COMPARED(2, is), \
                                  EGI_COMPARED(3, is)) ^ opposite;
-EGI_TARGET EGI_NOINLINE static int64_t EGI_TN(egi_compare_strip)(int act, int64_t vectors, const void *a,
-                                                                 const void *b, void *out) {
+EGI_AVX2 EGI_NOINLINE static int64_t EGI_TN_32(egi_compare_strip)(int act, int64_t vectors, const void *a,
+                                                                  const void *b, void *out) {
     enum { GROUP = (int)sizeof(EGI_T) };
-    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
+    typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
     typedef int32_t masks __attribute__((vector_size(32)));
     typedef int32_t masks_at __attribute__((vector_size(32), aligned(1), may_alias));
     const bool less = act == EGI_DO_lt || act == EGI_DO_lt_k, at_most = act == EGI_DO_le || act == EGI_DO_le_k,
@@ -49775,12 +50075,12 @@ EGI_TARGET EGI_NOINLINE static int64_t EGI_TN(egi_compare_strip)(int act, int64_
 #undef EGI_COMPARED
 #endif
 // n is at least a vector.
-EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
-                                                           unsigned scalars, void *out) {
-    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, VECTORS = EGI_STRIP / EGI_BYTES };
-    typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
-    typedef EGI_U bits __attribute__((vector_size(EGI_BYTES)));
-    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
+EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
+                                                            unsigned scalars, void *out) {
+    enum { SIZE = (int)sizeof(EGI_T), L = 32 / SIZE, VECTORS = EGI_STRIP / 32 };
+    typedef EGI_T vec __attribute__((vector_size(32)));
+    typedef EGI_U bits __attribute__((vector_size(32)));
+    typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
     // The accumulator, and what is read of one number.
     vec own[VECTORS], filled[EGI_PROGRAM_STRIPS][VECTORS];
     // What line i reads, and the bytes by which that moves on with each element; [1] is a select's second operand.
@@ -49799,7 +50099,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
             const EGI_T k = constant ? (EGI_T)p->k[l->also]
                             : bytes  ? (EGI_T)*(const unsigned char *)from[i][q]
                                      : *(const EGI_T *)(const void *)from[i][q];
-            const vec z = EGI_SPLAT(k);
+            const vec z = EGI_SPLAT_32(k);
             for (int64_t j = 0; j < VECTORS && j * L < n; j++) filled[used][j] = bytes ? (vec)(z != zero) : z;
             from[i][q] = (const char *)filled[used++];
             unit[i][q] = 0;
@@ -49821,7 +50121,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
             vec_at *t = (vec_at *)(void *)(i < p->words || p->bytes & 1 ? (EGI_T *)(void *)own : (EGI_T *)out + at);
 #if EGI_BITS_OF_T != 8
             if (i == p->words && p->bytes & 1 && p->line[i].act >= EGI_DO_eq) {
-                const int64_t done = EGI_TN(egi_compare_strip)(p->line[i].act, vectors, f, m, (char *)out + at);
+                const int64_t done = EGI_TN_32(egi_compare_strip)(p->line[i].act, vectors, f, m, (char *)out + at);
                 f += done;
                 m += done;
                 at += done * L;
@@ -49874,7 +50174,6 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
 #else
 #define EGI_LONG_OF(loops) EGI_LONG
 #endif
-#if EGI_IS_FLOAT || !EGI_IS_WIDE
 // gcc would make one indirect jump of the switch, whose target the processors measured guess wrong at most words; they
 // guess comparisons right. Twenty sums and products of a million floats take 0.75 ms, and took 3.4 with it.
 #ifndef __clang__
@@ -50026,7 +50325,6 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #ifndef __clang__
 #pragma GCC pop_options
 #endif
-#endif
 
 #endif
 
@@ -50051,8 +50349,10 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_ROUND_TO
 #undef EGI_SIGMOID_T
 #undef EGI_SPLAT
+#undef EGI_SPLAT_32
 #undef EGI_SQRT_OF
 #undef EGI_SUFFIX
+#undef EGI_SUFFIX_32
 #undef EGI_T
 #undef EGI_TANH_T
 #undef EGI_STAMPS

@@ -1,6 +1,8 @@
 # tests/run.sh [CONFIG...] [NAME...]: for each configuration builds eager.o once, links every tests/GROUP/*.c and *.cpp with it and
 # runs them; with plain it runs the check_*.sh too (check_cuda only where it is named: nvcc takes minutes); adds up. build.sh starts it
-# and says what the names mean and what tools were found.
+# and says what the names mean and what tools were found. CI asks for all it wants in one call, so that no core waits for another one's
+# last test: CONFIG:NAME,NAME is a configuration of which only these files run, and long:CONFIG:NAME,NAME are files that run with
+# EAGER_LONG=1, before all others, since they take longest.
 set -u
 WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion'
 
@@ -78,9 +80,10 @@ core() {                                                       # eager.o of conf
     { echo "$1 eager.o:"; head -n 40 "$out/eager.log"; } >"$out/eager.failed"
 }
 
-one() {                                                        # configuration $1, test file $2; its counts go to NAME.count
+one() {                         # configuration $1, test file $2, with EAGER_LONG if there is a $3; its counts and seconds go to NAME.count
     configure "$1"
-    config=$1 source=$2 name=$(basename "$2")
+    config=$1 source=$2 name=$(basename "$2") began=$(date +%s)
+    [ -z "${3-}" ] || export EAGER_LONG=1
     name=${name%.*}
     program=$out/$name compiler=$c
     [ ! -f "$out/eager.count" ] || exit 0
@@ -114,7 +117,7 @@ one() {                                                        # configuration $
         echo "$name: ended with status $status: 1 failed" >>"$program.log"
         set -- "$1" "$(($2 + 1))" "$3"
     fi
-    echo "$1 $2 $3" >"$program.count"
+    echo "$1 $2 $3 $(($(date +%s) - began))" >"$program.count"
     [ "$2" = 0 ] || { echo "$config $name:"; tail -n 40 "$program.log"; } >"$program.failed"
     [ "$1 $2 $3" = "0 0 0" ] || printf '%s\n' "$(tail -n 200 "$program.log" | sed "s/^$name: /$config $name: /")"
 }
@@ -122,26 +125,42 @@ one() {                                                        # configuration $
 case ${1-} in --core | --one) step=${1#--}; shift; "$step" "$@"; exit ;; esac
 
 groups='core training files gpu checks fixtures'
-configs='' files='' NAMES=''
+file_of() { for group in $groups; do ls tests/$group/"$1".c tests/$group/"$1".cpp tests/$group/"$1".sh 2>/dev/null; done; }
+lines_of() {                                                   # CONFIG:NAME,NAME as lines, each with what follows: CONFIG FILE $2
+    configure "${1%%:*}" || { echo "tests/run.sh: $1: no such configuration" >&2; exit 2; }
+    for part in $(echo "${1#*:}" | tr , ' '); do
+        chapter=$(file_of "$part")
+        [ -n "$chapter" ] || { echo "tests/run.sh: $1: no test file $part" >&2; exit 2; }
+        for file in $chapter; do echo "${1%%:*} $file${2:+ $2}"; done
+    done
+}
+configs='' files='' NAMES='' chosen='' long=''
 for word; do
-    if configure "$word"; then configs="$configs $word"
-    else
-        chapter=$(for group in $groups; do ls tests/$group/"$word".c tests/$group/"$word".cpp tests/$group/"$word".sh 2>/dev/null; done)
-        [ -n "$chapter" ] && files="$files $chapter" || NAMES="$NAMES $word"
-    fi
+    if configure "$word"; then configs="$configs $word"; continue; fi
+    case $word in
+    long:*) lines=$(lines_of "${word#long:}" long) || exit
+        long="$long$lines
+" ;;
+    *:*) lines=$(lines_of "$word" '') || exit
+        chosen="$chosen$lines
+" ;;
+    *) chapter=$(file_of "$word")
+        [ -n "$chapter" ] && files="$files $chapter" || NAMES="$NAMES $word" ;;
+    esac
 done
 named=$files$NAMES
 # Where nothing is named, what takes long and shows only a developer more is left out: CI names its configurations.
 quick=''
-[ -n "$configs$files$NAMES${EAGER_LONG-}" ] || quick=yes
-[ -n "$configs" ] || configs="plain${OPTIONS:+ optional} guard"                       # the longest to compile first
+[ -n "$configs$files$NAMES$chosen$long${EAGER_LONG-}" ] || quick=yes
+[ -n "$configs$chosen$long" ] || configs="plain${OPTIONS:+ optional} guard"                       # the longest to compile first
 [ -n "$files" ] || files=$(for group in checks gpu core training files fixtures; do ls tests/$group/check_*.sh tests/$group/*.c tests/$group/*.cpp 2>/dev/null; done)
 [ -n "$named" ] || files=$(echo "$files" | grep -v '/check_cuda\.sh$')
 [ -z "$quick" ] || {
     files=$(echo "$files" | grep -Ev '/check_(compile|flags|lib|size)\.sh$')
     echo "Left out, as they take a minute: check_compile, check_flags, check_lib, check_size (./build.sh test plain runs them)"
 }
-# A file that compiles a copy of the library for itself takes its time, and shows nothing more on another device or beside other libraries.
+# A file that compiles a copy of the library for itself takes its time. It shows nothing more on another device or beside other
+# libraries, and where C++ is tested it is the very program that was made without (a test is C, and is not linked with eager.o here).
 copies=$(grep -l '^#define EAGER_STATIC' tests/*/*.c)
 LIMIT=$(command -v timeout >/dev/null && echo timeout 1200)
 export NAMES LIMIT
@@ -149,9 +168,11 @@ export NAMES LIMIT
 printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$B/eager.c.new"
 awk -f tests/core/nulls.awk tests/core/nulls.c eager.h >"$B/nulls.h.new"
 for file in eager.c nulls.h; do cmp -s "$B/$file.new" "$B/$file" || cp "$B/$file.new" "$B/$file"; done
-for config in $configs; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$config"/*.failed; done
-printf '%s\n' $configs | xargs -n 1 -P "$JOBS" sh tests/run.sh --core
-for config in $configs; do
+all=$(for config in $configs $(printf '%s' "$chosen$long" | cut -d' ' -f1); do echo "$config"; done | awk '!seen[$0]++')
+for config in $all; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$config"/*.failed; done
+# What takes longest to compile comes first.
+{ echo "$all" | grep address; echo "$all" | grep -v address; } | xargs -n 1 -P "$JOBS" sh tests/run.sh --core
+{ printf '%s' "$long$chosen"; for config in $configs; do
     for file in $files; do
         case $config:$file in
         plain:*) ;;
@@ -160,7 +181,7 @@ for config in $configs; do
         coverage-base:*) continue ;;
         coverage-cuda:tests/gpu/*) ;;                          # what only a GPU's backend reaches
         coverage-cuda:*) continue ;;
-        guard:* | optional:*)
+        guard:* | optional:* | cuda-host:* | c++:* | clang++:*)
             [ -n "$named" ] || ! echo "$copies" | grep -qx "$file" || continue
             case $quick:$config:$file in    # products, files and pictures are what the optional libraries do
             yes:optional:tests/core/kernels.c | yes:optional:tests/core/ops_*.c | yes:optional:tests/files/*) ;;
@@ -170,11 +191,16 @@ for config in $configs; do
         esac
         echo "$config $file"
     done
-done | xargs -n 2 -P "$JOBS" sh tests/run.sh --one
+done; } | awk '!seen[$1 " " $2]++' | xargs -L 1 -P "$JOBS" sh tests/run.sh --one
 
 set --
-for config in $configs; do set -- "$@" "$B/$config"/*.count; done
-for config in $configs; do cat "$B/$config"/*.failed 2>/dev/null; done | sed '1i\
+for config in $all; do set -- "$@" "$B/$config"/*.count; done
+[ $# -lt 100 ] || {
+    echo '-- what took longest, in seconds:'
+    for count; do awk -v count="$count" '{ print 0 + $4, count }' "$count"; done 2>/dev/null | sort -rn |
+        awk '{ sum += $1 } NR <= 20 { sub(/\.count$/, ""); sub(/[^ ]*\.build\//, ""); print } END { print sum, "in all" }'
+}
+for config in $all; do cat "$B/$config"/*.failed 2>/dev/null; done | sed '1i\
 -- what failed:
 '
 cat "$@" 2>/dev/null | awk '{ p += $1; f += $2; s += $3 }

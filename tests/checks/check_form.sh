@@ -129,10 +129,11 @@ framed() {
 # What a thread has of its own is one struct, egi_this.
 one_thread_local() { [ "$(grep -cE '(__thread|_Thread_local|thread_local|EGI_THREAD_LOCAL) +[a-z]' eager.h)" = 1 ]; }
 
-# No line of C is longer than 120 columns, but for the names of gcc's passes, which are one literal.
+# No line of C is longer than 120 columns; none of eager.h has 128 bytes, behind which each line takes twice as many of the numbers that
+# gcc has for places, and including the file for a stamp of kernels (KERNELS) becomes slow twice as soon.
 no_line_is_long() {
     ! LC_ALL=C awk '{ text = $0; gsub(/[\200-\277]/, "", text) }
-        length(text) > 120 && !/_Pragma\("GCC|^ *#pragma GCC/ { print FILENAME ":" FNR ": " length(text) }' \
+        length(text) > 120 || (FILENAME == "eager.h" && length($0) > 127) { print FILENAME ":" FNR ": " length(text) }' \
         eager.h eager_cuda.cu tests/*/*.c tests/*.h examples/*.c | grep .
 }
 
