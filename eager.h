@@ -3236,7 +3236,7 @@ EAGER_API const char *eg_function_reason(eg_function *f);
 // replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are joined), and the arena
 // its temporaries need (of which all traces share the largest).
 typedef struct eg_function_info {
-    int64_t calls, replays, rechecks, traces, retraces, dropped, lines, steps, bytes;
+    int64_t calls, replays, rechecks, traces, retraces, derived, dropped, lines, steps, bytes;
     char explanation[256];
 } eg_function_info;
 EAGER_API eg_function_info eg_function_counts(eg_function *f);
@@ -17618,7 +17618,7 @@ typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chun
 struct eg_tape {
     egi_object object;
     eg_tape *outer;
-    bool persistent, listed, recording, used, watch_variables, zeros, resumed;
+    bool persistent, listed, recording, used, asked, watch_variables, zeros, resumed;
     int64_t stopped;           // the first id of tensors made after eg_tape_stop; 0: it was not stopped
     // It writes no lines, but looks at what is read; or NULL.
     void (*spy)(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n);
@@ -18432,6 +18432,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
                             i, egi_backend_of(g)->name, egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
     }
     for (int i = 0; i < nx; i++) if (!egi_operand_alive("tape_gradient", i, xs[i])) return false;
+    t->asked = true;
     // From here on the tape is spent, and does not record the ops of its own gradients.
     if (!t->persistent) {
         egi_tape_unlist(t);
@@ -36833,6 +36834,7 @@ typedef struct egi_trace_run {
     egi_args *args;              // one for each step that is a line
 } egi_trace_run;
 typedef struct egi_trace_step egi_trace_step;
+typedef struct egi_open_list egi_open_list;
 typedef struct egi_taped egi_taped;
 typedef struct egi_taped_call egi_taped_call;
 typedef struct egi_trace {
@@ -36878,6 +36880,8 @@ typedef struct egi_trace {
     char maker[120];             // the first of them, and where it was made
     char reason[256];
     int busy;                    // replays now
+    egi_open_list *open;         // from which it can be derived; NULL: a trace of its own
+    int64_t length;              // for which length of that
     egi_trace_run *runs;         // those not in use
     egi_taped *taped;            // of a call that an outer tape records; else NULL
 } egi_trace;
@@ -36909,6 +36913,8 @@ struct eg_function {
     bool shared;                 // another thread has called it since the latest try
     int64_t forks;               // of the process that called it last
     egi_trace *traces;           // the latest first
+    egi_open_list *open;         // of the thread that traces
+    bool closed;                 // the open lists no longer hold; under egi_lock
     egi_arena *arenas;           // those not in use
     eg_function_info info;
     const char *reason;
@@ -38504,8 +38510,30 @@ static bool egi_trace_optimize(egi_trace *t, bool unfused) {
     egi_free(s.needs);
     return ok;
 }
-// Places the temporaries in the arena, each in the lowest gap that is free from its first to its last step. `begins`:
-// of each step, the first of a list of places that begin there.
+// The place whose memory the result of a group may take over, since nobody reads it behind this step; or NULL. A
+// program writes its result at the end of each pass, on the elements that the pass has read; where the elements are
+// whole passes, none is computed twice.
+static egi_place *egi_group_takes_over(const egi_trace *t, int64_t step, int32_t result) {
+    enum { PASS = 64 };                                    // a multiple of all passes
+    const egi_group *g = t->steps[step].group;
+    if (!g || !g->flat || egi_trace_home(t, t->operands[g->out].place) != result || t->operands[g->out].size % PASS)
+        return NULL;
+    for (int i = 0; i < g->count; i++) {
+        const egi_operand *o = &t->operands[g->operand[i]];
+        const int32_t place = o->place < 0 ? -1 : egi_trace_home(t, o->place);
+        egi_place *p = place < 0 ? NULL : &t->places[place];
+        bool alone = p && p->kind == EGI_AT_TEMPORARY && !p->filled && p->last == step && p->first < step &&
+                     place != result && p->bytes == t->places[result].bytes && o->dtype == t->operands[g->out].dtype &&
+                     egi_operand_is_whole(t, g->operand[i]);
+        for (int k = 0; k < g->count && alone; k++)
+            alone = k == i || t->operands[g->operand[k]].place < 0 ||
+                    egi_trace_home(t, t->operands[g->operand[k]].place) != place;
+        if (alone) return p;
+    }
+    return NULL;
+}
+// Places the temporaries in the arena, each in the lowest gap that is free from its first to its last step, or where an
+// operand of the group that makes it has been. `begins`: of each step, the first of a list of places that begin there.
 static bool egi_trace_plan(egi_trace *t) {
     const size_t places = (size_t)t->n_places + 1;
     int32_t *live = (int32_t *)egi_alloc((2 * places + (size_t)t->n_steps + 1) * sizeof *live);
@@ -38527,6 +38555,13 @@ static bool egi_trace_plan(egi_trace *t) {
         for (int32_t i = begins[step]; i >= 0; i = next[i]) {
             egi_place *p = &t->places[i];
             int64_t at = 0, k = 0;
+            const egi_place *former = egi_group_takes_over(t, step, i);
+            if (former) {
+                while (&t->places[live[k]] != former) k++;
+                p->offset = former->offset;
+                live[k] = i;
+                continue;
+            }
             for (; k < n; k++) {                           // live[] is in the order of offsets
                 const egi_place *q = &t->places[live[k]];
                 if (q->offset - at >= p->bytes) break;
@@ -39795,11 +39830,20 @@ static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_
 
 // ---- calls
 
+// Whether the body, which is traced, has left a tape recording that gave no gradient.
+static bool egi_function_tape_is_open(const eg_tape *outer) {
+    const egi_recorder *r = egi_this.observer;
+    if (!r || r->op != egi_trace_op || !egi_trace_is_strict((const egi_trace *)(const void *)r)) return false;
+    for (const eg_tape *t = egi_this.tapes; t && t != outer; t = t->outer)
+        if (!t->spy && t->recording && !t->asked) return true;
+    return false;
+}
 // Runs the body in a scope of its own; its results go to the caller's scope.
 static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
     egi_function_call call = { egi_this.functions, f };
     bool ok = false;
     const int64_t errors = egi_this.errors;
+    const eg_tape *outer = egi_this.tapes;
     for (int i = 0; i < m; i++) out[i] = NULL;
     egi_this.functions = &call;
     eg_scope scope = eg_scope_begin();
@@ -39809,6 +39853,9 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
         egi_fail(EG_ERROR_STATE, "eg_function_call: the body failed without an error");
     // A replay fails at such an error, whatever the body returned.
     if (egi_this.errors != errors && egi_this.error != EG_OK && !f->inner) ok = false;
+    if (ok && egi_this.tapes != outer && egi_function_tape_is_open(outer))
+        ok = egi_fail(EG_ERROR_TAPE, "eg_function_call: the body has left a tape open that nobody asked for gradients; "
+                      "ask it, stop it with eg_tape_stop, or end it with an EG_SCOPE of its own");
     for (int i = 0; i < m && ok; i++) {
         if (!out[i]) continue;
         ok = egi_operand_alive("function_call", i, out[i]);
@@ -40160,14 +40207,465 @@ static egi_trace *egi_function_take_out(eg_function *f, egi_trace *t) {
     while (*at && *at != t) at = &(*at)->next;
     if (!*at) return NULL;
     *at = t->next;
-    f->info.dropped++;
+    f->info.dropped += !t->open;
     return t;
+}
+// The same for one that no longer holds: what was derived from it does not hold either.
+static egi_trace *egi_function_forget(eg_function *f, egi_trace *t) {
+    f->closed = true;
+    return egi_function_take_out(f, t);
+}
+// Puts a trace first in the list. Returns the oldest of its kind, derived or not, if there were `most` already, which
+// the caller releases. Under egi_lock.
+static egi_trace *egi_function_put(eg_function *f, egi_trace *t, int most) {
+    egi_trace *oldest = NULL;
+    int count = 0;
+    t->next = f->traces;
+    f->traces = t;
+    f->info.lines = t->n_lines;
+    f->info.steps = t->n_steps;
+    f->info.bytes = t->arena_bytes;
+    for (egi_trace *k = f->traces; k && !oldest; k = k->next)
+        if (!k->open == !t->open && ++count > most) oldest = egi_function_take_out(f, k);
+    if (oldest && ++f->crowds == EGI_LOST) {
+        f->full = f->info.replays - f->crowd_replays < 2 * EGI_LOST;
+        f->crowd_replays = f->info.replays;
+        f->crowds = 0;
+    }
+    return oldest;
+}
+// ---- open lists
+//
+// Two traces whose signatures and lists are the same but for numbers that follow one length n of the inputs (a n + b
+// with whole a and b, or c / n) make an open list. The first call at a further length runs the body and traces it, as
+// any first call does; then the list is compared with the one that the open list gives for that length, number by
+// number. Where they are equal the length is known, and its list may go when there are too many: a later call derives
+// it again and does not run the body. Where they differ, the length has a trace of its own.
+
+enum { EGI_OPEN_LISTS = 8, EGI_OPEN_LENGTHS = 4096, EGI_OPEN_TRIES = 4, EGI_DERIVED = 64 };
+// A length at which the body has been compared, and the counts of its trace when that went.
+typedef struct egi_known_length { int64_t length, calls, check, settings; } egi_known_length;
+// The numbers of a list that may follow a length, as 64 bits each, and what must be the same at all lengths. A walk
+// with `from` writes the numbers instead.
+typedef struct egi_listed_numbers {
+    int64_t *word, *same;
+    int64_t n, n_same, room, same_room;
+    const int64_t *from;
+    bool failed;
+} egi_listed_numbers;
+struct egi_open_list {
+    egi_open_list *next;
+    egi_trace *trace;            // for length[0]; a reference
+    int64_t *signature[2], signature_size;
+    egi_listed_numbers numbers[2];
+    egi_known_length *known;
+    int64_t n_known, known_room, derived;
+};
+
+static void egi_number_walk(egi_listed_numbers *w, void *x, size_t size) {
+    void *word = w->word;
+    int64_t number = 0;
+    if (w->from) { memcpy(x, &w->from[w->n++], size); return; }
+    if (w->failed || !egi_grow(&word, &w->room, w->n + 1, sizeof *w->word)) { w->failed = true; return; }
+    w->word = (int64_t *)word;
+    memcpy(&number, x, size);
+    w->word[w->n++] = number;
+}
+static void egi_number_is_same(egi_listed_numbers *w, int64_t x) {
+    void *same = w->same;
+    if (w->from || w->failed) return;
+    if (!egi_grow(&same, &w->same_room, w->n_same + 1, sizeof *w->same)) { w->failed = true; return; }
+    w->same = (int64_t *)same;
+    w->same[w->n_same++] = x;
+}
+static void egi_place_walk(egi_listed_numbers *w, egi_place *p) {
+    const int64_t same[] = { (int64_t)p->kind, p->index, p->written, p->alias, p->outside, p->shown, p->form,
+                             (int64_t)(intptr_t)p->variable,
+                             p->outside ? (int64_t)(intptr_t)p->buffer : p->buffer != NULL };
+    for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
+    egi_number_walk(w, &p->bytes, sizeof p->bytes);
+    if (p->kind == EGI_AT_INPUT) egi_number_walk(w, &p->offset, sizeof p->offset);
+}
+static void egi_operand_walk(egi_listed_numbers *w, egi_operand *o) {
+    egi_number_is_same(w, o->place);
+    egi_number_is_same(w, (int64_t)o->dtype << 32 | (int64_t)o->rank << 16 | o->flags);
+    egi_number_walk(w, &o->number, sizeof o->number);
+    egi_number_walk(w, &o->offset, sizeof o->offset);
+    egi_number_walk(w, &o->size, sizeof o->size);
+    egi_number_walk(w, &o->integer, sizeof o->integer);
+    for (int k = 0; k < o->rank; k++) {
+        egi_number_walk(w, &o->dims[k], sizeof o->dims[k]);
+        egi_number_walk(w, &o->strides[k], sizeof o->strides[k]);
+    }
+}
+static void egi_line_walk(egi_listed_numbers *w, egi_trace_line *line) {
+    const int64_t same[] = { line->kernel, (int64_t)(intptr_t)line->run, (int64_t)(intptr_t)line->op, line->variant,
+                             (int64_t)(intptr_t)line->variable, (int64_t)line->parameters_size };
+    for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
+    for (int k = 0; k < 8; k++) egi_number_is_same(w, line->in[k]);
+    for (int k = 0; k < EGI_MAX_OUT; k++) egi_number_is_same(w, line->out[k]);
+    for (size_t at = 0; at < line->parameters_size; at += sizeof(int64_t)) {
+        const size_t left = line->parameters_size - at;
+        egi_number_walk(w, (char *)line->parameters + at, left < sizeof(int64_t) ? left : sizeof(int64_t));
+    }
+    egi_number_walk(w, &line->drawn, sizeof line->drawn);
+    egi_number_walk(w, &line->drew, sizeof line->drew);
+}
+static void egi_trace_walk(egi_listed_numbers *w, egi_trace *t) {
+    const int64_t same[] = { t->n_places, t->n_operands, t->n_lines, t->n_variables, t->n, t->m, t->assigns,
+                             (int64_t)(intptr_t)t->backend };
+    w->n = w->n_same = 0;
+    for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
+    for (int64_t i = 0; i < t->n_places; i++) egi_place_walk(w, &t->places[i]);
+    for (int64_t i = 0; i < t->n_operands; i++) egi_operand_walk(w, &t->operands[i]);
+    for (int64_t i = 0; i < t->n_lines; i++) egi_line_walk(w, &t->lines[i]);
+    for (int64_t i = 0; i < t->n_variables; i++) {
+        const egi_trace_variable *v = &t->variables[i];
+        egi_number_is_same(w, (int64_t)(intptr_t)v->variable);
+        egi_number_is_same(w, (int64_t)v->form << 2 | v->trainable << 1 | v->assigned);
+    }
+    for (int i = 0; i < 2 * t->m; i++) egi_number_is_same(w, t->out[i]);
+    for (int i = 0; i < t->m; i++) egi_number_is_same(w, t->out_flags[i]);
+    egi_number_walk(w, &t->drew, sizeof t->drew);
+}
+static void egi_listed_numbers_free(egi_listed_numbers *w) {
+    egi_free(w->word);
+    egi_free(w->same);
+}
+// The number for length[2], where it is x for length[0] and y for length[1]; x, where it follows no rule. What has many
+// bits is a floating number.
+static int64_t egi_number_at(const int64_t *length, int64_t x, int64_t y) {
+    const uint64_t most = (uint64_t)1 << 52;
+    const int64_t by = length[1] - length[0], to = length[2] - length[0];
+    double p, q;
+    if (x == y || !by) return x;
+    if ((uint64_t)x + most < 2 * most && (uint64_t)y + most < 2 * most)
+        return (y - x) % by ? x : (int64_t)((uint64_t)x + (uint64_t)((y - x) / by) * (uint64_t)to);
+    memcpy(&p, &x, sizeof p);
+    memcpy(&q, &y, sizeof q);
+    const double a = (q - p) / (double)by;
+    if (p == floor(p) && q == floor(q) && a == floor(a)) p += a * (double)to;
+    else p = p * (double)length[0] / (double)length[2];
+    memcpy(&x, &p, sizeof x);
+    return x;
+}
+// Whether a signature is that of a and b but for one length: `length` becomes that of a, of b and of s. A length of 1
+// broadcasts, and follows no rule.
+static bool egi_signature_follows(const int64_t *a, const int64_t *b, const int64_t *s, int64_t size,
+                                  int64_t *length) {
+    bool found = false;
+    if (memcmp(a, s, EGI_SIGNATURE_HEAD * sizeof *s) != 0 || memcmp(b, s, EGI_SIGNATURE_HEAD * sizeof *s) != 0)
+        return false;
+    for (int64_t i = EGI_SIGNATURE_HEAD; i < size;) {
+        if (memcmp(a + i, s + i, 3 * sizeof *s) != 0 || memcmp(b + i, s + i, 3 * sizeof *s) != 0) return false;
+        const int64_t numbers = 2 * s[i + 2];
+        i += 3;
+        for (int64_t k = 0; k < numbers; k++, i++) {
+            if (!found && a[i] != b[i]) {
+                if (k % 2 || a[i] < 2 || b[i] < 2 || s[i] < 2) return false;
+                length[0] = a[i];
+                length[1] = b[i];
+                length[2] = s[i];
+                found = true;
+            }
+            if (s[i] != (found ? egi_number_at(length, a[i], b[i]) : a[i])) return false;
+        }
+    }
+    return found;
+}
+static bool egi_open_fits(const egi_open_list *o, const int64_t *signature, int64_t size, int64_t *length) {
+    return o->signature_size == size &&
+           egi_signature_follows(o->signature[0], o->signature[1], signature, size, length);
+}
+static egi_known_length *egi_open_known(const egi_open_list *o, int64_t length) {
+    for (int64_t i = 0; i < o->n_known; i++) if (o->known[i].length == length) return &o->known[i];
+    return NULL;
+}
+// The open list that knows the length of this signature, which becomes length[2].
+static egi_open_list *egi_open_of(const eg_function *f, const int64_t *signature, int64_t size, int64_t *length) {
+    for (egi_open_list *o = f->open; o; o = o->next)
+        if (egi_open_fits(o, signature, size, length) && egi_open_known(o, length[2])) return o;
+    return NULL;
+}
+// Frees an open list, and takes what was derived from it out of the traces.
+static void egi_open_drop(eg_function *f, egi_open_list *o) {
+    egi_trace *gone = NULL;
+    egi_lock();
+    egi_open_list **at = &f->open;
+    while (*at != o) at = &(*at)->next;
+    *at = o->next;
+    for (egi_trace **k = &f->traces; *k;) {
+        egi_trace *t = *k;
+        if (t->open != o) { k = &t->next; continue; }
+        *k = t->next;
+        t->next = gone;
+        gone = t;
+    }
+    egi_unlock();
+    while (gone) { egi_trace *next = gone->next; egi_trace_release(gone); gone = next; }
+    egi_trace_release(o->trace);
+    for (int k = 0; k < 2; k++) { egi_free(o->signature[k]); egi_listed_numbers_free(&o->numbers[k]); }
+    egi_free(o->known);
+    egi_free(o);
+}
+// Frees the open lists, if they no longer hold or, with `all`, anyway.
+static void egi_open_free(eg_function *f, bool all) {
+    egi_lock();
+    const bool closed = all || f->closed;
+    f->closed = false;
+    egi_unlock();
+    while (closed && f->open) egi_open_drop(f, f->open);
+}
+static bool egi_open_knows(egi_open_list *o, const egi_trace *t, int64_t length) {
+    void *known = o->known;
+    egi_lock();
+    const bool ok = o->n_known < EGI_OPEN_LENGTHS &&
+                    egi_grow(&known, &o->known_room, o->n_known + 1, sizeof *o->known);
+    o->known = (egi_known_length *)known;
+    if (ok) {
+        const egi_known_length now = { length, t->calls, t->check, t->settings };
+        o->known[o->n_known++] = now;
+    }
+    egi_unlock();
+    return ok;
+}
+// Whether two lists are equal but for their numbers: constants that the body made have the same bytes.
+static bool egi_listed_numbers_fit(const egi_trace *a, const egi_listed_numbers *x, const egi_trace *b,
+                                   const egi_listed_numbers *y) {
+    bool same = x->n == y->n && x->n_same == y->n_same &&
+                !memcmp(x->same, y->same, (size_t)x->n_same * sizeof *x->same);
+    for (int64_t i = 0; i < a->n_places && same; i++) {
+        const egi_buffer *p = a->places[i].buffer, *q = b->places[i].buffer;
+        if (a->places[i].kind != EGI_AT_CONSTANT || a->places[i].outside) continue;
+        same = p && q && p->bytes == q->bytes && egi_constants_equal(a->backend, p, q);
+    }
+    return same;
+}
+// Whether the numbers of a list are those for length[2].
+static bool egi_listed_numbers_follow(const egi_listed_numbers *x, const egi_listed_numbers *y,
+                                      const egi_listed_numbers *z, const int64_t *length) {
+    for (int64_t i = 0; i < z->n; i++)
+        if (z->word[i] != egi_number_at(length, x->word[i], y->word[i])) return false;
+    return true;
+}
+static void *egi_open_copy(const void *from, int64_t n, size_t size) {
+    void *to = egi_alloc((size_t)(n ? n : 1) * size);
+    if (to && n) memcpy(to, from, (size_t)n * size);
+    return to;
+}
+// Gives the copy of a trace its share in what that holds.
+static void egi_open_share(egi_trace *t, const egi_trace *a) {
+    t->n_places = a->n_places;
+    t->n_operands = a->n_operands;
+    t->n_variables = a->n_variables;
+    egi_lock();
+    for (int64_t i = 0; i < t->n_places; i++) {
+        egi_place *p = &t->places[i];
+        if (p->captured) p->captured->traces++;
+        else if (p->buffer) __atomic_fetch_add(&p->buffer->refs, 1, __ATOMIC_RELAXED);
+        p->filled = false;
+        t->first_operand[i] = -1;
+    }
+    egi_unlock();
+    for (int64_t i = 0; i < t->n_variables; i++) {
+        eg_retain(t->variables[i].variable);
+        egi_object_take(&t->variables[i].variable->object, 1);
+    }
+    for (int32_t i = 0; i < (int32_t)t->n_operands; i++) {         // as the trace wrote them down
+        egi_operand *o = &t->operands[i];
+        o->next = o->place < 0 ? -1 : t->first_operand[o->place];
+        if (o->place >= 0) t->first_operand[o->place] = i;
+    }
+}
+// The list for length[2], without steps. NULL without memory.
+static egi_trace *egi_open_list_at(const egi_open_list *o, const int64_t *length, const int64_t *signature) {
+    const egi_trace *a = o->trace;
+    egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
+    egi_listed_numbers numbers;
+    int64_t *word = (int64_t *)egi_open_copy(o->numbers[0].word, o->numbers[0].n, sizeof *word);
+    if (!t || !word) { egi_free(t); egi_free(word); return NULL; }
+    memset(t, 0, sizeof *t);
+    t->refs = 1;
+    t->backend = a->backend;
+    t->function = a->function;
+    t->n = a->n;
+    t->m = a->m;
+    t->assigns = a->assigns;
+    t->signature_size = o->signature_size;
+    t->signature = (int64_t *)egi_open_copy(signature, o->signature_size, sizeof *signature);
+    t->lines = (egi_trace_line *)egi_open_copy(a->lines, a->n_lines, sizeof *a->lines);
+    t->operands = (egi_operand *)egi_open_copy(a->operands, a->n_operands, sizeof *a->operands);
+    t->places = (egi_place *)egi_open_copy(a->places, a->n_places, sizeof *a->places);
+    t->first_operand = (int32_t *)egi_open_copy(a->first_operand, a->n_places, sizeof *a->first_operand);
+    t->variables = (egi_trace_variable *)egi_open_copy(a->variables, a->n_variables, sizeof *a->variables);
+    t->out = (int32_t *)egi_open_copy(a->out, 2 * a->m, sizeof *a->out);
+    t->out_flags = (uint16_t *)egi_open_copy(a->out_flags, a->m, sizeof *a->out_flags);
+    bool ok = t->signature && t->lines && t->operands && t->places && t->first_operand && t->variables && t->out &&
+              t->out_flags;
+    for (int64_t i = 0; i < a->n_lines && ok; i++, t->n_lines++) {
+        void *parameters = a->lines[i].parameters;
+        if (parameters) parameters = egi_open_copy(parameters, 1, a->lines[i].parameters_size);
+        ok = parameters || !a->lines[i].parameters;
+        t->lines[i].parameters = parameters;
+    }
+    if (ok) {
+        egi_open_share(t, a);
+        for (int64_t i = 0; i < o->numbers[0].n; i++)
+            word[i] = egi_number_at(length, o->numbers[0].word[i], o->numbers[1].word[i]);
+        memset(&numbers, 0, sizeof numbers);
+        numbers.from = word;
+        egi_trace_walk(&numbers, t);
+    }
+    egi_free(word);
+    if (ok) return t;
+    egi_trace_release(t);
+    return NULL;
+}
+// Adds a trace of an open list. Where there are too many of these, the counts of the one that goes are kept.
+static void egi_open_add(eg_function *f, egi_open_list *o, egi_trace *t, int64_t length) {
+    egi_lock();
+    t->open = o;
+    t->length = length;
+    egi_trace *oldest = egi_function_put(f, t, EGI_DERIVED);
+    egi_known_length *known = oldest ? egi_open_known(oldest->open, oldest->length) : NULL;
+    if (known) {
+        known->calls = oldest->calls;
+        known->check = oldest->check;
+        known->settings = oldest->settings;
+    }
+    egi_unlock();
+    egi_trace_release(oldest);
+}
+// Derives the trace of a signature whose length is known, and adds it. False: the body is to be run.
+static bool egi_open_derive(eg_function *f, const int64_t *signature, int64_t size) {
+    int64_t length[3];
+    char text[256];
+    egi_open_free(f, false);
+    egi_open_list *o = egi_open_of(f, signature, size, length);
+    if (!o) return false;
+    if (!egi_trace_holds(o->trace, text, sizeof text)) { egi_open_drop(f, o); return false; }
+    egi_trace *t = egi_open_list_at(o, length, signature);
+    const egi_known_length *known = egi_open_known(o, length[2]);
+    if (!t) return false;
+    t->calls = known->calls;
+    t->check = known->check;
+    t->settings = known->settings;
+    if (!egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu || egi_this.trap) || !egi_trace_plan(t)) {
+        egi_trace_release(t);
+        return false;
+    }
+    egi_open_add(f, o, t, length[2]);
+    return true;
+}
+// Says where the list of a length differs from the one that was derived for it.
+static void egi_open_explain(eg_function *f, const egi_open_list *o, const int64_t *length, const egi_trace *t,
+                             char *text, size_t room) {
+    egi_trace *derived = *text ? NULL : egi_open_list_at(o, length, t->signature);
+    if (!derived) return;
+    const int64_t line = egi_trace_differs(derived, t);
+    const egi_trace_line *at = line >= 0 && line < t->n_lines ? &t->lines[line] : NULL;
+    egi_lock();
+    if (f->traces) egi_signature_explain(f->traces->signature, t->signature, text, room);
+    egi_unlock();
+    const size_t end = strlen(text);
+    snprintf(text + end, room - end, "%swhere eg_%.40s%s%.60s", end ? ", " : "", at ? at->name : "function_call",
+             at && at->note.file ? " at " : "", at && at->note.file ? egi_note_file(&at->note) : "");
+    if (at && at->note.file) snprintf(text + strlen(text), room - strlen(text), ":%d", at->note.line);
+    snprintf(text + strlen(text), room - strlen(text), " is not what other lengths make of it");
+    egi_trace_release(derived);
+}
+// Makes an open list of two traces, if their numbers follow a length. NULL: they do not, or there is no memory.
+static egi_open_list *egi_open_list_new(egi_trace *a, const egi_trace *b, egi_listed_numbers *of_b,
+                                        const int64_t *length) {
+    const int64_t first[3] = { length[0], length[1], length[0] };
+    egi_open_list *o = (egi_open_list *)egi_alloc(sizeof *o);
+    if (!o) return NULL;
+    memset(o, 0, sizeof *o);
+    egi_trace_walk(&o->numbers[0], a);
+    if (o->numbers[0].failed || !egi_listed_numbers_fit(a, &o->numbers[0], b, of_b) ||
+        !egi_listed_numbers_follow(&o->numbers[0], of_b, of_b, length) ||
+        !egi_listed_numbers_follow(&o->numbers[0], of_b, &o->numbers[0], first)) {
+        egi_listed_numbers_free(&o->numbers[0]);
+        egi_free(o);
+        return NULL;
+    }
+    o->signature_size = a->signature_size;
+    o->signature[0] = (int64_t *)egi_open_copy(a->signature, a->signature_size, sizeof *a->signature);
+    o->signature[1] = (int64_t *)egi_open_copy(b->signature, b->signature_size, sizeof *b->signature);
+    o->numbers[1] = *of_b;
+    memset(of_b, 0, sizeof *of_b);
+    egi_lock();
+    a->refs++;
+    egi_unlock();
+    o->trace = a;
+    return o;
+}
+// Looks for a trace that makes an open list with t.
+static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *numbers) {
+    egi_trace *with[EGI_OPEN_TRIES];
+    int64_t lengths[EGI_OPEN_TRIES][3];
+    int n = 0, count = 0;
+    egi_lock();
+    for (egi_trace *k = f->traces; k && n < EGI_OPEN_TRIES; k = k->next) {
+        if (k->open || k->taped || k->n_path || k->signature_size != t->signature_size ||
+            !egi_signature_follows(k->signature, t->signature, t->signature, t->signature_size, lengths[n]))
+            continue;
+        k->refs++;
+        with[n++] = k;
+    }
+    egi_unlock();
+    bool found = false;
+    for (int i = 0; i < n; i++) {
+        egi_open_list *o = found ? NULL : egi_open_list_new(with[i], t, numbers, lengths[i]);
+        if (o) {
+            found = true;
+            egi_lock();
+            o->next = f->open;
+            f->open = o;
+            egi_unlock();
+            if (!o->signature[0] || !o->signature[1] || !egi_open_knows(o, with[i], lengths[i][0]) ||
+                !egi_open_knows(o, t, lengths[i][1]))
+                egi_open_drop(f, o);
+        }
+        egi_trace_release(with[i]);
+    }
+    for (egi_open_list *k = f->open; k; k = k->next)
+        if (++count > EGI_OPEN_LISTS) { egi_open_drop(f, k); return; }
+}
+// A trace of a signature that is new: whether an open list gives the same list for it. Then it is added here; else it
+// may begin another open list, and `text` says in what it differs.
+static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t room) {
+    egi_listed_numbers numbers;
+    bool found = false;
+    memset(&numbers, 0, sizeof numbers);
+    egi_open_free(f, false);
+    if (t->taped || t->n_path) return false;
+    egi_trace_walk(&numbers, t);
+    for (egi_open_list *o = f->open, *next; o && !found && !numbers.failed; o = next) {
+        int64_t length[3];
+        next = o->next;
+        if (!egi_open_fits(o, t->signature, t->signature_size, length)) continue;
+        found = egi_listed_numbers_fit(o->trace, &o->numbers[0], t, &numbers) &&
+                egi_listed_numbers_follow(&o->numbers[0], &o->numbers[1], &numbers, length) &&
+                (egi_open_known(o, length[2]) || egi_open_knows(o, t, length[2]));
+        if (found) {
+            egi_lock();
+            f->info.derived++;
+            o->derived++;
+            egi_unlock();
+            egi_open_add(f, o, t, length[2]);
+        } else {
+            egi_open_explain(f, o, length, t, text, room);
+            if (!o->derived) egi_open_drop(f, o);           // its rule holds for no other length so far
+        }
+    }
+    if (!found && !numbers.failed) egi_open_begin(f, t, &numbers);
+    egi_listed_numbers_free(&numbers);
+    return found;
 }
 // Puts a trace first in the list; the oldest goes where there are too many.
 static void egi_function_add(eg_function *f, egi_trace *t, const char *explanation) {
     const int64_t *signature = t->signature, size = t->signature_size;
-    egi_trace *oldest = NULL;
-    int count = 0;
     egi_lock();
     if (f->info.traces++ > 0) {
         f->info.retraces++;
@@ -40175,19 +40673,8 @@ static void egi_function_add(eg_function *f, egi_trace *t, const char *explanati
         else if (f->traces)
             egi_signature_explain(f->traces->signature, signature, f->info.explanation, sizeof f->info.explanation);
     }
-    t->next = f->traces;
-    f->traces = t;
-    f->info.lines = t->n_lines;
-    f->info.steps = t->n_steps;
-    f->info.bytes = t->arena_bytes;
-    for (egi_trace *k = f->traces; k && !oldest; k = k->next)
-        if (++count > EGI_TRACES) oldest = egi_function_take_out(f, k);
+    egi_trace *oldest = egi_function_put(f, t, EGI_TRACES);
     if (oldest && t->n_path && egi_signatures_equal(oldest, signature, size)) f->lost++;
-    if (oldest && ++f->crowds == EGI_LOST) {
-        f->full = f->info.replays - f->crowd_replays < 2 * EGI_LOST;
-        f->crowd_replays = f->info.replays;
-        f->crowds = 0;
-    }
     const bool thrashes = f->lost >= EGI_LOST;
     egi_unlock();
     egi_trace_release(oldest);
@@ -40210,7 +40697,7 @@ static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace
     f->info.rechecks++;
     old->check = old->calls * 2 - 1;
     if (t) old->settings = t->settings;
-    egi_trace *gone = t && line < 0 ? NULL : egi_function_take_out(f, old);
+    egi_trace *gone = t && line < 0 ? NULL : egi_function_forget(f, old);
     egi_unlock();
     if (line >= 0) {
         const egi_trace *longer = line < old->n_lines ? old : t;
@@ -40269,8 +40756,9 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     else egi_taped_call_free(call);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     egi_trace_release(other);
-    if (ok && t && !(old && same)) egi_function_add(f, t, explanation);
-    else egi_trace_release(t);
+    if (ok && t && !(old && same)) {
+        if (old || !egi_open_compare(f, t, explanation, room)) egi_function_add(f, t, explanation);
+    } else egi_trace_release(t);
     return ok;
 }
 // How a call runs. A trace that is replayed or checked is busy, and the call has a reference to it.
@@ -40298,7 +40786,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     if (busy) way = EGI_BY_NOTHING;
     else if (set && (t->busy || f->tracing)) t = NULL;
     else if (t && !egi_trace_holds(t, explanation, room)) {
-        gone = egi_function_take_out(f, t);
+        gone = egi_function_forget(f, t);
         t = NULL;
     }
     if (way == EGI_BY_NOTHING) t = NULL;
@@ -40376,6 +40864,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
     if (reason) return egi_function_run(f, in, out, m);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
+    else if (way == EGI_BY_TRACE && (*again = !known->n && egi_open_derive(f, signature, size))) ok = false;
     else
         ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation,
                                  sizeof explanation);
@@ -40387,7 +40876,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
     egi_unlock();
     if (!strayed) {
         egi_trace_release(t);
-        return ok;
+        return ok;                                          // or again, with a trace that was derived
     }
     egi_trace_release(known->trace);
     known->trace = t;
@@ -40507,6 +40996,7 @@ static bool egi_function_call_keyed(eg_function *f, int64_t key, eg_tensor *cons
 static void egi_function_doubt(eg_function *f) {
     egi_lock();
     for (egi_trace *t = f->traces; t; t = t->next) t->settings = -1;
+    for (egi_open_list *o = f->open; o; o = o->next) for (int64_t i = 0; i < o->n_known; i++) o->known[i].settings = -1;
     egi_unlock();
 }
 EAGER_API eg_function *eg_function_retain(eg_function *f) {
@@ -40515,6 +41005,7 @@ EAGER_API eg_function *eg_function_retain(eg_function *f) {
 }
 EAGER_API void eg_function_release(eg_function *f) {
     if (!egi_object_ends("function_release", "function", f, EGI_FUNCTION)) return;
+    egi_open_free(f, true);
     while (f->traces) { egi_trace *next = f->traces->next; egi_trace_release(f->traces); f->traces = next; }
     egi_trace_release(f->refused);
     egi_arenas_free(f->arenas);
