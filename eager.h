@@ -11122,6 +11122,7 @@ typedef struct egi_source_site {
 } egi_source_site;
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
+struct egi_user_attr;
 typedef struct egi_recorder {
     bool (*op)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                eg_tensor *const *out, int n_out);
@@ -11142,6 +11143,9 @@ typedef struct egi_recorder {
     bool (*branched)(struct egi_recorder *r, int64_t number, eg_tensor *const *out, int m);   // what the branch gave
     bool (*loops)(struct egi_recorder *r);       // a tape records a step of a loop that has no .max_steps
     void (*alias)(struct egi_recorder *r, const eg_tensor *x);                    // x gets another handle
+    // Runs a custom gradient whose functions replays call: 0 or 1. -1: they are run and written down as other ops.
+    int (*custom)(struct egi_recorder *r, const egi_op *op, const struct egi_user_attr *attr, eg_tensor *const *in,
+                  int n, eg_tensor **out, int m);
     // What a graph that is built hears besides; graph: which it is, else NULL.
     void *graph;
     bool (*adopt)(struct egi_recorder *r, eg_tensor *const *in, int n, eg_tensor **own);
@@ -18708,7 +18712,8 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     user.attributes = NULL;
     user.inputs = NULL;
     user.outputs = NULL;
-    EGI_FRAMED_DEEPER("the backward function", op->name, a->backward(&user, dx, a->user));
+    EGI_FRAMED_DEEPER("the backward function", op->name,
+                      egi_this.context->of = a; a->backward(&user, dx, a->user));
     // The function may have raised an error and cleared it.
     return egi_this.errors == errors || egi_this.error == EG_OK;
 }
@@ -18729,6 +18734,7 @@ static bool egi_custom_forward(const egi_op *op, const egi_user_attr *a, eg_tens
     if (*node) egi_this.observer->inside = true;
     if (ok)
         EGI_FRAMED_DEEPER("the forward function", op->name,
+                          egi_this.context->of = a;
                           ok = a->single ? (made[0] = egi_frame_result(op->name, a->single(in, c, a->user))) != NULL
                                : a->forward(in, made, c, a->user));
     if (*node) egi_this.observer->inside = false;
@@ -18746,6 +18752,9 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_lists_given(op->name, n, in, in, in)) return false;
     for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
+    const int called = egi_this.observer && egi_this.observer->custom
+                       ? egi_this.observer->custom(egi_this.observer, op, attr, in, n, out, n_out) : -1;
+    if (called >= 0) return called;
     memset(&c, 0, sizeof c);
     c.n_inputs = n;
     c.n_outputs = n_out;
@@ -36923,6 +36932,7 @@ struct eg_function {
     bool (*takes)(const eg_function *f, eg_tensor *const *in, int n, int m);
     void (*ended)(eg_function *f);
     egi_list *lent;
+    struct egi_custom_site *customs;     // under egi_lock
 };
 typedef struct egi_function_call { struct egi_function_call *outer; eg_function *f; } egi_function_call;
 // What a differentiable eg_host_call keeps for its gradient: the tape of its function, what went in and came out, and
@@ -37436,19 +37446,62 @@ static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) {
     const int at = snprintf(t->maker, sizeof t->maker, "variable %.40s", eg_name_of(v));
     if (note) snprintf(t->maker + at, sizeof t->maker - (size_t)at, " (at %.60s:%d)", egi_note_file(note), note->line);
 }
+// The custom gradient whose function runs, the innermost one, or NULL.
+static const egi_user_attr *egi_custom_here(void) {
+    for (const egi_context *c = egi_this.context; c; c = c->outer)
+        if (c->kind == EGI_IN_FUNCTION &&
+            (!strcmp(c->name, "the forward function") || !strcmp(c->name, "the backward function")))
+            return (const egi_user_attr *)c->of;
+    return NULL;
+}
 // Whether the body is the program's own, so that what it must not do is an error. What the library's bodies do, such as
 // eg_fit's step, and the functions of custom gradients, only ends the trace.
 static bool egi_trace_is_strict(const egi_trace *t) {
     const eg_function *f = t->function;
-    for (const egi_context *c = egi_this.context; c; c = c->outer)
-        if (c->kind == EGI_IN_FUNCTION &&
-            (!strcmp(c->name, "the forward function") || !strcmp(c->name, "the backward function")))
-            return false;
-    return !f->inner && !f->takes && !f->back;
+    return !f->inner && !f->takes && !f->back && !egi_custom_here();
+}
+// Custom gradients whose functions have read a tensor in C while some body was traced: replays call them
+// (egi_trace_custom). Known by their functions, under egi_lock.
+enum { EGI_OPAQUE = 64 };
+static struct { eg_custom_backward *backward; eg_custom_forward_multi *forward; eg_custom_forward *single;
+} egi_opaque[EGI_OPAQUE];
+static int egi_n_opaque;
+static bool egi_custom_is_opaque(const egi_user_attr *a) {
+    bool found = false;
+    egi_lock();
+    for (int i = 0; i < egi_n_opaque && !found; i++)
+        found = egi_opaque[i].backward == a->backward && egi_opaque[i].forward == a->forward &&
+                egi_opaque[i].single == a->single;
+    egi_unlock();
+    return found;
+}
+// Whether the custom gradient became one of these just now, which a later trace respects.
+static bool egi_custom_becomes_opaque(const egi_user_attr *a) {
+    if (egi_custom_is_opaque(a)) return false;
+    egi_lock();
+    const bool room = egi_n_opaque < EGI_OPAQUE;
+    if (room) {
+        egi_opaque[egi_n_opaque].backward = a->backward;
+        egi_opaque[egi_n_opaque].forward = a->forward;
+        egi_opaque[egi_n_opaque++].single = a->single;
+    }
+    egi_unlock();
+    if (room) egi_settings_changed();                       // other traces may have its backward function as lines
+    return room;
 }
 static bool egi_trace_read(egi_recorder *r, const char *function, const eg_tensor *x, bool asked) {
     egi_trace *t = (egi_trace *)r;
     if (t->inside) return true;
+    const egi_user_attr *custom = x ? egi_custom_here() : NULL;
+    if (custom) {
+        const bool again = egi_custom_becomes_opaque(custom) ||
+                           t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
+        egi_trace_refuse(t, again, again ? "eg_%s reads a tensor in a function of a custom gradient, which replays "
+                                           "will call"
+                                         : "eg_%s reads a tensor in a function of a custom gradient, which replays "
+                                           "cannot call under several tapes, nor with more than 8 inputs", function);
+        return true;
+    }
     if (asked && egi_trace_is_strict(t))
         return egi_fail(EG_ERROR_STATE, x ? "eg_%s: the body of a traced function cannot read a tensor in C, since "
                                             "replays run no C: return it, or read it in a function for eg_host_call"
@@ -39891,6 +39944,8 @@ static eg_tensor *egi_input_wrap(eg_tensor *x) {
     y->flags = (uint16_t)(y->flags | (x->flags & EGI_PROBABILITIES));
     return egi_scope_own(y);
 }
+static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_attr *attr, eg_tensor *const *in, int n,
+                            eg_tensor **out, int m);
 // The observer of this thread, and marks in the CPU's table, unless that is whole: then each launch goes by the table
 // anyway.
 static void egi_tracing_begin(egi_trace *t) {
@@ -39913,6 +39968,7 @@ static void egi_tracing_begin(egi_trace *t) {
     t->recorder.branched = egi_trace_branched;
     t->recorder.loops = egi_trace_loops;
     t->recorder.alias = egi_trace_alias;
+    t->recorder.custom = egi_trace_custom;
     egi_this.observer = &t->recorder;
 }
 static void egi_tracing_end(egi_trace *t) {
@@ -40999,6 +41055,7 @@ static void egi_function_doubt(eg_function *f) {
     for (egi_open_list *o = f->open; o; o = o->next) for (int64_t i = 0; i < o->n_known; i++) o->known[i].settings = -1;
     egi_unlock();
 }
+static void egi_customs_free(eg_function *f);
 EAGER_API eg_function *eg_function_retain(eg_function *f) {
     egi_object_share("function_retain", "function", f, EGI_FUNCTION);
     return f;
@@ -41014,6 +41071,7 @@ EAGER_API void eg_function_release(eg_function *f) {
         eg_release(f->asked[i].variable);
     }
     egi_list_free_lent(&f->lent);
+    egi_customs_free(f);
     if (f->ended) f->ended(f);
     egi_object_free(f);
 }
@@ -41717,6 +41775,50 @@ EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor 
     eg_scope_end(scope);
     for (int i = 0; i < m; i++) outputs[i] = ok ? out[i] : NULL;
     return ok;
+}
+
+// A custom gradient as a host call of a function, which keeps what it needs: the same at each trace, since lists are
+// compared by its address.
+typedef struct egi_custom_site {
+    struct egi_custom_site *next; const egi_op *op; egi_user_attr attr; int n, m;
+} egi_custom_site;
+static void egi_customs_free(eg_function *f) {
+    while (f->customs) { egi_custom_site *next = f->customs->next; egi_free(f->customs); f->customs = next; }
+}
+static egi_custom_site *egi_custom_site_of(eg_function *f, const egi_op *op, const egi_user_attr *a, int n, int m) {
+    egi_custom_site *made = (egi_custom_site *)egi_alloc(sizeof *made);
+    egi_lock();
+    egi_custom_site *c = f->customs;
+    while (c && !(c->op == op && c->n == n && c->m == m && c->attr.user == a->user && c->attr.forward == a->forward &&
+                  c->attr.single == a->single && c->attr.backward == a->backward))
+        c = c->next;
+    if (!c && made) {
+        made->next = f->customs;
+        made->op = op;
+        made->attr = *a;
+        made->n = n;
+        made->m = m;
+        c = f->customs = made;
+        made = NULL;
+    }
+    egi_unlock();
+    egi_free(made);
+    return c;
+}
+static bool egi_custom_again(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_custom_site *c = (const egi_custom_site *)user;
+    return egi_custom_run(c->op, &c->attr, in, c->n, out, c->m);
+}
+static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_attr *attr, eg_tensor *const *in, int n,
+                            eg_tensor **out, int m) {
+    const egi_trace *t = (const egi_trace *)(const void *)r;
+    eg_host_call_options o;
+    if (t->inside || n > EGI_HOST_INPUTS || egi_taped_kind() & 4 || !egi_custom_is_opaque(attr)) return -1;
+    egi_custom_site *c = egi_custom_site_of(t->function, op, attr, n, m);
+    if (!c) return egi_no_memory(op->name, (int64_t)sizeof *c);
+    memset(&o, 0, sizeof o);
+    o.differentiable = op->grad != NULL;
+    return (eg_host_call)(egi_custom_again, c, in, n, out, m, o);
 }
 
 // ---- graphs: ops that are written down instead of run
