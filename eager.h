@@ -3190,7 +3190,9 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 // eg_host_number happen at each call. What it does in C beside that happens only when it runs. An error that it leaves
 // behind makes the call fail, whatever it returns. Errors are what a replay could not do again: reading a tensor in C
 // (eg_item, eg_item_int, eg_data, eg_read_into), eg_iterator_next, lending memory (eg_wrap_data, eg_from_dlpack),
-// making a variable in another call than the first of a signature, and keeping a tensor that is no output.
+// making a variable in another call than the first of a signature, keeping a tensor that is no output, and leaving a
+// tape open that was never asked for gradients. The functions of a custom gradient may read tensors in C: replays call
+// them.
 typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
 typedef struct eg_function eg_function;
 typedef struct eg_function_options {
@@ -3216,6 +3218,12 @@ EAGER_API void eg_function_release(eg_function *f);
 // list of that trace. Both give the same bits, and do the same to variables, optimizers and the thread's random
 // numbers. Each way that eg_cond and eg_while take has a list of its own. A plain number as an input is an error: its
 // value would stand in the list; eg_scalar makes a tensor of it.
+// A length n of the inputs that changes, such as a batch's, needs no traces of its own behind the first two: the first
+// call at a further n runs the body, and its list is compared with the one that follows from those, where each number
+// that differs is a n + b, with whole a and b, or c / n. If it is that one, n is known: its list may go and is derived
+// again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for calls
+// that no tape records and bodies without eg_cond and eg_while; where a second length changes too, for those pairs in
+// which that follows the first one.
 // Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
 // number that C computed anew, the call is an error that names the op, its outputs are NULL, and the next call traces
 // again. False on an error, with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
@@ -3231,8 +3239,9 @@ EAGER_API const char *eg_function_reason(eg_function *f);
 // More shapes in turn than the 16 whose traces are kept make those that are dropped useless: then no more are written,
 // and calls without one run eagerly.
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
-// latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); dropped: traces beyond the 16 that are kept,
-// and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, how many launches a
+// latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); derived: lengths whose first call gave the
+// list that followed from other lengths, and which are no traces (of their lists, 64 are kept); dropped: traces beyond
+// the 16 that are kept, and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, how many launches a
 // replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are joined), and the arena
 // its temporaries need (of which all traces share the largest).
 typedef struct eg_function_info {
@@ -36760,6 +36769,7 @@ EGI_AS_TOLD
 //   egi_arena_take     the memory of the temporaries, which the traces of a function share
 //   egi_trace_replay   runs the list
 //   egi_trace_differs  compares two lists (rechecks)
+//   egi_open_compare   finds what a list has in common with those of other lengths; egi_open_derive makes one from them
 //   egi_taped_record   writes a call on the outer tapes; egi_grad_call is its gradient
 // Decisions. The buffer is a tensor's identity, so that a trace holds all buffers it has seen; `traced` in the buffer
 // tells these references from others, lest they change what is written in place. Inputs are handed to the body over
@@ -36889,8 +36899,8 @@ typedef struct egi_trace {
     char maker[120];             // the first of them, and where it was made
     char reason[256];
     int busy;                    // replays now
-    egi_open_list *open;         // from which it can be derived; NULL: a trace of its own
-    int64_t length;              // for which length of that
+    egi_open_list *open;         // from which it can be derived, at this length; NULL: a trace of its own
+    int64_t length;
     egi_trace_run *runs;         // those not in use
     egi_taped *taped;            // of a call that an outer tape records; else NULL
 } egi_trace;
