@@ -20060,10 +20060,15 @@ static void egi_update_piece(const egi_update_run *u, size_t from, size_t count)
             to[4]);
     for (int j = 0; j < 2 + u->slots && !whole; j++) if (j != 1) memcpy(u->out[j ? j - 1 : 0] + from, to[j], count);
 }
+// Some updates at once, the unit first[i] is the first of run[i].
+enum { EGI_UPDATES = 16 };
+typedef struct egi_update_runs { egi_update_run run[EGI_UPDATES]; int64_t first[EGI_UPDATES], n; } egi_update_runs;
 static void egi_update_pieces(void *context, int64_t begin, int64_t end) {       // units: EGI_UPDATE_MOST bytes
-    const egi_update_run *u = (const egi_update_run *)context;
-    for (int64_t unit = begin; unit < end; unit++) {
-        size_t from = (size_t)unit * EGI_UPDATE_MOST, left = u->bytes - from;
+    const egi_update_runs *all = (const egi_update_runs *)context;
+    for (int64_t unit = begin, i = 0; unit < end; unit++) {
+        while (i + 1 < all->n && unit >= all->first[i + 1]) i++;
+        const egi_update_run *u = &all->run[i];
+        size_t from = (size_t)(unit - all->first[i]) * EGI_UPDATE_MOST, left = u->bytes - from;
         if (left > EGI_UPDATE_MOST) left = EGI_UPDATE_MOST;
         const size_t whole = left / EGI_UPDATE_BYTES * EGI_UPDATE_BYTES;
         if (whole) egi_update_piece(u, from, whole);
@@ -20125,19 +20130,11 @@ struct egi_rule_row {
                                                   egi_f32_update_##name, EGI_RULE_WIDE(name), egi_f64_update_##name };
 EGI_OBJECTS
 EGI_UPDATE_TABLE(EGI_RULE_ROW)
-// The CPU's kernel EGI_UPDATE. k[7] is the weight decay times the learning rate, which egi_elements applies to w
-// before the rule.
-static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
+static egi_update_run egi_update_run_of(const egi_args *args, const double *k) {
     const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
     const eg_tensor *w = args->in[0];
-    double k[8] = { 0 }, lr;
-    int64_t step;
     const int slots = p->row->slots;
     egi_update_run u = { p->row->f64, slots, (size_t)(w->size * egi_dtypes[w->dtype].size), k, { NULL }, { NULL } };
-    (void)b;
-    if (!egi_scalar_read(args->in[2], &lr, 8) || !egi_scalar_read(args->in[3], &step, 8)) return false;
-    p->row->scalars(&p->options, lr, (double)step, k);
-    k[7] = lr * p->options.weight_decay;
     u.in[0] = w->data;
     u.in[1] = args->in[1]->data;
     for (int i = 0; i < slots; i++) u.in[2 + i] = args->in[4 + i]->data;
@@ -20146,8 +20143,30 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
 #if EGI_WIDE_PROGRAMS
     if (w->dtype == EG_FLOAT32 && egi_cpu_has_avx2()) u.step = p->row->wide;
 #endif
-    egi_parallel((int64_t)((u.bytes + EGI_UPDATE_MOST - 1) / EGI_UPDATE_MOST), 0.1 * (double)u.bytes, egi_update_pieces,
-                 &u);
+    return u;
+}
+// The CPU's kernel EGI_UPDATE, on args->variant launches in a row by one rule, rate and step, or (0) one. k[7] is the
+// weight decay times the learning rate, which egi_elements applies to w before the rule.
+static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
+    const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
+    const int64_t n = args->variant > 1 ? args->variant : 1;
+    double k[8] = { 0 }, lr;
+    int64_t step;
+    egi_update_runs all;
+    (void)b;
+    if (!egi_scalar_read(args->in[2], &lr, 8) || !egi_scalar_read(args->in[3], &step, 8)) return false;
+    p->row->scalars(&p->options, lr, (double)step, k);
+    k[7] = lr * p->options.weight_decay;
+    for (int64_t from = 0; from < n; from += EGI_UPDATES) {
+        int64_t units = 0, bytes = 0;
+        for (all.n = 0; all.n < EGI_UPDATES && from + all.n < n; all.n++) {
+            all.run[all.n] = egi_update_run_of(&args[from + all.n], k);
+            all.first[all.n] = units;
+            units += (int64_t)((all.run[all.n].bytes + EGI_UPDATE_MOST - 1) / EGI_UPDATE_MOST);
+            bytes += (int64_t)all.run[all.n].bytes;
+        }
+        egi_parallel(units, 0.1 * (double)bytes, egi_update_pieces, &all);
+    }
     return true;
 }
 
@@ -36850,7 +36869,7 @@ typedef struct egi_trace_run {
     egi_buffer **begun;          // where the trace undoes, one for each place: a written variable's value at the begin
     int64_t branches;            // how many of the trace's branches have been reached
     bool strayed;                // the last of them goes the other way
-    egi_args *args;              // one for each step that is a line
+    egi_args *args;              // one for each step that is a line; behind them those of groups of updates
 } egi_trace_run;
 typedef struct egi_trace_step egi_trace_step;
 typedef struct egi_open_list egi_open_list;
@@ -36871,7 +36890,7 @@ typedef struct egi_trace {
     int64_t n_lines, n_operands, n_places, n_variables, lines_room, operands_room, places_room, first_room,
             variables_room;
     egi_trace_step *steps;       // what a replay runs
-    int64_t n_steps, steps_room;
+    int64_t n_steps, steps_room, n_args;
     int32_t *bound;              // the places that each call gives memory
     int64_t n_bound;
     int32_t *map;                // from a buffer to its place, plus 1: open addressing
@@ -37818,6 +37837,8 @@ typedef struct egi_group {
     int32_t *line;               // the lines that are joined
     unsigned scalars;
     bool flat;                   // all operands are contiguous or one element
+    bool updates;                // no program: launches of EGI_UPDATE by one rule, rate and step, which run at once
+    int64_t args;                // of these: where their arguments begin in a run's
 } egi_group;
 struct egi_trace_step { int64_t line; egi_group *group; };
 
@@ -38489,6 +38510,53 @@ static bool egi_pass_place_known(egi_passes *s) {
     }
     return true;
 }
+// Whether an update can run at once with others, which are lines first .. line - 1 of the list: it reads nothing that
+// they write.
+static bool egi_line_updates_with(const egi_trace *t, int64_t first, int64_t line) {
+    const egi_trace_line *a = &t->lines[first], *b = &t->lines[line];
+    if (b->kernel != EGI_UPDATE || a->run != b->run || a->parameters_size != b->parameters_size ||
+        memcmp(a->parameters, b->parameters, a->parameters_size) != 0 || a->in[2] != b->in[2] || a->in[3] != b->in[3])
+        return false;
+    for (int64_t i = first; i < line; i++)
+        for (int k = 0; k < EGI_MAX_OUT; k++) {
+            const int32_t out = t->lines[i].out[k];
+            for (int j = 0; j < 8 && out >= 0; j++)
+                if (b->in[j] >= 0 && t->operands[b->in[j]].place == t->operands[out].place) return false;
+        }
+    return true;
+}
+// Updates that follow one another become one step.
+static bool egi_pass_updates(egi_trace *t) {
+    enum { MOST = 256 };
+    int64_t kept = 0;
+    t->n_args = t->n_steps + 1;
+    for (int64_t i = 0, n; i < t->n_steps; i += n, kept++) {
+        const int64_t first = t->steps[i].line;
+        n = 1;
+        t->steps[kept] = t->steps[i];
+        if (t->steps[i].group || t->lines[first].kernel != EGI_UPDATE) continue;
+        while (i + n < t->n_steps && n < MOST && !t->steps[i + n].group && t->steps[i + n].line == first + n &&
+               egi_line_updates_with(t, first, first + n))
+            n++;
+        egi_group *g = n > 1 ? egi_group_new((size_t)n, 0) : NULL;
+        if (!g && n > 1) {                                  // what is not moved yet follows what is
+            memmove(t->steps + kept, t->steps + i, (size_t)(t->n_steps - i) * sizeof *t->steps);
+            t->n_steps -= i - kept;
+            return false;
+        }
+        if (!g) continue;
+        for (int64_t k = 0; k < n; k++) g->line[k] = (int32_t)(first + k);
+        g->lines = (int)n;
+        g->updates = true;
+        g->out = -1;
+        g->args = t->n_args;
+        t->n_args += n;
+        t->steps[kept].line = -1;
+        t->steps[kept].group = g;
+    }
+    t->n_steps = kept;
+    return true;
+}
 // From which step to which a temporary is used.
 static void egi_step_uses(egi_trace *t, int64_t step, int32_t operand) {
     if (operand < 0 || t->operands[operand].place < 0) return;
@@ -38501,6 +38569,10 @@ static void egi_pass_lifetimes(egi_trace *t) {
     for (int64_t i = 0; i < t->n_steps; i++) {
         const egi_group *g = t->steps[i].group;
         const egi_trace_line *line = g ? NULL : &t->lines[t->steps[i].line];
+        for (int k = 0; g && g->updates && k < g->lines * 8; k++) {
+            egi_step_uses(t, i, t->lines[g->line[k / 8]].in[k % 8]);
+            if (k % 8 < EGI_MAX_OUT) egi_step_uses(t, i, t->lines[g->line[k / 8]].out[k % 8]);
+        }
         for (int k = 0; k < (g ? g->count : 8); k++) egi_step_uses(t, i, g ? g->operand[k] : line->in[k]);
         if (g) egi_step_uses(t, i, g->out);
         for (int k = 0; line && k < EGI_MAX_OUT; k++) egi_step_uses(t, i, line->out[k]);
@@ -38555,6 +38627,8 @@ static bool egi_trace_optimize(egi_trace *t, bool unfused) {
         egi_pass_identities(&s);
     }
     ok = ok && egi_passes_order(&s) && egi_pass_groups(&s, !unfused) && egi_pass_place_known(&s);
+    t->n_args = t->n_steps + 1;
+    if (ok && !unfused) ok = egi_pass_updates(t);
     if (ok) egi_pass_lifetimes(t);
     ok = ok && (t->bound = (int32_t *)egi_alloc(places * sizeof *t->bound)) != NULL;
     for (int64_t i = 0; i < t->n_places && ok; i++)
@@ -38734,6 +38808,13 @@ static void egi_trace_run_show(egi_trace *t, egi_trace_run *run) {
         if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;
     }
 }
+static void egi_trace_line_args(egi_trace_run *run, const egi_trace_line *line, egi_args *a) {
+    a->op = line->op;
+    a->variant = line->variant;
+    a->parameters = line->parameters;
+    for (int k = 0; k < 8; k++) a->in[k] = line->in[k] < 0 ? NULL : &run->handles[line->in[k]];
+    for (int k = 0; k < EGI_MAX_OUT; k++) a->out[k] = line->out[k] < 0 ? NULL : &run->handles[line->out[k]];
+}
 static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
     if (!run) return NULL;
@@ -38744,7 +38825,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     run->fresh = (eg_tensor **)egi_alloc(places * sizeof *run->fresh);
     run->initial = (egi_buffer **)egi_alloc(places * sizeof *run->initial);
     run->former = (egi_buffer **)egi_alloc(lines * sizeof *run->former);
-    run->args = (egi_args *)egi_alloc(lines * sizeof *run->args);
+    run->args = (egi_args *)egi_alloc((size_t)t->n_args * sizeof *run->args);
     if (t->undoes) run->begun = (egi_buffer **)egi_alloc(places * sizeof *run->begun);
     if (!run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args ||
         (t->undoes && !run->begun)) {
@@ -38756,17 +38837,13 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     memset(run->fresh, 0, places * sizeof *run->fresh);
     memset(run->former, 0, lines * sizeof *run->former);
     if (run->begun) memset(run->begun, 0, places * sizeof *run->begun);
-    memset(run->args, 0, lines * sizeof *run->args);
+    memset(run->args, 0, (size_t)t->n_args * sizeof *run->args);
     egi_trace_run_show(t, run);
     for (int64_t i = 0; i < t->n_steps; i++) {
-        if (t->steps[i].group) continue;
-        const egi_trace_line *line = &t->lines[t->steps[i].line];
-        egi_args *a = &run->args[i];
-        a->op = line->op;
-        a->variant = line->variant;
-        a->parameters = line->parameters;
-        for (int k = 0; k < 8; k++) a->in[k] = line->in[k] < 0 ? NULL : &run->handles[line->in[k]];
-        for (int k = 0; k < EGI_MAX_OUT; k++) a->out[k] = line->out[k] < 0 ? NULL : &run->handles[line->out[k]];
+        const egi_group *g = t->steps[i].group;
+        if (!g) egi_trace_line_args(run, &t->lines[t->steps[i].line], &run->args[i]);
+        for (int k = 0; g && g->updates && k < g->lines; k++)
+            egi_trace_line_args(run, &t->lines[g->line[k]], &run->args[g->args + k]);
     }
     return run;
 }
@@ -38921,9 +38998,15 @@ static bool egi_trace_branch_run(egi_trace *t, egi_trace_run *run, const egi_tra
     run->strayed = (says != 0) != line->variant;
     return !run->strayed;
 }
+static bool egi_group_update(egi_trace *t, egi_trace_run *run, const egi_group *g) {
+    egi_args *args = &run->args[g->args];
+    args->variant = g->lines;
+    return t->lines[g->line[0]].run(t->backend, args);
+}
 // Step i of the list. *counter: the random counter from which its draws are counted.
 static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t *counter) {
-    if (t->steps[i].group) return egi_group_run(run, t->steps[i].group);
+    const egi_group *g = t->steps[i].group;
+    if (g) return g->updates ? egi_group_update(t, run, g) : egi_group_run(run, g);
     const egi_trace_line *line = &t->lines[t->steps[i].line];
     egi_args *a = &run->args[i];
     if (line->kernel == EGI_RUN_OP) {
@@ -38985,7 +39068,7 @@ static void egi_profile_step(egi_profile *p, int64_t step) {
 }
 // Whether a step writes a variable's memory, prints or calls the program, which cannot be undone.
 static bool egi_trace_step_writes(const egi_trace *t, int64_t step) {
-    if (t->steps[step].group) return false;
+    if (t->steps[step].group) return t->steps[step].group->updates;
     const egi_trace_line *line = &t->lines[t->steps[step].line];
     if (line->kernel == EGI_RUN_CHECK && line->variant) return true;
     for (int k = 0; k < EGI_MAX_OUT; k++)
@@ -41131,6 +41214,7 @@ static void egi_trace_show_step(egi_text *text, const egi_trace *t, const egi_tr
         egi_line_name(&t->lines[g->line[i]], name, sizeof name);
         egi_text_printf(text, "%s%d %s", i ? " + " : " ", (int)g->line[i], name);
     }
+    if (g->updates) { egi_text_string(text, "\n"); return; }
     egi_text_string(text, ":");
     egi_trace_show_operand(text, t, g->out);
     for (int i = 0; i < g->count; i++) {
@@ -41194,6 +41278,11 @@ static int64_t egi_step_lines(const egi_trace *t, int64_t i, bool steps, const i
 // The k-th operand that step or line i reads (`reads`) or writes, -1 where it has none at k, -2 behind the last.
 static int32_t egi_step_operand(const egi_trace *t, int64_t i, bool steps, bool reads, int k) {
     const egi_group *g = steps ? t->steps[i].group : NULL;
+    if (g && g->updates) {
+        const int most = reads ? 8 : EGI_MAX_OUT;
+        const egi_trace_line *line = k < most * g->lines ? &t->lines[g->line[k / most]] : NULL;
+        return !line ? -2 : reads ? line->in[k % most] : line->out[k % most];
+    }
     if (!g) {
         const egi_trace_line *line = &t->lines[steps ? t->steps[i].line : i];
         if (reads) return k < 8 ? line->in[k] : -2;

@@ -282,7 +282,8 @@ static bool of_a_length(eg_tensor *const *in, eg_tensor **out, void *user) {
     case OF_C: x = eg_mul(x, eg_constant(EG_SHAPE(1), 1.0 / (double)n)); break;
     default: break;
     }
-    eg_tensor *loss = eg_reduce_mean(eg_square(eg_concat(EG_TENSORS(x, h), 0))), *g = eg_tape_gradient(tape, loss, s->w);
+    eg_tensor *loss = eg_reduce_mean(eg_square(eg_concat(EG_TENSORS(x, h), 0)));
+    eg_tensor *g = eg_tape_gradient(tape, loss, s->w);
     if (!g || !eg_assign_sub(s->w, eg_mul(g, 0.001 + s->late))) return false;
     out[0] = eg_keep(x);
     out[1] = eg_keep(loss);
@@ -356,7 +357,7 @@ TEST(what_follows_no_length_is_not_derived) {
     info = lengths_compare(CLAMPED, odd, 7, 70);
     CHECK(info.derived > 0 && info.derived < 5);
     info = lengths_compare(TWO_LENGTHS, odd, 7, 70);
-    CHECK(info.derived > 0 && info.traces > 7);                 // where one of the two is fixed, the other one may follow
+    CHECK(info.derived > 0 && info.traces > 7);      // where one of the two is fixed, the other one follows
 }
 // More lengths than traces are kept for: lists that went are derived again, and the body does not run for that.
 TEST(known_lengths_need_no_traces) {
@@ -539,6 +540,51 @@ TEST(printed) {
     eg_function_release(same);
     eg_function_release(f);
     CHECK_TENSOR(y, 0, 2, 4);
+}
+
+// The updates of all variables are one step of a replay, of float32 and of float64, of few elements and of many.
+enum { UPDATED = 21 };
+typedef struct updated { eg_tensor *v[UPDATED]; eg_optimizer *optimizer; } updated;
+static bool updating_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    updated *s = (updated *)user;
+    eg_tensor *grads[UPDATED], *loss = eg_scalar(0);
+    eg_tape *tape = eg_tape_begin();
+    for (int i = 0; i < UPDATED; i++)
+        loss = eg_add(loss, eg_cast(eg_reduce_sum(eg_square(eg_sub(s->v[i], eg_cast(in[0], eg_dtype_of(s->v[i]))))),
+                                    EG_FLOAT32));
+    if (!eg_tape_gradients(tape, loss, s->v, UPDATED, grads) ||
+        !eg_apply_gradients(s->optimizer, grads, s->v, UPDATED)) return false;
+    out[0] = eg_keep(loss);
+    return true;
+}
+TEST(updates_of_all_variables_are_one_step) {
+    updated s[2];
+    eg_function *f = eg_function_new(updating_body, &s[1]);
+    for (int k = 0; k < 2; k++) {
+        s[k].optimizer = eg_adam(.learning_rate = 0.01, .weight_decay = 0.1);
+        for (int i = 0; i < UPDATED; i++)
+            s[k].v[i] = eg_variable(eg_cast(net_data(i, EG_SHAPE(i == 3 ? 70000 : 1 + 7 * i)),
+                                            i % 5 == 4 ? EG_FLOAT64 : EG_FLOAT32), "v");
+    }
+    for (int call = 0; call < 8; call++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_scalar(0.1 * call), *got, *want;
+        CHECK(eg_function_call(f, &x, 1, &got, 1) && updating_body(&x, &want, &s[0]));
+        CHECK_SAME(got, want, 0);
+    }
+    CHECK_STR(eg_function_reason(f), NULL);
+    for (int i = 0; i < UPDATED; i++) CHECK_SAME(s[1].v[i], s[0].v[i], 0);
+    shown[0] = 0;
+    eg_set_printer(show, NULL);
+    CHECK(eg_function_cost(f, (eg_tensor *[]){ eg_scalar(1) }, 1, 1, 2));
+    eg_set_printer(NULL, NULL);
+    const char *names = strstr(shown, "adam + adam");
+    if (test_on_host) CHECK(names && !strstr(names + 40, "adam"));
+    eg_function_release(f);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < UPDATED; i++) eg_release(s[k].v[i]);
+        eg_optimizer_release(s[k].optimizer);
+    }
 }
 
 // A layer: 2 * 4 * 6 * 5 operations of the product, the bias and tanh joined, and a variable with a name that a graph
@@ -967,7 +1013,7 @@ TEST(a_tape_that_is_left_open_is_an_error) {
         eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
         for (int i = 0; i < 4; i++) {
             if (what > 1) CHECK(eg_function_call(f, &x, 1, &y, 1));
-            else CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_TAPE, "has left a tape open that nobody asked");
+            else CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_TAPE, "has left a tape open that nobody");
         }
         CHECK_INT(eg_function_counts(f).replays, what > 1);
         eg_run_functions_eagerly(true);                     // the body's scope ends it
