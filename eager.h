@@ -3241,9 +3241,9 @@ EAGER_API const char *eg_function_reason(eg_function *f);
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
 // latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); derived: lengths whose first call gave the
 // list that followed from other lengths, and which are no traces (of their lists, 64 are kept); dropped: traces beyond
-// the 16 that are kept, and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, how many launches a
-// replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are joined), and the arena
-// its temporaries need (of which all traces share the largest).
+// the 16 that are kept, and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list,
+// how many launches a replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are
+// joined), and the arena its temporaries need (of which all traces share the largest).
 typedef struct eg_function_info {
     int64_t calls, replays, rechecks, traces, retraces, derived, dropped, lines, steps, bytes;
     char explanation[256];
