@@ -3218,7 +3218,9 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 // eg_host_number happen at each call. What it does in C beside that happens only when it runs. An error that it leaves
 // behind makes the call fail, whatever it returns. Errors are what a replay could not do again: reading a tensor in C
 // (eg_item, eg_item_int, eg_data, eg_read_into), eg_iterator_next, lending memory (eg_wrap_data, eg_from_dlpack),
-// making a variable in another call than the first of a signature, and keeping a tensor that is no output.
+// making a variable in another call than the first of a signature, keeping a tensor that is no output, and leaving a
+// tape open that was never asked for gradients. The functions of a custom gradient may read tensors in C: replays call
+// them.
 typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
 typedef struct eg_function eg_function;
 typedef struct eg_function_options {
@@ -3244,6 +3246,12 @@ EAGER_API void eg_function_release(eg_function *f);
 // list of that trace. Both give the same bits, and do the same to variables, optimizers and the thread's random
 // numbers. Each way that eg_cond and eg_while take has a list of its own. A plain number as an input is an error: its
 // value would stand in the list; eg_scalar makes a tensor of it.
+// A length n of the inputs that changes, such as a batch's, needs no traces of its own behind the first two: the first
+// call at a further n runs the body, and its list is compared with the one that follows from those, where each number
+// that differs is a n + b, with whole a and b, or c / n. If it is that one, n is known: its list may go and is derived
+// again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for calls
+// that no tape records and bodies without eg_cond and eg_while; where a second length changes too, for those pairs in
+// which that follows the first one.
 // Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
 // number that C computed anew, the call is an error that names the op, its outputs are NULL, and the next call traces
 // again. False on an error, with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
@@ -3259,12 +3267,13 @@ EAGER_API const char *eg_function_reason(eg_function *f);
 // More shapes in turn than the 16 whose traces are kept make those that are dropped useless: then no more are written,
 // and calls without one run eagerly.
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
-// latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); dropped: traces beyond the 16 that are kept,
-// and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list, how many launches a
-// replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are joined), and the arena
-// its temporaries need (of which all traces share the largest).
+// latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); derived: lengths whose first call gave the
+// list that followed from other lengths, and which are no traces (of their lists, 64 are kept); dropped: traces beyond
+// the 16 that are kept, and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list,
+// how many launches a replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are
+// joined), and the arena its temporaries need (of which all traces share the largest).
 typedef struct eg_function_info {
-    int64_t calls, replays, rechecks, traces, retraces, dropped, lines, steps, bytes;
+    int64_t calls, replays, rechecks, traces, retraces, derived, dropped, lines, steps, bytes;
     char explanation[256];
 } eg_function_info;
 EAGER_API eg_function_info eg_function_counts(eg_function *f);
@@ -11140,6 +11149,7 @@ typedef struct egi_source_site {
 } egi_source_site;
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
+struct egi_user_attr;
 typedef struct egi_recorder {
     bool (*op)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                eg_tensor *const *out, int n_out);
@@ -11160,6 +11170,9 @@ typedef struct egi_recorder {
     bool (*branched)(struct egi_recorder *r, int64_t number, eg_tensor *const *out, int m);   // what the branch gave
     bool (*loops)(struct egi_recorder *r);       // a tape records a step of a loop that has no .max_steps
     void (*alias)(struct egi_recorder *r, const eg_tensor *x);                    // x gets another handle
+    // Runs a custom gradient whose functions replays call: 0 or 1. -1: they are run and written down as other ops.
+    int (*custom)(struct egi_recorder *r, const egi_op *op, const struct egi_user_attr *attr, eg_tensor *const *in,
+                  int n, eg_tensor **out, int m);
     // What a graph that is built hears besides; graph: which it is, else NULL.
     void *graph;
     bool (*adopt)(struct egi_recorder *r, eg_tensor *const *in, int n, eg_tensor **own);
@@ -17717,7 +17730,7 @@ typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chun
 struct eg_tape {
     egi_object object;
     eg_tape *outer;
-    bool persistent, listed, recording, used, watch_variables, zeros, resumed;
+    bool persistent, listed, recording, used, asked, watch_variables, zeros, resumed;
     int64_t stopped;           // the first id of tensors made after eg_tape_stop; 0: it was not stopped
     // It writes no lines, but looks at what is read; or NULL.
     void (*spy)(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n);
@@ -18546,6 +18559,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
                             i, egi_backend_of(g)->name, egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
     }
     for (int i = 0; i < nx; i++) if (!egi_operand_alive("tape_gradient", i, xs[i])) return false;
+    t->asked = true;
     // From here on the tape is spent, and does not record the ops of its own gradients.
     if (!t->persistent) {
         egi_tape_unlist(t);
@@ -18826,7 +18840,8 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     user.attributes = NULL;
     user.inputs = NULL;
     user.outputs = NULL;
-    EGI_FRAMED_DEEPER("the backward function", op->name, a->backward(&user, dx, a->user));
+    EGI_FRAMED_DEEPER("the backward function", op->name,
+                      egi_this.context->of = a; a->backward(&user, dx, a->user));
     // The function may have raised an error and cleared it.
     return egi_this.errors == errors || egi_this.error == EG_OK;
 }
@@ -18847,6 +18862,7 @@ static bool egi_custom_forward(const egi_op *op, const egi_user_attr *a, eg_tens
     if (*node) egi_this.observer->inside = true;
     if (ok)
         EGI_FRAMED_DEEPER("the forward function", op->name,
+                          egi_this.context->of = a;
                           ok = a->single ? (made[0] = egi_frame_result(op->name, a->single(in, c, a->user))) != NULL
                                : a->forward(in, made, c, a->user));
     if (*node) egi_this.observer->inside = false;
@@ -18864,6 +18880,9 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_lists_given(op->name, n, in, in, in)) return false;
     for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
+    const int called = egi_this.observer && egi_this.observer->custom
+                       ? egi_this.observer->custom(egi_this.observer, op, attr, in, n, out, n_out) : -1;
+    if (called >= 0) return called;
     memset(&c, 0, sizeof c);
     c.n_inputs = n;
     c.n_outputs = n_out;
@@ -20197,10 +20216,15 @@ static void egi_update_piece(const egi_update_run *u, size_t from, size_t count)
     for (int j = 0; j < 2 + u->slots && !whole; j++) if (j != 1) memcpy(u->out[j ? j - 1 : 0] + from, to[j], count);
 }
 // A unit is updated as whole vectors and, at the end of an array, a rest of less than one.
+// Some updates at once, the unit first[i] is the first of run[i].
+enum { EGI_UPDATES = 16 };
+typedef struct egi_update_runs { egi_update_run run[EGI_UPDATES]; int64_t first[EGI_UPDATES], n; } egi_update_runs;
 static void egi_update_pieces(void *context, int64_t begin, int64_t end) {       // units: EGI_UPDATE_MOST bytes
-    const egi_update_run *u = (const egi_update_run *)context;
-    for (int64_t unit = begin; unit < end; unit++) {
-        size_t from = (size_t)unit * EGI_UPDATE_MOST, left = u->bytes - from;
+    const egi_update_runs *all = (const egi_update_runs *)context;
+    for (int64_t unit = begin, i = 0; unit < end; unit++) {
+        while (i + 1 < all->n && unit >= all->first[i + 1]) i++;
+        const egi_update_run *u = &all->run[i];
+        size_t from = (size_t)(unit - all->first[i]) * EGI_UPDATE_MOST, left = u->bytes - from;
         if (left > EGI_UPDATE_MOST) left = EGI_UPDATE_MOST;
         const size_t whole = left / EGI_UPDATE_BYTES * EGI_UPDATE_BYTES;
         if (whole) egi_update_piece(u, from, whole);
@@ -20262,19 +20286,11 @@ struct egi_rule_row {
                                                   egi_f32_update_##name, EGI_RULE_WIDE(name), egi_f64_update_##name };
 EGI_OBJECTS
 EGI_UPDATE_TABLE(EGI_RULE_ROW)
-// The CPU's kernel EGI_UPDATE. k[7] is the weight decay times the learning rate, which egi_elements applies to w
-// before the rule.
-static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
+static egi_update_run egi_update_run_of(const egi_args *args, const double *k) {
     const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
     const eg_tensor *w = args->in[0];
-    double k[8] = { 0 }, lr;
-    int64_t step;
     const int slots = p->row->slots;
     egi_update_run u = { p->row->f64, slots, (size_t)(w->size * egi_dtypes[w->dtype].size), k, { NULL }, { NULL } };
-    (void)b;
-    if (!egi_scalar_read(args->in[2], &lr, 8) || !egi_scalar_read(args->in[3], &step, 8)) return false;
-    p->row->scalars(&p->options, lr, (double)step, k);
-    k[7] = lr * p->options.weight_decay;
     u.in[0] = w->data;
     u.in[1] = args->in[1]->data;
     for (int i = 0; i < slots; i++) u.in[2 + i] = args->in[4 + i]->data;
@@ -20283,8 +20299,30 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
 #if EGI_WIDE_PROGRAMS
     if (w->dtype == EG_FLOAT32 && egi_cpu_has_avx2()) u.step = p->row->wide;
 #endif
-    egi_parallel((int64_t)((u.bytes + EGI_UPDATE_MOST - 1) / EGI_UPDATE_MOST), 0.1 * (double)u.bytes, egi_update_pieces,
-                 &u);
+    return u;
+}
+// The CPU's kernel EGI_UPDATE, on args->variant launches in a row by one rule, rate and step, or (0) one. k[7] is the
+// weight decay times the learning rate, which egi_elements applies to w before the rule.
+static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
+    const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
+    const int64_t n = args->variant > 1 ? args->variant : 1;
+    double k[8] = { 0 }, lr;
+    int64_t step;
+    egi_update_runs all;
+    (void)b;
+    if (!egi_scalar_read(args->in[2], &lr, 8) || !egi_scalar_read(args->in[3], &step, 8)) return false;
+    p->row->scalars(&p->options, lr, (double)step, k);
+    k[7] = lr * p->options.weight_decay;
+    for (int64_t from = 0; from < n; from += EGI_UPDATES) {
+        int64_t units = 0, bytes = 0;
+        for (all.n = 0; all.n < EGI_UPDATES && from + all.n < n; all.n++) {
+            all.run[all.n] = egi_update_run_of(&args[from + all.n], k);
+            all.first[all.n] = units;
+            units += (int64_t)((all.run[all.n].bytes + EGI_UPDATE_MOST - 1) / EGI_UPDATE_MOST);
+            bytes += (int64_t)all.run[all.n].bytes;
+        }
+        egi_parallel(units, 0.1 * (double)bytes, egi_update_pieces, &all);
+    }
     return true;
 }
 
@@ -37023,6 +37061,7 @@ EGI_AS_TOLD
 //   egi_arena_take     the memory of the temporaries, which the traces of a function share
 //   egi_trace_replay   runs the list
 //   egi_trace_differs  compares two lists (rechecks)
+//   egi_open_compare   finds what a list has in common with those of other lengths; egi_open_derive makes one from them
 //   egi_taped_record   writes a call on the outer tapes; egi_grad_call is its gradient
 // Decisions. The buffer is a tensor's identity, so that a trace holds all buffers it has seen; `traced` in the buffer
 // tells these references from others, lest they change what is written in place. Inputs are handed to the body over
@@ -37103,9 +37142,10 @@ typedef struct egi_trace_run {
     egi_buffer **begun;          // where the trace undoes, one for each place: a written variable's value at the begin
     int64_t branches;            // how many of the trace's branches have been reached
     bool strayed;                // the last of them goes the other way
-    egi_args *args;              // one for each step that is a line
+    egi_args *args;              // one for each step that is a line; behind them those of groups of updates
 } egi_trace_run;
 typedef struct egi_trace_step egi_trace_step;
+typedef struct egi_open_list egi_open_list;
 typedef struct egi_taped egi_taped;
 typedef struct egi_taped_call egi_taped_call;
 typedef struct egi_trace {
@@ -37123,7 +37163,7 @@ typedef struct egi_trace {
     int64_t n_lines, n_operands, n_places, n_variables, lines_room, operands_room, places_room, first_room,
             variables_room;
     egi_trace_step *steps;       // what a replay runs
-    int64_t n_steps, steps_room;
+    int64_t n_steps, steps_room, n_args;
     int32_t *bound;              // the places that each call gives memory
     int64_t n_bound;
     int32_t *map;                // from a buffer to its place, plus 1: open addressing
@@ -37151,6 +37191,8 @@ typedef struct egi_trace {
     char maker[120];             // the first of them, and where it was made
     char reason[256];
     int busy;                    // replays now
+    egi_open_list *open;         // from which it can be derived, at this length; NULL: a trace of its own
+    int64_t length;
     egi_trace_run *runs;         // those not in use
     egi_taped *taped;            // of a call that an outer tape records; else NULL
 } egi_trace;
@@ -37182,6 +37224,8 @@ struct eg_function {
     bool shared;                 // another thread has called it since the latest try
     int64_t forks;               // of the process that called it last
     egi_trace *traces;           // the latest first
+    egi_open_list *open;         // of the thread that traces
+    bool closed;                 // the open lists no longer hold; under egi_lock
     egi_arena *arenas;           // those not in use
     eg_function_info info;
     const char *reason;
@@ -37190,6 +37234,7 @@ struct eg_function {
     bool (*takes)(const eg_function *f, eg_tensor *const *in, int n, int m);
     void (*ended)(eg_function *f);
     egi_list *lent;
+    struct egi_custom_site *customs;     // under egi_lock
 };
 typedef struct egi_function_call { struct egi_function_call *outer; eg_function *f; } egi_function_call;
 // What a differentiable eg_host_call keeps for its gradient: the tape of its function, what went in and came out, and
@@ -37703,19 +37748,62 @@ static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) {
     const int at = snprintf(t->maker, sizeof t->maker, "variable %.40s", eg_name_of(v));
     if (note) snprintf(t->maker + at, sizeof t->maker - (size_t)at, " (at %.60s:%d)", egi_note_file(note), note->line);
 }
+// The custom gradient whose function runs, the innermost one, or NULL.
+static const egi_user_attr *egi_custom_here(void) {
+    for (const egi_context *c = egi_this.context; c; c = c->outer)
+        if (c->kind == EGI_IN_FUNCTION &&
+            (!strcmp(c->name, "the forward function") || !strcmp(c->name, "the backward function")))
+            return (const egi_user_attr *)c->of;
+    return NULL;
+}
 // Whether the body is the program's own, so that what it must not do is an error. What the library's bodies do, such as
 // eg_fit's step, and the functions of custom gradients, only ends the trace.
 static bool egi_trace_is_strict(const egi_trace *t) {
     const eg_function *f = t->function;
-    for (const egi_context *c = egi_this.context; c; c = c->outer)
-        if (c->kind == EGI_IN_FUNCTION &&
-            (!strcmp(c->name, "the forward function") || !strcmp(c->name, "the backward function")))
-            return false;
-    return !f->inner && !f->takes && !f->back;
+    return !f->inner && !f->takes && !f->back && !egi_custom_here();
+}
+// Custom gradients whose functions have read a tensor in C while some body was traced: replays call them
+// (egi_trace_custom). Known by their functions, under egi_lock.
+enum { EGI_OPAQUE = 64 };
+static struct { eg_custom_backward *backward; eg_custom_forward_multi *forward; eg_custom_forward *single;
+} egi_opaque[EGI_OPAQUE];
+static int egi_n_opaque;
+static bool egi_custom_is_opaque(const egi_user_attr *a) {
+    bool found = false;
+    egi_lock();
+    for (int i = 0; i < egi_n_opaque && !found; i++)
+        found = egi_opaque[i].backward == a->backward && egi_opaque[i].forward == a->forward &&
+                egi_opaque[i].single == a->single;
+    egi_unlock();
+    return found;
+}
+// Whether the custom gradient became one of these just now, which a later trace respects.
+static bool egi_custom_becomes_opaque(const egi_user_attr *a) {
+    if (egi_custom_is_opaque(a)) return false;
+    egi_lock();
+    const bool room = egi_n_opaque < EGI_OPAQUE;
+    if (room) {
+        egi_opaque[egi_n_opaque].backward = a->backward;
+        egi_opaque[egi_n_opaque].forward = a->forward;
+        egi_opaque[egi_n_opaque++].single = a->single;
+    }
+    egi_unlock();
+    if (room) egi_settings_changed();                       // other traces may have its backward function as lines
+    return room;
 }
 static bool egi_trace_read(egi_recorder *r, const char *function, const eg_tensor *x, bool asked) {
     egi_trace *t = (egi_trace *)r;
     if (t->inside) return true;
+    const egi_user_attr *custom = x ? egi_custom_here() : NULL;
+    if (custom) {
+        const bool again = egi_custom_becomes_opaque(custom) ||
+                           t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
+        egi_trace_refuse(t, again, again ? "eg_%s reads a tensor in a function of a custom gradient, which replays "
+                                           "will call"
+                                         : "eg_%s reads a tensor in a function of a custom gradient, which replays "
+                                           "cannot call under several tapes, nor with more than 8 inputs", function);
+        return true;
+    }
     if (asked && egi_trace_is_strict(t))
         return egi_fail(EG_ERROR_STATE, x ? "eg_%s: the body of a traced function cannot read a tensor in C, since "
                                             "replays run no C: return it, or read it in a function for eg_host_call"
@@ -38022,6 +38110,8 @@ typedef struct egi_group {
     int32_t *line;               // the lines that are joined
     unsigned scalars;
     bool flat;                   // all operands are contiguous or one element
+    bool updates;                // no program: launches of EGI_UPDATE by one rule, rate and step, which run at once
+    int64_t args;                // of these: where their arguments begin in a run's
 } egi_group;
 struct egi_trace_step { int64_t line; egi_group *group; };
 
@@ -38693,6 +38783,53 @@ static bool egi_pass_place_known(egi_passes *s) {
     }
     return true;
 }
+// Whether an update can run at once with others, which are lines first .. line - 1 of the list: it reads nothing that
+// they write.
+static bool egi_line_updates_with(const egi_trace *t, int64_t first, int64_t line) {
+    const egi_trace_line *a = &t->lines[first], *b = &t->lines[line];
+    if (b->kernel != EGI_UPDATE || a->run != b->run || a->parameters_size != b->parameters_size ||
+        memcmp(a->parameters, b->parameters, a->parameters_size) != 0 || a->in[2] != b->in[2] || a->in[3] != b->in[3])
+        return false;
+    for (int64_t i = first; i < line; i++)
+        for (int k = 0; k < EGI_MAX_OUT; k++) {
+            const int32_t out = t->lines[i].out[k];
+            for (int j = 0; j < 8 && out >= 0; j++)
+                if (b->in[j] >= 0 && t->operands[b->in[j]].place == t->operands[out].place) return false;
+        }
+    return true;
+}
+// Updates that follow one another become one step.
+static bool egi_pass_updates(egi_trace *t) {
+    enum { MOST = 256 };
+    int64_t kept = 0;
+    t->n_args = t->n_steps + 1;
+    for (int64_t i = 0, n; i < t->n_steps; i += n, kept++) {
+        const int64_t first = t->steps[i].line;
+        n = 1;
+        t->steps[kept] = t->steps[i];
+        if (t->steps[i].group || t->lines[first].kernel != EGI_UPDATE) continue;
+        while (i + n < t->n_steps && n < MOST && !t->steps[i + n].group && t->steps[i + n].line == first + n &&
+               egi_line_updates_with(t, first, first + n))
+            n++;
+        egi_group *g = n > 1 ? egi_group_new((size_t)n, 0) : NULL;
+        if (!g && n > 1) {                                  // what is not moved yet follows what is
+            memmove(t->steps + kept, t->steps + i, (size_t)(t->n_steps - i) * sizeof *t->steps);
+            t->n_steps -= i - kept;
+            return false;
+        }
+        if (!g) continue;
+        for (int64_t k = 0; k < n; k++) g->line[k] = (int32_t)(first + k);
+        g->lines = (int)n;
+        g->updates = true;
+        g->out = -1;
+        g->args = t->n_args;
+        t->n_args += n;
+        t->steps[kept].line = -1;
+        t->steps[kept].group = g;
+    }
+    t->n_steps = kept;
+    return true;
+}
 // From which step to which a temporary is used.
 static void egi_step_uses(egi_trace *t, int64_t step, int32_t operand) {
     if (operand < 0 || t->operands[operand].place < 0) return;
@@ -38705,6 +38842,10 @@ static void egi_pass_lifetimes(egi_trace *t) {
     for (int64_t i = 0; i < t->n_steps; i++) {
         const egi_group *g = t->steps[i].group;
         const egi_trace_line *line = g ? NULL : &t->lines[t->steps[i].line];
+        for (int k = 0; g && g->updates && k < g->lines * 8; k++) {
+            egi_step_uses(t, i, t->lines[g->line[k / 8]].in[k % 8]);
+            if (k % 8 < EGI_MAX_OUT) egi_step_uses(t, i, t->lines[g->line[k / 8]].out[k % 8]);
+        }
         for (int k = 0; k < (g ? g->count : 8); k++) egi_step_uses(t, i, g ? g->operand[k] : line->in[k]);
         if (g) egi_step_uses(t, i, g->out);
         for (int k = 0; line && k < EGI_MAX_OUT; k++) egi_step_uses(t, i, line->out[k]);
@@ -38759,6 +38900,8 @@ static bool egi_trace_optimize(egi_trace *t, bool unfused) {
         egi_pass_identities(&s);
     }
     ok = ok && egi_passes_order(&s) && egi_pass_groups(&s, !unfused) && egi_pass_place_known(&s);
+    t->n_args = t->n_steps + 1;
+    if (ok && !unfused) ok = egi_pass_updates(t);
     if (ok) egi_pass_lifetimes(t);
     ok = ok && (t->bound = (int32_t *)egi_alloc(places * sizeof *t->bound)) != NULL;
     for (int64_t i = 0; i < t->n_places && ok; i++)
@@ -38777,8 +38920,30 @@ static bool egi_trace_optimize(egi_trace *t, bool unfused) {
     egi_free(s.needs);
     return ok;
 }
-// Places the temporaries in the arena, each in the lowest gap that is free from its first to its last step. `begins`:
-// of each step, the first of a list of places that begin there.
+// The place whose memory the result of a group may take over, since nobody reads it behind this step; or NULL. A
+// program writes its result at the end of each pass, on the elements that the pass has read; where the elements are
+// whole passes, none is computed twice.
+static egi_place *egi_group_takes_over(const egi_trace *t, int64_t step, int32_t result) {
+    enum { PASS = 64 };                                    // a multiple of all passes
+    const egi_group *g = t->steps[step].group;
+    if (!g || !g->flat || egi_trace_home(t, t->operands[g->out].place) != result || t->operands[g->out].size % PASS)
+        return NULL;
+    for (int i = 0; i < g->count; i++) {
+        const egi_operand *o = &t->operands[g->operand[i]];
+        const int32_t place = o->place < 0 ? -1 : egi_trace_home(t, o->place);
+        egi_place *p = place < 0 ? NULL : &t->places[place];
+        bool alone = p && p->kind == EGI_AT_TEMPORARY && !p->filled && p->last == step && p->first < step &&
+                     place != result && p->bytes == t->places[result].bytes && o->dtype == t->operands[g->out].dtype &&
+                     egi_operand_is_whole(t, g->operand[i]);
+        for (int k = 0; k < g->count && alone; k++)
+            alone = k == i || t->operands[g->operand[k]].place < 0 ||
+                    egi_trace_home(t, t->operands[g->operand[k]].place) != place;
+        if (alone) return p;
+    }
+    return NULL;
+}
+// Places the temporaries in the arena, each in the lowest gap that is free from its first to its last step, or where an
+// operand of the group that makes it has been. `begins`: of each step, the first of a list of places that begin there.
 static bool egi_trace_plan(egi_trace *t) {
     const size_t places = (size_t)t->n_places + 1;
     int32_t *live = (int32_t *)egi_alloc((2 * places + (size_t)t->n_steps + 1) * sizeof *live);
@@ -38800,6 +38965,13 @@ static bool egi_trace_plan(egi_trace *t) {
         for (int32_t i = begins[step]; i >= 0; i = next[i]) {
             egi_place *p = &t->places[i];
             int64_t at = 0, k = 0;
+            const egi_place *former = egi_group_takes_over(t, step, i);
+            if (former) {
+                while (&t->places[live[k]] != former) k++;
+                p->offset = former->offset;
+                live[k] = i;
+                continue;
+            }
             for (; k < n; k++) {                           // live[] is in the order of offsets
                 const egi_place *q = &t->places[live[k]];
                 if (q->offset - at >= p->bytes) break;
@@ -38909,6 +39081,13 @@ static void egi_trace_run_show(egi_trace *t, egi_trace_run *run) {
         if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;
     }
 }
+static void egi_trace_line_args(egi_trace_run *run, const egi_trace_line *line, egi_args *a) {
+    a->op = line->op;
+    a->variant = line->variant;
+    a->parameters = line->parameters;
+    for (int k = 0; k < 8; k++) a->in[k] = line->in[k] < 0 ? NULL : &run->handles[line->in[k]];
+    for (int k = 0; k < EGI_MAX_OUT; k++) a->out[k] = line->out[k] < 0 ? NULL : &run->handles[line->out[k]];
+}
 static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
     if (!run) return NULL;
@@ -38919,7 +39098,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     run->fresh = (eg_tensor **)egi_alloc(places * sizeof *run->fresh);
     run->initial = (egi_buffer **)egi_alloc(places * sizeof *run->initial);
     run->former = (egi_buffer **)egi_alloc(lines * sizeof *run->former);
-    run->args = (egi_args *)egi_alloc(lines * sizeof *run->args);
+    run->args = (egi_args *)egi_alloc((size_t)t->n_args * sizeof *run->args);
     if (t->undoes) run->begun = (egi_buffer **)egi_alloc(places * sizeof *run->begun);
     if (!run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args ||
         (t->undoes && !run->begun)) {
@@ -38931,17 +39110,13 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     memset(run->fresh, 0, places * sizeof *run->fresh);
     memset(run->former, 0, lines * sizeof *run->former);
     if (run->begun) memset(run->begun, 0, places * sizeof *run->begun);
-    memset(run->args, 0, lines * sizeof *run->args);
+    memset(run->args, 0, (size_t)t->n_args * sizeof *run->args);
     egi_trace_run_show(t, run);
     for (int64_t i = 0; i < t->n_steps; i++) {
-        if (t->steps[i].group) continue;
-        const egi_trace_line *line = &t->lines[t->steps[i].line];
-        egi_args *a = &run->args[i];
-        a->op = line->op;
-        a->variant = line->variant;
-        a->parameters = line->parameters;
-        for (int k = 0; k < 8; k++) a->in[k] = line->in[k] < 0 ? NULL : &run->handles[line->in[k]];
-        for (int k = 0; k < EGI_MAX_OUT; k++) a->out[k] = line->out[k] < 0 ? NULL : &run->handles[line->out[k]];
+        const egi_group *g = t->steps[i].group;
+        if (!g) egi_trace_line_args(run, &t->lines[t->steps[i].line], &run->args[i]);
+        for (int k = 0; g && g->updates && k < g->lines; k++)
+            egi_trace_line_args(run, &t->lines[g->line[k]], &run->args[g->args + k]);
     }
     return run;
 }
@@ -39096,9 +39271,15 @@ static bool egi_trace_branch_run(egi_trace *t, egi_trace_run *run, const egi_tra
     run->strayed = (says != 0) != line->variant;
     return !run->strayed;
 }
+static bool egi_group_update(egi_trace *t, egi_trace_run *run, const egi_group *g) {
+    egi_args *args = &run->args[g->args];
+    args->variant = g->lines;
+    return t->lines[g->line[0]].run(t->backend, args);
+}
 // Step i of the list. *counter: the random counter from which its draws are counted.
 static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t *counter) {
-    if (t->steps[i].group) return egi_group_run(run, t->steps[i].group);
+    const egi_group *g = t->steps[i].group;
+    if (g) return g->updates ? egi_group_update(t, run, g) : egi_group_run(run, g);
     const egi_trace_line *line = &t->lines[t->steps[i].line];
     egi_args *a = &run->args[i];
     if (line->kernel == EGI_RUN_OP) {
@@ -39160,7 +39341,7 @@ static void egi_profile_step(egi_profile *p, int64_t step) {
 }
 // Whether a step writes a variable's memory, prints or calls the program, which cannot be undone.
 static bool egi_trace_step_writes(const egi_trace *t, int64_t step) {
-    if (t->steps[step].group) return false;
+    if (t->steps[step].group) return t->steps[step].group->updates;
     const egi_trace_line *line = &t->lines[t->steps[step].line];
     if (line->kernel == EGI_RUN_CHECK && line->variant) return true;
     for (int k = 0; k < EGI_MAX_OUT; k++)
@@ -40068,11 +40249,20 @@ static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_
 
 // ---- calls
 
+// Whether the body, which is traced, has left a tape recording that gave no gradient.
+static bool egi_function_tape_is_open(const eg_tape *outer) {
+    const egi_recorder *r = egi_this.observer;
+    if (!r || r->op != egi_trace_op || !egi_trace_is_strict((const egi_trace *)(const void *)r)) return false;
+    for (const eg_tape *t = egi_this.tapes; t && t != outer; t = t->outer)
+        if (!t->spy && t->recording && !t->asked) return true;
+    return false;
+}
 // Runs the body in a scope of its own; its results go to the caller's scope.
 static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
     egi_function_call call = { egi_this.functions, f };
     bool ok = false;
     const int64_t errors = egi_this.errors;
+    const eg_tape *outer = egi_this.tapes;
     for (int i = 0; i < m; i++) out[i] = NULL;
     egi_this.functions = &call;
     eg_scope scope = eg_scope_begin();
@@ -40082,6 +40272,9 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
         egi_fail(EG_ERROR_STATE, "eg_function_call: the body failed without an error");
     // A replay fails at such an error, whatever the body returned.
     if (egi_this.errors != errors && egi_this.error != EG_OK && !f->inner) ok = false;
+    if (ok && egi_this.tapes != outer && egi_function_tape_is_open(outer))
+        ok = egi_fail(EG_ERROR_TAPE, "eg_function_call: the body has left a tape open that nobody asked for gradients; "
+                      "ask it, stop it with eg_tape_stop, or end it with an EG_SCOPE of its own");
     for (int i = 0; i < m && ok; i++) {
         if (!out[i]) continue;
         ok = egi_operand_alive("function_call", i, out[i]);
@@ -40117,6 +40310,8 @@ static eg_tensor *egi_input_wrap(eg_tensor *x) {
     y->flags = (uint16_t)(y->flags | (x->flags & EGI_PROBABILITIES));
     return egi_scope_own(y);
 }
+static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_attr *attr, eg_tensor *const *in, int n,
+                            eg_tensor **out, int m);
 // The observer of this thread, and marks in the CPU's table, unless that is whole: then each launch goes by the table
 // anyway.
 static void egi_tracing_begin(egi_trace *t) {
@@ -40139,6 +40334,7 @@ static void egi_tracing_begin(egi_trace *t) {
     t->recorder.branched = egi_trace_branched;
     t->recorder.loops = egi_trace_loops;
     t->recorder.alias = egi_trace_alias;
+    t->recorder.custom = egi_trace_custom;
     egi_this.observer = &t->recorder;
 }
 static void egi_tracing_end(egi_trace *t) {
@@ -40433,14 +40629,465 @@ static egi_trace *egi_function_take_out(eg_function *f, egi_trace *t) {
     while (*at && *at != t) at = &(*at)->next;
     if (!*at) return NULL;
     *at = t->next;
-    f->info.dropped++;
+    f->info.dropped += !t->open;
     return t;
+}
+// The same for one that no longer holds: what was derived from it does not hold either.
+static egi_trace *egi_function_forget(eg_function *f, egi_trace *t) {
+    f->closed = true;
+    return egi_function_take_out(f, t);
+}
+// Puts a trace first in the list. Returns the oldest of its kind, derived or not, if there were `most` already, which
+// the caller releases. Under egi_lock.
+static egi_trace *egi_function_put(eg_function *f, egi_trace *t, int most) {
+    egi_trace *oldest = NULL;
+    int count = 0;
+    t->next = f->traces;
+    f->traces = t;
+    f->info.lines = t->n_lines;
+    f->info.steps = t->n_steps;
+    f->info.bytes = t->arena_bytes;
+    for (egi_trace *k = f->traces; k && !oldest; k = k->next)
+        if (!k->open == !t->open && ++count > most) oldest = egi_function_take_out(f, k);
+    if (oldest && ++f->crowds == EGI_LOST) {
+        f->full = f->info.replays - f->crowd_replays < 2 * EGI_LOST;
+        f->crowd_replays = f->info.replays;
+        f->crowds = 0;
+    }
+    return oldest;
+}
+// ---- open lists
+//
+// Two traces whose signatures and lists are the same but for numbers that follow one length n of the inputs (a n + b
+// with whole a and b, or c / n) make an open list. The first call at a further length runs the body and traces it, as
+// any first call does; then the list is compared with the one that the open list gives for that length, number by
+// number. Where they are equal the length is known, and its list may go when there are too many: a later call derives
+// it again and does not run the body. Where they differ, the length has a trace of its own.
+
+enum { EGI_OPEN_LISTS = 8, EGI_OPEN_LENGTHS = 4096, EGI_OPEN_TRIES = 4, EGI_DERIVED = 64 };
+// A length at which the body has been compared, and the counts of its trace when that went.
+typedef struct egi_known_length { int64_t length, calls, check, settings; } egi_known_length;
+// The numbers of a list that may follow a length, as 64 bits each, and what must be the same at all lengths. A walk
+// with `from` writes the numbers instead.
+typedef struct egi_listed_numbers {
+    int64_t *word, *same;
+    int64_t n, n_same, room, same_room;
+    const int64_t *from;
+    bool failed;
+} egi_listed_numbers;
+struct egi_open_list {
+    egi_open_list *next;
+    egi_trace *trace;            // for length[0]; a reference
+    int64_t *signature[2], signature_size;
+    egi_listed_numbers numbers[2];
+    egi_known_length *known;
+    int64_t n_known, known_room, derived;
+};
+
+static void egi_number_walk(egi_listed_numbers *w, void *x, size_t size) {
+    void *word = w->word;
+    int64_t number = 0;
+    if (w->from) { memcpy(x, &w->from[w->n++], size); return; }
+    if (w->failed || !egi_grow(&word, &w->room, w->n + 1, sizeof *w->word)) { w->failed = true; return; }
+    w->word = (int64_t *)word;
+    memcpy(&number, x, size);
+    w->word[w->n++] = number;
+}
+static void egi_number_is_same(egi_listed_numbers *w, int64_t x) {
+    void *same = w->same;
+    if (w->from || w->failed) return;
+    if (!egi_grow(&same, &w->same_room, w->n_same + 1, sizeof *w->same)) { w->failed = true; return; }
+    w->same = (int64_t *)same;
+    w->same[w->n_same++] = x;
+}
+static void egi_place_walk(egi_listed_numbers *w, egi_place *p) {
+    const int64_t same[] = { (int64_t)p->kind, p->index, p->written, p->alias, p->outside, p->shown, p->form,
+                             (int64_t)(intptr_t)p->variable,
+                             p->outside ? (int64_t)(intptr_t)p->buffer : p->buffer != NULL };
+    for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
+    egi_number_walk(w, &p->bytes, sizeof p->bytes);
+    if (p->kind == EGI_AT_INPUT) egi_number_walk(w, &p->offset, sizeof p->offset);
+}
+static void egi_operand_walk(egi_listed_numbers *w, egi_operand *o) {
+    egi_number_is_same(w, o->place);
+    egi_number_is_same(w, (int64_t)o->dtype << 32 | (int64_t)o->rank << 16 | o->flags);
+    egi_number_walk(w, &o->number, sizeof o->number);
+    egi_number_walk(w, &o->offset, sizeof o->offset);
+    egi_number_walk(w, &o->size, sizeof o->size);
+    egi_number_walk(w, &o->integer, sizeof o->integer);
+    for (int k = 0; k < o->rank; k++) {
+        egi_number_walk(w, &o->dims[k], sizeof o->dims[k]);
+        egi_number_walk(w, &o->strides[k], sizeof o->strides[k]);
+    }
+}
+static void egi_line_walk(egi_listed_numbers *w, egi_trace_line *line) {
+    const int64_t same[] = { line->kernel, (int64_t)(intptr_t)line->run, (int64_t)(intptr_t)line->op, line->variant,
+                             (int64_t)(intptr_t)line->variable, (int64_t)line->parameters_size };
+    for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
+    for (int k = 0; k < 8; k++) egi_number_is_same(w, line->in[k]);
+    for (int k = 0; k < EGI_MAX_OUT; k++) egi_number_is_same(w, line->out[k]);
+    for (size_t at = 0; at < line->parameters_size; at += sizeof(int64_t)) {
+        const size_t left = line->parameters_size - at;
+        egi_number_walk(w, (char *)line->parameters + at, left < sizeof(int64_t) ? left : sizeof(int64_t));
+    }
+    egi_number_walk(w, &line->drawn, sizeof line->drawn);
+    egi_number_walk(w, &line->drew, sizeof line->drew);
+}
+static void egi_trace_walk(egi_listed_numbers *w, egi_trace *t) {
+    const int64_t same[] = { t->n_places, t->n_operands, t->n_lines, t->n_variables, t->n, t->m, t->assigns,
+                             (int64_t)(intptr_t)t->backend };
+    w->n = w->n_same = 0;
+    for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
+    for (int64_t i = 0; i < t->n_places; i++) egi_place_walk(w, &t->places[i]);
+    for (int64_t i = 0; i < t->n_operands; i++) egi_operand_walk(w, &t->operands[i]);
+    for (int64_t i = 0; i < t->n_lines; i++) egi_line_walk(w, &t->lines[i]);
+    for (int64_t i = 0; i < t->n_variables; i++) {
+        const egi_trace_variable *v = &t->variables[i];
+        egi_number_is_same(w, (int64_t)(intptr_t)v->variable);
+        egi_number_is_same(w, (int64_t)v->form << 2 | v->trainable << 1 | v->assigned);
+    }
+    for (int i = 0; i < 2 * t->m; i++) egi_number_is_same(w, t->out[i]);
+    for (int i = 0; i < t->m; i++) egi_number_is_same(w, t->out_flags[i]);
+    egi_number_walk(w, &t->drew, sizeof t->drew);
+}
+static void egi_listed_numbers_free(egi_listed_numbers *w) {
+    egi_free(w->word);
+    egi_free(w->same);
+}
+// The number for length[2], where it is x for length[0] and y for length[1]; x, where it follows no rule. What has many
+// bits is a floating number.
+static int64_t egi_number_at(const int64_t *length, int64_t x, int64_t y) {
+    const uint64_t most = (uint64_t)1 << 52;
+    const int64_t by = length[1] - length[0], to = length[2] - length[0];
+    double p, q;
+    if (x == y || !by) return x;
+    if ((uint64_t)x + most < 2 * most && (uint64_t)y + most < 2 * most)
+        return (y - x) % by ? x : (int64_t)((uint64_t)x + (uint64_t)((y - x) / by) * (uint64_t)to);
+    memcpy(&p, &x, sizeof p);
+    memcpy(&q, &y, sizeof q);
+    const double a = (q - p) / (double)by;
+    if (p == floor(p) && q == floor(q) && a == floor(a)) p += a * (double)to;
+    else p = p * (double)length[0] / (double)length[2];
+    memcpy(&x, &p, sizeof x);
+    return x;
+}
+// Whether a signature is that of a and b but for one length: `length` becomes that of a, of b and of s. A length of 1
+// broadcasts, and follows no rule.
+static bool egi_signature_follows(const int64_t *a, const int64_t *b, const int64_t *s, int64_t size,
+                                  int64_t *length) {
+    bool found = false;
+    if (memcmp(a, s, EGI_SIGNATURE_HEAD * sizeof *s) != 0 || memcmp(b, s, EGI_SIGNATURE_HEAD * sizeof *s) != 0)
+        return false;
+    for (int64_t i = EGI_SIGNATURE_HEAD; i < size;) {
+        if (memcmp(a + i, s + i, 3 * sizeof *s) != 0 || memcmp(b + i, s + i, 3 * sizeof *s) != 0) return false;
+        const int64_t numbers = 2 * s[i + 2];
+        i += 3;
+        for (int64_t k = 0; k < numbers; k++, i++) {
+            if (!found && a[i] != b[i]) {
+                if (k % 2 || a[i] < 2 || b[i] < 2 || s[i] < 2) return false;
+                length[0] = a[i];
+                length[1] = b[i];
+                length[2] = s[i];
+                found = true;
+            }
+            if (s[i] != (found ? egi_number_at(length, a[i], b[i]) : a[i])) return false;
+        }
+    }
+    return found;
+}
+static bool egi_open_fits(const egi_open_list *o, const int64_t *signature, int64_t size, int64_t *length) {
+    return o->signature_size == size &&
+           egi_signature_follows(o->signature[0], o->signature[1], signature, size, length);
+}
+static egi_known_length *egi_open_known(const egi_open_list *o, int64_t length) {
+    for (int64_t i = 0; i < o->n_known; i++) if (o->known[i].length == length) return &o->known[i];
+    return NULL;
+}
+// The open list that knows the length of this signature, which becomes length[2].
+static egi_open_list *egi_open_of(const eg_function *f, const int64_t *signature, int64_t size, int64_t *length) {
+    for (egi_open_list *o = f->open; o; o = o->next)
+        if (egi_open_fits(o, signature, size, length) && egi_open_known(o, length[2])) return o;
+    return NULL;
+}
+// Frees an open list, and takes what was derived from it out of the traces.
+static void egi_open_drop(eg_function *f, egi_open_list *o) {
+    egi_trace *gone = NULL;
+    egi_lock();
+    egi_open_list **at = &f->open;
+    while (*at != o) at = &(*at)->next;
+    *at = o->next;
+    for (egi_trace **k = &f->traces; *k;) {
+        egi_trace *t = *k;
+        if (t->open != o) { k = &t->next; continue; }
+        *k = t->next;
+        t->next = gone;
+        gone = t;
+    }
+    egi_unlock();
+    while (gone) { egi_trace *next = gone->next; egi_trace_release(gone); gone = next; }
+    egi_trace_release(o->trace);
+    for (int k = 0; k < 2; k++) { egi_free(o->signature[k]); egi_listed_numbers_free(&o->numbers[k]); }
+    egi_free(o->known);
+    egi_free(o);
+}
+// Frees the open lists, if they no longer hold or, with `all`, anyway.
+static void egi_open_free(eg_function *f, bool all) {
+    egi_lock();
+    const bool closed = all || f->closed;
+    f->closed = false;
+    egi_unlock();
+    while (closed && f->open) egi_open_drop(f, f->open);
+}
+static bool egi_open_knows(egi_open_list *o, const egi_trace *t, int64_t length) {
+    void *known = o->known;
+    egi_lock();
+    const bool ok = o->n_known < EGI_OPEN_LENGTHS &&
+                    egi_grow(&known, &o->known_room, o->n_known + 1, sizeof *o->known);
+    o->known = (egi_known_length *)known;
+    if (ok) {
+        const egi_known_length now = { length, t->calls, t->check, t->settings };
+        o->known[o->n_known++] = now;
+    }
+    egi_unlock();
+    return ok;
+}
+// Whether two lists are equal but for their numbers: constants that the body made have the same bytes.
+static bool egi_listed_numbers_fit(const egi_trace *a, const egi_listed_numbers *x, const egi_trace *b,
+                                   const egi_listed_numbers *y) {
+    bool same = x->n == y->n && x->n_same == y->n_same &&
+                !memcmp(x->same, y->same, (size_t)x->n_same * sizeof *x->same);
+    for (int64_t i = 0; i < a->n_places && same; i++) {
+        const egi_buffer *p = a->places[i].buffer, *q = b->places[i].buffer;
+        if (a->places[i].kind != EGI_AT_CONSTANT || a->places[i].outside) continue;
+        same = p && q && p->bytes == q->bytes && egi_constants_equal(a->backend, p, q);
+    }
+    return same;
+}
+// Whether the numbers of a list are those for length[2].
+static bool egi_listed_numbers_follow(const egi_listed_numbers *x, const egi_listed_numbers *y,
+                                      const egi_listed_numbers *z, const int64_t *length) {
+    for (int64_t i = 0; i < z->n; i++)
+        if (z->word[i] != egi_number_at(length, x->word[i], y->word[i])) return false;
+    return true;
+}
+static void *egi_open_copy(const void *from, int64_t n, size_t size) {
+    void *to = egi_alloc((size_t)(n ? n : 1) * size);
+    if (to && n) memcpy(to, from, (size_t)n * size);
+    return to;
+}
+// Gives the copy of a trace its share in what that holds.
+static void egi_open_share(egi_trace *t, const egi_trace *a) {
+    t->n_places = a->n_places;
+    t->n_operands = a->n_operands;
+    t->n_variables = a->n_variables;
+    egi_lock();
+    for (int64_t i = 0; i < t->n_places; i++) {
+        egi_place *p = &t->places[i];
+        if (p->captured) p->captured->traces++;
+        else if (p->buffer) __atomic_fetch_add(&p->buffer->refs, 1, __ATOMIC_RELAXED);
+        p->filled = false;
+        t->first_operand[i] = -1;
+    }
+    egi_unlock();
+    for (int64_t i = 0; i < t->n_variables; i++) {
+        eg_retain(t->variables[i].variable);
+        egi_object_take(&t->variables[i].variable->object, 1);
+    }
+    for (int32_t i = 0; i < (int32_t)t->n_operands; i++) {         // as the trace wrote them down
+        egi_operand *o = &t->operands[i];
+        o->next = o->place < 0 ? -1 : t->first_operand[o->place];
+        if (o->place >= 0) t->first_operand[o->place] = i;
+    }
+}
+// The list for length[2], without steps. NULL without memory.
+static egi_trace *egi_open_list_at(const egi_open_list *o, const int64_t *length, const int64_t *signature) {
+    const egi_trace *a = o->trace;
+    egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
+    egi_listed_numbers numbers;
+    int64_t *word = (int64_t *)egi_open_copy(o->numbers[0].word, o->numbers[0].n, sizeof *word);
+    if (!t || !word) { egi_free(t); egi_free(word); return NULL; }
+    memset(t, 0, sizeof *t);
+    t->refs = 1;
+    t->backend = a->backend;
+    t->function = a->function;
+    t->n = a->n;
+    t->m = a->m;
+    t->assigns = a->assigns;
+    t->signature_size = o->signature_size;
+    t->signature = (int64_t *)egi_open_copy(signature, o->signature_size, sizeof *signature);
+    t->lines = (egi_trace_line *)egi_open_copy(a->lines, a->n_lines, sizeof *a->lines);
+    t->operands = (egi_operand *)egi_open_copy(a->operands, a->n_operands, sizeof *a->operands);
+    t->places = (egi_place *)egi_open_copy(a->places, a->n_places, sizeof *a->places);
+    t->first_operand = (int32_t *)egi_open_copy(a->first_operand, a->n_places, sizeof *a->first_operand);
+    t->variables = (egi_trace_variable *)egi_open_copy(a->variables, a->n_variables, sizeof *a->variables);
+    t->out = (int32_t *)egi_open_copy(a->out, 2 * a->m, sizeof *a->out);
+    t->out_flags = (uint16_t *)egi_open_copy(a->out_flags, a->m, sizeof *a->out_flags);
+    bool ok = t->signature && t->lines && t->operands && t->places && t->first_operand && t->variables && t->out &&
+              t->out_flags;
+    for (int64_t i = 0; i < a->n_lines && ok; i++, t->n_lines++) {
+        void *parameters = a->lines[i].parameters;
+        if (parameters) parameters = egi_open_copy(parameters, 1, a->lines[i].parameters_size);
+        ok = parameters || !a->lines[i].parameters;
+        t->lines[i].parameters = parameters;
+    }
+    if (ok) {
+        egi_open_share(t, a);
+        for (int64_t i = 0; i < o->numbers[0].n; i++)
+            word[i] = egi_number_at(length, o->numbers[0].word[i], o->numbers[1].word[i]);
+        memset(&numbers, 0, sizeof numbers);
+        numbers.from = word;
+        egi_trace_walk(&numbers, t);
+    }
+    egi_free(word);
+    if (ok) return t;
+    egi_trace_release(t);
+    return NULL;
+}
+// Adds a trace of an open list. Where there are too many of these, the counts of the one that goes are kept.
+static void egi_open_add(eg_function *f, egi_open_list *o, egi_trace *t, int64_t length) {
+    egi_lock();
+    t->open = o;
+    t->length = length;
+    egi_trace *oldest = egi_function_put(f, t, EGI_DERIVED);
+    egi_known_length *known = oldest ? egi_open_known(oldest->open, oldest->length) : NULL;
+    if (known) {
+        known->calls = oldest->calls;
+        known->check = oldest->check;
+        known->settings = oldest->settings;
+    }
+    egi_unlock();
+    egi_trace_release(oldest);
+}
+// Derives the trace of a signature whose length is known, and adds it. False: the body is to be run.
+static bool egi_open_derive(eg_function *f, const int64_t *signature, int64_t size) {
+    int64_t length[3];
+    char text[256];
+    egi_open_free(f, false);
+    egi_open_list *o = egi_open_of(f, signature, size, length);
+    if (!o) return false;
+    if (!egi_trace_holds(o->trace, text, sizeof text)) { egi_open_drop(f, o); return false; }
+    egi_trace *t = egi_open_list_at(o, length, signature);
+    const egi_known_length *known = egi_open_known(o, length[2]);
+    if (!t) return false;
+    t->calls = known->calls;
+    t->check = known->check;
+    t->settings = known->settings;
+    if (!egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu || egi_this.trap) || !egi_trace_plan(t)) {
+        egi_trace_release(t);
+        return false;
+    }
+    egi_open_add(f, o, t, length[2]);
+    return true;
+}
+// Says where the list of a length differs from the one that was derived for it.
+static void egi_open_explain(eg_function *f, const egi_open_list *o, const int64_t *length, const egi_trace *t,
+                             char *text, size_t room) {
+    egi_trace *derived = *text ? NULL : egi_open_list_at(o, length, t->signature);
+    if (!derived) return;
+    const int64_t line = egi_trace_differs(derived, t);
+    const egi_trace_line *at = line >= 0 && line < t->n_lines ? &t->lines[line] : NULL;
+    egi_lock();
+    if (f->traces) egi_signature_explain(f->traces->signature, t->signature, text, room);
+    egi_unlock();
+    const size_t end = strlen(text);
+    snprintf(text + end, room - end, "%swhere eg_%.40s%s%.60s", end ? ", " : "", at ? at->name : "function_call",
+             at && at->note.file ? " at " : "", at && at->note.file ? egi_note_file(&at->note) : "");
+    if (at && at->note.file) snprintf(text + strlen(text), room - strlen(text), ":%d", at->note.line);
+    snprintf(text + strlen(text), room - strlen(text), " is not what other lengths make of it");
+    egi_trace_release(derived);
+}
+// Makes an open list of two traces, if their numbers follow a length. NULL: they do not, or there is no memory.
+static egi_open_list *egi_open_list_new(egi_trace *a, const egi_trace *b, egi_listed_numbers *of_b,
+                                        const int64_t *length) {
+    const int64_t first[3] = { length[0], length[1], length[0] };
+    egi_open_list *o = (egi_open_list *)egi_alloc(sizeof *o);
+    if (!o) return NULL;
+    memset(o, 0, sizeof *o);
+    egi_trace_walk(&o->numbers[0], a);
+    if (o->numbers[0].failed || !egi_listed_numbers_fit(a, &o->numbers[0], b, of_b) ||
+        !egi_listed_numbers_follow(&o->numbers[0], of_b, of_b, length) ||
+        !egi_listed_numbers_follow(&o->numbers[0], of_b, &o->numbers[0], first)) {
+        egi_listed_numbers_free(&o->numbers[0]);
+        egi_free(o);
+        return NULL;
+    }
+    o->signature_size = a->signature_size;
+    o->signature[0] = (int64_t *)egi_open_copy(a->signature, a->signature_size, sizeof *a->signature);
+    o->signature[1] = (int64_t *)egi_open_copy(b->signature, b->signature_size, sizeof *b->signature);
+    o->numbers[1] = *of_b;
+    memset(of_b, 0, sizeof *of_b);
+    egi_lock();
+    a->refs++;
+    egi_unlock();
+    o->trace = a;
+    return o;
+}
+// Looks for a trace that makes an open list with t.
+static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *numbers) {
+    egi_trace *with[EGI_OPEN_TRIES];
+    int64_t lengths[EGI_OPEN_TRIES][3];
+    int n = 0, count = 0;
+    egi_lock();
+    for (egi_trace *k = f->traces; k && n < EGI_OPEN_TRIES; k = k->next) {
+        if (k->open || k->taped || k->n_path || k->signature_size != t->signature_size ||
+            !egi_signature_follows(k->signature, t->signature, t->signature, t->signature_size, lengths[n]))
+            continue;
+        k->refs++;
+        with[n++] = k;
+    }
+    egi_unlock();
+    bool found = false;
+    for (int i = 0; i < n; i++) {
+        egi_open_list *o = found ? NULL : egi_open_list_new(with[i], t, numbers, lengths[i]);
+        if (o) {
+            found = true;
+            egi_lock();
+            o->next = f->open;
+            f->open = o;
+            egi_unlock();
+            if (!o->signature[0] || !o->signature[1] || !egi_open_knows(o, with[i], lengths[i][0]) ||
+                !egi_open_knows(o, t, lengths[i][1]))
+                egi_open_drop(f, o);
+        }
+        egi_trace_release(with[i]);
+    }
+    for (egi_open_list *k = f->open; k; k = k->next)
+        if (++count > EGI_OPEN_LISTS) { egi_open_drop(f, k); return; }
+}
+// A trace of a signature that is new: whether an open list gives the same list for it. Then it is added here; else it
+// may begin another open list, and `text` says in what it differs.
+static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t room) {
+    egi_listed_numbers numbers;
+    bool found = false;
+    memset(&numbers, 0, sizeof numbers);
+    egi_open_free(f, false);
+    if (t->taped || t->n_path) return false;
+    egi_trace_walk(&numbers, t);
+    for (egi_open_list *o = f->open, *next; o && !found && !numbers.failed; o = next) {
+        int64_t length[3];
+        next = o->next;
+        if (!egi_open_fits(o, t->signature, t->signature_size, length)) continue;
+        found = egi_listed_numbers_fit(o->trace, &o->numbers[0], t, &numbers) &&
+                egi_listed_numbers_follow(&o->numbers[0], &o->numbers[1], &numbers, length) &&
+                (egi_open_known(o, length[2]) || egi_open_knows(o, t, length[2]));
+        if (found) {
+            egi_lock();
+            f->info.derived++;
+            o->derived++;
+            egi_unlock();
+            egi_open_add(f, o, t, length[2]);
+        } else {
+            egi_open_explain(f, o, length, t, text, room);
+            if (!o->derived) egi_open_drop(f, o);           // its rule holds for no other length so far
+        }
+    }
+    if (!found && !numbers.failed) egi_open_begin(f, t, &numbers);
+    egi_listed_numbers_free(&numbers);
+    return found;
 }
 // Puts a trace first in the list; the oldest goes where there are too many.
 static void egi_function_add(eg_function *f, egi_trace *t, const char *explanation) {
     const int64_t *signature = t->signature, size = t->signature_size;
-    egi_trace *oldest = NULL;
-    int count = 0;
     egi_lock();
     if (f->info.traces++ > 0) {
         f->info.retraces++;
@@ -40448,19 +41095,8 @@ static void egi_function_add(eg_function *f, egi_trace *t, const char *explanati
         else if (f->traces)
             egi_signature_explain(f->traces->signature, signature, f->info.explanation, sizeof f->info.explanation);
     }
-    t->next = f->traces;
-    f->traces = t;
-    f->info.lines = t->n_lines;
-    f->info.steps = t->n_steps;
-    f->info.bytes = t->arena_bytes;
-    for (egi_trace *k = f->traces; k && !oldest; k = k->next)
-        if (++count > EGI_TRACES) oldest = egi_function_take_out(f, k);
+    egi_trace *oldest = egi_function_put(f, t, EGI_TRACES);
     if (oldest && t->n_path && egi_signatures_equal(oldest, signature, size)) f->lost++;
-    if (oldest && ++f->crowds == EGI_LOST) {
-        f->full = f->info.replays - f->crowd_replays < 2 * EGI_LOST;
-        f->crowd_replays = f->info.replays;
-        f->crowds = 0;
-    }
     const bool thrashes = f->lost >= EGI_LOST;
     egi_unlock();
     egi_trace_release(oldest);
@@ -40483,7 +41119,7 @@ static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace
     f->info.rechecks++;
     old->check = old->calls * 2 - 1;
     if (t) old->settings = t->settings;
-    egi_trace *gone = t && line < 0 ? NULL : egi_function_take_out(f, old);
+    egi_trace *gone = t && line < 0 ? NULL : egi_function_forget(f, old);
     egi_unlock();
     if (line >= 0) {
         const egi_trace *longer = line < old->n_lines ? old : t;
@@ -40542,8 +41178,9 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     else egi_taped_call_free(call);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     egi_trace_release(other);
-    if (ok && t && !(old && same)) egi_function_add(f, t, explanation);
-    else egi_trace_release(t);
+    if (ok && t && !(old && same)) {
+        if (old || !egi_open_compare(f, t, explanation, room)) egi_function_add(f, t, explanation);
+    } else egi_trace_release(t);
     return ok;
 }
 // How a call runs. A trace that is replayed or checked is busy, and the call has a reference to it.
@@ -40571,7 +41208,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     if (busy) way = EGI_BY_NOTHING;
     else if (set && (t->busy || f->tracing)) t = NULL;
     else if (t && !egi_trace_holds(t, explanation, room)) {
-        gone = egi_function_take_out(f, t);
+        gone = egi_function_forget(f, t);
         t = NULL;
     }
     if (way == EGI_BY_NOTHING) t = NULL;
@@ -40649,6 +41286,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
     if (reason) return egi_function_run(f, in, out, m);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
+    else if (way == EGI_BY_TRACE && (*again = !known->n && egi_open_derive(f, signature, size))) ok = false;
     else
         ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation,
                                  sizeof explanation);
@@ -40660,7 +41298,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
     egi_unlock();
     if (!strayed) {
         egi_trace_release(t);
-        return ok;
+        return ok;                                          // or again, with a trace that was derived
     }
     egi_trace_release(known->trace);
     known->trace = t;
@@ -40780,14 +41418,17 @@ static bool egi_function_call_keyed(eg_function *f, int64_t key, eg_tensor *cons
 static void egi_function_doubt(eg_function *f) {
     egi_lock();
     for (egi_trace *t = f->traces; t; t = t->next) t->settings = -1;
+    for (egi_open_list *o = f->open; o; o = o->next) for (int64_t i = 0; i < o->n_known; i++) o->known[i].settings = -1;
     egi_unlock();
 }
+static void egi_customs_free(eg_function *f);
 EAGER_API eg_function *eg_function_retain(eg_function *f) {
     egi_object_share("function_retain", "function", f, EGI_FUNCTION);
     return f;
 }
 EAGER_API void eg_function_release(eg_function *f) {
     if (!egi_object_ends("function_release", "function", f, EGI_FUNCTION)) return;
+    egi_open_free(f, true);
     while (f->traces) { egi_trace *next = f->traces->next; egi_trace_release(f->traces); f->traces = next; }
     egi_trace_release(f->refused);
     egi_arenas_free(f->arenas);
@@ -40796,6 +41437,7 @@ EAGER_API void eg_function_release(eg_function *f) {
         eg_release(f->asked[i].variable);
     }
     egi_list_free_lent(&f->lent);
+    egi_customs_free(f);
     if (f->ended) f->ended(f);
     egi_object_free(f);
 }
@@ -40845,6 +41487,7 @@ static void egi_trace_show_step(egi_text *text, const egi_trace *t, const egi_tr
         egi_line_name(&t->lines[g->line[i]], name, sizeof name);
         egi_text_printf(text, "%s%d %s", i ? " + " : " ", (int)g->line[i], name);
     }
+    if (g->updates) { egi_text_string(text, "\n"); return; }
     egi_text_string(text, ":");
     egi_trace_show_operand(text, t, g->out);
     for (int i = 0; i < g->count; i++) {
@@ -40908,6 +41551,11 @@ static int64_t egi_step_lines(const egi_trace *t, int64_t i, bool steps, const i
 // The k-th operand that step or line i reads (`reads`) or writes, -1 where it has none at k, -2 behind the last.
 static int32_t egi_step_operand(const egi_trace *t, int64_t i, bool steps, bool reads, int k) {
     const egi_group *g = steps ? t->steps[i].group : NULL;
+    if (g && g->updates) {
+        const int most = reads ? 8 : EGI_MAX_OUT;
+        const egi_trace_line *line = k < most * g->lines ? &t->lines[g->line[k / most]] : NULL;
+        return !line ? -2 : reads ? line->in[k % most] : line->out[k % most];
+    }
     if (!g) {
         const egi_trace_line *line = &t->lines[steps ? t->steps[i].line : i];
         if (reads) return k < 8 ? line->in[k] : -2;
@@ -41499,6 +42147,50 @@ EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor 
     eg_scope_end(scope);
     for (int i = 0; i < m; i++) outputs[i] = ok ? out[i] : NULL;
     return ok;
+}
+
+// A custom gradient as a host call of a function, which keeps what it needs: the same at each trace, since lists are
+// compared by its address.
+typedef struct egi_custom_site {
+    struct egi_custom_site *next; const egi_op *op; egi_user_attr attr; int n, m;
+} egi_custom_site;
+static void egi_customs_free(eg_function *f) {
+    while (f->customs) { egi_custom_site *next = f->customs->next; egi_free(f->customs); f->customs = next; }
+}
+static egi_custom_site *egi_custom_site_of(eg_function *f, const egi_op *op, const egi_user_attr *a, int n, int m) {
+    egi_custom_site *made = (egi_custom_site *)egi_alloc(sizeof *made);
+    egi_lock();
+    egi_custom_site *c = f->customs;
+    while (c && !(c->op == op && c->n == n && c->m == m && c->attr.user == a->user && c->attr.forward == a->forward &&
+                  c->attr.single == a->single && c->attr.backward == a->backward))
+        c = c->next;
+    if (!c && made) {
+        made->next = f->customs;
+        made->op = op;
+        made->attr = *a;
+        made->n = n;
+        made->m = m;
+        c = f->customs = made;
+        made = NULL;
+    }
+    egi_unlock();
+    egi_free(made);
+    return c;
+}
+static bool egi_custom_again(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_custom_site *c = (const egi_custom_site *)user;
+    return egi_custom_run(c->op, &c->attr, in, c->n, out, c->m);
+}
+static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_attr *attr, eg_tensor *const *in, int n,
+                            eg_tensor **out, int m) {
+    const egi_trace *t = (const egi_trace *)(const void *)r;
+    eg_host_call_options o;
+    if (t->inside || n > EGI_HOST_INPUTS || egi_taped_kind() & 4 || !egi_custom_is_opaque(attr)) return -1;
+    egi_custom_site *c = egi_custom_site_of(t->function, op, attr, n, m);
+    if (!c) return egi_no_memory(op->name, (int64_t)sizeof *c);
+    memset(&o, 0, sizeof o);
+    o.differentiable = op->grad != NULL;
+    return (eg_host_call)(egi_custom_again, c, in, n, out, m, o);
 }
 
 // ---- graphs: ops that are written down instead of run

@@ -8,6 +8,7 @@
 //     bench memory                          the most bytes that a step of the digits' network holds; memory.py reads
 //     this
 //     bench tracing NAME...                 what the first call of a traced function costs beyond an eager one
+//     bench unfused                         what a line costs: (1,000 sums of four floats less an empty call) / 1,000
 //     bench machine                         the processor, and what it can do at most; results.py reads this
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -663,6 +664,36 @@ static int measure_tracing(const workload *w) {
     return eg_error() != EG_OK;
 }
 
+// Traced functions of 1,000 sums of four floats, in turn, and of none, whose lists run line by line.
+static bool sums_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = in[0];
+    for (int i = 0; i < *(int *)user; i++) out[0] = eg_add(out[0], in[1]);
+    out[0] = eg_keep(out[0]);
+    return eg_error() == EG_OK;
+}
+static int measure_unfused(void) {
+    enum { TIMES = 400 };
+    static double samples[2][TIMES];
+    int n[2] = {0, 1000};
+    EG_SCOPE;
+    eg_function *f[2];
+    eg_tensor *in[2] = {normal(EG_SHAPE(4), 1), normal(EG_SHAPE(4), 1)}, *out;
+    for (int k = 0; k < 2; k++) f[k] = eg_function_new(sums_body, &n[k], .no_recheck = true, .unfused = true);
+    for (int i = 0; i < 2 * TIMES; i++) {
+        EG_SCOPE;
+        double start = now();
+        for (int k = 0; k < 20; k++) eg_function_call(f[i % 2], in, 2, &out, 1);
+        samples[i % 2][i / 2] = (now() - start) / 20;
+    }
+    for (int k = 0; k < 2; k++) {
+        qsort(samples[k], TIMES, sizeof **samples, ascending);
+        eg_function_release(f[k]);
+    }
+    printf("ns for each of 1,000 sums of four floats beyond an empty call, unfused: median %.2f, least %.2f\n",
+           1e6 * (samples[1][TIMES / 2] - samples[0][TIMES / 2]), 1e6 * (samples[1][0] - samples[0][0]));
+    return eg_error() != EG_OK;
+}
+
 // Fresh processes of this program, from the first instruction to the gradient on the screen.
 static result measure_startup(const char *program) {
     enum { RUNS = 11 };
@@ -807,6 +838,7 @@ static bool print_row(const char *name, const char *unit, double units, result r
 int main(int argc, char **argv) {
     if (getenv("BENCH_DEVICE") && !eg_set_device(getenv("BENCH_DEVICE"))) return 1;
     if (argc == 2 && !strcmp(argv[1], "memory")) return measure_memory();
+    if (argc == 2 && !strcmp(argv[1], "unfused")) return measure_unfused();
     if (argc == 2 && !strcmp(argv[1], "machine")) return measure_machine();
     if (argc > 2 && !strcmp(argv[1], "tracing")) {
         int failed = 0;

@@ -518,6 +518,34 @@ static bool run_traced_replay(state *s) {
     return ok;
 }
 SWEEP(traced_replay, true)
+// A length whose list is derived again, and one that is new, behind more lengths than lists are kept for.
+static bool lengths_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *x = eg_matmul(eg_mul(in[0], (double)eg_dim(in[0], 0)), eg_full(EG_FLOAT32, EG_SHAPE(2, 2), 2));
+    out[0] = eg_keep(eg_reduce_mean(eg_tanh(eg_add(x, 1))));
+    return out[0] != NULL;
+}
+static bool lengths_call(int64_t n) {
+    EG_SCOPE;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(n, 2)), *y = NULL;
+    return x && eg_function_call(traced, &x, 1, &y, 1) && fabs(eg_item(y) - tanh(4.0 * (double)n + 1)) < 1e-6;
+}
+static bool setup_traced_lengths(state *s) {
+    (void)s;
+    traced = eg_function_new(lengths_body, NULL);
+    bool ok = traced != NULL;
+    for (int i = 0; i < 69 && ok; i++) ok = lengths_call(2 + i);
+    if (ok) CHECK_INT(eg_function_counts(traced).derived, 67);
+    return ok;
+}
+static bool run_traced_lengths(state *s) {
+    (void)s;
+    bool ok = lengths_call(4) && lengths_call(90);
+    eg_function_release(traced);
+    traced = NULL;
+    return ok;
+}
+SWEEP(traced_lengths, true)
 #define setup_traced_shown setup_traced_replay
 static bool run_traced_shown(state *s) {
     char text[64];

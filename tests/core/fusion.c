@@ -218,6 +218,29 @@ TEST(dead_and_common_lines_identities_and_constants) {
     x = data(EG_FLOAT32, EG_SHAPE(5, 5), 0, true);
     for (int what = 5; what < 8; what++) replays(twice_body, &what, &x, 1, 2);
 }
+// A group writes its result over an operand that nobody reads any more; not where the last pass of its program would
+// read elements again, nor where the operand is read on.
+static bool over_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int reads_on = *(const int *)user;
+    eg_tensor *a = eg_matmul(in[0], in[1]), *b = eg_add(eg_mul(eg_tanh(a), 3), eg_square(a)), *c = eg_matmul(b, in[1]);
+    if (reads_on) c = eg_add(c, eg_matmul(a, in[1]));
+    out[0] = eg_keep(eg_reduce_sum(eg_mul(eg_sin(c), c)));
+    out[1] = eg_keep(eg_matmul(eg_exp(eg_mul(c, 0.1)), in[1]));
+    return out[1] != NULL;
+}
+TEST(results_take_over_memory) {
+    static const int64_t rows[] = { 32, 33, 640, 1000, 32, 1 }, most[] = { 2, 3, 2, 2, 4, 3 };
+    for (int k = 0; k < 6; k++) {
+        int reads_on = k == 4;
+        eg_tensor *in[2] = { data(EG_FLOAT32, EG_SHAPE(rows[k], 16), k, false),
+                             data(EG_FLOAT32, EG_SHAPE(16, 16), k + 1, false) }, *out[2];
+        CHECK(replays(over_body, &reads_on, in, 2, 2) > 0);
+        eg_function *f = eg_function_new(over_body, &reads_on);
+        CHECK(eg_function_call(f, in, 2, out, 2));
+        if (test_on_host) CHECK(eg_function_counts(f).bytes <= most[k] * rows[k] * 64 + 64);
+        eg_function_release(f);
+    }
+}
 TEST(unfused_runs_each_line) {
     if (!test_on_host) return;
     int what = 1;

@@ -422,7 +422,7 @@ TEST(an_output_that_leads_nowhere_costs_nothing) {
 
 // ---- what cannot be traced, and what is an error
 
-// A custom gradient whose functions read tensors in C keeps the call eager.
+// A custom gradient whose functions read tensors in C keeps the call eager under several tapes.
 static eg_tensor *reading_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
     (void)user;
     c->saved[0] = in[0];
@@ -457,7 +457,7 @@ TEST(a_call_that_cannot_be_traced_has_its_gradients) {
         eg_run_functions_eagerly(i == 0);
         CHECK(eg_function_call(f, &x, 1, &y, 1));
         eg_run_functions_eagerly(false);
-        CHECK(i == 0 || strstr(eg_function_reason(f), "eg_item"));
+        CHECK(i == 0 || strstr(eg_function_reason(f), i == 1 ? "traced at a later call" : "eg_item reads a tensor in"));
         g = eg_tape_gradient(tape, y, s.v);
         eg_read_into(g, values[i][0], 3);
         eg_read_into(eg_tape_gradient(outer, g, x), values[i][1], 3);

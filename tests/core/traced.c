@@ -16,7 +16,7 @@ typedef struct net {
     double frozen;
     int runs;
     int item;
-    bool stays_eager;
+    bool stays_eager, squares;
     eg_tensor *kept;
 } net;
 static eg_tensor *net_forward_mlp(net *s, eg_tensor *x) {
@@ -177,13 +177,18 @@ static void reads_as_asked(eg_tensor *y, int how) {
     case 2: eg_item_int(eg_reduce_sum(y)); break;
     case 3: eg_data(y); break;
     case 4: eg_read_into(y, values, 2); break;
-    default: eg_custom_gradient(reading_forward, no_backward, NULL, &y, 1);
-    }
+    default: {                                              // of more inputs than replays hand to C
+        eg_tensor *all[9];
+        for (int i = 0; i < 9; i++) all[i] = y;
+        eg_custom_gradient(reading_forward, no_backward, NULL, all, 9);
+    } }
 }
 static bool doubled(eg_tensor *const *in, eg_tensor **out, void *user) {
     net *s = (net *)user;
     s->runs++;
     eg_tensor *y = eg_mul(in[0], 2 + s->frozen);
+    const double squared = (double)(eg_size(y) * eg_size(y));       // no list of one length gives that of another one
+    if (s->squares) y = eg_div(eg_mul(y, squared), squared);
     if (s->item) reads_as_asked(y, s->item);
     if (s->kept == in[0]) s->kept = eg_retain(y);
     out[0] = eg_keep(y);
@@ -193,6 +198,7 @@ static bool doubled(eg_tensor *const *in, eg_tensor **out, void *user) {
 TEST(more_shapes_than_are_kept_end_tracing) {
     net s;
     memset(&s, 0, sizeof s);
+    s.squares = true;
     eg_function *f = eg_function_new(doubled, &s, .no_recheck = true);
     for (int i = 0; i < 200; i++) {
         EG_SCOPE;
@@ -223,7 +229,7 @@ TEST(many_shapes_that_are_replayed_stay_traced) {
     CHECK_INT(eg_function_counts(f).replays, 300);
     eg_function_release(f);
 }
-// What C makes of a size: each size has a list of its own, so that none is derived from another's.
+// What C makes of a size, and two sizes: each pair has a list of its own, so that none is derived from another's.
 static bool sizes_in_c(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
     const int64_t n = eg_dim(in[0], 0), m = eg_dim(in[1], 0);
@@ -247,12 +253,145 @@ TEST(two_sizes_that_change) {
     }
     CHECK_STR(eg_function_reason(f), NULL);
     CHECK_INT(eg_function_counts(f).traces, 9);
+    CHECK_INT(eg_function_counts(f).derived, 0);
     CHECK(eg_function_counts(f).replays > 10);
     eg_function_release(f);
+}
+// A length that changes, and what C makes of it.
+typedef struct lengths {
+    eg_tensor *w, *captured;
+    eg_function *f;
+    int what, runs;
+    double late;                                           // a number that changes between calls
+} lengths;
+enum { NOTHING, LINEAR, PARTS, SQUARES, HALVES, CLAMPED, PRODUCT, TWO_LENGTHS, OF_C };
+static bool of_a_length(eg_tensor *const *in, eg_tensor **out, void *user) {
+    lengths *s = (lengths *)user;
+    const int64_t n = eg_dim(in[0], 0);
+    s->runs++;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *h = eg_tanh(eg_add(eg_matmul(in[0], s->w), s->captured)), *x = h;
+    switch (s->what) {
+    case LINEAR: x = eg_mul(x, (double)(3 * n - 2)); break;
+    case PARTS: x = eg_mul(x, 0.7 / (double)n); break;
+    case SQUARES: x = eg_mul(x, (double)(n * n)); break;
+    case HALVES: x = eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE((n + 1) / 2, 4)); break;
+    case CLAMPED: x = eg_mul(x, (double)(n < 20 ? n : 20)); break;
+    case PRODUCT: x = eg_mul(x, eg_reduce_prod(eg_full(EG_FLOAT32, EG_SHAPE(n), 1.01))); break;
+    case TWO_LENGTHS: x = eg_mul(x, eg_reduce_sum(in[1])); break;
+    case OF_C: x = eg_mul(x, eg_constant(EG_SHAPE(1), 1.0 / (double)n)); break;
+    default: break;
+    }
+    eg_tensor *loss = eg_reduce_mean(eg_square(eg_concat(EG_TENSORS(x, h), 0)));
+    eg_tensor *g = eg_tape_gradient(tape, loss, s->w);
+    if (!g || !eg_assign_sub(s->w, eg_mul(g, 0.001 + s->late))) return false;
+    out[0] = eg_keep(x);
+    out[1] = eg_keep(loss);
+    return true;
+}
+static void lengths_capture(lengths *s, int seed) {
+    EG_SCOPE;                                               // so that s alone holds the tensor
+    eg_release(s->captured);
+    s->captured = eg_retain(net_data(seed, EG_SHAPE(4)));
+}
+static void lengths_new(lengths *s, int what) {
+    memset(s, 0, sizeof *s);
+    s->what = what;
+    s->w = eg_variable(net_data(1, EG_SHAPE(3, 4)), "w");
+    lengths_capture(s, 2);
+    s->f = eg_function_new(of_a_length, s);
+}
+static void lengths_release(lengths *s) {
+    eg_function_release(s->f);
+    eg_release(s->w);
+    eg_release(s->captured);
+}
+static bool lengths_call(lengths *s, int64_t n, int seed, float values[2]) {
+    EG_SCOPE;
+    eg_tensor *in[2] = { net_data(seed, EG_SHAPE(n, 3)), net_data(seed + 1, EG_SHAPE(seed % 5 + 2)) }, *out[2];
+    if (!eg_function_call(s->f, in, s->what == TWO_LENGTHS ? 2 : 1, out, 2)) return false;
+    values[0] = (float)eg_item(eg_reduce_sum(out[0]));
+    values[1] = (float)eg_item(out[1]);
+    return true;
+}
+// Calls at the lengths list[0..n-1] in turn, traced and eager: all values are equal, and so many lengths were derived.
+static eg_function_info lengths_compare(int what, const int64_t *list, int n, int calls) {
+    lengths s[2];
+    eg_function_info info;
+    for (int traced = 0; traced < 2; traced++) lengths_new(&s[traced], what);
+    for (int i = 0; i < calls; i++) {
+        float got[2] = { 0, 1 }, want[2] = { 2, 3 };
+        CHECK(lengths_call(&s[1], list[i % n], i, got));
+        eg_run_functions_eagerly(true);
+        CHECK(lengths_call(&s[0], list[i % n], i, want));
+        eg_run_functions_eagerly(false);
+        CHECK(!memcmp(got, want, sizeof got));
+    }
+    CHECK_SAME(s[0].w, s[1].w, 0);
+    info = eg_function_counts(s[1].f);
+    if (test_on_host) CHECK_STR(eg_function_reason(s[1].f), NULL);
+    CHECK_INT(info.replays + s[1].runs, calls);
+    for (int traced = 0; traced < 2; traced++) lengths_release(&s[traced]);
+    return info;
+}
+TEST(a_further_length_has_the_list_that_is_derived_for_it) {
+    static const int64_t list[] = { 5, 9, 7, 12, 64, 3, 128 };
+    static const int follows[] = { NOTHING, LINEAR, PARTS };
+    for (int k = 0; k < 3; k++) {
+        const eg_function_info info = lengths_compare(follows[k], list, 7, 84);
+        CHECK_INT(info.traces, 2);
+        CHECK_INT(info.derived, 5);
+        CHECK(info.replays > 30);
+        CHECK_STR(info.explanation, "input 0: float32 [5, 3], then float32 [9, 3]");
+    }
+}
+TEST(what_follows_no_length_is_not_derived) {
+    static const int64_t odd[] = { 5, 9, 8, 12, 31, 1, 20 };
+    static const int wrong[] = { SQUARES, PRODUCT, OF_C, HALVES };
+    eg_function_info info;
+    for (int k = 0; k < 4; k++) {
+        info = lengths_compare(wrong[k], odd, 7, 70);
+        CHECK_INT(info.derived, wrong[k] == PRODUCT ? 4 : 0);   // the product is a line, which each replay computes
+        CHECK_INT(info.traces + info.derived, 7);
+    }
+    info = lengths_compare(CLAMPED, odd, 7, 70);
+    CHECK(info.derived > 0 && info.derived < 5);
+    info = lengths_compare(TWO_LENGTHS, odd, 7, 70);
+    CHECK(info.derived > 0 && info.traces > 7);      // where one of the two is fixed, the other one follows
+}
+// More lengths than traces are kept for: lists that went are derived again, and the body does not run for that.
+TEST(known_lengths_need_no_traces) {
+    lengths s;
+    float values[2];
+    lengths_new(&s, NOTHING);
+    for (int i = 0; i < 75; i++)
+        for (int k = 0; k < 6; k++) CHECK(lengths_call(&s, 2 + i, k, values));
+    eg_function_info info = eg_function_counts(s.f);
+    CHECK_INT(info.traces, 2);
+    CHECK_INT(info.derived, 73);
+    CHECK_INT(info.dropped, 0);
+    const int runs = s.runs;
+    for (int i = 0; i < 6; i++) CHECK(lengths_call(&s, 4 + i, i, values));         // their lists are gone
+    CHECK_INT(s.runs, runs);
+    CHECK_INT(eg_function_counts(s.f).replays, info.replays + 6);
+    CHECK_INT(eg_function_counts(s.f).traces, 2);
+    CHECK_STR(eg_function_reason(s.f), NULL);
+    s.late = 0.5;                                                                  // the body changes
+    while (s.runs < runs + 20 && lengths_call(&s, 4, 1, values)) continue;
+    CHECK_CONTAINS(eg_error_message(), "differs from its trace");
+    eg_error_clear();
+    s.late = 0;
+    for (int i = 0; i < 4; i++) CHECK(lengths_call(&s, 4, i, values));
+    lengths_capture(&s, 8);
+    const int64_t traces = eg_function_counts(s.f).traces;
+    for (int i = 0; i < 4; i++) CHECK(lengths_call(&s, 4 + i, i, values));
+    CHECK(eg_function_counts(s.f).traces > traces);
+    lengths_release(&s);
 }
 TEST(signatures_are_counted_and_explained) {
     net s;
     memset(&s, 0, sizeof s);
+    s.squares = true;
     eg_function *f = eg_function_new(doubled, &s, .no_recheck = true);
     for (int i = 0; i < 40; i++) {
         EG_SCOPE;
@@ -263,7 +402,9 @@ TEST(signatures_are_counted_and_explained) {
     CHECK_INT(eg_function_counts(f).traces, 40);                    // 20 shapes, of which 16 are kept
     CHECK_INT(eg_function_counts(f).retraces, 39);
     CHECK_INT(eg_function_counts(f).dropped, 24);
-    CHECK(strstr(eg_function_counts(f).explanation, "input 0: float32 [19], then float32 [20]"));
+    CHECK_CONTAINS(eg_function_counts(f).explanation, "input 0: float32 [19], then float32 [20], where eg_mul at ");
+    CHECK_CONTAINS(eg_function_counts(f).explanation, "traced.c:");
+    CHECK_INT(eg_function_counts(f).derived, 0);
     eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(20), 1), *y;
     CHECK(eg_function_call(f, &x, 1, &y, 1));
     CHECK_INT(eg_function_counts(f).replays, 1);
@@ -314,12 +455,14 @@ TEST(reasons) {
     s.item = 5;
     eg_function *f = eg_function_new(doubled, &s);
     eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         CHECK(eg_function_call(f, &x, 1, &y, 1));
         CHECK_TENSOR(y, 0, 2, 4);
-        CHECK(eg_function_reason(f) && strstr(eg_function_reason(f), "eg_item reads a tensor"));
+        CHECK_CONTAINS(eg_function_reason(f), i ? "eg_item reads a tensor in a function of a custom gradient, which"
+                                                : "traced at a later call");
     }
-    CHECK_INT(s.runs, 3);
+    CHECK_CONTAINS(eg_function_reason(f), "with more than 8 inputs");
+    CHECK_INT(s.runs, 4);
     eg_function_release(f);
     s.item = 0;
     f = eg_function_new(doubled, &s);
@@ -399,6 +542,49 @@ TEST(printed) {
     CHECK_TENSOR(y, 0, 2, 4);
 }
 
+// The updates of all variables are one step of a replay, of float32 and of float64, of few elements and of many.
+enum { UPDATED = 21 };
+typedef struct updated { eg_tensor *v[UPDATED]; eg_optimizer *optimizer; } updated;
+static bool updating_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    updated *s = (updated *)user;
+    eg_tensor *grads[UPDATED], *loss = eg_scalar(0);
+    eg_tape *tape = eg_tape_begin();
+    for (int i = 0; i < UPDATED; i++)
+        loss = eg_add(loss, eg_cast(eg_reduce_sum(eg_square(eg_sub(s->v[i], eg_cast(in[0], eg_dtype_of(s->v[i]))))),
+                                    EG_FLOAT32));
+    if (!eg_tape_gradients(tape, loss, s->v, UPDATED, grads) ||
+        !eg_apply_gradients(s->optimizer, grads, s->v, UPDATED)) return false;
+    out[0] = eg_keep(loss);
+    return true;
+}
+TEST(updates_of_all_variables_are_one_step) {
+    updated s[2];
+    eg_function *f = eg_function_new(updating_body, &s[1]);
+    for (int k = 0; k < 2; k++) {
+        s[k].optimizer = eg_adam(.learning_rate = 0.01, .weight_decay = 0.1);
+        for (int i = 0; i < UPDATED; i++)
+            s[k].v[i] = eg_variable(eg_cast(net_data(i, EG_SHAPE(i == 3 ? 70000 : 1 + 7 * i)),
+                                            i % 5 == 4 ? EG_FLOAT64 : EG_FLOAT32), "v");
+    }
+    for (int call = 0; call < 8; call++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_scalar(0.1 * call), *got, *want;
+        CHECK(eg_function_call(f, &x, 1, &got, 1) && updating_body(&x, &want, &s[0]));
+        CHECK_SAME(got, want, 0);
+    }
+    CHECK_STR(eg_function_reason(f), NULL);
+    for (int i = 0; i < UPDATED; i++) CHECK_SAME(s[1].v[i], s[0].v[i], 0);
+    static char dot[100000];
+    CHECK(eg_function_dot(f, dot, sizeof dot) < (int64_t)sizeof dot);
+    const char *steps = strstr(dot, "cluster_steps"), *one = steps ? strstr(steps, "label=\"adam + adam + ") : NULL;
+    CHECK(steps && (!test_on_host || (one && !strstr(one + 1, "label=\"adam"))));
+    eg_function_release(f);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < UPDATED; i++) eg_release(s[k].v[i]);
+        eg_optimizer_release(s[k].optimizer);
+    }
+}
+
 // A layer: 2 * 4 * 6 * 5 operations of the product, the bias and tanh joined, and a variable with a name that a graph
 // must escape, which each call changes.
 typedef struct layer { eg_tensor *w, *b, *count; } layer;
@@ -409,9 +595,10 @@ static bool layer_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     return true;
 }
 static bool reads_on_the_host(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *y = in[0];
     (void)user;
-    eg_tensor *x = in[0];
-    out[0] = eg_keep(eg_custom_gradient(reading_forward, no_backward, NULL, &x, 1));
+    reads_as_asked(y, 5);
+    out[0] = eg_keep(eg_mul(y, 1));
     return true;
 }
 TEST(a_function_is_drawn_measured_and_trimmed) {
@@ -475,7 +662,7 @@ TEST(the_traces_of_a_function_share_the_largest_memory) {
         CHECK_INT(memcmp(eg_data(y), eg_data(z), 12), 0);
         largest = eg_function_counts(f).bytes > largest ? eg_function_counts(f).bytes : largest;
     }
-    CHECK_INT(eg_function_counts(f).traces, 4);
+    CHECK_INT(eg_function_counts(f).traces + eg_function_counts(f).derived, 4);
     CHECK(largest > 2 * 400 * 12);
     const int64_t bytes = eg_function_trim(f);
     CHECK(bytes >= largest && bytes < largest + largest / 4);
@@ -740,13 +927,99 @@ TEST(a_seed_in_a_body_is_a_line) {
     eg_trap_nonfinite(false);
     CHECK(things_compare(seeding_body, NULL, 12, EG_SHAPE(3)) >= 6);
 }
-static bool taped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+// A custom gradient that computes in C: a replay calls its functions.
+static int forward_runs, backward_runs;
+static eg_tensor *in_c_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    float y[3];
+    eg_read_into(in[0], y, 3);
+    forward_runs++;
+    for (int i = 0; i < 3; i++) y[i] *= y[i] * *(const float *)user;
+    c->saved[0] = in[0];
+    return eg_from_data(EG_FLOAT32, EG_SHAPE(3), y);
+}
+static void in_c_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    float x[3], g[3];
+    eg_read_into(c->saved[0], x, 3);
+    eg_read_into(c->upstream[0], g, 3);
+    backward_runs++;
+    for (int i = 0; i < 3; i++) g[i] *= 2 * x[i] * *(const float *)user;
+    dx[0] = eg_from_data(EG_FLOAT32, EG_SHAPE(3), g);
+}
+static eg_tensor *in_ops_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    forward_runs++;
+    c->saved[0] = in[0];
+    return eg_mul(eg_square(in[0]), *(const float *)user);
+}
+static bool in_c_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     things *s = (things *)user;
-    eg_tape_begin_persistent();                   // the body's scope ends it
-    out[0] = eg_keep(eg_mul(in[0], s->v));
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *x = eg_mul(s->v, in[0]), *y = eg_custom_gradient(in_c_forward, in_c_backward, s->lent, &x, 1);
+    y = eg_custom_gradient(in_c_forward, in_c_backward, s->lent + 1, &y, 1);
+    if (!(out[1] = eg_keep(eg_tape_gradient(tape, y, s->v)))) return false;
+    eg_assign_sub(s->v, eg_mul(out[1], 1e-3));
+    out[0] = eg_keep(y);
     return true;
 }
-TEST(a_tape_that_is_left_open_ends_with_the_body) { CHECK(things_compare(taped_body, NULL, 12, EG_SHAPE(3)) >= 6); }
+static bool half_in_c_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    things *s = (things *)user;
+    eg_tensor *x = in[0];
+    out[0] = eg_keep(eg_custom_gradient(in_ops_forward, in_c_backward, s->lent, &x, 1));
+    return out[0] != NULL;
+}
+TEST(replays_call_a_custom_gradient_that_reads_in_c) {
+    forward_runs = backward_runs = 0;
+    CHECK(things_compare(in_c_body, NULL, 12, EG_SHAPE(3)) >= 5);
+    CHECK_INT(forward_runs, 48);                            // two at each of 24 calls, 12 of which are eager
+    CHECK_INT(backward_runs, 48);
+}
+// Under a tape around the call, the backward function alone reads: the forward one becomes a call, too.
+TEST(replays_call_a_custom_gradient_under_a_tape) {
+    things s;
+    float factor = 3;
+    memset(&s, 0, sizeof s);
+    s.lent = &factor;
+    eg_function *f = eg_function_new(half_in_c_body, &s);
+    for (int i = 0; i < 12; i++) {
+        EG_SCOPE;
+        eg_tensor *x = net_data(i, EG_SHAPE(3)), *y = NULL;
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_SAME(eg_tape_gradient(tape, y, x), eg_mul(eg_mul(eg_mul(x, 2), 3), eg_ones_like(x)), 1e-6);
+        CHECK_SAME(y, eg_mul(eg_square(x), 3), 0);
+    }
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK(eg_function_counts(f).replays > 4);
+    eg_function_release(f);
+}
+static bool taped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int what = *(int *)user;
+    if (what == 2) {
+        EG_SCOPE;
+        eg_tape_begin();
+    } else {
+        eg_tape *tape = what == 1 ? eg_tape_begin() : eg_tape_begin_persistent();
+        if (what == 3) eg_tape_stop(tape);
+        if (what == 4) { eg_tape_watch(tape, in[0]); eg_tape_gradient(tape, eg_square(in[0]), in[0]); }
+    }
+    out[0] = eg_keep(eg_mul(in[0], 2));
+    return true;
+}
+TEST(a_tape_that_is_left_open_is_an_error) {
+    for (int what = 0; what < 5; what++) {
+        eg_function *f = eg_function_new(taped_body, &what);
+        eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
+        for (int i = 0; i < 4; i++) {
+            if (what > 1) CHECK(eg_function_call(f, &x, 1, &y, 1));
+            else CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_TAPE, "has left a tape open that nobody");
+        }
+        CHECK_INT(eg_function_counts(f).replays, what > 1);
+        eg_run_functions_eagerly(true);                     // the body's scope ends it
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        eg_run_functions_eagerly(false);
+        eg_function_release(f);
+    }
+}
 
 // ---- errors
 
