@@ -12172,7 +12172,11 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // each of its rows and a step, so it can read packed A, A and A transposed alike; small products are therefore never
 // packed at all.
 // the last in bytes
-enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 16384 };
+enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_PACK_STACK = 16384 };
+#ifndef EGI_MC                  // tests/core/blocks.c varies them, which changes no bits: whole tiles of rows and columns
+#define EGI_MC 96
+#define EGI_NC 2048
+#endif
 enum { EGI_SMALL_SIDE = 64 };   // so many rows and terms at most has a small product, which has few columns
 
 #if EGI_X86
@@ -46979,6 +46983,22 @@ EGI_NOINLINE static void EGI_TN(egi_axpy)(int64_t n, EGI_T s, const EGI_T *EGI_R
 static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
     if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
 }
+// Whether n elements are finite: then x - x is 0.
+EGI_NOINLINE static bool EGI_TN(egi_all_finite)(int64_t n, const EGI_T *x) {
+    enum { L = (int)(16 / sizeof(EGI_T)) };
+    typedef EGI_TN(egi_v16) vec;
+    vec a = {0}, b = a;
+    EGI_T all = 0;
+    int64_t i = 0;
+    for (; i + 2 * L <= n; i += 2 * L) {
+        const vec *v = (const vec *)(x + i);
+        a += v[0] - v[0];
+        b += v[1] - v[1];
+    }
+    for (int l = 0; l < L; l++) all += a[l] + b[l];
+    for (; i < n; i++) all += x[i] - x[i];
+    return all == 0;
+}
 
 // A sum of up to `most` arrays of n elements. The caller adds arrays to level[0] and says so by egi_levels_step;
 // after EGI_TERMS of them the sum is added to the next level and cleared, and so on. The last level is `result`.
@@ -47740,7 +47760,7 @@ typedef struct EGI_TN(egi_conv_grid) {
     int64_t run, rows, block, needs, group;
     EGI_TN(egi_product_right) right;    // a row for each element of a window
 } EGI_TN(egi_conv_grid);
-enum { EGI_TN(EGI_CONV_BLOCK) = EGI_MC, EGI_TN(EGI_CONV_LEAST_RUN) = 24 };
+enum { EGI_TN(EGI_CONV_BLOCK) = 96, EGI_TN(EGI_CONV_LEAST_RUN) = 24 };
 // The elements of a window that are neighbours: those of a line of taps, or of one.
 static int64_t EGI_TN(egi_conv_run_of)(const egi_windows *w) {
     return w->groups == 1 && w->axis[2].dilation == 1 ? w->axis[2].taps * w->c : w->c / w->groups;
@@ -47874,8 +47894,10 @@ static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
         run = w->oc / w->groups;
         if (w->groups == 1 && w->axis[2].dilation == 1) run *= egi_max64(w->axis[2].taps / w->axis[2].stride, 1);
     }
-    return run >= EGI_TN(EGI_CONV_LEAST_RUN) && run <= 16 * EGI_KC && grids <= 16 &&
-           egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
+    if (run < EGI_TN(EGI_CONV_LEAST_RUN) || run > 16 * EGI_KC || grids > 16 ||
+        egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) > EGI_TERMS) return false;
+    // A tap that would reach a pixel of dx from outside of dy is multiplied by 0, which must be a 0, too.
+    return j->what == 0 || EGI_TN(egi_all_finite)(j->width * w->oc, j->f);
 }
 static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
@@ -47942,6 +47964,18 @@ static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
     if (bytes <= 2 * EGI_COLUMNS_BYTES)
         s.elements = (s.lines * (s.pixels * cg + s.outs * ((og + 15) / 16 * 16)) + 15) / 16 * 16;
     return s;
+}
+// Whether the pixels that the zeros in dy meet, near both ends of the lines of x, are finite. If not, their products with
+// zeros would be NaN in taps that never touch these pixels, and the gradient is made by columns.
+static bool EGI_TN(egi_conv_ends_are_finite)(const egi_windows *w, const EGI_T *x) {
+    const egi_window *a = &w->axis[2];
+    const int64_t reach = (a->taps - 1) * a->dilation + 1, lines = w->n * w->axis[0].in * w->axis[1].in,
+                  left = egi_min64(egi_max64(reach - a->stride - a->before, 0), a->in),
+                  right = egi_min64(egi_max64(a->out * a->stride - a->before, 0), a->in);
+    for (int64_t l = 0; l < lines; l++, x += a->in * w->c)
+        if (!EGI_TN(egi_all_finite)(left * w->c, x) ||
+            !EGI_TN(egi_all_finite)((a->in - right) * w->c, x + right * w->c)) return false;
+    return true;
 }
 // One line of x for one line of taps; what lies outside is zeros.
 static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l, int64_t kd, int64_t kh, int64_t pixels,
@@ -48104,7 +48138,8 @@ static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y,
     if (depthwise) return EGI_TN(egi_conv_depthwise)(&j);
     if (direct) return EGI_TN(egi_conv_direct)(&j);
     const EGI_TN(egi_conv_lines) lines = EGI_TN(egi_conv_lines_of)(w);
-    if (!j.direct && what == 2 && lines.elements) return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
+    if (!j.direct && what == 2 && lines.elements && EGI_TN(egi_conv_ends_are_finite)(w, x))
+        return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
     const int64_t block = j.direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / j.width;
     j.block = egi_min64(egi_max64(block / EGI_MR * EGI_MR, EGI_MR), j.rows);
     return EGI_TN(egi_conv_products)(&j);
