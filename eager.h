@@ -4121,7 +4121,11 @@ typedef struct egi_conv_parameters {
 typedef enum egi_pool_kind { EGI_POOL_MAX_INDEX, EGI_POOL_AVG, EGI_POOL_AVG_GRAD } egi_pool_kind;
 typedef struct egi_pool_parameters { egi_pool_kind kind; egi_windows windows; } egi_pool_parameters;
 // (outer, rows, inner) and indices of any shape
-typedef struct egi_gather_parameters { int64_t outer, rows, inner; const char *name; } egi_gather_parameters;
+typedef struct egi_gather_parameters {
+    int64_t outer, rows, inner;
+    const char *name;
+    int64_t most;                           // no row gets more updates than so many; 0: unknown
+} egi_gather_parameters;
 typedef enum egi_random_kind { EGI_NORMAL, EGI_TRUNCATED_NORMAL, EGI_UNIFORM, EGI_INTEGERS, EGI_BERNOULLI,
                                EGI_PERMUTATION } egi_random_kind;
 typedef struct egi_random_parameters {
@@ -12173,7 +12177,7 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // packed at all.
 // the last in bytes
 enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_PACK_STACK = 16384 };
-#ifndef EGI_MC                  // tests/core/blocks.c varies them, which changes no bits: whole tiles of rows and columns
+#ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
 #define EGI_MC 96
 #define EGI_NC 2048
 #endif
@@ -14349,17 +14353,26 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
     if (!index) { egi_no_memory(name, x->size * 8); return NULL; }
     if (x->dtype != EG_INT64) egi_convert(x->dtype, x->data, EG_INT64, index, x->size);
     uint64_t beyond = 0;                        // its sign says whether an index is out of range
-    for (int64_t i = 0; i < x->size; i++) beyond |= (uint64_t)index[i] | (uint64_t)(limit - 1 - index[i]);
+    typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
+    const pair last = { (uint64_t)(limit - 1), (uint64_t)(limit - 1) };
+    pair outside = { 0, 0 };
+    int64_t at = 0;
+    for (; at + 4 <= x->size; at += 4) {
+        const pair *v = (const pair *)(const void *)(index + at);
+        outside |= (v[0] | (last - v[0])) | (v[1] | (last - v[1]));
+    }
+    beyond = outside[0] | outside[1];
+    for (; at < x->size; at++) beyond |= (uint64_t)index[at] | (uint64_t)(limit - 1 - index[at]);
     for (int64_t i = 0; (int64_t)beyond < 0 && i < x->size; i++)
         if (index[i] < 0 || index[i] >= limit) {
             int64_t rest = i, value = index[i];
-            eg_shape at = { x->rank, { 0 } };
-            for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
+            eg_shape place = { x->rank, { 0 } };
+            for (int d = x->rank - 1; d >= 0; d--) { place.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
             egi_fail(EG_ERROR_INDEX,
                      classes
                      ? "eg_%s: label %lld at position %s of %s%s is none of the %lld classes, which count from 0"
                      : "eg_%s: index %lld at position %s of %s%s is out of range [0, %lld)", name, (long long)value,
-                     egi_shape_show(at), egi_context_in_batch() ? "this batch, " : "", egi_describe(x),
+                     egi_shape_show(place), egi_context_in_batch() ? "this batch, " : "", egi_describe(x),
                      (long long)limit);
             egi_cpu_indices_done(x, index);
             return NULL;
@@ -14474,34 +14487,43 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
                         egi_describe(args->in[0]));
     return egi_cpu_pool_f32(args);
 }
+// Units are rows of the result. Rows of 1, 2, 4 and 8 bytes are copied as numbers, longer ones by memcpy. The indices
+// have been checked before anything is written (egi_cpu_indices).
+typedef struct egi_gather_job { const int64_t *index; int64_t n, rows, row; const char *x; char *y; } egi_gather_job;
 #define EGI_GATHER(T) { \
-        const T *from = (const T *)(const void *)x->data; \
+        const T *f = (const T *)(const void *)from; \
         T *t = (T *)(void *)to; \
-        for (int64_t o = 0; o < p->outer; o++, from += p->rows, t += n) \
-            for (int64_t i = 0; i < n; i++) t[i] = from[index[i]]; \
+        for (int64_t i = 0; i < count; i++) t[i] = f[index[i]]; \
         break; \
     }
-// Rows of 1, 2, 4 and 8 bytes are copied as numbers, longer ones by memcpy. The indices have been checked before
-// anything is written (egi_cpu_indices).
+static void egi_gather_run(void *context, int64_t begin, int64_t end) {
+    const egi_gather_job *job = (const egi_gather_job *)context;
+    for (int64_t unit = begin, count; unit < end; unit += count) {
+        const int64_t *index = job->index + unit % job->n;
+        const char *from = job->x + unit / job->n * job->rows * job->row;
+        char *to = job->y + unit * job->row;
+        count = egi_min64(job->n - unit % job->n, end - unit);
+        switch (job->row) {
+            case 1: EGI_GATHER(uint8_t)
+            case 2: EGI_GATHER(uint16_t)
+            case 4: EGI_GATHER(uint32_t)
+            case 8: EGI_GATHER(uint64_t)
+            default:
+                for (int64_t i = 0; i < count; i++)
+                    memcpy(to + i * job->row, from + index[i] * job->row, (size_t)job->row);
+        }
+    }
+}
+#undef EGI_GATHER
 static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *indices = args->in[1];
-    char *to = args->out[0]->data;
     const int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
-    const int64_t row = p->inner * egi_dtypes[x->dtype].size, n = indices->size;
+    const int64_t row = p->inner * egi_dtypes[x->dtype].size, n = p->outer * indices->size;
     (void)b;
     if (!index) return false;
-    switch (row) {
-        case 0: break;
-        case 1: EGI_GATHER(uint8_t)
-        case 2: EGI_GATHER(uint16_t)
-        case 4: EGI_GATHER(uint32_t)
-        case 8: EGI_GATHER(uint64_t)
-        default:
-            for (int64_t o = 0; o < p->outer; o++)
-                for (int64_t i = 0; i < n; i++, to += row)
-                    memcpy(to, x->data + (o * p->rows + index[i]) * row, (size_t)row);
-    }
+    egi_gather_job job = { index, indices->size, p->rows, row, x->data, args->out[0]->data };
+    if (row && n) egi_parallel(n, (double)n * (0.8 + 0.06 * (double)row), egi_gather_run, &job);
     egi_cpu_indices_done(indices, index);
     return true;
 }
@@ -14522,9 +14544,10 @@ static bool egi_cpu_one_hot(eg_backend *b, const egi_args *args) {
     }
     return true;
 }
-// SCATTER. Idea: updates are added in their order, so a sum is the same every time. A float32 row that gets more than
-// EGI_TERMS updates is "hot": it is summed in float64 in memory of its own. That memory is small, since n updates
-// make at most n / EGI_TERMS rows hot.
+// SCATTER. Idea: updates are added in their order, so a sum is the same every time. A unit is one of the outer parts
+// or, where these are few, a range of rows, to which it adds what is theirs of all updates; so sums do not depend on
+// how many units there are. A float32 row that gets more than EGI_TERMS updates is "hot": it is summed in float64 in
+// memory of its own. That memory is small, since n updates make at most n / EGI_TERMS rows hot.
 
 // Whether a row may be hot: counts updates by a hash of their row in a small table. False is certain, and the common
 // case; true may be wrong, where rows share a bucket or the updates are too many for the table.
@@ -14544,63 +14567,92 @@ static int64_t egi_cpu_hot_rows(const int64_t *index, int64_t n, uint32_t *hot, 
     for (int64_t r = 0; r < rows; r++) hot[r] = hot[r] > EGI_TERMS ? (uint32_t)++found : 0;
     return found;
 }
-// Adds n updates of `inner` elements each to y, those of hot rows by way of `sums`, which the caller has cleared.
-static void egi_cpu_scatter_hot(const float *u, const int64_t *index, int64_t n, int64_t rows, int64_t inner,
-                                const uint32_t *hot, double *sums, float *y) {
-    for (int64_t i = 0; i < n; i++, u += inner) {
-        const uint32_t number = hot[index[i]];
-        float *row = y + index[i] * inner;
-        double *sum = sums + ((int64_t)number - 1) * inner;
-        if (number) for (int64_t j = 0; j < inner; j++) sum[j] += (double)u[j];
-        else for (int64_t j = 0; j < inner; j++) row[j] += u[j];
+typedef struct egi_scatter_job {
+    const egi_gather_parameters *p;
+    const int64_t *index;
+    const uint32_t *hot;                    // of each row, 0 or its number; NULL: none is hot
+    double *sums;                           // of the hot rows
+    const char *u;
+    char *y;
+    int64_t n, ranges;                      // updates; ranges of rows, 0: a unit is one of the outer parts
+    int dtype;
+} egi_scatter_job;
+// Adds n updates of `inner` elements each to the rows first to last - 1 of y, those of hot rows by way of the sums.
+static void egi_scatter_hot(const egi_scatter_job *job, const float *u, float *y, int64_t first, int64_t last) {
+    const int64_t inner = job->p->inner;
+    for (int64_t r = first; r < last; r++)
+        if (job->hot[r]) memset(job->sums + (job->hot[r] - 1) * inner, 0, (size_t)inner * sizeof *job->sums);
+    for (int64_t i = 0; i < job->n; i++, u += inner) {
+        const int64_t r = job->index[i];
+        if (r < first || r >= last) continue;
+        double *sum = job->sums + ((int64_t)job->hot[r] - 1) * inner;
+        if (job->hot[r]) for (int64_t j = 0; j < inner; j++) sum[j] += (double)u[j];
+        else for (int64_t j = 0; j < inner; j++) y[r * inner + j] += u[j];
     }
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; hot[r] && j < inner; j++) y[r * inner + j] = (float)sums[(hot[r] - 1) * inner + j];
+    for (int64_t r = first; r < last; r++)
+        for (int64_t j = 0; job->hot[r] && j < inner; j++)
+            y[r * inner + j] = (float)job->sums[(job->hot[r] - 1) * inner + j];
 }
 #define EGI_SCATTER(T, U) { \
-        const T *u = (const T *)(const void *)args->in[0]->data; \
-        T *y = (T *)(void *)args->out[0]->data; \
-        for (int64_t o = 0; o < p->outer; o++) \
-            for (int64_t i = 0; i < n; i++, u += p->inner) { \
-                T *row = y + (o * p->rows + index[i]) * p->inner; \
-                for (int64_t j = 0; j < p->inner; j++) row[j] = (T)((U)row[j] + (U)u[j]); \
-            } \
+        const T *u = (const T *)(const void *)from; \
+        T *y = (T *)(void *)to; \
+        for (int64_t i = 0; inner == 1 && i < job->n; i++) \
+            if (index[i] >= first && index[i] < last) y[index[i]] = (T)((U)y[index[i]] + (U)u[i]); \
+        for (int64_t i = 0; inner > 1 && i < job->n; i++) { \
+            if (index[i] < first || index[i] >= last) continue; \
+            T *sum = y + index[i] * inner; \
+            for (int64_t j = 0; j < inner; j++) sum[j] = (T)((U)sum[j] + (U)u[i * inner + j]); \
+        } \
         break; \
     }
-// Adds rows in the order of the indices. float32 rows that occur very often are summed in double first, since
-// thousands of additions to one float would lose digits.
+static void egi_scatter_run(void *context, int64_t begin, int64_t end) {
+    const egi_scatter_job *job = (const egi_scatter_job *)context;
+    const egi_gather_parameters *p = job->p;
+    const int64_t *index = job->index, inner = p->inner, row = inner * egi_dtypes[job->dtype].size,
+                  first = job->ranges ? p->rows * begin / job->ranges : 0,
+                  last = job->ranges ? p->rows * end / job->ranges : p->rows;
+    if (!job->ranges) memset(job->y + begin * p->rows * row, 0, (size_t)((end - begin) * p->rows * row));
+    for (int64_t o = job->ranges ? 0 : begin; o < (job->ranges ? p->outer : end); o++) {
+        const char *from = job->u + o * job->n * row;
+        char *to = job->y + o * p->rows * row;
+        if (job->ranges) memset(to + first * row, 0, (size_t)((last - first) * row));
+        if (job->hot) {
+            egi_scatter_hot(job, (const float *)(const void *)from, (float *)(void *)to, first, last);
+            continue;
+        }
+        switch (job->dtype) {
+            case EG_FLOAT32: EGI_SCATTER(float, float)
+            case EG_FLOAT64: EGI_SCATTER(double, double)
+            case EG_INT32: EGI_SCATTER(int32_t, uint32_t)
+            case EG_INT64: EGI_SCATTER(int64_t, uint64_t)
+            default: EGI_SCATTER(uint8_t, unsigned)
+        }
+    }
+}
+#undef EGI_SCATTER
 static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
-    const eg_tensor *indices = args->in[1];
-    eg_tensor *out = args->out[0];
-    const int64_t n = indices->size;
-    const int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
+    const eg_tensor *indices = args->in[1], *out = args->out[0];
+    const int64_t n = indices->size, *index = egi_cpu_indices(p->name, indices, p->rows, false);
+    const int most = egi_parallel_most();
+    egi_scatter_job job = { p, index, NULL, NULL, args->in[0]->data, out->data, n, 0, out->dtype };
+    uint32_t *hot = NULL;
     int64_t many = 0;
-    double *sums = NULL;
     bool ok = index != NULL;
     (void)b;
     if (!ok) return false;
-    memset(out->data, 0, (size_t)(out->size * egi_dtypes[out->dtype].size));
-    if (out->dtype == EG_FLOAT32 && egi_cpu_may_be_hot(index, n)) {
-        uint32_t *hot = (uint32_t *)egi_alloc((size_t)p->rows * sizeof *hot);
-        if (hot) many = egi_cpu_hot_rows(index, n, hot, p->rows);
-        if (many) sums = (double *)egi_alloc((size_t)(many * p->inner + 1) * sizeof *sums);
-        ok = hot && (!many || sums);
-        for (int64_t o = 0; many && ok && o < p->outer; o++) {
-            memset(sums, 0, (size_t)(many * p->inner) * sizeof *sums);
-            egi_cpu_scatter_hot((const float *)(const void *)args->in[0]->data + o * n * p->inner, index, n, p->rows,
-                                p->inner, hot, sums, (float *)(void *)out->data + o * p->rows * p->inner);
-        }
-        if (hot) egi_free(hot);
-        if (sums) egi_free(sums);
+    if (out->dtype == EG_FLOAT32 && !(p->most && p->most <= EGI_TERMS) && egi_cpu_may_be_hot(index, n)) {
+        ok = (hot = (uint32_t *)egi_alloc((size_t)(p->rows + 1) * sizeof *hot)) != NULL;
+        if (ok) many = egi_cpu_hot_rows(index, n, hot, p->rows);
+        if (many) ok = (job.sums = (double *)egi_alloc((size_t)(many * p->inner + 1) * sizeof *job.sums)) != NULL;
+        if (many) job.hot = hot;
     }
-    if (ok && !many) switch (out->dtype) {
-        case EG_FLOAT32: EGI_SCATTER(float, float)
-        case EG_FLOAT64: EGI_SCATTER(double, double)
-        case EG_INT32: EGI_SCATTER(int32_t, uint32_t)
-        case EG_INT64: EGI_SCATTER(int64_t, uint64_t)
-        default: EGI_SCATTER(uint8_t, unsigned)
-    }
+    if (many || p->outer < 4 * most) job.ranges = most;
+    if (ok && out->size)
+        egi_parallel_with(most, job.ranges ? most : p->outer, 0.1 * (double)out->size +
+                          (double)p->outer * (double)n * (0.5 + 0.4 * (double)p->inner), egi_scatter_run, &job);
+    if (hot) egi_free(hot);
+    if (job.sums) egi_free(job.sums);
     egi_cpu_indices_done(indices, index);
     return ok || egi_no_memory(p->name, p->rows * 4);
 }
@@ -16175,8 +16227,8 @@ EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o
 // axis. scatter_add makes zeros with `rows` rows along the axis and adds x to them, row by row; an index that occurs
 // twice adds twice. Kernels check the indices.
 
-// name: of the public op, for errors
-typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char *name; } egi_gather_attr;
+// name: of the public op, for errors; most: no index occurs more often, 0: unknown
+typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char *name; int64_t most; } egi_gather_attr;
 static bool egi_shape_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
@@ -16195,7 +16247,7 @@ static bool egi_shape_gather(egi_call *c) {
 static bool egi_run_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_axis_split(c->in[0], a->axis);
-    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
+    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name, a->most };
     return egi_run1(c, egi_launch_gather, &p);
 }
 static eg_tensor *egi_gather_apply(const egi_op *op, eg_tensor *x, eg_tensor *index, egi_gather_attr a) {
@@ -16227,7 +16279,7 @@ static bool egi_shape_scatter_add(egi_call *c) {
 static bool egi_run_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_axis_split(c->out[0], a->axis);
-    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
+    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name, a->most };
     return egi_run1(c, egi_launch_scatter_add, &p);
 }
 EGI_GRAD(scatter_add) {
@@ -16249,6 +16301,7 @@ EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_opt
     a.index_rank = indices->flags & EGI_NUMBER ? 0 : indices->rank;
     a.rows = x->dims[a.axis];
     a.name = "gather";
+    a.most = 0;
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("gather", indices, EG_INT64, egi_backend_of(x));
     return egi_gather_apply(&egi_op_gather, x, indices, a);
 }
@@ -16386,7 +16439,7 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
     if (!fits)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s",
                                      egi_describe(updates), egi_describe(indices), egi_shape_show(shape));
-    egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd" };
+    egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd", 0 };
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, depth, -1);
     return flat ? eg_reshape(egi_gather_apply(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
@@ -16406,7 +16459,7 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
                                      "eg_segment_sum: segments %s must have one entry for each row of %s",
                                      egi_describe(segments), egi_describe(x));
-    egi_gather_attr a = { 0, 1, n, "segment_sum" };
+    egi_gather_attr a = { 0, 1, n, "segment_sum", 0 };
     return egi_gather_apply(&egi_op_scatter_add, x, segments, a);
 }
 static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
@@ -16799,11 +16852,14 @@ static bool egi_pool_windows(const char *name, int space, eg_tensor *x, const eg
 static eg_tensor *egi_max_pool(const char *name, int space, eg_tensor *x, const eg_pool_options *o) {
     egi_windows w;
     eg_shape flat = { 1, { -1 } };
-    eg_gather_options rows;
-    memset(&rows, 0, sizeof rows);
     if (!egi_pool_windows(name, space, x, o, &w)) return NULL;
     flat.dims[0] = x->size;
-    return (eg_gather)(eg_reshape(x, flat), egi_apply1(&egi_op_max_pool_index, &x, 1, &w), rows);
+    eg_tensor *flat_x = eg_reshape(x, flat), *index = egi_apply1(&egi_op_max_pool_index, &x, 1, &w);
+    if (!flat_x || !index) return NULL;
+    egi_gather_attr a = { 0, index->rank, x->size, "gather", 1 };
+    for (int i = 0; i < EGI_WINDOW_AXES; i++)               // the windows in which an element lies
+        a.most = egi_min64(a.most, EGI_TERMS) * egi_min64((w.axis[i].taps - 1) / w.axis[i].stride + 1, EGI_TERMS + 1);
+    return egi_gather_apply(&egi_op_gather, flat_x, index, a);
 }
 static eg_tensor *egi_avg_pool(const char *name, int space, eg_tensor *x, const eg_pool_options *o) {
     egi_windows w;
@@ -37126,7 +37182,8 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
     case EGI_ATTENTION: case EGI_ATTENTION_GRAD:
         EGI_PARAMETERS(egi_attention_parameters, EGI_KEEPS(scale), EGI_KEEPS(causal), EGI_KEEPS(before))
     case EGI_GATHER: case EGI_SCATTER_ADD:
-        EGI_PARAMETERS(egi_gather_parameters, EGI_KEEPS(outer), EGI_KEEPS(rows), EGI_KEEPS(inner), EGI_KEEPS(name))
+        EGI_PARAMETERS(egi_gather_parameters, EGI_KEEPS(outer), EGI_KEEPS(rows), EGI_KEEPS(inner), EGI_KEEPS(name),
+                       EGI_KEEPS(most))
     case EGI_RANDOM:                        // the seed and the counter are each call's own
         EGI_PARAMETERS(egi_random_parameters, EGI_KEEPS(kind), EGI_KEEPS(a), EGI_KEEPS(b), EGI_KEEPS(low),
                        EGI_KEEPS(high))
@@ -46905,9 +46962,12 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_max_pool_window)(const egi_window
     const int64_t c = w->c, h = w->axis[1].in, a = w->axis[2].in;
     for (int64_t q0 = 0; q0 < c; q0 += LANES) {
         const int64_t cols = egi_min64(LANES, c - q0), first = box->first * c + q0;
-        EGI_T last[LANES] = {0};    // where fewer channels are left
+        EGI_T last[LANES];          // where fewer channels are left
         EGI_INT best[LANES];        // the position of the largest, in pixels from the window's first
-        if (cols < LANES) memcpy(last, x + first, (size_t)cols * sizeof(EGI_T));
+        if (cols < LANES) {
+            memset(last, 0, sizeof last);
+            memcpy(last, x + first, (size_t)cols * sizeof(EGI_T));
+        }
         const vec *v = (const vec *)(const void *)(cols < LANES ? last : x + first);
         vec t0 = v[0], t1 = v[1], t2 = v[2], t3 = v[3];
         bits b0 = {0}, b1 = b0, b2 = b0, b3 = b0;
@@ -46931,7 +46991,12 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_max_pool_window)(const egi_window
         memcpy(best + L, &b1, sizeof b1);
         memcpy(best + 2 * L, &b2, sizeof b2);
         memcpy(best + 3 * L, &b3, sizeof b3);
-        for (int64_t q = 0; q < cols; q++) index[q0 + q] = first + (int64_t)best[q] * c + q;
+        if (cols == LANES && sizeof(EGI_T) == 4 && c <= INT32_MAX) {   // vectors have a product of two int32_t
+            const int32_t step = (int32_t)c;
+            for (int q = 0; q < LANES; q++) index[q0 + q] = first + q + (int64_t)(int32_t)best[q] * step;
+        } else {
+            for (int64_t q = 0; q < cols; q++) index[q0 + q] = first + (int64_t)best[q] * c + q;
+        }
     }
 }
 
@@ -47965,8 +48030,8 @@ static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
         s.elements = (s.lines * (s.pixels * cg + s.outs * ((og + 15) / 16 * 16)) + 15) / 16 * 16;
     return s;
 }
-// Whether the pixels that the zeros in dy meet, near both ends of the lines of x, are finite. If not, their products with
-// zeros would be NaN in taps that never touch these pixels, and the gradient is made by columns.
+// Whether the pixels that the zeros in dy meet, near both ends of the lines of x, are finite. If not, their products
+// with zeros would be NaN in taps that never touch these pixels, and the gradient is made by columns.
 static bool EGI_TN(egi_conv_ends_are_finite)(const egi_windows *w, const EGI_T *x) {
     const egi_window *a = &w->axis[2];
     const int64_t reach = (a->taps - 1) * a->dilation + 1, lines = w->n * w->axis[0].in * w->axis[1].in,
