@@ -49423,6 +49423,8 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 // The queries and keys of a block, which are whole tiles of rows, and whole pieces. The bytes that a thread has of keys
 // and their gradients at once. From so many units on, the queries or the keys of a head are not cut further.
 enum { EGI_TN(EGI_ATTEND) = 96, EGI_TN(EGI_ATTEND_BYTES) = 1 << 19, EGI_TN(EGI_ATTEND_UNITS) = 16 };
+// So few queries that share keys, as where text is made step by step, read keys and values in place.
+enum { EGI_TN(EGI_ATTEND_FEW) = 2 };
 // The gradient's parts have so many elements of dq together at most.
 enum { EGI_TN(EGI_ATTEND_SUMS) = 1 << 20 };
 #if EGI_X86 && EGI_STAMP % 10 == 1
@@ -49517,12 +49519,31 @@ static int64_t EGI_TN(egi_attention_cut)(int64_t count, int64_t part, int64_t pa
     return egi_min64(count, blocks * part / parts * EGI_TN(EGI_ATTEND));
 }
 
-// The queries t0 to t1 - 1 of one head. packed: all keys, packed; values: their rows. own: room for a block's queries,
-// results and scores.
+static bool EGI_TN(egi_attention_is_of_few)(const EGI_TN(egi_attention_job) *a) {
+    return a->heads / a->shared * a->queries <= EGI_TN(EGI_ATTEND_FEW);
+}
+// Scores of `rows` queries q with the keys from `first` on, and what weighted values add to o, all read in place.
+static void EGI_TN(egi_attention_scores)(const EGI_TN(egi_attention_job) *a, int64_t batch, int64_t shared,
+                                         int64_t first, int64_t rows, int64_t n, const EGI_T *q, EGI_T *s) {
+    for (int64_t r = 0; r < rows; r++, q += a->size, s += EGI_TN(EGI_ATTEND))
+        for (int64_t i = 0; i < n; i++)
+            s[i] = EGI_IN_VECTORS(egi_dot_in_vectors)(a->q.size, q,
+                                                      EGI_TN(egi_heads_row)(&a->k, batch, shared, first + i));
+}
+static void EGI_TN(egi_attention_sums)(const EGI_TN(egi_attention_job) *a, int64_t batch, int64_t shared, int64_t first,
+                                       int64_t rows, int64_t n, const EGI_T *s, EGI_T *o) {
+    for (int64_t r = 0; r < rows; r++)
+        EGI_IN_VECTORS(egi_rows_add)(a->v.size, n, s + r * EGI_TN(EGI_ATTEND),
+                                     EGI_TN(egi_heads_row)(&a->v, batch, shared, first), a->v.row, o + r * a->values);
+}
+
+// The queries t0 to t1 - 1 of one head. packed: all keys, packed, or NULL; values: their rows. own: room for a block's
+// queries, results and scores.
 static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int64_t batch, int64_t head, int64_t t0,
                                         int64_t t1, const EGI_T *packed, const EGI_T *values, EGI_T *own) {
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
-    const int64_t end = EGI_TN(egi_attention_end)(a, t1, a->keys), size = a->q.size, rows = t1 - t0;
+    const int64_t end = EGI_TN(egi_attention_end)(a, t1, a->keys), size = a->q.size, rows = t1 - t0,
+                  shared = head / (a->heads / a->shared);
     EGI_T *q = own, *o = q + BLOCK * a->size, *s = o + BLOCK * a->values, top[BLOCK];
     double sum[BLOCK] = {0};
     EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, q);
@@ -49530,16 +49551,20 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
     for (int64_t r = 0; r < rows; r++) top[r] = -(EGI_T)INFINITY;
     for (int64_t c0 = 0; c0 < end; c0 += BLOCK) {
         const int64_t n = egi_min64(BLOCK, end - c0);
-        EGI_TN(egi_attention_product)(a, rows, n, size, q, a->size, 1, packed + c0 * size, a->nr, a->nr * size, s,
-                                      BLOCK, false);
+        if (packed)
+            EGI_TN(egi_attention_product)(a, rows, n, size, q, a->size, 1, packed + c0 * size, a->nr, a->nr * size, s,
+                                          BLOCK, false);
+        else EGI_TN(egi_attention_scores)(a, batch, shared, c0, rows, n, q, s);
         for (int64_t r = 0; r < rows; r++) {
             EGI_T *x = s + r * BLOCK;
             const int64_t seen = EGI_TN(egi_scores_hide)(a, batch, head, t0 + r, c0, n, x);
             if (seen > 0) EGI_IN_ROWS(egi_scores_step)(seen, x, &top[r], &sum[r], a->v.size, o + r * a->values);
             EGI_TN(egi_zero)(n - seen, x + seen);
         }
-        EGI_TN(egi_attention_product)(a, rows, a->values, n, s, BLOCK, 1, values + c0 * a->values, a->values, a->nr, o,
-                                      a->values, true);
+        if (packed)
+            EGI_TN(egi_attention_product)(a, rows, a->values, n, s, BLOCK, 1, values + c0 * a->values, a->values, a->nr,
+                                          o, a->values, true);
+        else EGI_TN(egi_attention_sums)(a, batch, shared, c0, rows, n, s, o);
     }
     for (int64_t r = 0; r < rows; r++) {                        // a query that a mask lets see no key gets zeros
         EGI_T *y = EGI_TN(egi_heads_row)(&a->y, batch, head, t0 + r), *x = o + r * a->values;
@@ -49551,7 +49576,8 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
 // A unit: part of the queries of all heads that one head of keys serves.
 static void EGI_TN(egi_attention_run)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_attention_job) *a = (const EGI_TN(egi_attention_job) *)context;
-    const int64_t group = a->heads / a->shared, most = EGI_TN(egi_whole)(a->keys, EGI_TN(EGI_ATTEND));
+    const bool few = EGI_TN(egi_attention_is_of_few)(a);
+    const int64_t group = a->heads / a->shared, most = few ? 0 : EGI_TN(egi_whole)(a->keys, EGI_TN(EGI_ATTEND));
     EGI_T *packed = a->space + egi_this.slot * a->room, *values = packed + most * a->q.size,
           *own = values + most * a->values;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -49559,12 +49585,12 @@ static void EGI_TN(egi_attention_run)(void *context, int64_t begin, int64_t end)
                       first = EGI_TN(egi_attention_cut)(a->queries, part, a->parts),
                       last = EGI_TN(egi_attention_cut)(a->queries, part + 1, a->parts),
                       keys = EGI_TN(egi_attention_end)(a, last, a->keys);
-        EGI_TN(egi_heads_pack)(a, &a->k, batch, shared, 0, keys, packed);
-        EGI_TN(egi_heads_load)(&a->v, batch, shared, 0, keys, 1, a->values, values);
+        if (!few) EGI_TN(egi_heads_pack)(a, &a->k, batch, shared, 0, keys, packed);
+        if (!few) EGI_TN(egi_heads_load)(&a->v, batch, shared, 0, keys, 1, a->values, values);
         for (int64_t head = shared * group; head < (shared + 1) * group; head++)
             for (int64_t t = first; t < last; t += EGI_TN(EGI_ATTEND))
-                EGI_TN(egi_attention_block)(a, batch, head, t, egi_min64(t + EGI_TN(EGI_ATTEND), last), packed, values,
-                                            own);
+                EGI_TN(egi_attention_block)(a, batch, head, t, egi_min64(t + EGI_TN(EGI_ATTEND), last),
+                                            few ? NULL : packed, values, own);
     }
 }
 static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_args *args, const eg_tensor *mask) {
@@ -49607,7 +49633,8 @@ static bool EGI_TN(egi_cpu_attention)(const egi_args *args) {
     a.y = EGI_TN(egi_heads_of)(args->out[0], true);
     a.log_sums = EGI_DATA(args->out[1]);
     a.parts = EGI_TN(egi_attention_parts)(&a, a.queries);
-    a.room = EGI_TN(egi_whole)(a.keys, BLOCK) * (a.q.size + a.values) + BLOCK * (a.size + a.values + BLOCK);
+    a.room = BLOCK * (a.size + a.values + BLOCK);
+    if (!EGI_TN(egi_attention_is_of_few)(&a)) a.room += EGI_TN(egi_whole)(a.keys, BLOCK) * (a.q.size + a.values);
     if (!EGI_TN(egi_attention_allocate)(&a, args->op->name, 0)) return false;
     EGI_TN(egi_attention_divide)(&a, a.size + a.values, EGI_TN(egi_attention_run));
     egi_free(a.space);

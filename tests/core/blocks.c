@@ -1,5 +1,5 @@
-// Products, in a copy of the library whose blocks of rows and columns are variables: whatever their sizes, from one tile
-// to more than the whole, and whatever the number of threads, the bits are the same. That is what lets a machine with
+// Products, in a copy of the library whose blocks of rows and columns are variables: whatever their sizes, from one
+// tile to more than the whole, and whatever the number of threads, the bits are the same. That is what lets a machine with
 // other caches have other blocks. Thin, batched and packed products, those of convolutions and of recurrent layers.
 #include <stdint.h>
 static int64_t block_rows = 96, block_columns = 2048;
@@ -49,7 +49,7 @@ static eg_tensor *with_gradients(eg_tensor *(*f)(eg_tensor *x, eg_tensor *w), eg
 static eg_tensor *same_padding(eg_tensor *x, eg_tensor *w) { return eg_conv2d(x, w, .padding = EG_SAME); }
 static eg_tensor *two_apart(eg_tensor *x, eg_tensor *w) { return eg_conv2d(x, w, .strides = { 2 }); }
 static eg_tensor *convolution(int kind, eg_dtype dtype) {
-    static const int64_t shapes[][5] = {                                                   // pixels a side, channels, taps
+    static const int64_t shapes[][5] = {                        // pixels a side, channels, taps, filters, two apart
         { 23, 24, 3, 33, 0 }, { 23, 3, 5, 24, 1 }, { 17, 30, 1, 70, 0 }, { 21, 24, 3, 40, 1 }, { 30, 2, 3, 5, 0 } };
     if (kind >= (int)(sizeof shapes / sizeof *shapes)) return NULL;
     const int64_t *s = shapes[kind];
@@ -95,8 +95,8 @@ static void check_blocks(eg_tensor *(*make)(int kind, eg_dtype dtype)) {
                 const uint64_t got = y ? bits_of(y) : 0;
                 CHECK(got == want);
                 if (got != want)
-                    printf("    kind %d, %s: blocks of %lld x %lld\n", kind, eg_dtype_name(dtype), (long long)block_rows,
-                           (long long)block_columns);
+                    printf("    kind %d, %s: blocks of %lld x %lld\n", kind, eg_dtype_name(dtype),
+                           (long long)block_rows, (long long)block_columns);
             }
             block_rows = 96;
             block_columns = 2048;

@@ -230,7 +230,8 @@ static void conv_back(const conv *c, int64_t oh, int64_t ow, const double *g, co
         int64_t o = i % c->o, b = i / c->o % ow, a = i / c->o / ow % oh, n = i / c->o / ow / oh,
                 from = o / (c->o / c->groups) * each;
         for (int64_t t = 0; t < c->kh * c->kw; t++) {
-            int64_t r = a * c->stride + t / c->kw * c->dilation - top, s = b * c->stride + t % c->kw * c->dilation - left;
+            int64_t r = a * c->stride + t / c->kw * c->dilation - top,
+                    s = b * c->stride + t % c->kw * c->dilation - left;
             for (int64_t k = 0; k < each && r >= 0 && r < c->h && s >= 0 && s < c->w; k++) {
                 int64_t at = ((n * c->h + r) * c->w + s) * c->c + from + k, tap = (t * each + k) * c->o + o;
                 dx[at] += g[i] * f[tap];
@@ -269,8 +270,8 @@ TEST(convolutions_with_many_channels) {
             CHECK_VALUES(d[1], 0, df, n_f);
         }
 }
-// One element of x or of the filter is infinite or a NaN: those elements of the gradients that do not depend on it are what
-// they are without it.
+// One element of x or of the filter is infinite or a NaN: those elements of the gradients that do not depend on it are
+// what they are without it.
 static void check_gradient_beside(eg_tensor *got, const double *want, int64_t n) {
     const double *y = (const double *)eg_data(eg_cast(got, EG_FLOAT64));
     int64_t wrong = 0;
