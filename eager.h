@@ -47353,11 +47353,12 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         return true;
     }
     if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
+        const int64_t arow = ta ? 1 : lda, astep = ta ? lda : 1, brow = tb ? 1 : ldb, bstep = tb ? ldb : 1;
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
+                const EGI_T *x = a + i * arow, *y = b + j * bstep;
                 EGI_T s = 0;
-                for (int64_t p = 0; p < k; p++)
-                    s += (ta ? a[p * lda + i] : a[i * lda + p]) * (tb ? b[j * ldb + p] : b[p * ldb + j]);
+                for (int64_t p = 0; p < k; p++) s += x[p * astep] * y[p * brow];
                 c[i * ldc + j] = accumulate ? c[i * ldc + j] + s : s;
             }
         return true;

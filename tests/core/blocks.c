@@ -1,6 +1,7 @@
 // Products, in a copy of the library whose blocks of rows and columns are variables: whatever their sizes, from one
-// tile to more than the whole, and whatever the number of threads, the bits are the same. That is what lets a machine with
-// other caches have other blocks. Thin, batched and packed products, those of convolutions and of recurrent layers.
+// tile to more than the whole, and whatever the number of threads, the bits are the same. That is what lets a machine
+// with other caches have other blocks. Thin, batched and packed products, those of convolutions and of recurrent
+// layers.
 #include <stdint.h>
 static int64_t block_rows = 96, block_columns = 2048;
 #define EGI_MC block_rows
