@@ -4146,7 +4146,11 @@ typedef struct egi_conv_parameters {
 typedef enum egi_pool_kind { EGI_POOL_MAX_INDEX, EGI_POOL_AVG, EGI_POOL_AVG_GRAD } egi_pool_kind;
 typedef struct egi_pool_parameters { egi_pool_kind kind; egi_windows windows; } egi_pool_parameters;
 // (outer, rows, inner) and indices of any shape
-typedef struct egi_gather_parameters { int64_t outer, rows, inner; const char *name; } egi_gather_parameters;
+typedef struct egi_gather_parameters {
+    int64_t outer, rows, inner;
+    const char *name;
+    int64_t most;                           // no row gets more updates than so many; 0: unknown
+} egi_gather_parameters;
 typedef enum egi_random_kind { EGI_NORMAL, EGI_TRUNCATED_NORMAL, EGI_UNIFORM, EGI_INTEGERS, EGI_BERNOULLI,
                                EGI_PERMUTATION } egi_random_kind;
 typedef struct egi_random_parameters {
@@ -12206,7 +12210,11 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // each of its rows and a step, so it can read packed A, A and A transposed alike; small products are therefore never
 // packed at all.
 // the last in bytes
-enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 16384 };
+enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_PACK_STACK = 16384 };
+#ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
+#define EGI_MC 96
+#define EGI_NC 2048
+#endif
 enum { EGI_SMALL_SIDE = 64 };   // so many rows and terms at most has a small product, which has few columns
 
 #if EGI_X86
@@ -14380,17 +14388,26 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
     if (!index) { egi_no_memory(name, x->size * 8); return NULL; }
     if (x->dtype != EG_INT64) egi_convert(x->dtype, x->data, EG_INT64, index, x->size);
     uint64_t beyond = 0;                        // its sign says whether an index is out of range
-    for (int64_t i = 0; i < x->size; i++) beyond |= (uint64_t)index[i] | (uint64_t)(limit - 1 - index[i]);
+    typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
+    const pair last = { (uint64_t)(limit - 1), (uint64_t)(limit - 1) };
+    pair outside = { 0, 0 };
+    int64_t at = 0;
+    for (; at + 4 <= x->size; at += 4) {
+        const pair *v = (const pair *)(const void *)(index + at);
+        outside |= (v[0] | (last - v[0])) | (v[1] | (last - v[1]));
+    }
+    beyond = outside[0] | outside[1];
+    for (; at < x->size; at++) beyond |= (uint64_t)index[at] | (uint64_t)(limit - 1 - index[at]);
     for (int64_t i = 0; (int64_t)beyond < 0 && i < x->size; i++)
         if (index[i] < 0 || index[i] >= limit) {
             int64_t rest = i, value = index[i];
-            eg_shape at = { x->rank, { 0 } };
-            for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
+            eg_shape place = { x->rank, { 0 } };
+            for (int d = x->rank - 1; d >= 0; d--) { place.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
             egi_fail(EG_ERROR_INDEX,
                      classes
                      ? "eg_%s: label %lld at position %s of %s%s is none of the %lld classes, which count from 0"
                      : "eg_%s: index %lld at position %s of %s%s is out of range [0, %lld)", name, (long long)value,
-                     egi_shape_show(at), egi_context_in_batch() ? "this batch, " : "", egi_describe(x),
+                     egi_shape_show(place), egi_context_in_batch() ? "this batch, " : "", egi_describe(x),
                      (long long)limit);
             egi_cpu_indices_done(x, index);
             return NULL;
@@ -14505,35 +14522,43 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
                         egi_describe(args->in[0]));
     return egi_cpu_pool_f32(args);
 }
-// Rows of one element of type T: for each outer index, the rows are neighbours.
+// Units are rows of the result. Rows of 1, 2, 4 and 8 bytes are copied as numbers, longer ones by memcpy. The indices
+// have been checked before anything is written (egi_cpu_indices).
+typedef struct egi_gather_job { const int64_t *index; int64_t n, rows, row; const char *x; char *y; } egi_gather_job;
 #define EGI_GATHER(T) { \
-        const T *from = (const T *)(const void *)x->data; \
+        const T *f = (const T *)(const void *)from; \
         T *t = (T *)(void *)to; \
-        for (int64_t o = 0; o < p->outer; o++, from += p->rows, t += n) \
-            for (int64_t i = 0; i < n; i++) t[i] = from[index[i]]; \
+        for (int64_t i = 0; i < count; i++) t[i] = f[index[i]]; \
         break; \
     }
-// Rows of 1, 2, 4 and 8 bytes are copied as numbers, longer ones by memcpy. The indices have been checked before
-// anything is written (egi_cpu_indices).
+static void egi_gather_run(void *context, int64_t begin, int64_t end) {
+    const egi_gather_job *job = (const egi_gather_job *)context;
+    for (int64_t unit = begin, count; unit < end; unit += count) {
+        const int64_t *index = job->index + unit % job->n;
+        const char *from = job->x + unit / job->n * job->rows * job->row;
+        char *to = job->y + unit * job->row;
+        count = egi_min64(job->n - unit % job->n, end - unit);
+        switch (job->row) {
+            case 1: EGI_GATHER(uint8_t)
+            case 2: EGI_GATHER(uint16_t)
+            case 4: EGI_GATHER(uint32_t)
+            case 8: EGI_GATHER(uint64_t)
+            default:
+                for (int64_t i = 0; i < count; i++)
+                    memcpy(to + i * job->row, from + index[i] * job->row, (size_t)job->row);
+        }
+    }
+}
+#undef EGI_GATHER
 static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *indices = args->in[1];
-    char *to = args->out[0]->data;
     const int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
-    const int64_t row = p->inner * egi_dtypes[x->dtype].size, n = indices->size;
+    const int64_t row = p->inner * egi_dtypes[x->dtype].size, n = p->outer * indices->size;
     (void)b;
     if (!index) return false;
-    switch (row) {
-        case 0: break;
-        case 1: EGI_GATHER(uint8_t)
-        case 2: EGI_GATHER(uint16_t)
-        case 4: EGI_GATHER(uint32_t)
-        case 8: EGI_GATHER(uint64_t)
-        default:
-            for (int64_t o = 0; o < p->outer; o++)
-                for (int64_t i = 0; i < n; i++, to += row)
-                    memcpy(to, x->data + (o * p->rows + index[i]) * row, (size_t)row);
-    }
+    egi_gather_job job = { index, indices->size, p->rows, row, x->data, args->out[0]->data };
+    if (row && n) egi_parallel(n, (double)n * (0.8 + 0.06 * (double)row), egi_gather_run, &job);
     egi_cpu_indices_done(indices, index);
     return true;
 }
@@ -14555,9 +14580,10 @@ static bool egi_cpu_one_hot(eg_backend *b, const egi_args *args) {
     }
     return true;
 }
-// SCATTER. Idea: updates are added in their order, so a sum is the same every time. A float32 row that gets more than
-// EGI_TERMS updates is "hot": it is summed in float64 in memory of its own. That memory is small, since n updates
-// make at most n / EGI_TERMS rows hot.
+// SCATTER. Idea: updates are added in their order, so a sum is the same every time. A unit is one of the outer parts
+// or, where these are few, a range of rows, to which it adds what is theirs of all updates; so sums do not depend on
+// how many units there are. A float32 row that gets more than EGI_TERMS updates is "hot": it is summed in float64 in
+// memory of its own. That memory is small, since n updates make at most n / EGI_TERMS rows hot.
 
 // Whether a row may be hot: counts updates by a hash of their row in a small table. False is certain, and the common
 // case; true may be wrong, where rows share a bucket or the updates are too many for the table.
@@ -14577,63 +14603,92 @@ static int64_t egi_cpu_hot_rows(const int64_t *index, int64_t n, uint32_t *hot, 
     for (int64_t r = 0; r < rows; r++) hot[r] = hot[r] > EGI_TERMS ? (uint32_t)++found : 0;
     return found;
 }
-// Adds n updates of `inner` elements each to y, those of hot rows by way of `sums`, which the caller has cleared.
-static void egi_cpu_scatter_hot(const float *u, const int64_t *index, int64_t n, int64_t rows, int64_t inner,
-                                const uint32_t *hot, double *sums, float *y) {
-    for (int64_t i = 0; i < n; i++, u += inner) {
-        const uint32_t number = hot[index[i]];
-        float *row = y + index[i] * inner;
-        double *sum = sums + ((int64_t)number - 1) * inner;
-        if (number) for (int64_t j = 0; j < inner; j++) sum[j] += (double)u[j];
-        else for (int64_t j = 0; j < inner; j++) row[j] += u[j];
+typedef struct egi_scatter_job {
+    const egi_gather_parameters *p;
+    const int64_t *index;
+    const uint32_t *hot;                    // of each row, 0 or its number; NULL: none is hot
+    double *sums;                           // of the hot rows
+    const char *u;
+    char *y;
+    int64_t n, ranges;                      // updates; ranges of rows, 0: a unit is one of the outer parts
+    int dtype;
+} egi_scatter_job;
+// Adds n updates of `inner` elements each to the rows first to last - 1 of y, those of hot rows by way of the sums.
+static void egi_scatter_hot(const egi_scatter_job *job, const float *u, float *y, int64_t first, int64_t last) {
+    const int64_t inner = job->p->inner;
+    for (int64_t r = first; r < last; r++)
+        if (job->hot[r]) memset(job->sums + (job->hot[r] - 1) * inner, 0, (size_t)inner * sizeof *job->sums);
+    for (int64_t i = 0; i < job->n; i++, u += inner) {
+        const int64_t r = job->index[i];
+        if (r < first || r >= last) continue;
+        double *sum = job->sums + ((int64_t)job->hot[r] - 1) * inner;
+        if (job->hot[r]) for (int64_t j = 0; j < inner; j++) sum[j] += (double)u[j];
+        else for (int64_t j = 0; j < inner; j++) y[r * inner + j] += u[j];
     }
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; hot[r] && j < inner; j++) y[r * inner + j] = (float)sums[(hot[r] - 1) * inner + j];
+    for (int64_t r = first; r < last; r++)
+        for (int64_t j = 0; job->hot[r] && j < inner; j++)
+            y[r * inner + j] = (float)job->sums[(job->hot[r] - 1) * inner + j];
 }
 #define EGI_SCATTER(T, U) { \
-        const T *u = (const T *)(const void *)args->in[0]->data; \
-        T *y = (T *)(void *)args->out[0]->data; \
-        for (int64_t o = 0; o < p->outer; o++) \
-            for (int64_t i = 0; i < n; i++, u += p->inner) { \
-                T *row = y + (o * p->rows + index[i]) * p->inner; \
-                for (int64_t j = 0; j < p->inner; j++) row[j] = (T)((U)row[j] + (U)u[j]); \
-            } \
+        const T *u = (const T *)(const void *)from; \
+        T *y = (T *)(void *)to; \
+        for (int64_t i = 0; inner == 1 && i < job->n; i++) \
+            if (index[i] >= first && index[i] < last) y[index[i]] = (T)((U)y[index[i]] + (U)u[i]); \
+        for (int64_t i = 0; inner > 1 && i < job->n; i++) { \
+            if (index[i] < first || index[i] >= last) continue; \
+            T *sum = y + index[i] * inner; \
+            for (int64_t j = 0; j < inner; j++) sum[j] = (T)((U)sum[j] + (U)u[i * inner + j]); \
+        } \
         break; \
     }
-// Adds rows in the order of the indices. float32 rows that occur very often are summed in double first, since
-// thousands of additions to one float would lose digits.
+static void egi_scatter_run(void *context, int64_t begin, int64_t end) {
+    const egi_scatter_job *job = (const egi_scatter_job *)context;
+    const egi_gather_parameters *p = job->p;
+    const int64_t *index = job->index, inner = p->inner, row = inner * egi_dtypes[job->dtype].size,
+                  first = job->ranges ? p->rows * begin / job->ranges : 0,
+                  last = job->ranges ? p->rows * end / job->ranges : p->rows;
+    if (!job->ranges) memset(job->y + begin * p->rows * row, 0, (size_t)((end - begin) * p->rows * row));
+    for (int64_t o = job->ranges ? 0 : begin; o < (job->ranges ? p->outer : end); o++) {
+        const char *from = job->u + o * job->n * row;
+        char *to = job->y + o * p->rows * row;
+        if (job->ranges) memset(to + first * row, 0, (size_t)((last - first) * row));
+        if (job->hot) {
+            egi_scatter_hot(job, (const float *)(const void *)from, (float *)(void *)to, first, last);
+            continue;
+        }
+        switch (job->dtype) {
+            case EG_FLOAT32: EGI_SCATTER(float, float)
+            case EG_FLOAT64: EGI_SCATTER(double, double)
+            case EG_INT32: EGI_SCATTER(int32_t, uint32_t)
+            case EG_INT64: EGI_SCATTER(int64_t, uint64_t)
+            default: EGI_SCATTER(uint8_t, unsigned)
+        }
+    }
+}
+#undef EGI_SCATTER
 static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
-    const eg_tensor *indices = args->in[1];
-    eg_tensor *out = args->out[0];
-    const int64_t n = indices->size;
-    const int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
+    const eg_tensor *indices = args->in[1], *out = args->out[0];
+    const int64_t n = indices->size, *index = egi_cpu_indices(p->name, indices, p->rows, false);
+    const int most = egi_parallel_most();
+    egi_scatter_job job = { p, index, NULL, NULL, args->in[0]->data, out->data, n, 0, out->dtype };
+    uint32_t *hot = NULL;
     int64_t many = 0;
-    double *sums = NULL;
     bool ok = index != NULL;
     (void)b;
     if (!ok) return false;
-    memset(out->data, 0, (size_t)(out->size * egi_dtypes[out->dtype].size));
-    if (out->dtype == EG_FLOAT32 && egi_cpu_may_be_hot(index, n)) {
-        uint32_t *hot = (uint32_t *)egi_alloc((size_t)p->rows * sizeof *hot);
-        if (hot) many = egi_cpu_hot_rows(index, n, hot, p->rows);
-        if (many) sums = (double *)egi_alloc((size_t)(many * p->inner + 1) * sizeof *sums);
-        ok = hot && (!many || sums);
-        for (int64_t o = 0; many && ok && o < p->outer; o++) {
-            memset(sums, 0, (size_t)(many * p->inner) * sizeof *sums);
-            egi_cpu_scatter_hot((const float *)(const void *)args->in[0]->data + o * n * p->inner, index, n, p->rows,
-                                p->inner, hot, sums, (float *)(void *)out->data + o * p->rows * p->inner);
-        }
-        if (hot) egi_free(hot);
-        if (sums) egi_free(sums);
+    if (out->dtype == EG_FLOAT32 && !(p->most && p->most <= EGI_TERMS) && egi_cpu_may_be_hot(index, n)) {
+        ok = (hot = (uint32_t *)egi_alloc((size_t)(p->rows + 1) * sizeof *hot)) != NULL;
+        if (ok) many = egi_cpu_hot_rows(index, n, hot, p->rows);
+        if (many) ok = (job.sums = (double *)egi_alloc((size_t)(many * p->inner + 1) * sizeof *job.sums)) != NULL;
+        if (many) job.hot = hot;
     }
-    if (ok && !many) switch (out->dtype) {
-        case EG_FLOAT32: EGI_SCATTER(float, float)
-        case EG_FLOAT64: EGI_SCATTER(double, double)
-        case EG_INT32: EGI_SCATTER(int32_t, uint32_t)
-        case EG_INT64: EGI_SCATTER(int64_t, uint64_t)
-        default: EGI_SCATTER(uint8_t, unsigned)
-    }
+    if (many || p->outer < 4 * most) job.ranges = most;
+    if (ok && out->size)
+        egi_parallel_with(most, job.ranges ? most : p->outer, 0.1 * (double)out->size +
+                          (double)p->outer * (double)n * (0.5 + 0.4 * (double)p->inner), egi_scatter_run, &job);
+    if (hot) egi_free(hot);
+    if (job.sums) egi_free(job.sums);
     egi_cpu_indices_done(indices, index);
     return ok || egi_no_memory(p->name, p->rows * 4);
 }
@@ -16257,8 +16312,8 @@ EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o
 // axis. scatter_add makes zeros with `rows` rows along the axis and adds x to them, row by row; an index that occurs
 // twice adds twice. Kernels check the indices.
 
-// name: of the public op, for errors
-typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char *name; } egi_gather_attr;
+// name: of the public op, for errors; most: no index occurs more often, 0: unknown
+typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char *name; int64_t most; } egi_gather_attr;
 // The axis of x is replaced by the axes of the indices.
 static bool egi_shape_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
@@ -16278,7 +16333,7 @@ static bool egi_shape_gather(egi_call *c) {
 static bool egi_run_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_axis_split(c->in[0], a->axis);
-    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
+    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name, a->most };
     return egi_run1(c, egi_launch_gather, &p);
 }
 static eg_tensor *egi_gather_apply(const egi_op *op, eg_tensor *x, eg_tensor *index, egi_gather_attr a) {
@@ -16312,7 +16367,7 @@ static bool egi_shape_scatter_add(egi_call *c) {
 static bool egi_run_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_axis_split(c->out[0], a->axis);
-    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
+    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name, a->most };
     return egi_run1(c, egi_launch_scatter_add, &p);
 }
 // Each row of x gets the gradient of the row to which it was added.
@@ -16336,6 +16391,7 @@ EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_opt
     a.index_rank = indices->flags & EGI_NUMBER ? 0 : indices->rank;
     a.rows = x->dims[a.axis];
     a.name = "gather";
+    a.most = 0;
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("gather", indices, EG_INT64, egi_backend_of(x));
     return egi_gather_apply(&egi_op_gather, x, indices, a);
 }
@@ -16480,7 +16536,7 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
     if (!fits)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s",
                                      egi_describe(updates), egi_describe(indices), egi_shape_show(shape));
-    egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd" };
+    egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd", 0 };
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, depth, -1);
     return flat ? eg_reshape(egi_gather_apply(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
@@ -16502,7 +16558,7 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
                                      "eg_segment_sum: segments %s must have one entry for each row of %s",
                                      egi_describe(segments), egi_describe(x));
-    egi_gather_attr a = { 0, 1, n, "segment_sum" };
+    egi_gather_attr a = { 0, 1, n, "segment_sum", 0 };
     return egi_gather_apply(&egi_op_scatter_add, x, segments, a);
 }
 // As ops, the indices are compared with the class numbers 0 to depth - 1. An index outside of them has a row without an
@@ -16902,11 +16958,14 @@ static bool egi_pool_windows(const char *name, int space, eg_tensor *x, const eg
 static eg_tensor *egi_max_pool(const char *name, int space, eg_tensor *x, const eg_pool_options *o) {
     egi_windows w;
     eg_shape flat = { 1, { -1 } };
-    eg_gather_options rows;
-    memset(&rows, 0, sizeof rows);
     if (!egi_pool_windows(name, space, x, o, &w)) return NULL;
     flat.dims[0] = x->size;
-    return (eg_gather)(eg_reshape(x, flat), egi_apply1(&egi_op_max_pool_index, &x, 1, &w), rows);
+    eg_tensor *flat_x = eg_reshape(x, flat), *index = egi_apply1(&egi_op_max_pool_index, &x, 1, &w);
+    if (!flat_x || !index) return NULL;
+    egi_gather_attr a = { 0, index->rank, x->size, "gather", 1 };
+    for (int i = 0; i < EGI_WINDOW_AXES; i++)               // the windows in which an element lies
+        a.most = egi_min64(a.most, EGI_TERMS) * egi_min64((w.axis[i].taps - 1) / w.axis[i].stride + 1, EGI_TERMS + 1);
+    return egi_gather_apply(&egi_op_gather, flat_x, index, a);
 }
 static eg_tensor *egi_avg_pool(const char *name, int space, eg_tensor *x, const eg_pool_options *o) {
     egi_windows w;
@@ -37440,7 +37499,8 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
     case EGI_ATTENTION: case EGI_ATTENTION_GRAD:
         EGI_PARAMETERS(egi_attention_parameters, EGI_KEEPS(scale), EGI_KEEPS(causal), EGI_KEEPS(before))
     case EGI_GATHER: case EGI_SCATTER_ADD:
-        EGI_PARAMETERS(egi_gather_parameters, EGI_KEEPS(outer), EGI_KEEPS(rows), EGI_KEEPS(inner), EGI_KEEPS(name))
+        EGI_PARAMETERS(egi_gather_parameters, EGI_KEEPS(outer), EGI_KEEPS(rows), EGI_KEEPS(inner), EGI_KEEPS(name),
+                       EGI_KEEPS(most))
     case EGI_RANDOM:                        // the seed and the counter are each call's own
         EGI_PARAMETERS(egi_random_parameters, EGI_KEEPS(kind), EGI_KEEPS(a), EGI_KEEPS(b), EGI_KEEPS(low),
                        EGI_KEEPS(high))
@@ -47874,9 +47934,12 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_max_pool_window)(const egi_window
     const int64_t c = w->c, h = w->axis[1].in, a = w->axis[2].in;
     for (int64_t q0 = 0; q0 < c; q0 += LANES) {
         const int64_t cols = egi_min64(LANES, c - q0), first = box->first * c + q0;
-        EGI_T last[LANES] = {0};    // where fewer channels are left
+        EGI_T last[LANES];          // where fewer channels are left
         EGI_INT best[LANES];        // the position of the largest, in pixels from the window's first
-        if (cols < LANES) memcpy(last, x + first, (size_t)cols * sizeof(EGI_T));
+        if (cols < LANES) {
+            memset(last, 0, sizeof last);
+            memcpy(last, x + first, (size_t)cols * sizeof(EGI_T));
+        }
         const vec *v = (const vec *)(const void *)(cols < LANES ? last : x + first);
         vec t0 = v[0], t1 = v[1], t2 = v[2], t3 = v[3];
         bits b0 = {0}, b1 = b0, b2 = b0, b3 = b0;
@@ -47900,7 +47963,12 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_max_pool_window)(const egi_window
         memcpy(best + L, &b1, sizeof b1);
         memcpy(best + 2 * L, &b2, sizeof b2);
         memcpy(best + 3 * L, &b3, sizeof b3);
-        for (int64_t q = 0; q < cols; q++) index[q0 + q] = first + (int64_t)best[q] * c + q;
+        if (cols == LANES && sizeof(EGI_T) == 4 && c <= INT32_MAX) {   // vectors have a product of two int32_t
+            const int32_t step = (int32_t)c;
+            for (int q = 0; q < LANES; q++) index[q0 + q] = first + q + (int64_t)(int32_t)best[q] * step;
+        } else {
+            for (int64_t q = 0; q < cols; q++) index[q0 + q] = first + (int64_t)best[q] * c + q;
+        }
     }
 }
 
@@ -47951,6 +48019,22 @@ EGI_NOINLINE static void EGI_TN(egi_axpy)(int64_t n, EGI_T s, const EGI_T *EGI_R
 
 static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
     if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
+}
+// Whether n elements are finite: then x - x is 0.
+EGI_NOINLINE static bool EGI_TN(egi_all_finite)(int64_t n, const EGI_T *x) {
+    enum { L = (int)(16 / sizeof(EGI_T)) };
+    typedef EGI_TN(egi_v16) vec;
+    vec a = {0}, b = a;
+    EGI_T all = 0;
+    int64_t i = 0;
+    for (; i + 2 * L <= n; i += 2 * L) {
+        const vec *v = (const vec *)(x + i);
+        a += v[0] - v[0];
+        b += v[1] - v[1];
+    }
+    for (int l = 0; l < L; l++) all += a[l] + b[l];
+    for (; i < n; i++) all += x[i] - x[i];
+    return all == 0;
 }
 
 // A sum of up to `most` arrays of n elements. The caller adds arrays to level[0] and says so by egi_levels_step;
@@ -48250,11 +48334,12 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
     // Then, from small to large: up to 64 products by plain loops; few columns, in one vector; long sums, in halves; a
     // matrix and a vector; tiles.
     if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
+        const int64_t arow = ta ? 1 : lda, astep = ta ? lda : 1, brow = tb ? 1 : ldb, bstep = tb ? ldb : 1;
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
+                const EGI_T *x = a + i * arow, *y = b + j * bstep;
                 EGI_T s = 0;
-                for (int64_t p = 0; p < k; p++)
-                    s += (ta ? a[p * lda + i] : a[i * lda + p]) * (tb ? b[j * ldb + p] : b[p * ldb + j]);
+                for (int64_t p = 0; p < k; p++) s += x[p * astep] * y[p * brow];
                 c[i * ldc + j] = accumulate ? c[i * ldc + j] + s : s;
             }
         return true;
@@ -48735,7 +48820,7 @@ typedef struct EGI_TN(egi_conv_grid) {
     int64_t run, rows, block, needs, group;
     EGI_TN(egi_product_right) right;    // a row for each element of a window
 } EGI_TN(egi_conv_grid);
-enum { EGI_TN(EGI_CONV_BLOCK) = EGI_MC, EGI_TN(EGI_CONV_LEAST_RUN) = 24 };
+enum { EGI_TN(EGI_CONV_BLOCK) = 96, EGI_TN(EGI_CONV_LEAST_RUN) = 24 };
 // The elements of a window that are neighbours: those of a line of taps, or of one.
 static int64_t EGI_TN(egi_conv_run_of)(const egi_windows *w) {
     return w->groups == 1 && w->axis[2].dilation == 1 ? w->axis[2].taps * w->c : w->c / w->groups;
@@ -48874,8 +48959,10 @@ static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
         run = w->oc / w->groups;
         if (w->groups == 1 && w->axis[2].dilation == 1) run *= egi_max64(w->axis[2].taps / w->axis[2].stride, 1);
     }
-    return run >= EGI_TN(EGI_CONV_LEAST_RUN) && run <= 16 * EGI_KC && grids <= 16 &&
-           egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
+    if (run < EGI_TN(EGI_CONV_LEAST_RUN) || run > 16 * EGI_KC || grids > 16 ||
+        egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) > EGI_TERMS) return false;
+    // A tap that would reach a pixel of dx from outside of dy is multiplied by 0, which must be a 0, too.
+    return j->what == 0 || EGI_TN(egi_all_finite)(j->width * w->oc, j->f);
 }
 // Runs the grids of all groups one after the other; each is divided among the threads. The packed filter and each
 // thread's copies lie in one allocation, which is large enough for the largest grid.
@@ -48944,6 +49031,18 @@ static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
     if (bytes <= 2 * EGI_COLUMNS_BYTES)
         s.elements = (s.lines * (s.pixels * cg + s.outs * ((og + 15) / 16 * 16)) + 15) / 16 * 16;
     return s;
+}
+// Whether the pixels that the zeros in dy meet, near both ends of the lines of x, are finite. If not, their products
+// with zeros would be NaN in taps that never touch these pixels, and the gradient is made by columns.
+static bool EGI_TN(egi_conv_ends_are_finite)(const egi_windows *w, const EGI_T *x) {
+    const egi_window *a = &w->axis[2];
+    const int64_t reach = (a->taps - 1) * a->dilation + 1, lines = w->n * w->axis[0].in * w->axis[1].in,
+                  left = egi_min64(egi_max64(reach - a->stride - a->before, 0), a->in),
+                  right = egi_min64(egi_max64(a->out * a->stride - a->before, 0), a->in);
+    for (int64_t l = 0; l < lines; l++, x += a->in * w->c)
+        if (!EGI_TN(egi_all_finite)(left * w->c, x) ||
+            !EGI_TN(egi_all_finite)((a->in - right) * w->c, x + right * w->c)) return false;
+    return true;
 }
 // One line of x for one line of taps; what lies outside is zeros.
 static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l, int64_t kd, int64_t kh, int64_t pixels,
@@ -49111,7 +49210,8 @@ static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y,
     if (depthwise) return EGI_TN(egi_conv_depthwise)(&j);
     if (direct) return EGI_TN(egi_conv_direct)(&j);
     const EGI_TN(egi_conv_lines) lines = EGI_TN(egi_conv_lines_of)(w);
-    if (!j.direct && what == 2 && lines.elements) return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
+    if (!j.direct && what == 2 && lines.elements && EGI_TN(egi_conv_ends_are_finite)(w, x))
+        return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
     const int64_t block = j.direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / j.width;
     j.block = egi_min64(egi_max64(block / EGI_MR * EGI_MR, EGI_MR), j.rows);
     return EGI_TN(egi_conv_products)(&j);
@@ -50330,6 +50430,8 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 // The queries and keys of a block, which are whole tiles of rows, and whole pieces. The bytes that a thread has of keys
 // and their gradients at once. From so many units on, the queries or the keys of a head are not cut further.
 enum { EGI_TN(EGI_ATTEND) = 96, EGI_TN(EGI_ATTEND_BYTES) = 1 << 19, EGI_TN(EGI_ATTEND_UNITS) = 16 };
+// So few queries that share keys, as where text is made step by step, read keys and values in place.
+enum { EGI_TN(EGI_ATTEND_FEW) = 2 };
 // The gradient's parts have so many elements of dq together at most.
 enum { EGI_TN(EGI_ATTEND_SUMS) = 1 << 20 };
 #if EGI_X86 && EGI_STAMP % 10 == 1
@@ -50424,12 +50526,31 @@ static int64_t EGI_TN(egi_attention_cut)(int64_t count, int64_t part, int64_t pa
     return egi_min64(count, blocks * part / parts * EGI_TN(EGI_ATTEND));
 }
 
-// The queries t0 to t1 - 1 of one head. packed: all keys, packed; values: their rows. own: room for a block's queries,
-// results and scores.
+static bool EGI_TN(egi_attention_is_of_few)(const EGI_TN(egi_attention_job) *a) {
+    return a->heads / a->shared * a->queries <= EGI_TN(EGI_ATTEND_FEW);
+}
+// Scores of `rows` queries q with the keys from `first` on, and what weighted values add to o, all read in place.
+static void EGI_TN(egi_attention_scores)(const EGI_TN(egi_attention_job) *a, int64_t batch, int64_t shared,
+                                         int64_t first, int64_t rows, int64_t n, const EGI_T *q, EGI_T *s) {
+    for (int64_t r = 0; r < rows; r++, q += a->size, s += EGI_TN(EGI_ATTEND))
+        for (int64_t i = 0; i < n; i++)
+            s[i] = EGI_IN_VECTORS(egi_dot_in_vectors)(a->q.size, q,
+                                                      EGI_TN(egi_heads_row)(&a->k, batch, shared, first + i));
+}
+static void EGI_TN(egi_attention_sums)(const EGI_TN(egi_attention_job) *a, int64_t batch, int64_t shared, int64_t first,
+                                       int64_t rows, int64_t n, const EGI_T *s, EGI_T *o) {
+    for (int64_t r = 0; r < rows; r++)
+        EGI_IN_VECTORS(egi_rows_add)(a->v.size, n, s + r * EGI_TN(EGI_ATTEND),
+                                     EGI_TN(egi_heads_row)(&a->v, batch, shared, first), a->v.row, o + r * a->values);
+}
+
+// The queries t0 to t1 - 1 of one head. packed: all keys, packed, or NULL; values: their rows. own: room for a block's
+// queries, results and scores.
 static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int64_t batch, int64_t head, int64_t t0,
                                         int64_t t1, const EGI_T *packed, const EGI_T *values, EGI_T *own) {
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
-    const int64_t end = EGI_TN(egi_attention_end)(a, t1, a->keys), size = a->q.size, rows = t1 - t0;
+    const int64_t end = EGI_TN(egi_attention_end)(a, t1, a->keys), size = a->q.size, rows = t1 - t0,
+                  shared = head / (a->heads / a->shared);
     EGI_T *q = own, *o = q + BLOCK * a->size, *s = o + BLOCK * a->values, top[BLOCK];
     double sum[BLOCK] = {0};
     EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, q);
@@ -50437,16 +50558,20 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
     for (int64_t r = 0; r < rows; r++) top[r] = -(EGI_T)INFINITY;
     for (int64_t c0 = 0; c0 < end; c0 += BLOCK) {
         const int64_t n = egi_min64(BLOCK, end - c0);
-        EGI_TN(egi_attention_product)(a, rows, n, size, q, a->size, 1, packed + c0 * size, a->nr, a->nr * size, s,
-                                      BLOCK, false);
+        if (packed)
+            EGI_TN(egi_attention_product)(a, rows, n, size, q, a->size, 1, packed + c0 * size, a->nr, a->nr * size, s,
+                                          BLOCK, false);
+        else EGI_TN(egi_attention_scores)(a, batch, shared, c0, rows, n, q, s);
         for (int64_t r = 0; r < rows; r++) {
             EGI_T *x = s + r * BLOCK;
             const int64_t seen = EGI_TN(egi_scores_hide)(a, batch, head, t0 + r, c0, n, x);
             if (seen > 0) EGI_IN_ROWS(egi_scores_step)(seen, x, &top[r], &sum[r], a->v.size, o + r * a->values);
             EGI_TN(egi_zero)(n - seen, x + seen);
         }
-        EGI_TN(egi_attention_product)(a, rows, a->values, n, s, BLOCK, 1, values + c0 * a->values, a->values, a->nr, o,
-                                      a->values, true);
+        if (packed)
+            EGI_TN(egi_attention_product)(a, rows, a->values, n, s, BLOCK, 1, values + c0 * a->values, a->values, a->nr,
+                                          o, a->values, true);
+        else EGI_TN(egi_attention_sums)(a, batch, shared, c0, rows, n, s, o);
     }
     for (int64_t r = 0; r < rows; r++) {                        // a query that a mask lets see no key gets zeros
         EGI_T *y = EGI_TN(egi_heads_row)(&a->y, batch, head, t0 + r), *x = o + r * a->values;
@@ -50458,7 +50583,8 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
 // A unit: part of the queries of all heads that one head of keys serves.
 static void EGI_TN(egi_attention_run)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_attention_job) *a = (const EGI_TN(egi_attention_job) *)context;
-    const int64_t group = a->heads / a->shared, most = EGI_TN(egi_whole)(a->keys, EGI_TN(EGI_ATTEND));
+    const bool few = EGI_TN(egi_attention_is_of_few)(a);
+    const int64_t group = a->heads / a->shared, most = few ? 0 : EGI_TN(egi_whole)(a->keys, EGI_TN(EGI_ATTEND));
     EGI_T *packed = a->space + egi_this.slot * a->room, *values = packed + most * a->q.size,
           *own = values + most * a->values;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -50466,12 +50592,12 @@ static void EGI_TN(egi_attention_run)(void *context, int64_t begin, int64_t end)
                       first = EGI_TN(egi_attention_cut)(a->queries, part, a->parts),
                       last = EGI_TN(egi_attention_cut)(a->queries, part + 1, a->parts),
                       keys = EGI_TN(egi_attention_end)(a, last, a->keys);
-        EGI_TN(egi_heads_pack)(a, &a->k, batch, shared, 0, keys, packed);
-        EGI_TN(egi_heads_load)(&a->v, batch, shared, 0, keys, 1, a->values, values);
+        if (!few) EGI_TN(egi_heads_pack)(a, &a->k, batch, shared, 0, keys, packed);
+        if (!few) EGI_TN(egi_heads_load)(&a->v, batch, shared, 0, keys, 1, a->values, values);
         for (int64_t head = shared * group; head < (shared + 1) * group; head++)
             for (int64_t t = first; t < last; t += EGI_TN(EGI_ATTEND))
-                EGI_TN(egi_attention_block)(a, batch, head, t, egi_min64(t + EGI_TN(EGI_ATTEND), last), packed, values,
-                                            own);
+                EGI_TN(egi_attention_block)(a, batch, head, t, egi_min64(t + EGI_TN(EGI_ATTEND), last),
+                                            few ? NULL : packed, values, own);
     }
 }
 static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_args *args, const eg_tensor *mask) {
@@ -50514,7 +50640,8 @@ static bool EGI_TN(egi_cpu_attention)(const egi_args *args) {
     a.y = EGI_TN(egi_heads_of)(args->out[0], true);
     a.log_sums = EGI_DATA(args->out[1]);
     a.parts = EGI_TN(egi_attention_parts)(&a, a.queries);
-    a.room = EGI_TN(egi_whole)(a.keys, BLOCK) * (a.q.size + a.values) + BLOCK * (a.size + a.values + BLOCK);
+    a.room = BLOCK * (a.size + a.values + BLOCK);
+    if (!EGI_TN(egi_attention_is_of_few)(&a)) a.room += EGI_TN(egi_whole)(a.keys, BLOCK) * (a.q.size + a.values);
     if (!EGI_TN(egi_attention_allocate)(&a, args->op->name, 0)) return false;
     EGI_TN(egi_attention_divide)(&a, a.size + a.values, EGI_TN(egi_attention_run));
     egi_free(a.space);

@@ -23,9 +23,9 @@ static eg_tensor *logits, *targets, *labels, *glogits;
 static eg_tensor *shares, *predicted, *targets_from_1, *sides;
 static eg_tensor *table, *ids, *gids;                           // (10000, 256), (4096), (4096, 256)
 static eg_tensor *photo;                                        // (1, 28, 28, 1)
-// (8, 56, 56, 64) twice; (8, 117, 117, 3); (32, 28, 28, 32) and a quarter; (8, 28, 28, 64); (32, 256, 64) twice;
-// filters
-static eg_tensor *maps, *gmaps, *image, *field, *gfield, *small, *signal, *gsignal;
+// (8, 56, 56, 64) twice; (8, 117, 117, 3); (32, 28, 28, 32) and a quarter; (8, 28, 28, 64) twice; (32, 256, 64)
+// twice; filters
+static eg_tensor *maps, *gmaps, *image, *field, *gfield, *small, *gsmall, *signal, *gsignal;
 static eg_tensor *filter_3x3, *filter_1x1, *filter_7x7, *filter_depthwise, *filter_turned, *filter_1d;
 // (32, 50, 128) twice, (8, 256, 256) twice; (1, 1000000) twice; (1000, 1000) twice, (1000, 1); batches of matrices
 static eg_tensor *steps, *gsteps, *tokens, *gtokens, *long_row, *long_column, *square_a, *square_b, *column;
@@ -223,14 +223,14 @@ VALUE(batch_3x3, eg_matmul(threes_a, threes_b))
 
 static eg_tensor *call_steps(void) { return eg_call(layer, steps, .training = true); }
 static eg_tensor *call_tokens(void) { return eg_call(layer, tokens, .training = true); }
-// Weights are NAME0.npy, NAME1.npy, ...
+// Weights, those that are trained, are NAME0.npy, NAME1.npy, ...
 static int with_weights(const char *name, eg_tensor *(*call)(void), eg_tensor *of, eg_tensor *g, eg_tensor **out) {
     eg_tensor *w[16], *sources[17];
     int n;
     if (!built) {
         built = true;
         eg_layer_build(layer, eg_shape_of(of));
-        n = eg_layer_weights(layer, w, 16);
+        n = eg_layer_trainable_weights(layer, w, 16);
         for (int i = 0; i < n; i++) {
             char file[32];
             snprintf(file, sizeof file, "%s%d", name, i);
@@ -255,6 +255,28 @@ static int gru(eg_tensor **out) {
 static int attention(eg_tensor **out) {
     if (!layer) layer = eg_layer_multi_head_attention(8, 32);
     return with_weights("attention", call_tokens, tokens, gtokens, out);
+}
+
+// A block of ResNet and one of a transformer: a step's forward pass and all gradients.
+static eg_tensor *call_small(void) { return eg_call(layer, small, .training = true); }
+static int resnet_block(eg_tensor **out) {
+    if (!layer)
+        layer = eg_sequential(
+            eg_layer_residual(eg_sequential(eg_layer_conv2d(64, 3, .padding = EG_SAME, .no_bias = true),
+                                            eg_layer_batch_normalization(.epsilon = 1e-5), eg_layer_activation(EG_RELU),
+                                            eg_layer_conv2d(64, 3, .padding = EG_SAME, .no_bias = true),
+                                            eg_layer_batch_normalization(.epsilon = 1e-5))),
+            eg_layer_activation(EG_RELU));
+    return with_weights("resnet", call_small, small, gsmall, out);
+}
+static int transformer_block(eg_tensor **out) {
+    if (!layer)
+        layer = eg_sequential(
+            eg_layer_residual(eg_sequential(eg_layer_layer_normalization(.epsilon = 1e-5),
+                                            eg_layer_multi_head_attention(8, 32))),
+            eg_layer_residual(eg_sequential(eg_layer_layer_normalization(.epsilon = 1e-5),
+                                            eg_layer_dense(1024, .activation = EG_GELU), eg_layer_dense(256))));
+    return with_weights("transformer", call_tokens, tokens, gtokens, out);
 }
 
 static int inference(eg_tensor **out) {
@@ -291,7 +313,7 @@ static int inference(eg_tensor **out) {
     ROW(clip_by_global_norm) ROW(inference) \
     ROW(conv_3x3) ROW(conv_1x1) ROW(conv_7x7_of_3) ROW(depthwise_3x3) ROW(conv_transpose) ROW(conv_1d) ROW(max_pool) \
     ROW(avg_pool) ROW(dot_1m) ROW(dots_of_rows) ROW(matvec_1000) ROW(vecmat_1000) ROW(batch_8x8) ROW(batch_3x3) \
-    ROW(lstm) ROW(gru) ROW(attention)
+    ROW(lstm) ROW(gru) ROW(attention) ROW(resnet_block) ROW(transformer_block)
 #define LINE(name) {#name, name},
 static const struct { const char *name; int (*run)(eg_tensor **out); } rows[] = { ROWS(LINE) };
 enum { COUNT = sizeof rows / sizeof *rows };
@@ -328,7 +350,8 @@ int main(int argc, char **argv) {
         {"table", &table}, {"ids", &ids},
         {"gids", &gids}, {"photo", &photo}, {"shares", &shares}, {"predicted", &predicted},
         {"targets_from_1", &targets_from_1}, {"sides", &sides}, {"maps", &maps}, {"gmaps", &gmaps}, {"image", &image},
-        {"field", &field}, {"gfield", &gfield}, {"small", &small}, {"signal", &signal}, {"gsignal", &gsignal},
+        {"field", &field}, {"gfield", &gfield}, {"small", &small}, {"gsmall", &gsmall}, {"signal", &signal},
+        {"gsignal", &gsignal},
         {"filter_3x3", &filter_3x3}, {"filter_1x1", &filter_1x1}, {"filter_7x7", &filter_7x7},
         {"filter_depthwise", &filter_depthwise}, {"filter_turned", &filter_turned}, {"filter_1d", &filter_1d},
         {"steps", &steps}, {"gsteps", &gsteps}, {"tokens", &tokens}, {"gtokens", &gtokens}, {"long_row", &long_row},

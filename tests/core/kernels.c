@@ -218,8 +218,29 @@ static const conv wide_convs[] = {
     { 2, 7, 9, 20, 3, 3, 20, 1, 1, 20, true }, { 2, 7, 9, 37, 3, 2, 37, 2, 1, 37, true },
     { 1, 9, 9, 64, 3, 3, 64, 1, 2, 64, true }, { 1, 9, 9, 3, 2, 2, 3, 3, 1, 3, false },
     { 1, 3, 290, 9, 2, 9, 9, 1, 1, 9, true }, { 1, 7, 9, 8, 3, 3, 16, 1, 1, 8, true } };
+enum { MOST = 30000 };
+// Adds what g, the upstream gradient of y, gives to the gradients of x and of the filter.
+static void conv_back(const conv *c, int64_t oh, int64_t ow, const double *g, const double *x, const double *f,
+                      double *dx, double *df) {
+    const int64_t each = c->c / c->groups, n_y = c->n * oh * ow * c->o,
+                  need_h = (oh - 1) * c->stride + (c->kh - 1) * c->dilation + 1 - c->h,
+                  need_w = (ow - 1) * c->stride + (c->kw - 1) * c->dilation + 1 - c->w,
+                  top = c->same && need_h > 0 ? need_h / 2 : 0, left = c->same && need_w > 0 ? need_w / 2 : 0;
+    for (int64_t i = 0; i < n_y; i++) {
+        int64_t o = i % c->o, b = i / c->o % ow, a = i / c->o / ow % oh, n = i / c->o / ow / oh,
+                from = o / (c->o / c->groups) * each;
+        for (int64_t t = 0; t < c->kh * c->kw; t++) {
+            int64_t r = a * c->stride + t / c->kw * c->dilation - top,
+                    s = b * c->stride + t % c->kw * c->dilation - left;
+            for (int64_t k = 0; k < each && r >= 0 && r < c->h && s >= 0 && s < c->w; k++) {
+                int64_t at = ((n * c->h + r) * c->w + s) * c->c + from + k, tap = (t * each + k) * c->o + o;
+                dx[at] += g[i] * f[tap];
+                df[tap] += g[i] * x[at];
+            }
+        }
+    }
+}
 TEST(convolutions_with_many_channels) {
-    enum { MOST = 30000 };
     static double x[MOST], f[MOST], g[MOST], want[MOST], dx[MOST], df[MOST];
     for (size_t q = 0; q < sizeof wide_convs / sizeof *wide_convs; q++)
         for (int wide = 0; wide < 2; wide++) {
@@ -242,26 +263,58 @@ TEST(convolutions_with_many_channels) {
             REQUIRE(n_y <= MOST);
             for (int64_t i = 0; i < n_y; i++) { want[i] = conv_at(c, x, f, oh, ow, i); g[i] = value_of(i + 7); }
             CHECK_VALUES(y, 0, want, n_y);
-            int64_t need_h = (oh - 1) * c->stride + (c->kh - 1) * c->dilation + 1 - c->h,
-                    need_w = (ow - 1) * c->stride + (c->kw - 1) * c->dilation + 1 - c->w,
-                    top = c->same && need_h > 0 ? need_h / 2 : 0, left = c->same && need_w > 0 ? need_w / 2 : 0;
-            for (int64_t i = 0; i < n_y; i++) {
-                int64_t o = i % c->o, b = i / c->o % ow, a = i / c->o / ow % oh, n = i / c->o / ow / oh,
-                        from = o / (c->o / c->groups) * each;
-                for (int64_t t = 0; t < c->kh * c->kw; t++) {
-                    int64_t r = a * c->stride + t / c->kw * c->dilation - top,
-                            s = b * c->stride + t % c->kw * c->dilation - left;
-                    for (int64_t k = 0; k < each && r >= 0 && r < c->h && s >= 0 && s < c->w; k++) {
-                        int64_t at = ((n * c->h + r) * c->w + s) * c->c + from + k, tap = (t * each + k) * c->o + o;
-                        dx[at] += g[i] * f[tap];
-                        df[tap] += g[i] * x[at];
-                    }
-                }
-            }
+            conv_back(c, oh, ow, g, x, f, dx, df);
             eg_tensor *up = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->n, oh, ow, c->o), g), dtype);
             REQUIRE(eg_tape_gradients_from(tape, &y, 1, &up, (eg_tensor *[]){in, filter}, 2, d));
             CHECK_VALUES(d[0], 0, dx, n_x);
             CHECK_VALUES(d[1], 0, df, n_f);
+        }
+}
+// One element of x or of the filter is infinite or a NaN: those elements of the gradients that do not depend on it are
+// what they are without it.
+static void check_gradient_beside(eg_tensor *got, const double *want, int64_t n) {
+    const double *y = (const double *)eg_data(eg_cast(got, EG_FLOAT64));
+    int64_t wrong = 0;
+    REQUIRE(y && eg_size(got) == n);
+    for (int64_t i = 0; i < n; i++) wrong += want[i] - want[i] == 0 ? y[i] != want[i] : y[i] - y[i] == 0;
+    CHECK_INT(wrong, 0);
+}
+static void check_conv_beside(const conv *c, eg_dtype dtype, int64_t pixel, int64_t tap, double odd) {
+    EG_SCOPE;
+    static double x[MOST], f[MOST], g[MOST], dx[MOST], df[MOST];
+    int64_t each = c->c / c->groups, n_x = c->n * c->h * c->w * c->c, n_f = c->kh * c->kw * each * c->o;
+    for (int64_t i = 0; i < n_x; i++) { x[i] = value_of(i); dx[i] = 0; }
+    for (int64_t i = 0; i < n_f; i++) { f[i] = value_of(i + 5); df[i] = 0; }
+    if (pixel >= 0) x[pixel * c->c + pixel % c->c] = odd;
+    else f[tap] = odd;
+    eg_tensor *in = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->n, c->h, c->w, c->c), x), dtype),
+              *filter = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->kh, c->kw, each, c->o), f), dtype), *d[2];
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, in);
+    eg_tape_watch(tape, filter);
+    eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride }, .dilations = { c->dilation }, .groups = c->groups,
+                             .padding = c->same ? EG_SAME : EG_VALID);
+    REQUIRE(y);
+    const int64_t oh = eg_dim(y, 1), ow = eg_dim(y, 2), n_y = eg_size(y);
+    for (int64_t i = 0; i < n_y; i++) g[i] = value_of(i + 7);
+    conv_back(c, oh, ow, g, x, f, dx, df);
+    eg_tensor *up = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->n, oh, ow, c->o), g), dtype);
+    REQUIRE(eg_tape_gradients_from(tape, &y, 1, &up, (eg_tensor *[]){in, filter}, 2, d));
+    if (pixel < 0) check_gradient_beside(d[0], dx, n_x);
+    else check_gradient_beside(d[1], df, n_f);
+}
+TEST(convolutions_beside_what_is_not_finite) {
+    for (size_t q = 0; q < sizeof wide_convs / sizeof *wide_convs; q += test_share > 1 ? 3 : 1)
+        for (int odd = 0; odd < 2; odd++) {
+            const conv *c = &wide_convs[q];
+            const int64_t row = (c->h / 2) * c->w, taps = c->kh * c->kw, tap = (taps - 1) * (c->c / c->groups) * c->o;
+            const int64_t pixels[] = { row, row + 1 < row + c->w ? row + 1 : row, row + c->w - 1,
+                                       row + (c->w > 2 ? c->w - 2 : 0), row + c->w / 2 };
+            const eg_dtype dtype = q % 2 ? EG_FLOAT64 : EG_FLOAT32;
+            for (int i = 0; i < 5; i++)
+                check_conv_beside(c, dtype, pixels[i], 0, odd ? (double)NAN : (double)INFINITY);
+            check_conv_beside(c, dtype, -1, 0, odd ? (double)NAN : (double)INFINITY);
+            check_conv_beside(c, dtype, -1, tap, odd ? (double)NAN : (double)INFINITY);
         }
 }
 TEST(pools_of_every_form) {

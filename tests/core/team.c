@@ -46,7 +46,15 @@ OF(convolutions_in_groups, eg_conv2d(a, b, .groups = 4))
 OF(depthwise, eg_depthwise_conv2d(a, b, .padding = EG_SAME))
 OF(turned_convolutions, eg_conv2d_transpose(a, b, .strides = {2, 2}))
 OF(max_pools, eg_max_pool2d(a))
+OF(overlapping_pools, eg_max_pool2d(a, .size = {3, 3}, .strides = {1, 1}))
 OF(means_of_windows, eg_avg_pool2d(a))
+// `n` indices into `rows`, drawn anew
+static eg_tensor *indices(int64_t n, double rows) {
+    return eg_cast(eg_mul(eg_random_uniform(EG_SHAPE(n)), rows), EG_INT32);
+}
+OF(gathers, eg_gather(a, indices(4000, 900)))
+OF(gathers_of_few, eg_gather(a, indices(4000, 7)))                  // which many updates make hot
+OF(gathers_of_columns, eg_gather(a, indices(300, 307), .axis = 1))
 OF(all, eg_reduce_sum(eg_mul(a, b)))
 OF(rows, eg_reduce_mean(a, .axes = EG_AXES(1)))
 OF(columns, eg_reduce_sum(a, .axes = EG_AXES(0)))
@@ -94,6 +102,10 @@ static const large cases[] = {
     {"depthwise by two", {4, {5, 29, 23, 24}}, {4, {3, 3, 24, 2}}, depthwise},
     {"conv2d_transpose", {4, {5, 14, 13, 24}}, {4, {3, 3, 16, 24}}, turned_convolutions},
     {"max pools", {4, {5, 40, 40, 24}}, {1, {1}}, max_pools},
+    {"overlapping max pools", {4, {5, 40, 40, 24}}, {1, {1}}, overlapping_pools},
+    {"gathers", {2, {900, 37}}, {1, {1}}, gathers},
+    {"gathers of few rows", {2, {900, 37}}, {1, {1}}, gathers_of_few},
+    {"gathers of columns", {2, {900, 307}}, {1, {1}}, gathers_of_columns},
     {"average pools", {4, {5, 40, 40, 24}}, {1, {1}}, means_of_windows},
     {"all sums", {2, {900, 307}}, {2, {900, 307}}, all},
     {"row means", {2, {900, 307}}, {1, {1}}, rows},

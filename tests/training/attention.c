@@ -93,7 +93,8 @@ static void check_variant(const variant *v, int order, double tolerance) {
 static const int64_t shapes[][7] = {
     { 1, 1, 0, 1, 0, 1, 0 }, { 2, 5, 0, 2, 0, 3, 0 }, { 2, 33, 0, 3, 0, 16, 0 }, { 1, 70, 0, 4, 2, 8, 0 },
     { 2, 7, 40, 2, 0, 40, 20 }, { 1, 97, 35, 2, 1, 64, 33 }, { 1, 6, 0, 1, 0, 65, 0 }, { 2, 3, 200, 4, 1, 5, 9 },
-    { 1, 100, 96, 2, 0, 17, 0 }, { 1, 8, 0, 1, 0, 300, 7 }, { 1, 400, 0, 1, 0, 4, 0 }, { 1, 195, 583, 2, 1, 6, 3 },
+    { 2, 1, 300, 4, 0, 32, 20 }, { 1, 2, 130, 2, 0, 17, 33 }, { 2, 1, 99, 2, 1, 9, 0 }, { 1, 100, 96, 2, 0, 17, 0 },
+    { 1, 8, 0, 1, 0, 300, 7 }, { 1, 400, 0, 1, 0, 4, 0 }, { 1, 195, 583, 2, 1, 6, 3 },
 };
 enum { SHAPES = (int)(sizeof shapes / sizeof *shapes) };
 TEST(values_and_gradients) {
@@ -196,7 +197,7 @@ TEST(the_same_bits_with_any_number_of_threads) {
     static const variant all[] = {
         { 2, 130, 0, 3, 0, 16, 0, false, NO_MASK, EG_FLOAT32 }, { 1, 900, 0, 1, 0, 20, 0, true, NO_MASK, EG_FLOAT32 },
         { 1, 300, 1000, 2, 1, 12, 5, false, OF_PAIRS, EG_FLOAT32 },
-        { 5, 200, 0, 4, 0, 8, 0, true, OF_STEPS, EG_FLOAT64 },
+        { 5, 200, 0, 4, 0, 8, 0, true, OF_STEPS, EG_FLOAT64 }, { 3, 1, 2000, 4, 0, 40, 30, false, OF_KEYS, EG_FLOAT32 },
     };
     const int number = eg_num_threads();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
