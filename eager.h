@@ -2335,6 +2335,7 @@ typedef struct eg_fit_options {
     bool traced;                           // also with a callback of yours at each batch, or fewer than 4 batches
     // All ranks of the cluster (15, many processes) train the model together: each makes the same dataset and computes
     // its rows of every batch. Gradients, losses and metrics are those of the whole batch; rank 0 prints and writes.
+    // What a callback of one rank stops, all stop.
     bool distribute;
     int64_t batch_size;                    // eg_fit_arrays: 32
     bool no_shuffle;                       // eg_fit_arrays
@@ -3597,7 +3598,8 @@ extern "C" {
 // part of the data, and trains the same model. With EAGER_MPI (and mpicc) MPI carries what they tell each other;
 // without it, or without mpirun, there is one rank, for which every function here works, too. Each function below is
 // called by all ranks, in the same order and with the same shapes: a call that differs is an error, on every rank,
-// that names both. One thread of a program makes such calls. Source: torch.distributed, Horovod.
+// that names both; where a rank gives up, so that it does not come, the others' call is an error that names it. One
+// thread of a program makes such calls. Source: torch.distributed, Horovod.
 typedef struct eg_cluster_options {
     EG_BY_NAME;
     double timeout;             // seconds that a call waits for other ranks: 300
@@ -3608,8 +3610,9 @@ typedef struct eg_cluster_options {
 // At the start of main, before what reads the arguments: eg_cluster_init(&argc, &argv). Starts MPI, unless the program
 // has done so; the program's end also ends it. Both pointers may be NULL. A second call changes nothing. Where a rank
 // does not answer within .timeout, or has ended, the call that waits is an error that names it, and each later call
-// fails at once with the same reason; the end of such a program does not wait for MPI. Only MPI's own start, MPI_Init,
-// waits for all ranks without end.
+// fails at once with the same reason; the end of such a program does not wait for MPI. Only MPI_Init, which this calls,
+// waits for all ranks without end: it cannot be bounded from here, `mpirun --timeout` can. Where the program has called
+// MPI_Init itself, a rank that does not come to eg_cluster_init within .timeout is an error of the others.
 EAGER_API bool eg_cluster_init(int *argc, char ***argv, eg_cluster_options options EGI_DEFAULT(eg_cluster_options));
 EAGER_API int eg_cluster_rank(void);       // from 0; 0 before eg_cluster_init
 EAGER_API int eg_cluster_size(void);       // how many ranks there are; 1 before eg_cluster_init
@@ -3630,8 +3633,8 @@ EAGER_API bool eg_cluster_barrier(void);
 // with another value gives no gradient in that step. A NULL gradient counts as zeros where another rank has one.
 EAGER_API bool eg_distribute(eg_optimizer *optimizer);
 // How many examples this rank's next gradients are the mean of: the mean over ranks is weighted by it. 1 until it is
-// called; 0: this rank has none, and takes part with NULL gradients. With .accumulate_steps each call's gradients count
-// as many examples as were said before it.
+// called; 0: this rank has none, and takes part with NULL gradients. Of a loss under a mask, say how many steps count.
+// With .accumulate_steps each call's gradients count as many examples as were said before it.
 EAGER_API bool eg_distribute_examples(eg_optimizer *optimizer, double examples);
 // In front of a step, on its thread: this rank's batch is `count` rows of a batch of `all`, from row `first` on. Then
 // dropout drops what it would drop in one process with the whole batch, and all ranks' generators stay equal. eg_fit
@@ -20152,9 +20155,10 @@ typedef struct egi_slots {
 struct egi_prepared;
 // MANY PROCESSES: what makes gradients their means over all ranks. `begin` stands in front of the backward pass whose
 // gradients `update` gets, so that they travel while it computes; `end` stands behind the update. `give_up` tells the
-// other ranks, which wait for the update, that this one cannot take part, unless one of them has told so. With .accumulate_steps, `weigh` gives what is
-// added to a sum, of which `update` makes a mean over all examples of all ranks and calls, and `weighed` stands behind
-// each call; on one rank `weigh` is not asked, and the mean is that of the calls.
+// other ranks, which wait for the update, that this one cannot take part, unless one of them has told so. With
+// .accumulate_steps, `weigh` gives what is added to a sum, of which `update` makes a mean over all examples of all
+// ranks and calls, and `weighed` stands behind each call; on one rank `weigh` is not asked, and the mean is that of the
+// calls.
 typedef struct egi_travel egi_travel;
 typedef struct egi_averaging {
     bool (*begin)(eg_optimizer *opt, eg_tape *tape, eg_list variables);
@@ -22504,7 +22508,7 @@ typedef struct egi_ranks {
     // eg_all_reduce, for a mean of losses by weights; -1: this rank has no part in that mean
     eg_tensor *(*total)(eg_tensor *x, double weight);
     void (*give_up)(void);              // the call that the others wait in is an error there: this rank has failed
-    int64_t (*gave_up)(void);           // how often a rank has done so
+    int64_t (*failures)(void);          // how many calls have failed on all ranks, by that or as they differed
 } egi_ranks;
 static const egi_ranks *egi_ranks_found;
 // The mean over the axes, which are kept as 1. With weights (1 for a step that counts, else 0) it is sum(x w) /
@@ -26224,7 +26228,8 @@ static bool egi_metric_join(eg_metric *m, const egi_ranks *ranks, eg_tensor **ow
     for (int r = 0; r < ranks->size && of; r++) if (of[r] > width) width = of[r];
     const eg_shape shape = { 2, { m->state->dims[0], width } };
     eg_tensor *none = of ? (eg_zeros)(EG_FLOAT64, shape) : NULL;
-    if (!none || (m->state->dims[1] != width && !egi_metric_widen(m, none)) || !(*own = eg_read(m->state))) return false;
+    if (!none || (m->state->dims[1] != width && !egi_metric_widen(m, none)) || !(*own = eg_read(m->state)))
+        return false;
     eg_tensor *all = ranks->gather(m->state);
     bool ok = all && (eg_assign)(m->state, none);
     for (int r = 0; r < ranks->size && ok; r++) {
@@ -26382,9 +26387,9 @@ static eg_tensor *egi_answer_loss(const egi_output *output, const egi_step *s, c
         egi_fail(EG_ERROR_NULL, "eg_%s: the loss function returned NULL", s->function);
     return loss;
 }
-// MANY PROCESSES. The loss under a mask is a mean over the steps that count, and ranks are weighed by their rows: *factor
-// is what makes both one, this rank's share of all such steps divided by its share of the rows; NULL: 1. Without p this
-// rank has no rows, and cannot know of a mask; where one of the ranks has none, all meet here.
+// MANY PROCESSES. The loss under a mask is a mean over the steps that count, and ranks are weighed by their rows. So
+// the loss is multiplied with *factor: this rank's share of all such steps, divided by its share of the rows; NULL: 1.
+// p NULL: this rank has no rows, and cannot know whether the others have a mask; where a rank has none, all meet here.
 static bool egi_step_share(const egi_training *t, const eg_tensor *p, eg_tensor **factor) {
     const egi_batch_part rows = egi_this.rows;
     eg_tensor *mask = egi_steps_mask(p), *all;
@@ -26758,7 +26763,7 @@ typedef struct egi_fit {
     bool summed;  // the epoch's batches are done: its results are in t->values, and the metrics may sum a validation
     bool watched;                       // on some rank a callback of the user's runs at each batch
     bool looked;                        // the results of all ranks' batches of the epoch so far are in t->values
-    int64_t gave_up;                    // how often a rank had given up when the fit began
+    int64_t failures;                   // of calls of all ranks, when the fit began
     // seconds: when the first step began (moved on by validations), how long the latest validation took
     double began, validating;
     int64_t steps;                      // since began
@@ -27169,7 +27174,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         f.t->ranks = o.distribute && egi_ranks_found->size > 1 ? egi_ranks_found : NULL;
         egi_bar_open(&f.bar, o.quiet || egi_fit_follows(&f.state), o.progress);
         egi_context_enter(&f.context, EGI_IN_BATCH, NULL);
-        if (f.t->ranks) f.gave_up = f.t->ranks->gave_up();
+        if (f.t->ranks) f.failures = f.t->ranks->failures();
         ok = EGI_TELL_FIT(&f, fit_begin);  // a backup may move the state on to a later epoch and batch here
         ok = ok && egi_fit_distribute(&f);
         f.first = f.state.epoch;
@@ -27187,7 +27192,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         }
         ok = ok && EGI_TELL_FIT(&f, fit_end) && egi_fit_stops(&f);
         // the others hear of a failure of this rank where they wait for it
-        if (!ok && f.t->ranks && f.t->ranks->gave_up() == f.gave_up) f.t->ranks->give_up();
+        if (!ok && f.t->ranks && f.t->ranks->failures() == f.failures) f.t->ranks->give_up();
         eg_iterator_release(f.state.iterator);
         f.t->fitting = false;
         if (f.t->ranks) {
@@ -44859,8 +44864,8 @@ static struct {
     double timeout, waited;         // waited: seconds that calls waited for other ranks
     int64_t bucket_bytes, buckets, early, sent, staged;     // sent: atomic
     char reason[400];               // why it has failed
-    int64_t gave_up;                // in how many meetings a rank has given up
-    int told_by;                    // the rank that did so in the latest one; -1: none
+    int64_t failures;               // how many meetings have failed, on all ranks
+    int told_by;                    // the rank that has given up in the latest one; -1: none
     egi_meeting mine, *met;         // the latest message of each rank
     int64_t *versions;              // of the variables that this rank has from each server, or each worker from it
     char *joined;                   // of each rank: EGI_NOT_JOINED, ...
@@ -45067,7 +45072,7 @@ static bool egi_meeting_holds(int kind) {
         if (met[r].kind == EGI_LEAVE) left = r;
         if (met[r].gives_up && gives_up != egi_cluster.rank) gives_up = r;
     }
-    egi_cluster.gave_up += gives_up >= 0;
+    egi_cluster.failures += other || gives_up >= 0;
     egi_cluster.told_by = gives_up;
     if (!other && gives_up < 0) return true;
     if (left >= 0) {
@@ -45323,9 +45328,9 @@ static void egi_post_unlock(void) { pthread_mutex_unlock(&egi_post_mutex); }
 static void egi_post_lock(void) {}
 static void egi_post_unlock(void) {}
 #endif
-// Between two looks at MPI, which moves some 32 KB in each. The thread that moves gradients lets the program compute: it
-// sleeps unless that waits. Others sleep when a rank is late, and not while data move: a millisecond for each 32 KB is
-// longer than most networks need, so that they begin when these bytes would have come so.
+// Between two looks at MPI, which moves some 32 KB in each. The thread that moves gradients lets the program compute:
+// it sleeps unless the program waits. Who waits for a rank that is late sleeps; who waits for data only yields, as long
+// as `bytes` take at 32 MB/s, since a millisecond of sleep for each 32 KB would make any transport as slow as that.
 static void egi_post_rest(const egi_channel *ch, double waited, int64_t bytes) {
     struct timeval pause = { 0, 50 };
     const bool meanwhile = ch == &egi_posts && egi_post.running &&
@@ -45883,11 +45888,11 @@ static bool egi_ranks_add(double *numbers, int n);
 static bool egi_ranks_join(eg_tensor *variable);
 static bool egi_ranks_share(eg_layer *model);
 static eg_tensor *egi_ranks_total(eg_tensor *x, double weight);
-static int64_t egi_ranks_gave_up(void) { return egi_cluster.gave_up; }
+static int64_t egi_ranks_failures(void) { return egi_cluster.failures; }
 EGI_OBJECTS
 static egi_ranks egi_cluster_ranks = { 0, 1, egi_ranks_begin, egi_ranks_draw, egi_ranks_add, egi_ranks_join,
                                        eg_all_gather, egi_ranks_share, egi_ranks_total, egi_cluster_give_up,
-                                       egi_ranks_gave_up };
+                                       egi_ranks_failures };
 #endif
 EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
     if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
@@ -46242,10 +46247,11 @@ static eg_tensor *egi_server_read(const eg_tensor *v, bool gradients, const char
     *at += bytes;
     return x;
 }
-// The message in front: what is wanted, and of which variables.
+// The message in front: what is wanted, and of which variables, the first of them by name.
 static egi_meeting egi_server_message(int kind, eg_list variables) {
     egi_meeting m;
     uint64_t hash = 14695981039346656037u;
+    size_t at = 0;
     memset(&m, 0, sizeof m);
     m.kind = kind;
     m.dims[0] = variables.count;
@@ -46255,7 +46261,11 @@ static egi_meeting egi_server_message(int kind, eg_list variables) {
         hash = (hash ^ (uint64_t)v->dtype) * 1099511628211u;
         for (int k = 0; k < v->rank; k++) hash = (hash ^ (uint64_t)v->dims[k]) * 1099511628211u;
         hash = (hash ^ (uint64_t)v->rank) * 1099511628211u;
+        if (at < 60)
+            at += (size_t)snprintf(m.text + at, sizeof m.text - at, "%s'%.20s' %s", at ? ", " : "",
+                                   v->name ? v->name : "variable", egi_shape_show(egi_shape(v)));
     }
+    if (at >= 60) snprintf(m.text + 56, sizeof m.text - 56, "...");
     m.dims[2] = (int64_t)hash;
     return m;
 }
@@ -46377,8 +46387,9 @@ static bool egi_server_serve(eg_optimizer *opt, eg_list variables, egi_meeting *
         snprintf(answer.text, sizeof answer.text, "rank %d has left already", rank);
     else if (!leaves && memcmp(mine.dims, m->dims, sizeof m->dims))
         snprintf(answer.text, sizeof answer.text, "the ranks differ: rank %d serves %lld variables of %lld bytes, and "
-                 "rank %d has %lld of %lld, or of other shapes", egi_cluster.rank, (long long)mine.dims[0],
-                 (long long)bytes, rank, (long long)m->dims[0], (long long)m->dims[1]);
+                 "rank %d has %lld of %lld, or of other shapes: %.59s against %.59s", egi_cluster.rank,
+                 (long long)mine.dims[0], (long long)bytes, rank, (long long)m->dims[0], (long long)m->dims[1],
+                 mine.text, m->text);
     if (ok && !answer.text[0] && m->kind == EGI_SERVER_PUSH) {
         egi_server_apply(opt, variables, room, &answer);
         if (!answer.text[0]) {

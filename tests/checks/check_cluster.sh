@@ -347,7 +347,8 @@ static bool masked_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *h = eg_call(masked_parts[1], eg_call(masked_parts[0], in[0]));
     out[0] = eg_call(masked_parts[2], h);
     out[1] = eg_call(masked_parts[3], eg_with_mask(h, NULL));
-    return out[0] && out[1];
+    WANT(out[0] && out[1] && eg_mask_of(out[0]) && !eg_mask_of(out[1]));
+    return true;
 }
 static eg_layer *masked_model(int way, bool alone) {
     eg_seed(3);
@@ -908,6 +909,7 @@ static void serve(void) {
     eg_tensor *wrong = eg_variable(eg_ones(EG_FLOAT64, EG_SHAPE(3)), "wrong"), *u = eg_variable(eg_zeros(EG_FLOAT64, EG_SHAPE(2)), "u"), *c = eg_variable(eg_cast(eg_scalar(0), EG_FLOAT64), "c");
     eg_optimizer *alone = eg_adam(.learning_rate = 0.05);
     WANT(!eg_server_join(0, EG_LIST(wrong, b)) && strstr(eg_error_message(), "rank 0 serves 2 variables of 24 bytes, and rank"));
+    WANT(strstr(eg_error_message(), "or of other shapes: 'w' [2], 'b' [] against 'wrong' [3], 'b' []"));
     eg_error_clear();
     WANT(!eg_server_join(me, EG_LIST(w, b)) && strstr(eg_error_message(), "is this one itself"));
     eg_error_clear();
