@@ -44865,7 +44865,7 @@ static struct {
     int64_t bucket_bytes, buckets, early, sent, staged;     // sent: atomic
     char reason[400];               // why it has failed
     int64_t failures;               // how many meetings have failed, on all ranks
-    int told_by;                    // the rank that has given up in the latest one; -1: none
+    int told_by;                    // the rank that gave up in the latest one; size: calls differed; -1: it was well
     egi_meeting mine, *met;         // the latest message of each rank
     int64_t *versions;              // of the variables that this rank has from each server, or each worker from it
     char *joined;                   // of each rank: EGI_NOT_JOINED, ...
@@ -45073,7 +45073,7 @@ static bool egi_meeting_holds(int kind) {
         if (met[r].gives_up && gives_up != egi_cluster.rank) gives_up = r;
     }
     egi_cluster.failures += other || gives_up >= 0;
-    egi_cluster.told_by = gives_up;
+    egi_cluster.told_by = gives_up < 0 && other ? egi_cluster.size : gives_up;
     if (!other && gives_up < 0) return true;
     if (left >= 0) {
         egi_cluster_fail(kind, "rank %d %s, while the others have not ended", left,
@@ -45497,11 +45497,10 @@ static void egi_cluster_leave(void);
 #ifndef EAGER_CORE
 static bool egi_update_begin(eg_backend *b, const egi_args *args);
 static bool egi_update_put(eg_backend *b, const egi_args *args);
-static void egi_cluster_give_up(void);
+static void egi_update_give_up(void);
 // A replay has failed at `failed`. Where an update had begun in it, the other ranks get the buckets that they still
-// wait for; where one was to come, they hear that it does not, unless this rank has failed by such news.
+// wait for; where one was to come, they hear that it does not.
 static void egi_update_break_off(const egi_trace *t, int64_t failed) {
-    const int told_by = egi_cluster.told_by;
     bool begun = false, comes = false;
     for (int64_t step = 0; step < t->n_steps && !egi_is_forked(egi_cluster.forks); step++) {
         const egi_trace_line *line = t->steps[step].group ? NULL : &t->lines[t->steps[step].line];
@@ -45511,8 +45510,7 @@ static void egi_update_break_off(const egi_trace *t, int64_t failed) {
         if (egi_cluster_has_failed() || (o->last && !egi_bucket_give_up(o->dtype, o->elements, o->ends))) break;
     }
     if (begun) egi_post_clear();
-    else if (comes && told_by >= 0 && told_by != egi_cluster.rank) egi_cluster.told_by = -1;
-    else if (comes && !egi_is_forked(egi_cluster.forks)) egi_cluster_give_up();
+    else if (comes) egi_update_give_up();
 }
 #endif
 // in[0] is how many updates the optimizer has made, which is equal on all ranks unless one has failed to; in[1] is its
@@ -45818,12 +45816,14 @@ static void egi_cluster_give_up(void) {
     egi_cluster_meet(&m);
     egi_cluster_leave();
 }
-// The same instead of an update, unless it is another rank's giving up that this one has failed by.
-static void egi_gradients_give_up(eg_optimizer *opt) {
+// The same instead of an update, unless this rank has failed by a call that has failed on all.
+static void egi_update_give_up(void) {
     const int told_by = egi_cluster.told_by;
-    if (egi_cluster.size < 2 || opt->travel || opt->applying || egi_graph_adopts()) return;
     if (told_by >= 0 && told_by != egi_cluster.rank) egi_cluster.told_by = -1;
-    else egi_cluster_give_up();
+    else if (!egi_is_forked(egi_cluster.forks)) egi_cluster_give_up();
+}
+static void egi_gradients_give_up(eg_optimizer *opt) {
+    if (!opt->travel && !opt->applying && !egi_graph_adopts()) egi_update_give_up();
 }
 static void egi_gradients_end(eg_optimizer *opt, eg_tape *tape, bool ok) {
     egi_travel *t = opt->travel;
