@@ -2348,6 +2348,7 @@ typedef struct eg_fit_options {
     bool traced;                           // also with a callback of yours at each batch, or fewer than 4 batches
     // All ranks of the cluster (15, many processes) train the model together: each makes the same dataset and computes
     // its rows of every batch. Gradients, losses and metrics are those of the whole batch; rank 0 prints and writes.
+    // What a callback of one rank stops, all stop.
     bool distribute;
     int64_t batch_size;                    // eg_fit_arrays: 32
     bool no_shuffle;                       // eg_fit_arrays
@@ -2588,6 +2589,9 @@ EAGER_API eg_dataset *eg_dataset_shuffle(eg_dataset *d, int64_t buffer,
 EAGER_API eg_dataset *eg_dataset_repeat(eg_dataset *d, int64_t count);        // count rounds; -1: without end
 EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n);              // the first n; -1: all
 EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n);              // all but the first n; -1: none are left
+// Elements index, index + parts, index + 2 parts, ...: of eg_cluster_size() parts each rank reads the one of its rank.
+// Of a shuffled dataset all ranks need one .seed, or two may get the same element.
+EAGER_API eg_dataset *eg_dataset_shard(eg_dataset *d, int64_t parts, int64_t index);
 EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d);                    // (0, 1, 2 ... as int64, components)
 EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list,
                                         int n);  // the components of all, as long as the shortest
@@ -2710,6 +2714,7 @@ extern "C" {
 #define eg_dataset_repeat(...) EGI_CALL(eg_dataset_repeat, __VA_ARGS__)
 #define eg_dataset_take(...) EGI_CALL(eg_dataset_take, __VA_ARGS__)
 #define eg_dataset_skip(...) EGI_CALL(eg_dataset_skip, __VA_ARGS__)
+#define eg_dataset_shard(...) EGI_CALL(eg_dataset_shard, __VA_ARGS__)
 #define eg_dataset_enumerate(...) EGI_CALL(eg_dataset_enumerate, __VA_ARGS__)
 #define eg_dataset_zip_of(...) EGI_CALL_AS(eg_dataset_zip, eg_dataset_zip_of, __VA_ARGS__)
 #define eg_dataset_concatenate(...) EGI_CALL(eg_dataset_concatenate, __VA_ARGS__)
@@ -3630,7 +3635,8 @@ extern "C" {
 // part of the data, and trains the same model. With EAGER_MPI (and mpicc) MPI carries what they tell each other;
 // without it, or without mpirun, there is one rank, for which every function here works, too. Each function below is
 // called by all ranks, in the same order and with the same shapes: a call that differs is an error, on every rank,
-// that names both. One thread of a program makes such calls. Source: torch.distributed, Horovod.
+// that names both; where a rank gives up, so that it does not come, the others' call is an error that names it. One
+// thread of a program makes such calls. Source: torch.distributed, Horovod.
 typedef struct eg_cluster_options {
     EG_BY_NAME;
     double timeout;             // seconds that a call waits for other ranks: 300
@@ -3641,8 +3647,9 @@ typedef struct eg_cluster_options {
 // At the start of main, before what reads the arguments: eg_cluster_init(&argc, &argv). Starts MPI, unless the program
 // has done so; the program's end also ends it. Both pointers may be NULL. A second call changes nothing. Where a rank
 // does not answer within .timeout, or has ended, the call that waits is an error that names it, and each later call
-// fails at once with the same reason; the end of such a program does not wait for MPI. Only MPI's own start, MPI_Init,
-// waits for all ranks without end.
+// fails at once with the same reason; the end of such a program does not wait for MPI. Only MPI_Init, which this calls,
+// waits for all ranks without end: it cannot be bounded from here, `mpirun --timeout` can. Where the program has called
+// MPI_Init itself, a rank that does not come to eg_cluster_init within .timeout is an error of the others.
 EAGER_API bool eg_cluster_init(int *argc, char ***argv, eg_cluster_options options EGI_DEFAULT(eg_cluster_options));
 EAGER_API int eg_cluster_rank(void);       // from 0; 0 before eg_cluster_init
 EAGER_API int eg_cluster_size(void);       // how many ranks there are; 1 before eg_cluster_init
@@ -3663,8 +3670,8 @@ EAGER_API bool eg_cluster_barrier(void);
 // with another value gives no gradient in that step. A NULL gradient counts as zeros where another rank has one.
 EAGER_API bool eg_distribute(eg_optimizer *optimizer);
 // How many examples this rank's next gradients are the mean of: the mean over ranks is weighted by it. 1 until it is
-// called; 0: this rank has none, and takes part with NULL gradients. With .accumulate_steps each call's gradients count
-// as many examples as were said before it.
+// called; 0: this rank has none, and takes part with NULL gradients. Of a loss under a mask, say how many steps count.
+// With .accumulate_steps each call's gradients count as many examples as were said before it.
 EAGER_API bool eg_distribute_examples(eg_optimizer *optimizer, double examples);
 // In front of a step, on its thread: this rank's batch is `count` rows of a batch of `all`, from row `first` on. Then
 // dropout drops what it would drop in one process with the whole batch, and all ranks' generators stay equal. eg_fit
@@ -20401,15 +20408,16 @@ typedef struct egi_slots {
 struct egi_prepared;
 // MANY PROCESSES: what makes gradients their means over all ranks. `begin` stands in front of the backward pass whose
 // gradients `update` gets, so that they travel while it computes; `end` stands behind the update. `give_up` tells the
-// other ranks, which wait for the update, that this one cannot take part. With .accumulate_steps, `weigh` gives what is
-// added to a sum, of which `update` makes a mean over all examples of all ranks and calls, and `weighed` stands behind
-// each call; on one rank `weigh` is not asked, and the mean is that of the calls.
+// other ranks, which wait for the update, that this one cannot take part, unless one of them has told so. With
+// .accumulate_steps, `weigh` gives what is added to a sum, of which `update` makes a mean over all examples of all
+// ranks and calls, and `weighed` stands behind each call; on one rank `weigh` is not asked, and the mean is that of the
+// calls.
 typedef struct egi_travel egi_travel;
 typedef struct egi_averaging {
     bool (*begin)(eg_optimizer *opt, eg_tape *tape, eg_list variables);
     bool (*update)(eg_optimizer *opt, struct egi_prepared *p, int n);
     void (*end)(eg_optimizer *opt, eg_tape *tape, bool ok);
-    void (*give_up)(eg_optimizer *opt, eg_tensor *const *variables, int n);
+    void (*give_up)(eg_optimizer *opt);
     bool (*weighs)(void);
     eg_tensor *(*weigh)(eg_optimizer *opt, eg_tensor *gradient);
     bool (*weighed)(eg_optimizer *opt, bool update);
@@ -20431,7 +20439,6 @@ struct eg_optimizer {
     struct egi_travel *travel;          // gradients that are under way to other ranks, or NULL
     double examples;             // this rank's weight in the mean
     double weighed;              // of the gradients that have been accumulated since the latest update
-    int64_t met;                 // for how many updates this rank has met the others
     int64_t shared;              // so many of the variables have one value on all ranks
 };
 
@@ -20906,7 +20913,7 @@ static bool egi_work_given(eg_backend *b, const egi_args *args) {
 EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
     if (!egi_optimizer_alive("apply_gradients", opt)) return false;
     if (!egi_gradients_given(opt, grads, variables, n)) {
-        if (opt->average) opt->average->give_up(opt, variables, n);
+        if (opt->average) opt->average->give_up(opt);
         return false;
     }
     if (egi_graph_adopts() && opt->average)
@@ -22765,6 +22772,8 @@ typedef struct egi_ranks {
     bool (*share)(eg_layer *model);                             // what is not trained, from rank 0
     // eg_all_reduce, for a mean of losses by weights; -1: this rank has no part in that mean
     eg_tensor *(*total)(eg_tensor *x, double weight);
+    void (*give_up)(void);              // the call that the others wait in is an error there: this rank has failed
+    int64_t (*failures)(void);          // how many calls have failed on all ranks, by that or as they differed
 } egi_ranks;
 static const egi_ranks *egi_ranks_found;
 // The mean over the axes, which are kept as 1. With weights (1 for a step that counts, else 0) it is sum(x w) /
@@ -22776,17 +22785,23 @@ static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_
                     (eg_add)((eg_reduce_sum)(weights, all), eg_number(1e-7)));
 }
 // That mean over the examples of all ranks, of which some may have none: its gradient is that of a loss that is a mean
-// over all rows.
-static eg_tensor *egi_ranks_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
-    eg_reduce_options all = over;
-    double count = 1;
-    for (int i = 0; i < over.axes.count; i++) count *= (double)x->dims[over.axes.axes[i]];
-    eg_tensor *n = weights ? (eg_reduce_sum)(weights, all) : eg_scalar_of((eg_dtype)x->dtype, count);
+// over all rows. *n: of how many values; where it is NULL, the same message finds it.
+static eg_tensor *egi_ranks_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over, eg_tensor **n) {
+    const eg_shape line = { 1, { -1 } }, one = { 1, { 1 } };
+    const double weight = x->dims[0] ? (double)x->dims[0] : -1;
     eg_tensor *sum = (eg_reduce_sum)(weights ? (eg_mul)(x, weights) : x, over);
-    if (!n || !sum) return NULL;
-    n = egi_ranks_found->total(n, 0);
-    sum = n ? egi_ranks_found->total(sum, x->dims[0] ? (double)x->dims[0] : -1) : NULL;
-    return sum ? (eg_div)(sum, weights ? (eg_add)(n, eg_number(1e-7)) : n) : NULL;
+    if (*n) sum = sum ? egi_ranks_found->total(sum, weight) : NULL;
+    else {
+        double count = 1;
+        for (int i = 0; i < over.axes.count; i++) count *= (double)x->dims[over.axes.axes[i]];
+        eg_tensor *own = weights ? (eg_reduce_sum)(weights, over) : eg_scalar_of((eg_dtype)x->dtype, count);
+        eg_tensor *both[] = { eg_reshape(sum, line), eg_reshape(own, line) }, *all = (eg_concat)(both, 2, 0);
+        if (!all || !(all = egi_ranks_found->total(all, weight))) return NULL;
+        const eg_shape begin = { 1, { 0 } }, end = { 1, { sum->size } };
+        sum = eg_reshape(eg_slice(all, begin, end), egi_shape(sum));
+        *n = eg_stop_gradient(eg_slice(all, end, one));
+    }
+    return sum && *n ? (eg_div)(sum, weights ? (eg_add)(*n, eg_number(1e-7)) : *n) : NULL;
 }
 // moving = momentum moving + (1 - momentum) batch, unrecorded.
 static bool egi_norm_follow(eg_tensor *moving, eg_tensor *batch, double momentum) {
@@ -22931,7 +22946,7 @@ static int64_t egi_dims_product(const eg_tensor *x, int from, int to) {
 // layer is frozen, or of no rows at all, the moving ones are used. With a mask of steps, only the steps that count
 // enter the mean. Without a mask, training is one launch where the operands allow it.
 static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
-    eg_tensor *x = c->in[0], *mean, *variance, *centered, *weights = NULL;
+    eg_tensor *x = c->in[0], *mean, *variance, *centered, *weights = NULL, *count = NULL;
     int axis = 0;
     eg_reduce_options over;
     memset(&over, 0, sizeof over);
@@ -22960,9 +22975,9 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
             weights = eg_broadcast_to(eg_reshape(eg_cast(c->mask[0], (eg_dtype)x->dtype), shape), full);
             if (!weights) return false;
         }
-        mean = sync ? egi_ranks_mean(x, weights, over) : egi_weighted_mean(x, weights, over);
+        mean = sync ? egi_ranks_mean(x, weights, over, &count) : egi_weighted_mean(x, weights, over);
         centered = (eg_sub)(x, mean);
-        variance = sync ? egi_ranks_mean(eg_square(centered), weights, over)
+        variance = sync && centered ? egi_ranks_mean(eg_square(centered), weights, over, &count)
                         : egi_weighted_mean(eg_square(centered), weights, over);
         double momentum = l->config.o.momentum;
         if (!variance || !egi_norm_follow(moving_mean, mean, momentum) ||
@@ -25353,16 +25368,18 @@ static eg_tensor *egi_steps_mask(const eg_tensor *p) {
     return p && p->mask && p->mask->rank == p->rank - 1 ? p->mask : NULL;
 }
 // A mask as weights whose mean is 1: masked steps weigh 0, the others correspondingly more.
-static eg_tensor *egi_mask_weights(eg_tensor *mask) {
-    eg_tensor *count = eg_cast(mask, EG_FLOAT32);
+static eg_tensor *egi_mask_weights(eg_tensor *mask, eg_dtype dtype) {
+    eg_tensor *count = eg_cast(mask, dtype);
     return (eg_divide_no_nan)(count, egi_loss_mean_all(count));
 }
 // The mean of the values, weighted by weights and mask, either of which may be NULL. own: the values come from a user's
 // loss function, so their shape is checked.
 static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_tensor *weights, eg_tensor *mask,
                                    bool own) {
-    eg_tensor *factor = mask ? egi_mask_weights(mask) : NULL;
+    const eg_dtype dtype = values->dtype == EG_FLOAT64 ? EG_FLOAT64 : EG_FLOAT32;
+    eg_tensor *factor = mask ? egi_mask_weights(mask, dtype) : NULL;
     if (weights && !egi_operand_alive(function, 2, weights)) return NULL;
+    if (weights && mask && dtype == EG_FLOAT64 && !(weights = eg_cast(weights, dtype))) return NULL;
     if ((mask && !factor) || !egi_weights_join(function, factor, weights, &factor)) return NULL;
     if (mask && own && values->rank && values->rank < mask->rank)
         return (eg_tensor *)eg_raise(
@@ -26519,9 +26536,10 @@ static bool egi_results_take(egi_training *t, int at) {
     return egi_this.errors == errors;
 }
 // A metric's state becomes that of all ranks' examples. States that cannot be added are joined in the order of the
-// ranks; they may differ in their width, which a rank learns from its first example.
-static bool egi_metric_join(eg_metric *m, const egi_ranks *ranks) {
-    if (!m->row->join) return ranks->sum(m->state);
+// ranks; they may differ in their width, which a rank learns from its first example. *own: what the state was, of the
+// width that it has now.
+static bool egi_metric_join(eg_metric *m, const egi_ranks *ranks, eg_tensor **own) {
+    if (!m->row->join) return (*own = eg_read(m->state)) != NULL && ranks->sum(m->state);
     const eg_shape one = { 1, { 1 } };
     int64_t width = m->state->dims[1];
     eg_tensor *widths = ranks->gather((eg_from_data)(EG_INT64, one, &width));
@@ -26529,31 +26547,48 @@ static bool egi_metric_join(eg_metric *m, const egi_ranks *ranks) {
     for (int r = 0; r < ranks->size && of; r++) if (of[r] > width) width = of[r];
     const eg_shape shape = { 2, { m->state->dims[0], width } };
     eg_tensor *none = of ? (eg_zeros)(EG_FLOAT64, shape) : NULL;
-    if (!none || (m->state->dims[1] != width && !egi_metric_widen(m, none))) return false;
+    if (!none || (m->state->dims[1] != width && !egi_metric_widen(m, none)) || !(*own = eg_read(m->state)))
+        return false;
     eg_tensor *all = ranks->gather(m->state);
     bool ok = all && (eg_assign)(m->state, none);
     for (int r = 0; r < ranks->size && ok; r++) {
         const eg_shape begin = { 2, { r * shape.dims[0], 0 } };
-        eg_tensor *own = eg_slice(all, begin, shape), *joined = own ? m->row->join(m, own) : NULL;
+        eg_tensor *part = eg_slice(all, begin, shape), *joined = part ? m->row->join(m, part) : NULL;
         ok = joined && (eg_assign)(m->state, joined);
     }
     return ok;
 }
-// The metrics' results become those over all ranks, as the loss's are already.
-static bool egi_results_join(const egi_training *t) {
+// The metrics' results become those over all ranks, as the loss's are already. looks: they go to t->values, and the
+// states stay this rank's own.
+static bool egi_results_joined(egi_training *t, bool looks) {
     bool ok = true;
     if (!t->ranks) return true;
-    eg_scope scope = eg_scope_begin();
-    eg_recording_pause();
-    for (int i = 0; i < t->n && ok; i++) ok = egi_metric_join(t->metrics[i], t->ranks);
-    eg_recording_unpause();
-    eg_scope_end(scope);
+    if (looks) t->values[0] = egi_result_now(t, 0);
+    for (int i = 0; i < t->n && ok; i++) {
+        const int64_t errors = egi_this.errors;
+        eg_metric *m = t->metrics[i];
+        eg_scope scope = eg_scope_begin();
+        eg_tensor *own;
+        eg_recording_pause();
+        ok = egi_metric_join(m, t->ranks, &own);
+        if (ok && looks) {
+            t->values[i + 1] = egi_result_now(t, i + 1);
+            ok = egi_this.errors == errors && (eg_assign)(m->state, own) != NULL;
+        }
+        eg_recording_unpause();
+        eg_scope_end(scope);
+    }
+    return ok;
+}
+static bool egi_results_join(egi_training *t) { return egi_results_joined(t, false); }
+static bool egi_metrics_reset(const egi_training *t) {
+    bool ok = true;
+    for (int i = 0; i < t->n && ok; i++) ok = eg_metric_reset(t->metrics[i]);
     return ok;
 }
 static bool egi_results_reset(egi_training *t) {
     t->loss_sum = t->loss_weight = 0;
-    for (int i = 0; i < t->n; i++) if (!eg_metric_reset(t->metrics[i])) return false;
-    return true;
+    return egi_metrics_reset(t);
 }
 EAGER_API bool eg_model_reset_metrics(eg_layer *model) {
     egi_training *t = egi_model_compiled("model_reset_metrics", model);
@@ -26676,12 +26711,37 @@ static eg_tensor *egi_answer_loss(const egi_output *output, const egi_step *s, c
         egi_fail(EG_ERROR_NULL, "eg_%s: the loss function returned NULL", s->function);
     return loss;
 }
+// MANY PROCESSES. The loss under a mask is a mean over the steps that count, and ranks are weighed by their rows. So
+// the loss is multiplied with *factor: this rank's share of all such steps, divided by its share of the rows; NULL: 1.
+// p NULL: this rank has no rows, and cannot know whether the others have a mask; where a rank has none, all meet here.
+static bool egi_step_share(const egi_training *t, const eg_tensor *p, eg_tensor **factor) {
+    const egi_batch_part rows = egi_this.rows;
+    eg_tensor *mask = egi_steps_mask(p), *all;
+    eg_reduce_options over;
+    *factor = NULL;
+    if (!mask && rows.all >= t->ranks->size) return true;
+    memset(&over, 0, sizeof over);
+    eg_recording_pause();
+    eg_tensor *own = mask ? (eg_reduce_sum)(eg_cast(mask, EG_FLOAT64), over) : eg_scalar_of(EG_FLOAT64, 0);
+    all = own ? t->ranks->total(own, 0) : NULL;
+    if (mask && all)
+        *factor = (eg_divide_no_nan)((eg_mul)(own, eg_number((double)rows.all / (double)rows.count)), all);
+    eg_recording_unpause();
+    return all && (!mask || *factor);
+}
+static eg_tensor *egi_step_shared(const egi_training *t, const eg_tensor *p, eg_tensor *loss) {
+    eg_tensor *factor;
+    if (!loss || !egi_step_share(t, p, &factor)) return NULL;
+    return factor ? (eg_mul)(loss, eg_cast(factor, (eg_dtype)loss->dtype)) : loss;
+}
 // The loss to differentiate: the weighted sum over all outputs, plus the regularizers.
 static eg_tensor *egi_step_loss(egi_training *t, eg_layer *model, const egi_step *s, egi_answer *answers,
                                 eg_tensor *given) {
     eg_tensor *sum = NULL;
     for (int k = 0; k < t->n_outputs; k++) {
-        eg_tensor *loss = answers[k].loss = egi_answer_loss(&t->outputs[k], s, &answers[k], given);
+        eg_tensor *loss = egi_answer_loss(&t->outputs[k], s, &answers[k], given);
+        if (t->ranks) loss = egi_step_shared(t, answers[k].p, loss);
+        answers[k].loss = loss;
         if (loss && t->outputs[k].weight != 1) loss = (eg_mul)(loss, eg_number(t->outputs[k].weight));
         if (loss && sum) loss = (eg_add)(sum, loss->dtype == sum->dtype ? loss : eg_cast(loss, (eg_dtype)sum->dtype));
         if (!loss) return NULL;
@@ -26734,7 +26794,8 @@ static bool egi_step_fits(const egi_training *t, const eg_layer *model, const eg
 static eg_tensor *egi_step_nothing(const egi_training *t, const egi_answer *answers) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
-    eg_tensor *sum = (eg_reduce_sum)(answers[0].p, all);
+    eg_tensor *sum = (eg_reduce_sum)(answers[0].p, all), *factor;
+    for (int k = 0; k < t->n_outputs; k++) if (!egi_step_share(t, NULL, &factor)) return NULL;
     for (int k = 1; k < t->n_outputs && sum; k++)
         sum = (eg_add)(sum, eg_cast((eg_reduce_sum)(answers[k].p, all), (eg_dtype)sum->dtype));
     return sum;
@@ -26820,9 +26881,11 @@ static bool egi_layer_is_sync(const eg_layer *l) {
 // weights, as theirs does, and where layers compute with all ranks' rows, it runs the model on none.
 static bool egi_step_without(egi_training *t, eg_layer *model, const egi_step *s, eg_tensor *const *c, int n) {
     eg_tensor *made[EGI_LAYER_OUT], *loss;
+    if (s->train && egi_layer_is_sync(model)) return egi_step_call(t, s, c, n, &loss);
+    if (s->train && !model->built && !egi_model_call(s->function, model, c, s->inputs, made, t->n_outputs, false))
+        return false;
+    for (int k = 0; k < t->n_outputs; k++) if (!egi_step_share(t, NULL, &loss)) return false;
     if (!s->train) return true;
-    if (egi_layer_is_sync(model)) return egi_step_call(t, s, c, n, &loss);
-    if (!model->built && !egi_model_call(s->function, model, c, s->inputs, made, t->n_outputs, false)) return false;
     const eg_list weights = eg_layer_trainable_weights_list(model);
     if (weights.count < 0) return false;
     eg_tensor **none = (eg_tensor **)egi_alloc((size_t)(weights.count + 1) * sizeof *none);
@@ -26858,7 +26921,6 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     const eg_tensor *y = c[s->inputs];
     double sums[2] = { 0, y->rank ? (double)y->dims[0] : 1 };       // of the loss, of examples
     const egi_batch_part rows = egi_this.rows;
-    const int64_t met = t->optimizer->met;
     if (t->ranks && ok) {
         const int64_t all = whole->dims[0];
         const egi_batch_part part = { all * t->ranks->rank / t->ranks->size, y->dims[0], all };
@@ -26868,10 +26930,6 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     ok = ok && (t->ranks && sums[1] == 0 ? egi_step_without(t, model, s, c, n) : egi_step_call(t, s, c, n, &loss));
     // a rank that had no rows has drawn nothing; the last one has some
     if (ok && t->ranks && s->train && whole->dims[0] < t->ranks->size) ok = t->ranks->draw(t->ranks->size - 1);
-    if (!ok && t->ranks && s->train && t->optimizer->met == met) {
-        const eg_list weights = eg_layer_trainable_weights_list(model);
-        t->optimizer->average->give_up(t->optimizer, weights.tensors, weights.count);
-    }
     egi_this.rows = rows;
     int64_t errors = egi_this.errors;
     // waits for the device, which may report an error of the step here
@@ -27037,6 +27095,9 @@ typedef struct egi_fit {
     egi_bar bar;
     egi_step step;
     bool summed;  // the epoch's batches are done: its results are in t->values, and the metrics may sum a validation
+    bool watched;                       // on some rank a callback of the user's runs at each batch
+    bool looked;                        // the results of all ranks' batches of the epoch so far are in t->values
+    int64_t failures;                   // of calls of all ranks, when the fit began
     // seconds: when the first step began (moved on by validations), how long the latest validation took
     double began, validating;
     int64_t steps;                      // since began
@@ -27055,7 +27116,7 @@ EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
     if (i < 0) return (double)NAN;
     if (i == 2 * t->n + 2) return eg_optimizer_learning_rate(t->optimizer);
     const egi_fit *f = (const egi_fit *)(const void *)state;
-    if (i > t->n || f->summed) return t->values[i];
+    if (i > t->n || f->summed || f->looked) return t->values[i];
     return t->loss_weight > 0 ? egi_result_now(t, i) : (double)NAN;
 }
 // The loss and the metrics of the training (from 0) or of the validation (from n + 1), as they are now or as they were
@@ -27147,6 +27208,21 @@ static bool egi_callbacks_tell(egi_fit *f, size_t which, const char *event) {
     return true;
 }
 #define EGI_TELL_FIT(f, event) egi_callbacks_tell(f, offsetof(eg_callback_functions, event), #event)
+// MANY PROCESSES: whether some rank has `yes`.
+static bool egi_fit_any(const egi_fit *f, bool *yes) {
+    double number = *yes;
+    if (!f->t->ranks) return true;
+    if (!f->t->ranks->add(&number, 1)) return false;
+    *yes = number > 0;
+    return true;
+}
+// Behind callbacks: what one rank stops, all ranks stop.
+static bool egi_fit_stops(egi_fit *f) {
+    bool stop = f->state.stop;
+    if (!egi_fit_any(f, &stop)) return false;
+    f->state.stop = stop;
+    return true;
+}
 
 // Runs all batches of a dataset (or `steps` of them) through the model without training it. The sums stay in the
 // metrics; *done is how many batches there were.
@@ -27199,6 +27275,8 @@ static bool egi_fit_batches(egi_fit *f) {
     int64_t most = f->o.steps_per_epoch;
     eg_fit_state *s = &f->state;
     bool anew = !s->iterator;
+    f->looked = f->watched && s->batch > 0;
+    if (f->looked && !egi_results_joined(f->t, true)) return false;
     while (!s->stop && (most <= 0 || s->batch < most)) {
         if (!s->iterator && !(s->iterator = eg_iterator_new(s->data))) return false;
         eg_scope scope = eg_scope_begin();
@@ -27211,7 +27289,10 @@ static bool egi_fit_batches(egi_fit *f) {
                  egi_step_run(f->t, s->model, &f->step, c, eg_dataset_components(s->data));
             s->loss = f->step.loss;
             f->steps++;
-            ok = ok && egi_history_batch(f->t->history, s->loss) && EGI_TELL_FIT(f, batch_end);
+            ok = ok && egi_history_batch(f->t->history, s->loss) &&
+                 (!f->watched || egi_results_joined(f->t, true));
+            f->looked = f->watched;
+            ok = ok && EGI_TELL_FIT(f, batch_end) && (!f->watched || egi_fit_stops(f));
         }
         eg_scope_end(scope);
         if (!ok) return false;
@@ -27260,10 +27341,10 @@ static bool egi_fit_epoch(egi_fit *f) {
     f->bar.drawn = 0;
     if (s->epoch == f->first) f->began = f->bar.began;
     f->context.number[1] = 0;
-    f->summed = false;
+    f->summed = f->looked = false;
     // The epoch's order is the same on all ranks. The last one has rows of every batch, and has drawn for each.
     if (t->ranks && !t->ranks->draw(t->ranks->size - 1)) return false;
-    if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin)) return false;
+    if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_stops(f)) return false;
     for (int i = 0; i < 2; i++) if (t->traced[i]) egi_function_doubt(t->traced[i]);
     if (!egi_fit_batches(f)) return false;
     f->context.number[1] = 0;
@@ -27283,7 +27364,7 @@ static bool egi_fit_epoch(egi_fit *f) {
     }
     if (!egi_history_epoch(h)) return false;
     egi_fit_show_epoch(f, seconds, s->batch - before, validate);
-    return EGI_TELL_FIT(f, epoch_end);
+    return EGI_TELL_FIT(f, epoch_end) && egi_fit_stops(f);
 }
 // Makes the history of a new fit. It has columns "val_..." only with a validation.
 static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
@@ -27376,6 +27457,16 @@ static const char *egi_fit_eager(const eg_fit_options *o, int64_t batches) {
     }
     return NULL;
 }
+// Makes a fit that begins one of all ranks.
+static bool egi_fit_distribute(egi_fit *f) {
+    const eg_callbacks *all = &f->o.callbacks;
+    if (!f->t->ranks) return true;
+    for (int i = 0; i < all->count; i++) {
+        const eg_callback *c = all->list[i];
+        f->watched = f->watched || (!c->own && (c->functions.batch_begin || c->functions.batch_end));
+    }
+    return f->t->ranks->begin(f->state.model, f->t->optimizer) && egi_fit_any(f, &f->watched) && egi_fit_stops(f);
+}
 // Releases the callbacks that the fit took over. One that is listed twice by mistake is released no more often than it
 // has references.
 static void egi_callbacks_release(const eg_callbacks *callbacks) {
@@ -27426,8 +27517,9 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         f.t->ranks = o.distribute && egi_ranks_found->size > 1 ? egi_ranks_found : NULL;
         egi_bar_open(&f.bar, o.quiet || egi_fit_follows(&f.state), o.progress);
         egi_context_enter(&f.context, EGI_IN_BATCH, NULL);
+        if (f.t->ranks) f.failures = f.t->ranks->failures();
         ok = EGI_TELL_FIT(&f, fit_begin);  // a backup may move the state on to a later epoch and batch here
-        ok = ok && (!f.t->ranks || f.t->ranks->begin(model, f.t->optimizer));
+        ok = ok && egi_fit_distribute(&f);
         f.first = f.state.epoch;
         f.t->history->first_epoch = f.state.epoch - f.t->history->epochs;
         for (; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++, f.state.batch = 0) {
@@ -27441,7 +27533,9 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
             snprintf(text, sizeof text, "%.1000s\n", f.state.reason);
             egi_bar_message(&f.bar, text);
         }
-        ok = ok && EGI_TELL_FIT(&f, fit_end);
+        ok = ok && EGI_TELL_FIT(&f, fit_end) && egi_fit_stops(&f);
+        // the others hear of a failure of this rank where they wait for it
+        if (!ok && f.t->ranks && f.t->ranks->failures() == f.failures) f.t->ranks->give_up();
         eg_iterator_release(f.state.iterator);
         f.t->fitting = false;
         if (f.t->ranks) {
@@ -28319,6 +28413,12 @@ static void egi_backup_tell(const egi_watch *w, const eg_fit_state *s, const cha
     else snprintf(text, sizeof text, "%.800s: going on with epoch %lld\n", path, (long long)w->epoch + 1);
     egi_bar_message(&((const egi_fit *)(const void *)s)->bar, text);
 }
+// MANY PROCESSES: within an epoch rank 0's metrics become those of all ranks, whose own begin anew, in the fit that
+// saves them as in the one that goes on: so both have the same bits. join: they are not so yet.
+static bool egi_backup_gather(eg_fit_state *s, bool join) {
+    egi_training *t = egi_training_of(s);
+    return (!join || egi_results_join(t)) && (!egi_fit_follows(s) || egi_metrics_reset(t));
+}
 static bool egi_backup_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     int64_t errors = egi_this.errors;
@@ -28329,6 +28429,7 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
     w->epoch = w->batch = 0;
     bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) &&
               egi_backup_unpack(w, s) : egi_no_memory(w->name, 0);
+    ok = ok && egi_backup_gather(s, false);
     if (ok) egi_backup_tell(w, s, path);
     egi_free(path);
     if (ok && (w->epoch < 0 || w->batch < 0 || w->batch == INT64_MAX))
@@ -28343,7 +28444,7 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
 static bool egi_backup_save(egi_watch *w, eg_fit_state *s, int64_t epoch, int64_t batch) {
     w->epoch = epoch;
     w->batch = batch;
-    return egi_backup_track(w, s, batch > 0) && egi_backup_pack(w, s) &&
+    return (!batch || egi_backup_gather(s, true)) && egi_backup_track(w, s, batch > 0) && egi_backup_pack(w, s) &&
            (egi_fit_follows(s) || eg_checkpoint_save(w->checkpoint, w->path) != NULL);
 }
 static bool egi_backup_batch(eg_fit_state *s, void *user) {
@@ -30857,7 +30958,7 @@ EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_
     return egi_dataset_done(d, ok);
 }
 
-// ---- how many: repeat, take, skip, enumerate
+// ---- how many: repeat, take, skip, shard, enumerate
 
 // Begins the next round: the cursor upstream is opened again, with another epoch key, so that shuffles give another
 // order.
@@ -30978,6 +31079,37 @@ EGI_OBJECTS
 static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_pieces_next, egi_skip_skip,
                                           NULL, false, NULL, egi_skip_pieces };
 EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n) { return egi_stage_counted(&egi_stage_skip, d, n); }
+
+// How many of other parts' elements lie in front of the next one.
+static int64_t egi_shard_gap(const egi_cursor *c) { return c->element ? c->d->number[0] - 1 : c->d->number[1]; }
+static eg_status egi_shard_pieces(egi_cursor *c, egi_piece *out) {
+    return egi_cursor_pass(c, 0, egi_shard_gap(c)) < 0 ? EG_FAILED : egi_cursor_pull_pieces(c, 0, out);
+}
+// Passes n elements with their gaps, as far as there are any.
+static int64_t egi_shard_skip(egi_cursor *c, int64_t n) {
+    const int64_t gap = egi_shard_gap(c), parts = c->d->number[0];
+    int64_t want;
+    if (__builtin_mul_overflow(n - 1, parts, &want) || __builtin_add_overflow(want, gap + 1, &want)) want = INT64_MAX;
+    const int64_t passed = egi_cursor_pass(c, 0, want);
+    return passed > gap ? (passed - gap - 1) / parts + 1 : passed < 0 ? -1 : 0;
+}
+static bool egi_shard_rule(eg_dataset *d) {
+    const int64_t n = d->cardinality, parts = d->number[0], index = d->number[1];
+    if (n >= 0) d->cardinality = n > index ? (n - index - 1) / parts + 1 : 0;
+    return true;
+}
+EGI_OBJECTS
+static const egi_stage egi_stage_shard = { "dataset_shard", 0, egi_shard_rule, egi_pieces_next, egi_shard_skip, NULL,
+                                           false, NULL, egi_shard_pieces };
+EAGER_API eg_dataset *eg_dataset_shard(eg_dataset *from, int64_t parts, int64_t index) {
+    eg_dataset *d = egi_dataset_on(&egi_stage_shard, from);
+    if (!d) return NULL;
+    d->number[0] = parts;
+    d->number[1] = index;
+    return egi_dataset_done(d, (index >= 0 && index < parts) ||
+                            egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_shard: there is no part %lld among %lld; parts are "
+                                                        "counted from 0", (long long)index, (long long)parts));
+}
 
 static eg_status egi_enumerate_next(egi_cursor *c, eg_tensor **out) {
     egi_element e;
@@ -45727,24 +45859,25 @@ EGI_SMALL
 
 // What a rank calls: the names are those of errors.
 enum { EGI_ALL_REDUCE, EGI_ALL_GATHER, EGI_REDUCE_SCATTER, EGI_BROADCAST, EGI_AVERAGE, EGI_SHARE, EGI_BARRIER,
-       EGI_LEAVE, EGI_SERVER_RUN, EGI_SERVER_JOIN, EGI_SERVER_PUSH, EGI_SERVER_LEAVE };
+       EGI_LEAVE, EGI_SERVER_RUN, EGI_SERVER_JOIN, EGI_SERVER_PUSH, EGI_SERVER_LEAVE, EGI_SHARE_NEW };
 static const char *const egi_collective_names[] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
                                                     "apply_gradients", "broadcast_variables", "cluster_barrier",
                                                     "cluster_init", "server_run", "server_join", "server_push",
-                                                    "server_leave" };           // ORDER EGI_ALL_REDUCE
+                                                    "server_leave", "apply_gradients" };  // ORDER EGI_ALL_REDUCE
 // What a server is for its worker, and a worker for its server.
 enum { EGI_NOT_JOINED, EGI_IS_SERVER, EGI_IS_WORKER, EGI_HAS_LEFT };
 // The attributes of a collective op and the parameters of its work, without padding. weight: of EGI_ALL_REDUCE, what
 // this rank's loss counts among all, or 0: as one, -1: nothing.
 typedef struct egi_collective { int32_t kind, root; double weight; } egi_collective;
 
-// The message of a meeting. All but rank, weight and step must be equal on all ranks.
+// The message of a meeting. All but rank, weight, gives_up and step must be equal on all ranks.
 typedef struct egi_meeting {
     int64_t step;                   // updates so far
     double weight;                  // of EGI_AVERAGE
-    int32_t kind, root, dtype, rank;
+    int32_t kind, root, dtype, rank, gives_up, unused;
     int64_t dims[EG_MAX_RANK];
-    char text[256];                 // of EGI_SHARE: a variable; of a notice: why the cluster has failed
+    // of EGI_SHARE and EGI_SHARE_NEW: a variable, or a list and its optimizer; of a notice: why the cluster has failed
+    char text[256];
 } egi_meeting;
 
 static struct {
@@ -45756,6 +45889,8 @@ static struct {
     double timeout, waited;         // waited: seconds that calls waited for other ranks
     int64_t bucket_bytes, buckets, early, sent, staged;     // sent: atomic
     char reason[400];               // why it has failed
+    int64_t failures;               // how many meetings have failed, on all ranks
+    int told_by;                    // the rank that gave up in the latest one; size: calls differed; -1: it was well
     egi_meeting mine, *met;         // the latest message of each rank
     int64_t *versions;              // of the variables that this rank has from each server, or each worker from it
     char *joined;                   // of each rank: EGI_NOT_JOINED, ...
@@ -45779,8 +45914,8 @@ EAGER_API eg_cluster_info eg_cluster_counts(void) {
 }
 
 #ifdef EAGER_MPI
-// "eg_all_reduce of float32 [2, 3]"
-static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, size_t room) {
+// "calls eg_all_reduce of float32 [2, 3]", where another rank says `than`.
+static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, const egi_meeting *than, char *text, size_t room) {
     eg_shape shape;
     shape.rank = m->rank;
     for (int i = 0; i < EG_MAX_RANK; i++) shape.dims[i] = i < m->rank ? m->dims[i] : 0;
@@ -45789,10 +45924,13 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, s
     memcpy(&rate, &m->dims[4], sizeof rate);
     if (m->kind == EGI_LEAVE) snprintf(text, room, "has ended after step %lld", (long long)m->step);
     else if (m->kind == EGI_BARRIER) snprintf(text, room, "calls eg_%s", name);
-    else if (m->kind == EGI_SHARE && m->root < 0)
+    else if (m->kind == EGI_SHARE_NEW && m->root < 0 && than->kind == m->kind && than->root < 0 &&
+             than->dims[2] != m->dims[2])
+        snprintf(text, room, "updates by eg_%s", m->text);
+    else if (m->kind == EGI_SHARE_NEW && m->root < 0)
         snprintf(text, room, "has %lld variables, of which %lld are new, in eg_apply_gradients", (long long)m->dims[1],
                  (long long)m->dims[0]);
-    else if (m->kind == EGI_SHARE) snprintf(text, room, "has %s", m->text);
+    else if (m->kind == EGI_SHARE || m->kind == EGI_SHARE_NEW) snprintf(text, room, "has %s", m->text);
     else if (m->kind == EGI_AVERAGE)
         snprintf(text, room, "calls eg_%s of %s with %lld elements in %lld messages, after %lld updates, at a learning "
                  "rate of %g", name, m->text, (long long)m->dims[0], (long long)m->dims[1], (long long)m->dims[2],
@@ -45805,7 +45943,8 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, char *text, s
 }
 static bool egi_meeting_agrees(const egi_meeting *a, const egi_meeting *b) {
     return a->kind == b->kind && a->root == b->root && a->dtype == b->dtype && a->rank == b->rank &&
-           !memcmp(a->dims, b->dims, sizeof a->dims) && (a->kind != EGI_SHARE || !strcmp(a->text, b->text));
+           !memcmp(a->dims, b->dims, sizeof a->dims) &&
+           ((a->kind != EGI_SHARE && a->kind != EGI_SHARE_NEW) || !strcmp(a->text, b->text));
 }
 
 // Where messages travel: the program's calls have a communicator, and gradients, which another thread moves meanwhile,
@@ -45881,9 +46020,9 @@ static EGI_COLD bool egi_cluster_noticed(int kind) {
     egi_cluster_fail(kind, "%s", notice.text);
     return true;
 }
-static void egi_post_rest(const egi_channel *ch, double waited);
-// Waits for all requests. What cannot be waited for any longer is left alone, with its memory.
-static bool egi_cluster_wait(egi_channel *ch, int kind) {
+static void egi_post_rest(const egi_channel *ch, double waited, int64_t bytes);
+// Waits for all requests, of so many bytes. What cannot be waited for any longer is left alone, with its memory.
+static bool egi_cluster_wait(egi_channel *ch, int kind, int64_t bytes) {
     const double begun = egi_clock_now();
     char who[200];
     for (int64_t turn = 1;; turn++) {
@@ -45902,7 +46041,7 @@ static bool egi_cluster_wait(egi_channel *ch, int kind) {
             return egi_cluster_fail(kind, "%s did not answer within %g s, after step %lld", who, egi_cluster.timeout,
                                     (long long)egi_cluster_steps());
         }
-        egi_post_rest(ch, waited);
+        egi_post_rest(ch, waited, bytes);
     }
 }
 static int egi_message_bytes(int64_t rest) { return rest < EGI_MESSAGE_MOST ? (int)rest : (int)EGI_MESSAGE_MOST; }
@@ -45912,6 +46051,7 @@ static bool egi_cluster_exchange(egi_channel *ch, int kind, int tag) {
     const int size = egi_cluster.size;
     for (int64_t at = 0, more = 1; more; at += EGI_MESSAGE_MOST) {
         bool ok = true;
+        int64_t bytes = 0;
         more = 0;
         for (int r = 0; r < size; r++) {
             const egi_parcel *p = &ch->parcels[r];
@@ -45920,6 +46060,8 @@ static bool egi_cluster_exchange(egi_channel *ch, int kind, int tag) {
             of[0] = of[size] = MPI_REQUEST_NULL;
             if (r == egi_cluster.rank) continue;
             more |= give > EGI_MESSAGE_MOST || take > EGI_MESSAGE_MOST;
+            if (give > 0) bytes += egi_message_bytes(give);
+            if (take > 0) bytes += egi_message_bytes(take);
             if (take > 0)
                 ok = MPI_Irecv(p->take + at, egi_message_bytes(take), MPI_BYTE, r, tag, ch->comm,
                                &of[size]) == MPI_SUCCESS && ok;
@@ -45930,7 +46072,7 @@ static bool egi_cluster_exchange(egi_channel *ch, int kind, int tag) {
         }
         if (!ok) return egi_cluster_fail(kind, "MPI cannot send to another rank, after step %lld",
                                          (long long)egi_cluster_steps());
-        if (!egi_cluster_wait(ch, kind)) return false;
+        if (!egi_cluster_wait(ch, kind, bytes)) return false;
     }
     return true;
 }
@@ -45944,23 +46086,34 @@ static char *egi_cluster_room(int kind, int64_t bytes) {
     egi_cluster.room_bytes = bytes;
     return room;
 }
-// Whether the latest messages of all ranks say the same. A rank that has ended while another has not ends the cluster.
+// Whether the latest messages of all ranks say the same. A rank that has ended while another has not ends the cluster;
+// where one gives up, the others' call is an error, whatever it is.
 static bool egi_meeting_holds(int kind) {
     const egi_meeting *met = egi_cluster.met;
     char a[400], b[400];
-    int other = 0, left = -1;
+    int other = 0, left = -1, gives_up = -1;
     for (int r = egi_cluster.size - 1; r >= 0; r--) {
         if (!egi_meeting_agrees(&met[0], &met[r])) other = r;
         if (met[r].kind == EGI_LEAVE) left = r;
+        if (met[r].gives_up && gives_up != egi_cluster.rank) gives_up = r;
     }
-    if (!other) return true;
+    egi_cluster.failures += other || gives_up >= 0;
+    egi_cluster.told_by = gives_up < 0 && other ? egi_cluster.size : gives_up;
+    if (!other && gives_up < 0) return true;
     if (left >= 0) {
         egi_cluster_fail(kind, "rank %d %s, while the others have not ended", left,
-                         egi_meeting_show(&met[left], a, sizeof a));
+                         egi_meeting_show(&met[left], &met[left], a, sizeof a));
         return egi_cluster_raise(kind);
     }
+    if (gives_up == egi_cluster.rank) return false;
+    if (gives_up >= 0)
+        return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d has given up%s, after step %lld; its error says why",
+                        egi_collective_names[kind], gives_up,
+                        kind == EGI_AVERAGE || kind == EGI_SHARE_NEW ? " this update" : "",
+                        (long long)met[gives_up].step);
     return egi_fail(EG_ERROR_STATE, "eg_%s: the ranks differ: rank 0 %s, and rank %d %s", egi_collective_names[kind],
-                    egi_meeting_show(&met[0], a, sizeof a), other, egi_meeting_show(&met[other], b, sizeof b));
+                    egi_meeting_show(&met[0], &met[other], a, sizeof a), other,
+                    egi_meeting_show(&met[other], &met[0], b, sizeof b));
 }
 // Tells all ranks what this one calls, and compares. Where calls differ, every rank sees so, and nothing is moved.
 static bool egi_cluster_meet(egi_meeting *m) {
@@ -46016,7 +46169,7 @@ static bool egi_channel_dup(egi_channel *ch, bool *ok) {
         if (!done && waited > egi_cluster.timeout)
             return egi_fail(EG_ERROR_STATE, "eg_cluster_init: a rank has not called it within %g s",
                             egi_cluster.timeout);
-        if (!done) egi_post_rest(ch, waited);
+        if (!done) egi_post_rest(ch, waited, 0);
     }
     return true;
 }
@@ -46048,6 +46201,7 @@ static bool egi_cluster_start(int *argc, char ***argv) {
     if (provided < MPI_THREAD_MULTIPLE) egi_cluster.alone = true;
     egi_cluster.size = size;
     egi_cluster.rank = rank;
+    egi_cluster.told_by = -1;
     if (!begun) atexit(egi_cluster_end);
     return true;
 }
@@ -46154,11 +46308,13 @@ static void egi_cluster_staged(const eg_backend *b, int64_t bytes) { if (b != &e
 static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
     eg_backend *b = egi_backend_of(x);
     const int64_t size = egi_dtypes[x->dtype].size, bytes = x->size * size;
-    const int64_t of_all = m->kind == EGI_ALL_GATHER ? bytes * egi_cluster.size : egi_sum_room(x->size, size);
+    const bool shares = m->kind == EGI_BROADCAST || m->kind == EGI_SHARE || m->kind == EGI_SHARE_NEW;
+    const int64_t of_all = shares ? 0 : m->kind == EGI_ALL_GATHER ? bytes * egi_cluster.size
+                                                                  : egi_sum_room(x->size, size);
     char *room = egi_cluster_room(m->kind, bytes + 64 + of_all), *result = NULL;
     if (!room || !b->read(b, room, x->data, bytes) || !egi_cluster_meet(m)) return false;
     const double begun = egi_clock_now();
-    if (m->kind == EGI_BROADCAST || m->kind == EGI_SHARE) result = egi_transfer_broadcast(m, room, bytes);
+    if (shares) result = egi_transfer_broadcast(m, room, bytes);
     else if (m->kind == EGI_ALL_GATHER) result = egi_transfer_gather(m, room, bytes);
     else result = egi_transfer_sum(&egi_calls, m->kind, m->dtype, egi_cluster.ones, room, x->size);
     egi_cluster.waited += egi_clock_now() - begun;
@@ -46197,13 +46353,15 @@ static void egi_post_unlock(void) { pthread_mutex_unlock(&egi_post_mutex); }
 static void egi_post_lock(void) {}
 static void egi_post_unlock(void) {}
 #endif
-// Between two looks at MPI. The thread that moves gradients lets the program compute: it sleeps unless that waits.
-static void egi_post_rest(const egi_channel *ch, double waited) {
+// Between two looks at MPI, which moves some 32 KB in each. The thread that moves gradients lets the program compute:
+// it sleeps unless the program waits. Who waits for a rank that is late sleeps; who waits for data only yields, as long
+// as `bytes` take at 32 MB/s, since a millisecond of sleep for each 32 KB would make any transport as slow as that.
+static void egi_post_rest(const egi_channel *ch, double waited, int64_t bytes) {
     struct timeval pause = { 0, 50 };
     const bool meanwhile = ch == &egi_posts && egi_post.running &&
                            !__atomic_load_n(&egi_post.waiting, __ATOMIC_RELAXED);
     if (meanwhile && waited > 0.0002) select(0, NULL, NULL, NULL, &pause);
-    else if (waited > 0.02) poll(NULL, 0, 1);
+    else if (waited > 0.02 + (double)bytes / 32e6) poll(NULL, 0, 1);
     else if (waited > 0.0002) sched_yield();            // not at once: a busy neighbour takes the core for long
 }
 // Moves the first bucket that is to be moved, with the lock held, and lets go of the lock meanwhile.
@@ -46364,18 +46522,20 @@ static void egi_cluster_leave(void);
 #ifndef EAGER_CORE
 static bool egi_update_begin(eg_backend *b, const egi_args *args);
 static bool egi_update_put(eg_backend *b, const egi_args *args);
+static void egi_update_give_up(void);
 // A replay has failed at `failed`. Where an update had begun in it, the other ranks get the buckets that they still
-// wait for.
+// wait for; where one was to come, they hear that it does not.
 static void egi_update_break_off(const egi_trace *t, int64_t failed) {
-    bool begun = false;
+    bool begun = false, comes = false;
     for (int64_t step = 0; step < t->n_steps && !egi_is_forked(egi_cluster.forks); step++) {
         const egi_trace_line *line = t->steps[step].group ? NULL : &t->lines[t->steps[step].line];
-        if (line && step < failed && line->run == egi_update_begin) begun = true;
+        if (line && line->run == egi_update_begin) { begun = begun || step < failed; comes = comes || step > failed; }
         if (!line || step < failed || !begun || line->run != egi_update_put || !egi_post.owed) continue;
         const egi_bucket_part *o = (const egi_bucket_part *)line->parameters;
         if (egi_cluster_has_failed() || (o->last && !egi_bucket_give_up(o->dtype, o->elements, o->ends))) break;
     }
     if (begun) egi_post_clear();
+    else if (comes) egi_update_give_up();
 }
 #endif
 // in[0] is how many updates the optimizer has made, which is equal on all ranks unless one has failed to; in[1] is its
@@ -46394,7 +46554,6 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
     if (!b->read(b, &m.dims[2], args->in[0]->data, (int64_t)sizeof m.dims[2]) ||
         !b->read(b, &m.dims[4], args->in[1]->data, (int64_t)sizeof m.dims[4]) || !egi_cluster_enter(EGI_AVERAGE))
         return false;
-    o->opt->met++;
 #ifndef EAGER_CORE
     egi_replay_failed = egi_update_break_off;
 #endif
@@ -46672,33 +46831,24 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
     tape->report = &t->report;
     return ok;
 }
-// Instead of an update: the other ranks hear that this one has given it up.
-static void egi_gradients_give_up(eg_optimizer *opt, eg_tensor *const *variables, int n) {
-    const int64_t seen = opt->n_slots;
-    if (egi_cluster.size < 2 || n < 1 || !variables || opt->travel || opt->applying || egi_this.observer) return;
-    for (int i = 0; i < n; i++) {
-        const eg_tensor *v = variables[i];
-        if (!v || !(v->flags & EGI_VARIABLE) || (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)) return;
-    }
-    egi_travel t;
-    memset((void *)&t, 0, sizeof t);
-    t.opt = opt;
-    t.n = t.sent = n;
-    t.p = (egi_prepared *)egi_alloc((size_t)n * sizeof *t.p);
-    if (!t.p) return;
-    memset((void *)t.p, 0, (size_t)n * sizeof *t.p);
-    eg_scope scope = eg_scope_begin();
-    eg_recording_pause();
-    bool ok = true;
-    for (int i = 0; i < n && ok; i++) {
-        t.p[i].variable = variables[i];
-        ok = (t.p[i].slots = egi_slots_of(opt, variables[i], true)) >= 0;
-    }
-    if (ok && egi_travel_open(&t)) egi_travel_close(&t);
-    egi_slots_drop(opt, seen);
-    eg_recording_unpause();
-    eg_scope_end(scope);
-    egi_free(t.p);
+// Instead of a call: the other ranks, whose next call is an error, hear that this one has given up.
+static void egi_cluster_give_up(void) {
+    egi_meeting m;
+    memset(&m, 0, sizeof m);
+    m.kind = EGI_AVERAGE;
+    m.gives_up = 1;
+    if (egi_cluster.size < 2 || egi_cluster_has_failed() || !egi_cluster_enter(EGI_AVERAGE)) return;
+    egi_cluster_meet(&m);
+    egi_cluster_leave();
+}
+// The same instead of an update, unless this rank has failed by a call that has failed on all.
+static void egi_update_give_up(void) {
+    const int told_by = egi_cluster.told_by;
+    if (told_by >= 0 && told_by != egi_cluster.rank) egi_cluster.told_by = -1;
+    else if (!egi_is_forked(egi_cluster.forks)) egi_cluster_give_up();
+}
+static void egi_gradients_give_up(eg_optimizer *opt) {
+    if (!opt->travel && !opt->applying && !egi_graph_adopts()) egi_update_give_up();
 }
 static void egi_gradients_end(eg_optimizer *opt, eg_tape *tape, bool ok) {
     egi_travel *t = opt->travel;
@@ -46735,9 +46885,10 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
     return true;
 }
 static void egi_gradients_end(eg_optimizer *opt, eg_tape *tape, bool ok) { (void)opt, (void)tape, (void)ok; }
-static void egi_gradients_give_up(eg_optimizer *opt, eg_tensor *const *variables, int n) {
-    (void)opt, (void)variables, (void)n;
-}
+static void egi_gradients_give_up(eg_optimizer *opt) { (void)opt; }
+#ifndef EAGER_CORE
+static void egi_cluster_give_up(void) {}
+#endif
 #endif
 
 static bool egi_cluster_is_forked(int kind) {
@@ -46762,9 +46913,11 @@ static bool egi_ranks_add(double *numbers, int n);
 static bool egi_ranks_join(eg_tensor *variable);
 static bool egi_ranks_share(eg_layer *model);
 static eg_tensor *egi_ranks_total(eg_tensor *x, double weight);
+static int64_t egi_ranks_failures(void) { return egi_cluster.failures; }
 EGI_OBJECTS
 static egi_ranks egi_cluster_ranks = { 0, 1, egi_ranks_begin, egi_ranks_draw, egi_ranks_add, egi_ranks_join,
-                                       eg_all_gather, egi_ranks_share, egi_ranks_total };
+                                       eg_all_gather, egi_ranks_share, egi_ranks_total, egi_cluster_give_up,
+                                       egi_ranks_failures };
 #endif
 EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
     if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
@@ -46896,7 +47049,7 @@ EAGER_API eg_tensor *(eg_broadcast)(eg_tensor *x, int root) {
 static egi_meeting egi_variable_message(const eg_tensor *v, int root) {
     egi_meeting m;
     memset(&m, 0, sizeof m);
-    m.kind = EGI_SHARE;
+    m.kind = root < 0 ? EGI_SHARE_NEW : EGI_SHARE;
     m.root = root < 0 ? 0 : root;
     m.dtype = v->dtype;
     m.rank = v->rank;
@@ -46908,7 +47061,7 @@ static egi_meeting egi_variable_message(const eg_tensor *v, int root) {
 // Whether all ranks mean the same variable, before one of the list changes.
 static bool egi_variable_agrees(const eg_tensor *v, int root) {
     egi_meeting m = egi_variable_message(v, root);
-    if (!egi_cluster_enter(EGI_SHARE)) return false;
+    if (!egi_cluster_enter(m.kind)) return false;
     const bool ok = egi_cluster_meet(&m);
     egi_cluster_leave();
     return ok;
@@ -46921,7 +47074,7 @@ static bool egi_variable_share(eg_tensor *v, int root, bool *differed) {
     egi_meeting m = egi_variable_message(v, root);
     eg_tensor *x = egi_scope_own(egi_contiguous(v)), *y = NULL;
     if (x) y = egi_scope_own(egi_tensor_allocate("broadcast_variables", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
-    if (!y || !egi_cluster_enter(EGI_SHARE)) return false;
+    if (!y || !egi_cluster_enter(m.kind)) return false;
     bool ok = egi_cluster_move(&m, x, y);
     egi_cluster_leave();
     if (!ok) return false;
@@ -46955,18 +47108,43 @@ EAGER_API bool (eg_broadcast_variables)(eg_list variables, int root) {
     eg_scope_end(scope);
     return ok;
 }
-// The variables that the optimizer sees first get rank 0's values. *differed: as above.
 #ifdef EAGER_MPI
+// "adam (beta_1 0.9, beta_2 0.999, ...)" as text, and a number of all options but the learning rate, which each update
+// compares. Of a schedule, whose function has another address in each process, its numbers count.
+static int64_t egi_optimizer_show(const eg_optimizer *opt, char *text, size_t room) {
+    const eg_schedule *rate = &opt->options.schedule;
+    uint64_t hash = 14695981039346656037u;
+    size_t at = (size_t)snprintf(text, room, "%s (%s", opt->name, rate->rate ? ".schedule" : ".learning_rate");
+    for (const char *c = opt->name; *c; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    for (int i = 1; i < egi_optimizer_fields.count; i++) {
+        const egi_field *f = &egi_optimizer_rows[i];
+        const unsigned char *byte = (const unsigned char *)&opt->options + f->offset;
+        double v = *byte;
+        if (f->kind == EGI_FIELD_OTHER) continue;
+        for (size_t k = 0; k < f->size; k++) hash = (hash ^ byte[k]) * 1099511628211u;
+        if (!egi_field_given(f, &opt->options) || at >= room) continue;
+        if (f->kind != EGI_FIELD_BOOL) egi_field_numbers(f, &opt->options, &v);
+        at += (size_t)snprintf(text + at, room - at, ", .%s %.12g", f->name, v);
+    }
+    if (at < room) snprintf(text + at, room - at, ")");
+    for (size_t k = 0; k < sizeof rate->numbers && rate->rate; k++)
+        hash = (hash ^ ((const unsigned char *)rate->numbers)[k]) * 1099511628211u;
+    for (size_t k = 0; k < (size_t)rate->count * sizeof(double) && rate->rate; k++)
+        hash = (hash ^ ((const unsigned char *)rate->boundaries)[k]) * 1099511628211u;
+    return (int64_t)hash;
+}
+// The variables that the optimizer sees first get rank 0's values. *differed: as above.
 static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n, bool *differed) {
     egi_recorder *observer = egi_this.observer;
     egi_meeting m;
     memset(&m, 0, sizeof m);
-    m.kind = EGI_SHARE;
+    m.kind = EGI_SHARE_NEW;
     m.root = -1;
     m.dims[1] = n;
     for (int i = 0; i < n; i++) m.dims[0] += p[i].slots >= opt->shared;
     if (!m.dims[0]) return true;
-    if (!egi_cluster_enter(EGI_SHARE)) return false;
+    m.dims[2] = egi_optimizer_show(opt, m.text, sizeof m.text);
+    if (!egi_cluster_enter(m.kind)) return false;
     bool ok = egi_cluster_meet(&m);
     egi_cluster_leave();
     egi_this.observer = NULL;                           // no part of what is traced: it happens once
@@ -47094,10 +47272,11 @@ static eg_tensor *egi_server_read(const eg_tensor *v, bool gradients, const char
     *at += bytes;
     return x;
 }
-// The message in front: what is wanted, and of which variables.
+// The message in front: what is wanted, and of which variables, the first of them by name.
 static egi_meeting egi_server_message(int kind, eg_list variables) {
     egi_meeting m;
     uint64_t hash = 14695981039346656037u;
+    size_t at = 0;
     memset(&m, 0, sizeof m);
     m.kind = kind;
     m.dims[0] = variables.count;
@@ -47107,7 +47286,11 @@ static egi_meeting egi_server_message(int kind, eg_list variables) {
         hash = (hash ^ (uint64_t)v->dtype) * 1099511628211u;
         for (int k = 0; k < v->rank; k++) hash = (hash ^ (uint64_t)v->dims[k]) * 1099511628211u;
         hash = (hash ^ (uint64_t)v->rank) * 1099511628211u;
+        if (at < 60)
+            at += (size_t)snprintf(m.text + at, sizeof m.text - at, "%s'%.20s' %s", at ? ", " : "",
+                                   v->name ? v->name : "variable", egi_shape_show(egi_shape(v)));
     }
+    if (at >= 60) snprintf(m.text + 56, sizeof m.text - 56, "...");
     m.dims[2] = (int64_t)hash;
     return m;
 }
@@ -47123,6 +47306,9 @@ static bool egi_server_move(int kind, int tag, int rank, void *give, int64_t giv
 static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list variables, int64_t *staleness) {
     static egi_meeting mine, answer;                        // stay where a message may still be under way
     const int64_t bytes = egi_server_bytes(variables, false), pushed = egi_server_bytes(variables, grads != NULL);
+    if (kind != EGI_SERVER_JOIN && egi_cluster.joined[server] == EGI_HAS_LEFT)
+        return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d has left already", egi_collective_names[kind],
+                        egi_cluster.rank);
     char *room = egi_cluster_room(kind, pushed + 8), *at = room;
     bool ok = room != NULL;
     if (!ok) return false;
@@ -47192,7 +47378,7 @@ static bool egi_server_next(int workers, int64_t version, egi_meeting *m, int *r
         const double waited = egi_clock_now() - begun;
         if (waited > egi_cluster.timeout) return egi_server_alone(workers, version);
         if (turn % 16 == 0 && egi_cluster_noticed(EGI_SERVER_RUN)) return false;
-        egi_post_rest(&egi_calls, waited);
+        egi_post_rest(&egi_calls, waited, 0);
     }
 }
 // Applies one push. An error is the answer's text.
@@ -47226,8 +47412,9 @@ static bool egi_server_serve(eg_optimizer *opt, eg_list variables, egi_meeting *
         snprintf(answer.text, sizeof answer.text, "rank %d has left already", rank);
     else if (!leaves && memcmp(mine.dims, m->dims, sizeof m->dims))
         snprintf(answer.text, sizeof answer.text, "the ranks differ: rank %d serves %lld variables of %lld bytes, and "
-                 "rank %d has %lld of %lld, or of other shapes", egi_cluster.rank, (long long)mine.dims[0],
-                 (long long)bytes, rank, (long long)m->dims[0], (long long)m->dims[1]);
+                 "rank %d has %lld of %lld, or of other shapes: %.59s against %.59s", egi_cluster.rank,
+                 (long long)mine.dims[0], (long long)bytes, rank, (long long)m->dims[0], (long long)m->dims[1],
+                 mine.text, m->text);
     if (ok && !answer.text[0] && m->kind == EGI_SERVER_PUSH) {
         egi_server_apply(opt, variables, room, &answer);
         if (!answer.text[0]) {

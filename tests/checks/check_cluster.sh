@@ -12,10 +12,13 @@ cat >"$T/ranks.c" <<'END_OF_C'
 #define EAGER_BACKEND
 #include "eager.h"
 #include <math.h>
+#include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "tests/guard.h"
 #define WANT(condition) do { if (!(condition)) { printf("line %d, rank %d: not so: %s (%s)\n", __LINE__, eg_cluster_rank(), #condition, eg_error_message()); exit(1); } } while (0)
 enum { ROWS = 8, COLUMNS = 3 };
@@ -181,6 +184,21 @@ static void mismatch(void) {
     WANT(eg_distribute(opt) && !eg_apply_gradients(opt, grads, two, me ? 2 : 1));
     WANT(strstr(eg_error_message(), "rank 0 has 1 variables, of which 1 are new, in eg_apply_gradients, and rank 1 has 2 variables"));
     eg_error_clear();
+    // by the optimizer
+    opt = me ? eg_adam(.learning_rate = 0.5) : eg_sgd(.learning_rate = 0.5);
+    WANT(eg_distribute(opt) && !eg_apply_gradients(opt, &g, &v, 1) && eg_item(eg_reduce_sum(v)) == 2);
+    WANT(strstr(eg_error_message(), "eg_apply_gradients: the ranks differ: rank 0 updates by eg_sgd (.learning_rate") && strstr(eg_error_message(), "and rank 1 updates by eg_adam (.learning_rate, .beta_1 0.9, .beta_2 0.999"));
+    eg_error_clear();
+    opt = me ? eg_adam(.beta_2 = 0.99) : eg_adam();
+    WANT(eg_distribute(opt) && !eg_apply_gradients(opt, &g, &v, 1));
+    WANT(strstr(eg_error_message(), ".beta_2 0.999,") && strstr(eg_error_message(), ".beta_2 0.99,"));
+    eg_error_clear();
+    opt = me ? eg_adam(.amsgrad = true) : eg_adam();
+    WANT(eg_distribute(opt) && !eg_apply_gradients(opt, &g, &v, 1) && strstr(eg_error_message(), ".amsgrad 1"));
+    eg_error_clear();
+    opt = eg_sgd(.schedule = eg_exponential_decay(me ? 0.25 : 0.5, 10, 0.5, false));
+    WANT(eg_distribute(opt) && !eg_apply_gradients(opt, &g, &v, 1) && strstr(eg_error_message(), "updates by eg_sgd (.schedule"));
+    eg_error_clear();
     WANT(eg_cluster_barrier());                          // and the ranks go on
     // lists of variables that all ranks have seen, of equal sizes: others, or in another order
     eg_tensor *ab[] = { eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "a"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "b") }, *ba[] = { ab[1], ab[0] };
@@ -221,6 +239,30 @@ static void mismatch(void) {
         eg_error_clear();
     }
     WANT(eg_optimizer_steps(opt) == 2);
+    // with accumulated gradients the failed call is made up for by one more
+    for (int fails = 0; fails < 3; fails++) {
+        opt = eg_sgd(.learning_rate = 0.5, .accumulate_steps = 3);
+        eg_tensor *d = eg_variable(eg_scalar(0), "d");
+        WANT(eg_distribute(opt));
+        for (int call = 0; call < 7; call++) {
+            eg_tensor *one = eg_ones(EG_FLOAT32, EG_SCALAR);
+            if (me && call == fails) one = eg_matmul(one, one);
+            WANT(eg_apply_gradients(opt, &one, &d, 1) == (me ? call != fails : call != 2));
+            eg_error_clear();
+        }
+        WANT(eg_optimizer_steps(opt) == 2 && eg_item(d) == -1);
+    }
+    // a collective call meets the news, too, and is not answered by more of them
+    opt = eg_sgd();
+    WANT(eg_distribute(opt));
+    for (int step = 0; step < 4; step++) {
+        eg_tensor *one = eg_ones(EG_FLOAT32, EG_SCALAR);
+        if (me && step % 2) one = eg_matmul(one, one);
+        eg_tensor *sum = eg_all_reduce(one);
+        WANT((sum != NULL) == (step % 2 == 0) && (sum || me || strstr(eg_error_message(), "eg_all_reduce: rank 1 has given up, after step")));
+        WANT(eg_apply_gradients(opt, &sum, &c, 1) == (sum != NULL));
+        eg_error_clear();
+    }
     // of a fit the same, in a forward pass
     eg_layer *m = eg_sequential(eg_layer_dense(3, .input_shape = EG_SHAPE(2)));
     WANT(eg_compile(m, eg_sgd(), eg_sparse_categorical_crossentropy));
@@ -296,6 +338,218 @@ static void fit(void) {
     FILE *another = fopen("another.csv", "r");
     WANT(eg_cluster_barrier() && !another);
 }
+// Under a mask of steps a fit by all ranks is that of one process, too, also where all steps of a rank are masked. Ways: 1 traces, 2 has sample weights, 3 class
+// weights, 4 two outputs of which one has a mask, 5 accumulates gradients, 6 has a loss of its own, 7 a layer that computes with all ranks' rows.
+static eg_tensor *own_loss(eg_tensor *y, eg_tensor *p) { return eg_loss_mean(eg_sparse_categorical_crossentropy, y, p); }
+static eg_layer *masked_parts[4];
+static bool masked_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *h = eg_call(masked_parts[1], eg_call(masked_parts[0], in[0]));
+    out[0] = eg_call(masked_parts[2], h);
+    out[1] = eg_call(masked_parts[3], eg_with_mask(h, NULL));
+    WANT(out[0] && out[1] && eg_mask_of(out[0]) && !eg_mask_of(out[1]));
+    return true;
+}
+static eg_layer *masked_model(int way, bool alone) {
+    eg_seed(3);
+    eg_layer *head = eg_layer_dense(3, .kernel_l2 = 0.01), *m, *rnn = eg_layer_lstm(4, .return_sequences = true), *masking = eg_layer_masking(0);
+    eg_optimizer *opt = eg_adam(.learning_rate = 0.05, .accumulate_steps = way == 5 ? 2 : 0);
+    if (way != 4) {
+        m = eg_sequential(masking, rnn, way == 7 ? eg_layer_batch_normalization(.sync = !alone) : eg_layer_dense(4, .activation = EG_TANH), head);
+        WANT(eg_compile(m, opt, way == 6 ? own_loss : eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY));
+        return m;
+    }
+    eg_layer *parts[] = { masking, rnn, head, eg_layer_dense(1) };
+    m = eg_layer_custom_multi("masked", 1, 2, masked_body, NULL);
+    for (int i = 0; i < 4; i++) { char name[] = { 'a', 0 }; name[0] = (char)('a' + i); WANT(eg_layer_track(m, name, masked_parts[i] = parts[i])); }
+    WANT(eg_compile_outputs(m, opt, EG_OUTPUT("a", eg_sparse_categorical_crossentropy, .metrics = EG_METRICS(EG_METRIC_ACCURACY)), EG_OUTPUT("b", eg_mean_squared_error, .weight = 0.5)));
+    return m;
+}
+static void masks(void) {
+    const int n = eg_cluster_size(), me = eg_cluster_rank();
+    eg_set_default_float(EG_FLOAT64);
+    double steps[85], rows[17];
+    for (int i = 0; i < 85; i++) steps[i] = i % 5 < i / 5 * 7 % 6;
+    for (int i = 0; i < 17; i++) rows[i] = 0.5 + i % 4;
+    eg_tensor *counts = eg_from_data(EG_FLOAT64, EG_SHAPE(17, 5, 1), steps), *weights = eg_from_data(EG_FLOAT64, EG_SHAPE(17), rows);
+    eg_tensor *x = eg_mul(eg_add(1.5, eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 170, 1), EG_SHAPE(17, 5, 2)))), counts);
+    eg_tensor *y = eg_cast(eg_mod(eg_reshape(eg_range(EG_INT64, 0, 85, 1), EG_SHAPE(17, 5)), 3), EG_INT32), *z = eg_cos(eg_reshape(eg_range(EG_FLOAT64, 0, 85, 1), EG_SHAPE(17, 5, 1)));
+    for (int way = 0; way < 8; way++) {
+        const eg_history *h[2];
+        eg_layer *m[2];
+        for (int alone = 0; alone < 2; alone++) {
+            m[alone] = masked_model(way, alone);
+            eg_dataset *data = way == 2 ? eg_dataset_from_slices(x, y, weights) : way == 4 ? eg_dataset_from_slices(x, y, z) : eg_dataset_from_slices(x, y);
+            eg_dataset *held = eg_dataset_batch(eg_dataset_retain(data), 5);
+            data = eg_dataset_batch(data, 8);
+            eg_seed(alone ? 7 : 7 + me);
+            if (!alone) eg_seed(me ? 9 : 7);
+            h[alone] = eg_fit(m[alone], data, .epochs = 4, .validation = held, .quiet = true, .traced = way == 1, .eager = way != 1, .distribute = !alone,
+                              .class_weights = way == 3 ? EG_CLASS_WEIGHTS(1, 2, 0.5) : (eg_class_weights){ 0, NULL });
+            WANT(h[alone]);
+            eg_dataset_release(data);
+            eg_dataset_release(held);
+        }
+        eg_list a = eg_layer_weights_list(m[0]), b = eg_layer_weights_list(m[1]);
+        for (int i = 0; i < a.count; i++) WANT(largest(a.tensors[i], b.tensors[i]) < 1e-12);
+        for (int i = 0; eg_history_name(h[0], i); i++)
+            for (int epoch = 0; epoch < 4; epoch++) {
+                const char *name = eg_history_name(h[0], i);
+                WANT(fabs(eg_history_value(h[0], name, epoch) - eg_history_value(h[1], name, epoch)) < 1e-12);
+            }
+        WANT(way != 1 || eg_model_traced_counts(m[0]).replays > 0);
+        eg_layer_release(m[0]);
+        eg_layer_release(m[1]);
+    }
+    // by hand: a rank counts as many examples as it has steps
+    eg_layer *m[2];
+    eg_optimizer *opt[2];
+    for (int alone = 0; alone < 2; alone++) {
+        m[alone] = masked_model(0, alone);
+        opt[alone] = eg_model_optimizer(m[alone]);
+        if (!alone) WANT(eg_distribute(opt[0]));
+        const int64_t first = alone ? 0 : 16 * me / n, count = alone ? 16 : 16 * (me + 1) / n - first;
+        eg_tensor *own = eg_slice(x, EG_SHAPE(first, 0, 0), EG_SHAPE(count, 5, 2)), *labels = eg_slice(y, EG_SHAPE(first, 0), EG_SHAPE(count, 5));
+        for (int step = 0; step < 5; step++) {
+            EG_SCOPE;
+            eg_tape *tape = eg_tape_begin();
+            eg_tensor *p = eg_call(m[alone], own, .training = true), *loss = eg_loss_mean(eg_sparse_categorical_crossentropy, labels, p);
+            if (!alone) WANT(eg_distribute_examples(opt[0], eg_item(eg_reduce_sum(eg_cast(eg_mask_of(p), EG_FLOAT64)))));
+            WANT(eg_tape_minimize(tape, loss, eg_layer_trainable_weights_list(m[alone]), opt[alone]));
+        }
+    }
+    eg_list a = eg_layer_weights_list(m[0]), b = eg_layer_weights_list(m[1]);
+    for (int i = 0; i < a.count; i++) WANT(largest(a.tensors[i], b.tensors[i]) < 1e-12);
+}
+// Callbacks see the same numbers on all ranks, those of one process, also within an epoch and where one rank alone has a callback. What one rank stops, all stop; where one's
+// callback fails, the others' fit is an error that names it.
+static double seen[2][40][2];
+static int seen_count, acts_in, acts;
+static const char *acts_at;
+static bool sees(eg_fit_state *s, void *user) {
+    const int alone = *(int *)user;
+    seen[alone][seen_count][0] = eg_fit_value(s, "loss");
+    seen[alone][seen_count++][1] = eg_fit_value(s, "accuracy");
+    return true;
+}
+static bool acts_now(eg_fit_state *s, const char *at) {
+    if (strcmp(at, acts_at) || s->epoch != 1 || (strstr(at, "batch") && s->batch != 1)) return true;
+    if (acts_in != eg_cluster_rank()) return true;
+    if (acts) s->stop = true;
+    else eg_raise(EG_ERROR_ARGUMENT, "not today");
+    return acts;
+}
+static bool acts_fit_begin(eg_fit_state *s, void *user) { (void)user; return strcmp(acts_at, "fit_begin") || acts_in != eg_cluster_rank() || (acts ? (s->stop = true) : eg_raise(EG_ERROR_ARGUMENT, "not today") != NULL); }
+static bool acts_epoch_begin(eg_fit_state *s, void *user) { (void)user; return acts_now(s, "epoch_begin"); }
+static bool acts_batch_begin(eg_fit_state *s, void *user) { (void)user; return acts_now(s, "batch_begin"); }
+static bool acts_batch_end(eg_fit_state *s, void *user) { (void)user; return acts_now(s, "batch_end"); }
+static bool acts_epoch_end(eg_fit_state *s, void *user) { (void)user; return acts_now(s, "epoch_end"); }
+static void callbacks(void) {
+    const int n = eg_cluster_size(), me = eg_cluster_rank();
+    static int alone;
+    eg_set_default_float(EG_FLOAT64);
+    eg_set_error_handler(NULL, NULL);
+    eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 51, 1), EG_SHAPE(17, 3))), *y = eg_cast(eg_mod(eg_range(EG_INT64, 0, 17, 1), 3), EG_INT32);
+    for (int way = 0; way < 3; way++) {
+        for (alone = 0; alone < 2; alone++) {
+            eg_layer *m = fit_model(true, 0);
+            seen_count = 0;
+            // in way 1 the last rank alone looks, in way 2 all but that
+            const bool looks = way == 0 || alone || (way == 1) == (me == n - 1);
+            eg_callback *look = eg_callback_new((eg_callback_functions){ .batch_begin = sees, .batch_end = sees, .epoch_end = sees, .user = &alone });
+            if (!looks) eg_callback_release(look);
+            WANT(eg_fit_arrays(m, x, y, .epochs = 3, .batch_size = 4, .no_shuffle = true, .quiet = true, .distribute = !alone, .callbacks = { looks, looks ? &look : NULL }));
+            WANT(seen_count == (looks ? 33 : 0));
+            for (int i = 0; i < seen_count && alone && (way == 0 || (way == 1) == (me == n - 1)); i++)
+                for (int k = 0; k < 2; k++) WANT(fabs(seen[0][i][k] - seen[1][i][k]) < 1e-12 || (seen[0][i][k] != seen[0][i][k] && seen[1][i][k] != seen[1][i][k]));
+            eg_layer_release(m);
+        }
+    }
+    static const char *const at[] = { "fit_begin", "epoch_begin", "batch_begin", "batch_end", "epoch_end" };
+    static const int steps[] = { 0, 5, 7, 7, 10 };
+    alone = 0;
+    for (int i = 0; i < 5; i++)
+        for (acts = 1; acts >= 0; acts--)
+            for (acts_in = 0; acts_in < n; acts_in += n - 1) {
+                eg_layer *m = fit_model(true, 0);
+                const eg_callback_functions all[] = { { .fit_begin = acts_fit_begin }, { .epoch_begin = acts_epoch_begin }, { .batch_begin = acts_batch_begin }, { .batch_end = acts_batch_end }, { .epoch_end = acts_epoch_end } };
+                const double waited = eg_cluster_counts().waited;
+                const bool has = acts_in == me;             // nobody else has it
+                eg_callback *act = has ? eg_callback_new(all[i]) : NULL;
+                acts_at = at[i];
+                const eg_history *h = eg_fit_arrays(m, x, y, .epochs = 3, .batch_size = 4, .no_shuffle = true, .quiet = true, .distribute = true, .callbacks = { has, has ? &act : NULL });
+                char who[80];
+                snprintf(who, sizeof who, "rank %d has given up", acts_in);
+                WANT((h != NULL) == acts && (acts || strstr(eg_error_message(), has ? "not today" : who)));
+                eg_error_clear();
+                WANT(!acts || eg_optimizer_steps(eg_model_optimizer(m)) == steps[i]);
+                WANT(eg_cluster_counts().waited - waited < 20 && eg_cluster_barrier());
+                eg_layer_release(m);
+            }
+    // a validation in which one rank's rows are an error
+    eg_tensor *wrong = eg_constant_of(EG_INT32, EG_SHAPE(4), 0, 1, 2, 7);
+    eg_layer *m = fit_model(true, 0);
+    WANT(!eg_fit_arrays(m, x, y, .batch_size = 4, .no_shuffle = true, .quiet = true, .distribute = true, .validation_x = eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(4, 3)), .validation_y = wrong));
+    WANT(strstr(eg_error_message(), me == n - 1 ? "label" : "has given up"));
+    eg_error_clear();
+    WANT(eg_cluster_barrier());
+}
+// Only rank 0 writes: checkpoints, backups and summaries. Each rank has a folder of its own, so that others' files would be seen.
+static void files(void) {
+    const int me = eg_cluster_rank();
+    char board[40], best[40], backup[40];
+    eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT32, 0, 51, 1), EG_SHAPE(17, 3))), *y = eg_cast(eg_mod(eg_range(EG_INT64, 0, 17, 1), 3), EG_INT32);
+    eg_layer *m = fit_model(true, 0);
+    snprintf(board, sizeof board, "board_%d", me);
+    snprintf(best, sizeof best, "best_%d.safetensors", me);
+    snprintf(backup, sizeof backup, "backup_%d/run", me);
+    WANT(eg_fit_arrays(m, x, y, .epochs = 2, .batch_size = 8, .quiet = true, .distribute = true, .validation_x = x, .validation_y = y,
+                       .callbacks = EG_CALLBACKS(eg_callback_tensorboard(board, .every = 1), eg_callback_checkpoint(best), eg_callback_backup(backup, .every = 2))));
+}
+// A fit that is broken off within an epoch goes on from its backup with the same bits, in metrics whose sums are no whole numbers, too.
+static int breaks_at;
+static bool breaks_off(eg_fit_state *s, void *user) { (void)user; return s->epoch != 1 || s->batch != breaks_at; }
+static eg_layer *within_model(void) {
+    eg_seed(3);
+    eg_layer *m = eg_sequential(eg_layer_dense(2, .input_shape = EG_SHAPE(3)));
+    WANT(eg_compile(m, eg_adam(.learning_rate = 0.05), eg_mean_squared_error, eg_metric_mean_absolute_error(), eg_metric_r2()));
+    return m;
+}
+static void within(void) {
+    const int me = eg_cluster_rank();
+    char own[40];
+    snprintf(own, sizeof own, "within/alone_%d", me);
+    eg_set_default_float(EG_FLOAT64);
+    eg_set_error_handler(NULL, NULL);
+    eg_tensor *x = eg_sin(eg_reshape(eg_range(EG_FLOAT64, 0, 51, 1), EG_SHAPE(17, 3))), *y = eg_cos(eg_reshape(eg_range(EG_FLOAT64, 0, 34, 1), EG_SHAPE(17, 2)));
+    const eg_history *h[3];
+    eg_layer *m[3];
+    // 0: one process; 1: all ranks; 2: all ranks, broken off behind batch 4 of the second epoch, and again behind 6
+    for (int way = 0; way < 3; way++)
+        for (int go = way == 2 ? 0 : 2; go < 3; go++) {
+            m[way] = within_model();
+            eg_seed(5);
+            eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), 17), 2);
+            eg_seed(7 + me);
+            if (way == 0) eg_seed(7);
+            breaks_at = go == 0 ? 3 : go == 1 ? 5 : 99;
+            h[way] = eg_fit(m[way], data, .epochs = 3, .validation = data, .quiet = true, .distribute = way > 0,
+                            .callbacks = EG_CALLBACKS(eg_callback_backup(way == 0 ? own : way == 1 ? "within/whole" : "within/parts", .every = 2),
+                                                      eg_callback_new((eg_callback_functions){ .batch_end = breaks_off })));
+            WANT((h[way] != NULL) == (go == 2));
+            eg_error_clear();
+            WANT(eg_cluster_barrier());
+            eg_dataset_release(data);
+            if (go < 2) eg_layer_release(m[way]);
+        }
+    eg_list a = eg_layer_weights_list(m[0]), b = eg_layer_weights_list(m[1]), c = eg_layer_weights_list(m[2]);
+    for (int i = 0; i < a.count; i++) WANT(largest(a.tensors[i], b.tensors[i]) < 1e-12 && eg_assert_equal(b.tensors[i], c.tensors[i]));
+    for (int i = 0; eg_history_name(h[0], i); i++)
+        for (int epoch = 0; epoch < 3; epoch++) {
+            const double of[] = { eg_history_value(h[0], eg_history_name(h[0], i), epoch), eg_history_value(h[1], eg_history_name(h[0], i), epoch), eg_history_value(h[2], eg_history_name(h[0], i), epoch) };
+            WANT(fabs(of[0] - of[1]) < 1e-12 && of[1] == of[2]);
+        }
+}
 // Each epoch of a fit shows every element to one rank, once.
 static int shown[17];
 static eg_tensor *show(eg_tensor *const *in, void *user) {
@@ -318,6 +572,19 @@ static void covers(void) {
         }
         eg_dataset_release(data);
         eg_layer_release(m);
+    }
+    // in a loop by hand each rank reads its part of one order, also from a file
+    const int n = eg_cluster_size(), me = eg_cluster_rank();
+    for (int way = 0; way < 2; way++) {
+        memset(shown, 0, sizeof shown);
+        eg_dataset *all = eg_dataset_shuffle(way ? eg_dataset_map(eg_dataset_from_slices(x), show, NULL) : eg_dataset_from_slices(x), 17, .seed = 3);
+        eg_dataset *own = eg_dataset_batch(eg_dataset_shard(all, n, me), 3);
+        eg_iterator *it = eg_iterator_new(own);
+        for (eg_tensor *e; eg_iterator_next(it, &e) == EG_NEXT;) if (!way) show(&e, NULL);
+        if (way) for (int i = 0; i < 17; i++) shown[i] = shown[i] == 1;        // each rank has read all of them
+        else WANT(eg_assert_equal(eg_all_reduce(eg_from_data(EG_INT32, EG_SHAPE(17), shown)), eg_cast(eg_ones(EG_FLOAT32, EG_SHAPE(17)), EG_INT32)));
+        eg_iterator_release(it);
+        eg_dataset_release(own);
     }
 }
 // Epochs up to `epochs` of a fit that goes on where a backup ends; at the fourth, as one process that was never stopped.
@@ -538,6 +805,43 @@ static void gives_up(bool dies) {
     }
     WANT(eg_assert_equal(a, eg_broadcast(a, 0)));
 }
+// A child of fork that begins in the middle of an update has no part in it, and its end does not disturb the parent's.
+static pid_t child = -1;
+static void forks(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    if (child < 0 && eg_cluster_counts().updates == 1) child = fork();
+    dx[0] = c->upstream[0];
+}
+static void forking(void) {
+    eg_set_error_handler(NULL, NULL);
+    eg_tensor *a = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(1000)), "a"), *b = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(1000)), "b");
+    eg_optimizer *sgd = eg_sgd(.learning_rate = 0.5);
+    WANT(eg_distribute(sgd));
+    for (int step = 0; step < 4; step++) {
+        EG_SCOPE;
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *h = eg_custom_gradient(same, forks, NULL, &a, 1);
+        const bool ok = eg_tape_minimize(tape, eg_reduce_sum(eg_mul(h, b)), EG_LIST(a, b), sgd);
+        if (child == 0) _exit(!ok && strstr(eg_error_message(), "a child of fork belongs to no cluster") ? 5 : 6);
+        WANT(ok);
+    }
+    int status = 0;
+    WANT(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    WANT(eg_optimizer_steps(sgd) == 4 && eg_assert_equal(a, eg_broadcast(a, 0)));
+}
+// MPI runs already, and the last rank never comes to eg_cluster_init: the others do not wait without end.
+static void never_joins(int argc, char **argv) {
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    eg_set_error_handler(NULL, NULL);
+    if (rank == size - 1) sleep(20);
+    else printf("rank %d: %s %s\n", rank, eg_cluster_init(&argc, &argv, .timeout = 2) ? "true" : "false", eg_error_message());
+    fflush(stdout);
+    if (rank) sleep(20);                                 // the first one ends them all
+    _exit(7);
+}
 // Collective calls of a traced function: equal ones, and one whose result nobody reads, are each made, in each replay.
 static bool many_calls(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
@@ -605,6 +909,7 @@ static void serve(void) {
     eg_tensor *wrong = eg_variable(eg_ones(EG_FLOAT64, EG_SHAPE(3)), "wrong"), *u = eg_variable(eg_zeros(EG_FLOAT64, EG_SHAPE(2)), "u"), *c = eg_variable(eg_cast(eg_scalar(0), EG_FLOAT64), "c");
     eg_optimizer *alone = eg_adam(.learning_rate = 0.05);
     WANT(!eg_server_join(0, EG_LIST(wrong, b)) && strstr(eg_error_message(), "rank 0 serves 2 variables of 24 bytes, and rank"));
+    WANT(strstr(eg_error_message(), "or of other shapes: 'w' [2], 'b' [] against 'wrong' [3], 'b' []"));
     eg_error_clear();
     WANT(!eg_server_join(me, EG_LIST(w, b)) && strstr(eg_error_message(), "is this one itself"));
     eg_error_clear();
@@ -714,8 +1019,9 @@ int main(int argc, char **argv) {
     const char *part_of = argc > 1 ? argv[1] : "";
     const bool serves = !strcmp(part_of, "server_dies") || !strncmp(part_of, "worker_", 7);
     const bool short_time = serves || !strcmp(part_of, "abort") || !strcmp(part_of, "kill") || !strcmp(part_of, "dies") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
+    if (!strcmp(part_of, "never_joins")) never_joins(argc, argv);
     const bool small = !strcmp(part_of, "overlap") || !strcmp(part_of, "together");
-    if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60, .bucket_bytes = small ? 40000 : !strncmp(part_of, "gives_up", 8) || short_time ? 4 : 0,
+    if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60, .bucket_bytes = small ? 40000 : !strncmp(part_of, "gives_up", 8) || !strcmp(part_of, "forking") || short_time ? 4 : 0,
                          .no_overlap = !strcmp(part_of, "together"), .abort = !strcmp(part_of, "abort")))
         return 2;
     if (!strcmp(part_of, "staged")) WANT(guard_start());
@@ -733,6 +1039,10 @@ int main(int argc, char **argv) {
     else if (!strcmp(part_of, "ops")) ops();
     else if (!strcmp(part_of, "mismatch")) mismatch();
     else if (!strcmp(part_of, "fit")) fit();
+    else if (!strcmp(part_of, "masks")) masks();
+    else if (!strcmp(part_of, "callbacks")) callbacks();
+    else if (!strcmp(part_of, "files")) files();
+    else if (!strcmp(part_of, "within")) within();
     else if (!strcmp(part_of, "covers")) covers();
     else if (!strcmp(part_of, "begin")) resume(2);
     else if (!strcmp(part_of, "resume")) resume(4);
@@ -741,6 +1051,7 @@ int main(int argc, char **argv) {
     else if (small) overlap();
     else if (!strcmp(part_of, "gives_up")) gives_up(false);
     else if (!strcmp(part_of, "gives_up_traced")) gives_up_traced();
+    else if (!strcmp(part_of, "forking")) forking();
     else if (!strcmp(part_of, "kept")) kept();
     else if (!strcmp(part_of, "in_order")) in_order();
     else if (!strcmp(part_of, "serve")) serve();
@@ -766,6 +1077,17 @@ build() {
 fits() { play fit "$1" && [ "$(grep -c '^Epoch 4/4' "$T/play.log")" = 4 ] && [ "$(sed 's/,.*//' "$T/ranks.csv")" = "$(sed 's/,.*//' "$T/alone.csv")" ]; }
 # A fit of four ranks that ends after its second epoch goes on with two ranks.
 resumes() { rm -rf "$T/backup"; mkdir -p "$T/backup"; play begin 4 && play resume 2 && ls "$T"/backup/run*; }
+# Within an epoch, the same bits.
+resumes_within() { rm -rf "$T/within"; mkdir -p "$T/within"; play within "$1"; }
+# Of all ranks, each of which has a folder of its own to write to, rank 0 alone writes.
+files() {
+    rm -rf "$T"/board_* "$T"/backup_* "$T"/best_*
+    mkdir -p "$T/backup_0" "$T/backup_1"
+    play files "$1" && ls -d "$T"/board_* "$T"/backup_*/* "$T"/best_* >"$T/written" || return
+    cat "$T/written"
+    ! grep -q '_1' "$T/written" && [ "$(ls "$T/board_0/train" | wc -l)" = 1 ] && [ "$(ls "$T/board_0/validation" | wc -l)" = 1 ] &&
+        grep -q 'best_0' "$T/written" && grep -q 'backup_0/run' "$T/written"
+}
 # Each ends in time, and says that all is well.
 play() {                                                       # what, how many ranks
     (cd "$T" && rm -f ./*.csv && timeout 60 $MPIRUN -n "$2" ./ranks "$1" "$2" >play.log 2>&1 </dev/null)
@@ -790,6 +1112,7 @@ loses() {                                                      # how, what mpiru
     play_on "$@" && grep -q "^rank [01]: eg_cluster_barrier: .*rank 2" "$T/play.log" &&
         ! grep -q 'rank [01]: not so' "$T/play.log"
 }
+never_joins() { play_on never_joins; [ $status = 7 ] && grep -q '^rank 0: false eg_cluster_init: a rank has not called it within 2 s' "$T/play.log"; }
 # The same of a server and its workers: each says what it is to say.
 serves_without() {                                             # how, what is said
     play_on "$1" $GO_ON && ! grep -q 'not so' "$T/play.log" || return
@@ -848,6 +1171,7 @@ check layers_2 play layers 2
 check layers_4 play layers 4
 check overlap same_bits 3
 check kept play kept 2
+check forking play forking 2
 check in_order play in_order 3
 check gives_up play gives_up 3
 check gives_up_traced play gives_up_traced 3
@@ -861,6 +1185,10 @@ check traced play traced 2
 check mismatch play mismatch 2
 check fit_2 fits 2
 check fit_4 fits 4
+for n in 1 2 4; do check "masks_$n" play masks $n; done
+for n in 2 3; do check "callbacks_$n" play callbacks $n; done
+check files files 2
+for n in 2 3; do check "resumes_within_an_epoch_$n" resumes_within $n; done
 check resumes_with_fewer_ranks resumes
 check other_values play other_values 3
 check without_mpirun alone
@@ -881,6 +1209,7 @@ check leaves loses leave
 check is_killed loses kill $GO_ON
 check dies_in_an_update loses dies $GO_ON
 check is_stopped stops
+check never_joins never_joins
 check aborts aborts
 check server_dies serves_without server_dies '^rank [12]: eg_server_push: rank 0 (last seen at update [0-9]*) did not answer within 2 s'
 check worker_dies serves_without worker_dies '^rank 0: eg_server_run: rank 2 (last seen at update [0-9]*) did not push within 2 s, after update 8' '^rank 1: .*has left already'

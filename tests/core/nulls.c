@@ -142,6 +142,7 @@ TEST(datasets_that_are_null) {
     CHECK_NULL(eg_dataset_repeat(NULL, 2));
     CHECK_NULL(eg_dataset_take(NULL, 2));
     CHECK_NULL(eg_dataset_skip(NULL, 2));
+    CHECK_NULL(eg_dataset_shard(NULL, 2, 1));
     CHECK_NULL(eg_dataset_enumerate(NULL));
     CHECK_NULL(eg_dataset_concatenate(NULL, NULL));
     CHECK_NULL(eg_dataset_interleave(NULL, NULL, NULL));

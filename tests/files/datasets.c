@@ -308,6 +308,9 @@ TEST(cardinalities) {
     CHECK_INT(count_of(eg_dataset_skip(numbers(3), 9)), 0);
     CHECK_INT(count_of(eg_dataset_skip(numbers(3), -1)), 0);
     CHECK_INT(count_of(eg_dataset_skip(eg_dataset_repeat(numbers(3), -1), 9)), EG_INFINITE);
+    CHECK_INT(count_of(eg_dataset_shard(eg_dataset_repeat(numbers(3), -1), 2, 1)), EG_INFINITE);
+    CHECK_INT(count_of(eg_dataset_shard(eg_dataset_filter(numbers(3), is_odd, NULL), 2, 1)), EG_UNKNOWN);
+    CHECK_INT(count_of(eg_dataset_shard(numbers(INT64_MAX), INT64_MAX, INT64_MAX - 1)), 1);
     CHECK_INT(count_of(eg_dataset_zip(numbers(3), eg_dataset_repeat(numbers(2), -1), numbers(5))), 3);
     CHECK_INT(count_of(eg_dataset_zip(numbers(3), eg_dataset_filter(numbers(2), is_odd, NULL))), EG_UNKNOWN);
     CHECK_INT(count_of(eg_dataset_concatenate(numbers(3), numbers(2))), 5);
@@ -329,6 +332,37 @@ TEST(take_and_skip) {
     seen s = look(d, 9);                                      // "endless", and empty
     CHECK_INT(s.n, 0);
     CHECK_INT(s.last, EG_END_OF_SEQUENCE);
+    eg_dataset_release(d);
+}
+// Part index of parts: element i where i % parts == index, as tf.data has it.
+TEST(shards) {
+    CHECK_GIVES(eg_dataset_shard(numbers(7), 3, 0), 0, 3, 6);
+    CHECK_GIVES(eg_dataset_shard(numbers(7), 3, 2), 2, 5);
+    CHECK_GIVES(eg_dataset_shard(numbers(2), 1, 0), 0, 1);
+    CHECK_GIVES(eg_dataset_repeat(eg_dataset_shard(numbers(5), 2, 1), 2), 1, 3, 1, 3);
+    CHECK_GIVES(eg_dataset_take(eg_dataset_shard(eg_dataset_repeat(numbers(3), -1), 2, 1), 4), 1, 0, 2, 1);
+    CHECK_GIVES(eg_dataset_shard(eg_dataset_shard(numbers(12), 2, 1), 3, 1), 3, 9);
+    CHECK_GIVES(eg_dataset_skip(eg_dataset_shard(numbers(12), 3, 1), 2), 7, 10);
+    for (int64_t n = 0; n < 9; n++)
+        for (int64_t parts = 1; parts < 11; parts++) {
+            int64_t all = 0;
+            double sum = 0;
+            for (int64_t index = 0; index < parts; index++) {
+                eg_dataset *d = eg_dataset_shard(numbers(n), parts, index);
+                seen s = look(d, 20);
+                CHECK_INT(s.last, EG_END_OF_SEQUENCE);
+                CHECK_INT(s.n, eg_dataset_cardinality(d));
+                for (int i = 0; i < s.n; i++) { CHECK_INT((int64_t)s.value[i] % parts, index); sum += s.value[i]; }
+                all += s.n;
+                eg_dataset_release(d);
+            }
+            CHECK_INT(all, n);
+            CHECK_NEAR(sum, (double)(n * (n - 1)) / 2, 0);
+        }
+    char text[60];
+    eg_dataset *d = eg_dataset_shard(eg_dataset_range(0, 9, 1), 4, 2);
+    CHECK(eg_dataset_format(d, text, sizeof text) > 0);
+    CHECK_CONTAINS(text, " > shard 4 2");
     eg_dataset_release(d);
 }
 
@@ -788,11 +822,14 @@ static eg_dataset *mixed(void) {
     return eg_dataset_take(eg_dataset_skip(eg_dataset_concatenate(eg_dataset_interleave(
             eg_dataset_shuffle(numbers(5), 5), six_times, NULL), eg_dataset_unbatch(shuffled())), 3), 60);
 }
+static eg_dataset *sharded(void) {
+    return eg_dataset_batch(eg_dataset_shuffle(eg_dataset_shard(eg_dataset_shuffle(numbers(90), 7), 3, 1), 5), 2);
+}
 static eg_dataset *zipped(void) {
     return eg_dataset_enumerate(eg_dataset_zip(eg_dataset_shuffle(numbers(40), 40), eg_dataset_cache(with_noise())));
 }
 TEST(positions_resume_bit_by_bit) {
-    eg_dataset *(*const all[])(void) = {plain, shuffled, in_rounds, with_noise, filtered, mixed, zipped};
+    eg_dataset *(*const all[])(void) = {plain, shuffled, in_rounds, with_noise, filtered, mixed, sharded, zipped};
     for (int k = 0; k < (int)(sizeof all / sizeof *all); k++)
         for (int epochs = 0; epochs < 3; epochs++)
             for (int at = 0; at < 14; at += test_share > 1 ? 4 : 1)

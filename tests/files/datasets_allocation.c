@@ -107,7 +107,8 @@ static eg_dataset *shuffled_again(void) {                     // restored, each 
     eg_dataset *d = eg_dataset_shuffle(
         eg_dataset_batch(eg_dataset_repeat(eg_dataset_from_slices(eg_range(EG_FLOAT32, 0, 12, 1)), 3), 2), 6);
     eg_dataset *again = eg_dataset_retain(d);
-    return eg_dataset_skip(eg_dataset_prefetch(eg_dataset_concatenate(again, eg_dataset_cache(d)), 2), 3);
+    d = eg_dataset_prefetch(eg_dataset_concatenate(again, eg_dataset_cache(d)), 2);
+    return eg_dataset_shard(eg_dataset_skip(d, 3), 2, 1);
 }
 TEST(without_memory_in_memory) { sweep(in_memory, 7); }
 TEST(without_memory_mapped) { sweep(mapped, 1); }

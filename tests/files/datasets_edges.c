@@ -83,6 +83,9 @@ TEST(numbers_that_are_refused) {
     CHECK_ERROR(eg_dataset_from_windows(eg_ones(EG_FLOAT32, EG_SHAPE(3)), 1, 0), EG_ERROR_ARGUMENT,
                 "size 1 and shift 0");
     CHECK_ERROR(eg_dataset_take(numbers(2), -2), EG_ERROR_ARGUMENT, "eg_dataset_take: -2 is no count");
+    CHECK_ERROR(eg_dataset_shard(numbers(2), 0, 0), EG_ERROR_ARGUMENT, "eg_dataset_shard: there is no part 0 among 0");
+    CHECK_ERROR(eg_dataset_shard(numbers(2), 3, 3), EG_ERROR_ARGUMENT, "no part 3 among 3; parts are counted from 0");
+    CHECK_ERROR(eg_dataset_shard(numbers(2), 3, -1), EG_ERROR_ARGUMENT, "no part -1 among 3");
     CHECK_ERROR(eg_dataset_enumerate(eg_dataset_from_tensors_of(eight, 8)), EG_ERROR_ARGUMENT,
                 "elements of 8 components have no room for one more");
     CHECK_ERROR(eg_dataset_zip(eg_dataset_from_tensors_of(eight, 8), numbers(1)), EG_ERROR_ARGUMENT,
@@ -110,6 +113,10 @@ TEST(how_many_there_are) {
         { __LINE__, eg_dataset_take(endless(), 4), 4 }, { __LINE__, eg_dataset_skip(numbers(5), -1), 0 },
         { __LINE__, eg_dataset_skip(endless(), 4), EG_INFINITE },
         { __LINE__, eg_dataset_skip(numbers(5), 9), 0 },
+        { __LINE__, eg_dataset_shard(numbers(9), 4, 0), 3 }, { __LINE__, eg_dataset_shard(numbers(9), 4, 1), 2 },
+        { __LINE__, eg_dataset_shard(numbers(0), 4, 1), 0 },
+        { __LINE__, eg_dataset_shard(endless(), 4, 1), EG_INFINITE },
+        { __LINE__, eg_dataset_shard(unknown_number(), 4, 1), EG_UNKNOWN },
         { __LINE__, eg_dataset_filter(numbers(0), all_of_them, NULL), 0 },
         { __LINE__, eg_dataset_zip(endless(), numbers(3)), 3 }, { __LINE__, eg_dataset_zip(numbers(3), endless()), 3 },
         { __LINE__, eg_dataset_zip(numbers(3), numbers(2)), 2 },
@@ -394,6 +401,9 @@ static eg_dataset *make(int k) {
         case 25: return eg_dataset_skip(eg_dataset_repeat(numbers(4), 3), 5);
         case 26: return eg_dataset_repeat(numbers(0), -1);
         case 27: return eg_dataset_batch(eg_dataset_repeat(numbers(2), 3), INT64_MAX / 2);
+        case 28: return eg_dataset_shard(numbers(14), 3, 1);
+        case 29: return eg_dataset_shard(eg_dataset_map(numbers(2), same, NULL), 4, 3);
+        case 30: return eg_dataset_prefetch(eg_dataset_shard(eg_dataset_repeat(numbers(4), 3), 2, 0), 2);
         default: return NULL;
     }
 }
@@ -443,6 +453,8 @@ TEST(positions_that_are_forged) {
         { __LINE__, eg_dataset_take(eg_dataset_repeat(lines(), -1), INT64_MAX), '2', NULL },
         { __LINE__, eg_dataset_repeat(eg_dataset_map_one(lines(), same, NULL), -1), '2', NULL },
         { __LINE__, eg_dataset_zip(eg_dataset_repeat(numbers(3), -1), eg_dataset_repeat(lines(), -1)), 1, NULL },
+        // 2^62 elements of three are more than can be counted
+        { __LINE__, eg_dataset_shard(eg_dataset_repeat(numbers(3), -1), 2, 1), 0, "the data ends after" },
         { __LINE__, lines(), 0, "at most 1000000000" },
         { __LINE__, eg_dataset_repeat(unknown_number(), -1), 0,
           "eg_dataset_filter: the position is behind 4611686018427387904 elements, which can only be stepped over one "
