@@ -3383,7 +3383,8 @@ static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
 // A node whose value each run is fed. Dimensions of -1, -2 ... -8 are open: each may be any length, another one in each
 // run; those of one graph that have the same number have the same length. Errors show them as "?". A number that C
 // computes of such lengths is computed anew in each run if it is a p + b, a fraction of a product of them (a p q, as
-// well as p / 2.0) or a number divided by such a product (c / p); another one is an error, where it can be told.
+// well as p / 2.0) or a number divided by such a product (c / p); another one is an error, where it can be told, and so
+// is a number that may be the program's own. A tensor that is made before EG_GRAPH is never taken for a length.
 EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *name);
 #define eg_placeholder(...) EGI_CALL(eg_placeholder, __VA_ARGS__)
 // The latest eg_apply_gradients or eg_minimize that was written into the graph being built, as a node: fetching it
@@ -3392,7 +3393,8 @@ EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *
 EAGER_API eg_tensor *eg_graph_update(void);
 #define eg_graph_update(...) EGI_CALL(eg_graph_update, __VA_ARGS__)
 // EG_AFTER(first); : each node that the rest of the block writes needs `first`, a node of the graph being built. A run
-// that needs such a node runs `first` before it, an assignment or an update as a rule.
+// that needs such a node runs `first` before it, an assignment or an update as a rule. (An op that gives its operand
+// back, such as eg_cast to the dtype that there is, writes none; eg_identity does.)
 EAGER_API bool eg_graph_after_begin(eg_tensor *first);
 #define eg_graph_after_begin(...) EGI_CALL(eg_graph_after_begin, __VA_ARGS__)
 EAGER_API void eg_graph_after_end(void);
@@ -3441,16 +3443,17 @@ EAGER_API void eg_session_release(eg_session *s);
 #define eg_session_release(...) EGI_CALL(eg_session_release, __VA_ARGS__)
 // Gives the variables of the list their initial values, or, with n = 0, all variables of the graph. One that is made of
 // another is made of its value, or of its initial value where that is given in the same call. Optimizers keep their
-// slots and steps.
+// slots and steps. An error while a run is under way.
 EAGER_API bool eg_session_initialize(eg_session *s, eg_tensor *const *variables, int n);
 #define eg_session_initialize(...) EGI_CALL(eg_session_initialize, __VA_ARGS__)
 // A node and the tensor that stands in its place during a run: a placeholder, or any other node but a variable.
 typedef struct eg_feed { eg_tensor *node, *value; } eg_feed;
 // Computes fetches[0..m-1] into outputs[0..m-1], which belong to the caller's scope. s: NULL for that of EG_SESSION.
 // Only what the fetches need runs, once, in the order in which it was written; a fetched variable is read last. An
-// eg_print or eg_assert_... of nodes runs where these are computed. The
-// first run of a list of feeds and fetches traces it, later ones replay it (eg_function_new). Several threads may run
-// one session at once where nothing is assigned. False on an error, with all outputs NULL.
+// eg_print, eg_assert_... or eg_summary_... of nodes runs where these are computed or fed. The first run of a list of
+// feeds and fetches traces it, later ones replay it (eg_function_new). Several threads may run one session at once
+// where nothing is assigned; a second one that assigns is an error, as is a run while another thread initializes the
+// session. False on an error, with all outputs NULL.
 EAGER_API bool eg_session_run(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                               eg_tensor **outputs);
 #define eg_session_run(...) EGI_CALL(eg_session_run, __VA_ARGS__)
@@ -3462,8 +3465,8 @@ EAGER_API eg_tensor *eg_session_eval(eg_session *s, eg_tensor *node, const eg_fe
 EAGER_API eg_tensor *eg_session_variable(eg_session *s, eg_tensor *v);
 #define eg_session_variable(...) EGI_CALL(eg_session_variable, __VA_ARGS__)
 // The optimizer that works for opt, an optimizer of the graph, in this session, with steps and slots of its own: for
-// checkpoints and eg_optimizer_set_learning_rate; opt itself is only what sessions' are made from. Borrowed, valid
-// until the session ends.
+// checkpoints and eg_optimizer_set_learning_rate; opt itself is only what sessions' are made from, and stands for the
+// session's own inside EG_SESSION. Borrowed, valid until the session ends.
 EAGER_API eg_optimizer *eg_session_optimizer(eg_session *s, eg_optimizer *opt);
 #define eg_session_optimizer(...) EGI_CALL(eg_session_optimizer, __VA_ARGS__)
 // The traced function behind the list of feeds and fetches that ran last, for eg_function_counts, _reason, _print,
@@ -3471,8 +3474,9 @@ EAGER_API eg_optimizer *eg_session_optimizer(eg_session *s, eg_optimizer *opt);
 EAGER_API eg_function *eg_session_function(eg_session *s);
 #define eg_session_function(...) EGI_CALL(eg_session_function, __VA_ARGS__)
 // EG_SESSION(s); : for the rest of the block s is meant where a function is given NULL for a session, and what reads
-// values (eg_print, eg_item, eg_data and their kin) takes a node too: it runs the node in s, without feeds. Source:
-// tf.compat.v1.InteractiveSession.
+// values (eg_print, eg_item, eg_data and their kin) takes a node too: it runs the node in s, without feeds. Files take
+// and give the values of s where a checkpoint tracks, or eg_save_weights and its kin are given, what is a graph's:
+// variables, layers, optimizers. Source: tf.compat.v1.InteractiveSession.
 typedef struct egi_session_scope { eg_session *former; } egi_session_scope;
 EAGER_API egi_session_scope egi_session_enter(eg_session *s);
 EAGER_API void egi_session_leave(egi_session_scope *scope);
@@ -3522,7 +3526,7 @@ EAGER_API eg_tensor *eg_graph_iterator_set(eg_iterator *it, eg_dataset *d);
 // graph. The function of a session is eg_session_function(s), whose inputs and outputs are the feeds and fetches. No
 // file holds an iterator: the components of its elements are inputs, too, behind the feeds, by the names "element 0",
 // "element 1" ... or those of .inputs, and a call of the loaded function without them says so. A program's own ops,
-// numbers of the host and schedules cannot be written, which is an error that names them.
+// numbers of the host and schedules cannot be written, which is an error that names them; summaries are left out.
 typedef struct eg_function_save_options {
     EG_BY_NAME;
     const char *const *inputs, *const *outputs;      // their names, NULL at the end: EG_NAMES("x", "labels")
@@ -3570,6 +3574,11 @@ EAGER_API eg_list eg_function_variables_list(eg_function *f);
 // function that takes ever other ways, more than the 16 that are kept, runs eagerly in the end. It does so from the
 // start where a condition is read behind an eg_print, eg_summary_... or eg_host_call of the same call, which cannot be
 // undone, and where a call reads more than 4096 conditions.
+// While a graph is built, eg_cond of a node and eg_while are nodes: each body is called once, to be written down, and
+// runs in sessions where its turn comes, with all assignments, draws and prints in it. What it computes can be used
+// behind it only where it gives that out; variables are made before it, not in it; both bodies of eg_cond give equal
+// dtypes and shapes. A gradient for a source that the way taken does not read is zeros. eg_scan becomes the nodes of
+// each step, for which its length must be whole.
 
 // outputs[0..m-1], of the caller's scope, from inputs[0..n-1] by `then` if pred (bool, one element) is true, else by
 // `otherwise`; only that one runs. In a traced function both give equal dtypes and shapes: where the second one first
@@ -4080,6 +4089,9 @@ struct eg_backend {
                  const char *name, const char *what);
     // Of a graph, whose tensors have no values: the error of an op of one of them and of another device's tensor.
     bool (*apart)(const char *name, const eg_tensor *a, const eg_tensor *b);
+    void (*trains)(const eg_tensor *v);  // its variable v may be trained from now on, or no longer
+    // The variable that holds the value of v in the thread's session (EG_SESSION); NULL with an error.
+    eg_tensor *(*held)(const char *function, eg_tensor *v);
 };
 // Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's,
 // or where it lacks a kernel that every backend has.
@@ -4493,6 +4505,7 @@ typedef struct egi_thread {
     // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
     int depth;
     eg_session *session;                // where nodes of a graph have their values (EG_SESSION), or NULL
+    int32_t again;                      // the graph's value that the handle made now stands for, plus 1; 0: a new one
     struct egi_layer_run *layer;        // the innermost layer that is called now, or NULL (LAYERS AND MODELS)
     // A list of the layers that this call has built for the first time; a call that fails undoes that.
     struct eg_layer *born;
@@ -6231,7 +6244,7 @@ static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t 
 static eg_backend egi_cpu = {
     (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, true, false, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer, { NULL }, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL
+    NULL, NULL, NULL, NULL
 };
 // The device on which this thread makes new tensors, and the device on which a tensor lives (plain numbers have none
 // of their own).
@@ -11199,6 +11212,11 @@ typedef struct egi_recorder {
     eg_backend *(*place)(struct egi_recorder *r, eg_backend *b);
     // Nodes for an iterator's next element (DATASETS).
     bool (*source)(struct egi_recorder *r, const egi_source_site *site, const eg_spec *specs, eg_tensor **out);
+    // eg_cond and eg_while, whose bodies become blocks of nodes; false with an error
+    bool (*cond)(struct egi_recorder *r, eg_tensor *pred, eg_function_body *const *bodies, void *user,
+                 eg_tensor *const *in, int n, eg_tensor **out, int m);
+    bool (*loop)(struct egi_recorder *r, eg_function_body *const *bodies, void *user, eg_tensor *const *state,
+                 eg_tensor **out, int n, int64_t max_steps);
     bool inside;                 // the graph computes shapes, and what it calls is not written
 } egi_recorder;
 // Whether a graph is being built, into which the program's own tensors are taken as nodes (GRAPHS).
@@ -15846,10 +15864,9 @@ static eg_tensor *egi_compose_reduce_std(eg_tensor *x, eg_reduce_options o) {
         return NULL;
     eg_tensor *norm = (eg_norm)((eg_sub)(x, (eg_reduce_mean)(x, keep)), n);
     if (!norm) return NULL;
-    const double part = (double)x->size / (double)egi_max64(norm->size, 1);
-    const eg_shape one = { 0, { 0 } };
-    if (!egi_graph_adopts()) return (eg_div)(norm, eg_number(sqrt(part)));
-    return (eg_div)(norm, (eg_cast)(eg_sqrt((eg_full)(EG_FLOAT64, one, part)), (eg_dtype)x->dtype));   // in each run
+    if (!egi_graph_adopts()) return (eg_div)(norm, eg_number(sqrt((double)x->size / (double)egi_max64(norm->size, 1))));
+    eg_tensor *count = (eg_reduce_sum)((eg_full)(EG_FLOAT64, egi_shape(x), 1), o);     // what it is in each run
+    return (eg_div)(norm, (eg_cast)(eg_sqrt(count), (eg_dtype)x->dtype));
 }
 EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) {
     EGI_AS("reduce_std", egi_compose_reduce_std(x, o));
@@ -19571,15 +19588,21 @@ static bool egi_flow_keeps(const char *name, eg_tensor *const *old, eg_tensor *c
     }
     return true;
 }
+static bool egi_flow_decides(const char *name, eg_tensor *p) {
+    return egi_operand_alive(name, 0, p) &&
+           ((p->dtype == EG_BOOL && p->size == 1) ||
+            egi_fail(EG_ERROR_DTYPE, "eg_%s: the condition is %s; one bool is needed, such as eg_less makes", name,
+                     egi_describe(p)));
+}
+// Whether x has its value only in a run of the graph that is built.
+static bool egi_flow_is_node(const eg_tensor *x) {
+    return egi_graph_adopts() && x && x->object.kind == EGI_TENSOR && !(x->flags & EGI_NUMBER) &&
+           (x->flags & EGI_VARIABLE || egi_backend_of(x) == egi_this.backend);
+}
 // What a predicate says, or -1 with an error. *number: which branch of the traced function's list it is, or -1.
 static int egi_flow_says(const char *name, eg_tensor *p, int64_t *number) {
     *number = -1;
-    if (!egi_operand_alive(name, 0, p)) return -1;
-    if (p->dtype != EG_BOOL || p->size != 1) {
-        egi_fail(EG_ERROR_DTYPE, "eg_%s: the condition is %s; one bool is needed, such as eg_less makes", name,
-                 egi_describe(p));
-        return -1;
-    }
+    if (!egi_flow_decides(name, p)) return -1;
     egi_recorder *r = egi_this.observer;
     if (r && r->branch) return r->branch(r, name, p, number);
     const double value = egi_item_of(p);
@@ -19592,11 +19615,17 @@ EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_bo
                          eg_tensor *const *in, int n, eg_tensor **out, int m) {
     if (!egi_lists_given("cond", n, in, in, in) || !egi_lists_given("cond", m, out, out, out)) return false;
     int64_t number;
-    const int says = egi_argument_given("cond", "then", (const void *)(uintptr_t)then) &&
-                     egi_argument_given("cond", "otherwise", (const void *)(uintptr_t)otherwise)
-                     ? egi_flow_says("cond", pred, &number) : -1;
+    const bool given = egi_argument_given("cond", "then", (const void *)(uintptr_t)then) &&
+                       egi_argument_given("cond", "otherwise", (const void *)(uintptr_t)otherwise),
+               node = given && egi_flow_is_node(pred);
+    const int says = !given ? -1 : node ? egi_flow_decides("cond", pred) - 1 : egi_flow_says("cond", pred, &number);
     for (int i = 0; i < n; i++) if (says < 0 || !egi_operand_alive("cond", i, in[i])) goto failed;
     if (says < 0) goto failed;
+    if (node) {
+        eg_function_body *const bodies[] = { then, otherwise };
+        if (egi_this.observer->cond(egi_this.observer, pred, bodies, user, in, n, out, m)) return true;
+        goto failed;
+    }
     if (egi_flow_run("cond", says ? "the function of true" : "the function of false", says ? then : otherwise, user, in,
                      out, m)) {
         egi_recorder *r = egi_this.observer;
@@ -19639,6 +19668,12 @@ EAGER_API bool (eg_while)(eg_function_body *condition, eg_function_body *body, v
          egi_argument_given("while", "body", (const void *)(uintptr_t)body) && EGI_NAMED("while", o, "max_steps = 100");
     if (ok && o.max_steps < 0)
         ok = egi_fail(EG_ERROR_ARGUMENT, "eg_while: max_steps is %lld; 0 is no limit", (long long)o.max_steps);
+    if (ok && egi_graph_adopts() && n) {
+        eg_function_body *const bodies[] = { condition, body };
+        ok = egi_this.observer->loop(egi_this.observer, bodies, user, state, out, n, o.max_steps);
+        for (int i = 0; i < n && !ok; i++) out[i] = NULL;
+        return ok;
+    }
     ok = ok && ((own = (eg_tensor **)egi_alloc((2 * (size_t)n + 1) * sizeof *own)) != NULL ||
                 egi_no_memory("while", 2 * (int64_t)n * (int64_t)sizeof *own));
     ok = ok && egi_flow_take("while", state, own, n);
@@ -19706,6 +19741,15 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
               egi_argument_given("scan", "body", (const void *)(uintptr_t)body) &&
               EGI_NAMED("scan", o, "reverse = true");
     ok = ok && (s.steps = egi_scan_length(rows, n_rows, n_results, o.length)) >= 0;
+    if (ok && n_rows && egi_flow_is_node(rows[0])) {
+        eg_shape shape = egi_shape(rows[0]);
+        bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
+        if (shows) (void)shows(egi_backend_of(rows[0]), &shape);
+        ok = shape.dims[0] >= 0 ||
+             egi_fail(EG_ERROR_STATE, "eg_scan: axis 0 of %s is an open dimension, and a graph has a node for each "
+                                      "step; give it a whole length, or use eg_while, with eg_gather for the rows",
+                      egi_describe(rows[0]));
+    }
     const size_t lists = 3 * (size_t)n + (size_t)n_rows + (size_t)n_results, all = (size_t)(n_results * s.steps);
     ok = ok && ((s.state = (eg_tensor **)egi_alloc((lists + all + 1) * sizeof *s.state)) != NULL ||
                 egi_no_memory("scan", (int64_t)((lists + all) * sizeof *s.state)));
@@ -19739,7 +19783,7 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
     (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_prod) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | \
      EGI_SET(norm) | EGI_SET(reduce_all) | EGI_SET(reduce_any) | EGI_SET(argmax) | EGI_SET(argmin))
 // whose windows egi_fit_windows lays over other lengths
-#define EGI_WINDOWED (EGI_SET(conv2d) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d))
+#define EGI_WINDOWED (EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d))
 #define EGI_RECURRENTS (EGI_SET(simple_rnn) | EGI_SET(lstm) | EGI_SET(gru))
 static const struct { uint64_t ops; const char *name; char kind; int count; size_t offset; } egi_attributes[] = {
     { EGI_SET(reshape), "shape", 's', 1, offsetof(egi_reshape_attr, to) },
@@ -19861,7 +19905,10 @@ EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
         egi_fail(EG_ERROR_DTYPE,
                  "eg_set_trainable: variable %s has no gradient; only float32 and float64 can be trained",
                  egi_describe(v));
-    else v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
+    else {
+        v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
+        if (egi_backend_of(v)->trains) egi_backend_of(v)->trains(v);
+    }
 }
 // The variable's values become those of x, whose buffer it shares from now on; x is contiguous and of the variable's
 // dtype and size. Cannot fail.
@@ -20435,6 +20482,10 @@ struct eg_optimizer {
     // Where to look first for a variable's slots: the order is nearly always that of the call before.
     int64_t next;
     bool applying;               // eg_apply_gradients runs: a schedule that calls it again is an error
+    bool rate_set;               // to rate_now, which sessions' optimizers that are made from this one begin with
+    double rate_now;
+    // Of a graph's: which one works for it in the thread's session (EG_SESSION), or NULL with an error.
+    eg_optimizer *(*own)(const char *function, eg_optimizer *opt);
     const egi_averaging *average;       // of eg_distribute, else NULL
     struct egi_travel *travel;          // gradients that are under way to other ranks, or NULL
     double examples;             // this rank's weight in the mean
@@ -21032,8 +21083,10 @@ EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *opt, double rate) {
     if (!(rate >= 0))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_optimizer_set_learning_rate: %g is no learning rate", rate);
     if (!egi_rate_settable("optimizer_set_learning_rate", opt)) return false;
+    if (opt->own && !(opt = opt->own("optimizer_set_learning_rate", opt))) return false;
     eg_scope scope = eg_scope_begin();
     bool ok = (eg_assign)(opt->rate, eg_number(rate)) != NULL;
+    if (ok) { opt->rate_set = true; opt->rate_now = rate; }
     eg_scope_end(scope);
     return ok;
 }
@@ -33750,8 +33803,10 @@ static bool egi_visit_collect(egi_weight_walk *walk, egi_part *p) {
         return egi_no_memory(w->function, 0);
     }
     w->items = (egi_item *)items;
+    eg_tensor *x = p->variable, *(*held)(const char *, eg_tensor *) = egi_backend_of(x)->held;
+    if (held && !(x = held(w->function, x))) { egi_free(name); return false; }
     w->items[w->count].name = name;
-    w->items[w->count++].x = p->variable;
+    w->items[w->count++].x = x;
     return true;
 }
 static void egi_weights_free(egi_weights *w) {
@@ -34475,6 +34530,11 @@ static bool egi_optimizer_items(const char *name, const eg_optimizer *opt, egi_w
     }
     return ok;
 }
+// A tracked optimizer or, where it is a graph's, that of the thread's session; NULL with an error.
+static eg_optimizer *egi_tracked_optimizer(const char *function, const egi_tracked *t) {
+    eg_optimizer *opt = (eg_optimizer *)t->object;
+    return opt->own ? opt->own(function, opt) : opt;
+}
 // Collects all tracked variables: first variables and weights, *variables of them, then the optimizers' state.
 static bool egi_checkpoint_items(const char *function, const eg_checkpoint *c, egi_weights *w, int64_t *variables) {
     memset(w, 0, sizeof *w);
@@ -34482,9 +34542,11 @@ static bool egi_checkpoint_items(const char *function, const eg_checkpoint *c, e
     w->walk.visit = egi_visit_collect;
     bool ok = egi_checkpoint_variables(c, w);
     *variables = w->count;
-    for (int64_t i = 0; i < c->n_tracked && ok; i++)
-        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER)
-            ok = egi_optimizer_items(c->tracked[i].name, (const eg_optimizer *)c->tracked[i].object, w, *variables);
+    for (int64_t i = 0; i < c->n_tracked && ok; i++) {
+        if (c->tracked[i].kind != EGI_TRACK_OPTIMIZER) continue;
+        const eg_optimizer *opt = egi_tracked_optimizer(function, &c->tracked[i]);
+        ok = opt && egi_optimizer_items(c->tracked[i].name, opt, w, *variables);
+    }
     if (!ok) egi_weights_free(w);
     return ok;
 }
@@ -34513,7 +34575,8 @@ static bool egi_checkpoint_make_slots(eg_checkpoint *c, const egi_weights *w, in
     for (int64_t i = 0; i < c->n_tracked; i++) {
         egi_tracked *t = &c->tracked[i];
         if (t->kind != EGI_TRACK_OPTIMIZER) continue;
-        eg_optimizer *opt = (eg_optimizer *)t->object;
+        eg_optimizer *opt = egi_tracked_optimizer("checkpoint_restore", t);
+        if (!opt) return false;
         t->slots = opt->n_slots;
         for (int64_t v = 0; v < variables && ok; v++) {
             bool there = false;
@@ -34525,17 +34588,19 @@ static bool egi_checkpoint_make_slots(eg_checkpoint *c, const egi_weights *w, in
     return ok;
 }
 static void egi_checkpoint_unmake_slots(eg_checkpoint *c) {
-    for (int64_t i = c->n_tracked - 1; i >= 0; i--)
-        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER)
-            egi_slots_drop((eg_optimizer *)c->tracked[i].object, c->tracked[i].slots);
+    for (int64_t i = c->n_tracked - 1; i >= 0; i--) {
+        eg_optimizer *opt = c->tracked[i].kind == EGI_TRACK_OPTIMIZER
+                            ? egi_tracked_optimizer("checkpoint_restore", &c->tracked[i]) : NULL;
+        if (opt) egi_slots_drop(opt, c->tracked[i].slots);
+    }
 }
 // After a restore, drops slots that the file does not have, so that they start from nothing, and reads whether
 // gradients had been accumulated in the others. Slots made since the restore (restores is false then) stay.
 static void egi_checkpoint_assign_slots(eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables,
                                         bool restores) {
-    eg_optimizer *opt = (eg_optimizer *)t->object;
+    eg_optimizer *opt = egi_tracked_optimizer("checkpoint_restore", t);
     char base[EGI_SLOT_BASE];
-    for (int64_t i = opt->n_slots - 1; i >= 0; i--) {
+    for (int64_t i = opt ? opt->n_slots - 1 : -1; i >= 0; i--) {
         egi_slots *s = &opt->slots[i];
         const char *variable = egi_name_of_id(w, variables, s->id);
         bool there = false;
@@ -34550,7 +34615,7 @@ static void egi_checkpoint_assign_slots(eg_checkpoint *c, const egi_tracked *t, 
         for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(s->slot[k]);
         *s = opt->slots[--opt->n_slots];
     }
-    opt->next = 0;
+    if (opt) opt->next = 0;
 }
 // The tensor for something that is neither variable nor slot; it must have this dtype, rank and length (-1: any).
 // NULL: there is none, it has been taken, or it does not fit, which is collected.
@@ -35070,8 +35135,9 @@ static bool egi_checkpoint_add(eg_archive *a, const egi_tracked *t) {
 // Saves, for an optimizer with .accumulate_steps, in which slots gradients have been accumulated since the latest
 // update.
 static bool egi_checkpoint_given(eg_archive *a, const egi_tracked *t, const egi_weights *w, int64_t variables) {
-    const eg_optimizer *opt = (const eg_optimizer *)t->object;
+    const eg_optimizer *opt = egi_tracked_optimizer("checkpoint_save", t);
     char name[EGI_SLOT_BASE + 8];
+    if (!opt) return false;
     for (int64_t i = 0; i < opt->n_slots; i++) {
         const char *variable = opt->slots[i].given ? egi_name_of_id(w, variables, opt->slots[i].id) : NULL;
         if (!variable) continue;
@@ -35576,7 +35642,7 @@ static bool egi_summary_write(const char *function, eg_summary_writer *w, int64_
 // `tag` is followed by the text of a summary of text.
 typedef struct egi_summary_work { eg_summary_options options; size_t text; char tag[1]; } egi_summary_work;
 static bool egi_summary_is_work(const char *tag) {
-    return tag && egi_this.observer && egi_this.observer->check && !egi_graph_adopts();
+    return tag && egi_this.observer && egi_this.observer->check;
 }
 static bool egi_summary_write_down(egi_kernel_function *now, const char *tag, eg_tensor *x, const char *text,
                                    const eg_summary_options *o) {
@@ -42400,9 +42466,9 @@ static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_at
 typedef enum egi_vertex_kind {
     EGI_VERTEX_PLACEHOLDER, EGI_VERTEX_CONSTANT, EGI_VERTEX_WRITTEN, EGI_VERTEX_FILL, EGI_VERTEX_RANDOM,
     EGI_VERTEX_VARIABLE, EGI_VERTEX_OP, EGI_VERTEX_WORK, EGI_VERTEX_ASSIGN, EGI_VERTEX_GRADIENTS, EGI_VERTEX_UPDATE,
-    EGI_VERTEX_HOST
+    EGI_VERTEX_HOST, EGI_VERTEX_COND, EGI_VERTEX_WHILE, EGI_VERTEX_STATE
 } egi_vertex_kind;
-enum { EGI_OPEN = 8, EGI_PRIME_SIZES = 3, EGI_VALUE_BLOCKS = 26 };
+enum { EGI_OPEN = 8, EGI_PRIME_SIZES = 3, EGI_VALUE_BLOCKS = 26, EGI_ROUNDED = 8 };
 // Few numbers that a program has as lengths of its own (round ones, sizes of vocabularies and pictures) are near one of
 // them or its multiples, or near a part of it. The larger a prime, the surer a number that comes of it is told from
 // others.
@@ -42430,6 +42496,9 @@ typedef struct egi_vertex {
     eg_optimizer *optimizer;
     int64_t from;                           // of gradients: the first node that their tape recorded
     bool persistent;                        // and whether that was a persistent one, whose sums are in another order
+    bool zeros;                             // and gives zeros for what it does not reach
+    int variant;                            // of work: its kind
+    bool like;                              // of a fill or draw: it has the shape of its input
     int64_t id;                             // of the first result's handle, by which tapes know it
     char *name;
     eg_backend *place;                      // the device that runs it; NULL: the session's
@@ -42444,6 +42513,7 @@ typedef struct egi_vertex {
     double fill;
     egi_random_parameters random;
     egi_call_note note;
+    int32_t block;                          // which body of eg_cond or eg_while it stands in; 0: none
     int n, n_out;
     egi_input *in;
     int32_t *out;                           // the numbers of its values
@@ -42457,7 +42527,7 @@ struct eg_graph {
     egi_object object;
     egi_recorder recorder;                  // the observer of the thread that builds it
     eg_backend backend;
-    int32_t holders;                        // atomic: the user, sessions and buffers
+    int32_t holders;                        // atomic: the user, sessions, buffers, and who builds it
     bool building;
     egi_vertex **nodes;
     int64_t n_nodes, nodes_room;
@@ -42465,11 +42535,15 @@ struct eg_graph {
     int64_t n_values;                       // atomic
     int n_open;                             // the greatest number of an open dimension so far
     int64_t open[EGI_OPEN];                 // the primes that they stand as; 0: that number has not come
+    double rounded[EGI_ROUNDED];            // lengths of axes that come of them, but that no number tells; 0: none
     int64_t update;                         // the value of the latest update, or -1
     egi_after *after, *afters;              // of the innermost EG_AFTER; all
     egi_node_name *names;
     egi_origin *origins;
     int n_elements;                         // placeholders that are components of elements
+    int32_t *blocks;                        // of each body of eg_cond and eg_while the one it stands in
+    int64_t n_blocks, blocks_room;          // their number, with 0 for what stands in none
+    int32_t block;                          // in which one nodes are written now
     eg_backend *former;                     // the thread's device before
     eg_backend *place;                      // the device of eg_with_device, or NULL
     bool placed;                            // some node is for a device of its own
@@ -42498,6 +42572,7 @@ static void egi_graph_let_go(eg_graph *g) {
         g->names = next;
     }
     egi_free(g->nodes);
+    egi_free(g->blocks);
     while (g->origins) {
         egi_origin *next = g->origins->next;
         if (g->origins->site.done) g->origins->site.done(g->origins->site.iterator);
@@ -42522,7 +42597,7 @@ static char *egi_graph_label(const char *name) {
 
 static void *egi_graph_allocate(eg_backend *b, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
-    const int64_t n = __atomic_fetch_add(&g->n_values, 1, __ATOMIC_RELAXED);
+    const int64_t n = egi_this.again ? egi_this.again - 1 : __atomic_fetch_add(&g->n_values, 1, __ATOMIC_RELAXED);
     const int k = n < INT32_MAX ? egi_value_block((int32_t)n) : 0;
     if (n >= INT32_MAX) return NULL;
     if (!__atomic_load_n(&g->values[k], __ATOMIC_ACQUIRE)) {
@@ -42532,8 +42607,7 @@ static void *egi_graph_allocate(eg_backend *b, int64_t bytes) {
             egi_free(block);
     }
     egi_value *v = egi_value_at(g, (int32_t)n);
-    v->node = -1;
-    v->out = 0;
+    if (!egi_this.again) { v->node = -1; v->out = 0; }
     __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);
     egi_count(&egi_this.heap->device_bytes, -bytes);       // egi_buffer_new counts them, but there are none
     return (void *)((uintptr_t)(n + 1) << 6);
@@ -42569,6 +42643,12 @@ static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tenso
                                     "other tensors, outside use %s", name, egi_describe(node), egi_describe(other),
                     node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
                     : "its value, which eg_session_run computes");
+}
+// A graph's variable may be trained, or no longer: in sessions that initialize it from now on.
+static void egi_graph_trains(const eg_tensor *v) {
+    const eg_graph *g = (const eg_graph *)egi_backend_of(v)->state;
+    const egi_value *at = egi_value_at(g, egi_graph_value(v));
+    if (at->node >= 0) g->nodes[at->node]->trainable = (v->flags & EGI_TRAINABLE) != 0;
 }
 static bool egi_graph_read(eg_backend *b, void *to, const void *from, int64_t bytes) {
     (void)b, (void)to, (void)from, (void)bytes;
@@ -42704,6 +42784,39 @@ static bool egi_opened_search(const eg_graph *g, double number, egi_opened_real 
 static bool egi_opened_real_of(const eg_graph *g, double number, egi_opened_real *o) {
     return !egi_opened_is_whole(number) && egi_opened_search(g, number, o);
 }
+// Whether a run surely computes a length anew by its number.
+static bool egi_opened_sure(const eg_graph *g, int64_t v) {
+    egi_opened o;
+    if (egi_opened_of(g, v, &o)) return o.factor < 1000000 && !egi_opened_share(g, o.factor);
+    return !o.n && !egi_opened_share(g, v);
+}
+static void egi_graph_rounded(eg_graph *g, double length) {
+    int i = 0;
+    while (i < EGI_ROUNDED && g->rounded[i] != 0 && g->rounded[i] != length) i++;
+    if (i < EGI_ROUNDED) g->rounded[i] = length;
+}
+// Whether a number is likely to come of such lengths: a multiple or part of one or two of them, or of 1 / them.
+static bool egi_graph_comes_of_rounded(const eg_graph *g, double number) {
+    for (int i = 0; i < EGI_ROUNDED && g->rounded[i] != 0; i++)
+        for (int k = -1; k <= i; k++) {
+            const double length = g->rounded[i] * (k < 0 ? 1 : g->rounded[k]), d = fabs(number);
+            const double parts[] = { d / length, length / d, d * length };
+            for (int j = 0; j < 3 && d > 0; j++)
+                if (parts[j] >= 1 && parts[j] <= 1000 && fabs(parts[j] - rint(parts[j])) <= 1e-12 * parts[j])
+                    return true;
+        }
+    return false;
+}
+// A part of an a p + b that is no whole number, such as (n + 1) / 7.0.
+static bool egi_opened_real_share(const eg_graph *g, double number) {
+    for (int k = 0; k < g->n_open; k++)
+        for (int m = 2; m <= 64 && g->open[k] >= 1000000; m++) {
+            const double v = fabs(number) * m, whole = rint(v), a = rint(whole / (double)g->open[k]),
+                         b = whole - a * (double)g->open[k];
+            if (a >= 1 && a <= 1000 && fabs(b) <= 16 && fabs(v - whole) <= 1e-15 * v) return true;
+        }
+    return false;
+}
 // Whether a run can compute the number anew: it comes of no open dimension, or is an a p + b, or a fraction of a
 // product of lengths or of 1 / such a product. Others are told by what they are likely to be: a part of an a p + b, the
 // root of what is one of these, a logarithm, 1 + c / p or its like.
@@ -42713,8 +42826,11 @@ static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
     bool known = true;
     if (!g->n_open || egi_opened_real_of(g, number, &real)) return true;
     if (egi_opened_is_whole(number))
-        known = egi_opened_of(g, (int64_t)number, &o) || (!o.n && !egi_opened_share(g, (int64_t)number));
-    else if (number != floor(number)) known = !egi_opened_search(g, number * number, &real);
+        known = egi_opened_of(g, (int64_t)number, &o) ? !egi_graph_comes_of_rounded(g, (double)o.factor)
+                : !o.n && !egi_opened_share(g, (int64_t)number);
+    else if (number != floor(number))
+        known = !egi_opened_search(g, number * number, &real) && !egi_opened_real_share(g, number);
+    known = known && !egi_graph_comes_of_rounded(g, number);
     for (int k = 0; k < g->n_open && number != floor(number); k++) {
         if (!g->open[k]) continue;
         const double p = (double)g->open[k], parts[] = { number - floor(number), ceil(number) - number };
@@ -42727,6 +42843,151 @@ static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
     return known || egi_fail(EG_ERROR_STATE, "eg_%s: the number %.10g seems to come of an open dimension, but is "
                                              "neither a p + b nor a p q nor c / p of such lengths, so that no run "
                                              "could compute it anew; give the placeholder a whole shape", op, number);
+}
+// Whether shape rules have computed an axis of that length, and nothing that the program gave has one.
+static bool egi_graph_has_axis(const eg_graph *g, int64_t length) {
+    bool computed = false;
+    for (int64_t i = 0; i < g->n_nodes; i++) {
+        const egi_vertex *node = g->nodes[i];
+        const bool op = node->kind >= EGI_VERTEX_OP, given = node->kind < EGI_VERTEX_FILL;
+        for (int o = 0; o < node->n_out; o++)
+            for (int k = 0; (op || given) && node->form[o].dtype >= 0 && k < node->form[o].shape.rank; k++) {
+                if (node->form[o].shape.dims[k] != length) continue;
+                if (given) return false;
+                computed = true;
+            }
+    }
+    return computed;
+}
+// The same of a plain number of the program's, or of a length that it gives. One that is farther from a prime than what
+// programs add to lengths as a rule may be a number of its own: that is an error, too, unless it is the length of an
+// axis.
+static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double number, bool length) {
+    egi_opened o;
+    egi_opened_real real;
+    bool comes = false;
+    if (!egi_graph_knows(g, op, number)) return false;
+    if (!g->n_open) return true;
+    if (egi_opened_is_whole(number)) comes = egi_opened_of(g, (int64_t)number, &o);
+    else if (egi_opened_real_of(g, number, &real)) comes = egi_opened_of(g, (int64_t)real.c, &o);
+    const int64_t sure = comes && g->open[o.open[0]] >= 100000 ? 64 : 32;
+    if (!comes || (o.rest <= sure && -o.rest <= sure)) return true;
+    if (length && egi_graph_has_axis(g, (int64_t)number)) return true;
+    return egi_fail(EG_ERROR_STATE, "eg_%s: the number %.10g may be one of the program's own, or come of an open "
+                                    "dimension, which stands as %lld while the graph is built; if it is your own, make "
+                                    "a tensor of it before EG_GRAPH, as in eg_scalar(%.10g), or give the placeholder a "
+                                    "whole shape", op, number, (long long)g->open[o.open[0]], number);
+}
+
+struct egi_graph_run;
+static bool egi_graph_number(const struct egi_graph_run *run, int64_t *number);
+
+// -- attributes that follow from the operands
+//
+// A reshape's lengths, the parts of a normalization and a slice up to the end of an axis follow from the operand's
+// lengths, whatever they are, also those that a shape rule has rounded, such as behind a convolution in steps of 2. So
+// these need not be told by their numbers.
+
+// The lengths to[0..n-1] of what had the shape `from`, where it has the shape `now`, into result[]; -1: they do not
+// follow from it. Both lists fall into groups of equal products. Where a group has one length other than 1, or one that
+// no number tells, that is what the others leave. run: NULL while the graph is built.
+static void egi_graph_regroup(const eg_graph *g, const struct egi_graph_run *run, const eg_shape *from,
+                              const eg_shape *now, const int64_t *to, int n, int64_t *result) {
+    for (int j = 0; j < n; j++) result[j] = -1;
+    for (int i = 0, j = 0; j < n && now->rank == from->rank;) {
+        const int i0 = i, j0 = j;
+        int64_t a = i < from->rank ? from->dims[i++] : 1, b = to[j++], product = 1, others = 1;
+        int large = 0, sure = 0, unknown = -1;
+        while (a != b && a > 0 && b > 0) {
+            if (a < b ? i >= from->rank || !egi_checked_product(a, from->dims[i++], &a)
+                      : j >= n || !egi_checked_product(b, to[j++], &b)) return;
+        }
+        if (a != b || a < 1) return;
+        for (int k = i0; k < i; k++) if (!egi_checked_product(product, now->dims[k], &product)) return;
+        for (int k = j0; k < j; k++) {
+            int64_t length = to[k];
+            if (length == 1) { result[k] = 1; continue; }
+            large++;
+            if (egi_opened_sure(g, length) && (!run || egi_graph_number(run, &length)) &&
+                egi_checked_product(others, length, &others))
+                sure++;
+            else unknown = k;
+        }
+        if (large == 1) for (int k = j0; k < j; k++) if (result[k] < 0) result[k] = product;
+        if (large > 1 && sure == large - 1 && unknown >= 0 && others > 0 && product % others == 0)
+            result[unknown] = product / others;
+    }
+}
+// Which fields of an op's attributes follow from its first operand, by their offsets.
+typedef struct egi_followed { size_t offset[3 * EG_MAX_RANK + 8]; int n; } egi_followed;
+static bool egi_follows(const egi_followed *f, size_t offset) {
+    int i = 0;
+    while (i < f->n && f->offset[i] != offset) i++;
+    return i < f->n;
+}
+static void egi_follow(egi_followed *f, char *attr, size_t offset, int64_t length) {
+    f->offset[f->n++] = offset;
+    if (attr) memcpy(attr + offset, &length, sizeof length);
+}
+// Where a slice begins and how long it is along an axis: what reaches up to the end, or nearly so, is measured from
+// there.
+static void egi_graph_reslice(const egi_slice_attr *a, int i, int64_t from, int64_t now, char *attr, egi_followed *f) {
+    enum { NEARLY = 1000 };
+    const int64_t step = a->step[i], begin = a->begin[i], size = a->size[i];
+    const size_t at = (size_t)i * sizeof(int64_t);
+    if (from < 4 * NEARLY || step < 1 || step > from || begin < 0 || begin > from || size < 0 || size > from - begin)
+        return;
+    const bool late = begin > from - NEARLY;
+    const int64_t first = late ? now - (from - begin) : begin, left = now - first;
+    if (late) egi_follow(f, attr, offsetof(egi_slice_attr, begin) + at, first);
+    if (size == (from - begin + step - 1) / step)
+        egi_follow(f, attr, offsetof(egi_slice_attr, size) + at, left > 0 ? (left + step - 1) / step : left);
+    else if (step == 1 && size > from - begin - NEARLY)
+        egi_follow(f, attr, offsetof(egi_slice_attr, size) + at, left - (from - begin - size));
+}
+// Finds the attributes of an op, as they were `written` for a first operand of shape `from`, that follow from its shape
+// `now`, and puts them into attr unless that is NULL.
+static void egi_graph_follow(const eg_graph *g, const struct egi_graph_run *run, const egi_op *op, const eg_shape *from,
+                             const eg_shape *now, const void *written, char *attr, egi_followed *f) {
+    int64_t length[EG_MAX_RANK];
+    f->n = 0;
+    if (!written || from->rank != now->rank || from->rank > EG_MAX_RANK) return;
+    if (op->number == EGI_OP_reshape || op->number == EGI_OP_normalize) {
+        const bool reshape = op->number == EGI_OP_reshape;
+        const int n = reshape ? ((const egi_reshape_attr *)written)->to.rank : 5;
+        const size_t at = reshape ? offsetof(egi_reshape_attr, to) + offsetof(eg_shape, dims) : 0;
+        memcpy(length, (const char *)written + at, (size_t)n * sizeof *length);
+        int64_t result[EG_MAX_RANK];
+        egi_graph_regroup(g, run, from, now, length, n, result);
+        for (int k = 0; k < n; k++)
+            if (result[k] >= 0) egi_follow(f, attr, at + (size_t)k * sizeof *length, result[k]);
+    } else if (op->number == EGI_OP_broadcast_to) {
+        const eg_shape *to = (const eg_shape *)written;
+        for (int i = 0, k = to->rank - from->rank; i < from->rank && k >= 0; i++, k++)
+            if (from->dims[i] == to->dims[k] && from->dims[i] != 1)
+                egi_follow(f, attr, offsetof(eg_shape, dims) + (size_t)k * sizeof *length, now->dims[i]);
+    } else if (op->number == EGI_OP_slice) {
+        for (int i = 0; i < from->rank; i++)
+            egi_graph_reslice((const egi_slice_attr *)written, i, from->dims[i], now->dims[i], attr, f);
+    }
+}
+// Whether a block is `of` or stands in it.
+static bool egi_block_inside(const eg_graph *g, int32_t block, int32_t of) {
+    while (block && block != of) block = g->blocks[block];
+    return block == of;
+}
+// A value of that shape, by which a run knows it; -1: none.
+static int32_t egi_graph_like(const eg_graph *g, const eg_tensor *x) {
+    for (int64_t i = g->n_nodes; i-- > 0;) {
+        const egi_vertex *node = g->nodes[i];
+        for (int o = 0; o < node->n_out; o++) {
+            bool same = node->out[o] >= 0 && node->form[o].dtype >= 0 && node->form[o].shape.rank == x->rank &&
+                        egi_block_inside(g, g->block, node->block);
+            for (int k = 0; k < x->rank && same; k++) same = node->form[o].shape.dims[k] == x->dims[k];
+            if (same) return node->out[o];
+        }
+    }
+    return -1;
 }
 
 // -- writing nodes
@@ -42757,9 +43018,11 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     node->place = kind == EGI_VERTEX_CONSTANT ? NULL : g->place;
     g->placed = g->placed || node->place;
     node->paused = egi_this.paused > 0;
+    node->block = kind == EGI_VERTEX_PLACEHOLDER || kind == EGI_VERTEX_CONSTANT ? 0 : g->block;
     node->in_layer = egi_this.layer != NULL;
     node->layer = egi_graph_layer();
-    if (kind == EGI_VERTEX_FILL || kind == EGI_VERTEX_RANDOM || kind >= EGI_VERTEX_OP) node->after = g->after;
+    if (kind == EGI_VERTEX_FILL || kind == EGI_VERTEX_RANDOM || kind == EGI_VERTEX_WRITTEN || kind >= EGI_VERTEX_OP)
+        node->after = g->after;
     if (egi_this.noted) node->note = egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
     g->nodes[g->n_nodes++] = node;
     return node;
@@ -42770,6 +43033,9 @@ static void egi_vertex_gives(eg_graph *g, egi_vertex *node, int out, const eg_te
     node->out[out] = value;
     node->form[out].shape = egi_shape(x);
     node->form[out].dtype = x->dtype;
+    const bool ruled = node->kind >= EGI_VERTEX_OP;
+    for (int i = 0; i < x->rank && g->n_open && ruled; i++)
+        if (!egi_opened_sure(g, x->dims[i])) egi_graph_rounded(g, (double)x->dims[i]);
     if (!out) node->id = x->id;
     egi_value_at(g, value)->node = (int32_t)(g->n_nodes - 1);
     egi_value_at(g, value)->out = out;
@@ -42780,6 +43046,17 @@ static eg_tensor *egi_vertex_handle(eg_graph *g, egi_vertex *node, int out, cons
     eg_tensor *x = egi_scope_own(egi_tensor_allocate(op, &g->backend, dtype, shape));
     if (x) egi_vertex_gives(g, node, out, x);
     return x;
+}
+// Another handle of a value that the graph has; the scope's.
+static eg_tensor *egi_graph_handle(eg_graph *g, int32_t value, const char *op) {
+    const egi_value *v = egi_value_at(g, value);
+    const egi_vertex *node = g->nodes[v->node];
+    eg_shape shape = node->form[v->out].shape;
+    egi_this.again = value + 1;
+    eg_tensor *x = egi_tensor_allocate(op, &g->backend, (eg_dtype)node->form[v->out].dtype, &shape);
+    egi_this.again = 0;
+    if (x && !v->out) x->id = node->id;
+    return egi_scope_own(x);
 }
 // The value of a tensor or variable of the program's, which the graph holds from now on.
 static int32_t egi_graph_capture(eg_graph *g, eg_tensor *x) {
@@ -42793,13 +43070,13 @@ static int32_t egi_graph_capture(eg_graph *g, eg_tensor *x) {
 }
 // What the bytes of a node are is known when x, which stands for it, is read, named or fetched. Few numbers that come
 // of open dimensions are an error; a longer list is taken for data.
-static bool egi_graph_settles(const eg_graph *g, egi_vertex *maker, const eg_tensor *x) {
+static bool egi_graph_may_settle(const eg_graph *g, const egi_vertex *maker, const eg_tensor *x) {
     egi_opened o;
     egi_opened_real real;
     if (maker->kind != EGI_VERTEX_WRITTEN || maker->form[0].dtype >= 0) return true;
     for (int64_t i = 0; i < x->size && x->size <= 64 && g->n_open; i++) {
         const double number = egi_load(x->dtype, (const char *)maker->attr + i * egi_dtypes[x->dtype].size);
-        if (!egi_graph_knows(g, x->op, number)) return false;
+        if (!egi_graph_knows_plain(g, x->op, number, false)) return false;
         if (egi_opened_is_whole(number) ? egi_opened_of(g, (int64_t)number, &o) : egi_opened_real_of(g, number, &real))
             return egi_fail(EG_ERROR_STATE, "eg_%s: its value %.10g comes of an open dimension, and would stand in "
                                             "the graph as it is; pass a plain number instead", x->op, number);
@@ -42809,9 +43086,24 @@ static bool egi_graph_settles(const eg_graph *g, egi_vertex *maker, const eg_ten
             return egi_fail(EG_ERROR_STATE, "eg_%s: %s is as long as an open dimension, but its values are computed "
                                             "while the graph is built; feed them, or compute them by ops of what is "
                                             "fed", x->op, egi_describe(x));
+    return true;
+}
+static bool egi_graph_settles(const eg_graph *g, egi_vertex *maker, const eg_tensor *x) {
+    if (!egi_graph_may_settle(g, maker, x)) return false;
+    if (maker->kind != EGI_VERTEX_WRITTEN || maker->form[0].dtype >= 0) return true;
     maker->form[0].shape = egi_shape(x);
     maker->form[0].dtype = x->dtype;
     return true;
+}
+static int32_t egi_body_new(eg_graph *g) {
+    void *blocks = g->blocks;
+    const int64_t n = g->n_blocks ? g->n_blocks : 1;
+    if (!egi_grow(&blocks, &g->blocks_room, n + 1, sizeof *g->blocks)) { egi_no_memory("graph", n * 4); return -1; }
+    g->blocks = (int32_t *)blocks;
+    g->blocks[0] = 0;
+    g->blocks[n] = g->block;
+    g->n_blocks = n + 1;
+    return (int32_t)n;
 }
 // What is read as input i of a node; the inputs before it have been looked at.
 static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x) {
@@ -42828,6 +43120,10 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
         return egi_fail(EG_ERROR_STATE, "eg_%s: %s was made in a way that cannot be written into a graph",
                         node->op ? node->op->name : "graph", egi_describe(x));
     egi_vertex *maker = g->nodes[v->node];
+    if (!egi_block_inside(g, g->block, maker->block))
+        return egi_fail(EG_ERROR_STATE, "eg_%s: %s was computed in a body of eg_cond or eg_while, and only what that "
+                                        "gives out can be used behind it", node->op ? node->op->name : "graph",
+                        egi_describe(x));
     return egi_graph_settles(g, maker, x);
 }
 // Captures are written before the node that reads them, since a node reads only what stands before it.
@@ -42849,22 +43145,26 @@ static bool egi_vertex_reads_all(eg_graph *g, egi_vertex *node, eg_tensor *const
 static uint64_t egi_graph_set(const egi_op *op) {
     return op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
 }
-static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, const void *attr, size_t size) {
+static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, const eg_tensor *x, const void *attr,
+                                       size_t size) {
+    const eg_shape from = egi_shape(x);
+    egi_followed f;
     bool ok = true;
+    egi_graph_follow(g, NULL, op, &from, &from, attr, NULL, &f);
     for (size_t i = 0; attr && i < sizeof egi_attributes / sizeof egi_attributes[0] && ok; i++) {
-        const char kind = egi_attributes[i].kind, *p = (const char *)attr + egi_attributes[i].offset;
+        const bool shape = egi_attributes[i].kind == 's';
         if (!(egi_attributes[i].ops & egi_graph_set(op) & ~EGI_WINDOWED) || !egi_attributes[i].name) continue;
-        eg_shape shape;
-        if (kind == 's') memcpy(&shape, p, sizeof shape);
-        for (int k = 0; kind == 's' && k < shape.rank && ok; k++)
-            ok = egi_graph_knows(g, op->name, (double)shape.dims[k]);
-        const int all = (int)((size - egi_attributes[i].offset) / 8),
-                  count = op->flags & EGI_ATTR_PER_INPUT ? all : egi_attributes[i].count ? egi_attributes[i].count
-                          : EG_MAX_RANK;
-        for (int k = 0; kind == 'l' && k < count && ok; k++) {
+        if ((!shape && egi_attributes[i].kind != 'l') || op->number == EGI_OP_gather || op->number == EGI_OP_concat)
+            continue;                                      // whose lengths egi_attributes_fit reads from the operands
+        const size_t at = egi_attributes[i].offset + (shape ? offsetof(eg_shape, dims) : 0);
+        int rank = 0;
+        if (shape) memcpy(&rank, (const char *)attr + egi_attributes[i].offset, sizeof rank);
+        const int count = shape ? rank : op->flags & EGI_ATTR_PER_INPUT ? (int)((size - at) / 8)
+                          : egi_attributes[i].count ? egi_attributes[i].count : EG_MAX_RANK;
+        for (int k = 0; k < count && ok; k++) {
             int64_t number;
-            memcpy(&number, p + 8 * k, 8);
-            ok = egi_graph_knows(g, op->name, (double)number);
+            memcpy(&number, (const char *)attr + at + 8 * k, 8);
+            ok = egi_follows(&f, at + 8 * (size_t)k) || egi_graph_knows_plain(g, op->name, (double)number, true);
         }
     }
     return ok;
@@ -42884,16 +43184,19 @@ static bool egi_graph_writes(const eg_graph *g, const egi_op *op, eg_tensor *con
                                         "placeholders whole shapes", op->name);
     for (int i = 0; i < n && known && g->n_open; i++)
         if (in[i] && in[i]->flags & EGI_NUMBER)
-            known = egi_graph_knows(g, op->name, in[i]->flags & EGI_INTEGER_NUMBER ? (double)in[i]->integer
-                                                                                   : in[i]->number);
-    return known && (!g->n_open || egi_graph_knows_attributes(g, op, attr, size));
+            known = egi_graph_knows_plain(g, op->name, in[i]->flags & EGI_INTEGER_NUMBER ? (double)in[i]->integer
+                                                       : in[i]->number, false);
+    return known && (!g->n_open || !n || egi_graph_knows_attributes(g, op, in[0], attr, size));
 }
 static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                          eg_tensor *const *out, int n_out) {
     eg_graph *g = (eg_graph *)r->graph;
     bool mine = n_out > 0 && egi_backend_of(out[0]) == &g->backend;
-    for (int i = 0; i < n && !mine; i++) mine = in[i] && in[i]->flags & EGI_VARIABLE;
-    if (g->recorder.inside || !mine) return true;               // ops on tensors of the program's alone run now
+    const bool recording = egi_recording();
+    for (int i = 0; i < n && !mine; i++)
+        mine = in[i] && (in[i]->flags & EGI_VARIABLE || (recording && egi_tapes_know(egi_this.tapes, in[i])));
+    // Ops on tensors of the program's alone run now, unless a tape watches these: each run must record them then.
+    if (g->recorder.inside || !mine) return true;
     const size_t size = op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)(n + 1) : 1);
     if (!egi_graph_writes(g, op, in, n, attr, size) || !egi_graph_reads(g, in, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_OP, n, n_out, attr, attr ? size : 0);
@@ -42923,14 +43226,26 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     if (number == EGI_COPY && args->in[0]->buffer->backend == b && args->in[0]->dtype == args->out[0]->dtype)
         *egi_value_at(g, egi_graph_value(args->out[0])) = *egi_value_at(g, egi_graph_value(args->in[0]));
     if (number != EGI_FILL && number != EGI_RANDOM) return true;
-    egi_vertex *node = egi_vertex_new(g, number == EGI_FILL ? EGI_VERTEX_FILL : EGI_VERTEX_RANDOM, 0, 1, NULL, 0);
+    const eg_tensor *x = args->out[0];
+    bool sure = true;
+    for (int i = 0; i < x->rank && sure && g->n_open; i++) sure = egi_opened_sure(g, x->dims[i]);
+    const int32_t like = sure ? -1 : egi_graph_like(g, x);
+    for (int i = 0; i < x->rank && like < 0; i++)
+        if (!egi_graph_knows_plain(g, x->op, (double)x->dims[i], true)) return false;
+    egi_vertex *node = egi_vertex_new(g, number == EGI_FILL ? EGI_VERTEX_FILL : EGI_VERTEX_RANDOM, like >= 0, 1, NULL,
+                                      0);
     if (!node) return false;
+    if (like >= 0) {
+        node->like = node->in[0].given = true;
+        node->in[0].value = like;
+    }
     if (number == EGI_FILL) node->fill = *(const double *)args->parameters;
     else node->random = *(const egi_random_parameters *)args->parameters;
     egi_vertex_gives(g, node, 0, args->out[0]);
-    return egi_graph_knows(g, "fill", node->fill) && egi_graph_knows(g, "random", node->random.a) &&
-           egi_graph_knows(g, "random", node->random.b) && egi_graph_knows(g, "random", (double)node->random.low) &&
-           egi_graph_knows(g, "random", (double)node->random.high);
+    const double numbers[] = { node->fill, node->random.a, node->random.b, (double)node->random.low,
+                               (double)node->random.high };
+    for (int i = 0; i < 5; i++) if (!egi_graph_knows_plain(g, x->op, numbers[i], false)) return false;
+    return true;
 }
 static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
@@ -42959,6 +43274,7 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WORK, n, args->out[0] ? 1 : 0, args->parameters, size);
     if (!node) return false;
     node->work = check;
+    node->variant = args->variant;
     if (!egi_vertex_reads_all(g, node, in, n, 0)) return false;
     if (args->out[0]) egi_vertex_gives(g, node, 0, args->out[0]);
     return true;
@@ -43094,8 +43410,12 @@ static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
     eg_graph *g = (eg_graph *)r->graph;
     if (egi_backend_of(v) != &g->backend) return;
     const egi_value initial = *egi_value_at(g, egi_graph_value(v));
-    egi_vertex *node = initial.node < 0 ? NULL : egi_vertex_new(g, EGI_VERTEX_VARIABLE, 1, 1, NULL, 0);
+    const bool inside = g->block != 0;
+    egi_vertex *node = initial.node < 0 || inside ? NULL : egi_vertex_new(g, EGI_VERTEX_VARIABLE, 1, 1, NULL, 0);
     if (initial.node < 0) egi_fail(EG_ERROR_STATE, "eg_variable: the initial value cannot be written into a graph");
+    else if (inside)
+        egi_fail(EG_ERROR_STATE, "eg_variable: '%.80s' is made in a body of eg_cond or eg_while; make it before, or "
+                                 "build its layer before by eg_layer_build", eg_name_of(v));
     if (!node) return;
     node->in[0].value = g->nodes[initial.node]->out[initial.out];
     node->in[0].given = true;
@@ -43115,6 +43435,159 @@ static eg_tensor *egi_graph_assigned(egi_recorder *r, eg_tensor *v, eg_tensor *x
     if (!node || !egi_vertex_reads_all(g, node, in, 2, 0)) return NULL;
     return egi_vertex_handle(g, node, 0, "assign", (eg_dtype)v->dtype, &shape);
 }
+// -- eg_cond and eg_while
+//
+// The bodies are called once, while the graph is built; what they write stands in blocks of nodes before the node of
+// the call. In a run that node calls eg_cond or eg_while, with bodies that run the blocks, so that tapes, traces and
+// errors are those of eager code. Of a block runs what the outputs need and what has effects.
+
+// of eg_cond: the two bodies; of eg_while: the condition, the body, and the block around both, in which the state is
+typedef struct egi_flow_attr { int64_t first, max_steps; int32_t block[3]; int32_t n; } egi_flow_attr;
+// Runs a body whose nodes go into a block; out[] get references.
+static bool egi_graph_body(eg_graph *g, const char *name, const char *what, int32_t block, eg_function_body *body,
+                           void *user, eg_tensor *const *in, eg_tensor **out, int m) {
+    const int32_t outer = g->block;
+    egi_after *const after = g->after;
+    if (block < 0) return false;
+    g->block = block;
+    const int64_t errors = egi_this.errors;
+    bool ok = egi_flow_run(name, what, body, user, in, out, m) && egi_graph_reads(g, out, m);
+    ok = ok && (egi_this.errors == errors || egi_this.error == EG_OK);     // what could not be written is missing
+    g->block = outer;
+    g->after = after;
+    return ok;
+}
+// Input i of a flow's node, which may read out of its blocks.
+static bool egi_flow_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x, int32_t block) {
+    const int32_t outer = g->block;
+    g->block = block;
+    const bool ok = egi_vertex_reads(g, node, i, x);
+    g->block = outer;
+    return ok;
+}
+// Result i of a flow's node. For tapes it depends on all of from[], which are of the graph: a handle that ops compute
+// of these without being written. `again`: and so do its gradients of any order, since a loop may take many steps.
+static bool egi_flow_gives(eg_graph *g, egi_vertex *node, int i, const char *name, eg_tensor *like,
+                           eg_tensor *const *from, int n, bool again, eg_tensor **out) {
+    eg_shape shape = egi_shape(like);
+    eg_reduce_options all;
+    memset(&all, 0, sizeof all);
+    if (!egi_is_float(like->dtype))
+        return (out[i] = egi_vertex_handle(g, node, i, name, (eg_dtype)like->dtype, &shape)) != NULL;
+    g->recorder.inside = true;
+    eg_tensor *x = (eg_mul)(like, eg_number(1));
+    for (int k = 0; k < n && x; k++)
+        if (from[k] != like && egi_is_float(from[k]->dtype))
+            x = (eg_add)(x, eg_cast((eg_reduce_sum)(from[k], all), (eg_dtype)like->dtype));
+    if (again && x) x = eg_exp(x);
+    g->recorder.inside = false;
+    if (!x) return false;
+    out[i] = x;
+    egi_vertex_gives(g, node, i, x);
+    for (int k = 0; k < i; k++) if (egi_is_float(node->form[k].dtype)) return true;
+    node->id = x->id;
+    return true;
+}
+static bool egi_graph_cond_outputs(eg_graph *g, const egi_flow_attr *a, eg_tensor *pred, eg_tensor **gave, int m,
+                                   eg_tensor **out) {
+    egi_vertex *node = egi_graph_reads(g, &pred, 1)
+                       ? egi_vertex_new(g, EGI_VERTEX_COND, 1 + 2 * m, m, a, sizeof *a) : NULL;
+    bool ok = node && egi_vertex_reads(g, node, 0, pred);
+    for (int i = 0; i < 2 * m && ok; i++) ok = egi_flow_reads(g, node, 1 + i, gave[i], a->block[i >= m]);
+    for (int i = 0; i < m && ok; i++) {
+        eg_tensor *const both[] = { gave[i], gave[m + i] };
+        ok = egi_flow_gives(g, node, i, "cond", gave[i], both, 2, false, out);
+    }
+    return ok;
+}
+static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *const *bodies, void *user,
+                           eg_tensor *const *in, int n, eg_tensor **out, int m) {
+    eg_graph *g = (eg_graph *)r->graph;
+    egi_flow_attr a;
+    eg_tensor **gave = (eg_tensor **)egi_alloc(4 * ((size_t)m + 1) * sizeof *gave), **own = gave + 2 * m;
+    (void)n;
+    if (!gave) return egi_no_memory("cond", m * 8);
+    memset(gave, 0, 4 * ((size_t)m + 1) * sizeof *gave);
+    memset(&a, 0, sizeof a);
+    a.first = g->n_nodes;
+    a.n = m;
+    bool ok = true;
+    for (int w = 0; w < 2 && ok; w++)
+        ok = egi_graph_body(g, "cond", w ? "the function of false" : "the function of true",
+                            a.block[w] = egi_body_new(g), bodies[w], user, in, gave + w * m, m);
+    for (int i = 0; i < m && ok; i++) {
+        ok = gave[i]->dtype == gave[m + i]->dtype && egi_same_shape(gave[i], gave[m + i]);
+        if (!ok)
+            egi_fail(EG_ERROR_SHAPE, "eg_cond: output %d of the function of true is %s, but that of the function of "
+                                     "false is %s; in a graph both give equal dtypes and shapes", i,
+                     egi_describe(gave[i]), egi_describe(gave[m + i]));
+    }
+    ok = ok && egi_graph_adopt(r, gave, 2 * m, own) && egi_graph_cond_outputs(g, &a, pred, own, m, out);
+    for (int i = 0; i < 2 * m; i++) if (gave[i]) egi_object_release(&gave[i]->object);
+    egi_free(gave);
+    return ok;
+}
+// The state inside of a loop: nodes without a maker, which tapes take for what is computed of the first state.
+static bool egi_graph_states(eg_graph *g, eg_tensor *const *state, int n, eg_tensor **inner) {
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_STATE, 0, 1, NULL, 0);
+        ok = node && egi_flow_gives(g, node, 0, "while", state[i], NULL, 0, false, &inner[i]);
+    }
+    return ok;
+}
+static bool egi_graph_loop_outputs(eg_graph *g, const egi_flow_attr *a, eg_tensor *const *state,
+                                   eg_tensor *const *inner, eg_tensor *p, eg_tensor **next, eg_tensor **out) {
+    const int n = a->n;
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WHILE, 3 * n + 1, n, a, sizeof *a);
+    bool ok = node && egi_vertex_reads_all(g, node, state, n, 0);
+    for (int i = 0; i < n && ok; i++)
+        ok = egi_flow_reads(g, node, n + i, inner[i], a->block[2]) &&
+             egi_flow_reads(g, node, 2 * n + i, next[i], a->block[1]);
+    ok = ok && egi_flow_reads(g, node, 3 * n, p, a->block[0]);
+    eg_tensor **made = (eg_tensor **)egi_alloc((size_t)n * 2 * sizeof *made);
+    if (!made) return egi_no_memory("while", n * 8);
+    for (int i = 0; i < n; i++) { made[i] = inner[i]; made[n + i] = next[i]; }
+    for (int i = 0; i < n && ok; i++) ok = egi_flow_gives(g, node, i, "while", inner[i], made, 2 * n, true, out);
+    egi_free(made);
+    return ok;
+}
+static bool egi_graph_loop_in(eg_graph *g, eg_function_body *const *bodies, void *user, eg_tensor *const *state, int n,
+                              int64_t max_steps, eg_tensor **list, eg_tensor **out) {
+    eg_tensor **own = list, **inner = list + n, **next = list + 2 * n, **adopted = list + 3 * n, *p = NULL;
+    egi_flow_attr a;
+    memset(&a, 0, sizeof a);
+    a.first = g->n_nodes;
+    a.n = n;
+    a.max_steps = max_steps;
+    bool ok = egi_graph_adopt(&g->recorder, state, n, own) && (a.block[2] = egi_body_new(g)) > 0;
+    const int32_t outer = g->block;
+    if (ok) g->block = a.block[2];
+    ok = ok && egi_graph_states(g, own, n, inner) &&
+         egi_graph_body(g, "while", "the condition", a.block[0] = egi_body_new(g), bodies[0], user, inner, &p, 1) &&
+         egi_flow_decides("while", p) &&
+         egi_graph_body(g, "while", "the body", a.block[1] = egi_body_new(g), bodies[1], user, inner, next, n);
+    g->block = outer;
+    ok = ok && egi_flow_keeps("while", inner, next, n, 0) && egi_graph_adopt(&g->recorder, next, n, adopted) &&
+         egi_graph_loop_outputs(g, &a, own, inner, p, adopted, out);
+    if (p) egi_object_release(&p->object);
+    for (int i = 0; i < n; i++) if (next[i]) egi_object_release(&next[i]->object);
+    return ok;
+}
+static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, void *user, eg_tensor *const *state,
+                           eg_tensor **out, int n, int64_t max_steps) {
+    eg_graph *g = (eg_graph *)r->graph;
+    eg_tensor **first = (eg_tensor **)egi_alloc((size_t)n * 5 * sizeof *first), **list = first + n;
+    if (!first) return egi_no_memory("while", n * 8);
+    memset(list, 0, (size_t)n * 4 * sizeof *list);
+    bool ok = egi_flow_take("while", state, first, n);
+    if (ok) {
+        ok = egi_graph_reads(g, first, n) && egi_graph_loop_in(g, bodies, user, first, n, max_steps, list, out);
+        for (int i = 0; i < n; i++) egi_object_release(&first[i]->object);
+    }
+    egi_free(first);
+    return ok;
+}
 // Which node the tape's first line recorded; those before it are not on the tape.
 static int64_t egi_graph_tape_begin(const eg_graph *g, const eg_tape *t) {
     for (int64_t k = 0; k < t->n_lines; k++) {             // a line of an op on the program's tensors has no node
@@ -43131,8 +43604,12 @@ static const egi_vertex *egi_graph_read_before(const eg_graph *g, const eg_tape 
     const egi_value v = *egi_value_at(g, egi_graph_value(x));
     for (int64_t k = from; k < g->n_nodes && v.node >= 0; k++) {
         const egi_vertex *node = g->nodes[k];
+        const int32_t slot = node->kind == EGI_VERTEX_OP && !node->paused ? egi_tape_slot_find(t, node->id) : -1;
+        const egi_line *line = slot >= 0 && t->slots[slot].record >= 0 ? t->lines[t->slots[slot].record] : NULL;
         for (int i = 0; i < node->n && node->kind == EGI_VERTEX_OP && !node->paused; i++)
-            if (node->in[i].value == g->nodes[v.node]->out[v.out] && egi_tape_slot_find(t, node->id) < 0) return node;
+            if (node->in[i].value == g->nodes[v.node]->out[v.out] &&
+                (slot < 0 || (line && i < line->n && line->slots[i] < 0)))
+                return node;
     }
     return NULL;
 }
@@ -43140,7 +43617,7 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
                                 eg_tensor *const *xs, int nx, eg_tensor **out) {
     eg_graph *g = (eg_graph *)r->graph;
     const int64_t from = egi_graph_tape_begin(g, t);
-    const bool persistent = t->persistent;
+    const bool persistent = t->persistent, zeros = t->zeros;
     bool whole = !t->resumed;                                   // a run's tape records all from its begin on
     for (int64_t i = g->n_nodes - 1; i >= 0 && t->stopped && whole && g->nodes[i]->id >= t->stopped; i--)
         whole = g->nodes[i]->kind != EGI_VERTEX_OP;
@@ -43160,7 +43637,7 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     egi_vertex *node = ok ? egi_vertex_new(g, EGI_VERTEX_GRADIENTS, 2 * ny + nx, nx, &ny, sizeof ny) : NULL;
     ok = node && egi_vertex_reads_all(g, node, ys, ny, 0) && egi_vertex_reads_all(g, node, xs, nx, 2 * ny);
     for (int i = 0; i < ny && ok; i++) ok = egi_vertex_reads(g, node, ny + i, og ? og[i] : NULL);
-    if (ok) { node->from = from; node->persistent = persistent; }
+    if (ok) { node->from = from; node->persistent = persistent; node->zeros = zeros; }
     for (int i = 0; i < nx && ok; i++) {
         if (!out[i]) continue;
         eg_shape shape = egi_shape(out[i]);
@@ -43171,6 +43648,7 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int i = 0; i < nx && !ok; i++) out[i] = NULL;
     return ok;
 }
+static eg_optimizer *egi_session_works_for(const char *function, eg_optimizer *opt);
 static bool egi_graph_updates(egi_recorder *r, eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables,
                               int n) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -43179,6 +43657,7 @@ static bool egi_graph_updates(egi_recorder *r, eg_optimizer *opt, eg_tensor *con
     if (!node || !egi_vertex_reads_all(g, node, grads, n, 0) || !egi_vertex_reads_all(g, node, variables, n, n))
         return false;
     node->optimizer = eg_optimizer_retain(opt);
+    opt->own = egi_session_works_for;
     eg_shape one;
     memset(&one, 0, sizeof one);
     eg_scope scope = eg_scope_begin();
@@ -43202,6 +43681,23 @@ static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
     g->backend.folds = b->folds;
     g->backend.small_heads = b->small_heads;
 }
+// What files take in place of a graph's variable, or of a graph's optimizer.
+static eg_session *egi_session_holding(const char *function, const char *what, const char *name, const char *instead) {
+    eg_session *s = egi_this.session;
+    if (s && !egi_this.observer) return egi_object_alive(function, "session of EG_SESSION", s, EGI_SESSION) ? s : NULL;
+    egi_fail(EG_ERROR_STATE, "eg_%s: %s '%.80s' is a graph's, and has a value only in a session: call this inside "
+                             "EG_SESSION(s), or give it %s in its place", function, what, name, instead);
+    return NULL;
+}
+static eg_tensor *egi_session_held(const char *function, eg_tensor *v) {
+    eg_session *s = egi_session_holding(function, "variable", eg_name_of(v), "eg_session_variable(s, v)");
+    return s ? (eg_session_variable)(s, v) : NULL;
+}
+static eg_optimizer *egi_session_works_for(const char *function, eg_optimizer *opt) {
+    if (opt->n_slots) return opt;                              // eager code uses it, too
+    eg_session *s = egi_session_holding(function, "optimizer", opt->name, "eg_session_optimizer(s, optimizer)");
+    return s ? (eg_session_optimizer)(s, opt) : NULL;
+}
 static eg_backend *egi_graph_place(egi_recorder *r, eg_backend *b) {
     eg_graph *g = (eg_graph *)r->graph;
     eg_backend *former = g->place;
@@ -43218,6 +43714,8 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     g->backend = egi_cpu;                              // what it has kernels for, and how ops are composed
     g->backend.name = "graph";
     g->backend.apart = egi_graph_apart;
+    g->backend.trains = egi_graph_trains;
+    g->backend.held = egi_session_held;
     g->backend.host_reads = false;
     g->backend.state = g;
     g->backend.allocate = egi_graph_allocate;
@@ -43238,6 +43736,8 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     g->recorder.host = egi_graph_host;
     g->recorder.source = egi_graph_source;
     g->recorder.place = egi_graph_place;
+    g->recorder.cond = egi_graph_cond;
+    g->recorder.loop = egi_graph_loop;
     return g;
 }
 EAGER_API void (eg_graph_release)(eg_graph *g) {
@@ -43250,6 +43750,7 @@ EAGER_API bool (eg_graph_begin)(eg_graph *g) {
         return egi_fail(EG_ERROR_STATE, "eg_graph_begin: another graph is being built, a function is traced, or "
                                         "eg_record records, on this thread");
     g->building = true;
+    __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);      // the program may release it before the end
     egi_graph_take_kernels(g, egi_backend_here());
     g->former = egi_this.backend;
     g->place = NULL;
@@ -43258,9 +43759,9 @@ EAGER_API bool (eg_graph_begin)(eg_graph *g) {
     return true;
 }
 EAGER_API void (eg_graph_end)(eg_graph *g) {
-    if (!egi_object_alive("graph_end", "graph", g, EGI_GRAPH)) return;
-    if (egi_this.observer != &g->recorder) {
-        egi_fail(EG_ERROR_STATE, "eg_graph_end: this thread does not build the graph");
+    if (egi_graph_building() != g || !g) {
+        if (egi_object_alive("graph_end", "graph", g, EGI_GRAPH))
+            egi_fail(EG_ERROR_STATE, "eg_graph_end: this thread does not build the graph");
         return;
     }
     egi_this.observer = NULL;
@@ -43268,6 +43769,7 @@ EAGER_API void (eg_graph_end)(eg_graph *g) {
     g->building = false;
     g->after = NULL;
     g->place = NULL;
+    egi_graph_let_go(g);
 }
 EAGER_API int64_t (eg_graph_size)(eg_graph *g) {
     return egi_object_alive("graph_size", "graph", g, EGI_GRAPH) ? g->n_nodes : 0;
@@ -43294,7 +43796,9 @@ static const eg_backend *egi_graph_place_of(const eg_graph *g, int32_t value) {
 // Whether a run copies input i of a node from another device; *to: to which one.
 static bool egi_graph_copies(const eg_graph *g, const egi_vertex *node, int i, const eg_backend **to) {
     const int32_t value = node->in[i].value;
-    if (value < 0 || node->kind == EGI_VERTEX_GRADIENTS || node->kind == EGI_VERTEX_FILL) return false;
+    if (value < 0 || node->kind == EGI_VERTEX_GRADIENTS || node->kind == EGI_VERTEX_FILL ||
+        node->kind == EGI_VERTEX_RANDOM)
+        return false;
     *to = node->kind == EGI_VERTEX_ASSIGN || node->kind == EGI_VERTEX_UPDATE ? egi_graph_place_of(g, node->out[0])
           : node->place;
     const egi_vertex *maker = g->nodes[egi_value_at(g, value)->node];
@@ -43321,8 +43825,8 @@ static void egi_graph_dot_edge(egi_text *text, const eg_graph *g, int64_t at, in
 }
 static void egi_graph_dot_node(egi_text *text, const eg_graph *g, int64_t at) {
     static const char *const kinds[] = { "placeholder", "captured", "constant", "fill", "random", "variable", "",
-                                         "check", "assign", "gradients", "update",
-                                         "host_call" };                                 // ORDER egi_vertex_kind
+                                         "check", "assign", "gradients", "update", "host_call", "cond", "while",
+                                         "state" };                                     // ORDER egi_vertex_kind
     const egi_vertex *node = g->nodes[at];
     const bool leaf = node->kind == EGI_VERTEX_PLACEHOLDER || node->kind == EGI_VERTEX_VARIABLE || node->tensor;
     const char *name = node->n_out && node->out[0] >= 0 ? egi_graph_name_of(g, node->out[0]) : NULL;
@@ -43373,21 +43877,17 @@ EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char
 }
 EAGER_API eg_tensor *(eg_graph_update)(void) {
     eg_graph *g = egi_graph_building();
-    eg_shape one;
-    memset(&one, 0, sizeof one);
     if (!g || g->update < 0)
         return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_graph_update: %s", g ? "no update was written into the graph"
                                      : "no graph is being built; EG_GRAPH(g); begins");
-    eg_tensor *x = egi_scope_own(egi_tensor_allocate("update", &g->backend, EG_INT64, &one));
-    if (x) *egi_value_at(g, egi_graph_value(x)) = *egi_value_at(g, (int32_t)g->update);
-    return x;
+    return egi_graph_handle(g, (int32_t)g->update, "update");
 }
 // The value that x stands for, a node of g; -1 with an error.
 static int32_t egi_graph_node_value(const char *function, const eg_graph *g, const eg_tensor *x) {
     if (!egi_operand_alive(function, 0, x)) return -1;
     const bool mine = !(x->flags & EGI_NUMBER) && egi_backend_of(x) == &g->backend;
     const egi_value *v = mine ? egi_value_at(g, egi_graph_value(x)) : NULL;
-    if (v && v->node >= 0)
+    if (v && v->node >= 0 && egi_block_inside(g, g->block, g->nodes[v->node]->block))
         return egi_graph_settles(g, g->nodes[v->node], x) ? g->nodes[v->node]->out[v->out] : -1;
     egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no node of the graph", function, egi_describe(x));
     return -1;
@@ -43448,16 +43948,11 @@ EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
     if (found != 1)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_node: %d nodes of the graph have the name '%.80s'%s",
                                      found, name, !found && strchr(name, ':') ? "; names here have no \":0\"" : "");
-    const egi_value v = *egi_value_at(g, value);
-    const egi_vertex *node = g->nodes[v.node];
-    const bool variable = node->kind == EGI_VERTEX_VARIABLE;
-    eg_shape shape = node->form[v.out].shape;
+    const egi_vertex *node = g->nodes[egi_value_at(g, value)->node];
     const char *op = node->op ? node->op->name : node->kind == EGI_VERTEX_PLACEHOLDER ? "placeholder" : "graph_node";
-    eg_tensor *x = egi_scope_own(egi_tensor_allocate(op, &g->backend, (eg_dtype)node->form[v.out].dtype, &shape));
-    if (!x) return NULL;
-    if (!v.out) x->id = node->id;
-    if (variable) x->flags = (uint16_t)(x->flags | EGI_VARIABLE | (node->trainable ? EGI_TRAINABLE : 0));
-    *egi_value_at(g, egi_graph_value(x)) = v;
+    eg_tensor *x = egi_graph_handle(g, value, op);
+    if (x && node->kind == EGI_VERTEX_VARIABLE)
+        x->flags = (uint16_t)(x->flags | EGI_VARIABLE | (node->trainable ? EGI_TRAINABLE : 0));
     return x;
 }
 
@@ -43474,6 +43969,7 @@ typedef struct egi_plan {
     int32_t *feeds, *fetches;               // numbers of values; a fetch of -1 is NULL
     char **names, **out_names;              // of a loaded function: of its inputs and outputs
     unsigned char *needed;                  // of each node
+    bool assigns;                           // to variables
 } egi_plan;
 typedef struct egi_own_optimizer { struct egi_own_optimizer *next; eg_optimizer *of, *own; } egi_own_optimizer;
 struct eg_session {
@@ -43483,7 +43979,8 @@ struct eg_session {
     int64_t n_variables;
     egi_plan *plans, *latest;
     egi_own_optimizer *optimizers;
-    int runs;                               // atomic: how many are under way
+    int runs;                               // atomic: how many are under way; -1: it is initialized or released
+    const egi_thread *assigner;             // atomic: the thread whose run assigns, or NULL
 };
 typedef struct egi_graph_move { eg_tensor *from, *to; } egi_graph_move;
 // One run: the tensors of the values, the lengths of the open dimensions (-1: unknown so far), and the tapes.
@@ -43491,10 +43988,13 @@ typedef struct egi_graph_run {
     eg_session *session;
     eg_graph *graph;
     eg_tensor **value;
+    unsigned char *fed;                     // of each value
     int64_t open[EGI_OPEN];
     int32_t said[EGI_OPEN];                 // the value whose feed says so
     eg_tape **tape;                         // by node, of gradients
     const unsigned char *wanted;            // of each node: a variable that is initialised now; or NULL
+    const unsigned char *needed;            // of each node: it runs, if its block does
+    int64_t n_nodes;                        // so many nodes may
     egi_graph_move *moves;                  // copies on other devices
     int64_t n_moves, moves_room;
 } egi_graph_run;
@@ -43532,7 +44032,11 @@ static bool egi_graph_real(const egi_graph_run *run, double *number) {
     *number = egi_opened_real_value(&o, (double)whole, product);
     return ok;
 }
+static eg_tensor *egi_graph_input(const egi_graph_run *run, const egi_vertex *node, int i, bool *ok);
 static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg_shape *shape) {
+    bool ok = true;
+    const eg_tensor *like = node->like ? egi_graph_input(run, node, 0, &ok) : NULL;
+    if (like) { *shape = egi_shape(like); return true; }
     for (int i = 0; i < shape->rank; i++)
         if (!egi_graph_number(run, &shape->dims[i]))
             return egi_fail(EG_ERROR_STATE, "eg_session_run: nothing that is fed says how long the open dimension of "
@@ -43584,29 +44088,36 @@ static bool egi_graph_gather(egi_graph_run *run, const egi_vertex *node, eg_tens
         if (in[i] && !(in[i] = egi_graph_moved(run, in[i], to))) return false;
     return true;
 }
-// The attributes of an op with the open dimensions as they are in this run.
-static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *node, void *attr) {
+// The attributes of an op with the open dimensions as they are in this run; x: its first operand.
+static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *node, const eg_tensor *x, void *attr) {
+    const eg_graph *g = run->graph;
     const uint64_t is = egi_graph_set(node->op);
+    egi_followed f;
     bool ok = true;
+    f.n = 0;
     memcpy(attr, node->attr, node->attr_size);
-    for (size_t i = 0; run->graph->n_open && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
-        if (!(egi_attributes[i].ops & is & ~EGI_WINDOWED)) continue;
-        char *p = (char *)attr + egi_attributes[i].offset;
-        eg_shape shape;
-        const int all = (int)((node->attr_size - egi_attributes[i].offset) / 8),
-                  count = node->op->flags & EGI_ATTR_PER_INPUT ? all
+    if (g->n_open && x && node->in[0].value >= 0) {
+        const egi_value *v = egi_value_at(g, node->in[0].value);
+        const eg_shape now = egi_shape(x);
+        egi_graph_follow(g, run, node->op, &g->nodes[v->node]->form[v->out].shape, &now, node->attr, (char *)attr, &f);
+    }
+    for (size_t i = 0; g->n_open && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
+        const bool shape = egi_attributes[i].kind == 's';
+        if (!(egi_attributes[i].ops & is & ~EGI_WINDOWED) || (!shape && egi_attributes[i].kind != 'l')) continue;
+        const size_t at = egi_attributes[i].offset + (shape ? offsetof(eg_shape, dims) : 0);
+        int rank = 0;
+        if (shape) memcpy(&rank, (const char *)attr + egi_attributes[i].offset, sizeof rank);
+        const int count = shape ? rank : node->op->flags & EGI_ATTR_PER_INPUT ? (int)((node->attr_size - at) / 8)
                           : egi_attributes[i].count ? egi_attributes[i].count : EG_MAX_RANK;
-        if (egi_attributes[i].kind == 's') {
-            memcpy(&shape, p, sizeof shape);
-            ok = ok && egi_graph_shape(run, node, &shape);
-            memcpy(p, &shape, sizeof shape);
-        } else if (egi_attributes[i].kind == 'l')
-            for (int k = 0; k < count && ok; k++) {
-                int64_t number;
-                memcpy(&number, p + 8 * k, 8);
-                ok = egi_graph_number(run, &number);
-                memcpy(p + 8 * k, &number, 8);
-            }
+        for (int k = 0; k < count && ok; k++) {
+            int64_t number;
+            if (egi_follows(&f, at + 8 * (size_t)k)) continue;
+            memcpy(&number, (char *)attr + at + 8 * k, 8);
+            ok = egi_graph_number(run, &number) ||
+                 egi_fail(EG_ERROR_STATE, "eg_session_run: nothing that is fed says how long the open dimension of %s "
+                                          "is", node->op->name);
+            memcpy((char *)attr + at + 8 * k, &number, 8);
+        }
     }
     return ok;
 }
@@ -43741,6 +44252,13 @@ static bool egi_fit_windows(const egi_op *op, eg_tensor *const *in, int n, egi_w
         a[i].dilation = from[i].dilation;
         a[i].in = from[i].in;
         const int64_t out = back ? x->dims[i + 1] : from[i].out;
+        // A transposed convolution's rows are those of x, times the stride, and a constant.
+        int64_t rows = 0, former = 0;
+        if (op->number == EGI_OP_conv2d_input && from[i].in >= 0 && from[i].in <= INT64_MAX / 4 &&
+            from[i].stride >= 1 && from[i].out >= 0 && out >= 0 &&
+            egi_checked_product(out, from[i].stride, &rows) && rows <= INT64_MAX / 4 &&
+            egi_checked_product(from[i].out, from[i].stride, &former) && former <= INT64_MAX / 4)
+            a[i].in += rows - former;
         bool fits = a[i].taps >= 1 && a[i].taps <= INT32_MAX && a[i].stride >= 1 && a[i].stride <= INT32_MAX &&
                     a[i].dilation >= 1 && a[i].dilation <= (f ? INT32_MAX : 1) && a[i].in >= 0 &&
                     a[i].in <= INT64_MAX / 4 && egi_window_span(op->name, f ? f : x, &a[i], &span);
@@ -43861,27 +44379,31 @@ static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, vo
     }
 }
 
+// A result of a node, unless another tensor is fed for it.
+static void egi_graph_run_gives(egi_graph_run *run, const egi_vertex *node, int i, eg_tensor *x) {
+    if (node->out[i] >= 0 && !run->fed[node->out[i]]) run->value[node->out[i]] = x;
+}
 static bool egi_graph_run_op(egi_graph_run *run, egi_vertex *node) {
     eg_tensor *few[8], **in = node->n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)node->n * sizeof *in);
     eg_tensor *out[EGI_MAX_OUT] = { NULL };
     void *attr = egi_alloc(node->attr_size + 1);
     bool ok = (in && attr) || egi_no_memory("session_run", 0);
     for (int i = 0; i < node->n && ok; i++) in[i] = egi_graph_input(run, node, i, &ok);
-    ok = ok && egi_graph_gather(run, node, in) && egi_graph_attributes(run, node, attr);
+    ok = ok && egi_graph_gather(run, node, in) && egi_graph_attributes(run, node, node->n ? in[0] : NULL, attr);
     const bool user = node->op->flags & EGI_USER;
     ok = ok && (user || egi_attributes_fit(node->op, in, node->n, attr));
     if (ok && user)
         ok = ((const egi_user_attr *)attr)->again(node->op, (const egi_user_attr *)attr, in, node->n, out, node->n_out);
     else if (ok && node->op->programs) ok = (out[0] = egi_elementwise(node->op, in)) != NULL;
     else if (ok) ok = egi_apply(node->op, in, node->n, node->attr_size ? attr : NULL, out);
-    for (int i = 0; i < node->n_out && ok; i++) if (node->out[i] >= 0) run->value[node->out[i]] = out[i];
+    for (int i = 0; i < node->n_out && ok; i++) egi_graph_run_gives(run, node, i, out[i]);
     egi_free(attr);
     if (in != few) egi_free(in);
     return ok;
 }
 // A check or work of the host's, whose result is a new tensor.
 static bool egi_graph_run_work(egi_graph_run *run, egi_vertex *node) {
-    egi_args args = { NULL, 0, { NULL }, { NULL }, node->attr };
+    egi_args args = { NULL, node->variant, { NULL }, { NULL }, node->attr };
     egi_positions positions;
     bool ok = true;
     if (node->work == egi_work_positions) {
@@ -43915,7 +44437,7 @@ static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
             if (!egi_graph_number(run, &results[i].shape.dims[k])) results[i].shape.dims[k] = -1;
     }
     ok = ok && egi_graph_gather(run, node, in) && site->again(site, in, results, out);
-    for (int i = 0; i < node->n_out && ok; i++) run->value[node->out[i]] = out[i];
+    for (int i = 0; i < node->n_out && ok; i++) egi_graph_run_gives(run, node, i, out[i]);
     return ok;
 }
 static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tape *tape) {
@@ -43928,8 +44450,11 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
     ok = ok && tape && eg_tape_gradients_from(tape, list, ny, list + ny, list + 2 * ny, nx, list + node->n);
     for (int i = 0; i < nx && ok; i++) {
         if (node->out[i] < 0) continue;
-        run->value[node->out[i]] = list[node->n + i];
-        if (!list[node->n + i])
+        eg_tensor *dx = list[node->n + i], *x = list[2 * ny + i];
+        if (!dx && run->graph->n_blocks)                   // the way that was taken does not read the source
+            dx = egi_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), 0);
+        egi_graph_run_gives(run, node, i, dx);
+        if (!dx)
             ok = egi_fail(EG_ERROR_GRADIENT, "eg_session_run: a gradient that the graph has is NULL in this run: %s",
                           eg_tape_unconnected_reason());
     }
@@ -43942,16 +44467,22 @@ static bool egi_session_own(eg_session *s, eg_optimizer *of, eg_optimizer *own) 
     if (!o) return egi_no_memory("session_run", (int64_t)sizeof *o);
     o->of = eg_optimizer_retain(of);
     o->own = eg_optimizer_retain(own);
+    egi_lock();
     o->next = s->optimizers;
     s->optimizers = o;
+    egi_unlock();
     return true;
 }
 // A session's own optimizer, with slots and a count of updates of its own.
 static eg_optimizer *egi_session_optimizer(eg_session *s, eg_optimizer *of) {
+    egi_lock();
     const egi_own_optimizer *o = s->optimizers;
     while (o && o->of != of) o = o->next;
+    egi_unlock();
     if (o) return o->own;
-    eg_optimizer *own = egi_optimizer(of->name, of->rule, &of->options);
+    eg_optimizer_options options = of->options;
+    if (of->rate_set) options.learning_rate = of->rate_now;
+    eg_optimizer *own = egi_optimizer(of->name, of->rule, &options);
     const bool ok = own && egi_session_own(s, of, own);
     eg_optimizer_release(own);
     return ok ? own : NULL;
@@ -43992,6 +44523,71 @@ static const char *egi_value_describe(const eg_graph *g, int32_t value) {
     const egi_value *v = egi_value_at(g, value);
     return egi_vertex_describe(g, g->nodes[v->node], v->out);
 }
+// A body of eg_cond or eg_while in a run: runs a block, and gives the inputs of the flow's node from `first` on.
+typedef struct egi_flow_run_of { egi_graph_run *run; int64_t at; } egi_flow_run_of;
+static bool egi_graph_run_block(egi_graph_run *run, int32_t block, int64_t first, int64_t end);
+static bool egi_flow_block(void *user, int which, int first, int n, eg_tensor **out) {
+    egi_graph_run *run = ((egi_flow_run_of *)user)->run;
+    const int64_t at = ((egi_flow_run_of *)user)->at;
+    const egi_vertex *node = run->graph->nodes[at];
+    const egi_flow_attr *a = (const egi_flow_attr *)node->attr;
+    for (int64_t k = a->first; k < at; k++) {              // tapes that begin in it begin anew in each step
+        const egi_vertex *of = run->graph->nodes[k];
+        if (of->kind == EGI_VERTEX_GRADIENTS && of->from < run->n_nodes &&
+            egi_block_inside(run->graph, run->graph->nodes[of->from]->block, a->block[which]))
+            run->tape[k] = NULL;
+    }
+    bool ok = egi_graph_run_block(run, a->block[which], a->first, at);
+    for (int i = 0; i < n && ok; i++) {
+        out[i] = egi_graph_input(run, node, first + i, &ok);
+        ok = ok && out[i];
+    }
+    run->n_moves = 0;                                      // these copies end with the body's scope
+    return ok;
+}
+static bool egi_flow_then(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_flow_run_of *f = (const egi_flow_run_of *)user;
+    (void)in;
+    return egi_flow_block(user, 0, 1, f->run->graph->nodes[f->at]->n_out, out);
+}
+static bool egi_flow_otherwise(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_flow_run_of *f = (const egi_flow_run_of *)user;
+    const int m = f->run->graph->nodes[f->at]->n_out;
+    (void)in;
+    return egi_flow_block(user, 1, 1 + m, m, out);
+}
+static bool egi_flow_loop(eg_tensor *const *in, eg_tensor **out, void *user, bool body) {
+    const egi_flow_run_of *f = (const egi_flow_run_of *)user;
+    const egi_vertex *node = f->run->graph->nodes[f->at];
+    const int n = node->n_out;
+    for (int i = 0; i < n; i++) f->run->value[node->in[n + i].value] = in[i];
+    return body ? egi_flow_block(user, 1, 2 * n, n, out) : egi_flow_block(user, 0, 3 * n, 1, out);
+}
+static bool egi_flow_condition(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return egi_flow_loop(in, out, user, false);
+}
+static bool egi_flow_step(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return egi_flow_loop(in, out, user, true);
+}
+static bool egi_graph_run_flow(egi_graph_run *run, egi_vertex *node, int64_t at) {
+    egi_flow_run_of f = { run, at };
+    eg_while_options o;
+    const int n = node->n_out;
+    eg_tensor **list = (eg_tensor **)egi_alloc(2 * ((size_t)n + 1) * sizeof *list), **out = list + n + 1;
+    bool ok = list || egi_no_memory("session_run", n * 8);
+    memset(&o, 0, sizeof o);
+    if (ok && node->kind == EGI_VERTEX_COND) {
+        eg_tensor *pred = egi_graph_input(run, node, 0, &ok);
+        ok = ok && (eg_cond)(pred, egi_flow_then, egi_flow_otherwise, &f, list, 0, out, n);
+    } else if (ok) {
+        o.max_steps = ((const egi_flow_attr *)node->attr)->max_steps;
+        for (int i = 0; i < n && ok; i++) ok = (list[i] = egi_graph_input(run, node, i, &ok)) != NULL;
+        ok = ok && (eg_while)(egi_flow_condition, egi_flow_step, &f, list, out, n, o);
+    }
+    for (int i = 0; i < n && ok; i++) egi_graph_run_gives(run, node, i, out[i]);
+    egi_free(list);
+    return ok;
+}
 static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     egi_vertex *node = run->graph->nodes[at];
     eg_tensor **result = node->n_out && node->out[0] >= 0 ? &run->value[node->out[0]] : NULL;
@@ -44030,6 +44626,8 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     case EGI_VERTEX_OP: return egi_graph_run_op(run, node);
     case EGI_VERTEX_WORK: return egi_graph_run_work(run, node);
     case EGI_VERTEX_HOST: return egi_graph_run_host(run, node);
+    case EGI_VERTEX_COND: case EGI_VERTEX_WHILE: return egi_graph_run_flow(run, node, at);
+    case EGI_VERTEX_STATE: return true;
     case EGI_VERTEX_ASSIGN: {
         eg_tensor *v = egi_graph_input(run, node, 0, &ok), *x = egi_graph_input(run, node, 1, &ok);
         ok = ok && (x = egi_graph_moved(run, x, egi_backend_of(v))) != NULL;
@@ -44041,14 +44639,17 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     }
 }
 // Begins the tapes of the gradients whose first node is `at`, and watches the sources that stand before it.
-static bool egi_graph_run_tapes(egi_graph_run *run, const unsigned char *needed, int64_t n_nodes, int64_t at) {
+static bool egi_graph_run_tapes(egi_graph_run *run, int32_t block, int64_t at) {
+    const int32_t here = run->graph->nodes[at]->block;
     bool ok = true;
-    for (int64_t k = at; k < n_nodes && ok; k++) {
+    for (int64_t k = at; k < run->n_nodes && ok; k++) {
         const egi_vertex *node = run->graph->nodes[k];
         int ny;
-        if (!needed[k] || node->kind != EGI_VERTEX_GRADIENTS) continue;
+        if (!run->needed[k] || node->kind != EGI_VERTEX_GRADIENTS || run->tape[k]) continue;
+        if (node->block != block && here != block) continue;       // it begins in a block inside
         if (node->from != at && !(k == at && node->from > at)) continue;       // > at: the tape has no line
         ok = (run->tape[k] = node->persistent ? eg_tape_begin_persistent() : eg_tape_begin()) != NULL;
+        if (ok) run->tape[k]->zeros = node->zeros;
         run->n_moves = 0;
         memcpy(&ny, node->attr, sizeof ny);
         for (int i = 2 * ny; i < node->n && ok; i++) {
@@ -44059,13 +44660,13 @@ static bool egi_graph_run_tapes(egi_graph_run *run, const unsigned char *needed,
     return ok;
 }
 // Tapes that have begun watch what node `at` has computed, if it is a source of theirs.
-static bool egi_graph_run_watch(egi_graph_run *run, const unsigned char *needed, int64_t n_nodes, int64_t at) {
+static bool egi_graph_run_watch(egi_graph_run *run, int64_t at) {
     const egi_vertex *made = run->graph->nodes[at];
     bool ok = true;
-    for (int64_t k = at + 1; k < n_nodes && ok; k++) {
+    for (int64_t k = at + 1; k < run->n_nodes && ok; k++) {
         const egi_vertex *node = run->graph->nodes[k];
         int ny;
-        if (!needed[k] || node->kind != EGI_VERTEX_GRADIENTS || !run->tape[k]) continue;
+        if (!run->needed[k] || node->kind != EGI_VERTEX_GRADIENTS || !run->tape[k]) continue;
         memcpy(&ny, node->attr, sizeof ny);
         for (int i = 2 * ny; i < node->n && ok; i++)
             for (int o = 0; o < made->n_out && ok; o++) {
@@ -44075,15 +44676,15 @@ static bool egi_graph_run_watch(egi_graph_run *run, const unsigned char *needed,
     }
     return ok;
 }
-// Runs the needed ones of the first n_nodes nodes in their order.
-static bool egi_graph_run_nodes(egi_graph_run *run, const unsigned char *needed, int64_t n_nodes) {
+// Runs the needed ones of a block's nodes in their order.
+static bool egi_graph_run_block(egi_graph_run *run, int32_t block, int64_t first, int64_t end) {
     bool ok = true, tapes = false;
-    for (int64_t i = 0; i < n_nodes && !tapes; i++)
-        tapes = needed[i] && run->graph->nodes[i]->kind == EGI_VERTEX_GRADIENTS;
-    for (int64_t i = 0; i < n_nodes && ok; i++) {
-        if (tapes) ok = egi_graph_run_tapes(run, needed, n_nodes, i);
-        if (!needed[i] || !ok) continue;
+    for (int64_t i = first; i < run->n_nodes && !tapes; i++)
+        tapes = run->needed[i] && run->graph->nodes[i]->kind == EGI_VERTEX_GRADIENTS;
+    for (int64_t i = first; i < end && ok; i++) {
+        if (tapes) ok = egi_graph_run_tapes(run, block, i);
         const egi_vertex *node = run->graph->nodes[i];
+        if (!run->needed[i] || !ok || node->block != block) continue;
         eg_backend *former = egi_this.backend;
         if (node->paused) eg_recording_pause();
         if (node->place) egi_this.backend = node->place;
@@ -44093,11 +44694,16 @@ static bool egi_graph_run_nodes(egi_graph_run *run, const unsigned char *needed,
         ok = egi_graph_run_node(run, i);
         if (node->kind >= EGI_VERTEX_OP) egi_context_leave(&function);
         if (node->kind == EGI_VERTEX_ASSIGN || node->kind >= EGI_VERTEX_UPDATE) run->n_moves = 0;
-        if (tapes && ok) ok = egi_graph_run_watch(run, needed, n_nodes, i);
+        if (tapes && ok) ok = egi_graph_run_watch(run, i);
         egi_this.backend = former;
         if (node->paused) eg_recording_unpause();
     }
     return ok;
+}
+static bool egi_graph_run_nodes(egi_graph_run *run, const unsigned char *needed, int64_t n_nodes) {
+    run->needed = needed;
+    run->n_nodes = n_nodes;
+    return egi_graph_run_block(run, 0, 0, n_nodes);
 }
 // The lengths of the open dimensions, from what is fed.
 static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tensor *x) {
@@ -44117,17 +44723,40 @@ static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tenso
         }
     return true;
 }
+// What is fed in place of a computed value has the lengths that follow from the others; where an a p + b is the first
+// that tells p, it is p.
+static bool egi_graph_run_follow(egi_graph_run *run, int32_t value, const eg_tensor *x) {
+    const eg_graph *g = run->graph;
+    const egi_value *v = egi_value_at(g, value);
+    const egi_vertex *node = g->nodes[v->node];
+    for (int i = 0; i < node->form[v->out].shape.rank && node->kind != EGI_VERTEX_PLACEHOLDER; i++) {
+        int64_t length = node->form[v->out].shape.dims[i];
+        egi_opened o;
+        if (!egi_opened_sure(g, length) || !egi_opened_of(g, length, &o)) continue;
+        const int k = o.open[0];
+        if (o.n == 1 && run->open[k] < 0 && x->dims[i] >= o.rest && (x->dims[i] - o.rest) % o.factor == 0) {
+            run->open[k] = (x->dims[i] - o.rest) / o.factor;
+            run->said[k] = value;
+        }
+        if (!egi_graph_number(run, &length) || length == x->dims[i]) continue;
+        return egi_fail(EG_ERROR_SHAPE, "eg_session_run: dimension %d of what is fed for %s is %lld, but %lld follows "
+                                        "from what is fed for %s", i, egi_value_describe(g, value),
+                        (long long)x->dims[i], (long long)length, egi_value_describe(g, run->said[k]));
+    }
+    return true;
+}
 static bool egi_graph_run_begin(egi_graph_run *run, eg_session *s, int64_t n_nodes) {
     const int64_t n = __atomic_load_n(&s->graph->n_values, __ATOMIC_RELAXED);
     memset(run, 0, sizeof *run);
     run->session = s;
     run->graph = s->graph;
     for (int k = 0; k < EGI_OPEN; k++) run->open[k] = -1;
-    const size_t bytes = (size_t)n * sizeof *run->value + (size_t)n_nodes * sizeof *run->tape + 8;
+    const size_t bytes = (size_t)n * (sizeof *run->value + 1) + (size_t)n_nodes * sizeof *run->tape + 8;
     run->value = (eg_tensor **)egi_alloc(bytes);
     if (!run->value) return egi_no_memory("session_run", (int64_t)bytes);
     memset((void *)run->value, 0, bytes);
     run->tape = (eg_tape **)(void *)(run->value + n);
+    run->fed = (unsigned char *)(run->tape + n_nodes);
     return true;
 }
 // What is fed, for errors of shapes: "; fed were placeholder 'x' (float32 [?, 4]) with [3, 4]".
@@ -44144,8 +44773,11 @@ static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     bool ok = egi_graph_run_begin(&run, p->session, p->n_nodes);
     for (int i = 0; i < p->n && ok; i++) {
         ok = egi_graph_run_open(&run, p->feeds[i], in[i]);
-        run.value[p->feeds[i]] = in[i];
+        run.value[p->feeds[i]] = in[i]->flags & EGI_VARIABLE ? eg_read(in[i]) : in[i];     // what it is now
+        run.fed[p->feeds[i]] = 1;
+        ok = ok && run.value[p->feeds[i]];
     }
+    for (int i = 0; i < p->n && ok; i++) ok = egi_graph_run_follow(&run, p->feeds[i], in[i]);
     char hint[400];
     egi_context step;
     egi_context_enter(&step, EGI_IN_STEP, egi_plan_hint(p, in, hint, sizeof hint));
@@ -44167,11 +44799,29 @@ static void egi_graph_need(const eg_graph *g, unsigned char *needed, int32_t val
     for (int f = 0; f < n; f++) if (feeds[f] == g->nodes[v->node]->out[v->out]) return;
     if (!needed[v->node]) needed[v->node] = 1;
 }
+// Whether a node has effects of its own.
+static bool egi_vertex_acts(const egi_vertex *node) {
+    return node->kind == EGI_VERTEX_ASSIGN || node->kind == EGI_VERTEX_UPDATE || node->kind == EGI_VERTEX_RANDOM ||
+           node->kind == EGI_VERTEX_HOST || (node->kind == EGI_VERTEX_WORK && node->work != egi_check_divisor);
+}
+// Marks what has effects in the bodies of node `at`.
+static void egi_graph_needs_bodies(const eg_graph *g, unsigned char *needed, int64_t at) {
+    const egi_flow_attr *a = (const egi_flow_attr *)g->nodes[at]->attr;
+    for (int64_t k = a->first; k < at; k++) {
+        const egi_vertex *node = g->nodes[k];
+        bool acts = egi_vertex_acts(node);
+        for (int64_t i = k; (node->kind == EGI_VERTEX_COND || node->kind == EGI_VERTEX_WHILE) && !acts &&
+                            i > ((const egi_flow_attr *)node->attr)->first; i--)
+            acts = g->nodes[i - 1]->block && egi_vertex_acts(g->nodes[i - 1]);
+        if (acts && (node->block == a->block[0] || node->block == a->block[1]) && !needed[k]) needed[k] = 1;
+    }
+}
 // Marks the nodes that the marked ones need; what is fed needs nothing, nor do variables that are only read (1, not 2).
 static void egi_graph_needs(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds, int n) {
     for (int64_t i = n_nodes - 1; i >= 0; i--) {
         const egi_vertex *node = g->nodes[i];
         if (!needed[i] || (node->kind == EGI_VERTEX_VARIABLE && needed[i] != 2)) continue;
+        if (node->kind == EGI_VERTEX_COND || node->kind == EGI_VERTEX_WHILE) egi_graph_needs_bodies(g, needed, i);
         for (int k = 0; k < node->n; k++)
             if (node->in[k].value >= 0) egi_graph_need(g, needed, node->in[k].value, feeds, n);
         for (const egi_after *a = node->after; a; a = a->outer) egi_graph_need(g, needed, a->value, feeds, n);
@@ -44189,7 +44839,8 @@ static void egi_graph_needs_statistics(const eg_graph *g, unsigned char *needed,
     int64_t last = n_nodes - 1;
     while (last >= 0 && !(needed[last] && g->nodes[last]->kind == EGI_VERTEX_UPDATE)) last--;
     for (int64_t i = 0; i < last; i++) {
-        if (g->nodes[i]->kind != EGI_VERTEX_ASSIGN || !g->nodes[i]->in_layer || needed[i]) continue;
+        if (g->nodes[i]->kind != EGI_VERTEX_ASSIGN || !g->nodes[i]->in_layer || needed[i] || g->nodes[i]->block)
+            continue;
         memset(room, 0, (size_t)n_nodes);
         room[i] = 1;
         egi_graph_needs(g, room, n_nodes, feeds, n);
@@ -44207,7 +44858,7 @@ static void egi_graph_needs_checks(const eg_graph *g, unsigned char *needed, int
     for (int64_t i = 0; i < n_nodes; i++) {
         const egi_vertex *node = g->nodes[i];
         bool runs = false;
-        if (node->kind != EGI_VERTEX_WORK || node->n_out || node->work == egi_check_divisor) continue;
+        if (node->kind != EGI_VERTEX_WORK || node->n_out || node->work == egi_check_divisor || node->block) continue;
         memset(room, 0, (size_t)n_nodes);
         room[i] = 1;
         egi_graph_needs(g, room, n_nodes, feeds, n);
@@ -44269,6 +44920,14 @@ static bool egi_graph_make_written(eg_graph *g, const unsigned char *needed, int
     }
     return ok;
 }
+// Whether a node's length is not that of each run: of a placeholder those that stand as primes alone.
+static bool egi_graph_leaves_open(const eg_graph *g, const egi_vertex *node, int64_t length) {
+    egi_opened o;
+    bool prime = false;
+    for (int k = 0; k < g->n_open; k++) prime = prime || length == g->open[k];
+    return prime || (node->kind != EGI_VERTEX_PLACEHOLDER && node->kind != EGI_VERTEX_CONSTANT &&
+                     (egi_opened_of(g, length, &o) || egi_opened_share(g, length)));
+}
 // Whether x has the dtype and shape of a value of the graph, whose open dimensions take any length.
 static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t value, const eg_tensor *x, int i) {
     const egi_value *v = egi_value_at(g, value);
@@ -44280,10 +44939,8 @@ static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t val
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s is %s, but %s was expected; eg_cast it", function, what,
                         egi_describe(x), egi_vertex_describe(g, node, v->out));
     bool fits = x->rank == form->shape.rank;
-    egi_opened o;
     for (int k = 0; k < form->shape.rank && fits; k++)
-        fits = form->shape.dims[k] == x->dims[k] || egi_opened_of(g, form->shape.dims[k], &o) ||
-               egi_opened_share(g, form->shape.dims[k]);
+        fits = form->shape.dims[k] == x->dims[k] || egi_graph_leaves_open(g, node, form->shape.dims[k]);
     return fits || egi_fail(EG_ERROR_SHAPE, "eg_%s: %s is %s, but %s was expected", function, what, egi_describe(x),
                             egi_vertex_describe(g, node, v->out));
 }
@@ -44311,9 +44968,7 @@ static int egi_plan_needs(const eg_graph *g, unsigned char *needed, int64_t n_no
                           const int32_t *fetches, int m) {
     int count = 0;
     memset(needed, 0, (size_t)n_nodes * 2);
-    for (int i = 0; i < m; i++) if (fetches[i] >= 0) needed[egi_value_at(g, fetches[i])->node] = 1;
-    for (int i = 0; i < n; i++)                        // a fetch that is fed
-        for (int k = 0; k < m; k++) if (fetches[k] == feeds[i]) needed[egi_value_at(g, fetches[k])->node] = 0;
+    for (int i = 0; i < m; i++) if (fetches[i] >= 0) egi_graph_need(g, needed, fetches[i], feeds, n);
     egi_graph_needs(g, needed, n_nodes, feeds, n);
     egi_graph_needs_statistics(g, needed, n_nodes, feeds, n, needed + n_nodes);
     egi_graph_needs_checks(g, needed, n_nodes, feeds, n, needed + n_nodes);
@@ -44344,6 +44999,9 @@ static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const 
     memcpy(p->fetches, fetches, (size_t)m * sizeof *fetches);
     for (int64_t i = 0, k = n; i < p->n_nodes; i++)
         if (p->needed[i] && g->nodes[i]->origin) { p->feeds[k++] = g->nodes[i]->out[0]; p->needed[i] = 0; }
+    for (int64_t i = 0; i < p->n_nodes; i++)
+        p->assigns = p->assigns || (p->needed[i] && (g->nodes[i]->kind == EGI_VERTEX_ASSIGN ||
+                                                     g->nodes[i]->kind == EGI_VERTEX_UPDATE));
     if (!egi_graph_make_written(s->graph, p->needed, p->n_nodes)) { egi_plan_free(p); return NULL; }
     return p;
 }
@@ -44356,11 +45014,23 @@ EAGER_API eg_session *(eg_session_new)(eg_graph *g) {
     __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);
     return s;
 }
+// A run begins, or a caller who needs the session for itself. Threads that may run it at once are told apart from those
+// that may not: an error is all that they get.
+static bool egi_session_begin(const char *function, eg_session *s) {
+    int runs = __atomic_load_n(&s->runs, __ATOMIC_ACQUIRE);
+    while (runs >= 0 && !__atomic_compare_exchange_n(&s->runs, &runs, runs + 1, true, __ATOMIC_ACQ_REL,
+                                                     __ATOMIC_ACQUIRE)) continue;
+    return runs >= 0 || egi_fail(EG_ERROR_STATE, "eg_%s: the session is being initialized or released", function);
+}
+static void egi_session_end(eg_session *s) { __atomic_sub_fetch(&s->runs, 1, __ATOMIC_ACQ_REL); }
+static bool egi_session_alone(const char *function, eg_session *s, const char *what) {
+    int none = 0;
+    return __atomic_compare_exchange_n(&s->runs, &none, -1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+           egi_fail(EG_ERROR_STATE, "eg_%s: the session is %s; %s it when its runs have ended", function,
+                    none > 0 ? "running" : "being initialized or released", what);
+}
 EAGER_API void (eg_session_release)(eg_session *s) {
-    if (s && s->object.kind == EGI_SESSION && __atomic_load_n(&s->runs, __ATOMIC_ACQUIRE)) {
-        egi_fail(EG_ERROR_STATE, "eg_session_release: the session is running; release it when its runs have ended");
-        return;
-    }
+    if (s && s->object.kind == EGI_SESSION && !egi_session_alone("session_release", s, "release")) return;
     if (!egi_object_ends("session_release", "session", s, EGI_SESSION)) return;
     while (s->plans) { egi_plan *next = s->plans->next; egi_plan_free(s->plans); s->plans = next; }
     for (int64_t i = 0; i < s->n_variables; i++) eg_release(s->variables[i]);
@@ -44386,8 +45056,14 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
         return -1;
     }
     const egi_value *v = egi_value_at(s->graph, egi_graph_value(x));
+    if (v->node >= 0 && s->graph->nodes[v->node]->block) {
+        egi_fail(EG_ERROR_STATE, "eg_%s: %s %d, %s, is computed in a body of eg_cond or eg_while, which has no value "
+                                 "behind it; fetch what the body gives out", function, what, i, egi_describe(x));
+        return -1;
+    }
     if (v->node >= 0) {
         egi_vertex *maker = s->graph->nodes[v->node];
+        if (!egi_graph_may_settle(s->graph, maker, x)) return -1;
         egi_lock();
         const bool ok = maker->kind != EGI_VERTEX_WRITTEN || maker->form[0].dtype >= 0;
         if (!ok) { maker->form[0].shape = egi_shape(x); maker->form[0].dtype = x->dtype; }
@@ -44490,8 +45166,17 @@ static int egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_
     eg_tensor **in = p ? (eg_tensor **)egi_alloc((size_t)(p->n + 1) * sizeof *in) : NULL;
     if (!in) { if (p) egi_no_memory("session_run", p->n * 8); return -1; }
     for (int i = 0; i < n; i++) in[i] = feeds[i].value;
-    const int status = p->n > p->given ? egi_plan_run(p, in, outputs)
-                       : (eg_function_call)(p->function, in, p->n, outputs, m) ? 1 : -1;
+    const egi_thread *other = NULL;
+    const bool first = p->assigns && __atomic_compare_exchange_n(&s->assigner, &other, &egi_this, false,
+                                                                 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    int status = -1;
+    if (p->assigns && !first && other != &egi_this)
+        egi_fail(EG_ERROR_STATE, "eg_session_run: another thread assigns to variables of this session; one at a time "
+                                 "may");
+    else
+        status = p->n > p->given ? egi_plan_run(p, in, outputs)
+                 : (eg_function_call)(p->function, in, p->n, outputs, m) ? 1 : -1;
+    if (first) { other = NULL; __atomic_store_n(&s->assigner, other, __ATOMIC_RELEASE); }
     egi_free(in);
     return status;
 }
@@ -44514,9 +45199,11 @@ static int egi_session_run(const char *function, eg_session *s, const eg_feed *f
     }
     int32_t *values = (int32_t *)egi_alloc(((size_t)n + (size_t)m) * sizeof *values);
     if (!values) { egi_no_memory(function, ((int64_t)n + m) * 4); return -1; }
-    __atomic_add_fetch(&s->runs, 1, __ATOMIC_ACQ_REL);
-    const int status = egi_session_run_lists(s, feeds, n, fetches, m, outputs, values);
-    __atomic_sub_fetch(&s->runs, 1, __ATOMIC_ACQ_REL);
+    int status = -1;
+    if (egi_session_begin(function, s)) {
+        status = egi_session_run_lists(s, feeds, n, fetches, m, outputs, values);
+        egi_session_end(s);
+    }
     egi_free(values);
     return status;
 }
@@ -44545,11 +45232,16 @@ EAGER_API eg_tensor *(eg_session_variable)(eg_session *s, eg_tensor *v) {
     const int32_t at = egi_value_at(s->graph, value)->node;
     const egi_vertex *node = s->graph->nodes[at];
     const bool own = node->kind == EGI_VERTEX_VARIABLE;
+    eg_tensor *x = own ? NULL : node->tensor;
+    if (own && egi_session_begin("session_variable", s)) {
+        x = at < s->n_variables ? s->variables[at] : NULL;
+        egi_session_end(s);
+        if (!x)
+            egi_fail(EG_ERROR_STATE, "eg_session_variable: %s has no value in this session; eg_session_initialize "
+                                     "gives it one", egi_vertex_describe(s->graph, node, 0));
+    }
     if (!own && !(node->tensor && node->tensor->flags & EGI_VARIABLE))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_variable: %s is no variable", egi_describe(v));
-    eg_tensor *x = !own ? node->tensor : at < s->n_variables ? s->variables[at] : NULL;
-    if (!x) egi_fail(EG_ERROR_STATE, "eg_session_variable: %s has no value in this session; eg_session_initialize "
-                                     "gives it one", egi_vertex_describe(s->graph, node, 0));
     return x;
 }
 EAGER_API eg_optimizer *(eg_session_optimizer)(eg_session *s, eg_optimizer *opt) {
@@ -44592,12 +45284,7 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
     egi_free(run.value);
     return ok;
 }
-EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variables, int n) {
-    if (!egi_lists_given("session_initialize", n, variables, variables, variables) ||
-        !(s = egi_session_of("session_initialize", s)))
-        return false;
-    if (egi_this.observer)
-        return egi_fail(EG_ERROR_STATE, "eg_session_initialize: not while a graph is built or a function is traced");
+static bool egi_session_initialize(eg_session *s, eg_tensor *const *variables, int n) {
     eg_graph *g = s->graph;
     void *all = s->variables;
     int64_t room = s->n_variables;
@@ -44625,6 +45312,17 @@ EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variable
     ok = ok && egi_session_init(s, wanted, wanted + g->n_nodes, g->n_nodes);
     eg_scope_end(scope);
     egi_free(wanted);
+    return ok;
+}
+EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variables, int n) {
+    if (!egi_lists_given("session_initialize", n, variables, variables, variables) ||
+        !(s = egi_session_of("session_initialize", s)))
+        return false;
+    if (egi_this.observer)
+        return egi_fail(EG_ERROR_STATE, "eg_session_initialize: not while a graph is built or a function is traced");
+    if (!egi_session_alone("session_initialize", s, "initialize")) return false;
+    const bool ok = egi_session_initialize(s, variables, n);
+    __atomic_store_n(&s->runs, 0, __ATOMIC_RELEASE);
     return ok;
 }
 
@@ -44678,8 +45376,8 @@ EAGER_API eg_tensor *(eg_graph_iterator_set)(eg_iterator *it, eg_dataset *d) {
 static const char egi_function_key[] = "eager_function";
 enum { EGI_FUNCTION_VERSION = 2 };        // 1: without "open", where all are near a million
 static const char *const egi_vertex_kinds[] = { "placeholder", "tensor", "tensor", "fill", "random", "variable", "op",
-                                                "work", "assign", "gradients", "update",
-                                                "host_call" };                      // ORDER egi_vertex_kind
+                                                "work", "assign", "gradients", "update", "host_call", "cond",
+                                                "while", "state" };                 // ORDER egi_vertex_kind
 static const char *const egi_random_kinds[] = { "normal", "truncated normal", "uniform", "integers", "bernoulli",
                                                 "permutation" };                             // ORDER egi_random_kind
 // Work of the host that a file can name. Its parameters are the name of a public function, which errors say, and
@@ -44706,19 +45404,27 @@ typedef struct egi_saver {
     egi_text text;
     int64_t *line, *item;                   // of each node: the number of its line, or -1; its tensor in the archive
     const unsigned char *fed;               // of each node: it is an input
+    const int32_t *in;                      // the values that are
+    int64_t *in_line;                       // of those that are one of several results of a node: a line of its own
+    int n_in;
     eg_optimizer **optimizers;              // one for each node, of which n are set
     int64_t n_nodes, n_optimizers, n_lines;
 } egi_saver;
 
 static void egi_saver_value(egi_saver *s, int32_t value) {
     const egi_value *v = egi_value_at(s->graph, value);
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in_line[i] >= 0 && s->in[i] == s->graph->nodes[v->node]->out[v->out]) {
+            egi_text_printf(&s->text, "%lld", (long long)s->in_line[i]);
+            return;
+        }
     if (v->out) egi_text_printf(&s->text, "[%lld,%d]", (long long)s->line[v->node], (int)v->out);
     else egi_text_printf(&s->text, "%lld", (long long)s->line[v->node]);
 }
-static void egi_saver_inputs(egi_saver *s, const egi_vertex *node) {
+static void egi_saver_inputs(egi_saver *s, const egi_vertex *node, int first, int n) {
     egi_text_string(&s->text, ",\"in\":[");
-    for (int i = 0; i < node->n; i++) {
-        const egi_input *in = &node->in[i];
+    for (int i = 0; i < n; i++) {
+        const egi_input *in = &node->in[first + i];
         if (i) egi_text_string(&s->text, ",");
         if (!in->given) egi_text_string(&s->text, "null");
         else if (in->value >= 0) egi_saver_value(s, in->value);
@@ -44775,11 +45481,14 @@ static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
                         node->op->flags & EGI_USER ? "no file holds a program's own code"
                                                    : "a function in a file is for one device");
     egi_saver_named(s, "op", node->op->name);
-    egi_saver_inputs(s, node);
+    egi_saver_inputs(s, node, 0, node->n);
     if (node->op->attr_size)
         egi_recorder_file_attributes(&s->text, node->op, node->attr,
                                      v ? s->graph->nodes[v->node]->form[v->out].shape.rank : 0);
     return true;
+}
+static bool egi_saver_leaves_out(const egi_vertex *node) {
+    return node->kind == EGI_VERTEX_WORK && node->variant == EGI_WORK_SUMMARIZES;
 }
 static bool egi_saver_work(egi_saver *s, const egi_vertex *node) {
     int row = 0;
@@ -44789,7 +45498,7 @@ static bool egi_saver_work(egi_saver *s, const egi_vertex *node) {
                         node->work == egi_host_number_read ? "eg_host_number" : "an eg_fprint, or a check of metrics,");
     egi_saver_named(s, "work", egi_works[row].name);
     egi_saver_named(s, "of", *(const char *const *)node->attr);
-    egi_saver_inputs(s, node);
+    egi_saver_inputs(s, node, 0, node->n);
     if (node->work == egi_assertion_check) {
         egi_text_string(&s->text, ",\"tolerance\":");
         egi_text_number(&s->text, ((const egi_assertion *)node->attr)->tolerance);
@@ -44805,11 +45514,14 @@ static void egi_saver_gradients(egi_saver *s, const egi_vertex *node) {
     int ny;
     int64_t from = node->from;
     memcpy(&ny, node->attr, sizeof ny);
-    while (from < s->n_nodes && s->line[from] < 0) from++;
-    egi_saver_inputs(s, node);
+    while (from < s->n_nodes && (s->line[from] < 0 ||              // in front of a body that the gradient is behind
+                                 !egi_block_inside(s->graph, node->block, s->graph->nodes[from]->block)))
+        from++;
+    egi_saver_inputs(s, node, 0, node->n);
     egi_text_printf(&s->text, ",\"of\":%d,\"from\":%lld%s", ny,
                     (long long)(from < s->n_nodes ? s->line[from] : s->n_lines),
                     node->persistent ? ",\"persistent\":true" : "");
+    if (node->zeros) egi_text_string(&s->text, ",\"zeros\":true");
 }
 static bool egi_saver_update(egi_saver *s, const egi_vertex *node) {
     eg_optimizer *opt = s->session ? egi_session_optimizer(s->session, node->optimizer) : node->optimizer;
@@ -44819,7 +45531,7 @@ static bool egi_saver_update(egi_saver *s, const egi_vertex *node) {
     s->optimizers[i] = opt;
     if (i == s->n_optimizers) s->n_optimizers++;
     egi_text_printf(&s->text, ",\"optimizer\":%lld", (long long)i);
-    egi_saver_inputs(s, node);
+    egi_saver_inputs(s, node, 0, node->n);
     return true;
 }
 // The variable or tensor that a node stands for; NULL: it is none.
@@ -44859,7 +45571,7 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
         egi_saver_form(s, &node->form[0], false);
         egi_text_string(&s->text, ",\"value\":");
         egi_text_number(&s->text, node->fill);
-        if (node->n) egi_saver_inputs(s, node);
+        if (node->n && !node->like) egi_saver_inputs(s, node, 0, node->n);
         break;
     case EGI_VERTEX_RANDOM:
         egi_saver_form(s, &node->form[0], false);
@@ -44872,13 +45584,21 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
         break;
     case EGI_VERTEX_OP: ok = egi_saver_op(s, node); break;
     case EGI_VERTEX_WORK: ok = egi_saver_work(s, node); break;
-    case EGI_VERTEX_ASSIGN: egi_saver_inputs(s, node); break;
+    case EGI_VERTEX_ASSIGN: egi_saver_inputs(s, node, 0, node->n); break;
     case EGI_VERTEX_GRADIENTS: egi_saver_gradients(s, node); break;
     case EGI_VERTEX_UPDATE: ok = egi_saver_update(s, node); break;
     case EGI_VERTEX_HOST:
         ok = egi_fail(EG_ERROR_STATE, "eg_function_save: an eg_host_call calls a function of the program, which no "
                                       "file holds");
         break;
+    case EGI_VERTEX_COND: case EGI_VERTEX_WHILE:
+        egi_saver_inputs(s, node, 0, kind == EGI_VERTEX_COND ? 1 : node->n_out);
+        if (kind == EGI_VERTEX_COND) egi_text_printf(&s->text, ",\"outputs\":%d", node->n_out);
+        else
+            egi_text_printf(&s->text, ",\"max_steps\":%lld",
+                            (long long)((const egi_flow_attr *)node->attr)->max_steps);
+        break;
+    case EGI_VERTEX_STATE: break;
     }
     egi_text_string(&s->text, "}");
     s->n_lines++;
@@ -44950,6 +45670,34 @@ static void egi_saver_ends(egi_saver *s, const char *key, const char *what, cons
         if (names && *names) names++;
     }
 }
+// The lines of a block, and behind each eg_cond or eg_while those of its bodies, which end with what they give.
+static bool egi_saver_block(egi_saver *s, const unsigned char *needed, int32_t block, int64_t first, int64_t end);
+static bool egi_saver_body(egi_saver *s, const unsigned char *needed, int64_t at, int which, int first, int n) {
+    const egi_vertex *node = s->graph->nodes[at];
+    const egi_flow_attr *a = (const egi_flow_attr *)node->attr;
+    if (!egi_saver_block(s, needed, a->block[which], a->first, at)) return false;
+    egi_text_string(&s->text, ",\n{\"line\":\"gives\"");
+    egi_saver_inputs(s, node, first, n);
+    egi_text_string(&s->text, "}");
+    s->n_lines++;
+    return true;
+}
+static bool egi_saver_block(egi_saver *s, const unsigned char *needed, int32_t block, int64_t first, int64_t end) {
+    bool ok = true;
+    for (int64_t i = first; i < end && ok; i++) {
+        const egi_vertex *node = s->graph->nodes[i];
+        const int n = node->n_out;
+        if (node->block != block || !(needed[i] || s->fed[i]) || egi_saver_leaves_out(node)) continue;
+        ok = egi_saver_line(s, i);
+        const egi_flow_attr *a = (const egi_flow_attr *)node->attr;         // of these two kinds
+        if (node->kind == EGI_VERTEX_COND && !s->fed[i])
+            ok = ok && egi_saver_body(s, needed, i, 0, 1, n) && egi_saver_body(s, needed, i, 1, 1 + n, n);
+        else if (node->kind == EGI_VERTEX_WHILE && !s->fed[i])
+            ok = ok && egi_saver_block(s, needed, a->block[2], a->first, i) &&
+                 egi_saver_body(s, needed, i, 0, 3 * n, 1) && egi_saver_body(s, needed, i, 1, 2 * n, n);
+    }
+    return ok;
+}
 // Writes the needed nodes, what they hold, and the inputs and outputs into a file.
 static bool egi_saver_run(egi_saver *s, const unsigned char *needed, const int32_t *in, int n, const int32_t *out,
                           int m, const eg_function_save_options *o, const char *path) {
@@ -44958,7 +45706,15 @@ static bool egi_saver_run(egi_saver *s, const unsigned char *needed, const int32
     for (int k = 0; k < s->graph->n_open; k++)
         egi_text_printf(&s->text, "%s%lld", k ? "," : "", (long long)s->graph->open[k]);
     egi_text_string(&s->text, "],\n\"lines\":[");
-    for (int64_t i = 0; i < s->n_nodes && ok; i++) if (needed[i] || s->fed[i]) ok = egi_saver_line(s, i);
+    for (int i = 0; i < n; i++) {
+        const egi_value *v = egi_value_at(s->graph, in[i]);
+        if (s->fed[v->node]) continue;
+        egi_text_printf(&s->text, "%s{\"line\":\"placeholder\"", s->n_lines ? ",\n" : "\n");
+        egi_saver_form(s, &s->graph->nodes[v->node]->form[v->out], true);
+        egi_text_string(&s->text, "}");
+        s->in_line[i] = s->n_lines++;
+    }
+    ok = egi_saver_block(s, needed, 0, 0, s->n_nodes);
     if (!ok) return false;
     egi_saver_ends(s, "inputs", "input", in, n, o->inputs, s->plan ? s->plan->names : NULL);
     egi_saver_ends(s, "outputs", "output", out, m, o->outputs, s->plan ? s->plan->out_names : NULL);
@@ -44984,7 +45740,8 @@ static bool egi_saver_names_fit(const char *what, const char *const *names, int 
 static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned char *needed, int64_t n_nodes,
                            const int32_t *in, int n, const int32_t *out, int m, const eg_function_save_options *o,
                            const char *path) {
-    const size_t nodes = (size_t)n_nodes + 1, bytes = nodes * (2 * sizeof(int64_t) + sizeof(eg_optimizer *) + 1);
+    const size_t nodes = (size_t)n_nodes + 1, inputs = (size_t)n * sizeof(int64_t),
+                 bytes = inputs + nodes * (2 * sizeof(int64_t) + sizeof(eg_optimizer *) + 1);
     egi_saver s;
     if (!egi_saver_names_fit("input", o->inputs, n, true) || !egi_saver_names_fit("output", o->outputs, m, false))
         return false;
@@ -44996,12 +45753,18 @@ static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned cha
     s.line = (int64_t *)egi_alloc(bytes);
     if (!s.line) return egi_no_memory("function_save", (int64_t)bytes);
     s.item = s.line + nodes;
-    s.optimizers = (eg_optimizer **)(void *)(s.item + nodes);
+    s.in = in;
+    s.n_in = n;
+    s.in_line = s.item + nodes;
+    s.optimizers = (eg_optimizer **)(void *)(s.in_line + n);
     unsigned char *fed = (unsigned char *)(s.optimizers + nodes);
     s.fed = fed;
-    memset(s.line, 255, 2 * nodes * sizeof(int64_t));
+    memset(s.line, 255, 2 * nodes * sizeof(int64_t) + inputs);
     memset(fed, 0, nodes);
-    for (int i = 0; i < n; i++) fed[egi_value_at(g, in[i])->node] = 1;
+    for (int i = 0; i < n; i++) {
+        const int64_t at = egi_value_at(g, in[i])->node;
+        fed[at] = g->nodes[at]->n_out == 1;
+    }
     eg_scope scope = eg_scope_begin();
     s.archive = eg_archive_new();
     const bool ok = s.archive && egi_graph_make_written(g, needed, n_nodes) &&
@@ -45031,9 +45794,11 @@ static void egi_graph_needs_effects(const eg_graph *g, unsigned char *needed, co
                                     const int32_t *out, int m) {
     for (int64_t i = 0; i < g->n_nodes; i++) {
         const egi_vertex_kind kind = g->nodes[i]->kind;
-        needed[i] = kind == EGI_VERTEX_ASSIGN || kind == EGI_VERTEX_UPDATE || kind == EGI_VERTEX_RANDOM ||
-                    kind == EGI_VERTEX_HOST ||
-                    (kind == EGI_VERTEX_WORK && g->nodes[i]->work != egi_check_divisor);     // its op repeats it
+        if (g->nodes[i]->block) { needed[i] = 0; continue; }
+        needed[i] = egi_vertex_acts(g->nodes[i]);
+        for (int64_t k = i; (kind == EGI_VERTEX_COND || kind == EGI_VERTEX_WHILE) && !needed[i] &&
+                            k > ((const egi_flow_attr *)g->nodes[i]->attr)->first; k--)
+            needed[i] = g->nodes[k - 1]->block && egi_vertex_acts(g->nodes[k - 1]);
     }
     for (int i = 0; i < m; i++) if (out[i] >= 0) needed[egi_value_at(g, out[i])->node] = 1;
     egi_graph_needs(g, needed, g->n_nodes, in, n);
@@ -45419,6 +46184,78 @@ static bool egi_loader_update(egi_loader *l, eg_tensor **in, int n) {
     eg_tensor *x = (eg_apply_gradients)(l->optimizer[i], in, in + n / 2, n / 2) ? (eg_graph_update)() : NULL;
     return x && egi_loader_gives(l, &x, 1);
 }
+// -- eg_cond and eg_while: their lines are followed by those of their bodies
+
+static bool egi_loader_line(egi_loader *l);
+// Reads a body's lines up to that which says what it gives. What they made ends with it.
+static bool egi_loader_body(egi_loader *l, eg_tensor **out, int m) {
+    const int64_t first = l->at + 1, values = l->n_values;
+    const char *kind = "";
+    bool ok = true;
+    int n = 0;
+    while (ok) {
+        if (++l->at >= l->n) return egi_loader_fail(l, "a body has no end");
+        kind = egi_loader_text(l, "line");
+        if (kind && !strcmp(kind, "gives")) break;
+        ok = egi_loader_line(l);
+    }
+    eg_tensor **list = ok ? egi_loader_operands(l, &n) : NULL;
+    ok = list && (n == m || egi_loader_fail(l, "a body gives %d values, not %d", n, m));
+    for (int i = 0; i < m && ok; i++) ok = (out[i] = list[i]) != NULL || egi_loader_fail(l, "value %d is none", i);
+    egi_free(list);
+    for (int64_t i = values; i < l->n_values; i++) l->value[i] = NULL;
+    if (ok) l->first[l->at] = l->first[l->at + 1] = l->n_values;
+    for (int64_t k = l->at + 1; k < l->n && ok; k++) {         // a tape that began in it ends with it, too
+        const int64_t from = l->tape[k] ? egi_json_member(&l->json, l->line[k], "from") : -1;
+        const egi_json_node v = egi_json_at(&l->json, from < 0 ? 0 : from);
+        if (from >= 0 && v.integer >= first && v.integer <= l->at) l->tape[k] = NULL;
+    }
+    return ok;
+}
+typedef struct egi_loader_flow { egi_loader *l; int n; } egi_loader_flow;
+static bool egi_loader_branch(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_loader_flow *f = (const egi_loader_flow *)user;
+    (void)in;
+    return egi_loader_body(f->l, out, f->n);
+}
+static bool egi_loader_condition(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const egi_loader_flow *f = (const egi_loader_flow *)user;
+    egi_loader *l = f->l;
+    for (int i = 0; i < f->n; i++) {
+        const char *kind = ++l->at < l->n ? egi_loader_text(l, "line") : NULL;
+        if (!kind || strcmp(kind, "state")) return egi_loader_fail(l, "a loop has no line for its state %d", i);
+        l->first[l->at] = l->n_values;
+        if (!egi_loader_gives(l, &in[i], 1)) return false;
+        l->first[l->at + 1] = l->n_values;
+    }
+    return egi_loader_body(l, out, 1);
+}
+static bool egi_loader_flows(egi_loader *l, eg_tensor **in, int n, bool loop) {
+    const int64_t at = l->at, values = l->n_values;
+    int64_t m = n, max_steps = 0;
+    if (loop ? !egi_loader_whole(l, egi_loader_member(l, "max_steps"), "max_steps", 0, INT64_MAX, &max_steps)
+             : !egi_loader_whole(l, egi_loader_member(l, "outputs"), "outputs", 0, 1000, &m))
+        return false;
+    if (loop ? n < 1 : n != 1) return egi_loader_fail(l, "%d operands are none of its number", n);
+    for (int i = 0; i < n; i++) if (!in[i]) return egi_loader_fail(l, "operand %d is none", i);
+    eg_tensor *none = NULL, **out = (eg_tensor **)egi_alloc(((size_t)m + 1) * sizeof *out);
+    if (!out) return egi_no_memory("function_load", m * 8);
+    egi_loader_flow f = { l, (int)m };
+    eg_while_options o;
+    memset(&o, 0, sizeof o);
+    o.max_steps = max_steps;
+    bool ok = true;
+    for (int64_t i = 0; i < m && ok; i++) ok = egi_loader_gives(l, &none, 1);
+    l->first[at + 1] = l->n_values;
+    ok = ok && (loop ? (eg_while)(egi_loader_condition, egi_loader_branch, &f, in, out, n, o)
+                     : egi_flow_is_node(in[0])
+                       ? (eg_cond)(in[0], egi_loader_branch, egi_loader_branch, &f, out, 0, out, (int)m)
+                       : egi_loader_fail(l, "its condition is no node"));
+    for (int64_t i = values + m; i < l->n_values; i++) l->value[i] = NULL;
+    for (int64_t i = 0; i < m && ok; i++) l->value[values + i] = out[i];
+    egi_free(out);
+    return ok;
+}
 static bool egi_loader_kind(egi_loader *l, const char *kind) {
     int n = 0;
     bool ok = true;
@@ -45441,6 +46278,7 @@ static bool egi_loader_kind(egi_loader *l, const char *kind) {
     else if (!strcmp(kind, "fill")) ok = (x = (eg_group)(in, n)) != NULL && egi_loader_gives(l, &x, 1);
     else if (!strcmp(kind, "gradients")) ok = egi_loader_gradients(l, in, n);
     else if (!strcmp(kind, "update")) ok = egi_loader_update(l, in, n);
+    else if (!strcmp(kind, "cond") || !strcmp(kind, "while")) ok = egi_loader_flows(l, in, n, *kind == 'w');
     else if (strcmp(kind, "assign")) ok = egi_loader_fail(l, "there is no kind '%.40s' of lines", kind);
     else if (n != 2) ok = egi_loader_fail(l, "an assignment has two operands, not %d", n);
     else ok = (x = (eg_assign)(in[0], in[1])) != NULL && egi_loader_gives(l, &x, 1);
@@ -45463,6 +46301,7 @@ static bool egi_loader_tapes(egi_loader *l) {
         eg_tape *tape = !begins ? l->tape[l->at]
                         : egi_loader_says(l, "persistent") ? eg_tape_begin_persistent() : eg_tape_begin();
         l->tape[l->at] = tape;
+        if (tape && begins) tape->zeros = egi_loader_says(l, "zeros");
         const int64_t in = egi_loader_member(l, "in"), count = in < 0 ? 0 : egi_json_count(&l->json, in);
         int64_t node = in + 1;
         ok = tape != NULL;
@@ -45498,6 +46337,7 @@ static bool egi_loader_line(egi_loader *l) {
     const char *kind = egi_loader_text(l, "line");
     const int64_t nodes = l->graph->n_nodes;
     if (!kind) return egi_loader_fail(l, "it has no \"line\", which says its kind");
+    const bool in_layer = egi_loader_says(l, "in_layer");
     l->first[l->at] = l->n_values;
     const bool paused = egi_loader_says(l, "paused");
     if (!egi_loader_tapes(l)) return false;
@@ -45513,8 +46353,7 @@ static bool egi_loader_line(egi_loader *l) {
     egi_this.noted = noted;
     if (paused) eg_recording_unpause();
     l->first[l->at + 1] = l->n_values;
-    for (int64_t i = nodes; i < l->graph->n_nodes && egi_loader_says(l, "in_layer"); i++)
-        l->graph->nodes[i]->in_layer = true;
+    for (int64_t i = nodes; i < l->graph->n_nodes && in_layer; i++) l->graph->nodes[i]->in_layer = true;
     if (ok) return true;
     egi_failure f;
     egi_failure_take(&f);
@@ -45667,7 +46506,10 @@ static eg_function *egi_loader_function(egi_loader *l) {
               m = n < 0 ? -1 : egi_loader_ends(l, "outputs", false, &out, &out_names);
     eg_session *s = m < 0 ? NULL : (eg_session_new)(l->graph);
     bool ok = s && (p = egi_plan_new(s, in, n, out, m)) != NULL;
-    for (int64_t i = 0; i < l->n_optimizers && ok; i++) ok = egi_session_own(s, l->optimizer[i], l->optimizer[i]);
+    for (int64_t i = 0; i < l->n_optimizers && ok; i++) {
+        l->optimizer[i]->own = NULL;                           // it works itself
+        ok = egi_session_own(s, l->optimizer[i], l->optimizer[i]);
+    }
     if (ok) {
         egi_graph_needs_effects(l->graph, p->needed, in, n, out, m);
         for (int64_t i = 0; i < p->n_nodes && ok; i++)

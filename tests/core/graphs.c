@@ -350,6 +350,175 @@ TEST(nodes_are_found_by_their_names) {
     eg_session_release(s);
     eg_graph_release(g);
 }
+// ---- eg_cond and eg_while, whose bodies are nodes too
+
+typedef struct flow { eg_tensor *w, *count; } flow;
+static bool rises(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const flow *f = (const flow *)user;
+    out[0] = eg_mul(eg_square(in[0]), f->w);
+    return out[0] && (!f->count || eg_assign_add(f->count, 1));
+}
+static bool falls(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_negative(eg_exp(in[0]))) != NULL;
+}
+static bool halves(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_mul(in[0], 0.5)) != NULL;
+}
+static bool is_small(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_less(eg_reduce_sum(eg_square(in[0])), 100)) != NULL;
+}
+static bool grows(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_mul(in[0], ((const flow *)user)->w);
+    out[1] = eg_add(in[1], 1);
+    return out[0] && out[1];
+}
+static eg_tensor *chosen(eg_tensor *x, flow *f) {
+    eg_tensor *y = NULL;
+    return eg_cond(eg_greater(eg_reduce_sum(x), 0), rises, falls, f, &x, 1, &y, 1) ? eg_mul(y, 3) : NULL;
+}
+static eg_tensor *grown(eg_tensor *x, flow *f) {
+    eg_tensor *s[] = {x, eg_scalar_of(EG_INT32, 0)};
+    return eg_while(is_small, grows, f, s, s, 2, .max_steps = 50) ? eg_add(s[0], eg_cast(s[1], EG_FLOAT64)) : NULL;
+}
+// A branch that takes gradients through another branch.
+static bool slopes(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, in[0]);
+    eg_tensor *y = chosen(in[0], (flow *)user);
+    return (out[0] = eg_tape_gradient(tape, y, in[0])) != NULL;
+}
+static eg_tensor *nested(eg_tensor *x, flow *f) {
+    eg_tensor *y = NULL;
+    return eg_cond(eg_less(eg_reduce_max(x), 2), slopes, halves, f, &x, 1, &y, 1) ? y : NULL;
+}
+static eg_tensor *flowed(eg_tensor *x, flow *f, int which) {
+    return which == 0 ? chosen(x, f) : which == 1 ? grown(x, f) : nested(x, f);
+}
+// d[0]: with respect to x, d[1]: to w, d[2]: of the sum of d[0]'s squares to x; each may be NULL.
+static bool flow_slopes(eg_tensor *x, flow *f, int which, eg_tensor **d) {
+    eg_tape *outer = eg_tape_begin();
+    eg_tape_watch(outer, x);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tensor *y = flowed(x, f, which), *of[2];
+    of[0] = x;
+    of[1] = f->w;
+    if (!y || !eg_tape_gradients(tape, y, of, 2, d) || !d[0]) return false;
+    d[2] = eg_tape_gradient(outer, eg_reduce_sum(eg_square(d[0])), x);
+    return true;
+}
+static bool flow_same(eg_tensor *a, eg_tensor *b) {         // b NULL: a is 0
+    if (a && !b) return eg_item(eg_reduce_max(eg_abs(a))) == 0;
+    return a && eg_size(a) == eg_size(b) && !memcmp(eg_data(a), eg_data(b), (size_t)eg_size(a) * 8);
+}
+TEST(branches_and_loops_are_nodes) {
+    EG_SCOPE;
+    flow f = {eg_variable(eg_scalar_of(EG_FLOAT64, 1.5), "w"), NULL};
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y[3], *d[3][3], *fetches[12], *out[12], *expected[3];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT64, EG_SHAPE(-1), "x");
+        for (int k = 0; k < 3; k++) {
+            REQUIRE((y[k] = flowed(x, &f, k)) && flow_slopes(x, &f, k, d[k]) && d[k][2]);
+            fetches[4 * k] = y[k];
+            for (int i = 0; i < 3; i++) fetches[4 * k + 1 + i] = d[k][i] ? d[k][i] : y[k];
+        }
+    }
+    eg_session *s = eg_session_new(g);
+    for (int i = 0; i < 24; i++) {
+        EG_SCOPE;
+        const int n = 1 + i / 2 % 3;
+        const double sign = i % 2 ? -1 : 1;
+        eg_tensor *some = eg_random_uniform(EG_SHAPE(n), .dtype = EG_FLOAT64);
+        const eg_feed feed = {x, eg_mul(eg_add(some, 0.3 + i % 4), sign)};
+        REQUIRE(eg_session_run(s, &feed, 1, fetches, 12, out));
+        for (int k = 0; k < 3; k++) {
+            CHECK(flow_same(out[4 * k], flowed(feed.value, &f, k)));
+            REQUIRE(flow_slopes(feed.value, &f, k, expected));
+            for (int j = 0; j < 3; j++)
+                if (d[k][j]) CHECK(flow_same(out[4 * k + 1 + j], expected[j]));
+        }
+    }
+    CHECK(!eg_function_reason(eg_session_function(s)));
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(f.w);
+}
+static bool keeps_inner(eg_tensor *const *in, eg_tensor **out, void *user) {
+    *(eg_tensor **)user = eg_retain(eg_mul(in[0], 2));
+    return (out[0] = in[0]) != NULL;
+}
+static bool other_shape(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_reduce_sum(in[0])) != NULL;
+}
+static bool makes_a_variable(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *v = eg_variable(in[0], "inner");
+    out[0] = in[0];
+    eg_release(v);
+    return true;
+}
+TEST(a_branch_runs_alone_and_ends_with_its_outputs) {
+    EG_SCOPE;
+    flow f = {eg_variable(eg_scalar(1.5), "w"), NULL};
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *z, *inner = NULL, *y;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
+        f.count = eg_variable(eg_scalar(0), "count");
+        z = chosen(x, &f);
+        eg_tensor *yes = eg_greater(eg_reduce_sum(x), 0);
+        CHECK(!eg_cond(x, rises, falls, &f, &x, 1, &y, 1) && says("eg_cond: the condition is float32 [2]", NULL));
+        CHECK(!eg_cond(yes, halves, other_shape, &f, &x, 1, &y, 1) &&
+              says("eg_cond: output 0 of the function of true is float32 [2]", "float32 []"));
+        CHECK(eg_cond(yes, keeps_inner, halves, (void *)&inner, &x, 1, &y, 1));
+        CHECK(!eg_add(inner, 1) && says("computed in a body of eg_cond or eg_while", NULL));
+        CHECK(!eg_cond(yes, makes_a_variable, halves, NULL, &x, 1, &y, 1) && says("'inner' is made in a body", NULL));
+        CHECK(!eg_while(is_small, other_shape, NULL, &x, &y, 1) && says("eg_while: tensor 0 of the state", NULL));
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    for (int i = 0; i < 6; i++) {
+        const eg_feed feed = {x, eg_full(EG_FLOAT32, EG_SHAPE(2), i % 2 ? 1 : -1)};
+        CHECK(eg_session_eval(s, z, &feed, 1));
+    }
+    CHECK_NEAR(eg_item(eg_session_eval(s, f.count, NULL, 0)), 3, 0);   // the branch that is not taken assigns nothing
+    CHECK(!eg_session_eval(s, inner, NULL, 0) && says("is computed in a body of eg_cond or eg_while", NULL));
+    eg_session_release(s);
+    eg_release(inner);
+    eg_graph_release(g);
+    eg_release(f.w);
+    eg_release(f.count);
+}
+static bool one_row(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_add(in[0], in[1])) != NULL;
+}
+TEST(a_scan_over_an_open_length_says_what_to_do) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *whole, *sum, *out;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
+        whole = eg_placeholder(EG_FLOAT32, EG_SHAPE(3, 2), "whole");
+        eg_tensor *zero = eg_zeros(EG_FLOAT32, EG_SHAPE(2));
+        CHECK(!eg_scan(one_row, NULL, &zero, &out, 1, &x, 1, NULL, 0) && says("eg_scan: axis 0 of float32 [?, 2]",
+                                                                             "eg_while"));
+        REQUIRE(eg_scan(one_row, NULL, &zero, &sum, 1, &whole, 1, NULL, 0));
+    }
+    eg_session *s = eg_session_new(g);
+    const eg_feed feed = {whole, eg_constant(EG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6)};
+    CHECK_TENSOR(eg_session_eval(s, sum, &feed, 1), 0, 9, 12);
+    eg_session_release(s);
+    eg_graph_release(g);
+}
 TEST(a_checkpoint_serves_a_session_and_eager_code) {
     EG_SCOPE;
     const char *prefix = test_temp("graph_checkpoint");
@@ -433,7 +602,37 @@ static bool all_of_it(void) {
     eg_release(w);
     return ok;
 }
+static bool flows(void) {
+    EG_SCOPE;
+    flow f = {eg_variable(eg_scalar_of(EG_FLOAT64, 1.5), "w"), NULL};
+    eg_graph *g = f.w ? eg_graph_new() : NULL;
+    eg_session *s = NULL;
+    eg_tensor *x = NULL, *y = NULL, *d[3] = { NULL };
+    bool ok = g && eg_graph_begin(g);
+    if (ok) {
+        x = eg_placeholder(EG_FLOAT64, EG_SHAPE(2), "x");
+        y = x ? grown(x, &f) : NULL;
+        ok = y && flow_slopes(x, &f, 0, d) && !eg_error();
+        eg_graph_end(g);
+    }
+    ok = ok && (s = eg_session_new(g)) != NULL;
+    for (int i = 0; i < 3 && ok; i++) {
+        EG_SCOPE;
+        eg_tensor *out[2];
+        const eg_feed feed = {x, eg_full(EG_FLOAT64, EG_SHAPE(2), i - 1)};
+        ok = feed.value && eg_session_run(s, &feed, 1, (eg_tensor *[]){y, d[0]}, 2, out);
+    }
+    ok = ok && eg_function_save(eg_session_function(s), test_temp("flows"));
+    eg_function *loaded = ok ? eg_function_load(test_temp("flows")) : NULL;
+    ok = ok && loaded;
+    eg_function_release(loaded);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(f.w);
+    return ok;
+}
 TEST(every_allocation_may_fail) {
     if (!test_on_host) SKIP("the device keeps memory of its own");
     faults_sweep(all_of_it);
+    faults_sweep(flows);
 }

@@ -580,6 +580,74 @@ static bool opaque(eg_tensor *const *in, eg_tensor **out, void *user) {
              : eg_mul(in[0], 2);
     return out[0] != NULL;
 }
+// Branches and loops in files: bodies, gradients through them and in them, assignments.
+typedef struct turns { eg_tensor *w, *count; } turns;
+static bool turn_up(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const turns *t = (const turns *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, in[0]);
+    eg_tensor *y = eg_mul(eg_mul(eg_square(in[0]), in[0]), t->w);
+    out[0] = eg_tape_gradient(tape, y, in[0]);
+    return out[0] && eg_assign_add(t->count, 1);
+}
+static bool turn_down(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_negative(eg_exp(in[0]))) != NULL;
+}
+static bool turn_again(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_less(eg_reduce_max(eg_abs(in[0])), 10)) != NULL;
+}
+static bool turn_on(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *y;
+    if (!eg_cond(eg_greater(eg_reduce_sum(in[0]), 0), turn_up, turn_down, user, in, 1, &y, 1)) return false;
+    out[0] = eg_add(y, eg_sign(y));
+    out[1] = eg_add(in[1], 1);
+    return out[0] && out[1];
+}
+static bool turning(eg_tensor *const *in, eg_tensor **out, void *user) {
+    turns *t = (turns *)user;
+    eg_tensor *state[2], *of[2];
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, in[0]);
+    state[0] = in[0];
+    state[1] = eg_scalar_of(EG_INT32, 0);
+    if (!eg_while(turn_again, turn_on, t, state, state, 2, .max_steps = 6)) return false;
+    of[0] = in[0];
+    of[1] = t->w;
+    out[2] = state[0];
+    out[3] = state[1];
+    return eg_tape_gradients(tape, eg_reduce_sum(state[0]), of, 2, out) && out[0] && out[1];
+}
+TEST(branches_and_loops_there_and_back) {
+    EG_SCOPE;
+    turns t = { eg_variable(eg_scalar(0.7), "w"), eg_variable(eg_scalar(0), "count") };
+    eg_function *f = eg_function_new(turning, &t), *g = NULL;
+    eg_tensor *x[4], *a[4], *b[4];
+    for (int i = 0; i < 4; i++) x[i] = eg_add(eg_random_uniform(EG_SHAPE(2)), 0.5 + i);
+    CHECK(eg_function_call(f, x, 1, a, 4) && eg_function_save(f, test_temp("turns")));
+    REQUIRE((g = eg_function_load(test_temp("turns"))) != NULL);
+    eg_list own = eg_function_variables_list(g);
+    REQUIRE(own.count == 2);
+    for (int i = 0; i < 12; i++) {
+        EG_SCOPE;
+        CHECK(eg_function_call(f, &x[i % 4], 1, a, 4) && eg_function_call(g, &x[i % 4], 1, b, 4));
+        for (int k = 0; k < 4; k++) CHECK(same(a[k], b[k]));
+        for (int k = 0; k < 2; k++) {
+            eg_tensor *v = strcmp(eg_name_of(own.tensors[k]), "w") ? t.count : t.w;
+            CHECK(same(own.tensors[k], v));
+        }
+    }
+    CHECK(eg_function_save(g, test_temp("turns again")));
+    eg_function_release(g);
+    REQUIRE((g = eg_function_load(test_temp("turns again"))) != NULL);
+    CHECK(eg_function_call(f, x, 1, a, 4) && eg_function_call(g, x, 1, b, 4));
+    for (int k = 0; k < 4; k++) CHECK(same(a[k], b[k]));
+    eg_function_release(g);
+    eg_function_release(f);
+    eg_release(t.w);
+    eg_release(t.count);
+}
 TEST(what_no_file_holds) {
     static const char *const says[] = {
         "eg_custom_gradient cannot be written into a file: no file holds a program's own code",
@@ -858,13 +926,22 @@ static void spoil_all(void) {
     for (int i = 0; i < 2; i++) REQUIRE(eg_function_call(h, text, 2, out, 1));
     REQUIRE(eg_function_save(h, test_temp("whole model.safetensors")));
     save_a_session(test_temp("whole session.safetensors"));
+    turns t = { eg_variable(eg_scalar(0.7), "w"), eg_variable(eg_scalar(0), "count") };
+    eg_function *turner = eg_function_new(turning, &t);
+    eg_tensor *start = eg_constant(EG_SHAPE(2), 0.5, 1.5);
+    REQUIRE(eg_function_call(turner, &start, 1, out, 4) &&
+            eg_function_save(turner, test_temp("whole turns.safetensors")));
     eg_tensor *fed[3] = { batch(5, 4, 0), batch(5, 3, 1), eg_constant_of(EG_INT64, EG_SHAPE(5), 2, 0, 1, 1, 2) };
     const int64_t good = spoil_and_call(test_temp("whole session.safetensors"), fed, 3, 5, times) +
                          spoil_and_call(test_temp("whole zoo.safetensors"), in, 2, ZOO, times) +
+                         spoil_and_call(test_temp("whole turns.safetensors"), &start, 1, 4, times) +
                          spoil_and_call(test_temp("whole step.safetensors"), pair, 2, 1, times) +
                          spoil_and_call(test_temp("whole model.safetensors"), text, 2, 1, times);
-    if (getenv("SAVED_TIMES")) printf("%lld of %d are still functions\n", (long long)good, 4 * times);
+    if (getenv("SAVED_TIMES")) printf("%lld of %d are still functions\n", (long long)good, 5 * times);
     CHECK(good > 0);
+    eg_function_release(turner);
+    eg_release(t.w);
+    eg_release(t.count);
     eg_function_release(f);
     eg_function_release(g);
     eg_function_release(h);

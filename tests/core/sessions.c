@@ -66,8 +66,9 @@ TEST(numbers_that_come_of_open_dimensions) {
         CHECK(!eg_mul(x, sqrt(3 * n)) && says("eg_mul: the number", NULL));
         CHECK(!eg_mul(x, log(n)) && says("eg_mul: the number", NULL));
         CHECK(!eg_mul(x, n / (n - 1)) && says("eg_mul: the number", NULL));
-        CHECK(!eg_full(EG_FLOAT64, EG_SHAPE(2), sqrt(m)) && says("eg_fill: the number", NULL));
-        CHECK(!eg_strided_slice(x, EG_SHAPE(0), EG_SHAPE(EG_END), EG_SHAPE(2)) && says("eg_slice: the number", NULL));
+        CHECK(!eg_full(EG_FLOAT64, EG_SHAPE(2), sqrt(m)) && says("eg_full: the number", NULL));
+        CHECK(!eg_mul(x, (double)((eg_dim(x, 0) - 1) / 2)) && says("eg_mul: the number", NULL));
+        CHECK(!eg_mul(x, (n + 1) / 7) && says("eg_mul: the number", NULL));
         CHECK(!eg_mul(x, eg_scalar_of(EG_FLOAT64, n)) && says("pass a plain number instead", NULL));
         CHECK(eg_mul(x, 1000000) && eg_mul(x, 0.001) && eg_mul(x, 0.7071067811865476) && eg_mul(x, 1.0001) &&
               eg_mul(x, 500000) && eg_mul(x, 1e-7) && eg_reshape(x, EG_SHAPE(-1)));
@@ -976,6 +977,380 @@ TEST(numbers_that_a_run_would_compute_wrongly_are_errors) {
     eg_session_release(s);
     eg_graph_release(g);
 }
+TEST(a_number_that_may_be_the_programs_own_is_an_error) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y, *longer, *late, *own = eg_scalar(1012000), *out[3];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 3), "x");
+        CHECK(!eg_mul(x, 1012000) && says("eg_mul: the number 1012000 may be one of the program's own", "eg_scalar"));
+        CHECK(!eg_mul(x, -2024000.0) && says("eg_mul: the number -2024000 may be", NULL));
+        CHECK(!eg_full(EG_FLOAT32, EG_SHAPE(2), 1012000) && says("the number 1012000 may be", NULL));
+        CHECK(!eg_zeros(EG_FLOAT32, EG_SHAPE(1012000, 3)) && says("eg_zeros: the number 1012000 may be", NULL));
+        CHECK(!eg_broadcast_to(eg_mul(x, 0), EG_SHAPE(1012000, 5, 3)) && says("eg_broadcast_to", NULL));
+        CHECK(!eg_random_integers(EG_SHAPE(3), 0, 1012000) && says("the number 1012000 may be", NULL));
+        CHECK(!eg_add(x, eg_constant(EG_SHAPE(1), 1012000)) && says("the number 1012000 may be", NULL));
+        CHECK(!eg_mul(x, (double)(eg_dim(x, 0) + 500) / (double)eg_dim(x, 0)) && says("eg_mul: the number", NULL));
+        y = eg_mul(x, own);                                          // made before, it is what it is
+        longer = eg_reshape(eg_concat(EG_TENSORS(x, eg_zeros(EG_FLOAT32, EG_SHAPE(500, 3))), 0), EG_SHAPE(-1));
+        late = eg_strided_slice(x, EG_SHAPE(-100), EG_SHAPE(EG_END), EG_SHAPE(1));
+    }
+    eg_session *s = eg_session_new(g);
+    const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(150, 3))};
+    REQUIRE(eg_session_run(s, &feed, 1, EG_TENSORS(y, longer, late), out));
+    CHECK_NEAR(eg_item(eg_reduce_max(out[0])), 1012000, 0);
+    CHECK(eg_size(out[1]) == 650 * 3 && eg_dim(out[2], 0) == 100);
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+// What a program makes of pictures behind a convolution in steps of 2, whose lengths are rounded.
+enum { BEHIND = 11 };
+static eg_tensor *behind(eg_tensor *x, eg_tensor *filter, int which) {
+    eg_tensor *h = eg_conv2d(x, filter, .strides = {2});
+    switch (which) {
+    case 0: return eg_max_pool2d(h);
+    case 1: return eg_reshape(h, EG_SHAPE(eg_dim(h, 0), eg_dim(h, 1) * eg_dim(h, 2), 2));
+    case 2: return eg_reshape(h, EG_SHAPE(-1));
+    case 3: return eg_slice(h, EG_SHAPE(0, 1, 1, 0), EG_SHAPE(-1, -1, -1, -1));
+    case 4: return eg_strided_slice(h, EG_SHAPE(0, 0, -2), EG_SHAPE(EG_END, EG_END, EG_END), EG_SHAPE(1, 2, 1));
+    case 5: return eg_slice(h, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(-1, eg_dim(h, 1) - 1, -1, -1));
+    case 6: return eg_add(eg_ones_like(h), h);
+    case 7: return eg_reduce_std(h, .axes = EG_AXES(1, 2));
+    case 8: return eg_max_pool2d(eg_concat(EG_TENSORS(h, h), 1));
+    case 9: return eg_conv2d_transpose(eg_conv2d(h, eg_reshape(eg_concat(EG_TENSORS(filter, filter), 2),
+                                                               EG_SHAPE(3, 3, 2, 2)), .strides = {2}),
+                                       eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 1, 2)), .strides = {2});
+    default: return eg_broadcast_to(h, EG_SHAPE(3, eg_dim(h, 0), eg_dim(h, 1), eg_dim(h, 2), 2));
+    }
+}
+TEST(lengths_that_shape_rules_round_follow_from_the_operands) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y[BEHIND], *pooled, *out[BEHIND], *filter = eg_random_normal(EG_SHAPE(3, 3, 1, 2));
+    eg_layer *norm = eg_layer_batch_normalization(), *group = eg_layer_group_normalization(.groups = 2),
+             *drop = eg_layer_dropout(0.5);
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, -3, 1), "x");
+        for (int k = 0; k < BEHIND; k++) REQUIRE((y[k] = behind(x, filter, k)) != NULL);
+        eg_tensor *h = eg_conv2d(x, filter, .strides = {2});
+        pooled = eg_call(drop, eg_call(group, eg_call(norm, h, .training = true)), .training = true);
+        CHECK(!eg_mul(h, 1.0 / (double)(eg_dim(h, 1) * eg_dim(h, 2))) && says("eg_mul: the number", NULL));
+        CHECK(!eg_mul(h, (double)eg_dim(h, 1)) && says("eg_mul: the number", NULL));
+    }
+    REQUIRE(pooled != NULL);
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    for (int n = 1; n < 3; n++)
+        for (int h = 9; h < 13; h++) {
+            EG_SCOPE;
+            const eg_feed feed = {x, eg_random_normal(EG_SHAPE(n, h, 2 * h - 3, 1))};
+            REQUIRE(eg_session_run(s, &feed, 1, y, BEHIND, out));
+            for (int k = 0; k < BEHIND; k++) CHECK(same(out[k], behind(feed.value, filter, k)));
+            CHECK(eg_session_eval(s, pooled, &feed, 1));
+        }
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_layer_release(norm);
+    eg_layer_release(group);
+    eg_layer_release(drop);
+}
+TEST(what_is_fed_for_a_computed_value_has_the_lengths_that_follow) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *h, *y, *z;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
+        h = eg_graph_name(eg_concat(EG_TENSORS(x, x, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2))), 0), "h");
+        y = eg_add(eg_reduce_sum(h), eg_reduce_sum(x));
+        z = eg_mul(eg_reduce_sum(h), (double)eg_dim(x, 0));
+    }
+    eg_session *s = eg_session_new(g);
+    eg_feed feeds[] = {{x, eg_ones(EG_FLOAT32, EG_SHAPE(4, 2))}, {h, eg_ones(EG_FLOAT32, EG_SHAPE(7, 2))}};
+    CHECK(!eg_session_eval(s, y, feeds, 2) && says("what is fed for the node of 'eg_concat'", "7, but 9 follows"));
+    feeds[1].value = eg_ones(EG_FLOAT32, EG_SHAPE(9, 2));
+    CHECK_NEAR(eg_item(eg_session_eval(s, y, feeds, 2)), 26, 0);
+    CHECK_NEAR(eg_item(eg_session_eval(s, z, feeds + 1, 1)), 18 * 4, 0);   // h alone says how long x would be
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+TEST(gradients_of_the_programs_own_tensors_and_zeros) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *dc, *zero, *out[2], *c = eg_scalar(3);
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SCALAR, "x");
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, c);
+        dc = eg_tape_gradient(tape, eg_mul(eg_mul(c, c), x), c);
+        tape = eg_tape_begin();
+        eg_tape_unconnected_zeros(tape, true);
+        eg_tape_watch(tape, x);
+        eg_tape_watch(tape, c);
+        zero = eg_tape_gradient(tape, eg_square(x), c);
+    }
+    REQUIRE(dc && zero);
+    eg_session *s = eg_session_new(g);
+    const eg_feed feed = {x, eg_scalar(2)};
+    REQUIRE(eg_session_run(s, &feed, 1, EG_TENSORS(dc, zero), out));
+    CHECK(eg_item(out[0]) == 12 && eg_item(out[1]) == 0);
+    eg_function *f = NULL;
+    CHECK(eg_function_save(eg_session_function(s), test_temp("zeros")));
+    REQUIRE((f = eg_function_load(test_temp("zeros"))) != NULL);
+    CHECK(eg_function_call(f, &feed.value, 1, out, 2) && eg_item(out[0]) == 12 && eg_item(out[1]) == 0);
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+static bool two_results(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_mul(in[0], 2);
+    out[1] = eg_mul(in[0], 3);
+    return out[0] && out[1];
+}
+TEST(one_of_several_results_may_be_fed) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    const eg_spec specs[] = {{EG_FLOAT32, EG_SCALAR}, {EG_FLOAT32, EG_SCALAR}};
+    eg_tensor *x, *y, *d[2], *h[2], *a, *b, *c, *out[4];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SCALAR, "x");
+        y = eg_placeholder(EG_FLOAT32, EG_SCALAR, "y");
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        eg_tape_watch(tape, y);
+        REQUIRE(eg_tape_gradients(tape, eg_mul(x, y), EG_TENSORS(x, y), d));
+        a = eg_mul(d[0], 10);
+        b = eg_mul(d[1], 10);
+        REQUIRE(eg_host_call(two_results, NULL, &x, 1, h, 2, .results = specs));
+        c = eg_add(h[0], h[1]);
+    }
+    eg_session *s = eg_session_new(g);
+    const eg_feed feeds[] = {{x, eg_scalar(3)}, {y, eg_scalar(2)}, {d[1], eg_scalar(7)}, {h[0], eg_scalar(100)}};
+    REQUIRE(eg_session_run(s, feeds, 4, EG_TENSORS(a, b, c), out));
+    CHECK(eg_item(out[0]) == 20 && eg_item(out[1]) == 70 && eg_item(out[2]) == 109);
+    REQUIRE(eg_session_run(s, feeds, 3, EG_TENSORS(d[0], d[1], a, b), out));
+    CHECK(eg_item(out[0]) == 2 && eg_item(out[1]) == 7 && eg_item(out[2]) == 20 && eg_item(out[3]) == 70);
+    eg_function *f = NULL;
+    eg_tensor *in[3], *back[4];
+    for (int i = 0; i < 3; i++) in[i] = feeds[i].value;
+    CHECK(eg_function_save(eg_session_function(s), test_temp("fed")));
+    REQUIRE((f = eg_function_load(test_temp("fed"))) != NULL);
+    CHECK(eg_function_call(f, in, 3, back, 4));
+    for (int i = 0; i < 4; i++) CHECK(same(out[i], back[i]));
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+TEST(constants_variables_and_what_is_fetched_directly) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *range, *four, *v, *sum;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1), "x");
+        v = eg_variable(eg_scalar(2), "v");
+        range = eg_range(EG_FLOAT32, 0, (double)eg_dim(x, 0), 1);
+        eg_tensor *raise = eg_assign_add(v, 10);
+        EG_AFTER(raise);
+        four = eg_scalar(4);
+        sum = eg_add(eg_reduce_sum(x), 0.5);
+    }
+    eg_session *s = eg_session_new(g);
+    eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(3))};
+    CHECK(eg_session_initialize(s, NULL, 0));
+    CHECK(!eg_session_eval(s, range, &feed, 1) && says("(from eg_range) is as long as an open dimension", NULL));
+    CHECK_NEAR(eg_item(eg_session_eval(s, four, NULL, 0)), 4, 0);
+    CHECK_NEAR(eg_item(eg_session_eval(s, v, NULL, 0)), 12, 0);          // a constant behind EG_AFTER needs it, too
+    eg_tensor *fed = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(1)), "fed");
+    eg_graph *h = eg_graph_new();
+    eg_tensor *z, *w;
+    {
+        EG_GRAPH(h);
+        z = eg_placeholder(EG_FLOAT32, EG_SHAPE(1), "z");
+        eg_tensor *raise = eg_assign_add(fed, 10);
+        EG_AFTER(raise);
+        w = eg_add(z, 0.5);
+    }
+    eg_session *t = eg_session_new(h);
+    feed.node = z;
+    feed.value = fed;
+    CHECK_NEAR(eg_item(eg_session_eval(t, w, &feed, 1)), 1.5, 0);        // what it was when the run began
+    CHECK_NEAR(eg_item(eg_session_eval(t, w, &feed, 1)), 11.5, 0);
+    CHECK(sum != NULL);
+    eg_session_release(s);
+    eg_session_release(t);
+    eg_graph_release(g);
+    eg_graph_release(h);
+    eg_release(v);
+    eg_release(fed);
+}
+TEST(a_graph_lives_until_its_block_ends) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    {
+        EG_GRAPH(g);
+        { EG_SCOPE; eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x"); }
+        eg_graph_release(g);
+    }
+    CHECK(eg_executing_eagerly());
+    CHECK_NEAR(eg_item(eg_mul(eg_scalar(2), 3)), 6, 0);
+}
+TEST(handles_of_a_node_take_no_memory_for_ever) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *v;
+    {
+        EG_GRAPH(g);
+        eg_graph_name(eg_mul(eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x"), 2), "y");
+        v = eg_variable(eg_scalar(2), "v");
+        eg_set_trainable(v, false);
+        eg_graph_name(eg_square(v), "square");
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    int64_t before = 0;
+    for (int i = 0; i < 600; i++) {
+        EG_SCOPE;
+        const eg_feed feed = {eg_graph_node(g, "x"), eg_ones(EG_FLOAT32, EG_SHAPE(2))};
+        CHECK(eg_session_eval(s, eg_graph_node(g, "y"), &feed, 1));
+        if (i == 100) before = eg_memory().live_bytes;
+    }
+    CHECK(eg_memory().live_bytes <= before);
+    // What may not be trained is not trained in sessions either, nor in files.
+    CHECK(!eg_trainable(eg_graph_node(g, "v")) && !eg_trainable(eg_session_variable(s, v)));
+    eg_tape *tape = eg_tape_begin();
+    CHECK(eg_session_eval(s, eg_graph_node(g, "square"), NULL, 0));
+    CHECK_INT(eg_tape_watched_variables_list(tape).count, 0);
+    eg_function *f = NULL;
+    CHECK(eg_function_save(eg_session_function(s), test_temp("fixed")));
+    REQUIRE((f = eg_function_load(test_temp("fixed"))) != NULL);
+    CHECK(!eg_trainable(eg_function_variables_list(f).tensors[0]));
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(v);
+}
+TEST(files_take_what_a_session_holds) {
+    EG_SCOPE;
+    const char *prefix = test_temp("session_checkpoint");
+    eg_graph *g = eg_graph_new();
+    eg_layer *model = eg_layer_dense(2), *eager = eg_layer_dense(2);
+    eg_optimizer *adam = eg_adam(.learning_rate = 0.125), *other = eg_adam(.learning_rate = 0.125);
+    eg_tensor *x, *y, *train, *in = eg_random_normal(EG_SHAPE(3, 4)), *grads[2];
+    eg_optimizer_set_learning_rate(adam, 0.25);                      // what sessions begin with
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 4), "x");
+        eg_tape *tape = eg_tape_begin();
+        y = eg_call(model, x);
+        eg_list weights = eg_layer_weights_list(model);
+        REQUIRE(eg_tape_gradients(tape, eg_reduce_sum(eg_square(y)), weights.tensors, 2, grads) &&
+                eg_apply_gradients(adam, grads, weights.tensors, 2));
+        train = eg_graph_update();
+    }
+    eg_session *s = eg_session_new(g);
+    const eg_feed feed = {x, in};
+    CHECK(eg_session_initialize(s, NULL, 0) && eg_session_eval(s, train, &feed, 1));
+    CHECK_NEAR(eg_optimizer_learning_rate(eg_session_optimizer(s, adam)), 0.25, 0);
+    eg_checkpoint *there = eg_checkpoint_new(), *here = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(there, "model", model) && eg_checkpoint_track_optimizer(there, "adam", adam));
+    CHECK(!eg_checkpoint_save(there, prefix) && says("eg_checkpoint_save: variable", "EG_SESSION(s)"));
+    CHECK(!eg_save_weights(model, test_temp("weights.npz")) && says("eg_save_weights: variable", "EG_SESSION(s)"));
+    CHECK(!eg_optimizer_set_learning_rate(adam, 0.5) && says("optimizer 'adam' is a graph's", "eg_session_optimizer"));
+    eg_checkpoint *alone = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_optimizer(alone, "adam", adam) && !eg_checkpoint_save(alone, prefix) &&
+          says("eg_checkpoint_save: optimizer 'adam' is a graph's", "eg_session_optimizer(s, optimizer)"));
+    eg_checkpoint_release(alone);
+    const char *path;
+    {
+        EG_SESSION(s);
+        CHECK(eg_save_weights(model, test_temp("weights.npz")));
+        CHECK(eg_optimizer_set_learning_rate(adam, 0.0625));
+        REQUIRE((path = eg_checkpoint_save(there, prefix)) != NULL);
+    }
+    eg_call(eager, in);
+    CHECK(eg_checkpoint_track_layer(here, "model", eager) && eg_checkpoint_track_optimizer(here, "adam", other));
+    CHECK(eg_checkpoint_restore(here, path) && eg_checkpoint_assert_consumed(here));
+    CHECK(eg_optimizer_learning_rate(other) == 0.0625 && eg_optimizer_steps(other) == 1);
+    CHECK(same(eg_call(eager, in), eg_session_eval(s, y, &feed, 1)));
+    for (int i = 0; i < 2; i++) {                                    // both train on, and give the file back
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *loss = eg_reduce_sum(eg_square(eg_call(eager, in)));
+        eg_list weights = eg_layer_weights_list(eager);
+        CHECK(eg_tape_gradients(tape, loss, weights.tensors, 2, grads) &&
+              eg_apply_gradients(other, grads, weights.tensors, 2) && eg_session_eval(s, train, &feed, 1));
+        CHECK(same(eg_call(eager, in), eg_session_eval(s, y, &feed, 1)));
+    }
+    eg_assign(eg_layer_weights_list(eager).tensors[1], eg_full(EG_FLOAT32, EG_SHAPE(2), 5));
+    REQUIRE((path = eg_checkpoint_save(here, prefix)) != NULL);
+    {
+        EG_SESSION(s);
+        CHECK(eg_checkpoint_restore(there, path) && eg_checkpoint_assert_consumed(there));
+        CHECK_NEAR(eg_optimizer_steps(eg_session_optimizer(s, adam)), 3, 0);
+        CHECK(same(eg_call(eager, in), eg_session_eval(s, y, &feed, 1)));
+        CHECK(eg_load_weights(model, test_temp("weights.npz")));
+    }
+    CHECK(!same(eg_call(eager, in), eg_session_eval(s, y, &feed, 1)));
+    eg_checkpoint_release(there);
+    eg_checkpoint_release(here);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_layer_release(model);
+    eg_layer_release(eager);
+    eg_optimizer_release(adam);
+    eg_optimizer_release(other);
+}
+static int64_t summary_bytes(eg_summary_writer *w) {
+    CHECK(eg_summary_writer_flush(w));
+    FILE *file = fopen(eg_summary_writer_path(w), "rb");
+    if (!file) return 0;
+    fseek(file, 0, SEEK_END);
+    const int64_t bytes = (int64_t)ftell(file);
+    fclose(file);
+    return bytes;
+}
+TEST(summaries_of_nodes_are_written_in_each_run) {
+    EG_SCOPE;
+    eg_summary_writer *w = eg_summary_writer_open(test_temp("graph_summaries"));
+    REQUIRE(w != NULL);
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *loss, *z;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1), "x");
+        loss = eg_reduce_mean(eg_square(x));
+        z = eg_mul(x, 3);
+        CHECK(eg_summary_scalar("loss", loss, .writer = w) && eg_summary_histogram("x", x, .writer = w, .buckets = 3));
+    }
+    const int64_t empty = summary_bytes(w);
+    eg_session *s = eg_session_new(g);
+    eg_feed feed = {x, eg_constant(EG_SHAPE(2), 1, 3)};
+    int64_t bytes[5];
+    for (int i = 0; i < 5; i++) {
+        eg_summary_set_step(i);
+        feed.value = eg_full(EG_FLOAT32, EG_SHAPE(2), i);
+        CHECK(eg_session_eval(s, loss, &feed, 1));
+        bytes[i] = summary_bytes(w);
+        CHECK(bytes[i] > (i ? bytes[i - 1] : empty));
+    }
+    eg_function *f = NULL;
+    eg_tensor *out;
+    CHECK(eg_function_save(eg_session_function(s), test_temp("summaries")));       // which holds none of them
+    REQUIRE((f = eg_function_load(test_temp("summaries"))) != NULL);
+    CHECK(eg_function_call(f, &feed.value, 1, &out, 1) && eg_item(out) == 16);
+    CHECK_INT(summary_bytes(w), bytes[4]);
+    CHECK(eg_session_eval(s, z, &feed, 1));                                        // x is fed: its histogram is written
+    CHECK(summary_bytes(w) > bytes[4]);
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_summary_writer_release(w);
+}
 static eg_tensor *of_the_middle(eg_tensor *x, eg_tensor *w, eg_tensor **grads) {
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
@@ -1188,6 +1563,24 @@ static bool releases(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_mul(in[0], 2);
     return says("eg_session_release: the session is running", NULL) && out[0];
 }
+TEST(a_variable_is_watched_before_it_is_read) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *w;
+    {
+        EG_GRAPH(g);
+        w = eg_variable(eg_scalar(2), "w");
+        eg_tensor *x = eg_placeholder(EG_FLOAT32, EG_SCALAR, "x");
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        eg_tape_watch_variables(tape, false);
+        eg_tensor *y = eg_mul(w, x);
+        eg_tape_watch(tape, w);
+        CHECK(!eg_tape_gradient(tape, eg_mul(w, y), w) && says("was watched after eg_mul had read it", NULL));
+    }
+    eg_graph_release(g);
+    eg_release(w);
+}
 TEST(a_session_is_not_released_by_its_own_run) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
@@ -1240,7 +1633,13 @@ TEST(mistakes_with_nodes_are_told_by_name) {
 
 #ifndef EAGER_NO_THREADS
 enum { THREADS = 4 };
-typedef struct runner { pthread_t thread; eg_session *s; eg_graph *g; int number, wrong; } runner;
+typedef struct runner {
+    pthread_t thread;
+    eg_session *s;
+    eg_graph *g;
+    eg_tensor *add, *read;
+    int number, wrong;
+} runner;
 static void *run_it(void *argument) {
     runner *r = (runner *)argument;
     eg_set_device(test_device());
@@ -1280,6 +1679,49 @@ TEST(threads_run_one_session_at_once) {
     eg_session_release(s);
     eg_graph_release(g);
     eg_release(w);
+}
+// Threads that initialize, train, read and release one session: each call works, or is an error that says why.
+static void *use_it(void *argument) {
+    runner *r = (runner *)argument;
+    eg_set_device(test_device());
+    eg_set_error_handler(NULL, NULL);
+    for (int i = 0; i < 60; i++) {
+        EG_SCOPE;
+        const int what = (i + r->number) % 3;
+        eg_tensor *out = NULL;
+        if (what == 0) (void)eg_session_initialize(r->s, NULL, 0);
+        else out = eg_session_eval(r->s, what == 1 ? r->add : r->read, NULL, 0);
+        const eg_error_code code = eg_error();
+        r->wrong += (out && eg_item(out) < 1) || (code != EG_OK && code != EG_ERROR_STATE);
+        eg_error_clear();
+    }
+    return NULL;
+}
+TEST(threads_that_initialize_and_assign_exclude_each_other) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *v, *add, *read;
+    {
+        EG_GRAPH(g);
+        v = eg_variable(eg_scalar(1), "v");
+        add = eg_assign_add(v, 1);
+        read = eg_add(eg_mul(eg_ones(EG_FLOAT32, EG_SCALAR), 2), 1);
+    }
+    eg_session *s = eg_session_new(g);
+    runner r[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        r[i] = (runner){.s = s, .g = g, .number = i, .add = add, .read = read};
+        REQUIRE(!pthread_create(&r[i].thread, NULL, use_it, &r[i]));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(r[i].thread, NULL);
+        CHECK_INT(r[i].wrong, 0);
+    }
+    CHECK(eg_session_initialize(s, NULL, 0));
+    CHECK_NEAR(eg_item(eg_session_eval(s, add, NULL, 0)), 2, 0);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(v);
 }
 #endif
 
