@@ -7289,7 +7289,7 @@ EGI_AS_TOLD
 EGI_FAST
 // A decimal number as it is written: digits times 10 to the power `exponent`; whole: without point and exponent.
 typedef struct egi_decimal { uint64_t digits; int exponent; bool minus, whole; } egi_decimal;
-// Eight bytes as eight digits; false where some are none. Neighbours are joined into numbers of two, four, eight digits.
+// Eight digits; false where some are none. Neighbours are joined into numbers of two digits, four, eight.
 static inline bool egi_digits_read(const char *p, uint64_t *value) {
     uint64_t x;
     if (EGI_BIG) return false;
@@ -31084,8 +31084,8 @@ EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
 // handed over at once, so that neither thread locks or wakes the other for each element; who has waited a millisecond
 // gets what is there. Where nothing is there and the thread is not reading, the asking thread reads an element itself
 // instead of waiting; where it asks so fast that waking the thread takes longer than reading ahead can save, the
-// thread is not woken, and looks every millisecond whether that is still so. For a device that can copy while it computes, that thread also starts the copies, and the asking
-// thread waits for them.
+// thread is not woken, and looks every millisecond whether that is still so. For a device that can copy while it
+// computes, that thread also starts the copies, and the asking thread waits for them.
 typedef struct egi_bundle { egi_shelf shelf; int64_t size, at; int64_t *ticket; } egi_bundle;  // of its copies, or 0
 typedef struct egi_ahead {
     pthread_mutex_t lock;
