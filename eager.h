@@ -31091,9 +31091,8 @@ typedef struct egi_ahead {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    // hungry: the asking thread has waited long; holds: it has the first group. reading: the thread is; naps: it need
-    // not be woken.
-    bool running, stop, over, hungry, holds, reading, naps;
+    // hungry: the asking thread has waited long. reading: the thread is; naps: it need not be woken.
+    bool stop, over, hungry, reading, naps;
     // The process's count of forks when the thread was started.
     int64_t forks;
     egi_cursor *c;
@@ -31102,6 +31101,8 @@ typedef struct egi_ahead {
     // Groups: the first one, how many can be taken, how many may be; behind those one is being filled. each: elements.
     int64_t first, full, groups, each;
     int64_t own;                                              // elements that the asking thread has read
+    // Of the asking thread alone, apart from what a compiler may read together. holds: it has the first group.
+    bool running, holds;
     eg_status last;                                           // how the elements ended, once `over` is set
     egi_failure failed;
     egi_bundle ring[1];                                        // groups + 1 of them; behind them the tickets
