@@ -7331,10 +7331,27 @@ static void egi_text_json(egi_text *t, const char *string) {
         else egi_text_add(t, p, 1);
     egi_text_add(t, "\"", 1);
 }
+#ifdef __BYTE_ORDER__
+enum { EGI_BIG = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
+#else
+enum { EGI_BIG = 0 };
+#endif
 EGI_AS_TOLD
 EGI_FAST
 // A decimal number as it is written: digits times 10 to the power `exponent`; whole: without point and exponent.
 typedef struct egi_decimal { uint64_t digits; int exponent; bool minus, whole; } egi_decimal;
+// Eight digits; false where some are none. Neighbours are joined into numbers of two digits, four, eight.
+static inline bool egi_digits_read(const char *p, uint64_t *value) {
+    uint64_t x;
+    if (EGI_BIG) return false;
+    memcpy(&x, p, sizeof x);
+    x ^= 0x3030303030303030u;
+    if ((x | (x + 0x0606060606060606u)) & 0xf0f0f0f0f0f0f0f0u) return false;
+    x = (x * 10 + (x >> 8)) & 0x00ff00ff00ff00ffu;
+    x = (x * 100 + (x >> 16)) & 0x0000ffff0000ffffu;
+    *value = (x * 10000 + (x >> 32)) & 0xffffffffu;
+    return true;
+}
 // Reads n bytes as one. False where they are anything else, and where the digits do not fit into 64 bits or the
 // exponent has more than four.
 static bool egi_decimal_read(const char *p, int64_t n, egi_decimal *d) {
@@ -7346,6 +7363,12 @@ static bool egi_decimal_read(const char *p, int64_t n, egi_decimal *d) {
     const char *const first = p, *point = NULL;
     for (; p < end; p++) {
         const unsigned digit = (unsigned)(unsigned char)*p - '0';
+        uint64_t eight;
+        if (end - p >= 8 && digits < UINT64_MAX / 1000000000 && egi_digits_read(p, &eight)) {
+            digits = digits * 100000000 + eight;
+            p += 7;
+            continue;
+        }
         if (digit < 10) {
             if (digits > (UINT64_MAX - 9) / 10) return false;
             digits = digits * 10 + digit;
@@ -7369,7 +7392,9 @@ static bool egi_decimal_read(const char *p, int64_t n, egi_decimal *d) {
 }
 // The double nearest to it, which is what strtod gives; false where that would take more than 128 bits, or where
 // doubles are computed in wider registers. digits / 10^k is digits / 5^k / 2^k: the quotient of two integers has 63
-// bits or more, its last one says whether there is a rest, so that the conversion to double rounds once.
+// bits or more, its last one says whether there is a rest, so that the conversion to double rounds once. It is computed
+// by a product with inverse[k], which is 2^128 / (5^k times the power of two that makes it a number of 64 bits) - 2^64,
+// rounded down; that gives a quotient which is at most one too large or too small.
 static bool egi_decimal_value(const egi_decimal *d, double *value) {
 #if defined(__SIZEOF_INT128__) && FLT_EVAL_METHOD == 0
     __extension__ typedef unsigned __int128 wide;
@@ -7379,18 +7404,29 @@ static bool egi_decimal_value(const egi_decimal *d, double *value) {
         19073486328125u, 95367431640625u, 476837158203125u, 2384185791015625u, 11920928955078125u,
         59604644775390625u, 298023223876953125u, 1490116119384765625u, 7450580596923828125u
     };
+    static const uint64_t inverse[] = {
+        0xffffffffffffffffu, 0x9999999999999999u, 0x47ae147ae147ae14u, 0x624dd2f1a9fbe76u, 0xa36e2eb1c432ca57u,
+        0x4f8b588e368f0846u, 0xc6f7a0b5ed8d36bu, 0xad7f29abcaf48578u, 0x5798ee2308c39df9u, 0x12e0be826d694b2eu,
+        0xb7cdfd9d7bdbab7du, 0x5fd7fe17964955fdu, 0x19799812dea11197u, 0xc25c268497681c26u, 0x6849b86a12b9b01eu,
+        0x203af9ee756159b2u, 0xcd2b297d889bc2b6u, 0x70ef54646d496892u, 0x2725dd1d243aba0eu, 0xd83c94fb6d2ac34au,
+        0x79ca10c9242235d5u, 0x2e3b40a0e9b4f7ddu, 0xe392010175ee5962u, 0x82db34012b25144eu, 0x357c299a88ea76a5u,
+        0xef2d0f5da7dd8aa2u, 0x8c240c4aecb13bb5u, 0x3ce9a36f23c0fc90u
+    };
     const int k = -d->exponent;
     if (k < -22 || k > 27 || (k < 0 && d->digits >> 53)) return false;
     double result = (double)d->digits;
     if (k < 0) result *= (double)fives[-k] * (double)(1 << -k);
     else if (k && d->digits) {
         const int up = __builtin_clzll(d->digits), down = __builtin_clzll(fives[k]);
-        const wide above = (wide)(d->digits << up) << 63;
-        const uint64_t below = fives[k] << down, quotient = (uint64_t)(above / below);
+        const wide above = (wide)(d->digits << up) << 63, guess = (wide)(uint64_t)(above >> 64) * inverse[k] + above;
+        const uint64_t below = fives[k] << down;
+        uint64_t quotient = (uint64_t)(guess >> 64) + 1, rest = (uint64_t)above - quotient * below;
+        if (rest > (uint64_t)guess) quotient--, rest += below;
+        if (rest >= below) quotient++, rest -= below;
         const uint64_t power = (uint64_t)(1023 + down - up - 63 - k) << 52;
         double scale;
         memcpy(&scale, &power, sizeof scale);
-        result = (double)(quotient | (above % below != 0)) * scale;
+        result = (double)(quotient | (rest != 0)) * scale;
     }
     *value = d->minus ? -result : result;
     return true;
@@ -28830,6 +28866,8 @@ static bool egi_specs_agree(const char *function, const eg_spec *a, int n, const
                             egi_spec_show(a[i]), egi_spec_show(b[i]));
     return true;
 }
+EGI_AS_TOLD
+EGI_FAST
 // Checks an element against specs and learns from it. Returns the first component that does not fit, or -1. An
 // unknown dtype becomes that of x, and with `ranks` an unknown rank, too. Dimensions are not learnt: they may vary
 // from element to element.
@@ -28844,6 +28882,8 @@ static int egi_specs_meet(eg_spec *spec, int n, eg_tensor *const *x, bool ranks)
     }
     return -1;
 }
+EGI_AS_TOLD
+EGI_SMALL
 static EGI_COLD bool egi_specs_differ(const char *function, const eg_spec *spec, int component, const eg_tensor *x,
                                       const char *whose) {
     return egi_fail(spec->dtype == (eg_dtype)x->dtype || spec->dtype == EG_NO_DTYPE ? EG_ERROR_SHAPE : EG_ERROR_DTYPE,
@@ -28926,6 +28966,8 @@ static void egi_cursor_rest(egi_cursor *c) {
     if (c->d->stage->rest) c->d->stage->rest(c);              // before the cursors upstream, as in egi_cursor_close
     for (int i = 0; i < c->d->n_from; i++) egi_cursor_rest(c->from[i]);
 }
+EGI_AS_TOLD
+EGI_FAST
 // Errors that are raised meanwhile, for an element of this stage, name the stage and the element.
 static void egi_stage_enter(egi_context *stage, const egi_cursor *c, int64_t element) {
     egi_context_enter(stage, EGI_IN_STAGE, c->d->stage->name);
@@ -28963,6 +29005,8 @@ static eg_tensor *egi_host_int64(const char *op, int64_t value) {
     if (x) memcpy(x->data, &value, sizeof value);
     return x;
 }
+EGI_AS_TOLD
+EGI_SMALL
 // Row `first` of x as a tensor of one axis less, or, if rows is not negative, `rows` rows from there on. The result
 // is a view; the caller owns the reference.
 static eg_tensor *egi_element_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
@@ -28999,6 +29043,9 @@ static void egi_piece_drop(egi_piece *p) {
 static void egi_pieces_whole(int n, eg_tensor **x, egi_piece *p) {
     for (int i = 0; i < n; i++) { p[i].x = x[i]; p[i].row = -1; p[i].kind = EGI_WHOLE; }
 }
+static void egi_pieces_none(egi_piece *p, int n) {
+    for (int i = 0; i < n; i++) { p[i].x = NULL; p[i].kind = EGI_WHOLE; }
+}
 static void egi_pieces_drop(egi_piece *p, int n) { for (int i = 0; i < n; i++) egi_piece_drop(&p[i]); }
 // The component as a tensor, whose reference the caller owns; NULL with an error. The piece is empty afterwards.
 static eg_tensor *egi_piece_take(const char *name, egi_piece *p) {
@@ -29025,15 +29072,22 @@ static bool egi_piece_is_row(const egi_piece *p, const eg_tensor *x) {
     return true;
 }
 // Elements that wait, in slots, each component in a column of its own: a reference to a tensor, or to one of which
-// it is a row, or, as long as all are small and alike, the bytes, which are then rows of one tensor.
+// it is a row, or, as long as all are small and alike, the bytes. These are rows of several tensors, so that no row
+// moves when the column grows: the first has 16 rows, each later one as many as all before it, up to 2^most rows or
+// about EGI_ROWS_BYTES. `order`, if not NULL, says which row a slot has: where slots are swapped, rows of more than
+// EGI_SWAPPED_BYTES do not move, either.
 typedef struct egi_seat { eg_tensor *x; int64_t row; } egi_seat;
-typedef struct egi_column { egi_seat *slots; eg_tensor *rows; } egi_column;
+typedef struct egi_column { egi_seat *slots; eg_tensor **rows; int64_t n, room, *order; int most; } egi_column;
 typedef struct egi_shelf { int64_t capacity, used; egi_column column[EG_MAX_COMPONENTS]; } egi_shelf;
-enum { EGI_SMALL_BYTES = 256 };                               // a tensor's own blocks take about as much
+// A tensor of at most EGI_SMALL_BYTES is kept as bytes, since its own blocks take about as much; one of at most
+// EGI_STORED_BYTES, too, where many elements wait for long, because reading all their blocks takes longer than copying.
+enum { EGI_SMALL_BYTES = 256, EGI_STORED_BYTES = 1 << 14, EGI_SWAPPED_BYTES = 64, EGI_ROWS_BYTES = 1 << 20 };
 static void egi_column_drop(egi_column *col, int64_t n) {
     for (int64_t i = 0; col->slots && i < n; i++) if (col->slots[i].x) egi_object_release(&col->slots[i].x->object);
     egi_free(col->slots);
-    if (col->rows) egi_object_release(&col->rows->object);
+    while (col->n > 0) egi_object_release(&col->rows[--col->n]->object);
+    egi_free(col->rows);
+    egi_free(col->order);
     memset((void *)col, 0, sizeof *col);
 }
 static void egi_shelf_end(egi_shelf *s) {
@@ -29054,16 +29108,38 @@ static bool egi_column_slots(const char *name, egi_column *col, int64_t used, in
     return true;
 }
 // The same for bytes of components like p.
-static bool egi_column_rows(const char *name, egi_column *col, const egi_piece *p, int64_t used, int64_t capacity) {
+static bool egi_column_rows(const char *name, egi_column *col, const egi_piece *p, int64_t capacity) {
     eg_shape shape = { egi_piece_rank(p) + 1, { 0 } };
+    const int64_t bytes = egi_piece_bytes(p);
     memcpy(shape.dims + 1, egi_piece_dims(p), (size_t)egi_piece_rank(p) * sizeof(int64_t));
-    shape.dims[0] = capacity;
-    if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
-    eg_tensor *rows = egi_host_new(name, (eg_dtype)p->x->dtype, &shape);
-    if (!rows) return false;
-    if (used) memcpy(rows->data, col->rows->data, (size_t)(used * egi_piece_bytes(p)));
-    if (col->rows) egi_object_release(&col->rows->object);
-    col->rows = rows;
+    for (col->most = 4; bytes << col->most < EGI_ROWS_BYTES / 2; col->most++) {}
+    for (int64_t k = 0, room = 0; room < capacity; k++, room += shape.dims[0]) {
+        void *rows = col->rows;
+        shape.dims[0] = k == 0 ? 16 : egi_min64(room, (int64_t)1 << col->most);
+        if (k < col->n) continue;
+        if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
+        if (!egi_grow(&rows, &col->room, k + 1, sizeof *col->rows))
+            return egi_no_memory(name, (k + 1) * (int64_t)sizeof *col->rows);
+        col->rows = (eg_tensor **)rows;
+        if (!(col->rows[k] = egi_host_new(name, (eg_dtype)p->x->dtype, &shape))) return false;
+        col->n++;
+    }
+    return true;
+}
+// The tensor that has a slot's row, and which of its rows that is.
+static eg_tensor *egi_column_at(const egi_column *col, int64_t slot, int64_t *row) {
+    const int64_t at = col->order ? col->order[slot] : slot;
+    const int power = at < 16 ? 3 : 63 - __builtin_clzll((unsigned long long)at);       // of two, the highest in it
+    *row = at < 16 ? at : at & (((int64_t)1 << (power < col->most ? power : col->most)) - 1);
+    return col->rows[power < col->most ? power - 3 : (at >> col->most) + col->most - 4];
+}
+// Makes the order, in which each slot of a column of `capacity` has its own row at first, or one for more slots.
+static bool egi_column_order(const char *name, egi_column *col, int64_t former, int64_t capacity) {
+    int64_t *order = (int64_t *)egi_alloc((size_t)capacity * sizeof *order);
+    if (!order) return egi_no_memory(name, capacity * (int64_t)sizeof *order);
+    for (int64_t i = 0; i < capacity; i++) order[i] = col->order && i < former ? col->order[i] : i;
+    egi_free(col->order);
+    col->order = order;
     return true;
 }
 // Makes room for so many slots. The capacity doubles, so that an element is moved a fixed number of times on average.
@@ -29074,19 +29150,21 @@ static bool egi_shelf_room(const char *name, int n, egi_shelf *s, int64_t slots)
     while (capacity < slots) capacity += capacity;
     for (int k = 0; k < n; k++) {
         egi_column *col = &s->column[k];
-        egi_piece p = { col->rows, 0, EGI_BYTES };
-        if (!(col->rows ? egi_column_rows(name, col, &p, s->used, capacity)
-              : !col->slots || egi_column_slots(name, col, s->used, capacity))) return false;
+        egi_piece p = { col->n ? col->rows[0] : NULL, 0, EGI_BYTES };
+        if (!(col->n ? egi_column_rows(name, col, &p, capacity)
+              : !col->slots || egi_column_slots(name, col, s->used, capacity)) ||
+            (col->order && !egi_column_order(name, col, s->capacity, capacity))) return false;
     }
     s->capacity = capacity;
     return true;
 }
 // Makes tensors of a column of bytes, when one comes that is unlike the others.
 static bool egi_column_unpack(const char *name, const egi_shelf *s, egi_column *col) {
-    egi_column to = { NULL, NULL };
+    egi_column to = { NULL, NULL, 0, 0, NULL, 0 };
     bool ok = egi_column_slots(name, &to, 0, s->capacity);
     for (int64_t i = 0; ok && i < s->used; i++) {
-        egi_piece p = { col->rows, i, EGI_BYTES };
+        egi_piece p = { NULL, 0, EGI_BYTES };
+        p.x = egi_column_at(col, i, &p.row);
         to.slots[i].row = -1;
         ok = (to.slots[i].x = egi_piece_take(name, &p)) != NULL;
     }
@@ -29097,22 +29175,23 @@ static bool egi_column_unpack(const char *name, const egi_shelf *s, egi_column *
 }
 // Whether a column may begin to keep bytes with this component. A row of a tensor that does not change is kept as a
 // reference, whatever its size.
-static bool egi_column_packs(const egi_piece *p) {
+static bool egi_column_packs(const egi_piece *p, int64_t most) {
     int64_t bytes = egi_piece_bytes(p);
     return p->kind != EGI_ROW && bytes && egi_piece_rank(p) < EG_MAX_RANK && egi_piece_plain(p) &&
-           (p->kind == EGI_BYTES || bytes <= EGI_SMALL_BYTES);
+           (p->kind == EGI_BYTES || bytes <= most);
 }
 // Puts one component into slot `at`; the first one decides whether the column keeps bytes or references. A component
 // that is unlike the others turns bytes into references.
-static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_piece *p, int64_t at) {
-    if (!col->slots && !col->rows && !(egi_column_packs(p) ? egi_column_rows(name, col, p, 0, s->capacity)
+static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_piece *p, int64_t at, int64_t most) {
+    if (!col->slots && !col->n && !(egi_column_packs(p, most) ? egi_column_rows(name, col, p, s->capacity)
                                        : egi_column_slots(name, col, 0, s->capacity))) return false;
-    if (col->rows && egi_piece_plain(p) && egi_piece_is_row(p, col->rows)) {
-        int64_t bytes = egi_piece_bytes(p);
-        memcpy(col->rows->data + at * bytes, egi_piece_data(p), (size_t)bytes);
+    if (col->n && egi_piece_plain(p) && egi_piece_is_row(p, col->rows[0])) {
+        int64_t bytes = egi_piece_bytes(p), row;
+        eg_tensor *to = egi_column_at(col, at, &row);
+        memcpy(to->data + row * bytes, egi_piece_data(p), (size_t)bytes);
         return true;
     }
-    if (col->rows && !egi_column_unpack(name, s, col)) return false;
+    if (col->n && !egi_column_unpack(name, s, col)) return false;
     egi_seat *slot = &col->slots[at];
     int64_t row = p->kind == EGI_ROW ? p->row : -1;
     eg_tensor *x = row >= 0 ? eg_retain(p->x) : egi_piece_take(name, p);
@@ -29122,34 +29201,43 @@ static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_
     slot->row = row;
     return true;
 }
-// Puts an element of n components, which is dropped, also on failure, into slot `at`.
-static bool egi_shelf_put(const char *name, int n, egi_shelf *s, int64_t at, egi_piece *in) {
+// Puts an element of n components, which is dropped, also on failure, into slot `at`. Tensors of at most `most` bytes
+// are kept as bytes.
+static bool egi_shelf_put(const char *name, int n, egi_shelf *s, int64_t at, egi_piece *in, int64_t most) {
     bool ok = egi_shelf_room(name, n, s, at + 1);
     if (ok && at >= s->used) s->used = at + 1;
-    for (int k = 0; k < n && ok; k++) ok = egi_column_put(name, s, &s->column[k], &in[k], at);
+    for (int k = 0; k < n && ok; k++) ok = egi_column_put(name, s, &s->column[k], &in[k], at, most);
     egi_pieces_drop(in, n);
     return ok;
 }
-// Exchanges the elements in two slots: what a shuffle does. Bytes are exchanged through a small buffer.
-static void egi_shelf_swap(egi_shelf *s, int64_t a, int64_t b) {
+// Exchanges the elements in two slots: what a shuffle does. Of long rows the places in the order are exchanged. False and
+// an error without memory for the order.
+static bool egi_shelf_swap(const char *name, egi_shelf *s, int64_t a, int64_t b) {
     for (int k = 0; k < EG_MAX_COMPONENTS && a != b; k++) {
         egi_column *col = &s->column[k];
+        egi_piece x = { NULL, 0, EGI_BYTES }, y = { NULL, 0, EGI_BYTES };
         if (col->slots) {
             egi_seat slot = col->slots[a];
             col->slots[a] = col->slots[b];
             col->slots[b] = slot;
-        } else if (col->rows) {
-            egi_piece p = { col->rows, 0, EGI_BYTES };
-            int64_t bytes = egi_piece_bytes(&p);
-            char t[EGI_SMALL_BYTES], *x = col->rows->data + a * bytes, *y = col->rows->data + b * bytes;
-            for (size_t n; bytes > 0; bytes -= (int64_t)n, x += n, y += n) {
-                n = bytes < EGI_SMALL_BYTES ? (size_t)bytes : (size_t)EGI_SMALL_BYTES;
-                memcpy(t, x, n);
-                memcpy(x, y, n);
-                memcpy(y, t, n);
-            }
         }
+        if (!col->n) continue;
+        x.x = egi_column_at(col, a, &x.row);
+        y.x = egi_column_at(col, b, &y.row);
+        const size_t bytes = (size_t)egi_piece_bytes(&x);
+        if (bytes <= EGI_SWAPPED_BYTES) {
+            char t[EGI_SWAPPED_BYTES], *p = x.x->data + (size_t)x.row * bytes, *q = y.x->data + (size_t)y.row * bytes;
+            memcpy(t, p, bytes);
+            memcpy(p, q, bytes);
+            memcpy(q, t, bytes);
+            continue;
+        }
+        if (!col->order && !egi_column_order(name, col, 0, s->capacity)) return false;
+        const int64_t row = col->order[a];
+        col->order[a] = col->order[b];
+        col->order[b] = row;
     }
+    return true;
 }
 // Lends the element in a slot until the slot is used again; with `gives`, a tensor's reference goes to the caller and
 // the slot is empty then, else the caller gets one of its own.
@@ -29157,8 +29245,8 @@ static void egi_shelf_lend(int n, egi_shelf *s, int64_t at, egi_piece *out, bool
     for (int k = 0; k < n; k++) {
         egi_column *col = &s->column[k];
         egi_seat *slot = col->slots ? &col->slots[at] : NULL;
-        out[k].x = slot ? slot->x : col->rows;
-        out[k].row = slot ? slot->row : at;
+        out[k].x = slot ? slot->x : egi_column_at(col, at, &out[k].row);
+        if (slot) out[k].row = slot->row;
         out[k].kind = !slot ? EGI_BYTES : slot->row >= 0 ? EGI_ROW : EGI_WHOLE;
         if (out[k].kind == EGI_WHOLE && gives) slot->x = NULL;
         else if (out[k].kind == EGI_WHOLE) eg_retain(slot->x);
@@ -29177,7 +29265,7 @@ static eg_status egi_cursor_pieces(egi_cursor *c, egi_piece *out) {
         }
         return status;
     }
-    for (int i = 0; i < c->d->n; i++) { out[i].x = NULL; out[i].kind = EGI_WHOLE; }
+    egi_pieces_none(out, c->d->n);
     egi_context stage;
     egi_stage_enter(&stage, c, c->element);
     eg_status status = c->d->stage->pieces(c, out);
@@ -29190,7 +29278,7 @@ static eg_status egi_cursor_pieces(egi_cursor *c, egi_piece *out) {
 // The next function of stages that have pieces.
 static eg_status egi_pieces_next(egi_cursor *c, eg_tensor **out) {
     egi_piece part[EG_MAX_COMPONENTS];
-    for (int i = 0; i < c->d->n; i++) { part[i].x = NULL; part[i].kind = EGI_WHOLE; }
+    egi_pieces_none(part, c->d->n);
     eg_status status = c->d->stage->pieces(c, part);
     for (int i = 0; i < c->d->n && status == EG_NEXT; i++)
         if (!(out[i] = egi_piece_take(c->d->stage->name, &part[i]))) status = EG_FAILED;
@@ -29881,25 +29969,42 @@ static bool egi_csv_field_ends(egi_csv_state *s, int64_t at) {
 }
 EGI_AS_TOLD
 EGI_FAST
+#if EGI_X86
+typedef char egi_csv_lane __attribute__((vector_size(16)));
+#endif
+// Which of the bytes from p on, 16 or one, may end a field or begin a quote: a bit for each.
+static inline unsigned egi_csv_marks(const char *p, char delimiter) {
+#if EGI_X86
+    egi_csv_lane x;
+    memcpy(&x, p, sizeof x);
+    x = (egi_csv_lane)((x == delimiter) | (x == '\n') | (x == '\r') | (x == '"'));
+    return (unsigned)__builtin_ia32_pmovmskb128(x);
+#else
+    return *p == delimiter || *p == '\n' || *p == '\r' || *p == '"';
+#endif
+}
 // A row that lies whole in the block, its line's end included, and has no quote: 1, and 0 for other ones, which are
 // left to egi_csv_row; -1: an error.
 static int egi_csv_row_in_block(egi_csv_state *s, char delimiter) {
+    enum { LANE = EGI_X86 ? 16 : 1 };
     egi_blocks *r = &s->reader;
-    const char *const row = r->block + r->at, *const end = r->block + r->end, *p = row;
+    const char *const row = r->block + r->at, *const end = r->block + r->end, *from = row;
     s->fields = 0;
-    for (; p < end; p++) {
-        if (*p > '"' && *p != delimiter) continue;
-        const bool over = *p == '\n' || *p == '\r';
-        if (*p == '"' || (over && p == row) || (*p == '\r' && p + 1 == end)) return 0;
-        if (!over && *p != delimiter) continue;
-        if (!egi_csv_field_ends(s, p - row)) return -1;
-        if (!over) continue;
-        p += 1 + (*p == '\r' && p[1] == '\n');
-        s->line = ++r->line;
-        s->row = row;
-        s->gap = 1;
-        r->at = p - r->block;
-        return 1;
+    for (; end - from >= LANE; from += LANE) {
+        for (unsigned marks = egi_csv_marks(from, delimiter); marks; marks &= marks - 1) {
+            const char *p = from + __builtin_ctz(marks);
+            const bool over = *p != delimiter;
+            if (*p == '"' || (over && p == row) || (*p == '\r' && p + 1 == end)) return 0;
+            if (s->fields == s->capacity) { if (!egi_csv_field_ends(s, p - row)) return -1; }
+            else s->end[s->fields++] = p - row;
+            if (!over) continue;
+            p += 1 + (*p == '\r' && p[1] == '\n');
+            s->line = ++r->line;
+            s->row = row;
+            s->gap = 1;
+            r->at = p - r->block;
+            return 1;
+        }
     }
     return 0;
 }
@@ -30316,6 +30421,8 @@ typedef struct egi_crew {
     // Numbers of the next job to deliver, to begin, to hand out; of the next element to hand out.
     int64_t oldest, next, filled, element;
     int64_t group;                                            // elements a job
+    // quick: the function takes less time than handing elements over; alone: so the asking thread calls it.
+    bool quick, alone;
     // The process's count of forks when the threads were started.
     int64_t forks;
     const egi_cursor *c;
@@ -30350,7 +30457,7 @@ static eg_status egi_job_element(const egi_cursor *c, egi_job *job, int64_t i) {
     egi_element_drop(in.x);
     if (status != EG_NEXT) return status;
     egi_pieces_whole(c->d->n, out.x, p);
-    return egi_shelf_put("dataset_map", c->d->n, &job->out, i, p) ? EG_NEXT : EG_FAILED;
+    return egi_shelf_put("dataset_map", c->d->n, &job->out, i, p, EGI_SMALL_BYTES) ? EG_NEXT : EG_FAILED;
 }
 // Returns the seconds that it took. A function that forks on one of the crew's threads is alone in the child, where
 // forks says so.
@@ -30371,8 +30478,10 @@ static double egi_job_do(const egi_cursor *c, egi_job *job, int64_t forks) {
     }
     return egi_clock_now() - start;
 }
-// A job of at most a twentieth of a millisecond could be larger, one of more than a fifth should be smaller.
+// A job of at most a twentieth of a millisecond could be larger, one of more than a fifth should be smaller. Of the
+// largest, one that takes half of that is done faster than it is handed over.
 static void egi_crew_learn(egi_crew *crew, const egi_job *job, double seconds) {
+    if (job->n == EGI_GROUP_MOST && seconds > 0 && seconds < 2.5e-5) crew->quick = true;
     if (seconds < 5e-5 && job->n == crew->group && crew->group < EGI_GROUP_MOST) crew->group *= 2;
     else if (seconds > 2e-4 && crew->group > 1) crew->group /= 2;
 }
@@ -30453,7 +30562,8 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
         crew->made++;
     return crew;
 }
-// Hands out jobs while the ring has room. The end, or an error upstream, comes behind the last job's elements.
+// Hands out jobs while the ring has room, unless the function is quick. The end, or an error upstream, comes behind the
+// last job's elements.
 static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
     egi_piece in[EG_MAX_COMPONENTS];
     const int n = c->d->from[0]->n;
@@ -30461,8 +30571,9 @@ static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
         egi_job *job = &crew->job[crew->filled % crew->capacity];
         int64_t bytes = 0, group;
         pthread_mutex_lock(&crew->lock);
-        group = crew->group;
+        group = crew->quick ? 0 : crew->group;
         pthread_mutex_unlock(&crew->lock);
+        if (!group) return;
         job->element = crew->element;
         job->n = job->got = job->at = 0;
         job->status = EG_NEXT;
@@ -30470,7 +30581,7 @@ static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
             job->status = egi_cursor_pull_pieces(c, 0, in);
             if (job->status != EG_NEXT) break;
             for (int i = 0; i < n; i++) bytes += egi_piece_bytes(&in[i]);
-            if (egi_shelf_put("dataset_map", n, &job->in, job->n, in)) job->n++;
+            if (egi_shelf_put("dataset_map", n, &job->in, job->n, in, EGI_SMALL_BYTES)) job->n++;
             else job->status = EG_FAILED;
         }
         *drained = job->status != EG_NEXT;
@@ -30499,9 +30610,24 @@ static void egi_crew_hold(egi_crew *crew, const egi_cursor *c, egi_job *job) {
     }
     crew->holds = true;
 }
+static eg_status egi_map_here(egi_cursor *c, egi_piece *out, double *seconds);
+// The next element of a quick function. One in 16 is timed, so that the threads take part again when it is slow.
+static eg_status egi_crew_alone(egi_crew *crew, egi_cursor *c, egi_piece *out) {
+    double seconds = 0;
+    eg_status status = egi_map_here(c, out, crew->element++ % 16 ? NULL : &seconds);
+    if (seconds > 2e-6) {
+        pthread_mutex_lock(&crew->lock);
+        crew->quick = crew->alone = false;
+        crew->group = 1;
+        pthread_mutex_unlock(&crew->lock);
+    }
+    return status;
+}
 static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, bool *drained, egi_piece *out) {
     for (;;) {
-        if (!crew->holds) egi_crew_fill(crew, c, drained);
+        if (!crew->holds && !crew->alone) egi_crew_fill(crew, c, drained);
+        crew->alone = crew->oldest == crew->filled;
+        if (crew->alone) return egi_crew_alone(crew, c, out);
         egi_job *job = &crew->job[crew->oldest % crew->capacity];
         if (!crew->holds) egi_crew_hold(crew, c, job);
         if (job->at < job->got) {
@@ -30518,6 +30644,19 @@ static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, bool *drained, egi
 }
 #endif
 
+// Calls the function for the next element on this thread; *seconds, if it is not NULL, is how long that takes.
+static eg_status egi_map_here(egi_cursor *c, egi_piece *out, double *seconds) {
+    egi_element in, made;
+    eg_status status = egi_cursor_pull(c, 0, in.x);
+    if (status != EG_NEXT) return status;
+    memset((void *)&made, 0, sizeof made);
+    const double start = seconds ? egi_clock_now() : 0;
+    status = egi_map_call(c, c->element, in.x, made.x);
+    if (seconds) *seconds = egi_clock_now() - start;
+    egi_element_drop(in.x);
+    if (status == EG_NEXT) egi_pieces_whole(c->d->n, made.x, out);
+    return status;
+}
 typedef struct egi_map_state { struct egi_crew *crew; bool drained; } egi_map_state;
 static eg_status egi_map_pieces(egi_cursor *c, egi_piece *out) {
 #ifndef EAGER_NO_THREADS
@@ -30528,14 +30667,7 @@ static eg_status egi_map_pieces(egi_cursor *c, egi_piece *out) {
         return egi_crew_take(s->crew, c, &s->drained, out);
     }
 #endif
-    egi_element in, made;
-    eg_status status = egi_cursor_pull(c, 0, in.x);
-    if (status != EG_NEXT) return status;
-    memset((void *)&made, 0, sizeof made);
-    status = egi_map_call(c, c->element, in.x, made.x);
-    egi_element_drop(in.x);
-    if (status == EG_NEXT) egi_pieces_whole(c->d->n, made.x, out);
-    return status;
+    return egi_map_here(c, out, NULL);
 }
 static int64_t egi_map_skip(egi_cursor *c, int64_t n) {
     // With a crew, jobs are under way.
@@ -30935,12 +31067,13 @@ static eg_status egi_shuffle_pieces(egi_cursor *c, egi_piece *out) {
         eg_status status = egi_cursor_pull_pieces(c, 0, in);
         s->drained = status == EG_END_OF_SEQUENCE;
         if (s->drained) break;
-        if (status != EG_NEXT || !egi_shelf_put("dataset_shuffle", c->d->n, &s->shelf, s->size, in)) return EG_FAILED;
+        if (status != EG_NEXT || !egi_shelf_put("dataset_shuffle", c->d->n, &s->shelf, s->size, in, EGI_STORED_BYTES))
+            return EG_FAILED;
         s->size++;
     }
     if (s->size == 0) return EG_END_OF_SEQUENCE;
     int64_t at = egi_shuffle_draw(egi_shuffle_key(c), s->drawn++, s->size);
-    egi_shelf_swap(&s->shelf, at, --s->size);
+    if (!egi_shelf_swap("dataset_shuffle", &s->shelf, at, --s->size)) return EG_FAILED;
     egi_shelf_lend(c->d->n, &s->shelf, s->size, out, true);
     return EG_NEXT;
 }
@@ -30972,7 +31105,7 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
         int64_t to = i < size ? place[i].element : next;      // in the last round, the element that will be read next
         ok = egi_cursor_pass(c, 0, to - at) == to - at &&
              (i == size || (egi_cursor_pull_pieces(c, 0, in) == EG_NEXT &&
-                            egi_shelf_put("dataset_shuffle", c->d->n, &s->shelf, place[i].slot, in)));
+                            egi_shelf_put("dataset_shuffle", c->d->n, &s->shelf, place[i].slot, in, EGI_STORED_BYTES)));
         at = to + 1;
     }
     egi_free(place);
@@ -31474,7 +31607,7 @@ static eg_status egi_cache_pieces(egi_cursor *c, egi_piece *out) {
     eg_status status = egi_cursor_pull_pieces(c, 0, out);
     if (status == EG_END_OF_SEQUENCE) egi_cache_publish(c, own);
     if (status != EG_NEXT) return status;
-    if (!egi_shelf_put("dataset_cache", c->d->n, &own->list, own->n, out)) return EG_FAILED;
+    if (!egi_shelf_put("dataset_cache", c->d->n, &own->list, own->n, out, EGI_STORED_BYTES)) return EG_FAILED;
     egi_shelf_lend(c->d->n, &own->list, own->n++, out, false);
     return EG_NEXT;
 }
@@ -31505,15 +31638,17 @@ EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
 #ifndef EAGER_NO_THREADS
 // A prefetch: one thread reads upstream into a ring of groups, from which the asking thread takes. A whole group is
 // handed over at once, so that neither thread locks or wakes the other for each element; who has waited a millisecond
-// gets what is there. For a device that can copy while it computes, that thread also starts the copies, and the asking
-// thread waits for them.
+// gets what is there. Where nothing is there and the thread is not reading, the asking thread reads an element itself
+// instead of waiting; where it asks so fast that waking the thread takes longer than reading ahead can save, the
+// thread is not woken, and looks every millisecond whether that is still so. For a device that can copy while it
+// computes, that thread also starts the copies, and the asking thread waits for them.
 typedef struct egi_bundle { egi_shelf shelf; int64_t size, at; int64_t *ticket; } egi_bundle;  // of its copies, or 0
 typedef struct egi_ahead {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    // hungry: the asking thread has waited long; holds: it has the first group.
-    bool running, stop, over, hungry, holds;
+    // hungry: the asking thread has waited long. reading: the thread is; naps: it need not be woken.
+    bool stop, over, hungry, reading, naps;
     // The process's count of forks when the thread was started.
     int64_t forks;
     egi_cursor *c;
@@ -31521,6 +31656,9 @@ typedef struct egi_ahead {
     eg_backend *to;                                           // the device to which elements are copied here, or NULL
     // Groups: the first one, how many can be taken, how many may be; behind those one is being filled. each: elements.
     int64_t first, full, groups, each;
+    int64_t own;                                              // elements that the asking thread has read
+    // Of the asking thread alone, apart from what a compiler may read together. holds: it has the first group.
+    bool running, holds;
     eg_status last;                                           // how the elements ended, once `over` is set
     egi_failure failed;
     egi_bundle ring[1];                                        // groups + 1 of them; behind them the tickets
@@ -31561,7 +31699,7 @@ static bool egi_ahead_put(egi_ahead *a, egi_piece *p, int64_t ticket) {
     egi_bundle *g = egi_ahead_group(a, a->full);
     eg_tensor *held[EG_MAX_COMPONENTS];
     for (int i = 0; i < n && ticket; i++) held[i] = eg_retain(p[i].x);
-    bool ok = egi_shelf_put("dataset_prefetch", n, &g->shelf, g->size, p);
+    bool ok = egi_shelf_put("dataset_prefetch", n, &g->shelf, g->size, p, EGI_SMALL_BYTES);
     if (ok) g->ticket[g->size++] = ticket;
     else if (ticket) a->to->arrived(a->to, ticket);
     for (int i = 0; i < n && ticket; i++) egi_object_release(&held[i]->object);
@@ -31573,6 +31711,38 @@ static void egi_ahead_publish(egi_ahead *a) {
     a->full++;
     pthread_cond_signal(&a->changed);
 }
+// Waits under the lock for `changed`, at most a millisecond until `until`, if that is not NULL; false: that is over.
+typedef struct egi_until { struct timespec t; bool known; } egi_until;
+static void egi_until_soon(egi_until *u) {
+    u->known = false;
+#ifdef TIME_UTC
+    u->known = timespec_get(&u->t, TIME_UTC) != 0;
+    u->t.tv_nsec += 1000000;
+    u->t.tv_sec += u->t.tv_nsec / 1000000000;
+    u->t.tv_nsec %= 1000000000;
+#endif
+}
+static bool egi_ahead_waits(egi_ahead *a, const egi_until *u) {
+    return u->known && pthread_cond_timedwait(&a->changed, &a->lock, &u->t) == 0;
+}
+// Returns when the thread may read on. Under the lock.
+static void egi_ahead_pause(egi_ahead *a) {
+    enum { MICROSECONDS = 25, MANY = 100 };                   // about twice what waking a thread takes; a millisecond
+    egi_until soon;
+    int64_t own;
+    const double since = a->full >= a->groups ? egi_clock_now() : 0;
+    while (!a->stop && !a->over && a->full >= a->groups) {
+        pthread_cond_wait(&a->changed, &a->lock);
+        if (a->full >= a->groups || egi_clock_now() - since > 1e-6 * MICROSECONDS) continue;
+        a->naps = true;
+        do {
+            own = a->own;
+            egi_until_soon(&soon);
+            while (!a->stop && egi_ahead_waits(a, &soon)) {}
+        } while (soon.known && !a->stop && !a->over && a->own - own > MANY);
+        a->naps = false;
+    }
+}
 static void *egi_ahead_work(void *p) {
     egi_ahead *a = (egi_ahead *)p;
     egi_piece e[EG_MAX_COMPONENTS];
@@ -31582,13 +31752,15 @@ static void *egi_ahead_work(void *p) {
     egi_this.floats = a->floats;
     pthread_mutex_lock(&a->lock);
     for (;;) {
-        while (!a->stop && a->full >= a->groups) pthread_cond_wait(&a->changed, &a->lock);
-        if (a->stop) break;
+        egi_ahead_pause(a);
+        if (a->stop || a->over) break;
+        a->reading = true;
         pthread_mutex_unlock(&a->lock);
         eg_status status = egi_ahead_read(a, e, &ticket);
         // A function upstream forked: in the child, no other thread exists.
         if (egi_is_forked(a->forks)) return NULL;
         pthread_mutex_lock(&a->lock);
+        a->reading = false;
         if (status == EG_NEXT && egi_ahead_put(a, e, ticket)) {
             if (egi_ahead_group(a, a->full)->size == a->each || a->hungry) egi_ahead_publish(a);
             continue;
@@ -31629,7 +31801,7 @@ static void egi_ahead_rest(egi_ahead *a) {
     pthread_cond_signal(&a->changed);
     pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
-    a->running = a->stop = false;
+    a->running = a->stop = a->reading = false;
     egi_ahead_publish(a);
 }
 // Gives the group that was taken back.
@@ -31640,29 +31812,42 @@ static void egi_ahead_return(egi_ahead *a) {
     a->first = (a->first + 1) % (a->groups + 1);
     a->full--;
     a->holds = false;
-    if (a->full <= a->groups / 2 || a->each == 1) pthread_cond_signal(&a->changed);
+    if (!a->naps && (a->full <= a->groups / 2 || a->each == 1)) pthread_cond_signal(&a->changed);
     pthread_mutex_unlock(&a->lock);
 }
-// Waits until there is a group, or the elements are over. After a millisecond a part of a group will do.
-static void egi_ahead_wait(egi_ahead *a) {
+// Reads the next element on the asking thread, as the other would, in pieces or as tensors. Under the lock.
+static eg_status egi_ahead_own(egi_ahead *a, egi_piece *out, eg_tensor **x) {
+    const eg_dtype floats = egi_this.floats;
+    egi_this.floats = a->floats;
+    eg_status status = x ? egi_cursor_pull(a->c, 0, x) : egi_cursor_pull_pieces(a->c, 0, out);
+    egi_this.floats = floats;
+    a->over = status != EG_NEXT;
+    if (a->over) a->last = status;
+    a->own++;
+    return status;
+}
+// Takes the first group, or waits until there is one or the elements are over; after a millisecond a part of a group
+// will do. True: there was nothing to take or to wait for, and an element has been read, with *status.
+static bool egi_ahead_turn(egi_ahead *a, egi_piece *out, eg_tensor **x, eg_status *status) {
+    egi_until soon;
     pthread_mutex_lock(&a->lock);
-#ifdef TIME_UTC
-    struct timespec t;
-    if (!a->full && !a->over && a->each > 1 && timespec_get(&t, TIME_UTC)) {
-        t.tv_nsec += 1000000;
-        t.tv_sec += t.tv_nsec / 1000000000;
-        t.tv_nsec %= 1000000000;
-        while (!a->full && !a->over && pthread_cond_timedwait(&a->changed, &a->lock, &t) == 0) {}
+    if (!a->full && !a->reading) egi_ahead_publish(a);
+    const bool own = !a->full && !a->over && !a->reading;
+    if (own) *status = egi_ahead_own(a, out, x);
+    else if (!a->full && !a->over && a->each > 1) {
+        egi_until_soon(&soon);
+        while (!a->full && !a->over && egi_ahead_waits(a, &soon)) {}
     }
-#endif
-    if (!a->full) egi_ahead_publish(a);
+    if (!own && !a->full) egi_ahead_publish(a);
     a->hungry = true;
-    while (!a->full && !a->over) pthread_cond_wait(&a->changed, &a->lock);
+    while (!own && !a->full && !a->over) pthread_cond_wait(&a->changed, &a->lock);
     a->hungry = false;
-    a->holds = a->full > 0;
+    a->holds = !own && a->full > 0;
     pthread_mutex_unlock(&a->lock);
+    return own;
 }
-static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) {
+// The next element as pieces or, where the asking thread reads it and x is not NULL, as tensors.
+static eg_status egi_prefetch_read(egi_cursor *c, egi_piece *out, eg_tensor **x) {
     egi_ahead **state = (egi_ahead **)c->state, *a = *state ? *state : (*state = egi_ahead_new(c));
     if (!a) return EG_FAILED;
     if (egi_ahead_forked(a)) return egi_forked_away(c);
@@ -31670,10 +31855,12 @@ static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) {
     if (!a->running && !a->full && !a->over) {                // at first, and after a rest
         a->to = c->to && c->to->upload ? c->to : NULL;
         a->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
+        a->reading = true;                                    // at once
         a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
         if (!a->running) return egi_cursor_pull_pieces(c, 0, out);   // the system gave no thread
     }
-    if (!a->holds) egi_ahead_wait(a);
+    eg_status status;
+    if (!a->holds && egi_ahead_turn(a, out, x, &status)) return status;
     if (!a->holds) {
         if (a->last == EG_FAILED) egi_failure_give(&a->failed);
         return a->last;
@@ -31682,6 +31869,16 @@ static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) {
     int64_t ticket = g->ticket[g->at];
     egi_shelf_lend(c->d->n, &g->shelf, g->at++, out, true);
     return !ticket || a->to->arrived(a->to, ticket) ? EG_NEXT : EG_FAILED;
+}
+static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) { return egi_prefetch_read(c, out, NULL); }
+static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
+    egi_piece part[EG_MAX_COMPONENTS];
+    egi_pieces_none(part, c->d->n);
+    eg_status status = egi_prefetch_read(c, part, out);
+    for (int i = 0; i < c->d->n && status == EG_NEXT && !out[i]; i++)
+        if (!(out[i] = egi_piece_take("dataset_prefetch", &part[i]))) status = EG_FAILED;
+    if (status != EG_NEXT) egi_pieces_drop(part, c->d->n);
+    return status;
 }
 static void egi_prefetch_close(egi_cursor *c) {
     egi_ahead *a = *(egi_ahead **)c->state;
@@ -31704,6 +31901,7 @@ static bool egi_prefetch_idle(egi_cursor *c) { return *(egi_ahead **)c->state ==
 typedef egi_ahead *egi_prefetch_state;
 #else
 static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) { return egi_cursor_pull_pieces(c, 0, out); }
+static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) { return egi_cursor_pull(c, 0, out); }
 static void egi_prefetch_close(egi_cursor *c) { (void)c; }
 static void egi_prefetch_rest(egi_cursor *c) { (void)c; }
 static bool egi_prefetch_idle(egi_cursor *c) { return c != NULL; }
@@ -31713,7 +31911,7 @@ static int64_t egi_prefetch_skip(egi_cursor *c, int64_t n) {
     return egi_prefetch_idle(c) ? egi_skip_below(c, n) : egi_skip_reading(c, n);
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_pieces_next,
+static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_prefetch_next,
                                               egi_prefetch_skip, egi_prefetch_close, false, egi_prefetch_rest,
                                               egi_prefetch_pieces };
 EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
@@ -31941,6 +32139,8 @@ static eg_status egi_iterator_nodes(const char *function, eg_iterator *it, eg_te
     }
     return egi_this.observer->source(egi_this.observer, &site, specs, out) ? EG_NEXT : EG_FAILED;
 }
+EGI_AS_TOLD
+EGI_FAST
 // asked: by the program's own call.
 static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked) {
     egi_element e;
@@ -31978,6 +32178,8 @@ static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked)
     egi_iterator_leave(it);
     return status;
 }
+EGI_AS_TOLD
+EGI_SMALL
 EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) { return egi_iterator_step(it, out, true); }
 
 EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it) {
@@ -32367,12 +32569,6 @@ static const struct { const char *npy, *safetensors; int size; eg_dtype dtype; }
 enum { EGI_STORED = sizeof egi_stored / sizeof egi_stored[0], EGI_STORED_I1 = EGI_DTYPES, EGI_STORED_I2, EGI_STORED_U2,
        EGI_STORED_U4, EGI_STORED_U8 };
 #define EGI_READABLE "bool, uint8, int8 to int64, uint16 to uint64, float16 to float64"
-
-#ifdef __BYTE_ORDER__
-enum { EGI_BIG = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
-#else
-enum { EGI_BIG = 0 };
-#endif
 EGI_AS_TOLD
 EGI_FAST
 // Reverses the bytes of n elements of `size` bytes each: 1, 2, 4 or 8.

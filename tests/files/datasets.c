@@ -1,6 +1,7 @@
 // Datasets: sources, transformations, iterators, positions. What each pipeline gives was seen in TensorFlow where it
 // has one.
 #include "test.h"
+#include <time.h>
 
 // ---- looking at pipelines ------------------------------------------------------------------------------------------
 
@@ -601,6 +602,46 @@ TEST(the_seed_decides_the_order) {
     CHECK_ERROR(eg_dataset_shuffle(numbers(20), 0), EG_ERROR_ARGUMENT, "at least 1");
 }
 // A uniform shuffle: each of the 24 orders of four comes about as often (chi-square with 23 degrees of freedom).
+// Elements of n floats, which say their number; one is longer.
+typedef struct length { int64_t n, odd; } length;
+static eg_tensor *lengthened(eg_tensor *const *in, void *user) {
+    const length *l = (const length *)user;
+    const int64_t i = eg_item_int(in[0]);
+    return eg_full(EG_FLOAT32, EG_SHAPE(l->n + (i == l->odd)), (double)i);
+}
+TEST(the_size_of_elements_does_not_change_the_order) {
+    static const int64_t lengths[] = {1, 16, 17, 100, 800, 4096, 4097};
+    enum { N = 900 };
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+        for (int kind = 0; kind < 4; kind++) {
+            length l = {lengths[k], kind % 2 ? 500 : -1};
+            const int64_t buffer = kind / 2 ? 2000 : 130;
+            eg_dataset *d = eg_dataset_shuffle(eg_dataset_map(numbers(N), lengthened, &l), buffer, .seed = 3),
+                       *plain = eg_dataset_shuffle(numbers(N), buffer, .seed = 3);
+            eg_iterator *it = eg_iterator_new(d), *by = eg_iterator_new(plain), *again = eg_iterator_new(d);
+            eg_tensor *x[EG_MAX_COMPONENTS], *want[EG_MAX_COMPONENTS], *y[EG_MAX_COMPONENTS];
+            int wrong = 0, i = 0;
+            for (; eg_iterator_next(by, want) == EG_NEXT; i++) {
+                EG_SCOPE;
+                REQUIRE(eg_iterator_next(it, x) == EG_NEXT);
+                const int64_t v = eg_item_int(want[0]), n = l.n + (v == l.odd);
+                const float *p = (const float *)eg_data(x[0]);
+                wrong += eg_size(x[0]) != n || p[0] != (float)v || p[n - 1] != (float)v;
+                if (i == 333) CHECK(eg_iterator_restore(again, eg_iterator_position(it)));
+                if (i <= 333) continue;
+                REQUIRE(eg_iterator_next(again, y) == EG_NEXT);
+                wrong += eg_size(y[0]) != n || memcmp(p, eg_data(y[0]), (size_t)n * sizeof *p) != 0;
+            }
+            CHECK_INT(wrong, 0);
+            CHECK_INT(i, N);
+            CHECK_INT(eg_iterator_next(it, x), EG_END_OF_SEQUENCE);
+            eg_iterator_release(it);
+            eg_iterator_release(by);
+            eg_iterator_release(again);
+            eg_dataset_release(d);
+            eg_dataset_release(plain);
+        }
+}
 TEST(a_full_buffer_mixes_evenly) {
     int count[256] = {0};
     enum { ROUNDS = 4800 };
@@ -656,6 +697,56 @@ TEST(prefetch_changes_nothing) {
     eg_iterator_release(it);
     eg_dataset_release(d);
     CHECK_ERROR(eg_dataset_prefetch(numbers(3), 0), EG_ERROR_ARGUMENT, "0 elements");
+}
+static void pause_for(double seconds) {
+    struct timespec a, b;
+    timespec_get(&a, TIME_UTC);
+    do timespec_get(&b, TIME_UTC);
+    while ((double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec) < seconds);
+}
+// Fast stretches, which the asking thread reads itself, and slow ones, on both sides of a prefetch and in a map.
+enum { PACED = 12000 };
+static int paced_calls, paced_most;                           // how many run now; how many have run at once
+static eg_tensor *paced(eg_tensor *const *in, void *user) {
+    const int64_t i = eg_item_int(in[0]);
+    const int now = __atomic_add_fetch(&paced_calls, 1, __ATOMIC_RELAXED);
+    if (i % 4000 >= 3980) pause_for(1e-3);
+    if (now > __atomic_load_n(&paced_most, __ATOMIC_RELAXED)) __atomic_store_n(&paced_most, now, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&paced_calls, 1, __ATOMIC_RELAXED);
+    if (i == PACED) return (eg_tensor *)eg_raise(EG_ERROR_STATE, "the last one fails");
+    return user ? eg_reshape(in[0], EG_SHAPE(1)) : in[0];
+}
+static void check_paced(int line, eg_dataset *d) {
+    eg_iterator *it = eg_iterator_new(d), *other = eg_iterator_new(d);
+    eg_tensor *x[EG_MAX_COMPONENTS], *position = NULL;
+    int64_t i = 0;
+    for (; i < PACED; i++) {
+        EG_SCOPE;
+        if (eg_iterator_next(it, x) != EG_NEXT || eg_item_int(x[0]) != i) break;
+        if (i % 5000 < 2) pause_for(3e-3);
+        if (i == 7000) position = eg_retain(eg_iterator_position(it));
+    }
+    test_int(__FILE__, line, "elements in order", i, PACED);
+    CHECK_ERROR(eg_iterator_next(it, x), EG_ERROR_STATE, "the last one fails");
+    CHECK(eg_iterator_restore(other, position));
+    CHECK_INT(eg_iterator_next(other, x), EG_NEXT);
+    CHECK_INT(eg_item_int(x[0]), 7001);
+    eg_release(position);
+    eg_iterator_release(it);
+    eg_iterator_release(other);
+    eg_dataset_release(d);
+}
+TEST(threads_join_where_it_pays) {
+    int row = 1;
+    for (int64_t n = 1; n <= 64; n *= 4)
+        check_paced(__LINE__, eg_dataset_prefetch(eg_dataset_map(numbers(PACED + 5), paced, NULL), n));
+    check_paced(__LINE__, eg_dataset_prefetch(eg_dataset_map(numbers(PACED + 5), paced, &row), 64));
+    paced_most = 0;
+    check_paced(__LINE__, eg_dataset_map(numbers(PACED + 5), paced, NULL, .threads = 2));
+#ifndef EAGER_NO_THREADS
+    CHECK(paced_most >= 2);                                   // in the slow stretches
+#endif
+    check_paced(__LINE__, eg_dataset_prefetch(eg_dataset_map(numbers(PACED + 5), paced, &row, .threads = 3), 5));
 }
 
 // ---- specifications ------------------------------------------------------------------------------------------------
