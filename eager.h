@@ -12393,8 +12393,8 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
 #define EGI_VECTOR_SIGN(CHOOSE, x, zero) CHOOSE(x > zero, zero + 1, CHOOSE(x < zero, zero - 1, x))
 // The cheap words on vectors. A condition is a mask of all bits.
 #define EGI_COMPARISONS \
-    EGI_CASE_2K(_eq, (vec)(x == z)) EGI_CASE_2K(_ne, (vec)(x != z)) EGI_CASE_2K(_lt, (vec)(x < z)) \
-    EGI_CASE_2K(_le, (vec)(x <= z)) EGI_CASE_2K(_gt, (vec)(x > z)) EGI_CASE_2K(_ge, (vec)(x >= z)) \
+    EGI_CASE_IS(_eq, x == z) EGI_CASE_IS(_ne, x != z) EGI_CASE_IS(_lt, x < z) \
+    EGI_CASE_IS(_le, x <= z) EGI_CASE_IS(_gt, x > z) EGI_CASE_IS(_ge, x >= z) \
     EGI_CASE_1(_not, (vec)~EGI_BITS(x))
 #ifdef EGI_HAS_SQRT
 #define EGI_SQRT_CASE EGI_CASE_1(_sqrt, EGI_SQRT_OF(x))
@@ -14688,7 +14688,6 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
 // Philox for eight blocks side by side, each word in the lower half of 8 bytes, whose upper half no product reads.
 typedef uint64_t egi_random_vec __attribute__((vector_size(32)));
 typedef uint64_t egi_random_vec_at __attribute__((vector_size(32), aligned(4), may_alias));
-typedef uint64_t egi_random_half_at __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t egi_random_factor __attribute__((vector_size(32)));
 typedef double egi_random_doubles __attribute__((vector_size(32)));
 typedef double egi_random_doubles_at __attribute__((vector_size(32), aligned(4), may_alias));
@@ -14717,30 +14716,34 @@ EGI_RANDOM_SHUFFLE(egi_random_odds, 1, 5, 3, 7)
 EGI_AVX2 static void egi_random_blocks_avx2(uint32_t *out, egi_random r, uint64_t block, int count) {
     const egi_random_vec zero = { 0 }, lower = zero + 0xFFFFFFFFu, lanes = { 0, 1, 2, 3 };
     const egi_random_factor m0 = (egi_random_factor)(zero + 0xD2511F53u), m1 = (egi_random_factor)(zero + 0xCD9E8D57u);
-    for (int i = 0; i < count; i += 8) {
-        egi_random_vec k0 = zero + (uint32_t)r.seed, k1 = zero + (r.seed >> 32), c0[2], c1[2], c2[2], c3[2];
-        for (int j = 0; j < 2; j++) {
-            c0[j] = lanes + (r.counter + block + (uint64_t)(i + 4 * j));
-            c1[j] = c0[j] >> 32;
-            c2[j] = c3[j] = zero;
-        }
-        for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-            for (int j = 0; j < 2; j++) {
-                const egi_random_vec
-                    p0 = (egi_random_vec)__builtin_ia32_pmuludq256(m0, (egi_random_factor)c0[j]),
-                    p1 = (egi_random_vec)__builtin_ia32_pmuludq256(m1, (egi_random_factor)c2[j]);
-                c0[j] = (p1 >> 32) ^ c1[j] ^ k0;
-                c1[j] = p1;
-                c2[j] = (p0 >> 32) ^ c3[j] ^ k1;
-                c3[j] = p0;
-            }
-        for (int j = 0; j < 2; j++) {
-            const egi_random_vec low = (c0[j] & lower) | c1[j] << 32, high = (c2[j] & lower) | c3[j] << 32;
-            egi_random_vec_at *to = (egi_random_vec_at *)(void *)(out + 4 * i + 16 * j);
-            to[0] = egi_random_firsts(low, high);
-            to[1] = egi_random_lasts(low, high);
-        }
+// One round for four blocks a, and their words in the order of memory; the names of the blocks are those of variables,
+// so that these stay in registers.
+#define EGI_RANDOM_ROUND(a) { \
+        const egi_random_vec p0 = (egi_random_vec)__builtin_ia32_pmuludq256(m0, (egi_random_factor)a##0), \
+                             p1 = (egi_random_vec)__builtin_ia32_pmuludq256(m1, (egi_random_factor)a##2); \
+        a##0 = (p1 >> 32) ^ (a##1 ^ k0); \
+        a##1 = p1; \
+        a##2 = (p0 >> 32) ^ (a##3 ^ k1); \
+        a##3 = p0; \
     }
+#define EGI_RANDOM_WRITE(a, to) { \
+        const egi_random_vec low = (a##0 & lower) | a##1 << 32, high = (a##2 & lower) | a##3 << 32; \
+        ((egi_random_vec_at *)(void *)(to))[0] = egi_random_firsts(low, high); \
+        ((egi_random_vec_at *)(void *)(to))[1] = egi_random_lasts(low, high); \
+    }
+    for (int i = 0; i < count; i += 8, out += 32) {
+        egi_random_vec k0 = zero + (uint32_t)r.seed, k1 = zero + (r.seed >> 32);
+        egi_random_vec a0 = lanes + (r.counter + block + (uint64_t)i), b0 = a0 + 4, a1 = a0 >> 32, b1 = b0 >> 32,
+                       a2 = zero, b2 = zero, a3 = zero, b3 = zero;
+        for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+            EGI_RANDOM_ROUND(a)
+            EGI_RANDOM_ROUND(b)
+        }
+        EGI_RANDOM_WRITE(a, out)
+        EGI_RANDOM_WRITE(b, out + 16)
+    }
+#undef EGI_RANDOM_ROUND
+#undef EGI_RANDOM_WRITE
 }
 // The whole blocks of a draw, EGI_RANDOM_AT_ONCE at a time, four numbers or pairs side by side, in the very steps of
 // egi_random_uniform_f32 and its neighbours in chapter 19, so that the bits are theirs. Each function returns how many
@@ -49968,6 +49971,12 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     for (int64_t j = 0; j < vectors; j++) { const vec x = f[j], z = *m; t[j] = (e); EGI_MOVE(m, along); }
 #define EGI_CASE_2(word, e) case EGI_DO##word: EGI_ALONG(e) break;
 #define EGI_CASE_2K(word, e) case EGI_DO##word: case EGI_DO##word##_k: EGI_ALONG(e) break;
+#undef EGI_CASE_IS
+#if EGI_BITS_OF_T == 8                          // a comparison that is a program's result makes bools at once
+#define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e) & is)
+#else
+#define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e))
+#endif
 #if EGI_BITS_OF_T != 8
 // A comparison that is a program's result, 32 elements at a time: its masks become bytes in registers. Returns how many
 // of the vectors are done. x < z is z > x, and of integers x <= z is where x > z is not.
@@ -50066,7 +50075,14 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
         for (int i = 1; i <= p->words; i++) {
             const vec_at *m = (const vec_at *)(const void *)(from[i][0] + at * unit[i][0]);
             const int64_t along = unit[i][0] ? EGI_BYTES : 0;
-            vec_at *t = (vec_at *)(void *)(i < p->words || p->bytes & 1 ? (EGI_T *)(void *)own : (EGI_T *)out + at);
+            const bool ends = i == p->words, bools = ends && p->bytes & 1;
+#if EGI_BITS_OF_T == 8
+            const bool whole = !bools || p->line[i].act >= EGI_DO_eq;
+            const vec is = zero + (EGI_T)(bools ? 1 : 255);
+#else
+            const bool whole = !bools;
+#endif
+            vec_at *t = (vec_at *)(void *)(ends && whole ? (EGI_T *)out + at : (EGI_T *)(void *)own);
 #if EGI_BITS_OF_T != 8
             if (i == p->words && p->bytes & 1 && p->line[i].act >= EGI_DO_eq) {
                 const int64_t done = EGI_TN(egi_compare_strip)(p->line[i].act, vectors, f, m, along, (char *)out + at);
@@ -50098,6 +50114,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
         }
         if (!(p->bytes & 1)) continue;
 #if EGI_BITS_OF_T == 8
+        if (p->line[p->words].act >= EGI_DO_eq) continue;
         for (int64_t j = 0; j < vectors; j++) ((vec_at *)(void *)((EGI_T *)out + at))[j] = own[j] & 1;
 #else
         egi_masks_as_bools(vectors * L, SIZE, own, (unsigned char *)out + at);
@@ -50110,6 +50127,8 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
 #undef EGI_CASE_1
 #undef EGI_CASE_2
 #undef EGI_CASE_2K
+#undef EGI_CASE_IS
+#define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e))
 #define EGI_CASE_1(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_1, e) break;
 #define EGI_CASE_2(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_2, e) break;
 #define EGI_CASE_2K(word, e) \
