@@ -405,7 +405,7 @@ TEST(draws_in_vectors_have_the_bits_of_plain_ones) {
                 egi_isa = EGI_ISA_16;
                 eg_tensor *y = draw(kind, t ? EG_FLOAT64 : EG_FLOAT32, n);
                 REQUIRE(x && y);
-                const bool same = !memcmp(eg_data(x), eg_data(y), (size_t)(n * sizes[t]));
+                const bool same = !memcmp(eg_data(x), eg_data(y), (size_t)n * sizes[t]);
                 if (!same) printf("    kind %d, %s, %d numbers\n", kind, t ? "float64" : "float32", (int)n);
                 CHECK(same);
             }
