@@ -6894,7 +6894,12 @@ EGI_EVERYWHERE void egi_philox(uint32_t out[4], const uint32_t counter[4], const
 
 // Block `block` of a draw. `attempt` opens a further, independent sequence for
 // elements whose first number had to be rejected.
-EGI_EVERYWHERE void egi_random_block(uint32_t out[4], egi_random r, uint64_t block, uint32_t attempt) {
+#ifdef EGI_IMPLEMENTED                       // one copy: its ten rounds would be written out in each that calls it
+EGI_NOINLINE static
+#else
+EGI_EVERYWHERE
+#endif
+void egi_random_block(uint32_t out[4], egi_random r, uint64_t block, uint32_t attempt) {
     const uint64_t position = r.counter + block;
     const uint32_t counter[4] = {(uint32_t)position, (uint32_t)(position >> 32), attempt, 0};
     const uint32_t key[2] = {(uint32_t)r.seed, (uint32_t)(r.seed >> 32)};
@@ -14787,10 +14792,12 @@ EGI_AVX2 static int64_t egi_random_uniform_avx2(void *out, bool wide, int64_t fi
     return done;
 }
 // egi_normal_pair for four pairs.
-EGI_AVX2 static inline __attribute__((always_inline)) void egi_normal_pairs_avx2(
-    egi_random_doubles *out0, egi_random_doubles *out1, egi_random_doubles u, egi_random_vec quarter,
-    egi_random_doubles t) {
+EGI_AVX2 EGI_NOINLINE static void egi_normal_pairs_avx2(
+    egi_random_doubles *out0, egi_random_doubles *out1, const egi_random_doubles *given,
+    const egi_random_vec *quarters) {
     EGI_FP_EXACT
+    const egi_random_doubles u = given[0], t = given[1];
+    const egi_random_vec quarter = *quarters;
     const uint64_t half = 0x3FE6A09E667F3BCDu;
     const egi_random_doubles zero = { 0 };
     const egi_random_vec bits = (egi_random_vec)u + (0x3FF0000000000000u - half);
@@ -14829,22 +14836,27 @@ EGI_AVX2 static int64_t egi_random_normal_avx2(void *out, bool wide, int64_t fir
         for (int i = 0; i < at_once; i += 8) {
             const egi_random_vec_at *w = (const egi_random_vec_at *)(const void *)(word + i * 4 / each);
             egi_random_vec_at *to = (egi_random_vec_at *)(void *)(z + i);
-            egi_random_doubles x, y;
+            egi_random_doubles x, y, given[2];
+            egi_random_vec quarter;
             if (wide) {
                 const egi_random_vec v0 = w[0], v1 = w[1], a = egi_random_evens(v0, v1),
                                      b = egi_random_odds(v0, v1);
                 // b without its two highest bits, less 2^61, exactly in halves; the sum is rounded once
                 const egi_random_doubles above = EGI_RANDOM_WHOLE(b >> 32 & 0x3FFFFFFFu) - 536870912.0;
                 const egi_random_doubles t = above * 4294967296.0 + EGI_RANDOM_WHOLE(b & 0xFFFFFFFFu);
-                egi_normal_pairs_avx2(&x, &y, (EGI_RANDOM_WHOLE(a >> 12) + 0.5) * (1.0 / 4503599627370496.0), b >> 62,
-                                      t * (1.0 / 4611686018427387904.0));
+                quarter = b >> 62;
+                given[0] = (EGI_RANDOM_WHOLE(a >> 12) + 0.5) * (1.0 / 4503599627370496.0);
+                given[1] = t * (1.0 / 4611686018427387904.0);
+                egi_normal_pairs_avx2(&x, &y, given, &quarter);
                 to[0] = egi_random_evens((egi_random_vec)x, (egi_random_vec)y);
                 to[1] = egi_random_odds((egi_random_vec)x, (egi_random_vec)y);
             } else {
                 const egi_random_vec v = w[0];
                 const egi_random_doubles t = EGI_RANDOM_WHOLE(v >> 32 & 0x3FFFFFFFu) - 536870912.0;
-                egi_normal_pairs_avx2(&x, &y, (EGI_RANDOM_WHOLE(v & 0xFFFFFFFFu) + 0.5) * (1.0 / 4294967296.0), v >> 62,
-                                      t * (1.0 / 1073741824.0));
+                quarter = v >> 62;
+                given[0] = (EGI_RANDOM_WHOLE(v & 0xFFFFFFFFu) + 0.5) * (1.0 / 4294967296.0);
+                given[1] = t * (1.0 / 1073741824.0);
+                egi_normal_pairs_avx2(&x, &y, given, &quarter);
                 to[0] = egi_random_firsts((egi_random_vec)x, (egi_random_vec)y);
                 to[1] = egi_random_lasts((egi_random_vec)x, (egi_random_vec)y);
             }
