@@ -1,6 +1,7 @@
 // Kernels read what is theirs and nothing beside it: each operand lies right behind a page that nobody may read, or
 // ends right before one, at every length around a vector and a block. What kernels write is held by
-// tests/core/programs.c and the comparisons of every other test. Only where the CPU's kernels run, and memory can be fenced.
+// tests/core/programs.c and the comparisons of every other test. Only where the CPU's kernels run, and memory can be
+// fenced.
 #define _DEFAULT_SOURCE              // MAP_ANONYMOUS
 #include "test.h"
 #if defined(__unix__) && !defined(TEST_GUARD) && !defined(TEST_CUDA)
