@@ -6945,7 +6945,12 @@ EGI_EVERYWHERE void egi_philox(uint32_t out[4], const uint32_t counter[4], const
 
 // Block `block` of a draw. `attempt` opens a further, independent sequence for
 // elements whose first number had to be rejected.
-EGI_EVERYWHERE void egi_random_block(uint32_t out[4], egi_random r, uint64_t block, uint32_t attempt) {
+#ifdef EGI_IMPLEMENTED                       // one copy: its ten rounds would be written out in each that calls it
+EGI_NOINLINE static
+#else
+EGI_EVERYWHERE
+#endif
+void egi_random_block(uint32_t out[4], egi_random r, uint64_t block, uint32_t attempt) {
     const uint64_t position = r.counter + block;
     const uint32_t counter[4] = {(uint32_t)position, (uint32_t)(position >> 32), attempt, 0};
     const uint32_t key[2] = {(uint32_t)r.seed, (uint32_t)(r.seed >> 32)};
@@ -11112,6 +11117,68 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
 EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 #undef EGI_V
 
+// ---- masks as bools
+
+enum { EGI_TEST_LEAST = 32 };
+#if EGI_WIDE_PROGRAMS
+typedef char egi_mask_bytes __attribute__((vector_size(32)));
+// The masks of four vectors of AVX2 as bytes: packing works in each half of a vector, so the result is put in order.
+#define EGI_MASKS_ORDER { 0, 4, 1, 5, 2, 6, 3, 7 }
+#define EGI_MASKS_AS_BYTES(a, b, c, d) \
+    ((masks)__builtin_ia32_permvarsi256( \
+         (masks)__builtin_ia32_packsswb256(__builtin_ia32_packssdw256((masks)a, (masks)b), \
+        __builtin_ia32_packssdw256((masks)c, (masks)d)), order) & ones)
+// The same of eight vectors of masks of 8 bytes, each two of which are packed into one of 4 bytes already. Behind the
+// packing, each half has two of the four bytes of every vector: pairs of bytes of both halves take turns.
+#define EGI_LONG_MASKS_HALVES { 0, 1, 4, 5, 2, 3, 6, 7 }
+#define EGI_LONG_MASKS_ORDER \
+    { 0x09080100, 0x0b0a0302, 0x0d0c0504, 0x0f0e0706, 0x09080100, 0x0b0a0302, 0x0d0c0504, 0x0f0e0706 }
+#define EGI_LONG_MASKS_AS_BYTES(a, b, c, d) \
+    ((masks)__builtin_ia32_pshufb256( \
+         (egi_mask_bytes)__builtin_ia32_permvarsi256( \
+             (masks)__builtin_ia32_packsswb256(__builtin_ia32_packssdw256((masks)a, (masks)b), \
+                                               __builtin_ia32_packssdw256((masks)c, (masks)d)), halves), \
+         (egi_mask_bytes)order) & ones)
+// Of is_inf and is_finite, two words each, loops that make bools at once, 32 elements at a time, of which the last may
+// overlap those before: for float32 and float64, for EGI_TEST_LEAST elements at least.
+#define EGI_TEST(name, is, TYPE, INT, INFINITE, ORDER, AS_BYTES, PACKED) \
+    EGI_AVX2 static void egi_test_##name##TYPE(int64_t n, const void *const *p, void *out) { \
+        typedef INT vec __attribute__((vector_size(32))); \
+        typedef INT vec_at __attribute__((vector_size(32), aligned(sizeof(INT)), may_alias)); \
+        typedef int32_t masks __attribute__((vector_size(32))); \
+        typedef int32_t masks_at __attribute__((vector_size(32), aligned(1), may_alias)); \
+        const int32_t one = 0x1010101; \
+        const masks ones = { one, one, one, one, one, one, one, one }, halves = EGI_LONG_MASKS_HALVES, order = ORDER; \
+        const vec zero = { 0 }, most = zero + (INT)(((uint64_t)1 << (sizeof(INT) * 8 - 1)) - 1), \
+                  infinite = zero + (INT)INFINITE; \
+        (void)halves; \
+        for (int64_t i = 0; i < n; i += 32) { \
+            if (i > n - 32) i = n - 32; \
+            const vec_at *x = (const vec_at *)(const void *)((const INT *)p[0] + i); \
+            *(masks_at *)(void *)((char *)out + i) = AS_BYTES(PACKED(0, is), PACKED(1, is), PACKED(2, is), \
+                                                              PACKED(3, is)); \
+        } \
+    }
+#define EGI_TEST_4(j, is) (masks)((x[j] & most) is infinite)
+#define EGI_TEST_8(j, is) \
+    (masks)__builtin_ia32_packssdw256((masks)((x[2 * j] & most) is infinite), \
+                                      (masks)((x[2 * j + 1] & most) is infinite))
+#define EGI_TESTS(name, is) \
+    EGI_TEST(name, is, _f32, int32_t, 0x7f800000, EGI_MASKS_ORDER, EGI_MASKS_AS_BYTES, EGI_TEST_4) \
+    EGI_TEST(name, is, _f64, int64_t, 0x7ff0000000000000, EGI_LONG_MASKS_ORDER, EGI_LONG_MASKS_AS_BYTES, EGI_TEST_8) \
+    EGI_OBJECTS static egi_loop *const egi_tests_##name[2] = { egi_test_##name##_f32, egi_test_##name##_f64 };
+EGI_TESTS(is_inf, ==)
+EGI_TESTS(is_finite, <)
+#undef EGI_TEST
+#undef EGI_TEST_4
+#undef EGI_TEST_8
+#undef EGI_TESTS
+#else
+#define egi_tests_is_inf NULL
+#define egi_tests_is_finite NULL
+#endif
+#define egi_tests_is_nan NULL
+
 // ---- the rows
 //
 // The kinds' flags and dtypes: bit i for the eg_dtype i, so that 3 is the floats, 15 these and int32 and int64, 31 all
@@ -11161,8 +11228,11 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
     EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), EGI_NO_FORMULA, \
             EGI_NO_FORMULA)
 #define EGI_R1_ND(kind, name, f) \
-    EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA(name, 0, f), EGI_NO_FORMULA, EGI_NO_FORMULA, \
-            EGI_NO_FORMULA)
+    EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA_##kind(name, f), EGI_NO_FORMULA, \
+            EGI_NO_FORMULA, EGI_NO_FORMULA)
+#define EGI_FORMULA_F(name, f) EGI_FORMULA(name, 0, f)
+#define EGI_FORMULA_B(name, f) EGI_FORMULA(name, 0, f)
+#define EGI_FORMULA_P(name, f) { egi_words0_##name, egi_values0_##name, egi_tests_##name }
 #define EGI_R2(kind, name, f, d0, d1) \
     EGI_ROW(2, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), \
             EGI_FORMULA(name, 2, d1), EGI_NO_FORMULA)
@@ -12431,8 +12501,8 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
 #define EGI_VECTOR_SIGN(CHOOSE, x, zero) CHOOSE(x > zero, zero + 1, CHOOSE(x < zero, zero - 1, x))
 // The cheap words on vectors. A condition is a mask of all bits.
 #define EGI_COMPARISONS \
-    EGI_CASE_2K(_eq, (vec)(x == z)) EGI_CASE_2K(_ne, (vec)(x != z)) EGI_CASE_2K(_lt, (vec)(x < z)) \
-    EGI_CASE_2K(_le, (vec)(x <= z)) EGI_CASE_2K(_gt, (vec)(x > z)) EGI_CASE_2K(_ge, (vec)(x >= z)) \
+    EGI_CASE_IS(_eq, x == z) EGI_CASE_IS(_ne, x != z) EGI_CASE_IS(_lt, x < z) \
+    EGI_CASE_IS(_le, x <= z) EGI_CASE_IS(_gt, x > z) EGI_CASE_IS(_ge, x >= z) \
     EGI_CASE_1(_not, (vec)~EGI_BITS(x))
 #ifdef EGI_HAS_SQRT
 #define EGI_SQRT_CASE EGI_CASE_1(_sqrt, EGI_SQRT_OF(x))
@@ -12458,11 +12528,6 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
     EGI_CASE_1(_abs, (vec)((EGI_BITS(x) ^ EGI_BITS(x < zero)) - EGI_BITS(x < zero))) \
     EGI_CASE_1(_sign, (vec)((x < zero) - (x > zero))) EGI_UINT_CASES
 
-// The masks of four vectors of AVX2 as bytes: packing works in each half of a vector, so the result is put in order.
-#define EGI_MASKS_AS_BYTES(a, b, c, d) \
-    ((masks)__builtin_ia32_permvarsi256( \
-         (masks)__builtin_ia32_packsswb256(__builtin_ia32_packssdw256((masks)a, (masks)b), \
-        __builtin_ia32_packssdw256((masks)c, (masks)d)), order) & ones)
 // The bytes of a strip, and how many bytes an operand of floats must have for each word so that strips pay.
 enum { EGI_STRIP = 2048, EGI_STRIP_LEAST = 512 };
 
@@ -12473,22 +12538,21 @@ enum { EGI_STRIP = 2048, EGI_STRIP_LEAST = 512 };
 #if EGI_WIDE_PROGRAMS
 // Writes n masks of `size` bytes, 4 or 8, as bools. Packing works in each half of a vector, so the halves are put in
 // order afterwards.
-EGI_AVX2 static void egi_masks_as_bools(int64_t n, int size, const void *from, unsigned char *to) {
+EGI_AVX2 EGI_NOINLINE static void egi_masks_as_bools(int64_t n, int size, const void *from, unsigned char *to) {
     typedef int32_t masks __attribute__((vector_size(32)));
     typedef int32_t masks_at __attribute__((vector_size(32), aligned(1), may_alias));
-    const masks pairs = { 0, 1, 4, 5, 2, 3, 6, 7 }, order = { 0, 4, 1, 5, 2, 6, 3, 7 };
     const int32_t one = 0x1010101;
-    const masks ones = { one, one, one, one, one, one, one, one };
+    const masks ones = { one, one, one, one, one, one, one, one }, order4 = EGI_MASKS_ORDER,
+                halves = EGI_LONG_MASKS_HALVES, order8 = EGI_LONG_MASKS_ORDER, order = size == 4 ? order4 : order8;
     const masks_at *m = (const masks_at *)from;
     int64_t i = 0;
 // two vectors of masks of 8 bytes as one of 4 bytes
-#define EGI_MASKS_NARROW(j) \
-    (masks)__builtin_ia32_permvarsi256((masks)__builtin_ia32_packssdw256((masks)m[j], (masks)m[j + 1]), pairs)
+#define EGI_MASKS_NARROW(j) (masks)__builtin_ia32_packssdw256((masks)m[j], (masks)m[j + 1])
     for (; size == 4 && i + 32 <= n; i += 32, m += 4)
         *(masks_at *)(void *)(to + i) = EGI_MASKS_AS_BYTES(m[0], m[1], m[2], m[3]);
     for (; size == 8 && i + 32 <= n; i += 32, m += 8)
-        *(masks_at *)(void *)(to + i) = EGI_MASKS_AS_BYTES(EGI_MASKS_NARROW(0), EGI_MASKS_NARROW(2),
-                                                           EGI_MASKS_NARROW(4), EGI_MASKS_NARROW(6));
+        *(masks_at *)(void *)(to + i) = EGI_LONG_MASKS_AS_BYTES(EGI_MASKS_NARROW(0), EGI_MASKS_NARROW(2),
+                                                                EGI_MASKS_NARROW(4), EGI_MASKS_NARROW(6));
 #undef EGI_MASKS_NARROW
     for (; i < n; i++) to[i] = *((const unsigned char *)from + i * size) & 1;
 }
@@ -12706,8 +12770,11 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     wide = egi_cpu_has_avx2();
 #endif
     egi_loop *const *compiled = op->formula[variant].compiled;
+    if (scalars) compiled = NULL;
     // A program writes a large result around the cache, and both make the same bits.
-    if (compiled && dtype == EG_FLOAT32 && !scalars && (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
+    if (compiled && op->flags & EGI_TO_BOOL && wide && n >= EGI_TEST_LEAST) compiled[dtype](n, in, out);
+    else if (compiled && dtype == EG_FLOAT32 && !(op->flags & EGI_TO_BOOL) &&
+             (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
         compiled[wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32](n, in, out);
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
@@ -12954,6 +13021,24 @@ EGI_AVX2 static void egi_convert_avx2_f64_u8(int64_t n, const void *from, void *
     egi_convert_EG_FLOAT64_EG_UINT8(n, f, to);
 }
 #undef EGI_CONVERT_4
+// By way of floats that are rounded to odd, as by egi_to_odd: v cut to the 24 bits of a float, the last of which is set
+// where that lost something, is a float exactly. Where this does not hold, below 2^-126, halves are 0. n is at least 4;
+// the last block and the last vector may overlap those before.
+EGI_AVX2 static void egi_convert_avx2_f64_f16(int64_t n, const void *from, void *to) {
+    const egi_convert_bits zero = { 0 }, lost = zero + 0x1fffffff;
+    float odd[256];
+    const int64_t count = egi_min64(n, 256);
+    for (int64_t at = 0; at < n; at += count) {
+        at = egi_min64(at, n - count);
+        for (int64_t i = 0; i < count; i += 4) {
+            i = egi_min64(i, count - 4);
+            const egi_convert_bits v = (egi_convert_bits)*(const egi_v32_f64 *)((const double *)from + at + i),
+                                   w = (v | ((v & lost) + lost)) & ~lost;
+            *(egi_v16_f32 *)(odd + i) = (egi_v16_f32)__builtin_ia32_cvtpd2ps256((egi_convert_doubles)w);
+        }
+        egi_convert_avx2_EG_FLOAT32_EG_FLOAT16(count, odd, (uint16_t *)to + at);
+    }
+}
 EGI_AVX2 static void egi_convert_avx2_f32_i32(int64_t n, const void *from, void *to) {
     const egi_v32_f32 *f = (const egi_v32_f32 *)from;
     for (; n >= 8; n -= 8, f++, to = (int32_t *)to + 8) {
@@ -12994,6 +13079,10 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
             case EG_FLOAT64 * 16 + EG_INT32: egi_convert_avx2_f64_i32(n, from, to); return;
             case EG_FLOAT32 * 16 + EG_UINT8: egi_convert_avx2_f32_u8(n, from, to); return;
             case EG_FLOAT64 * 16 + EG_UINT8: egi_convert_avx2_f64_u8(n, from, to); return;
+            case EG_FLOAT64 * 16 + EG_FLOAT16:
+                if (n < 4) break;
+                egi_convert_avx2_f64_f16(n, from, to);
+                return;
             default: break;
         }
 #undef EGI_CONVERT_WIDE
@@ -14754,37 +14843,194 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     return ok || egi_no_memory(p->name, p->rows * 4);
 }
 #if EGI_WIDE_PROGRAMS
-// Philox for four blocks side by side, each word in the lower half of 8 bytes, whose upper half no product reads.
+// Philox for eight blocks side by side, each word in the lower half of 8 bytes, whose upper half no product reads.
 typedef uint64_t egi_random_vec __attribute__((vector_size(32)));
+typedef uint64_t egi_random_vec_at __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t egi_random_factor __attribute__((vector_size(32)));
-EGI_AVX2 static inline __attribute__((always_inline)) void egi_random_blocks_4(uint32_t *out, uint64_t position,
-                                                                              uint64_t seed) {
-    const egi_random_vec lanes = { 0, 1, 2, 3 }, zero = { 0 };
-    const egi_random_factor m0 = (egi_random_factor)(zero + 0xD2511F53u), m1 = (egi_random_factor)(zero + 0xCD9E8D57u);
-    egi_random_vec c0 = lanes + position, c1 = c0 >> 32, c2 = zero, c3 = zero;
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int round = 0; round < 10; round++) {
-        const egi_random_vec p0 = (egi_random_vec)__builtin_ia32_pmuludq256(m0, (egi_random_factor)c0),
-                             p1 = (egi_random_vec)__builtin_ia32_pmuludq256(m1, (egi_random_factor)c2);
-        c0 = (p1 >> 32) ^ c1 ^ k0;
-        c1 = p1;
-        c2 = (p0 >> 32) ^ c3 ^ k1;
-        c3 = p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+typedef double egi_random_doubles __attribute__((vector_size(32)));
+typedef double egi_random_doubles_at __attribute__((vector_size(32), aligned(4), may_alias));
+#ifdef __clang__
+#define EGI_RANDOM_SHUFFLE(NAME, ...) \
+    EGI_AVX2 static inline __attribute__((always_inline)) egi_random_vec NAME(egi_random_vec a, egi_random_vec b) { \
+        return __builtin_shufflevector(a, b, __VA_ARGS__); \
     }
-    const egi_random_vec low = (c0 & 0xFFFFFFFFu) | c1 << 32, high = (c2 & 0xFFFFFFFFu) | c3 << 32;
-    for (int i = 0; i < 4; i++) {
-        const uint64_t words[2] = { low[i], high[i] };
-        memcpy(out + 4 * i, words, sizeof words);
+#else
+#define EGI_RANDOM_SHUFFLE(NAME, ...) \
+    EGI_AVX2 static inline __attribute__((always_inline)) egi_random_vec NAME(egi_random_vec a, egi_random_vec b) { \
+        const egi_random_vec order = { __VA_ARGS__ }; \
+        return __builtin_shuffle(a, b, order); \
     }
-}
+#endif
+#ifdef __clang__
+#define EGI_RANDOM_WIDEN(x, FROM) __builtin_convertvector(x, egi_random_doubles)
+#else                       // of __builtin_convertvector, gcc 12 makes two halves and joins them
+#define EGI_RANDOM_WIDEN(x, FROM) (egi_random_doubles)__builtin_ia32_cvt##FROM##2pd256(x)
+#endif
+EGI_RANDOM_SHUFFLE(egi_random_firsts, 0, 4, 1, 5)
+EGI_RANDOM_SHUFFLE(egi_random_lasts, 2, 6, 3, 7)
+EGI_RANDOM_SHUFFLE(egi_random_evens, 0, 4, 2, 6)
+EGI_RANDOM_SHUFFLE(egi_random_odds, 1, 5, 3, 7)
+#undef EGI_RANDOM_SHUFFLE
 EGI_AVX2 static void egi_random_blocks_avx2(uint32_t *out, egi_random r, uint64_t block, int count) {
-    for (int i = 0; i < count; i += 8) {
-        egi_random_blocks_4(out + 4 * i, r.counter + block + (uint64_t)i, r.seed);
-        egi_random_blocks_4(out + 4 * i + 16, r.counter + block + (uint64_t)i + 4, r.seed);
+    const egi_random_vec zero = { 0 }, lower = zero + 0xFFFFFFFFu, lanes = { 0, 1, 2, 3 };
+    const egi_random_factor m0 = (egi_random_factor)(zero + 0xD2511F53u), m1 = (egi_random_factor)(zero + 0xCD9E8D57u);
+// One round for four blocks a, and their words in the order of memory; the names of the blocks are those of variables,
+// so that these stay in registers.
+#define EGI_RANDOM_ROUND(a) { \
+        const egi_random_vec p0 = (egi_random_vec)__builtin_ia32_pmuludq256(m0, (egi_random_factor)a##0), \
+                             p1 = (egi_random_vec)__builtin_ia32_pmuludq256(m1, (egi_random_factor)a##2); \
+        a##0 = (p1 >> 32) ^ (a##1 ^ k0); \
+        a##1 = p1; \
+        a##2 = (p0 >> 32) ^ (a##3 ^ k1); \
+        a##3 = p0; \
     }
+#define EGI_RANDOM_WRITE(a, to) { \
+        const egi_random_vec low = (a##0 & lower) | a##1 << 32, high = (a##2 & lower) | a##3 << 32; \
+        ((egi_random_vec_at *)(void *)(to))[0] = egi_random_firsts(low, high); \
+        ((egi_random_vec_at *)(void *)(to))[1] = egi_random_lasts(low, high); \
+    }
+    for (int i = 0; i < count; i += 8, out += 32) {
+        egi_random_vec k0 = zero + (uint32_t)r.seed, k1 = zero + (r.seed >> 32);
+        egi_random_vec a0 = lanes + (r.counter + block + (uint64_t)i), b0 = a0 + 4, a1 = a0 >> 32, b1 = b0 >> 32,
+                       a2 = zero, b2 = zero, a3 = zero, b3 = zero;
+        for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+            EGI_RANDOM_ROUND(a)
+            EGI_RANDOM_ROUND(b)
+        }
+        EGI_RANDOM_WRITE(a, out)
+        EGI_RANDOM_WRITE(b, out + 16)
+    }
+#undef EGI_RANDOM_ROUND
+#undef EGI_RANDOM_WRITE
 }
+// The whole blocks of a draw, EGI_RANDOM_AT_ONCE at a time, four numbers or pairs side by side, in the very steps of
+// egi_random_uniform_f32 and its neighbours in chapter 19, so that the bits are theirs. Each function returns how many
+// numbers it has made; `first` is a multiple of what a block yields.
+enum { EGI_RANDOM_WORDS = 4 * EGI_RANDOM_AT_ONCE };
+// Integers below 2^52 as doubles, exactly.
+#define EGI_RANDOM_WHOLE(x) ((egi_random_doubles)((x) | 0x4330000000000000u) - 4503599627370496.0)
+#define EGI_RANDOM_CHOOSE(mask, a, b) \
+    (egi_random_doubles)(((egi_random_vec)(a) & (mask)) | ((egi_random_vec)(b) & ~(mask)))
+EGI_AVX2 static int64_t egi_random_uniform_avx2(void *out, bool wide, int64_t first, int64_t count, egi_random r,
+                                                double low, double high) {
+    EGI_FP_EXACT
+    const int each = wide ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32, at_once = each * EGI_RANDOM_AT_ONCE;
+    const egi_random_doubles zero = { 0 }, limit = zero + (wide ? high : (double)(float)high),
+                             last = zero + (wide ? nextafter(high, low)
+                                                 : (double)nextafterf((float)high, (float)low)),
+                             step = zero + (wide ? high - low : (high - low) * (1.0 / 16777216.0));
+    uint32_t word[EGI_RANDOM_WORDS];
+    int64_t done = 0;
+    for (; count - done >= at_once; done += at_once) {
+        egi_random_blocks_avx2(word, r, (uint64_t)((first + done) / each), EGI_RANDOM_AT_ONCE);
+        for (int i = 0; i < at_once; i += 4)
+            if (wide) {
+                const egi_random_vec x = *(const egi_random_vec_at *)(const void *)(word + 2 * i);
+                const egi_random_doubles v = EGI_RANDOM_WHOLE(x >> 32) * 2097152.0 +
+                                             EGI_RANDOM_WHOLE(x >> 11 & 0x1FFFFFu);           // x >> 11, exactly
+                const egi_random_doubles p = EGI_PRODUCT(step, v * (1.0 / 9007199254740992.0));
+                const egi_random_doubles u = low + p;
+                *(egi_random_doubles_at *)(void *)((double *)out + done + i) =
+                    EGI_RANDOM_CHOOSE((egi_random_vec)(u < limit), u, last);
+            } else {
+                const egi_convert_words_16 x =
+                    (egi_convert_words_16)(*(const egi_v16_u32 *)(const void *)(word + i) >> 8);
+                const egi_random_doubles p = EGI_PRODUCT(step, EGI_RANDOM_WIDEN(x, dq));
+                const egi_v16_f32 near_u = (egi_v16_f32)__builtin_ia32_cvtpd2ps256(low + p);
+                const egi_random_doubles u = EGI_RANDOM_WIDEN(near_u, ps);
+                *(egi_v16_f32 *)(void *)((float *)out + done + i) = (egi_v16_f32)__builtin_ia32_cvtpd2ps256(
+                    EGI_RANDOM_CHOOSE((egi_random_vec)(u < limit), u, last));
+            }
+    }
+    return done;
+}
+// egi_normal_pair for four pairs.
+EGI_AVX2 EGI_NOINLINE static void egi_normal_pairs_avx2(
+    egi_random_doubles *out0, egi_random_doubles *out1, const egi_random_doubles *given,
+    const egi_random_vec *quarters) {
+    EGI_FP_EXACT
+    const egi_random_doubles u = given[0], t = given[1];
+    const egi_random_vec quarter = *quarters;
+    const uint64_t half = 0x3FE6A09E667F3BCDu;
+    const egi_random_doubles zero = { 0 };
+    const egi_random_vec bits = (egi_random_vec)u + (0x3FF0000000000000u - half);
+    const egi_random_doubles e = EGI_RANDOM_WHOLE(bits >> 52) - 1023.0;
+    const egi_random_doubles m = (egi_random_doubles)((bits & 0x000FFFFFFFFFFFFFu) + half);
+    const egi_random_doubles s = (m - 1.0) / (m + 1.0), z = s * s, z2 = z * z, z4 = z2 * z2;
+    const egi_random_doubles p0 = (1.0 / 3 + z * (1.0 / 5)) + z2 * (1.0 / 7 + z * (1.0 / 9));
+    const egi_random_doubles p1 = (1.0 / 11 + z * (1.0 / 13)) + z2 * (1.0 / 15 + z * (1.0 / 17));
+    const egi_random_doubles p2 = 1.0 / 19 + z * (1.0 / 21);
+    const egi_random_doubles tail = s * (z * (p0 + z4 * (p1 + z4 * p2)));
+    const egi_random_doubles radius =
+        (egi_random_doubles)__builtin_ia32_sqrtpd256(-4.0 * (s + tail) - e * 1.3862943611198906);
+    const egi_random_doubles a = t * 1.5707963267948966, x = a * a, x2 = x * x, x4 = x2 * x2;
+    const egi_random_doubles s0 = (-1.0 / 6 + x * (1.0 / 120)) + x2 * (-1.0 / 5040 + x * (1.0 / 362880));
+    const egi_random_doubles s1 = (-1.0 / 39916800 + x * (1.0 / 6227020800.0)) + x2 * (-1.0 / 1307674368000.0);
+    const egi_random_doubles c0 = (-1.0 / 2 + x * (1.0 / 24)) + x2 * (-1.0 / 720 + x * (1.0 / 40320));
+    const egi_random_doubles c1 = (-1.0 / 3628800 + x * (1.0 / 479001600)) +
+                                  x2 * (-1.0 / 87178291200.0 + x * (1.0 / 20922789888000.0));
+    const egi_random_doubles sine = radius * (a + a * (x * (s0 + x4 * s1)));
+    const egi_random_doubles cosine = radius * (1.0 + x * (c0 + x4 * c1));
+    const egi_random_vec swap = (egi_random_vec)zero - (quarter & 1), sign = (quarter & 2) << 62,
+                         minus = (egi_random_vec)zero + 0x8000000000000000u;
+    const egi_random_vec c = (egi_random_vec)cosine ^ sign, d = (egi_random_vec)sine ^ sign;
+    *out0 = EGI_RANDOM_CHOOSE(swap, d ^ minus, c);
+    *out1 = EGI_RANDOM_CHOOSE(swap, c, d);
+}
+EGI_AVX2 static int64_t egi_random_normal_avx2(void *out, bool wide, int64_t first, int64_t count, egi_random r,
+                                               double mean, double stddev, double cut) {
+    EGI_FP_EXACT
+    const int each = wide ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32, at_once = each * EGI_RANDOM_AT_ONCE;
+    uint32_t word[EGI_RANDOM_WORDS];
+    double z[EGI_RANDOM_WORDS];
+    int64_t done = 0;
+    for (; count - done >= at_once; done += at_once) {
+        egi_random_blocks_avx2(word, r, (uint64_t)((first + done) / each), EGI_RANDOM_AT_ONCE);
+        for (int i = 0; i < at_once; i += 8) {
+            const egi_random_vec_at *w = (const egi_random_vec_at *)(const void *)(word + i * 4 / each);
+            egi_random_vec_at *to = (egi_random_vec_at *)(void *)(z + i);
+            egi_random_doubles x, y, given[2];
+            egi_random_vec quarter;
+            if (wide) {
+                const egi_random_vec v0 = w[0], v1 = w[1], a = egi_random_evens(v0, v1),
+                                     b = egi_random_odds(v0, v1);
+                // b without its two highest bits, less 2^61, exactly in halves; the sum is rounded once
+                const egi_random_doubles above = EGI_RANDOM_WHOLE(b >> 32 & 0x3FFFFFFFu) - 536870912.0;
+                const egi_random_doubles t = above * 4294967296.0 + EGI_RANDOM_WHOLE(b & 0xFFFFFFFFu);
+                quarter = b >> 62;
+                given[0] = (EGI_RANDOM_WHOLE(a >> 12) + 0.5) * (1.0 / 4503599627370496.0);
+                given[1] = t * (1.0 / 4611686018427387904.0);
+                egi_normal_pairs_avx2(&x, &y, given, &quarter);
+                to[0] = egi_random_evens((egi_random_vec)x, (egi_random_vec)y);
+                to[1] = egi_random_odds((egi_random_vec)x, (egi_random_vec)y);
+            } else {
+                const egi_random_vec v = w[0];
+                const egi_random_doubles t = EGI_RANDOM_WHOLE(v >> 32 & 0x3FFFFFFFu) - 536870912.0;
+                quarter = v >> 62;
+                given[0] = (EGI_RANDOM_WHOLE(v & 0xFFFFFFFFu) + 0.5) * (1.0 / 4294967296.0);
+                given[1] = t * (1.0 / 1073741824.0);
+                egi_normal_pairs_avx2(&x, &y, given, &quarter);
+                to[0] = egi_random_firsts((egi_random_vec)x, (egi_random_vec)y);
+                to[1] = egi_random_lasts((egi_random_vec)x, (egi_random_vec)y);
+            }
+        }
+        for (int i = 0; i < at_once; i += 4) {
+            const egi_random_doubles from = *(const egi_random_doubles_at *)(const void *)(z + i);
+            const egi_random_doubles scaled = EGI_PRODUCT(stddev, from), y = mean + scaled;
+            if (wide) *(egi_random_doubles_at *)(void *)((double *)out + done + i) = y;
+            else *(egi_v16_f32 *)(void *)((float *)out + done + i) = (egi_v16_f32)__builtin_ia32_cvtpd2ps256(y);
+        }
+        for (int i = 0; cut < HUGE_VAL && i < at_once; i++) {      // an element that is too far out tries again alone
+            if (!(fabs(z[i]) > cut)) continue;
+            if (wide) egi_random_normal_f64((double *)out + done + i, first + done + i, 1, r, mean, stddev, cut);
+            else egi_random_normal_f32((float *)out + done + i, first + done + i, 1, r, mean, stddev, cut);
+        }
+    }
+    return done;
+}
+#undef EGI_RANDOM_WIDEN
+#undef EGI_RANDOM_WHOLE
+#undef EGI_RANDOM_CHOOSE
 #endif
 // Makes `count` blocks, of EGI_RANDOM_AT_ONCE at most, for all of which `out` has room.
 static void egi_random_blocks(uint32_t *out, egi_random r, uint64_t block, int count) {
@@ -14804,13 +15050,23 @@ static void egi_cpu_random_run(void *context, int64_t begin, int64_t end) {
     void *to = y->data + first * size;
     const bool f = y->dtype == EG_FLOAT32;
     egi_random r = { p->seed, p->counter };
+    int64_t done = 0;                           // in vectors
+#if EGI_WIDE_PROGRAMS
+    const bool wide = egi_cpu_has_avx2();
+#endif
     if (p->kind == EGI_NORMAL || p->kind == EGI_TRUNCATED_NORMAL) {
         double cut = p->kind == EGI_NORMAL ? HUGE_VAL : 2;
-        if (f) egi_random_normal_f32((float *)to, first, n, r, p->a, p->b, cut);
-        else egi_random_normal_f64((double *)to, first, n, r, p->a, p->b, cut);
+#if EGI_WIDE_PROGRAMS
+        if (wide) done = egi_random_normal_avx2(to, !f, first, n, r, p->a, p->b, cut);
+#endif
+        if (f) egi_random_normal_f32((float *)to + done, first + done, n - done, r, p->a, p->b, cut);
+        else egi_random_normal_f64((double *)to + done, first + done, n - done, r, p->a, p->b, cut);
     } else if (p->kind == EGI_UNIFORM) {
-        if (f) egi_random_uniform_f32((float *)to, first, n, r, p->a, p->b);
-        else egi_random_uniform_f64((double *)to, first, n, r, p->a, p->b);
+#if EGI_WIDE_PROGRAMS
+        if (wide) done = egi_random_uniform_avx2(to, !f, first, n, r, p->a, p->b);
+#endif
+        if (f) egi_random_uniform_f32((float *)to + done, first + done, n - done, r, p->a, p->b);
+        else egi_random_uniform_f64((double *)to + done, first + done, n - done, r, p->a, p->b);
     } else if (p->kind == EGI_BERNOULLI) egi_random_bernoulli((unsigned char *)to, first, n, r, p->a);
     else if (y->dtype == EG_INT64) egi_random_int64((int64_t *)to, first, n, r, p->low, p->high);
     else
@@ -17733,7 +17989,8 @@ static void egi_program_print(egi_text *t, const egi_op *op, int variant) {
     static const char *const texts[] = { EGI_DO_TABLE(EGI_DO_TEXT) };
     egi_program p;
     if (!egi_program_make(&op->formula[variant], op->flags, &p)) return;
-    if (op->formula[variant].compiled) egi_text_string(t, "        // in float32 a compiled loop instead\n");
+    if (op->formula[variant].compiled && !(op->flags & EGI_TO_BOOL))
+        egi_text_string(t, "        // in float32 a compiled loop instead\n");
     for (const egi_program_line *l = p.line; l->act != EGI_DO_end; l++) {
         const bool constant = l->act >= EGI_DO_add && (l->act - EGI_DO_add) % 2 == 1;
         if (l->act == EGI_DO_store) {
@@ -50737,7 +50994,9 @@ EGI_EXTREME(min, EGI_LESS, <)
         for (; n > 0; x += (n >= 2 ? 2 : 1) * step, n -= 2) { \
             const EGI_T *a = x, *b = n >= 2 ? a + step : a; \
             int64_t j = 0; \
-            for (; j + lanes <= m; j += lanes) { \
+            /* the last vector may overlap the one before: an element that is taken up twice changes nothing */ \
+            for (; m >= lanes && j < m; j += lanes) { \
+                if (j > m - lanes) j = m - lanes; \
                 const vec top = *(const vec *)(const void *)(acc + j), v = *(const vec *)(const void *)(a + j), \
                           w = *(const vec *)(const void *)(b + j); \
                 const vec first = EGI_IS_FLOAT ? EGI_PICK((v CMP top) | (v != v), v, \
@@ -52034,7 +52293,13 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #define EGI_ON_2(i, e) { const vec x = s##i, z = m[i]; s##i = (e); }
 #define EGI_ON_3(i, e) { const vec x = s##i, z = m[i], w = r[i]; s##i = (e); }
 #define EGI_BITS(e) ((bits)(e))
+#undef EGI_CHOOSE
+#if EGI_IS_WIDE && (EGI_IS_FLOAT || EGI_BITS_OF_T == 64) && !defined(__clang__)     // gcc would make three instructions
+#define EGI_CHOOSE(mask, p, q) \
+    ((vec)__builtin_ia32_pblendvb256((egi_mask_bytes)(q), (egi_mask_bytes)(p), (egi_mask_bytes)(mask)))
+#else
 #define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
+#endif
 // Whole numbers near x, by an instruction of AVX2. Elsewhere a float below 2^23 (a double below 2^52) becomes whole
 // when that number is added, with the sign of x, and taken away again; larger ones are whole. That is a loop, since it
 // is long.
@@ -52065,32 +52330,42 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_VECTORS >= 4 : EGI_WIDE_PROGRAMS
 // STRIPS. Idea: a program of few cheap words goes over EGI_STRIP bytes word by word, each of which is a loop; what lies
 // between two words stays in the nearest cache. For so few words that is faster than a switch every few vectors. A
-// constant or an operand of one element is a strip full of it. The last vector may overlap the one before. Strips are
-// of AVX2 alone, so the stamp of an integer type has them beside its function of 16 bytes.
+// constant or an operand of one element is eight vectors full of it, which are read again and again: `along`, the
+// bytes to the next ones, is 0. The last vector may overlap the one before. Strips are of AVX2 alone, so the stamp of
+// an integer type has them beside its function of 16 bytes.
 #undef EGI_CASE_1
 #undef EGI_CASE_2
 #undef EGI_CASE_2K
 #define EGI_CASE_1(word, e) \
     case EGI_DO##word: for (int64_t j = 0; j < vectors; j++) { const vec x = f[j]; t[j] = (e); } break;
-#define EGI_ALONG(e) for (int64_t j = 0; j < vectors; j++) { const vec x = f[j], z = m[j]; t[j] = (e); }
+#define EGI_MOVE(p, bytes) p = (const vec_at *)(const void *)((const char *)p + (bytes))
+#define EGI_ALONG(e) \
+    for (int64_t j = 0; j < vectors; j++) { const vec x = f[j], z = *m; t[j] = (e); EGI_MOVE(m, along); }
 #define EGI_CASE_2(word, e) case EGI_DO##word: EGI_ALONG(e) break;
 #define EGI_CASE_2K(word, e) case EGI_DO##word: case EGI_DO##word##_k: EGI_ALONG(e) break;
+#undef EGI_CASE_IS
+#if EGI_BITS_OF_T == 8                          // a comparison that is a program's result makes bools at once
+#define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e) & is)
+#else
+#define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e))
+#endif
 #if EGI_BITS_OF_T != 8
 // A comparison that is a program's result, 32 elements at a time: its masks become bytes in registers. Returns how many
 // of the vectors are done. x < z is z > x, and of integers x <= z is where x > z is not.
 #if EGI_BITS_OF_T == 32
 #define EGI_COMPARED(j, is) (masks)(x[j] is z[j])
+#define EGI_AS_BYTES EGI_MASKS_AS_BYTES
 #else
 #define EGI_COMPARED(j, is) \
-    (masks)__builtin_ia32_permvarsi256((masks)__builtin_ia32_packssdw256((masks)(x[2 * j] is z[2 * j]), \
-                                                                        (masks)(x[2 * j + 1] is z[2 * j + 1])), pairs)
+    (masks)__builtin_ia32_packssdw256((masks)(x[2 * j] is z[2 * j]), (masks)(x[2 * j + 1] is z[2 * j + 1]))
+#define EGI_AS_BYTES EGI_LONG_MASKS_AS_BYTES
 #endif
 #define EGI_COMPARE(is) \
-    for (; done + GROUP <= vectors; done += GROUP, x += GROUP, z += GROUP, to++) \
-        *to = EGI_MASKS_AS_BYTES(EGI_COMPARED(0, is), EGI_COMPARED(1, is), EGI_COMPARED(2, is), \
+    for (; done + GROUP <= vectors; done += GROUP, EGI_MOVE(x, next_x), EGI_MOVE(z, next_z), to++) \
+        *to = EGI_AS_BYTES(EGI_COMPARED(0, is), EGI_COMPARED(1, is), EGI_COMPARED(2, is), \
                                  EGI_COMPARED(3, is)) ^ opposite;
 EGI_AVX2 EGI_NOINLINE static int64_t EGI_TN_32(egi_compare_strip)(int act, int64_t vectors, const void *a,
-                                                                  const void *b, void *out) {
+                                                                  const void *b, int64_t along, void *out) {
     enum { GROUP = (int)sizeof(EGI_T) };
     typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
     typedef int32_t masks __attribute__((vector_size(32)));
@@ -52100,14 +52375,17 @@ EGI_AVX2 EGI_NOINLINE static int64_t EGI_TN_32(egi_compare_strip)(int act, int64
                unequal = act == EGI_DO_ne || act == EGI_DO_ne_k,
                turned = less || (EGI_IS_FLOAT ? at_most : at_least);
     const int32_t one = 0x1010101;
-    const masks zero = { 0 }, ones = zero + one, order = { 0, 4, 1, 5, 2, 6, 3, 7 };
+    const masks zero = { 0 }, ones = zero + one;
+#if EGI_BITS_OF_T == 32
+    const masks order = EGI_MASKS_ORDER;
+#else
+    const masks halves = EGI_LONG_MASKS_HALVES, order = EGI_LONG_MASKS_ORDER;
+#endif
     const masks opposite = zero + (unequal || (!EGI_IS_FLOAT && (at_most || at_least)) ? one : 0);
     const vec_at *x = (const vec_at *)(turned ? b : a), *z = (const vec_at *)(turned ? a : b);
+    const int64_t next_x = GROUP * (turned ? along : 32), next_z = GROUP * (turned ? 32 : along);
     masks_at *to = (masks_at *)out;
     int64_t done = 0;
-#if EGI_BITS_OF_T == 64
-    const masks pairs = { 0, 1, 4, 5, 2, 3, 6, 7 };
-#endif
     if (equal || unequal) EGI_COMPARE(==)
 #if EGI_IS_FLOAT
     else if (at_most || at_least) EGI_COMPARE(>=)
@@ -52115,6 +52393,7 @@ EGI_AVX2 EGI_NOINLINE static int64_t EGI_TN_32(egi_compare_strip)(int act, int64
     else EGI_COMPARE(>)
     return done;
 }
+#undef EGI_AS_BYTES
 #undef EGI_COMPARE
 #undef EGI_COMPARED
 #endif
@@ -52126,7 +52405,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
     typedef EGI_U bits __attribute__((vector_size(32)));
     typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
     // The accumulator, and what is read of one number.
-    vec own[VECTORS], filled[EGI_PROGRAM_STRIPS][VECTORS];
+    vec own[VECTORS], filled[EGI_PROGRAM_STRIPS][8];
     // What line i reads, and the bytes by which that moves on with each element; [1] is a select's second operand.
     const char *from[EGI_PROGRAM_STRIPS][2];
     int unit[EGI_PROGRAM_STRIPS][2], used = 0;
@@ -52144,7 +52423,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
                             : bytes  ? (EGI_T)*(const unsigned char *)from[i][q]
                                      : *(const EGI_T *)(const void *)from[i][q];
             const vec z = EGI_SPLAT_32(k);
-            for (int64_t j = 0; j < VECTORS && j * L < n; j++) filled[used][j] = bytes ? (vec)(z != zero) : z;
+            for (int j = 0; j < 8; j++) filled[used][j] = bytes ? (vec)(z != zero) : z;
             from[i][q] = (const char *)filled[used++];
             unit[i][q] = 0;
         }
@@ -52152,6 +52431,11 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
         vectors = egi_min64(VECTORS, (n - at) / L);
         if (vectors == 0) { at = n - L; vectors = 1; }
         const vec_at *f = (const vec_at *)(const void *)(from[0][0] + at * unit[0][0]);
+        if (unit[0][0] == 0) {
+            const vec x = *f;
+            for (int64_t j = 0; j < vectors; j++) own[j] = x;
+            f = (const vec_at *)(const void *)own;
+        }
 #if EGI_BITS_OF_T == 8
         if (p->line[0].act == EGI_DO_true) {
             for (int64_t j = 0; j < vectors; j++) own[j] = (vec)(f[j] != zero);
@@ -52162,12 +52446,21 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
 #endif
         for (int i = 1; i <= p->words; i++) {
             const vec_at *m = (const vec_at *)(const void *)(from[i][0] + at * unit[i][0]);
-            vec_at *t = (vec_at *)(void *)(i < p->words || p->bytes & 1 ? (EGI_T *)(void *)own : (EGI_T *)out + at);
+            const int64_t along = unit[i][0] ? 32 : 0;
+            const bool ends = i == p->words, bools = ends && p->bytes & 1;
+#if EGI_BITS_OF_T == 8
+            const bool whole = !bools || p->line[i].act >= EGI_DO_eq;
+            const vec is = zero + (EGI_T)(bools ? 1 : 255);
+#else
+            const bool whole = !bools;
+#endif
+            vec_at *t = (vec_at *)(void *)(ends && whole ? (EGI_T *)out + at : (EGI_T *)(void *)own);
 #if EGI_BITS_OF_T != 8
             if (i == p->words && p->bytes & 1 && p->line[i].act >= EGI_DO_eq) {
-                const int64_t done = EGI_TN_32(egi_compare_strip)(p->line[i].act, vectors, f, m, (char *)out + at);
+                const int64_t done = EGI_TN_32(egi_compare_strip)(p->line[i].act, vectors, f, m, along,
+                                                                  (char *)out + at);
                 f += done;
-                m += done;
+                EGI_MOVE(m, done * along);
                 at += done * L;
                 vectors -= done;
             }
@@ -52180,7 +52473,13 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
                 EGI_CASE_2(_rdrop, (vec)(~EGI_BITS(x) & EGI_BITS(z)))
                 case EGI_DO_select: {
                     const vec_at *r = (const vec_at *)(const void *)(from[i][1] + at * unit[i][1]);
-                    for (int64_t j = 0; j < vectors; j++) { const vec x = f[j]; t[j] = EGI_CHOOSE(x, m[j], r[j]); }
+                    const int64_t next = unit[i][1] ? 32 : 0;
+                    for (int64_t j = 0; j < vectors; j++) {
+                        const vec x = f[j];
+                        t[j] = EGI_CHOOSE(x, *m, *r);
+                        EGI_MOVE(m, along);
+                        EGI_MOVE(r, next);
+                    }
                 } break;
                 default: __builtin_unreachable();
             }
@@ -52188,6 +52487,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
         }
         if (!(p->bytes & 1)) continue;
 #if EGI_BITS_OF_T == 8
+        if (p->line[p->words].act >= EGI_DO_eq) continue;
         for (int64_t j = 0; j < vectors; j++) ((vec_at *)(void *)((EGI_T *)out + at))[j] = own[j] & 1;
 #else
         egi_masks_as_bools(vectors * L, SIZE, own, (unsigned char *)out + at);
@@ -52195,10 +52495,13 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
     }
 }
 #undef EGI_ALONG
+#undef EGI_MOVE
 #endif
 #undef EGI_CASE_1
 #undef EGI_CASE_2
 #undef EGI_CASE_2K
+#undef EGI_CASE_IS
+#define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e))
 #define EGI_CASE_1(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_1, e) break;
 #define EGI_CASE_2(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_2, e) break;
 #define EGI_CASE_2K(word, e) \

@@ -141,3 +141,38 @@ TEST(casts_between_halves) {
     CHECK((got[2] & 0x7fff) > 0x7c00);
     CHECK_INT(got[3], 0);
 }
+// Doubles are rounded to float16 and bfloat16 once: in a run as one alone, around the middles between two halves, at
+// the borders of what is a half, a float and neither, and with any bits.
+TEST(casts_of_doubles_to_halves_in_runs) {
+    enum { COUNT = 6000 };
+    static double from[COUNT];
+    const eg_dtype halves[] = { EG_FLOAT16, EG_BFLOAT16 };
+    uint64_t bits = 1;
+    for (int i = 0; i < COUNT; i++) {
+        bits = bits * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t low = i % 5 == 0 ? 0 : i % 5 == 1 ? 1 : i % 5 == 2 ? 0x10000000u : bits >> 35;
+        const uint64_t fraction = i % 3 ? ((bits >> 40 & 0x7ff) << 41) : bits >> 12 << 5 & 0xfffffe0000000u;
+        const uint64_t exponent = i % 7 == 0 ? bits >> 53 : 1023 - 30 + bits % 50;
+        const uint64_t all = (bits & 1) << 63 | exponent % 2048 << 52 | (fraction | low);
+        memcpy(&from[i], &all, 8);
+    }
+    const double special[] = { 0, -0.0, 65504, 65519.999999999993, 65520, -65520, 1e300, -1e300, INFINITY, NAN, 2.98e-8,
+                               2.9802322387695312e-8, 2.9802322387695319e-8, 1e-40, 1e-310, 5e-324, 3.4e38, 3.5e38 };
+    memcpy(from, special, sizeof special);
+    for (int h = 0; h < 2; h++)
+        for (int64_t n = COUNT; n > 0; n = n > 600 ? n - 517 : n > 40 ? n - 57 : n - 1) {
+            EG_SCOPE;
+            const uint16_t *got = (const uint16_t *)eg_data(eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n), from),
+                                                                   halves[h]));
+            REQUIRE(got);
+            int wrong = 0;
+            for (int64_t i = n == COUNT ? 0 : n > 300 ? n - 300 : 0; i < n; i++) {
+                EG_SCOPE;
+                const uint16_t *one = (const uint16_t *)eg_data(eg_cast(eg_from_data(EG_FLOAT64, EG_SCALAR, from + i),
+                                                                       halves[h]));
+                if (isnan(from[i])) wrong += (got[i] & 0x7fff) <= (h ? 0x7f80 : 0x7c00);
+                else wrong += !one || got[i] != *one;
+            }
+            CHECK_INT(wrong, 0);
+        }
+}

@@ -382,6 +382,56 @@ TEST(rules_of_optimizers_in_vectors) {
 }
 
 #if EGI_X86
+// Uniform, normal and truncated numbers are made four at a time with AVX2, from a number of whole blocks on; the plain
+// fills make the same bits. The seed's counter is at a place of its own for each draw.
+static eg_tensor *draw(int kind, eg_dtype t, int64_t n) {
+    eg_seed(0xfedcba9876543210u + (uint64_t)n);
+    eg_random_uniform(EG_SHAPE(n % 7 + 1));
+    return kind == 0   ? eg_random_uniform(EG_SHAPE(n), .dtype = t)
+           : kind == 1 ? eg_random_uniform(EG_SHAPE(n), .minval = -1.25, .maxval = 3.1, .dtype = t)
+           : kind == 2 ? eg_random_normal(EG_SHAPE(n), .dtype = t)
+           : kind == 3 ? eg_random_normal(EG_SHAPE(n), .mean = 0.7, .stddev = 0.3, .dtype = t)
+                       : eg_random_truncated_normal(EG_SHAPE(n), .mean = -2, .stddev = 1.5, .dtype = t);
+}
+TEST(draws_in_vectors_have_the_bits_of_plain_ones) {
+    egi_isa = EGI_ISA_UNKNOWN;
+    if (!egi_cpu_has_avx2()) return;
+    for (int kind = 0; kind < 5; kind++)
+        for (int t = 0; t < 2; t++)
+            for (int64_t n = 1; n <= 30000; n += n < 60 ? 13 : n < 300 ? 1 : n < 3000 ? 509 : 8999) {
+                EG_SCOPE;
+                egi_isa = EGI_ISA_UNKNOWN;
+                eg_tensor *x = draw(kind, t ? EG_FLOAT64 : EG_FLOAT32, n);
+                egi_isa = EGI_ISA_16;
+                eg_tensor *y = draw(kind, t ? EG_FLOAT64 : EG_FLOAT32, n);
+                REQUIRE(x && y);
+                const bool same = !memcmp(eg_data(x), eg_data(y), (size_t)n * sizes[t]);
+                if (!same) printf("    kind %d, %s, %d numbers\n", kind, t ? "float64" : "float32", (int)n);
+                CHECK(same);
+            }
+    egi_isa = EGI_ISA_UNKNOWN;
+}
+// A comparison of bytes is written as bools at once, another one by way of masks: both where the number is on the left.
+TEST(numbers_on_the_left_in_strips) {
+    for (int wide = 0; wide < 2; wide++)
+        for (int64_t n = 1; n <= 5000; n += n < 140 ? 1 : 487)
+            for (int t = 0; t < 5; t++) {
+                EG_SCOPE;
+                bool right = true;
+                egi_isa = wide ? EGI_ISA_UNKNOWN : EGI_ISA_16;
+                eg_tensor *a = eg_cast(eg_mod(eg_range(EG_INT64, 0, (double)n, 1), 11), (eg_dtype)t);
+                const unsigned char *less = (const unsigned char *)eg_data(eg_less(5, a)),
+                                    *equal = (const unsigned char *)eg_data(eg_equal(5, a));
+                eg_tensor *sub = eg_cast(eg_sub(20, a), EG_FLOAT64), *top = eg_cast(eg_maximum(5, a), EG_FLOAT64);
+                REQUIRE(less && equal && sub && top);
+                for (int64_t i = 0; i < n; i++)
+                    right = right && less[i] == (5 < i % 11) && equal[i] == (i % 11 == 5) &&
+                            ((const double *)eg_data(sub))[i] == 20 - (double)(i % 11) &&
+                            ((const double *)eg_data(top))[i] == (double)(i % 11 > 5 ? i % 11 : 5);
+                CHECK(right);
+            }
+    egi_isa = EGI_ISA_UNKNOWN;
+}
 static bool avx2_with(const char *asked) {
     egi_isa = EGI_ISA_UNKNOWN;
     if (asked) setenv("EAGER_ISA", asked, 1);
