@@ -3571,9 +3571,9 @@ EAGER_API eg_list eg_function_variables_list(eg_function *f);
 // In a traced function all three become the lines of what ran: of one branch, and of each step. A replay in which a
 // condition says something else undoes what it did and runs the list of an earlier call that went this way, or else the
 // body, which is traced. So each way that calls take, such as each number of steps, has a trace of its own, and a
-// function that takes ever other ways, more than the 16 that are kept, runs eagerly in the end. It does so from the
-// start where a condition is read behind an eg_print, eg_summary_... or eg_host_call of the same call, which cannot be
-// undone, and where a call reads more than 4096 conditions.
+// function that takes a new way at nearly every call, more than the 16 that are kept, ends up running eagerly. It does
+// so from the start where a condition is read after an eg_print, eg_summary_... or eg_host_call of the same call, which
+// cannot be undone, and where a call reads more than 4096 conditions.
 // While a graph is built, eg_cond of a node and eg_while are nodes: each body is called once, to be written down, and
 // runs in sessions where its turn comes, with all assignments, draws and prints in it. What it computes can be used
 // behind it only where it gives that out; variables are made before it, not in it; both bodies of eg_cond give equal
@@ -29467,8 +29467,8 @@ static bool egi_shelf_put(const char *name, int n, egi_shelf *s, int64_t at, egi
     egi_pieces_drop(in, n);
     return ok;
 }
-// Exchanges the elements in two slots: what a shuffle does. Of long rows the places in the order are exchanged. False and
-// an error without memory for the order.
+// Exchanges the elements in two slots: what a shuffle does. Of long rows the places in the order are exchanged. False
+// and an error without memory for the order.
 static bool egi_shelf_swap(const char *name, egi_shelf *s, int64_t a, int64_t b) {
     for (int k = 0; k < EG_MAX_COMPONENTS && a != b; k++) {
         egi_column *col = &s->column[k];
