@@ -27813,6 +27813,17 @@ static bool egi_fit_distribute(egi_fit *f) {
     }
     return f->t->ranks->begin(f->state.model, f->t->optimizer) && egi_fit_any(f, &f->watched) && egi_fit_stops(f);
 }
+// A backup has said that all epochs are done. Weights that the model has not made yet get the values that were read by
+// its first call, so one batch runs through it; the random numbers stay where the backup left them.
+static bool egi_fit_done_before(egi_fit *f) {
+    egi_step s = { f->step.function, f->step.inputs, false, { 0, NULL }, 0, f->step.hint, f->step.arrays,
+                   f->step.eager };
+    int64_t done;
+    const eg_random_state random = egi_this.random;
+    bool ok = egi_evaluate_sums(f->t, f->state.model, f->state.data, &s, 1, NULL, "", &done);
+    egi_this.random = random;
+    return ok;
+}
 // Releases the callbacks that the fit took over. One that is listed twice by mistake is released no more often than it
 // has references.
 static void egi_callbacks_release(const eg_callbacks *callbacks) {
@@ -27866,6 +27877,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         if (f.t->ranks) f.failures = f.t->ranks->failures();
         ok = EGI_TELL_FIT(&f, fit_begin);  // a backup may move the state on to a later epoch and batch here
         ok = ok && egi_fit_distribute(&f);
+        if (ok && f.state.epoch > o.initial_epoch && f.state.epoch >= o.epochs) ok = egi_fit_done_before(&f);
         f.first = f.state.epoch;
         f.t->history->first_epoch = f.state.epoch - f.t->history->epochs;
         for (; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++, f.state.batch = 0) {
@@ -31990,7 +32002,7 @@ static void egi_ahead_pause(egi_ahead *a) {
     const double since = a->full >= a->groups ? egi_clock_now() : 0;
     while (!a->stop && !a->over && a->full >= a->groups) {
         pthread_cond_wait(&a->changed, &a->lock);
-        if (a->full >= a->groups || egi_clock_now() - since > 1e-6 * MICROSECONDS) continue;
+        if (a->full >= a->groups || egi_clock_now() - since > 1e-6 * (double)MICROSECONDS) continue;
         a->naps = true;
         do {
             own = a->own;
@@ -38945,13 +38957,13 @@ static bool egi_line_may_repeat(const egi_passes *s, const egi_trace_line *line)
     }
     return true;
 }
-// Makes place `b` share the memory of place `a`.
+// Makes place `b`, and those that share its memory already, share the memory of place `a`.
 static void egi_place_join(egi_passes *s, int32_t a, int32_t b) {
     egi_trace *t = s->t;
     int32_t *end = &t->first_operand[a];
     while (*end >= 0) end = &t->operands[*end].next;
-    t->places[b].home = a;
     *end = t->first_operand[b];
+    for (int32_t y = t->first_operand[b]; y >= 0; y = t->operands[y].next) t->places[t->operands[y].place].home = a;
     for (int32_t y = t->first_operand[b]; y >= 0; y = t->operands[y].next)
         for (int32_t x = t->first_operand[a]; x != y; x = t->operands[x].next) {
             egi_operand o = t->operands[x];

@@ -218,6 +218,35 @@ TEST(dead_and_common_lines_identities_and_constants) {
     x = data(EG_FLOAT32, EG_SHAPE(5, 5), 0, true);
     for (int what = 5; what < 8; what++) replays(twice_body, &what, &x, 1, 2);
 }
+// A line that repeats one which hands on its operand reads what wrote that operand, and so runs behind it.
+static bool repeated_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *v = (eg_tensor *)user;
+    out[0] = eg_keep(eg_exp(eg_abs(in[0])));
+    eg_assign(v, eg_mul(v, 1.25));
+    eg_tensor *p = eg_mul(v, eg_ones(EG_FLOAT32, EG_SHAPE(1))), *q = eg_mul(v, eg_ones(EG_FLOAT32, EG_SHAPE(1)));
+    out[1] = eg_keep(eg_add(p, in[0]));
+    out[2] = eg_keep(eg_add(q, 2));
+    return out[2] != NULL;
+}
+TEST(lines_that_repeat_an_identity_keep_their_order) {
+    float got[2][8][3];
+    for (int traced = 0; traced < 2; traced++) {
+        EG_SCOPE;
+        eg_tensor *v = eg_variable(eg_scalar(1), "v"), *x = data(EG_FLOAT32, EG_SHAPE(1), 1, false);
+        eg_function *f = eg_function_new(repeated_body, v);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < 8; i++) {
+            EG_SCOPE;
+            eg_tensor *y[3];
+            CHECK(eg_function_call(f, &x, 1, y, 3));
+            for (int k = 0; k < 3; k++) CHECK(eg_read_into(y[k], &got[traced][i][k], 1));
+        }
+        eg_run_functions_eagerly(false);
+        eg_function_release(f);
+        eg_release(v);
+    }
+    CHECK(!memcmp(got[0], got[1], sizeof got[0]));
+}
 // A group writes its result over an operand that nobody reads any more; not where the last pass of its program would
 // read elements again, nor where the operand is read on.
 static bool over_body(eg_tensor *const *in, eg_tensor **out, void *user) {

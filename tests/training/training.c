@@ -1277,6 +1277,28 @@ TEST(a_callback_given_to_two_fits) {
     eg_layer_release(model);
 #endif
 }
+// A program that is started again when all epochs are done has the trained model, too where the first call makes its
+// weights, and the random numbers are those after the last epoch.
+TEST(a_finished_backup_gives_the_weights) {
+    char prefix[4200];
+    double loss[2] = { 0 }, draw[2] = { 0 };
+    snprintf(prefix, sizeof prefix, "%s", test_temp("finished"));
+    for (int run = 0; run < 2; run++) {
+        eg_seed(1);
+        eg_tensor *x = eg_random_normal(EG_SHAPE(64, 3)), *y = eg_reduce_sum(x, .axes = EG_AXES(1), .keepdims = true);
+        eg_layer *model = eg_sequential(eg_layer_dense(4, .activation = EG_TANH), eg_layer_dropout(0.2),
+                                        eg_layer_dense(1));
+        eg_compile(model, eg_adam(.learning_rate = 0.02), eg_mean_squared_error);
+        CHECK(eg_fit_arrays(model, x, y, .epochs = 3, .batch_size = 10, .quiet = true,
+                            .callbacks = EG_CALLBACKS(eg_callback_backup(prefix))) != NULL);
+        draw[run] = eg_item(eg_random_uniform(EG_SHAPE()));
+        CHECK_INT(eg_layer_weights_list(model).count, 4);
+        loss[run] = eg_evaluate_arrays(model, x, y, .quiet = true);
+        eg_layer_release(model);
+    }
+    CHECK_NEAR(loss[1], loss[0], 0);
+    CHECK_NEAR(draw[1], draw[0], 0);
+}
 // R2's sums are as wide as its first batch, which a program that starts anew has not seen when it reads the backup.
 static bool third_batch_fails(eg_fit_state *s, void *user) {
     (void)user;
