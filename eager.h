@@ -3225,7 +3225,7 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 // (eg_item, eg_item_int, eg_data, eg_read_into), eg_iterator_next, lending memory (eg_wrap_data, eg_from_dlpack),
 // making a variable in another call than the first of a signature, keeping a tensor that is no output, and leaving a
 // tape open that was never asked for gradients. The functions of a custom gradient may read tensors in C: replays call
-// them.
+// them, and where one assigns to a variable, too, the body stays eager.
 typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
 typedef struct eg_function eg_function;
 typedef struct eg_function_options {
@@ -4500,6 +4500,7 @@ typedef struct egi_thread {
     struct egi_profile *profile;                // what eg_function_cost measures now, or NULL
     struct egi_hosted *hosted;          // tapes of eg_host_call in the call of an eg_function that runs now
     struct egi_hosting *hosting;        // what a function of eg_host_call gave before its line is written, or NULL
+    int64_t assigned;                   // counts the assignments to variables
     // Closes the files that this thread writes summaries to, when it ends; NULL: there are none.
     void (*outputs_end)(void);
     // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
@@ -11261,12 +11262,13 @@ EGI_AS_TOLD
 // hand the result to the scope. Read first: 22.
 
 // A call of eg_host_call, whose padding is zero, since lists are compared byte by byte. `again` makes the call again.
-// taped: 0, or 1 where its function runs under a tape of its own, 3 where that must look for variables.
+// taped: 0, or 1 where its function runs under a tape of its own, 3 where that must look for variables. custom: whether
+// it stands for a custom gradient of a traced body.
 typedef struct egi_host_site {
     eg_function_body *function;
     void *user;
     bool (*again)(const struct egi_host_site *site, eg_tensor *const *in, const eg_spec *results, eg_tensor **out);
-    int64_t n, m, differentiable, taped;
+    int64_t n, m, differentiable, taped, custom;
 } egi_host_site;
 // Where elements of n components come from: an iterator, to which a graph has a reference, or the one that a handle in
 // the graph names. `take` gives an eg_status; after `done` the iterator is not used any more.
@@ -19263,17 +19265,20 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
     c.n_inputs = n;
     c.n_outputs = n_out;
     // The ops inside are recorded as well, for a second gradient: outer and persistent tapes may differentiate
-    // through what was saved. A single ordinary tape gives one gradient only, so recording is paused for it.
+    // through what was saved. A single ordinary tape gives one gradient only, so recording is paused for it, and for
+    // a spy of eg_host_call.
     int tapes = 0;
-    bool again = false, watched = false;
+    bool again = false, watched = false, spied = false;
     egi_spy spy;
     for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
-        if (!t->recording || t->spy || t->paused < egi_this.paused) continue;
+        if (!t->recording || t->paused < egi_this.paused) continue;
+        if (t->spy) { spied = true; continue; }
         tapes++;
         again = again || t->persistent;
         watched = watched || t->watch_variables;
     }
     bool quiet = tapes == 1 && !again;
+    watched = watched || (quiet && spied);
     eg_scope scope = eg_scope_begin();
     eg_tensor *made[EGI_MAX_OUT] = { NULL, NULL, NULL, NULL };
     if (quiet) eg_recording_pause();
@@ -20207,6 +20212,7 @@ EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
 // dtype and size. Cannot fail.
 static void egi_variable_take(eg_tensor *v, eg_tensor *x) {
     if (egi_this.observer && egi_this.observer->assign) egi_this.observer->assign(egi_this.observer, v, x);
+    egi_this.assigned++;
     egi_buffer *former = v->buffer == x->buffer ? NULL : v->buffer;
     if (former) __atomic_fetch_add(&x->buffer->refs, 1, __ATOMIC_RELAXED);
     v->buffer = x->buffer;
@@ -37966,7 +37972,7 @@ typedef struct egi_hosted {
     void (*end)(struct egi_hosted *k);
     eg_tape tape;
     int n, m;
-    bool read;
+    bool read, custom;           // custom: as of its site
     int64_t address;             // its own, where a tensor shows it
     eg_tensor *in[8], *out[EGI_MAX_OUT], *dx[8];
 } egi_hosted;
@@ -39958,8 +39964,9 @@ static bool egi_trace_host_line(egi_trace *t, egi_trace_run *run, const egi_trac
                    more = __atomic_load_n(&held[i].buffer->refs, __ATOMIC_ACQUIRE) > held[i].refs + 1;
         egi_buffer_release(held[i].buffer);
         if (ok && !same)
-            ok = egi_fail(EG_ERROR_STATE, "eg_host_call: its function assigned to variable %.60s, which the traced "
-                          "function uses; assign to it in the body", eg_name_of(v));
+            ok = egi_fail(EG_ERROR_STATE, "%s assigned to variable %.60s, which the traced function uses; assign to it "
+                          "in the body", ((const egi_host_site *)args->parameters)->custom
+                          ? "eg_custom_gradient: the forward function" : "eg_host_call: its function", eg_name_of(v));
         if (ok && more) ok = egi_trace_part(t, run, v);
     }
     egi_free(held);
@@ -42576,6 +42583,7 @@ static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, 
     k->end = egi_hosted_free;
     k->n = (int)site->n;
     k->m = (int)site->m;
+    k->custom = site->custom;
     k->tape.object.refs = 1;
     k->tape.object.kind = EGI_TAPE;
     k->tape.paused = egi_this.paused;
@@ -42717,6 +42725,14 @@ static bool egi_host_grad_write(egi_hosted *k, egi_host_wish *wish, const eg_gra
     }
     return ok;
 }
+// Ends the trace where a function of a custom gradient has assigned to a variable since then: replays know the memory
+// of variables before they call C.
+static void egi_custom_assigned(bool custom, int64_t since) {
+    egi_recorder *r = egi_this.observer;
+    if (custom && egi_this.assigned != since && r && r->check && !r->graph)
+        egi_trace_refuse((egi_trace *)(void *)r, false, "a function of a custom gradient reads a tensor in C and "
+                                                        "assigns to a variable");
+}
 static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     egi_host_wish wish;
     (void)op;
@@ -42733,7 +42749,9 @@ static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_te
     if (!k) return false;
     for (int i = 0; i < k->n; i++)
         if (c->needed[i] && egi_is_float(k->in[i]->dtype)) wish.wanted |= (int64_t)1 << i;
+    const int64_t assigned = egi_this.assigned;
     if (!egi_hosted_read(k, wish.wanted, c->upstream)) return false;
+    egi_custom_assigned(k->custom, assigned);
     if (egi_this.reason[0])
         snprintf(egi_this.cut, sizeof egi_this.cut, "%.150s, inside an eg_host_call", egi_this.reason);
     for (int i = 0; i < k->n; i++) wish.has |= k->dx[i] ? (int64_t)1 << i : 0;
@@ -42827,7 +42845,9 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
     } else {
         if (writes) ok = egi_host_copies(in, site.n, own);
         else for (int i = 0; i < site.n && ok; i++) ok = (own[i] = egi_scope_own(egi_tensor_alias("host_call", in[i])));
+        const int64_t assigned = egi_this.assigned;
         ok = ok && egi_host_run_any(&site, own, results, out);
+        egi_custom_assigned(site.custom, assigned);
         egi_hosted *k = ok && site.taped && !writes ? egi_this.hosted : NULL;
         if (k) { egi_this.hosted = k->next; ok = (saved[0] = egi_hosted_tensor(k)) != NULL; }
         if (ok && writes) ok = egi_host_write(&site, in, before, out, &saved[0]);
@@ -42839,8 +42859,8 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
                                   NULL, out, (int)site.m, saved);
     return ok;
 }
-EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor *const *inputs, int n,
-                              eg_tensor **outputs, int m, eg_host_call_options o) {
+static bool egi_host_call_as(eg_function_body *function, void *user, eg_tensor *const *inputs, int n,
+                             eg_tensor **outputs, int m, eg_host_call_options o, bool custom) {
     eg_tensor *in[EGI_HOST_INPUTS], *out[EGI_MAX_OUT] = { NULL };
     egi_host_site site;
     if (!EGI_NAMED("host_call", o, "differentiable = true") ||
@@ -42855,6 +42875,7 @@ EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor 
     site.n = n;
     site.m = m;
     site.differentiable = o.differentiable;
+    site.custom = custom;
     bool ok = (n <= EGI_HOST_INPUTS && m <= EGI_MAX_OUT) ||
               egi_fail(EG_ERROR_ARGUMENT, "eg_host_call: at most %d inputs and %d outputs, not %d and %d",
                        EGI_HOST_INPUTS, EGI_MAX_OUT, n, m);
@@ -42870,6 +42891,10 @@ EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor 
     eg_scope_end(scope);
     for (int i = 0; i < m; i++) outputs[i] = ok ? out[i] : NULL;
     return ok;
+}
+EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor *const *inputs, int n,
+                              eg_tensor **outputs, int m, eg_host_call_options o) {
+    return egi_host_call_as(function, user, inputs, n, outputs, m, o, false);
 }
 
 // A custom gradient as a host call of a function, which keeps what it needs: the same at each trace, since lists are
@@ -42913,7 +42938,7 @@ static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_at
     if (!c) return egi_no_memory(op->name, (int64_t)sizeof *c);
     memset(&o, 0, sizeof o);
     o.differentiable = op->grad != NULL;
-    return (eg_host_call)(egi_custom_again, c, in, n, out, m, o);
+    return egi_host_call_as(egi_custom_again, c, in, n, out, m, o, true);
 }
 
 // ---- graphs: ops that are written down instead of run

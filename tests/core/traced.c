@@ -992,6 +992,79 @@ TEST(replays_call_a_custom_gradient_under_a_tape) {
     CHECK(eg_function_counts(f).replays > 4);
     eg_function_release(f);
 }
+// One that reads in C and assigns to a variable of the body: in its forward or backward function; from `late` on.
+typedef struct { eg_tensor *count; int where, late, runs; } assigning;
+static eg_tensor *assigning_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    assigning *s = (assigning *)user;
+    c->saved[0] = in[0];
+    const double sum = eg_item(eg_reduce_sum(in[0]));
+    if (s->where == 0 && s->runs++ >= s->late) eg_assign_add(s->count, 1);
+    return eg_mul(s->where == 2 ? eg_mul(in[0], s->count) : in[0], sum);
+}
+static void assigning_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    assigning *s = (assigning *)user;
+    const double sum = eg_item(eg_reduce_sum(c->saved[0]));
+    if (s->where == 1) eg_assign_add(s->count, 1);
+    dx[0] = eg_mul(c->upstream[0], sum);
+}
+static bool assigning_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    assigning *s = (assigning *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *x = eg_mul(in[0], 3);
+    eg_tape_watch(tape, x);
+    eg_tensor *y = eg_custom_gradient(assigning_forward, assigning_backward, s, &x, 1);
+    if (!(out[1] = eg_keep(eg_tape_gradient(tape, y, x)))) return false;
+    return (out[0] = eg_keep(eg_mul(y, s->count))) != NULL;
+}
+TEST(a_custom_gradient_that_reads_and_assigns_is_not_replayed) {
+    for (int where = 0; where < 2; where++) {
+        assigning s = { eg_variable(eg_scalar(0), "count"), where, 0, 0 };
+        eg_set_trainable(s.count, false);
+        eg_function *f = eg_function_new(assigning_body, &s);
+        for (int i = 0; i < 8; i++) {
+            EG_SCOPE;
+            const float values[2] = { (float)i, 1 };
+            eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(2), values), *out[2] = { NULL, NULL };
+            CHECK(eg_function_call(f, &x, 1, out, 2));
+            CHECK_SAME(out[0], eg_mul(eg_mul(x, 9.0 * (i + 1)), i + 1), 0);
+            CHECK_SAME(out[1], eg_mul(eg_ones_like(x), 3.0 * (i + 1)), 0);
+            CHECK_NEAR(eg_item(s.count), i + 1, 0);
+        }
+        CHECK_INT(eg_function_counts(f).replays, 0);
+        CHECK_CONTAINS(eg_function_reason(f), "a function of a custom gradient reads a tensor in C and assigns");
+        eg_function_release(f);
+        eg_release(s.count);
+    }
+}
+// What no trace has seen is an error of the replay, which names what the program called.
+TEST(a_custom_gradient_that_assigns_later_is_an_error) {
+    assigning s = { eg_variable(eg_scalar(1), "count"), 0, 6, 0 };
+    eg_set_trainable(s.count, false);
+    eg_function *f = eg_function_new(assigning_body, &s);
+    for (int i = 0; i < 7; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *out[2];
+        CHECK_INT(eg_function_call(f, &x, 1, out, 2), i < 6);
+    }
+    CHECK_CONTAINS(eg_error_message(), "eg_custom_gradient: the forward function assigned to variable count");
+    eg_error_clear();
+    eg_function_release(f);
+    eg_release(s.count);
+}
+// A trainable variable that is no input is an error at each call, as it is eagerly: in an eg_host_call, too.
+TEST(a_custom_gradient_in_c_that_uses_a_variable_is_an_error) {
+    assigning s = { eg_variable(eg_scalar(1), "count"), 2, 0, 0 };
+    eg_function *f = eg_function_new(assigning_body, &s);
+    for (int i = 0; i < 8; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *out[2];
+        CHECK(!eg_function_call(f, &x, 1, out, 2));
+        CHECK_CONTAINS(eg_error_message(), "the forward function uses the variable count");
+        eg_error_clear();
+    }
+    eg_function_release(f);
+    eg_release(s.count);
+}
 static bool taped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     const int what = *(int *)user;
     if (what == 2) {
