@@ -3577,8 +3577,9 @@ EAGER_API eg_list eg_function_variables_list(eg_function *f);
 // While a graph is built, eg_cond of a node and eg_while are nodes: each body is called once, to be written down, and
 // runs in sessions where its turn comes, with all assignments, draws and prints in it. What it computes can be used
 // behind it only where it gives that out; variables are made before it, not in it; both bodies of eg_cond give equal
-// dtypes and shapes. A gradient for a source that the way taken does not read is zeros. eg_scan becomes the nodes of
-// each step, for which its length must be whole.
+// dtypes and shapes, and at least one output, by which it is fetched, unless it stands in a body itself. A gradient for
+// a source that the way taken does not read is zeros. eg_scan becomes the nodes of each step, for which its length must
+// be whole.
 
 // outputs[0..m-1], of the caller's scope, from inputs[0..n-1] by `then` if pred (bool, one element) is true, else by
 // `otherwise`; only that one runs. In a traced function both give equal dtypes and shapes: where the second one first
@@ -4506,6 +4507,7 @@ typedef struct egi_thread {
     // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
     int depth;
     eg_session *session;                // where nodes of a graph have their values (EG_SESSION), or NULL
+    int64_t like;                       // the id of what the tensor made next is to be like in a graph, or 0
     int32_t again;                      // the graph's value that the handle made now stands for, plus 1; 0: a new one
     struct egi_layer_run *layer;        // the innermost layer that is called now, or NULL (LAYERS AND MODELS)
     // A list of the layers that this call has built for the first time; a call that fails undoes that.
@@ -6712,6 +6714,7 @@ static eg_tensor *egi_full(const char *op, eg_dtype dtype, eg_shape shape, doubl
 }
 static eg_tensor *egi_full_like(const char *op, eg_tensor *x, double value) {
     if (!egi_operand_alive(op, 0, x) || !egi_value_fits(op, value, (eg_dtype)x->dtype)) return NULL;
+    egi_this.like = x->id;
     return egi_full_as(op, egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
 }
 EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value) {
@@ -23029,7 +23032,9 @@ static eg_tensor *egi_batch_bernoulli(eg_shape shape, double probability) {
 static eg_tensor *egi_dropout_apply(eg_tensor *x, double rate) {
     if (rate <= 0) return x;
     if (rate >= 1) return eg_zeros_like(x);
-    eg_tensor *kept = egi_operand_alive("call", 0, x) ? egi_batch_bernoulli(egi_shape(x), 1 - rate) : NULL;
+    if (!egi_operand_alive("call", 0, x)) return NULL;
+    egi_this.like = x->id;
+    eg_tensor *kept = egi_batch_bernoulli(egi_shape(x), 1 - rate);
     return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
 }
 static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
@@ -43419,20 +43424,27 @@ static void egi_follow(egi_followed *f, char *attr, size_t offset, int64_t lengt
     f->offset[f->n++] = offset;
     if (attr) memcpy(attr + offset, &length, sizeof length);
 }
+// How near to a prime a slice's begin or size is taken for one that is measured from the end: nearer than what programs
+// write themselves. Farther ones are told by egi_graph_knows_plain.
+static int64_t egi_graph_near_end(const eg_graph *g) {
+    int64_t least = INT64_MAX;
+    for (int k = 0; k < g->n_open; k++) if (g->open[k] && g->open[k] < least) least = g->open[k];
+    return least >= 1000000 ? 100 : least >= 100000 ? 64 : 32;
+}
 // Where a slice begins and how long it is along an axis: what reaches up to the end, or nearly so, is measured from
 // there.
-static void egi_graph_reslice(const egi_slice_attr *a, int i, int64_t from, int64_t now, char *attr, egi_followed *f) {
-    enum { NEARLY = 1000 };
+static void egi_graph_reslice(const egi_slice_attr *a, int i, int64_t from, int64_t now, int64_t nearly, char *attr,
+                              egi_followed *f) {
     const int64_t step = a->step[i], begin = a->begin[i], size = a->size[i];
     const size_t at = (size_t)i * sizeof(int64_t);
-    if (from < 4 * NEARLY || step < 1 || step > from || begin < 0 || begin > from || size < 0 || size > from - begin)
+    if (from < 4000 || step < 1 || step > from || begin < 0 || begin > from || size < 0 || size > from - begin)
         return;
-    const bool late = begin > from - NEARLY;
+    const bool late = begin >= from - nearly;
     const int64_t first = late ? now - (from - begin) : begin, left = now - first;
     if (late) egi_follow(f, attr, offsetof(egi_slice_attr, begin) + at, first);
     if (size == (from - begin + step - 1) / step)
         egi_follow(f, attr, offsetof(egi_slice_attr, size) + at, left > 0 ? (left + step - 1) / step : left);
-    else if (step == 1 && size > from - begin - NEARLY)
+    else if (step == 1 && size >= from - begin - nearly)
         egi_follow(f, attr, offsetof(egi_slice_attr, size) + at, left - (from - begin - size));
 }
 // Finds the attributes of an op, as they were `written` for a first operand of shape `from`, that follow from its shape
@@ -43458,7 +43470,8 @@ static void egi_graph_follow(const eg_graph *g, const struct egi_graph_run *run,
                 egi_follow(f, attr, offsetof(eg_shape, dims) + (size_t)k * sizeof *length, now->dims[i]);
     } else if (op->number == EGI_OP_slice) {
         for (int i = 0; i < from->rank; i++)
-            egi_graph_reslice((const egi_slice_attr *)written, i, from->dims[i], now->dims[i], attr, f);
+            egi_graph_reslice((const egi_slice_attr *)written, i, from->dims[i], now->dims[i], egi_graph_near_end(g),
+                              attr, f);
     }
 }
 // Whether a block is `of` or stands in it.
@@ -43466,18 +43479,72 @@ static bool egi_block_inside(const eg_graph *g, int32_t block, int32_t of) {
     while (block && block != of) block = g->blocks[block];
     return block == of;
 }
-// A value of that shape, by which a run knows it; -1: none.
-static int32_t egi_graph_like(const eg_graph *g, const eg_tensor *x) {
+// Where an axis has got its length: a result of the node that computed it. Nodes before it have the length of an input.
+typedef struct egi_axis_of { const egi_vertex *node; int out, axis; } egi_axis_of;
+static egi_axis_of egi_graph_axis_from(const eg_graph *g, const egi_vertex *node, int out, int axis) {
+    egi_axis_of at = { node, out, axis };
+    for (int i = 0; i < at.node->n; i++) {
+        const egi_value *v = at.node->in[i].value < 0 ? NULL : egi_value_at(g, at.node->in[i].value);
+        const int64_t length = at.node->form[at.out].shape.dims[at.axis];
+        const egi_form *form = v && v->node >= 0 ? &g->nodes[v->node]->form[v->out] : NULL;
+        int k = 0;
+        while (form && form->dtype >= 0 && k < form->shape.rank && form->shape.dims[k] != length) k++;
+        if (!form || form->dtype < 0 || k >= form->shape.rank) continue;
+        at.node = g->nodes[v->node];
+        at.out = v->out;
+        at.axis = k;
+        i = -1;
+    }
+    return at;
+}
+// Whether two axes of one number have one length in each run: they come of one node, or of one rule for equal operands.
+// What a loop's state is made of is not followed: it agrees with all.
+static bool egi_graph_axes_agree(const eg_graph *g, egi_axis_of a, egi_axis_of b) {
+    a = egi_graph_axis_from(g, a.node, a.out, a.axis);
+    b = egi_graph_axis_from(g, b.node, b.out, b.axis);
+    const egi_vertex *p = a.node, *q = b.node;
+    if ((p == q && a.axis == b.axis) || p->kind == EGI_VERTEX_STATE || q->kind == EGI_VERTEX_STATE) return true;
+    if (p->kind != EGI_VERTEX_OP || q->kind != EGI_VERTEX_OP || p->op != q->op || a.axis != b.axis || p->n != q->n ||
+        p->attr_size != q->attr_size || (p->attr_size && memcmp(p->attr, q->attr, p->attr_size) != 0)) return false;
+    for (int i = 0; i < p->n; i++) {
+        if (p->in[i].value < 0 || q->in[i].value < 0) continue;
+        const egi_value *v = egi_value_at(g, p->in[i].value), *w = egi_value_at(g, q->in[i].value);
+        const eg_shape *s = &g->nodes[v->node]->form[v->out].shape, *t = &g->nodes[w->node]->form[w->out].shape;
+        for (int k = 0; k < s->rank; k++) {
+            const egi_axis_of m = { g->nodes[v->node], v->out, k }, n = { g->nodes[w->node], w->out, k };
+            if (s->rank != t->rank || s->dims[k] != t->dims[k]) return false;
+            if (!egi_opened_sure(g, s->dims[k]) && !egi_graph_axes_agree(g, m, n)) return false;
+        }
+    }
+    return true;
+}
+// Finds a value of x's shape, by which a run knows it: the tensor that x is to be like, where a function has said it,
+// or else the latest; -1: none. False, and an error: several have that shape as it stands here, but not in each run.
+static bool egi_graph_like(const eg_graph *g, const eg_tensor *x, int64_t id, int32_t *like) {
+    const egi_vertex *last = NULL;
+    int last_out = 0;
+    *like = -1;
     for (int64_t i = g->n_nodes; i-- > 0;) {
         const egi_vertex *node = g->nodes[i];
         for (int o = 0; o < node->n_out; o++) {
             bool same = node->out[o] >= 0 && node->form[o].dtype >= 0 && node->form[o].shape.rank == x->rank &&
                         egi_block_inside(g, g->block, node->block);
             for (int k = 0; k < x->rank && same; k++) same = node->form[o].shape.dims[k] == x->dims[k];
-            if (same) return node->out[o];
+            if (!same) continue;
+            if (!o && id && node->id == id) { *like = node->out[o]; return true; }
+            for (int k = 0; k < x->rank && last; k++) {
+                const egi_axis_of a = { last, last_out, k }, b = { node, o, k };
+                if (!egi_opened_sure(g, x->dims[k]) && !egi_graph_axes_agree(g, a, b)) *like = -2;
+            }
+            if (!last) { last = node; last_out = o; }
         }
     }
-    return -1;
+    if (*like == -2)
+        return egi_fail(EG_ERROR_STATE, "eg_%s: the shape of %s may be that of several tensors in the graph, which may "
+                                        "differ in a run; make it of the right one, as eg_ones_like does, or give the "
+                                        "placeholder a whole shape", x->op, egi_describe(x));
+    if (last) *like = last->out[last_out];
+    return true;
 }
 
 // -- writing nodes
@@ -43719,7 +43786,10 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     const eg_tensor *x = args->out[0];
     bool sure = true;
     for (int i = 0; i < x->rank && sure && g->n_open; i++) sure = egi_opened_sure(g, x->dims[i]);
-    const int32_t like = sure ? -1 : egi_graph_like(g, x);
+    const int64_t id = egi_this.like;
+    int32_t like = -1;
+    egi_this.like = 0;
+    if (!sure && !egi_graph_like(g, x, id, &like)) return false;
     for (int i = 0; i < x->rank && like < 0; i++)
         if (!egi_graph_knows_plain(g, x->op, (double)x->dims[i], true)) return false;
     egi_vertex *node = egi_vertex_new(g, number == EGI_FILL ? EGI_VERTEX_FILL : EGI_VERTEX_RANDOM, like >= 0, 1, NULL,
@@ -43997,6 +44067,11 @@ static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *c
     eg_tensor **gave = (eg_tensor **)egi_alloc(4 * ((size_t)m + 1) * sizeof *gave), **own = gave + 2 * m;
     (void)n;
     if (!gave) return egi_no_memory("cond", m * 8);
+    if (!m && !g->block) {
+        egi_free(gave);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_cond: in a graph it needs an output, by which it is fetched; let both "
+                                           "functions give one, such as a constant");
+    }
     memset(gave, 0, 4 * ((size_t)m + 1) * sizeof *gave);
     memset(&a, 0, sizeof a);
     a.first = g->n_nodes;
@@ -46842,7 +46917,7 @@ static bool egi_loader_line(egi_loader *l) {
     egi_this.telling = telling;
     egi_this.noted = noted;
     if (paused) eg_recording_unpause();
-    l->first[l->at + 1] = l->n_values;
+    if (ok) l->first[l->at + 1] = l->n_values;                 // or a body has no end, and l->at is beyond the lines
     for (int64_t i = nodes; i < l->graph->n_nodes && in_layer; i++) l->graph->nodes[i]->in_layer = true;
     if (ok) return true;
     egi_failure f;

@@ -496,6 +496,41 @@ TEST(a_branch_runs_alone_and_ends_with_its_outputs) {
     eg_release(f.w);
     eg_release(f.count);
 }
+static bool counts(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in, (void)out;
+    return eg_assign_add(((const flow *)user)->count, 1) != NULL;
+}
+static bool gives_nothing(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in, (void)out, (void)user;
+    return true;
+}
+static bool counts_the_positive(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_add(in[0], 1);
+    return out[0] && eg_cond(eg_greater(eg_reduce_sum(in[0]), 0), counts, gives_nothing, user, in, 1, NULL, 0);
+}
+// Nothing could name it in a session; in a body it runs with that body.
+TEST(a_branch_without_outputs_stands_in_a_body) {
+    EG_SCOPE;
+    flow f = {NULL, NULL};
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y = NULL;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
+        f.count = eg_variable(eg_scalar(0), "count");
+        CHECK(!eg_cond(eg_greater(eg_reduce_sum(x), 0), counts, gives_nothing, &f, &x, 1, NULL, 0) &&
+              says("eg_cond: in a graph it needs an output", NULL));
+        REQUIRE(eg_while(is_small, counts_the_positive, &f, &x, &y, 1));
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    const eg_feed feed = {x, eg_full(EG_FLOAT32, EG_SHAPE(2), -3)};
+    CHECK_NEAR(eg_item(eg_reduce_max(eg_session_eval(s, y, &feed, 1))), 8, 0);
+    CHECK_NEAR(eg_item(eg_session_eval(s, f.count, NULL, 0)), 7, 0);         // from 1 to 7
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(f.count);
+}
 static bool one_row(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
     return (out[0] = eg_add(in[0], in[1])) != NULL;

@@ -696,6 +696,8 @@ static eg_function *load_lines(const char *lines, const char *ends) {
 #define OP_WITH(name, in, attributes) \
     LINE("op", "\"op\":\"" name "\",\"in\":[" in "],\"attributes\":{" attributes "}")
 #define X "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[2,3]}"
+#define POSITIVE \
+    X "," OP_WITH("reduce_sum", "0", "\"mask\":3,\"keepdims\":0") "," OP("greater", "1,{\"integer\":0}")
 #define HEADS "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[1,2,3,4]}"
 TEST(lines_that_are_wrong) {
     static const struct { const char *lines, *says; } wrong[] = {
@@ -741,6 +743,12 @@ TEST(lines_that_are_wrong) {
         { X "," LINE("op", "\"op\":\"tanh\",\"in\":[0],\"after\":0"), "line 1: \"after\" is no list" },
         { X "," LINE("op", "\"op\":\"tanh\",\"in\":[0],\"after\":[1]"), "no whole number from 0 to 0" },
         { X "," LINE("fill", "\"in\":[]"), "eg_group: the list is empty" },
+        { POSITIVE "," LINE("cond", "\"in\":[2],\"outputs\":1"), "behind the lines: a body has no end" },
+        { POSITIVE "," LINE("cond", "\"in\":[2],\"outputs\":1") "," LINE("gives", "\"in\":[0]"), "a body has no end" },
+        { POSITIVE "," LINE("while", "\"in\":[0],\"max_steps\":4"), "a loop has no line for its state 0" },
+        { POSITIVE "," LINE("while", "\"in\":[0],\"max_steps\":4") ",{\"line\":\"state\"}", "a body has no end" },
+        { POSITIVE "," LINE("cond", "\"in\":[2],\"outputs\":0") "," LINE("gives", "\"in\":[]") ","
+          LINE("gives", "\"in\":[]"), "line 3: cond: eg_cond: in a graph it needs an output" },
         { "7", "line 0: it has no \"line\"" }, { X, "behind the lines: its \"in\" is no whole number from 0 to 0" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

@@ -1056,6 +1056,75 @@ TEST(lengths_that_shape_rules_round_follow_from_the_operands) {
     eg_layer_release(group);
     eg_layer_release(drop);
 }
+TEST(a_slice_of_a_written_length_is_not_measured_from_the_end) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y[5], *out[5];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, -3, -4), "x");       // whose primes are near 10,000
+        const int64_t n = eg_dim(x, 0);
+        CHECK(!eg_slice(x, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(n - 70, -1, -1, -1)) &&
+              says("eg_slice: the number", "may be one of the program's own"));
+        CHECK(!eg_slice(x, EG_SHAPE(n - 70, 0, 0, 0), EG_SHAPE(-1, -1, -1, -1)) && says("may be one of the", NULL));
+        y[0] = eg_slice(x, EG_SHAPE(3, 0, 0, 0), EG_SHAPE(-1, -1, -1, -1));
+        y[1] = eg_slice(x, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(n - 20, -1, -1, -1));
+        y[2] = eg_slice(x, EG_SHAPE(n - 20, 0, 0, 0), EG_SHAPE(-1, -1, -1, -1));
+        y[3] = eg_slice(x, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(10000, -1, -1, -1));
+        y[4] = eg_slice(x, EG_SHAPE(10000, 0, 0, 0), EG_SHAPE(-1, -1, -1, -1));
+    }
+    eg_session *s = eg_session_new(g);
+    for (int n = 12000; n <= 20000; n += 8000) {
+        EG_SCOPE;
+        const int expected[] = {n - 3, n - 20, 20, 10000, n - 10000};
+        const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(n, 1, 1, 1))};
+        REQUIRE(eg_session_run(s, &feed, 1, y, 5, out));
+        for (int k = 0; k < 5; k++) CHECK_INT(eg_size(out[k]), expected[k]);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+TEST(what_is_like_a_tensor_has_its_lengths_and_not_those_of_another) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new(), *equal = eg_graph_new();
+    eg_layer *drop = eg_layer_dropout(0.5);
+    eg_tensor *x, *z, *y[4], *out[4], *drawn;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(1, -1, 4, 1), "x");
+        eg_tensor *a = eg_max_pool2d(x, .size = {2, 1}, .strides = {2, 1});  // floor(n / 2)
+        eg_tensor *b = eg_max_pool2d(x, .size = {3, 1}, .strides = {2, 1});  // floor((n - 1) / 2)
+        y[0] = eg_add(a, eg_zeros_like(a));
+        y[1] = eg_add(b, eg_ones_like(b));
+        y[2] = eg_call(drop, eg_square(a), .training = true);
+        y[3] = eg_full_like(b, 2);
+        CHECK(!eg_random_uniform(eg_shape_of(a)) && says("may be that of several tensors in the graph",
+                                                         "eg_ones_like"));
+        CHECK(eg_random_uniform(eg_shape_of(x)) != NULL);
+    }
+    {
+        EG_GRAPH(equal);                                                     // two branches with one rule
+        z = eg_placeholder(EG_FLOAT32, EG_SHAPE(1, -1, 4, 1), "z");
+        eg_tensor *a = eg_max_pool2d(eg_abs(z), .size = {2, 1}, .strides = {2, 1});
+        eg_tensor *b = eg_square(eg_max_pool2d(z, .size = {2, 1}, .strides = {2, 1}));
+        drawn = eg_add(eg_mul(a, eg_random_uniform(eg_shape_of(a))), b);
+    }
+    REQUIRE(drawn && y[0] && y[1] && y[2] && y[3]);
+    eg_session *s = eg_session_new(g), *t = eg_session_new(equal);
+    for (int n = 10; n < 14; n++) {
+        EG_SCOPE;
+        eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(1, n, 4, 1))};
+        REQUIRE(eg_session_run(s, &feed, 1, y, 4, out));
+        for (int k = 0; k < 4; k++) CHECK_INT(eg_dim(out[k], 1), k % 2 ? (n - 1) / 2 : n / 2);
+        feed.node = z;
+        CHECK_INT(eg_dim(eg_session_eval(t, drawn, &feed, 1), 1), n / 2);
+    }
+    eg_session_release(s);
+    eg_session_release(t);
+    eg_graph_release(g);
+    eg_graph_release(equal);
+    eg_layer_release(drop);
+}
 TEST(what_is_fed_for_a_computed_value_has_the_lengths_that_follow) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
