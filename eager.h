@@ -31939,6 +31939,7 @@ typedef struct egi_ahead {
     int64_t own;                                              // elements that the asking thread has read
     // Of the asking thread alone, apart from what a compiler may read together. holds: it has the first group.
     bool running, holds;
+    egi_shelf mine;                                           // the element that it has read, where that is pieces
     eg_status last;                                           // how the elements ended, once `over` is set
     egi_failure failed;
     egi_bundle ring[1];                                        // groups + 1 of them; behind them the tickets
@@ -32095,12 +32096,19 @@ static void egi_ahead_return(egi_ahead *a) {
     if (!a->naps && (a->full <= a->groups / 2 || a->each == 1)) pthread_cond_signal(&a->changed);
     pthread_mutex_unlock(&a->lock);
 }
-// Reads the next element on the asking thread, as the other would, in pieces or as tensors. Under the lock.
+// Reads the next element on the asking thread, as the other would, in pieces or as tensors. Under the lock. Pieces
+// are moved to a shelf of their own: what the stage upstream lends ends when the other thread reads on.
 static eg_status egi_ahead_own(egi_ahead *a, egi_piece *out, eg_tensor **x) {
+    const int n = a->c->d->n;
     const eg_dtype floats = egi_this.floats;
     egi_this.floats = a->floats;
     eg_status status = x ? egi_cursor_pull(a->c, 0, x) : egi_cursor_pull_pieces(a->c, 0, out);
     egi_this.floats = floats;
+    if (!x && status == EG_NEXT) {
+        if (egi_shelf_put("dataset_prefetch", n, &a->mine, 0, out, EGI_SMALL_BYTES))
+            egi_shelf_lend(n, &a->mine, 0, out, true);
+        else status = EG_FAILED;
+    }
     a->over = status != EG_NEXT;
     if (a->over) a->last = status;
     a->own++;
@@ -32172,6 +32180,7 @@ static void egi_prefetch_close(egi_cursor *c) {
         for (; g->at < g->size; g->at++) if (g->ticket[g->at]) a->to->arrived(a->to, g->ticket[g->at]);
         egi_shelf_end(&g->shelf);
     }
+    egi_shelf_end(&a->mine);
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
     egi_free(a);

@@ -601,7 +601,6 @@ TEST(the_seed_decides_the_order) {
     CHECK(same_order(&s[0], &s[1]) && !same_order(&s[0], &s[2]));
     CHECK_ERROR(eg_dataset_shuffle(numbers(20), 0), EG_ERROR_ARGUMENT, "at least 1");
 }
-// A uniform shuffle: each of the 24 orders of four comes about as often (chi-square with 23 degrees of freedom).
 // Elements of n floats, which say their number; one is longer.
 typedef struct length { int64_t n, odd; } length;
 static eg_tensor *lengthened(eg_tensor *const *in, void *user) {
@@ -642,6 +641,7 @@ TEST(the_size_of_elements_does_not_change_the_order) {
             eg_dataset_release(plain);
         }
 }
+// A uniform shuffle: each of the 24 orders of four comes about as often (chi-square with 23 degrees of freedom).
 TEST(a_full_buffer_mixes_evenly) {
     int count[256] = {0};
     enum { ROUNDS = 4800 };
@@ -747,6 +747,53 @@ TEST(threads_join_where_it_pays) {
     CHECK(paced_most >= 2);                                   // in the slow stretches
 #endif
     check_paced(__LINE__, eg_dataset_prefetch(eg_dataset_map(numbers(PACED + 5), paced, &row, .threads = 3), 5));
+}
+// What the stage below a prefetch lends, a shuffle's slot or a row of its batch, stays as it is while the thread reads
+// on. The asking thread and the other alternate: beside a zip's elements are slow ones, and a batch copies wide ones.
+enum { LENT = 1500, LENT_BATCH = 32 };
+static eg_tensor *now_and_then(eg_tensor *const *in, void *user) {
+    if (eg_item_int(in[0]) % *(const int *)user == 0) pause_for(3e-3);
+    return in[0];
+}
+static eg_dataset *lending(int kind, length *l, int64_t width) {
+    eg_dataset *d = eg_dataset_map(numbers(LENT), lengthened, l);
+    d = kind == 2 ? eg_dataset_unbatch(eg_dataset_shuffle(eg_dataset_batch(d, 10), 7, .seed = 5))
+                  : eg_dataset_shuffle(d, kind ? 8 : 100, .seed = 5);
+    if (width) d = eg_dataset_prefetch(d, width);
+    return kind ? d : eg_dataset_batch(d, LENT_BATCH);
+}
+static void check_lent(int kind, int64_t width, int epochs) {
+    length l = {3000, -1};
+    int64_t wrong = 0, n = 0;
+    int every = 37;
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        eg_dataset *d = lending(kind, &l, width), *plain = lending(kind, &l, 0);
+        if (kind) d = eg_dataset_zip(d, eg_dataset_map(numbers(LENT), now_and_then, &every));
+        eg_iterator *it = eg_iterator_new(d), *by = eg_iterator_new(plain);
+        eg_tensor *x[EG_MAX_COMPONENTS], *want[EG_MAX_COMPONENTS];
+        for (;;) {
+            EG_SCOPE;
+            const eg_status end = eg_iterator_next(by, want);
+            CHECK_INT(eg_iterator_next(it, x), end);
+            if (end != EG_NEXT) break;
+            REQUIRE(eg_size(x[0]) == eg_size(want[0]));
+            const float *p = (const float *)eg_data(x[0]), *q = (const float *)eg_data(want[0]);
+            for (int64_t i = 0; i < eg_size(x[0]); i += l.n, n++)
+                wrong += memcmp(p + i, q + i, (size_t)l.n * sizeof *p) != 0;
+        }
+        eg_iterator_release(it);
+        eg_iterator_release(by);
+        eg_dataset_release(d);
+        eg_dataset_release(plain);
+    }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(n, (int64_t)epochs * LENT);
+}
+TEST(what_a_stage_lends_outlives_the_thread_that_reads_on) {
+    check_lent(0, 4, 16);
+    check_lent(0, 64, 4);
+    check_lent(1, 8, 4);
+    check_lent(2, 8, 4);
 }
 
 // ---- specifications ------------------------------------------------------------------------------------------------
