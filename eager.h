@@ -52571,7 +52571,8 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
             const bool ends = i == p->words, bools = ends && p->bytes & 1;
 #if EGI_BITS_OF_T == 8
             const bool whole = !bools || p->line[i].act >= EGI_DO_eq;
-            const vec is = zero + (EGI_T)(bools ? 1 : 255);
+            const EGI_T one = (EGI_T)(bools ? 1 : 255);
+            const vec is = EGI_SPLAT_32(one);
 #else
             const bool whole = !bools;
 #endif
