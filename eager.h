@@ -20630,10 +20630,10 @@ static void egi_update_piece(const egi_update_run *u, size_t from, size_t count)
             to[4]);
     for (int j = 0; j < 2 + u->slots && !whole; j++) if (j != 1) memcpy(u->out[j ? j - 1 : 0] + from, to[j], count);
 }
-// A unit is updated as whole vectors and, at the end of an array, a rest of less than one.
-// Some updates at once, the unit first[i] is the first of run[i].
+// Some updates at once; the unit first[i] is the first of run[i].
 enum { EGI_UPDATES = 16 };
 typedef struct egi_update_runs { egi_update_run run[EGI_UPDATES]; int64_t first[EGI_UPDATES], n; } egi_update_runs;
+// A unit is updated as whole vectors and, at the end of an array, a rest of less than one.
 static void egi_update_pieces(void *context, int64_t begin, int64_t end) {       // units: EGI_UPDATE_MOST bytes
     const egi_update_runs *all = (const egi_update_runs *)context;
     for (int64_t unit = begin, i = 0; unit < end; unit++) {

@@ -344,6 +344,7 @@ static bool compare_rule(int rule, int t, egi_update_step *step, int64_t n, int 
     static const double k[8] = { 0.01, 0.1, 0.25, 1e-7, 0.5, 1.5, 0, 0.001 };
     const int slots = rule_rows[rule]->slots;
     egi_update_run u = { step, slots, (size_t)n * sizes[t], k, { NULL }, { NULL } };
+    egi_update_runs all;
     void *at[5];
     for (int j = 0; j < 5; j++) {
         memcpy(given[j], operand_data(t, j, false), sizeof given[j] - GUARD * sizeof(double));
@@ -354,7 +355,10 @@ static bool compare_rule(int rule, int t, egi_update_step *step, int64_t n, int 
         if (j != 1) u.out[j ? j - 1 : 0] = (char *)got[j] + (size_t)from * sizes[t];
     }
     rule_loops[rule][t](k, n, at);
-    egi_update_pieces(&u, 0, (int64_t)((u.bytes + EGI_UPDATE_MOST - 1) / EGI_UPDATE_MOST));
+    all.run[0] = u;
+    all.first[0] = 0;
+    all.n = 1;
+    egi_update_pieces(&all, 0, (int64_t)((u.bytes + EGI_UPDATE_MOST - 1) / EGI_UPDATE_MOST));
     for (int j = 0; j < 2 + slots; j++)
         for (int64_t i = 0; i < from + n + GUARD; i++) {
             const size_t o = (size_t)i * sizes[t];
