@@ -32014,7 +32014,7 @@ static void egi_ahead_pause(egi_ahead *a) {
     const double since = a->full >= a->groups ? egi_clock_now() : 0;
     while (!a->stop && !a->over && a->full >= a->groups) {
         pthread_cond_wait(&a->changed, &a->lock);
-        if (a->full >= a->groups || egi_clock_now() - since > 1e-6 * (double)MICROSECONDS) continue;
+        if (a->to || a->full >= a->groups || egi_clock_now() - since > 1e-6 * (double)MICROSECONDS) continue;
         a->naps = true;
         do {
             own = a->own;
@@ -32120,7 +32120,7 @@ static bool egi_ahead_turn(egi_ahead *a, egi_piece *out, eg_tensor **x, eg_statu
     egi_until soon;
     pthread_mutex_lock(&a->lock);
     if (!a->full && !a->reading) egi_ahead_publish(a);
-    const bool own = !a->full && !a->over && !a->reading;
+    const bool own = !a->full && !a->over && !a->reading && !a->to;   // what goes to a device is sent ahead
     if (own) *status = egi_ahead_own(a, out, x);
     else if (!a->full && !a->over && a->each > 1) {
         egi_until_soon(&soon);

@@ -304,6 +304,9 @@ static void check_conv_beside(const conv *c, eg_dtype dtype, int64_t pixel, int6
     else check_gradient_beside(d[1], df, n_f);
 }
 TEST(convolutions_beside_what_is_not_finite) {
+#ifdef TEST_CUDA
+    SKIP("a GPU's products have zeros in them, and 0 times an infinity is NaN");
+#endif
     for (size_t q = 0; q < sizeof wide_convs / sizeof *wide_convs; q += test_share > 1 ? 3 : 1)
         for (int odd = 0; odd < 2; odd++) {
             const conv *c = &wide_convs[q];
