@@ -26925,7 +26925,7 @@ static bool egi_results_joined(egi_training *t, bool looks) {
         const int64_t errors = egi_this.errors;
         eg_metric *m = t->metrics[i];
         eg_scope scope = eg_scope_begin();
-        eg_tensor *own;
+        eg_tensor *own = NULL;
         eg_recording_pause();
         ok = egi_metric_join(m, t->ranks, &own);
         if (ok && looks) {
@@ -32147,7 +32147,7 @@ static eg_status egi_prefetch_read(egi_cursor *c, egi_piece *out, eg_tensor **x)
         a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
         if (!a->running) return egi_cursor_pull_pieces(c, 0, out);   // the system gave no thread
     }
-    eg_status status;
+    eg_status status = EG_FAILED;
     if (!a->holds && egi_ahead_turn(a, out, x, &status)) return status;
     if (!a->holds) {
         if (a->last == EG_FAILED) egi_failure_give(&a->failed);
