@@ -568,7 +568,7 @@ TEST(updates_of_all_variables_are_one_step) {
     }
     for (int call = 0; call < 8; call++) {
         EG_SCOPE;
-        eg_tensor *x = eg_scalar(0.1 * call), *got, *want;
+        eg_tensor *x = eg_scalar(0.1 * call), *got, *want = NULL;
         CHECK(eg_function_call(f, &x, 1, &got, 1) && updating_body(&x, &want, &s[0]));
         CHECK_SAME(got, want, 0);
     }
