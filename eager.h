@@ -27672,13 +27672,18 @@ static bool egi_fit_batches(egi_fit *f) {
 static bool egi_fit_validates(const egi_fit *f, int64_t epoch) {
     return f->o.validation && (f->o.validation_every <= 1 || (epoch + 1) % f->o.validation_every == 0);
 }
+// The step of a fit without training, on the batches of a dataset.
+static egi_step egi_fit_untrained(const egi_fit *f, const eg_dataset *data) {
+    egi_step s = { f->step.function, f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(data), f->step.arrays,
+                   f->step.eager };
+    return s;
+}
 // Runs the validation dataset through the model. The metrics' sums of the epoch have been taken, so that their states
 // may be used again.
 static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
-    egi_step s = { f->step.function, f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation),
-                   f->step.arrays, f->step.eager };
+    egi_step s = egi_fit_untrained(f, f->o.validation);
     double began = egi_clock_now();
     egi_fit_head(f, head, sizeof head);
     if (!egi_evaluate_sums(f->t, f->state.model, f->o.validation, &s, f->o.validation_steps, f->bar.on ? &f->bar : NULL,
@@ -27827,8 +27832,7 @@ static bool egi_fit_distribute(egi_fit *f) {
 // A backup has said that all epochs are done. Weights that the model has not made yet get the values that were read by
 // its first call, so one batch runs through it; the random numbers stay where the backup left them.
 static bool egi_fit_done_before(egi_fit *f) {
-    egi_step s = { f->step.function, f->step.inputs, false, { 0, NULL }, 0, f->step.hint, f->step.arrays,
-                   f->step.eager };
+    egi_step s = egi_fit_untrained(f, f->state.data);
     int64_t done;
     const eg_random_state random = egi_this.random;
     bool ok = egi_evaluate_sums(f->t, f->state.model, f->state.data, &s, 1, NULL, "", &done);
@@ -38983,8 +38987,8 @@ static void egi_place_join(egi_passes *s, int32_t a, int32_t b) {
     int32_t *end = &t->first_operand[a];
     while (*end >= 0) end = &t->operands[*end].next;
     *end = t->first_operand[b];
-    for (int32_t y = t->first_operand[b]; y >= 0; y = t->operands[y].next) t->places[t->operands[y].place].home = a;
-    for (int32_t y = t->first_operand[b]; y >= 0; y = t->operands[y].next)
+    for (int32_t y = t->first_operand[b]; y >= 0; y = t->operands[y].next) {
+        t->places[t->operands[y].place].home = a;
         for (int32_t x = t->first_operand[a]; x != y; x = t->operands[x].next) {
             egi_operand o = t->operands[x];
             o.place = t->operands[y].place;
@@ -38992,6 +38996,7 @@ static void egi_place_join(egi_passes *s, int32_t a, int32_t b) {
             o.op = t->operands[y].op;
             if (!memcmp(&o, &t->operands[y], sizeof o)) { s->canon[y] = s->canon[x]; break; }
         }
+    }
 }
 static bool egi_pass_common(egi_passes *s) {
     egi_trace *t = s->t;
