@@ -197,7 +197,10 @@ TEST(the_same_bits_with_any_number_of_threads) {
     static const variant all[] = {
         { 2, 130, 0, 3, 0, 16, 0, false, NO_MASK, EG_FLOAT32 }, { 1, 900, 0, 1, 0, 20, 0, true, NO_MASK, EG_FLOAT32 },
         { 1, 300, 1000, 2, 1, 12, 5, false, OF_PAIRS, EG_FLOAT32 },
-        { 5, 200, 0, 4, 0, 8, 0, true, OF_STEPS, EG_FLOAT64 }, { 3, 1, 2000, 4, 0, 40, 30, false, OF_KEYS, EG_FLOAT32 },
+        { 5, 200, 0, 4, 0, 8, 0, true, OF_STEPS, EG_FLOAT64 },
+#ifndef EAGER_OPENBLAS               // which adds up these projections in an order that depends on its threads
+        { 3, 1, 2000, 4, 0, 40, 30, false, OF_KEYS, EG_FLOAT32 },
+#endif
     };
     const int number = eg_num_threads();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
