@@ -3650,6 +3650,7 @@ extern "C" {
 typedef struct eg_cluster_options {
     EG_BY_NAME;
     double timeout;             // seconds that a call waits for other ranks: 300
+    double start_timeout;       // seconds that eg_cluster_init waits for all ranks to call it: as .timeout
     bool abort;  // at the end of a program whose cluster has failed, MPI_Abort ends the other ranks
     bool no_overlap;            // gradients travel when all are there, not while others are computed
     int64_t bucket_bytes;       // gradients travel in messages of about so many bytes: 1 MiB; the same on all ranks
@@ -3657,9 +3658,9 @@ typedef struct eg_cluster_options {
 // At the start of main, before what reads the arguments: eg_cluster_init(&argc, &argv). Starts MPI, unless the program
 // has done so; the program's end also ends it. Both pointers may be NULL. A second call changes nothing. Where a rank
 // does not answer within .timeout, or has ended, the call that waits is an error that names it, and each later call
-// fails at once with the same reason; the end of such a program does not wait for MPI. Only MPI_Init, which this calls,
-// waits for all ranks without end: it cannot be bounded from here, `mpirun --timeout` can. Where the program has called
-// MPI_Init itself, a rank that does not come to eg_cluster_init within .timeout is an error of the others.
+// fails at once with the same reason; the end of such a program does not wait for MPI. So it is where not all ranks
+// call eg_cluster_init within .start_timeout; MPI does not say which are missing. A thread of its own starts and ends
+// MPI, since MPI_Init waits for all ranks; with EAGER_NO_THREADS there is none, and eg_cluster_init waits without end.
 EAGER_API bool eg_cluster_init(int *argc, char ***argv, eg_cluster_options options EGI_DEFAULT(eg_cluster_options));
 EAGER_API int eg_cluster_rank(void);       // from 0; 0 before eg_cluster_init
 EAGER_API int eg_cluster_size(void);       // how many ranks there are; 1 before eg_cluster_init
@@ -4437,7 +4438,7 @@ typedef enum egi_context_kind {
     EGI_IN_CHOICE,           // name: a public function that runs what its caller chose, which fails in its own name
     // A step of training; name: a hint for errors of shapes ("; the labels are ..."), or NULL; of: the public function.
     EGI_IN_STEP,
-    EGI_IN_BATCH,            // number: epoch and batch, from 1; 0: between them
+    EGI_IN_BATCH,            // number: epoch and batch, from 1; 0: between them; of: the public function
     // name, of: a stage of a pipeline, its dataset; number: which stage, of how many, element; made
     EGI_IN_STAGE,
     // an element of a dataset is made: its errors wait, and hear of the contexts around it when they are passed on
@@ -23120,7 +23121,7 @@ static eg_tensor *egi_norm_apply(const eg_layer *l, eg_tensor *centered, eg_tens
 // calls the same. eg_cluster_init
 // sets the pointer, so that a program without it does not reach them.
 typedef struct egi_ranks {
-    int rank, size;
+    int rank, size;                                             // size 0: there is no cluster, and begin says why
     bool (*begin)(eg_layer *model, eg_optimizer *optimizer);    // gradients become means, weights those of rank 0
     bool (*draw)(int root);                                     // takes that rank's random state
     bool (*add)(double *numbers, int n);                        // the sums over all ranks
@@ -27590,6 +27591,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
     const egi_context *fit = egi_context_find(EGI_IN_BATCH);
     egi_context batch;
     egi_context_enter(&batch, EGI_IN_BATCH, NULL);
+    batch.of = s->function;
     batch.number[0] = fit ? fit->number[0] : 0;            // the epoch
     batch.number[1] = 0;
     eg_status status = it ? EG_NEXT : EG_FAILED;
@@ -27886,9 +27888,10 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         f.t->fitting = true;
         averages = f.t->optimizer->average;
         examples = f.t->optimizer->examples;
-        f.t->ranks = o.distribute && egi_ranks_found->size > 1 ? egi_ranks_found : NULL;
+        f.t->ranks = o.distribute && egi_ranks_found->size != 1 ? egi_ranks_found : NULL;
         egi_bar_open(&f.bar, o.quiet || egi_fit_follows(&f.state), o.progress);
         egi_context_enter(&f.context, EGI_IN_BATCH, NULL);
+        f.context.of = function;
         if (f.t->ranks) f.failures = f.t->ranks->failures();
         ok = EGI_TELL_FIT(&f, fit_begin);  // a backup may move the state on to a later epoch and batch here
         ok = ok && egi_fit_distribute(&f);
@@ -47285,17 +47288,18 @@ static const char *const egi_collective_names[] = { "all_reduce", "all_gather", 
                                                     "apply_gradients", "broadcast_variables", "cluster_barrier",
                                                     "cluster_init", "server_run", "server_join", "server_push",
                                                     "server_leave", "apply_gradients" };  // ORDER EGI_ALL_REDUCE
-// What a server is for its worker, and a worker for its server.
-enum { EGI_NOT_JOINED, EGI_IS_SERVER, EGI_IS_WORKER, EGI_HAS_LEFT };
+// What a server is for its worker, which may have been refused, and a worker for its server.
+enum { EGI_NOT_JOINED, EGI_IS_WORKER, EGI_HAS_LEFT, EGI_HAS_REFUSED, EGI_IS_SERVER };
 // The attributes of a collective op and the parameters of its work, without padding. weight: of EGI_ALL_REDUCE, what
 // this rank's loss counts among all, or 0: as one, -1: nothing.
 typedef struct egi_collective { int32_t kind, root; double weight; } egi_collective;
 
-// The message of a meeting. All but rank, weight, gives_up and step must be equal on all ranks.
+// The message of a meeting. All but rank, weight, gives_up, fits and step must be equal on all ranks.
 typedef struct egi_meeting {
     int64_t step;                   // updates so far
     double weight;                  // of EGI_AVERAGE
-    int32_t kind, root, dtype, rank, gives_up, unused;
+    int32_t kind, root, dtype, rank, gives_up;
+    int32_t fits;                   // whether an eg_fit makes the call
     int64_t dims[EG_MAX_RANK];
     // of EGI_SHARE and EGI_SHARE_NEW: a variable, or a list and its optimizer; of a notice: why the cluster has failed
     char text[256];
@@ -47360,6 +47364,8 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, const egi_mee
         snprintf(text, room, "calls eg_%s of %s %s from rank %d", name, eg_dtype_name((eg_dtype)m->dtype),
                  egi_shape_show(shape), m->root);
     else snprintf(text, room, "calls eg_%s of %s %s", name, eg_dtype_name((eg_dtype)m->dtype), egi_shape_show(shape));
+    const size_t at = strlen(text);
+    if (m->fits && !than->fits) snprintf(text + at, room - at, ", in eg_fit");
     return text;
 }
 static bool egi_meeting_agrees(const egi_meeting *a, const egi_meeting *b) {
@@ -47541,6 +47547,7 @@ static bool egi_cluster_meet(egi_meeting *m) {
     const double begun = egi_clock_now();
     egi_meeting *mine = &egi_cluster.mine;
     m->step = egi_cluster_steps();
+    m->fits = egi_context_find(EGI_IN_BATCH) != NULL;
     *mine = *m;
     for (int r = 0; r < egi_cluster.size; r++) {
         const int64_t bytes = (int64_t)sizeof *mine;
@@ -47553,6 +47560,83 @@ static bool egi_cluster_meet(egi_meeting *m) {
     egi_cluster.met[egi_cluster.rank] = *mine;
     return egi_meeting_holds(m->kind);
 }
+// MPI_Init waits until all ranks have called it, and MPI_Finalize, too, for ever where one does not. So another thread
+// calls them, both the same one, as MPI asks; the program waits for it no longer than it wants to, and where it has
+// waited in vain, makes no call of MPI any more.
+enum { EGI_MPI_STARTS, EGI_MPI_RUNS, EGI_MPI_FAILS, EGI_MPI_ENDS, EGI_MPI_HAS_ENDED };
+static struct { int argc, provided, state; char **argv; } egi_mpi;      // state: atomic
+static void egi_mpi_become(int state) { __atomic_store_n(&egi_mpi.state, state, __ATOMIC_RELEASE); }
+static int egi_mpi_state(void) { return __atomic_load_n(&egi_mpi.state, __ATOMIC_ACQUIRE); }
+static void egi_mpi_init(void) {
+    const bool given = egi_mpi.argv != NULL;
+    const int code = MPI_Init_thread(given ? &egi_mpi.argc : NULL, given ? &egi_mpi.argv : NULL, MPI_THREAD_MULTIPLE,
+                                     &egi_mpi.provided);
+    egi_mpi_become(code == MPI_SUCCESS ? EGI_MPI_RUNS : EGI_MPI_FAILS);
+}
+// The cluster cannot be made, and no later call tries again: each fails with the same reason.
+static EGI_COLD bool egi_cluster_refuse(const char *reason) {
+    egi_cluster_fail(EGI_LEAVE, "%s", reason);
+    return egi_fail(EG_ERROR_STATE, "eg_cluster_init: %s", egi_cluster.reason);
+}
+static EGI_COLD bool egi_cluster_late(double seconds) {
+    char reason[100];
+    snprintf(reason, sizeof reason, "not all ranks have called eg_cluster_init within %g s", seconds);
+    return egi_cluster_refuse(reason);
+}
+#ifdef EAGER_NO_THREADS
+static bool egi_mpi_start(double seconds) {
+    (void)seconds;
+    egi_mpi_init();
+    return true;
+}
+static void egi_mpi_end(void) { MPI_Finalize(); }
+#else
+static pthread_mutex_t egi_mpi_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t egi_mpi_wake = PTHREAD_COND_INITIALIZER;
+static void *egi_mpi_run(void *unused) {
+    (void)unused;
+    egi_mpi_init();
+#if defined(__linux__)
+    unsigned char all[256];                     // signals are for the program's own threads, but those that MPI makes
+    memset(all, 255, sizeof all);               // have what the program had
+    egi_pthread_sigmask(2, all, NULL);          // SIG_SETMASK
+#endif
+    pthread_mutex_lock(&egi_mpi_mutex);
+    while (egi_mpi_state() == EGI_MPI_RUNS) pthread_cond_wait(&egi_mpi_wake, &egi_mpi_mutex);
+    pthread_mutex_unlock(&egi_mpi_mutex);
+    if (egi_mpi_state() != EGI_MPI_ENDS) return NULL;
+    MPI_Finalize();
+    egi_mpi_become(EGI_MPI_HAS_ENDED);
+    return NULL;
+}
+// Waits for the thread to leave a state: false where that takes longer than so many seconds.
+static bool egi_mpi_wait(int state, double seconds) {
+    const double begun = egi_clock_now();
+    while (egi_mpi_state() == state) {
+        const double waited = egi_clock_now() - begun;
+        if (waited > seconds) return false;
+        egi_post_rest(&egi_calls, waited, 0);
+    }
+    return true;
+}
+static bool egi_mpi_start(double seconds) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, egi_mpi_run, NULL) != 0)
+        return egi_fail(EG_ERROR_STATE, "eg_cluster_init: the thread that starts MPI cannot be made");
+    pthread_detach(thread);
+    if (!egi_mpi_wait(EGI_MPI_STARTS, seconds)) return egi_cluster_late(seconds);
+    return egi_mpi_state() != EGI_MPI_RUNS || egi_mpi.provided >= MPI_THREAD_SERIALIZED ||
+           egi_cluster_refuse("this MPI can be called only by the thread that has started it; call MPI_Init in the "
+                              "program, before eg_cluster_init");
+}
+static void egi_mpi_end(void) {
+    pthread_mutex_lock(&egi_mpi_mutex);
+    egi_mpi_become(EGI_MPI_ENDS);
+    pthread_cond_signal(&egi_mpi_wake);
+    pthread_mutex_unlock(&egi_mpi_mutex);
+    egi_mpi_wait(EGI_MPI_ENDS, egi_cluster.timeout);
+}
+#endif
 static void egi_post_end(void);
 static void egi_server_end(void);
 // The program's end: MPI is finished where all ranks have come to it, and left alone where it would hang.
@@ -47564,12 +47648,12 @@ static void egi_cluster_end(void) {
     egi_post_end();
     memset(&m, 0, sizeof m);
     m.kind = EGI_LEAVE;
-    if (!egi_cluster_has_failed() && (egi_cluster.size < 2 || egi_cluster_meet(&m))) MPI_Finalize();
+    if (!egi_cluster_has_failed() && (egi_cluster.size < 2 || egi_cluster_meet(&m))) egi_mpi_end();
     else if (egi_cluster_has_failed() && egi_cluster.aborts) {
 #ifndef EAGER_NO_STDIO
         fflush(NULL);                           // what the program has printed
 #endif
-        MPI_Abort(egi_calls.comm, 1);
+        MPI_Abort(MPI_COMM_WORLD, 1);
     }
 }
 // Plain memory, which stays to the end: messages may be under way.
@@ -47578,8 +47662,17 @@ static bool egi_channel_open(egi_channel *ch, int size) {
     ch->parcels = (egi_parcel *)calloc((size_t)size, sizeof *ch->parcels);
     return ch->requests && ch->parcels;
 }
+// Starts MPI, and lets it change the arguments.
+static bool egi_mpi_begin(int *argc, char ***argv, double seconds) {
+    if (argc && argv) { egi_mpi.argc = *argc; egi_mpi.argv = *argv; }
+    if (!egi_mpi_start(seconds)) return false;
+    if (egi_mpi_state() != EGI_MPI_RUNS) return egi_cluster_refuse("MPI cannot be started");
+    if (argc && argv) { *argc = egi_mpi.argc; *argv = egi_mpi.argv; }
+    atexit(egi_cluster_end);                    // before what MPI has registered
+    return true;
+}
 // The channel's communicator, which all ranks make; *ok: whether MPI could. False and an error where one does not come.
-static bool egi_channel_dup(egi_channel *ch, bool *ok) {
+static bool egi_channel_dup(egi_channel *ch, double seconds, bool *ok) {
     const double begun = egi_clock_now();
     MPI_Request request;
     int done = 0;
@@ -47587,28 +47680,26 @@ static bool egi_channel_dup(egi_channel *ch, bool *ok) {
     while (*ok && !done) {
         *ok = MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS;
         const double waited = egi_clock_now() - begun;
-        if (!done && waited > egi_cluster.timeout)
-            return egi_fail(EG_ERROR_STATE, "eg_cluster_init: a rank has not called it within %g s",
-                            egi_cluster.timeout);
+        if (!done && waited > seconds) return egi_cluster_late(seconds);
         if (!done) egi_post_rest(ch, waited, 0);
     }
     return true;
 }
-static bool egi_cluster_start(int *argc, char ***argv) {
+static bool egi_cluster_start(int *argc, char ***argv, double seconds) {
     int begun = 0, provided = 0, size = 1, rank = 0;
     int ended = 0;
     if (MPI_Finalized(&ended) == MPI_SUCCESS && ended)
         return egi_fail(EG_ERROR_STATE, "eg_cluster_init: the program has ended MPI already");
-    bool ok = MPI_Initialized(&begun) == MPI_SUCCESS &&
-              (begun ? MPI_Query_thread(&provided)
-                     : MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)) == MPI_SUCCESS;
+    bool ok = MPI_Initialized(&begun) == MPI_SUCCESS;
+    if (ok && !begun && !egi_mpi_begin(argc, argv, seconds)) return false;
+    ok = ok && MPI_Query_thread(&provided) == MPI_SUCCESS;
     egi_channel *const channels[] = { &egi_calls, &egi_posts, &egi_pushes };
     for (int i = 0; i < 3 && ok; i++)
-        if (!egi_channel_dup(channels[i], &ok)) return false;
+        if (!egi_channel_dup(channels[i], seconds, &ok)) return false;
         else ok = ok && MPI_Comm_set_errhandler(channels[i]->comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
     ok = ok && MPI_Comm_size(egi_calls.comm, &size) == MPI_SUCCESS &&
          MPI_Comm_rank(egi_calls.comm, &rank) == MPI_SUCCESS;
-    if (!ok) return egi_fail(EG_ERROR_STATE, "eg_cluster_init: MPI cannot be started");
+    if (!ok) return egi_cluster_refuse("MPI cannot be started");
     egi_cluster.met = (egi_meeting *)calloc((size_t)size, sizeof *egi_cluster.met);
     egi_cluster.scale = (double *)calloc((size_t)size * 2, sizeof *egi_cluster.scale);
     egi_cluster.versions = (int64_t *)calloc((size_t)size, sizeof *egi_cluster.versions);
@@ -47616,14 +47707,13 @@ static bool egi_cluster_start(int *argc, char ***argv) {
     if (!egi_cluster.met || !egi_cluster.scale || !egi_cluster.versions || !egi_cluster.joined ||
         !egi_channel_open(&egi_calls, size) || !egi_channel_open(&egi_posts, size) ||
         !egi_channel_open(&egi_pushes, size))
-        return egi_no_memory("cluster_init", 0);
+        return egi_cluster_fail(EGI_LEAVE, "this rank had no memory to begin with") || egi_no_memory("cluster_init", 0);
     egi_cluster.ones = egi_cluster.scale + size;
     for (int r = 0; r < size; r++) egi_cluster.ones[r] = 1;
     if (provided < MPI_THREAD_MULTIPLE) egi_cluster.alone = true;
     egi_cluster.size = size;
     egi_cluster.rank = rank;
     egi_cluster.told_by = -1;
-    if (!begun) atexit(egi_cluster_end);
     return true;
 }
 
@@ -48289,10 +48379,10 @@ static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
     (void)m;
     return egi_tensor_copy(x, y);
 }
-static bool egi_cluster_start(int *argc, char ***argv) {
+static bool egi_cluster_start(int *argc, char ***argv, double seconds) {
     const char *ranks = getenv("OMPI_COMM_WORLD_SIZE");
     if (!ranks) ranks = getenv("PMI_SIZE");
-    (void)argc, (void)argv;
+    (void)argc, (void)argv, (void)seconds;
     return !ranks || atoi(ranks) < 2 ||
            egi_fail(EG_ERROR_STATE, "eg_cluster_init: mpirun has started %d processes, and this program was compiled "
                                     "without EAGER_MPI; compile it with mpicc -DEAGER_MPI", atoi(ranks));
@@ -48316,16 +48406,19 @@ static bool egi_cluster_is_forked(int kind) {
     return egi_is_forked(egi_cluster.forks) &&
            !egi_fail(EG_ERROR_STATE, "eg_%s: a child of fork belongs to no cluster", egi_collective_names[kind]);
 }
+static bool egi_cluster_is_over(const char *function) {
+    return egi_cluster_has_failed() && !egi_fail(EG_ERROR_STATE, "eg_%s: %s", function, egi_cluster.reason);
+}
 // Around each collective call: false and an error where the cluster has failed, or another thread is in one.
 static bool egi_cluster_enter(int kind) {
     const char *name = egi_collective_names[kind];
-    if (egi_cluster_has_failed()) return egi_fail(EG_ERROR_STATE, "eg_%s: %s", name, egi_cluster.reason);
-    if (egi_cluster_is_forked(kind)) return false;
+    if (egi_cluster_is_over(name) || egi_cluster_is_forked(kind)) return false;
     return !__atomic_exchange_n(&egi_cluster.busy, 1, __ATOMIC_ACQUIRE) ||
            egi_fail(EG_ERROR_STATE, "eg_%s: another thread is in a call of the cluster", name);
 }
 static void egi_cluster_leave(void) { __atomic_store_n(&egi_cluster.busy, 0, __ATOMIC_RELEASE); }
-static bool egi_cluster_many(void) { return egi_cluster.size > 1; }
+// Whether calls are made by several ranks, or would be, had the cluster not failed.
+static bool egi_cluster_many(void) { return egi_cluster.size > 1 || egi_cluster_has_failed(); }
 
 #ifndef EAGER_CORE
 static bool egi_ranks_begin(eg_layer *model, eg_optimizer *optimizer);
@@ -48333,21 +48426,25 @@ static bool egi_ranks_draw(int root);
 static bool egi_ranks_add(double *numbers, int n);
 static bool egi_ranks_join(eg_tensor *variable);
 static bool egi_ranks_share(eg_layer *model);
+static eg_tensor *egi_ranks_gather(eg_tensor *x);
 static eg_tensor *egi_ranks_total(eg_tensor *x, double weight);
 static int64_t egi_ranks_failures(void) { return egi_cluster.failures; }
 EGI_OBJECTS
 static egi_ranks egi_cluster_ranks = { 0, 1, egi_ranks_begin, egi_ranks_draw, egi_ranks_add, egi_ranks_join,
-                                       eg_all_gather, egi_ranks_share, egi_ranks_total, egi_cluster_give_up,
+                                       egi_ranks_gather, egi_ranks_share, egi_ranks_total, egi_cluster_give_up,
                                        egi_ranks_failures };
 #endif
 EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
     if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
     if (!(o.timeout >= 0))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .timeout is %g, and must be more than 0", o.timeout);
+    if (!(o.start_timeout >= 0))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .start_timeout is %g, and must be more than 0",
+                        o.start_timeout);
     if (o.bucket_bytes < 0)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .bucket_bytes is %lld, and must be more than 0",
                         (long long)o.bucket_bytes);
-    if (egi_cluster.begun) return true;
+    if (egi_cluster.begun || egi_cluster_is_over("cluster_init")) return egi_cluster.begun;
     egi_lock();
     egi_cluster.forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
     egi_unlock();
@@ -48355,13 +48452,13 @@ EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) 
     egi_cluster.aborts = o.abort;
     egi_cluster.alone = o.no_overlap;
     egi_cluster.bucket_bytes = o.bucket_bytes ? o.bucket_bytes : 1 << 20;
-    if (!egi_cluster_start(argc, argv)) return false;
+    egi_cluster.begun = egi_cluster_start(argc, argv, o.start_timeout > 0 ? o.start_timeout : egi_cluster.timeout);
 #ifndef EAGER_CORE
     egi_cluster_ranks.rank = eg_cluster_rank();
-    egi_cluster_ranks.size = eg_cluster_size();
-    egi_ranks_found = &egi_cluster_ranks;
+    egi_cluster_ranks.size = egi_cluster_has_failed() ? 0 : eg_cluster_size();
+    if (egi_cluster.begun || egi_cluster_has_failed()) egi_ranks_found = &egi_cluster_ranks;
 #endif
-    return egi_cluster.begun = true;
+    return egi_cluster.begun;
 }
 EAGER_API bool (eg_cluster_barrier)(void) {
     egi_meeting m;
@@ -48456,6 +48553,7 @@ EAGER_API eg_tensor *(eg_all_reduce)(eg_tensor *x) { return egi_collective_run(E
 EAGER_API eg_tensor *(eg_all_gather)(eg_tensor *x) { return egi_collective_run(EGI_ALL_GATHER, 0, 0, x); }
 EAGER_API eg_tensor *(eg_reduce_scatter)(eg_tensor *x) { return egi_collective_run(EGI_REDUCE_SCATTER, 0, 0, x); }
 static bool egi_root_given(const char *function, int root) {
+    if (egi_cluster_is_over(function)) return false;
     return (root >= 0 && root < eg_cluster_size()) ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no rank %d; ranks are 0 to %d", function, root,
                     eg_cluster_size() - 1);
@@ -48612,6 +48710,7 @@ static const egi_averaging egi_averages = { egi_gradients_begin, egi_gradients_a
                                             egi_gradients_weighed };
 EAGER_API bool (eg_distribute)(eg_optimizer *opt) {
     if (!egi_optimizer_alive("distribute", opt)) return false;
+    if (egi_cluster_is_over("distribute")) return false;
     if (!egi_cluster.begun)
         return egi_fail(EG_ERROR_STATE, "eg_distribute: call eg_cluster_init(&argc, &argv) at the start of main");
     opt->average = &egi_averages;
@@ -48727,9 +48826,13 @@ static bool egi_server_move(int kind, int tag, int rank, void *give, int64_t giv
 static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list variables, int64_t *staleness) {
     static egi_meeting mine, answer;                        // stay where a message may still be under way
     const int64_t bytes = egi_server_bytes(variables, false), pushed = egi_server_bytes(variables, grads != NULL);
-    if (kind != EGI_SERVER_JOIN && egi_cluster.joined[server] == EGI_HAS_LEFT)
+    char *joined = &egi_cluster.joined[server];
+    if (kind != EGI_SERVER_JOIN && *joined == EGI_HAS_LEFT)
         return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d has left already", egi_collective_names[kind],
                         egi_cluster.rank);
+    if (kind == EGI_SERVER_PUSH && *joined != EGI_IS_SERVER)
+        return egi_fail(EG_ERROR_STATE, "eg_server_push: rank %d has not joined rank %d; call eg_server_join first",
+                        egi_cluster.rank, server);
     char *room = egi_cluster_room(kind, pushed + 8), *at = room;
     bool ok = room != NULL;
     if (!ok) return false;
@@ -48741,12 +48844,11 @@ static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list v
          (!grads || egi_server_move(kind, EGI_TAG_DATA, server, room, pushed, NULL, 0)) &&
          egi_server_move(kind, EGI_TAG_MEETING, server, NULL, 0, &answer, (int64_t)sizeof answer);
     answer.text[sizeof answer.text - 1] = 0;
-    if (ok && kind != EGI_SERVER_LEAVE && egi_cluster.joined[server] != EGI_HAS_LEFT)
-        egi_cluster.joined[server] = EGI_IS_SERVER;
+    if (ok && kind == EGI_SERVER_JOIN && *joined == EGI_NOT_JOINED) *joined = EGI_HAS_REFUSED;
     if (ok && answer.text[0])
         return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d says: %s", egi_collective_names[kind], server, answer.text);
-    if (ok && kind == EGI_SERVER_JOIN) egi_cluster.joined[server] = EGI_IS_SERVER;
-    if (ok && kind == EGI_SERVER_LEAVE) egi_cluster.joined[server] = EGI_HAS_LEFT;
+    if (ok && kind == EGI_SERVER_JOIN) *joined = EGI_IS_SERVER;
+    if (ok && kind == EGI_SERVER_LEAVE) *joined = EGI_HAS_LEFT;
     if (!ok || kind == EGI_SERVER_LEAVE) return ok;
     ok = egi_server_move(kind, EGI_TAG_DATA, server, NULL, 0, room, bytes);
     const char *from = room;
@@ -48762,7 +48864,7 @@ static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list v
 static void egi_server_end(void) {
     const eg_list none = { 0, NULL };
     for (int r = 0; r < egi_cluster.size; r++)
-        if (egi_cluster.joined[r] == EGI_IS_SERVER && !egi_cluster_has_failed())
+        if (egi_cluster.joined[r] >= EGI_HAS_REFUSED && !egi_cluster_has_failed())
             egi_server_ask(EGI_SERVER_LEAVE, r, NULL, none, NULL);
 }
 // Fails because no worker has said anything for long: names those of `workers` that have not left.
@@ -48859,7 +48961,7 @@ static bool egi_server_loop(eg_optimizer *opt, eg_list variables, int workers, e
     int64_t version = 0;
     bool ok = true;
     for (int r = 0; r < egi_cluster.size; r++)
-        if (egi_cluster.joined[r] != EGI_IS_SERVER) egi_cluster.joined[r] = EGI_NOT_JOINED;
+        if (egi_cluster.joined[r] < EGI_HAS_REFUSED) egi_cluster.joined[r] = EGI_NOT_JOINED;
     for (int rank = 0, left = workers; left > 0 && ok;) {
         egi_meeting m;
         ok = egi_server_next(workers, version, &m, &rank) || egi_cluster_raise(EGI_SERVER_RUN);
@@ -49095,11 +49197,26 @@ EAGER_API const char *(eg_cluster_spec_of)(eg_cluster_spec *s, int rank, int *ta
 #ifndef EAGER_CORE
 // ---- what eg_fit asks of the other ranks
 
+// It fails in the fit's name.
+static const char *egi_ranks_caller(void) {
+    const egi_context *fit = egi_context_find(EGI_IN_BATCH);
+    return fit ? (const char *)fit->of : "fit";
+}
+static eg_tensor *egi_ranks_gather(eg_tensor *x) {
+    EGI_FAILS_AS(egi_ranks_caller());
+    return (eg_all_gather)(x);
+}
+// weight 0: asked by the fit itself; else by a layer.
 static eg_tensor *egi_ranks_total(eg_tensor *x, double weight) {
-    return egi_collective_run(EGI_ALL_REDUCE, 0, weight, x);
+    egi_context call;
+    if (weight == 0) egi_context_enter(&call, EGI_IN_CALL, egi_ranks_caller());
+    eg_tensor *sum = egi_collective_run(EGI_ALL_REDUCE, 0, weight, x);
+    if (weight == 0) egi_context_leave(&call);
+    return sum;
 }
 // The sum over all ranks of what a variable holds, outside of what is traced or recorded.
 static bool egi_ranks_join(eg_tensor *variable) {
+    EGI_FAILS_AS(egi_ranks_caller());
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_tensor *sum = (eg_all_reduce)(variable);
@@ -49109,6 +49226,7 @@ static bool egi_ranks_join(eg_tensor *variable) {
     return ok;
 }
 static bool egi_ranks_add(double *numbers, int n) {
+    EGI_FAILS_AS(egi_ranks_caller());
     eg_scope scope = eg_scope_begin();
     eg_shape line = { 1, { n } };
     eg_tensor *x = (eg_from_data)(EG_FLOAT64, line, numbers), *sum = x ? (eg_all_reduce)(x) : NULL;
@@ -49118,6 +49236,7 @@ static bool egi_ranks_add(double *numbers, int n) {
     return sums != NULL;
 }
 static bool egi_ranks_draw(int root) {
+    EGI_FAILS_AS(egi_ranks_caller());
     eg_scope scope = eg_scope_begin();
     eg_random_state state = eg_random_get_state();
     eg_shape line = { 1, { (int64_t)sizeof state } };
@@ -49132,6 +49251,7 @@ static bool egi_ranks_draw(int root) {
 }
 // Those of the model's weights that `trained` does not exclude get rank 0's values.
 static bool egi_ranks_weights(eg_layer *model, bool trained) {
+    EGI_FAILS_AS(egi_ranks_caller());
     eg_list some = { 0, NULL };
     if (!model->built) return true;                         // the weights are drawn from the same random state
     const eg_list all = eg_layer_weights_list(model);
@@ -49147,6 +49267,7 @@ static bool egi_ranks_weights(eg_layer *model, bool trained) {
 }
 static bool egi_ranks_share(eg_layer *model) { return egi_ranks_weights(model, false); }
 static bool egi_ranks_begin(eg_layer *model, eg_optimizer *optimizer) {
+    EGI_FAILS_AS(egi_ranks_caller());
     return (eg_distribute)(optimizer) && egi_ranks_draw(0) && egi_ranks_weights(model, true);
 }
 #endif

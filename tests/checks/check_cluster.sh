@@ -18,6 +18,7 @@ cat >"$T/ranks.c" <<'END_OF_C'
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "tests/guard.h"
 #define WANT(condition) do { if (!(condition)) { printf("line %d, rank %d: not so: %s (%s)\n", __LINE__, eg_cluster_rank(), #condition, eg_error_message()); exit(1); } } while (0)
@@ -270,6 +271,10 @@ static void mismatch(void) {
     const double waited = eg_cluster_counts().waited;
     WANT(!eg_fit_arrays(m, eg_ones(EG_FLOAT32, EG_SHAPE(4, 2)), labels, .batch_size = 4, .no_shuffle = true, .quiet = true, .distribute = true));
     WANT(strstr(eg_error_message(), me ? "label" : "rank 1 has given up this update") && eg_cluster_counts().waited - waited < 20);
+    eg_error_clear();
+    // a fit fails in its own name, and another rank hears that its call is one of a fit
+    WANT(me ? !eg_fit_arrays(m, eg_ones(EG_FLOAT32, EG_SHAPE(4, 2)), labels, .quiet = true, .distribute = true) : !eg_cluster_barrier());
+    WANT(strstr(eg_error_message(), me ? "eg_fit_arrays: the ranks differ: rank 0 calls eg_cluster_barrier, and rank 1 calls eg_broadcast of uint8 [" : "eg_cluster_barrier: the ranks differ: rank 0 calls eg_cluster_barrier, and rank 1 calls eg_broadcast of uint8 [") && strstr(eg_error_message(), "] from rank 0, in eg_fit"));
     eg_error_clear();
     WANT(eg_cluster_barrier());
 }
@@ -829,6 +834,67 @@ static void forking(void) {
     WANT(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
     WANT(eg_optimizer_steps(sgd) == 4 && eg_assert_equal(a, eg_broadcast(a, 0)));
 }
+// Every call of a cluster that could not be made fails at once, with the reason.
+static void all_fail(int argc, char **argv, const char *reason) {
+    const double waited = eg_cluster_counts().waited;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *v = eg_variable(x, "v");
+    eg_optimizer *sgd = eg_sgd();
+    eg_layer *m = eg_sequential(eg_layer_dense(1, .input_shape = EG_SHAPE(1)));
+    WANT(eg_compile(m, eg_sgd(), eg_mean_squared_error) && eg_error() == EG_OK && eg_cluster_rank() == 0 && eg_cluster_size() == 1);
+    for (int i = 0; i < 13; i++) {
+        const bool ok = i == 0 ? eg_cluster_init(&argc, &argv) : i == 1 ? eg_cluster_barrier() : i == 2 ? eg_distribute(sgd) : i == 3 ? eg_broadcast_variables(EG_LIST(v), 1)
+                      : i == 4 ? eg_all_reduce(x) != NULL : i == 5 ? eg_all_gather(x) != NULL : i == 6 ? eg_reduce_scatter(x) != NULL : i == 7 ? eg_broadcast(x, 1) != NULL
+                      : i == 8 ? eg_server_run(sgd, EG_LIST(v)) : i == 9 ? eg_server_join(1, EG_LIST(v)) : i == 10 ? eg_server_push(1, EG_LIST(x), EG_LIST(v), NULL)
+                      : i == 11 ? eg_server_leave(1)
+                      : eg_fit_arrays(m, eg_ones(EG_FLOAT32, EG_SHAPE(4, 1)), eg_ones(EG_FLOAT32, EG_SHAPE(4, 1)), .quiet = true, .distribute = true) != NULL;
+        if (ok || !strstr(eg_error_message(), reason)) printf("call %d\n", i);
+        WANT(!ok && strstr(eg_error_message(), reason));
+        WANT(i < 12 || strstr(eg_error_message(), "eg_fit_arrays: "));
+        eg_error_clear();
+    }
+    WANT(eg_cluster_counts().waited == waited);
+}
+// The last rank does not call eg_cluster_init: it ends, stops or comes late. The others do not wait without end, and go on by themselves.
+static int own_rank(void) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    return atoi(rank ? rank : getenv("PMI_RANK"));
+}
+static void never_starts(const char *how, int argc, char **argv) {
+    const int me = own_rank(), last = 2;
+    const char *reason = "not all ranks have called eg_cluster_init within 2 s";
+    char text[100];
+    eg_set_error_handler(NULL, NULL);
+    if (me == last && !strcmp(how, "starts_never")) _exit(0);
+    if (me == last && !strcmp(how, "starts_stopped")) { raise(SIGSTOP); _Exit(7); }
+    if (me == last) sleep(4);
+    const time_t began = time(NULL);
+    const bool ok = eg_cluster_init(&argc, &argv, .timeout = 60, .start_timeout = 2);
+    WANT(!ok && time(NULL) - began < 8);
+    snprintf(text, sizeof text, "eg_cluster_init: %s", reason);
+    WANT(strstr(eg_error_message(), text));
+    eg_error_clear();
+    all_fail(argc, argv, reason);
+    printf("rank %d: %s\n", me, reason);
+    fflush(stdout);
+    if (strcmp(how, "starts_never")) sleep(me == last ? 0 : me ? 8 : 6);      // meanwhile the last one has come
+    exit(7);
+}
+// MPI is one that only the thread which starts it may call, or ends in vain: the last rank does not return from it.
+static bool one_thread, never_returns;
+int MPI_Init_thread(int *argc, char ***argv, int wanted, int *provided) { return PMPI_Init_thread(argc, argv, one_thread ? MPI_THREAD_FUNNELED : wanted, provided); }
+int MPI_Finalize(void) {
+    if (never_returns && eg_cluster_rank() == eg_cluster_size() - 1) raise(SIGSTOP);
+    return PMPI_Finalize();
+}
+static void funneled(int argc, char **argv) {
+    one_thread = true;
+    eg_set_error_handler(NULL, NULL);
+    WANT(!eg_cluster_init(&argc, &argv) && strstr(eg_error_message(), "eg_cluster_init: this MPI can be called only by the thread that has started it"));
+    eg_error_clear();
+    all_fail(argc, argv, "call MPI_Init in the program, before eg_cluster_init");
+    printf("all is well\n");
+    exit(0);
+}
 // MPI runs already, and the last rank never comes to eg_cluster_init: the others do not wait without end.
 static void never_joins(int argc, char **argv) {
     int rank, size;
@@ -837,7 +903,11 @@ static void never_joins(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     eg_set_error_handler(NULL, NULL);
     if (rank == size - 1) sleep(20);
-    else printf("rank %d: %s %s\n", rank, eg_cluster_init(&argc, &argv, .timeout = 2) ? "true" : "false", eg_error_message());
+    else {
+        printf("rank %d: %s %s\n", rank, eg_cluster_init(&argc, &argv, .timeout = 2) ? "true" : "false", eg_error_message());
+        eg_error_clear();
+        all_fail(argc, argv, "not all ranks have called eg_cluster_init within 2 s");
+    }
     fflush(stdout);
     if (rank) sleep(20);                                 // the first one ends them all
     _exit(7);
@@ -908,8 +978,12 @@ static void serve(void) {
     }
     eg_tensor *wrong = eg_variable(eg_ones(EG_FLOAT64, EG_SHAPE(3)), "wrong"), *u = eg_variable(eg_zeros(EG_FLOAT64, EG_SHAPE(2)), "u"), *c = eg_variable(eg_cast(eg_scalar(0), EG_FLOAT64), "c");
     eg_optimizer *alone = eg_adam(.learning_rate = 0.05);
+    WANT(!eg_server_push(0, EG_LIST(eg_read(w), eg_read(b)), EG_LIST(w, b), NULL) && strstr(eg_error_message(), "has not joined rank 0; call eg_server_join first"));
+    eg_error_clear();
     WANT(!eg_server_join(0, EG_LIST(wrong, b)) && strstr(eg_error_message(), "rank 0 serves 2 variables of 24 bytes, and rank"));
     WANT(strstr(eg_error_message(), "or of other shapes: 'w' [2], 'b' [] against 'wrong' [3], 'b' []"));
+    eg_error_clear();
+    WANT(!eg_server_push(0, EG_LIST(eg_read(w), eg_read(b)), EG_LIST(w, b), NULL) && strstr(eg_error_message(), "call eg_server_join first"));
     eg_error_clear();
     WANT(!eg_server_join(me, EG_LIST(w, b)) && strstr(eg_error_message(), "is this one itself"));
     eg_error_clear();
@@ -1018,16 +1092,20 @@ static void lost(const char *how) {
 int main(int argc, char **argv) {
     const char *part_of = argc > 1 ? argv[1] : "";
     const bool serves = !strcmp(part_of, "server_dies") || !strncmp(part_of, "worker_", 7);
-    const bool short_time = serves || !strcmp(part_of, "abort") || !strcmp(part_of, "kill") || !strcmp(part_of, "dies") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
+    const bool short_time = serves || !strcmp(part_of, "ends_in_vain") || !strcmp(part_of, "abort") || !strcmp(part_of, "kill") || !strcmp(part_of, "dies") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
     if (!strcmp(part_of, "never_joins")) never_joins(argc, argv);
+    if (!strncmp(part_of, "starts_", 7)) never_starts(part_of, argc, argv);
+    if (!strcmp(part_of, "funneled")) funneled(argc, argv);
+    never_returns = !strcmp(part_of, "ends_in_vain");
     const bool small = !strcmp(part_of, "overlap") || !strcmp(part_of, "together");
-    if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60, .bucket_bytes = small ? 40000 : !strncmp(part_of, "gives_up", 8) || !strcmp(part_of, "forking") || short_time ? 4 : 0,
+    if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60, .start_timeout = 60, .bucket_bytes = small ? 40000 : !strncmp(part_of, "gives_up", 8) || !strcmp(part_of, "forking") || short_time ? 4 : 0,
                          .no_overlap = !strcmp(part_of, "together"), .abort = !strcmp(part_of, "abort")))
         return 2;
     if (!strcmp(part_of, "staged")) WANT(guard_start());
     if (argc > 2) WANT(eg_cluster_size() == atoi(argv[2]));
     if (!strcmp(part_of, "dies")) gives_up(true);
     else if (serves) serve_lost(part_of);
+    else if (never_returns) WANT(eg_cluster_barrier());
     else if (short_time) lost(part_of);
     else if (!strcmp(part_of, "float64")) equal_to_one_process(EG_FLOAT64, 1e-12);
     else if (!strcmp(part_of, "float32")) equal_to_one_process(EG_FLOAT32, 1e-6);
@@ -1095,6 +1173,7 @@ play() {                                                       # what, how many 
     cat "$T/play.log"
     [ $status = 0 ] && grep -q '^all is well$' "$T/play.log"
 }
+one_thread() { timeout 60 "$T/ranks" funneled >"$T/play.log" 2>&1 </dev/null; cat "$T/play.log"; grep -q '^all is well$' "$T/play.log"; }
 alone() { timeout 60 "$T/ranks" float64 1 >"$T/play.log" 2>&1 </dev/null; status=$?; cat "$T/play.log"; [ $status = 0 ]; }
 # Three ranks, of which one is lost. They write by themselves, since MPICH's mpirun does not pass on what the others print
 # when one has died. It ends them unless a shell stands between, and sends them a signal.
@@ -1112,7 +1191,14 @@ loses() {                                                      # how, what mpiru
     play_on "$@" && grep -q "^rank [01]: eg_cluster_barrier: .*rank 2" "$T/play.log" &&
         ! grep -q 'rank [01]: not so' "$T/play.log"
 }
-never_joins() { play_on never_joins; [ $status = 7 ] && grep -q '^rank 0: false eg_cluster_init: a rank has not called it within 2 s' "$T/play.log"; }
+never_joins() { play_on never_joins; [ $status = 7 ] && grep -q '^rank 0: false eg_cluster_init: not all ranks have called eg_cluster_init within 2 s' "$T/play.log" && ! grep -q 'not so' "$T/play.log"; }
+# The same of ranks that wait in MPI_Init: as many as `tell` say so, by name.
+starts() {                                                     # how, how many tell, what mpirun is told besides
+    how=$1 tell=$2; shift 2
+    play_on starts_$how "$@" && ! grep -q 'not so' "$T/play.log" && [ "$(grep -c '^rank [0-9]: not all ranks have called eg_cluster_init' "$T/play.log")" -ge "$tell" ]
+}
+# A rank is stopped where MPI ends: the others do not wait for it without end.
+ends_in_vain() { play_on ends_in_vain && ! grep -q 'not so' "$T/play.log" && grep -q '^all is well' "$T/play.log"; }
 # The same of a server and its workers: each says what it is to say.
 serves_without() {                                             # how, what is said
     play_on "$1" $GO_ON && ! grep -q 'not so' "$T/play.log" || return
@@ -1210,6 +1296,11 @@ check is_killed loses kill $GO_ON
 check dies_in_an_update loses dies $GO_ON
 check is_stopped stops
 check never_joins never_joins
+check starts_never starts never 2 $GO_ON
+check starts_stopped starts stopped 1
+check starts_late starts late 3 $GO_ON
+check ends_in_vain ends_in_vain
+check one_thread one_thread
 check aborts aborts
 check server_dies serves_without server_dies '^rank [12]: eg_server_push: rank 0 (last seen at update [0-9]*) did not answer within 2 s'
 check worker_dies serves_without worker_dies '^rank 0: eg_server_run: rank 2 (last seen at update [0-9]*) did not push within 2 s, after update 8' '^rank 1: .*has left already'

@@ -247,5 +247,6 @@ TEST(refused) {
     CHECK_ERROR(eg_broadcast(x, 1), EG_ERROR_ARGUMENT, "there is no rank 1; ranks are 0 to 0");
     CHECK_ERROR(eg_broadcast_variables(EG_LIST(x), 0), EG_ERROR_ARGUMENT, "variable");
     CHECK_ERROR(eg_cluster_init(NULL, NULL, .timeout = -1), EG_ERROR_ARGUMENT, ".timeout is -1");
+    CHECK_ERROR(eg_cluster_init(NULL, NULL, .start_timeout = -1), EG_ERROR_ARGUMENT, ".start_timeout is -1");
     CHECK_ERROR(eg_cluster_init(NULL, NULL, .bucket_bytes = -1), EG_ERROR_ARGUMENT, ".bucket_bytes is -1");
 }
