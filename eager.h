@@ -3717,7 +3717,7 @@ EAGER_API bool eg_server_run(eg_optimizer *optimizer, eg_list variables,
                              eg_server_options options EGI_DEFAULT(eg_server_options));
 // The variables, of the same dtypes and shapes in the same order as the server's, take its values.
 EAGER_API bool eg_server_join(int server, eg_list variables);
-// grads may hold NULL for some. *staleness (staleness may be NULL): how many updates of others came between.
+// After eg_server_join. grads may hold NULL for some. *staleness (staleness may be NULL): how many updates of others came between.
 EAGER_API bool eg_server_push(int server, eg_list grads, eg_list variables, int64_t *staleness);
 EAGER_API bool eg_server_leave(int server);                        // the program's end does it, too
 
@@ -47597,9 +47597,9 @@ static void *egi_mpi_run(void *unused) {
     (void)unused;
     egi_mpi_init();
 #if defined(__linux__)
-    unsigned char all[256];                     // signals are for the program's own threads, but those that MPI makes
-    memset(all, 255, sizeof all);               // have what the program had
-    egi_pthread_sigmask(2, all, NULL);          // SIG_SETMASK
+    unsigned char all[256];
+    memset(all, 255, sizeof all);
+    egi_pthread_sigmask(2, all, NULL);          // not before: threads and processes that MPI starts inherit the mask
 #endif
     pthread_mutex_lock(&egi_mpi_mutex);
     while (egi_mpi_state() == EGI_MPI_RUNS) pthread_cond_wait(&egi_mpi_wake, &egi_mpi_mutex);
