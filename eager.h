@@ -3717,7 +3717,8 @@ EAGER_API bool eg_server_run(eg_optimizer *optimizer, eg_list variables,
                              eg_server_options options EGI_DEFAULT(eg_server_options));
 // The variables, of the same dtypes and shapes in the same order as the server's, take its values.
 EAGER_API bool eg_server_join(int server, eg_list variables);
-// After eg_server_join. grads may hold NULL for some. *staleness (staleness may be NULL): how many updates of others came between.
+// After eg_server_join. grads may hold NULL for some. *staleness (staleness may be NULL): how many updates of others
+// came between.
 EAGER_API bool eg_server_push(int server, eg_list grads, eg_list variables, int64_t *staleness);
 EAGER_API bool eg_server_leave(int server);                        // the program's end does it, too
 
