@@ -582,6 +582,7 @@ typedef struct eg_random_options {
     double mean, stddev;       // normals: default 0 and 1 (a stddev of 0 is EG_ZERO)
     double minval, maxval;     // uniforms: default 0 and 1 (both left out)
     double probability;        // Bernoulli: default 0.5 (0 is EG_ZERO)
+    eg_tensor *like;           // a tensor of that shape; in a graph its lengths are those of each run
 } eg_random_options;
 EAGER_API eg_tensor *eg_random_normal(eg_shape shape, eg_random_options options EGI_DEFAULT(eg_random_options));
 // cut at 2 stddev
@@ -3384,7 +3385,9 @@ static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
 // run; those of one graph that have the same number have the same length. Errors show them as "?". A number that C
 // computes of such lengths is computed anew in each run if it is a p + b, a fraction of a product of them (a p q, as
 // well as p / 2.0) or a number divided by such a product (c / p); another one is an error, where it can be told, and so
-// is a number that may be the program's own. A tensor that is made before EG_GRAPH is never taken for a length.
+// is a number that may be the program's own. A tensor that is made before EG_GRAPH is never taken for a length. What
+// cannot be told, such as p % 2, keeps the value that it had while the graph was built: compute it by ops, from
+// eg_reduce_sum(eg_ones(dtype, EG_SHAPE(p))).
 EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *name);
 #define eg_placeholder(...) EGI_CALL(eg_placeholder, __VA_ARGS__)
 // The latest eg_apply_gradients or eg_minimize that was written into the graph being built, as a node: fetching it
@@ -3469,8 +3472,9 @@ EAGER_API eg_tensor *eg_session_variable(eg_session *s, eg_tensor *v);
 // session's own inside EG_SESSION. Borrowed, valid until the session ends.
 EAGER_API eg_optimizer *eg_session_optimizer(eg_session *s, eg_optimizer *opt);
 #define eg_session_optimizer(...) EGI_CALL(eg_session_optimizer, __VA_ARGS__)
-// The traced function behind the list of feeds and fetches that ran last, for eg_function_counts, _reason, _print,
-// _dot, _cost and _save; the session's, which it does not outlive. NULL before the first run.
+// The traced function behind the list of feeds and fetches that eg_session_run, _eval or _next ran last (not what
+// eg_item and its kin read in EG_SESSION), for eg_function_counts, _reason, _print, _dot, _cost and _save; the
+// session's, which it does not outlive. NULL before the first run.
 EAGER_API eg_function *eg_session_function(eg_session *s);
 #define eg_session_function(...) EGI_CALL(eg_session_function, __VA_ARGS__)
 // EG_SESSION(s); : for the rest of the block s is meant where a function is given NULL for a session, and what reads
@@ -17761,6 +17765,21 @@ static eg_tensor *egi_random_draw(const char *name, eg_dtype dtype, eg_shape sha
     egi_this.random.counter = state.counter;
     return egi_scope_own(x);
 }
+// The same of a shape that is that of `like`, if this is given.
+static eg_tensor *egi_random_draw_like(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p,
+                                       eg_tensor *like) {
+    if (!like) return egi_random_draw(name, dtype, shape, p);
+    if (!egi_operand_alive(name, 0, like)) return NULL;
+    bool same = shape.rank == like->rank;
+    for (int i = 0; i < like->rank && same; i++) same = shape.dims[i] == like->dims[i];
+    if (!same)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: shape %s is not that of .like, which is %s", name,
+                                     egi_shape_show(shape), egi_describe(like));
+    egi_this.like = like->id;
+    eg_tensor *x = egi_random_draw(name, dtype, shape, p);
+    egi_this.like = 0;
+    return x;
+}
 static eg_dtype egi_random_dtype(const eg_random_options *o) { return o->dtype ? o->dtype : egi_this.floats; }
 static bool egi_random_float(const char *name, eg_dtype dtype) {
     return dtype == EG_FLOAT32 || dtype == EG_FLOAT64 ||
@@ -17771,7 +17790,8 @@ EAGER_API eg_tensor *(eg_random_normal)(eg_shape shape, eg_random_options o) {
     if (!EGI_NAMED("random_normal", o, "stddev = 2")) return NULL;
     o.dtype = egi_random_dtype(&o);
     if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_normal: stddev %g is negative", p.b);
-    return egi_random_float("random_normal", o.dtype) ? egi_random_draw("random_normal", o.dtype, shape, &p) : NULL;
+    return egi_random_float("random_normal", o.dtype)
+           ? egi_random_draw_like("random_normal", o.dtype, shape, &p, o.like) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_TRUNCATED_NORMAL, 0, 0, egi_option_number(o.mean, 0),
@@ -17780,8 +17800,8 @@ EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_opti
     o.dtype = egi_random_dtype(&o);
     if (!(p.b >= 0))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_truncated_normal: stddev %g is negative", p.b);
-    return egi_random_float("random_truncated_normal", o.dtype) ? egi_random_draw("random_truncated_normal", o.dtype,
-                                                                                  shape, &p) : NULL;
+    return egi_random_float("random_truncated_normal", o.dtype)
+           ? egi_random_draw_like("random_truncated_normal", o.dtype, shape, &p, o.like) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_UNIFORM, 0, 0, egi_option_number(o.minval, 0),
@@ -17796,7 +17816,8 @@ EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     if (!(p.b - p.a < HUGE_VAL) || fabs(p.a) > most || fabs(p.b) > most)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: the range from %g to %g is too wide for %s",
                                      p.a, p.b, eg_dtype_name(o.dtype));
-    return egi_random_float("random_uniform", o.dtype) ? egi_random_draw("random_uniform", o.dtype, shape, &p) : NULL;
+    return egi_random_float("random_uniform", o.dtype)
+           ? egi_random_draw_like("random_uniform", o.dtype, shape, &p, o.like) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_bernoulli)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_BERNOULLI, 0, 0, egi_option_number(o.probability, 0.5), 0, 0, 0 };
@@ -17804,7 +17825,7 @@ EAGER_API eg_tensor *(eg_random_bernoulli)(eg_shape shape, eg_random_options o) 
     if (!(p.a >= 0 && p.a <= 1))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT,
                                      "eg_random_bernoulli: the probability %g is not between 0 and 1", p.a);
-    return egi_random_draw("random_bernoulli", EG_BOOL, shape, &p);
+    return egi_random_draw_like("random_bernoulli", EG_BOOL, shape, &p, o.like);
 }
 EAGER_API eg_tensor *eg_random_integers(eg_shape shape, int64_t low, int64_t high) {
     egi_random_parameters p = { EGI_INTEGERS, 0, 0, 0, 0, low, high };
@@ -20044,14 +20065,14 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
               egi_argument_given("scan", "body", (const void *)(uintptr_t)body) &&
               EGI_NAMED("scan", o, "reverse = true");
     ok = ok && (s.steps = egi_scan_length(rows, n_rows, n_results, o.length)) >= 0;
-    if (ok && n_rows && egi_flow_is_node(rows[0])) {
-        eg_shape shape = egi_shape(rows[0]);
+    if (ok && (!n_rows || egi_flow_is_node(rows[0]))) {
+        eg_shape shape = { 1, { s.steps } };
         bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
-        if (shows) (void)shows(egi_backend_of(rows[0]), &shape);
+        if (shows) (void)shows(egi_this.backend, &shape);      // that of a graph, while one is built
         ok = shape.dims[0] >= 0 ||
-             egi_fail(EG_ERROR_STATE, "eg_scan: axis 0 of %s is an open dimension, and a graph has a node for each "
-                                      "step; give it a whole length, or use eg_while, with eg_gather for the rows",
-                      egi_describe(rows[0]));
+             egi_fail(EG_ERROR_STATE, "eg_scan: %s%s is an open dimension, and a graph has a node for each step; give "
+                                      "it a whole length, or use eg_while, with eg_gather for the rows",
+                      n_rows ? "axis 0 of " : ".length", n_rows ? egi_describe(rows[0]) : "");
     }
     const size_t lists = 3 * (size_t)n + (size_t)n_rows + (size_t)n_results, all = (size_t)(n_results * s.steps);
     ok = ok && ((s.state = (eg_tensor **)egi_alloc((lists + all + 1) * sizeof *s.state)) != NULL ||
@@ -21363,11 +21384,16 @@ EAGER_API eg_tensor *eg_minimize(eg_optimizer *opt, eg_function1 *loss, void *us
     eg_scope_end(scope);
     return result;
 }
+// An optimizer that is read or, where it is a graph's, that of the thread's session; NULL with an error.
+static eg_optimizer *egi_optimizer_here(const char *function, eg_optimizer *opt) {
+    if (!egi_optimizer_alive(function, opt)) return NULL;
+    return opt->own && egi_this.session && !egi_this.observer ? opt->own(function, opt) : opt;
+}
 EAGER_API int64_t eg_optimizer_steps(eg_optimizer *opt) {
-    return egi_optimizer_alive("optimizer_steps", opt) ? egi_item_int_of(opt->steps) : -1;
+    return (opt = egi_optimizer_here("optimizer_steps", opt)) ? egi_item_int_of(opt->steps) : -1;
 }
 EAGER_API double eg_optimizer_learning_rate(eg_optimizer *opt) {
-    if (!egi_optimizer_alive("optimizer_learning_rate", opt)) return (double)NAN;
+    if (!(opt = egi_optimizer_here("optimizer_learning_rate", opt))) return (double)NAN;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_optimizer_retain(opt);
@@ -21405,14 +21431,14 @@ static int egi_optimizer_variables(const eg_optimizer *opt, eg_tensor **state) {
     return count;
 }
 EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capacity) {
-    if (!egi_optimizer_alive("optimizer_state", opt) ||
+    if (!(opt = egi_optimizer_here("optimizer_state", opt)) ||
         !egi_room_given("optimizer_state", egi_optimizer_variables(opt, NULL), state, capacity))
         return -1;
     return egi_optimizer_variables(opt, state);
 }
 EAGER_API eg_list eg_optimizer_state_list(eg_optimizer *opt) {
     EGI_FAILS_AS("optimizer_state_list");
-    egi_list *list = egi_optimizer_alive("optimizer_state", opt)
+    egi_list *list = (opt = egi_optimizer_here("optimizer_state", opt))
                      ? egi_list_new("optimizer_state", egi_optimizer_variables(opt, NULL)) : NULL;
     if (list) egi_optimizer_variables(opt, (eg_tensor **)egi_list_elements(list));
     return egi_list_tensors(list ? egi_list_lend(&opt->lent, list) : NULL);
@@ -43014,6 +43040,7 @@ typedef struct egi_vertex {
     bool like;                              // of a fill or draw: it has the shape of its input
     int64_t id;                             // of the first result's handle, by which tapes know it
     char *name;
+    const char *called;                     // the public function that an op is a part of, in whose name it fails
     eg_backend *place;                      // the device that runs it; NULL: the session's
     struct egi_origin *origin;              // of a placeholder: an iterator, whose element it is a component of
     int component;
@@ -43139,14 +43166,14 @@ static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
                                     "computes it; outside of EG_GRAPH ops compute at once",
                     args->op ? args->op->name : x ? x->op : "graph", x ? egi_describe(x) : "what is computed");
 }
+static eg_tensor *egi_session_read(eg_session *s, eg_tensor *x);
 // What the host reads in place of a node: its value in the thread's session.
 static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
     const eg_backend *b = egi_backend_of(x);
     if (b->deallocate != egi_graph_deallocate) return x;
-    eg_tensor *out = NULL;
     eg_session *s = egi_this.session;
     if (s && !egi_this.observer && egi_object_alive(function, "session of EG_SESSION", s, EGI_SESSION))
-        return (eg_session_run)(s, NULL, 0, &x, 1, &out) ? out : NULL;
+        return egi_session_read(s, x);
     return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: "
                                                  "eg_session_run computes it", function, egi_describe(x));
 }
@@ -43372,9 +43399,16 @@ static bool egi_graph_has_axis(const eg_graph *g, int64_t length) {
     }
     return computed;
 }
+// Whether programs write a number of 1,000 or more, no whole one, as it is: with 12 digits at most, or as a float.
+static bool egi_number_is_written(double number) {
+    bool written = (double)(float)number == number;
+    for (double parts = 10; fabs(number) * parts < 1e12 && !written; parts *= 10)
+        written = rint(number * parts) / parts == number;
+    return written;
+}
 // The same of a plain number of the program's, or of a length that it gives. One that is farther from a prime than what
-// programs add to lengths as a rule may be a number of its own: that is an error, too, unless it is the length of an
-// axis.
+// programs add to lengths as a rule, or beside a large multiple of one, may be a number of its own: that is an error,
+// too, unless it is the length of an axis. So is one that was computed, and may have been computed of a length.
 static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double number, bool length) {
     egi_opened o;
     egi_opened_real real;
@@ -43383,7 +43417,13 @@ static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double numb
     if (!g->n_open) return true;
     if (egi_opened_is_whole(number)) comes = egi_opened_of(g, (int64_t)number, &o);
     else if (egi_opened_real_of(g, number, &real)) comes = egi_opened_of(g, (int64_t)real.c, &o);
-    const int64_t sure = comes && g->open[o.open[0]] >= 100000 ? 64 : 32;
+    else if (number != floor(number) && fabs(number) >= 1000 && !egi_number_is_written(number))
+        return egi_fail(EG_ERROR_STATE, "eg_%s: the number %.17g has been computed, perhaps from an open dimension in "
+                                        "a way that no run could do again; if it is your own, make a tensor of it "
+                                        "before EG_GRAPH, else compute it by ops, or give the placeholder a whole "
+                                        "shape", op, number);
+    const bool large = comes && !length && (o.factor > 1000 || o.factor < -1000);
+    const int64_t sure = !comes || large ? 0 : g->open[o.open[0]] >= 100000 ? 64 : 32;
     if (!comes || (o.rest <= sure && -o.rest <= sure)) return true;
     if (length && egi_graph_has_axis(g, (int64_t)number)) return true;
     return egi_fail(EG_ERROR_STATE, "eg_%s: the number %.10g may be one of the program's own, or come of an open "
@@ -43559,8 +43599,9 @@ static bool egi_graph_like(const eg_graph *g, const eg_tensor *x, int64_t id, in
     }
     if (*like == -2)
         return egi_fail(EG_ERROR_STATE, "eg_%s: the shape of %s may be that of several tensors in the graph, which may "
-                                        "differ in a run; make it of the right one, as eg_ones_like does, or give the "
-                                        "placeholder a whole shape", x->op, egi_describe(x));
+                                        "differ in a run; make it of the right one, as eg_ones_like(y) and "
+                                        "eg_random_normal(eg_shape_of(y), .like = y) do, or give the placeholder a "
+                                        "whole shape", x->op, egi_describe(x));
     if (last) *like = last->out[last_out];
     return true;
 }
@@ -43596,6 +43637,7 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     node->block = kind == EGI_VERTEX_PLACEHOLDER || kind == EGI_VERTEX_CONSTANT ? 0 : g->block;
     node->in_layer = egi_this.layer != NULL;
     node->layer = egi_graph_layer();
+    if (kind == EGI_VERTEX_OP) node->called = egi_context_call();
     if (kind == EGI_VERTEX_FILL || kind == EGI_VERTEX_RANDOM || kind == EGI_VERTEX_WRITTEN || kind >= EGI_VERTEX_OP)
         node->after = g->after;
     if (egi_this.noted) node->note = egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
@@ -44568,6 +44610,7 @@ struct eg_session {
 typedef struct egi_graph_move { eg_tensor *from, *to; } egi_graph_move;
 // One run: the tensors of the values, the lengths of the open dimensions (-1: unknown so far), and the tapes.
 typedef struct egi_graph_run {
+    const char *function;                   // in whose name it fails
     eg_session *session;
     eg_graph *graph;
     eg_tensor **value;
@@ -44622,8 +44665,8 @@ static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg
     if (like) { *shape = egi_shape(like); return true; }
     for (int i = 0; i < shape->rank; i++)
         if (!egi_graph_number(run, &shape->dims[i]))
-            return egi_fail(EG_ERROR_STATE, "eg_session_run: nothing that is fed says how long the open dimension of "
-                                            "%s is", node->name ? node->name : node->op ? node->op->name : "a node");
+            return egi_fail(EG_ERROR_STATE, "eg_%s: nothing that is fed says how long the open dimension of %s is",
+                            run->function, node->name ? node->name : node->op ? node->op->name : "a node");
     return true;
 }
 // The tensor that input i of a node reads; NULL where it was given none. *ok: false with an error.
@@ -44639,7 +44682,8 @@ static eg_tensor *egi_graph_input(const egi_graph_run *run, const egi_vertex *no
     int64_t whole = in->flags & EGI_INTEGER_NUMBER ? in->integer : 0;
     double number = in->number;
     *ok = in->flags & EGI_INTEGER_NUMBER ? egi_graph_number(run, &whole) : egi_graph_real(run, &number);
-    if (!*ok) egi_fail(EG_ERROR_STATE, "eg_session_run: nothing that is fed says how long an open dimension is");
+    if (!*ok)
+        egi_fail(EG_ERROR_STATE, "eg_%s: nothing that is fed says how long an open dimension is", run->function);
     return in->flags & EGI_INTEGER_NUMBER ? eg_integer(whole) : eg_number(number);
 }
 // x on device `to`: itself, or a copy that all nodes of the run share until a tape begins, which would not know it, or
@@ -44650,7 +44694,7 @@ static eg_tensor *egi_graph_moved(egi_graph_run *run, eg_tensor *x, eg_backend *
         if (run->moves[i].from == x && egi_backend_of(run->moves[i].to) == to) return run->moves[i].to;
     void *moves = run->moves;
     if (!egi_grow(&moves, &run->moves_room, run->n_moves + 1, sizeof *run->moves)) {
-        egi_no_memory("session_run", 0);
+        egi_no_memory(run->function, 0);
         return NULL;
     }
     run->moves = (egi_graph_move *)moves;
@@ -44697,8 +44741,8 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
             if (egi_follows(&f, at + 8 * (size_t)k)) continue;
             memcpy(&number, (char *)attr + at + 8 * k, 8);
             ok = egi_graph_number(run, &number) ||
-                 egi_fail(EG_ERROR_STATE, "eg_session_run: nothing that is fed says how long the open dimension of %s "
-                                          "is", node->op->name);
+                 egi_fail(EG_ERROR_STATE, "eg_%s: nothing that is fed says how long the open dimension of %s is",
+                          run->function, node->op->name);
             memcpy((char *)attr + at + 8 * k, &number, 8);
         }
     }
@@ -44970,7 +45014,7 @@ static bool egi_graph_run_op(egi_graph_run *run, egi_vertex *node) {
     eg_tensor *few[8], **in = node->n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)node->n * sizeof *in);
     eg_tensor *out[EGI_MAX_OUT] = { NULL };
     void *attr = egi_alloc(node->attr_size + 1);
-    bool ok = (in && attr) || egi_no_memory("session_run", 0);
+    bool ok = (in && attr) || egi_no_memory(run->function, 0);
     for (int i = 0; i < node->n && ok; i++) in[i] = egi_graph_input(run, node, i, &ok);
     ok = ok && egi_graph_gather(run, node, in) && egi_graph_attributes(run, node, node->n ? in[0] : NULL, attr);
     const bool user = node->op->flags & EGI_USER;
@@ -45028,7 +45072,7 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
     memcpy(&ny, node->attr, sizeof ny);
     const int nx = node->n - 2 * ny;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(node->n + nx) * sizeof *list);
-    bool ok = list || egi_no_memory("session_run", 0);
+    bool ok = list || egi_no_memory(run->function, 0);
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
     ok = ok && tape && eg_tape_gradients_from(tape, list, ny, list + ny, list + 2 * ny, nx, list + node->n);
     for (int i = 0; i < nx && ok; i++) {
@@ -45038,8 +45082,8 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
             dx = egi_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), 0);
         egi_graph_run_gives(run, node, i, dx);
         if (!dx)
-            ok = egi_fail(EG_ERROR_GRADIENT, "eg_session_run: a gradient that the graph has is NULL in this run: %s",
-                          eg_tape_unconnected_reason());
+            ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: a gradient that the graph has is NULL in this run: %s",
+                          run->function, eg_tape_unconnected_reason());
     }
     if (tape && ok && node->persistent) eg_tape_stop(tape);
     egi_free(list);
@@ -45074,7 +45118,7 @@ static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)node->n * sizeof *list);
     eg_backend *former = egi_this.backend;
     eg_optimizer *own = NULL;
-    bool ok = list || egi_no_memory("session_run", 0);
+    bool ok = list || egi_no_memory(run->function, 0);
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
     if (ok) {                                              // an optimizer has its state where its variables are
         egi_this.backend = egi_backend_of(list[node->n / 2]);
@@ -45083,8 +45127,9 @@ static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
     }
     for (int i = node->n / 2; i < node->n && ok; i++)
         ok = egi_backend_of(list[i]) == egi_backend_of(own->rate) ||
-             egi_fail(EG_ERROR_DEVICE, "eg_session_run: an optimizer on %s cannot train variable %s, which is on %s",
-                      egi_backend_of(own->rate)->name, egi_describe(list[i]), egi_backend_of(list[i])->name);
+             egi_fail(EG_ERROR_DEVICE, "eg_%s: an optimizer on %s cannot train variable %s, which is on %s",
+                      run->function, egi_backend_of(own->rate)->name, egi_describe(list[i]),
+                      egi_backend_of(list[i])->name);
     for (int i = 0; i < node->n / 2 && ok; i++)
         ok = !list[i] || (list[i] = egi_graph_moved(run, list[i], egi_backend_of(list[node->n / 2 + i]))) != NULL;
     ok = ok && eg_apply_gradients(own, list, list + node->n / 2, node->n / 2) &&
@@ -45157,7 +45202,7 @@ static bool egi_graph_run_flow(egi_graph_run *run, egi_vertex *node, int64_t at)
     eg_while_options o;
     const int n = node->n_out;
     eg_tensor **list = (eg_tensor **)egi_alloc(2 * ((size_t)n + 1) * sizeof *list), **out = list + n + 1;
-    bool ok = list || egi_no_memory("session_run", n * 8);
+    bool ok = list || egi_no_memory(run->function, n * 8);
     memset(&o, 0, sizeof o);
     if (ok && node->kind == EGI_VERTEX_COND) {
         eg_tensor *pred = egi_graph_input(run, node, 0, &ok);
@@ -45181,7 +45226,7 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     if (node->note.file) egi_at(node->note.function, node->note.file, node->note.line);
     switch (node->kind) {
     case EGI_VERTEX_PLACEHOLDER:
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: You must feed a value for %s",
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: You must feed a value for %s", run->function,
                         egi_vertex_describe(run->graph, node, 0));
     case EGI_VERTEX_CONSTANT: case EGI_VERTEX_WRITTEN: *result = node->tensor; return true;
     case EGI_VERTEX_FILL:
@@ -45203,8 +45248,8 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
             return ok && *result;
         }
         *result = at < run->session->n_variables ? run->session->variables[at] : NULL;
-        return *result || egi_fail(EG_ERROR_STATE, "eg_session_run: %s has no value in this session; "
-                                                   "eg_session_initialize gives it one",
+        return *result || egi_fail(EG_ERROR_STATE, "eg_%s: %s has no value in this session; eg_session_initialize "
+                                                   "gives it one", run->function,
                                    egi_vertex_describe(run->graph, node, 0));
     case EGI_VERTEX_OP: return egi_graph_run_op(run, node);
     case EGI_VERTEX_WORK: return egi_graph_run_work(run, node);
@@ -45271,9 +45316,10 @@ static bool egi_graph_run_block(egi_graph_run *run, int32_t block, int64_t first
         eg_backend *former = egi_this.backend;
         if (node->paused) eg_recording_pause();
         if (node->place) egi_this.backend = node->place;
-        egi_context function;                              // ops fail in their own names
-        egi_context_enter(&function, EGI_IN_FUNCTION, "session_run");
+        egi_context function, called;                      // ops fail in their own names
+        egi_context_enter(&function, EGI_IN_FUNCTION, run->function);
         if (node->kind < EGI_VERTEX_OP) egi_context_leave(&function);
+        if (node->called) egi_context_enter(&called, EGI_IN_CALL, node->called);
         ok = egi_graph_run_node(run, i);
         if (node->kind >= EGI_VERTEX_OP) egi_context_leave(&function);
         if (node->kind == EGI_VERTEX_ASSIGN || node->kind >= EGI_VERTEX_UPDATE) run->n_moves = 0;
@@ -45297,10 +45343,9 @@ static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tenso
         for (int k = 0; k < g->n_open; k++) {
             if (form->shape.dims[i] != g->open[k]) continue;
             if (run->open[k] >= 0 && run->open[k] != x->dims[i])
-                return egi_fail(EG_ERROR_SHAPE, "eg_session_run: dimension %d of what is fed for %s is %lld, but %lld "
-                                                "in what is fed for %s", i,
-                                egi_value_describe(g, value), (long long)x->dims[i],
-                                (long long)run->open[k], egi_value_describe(g, run->said[k]));
+                return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of what is fed for %s is %lld, but %lld in what "
+                                                "is fed for %s", run->function, i, egi_value_describe(g, value),
+                                (long long)x->dims[i], (long long)run->open[k], egi_value_describe(g, run->said[k]));
             run->open[k] = x->dims[i];
             run->said[k] = value;
         }
@@ -45322,21 +45367,22 @@ static bool egi_graph_run_follow(egi_graph_run *run, int32_t value, const eg_ten
             run->said[k] = value;
         }
         if (!egi_graph_number(run, &length) || length == x->dims[i]) continue;
-        return egi_fail(EG_ERROR_SHAPE, "eg_session_run: dimension %d of what is fed for %s is %lld, but %lld follows "
-                                        "from what is fed for %s", i, egi_value_describe(g, value),
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of what is fed for %s is %lld, but %lld follows from "
+                                        "what is fed for %s", run->function, i, egi_value_describe(g, value),
                         (long long)x->dims[i], (long long)length, egi_value_describe(g, run->said[k]));
     }
     return true;
 }
-static bool egi_graph_run_begin(egi_graph_run *run, eg_session *s, int64_t n_nodes) {
+static bool egi_graph_run_begin(egi_graph_run *run, const char *function, eg_session *s, int64_t n_nodes) {
     const int64_t n = __atomic_load_n(&s->graph->n_values, __ATOMIC_RELAXED);
     memset(run, 0, sizeof *run);
+    run->function = function;
     run->session = s;
     run->graph = s->graph;
     for (int k = 0; k < EGI_OPEN; k++) run->open[k] = -1;
     const size_t bytes = (size_t)n * (sizeof *run->value + 1) + (size_t)n_nodes * sizeof *run->tape + 8;
     run->value = (eg_tensor **)egi_alloc(bytes);
-    if (!run->value) return egi_no_memory("session_run", (int64_t)bytes);
+    if (!run->value) return egi_no_memory(function, (int64_t)bytes);
     memset((void *)run->value, 0, bytes);
     run->tape = (eg_tape **)(void *)(run->value + n);
     run->fed = (unsigned char *)(run->tape + n_nodes);
@@ -45353,7 +45399,7 @@ static const char *egi_plan_hint(const egi_plan *p, eg_tensor *const *in, char *
 static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     egi_plan *p = (egi_plan *)user;
     egi_graph_run run;
-    bool ok = egi_graph_run_begin(&run, p->session, p->n_nodes);
+    bool ok = egi_graph_run_begin(&run, p->names ? "function_call" : "session_run", p->session, p->n_nodes);
     for (int i = 0; i < p->n && ok; i++) {
         ok = egi_graph_run_open(&run, p->feeds[i], in[i]);
         run.value[p->feeds[i]] = in[i]->flags & EGI_VARIABLE ? eg_read(in[i]) : in[i];     // what it is now
@@ -45517,7 +45563,7 @@ static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t val
     const egi_vertex *node = g->nodes[v->node];
     const egi_form *form = &node->form[v->out];
     char what[32] = "an iterator's element";                       // i -1
-    if (i >= 0) snprintf(what, sizeof what, "feed %d", i);
+    if (i >= 0) snprintf(what, sizeof what, "%s %d", strcmp(function, "function_call") ? "feed" : "input", i);
     if (x->dtype != form->dtype)
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s is %s, but %s was expected; eg_cast it", function, what,
                         egi_describe(x), egi_vertex_describe(g, node, v->out));
@@ -45676,18 +45722,21 @@ static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, i
         return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: the value of feed %d is a node of a graph", i);
     return egi_graph_takes("session_run", s->graph, value[i], f->value, i);
 }
-static egi_plan *egi_session_plan(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m) {
+// The plan of these feeds and fetches; `latest`: eg_session_function gives it from now on.
+static egi_plan *egi_session_plan(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m,
+                                  bool latest) {
     egi_lock();
     egi_plan *p = s->plans;
     while (p && (p->given != n || p->m != m || memcmp(p->feeds, feeds, (size_t)n * sizeof *feeds) ||
                  memcmp(p->fetches, fetches, (size_t)m * sizeof *fetches)))
         p = p->next;
-    if (p) s->latest = p;
+    if (p && latest) s->latest = p;
     egi_unlock();
     if (p || !(p = egi_plan_new(s, feeds, n, fetches, m))) return p;
     egi_lock();
     p->next = s->plans;
-    s->plans = s->latest = p;
+    s->plans = p;
+    if (latest) s->latest = p;
     egi_unlock();
     return p;
 }
@@ -45741,11 +45790,11 @@ static int egi_plan_run(const egi_plan *p, eg_tensor **in, eg_tensor **outputs) 
 }
 // As egi_plan_elements answers.
 static int egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
-                                 eg_tensor **outputs, int32_t *values) {
+                                 eg_tensor **outputs, int32_t *values, bool latest) {
     for (int i = 0; i < n; i++) if (!egi_session_feed(s, feeds, i, values)) return -1;
     for (int i = 0; i < m; i++)
         if ((values[n + i] = egi_session_value("session_run", s, fetches[i], "fetch", i)) < 0) return -1;
-    egi_plan *p = egi_session_plan(s, values, n, values + n, m);
+    egi_plan *p = egi_session_plan(s, values, n, values + n, m, latest);
     eg_tensor **in = p ? (eg_tensor **)egi_alloc((size_t)(p->n + 1) * sizeof *in) : NULL;
     if (!in) { if (p) egi_no_memory("session_run", p->n * 8); return -1; }
     for (int i = 0; i < n; i++) in[i] = feeds[i].value;
@@ -45769,7 +45818,7 @@ static eg_session *egi_session_of(const char *function, eg_session *s) {
     return egi_object_alive(function, "session", s, EGI_SESSION) ? s : NULL;
 }
 static int egi_session_run(const char *function, eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches,
-                           int m, eg_tensor **outputs) {
+                           int m, eg_tensor **outputs, bool latest) {
     for (int i = 0; i < m && outputs; i++) outputs[i] = NULL;
     if (!egi_lists_given(function, m, fetches, outputs, outputs) ||
         !egi_lists_given(function, n, feeds, feeds, feeds) ||
@@ -45784,17 +45833,25 @@ static int egi_session_run(const char *function, eg_session *s, const eg_feed *f
     if (!values) { egi_no_memory(function, ((int64_t)n + m) * 4); return -1; }
     int status = -1;
     if (egi_session_begin(function, s)) {
-        status = egi_session_run_lists(s, feeds, n, fetches, m, outputs, values);
+        status = egi_session_run_lists(s, feeds, n, fetches, m, outputs, values, latest);
         egi_session_end(s);
     }
     egi_free(values);
     return status;
 }
-EAGER_API bool (eg_session_run)(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
-                                eg_tensor **outputs) {
-    const int status = egi_session_run("session_run", s, feeds, n, fetches, m, outputs);
+static bool egi_session_run_whole(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
+                                  eg_tensor **outputs, bool latest) {
+    const int status = egi_session_run("session_run", s, feeds, n, fetches, m, outputs, latest);
     return status == 1 || (status == 0 && egi_fail(EG_ERROR_STATE, "eg_session_run: an iterator is at its end, which "
                                                                    "eg_session_next gives as a status"));
+}
+EAGER_API bool (eg_session_run)(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
+                                eg_tensor **outputs) {
+    return egi_session_run_whole(s, feeds, n, fetches, m, outputs, true);
+}
+static eg_tensor *egi_session_read(eg_session *s, eg_tensor *x) {
+    eg_tensor *out = NULL;
+    return egi_session_run_whole(s, NULL, 0, &x, 1, &out, false) ? out : NULL;
 }
 EAGER_API eg_tensor *(eg_session_eval)(eg_session *s, eg_tensor *node, const eg_feed *feeds, int n) {
     EGI_FAILS_AS("session_eval");
@@ -45850,7 +45907,7 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
     egi_graph_run run;
     for (int64_t i = 0; i < n; i++) needed[i] = wanted[i] ? 2 : 0;
     egi_graph_needs(g, needed, n, NULL, 0);
-    bool ok = egi_graph_make_written(g, needed, n) && egi_graph_run_begin(&run, s, n);
+    bool ok = egi_graph_make_written(g, needed, n) && egi_graph_run_begin(&run, "session_initialize", s, n);
     if (!ok) return false;
     run.wanted = wanted;
     ok = egi_graph_run_nodes(&run, needed, n);
@@ -45913,7 +45970,7 @@ EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variable
 EAGER_API eg_status (eg_session_next)(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                                       eg_tensor **outputs) {
     EGI_FAILS_AS("session_next");
-    return (eg_status)egi_session_run("session_next", s, feeds, n, fetches, m, outputs);
+    return (eg_status)egi_session_run("session_next", s, feeds, n, fetches, m, outputs, true);
 }
 // An initializer: a call of the host, which gives the iterator's handle.
 static bool egi_initializer_body(eg_tensor *const *in, eg_tensor **out, void *user) {

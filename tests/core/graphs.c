@@ -546,6 +546,8 @@ TEST(a_scan_over_an_open_length_says_what_to_do) {
         eg_tensor *zero = eg_zeros(EG_FLOAT32, EG_SHAPE(2));
         CHECK(!eg_scan(one_row, NULL, &zero, &out, 1, &x, 1, NULL, 0) && says("eg_scan: axis 0 of float32 [?, 2]",
                                                                              "eg_while"));
+        CHECK(!eg_scan(one_row, NULL, &zero, &out, 1, NULL, 0, NULL, 0, .length = eg_dim(x, 0)) &&
+              says("eg_scan: .length is an open dimension", "eg_while"));
         REQUIRE(eg_scan(one_row, NULL, &zero, &sum, 1, &whole, 1, NULL, 0));
     }
     eg_session *s = eg_session_new(g);

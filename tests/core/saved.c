@@ -70,7 +70,8 @@ TEST(a_function_there_and_back) {
         eg_tensor *two[2] = { x, x }, *narrow = batch(5, 3, 0), *tall = batch(6, 4, 0);
         CHECK_ERROR(eg_function_call(g, two, 2, &z, 1), EG_ERROR_ARGUMENT, "2 inputs and 1 outputs");
         CHECK_ERROR(eg_function_call(g, &narrow, 1, &z, 1), EG_ERROR_SHAPE, "placeholder 'x' (float32 [5, 4])");
-        CHECK_ERROR(eg_function_call(g, &tall, 1, &z, 1), EG_ERROR_SHAPE, "feed 0 is float32 [6, 4]");
+        CHECK_ERROR(eg_function_call(g, &tall, 1, &z, 1), EG_ERROR_SHAPE,
+                    "eg_function_call: input 0 is float32 [6, 4]");
         CHECK_ERROR(eg_function_optimizer(g, 0), EG_ERROR_INDEX, "number 0 of 0");
         eg_function_release(g);
     }
@@ -367,6 +368,9 @@ TEST(a_session_there_and_back) {
     CHECK_INT(eg_function_input(f, "y"), 1);
     CHECK_INT(eg_function_output(f, "steps"), 1);
     CHECK_INT(eg_optimizer_steps(eg_function_optimizer(f, 0)), 3);
+    eg_tensor *longer[] = { batch(5, 4, 0), batch(6, 3, 1) };
+    CHECK_ERROR(eg_function_call(f, longer, 2, again, 2), EG_ERROR_SHAPE,
+                "eg_function_call: dimension 0 of what is fed for placeholder 'y' (float32 [?, 3]) is 6, but 5");
     for (int rows = 2; rows < 7; rows++) {
         eg_tensor *in[2];
         in[0] = feeds[0].value = batch(rows, 4, rows);
@@ -398,6 +402,35 @@ TEST(a_session_there_and_back) {
     eg_graph_release(g);
     eg_optimizer_release(adam);
     eg_release(w);
+}
+// What EG_SESSION computes where a node is read is not what the session's function is.
+TEST(what_was_run_is_saved_and_not_what_was_read) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y, *count, *z;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1), "x");
+        count = eg_variable(eg_scalar(3), "count");
+        y = eg_mul(x, count);
+    }
+    eg_session *s = eg_session_new(g);
+    EG_SESSION(s);
+    REQUIRE(eg_session_initialize(s, NULL, 0));
+    CHECK_NEAR(eg_item(count), 3, 0);
+    CHECK(!eg_session_function(s));
+    CHECK_ERROR(eg_function_save(eg_session_function(s), test_temp("read")), EG_ERROR_NULL, "eg_function_save");
+    eg_feed feed = { x, eg_ones(EG_FLOAT32, EG_SHAPE(2)) };
+    REQUIRE(eg_session_eval(s, y, &feed, 1));
+    CHECK_NEAR(eg_item(count), 3, 0);
+    REQUIRE(eg_function_save(eg_session_function(s), test_temp("read")));
+    eg_function *f = eg_function_load(test_temp("read"));
+    CHECK(f && eg_function_input(f, "x") == 0 && eg_function_call(f, &feed.value, 1, &z, 1));
+    CHECK_TENSOR(z, 0, 3, 3);
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_release(count);
 }
 // The names of nodes are those of inputs and outputs, unless others are given.
 TEST(names_of_nodes_go_into_the_file) {

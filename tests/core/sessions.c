@@ -194,10 +194,12 @@ TEST(pictures_of_any_size_through_convolutions) {
 TEST(a_mismatch_at_a_run_names_placeholder_and_op) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
-    eg_tensor *x, *z, *sum, *five, *nodes[2], *out;
+    eg_tensor *x, *z, *sum, *five, *line, *v, *nodes[2], *out;
     {
         EG_GRAPH(g);
         x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 4), "x");
+        line = eg_conv1d(eg_reshape(x, EG_SHAPE(1, -1, 4)), eg_ones(EG_FLOAT32, EG_SHAPE(5, 4, 1)));
+        v = eg_variable(eg_reduce_sum(x), "v");
         z = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 4), "z");
         sum = eg_add(x, z);
         five = eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(5, 4));
@@ -213,8 +215,13 @@ TEST(a_mismatch_at_a_run_names_placeholder_and_op) {
     CHECK(!eg_session_eval(s, sum, feeds, 2) &&
           says("dimension 0 of what is fed for placeholder 'z' (float32 [?, 4]) is 2, but 3 in what is fed for "
                "placeholder 'x' (float32 [?, 4])", NULL));
+    CHECK(!eg_session_run(s, feeds, 1, &line, 1, &out) &&
+          says("eg_conv1d: a window of 5 does not fit", "placeholder 'x' (float32 [?, 4])"));
+    CHECK(!eg_session_initialize(s, NULL, 0) &&
+          says("eg_session_initialize: You must feed a value for placeholder 'x'", NULL));
     eg_session_release(s);
     eg_graph_release(g);
+    eg_release(v);
 }
 // Layers made in a graph, over lengths that are open, beside the same layers called eagerly.
 static eg_tensor *call_all(eg_layer **l, eg_tensor *sequence, eg_tensor *picture, eg_tensor *words, eg_tensor **out) {
@@ -1004,6 +1011,47 @@ TEST(a_number_that_may_be_the_programs_own_is_an_error) {
     eg_session_release(s);
     eg_graph_release(g);
 }
+// What a graph cannot tell from a number of the program's own, and that the length as a tensor serves there.
+TEST(what_c_computes_of_a_length_in_other_ways) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y[3], *out[3];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT64, EG_SHAPE(-1, 2), "x");
+        const double n = (double)eg_dim(x, 0), pi = acos(-1);
+        const double told[] = {n * 0.37 + sqrt(n), n * log(n), pow(n, 0.7), -n / pi, n * n * pi, n * exp(1) + 0.5};
+        for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+            CHECK(!eg_mul(x, told[i]) && says("eg_mul: the number", NULL));
+            CHECK(!eg_full(EG_FLOAT64, EG_SHAPE(2), told[i]) && says("eg_full: the number", NULL));
+            CHECK(!eg_add(x, eg_constant_of(EG_FLOAT64, EG_SHAPE(2), told[i], 1)) && says("the number", NULL));
+        }
+        CHECK(!eg_mul(x, 1000 * pi) && says("eg_mul: the number 3141.5926535897929 has been computed, perhaps from",
+                                              "before EG_GRAPH"));
+        const double own[] = {1234.5, -6371.0088, 44100.25, 299792.458, 1000.125, 123456.789, 2718.28125, 1e10 + 0.5,
+                              (double)1234.567f, 1234.12345678, -1e30, 1e300, HUGE_VAL};
+        for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) CHECK(eg_mul(x, own[i]));
+        // within 64 of a multiple a p up to a = 1000 a number is a length, and farther on an error
+        CHECK(eg_mul(x, 1011641.0 * 1000 + 64));
+        CHECK(!eg_mul(x, 1011641.0 * 1000 + 65) && says("may be one of the program's own", NULL));
+        CHECK(!eg_mul(x, 1011641.0 * 1001 + 1) && says("may be one of the program's own", NULL));
+        CHECK(eg_mul(x, 1011641.0 * 4096));
+        y[0] = eg_mul(eg_ones_like(x), (double)(eg_dim(x, 0) % 2));          // the limit: 1, whatever n is
+        eg_tensor *length = eg_reduce_sum(eg_ones(EG_FLOAT64, EG_SHAPE(eg_dim(x, 0))));
+        y[1] = eg_mod(length, 2);
+        y[2] = eg_add(eg_mul(length, 0.37), eg_sqrt(length));
+    }
+    eg_session *s = eg_session_new(g);
+    for (int n = 4; n < 7; n++) {
+        const eg_feed feed = {x, eg_ones(EG_FLOAT64, EG_SHAPE(n, 2))};
+        REQUIRE(eg_session_run(s, &feed, 1, y, 3, out));
+        CHECK_NEAR(eg_item(eg_reduce_max(out[0])), 1, 0);
+        CHECK_NEAR(eg_item(out[1]), n % 2, 0);
+        CHECK_NEAR(eg_item(out[2]), n * 0.37 + sqrt(n), 1e-15);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
 // What a program makes of pictures behind a convolution in steps of 2, whose lengths are rounded.
 enum { BEHIND = 11 };
 static eg_tensor *behind(eg_tensor *x, eg_tensor *filter, int which) {
@@ -1088,7 +1136,7 @@ TEST(what_is_like_a_tensor_has_its_lengths_and_not_those_of_another) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new(), *equal = eg_graph_new();
     eg_layer *drop = eg_layer_dropout(0.5);
-    eg_tensor *x, *z, *y[4], *out[4], *drawn;
+    eg_tensor *x, *z, *y[8], *out[8], *drawn;
     {
         EG_GRAPH(g);
         x = eg_placeholder(EG_FLOAT32, EG_SHAPE(1, -1, 4, 1), "x");
@@ -1099,7 +1147,13 @@ TEST(what_is_like_a_tensor_has_its_lengths_and_not_those_of_another) {
         y[2] = eg_call(drop, eg_square(a), .training = true);
         y[3] = eg_full_like(b, 2);
         CHECK(!eg_random_uniform(eg_shape_of(a)) && says("may be that of several tensors in the graph",
-                                                         "eg_ones_like"));
+                                                         ".like = y"));
+        y[4] = eg_random_uniform(eg_shape_of(a), .like = a);
+        y[5] = eg_random_normal(eg_shape_of(b), .like = b);
+        y[6] = eg_random_truncated_normal(eg_shape_of(a), .like = a);
+        y[7] = eg_random_bernoulli(eg_shape_of(b), .like = b);
+        CHECK(!eg_random_normal(eg_shape_of(x), .like = a) && says("eg_random_normal: shape [1, ?, 4, 1] is not that "
+                                                                   "of .like, which is float32 [1, ?, 4, 1]", NULL));
         CHECK(eg_random_uniform(eg_shape_of(x)) != NULL);
     }
     {
@@ -1109,13 +1163,14 @@ TEST(what_is_like_a_tensor_has_its_lengths_and_not_those_of_another) {
         eg_tensor *b = eg_square(eg_max_pool2d(z, .size = {2, 1}, .strides = {2, 1}));
         drawn = eg_add(eg_mul(a, eg_random_uniform(eg_shape_of(a))), b);
     }
-    REQUIRE(drawn && y[0] && y[1] && y[2] && y[3]);
+    REQUIRE(drawn);
+    for (int k = 0; k < 8; k++) REQUIRE(y[k] != NULL);
     eg_session *s = eg_session_new(g), *t = eg_session_new(equal);
     for (int n = 10; n < 14; n++) {
         EG_SCOPE;
         eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(1, n, 4, 1))};
-        REQUIRE(eg_session_run(s, &feed, 1, y, 4, out));
-        for (int k = 0; k < 4; k++) CHECK_INT(eg_dim(out[k], 1), k % 2 ? (n - 1) / 2 : n / 2);
+        REQUIRE(eg_session_run(s, &feed, 1, y, 8, out));
+        for (int k = 0; k < 8; k++) CHECK_INT(eg_dim(out[k], 1), k % 2 ? (n - 1) / 2 : n / 2);
         feed.node = z;
         CHECK_INT(eg_dim(eg_session_eval(t, drawn, &feed, 1), 1), n / 2);
     }
@@ -1340,8 +1395,12 @@ TEST(files_take_what_a_session_holds) {
         EG_SESSION(s);
         CHECK(eg_save_weights(model, test_temp("weights.npz")));
         CHECK(eg_optimizer_set_learning_rate(adam, 0.0625));
+        CHECK(eg_optimizer_learning_rate(adam) == 0.0625 && eg_optimizer_steps(adam) == 1);
+        CHECK_INT(eg_optimizer_state_list(adam).count, eg_optimizer_state(adam, NULL, 0));
+        CHECK_INT(eg_optimizer_state_list(adam).count, 2 + 2 * 2);
         REQUIRE((path = eg_checkpoint_save(there, prefix)) != NULL);
     }
+    CHECK(eg_optimizer_learning_rate(adam) == 0.25 && eg_optimizer_steps(adam) == 0);
     eg_call(eager, in);
     CHECK(eg_checkpoint_track_layer(here, "model", eager) && eg_checkpoint_track_optimizer(here, "adam", other));
     CHECK(eg_checkpoint_restore(here, path) && eg_checkpoint_assert_consumed(here));
