@@ -43402,8 +43402,10 @@ static bool egi_graph_has_axis(const eg_graph *g, int64_t length) {
 // Whether programs write a number of 1,000 or more, no whole one, as it is: with 12 digits at most, or as a float.
 static bool egi_number_is_written(double number) {
     bool written = (double)(float)number == number;
-    for (double parts = 10; fabs(number) * parts < 1e12 && !written; parts *= 10)
-        written = rint(number * parts) / parts == number;
+    for (double parts = 10; fabs(number) * parts < 1e12 && !written; parts *= 10) {
+        const double digits = fabs(number) * parts;
+        written = fabs(digits - rint(digits)) <= 1e-15 * digits;
+    }
     return written;
 }
 // The same of a plain number of the program's, or of a length that it gives. One that is farther from a prime than what
@@ -46187,6 +46189,12 @@ static void egi_saver_after(egi_saver *s, const egi_vertex *node) {
     }
     if (node->after) egi_text_string(&s->text, "]");
 }
+// What a fill or a draw has its shape from, where that is not its numbers.
+static void egi_saver_like(egi_saver *s, const egi_vertex *node) {
+    if (!node->like) return;
+    egi_text_string(&s->text, ",\"like\":");
+    egi_saver_value(s, node->in[0].value);
+}
 static bool egi_saver_line(egi_saver *s, int64_t at) {
     const egi_vertex *node = s->graph->nodes[at];
     eg_tensor *x = egi_saver_holds(s, at);
@@ -46212,10 +46220,12 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
         egi_text_string(&s->text, ",\"value\":");
         egi_text_number(&s->text, node->fill);
         if (node->n && !node->like) egi_saver_inputs(s, node, 0, node->n);
+        egi_saver_like(s, node);
         break;
     case EGI_VERTEX_RANDOM:
         egi_saver_form(s, &node->form[0], false);
         egi_saver_random(s, &node->random);
+        egi_saver_like(s, node);
         break;
     case EGI_VERTEX_VARIABLE:
         ok = x ? egi_saver_variable(s, at, x)
@@ -46731,14 +46741,27 @@ static bool egi_loader_op(egi_loader *l, eg_tensor **in, int n) {
         return egi_loader_fail(l, "there is no op '%.60s' that a file can name", name ? name : "");
     return egi_loader_run_op(l, op, in, n);
 }
+// The tensor that the line's shape is that of, for the one that is made next.
+static bool egi_loader_like(const egi_loader *l, const eg_shape *shape) {
+    const int64_t node = egi_loader_member(l, "like");
+    eg_tensor *x = NULL;
+    if (node < 0) return true;
+    if (!egi_loader_value(l, node, &x)) return false;
+    bool same = x && x->rank == shape->rank;
+    for (int i = 0; i < shape->rank && same; i++) same = x->dims[i] == shape->dims[i];
+    if (same) egi_this.like = x->id;
+    return same || egi_loader_fail(l, "its shape is not that of what it is like");
+}
 static bool egi_loader_fill(egi_loader *l) {
     eg_dtype dtype;
     eg_shape shape;
     double value;
     if (!egi_loader_form(l, &dtype, &shape) || !egi_loader_number(l, "value", &value) ||
-        !egi_shape_valid("function_load", shape, dtype) || !egi_value_fits("function_load", value, dtype))
+        !egi_shape_valid("function_load", shape, dtype) || !egi_value_fits("function_load", value, dtype) ||
+        !egi_loader_like(l, &shape))
         return false;
     eg_tensor *x = egi_full_as("fill", egi_backend_here(), dtype, shape, value);
+    egi_this.like = 0;
     return x && egi_loader_gives(l, &x, 1);
 }
 static bool egi_loader_random(egi_loader *l) {
@@ -46763,8 +46786,9 @@ static bool egi_loader_random(egi_loader *l) {
         : kind == EGI_BERNOULLI ? dtype == EG_BOOL && p.a >= 0 && p.a <= 1
         : kind == EGI_PERMUTATION ? dtype == EG_INT64 && shape.rank == 1
         : p.low < p.high && (dtype == EG_INT64 || (dtype == EG_INT32 && p.low >= INT32_MIN && p.high - 1 <= INT32_MAX));
-    eg_tensor *x = fits ? egi_random_draw("random", dtype, shape, &p) : NULL;
     if (!fits) return egi_loader_fail(l, "its draw does not fit its numbers or its dtype");
+    eg_tensor *x = egi_loader_like(l, &shape) ? egi_random_draw("random", dtype, shape, &p) : NULL;
+    egi_this.like = 0;
     return x && egi_loader_gives(l, &x, 1);
 }
 static bool egi_loader_work(egi_loader *l, eg_tensor **in, int n) {

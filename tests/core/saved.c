@@ -432,6 +432,35 @@ TEST(what_was_run_is_saved_and_not_what_was_read) {
     eg_graph_release(g);
     eg_release(count);
 }
+// Two lengths that pooling has rounded to one number, and what has the shape of one of them.
+TEST(what_is_like_a_tensor_is_so_in_a_file) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y[4], *out[4];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(1, -1, 4, 1), "x");
+        eg_tensor *a = eg_max_pool2d(x, .size = {2, 1}, .strides = {2, 1});  // floor(n / 2)
+        eg_tensor *b = eg_max_pool2d(x, .size = {3, 1}, .strides = {2, 1});  // floor((n - 1) / 2)
+        y[0] = eg_add(a, eg_zeros_like(a));
+        y[1] = eg_add(b, eg_ones_like(b));
+        y[2] = eg_mul(a, eg_random_normal(eg_shape_of(a), .like = a));
+        y[3] = eg_mul(b, eg_random_uniform(eg_shape_of(b), .like = b));
+    }
+    eg_session *s = eg_session_new(g);
+    eg_feed feed = { x, eg_ones(EG_FLOAT32, EG_SHAPE(1, 8, 4, 1)) };
+    REQUIRE(eg_session_run(s, &feed, 1, y, 4, out) && eg_function_save(eg_session_function(s), test_temp("like")));
+    eg_function *f = eg_function_load(test_temp("like"));
+    REQUIRE(f != NULL);
+    for (int n = 10; n < 14; n++) {
+        feed.value = eg_ones(EG_FLOAT32, EG_SHAPE(1, n, 4, 1));
+        REQUIRE(eg_function_call(f, &feed.value, 1, out, 4));
+        for (int k = 0; k < 4; k++) CHECK_INT(eg_dim(out[k], 1), k % 2 ? (n - 1) / 2 : n / 2);
+    }
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_graph_release(g);
+}
 // The names of nodes are those of inputs and outputs, unless others are given.
 TEST(names_of_nodes_go_into_the_file) {
     EG_SCOPE;
@@ -768,6 +797,10 @@ TEST(lines_that_are_wrong) {
         { X "," LINE("fill", "\"dtype\":\"uint8\",\"shape\":[2],\"value\":300"),
           "the value 300 does not fit dtype uint8" },
         { X "," LINE("fill", "\"dtype\":\"text\",\"shape\":[2],\"value\":3"), "line 1: 'text' is no dtype" },
+        { X "," LINE("fill", "\"dtype\":\"float32\",\"shape\":[2],\"value\":3,\"like\":0"),
+          "line 1: its shape is not that of what it is like" },
+        { X "," LINE("fill", "\"dtype\":\"float32\",\"shape\":[2,3],\"value\":3,\"like\":1"),
+          "is no whole number from 0 to 0" },
         { X "," LINE("random", "\"dtype\":\"int32\",\"shape\":[2],\"draws\":\"normal\",\"a\":0,\"b\":1,"
                                "\"low\":0,\"high\":0"),
           "line 1: its draw does not fit its numbers or its dtype" },
