@@ -11338,6 +11338,12 @@ typedef struct egi_recorder {
 } egi_recorder;
 // Whether a graph is being built, into which the program's own tensors are taken as nodes (GRAPHS).
 static bool egi_graph_adopts(void) { return egi_this.observer && egi_this.observer->graph; }
+// Whether so many steps would be those of an open dimension: the graph that is being built cannot have nodes for each.
+static bool egi_steps_are_open(int64_t steps) {
+    eg_shape shape = { 1, { steps } };
+    bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
+    return shows && shows(egi_this.backend, &shape) && shape.dims[0] < 0;
+}
 // A launch on a device that has a table, which is every device but the CPU of most programs, and the CPU while some
 // thread traces.
 static EGI_NOINLINE bool egi_launch_by_table(eg_backend *b, egi_kernel_function *kernel, egi_kernel number,
@@ -16254,9 +16260,8 @@ static bool egi_shape_softmax(egi_call *c) { egi_same_out(c, c->in[0]); return e
 static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, egi_launch_softmax); }
 // Whether somebody looks at the single ops of a gradient: a tape that records them, eg_record, the NaN trap, or a graph
 // that is being built. If not, some gradients are one launch instead of several ops.
-static bool egi_gradient_ops_are_seen(void) {
-    return egi_recording() || egi_this.recorder || egi_this.trap || egi_graph_adopts();
-}
+static bool egi_gradient_ops_are_recorded(void) { return egi_recording() || egi_this.recorder || egi_this.trap; }
+static bool egi_gradient_ops_are_seen(void) { return egi_gradient_ops_are_recorded() || egi_graph_adopts(); }
 // The gradient in one launch, for softmax and log-softmax.
 static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *y = c->outputs[0];
@@ -20065,15 +20070,10 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
               egi_argument_given("scan", "body", (const void *)(uintptr_t)body) &&
               EGI_NAMED("scan", o, "reverse = true");
     ok = ok && (s.steps = egi_scan_length(rows, n_rows, n_results, o.length)) >= 0;
-    if (ok && (!n_rows || egi_flow_is_node(rows[0]))) {
-        eg_shape shape = { 1, { s.steps } };
-        bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
-        if (shows) (void)shows(egi_this.backend, &shape);      // that of a graph, while one is built
-        ok = shape.dims[0] >= 0 ||
-             egi_fail(EG_ERROR_STATE, "eg_scan: %s%s is an open dimension, and a graph has a node for each step; give "
+    if (ok && (!n_rows || egi_flow_is_node(rows[0])) && egi_steps_are_open(s.steps))
+        ok = egi_fail(EG_ERROR_STATE, "eg_scan: %s%s is an open dimension, and a graph has a node for each step; give "
                                       "it a whole length, or use eg_while, with eg_gather for the rows",
                       n_rows ? "axis 0 of " : ".length", n_rows ? egi_describe(rows[0]) : "");
-    }
     const size_t lists = 3 * (size_t)n + (size_t)n_rows + (size_t)n_results, all = (size_t)(n_results * s.steps);
     ok = ok && ((s.state = (eg_tensor **)egi_alloc((lists + all + 1) * sizeof *s.state)) != NULL ||
                 egi_no_memory("scan", (int64_t)((lists + all) * sizeof *s.state)));
@@ -23737,6 +23737,10 @@ static const egi_cell egi_cells[] = {                          // ORDER egi_recu
 static bool egi_recurrence_unroll(const egi_recurrence *r, eg_tensor *z, eg_tensor *mask, bool backwards,
                                   eg_tensor **state, eg_tensor **outputs, eg_tensor **last) {
     int64_t steps = z->dims[0];
+    if (egi_steps_are_open(steps))
+        return egi_fail(EG_ERROR_STATE, "eg_call: a recurrent layer whose steps are single ops, as they are with other "
+                                        "activations, dropout between steps and gradients of gradients, cannot have an "
+                                        "open number of steps in a graph; give the placeholder a whole length");
     bool ok = (*last = eg_zeros_like(state[0])) != NULL;
     for (int64_t i = 0; i < steps && ok; i++) {
         eg_scope scope = eg_scope_begin();
@@ -23933,7 +23937,7 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
 // gives it as out[1].
 static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     egi_recurrent_parameters now = *(const egi_recurrent_parameters *)c->attributes, *p = &now;
-    if (egi_gradient_ops_are_seen()) return egi_recurrent_gradient(c, dx);
+    if (egi_gradient_ops_are_recorded()) return egi_recurrent_gradient(c, dx);     // a graph may have no end of steps
     eg_tensor *z = c->inputs[0], *kept = c->outputs[1];
     eg_shape state = { 2, { p->batch, p->units } }, whole = egi_shape(z),
              flat = { 2, { p->batch * p->steps, p->gates * p->units } };
@@ -24331,7 +24335,8 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
            egi_set_dx(2, dx, egi_attention_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
 }
 static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
-    if (egi_gradient_ops_are_seen() || !c->inputs[0]->size || !c->inputs[2]->size) return egi_attention_gradient(c, dx);
+    if (egi_gradient_ops_are_recorded() || !c->inputs[0]->size || !c->inputs[2]->size)     // nor room for T x T
+        return egi_attention_gradient(c, dx);
     const eg_tensor *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
     egi_args args = { op, 0, { NULL, NULL, NULL, c->outputs[0], c->outputs[1], NULL, mask }, { NULL }, c->attributes };
     bool ok = true;

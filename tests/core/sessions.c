@@ -270,6 +270,45 @@ TEST(layers_over_open_dimensions_give_eager_bits) {
     eg_graph_release(g);
     for (int i = 0; i < LAYERS; i++) eg_layer_release(l[i]);
 }
+// Their gradients: a graph can neither have nodes for each of an open number of steps, nor count T x T scores.
+static bool steps_and_gradient(eg_layer *l, eg_tensor *x, eg_tensor **out) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    out[0] = eg_call(l, x);
+    eg_tensor *sources[2] = {x, out[0] ? eg_layer_trainable_weights_list(l).tensors[0] : NULL};
+    return out[0] && eg_tape_gradients(tape, eg_reduce_sum(eg_square(out[0])), sources, 2, out + 1);
+}
+TEST(gradients_over_an_open_number_of_steps) {
+    EG_SCOPE;
+    enum { LAYERS = 6 };
+    eg_layer *l[LAYERS] = { eg_layer_simple_rnn(3), eg_layer_lstm(3, .return_sequences = true), eg_layer_gru(2),
+                            eg_layer_bidirectional(eg_layer_lstm(3)), eg_layer_multi_head_attention(2, 2),
+                            eg_layer_multi_head_attention(2, 2, .causal = true) };
+    eg_layer *by_steps = eg_layer_lstm(3, .activation = EG_RELU);
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *nodes[3 * LAYERS], *out[3 * LAYERS], *expected[3], *made = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3, 4));
+    for (int k = 0; k < LAYERS; k++) REQUIRE(eg_call(l[k], made));
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, 4), "x");
+        for (int k = 0; k < LAYERS; k++) REQUIRE(steps_and_gradient(l[k], x, nodes + 3 * k));
+        CHECK(!eg_call(by_steps, x) && says("eg_call: a recurrent layer whose steps are single ops", "whole length"));
+    }
+    eg_session *s = eg_session_new(g);
+    for (int n = 1; n < 5; n++) {
+        EG_SCOPE;
+        const eg_feed feed = {x, eg_random_normal(EG_SHAPE(n, 7 - n, 4))};
+        REQUIRE(eg_session_run(s, &feed, 1, nodes, 3 * LAYERS, out));
+        for (int k = 0; k < LAYERS; k++) {
+            REQUIRE(steps_and_gradient(l[k], feed.value, expected));
+            for (int i = 0; i < 3; i++) CHECK(same(out[3 * k + i], expected[i]));
+        }
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+    for (int k = 0; k < LAYERS; k++) eg_layer_release(l[k]);
+    eg_layer_release(by_steps);
+}
 TEST(a_recurrent_layer_made_in_a_graph_is_initialised_as_eagerly) {
     EG_SCOPE;
     eg_layer *eager = eg_layer_lstm(4), *written = eg_layer_lstm(4);
