@@ -582,7 +582,7 @@ typedef struct eg_random_options {
     double mean, stddev;       // normals: default 0 and 1 (a stddev of 0 is EG_ZERO)
     double minval, maxval;     // uniforms: default 0 and 1 (both left out)
     double probability;        // Bernoulli: default 0.5 (0 is EG_ZERO)
-    eg_tensor *like;           // a tensor of that shape; in a graph its lengths are those of each run
+    eg_tensor *like;           // a tensor of that shape, whose lengths it has in a graph's runs; else it is ignored
 } eg_random_options;
 EAGER_API eg_tensor *eg_random_normal(eg_shape shape, eg_random_options options EGI_DEFAULT(eg_random_options));
 // cut at 2 stddev
@@ -17770,17 +17770,11 @@ static eg_tensor *egi_random_draw(const char *name, eg_dtype dtype, eg_shape sha
     egi_this.random.counter = state.counter;
     return egi_scope_own(x);
 }
-// The same of a shape that is that of `like`, if this is given.
-static eg_tensor *egi_random_draw_like(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p,
-                                       eg_tensor *like) {
-    if (!like) return egi_random_draw(name, dtype, shape, p);
-    if (!egi_operand_alive(name, 0, like)) return NULL;
-    bool same = shape.rank == like->rank;
-    for (int i = 0; i < like->rank && same; i++) same = shape.dims[i] == like->dims[i];
-    if (!same)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: shape %s is not that of .like, which is %s", name,
-                                     egi_shape_show(shape), egi_describe(like));
-    egi_this.like = like->id;
+// The same, like a tensor of that shape, if one is given.
+static EGI_NOINLINE eg_tensor *egi_random_draw_like(const char *name, eg_dtype dtype, eg_shape shape,
+                                                    egi_random_parameters *p, eg_tensor *like) {
+    if (like && !egi_operand_alive(name, 0, like)) return NULL;
+    if (like) egi_this.like = like->id;
     eg_tensor *x = egi_random_draw(name, dtype, shape, p);
     egi_this.like = 0;
     return x;
