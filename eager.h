@@ -18123,7 +18123,7 @@ struct egi_line {
     uint16_t n_out;
     uint8_t kept, saves;
     // n + n_out numbers: of the inputs (-1: not on this tape, a constant for it), then of the outputs
-    int32_t slots[2];
+    int32_t slots[1];
 };
 // Who is told, during a backward pass, that the gradient of source number i gets no further contribution.
 typedef struct egi_report egi_report;
@@ -29348,6 +29348,12 @@ static int64_t egi_piece_bytes(const egi_piece *p) {
 static const char *egi_piece_data(const egi_piece *p) {
     return p->row > 0 ? p->x->data + p->row * egi_piece_bytes(p) : p->x->data;
 }
+EGI_AS_TOLD
+EGI_FAST
+// Copies the bytes of a row. Where gcc makes code small, its own copy of them goes byte by byte.
+static EGI_NOINLINE void egi_row_copy(void *to, const void *from, int64_t bytes) { memcpy(to, from, (size_t)bytes); }
+EGI_AS_TOLD
+EGI_SMALL
 static void egi_piece_drop(egi_piece *p) {
     if (p->x && p->kind == EGI_WHOLE) egi_object_release(&p->x->object);
     p->x = NULL;
@@ -29370,7 +29376,7 @@ static eg_tensor *egi_piece_take(const char *name, egi_piece *p) {
         eg_shape shape = { egi_piece_rank(&all), { 0 } };
         for (int i = 0; i < shape.rank; i++) shape.dims[i] = egi_piece_dims(&all)[i];
         y = egi_host_new(name, (eg_dtype)x->dtype, &shape);
-        if (y && y->size) memcpy(y->data, egi_piece_data(&all), (size_t)egi_piece_bytes(&all));
+        if (y && y->size) egi_row_copy(y->data, egi_piece_data(&all), egi_piece_bytes(&all));
     }
     return y;
 }
@@ -29394,7 +29400,7 @@ typedef struct egi_column { egi_seat *slots; eg_tensor **rows; int64_t n, room, 
 typedef struct egi_shelf { int64_t capacity, used; egi_column column[EG_MAX_COMPONENTS]; } egi_shelf;
 // A tensor of at most EGI_SMALL_BYTES is kept as bytes, since its own blocks take about as much; one of at most
 // EGI_STORED_BYTES, too, where many elements wait for long, because reading all their blocks takes longer than copying.
-enum { EGI_SMALL_BYTES = 256, EGI_STORED_BYTES = 1 << 14, EGI_SWAPPED_BYTES = 64, EGI_ROWS_BYTES = 1 << 20 };
+enum { EGI_SMALL_BYTES = 256, EGI_STORED_BYTES = 1 << 14, EGI_SWAPPED_BYTES = 64, EGI_ROWS_BYTES = 1 << 23 };
 static void egi_column_drop(egi_column *col, int64_t n) {
     for (int64_t i = 0; col->slots && i < n; i++) if (col->slots[i].x) egi_object_release(&col->slots[i].x->object);
     egi_free(col->slots);
@@ -29501,7 +29507,7 @@ static bool egi_column_put(const char *name, egi_shelf *s, egi_column *col, egi_
     if (col->n && egi_piece_plain(p) && egi_piece_is_row(p, col->rows[0])) {
         int64_t bytes = egi_piece_bytes(p), row;
         eg_tensor *to = egi_column_at(col, at, &row);
-        memcpy(to->data + row * bytes, egi_piece_data(p), (size_t)bytes);
+        egi_row_copy(to->data + row * bytes, egi_piece_data(p), bytes);
         return true;
     }
     if (col->n && !egi_column_unpack(name, s, col)) return false;
@@ -30136,9 +30142,10 @@ static int egi_record_read(egi_blocks *r, const char **data, int64_t *size) {
         good = egi_record_part(r, *size, data, &got);
     }
     if (good == 0 && got < *size + 4)
-        egi_file_fail(r->source.function, r->source.path, -1, "truncated record at %lld", (long long)start);
+        egi_file_fail(r->source.function, r->source.path, start, "truncated record: the file ends in it");
     else if (good == 0)
-        egi_file_fail(r->source.function, r->source.path, -1, "corrupted record at %lld", (long long)at);
+        egi_file_fail(r->source.function, r->source.path, at, "corrupted record: the checksum of its %s is wrong",
+                      at == start ? "length" : "data");
     return good > 0 ? 1 : -1;
 }
 static eg_status egi_records_next(egi_cursor *c, eg_tensor **out) {
@@ -30250,7 +30257,7 @@ typedef struct egi_csv_state {
     // block.
     const char *row;
     int64_t *end, fields, capacity, gap;
-    // Fields of this file's first row, and the line of that row.
+    // Fields of this file's first row, 0 before it has been read, and the line of that row.
     int64_t width, first;
     // The header: where each name ends, then their bytes; NULL without a header.
     int64_t *names;
@@ -30465,15 +30472,19 @@ static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {
     egi_blocks *r = &s->reader;
     int open, row = 0;
     while ((open = egi_reader_open(r, c->d)) > 0) {
-        bool fresh = r->line == 0 && r->at == 0 && r->end == 0;
+        const bool begins = r->source.offset == 0, fresh = s->width == 0;
         // what Excel begins UTF-8 with
-        if (fresh && egi_reader_refill(r) && r->end >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0) r->at = 3;
+        if (begins && egi_reader_refill(r) && r->end >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0) r->at = 3;
         if (egi_this.error != EG_OK || (row = egi_csv_row(s, p->delimiter)) < 0) return EG_FAILED;
         if (row == 0 && fresh && p->header) {
             egi_csv_fail(s, "the file is empty, and .header = true says that its first row names the columns");
             return EG_FAILED;
         }
-        if (row == 0) { egi_reader_close(r); continue; }
+        if (row == 0) {
+            egi_reader_close(r);
+            s->width = 0;
+            continue;
+        }
         if (fresh) {
             s->width = s->fields;
             s->first = s->line;
@@ -31187,7 +31198,7 @@ static bool egi_batch_add(egi_cursor *c, eg_tensor **out, int k, egi_piece *p, i
     int64_t row = egi_piece_bytes(p);
     if (!row) return true;
     const char *from = p->kind == EGI_WHOLE ? (const char *)egi_data(p->x) : egi_piece_data(p);
-    if (from) memcpy(out[k]->data + i * row, from, (size_t)row);
+    if (from) egi_row_copy(out[k]->data + i * row, from, row);
     return from != NULL;
 }
 static eg_status egi_batch_next(egi_cursor *c, eg_tensor **out) {
@@ -37028,38 +37039,61 @@ typedef struct egi_found { int kind; egi_pb list; } egi_found;      // kind: the
 static const char *egi_feature_kind(int kind) {
     return kind == 1 ? "bytes" : kind == 2 ? "floats" : kind == 3 ? "integers" : "nothing";
 }
+// The features of a record one by one: what is left of the Example and of its present Features, and the feature.
+typedef struct egi_features { egi_pb example, rest; const char *name; size_t length; egi_found found; } egi_features;
+// Reads the next feature, whose name is "" if it has none: 1, or 0 at the end, -1 where the record is broken.
+static int egi_features_next(egi_features *f) {
+    egi_pb_field entry, part, list;
+    do {
+        while (f->rest.at == f->rest.end) {
+            if (f->example.at == f->example.end) return 0;
+            if (!egi_pb_read(&f->example, &entry)) return -1;
+            if (entry.number == 1 && entry.kind == EGI_PB_BYTES) f->rest = entry.inside;
+        }
+        if (!egi_pb_read(&f->rest, &entry)) return -1;
+    } while (entry.number != 1 || entry.kind != EGI_PB_BYTES);
+    f->found.kind = 0;
+    f->name = "";
+    f->length = 0;
+    while (entry.inside.at < entry.inside.end) {
+        if (!egi_pb_read(&entry.inside, &part)) return -1;
+        if (part.kind != EGI_PB_BYTES) continue;
+        if (part.number == 1) {
+            f->name = (const char *)part.inside.at;
+            f->length = (size_t)(part.inside.end - part.inside.at);
+        }
+        if (part.number != 2) continue;
+        f->found.kind = 0;
+        while (part.inside.at < part.inside.end) {
+            if (!egi_pb_read(&part.inside, &list)) return -1;
+            if (list.kind == EGI_PB_BYTES && list.number <= 3) {
+                f->found.kind = list.number;
+                f->found.list = list.inside;
+            }
+        }
+    }
+    return 1;
+}
 // Finds a feature by name; if there are two, the last counts, as in protocol buffers. found->kind is 0 where there is
 // none. False: the record is broken.
 static bool egi_example_find(egi_pb example, const char *name, egi_found *found) {
-    egi_pb_field features, entry, part, list;
+    egi_features f = { example, { NULL, NULL }, NULL, 0, { 0, { NULL, NULL } } };
+    int got;
     found->kind = 0;
-    while (example.at < example.end) {
-        if (!egi_pb_read(&example, &features)) return false;
-        if (features.number != 1 || features.kind != EGI_PB_BYTES) continue;
-        while (features.inside.at < features.inside.end) {
-            if (!egi_pb_read(&features.inside, &entry)) return false;
-            if (entry.number != 1 || entry.kind != EGI_PB_BYTES) continue;
-            egi_found here = { 0, { NULL, NULL } };
-            bool named = *name == 0;                        // an entry without a name has the name ""
-            while (entry.inside.at < entry.inside.end) {
-                if (!egi_pb_read(&entry.inside, &part)) return false;
-                if (part.kind != EGI_PB_BYTES) continue;
-                size_t n = (size_t)(part.inside.end - part.inside.at);
-                if (part.number == 1) named = n == strlen(name) && (n == 0 || !memcmp(part.inside.at, name, n));
-                if (part.number != 2) continue;
-                here.kind = 0;
-                while (part.inside.at < part.inside.end) {
-                    if (!egi_pb_read(&part.inside, &list)) return false;
-                    if (list.kind == EGI_PB_BYTES && list.number <= 3) {
-                        here.kind = list.number;
-                        here.list = list.inside;
-                    }
-                }
-            }
-            if (named) *found = here;
-        }
-    }
-    return true;
+    while ((got = egi_features_next(&f)) > 0)
+        if (f.length == strlen(name) && !memcmp(f.name, name, f.length)) *found = f.found;
+    return got == 0;
+}
+static EGI_COLD bool egi_example_lacks(egi_pb example, const char *name) {
+    egi_features f = { example, { NULL, NULL }, NULL, 0, { 0, { NULL, NULL } } };
+    char names[400];
+    size_t at = 0;
+    names[0] = 0;
+    while (at < sizeof names && egi_features_next(&f) > 0)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s'%.*s' (%s)", at ? ", " : "",
+                               (int)(f.length < 60 ? f.length : 60), f.name, egi_feature_kind(f.found.kind));
+    return egi_fail(EG_ERROR_FILE, "eg_example_parse: the record has no feature '%.100s', which has no default either; "
+                                   "it has %s%s", name, at ? names : "none", at < sizeof names ? "" : "...");
 }
 // Copies the values of a feature to `to`, or, if that is NULL, counts them; numbers may be packed or not. Returns how
 // many there are, -1 if the record is broken. Of bytes it counts the strings, and *size is the length of the last.
@@ -37132,9 +37166,8 @@ static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
     if (!found.kind) {
         if (f->missing)
             return egi_operand_alive("example_parse", 1, f->missing) ? egi_scope_own_again(f->missing) : NULL;
-        return (eg_tensor *)eg_raise(
-            EG_ERROR_FILE, "eg_example_parse: the record has no feature '%.100s', which has no default either",
-            f->name);
+        egi_example_lacks(example, f->name);
+        return NULL;
     }
     if (found.kind != kind)
         return (eg_tensor *)eg_raise(EG_ERROR_DTYPE,

@@ -376,7 +376,18 @@ TEST(csv_without_a_header) {
     CHECK_ERROR(first_of(eg_dataset_csv(paths, 1, .header = true, .components = {{.columns = "age"}})), EG_ERROR_FILE,
                 "empty.csv: line 3: the file is empty, and .header = true says that its first row names the columns");
     CHECK_INT(gather(eg_dataset_csv(paths, 1), 1), EG_END_OF_SEQUENCE);
-    paths[1] = paths[0];
+    static const char *const headers[] = { "age", "age\n", "age\r", "\n\"age\"", "\xef\xbb\xbf" "age" };
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {       // no rows, with the line's end or without
+        paths[0] = written_text("header.csv", headers[i]);
+        paths[1] = written_text("rows.csv", "age\n3\n");
+        CHECK_INT(gather(eg_dataset_csv(paths, 1, .header = true, .components = {{"age"}}), 1), EG_END_OF_SEQUENCE);
+        CHECK_INT(gather(eg_dataset_csv(paths, 2, .header = true, .components = {{"age", .text = true}}), 1),
+                  EG_END_OF_SEQUENCE);
+        CHECK_STR(gathered, "3|");
+    }
+    CHECK_ERROR(gather(eg_dataset_csv(paths, 1, .header = true, .components = {{"size"}}), 1), EG_ERROR_FILE,
+                "there is no column 'size' in the header 'age'");
+    paths[1] = paths[0] = written_text("empty.csv", "\n\r\n");
     paths[0] = written_text("full.csv", "age\n3\n");
     CHECK_ERROR(gather(eg_dataset_csv(paths, 2, .header = true, .components = {{"age", .text = true}}), 1),
                 EG_ERROR_FILE, "empty.csv: ");
@@ -549,14 +560,18 @@ TEST(tfrecord_is_checked) {
     twice[0] = twice[1] = records(19, 0, 0);
     CHECK_INT(gather(eg_dataset_tfrecord(twice, 2), 1), EG_END_OF_SEQUENCE);
     CHECK_STR(gathered, "abc|abc|");
-    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 13, 1)), 1), EG_ERROR_FILE, "corrupted record at 12");
-    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 0, 1)), 1), EG_ERROR_FILE, "corrupted record at 0");
-    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 32, 1)), 1), EG_ERROR_FILE, "corrupted record at 31");
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 13, 1)), 1), EG_ERROR_FILE,
+                "some.tfrecord: byte 12: corrupted record: the checksum of its data is wrong");
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 0, 1)), 1), EG_ERROR_FILE,
+                "some.tfrecord: byte 0: corrupted record: the checksum of its length is wrong");
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 32, 1)), 1), EG_ERROR_FILE,
+                "byte 31: corrupted record: the checksum of its data is wrong");
     CHECK_STR(gathered, "abc|");
     for (size_t n = 20; n < 38; n++)
         CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(n, 0, 0)), 1), EG_ERROR_FILE,
                     "eg_dataset_tfrecord (stage 1 of 1, element 1): ");
-    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(33, 0, 0)), 1), EG_ERROR_FILE, "truncated record at 19");
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(33, 0, 0)), 1), EG_ERROR_FILE,
+                "some.tfrecord: byte 19: truncated record: the file ends in it");
 }
 
 // Checksums of records of all lengths, against the definition, bit by bit.

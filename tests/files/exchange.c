@@ -139,7 +139,20 @@ TEST(an_example_of_tensorflow_is_read) {
 TEST(what_does_not_fit_an_example_is_an_error) {
     eg_tensor *e = example(), *out[2] = {e, e};
     eg_feature missing[] = {{"label", EG_INT64, EG_SCALAR, NULL}, {"absent", EG_INT64, EG_SCALAR, NULL}};
-    CHECK_ERROR(eg_example_parse(e, missing, 2, out), EG_ERROR_FILE, "no feature 'absent'");
+    CHECK_ERROR(eg_example_parse(e, missing, 2, out), EG_ERROR_FILE,
+                "no feature 'absent', which has no default either; it has 'pixels' (bytes), 'label' (integers), "
+                "'weights' (floats), 'flags' (integers)");
+    eg_feature absent = {"absent", EG_INT64, EG_SCALAR, NULL};
+    eg_tensor *many[64];
+    char name[64][40];
+    const char *names[64];
+    for (int i = 0; i < 64; i++) {                           // more than an error has room for
+        snprintf(name[i], sizeof name[i], "a feature with a long name %d", i);
+        names[i] = name[i];
+        many[i] = eg_ones(EG_INT64, EG_SHAPE(1));
+    }
+    CHECK_ERROR(eg_example_parse(eg_example_serialize(names, many, 64), &absent, 1, out), EG_ERROR_FILE,
+                "it has 'a feature with a long name 0' (integers), ");
     CHECK(!out[0] && !out[1]);
     eg_feature wrong[] = {{"label", EG_FLOAT32, EG_SCALAR, NULL}};
     CHECK_ERROR(eg_example_parse(e, wrong, 1, out), EG_ERROR_DTYPE, "asked for as float32, but holds integers");
@@ -260,7 +273,8 @@ TEST(shapes_that_a_feature_may_have) {
     CHECK_ERROR(eg_example_serialize(NULL, &record, 1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     CHECK_ERROR(eg_example_serialize(&name, NULL, 1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     REQUIRE((empty = eg_example_serialize(NULL, NULL, 0)) != NULL);
-    CHECK_ERROR(eg_example_parse(empty, &f, 1, &out), EG_ERROR_FILE, "the record has no feature 'y'");
+    CHECK_ERROR(eg_example_parse(empty, &f, 1, &out), EG_ERROR_FILE, "the record has no feature 'y', which has no default "
+                "either; it has none");
 }
 TEST(broken_examples_are_errors_or_examples) {
     eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(2, -1), NULL}, {"label", EG_INT64, EG_SCALAR, NULL},
@@ -719,7 +733,7 @@ TEST(broken_records_are_named_by_their_place) {
     static const unsigned char abc[] = {3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1,
                                         0x21};
     unsigned char two[38], wrong[38];
-    char path[4096], said[64];
+    char path[4096], said[100];
     snprintf(path, sizeof path, "%s", test_temp("two.tfrecord"));
     memcpy(two, abc, 19);
     memcpy(two + 19, abc, 19);
@@ -727,7 +741,7 @@ TEST(broken_records_are_named_by_their_place) {
         EG_SCOPE;
         REQUIRE(write_bytes(path, two, n));
         CHECK_INT(records_of(path), n / 19);
-        snprintf(said, sizeof said, "truncated record at %d", (int)(n / 19 * 19));
+        snprintf(said, sizeof said, "byte %d: truncated record", (int)(n / 19 * 19));
         if (n % 19) CHECK_CONTAINS(eg_error_message(), said);
         else CHECK_INT(eg_error(), EG_OK);
         eg_error_clear();
@@ -738,7 +752,8 @@ TEST(broken_records_are_named_by_their_place) {
         wrong[i] ^= 1;
         REQUIRE(write_bytes(path, wrong, 38));
         CHECK_INT(records_of(path), i / 19);
-        snprintf(said, sizeof said, "corrupted record at %d", (int)(i / 19 * 19 + (i % 19 < 12 ? 0 : 12)));
+        snprintf(said, sizeof said, "byte %d: corrupted record: the checksum of its %s is wrong",
+                 (int)(i / 19 * 19 + (i % 19 < 12 ? 0 : 12)), i % 19 < 12 ? "length" : "data");
         CHECK_CONTAINS(eg_error_message(), said);
         eg_error_clear();
     }
@@ -757,7 +772,7 @@ TEST(broken_records_are_named_by_their_place) {
     eg_memory_reset_peak();
     int64_t before = eg_memory().live_bytes;
     CHECK_INT(records_of(path), 0);
-    CHECK_CONTAINS(eg_error_message(), "truncated record at 0");
+    CHECK_CONTAINS(eg_error_message(), "byte 0: truncated record");
     eg_error_clear();
     CHECK(eg_memory().peak_bytes - before < 1 << 20);
 }
