@@ -29000,8 +29000,8 @@ struct egi_cursor {
     // How many stages read from it, through interleave's datasets, too.
     int level;
     bool ended;
-    // Keys of the random orders: its own, and that of the cursors upstream.
-    uint64_t epoch, epoch_below;
+    // Keys of the random orders: its own, and that of the cursors upstream; of a random stage, with its seed.
+    uint64_t epoch, epoch_below, key;
     // Of this tree's random stages, its own the last; the iterator owns them.
     const uint64_t *seeds;
     int64_t element;                                          // how many elements it has handed out
@@ -29252,6 +29252,7 @@ static egi_cursor *egi_cursor_open(eg_dataset *d, egi_cursor *up, const uint64_t
     c->d = d;
     c->seeds = seeds;
     c->epoch = c->epoch_below = epoch;
+    if (d->stage->random) c->key = egi_key_mix(seeds[d->seeds - 1], epoch);
     c->number = number;
     c->total = total;
     c->up = up;
@@ -29393,8 +29394,8 @@ static bool egi_piece_is_row(const egi_piece *p, const eg_tensor *x) {
 // Elements that wait, in slots, each component in a column of its own: a reference to a tensor, or to one of which
 // it is a row, or, as long as all are small and alike, the bytes. These are rows of several tensors, so that no row
 // moves when the column grows: the first has 16 rows, each later one as many as all before it, up to 2^most rows or
-// about EGI_ROWS_BYTES. `order`, if not NULL, says which row a slot has: where slots are swapped, rows of more than
-// EGI_SWAPPED_BYTES do not move, either.
+// half of EGI_ROWS_BYTES to all of them, which is enough for huge pages. `order`, if not NULL, says which row a slot
+// has: where slots are swapped, rows of more than EGI_SWAPPED_BYTES do not move, either.
 typedef struct egi_seat { eg_tensor *x; int64_t row; } egi_seat;
 typedef struct egi_column { egi_seat *slots; eg_tensor **rows; int64_t n, room, *order; int most; } egi_column;
 typedef struct egi_shelf { int64_t capacity, used; egi_column column[EG_MAX_COMPONENTS]; } egi_shelf;
@@ -29546,9 +29547,9 @@ static bool egi_shelf_swap(const char *name, egi_shelf *s, int64_t a, int64_t b)
         const size_t bytes = (size_t)egi_piece_bytes(&x);
         if (bytes <= EGI_SWAPPED_BYTES) {
             char t[EGI_SWAPPED_BYTES], *p = x.x->data + (size_t)x.row * bytes, *q = y.x->data + (size_t)y.row * bytes;
-            memcpy(t, p, bytes);
-            memcpy(p, q, bytes);
-            memcpy(q, t, bytes);
+            egi_row_copy(t, p, (int64_t)bytes);
+            egi_row_copy(p, q, (int64_t)bytes);
+            egi_row_copy(q, t, (int64_t)bytes);
             continue;
         }
         if (!col->order && !egi_column_order(name, col, 0, s->capacity)) return false;
@@ -29738,7 +29739,7 @@ static bool egi_element_results(const char *name, const eg_dataset *d, eg_tensor
 // Seeds the thread's generator for one call of a user's function: what it draws depends on the element's number
 // alone, not on the thread.
 static void egi_key_random(const egi_cursor *c, int64_t element) {      // 2^32 blocks for each element
-    egi_this.random.seed = egi_key_mix(egi_cursor_seed(c), c->epoch);
+    egi_this.random.seed = c->key;
     egi_this.random.counter = (uint64_t)element << 32;
 }
 // Calls a map's function for one element, on any thread. The results belong to the caller.
@@ -31373,7 +31374,9 @@ EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) {
 // A buffer of the next elements, from which one is drawn; the last one takes its place. Which place is drawn depends
 // on the seed, the epoch and the number of the draw alone, so that a restore can compute the order without reading
 // the elements.
-typedef struct egi_shuffle_state { egi_shelf shelf; int64_t size, drawn; bool drained; } egi_shuffle_state;
+typedef struct egi_shuffle_state {
+    egi_shelf shelf; int64_t size, drawn; uint64_t key; bool drained;
+} egi_shuffle_state;
 static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
     egi_random r = { key, 0 };
     uint32_t word[4];
@@ -31396,7 +31399,8 @@ static eg_status egi_shuffle_pieces(egi_cursor *c, egi_piece *out) {
         s->size++;
     }
     if (s->size == 0) return EG_END_OF_SEQUENCE;
-    int64_t at = egi_shuffle_draw(egi_shuffle_key(c), s->drawn++, s->size);
+    if (s->drawn == 0) s->key = egi_shuffle_key(c);
+    int64_t at = egi_shuffle_draw(s->key, s->drawn++, s->size);
     if (!egi_shelf_swap("dataset_shuffle", &s->shelf, at, --s->size)) return EG_FAILED;
     egi_shelf_lend(c->d->n, &s->shelf, s->size, out, true);
     return EG_NEXT;
@@ -31412,11 +31416,11 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
     if (!egi_steps_bounded(c, n)) return -1;
     egi_place_of *place = (egi_place_of *)egi_alloc((size_t)most * sizeof *place);
     if (!place) { egi_no_memory("dataset_shuffle", most * (int64_t)sizeof *place); return -1; }
-    uint64_t key = egi_shuffle_key(c);
+    s->key = egi_shuffle_key(c);
     for (; done < n; done++) {
         while (size < most && (total < 0 || next < total)) place[size++].element = next++;
         if (size == 0) break;
-        int64_t drawn = egi_shuffle_draw(key, done, size);
+        int64_t drawn = egi_shuffle_draw(s->key, done, size);
         place[drawn] = place[--size];
     }
     for (int64_t i = 0; i < size; i++) place[i].slot = i;

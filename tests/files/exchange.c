@@ -273,8 +273,8 @@ TEST(shapes_that_a_feature_may_have) {
     CHECK_ERROR(eg_example_serialize(NULL, &record, 1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     CHECK_ERROR(eg_example_serialize(&name, NULL, 1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     REQUIRE((empty = eg_example_serialize(NULL, NULL, 0)) != NULL);
-    CHECK_ERROR(eg_example_parse(empty, &f, 1, &out), EG_ERROR_FILE, "the record has no feature 'y', which has no default "
-                "either; it has none");
+    CHECK_ERROR(eg_example_parse(empty, &f, 1, &out), EG_ERROR_FILE,
+                "the record has no feature 'y', which has no default either; it has none");
 }
 TEST(broken_examples_are_errors_or_examples) {
     eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(2, -1), NULL}, {"label", EG_INT64, EG_SCALAR, NULL},
