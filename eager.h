@@ -29401,7 +29401,7 @@ typedef struct egi_column { egi_seat *slots; eg_tensor **rows; int64_t n, room, 
 typedef struct egi_shelf { int64_t capacity, used; egi_column column[EG_MAX_COMPONENTS]; } egi_shelf;
 // A tensor of at most EGI_SMALL_BYTES is kept as bytes, since its own blocks take about as much; one of at most
 // EGI_STORED_BYTES, too, where many elements wait for long, because reading all their blocks takes longer than copying.
-enum { EGI_SMALL_BYTES = 256, EGI_STORED_BYTES = 1 << 14, EGI_SWAPPED_BYTES = 64, EGI_ROWS_BYTES = 1 << 23 };
+enum { EGI_SMALL_BYTES = 256, EGI_STORED_BYTES = 1 << 14, EGI_SWAPPED_BYTES = 64, EGI_ROWS_BYTES = 1 << 25 };
 static void egi_column_drop(egi_column *col, int64_t n) {
     for (int64_t i = 0; col->slots && i < n; i++) if (col->slots[i].x) egi_object_release(&col->slots[i].x->object);
     egi_free(col->slots);
