@@ -3255,9 +3255,9 @@ EAGER_API void eg_function_release(eg_function *f);
 // A length n of the inputs that changes, such as a batch's, needs no traces of its own behind the first two: the first
 // call at a further n runs the body, and its list is compared with the one that follows from those, where each number
 // that differs is a n + b, with whole a and b, or c / n. If it is that one, n is known: its list may go and is derived
-// again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for calls
-// that no tape records and bodies without eg_cond and eg_while; where a second length changes too, for those pairs in
-// which that follows the first one.
+// again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for bodies
+// without eg_cond and eg_while, and under tapes for the gradients of calls, too; where a second length changes, for
+// those pairs in which that follows the first one.
 // Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
 // number that C computed anew, the call is an error that names the op, its outputs are NULL, and the next call traces
 // again. False on an error, with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
@@ -3270,8 +3270,8 @@ EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n,
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
 EAGER_API const char *eg_function_reason(eg_function *f);
-// More shapes in turn than the 16 whose traces are kept make those that are dropped useless: then no more are written,
-// and calls without one run eagerly.
+// More shapes in turn than the 16 whose traces are kept, or than 64 lengths, make those that are dropped useless: then
+// no more are written or derived, and calls without one run eagerly.
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
 // latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); derived: lengths whose first call gave the
 // list that followed from other lengths, and which are no traces (of their lists, 64 are kept); dropped: traces beyond
@@ -4506,6 +4506,7 @@ typedef struct egi_thread {
     struct egi_function_call *functions;        // the innermost call of an eg_function that runs its body now, or NULL
     struct egi_profile *profile;                // what eg_function_cost measures now, or NULL
     struct egi_hosted *hosted;          // tapes of eg_host_call in the call of an eg_function that runs now
+    struct egi_taped *taped;            // of the call whose gradient is computed now, or NULL (UNDER AN OUTER TAPE)
     struct egi_hosting *hosting;        // what a function of eg_host_call gave before its line is written, or NULL
     int64_t assigned;                   // counts the assignments to variables
     // Closes the files that this thread writes summaries to, when it ends; NULL: there are none.
@@ -38692,7 +38693,7 @@ static void egi_captured_release(egi_captured *c) {
     egi_free(c);
 }
 static void egi_trace_steps_free(egi_trace *t);
-static void egi_taped_free(egi_taped *k);
+static void egi_taped_release(egi_taped *k);
 // Gives back one reference to a trace that is in no list of places held while a body runs.
 static void egi_trace_release(egi_trace *t) {
     if (!t) return;
@@ -38721,7 +38722,7 @@ static void egi_trace_release(egi_trace *t) {
     egi_free(t->signature);
     egi_free(t->out);
     egi_free(t->out_flags);
-    egi_taped_free(t->taped);
+    egi_taped_release(t->taped);
     egi_free(t);
 }
 static bool egi_operand_is_whole(const egi_trace *t, int32_t operand) {
@@ -40305,7 +40306,10 @@ typedef struct egi_leaf { eg_tensor shown; const egi_buffer *buffer; eg_tensor *
 // call, from m on a further result, or -1, the input itself; number: a plain number, a reference, or NULL.
 typedef struct egi_kept { int32_t input, value; eg_tensor *number; } egi_kept;
 typedef struct egi_back egi_back;
+// The gradients of the calls that an open list joins, whose templates have the same lines at all lengths.
+typedef struct egi_backs { int32_t refs; egi_back *first; } egi_backs;      // under egi_lock
 struct egi_taped {
+    int32_t refs;                // under egi_lock: the trace's, and that of a length which an open list knows
     eg_tape tape;                // the hidden tape, which keeps no values: the template
     bool again;                  // further results are outputs of the line: its gradient may be recorded
     bool replays;                // the list was traced; else this call is the only one
@@ -40320,7 +40324,8 @@ struct egi_taped {
     int32_t *saved;              // of each tensor that a line has room for, in order: the kept value, or -1
     int32_t *further;            // operands of the further results
     bool *direct;                // whether one is the handle of its place
-    egi_back *backs;             // under egi_lock
+    egi_backs *backs;
+    int64_t length;              // atomic: which of the templates that share `backs` it is; 0: the only one
 };
 // What the line of one call keeps: a value for each of egi_taped's, NULL for numbers. Lines share it.
 struct egi_taped_call {
@@ -40328,11 +40333,9 @@ struct egi_taped_call {
 };
 static egi_taped_call *egi_taped_calls;          // under egi_lock: those of lines on any thread's tapes
 // The gradient for one set: key[i] is 1 where input i is wanted, 3 where it has a sum; behind that 1 for each output
-// that is given. used: the kept values that are read.
+// that is given. used: the kept values that are read. Its body reads the template that egi_this.taped says.
 // why: why an input that is wanted has no gradient, once that was asked for.
-struct egi_back {
-    egi_back *next; egi_trace *trace; eg_function *function; unsigned char *key; bool *used; char why[200];
-};
+struct egi_back { egi_back *next; eg_function *function; unsigned char *key; bool *used; char why[200]; };
 // What stands in place of the thread's tapes while a body runs under the hidden one. The spy notes what the body reads.
 typedef struct egi_hidden {
     eg_tape spy; egi_taped *taped; eg_tape *outer; int recording, spies; bool failed;
@@ -40399,8 +40402,12 @@ static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, 
     h->outer = egi_this.tapes;
     h->recording = egi_this.recording;
     h->spies = egi_this.spies;
-    if (!k) return egi_no_memory("function_call", (int64_t)sizeof *k);
+    egi_backs *backs = k ? (egi_backs *)egi_alloc(sizeof *backs) : NULL;
+    if (!backs) { egi_free(k); return egi_no_memory("function_call", (int64_t)sizeof *k); }
     memset(k, 0, sizeof *k);
+    backs->refs = k->refs = 1;
+    backs->first = NULL;
+    k->backs = backs;
     t->taped = h->taped = k;
     k->n = k->n_in = t->n;
     k->again = (kind & 4) != 0;
@@ -40460,14 +40467,26 @@ static egi_taped_call *egi_taped_call_new(egi_trace *t, size_t most) {
     egi_unlock();
     return call;
 }
-static void egi_taped_free(egi_taped *k) {
-    if (!k) return;
-    while (k->backs) {
-        egi_back *next = k->backs->next;
-        eg_function_release(k->backs->function);
-        egi_free(k->backs);
-        k->backs = next;
+static void egi_backs_release(egi_backs *b) {
+    egi_lock();
+    const bool last = --b->refs == 0;
+    egi_unlock();
+    if (!last) return;
+    while (b->first) {
+        egi_back *next = b->first->next;
+        eg_function_release(b->first->function);
+        egi_free(b->first);
+        b->first = next;
     }
+    egi_free(b);
+}
+static void egi_taped_release(egi_taped *k) {
+    if (!k) return;
+    egi_lock();
+    const bool last = --k->refs == 0;
+    egi_unlock();
+    if (!last) return;
+    egi_backs_release(k->backs);
     for (int32_t i = 0; i < k->n_kept; i++) egi_tensors_release(&k->kept[i].number, 1);
     egi_tape_clear(&k->tape);
     egi_free(k->leaves);
@@ -40737,9 +40756,8 @@ static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
     }
     return true;
 }
-// Whether two templates are the same.
-static bool egi_taped_equal(const egi_trace *ta, const egi_trace *tb) {
-    const egi_taped *a = ta->taped, *b = tb->taped;
+// Whether two templates have the same lines, on other lengths perhaps.
+static bool egi_taped_alike(const egi_taped *a, const egi_taped *b) {
     if (!b || a->tape.n_lines != b->tape.n_lines || a->n_in != b->n_in || a->n_out != b->n_out ||
         a->n_kept != b->n_kept || a->n_saved != b->n_saved || a->n_further != b->n_further ||
         memcmp(a->saved, b->saved, (size_t)a->n_saved * sizeof *a->saved) != 0 ||
@@ -40758,9 +40776,18 @@ static bool egi_taped_equal(const egi_trace *ta, const egi_trace *tb) {
     for (int32_t e = 0; e < a->n_kept; e++) {
         const egi_kept *x = &a->kept[e], *y = &b->kept[e];
         if (x->input != y->input || x->value != y->value || !x->number != !y->number ||
-            (x->number && (memcmp(&x->number->number, &y->number->number, sizeof x->number->number) != 0 ||
-                           x->number->dtype != y->number->dtype)))
+            (x->number && x->number->dtype != y->number->dtype))
             return false;
+    }
+    return true;
+}
+// Whether two templates are the same.
+static bool egi_taped_equal(const egi_trace *ta, const egi_trace *tb) {
+    const egi_taped *a = ta->taped, *b = tb->taped;
+    if (!egi_taped_alike(a, b)) return false;
+    for (int32_t e = 0; e < a->n_kept; e++) {
+        const eg_tensor *x = a->kept[e].number, *y = b->kept[e].number;
+        if (x && memcmp(&x->number, &y->number, sizeof x->number) != 0) return false;
     }
     for (int32_t i = 0; i < a->n_further; i++)
         if (!egi_operands_equal(ta, a->further[i], tb, b->further[i])) return false;
@@ -40870,17 +40897,15 @@ static eg_function_body egi_back_body;
 static void egi_function_give_up(eg_function *f, const char *why);
 static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m);
 // The gradient's function for one set, which is made when it is first asked for; NULL without memory.
-static egi_back *egi_taped_back(egi_trace *t, const unsigned char *key) {
-    egi_taped *k = t->taped;
+static egi_back *egi_taped_back(const egi_taped *k, const unsigned char *key) {
     const size_t size = (size_t)(k->n_in + k->n_out);
     egi_lock();
-    egi_back *back = k->backs;
+    egi_back *back = k->backs->first;
     while (back && memcmp(back->key, key, size) != 0) back = back->next;
     egi_unlock();
     if (back) return back;
     egi_back *made = (egi_back *)egi_alloc(sizeof *made + size + (size_t)k->n_kept);
     if (!made) return NULL;
-    made->trace = t;
     made->key = (unsigned char *)(made + 1);
     made->why[0] = 0;
     made->used = (bool *)(void *)(made->key + size);
@@ -40891,9 +40916,9 @@ static egi_back *egi_taped_back(egi_trace *t, const unsigned char *key) {
     made->function->back = true;
     if (!k->replays) egi_function_give_up(made->function, "the call was not traced");
     egi_lock();
-    back = k->backs;
+    back = k->backs->first;
     while (back && memcmp(back->key, key, size) != 0) back = back->next;
-    if (!back) { made->next = k->backs; k->backs = made; }
+    if (!back) { made->next = k->backs->first; k->backs->first = made; }
     egi_unlock();
     if (!back) return made;
     eg_function_release(made->function);
@@ -40940,7 +40965,7 @@ static bool egi_back_give(const egi_taped *k, eg_tensor **grads, int32_t slot, e
 // the new sums of the inputs that are wanted, NULL where nothing was added.
 static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     const egi_back *back = (const egi_back *)user;
-    const egi_taped *k = back->trace->taped;
+    const egi_taped *k = egi_this.taped;
     const size_t slots = (size_t)k->tape.n_slots;
     eg_tape tape;
     memset(&tape, 0, sizeof tape);
@@ -40981,8 +41006,7 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     return ok;
 }
 // Notes why input i of a call has no gradient, for eg_tape_unconnected_reason.
-static EGI_COLD void egi_back_explain(egi_back *back, int32_t i) {
-    const egi_taped *k = back->trace->taped;
+static EGI_COLD void egi_back_explain(const egi_taped *k, egi_back *back, int32_t i) {
     char former[sizeof egi_this.reason];
     egi_lock();
     memcpy(egi_this.cut, back->why, sizeof back->why);
@@ -41013,7 +41037,7 @@ static EGI_COLD void egi_back_explain(egi_back *back, int32_t i) {
 // The gradients of a line: dx[i] is input i's sum so far, or NULL, and becomes the new one.
 static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     egi_taped_call *call = (egi_taped_call *)c->saved[0]->buffer->user;
-    egi_taped *k = call->trace->taped;
+    egi_taped *k = call->trace->taped, *const outer = egi_this.taped;
     const size_t ends = (size_t)(k->n_in + k->n_out), most = (size_t)k->n_kept + 2 * ends;
     eg_tensor **list = (eg_tensor **)egi_alloc(most * sizeof *list + ends + 1);
     unsigned char *key = (unsigned char *)(list + most);
@@ -41023,16 +41047,18 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
     for (int32_t i = 0; i < k->n_in; i++)
         key[i] = (unsigned char)(!c->needed[i] || k->in_slot[i] < 0 ? 0 : dx[i] ? 3 : 1);
     for (int32_t i = 0; i < k->n_out; i++) key[k->n_in + i] = c->upstream[i] != NULL;
-    egi_back *back = egi_taped_back(call->trace, key);
+    egi_back *back = egi_taped_back(k, key);
     for (int32_t e = 0; back && e < k->n_kept; e++) if (back->used[e]) list[n++] = call->value[e];
     for (int32_t i = 0; i < k->n_out; i++) if (c->upstream[i]) list[n++] = c->upstream[i];
     for (int32_t i = 0; i < k->n_in; i++) { n += key[i] == 3; if (key[i] == 3) list[n - 1] = dx[i]; m += key[i] != 0; }
     eg_tensor **out = list + n;
+    egi_this.taped = k;
     bool ok = back ? egi_function_call_on(back->function, list, n, out, m) : egi_no_memory("tape_gradient", 0);
+    egi_this.taped = outer;
     for (int32_t i = 0, j = 0; i < k->n_in && ok; i++)
         if (key[i]) {
             if (out[j]) dx[i] = out[j];
-            else if (!dx[i]) egi_back_explain(back, i);
+            else if (!dx[i]) egi_back_explain(k, back, i);
             j++;
         }
     egi_free(list);
@@ -41308,7 +41334,7 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
 }
 // ---- signatures: numbers that are equal where a trace serves
 
-enum { EGI_SIGNATURE_HEAD = 13 };
+enum { EGI_SIGNATURE_LENGTH = 13, EGI_SIGNATURE_HEAD };      // at LENGTH, of a gradient: that of its call
 static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n, int m, int64_t *few, int64_t room,
                               int64_t *size) {
     int64_t count = EGI_SIGNATURE_HEAD, *s = few;
@@ -41335,6 +41361,7 @@ static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n,
     *at++ = egi_function_answers(f);
     *at++ = (int64_t)(((uint64_t)egi_this.rows.first << 42) ^ ((uint64_t)egi_this.rows.count << 21) ^
                       (uint64_t)egi_this.rows.all);
+    *at++ = f->back ? __atomic_load_n(&egi_this.taped->length, __ATOMIC_RELAXED) : 0;
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
         *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 4 + (in[i]->mask ? 2 : 0) +
@@ -41363,6 +41390,7 @@ static void egi_signature_explain(const int64_t *then, const int64_t *now, char 
         else if (i == 11) snprintf(text, room, "which step of .accumulate_steps it is");
         else if (i == 12) snprintf(text, room, "which rows of the batch eg_distribute_rows names");
         else if (i == 10) snprintf(text, room, "the NaN trap is %s", now[i] ? "on" : "off");
+        else if (i == EGI_SIGNATURE_LENGTH) snprintf(text, room, "the length of the call");
         else if (i < 7) snprintf(text, room, "%s: %lld, then %lld", head[i], (long long)then[i], (long long)now[i]);
         else
             snprintf(text, room, "the %s: %.60s, then %.60s", i == 7 ? "thread's device" : "inputs' device",
@@ -41479,15 +41507,17 @@ static egi_trace *egi_function_put(eg_function *f, egi_trace *t, int most) {
 // number. Where they are equal the length is known, and its list may go when there are too many: a later call derives
 // it again and does not run the body. Where they differ, the length has a trace of its own.
 
-enum { EGI_OPEN_LISTS = 8, EGI_OPEN_LENGTHS = 4096, EGI_OPEN_TRIES = 4, EGI_DERIVED = 64 };
-// A length at which the body has been compared, and the counts of its trace when that went.
-typedef struct egi_known_length { int64_t length, calls, check, settings; } egi_known_length;
+enum { EGI_OPEN_LISTS = 8, EGI_OPEN_LENGTHS = 4096, EGI_OPEN_TEMPLATES = 256, EGI_OPEN_TRIES = 4, EGI_DERIVED = 64 };
+// A length at which the body has been compared, the counts of its trace when that went, and its template, if a tape
+// recorded it: the lines of tapes are not derived, since attributes of ops have other rules than lists.
+typedef struct egi_known_length { int64_t length, calls, check, settings; egi_taped *taped; } egi_known_length;
 // The numbers of a list that may follow a length, as 64 bits each, and what must be the same at all lengths. A walk
 // with `from` writes the numbers instead.
 typedef struct egi_listed_numbers {
     int64_t *word, *same;
     int64_t n, n_same, room, same_room;
     const int64_t *from;
+    uint64_t drawn;              // the random counter behind the line that was walked last
     bool failed;
 } egi_listed_numbers;
 struct egi_open_list {
@@ -41495,8 +41525,9 @@ struct egi_open_list {
     egi_trace *trace;            // for length[0]; a reference
     int64_t *signature[2], signature_size;
     egi_listed_numbers numbers[2];
-    egi_known_length *known;
-    int64_t n_known, known_room, derived;
+    egi_known_length *known;     // a ring, where there are too many
+    int64_t n_known, known_room, latest, derived;
+    egi_backs *backs;            // of its templates, or NULL
 };
 
 static void egi_number_walk(egi_listed_numbers *w, void *x, size_t size) {
@@ -41535,7 +41566,28 @@ static void egi_operand_walk(egi_listed_numbers *w, egi_operand *o) {
         egi_number_walk(w, &o->strides[k], sizeof o->strides[k]);
     }
 }
-static void egi_line_walk(egi_listed_numbers *w, egi_trace_line *line) {
+// A random counter, as how far it is beyond where it is expected.
+static void egi_counter_walk(egi_listed_numbers *w, uint64_t *counter, uint64_t expected) {
+    uint64_t beyond = *counter - expected;
+    egi_number_walk(w, &beyond, sizeof beyond);
+    *counter = expected + beyond;
+}
+// What lines behind this one are expected to have drawn: parts of blocks of numbers follow no length.
+static void egi_drawn_walk(egi_listed_numbers *w, const egi_trace *t, egi_trace_line *line) {
+    if (line->kernel == EGI_RUN_CHECK) w->drawn = 0;
+    if (line->kernel < 0) return;
+    egi_counter_walk(w, &line->drawn, w->drawn);
+    if (line->kernel == EGI_RANDOM) {
+        const egi_operand *o = &t->operands[line->out[0]];
+        const egi_random_kind kind = ((const egi_random_parameters *)line->parameters)->kind;
+        egi_random r = { 0, line->drawn };
+        egi_random_advance(&r, o->size, o->dtype == EG_FLOAT64 || kind == EGI_INTEGERS || kind == EGI_PERMUTATION
+                                            ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32);
+        egi_counter_walk(w, &line->drew, r.counter);
+        w->drawn = line->drew;
+    }
+}
+static void egi_line_walk(egi_listed_numbers *w, const egi_trace *t, egi_trace_line *line) {
     const int64_t same[] = { line->kernel, (int64_t)(intptr_t)line->run, (int64_t)(intptr_t)line->op, line->variant,
                              (int64_t)(intptr_t)line->variable, (int64_t)line->parameters_size };
     for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
@@ -41545,17 +41597,17 @@ static void egi_line_walk(egi_listed_numbers *w, egi_trace_line *line) {
         const size_t left = line->parameters_size - at;
         egi_number_walk(w, (char *)line->parameters + at, left < sizeof(int64_t) ? left : sizeof(int64_t));
     }
-    egi_number_walk(w, &line->drawn, sizeof line->drawn);
-    egi_number_walk(w, &line->drew, sizeof line->drew);
+    egi_drawn_walk(w, t, line);
 }
 static void egi_trace_walk(egi_listed_numbers *w, egi_trace *t) {
     const int64_t same[] = { t->n_places, t->n_operands, t->n_lines, t->n_variables, t->n, t->m, t->assigns,
                              (int64_t)(intptr_t)t->backend };
     w->n = w->n_same = 0;
+    w->drawn = 0;
     for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
     for (int64_t i = 0; i < t->n_places; i++) egi_place_walk(w, &t->places[i]);
     for (int64_t i = 0; i < t->n_operands; i++) egi_operand_walk(w, &t->operands[i]);
-    for (int64_t i = 0; i < t->n_lines; i++) egi_line_walk(w, &t->lines[i]);
+    for (int64_t i = 0; i < t->n_lines; i++) egi_line_walk(w, t, &t->lines[i]);
     for (int64_t i = 0; i < t->n_variables; i++) {
         const egi_trace_variable *v = &t->variables[i];
         egi_number_is_same(w, (int64_t)(intptr_t)v->variable);
@@ -41563,7 +41615,7 @@ static void egi_trace_walk(egi_listed_numbers *w, egi_trace *t) {
     }
     for (int i = 0; i < 2 * t->m; i++) egi_number_is_same(w, t->out[i]);
     for (int i = 0; i < t->m; i++) egi_number_is_same(w, t->out_flags[i]);
-    egi_number_walk(w, &t->drew, sizeof t->drew);
+    egi_counter_walk(w, &t->drew, w->drawn);
 }
 static void egi_listed_numbers_free(egi_listed_numbers *w) {
     egi_free(w->word);
@@ -41590,25 +41642,23 @@ static int64_t egi_number_at(const int64_t *length, int64_t x, int64_t y) {
 // broadcasts, and follows no rule.
 static bool egi_signature_follows(const int64_t *a, const int64_t *b, const int64_t *s, int64_t size,
                                   int64_t *length) {
-    bool found = false;
-    if (memcmp(a, s, EGI_SIGNATURE_HEAD * sizeof *s) != 0 || memcmp(b, s, EGI_SIGNATURE_HEAD * sizeof *s) != 0)
-        return false;
-    for (int64_t i = EGI_SIGNATURE_HEAD; i < size;) {
+    int64_t at = EGI_SIGNATURE_LENGTH;
+    if (memcmp(a, s, (size_t)at * sizeof *s) != 0 || memcmp(b, s, (size_t)at * sizeof *s) != 0) return false;
+    bool found = a[at] != b[at];
+    for (int64_t i = EGI_SIGNATURE_HEAD; i < size; i += 3 + 2 * s[i + 2]) {
         if (memcmp(a + i, s + i, 3 * sizeof *s) != 0 || memcmp(b + i, s + i, 3 * sizeof *s) != 0) return false;
-        const int64_t numbers = 2 * s[i + 2];
-        i += 3;
-        for (int64_t k = 0; k < numbers; k++, i++) {
-            if (!found && a[i] != b[i]) {
-                if (k % 2 || a[i] < 2 || b[i] < 2 || s[i] < 2) return false;
-                length[0] = a[i];
-                length[1] = b[i];
-                length[2] = s[i];
-                found = true;
-            }
-            if (s[i] != (found ? egi_number_at(length, a[i], b[i]) : a[i])) return false;
-        }
+        for (int64_t k = 0; k < s[i + 2] && !found; k++)
+            if (a[i + 3 + 2 * k] != b[i + 3 + 2 * k]) { at = i + 3 + 2 * k; found = true; }
     }
-    return found;
+    if (!found || a[at] < 2 || b[at] < 2 || s[at] < 2) return false;
+    length[0] = a[at];
+    length[1] = b[at];
+    length[2] = s[at];
+    for (int64_t i = EGI_SIGNATURE_LENGTH, next = EGI_SIGNATURE_HEAD; i < size; i++) {
+        if (i == next) { next += 3 + 2 * s[i + 2]; i += 2; continue; }
+        if (s[i] != egi_number_at(length, a[i], b[i])) return false;
+    }
+    return true;
 }
 static bool egi_open_fits(const egi_open_list *o, const int64_t *signature, int64_t size, int64_t *length) {
     return o->signature_size == size &&
@@ -41621,7 +41671,10 @@ static egi_known_length *egi_open_known(const egi_open_list *o, int64_t length) 
 // The open list that knows the length of this signature, which becomes length[2].
 static egi_open_list *egi_open_of(const eg_function *f, const int64_t *signature, int64_t size, int64_t *length) {
     for (egi_open_list *o = f->open; o; o = o->next)
-        if (egi_open_fits(o, signature, size, length) && egi_open_known(o, length[2])) return o;
+        if (egi_open_fits(o, signature, size, length)) {
+            const egi_known_length *known = egi_open_known(o, length[2]);
+            if (known && (!known->taped || egi_taped_watches(known->taped))) return o;
+        }
     return NULL;
 }
 // Frees an open list, and takes what was derived from it out of the traces.
@@ -41642,6 +41695,8 @@ static void egi_open_drop(eg_function *f, egi_open_list *o) {
     while (gone) { egi_trace *next = gone->next; egi_trace_release(gone); gone = next; }
     egi_trace_release(o->trace);
     for (int k = 0; k < 2; k++) { egi_free(o->signature[k]); egi_listed_numbers_free(&o->numbers[k]); }
+    for (int64_t i = 0; i < o->n_known; i++) egi_taped_release(o->known[i].taped);
+    if (o->backs) egi_backs_release(o->backs);
     egi_free(o->known);
     egi_free(o);
 }
@@ -41654,28 +41709,50 @@ static void egi_open_free(eg_function *f, bool all) {
     while (closed && f->open) egi_open_drop(f, f->open);
 }
 static bool egi_open_knows(egi_open_list *o, const egi_trace *t, int64_t length) {
+    const int64_t most = t->taped ? EGI_OPEN_TEMPLATES : EGI_OPEN_LENGTHS;
     void *known = o->known;
+    egi_taped *former = NULL;
     egi_lock();
-    const bool ok = o->n_known < EGI_OPEN_LENGTHS &&
-                    egi_grow(&known, &o->known_room, o->n_known + 1, sizeof *o->known);
+    const bool more = o->n_known < most, ok = !more || egi_grow(&known, &o->known_room, o->n_known + 1,
+                                                                 sizeof *o->known);
     o->known = (egi_known_length *)known;
     if (ok) {
-        const egi_known_length now = { length, t->calls, t->check, t->settings };
-        o->known[o->n_known++] = now;
+        const egi_known_length now = { length, t->calls, t->check, t->settings, t->taped };
+        egi_known_length *at = &o->known[more ? o->n_known++ : o->latest++ % most];
+        if (!more) former = at->taped;
+        *at = now;
+        if (t->taped) t->taped->refs++;
     }
     egi_unlock();
+    egi_taped_release(former);
     return ok;
 }
-// Whether two lists are equal but for their numbers: constants that the body made have the same bytes.
+// Lets the gradients of a call at one more length share what the open list has for them. A template that shares
+// gradients already, with those of another list, keeps these.
+static void egi_open_share_backs(egi_open_list *o, egi_trace *t, int64_t length) {
+    egi_taped *k = t->taped;
+    egi_backs *own = NULL;
+    if (!k || k->length || (o->trace != t && !egi_taped_alike(o->trace->taped, k))) return;
+    egi_lock();
+    if (!o->backs) o->backs = k->backs;
+    else { own = k->backs; k->backs = o->backs; }
+    o->backs->refs++;
+    egi_unlock();
+    __atomic_store_n(&k->length, length, __ATOMIC_RELAXED);
+    if (own) egi_backs_release(own);
+}
+// Whether a place is no constant that the body made, or one with the same bytes in both lists.
+static bool egi_constants_fit(const egi_trace *a, const egi_trace *b, int64_t place) {
+    const egi_buffer *p = a->places[place].buffer, *q = b->places[place].buffer;
+    if (a->places[place].kind != EGI_AT_CONSTANT || a->places[place].outside) return true;
+    return p && q && p->bytes == q->bytes && egi_constants_equal(a->backend, p, q);
+}
+// Whether two lists are equal but for their numbers.
 static bool egi_listed_numbers_fit(const egi_trace *a, const egi_listed_numbers *x, const egi_trace *b,
                                    const egi_listed_numbers *y) {
     bool same = x->n == y->n && x->n_same == y->n_same &&
                 !memcmp(x->same, y->same, (size_t)x->n_same * sizeof *x->same);
-    for (int64_t i = 0; i < a->n_places && same; i++) {
-        const egi_buffer *p = a->places[i].buffer, *q = b->places[i].buffer;
-        if (a->places[i].kind != EGI_AT_CONSTANT || a->places[i].outside) continue;
-        same = p && q && p->bytes == q->bytes && egi_constants_equal(a->backend, p, q);
-    }
+    for (int64_t i = 0; i < a->n_places && same; i++) same = egi_constants_fit(a, b, i);
     return same;
 }
 // Whether the numbers of a list are those for length[2].
@@ -41787,6 +41864,9 @@ static bool egi_open_derive(eg_function *f, const int64_t *signature, int64_t si
     t->calls = known->calls;
     t->check = known->check;
     t->settings = known->settings;
+    egi_lock();
+    if ((t->taped = known->taped) != NULL) t->taped->refs++;
+    egi_unlock();
     if (!egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu || egi_this.trap) || !egi_trace_plan(t)) {
         egi_trace_release(t);
         return false;
@@ -41794,12 +41874,40 @@ static bool egi_open_derive(eg_function *f, const int64_t *signature, int64_t si
     egi_open_add(f, o, t, length[2]);
     return true;
 }
-// Says where the list of a length differs from the one that was derived for it.
-static void egi_open_explain(eg_function *f, const egi_open_list *o, const int64_t *length, const egi_trace *t,
-                             char *text, size_t room) {
-    egi_trace *derived = *text ? NULL : egi_open_list_at(o, length, t->signature);
-    if (!derived) return;
-    const int64_t line = egi_trace_differs(derived, t);
+// The first line in which two lists differ by more than a length; -1 if it is not found.
+static int64_t egi_open_differs(const egi_trace *a, const egi_trace *b, const int64_t *length) {
+    egi_listed_numbers w[2];
+    int64_t i = 0;
+    bool same = true;
+    memset(w, 0, sizeof w);
+    for (; i < a->n_lines && i < b->n_lines && same; i += same) {
+        for (int k = 0; k < 2; k++) {
+            const egi_trace *t = k ? b : a;
+            const egi_trace_line *line = &t->lines[i];
+            w[k].n = w[k].n_same = 0;
+            egi_line_walk(&w[k], t, &t->lines[i]);
+            for (int j = 0; j < 8 + EGI_MAX_OUT; j++) {
+                const int32_t operand = j < 8 ? line->in[j] : line->out[j - 8];
+                if (operand < 0) continue;
+                egi_operand_walk(&w[k], &t->operands[operand]);
+                const int32_t place = t->operands[operand].place;
+                if (place < 0 || place >= a->n_places || place >= b->n_places) continue;
+                egi_number_is_same(&w[k], (int64_t)t->places[place].kind);
+                egi_number_is_same(&w[k], k || egi_constants_fit(a, b, place));
+            }
+        }
+        same = w[0].n == w[1].n && w[0].n_same == w[1].n_same &&
+               !memcmp(w[0].same, w[1].same, (size_t)w[0].n_same * sizeof *w[0].same) &&
+               egi_listed_numbers_follow(&w[0], &w[1], &w[1], length);
+    }
+    const bool failed = w[0].failed || w[1].failed || (same && a->n_lines == b->n_lines);
+    egi_listed_numbers_free(&w[0]);
+    egi_listed_numbers_free(&w[1]);
+    return failed ? -1 : i;
+}
+// Says of a new trace what is new in its signature, and in which line it follows no length.
+static void egi_open_explain(eg_function *f, const egi_trace *t, int64_t line, const char *what, char *text,
+                             size_t room) {
     const egi_trace_line *at = line >= 0 && line < t->n_lines ? &t->lines[line] : NULL;
     egi_lock();
     if (f->traces) egi_signature_explain(f->traces->signature, t->signature, text, room);
@@ -41808,8 +41916,7 @@ static void egi_open_explain(eg_function *f, const egi_open_list *o, const int64
     snprintf(text + end, room - end, "%swhere eg_%.40s%s%.60s", end ? ", " : "", at ? at->name : "function_call",
              at && at->note.file ? " at " : "", at && at->note.file ? egi_note_file(&at->note) : "");
     if (at && at->note.file) snprintf(text + strlen(text), room - strlen(text), ":%d", at->note.line);
-    snprintf(text + strlen(text), room - strlen(text), " is not what other lengths make of it");
-    egi_trace_release(derived);
+    snprintf(text + strlen(text), room - strlen(text), " %s", what);
 }
 // Makes an open list of two traces, if their numbers follow a length. NULL: they do not, or there is no memory.
 static egi_open_list *egi_open_list_new(egi_trace *a, const egi_trace *b, egi_listed_numbers *of_b,
@@ -41838,13 +41945,13 @@ static egi_open_list *egi_open_list_new(egi_trace *a, const egi_trace *b, egi_li
     return o;
 }
 // Looks for a trace that makes an open list with t.
-static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *numbers) {
+static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *numbers, char *text, size_t room) {
     egi_trace *with[EGI_OPEN_TRIES];
     int64_t lengths[EGI_OPEN_TRIES][3];
     int n = 0, count = 0;
     egi_lock();
     for (egi_trace *k = f->traces; k && n < EGI_OPEN_TRIES; k = k->next) {
-        if (k->open || k->taped || k->n_path || k->signature_size != t->signature_size ||
+        if (k->open || k->n_path || k->signature_size != t->signature_size ||
             !egi_signature_follows(k->signature, t->signature, t->signature, t->signature_size, lengths[n]))
             continue;
         k->refs++;
@@ -41863,9 +41970,15 @@ static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *num
             if (!o->signature[0] || !o->signature[1] || !egi_open_knows(o, with[i], lengths[i][0]) ||
                 !egi_open_knows(o, t, lengths[i][1]))
                 egi_open_drop(f, o);
+            else {
+                egi_open_share_backs(o, with[i], lengths[i][0]);
+                egi_open_share_backs(o, t, lengths[i][1]);
+            }
         }
-        egi_trace_release(with[i]);
     }
+    const int64_t line = n && !found && !*text ? egi_open_differs(with[0], t, lengths[0]) : -1;
+    if (line >= 0) egi_open_explain(f, t, line, "changes by more than a length", text, room);
+    for (int i = 0; i < n; i++) egi_trace_release(with[i]);
     for (egi_open_list *k = f->open; k; k = k->next)
         if (++count > EGI_OPEN_LISTS) { egi_open_drop(f, k); return; }
 }
@@ -41876,7 +41989,7 @@ static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t ro
     bool found = false;
     memset(&numbers, 0, sizeof numbers);
     egi_open_free(f, false);
-    if (t->taped || t->n_path) return false;
+    if (t->n_path) return false;
     egi_trace_walk(&numbers, t);
     for (egi_open_list *o = f->open, *next; o && !found && !numbers.failed; o = next) {
         int64_t length[3];
@@ -41890,13 +42003,18 @@ static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t ro
             f->info.derived++;
             o->derived++;
             egi_unlock();
+            egi_open_share_backs(o, t, length[2]);
             egi_open_add(f, o, t, length[2]);
         } else {
-            egi_open_explain(f, o, length, t, text, room);
+            egi_trace *derived = *text ? NULL : egi_open_list_at(o, length, t->signature);
+            if (derived)
+                egi_open_explain(f, t, egi_trace_differs(derived, t), "is not what other lengths make of it", text,
+                                 room);
+            egi_trace_release(derived);
             if (!o->derived) egi_open_drop(f, o);           // its rule holds for no other length so far
         }
     }
-    if (!found && !numbers.failed) egi_open_begin(f, t, &numbers);
+    if (!found && !numbers.failed) egi_open_begin(f, t, &numbers, text, room);
     egi_listed_numbers_free(&numbers);
     return found;
 }
@@ -42095,7 +42213,8 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
         return egi_fail(EG_ERROR_STATE, "eg_function_call: another thread runs this function, whose body assigns to "
                                         "variables; one at a time may");
     const char *reason = way == EGI_BY_BODY ? "another thread traced the function"
-                         : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept"
+                         : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept, "
+                                                 "or than the 64 lengths whose lists are"
                          : way == EGI_BY_PAUSE ? "other tensors or tapes hold, in all tries so far, the values of "
                                                  "variables that the body assigns; the next try comes later" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);

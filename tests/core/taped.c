@@ -322,6 +322,98 @@ static void switches(setting *s, log_of *log, int step) {
 }
 TEST(what_tapes_watch_is_part_of_the_signature) { CHECK(compare(switches, plain_body, 30, NULL) >= 20); }
 
+// ---- lengths that change
+
+static int backwards;                                       // how often a gradient's function ran in C
+static void counted_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    backwards++;
+    cube_backward(c, dx, user);
+}
+static bool length_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    s->runs++;
+    eg_tensor *h = eg_tanh(eg_add(eg_matmul(in[0], s->w), s->v));
+    eg_tensor *cube = eg_custom_gradient(cube_forward, counted_backward, NULL, &h, 1);
+    eg_tensor *all = eg_concat(EG_TENSORS(cube, eg_mul(h, 1.0 / (double)eg_dim(in[0], 0))), 0);
+    out[0] = eg_keep(eg_reduce_mean(eg_square(all), .axes = EG_AXES(0)));
+    out[1] = eg_keep(eg_slice(h, EG_SHAPE(1, 0), EG_SHAPE(-1, 2)));
+    return out[1] != NULL;
+}
+static const int64_t lengths[] = { 5, 9, 7, 12, 64, 3, 128 };
+static void at_lengths(setting *s, log_of *log, int step) {
+    eg_tape *tape[2];
+    eg_tensor *x = data_of(step, EG_SHAPE(lengths[step % 7], 3)), *y[2], *xs[3] = {x, s->v, s->w}, *g[3];
+    for (int i = 0; i < s->what; i++) { tape[i] = eg_tape_begin(); eg_tape_watch(tape[i], x); }
+    CHECK(eg_function_call(s->f, &x, 1, y, 2));
+    log_tensor(log, y[0]);
+    eg_tensor *z = eg_add(eg_reduce_sum(eg_square(y[0])), eg_reduce_mean(y[1]));
+    for (int i = s->what; i-- > 0;) {
+        CHECK(eg_tape_gradients(tape[i], z, xs, 3, g));
+        for (int k = 0; k < 3; k++) log_tensor(log, g[k]);
+        z = NULL;
+        for (int k = 0; k < 3 && i; k++)
+            z = z ? eg_add(z, eg_reduce_sum(eg_square(g[k]))) : eg_reduce_sum(eg_square(g[k]));
+    }
+    const eg_function_info info = eg_function_counts(s->f);
+    if (step < 40 || !info.calls || !info.traces) return;
+    CHECK_INT(info.traces, 2);
+    CHECK_INT(info.derived, 5);
+}
+TEST(a_further_length_under_tapes) {
+    CHECK(compare(at_lengths, length_body, 49, first) >= 20);
+    CHECK(compare(at_lengths, length_body, 49, second) >= 20);
+}
+// What the gradients read does not show the lengths, and two of them change.
+static bool of_sums_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    out[0] = eg_keep(eg_mul(eg_reduce_sum(in[0]), eg_reduce_sum(s->v)));
+    return true;
+}
+static void at_two_lengths(setting *s, log_of *log, int step) {
+    static const int64_t n[] = { 5, 7, 9, 11, 5, 5, 5, 7, 9, 9, 6, 1, 1 };
+    static const int64_t m[] = { 4, 4, 4, 4, 7, 9, 11, 7, 9, 5, 6, 4, 7 };
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_tensor *x = data_of(step, EG_SHAPE(n[step % 13], m[step % 13])), *y, *xs[2] = {x, s->v}, *g[2];
+    eg_tape_watch(tape, x);
+    CHECK(eg_function_call(s->f, &x, 1, &y, 1));
+    for (int i = 0; i < 2; i++) {
+        CHECK(eg_tape_gradients(tape, eg_square(y), xs, 2, g));
+        for (int k = 0; k < 2; k++) log_tensor(log, g[k]);
+    }
+}
+TEST(two_lengths_under_tapes) { CHECK(compare(at_two_lengths, of_sums_body, 130, NULL) >= 30); }
+// More lengths than lists are kept for: lists that went are derived again, and neither the body nor the gradient runs.
+static void call_at_lengths(setting *s, int64_t n, int calls) {
+    for (int i = 0; i < calls; i++) {
+        EG_SCOPE;
+        eg_tensor *x = data_of(i, EG_SHAPE(n, 3)), *y[2];
+        eg_tape *tape = eg_tape_begin();
+        CHECK(eg_function_call(s->f, &x, 1, y, 2));
+        CHECK(eg_tape_gradient(tape, y[0], s->w) != NULL);
+    }
+}
+TEST(known_lengths_under_tapes) {
+    setting s;
+    memset(&s, 0, sizeof s);
+    s.v = eg_variable(data_of(1, EG_SHAPE(3)), "v");
+    s.w = eg_variable(data_of(5, EG_SHAPE(3, 3)), "w");
+    s.f = eg_function_new(length_body, &s);
+    for (int i = 0; i < 75; i++) call_at_lengths(&s, 3 + i, 6);
+    CHECK_INT(eg_function_counts(s.f).traces, 2);
+    CHECK_INT(eg_function_counts(s.f).derived, 73);
+    const int runs = s.runs, ran = backwards;
+    for (int i = 0; i < 6; i++) call_at_lengths(&s, 5 + i, 2);
+    CHECK_INT(s.runs, runs);
+    if (test_on_host) CHECK_INT(backwards, ran);
+    for (int i = 0; i < 300 / test_share + 75; i++) call_at_lengths(&s, 80 + i, 6);        // more than are known
+    call_at_lengths(&s, 5, 3);
+    CHECK_INT(eg_function_counts(s.f).traces, 2);
+    CHECK_STR(eg_function_reason(s.f), NULL);
+    eg_function_release(s.f);
+    eg_release(s.v);
+    eg_release(s.w);
+}
+
 // ---- any number of inputs and outputs
 
 enum { MANY = 40 };

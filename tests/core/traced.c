@@ -353,6 +353,7 @@ TEST(what_follows_no_length_is_not_derived) {
         info = lengths_compare(wrong[k], odd, 7, 70);
         CHECK_INT(info.derived, wrong[k] == PRODUCT ? 4 : 0);   // the product is a line, which each replay computes
         CHECK_INT(info.traces + info.derived, 7);
+        if (wrong[k] == HALVES || wrong[k] == OF_C) CHECK_CONTAINS(info.explanation, " changes by more than a length");
     }
     info = lengths_compare(CLAMPED, odd, 7, 70);
     CHECK(info.derived > 0 && info.derived < 5);

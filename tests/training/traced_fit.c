@@ -253,6 +253,42 @@ TEST(under_the_nan_trap) {
     }
     eg_trap_nonfinite(false);
 }
+// Batches of many sizes, such as the last one of an epoch: two sizes are traced, and the others follow from these.
+static eg_layer *digits_model(int which) {
+    (void)which;
+    return eg_sequential(eg_layer_conv2d(3, 3, .activation = EG_RELU), eg_layer_max_pooling2d(),
+                         eg_layer_batch_normalization(), eg_layer_flatten(), eg_layer_dropout(.25),
+                         eg_layer_dense(3));
+}
+TEST(batches_of_many_sizes) {
+    static const int sizes[] = { 8, 5, 3, 7, 12, 9, 20, 36, 4, 6, 2, 11, 13, 17, 19, 23, 29, 31, 33, 35 };
+    enum { SIZES = sizeof sizes / sizeof sizes[0] };
+    static outcome o[2];
+    for (int eager = 0; eager < 2; eager++) {
+        EG_SCOPE;
+        memset(&o[eager], 0, sizeof o[eager]);
+        eg_seed(3);
+        eg_tensor *x = eg_random_normal(EG_SHAPE(ROWS, 10, 10, 1)), *y = labels_for(CLASSES);
+        eg_layer *m = digits_model(0);
+        eg_compile(m, eg_adam(.learning_rate = .01), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY);
+        for (int i = 0; i < 5 * SIZES; i++) {
+            EG_SCOPE;
+            const int n = sizes[i % SIZES];
+            note(&o[eager], eg_train_on_batch(m, eg_slice(x, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(n, -1, -1, -1)),
+                                              eg_slice(y, EG_SHAPE(0), EG_SHAPE(n)), .eager = eager));
+        }
+        note_list(&o[eager], eg_layer_weights_list(m));
+        const eg_function_info info = eg_model_traced_counts(m);
+        if (!eager && test_on_host) {
+            CHECK_INT(info.traces, 2);
+            CHECK_INT(info.derived, SIZES - 2);
+            CHECK_STR(eg_model_traced_reason(m), NULL);
+        }
+        eg_layer_release(m);
+    }
+    CHECK_INT(o[0].count, o[1].count);
+    CHECK(!memcmp(o[0].numbers, o[1].numbers, sizeof(double) * (size_t)o[0].count));
+}
 // Two inputs, one of them words for an embedding whose word 0 is masked, two outputs with metrics, early stopping that
 // restores the best weights, and files of the best ones.
 typedef struct parts { eg_layer *words, *rnn, *dense, *a, *b; } parts;
