@@ -42024,8 +42024,10 @@ static void egi_function_add(eg_function *f, egi_trace *t, const char *explanati
     egi_lock();
     if (f->info.traces++ > 0) {
         f->info.retraces++;
-        if (*explanation) snprintf(f->info.explanation, sizeof f->info.explanation, "%s", explanation);
-        else if (f->traces)
+        snprintf(f->info.explanation, sizeof f->info.explanation, "%s",
+                 *explanation ? explanation : t->taped ? "what tapes know of what the body captures"
+                                                       : "a trace of these shapes was dropped");
+        if (!*explanation && f->traces)
             egi_signature_explain(f->traces->signature, signature, f->info.explanation, sizeof f->info.explanation);
     }
     egi_trace *oldest = egi_function_put(f, t, EGI_TRACES);

@@ -525,10 +525,14 @@ static bool lengths_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_keep(eg_reduce_mean(eg_tanh(eg_add(x, 1))));
     return out[0] != NULL;
 }
+static bool lengths_taped;                                  // under a tape, whose gradient is asked for
 static bool lengths_call(int64_t n) {
     EG_SCOPE;
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(n, 2)), *y = NULL;
-    return x && eg_function_call(traced, &x, 1, &y, 1) && fabs(eg_item(y) - tanh(4.0 * (double)n + 1)) < 1e-6;
+    eg_tape *tape = lengths_taped ? eg_tape_begin() : NULL;
+    if (!x || (lengths_taped && !(tape && eg_tape_watch(tape, x)))) return false;
+    if (!eg_function_call(traced, &x, 1, &y, 1) || fabs(eg_item(y) - tanh(4.0 * (double)n + 1)) > 1e-6) return false;
+    return !tape || eg_tape_gradient(tape, y, x) != NULL;
 }
 static bool setup_traced_lengths(state *s) {
     (void)s;
@@ -546,6 +550,19 @@ static bool run_traced_lengths(state *s) {
     return ok;
 }
 SWEEP(traced_lengths, true)
+static bool setup_traced_lengths_taped(state *s) {
+    lengths_taped = true;
+    const bool ok = setup_traced_lengths(s);
+    lengths_taped = false;
+    return ok;
+}
+static bool run_traced_lengths_taped(state *s) {
+    lengths_taped = true;
+    const bool ok = run_traced_lengths(s);
+    lengths_taped = false;
+    return ok;
+}
+SWEEP(traced_lengths_taped, true)
 #define setup_traced_shown setup_traced_replay
 static bool run_traced_shown(state *s) {
     char text[64];
