@@ -38337,6 +38337,17 @@ static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
     p->last = t->n_lines;
     return at;
 }
+// Whether a launch is that of an op which, with fewer elements, runs without one: it is written down as such an op, so
+// that lists do not depend on sizes.
+static bool egi_trace_is_direct(const eg_backend *b, egi_kernel number, const egi_args *args) {
+    const egi_op *op = args->op;
+    const eg_tensor *out = args->out[0], *x = args->in[0];
+    if (number != EGI_ELEMENTWISE || b != &egi_cpu || args->variant || op->number < 0 || !op->programs || op->n_in > 2 ||
+        op->flags & EGI_BOOL_FIRST || (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32))
+        return false;
+    return egi_is_plain(x) && egi_is_plain(out) && egi_same_shape(x, out) &&
+           (op->n_in == 1 || egi_are_twins(x, args->in[1]));
+}
 static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, egi_kernel_function *kernel,
                              const egi_args *args) {
     egi_trace *t = (egi_trace *)r;
@@ -38345,10 +38356,13 @@ static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     if (b != t->backend) egi_trace_refuse(t, false, "an op runs on another device");
     const size_t size = args->parameters ? egi_trace_parameters(number, args->parameters, &room) : 0;
     if (args->parameters && !size) egi_trace_refuse(t, false, "the host reads what a kernel counts");
-    egi_trace_line *line = egi_trace_line_new(t, (int)number, args->op, args->variant);
-    if (line) {
+    const bool direct = egi_trace_is_direct(b, number, args);
+    egi_trace_line *line = egi_trace_line_new(t, direct ? EGI_RUN_OP : (int)number, args->op, args->variant);
+    if (line && !direct) {
         line->run = kernel;
         line->drawn = egi_this.random.counter - t->random.counter;
+    }
+    if (line) {
         for (int i = 0; i < 8; i++) line->in[i] = egi_trace_uses(t, args->in[i], false);
         for (int i = 0; i < EGI_MAX_OUT; i++) line->out[i] = egi_trace_uses(t, args->out[i], true);
         line->name = args->op ? args->op->name : args->out[0] ? args->out[0]->op : "launch";

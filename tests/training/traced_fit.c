@@ -253,14 +253,18 @@ TEST(under_the_nan_trap) {
     }
     eg_trap_nonfinite(false);
 }
-// Batches of many sizes, such as the last one of an epoch: two sizes are traced, and the others follow from these.
-static eg_layer *digits_model(int which) {
-    (void)which;
-    return eg_sequential(eg_layer_conv2d(3, 3, .activation = EG_RELU), eg_layer_max_pooling2d(),
+// Batches of many sizes, such as the last one of an epoch, and sequences of many lengths: two of them are traced, and
+// the others follow from these, whether ops are large enough to be divided among threads or not.
+static eg_layer *digits_model(void) {
+    return eg_sequential(eg_layer_conv2d(8, 3, .activation = EG_RELU), eg_layer_max_pooling2d(),
                          eg_layer_batch_normalization(), eg_layer_flatten(), eg_layer_dropout(.25),
                          eg_layer_dense(3));
 }
-TEST(batches_of_many_sizes) {
+static eg_layer *sequence_model(void) {
+    return eg_sequential(eg_layer_gru(5, .dropout = .2, .return_sequences = true), eg_layer_lstm(3),
+                         eg_layer_dropout(.5), eg_layer_dense(3));
+}
+static void at_many_sizes(bool sequences) {
     static const int sizes[] = { 8, 5, 3, 7, 12, 9, 20, 36, 4, 6, 2, 11, 13, 17, 19, 23, 29, 31, 33, 35 };
     enum { SIZES = sizeof sizes / sizeof sizes[0] };
     static outcome o[2];
@@ -269,13 +273,16 @@ TEST(batches_of_many_sizes) {
         memset(&o[eager], 0, sizeof o[eager]);
         eg_seed(3);
         eg_tensor *x = eg_random_normal(EG_SHAPE(ROWS, 10, 10, 1)), *y = labels_for(CLASSES);
-        eg_layer *m = digits_model(0);
+        if (sequences) x = eg_random_normal(EG_SHAPE(9, ROWS, 3));
+        eg_layer *m = sequences ? sequence_model() : digits_model();
         eg_compile(m, eg_adam(.learning_rate = .01), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY);
         for (int i = 0; i < 5 * SIZES; i++) {
             EG_SCOPE;
             const int n = sizes[i % SIZES];
-            note(&o[eager], eg_train_on_batch(m, eg_slice(x, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(n, -1, -1, -1)),
-                                              eg_slice(y, EG_SHAPE(0), EG_SHAPE(n)), .eager = eager));
+            eg_tensor *part = sequences ? eg_slice(x, EG_SHAPE(0, 0, 0), EG_SHAPE(-1, n, -1))
+                                        : eg_slice(x, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(n, -1, -1, -1));
+            note(&o[eager], eg_train_on_batch(m, sequences ? eg_add(part, 0) : part,
+                                              eg_slice(y, EG_SHAPE(0), EG_SHAPE(sequences ? 9 : n)), .eager = eager));
         }
         note_list(&o[eager], eg_layer_weights_list(m));
         const eg_function_info info = eg_model_traced_counts(m);
@@ -289,6 +296,8 @@ TEST(batches_of_many_sizes) {
     CHECK_INT(o[0].count, o[1].count);
     CHECK(!memcmp(o[0].numbers, o[1].numbers, sizeof(double) * (size_t)o[0].count));
 }
+TEST(batches_of_many_sizes) { at_many_sizes(false); }
+TEST(sequences_of_many_lengths) { at_many_sizes(true); }
 // Two inputs, one of them words for an embedding whose word 0 is masked, two outputs with metrics, early stopping that
 // restores the best weights, and files of the best ones.
 typedef struct parts { eg_layer *words, *rnn, *dense, *a, *b; } parts;
