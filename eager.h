@@ -38345,7 +38345,8 @@ static bool egi_trace_is_direct(const eg_backend *b, egi_kernel number, const eg
     if (number != EGI_ELEMENTWISE || b != &egi_cpu || args->variant || op->number < 0 || !op->programs || op->n_in > 2 ||
         op->flags & EGI_BOOL_FIRST || (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32))
         return false;
-    return egi_is_plain(x) && egi_is_plain(out) && egi_same_shape(x, out) &&
+    return egi_is_plain(x) && egi_is_plain(out) && egi_same_shape(x, out) && op->dtypes >> x->dtype & 1 &&
+           out->dtype == (op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype) &&
            (op->n_in == 1 || egi_are_twins(x, args->in[1]));
 }
 static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, egi_kernel_function *kernel,
@@ -41615,7 +41616,7 @@ static void egi_line_walk(egi_listed_numbers *w, const egi_trace *t, egi_trace_l
 }
 static void egi_trace_walk(egi_listed_numbers *w, egi_trace *t) {
     const int64_t same[] = { t->n_places, t->n_operands, t->n_lines, t->n_variables, t->n, t->m, t->assigns,
-                             (int64_t)(intptr_t)t->backend };
+                             t->taped != NULL, (int64_t)(intptr_t)t->backend };
     w->n = w->n_same = 0;
     w->drawn = 0;
     for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
