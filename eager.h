@@ -38342,8 +38342,8 @@ static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
 static bool egi_trace_is_direct(const eg_backend *b, egi_kernel number, const egi_args *args) {
     const egi_op *op = args->op;
     const eg_tensor *out = args->out[0], *x = args->in[0];
-    if (number != EGI_ELEMENTWISE || b != &egi_cpu || args->variant || op->number < 0 || !op->programs || op->n_in > 2 ||
-        op->flags & EGI_BOOL_FIRST || (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32))
+    if (number != EGI_ELEMENTWISE || b != &egi_cpu || args->variant || op->number < 0 || !op->programs ||
+        op->n_in > 2 || op->flags & EGI_BOOL_FIRST || (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32))
         return false;
     return egi_is_plain(x) && egi_is_plain(out) && egi_same_shape(x, out) && op->dtypes >> x->dtype & 1 &&
            out->dtype == (op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype) &&
