@@ -4024,7 +4024,8 @@ typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // fa
     /* double[2], on and off: in[0] int32 or int64, contiguous; out[0] has one axis more, the last */ \
     EVERY(ONE_HOT, one_hot) \
     EVERY(SCATTER_ADD, scatter_add)               /* egi_gather_parameters */ \
-    EVERY(RANDOM, random)                         /* egi_random_parameters */ \
+    EVERY(RANDOM, random)                         /* egi_random_parameters; EGI_BERNOULLI: in[0] the state of the draw \
+                                                     (EGI_DRAW_STATE), or NULL: that of the parameters */ \
     EVERY(UPDATE, update)                         /* egi_update_parameters */ \
     EVERY(NONFINITE, nonfinite)                   /* int64_t *: counts the NaN and Inf of in[0] */ \
     /* egi_reduce_parameters: rows of n; in[0] what the softmax or log-softmax made, in[1] g; out[0] dx */ \
@@ -4038,11 +4039,11 @@ typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // fa
     NOT_CPU(LAYER_NORM_GRAD, layer_norm_grad)     /* egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, \
                                                      out[1] dgamma, out[2] dbeta, each may \
                                                      be NULL */ \
-    /* float32 and float64; egi_attention_parameters: in[0..2] q, k, v, in[3] mask or NULL; out[0] y, out[1] log of \
-       each row's sum */ \
+    /* float32 and float64; egi_attention_parameters: in[0..2] q, k, v, in[3] mask or NULL, in[4] the state of the \
+       dropout's draw or NULL; out[0] y, out[1] log of each row's sum */ \
     MAY_LACK(ATTENTION, attention) \
     MAY_LACK(ATTENTION_GRAD, attention_grad)      /* egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its \
-                                                     logs, in[5] g, in[6] mask or NULL; \
+                                                     logs, in[5] g, in[6] mask or NULL, in[7] the state or NULL; \
                                                      out[0..2] dq, dk, dv */ \
     /* float32 and float64, all is contiguous: */ \
     MAY_LACK(NORMALIZE, normalize)                /* egi_normalize_parameters: in[0] x, in[1] gamma and in[2] beta, \
@@ -4145,9 +4146,11 @@ typedef struct egi_normalize_attr { egi_normalize_parameters p; bool scales, shi
 // q (B, H, T, K), k (B, G, S, K), v (B, G, S, V) with any strides but the last; y, g (B, T, H, V) and dq (B, T, H, K),
 // dk, dv (B, S, G, ..).
 // Query t sees the keys up to before + t if it is causal. H is a multiple of G.
-// The mask is of bools (B, H, T, S), with any strides: who sees nobody gets zeros.
+// The mask is of bools (B, H, T, S), with any strides: who sees nobody gets zeros. Where there is a state of a draw of
+// as many elements, each weight is kept, and multiplied by 1 / kept, if the draw says so with probability `kept`.
 enum { EGI_ATTENTION_SIZE = 128 };
-typedef struct egi_attention_parameters { double scale; bool causal; int64_t before; } egi_attention_parameters;
+typedef struct egi_attention_parameters { double scale; bool causal; int64_t before; double kept; }
+    egi_attention_parameters;
 // z = x W + b (B, T, gates x U); all h (B, T, U), in the order of the steps taken, of no steps where nobody asks for
 // them; states (B, U).
 // What is kept (B T, pieces x U), of no rows where no tape records: of each step in z's order an RNN's h, an LSTM's
@@ -4177,8 +4180,10 @@ typedef struct egi_gather_parameters {
     const char *name;
     int64_t most;                           // no row gets more updates than so many; 0: unknown
 } egi_gather_parameters;
+// EGI_DRAW_STATE is what a kernel needs that makes elements of a draw itself: int64 seed, counter and the first of the
+// draw's elements, which is `high`. The draw has `low` elements of 32 bits. No graph has such a node.
 typedef enum egi_random_kind { EGI_NORMAL, EGI_TRUNCATED_NORMAL, EGI_UNIFORM, EGI_INTEGERS, EGI_BERNOULLI,
-                               EGI_PERMUTATION } egi_random_kind;
+                               EGI_PERMUTATION, EGI_DRAW_STATE } egi_random_kind;
 typedef struct egi_random_parameters {
     egi_random_kind kind; uint64_t seed, counter; double a, b; int64_t low, high;
 } egi_random_parameters;
@@ -7028,6 +7033,13 @@ EGI_EVERYWHERE uint64_t egi_random_word64(const uint32_t block[4], int half) {
         }                                                                                       \
     } while (0)
 
+// The generator that a state (EGI_DRAW_STATE) tells of.
+EGI_EVERYWHERE egi_random egi_random_of_state(const int64_t *state) {
+    const egi_random r = { (uint64_t)state[0], (uint64_t)state[1] };
+    return r;
+}
+// The greatest word that is true with probability p, for 0 < p <= 1.
+EGI_EVERYWHERE uint32_t egi_random_last_word(double p) { return (uint32_t)(ceil(p * 4294967296.0) - 1); }
 // True with probability p, to the nearest 2^-32. NaN and p <= 0 never, p >= 1 always.
 EGI_EVERYWHERE void egi_random_bernoulli(unsigned char *out, int64_t first, int64_t count, egi_random r, double p) {
     const double limit = p * 4294967296.0;
@@ -10207,8 +10219,8 @@ EGI_SCALAR_WORDS(egi_bool, uint8_t)
     ROW(dense) ROW(dense_relu) \
     ROW(gather) ROW(scatter_add) ROW(conv2d) ROW(conv2d_input) ROW(conv2d_filter) ROW(max_pool_index) ROW(avg_pool2d) \
     ROW(avg_pool2d_grad) \
-    ROW(to) ROW(custom_gradient) OF_LAYERS(normalize) OF_LAYERS(layer_norm) OF_LAYERS(attention) OF_LAYERS(simple_rnn) \
-    OF_LAYERS(lstm) OF_LAYERS(gru)
+    ROW(to) ROW(custom_gradient) OF_LAYERS(normalize) OF_LAYERS(layer_norm) OF_LAYERS(attention) \
+    OF_LAYERS(attention_kept) OF_LAYERS(simple_rnn) OF_LAYERS(lstm) OF_LAYERS(gru)
 #define EGI_ID_OTHER(name) EGI_OP_##name,
 enum {
     EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3, a, b, c, y, g)
@@ -12329,9 +12341,11 @@ extern "C"
 #endif
 void openblas_set_num_threads(int threads) __attribute__((weak));         // other libraries have none
 #endif
-// Whether a product goes to OpenBLAS, which then has as many threads as the team: it is ahead from 100 x 100 x 100 on.
+// Whether a product goes to OpenBLAS, which then has as many threads as the team. Below these bounds it is behind: its
+// time is up to 1.4 times ours with a k of 32, 1.2 with 64, 1.9 with an n of 16 (bench/RESULTS.md).
 static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
-    if ((double)m * (double)n * (double)k < 1e6 || m > INT_MAX || n > INT_MAX || k > INT_MAX) return false;
+    if ((double)m * (double)n * (double)k < 1e6 || n < 64 || k < 128) return false;
+    if (m > INT_MAX || n > INT_MAX || k > INT_MAX) return false;
 #if defined(__ELF__)
     static int told;                        // atomic
     const int threads = eg_num_threads();
@@ -15085,6 +15099,9 @@ static void egi_cpu_random_run(void *context, int64_t begin, int64_t end) {
 #endif
         if (f) egi_random_uniform_f32((float *)to + done, first + done, n - done, r, p->a, p->b);
         else egi_random_uniform_f64((double *)to + done, first + done, n - done, r, p->a, p->b);
+    } else if (p->kind == EGI_BERNOULLI && args->in[0]) {
+        const int64_t *state = (const int64_t *)(const void *)args->in[0]->data;
+        egi_random_bernoulli((unsigned char *)to, state[2] + first, n, egi_random_of_state(state), p->a);
     } else if (p->kind == EGI_BERNOULLI) egi_random_bernoulli((unsigned char *)to, first, n, r, p->a);
     else if (y->dtype == EG_INT64) egi_random_int64((int64_t *)to, first, n, r, p->low, p->high);
     else
@@ -15101,6 +15118,9 @@ static bool egi_cpu_random(eg_backend *b, const egi_args *args) {
     if (p->kind == EGI_PERMUTATION) {
         egi_random r = { p->seed, p->counter };
         egi_random_permutation((int64_t *)(void *)y->data, y->size, r);
+    } else if (p->kind == EGI_DRAW_STATE) {
+        const int64_t state[3] = { (int64_t)p->seed, (int64_t)p->counter, p->high };
+        memcpy(y->data, state, sizeof state);
     } else
         egi_parallel((y->size + EGI_BLOCK - 1) / EGI_BLOCK, (double)y->size * 4, egi_cpu_random_run, (void *)args);
     return true;
@@ -17767,7 +17787,8 @@ static eg_tensor *egi_random_draw(const char *name, eg_dtype dtype, eg_shape sha
     p->counter = state.counter;
     if (x->size && !egi_launch_random(egi_backend_of(x), &args)) { egi_object_release(&x->object); return NULL; }
     bool wide = dtype == EG_FLOAT64 || p->kind == EGI_INTEGERS || p->kind == EGI_PERMUTATION;
-    egi_random_advance(&state, x->size, wide ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32);
+    egi_random_advance(&state, p->kind == EGI_DRAW_STATE ? p->low : x->size,
+                       wide ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32);
     egi_this.random.counter = state.counter;
     return egi_scope_own(x);
 }
@@ -23051,6 +23072,15 @@ static eg_tensor *egi_batch_bernoulli(eg_shape shape, double probability) {
     egi_this.random.counter = state.counter;
     return x ? eg_reshape(eg_slice(x, begin, size), shape) : NULL;
 }
+// The state of such a draw, for a kernel that makes the elements itself. The generator moves on as by the draw.
+static eg_tensor *egi_batch_draw_state(eg_shape shape) {
+    const egi_batch_part rows = egi_this.rows;
+    const bool part = rows.all && shape.dims[0] == rows.count;
+    egi_random_parameters p = { EGI_DRAW_STATE, 0, 0, 0, 0, part ? rows.all : shape.dims[0], part ? rows.first : 0 };
+    const eg_shape three = { 1, { 3 } };
+    for (int i = 1; i < shape.rank; i++) p.low *= shape.dims[i], p.high *= shape.dims[i];
+    return egi_random_draw("random_bernoulli", EG_INT64, three, &p);
+}
 // Each element becomes 0 with probability `rate`; the others are multiplied by 1 / (1 - rate), so that the mean stays.
 static eg_tensor *egi_dropout_apply(eg_tensor *x, double rate) {
     if (rate <= 0) return x;
@@ -24278,9 +24308,23 @@ static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, double
     eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
     return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // a query that may see no key gets zeros
 }
+// Which of the weights dropout keeps, (B, H, T, S), from the state of the draw: where the weights themselves are there.
+typedef struct egi_kept_attr { eg_shape shape; double kept; } egi_kept_attr;
+static bool egi_shape_attention_kept(egi_call *c) {
+    c->shape[0] = ((const egi_kept_attr *)c->attr)->shape;
+    c->dtype[0] = EG_BOOL;
+    return true;
+}
+static bool egi_run_attention_kept(egi_call *c) {
+    const egi_random_parameters p = { EGI_BERNOULLI, 0, 0, ((const egi_kept_attr *)c->attr)->kept, 0, 0, 0 };
+    const egi_args args = { c->op, 0, { c->in[0] }, { c->out[0] }, &p };
+    return !c->out[0]->size || egi_launch_random(c->backend, &args);
+}
+EGI_OP_ND(attention_kept, 1, 0, sizeof(egi_kept_attr))
 // Attention as one op, on a device that has the kernel. It keeps no weights, since its gradient computes them again
 // (Dao 2023). Its outputs are y (B, T, H, V) and the logarithm of the sum of each row's exponentials (B, H, T). Without
-// keys y is zeros, as it is for a query that sees none.
+// keys y is zeros, as it is for a query that sees none. Behind query, key and value come a mask and the state of the
+// dropout's draw, as far as they are there.
 static bool egi_shape_attention_as_one(egi_call *c) {
     const eg_tensor *q = c->in[0], *v = c->in[2];
     eg_shape y = { 4, { q->dims[0], q->dims[2], q->dims[1], v->dims[3] } },
@@ -24290,12 +24334,19 @@ static bool egi_shape_attention_as_one(egi_call *c) {
     c->dtype[0] = c->dtype[1] = (eg_dtype)q->dtype;
     return true;
 }
+static eg_tensor *egi_attention_mask_of(eg_tensor *const *in, int n) {
+    return n > 3 && in[3]->dtype == EG_BOOL ? in[3] : NULL;
+}
+static eg_tensor *egi_attention_state_of(eg_tensor *const *in, int n) {
+    return n > 3 && in[n - 1]->dtype != EG_BOOL ? in[n - 1] : NULL;
+}
 // x with a reference of its own, or a copy if the elements of its last axis are not adjacent.
 static eg_tensor *egi_attention_whole_rows(const eg_tensor *x) {
     return x->strides[3] == 1 || x->dims[3] == 1 ? eg_retain((eg_tensor *)(uintptr_t)x) : egi_contiguous(x);
 }
 static bool egi_run_attention_as_one(egi_call *c) {
-    egi_args args = { c->op, 0, { NULL, NULL, NULL, c->n > 3 ? c->in[3] : NULL }, { c->out[0], c->out[1] }, c->attr };
+    egi_args args = { c->op, 0, { NULL, NULL, NULL, egi_attention_mask_of(c->in, c->n),
+                                  egi_attention_state_of(c->in, c->n) }, { c->out[0], c->out[1] }, c->attr };
     eg_tensor *in[3];
     bool ok = true;
     if (!c->in[0]->size || !c->in[2]->size) return egi_tensor_fill(c->out[0], 0) && egi_tensor_fill(c->out[1], 0);
@@ -24313,27 +24364,37 @@ static eg_tensor *egi_attention_over_groups(eg_tensor *x, int64_t heads) {
     return (eg_reduce_sum)(egi_attention_for_groups(x, heads, false), egi_over_axis(2, false));
 }
 // The gradient with single ops. With P the weights, S the scores and dP = g v^T: dS = P (dP - sum(dP P)), dq = dS k,
-// dk = dS^T q, dv = P^T g.
+// dk = dS^T q, dv = P^T g. With dropout's factors M: dP = M g v^T, dv = (M P)^T g.
 static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
     const egi_attention_parameters *a = (const egi_attention_parameters *)c->attributes;
     eg_tensor *q = c->inputs[0], *k = c->inputs[1], *v = c->inputs[2], *g = egi_attention_swap_heads(c->upstream[0]),
-              *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
+              *mask = egi_attention_mask_of(c->inputs, c->n_inputs),
+              *state = egi_attention_state_of(c->inputs, c->n_inputs);
     bool whole = !mask;
     if (a->causal && !egi_mask_narrow_causal(&mask, q->dims[2], k->dims[2], a->before)) return false;
-    eg_tensor *weights = egi_attention_weights(q, k, a->scale, mask, whole), *dp = egi_attention_product(g, v, true);
+    eg_tensor *weights = egi_attention_weights(q, k, a->scale, mask, whole), *dp = egi_attention_product(g, v, true),
+              *seen = weights;
+    if (state) {
+        const egi_kept_attr kept = { { 4, { q->dims[0], q->dims[1], q->dims[2], k->dims[2] } }, a->kept };
+        eg_tensor *factor = (eg_div)(eg_cast(egi_apply1(&egi_op_attention_kept, &state, 1, &kept),
+                                             (eg_dtype)q->dtype), eg_number(a->kept));
+        dp = (eg_mul)(dp, factor);
+        seen = (eg_mul)(weights, factor);
+    }
     eg_tensor *ds = (eg_mul)(weights, (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_over_axis(-1, true))));
     ds = (eg_mul)(ds, eg_number(a->scale));
     if (c->needed[0] && !egi_set_dx(0, dx, egi_attention_product(ds, k, false))) return false;
     if (c->needed[1] && !egi_set_dx(1, dx, egi_attention_over_groups(egi_matmul(ds, true, q, false), k->dims[1])))
         return false;
     return !c->needed[2] ||
-           egi_set_dx(2, dx, egi_attention_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
+           egi_set_dx(2, dx, egi_attention_over_groups(egi_matmul(seen, true, g, false), v->dims[1]));
 }
 static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     if (egi_gradient_ops_are_recorded() || !c->inputs[0]->size || !c->inputs[2]->size)     // nor room for T x T
         return egi_attention_gradient(c, dx);
-    const eg_tensor *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
-    egi_args args = { op, 0, { NULL, NULL, NULL, c->outputs[0], c->outputs[1], NULL, mask }, { NULL }, c->attributes };
+    egi_args args = { op, 0, { NULL, NULL, NULL, c->outputs[0], c->outputs[1], NULL,
+                               egi_attention_mask_of(c->inputs, c->n_inputs),
+                               egi_attention_state_of(c->inputs, c->n_inputs) }, { NULL }, c->attributes };
     bool ok = true;
     for (int i = 0; i < 3 && ok; i++) {
         const eg_tensor *x = c->inputs[i];
@@ -24351,7 +24412,7 @@ EGI_OBJECTS
 static const egi_op egi_op_attention = { "attention", -1, 2, 0, sizeof(egi_attention_parameters),
                                          egi_shape_attention_as_one, egi_run_attention_as_one,
                                          egi_grad_attention_as_one,
-                                         { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY },
+                                         { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL },
                                          EGI_NOT_ELEMENTWISE(attention) };
 // Whether the kernel of the device on which the op would run takes these operands.
 static bool egi_attention_takes(const eg_backend *b, const eg_tensor *q, const eg_tensor *v) {
@@ -24359,11 +24420,11 @@ static bool egi_attention_takes(const eg_backend *b, const eg_tensor *q, const e
         return q->dtype == EG_FLOAT32 && q->dims[3] <= EGI_ATTENTION_SIZE && v->dims[3] <= EGI_ATTENTION_SIZE;
     return q->dtype == EG_FLOAT32 || q->dtype == EG_FLOAT64;
 }
-// Whether the one op can do what is asked: no weights are returned, nothing is dropped, and the kernel takes query, key
-// and value.
+// Whether the one op can do what is asked: no weights are returned, the kernel takes query, key and value, and a draw
+// for dropout is none of a graph, whose nodes have no state of it.
 static bool egi_attention_runs_as_one(const eg_layer *l, const egi_layer_run *c, const eg_tensor *q, const eg_tensor *k,
                                       const eg_tensor *v) {
-    return c->n_out < 2 && !(c->training && l->config.o.dropout > 0) && k->size && v->size &&
+    return c->n_out < 2 && !(c->training && l->config.o.dropout > 0 && egi_graph_adopts()) && k->size && v->size &&
            k->dtype == q->dtype && v->dtype == q->dtype && egi_kernel_has_as_one(q, EGI_ATTENTION) &&
            egi_attention_takes(egi_backend_of(q), q, v);
 }
@@ -24395,14 +24456,18 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     if (!query || !key || !value) return false;
     eg_shape together = { 3, { c->in[0]->dims[0], c->in[0]->dims[1], 0 } };
     if (egi_attention_runs_as_one(l, c, query, key, value)) {
-        egi_attention_parameters p = { 1 / sqrt((double)k->size), k->o.causal, a.before };
-        eg_tensor *in[4], *out[EGI_MAX_OUT];
+        const bool drops = c->training && k->o.dropout > 0;
+        const egi_attention_parameters p = { 1 / sqrt((double)k->size), k->o.causal, a.before,
+                                             drops ? 1 - k->o.dropout : 1 };
+        eg_tensor *in[5], *out[EGI_MAX_OUT];
         in[0] = query;
         in[1] = key;
         in[2] = value;
         eg_shape pairs = { 4, { query->dims[0], heads, query->dims[2], key->dims[2] } };
-        in[3] = mask ? eg_broadcast_to(mask, pairs) : NULL;
-        if ((mask && !in[3]) || !egi_apply(&egi_op_attention, in, mask ? 4 : 3, &p, out)) return false;
+        n = 3;
+        if (mask && !(in[n++] = eg_broadcast_to(mask, pairs))) return false;
+        if (drops && !(in[n++] = egi_batch_draw_state(pairs))) return false;
+        if (!egi_apply(&egi_op_attention, in, n, &p, out)) return false;
         together.dims[2] = heads * out[0]->dims[3];
         return (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(out[0], together))) != NULL;
     }
@@ -38251,7 +38316,8 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
     case EGI_LAYER_NORM: case EGI_LAYER_NORM_GRAD:
         EGI_PARAMETERS(egi_norm_parameters, EGI_KEEPS(rows), EGI_KEEPS(n), EGI_KEEPS(epsilon))
     case EGI_ATTENTION: case EGI_ATTENTION_GRAD:
-        EGI_PARAMETERS(egi_attention_parameters, EGI_KEEPS(scale), EGI_KEEPS(causal), EGI_KEEPS(before))
+        EGI_PARAMETERS(egi_attention_parameters, EGI_KEEPS(scale), EGI_KEEPS(causal), EGI_KEEPS(before),
+                       EGI_KEEPS(kept))
     case EGI_GATHER: case EGI_SCATTER_ADD:
         EGI_PARAMETERS(egi_gather_parameters, EGI_KEEPS(outer), EGI_KEEPS(rows), EGI_KEEPS(inner), EGI_KEEPS(name),
                        EGI_KEEPS(most))
@@ -45129,6 +45195,10 @@ static bool egi_fit_layer_norm(const egi_op *op, eg_tensor *const *in, const dou
             egi_fit_weight(x, in[1], 1, last, 0) && egi_fit_weight(x, in[2], 1, last, 0)) ||
            egi_fit_fail(op, x, "list of operands");
 }
+static bool egi_fit_kept(const egi_op *op, eg_tensor *state, const egi_kept_attr *attr) {
+    return (state->dtype == EG_INT64 && state->size == 3 && egi_shape_valid(op->name, attr->shape, EG_BOOL)) ||
+           egi_fit_fail(op, state, "state");
+}
 static bool egi_fit_attention(const egi_op *op, eg_tensor *const *in, int n, const egi_attention_parameters *p) {
     const eg_tensor *q = in[0], *k = n > 2 ? in[1] : q, *v = n > 2 ? in[2] : q, *mask = n > 3 ? in[3] : NULL;
     const eg_backend *b = egi_backend_of(q);
@@ -45175,6 +45245,7 @@ static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, vo
         return egi_fit_recurrent(op, in, n, (egi_recurrent_parameters *)attr);
     case EGI_OP_layer_norm: return egi_fit_layer_norm(op, in, (const double *)attr);
     case EGI_OP_attention: return egi_fit_attention(op, in, n, (const egi_attention_parameters *)attr);
+    case EGI_OP_attention_kept: return egi_fit_kept(op, in[0], (const egi_kept_attr *)attr);
 #endif
     default: return true;
     }
@@ -52430,6 +52501,9 @@ typedef struct EGI_TN(egi_attention_job) {
     const egi_attention_parameters *p;
     EGI_TN(egi_heads) q, k, v, y, g, dq, dk, dv;
     const eg_tensor *mask;
+    const int64_t *draw;                                        // of dropout: the state of its draw, or NULL
+    double kept;                                                // and the probability that a weight is kept, or 1
+    uint32_t last;                                              // the greatest word with which one is
     EGI_T *log_sums, *delta, *space, *sums;                     // space: `room` elements for each thread
     EGI_TN(egi_tile_fn) *tile;
     int64_t batch, heads, shared, queries, keys, parts, room, most;
@@ -52500,6 +52574,19 @@ static int64_t EGI_TN(egi_scores_hide)(const EGI_TN(egi_attention_job) *a, int64
     for (int64_t i = 0; i < n; i++) scores[i] = sees[i * step] ? scores[i] : -(EGI_T)INFINITY;
     return n;
 }
+// The random words of n weights of one query, with the keys from `first` on.
+static const uint32_t *EGI_TN(egi_attention_words)(const EGI_TN(egi_attention_job) *a, int64_t batch, int64_t head,
+                                                   int64_t query, int64_t first, int64_t n, uint32_t *room) {
+    const int64_t at = a->draw[2] + ((batch * a->heads + head) * a->queries + query) * a->keys + first,
+                  lane = at % EGI_RANDOM_PER_BLOCK_32;
+    egi_random_blocks(room, egi_random_of_state(a->draw), (uint64_t)(at / EGI_RANDOM_PER_BLOCK_32),
+                      (int)((lane + n + EGI_RANDOM_PER_BLOCK_32 - 1) / EGI_RANDOM_PER_BLOCK_32));
+    return room + lane;
+}
+// Multiplies n elements by 1 where egi_random_bernoulli says true, else by 0.
+static void EGI_TN(egi_attention_drop)(int64_t n, const uint32_t *word, uint32_t last, EGI_T *x) {
+    for (int64_t i = 0; i < n; i++) x[i] *= (EGI_T)(word[i] <= last);
+}
 // One past the last key that queries before `query` see.
 static int64_t EGI_TN(egi_attention_end)(const EGI_TN(egi_attention_job) *a, int64_t query, int64_t end) {
     return a->p->causal ? egi_min64(end, a->p->before + query) : end;
@@ -52537,6 +52624,7 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
     const int64_t end = EGI_TN(egi_attention_end)(a, t1, a->keys), size = a->q.size, rows = t1 - t0,
                   shared = head / (a->heads / a->shared);
     EGI_T *q = own, *o = q + BLOCK * a->size, *s = o + BLOCK * a->values, top[BLOCK];
+    uint32_t words[EGI_RANDOM_AT_ONCE * 4];
     double sum[BLOCK] = {0};
     EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, q);
     EGI_TN(egi_zero)(BLOCK * a->values, o);
@@ -52551,6 +52639,9 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
             EGI_T *x = s + r * BLOCK;
             const int64_t seen = EGI_TN(egi_scores_hide)(a, batch, head, t0 + r, c0, n, x);
             if (seen > 0) EGI_IN_ROWS(egi_scores_step)(seen, x, &top[r], &sum[r], a->v.size, o + r * a->values);
+            if (seen > 0 && a->draw)
+                EGI_TN(egi_attention_drop)(seen, EGI_TN(egi_attention_words)(a, batch, head, t0 + r, c0, seen, words),
+                                           a->last, x);
             EGI_TN(egi_zero)(n - seen, x + seen);
         }
         if (packed)
@@ -52560,7 +52651,7 @@ static void EGI_TN(egi_attention_block)(const EGI_TN(egi_attention_job) *a, int6
     }
     for (int64_t r = 0; r < rows; r++) {                        // a query that a mask lets see no key gets zeros
         EGI_T *y = EGI_TN(egi_heads_row)(&a->y, batch, head, t0 + r), *x = o + r * a->values;
-        EGI_IN_ROWS(egi_row_scale)(a->v.size, a->mask && sum[r] == 0 ? 0 : (EGI_T)(1 / sum[r]), x);
+        EGI_IN_ROWS(egi_row_scale)(a->v.size, a->mask && sum[r] == 0 ? 0 : (EGI_T)(1 / (sum[r] * a->kept)), x);
         memcpy(y, x, (size_t)a->v.size * sizeof *y);
         a->log_sums[(batch * a->heads + head) * a->queries + t0 + r] = (EGI_T)((double)top[r] + log(sum[r]));
     }
@@ -52585,7 +52676,8 @@ static void EGI_TN(egi_attention_run)(void *context, int64_t begin, int64_t end)
                                             few ? NULL : packed, values, own);
     }
 }
-static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_args *args, const eg_tensor *mask) {
+static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_args *args, const eg_tensor *mask,
+                                        const eg_tensor *state) {
     const eg_tensor *q = args->in[0], *k = args->in[1];
     memset(a, 0, sizeof *a);
     a->p = (const egi_attention_parameters *)args->parameters;
@@ -52593,6 +52685,9 @@ static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_
     a->k = EGI_TN(egi_heads_of)(k, false);
     a->v = EGI_TN(egi_heads_of)(args->in[2], false);
     a->mask = mask;
+    a->draw = state ? (const int64_t *)(const void *)state->data : NULL;
+    a->kept = state ? a->p->kept : 1;
+    a->last = egi_random_last_word(a->kept);
     a->batch = q->dims[0], a->heads = q->dims[1], a->queries = q->dims[2];
     a->shared = k->dims[1], a->keys = k->dims[2];
     a->tile = EGI_TN(egi_best_tile)(&a->nr);
@@ -52621,7 +52716,7 @@ static void EGI_TN(egi_attention_divide)(EGI_TN(egi_attention_job) *a, int64_t p
 static bool EGI_TN(egi_cpu_attention)(const egi_args *args) {
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
     EGI_TN(egi_attention_job) a;
-    EGI_TN(egi_attention_begin)(&a, args, args->in[3]);
+    EGI_TN(egi_attention_begin)(&a, args, args->in[3], args->in[4]);
     a.y = EGI_TN(egi_heads_of)(args->out[0], true);
     a.log_sums = EGI_DATA(args->out[1]);
     a.parts = EGI_TN(egi_attention_parts)(&a, a.queries);
@@ -52665,9 +52760,10 @@ static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a,
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
     const int64_t end = EGI_TN(egi_attention_end)(a, t1, w->end), rows = t1 - t0;
     const int64_t first = (batch * a->heads + head) * a->queries + t0;
+    uint32_t room[EGI_RANDOM_AT_ONCE * 4];
     EGI_T log_sum[BLOCK];
     EGI_TN(egi_heads_load)(&a->q, batch, head, t0, rows, (EGI_T)a->p->scale, a->size, w->q);
-    EGI_TN(egi_heads_load)(&a->g, batch, head, t0, rows, 1, a->values, w->g);
+    EGI_TN(egi_heads_load)(&a->g, batch, head, t0, rows, (EGI_T)(1 / a->kept), a->values, w->g);
     EGI_TN(egi_zero)(BLOCK * a->size, w->dq);
     for (int64_t r = 0; r < rows; r++) {
         log_sum[r] = a->log_sums[first + r];
@@ -52683,7 +52779,11 @@ static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a,
         for (int64_t r = 0; r < rows; r++) {
             EGI_T *x = w->s + r * BLOCK, *d = w->d + r * BLOCK;
             const int64_t seen = EGI_TN(egi_scores_hide)(a, batch, head, t0 + r, c0, n, x);
+            const uint32_t *words =
+                seen > 0 && a->draw ? EGI_TN(egi_attention_words)(a, batch, head, t0 + r, c0, seen, room) : NULL;
+            if (words) EGI_TN(egi_attention_drop)(seen, words, a->last, d);
             if (seen > 0) EGI_IN_ROWS(egi_scores_back)(seen, log_sum[r], a->delta[first + r], x, d);
+            if (words) EGI_TN(egi_attention_drop)(seen, words, a->last, x);
             EGI_TN(egi_zero)(wide - seen, x + seen);
             EGI_TN(egi_zero)(wide - seen, d + seen);
         }
@@ -52753,7 +52853,7 @@ static void EGI_TN(egi_attention_back)(void *context, int64_t begin, int64_t end
 }
 static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     EGI_TN(egi_attention_job) a;
-    EGI_TN(egi_attention_begin)(&a, args, args->in[6]);
+    EGI_TN(egi_attention_begin)(&a, args, args->in[6], args->in[7]);
     a.y = EGI_TN(egi_heads_of)(args->in[3], true);
     a.log_sums = EGI_DATA(args->in[4]);
     a.g = EGI_TN(egi_heads_of)(args->in[5], true);

@@ -2846,14 +2846,23 @@ static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
 // table.
 
 typedef struct egi_gpu_draw {
-    egi_random r; double a, b, cut; int64_t low, high, n; int dtype, size; void *out;
+    egi_random r; double a, b, cut; int64_t low, high, n; int dtype, size; void *out; const int64_t *state;
 } egi_gpu_draw;
 template <int KIND> static __global__ void egi_gpu_random(egi_gpu_draw p) {
     const int64_t each = KIND == EGI_INTEGERS || p.dtype == EG_FLOAT64 ? 2 : 4;
     EGI_GPU_EACH(i, (p.n + each - 1) / each) {
         const int64_t first = i * each, count = p.n - first < each ? p.n - first : each;
-        if (KIND == EGI_BERNOULLI) egi_random_bernoulli((unsigned char *)p.out + first, first, count, p.r, p.a);
-        else if (KIND == EGI_INTEGERS) {
+        if (KIND == EGI_BERNOULLI && p.state)
+            egi_random_bernoulli((unsigned char *)p.out + first, p.state[2] + first, count,
+                                 egi_random_of_state(p.state), p.a);
+        else if (KIND == EGI_BERNOULLI)
+            egi_random_bernoulli((unsigned char *)p.out + first, first, count, p.r, p.a);
+        else if (KIND == EGI_DRAW_STATE) {
+            int64_t *to = (int64_t *)p.out;
+            to[0] = (int64_t)p.r.seed;
+            to[1] = (int64_t)p.r.counter;
+            to[2] = p.high;
+        } else if (KIND == EGI_INTEGERS) {
             int64_t v[2];
             egi_random_int64(v, first, count, p.r, p.low, p.high);
             for (int64_t k = 0; k < count; k++)
@@ -2883,6 +2892,7 @@ static bool egi_gpu_run_random(eg_backend *b, const egi_args *args) {
     p.dtype = out->dtype;
     p.size = (int)eg_dtype_size((eg_dtype)out->dtype);
     p.out = out->data;
+    p.state = args->in[0] ? (const int64_t *)(const void *)args->in[0]->data : NULL;
     if (r->kind == EGI_PERMUTATION) {            // each place depends on those before it: the host does it
         int64_t *host = (int64_t *)malloc((size_t)p.n * sizeof *host);
         if (!host) return eg_raise(EG_ERROR_MEMORY, "eg_random_permutation: out of memory") != NULL;
@@ -2893,6 +2903,7 @@ static bool egi_gpu_run_random(eg_backend *b, const egi_args *args) {
     }
     int64_t blocks = egi_gpu_blocks(egi_gpu_ceil(p.n, 2));
     if (r->kind == EGI_BERNOULLI) EGI_LAUNCH(egi_gpu_random<EGI_BERNOULLI>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (r->kind == EGI_DRAW_STATE) EGI_LAUNCH(egi_gpu_random<EGI_DRAW_STATE>, 1, EGI_GPU_THREADS, g->compute, p);
     else if (r->kind == EGI_INTEGERS) EGI_LAUNCH(egi_gpu_random<EGI_INTEGERS>, blocks, EGI_GPU_THREADS, g->compute, p);
     else if (r->kind == EGI_UNIFORM) EGI_LAUNCH(egi_gpu_random<EGI_UNIFORM>, blocks, EGI_GPU_THREADS, g->compute, p);
     else EGI_LAUNCH(egi_gpu_random<EGI_NORMAL>, blocks, EGI_GPU_THREADS, g->compute, p);
@@ -3390,6 +3401,9 @@ typedef struct egi_gpu_attend {
     bool causal;
     egi_gpu_heads q, k, v, y, g;
     egi_gpu_pairs mask;
+    const int64_t *draw;                        // of dropout: the state of its draw, or NULL
+    uint32_t last;                              // the greatest word with which a weight is kept
+    float factor;                               // and what it is multiplied by then
     float *out, *log_sums, *delta, *dq, *dk, *dv;
 } egi_gpu_attend;
 // Rows from first on, up to count, into a tile; what is beyond is 0.
@@ -3407,6 +3421,15 @@ static __device__ __forceinline__ bool egi_gpu_attention_sees(const egi_gpu_atte
                                                               int64_t row, int64_t key) {
     if (row >= p.queries || key >= p.keys || (p.causal && key > p.before + row)) return false;
     return !p.mask.data || p.mask.data[batch * p.mask.batch + head * p.mask.head + row * p.mask.row + key * p.mask.key];
+}
+// What dropout multiplies a weight by.
+static __device__ __forceinline__ float egi_gpu_attention_factor(const egi_gpu_attend &p, int64_t batch, int64_t head,
+                                                                 int64_t row, int64_t key) {
+    if (!p.draw || row >= p.queries || key >= p.keys) return 1;
+    const int64_t at = p.draw[2] + ((batch * p.heads + head) * p.queries + row) * p.keys + key;
+    uint32_t w[4];
+    egi_random_block(w, egi_random_of_state(p.draw), (uint64_t)(at / EGI_RANDOM_PER_BLOCK_32), 0);
+    return (at & 2 ? at & 1 ? w[3] : w[2] : at & 1 ? w[1] : w[0]) <= p.last ? p.factor : 0;
 }
 // What a block of threads with a tile of so many queries works on, and up to which key it sees any.
 struct egi_gpu_query_tile { int64_t first, head, batch, served, end; };
@@ -3480,7 +3503,8 @@ template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_a
             float weight[2];
             for (int j = 0; j < 2; j++) {
                 weight[j] = s[r][j] == -INFINITY ? 0 : egi_gpu_exp(s[r][j] - next);
-                sp[(ty + 16 * r) * (EGI_GPU_KEYS + 1) + tx + 16 * j] = weight[j];
+                sp[(ty + 16 * r) * (EGI_GPU_KEYS + 1) + tx + 16 * j] =
+                    weight[j] * egi_gpu_attention_factor(p, batch, head, first + ty + 16 * r, k0 + tx + 16 * j);
             }
             sum[r] = sum[r] * kept + egi_gpu_warp_sum(weight[0] + weight[1], 16);
             top[r] = next;
@@ -3502,8 +3526,8 @@ template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_a
     }
     egi_gpu_attention_put<D, R>(p, at, o, top, sum);
 }
-// Weight and gradient of the score of R rows and columns each, of a tile of queries from q0 on and one of keys from k0
-// on.
+// Weight, after dropout, and gradient of the score of R rows and columns each, of a tile of queries from q0 on and one
+// of keys from k0 on.
 template <int D, int R>
 static __device__ __forceinline__ void egi_gpu_scores(const egi_gpu_attend &p, const float *sq, const float *sg,
                                                       const float *sk, const float *sv, int64_t batch, int64_t head,
@@ -3521,9 +3545,12 @@ static __device__ __forceinline__ void egi_gpu_scores(const egi_gpu_attend &p, c
             }
     for (int r = 0; r < R; r++)
         for (int j = 0; j < R; j++) {
-            const bool sees = egi_gpu_attention_sees(p, batch, head, q0 + ty + 16 * r, k0 + tx + 16 * j);
-            weight[r][j] = sees ? egi_gpu_exp(s[r][j] - log_sum[r]) : 0;
-            ds[r][j] = sees ? weight[r][j] * (d[r][j] - delta[r]) : 0;
+            const int64_t row = q0 + ty + 16 * r, key = k0 + tx + 16 * j;
+            const bool sees = egi_gpu_attention_sees(p, batch, head, row, key);
+            const float factor = sees ? egi_gpu_attention_factor(p, batch, head, row, key) : 0,
+                        own = sees ? egi_gpu_exp(s[r][j] - log_sum[r]) : 0;
+            ds[r][j] = sees ? own * (d[r][j] * factor - delta[r]) : 0;
+            weight[r][j] = own * factor;
         }
 }
 template <int D, int ROWS> static __global__ void egi_gpu_attention_dq(egi_gpu_attend p) {
@@ -3629,7 +3656,8 @@ static egi_gpu_heads egi_gpu_heads_of(const eg_tensor *x, bool rows_first) {    
                         x->strides[rows_first ? 1 : 2] };
     return h;
 }
-static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, const eg_tensor *mask, egi_gpu_attend *p) {
+static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, const eg_tensor *mask, const eg_tensor *state,
+                                egi_gpu_attend *p) {
     const egi_attention_parameters *a = (const egi_attention_parameters *)args->parameters;
     const eg_tensor *q = args->in[0], *k = args->in[1], *v = args->in[2];
     memset(p, 0, sizeof *p);
@@ -3648,6 +3676,11 @@ static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, const eg_tenso
     if (mask)
         p->mask = { (const uint8_t *)mask->data, mask->strides[0], mask->strides[1], mask->strides[2],
                     mask->strides[3] };
+    if (state) {
+        p->draw = (const int64_t *)(const void *)state->data;
+        p->last = egi_random_last_word(a->kept);
+        p->factor = (float)(1 / a->kept);
+    }
     bool fits = q->dims[0] * p->heads * egi_gpu_ceil(egi_gpu_max(p->queries, p->keys), 16) <= INT32_MAX;
     return fits || eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
 }
@@ -3659,7 +3692,7 @@ template <int D, int QUERIES> static void egi_gpu_attention_launch(egi_gpu *g, i
 static bool egi_gpu_run_attention(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     egi_gpu_attend p;
-    if (!egi_gpu_attend_make(g, args, args->in[3], &p)) return false;
+    if (!egi_gpu_attend_make(g, args, args->in[3], args->in[4], &p)) return false;
     p.out = (float *)(void *)args->out[0]->data;
     p.log_sums = (float *)(void *)args->out[1]->data;
     int64_t size = egi_gpu_max(p.size, p.value_size), batch = args->in[0]->dims[0];
@@ -3679,7 +3712,7 @@ template <int D, int ROWS> static void egi_gpu_attention_grad_launch(egi_gpu *g,
 static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     egi_gpu_attend p;
-    if (!egi_gpu_attend_make(g, args, args->in[6], &p)) return false;
+    if (!egi_gpu_attend_make(g, args, args->in[6], args->in[7], &p)) return false;
     const eg_tensor *log_sums = args->in[4];
     int64_t size = egi_gpu_max(p.size, p.value_size), batch = args->in[0]->dims[0], bytes = log_sums->size * 4;
     if (!(p.delta = (float *)egi_gpu_workspace(g, args->op->name, bytes))) return false;

@@ -114,6 +114,30 @@ TEST(rows_of_a_batch) {
     CHECK_ERROR(eg_distribute_rows(-1, 1, 7), EG_ERROR_ARGUMENT, "there are no 1 rows from row -1 on among 7");
     eg_layer_release(drop);
 }
+// So does attention's dropout, which makes the elements of the draw in its kernels.
+TEST(rows_of_a_batch_of_attention) {
+    const int64_t cuts[] = { 0, 3, 3, 4, 7 };
+    eg_layer *drop = eg_layer_multi_head_attention(2, 3, .dropout = 0.5);
+    eg_tensor *x = eg_random_normal(EG_SHAPE(7, 5, 3));
+    REQUIRE(eg_call(drop, x) != NULL);
+    for (int trap = 0; trap < 2; trap++) {                 // with the trap it runs op by op
+        eg_trap_nonfinite(trap);
+        eg_seed(3);
+        eg_tensor *whole = eg_call(drop, x, .training = true), *next = eg_random_normal(EG_SHAPE(3));
+        for (int i = 0; i < 4; i++) {
+            const int64_t count = cuts[i + 1] - cuts[i];
+            eg_seed(3);
+            CHECK(eg_distribute_rows(cuts[i], count, 7));
+            eg_tensor *part = eg_call(drop, eg_slice(x, EG_SHAPE(cuts[i], 0, 0), EG_SHAPE(count, 5, 3)),
+                                      .training = true);
+            CHECK(eg_distribute_rows(0, 0, 0));
+            CHECK_SAME(part, eg_slice(whole, EG_SHAPE(cuts[i], 0, 0), EG_SHAPE(count, 5, 3)), 1e-6);
+            CHECK_SAME(eg_random_normal(EG_SHAPE(3)), next, 0);
+        }
+    }
+    eg_trap_nonfinite(false);
+    eg_layer_release(drop);
+}
 static bool drops(eg_tensor *const *in, eg_tensor **out, void *layer) {
     return (out[0] = eg_call(layer, in[0], .training = true)) != NULL;
 }

@@ -1,5 +1,6 @@
 // Attention as one op, whose kernels hold no scores: values and gradients against the same in ops of their own, to
-// second order; what it holds in memory; the same bits with any number of threads; what is not finite, what is empty.
+// second order, with dropout, too, whose draws stay the same; what it holds in memory; the same bits with any number of
+// threads and in replays; what is not finite, what is empty.
 #ifndef EAGER_BACKEND
 #define EAGER_BACKEND
 #endif
@@ -15,12 +16,12 @@ enum { MANY = 16 };
 enum { NO_MASK, OF_STEPS, OF_PAIRS, OF_EACH, OF_KEYS, MASKS };
 // keys 0: the queries are the keys, too
 typedef struct variant {
-    int64_t batch, queries, keys, heads, shared, size, values; bool causal; int mask; eg_dtype dtype;
+    int64_t batch, queries, keys, heads, shared, size, values; bool causal; int mask; eg_dtype dtype; double dropout;
 } variant;
 static eg_layer *attention_of(const variant *v) {
     return eg_layer_multi_head_attention(v->heads, v->size, .kv_heads = v->shared, .value_dim = v->values,
                                          .causal = v->causal, .bias_initializer = EG_INIT_UNIFORM,
-                                         .bias_initializer_value = .5);
+                                         .bias_initializer_value = .5, .dropout = v->dropout);
 }
 // About a third of them are false. Where each query has a row of its own, the first one sees nobody.
 static eg_tensor *pairs_of(const variant *v) {
@@ -39,9 +40,11 @@ static given given_of(const variant *v) {
     if (v->mask == OF_STEPS) g.steps = eg_greater(eg_random_uniform(EG_SHAPE(v->batch, v->queries)), 0.35);
     return g;
 }
+// Each call in training draws the same.
 static eg_tensor *call(const given *g) {
     eg_tensor *y;
-    return eg_call_multi(g->layer, g->x, g->n, &y, 1, .mask = g->steps) ? y : NULL;
+    if (g->v->dropout > 0) eg_seed(5);
+    return eg_call_multi(g->layer, g->x, g->n, &y, 1, .mask = g->steps, .training = g->v->dropout > 0) ? y : NULL;
 }
 static eg_tensor *weighed(const given *g, eg_tensor **y) {
     if (!(*y = call(g))) return NULL;
@@ -77,11 +80,13 @@ static void check_variant(const variant *v, int order, double tolerance) {
     REQUIRE(call(&g) != NULL);
     count_as_one();
     const int n = all_of(&g, order, got);
+    const eg_random_state state = eg_random_get_state();
     CHECK_AS_ONE(1, 1);                                  // of order 2, on the way back to what came before
     eg_trap_nonfinite(true);
     CHECK_INT(all_of(&g, order, want), n);
     eg_trap_nonfinite(false);
     CHECK_AS_ONE(0, 0);
+    CHECK(eg_random_get_state().seed == state.seed && eg_random_get_state().counter == state.counter);
     CHECK(n > 0);
     for (int i = 0; i < n; i++) {
         const double most = 1 + eg_item(eg_reduce_max(eg_abs(want[i])));
@@ -101,21 +106,59 @@ TEST(values_and_gradients) {
     for (int s = 0; s < SHAPES; s++)
         for (int bits = 0; bits < 2 * MASKS; bits++) {
             const int64_t *a = shapes[s];
-            variant v = { a[0], a[1], a[2], a[3], a[4], a[5], a[6], bits >= MASKS, bits % MASKS, EG_FLOAT64 };
+            variant v = { a[0], a[1], a[2], a[3], a[4], a[5], a[6], bits >= MASKS, bits % MASKS, EG_FLOAT64, 0 };
             if ((v.mask == OF_STEPS && v.keys) || (test_share > 1 && (s + bits) % 3)) continue;
             check_variant(&v, 1, 1e-12);
             v.dtype = EG_FLOAT32;
             check_variant(&v, 1, 1e-4);
+            v.dropout = .4;
+            check_variant(&v, 1, 2e-4);
+            v.dtype = EG_FLOAT64;
+            v.dropout = bits % 2 ? .3 : .9;
+            check_variant(&v, 1, 2e-12);
         }
 }
 TEST(gradients_of_gradients) {
     for (int s = 1; s < 8; s++)
         for (int bits = 0; bits < 2 * MASKS; bits++) {
             const int64_t *a = shapes[s];
-            variant v = { a[0], a[1], a[2], a[3], a[4], a[5], a[6], bits >= MASKS, bits % MASKS, EG_FLOAT64 };
+            variant v = { a[0], a[1], a[2], a[3], a[4], a[5], a[6], bits >= MASKS, bits % MASKS, EG_FLOAT64, 0 };
             if ((v.mask == OF_STEPS && v.keys) || (s + bits) % (test_share > 1 ? 7 : 3)) continue;
             check_variant(&v, 2, 1e-11);
+            v.dropout = .4;
+            check_variant(&v, 2, 1e-10);
         }
+}
+// In float32 the gradients are off by roundings alone, which D = sum(g y) makes larger where gradients of scores nearly
+// cancel (see the row transformer_block in bench/RESULTS.md).
+TEST(against_float64) {
+    enum { T = 256, C = 64 };
+    eg_layer *narrow = eg_layer_multi_head_attention(4, 16),
+             *wide = eg_layer_multi_head_attention(4, 16, .dtype = EG_FLOAT64);
+    eg_tensor *x = eg_mul(eg_random_normal(EG_SHAPE(2, T, C)), .1), *y = eg_random_normal(EG_SHAPE(2, T, C)), *v[2][8],
+              *grads[2][8];
+    REQUIRE(eg_call(narrow, x) && eg_call(wide, eg_cast(x, EG_FLOAT64)));
+    CHECK_INT(eg_layer_weights(narrow, v[0], 8), 8);
+    CHECK_INT(eg_layer_weights(wide, v[1], 8), 8);
+    for (int i = 0; i < 8; i++) {
+        CHECK(eg_assign(v[0][i], eg_mul(eg_random_normal(eg_shape_of(v[0][i])), .1)));
+        CHECK(eg_assign(v[1][i], eg_cast(v[0][i], EG_FLOAT64)));
+    }
+    for (int k = 0; k < 2; k++) {
+        const eg_dtype dtype = k ? EG_FLOAT64 : EG_FLOAT32;
+        eg_tape *tape = eg_tape_begin();
+        eg_trap_nonfinite(k);                            // op by op
+        eg_tensor *out = eg_call(k ? wide : narrow, eg_cast(x, dtype)), *up = eg_cast(y, dtype);
+        CHECK(eg_tape_gradients_from(tape, &out, 1, &up, v[k], 8, grads[k]));
+        eg_trap_nonfinite(false);
+    }
+    for (int i = 0; i < 8; i++) {
+        if (i == 3) continue;                            // the keys' bias, of which no score depends
+        const double most = eg_item(eg_reduce_max(eg_abs(grads[1][i])));
+        CHECK(eg_item(eg_reduce_max(eg_abs(eg_sub(eg_cast(grads[0][i], EG_FLOAT64), grads[1][i])))) < 1e-5 * most);
+    }
+    eg_layer_release(narrow);
+    eg_layer_release(wide);
 }
 static eg_tensor *of_differences(eg_tensor *const *in, void *user) {
     given g = *(const given *)user;
@@ -127,12 +170,61 @@ TEST(against_differences) {
     for (int mask = 0; mask < MASKS; mask++)
         for (int kind = 0; kind < 2; kind++) {
             EG_SCOPE;
-            variant v = { 2, 4, kind ? 3 : 0, 2, kind, 3, 2, mask % 2 == 0, mask, EG_FLOAT64 };
+            variant v = { 2, 4, kind ? 3 : 0, 2, kind, 3, 2, mask % 2 == 0, mask, EG_FLOAT64, mask % 3 ? 0 : .4 };
             if (mask == OF_STEPS && kind) continue;
             given g = given_of(&v);
+            REQUIRE(call(&g) != NULL);                   // it draws the weights
             CHECK(eg_check_gradient(of_differences, &g, g.x, kind ? 2 : 1, .order = 2));
             eg_layer_release(g.layer);
         }
+}
+
+// ---- dropout
+
+static bool step(eg_tensor *const *in, eg_tensor **out, void *layer) {
+    eg_tensor *vars[8];
+    const int n = eg_layer_weights(layer, vars, 8);
+    eg_tape *tape = eg_tape_begin();
+    out[0] = eg_call(layer, in[0], .training = true);
+    eg_tensor *loss = eg_reduce_sum(eg_square(out[0]));
+    return loss && eg_tape_gradients(tape, loss, vars, n, out + 1);
+}
+// Replays draw as eager calls do, one after another, of each length.
+TEST(dropout_in_replays) {
+    eg_layer *layer = eg_layer_multi_head_attention(2, 4, .causal = true, .dropout = .4);
+    eg_function *f = eg_function_new(step, layer);
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 140, 6)), *got[9], *want[9];
+    REQUIRE(eg_call(layer, x) != NULL);
+    for (int i = 0; i < 12; i++) {
+        EG_SCOPE;
+        eg_tensor *in = i % 3 ? x : eg_slice(x, EG_SHAPE(0, 0, 0), EG_SHAPE(2, 97 + i, 6));
+        if (i % 4 == 0) eg_seed((uint64_t)i);
+        const eg_random_state before = eg_random_get_state();
+        CHECK(eg_function_call(f, &in, 1, got, 9));
+        const eg_random_state after = eg_random_get_state();
+        eg_random_set_state(before);
+        CHECK(step(&in, want, layer));
+        CHECK(eg_random_get_state().counter == after.counter && after.counter != before.counter);
+        for (int k = 0; k < 9; k++) CHECK_SAME(got[k], want[k], 0);
+    }
+    CHECK(eg_function_counts(f).replays > 0);
+    eg_function_release(f);
+    eg_layer_release(layer);
+}
+// As many weights are kept as shall be, in each part of the whole: with equal values each query sees the sum of what is
+// kept.
+TEST(dropout_keeps_the_mean) {
+    enum { STEPS = 500, HEADS = 4 };
+    eg_layer *layer = eg_layer_multi_head_attention(HEADS, 2, .dropout = .3, .no_bias = true,
+                                                    .kernel_initializer = EG_INIT_IDENTITY);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, STEPS, HEADS * 2));
+    eg_seed(1);
+    eg_tensor *y = eg_call(layer, x, .training = true), *sums = y ? eg_reduce_mean(y, .axes = EG_AXES(1)) : NULL;
+    const float *sum = (const float *)eg_data(sums);
+    REQUIRE(sum != NULL);
+    for (int i = 0; i < eg_size(sums); i++) CHECK_NEAR(sum[i], 1, .01);
+    CHECK(eg_item(eg_reduce_max(eg_abs(eg_sub(y, 1)))) > .01);
+    eg_layer_release(layer);
 }
 
 // ---- what goes op by op
@@ -142,9 +234,9 @@ TEST(what_is_not_one_op) {
     eg_layer *layer = eg_layer_multi_head_attention(2, 2), *drops = eg_layer_multi_head_attention(2, 2, .dropout = .5);
     REQUIRE(eg_call(layer, x) && eg_call(drops, x));
     count_as_one();
-    CHECK(eg_call(layer, x, .training = true) && eg_call(drops, x));
-    CHECK_AS_ONE(2, 0);
-    CHECK(eg_call(drops, x, .training = true) != NULL);
+    CHECK(eg_call(layer, x, .training = true) && eg_call(drops, x) && eg_call(drops, x, .training = true));
+    CHECK_AS_ONE(3, 0);
+    CHECK(eg_call_multi(drops, &x, 1, out, 2, .training = true));
     CHECK(eg_call_multi(layer, &x, 1, out, 2));           // who asks for the scores gets them
     CHECK_SHAPE(out[1], 2, 2, 3, 3);
     CHECK_SAME(eg_call(layer, x), out[0], 1e-6);
@@ -166,21 +258,22 @@ TEST(what_is_not_one_op) {
 TEST(no_scores_are_held) {
     enum { STEPS = 4096 };
     const int64_t scores = (int64_t)STEPS * STEPS * 4;
-    eg_layer *layer = eg_layer_multi_head_attention(2, 16);
     eg_tensor *x = eg_random_normal(EG_SHAPE(1, STEPS, 16)), *vars[8], *grads[8];
-    REQUIRE(eg_call(layer, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2, 16))) != NULL);
-    const int n = eg_layer_weights(layer, vars, 8);
-    for (int causal = 0; causal < (test_share > 1 ? 1 : 2); causal++) {
+    for (int drops = 0; drops < 2; drops++) {
+        EG_SCOPE;
+        eg_layer *layer = eg_layer_multi_head_attention(2, 16, .dropout = drops ? .2 : 0);
+        REQUIRE(eg_call(layer, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2, 16))) != NULL);
+        const int n = eg_layer_weights(layer, vars, 8);
         eg_memory_reset_peak();
         const int64_t before = eg_memory().peak_bytes;
         eg_tape *tape = eg_tape_begin();
-        eg_tensor *y = eg_call(layer, x);
+        eg_tensor *y = eg_call(layer, x, .training = true);
         CHECK(eg_tape_gradients(tape, eg_reduce_sum(eg_square(y)), vars, n, grads));
         const int64_t held = eg_memory().peak_bytes - before;
         CHECK(held < scores / 4);
         if (held >= scores / 4) printf("    %lld bytes\n", (long long)held);
+        eg_layer_release(layer);
     }
-    eg_layer_release(layer);
 }
 #endif
 
@@ -195,11 +288,12 @@ static uint64_t bits_of(eg_tensor *x, uint64_t h) {
 TEST(the_same_bits_with_any_number_of_threads) {
     static const int counts[] = { 1, 2, 3, 7 };
     static const variant all[] = {
-        { 2, 130, 0, 3, 0, 16, 0, false, NO_MASK, EG_FLOAT32 }, { 1, 900, 0, 1, 0, 20, 0, true, NO_MASK, EG_FLOAT32 },
-        { 1, 300, 1000, 2, 1, 12, 5, false, OF_PAIRS, EG_FLOAT32 },
-        { 5, 200, 0, 4, 0, 8, 0, true, OF_STEPS, EG_FLOAT64 },
+        { 2, 130, 0, 3, 0, 16, 0, false, NO_MASK, EG_FLOAT32, 0 },
+        { 1, 900, 0, 1, 0, 20, 0, true, NO_MASK, EG_FLOAT32, .2 },
+        { 1, 300, 1000, 2, 1, 12, 5, false, OF_PAIRS, EG_FLOAT32, .5 },
+        { 5, 200, 0, 4, 0, 8, 0, true, OF_STEPS, EG_FLOAT64, 0 },
 #ifndef EAGER_OPENBLAS               // which adds up these projections in an order that depends on its threads
-        { 3, 1, 2000, 4, 0, 40, 30, false, OF_KEYS, EG_FLOAT32 },
+        { 3, 1, 2000, 4, 0, 40, 30, false, OF_KEYS, EG_FLOAT32, 0 },
 #endif
     };
     const int number = eg_num_threads();
