@@ -45195,10 +45195,6 @@ static bool egi_fit_layer_norm(const egi_op *op, eg_tensor *const *in, const dou
             egi_fit_weight(x, in[1], 1, last, 0) && egi_fit_weight(x, in[2], 1, last, 0)) ||
            egi_fit_fail(op, x, "list of operands");
 }
-static bool egi_fit_kept(const egi_op *op, eg_tensor *state, const egi_kept_attr *attr) {
-    return (state->dtype == EG_INT64 && state->size == 3 && egi_shape_valid(op->name, attr->shape, EG_BOOL)) ||
-           egi_fit_fail(op, state, "state");
-}
 static bool egi_fit_attention(const egi_op *op, eg_tensor *const *in, int n, const egi_attention_parameters *p) {
     const eg_tensor *q = in[0], *k = n > 2 ? in[1] : q, *v = n > 2 ? in[2] : q, *mask = n > 3 ? in[3] : NULL;
     const eg_backend *b = egi_backend_of(q);
@@ -45245,7 +45241,7 @@ static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, vo
         return egi_fit_recurrent(op, in, n, (egi_recurrent_parameters *)attr);
     case EGI_OP_layer_norm: return egi_fit_layer_norm(op, in, (const double *)attr);
     case EGI_OP_attention: return egi_fit_attention(op, in, n, (const egi_attention_parameters *)attr);
-    case EGI_OP_attention_kept: return egi_fit_kept(op, in[0], (const egi_kept_attr *)attr);
+    case EGI_OP_attention_kept: return egi_fit_fail(op, in[0], "state");         // no graph has such a node
 #endif
     default: return true;
     }

@@ -211,6 +211,33 @@ TEST(dropout_in_replays) {
     eg_function_release(f);
     eg_layer_release(layer);
 }
+static bool forward(eg_tensor *const *in, eg_tensor **out, void *layer) {
+    return (out[0] = eg_call(layer, in[0], .training = true)) != NULL;
+}
+// Under a tape outside, whose line keeps the state of the draw; the last is the gradient's gradient.
+TEST(dropout_in_replays_under_a_tape) {
+    eg_layer *layer = eg_layer_multi_head_attention(2, 4, .dropout = .4);
+    eg_function *f = eg_function_new(forward, layer);
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 9, 6));
+    REQUIRE(eg_call(layer, x) != NULL);
+    for (int i = 0; i < 8; i++) {
+        EG_SCOPE;
+        eg_tensor *dx[2], *ddx[2], *y;
+        for (int traced = 0; traced < 2; traced++) {
+            eg_seed((uint64_t)i);
+            eg_tape *outer = eg_tape_begin(), *inner = eg_tape_begin();
+            eg_tape_watch(outer, x), eg_tape_watch(inner, x);
+            CHECK(traced ? eg_function_call(f, &x, 1, &y, 1) : forward(&x, &y, layer));
+            dx[traced] = eg_tape_gradient(inner, eg_reduce_sum(eg_square(y)), x);
+            ddx[traced] = eg_tape_gradient(outer, eg_reduce_sum(eg_square(dx[traced])), x);
+        }
+        CHECK_SAME(dx[1], dx[0], 1e-5);
+        CHECK_SAME(ddx[1], ddx[0], 1e-4);
+    }
+    CHECK(eg_function_counts(f).replays > 0);
+    eg_function_release(f);
+    eg_layer_release(layer);
+}
 // As many weights are kept as shall be, in each part of the whole: with equal values each query sees the sum of what is
 // kept.
 TEST(dropout_keeps_the_mean) {
