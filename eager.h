@@ -852,8 +852,8 @@ EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *bina
 // softplus, and erf and gelu in float32, have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere.
 // As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
 // sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, and at
-// -ffast-math, too, but for relu's gradient at NaN, which is the upstream gradient with gcc instead of 0. A program
-// that is linked with -ffast-math computes with 0 instead of denormals, here too.
+// -ffast-math, also with -march=native, but for relu's gradient at NaN, which is the upstream gradient with gcc instead
+// of 0. A program that is linked with -ffast-math computes with 0 instead of denormals, here too.
 EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
 EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any signed number; gradient 0 at 0
 EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any signed number; gradient 0
@@ -4379,6 +4379,12 @@ static const egi_listed *egi_listed_find(const egi_listed *const *begin, const e
 #ifdef __clang__
 #pragma float_control(precise, on, push)
 #pragma clang fp contract(off)
+#if defined(EGI_FAST_MATH) && defined(__FMA__)
+// With -ffast-math clang fuses in spite of that where the processor can (-march=native): so only the functions that ask
+// for the instruction have it.
+#define EGI_NO_FMA ",no-fma,no-fma4"
+#pragma clang attribute push(__attribute__((target("no-fma,no-fma4"))), apply_to = function)
+#endif
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-finite-math-only", "no-associative-math")
@@ -10267,7 +10273,10 @@ static inline bool egi_cpu_has_avx2(void) {
     const int isa = __atomic_load_n(&egi_isa, __ATOMIC_RELAXED);
     return isa == EGI_ISA_UNKNOWN ? egi_isa_find() : isa == EGI_ISA_AVX2;
 }
-#define EGI_AVX2 __attribute__((target("avx2")))         // without fma: the same bits
+#ifndef EGI_NO_FMA
+#define EGI_NO_FMA
+#endif
+#define EGI_AVX2 __attribute__((target("avx2" EGI_NO_FMA)))         // without fma: the same bits
 #define EGI_AVX2_FMA __attribute__((target("avx2,fma")))
 #endif
 #if EGI_X86
@@ -49600,6 +49609,9 @@ EGI_AS_TOLD
 #endif
 #ifdef __clang__
 #pragma float_control(pop)
+#if defined(EGI_FAST_MATH) && defined(__FMA__)
+#pragma clang attribute pop
+#endif
 #elif defined(__GNUC__)
 #pragma GCC pop_options
 #endif

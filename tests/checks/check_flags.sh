@@ -153,8 +153,14 @@ int main(void) {
     attention(EG_FLOAT32);
     attention(EG_FLOAT64);
     eg_seed(7);
-    tell("normal", 0, hash(1, eg_random_normal(EG_SHAPE(1001))));
-    tell("uniform", 0, hash(1, eg_random_uniform(EG_SHAPE(1001))));
+    for (int dtype = EG_FLOAT32; dtype <= EG_FLOAT64; dtype++) {
+        const eg_dtype of = (eg_dtype)dtype;
+        tell("normal", dtype, hash(1, eg_random_normal(EG_SHAPE(1001), .dtype = of)));
+        tell("normal_of", dtype, hash(1, eg_random_normal(EG_SHAPE(1001), .mean = 0.1, .stddev = 1.7, .dtype = of)));
+        tell("truncated", dtype, hash(1, eg_random_truncated_normal(EG_SHAPE(1001), .mean = 0.1, .dtype = of)));
+        tell("uniform", dtype, hash(1, eg_random_uniform(EG_SHAPE(1001), .dtype = of)));
+        tell("uniform_of", dtype, hash(1, eg_random_uniform(EG_SHAPE(1001), .minval = -0.3, .maxval = 1.7, .dtype = of)));
+    }
     layers();
     return 0;
 }
@@ -170,6 +176,10 @@ same() { hashes other "$@" && { cmp -s "$T/first" "$T/other" || { diff "$T/first
 nearly_same() {
     hashes other "$@" && grep -v '^relu 0 ' "$T/first" >"$T/first_but" && grep -v '^relu 0 ' "$T/other" >"$T/other_but" &&
         { cmp -s "$T/first_but" "$T/other_but" || { diff "$T/first_but" "$T/other_but"; return 1; }; }
+}
+# The same where the compiler may fuse anywhere, in both families of bits.
+never_fused() {
+    nearly_same "$@" && EAGER_ISA=base "$T/hashes" 2>/dev/null | grep -v '^relu 0 ' >"$T/other_but" && grep -v '^relu 0 ' "$T/base" | diff - "$T/other_but"
 }
 hashes first "$CC" -O0 || { echo "$0: the program of hashes does not run"; exit 1; }
 # Vectors of 16 bytes: chosen at run time, compiled alone (with an allocator of the program's own), and on a processor without
@@ -210,6 +220,7 @@ if [ -n "${EAGER_LONG-}" ]; then
         [ "$other" != "$CC" ] && command -v $other >/dev/null || continue
         for flags in -O0 -Os -O2 "-O3 $native"; do check "${other}_$(echo "$flags" | tr -dc A-Za-z0-9)" same $other $flags; done
         check "${other}_fast_math" nearly_same $other -O2 -ffast-math
+        [ -z "$native" ] || check "${other}_native_fast_math" never_fused $other -O2 $native -ffast-math
     done
 fi
 finish
