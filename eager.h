@@ -11152,6 +11152,9 @@ EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 // ---- masks as bools
 
 enum { EGI_TEST_LEAST = 32 };
+#if EGI_X86
+typedef char egi_bytes_16 __attribute__((vector_size(16)));
+#endif
 #if EGI_WIDE_PROGRAMS
 typedef char egi_mask_bytes __attribute__((vector_size(32)));
 // The masks of four vectors of AVX2 as bytes: packing works in each half of a vector, so the result is put in order.
@@ -11210,6 +11213,34 @@ EGI_TESTS(is_finite, <)
 #define egi_tests_is_finite NULL
 #endif
 #define egi_tests_is_nan NULL
+
+// ---- bounds that are numbers
+
+// Of clip_by_value, with AVX2, loops for int32, int64 and uint8 where both bounds are single elements: a program would
+// go over the elements twice. They stand behind the loops for float32, by eg_dtype.
+#if EGI_WIDE_PROGRAMS
+#define EGI_CLIP(TYPE, T) \
+    EGI_AVX2 static inline __attribute__((always_inline)) void egi_clip##TYPE##_step( \
+        int64_t n, const T *EGI_RESTRICT x, T low, T high, T *EGI_RESTRICT y) { \
+        for (int64_t i = 0; i < n; i++) { \
+            const T least = x[i] > low ? x[i] : low; \
+            y[i] = least < high ? least : high; \
+        } \
+    } \
+    EGI_AVX2 static void egi_clip##TYPE(int64_t n, const void *const *p, void *out) { \
+        enum { STEP = 128 / (int)sizeof(T) }; \
+        const T *x = (const T *)p[0], low = *(const T *)p[1], high = *(const T *)p[2]; \
+        T *y = (T *)out; \
+        for (; n >= STEP; n -= STEP, x += STEP, y += STEP) egi_clip##TYPE##_step(STEP, x, low, high, y); \
+        egi_clip##TYPE##_step(n, x, low, high, y); \
+    }
+EGI_CLIP(_i32, int32_t) EGI_CLIP(_i64, int64_t) EGI_CLIP(_u8, uint8_t)
+#undef EGI_CLIP
+EGI_OBJECTS static egi_loop *const egi_clips[] = { egi_loop0_clip_by_value, egi_loop0_avx2_clip_by_value,
+                                                   egi_clip_i32, egi_clip_i64, egi_clip_u8 };
+#else
+#define egi_clips egi_compiled0_clip_by_value
+#endif
 
 // ---- the rows
 //
@@ -11272,8 +11303,11 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
     EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA(name, 0, f), EGI_NO_FORMULA, EGI_NO_FORMULA, \
             EGI_NO_FORMULA)
 #define EGI_R3(kind, name, f, d0, d1, d2) \
-    EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), \
+    EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA_3_##kind(name, f), EGI_FORMULA(name, 1, d0), \
             EGI_FORMULA(name, 2, d1), EGI_FORMULA(name, 3, d2))
+#define EGI_FORMULA_3_F(name, f) EGI_FORMULA(name, 0, f)
+#define EGI_FORMULA_3_W(name, f) EGI_FORMULA(name, 0, f)
+#define EGI_FORMULA_3_N(name, f) { egi_words0_##name, egi_values0_##name, egi_clips }     // clip_by_value
 #define EGI_V egi_marks
 EGI_OBJECTS
 EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, , , , , )
@@ -12562,15 +12596,15 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
     EGI_CASE_1(_square, (vec)(EGI_BITS(x) * EGI_BITS(x))) \
     EGI_CASE_2K(_add, (vec)(EGI_BITS(x) + EGI_BITS(z))) EGI_CASE_2K(_sub, (vec)(EGI_BITS(x) - EGI_BITS(z))) \
     EGI_CASE_2K(_rsub, (vec)(EGI_BITS(z) - EGI_BITS(x))) \
-    EGI_CASE_2K(_mul, (vec)(EGI_BITS(x) * EGI_BITS(z))) EGI_CASE_2K(_max, EGI_CHOOSE(x > z, x, z)) \
-    EGI_CASE_2K(_min, EGI_CHOOSE(x < z, x, z)) EGI_COMPARISONS
+    EGI_CASE_2K(_mul, (vec)(EGI_BITS(x) * EGI_BITS(z))) EGI_CASE_2K(_max, EGI_GREATER_OF(x, z)) \
+    EGI_CASE_2K(_min, EGI_LESS_OF(x, z)) EGI_COMPARISONS
 #define EGI_INT_CASES \
     EGI_CASE_1(_neg, (vec)-EGI_BITS(x)) \
     EGI_CASE_1(_abs, (vec)((EGI_BITS(x) ^ EGI_BITS(x < zero)) - EGI_BITS(x < zero))) \
     EGI_CASE_1(_sign, (vec)((x < zero) - (x > zero))) EGI_UINT_CASES
 
 // The bytes of a strip, and how many bytes an operand of floats must have for each word so that strips pay.
-enum { EGI_STRIP = 2048, EGI_STRIP_LEAST = 512 };
+enum { EGI_STRIP = 4096, EGI_STRIP_LEAST = 512 };
 
 // How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, and smaller ones
 // for short tensors; float64 has one of four with AVX2, and one of two without; integers, whose programs are nearly all
@@ -12811,9 +12845,11 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     wide = egi_cpu_has_avx2();
 #endif
     egi_loop *const *compiled = op->formula[variant].compiled;
-    if (scalars) compiled = NULL;
+    // Of three integers, clip_by_value alone has a compiled loop, where b and c are single elements.
+    if (scalars && (scalars != 6 || op->n_in < 3 || variant || dtype <= EG_FLOAT64 || !wide || !EGI_WIDE_PROGRAMS))
+        compiled = NULL;
     // A program writes a large result around the cache, and both make the same bits.
-    if (compiled && op->flags & EGI_TO_BOOL && wide && n >= EGI_TEST_LEAST) compiled[dtype](n, in, out);
+    if (compiled && (scalars || (op->flags & EGI_TO_BOOL && wide && n >= EGI_TEST_LEAST))) compiled[dtype](n, in, out);
     else if (compiled && dtype == EG_FLOAT32 && !(op->flags & EGI_TO_BOOL) &&
              (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
         compiled[wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32](n, in, out);
@@ -52909,6 +52945,15 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #else
 #define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
 #endif
+#undef EGI_GREATER_OF
+#undef EGI_LESS_OF
+#if EGI_BITS_OF_T == 8 && EGI_X86 && !defined(__clang__)        // gcc would make six instructions
+#define EGI_GREATER_OF(x, z) EGI_OF_BYTES(pmaxub, x, z)
+#define EGI_LESS_OF(x, z) EGI_OF_BYTES(pminub, x, z)
+#else
+#define EGI_GREATER_OF(x, z) EGI_CHOOSE(x > z, x, z)
+#define EGI_LESS_OF(x, z) EGI_CHOOSE(x < z, x, z)
+#endif
 // Whole numbers near x, by an instruction of AVX2. Elsewhere a float below 2^23 (a double below 2^52) becomes whole
 // when that number is added, with the sign of x, and taken away again; larger ones are whole. That is a loop, since it
 // is long.
@@ -52947,6 +52992,8 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #undef EGI_CASE_2K
 #define EGI_CASE_1(word, e) \
     case EGI_DO##word: for (int64_t j = 0; j < vectors; j++) { const vec x = f[j]; t[j] = (e); } break;
+#undef EGI_OF_BYTES
+#define EGI_OF_BYTES(is, x, z) ((vec)__builtin_ia32_##is##256((egi_mask_bytes)(x), (egi_mask_bytes)(z)))
 #define EGI_MOVE(p, bytes) p = (const vec_at *)(const void *)((const char *)p + (bytes))
 #define EGI_ALONG(e) \
     for (int64_t j = 0; j < vectors; j++) { const vec x = f[j], z = *m; t[j] = (e); EGI_MOVE(m, along); }
@@ -53111,6 +53158,8 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
 #undef EGI_CASE_2
 #undef EGI_CASE_2K
 #undef EGI_CASE_IS
+#undef EGI_OF_BYTES
+#define EGI_OF_BYTES(is, x, z) ((vec)__builtin_ia32_##is##128((egi_bytes_16)(x), (egi_bytes_16)(z)))
 #define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e))
 #define EGI_CASE_1(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_1, e) break;
 #define EGI_CASE_2(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_2, e) break;
