@@ -3655,7 +3655,7 @@ typedef struct eg_cluster_options {
     EG_BY_NAME;
     double timeout;             // seconds that a call waits for other ranks: 300
     double start_timeout;       // seconds that eg_cluster_init waits for all ranks to call it: as .timeout
-    bool abort;  // at the end of a program whose cluster has failed, MPI_Abort ends the other ranks
+    bool abort;  // at the end of a program whose cluster has failed after MPI had started, MPI_Abort ends other ranks
     bool no_overlap;            // gradients travel when all are there, not while others are computed
     int64_t bucket_bytes;       // gradients travel in messages of about so many bytes: 1 MiB; the same on all ranks
 } eg_cluster_options;
@@ -40915,6 +40915,11 @@ static bool egi_taped_equal(const egi_trace *ta, const egi_trace *tb) {
         const eg_tensor *x = a->kept[e].number, *y = b->kept[e].number;
         if (x && memcmp(&x->number, &y->number, sizeof x->number) != 0) return false;
     }
+    for (int64_t l = 0; l < a->tape.n_lines; l++) {
+        const egi_line *x = a->tape.lines[l], *y = b->tape.lines[l];
+        if (x->op->flags & EGI_USER && !x->op->run &&                   // a custom gradient's functions and data
+            memcmp(egi_line_attr(x), egi_line_attr(y), sizeof(egi_user_attr)) != 0) return false;
+    }
     for (int32_t i = 0; i < a->n_further; i++)
         if (!egi_operands_equal(ta, a->further[i], tb, b->further[i])) return false;
     return true;
@@ -41705,10 +41710,12 @@ static void egi_drawn_walk(egi_listed_numbers *w, const egi_trace *t, egi_trace_
     egi_counter_walk(w, &line->drawn, w->drawn);
     if (line->kernel == EGI_RANDOM) {
         const egi_operand *o = &t->operands[line->out[0]];
-        const egi_random_kind kind = ((const egi_random_parameters *)line->parameters)->kind;
+        const egi_random_parameters *p = (const egi_random_parameters *)line->parameters;
+        const egi_random_kind kind = p->kind;
         egi_random r = { 0, line->drawn };
-        egi_random_advance(&r, o->size, o->dtype == EG_FLOAT64 || kind == EGI_INTEGERS || kind == EGI_PERMUTATION
-                                            ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32);
+        egi_random_advance(&r, kind == EGI_DRAW_STATE ? p->low : o->size,
+                           o->dtype == EG_FLOAT64 || kind == EGI_INTEGERS || kind == EGI_PERMUTATION
+                           ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32);
         egi_counter_walk(w, &line->drew, r.counter);
         w->drawn = line->drew;
     }
@@ -47985,22 +47992,23 @@ static bool egi_mpi_wait(int state, double seconds) {
     }
     return true;
 }
-static bool egi_mpi_start(double seconds) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, egi_mpi_run, NULL) != 0)
-        return egi_fail(EG_ERROR_STATE, "eg_cluster_init: the thread that starts MPI cannot be made");
-    pthread_detach(thread);
-    if (!egi_mpi_wait(EGI_MPI_STARTS, seconds)) return egi_cluster_late(seconds);
-    return egi_mpi_state() != EGI_MPI_RUNS || egi_mpi.provided >= MPI_THREAD_SERIALIZED ||
-           egi_cluster_refuse("this MPI can be called only by the thread that has started it; call MPI_Init in the "
-                              "program, before eg_cluster_init");
-}
 static void egi_mpi_end(void) {
     pthread_mutex_lock(&egi_mpi_mutex);
     egi_mpi_become(EGI_MPI_ENDS);
     pthread_cond_signal(&egi_mpi_wake);
     pthread_mutex_unlock(&egi_mpi_mutex);
     egi_mpi_wait(EGI_MPI_ENDS, egi_cluster.timeout);
+}
+static bool egi_mpi_start(double seconds) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, egi_mpi_run, NULL) != 0)
+        return egi_fail(EG_ERROR_STATE, "eg_cluster_init: the thread that starts MPI cannot be made");
+    pthread_detach(thread);
+    if (!egi_mpi_wait(EGI_MPI_STARTS, seconds)) return egi_cluster_late(seconds);
+    if (egi_mpi_state() != EGI_MPI_RUNS || egi_mpi.provided >= MPI_THREAD_SERIALIZED) return true;
+    egi_mpi_end();
+    return egi_cluster_refuse("this MPI can be called only by the thread that has started it; call MPI_Init in the "
+                              "program, before eg_cluster_init");
 }
 #endif
 static void egi_post_end(void);
@@ -48800,6 +48808,21 @@ static egi_ranks egi_cluster_ranks = { 0, 1, egi_ranks_begin, egi_ranks_draw, eg
                                        egi_ranks_gather, egi_ranks_share, egi_ranks_total, egi_cluster_give_up,
                                        egi_ranks_failures };
 #endif
+static void egi_cluster_begin(int *argc, char ***argv, const eg_cluster_options *o) {
+    egi_lock();
+    egi_cluster.forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
+    egi_unlock();
+    egi_cluster.timeout = o->timeout > 0 ? o->timeout : 300;
+    egi_cluster.aborts = o->abort;
+    egi_cluster.alone = o->no_overlap;
+    egi_cluster.bucket_bytes = o->bucket_bytes ? o->bucket_bytes : 1 << 20;
+    egi_cluster.begun = egi_cluster_start(argc, argv, o->start_timeout > 0 ? o->start_timeout : egi_cluster.timeout);
+#ifndef EAGER_CORE
+    egi_cluster_ranks.rank = eg_cluster_rank();
+    egi_cluster_ranks.size = egi_cluster_has_failed() ? 0 : eg_cluster_size();
+    if (egi_cluster.begun || egi_cluster_has_failed()) egi_ranks_found = &egi_cluster_ranks;
+#endif
+}
 EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
     if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
     if (!(o.timeout >= 0))
@@ -48810,20 +48833,10 @@ EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) 
     if (o.bucket_bytes < 0)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .bucket_bytes is %lld, and must be more than 0",
                         (long long)o.bucket_bytes);
-    if (egi_cluster.begun || egi_cluster_is_over("cluster_init")) return egi_cluster.begun;
-    egi_lock();
-    egi_cluster.forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
-    egi_unlock();
-    egi_cluster.timeout = o.timeout > 0 ? o.timeout : 300;
-    egi_cluster.aborts = o.abort;
-    egi_cluster.alone = o.no_overlap;
-    egi_cluster.bucket_bytes = o.bucket_bytes ? o.bucket_bytes : 1 << 20;
-    egi_cluster.begun = egi_cluster_start(argc, argv, o.start_timeout > 0 ? o.start_timeout : egi_cluster.timeout);
-#ifndef EAGER_CORE
-    egi_cluster_ranks.rank = eg_cluster_rank();
-    egi_cluster_ranks.size = egi_cluster_has_failed() ? 0 : eg_cluster_size();
-    if (egi_cluster.begun || egi_cluster_has_failed()) egi_ranks_found = &egi_cluster_ranks;
-#endif
+    if (__atomic_exchange_n(&egi_cluster.busy, 1, __ATOMIC_ACQUIRE))
+        return egi_fail(EG_ERROR_STATE, "eg_cluster_init: another thread is in a call of the cluster");
+    if (!egi_cluster.begun && !egi_cluster_is_over("cluster_init")) egi_cluster_begin(argc, argv, &o);
+    egi_cluster_leave();
     return egi_cluster.begun;
 }
 EAGER_API bool (eg_cluster_barrier)(void) {

@@ -264,7 +264,13 @@ static eg_layer *sequence_model(void) {
     return eg_sequential(eg_layer_gru(5, .dropout = .2, .return_sequences = true), eg_layer_lstm(3),
                          eg_layer_dropout(.5), eg_layer_dense(3));
 }
-static void at_many_sizes(bool sequences) {
+// Dropout of attention draws 1 x 3 x 3 numbers for each row of the batch: parts of blocks of four.
+static eg_layer *attention_model(void) {
+    return eg_sequential(eg_layer_reshape(EG_SHAPE(3, 2)), eg_layer_multi_head_attention(1, 2, .dropout = .2),
+                         eg_layer_flatten(), eg_layer_dense(3));
+}
+static void at_many_sizes(int kind) {
+    const bool sequences = kind == 1;
     static const int sizes[] = { 8, 5, 3, 7, 12, 9, 20, 36, 4, 6, 2, 11, 13, 17, 19, 23, 29, 31, 33, 35 };
     enum { SIZES = sizeof sizes / sizeof sizes[0] };
     static outcome o[2];
@@ -274,7 +280,8 @@ static void at_many_sizes(bool sequences) {
         eg_seed(3);
         eg_tensor *x = eg_random_normal(EG_SHAPE(ROWS, 10, 10, 1)), *y = labels_for(CLASSES);
         if (sequences) x = eg_random_normal(EG_SHAPE(9, ROWS, 3));
-        eg_layer *m = sequences ? sequence_model() : digits_model();
+        if (kind == 2) x = eg_random_normal(EG_SHAPE(ROWS, 6, 1, 1));
+        eg_layer *m = sequences ? sequence_model() : kind == 2 ? attention_model() : digits_model();
         eg_compile(m, eg_adam(.learning_rate = .01), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY);
         for (int i = 0; i < 5 * SIZES; i++) {
             EG_SCOPE;
@@ -296,8 +303,9 @@ static void at_many_sizes(bool sequences) {
     CHECK_INT(o[0].count, o[1].count);
     CHECK(!memcmp(o[0].numbers, o[1].numbers, sizeof(double) * (size_t)o[0].count));
 }
-TEST(batches_of_many_sizes) { at_many_sizes(false); }
-TEST(sequences_of_many_lengths) { at_many_sizes(true); }
+TEST(batches_of_many_sizes) { at_many_sizes(0); }
+TEST(sequences_of_many_lengths) { at_many_sizes(1); }
+TEST(attention_of_many_sizes) { at_many_sizes(2); }
 // Two inputs, one of them words for an embedding whose word 0 is masked, two outputs with metrics, early stopping that
 // restores the best weights, and files of the best ones.
 typedef struct parts { eg_layer *words, *rnn, *dense, *a, *b; } parts;
