@@ -12845,14 +12845,15 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     wide = egi_cpu_has_avx2();
 #endif
     egi_loop *const *compiled = op->formula[variant].compiled;
-    // Of three integers, clip_by_value alone has a compiled loop, where b and c are single elements.
-    if (scalars && (scalars != 6 || op->n_in < 3 || variant || dtype <= EG_FLOAT64 || !wide || !EGI_WIDE_PROGRAMS))
-        compiled = NULL;
-    // A program writes a large result around the cache, and both make the same bits.
-    if (compiled && (scalars || (op->flags & EGI_TO_BOOL && wide && n >= EGI_TEST_LEAST))) compiled[dtype](n, in, out);
-    else if (compiled && dtype == EG_FLOAT32 && !(op->flags & EGI_TO_BOOL) &&
-             (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
-        compiled[wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32](n, in, out);
+    int loop = -1;                                          // of the compiled ones
+    if (compiled && scalars) {
+        // Of three integers, clip_by_value alone has a compiled loop, where b and c are single elements.
+        if (scalars == 6 && op->n_in == 3 && !variant && dtype > EG_FLOAT64 && wide && EGI_WIDE_PROGRAMS) loop = dtype;
+    } else if (compiled && op->flags & EGI_TO_BOOL) {
+        if (wide && n >= EGI_TEST_LEAST) loop = dtype;
+    } else if (compiled && dtype == EG_FLOAT32 && (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
+        loop = wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32;   // a program writes a large result around the cache
+    if (loop >= 0) compiled[loop](n, in, out);
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
 }
@@ -15144,11 +15145,11 @@ static void egi_cpu_random_run(void *context, int64_t begin, int64_t end) {
 #endif
         if (f) egi_random_uniform_f32((float *)to + done, first + done, n - done, r, p->a, p->b);
         else egi_random_uniform_f64((double *)to + done, first + done, n - done, r, p->a, p->b);
-    } else if (p->kind == EGI_BERNOULLI && args->in[0]) {
-        const int64_t *state = (const int64_t *)(const void *)args->in[0]->data;
-        egi_random_bernoulli((unsigned char *)to, state[2] + first, n, egi_random_of_state(state), p->a);
-    } else if (p->kind == EGI_BERNOULLI) egi_random_bernoulli((unsigned char *)to, first, n, r, p->a);
-    else if (y->dtype == EG_INT64) egi_random_int64((int64_t *)to, first, n, r, p->low, p->high);
+    } else if (p->kind == EGI_BERNOULLI) {
+        const int64_t *state = args->in[0] ? (const int64_t *)(const void *)args->in[0]->data : NULL;
+        egi_random_bernoulli((unsigned char *)to, first + (state ? state[2] : 0), n,
+                             state ? egi_random_of_state(state) : r, p->a);
+    } else if (y->dtype == EG_INT64) egi_random_int64((int64_t *)to, first, n, r, p->low, p->high);
     else
         for (int64_t start = 0; start < n; start += EGI_BLOCK) {
             int64_t block[EGI_BLOCK], count = egi_min64(n - start, EGI_BLOCK);
@@ -18190,7 +18191,11 @@ struct egi_line {
     uint16_t n_out;
     uint8_t kept, saves;
     // n + n_out numbers: of the inputs (-1: not on this tape, a constant for it), then of the outputs
-    int32_t slots[1];
+#ifdef __clang__
+    int32_t slots[1];            // -fsanitize=bounds knows by the 1 that there are as many as there are
+#else
+    int32_t slots[2];            // gcc knows it anyway, and writes less code so
+#endif
 };
 // Who is told, during a backward pass, that the gradient of source number i gets no further contribution.
 typedef struct egi_report egi_report;
