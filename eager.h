@@ -1774,10 +1774,11 @@ EAGER_API eg_layer *eg_layer_gru(int64_t units, eg_layer_options options EGI_DEF
 EAGER_API eg_layer *eg_layer_bidirectional(eg_layer *layer, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // softmax(q k^T / sqrt(key_dim)) v for each head, then a product that mixes the heads; q, k and v are products of the
 // inputs: query (B, T, C), value (B, S, D) (default: the query), key (B, S, E) (default: the value), and where wanted a
-// bool mask that broadcasts to (B, T, S): who may look at whom. Masks that come with the inputs count, too. Layers
-// query, key, value, attention_output in it, each with a kernel and a bias. Second output: the softmax (B, heads, T,
-// S). Third and fourth: keys and values (B, heads, S, key_dim); as the last two inputs of a later call they are what
-// its queries look at besides themselves, which spares a model that writes a text from reading it again for each
+// bool mask that broadcasts to (B, T, S): who may look at whom. The mask is last and told by its dtype: {q}, {q, mask},
+// {q, v, k, mask}. Masks that come with the inputs count, too. Layers query, key, value, attention_output in it, each
+// with a kernel and a bias. Second output: the softmax (B, heads, T, S), of which .dropout drops weights in training
+// behind it. Third and fourth: keys and values (B, heads, S, key_dim); as the last two inputs of a later call they are
+// what its queries look at besides themselves, which spares a model that writes a text from reading it again for each
 // letter.
 EAGER_API eg_layer *eg_layer_multi_head_attention(int64_t heads, int64_t key_dim,
                                                   eg_layer_options options EGI_DEFAULT(eg_layer_options));
@@ -3259,8 +3260,9 @@ EAGER_API void eg_function_release(eg_function *f);
 // without eg_cond and eg_while, and under tapes for the gradients of calls, too; where a second length changes, for
 // those pairs in which that follows the first one.
 // Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
-// number that C computed anew, the call is an error that names the op, its outputs are NULL, and the next call traces
-// again. False on an error, with all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
+// number that C computed anew, the call is an error that names the op, and its outputs are NULL, although the body has
+// run: what it assigned stays, so the call is not to be repeated. The next call traces again. False on an error, with
+// all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
 // What cannot be traced runs eagerly; eg_function_reason says why. Several threads may call one function at once: the
 // first traces it, and those that call meanwhile run the body. A body that assigns to variables is for one thread at a
 // time; a second call during a replay is an error. Tapes around the call record it as one line, whose gradients are
