@@ -407,7 +407,7 @@ TEST(a_session_there_and_back) {
 TEST(what_was_run_is_saved_and_not_what_was_read) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
-    eg_tensor *x, *y, *count, *z;
+    eg_tensor *x, *y, *count, *z = NULL;
     {
         EG_GRAPH(g);
         x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1), "x");

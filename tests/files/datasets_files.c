@@ -376,16 +376,17 @@ TEST(csv_without_a_header) {
     CHECK_ERROR(first_of(eg_dataset_csv(paths, 1, .header = true, .components = {{.columns = "age"}})), EG_ERROR_FILE,
                 "empty.csv: line 3: the file is empty, and .header = true says that its first row names the columns");
     CHECK_INT(gather(eg_dataset_csv(paths, 1), 1), EG_END_OF_SEQUENCE);
-    static const char *const headers[] = { "age", "age\n", "age\r", "\n\"age\"", "\xef\xbb\xbf" "age" };
+    static const char *const headers[] = { "age", "age\n", "age\r", "\n\"age\"", "\357\273\277age" };
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {       // no rows, with the line's end or without
         paths[0] = written_text("header.csv", headers[i]);
         paths[1] = written_text("rows.csv", "age\n3\n");
-        CHECK_INT(gather(eg_dataset_csv(paths, 1, .header = true, .components = {{"age"}}), 1), EG_END_OF_SEQUENCE);
+        CHECK_INT(gather(eg_dataset_csv(paths, 1, .header = true, .components = {{.columns = "age"}}), 1),
+                  EG_END_OF_SEQUENCE);
         CHECK_INT(gather(eg_dataset_csv(paths, 2, .header = true, .components = {{"age", .text = true}}), 1),
                   EG_END_OF_SEQUENCE);
         CHECK_STR(gathered, "3|");
     }
-    CHECK_ERROR(gather(eg_dataset_csv(paths, 1, .header = true, .components = {{"size"}}), 1), EG_ERROR_FILE,
+    CHECK_ERROR(gather(eg_dataset_csv(paths, 1, .header = true, .components = {{.columns = "size"}}), 1), EG_ERROR_FILE,
                 "there is no column 'size' in the header 'age'");
     paths[1] = paths[0] = written_text("empty.csv", "\n\r\n");
     paths[0] = written_text("full.csv", "age\n3\n");
