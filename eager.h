@@ -42037,7 +42037,7 @@ static int64_t egi_open_differs(const egi_trace *a, const egi_trace *b, const in
             }
         }
         same = w[0].n == w[1].n && w[0].n_same == w[1].n_same &&
-               !memcmp(w[0].same, w[1].same, (size_t)w[0].n_same * sizeof *w[0].same) &&
+               (!w[0].n_same || !memcmp(w[0].same, w[1].same, (size_t)w[0].n_same * sizeof *w[0].same)) &&
                egi_listed_numbers_follow(&w[0], &w[1], &w[1], length);
     }
     const bool failed = w[0].failed || w[1].failed || (same && a->n_lines == b->n_lines);
