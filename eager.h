@@ -41887,11 +41887,15 @@ static bool egi_constants_fit(const egi_trace *a, const egi_trace *b, int64_t pl
     if (a->places[place].kind != EGI_AT_CONSTANT || a->places[place].outside) return true;
     return p && q && p->bytes == q->bytes && egi_constants_equal(a->backend, p, q);
 }
+// Whether as many numbers were walked over, and those that follow no length are equal.
+static bool egi_listed_numbers_same(const egi_listed_numbers *x, const egi_listed_numbers *y) {
+    return x->n == y->n && x->n_same == y->n_same &&
+           (!x->n_same || !memcmp(x->same, y->same, (size_t)x->n_same * sizeof *x->same));
+}
 // Whether two lists are equal but for their numbers.
 static bool egi_listed_numbers_fit(const egi_trace *a, const egi_listed_numbers *x, const egi_trace *b,
                                    const egi_listed_numbers *y) {
-    bool same = x->n == y->n && x->n_same == y->n_same &&
-                !memcmp(x->same, y->same, (size_t)x->n_same * sizeof *x->same);
+    bool same = egi_listed_numbers_same(x, y);
     for (int64_t i = 0; i < a->n_places && same; i++) same = egi_constants_fit(a, b, i);
     return same;
 }
@@ -42036,9 +42040,7 @@ static int64_t egi_open_differs(const egi_trace *a, const egi_trace *b, const in
                 egi_number_is_same(&w[k], k || egi_constants_fit(a, b, place));
             }
         }
-        same = w[0].n == w[1].n && w[0].n_same == w[1].n_same &&
-               (!w[0].n_same || !memcmp(w[0].same, w[1].same, (size_t)w[0].n_same * sizeof *w[0].same)) &&
-               egi_listed_numbers_follow(&w[0], &w[1], &w[1], length);
+        same = egi_listed_numbers_same(&w[0], &w[1]) && egi_listed_numbers_follow(&w[0], &w[1], &w[1], length);
     }
     const bool failed = w[0].failed || w[1].failed || (same && a->n_lines == b->n_lines);
     egi_listed_numbers_free(&w[0]);
