@@ -10259,6 +10259,8 @@ static EGI_COLD bool egi_cpuid_says_avx2(void) {
     __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
     return b & AVX2;
 }
+// Finds whether vectors of 32 bytes are used, and notes it in egi_isa. The environment's EAGER_ISA can ask for those of
+// 16; what it asks for in vain is an error, raised by the first thread that comes here.
 static EGI_COLD bool egi_isa_find(void) {
     const char *asked = getenv("EAGER_ISA");
     const bool has = egi_cpuid_says_avx2(), base = asked && strcmp(asked, "base") == 0;
@@ -10572,6 +10574,7 @@ enum { EGI_NARROW_STEP = 32 };
 // is negative its complement, is below 2^63, so that the product's error is less than 1 / d. 0 divides to 0, as
 // elsewhere, and leaves 0.
 typedef struct egi_divisor_i64 { uint64_t inverse, d; int shift; } egi_divisor_i64;
+// A divisor above 0 as a shift and 2^64 times 2^shift / divisor, rounded up, by long division bit by bit.
 static egi_divisor_i64 egi_divisor_make_i64(int64_t divisor) {
     egi_divisor_i64 v = { 0, (uint64_t)divisor, 0 };
     while (v.d > (uint64_t)2 << v.shift) v.shift++;
@@ -10786,6 +10789,8 @@ EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, 0, 0, 0, 0, 0)
 //     0 g    1 k (number: 1)    2 y    3 mul(2, 2)    4 sub(1, 3)    5 mul(0, 4)
 enum { EGI_FORMULA_MOST = 32, EGI_FORMULA_DEPTH = 16 };
 typedef struct egi_node { const egi_word *word; double number; int x[3]; } egi_node;
+// Turns a postfix text into nodes, each behind its operands and equal ones once; nodes[] has room for EGI_FORMULA_MOST.
+// Returns how many there are, the last of which is the result; 0 where the formula is too long.
 static int egi_formula_nodes(const egi_formula *formula, egi_node *nodes) {
     int stack[EGI_FORMULA_DEPTH], depth = 0, n = 0;
     for (int i = 0; formula->words && formula->words[i]; i++) {
@@ -10860,6 +10865,7 @@ typedef struct egi_program_own {
     const egi_word *longs[EGI_PROGRAM_LONGS];
     double k[EGI_PROGRAM_CONSTANTS];
 } egi_program_own;
+// A formula as code for one accumulator. Once `state` is 2, nothing of it changes any more.
 struct egi_program {
     int state;                                  // atomic: 0 there is none yet, 1 a thread writes it, 2 it is ready
     // 1: the formula is one long word, longs[0]; 2: its loops need a step of elements at least.
@@ -11349,6 +11355,9 @@ typedef struct egi_source_site {
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
 struct egi_user_attr;
+// What observes a thread: eg_record, which writes a file, a traced function, or a graph. Ops, launches and the like
+// call the members that are not NULL. There is one observer at a time (egi_this.observer), or a recording
+// (egi_this.recorder).
 typedef struct egi_recorder {
     bool (*op)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                eg_tensor *const *out, int n_out);
@@ -11494,6 +11503,8 @@ static void egi_trap_text(char *text, size_t size, const eg_tensor *out, eg_tens
 // the device's own trap cannot do it (too many tensors, several devices, no memory). *nan: a plain number among them
 // is NaN or infinite.
 enum { EGI_TRAP_MOST = 16 };
+// Those of x that may hold NaN, contiguous, in list[]; *nan: a plain number is NaN or infinite. -1: the device's trap
+// cannot look at all of them.
 static int egi_trap_list(eg_backend *b, eg_tensor *const *x, int n, eg_tensor **list, bool *nan) {
     int count = 0;
     if (n > EGI_TRAP_MOST) return -1;
@@ -11530,6 +11541,7 @@ static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int
     eg_scope_end(scope);
     return ok;
 }
+// Looks at an op's results on the host. False with an error where one holds NaN or infinity and no input does.
 static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out,
                                          int n_out) {
     int bad = -1;
@@ -11615,6 +11627,7 @@ static bool egi_elementwise_launch(const egi_op *op, int variant, eg_tensor *con
     for (int i = 0; i < n; i++) args.in[i] = in[i];
     return egi_launch_elementwise(out->buffer->backend, &args);
 }
+// Whether one of n divisors is 0.
 static bool egi_has_zero_i32(int64_t n, const int32_t *x) {
     enum { STEP = 64 };                         // a loop that compilers turn into vectors; each step may leave
     int64_t i = 0;
@@ -11626,6 +11639,7 @@ static bool egi_has_zero_i32(int64_t n, const int32_t *x) {
     while (i < n && x[i] != 0) i++;
     return i < n;
 }
+// The same for any tensor of integers, which is read to the host; false with an error where that fails.
 static bool egi_has_zero(const eg_tensor *x) {
     eg_scope scope = eg_scope_begin();
     eg_tensor *c = egi_contiguous(x);
@@ -11839,6 +11853,8 @@ static EGI_COLD void egi_grad_over_run(void *context, int64_t begin, int64_t end
         memcpy(g->data + at * size, block, (size_t)(n * size));
     }
 }
+// Computes dx[i] over the memory of g, whose gradient nobody else needs. False: the layouts do not allow it, or there
+// is no memory, and nothing was written.
 static EGI_COLD bool egi_grad_over(const egi_op *op, int i, eg_tensor *const *in, eg_tensor *g) {
     egi_grad_over_job job = { op, i + 1, in, g };
     const int64_t size = egi_dtypes[g->dtype].size;
@@ -12040,6 +12056,7 @@ static egi_team_state egi_team = {
 extern int egi_pthread_sigmask(int how, const void *set, void *former) __asm__("pthread_sigmask");
 #endif
 
+// The thread's rounding and its flushing of denormals; other threads of the team take them over for a part.
 static inline unsigned egi_float_control(void) {
 #if EGI_X86
     return __builtin_ia32_stmxcsr();
@@ -12178,6 +12195,7 @@ static bool egi_team_spin(bool (*is)(const egi_team_state *)) {
     }
     return true;
 }
+// A thread of the team: takes parts as long as there are some, spins for a while, then sleeps until a job or the end.
 static void *egi_team_work(void *number) {
     egi_team_state *p = &egi_team;
     egi_this.slot = (int)(intptr_t)number;
@@ -12708,6 +12726,7 @@ EGI_OBJECTS static const egi_reducer *const egi_reducers_squares[] = { &egi_redu
 // The interpreter for n elements of a dtype that programs compute in: with AVX2 where `wide`, else with vectors of 16
 // bytes.
 typedef void egi_program_runner(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out);
+// The interpreter for n elements: of few elements, one that holds fewer vectors, so that little is computed in vain.
 static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n) {
 #if EGI_WIDE_PROGRAMS
     if (wide && dtype == EG_FLOAT32 && n >= 16) return n < 64 ? egi_run_avx2_f32_some : egi_run_avx2_f32;
@@ -12863,12 +12882,20 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
 //# 25  THE CPU ----------------------------------------------------------------
 // Idea: loops run over contiguous elements only. Operands in another layout are
 // packed block by block into one that is; kernels for whole tensors work on raw
-// pointers (text at the end of this file). Read first: 16, 22.
+// pointers (text at the end of this file).
+// egi_launch_<name> (18) calls the kernel egi_cpu_<name> for an op that has checked
+// dtypes and shapes and allocated the results. It divides its units among the
+// team (23) where the work is worth it, and returns false with an error.
+// In this order: walks over layouts, conversions between dtypes, elementwise rows,
+// copies, reductions, positions of extremes, sorting, matrix products, convolution
+// and pooling, gather and scatter, random numbers.
+// Read first: 16, 22.  Proof: tests/core/ops_values.c, tests/core/ops_edges.c
 
 // A walk over a tensor's elements in the row-major order of a shape that it broadcasts to; strides in elements, 0
 // along a broadcast axis. Neighbouring axes whose elements continue each other are one axis, so that the last one is
 // long; there is always at least one.
 typedef struct egi_walk { int rank; int64_t dims[EG_MAX_RANK], strides[EG_MAX_RANK]; } egi_walk;
+// Prepares a walk over x in the order of a shape of `rank` dims, to which x broadcasts.
 static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64_t *dims) {
     w->rank = 0;
     for (int i = 0; i < rank; i++) {
@@ -13088,6 +13115,8 @@ EGI_AVX2 static void egi_convert_avx2_f64_i32(int64_t n, const void *from, void 
     for (; n >= 4; n -= 4, f++, to = (int32_t *)to + 4) *(egi_convert_ints_16 *)to = EGI_CONVERT_4(f[0]);
     egi_convert_EG_FLOAT64_EG_INT32(n, f, to);
 }
+// Narrowing by saturation: to int32 by the instruction, then to int16 and to bytes, each of which clamps what is
+// beyond.
 EGI_AVX2 static void egi_convert_avx2_f64_u8(int64_t n, const void *from, void *to) {
     const egi_convert_doubles zero = { 0 }, high = zero + 2147483647.0;
     const egi_v32_f64 *f = (const egi_v32_f64 *)from;
@@ -13119,6 +13148,8 @@ EGI_AVX2 static void egi_convert_avx2_f64_f16(int64_t n, const void *from, void 
         egi_convert_avx2_EG_FLOAT32_EG_FLOAT16(count, odd, (uint16_t *)to + at);
     }
 }
+// What is 2^31 or more becomes INT32_MIN, whose bits are all turned, which gives INT32_MAX; NaN becomes 0 by the last
+// mask.
 EGI_AVX2 static void egi_convert_avx2_f32_i32(int64_t n, const void *from, void *to) {
     const egi_v32_f32 *f = (const egi_v32_f32 *)from;
     for (; n >= 8; n -= 8, f++, to = (int32_t *)to + 8) {
@@ -13128,6 +13159,8 @@ EGI_AVX2 static void egi_convert_avx2_f32_i32(int64_t n, const void *from, void 
     }
     egi_convert_EG_FLOAT32_EG_INT32(n, f, to);
 }
+// Clamped as floats, 32 at a time. The packing instructions work on halves of a vector, whose order is put right by
+// `order`.
 EGI_AVX2 static void egi_convert_avx2_f32_u8(int64_t n, const void *from, void *to) {
     const egi_convert_floats zero = { 0 }, high = zero + 255;
     const egi_convert_words order = { 0, 4, 1, 5, 2, 6, 3, 7 };
@@ -13178,6 +13211,7 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
     for (int64_t i = 0; i < n; i++)
         egi_store(dtype_to, (char *)to + i * st, egi_load(dtype_from, (const char *)from + i * sf));
 }
+// Fills n elements with one value of `size` bytes.
 static void egi_elements_repeat(char *to, const void *value, int64_t n, int size) {
     egi_elements_copy(to, 1, (const char *)value, 0, n, size);
 }
@@ -13259,6 +13293,8 @@ typedef struct egi_formula_run {
     int64_t value[5];                           // the bytes of operands that are one element
     unsigned scalars;
 } egi_formula_run;
+// Computes n elements from the addresses in[], all contiguous but for the bits in `scalars`. False without memory for
+// the row's program, which is made at its first run.
 static bool egi_formula_run_part(const egi_formula_run *e, int64_t n, const void *const *in, unsigned scalars,
                                  char *out) {
     if (!e->program) return egi_program_run(e->op, e->variant, e->dtype, n, in, scalars, out);
@@ -13314,6 +13350,8 @@ static void egi_formula_run_unread(const egi_formula_run *e, const void **in) {
 // bytes.
 enum { EGI_ROW_LEAST = 64 };                    // in shorter rows, the call of each would cost more than blocks
 typedef struct egi_rows { int rank; int64_t dims[EG_MAX_RANK], strides[EGI_RUN_OPERANDS][EG_MAX_RANK]; } egi_rows;
+// Joins axes of the result as long as each operand's stride along the outer one is that along the inner one times its
+// length. Axes of 1 are left out.
 static void egi_rows_make(egi_rows *r, const egi_formula_run *e) {
     r->rank = 0;
     for (int d = 0; d < e->out->rank; d++) {
@@ -13363,6 +13401,7 @@ static void egi_formula_run_direct(void *context, int64_t begin, int64_t end) {
 }
 // A run by rows, whose units they are.
 typedef struct egi_rows_job { const egi_rows *rows; const egi_formula_run *run; } egi_rows_job;
+// Rows begin .. end - 1. index[] is the row's place along the outer axes, and in[] follows it from row to row.
 static void egi_rows_run(void *context, int64_t begin, int64_t end) {
     const egi_rows *r = ((const egi_rows_job *)context)->rows;
     const egi_formula_run *e = ((const egi_rows_job *)context)->run;
@@ -13402,6 +13441,7 @@ static void egi_formula_blocks_readers(const egi_formula_blocks *b, egi_reader *
         egi_reader_make(&readers[i], e->x[i], e->out, e->of[i], blocks[i], b->step);
     }
 }
+// Blocks begin .. end - 1 of b->step elements. Each thread has packed blocks of its own, on its C stack.
 static void egi_formula_blocks_run(void *context, int64_t begin, int64_t end) {
     const egi_formula_blocks *b = (const egi_formula_blocks *)context;
     const egi_formula_run *e = b->run;
@@ -13424,6 +13464,8 @@ static void egi_formula_blocks_run(void *context, int64_t begin, int64_t end) {
         egi_formula_run_part(e, count, in, e->scalars, e->out->data + start * egi_dtypes[e->out->dtype].size);
     }
 }
+// Chooses how many elements a block has: as many as EGI_SPACE has room for with all operands that are packed, a
+// multiple of 64; where an operand's rows repeat, whole rows of it, so that they are packed once.
 static void egi_formula_run_blocks(const egi_formula_run *e, double cost) {
     egi_formula_blocks b;
     int packed = 0;
@@ -13441,6 +13483,7 @@ static void egi_formula_run_blocks(const egi_formula_run *e, double cost) {
     }
     egi_parallel((e->out->size + b.step - 1) / b.step, cost, egi_formula_blocks_run, &b);
 }
+// Runs the whole result, on the team where it is large. False, before anything is written, without memory.
 static bool egi_formula_run_all(egi_formula_run *e) {
     egi_rows rows;
     bool direct = true;
@@ -13526,6 +13569,8 @@ static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_d
                 *(vec *)(t + (i + 1) * to_row + c) = egi_highs_u64(v0, v1);
             }
 }
+// Copies rows by n elements of `size` bytes: row by row where rows are long or few; turned by vectors where the planes'
+// neighbours lie crosswise; else by the tiles above.
 static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
                            int64_t from_step, int64_t rows, int64_t n, int size) {
     enum { TALL = 16, BROAD = 16 };
@@ -13551,10 +13596,8 @@ static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char
         default: EGI_TILES(uint64_t)
     }
 }
-// Copies x, which broadcasts to out and has its dtype, whatever the layouts of both are. Neighbouring axes that
-// continue each other in both are one; the last two, or the last and the one along which x's elements are neighbours,
-// are a plane.
-// A copy whose last two axes are planes; steps in elements.
+// A copy whose last two axes are planes; from[] and to[] are steps in elements. The units of the team are planes, or,
+// of a single plane, strips of `strip` rows.
 typedef struct egi_copy {
     int64_t dims[EG_MAX_RANK + 1], from[EG_MAX_RANK + 1], to[EG_MAX_RANK + 1], strip;
     const char *data;
@@ -13562,6 +13605,7 @@ typedef struct egi_copy {
     int rank, size;
 } egi_copy;
 enum { EGI_COPY_STRIP = 64 };
+// Units begin .. end - 1 of a copy.
 static void egi_copy_run(void *context, int64_t begin, int64_t end) {
     const egi_copy *c = (const egi_copy *)context;
     const int last = c->rank - 1, row = last - 1, size = c->size;
@@ -13592,6 +13636,9 @@ static void egi_copy_run(void *context, int64_t begin, int64_t end) {
         }
     }
 }
+// Copies x, which broadcasts to out and has its dtype, whatever the layouts of both are. Neighbouring axes that
+// continue each other in both are one; the last two, or the last and the one along which x's elements are neighbours,
+// are a plane.
 static void egi_tensor_copy_strided(const eg_tensor *x, eg_tensor *out, int size) {
     egi_copy c;
     int64_t *const dims = c.dims, *const from = c.from, *const to = c.to;
@@ -13677,6 +13724,7 @@ static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
     }
     return true;
 }
+// Fills out[0], in any layout, with the double that `parameters` points to, converted to its dtype.
 static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
     eg_tensor number;
     egi_args copy = *args;
@@ -13694,14 +13742,15 @@ static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
 }
 
 // REDUCING ANY AXES. Idea: the axes are loops over the memory, the longest stride outermost, whatever order the tensor
-// names them in.
-// A block of up to EGI_BLOCK results has accumulators on the C stack; within it, the loops run in the order of the
-// memory. So nothing is copied, and rows of memory are read from their start to their end.
+// names them in. A block of up to EGI_BLOCK results has accumulators on the C stack; within it, the loops run in the
+// order of the memory. So nothing is copied, and rows of memory are read from their start to their end.
 //
 // A short reduced axis that is the innermost one, such as the two channels of a group in (N, H, W, groups, 2), would
 // make rows of two elements. It is kept at first, so that a row has all groups * 2, and its accumulators are folded in
 // the end.
-// to: the result's stride
+//
+// One loop: how many steps it has; how many elements x advances with a step, and how many the result (`to`, 0 where the
+// axis is reduced); how many accumulators lie between two steps of a kept one.
 typedef struct egi_reduce_loop { int64_t count, stride, to, accumulators; bool kept; } egi_reduce_loop;
 typedef struct egi_reduce_walk {
     const egi_reducer *reducer;
@@ -13855,6 +13904,7 @@ static void egi_reduce_unit(const egi_reduce_job *job, int64_t unit, egi_reduce_
     if (w->convert) egi_convert(EG_INT64, w->packed, x->dtype, w->accumulators, made);
     egi_reduce_write(w, 0, w->convert ? w->accumulators : w->packed, to);
 }
+// Units begin .. end - 1, with accumulators of this thread's own.
 static void egi_reduce_run(void *context, int64_t begin, int64_t end) {
     const egi_reduce_job *job = (const egi_reduce_job *)context;
     char accumulators[EGI_BLOCK * 8] __attribute__((aligned(64))), packed[EGI_BLOCK * 8] __attribute__((aligned(64)));
@@ -13875,6 +13925,8 @@ static void egi_reduce_join(egi_reduce_job *job, char *packed) {
     if (w->convert) egi_convert(EG_INT64, packed, w->dtype, job->pieces, made);
     egi_reduce_write(w, 0, w->convert ? job->pieces : packed, job->args->out[0]->data);
 }
+// Sums, means, products and extremes over any axes. How x is cut depends on its shape alone, or does not change a
+// result's order of additions, so that the bits are the same with any number of threads.
 static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const eg_tensor *x = args->in[0];
@@ -13942,6 +13994,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
             } \
         return true; \
     }
+// The running sums of x, seen as (outer, n, inner).
 static bool egi_cpu_cumsum(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const int64_t inner = p->inner;
@@ -14099,6 +14152,7 @@ EGI_ARGMAX_OF_ALL(egi_argmax_avx2, EGI_AVX2, 32)
         } \
         return true; \
     }
+// Positions of the greatest or, by turning the order, the least elements.
 static bool egi_cpu_argmax(const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const bool least = p->kind == EGI_ARGMIN;
@@ -14149,6 +14203,7 @@ EGI_CHOOSE_BOOLS(egi_choose_avx2, EGI_AVX2)
 #else
 #define EGI_CHOOSE_CALL(name, ...) egi_choose##name(__VA_ARGS__)
 #endif
+// Positions of extremes, and all or any of bools, along the middle axis of (outer, n, inner).
 static bool egi_cpu_choose(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const bool any = p->kind == EGI_ANY;
@@ -14301,6 +14356,7 @@ static int64_t egi_sort_short(int key_size) {
 #endif
     return key_size == 4 ? EGI_SORT_SHORT_4 : EGI_SORT_SHORT_8;
 }
+// Counts by the widest vectors that the processor has.
 static void egi_sort_ranks(int key_size, const void *keys, int64_t n, void *ranks) {
 #if EGI_WIDE_PROGRAMS
     if (egi_cpu_has_avx2()) {
@@ -14653,6 +14709,7 @@ typedef struct egi_matmul_job {
     int64_t size, needs;                            // bytes of an element, and of a thread's memory
     bool failed;                                    // atomic: there is no memory
 } egi_matmul_job;
+// Products begin .. end - 1 of the batch. Where the team runs them, each thread packs in a part of job->space.
 static void egi_matmul_run(void *context, int64_t begin, int64_t end) {
     egi_matmul_job *job = (egi_matmul_job *)context;
     const egi_matmul_parameters *p = job->p;
@@ -14668,6 +14725,7 @@ static void egi_matmul_run(void *context, int64_t begin, int64_t end) {
         for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
     }
 }
+// Products of matrices, or of lists of them. False without memory.
 static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *y = args->in[1];
@@ -14718,6 +14776,7 @@ static bool egi_cpu_in_float64(const egi_args *args, bool (*kernel)(const egi_ar
     egi_free(space);
     return ok;
 }
+// A convolution or one of its gradients. float32 is computed in float64 where too many terms would be added in float32.
 static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
     (void)b;
@@ -14732,6 +14791,7 @@ static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     return (adds && taps > EGI_TERMS) || terms > most ? egi_cpu_in_float64(args, egi_cpu_conv_f64)
            : egi_cpu_conv_f32(args);
 }
+// Pooling, or a gradient of it. The position of a maximum is kept in 32 bits, so that windows may span 2^31 pixels.
 static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
     const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
     (void)b;
@@ -14761,6 +14821,7 @@ typedef struct egi_gather_job { const int64_t *index; int64_t n, rows, row; cons
         for (int64_t i = 0; i < count; i++) t[i] = f[index[i]]; \
         break; \
     }
+// Rows begin .. end - 1 of the result. Row `unit` is x's row index[unit % n] in outer part unit / n.
 static void egi_gather_run(void *context, int64_t begin, int64_t end) {
     const egi_gather_job *job = (const egi_gather_job *)context;
     for (int64_t unit = begin, count; unit < end; unit += count) {
@@ -14780,6 +14841,7 @@ static void egi_gather_run(void *context, int64_t begin, int64_t end) {
     }
 }
 #undef EGI_GATHER
+// out[o, i] = x[o, index[i]], for x seen as (outer, rows, inner). False with an error where an index is no row.
 static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *indices = args->in[1];
@@ -14871,6 +14933,7 @@ static void egi_scatter_hot(const egi_scatter_job *job, const float *u, float *y
         } \
         break; \
     }
+// One unit or several: sets its part of y to 0, then adds the updates in their order.
 static void egi_scatter_run(void *context, int64_t begin, int64_t end) {
     const egi_scatter_job *job = (const egi_scatter_job *)context;
     const egi_gather_parameters *p = job->p;
@@ -14896,6 +14959,8 @@ static void egi_scatter_run(void *context, int64_t begin, int64_t end) {
     }
 }
 #undef EGI_SCATTER
+// y[o, index[i]] += updates[o, i]. False with an error, before y is written, where an index is no row or memory is
+// missing.
 static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *indices = args->in[1], *out = args->out[0];
@@ -14951,6 +15016,7 @@ EGI_RANDOM_SHUFFLE(egi_random_lasts, 2, 6, 3, 7)
 EGI_RANDOM_SHUFFLE(egi_random_evens, 0, 4, 2, 6)
 EGI_RANDOM_SHUFFLE(egi_random_odds, 1, 5, 3, 7)
 #undef EGI_RANDOM_SHUFFLE
+// Writes the blocks `block` and following; count is rounded up to a multiple of 8, for all of which `out` has room.
 EGI_AVX2 static void egi_random_blocks_avx2(uint32_t *out, egi_random r, uint64_t block, int count) {
     const egi_random_vec zero = { 0 }, lower = zero + 0xFFFFFFFFu, lanes = { 0, 1, 2, 3 };
     const egi_random_factor m0 = (egi_random_factor)(zero + 0xD2511F53u), m1 = (egi_random_factor)(zero + 0xCD9E8D57u);
@@ -14991,6 +15057,8 @@ enum { EGI_RANDOM_WORDS = 4 * EGI_RANDOM_AT_ONCE };
 #define EGI_RANDOM_WHOLE(x) ((egi_random_doubles)((x) | 0x4330000000000000u) - 4503599627370496.0)
 #define EGI_RANDOM_CHOOSE(mask, a, b) \
     (egi_random_doubles)(((egi_random_vec)(a) & (mask)) | ((egi_random_vec)(b) & ~(mask)))
+// Numbers in [low, high): `wide` makes float64 of 53 bits each, else float32 of 24 bits. A number that rounding would
+// make `high` becomes the one before it.
 EGI_AVX2 static int64_t egi_random_uniform_avx2(void *out, bool wide, int64_t first, int64_t count, egi_random r,
                                                 double low, double high) {
     EGI_FP_EXACT
@@ -15057,6 +15125,7 @@ EGI_AVX2 EGI_NOINLINE static void egi_normal_pairs_avx2(
     *out0 = EGI_RANDOM_CHOOSE(swap, d ^ minus, c);
     *out1 = EGI_RANDOM_CHOOSE(swap, c, d);
 }
+// Normal numbers, in pairs from two uniform ones; those beyond `cut` standard deviations are drawn again, one by one.
 EGI_AVX2 static int64_t egi_random_normal_avx2(void *out, bool wide, int64_t first, int64_t count, egi_random r,
                                                double mean, double stddev, double cut) {
     EGI_FP_EXACT
@@ -15159,6 +15228,8 @@ static void egi_cpu_random_run(void *context, int64_t begin, int64_t end) {
             egi_convert(EG_INT64, block, y->dtype, (char *)to + start * size, count);
         }
 }
+// Fills out[0] by the seed and the counter in the parameters, or, of a drop-out, by the state in in[0]. It changes no
+// state of the thread.
 static bool egi_cpu_random(eg_backend *b, const egi_args *args) {
     const egi_random_parameters *p = (const egi_random_parameters *)args->parameters;
     eg_tensor *y = args->out[0];
@@ -16359,6 +16430,8 @@ EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
     return egi_set_dx(0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_over_axis(-1, true)))));
 }
 EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
+// softmax or log_softmax along any axis: the kernel works along the last one, to which the axis is brought and from
+// which it is brought back.
 static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axis_options *o) {
     egi_axis_attr a = { 0, false, false, kind };
     int axis = o->axis;
@@ -16837,6 +16910,8 @@ static bool egi_positions_along(const char *name, const eg_tensor *index, const 
 // last axis of `index` holds positions in the first `depth` axes of `shape` (gather_nd). Else `index` holds positions
 // along the axis `along`, and its own coordinates are the others (take_along_axis).
 typedef struct egi_positions { const char *name; int64_t depth, along, rank, dims[EG_MAX_RANK]; } egi_positions;
+// Work of the host: turns indices into positions in a list of all elements, int64, and checks them. It stands in lists
+// and graphs, so that the indices may have another shape than when it was written.
 static bool egi_work_positions(eg_backend *b, const egi_args *args) {
     const egi_positions *k = (const egi_positions *)args->parameters;
     eg_tensor *index = (eg_tensor *)(uintptr_t)args->in[0], *out = args->out[0];
@@ -17136,6 +17211,7 @@ static bool egi_window_padding_valid(const char *name, eg_padding padding) {
     return padding == EG_VALID || padding == EG_SAME ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)padding);
 }
+// Checks the options of a convolution of `space` axes. False with an error.
 static bool egi_conv_options_valid(const char *name, const eg_conv_options *o, int space) {
     if (!EGI_NAMED(name, *o, "padding = EG_SAME")) return false;
     for (int i = 0; i < space; i++)
@@ -17203,6 +17279,7 @@ EAGER_API eg_tensor *(eg_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_option
 EAGER_API eg_tensor *(eg_conv1d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     EGI_AS("conv1d", egi_conv("conv1d", 1, x, filter, &o));
 }
+// A convolution with as many groups as x has channels, whose filter is that of (KH, KW, 1, C * multiplier).
 static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     const char *name = "depthwise_conv2d";
     if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, filter)) return NULL;
@@ -17720,6 +17797,8 @@ static int64_t egi_broadcast_at(const eg_tensor *x, eg_shape shape, int64_t i) {
 }
 // Compares on the host; NaN equals NaN. The error names the first three places. tolerance 0: exactly.
 typedef struct egi_assertion { const char *name; double tolerance; } egi_assertion;
+// Compares a and b, one of which may broadcast to the other; NaN equals NaN. The error names the first three elements
+// that differ.
 static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
     // A number takes the other's dtype; two numbers are compared as they are.
     const bool a_number = a->flags & EGI_NUMBER, b_number = b->flags & EGI_NUMBER;
@@ -17928,6 +18007,7 @@ EAGER_API void eg_random_set_state(eg_random_state state) {
 // Everything is printed into an egi_text first and then handed to the printer whole (eg_set_printer's, else stdout),
 // so that lines of several threads do not mix.
 
+// Gives text to the program's printer (eg_set_printer), or to stdout. NULL prints nothing.
 static void egi_print_text(const char *text) {
     egi_lock();
     void (*print)(const char *, void *) = egi_shared.print;
@@ -18204,6 +18284,10 @@ typedef struct egi_report egi_report;
 struct egi_report { bool (*complete)(egi_report *r, int i, eg_tensor *g); };
 // Memory for lines, which a tape fills from its begin to its end and frees as a whole.
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
+// `listed`: it stands in the thread's list; `recording`: ops write lines on it; `used`: it is not persistent and has
+// given its gradients; `asked`: somebody has asked for gradients; `watch_variables`: trainable variables that are read
+// are watched by themselves; `zeros`: sources that are not reached get zeros (eg_tape_unconnected_zeros); `resumed`: it
+// was stopped and resumed.
 struct eg_tape {
     egi_object object;
     eg_tape *outer;
@@ -19310,6 +19394,7 @@ typedef struct egi_user_attr {
     bool (*again)(const egi_op *op, const struct egi_user_attr *attr, eg_tensor *const *in, int n, eg_tensor **out,
                   int n_out);
 } egi_user_attr;
+// The gradient of a custom op: calls the user's backward function in a frame of its own.
 static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     const egi_user_attr *a = (const egi_user_attr *)c->attributes;
     int64_t errors = egi_this.errors;
@@ -20792,6 +20877,7 @@ struct egi_rule_row {
                                                   egi_f32_update_##name, EGI_RULE_WIDE(name), egi_f64_update_##name };
 EGI_OBJECTS
 EGI_UPDATE_TABLE(EGI_RULE_ROW)
+// The pointers of one variable's update: its value, its gradient, the rule's slots, and where the new ones go.
 static egi_update_run egi_update_run_of(const egi_args *args, const double *k) {
     const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
     const eg_tensor *w = args->in[0];
@@ -20862,6 +20948,7 @@ typedef struct egi_averaging {
     eg_tensor *(*weigh)(eg_optimizer *opt, eg_tensor *gradient);
     bool (*weighed)(eg_optimizer *opt, bool update);
 } egi_averaging;
+// slots[] has an entry for each variable seen so far, which is found by the variable's id.
 struct eg_optimizer {
     egi_object object;           // taken: by models
     const char *name;
@@ -20935,6 +21022,7 @@ static const egi_fields egi_optimizer_fields = { egi_optimizer_rows, EGI_OPTIMIZ
 #define EGI_HAS_FTRL (EGI_BIT(EGI_O_initial_accumulator_value) | EGI_BIT(EGI_O_learning_rate_power) | \
     EGI_BIT(EGI_O_l1) | EGI_BIT(EGI_O_l2) | EGI_BIT(EGI_O_l2_shrinkage) | EGI_BIT(EGI_O_beta))
 
+// Checks the options against the fields that this optimizer `has`, and fills in defaults, of which `own` are its own.
 static EGI_COLD bool egi_optimizer_options(const char *name, eg_optimizer_options *o, uint64_t has,
                                            const egi_fallback *own) {
     if (!EGI_NAMED(name, *o, "learning_rate = 0.01")) return false;
@@ -20948,6 +21036,7 @@ static EGI_COLD bool egi_optimizer_options(const char *name, eg_optimizer_option
             egi_fail(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given",
                      name));
 }
+// An optimizer of a rule, whose step count and learning rate are variables, so that traced functions follow them.
 static eg_optimizer *egi_optimizer(const char *name, const egi_rule_row *rule, const eg_optimizer_options *o) {
     eg_optimizer *opt = (eg_optimizer *)egi_object_new(name, EGI_OPTIMIZER, sizeof *opt);
     if (!opt) return NULL;
@@ -21228,6 +21317,7 @@ static egi_args egi_update_args(const eg_optimizer *opt, const egi_prepared *p, 
     for (int k = 0; k <= opt->rule->slots; k++) args.out[k] = p->out[k];
     return args;
 }
+// The NaN trap behind an update: now, or as lines of the list that is traced.
 static bool egi_update_passes_trap(const eg_optimizer *opt, const egi_prepared *p) {
     eg_tensor *in[2 + EGI_MAX_SLOTS];
     int slots = opt->rule->slots;
@@ -21261,6 +21351,7 @@ static eg_backend *egi_updates_at_once(const eg_optimizer *opt, const egi_prepar
     if (!eg_executing_eagerly() && clips) (void)egi_observe_read("apply_gradients", NULL, false);
     return eg_executing_eagerly() || clips ? b : NULL;
 }
+// Launches the updates of all variables that have a gradient: one by one, or all by one call of the device `at_once`.
 static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, eg_backend *at_once, eg_tensor *rate,
                                eg_tensor *steps) {
     egi_update_parameters parameters = { opt->rule, opt->rule->number, opt->options };
@@ -21339,6 +21430,8 @@ static bool egi_updates_run(eg_optimizer *opt, egi_prepared *p, int n, eg_tensor
 }
 // Notes whether a variable's gradient has been accumulated since the latest update, in replays, too.
 typedef struct egi_given { eg_optimizer *opt; int64_t id, given; } egi_given;
+// Notes in a replay whether a variable was given a gradient. The variables come in the order of the call before, so
+// that the search begins behind the last one that was found.
 static bool egi_work_given(eg_backend *b, const egi_args *args) {
     const egi_given *p = (const egi_given *)args->parameters;
     (void)b;
@@ -21726,6 +21819,7 @@ typedef struct egi_born {
     eg_layer *next; int64_t parts; eg_dtype dtype; eg_shape output; int n_inputs; bool listed;
 } egi_born;
 typedef struct egi_layer_type egi_layer_type;
+// A layer is a kind, a configuration and parts: variables and other layers, each of which it holds by a reference.
 struct eg_layer {
     egi_object object;                   // taken: by the layers that it is a part of
     const egi_layer_type *type;
@@ -22626,6 +22720,8 @@ static bool egi_layer_build_alone(eg_layer *l) {
     return l->built || in.rank < 0 || egi_layer_prepare(l, &in, 1, &out);
 }
 
+// Checks the inputs of a call and puts them, with their masks, into the run; own[] has room for EGI_LAYER_IN. A mask
+// that is given takes the place of input 0's own.
 static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor **own, int n, eg_tensor *mask) {
     if (n < 1 || n > EGI_LAYER_IN)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; a layer takes 1 to %d", n, EGI_LAYER_IN);
@@ -22658,6 +22754,8 @@ static bool egi_layer_dtypes_fit(const egi_layer_run *run) {
     }
     return true;
 }
+// The call itself: weights are made at the first one; then the kind's function runs. A layer that is built is only read
+// here, so that several threads may call it.
 static bool egi_layer_run_inputs(egi_layer_run *run) {
     eg_layer *l = run->layer;
     eg_shape shapes[EGI_LAYER_IN];
@@ -22750,6 +22848,7 @@ static bool egi_build_dense(eg_layer *l, const eg_shape *in, int n) {
     (void)n;
     return egi_layer_last_known(in) && egi_kernel_weight(l, shape) && egi_bias_weight(l, l->config.units);
 }
+// y = activation(x W + b), as one op where the device has it (egi_is_folded).
 static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *kernel = egi_part_of(l, "kernel");
     eg_shape flat = { 2, { -1, 0 } }, shape = egi_shape(x);
@@ -22791,6 +22890,7 @@ static int64_t egi_layer_window_size(const eg_layer *l, int i) {
 static int64_t egi_layer_window_span(const eg_layer *l, int i) {
     return (egi_layer_window_size(l, i) - 1) * egi_layer_window_pair(l->config.o.dilations, i, 1) + 1;
 }
+// The options of the op by those of the layer.
 static eg_conv_options egi_conv_options_of(const eg_layer *l) {
     eg_conv_options c;
     const eg_layer_options *o = &l->config.o;
@@ -22884,6 +22984,8 @@ static bool egi_window_too_small(const eg_layer *l, const eg_shape *in, const eg
                             egi_shape_show(*in));
     return true;
 }
+// The output's shape, of which *out is the input's so far; a dimension of -1 is not known and stays so. Without .units
+// the filters are those of a depthwise convolution.
 static bool egi_shape_conv(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     const eg_layer_options *o = &l->config.o;
     (void)n;
@@ -22896,6 +22998,7 @@ static bool egi_shape_conv(eg_layer *l, const eg_shape *in, int n, eg_shape *out
                               : in->dims[in->rank - 1] * egi_multiplier(l);
     return egi_window_too_small(l, in, out);
 }
+// The same of a transposed convolution.
 static bool egi_shape_conv_transpose(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     const eg_layer_options *o = &l->config.o;
     (void)n;
@@ -23005,6 +23108,7 @@ static bool egi_call_reshaped(eg_layer *l, egi_layer_run *c) {
     eg_shape in = egi_shape(c->in[0]), out;
     return l->type->shape(l, &in, 1, &out) && (c->out[0] = eg_reshape(c->in[0], out)) != NULL;
 }
+// All axes but the first become one, whose length is not known if one of theirs is not.
 static bool egi_shape_flatten(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     (void)l;
     (void)n;
@@ -23173,6 +23277,8 @@ static bool egi_gamma_beta(const eg_layer *l, const eg_tensor *x, int axis, eg_t
 static bool egi_norm_axis(const eg_layer *l, int rank, int *axis) {
     return egi_axis("call", egi_layer_axis(l), rank, axis);
 }
+// Makes the weights of a normalization, a number for each of *features features; a name that is NULL: there is no such
+// weight.
 static bool egi_norm_weights(eg_layer *l, const eg_shape *in, const char *scale, const char *center,
                              int64_t *features) {
     int axis = 0;
@@ -23527,6 +23633,8 @@ static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     c->out[0] = egi_norm_apply(l, centered, variance, gamma, beta);
     return c->out[0] != NULL;
 }
+// y = scale x / sqrt(mean(x^2) + epsilon) along one axis, as one op where that is the last and the device has the
+// kernel.
 static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0];
     int axis = 0;
@@ -23666,6 +23774,7 @@ static bool egi_call_concatenate(eg_layer *l, egi_layer_run *c) {
     c->out_mask[0] = any && c->out[0] ? eg_concat(masks, c->n, 1) : NULL;
     return c->out[0] && (!any || c->out_mask[0]);
 }
+// Lengths along the axis add; all others must be equal as far as they are known.
 static bool egi_shape_concatenate(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     int axis = 0;
     if (!egi_axis("call", egi_layer_axis(l), in->rank, &axis)) return false;
@@ -23844,6 +23953,8 @@ static const egi_cell *egi_layer_cell(const eg_layer *l) {
         if (!strcmp(egi_cells[i].name, l->type->name)) return &egi_cells[i];
     return NULL;
 }
+// Makes the weights of a recurrent layer, with the gates side by side: kernel (features, gates units), recurrent_kernel
+// (units, gates units) and bias. A GRU that resets behind the product has two rows of biases.
 static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
     const egi_cell *cell = egi_layer_cell(l);
     const eg_layer_options *o = &l->config.o;
@@ -23961,6 +24072,7 @@ static bool egi_shape_recurrent_as_one(egi_call *c) {
     }
     return true;
 }
+// Runs all steps by the device's kernel, which wants contiguous operands and the mask always as operand 4.
 static bool egi_run_recurrent_as_one(egi_call *c) {
     egi_args args = { c->op, 0, { NULL }, { NULL }, c->attr };
     eg_tensor *in[5] = { NULL, NULL, NULL, NULL, NULL };
@@ -24098,6 +24210,8 @@ static bool egi_recur_as_one(const eg_layer *l, egi_layer_run *c, const egi_recu
     for (int s = 0; s < r->cell->states; s++) c->out[1 + s] = out[2 + s];
     return true;
 }
+// Runs the steps one by one, in ops, where the device has no kernel or the cell's functions are others. state[] becomes
+// the last state.
 static bool egi_recur_by_steps(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z,
                                eg_tensor **state) {
     const eg_layer_options *o = &l->config.o;
@@ -24160,6 +24274,7 @@ static eg_tensor *egi_bidirectional_merged(eg_merge merge, eg_tensor *a, eg_tens
     eg_tensor *sum = (eg_add)(a, b);
     return merge == EG_MERGE_SUM ? sum : (eg_mul)(sum, eg_number(.5));
 }
+// Calls both layers and merges their outputs. States come and go for the forward layer first, then for the other one.
 static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
     const eg_layer *forward = l->parts[0].child;
     eg_axes time = { EGI_AXES_MARK, 1, { 1 } };
@@ -24396,6 +24511,8 @@ static eg_tensor *egi_attention_state_of(eg_tensor *const *in, int n) {
 static eg_tensor *egi_attention_whole_rows(const eg_tensor *x) {
     return x->strides[3] == 1 || x->dims[3] == 1 ? eg_retain((eg_tensor *)(uintptr_t)x) : egi_contiguous(x);
 }
+// Runs attention by the device's kernel. out[1] holds what the gradient needs of each row of scores, so that no T x T
+// is kept.
 static bool egi_run_attention_as_one(egi_call *c) {
     egi_args args = { c->op, 0, { NULL, NULL, NULL, egi_attention_mask_of(c->in, c->n),
                                   egi_attention_state_of(c->in, c->n) }, { c->out[0], c->out[1] }, c->attr };
@@ -24441,6 +24558,8 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
     return !c->needed[2] ||
            egi_set_dx(2, dx, egi_attention_over_groups(egi_matmul(seen, true, g, false), v->dims[1]));
 }
+// The gradient of that: by the device's kernel, which computes the scores of a block again; in ops, which hold T x T,
+// where the gradient is recorded for a gradient of its own.
 static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     if (egi_gradient_ops_are_recorded() || !c->inputs[0]->size || !c->inputs[2]->size)     // nor room for T x T
         return egi_attention_gradient(c, dx);
@@ -24828,6 +24947,7 @@ EAGER_API eg_layer *eg_layer_residual(eg_layer *f) {
     else if (!eg_layer_track(l, NULL, f)) { eg_layer_release(l); l = NULL; }
     return l;
 }
+// A layer of the program's own kind `name`, which is also what the layer is called.
 static eg_layer *egi_layer_custom(const egi_layer_type *type, const char *name, egi_layer_config *c) {
     if (!name || !*name || strchr(name, '/'))
         return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom: '%.60s' is no name for a kind of layer",
@@ -24920,6 +25040,7 @@ static bool egi_field_differs(const egi_field *f, const egi_layer_config *c) {
     if (f->kind > EGI_FIELD_NUMBER || f->role & EGI_LATER) return egi_field_given(f, c);
     return egi_field_numbers(f, c, v) == 1 && *v != f->fallback;
 }
+// Writes one field of a configuration as a member of a JSON object.
 static void egi_write_field(egi_text *t, const egi_layer_config *c, const egi_field *f) {
     const void *p = (const char *)c + f->offset;
     egi_text_printf(t, ", \"%s\": ", f->key);
@@ -24958,6 +25079,7 @@ static __attribute__((noinline)) bool egi_write_same(egi_text *t, const eg_layer
     egi_text_json(t, first);
     return true;
 }
+// Writes the fields that differ from their defaults, and the shapes of the inputs, whose batch is always open.
 static __attribute__((noinline)) void egi_write_options(egi_text *t, const eg_layer *l) {
     egi_layer_config c = l->config;
     c.o.frozen = l->frozen;
@@ -25022,6 +25144,7 @@ EAGER_API int64_t eg_layer_config(eg_layer *l, char *text, size_t capacity) {
 static bool egi_read_fail(const egi_json *j, int64_t node, const char *what) {
     return egi_fail(EG_ERROR_FILE, "eg_layer_from_config: byte %lld: %s", (long long)j->nodes[node].offset, what);
 }
+// Reads a list of at most `most` whole numbers.
 static bool egi_read_list(const egi_json *j, int64_t node, int64_t *list, int most, int *count) {
     int64_t n = egi_json_count(j, node);
     if (egi_json_at(j, node).kind != EGI_JSON_ARRAY || n > most)
@@ -25088,6 +25211,7 @@ static eg_layer *egi_layer_at(eg_layer *l, const char *path) {
     }
     return NULL;
 }
+// Makes a layer of the class that a file names or, for a custom one, lets the maker of that kind make it.
 static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class_name, const char *kind,
                               const egi_layer_config *c) {
     egi_maker maker = { NULL, NULL, NULL };
@@ -25423,6 +25547,7 @@ static void egi_summary_rule(egi_text *t, const char *left, const char *line, co
     egi_text_string(t, right);
     egi_text_string(t, "\n");
 }
+// Writes one row of the table, on as many lines as its longest cell needs.
 static void egi_summary_row(egi_text *t, const char *bar, const char *name, const char *shape, const char *count) {
     char out[160];
     for (int line = 0; egi_cell_line(name, EGI_SUMMARY_NAME, line, out, sizeof out) ||
@@ -25898,6 +26023,8 @@ static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_t
     else if (mask || weights) return NULL;
     return values && values->rank ? egi_loss_mean_all(values) : values;
 }
+// A loss on labels y and predictions p: one value an example, or with `mean` their mean, weighed by .weights and p's
+// mask.
 static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y, eg_tensor *p, eg_loss_options o,
                                bool mean) {
     const egi_loss_row *row = egi_loss_find(loss);
@@ -26120,6 +26247,7 @@ static double egi_result_auc(const eg_metric *m, const double *s) {
 // mean, since the sum of w y^2 minus its share would lose all digits of labels whose mean is far larger than their
 // spread.
 static eg_shape egi_shape_r2(const eg_metric_options *o) { (void)o; eg_shape s = { 2, { 4, 1 } }; return s; }
+// Of each column, four rows: the weights' sum, the mean of y, the sum of squares around that mean, and of the errors.
 static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     (void)m;
     if (!egi_labels_fit("metric_update", EGI_DENSE, y, p)) return NULL;
@@ -26146,6 +26274,7 @@ static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, e
 // Gives the state as many columns as the batch has. That is an error once a batch with another number of columns has
 // been added.
 typedef struct egi_width_check { const eg_metric *m; int64_t columns; } egi_width_check;
+// Work of the host: an error where a metric that has seen rows gets rows of another width.
 static bool egi_check_unseen(eg_backend *b, const egi_args *args) {
     const egi_width_check *p = (const egi_width_check *)args->parameters;
     const double *seen = (const double *)egi_data((eg_tensor *)(uintptr_t)args->in[0]);
@@ -26198,6 +26327,7 @@ static eg_shape egi_shape_confusion(const eg_metric_options *o) {
     return s;
 }
 typedef struct egi_classes_check { const eg_metric *m; const char *what; } egi_classes_check;
+// Work of the host: an error where a label is none of the metric's classes.
 static bool egi_check_classes(eg_backend *b, const egi_args *args) {
     const egi_classes_check *p = (const egi_classes_check *)args->parameters;
     const int64_t *values = (const int64_t *)egi_data((eg_tensor *)(uintptr_t)args->in[0]), n = p->m->options.classes;
@@ -26789,6 +26919,8 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
 // model (l->training).
 
 typedef struct egi_output { eg_loss *loss; double weight; } egi_output;
+// What a compiled model has. Optimizer and metrics are references that were taken over; names[] and values[] are of
+// equal order, so that values[i] is the result called names[i].
 typedef struct egi_training {
     eg_optimizer *optimizer;
     egi_output outputs[EGI_LAYER_OUT];
@@ -27953,6 +28085,7 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
 // Why a fit runs its steps eagerly, or NULL: a callback of the user's may at each batch change or read what a step
 // reads on the host.
 enum { EGI_FIT_FEW = 4 };     // batches an epoch: with fewer, comparing the first takes longer than replays save
+// Why the steps of this fit are not traced, or NULL. batches: of an epoch, or below 0 if that is not known.
 static const char *egi_fit_eager(const eg_fit_options *o, int64_t batches) {
     if (o->eager) return egi_step_eager;
     if (o->traced) return NULL;
@@ -28000,6 +28133,8 @@ static void egi_callbacks_release(const eg_callbacks *callbacks) {
         for (int k = 0; k < times && k < refs; k++) eg_callback_release(c);
     }
 }
+// A fit from its checks to its end. Model and data are held while it runs, since callbacks may release them; what it
+// changed in the optimizer for other ranks is put back.
 static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_dataset *data, eg_fit_options o,
                                     bool arrays) {
     egi_fit f;
@@ -28264,6 +28399,7 @@ static bool egi_prediction_body(eg_tensor *const *in, eg_tensor **out, void *use
     out[0] = made[p->output];
     return out[0] != NULL;
 }
+// Predicts batch by batch, each in a scope of its own, and joins the outputs along the first axis.
 static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     if (!EGI_NAMED(function, o, "steps = 10")) return NULL;
     if (!model || !data)
@@ -28440,6 +28576,7 @@ enum {                                   // what a callback has, as bits of thes
     EGI_C_APPEND = 1 << EGI_CF_append, EGI_C_EVERY = 1 << EGI_CF_every, EGI_C_RATE = 1 << EGI_CF_rate | 1 << EGI_CF_user
 };
 static const egi_fallback egi_plateau_defaults[] = { { EGI_CF_min_delta, 1e-4 }, { EGI_CF_patience, 10 }, { -1, 0 } };
+// A callback of the library's own: all of them keep what they watch in an egi_watch. `has`: which options it takes.
 static eg_callback *egi_watch_new(const char *name, const char *path, eg_callback_options o, unsigned has,
                                   eg_callback_functions functions) {
     const char *example = has & EGI_C_MONITOR ? "monitor = \"loss\""
@@ -28524,6 +28661,8 @@ static bool egi_watch_look(egi_watch *w, const eg_fit_state *s, bool *better) {
     return there;
 }
 
+// Keeps the values of the model's weights now. No element is copied: a variable that is assigned later gets other
+// memory.
 static bool egi_watch_snapshot(egi_watch *w, eg_layer *model) {
     egi_watch_forget(w);
     eg_list now = eg_layer_weights_list(model);
@@ -28537,6 +28676,7 @@ static bool egi_watch_snapshot(egi_watch *w, eg_layer *model) {
     }
     return true;
 }
+// Assigns the kept values to the weights: those of this process, or those that a backup has brought as numbers.
 static bool egi_watch_restore(egi_watch *w, eg_layer *model) {
     eg_list now = eg_layer_weights_list(model);
     bool ok = now.count >= 0;
@@ -28555,6 +28695,8 @@ static bool egi_watch_restore(egi_watch *w, eg_layer *model) {
     }
     return ok;
 }
+// Looks at the epochs that it has not seen, which are several where a backup was restored, and ends the fit once
+// .patience epochs in a row were not better.
 static bool egi_early_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool better = false;
@@ -28655,6 +28797,7 @@ EAGER_API eg_callback *eg_callback_stop_on_nan(void) {
     return egi_watch_new("callback_stop_on_nan", NULL, none, 0, f);
 }
 
+// Reads what the file holds, if rows are to be added: the whole file is written anew after each epoch.
 static bool egi_csv_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     (void)s;
@@ -28726,6 +28869,7 @@ static bool egi_blank_read(const eg_history *h, const char *p, egi_blank *place,
              strchr("feg", place->kind));
     return true;
 }
+// Writes the value for one blank of a path, such as {epoch:03d} or {loss:.4f}, always with a decimal point.
 static void egi_blank_write(const egi_blank *p, const eg_fit_state *s, egi_text *t) {
     char text[600];
     double value = p->column >= 0 ? eg_history_value(s->history, s->history->names[p->column], -1) : 0;
@@ -28738,6 +28882,7 @@ static void egi_blank_write(const egi_blank *p, const eg_fit_state *s, egi_text 
     egi_plain_point(text);
     egi_text_string(t, text);
 }
+// The path with its blanks filled in, which the caller frees; NULL without memory.
 static char *egi_watch_fill_path(const egi_watch *w, const eg_fit_state *s) {
     egi_text t;
     egi_blank place;
@@ -28838,6 +28983,7 @@ static bool egi_backup_lists(egi_watch *w, eg_fit_state *s) {
     }
     return ok;
 }
+// Appends the best weights that another callback keeps, as numbers.
 static bool egi_backup_pack_best(const egi_watch *best, egi_numbers *list) {
     bool ok = true;
     for (int64_t i = 0; i < best->kept.count && ok; i++) ok = egi_numbers_push(list, best->kept.values[i]);
@@ -28850,6 +28996,8 @@ static bool egi_backup_pack_best(const egi_watch *best, egi_numbers *list) {
     }
     return ok;
 }
+// Fills the lists of numbers that stand in a backup: sums of the epoch so far, losses of batches, ends of epochs,
+// columns of the history, and the best weights that callbacks keep.
 static bool egi_backup_pack(egi_watch *w, eg_fit_state *s) {
     const egi_training *t = egi_training_of(s);
     const eg_history *h = t->history;
@@ -28863,6 +29011,7 @@ static bool egi_backup_pack(egi_watch *w, eg_fit_state *s) {
         ok = egi_backup_pack_best(egi_backup_best(s, i - EGI_BACKUP_COLUMNS - h->columns), &w->lists[i]);
     return ok;
 }
+// Makes the history and the callbacks' best weights of these lists.
 static bool egi_backup_unpack(const egi_watch *w, eg_fit_state *s) {
     egi_training *t = egi_training_of(s);
     const egi_numbers *losses = &w->lists[EGI_BACKUP_LOSSES], *ends = &w->lists[EGI_BACKUP_ENDS],
@@ -28921,6 +29070,7 @@ static bool egi_backup_track(egi_watch *w, eg_fit_state *s, bool within) {
     }
     return ok;
 }
+// Tells where the fit goes on.
 static void egi_backup_tell(const egi_watch *w, const eg_fit_state *s, const char *path) {
     char text[EGI_LINE];
     if (w->epoch >= s->epochs)
@@ -28939,6 +29089,7 @@ static bool egi_backup_gather(eg_fit_state *s, bool join) {
     egi_training *t = egi_training_of(s);
     return (!join || egi_results_join(t)) && (!egi_fit_follows(s) || egi_metrics_reset(t));
 }
+// Restores the latest backup in the folder, if there is one, and moves the fit to where that was written.
 static bool egi_backup_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     int64_t errors = egi_this.errors;
@@ -29063,6 +29214,8 @@ typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
 typedef enum egi_piece_kind { EGI_WHOLE, EGI_ROW, EGI_BYTES } egi_piece_kind;
 typedef struct egi_piece { eg_tensor *x; int64_t row; egi_piece_kind kind; } egi_piece;
 typedef struct egi_cursor egi_cursor;
+// A kind of stage. What its functions are given is alive and checked; next and pieces return EG_NEXT with an element
+// that is the caller's, EG_END_OF_SEQUENCE, or EG_FAILED with an error.
 typedef struct egi_stage {
     const char *name;                                         // eg_dataset_<name>
     size_t state;                                             // bytes of a cursor's own state, zero at first
@@ -29079,6 +29232,8 @@ typedef struct egi_stage {
     eg_status (*pieces)(egi_cursor *c, egi_piece *out);
 } egi_stage;
 
+// Nothing of a dataset changes once it is made, but `seed` and `epochs`, so that several iterators and threads may read
+// it.
 struct eg_dataset {
     egi_object object;                                        // taken: by the stages that read from it
     egi_kept_note made;                                       // where the program made it
@@ -29111,6 +29266,7 @@ struct eg_dataset {
     void (*drop)(eg_dataset *d);
 };
 
+// One stage of a reading, used by one thread at a time. `state` points to the memory that egi_stage.state asks for.
 struct egi_cursor {
     eg_dataset *d;                                            // alive as long as the iterator is
     egi_cursor *from[EG_MAX_COMPONENTS];                      // the cursors upstream, NULL until first asked
@@ -29992,6 +30148,7 @@ EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_
     return egi_dataset_done(d, egi_dataset_sources(d, &x, 1));
 }
 
+// The rule of eg_dataset_range: start, stop and step are number[0], number[1] and number[2].
 static bool egi_range_rule_of_dataset(eg_dataset *d) {
     int64_t start = d->number[0], stop = d->number[1], step = d->number[2];
     if (step == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_range: the step must not be 0");
@@ -30267,6 +30424,7 @@ static int egi_record_read(egi_blocks *r, const char **data, int64_t *size) {
                       at == start ? "length" : "data");
     return good > 0 ? 1 : -1;
 }
+// The next record of a list of files, whose bytes are a text.
 static eg_status egi_records_next(egi_cursor *c, eg_tensor **out) {
     egi_blocks *r = (egi_blocks *)c->state;
     const char *data;
@@ -30290,6 +30448,7 @@ EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n) {
 
 // Arrays in files, whose rows are read one by one, so that data larger than memory can be trained on.
 typedef struct egi_rows_state { egi_array *list; int open; int64_t at; } egi_rows_state;
+// Opens the files when the first row is asked for, and holds them against what they were when the dataset was made.
 static bool egi_rows_open(egi_cursor *c, egi_rows_state *s) {
     const egi_paths *p = (const egi_paths *)c->d->data;
     size_t bytes = (size_t)p->n * sizeof *s->list;
@@ -30309,6 +30468,8 @@ static bool egi_rows_open(egi_cursor *c, egi_rows_state *s) {
     }
     return true;
 }
+// The next row of each file. At the end each file is asked whether it ends there, which tells one that has been
+// shortened.
 static eg_status egi_rows_next(egi_cursor *c, eg_tensor **out) {
     egi_rows_state *s = (egi_rows_state *)c->state;
     if (!egi_rows_open(c, s)) return EG_FAILED;
@@ -30856,6 +31017,9 @@ typedef struct egi_job {
     bool done;
     egi_failure failed;
 } egi_job;
+// The threads of a parallel map, and a ring of jobs of `group` elements each. The asking thread reads the elements,
+// fills jobs, and delivers what they gave in the order of the elements; the threads only call the function. What they
+// read is written under the lock.
 typedef struct egi_crew {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
@@ -30890,6 +31054,7 @@ static bool egi_pieces_take(const char *name, int n, egi_piece *p, eg_tensor **x
     if (!ok) egi_element_drop(x);
     return ok;
 }
+// Calls the function on element i of a job and puts its result on the job's shelf.
 static eg_status egi_job_element(const egi_cursor *c, egi_job *job, int64_t i) {
     egi_piece p[EG_MAX_COMPONENTS];
     egi_element in, out;
@@ -30928,6 +31093,7 @@ static void egi_crew_learn(egi_crew *crew, const egi_job *job, double seconds) {
     if (seconds < 5e-5 && job->n == crew->group && crew->group < EGI_GROUP_MOST) crew->group *= 2;
     else if (seconds > 2e-4 && crew->group > 1) crew->group /= 2;
 }
+// A thread of the crew: takes the next job that is filled, until it is told to stop.
 static void *egi_crew_work(void *p) {
     egi_crew *crew = (egi_crew *)p;
     // No error handler here: errors go to the asking thread with the job.
@@ -30952,6 +31118,7 @@ static void *egi_crew_work(void *p) {
     pthread_mutex_unlock(&crew->lock);
     return NULL;
 }
+// Ends the threads, waits for them, and frees the crew.
 static void egi_crew_end(egi_crew *crew) {
     pthread_mutex_lock(&crew->lock);
     crew->stop = true;
@@ -31066,6 +31233,7 @@ static eg_status egi_crew_alone(egi_crew *crew, egi_cursor *c, egi_piece *out) {
     }
     return status;
 }
+// The next element in order. While the oldest job is delivered (`holds`), no thread writes to it.
 static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, bool *drained, egi_piece *out) {
     for (;;) {
         if (!crew->holds && !crew->alone) egi_crew_fill(crew, c, drained);
@@ -31144,6 +31312,7 @@ static const egi_field egi_map_rows[] = {
     EGI_MAP_FIELD(specs, OTHER, EGI_GIVEN), EGI_MAP_FIELD(seed, OTHER, EGI_GIVEN)
 };
 static const egi_fields egi_map_fields = { egi_map_rows, 4 };
+// A map stage, to which the caller adds the function; `given`: it is not NULL. Takes over `from`.
 static eg_dataset *egi_map_new(eg_dataset *from, void *user, eg_map_options o, int components, bool given) {
     eg_dataset *d = egi_dataset_on(&egi_stage_map, from);
     if (!d) return NULL;
@@ -31171,6 +31340,7 @@ EAGER_API eg_dataset *(eg_dataset_map_one)(eg_dataset *from, eg_function1 *f, vo
     return egi_dataset_done(d, false);
 }
 
+// The next element for which the function says something other than 0.
 static eg_status egi_filter_next(egi_cursor *c, eg_tensor **out) {
     for (;;) {
         eg_status status = egi_cursor_pull(c, 0, out);
@@ -31260,6 +31430,8 @@ static void egi_element_copy_corner(const char *from, const eg_tensor *x, char *
         for (int a = last - 1; a >= 0 && ++at[a] == x->dims[a]; a--) at[a] = 0;
     }
 }
+// Component k of n elements as rows of one tensor. Shorter ones lie in the corner of their row, and the rest of it is
+// the stage's padding value. The caller owns the result; NULL with an error.
 static eg_tensor *egi_element_stack(egi_cursor *c, const egi_element *list, int64_t n, int k) {
     eg_shape shape;
     if (!egi_stacked_shape(c, list, n, k, true, &shape, 0)) return NULL;
@@ -31320,6 +31492,7 @@ static bool egi_batch_add(egi_cursor *c, eg_tensor **out, int k, egi_piece *p, i
     if (from) egi_row_copy(out[k]->data + i * row, from, row);
     return from != NULL;
 }
+// Copies elements into the rows of a batch, which is allocated for all of them when the first one has come.
 static eg_status egi_batch_next(egi_cursor *c, eg_tensor **out) {
     egi_piece in[EG_MAX_COMPONENTS];
     int64_t want = c->d->number[0], n = 0;
@@ -31361,6 +31534,8 @@ static int64_t egi_batch_skip(egi_cursor *c, int64_t n) {
     return done < 0 ? -1 : done / size + (done % size != 0 && !c->d->number[1]);
 }
 static void egi_batch_close(egi_cursor *c) { egi_free(((egi_batch_state *)c->state)->list); }
+// The rule of batches. number[0]: elements a batch; number[1]: a last batch with fewer is dropped; flag: rows are
+// padded to the longest, so that their lengths are not known.
 static bool egi_batch_rule(eg_dataset *d) {
     int64_t n = d->number[0], have = d->cardinality;
     bool drop = d->number[1] != 0;
@@ -31463,6 +31638,7 @@ static eg_status egi_unbatch_pieces(egi_cursor *c, egi_piece *out) {
     return EG_NEXT;
 }
 static void egi_unbatch_close(egi_cursor *c) { egi_element_drop(((egi_unbatch_state *)c->state)->now.x); }
+// The rule of eg_dataset_unbatch: each component loses its first axis.
 static bool egi_unbatch_rule(eg_dataset *d) {
     int64_t rows = -1;
     for (int i = 0; i < d->n; i++) {
@@ -31505,6 +31681,8 @@ static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
 static uint64_t egi_shuffle_key(const egi_cursor *c) {
     return egi_key_mix(egi_cursor_seed(c), c->d->flag ? 0 : c->epoch + 1);
 }
+// Fills the buffer, draws one of its elements, and moves the last one to its place. Which one is drawn follows from the
+// key and from how many were drawn before, so that a reading can be repeated.
 static eg_status egi_shuffle_pieces(egi_cursor *c, egi_piece *out) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
     egi_piece in[EG_MAX_COMPONENTS];
@@ -31560,6 +31738,8 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
 static void egi_shuffle_close(egi_cursor *c) {
     egi_shelf_end(&((egi_shuffle_state *)c->state)->shelf);
 }
+// Steps over n elements. Where the length upstream is known, the draws are repeated on numbers of elements, and only
+// those that stand in the buffer then are read.
 static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
     int64_t total = c->d->from[0]->cardinality, most = c->d->number[0];
@@ -31619,6 +31799,7 @@ static bool egi_dataset_is_steady(const eg_dataset *d) {
     for (int i = 0; i < d->n_from && steady; i++) steady = egi_dataset_is_steady(d->from[i]);
     return steady;
 }
+// Steps over n elements; rounds of a known length are passed without being read.
 static int64_t egi_repeat_skip(egi_cursor *c, int64_t n) {
     int64_t *round = (int64_t *)c->state, rounds = c->d->number[0], each = c->d->from[0]->cardinality, done = 0;
     bool steady = each < 0 && egi_dataset_is_steady(c->d->from[0]);
@@ -31788,6 +31969,7 @@ static int64_t egi_zip_skip(egi_cursor *c, int64_t n) {
     }
     return least;
 }
+// The rule of eg_dataset_zip: all components side by side, as many elements as the shortest has.
 static bool egi_zip_rule(eg_dataset *d) {
     for (int i = 1; i < d->n_from; i++) {
         eg_dataset *from = d->from[i];
@@ -31815,6 +31997,7 @@ EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
 
 // at: which of the two datasets is read; spec: the dtypes known by now, which later elements must have, too.
 typedef struct egi_concatenate_state { int at; bool begun; eg_spec spec[EG_MAX_COMPONENTS]; } egi_concatenate_state;
+// The elements of one dataset, then of the other, which must agree in their dtypes.
 static eg_status egi_concatenate_next(egi_cursor *c, eg_tensor **out) {
     egi_concatenate_state *s = (egi_concatenate_state *)c->state;
     eg_dataset *d = c->d;
@@ -31905,6 +32088,8 @@ static void egi_turn_end(egi_turn *t) {
     egi_free(t->seeds);
     memset((void *)t, 0, sizeof *t);
 }
+// Asks the function for the dataset of the next element, and opens a reading of it in turn s->at. Each such reading has
+// a key of its own.
 static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     egi_element in;
     egi_turn *t = &s->turn[s->at];
@@ -32190,6 +32375,8 @@ static void egi_ahead_pause(egi_ahead *a) {
         a->naps = false;
     }
 }
+// The thread of a prefetch: reads elements, and publishes them in groups or, while the asking thread is hungry, one by
+// one.
 static void *egi_ahead_work(void *p) {
     egi_ahead *a = (egi_ahead *)p;
     egi_piece e[EG_MAX_COMPONENTS];
@@ -32222,6 +32409,7 @@ static void *egi_ahead_work(void *p) {
     pthread_mutex_unlock(&a->lock);
     return NULL;
 }
+// A ring of groups that together hold as many elements as are to be read ahead, and one more, in one block of memory.
 static egi_ahead *egi_ahead_new(egi_cursor *c) {
     enum { MOST = 64 };
     int64_t quarter = c->d->width / 4, each = quarter < 1 ? 1 : quarter < MOST ? quarter : (int64_t)MOST,
@@ -32334,6 +32522,8 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
     if (status != EG_NEXT) egi_pieces_drop(part, c->d->n);
     return status;
 }
+// Waits for the thread and frees the ring. In a child of fork there is no such thread, and the ring may be half
+// written.
 static void egi_prefetch_close(egi_cursor *c) {
     egi_ahead *a = *(egi_ahead **)c->state;
     if (!a) return;
@@ -32387,6 +32577,7 @@ typedef struct egi_stand {
     int64_t taken;
     bool failed;
 } egi_stand;
+// What reads datasets, one after the other: `at` is the present cursor and its keys.
 struct eg_iterator {
     egi_object object;
     bool busy;                                                // it is being read or moved; see egi_iterator_enter
@@ -33217,6 +33408,7 @@ static bool egi_npy_string(egi_npy *p, char *text, size_t capacity) {
     p->at = end + 1;
     return true;
 }
+// Reads a tuple of dimensions, such as (3, 4), (3,) or (). False with an error at the place in the file.
 static bool egi_npy_shape(egi_npy *p, eg_shape *shape) {
     if (!egi_npy_sign(p, '(')) return egi_npy_fault(p, "broken .npy header: the shape is no tuple");
     for (shape->rank = 0; !egi_npy_sign(p, ')'); shape->rank++) {
@@ -33240,6 +33432,7 @@ static bool egi_npy_shape(egi_npy *p, eg_shape *shape) {
     }
     return true;
 }
+// Reads the dtype: *stored becomes its row of egi_stored; *turned: its bytes are in big-endian order.
 static bool egi_npy_descr(egi_npy *p, int *stored, bool *turned) {
     char text[32];
     egi_npy_blank(p);
@@ -33585,6 +33778,8 @@ static bool egi_zip_bytes(egi_zip *z, int64_t offset, void *to, int64_t n) {
     int64_t got = egi_source_read(z->source, to, n);
     return got == n || (got >= 0 && EGI_ZIP_FAIL(z, offset + got, "truncated: the file ends too early"));
 }
+// Reads the 64-bit sizes of a member from its extra field (ZIP64): only those whose 32-bit field is full stand there,
+// in this order. False where one of them is missing.
 static bool egi_zip_wide(egi_member *m, const unsigned char *extra, int64_t n) {
     int64_t *const fields[] = { &m->size, &m->packed, &m->local };
     int needed = 0;
@@ -33841,6 +34036,7 @@ static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tens
     egi_json_free(&j);
     return ok;
 }
+// Reads the arrays of a .npz file that are wanted. An array may stay in the file for now (egi_npz_later).
 static eg_archive *egi_npz_load(const char *path, const egi_wanted *w) {
     egi_source source;
     egi_zip z;
@@ -33867,6 +34063,8 @@ EAGER_API eg_archive *eg_load_npz(const char *path) { return egi_npz_load(path, 
 // ---- IDX (MNIST's format): two zeros, a byte for the type, one for the rank, the dimensions, the elements; all
 // numbers are big-endian
 
+// Reads what follows the first four bytes: the dimensions, big-endian, of 32 bits each. They are held against the
+// file's size before anything is allocated for them.
 static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored, eg_shape *shape) {
     static const struct { int type, stored; } types[] = {
         { 0x08, EG_UINT8 }, { 0x09, EGI_STORED_I1 }, { 0x0b, EGI_STORED_I2 }, { 0x0c, EG_INT32 }, { 0x0d, EG_FLOAT32 },
@@ -33922,6 +34120,7 @@ static bool egi_array_path_add(const char *function, const char *path, const cha
     *n += 1;
     return !path || list[*n - 1] || egi_no_memory(function, (int64_t)strlen(path));
 }
+// Adds the arrays that a path names to list[]: a file, one member of a .npz file, or all members of one.
 static bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n) {
     int64_t name = egi_npz_name(function, path);
     egi_source source;
@@ -33974,6 +34173,7 @@ static bool egi_array_by_rows(const egi_array *a, bool fortran) {
         a->stream,
         "in Fortran's order, whose rows are not together; save it with numpy.ascontiguousarray, or use eg_load_npy");
 }
+// Reads the header; a file's format is told by its first bytes, not by its name.
 static bool egi_array_header(egi_array *a) {
     egi_stream *s = a->stream;
     unsigned char magic[4];
@@ -34040,6 +34240,8 @@ static eg_tensor *egi_array_row(egi_array *a) {
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = a->shape.dims[i + 1];
     return egi_array_rows(a, &shape);
 }
+// Whether the file is whole behind its last row: a member of a .npz file by its checksum, IDX by its end. False with an
+// error.
 static bool egi_array_ends(egi_array *a) {
     char more;
     if (a->member) {
@@ -34445,6 +34647,7 @@ static bool egi_misfits_none(const char *function, const char *path, eg_error_co
 typedef struct egi_weights {
     egi_weight_walk walk; const char *function; egi_item *items; int64_t count, capacity;
 } egi_weights;
+// Adds one weight, under its path in the model. A graph's variable is replaced by what it is in the thread's session.
 static bool egi_visit_collect(egi_weight_walk *walk, egi_part *p) {
     egi_weights *w = (egi_weights *)(void *)walk;
     void *items = w->items;
@@ -34480,6 +34683,7 @@ static bool egi_weights_of(const char *function, eg_layer *l, egi_weights *w) {
     return egi_fail(EG_ERROR_STATE, "eg_%s: layer %.60s has no weights yet; they are made by its first call%s",
                     function, l->name, egi_layer_function_in(l) ? "" : ", or by eg_layer_build");
 }
+// Adds all weights of a layer, under the prefix and their paths.
 static bool egi_archive_add_weights(const char *function, eg_archive *a, eg_layer *l, const char *prefix) {
     egi_weights w;
     bool ok = egi_weights_of(function, l, &w);
@@ -34680,6 +34884,8 @@ static eg_tensor *egi_torch_get(egi_import *m, size_t k, const char *base, const
         case EGI_AS_IS: default: return x;
     }
 }
+// The value for the weight `path` from a file that PyTorch wrote, in our layout; NULL where there is none, or with an
+// error. egi_torch_names is gone through in its order: several names of theirs may stand for one of ours.
 static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_tensor *here) {
     const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
     char base[EGI_PATH + 512], layer[80] = "0";
@@ -34719,6 +34925,7 @@ static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_ten
 // (Levenshtein).
 #define EGI_NEAR ((size_t)96)
 typedef struct egi_nearest { char name[EGI_NEAR + 1]; int changes; } egi_nearest;
+// How many letters must be changed, added or taken away to make a of b (Levenshtein), of the first EGI_NEAR letters.
 static int egi_name_changes(const char *a, size_t n, const char *b, size_t m) {
     int row[EGI_NEAR + 1];
     n = n < EGI_NEAR ? n : EGI_NEAR;
@@ -34866,6 +35073,8 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *m
     eg_scope_end(scope);
     return !failed;
 }
+// Loads the weights of a layer: first all values are found and checked, then all are assigned, so that on an error the
+// layer is what it was.
 static bool egi_import_weights(const char *function, const char *path, eg_archive *a, eg_layer *l,
                                const eg_load_options *o) {
     egi_weights w;
@@ -35166,6 +35375,8 @@ static const char *egi_name_of_id(const egi_weights *w, int64_t n, int64_t id) {
 }
 enum { EGI_SLOT_BASE = EGI_PATH + 128 };                   // "optimizer/path": a tracked name has at most 100 bytes
 static const char *const egi_slot_names[EGI_MAX_SLOTS] = { "/slot 0", "/slot 1", "/slot 2", "/accumulated" };
+// Adds the state of an optimizer: its counters, and of each variable that is tracked its slots, under the variable's
+// name.
 static bool egi_optimizer_items(const char *name, const eg_optimizer *opt, egi_weights *w, int64_t variables) {
     bool ok = egi_item_add(w, name, "/steps", "", opt->steps) &&
               egi_item_add(w, name, "/learning_rate", "", opt->rate) &&
@@ -35317,6 +35528,8 @@ static bool egi_restore_list(eg_checkpoint *c, const egi_tracked *t, egi_misfits
     c->taken[at] = true;
     return true;
 }
+// Restores tracked numbers, lists of numbers and the random state. check: nothing is changed yet; it only notes what
+// would not fit. False with an error.
 static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
     bool ok = true;
     for (int64_t i = 0, at; i < c->n_tracked && ok; i++) {
@@ -35471,6 +35684,7 @@ static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, eg
     egi_free(to);
     return ok;
 }
+// Gives the tensors of the restored file called `from`, or `from/...`, names that begin with `to`.
 static EGI_NOINLINE bool egi_source_rename(const char *function, eg_checkpoint *c, const char *from, const char *to) {
     size_t n = strlen(from);
     for (int64_t i = 0; i < c->source->count; i++) {
@@ -35513,6 +35727,8 @@ static bool egi_source_renew_all(const char *function, eg_checkpoint *c, const e
     return ok;
 }
 static bool egi_restore_arrival(void);
+// Assigns what is known by now of the restored file; `restores`: it is the restore itself, not a later arrival. What
+// stays keeps the checkpoint in the list of those that wait. On failure nothing has changed.
 static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool restores) {
     egi_weights w;
     int64_t variables;
@@ -35563,6 +35779,8 @@ static bool egi_restore_arrival(void) {
     } while (c && ok);
     return ok;
 }
+// Tracks an object under a name. Numbers and lists of them are the program's memory, which must live as long as the
+// checkpoint; the other kinds are held by a reference.
 static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_track_kind kind, const char *name,
                                  void *object) {
     if (!egi_checkpoint_alive(function, c)) return false;
@@ -35703,6 +35921,7 @@ static const egi_numbered *egi_files_last(egi_files *f, const char *folder, cons
 // A prefix split into its folder ("" or with the slash at its end), the name in it, and the ending of the files.
 typedef struct egi_prefix { char *folder, *base; const char *ending; } egi_prefix;
 static void egi_prefix_free(egi_prefix *p) { egi_free(p->folder); egi_free(p->base); }
+// Divides a path into the folder, the name, and the ending of a format, .safetensors where none is given.
 static bool egi_prefix_of(const char *function, const char *text, egi_prefix *p) {
     memset(p, 0, sizeof *p);
     if (!text || !*text)
@@ -35762,6 +35981,7 @@ static bool egi_checkpoint_small(eg_archive *a, const egi_tracked *t, eg_dtype d
     eg_tensor *x = (eg_from_data)(dtype, shape, data);
     return x && (eg_archive_add)(a, t->name, x);
 }
+// Adds a tracked object that is neither variable, layer nor optimizer; those are added as weights are.
 static bool egi_checkpoint_add(eg_archive *a, const egi_tracked *t) {
     char digits[32];
     int64_t random[2];
@@ -35924,6 +36144,8 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
     return ok;
 }
 
+// Whether everything that is tracked stands in the restored file and, with `consumed`, whether all of the file was
+// assigned. False with an error that lists what is left.
 static bool egi_checkpoint_matched(const char *function, eg_checkpoint *c, bool consumed) {
     egi_weights w;
     egi_misfits m;
@@ -36295,6 +36517,8 @@ typedef struct egi_summary_work { eg_summary_options options; size_t text; char 
 static bool egi_summary_is_work(const char *tag) {
     return tag && egi_this.observer && egi_this.observer->check;
 }
+// In a list that is traced: a line that writes the summary at each replay. Tag and text are copied behind the line's
+// parameters, since the program's may be gone by then.
 static bool egi_summary_write_down(egi_kernel_function *now, const char *tag, eg_tensor *x, const char *text,
                                    const eg_summary_options *o) {
     const size_t length = strlen(tag) + 1, size = sizeof(egi_summary_work) + length + (text ? strlen(text) + 1 : 0);
@@ -36324,6 +36548,7 @@ static bool egi_summary_write_down(egi_kernel_function *now, const char *tag, eg
         return EGI_NAMED("summary_" #kind, options, "writer = w") && egi_operand_alive("summary_" #kind, 1, x) && \
                egi_summary_write_down(egi_summary_##kind##_work, tag, x, NULL, &options); \
     }
+// Writes one number, in the field that all versions of TensorBoard read.
 static bool egi_summary_scalar(const char *tag, eg_tensor *x, eg_summary_options options) {
     eg_summary_writer *w;
     int64_t step;
@@ -36388,6 +36613,7 @@ static bool egi_summary_histogram(const char *tag, eg_tensor *x, eg_summary_opti
     return egi_summary_write(function, w, step, tag, &value);
 }
 EGI_SUMMARY(histogram)
+// Writes a text, as a tensor of one string for TensorBoard's text plugin.
 static bool egi_summary_text(const char *tag, const char *text, eg_summary_options options) {
     eg_summary_writer *w;
     int64_t step;
@@ -36537,6 +36763,8 @@ static void egi_huffman_lengths(egi_huffman *h, const uint32_t *count, int n, in
         }
     }
 }
+// Makes the codes of their lengths: shorter ones first, among equal lengths in the order of the symbols (RFC 1951,
+// 3.2.2); their bits are turned round, since deflate writes codes from their highest bit on.
 static void egi_huffman_codes(egi_huffman *h, int n) {
     uint32_t code = 0;
     for (int length = 1; length <= 15; length++, code <<= 1)
@@ -36876,6 +37104,7 @@ static bool egi_summary_image(const char *tag, eg_tensor *x, eg_summary_options 
     return ok;
 }
 EGI_SUMMARY(image)
+// One picture (H, W, C) of n pictures (N, H, W, C), in rows of `columns`, with a line of one dark pixel between them.
 static eg_tensor *egi_image_grid(eg_tensor *x, int64_t columns) {
     int64_t n = x->dims[0], h = x->dims[1], w = x->dims[2], c = x->dims[3], rows = (n + columns - 1) / columns;
     eg_pads pads = { 8, { 0, rows * columns - n, 0, 1, 0, 1, 0, 0 } };
@@ -36951,6 +37180,8 @@ static void egi_png_bytes(png_structp png, png_bytep to, size_t n) {
     d->at += n;
 }
 enum { EGI_CHUNK_MOST = 8000000 };                           // libpng's own limit
+// Reads a PNG file by libpng, whose errors come back by longjmp to this function; nothing that needs to be freed stands
+// in its local variables then but png and info.
 static bool egi_decode_png(egi_decoder *d) {
     int64_t file = d->end - d->at;
     png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, d, egi_png_error, egi_png_warning);
@@ -36993,6 +37224,7 @@ static void egi_jpeg_message(j_common_ptr jpeg, int level) {
         (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_MUST_RESYNC))
         egi_jpeg_error(jpeg);
 }
+// The same of a JPEG file, by libjpeg; channels 0: as many as the file has, 1 or 3.
 static bool egi_decode_jpeg(egi_decoder *d, int channels) {
     struct jpeg_decompress_struct jpeg;
     int64_t file = d->end - d->at;
@@ -37078,6 +37310,7 @@ static const egi_field egi_decode_option_rows[] = {
     EGI_FIELD(eg_decode_options, most_pixels, INT64, 1 << 28, EGI_AT_LEAST(1))
 };
 static const egi_fields egi_decode_fields = { egi_decode_option_rows, 2 };
+// A picture from the bytes of a file, of one of the kinds; the format is told by the first bytes.
 static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, eg_decode_options o) {
     if (!EGI_NAMED(function, o, "channels = 3") || !egi_operand_alive(function, 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1)
@@ -37116,6 +37349,7 @@ EAGER_API eg_tensor *(eg_decode_image)(eg_tensor *x, eg_decode_options options) 
 // ---- tf.Example: Example { 1 Features { 1 entry { 1 name, 2 Feature { 1 bytes, 2 floats or 3 integers { 1 values } }
 // } } }
 
+// Writes one feature: uint8 as one string of bytes, floats as 32-bit floats, integers as 64-bit ones.
 static bool egi_example_feature(egi_text *features, const char *name, eg_tensor *x) {
     egi_text entry, feature, list, packed;
     const char *p = (const char *)egi_data(x);
@@ -37269,6 +37503,8 @@ static bool egi_feature_shape(const eg_feature *f, int64_t n, eg_shape *shape) {
     return egi_fail(EG_ERROR_SHAPE, "eg_example_parse: feature '%.100s' has %lld %s, which do not fill shape %s",
                     f->name, (long long)n, f->dtype == EG_UINT8 ? "bytes" : "values", egi_shape_show(f->shape));
 }
+// The tensor of one feature, or its default where the record has none. The record's bytes are not trusted: dtype, count
+// and shape are checked against what is asked for.
 static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
     egi_found found;
     int64_t size, n;
@@ -37568,6 +37804,8 @@ static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
                                  : kind == 'b' ? (long long)*(const bool *)(const void *)p
                                  : (long long)v);
 }
+// Writes an op's attributes as a JSON object, by the table egi_attributes; `rank`: of the first operand, which is how
+// long lists by axes are.
 static void egi_recorder_file_attributes(egi_text *log, const egi_op *op, const void *attr, int rank) {
     const char *separator = "";
     const uint64_t is = op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
@@ -37655,6 +37893,7 @@ static bool egi_recorder_file_end(egi_recorder_file *r, bool ok) {
     r->failed = !ok;
     return ok;
 }
+// Writes one line of the log for an op, and the values that are new.
 static bool egi_recorder_file_op(egi_recorder *recorder, const egi_op *op, eg_tensor *const *in, int n,
                                  const void *attr, eg_tensor *const *out, int n_out) {
     egi_recorder_file *r = (egi_recorder_file *)recorder;
@@ -37791,6 +38030,7 @@ static bool egi_forked_copy(eg_backend *b, void *to, const void *from, int64_t b
     return egi_forked_refuses(b);
 }
 static bool egi_forked_kernel(eg_backend *b, const egi_args *args) { (void)args; return egi_forked_refuses(b); }
+// In a child of fork: what devices with memory of their own offer becomes errors.
 static void egi_backends_fork(void) {
     for (int i = 0; i < egi_n_backends; i++) {
         eg_backend *b = egi_backends[i];
@@ -37811,6 +38051,7 @@ static void egi_backends_fork(void) {
 #ifdef EAGER_CUDA
 extern const char *egi_cuda_start(const char *name);    // in eager_cuda.cu
 #endif
+// Starts CUDA when a GPU is first named. Why there is none, or NULL, also for names of other devices.
 static const char *egi_no_gpu(const char *name) {
     if (!name || strncmp(name, "gpu", 3)) return NULL;
 #ifdef EAGER_CUDA
@@ -37841,6 +38082,7 @@ static const char *egi_device_plain(const char *name, char *text, size_t capacit
     }
     return name;
 }
+// The device of this name; NULL with an error.
 static eg_backend *egi_backend_named(const char *function, const char *name) {
     char text[40];
     const char *given = name;
@@ -37912,6 +38154,7 @@ static bool egi_shape_to(egi_call *c) {
     c->backend = ((const egi_to_attr *)c->attr)->to;
     return true;
 }
+// Copies a tensor to another device: directly where one of the two is the host, else by way of the host's memory.
 static bool egi_run_to(egi_call *c) {
     eg_backend *from = egi_backend_of(c->in[0]), *to = c->backend;
     eg_tensor *x = egi_contiguous(c->in[0]);
@@ -38002,8 +38245,16 @@ EGI_AS_TOLD
 
 EGI_SMALL
 
+// Limits: lists that a function keeps at most; tries that give no list before the function stays eager; decisions of
+// eg_cond and eg_while in one call; lists dropped because calls of their signature took another way. The negative
+// numbers stand in egi_trace_line.kernel for lines that are no kernel: an op that runs without a launch, an assignment,
+// a function of the host (a check, a print, an eg_host_call), and a branch.
 enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_RUN_OP = -1,
        EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
+// What a place is, which decides where a replay finds its memory: a temporary lies in the arena; an input's is the
+// memory of the tensor that the call is given; a variable's is the memory that it has when the call begins; a constant
+// was made outside the body, and the trace holds it; a fresh place is allocated by each call, since it lives on behind
+// the call.
 typedef enum egi_place_kind { EGI_AT_TEMPORARY, EGI_AT_INPUT, EGI_AT_VARIABLE, EGI_AT_CONSTANT, EGI_AT_FRESH
 } egi_place_kind;
 typedef struct egi_captured egi_captured;
@@ -38055,12 +38306,15 @@ typedef struct egi_branch_result { int64_t number; int dtype; eg_shape shape; } 
 typedef struct egi_trace_variable { eg_tensor *variable; int32_t form; bool trainable, assigned; } egi_trace_variable;
 // The memory of a replay's temporaries. All traces of a function take theirs from one list, so that it keeps as many as
 // replays ran at once, each as large as its largest trace needs.
+// The arena's user is one replay at a time: a call takes it out of the function's list and puts it back at its end.
 typedef struct egi_arena {
     struct egi_arena *next;
     egi_buffer *buffer;
     const struct egi_trace_run *shown;   // whose handles of temporaries were last bound to it
 } egi_arena;
-// What one replay needs beside: handles of all operands.
+// What one replay needs beside the list: a handle for each operand, a buffer for each place, and the arguments of all
+// steps, which are made once and then only bound to each call's memory. A run belongs to its trace and is used by one
+// call at a time. Its handles and buffers have a count of 1 that nobody gives back: they are parts of these arrays.
 typedef struct egi_trace_run {
     struct egi_trace_run *next;
     egi_arena *arena;            // that the handles of temporaries were last bound to
@@ -38078,6 +38332,10 @@ typedef struct egi_trace_step egi_trace_step;
 typedef struct egi_open_list egi_open_list;
 typedef struct egi_taped egi_taped;
 typedef struct egi_taped_call egi_taped_call;
+// A list, and all that its replays need. While the body runs, `recorder` receives what the body does, `lines`,
+// `operands` and `places` grow, and each place holds a reference to its buffer. Once it is finished, lines, operands,
+// places and steps are constant, so that several threads can replay it at once, each with a run of its own. Where a
+// count has a `..._room` beside it, that is for how many the array has memory.
 typedef struct egi_trace {
     egi_recorder recorder;       // first: the thread's observer while the body runs
     struct egi_trace *next;
@@ -38126,8 +38384,11 @@ typedef struct egi_trace {
     egi_trace_run *runs;         // those not in use
     egi_taped *taped;            // of a call that an outer tape records; else NULL
 } egi_trace;
-// What is not constant is read and written under egi_lock, but for the reasons, which are constant once they are set.
-// What egi_host_reaches asked of a variable, which the function holds.
+// What a traced function knows, for all threads that call it. What is not constant is read and written under egi_lock,
+// but for the reasons, which are constant once they are set.
+//
+// What egi_host_reaches asked of a variable, which the function holds: whether its value is at least `least`. The
+// answer of each such question is a part of the signature.
 enum { EGI_ASKED = 8 };
 typedef struct egi_asked { eg_tensor *variable; int64_t least; } egi_asked;
 struct eg_function {
@@ -38166,6 +38427,7 @@ struct eg_function {
     egi_list *lent;
     struct egi_custom_site *customs;     // under egi_lock
 };
+// A call of this thread that is under way, by which a body that calls its own function is found.
 typedef struct egi_function_call { struct egi_function_call *outer; eg_function *f; } egi_function_call;
 // What a differentiable eg_host_call keeps for its gradient: the tape of its function, what went in and came out, and
 // once that tape was read, the gradients.
@@ -38204,6 +38466,7 @@ static void egi_trace_refuse(egi_trace *t, bool again, const char *format, ...) 
                  egi_note_file(note), note->line);
     t->again = again;
 }
+// The table from buffers to places: open addressing, and the size is a power of 2, at most half full.
 static int64_t egi_trace_hash(const egi_trace *t, const egi_buffer *b) {
     return (int64_t)((uint64_t)(uintptr_t)b * 0x9E3779B97F4A7C15u >> 20) & (t->map_size - 1);
 }
@@ -38282,6 +38545,8 @@ static int32_t egi_trace_operand(egi_trace *t, const eg_tensor *x) {
     t->operands[t->n_operands] = o;
     return (int32_t)t->n_operands++;
 }
+// The trace's entry of a variable, a new one if need be, which holds the variable; NULL without memory. The pointer is
+// valid until the next call.
 static egi_trace_variable *egi_trace_variable_of(egi_trace *t, eg_tensor *v) {
     void *variables = t->variables;
     for (int64_t i = 0; i < t->n_variables; i++) if (t->variables[i].variable == v) return &t->variables[i];
@@ -38380,6 +38645,9 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
     default: return 0;
     }
 }
+// The line at the end of the list, which counts only once the caller has filled it and raised n_lines. NULL without
+// memory, or where the trace has ended already. A line of random numbers that stands before it learns here how far its
+// draw went.
 static egi_trace_line *egi_trace_line_new(egi_trace *t, int kernel, const egi_op *op, int variant) {
     void *lines = t->lines;
     if (t->failed || t->reason[0]) return NULL;
@@ -38467,6 +38735,8 @@ static bool egi_trace_is_direct(const eg_backend *b, egi_kernel number, const eg
            out->dtype == (op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype) &&
            (op->n_in == 1 || egi_are_twins(x, args->in[1]));
 }
+// The observer of launches: writes the line, then runs the kernel, which may launch others; those are no lines of their
+// own (`inside`).
 static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, egi_kernel_function *kernel,
                              const egi_args *args) {
     egi_trace *t = (egi_trace *)r;
@@ -38495,6 +38765,8 @@ static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     t->inside = false;
     return ok;
 }
+// A line for a function of the host that looks at values, prints, or calls the program. Since such a function may draw,
+// each replay counts its later draws from the counter that this line leaves behind.
 static void egi_trace_check_write(egi_trace *t, egi_kernel_function *check, const egi_args *args, size_t size) {
     static const char *const name[] = { "check", "print", "summary", "seed", "host_call", "host_call.tape",
                                         "host_call.dx", "message" };           // ORDER EGI_WORK_CHECKS
@@ -38554,6 +38826,7 @@ static bool egi_trace_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
     if (egi_this.trap && !(op->flags & EGI_VIEW)) egi_trace_trap(t, op, in, n, out, n_out);
     return true;
 }
+// The observer of assignments. An update in place is no line here: the kernel that wrote the variable's memory is one.
 static void egi_trace_assign(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
     egi_trace *t = (egi_trace *)r;
     if (v->flags & EGI_WIDENS && v->size != x->size) { egi_trace_refuse(t, true, "a metric takes its width"); return; }
@@ -38573,6 +38846,9 @@ static void egi_trace_assign(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
     t->assigns = true;
     t->n_lines++;
 }
+// Answers whether a variable is at least `least` (whether gradients accumulated often enough). The list cannot hold
+// this question, since the body goes on differently behind it, so that the function learns to ask it before each call:
+// the first trace ends here, and the next one has the answer in its signature.
 static bool egi_trace_reaches(egi_recorder *r, eg_tensor *v, int64_t least) {
     egi_trace *t = (egi_trace *)r;
     eg_function *f = t->function;
@@ -38622,6 +38898,7 @@ static int egi_trace_branch(egi_recorder *r, const char *name, eg_tensor *p, int
     t->n_lines++;
     return value == 1;
 }
+// Whether t serves calls of this signature.
 static bool egi_signatures_equal(const egi_trace *t, const int64_t *signature, int64_t size) {
     return t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature);
 }
@@ -38688,6 +38965,7 @@ static int64_t egi_function_answers(const eg_function *f) {
         bits |= (int64_t)(egi_item_int_of(f->asked[i].variable) >= f->asked[i].least) << i;
     return bits;
 }
+// The observer of new variables. A run that made one gives no list, since a replay would make none.
 static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) {
     egi_trace *t = (egi_trace *)r;
     const egi_call_note *note = egi_note_last();
@@ -38738,6 +39016,8 @@ static bool egi_custom_becomes_opaque(const egi_user_attr *a) {
     if (room) egi_settings_changed();                       // other traces may have its backward function as lines
     return room;
 }
+// The observer of reads by the host (eg_item, eg_data ...), and, with x NULL, of other calls that a replay cannot
+// repeat. `asked`: the program's own body is told by an error, false. Otherwise the read goes on, and the trace ends.
 static bool egi_trace_read(egi_recorder *r, const char *function, const eg_tensor *x, bool asked) {
     egi_trace *t = (egi_trace *)r;
     if (t->inside) return true;
@@ -38763,6 +39043,8 @@ static bool egi_trace_read(egi_recorder *r, const char *function, const eg_tenso
 
 // ---- the end of a trace
 
+// The body has returned: outputs and kept values get memory of their own, what is held by others is found, and either
+// the list is finished or the reason is kept. egi_function_trace calls the functions of this section in their order.
 static void egi_trace_run_free(egi_trace_run *run) {
     if (!run) return;
     egi_free(run->handles);
@@ -38795,6 +39077,7 @@ static egi_captured **egi_captured_find(const egi_buffer *b) {
     while (*at && (*at)->buffer != b) at = &(*at)->next;
     return at;
 }
+// Moves the references of constants that others hold, too, to the list that all traces share. False without memory.
 static bool egi_trace_capture(egi_trace *t) {
     for (int64_t i = 0; i < t->n_places; i++) {
         egi_place *p = &t->places[i];
@@ -38858,6 +39141,7 @@ static void egi_trace_release(egi_trace *t) {
     egi_taped_release(t->taped);
     egi_free(t);
 }
+// Whether an operand shows all of its place's memory, each element once and in order.
 static bool egi_operand_is_whole(const egi_trace *t, int32_t operand) {
     if (operand < 0) return false;               // a result that a line does not give, such as a gradient
     const egi_operand *o = &t->operands[operand];
@@ -39047,8 +39331,10 @@ static bool egi_trace_end_holders(egi_trace *t, eg_tensor *const *given, eg_tens
 // cannot fail and that write temporaries or fresh places are ever left out, moved or joined; the others keep their
 // order. Each replay gives the bits that the list gives.
 
-// One program for several elementwise lines. The operands, as numbers in t->operands, come first, then the further
-// results; `out` is the result of slot 0.
+// One program for several elementwise lines, or (updates) one launch for several updates. The operands, as numbers in
+// t->operands, come first, then the further results; `out` is the result of slot 0. `scalars` has a bit for each
+// operand that is one element beside larger results. The limits: operands and further results of a program, nodes while
+// it is built, constants, and long words (exp, tanh ...).
 enum { EGI_GROUP_OPERANDS = 30, EGI_GROUP_NODES = 3000, EGI_GROUP_CONSTANTS = 250, EGI_GROUP_LONGS = 40 };
 typedef struct egi_group {
     egi_program program;
@@ -39090,6 +39376,7 @@ typedef struct egi_passes {
     bool full;
 } egi_passes;
 
+// The place whose memory a place has. Only homes are counted, bound and put into the arena.
 static int32_t egi_trace_home(const egi_trace *t, int32_t place) { return t->places[place].home; }
 static int32_t egi_line_place(const egi_passes *s, int32_t operand) {
     const int32_t place = operand < 0 ? -1 : s->t->operands[operand].place;
@@ -39133,6 +39420,7 @@ static void egi_passes_canon(egi_passes *s) {
         if (o->place < 0 && s->canon[i] == i) number[n++ % NUMBERS] = i;
     }
 }
+// Counts how many lines write and read each home. Called again after each pass that drops lines.
 static void egi_passes_count(egi_passes *s) {
     const egi_trace *t = s->t;
     for (int64_t i = 0; i < t->n_places; i++) { s->writes[i] = s->reads[i] = s->own[i] = 0; s->writer[i] = -1; }
@@ -39169,6 +39457,9 @@ static bool egi_line_repeats(const egi_passes *s, const egi_trace_line *a, const
     }
     return true;
 }
+// Whether a line, run again, would give the same: it is pure, and what it reads never changes between the two. A place
+// that lines made is written once; an input, a variable or a constant by no line; memory that the program lent
+// (eg_wrap_data) may change at any time.
 static bool egi_line_may_repeat(const egi_passes *s, const egi_trace_line *line) {
     const egi_trace *t = s->t;
     if (!egi_line_is_pure(s, line)) return false;
@@ -39249,6 +39540,7 @@ static void egi_pass_dead(egi_passes *s) {
 
 // ---- what must run before what
 
+// Notes that the line whose list of needs is being written must run behind `line`. False without memory.
 static bool egi_passes_need(egi_passes *s, int32_t line) {
     void *needs = s->needs;
     if (!egi_grow(&needs, &s->needs_room, s->n_needs + 1, sizeof *s->needs)) return false;
@@ -39311,6 +39603,7 @@ static int egi_line_dtype(const egi_trace *t, const egi_trace_line *line) {
 static bool egi_line_reads_bool(const egi_trace_line *line, int k) {
     return k == 0 && line->op && line->op->flags & EGI_BOOL_FIRST;
 }
+// Whether an operand is `size` elements without gaps.
 static bool egi_operand_is_plain(const egi_trace *t, int32_t operand, int64_t size) {
     return t->operands[operand].flags & EGI_CONTIGUOUS && t->operands[operand].size == size;
 }
@@ -39338,6 +39631,7 @@ static bool egi_operands_same_shape(const egi_trace *t, int32_t a, int32_t b) {
     for (int i = 0; i < x->rank; i++) if (x->dims[i] != y->dims[i]) return false;
     return true;
 }
+// Whether a line's operands are read element by element, or are one element: then no index is needed.
 static bool egi_line_is_flat(const egi_trace *t, const egi_trace_line *line) {
     const int64_t size = t->operands[line->out[0]].size;
     for (int k = 0; k < 8; k++)
@@ -39371,12 +39665,14 @@ static bool egi_line_joins(const egi_passes *s, int64_t i) {
     }
     return related;
 }
+// Makes line i a member. While a group is chosen, own[] is not 0 for each place that it reads.
 static void egi_group_add(egi_passes *s, int64_t i) {
     const egi_trace_line *line = &s->t->lines[i];
     s->state[i] = EGI_LINE_IN_GROUP;
     s->member[s->n_members++] = i;
     for (int k = 0; k < 8; k++) if (egi_line_place(s, line->in[k]) >= 0) s->own[egi_line_place(s, line->in[k])]++;
 }
+// Takes back what the members from .. to - 1 left in own[] and node[].
 static void egi_group_forget(egi_passes *s, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++) {
         const egi_trace_line *line = &s->t->lines[s->member[i]];
@@ -39387,6 +39683,9 @@ static void egi_group_forget(egi_passes *s, int64_t from, int64_t to) {
 
 // ---- groups: their programs
 
+// The node of a word on the nodes x, y, z (-1: none), or of the constant or operand `number`. Equal nodes are one, so
+// that expressions which lines have in common are computed once. Without room `full` is set: then no program holds the
+// group.
 static int egi_group_node(egi_passes *s, const egi_word *word, double number, int x, int y, int z) {
     egi_node t = { word, number, { x, y, z } };
     for (int i = 0; i < s->n_nodes; i++)
@@ -39610,6 +39909,7 @@ static egi_group *egi_group_make(egi_passes *s, int64_t from, int64_t to) {
     egi_free(g);
     return NULL;
 }
+// Adds a step: the group, which it takes over, or with NULL the line. False without memory.
 static bool egi_trace_add_step(egi_trace *t, int64_t line, egi_group *group) {
     void *steps = t->steps;
     bool ok = egi_grow(&steps, &t->steps_room, t->n_steps + 1, sizeof *t->steps);
@@ -39785,6 +40085,7 @@ static void egi_step_uses(egi_trace *t, int64_t step, int32_t operand) {
     if (p->first < 0) p->first = step;
     p->last = step;
 }
+// Finds of each home the first and the last step that uses it. From here on `first` and `last` count steps, not lines.
 static void egi_pass_lifetimes(egi_trace *t) {
     for (int64_t i = 0; i < t->n_places; i++) t->places[i].first = t->places[i].last = -1;
     for (int64_t i = 0; i < t->n_steps; i++) {
@@ -40036,6 +40337,7 @@ static void egi_trace_line_args(egi_trace_run *run, const egi_trace_line *line, 
     for (int k = 0; k < 8; k++) a->in[k] = line->in[k] < 0 ? NULL : &run->handles[line->in[k]];
     for (int k = 0; k < EGI_MAX_OUT; k++) a->out[k] = line->out[k] < 0 ? NULL : &run->handles[line->out[k]];
 }
+// A run of t with handles for all operands; NULL without memory.
 static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
     if (!run) return NULL;
@@ -40068,6 +40370,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     }
     return run;
 }
+// Puts the data pointers of all operands of place i to the memory that its buffer has now.
 static void egi_place_bind(egi_trace *t, egi_trace_run *run, int32_t i) {
     for (int32_t k = t->first_operand[i]; k >= 0; k = t->operands[k].next)
         run->handles[k].data = (char *)run->buffers[i].data + t->operands[k].offset;
@@ -40112,6 +40415,8 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
     }
     return !call || egi_taped_bind(t, run, in, out, call);
 }
+// An assignment: the variable takes over the buffer where that is fresh or another variable's, and a copy of a
+// constant. Its value before the step is kept until the replay's end, so that it can be undone.
 static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
     const egi_trace_line *line = &t->lines[t->steps[i].line];
     eg_tensor *v = line->variable, *x = &run->handles[line->in[0]];
@@ -40297,13 +40602,15 @@ static bool egi_trace_step_writes(const egi_trace *t, int64_t step) {
         if (line->out[k] >= 0 && t->places[t->operands[line->out[k]].place].kind == EGI_AT_VARIABLE) return true;
     return false;
 }
-// Gives variables the values that they had before the steps that ran.
+// Makes `value` the buffer of a variable again.
 static void egi_trace_give_back(eg_tensor *v, egi_buffer *value) {
     eg_tensor shown = *v;
     shown.buffer = value;
     shown.data = (char *)value->data;
     egi_variable_take(v, &shown);
 }
+// Gives variables the values that they had before the steps that ran, the latest step first; then, where lines wrote
+// variables' memory before a branch, the values from the begin of the call.
 static void egi_trace_undo(egi_trace *t, egi_trace_run *run) {
     for (int64_t i = t->n_steps; i-- > 0;)
         if (run->former[i]) egi_trace_give_back(t->lines[t->steps[i].line].variable, run->former[i]);
@@ -40382,6 +40689,8 @@ static bool egi_constants_equal(eg_backend *b, const egi_buffer *x, const egi_bu
     }
     return true;
 }
+// Whether two operands of two lists show the same of the same places. Temporaries and fresh places are equal by their
+// numbers, constants of the body by their bytes, those from outside by their buffers.
 static bool egi_operands_equal(const egi_trace *a, int32_t ia, const egi_trace *b, int32_t ib) {
     if (ia < 0 || ib < 0) return ia == ib;
     const egi_operand *x = &a->operands[ia], *y = &b->operands[ib];
@@ -40500,6 +40809,7 @@ static bool egi_taped_watches(const egi_taped *k) {
             return false;
     return true;
 }
+// The number of the leaf with x's id, a new one if need be; -1 without memory. A leaf holds no reference.
 static int32_t egi_leaf_add(egi_taped *k, eg_tensor *x, bool watched) {
     void *leaves = k->leaves;
     for (int64_t i = k->n_leaves; i-- > 0;) if (k->leaves[i].shown.id == x->id) return (int32_t)i;
@@ -40515,6 +40825,8 @@ static int32_t egi_leaf_add(egi_taped *k, eg_tensor *x, bool watched) {
     leaf->watched = watched;
     return (int32_t)k->n_leaves++;
 }
+// Called before each op of the body: operands that the hidden tape does not know come from outside. What an outer tape
+// knows is watched by the hidden tape, too, so that gradients go through it.
 static void egi_hidden_look(eg_tape *spy, const egi_op *op, eg_tensor *const *in, int n) {
     egi_hidden *h = (egi_hidden *)(void *)spy;
     eg_tape *tape = &h->taped->tape;
@@ -40527,6 +40839,8 @@ static void egi_hidden_look(eg_tape *spy, const egi_op *op, eg_tensor *const *in
             h->failed = true;
     }
 }
+// Puts the hidden tape and its spy in place of the thread's tapes. False with an error; egi_hidden_end is called in any
+// case.
 static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, eg_tensor *const *in,
                              eg_tensor *const *given) {
     const int kind = egi_taped_kind();
@@ -40565,6 +40879,7 @@ static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, 
     egi_this.spies = 1;
     return true;
 }
+// Puts the thread's own tapes back. Returns ok, or false with an error where the spy found no memory.
 static bool egi_hidden_end(egi_hidden *h, bool ok) {
     egi_this.tapes = h->outer;
     egi_this.recording = h->recording;
@@ -40576,6 +40891,7 @@ static bool egi_hidden_end(egi_hidden *h, bool ok) {
 
 // ---- what the line keeps
 
+// Gives back what a line keeps: its values, the tapes of host calls, and its share in the trace.
 static void egi_taped_call_free(egi_taped_call *call) {
     if (!call) return;
     egi_lock();
@@ -40600,6 +40916,7 @@ static egi_taped_call *egi_taped_call_new(egi_trace *t, size_t most) {
     egi_unlock();
     return call;
 }
+// Gives back one share in the gradients' functions; the last one frees them.
 static void egi_backs_release(egi_backs *b) {
     egi_lock();
     const bool last = --b->refs == 0;
@@ -40627,6 +40944,7 @@ static void egi_taped_release(egi_taped *k) {
     egi_free(k->kept);
     egi_free(k);
 }
+// How many tensors a line has room for.
 static int egi_line_pointers(const egi_line *line) {
     return (line->kept ? line->n + line->n_out : 0) + (line->saves ? EG_MAX_SAVED : 0);
 }
@@ -40805,6 +41123,7 @@ static bool egi_taped_places(egi_trace *t, const egi_taped_call *call) {
     }
     return true;
 }
+// How many of the handles that a call's line made for itself are on this buffer.
 static int32_t egi_taped_call_holds(const egi_taped_call *call, const egi_buffer *b) {
     int32_t count = 0;
     for (int32_t e = 0; e < call->n; e++)
@@ -41237,6 +41556,8 @@ static bool egi_function_tape_is_open(const eg_tape *outer) {
     return false;
 }
 // Runs the body in a scope of its own; its results go to the caller's scope.
+// A call tries these ways in turn: a replay of a list that has its signature (egi_function_call_by_signature); a list
+// derived from those of other lengths; the body, traced; the body alone. egi_function_trace is the third.
 static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
     egi_function_call call = { egi_this.functions, f };
     bool ok = false;
@@ -41473,6 +41794,9 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
 // ---- signatures: numbers that are equal where a trace serves
 
 enum { EGI_SIGNATURE_LENGTH = 13, EGI_SIGNATURE_HEAD };      // at LENGTH, of a gradient: that of its call
+// The signature of a call: the state of the thread that lists depend on, then of each input its dtype, its id where it
+// is a variable, with a bit for a mask and one for tapes that know it, its rank, dims and strides. It stands in `few`
+// where `room` numbers suffice; else the caller frees it. NULL without memory.
 static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n, int m, int64_t *few, int64_t room,
                               int64_t *size) {
     int64_t count = EGI_SIGNATURE_HEAD, *s = few;
@@ -41509,6 +41833,7 @@ static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n,
     }
     return s;
 }
+// Describes the input whose numbers begin at `at`.
 static void egi_signature_input(const int64_t *at, char *text, size_t size) {
     eg_shape shape;
     shape.rank = (int)at[2];
@@ -41576,6 +41901,7 @@ static bool egi_trace_holds(const egi_trace *t, char *text, size_t room) {
 
 // The answers that are known of a call: those of a trace up to branch n - 1, where it is the other one.
 typedef struct egi_path { egi_trace *trace; int64_t n; } egi_path;
+// Whether t's path agrees with all that is known of the call's.
 static bool egi_path_fits(const egi_path *known, const egi_trace *t) {
     const int64_t n = known->n;
     return !n || (t->n_path >= n && !memcmp(t->path, known->trace->path, (size_t)n - 1) &&
@@ -41584,6 +41910,7 @@ static bool egi_path_fits(const egi_path *known, const egi_trace *t) {
 static bool egi_paths_equal(const egi_trace *a, const egi_trace *b) {
     return a->n_path == b->n_path && (!a->n_path || !memcmp(a->path, b->path, (size_t)a->n_path));
 }
+// Names the branch that went another way, and the program's line.
 static void egi_path_explain(const egi_path *known, char *text, size_t room) {
     const egi_trace_line *line = known->trace->lines;
     for (int64_t i = 0; i < known->n; line++) i += line->kernel == EGI_RUN_BRANCH;
@@ -41658,6 +41985,8 @@ typedef struct egi_listed_numbers {
     uint64_t drawn;              // the random counter behind the line that was walked last
     bool failed;
 } egi_listed_numbers;
+// signature[] and numbers[] are those of the two lists that began it, at length[0] and length[1]; from these two, every
+// number at a third length follows (egi_number_at).
 struct egi_open_list {
     egi_open_list *next;
     egi_trace *trace;            // for length[0]; a reference
@@ -41668,6 +41997,7 @@ struct egi_open_list {
     egi_backs *backs;            // of its templates, or NULL
 };
 
+// One number that may follow a length: `size` bytes at x, 8 at most, are noted or, with `from`, written.
 static void egi_number_walk(egi_listed_numbers *w, void *x, size_t size) {
     void *word = w->word;
     int64_t number = 0;
@@ -41677,6 +42007,7 @@ static void egi_number_walk(egi_listed_numbers *w, void *x, size_t size) {
     memcpy(&number, x, size);
     w->word[w->n++] = number;
 }
+// One number that must be equal at all lengths.
 static void egi_number_is_same(egi_listed_numbers *w, int64_t x) {
     void *same = w->same;
     if (w->from || w->failed) return;
@@ -41727,6 +42058,8 @@ static void egi_drawn_walk(egi_listed_numbers *w, const egi_trace *t, egi_trace_
         w->drawn = line->drew;
     }
 }
+// Parameters are walked over by 8 bytes each, whatever their fields are: numbers of 64 bits follow a length, and
+// shorter ones that stand together must be equal, or they are taken for one number that follows no rule.
 static void egi_line_walk(egi_listed_numbers *w, const egi_trace *t, egi_trace_line *line) {
     const int64_t same[] = { line->kernel, (int64_t)(intptr_t)line->run, (int64_t)(intptr_t)line->op, line->variant,
                              (int64_t)(intptr_t)line->variable, (int64_t)line->parameters_size };
@@ -41739,6 +42072,7 @@ static void egi_line_walk(egi_listed_numbers *w, const egi_trace *t, egi_trace_l
     }
     egi_drawn_walk(w, t, line);
 }
+// Walks over a whole list, always in this order.
 static void egi_trace_walk(egi_listed_numbers *w, egi_trace *t) {
     const int64_t same[] = { t->n_places, t->n_operands, t->n_lines, t->n_variables, t->n, t->m, t->assigns,
                              t->taped != NULL, (int64_t)(intptr_t)t->backend };
@@ -41800,10 +42134,12 @@ static bool egi_signature_follows(const int64_t *a, const int64_t *b, const int6
     }
     return true;
 }
+// Whether a signature is that of the open list at some length, which becomes length[2].
 static bool egi_open_fits(const egi_open_list *o, const int64_t *signature, int64_t size, int64_t *length) {
     return o->signature_size == size &&
            egi_signature_follows(o->signature[0], o->signature[1], signature, size, length);
 }
+// The entry of a length, or NULL where the body has not been compared at that length.
 static egi_known_length *egi_open_known(const egi_open_list *o, int64_t length) {
     for (int64_t i = 0; i < o->n_known; i++) if (o->known[i].length == length) return &o->known[i];
     return NULL;
@@ -41848,6 +42184,8 @@ static void egi_open_free(eg_function *f, bool all) {
     egi_unlock();
     while (closed && f->open) egi_open_drop(f, f->open);
 }
+// Notes that t is the list at this length. Where there are too many lengths, the one that was noted first goes. False
+// without memory.
 static bool egi_open_knows(egi_open_list *o, const egi_trace *t, int64_t length) {
     const int64_t most = t->taped ? EGI_OPEN_TEMPLATES : EGI_OPEN_LENGTHS;
     void *known = o->known;
@@ -41906,6 +42244,7 @@ static bool egi_listed_numbers_follow(const egi_listed_numbers *x, const egi_lis
         if (z->word[i] != egi_number_at(length, x->word[i], y->word[i])) return false;
     return true;
 }
+// A copy of n elements of `size` bytes, which the caller frees; NULL without memory.
 static void *egi_open_copy(const void *from, int64_t n, size_t size) {
     void *to = egi_alloc((size_t)(n ? n : 1) * size);
     if (to && n) memcpy(to, from, (size_t)n * size);
@@ -42260,10 +42599,15 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     } else egi_trace_release(t);
     return ok;
 }
-// How a call runs. A trace that is replayed or checked is busy, and the call has a reference to it.
+// How a call runs: by a replay; by the body, whose new list is compared with the trace; by the body, which is traced;
+// by the body alone, since another thread traces, there is no room for further lists, or the next try is still to come;
+// or not at all (an error), since another thread runs a list that assigns. A trace that is replayed or checked is busy,
+// and the call has a reference to it.
 typedef enum egi_function_way {
     EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NO_ROOM, EGI_BY_PAUSE, EGI_BY_NOTHING
 } egi_function_way;
+// Chooses the way, and takes under one lock what the call needs: the trace, with EGI_BY_REPLAY also a run and an arena
+// (NULL where all are in use or there is none yet). `explanation` says why the former trace no longer holds.
 static egi_function_way egi_function_find(eg_function *f, const int64_t *signature, int64_t size,
                                           const egi_path *known, egi_trace **found, egi_trace_run **run,
                                           egi_arena **arena, char *explanation, size_t room) {
@@ -42305,7 +42649,8 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     egi_trace_release(gone);
     return way;
 }
-// *strayed: 0, or how many branches the call reached, of which the last went another way; then nothing has happened.
+// Replays a trace, and puts the run and the arena back. *strayed: 0, or how many branches the call reached, of which
+// the last went another way; then nothing has happened.
 static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run, egi_arena *arena,
                                 eg_tensor *const *in, eg_tensor **out, int64_t *strayed) {
     if (!run) run = egi_trace_run_new(t);
@@ -42384,6 +42729,8 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
     *again = true;
     return false;
 }
+// Tries until a list fits the call's path. Each try knows one branch more than the one before, unless other threads
+// change what the branches read, or drop lists meanwhile; then the body runs.
 static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
                                            const int64_t *signature, int64_t size) {
     egi_path known = { NULL, 0 };
@@ -42482,6 +42829,8 @@ EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_
     f->unfused = o.unfused;
     return f;
 }
+// A function whose body is the library's own, such as a step of eg_fit: not compared again without a reason, and it
+// fails in the body's words.
 static eg_function *egi_function_of_library(eg_function_body *body, void *user) {
     eg_function_options o;
     memset(&o, 0, sizeof o);
@@ -42489,10 +42838,12 @@ static eg_function *egi_function_of_library(eg_function_body *body, void *user) 
     if (f) f->inner = f->no_recheck = true;
     return f;
 }
+// A call with a number of the caller's in the signature, for what the body reads beside its inputs.
 static bool egi_function_call_keyed(eg_function *f, int64_t key, eg_tensor *const *in, int n, eg_tensor **out) {
     f->key = key;
     return egi_function_call_on(f, in, n, out, 1);
 }
+// Lets each list be compared with the body once more before it is replayed.
 static void egi_function_doubt(eg_function *f) {
     egi_lock();
     for (egi_trace *t = f->traces; t; t = t->next) t->settings = -1;
@@ -42532,6 +42883,7 @@ EAGER_API eg_function_info eg_function_counts(eg_function *f) {
     egi_unlock();
     return info;
 }
+// Prints an operand: `in 0`, a variable's name, `%3` (a temporary), `new 4` (fresh) or `const 5`, and its shape.
 static void egi_trace_show_operand(egi_text *text, const egi_trace *t, int32_t operand) {
     const egi_operand *o = &t->operands[operand];
     if (o->place < 0) { egi_text_printf(text, " %g", o->number); return; }
@@ -42644,6 +42996,8 @@ static int32_t egi_step_operand(const egi_trace *t, int64_t i, bool steps, bool 
     if (slot > g->program.operands) return -2;
     return (g->program.results >> slot & 1) == !reads ? g->operand[g->program.operand[slot]] : -1;
 }
+// The drawing of one side: lines, or (steps) steps. Of each place: the node that wrote it last, or -1, and whether it
+// was drawn as a leaf.
 typedef struct egi_dot { egi_text text; const egi_trace *t; bool steps; int64_t *writer; char *leaf; } egi_dot;
 // The node that an operand comes from: the line or step that wrote its place last, or a leaf, which is drawn when it is
 // first read. False for a plain number.
@@ -42666,6 +43020,7 @@ static bool egi_dot_source(egi_dot *d, int32_t operand, char *name, size_t room)
     d->leaf[place] = 1;
     return true;
 }
+// Draws line or step i with its edges, and notes what it writes.
 static void egi_dot_node(egi_dot *d, int64_t i) {
     const int32_t *numbers;
     const int64_t n = egi_step_lines(d->t, i, d->steps, &numbers);
@@ -42735,6 +43090,8 @@ EAGER_API int64_t (eg_function_dot)(eg_function *f, char *text, size_t capacity)
     egi_trace_release(t);
     return egi_text_deliver("function_dot", &d.text, text, capacity);
 }
+// How many operations a line is counted as: two for each product and sum of matrices and convolutions, otherwise one
+// for each element of its largest operand.
 static double egi_line_operations(const egi_trace *t, const egi_trace_line *line) {
     double n = 2;
     switch (line->kernel) {
@@ -42869,6 +43226,8 @@ typedef struct egi_hosting { eg_tensor *const *value; eg_random_state random; } 
 // wanted and those that have one (bits), and which of these the line writes.
 typedef struct egi_host_wish { int64_t given, wanted, has, count, index[EGI_MAX_OUT]; } egi_host_wish;
 typedef struct egi_host_frame { egi_recorder *observer; eg_tape *tapes; int recording, spies; } egi_host_frame;
+// Takes the thread's observer and tapes away while a function of the program runs; only `tape` records then, unless
+// NULL.
 static void egi_host_enter(egi_host_frame *h, eg_tape *tape) {
     h->observer = egi_this.observer;
     h->tapes = egi_this.tapes;
@@ -42885,6 +43244,7 @@ static void egi_host_leave(const egi_host_frame *h) {
     egi_this.recording = h->recording;
     egi_this.spies = h->spies;
 }
+// Whether output i is what was announced: a dimension below 0 may have any length. False with an error.
 static bool egi_host_fits(int i, const eg_tensor *x, eg_dtype dtype, eg_shape shape) {
     bool fits = x->dtype == (int8_t)dtype && x->rank == shape.rank;
     for (int k = 0; k < shape.rank && fits; k++) fits = shape.dims[k] < 0 || x->dims[k] == shape.dims[k];
@@ -42981,6 +43341,8 @@ static bool egi_host_copies(eg_tensor *const *in, int64_t n, eg_tensor **own) {
     egi_host_leave(&frame);
     return ok;
 }
+// The line of a call: the function runs on copies, or its values are there already (egi_hosting), and its results are
+// copied into the list's tensors. Their dtypes and shapes must be those of the first call.
 static bool egi_host_work_now(const egi_host_site *site, const egi_args *args) {
     egi_hosting *first = egi_this.hosting;
     eg_tensor *own[EGI_HOST_INPUTS], *made[EGI_MAX_OUT];
@@ -43004,10 +43366,12 @@ static bool egi_host_call_work(eg_backend *b, const egi_args *args) {
     eg_scope_end(scope);
     return ok;
 }
+// The line behind a call with a tape: writes the address of that tape.
 static bool egi_host_address_work(eg_backend *b, const egi_args *args) {
     int64_t address = (int64_t)(intptr_t)egi_this.hosted;
     return b->write(b, args->out[0]->data, &address, sizeof address);
 }
+// The tape whose address a tensor holds; NULL where the device could not be read.
 static egi_hosted *egi_hosted_of(const eg_tensor *x) {
     eg_backend *b = egi_backend_of(x);
     int64_t address = 0;
@@ -43031,6 +43395,7 @@ static bool egi_hosted_read(egi_hosted *k, int64_t wanted, eg_tensor *const *ups
     k->read = ok;
     return ok;
 }
+// The line of a gradient: reads the tape of this replay's call, once for all such lines.
 static bool egi_host_grad_now(const egi_host_wish *wish, const egi_args *args) {
     egi_hosted *k = egi_hosted_of(args->in[0]);
     eg_tensor *own[EGI_MAX_OUT];
@@ -43081,6 +43446,8 @@ static void egi_custom_assigned(bool custom, int64_t since) {
         egi_trace_refuse((egi_trace *)(void *)r, false, "a function of a custom gradient reads a tensor in C and "
                                                         "assigns to a variable");
 }
+// The gradient of a call's line, on whichever tape: from the tape of the function, in eager code at once, in a list by
+// lines that do the same at each replay, and in a graph by nodes that only have the right shapes and dependencies.
 static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     egi_host_wish wish;
     (void)op;
@@ -43177,6 +43544,7 @@ static bool egi_host_call_recorded(const egi_host_site *site, eg_tensor *const *
     egi_this.observer = observer;
     return ok;
 }
+// A call: run at once, written into the list or the graph that the thread writes, and noted on the tapes that record.
 static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const eg_spec *results, eg_tensor **out) {
     egi_host_site site = *of;
     const egi_recorder *r = egi_this.observer;
@@ -43253,6 +43621,7 @@ typedef struct egi_custom_site {
 static void egi_customs_free(eg_function *f) {
     while (f->customs) { egi_custom_site *next = f->customs->next; egi_free(f->customs); f->customs = next; }
 }
+// The site of a custom gradient in f, made when it first comes; NULL without memory. It lives as long as f.
 static egi_custom_site *egi_custom_site_of(eg_function *f, const egi_op *op, const egi_user_attr *a, int n, int m) {
     egi_custom_site *made = (egi_custom_site *)egi_alloc(sizeof *made);
     egi_lock();
@@ -43277,6 +43646,7 @@ static bool egi_custom_again(eg_tensor *const *in, eg_tensor **out, void *user) 
     const egi_custom_site *c = (const egi_custom_site *)user;
     return egi_custom_run(c->op, &c->attr, in, c->n, out, c->m);
 }
+// The observer of custom gradients: one that reads tensors in C becomes a host call. -1: it is traced as other code is.
 static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_attr *attr, eg_tensor *const *in, int n,
                             eg_tensor **out, int m) {
     const egi_trace *t = (const egi_trace *)(const void *)r;
@@ -43301,6 +43671,8 @@ static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_at
 // are a p + b or a p q, and are computed anew in each run (egi_graph_number). Other numbers that come of it are errors
 // where they can be told (egi_graph_knows).
 
+// What a node is. From EGI_VERTEX_OP on its shapes come of rules; those before EGI_VERTEX_FILL were given by the
+// program.
 typedef enum egi_vertex_kind {
     EGI_VERTEX_PLACEHOLDER, EGI_VERTEX_CONSTANT, EGI_VERTEX_WRITTEN, EGI_VERTEX_FILL, EGI_VERTEX_RANDOM,
     EGI_VERTEX_VARIABLE, EGI_VERTEX_OP, EGI_VERTEX_WORK, EGI_VERTEX_ASSIGN, EGI_VERTEX_GRADIENTS, EGI_VERTEX_UPDATE,
@@ -43314,9 +43686,9 @@ static const int64_t egi_primes[EGI_PRIME_SIZES][EGI_OPEN] = {
     { 1011641, 1014257, 1017139, 1021621, 1025197, 1027799, 1031507, 1034167 },
     { 106279, 117353, 104047, 121139, 113111, 108971, 123979, 115337 },
     { 10631, 11423, 9323, 9067, 10111, 9811, 11159, 10883 } };
-// value: the number of a value, or -1: a plain number, or (given false) NULL.
 // EG_AFTER: what the nodes of a block need; `next` is a list of all of a graph.
 typedef struct egi_after { struct egi_after *outer, *next; int32_t value; } egi_after;
+// An iterator whose elements stand in the graph as placeholders, and what a session must give back for it.
 typedef struct egi_origin {
     struct egi_origin *next;
     egi_source_site site;
@@ -43325,7 +43697,9 @@ typedef struct egi_origin {
     int32_t handle;                         // a value, or -1
 } egi_origin;
 typedef struct egi_node_name { struct egi_node_name *next; char *name; int32_t value; } egi_node_name;
+// An input of a node. value: the number of a value, or -1: a plain number, or (given false) NULL.
 typedef struct egi_input { int32_t value; bool given; uint16_t flags; double number; int64_t integer; } egi_input;
+// A node, in one block of memory with its inputs, forms, attributes and results. The graph owns it.
 typedef struct egi_vertex {
     egi_vertex_kind kind;
     const egi_op *op;                       // of an op
@@ -43362,6 +43736,8 @@ typedef struct egi_vertex {
 } egi_vertex;
 // Which node made a value, as its result number `out`; node -1: none that can be written down.
 typedef struct egi_value { int32_t node; int32_t out; } egi_value;
+// The nodes stand in the order in which they were written, so that each reads earlier ones only, but for the state of
+// loops. Values are numbers, one for each buffer that was made on the graph's backend.
 struct eg_graph {
     egi_object object;
     egi_recorder recorder;                  // the observer of the thread that builds it
@@ -43388,6 +43764,7 @@ struct eg_graph {
     bool placed;                            // some node is for a device of its own
 };
 
+// Which block a value lies in: block 0 has the first 64 values, block 1 the next 128, and so on.
 static int egi_value_block(int32_t value) { return 31 - __builtin_clz((uint32_t)value / 64 + 1); }
 static egi_value *egi_value_at(const eg_graph *g, int32_t value) {
     const int k = egi_value_block(value);
@@ -43400,6 +43777,7 @@ static void egi_vertex_free(egi_vertex *node) {
     egi_free(node->name);
     egi_free(node);
 }
+// Gives back one of the graph's holders; the last one frees the graph.
 static void egi_graph_let_go(eg_graph *g) {
     if (__atomic_sub_fetch(&g->holders, 1, __ATOMIC_ACQ_REL)) return;
     for (int64_t i = 0; i < g->n_nodes; i++) egi_vertex_free(g->nodes[i]);
@@ -43422,6 +43800,7 @@ static void egi_graph_let_go(eg_graph *g) {
     for (int k = 0; k < EGI_VALUE_BLOCKS; k++) egi_free(g->values[k]);
     egi_object_free(g);
 }
+// The graph that this thread builds, or NULL.
 static eg_graph *egi_graph_building(void) {
     return egi_this.observer && egi_this.observer->graph ? (eg_graph *)egi_this.observer->graph : NULL;
 }
@@ -43434,6 +43813,8 @@ static char *egi_graph_label(const char *name) {
 
 // -- its backend
 
+// What stands for memory: the number of a new value, plus 1, times 64, so that it is never NULL and aligned as memory
+// is. Nobody may read there. egi_this.again makes a further handle of an old value.
 static void *egi_graph_allocate(eg_backend *b, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
     const int64_t n = egi_this.again ? egi_this.again - 1 : __atomic_fetch_add(&g->n_values, 1, __ATOMIC_RELAXED);
@@ -43457,6 +43838,7 @@ static void egi_graph_deallocate(eg_backend *b, void *data, int64_t bytes) {
     egi_graph_let_go((eg_graph *)b->state);
 }
 static int32_t egi_graph_value(const eg_tensor *x) { return (int32_t)((uintptr_t)x->buffer->data >> 6) - 1; }
+// All of the backend's kernels: a node was given to an op outside of its graph.
 static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = NULL;
     for (int i = 0; i < 8 && !x; i++)
@@ -43509,6 +43891,7 @@ static bool egi_opened_near_one(const eg_graph *g, int64_t v) {
             near = near || (v > 1 && v < 4000000 && m * v - g->open[i] <= 32 && g->open[i] - m * v <= 32);
     return near;
 }
+// Reads a whole number: first as a product with primes, then as a p + b with the smallest |b|.
 static bool egi_opened_of(const eg_graph *g, int64_t v, egi_opened *o) {
     int64_t least = INT64_MAX;
     memset(o, 0, sizeof *o);
@@ -43629,6 +44012,7 @@ static bool egi_opened_sure(const eg_graph *g, int64_t v) {
     if (egi_opened_of(g, v, &o)) return o.factor < 1000000 && !egi_opened_share(g, o.factor);
     return !o.n && !egi_opened_share(g, v);
 }
+// Notes a length that came of open dimensions by rounding, such as behind a stride, as far as there is room.
 static void egi_graph_rounded(eg_graph *g, double length) {
     int i = 0;
     while (i < EGI_ROUNDED && g->rounded[i] != 0 && g->rounded[i] != length) i++;
@@ -44063,6 +44447,8 @@ static bool egi_vertex_reads_all(eg_graph *g, egi_vertex *node, eg_tensor *const
 static uint64_t egi_graph_set(const egi_op *op) {
     return op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
 }
+// Whether each number among an op's attributes that no rule reads from the operands anew (egi_graph_follow) is one that
+// a run can compute, or the program's own. False with an error.
 static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, const eg_tensor *x, const void *attr,
                                        size_t size) {
     const eg_shape from = egi_shape(x);
@@ -44106,6 +44492,7 @@ static bool egi_graph_writes(const eg_graph *g, const egi_op *op, eg_tensor *con
                                                        : in[i]->number, false);
     return known && (!g->n_open || !n || egi_graph_knows_attributes(g, op, in[0], attr, size));
 }
+// The observer of ops: writes the node. It may put other handles into out[], which the caller of the op then gets.
 static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                          eg_tensor *const *out, int n_out) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -44136,6 +44523,8 @@ static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
     }
     return true;
 }
+// The observer of launches: nothing is computed. What makes a tensor without being an op, a fill or a draw, is a node
+// of its own; a copy is the value that it copies.
 static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, egi_kernel_function *kernel,
                              const egi_args *args) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -44179,6 +44568,7 @@ static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t b
     egi_value_at(g, node->out[0])->node = (int32_t)(g->n_nodes - 1);
     return true;
 }
+// The observer of checks, prints and the like: a node that does the work in each run.
 static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size) {
     eg_graph *g = (eg_graph *)r->graph;
     int n = 0;
@@ -44238,6 +44628,7 @@ static void egi_graph_open(eg_graph *g, eg_shape *shape) {
         shape->dims[i] = g->open[number - 1];
     }
 }
+// The observer of eg_host_call: its results have the shapes that the program announced.
 static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
                            eg_tensor **out) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -44327,6 +44718,8 @@ static eg_tensor *egi_graph_original(egi_recorder *r, eg_tensor *x) {
     const int32_t node = egi_backend_of(x) == &g->backend ? egi_value_at(g, egi_graph_value(x))->node : -1;
     return node >= 0 && g->nodes[node]->kind == EGI_VERTEX_CONSTANT ? g->nodes[node]->tensor : x;
 }
+// The observer of new variables: a node whose input is the initial value. Where it cannot be written an error is
+// pending, and the value stays without a node.
 static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
     eg_graph *g = (eg_graph *)r->graph;
     if (egi_backend_of(v) != &g->backend) return;
@@ -44409,6 +44802,7 @@ static bool egi_flow_gives(eg_graph *g, egi_vertex *node, int i, const char *nam
     node->id = x->id;
     return true;
 }
+// The node of an eg_cond. It reads the bool, then m results of the function of true, then m of that of false.
 static bool egi_graph_cond_outputs(eg_graph *g, const egi_flow_attr *a, eg_tensor *pred, eg_tensor **gave, int m,
                                    eg_tensor **out) {
     egi_vertex *node = egi_graph_reads(g, &pred, 1)
@@ -44421,6 +44815,8 @@ static bool egi_graph_cond_outputs(eg_graph *g, const egi_flow_attr *a, eg_tenso
     }
     return ok;
 }
+// The observer of eg_cond: both functions are called now, each into a block of its own, and a run calls the block that
+// the bool says.
 static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *const *bodies, void *user,
                            eg_tensor *const *in, int n, eg_tensor **out, int m) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -44462,6 +44858,8 @@ static bool egi_graph_states(eg_graph *g, eg_tensor *const *state, int n, eg_ten
     }
     return ok;
 }
+// The node of an eg_while. It reads n first states, n nodes that stand for the state inside, n results of the body, and
+// the condition's bool.
 static bool egi_graph_loop_outputs(eg_graph *g, const egi_flow_attr *a, eg_tensor *const *state,
                                    eg_tensor *const *inner, eg_tensor *p, eg_tensor **next, eg_tensor **out) {
     const int n = a->n;
@@ -44478,6 +44876,8 @@ static bool egi_graph_loop_outputs(eg_graph *g, const egi_flow_attr *a, eg_tenso
     egi_free(made);
     return ok;
 }
+// Calls condition and body once each, inside a block that holds the nodes of their state. list[] has room for 4 n
+// handles; those of next[] are references, which are given back here.
 static bool egi_graph_loop_in(eg_graph *g, eg_function_body *const *bodies, void *user, eg_tensor *const *state, int n,
                               int64_t max_steps, eg_tensor **list, eg_tensor **out) {
     eg_tensor **own = list, **inner = list + n, **next = list + 2 * n, **adopted = list + 3 * n, *p = NULL;
@@ -44500,6 +44900,7 @@ static bool egi_graph_loop_in(eg_graph *g, eg_function_body *const *bodies, void
     for (int i = 0; i < n; i++) if (next[i]) egi_object_release(&next[i]->object);
     return ok;
 }
+// The observer of eg_while.
 static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, void *user, eg_tensor *const *state,
                            eg_tensor **out, int n, int64_t max_steps) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -44539,6 +44940,8 @@ static const egi_vertex *egi_graph_read_before(const eg_graph *g, const eg_tape 
     }
     return NULL;
 }
+// The observer of gradients. The tape is read once without writing nodes, which tells the gradients' shapes and which
+// of them are NULL; a run begins a tape before node `from` and reads that. The node reads ys, their gradients, and xs.
 static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
                                 eg_tensor *const *xs, int nx, eg_tensor **out) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -44575,6 +44978,8 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     return ok;
 }
 static eg_optimizer *egi_session_works_for(const char *function, eg_optimizer *opt);
+// The observer of eg_apply_gradients: a node whose result is the number of steps. A session has optimizers of its own,
+// with the options of `opt`, which is only their template.
 static bool egi_graph_updates(egi_recorder *r, eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables,
                               int n) {
     eg_graph *g = (eg_graph *)r->graph;
@@ -44749,6 +45154,7 @@ static void egi_graph_dot_edge(egi_text *text, const eg_graph *g, int64_t at, in
                         to ? to->name : "the session's device", (int)egi_value_at(g, value)->node, (long long)at, i);
     egi_text_printf(text, "  c%lld_%d -> n%lld;\n", (long long)first, k, (long long)at);
 }
+// Draws a node with its edges; what EG_AFTER asks for is dashed.
 static void egi_graph_dot_node(egi_text *text, const eg_graph *g, int64_t at) {
     static const char *const kinds[] = { "placeholder", "captured", "constant", "fill", "random", "variable", "",
                                          "check", "assign", "gradients", "update", "host_call", "cond", "while",
@@ -45312,6 +45718,8 @@ static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, vo
 static void egi_graph_run_gives(egi_graph_run *run, const egi_vertex *node, int i, eg_tensor *x) {
     if (node->out[i] >= 0 && !run->fed[node->out[i]]) run->value[node->out[i]] = x;
 }
+// Calls the op of a node on the run's tensors. The attributes are a copy with this run's lengths, checked as those of a
+// call are.
 static bool egi_graph_run_op(egi_graph_run *run, egi_vertex *node) {
     eg_tensor *few[8], **in = node->n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)node->n * sizeof *in);
     eg_tensor *out[EGI_MAX_OUT] = { NULL };
@@ -45353,6 +45761,7 @@ static bool egi_graph_run_work(egi_graph_run *run, egi_vertex *node) {
     }
     return ok && egi_host_work(node->work, &args, node->attr_size);
 }
+// Calls the function of an eg_host_call; a result's length that no number tells may be any.
 static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
     const egi_host_site *site = (const egi_host_site *)node->attr;
     eg_tensor *in[8], *out[EGI_MAX_OUT] = { NULL };
@@ -45369,6 +45778,7 @@ static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
     for (int i = 0; i < node->n_out && ok; i++) egi_graph_run_gives(run, node, i, out[i]);
     return ok;
 }
+// Reads the tape that has begun before the node's first recorded one.
 static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tape *tape) {
     int ny;
     memcpy(&ny, node->attr, sizeof ny);
@@ -45416,6 +45826,7 @@ static eg_optimizer *egi_session_optimizer(eg_session *s, eg_optimizer *of) {
     eg_optimizer_release(own);
     return ok ? own : NULL;
 }
+// Applies gradients by the session's optimizer. Gradients are moved to their variables' device first.
 static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)node->n * sizeof *list);
     eg_backend *former = egi_this.backend;
@@ -45456,6 +45867,8 @@ static const char *egi_value_describe(const eg_graph *g, int32_t value) {
 // A body of eg_cond or eg_while in a run: runs a block, and gives the inputs of the flow's node from `first` on.
 typedef struct egi_flow_run_of { egi_graph_run *run; int64_t at; } egi_flow_run_of;
 static bool egi_graph_run_block(egi_graph_run *run, int32_t block, int64_t first, int64_t end);
+// Runs one body of a branch or loop: its nodes, and then the node's inputs first .. first + n - 1, which are its
+// results.
 static bool egi_flow_block(void *user, int which, int first, int n, eg_tensor **out) {
     egi_graph_run *run = ((egi_flow_run_of *)user)->run;
     const int64_t at = ((egi_flow_run_of *)user)->at;
@@ -45499,6 +45912,7 @@ static bool egi_flow_condition(eg_tensor *const *in, eg_tensor **out, void *user
 static bool egi_flow_step(eg_tensor *const *in, eg_tensor **out, void *user) {
     return egi_flow_loop(in, out, user, true);
 }
+// Runs an eg_cond or eg_while by the eager function of that name, so that tapes and traces see what they always see.
 static bool egi_graph_run_flow(egi_graph_run *run, egi_vertex *node, int64_t at) {
     egi_flow_run_of f = { run, at };
     eg_while_options o;
@@ -45518,6 +45932,8 @@ static bool egi_graph_run_flow(egi_graph_run *run, egi_vertex *node, int64_t at)
     egi_free(list);
     return ok;
 }
+// Computes node `at`, whose inputs have been computed: run->value[] gets its results. False with an error, which is at
+// the line where the program wrote the node.
 static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     egi_vertex *node = run->graph->nodes[at];
     eg_tensor **result = node->n_out && node->out[0] >= 0 ? &run->value[node->out[0]] : NULL;
@@ -45675,6 +46091,7 @@ static bool egi_graph_run_follow(egi_graph_run *run, int32_t value, const eg_ten
     }
     return true;
 }
+// A run without values. run->value is one block with all lists, which the caller frees; on failure there is none.
 static bool egi_graph_run_begin(egi_graph_run *run, const char *function, eg_session *s, int64_t n_nodes) {
     const int64_t n = __atomic_load_n(&s->graph->n_values, __ATOMIC_RELAXED);
     memset(run, 0, sizeof *run);
@@ -45698,6 +46115,7 @@ static const char *egi_plan_hint(const egi_plan *p, eg_tensor *const *in, char *
                                egi_value_describe(p->session->graph, p->feeds[i]), egi_shape_show(egi_shape(in[i])));
     return p->n ? text : NULL;
 }
+// The body of a plan's traced function: feeds the inputs, computes the nodes that are needed, and gives the fetches.
 static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     egi_plan *p = (egi_plan *)user;
     egi_graph_run run;
@@ -45816,6 +46234,7 @@ static bool egi_plan_over_body(eg_tensor *const *in, eg_tensor **out, void *user
     (void)out, (void)user;
     return egi_plan_is_over(NULL, in, 0, 0);
 }
+// Frees a plan. Its function may live on in the program's hands, and then only gives errors.
 static void egi_plan_free(egi_plan *p) {
     if (!p) return;
     if (p->function) {                                         // somebody else may have a reference to it
@@ -45875,6 +46294,7 @@ static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t val
     return fits || egi_fail(EG_ERROR_SHAPE, "eg_%s: %s is %s, but %s was expected", function, what, egi_describe(x),
                             egi_vertex_describe(g, node, v->out));
 }
+// Whether inputs fit the placeholders; false with an error.
 static bool egi_plan_takes(const eg_function *f, eg_tensor *const *in, int n, int m) {
     const egi_plan *p = (const egi_plan *)f->user;
     const eg_graph *g = p->session->graph;
@@ -45906,6 +46326,7 @@ static int egi_plan_needs(const eg_graph *g, unsigned char *needed, int64_t n_no
     for (int64_t i = 0; i < n_nodes; i++) count += needed[i] && g->nodes[i]->origin;
     return count;
 }
+// The plan of one set of feeds and fetches. Placeholders that iterators feed are inputs behind the program's n.
 static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m) {
     const eg_graph *g = s->graph;
     egi_plan *p = (egi_plan *)egi_alloc(sizeof *p);
@@ -46005,6 +46426,7 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
              what, i, egi_describe(x));
     return -1;
 }
+// Checks feed i; value[i] becomes the number of its value. False with an error.
 static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, int32_t *value) {
     const eg_feed *f = &feeds[i];
     if ((value[i] = egi_session_value("session_run", s, f->node, "the node of feed", i)) < 0) return false;
@@ -46119,6 +46541,7 @@ static eg_session *egi_session_of(const char *function, eg_session *s) {
     if (!s) s = egi_this.session;
     return egi_object_alive(function, "session", s, EGI_SESSION) ? s : NULL;
 }
+// A run on behalf of `function`: -1 with an error, else what egi_session_run_lists says.
 static int egi_session_run(const char *function, eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches,
                            int m, eg_tensor **outputs, bool latest) {
     for (int i = 0; i < m && outputs; i++) outputs[i] = NULL;
@@ -46204,6 +46627,8 @@ EAGER_API eg_function *(eg_session_function)(eg_session *s) {
     egi_unlock();
     return f;
 }
+// Computes the initial values of the variables that are wanted. One that reads another wanted variable's value reads
+// its initial value.
 static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigned char *needed, int64_t n) {
     eg_graph *g = s->graph;
     egi_graph_run run;
@@ -46226,6 +46651,7 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
     egi_free(run.value);
     return ok;
 }
+// Initializes the variables listed, or with n 0 all of the graph.
 static bool egi_session_initialize(eg_session *s, eg_tensor *const *variables, int n) {
     eg_graph *g = s->graph;
     void *all = s->variables;
@@ -46281,6 +46707,7 @@ static bool egi_initializer_body(eg_tensor *const *in, eg_tensor **out, void *us
                     : eg_iterator_feed(k->site.iterator, in);
     return ok && (out[0] = eg_iterator_handle(k->site.iterator)) != NULL;
 }
+// A node that, when it runs, begins the iterator anew: on `d`, or with NULL on what it has.
 static eg_tensor *egi_initializer(const char *function, eg_iterator *it, eg_dataset *d, eg_tensor *const *in, int n) {
     const egi_source_site site = { it, NULL, 0, NULL, eg_iterator_release };
     const eg_spec handle = { EG_INT64, { 0, { 0 } } };
@@ -46338,6 +46765,7 @@ enum { EGI_OPTIMIZER_MAKERS = (int)(sizeof egi_optimizer_makers / sizeof egi_opt
 
 // -- writing
 
+// A graph's function on its way into a file: one line of JSON a node, in order, and the tensors in an archive beside.
 typedef struct egi_saver {
     eg_graph *graph;
     const egi_plan *plan;                   // NULL: a traced function's body was written into the graph
@@ -46363,6 +46791,7 @@ static void egi_saver_value(egi_saver *s, int32_t value) {
     if (v->out) egi_text_printf(&s->text, "[%lld,%d]", (long long)s->line[v->node], (int)v->out);
     else egi_text_printf(&s->text, "%lld", (long long)s->line[v->node]);
 }
+// Writes n of a node's inputs: null, the number of a value, or a plain number with its kind.
 static void egi_saver_inputs(egi_saver *s, const egi_vertex *node, int first, int n) {
     egi_text_string(&s->text, ",\"in\":[");
     for (int i = 0; i < n; i++) {
@@ -46416,6 +46845,7 @@ static void egi_saver_random(egi_saver *s, const egi_random_parameters *p) {
     egi_text_number(&s->text, p->b);
     egi_text_printf(&s->text, ",\"low\":%lld,\"high\":%lld", (long long)p->low, (long long)p->high);
 }
+// Writes an op by its name and its attributes; false with an error for one that a file cannot hold.
 static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
     const egi_value *v = node->n && node->in[0].value >= 0 ? egi_value_at(s->graph, node->in[0].value) : NULL;
     if (node->op->flags & EGI_USER || node->op->number == EGI_OP_to)
@@ -46432,6 +46862,7 @@ static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
 static bool egi_saver_leaves_out(const egi_vertex *node) {
     return node->kind == EGI_VERTEX_WORK && node->variant == EGI_WORK_SUMMARIZES;
 }
+// Writes work of the host by the name that egi_works has for it.
 static bool egi_saver_work(egi_saver *s, const egi_vertex *node) {
     int row = 0;
     while (row < EGI_WORKS && egi_works[row].run != node->work) row++;
@@ -46452,6 +46883,7 @@ static bool egi_saver_work(egi_saver *s, const egi_vertex *node) {
     egi_text_string(&s->text, "]");
     return true;
 }
+// Writes gradients; `from` is the line before which their tape begins.
 static void egi_saver_gradients(egi_saver *s, const egi_vertex *node) {
     int ny;
     int64_t from = node->from;
@@ -46495,6 +46927,7 @@ static void egi_saver_like(egi_saver *s, const egi_vertex *node) {
     egi_text_string(&s->text, ",\"like\":");
     egi_saver_value(s, node->in[0].value);
 }
+// Writes one node. What is an input of the function stands as a placeholder, whatever it is in the graph.
 static bool egi_saver_line(egi_saver *s, int64_t at) {
     const egi_vertex *node = s->graph->nodes[at];
     eg_tensor *x = egi_saver_holds(s, at);
@@ -46632,6 +47065,7 @@ static bool egi_saver_body(egi_saver *s, const unsigned char *needed, int64_t at
     s->n_lines++;
     return true;
 }
+// Writes the nodes of one block; the bodies of a branch or loop follow its line.
 static bool egi_saver_block(egi_saver *s, const unsigned char *needed, int32_t block, int64_t first, int64_t end) {
     bool ok = true;
     for (int64_t i = first; i < end && ok; i++) {
@@ -46687,6 +47121,7 @@ static bool egi_saver_names_fit(const char *what, const char *const *names, int 
            egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: .%ss has %d name%s for %d %s%s", what, count,
                     egi_plural(count), n, what, egi_plural(n));
 }
+// Writes the nodes that are `needed` for the values out[] from the values in[] into files at `path`.
 static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned char *needed, int64_t n_nodes,
                            const int32_t *in, int n, const int32_t *out, int m, const eg_function_save_options *o,
                            const char *path) {
@@ -46838,6 +47273,8 @@ EAGER_API bool (eg_function_save)(eg_function *f, const char *path, eg_function_
 
 // -- reading
 
+// A function on its way out of a file: its lines are run once, by the ops' own functions, while a graph is built.
+// Nothing in the file is trusted: numbers of lines, attributes and tensors are checked before they are used.
 typedef struct egi_loader {
     const char *path;
     egi_json json;
@@ -46923,6 +47360,7 @@ static bool egi_loader_value(const egi_loader *l, int64_t node, eg_tensor **x) {
     return *x || egi_loader_fail(l, "it reads result %lld of line %lld, which has none", (long long)out,
                                  (long long)line);
 }
+// An operand from the file: *x is NULL for null. A number that JSON cannot write stands as null and is NaN.
 static bool egi_loader_operand(const egi_loader *l, int64_t node, eg_tensor **x) {
     const egi_json_node v = egi_json_at(&l->json, node);
     *x = NULL;
@@ -47015,6 +47453,7 @@ static eg_tensor *egi_loader_dense(eg_tensor *const *in, bool relu) {
     eg_tensor *y = (eg_add)(egi_matmul(in[0], false, in[1], false), in[2]);
     return relu ? eg_relu(y) : y;
 }
+// Runs an op of the file, after its attributes have been checked against the operands.
 static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, int n) {
     eg_tensor *out[EGI_MAX_OUT] = { NULL };
     const bool folded = op->number == EGI_OP_dense || op->number == EGI_OP_dense_relu;
@@ -47064,6 +47503,7 @@ static bool egi_loader_fill(egi_loader *l) {
     egi_this.like = 0;
     return x && egi_loader_gives(l, &x, 1);
 }
+// A draw, whose numbers are checked as the public functions check them.
 static bool egi_loader_random(egi_loader *l) {
     const char *name = egi_loader_text(l, "draws");
     egi_random_parameters p;
@@ -47091,6 +47531,7 @@ static bool egi_loader_random(egi_loader *l) {
     egi_this.like = 0;
     return x && egi_loader_gives(l, &x, 1);
 }
+// Work of the host. Names from the file are replaced by our own, since the graph keeps them longer than the file.
 static bool egi_loader_work(egi_loader *l, eg_tensor **in, int n) {
     static const char *const names[] = { "gather_nd", "take_along_axis", "scatter_nd", "assert_equal", "assert_near",
                                          "print", "binary_crossentropy" };
@@ -47126,6 +47567,7 @@ static bool egi_loader_work(egi_loader *l, eg_tensor **in, int n) {
     if (!fits) return egi_loader_fail(l, "its indices are %s", egi_describe(x));
     return y && egi_loader_gives(l, &y, 1);
 }
+// Reads the tape that was begun before the line which the file names.
 static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
     int64_t ny;
     eg_tape *tape = l->tape[l->at];
@@ -47182,6 +47624,7 @@ static bool egi_loader_branch(eg_tensor *const *in, eg_tensor **out, void *user)
     (void)in;
     return egi_loader_body(f->l, out, f->n);
 }
+// The condition of a loop in a file: lines for its state, then those of its body.
 static bool egi_loader_condition(eg_tensor *const *in, eg_tensor **out, void *user) {
     const egi_loader_flow *f = (const egi_loader_flow *)user;
     egi_loader *l = f->l;
@@ -47975,6 +48418,7 @@ static void egi_mpi_end(void) { MPI_Finalize(); }
 #else
 static pthread_mutex_t egi_mpi_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t egi_mpi_wake = PTHREAD_COND_INITIALIZER;
+// The thread that starts MPI, sleeps until the program ends, and ends MPI; MPI wants the same thread for both.
 static void *egi_mpi_run(void *unused) {
     (void)unused;
     egi_mpi_init();
@@ -48008,6 +48452,7 @@ static void egi_mpi_end(void) {
     pthread_mutex_unlock(&egi_mpi_mutex);
     egi_mpi_wait(EGI_MPI_ENDS, egi_cluster.timeout);
 }
+// Starts that thread and waits for it, at most so long. False with an error.
 static bool egi_mpi_start(double seconds) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, egi_mpi_run, NULL) != 0)
@@ -48068,6 +48513,8 @@ static bool egi_channel_dup(egi_channel *ch, double seconds, bool *ok) {
     }
     return true;
 }
+// Starts MPI, unless the program has done so, opens the three channels and allocates what is there once for each rank.
+// False with an error; egi_cluster.size is set only where all went well.
 static bool egi_cluster_start(int *argc, char ***argv, double seconds) {
     int begun = 0, provided = 0, size = 1, rank = 0;
     int ended = 0;
@@ -48156,6 +48603,10 @@ static bool egi_ranks_scale(bool weighed) {
 // The transfers. room begins with this rank's n elements of `size` bytes, and its rest is free; what comes of them is
 // at the address that is returned, NULL where the cluster has failed.
 static int64_t egi_sum_room(int64_t n, int64_t size) { return 2 * n * size + 64 + (egi_cluster.size + 1) * size; }
+// The sum of n elements over all ranks, times each rank's scale. Each rank gets its part of the elements from all
+// others and sums it, in the order of the ranks; then all parts go to all ranks, unless each wants its own alone. So a
+// rank sends and takes fewer than 2 n elements, however many ranks there are. Returns where the result lies in room;
+// NULL with an error.
 static char *egi_transfer_sum(egi_channel *ch, int kind, int dtype, const double *scale, char *room, int64_t n) {
     const int ranks = egi_cluster.size, me = egi_cluster.rank;
     const int64_t size = egi_dtypes[dtype].size;
@@ -48270,6 +48721,7 @@ static void egi_post_move(void) {
     egi_post.moving = k->next;
 }
 #ifndef EAGER_NO_THREADS
+// The thread that moves buckets, one at a time, in the order of the queue.
 static void *egi_post_run(void *unused) {
     (void)unused;
     egi_post_lock();
@@ -48310,6 +48762,8 @@ static void egi_post_end(void) {
     egi_post.running = false;
 #endif
 }
+// Puts a bucket into the queue, and starts the thread at the first one. Without a thread, who waits for a bucket moves
+// it.
 static void egi_post_send(egi_bucket *k) {
 #ifndef EAGER_NO_THREADS
     if (!egi_post.tried && !egi_cluster.alone) egi_post_start();
@@ -48358,6 +48812,7 @@ static void egi_post_pop(void) {
 static void egi_post_clear(void) {
     while (egi_post.oldest && !egi_is_forked(egi_cluster.forks)) { egi_post_wait(); egi_post_pop(); }
 }
+// A bucket with room for so many elements, one that is not in use where there is one; NULL with an error.
 static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
     const int64_t bytes = egi_sum_room(elements, egi_dtypes[dtype].size);
     egi_bucket *k = egi_post.unused;
@@ -48459,6 +48914,9 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
     egi_cluster_leave();
     return ok;
 }
+// Work of the host: copies one gradient into the bucket that is being filled, and sends the bucket behind its last one.
+// A mark behind the elements tells whether this rank gives a gradient; with the last bucket come marks by which a rank
+// gives up.
 static bool egi_update_put(eg_backend *b, const egi_args *args) {
     const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
     const int64_t size = egi_dtypes[o->dtype].size;
@@ -48483,6 +48941,8 @@ static bool egi_update_put(eg_backend *b, const egi_args *args) {
     egi_post_send(k);
     return true;
 }
+// Work of the host: waits for the oldest bucket at its first gradient, copies one mean out of it, and frees it behind
+// its last one.
 static bool egi_update_take(eg_backend *b, const egi_args *args) {
     const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
     const int64_t size = egi_dtypes[o->dtype].size;
@@ -48636,6 +49096,8 @@ static void egi_travel_name(const egi_travel *t, egi_update_plan *plan) {
     }
     plan->list = (int64_t)hash;
 }
+// The meeting in front of an update's buckets: all ranks agree on variables, elements and messages. False with an
+// error.
 static bool egi_travel_open(egi_travel *t) {
     egi_update_plan plan;
     const double examples = t->opt->examples, weighed = t->opt->weighed;
@@ -48744,6 +49206,8 @@ static void egi_update_give_up(void) {
 static void egi_gradients_give_up(eg_optimizer *opt) {
     if (!opt->travel && !opt->applying && !egi_graph_adopts()) egi_update_give_up();
 }
+// The backward pass is over: gives back what the travel of its gradients holds. Without `ok`, the optimizer loses the
+// slots that it got for this update.
 static void egi_gradients_end(eg_optimizer *opt, eg_tape *tape, bool ok) {
     egi_travel *t = opt->travel;
     if (!t || t->tape != tape) return;
@@ -48817,6 +49281,7 @@ static egi_ranks egi_cluster_ranks = { 0, 1, egi_ranks_begin, egi_ranks_draw, eg
                                        egi_ranks_gather, egi_ranks_share, egi_ranks_total, egi_cluster_give_up,
                                        egi_ranks_failures };
 #endif
+// The work of eg_cluster_init: egi_cluster.begun says whether it went well.
 static void egi_cluster_begin(int *argc, char ***argv, const eg_cluster_options *o) {
     egi_lock();
     egi_cluster.forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
@@ -48886,6 +49351,7 @@ static bool egi_run_collective(egi_call *c) {
     if (x) egi_object_release(&x->object);
     return ok;
 }
+// The shape of a collective op's result, by which axis 0 grows or is divided.
 static bool egi_shape_collective(egi_call *c) {
     const egi_collective *o = (const egi_collective *)c->attr;
     const char *name = egi_collective_names[o->kind];
@@ -48953,6 +49419,7 @@ EAGER_API eg_tensor *(eg_broadcast)(eg_tensor *x, int root) {
 
 // ---- variables and gradients
 
+// The message of a meeting about one variable; a root below 0: it is new, and all take the value of rank 0.
 static egi_meeting egi_variable_message(const eg_tensor *v, int root) {
     egi_meeting m;
     memset(&m, 0, sizeof m);
@@ -49345,6 +49812,7 @@ static bool egi_server_serve(eg_optimizer *opt, eg_list variables, egi_meeting *
         ok = egi_server_write(variables.tensors[i], variables.tensors[i], false, &at);
     return ok && egi_server_move(EGI_SERVER_RUN, EGI_TAG_DATA, rank, room, bytes, NULL, 0);
 }
+// Serves one message after the other until all workers have left. Where it fails, the cluster ends.
 static bool egi_server_loop(eg_optimizer *opt, eg_list variables, int workers, eg_server_report *report) {
     int64_t version = 0;
     bool ok = true;
@@ -49484,6 +49952,7 @@ static bool egi_jobs_fits(eg_cluster_spec *s, int64_t task) {
                          egi_fail(EG_ERROR_STATE, "eg_cluster_spec_new: task %d of job '%.60s' is rank %d, and this is "
                                                   "rank %d", (int)number.integer, job, rank, egi_cluster.rank));
 }
+// Reads a cluster from JSON: jobs by their names, either at the top or, as TF_CONFIG has them, under "cluster".
 static bool egi_jobs_take(eg_cluster_spec *s) {
     egi_json *j = &s->json;
     const int64_t cluster = egi_json_member(j, 0, "cluster");
@@ -49623,6 +50092,7 @@ static bool egi_ranks_add(double *numbers, int n) {
     eg_scope_end(scope);
     return sums != NULL;
 }
+// Gives all ranks the random state of one.
 static bool egi_ranks_draw(int root) {
     EGI_FAILS_AS(egi_ranks_caller());
     eg_scope scope = eg_scope_begin();
@@ -49690,7 +50160,7 @@ EGI_AS_TOLD
 // file with EGI_STAMP defined; nothing here is compiled otherwise. EGI_T is the
 // element's type, EGI_TN(name) the name with the type behind it, EGI_ACC the type
 // of sums; the head of the texts derives them all from the stamp's number. Read
-// first: 23.  Proof: tests/core/kernels.c
+// first: 24.  Proof: tests/core/kernels.c
 
 #else // EGI_STAMP
 
@@ -50161,6 +50631,7 @@ EGI_NOINLINE static bool EGI_TN(egi_all_finite)(int64_t n, const EGI_T *x) {
 // after EGI_TERMS of them the sum is added to the next level and cleared, and so on. The last level is `result`.
 // egi_levels_end adds up what is left and frees the space.
 typedef struct EGI_TN(egi_levels) { int64_t n, added[8]; int count; EGI_T *level[8], *space; } EGI_TN(egi_levels);
+// Begins a sum, whose last level is `result`, as the caller has filled it. False without memory.
 static bool EGI_TN(egi_levels_begin)(EGI_TN(egi_levels) *s, int64_t n, EGI_T *result, int64_t most) {
     memset(s, 0, sizeof *s);
     s->n = n;
@@ -50242,6 +50713,7 @@ typedef struct EGI_TN(egi_gemv_job) {
     bool ta, accumulate; int64_t m, k, lda; const EGI_T *a, *x; EGI_T *y;
 } EGI_TN(egi_gemv_job);
 enum { EGI_TN(EGI_GEMV_BLOCK) = 64 };
+// Units begin .. end - 1 of a product with a vector.
 static void EGI_TN(egi_gemv_run)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_gemv_job) *v = (const EGI_TN(egi_gemv_job) *)context;
     enum { NARROW = (int)(8192 / sizeof(EGI_T)) };
@@ -50771,6 +51243,8 @@ static inline int64_t EGI_TN(egi_window_across)(const egi_window *a, int64_t at,
 // filter, a sum over all outputs, as many parts of the blocks as the shapes say (at most EGI_CONV_PARTS), each of which
 // is added up by itself, in levels, so that long sums lose no digits. The parts are added in order.
 enum { EGI_TN(EGI_CONV_PARTS) = 16 };
+// A row of columns belongs to one output position and has `width` elements: the taps of one group's channels. `block`
+// rows are made at a time.
 typedef struct EGI_TN(egi_conv_job) {
     const egi_windows *w;
     EGI_T *x, *f, *y;
@@ -50912,6 +51386,7 @@ static void EGI_TN(egi_conv_depthwise_run)(void *context, int64_t begin, int64_t
             else EGI_TN(egi_conv_depthwise_lines)(j, first, last, &j->sums[q]);
         }
 }
+// Runs such a convolution or gradient on the team. False without memory.
 static bool EGI_TN(egi_conv_depthwise)(EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
     const bool alike = w->c == w->oc;
@@ -50947,6 +51422,7 @@ static int64_t EGI_TN(egi_conv_run_of)(const egi_windows *w) {
 }
 // A pixel of the grid: its image, and where along each axis of the array that is read its first tap lies.
 typedef struct EGI_TN(egi_conv_place) { int64_t image, at[EGI_WINDOW_AXES]; EGI_T *to; } EGI_TN(egi_conv_place);
+// The place of row `row` of the grid, counted over images and then along the axes.
 static EGI_TN(egi_conv_place) EGI_TN(egi_conv_place_of)(const EGI_TN(egi_conv_grid) *g, int64_t row) {
     EGI_TN(egi_conv_place) p = { 0, { 0, 0, 0 }, NULL };
     int64_t o[EGI_WINDOW_AXES], pixel;
@@ -51221,6 +51697,7 @@ static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end
             EGI_TN(egi_levels_step)(&j->sums[q], j->adds);
         }
 }
+// The filter's gradient of all groups by lines. False without memory.
 static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
     const egi_windows *w = j->w;
     const int most = egi_parallel_most();
@@ -51354,6 +51831,7 @@ static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
 typedef struct EGI_TN(egi_pool_job) {
     const egi_windows *w; EGI_T *x, *y; int64_t *index; bool back;
 } EGI_TN(egi_pool_job);
+// Lines begin .. end - 1 of the positions of maxima.
 static void EGI_TN(egi_max_pool_index)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_pool_job) *job = (const EGI_TN(egi_pool_job) *)context;
     const egi_windows *w = job->w;
@@ -51400,6 +51878,7 @@ static void EGI_TN(egi_avg_pool)(void *context, int64_t begin, int64_t end) {
         }
     }
 }
+// The kernel EGI_POOL: positions of maxima, means, or the gradient of means, whose result is cleared first.
 static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
     const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
     const egi_windows *w = &p->windows;
@@ -51421,7 +51900,7 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
 #endif
 #if EGI_STAMPS(3)  // ----------------------------------- sums and extremes: float, double, int64_t, int32_t and uint8_t
 
-// REDUCERS. Idea: accumulators, each of which takes up many elements; the walk over the tensor is egi_cpu_reduce_axes.
+// REDUCERS. Idea: accumulators, each of which takes up many elements; the walk over the tensor is egi_cpu_reduce.
 // Floating point is added up in double, integers in their own width, where they wrap around. A row is added up in eight
 // vectors of 32 bytes side by side, which are the same 32 partial sums whatever the processor's vectors are.
 
@@ -51799,6 +52278,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sum)(int64_t n, const EGI_T
     for (int l = 0; l < EGI_LANES; l++) x[l] += y[l];
 }
 
+// h' = tanh(z + p), where z is this step's x W + b and p is h U. kept: h', h.
 EGI_TARGET static void EGI_TN(egi_simple_rnn_cell)(const EGI_CELL_ROW *r) {
     const int64_t u = r->units;
     for (int64_t j = 0, n; j < u; j += n) {
@@ -51812,6 +52292,8 @@ EGI_TARGET static void EGI_TN(egi_simple_rnn_cell)(const EGI_CELL_ROW *r) {
         EGI_TN(egi_lanes_out)(n, h, r->y + j);
     }
 }
+// c' = f c + i g and h' = o tanh(c'). The gates i, f, g, o stand side by side in z + p, and go through the sigmoid, but
+// g through tanh. kept: the four gates, c, h.
 EGI_TARGET static void EGI_TN(egi_lstm_cell)(const EGI_CELL_ROW *r) {
     const int64_t u = r->units;
     for (int64_t j = 0, n; j < u; j += n) {
@@ -51834,6 +52316,8 @@ EGI_TARGET static void EGI_TN(egi_lstm_cell)(const EGI_CELL_ROW *r) {
         EGI_TN(egi_lanes_out)(n, h, r->y + j);
     }
 }
+// h' = z h + (1 - z) tanh(x + r p), with the gates z and r through the sigmoid; the reset gate r works on the product p
+// of the state, bias included. kept: z, r, the tanh, p, h.
 EGI_TARGET static void EGI_TN(egi_gru_cell)(const EGI_CELL_ROW *r) {
     const int64_t u = r->units;
     for (int64_t j = 0, n; j < u; j += n) {
@@ -52124,6 +52608,7 @@ static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
 }
 // loss[r] = -log_softmax(x[r])[label[r]]
 typedef struct EGI_TN(egi_xent_job) { const egi_args *args; const int64_t *label; } EGI_TN(egi_xent_job);
+// Rows begin .. end - 1: log(sum of exp(x - m)) + m - x[label], with the row's greatest element m.
 EGI_TARGET static void EGI_TN(egi_sparse_xent_rows)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_xent_job) *job = (const EGI_TN(egi_xent_job) *)context;
     const eg_tensor *logits = job->args->in[1];
@@ -52341,6 +52826,7 @@ typedef struct EGI_TN(egi_norm_space) {
     EGI_T *gamma, *beta, *k, *f, *b, *c, *db, *dg;
     void *memory;
 } EGI_TN(egi_norm_space);
+// Allocates the space and fills in gamma and beta, 1 and 0 where there are none. False without memory.
 EGI_TARGET static bool EGI_TN(egi_norm_begin)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
                                               const eg_tensor *gamma, const eg_tensor *beta) {
     const int64_t channels = p->groups * p->channels, times = channels < EGI_PIECE ? EGI_PIECE / channels : 1;
@@ -52387,6 +52873,7 @@ EGI_TARGET static void EGI_TN(egi_norm_moments)(EGI_TN(egi_norm_space) *s, const
     *variance = (EGI_T)(v < 0 ? 0 : v);
     s->r[group] = 1 / sqrt((v < 0 ? 0 : v) + p->epsilon);
 }
+// One example whose channels are neighbours: sums along columns, `width` of them, then y = (x - mean) f + b.
 EGI_TARGET static void EGI_TN(egi_norm_example_by_columns)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
                                                            const EGI_T *x, EGI_T *y, EGI_T *mean, EGI_T *variance) {
     const int64_t channels = s->channels, width = s->width;
@@ -52409,6 +52896,7 @@ EGI_TARGET static void EGI_TN(egi_norm_example_by_columns)(EGI_TN(egi_norm_space
         EGI_TN(egi_run_normalize_columns)(width, x + r * width, s->k, s->f, s->b, y + r * width);
     EGI_TN(egi_run_normalize_columns)(s->rest, x + s->rows * width, s->k, s->f, s->b, y + s->rows * width);
 }
+// One group of one example, whose elements lie in runs that are `step` apart.
 EGI_TARGET static void EGI_TN(egi_norm_group)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
                                               int64_t group, const EGI_T *x, EGI_T *y, EGI_T *mean, EGI_T *variance) {
     const int64_t run = p->channels * p->inner, step = p->groups * run, first = group * p->channels;
@@ -52426,6 +52914,7 @@ EGI_TARGET static void EGI_TN(egi_norm_group)(EGI_TN(egi_norm_space) *s, const e
             }
     }
 }
+// The kernel EGI_NORMALIZE: y, and of each group of each example its mean and variance.
 EGI_TARGET static bool EGI_TN(egi_cpu_normalize)(const egi_args *args) {
     const egi_normalize_parameters *p = (const egi_normalize_parameters *)args->parameters;
     const int64_t run = p->channels * p->inner, size = p->positions * p->groups * run;
@@ -52478,6 +52967,7 @@ EGI_TARGET static void EGI_TN(egi_norm_carry)(EGI_TN(egi_norm_space) *s) {
         s->db[c] = s->dg[c] = 0;
     }
 }
+// The gradients of that: dx, unless it is NULL, is g f minus the shares that go through variance (b) and mean (c).
 EGI_TARGET static void EGI_TN(egi_norm_group_back)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
                                                    int64_t group, const EGI_T *x, const EGI_T *g, EGI_T *dx) {
     const int64_t run = p->channels * p->inner, step = p->groups * run, first = group * p->channels;
@@ -52563,6 +53053,8 @@ enum { EGI_TN(EGI_ATTEND_SUMS) = 1 << 20 };
 #endif
 // A tensor of heads with its strides: rows are one after another along the steps.
 typedef struct EGI_TN(egi_heads) { EGI_T *data; int64_t batch, head, row, size; } EGI_TN(egi_heads);
+// What all parts of attention share. batch, heads, queries and keys are counts; `shared` is how many heads of keys
+// there are, each for heads / shared heads of queries.
 typedef struct EGI_TN(egi_attention_job) {
     const egi_attention_parameters *p;
     EGI_TN(egi_heads) q, k, v, y, g, dq, dk, dv;
@@ -52742,6 +53234,7 @@ static void EGI_TN(egi_attention_run)(void *context, int64_t begin, int64_t end)
                                             few ? NULL : packed, values, own);
     }
 }
+// Fills in what the forward and the backward pass have in common.
 static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_args *args, const eg_tensor *mask,
                                         const eg_tensor *state) {
     const eg_tensor *q = args->in[0], *k = args->in[1];
@@ -52779,6 +53272,8 @@ static void EGI_TN(egi_attention_divide)(EGI_TN(egi_attention_job) *a, int64_t p
     egi_parallel_with((int)a->most, a->batch * a->shared * a->parts,
                       scores * (1 + EGI_TN(egi_gemm_cost)(1, 1, products)), work, a);
 }
+// The kernel EGI_ATTENTION: out[0] is y (B, T, H, V), out[1] the logarithm of the sum of each row's exponentials (B, H,
+// T).
 static bool EGI_TN(egi_cpu_attention)(const egi_args *args) {
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
     EGI_TN(egi_attention_job) a;
@@ -52805,6 +53300,7 @@ static int64_t EGI_TN(egi_attention_keys_room)(const EGI_TN(egi_attention_job) *
     const int64_t each = (3 * a->size + 2 * a->values) * (int64_t)sizeof(EGI_T), block = EGI_TN(EGI_ATTEND);
     return egi_min64(egi_max64(EGI_TN(EGI_ATTEND_BYTES) / each / block, 1) * block, EGI_TN(egi_whole)(a->keys, block));
 }
+// Lays out a thread's space, which may be NULL, and returns how many elements it takes.
 static int64_t EGI_TN(egi_attention_keys_make)(EGI_TN(egi_attention_keys) *w, const EGI_TN(egi_attention_job) *a,
                                                EGI_T *space) {
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
@@ -52917,6 +53413,7 @@ static void EGI_TN(egi_attention_back)(void *context, int64_t begin, int64_t end
         }
     }
 }
+// The kernel EGI_ATTENTION_GRAD. Parts of the keys add to sums of their own, which are added in the order of the parts.
 static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     EGI_TN(egi_attention_job) a;
     EGI_TN(egi_attention_begin)(&a, args, args->in[6], args->in[7]);
