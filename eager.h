@@ -7286,6 +7286,7 @@ EGI_SMALL
 // Text that grows, for printing, JSON, CSV and protocol buffers. Memory may run out at any addition, so additions
 // return nothing: `failed` remembers it, and whoever delivers the text checks it once, at the end.
 
+// A text that grows. Nobody needs to ask for memory between two additions: `failed` is looked at once, at the end.
 typedef struct egi_text {
     char *data;  // ends in '\0' where not NULL
     size_t size, capacity;
@@ -7336,6 +7337,7 @@ static void egi_text_fill(egi_text *t, char c, int n) {
 // Like egi_text_add: when there is no memory nothing is raised, t->failed is set, and whatever is added afterwards is
 // ignored.
 static void egi_text_printf(egi_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Adds formatted text of any length; most pieces need no second pass.
 static void egi_text_printf(egi_text *t, const char *format, ...) {
     char small[256];
     va_list list, again;
@@ -7783,6 +7785,7 @@ static bool egi_part_claim(FILE *file, int *lock) {
     return !taken;
 }
 static void egi_part_unclaim(int lock) { if (lock >= 0) close(lock); }
+// Removes a temporary file, unless its writer still holds its lock.
 static void egi_part_remove(const char *path) {
     struct stat s;
     int file = lstat(path, &s) == 0 && (s.st_mode & 0170000) == 0100000 ? open(path, O_RDONLY | O_NONBLOCK) : -1;
@@ -7830,6 +7833,7 @@ static bool egi_is_folder(const char *path) {
     return d != NULL;
 }
 static void egi_disk_close(egi_source *s) { if (s->file) fclose((FILE *)s->file); }
+// Opens a file on the disk and finds its size, -1 of a pipe. False with an error.
 static bool egi_disk_open(egi_source *s) {
     // Some systems open a folder as a file, and then fail to read it.
     if (egi_is_folder(s->path)) return egi_file_fail(s->function, s->path, -1, "is a folder, not a file");
@@ -7847,6 +7851,7 @@ static bool egi_disk_open(egi_source *s) {
     if (s->size >= 0) rewind(file);
     return true;
 }
+// Reads up to n bytes, fewer only at the file's end; -1 with an error.
 static int64_t egi_disk_read(egi_source *s, void *to, int64_t n) {
     FILE *file = (FILE *)s->file;
     errno = 0;
@@ -7863,6 +7868,7 @@ static bool egi_disk_seek(egi_source *s, int64_t offset) {
 
 // The ending of a temporary file's name: ".12345678.part", with random hexadecimal digits.
 enum { EGI_PART_ENDING = 14 };
+// Makes the ending of a temporary file's name, which no other writer is likely to have.
 static void egi_part_name(char *ending) {
     static uint64_t made;
     uint64_t r = (uint64_t)(uintptr_t)ending ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)clock() << 40 ^
@@ -7879,6 +7885,7 @@ static bool egi_part_is_name(const char *name) {
 }
 // Removes the temporary files that killed processes left in a folder, of those files for which is(name, base) holds.
 static bool egi_part_is_same_name(const char *name, const char *base) { return strcmp(name, base) == 0; }
+// Removes what ended writers have left in a folder of files for which `is` says yes.
 static void egi_parts_remove(const char *folder, const char *base, bool (*is)(const char *name, const char *base)) {
     DIR *d = opendir(*folder ? folder : ".");
     for (struct dirent *e = NULL; d && (e = readdir(d)) != NULL;) {
@@ -8016,6 +8023,7 @@ static bool egi_memory_has(const char *path) {
     if (f) egi_memory_give(f);
     return f != NULL;
 }
+// Whether memory that the program gave as a file is there.
 static bool egi_memory_given(const char *function, const void *data, int64_t size) {
     if (size < 0)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a size of %lld bytes; it must not be negative", function,
@@ -8063,6 +8071,7 @@ EAGER_API bool eg_memory_file_remove(const char *path) {
 // Makes the bytes that a function was given readable under a path, whose ending says their format, until
 // egi_memory_take_back.
 static char egi_memory_npz[] = "(memory).npz", egi_memory_safetensors[] = "(memory).safetensors";
+// Lends the program's memory as a file to the readers on this thread; `f` stands in the thread's list until then.
 static bool egi_memory_lend(const char *function, egi_memory_file *f, const void *data, int64_t size) {
     if (!egi_memory_given(function, data, size)) return false;
     f->next = egi_this.memory_lent;
@@ -8087,6 +8096,7 @@ static int64_t egi_source_packed(egi_source *s, void *to, int64_t n) {     // th
     s->at += n;
     return n;
 }
+// Goes to a place in the bytes as they lie there, packed where they are packed.
 static bool egi_source_seek_packed(egi_source *s, int64_t offset) {
     if (!s->memory) return egi_disk_seek(s, offset);
     if (offset < 0 || offset > s->memory->size)
@@ -8116,6 +8126,7 @@ static bool egi_gunzip_refill(egi_source *s, egi_gunzip *g) {
     g->z.avail_in = (uInt)got;
     return true;
 }
+// Unpacks up to n bytes, fewer only at the end; -1 with an error.
 static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) {
     egi_gunzip *g = s->gunzip;
     int64_t done = 0;
@@ -8142,6 +8153,7 @@ static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) {
     }
     return done;
 }
+// Goes to a place in the unpacked bytes: forward by unpacking, back by beginning anew.
 static bool egi_gunzip_seek(egi_source *s, int64_t offset) {
     char rest[1024];
     egi_gunzip *g = s->gunzip;
@@ -8178,6 +8190,8 @@ static void egi_source_close(egi_source *s) {
     egi_free(s->path);
     memset(s, 0, sizeof *s);
 }
+// Opens a file in memory or on the disk. unzip: where it begins as gzip data do, it is unpacked as it is read. False
+// with an error, and then there is nothing to close.
 static bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip) {
     unsigned char magic[3] = { 0, 0, 0 };
     memset(s, 0, sizeof *s);
@@ -8264,6 +8278,7 @@ typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_
 // in it. The value itself is decoded from the text when it is asked for, since a header of 100 MB may hold millions
 // of short numbers.
 typedef struct egi_json_place { uint32_t offset, next; } egi_json_place;
+// What egi_json_at tells of a node.
 typedef struct egi_json_node {
     egi_json_kind kind;
     bool whole;                    // a number without fraction and exponent that fits an int64: integer is exact
@@ -8284,6 +8299,7 @@ static void egi_json_decode(const char *text, egi_json_node *node) {
         node->whole = *d >= '0' && *d <= '9' && !__builtin_mul_overflow(node->integer, (int64_t)10, &node->integer) &&
                       !__builtin_add_overflow(node->integer, (int64_t)(minus ? '0' - *d : *d - '0'), &node->integer);
 }
+// The node is read from its text each time, so that a node takes 8 bytes.
 static egi_json_node egi_json_at(const egi_json *j, int64_t node) {
     const char *text = j->text + j->nodes[node].offset;
     egi_json_node value;
@@ -8349,6 +8365,7 @@ static bool egi_json_fault(const egi_json_reader *r, const char *where, const ch
 static void egi_json_blank(egi_json_reader *r) {
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
 }
+// The number of four hexadecimal digits, -1 where they are not there.
 static int egi_json_hex4(const char *p, const char *end) {
     int value = 0;
     if (end - p < 4) return -1;
@@ -8361,6 +8378,7 @@ static int egi_json_hex4(const char *p, const char *end) {
     }
     return value;
 }
+// Writes a character as UTF-8; returns the place behind it.
 static char *egi_utf8_put(char *to, unsigned c) {
     if (c < 0x80) *to++ = (char)c;
     else {
@@ -8398,6 +8416,7 @@ static bool egi_json_quoted(egi_json_reader *r) {
     r->at = p + 1;
     return true;
 }
+// Checks a number by JSON's rules, which are stricter than C's, and steps over it.
 static bool egi_json_number(egi_json_reader *r) {
     char *p = r->at, *digits;
     double number;
@@ -8421,6 +8440,7 @@ static bool egi_json_number(egi_json_reader *r) {
 static int egi_compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
+// False with an error where two members of an object have one name.
 static bool egi_json_names_differ(const egi_json_reader *r, int64_t object) {
     const egi_json *j = r->j;
     int64_t n = egi_json_count(j, object), at = object + 1, i = 0;
@@ -8469,6 +8489,7 @@ static bool egi_json_container(egi_json_reader *r, int64_t node, char close) {
     j->nodes[node].next = (uint32_t)j->count;
     return close == ']' || egi_json_names_differ(r, node);
 }
+// Reads one value with all that stands in it. False with an error at its place.
 static bool egi_json_value(egi_json_reader *r) {
     egi_json *j = r->j;
     static const char *const words[] = { "null", "false", "true" };
@@ -8595,6 +8616,8 @@ typedef long long egi_crc_lane __attribute__((vector_size(16)));
 EGI_CLMUL static inline egi_crc_lane egi_crc_move(egi_crc_lane x, egi_crc_lane power, egi_crc_lane next) {
     return __builtin_ia32_pclmulqdq128(x, power, 0x00) ^ __builtin_ia32_pclmulqdq128(x, power, 0x11) ^ next;
 }
+// A checksum of at least 64 bytes: four lanes of 16 bytes are each moved on by 64 bytes at a time (`far`), then joined
+// (`near`), and the last 16 bytes and the rest go by the table.
 EGI_CLMUL static uint32_t egi_crc_by_products(egi_crc_kind kind, uint32_t crc, const unsigned char *p, int64_t n) {
     egi_crc_lane x[4], next, far, near;
     memcpy(&far, egi_crcs.power[kind], sizeof far);
@@ -8661,6 +8684,7 @@ typedef struct egi_words {
     const char *type; const char *const *names; int count;
     int (*number)(const void *value);                  // -1: there is no such value
 } egi_words;
+// One field of an options struct, by its place in it.
 typedef struct egi_field {
     const char *name, *key;        // as a caller writes it, without the point; as a configuration has it
     uint8_t kind, role;
@@ -8893,6 +8917,7 @@ static void egi_print_digits(int kind, double magnitude, int least, int most, in
     while (d->count > 1 && d->digit[d->count - 1] == '0') d->count--;
 }
 
+// A tensor that is printed, in three walks over the elements that are shown (see `walk`).
 typedef struct egi_printer {
     egi_text *out;
     int kind, rank;
@@ -21868,6 +21893,8 @@ enum {
     EGI_BOTH_WAYS = 32,                  // its parts are one layer, forwards and backwards
     EGI_CODE = 64                        // calls a function of the program's: a file cannot describe it
 };
+// A kind of layer: a row whose functions the calling code uses without asking which kind it is. build makes the
+// weights, at the first call; call computes c->out from c->in; shape tells the output's shape from the inputs'.
 struct egi_layer_type {
     const char *name, *class_name;       // eg_layer_<name>; what Keras calls it
     int rank;                            // of inputs: 4 is exactly that, -2 at least 2, 0 any
@@ -22452,6 +22479,7 @@ static eg_tensor *egi_weight_initial(eg_layer *l, eg_shape shape, eg_initializer
     eg_initializer with = egi_this.weights_left ? EG_INIT_ZEROS : kind ? kind : fallback;  // the file has the values
     return egi_weight_fits(shape) ? eg_initialize(with, value, l->config.o.dtype, shape) : NULL;
 }
+// A trainable weight with penalties; the layer owns it. NULL with an error, also where `initial` is NULL.
 static eg_tensor *egi_weight_of(eg_layer *l, const char *name, eg_tensor *initial, double l1, double l2) {
     eg_tensor *v = initial ? eg_layer_weight(l, name, initial, true) : NULL;
     if (!v) return NULL;
@@ -22507,6 +22535,7 @@ static bool egi_mask_fits(const eg_tensor *x, const eg_tensor *mask) {
     for (int i = 0; i < mask->rank && fits; i++) fits = mask->dims[i] == x->dims[i];
     return fits;
 }
+// Whether a mask that was given fits x; false with an error.
 static bool egi_mask_is_one(const char *function, const eg_tensor *x, const eg_tensor *mask) {
     if (mask->dtype != EG_BOOL)
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: the mask %s is not bool", function, egi_describe(mask));
@@ -22810,6 +22839,7 @@ static eg_tensor *egi_layer_call1(eg_layer *l, eg_tensor *x) {
     eg_tensor *y;
     return egi_layer_call("call", l, &x, 1, &y, 1, NULL, eg_training()) ? y : NULL;
 }
+// A call by a public function, whose options and lists are checked here.
 static bool egi_layer_call_from(const char *function, eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out,
                                 int n_out, eg_call_options o) {
     if (!egi_lists_given(function, n_out, out, out, out)) return false;
@@ -22912,6 +22942,7 @@ static eg_shape egi_filter_shape(const eg_layer *l, int64_t a, int64_t b) {
     s.dims[s.rank++] = b;
     return s;
 }
+// Makes the filter, whose input channels are those of one group, and the bias.
 static bool egi_build_conv(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1], groups = l->config.o.groups;
     (void)n;
@@ -22950,6 +22981,7 @@ static bool egi_call_depthwise(eg_layer *l, egi_layer_run *c) {
     c->out[0] = egi_layer_biased(l, (eg_depthwise_conv2d)(c->in[0], egi_part_of(l, "kernel"), egi_conv_options_of(l)));
     return c->out[0] != NULL;
 }
+// Makes a filter for each channel, and one of 1 x 1 that mixes the channels.
 static bool egi_build_separable(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1];
     eg_shape point = { 4, { 1, 1, channels * egi_multiplier(l), l->config.units } };
@@ -22977,6 +23009,7 @@ static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
                                     : (eg_conv2d_transpose)(c->in[0], kernel, o));
     return c->out[0] != NULL;
 }
+// False with an error where no window fits into the input.
 static bool egi_window_too_small(const eg_layer *l, const eg_shape *in, const eg_shape *out) {
     for (int i = 1; i < out->rank - 1; i++)
         if (out->dims[i] == 0 && in->dims[i] != 0)
@@ -23013,6 +23046,7 @@ static bool egi_shape_conv_transpose(eg_layer *l, const eg_shape *in, int n, eg_
     return true;
 }
 
+// The options of the op by those of the layer: a window of 2, moved by its own size.
 static eg_pool_options egi_pool_options_of(const eg_layer *l) {
     eg_pool_options p;
     memset(&p, 0, sizeof p);
@@ -23072,6 +23106,7 @@ static bool egi_shape_global(eg_layer *l, const eg_shape *in, int n, eg_shape *o
 // Layers that only change the shape. The first dimension is the batch and is never touched; dimensions that are not
 // known before a call are negative.
 
+// The target's shape behind the batch.
 static eg_shape egi_layer_reshaped(const eg_layer *l, const eg_shape *in) {
     eg_shape out = l->config.target;
     for (int i = out.rank; i > 0; i--) out.dims[i] = out.dims[i - 1];
@@ -23182,6 +23217,7 @@ static bool egi_shape_zero_padding(eg_layer *l, const eg_shape *in, int n, eg_sh
     for (int i = 0; i < in->rank; i++) if (in->dims[i] >= 0) out->dims[i] += p.pads[2 * i] + p.pads[2 * i + 1];
     return true;
 }
+// Repeats each row and column, or interpolates between them.
 static bool egi_call_up_sampling(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0];
     int64_t times = l->config.size;
@@ -23301,6 +23337,7 @@ static bool egi_build_rms(eg_layer *l, const eg_shape *in, int n) {
     (void)n;
     return egi_norm_weights(l, in, "scale", NULL, &features);
 }
+// Makes scale and center, and the moving statistics, for each of which egi_weight_fits is asked.
 static bool egi_build_batch_norm(eg_layer *l, const eg_shape *in, int n) {
     int64_t features;
     (void)n;
@@ -23410,6 +23447,7 @@ static bool egi_shape_normalize(egi_call *c) {
     c->dtype[1] = c->dtype[2] = c->dtype[0];
     return true;
 }
+// The launch of the op: behind x come scale and center, as far as they are there.
 static bool egi_run_normalize(egi_call *c) {
     const egi_normalize_attr *a = (const egi_normalize_attr *)c->attr;
     eg_tensor *x = egi_contiguous(c->in[0]);
@@ -23697,6 +23735,7 @@ static bool egi_build_embedding(eg_layer *l, const eg_shape *in, int n) {
     return egi_weight_make(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM, o->kernel_initializer_value,
                            o->kernel_l1, o->kernel_l2) != NULL;
 }
+// Looks up the row of each index. With .mask_zero the index 0 is padding, and the output gets a mask that says so.
 static bool egi_call_embedding(eg_layer *l, egi_layer_run *c) {
     eg_gather_options rows;
     eg_tensor *x = c->in[0];
@@ -23759,6 +23798,7 @@ static bool egi_shape_merge(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
     }
     return true;
 }
+// Joins the inputs along an axis; an input without a mask counts as wholly valid where others have one.
 static bool egi_call_concatenate(eg_layer *l, egi_layer_run *c) {
     int axis = 0;
     if (!egi_axis("call", egi_layer_axis(l), c->in[0]->rank, &axis)) return false;
@@ -23810,6 +23850,7 @@ static bool egi_call_lambda(eg_layer *l, egi_layer_run *c) {
 // Sequential calls its layers in turn; a custom layer calls a function of the user's, whose layers and weights
 // become its parts. Parts are named, and a weight's path (layer/part) is its name in files.
 
+// Builds the layers one by one, as long as the shape in front of them is known.
 static bool egi_build_sequential(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = *in;
     (void)n;
@@ -23841,6 +23882,7 @@ static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
     }
     return (c->out[0] = egi_scope_own(x)) != NULL;
 }
+// Calls the program's function in a frame of its own.
 static bool egi_call_custom(eg_layer *l, egi_layer_run *c) {
     eg_tensor *in[EGI_LAYER_IN] = { NULL };
     for (int i = 0; i < c->n; i++) in[i] = c->in[i];
@@ -23869,6 +23911,7 @@ typedef struct egi_cell {
     int gates, states, pieces;          // pieces: how many vectors of `units` a step keeps for the gradient
     bool (*step)(const egi_recurrence *r, eg_tensor *z, eg_tensor **state);    // state[0] is the output
 } egi_cell;
+// What all steps of a recurrent layer have in common.
 struct egi_recurrence {
     const egi_cell *cell;
     eg_activation activation, gate;     // of the candidate for the new state, and of the gates
@@ -24267,6 +24310,7 @@ static bool egi_shape_bidirectional(eg_layer *l, const eg_shape *in, int n, eg_s
     if (l->config.o.merge == EG_MERGE_CONCAT) out->dims[out->rank - 1] *= 2;
     return true;
 }
+// Both directions' outputs as one: side by side, their product, sum or mean.
 static eg_tensor *egi_bidirectional_merged(eg_merge merge, eg_tensor *a, eg_tensor *b) {
     eg_tensor *both[2] = { a, b };
     if (merge == EG_MERGE_CONCAT) return eg_concat(both, 2, -1);
@@ -24313,6 +24357,7 @@ static bool egi_build_positions(eg_layer *l, const eg_shape *in, int n) {
     return egi_layer_last_known(in) && egi_weight_make(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM,
                                                        o->kernel_initializer_value, o->kernel_l1, o->kernel_l2);
 }
+// Adds to each step the row of its position.
 static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
     eg_tensor *rows = egi_part_of(l, "embeddings");
     eg_shape begin = { 2, { 0, 0 } }, size = { 2, { c->in[0]->dims[1], -1 } };
@@ -25002,6 +25047,7 @@ EAGER_API void eg_layer_on_release(eg_layer *l, void (*release)(void *user)) {
 
 typedef struct egi_maker { const char *name; eg_layer *(*make)(void *user); void *user; } egi_maker;
 static struct { egi_maker list[128]; int n; } egi_makers;      // under egi_lock
+// Finds the maker that eg_layer_register was given for this kind.
 static bool egi_maker_find(const char *name, egi_maker *found) {
     bool is = false;
     egi_lock();
@@ -25157,6 +25203,7 @@ static bool egi_read_list(const egi_json *j, int64_t node, int64_t *list, int mo
     }
     return true;
 }
+// Reads one of a list of words; *value becomes its number. False with an error.
 static bool egi_read_word(const egi_json *j, int64_t node, const egi_words *words, int *value) {
     char text[128];
     const char *word = egi_json_string(j, node);
@@ -25467,6 +25514,8 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
 // A publication is one pointer. The lock is held while a reader takes its reference and while the pointer is
 // exchanged, so that a reader never takes a reference of a model that has just been released.
 struct eg_publication { egi_object object; eg_layer *model; };
+// Publishes a model and returns the former one, whose reference is the caller's; with NULL, a reference to the present
+// one.
 static eg_layer *egi_publication_exchange(eg_publication *p, eg_layer *model) {
     egi_lock();
     eg_layer *former = model ? p->model : eg_layer_retain(p->model);
@@ -25527,6 +25576,7 @@ static bool egi_cell_line(const char *text, int width, int line, char *out, size
     }
     return false;
 }
+// One line of a cell, padded with spaces; an ellipsis has three bytes and one column.
 static void egi_summary_cell(egi_text *t, const char *text, int width, int line, bool right) {
     char out[160];
     if (!egi_cell_line(text, width, line, out, sizeof out)) out[0] = 0;
@@ -25586,6 +25636,7 @@ static char *egi_show_commas(int64_t n, char *text, size_t capacity) {       // 
     text[at] = 0;
     return text;
 }
+// A line with a count of parameters and their size.
 static void egi_summary_total(egi_text *t, const char *what, int64_t count, int64_t bytes) {
     static const char *const units[] = { "B", "KB", "MB", "GB", "TB" };
     double size = (double)bytes;
@@ -25594,6 +25645,7 @@ static void egi_summary_total(egi_text *t, const char *what, int64_t count, int6
     for (; size >= 1024 && u < 4; u++) size /= 1024;
     egi_text_printf(t, " %s params: %s (%.2f %s)\n", what, egi_show_commas(count, text, sizeof text), size, units[u]);
 }
+// The row of one layer, with a mark where it is not built yet.
 static void egi_summary_layer(egi_text *t, eg_layer *l, const char *name) {
     char title[256], shape[192], count[48];
     const char *class_name = l->custom && strcmp(l->custom, l->name) != 0 ? l->custom : l->type->class_name;
@@ -25940,6 +25992,7 @@ static bool egi_are_shares(const egi_loss_row *row, eg_tensor *y) {
     if (!(row->options & EGI_L_SHARES) || y->flags & EGI_NUMBER || !egi_backend_of(y)->host_reads) return true;
     return egi_host_check(egi_check_shares, y, NULL, &row->name, sizeof row->name);
 }
+// Checks labels against predictions and applies the row's formula, one value an example.
 static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor *p, const eg_loss_options *o) {
     if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_needs_float(row->name, p) || !egi_are_logits(row, p))
         return NULL;
@@ -26064,6 +26117,7 @@ EAGER_API eg_tensor *(eg_loss_mean)(eg_loss *loss, eg_tensor *labels, eg_tensor 
 // back.
 
 typedef struct egi_metric_row egi_metric_row;
+// The state is a float64 variable of the metric's own.
 struct eg_metric {
     egi_object object;           // taken: by models
     const egi_metric_row *row;
@@ -26177,6 +26231,7 @@ static double egi_metric_threshold_rule(int64_t i, const double *p) {
     if (p[0] < 3) return i ? p[1] : -HUGE_VAL;
     return i == 0 ? -egi_loss_epsilon : (double)i == p[0] - 1 ? 1 + egi_loss_epsilon : (double)i / (p[0] - 1);
 }
+// Work of the host: an error where the least or the greatest prediction is no probability.
 static bool egi_check_probabilities(eg_backend *b, const egi_args *args) {
     const double low = egi_item_of((eg_tensor *)(uintptr_t)args->in[0]),
                  high = egi_item_of((eg_tensor *)(uintptr_t)args->in[1]);
@@ -26287,6 +26342,7 @@ static bool egi_check_unseen(eg_backend *b, const egi_args *args) {
                 p->m->name, (long long)args->in[0]->dims[1], (long long)p->columns);
     return seen != NULL;
 }
+// Gives a state that has seen nothing the width of the first batch.
 static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
     const egi_width_check check = { m, delta->dims[1] };
     if (!egi_host_check(egi_check_unseen, m->state, NULL, &check, sizeof check)) return false;
@@ -26310,6 +26366,7 @@ static eg_tensor *egi_join_r2(eg_metric *m, eg_tensor *delta) {
     for (int i = 0; i < 4; i++) if (!parts[i]) return NULL;
     return eg_stack(parts, 4, 0);
 }
+// The mean over the columns of 1 - errors / spread; a column without spread counts 0.
 static double egi_result_r2(const eg_metric *m, const double *s) {
     int64_t n = m->state->dims[1];
     double sum = 0;
@@ -26571,6 +26628,7 @@ static void egi_history_free(eg_history *h) {
     egi_free(h->ends);
     egi_free(h);
 }
+// Writes entry `at` of a list that grows. False with an error.
 static bool egi_doubles_push(double **list, int64_t *capacity, int64_t at, double value) {
     void *grown = *list;
     if (!egi_grow(&grown, capacity, at + 1, sizeof **list)) return egi_no_memory("fit", 0);
@@ -28392,6 +28450,7 @@ EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *
 }
 // What eg_predict computes from a batch: one output of the model.
 typedef struct egi_prediction { const char *function; eg_layer *model; int inputs, output; } egi_prediction;
+// The body of a prediction's traced function: one output of a call of the model.
 static bool egi_prediction_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     const egi_prediction *p = (const egi_prediction *)user;
     eg_tensor *made[EGI_LAYER_OUT];
@@ -28530,6 +28589,7 @@ typedef struct egi_watch {
     int n_lists;
     char said[256];
 } egi_watch;
+// Gives back the best weights.
 static void egi_watch_forget(egi_watch *w) {
     for (int i = 0; i < w->n; i++) eg_release(w->weights[i]);
     egi_free(w->weights);
@@ -28745,6 +28805,7 @@ static bool egi_plateau_due(egi_watch *w, bool better) {
 static bool egi_plateau_begin(eg_fit_state *s, void *user) {
     return egi_rate_settable("callback_plateau", s->optimizer) && egi_watch_begin(s, user);
 }
+// Lowers the learning rate after epochs that were not better, down to .min_learning_rate.
 static bool egi_plateau_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool better, due = false;
@@ -28765,6 +28826,7 @@ static bool egi_rate_begin(eg_fit_state *s, void *user) {
     (void)user;
     return egi_rate_settable("callback_learning_rate", s->optimizer);
 }
+// Sets the learning rate that the program's function gives for this epoch; not again where a backup goes on within one.
 static bool egi_rate_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     if (s->batch > 0) return true;
@@ -28810,6 +28872,7 @@ static bool egi_csv_begin(eg_fit_state *s, void *user) {
     egi_free(former);
     return !w->text.failed || egi_no_memory("callback_csv", size);
 }
+// Adds the epoch's row and writes the file anew.
 static bool egi_csv_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     // a new file gets all epochs, also those that a backup restored
@@ -28922,6 +28985,7 @@ static bool egi_checkpoint_begin(eg_fit_state *s, void *user) {
     }
     return egi_watch_begin(s, user);
 }
+// Saves the weights, with .save_best only after an epoch that was better than all before.
 static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool better = true;
@@ -29154,6 +29218,7 @@ static eg_summary_writer *egi_board_open(egi_watch *w, const char *run) {
     egi_free(folder);
     return writer;
 }
+// Opens a writer for training and, if the fit validates, one for validation: TensorBoard shows both in one chart.
 static bool egi_board_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     if (egi_fit_follows(s)) return true;
@@ -29167,6 +29232,7 @@ static bool egi_board_batch(eg_fit_state *s, void *user) {
     if (egi_fit_follows(s)) return true;
     return w->o.every == 0 || step % w->o.every != 0 || egi_board_write(w->train, "batch", "loss", s->loss, step);
 }
+// Writes all values of the epoch; val_loss is the loss of the other writer.
 static bool egi_board_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     const eg_history *h = s->history;
@@ -29540,6 +29606,7 @@ static void egi_cursor_drop_below(egi_cursor *c, int i) {
     egi_cursor_close(c->from[i]);
     c->from[i] = NULL;
 }
+// Frees a cursor and those upstream.
 static void egi_cursor_close(egi_cursor *c) {
     if (!c) return;
     // Before the cursors upstream: a thread of this stage may be reading them.
@@ -30096,6 +30163,7 @@ static bool egi_from_slices_rule(eg_dataset *d) {
     d->number[0] = d->cardinality = d->tensors.x[0]->dims[0];
     return true;
 }
+// The next row of each tensor, lent without a copy.
 static eg_status egi_from_slices_pieces(egi_cursor *c, egi_piece *out) {
     if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
     for (int i = 0; i < c->d->n; i++) {
@@ -30277,6 +30345,7 @@ static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
     }
     return p->n == n || egi_no_memory(d->stage->name, (int64_t)n * (int64_t)sizeof *p->path);
 }
+// A source that reads files one after the other and gives texts; NULL with an error.
 static eg_dataset *egi_dataset_of_files(const egi_stage *stage, const char *const *paths, int n) {
     eg_dataset *d = egi_dataset_begin(stage, NULL, 0);
     if (!d) return NULL;
@@ -30559,6 +30628,7 @@ static int egi_csv_byte(egi_blocks *r, bool quoted) {
     r->line += c == '\n';
     return c;
 }
+// Notes where a field of the row ends.
 static bool egi_csv_field_ends(egi_csv_state *s, int64_t at) {
     void *end = s->end;
     if (s->fields == s->capacity && !egi_grow(&end, &s->capacity, s->fields + 1, sizeof *s->end))
@@ -30809,6 +30879,7 @@ static bool egi_csv_number(const char *field, size_t n, double *value, int64_t *
     *value = nan ? (double)NAN : minus ? -(double)INFINITY : (double)INFINITY;
     return nan || infinite;
 }
+// The error for a field, with its column's number and name.
 static EGI_COLD bool egi_csv_bad(const egi_csv_state *s, int64_t column, const char *field, size_t n, const char *what,
                                  const char *more) {
     char text[400], name[80] = "";
@@ -31136,6 +31207,7 @@ static void egi_crew_end(egi_crew *crew) {
     egi_free(crew->job);
     egi_free(crew);
 }
+// Waits until the threads have done all jobs that are filled.
 static void egi_crew_rest(egi_crew *crew) {
     pthread_mutex_lock(&crew->lock);
     for (int64_t i = crew->oldest; i < crew->filled;) {
@@ -31269,6 +31341,7 @@ static eg_status egi_map_here(egi_cursor *c, egi_piece *out, double *seconds) {
     return status;
 }
 typedef struct egi_map_state { struct egi_crew *crew; bool drained; } egi_map_state;
+// The next result: by the crew, which is made at the first element, or by this thread.
 static eg_status egi_map_pieces(egi_cursor *c, egi_piece *out) {
 #ifndef EAGER_NO_THREADS
     egi_map_state *s = (egi_map_state *)c->state;
@@ -31470,6 +31543,7 @@ static bool egi_batch_room(egi_cursor *c, eg_tensor **out, int k, const egi_piec
     out[k] = y;
     return true;
 }
+// Raises the error for an element that does not fit the batch's first one.
 static EGI_COLD bool egi_batch_misfit(egi_cursor *c, const eg_tensor *batch, int k, egi_piece *p, int64_t i) {
     egi_element list[2];
     eg_shape shape;
@@ -31573,6 +31647,7 @@ static const egi_field egi_batch_rows[] = {
     EGI_FIELD(eg_batch_options, padding_value, OTHER, EGI_GIVEN)
 };
 static const egi_fields egi_batch_fields = { egi_batch_rows, 2 };
+// A stage of batches; takes over `from`.
 static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64_t n, eg_batch_options o, bool padded) {
     eg_dataset *d = egi_dataset_on(stage, from);
     if (!d) return NULL;
@@ -31671,6 +31746,7 @@ EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) {
 typedef struct egi_shuffle_state {
     egi_shelf shelf; int64_t size, drawn; uint64_t key; bool drained;
 } egi_shuffle_state;
+// Draw number i from n elements, a function of its arguments alone; two draws share a random block.
 static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
     egi_random r = { key, 0 };
     uint32_t word[4];
@@ -31780,6 +31856,7 @@ static void egi_repeat_again(egi_cursor *c) {
     egi_cursor_drop_below(c, 0);
     c->epoch_below = egi_key_mix(c->epoch, (uint64_t)*round);
 }
+// Reads upstream again, under a new key, as often as is asked; below 0: for ever.
 static eg_status egi_repeat_pieces(egi_cursor *c, egi_piece *out) {
     int64_t *round = (int64_t *)c->state, rounds = c->d->number[0];
     while (rounds < 0 || *round < rounds) {
@@ -31952,6 +32029,7 @@ EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) {
 // ---- several into one: zip, concatenate, interleave
 // zip ends with its shortest input, concatenate reads one after the other, interleave takes turns.
 
+// An element of each, side by side; it ends with the first that ends.
 static eg_status egi_zip_pieces(egi_cursor *c, egi_piece *out) {
     int n = 0;
     for (int i = 0; i < c->d->n_from; n += c->d->from[i++]->n) {
@@ -32206,6 +32284,7 @@ static egi_cache *egi_cache_full(egi_cursor *c) {
     egi_unlock();
     return s->full;
 }
+// Gives a complete list to the dataset, unless another cursor has given an equal one.
 static void egi_cache_publish(egi_cursor *c, egi_cache *own) {
     egi_lock();
     egi_cache *former = (egi_cache *)c->d->data;
@@ -32345,6 +32424,7 @@ static void egi_ahead_publish(egi_ahead *a) {
 }
 // Waits under the lock for `changed`, at most a millisecond until `until`, if that is not NULL; false: that is over.
 typedef struct egi_until { struct timespec t; bool known; } egi_until;
+// A millisecond from now, where the system's clock can be read.
 static void egi_until_soon(egi_until *u) {
     u->known = false;
 #ifdef TIME_UTC
@@ -32429,6 +32509,7 @@ static egi_ahead *egi_ahead_new(egi_cursor *c) {
     return a;
 }
 static bool egi_ahead_forked(const egi_ahead *a) { return a->running && egi_is_forked(a->forks); }
+// Ends the thread and waits for it; what it has read stays in the ring.
 static void egi_ahead_rest(egi_ahead *a) {
     if (!a->running || egi_ahead_forked(a)) return;
     pthread_mutex_lock(&a->lock);
@@ -32513,6 +32594,7 @@ static eg_status egi_prefetch_read(egi_cursor *c, egi_piece *out, eg_tensor **x)
     return !ticket || a->to->arrived(a->to, ticket) ? EG_NEXT : EG_FAILED;
 }
 static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) { return egi_prefetch_read(c, out, NULL); }
+// The next element as tensors.
 static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
     egi_piece part[EG_MAX_COMPONENTS];
     egi_pieces_none(part, c->d->n);
@@ -33006,6 +33088,8 @@ static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to
 // straight: they will be read into a variable's memory.
 typedef struct egi_item { char *name; eg_tensor *x; int64_t at; bool straight; } egi_item;
 typedef struct egi_note { char *key, *value; } egi_note;
+// Tensors and texts under names, in the order in which they came. An item may stand for a value that is still in the
+// file.
 struct eg_archive {
     egi_object object;
     egi_item *items;
@@ -33391,6 +33475,7 @@ static bool egi_npy_sign(egi_npy *p, char c) {
     p->at++;
     return true;
 }
+// Steps over a word, if it stands here.
 static bool egi_npy_word(egi_npy *p, const char *word) {
     size_t n = strlen(word);
     egi_npy_blank(p);
@@ -33398,6 +33483,7 @@ static bool egi_npy_word(egi_npy *p, const char *word) {
     p->at += n;
     return true;
 }
+// Reads a quoted text without escapes, which NumPy never writes here.
 static bool egi_npy_string(egi_npy *p, char *text, size_t capacity) {
     egi_npy_blank(p);
     if (p->at >= p->end || (*p->at != '\'' && *p->at != '"')) return false;
@@ -33688,6 +33774,7 @@ static void egi_notes_json(egi_text *t, const eg_archive *a) {
     }
     if (a->n_notes) egi_text_add(t, "}", 1);
 }
+// Adds the members of a JSON object, which must be texts, to the archive's texts.
 static bool egi_notes_read(const char *function, eg_archive *a, const egi_json *j, int64_t object) {
     for (int64_t at = object + 1; at < j->nodes[object].next; at = j->nodes[at + 1].next) {
         const char *key = egi_json_string(j, at), *value = egi_json_string(j, at + 1);
@@ -33771,6 +33858,7 @@ typedef struct egi_zip {
     egi_source *source; egi_member *members; int64_t count, capacity; char *text; int64_t start, size, offset;
 } egi_zip;
 #define EGI_ZIP_FAIL(z, offset, ...) egi_file_fail((z)->source->function, (z)->source->path, offset, __VA_ARGS__)
+// Reads n bytes at a place in the file; false with an error where they are not there.
 static bool egi_zip_bytes(egi_zip *z, int64_t offset, void *to, int64_t n) {
     if (offset < 0 || n < 0 || offset > z->source->size - n)
         return EGI_ZIP_FAIL(z, offset, "broken zip file: it points beyond its end");
@@ -34025,6 +34113,7 @@ static int egi_npz_later(egi_zip *z, egi_stream *s, eg_archive *a, const egi_mem
     if (x) egi_object_release(&x->object);
     return ok ? 1 : -1;
 }
+// Adds an array to the archive; the one that holds the texts, as JSON, is read into those.
 static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tensor *x) {
     if (strcmp(m->name, egi_metadata_name) != 0 || x->dtype != EG_UINT8 || x->rank != 1)
         return egi_archive_put("load_npz", a, m->name, x);
@@ -34111,6 +34200,7 @@ static int64_t egi_npz_name(const char *function, const char *path) {
     }
     return 0;
 }
+// Adds path and more, joined, to the list; the caller frees the entries. A NULL path takes a place alone.
 static bool egi_array_path_add(const char *function, const char *path, const char *more, char **list, int most,
                                int *n) {
     if (*n == most)
@@ -34219,6 +34309,7 @@ static bool egi_array_open(egi_array *a, const char *function, const char *path)
     for (int i = 1; i < a->shape.rank && a->bytes; i++) a->bytes *= a->shape.dims[i];
     return true;
 }
+// Goes to a row: directly, or in a packed member by unpacking what lies before it.
 static bool egi_array_seek(egi_array *a, int64_t row) {
     egi_stream *s = a->stream;
     // The struct may have been moved in memory since it was opened.
@@ -34667,6 +34758,7 @@ static void egi_weights_free(egi_weights *w) {
     for (int64_t i = 0; i < w->count; i++) egi_free(w->items[i].name);
     egi_free(w->items);
 }
+// Lists the weights that a layer has now, under their paths. False with an error, and w is empty then.
 static bool egi_weights_now(const char *function, eg_layer *l, egi_weights *w) {
     memset(w, 0, sizeof *w);
     w->function = function;
@@ -34675,6 +34767,7 @@ static bool egi_weights_now(const char *function, eg_layer *l, egi_weights *w) {
     egi_weights_free(w);
     return false;
 }
+// The same after the layer has been built, if it can be built without an input.
 static bool egi_weights_of(const char *function, eg_layer *l, egi_weights *w) {
     memset(w, 0, sizeof *w);
     if (!egi_layer_alive(function, l) || !egi_layer_build_alone(l) || !egi_weights_now(function, l, w)) return false;
@@ -34712,6 +34805,7 @@ EAGER_API bool eg_save_weights(eg_layer *l, const char *path) {
 
 // -- finding a weight's values in a file
 
+// Weights that are loaded from an archive into a model.
 typedef struct egi_import {
     const char *function, *path;
     eg_archive *archive;
@@ -34791,6 +34885,7 @@ static const struct { const char *ours, *theirs; egi_layout layout; int third; }
     { "scale", ".weight", EGI_AS_IS, 0 }, { "beta", ".bias", EGI_AS_IS, 0 },
     { "moving_mean", ".running_mean", EGI_AS_IS, 0 }, { "moving_variance", ".running_var", EGI_AS_IS, 0 }
 };
+// x with its axes in another order, as many of the four as it has.
 static eg_tensor *egi_import_permuted(eg_tensor *x, int a, int b, int c, int d) {
     eg_transpose_options o;
     memset(&o, 0, sizeof o);
@@ -35043,6 +35138,7 @@ static bool egi_path_former(const eg_layer *l, const char *path, char *former, s
     }
     return false;
 }
+// The value for a weight, also under the path that an earlier version of the library gave it.
 static eg_tensor *egi_import_find(egi_import *m, const char *path, const eg_tensor *here) {
     char former[EGI_PATH];
     if (m->o->torch) return egi_import_torch(m, path, here);
@@ -35273,6 +35369,7 @@ typedef enum egi_track_kind { EGI_TRACK_VARIABLE, EGI_TRACK_LAYER, EGI_TRACK_OPT
                               EGI_TRACK_NUMBER, EGI_TRACK_NUMBERS, EGI_TRACK_RANDOM } egi_track_kind;
 // slots: how many variables' slots an optimizer had before a restore made more, to undo that.
 typedef struct egi_tracked { egi_track_kind kind; char *name; void *object; int64_t slots; } egi_tracked;
+// What is tracked under which names, and what is left of the file that was restored.
 struct eg_checkpoint {
     egi_object object;
     int keep;
@@ -35307,6 +35404,7 @@ EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *c) {
     egi_object_share("checkpoint_retain", "checkpoint", c, EGI_CHECKPOINT);
     return c;
 }
+// Gives back what an entry holds.
 static void egi_tracked_forget(egi_tracked *t) {
     if (t->kind == EGI_TRACK_VARIABLE) eg_release((eg_tensor *)t->object);
     else if (t->kind == EGI_TRACK_LAYER) eg_layer_release((eg_layer *)t->object);
@@ -35343,6 +35441,7 @@ EAGER_API void eg_checkpoint_release(eg_checkpoint *c) {
 
 // -- variables with the names they have in the file
 
+// Adds a tensor under a name of three pieces.
 static bool egi_item_add(egi_weights *w, const char *name, const char *more, const char *last, eg_tensor *x) {
     int n = snprintf(w->walk.path, sizeof w->walk.path, "%s%s%s", name, more, last);
     egi_part part;
@@ -35421,6 +35520,7 @@ static bool egi_checkpoint_build(const eg_checkpoint *c) {  // layers that know 
 
 // -- restoring
 
+// The number of the restored file's tensor whose name is name and more, joined; -1: there is none.
 static int64_t egi_source_find(const eg_checkpoint *c, const char *name, const char *more) {
     size_t n = strlen(name);
     for (int64_t i = 0; i < c->source->count; i++) {
@@ -35449,6 +35549,7 @@ static bool egi_checkpoint_make_slots(eg_checkpoint *c, const egi_weights *w, in
     }
     return ok;
 }
+// Takes away the slots that a restore has made in optimizers.
 static void egi_checkpoint_unmake_slots(eg_checkpoint *c) {
     for (int64_t i = c->n_tracked - 1; i >= 0; i--) {
         eg_optimizer *opt = c->tracked[i].kind == EGI_TRACK_OPTIMIZER
@@ -35715,6 +35816,7 @@ static EGI_NOINLINE bool egi_source_renew(const char *function, eg_checkpoint *c
     }
     return ok;
 }
+// Gives tensors of files that an earlier version wrote the names that tracked layers' weights have now.
 static bool egi_source_renew_all(const char *function, eg_checkpoint *c, const egi_weights *w, int64_t variables) {
     bool ok = true;
     for (int64_t i = 0; i < c->n_tracked; i++) {
@@ -36230,6 +36332,7 @@ static void egi_pb_message(egi_text *t, int field, egi_text *inner) {
 // Reading: the rest of a message, and the field that was read from it.
 typedef struct egi_pb { const unsigned char *at, *end; } egi_pb;
 typedef struct egi_pb_field { int number, kind; uint64_t value; egi_pb inside; } egi_pb_field;
+// Reads a number of 7 bits a byte, the lowest first. False where it ends too early or has more than 64 bits.
 static bool egi_pb_read_number(egi_pb *p, uint64_t *v) {
     *v = 0;
     for (int shift = 0; shift < 64 && p->at < p->end; shift += 7) {
@@ -36334,6 +36437,7 @@ static void egi_event_close(void *file) { (void)file; }
 static const char *egi_event_reason(void) { return "there are no files"; }
 static double egi_wall_time(void) { return 0; }
 #else
+// Seconds since 1970.
 static double egi_wall_time(void) {
 #ifdef TIME_UTC
     struct timespec t;
@@ -36878,6 +36982,7 @@ static bool egi_tokens_write(egi_tokens *t, egi_text *out, egi_bits *b, bool las
     memset(t->distances, 0, sizeof t->distances);
     return true;
 }
+// zlib's checksum of unpacked bytes (RFC 1950).
 static uint32_t egi_adler(const unsigned char *data, int64_t n) {
     uint32_t a = 1, b = 0;
     for (int64_t i = 0; i < n;) {
@@ -36986,6 +37091,7 @@ EGI_SMALL
 static void egi_png_big(char *to, uint32_t v) {
     for (int i = 0; i < 4; i++) to[i] = (char)(unsigned char)(v >> (24 - 8 * i) & 255);
 }
+// Writes a chunk: its length, its name, its data, and a checksum of name and data.
 static void egi_png_chunk(egi_text *t, const char *name, const void *data, size_t n) {
     char number[4];
     egi_png_big(number, (uint32_t)n);
@@ -37160,6 +37266,7 @@ static bool egi_decode_fits(egi_decoder *d, int64_t row, int64_t most) {
              (long long)d->h, (long long)d->most);
     return false;
 }
+// Allocates the pixels and pointers to their rows. False without memory, which d->memory says, too.
 static bool egi_decode_rows(egi_decoder *d) {
     d->pixels = (unsigned char *)egi_alloc((size_t)(d->h * d->w * d->c));
     d->rows = (unsigned char **)egi_alloc((size_t)d->h * sizeof *d->rows);
@@ -37440,6 +37547,7 @@ static bool egi_example_find(egi_pb example, const char *name, egi_found *found)
         if (f.length == strlen(name) && !memcmp(f.name, name, f.length)) *found = f.found;
     return got == 0;
 }
+// The error for a feature that is not there, with those that are.
 static EGI_COLD bool egi_example_lacks(egi_pb example, const char *name) {
     egi_features f = { example, { NULL, NULL }, NULL, 0, { 0, { NULL, NULL } } };
     char names[400];
@@ -37679,6 +37787,7 @@ static bool egi_dlpack_as_it_is(const eg_tensor *x) {
         if (((const unsigned char *)x->data)[egi_dlpack_position(x, i)] > 1) return false;
     return true;
 }
+// A copy of lent memory that cannot be used in place.
 static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
     eg_shape shape = egi_shape(x);
     int64_t size = egi_dtypes[x->dtype].size;
@@ -37784,6 +37893,7 @@ EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *m) {
 // variable's later values as t<id>.1, .2, ...), and "ops", a JSON text that lists the ops and the names of their
 // inputs and outputs
 
+// A recording: a zip file that is written as ops run, to which the JSON is added at the end.
 typedef struct egi_recorder_file {
     egi_recorder recorder;
     egi_sink sink;
@@ -37796,6 +37906,7 @@ typedef struct egi_recorder_file {
     bool failed, busy;         // an error ended it; it is running, and the ops it calls itself are not recorded
 } egi_recorder_file;
 
+// Writes one attribute by its kind: d a double, i an int, l an int64_t, b a bool, or a byte.
 static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
     int v;
     if (kind == 'd') { double d; memcpy(&d, p, sizeof d); egi_text_number(log, d); return; }
@@ -37873,6 +37984,7 @@ static bool egi_recorder_file_value(egi_recorder_file *r, eg_tensor *x) {
     egi_text_printf(&r->log, "\"%s\"", name);
     return !is_new || egi_recorder_file_store(r, name, x);
 }
+// Writes the names of n tensors, and those values that are new into the zip file.
 static bool egi_recorder_file_values(egi_recorder_file *r, const char *name, eg_tensor *const *x, int n) {
     egi_text_printf(&r->log, ",\"%s\":[", name);
     for (int i = 0; i < n; i++) {
@@ -37886,6 +37998,7 @@ static void egi_recorder_file_begin(egi_recorder_file *r, const char *what, cons
     r->busy = true;
     egi_text_printf(&r->log, "%s{\"%s\":\"%s\"", r->lines++ ? ",\n" : "[", what, name);
 }
+// Ends a line of the log. After a failure nothing more is recorded.
 static bool egi_recorder_file_end(egi_recorder_file *r, bool ok) {
     egi_text_add(&r->log, "}", 1);
     if (ok && r->log.failed) ok = egi_no_memory("record", (int64_t)r->log.size);
@@ -37923,6 +38036,7 @@ static bool egi_recorder_file_gradient(egi_recorder *recorder, const eg_tape *t,
     egi_text_add(&r->log, "]", 1);
     return egi_recorder_file_end(r, ok);
 }
+// Closes the file, which is thrown away unless `good`, and ends the recording.
 static bool egi_recorder_file_close(egi_recorder_file *r, bool good) {
     good = egi_sink_close(&r->sink, good);
     egi_text_free(&r->list);
@@ -38258,6 +38372,7 @@ enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST
 typedef enum egi_place_kind { EGI_AT_TEMPORARY, EGI_AT_INPUT, EGI_AT_VARIABLE, EGI_AT_CONSTANT, EGI_AT_FRESH
 } egi_place_kind;
 typedef struct egi_captured egi_captured;
+// A buffer, as the list sees it. Numbers of places, operands and lines are positions in the trace's arrays.
 typedef struct egi_place {
     egi_place_kind kind;
     int32_t index;               // of an input
@@ -38285,6 +38400,7 @@ typedef struct egi_operand {
     int64_t integer, dims[EG_MAX_RANK], strides[EG_MAX_RANK];
     const char *op;
 } egi_operand;
+// One launch, or one of the lines that are no kernel.
 typedef struct egi_trace_line {
     int kernel;                  // an egi_kernel, EGI_RUN_OP, EGI_RUN_ASSIGN, EGI_RUN_CHECK or EGI_RUN_BRANCH
     egi_kernel_function *run;
@@ -38993,6 +39109,7 @@ enum { EGI_OPAQUE = 64 };
 static struct { eg_custom_backward *backward; eg_custom_forward_multi *forward; eg_custom_forward *single;
 } egi_opaque[EGI_OPAQUE];
 static int egi_n_opaque;
+// Whether replays must call this custom gradient.
 static bool egi_custom_is_opaque(const egi_user_attr *a) {
     bool found = false;
     egi_lock();
@@ -39489,6 +39606,7 @@ static void egi_place_join(egi_passes *s, int32_t a, int32_t b) {
         }
     }
 }
+// Common subexpressions, by a table of lines whose results are known; false without memory.
 static bool egi_pass_common(egi_passes *s) {
     egi_trace *t = s->t;
     int64_t size = 64;
@@ -39720,7 +39838,7 @@ static int egi_group_operand(egi_passes *s, int32_t operand) {
     return egi_group_node(s, &egi_word_a, i, -1, -1, -1);
 }
 static double egi_group_rounded(const egi_passes *s, double x) { return s->dtype == EG_FLOAT32 ? (double)(float)x : x; }
-// What a word gives without being computed: a operand that it leaves as it is, bit by bit, or a constant that two
+// What a word gives without being computed: an operand that it leaves as it is, bit by bit, or a constant that two
 // constants make; -1: it must be computed. float64 rounds a sum, a product or a quotient of two float32 numbers so that
 // a second rounding gives float32's own.
 static int egi_group_simplified(egi_passes *s, const egi_word *word, int x, int y) {
@@ -40330,6 +40448,7 @@ static void egi_trace_run_show(egi_trace *t, egi_trace_run *run) {
         if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;
     }
 }
+// A launch's arguments: handles of the run, which each call binds to its memory.
 static void egi_trace_line_args(egi_trace_run *run, const egi_trace_line *line, egi_args *a) {
     a->op = line->op;
     a->variant = line->variant;
@@ -40784,6 +40903,7 @@ typedef struct egi_hidden {
 } egi_hidden;
 
 static bool egi_tape_records(const eg_tape *t) { return t->recording && !t->spy && t->paused >= egi_this.paused; }
+// Whether one of the tapes from t on records what is done with x.
 static bool egi_tapes_know(const eg_tape *t, const eg_tensor *x) {
     for (; t; t = t->outer)
         if (egi_tape_records(t) &&
@@ -40930,6 +41050,7 @@ static void egi_backs_release(egi_backs *b) {
     }
     egi_free(b);
 }
+// Gives back one share in a template; the last one frees it.
 static void egi_taped_release(egi_taped *k) {
     if (!k) return;
     egi_lock();
@@ -41637,6 +41758,7 @@ static void egi_tracing_begin(egi_trace *t) {
     t->recorder.custom = egi_trace_custom;
     egi_this.observer = &t->recorder;
 }
+// Takes the observer away; the last thread that traces takes the marks out of the CPU's table, too.
 static void egi_tracing_end(egi_trace *t) {
     if (egi_this.observer == &t->recorder) egi_this.observer = NULL;
     egi_lock();
@@ -42015,6 +42137,7 @@ static void egi_number_is_same(egi_listed_numbers *w, int64_t x) {
     w->same = (int64_t *)same;
     w->same[w->n_same++] = x;
 }
+// Of a place, its bytes and an input's lowest element may follow a length.
 static void egi_place_walk(egi_listed_numbers *w, egi_place *p) {
     const int64_t same[] = { (int64_t)p->kind, p->index, p->written, p->alias, p->outside, p->shown, p->form,
                              (int64_t)(intptr_t)p->variable,
@@ -42023,6 +42146,7 @@ static void egi_place_walk(egi_listed_numbers *w, egi_place *p) {
     egi_number_walk(w, &p->bytes, sizeof p->bytes);
     if (p->kind == EGI_AT_INPUT) egi_number_walk(w, &p->offset, sizeof p->offset);
 }
+// Of an operand, plain numbers, dims, strides, size and offset may follow a length.
 static void egi_operand_walk(egi_listed_numbers *w, egi_operand *o) {
     egi_number_is_same(w, o->place);
     egi_number_is_same(w, (int64_t)o->dtype << 32 | (int64_t)o->rank << 16 | o->flags);
@@ -43055,6 +43179,7 @@ static void egi_dot_node(egi_dot *d, int64_t i) {
             d->writer[d->steps ? egi_trace_home(d->t, place) : place] = i;
         }
 }
+// Draws the list as it was written down, or the steps of a replay, with its outputs.
 static void egi_dot_side(egi_dot *d) {
     const egi_trace *t = d->t;
     char from[32];
@@ -43142,6 +43267,7 @@ static void egi_step_names(const egi_trace *t, int64_t i, char names[EGI_NAMES_R
         snprintf(names + at, EGI_NAMES_ROOM - at, "%s%s", k ? " + " : "", name);
     }
 }
+// A row for each step: operations and bytes by its shapes, microseconds as measured, the mean of the replays.
 static void egi_cost_table(egi_text *text, const egi_profile *p) {
     const egi_trace *t = p->trace;
     double sum[3] = { 0, 0, 0 }, whole = 0;
@@ -43318,6 +43444,7 @@ static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, 
     egi_this.hosted = k;
     return true;
 }
+// Calls the function, under a tape of its own where gradients may pass through it.
 static bool egi_host_run_any(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results, eg_tensor **out) {
     egi_host_frame frame;
     if (site->taped) return egi_host_run_taped(site, in, results, out);
@@ -43333,6 +43460,7 @@ static eg_tensor *egi_host_copy(const eg_tensor *x) {
     if (y && !egi_tensor_copy(x, y)) { egi_object_release(&y->object); return NULL; }
     return egi_scope_own(y);
 }
+// Copies of n inputs, which belong to the scope; the copies are no lines of a list, nor on a tape.
 static bool egi_host_copies(eg_tensor *const *in, int64_t n, eg_tensor **own) {
     egi_host_frame frame;
     bool ok = true;
@@ -43575,6 +43703,7 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
                                   NULL, out, (int)site.m, saved);
     return ok;
 }
+// Checks a call's lists and makes its site. `custom`: it is a custom gradient's function, and errors say so.
 static bool egi_host_call_as(eg_function_body *function, void *user, eg_tensor *const *inputs, int n,
                              eg_tensor **outputs, int m, eg_host_call_options o, bool custom) {
     eg_tensor *in[EGI_HOST_INPUTS], *out[EGI_MAX_OUT] = { NULL };
@@ -43858,6 +43987,7 @@ static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
     return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: "
                                                  "eg_session_run computes it", function, egi_describe(x));
 }
+// The error where an op is given a node and a tensor of another device.
 static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tensor *b) {
     const eg_tensor *node = egi_backend_of(a)->apart ? a : b, *other = node == a ? b : a;
     return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes in "
@@ -43996,6 +44126,7 @@ static bool egi_opened_products(const eg_graph *g, double number, double product
     return false;
 }
 static bool egi_opened_is_whole(double number) { return number == floor(number) && fabs(number) <= 9e15; }
+// Reads a real number by products of one open length, then of two, three and four.
 static bool egi_opened_search(const eg_graph *g, double number, egi_opened_real *o) {
     bool found = false;
     memset(o, 0, sizeof *o);
@@ -44224,6 +44355,7 @@ static bool egi_block_inside(const eg_graph *g, int32_t block, int32_t of) {
 }
 // Where an axis has got its length: a result of the node that computed it. Nodes before it have the length of an input.
 typedef struct egi_axis_of { const egi_vertex *node; int out, axis; } egi_axis_of;
+// Goes back from an axis to the first node that has it: as long as an input has an axis of that length.
 static egi_axis_of egi_graph_axis_from(const eg_graph *g, const egi_vertex *node, int out, int axis) {
     egi_axis_of at = { node, out, axis };
     for (int i = 0; i < at.node->n; i++) {
@@ -44390,6 +44522,7 @@ static bool egi_graph_may_settle(const eg_graph *g, const egi_vertex *maker, con
                                             "fed", x->op, egi_describe(x));
     return true;
 }
+// Notes dtype and shape of bytes that were written without them. False with an error.
 static bool egi_graph_settles(const eg_graph *g, egi_vertex *maker, const eg_tensor *x) {
     if (!egi_graph_may_settle(g, maker, x)) return false;
     if (maker->kind != EGI_VERTEX_WRITTEN || maker->form[0].dtype >= 0) return true;
@@ -44397,6 +44530,7 @@ static bool egi_graph_settles(const eg_graph *g, egi_vertex *maker, const eg_ten
     maker->form[0].dtype = x->dtype;
     return true;
 }
+// The number of a new block inside the present one; -1 with an error.
 static int32_t egi_body_new(eg_graph *g) {
     void *blocks = g->blocks;
     const int64_t n = g->n_blocks ? g->n_blocks : 1;
@@ -44557,6 +44691,8 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     for (int i = 0; i < 5; i++) if (!egi_graph_knows_plain(g, x->op, numbers[i], false)) return false;
     return true;
 }
+// What the host writes into a tensor of the graph, such as the values of eg_constant, becomes a node that holds the
+// bytes.
 static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
     if (egi_graph_building() != g)
@@ -44590,6 +44726,7 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
     if (args->out[0]) egi_vertex_gives(g, node, 0, args->out[0]);
     return true;
 }
+// For errors: puts -1 for dimensions that come of open ones. False where the device is no graph.
 static bool egi_graph_shows_open(const eg_backend *b, eg_shape *shape) {
     egi_opened o;
     if (!b || b->deallocate != egi_graph_deallocate) return false;
@@ -44646,6 +44783,7 @@ static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor
     }
     return ok;
 }
+// Notes an iterator, which the graph gives back at its end; NULL with an error.
 static egi_origin *egi_origin_new(eg_graph *g, const egi_source_site *site) {
     egi_origin *k = (egi_origin *)egi_alloc(sizeof *k);
     if (!k) { egi_no_memory("graph", (int64_t)sizeof *k); return NULL; }
@@ -44688,6 +44826,7 @@ static bool egi_graph_source(egi_recorder *r, const egi_source_site *site, const
     }
     return true;
 }
+// The observer of reads: a node has no value to read. False with an error.
 static bool egi_graph_observe_read(egi_recorder *r, const char *function, const eg_tensor *x, bool asked) {
     eg_graph *g = (eg_graph *)r->graph;
     const bool node = x && !(x->flags & EGI_NUMBER) && egi_backend_of(x) == &g->backend && !g->recorder.inside;
@@ -44738,6 +44877,7 @@ static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
     node->name = egi_graph_label(v->name);
     egi_vertex_gives(g, node, 0, v);
 }
+// The observer of assignments: a node, whose handle is what v reads as behind it.
 static eg_tensor *egi_graph_assigned(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
     eg_graph *g = (eg_graph *)r->graph;
     eg_tensor *in[2];
@@ -45029,6 +45169,7 @@ static eg_optimizer *egi_session_works_for(const char *function, eg_optimizer *o
     eg_session *s = egi_session_holding(function, "optimizer", opt->name, "eg_session_optimizer(s, optimizer)");
     return s ? (eg_session_optimizer)(s, opt) : NULL;
 }
+// Nodes are for device b from now on, and layers are composed of what that device has.
 static eg_backend *egi_graph_place(egi_recorder *r, eg_backend *b) {
     eg_graph *g = (eg_graph *)r->graph;
     eg_backend *former = g->place;
@@ -45304,6 +45445,8 @@ typedef struct egi_plan {
     bool assigns;                           // to variables
 } egi_plan;
 typedef struct egi_own_optimizer { struct egi_own_optimizer *next; eg_optimizer *of, *own; } egi_own_optimizer;
+// The values of a graph's variables and the state of its optimizers; a list of plans, one for each set of feeds and
+// fetches that was run.
 struct eg_session {
     egi_object object;
     eg_graph *graph;
@@ -45366,6 +45509,7 @@ static bool egi_graph_real(const egi_graph_run *run, double *number) {
     return ok;
 }
 static eg_tensor *egi_graph_input(const egi_graph_run *run, const egi_vertex *node, int i, bool *ok);
+// The shape of a fill or a draw in this run: that of the tensor which it is like, or its lengths computed anew.
 static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg_shape *shape) {
     bool ok = true;
     const eg_tensor *like = node->like ? egi_graph_input(run, node, 0, &ok) : NULL;
@@ -45801,6 +45945,7 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
     egi_free(list);
     return ok;
 }
+// Notes that `own` works in this session for the graph's optimizer `of`; both are held.
 static bool egi_session_own(eg_session *s, eg_optimizer *of, eg_optimizer *own) {
     egi_own_optimizer *o = (egi_own_optimizer *)egi_alloc(sizeof *o);
     if (!o) return egi_no_memory("session_run", (int64_t)sizeof *o);
@@ -45850,6 +45995,7 @@ static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
     egi_free(list);
     return ok;
 }
+// A result of a node in words, for errors; see egi_text_buffer for how long it is valid.
 static const char *egi_vertex_describe(const eg_graph *g, const egi_vertex *node, int out) {
     const bool op = node->kind == EGI_VERTEX_OP;
     char *text = egi_text_buffer();
@@ -45899,6 +46045,7 @@ static bool egi_flow_otherwise(eg_tensor *const *in, eg_tensor **out, void *user
     (void)in;
     return egi_flow_block(user, 1, 1 + m, m, out);
 }
+// A call of the condition or of the body of an eg_while: binds its state, then runs its block.
 static bool egi_flow_loop(eg_tensor *const *in, eg_tensor **out, void *user, bool body) {
     const egi_flow_run_of *f = (const egi_flow_run_of *)user;
     const egi_vertex *node = f->run->graph->nodes[f->at];
@@ -46781,6 +46928,7 @@ typedef struct egi_saver {
     int64_t n_nodes, n_optimizers, n_lines;
 } egi_saver;
 
+// Writes a value as the number of its line, or as [line, result] where that is not the first result.
 static void egi_saver_value(egi_saver *s, int32_t value) {
     const egi_value *v = egi_value_at(s->graph, value);
     for (int i = 0; i < s->n_in; i++)
@@ -46809,6 +46957,7 @@ static void egi_saver_inputs(egi_saver *s, const egi_vertex *node, int first, in
     }
     egi_text_string(&s->text, "]");
 }
+// Writes dtype and shape. `open`: open dimension number k stands as -1 - k.
 static void egi_saver_form(egi_saver *s, const egi_form *form, bool open) {
     egi_text_printf(&s->text, ",\"dtype\":\"%s\",\"shape\":[", egi_dtypes[form->dtype].name);
     for (int i = 0; i < form->shape.rank; i++) {
@@ -46837,6 +46986,7 @@ static bool egi_saver_variable(egi_saver *s, int64_t at, eg_tensor *v) {
     s->item[at] = eg_archive_count(s->archive);
     return egi_saver_tensor(s, v->name ? v->name : "variable", v);
 }
+// Writes a draw by its kind and its numbers; seed and counter are each call's own.
 static void egi_saver_random(egi_saver *s, const egi_random_parameters *p) {
     egi_saver_named(s, "draws", egi_random_kinds[p->kind]);
     egi_text_string(&s->text, ",\"a\":");
@@ -46897,6 +47047,7 @@ static void egi_saver_gradients(egi_saver *s, const egi_vertex *node) {
                     node->persistent ? ",\"persistent\":true" : "");
     if (node->zeros) egi_text_string(&s->text, ",\"zeros\":true");
 }
+// Writes an update; equal optimizers are one, whose number stands in the line.
 static bool egi_saver_update(egi_saver *s, const egi_vertex *node) {
     eg_optimizer *opt = s->session ? egi_session_optimizer(s->session, node->optimizer) : node->optimizer;
     int64_t i = 0;
@@ -46914,6 +47065,7 @@ static eg_tensor *egi_saver_holds(const egi_saver *s, int64_t at) {
     if (node->kind != EGI_VERTEX_VARIABLE) return node->tensor;
     return s->session && at < s->session->n_variables ? s->session->variables[at] : NULL;
 }
+// Writes what EG_AFTER asks for.
 static void egi_saver_after(egi_saver *s, const egi_vertex *node) {
     for (const egi_after *a = node->after; a; a = a->outer) {
         egi_text_string(&s->text, a == node->after ? ",\"after\":[" : ",");
@@ -47055,6 +47207,7 @@ static void egi_saver_ends(egi_saver *s, const char *key, const char *what, cons
 }
 // The lines of a block, and behind each eg_cond or eg_while those of its bodies, which end with what they give.
 static bool egi_saver_block(egi_saver *s, const unsigned char *needed, int32_t block, int64_t first, int64_t end);
+// Writes one body of a branch or loop, and a line that lists its results.
 static bool egi_saver_body(egi_saver *s, const unsigned char *needed, int64_t at, int which, int first, int n) {
     const egi_vertex *node = s->graph->nodes[at];
     const egi_flow_attr *a = (const egi_flow_attr *)node->attr;
@@ -47291,6 +47444,7 @@ typedef struct egi_loader {
 } egi_loader;
 
 static bool egi_loader_fail(const egi_loader *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// An error at the line that is read; returns false.
 static bool egi_loader_fail(const egi_loader *l, const char *format, ...) {
     char text[400];
     va_list list;
@@ -47322,6 +47476,7 @@ static bool egi_loader_whole(const egi_loader *l, int64_t node, const char *what
     *to = v.integer;
     return true;
 }
+// A number of the line; null, which stands for what JSON cannot write, is NaN.
 static bool egi_loader_number(const egi_loader *l, const char *key, double *to) {
     const int64_t node = egi_loader_member(l, key);
     const egi_json_node v = node < 0 ? egi_json_at(&l->json, 0) : egi_json_at(&l->json, node);
@@ -47330,6 +47485,7 @@ static bool egi_loader_number(const egi_loader *l, const char *key, double *to) 
     return (node >= 0 && (v.kind == EGI_JSON_NUMBER || v.kind == EGI_JSON_NULL)) ||
            egi_loader_fail(l, "its \"%s\" is no number", key);
 }
+// A list of whole numbers, with no check of what they mean.
 static bool egi_loader_sizes(const egi_loader *l, int64_t node, const char *what, eg_shape *shape) {
     const int64_t rank = node < 0 ? 0 : egi_json_count(&l->json, node);
     memset(shape, 0, sizeof *shape);
@@ -47391,6 +47547,7 @@ static eg_tensor **egi_loader_operands(const egi_loader *l, int *n) {
     egi_free(list);
     return NULL;
 }
+// Notes the results of the line that is read, which later lines may name.
 static bool egi_loader_gives(egi_loader *l, eg_tensor *const *x, int n) {
     void *value = l->value;
     if (!egi_grow(&value, &l->room, l->n_values + n + 1, sizeof *l->value))
@@ -47471,6 +47628,7 @@ static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, i
     egi_free(attr);
     return ok && egi_loader_gives(l, out, op->n_out);
 }
+// Finds the op by its name among those that a file may name, and runs it.
 static bool egi_loader_op(egi_loader *l, eg_tensor **in, int n) {
     const char *name = egi_loader_text(l, "op");
     const egi_op *op = NULL;
@@ -47491,6 +47649,7 @@ static bool egi_loader_like(const egi_loader *l, const eg_shape *shape) {
     if (same) egi_this.like = x->id;
     return same || egi_loader_fail(l, "its shape is not that of what it is like");
 }
+// A tensor filled with one number.
 static bool egi_loader_fill(egi_loader *l) {
     eg_dtype dtype;
     eg_shape shape;
@@ -47583,6 +47742,7 @@ static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
     egi_free(dx);
     return ok;
 }
+// An update by one of the file's optimizers: n / 2 gradients, then as many variables.
 static bool egi_loader_update(egi_loader *l, eg_tensor **in, int n) {
     int64_t i;
     if (!egi_loader_whole(l, egi_loader_member(l, "optimizer"), "optimizer", 0, l->n_optimizers - 1, &i)) return false;
@@ -47637,6 +47797,8 @@ static bool egi_loader_condition(eg_tensor *const *in, eg_tensor **out, void *us
     }
     return egi_loader_body(l, out, 1);
 }
+// A branch or loop. Its bodies are the lines behind it, which the functions for eg_cond and eg_while read; what they
+// made may not be named outside.
 static bool egi_loader_flows(egi_loader *l, eg_tensor **in, int n, bool loop) {
     const int64_t at = l->at, values = l->n_values;
     int64_t m = n, max_steps = 0;
@@ -47663,6 +47825,7 @@ static bool egi_loader_flows(egi_loader *l, eg_tensor **in, int n, bool loop) {
     egi_free(out);
     return ok;
 }
+// Runs the line that is read by what wrote it.
 static bool egi_loader_kind(egi_loader *l, const char *kind) {
     int n = 0;
     bool ok = true;
@@ -47788,6 +47951,7 @@ static bool egi_loader_holds(egi_loader *l) {
     }
     return true;
 }
+// Assigns the archive's tensor of this name to v, if there is one. False with an error where it does not fit.
 static bool egi_loader_assign(const egi_loader *l, const char *key, eg_tensor *v) {
     if (!v || !eg_archive_has(l->archive, key)) return true;
     eg_tensor *x = egi_loader_tensor(l, key);
@@ -47796,6 +47960,7 @@ static bool egi_loader_assign(const egi_loader *l, const char *key, eg_tensor *v
                                   egi_describe(x), egi_describe(v));
     return (eg_assign)(v, x) != NULL;
 }
+// The state of an optimizer: its counters and the slots of its variables.
 static bool egi_loader_state(egi_loader *l, const char *name, eg_optimizer *opt) {
     char key[400];
     const struct { const char *name; eg_tensor *x; } own[] = {
@@ -47850,6 +48015,7 @@ static eg_optimizer *egi_loader_optimizer(const egi_loader *l, int64_t node) {
     }
     return opt;
 }
+// Makes the optimizers that the file lists.
 static bool egi_loader_optimizers(egi_loader *l) {
     const int64_t list = egi_json_member(&l->json, 0, "optimizers"),
                   n = list < 0 ? 0 : egi_json_count(&l->json, list);
@@ -47940,6 +48106,7 @@ static eg_function *egi_loader_function(egi_loader *l) {
     egi_free(out);
     return p ? p->function : NULL;
 }
+// Runs all lines while the graph is built.
 static bool egi_loader_graph(egi_loader *l) {
     if (!(eg_graph_begin)(l->graph)) return false;
     bool ok = true;
@@ -47982,6 +48149,7 @@ static bool egi_loader_begin(egi_loader *l) {
     for (int64_t i = 0; i < l->n; at = l->json.nodes[at].next) l->line[i++] = at;
     return (l->graph = (eg_graph_new)()) != NULL && egi_loader_open(l);
 }
+// A function from an archive; `path` is for errors alone. NULL with an error, and nothing is left then.
 static eg_function *egi_function_from(eg_archive *a, const char *path) {
     const char *text = eg_archive_text(a, egi_function_key);
     egi_loader l;
@@ -48028,6 +48196,7 @@ static egi_plan *egi_function_plan(const char *name, eg_function *f) {
     egi_fail(EG_ERROR_STATE, "eg_%s: the function is neither a loaded one nor a session's", name);
     return NULL;
 }
+// The number of the input or output that is called so; -1 with an error.
 static int egi_function_end(const char *name, eg_function *f, bool input, const char *wanted) {
     const egi_plan *p = egi_function_plan(name, f);
     const int n = p ? input ? p->n : p->m : 0;
@@ -48445,6 +48614,7 @@ static bool egi_mpi_wait(int state, double seconds) {
     }
     return true;
 }
+// Lets the thread end MPI, and waits for it no longer than for another rank.
 static void egi_mpi_end(void) {
     pthread_mutex_lock(&egi_mpi_mutex);
     egi_mpi_become(EGI_MPI_ENDS);
@@ -48630,6 +48800,7 @@ static char *egi_transfer_sum(egi_channel *ch, int kind, int dtype, const double
     }
     return egi_cluster_exchange(ch, kind, EGI_TAG_DATA) ? room : NULL;
 }
+// All ranks' bytes behind one another, behind this rank's own in room.
 static char *egi_transfer_gather(const egi_meeting *m, char *room, int64_t bytes) {
     char *all = room + (bytes + 63) / 64 * 64;
     for (int r = 0; r < egi_cluster.size; r++) {
@@ -48639,6 +48810,7 @@ static char *egi_transfer_gather(const egi_meeting *m, char *room, int64_t bytes
     memcpy(all + egi_cluster.rank * bytes, room, (size_t)bytes);
     return egi_cluster_exchange(&egi_calls, m->kind, EGI_TAG_DATA) ? all : NULL;
 }
+// The root's bytes on all ranks.
 static char *egi_transfer_broadcast(const egi_meeting *m, char *room, int64_t bytes) {
     const int root = m->root < 0 ? 0 : m->root;
     for (int r = 0; r < egi_cluster.size; r++) {
@@ -49040,6 +49212,7 @@ static bool egi_travel_report(egi_report *report, int i, eg_tensor *g) {
     t->p[i].gradient = eg_retain(g);
     return egi_travel_send(t, false);
 }
+// The deleter of a tensor whose memory is a part of a bucket: the last of them gives the bucket back.
 static void egi_bucket_returned(void *mean, void *user) {
     egi_bucket *k = (egi_bucket *)user;
     (void)mean;
@@ -49226,6 +49399,7 @@ static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
     (void)m;
     return egi_tensor_copy(x, y);
 }
+// Without MPI a program is a cluster of one rank, unless mpirun has started it as one of several.
 static bool egi_cluster_start(int *argc, char ***argv, double seconds) {
     const char *ranks = getenv("OMPI_COMM_WORLD_SIZE");
     if (!ranks) ranks = getenv("PMI_SIZE");
@@ -49344,6 +49518,7 @@ static bool egi_collective_work(eg_backend *b, const egi_args *args) {
     egi_cluster_leave();
     return ok;
 }
+// A collective op is work of the host, so that lists and replays call it again.
 static bool egi_run_collective(egi_call *c) {
     eg_tensor *x = egi_contiguous(c->in[0]);
     const egi_args args = { NULL, EGI_WORK_SENDS, { x }, { c->out[0] }, c->attr };
@@ -49539,6 +49714,7 @@ static bool egi_examples_write(eg_backend *b, const egi_args *args) {
     return b->write(b, y->data, y->dtype == EG_FLOAT64 ? (const void *)&x : (const void *)&f,
                     egi_dtypes[y->dtype].size);
 }
+// g times this rank's weight, which is written anew in each replay.
 static eg_tensor *egi_gradient_weigh(eg_optimizer *opt, eg_tensor *g) {
     const eg_shape scalar = { 0, { 0 } };
     eg_tensor *x = egi_scope_own(egi_tensor_allocate("apply_gradients", egi_backend_of(g), (eg_dtype)g->dtype,
@@ -49625,6 +49801,7 @@ static int64_t egi_server_bytes(eg_list variables, bool gradients) {
         bytes += variables.tensors[i]->size * egi_dtypes[variables.tensors[i]->dtype].size + (gradients ? 8 : 0);
     return bytes;
 }
+// Writes one tensor into a message, as long as `of` is; a gradient behind a number that says whether it is there.
 static bool egi_server_write(const eg_tensor *of, eg_tensor *x, bool gradients, char **at) {
     const int64_t bytes = of->size * egi_dtypes[of->dtype].size, there = x != NULL;
     if (gradients) { memcpy(*at, &there, 8); *at += 8; }
@@ -49855,6 +50032,7 @@ EAGER_API bool (eg_server_run)(eg_optimizer *opt, eg_list variables, eg_server_o
     if (o.report) *o.report = report;
     return ok;
 }
+// A worker's call of a server, which no tape records.
 static bool egi_server_call(int kind, int server, const eg_list *grads, eg_list variables, int64_t *staleness) {
     if (!egi_server_given(kind, variables, server) || !egi_cluster_enter(kind)) return false;
     eg_scope scope = eg_scope_begin();
@@ -49894,6 +50072,7 @@ EAGER_API bool (eg_server_leave)(int server) {
 // ---- names of ranks
 
 typedef struct egi_task { int job, index; const char *address; } egi_task;
+// The names of jobs and addresses of tasks, as a program finds its own rank by them.
 struct eg_cluster_spec {
     egi_object object;
     egi_json json;                  // whose text holds all names
@@ -49970,6 +50149,7 @@ static bool egi_jobs_take(eg_cluster_spec *s) {
     }
     return egi_jobs_fits(s, wrapped ? egi_json_member(j, 0, "task") : -1);
 }
+// Reads JSON: the text itself where it begins with a brace, else the file of that name.
 static bool egi_jobs_read(eg_cluster_spec *s, const char *source) {
     const char *text = source;
     while (*text == ' ' || *text == '\n' || *text == '\t' || *text == '\r') text++;
@@ -50004,6 +50184,7 @@ static int egi_jobs_job(const char *function, const eg_cluster_spec *s, const ch
     egi_fail(EG_ERROR_ARGUMENT, "eg_%s: No such job in cluster: '%.60s'", function, job ? job : "(NULL)");
     return -1;
 }
+// The rank of a task of a job; -1 with an error.
 static int egi_jobs_task(const char *function, const eg_cluster_spec *s, const char *job, int task) {
     const int k = egi_jobs_job(function, s, job);
     if (k < 0) return -1;
@@ -50082,6 +50263,7 @@ static bool egi_ranks_join(eg_tensor *variable) {
     eg_scope_end(scope);
     return ok;
 }
+// Replaces n numbers by their sums over all ranks. False with an error.
 static bool egi_ranks_add(double *numbers, int n) {
     EGI_FAILS_AS(egi_ranks_caller());
     eg_scope scope = eg_scope_begin();
