@@ -14816,7 +14816,8 @@ static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     return (adds && taps > EGI_TERMS) || terms > most ? egi_cpu_in_float64(args, egi_cpu_conv_f64)
            : egi_cpu_conv_f32(args);
 }
-// Pooling, or a gradient of it. The position of a maximum is kept in 32 bits, so that windows may span 2^31 pixels.
+// Pooling, or a gradient of it. Of float32, positions of maxima are looked for in 32 bits, so that windows may span no
+// more than 2^31 pixels.
 static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
     const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
     (void)b;
@@ -29280,8 +29281,8 @@ typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
 typedef enum egi_piece_kind { EGI_WHOLE, EGI_ROW, EGI_BYTES } egi_piece_kind;
 typedef struct egi_piece { eg_tensor *x; int64_t row; egi_piece_kind kind; } egi_piece;
 typedef struct egi_cursor egi_cursor;
-// A kind of stage. What its functions are given is alive and checked; next and pieces return EG_NEXT with an element
-// that is the caller's, EG_END_OF_SEQUENCE, or EG_FAILED with an error.
+// A kind of stage. What its functions are given is alive and checked; next and pieces return EG_NEXT with an element,
+// EG_END_OF_SEQUENCE, or EG_FAILED with an error.
 typedef struct egi_stage {
     const char *name;                                         // eg_dataset_<name>
     size_t state;                                             // bytes of a cursor's own state, zero at first
@@ -29298,8 +29299,8 @@ typedef struct egi_stage {
     eg_status (*pieces)(egi_cursor *c, egi_piece *out);
 } egi_stage;
 
-// Nothing of a dataset changes once it is made, but `seed` and `epochs`, so that several iterators and threads may read
-// it.
+// Once a dataset is made, only `seed`, `epochs` and the list that a cache keeps in `data` change, so that several
+// iterators and threads may read it.
 struct eg_dataset {
     egi_object object;                                        // taken: by the stages that read from it
     egi_kept_note made;                                       // where the program made it
@@ -35830,7 +35831,7 @@ static bool egi_source_renew_all(const char *function, eg_checkpoint *c, const e
 }
 static bool egi_restore_arrival(void);
 // Assigns what is known by now of the restored file; `restores`: it is the restore itself, not a later arrival. What
-// stays keeps the checkpoint in the list of those that wait. On failure nothing has changed.
+// stays keeps the checkpoint in the list of those that wait. On failure the slots that it made are taken away.
 static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool restores) {
     egi_weights w;
     int64_t variables;
@@ -38360,15 +38361,15 @@ EGI_AS_TOLD
 EGI_SMALL
 
 // Limits: lists that a function keeps at most; tries that give no list before the function stays eager; decisions of
-// eg_cond and eg_while in one call; lists dropped because calls of their signature took another way. The negative
-// numbers stand in egi_trace_line.kernel for lines that are no kernel: an op that runs without a launch, an assignment,
-// a function of the host (a check, a print, an eg_host_call), and a branch.
+// eg_cond and eg_while in one call; dropped lists after which it is decided whether keeping lists is of use. The
+// negative numbers stand in egi_trace_line.kernel for lines that are no kernel: an op that runs without a launch, an
+// assignment, a function of the host (a check, a print, an eg_host_call), and a branch.
 enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_RUN_OP = -1,
        EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
 // What a place is, which decides where a replay finds its memory: a temporary lies in the arena; an input's is the
 // memory of the tensor that the call is given; a variable's is the memory that it has when the call begins; a constant
-// was made outside the body, and the trace holds it; a fresh place is allocated by each call, since it lives on behind
-// the call.
+// is what no line has written, a tensor from outside or one that the body made of C's numbers, and the trace holds it;
+// a fresh place is allocated by each call, since it lives on behind the call.
 typedef enum egi_place_kind { EGI_AT_TEMPORARY, EGI_AT_INPUT, EGI_AT_VARIABLE, EGI_AT_CONSTANT, EGI_AT_FRESH
 } egi_place_kind;
 typedef struct egi_captured egi_captured;
@@ -40534,8 +40535,8 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
     }
     return !call || egi_taped_bind(t, run, in, out, call);
 }
-// An assignment: the variable takes over the buffer where that is fresh or another variable's, and a copy of a
-// constant. Its value before the step is kept until the replay's end, so that it can be undone.
+// An assignment: the variable takes over the buffer where that is fresh or another variable's, and a copy of anything
+// else. Its value before the step is kept until the replay's end, so that it can be undone.
 static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
     const egi_trace_line *line = &t->lines[t->steps[i].line];
     eg_tensor *v = line->variable, *x = &run->handles[line->in[0]];
@@ -43215,8 +43216,8 @@ EAGER_API int64_t (eg_function_dot)(eg_function *f, char *text, size_t capacity)
     egi_trace_release(t);
     return egi_text_deliver("function_dot", &d.text, text, capacity);
 }
-// How many operations a line is counted as: two for each product and sum of matrices and convolutions, otherwise one
-// for each element of its largest operand.
+// How many operations a line is counted as: two for each product and sum of matrices, convolutions and recurrent steps,
+// none for copies and the like, otherwise one for each element of its largest operand.
 static double egi_line_operations(const egi_trace *t, const egi_trace_line *line) {
     double n = 2;
     switch (line->kernel) {
@@ -43800,8 +43801,8 @@ static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_at
 // are a p + b or a p q, and are computed anew in each run (egi_graph_number). Other numbers that come of it are errors
 // where they can be told (egi_graph_knows).
 
-// What a node is. From EGI_VERTEX_OP on its shapes come of rules; those before EGI_VERTEX_FILL were given by the
-// program.
+// What a node is. From EGI_VERTEX_OP on its shapes are taken to come of rules; those before EGI_VERTEX_FILL were given
+// by the program.
 typedef enum egi_vertex_kind {
     EGI_VERTEX_PLACEHOLDER, EGI_VERTEX_CONSTANT, EGI_VERTEX_WRITTEN, EGI_VERTEX_FILL, EGI_VERTEX_RANDOM,
     EGI_VERTEX_VARIABLE, EGI_VERTEX_OP, EGI_VERTEX_WORK, EGI_VERTEX_ASSIGN, EGI_VERTEX_GRADIENTS, EGI_VERTEX_UPDATE,
@@ -43865,8 +43866,8 @@ typedef struct egi_vertex {
 } egi_vertex;
 // Which node made a value, as its result number `out`; node -1: none that can be written down.
 typedef struct egi_value { int32_t node; int32_t out; } egi_value;
-// The nodes stand in the order in which they were written, so that each reads earlier ones only, but for the state of
-// loops. Values are numbers, one for each buffer that was made on the graph's backend.
+// The nodes stand in the order in which they were written, so that each reads earlier ones only. Values are numbers,
+// one for each buffer that was made on the graph's backend.
 struct eg_graph {
     egi_object object;
     egi_recorder recorder;                  // the observer of the thread that builds it
