@@ -5004,6 +5004,9 @@ static bool egi_context_in_batch(void) {
 }
 
 // ---- raising
+//
+// egi_fail raises an error inside the library, eg_raise does so for programs; both fill an egi_error and go through
+// egi_error_raise, which adds what the contexts know, keeps the first error of the thread, and tells the handler.
 
 // An error before it is a message. The op is "matmul" of eg_matmul, or "" where the sentence says by itself what
 // failed.
@@ -6476,6 +6479,9 @@ static bool egi_room_given(const char *function, int64_t count, const void *arra
 }
 
 // ---- lists that are lent
+//
+// Functions that end in _list return all they have at once, borrowed. The array belongs to what lent it, not to the
+// caller, who need not know its length beforehand.
 
 // The array that an eg_list points to: this header, then `count` pointers. It belongs to a scope, or to the layer,
 // optimizer or tape that lent it, which keeps all it has lent in a linked list.
@@ -6582,6 +6588,9 @@ EAGER_API const char *eg_text(eg_tensor *x) {
 }
 
 // ---- numbers
+//
+// From C's numbers to tensors: eg_scalar, eg_constant, eg_from_data and their kin. A number that does not fit its
+// dtype, such as a fraction for an integer or one that would become infinite as a float, is an error.
 
 // Whether v can be an element of this dtype: a finite number must stay finite, an integer must be whole and in range.
 static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
@@ -7518,6 +7527,10 @@ static void egi_text_number(egi_text *t, double value) {
 }
 
 // ---- files
+//
+// Reading and writing files on the disk. Writers, but those of event files, write to a temporary file beside the named
+// one, and rename it when all has been written and has reached the disk, so that readers find the old file or the new
+// one. A lock tells other processes that the temporary file is in use. Errors name function, path and byte.
 
 // Raises "eg_function: path: byte 12: sentence", without the byte where the offset is -1. Returns false.
 static EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format,
@@ -8269,6 +8282,9 @@ EAGER_API eg_tensor *eg_read_file(const char *path) {
 }
 
 // ---- JSON
+//
+// Read without trust: depth, size and each number are checked, and an error names the byte. Nothing is copied: the
+// reader owns the text, writes a 0 behind each string in it, and nodes point there.
 
 // JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its
 // value.
@@ -8554,6 +8570,9 @@ static bool egi_json_read(egi_json *j, const char *function, const char *path, i
     return egi_json_take(j, function, path, base, copy, n);
 }
 // ---- checksums and records
+//
+// What several formats share: little-endian numbers, the checksums CRC-32 (zip, PNG) and CRC-32C (TFRecord), and
+// TensorFlow's records, each a length, its checksum, the bytes, and theirs.
 
 // A little-endian number of 1 to 8 bytes, whatever the machine's order.
 static uint64_t egi_little_read(const void *from, int bytes) {
@@ -10703,6 +10722,10 @@ EGI_LONG_F(_atan2, a, b)
 EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_P(_pow, a, b)
 
 // ---- the words at run time, and the formulas made of them
+//
+// Each word of THE OP TABLE is an object (egi_word) with its name, the act of a program that it becomes, and its loops
+// where it is a long one. A formula is a postfix list of pointers to words, so that a row reaches only the words that
+// it uses.
 
 // What a line of a program does: x is the accumulator, z the operand or, in what ends in _k, a constant.
 // Behind each, how eg_op_print shows it: w is a second operand.
@@ -11878,8 +11901,8 @@ static EGI_COLD void egi_grad_over_run(void *context, int64_t begin, int64_t end
         memcpy(g->data + at * size, block, (size_t)(n * size));
     }
 }
-// Computes dx[i] over the memory of g, whose gradient nobody else needs. False: the layouts do not allow it, or there
-// is no memory, and nothing was written.
+// Computes dx[i] over the memory of g, whose gradient nobody else needs. False where the layouts do not allow it;
+// nothing was written then.
 static EGI_COLD bool egi_grad_over(const egi_op *op, int i, eg_tensor *const *in, eg_tensor *g) {
     egi_grad_over_job job = { op, i + 1, in, g };
     const int64_t size = egi_dtypes[g->dtype].size;
@@ -11946,6 +11969,10 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 }
 
 // ---- the other rows
+//
+// egi_apply runs a row that is not elementwise: it checks the operands, asks the row for the results' shapes and
+// dtypes, allocates these, calls the row's `run`, and tells traps, tapes and observers. Rows of views return a handle
+// on their operand's memory instead.
 
 static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor **out);
 static EGI_COLD bool egi_apply_adopted(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
@@ -12597,6 +12624,10 @@ struct egi_reducer {
 #define EGI_REDUCER static inline __attribute__((always_inline))
 
 // ---- running programs
+//
+// From a row's program to elements in memory: egi_program_run makes the program at its first use, chooses the
+// interpreter for the processor and the dtype (stamped from KERNEL TEXTS), and calls it on contiguous operands. A row
+// that is one long word, or has a compiled loop, goes to that loop directly.
 
 // clang's -ffast-math makes estimates of its own builtin for roots, whatever the pragmas say.
 #if defined(EGI_HAS_SQRT) && defined(__clang__) && defined(EGI_FAST_MATH)
@@ -13318,8 +13349,8 @@ typedef struct egi_formula_run {
     int64_t value[5];                           // the bytes of operands that are one element
     unsigned scalars;
 } egi_formula_run;
-// Computes n elements from the addresses in[], all contiguous but for the bits in `scalars`. False without memory for
-// the row's program, which is made at its first run.
+// Computes n elements from the addresses in[], all contiguous but for the bits in `scalars`. False with an error where
+// the row's formula is too long for a program.
 static bool egi_formula_run_part(const egi_formula_run *e, int64_t n, const void *const *in, unsigned scalars,
                                  char *out) {
     if (!e->program) return egi_program_run(e->op, e->variant, e->dtype, n, in, scalars, out);
@@ -13508,7 +13539,8 @@ static void egi_formula_run_blocks(const egi_formula_run *e, double cost) {
     }
     egi_parallel((e->out->size + b.step - 1) / b.step, cost, egi_formula_blocks_run, &b);
 }
-// Runs the whole result, on the team where it is large. False, before anything is written, without memory.
+// Runs the whole result, on the team where it is large. False with an error, before anything is written, where there is
+// no program.
 static bool egi_formula_run_all(egi_formula_run *e) {
     egi_rows rows;
     bool direct = true;
@@ -16069,6 +16101,9 @@ static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
 EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) { EGI_AS("tile", egi_compose_tile(x, multiples)); }
 
 // ---- reductions
+//
+// Over any axes, by the CPU's walk (REDUCING ANY AXES) or a device's kernel. The row's attribute is a mask of the
+// reduced axes; gradients broadcast the upstream gradient along these axes again, and weigh it as the kind wants.
 
 // mask has a bit for each reduced axis; from is the input's shape.
 typedef struct egi_reduce_attr { egi_reduction kind; unsigned mask; bool keepdims; eg_shape from; } egi_reduce_attr;
@@ -17813,6 +17848,9 @@ EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands,
 }
 
 // ---- assertions
+//
+// An assertion compares on the host, as work of the host: where a list or a graph is written it becomes a line of that,
+// and is looked at in each replay.
 
 // Which element of x (contiguous) stands at element i of `shape`, to which x broadcasts.
 static int64_t egi_broadcast_at(const eg_tensor *x, eg_shape shape, int64_t i) {
@@ -17901,6 +17939,9 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
 }
 
 // ---- numbers of the host, which traced functions read anew
+//
+// eg_host_number makes a tensor of a number in the program's memory. In a list it is a line that reads that memory at
+// each replay, where a plain number would stay what it was when the list was written.
 
 typedef struct egi_host_place { const void *number; int64_t bytes; } egi_host_place;
 static bool egi_host_number_read(eg_backend *b, const egi_args *args) {
@@ -18645,6 +18686,10 @@ static bool egi_recording_though_paused(void) {
 }
 
 // ---- writing a line
+//
+// egi_tape_record is called behind each op, on behalf of all tapes of the thread that record. A tape takes the line
+// only if one of its inputs is known to it; the results become known by it. Without memory the line is missing, which
+// is an error at once, and the op fails.
 
 // A reference to the value that an op reads now. Of a variable it is an alias under the variable's id, since an
 // assignment puts a variable's new values into another buffer: a gradient sees the value that was read. Lines that read
@@ -21828,6 +21873,9 @@ EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
 }
 
 // ---- layers and their parts
+//
+// Making a layer, adding weights and layers to it, and releasing it. A layer may be part of several others, never of
+// itself.
 
 // The most inputs, outputs, and input shapes that are remembered.
 enum { EGI_LAYER_IN = 16, EGI_LAYER_OUT = 8, EGI_LAYER_KEPT = 3 };
@@ -22350,6 +22398,9 @@ EAGER_API eg_tensor *eg_layer_losses(eg_layer *l) {
 }
 
 // ---- initializers
+//
+// An initializer is a kind and a number in a layer's options. It draws from the thread's generator, in the order in
+// which weights are made.
 
 // How many inputs and outputs an element of a weight connects, as Keras counts them: the last two dimensions times
 // the window before them.
@@ -22903,6 +22954,9 @@ static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
 }
 
 // ---- convolution and pooling
+//
+// Keras's windows in terms of the ops' options. One, two and three dimensions share these functions; the layer's kind
+// says its rank.
 
 // The output's length along one axis of length n, for a window of `span` elements and a stride; -1 where n is not
 // known.
@@ -23297,6 +23351,9 @@ static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
 }
 
 // ---- normalization
+//
+// Batch, layer, group and RMS normalization. Each can be composed of ops; where the device has a kernel for it, one op
+// does the same.
 
 // A weight of n numbers, reshaped so that it broadcasts along the given axis of x.
 static eg_tensor *egi_norm_along(eg_tensor *weight, const eg_tensor *x, int axis) {
@@ -25401,6 +25458,9 @@ EAGER_API eg_layer *eg_layer_from_config(const char *json) {
 }
 
 // ---- copies of models, and models for other threads
+//
+// eg_layer_copy_weights and its kin pair the weights of two models in their order. A publication holds a model that
+// readers take and a writer exchanges, so that no reader sees half an update.
 
 // Lists the weights of both models and checks that they fit in pairs. A model that is not built yet is built for the
 // other one's inputs.
@@ -25554,6 +25614,8 @@ EAGER_API eg_layer *eg_published(eg_publication *p) {
 }
 
 // ---- the summary
+//
+// eg_layer_summary's table, as Keras prints it.
 
 // Writes line `line` of a cell of the table: the text is broken between words at `width` columns, and a longer word
 // is cut. False where the cell has fewer lines.
@@ -32652,6 +32714,9 @@ EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
 }
 
 // ---- iterators
+//
+// An iterator holds a reading of a dataset and all that is needed to read on from there in another process. One thread
+// at a time may use it; `busy` finds a second one, and a function of the pipeline that asks its own iterator.
 
 // An iterator's position, and all that the rest of the reading depends on.
 typedef struct egi_stand {
@@ -32961,6 +33026,9 @@ EAGER_API bool (eg_graph_next)(eg_tensor *handle, const eg_spec *specs, int n, e
 }
 
 // ---- positions
+//
+// Where an iterator stands, as bytes that a checkpoint keeps. A restore opens a new reading under the same seeds and
+// steps over the elements that were taken, by arithmetic where stages can (egi_stage.skip).
 
 // A position is a tensor of bytes: "egpos1\n" and a 0, then 64-bit little-endian numbers: epoch, elements taken,
 // number of seeds, length of the pipeline's words, then the seeds; then the words of egi_dataset_words, which tell a
@@ -34700,6 +34768,9 @@ EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size) {
 
 #ifndef EAGER_CORE
 // ---- weights
+//
+// Weights of a layer under their paths, such as "dense/kernel", from and to archives in our own naming, Keras's or
+// PyTorch's. A load assigns all or nothing, and one error lists all that does not fit.
 
 // Collects what does not fit: for each kind how many, and the first few by name, so that one error lists everything.
 typedef struct egi_misfits { egi_text names[3]; int64_t count[3]; } egi_misfits;
@@ -37678,6 +37749,9 @@ EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, i
 }
 
 // ---- DLPack
+//
+// Tensors lent to and borrowed from other libraries in the same process without a copy, by DLPack's two structs. A lent
+// tensor keeps its buffer alive until the borrower calls the deleter; a borrowed one calls it when its buffer is freed.
 
 // What eg_to_dlpack lends, and the buffer that is kept alive for it, in one block. The deleter frees the block.
 typedef struct egi_lent {
@@ -38568,6 +38642,9 @@ EAGER_API bool eg_run_functions_eagerly(bool eagerly) {
 }
 
 // ---- places and operands
+//
+// The list's three arrays. A buffer becomes a place when it is first met, and each different view of it an operand, so
+// that lines hold only numbers; comparing two lists then is comparing numbers.
 
 // The trace ends here: the function goes on eagerly. The first reason stays.
 static void egi_trace_refuse(egi_trace *t, bool again, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -38702,6 +38779,10 @@ static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
 }
 
 // ---- writing the list
+//
+// The trace's functions as the thread's observer: launches, ops that ran without one, assignments, checks and branches,
+// in the order in which they happen. The body computes as it would without a trace, so that its results are this
+// call's.
 
 // A copy of a launch's parameters by fields, since the padding between them may hold anything. Returns their size, or
 // 0 for a kernel that writes to the host.
@@ -39160,9 +39241,10 @@ static bool egi_trace_read(egi_recorder *r, const char *function, const eg_tenso
 }
 
 // ---- the end of a trace
-
+//
 // The body has returned: outputs and kept values get memory of their own, what is held by others is found, and either
 // the list is finished or the reason is kept. egi_function_trace calls the functions of this section in their order.
+
 static void egi_trace_run_free(egi_trace_run *run) {
     if (!run) return;
     egi_free(run->handles);
@@ -39658,6 +39740,9 @@ static void egi_pass_dead(egi_passes *s) {
 }
 
 // ---- what must run before what
+//
+// The order of lines is kept where one reads what another writes, and among lines that are not pure; what is free may
+// join an earlier group.
 
 // Notes that the line whose list of needs is being written must run behind `line`. False without memory.
 static bool egi_passes_need(egi_passes *s, int32_t line) {
@@ -40357,6 +40442,10 @@ static bool egi_trace_plan(egi_trace *t) {
 }
 
 // ---- replays
+//
+// A replay runs the steps of a finished list on this call's memory: it binds places, runs step by step, and on failure
+// gives variables back what they had. No op's function runs, so that nothing is checked, allocated or recorded again
+// but what each call needs of its own.
 
 static void egi_arenas_free(egi_arena *a) {
     while (a) {
@@ -40796,6 +40885,9 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
 }
 
 // ---- comparing two lists
+//
+// A recheck runs the body now and then (calls 2, 3, 5, 9, ...) and compares the list that it writes with the one that
+// was replayed: a body that depends on something that is no input is found so.
 
 // Whether two constants that the body made hold the same bytes; false where the device cannot be read.
 static bool egi_constants_equal(eg_backend *b, const egi_buffer *x, const egi_buffer *y) {
@@ -41011,6 +41103,8 @@ static bool egi_hidden_end(egi_hidden *h, bool ok) {
 }
 
 // ---- what the line keeps
+//
+// The values that the gradient of a call will read, each once, whichever lines of the template saved them.
 
 // Gives back what a line keeps: its values, the tapes of host calls, and its share in the trace.
 static void egi_taped_call_free(egi_taped_call *call) {
@@ -41374,6 +41468,8 @@ static bool egi_taped_equal(const egi_trace *ta, const egi_trace *tb) {
 }
 
 // ---- the line, and its gradient
+//
+// The call's line on outer tapes, and its gradient, which is a call of another traced function.
 
 static void egi_taped_call_end(void *data, void *call) { (void)data; egi_taped_call_free((egi_taped_call *)call); }
 static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
@@ -41668,6 +41764,9 @@ static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_
 }
 
 // ---- calls
+//
+// A call tries these ways in turn: a replay of a list that has its signature (egi_function_call_by_signature), a list
+// derived from those of other lengths, the body, traced (egi_function_trace), and the body alone.
 
 // Whether the body, which is traced, has left a tape recording that gave no gradient.
 static bool egi_function_tape_is_open(const eg_tape *outer) {
@@ -41678,8 +41777,6 @@ static bool egi_function_tape_is_open(const eg_tape *outer) {
     return false;
 }
 // Runs the body in a scope of its own; its results go to the caller's scope.
-// A call tries these ways in turn: a replay of a list that has its signature (egi_function_call_by_signature); a list
-// derived from those of other lengths; the body, traced; the body alone. egi_function_trace is the third.
 static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
     egi_function_call call = { egi_this.functions, f };
     bool ok = false;
@@ -42939,6 +43036,9 @@ EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, e
 }
 
 // ---- the object
+//
+// A function is retained by each call of it, so that its body may release it. What calls change is guarded by egi_lock
+// or belongs to the one call that traces; the body runs without the lock.
 
 EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_function_options o) {
     if (!egi_argument_given("function_new", "body", (const void *)(uintptr_t)body) ||
@@ -45140,6 +45240,9 @@ static bool egi_graph_updates(egi_recorder *r, eg_optimizer *opt, eg_tensor *con
 }
 
 // ---- the graph's functions
+//
+// What stands behind EG_GRAPH and the public functions: beginning and ending a graph, placeholders, names, and drawing
+// it.
 
 // The graph has the kernels of the device for which it is built, since layers are composed of what a device has.
 static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
@@ -45431,6 +45534,9 @@ EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
 }
 
 // ---- sessions
+//
+// A session holds values for the variables of one graph, and runs its nodes. Several threads may run one session at
+// once as long as at most one of the runs assigns.
 
 // What runs for one list of feeds and fetches: the body of a traced function.
 typedef struct egi_plan {
@@ -49500,6 +49606,9 @@ EAGER_API bool (eg_cluster_barrier)(void) {
 }
 
 // ---- collective ops
+//
+// eg_all_reduce and its kin are ops with a shape, a run and a gradient as others are; each call is a meeting and a
+// transfer, in replays, too. All ranks must call the same ones in the same order.
 
 // The work of a collective op, now or in a replay.
 static bool egi_collective_work(eg_backend *b, const egi_args *args) {
@@ -49594,6 +49703,9 @@ EAGER_API eg_tensor *(eg_broadcast)(eg_tensor *x, int root) {
 }
 
 // ---- variables and gradients
+//
+// What eg_distribute, eg_broadcast_variables and eg_apply_gradients do: ranks agree on new variables once, and their
+// gradients travel in buckets (above).
 
 // The message of a meeting about one variable; a root below 0: it is new, and all take the value of rank 0.
 static egi_meeting egi_variable_message(const eg_tensor *v, int root) {
@@ -49779,6 +49891,9 @@ EAGER_API bool (eg_distribute_rows)(int64_t first, int64_t count, int64_t all) {
 }
 
 // ---- servers
+//
+// Asynchronous training: a worker pushes gradients to a server and takes variables from it, without a meeting of all
+// ranks. A message is a meeting's head and, behind it, the tensors one after another.
 
 // Whether the lists can be served, and whether this rank may call; `rank` is the other one.
 static bool egi_server_given(int kind, eg_list variables, int rank) {
@@ -50071,6 +50186,8 @@ EAGER_API bool (eg_server_leave)(int server) {
 }
 
 // ---- names of ranks
+//
+// A program can find its rank by job and task, as TensorFlow's clusters are described.
 
 typedef struct egi_task { int job, index; const char *address; } egi_task;
 // The names of jobs and addresses of tasks, as a program finds its own rank by them.
@@ -50235,6 +50352,8 @@ EAGER_API const char *(eg_cluster_spec_of)(eg_cluster_spec *s, int rank, int *ta
 
 #ifndef EAGER_CORE
 // ---- what eg_fit asks of the other ranks
+//
+// The functions behind egi_ranks, by which eg_fit reaches MPI: a program without a cluster does not contain them.
 
 // It fails in the fit's name.
 static const char *egi_ranks_caller(void) {
