@@ -10896,9 +10896,13 @@ static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const
 // accumulator; egi_program_run (KERNELS; its loop is in KERNEL TEXTS) interprets them on some vectors at a time. A
 // value that is read later than by the next line is stored in a tile, an array of as many elements as are computed at
 // a time. A program is made once, by the thread that first needs it (`state`), and not changed afterwards.
+// For example, softsign's formula, a / (1 + |a|), becomes `load a; abs; add_k 1; rdiv a`: with x for the accumulator,
+// x = a, x = |x|, x = x + 1, x = a / x.
 
 // A line reads and writes slots: 0 is the result, those from 1 on are operands (and the further results of a program
 // that joins several formulas, TRACED FUNCTIONS), those from EGI_PROGRAM_FIRST_TILE on are tiles.
+// Of a row's program: at most so many lines, constants, tiles that are filled with constants, long words and operands;
+// then the numbers of the first tile and of tiles, the operands that strips read at most, and the number of all slots.
 enum { EGI_PROGRAM_LINES = 40, EGI_PROGRAM_CONSTANTS = 8, EGI_PROGRAM_FILLS = 8, EGI_PROGRAM_LONGS = 4,
        EGI_PROGRAM_OPERANDS = 6, EGI_PROGRAM_FIRST_TILE = 32, EGI_PROGRAM_TILES = 32, EGI_PROGRAM_STRIPS = 4,
        EGI_PROGRAM_SLOTS = EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES };
@@ -12782,7 +12786,7 @@ EGI_OBJECTS static const egi_reducer *const egi_reducers_squares[] = { &egi_redu
 // The interpreter for n elements of a dtype that programs compute in: with AVX2 where `wide`, else with vectors of 16
 // bytes.
 typedef void egi_program_runner(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out);
-// The interpreter for n elements: of few elements, one that holds fewer vectors, so that little is computed in vain.
+// Of few elements, an interpreter that holds fewer vectors, so that little is computed in vain.
 static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n) {
 #if EGI_WIDE_PROGRAMS
     if (wide && dtype == EG_FLOAT32 && n >= 16) return n < 64 ? egi_run_avx2_f32_some : egi_run_avx2_f32;
@@ -40143,6 +40147,8 @@ static bool egi_group_end(egi_passes *s, int64_t from, int64_t to) {
         const int node = egi_group_line(s, line);
         if (s->full) break;
         s->node[place] = node;
+        // A result that only members read stays in the program. Any other one is an operand's memory, runs alone, or is
+        // a root.
         if (t->places[place].kind != EGI_AT_FRESH && s->reads[place] == s->own[place]) continue;
         const egi_word *word = s->nodes[node].word;
         const int32_t operand = word->code == EGI_WORD_a ? s->operand[(int)s->nodes[node].number] : -1;
@@ -40161,6 +40167,7 @@ static bool egi_group_end(egi_passes *s, int64_t from, int64_t to) {
             s->same[s->n_same++] = line->out[0];
         } else s->full = true;
     }
+    // Roots are the nodes that must be written to memory; without any, all results are other places' memory already.
     bool roots = false, done = false;
     for (int i = 0; i < s->n_nodes; i++) roots = roots || s->roots[i] >= 0;
     if (!s->full && roots) g = egi_group_make(s, from, to);
@@ -40171,6 +40178,7 @@ static bool egi_group_end(egi_passes *s, int64_t from, int64_t to) {
     if (done && !g) return true;
     if (g) return egi_trace_add_step(t, -1, g);
     t->n_steps = steps;
+    // No program holds them: what the try added has been taken back.
     if (to - from == 1) return egi_trace_add_step(t, s->member[from], NULL);
     const int64_t half = from + (to - from) / 2;
     return egi_group_end(s, from, half) && egi_group_end(s, half, to);
@@ -41936,6 +41944,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     t->first_id = egi_this.next_id;
     eg_scope scope = eg_scope_begin();
     bool ok = true;
+    // The body is given handles over buffers of their own, which become the places of the inputs.
     for (int i = 0; i < n && ok; i++) {
         given[i] = in[i]->flags & EGI_VARIABLE ? in[i] : egi_input_wrap(in[i]);
         ok = given[i] || egi_no_memory("function_call", 0);
@@ -41950,6 +41959,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     for (int i = 0; i < n; i++) masks -= in[i]->mask != NULL;
     for (int i = 0; i < n && ok; i++)
         if (in[i]->mask) given[i]->mask = eg_retain(given[masks++]);
+    // The body runs, under the hidden tape where outer tapes record, and its launches are written down.
     egi_hidden hidden;
     egi_hosted *const hosted = egi_this.hosted;
     egi_this.hosted = NULL;
@@ -41967,6 +41977,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (egi_this.random.seed != t->random.seed) egi_trace_refuse(t, false, "the body sets the random state");
     t->drew = egi_this.random.counter - t->random.counter;
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
+    // good: the list can be replayed; ok: the call itself went well.
     bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out) &&
                 (!taped || egi_taped_places(t, *call));
     if (good) good = ok = egi_trace_end_holders(t, given, out, *call);
@@ -41982,6 +41993,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (!ok) { egi_taped_call_free(*call); *call = NULL; }
     eg_scope_end(scope);
     if (given != few) egi_free(given);
+    // Without a list, whether there will be further tries.
     if (t->made) t->again = true;            // weights that a first run makes may be made of what the host reads
     if (ok && t->reason[0] && !t->again) egi_function_give_up(f, t->reason);
     else if (ok && !good && egi_function_tried(f, t) >= EGI_TRACE_TRIES)
