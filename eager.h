@@ -23426,9 +23426,8 @@ static eg_tensor *egi_norm_apply(const eg_layer *l, eg_tensor *centered, eg_tens
     eg_tensor *y = (eg_mul)(centered, gamma ? (eg_mul)(factor, gamma) : factor);
     return beta ? (eg_add)(y, beta) : y;
 }
-// MANY PROCESSES: what a fit with .distribute, and a layer with .sync, ask of the other ranks, each of which
-// calls the same. eg_cluster_init
-// sets the pointer, so that a program without it does not reach them.
+// MANY PROCESSES: what a fit with .distribute, and a layer with .sync, ask of the other ranks, each of which calls the
+// same. eg_cluster_init sets the pointer, so that a program without it does not reach them.
 typedef struct egi_ranks {
     int rank, size;                                             // size 0: there is no cluster, and begin says why
     bool (*begin)(eg_layer *model, eg_optimizer *optimizer);    // gradients become means, weights those of rank 0
@@ -24490,7 +24489,7 @@ static eg_tensor *egi_attention_heads(eg_layer *l, int part, eg_tensor *x, int64
     eg_shape apart = { 4, { x->dims[0], x->dims[1], heads, y ? y->dims[2] / heads : 0 } };
     return egi_attention_swap_heads(eg_reshape(y, apart));
 }
-// *mask and by, where a NULL mask allows all pairs.
+// *mask becomes `*mask and by`. A *mask of NULL allows all pairs; a `by` of NULL comes from a failure: then false.
 static bool egi_mask_narrow(eg_tensor **mask, eg_tensor *by) {
     *mask = *mask && by ? eg_logical_and(*mask, by) : by;
     return *mask != NULL;
@@ -24876,7 +24875,8 @@ EGI_LAYER_TABLE(EGI_LAYER_ROW)
 #define EGI_LAYER_LISTED(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) &egi_layer_type_##name,
 static const egi_layer_type *const egi_layer_types[] = { EGI_LAYER_TABLE(EGI_LAYER_LISTED) NULL };
 
-// The functions that make them: what stands before the options goes to its field.
+// The public functions that make layers. An argument that stands before the options goes to its field of the
+// configuration.
 // Of a layer that no file describes: the default float dtype where none is given.
 static eg_layer *egi_layer_new(const egi_layer_type *type, egi_layer_config *c) {
     if (!c->o.dtype && type->has & EGI_HAS(dtype)) c->o.dtype = egi_this.floats;
@@ -25765,7 +25765,7 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
 // state stands for. One step (egi_step_run: forward, backward, metrics, update)
 // serves eg_fit, eg_evaluate and single batches; eg_fit repeats it and calls the
 // callbacks in between. What eg_compile makes hangs on the model (egi_training).
-// Read first: the chapter before.
+// Read first: 30.
 // Proof: tests/training/losses.c, tests/training/metrics.c, tests/training/training.c
 
 // ---- losses: a row each, with the formula for one value an example
@@ -27137,8 +27137,8 @@ static bool egi_compile_names(egi_training *t, const char *function, const eg_ou
     }
     return true;
 }
-// Fills a training from what the caller gave. On failure the caller frees it; egi_training_free stands a half-made one,
-// since what is not made yet is NULL.
+// Fills a training from what the caller gave. On failure the caller frees it by egi_training_free, which can free a
+// half-made one, since what is not made yet is NULL.
 static bool egi_training_compile(egi_training *t, const char *function, const eg_output *outputs, int n) {
     char names[EGI_LAYER_OUT][31];                         // cut to what a result's name has room for
     int64_t most = 0;
@@ -27163,7 +27163,7 @@ static bool egi_training_compile(egi_training *t, const char *function, const eg
     for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
     return true;
 }
-// What is NULL, in a word for the error; NULL where nothing is.
+// The word by which an error names what is NULL among the arguments; NULL where all are there.
 static const char *egi_compile_lacks(const eg_layer *model, const eg_optimizer *optimizer, const eg_output *outputs,
                                      int n) {
     if (!model || !optimizer) return !model ? "model" : "optimizer";
@@ -27408,7 +27408,7 @@ static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights we
               *classes = y ? eg_cast(y, EG_INT64) : NULL;
     eg_gather_options first = { 0, NULL, EG_ZERO };
     const egi_weights_check check = { function, weights.count };
-    // else the gather tells, later
+    // where the host cannot look now, the gather finds a class that has no weight
     if (classes && !egi_backend_of(classes)->synchronize &&
         !egi_host_check(egi_check_weights, classes, NULL, &check, sizeof check))
         return NULL;
@@ -36353,7 +36353,7 @@ EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *c) {
 // Idea: TensorBoard's event files, tf.Example and graphs are protocol buffers,
 // which take a few lines to write and read. Pictures are written as PNG, with a
 // small deflate of the library's own. A tensor lent by DLPack is a reference to
-// its buffer. Read first: FILES.  Proof: tests/files/summaries.c, tests/files/exchange.c,
+// its buffer. Read first: 33.  Proof: tests/files/summaries.c, tests/files/exchange.c,
 // tests/checks/check_summaries.sh, tests/checks/check_dlpack.sh
 
 // ---- protocol buffers: a message is fields, each a key (number and kind) and a value; messages nest as strings of
