@@ -295,8 +295,7 @@ static inline eg_list egi_list_of(eg_tensor *const *tensors, int count) {
 #define EGI_DEFAULT(type)
 // f(x, .option = value): the operands, then an options literal (EG_BY_NAME).
 #define EGI_OPTIONS(type, ...) \
-    ((type){ .name_your_options = (struct egi_option_without_a_name *)(uintptr_t)EGI_BY_NAME_MARK, \
-             .canary = EGI_BY_NAME_MARK, __VA_ARGS__ })
+    ((type){ .name_your_options = EGI_NAMED_BY_MACRO, .canary = EGI_BY_NAME_MARK, __VA_ARGS__ })
 // (An operand that is missing becomes a name that does not exist, so the compiler says which kind of mistake it is.)
 #define EGI_1(...) EGI_1_(__VA_ARGS__, )
 #define EGI_1_(a, ...) EG_T(a)
@@ -314,6 +313,22 @@ static inline eg_list egi_list_of(eg_tensor *const *tensors, int count) {
 #define EGI_RAW_2_(a, b, ...) EG_T(a), b
 #define EGI_OPTIONS_1_RAW(function, type, ...) \
     EGI_CALL(function, EGI_RAW_2(__VA_ARGS__), EGI_OPTIONS(type, EGI_AFTER_2(__VA_ARGS__)))
+// Where an operand may be an array literal, the preprocessor takes the commas in it for the macro's own, and cannot
+// tell where the options begin. So the text of such a call becomes the initializer of one struct: the operands, the
+// first of which is `first`, and behind them members of the options' names, which lie where the options do. A value
+// too many lands on the pointer.
+#define EGI_OPERANDS(name, type, operands, members) \
+    typedef struct name##_operands { \
+        operands; \
+        struct egi_option_without_a_name *name_your_option; \
+        union { struct { EG_BY_NAME; members; }; type options; }; \
+    } name##_operands; \
+    _Static_assert(sizeof(struct { EG_BY_NAME; members; }) == sizeof(type), "the members are those of the options")
+#define EGI_CALL_OF(function, name, ...) \
+    EGI_AT(function, name##_of((name##_operands){ .name_your_option = EGI_NAMED_BY_MACRO, .first = __VA_ARGS__ }))
+#define EGI_NAMED_BY_MACRO ((struct egi_option_without_a_name *)(uintptr_t)EGI_BY_NAME_MARK)
+#define EGI_OPTIONS_OF(a) \
+    (a.options.canary = EGI_BY_NAME_MARK, a.options.name_your_options = a.name_your_option, a.options)
 #endif
 
 //# 2  SCOPES, MEMORY, ERRORS --------------------------------------------------
@@ -1400,9 +1415,13 @@ EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *
 #ifdef __cplusplus
 #define eg_check_gradient(...) EGI_CALL(eg_check_gradient, __VA_ARGS__)
 #else
-#define eg_check_gradient(f, user, xs, ...) EGI_CHECK_(f, user, xs, __VA_ARGS__, )
-#define EGI_CHECK_(f, user, xs, n, ...) \
-    EGI_CALL(eg_check_gradient, f, user, xs, n, EGI_OPTIONS(eg_check_options, __VA_ARGS__))
+EGI_OPERANDS(egi_check_gradient, eg_check_options, eg_function1 *first; void *user; eg_tensor *const *xs; int n, \
+             int order; double step; double tolerance; int directions; uint64_t seed);
+static inline bool egi_check_gradient_of(egi_check_gradient_operands a) {
+    return (eg_check_gradient)(a.first, a.user, a.xs, a.n, EGI_OPTIONS_OF(a));
+}
+#define eg_check_gradient(...) EGI_CHECK_(__VA_ARGS__, )
+#define EGI_CHECK_(f, user, xs, n, ...) EGI_CALL_OF(eg_check_gradient, egi_check_gradient, f, user, xs, n, __VA_ARGS__)
 #endif
 
 // Macros that call the functions above and note the caller's file and line, which errors name.
@@ -1928,9 +1947,15 @@ extern "C" {
 #define EGI_COMMA(...) ,
 #define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
 #define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
-#define eg_call_multi(layer, in, n, out, ...) EGI_CALL_MULTI(layer, in, n, out, __VA_ARGS__, )
+EGI_OPERANDS(egi_call_multi, eg_call_options, \
+             eg_layer *first; eg_tensor *const *in; int n; eg_tensor **out; int n_out, \
+             bool training; bool inference; eg_tensor *mask);
+static inline bool egi_call_multi_of(egi_call_multi_operands a) {
+    return (eg_call_multi)(a.first, a.in, a.n, a.out, a.n_out, EGI_OPTIONS_OF(a));
+}
+#define eg_call_multi(...) EGI_CALL_MULTI(__VA_ARGS__, )
 #define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) \
-    EGI_CALL(eg_call_multi, layer, in, n, out, n_out, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
+    EGI_CALL_OF(eg_call_multi, egi_call_multi, layer, in, n, out, n_out, __VA_ARGS__)
 #endif
 #define eg_layer_dense(...) EGI_LAYER_1(eg_layer_dense, __VA_ARGS__)
 #define eg_layer_conv1d(...) EGI_LAYER_2(eg_layer_conv1d, __VA_ARGS__)
@@ -2695,7 +2720,17 @@ extern "C" {
 #define eg_dataset_batch(...) EGI_DATASET_2(eg_dataset_batch, eg_batch_options, __VA_ARGS__)
 #define eg_dataset_padded_batch(...) EGI_DATASET_2(eg_dataset_padded_batch, eg_batch_options, __VA_ARGS__)
 #define eg_dataset_shuffle(...) EGI_DATASET_2(eg_dataset_shuffle, eg_shuffle_options, __VA_ARGS__)
-#define eg_dataset_csv(...) EGI_DATASET_2(eg_dataset_csv, eg_csv_options, __VA_ARGS__)
+#ifdef __cplusplus
+#define eg_dataset_csv(...) EGI_CALL(eg_dataset_csv, __VA_ARGS__)
+#else
+EGI_OPERANDS(egi_dataset_csv, eg_csv_options, const char *const *first; int n, \
+             bool header; char delimiter; const char *na; eg_csv_component components[EG_MAX_COMPONENTS]);
+static inline eg_dataset *egi_dataset_csv_of(egi_dataset_csv_operands a) {
+    return (eg_dataset_csv)(a.first, a.n, EGI_OPTIONS_OF(a));
+}
+#define eg_dataset_csv(...) EGI_DATASET_CSV_(__VA_ARGS__, )
+#define EGI_DATASET_CSV_(paths, n, ...) EGI_CALL_OF(eg_dataset_csv, egi_dataset_csv, paths, n, __VA_ARGS__)
+#endif
 #define eg_dataset_map_one(...) EGI_DATASET_3(eg_dataset_map, eg_dataset_map_one, eg_map_options, __VA_ARGS__)
 #define eg_dataset_interleave(...) \
     EGI_DATASET_3(eg_dataset_interleave, eg_dataset_interleave, eg_interleave_options, __VA_ARGS__)
@@ -3336,10 +3371,15 @@ EAGER_API bool eg_host_call(eg_function_body *function, void *user, eg_tensor *c
 #ifdef __cplusplus
 #define eg_host_call(...) EGI_CALL(eg_host_call, __VA_ARGS__)
 #else
-#define eg_host_call(function, user, inputs, n, outputs, ...) \
-    EGI_HOST_CALL_(function, user, inputs, n, outputs, __VA_ARGS__, )
+EGI_OPERANDS(egi_host_call, eg_host_call_options, \
+             eg_function_body *first; void *user; eg_tensor *const *inputs; int n; eg_tensor **outputs; int m, \
+             bool differentiable; const eg_spec *results);
+static inline bool egi_host_call_of(egi_host_call_operands a) {
+    return (eg_host_call)(a.first, a.user, a.inputs, a.n, a.outputs, a.m, EGI_OPTIONS_OF(a));
+}
+#define eg_host_call(...) EGI_HOST_CALL_(__VA_ARGS__, )
 #define EGI_HOST_CALL_(function, user, inputs, n, outputs, m, ...) \
-    EGI_CALL(eg_host_call, function, user, inputs, n, outputs, m, EGI_OPTIONS(eg_host_call_options, __VA_ARGS__))
+    EGI_CALL_OF(eg_host_call, egi_host_call, function, user, inputs, n, outputs, m, __VA_ARGS__)
 #endif
 
 // ---- graphs and sessions
@@ -3614,14 +3654,27 @@ EAGER_API bool eg_scan(eg_function_body *body, void *user, eg_tensor *const *car
 #define eg_while(...) EGI_CALL(eg_while, __VA_ARGS__)
 #define eg_scan(...) EGI_CALL(eg_scan, __VA_ARGS__)
 #else
-#define eg_while(condition, body, user, state, out, ...) EGI_WHILE_(condition, body, user, state, out, __VA_ARGS__, )
+EGI_OPERANDS(egi_while, eg_while_options, \
+             eg_function_body *first; eg_function_body *body; void *user; eg_tensor *const *state; \
+             eg_tensor **out; int n, \
+             int64_t max_steps);
+static inline bool egi_while_of(egi_while_operands a) {
+    return (eg_while)(a.first, a.body, a.user, a.state, a.out, a.n, EGI_OPTIONS_OF(a));
+}
+#define eg_while(...) EGI_WHILE_(__VA_ARGS__, )
 #define EGI_WHILE_(condition, body, user, state, out, n, ...) \
-    EGI_CALL(eg_while, condition, body, user, state, out, n, EGI_OPTIONS(eg_while_options, __VA_ARGS__))
-#define eg_scan(body, user, carry, out, n, rows, n_rows, results, ...) \
-    EGI_SCAN_(body, user, carry, out, n, rows, n_rows, results, __VA_ARGS__, )
+    EGI_CALL_OF(eg_while, egi_while, condition, body, user, state, out, n, __VA_ARGS__)
+EGI_OPERANDS(egi_scan, eg_scan_options, \
+             eg_function_body *first; void *user; eg_tensor *const *carry; eg_tensor **out; int n; \
+             eg_tensor *const *rows; int n_rows; eg_tensor **results; int n_results, \
+             bool reverse; int64_t length);
+static inline bool egi_scan_of(egi_scan_operands a) {
+    return (eg_scan)(a.first, a.user, a.carry, a.out, a.n, a.rows, a.n_rows, a.results, a.n_results,
+                     EGI_OPTIONS_OF(a));
+}
+#define eg_scan(...) EGI_SCAN_(__VA_ARGS__, )
 #define EGI_SCAN_(body, user, carry, out, n, rows, n_rows, results, n_results, ...) \
-    EGI_CALL(eg_scan, body, user, carry, out, n, rows, n_rows, results, n_results, \
-             EGI_OPTIONS(eg_scan_options, __VA_ARGS__))
+    EGI_CALL_OF(eg_scan, egi_scan, body, user, carry, out, n, rows, n_rows, results, n_results, __VA_ARGS__)
 #endif
 
 // Macros that call the functions above and note the caller's file and line, which errors name.

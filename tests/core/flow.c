@@ -96,6 +96,21 @@ TEST(scan_of_a_length_and_of_nothing) {
     CHECK_ERROR(eg_scan(counted, NULL, &x, &y, 1, &none, 1, &r, 1), EG_ERROR_ARGUMENT, "shapes are not known");
     CHECK(!y && !r);
 }
+// The commas of array literals part their elements, and no operands.
+TEST(lists_that_are_literals) {
+    eg_tensor *a = eg_scalar_of(EG_FLOAT64, 2), *out[2], *squares;
+    CHECK(eg_while(not_there, newton, &a, (eg_tensor *[]){ eg_scalar_of(EG_FLOAT64, 1), eg_scalar_of(EG_INT32, 0) },
+                   out, 2));
+    CHECK_INT(eg_item_int(out[1]), 4);
+    CHECK(eg_while(not_there, newton, &a, (eg_tensor *[]){ eg_scalar_of(EG_FLOAT64, 1), eg_scalar_of(EG_INT32, 0) },
+                   out, 2, .max_steps = 2));
+    CHECK_INT(eg_item_int(out[1]), 2);
+    CHECK(eg_scan(summed, NULL, (eg_tensor *[]){ eg_constant(EG_SHAPE(2), 0, 1), eg_scalar(1) }, out, 2,
+                  (eg_tensor *[]){ eg_constant(EG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6), NULL }, 1, &squares, 1,
+                  .reverse = true));
+    CHECK_TENSOR(out[0], 0, 14, 21);
+    CHECK_TENSOR(squares, 0, 196, 441, 121, 225, 25, 49);
+}
 // A recurrent cell, h -> tanh(x W + h U + b), beside the layer.
 typedef struct cell { eg_tensor *w, *u, *b; } cell;
 static bool cell_body(eg_tensor *const *in, eg_tensor **out, void *user) {

@@ -79,6 +79,10 @@ TEST(unused_inputs_have_zeros) {
     CHECK_TENSOR(g[0], 0, 0);
 }
 
+TEST(a_checked_list_that_is_a_literal) {
+    CHECK(eg_check_gradient(product, NULL, (eg_tensor *[]){eg_scalar(3), eg_scalar(4)}, 2));
+    CHECK(eg_check_gradient(product, NULL, (eg_tensor *[]){eg_scalar(3), eg_scalar(4)}, 2, .order = 2));
+}
 TEST(one_tensor_in_two_places) {
     eg_tensor *x = eg_scalar(3), *xs[] = {x, x}, *g[2], *vs[] = {eg_scalar(1), eg_scalar(0)};
     CHECK(eg_gradients_function(product, NULL, xs, 2, g));

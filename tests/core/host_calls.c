@@ -55,6 +55,22 @@ static bool ordered_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_keep(eg_add(eg_mul(b, c), eg_random_normal(EG_SHAPE(3))));
     return eg_error() == EG_OK;
 }
+static bool adding_function(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_add(in[0], in[1]);
+    return true;
+}
+TEST(lists_that_are_literals) {
+    eg_tensor *y = NULL, *dx, *x = eg_scalar(2);
+    CHECK(eg_host_call(adding_function, NULL, (eg_tensor *[]){x, eg_scalar(3)}, 2, &y, 1));
+    CHECK_TENSOR(y, 0, 5);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    CHECK(eg_host_call(adding_function, NULL, (eg_tensor *[]){x, x}, 2, &y, 1, .differentiable = true,
+                       .results = (eg_spec[]){{EG_FLOAT32, EG_SCALAR}}));
+    CHECK(eg_tape_gradients(tape, y, &x, 1, &dx));
+    CHECK_TENSOR(dx, 0, 2);
+}
 TEST(order_values_and_draws_are_those_of_eager_code) {
     static host s[2];
     static float values[2][12][3];

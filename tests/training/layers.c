@@ -468,6 +468,15 @@ TEST(masks_from_embeddings_reach_pooling) {
     eg_layer_release(model);
 }
 
+TEST(inputs_in_a_list_that_is_a_literal) {
+    eg_layer *add = eg_layer_merge_add();
+    eg_tensor *y;
+    CHECK(eg_call_multi(add, (eg_tensor *[]){eg_scalar(1), eg_scalar(2)}, 2, &y, 1));
+    CHECK_TENSOR(y, 0, 3);
+    CHECK(eg_call_multi(add, (eg_tensor *[]){eg_scalar(1), eg_scalar(2), eg_scalar(4)}, 3, &y, 1, .training = true));
+    CHECK_TENSOR(y, 0, 7);
+    eg_layer_release(add);
+}
 TEST(merging_checks_shapes_each_time) {
     eg_layer *add = eg_layer_merge_add(), *concat = eg_layer_concatenate(.axis = EG_ZERO);
     eg_tensor *a[] = {eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)),
