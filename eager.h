@@ -568,7 +568,8 @@ EAGER_API int64_t eg_dim(eg_tensor *x, int axis);         // -1 is the last axis
 EAGER_API int64_t eg_size(eg_tensor *x);                  // number of elements; -1 for NULL
 EAGER_API eg_shape eg_shape_of(eg_tensor *x);             // of NULL: rank -1
 EAGER_API eg_dtype eg_dtype_of(eg_tensor *x);             // of NULL: EG_NO_DTYPE and an error
-EAGER_API const char *eg_name_of(eg_tensor *x);           // a variable's name, else the op that made it; never NULL
+// A variable's name, or a node's from eg_graph_name; else the op that made it. Never NULL.
+EAGER_API const char *eg_name_of(eg_tensor *x);
 EAGER_API const char *eg_device_of(eg_tensor *x);         // "cpu:0"
 EAGER_API const char *eg_dtype_name(eg_dtype dtype);      // "float32"
 EAGER_API int64_t eg_dtype_size(eg_dtype dtype);          // bytes an element
@@ -27501,6 +27502,7 @@ typedef struct egi_step {
 typedef struct egi_step_now { eg_layer *model; const egi_step *step; int n; } egi_step_now;
 static bool egi_dataset_batches(const eg_dataset *data);       // DATASETS
 static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked);
+static bool egi_dataset_empty(const char *function, const char *what, const eg_dataset *data);
 // The hint of errors of shape where no stage of the dataset makes batches. (A generator may give batches itself, so it
 // is only a hint.)
 static const char *egi_batch_hint(const eg_dataset *data) {
@@ -28078,7 +28080,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
     egi_context_leave(&batch);
     eg_iterator_release(it);
     if (status != EG_FAILED && *done == 0)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the %s has no elements", s->function, what);
+        return egi_dataset_empty(s->function, what, data);
     return status != EG_FAILED;
 }
 
@@ -28119,7 +28121,7 @@ static bool egi_fit_batches(egi_fit *f) {
         }
         eg_iterator_release(s->iterator);
         s->iterator = NULL;
-        if (anew) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no elements", f->step.function);
+        if (anew) return egi_dataset_empty(f->step.function, "dataset", s->data);
         if (most <= 0) break;
         anew = true;  // the epoch is longer than the dataset: begin the dataset again
     }
@@ -28627,7 +28629,7 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
         }
         eg_scope_end(scope);
     }
-    if (status != EG_FAILED && n == 0) egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no elements", function);
+    if (status != EG_FAILED && n == 0) egi_dataset_empty(function, "dataset", data);
     else if (status != EG_FAILED && n <= INT_MAX)
         result = eg_keep(n == 1 ? egi_scope_own_again(parts[0]) : eg_concat(parts, (int)n, 0));
     for (int64_t i = 0; i < n; i++) eg_release(parts[i]);
@@ -29424,6 +29426,7 @@ struct eg_dataset {
     egi_object object;                                        // taken: by the stages that read from it
     egi_kept_note made;                                       // where the program made it
     const egi_stage *stage;
+    const char *path;                                         // the first file of its source, or NULL
     eg_dataset *from[EG_MAX_COMPONENTS];
     // Stages: in the whole tree, this one included; depth: on its longest path.
     int n_from, stages, depth;
@@ -29565,6 +29568,12 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
         d->cardinality = from[0]->cardinality;
     }
     return d;
+}
+// The error of a dataset that has given nothing; it names the file that its source begins with.
+static EGI_COLD bool egi_dataset_empty(const char *function, const char *what, const eg_dataset *d) {
+    while (d->n_from) d = d->from[0];
+    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the %s has no elements%s%.200s", function, what,
+                    d->path ? "; its first file is " : "", d->path ? d->path : "");
 }
 // Finishes a dataset by its stage's rule. Releases it and returns NULL if ok is false or the rule fails; d may be NULL.
 static eg_dataset *egi_dataset_done(eg_dataset *d, bool ok) {
@@ -30463,6 +30472,7 @@ static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
         if (!paths[p->n]) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: path %d is NULL", d->stage->name, p->n);
         if (!(p->path[p->n] = egi_copy_string(paths[p->n], ""))) break;
     }
+    d->path = p->path ? p->path[0] : NULL;
     return p->n == n || egi_no_memory(d->stage->name, (int64_t)n * (int64_t)sizeof *p->path);
 }
 // A source that reads files one after the other and gives texts; NULL with an error.
@@ -31018,6 +31028,12 @@ static bool egi_csv_says_nothing(const char *field, size_t n) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) if (egi_csv_same_word(field, n, words[i])) return true;
     return n == 0;
 }
+// What to look at where a field is no number.
+static EGI_COLD const char *egi_csv_other(const egi_csv_state *s, const egi_paths *p, const char *field, size_t n) {
+    if (s->width == 1 && n && memchr(field, ';', n)) return "; if ';' separates fields, give .delimiter = ';'";
+    if (s->width == 1 && n && memchr(field, '\t', n)) return "; if tabs separate fields, give .delimiter = '\\t'";
+    return s->line == s->first && !p->header ? "; if that row is a header, give .header = true" : "";
+}
 EGI_AS_TOLD
 EGI_FAST
 // Writes a field that is a plain decimal number as an int64 or a double; false where it is anything else, which is
@@ -31074,8 +31090,7 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
     } else if (part->categories)
         return egi_csv_bad(s, column, field, n, "is none of the categories ", part->categories);
     else if (!number)
-        return egi_csv_bad(s, column, field, n, "is no number",
-                           s->line == s->first && !p->header ? "; if that row is a header, give .header = true" : "");
+        return egi_csv_bad(s, column, field, n, "is no number", egi_csv_other(s, p, field, n));
     else if (value != value && part->o.missing != 0) {
         value = egi_option_number(part->o.missing, 0);
         replaced = true;
@@ -34752,20 +34767,21 @@ static char *egi_path_found(const char *path) {
     return egi_copy_string(path, "");
 }
 // Checks a path's ending. A name without an ending is fine: it will be given one.
-static bool egi_archive_path_fits(const char *function, const char *path) {
+static bool egi_archive_path_fits(const char *function, const char *path, bool read) {
     if (!egi_path_given(function, path)) return false;
     const char *name = path + strlen(path);
     while (name > path && name[-1] != '/' && name[-1] != '\\') name--;
     return egi_path_format(path) >= 0 || (*name && !strchr(name, '.')) ||
            egi_file_fail(function, path, -1,
-                         "its ending is neither .safetensors nor .npz, and no other format is read (docs/use.md, "
-                         "From files that are not read, says how to convert those of Keras and PyTorch); a name "
-                         "without an ending is given .safetensors");
+                         "its ending is neither .safetensors nor .npz, and no other format is %s; a name without an "
+                         "ending is given .safetensors",
+                         read ? "read (docs/use.md, From files that are not read, says how to convert those of Keras "
+                                "and PyTorch)" : "written");
 }
 // The path with its ending: of the file that is there, for reading; else .safetensors if it has none. The caller
 // frees it.
 static char *egi_archive_path(const char *function, const char *path, bool read) {
-    if (!egi_archive_path_fits(function, path)) return NULL;
+    if (!egi_archive_path_fits(function, path, read)) return NULL;
     char *full = read ? egi_path_found(path) : egi_copy_string(path, "");
     if (full && egi_path_format(full) < 0) {
         egi_free(full);
@@ -34925,7 +34941,7 @@ EAGER_API bool (eg_archive_add_weights)(eg_archive *a, eg_layer *l, eg_add_weigh
 }
 EAGER_API bool eg_save_weights(eg_layer *l, const char *path) {
     EGI_FAILS_AS("save_weights");
-    if (!egi_archive_path_fits("save_weights", path)) return false;
+    if (!egi_archive_path_fits("save_weights", path, false)) return false;
     eg_archive *a = eg_archive_new();
     bool ok = a && egi_archive_add_weights("save_weights", a, l, "") && eg_archive_save(a, path);
     eg_archive_release(a);
@@ -35447,7 +35463,7 @@ static bool egi_model_returns(eg_archive *a) {
 EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     EGI_FAILS_AS("model_save");
     egi_text config;
-    if (!egi_layer_alive("model_save", l) || !egi_archive_path_fits("model_save", path)) return false;
+    if (!egi_layer_alive("model_save", l) || !egi_archive_path_fits("model_save", path, false)) return false;
     const eg_layer *own = egi_layer_unregistered(l);
     if (own)
         return egi_fail(EG_ERROR_STATE,
@@ -35466,7 +35482,7 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     return ok;
 }
 static eg_layer *egi_model_load(const char *function, const char *path) {
-    if (!egi_archive_path_fits(function, path)) return NULL;
+    if (!egi_archive_path_fits(function, path, true)) return NULL;
     eg_archive *a = eg_archive_load(path);
     eg_layer *l = a ? egi_archive_model(function, path, a) : NULL;
     eg_archive_release(a);
@@ -42673,18 +42689,30 @@ static int64_t egi_open_differs(const egi_trace *a, const egi_trace *b, const in
     egi_listed_numbers_free(&w[1]);
     return failed ? -1 : i;
 }
-// Says of a new trace what is new in its signature, and in which line it follows no length.
-static void egi_open_explain(eg_function *f, const egi_trace *t, int64_t line, const char *what, char *text,
-                             size_t room) {
-    const egi_trace_line *at = line >= 0 && line < t->n_lines ? &t->lines[line] : NULL;
+// Appends "eg_mul at program.c:12".
+static void egi_open_explain_line(const egi_trace_line *line, char *text, size_t room) {
+    const size_t end = strlen(text);
+    const egi_call_note *note = &line->note;
+    if (note->file)
+        snprintf(text + end, room - end, "eg_%.40s at %.60s:%d", line->name, egi_note_file(note), note->line);
+    else snprintf(text + end, room - end, "eg_%.40s", line->name);
+}
+// Says of a new trace what is new in its signature, and in which line it follows no length; or which op the body has
+// left out, or put in its place, as under a condition of C's.
+static void egi_open_explain(eg_function *f, const egi_trace *former, const egi_trace *t, int64_t line,
+                             const char *what, char *text, size_t room) {
+    const egi_trace_line *at = line >= 0 && line < t->n_lines ? &t->lines[line] : NULL,
+                         *other = line >= 0 && line < former->n_lines ? &former->lines[line] : NULL;
     egi_lock();
     if (f->traces) egi_signature_explain(f->traces->signature, t->signature, text, room);
     egi_unlock();
-    const size_t end = strlen(text);
-    snprintf(text + end, room - end, "%swhere eg_%.40s%s%.60s", end ? ", " : "", at ? at->name : "function_call",
-             at && at->note.file ? " at " : "", at && at->note.file ? egi_note_file(&at->note) : "");
-    if (at && at->note.file) snprintf(text + strlen(text), room - strlen(text), ":%d", at->note.line);
-    snprintf(text + strlen(text), room - strlen(text), " %s", what);
+    snprintf(text + strlen(text), room - strlen(text), "%swhere ", *text ? ", " : "");
+    if (at || other) egi_open_explain_line(at ? at : other, text, room);
+    const char *then = !at && !other ? "eg_function_call " : !at ? " is left out" : !other ? " is added" : " ";
+    const bool same = at && other && !strcmp(at->name, other->name);
+    snprintf(text + strlen(text), room - strlen(text), "%s%s", then,
+             same || (!at && !other) ? what : at && other ? "stands in place of " : "");
+    if (at && other && !same) egi_open_explain_line(other, text, room);
 }
 // Makes an open list of two traces, if their numbers follow a length. NULL: they do not, or there is no memory.
 static egi_open_list *egi_open_list_new(egi_trace *a, const egi_trace *b, egi_listed_numbers *of_b,
@@ -42745,7 +42773,7 @@ static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *num
         }
     }
     const int64_t line = n && !found && !*text ? egi_open_differs(with[0], t, lengths[0]) : -1;
-    if (line >= 0) egi_open_explain(f, t, line, "changes by more than a length", text, room);
+    if (line >= 0) egi_open_explain(f, with[0], t, line, "changes by more than a length", text, room);
     for (int i = 0; i < n; i++) egi_trace_release(with[i]);
     for (egi_open_list *k = f->open; k; k = k->next)
         if (++count > EGI_OPEN_LISTS) { egi_open_drop(f, k); return; }
@@ -42776,8 +42804,8 @@ static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t ro
         } else {
             egi_trace *derived = *text ? NULL : egi_open_list_at(o, length, t->signature);
             if (derived)
-                egi_open_explain(f, t, egi_trace_differs(derived, t), "is not what other lengths make of it", text,
-                                 room);
+                egi_open_explain(f, derived, t, egi_trace_differs(derived, t), "is not what other lengths make of it",
+                                 text, room);
             egi_trace_release(derived);
             if (!o->derived) egi_open_drop(f, o);           // its rule holds for no other length so far
         }
@@ -42844,6 +42872,7 @@ static void egi_function_put_off(eg_function *f, egi_trace *old) {
     egi_unlock();
     egi_trace_release(gone);
 }
+#define EGI_WHAT_CHANGES "What changes between calls must be an input, a variable or an eg_host_number"
 // Runs the body and traces it; with `old`, to compare the two lists.
 static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
                                 const int64_t *signature, int64_t size, egi_trace *old, char *explanation,
@@ -42870,12 +42899,14 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     else if (ok && old) {
         // What a setter changed may differ, and so may what a model's step reads on the host.
         const bool may = f->inner || old->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
+        const int64_t equal = (old->check + 1) / 2;            // the number of the call when the two were equal
         same = egi_function_recheck(f, old, t, explanation, room);
         ok = same || may ||
-             egi_fail(EG_ERROR_STATE, "eg_function_call: %s: calls since number %lld, when the two were equal, may "
-                      "have used an old value. What changes between calls must be an input, a variable or an "
-                      "eg_host_number",
-                      explanation, (long long)(old->calls + 1) / 2);
+             (old->calls - equal > 1
+              ? egi_fail(EG_ERROR_STATE, "eg_function_call: %s: calls since number %lld, when the two were equal, may "
+                         "have used an old value. " EGI_WHAT_CHANGES, explanation, (long long)equal)
+              : egi_fail(EG_ERROR_STATE, "eg_function_call: %s: a later call would use an old value; none has so far. "
+                         EGI_WHAT_CHANGES, explanation));
     }
     if (ok && call) ok = egi_taped_record(call, old && t && same ? old : call->trace, in, n, out);
     else egi_taped_call_free(call);
@@ -42990,7 +43021,8 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
                                         "variables; one at a time may");
     const char *reason = way == EGI_BY_BODY ? "another thread traced the function"
                          : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept, "
-                                                 "or than the 64 lengths whose lists are"
+                                                 "or than the 64 lengths whose lists are; pad the inputs to fewer "
+                                                 "shapes"
                          : way == EGI_BY_PAUSE ? "other tensors or tapes hold, in all tries so far, the values of "
                                                  "variables that the body assigns; the next try comes later" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
@@ -44142,14 +44174,14 @@ static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
                                     "computes it; outside of EG_GRAPH ops compute at once",
                     args->op ? args->op->name : x ? x->op : "graph", x ? egi_describe(x) : "what is computed");
 }
-static eg_tensor *egi_session_read(eg_session *s, eg_tensor *x);
+static eg_tensor *egi_session_read(const char *function, eg_session *s, eg_tensor *x);
 // What the host reads in place of a node: its value in the thread's session.
 static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
     const eg_backend *b = egi_backend_of(x);
     if (b->deallocate != egi_graph_deallocate) return x;
     eg_session *s = egi_this.session;
     if (s && !egi_this.observer && egi_object_alive(function, "session of EG_SESSION", s, EGI_SESSION))
-        return egi_session_read(s, x);
+        return egi_session_read(function, s, x);
     return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: "
                                                  "eg_session_run computes it", function, egi_describe(x));
 }
@@ -44919,17 +44951,22 @@ static bool egi_graph_open_fits(const eg_graph *g, const eg_shape *shape, int si
     return ok;
 }
 // Open dimensions, -1 to -8, become their primes.
-static void egi_graph_open(eg_graph *g, eg_shape *shape) {
+static bool egi_graph_open(const char *function, eg_graph *g, eg_shape *shape) {
     int size = 0;
+    for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++)
+        if (shape->dims[i] < -EGI_OPEN)
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d is %lld; open dimensions are numbered from -1 to %d",
+                            function, i, (long long)shape->dims[i], -EGI_OPEN);
     while (size < EGI_PRIME_SIZES - 1 && !egi_graph_open_fits(g, shape, size)) size++;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++) {
-        const int64_t number = shape->dims[i] < 0 && shape->dims[i] >= -EGI_OPEN ? -shape->dims[i] : 0;
+        const int64_t number = shape->dims[i] < 0 ? -shape->dims[i] : 0;
         if (!number) continue;
         if (g->n_open < number) g->n_open = (int)number;
         if (!g->open[number - 1]) g->open[number - 1] = egi_primes[size][number - 1];
         __atomic_store_n(&egi_graph_shows, &egi_graph_shows_open, __ATOMIC_RELAXED);
         shape->dims[i] = g->open[number - 1];
     }
+    return true;
 }
 // The observer of eg_host_call: its results have the shapes that the program announced.
 static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
@@ -44943,8 +44980,7 @@ static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor
     bool ok = node && egi_vertex_reads_all(g, node, in, (int)site->n, 0);
     for (int i = 0; i < site->m && ok; i++) {
         eg_shape shape = results[i].shape;
-        egi_graph_open(g, &shape);
-        ok = egi_shape_valid("host_call", shape, results[i].dtype) &&
+        ok = egi_graph_open("host_call", g, &shape) && egi_shape_valid("host_call", shape, results[i].dtype) &&
              (out[i] = egi_vertex_handle(g, node, i, "host_call", results[i].dtype, &shape)) != NULL;
     }
     return ok;
@@ -44979,8 +45015,8 @@ static bool egi_graph_source(egi_recorder *r, const egi_source_site *site, const
     for (int i = 0; i < site->n; i++) {
         char name[40];
         eg_shape shape = specs[i].shape;
-        egi_graph_open(g, &shape);
-        egi_vertex *node = egi_shape_valid("iterator_next", shape, specs[i].dtype)
+        egi_vertex *node = egi_graph_open("iterator_next", g, &shape) &&
+                           egi_shape_valid("iterator_next", shape, specs[i].dtype)
                            ? egi_vertex_new(g, EGI_VERTEX_PLACEHOLDER, 0, 1, NULL, 0) : NULL;
         if (!node) return false;
         snprintf(name, sizeof name, "element %d", g->n_elements++);
@@ -45330,11 +45366,13 @@ static eg_session *egi_session_holding(const char *function, const char *what, c
     return NULL;
 }
 static eg_tensor *egi_session_held(const char *function, eg_tensor *v) {
+    EGI_FAILS_AS(function);
     eg_session *s = egi_session_holding(function, "variable", eg_name_of(v), "eg_session_variable(s, v)");
     return s ? (eg_session_variable)(s, v) : NULL;
 }
 static eg_optimizer *egi_session_works_for(const char *function, eg_optimizer *opt) {
     if (opt->n_slots) return opt;                              // eager code uses it, too
+    EGI_FAILS_AS(function);
     eg_session *s = egi_session_holding(function, "optimizer", opt->name, "eg_session_optimizer(s, optimizer)");
     return s ? (eg_session_optimizer)(s, opt) : NULL;
 }
@@ -45508,8 +45546,7 @@ EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char
     if (!g)
         return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_placeholder: no graph is being built; EG_GRAPH(g); begins");
     int32_t taken;
-    egi_graph_open(g, &shape);
-    if (!egi_shape_valid("placeholder", shape, dtype)) return NULL;
+    if (!egi_graph_open("placeholder", g, &shape) || !egi_shape_valid("placeholder", shape, dtype)) return NULL;
     if (name && egi_graph_find(g, name, &taken))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_placeholder: the graph has a node '%.80s' already", name);
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_PLACEHOLDER, 0, 1, NULL, 0);
@@ -45580,6 +45617,7 @@ EAGER_API eg_tensor *(eg_graph_name)(eg_tensor *x, const char *name) {
     k->value = value;
     k->next = g->names;
     g->names = k;
+    if (!x->name) x->name = egi_graph_label(name);         // for errors; without memory they name the op
     return x;
 }
 EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
@@ -45593,6 +45631,7 @@ EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
     const egi_vertex *node = g->nodes[egi_value_at(g, value)->node];
     const char *op = node->op ? node->op->name : node->kind == EGI_VERTEX_PLACEHOLDER ? "placeholder" : "graph_node";
     eg_tensor *x = egi_graph_handle(g, value, op);
+    if (x && !x->name) x->name = egi_graph_label(name);
     if (x && node->kind == EGI_VERTEX_VARIABLE)
         x->flags = (uint16_t)(x->flags | EGI_VARIABLE | (node->trainable ? EGI_TRAINABLE : 0));
     return x;
@@ -46169,12 +46208,14 @@ static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
 }
 // A result of a node in words, for errors; see egi_text_buffer for how long it is valid.
 static const char *egi_vertex_describe(const eg_graph *g, const egi_vertex *node, int out) {
-    const bool op = node->kind == EGI_VERTEX_OP;
+    const char *name = node->name ? node->name : node->out[out] >= 0 ? egi_graph_name_of(g, node->out[out]) : NULL;
+    const bool op = node->kind == EGI_VERTEX_OP && !name;
     char *text = egi_text_buffer();
+    if (!name) name = op ? node->op->name : "";
     snprintf(text, EGI_TEXT, "%s%.80s' (%s %s)",
              op ? "the node of 'eg_" : node->kind == EGI_VERTEX_VARIABLE ? "variable '"
              : node->kind == EGI_VERTEX_PLACEHOLDER ? "placeholder '" : "the node '",
-             op ? node->op->name : node->name ? node->name : "", egi_dtypes[node->form[out].dtype].name,
+             name, egi_dtypes[node->form[out].dtype].name,
              egi_graph_shape_show(g, node->form[out].shape));
     return text;
 }
@@ -46434,11 +46475,18 @@ static const char *egi_plan_hint(const egi_plan *p, eg_tensor *const *in, char *
                                egi_value_describe(p->session->graph, p->feeds[i]), egi_shape_show(egi_shape(in[i])));
     return p->n ? text : NULL;
 }
+// The public function that runs the plan: the one around the frame of its body.
+static const char *egi_plan_caller(const egi_plan *p) {
+    const egi_context *c = egi_context_find(EGI_IN_FUNCTION);
+    const char *name = "session_run";
+    while (c && (c = c->outer) != NULL && c->kind == EGI_IN_CALL) name = c->name;
+    return p->names ? "function_call" : name;
+}
 // The body of a plan's traced function: feeds the inputs, computes the nodes that are needed, and gives the fetches.
 static bool egi_plan_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     egi_plan *p = (egi_plan *)user;
     egi_graph_run run;
-    bool ok = egi_graph_run_begin(&run, p->names ? "function_call" : "session_run", p->session, p->n_nodes);
+    bool ok = egi_graph_run_begin(&run, egi_plan_caller(p), p->session, p->n_nodes);
     for (int i = 0; i < p->n && ok; i++) {
         ok = egi_graph_run_open(&run, p->feeds[i], in[i]);
         run.value[p->feeds[i]] = in[i]->flags & EGI_VARIABLE ? eg_read(in[i]) : in[i];     // what it is now
@@ -46836,7 +46884,8 @@ static int egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_
                                  eg_tensor **outputs, int32_t *values, bool latest) {
     for (int i = 0; i < n; i++) if (!egi_session_feed(s, feeds, i, values)) return -1;
     for (int i = 0; i < m; i++)
-        if ((values[n + i] = egi_session_value("session_run", s, fetches[i], "fetch", i)) < 0) return -1;
+        if ((values[n + i] = egi_session_value("session_run", s, fetches[i], latest ? "fetch" : "operand", i)) < 0)
+            return -1;
     egi_plan *p = egi_session_plan(s, values, n, values + n, m, latest);
     eg_tensor **in = p ? (eg_tensor **)egi_alloc((size_t)(p->n + 1) * sizeof *in) : NULL;
     if (!in) { if (p) egi_no_memory("session_run", p->n * 8); return -1; }
@@ -46863,6 +46912,7 @@ static eg_session *egi_session_of(const char *function, eg_session *s) {
 // A run on behalf of `function`: -1 with an error, else what egi_session_run_lists says.
 static int egi_session_run(const char *function, eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches,
                            int m, eg_tensor **outputs, bool latest) {
+    EGI_FAILS_AS(function);                                    // the plan's function asks for this name
     for (int i = 0; i < m && outputs; i++) outputs[i] = NULL;
     if (!egi_lists_given(function, m, fetches, outputs, outputs) ||
         !egi_lists_given(function, n, feeds, feeds, feeds) ||
@@ -46883,19 +46933,19 @@ static int egi_session_run(const char *function, eg_session *s, const eg_feed *f
     egi_free(values);
     return status;
 }
-static bool egi_session_run_whole(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
-                                  eg_tensor **outputs, bool latest) {
-    const int status = egi_session_run("session_run", s, feeds, n, fetches, m, outputs, latest);
-    return status == 1 || (status == 0 && egi_fail(EG_ERROR_STATE, "eg_session_run: an iterator is at its end, which "
-                                                                   "eg_session_next gives as a status"));
+static bool egi_session_run_whole(const char *function, eg_session *s, const eg_feed *feeds, int n,
+                                  eg_tensor *const *fetches, int m, eg_tensor **outputs, bool latest) {
+    const int status = egi_session_run(function, s, feeds, n, fetches, m, outputs, latest);
+    return status == 1 || (status == 0 && egi_fail(EG_ERROR_STATE, "eg_%s: an iterator is at its end, which "
+                                                                   "eg_session_next gives as a status", function));
 }
 EAGER_API bool (eg_session_run)(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                                 eg_tensor **outputs) {
-    return egi_session_run_whole(s, feeds, n, fetches, m, outputs, true);
+    return egi_session_run_whole("session_run", s, feeds, n, fetches, m, outputs, true);
 }
-static eg_tensor *egi_session_read(eg_session *s, eg_tensor *x) {
+static eg_tensor *egi_session_read(const char *function, eg_session *s, eg_tensor *x) {
     eg_tensor *out = NULL;
-    return egi_session_run_whole(s, NULL, 0, &x, 1, &out, false) ? out : NULL;
+    return egi_session_run_whole(function, s, NULL, 0, &x, 1, &out, false) ? out : NULL;
 }
 EAGER_API eg_tensor *(eg_session_eval)(eg_session *s, eg_tensor *node, const eg_feed *feeds, int n) {
     EGI_FAILS_AS("session_eval");
@@ -46936,7 +46986,7 @@ EAGER_API eg_optimizer *(eg_session_optimizer)(eg_session *s, eg_optimizer *opt)
     for (int64_t i = 0; i < s->graph->n_nodes && !of_graph; i++) of_graph = s->graph->nodes[i]->optimizer == opt;
     if (!of_graph)
         return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_optimizer: no update of this session's graph is "
-                                                           "made by that optimizer");
+                                                           "made by that optimizer, an eg_%s", opt->name);
     return egi_session_optimizer(s, opt);
 }
 EAGER_API eg_function *(eg_session_function)(eg_session *s) {
@@ -47167,6 +47217,18 @@ static void egi_saver_random(egi_saver *s, const egi_random_parameters *p) {
     egi_text_number(&s->text, p->b);
     egi_text_printf(&s->text, ",\"low\":%lld,\"high\":%lld", (long long)p->low, (long long)p->high);
 }
+// The public functions that are made of ops, in whose names these fail, also in a file. Another name is NULL.
+static const char *egi_called_named(const char *name) {
+#define EGI_CALLED_LOSS(name, labels, options) #name,
+    static const char *const names[] = {
+        "avg_pool1d", "avg_pool2d", "clip_by_global_norm", "clip_by_norm", "conv1d", "conv1d_transpose",
+        "conv2d_transpose", "depthwise_conv2d", "einsum", "global_norm", "max_pool1d", "max_pool2d", "norm", "one_hot",
+        "pow", "read", "reduce_logsumexp", "reduce_std", "reduce_variance", "repeat", "resize", "sort", "stack",
+        "tensor_scatter_add", "tile", "top_k", EGI_LOSSES(EGI_CALLED_LOSS) NULL };
+    int i = 0;
+    while (name && names[i] && strcmp(names[i], name)) i++;
+    return name ? names[i] : NULL;
+}
 // Writes an op by its name and its attributes; false with an error for one that a file cannot hold.
 static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
     const egi_value *v = node->n && node->in[0].value >= 0 ? egi_value_at(s->graph, node->in[0].value) : NULL;
@@ -47175,6 +47237,7 @@ static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
                         node->op->flags & EGI_USER ? "no file holds a program's own code"
                                                    : "a function in a file is for one device");
     egi_saver_named(s, "op", node->op->name);
+    if (egi_called_named(node->called)) egi_saver_named(s, "called", node->called);
     egi_saver_inputs(s, node, 0, node->n);
     if (node->op->attr_size)
         egi_recorder_file_attributes(&s->text, node->op, node->attr,
@@ -47578,7 +47641,8 @@ static bool egi_function_save_traced(eg_function *f, const egi_trace *t, const e
 EAGER_API bool (eg_function_save)(eg_function *f, const char *path, eg_function_save_options o) {
     EGI_FAILS_AS("function_save");
     if (!egi_object_alive("function_save", "function", f, EGI_FUNCTION) ||
-        !EGI_NAMED("function_save", o, "inputs = EG_NAMES(\"x\")") || !egi_archive_path_fits("function_save", path))
+        !EGI_NAMED("function_save", o, "inputs = EG_NAMES(\"x\")") ||
+        !egi_archive_path_fits("function_save", path, false))
         return false;
     if (egi_this.observer)
         return egi_fail(EG_ERROR_STATE, "eg_function_save: not while a graph is built or a function is traced");
@@ -47790,6 +47854,9 @@ static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, i
     bool ok = attr || egi_no_memory("function_load", 0);
     if (ok) memset(attr, 0, op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)n + 1 : 1));
     ok = ok && egi_loader_attributes(l, op, n && in[0] ? in[0]->rank : 0, attr);
+    const char *called = egi_called_named(egi_loader_text(l, "called"));
+    egi_context call;
+    if (called) egi_context_enter(&call, EGI_IN_CALL, called);
     if (ok && folded && n == 3 && !l->graph->backend.folds)
         ok = (out[0] = egi_loader_dense(in, op->number == EGI_OP_dense_relu)) != NULL;
     else {
@@ -47797,6 +47864,7 @@ static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, i
         if (ok && op->programs) ok = (out[0] = egi_elementwise(op, in)) != NULL;
         else if (ok) ok = egi_apply(op, in, n, op->attr_size ? attr : NULL, out);
     }
+    if (called) egi_context_leave(&call);
     egi_free(attr);
     return ok && egi_loader_gives(l, out, op->n_out);
 }
@@ -48352,7 +48420,7 @@ static eg_archive *egi_function_archive(const char *path) {
     return eg_archive_load(path);
 }
 EAGER_API eg_function *(eg_function_load)(const char *path) {
-    if (!egi_archive_path_fits("function_load", path)) return NULL;
+    if (!egi_archive_path_fits("function_load", path, true)) return NULL;
     if (egi_this.observer)
         return (eg_function *)eg_raise(EG_ERROR_STATE, "eg_function_load: not while a graph is built or a function is "
                                                        "traced");
@@ -48519,13 +48587,13 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, const egi_mee
              than->dims[2] != m->dims[2])
         snprintf(text, room, "updates by eg_%s", m->text);
     else if (m->kind == EGI_SHARE_NEW && m->root < 0)
-        snprintf(text, room, "has %lld variables, of which %lld are new, in eg_apply_gradients", (long long)m->dims[1],
-                 (long long)m->dims[0]);
+        snprintf(text, room, "has %lld variable%s, of which %lld %s new, in eg_apply_gradients", (long long)m->dims[1],
+                 egi_plural(m->dims[1]), (long long)m->dims[0], m->dims[0] == 1 ? "is" : "are");
     else if (m->kind == EGI_SHARE || m->kind == EGI_SHARE_NEW) snprintf(text, room, "has %s", m->text);
     else if (m->kind == EGI_AVERAGE)
-        snprintf(text, room, "calls eg_%s of %s with %lld elements in %lld messages, after %lld updates, at a learning "
-                 "rate of %g", name, m->text, (long long)m->dims[0], (long long)m->dims[1], (long long)m->dims[2],
-                 rate);
+        snprintf(text, room, "calls eg_%s of %s with %lld element%s in %lld message%s, after %lld update%s, at a "
+                 "learning rate of %g", name, m->text, (long long)m->dims[0], egi_plural(m->dims[0]),
+                 (long long)m->dims[1], egi_plural(m->dims[1]), (long long)m->dims[2], egi_plural(m->dims[2]), rate);
     else if (m->kind == EGI_BROADCAST)
         snprintf(text, room, "calls eg_%s of %s %s from rank %d", name, eg_dtype_name((eg_dtype)m->dtype),
                  egi_shape_show(shape), m->root);
@@ -48533,6 +48601,18 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, const egi_mee
     const size_t at = strlen(text);
     if (m->fits && !than->fits) snprintf(text + at, room - at, ", in eg_fit");
     return text;
+}
+// What to look at where two ranks' calls differ.
+static EGI_COLD const char *egi_meeting_hint(const egi_meeting *a, const egi_meeting *b) {
+    const bool both = a->kind == EGI_AVERAGE && b->kind == EGI_AVERAGE;
+    if (both && (a->dims[0] != b->dims[0] || a->dims[3] != b->dims[3]))
+        return "; do all ranks give the same variables in the same order?";
+    if (both && a->dims[1] != b->dims[1]) return "; have all ranks the same .bucket_bytes?";
+    if (both && a->root != b->root) return "; have all ranks the same .accumulate_steps?";
+    if (both && a->dims[2] != b->dims[2]) return "; has each rank made as many updates?";
+    if (both) return "; have all ranks the same learning rate?";
+    if (a->fits && b->fits) return "; has each rank the same dataset?";
+    return a->kind == EGI_AVERAGE || b->kind == EGI_AVERAGE ? "; has each rank as many batches?" : "";
 }
 static bool egi_meeting_agrees(const egi_meeting *a, const egi_meeting *b) {
     return a->kind == b->kind && a->root == b->root && a->dtype == b->dtype && a->rank == b->rank &&
@@ -48694,8 +48774,9 @@ static bool egi_meeting_holds(int kind) {
     egi_cluster.told_by = gives_up < 0 && other ? egi_cluster.size : gives_up;
     if (!other && gives_up < 0) return true;
     if (left >= 0) {
-        egi_cluster_fail(kind, "rank %d %s, while the others have not ended", left,
-                         egi_meeting_show(&met[left], &met[left], a, sizeof a));
+        egi_cluster_fail(kind, "rank %d %s, while the others have not ended%s", left,
+                         egi_meeting_show(&met[left], &met[left], a, sizeof a),
+                         egi_meeting_hint(&met[left], &egi_cluster.mine));
         return egi_cluster_raise(kind);
     }
     if (gives_up == egi_cluster.rank) return false;
@@ -48704,9 +48785,9 @@ static bool egi_meeting_holds(int kind) {
                         egi_collective_names[kind], gives_up,
                         kind == EGI_AVERAGE || kind == EGI_SHARE_NEW ? " this update" : "",
                         (long long)met[gives_up].step);
-    return egi_fail(EG_ERROR_STATE, "eg_%s: the ranks differ: rank 0 %s, and rank %d %s", egi_collective_names[kind],
+    return egi_fail(EG_ERROR_STATE, "eg_%s: the ranks differ: rank 0 %s, and rank %d %s%s", egi_collective_names[kind],
                     egi_meeting_show(&met[0], &met[other], a, sizeof a), other,
-                    egi_meeting_show(&met[other], &met[0], b, sizeof b));
+                    egi_meeting_show(&met[other], &met[0], b, sizeof b), egi_meeting_hint(&met[0], &met[other]));
 }
 // Tells all ranks what this one calls, and compares. Where calls differ, every rank sees so, and nothing is moved.
 static bool egi_cluster_meet(egi_meeting *m) {
@@ -48745,8 +48826,9 @@ static EGI_COLD bool egi_cluster_refuse(const char *reason) {
     return egi_fail(EG_ERROR_STATE, "eg_cluster_init: %s", egi_cluster.reason);
 }
 static EGI_COLD bool egi_cluster_late(double seconds) {
-    char reason[100];
-    snprintf(reason, sizeof reason, "not all ranks have called eg_cluster_init within %g s", seconds);
+    char reason[200];
+    snprintf(reason, sizeof reason, "not all ranks have called eg_cluster_init within %g s: one has not come, or had "
+             "waited as long for this one and has given up", seconds);
     return egi_cluster_refuse(reason);
 }
 #ifdef EAGER_NO_THREADS
@@ -49450,10 +49532,8 @@ static bool egi_travel_open(egi_travel *t) {
     memset(&plan, 0, sizeof plan);
     plan.opt = t->opt;
     if (!egi_variables_agree(t->opt, t->p, t->n, &differed)) return false;
-    for (int to = t->n, from; to > 0; to = from, plan.buckets++) {
-        from = egi_travel_from(t, to);
-        plan.elements += egi_travel_elements(t, from, to);
-    }
+    for (int to = t->n; to > 0; to = egi_travel_from(t, to)) plan.buckets++;
+    for (int i = 0; i < t->n; i++) plan.elements += t->p[i].variable->size;
     egi_travel_name(t, &plan);
     const egi_args args = { NULL, EGI_WORK_SENDS, { t->opt->steps, t->opt->rate }, { NULL }, &plan };
     if (differed) t->opt->examples = t->opt->weighed = 0;

@@ -183,7 +183,7 @@ static void mismatch(void) {
     eg_tensor *two[] = { v, eg_variable(g, "second") }, *grads[] = { g, g };
     opt = eg_sgd();
     WANT(eg_distribute(opt) && !eg_apply_gradients(opt, grads, two, me ? 2 : 1));
-    WANT(strstr(eg_error_message(), "rank 0 has 1 variables, of which 1 are new, in eg_apply_gradients, and rank 1 has 2 variables"));
+    WANT(strstr(eg_error_message(), "rank 0 has 1 variable, of which 1 is new, in eg_apply_gradients, and rank 1 has 2 variables, of which 2 are new"));
     eg_error_clear();
     // by the optimizer
     opt = me ? eg_adam(.learning_rate = 0.5) : eg_sgd(.learning_rate = 0.5);
@@ -209,10 +209,18 @@ static void mismatch(void) {
     for (int count = 1; count < 3; count++) {
         WANT(!eg_apply_gradients(opt, grads, me ? ba : ab, count) && eg_assert_equal(ab[0], former));
         WANT(strstr(eg_error_message(), "rank 0 calls eg_apply_gradients of 'a' (its variable 0)") && strstr(eg_error_message(), "and rank 1 calls eg_apply_gradients of 'b' (its variable 1)"));
+        WANT(strstr(eg_error_message(), count > 1 ? " with 4 elements in 1 message, after 1 update, at" : " with 2 elements in 1 message, after 1 update, at"));
+        WANT(strstr(eg_error_message(), "; do all ranks give the same variables in the same order?"));
         eg_error_clear();
     }
     WANT(eg_apply_gradients(opt, grads, ab, 2) && eg_optimizer_set_learning_rate(opt, me ? 0.5 : 0.25));
     WANT(!eg_apply_gradients(opt, grads, ab, 2) && strstr(eg_error_message(), "at a learning rate of 0.25") && strstr(eg_error_message(), "at a learning rate of 0.5"));
+    WANT(strstr(eg_error_message(), "; have all ranks the same learning rate?"));
+    eg_error_clear();
+    eg_tensor *w = eg_variable(eg_scalar(0), "w"), *dw = eg_scalar(1);
+    opt = eg_sgd();
+    WANT(eg_distribute(opt) && eg_apply_gradients(opt, &dw, &w, 1) && !(me ? eg_cluster_barrier() : eg_apply_gradients(opt, &dw, &w, 1)));
+    WANT(strstr(eg_error_message(), "rank 0 calls eg_apply_gradients of 'w' (its variable 0) with 1 element in 1 message, after 1 update, at a learning rate of 0.01, and rank 1 calls eg_cluster_barrier; has each rank as many batches?"));
     eg_error_clear();
     // where the second variable differs, the first one stays what it is
     eg_tensor *part[] = { eg_variable(eg_scalar(me), "part"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2 + me)), "other") }, *parts_g[] = { eg_scalar(1), eg_zeros(EG_FLOAT32, EG_SHAPE(2 + me)) };
@@ -871,7 +879,7 @@ static void never_starts(const char *how, int argc, char **argv) {
     const bool ok = eg_cluster_init(&argc, &argv, .timeout = 60, .start_timeout = 2);
     WANT(!ok && time(NULL) - began < 8);
     snprintf(text, sizeof text, "eg_cluster_init: %s", reason);
-    WANT(strstr(eg_error_message(), text));
+    WANT(strstr(eg_error_message(), text) && strstr(eg_error_message(), ": one has not come, or had waited as long for this one and has given up"));
     eg_error_clear();
     all_fail(argc, argv, reason);
     printf("rank %d: %s\n", me, reason);

@@ -322,7 +322,10 @@ TEST(nodes_are_found_by_their_names) {
         eg_tensor *x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
         eg_tensor *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), "w");
         eg_tensor *y = eg_matmul(x, w);
+        CHECK(!eg_add(y, eg_ones(EG_FLOAT32, EG_SHAPE(2, 3))) && says("float32 [?, 1] (from eg_matmul)", NULL));
         CHECK(eg_graph_name(y, "y") == y && eg_graph_name(y, "also y") == y);
+        CHECK_STR(eg_name_of(y), "y");
+        CHECK(!eg_matmul(y, eg_ones(EG_FLOAT32, EG_SHAPE(2, 3))) && says("float32 [?, 1] 'y'", NULL));
         CHECK(!eg_graph_name(y, "x") && says("a node 'x' already", NULL));
         CHECK(!eg_graph_name(eg_number(1), "one") && says("is no node of the graph", NULL));
         eg_release(eg_variable(eg_scalar(1), "twin"));
@@ -342,6 +345,10 @@ TEST(nodes_are_found_by_their_names) {
     }
     CHECK_NEAR(eg_item(eg_reduce_sum(eg_session_eval(s, more, NULL, 0))), 4, 0);
     feed.node = eg_graph_node(g, "y");
+    CHECK(!eg_add(feed.node, 1) && says("float32 [?, 1] 'y' is a node of a graph", NULL));
+    feed.value = eg_ones(EG_FLOAT32, EG_SHAPE(3, 2));
+    CHECK(!eg_session_eval(s, eg_graph_node(g, "also y"), &feed, 1) &&
+          says("the node 'also y' (float32 [?, 1])", NULL));
     feed.value = eg_ones(EG_FLOAT32, EG_SHAPE(3, 1));
     CHECK_NEAR(eg_item(eg_reduce_sum(eg_session_eval(s, eg_graph_node(g, "also y"), &feed, 1))), 3, 0);
     CHECK(!eg_graph_node(g, "z") && says("0 nodes of the graph have the name 'z'", NULL));

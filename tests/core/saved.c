@@ -761,6 +761,50 @@ static eg_function *load_lines(const char *lines, const char *ends) {
 #define POSITIVE \
     X "," OP_WITH("reduce_sum", "0", "\"mask\":3,\"keepdims\":0") "," OP("greater", "1,{\"integer\":0}")
 #define HEADS "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[1,2,3,4]}"
+// An op that is a part of a public function fails in that one's name, as before it was saved; and so in a file that is
+// made of the loaded function.
+static bool convolves(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_conv1d(in[0], in[1]);
+    out[1] = eg_mean_squared_error(out[0], out[0]);
+    return out[0] && out[1];
+}
+TEST(errors_name_the_function_that_was_called) {
+    eg_function_save_options o = { .shapes = (eg_shape[]){ EG_SHAPE(1, -1, 2), EG_SHAPE(3, 2, 1) } };
+    eg_tensor *in[2], *out[2];
+    in[0] = eg_ones(EG_FLOAT32, EG_SHAPE(1, 6, 2));
+    in[1] = eg_ones(EG_FLOAT32, EG_SHAPE(3, 2, 1));
+    eg_function *f = eg_function_new(convolves, NULL);
+    REQUIRE(eg_function_call(f, in, 2, out, 2));
+    REQUIRE((eg_function_save)(f, test_temp("conv1d"), o));
+    eg_function_release(f);
+    for (int again = 0; again < 2; again++) {
+        f = eg_function_load(test_temp(again ? "conv1d again" : "conv1d"));
+        REQUIRE(f && eg_function_call(f, in, 2, out, 2));
+        CHECK_TENSOR(out[0], 0, 6, 6, 6, 6);
+        eg_tensor *small[] = { eg_ones(EG_FLOAT32, EG_SHAPE(1, 2, 2)), in[1] };
+        CHECK_ERROR(eg_function_call(f, small, 2, out, 2), EG_ERROR_SHAPE, "eg_conv1d: ");
+        if (!again) CHECK(eg_function_call(f, in, 2, out, 2) && eg_function_save(f, test_temp("conv1d again")));
+        eg_function_release(f);
+    }
+    static const struct { const char *line, *says; } called[] = {
+        { "\"op\":\"matmul\",\"called\":\"einsum\",\"in\":[0,0]", "op matmul: eg_einsum: " },
+        { "\"op\":\"matmul\",\"called\":\"huber\",\"in\":[0,0]", "op matmul: eg_huber: " },
+        { "\"op\":\"matmul\",\"called\":\"system\",\"in\":[0,0]", "op matmul: eg_matmul: " },
+        { "\"op\":\"matmul\",\"called\":7,\"in\":[0,0]", "op matmul: eg_matmul: " },
+        { "\"op\":\"matmul\",\"called\":[\"einsum\"],\"in\":[0,0]", "op matmul: eg_matmul: " },
+        { "\"op\":\"matmul\",\"called\":null,\"in\":[0,0]", "op matmul: eg_matmul: " },
+        { "\"op\":\"transpose\",\"called\":\"einsum\",\"in\":[0],\"attributes\":{\"perm\":\"x\"}",
+          "eg_function_load: " },
+    };
+    for (size_t i = 0; i < sizeof called / sizeof called[0]; i++) {
+        char lines[400];
+        snprintf(lines, sizeof lines, X ",{\"line\":\"op\",%s}", called[i].line);
+        CHECK(!load_lines(lines, NULL));
+        CHECK_CONTAINS(eg_error_message(), called[i].says);
+        eg_error_clear();
+    }
+}
 TEST(lines_that_are_wrong) {
     static const struct { const char *lines, *says; } wrong[] = {
         { X "," OP("tanh", "1"), "line 1: its \"in\" is no whole number from 0 to 0" },

@@ -336,8 +336,12 @@ TEST(a_recurrent_layer_made_in_a_graph_is_initialised_as_eagerly) {
 
 TEST(the_session_of_a_block_evaluates_nodes) {
     EG_SCOPE;
-    eg_graph *g = eg_graph_new();
-    eg_tensor *x, *y, *count, *raise;
+    eg_graph *g = eg_graph_new(), *elsewhere = eg_graph_new();
+    eg_tensor *x, *y, *count, *raise, *foreign;
+    {
+        EG_GRAPH(elsewhere);
+        foreign = eg_add(eg_scalar(1), 2);
+    }
     {
         EG_GRAPH(g);
         x = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
@@ -357,7 +361,18 @@ TEST(the_session_of_a_block_evaluates_nodes) {
         CHECK_NEAR(eg_item(raise), 1, 0);
         CHECK_NEAR(eg_item(raise), 2, 0);
         CHECK_NEAR(eg_item(count), 2, 0);                          // not what it was when it was read first
-        CHECK(isnan(eg_item(eg_graph_node(g, "x"))) && says("You must feed a value for placeholder 'x'", NULL));
+        char place[40];
+        CHECK(isnan(eg_item(eg_graph_node(g, "x"))) &&
+              says("eg_item: You must feed a value for placeholder 'x'", NULL));
+        snprintf(place, sizeof place, "(at sessions.c:%d)", __LINE__ + 1);
+        CHECK(!eg_data(x) && says("eg_data: You must feed a value for placeholder 'x'", place));
+        snprintf(place, sizeof place, "(at sessions.c:%d)", __LINE__ + 1);
+        CHECK(!eg_read_into(x, values, 2) && says("eg_read_into: You must feed a value for", place));
+        CHECK(eg_item_int(x) == 0 && says("eg_item_int: You must feed a value for", NULL));
+        CHECK(eg_format(x, text, sizeof text) < 0 && says("eg_format: You must feed a value for", NULL));
+        CHECK(!eg_session_eval(s, x, NULL, 0) && says("eg_session_eval: You must feed a value for", NULL));
+        CHECK(isnan(eg_item(foreign)) &&
+              says("eg_item: operand 0, float32 [] (from eg_add), is no node of this session's graph", NULL));
         const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(2))};
         CHECK_TENSOR(eg_session_eval(NULL, x, &feed, 1), 0, 1, 1);
         {
@@ -370,6 +385,7 @@ TEST(the_session_of_a_block_evaluates_nodes) {
     CHECK(!eg_session_eval(NULL, y, NULL, 0) && says("eg_session_eval", "NULL"));
     eg_session_release(s);
     eg_session_release(other);
+    eg_graph_release(elsewhere);
     eg_graph_release(g);
     eg_release(count);
 }
@@ -1009,6 +1025,8 @@ TEST(numbers_that_a_run_would_compute_wrongly_are_errors) {
         CHECK(!eg_add(eg_eye(EG_FLOAT32, n, 3), x) && says("eg_", "as long as an open dimension"));
         CHECK(!eg_reshape(x, EG_SHAPE(INT64_MAX)) && says("eg_reshape", NULL));
         CHECK(!eg_placeholder(EG_FLOAT32, EG_SHAPE(INT64_MIN), "y") && says("eg_placeholder", NULL));
+        CHECK(!eg_placeholder(EG_FLOAT32, EG_SHAPE(4, -9), "y") &&
+              says("eg_placeholder: dimension 1 is -9; open dimensions are numbered from -1 to -8", NULL));
         drawn = eg_random_integers(EG_SHAPE(100), n, 2 * n);
         std = eg_reduce_std(x);
     }
@@ -1230,7 +1248,7 @@ TEST(what_is_fed_for_a_computed_value_has_the_lengths_that_follow) {
     }
     eg_session *s = eg_session_new(g);
     eg_feed feeds[] = {{x, eg_ones(EG_FLOAT32, EG_SHAPE(4, 2))}, {h, eg_ones(EG_FLOAT32, EG_SHAPE(7, 2))}};
-    CHECK(!eg_session_eval(s, y, feeds, 2) && says("what is fed for the node of 'eg_concat'", "7, but 9 follows"));
+    CHECK(!eg_session_eval(s, y, feeds, 2) && says("what is fed for the node 'h'", "7, but 9 follows"));
     feeds[1].value = eg_ones(EG_FLOAT32, EG_SHAPE(9, 2));
     CHECK_NEAR(eg_item(eg_session_eval(s, y, feeds, 2)), 26, 0);
     CHECK_NEAR(eg_item(eg_session_eval(s, z, feeds + 1, 1)), 18 * 4, 0);   // h alone says how long x would be
@@ -1423,6 +1441,22 @@ TEST(files_take_what_a_session_holds) {
     CHECK(!eg_checkpoint_save(there, prefix) && says("eg_checkpoint_save: variable", "EG_SESSION(s)"));
     CHECK(!eg_save_weights(model, test_temp("weights.npz")) && says("eg_save_weights: variable", "EG_SESSION(s)"));
     CHECK(!eg_optimizer_set_learning_rate(adam, 0.5) && says("optimizer 'adam' is a graph's", "eg_session_optimizer"));
+    {
+        eg_graph *none = eg_graph_new();                               // whose sessions know nothing of adam
+        eg_session *foreign = eg_session_new(none);
+        EG_SESSION(foreign);
+        const char *no_update = "no update of this session's graph is made by that optimizer, an eg_adam";
+        CHECK(eg_optimizer_steps(adam) == -1 && says("eg_optimizer_steps: ", no_update));
+        CHECK(isnan(eg_optimizer_learning_rate(adam)) && says("eg_optimizer_learning_rate: ", no_update));
+        CHECK(!eg_optimizer_set_learning_rate(adam, 0.5) && says("eg_optimizer_set_learning_rate: ", no_update));
+        CHECK(eg_optimizer_state(adam, NULL, 0) == -1 && says("eg_optimizer_state: ", no_update));
+        CHECK(eg_optimizer_state_list(adam).count == -1 && says("eg_optimizer_state_list: ", no_update));
+        CHECK(!eg_session_optimizer(foreign, adam) && says("eg_session_optimizer: ", no_update));
+        CHECK(!eg_save_weights(model, test_temp("weights.npz")) &&
+              says("eg_save_weights: operand 0, ", "is no node of this session's graph"));
+        eg_session_release(foreign);
+        eg_graph_release(none);
+    }
     eg_checkpoint *alone = eg_checkpoint_new();
     CHECK(eg_checkpoint_track_optimizer(alone, "adam", adam) && !eg_checkpoint_save(alone, prefix) &&
           says("eg_checkpoint_save: optimizer 'adam' is a graph's", "eg_session_optimizer(s, optimizer)"));

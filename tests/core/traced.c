@@ -213,6 +213,7 @@ TEST(more_shapes_than_are_kept_end_tracing) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(77)), *y;
     CHECK(eg_function_call(f, &x, 1, &y, 1));
     CHECK(strstr(eg_function_reason(f), "more shapes come in turn than the 16") != NULL);
+    CHECK(strstr(eg_function_reason(f), "; pad the inputs to fewer shapes") != NULL);
     eg_function_release(f);
 }
 // Shapes that are used often enough stay traced, however many there are.
@@ -412,6 +413,28 @@ TEST(signatures_are_counted_and_explained) {
     CHECK_TENSOR(eg_reduce_sum(y), 0, 40);
     eg_function_release(f);
 }
+// An op under a condition of C's: the explanation names it and what stands in its place.
+static bool odd_one_more(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tensor *y = eg_square(in[0]);
+    if (eg_size(in[0]) % 2) y = eg_mul(y, 3);
+    out[0] = eg_add(y, eg_ones(EG_FLOAT32, EG_SHAPE(eg_size(in[0]))));
+    return out[0] != NULL;
+}
+TEST(an_op_that_some_lengths_have_is_named) {
+    for (int odd = 0; odd < 2; odd++) {
+        eg_function *f = eg_function_new(odd_one_more, NULL);
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4 + odd)), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        x = eg_ones(EG_FLOAT32, EG_SHAPE(7 - odd));
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        const eg_function_info info = eg_function_counts(f);
+        CHECK_CONTAINS(info.explanation, odd ? "where eg_ones at traced.c:" : "where eg_mul at traced.c:");
+        CHECK_CONTAINS(info.explanation, odd ? " stands in place of eg_mul at traced.c:"
+                                             : " stands in place of eg_ones at traced.c:");
+        eg_function_release(f);
+    }
+}
 TEST(a_frozen_number_is_found) {
     net s;
     memset(&s, 0, sizeof s);
@@ -424,6 +447,17 @@ TEST(a_frozen_number_is_found) {
     CHECK(y == NULL);
     CHECK(eg_function_call(f, &x, 1, &y, 1));
     CHECK_TENSOR(y, 0, 3, 6);
+    s.frozen = 2;                                                   // it is found before the first replay
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE,
+                ": a later call would use an old value; none has so far. What changes between calls must be");
+    for (int i = 0; i < 6; i++) CHECK(eg_function_call(f, &x, 1, &y, 1));       // the first, a check, a replay, ...
+    const int64_t replays = eg_function_counts(f).replays;
+    CHECK(replays > 0);
+    s.frozen = 3;
+    while (eg_error() == EG_OK && eg_function_counts(f).replays < replays + 20) eg_function_call(f, &x, 1, &y, 1);
+    CHECK_CONTAINS(eg_error_message(), ": calls since number ");
+    CHECK_CONTAINS(eg_error_message(), ", when the two were equal, may have used an old value. What changes");
+    eg_error_clear();
     eg_function_release(f);
 }
 TEST(what_the_body_reads_in_c_is_an_error) {

@@ -274,6 +274,23 @@ TEST(csv_header_that_nobody_announced) {
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "rooms"}}), 1),
                 EG_ERROR_FILE, "a zero is .missing = EG_ZERO");
 }
+TEST(csv_paths_in_a_list_that_is_a_literal) {
+    const char *first = written_text("first.csv", "1,2\n"), *second = written_text("second.csv", "3,4\n5,6\n");
+    eg_dataset *d = eg_dataset_csv((const char *[]){first, second}, 2, .components = {{.dtype = EG_UINT8}});
+    CHECK(gather(d, 1) == EG_END_OF_SEQUENCE && !memcmp(gathered, "\1\2|\3\4|\5\6|", 9));
+    d = eg_dataset_csv((const char *const[]){first, second}, 2, .header = true,
+                       .components = {{.columns = "0", .dtype = EG_UINT8}, {.columns = "1", .dtype = EG_UINT8}});
+    CHECK(gather(d, 2) == EG_END_OF_SEQUENCE && !memcmp(gathered, "\5|\6|", 5));
+    CHECK(gather(eg_dataset_csv((const char *[]){first, second}, 2), 1) == EG_END_OF_SEQUENCE);
+}
+TEST(csv_of_other_separators) {
+    const char *path = written_text("semicolons.csv", "1;2\n");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE,
+                "'1;2' in column 0 is no number; if ';' separates fields, give .delimiter = ';'");
+    path = written_text("tabs.csv", "a\n1\t2\n");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE,
+                "is no number; if tabs separate fields, give .delimiter = '\\t'");
+}
 TEST(csv_numbers_names_and_categories) {
     const char *path = written_text("iris.csv", "\xef\xbb\xbfsepal length,width, species ,id\r\n5.1,"
                                                 "3.5,setosa,9007199254740993\n\r\n\"4.9\", 3 " ",virginica,-2\n");

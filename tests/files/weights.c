@@ -43,6 +43,10 @@ TEST(names_without_an_ending_are_given_one) {
     CHECK_ERROR(eg_load_weights(b, test_temp("run.1/none")), EG_ERROR_FILE, "run.1/none.safetensors: cannot be opened");
     CHECK_ERROR(
         eg_save_weights(a, test_temp("weights.h5")), EG_ERROR_FILE,
+        "weights.h5: its ending is neither .safetensors nor .npz, and no other format is written; a name without an "
+        "ending is given .safetensors");
+    CHECK_ERROR(
+        eg_load_weights(a, test_temp("weights.h5")), EG_ERROR_FILE,
         "weights.h5: its ending is neither .safetensors nor .npz, and no other format is read (docs/use.md, From "
         "files that are not read, says how to convert those of Keras and PyTorch); a name without an ending is given "
         ".safetensors");

@@ -227,6 +227,17 @@ TEST(weights_in_the_dataset) {
                 "eg_fit: the validation dataset has no end; give .validation_steps");
     CHECK_ERROR(eg_evaluate(model, none, .quiet = true), EG_ERROR_ARGUMENT, "eg_evaluate: the dataset has no elements");
     eg_dataset_release(none);
+    const char *path = test_temp("only_a_header.csv");             // what was read is named
+    FILE *file = fopen(path, "w");
+    REQUIRE(file && fputs("a,b\n", file) >= 0 && !fclose(file));
+    none = eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a"},
+                                                                                    {.columns = "b"}}), 2);
+    CHECK_ERROR(eg_fit(model, none, .quiet = true), EG_ERROR_ARGUMENT, "eg_fit: the dataset has no elements; its first "
+                "file is ");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .validation = none), EG_ERROR_ARGUMENT, "only_a_header.csv");
+    CHECK_ERROR(eg_evaluate(model, none, .quiet = true), EG_ERROR_ARGUMENT, "only_a_header.csv");
+    CHECK_ERROR(eg_predict_dataset(model, none), EG_ERROR_ARGUMENT, "only_a_header.csv");
+    eg_dataset_release(none);
     eg_dataset_release(endless);
     eg_dataset_release(data);
     eg_dataset_release(short_one);
