@@ -3292,8 +3292,8 @@ EAGER_API void eg_function_release(eg_function *f);
 // A length n of the inputs that changes, such as a batch's, needs no traces of its own behind the first two: the first
 // call at a further n runs the body, and its list is compared with the one that follows from those, where each number
 // that differs is a n + b, with whole a and b, or c / n. If it is that one, n is known: its list may go and is derived
-// again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for bodies
-// without eg_cond and eg_while, and under tapes for the gradients of calls, too; where a second length changes, for
+// again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for each way
+// that eg_cond and eg_while take, and under tapes for the gradients of calls, too; where a second length changes, for
 // those pairs in which that follows the first one.
 // Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
 // number that C computed anew, the call is an error that names the op, and its outputs are NULL, although the body has
@@ -3309,7 +3309,8 @@ EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n,
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
 EAGER_API const char *eg_function_reason(eg_function *f);
 // More shapes in turn than the 16 whose traces are kept, or than 64 lengths, make those that are dropped useless: then
-// no more are written or derived, and calls without one run eagerly.
+// no more are written or derived for a time, in which calls without one run eagerly: for 256 such calls, then, if those
+// that are made afterwards are useless, too, for 512, at most for 65,536.
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
 // latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); derived: lengths whose first call gave the
 // list that followed from other lengths, and which are no traces (of their lists, 64 are kept); dropped: traces beyond
@@ -3618,9 +3619,9 @@ EAGER_API eg_list eg_function_variables_list(eg_function *f);
 // In a traced function all three become the lines of what ran: of one branch, and of each step. A replay in which a
 // condition says something else undoes what it did and runs the list of an earlier call that went this way, or else the
 // body, which is traced. So each way that calls take, such as each number of steps, has a trace of its own, and a
-// function that takes a new way at nearly every call, more than the 16 that are kept, ends up running eagerly. It does
-// so from the start where a condition is read after an eg_print, eg_summary_... or eg_host_call of the same call, which
-// cannot be undone, and where a call reads more than 4096 conditions.
+// function that takes a new way at nearly every call, more than the 16 that are kept, runs eagerly most of the time
+// (eg_function_counts). It runs so from the start where a condition is read after an eg_print, eg_summary_... or
+// eg_host_call of the same call, which cannot be undone, and where a call reads more than 4096 conditions.
 // While a graph is built, eg_cond of a node and eg_while are nodes: each body is called once, to be written down, and
 // runs in sessions where its turn comes, with all assignments, draws and prints in it. What it computes can be used
 // behind it only where it gives that out; variables are made before it, not in it; both bodies of eg_cond give equal
@@ -38508,11 +38509,12 @@ EGI_AS_TOLD
 EGI_SMALL
 
 // Limits: lists that a function keeps at most; tries that give no list before the function stays eager; decisions of
-// eg_cond and eg_while in one call; dropped lists after which it is decided whether keeping lists is of use. The
+// eg_cond and eg_while in one call; dropped lists after which it is decided whether keeping lists is of use; calls that a function rests
+// after that, at first and at most. The
 // negative numbers stand in egi_trace_line.kernel for lines that are no kernel: an op that runs without a launch, an
 // assignment, a function of the host (a check, a print, an eg_host_call), and a branch.
-enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_RUN_OP = -1,
-       EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
+enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_REST = 256,
+       EGI_REST_MOST = 1 << 16, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
 // What a place is, which decides where a replay finds its memory: a temporary lies in the arena; an input's is the
 // memory of the tensor that the call is given; a variable's is the memory that it has when the call begins; a constant
 // is what no line has written, a tensor from outside or one that the body made of C's numbers, and the trace holds it;
@@ -38670,10 +38672,10 @@ struct eg_function {
     uint64_t makers[EGI_TRACES]; // hashes of signatures and paths of runs that made variables, in a ring
     int n_makers;
     int contended, pause;        // tries that others' hold on variables ended; calls until the next one
-    int tries, lost;             // lost: traces dropped for one of the same signature that takes another path
-    int crowds;                  // traces dropped since there were `crowd_replays` replays
+    int tries, crowds;           // crowds: traces dropped since there were `crowd_replays` replays
     int64_t crowd_replays;
-    bool full;                   // no more traces: those that are dropped are hardly replayed
+    int64_t rest, rested;        // rest: so many calls without a trace make none, since those that are dropped are
+                                 // hardly replayed; rested: how many these were the last time
     egi_trace *refused;          // the latest trace that gave no list since something held the values it assigns
     const void *caller;          // the thread that called it last
     bool shared;                 // another thread has called it since the latest try
@@ -42259,7 +42261,9 @@ static egi_trace *egi_function_put(eg_function *f, egi_trace *t, int most) {
     for (egi_trace *k = f->traces; k && !oldest; k = k->next)
         if (!k->open == !t->open && ++count > most) oldest = egi_function_take_out(f, k);
     if (oldest && ++f->crowds == EGI_LOST) {
-        f->full = f->info.replays - f->crowd_replays < 2 * EGI_LOST;
+        const bool useless = f->info.replays - f->crowd_replays < 2 * EGI_LOST;
+        f->rested = !useless ? 0 : f->rested ? egi_min64(2 * f->rested, EGI_REST_MOST) : EGI_REST;
+        f->rest = f->rested;
         f->crowd_replays = f->info.replays;
         f->crowds = 0;
     }
@@ -42273,7 +42277,7 @@ static egi_trace *egi_function_put(eg_function *f, egi_trace *t, int most) {
 // number. Where they are equal the length is known, and its list may go when there are too many: a later call derives
 // it again and does not run the body. Where they differ, the length has a trace of its own.
 
-enum { EGI_OPEN_LISTS = 8, EGI_OPEN_LENGTHS = 4096, EGI_OPEN_TEMPLATES = 256, EGI_OPEN_TRIES = 4, EGI_DERIVED = 64 };
+enum { EGI_OPEN_LISTS = 16, EGI_OPEN_LENGTHS = 4096, EGI_OPEN_TEMPLATES = 256, EGI_OPEN_TRIES = 4, EGI_DERIVED = 64 };
 // A length at which the body has been compared, the counts of its trace when that went, and its template, if a tape
 // recorded it: the lines of tapes are not derived, since attributes of ops have other rules than lists.
 typedef struct egi_known_length { int64_t length, calls, check, settings; egi_taped *taped; } egi_known_length;
@@ -42375,10 +42379,19 @@ static void egi_line_walk(egi_listed_numbers *w, const egi_trace *t, egi_trace_l
     }
     egi_drawn_walk(w, t, line);
 }
+static void egi_path_walk(egi_listed_numbers *w, egi_trace *t) {
+    for (int64_t i = 0; i < t->n_path; i++) egi_number_is_same(w, t->path[i]);
+    for (int64_t i = 0; i < t->n_given; i++) {
+        egi_branch_result *g = &t->given[i];
+        egi_number_is_same(w, g->number);
+        egi_number_is_same(w, (int64_t)g->dtype << 32 | g->shape.rank);
+        for (int k = 0; k < g->shape.rank; k++) egi_number_walk(w, &g->shape.dims[k], sizeof g->shape.dims[k]);
+    }
+}
 // Walks over a whole list, always in this order.
 static void egi_trace_walk(egi_listed_numbers *w, egi_trace *t) {
-    const int64_t same[] = { t->n_places, t->n_operands, t->n_lines, t->n_variables, t->n, t->m, t->assigns,
-                             t->taped != NULL, (int64_t)(intptr_t)t->backend };
+    const int64_t same[] = { t->n_places, t->n_operands, t->n_lines, t->n_variables, t->n_path, t->n_given, t->n, t->m,
+                             t->assigns, t->taped != NULL, (int64_t)(intptr_t)t->backend };
     w->n = w->n_same = 0;
     w->drawn = 0;
     for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) egi_number_is_same(w, same[k]);
@@ -42392,11 +42405,20 @@ static void egi_trace_walk(egi_listed_numbers *w, egi_trace *t) {
     }
     for (int i = 0; i < 2 * t->m; i++) egi_number_is_same(w, t->out[i]);
     for (int i = 0; i < t->m; i++) egi_number_is_same(w, t->out_flags[i]);
+    egi_path_walk(w, t);
     egi_counter_walk(w, &t->drew, w->drawn);
 }
 static void egi_listed_numbers_free(egi_listed_numbers *w) {
     egi_free(w->word);
     egi_free(w->same);
+}
+// c / length[2], where c / length[0] is p and c / length[1] is q: c is whole, or what gives both when it is rounded.
+static double egi_quotient_at(const int64_t *length, double p, double q) {
+    const double c = p * (double)length[0];
+    const double near[] = { floor(c + 0.5), c, nextafter(c, HUGE_VAL), nextafter(c, -HUGE_VAL) };
+    for (int i = 0; i < 4; i++)
+        if (near[i] / (double)length[0] == p && near[i] / (double)length[1] == q) return near[i] / (double)length[2];
+    return c / (double)length[2];
 }
 // The number for length[2], where it is x for length[0] and y for length[1]; x, where it follows no rule. What has many
 // bits is a floating number.
@@ -42411,7 +42433,7 @@ static int64_t egi_number_at(const int64_t *length, int64_t x, int64_t y) {
     memcpy(&q, &y, sizeof q);
     const double a = (q - p) / (double)by;
     if (p == floor(p) && q == floor(q) && a == floor(a)) p += a * (double)to;
-    else p = p * (double)length[0] / (double)length[2];
+    else p = egi_quotient_at(length, p, q);
     memcpy(&x, &p, sizeof x);
     return x;
 }
@@ -42447,10 +42469,11 @@ static egi_known_length *egi_open_known(const egi_open_list *o, int64_t length) 
     for (int64_t i = 0; i < o->n_known; i++) if (o->known[i].length == length) return &o->known[i];
     return NULL;
 }
-// The open list that knows the length of this signature, which becomes length[2].
-static egi_open_list *egi_open_of(const eg_function *f, const int64_t *signature, int64_t size, int64_t *length) {
+// An open list that knows the length of this signature, which becomes length[2], and may be that of the call's path.
+static egi_open_list *egi_open_of(const eg_function *f, const egi_path *path, const int64_t *signature, int64_t size,
+                                  int64_t *length) {
     for (egi_open_list *o = f->open; o; o = o->next)
-        if (egi_open_fits(o, signature, size, length)) {
+        if (egi_path_fits(path, o->trace) && egi_open_fits(o, signature, size, length)) {
             const egi_known_length *known = egi_open_known(o, length[2]);
             if (known && (!known->taped || egi_taped_watches(known->taped))) return o;
         }
@@ -42577,6 +42600,14 @@ static void egi_open_share(egi_trace *t, const egi_trace *a) {
         if (o->place >= 0) t->first_operand[o->place] = i;
     }
 }
+static bool egi_open_copy_path(egi_trace *t, const egi_trace *a) {
+    t->path = (unsigned char *)egi_open_copy(a->path, a->n_path, sizeof *a->path);
+    t->given = (egi_branch_result *)egi_open_copy(a->given, a->n_given, sizeof *a->given);
+    t->n_path = a->n_path;
+    t->n_given = a->n_given;
+    t->undoes = a->undoes;
+    return t->path && t->given;
+}
 // The list for length[2], without steps. NULL without memory.
 static egi_trace *egi_open_list_at(const egi_open_list *o, const int64_t *length, const int64_t *signature) {
     const egi_trace *a = o->trace;
@@ -42600,8 +42631,8 @@ static egi_trace *egi_open_list_at(const egi_open_list *o, const int64_t *length
     t->variables = (egi_trace_variable *)egi_open_copy(a->variables, a->n_variables, sizeof *a->variables);
     t->out = (int32_t *)egi_open_copy(a->out, 2 * a->m, sizeof *a->out);
     t->out_flags = (uint16_t *)egi_open_copy(a->out_flags, a->m, sizeof *a->out_flags);
-    bool ok = t->signature && t->lines && t->operands && t->places && t->first_operand && t->variables && t->out &&
-              t->out_flags;
+    bool ok = egi_open_copy_path(t, a) && t->signature && t->lines && t->operands && t->places && t->first_operand &&
+              t->variables && t->out && t->out_flags;
     for (int64_t i = 0; i < a->n_lines && ok; i++, t->n_lines++) {
         void *parameters = a->lines[i].parameters;
         if (parameters) parameters = egi_open_copy(parameters, 1, a->lines[i].parameters_size);
@@ -42637,11 +42668,11 @@ static void egi_open_add(eg_function *f, egi_open_list *o, egi_trace *t, int64_t
     egi_trace_release(oldest);
 }
 // Derives the trace of a signature whose length is known, and adds it. False: the body is to be run.
-static bool egi_open_derive(eg_function *f, const int64_t *signature, int64_t size) {
+static bool egi_open_derive(eg_function *f, const egi_path *path, const int64_t *signature, int64_t size) {
     int64_t length[3];
     char text[256];
     egi_open_free(f, false);
-    egi_open_list *o = egi_open_of(f, signature, size, length);
+    egi_open_list *o = egi_open_of(f, path, signature, size, length);
     if (!o) return false;
     if (!egi_trace_holds(o->trace, text, sizeof text)) { egi_open_drop(f, o); return false; }
     egi_trace *t = egi_open_list_at(o, length, signature);
@@ -42747,7 +42778,7 @@ static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *num
     int n = 0, count = 0;
     egi_lock();
     for (egi_trace *k = f->traces; k && n < EGI_OPEN_TRIES; k = k->next) {
-        if (k->open || k->n_path || k->signature_size != t->signature_size ||
+        if (k->open || !egi_paths_equal(k, t) || k->signature_size != t->signature_size ||
             !egi_signature_follows(k->signature, t->signature, t->signature, t->signature_size, lengths[n]))
             continue;
         k->refs++;
@@ -42785,12 +42816,11 @@ static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t ro
     bool found = false;
     memset(&numbers, 0, sizeof numbers);
     egi_open_free(f, false);
-    if (t->n_path) return false;
     egi_trace_walk(&numbers, t);
     for (egi_open_list *o = f->open, *next; o && !found && !numbers.failed; o = next) {
         int64_t length[3];
         next = o->next;
-        if (!egi_open_fits(o, t->signature, t->signature_size, length)) continue;
+        if (!egi_paths_equal(o->trace, t) || !egi_open_fits(o, t->signature, t->signature_size, length)) continue;
         found = egi_listed_numbers_fit(o->trace, &o->numbers[0], t, &numbers) &&
                 egi_listed_numbers_follow(&o->numbers[0], &o->numbers[1], &numbers, length) &&
                 (egi_open_known(o, length[2]) || egi_open_knows(o, t, length[2]));
@@ -42816,7 +42846,6 @@ static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t ro
 }
 // Puts a trace first in the list; the oldest goes where there are too many.
 static void egi_function_add(eg_function *f, egi_trace *t, const char *explanation) {
-    const int64_t *signature = t->signature, size = t->signature_size;
     egi_lock();
     if (f->info.traces++ > 0) {
         f->info.retraces++;
@@ -42824,14 +42853,11 @@ static void egi_function_add(eg_function *f, egi_trace *t, const char *explanati
                  *explanation ? explanation : t->taped ? "what tapes know of what the body captures"
                                                        : "a trace of these shapes was dropped");
         if (!*explanation && f->traces)
-            egi_signature_explain(f->traces->signature, signature, f->info.explanation, sizeof f->info.explanation);
+            egi_signature_explain(f->traces->signature, t->signature, f->info.explanation, sizeof f->info.explanation);
     }
     egi_trace *oldest = egi_function_put(f, t, EGI_TRACES);
-    if (oldest && t->n_path && egi_signatures_equal(oldest, signature, size)) f->lost++;
-    const bool thrashes = f->lost >= EGI_LOST;
     egi_unlock();
     egi_trace_release(oldest);
-    if (thrashes) egi_function_give_up(f, "eg_cond and eg_while took more ways than the 16 whose lists are kept");
 }
 // Makes a trace the first of the list, if it is still there; under egi_lock.
 static void egi_function_prefer(eg_function *f, egi_trace *t) {
@@ -42922,8 +42948,16 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
 // or not at all (an error), since another thread runs a list that assigns. A trace that is replayed or checked is busy,
 // and the call has a reference to it.
 typedef enum egi_function_way {
-    EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NO_ROOM, EGI_BY_PAUSE, EGI_BY_NOTHING
+    EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NO_ROOM, EGI_BY_WAYS, EGI_BY_PAUSE, EGI_BY_NOTHING
 } egi_function_way;
+// A call that makes no trace while the function rests from making some that are not replayed. Under egi_lock.
+static egi_function_way egi_function_rests(eg_function *f, egi_function_way way) {
+    if (--f->rest == 0) {
+        f->crowds = 0;
+        f->crowd_replays = f->info.replays;
+    }
+    return way;
+}
 // Chooses the way, and takes under one lock what the call needs: the trace, with EGI_BY_REPLAY also a run and an arena
 // (NULL where all are in use or there is none yet). `explanation` says why the former trace no longer holds.
 static egi_function_way egi_function_find(eg_function *f, const int64_t *signature, int64_t size,
@@ -42950,9 +42984,12 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         gone = egi_function_forget(f, t);
         t = NULL;
     }
-    if (way == EGI_BY_NOTHING) t = NULL;
-    else if (!t) way = f->full && !gone ? EGI_BY_NO_ROOM : f->tracing || set ? EGI_BY_BODY : EGI_BY_TRACE;
-    else {
+    // The lists of many ways begin alike: it takes long to find that none of them is that of the call.
+    const bool rests = f->rest > 0 && !gone && (!t || (t->n_path && !set));
+    if (way != EGI_BY_NOTHING && rests) way = egi_function_rests(f, t ? EGI_BY_WAYS : EGI_BY_NO_ROOM);
+    else if (way != EGI_BY_NOTHING && !t) way = f->tracing || set ? EGI_BY_BODY : EGI_BY_TRACE;
+    if (way != EGI_BY_REPLAY) t = NULL;
+    if (t) {
         if (++t->calls >= t->check && !f->no_recheck && !t->busy && !f->tracing) way = EGI_BY_CHECK;
         if (set) way = EGI_BY_CHECK;
         t->busy++;
@@ -43023,12 +43060,13 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
                          : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept, "
                                                  "or than the 64 lengths whose lists are; pad the inputs to fewer "
                                                  "shapes"
+                         : way == EGI_BY_WAYS ? "eg_cond and eg_while took more ways than the 16 whose lists are kept"
                          : way == EGI_BY_PAUSE ? "other tensors or tapes hold, in all tries so far, the values of "
                                                  "variables that the body assigns; the next try comes later" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
     if (reason) return egi_function_run(f, in, out, m);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
-    else if (way == EGI_BY_TRACE && (*again = !known->n && egi_open_derive(f, signature, size))) ok = false;
+    else if (way == EGI_BY_TRACE && (*again = egi_open_derive(f, known, signature, size))) ok = false;
     else
         ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation,
                                  sizeof explanation);
@@ -43056,7 +43094,7 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     bool ok, again;
     int tries = 0;
     do ok = egi_function_try(f, in, n, out, m, signature, size, &known, &again);
-    while (again && ++tries <= EGI_TRACES);
+    while (again && ++tries <= 2 * (EGI_TRACES + EGI_OPEN_LISTS));
     if (again) {
         const char *reason = "other threads change what its branches read";
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);

@@ -438,6 +438,13 @@ TEST(ways_that_are_not_traced) {
     }
     CHECK(strstr(eg_function_reason(f), "took more ways than the 16") != NULL);
     CHECK_INT(eg_function_counts(f).dropped, 32);
+    for (int i = 0; i < 300; i++) {                         // it is traced again when it has rested
+        EG_SCOPE;
+        eg_tensor *x = eg_scalar(i % 3), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_NEAR(eg_item(y), i % 3, 0);
+    }
+    CHECK_STR(eg_function_reason(f), NULL);
     eg_function_release(f);
 }
 // A branch that first runs in a later call may make variables, and fail.

@@ -216,6 +216,37 @@ TEST(more_shapes_than_are_kept_end_tracing) {
     CHECK(strstr(eg_function_reason(f), "; pad the inputs to fewer shapes") != NULL);
     eg_function_release(f);
 }
+// So many calls of n rows, and how many of them were replays.
+static int64_t doubled_calls(eg_function *f, int64_t n, int calls) {
+    const int64_t replays = eg_function_counts(f).replays;
+    for (int i = 0; i < calls; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(n), i), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_NEAR(eg_item(eg_reduce_sum(y)), (double)n * i * 2, 0);
+    }
+    return eg_function_counts(f).replays - replays;
+}
+// Where the calls settle on few shapes later, these are traced: after 256 calls without a list, then after 512 ...
+TEST(a_function_rests_from_useless_traces_and_goes_on) {
+    net s;
+    memset(&s, 0, sizeof s);
+    s.squares = true;
+    eg_function *f = eg_function_new(doubled, &s, .no_recheck = true);
+    int64_t n = 1;
+    for (int64_t rest = 256; rest <= 1024; rest *= 2) {
+        do doubled_calls(f, n++, 1); while (!eg_function_reason(f));
+        const int64_t traces = eg_function_counts(f).traces;
+        CHECK_INT(doubled_calls(f, 500, (int)rest - 1), 0);
+        CHECK_CONTAINS(eg_function_reason(f), "more shapes come in turn than the 16");
+        CHECK_INT(eg_function_counts(f).traces, traces);
+        CHECK_INT(doubled_calls(f, 500, 10), 9);
+        CHECK_STR(eg_function_reason(f), NULL);
+    }
+    for (int i = 0; i < 20; i++) CHECK(doubled_calls(f, n++, 10) == 9);     // all are replayed: no rest is due
+    CHECK_STR(eg_function_reason(f), NULL);
+    eg_function_release(f);
+}
 // Shapes that are used often enough stay traced, however many there are.
 TEST(many_shapes_that_are_replayed_stay_traced) {
     net s;
@@ -265,7 +296,32 @@ typedef struct lengths {
     int what, runs;
     double late;                                           // a number that changes between calls
 } lengths;
-enum { NOTHING, LINEAR, PARTS, SQUARES, HALVES, CLAMPED, PRODUCT, TWO_LENGTHS, OF_C };
+enum { NOTHING, LINEAR, PARTS, SQUARES, HALVES, CLAMPED, PRODUCT, TWO_LENGTHS, OF_C, WAYS };
+static bool with_draws(eg_tensor *const *in, eg_tensor **out, void *user) {
+    lengths *s = (lengths *)user;
+    out[0] = eg_add(in[0], eg_mul(eg_random_normal(eg_shape_of(in[0])), 0.01));
+    return eg_assign_sub(s->w, eg_mul(s->w, 1e-3)) != NULL;
+}
+static bool with_a_part(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_mul(eg_mul(in[0], ((lengths *)user)->captured), 3.0 / (double)eg_dim(in[0], 0));
+    return out[0] != NULL;
+}
+static bool above_a_half(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_greater(eg_reduce_max(in[0]), 0.5);
+    return out[0] != NULL;
+}
+static bool halved(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_mul(in[0], 0.5);
+    return out[0] != NULL;
+}
+// One branch of two, then as many steps of a loop as the values say.
+static eg_tensor *lengths_ways(lengths *s, eg_tensor *x, eg_tensor *h) {
+    eg_tensor *y;
+    return eg_cond(eg_greater(eg_reduce_sum(x), 0), with_draws, with_a_part, s, &h, 1, &y, 1) &&
+           eg_while(above_a_half, halved, s, &y, &y, 1, .max_steps = 3) ? y : NULL;
+}
 static bool of_a_length(eg_tensor *const *in, eg_tensor **out, void *user) {
     lengths *s = (lengths *)user;
     const int64_t n = eg_dim(in[0], 0);
@@ -281,6 +337,7 @@ static bool of_a_length(eg_tensor *const *in, eg_tensor **out, void *user) {
     case PRODUCT: x = eg_mul(x, eg_reduce_prod(eg_full(EG_FLOAT32, EG_SHAPE(n), 1.01))); break;
     case TWO_LENGTHS: x = eg_mul(x, eg_reduce_sum(in[1])); break;
     case OF_C: x = eg_mul(x, eg_constant(EG_SHAPE(1), 1.0 / (double)n)); break;
+    case WAYS: x = lengths_ways(s, in[0], x); break;
     default: break;
     }
     eg_tensor *loss = eg_reduce_mean(eg_square(eg_concat(EG_TENSORS(x, h), 0)));
@@ -309,6 +366,7 @@ static void lengths_release(lengths *s) {
 }
 static bool lengths_call(lengths *s, int64_t n, int seed, float values[2]) {
     EG_SCOPE;
+    eg_seed((uint64_t)seed);
     eg_tensor *in[2] = { net_data(seed, EG_SHAPE(n, 3)), net_data(seed + 1, EG_SHAPE(seed % 5 + 2)) }, *out[2];
     if (!eg_function_call(s->f, in, s->what == TWO_LENGTHS ? 2 : 1, out, 2)) return false;
     values[0] = (float)eg_item(eg_reduce_sum(out[0]));
@@ -345,6 +403,20 @@ TEST(a_further_length_has_the_list_that_is_derived_for_it) {
         CHECK(info.replays > 30);
         CHECK_STR(info.explanation, "input 0: float32 [5, 3], then float32 [9, 3]");
     }
+}
+// Where n (1 / n) is not 1 in floating point, 1 / n follows n all the same.
+TEST(a_part_of_any_length_is_derived) {
+    static const int64_t list[] = { 49, 98, 103, 107, 161, 187, 3 };
+    const eg_function_info info = lengths_compare(PARTS, list, 7, 70);
+    CHECK_INT(info.traces, 2);
+    CHECK_INT(info.derived, 5);
+}
+// Of each way through eg_cond and eg_while, two lengths are traced.
+TEST(a_further_length_has_a_list_for_each_way) {
+    static const int64_t list[] = { 5, 9, 7, 12, 64, 3, 128 };
+    const eg_function_info info = lengths_compare(WAYS, list, 7, 420);
+    CHECK_INT(info.traces, 6);                              // of three ways that are taken
+    CHECK_INT(info.derived, 9);
 }
 TEST(what_follows_no_length_is_not_derived) {
     static const int64_t odd[] = { 5, 9, 8, 12, 31, 1, 20 };
