@@ -3293,8 +3293,8 @@ EAGER_API void eg_function_release(eg_function *f);
 // call at a further n runs the body, and its list is compared with the one that follows from those, where each number
 // that differs is a n + b, with whole a and b, or c / n. If it is that one, n is known: its list may go and is derived
 // again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for each way
-// that eg_cond and eg_while take, and under tapes for the gradients of calls, too; where a second length changes, for
-// those pairs in which that follows the first one.
+// that eg_cond and eg_while take, and under tapes for the gradients of calls, too. Two lengths may change: where two
+// values of one have been traced with two values each of the other, the list of any pair follows from these four.
 // Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
 // number that C computed anew, the call is an error that names the op, and its outputs are NULL, although the body has
 // run: what it assigned stays, so the call is not to be repeated. The next call traces again. False on an error, with
@@ -38510,8 +38510,7 @@ EGI_SMALL
 
 // Limits: lists that a function keeps at most; tries that give no list before the function stays eager; decisions of
 // eg_cond and eg_while in one call; dropped lists after which it is decided whether keeping lists is of use; calls that a function rests
-// after that, at first and at most. The
-// negative numbers stand in egi_trace_line.kernel for lines that are no kernel: an op that runs without a launch, an
+// after that, at first and at most. The negative numbers stand in egi_trace_line.kernel for lines that are no kernel: an op that runs without a launch, an
 // assignment, a function of the host (a check, a print, an eg_host_call), and a branch.
 enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_REST = 256,
        EGI_REST_MOST = 1 << 16, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
@@ -42272,10 +42271,12 @@ static egi_trace *egi_function_put(eg_function *f, egi_trace *t, int most) {
 // ---- open lists
 //
 // Two traces whose signatures and lists are the same but for numbers that follow one length n of the inputs (a n + b
-// with whole a and b, or c / n) make an open list. The first call at a further length runs the body and traces it, as
-// any first call does; then the list is compared with the one that the open list gives for that length, number by
-// number. Where they are equal the length is known, and its list may go when there are too many: a later call derives
-// it again and does not run the body. Where they differ, the length has a trace of its own.
+// with whole a and b, or c / n) make an open list; two such open lists, at two values of another length m, make one of
+// both lengths: at a given n, each of the two has a number, and the one for m follows from these. The first call at a
+// further length runs the body and traces it, as any first call does; then the list is compared with the one that the
+// open list gives for that length, number by number. Where they are equal the length is known, and its list may go when
+// there are too many: a later call derives it again and does not run the body. Where they differ, the length has a
+// trace of its own.
 
 enum { EGI_OPEN_LISTS = 16, EGI_OPEN_LENGTHS = 4096, EGI_OPEN_TEMPLATES = 256, EGI_OPEN_TRIES = 4, EGI_DERIVED = 64 };
 // A length at which the body has been compared, the counts of its trace when that went, and its template, if a tape
@@ -42290,13 +42291,18 @@ typedef struct egi_listed_numbers {
     uint64_t drawn;              // the random counter behind the line that was walked last
     bool failed;
 } egi_listed_numbers;
+// The lengths that a number follows: those of numbers 0 and 1 and of the call; where two change, of[1] has those of
+// numbers 2 and 3 and of the call, and of[2] the second lengths. key: what tells the call's from others.
+typedef struct egi_lengths { int64_t of[3][3], key; } egi_lengths;
 // signature[] and numbers[] are those of the two lists that began it, at length[0] and length[1]; from these two, every
 // number at a third length follows (egi_number_at).
 struct egi_open_list {
     egi_open_list *next;
-    egi_trace *trace;            // for length[0]; a reference
-    int64_t *signature[2], signature_size;
-    egi_listed_numbers numbers[2];
+    egi_trace *trace;            // whose numbers are numbers[0]; a reference
+    bool two;                    // two lengths change; numbers 0 and 1 are at one second length, 2 and 3 at another one
+    int64_t along, across;       // of two lengths: where signatures have the first and the second
+    int64_t *signature[4], signature_size;
+    egi_listed_numbers numbers[4];
     egi_known_length *known;     // a ring, where there are too many
     int64_t n_known, known_room, latest, derived;
     egi_backs *backs;            // of its templates, or NULL
@@ -42459,25 +42465,61 @@ static bool egi_signature_follows(const int64_t *a, const int64_t *b, const int6
     }
     return true;
 }
-// Whether a signature is that of the open list at some length, which becomes length[2].
-static bool egi_open_fits(const egi_open_list *o, const int64_t *signature, int64_t size, int64_t *length) {
-    return o->signature_size == size &&
-           egi_signature_follows(o->signature[0], o->signature[1], signature, size, length);
+// The number for the call's lengths, where x[0..1], or x[0..3] of two lengths, are those that are known.
+static int64_t egi_open_number(const egi_open_list *o, const egi_lengths *at, const int64_t *x) {
+    const int64_t first = egi_number_at(at->of[0], x[0], x[1]);
+    return o->two ? egi_number_at(at->of[2], first, egi_number_at(at->of[1], x[2], x[3])) : first;
+}
+// The same for a list of two lengths.
+static bool egi_open_fits_two(const egi_open_list *o, const int64_t *s, egi_lengths *at) {
+    int64_t *const *c = o->signature;
+    const int64_t p = o->along, q = o->across, most = INT32_MAX;
+    for (int k = 0; k < 4; k += 2) {                        // numbers 1 and 3 are alike to these
+        if (memcmp(c[k], s, EGI_SIGNATURE_LENGTH * sizeof *s) != 0) return false;
+        for (int64_t i = EGI_SIGNATURE_HEAD; i < o->signature_size; i += 3 + 2 * s[i + 2])
+            if (memcmp(c[k] + i, s + i, 3 * sizeof *s) != 0) return false;
+    }
+    if (s[p] < 2 || s[q] < 2 || s[p] > most || s[q] > most) return false;
+    const int64_t of[3][3] = { { c[0][p], c[1][p], s[p] }, { c[2][p], c[3][p], s[p] }, { c[0][q], c[2][q], s[q] } };
+    memcpy(at->of, of, sizeof of);
+    at->key = s[p] * (most + 1) + s[q];
+    for (int64_t i = EGI_SIGNATURE_LENGTH, next = EGI_SIGNATURE_HEAD; i < o->signature_size; i++) {
+        if (i == next) { next += 3 + 2 * s[i + 2]; i += 2; continue; }
+        const int64_t x[4] = { c[0][i], c[1][i], c[2][i], c[3][i] };
+        if (s[i] != egi_open_number(o, at, x)) return false;
+    }
+    return true;
+}
+// Whether a signature is that of the open list at some lengths, which *at becomes.
+static bool egi_open_fits(const egi_open_list *o, const int64_t *signature, int64_t size, egi_lengths *at) {
+    if (o->signature_size != size) return false;
+    if (o->two) return egi_open_fits_two(o, signature, at);
+    const bool fits = egi_signature_follows(o->signature[0], o->signature[1], signature, size, at->of[0]);
+    at->key = at->of[0][2];
+    return fits;
 }
 // The entry of a length, or NULL where the body has not been compared at that length.
 static egi_known_length *egi_open_known(const egi_open_list *o, int64_t length) {
     for (int64_t i = 0; i < o->n_known; i++) if (o->known[i].length == length) return &o->known[i];
     return NULL;
 }
-// An open list that knows the length of this signature, which becomes length[2], and may be that of the call's path.
+// An open list that knows the lengths of this signature and may be that of the call's path.
 static egi_open_list *egi_open_of(const eg_function *f, const egi_path *path, const int64_t *signature, int64_t size,
-                                  int64_t *length) {
+                                  egi_lengths *at) {
     for (egi_open_list *o = f->open; o; o = o->next)
-        if (egi_path_fits(path, o->trace) && egi_open_fits(o, signature, size, length)) {
-            const egi_known_length *known = egi_open_known(o, length[2]);
+        if (egi_path_fits(path, o->trace) && egi_open_fits(o, signature, size, at)) {
+            const egi_known_length *known = egi_open_known(o, at->key);
             if (known && (!known->taped || egi_taped_watches(known->taped))) return o;
         }
     return NULL;
+}
+static void egi_open_list_free(egi_open_list *o) {
+    egi_trace_release(o->trace);
+    for (int k = 0; k < 4; k++) { egi_free(o->signature[k]); egi_listed_numbers_free(&o->numbers[k]); }
+    for (int64_t i = 0; i < o->n_known; i++) egi_taped_release(o->known[i].taped);
+    if (o->backs) egi_backs_release(o->backs);
+    egi_free(o->known);
+    egi_free(o);
 }
 // Frees an open list, and takes what was derived from it out of the traces.
 static void egi_open_drop(eg_function *f, egi_open_list *o) {
@@ -42495,12 +42537,7 @@ static void egi_open_drop(eg_function *f, egi_open_list *o) {
     }
     egi_unlock();
     while (gone) { egi_trace *next = gone->next; egi_trace_release(gone); gone = next; }
-    egi_trace_release(o->trace);
-    for (int k = 0; k < 2; k++) { egi_free(o->signature[k]); egi_listed_numbers_free(&o->numbers[k]); }
-    for (int64_t i = 0; i < o->n_known; i++) egi_taped_release(o->known[i].taped);
-    if (o->backs) egi_backs_release(o->backs);
-    egi_free(o->known);
-    egi_free(o);
+    egi_open_list_free(o);
 }
 // Frees the open lists, if they no longer hold or, with `all`, anyway.
 static void egi_open_free(eg_function *f, bool all) {
@@ -42536,7 +42573,7 @@ static bool egi_open_knows(egi_open_list *o, const egi_trace *t, int64_t length)
 static void egi_open_share_backs(egi_open_list *o, egi_trace *t, int64_t length) {
     egi_taped *k = t->taped;
     egi_backs *own = NULL;
-    if (!k || k->length || (o->trace != t && !egi_taped_alike(o->trace->taped, k))) return;
+    if (!k || k->length || o->two || (o->trace != t && !egi_taped_alike(o->trace->taped, k))) return;
     egi_lock();
     if (!o->backs) o->backs = k->backs;
     else { own = k->backs; k->backs = o->backs; }
@@ -42568,6 +42605,15 @@ static bool egi_listed_numbers_follow(const egi_listed_numbers *x, const egi_lis
                                       const egi_listed_numbers *z, const int64_t *length) {
     for (int64_t i = 0; i < z->n; i++)
         if (z->word[i] != egi_number_at(length, x->word[i], y->word[i])) return false;
+    return true;
+}
+// The same of an open list's.
+static bool egi_open_follows(const egi_open_list *o, const egi_listed_numbers *z, const egi_lengths *at) {
+    const egi_listed_numbers *w = o->numbers;
+    for (int64_t i = 0; i < z->n; i++) {
+        const int64_t x[4] = { w[0].word[i], w[1].word[i], o->two ? w[2].word[i] : 0, o->two ? w[3].word[i] : 0 };
+        if (z->word[i] != egi_open_number(o, at, x)) return false;
+    }
     return true;
 }
 // A copy of n elements of `size` bytes, which the caller frees; NULL without memory.
@@ -42608,8 +42654,8 @@ static bool egi_open_copy_path(egi_trace *t, const egi_trace *a) {
     t->undoes = a->undoes;
     return t->path && t->given;
 }
-// The list for length[2], without steps. NULL without memory.
-static egi_trace *egi_open_list_at(const egi_open_list *o, const int64_t *length, const int64_t *signature) {
+// The list for the call's lengths, without steps. NULL without memory.
+static egi_trace *egi_open_list_at(const egi_open_list *o, const egi_lengths *at, const int64_t *signature) {
     const egi_trace *a = o->trace;
     egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
     egi_listed_numbers numbers;
@@ -42641,8 +42687,11 @@ static egi_trace *egi_open_list_at(const egi_open_list *o, const int64_t *length
     }
     if (ok) {
         egi_open_share(t, a);
-        for (int64_t i = 0; i < o->numbers[0].n; i++)
-            word[i] = egi_number_at(length, o->numbers[0].word[i], o->numbers[1].word[i]);
+        const egi_listed_numbers *w = o->numbers;
+        for (int64_t i = 0; i < w[0].n; i++) {
+            const int64_t x[4] = { w[0].word[i], w[1].word[i], o->two ? w[2].word[i] : 0, o->two ? w[3].word[i] : 0 };
+            word[i] = egi_open_number(o, at, x);
+        }
         memset(&numbers, 0, sizeof numbers);
         numbers.from = word;
         egi_trace_walk(&numbers, t);
@@ -42669,14 +42718,14 @@ static void egi_open_add(eg_function *f, egi_open_list *o, egi_trace *t, int64_t
 }
 // Derives the trace of a signature whose length is known, and adds it. False: the body is to be run.
 static bool egi_open_derive(eg_function *f, const egi_path *path, const int64_t *signature, int64_t size) {
-    int64_t length[3];
+    egi_lengths at;
     char text[256];
     egi_open_free(f, false);
-    egi_open_list *o = egi_open_of(f, path, signature, size, length);
+    egi_open_list *o = egi_open_of(f, path, signature, size, &at);
     if (!o) return false;
     if (!egi_trace_holds(o->trace, text, sizeof text)) { egi_open_drop(f, o); return false; }
-    egi_trace *t = egi_open_list_at(o, length, signature);
-    const egi_known_length *known = egi_open_known(o, length[2]);
+    egi_trace *t = egi_open_list_at(o, &at, signature);
+    const egi_known_length *known = egi_open_known(o, at.key);
     if (!t) return false;
     t->calls = known->calls;
     t->check = known->check;
@@ -42688,7 +42737,7 @@ static bool egi_open_derive(eg_function *f, const egi_path *path, const int64_t 
         egi_trace_release(t);
         return false;
     }
-    egi_open_add(f, o, t, length[2]);
+    egi_open_add(f, o, t, at.key);
     return true;
 }
 // The first line in which two lists differ by more than a length; -1 if it is not found.
@@ -42771,11 +42820,21 @@ static egi_open_list *egi_open_list_new(egi_trace *a, const egi_trace *b, egi_li
     o->trace = a;
     return o;
 }
+// Puts an open list first; the oldest goes where there are too many.
+static void egi_open_put(eg_function *f, egi_open_list *o) {
+    int count = 0;
+    egi_lock();
+    o->next = f->open;
+    f->open = o;
+    egi_unlock();
+    for (egi_open_list *k = f->open; k; k = k->next)
+        if (++count > EGI_OPEN_LISTS) { egi_open_drop(f, k); return; }
+}
 // Looks for a trace that makes an open list with t.
 static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *numbers, char *text, size_t room) {
     egi_trace *with[EGI_OPEN_TRIES];
     int64_t lengths[EGI_OPEN_TRIES][3];
-    int n = 0, count = 0;
+    int n = 0;
     egi_lock();
     for (egi_trace *k = f->traces; k && n < EGI_OPEN_TRIES; k = k->next) {
         if (k->open || !egi_paths_equal(k, t) || k->signature_size != t->signature_size ||
@@ -42790,10 +42849,7 @@ static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *num
         egi_open_list *o = found ? NULL : egi_open_list_new(with[i], t, numbers, lengths[i]);
         if (o) {
             found = true;
-            egi_lock();
-            o->next = f->open;
-            f->open = o;
-            egi_unlock();
+            egi_open_put(f, o);
             if (!o->signature[0] || !o->signature[1] || !egi_open_knows(o, with[i], lengths[i][0]) ||
                 !egi_open_knows(o, t, lengths[i][1]))
                 egi_open_drop(f, o);
@@ -42806,33 +42862,101 @@ static void egi_open_begin(eg_function *f, egi_trace *t, egi_listed_numbers *num
     const int64_t line = n && !found && !*text ? egi_open_differs(with[0], t, lengths[0]) : -1;
     if (line >= 0) egi_open_explain(f, with[0], t, line, "changes by more than a length", text, room);
     for (int i = 0; i < n; i++) egi_trace_release(with[i]);
-    for (egi_open_list *k = f->open; k; k = k->next)
-        if (++count > EGI_OPEN_LISTS) { egi_open_drop(f, k); return; }
+}
+// Where signatures of two open lists have the length that both follow or, with `across`, the first one that is fixed in
+// each, but not the same; 0: nowhere.
+static int64_t egi_open_position(const egi_open_list *a, const egi_open_list *b, bool across) {
+    int64_t *const *x = a->signature, *const *y = b->signature;
+    for (int64_t i = EGI_SIGNATURE_HEAD; i < a->signature_size; i += 3 + 2 * x[0][i + 2])
+        for (int64_t k = 0; k < x[0][i + 2]; k++) {
+            const int64_t at = i + 3 + 2 * k;
+            const bool first = x[0][at] != x[1][at], second = y[0][at] != y[1][at];
+            if (across ? !first && !second && x[0][at] != y[0][at] : first || second)
+                return across || (first && second) ? at : 0;
+        }
+    return 0;
+}
+// Lets an open list own what it borrowed of two others. False without memory.
+static bool egi_open_own(egi_open_list *o) {
+    bool ok = true;
+    for (int k = 0; k < 4; k++) {
+        egi_listed_numbers *w = &o->numbers[k];
+        o->signature[k] = (int64_t *)egi_open_copy(o->signature[k], o->signature_size, sizeof *o->signature[k]);
+        w->word = (int64_t *)egi_open_copy(w->word, w->n, sizeof *w->word);
+        w->same = (int64_t *)egi_open_copy(w->same, w->n_same, sizeof *w->same);
+        ok = ok && o->signature[k] && w->word && w->same;
+    }
+    egi_lock();
+    o->trace->refs++;
+    egi_unlock();
+    return ok;
+}
+// Whether two open lists make one of two lengths from which t follows: then it is added.
+static egi_open_list *egi_open_join(eg_function *f, const egi_open_list *a, const egi_open_list *b, const egi_trace *t,
+                                    const egi_listed_numbers *numbers, egi_lengths *at) {
+    egi_open_list o, *made = NULL;
+    memset(&o, 0, sizeof o);
+    if (a->two || b->two || a->signature_size != b->signature_size || a->signature_size != t->signature_size ||
+        !egi_paths_equal(a->trace, t) || !egi_paths_equal(b->trace, t))
+        return NULL;
+    o.trace = a->trace;
+    o.two = true;
+    o.signature_size = a->signature_size;
+    for (int k = 0; k < 2; k++) {
+        o.signature[k] = a->signature[k];
+        o.signature[k + 2] = b->signature[k];
+        o.numbers[k] = a->numbers[k];
+        o.numbers[k + 2] = b->numbers[k];
+    }
+    o.along = egi_open_position(a, b, false);
+    o.across = egi_open_position(a, b, true);
+    if (!o.along || !o.across || !egi_open_fits(&o, t->signature, t->signature_size, at) ||
+        !egi_listed_numbers_fit(a->trace, &o.numbers[0], b->trace, &o.numbers[2]) ||
+        !egi_listed_numbers_fit(a->trace, &o.numbers[0], t, numbers) || !egi_open_follows(&o, numbers, at))
+        return NULL;
+    made = (egi_open_list *)egi_alloc(sizeof *made);
+    if (!made) return NULL;
+    *made = o;
+    if (!egi_open_own(made) || !egi_open_knows(made, t, at->key)) { egi_open_list_free(made); return NULL; }
+    egi_open_put(f, made);
+    return made;
+}
+// Looks for two open lists that make one of two lengths, from which t follows.
+static egi_open_list *egi_open_span(eg_function *f, const egi_trace *t, const egi_listed_numbers *numbers,
+                                    egi_lengths *at) {
+    for (const egi_open_list *a = f->open; a; a = a->next)
+        for (const egi_open_list *b = f->open; b; b = b->next) {
+            egi_open_list *o = a == b ? NULL : egi_open_join(f, a, b, t, numbers, at);
+            if (o) return o;
+        }
+    return NULL;
+}
+// Adds a list that was traced and is the one that an open list gives.
+static void egi_open_found(eg_function *f, egi_open_list *o, egi_trace *t, const egi_lengths *at) {
+    egi_lock();
+    f->info.derived++;
+    o->derived++;
+    egi_unlock();
+    egi_open_share_backs(o, t, at->key);
+    egi_open_add(f, o, t, at->key);
 }
 // A trace of a signature that is new: whether an open list gives the same list for it. Then it is added here; else it
 // may begin another open list, and `text` says in what it differs.
 static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t room) {
     egi_listed_numbers numbers;
+    egi_lengths at;
     bool found = false;
     memset(&numbers, 0, sizeof numbers);
     egi_open_free(f, false);
     egi_trace_walk(&numbers, t);
     for (egi_open_list *o = f->open, *next; o && !found && !numbers.failed; o = next) {
-        int64_t length[3];
         next = o->next;
-        if (!egi_paths_equal(o->trace, t) || !egi_open_fits(o, t->signature, t->signature_size, length)) continue;
-        found = egi_listed_numbers_fit(o->trace, &o->numbers[0], t, &numbers) &&
-                egi_listed_numbers_follow(&o->numbers[0], &o->numbers[1], &numbers, length) &&
-                (egi_open_known(o, length[2]) || egi_open_knows(o, t, length[2]));
-        if (found) {
-            egi_lock();
-            f->info.derived++;
-            o->derived++;
-            egi_unlock();
-            egi_open_share_backs(o, t, length[2]);
-            egi_open_add(f, o, t, length[2]);
-        } else {
-            egi_trace *derived = *text ? NULL : egi_open_list_at(o, length, t->signature);
+        if (!egi_paths_equal(o->trace, t) || !egi_open_fits(o, t->signature, t->signature_size, &at)) continue;
+        found = egi_listed_numbers_fit(o->trace, &o->numbers[0], t, &numbers) && egi_open_follows(o, &numbers, &at) &&
+                (egi_open_known(o, at.key) || egi_open_knows(o, t, at.key));
+        if (found) egi_open_found(f, o, t, &at);
+        else {
+            egi_trace *derived = *text ? NULL : egi_open_list_at(o, &at, t->signature);
             if (derived)
                 egi_open_explain(f, derived, t, egi_trace_differs(derived, t), "is not what other lengths make of it",
                                  text, room);
@@ -42840,6 +42964,9 @@ static bool egi_open_compare(eg_function *f, egi_trace *t, char *text, size_t ro
             if (!o->derived) egi_open_drop(f, o);           // its rule holds for no other length so far
         }
     }
+    egi_open_list *two = found || numbers.failed ? NULL : egi_open_span(f, t, &numbers, &at);
+    if (two) egi_open_found(f, two, t, &at);
+    found = found || two;
     if (!found && !numbers.failed) egi_open_begin(f, t, &numbers, text, room);
     egi_listed_numbers_free(&numbers);
     return found;

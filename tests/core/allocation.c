@@ -563,6 +563,55 @@ static bool run_traced_lengths_taped(state *s) {
     return ok;
 }
 SWEEP(traced_lengths_taped, true)
+// The same of two lengths, and of a way that is new for them.
+static bool way_of_twos(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_mul(in[0], 2)) != NULL;
+}
+static bool way_of_negatives(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_negative(in[0])) != NULL;
+}
+static bool pairs_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *x = eg_mul(eg_mul(in[0], (double)eg_dim(in[0], 0)), in[1]), *y;
+    if (!eg_cond(eg_greater(eg_reduce_sum(in[1]), 0), way_of_twos, way_of_negatives, user, &x, 1, &y, 1)) return false;
+    out[0] = eg_keep(eg_reduce_mean(y));
+    return out[0] != NULL;
+}
+static bool pairs_call(int64_t n, int64_t m, int sign) {
+    EG_SCOPE;
+    eg_tensor *x[2] = { eg_ones(EG_FLOAT32, EG_SHAPE(n, 1)), eg_full(EG_FLOAT32, EG_SHAPE(m), sign) }, *y = NULL;
+    return eg_function_call(traced, x, 2, &y, 1) && eg_item(y) == (double)(sign > 0 ? 2 * n : n);
+}
+static bool setup_traced_pairs(state *s) {
+    (void)s;
+    traced = eg_function_new(pairs_body, NULL);
+    bool ok = traced != NULL;
+    for (int i = 0; i < 99 && ok; i++) ok = pairs_call(2 + i / 9, 2 + i % 9, 1);
+    if (ok) CHECK_INT(eg_function_counts(traced).traces, 4);
+    return ok;
+}
+static bool run_traced_pairs(state *s) {
+    (void)s;
+    bool ok = pairs_call(4, 4, 1) && pairs_call(20, 30, 1) && pairs_call(4, 4, -1);
+    eg_function_release(traced);
+    traced = NULL;
+    return ok;
+}
+SWEEP(traced_pairs, true)
+static bool setup_traced_joined(state *s) {                 // the first pair that follows from two open lists
+    (void)s;
+    traced = eg_function_new(pairs_body, NULL);
+    return traced && pairs_call(2, 2, 1) && pairs_call(2, 3, 1) && pairs_call(3, 2, 1) && pairs_call(3, 3, 1);
+}
+static bool run_traced_joined(state *s) {
+    (void)s;
+    bool ok = pairs_call(5, 4, 1);
+    eg_function_release(traced);
+    traced = NULL;
+    return ok;
+}
+SWEEP(traced_joined, true)
 #define setup_traced_shown setup_traced_replay
 static bool run_traced_shown(state *s) {
     char text[64];

@@ -335,7 +335,10 @@ static bool of_a_length(eg_tensor *const *in, eg_tensor **out, void *user) {
     case HALVES: x = eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE((n + 1) / 2, 4)); break;
     case CLAMPED: x = eg_mul(x, (double)(n < 20 ? n : 20)); break;
     case PRODUCT: x = eg_mul(x, eg_reduce_prod(eg_full(EG_FLOAT32, EG_SHAPE(n), 1.01))); break;
-    case TWO_LENGTHS: x = eg_mul(x, eg_reduce_sum(in[1])); break;
+    case TWO_LENGTHS:
+        x = eg_reshape(eg_reduce_sum(in[0], .axes = EG_AXES(1)), EG_SHAPE(-1, 1));
+        x = eg_mul(h, eg_reduce_mean(eg_mul(x, in[1])));    // of n m elements
+        break;
     case OF_C: x = eg_mul(x, eg_constant(EG_SHAPE(1), 1.0 / (double)n)); break;
     case WAYS: x = lengths_ways(s, in[0], x); break;
     default: break;
@@ -430,8 +433,13 @@ TEST(what_follows_no_length_is_not_derived) {
     }
     info = lengths_compare(CLAMPED, odd, 7, 70);
     CHECK(info.derived > 0 && info.derived < 5);
-    info = lengths_compare(TWO_LENGTHS, odd, 7, 70);
-    CHECK(info.derived > 0 && info.traces > 7);      // where one of the two is fixed, the other one follows
+}
+// Of 35 pairs of two lengths, those are traced from which the others follow.
+TEST(two_lengths_that_change_at_once) {
+    static const int64_t list[] = { 5, 9, 7, 12, 64, 3, 128 };
+    const eg_function_info info = lengths_compare(TWO_LENGTHS, list, 7, 350);
+    CHECK_INT(info.traces, 7);
+    CHECK_INT(info.derived, 28);
 }
 // More lengths than traces are kept for: lists that went are derived again, and the body does not run for that.
 TEST(known_lengths_need_no_traces) {
