@@ -3620,7 +3620,7 @@ EAGER_API eg_list eg_function_variables_list(eg_function *f);
 // condition says something else undoes what it did and runs the list of an earlier call that went this way, or else the
 // body, which is traced. So each way that calls take, such as each number of steps, has a trace of its own, and a
 // function that takes a new way at nearly every call, more than the 16 that are kept, runs eagerly most of the time
-// (eg_function_counts). It runs so from the start where a condition is read after an eg_print, eg_summary_... or
+// (see eg_function_counts). It runs so from the start where a condition is read after an eg_print, eg_summary_... or
 // eg_host_call of the same call, which cannot be undone, and where a call reads more than 4096 conditions.
 // While a graph is built, eg_cond of a node and eg_while are nodes: each body is called once, to be written down, and
 // runs in sessions where its turn comes, with all assignments, draws and prints in it. What it computes can be used
