@@ -38671,7 +38671,7 @@ struct eg_function {
     uint64_t makers[EGI_TRACES]; // hashes of signatures and paths of runs that made variables, in a ring
     int n_makers;
     int contended, pause;        // tries that others' hold on variables ended; calls until the next one
-    int tries, crowds;           // crowds: traces dropped since there were `crowd_replays` replays
+    int tries, crowds;           // crowds: traces dropped since replays began to be counted at `crowd_replays`
     int64_t crowd_replays;
     int64_t rest, rested;        // rest: so many calls without a trace make none, since those that are dropped are
                                  // hardly replayed; rested: how many these were the last time
@@ -42738,6 +42738,9 @@ static bool egi_open_derive(eg_function *f, const egi_path *path, const int64_t 
         return false;
     }
     egi_open_add(f, o, t, at.key);
+    egi_lock();
+    f->crowd_replays++;                                     // the replay for which it is made does not count
+    egi_unlock();
     return true;
 }
 // The first line in which two lists differ by more than a length; -1 if it is not found.

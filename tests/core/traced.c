@@ -246,6 +246,13 @@ TEST(a_function_rests_from_useless_traces_and_goes_on) {
     for (int i = 0; i < 20; i++) CHECK(doubled_calls(f, n++, 10) == 9);     // all are replayed: no rest is due
     CHECK_STR(eg_function_reason(f), NULL);
     eg_function_release(f);
+    // Known lengths in turn, more than lists are kept for: to derive each for one replay is of no use either.
+    s.squares = false;
+    f = eg_function_new(doubled, &s, .no_recheck = true);
+    for (int i = 0; i < 400; i++) doubled_calls(f, 2 + i % 100, 1);
+    CHECK_CONTAINS(eg_function_reason(f), "than the 64 lengths");
+    CHECK_INT(eg_function_counts(f).derived + eg_function_counts(f).traces, 98);
+    eg_function_release(f);
 }
 // Shapes that are used often enough stay traced, however many there are.
 TEST(many_shapes_that_are_replayed_stay_traced) {
