@@ -3431,7 +3431,8 @@ static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
 // well as p / 2.0) or a number divided by such a product (c / p); another one is an error, where it can be told, and so
 // is a number that may be the program's own. A tensor that is made before EG_GRAPH is never taken for a length. What
 // cannot be told, such as p % 2, keeps the value that it had while the graph was built: compute it by ops, from
-// eg_reduce_sum(eg_ones(dtype, EG_SHAPE(p))).
+// eg_reduce_sum(eg_ones(dtype, EG_SHAPE(p))). eg_range, eg_linspace and eg_eye of such lengths are computed anew in
+// each run; a slice may take an open length of a longer table, where a run in which that is too short is an error.
 EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *name);
 #define eg_placeholder(...) EGI_CALL(eg_placeholder, __VA_ARGS__)
 // The latest eg_apply_gradients or eg_minimize that was written into the graph being built, as a node: fetching it
@@ -6809,10 +6810,19 @@ EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return egi_full("
 EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value) { return egi_full_like("full_like", x, value); }
 EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return egi_full_like("zeros_like", x, 0); }
 EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return egi_full_like("ones_like", x, 1); }
+// Makes such a tensor by ops where the graph that is being built has lengths that come of open dimensions among the
+// rule's numbers (GRAPHS): true, and *x NULL with an error. NULL as long as there is no graph.
+typedef double egi_element_rule(int64_t i, const double *p);
+static bool (*egi_graph_rule)(const char *op, eg_dtype dtype, eg_shape shape, egi_element_rule *rule, const double *p,
+                              eg_tensor **x);
 // A tensor whose element i, counted in row-major order, is rule(i, p), computed on the host.
-static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape,
-                                double (*rule)(int64_t i, const double *p), const double *p) {
+static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, egi_element_rule *rule,
+                                const double *p) {
+    bool (*by_ops)(const char *, eg_dtype, eg_shape, egi_element_rule *, const double *, eg_tensor **) =
+        __atomic_load_n(&egi_graph_rule, __ATOMIC_RELAXED);
+    eg_tensor *made = NULL;
     if (!egi_shape_valid(op, shape, dtype)) return NULL;
+    if (by_ops && by_ops(op, dtype, shape, rule, p, &made)) return made;
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     size_t element = (size_t)egi_dtypes[dtype].size;
@@ -6836,7 +6846,7 @@ EAGER_API eg_tensor *eg_eye(eg_dtype dtype, int64_t rows, int64_t columns) {
     return egi_from_rule("eye", dtype, shape, egi_eye_rule, &p);
 }
 EAGER_API eg_tensor *eg_range(eg_dtype dtype, double start, double limit, double delta) {
-    double count = ceil((limit - start) / delta), p[2] = { start, delta };
+    double count = ceil((limit - start) / delta), p[3] = { start, delta, limit };
     if (delta == 0 || count != count || count > 1e15)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_range: no range goes from %g to %g in steps of %g", start,
                                      limit, delta);
@@ -15818,6 +15828,12 @@ EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
            egi_axes_mask("reverse", &axes, x->rank, &mask) ? egi_reverse(x, mask) : NULL;
 }
 
+// A slice whose begins or ends are open dimensions while a graph is built may reach beyond an axis there: a run knows
+// how long they are, and checks it. It is written into the graph, also where x is the program's own.
+static eg_tensor *egi_slice_open(eg_tensor *x, const egi_slice_attr *attr) {
+    eg_tensor *own = NULL;
+    return egi_this.observer->adopt(egi_this.observer, &x, 1, &own) ? egi_slice(own, attr) : NULL;
+}
 // A size of -1 takes all elements from `begin` to the axis's end.
 EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     egi_slice_attr a;
@@ -15828,17 +15844,29 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
                                      egi_shape_show(begin), egi_shape_show(size), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
+    bool open = false;
     for (int i = 0; i < x->rank; i++) {
         a.begin[i] = begin.dims[i];
         a.step[i] = 1;
         bool inside = a.begin[i] >= 0 && a.begin[i] <= x->dims[i];
         a.size[i] = size.dims[i] == -1 && inside ? x->dims[i] - a.begin[i] : size.dims[i];
-        if (!inside || a.size[i] < 0 || a.size[i] > x->dims[i] - a.begin[i])
+        if (inside && a.size[i] >= 0 && a.size[i] <= x->dims[i] - a.begin[i]) continue;
+        open = egi_steps_are_open(inside ? a.size[i] : a.begin[i]);
+        if (!open || a.begin[i] < 0 || a.size[i] < 0)
             return (eg_tensor *)eg_raise(EG_ERROR_INDEX,
                                          "eg_slice: %lld elements from %lld on do not lie inside axis %d of %s",
                                          (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x));
     }
-    return egi_slice(x, &a);
+    return open ? egi_slice_open(x, &a) : egi_slice(x, &a);
+}
+// Whether a position of a strided slice that lies outside of an axis is an open dimension, and so is not clamped. From
+// the end, or backwards, it is an error: *fails.
+static bool egi_position_is_open(int64_t at, int64_t d, int64_t step, int axis, bool *fails) {
+    if (at == EG_END || (at >= -d && at <= d) || !egi_steps_are_open(at)) return false;
+    if (at < 0 || step < 0)
+        *fails = !egi_fail(EG_ERROR_INDEX, "eg_strided_slice: of axis %d, a position that comes of an open dimension "
+                                           "is counted from the beginning, in steps forward", axis);
+    return true;
 }
 // NumPy's x[begin:end:step]. A negative step is a slice with a positive one and a reverse of the result.
 EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end, eg_shape step) {
@@ -15852,6 +15880,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
             egi_shape_show(begin), egi_shape_show(end), egi_shape_show(step), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
+    bool open = false, fails = false;
     for (int i = 0; i < x->rank; i++) {
         int64_t d = x->dims[i], s = i < step.rank ? step.dims[i] : 1, b = 0, e = d;
         if (s == 0 || s == INT64_MIN)
@@ -15865,6 +15894,9 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
                                : begin.dims[i], low, high);
             e = end.dims[i] == EG_END ? (s < 0 ? -1 : d)
                 : egi_saturate(end.dims[i] < 0 ? (end.dims[i] < -d ? -1 : end.dims[i] + d) : end.dims[i], low, high);
+            if (egi_position_is_open(begin.dims[i], d, s, i, &fails)) { open = true; b = begin.dims[i]; }
+            if (egi_position_is_open(end.dims[i], d, s, i, &fails)) { open = true; e = end.dims[i]; }
+            if (fails) return NULL;
         }
         a.size[i] = s > 0 ? (e > b ? (e - b - 1) / s + 1 : 0) : (b > e ? (b - e - 1) / -s + 1 : 0);
         if (s < 0) {                                                         // the same elements forward, then reversed
@@ -15877,7 +15909,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
         }
         if (a.size[i] <= 1) a.step[i] = 1;
     }
-    eg_tensor *y = egi_slice(x, &a);
+    eg_tensor *y = open ? egi_slice_open(x, &a) : egi_slice(x, &a);
     return y && reversed ? egi_reverse(y, reversed) : y;
 }
 // x[i] along axis 0: a slice of one element there, whose axis is then left out. A negative i counts from the end.
@@ -15967,6 +15999,24 @@ static eg_tensor *egi_pad_constant(eg_tensor *x, eg_pads pads, double value) {
     egi_this.trap = trap;
     return x;
 }
+// The same for all i from -low to n + high - 1 by ops, where n is open while a graph is built: m - |m - |i + c|| - c.
+static eg_tensor *egi_pad_mirrors(int64_t low, int64_t high, int64_t n, bool symmetric) {
+    const double c = symmetric ? 0.5 : 0, m = (double)(symmetric ? n : n - 1);
+    eg_tensor *i = eg_range(EG_FLOAT64, -(double)low, (double)(n + high), 1),
+              *inside = eg_abs((eg_sub)(eg_number(m), eg_abs((eg_add)(i, eg_number(c)))));
+    return eg_cast((eg_sub)((eg_sub)(eg_number(m), inside), eg_number(c)), EG_INT64);
+}
+static eg_tensor *egi_pad_indices(const eg_tensor *x, int64_t low, int64_t high, int64_t n, bool symmetric) {
+    const eg_shape shape = { 1, { n + low + high } };
+    if (egi_steps_are_open(n)) return egi_pad_mirrors(low, high, n, symmetric);
+    if (!egi_shape_valid("pad", shape, EG_INT64)) return NULL;
+    int64_t *index = (int64_t *)egi_alloc((size_t)shape.dims[0] * sizeof *index);
+    if (!index) { egi_no_memory("pad", shape.dims[0] * 8); return NULL; }
+    for (int64_t i = 0; i < shape.dims[0]; i++) index[i] = egi_pad_mirror(i - low, n, symmetric);
+    eg_tensor *indices = eg_to(eg_from_data(EG_INT64, shape, index), eg_device_of((eg_tensor *)(uintptr_t)x));
+    egi_free(index);
+    return indices;
+}
 // Mirrored paddings are a gather along one axis after the other, whose indices egi_pad_mirror gives, and so their
 // gradient is that of gather: elements that occur twice get two gradients, which add.
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
@@ -15979,18 +16029,11 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
     if (!egi_pads_fit(x, &pads, options.mode, &a)) return NULL;
     for (int axis = 0; x && axis < x->rank; axis++) {
         if (!a.low[axis] && !a.high[axis]) continue;
-        int64_t n = x->dims[axis];
-        eg_shape shape = { 1, { n + a.low[axis] + a.high[axis] } };
-        if (!egi_shape_valid("pad", shape, EG_INT64)) return NULL;
-        int64_t *index = (int64_t *)egi_alloc((size_t)shape.dims[0] * sizeof *index);
-        if (!index) { egi_no_memory("pad", shape.dims[0] * 8); return NULL; }
-        for (int64_t i = 0; i < shape.dims[0]; i++)
-            index[i] = egi_pad_mirror(i - a.low[axis], n, options.mode == EG_PAD_SYMMETRIC);
         eg_gather_options along;
         memset(&along, 0, sizeof along);
         along.axis = axis;
-        x = (eg_gather)(x, eg_to(eg_from_data(EG_INT64, shape, index), eg_device_of(x)), along);
-        egi_free(index);
+        x = (eg_gather)(x, egi_pad_indices(x, a.low[axis], a.high[axis], x->dims[axis],
+                                           options.mode == EG_PAD_SYMMETRIC), along);
     }
     return x == source ? eg_identity(x) : x;
 }
@@ -17587,14 +17630,29 @@ EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) {
 // Resizes one axis: a gather of the rows below each position, and for EG_BILINEAR one of the rows above, weighted.
 // The centre of element i of the result lies at (i + 1/2) from / to - 1/2 of the source.
 
-// Resizes one axis as two gathers and a weighted sum, so that gradients follow. Bilinear resizing is this along both
-// axes in turn.
-static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool nearest) {
+// The rows and weights of an axis: low, high, both int64, and weight, float64 with the axes behind this one as 1.
+typedef struct egi_resize_rows { eg_tensor *low, *high, *weight; } egi_resize_rows;
+// By ops, where a length is open while a graph is built.
+static void egi_resize_open(int64_t from, int64_t to, bool nearest, eg_shape column, egi_resize_rows *rows) {
+    eg_tensor *i = eg_range(EG_FLOAT64, 0, (double)to, 1), *none = eg_number(0), *last = eg_number((double)(from - 1)),
+              *at = (eg_div)((eg_mul)((eg_add)(i, eg_number(0.5)), eg_number((double)from)), eg_number((double)to)),
+              *whole = eg_floor(at = nearest ? at : (eg_sub)(at, eg_number(0.5)));
+    rows->low = eg_cast((eg_clip_by_value)(whole, none, last), EG_INT64);
+    rows->high = eg_cast((eg_clip_by_value)((eg_add)(whole, eg_number(1)), none, last), EG_INT64);
+    rows->weight = eg_reshape((eg_sub)(at, whole), column);
+}
+static bool egi_resize_find(eg_tensor *x, int axis, int64_t to, bool nearest, egi_resize_rows *rows) {
     int64_t from = x->dims[axis];
     size_t n = (size_t)(to ? to : 1);
-    if (to > INT64_MAX / 32) { egi_no_memory("resize", to); return NULL; }
+    eg_shape list = { 1, { to } }, column = { 1, { to } };
+    for (int i = axis + 1; i < x->rank; i++) column.dims[column.rank++] = 1;
+    if (egi_steps_are_open(from) || egi_steps_are_open(to)) {
+        egi_resize_open(from, to, nearest, column, rows);
+        return rows->low && rows->high && rows->weight;
+    }
+    if (to > INT64_MAX / 32) return egi_no_memory("resize", to);
     int64_t *low = (int64_t *)egi_alloc(n * (2 * sizeof(int64_t) + sizeof(double)));
-    if (!low) { egi_no_memory("resize", to * 24); return NULL; }
+    if (!low) return egi_no_memory("resize", to * 24);
     int64_t *high = low + n;
     double *weight = (double *)(void *)(high + n);
     for (int64_t i = 0; i < to; i++) {
@@ -17603,20 +17661,25 @@ static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool neare
         high[i] = egi_saturate((int64_t)whole + 1, 0, from - 1);
         weight[i] = at - whole;
     }
-    eg_shape list = { 1, { to } }, column = { 1, { to } };
-    for (int i = axis + 1; i < x->rank; i++) column.dims[column.rank++] = 1;
+    const char *device = eg_device_of(x);
+    rows->low = eg_to(eg_from_data(EG_INT64, list, low), device);
+    rows->high = nearest ? rows->low : eg_to(eg_from_data(EG_INT64, list, high), device);
+    rows->weight = nearest ? rows->low : eg_to(eg_from_data(EG_FLOAT64, column, weight), device);
+    egi_free(low);
+    return rows->low && rows->high && rows->weight;
+}
+// Resizes one axis as two gathers and a weighted sum, so that gradients follow. Bilinear resizing is this along both
+// axes in turn.
+static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool nearest) {
+    egi_resize_rows rows = { NULL, NULL, NULL };
     eg_gather_options along;
     memset(&along, 0, sizeof along);
     along.axis = axis;
-    const char *device = eg_device_of(x);
-    eg_tensor *y = (eg_gather)(x, eg_to(eg_from_data(EG_INT64, list, low), device), along);
-    if (!nearest && y) {
-        eg_tensor *w = eg_cast(eg_to(eg_from_data(EG_FLOAT64, column, weight), device), (eg_dtype)x->dtype);
-        eg_tensor *next = (eg_gather)(x, eg_to(eg_from_data(EG_INT64, list, high), device), along);
-        y = (eg_add)(y, (eg_mul)((eg_sub)(next, y), w));
-    }
-    egi_free(low);
-    return y;
+    if (!egi_resize_find(x, axis, to, nearest, &rows)) return NULL;
+    eg_tensor *y = (eg_gather)(x, rows.low, along);
+    if (nearest || !y) return y;
+    return (eg_add)(y, (eg_mul)((eg_sub)((eg_gather)(x, rows.high, along), y),
+                                eg_cast(rows.weight, (eg_dtype)x->dtype)));
 }
 // x is (n, h, w, c), or one picture (h, w, c). Whole numbers become float32 before they are interpolated.
 static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
@@ -19358,6 +19421,9 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
                                      function);
     if (!egi_is_float(y->dtype))
         return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the target %s is not floating", function, egi_describe(y));
+    if (egi_steps_are_open(batch && y->rank && y->dims[0] ? y->size / y->dims[0] : y->size))
+        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: a graph cannot have a backward pass for each element of "
+                                                     "%s, whose number is open", function, egi_describe(y));
     if (batch && (y->rank < 1 || x->rank < 1 || y->dims[0] != x->dims[0]))
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the first dimensions of %s and %s must be the same batch",
                                      function, egi_describe(y), egi_describe(x));
@@ -24477,7 +24543,7 @@ static bool egi_build_positions(eg_layer *l, const eg_shape *in, int n) {
 static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
     eg_tensor *rows = egi_part_of(l, "embeddings");
     eg_shape begin = { 2, { 0, 0 } }, size = { 2, { c->in[0]->dims[1], -1 } };
-    if (size.dims[0] > l->config.count)
+    if (size.dims[0] > l->config.count && !egi_steps_are_open(size.dims[0]))
         return egi_fail(EG_ERROR_SHAPE, "eg_call: %s has more than the %lld positions that are embedded",
                         egi_describe(c->in[0]), (long long)l->config.count);
     return (c->out[0] = (eg_add)(c->in[0], eg_slice(rows, begin, size))) != NULL;
@@ -44338,6 +44404,8 @@ static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = NULL;
     for (int i = 0; i < 8 && !x; i++)
         if (args->in[i] && !(args->in[i]->flags & EGI_NUMBER) && args->in[i]->buffer->backend == b) x = args->in[i];
+    if (x && egi_graph_building())
+        return egi_fail(EG_ERROR_ARGUMENT, "%s is a node of another graph", egi_describe(x));
     return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: eg_session_run "
                                     "computes it; outside of EG_GRAPH ops compute at once",
                     args->op ? args->op->name : x ? x->op : "graph", x ? egi_describe(x) : "what is computed");
@@ -44503,6 +44571,16 @@ static bool egi_opened_search(const eg_graph *g, double number, egi_opened_real 
 static bool egi_opened_real_of(const eg_graph *g, double number, egi_opened_real *o) {
     return !egi_opened_is_whole(number) && egi_opened_search(g, number, o);
 }
+// Whether the number is as near to a multiple of a length as what programs add to lengths as a rule.
+static bool egi_opened_is_near(const eg_graph *g, const egi_opened *o) {
+    const int64_t sure = g->open[o->open[0]] >= 100000 ? 64 : 32;
+    return o->rest <= sure && -o->rest <= sure;
+}
+// Whether a number is taken for an open length.
+static bool egi_opened_length(const eg_graph *g, double number, egi_opened *o) {
+    memset(o, 0, sizeof *o);
+    return egi_opened_is_whole(number) && egi_opened_of(g, (int64_t)number, o) && egi_opened_is_near(g, o);
+}
 // Whether a run surely computes a length anew by its number.
 static bool egi_opened_sure(const eg_graph *g, int64_t v) {
     egi_opened o;
@@ -44605,8 +44683,7 @@ static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double numb
                                         "before EG_GRAPH, else compute it by ops, or give the placeholder a whole "
                                         "shape", op, number);
     const bool large = comes && !length && (o.factor > 1000 || o.factor < -1000);
-    const int64_t sure = !comes || large ? 0 : g->open[o.open[0]] >= 100000 ? 64 : 32;
-    if (!comes || (o.rest <= sure && -o.rest <= sure)) return true;
+    if (!comes || (large ? !o.rest : egi_opened_is_near(g, &o))) return true;
     if (length && egi_graph_has_axis(g, (int64_t)number)) return true;
     return egi_fail(EG_ERROR_STATE, "eg_%s: the number %.10g may be one of the program's own, or come of an open "
                                     "dimension, which stands as %lld while the graph is built; if it is your own, make "
@@ -44882,7 +44959,7 @@ static bool egi_graph_may_settle(const eg_graph *g, const egi_vertex *maker, con
                                             "the graph as it is; pass a plain number instead", x->op, number);
     }
     for (int i = 0; i < x->rank; i++)
-        if (x->size > 1 && egi_opened_of(g, x->dims[i], &o) && !o.rest)
+        if (x->size > 1 && egi_opened_length(g, (double)x->dims[i], &o))
             return egi_fail(EG_ERROR_STATE, "eg_%s: %s is as long as an open dimension, but its values are computed "
                                             "while the graph is built; feed them, or compute them by ops of what is "
                                             "fed", x->op, egi_describe(x));
@@ -44928,10 +45005,21 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
                         egi_describe(x));
     return egi_graph_settles(g, maker, x);
 }
+// A node for a tensor of no elements, which no launch and no upload has made.
+static bool egi_graph_writes_empty(eg_graph *g, const eg_tensor *x) {
+    if (x->size || egi_value_at(g, egi_graph_value(x))->node >= 0) return true;
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_FILL, 0, 1, NULL, 0);
+    if (node) egi_vertex_gives(g, node, 0, x);
+    return node != NULL;
+}
 // Captures are written before the node that reads them, since a node reads only what stands before it.
 static bool egi_graph_reads(eg_graph *g, eg_tensor *const *in, int n) {
     for (int i = 0; i < n; i++) {
-        if (!in[i] || in[i]->flags & EGI_NUMBER || in[i]->buffer->backend == &g->backend) continue;
+        if (!in[i] || in[i]->flags & EGI_NUMBER) continue;
+        if (in[i]->buffer->backend == &g->backend) {
+            if (!egi_graph_writes_empty(g, in[i])) return false;
+            continue;
+        }
         if (in[i]->buffer->backend->deallocate == egi_graph_deallocate)
             return egi_fail(EG_ERROR_ARGUMENT, "%s is a node of another graph", egi_describe(in[i]));
         if (egi_graph_capture(g, in[i]) < 0) return false;
@@ -45092,6 +45180,78 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
     if (args->out[0]) egi_vertex_gives(g, node, 0, args->out[0]);
     return true;
 }
+// -- eg_range, eg_linspace and eg_eye of open lengths
+//
+// Elsewhere the host computes their elements. Here the numbers 0, 1, 2 ... are a sum of ones, in float64, which counts
+// exactly, and the others come of them by the formula of eager code.
+
+// 0, 1, 2 ... to n - 1
+static eg_tensor *egi_graph_count(int64_t n) {
+    const eg_shape line = { 1, { n } };
+    eg_cumsum_options o;
+    memset(&o, 0, sizeof o);
+    o.exclusive = true;
+    return (eg_cumsum)((eg_ones)(EG_FLOAT64, line), o);
+}
+// Elements start, start + delta ...; p: start, delta, limit. A run finds their number only where all three are whole
+// and delta is the program's own.
+static eg_tensor *egi_graph_range(const eg_graph *g, eg_dtype dtype, const double *p) {
+    egi_opened start, step, limit, length;
+    const bool whole = egi_opened_is_whole(p[0]) && egi_opened_is_whole(p[1]) && egi_opened_is_whole(p[2]) &&
+                       !egi_opened_length(g, p[1], &step);
+    // Where the length is no number that a run computes, it is one only between ends of one open dimension.
+    const bool from = egi_opened_length(g, p[0], &start), to = egi_opened_length(g, p[2], &limit),
+               same = from && to && start.factor == limit.factor && start.n == limit.n &&
+                      !memcmp(start.open, limit.open, sizeof start.open);
+    if (!whole || !(egi_opened_length(g, fabs(p[2] - p[0]), &length) || same))
+        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_range: no run could compute how long it is; of an open "
+                                                     "dimension p, start and limit are whole numbers p + b, and delta "
+                                                     "is a whole number of the program's own; compute other elements "
+                                                     "by ops from those of eg_range(dtype, 0, p, 1)");
+    const int64_t step_size = (int64_t)fabs(p[1]), length_of = (int64_t)((p[2] - p[0]) * (p[1] < 0 ? -1 : 1));
+    const eg_shape begin = { 1, { 0 } }, end = { 1, { EG_END } }, every = { 1, { step_size } };
+    eg_tensor *x = egi_graph_count(length_of > 0 ? length_of : 0);
+    if (step_size > 1) x = (eg_strided_slice)(x, begin, end, every);
+    if (p[1] < 0) x = (eg_sub)(eg_number(p[0]), x);
+    else if (p[0] != 0) x = (eg_add)(x, eg_number(p[0]));
+    return eg_cast(x, dtype);
+}
+// p: start, stop, and count - 1, or 1 where the count is 1
+static eg_tensor *egi_graph_linspace(eg_dtype dtype, int64_t count, const double *p) {
+    const eg_shape one = { 0, { 0 } }, line = { 1, { count } };
+    eg_reduce_options all;
+    memset(&all, 0, sizeof all);
+    eg_tensor *x = egi_graph_count(count), *start = (eg_full)(EG_FLOAT64, one, p[0]),
+              *stop = (eg_full)(EG_FLOAT64, one, p[1]),
+              *last = (eg_maximum)((eg_sub)((eg_reduce_sum)((eg_ones)(EG_FLOAT64, line), all), eg_number(1)),
+                                   eg_number(1)),
+              *t = (eg_div)(x, last);
+    if (fabs(p[1] - p[0]) <= DBL_MAX) t = (eg_add)(start, (eg_mul)((eg_sub)(stop, start), t));
+    else t = (eg_add)((eg_mul)(start, (eg_sub)(eg_number(1), t)), (eg_mul)(stop, t));
+    return eg_cast((eg_where)((eg_equal)(x, last), stop, t), dtype);
+}
+static eg_tensor *egi_graph_eye(eg_dtype dtype, int64_t rows, int64_t columns) {
+    return eg_cast((eg_equal)(eg_expand_dims(egi_graph_count(rows), 1), egi_graph_count(columns)), dtype);
+}
+static bool egi_graph_makes_rule(const char *op, eg_dtype dtype, eg_shape shape, egi_element_rule *rule,
+                                 const double *p, eg_tensor **x) {
+    const eg_graph *g = egi_graph_building();
+    const bool range = rule == egi_range_rule, eye = rule == egi_eye_rule;
+    if (!g || !g->n_open || (!range && !eye && rule != egi_linspace_rule)) return false;
+    const double numbers[] = { (double)shape.dims[0], eye ? (double)shape.dims[1] : p[0], eye ? 0 : p[1],
+                               range ? p[2] : 0, range ? p[2] - p[0] : 0 };
+    egi_opened o;
+    egi_opened_real real;
+    bool open = false, known = true;
+    for (int i = 0; i < 5; i++)
+        open = open || egi_opened_length(g, numbers[i], &o) || egi_opened_real_of(g, numbers[i], &real);
+    for (int i = 0; i < 5 && known && !open; i++) known = egi_graph_knows(g, op, numbers[i]);
+    if (known && !open) return false;
+    EGI_FAILS_AS(op);
+    *x = !known ? NULL : range ? egi_graph_range(g, dtype, p) : eye ? egi_graph_eye(dtype, shape.dims[0], shape.dims[1])
+         : egi_graph_linspace(dtype, shape.dims[0], p);
+    return true;
+}
 // For errors: puts -1 for dimensions that come of open ones. False where the device is no graph.
 static bool egi_graph_shows_open(const eg_backend *b, eg_shape *shape) {
     egi_opened o;
@@ -45106,17 +45266,23 @@ static const char *egi_graph_shape_show(const eg_graph *g, eg_shape shape) {
     return egi_shape_show_free(shape);
 }
 // Whether a tensor of that shape, and others of a thousand times its bytes, can be counted in 64 bits with new open
-// dimensions as primes of that size.
+// dimensions as primes of that size; of two such dimensions, batch and length, also the scores of self-attention of 60
+// heads in float64, in which the length stands twice.
 static bool egi_graph_open_fits(const eg_graph *g, const eg_shape *shape, int size) {
-    int64_t bytes = 1000;
-    bool ok = true;
+    int64_t bytes = 1000, scores = 480, latest = 1;
+    unsigned seen = 0;
+    bool ok = true, fits = true;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK && ok; i++) {
         const int64_t number = shape->dims[i] < -EGI_OPEN ? 0 : -shape->dims[i],
                       d = number < 1 ? egi_max64(shape->dims[i], 0)
                           : g->open[number - 1] ? g->open[number - 1] : egi_primes[size][number - 1];
         ok = !d || egi_checked_product(bytes, d, &bytes);
+        if (number < 1 || seen >> number & 1) continue;
+        seen |= 1u << number;
+        fits = fits && egi_checked_product(scores, d, &scores);
+        if (!g->open[number - 1]) latest = egi_max64(latest, d);
     }
-    return ok;
+    return ok && (__builtin_popcount(seen) != 2 || (fits && egi_checked_product(scores, latest, &scores)));
 }
 // Open dimensions, -1 to -8, become their primes.
 static bool egi_graph_open(const char *function, eg_graph *g, eg_shape *shape) {
@@ -45558,6 +45724,7 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     g->holders = 1;
     g->update = -1;
     __atomic_store_n(&egi_graph_reads_value, &egi_graph_read_value, __ATOMIC_RELAXED);
+    __atomic_store_n(&egi_graph_rule, &egi_graph_makes_rule, __ATOMIC_RELAXED);
     g->backend = egi_cpu;                              // what it has kernels for, and how ops are composed
     g->backend.name = "graph";
     g->backend.apart = egi_graph_apart;
@@ -45897,7 +46064,7 @@ static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg
         if (!egi_graph_number(run, &shape->dims[i]))
             return egi_fail(EG_ERROR_STATE, "eg_%s: nothing that is fed says how long the open dimension of %s is",
                             run->function, node->name ? node->name : node->op ? node->op->name : "a node");
-    return true;
+    return egi_shape_valid(run->function, *shape, (eg_dtype)node->form[0].dtype);      // n - 5 may be below 0
 }
 // The tensor that input i of a node reads; NULL where it was given none. *ok: false with an error.
 static eg_tensor *egi_graph_input(const egi_graph_run *run, const egi_vertex *node, int i, bool *ok) {
@@ -46022,6 +46189,9 @@ static bool egi_fit_slice(const egi_op *op, const eg_tensor *x, egi_slice_attr *
     for (int i = 0; i < x->rank; i++) {
         const int64_t length = x->dims[i], begin = a->begin[i], size = a->size[i];
         int64_t span = 0;
+        if (begin >= 0 && size >= 0 && a->step[i] == 1 && egi_backend_of(x)->apart &&
+            (egi_steps_are_open(size) || egi_steps_are_open(begin)))
+            continue;                                      // read from a file: as egi_slice_open writes it
         if (begin < 0 || begin > length || size < 0 || a->step[i] < 1 ||
             (size && (!egi_checked_product(size - 1, a->step[i], &span) || span >= length - begin)))
             return egi_fail(EG_ERROR_INDEX, "eg_%s: %lld elements from %lld on in steps of %lld do not lie inside axis "
@@ -48028,6 +48198,11 @@ static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, i
     if (ok && folded && n == 3 && !l->graph->backend.folds)
         ok = (out[0] = egi_loader_dense(in, op->number == EGI_OP_dense_relu)) != NULL;
     else {
+        eg_tensor *own = NULL;
+        if (ok && op->number == EGI_OP_slice && n == 1 && in[0]) {     // whose open lengths may be beyond a tensor's
+            ok = egi_graph_adopt(&l->graph->recorder, in, 1, &own);
+            in[0] = own;
+        }
         ok = ok && egi_attributes_fit(op, in, n, attr);
         if (ok && op->programs) ok = (out[0] = egi_elementwise(op, in)) != NULL;
         else if (ok) ok = egi_apply(op, in, n, op->attr_size ? attr : NULL, out);

@@ -532,6 +532,75 @@ TEST(open_dimensions_of_all_sizes_there_and_back) {
         eg_graph_release(g);
     }
 }
+// Attention over an open batch and length, as a session's training step and as a traced function, in files.
+typedef struct sequence { eg_layer *layer; eg_tensor *table; } sequence;
+static bool attend(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const sequence *s = (const sequence *)user;
+    eg_tensor *x = eg_add(in[0], eg_slice(s->table, EG_SHAPE(0, 0), EG_SHAPE(eg_dim(in[0], 1), -1)));
+    out[0] = eg_mul(eg_call(s->layer, x), eg_expand_dims(eg_linspace(EG_FLOAT32, 0, 1, eg_dim(x, 1)), 1));
+    return out[0] != NULL;
+}
+TEST(attention_over_open_lengths_there_and_back) {
+    EG_SCOPE;
+    sequence k = { eg_sequential(eg_layer_position_embedding(7),
+                                 eg_layer_multi_head_attention(2, 4, .causal = true, .rotary_base = 100)),
+                   eg_random_normal(EG_SHAPE(9, 4)) };
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 3, 4)), *y, *z, *nodes[2], *out[2], *again[2];
+    const eg_shape open = EG_SHAPE(-1, -2, 4);
+    eg_function *f = eg_function_new(attend, &k);
+    for (int i = 0; i < 2; i++) REQUIRE(eg_function_call(f, &x, 1, &y, 1));
+    REQUIRE(eg_function_save(f, test_temp("attention"), .shapes = &open));
+    eg_function *g = eg_function_load(test_temp("attention"));
+    REQUIRE(g && eg_function_save(g, test_temp("attention")));
+    eg_function_release(g);
+    REQUIRE((g = eg_function_load(test_temp("attention"))) != NULL);
+    eg_optimizer *adam = eg_adam(.learning_rate = 0.01);
+    eg_graph *graph = eg_graph_new();
+    eg_layer *written = eg_layer_copy(k.layer);
+    eg_tensor *in;
+    {
+        EG_GRAPH(graph);
+        in = eg_placeholder(EG_FLOAT32, open, "x");
+        eg_tape *tape = eg_tape_begin();
+        REQUIRE(attend(&in, &y, &(sequence){ written, k.table }));
+        eg_list v = eg_layer_trainable_weights_list(written);
+        eg_tensor *grads[16];
+        nodes[0] = eg_reduce_mean(eg_square(y));
+        REQUIRE(v.count < 16 && eg_tape_gradients(tape, nodes[0], v.tensors, (int)v.count, grads) &&
+                eg_apply_gradients(adam, grads, v.tensors, (int)v.count));
+        nodes[1] = eg_graph_update();
+    }
+    eg_session *s = eg_session_new(graph);
+    eg_function *h = NULL;
+    for (int i = 0; i < 9; i++) {
+        EG_SCOPE;
+        eg_tensor *v = eg_random_normal(EG_SHAPE(1 + i % 3, 1 + i * 3 % 7, 4)), *dx[2];
+        eg_tape *tape = eg_tape_begin_persistent();
+        eg_tape_watch(tape, v);
+        CHECK(attend(&v, &y, &k) && eg_function_call(g, &v, 1, &z, 1) && same(y, z));
+        dx[0] = eg_tape_gradient(tape, y, v);
+        dx[1] = eg_tape_gradient(tape, z, v);
+        eg_tape_stop(tape);
+        CHECK(same(dx[0], dx[1]));
+        const eg_feed feed = { in, v };
+        REQUIRE(eg_session_run(s, &feed, 1, nodes, 2, out));
+        if (h) CHECK(eg_function_call(h, &v, 1, again, 2) && same(out[0], again[0]) && same(out[1], again[1]));
+        if (!h) {
+            REQUIRE(eg_function_save(eg_session_function(s), test_temp("attention step")));
+            REQUIRE((h = eg_function_load(test_temp("attention step"))) != NULL);
+        }
+    }
+    x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 8, 4));
+    CHECK_ERROR(eg_function_call(g, &x, 1, &y, 1) ? g : NULL, EG_ERROR_INDEX, "8 elements from 0 on");
+    eg_function_release(h);
+    eg_function_release(g);
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_graph_release(graph);
+    eg_layer_release(written);
+    eg_layer_release(k.layer);
+    eg_optimizer_release(adam);
+}
 TEST(what_runs_before_a_node_is_saved_with_it) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
@@ -1002,7 +1071,10 @@ static void save_a_session(const char *path) {
         eg_tensor *part = eg_assign_slice(count, EG_SHAPE(1), EG_SHAPE(2), 3);
         fetches[0] = eg_graph_name(loss, "loss");
         fetches[1] = eg_group(EG_TENSORS(train, part));
-        fetches[2] = eg_graph_name(eg_reshape(eg_concat(EG_TENSORS(x, eg_zeros_like(x)), 0), EG_SHAPE(-1)), "flat");
+        eg_tensor *rows = eg_add(eg_slice(eg_ones(EG_FLOAT32, EG_SHAPE(9, 4)), EG_SHAPE(0, 0),
+                                          EG_SHAPE(eg_dim(x, 0), -1)),
+                                 eg_expand_dims(eg_range(EG_FLOAT32, 0, (double)eg_dim(x, 0), 1), 1));
+        fetches[2] = eg_graph_name(eg_reshape(eg_concat(EG_TENSORS(x, rows), 0), EG_SHAPE(-1)), "flat");
         fetches[3] = eg_add(eg_random_normal(EG_SHAPE(eg_dim(x, 0) + 1)), eg_reduce_sum(count));
         fetches[4] = w;
     }
