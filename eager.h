@@ -857,13 +857,14 @@ EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *bina
 
 // Elementwise, one operand. Floating point unless stated. The largest errors in float32, in units in the last place,
 // as measured over all floats:
-// sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.0, expm1 1.8, log 1.0, log1p 1.6, sin, cos and atan 1.6, tan 2.1, asin and
-// acos 0.8, sinh 1.7, cosh 1.1, tanh 2.7, asinh 1.5, acosh and atanh 0.6, sigmoid 2.0, softplus 2.0, softsign 1.5, erf
-// 1.6, erfc 0.6, selu 2.1, elu 1.1, silu 3.4, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes
-// of its rounded argument; hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. pow 0.6
-// and atan2 1.6, as measured over samples. In float64, as measured over samples: exp and log 1.0, expm1 1.6, log1p 1.5,
-// sin and cos 1.6, tanh, sigmoid and softplus 2.0. float32 calls no function of the C library, so that its bits do not
-// depend on one; of float64, tan, asin, acos, atan, atan2, sinh, cosh, asinh, acosh, atanh, erf, erfc, gelu and pow do.
+// sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.0, expm1 1.8, log 1.0, log1p 1.6, sin, cos and atan 1.6, asin and acos 0.8,
+// sinh 1.7, cosh 1.1, tanh 2.7, asinh 1.5, acosh and atanh 0.6, sigmoid 2.0, softplus 2.0, softsign 1.5, erf 1.6, erfc
+// 0.6, selu 2.1, elu 1.1, silu 3.4, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes of its
+// rounded argument; hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. tan 1.9 (over
+// one float in 23), pow 0.6 and atan2 1.6, as measured over samples. In float64, as measured over samples: exp and log
+// 1.0, expm1 1.6, log1p 1.5, sin and cos 1.6, tanh, sigmoid and softplus 2.0. float32 calls no function of the C
+// library but fmodf, whose result is exact, so that its bits do not depend on one; of float64, tan, asin, acos, atan,
+// atan2, sinh, cosh, asinh, acosh, atanh, erf, erfc, gelu and pow do.
 // On x86-64 with AVX2 and FMA, matrix products and what is made of exp, expm1, log, log1p, sin, cos, tanh, sigmoid or
 // softplus, and erf and gelu in float32, have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere.
 // As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
@@ -9859,11 +9860,13 @@ EGI_SINES(sin, 0u)
 EGI_SINES(cos, 1u)
 EGI_EVERYWHERE float egi_tan_of(double exactly, uint32_t q) {
     const float r = (float)exactly, lost = (float)(exactly - (double)r), z = r * r;
-    const float t =
-        r + (r * z * (0.333331394f + z *
-                      (0.133392036f + z *
-                       (0.0533809673f + z * (0.0245292864f + z * (0.00297279404f + z * 0.00946658126f))))) + lost);
-    return egi_choosef((int)(q & 1u), -1.0f, t) / egi_choosef((int)(q & 1u), t, 1.0f);
+    const float rest =
+        r * z * (0.333331394f + z *
+                 (0.133392036f + z *
+                  (0.0533809673f + z * (0.0245292864f + z * (0.00297279404f + z * 0.00946658126f))))) + lost;
+    const float t = r + rest, low = r - t + rest;                // the tangent is t + low; -1 / that is y + y^2 low
+    const float y = egi_choosef((int)(q & 1u), -1.0f, t) / egi_choosef((int)(q & 1u), t, 1.0f);
+    return y + egi_choosef((int)(q & 1u), y * (y * low), 0.0f);
 }
 EGI_EVERYWHERE float egi_tan_near(float x) {
     uint32_t q;
@@ -10531,7 +10534,7 @@ __attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, co
 // The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, and those of N for
 // integers: int64, int32, uint8, the latter two with AVX2, and all three where the second operand is one element, which
 // may be NULL. F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise;
-// M: by libm; N: by libm, and integers; P, S and T as below. Float64 is by libm in all but D and S.
+// N, P, S and T as below. Float64 is by libm in all but D, N and S.
 #define EGI_LONG_LOOPS(word, wide, wide_64) \
     EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, wide, egi_long_f64##word, \
                                                                    wide_64 };
@@ -10556,12 +10559,12 @@ __attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, co
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_INTEGERS(word, EGI_LONG_WIDE(word), __VA_ARGS__)
-#define EGI_LONG_INTEGERS(word, wide, ...) \
+    EGI_LONG_INTEGERS(word, EGI_LONG_WIDE(word), egi_long_f64##word, __VA_ARGS__)
+#define EGI_LONG_INTEGERS(word, wide, wide_64, ...) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
     EGI_LONG_NARROW(word, __VA_ARGS__) \
     EGI_OBJECTS static egi_long_loop *const egi_loops##word[EGI_LONG_KINDS] = { \
-        egi_long_f32##word, wide, egi_long_f64##word, egi_long_f64##word, egi_long_i64##word, \
+        egi_long_f32##word, wide, egi_long_f64##word, wide_64, egi_long_i64##word, \
         egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word), \
         EGI_LONG_BY_ONE(word) };
 // S: sines, of `quarters` more, as if no element were far from 0; then elements that are, which are rare, one by one,
@@ -10642,10 +10645,6 @@ EGI_LONG_SINES_NEAR(egi_sines_fma_f64, EGI_AVX2_FMA, double, uint64_t, EGI_STEP_
     EGI_LONG_FAR_AVX2(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     EGI_LONG_LOOPS(word, EGI_LONG_WIDE(word), egi_long_f64##word)
-#define EGI_LONG_M(word, ...) \
-    EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
-    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, egi_long_f32##word, egi_long_f64##word)
 // The loops of narrow integers, which compilers turn into vectors where they know the count.
 enum { EGI_NARROW_STEP = 32 };
 #define EGI_LONG_NARROW_LOOP(loop, target, T, formula) \
@@ -10763,10 +10762,82 @@ enum { EGI_LONG_BY_ONE = 9, EGI_LONG_KINDS = 12 };
 #define EGI_LONG_BY_ONE_mod EGI_LONG_BY_ONE_OF(_mod)
 #define EGI_LONG_BY_ONE_pow NULL, NULL, NULL
 #define EGI_LONG_BY_ONE_OF(word) egi_long_i64_by_one##word, egi_long_i32_by_one##word, egi_long_u8_by_one##word
+// DIVISION OF FLOATS. Idea: fmod goes bit by bit, while most quotients are so small that a product gives what remains,
+// exactly: n is a / b, rounded to a whole number, and a - n b has the bits of b and no more. In float32 the product n b
+// has 45 bits at most, which a double holds; in float64 it takes FMA. `fused`: of float64, with FMA.
+EGI_EVERYWHERE float egi_rest_near(float a, float b, float *n) {
+    const double whole = ((double)a / (double)b + EGI_ROUNDER_64) - EGI_ROUNDER_64;
+    *n = (float)whole;
+    return (float)((double)a - whole * (double)b);
+}
+EGI_EVERYWHERE double egi_rest_near_64(double a, double b, double *n) {
+    *n = (a / b + EGI_ROUNDER_64) - EGI_ROUNDER_64;
+    return fma(-*n, b, a);
+}
+// Whether |a / b| is below 2^20 and b finite, so that the functions below have the bits of the words.
+#define EGI_RESTS(T, f, BITS, SIZE) \
+    EGI_EVERYWHERE bool egi_is_quotient_near##SIZE(T a, T b) { \
+        return (fabs##f(a) < (T)1048576 * fabs##f(b)) & (fabs##f(b) < (T)INFINITY); \
+    } \
+    EGI_EVERYWHERE T egi_mod_near##SIZE(T a, T b) { \
+        T n; \
+        const T r = egi_rest_near##SIZE(a, b, &n), y = egi_choose##f((r < 0) != (b < 0), r + b, r); \
+        return egi_choose##f(r == 0, copysign##f((T)0, b), y); \
+    } \
+    EGI_EVERYWHERE T egi_floordiv_near##SIZE(T a, T b) { \
+        T n; \
+        const T r = egi_rest_near##SIZE(a, b, &n), y = egi_choose##f((r != 0) & ((r < 0) != (b < 0)), n - 1, n); \
+        return egi_choose##f(y == 0, copysign##f((T)0, b), y); \
+    }
+EGI_RESTS(float, f, int32_t, )
+EGI_RESTS(double, , int64_t, _64)
+#undef EGI_RESTS
+// The loop of a word by what is near, for `step` elements at least; then the elements that are not, one by one, before
+// these leave the cache.
+#define EGI_LONG_REST(loop, target, T, BITS, step, near_word, near_test, word) \
+    target static inline __attribute__((always_inline)) void loop##_step(const T *EGI_RESTRICT a, \
+                                                                         const T *EGI_RESTRICT b, T *EGI_RESTRICT y, \
+                                                                         BITS *EGI_RESTRICT far) { \
+        for (int i = 0; i < step; i++) { \
+            y[i] = near_word(a[i], b[i]); \
+            far[i] |= near_test(a[i], b[i]) ? 0 : 1; \
+        } \
+    } \
+    target __attribute__((flatten)) static bool loop##_near(int64_t n, const T *a, const T *b, T *y) { \
+        BITS far[step] = { 0 }, any = 0; \
+        for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
+            loop##_step(a + o, b + o, y + o, far); \
+            if (o + step >= n) break; \
+        } \
+        for (int i = 0; i < step; i++) any |= far[i]; \
+        return !any; \
+    } \
+    static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        const T *a = (const T *)x, *b = (const T *)z; \
+        T *y = (T *)out; \
+        for (int64_t m; n > 0; n -= m, a += m, b += m, y += m) { \
+            m = n < 2 * EGI_SINES_BLOCK ? n : (int64_t)EGI_SINES_BLOCK; \
+            if (loop##_near(m, a, b, y)) continue; \
+            for (int64_t i = 0; i < m; i++) if (!near_test(a[i], b[i])) y[i] = word(a[i], b[i]); \
+        } \
+    }
+#if EGI_WIDE_PROGRAMS
+#define EGI_LONG_RESTS_WIDE(word) \
+    EGI_LONG_REST(egi_long_avx2##word, EGI_AVX2, float, int32_t, EGI_STEP_32, egi##word##_near, egi_is_quotient_near, \
+                  egi_f32##word) \
+    EGI_LONG_REST(egi_long_avx2_64##word, EGI_AVX2_FMA, double, int64_t, EGI_STEP_32 / 2, egi##word##_near_64, \
+                  egi_is_quotient_near_64, egi_f64##word)
+#define EGI_LONG_WIDE_64(word) egi_long_avx2_64##word
+#else
+#define EGI_LONG_RESTS_WIDE(word)
+#define EGI_LONG_WIDE_64(word) egi_long_f64##word
+#endif
 #define EGI_LONG_N(word, ...) \
-    EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_REST(egi_long_f32##word, , float, int32_t, EGI_STEP_16, egi##word##_near, egi_is_quotient_near, \
+                  egi_f32##word) \
+    EGI_LONG_RESTS_WIDE(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_INTEGERS(word, egi_long_f32##word, __VA_ARGS__)
+    EGI_LONG_INTEGERS(word, EGI_LONG_WIDE(word), EGI_LONG_WIDE_64(word), __VA_ARGS__)
 #if EGI_X86 && !defined(__clang__)
 #define EGI_HAS_SQRT
 #elif EGI_X86
@@ -11341,15 +11412,17 @@ EGI_TESTS(is_finite, <)
 
 // ---- bounds that are numbers
 
-// Of clip_by_value, with AVX2, loops for int32, int64 and uint8 where both bounds are single elements: a program would
-// go over the elements twice. They stand behind the loops for float32, by eg_dtype.
+// Of clip_by_value, with AVX2, loops for float64, int32, int64 and uint8 where both bounds are single elements: a
+// program would go over the elements twice. They stand behind the loops for float32, by eg_dtype.
 #if EGI_WIDE_PROGRAMS
-#define EGI_CLIP(TYPE, T) \
+#define EGI_CLIP_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define EGI_CLIP_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define EGI_CLIP(TYPE, T, MAX, MIN) \
     EGI_AVX2 static inline __attribute__((always_inline)) void egi_clip##TYPE##_step( \
         int64_t n, const T *EGI_RESTRICT x, T low, T high, T *EGI_RESTRICT y) { \
         for (int64_t i = 0; i < n; i++) { \
-            const T least = x[i] > low ? x[i] : low; \
-            y[i] = least < high ? least : high; \
+            const T v = x[i], least = MAX(v, low); \
+            y[i] = MIN(least, high); \
         } \
     } \
     EGI_AVX2 static void egi_clip##TYPE(int64_t n, const void *const *p, void *out) { \
@@ -11359,10 +11432,15 @@ EGI_TESTS(is_finite, <)
         for (; n >= STEP; n -= STEP, x += STEP, y += STEP) egi_clip##TYPE##_step(STEP, x, low, high, y); \
         egi_clip##TYPE##_step(n, x, low, high, y); \
     }
-EGI_CLIP(_i32, int32_t) EGI_CLIP(_i64, int64_t) EGI_CLIP(_u8, uint8_t)
+EGI_CLIP(_f64, double, egi_f64_max, egi_f64_min)
+EGI_CLIP(_i32, int32_t, EGI_CLIP_MAX, EGI_CLIP_MIN)
+EGI_CLIP(_i64, int64_t, EGI_CLIP_MAX, EGI_CLIP_MIN)
+EGI_CLIP(_u8, uint8_t, EGI_CLIP_MAX, EGI_CLIP_MIN)
 #undef EGI_CLIP
+#undef EGI_CLIP_MAX
+#undef EGI_CLIP_MIN
 EGI_OBJECTS static egi_loop *const egi_clips[] = { egi_loop0_clip_by_value, egi_loop0_avx2_clip_by_value,
-                                                   egi_clip_i32, egi_clip_i64, egi_clip_u8 };
+                                                   egi_clip_f64, egi_clip_i32, egi_clip_i64, egi_clip_u8 };
 #else
 #define egi_clips egi_compiled0_clip_by_value
 #endif
@@ -12558,6 +12636,7 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // packed at all.
 // the last in bytes
 enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_PACK_STACK = 16384 };
+// Of no cache's size: blocks of 48 to 768 rows, 49 to 786 KB, take the same time where L2 has 512 KB (bench/RESULTS.md).
 #ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
 #define EGI_MC 96
 #define EGI_NC 2048
@@ -12993,8 +13072,9 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     egi_loop *const *compiled = op->formula[variant].compiled;
     int loop = -1;                                          // of the compiled ones
     if (compiled && scalars) {
-        // Of three integers, clip_by_value alone has a compiled loop, where b and c are single elements.
-        if (scalars == 6 && op->n_in == 3 && !variant && dtype > EG_FLOAT64 && wide && EGI_WIDE_PROGRAMS) loop = dtype;
+        // clip_by_value by two single elements, of all dtypes but float32, whose program keeps them in registers
+        if (scalars == 6 && op->number == EGI_OP_clip_by_value && !variant && dtype && wide && EGI_WIDE_PROGRAMS)
+            loop = dtype + 1;
     } else if (compiled && op->flags & EGI_TO_BOOL) {
         if (wide && n >= EGI_TEST_LEAST) loop = dtype;
     } else if (compiled && dtype == EG_FLOAT32 && (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
@@ -52855,7 +52935,21 @@ EGI_EXTREME(max, EGI_MORE, >)
 EGI_EXTREME(min, EGI_LESS, <)
 #undef EGI_EXTREME
 #if EGI_WIDE_PROGRAMS
-// The same in vectors of 32 bytes.
+// The same in vectors of 32 bytes. v is chosen where it is more (or less) than top, never where one of them is NaN: so
+// do the instructions for maxima and minima. AVX2 has none for int64, and clang finds them by itself.
+#if defined(__clang__) || EGI_STAMP % 10 == 3
+#define EGI_EXTREME_OF(NAME, CMP, v, top) EGI_PICK((v) CMP (top), v, top)
+#elif EGI_STAMP % 10 == 1
+#define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##ps256(v, top))
+#elif EGI_STAMP % 10 == 2
+#define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##pd256(v, top))
+#elif EGI_STAMP % 10 == 6
+#define EGI_EXTREME_OF(NAME, CMP, v, top) \
+    ((vec)__builtin_ia32_p##NAME##ub256((egi_mask_bytes)(v), (egi_mask_bytes)(top)))
+#else
+#define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_p##NAME##sd256((bits)(v), (bits)(top)))
+#endif
+#define EGI_OF_ROW(r) (*(const vec *)(const void *)(row[r] + j))
 #define EGI_EXTREME(NAME, WINS, CMP) \
     EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _avx2))(int64_t n, const EGI_T *x, \
                                                                                 EGI_T *acc) { \
@@ -52871,20 +52965,20 @@ EGI_EXTREME(min, EGI_LESS, <)
         if (n >= lanes) {                                                                                             \
             for (; left >= 4 * lanes; left -= 4 * lanes, x += 4 * lanes) {                                            \
                 const vec *v = (const vec *)(const void *)x;                                                          \
-                m0 = EGI_PICK(v[0] CMP m0, v[0], m0);                                                                 \
-                m1 = EGI_PICK(v[1] CMP m1, v[1], m1);                                                                 \
-                m2 = EGI_PICK(v[2] CMP m2, v[2], m2);                                                                 \
-                m3 = EGI_PICK(v[3] CMP m3, v[3], m3);                                                                 \
+                m0 = EGI_EXTREME_OF(NAME, CMP, v[0], m0);                                                             \
+                m1 = EGI_EXTREME_OF(NAME, CMP, v[1], m1);                                                             \
+                m2 = EGI_EXTREME_OF(NAME, CMP, v[2], m2);                                                             \
+                m3 = EGI_EXTREME_OF(NAME, CMP, v[3], m3);                                                             \
                 if (EGI_IS_FLOAT) nan |= ((v[0] != v[0]) | (v[1] != v[1])) | ((v[2] != v[2]) | (v[3] != v[3]));       \
             }                                                                                                         \
             for (; left > 0; left -= lanes, x += lanes) {   /* the last vector may overlap the one before */          \
                 const vec v = *(const vec *)(const void *)(left < lanes ? x + left - lanes : x);                      \
-                m0 = EGI_PICK(v CMP m0, v, m0);                                                                       \
+                m0 = EGI_EXTREME_OF(NAME, CMP, v, m0);                                                                \
                 if (EGI_IS_FLOAT) nan |= v != v;                                                                      \
             }                                                                                                         \
-            m0 = EGI_PICK(m1 CMP m0, m1, m0);                                                                         \
-            m2 = EGI_PICK(m3 CMP m2, m3, m2);                                                                         \
-            m0 = EGI_PICK(m2 CMP m0, m2, m0);                                                                         \
+            m0 = EGI_EXTREME_OF(NAME, CMP, m1, m0);                                                                   \
+            m2 = EGI_EXTREME_OF(NAME, CMP, m3, m2);                                                                   \
+            m0 = EGI_EXTREME_OF(NAME, CMP, m2, m0);                                                                   \
             for (int i = 0; i < lanes; i++) top = m0[i] CMP top ? m0[i] : top;                                        \
         }                                                                                                             \
         for (; left > 0; left--, x++) if (WINS(*x, top)) top = *x;                                                    \
@@ -52898,28 +52992,36 @@ EGI_EXTREME(min, EGI_LESS, <)
         typedef EGI_TN(egi_many) vec; \
         typedef EGI_TN(egi_mask) bits; \
         const int lanes = (int)(sizeof(vec) / sizeof(EGI_T)); \
-        for (; n > 0; x += (n >= 2 ? 2 : 1) * step, n -= 2) { \
-            const EGI_T *a = x, *b = n >= 2 ? a + step : a; \
-            int64_t j = 0; \
-            /* the last vector may overlap the one before: an element that is taken up twice changes nothing */ \
-            for (; m >= lanes && j < m; j += lanes) { \
-                if (j > m - lanes) j = m - lanes; \
-                const vec top = *(const vec *)(const void *)(acc + j), v = *(const vec *)(const void *)(a + j), \
-                          w = *(const vec *)(const void *)(b + j); \
-                const vec first = EGI_IS_FLOAT ? EGI_PICK((v CMP top) | (v != v), v, \
-                                                          top) : EGI_PICK(v CMP top, v, top); \
-                *(vec *)(void *)(acc + j) = EGI_IS_FLOAT ? EGI_PICK((w CMP first) | (w != w), w, \
-                                                                    first) : EGI_PICK(w CMP first, w, first); \
-            } \
-            for (; j < m; j++) { \
-                if (WINS(a[j], acc[j])) acc[j] = a[j]; \
-                if (WINS(b[j], acc[j])) acc[j] = b[j]; \
+        /* four rows at a time; what is taken up twice, of the last row or the last vector, changes nothing */ \
+        for (; n > 0; x += 4 * step, n -= 4) { \
+            const EGI_T *row[4] = { x, x + (n > 1 ? 1 : 0) * step, x + (n > 2 ? 2 : 0) * step, \
+                                    x + (n > 3 ? 3 : 0) * step }; \
+            for (int64_t j = 0, end; j < m; j = end) { \
+                end = m < lanes ? m : j + lanes; \
+                if (m >= lanes) { \
+                    if (end > m) j = (end = m) - lanes; \
+                    const vec v = EGI_OF_ROW(0), w = EGI_OF_ROW(1), y = EGI_OF_ROW(2), z = EGI_OF_ROW(3); \
+                    vec top = *(const vec *)(const void *)(acc + j); \
+                    const bits nan = ((v != v) | (w != w)) | ((y != y) | (z != z)); \
+                    top = EGI_EXTREME_OF(NAME, CMP, v, top); \
+                    top = EGI_EXTREME_OF(NAME, CMP, w, top); \
+                    top = EGI_EXTREME_OF(NAME, CMP, y, top); \
+                    top = EGI_EXTREME_OF(NAME, CMP, z, top); \
+                    if (!EGI_IS_FLOAT || !__builtin_ia32_pmovmskb256((egi_mask_bytes)nan)) { \
+                        *(vec *)(void *)(acc + j) = top; \
+                        continue; \
+                    } \
+                } \
+                for (int r = 0; r < 4; r++) \
+                    for (int64_t i = j; i < end; i++) if (WINS(row[r][i], acc[i])) acc[i] = row[r][i]; \
             } \
         } \
     }
 EGI_EXTREME(max, EGI_MORE, >)
 EGI_EXTREME(min, EGI_LESS, <)
 #undef EGI_EXTREME
+#undef EGI_EXTREME_OF
+#undef EGI_OF_ROW
 #endif
 #undef EGI_MORE
 #undef EGI_LESS

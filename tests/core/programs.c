@@ -205,13 +205,13 @@ static uint32_t hash(uint32_t i) {
     i = (i ^ i >> 15) * 0x846ca68bu;
     return i ^ i >> 16;
 }
-// Operands from their first or second element on, so that no vector is aligned in the second case.
+// Operands, which are read from an element on that is one of the first eight.
 static unsigned char *operand_data(int t, int i, bool boolean) {
-    static double data[5][ROOM + 1];
+    static double data[5][ROOM + 8];
     static const double special[16] = { 0, -0.0, 1, -1, 6, 0.5, INFINITY, -INFINITY, NAN, 1e-40, 3.4e38, -3.4e38, 100,
                                         -100, 32, -33 };
     unsigned char *at = (unsigned char *)data[i];
-    for (int j = 0; j < ROOM + 1; j++) {
+    for (int j = 0; j < ROOM + 8; j++) {
         const uint32_t h = hash((uint32_t)(j * 5 + i));
         const double v = h % 4 == 0 ? special[h >> 28] : (double)(h >> 8) / (double)(1 << 23) * 4 - 4;
         if (boolean || t == 5) at[j] = (unsigned char)(h >> 30 & 1);
@@ -272,6 +272,13 @@ static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n
     CHECK(same);
     return same;
 }
+// All to 130, some more, and 999 to 1001.
+static int64_t next_length(int t, int64_t n) {
+    if (around) return n + 61;
+    if (n < 131 || n == 999 || n == 1000) return n + 1;
+    const int64_t next = n + (t < 4 ? 151 : 403);
+    return n < 999 && next > 999 ? 999 : next;
+}
 static void compare_dtype(int t) {
     int formulas = 0;
     for (int id = 0; id < (int)EGI_ELEMENTWISE_OPS; id++) {
@@ -291,11 +298,11 @@ static void compare_dtype(int t) {
 #else
                 if (how == 1 || how > 2) continue;
 #endif
-                for (int64_t n = 0; n <= (t < 4 ? 1037 : 2150); n += around ? 61 : n < 131 ? 1 : t < 4 ? 151 : 403) {
+                for (int64_t n = 0; n <= (t < 4 ? 1001 : 2150); n = next_length(t, n)) {
                     const void *in[5];
                     unsigned mask = n % 3 == 0 ? hash((uint32_t)(n + id * 7 + variant)) % 32 : 0;
                     for (int i = 0; i < 5; i++)
-                        in[i] = data[i] + (n % 2 ? (i == 0 && op->flags & EGI_BOOL_FIRST ? 1 : sizes[t]) : 0);
+                        in[i] = data[i] + (size_t)(n % 8) * (i == 0 && op->flags & EGI_BOOL_FIRST ? 1 : sizes[t]);
                     if (!compare_run(op, variant, t, how, n, in, 0) || !compare_run(op, variant, t, how, n, in, mask))
                         return;
                 }
@@ -436,6 +443,65 @@ TEST(numbers_on_the_left_in_strips) {
             }
     egi_isa = EGI_ISA_UNKNOWN;
 }
+#endif
+
+// Quotients of floats by a product where they are small (DIVISION OF FLOATS), against the words, whose remainders are
+// fmod's: numbers of every size, whole quotients and their neighbours, quotients around 2^20, and what is not finite.
+static double dividend(int t, int j, double b) {
+    const uint32_t h = hash((uint32_t)(2 * j));
+    const double whole = (double)(h >> 8) / (double)(1 << (h % 24)), low = floor(whole) * b;
+    const uint64_t bits = (uint64_t)hash(h) << 32 | h;
+    double any;
+    float few;
+    memcpy(&any, &bits, 8);
+    memcpy(&few, &h, 4);
+    if (h % 7 == 0) return t ? any : (double)few;
+    if (h % 7 == 1) return h & 8 ? INFINITY : h & 16 ? NAN : h & 32 ? 0 : -0.0;
+    if (h % 7 == 2) return (1048576 + (double)(h >> 8 & 3) - 1) * b;
+    if (h % 7 == 3) return h & 8 ? whole * b : -whole * b;
+    if (h % 7 == 4) return low;
+    return t ? nextafter(low, h & 8 ? 1e300 : -1e300) : (double)nextafterf((float)low, h & 8 ? 1e30f : -1e30f);
+}
+static void compare_division(const egi_op *op, int t, int64_t n, bool one, bool far) {
+    static double a[ROOM], b[ROOM], y[ROOM];
+    const void *in[5] = { a, b, a, a, a };
+    for (int j = 0; j < (int)n; j++) {
+        const uint32_t h = hash((uint32_t)(2 * j + 1));
+        const double scale = h % 5 ? 1 : t ? 1e300 : 1e36, plain = ((double)(h >> 8) / 16777216 * 20 - 10) * scale;
+        const double v = h % 11 == 0 && far ? INFINITY : h % 13 == 0 && far ? 0 : h % 17 == 0 ? 1e-40 : plain;
+        const double z = t ? v : (double)(float)v, x = far ? dividend(t, j, z) : fmod(dividend(t, 0, 1) * j, 1000) * z;
+        if (t) { a[j] = x; b[j] = z; }
+        else { ((float *)(void *)a)[j] = (float)x; ((float *)(void *)b)[j] = (float)z; }
+    }
+    CHECK(egi_program_run(op, 0, dtypes[t], n, in, one ? 2 : 0, y));
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t k = one ? 0 : j;
+        const float *p = (const float *)(const void *)a, *q = (const float *)(const void *)b;
+        const bool mod = op == &egi_op_mod;
+        const double wide = mod ? egi_f64_mod(a[j], b[k]) : egi_f64_floordiv(a[j], b[k]);
+        const float narrow = mod ? egi_f32_mod(p[j], q[k]) : egi_f32_floordiv(p[j], q[k]);
+        const unsigned char *want = t ? (const unsigned char *)&wide : (const unsigned char *)&narrow;
+        if (same_at(t, false, want, (const unsigned char *)y + (size_t)j * sizes[t])) continue;
+        printf("    eg_%s, %s, %d elements: %.17g and %.17g\n", op->name, t ? "float64" : "float32", (int)n,
+               t ? a[j] : (double)p[j], t ? b[k] : (double)q[k]);
+        CHECK(false);
+        return;
+    }
+}
+TEST(divisions_of_floats_in_vectors) {
+    for (int which = 0; which < 8; which++)
+        for (int64_t n = 1; n <= ROOM; n += n < 40 ? 1 : 431) {
+#if EGI_X86
+            egi_isa = which & 4 ? EGI_ISA_16 : EGI_ISA_UNKNOWN;
+#endif
+            for (int how = 0; how < 4; how++)
+                compare_division(which & 1 ? &egi_op_mod : &egi_op_floordiv, which / 2 % 2, n, how & 1, how & 2);
+        }
+#if EGI_X86
+    egi_isa = EGI_ISA_UNKNOWN;
+#endif
+}
+#if EGI_X86
 static bool avx2_with(const char *asked) {
     egi_isa = EGI_ISA_UNKNOWN;
     if (asked) setenv("EAGER_ISA", asked, 1);
