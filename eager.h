@@ -12636,7 +12636,8 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // packed at all.
 // the last in bytes
 enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_PACK_STACK = 16384 };
-// Of no cache's size: blocks of 48 to 768 rows, 49 to 786 KB, take the same time where L2 has 512 KB (bench/RESULTS.md).
+// The same for all caches: blocks of 48 to 768 rows, 49 to 786 KB, take the same time beside an L2 of 512 KB
+// (bench/RESULTS.md).
 #ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
 #define EGI_MC 96
 #define EGI_NC 2048
@@ -13740,7 +13741,8 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
         break; \
     }
 // Turns `rows` by n elements, multiples of EGI_TURN, whose columns are neighbours in f and whose rows are neighbours in
-// t: squares of as many elements as a vector holds, along one line of the cache in f after the other.
+// t: squares of as many elements as a vector holds, along one line of the cache in f after the other. Of 8 bytes, eight
+// columns are read along their length, which the processor foresees, and a row gets a whole line of the cache.
 static void egi_plane_turn_u32(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
                                int64_t n) {
     typedef egi_v16_u32 vec;
@@ -13766,13 +13768,13 @@ static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_d
     typedef egi_v16_u64 vec;
     uint64_t *t = (uint64_t *)(void *)to_data;
     const uint64_t *f = (const uint64_t *)(const void *)from_data;
-    for (int64_t r = 0; r < rows; r += EGI_TURN)
-        for (int64_t c = 0; c < n; c += 2)
-            for (int64_t i = r; i < r + EGI_TURN; i += 2) {
-                const uint64_t *from = f + i + c * from_step;
+    for (int64_t c = 0; c < n; c += 8)
+        for (int64_t r = 0; r < rows; r += 2)
+            for (int64_t i = c; i < c + 8; i += 2) {
+                const uint64_t *from = f + r + i * from_step;
                 const vec v0 = *(const vec *)from, v1 = *(const vec *)(from + from_step);
-                *(vec *)(t + i * to_row + c) = egi_lows_u64(v0, v1);
-                *(vec *)(t + (i + 1) * to_row + c) = egi_highs_u64(v0, v1);
+                *(vec *)(t + r * to_row + i) = egi_lows_u64(v0, v1);
+                *(vec *)(t + (r + 1) * to_row + i) = egi_highs_u64(v0, v1);
             }
 }
 // Copies rows by n elements of `size` bytes: row by row where rows are long or few; turned by vectors where the planes'
@@ -52951,8 +52953,8 @@ EGI_EXTREME(min, EGI_LESS, <)
 #endif
 #define EGI_OF_ROW(r) (*(const vec *)(const void *)(row[r] + j))
 #define EGI_EXTREME(NAME, WINS, CMP) \
-    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _avx2))(int64_t n, const EGI_T *x, \
-                                                                                EGI_T *acc) { \
+    EGI_AVX2 EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _avx2))( \
+        int64_t n, const EGI_T *x, EGI_T *acc) { \
         typedef EGI_TN(egi_many) vec; \
         const vec zero = {0}; \
         typedef EGI_TN(egi_mask) bits; \
@@ -52987,8 +52989,8 @@ EGI_EXTREME(min, EGI_LESS, <)
         for (int64_t i = 0; any && i < n; i++) if (EGI_ISNAN(from[i])) { top = from[i]; break; }                      \
         if (WINS(top, *acc)) *acc = top; \
     } \
-    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, NAME), _avx2))(int64_t n, int64_t step, int64_t m, \
-                                                                                   const EGI_T *x, EGI_T *acc) { \
+    EGI_AVX2 EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, NAME), _avx2))( \
+        int64_t n, int64_t step, int64_t m, const EGI_T *x, EGI_T *acc) { \
         typedef EGI_TN(egi_many) vec; \
         typedef EGI_TN(egi_mask) bits; \
         const int lanes = (int)(sizeof(vec) / sizeof(EGI_T)); \
