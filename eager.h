@@ -11412,8 +11412,8 @@ EGI_TESTS(is_finite, <)
 
 // ---- bounds that are numbers
 
-// Of clip_by_value, with AVX2, loops for float64, int32, int64 and uint8 where both bounds are single elements: a
-// program would go over the elements twice. They stand behind the loops for float32, by eg_dtype.
+// Of clip_by_value, with AVX2, loops where both bounds are single elements: a program would go over the elements twice.
+// They stand behind the loops for float32 whose bounds are none, by eg_dtype.
 #if EGI_WIDE_PROGRAMS
 #define EGI_CLIP_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define EGI_CLIP_MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -11432,6 +11432,7 @@ EGI_TESTS(is_finite, <)
         for (; n >= STEP; n -= STEP, x += STEP, y += STEP) egi_clip##TYPE##_step(STEP, x, low, high, y); \
         egi_clip##TYPE##_step(n, x, low, high, y); \
     }
+EGI_CLIP(_f32, float, egi_f32_max, egi_f32_min)
 EGI_CLIP(_f64, double, egi_f64_max, egi_f64_min)
 EGI_CLIP(_i32, int32_t, EGI_CLIP_MAX, EGI_CLIP_MIN)
 EGI_CLIP(_i64, int64_t, EGI_CLIP_MAX, EGI_CLIP_MIN)
@@ -11440,7 +11441,8 @@ EGI_CLIP(_u8, uint8_t, EGI_CLIP_MAX, EGI_CLIP_MIN)
 #undef EGI_CLIP_MAX
 #undef EGI_CLIP_MIN
 EGI_OBJECTS static egi_loop *const egi_clips[] = { egi_loop0_clip_by_value, egi_loop0_avx2_clip_by_value,
-                                                   egi_clip_f64, egi_clip_i32, egi_clip_i64, egi_clip_u8 };
+                                                   egi_clip_f32, egi_clip_f64, egi_clip_i32, egi_clip_i64,
+                                                   egi_clip_u8 };
 #else
 #define egi_clips egi_compiled0_clip_by_value
 #endif
@@ -13073,9 +13075,10 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     egi_loop *const *compiled = op->formula[variant].compiled;
     int loop = -1;                                          // of the compiled ones
     if (compiled && scalars) {
-        // clip_by_value by two single elements, of all dtypes but float32, whose program keeps them in registers
-        if (scalars == 6 && op->number == EGI_OP_clip_by_value && !variant && dtype && wide && EGI_WIDE_PROGRAMS)
-            loop = dtype + 1;
+        // clip_by_value by two single elements; a program writes a large result of float32 around the cache
+        if (scalars == 6 && op->number == EGI_OP_clip_by_value && !variant && wide && EGI_WIDE_PROGRAMS &&
+            (dtype != EG_FLOAT32 || !egi_cache_overflows(n * 4)))
+            loop = dtype + 2;
     } else if (compiled && op->flags & EGI_TO_BOOL) {
         if (wide && n >= EGI_TEST_LEAST) loop = dtype;
     } else if (compiled && dtype == EG_FLOAT32 && (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
