@@ -10771,8 +10771,9 @@ EGI_EVERYWHERE float egi_rest_near(float a, float b, float *n) {
     return (float)((double)a - whole * (double)b);
 }
 EGI_EVERYWHERE double egi_rest_near_64(double a, double b, double *n) {
-    *n = (a / b + EGI_ROUNDER_64) - EGI_ROUNDER_64;
-    return fma(-*n, b, a);
+    const double whole = (a / b + EGI_ROUNDER_64) - EGI_ROUNDER_64;
+    *n = whole;
+    return fma(-0.0 - whole, b, a);             // a minus would let clang 14 take -ffast-math for what is around it
 }
 // Whether |a / b| is below 2^20 and b finite, so that the functions below have the bits of the words.
 #define EGI_RESTS(T, f, BITS, SIZE) \
@@ -10797,19 +10798,19 @@ EGI_RESTS(double, , int64_t, _64)
 #define EGI_LONG_REST(loop, target, T, BITS, step, near_word, near_test, word) \
     target static inline __attribute__((always_inline)) void loop##_step(const T *EGI_RESTRICT a, \
                                                                          const T *EGI_RESTRICT b, T *EGI_RESTRICT y, \
-                                                                         BITS *EGI_RESTRICT far) { \
+                                                                         BITS *EGI_RESTRICT beyond) { \
         for (int i = 0; i < step; i++) { \
             y[i] = near_word(a[i], b[i]); \
-            far[i] |= near_test(a[i], b[i]) ? 0 : 1; \
+            beyond[i] |= near_test(a[i], b[i]) ? 0 : 1; \
         } \
     } \
     target __attribute__((flatten)) static bool loop##_near(int64_t n, const T *a, const T *b, T *y) { \
-        BITS far[step] = { 0 }, any = 0; \
+        BITS beyond[step] = { 0 }, any = 0; \
         for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
-            loop##_step(a + o, b + o, y + o, far); \
+            loop##_step(a + o, b + o, y + o, beyond); \
             if (o + step >= n) break; \
         } \
-        for (int i = 0; i < step; i++) any |= far[i]; \
+        for (int i = 0; i < step; i++) any |= beyond[i]; \
         return !any; \
     } \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
