@@ -39,12 +39,11 @@ help() { cat <<'END'
 ./build.sh deps                   install what is optional (Debian, Ubuntu)
 ./build.sh clean                  remove the build folder, .build/
 
-Environment: CC, CXX, CFLAGS, JOBS (how much runs at once; default: all cores),
-EAGER_DATA (a folder of real data for the tests that want some), EAGER_LONG (set:
-also what takes minutes more), OUT (a folder for the full figures of test-cuda
-and bench-cuda). Only a C compiler is needed;
-OpenBLAS, zlib, libpng and libjpeg, clang, nvcc and Python are used where they
-are found.
+Environment: CC, CXX, CFLAGS, JOBS (how much runs at once; default: one more
+than there are cores), EAGER_DATA (a folder of real data for the tests that want
+some), EAGER_LONG (set: also what takes minutes more), OUT (a folder for the full
+figures of test-cuda and bench-cuda). Only a C compiler is needed; OpenBLAS,
+zlib, libpng and libjpeg, clang, nvcc and Python are used where they are found.
 CONFIG: plain, guard (a device the host cannot read), optional, debug,
 nothreads, c++, clang, clang++, address, thread, leak, valgrind, cuda-host,
 cuda-address (eager_cuda.cu on a stand-in for CUDA, on the processor; the other

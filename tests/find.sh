@@ -9,7 +9,7 @@ says() { [ -n "$2" ] && echo "$1: $2" || echo "$1: not found, $3"; }
 mkdir -p $B
 CC=${CC:-$(first cc gcc clang)} CXX=${CXX-$(first c++ g++ clang++)} CFLAGS=${CFLAGS-}
 CLANG=$(first clang) CLANGXX=$(first clang++) NVCC=${NVCC-$(first nvcc /usr/local/cuda/bin/nvcc)} PYTHON=${PYTHON:-$(first python3)}
-JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}
+JOBS=${JOBS:-$(($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1))}       # some of what runs waits for another one, or for a clock
 [ -n "$CC" ] || { echo "build.sh: no C compiler found; install gcc or clang, or set CC" >&2; exit 1; }
 links 'int main(void) { return 0; }' || { echo "build.sh: $CC cannot compile and link a program" >&2; exit 1; }
 

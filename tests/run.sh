@@ -6,29 +6,31 @@
 set -u
 WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion'
 
-# How configuration $1 compiles eager.c, tests in C and in C++, and links; lacks: why it cannot be.
+# How configuration $1 compiles eager.c, tests in C and in C++, and links; lacks: why it cannot be. The library may be one that several
+# configurations share; defines is what only the tests are told.
 configure() {
-    eager="$CC -std=c11 -x c" c="$CC -std=c11" cpp=${CXX:+$CXX -std=c++17} link=$CC flags=-O2 libs=$LIBS wrap='' lacks=''
+    eager="$CC -std=c11 -x c" c="$CC -std=c11" cpp=${CXX:+$CXX -std=c++17} link=$CC flags=-O2 libs=$LIBS wrap='' lacks='' defines='' sanitizer=''
     clangpp=${CLANGXX:+$CLANGXX -std=c++17} out=$B/$1 library=$B/$1/eager.o gpu=''
-    sanitized='-g -O1 -fno-omit-frame-pointer -DTEST_NO_SIGNALS -DTEST_SLOW'
+    sanitized='-g -O1 -fno-omit-frame-pointer'
     covered='-g -O1 -fno-inline -DTEST_SLOW -DTEST_COVERED --coverage -fprofile-update=atomic'        # at -O0, branches on constants count too
     case $1 in
     plain) ;;
     optional) flags="-O1 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found' ;;
     debug) flags='-O1 -g -DEAGER_DEBUG' ;;
-    guard) flags='-DTEST_GUARD' ;;                  # without -O, as users debug
-    cuda-host) flags='-O1 -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -DTEST_SLOW' gpu=$out/eager_cuda.o libs="$out/eager_cuda.o -lstdc++ $LIBS"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
-    cuda-address) flags="$sanitized -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -fsanitize=address,undefined -fno-sanitize-recover=all" gpu=$out/eager_cuda.o
-        libs="$out/eager_cuda.o -lstdc++ $LIBS"
-        [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
+    guard) flags='' defines=-DTEST_GUARD ;;                  # without -O, as users debug
+    cuda-host) flags='-O1 -DEAGER_CUDA' defines='-DTEST_CUDA -DTEST_CUDA_HOST -DTEST_SLOW' gpu=$out/eager_cuda.o libs="$gpu -lstdc++ $LIBS"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     nothreads) flags='-O1 -DEAGER_NO_THREADS' ;;
     c++) eager="$cpp -x c++" link=$CXX; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     clang) eager="$CLANG -std=c11 -x c" c="$CLANG -std=c11" cpp=$clangpp link=$CLANG; [ -n "$CLANG" ] || lacks='no clang found' ;;
     clang++) eager="$clangpp -x c++" c="$CLANG -std=c11" cpp=$clangpp link=$CLANGXX; [ -n "$clangpp" ] || lacks='no clang++ found' ;;
-    address) flags="$sanitized -DEAGER_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
-    thread) flags="$sanitized -fsanitize=thread" ;;
-    leak) flags="$sanitized -fsanitize=leak" ;;
-    valgrind) flags='-g -O1 -DTEST_SLOW' wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
+    address) flags="$sanitized -DEAGER_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all" defines='-DTEST_NO_SIGNALS -DTEST_SLOW' ;;
+    cuda-address) flags="$sanitized -DEAGER_CUDA -fsanitize=address,undefined -fno-sanitize-recover=all" defines='-DTEST_NO_SIGNALS -DTEST_SLOW -DTEST_CUDA -DTEST_CUDA_HOST'
+        gpu=$out/eager_cuda.o libs="$gpu -lstdc++ $LIBS"
+        [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
+    thread) flags="$sanitized -fsanitize=thread" defines='-DTEST_NO_SIGNALS -DTEST_SLOW' ;;
+    # What looks for leaks alone is linked, and changes no code.
+    leak) flags=$sanitized defines='-DTEST_NO_SIGNALS -DTEST_SLOW' sanitizer=-fsanitize=leak libs="-fsanitize=leak $LIBS" ;;
+    valgrind) flags=$sanitized defines=-DTEST_SLOW library=$B/leak/eager.o wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
         command -v valgrind >/dev/null || lacks='no valgrind found' ;;
     # All with the readers of packed files and pictures; without OpenBLAS, which takes the products away from eager.h's own tiles. One
     # eager.o, which counts what the tests take of it on the processor, with its vectors and with those of 16 bytes, on the guarded device
@@ -36,10 +38,10 @@ configure() {
     coverage | coverage-base | coverage-guard | coverage-cuda)
         flags="$covered $READERS" libs="$READER_LIBS $LIBS" library=$B/coverage/eager.o
         [ -z "$CXX" ] || { flags="$flags -DEAGER_CUDA" gpu=$B/coverage/eager_cuda.o; libs="$gpu -lstdc++ $libs"; }
-        case $1 in *-base) wrap='env EAGER_ISA=base' ;; *-guard) flags="$flags -DTEST_GUARD" ;; *-cuda) flags="$flags -DTEST_CUDA -DTEST_CUDA_HOST" ;; esac ;;
+        case $1 in *-base) wrap='env EAGER_ISA=base' ;; *-guard) defines=-DTEST_GUARD ;; *-cuda) defines='-DTEST_CUDA -DTEST_CUDA_HOST' ;; esac ;;
     *) return 1 ;;
     esac
-    flags="$flags $CFLAGS" fast="$flags -O0 $CFLAGS"         # the tests themselves need no speed, but a quick build
+    flags="$flags $CFLAGS" fast="$flags $defines -O0 $CFLAGS"         # the tests themselves need no speed, but a quick build
 }
 
 # compile TARGET 'WHAT IT IS MADE FROM' COMMAND...: runs the command where the target is older than its sources or was made by
@@ -53,25 +55,25 @@ compile() {
     return 1
 }
 
+lacking() {                                                    # whether configuration $1 cannot be, which it says
+    configure "$1"
+    printf 'int main(void) { return 0; }' >"$out/probe.c"
+    case "$flags $sanitizer" in *-fsanitize=*)
+        { $link $flags "$out/probe.c" -o "$out/probe" $sanitizer && "$out/probe"; } >/dev/null 2>&1 || lacks="$link has no sanitizer for it" ;;
+    esac
+    [ -n "$lacks" ] || return
+    echo "$1: skipped: $lacks" >&2
+    echo "0 0 1" >"$out/eager.count"
+}
 core() {                                                       # eager.o of configuration $1
     configure "$1"
-    [ "$library" = "$out/eager.o" ] || return 0
-    printf 'int main(void) { return 0; }' >"$out/probe.c"
-    case $flags in *-fsanitize=*)
-        { $link $flags "$out/probe.c" -o "$out/probe" && "$out/probe"; } >/dev/null 2>&1 || lacks="$link has no sanitizer for it" ;;
-    esac
-    if [ -n "$lacks" ]; then
-        echo "$1: skipped: $lacks"
-        echo "0 0 1" >"$out/eager.count"
-        return
-    fi
-    {   compile "$out/eager.o" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" && case $1${CXX:+.} in cuda-*. | coverage.)
+    {   compile "$library" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" && case $gpu in ?*)
             # One of the two with cublasLt, so that what is there without it is tested, too.
-            [ $1 = cuda-address ] || lt=-DEAGER_CUBLASLT
+            case $1 in *address) ;; *) lt=-DEAGER_CUBLASLT ;; esac
             # As nvcc does: a product and a sum are fused, where the processor can.
             ! grep -qsw fma /proc/cpuinfo || fused='-mfma -fexpensive-optimizations'
-            case $1 in coverage) flags="-O1 -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST $CFLAGS" ;; esac       # nothing is counted in it
-            compile "$out/eager_cuda.o" "eager.h eager_cuda.cu $(find tests/gpu/cuda_host -name '*.h' | tr '\n' ' ')" $CXX ${lt-} ${fused-} -ffp-contract=fast -std=c++17 -x c++ -Wall -Wextra $flags \
+            case $1 in coverage*) flags="-O1 -DEAGER_CUDA $CFLAGS" ;; esac       # nothing is counted in it
+            compile "$gpu" "eager.h eager_cuda.cu $(find tests/gpu/cuda_host -name '*.h' | tr '\n' ' ')" $CXX ${lt-} ${fused-} -ffp-contract=fast -std=c++17 -x c++ -Wall -Wextra $flags \
                 -Itests/gpu/cuda_host -I. -c eager_cuda.cu ;;
         esac
     } >"$out/eager.log" && return
@@ -158,13 +160,17 @@ quick=''
 [ -n "$configs$chosen$long" ] || configs="plain${OPTIONS:+ optional} guard"                       # the longest to compile first
 [ -n "$files" ] || files=$(for group in checks gpu core training files fixtures; do ls tests/$group/check_*.sh tests/$group/*.c tests/$group/*.cpp 2>/dev/null; done)
 [ -n "$named" ] || files=$(echo "$files" | grep -v '/check_cuda\.sh$')
-[ -z "$quick" ] || {
-    files=$(echo "$files" | grep -Ev '/check_(compile|flags|lib|size)\.sh$')
-    echo "Left out, as they take a minute: check_compile, check_flags, check_lib, check_size (./build.sh test plain runs them)"
-}
 # A file that compiles a copy of the library for itself takes its time. It shows nothing more on another device or beside other
 # libraries, and where C++ is tested it is the very program that was made without (a test is C, and is not linked with eager.o here).
+# With debug and leak it is the program of address, which has sanitizers, LeakSanitizer among them. Those of files/ have one thread.
 copies=$(grep -l '^#define EAGER_STATIC' tests/*/*.c)
+[ -z "$quick" ] || {
+    slow='check_cluster check_compile check_dlpack check_flags check_lib check_overhead check_size' copying=$(echo "$copies" | sed 's,.*/,,; s,\..*,,')
+    for name in $slow $copying; do files=$(echo "$files" | grep -v "/$name\.[a-z]*\$"); done
+    echo "Left out, as they take long:" $slow, what check_docs does with docs/change.md, and what compiles a copy of the
+    echo "library:" $copying "(./build.sh test plain runs them all)"
+}
+export QUICK=$quick
 LIMIT=$(command -v timeout >/dev/null && echo timeout 1200)
 export NAMES LIMIT
 
@@ -172,9 +178,12 @@ printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$B/eager.c.new"
 awk -f tests/core/nulls.awk tests/core/nulls.c eager.h >"$B/nulls.h.new"
 for file in eager.c nulls.h; do cmp -s "$B/$file.new" "$B/$file" || cp "$B/$file.new" "$B/$file"; done
 all=$(for config in $configs $(printf '%s' "$chosen$long" | cut -d' ' -f1); do echo "$config"; done | awk '!seen[$0]++')
-for config in $all; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$config"/*.failed; done
-# What takes longest to compile comes first.
-{ echo "$all" | grep address; echo "$all" | grep -v address; } | xargs -n 1 -P "$JOBS" sh tests/run.sh --core
+# Each library is made once, of the first configuration that has it; what takes longest to compile comes first.
+libraries=$(for config in $all; do
+    mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$config"/*.failed
+    lacking "$config" || { mkdir -p "${library%/*}"; echo "$config $library"; }
+done | awk '!seen[$2]++ { print $1 }')
+{ echo "$libraries" | grep address; echo "$libraries" | grep -v address; } | xargs -n 1 -P "$JOBS" sh tests/run.sh --core
 { printf '%s' "$long$chosen"; for config in $configs; do
     for file in $files; do
         case $config:$file in
@@ -184,7 +193,7 @@ for config in $all; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$co
         coverage-base:*) continue ;;
         coverage-cuda:tests/gpu/*) ;;                          # what only a GPU's backend reaches
         coverage-cuda:*) continue ;;
-        guard:* | optional:* | cuda-host:* | c++:* | clang++:*)
+        thread:tests/files/* | nothreads:tests/files/* | guard:* | optional:* | debug:* | cuda-host:* | c++:* | clang++:* | leak:*)
             [ -n "$named" ] || ! echo "$copies" | grep -qx "$file" || continue
             case $quick:$config:$file in    # products, files and pictures are what the optional libraries do
             yes:optional:tests/core/kernels.c | yes:optional:tests/core/ops_*.c | yes:optional:tests/files/*) ;;

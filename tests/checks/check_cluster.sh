@@ -1153,10 +1153,10 @@ export OMPI_CC="$CC" MPICH_CC="$CC"
 # A rank that dies does not end the others, so that these can tell.
 case $($MPIRUN --version 2>&1) in HYDRA*) GO_ON=-disable-auto-cleanup ;; *) GO_ON=--enable-recovery ;; esac
 # The headers of MPI are not ours to warn about.
-INCLUDES=$($MPICC -show 2>/dev/null | tr ' ' '\n' | sed -n 's/^-I/-isystem /p')
+INCLUDES=$($MPICC -show 2>/dev/null | tr ' ' '\n' | sed -n 's/^-I/-isystem /p') STRICT='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -DEAGER_MPI'
 O=$B/$(basename $MPICC).o
 build() {
-    [ -n "$(find "$O" -newer eager.h 2>/dev/null)" ] || $MPICC -std=c11 -O0 -DEAGER_MPI -I. -c "$B/eager.c" -o "$O" || return
+    [ -n "$(find "$O" -newer eager.h 2>/dev/null)" ] || $MPICC -std=c11 -O0 $STRICT $INCLUDES -I. -c "$B/eager.c" -o "$O" || return
     $MPICC -std=c11 -O0 -Wall -Wextra -DEAGER_MPI -I. "$T/ranks.c" "$O" -o "$T/ranks" $LIBS
 }
 # One rank prints, and writes what one process does.
@@ -1216,7 +1216,7 @@ serves_without() {                                             # how, what is sa
 # With .abort the end of a rank that tells so ends the others, of which one is stopped: the status is that of MPI_Abort.
 aborts() { loses abort && echo "status $status" && [ $status = 1 ]; }
 stops() { loses stop && echo "status $status" && [ $status = 7 ]; }
-compiles() { "$@" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -DEAGER_MPI $INCLUDES -I. -fsyntax-only "$B/eager.c"; }
+compiles() { "$@" $STRICT $INCLUDES -I. -fsyntax-only "$B/eager.c"; }
 
 # The same bits in each run, and where gradients travel when all are there.
 same_bits() {                                                  # how many ranks
@@ -1314,7 +1314,6 @@ check server_dies serves_without server_dies '^rank [12]: eg_server_push: rank 0
 check worker_dies serves_without worker_dies '^rank 0: eg_server_run: rank 2 (last seen at update [0-9]*) did not push within 2 s, after update 8' '^rank 1: .*has left already'
 check worker_never_joins serves_without worker_never_joins '^rank 0: .*rank 2 (has not joined)' '^rank 1: .*has left already'
 check worker_ends serves_without worker_ends '^all is well'
-check compiles_c compiles $CC -std=c11
 [ -z "$CLANG" ] || check compiles_clang compiles "$CLANG" -std=c11
 [ -z "$CXX" ] || check compiles_cpp compiles $CXX -std=c++17 -x c++
 [ -z "$CLANGXX" ] || check compiles_clangpp compiles "$CLANGXX" -std=c++17 -x c++

@@ -16,7 +16,11 @@ symbols() {                                 # of an object file
     nm -g --defined-only "$1" >"$T/nm" && grep -q ' T eg_' "$T/nm" &&
         ! awk '$2 ~ /^[A-Z]$/ { print $3 }' "$T/nm" | grep -vE '^_?egi?_|^_+ZN?K?S|^DW\.ref\.'
 }
-symbols_of() { "$@" -I. -c "$B/eager.c" -o "$T/symbols.o" && symbols "$T/symbols.o"; }
+symbols_in_cpp() {                          # of the configuration c++, where it has been built
+    cpp=$B/c++/eager.o
+    [ -n "$(find "$cpp" -newer eager.h 2>/dev/null)" ] || { cpp=$T/symbols.o; "$@" -I. -c "$B/eager.c" -o "$cpp" || return; }
+    symbols "$cpp"
+}
 
 # The macros after including eager.h are those of the standard headers it includes, and EG_, EGI_, EAGER_, eg_, egi_.
 macros() {                                 # what to define before, the compiler
@@ -176,7 +180,7 @@ check no_line_is_longer_than_120_columns no_line_is_long
 check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
 if [ -n "$CXX" ]; then
     if [ -z "${EAGER_LONG-}" ]; then skip symbols_are_prefixed_in_cpp "EAGER_LONG is not set"
-    else check symbols_are_prefixed_in_cpp symbols_of $CXX -std=c++17 -x c++; fi
+    else check symbols_are_prefixed_in_cpp symbols_in_cpp $CXX -std=c++17 -x c++; fi
     check every_function_notes_the_line_in_cpp noted $CXX -std=c++17 -x c++
     check macros_are_prefixed_in_cpp macros '#define EAGER_IMPLEMENTATION' $CXX -std=c++17 -x c++
 fi
