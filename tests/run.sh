@@ -23,10 +23,9 @@ configure() {
     c++) eager="$cpp -x c++" link=$CXX; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     clang) eager="$CLANG -std=c11 -x c" c="$CLANG -std=c11" cpp=$clangpp link=$CLANG; [ -n "$CLANG" ] || lacks='no clang found' ;;
     clang++) eager="$clangpp -x c++" c="$CLANG -std=c11" cpp=$clangpp link=$CLANGXX; [ -n "$clangpp" ] || lacks='no clang++ found' ;;
-    address) flags="$sanitized -DEAGER_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all" defines='-DTEST_NO_SIGNALS -DTEST_SLOW' ;;
-    cuda-address) flags="$sanitized -DEAGER_CUDA -fsanitize=address,undefined -fno-sanitize-recover=all" defines='-DTEST_NO_SIGNALS -DTEST_SLOW -DTEST_CUDA -DTEST_CUDA_HOST'
-        gpu=$out/eager_cuda.o libs="$gpu -lstdc++ $LIBS"
-        [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
+    address | cuda-address) flags="$sanitized -DEAGER_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all" defines='-DTEST_NO_SIGNALS -DTEST_SLOW' library=$B/address/eager.o
+        [ -z "$CXX" ] || { flags="$flags -DEAGER_CUDA" gpu=$B/address/eager_cuda.o; libs="$gpu -lstdc++ $LIBS"; }
+        case $1 in cuda-*) defines="$defines -DTEST_CUDA -DTEST_CUDA_HOST"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;; esac ;;
     thread) flags="$sanitized -fsanitize=thread" defines='-DTEST_NO_SIGNALS -DTEST_SLOW' ;;
     # What looks for leaks alone is linked, and changes no code.
     leak) flags=$sanitized defines='-DTEST_NO_SIGNALS -DTEST_SLOW' sanitizer=-fsanitize=leak libs="-fsanitize=leak $LIBS" ;;
