@@ -4,7 +4,7 @@
 #   ```c fragment   is not compiled; in docs/change.md it is applied to a copy: see below
 #   ```cpp          a program in C++, where there is a compiler for it
 #   ```text         after a program: what it prints (compare.awk); so do lines after `// output:` in the program itself
-# In the quick test (QUICK) all are linked with eager.o, but for the README's first one, and docs/change.md's examples are not applied.
+# In the quick test (QUICK) docs/change.md's examples are not applied.
 . tests/checks/check.sh
 T=$TEST_TEMP
 
@@ -43,11 +43,7 @@ extract() {
 program() {                                # README's that hold the implementation are compiled as a reader would, the pages' with the core alone, others with eager.o
     core=$B/plain/eager.o name=${1%.*} compiler="$CC -std=c11" static=''
     case $1 in *.cpp) compiler="$CXX -std=c++17" ;; esac
-    case ${QUICK-}:$1 in
-    yes:*/README_1.c) core='' static=-DEAGER_STATIC ;;
-    yes:*) sed '/define EAGER_IMPLEMENTATION/d' "$1" >"$1.new" && mv "$1.new" "$1" ;;
-    *) ! grep -q 'define EAGER_IMPLEMENTATION' "$1" || { core='' static=-DEAGER_STATIC; case $1 in */README_*) ;; *) static='-DEAGER_STATIC -DEAGER_CORE' ;; esac; } ;;
-    esac
+    ! grep -q 'define EAGER_IMPLEMENTATION' "$1" || { core='' static=-DEAGER_STATIC; case $1 in */README_*) ;; *) static='-DEAGER_STATIC -DEAGER_CORE' ;; esac; }
     $compiler $static -Wall -Wextra -Wno-unused -Wno-unused-parameter -Werror -I. "$1" $core -o "$name" -lm ${core:+$LIBS} || { cat -n "$1"; return 1; }
     (cd "$T" && "./$(basename "$name")") >"$name.out" 2>&1 </dev/null || { echo "status $?"; cat "$name.out"; return 1; }
     [ ! -f "$name.expected" ] || awk -f tests/checks/compare.awk "$name.expected" "$name.out"
