@@ -14951,8 +14951,9 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     // Many products are divided as a whole; of a few, each is divided itself.
     const double cost = egi_gemm_cost_f32(p->m, p->n, p->k) * (double)batches;
     if (batches >= 2 * most && most > 1 && cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC) {
-        job.needs = 64 + job.size * (dtype == EG_FLOAT64 ? egi_gemm_needs_f64(p->tb, p->m, p->n, p->k, p->ldb)
-                                     : dtype == EG_FLOAT32 ? egi_gemm_needs_f32(p->tb, p->m, p->n, p->k, p->ldb) : 0);
+        job.needs = dtype == EG_FLOAT64 ? egi_gemm_needs_f64(p->ta, p->tb, p->m, p->n, p->k, p->ldb)
+                    : dtype == EG_FLOAT32 ? egi_gemm_needs_f32(p->ta, p->tb, p->m, p->n, p->k, p->ldb) : 0;
+        job.needs = 64 + job.size * job.needs;
         job.needs = job.needs / 64 * 64;
         job.space = (char *)egi_alloc((size_t)(job.needs * most));
     }
@@ -51572,14 +51573,16 @@ EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const
                 }
                 for (int64_t q = cols; q < nr; q++) row[q] = 0;
             }
-        else
+        else {
+            const int64_t turned = cols == nr ? k / EGI_TURN * EGI_TURN : 0;
+            if (turned)
+                EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)to, nr, (const char *)(b + j * ldb), ldb, turned,
+                                                           nr);
             for (int64_t q = 0; q < nr; q++) {
                 const EGI_T *from = b + (j + q) * ldb;
-                if (q < cols)
-                    for (int64_t p = 0; p < k; p++) to[p * nr + q] = from[p];
-                else
-                    for (int64_t p = 0; p < k; p++) to[p * nr + q] = 0;
+                for (int64_t p = turned; p < k; p++) to[p * nr + q] = q < cols ? from[p] : 0;
             }
+        }
     }
 }
 
@@ -51697,10 +51700,11 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
     }
 }
 // What is packed, and the elements of memory that it takes: packing pays where a block is read again often, or where
-// reading it in place would touch a page per element.
+// reading it in place would touch a page per element. A's rows may lie where they are: with 128 columns of C, packing
+// them takes a fifth of the time.
 static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
     g->tile = EGI_TN(egi_best_tile)(&g->nr);
-    g->pack_a = g->n > 6 * g->nr;
+    g->pack_a = g->n > (g->ta ? 6 : 16) * g->nr;
     g->pack_b = g->tb || g->n % g->nr != 0 || (g->m > 4 * EGI_MR && g->ldb > 2 * g->nr);
     g->mg = egi_min64(g->m, EGI_MC * threads);
     const int64_t kc = egi_min64(g->k, EGI_KC), nc = egi_min64((g->n + g->nr - 1) / g->nr * g->nr, EGI_NC);
@@ -51709,11 +51713,11 @@ static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64
 }
 // The elements of memory that egi_gemm must be given where it runs in a part of divided work, which allocates nothing.
 // k is at most EGI_TERMS * EGI_KC.
-static int64_t EGI_TN(egi_gemm_needs)(bool tb, int64_t m, int64_t n, int64_t k, int64_t ldb) {
+static int64_t EGI_TN(egi_gemm_needs)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, int64_t ldb) {
     EGI_TN(egi_gemm_job) g;
     int64_t need_a;
     memset(&g, 0, sizeof g);
-    g.tb = tb, g.m = m, g.n = n, g.k = k, g.ldb = ldb;
+    g.ta = ta, g.tb = tb, g.m = m, g.n = n, g.k = k, g.ldb = ldb;
     return EGI_TN(egi_gemm_plan)(&g, 1, &need_a);
 }
 // Nanoseconds of one thread, roughly: what egi_parallel wants to know.
@@ -52185,7 +52189,8 @@ static void EGI_TN(egi_conv_depthwise_lines)(const EGI_TN(egi_conv_job) *j, int6
         }
     }
 }
-// Lines begin to end - 1 of y, or of dx: each element is a sum over the taps that lead to one of the other array.
+// Lines begin to end - 1 of y, or of dx: each element is a sum over the taps that lead to one of the other array. Where
+// all taps along a line lead to one, as they did for the element before, they lead one step further.
 static void EGI_TN(egi_conv_depthwise_sums)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end) {
     const egi_window *d = &j->w->axis[0], *h = &j->w->axis[1], *a = &j->w->axis[2];
     const bool back = j->what == 1;
@@ -52193,10 +52198,19 @@ static void EGI_TN(egi_conv_depthwise_sums)(const EGI_TN(egi_conv_job) *j, int64
                   depth = back ? d->in : d->out, other = (back ? a->out : a->in) * c;
     const EGI_T *from = back ? j->y : j->x, *x[EGI_TERMS], *f[EGI_TERMS];
     EGI_T *to = (back ? j->x : j->y) + begin * width * c;
-    for (int64_t l = begin; l < end; l++)
-        for (int64_t o = 0; o < width; o++, to += c) {
-            int64_t count = 0;
+    const int64_t reach = (a->taps - 1) * a->dilation, step = back ? 1 : a->stride;
+    for (int64_t l = begin; l < end; l++) {
+        bool follows = false;
+        for (int64_t o = 0, count = 0; o < width; o++, to += c) {
+            const int64_t first = back ? o + a->before - reach : o * a->stride - a->before;
+            const bool inside = first >= 0 && first + reach < (back ? a->out : a->in) && (!back || a->stride == 1);
+            if (inside && follows) {
+                for (int64_t t = 0; t < count; t++) x[t] += step * c;
+                EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, false);
+                continue;
+            }
             bool add = false;
+            count = 0;
             for (int64_t kd = 0; kd < d->taps; kd++)
                 for (int64_t kh = 0; kh < h->taps; kh++) {
                     const int64_t id = EGI_TN(egi_window_across)(d, l / height % depth, kd, back),
@@ -52217,7 +52231,9 @@ static void EGI_TN(egi_conv_depthwise_sums)(const EGI_TN(egi_conv_job) *j, int64
                     }
                 }
             if (count || !add) EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, add);
+            follows = inside && !add;
         }
+    }
 }
 // What lines begin to end - 1 of the outputs add to df: for each tap a sum along the line.
 static void EGI_TN(egi_conv_depthwise_filter)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end,
@@ -52640,7 +52656,7 @@ static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
                   blocks = j->block ? (j->rows + j->block - 1) / j->block : 0;
     const double cost = (double)j->rows * (double)width * (double)w->oc * (double)sizeof(EGI_T) * 0.008;
     j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
-    j->needs = j->what == 2 ? (EGI_TN(egi_gemm_needs)(false, width, og, j->block, w->oc) + 16) / 16 * 16 : 0;
+    j->needs = j->what == 2 ? (EGI_TN(egi_gemm_needs)(true, false, width, og, j->block, w->oc) + 16) / 16 * 16 : 0;
     j->adds = (j->block + EGI_KC - 1) / EGI_KC;
     EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * (j->columns + j->needs) + 16) * sizeof(EGI_T));
     if (!memory) return false;
@@ -52674,11 +52690,12 @@ static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y,
     const bool direct = !depthwise && !j.direct && what < 2 && EGI_TN(egi_conv_is_direct)(&j);
     // An array is cleared first where the way that is taken adds to it, or does not reach all of it: with a stride
     // above the taps, some elements of x are read by no output, and their gradient is 0.
-    bool whole = j.rows > 0 && w->oc > 0 && (direct || (depthwise && w->c == w->oc));   // each element is written
+    const bool alike = depthwise && w->c == w->oc;
+    bool whole = j.rows > 0 && w->oc > 0 && (depthwise ? alike : direct || j.direct);   // each element is written
     for (int i = 0; i < EGI_WINDOW_AXES; i++) whole = whole && w->axis[i].stride <= w->axis[i].taps;
     if (what == 1 && !whole) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, x);
     if (what == 2) EGI_TN(egi_zero)(j.width * w->oc, f);
-    if (what == 0 && (j.width == 0 || depthwise)) EGI_TN(egi_zero)(j.rows * w->oc, y);
+    if (what == 0 && (j.width == 0 || (depthwise && !alike))) EGI_TN(egi_zero)(j.rows * w->oc, y);
     if (j.rows == 0 || j.width == 0 || w->oc == 0) return true;
     if (depthwise) return EGI_TN(egi_conv_depthwise)(&j);
     if (direct) return EGI_TN(egi_conv_direct)(&j);
@@ -53995,14 +54012,7 @@ static void EGI_TN(egi_heads_load)(const EGI_TN(egi_heads) *x, int64_t batch, in
 // Packs `count` rows as the right operand of a product with their transpose.
 static void EGI_TN(egi_heads_pack)(const EGI_TN(egi_attention_job) *a, const EGI_TN(egi_heads) *x, int64_t batch,
                                    int64_t head, int64_t first, int64_t count, EGI_T *to) {
-    const int64_t size = x->size, nr = a->nr, turned = size / EGI_TURN * EGI_TURN, whole = count / nr * nr;
-    const EGI_T *from = EGI_TN(egi_heads_row)(x, batch, head, first);
-    for (int64_t j = 0; j < whole; j += nr, from += nr * x->row, to += nr * size) {
-        EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)to, nr, (const char *)from, x->row, turned, nr);
-        for (int64_t p = turned; p < size; p++)
-            for (int64_t q = 0; q < nr; q++) to[p * nr + q] = from[q * x->row + p];
-    }
-    EGI_TN(egi_pack_b)(true, size, count - whole, from, x->row, to, nr, size);
+    EGI_TN(egi_pack_b)(true, x->size, count, EGI_TN(egi_heads_row)(x, batch, head, first), x->row, to, a->nr, x->size);
 }
 // C (m, n) = A (m, k) B (k, n), or C += where add, in which whole tiles have room. Row i of A is at a + i * arow, its
 // elements lie astep apart; B has rows of a tile bstep apart, the next tile's bnext behind.
