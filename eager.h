@@ -38662,9 +38662,10 @@ EGI_AS_TOLD
 EGI_SMALL
 
 // Limits: lists that a function keeps at most; tries that give no list before the function stays eager; decisions of
-// eg_cond and eg_while in one call; dropped lists after which it is decided whether keeping lists is of use; calls that a function rests
-// after that, at first and at most. The negative numbers stand in egi_trace_line.kernel for lines that are no kernel: an op that runs without a launch, an
-// assignment, a function of the host (a check, a print, an eg_host_call), and a branch.
+// eg_cond and eg_while in one call; dropped lists after which it is decided whether keeping lists is of use; calls that
+// a function rests after that, at first and at most. The negative numbers stand in egi_trace_line.kernel for lines that
+// are no kernel: an op that runs without a launch, an assignment, a function of the host (a check, a print, an
+// eg_host_call), and a branch.
 enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_REST = 256,
        EGI_REST_MOST = 1 << 16, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
 // What a place is, which decides where a replay finds its memory: a temporary lies in the arena; an input's is the
