@@ -4507,7 +4507,8 @@ typedef struct egi_call_note { const char *function, *file; int line; const char
 typedef enum egi_context_kind {
     EGI_IN_REPLAY,           // of: the trace; number[0]: the line that runs
     EGI_IN_CALL,             // name: a public function that is made of others, which fail in its name
-    EGI_IN_FUNCTION,         // a function of the user's (egi_frame): what it calls fails in its own name again
+    // a function of the user's (egi_frame): what it calls fails in its own name again; of: a custom gradient's, or NULL
+    EGI_IN_FUNCTION,
     EGI_IN_GRADIENT,         // name: the op whose gradient is computed
     EGI_IN_LAYER,            // name; of: the public function by which the outermost layer was called
     EGI_IN_CHOICE,           // name: a public function that runs what its caller chose, which fails in its own name
@@ -5464,6 +5465,7 @@ static void egi_frame_enter(egi_frame *f, const char *what, const char *of) {
     f->noted = t->noted;
     t->frame = f;
     egi_context_enter(&f->context, EGI_IN_FUNCTION, what);
+    f->context.of = NULL;
 }
 static void egi_paused_set(int paused);
 static void egi_frame_leave(const egi_frame *f) {
@@ -39402,9 +39404,7 @@ static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) {
 // The custom gradient whose function runs, the innermost one, or NULL.
 static const egi_user_attr *egi_custom_here(void) {
     for (const egi_context *c = egi_this.context; c; c = c->outer)
-        if (c->kind == EGI_IN_FUNCTION &&
-            (!strcmp(c->name, "the forward function") || !strcmp(c->name, "the backward function")))
-            return (const egi_user_attr *)c->of;
+        if (c->kind == EGI_IN_FUNCTION && c->of) return (const egi_user_attr *)c->of;
     return NULL;
 }
 // Whether the body is the program's own, so that what it must not do is an error. What the library's bodies do, such as
@@ -46822,6 +46822,7 @@ static bool egi_graph_run_block(egi_graph_run *run, int32_t block, int64_t first
         if (node->place) egi_this.backend = node->place;
         egi_context function, called;                      // ops fail in their own names
         egi_context_enter(&function, EGI_IN_FUNCTION, run->function);
+        function.of = NULL;
         if (node->kind < EGI_VERTEX_OP) egi_context_leave(&function);
         if (node->called) egi_context_enter(&called, EGI_IN_CALL, node->called);
         ok = egi_graph_run_node(run, i);
