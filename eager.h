@@ -4961,10 +4961,10 @@ static void egi_frame_leave(const egi_frame *f);
     } while (0)
 
 // ---- errors
-// Each thread keeps its latest error with its sentence, until eg_error_clear, and a count of all. A function that
-// fails returns NULL, false or NaN and raises it (egi_fail, eg_raise, below); a function that is given the NULL of a
-// failed one raises nothing new, so the first sentence of a chain stays. What stands here reads or clears that state
-// and needs no lock; the handler is the process's.
+// Each thread keeps the first error since the last eg_error_clear, with its sentence, and a count of all. A function
+// that fails returns NULL, false, NaN or -1 and raises it (egi_fail, eg_raise, below); one that is given the NULL of a
+// failed one raises nothing new. What stands here reads or clears that state and needs no lock; the handler is the
+// process's.
 
 EAGER_API const char *eg_error_name(eg_error_code code) {
 #define EGI_ERROR_NAME(name, number, sentence) case number: return #name;
@@ -6651,10 +6651,12 @@ EAGER_API const char *eg_text(eg_tensor *x) {
 // From C's numbers to tensors: eg_scalar, eg_constant, eg_from_data and their kin. A number that does not fit its
 // dtype, such as a fraction for an integer or one that would become infinite as a float, is an error.
 
-// Whether v can be an element of this dtype: a finite number must stay finite, an integer must be whole and in range.
+// Whether v can be an element of this dtype: a finite number must stay finite, an integer must be whole and in range, a
+// bool may be made of any number.
 static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
     // the least that rounds to infinity
-    double most = dtype == EG_FLOAT16 ? 65520.0 : dtype == EG_FLOAT64 ? HUGE_VAL : 3.4028235677973366e38;
+    double most = dtype == EG_FLOAT16 ? 65520.0 : dtype == EG_BFLOAT16 ? 3.39617752923046e38
+                  : dtype == EG_FLOAT64 ? HUGE_VAL : 3.4028235677973366e38;
     if (egi_is_float(dtype) && v - v == 0 && fabs(v) >= most)
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: the value %g does not fit dtype %s", function, v,
                         egi_dtypes[dtype].name);
@@ -6715,7 +6717,7 @@ static bool egi_are_bools(const void *data, eg_shape shape) {
     return true;
 }
 // Whether a pointer may be read as a tensor of this dtype and shape. `pointed` is what the calling macro found out
-// about the pointer's C type (EGI_POINTER_FITS in chapter 1), `room` how many bytes stand behind it; (size_t)-1 stands
+// about the pointer's C type (EGI_POINTER_FITS in chapter 3), `room` how many bytes stand behind it; (size_t)-1 stands
 // for an unknown number, which is enough.
 static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, size_t room, int pointed) {
 #define EGI_C_TYPE_NAME(name, type, dtypes) #type,
@@ -17716,8 +17718,8 @@ EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) {
 
 // ---- resize
 
-// Resizes one axis: a gather of the rows below each position, and for EG_BILINEAR one of the rows above, weighted.
-// The centre of element i of the result lies at (i + 1/2) from / to - 1/2 of the source.
+// A picture is resized along its height, then along its width. The centre of element i of the result lies at
+// (i + 1/2) from / to - 1/2 of the source.
 
 // The rows and weights of an axis: low, high, both int64, and weight, float64 with the axes behind this one as 1.
 typedef struct egi_resize_rows { eg_tensor *low, *high, *weight; } egi_resize_rows;
@@ -17757,8 +17759,8 @@ static bool egi_resize_find(eg_tensor *x, int axis, int64_t to, bool nearest, eg
     egi_free(low);
     return rows->low && rows->high && rows->weight;
 }
-// Resizes one axis as two gathers and a weighted sum, so that gradients follow. Bilinear resizing is this along both
-// axes in turn.
+// Resizes one axis by gathers, so that gradients follow: of the nearest row, or of the rows below and above the
+// position, weighted by how near they are.
 static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool nearest) {
     egi_resize_rows rows = { NULL, NULL, NULL };
     eg_gather_options along;
@@ -17844,7 +17846,7 @@ static int egi_einsum_find(const egi_term *t, int letter) {
     for (int i = 0; i < t->n; i++) if (t->letters[i] == letter) return i;
     return -1;
 }
-// Replaces two axes with the same letter by their diagonal: moved to the end and flattened to n * n elements, of
+// Replaces axes with the same letter by their diagonal, two at a time: moved to the end and flattened to n * n elements, of
 // which every (n + 1)th is on it.
 static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
     for (int i = 0; x && i < t->n; i++)
@@ -18527,7 +18529,8 @@ EGI_AS_TOLD
 //                       of tanh the output y alone, since its gradient is g (1 - y^2)
 //   egi_backward_line   one line backwards; egi_unbroadcast undoes broadcasting
 //   egi_tape_clear      frees what a tape holds: behind the first gradient of an
-//                       ordinary tape, at the end of its scope for a persistent one
+//                       ordinary tape, by eg_tape_reset, and else at the end of the
+//                       tape's scope (egi_tape_destroy)
 // For y = tanh(x x) at x = 0.5, with x watched, eg_tape_print shows two lines:
 //     0  %1 = mul(watched.0, watched.0)  float32 []  saves input 0, input 1
 //     1  %2 = tanh(%1)  float32 []  saves output
@@ -18755,6 +18758,7 @@ static void egi_tape_unlist(eg_tape *t) {
     if (t->recording) egi_this.recording--;
     t->recording = false;
 }
+// Called with the tape's last reference, as a rule by the end of its scope: frees what it holds, and its handle.
 static void egi_tape_destroy(eg_tape *t) {
     egi_tape_unlist(t);
     egi_tape_clear(t);
@@ -46299,10 +46303,15 @@ static bool egi_fit_concat(const egi_op *op, eg_tensor *const *in, int n, int64_
     return true;
 }
 static bool egi_fit_reduce(const egi_op *op, const eg_tensor *x, egi_reduce_attr *a) {
-    static const egi_reduction kinds[] = { EGI_SUM, EGI_MEAN, EGI_PROD, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_ALL, EGI_ANY,
-                                           EGI_ARGMAX, EGI_ARGMIN };              // ORDER EGI_OTHER_TABLE
+    static const struct { int32_t op, kind; } kinds[] = {
+        { EGI_OP_reduce_sum, EGI_SUM }, { EGI_OP_reduce_mean, EGI_MEAN }, { EGI_OP_reduce_prod, EGI_PROD },
+        { EGI_OP_reduce_max, EGI_MAX_ }, { EGI_OP_reduce_min, EGI_MIN_ }, { EGI_OP_norm, EGI_NORM2 },
+        { EGI_OP_reduce_all, EGI_ALL }, { EGI_OP_reduce_any, EGI_ANY }, { EGI_OP_argmax, EGI_ARGMAX },
+        { EGI_OP_argmin, EGI_ARGMIN },
+    };
     const bool one = op->number == EGI_OP_argmax || op->number == EGI_OP_argmin;
-    a->kind = kinds[op->number - EGI_OP_reduce_sum];
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].op == op->number) a->kind = (egi_reduction)kinds[i].kind;
     a->from = egi_shape(x);
     return (a->mask >> x->rank == 0 && (a->mask || (x->rank == 0 && !one)) && (!one || !(a->mask & (a->mask - 1)))) ||
            egi_fit_fail(op, x, "mask");
@@ -51037,9 +51046,9 @@ EGI_AS_TOLD
 //# 38  KERNEL TEXTS -----------------------------------------------------------
 // Idea: the texts that KERNELS stamps, once for each type, by including this
 // file with EGI_STAMP defined; nothing here is compiled otherwise. EGI_T is the
-// element's type, EGI_TN(name) the name with the type behind it, EGI_ACC the type
-// of sums; the head of the texts derives them all from the stamp's number. Read
-// first: 24.  Proof: tests/core/kernels.c
+// element's type, EGI_TN(name) the name with the type behind it, EGI_TN(egi_sum)
+// the type of sums; the head of the texts derives them from the stamp's number.
+// Read first: 24.  Proof: tests/core/kernels.c
 
 #else // EGI_STAMP
 
@@ -51149,13 +51158,11 @@ EGI_AS_TOLD
 #if EGI_STAMP % 10 == 3 || EGI_STAMP % 10 >= 6
 #define EGI_IS_FLOAT 0
 #define EGI_ISNAN(v) false
-#define EGI_ACC uint64_t
 #define EGI_TO_ACC(v) ((uint64_t)(v))
 #define EGI_QUOTIENT(acc, n) ((n) > 0 ? (int64_t)(acc) / (n) : 0)
 #else
 #define EGI_IS_FLOAT 1
 #define EGI_ISNAN(v) ((v) != (v))
-#define EGI_ACC double
 #define EGI_TO_ACC(v) ((double)(v))
 #define EGI_QUOTIENT(acc, n) ((acc) / (double)(n))
 #endif
@@ -52797,7 +52804,7 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
 
 // REDUCERS. Idea: accumulators, each of which takes up many elements; the walk over the tensor is egi_cpu_reduce.
 // Floating point is added up in double, integers in their own width, where they wrap around. A row is added up in eight
-// vectors of 32 bytes side by side, which are the same 32 partial sums whatever the processor's vectors are.
+// vectors of 32 bytes side by side, which for floats are the same 32 partial sums whatever the processor's vectors are.
 
 #if EGI_STAMP % 10 == 1
 typedef egi_v16_f32 EGI_TN(egi_few);                      // as many elements as partial sums fit into 32 bytes
@@ -54763,7 +54770,6 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 
 #endif
 
-#undef EGI_ACC
 #undef EGI_BITS_OF_T
 #undef EGI_BYTES
 #undef EGI_CASES

@@ -102,6 +102,8 @@ TEST(numbers_at_the_ends_of_dtypes) {
     CHECK_ERROR(eg_item(NULL), EG_ERROR_NULL, "eg_item");
     CHECK_ERROR(eg_item_int(NULL), EG_ERROR_NULL, "eg_item_int");
     CHECK_ERROR(eg_full(EG_FLOAT16, EG_SHAPE(1), 65520), EG_ERROR_DTYPE, "65520 does not fit dtype float16");
+    CHECK_ERROR(eg_scalar_of(EG_BFLOAT16, 3.4e38), EG_ERROR_DTYPE, "3.4e+38 does not fit dtype bfloat16");
+    CHECK(eg_item(eg_cast(eg_scalar_of(EG_BFLOAT16, 3.396e38), EG_FLOAT64)) < HUGE_VAL);
     CHECK_ERROR(eg_full(EG_FLOAT32, EG_SHAPE(1), -1e39), EG_ERROR_DTYPE, "does not fit dtype float32");
     CHECK_TENSOR(eg_full(EG_FLOAT16, EG_SHAPE(1), (double)INFINITY), 0, (double)INFINITY);
     CHECK_TENSOR(eg_full(EG_FLOAT64, EG_SHAPE(1), -1e308), 0, -1e308);
