@@ -10537,11 +10537,16 @@ __attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, co
 }
 // The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, and those of N for
 // integers: int64, int32, uint8, the latter two with AVX2, and all three where the second operand is one element, which
-// may be NULL. F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise;
-// N, P, S and T as below. Float64 is by libm in all but D, N and S.
+// may be NULL. M: by libm; F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64
+// likewise; N, P, S and T as below. Float64 is by libm in all but D, N and S. No word is M today; a new one begins as
+// one (docs/change.md).
 #define EGI_LONG_LOOPS(word, wide, wide_64) \
     EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, wide, egi_long_f64##word, \
                                                                    wide_64 };
+#define EGI_LONG_M(word, ...) \
+    EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
+    EGI_LONG_LOOPS(word, egi_long_f32##word, egi_long_f64##word)
 #define EGI_LONG_F(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
