@@ -17851,8 +17851,8 @@ static int egi_einsum_find(const egi_term *t, int letter) {
     for (int i = 0; i < t->n; i++) if (t->letters[i] == letter) return i;
     return -1;
 }
-// Replaces axes with the same letter by their diagonal, two at a time: moved to the end and flattened to n * n elements, of
-// which every (n + 1)th is on it.
+// Replaces axes with the same letter by their diagonal, two at a time: moved to the end and flattened to n * n
+// elements, of which every (n + 1)th is on it.
 static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
     for (int i = 0; x && i < t->n; i++)
         for (int j = i + 1; x && j < t->n; j++) {
@@ -42424,7 +42424,7 @@ static egi_trace *egi_function_put(eg_function *f, egi_trace *t, int most) {
         if (!k->open == !t->open && ++count > most) oldest = egi_function_take_out(f, k);
     if (oldest && ++f->crowds == EGI_LOST) {
         const bool useless = f->info.replays - f->crowd_replays < 2 * EGI_LOST;
-        f->rested = !useless ? 0 : f->rested ? egi_min64(2 * f->rested, EGI_REST_MOST) : EGI_REST;
+        f->rested = !useless ? 0 : f->rested ? egi_min64(2 * f->rested, EGI_REST_MOST) : (int64_t)EGI_REST;
         f->rest = f->rested;
         f->crowd_replays = f->info.replays;
         f->crowds = 0;
