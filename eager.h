@@ -51585,18 +51585,15 @@ EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const
                 } else {
                     for (int64_t q = 0; q < cols; q++) row[q] = from[q];
                 }
-                for (int64_t q = cols; q < nr; q++) row[q] = 0;
             }
         else {
-            const int64_t turned = cols == nr ? k / EGI_TURN * EGI_TURN : 0;
-            if (turned)
-                EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)to, nr, (const char *)(b + j * ldb), ldb, turned,
-                                                           nr);
-            for (int64_t q = 0; q < nr; q++) {
-                const EGI_T *from = b + (j + q) * ldb;
-                for (int64_t p = turned; p < k; p++) to[p * nr + q] = q < cols ? from[p] : 0;
-            }
+            const int64_t turned = cols == nr ? k & -(int64_t)EGI_TURN : 0;
+            EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)to, nr, (const char *)(b + j * ldb), ldb, turned, nr);
+            for (int64_t q = 0; q < cols; q++)
+                for (int64_t p = turned; p < k; p++) to[p * nr + q] = b[(j + q) * ldb + p];
         }
+        for (int64_t p = 0; cols < nr && p < k; p++)
+            for (int64_t q = cols; q < nr; q++) to[p * nr + q] = 0;
     }
 }
 
