@@ -13753,9 +13753,10 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
             } \
         break; \
     }
-// Turns `rows` by n elements, multiples of EGI_TURN, whose columns are neighbours in f and whose rows are neighbours in
-// t: squares of as many elements as a vector holds, along one line of the cache in f after the other. Of 8 bytes, eight
-// columns are read along their length, which the processor foresees, and a row gets a whole line of the cache.
+// Turns `rows` (a multiple of EGI_TURN) by n elements (a multiple of 4), whose columns are neighbours in f and whose
+// rows are neighbours in t: squares of as many elements as a vector holds, along one line of the cache in f after the
+// other. Of 8 bytes, eight columns, or as many as there are, are read along their length, which the processor foresees,
+// and a row gets a whole line of the cache.
 static void egi_plane_turn_u32(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
                                int64_t n) {
     typedef egi_v16_u32 vec;
@@ -13783,7 +13784,7 @@ static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_d
     const uint64_t *f = (const uint64_t *)(const void *)from_data;
     for (int64_t c = 0; c < n; c += 8)
         for (int64_t r = 0; r < rows; r += 2)
-            for (int64_t i = c; i < c + 8; i += 2) {
+            for (int64_t i = c; i < egi_min64(c + 8, n); i += 2) {
                 const uint64_t *from = f + r + i * from_step;
                 const vec v0 = *(const vec *)from, v1 = *(const vec *)(from + from_step);
                 *(vec *)(t + r * to_row + i) = egi_lows_u64(v0, v1);
