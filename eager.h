@@ -6818,16 +6818,16 @@ EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return egi_full_like("ones_lik
 // Makes such a tensor by ops where the graph that is being built has lengths that come of open dimensions among the
 // rule's numbers (GRAPHS): true, and *x NULL with an error. NULL as long as there is no graph.
 typedef double egi_element_rule(int64_t i, const double *p);
-static bool (*egi_graph_rule)(const char *op, eg_dtype dtype, eg_shape shape, egi_element_rule *rule, const double *p,
-                              eg_tensor **x);
+static bool (*egi_graph_rule)(const char *op, eg_dtype dtype, const eg_shape *shape, egi_element_rule *rule,
+                              const double *p, eg_tensor **x);
 // A tensor whose element i, counted in row-major order, is rule(i, p), computed on the host.
 static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, egi_element_rule *rule,
                                 const double *p) {
-    bool (*by_ops)(const char *, eg_dtype, eg_shape, egi_element_rule *, const double *, eg_tensor **) =
+    bool (*by_ops)(const char *, eg_dtype, const eg_shape *, egi_element_rule *, const double *, eg_tensor **) =
         __atomic_load_n(&egi_graph_rule, __ATOMIC_RELAXED);
     eg_tensor *made = NULL;
     if (!egi_shape_valid(op, shape, dtype)) return NULL;
-    if (by_ops && by_ops(op, dtype, shape, rule, p, &made)) return made;
+    if (by_ops && by_ops(op, dtype, &shape, rule, p, &made)) return made;
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     size_t element = (size_t)egi_dtypes[dtype].size;
@@ -45331,12 +45331,13 @@ static eg_tensor *egi_graph_linspace(eg_dtype dtype, int64_t count, const double
 static eg_tensor *egi_graph_eye(eg_dtype dtype, int64_t rows, int64_t columns) {
     return eg_cast((eg_equal)(eg_expand_dims(egi_graph_count(rows), 1), egi_graph_count(columns)), dtype);
 }
-static bool egi_graph_makes_rule(const char *op, eg_dtype dtype, eg_shape shape, egi_element_rule *rule,
+static bool egi_graph_makes_rule(const char *op, eg_dtype dtype, const eg_shape *shape, egi_element_rule *rule,
                                  const double *p, eg_tensor **x) {
+    const int64_t *d = shape->dims;
     const eg_graph *g = egi_graph_building();
     const bool range = rule == egi_range_rule, eye = rule == egi_eye_rule;
     if (!g || !g->n_open || (!range && !eye && rule != egi_linspace_rule)) return false;
-    const double numbers[] = { (double)shape.dims[0], eye ? (double)shape.dims[1] : p[0], eye ? 0 : p[1],
+    const double numbers[] = { (double)d[0], eye ? (double)d[1] : p[0], eye ? 0 : p[1],
                                range ? p[2] : 0, range ? p[2] - p[0] : 0 };
     egi_opened o;
     egi_opened_real real;
@@ -45346,8 +45347,8 @@ static bool egi_graph_makes_rule(const char *op, eg_dtype dtype, eg_shape shape,
     for (int i = 0; i < 5 && known && !open; i++) known = egi_graph_knows(g, op, numbers[i]);
     if (known && !open) return false;
     EGI_FAILS_AS(op);
-    *x = !known ? NULL : range ? egi_graph_range(g, dtype, p) : eye ? egi_graph_eye(dtype, shape.dims[0], shape.dims[1])
-         : egi_graph_linspace(dtype, shape.dims[0], p);
+    *x = !known ? NULL : range ? egi_graph_range(g, dtype, p) : eye ? egi_graph_eye(dtype, d[0], d[1])
+         : egi_graph_linspace(dtype, d[0], p);
     return true;
 }
 // For errors: puts -1 for dimensions that come of open ones. False where the device is no graph.

@@ -63,7 +63,7 @@ lean() {
 }
 case $($CC --version 2>/dev/null | head -n 1) in
 *clang*) tape=328500 layer=380000 perceptron=118500 optimizer=380500 ;;
-*) tape=219700 layer=270500 perceptron=101000 optimizer=256500 ;;
+*) tape=219700 layer=270700 perceptron=101000 optimizer=256500 ;;
 esac
 check tape lean examples/05_tape.c $tape all "$LAYERS|$TRAINING|$FILES|$DATASETS|$KERNELS|egi_trap_" -O2
 check perceptron lean "$T/perceptron.c" $perceptron text "$LAYERS|$TRAINING|$FILES|$DATASETS|$KERNELS|eg_tape|egi_tape_record|egi_backward|egi_trap_|egi_(text|print)_" \
