@@ -47,8 +47,8 @@ zlib, libpng and libjpeg, clang, nvcc and Python are used where they are found.
 CONFIG: plain, guard (a device the host cannot read), optional, debug,
 nothreads, c++, clang, clang++, address, thread, leak, valgrind, cuda-host,
 cuda-address (eager_cuda.cu on a stand-in for CUDA, on the processor; the other
-one under sanitizers). Default: plain, and optional if found, without what
-takes long, which it names; of files or tests that are named, guard, too.
+one under sanitizers). Default: plain, without what takes long, which it names;
+of files or tests that are named, guard and, if found, optional, too.
 END
 }
 

@@ -156,7 +156,7 @@ named=$files$NAMES
 # Where nothing is named, what takes long and shows only a developer more is left out: CI names its configurations.
 quick=''
 [ -n "$configs$files$NAMES$chosen$long${EAGER_LONG-}" ] || quick=yes
-[ -n "$configs$chosen$long" ] || configs="plain${OPTIONS:+ optional}$([ -n "$quick" ] || echo ' guard')"     # the longest to compile first
+[ -n "$configs$chosen$long" ] || configs="plain$([ -n "$quick" ] || echo "${OPTIONS:+ optional} guard")"     # the longest to compile first
 [ -n "$files" ] || files=$(for group in checks gpu core training files fixtures; do ls tests/$group/check_*.sh tests/$group/*.c tests/$group/*.cpp 2>/dev/null; done)
 [ -n "$named" ] || files=$(echo "$files" | grep -v '/check_cuda\.sh$')
 # A file that compiles a copy of the library for itself takes its time. It shows nothing more on another device or beside other
@@ -167,7 +167,7 @@ copies=$(grep -l '^#define EAGER_STATIC' tests/*/*.c)
     slow='check_cluster check_compile check_dlpack check_flags check_lib check_overhead check_size' copying=$(echo "$copies" | sed 's,.*/,,; s,\..*,,')
     for name in $slow $copying; do files=$(echo "$files" | grep -v "/$name\.[a-z]*\$"); done
     echo "Left out, as they take long:" $slow, what check_docs does with docs/change.md, and what compiles a copy of the
-    echo "library:" $copying "(./build.sh test plain runs them all); all configurations but plain and optional"
+    echo "library:" $copying "(./build.sh test plain runs them all); all configurations but plain"
 }
 export QUICK=$quick
 LIMIT=$(command -v timeout >/dev/null && echo timeout 1200)
@@ -193,12 +193,7 @@ done | awk '!seen[$2]++ { print $1 }')
         coverage-cuda:tests/gpu/*) ;;                          # what only a GPU's backend reaches
         coverage-cuda:*) continue ;;
         thread:tests/files/* | nothreads:tests/files/* | guard:* | optional:* | debug:* | cuda-host:* | c++:* | clang++:* | leak:*)
-            [ -n "$named" ] || ! echo "$copies" | grep -qx "$file" || continue
-            case $quick:$config:$file in    # products, files and pictures are what the optional libraries do
-            yes:optional:tests/core/kernels.c | yes:optional:tests/core/ops_*.c | yes:optional:tests/files/*) ;;
-            yes:optional:tests/training/layers_fixtures.c | yes:optional:tests/fixtures/*) ;;
-            yes:optional:*) continue ;;
-            esac ;;
+            [ -n "$named" ] || ! echo "$copies" | grep -qx "$file" || continue ;;
         esac
         echo "$config $file"
     done
