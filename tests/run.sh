@@ -164,7 +164,7 @@ quick=''
 # With debug and leak it is the program of address, which has sanitizers, LeakSanitizer among them. Those of files/ have one thread.
 copies=$(grep -l '^#define EAGER_STATIC' tests/*/*.c)
 [ -z "$quick" ] || {
-    slow='check_cluster check_compile check_dlpack check_flags check_lib check_overhead check_size' copying=$(echo "$copies" | sed 's,.*/,,; s,\..*,,')
+    slow='check_cluster check_compile check_dlpack check_flags check_lib check_overhead check_size team' copying=$(echo "$copies" | sed 's,.*/,,; s,\..*,,')
     for name in $slow $copying; do files=$(echo "$files" | grep -v "/$name\.[a-z]*\$"); done
     echo "Left out, as they take long:" $slow, what check_docs does with docs/change.md, and what compiles a copy of the
     echo "library:" $copying "(./build.sh test plain runs them all); all configurations but plain"
