@@ -42634,7 +42634,13 @@ static int64_t egi_open_number(const egi_open_list *o, const egi_lengths *at, co
     const int64_t first = egi_number_at(at->of[0], x[0], x[1]);
     return o->two ? egi_number_at(at->of[2], first, egi_number_at(at->of[1], x[2], x[3])) : first;
 }
-// The same for a list of two lengths.
+// Number i of the list for the call's lengths.
+static int64_t egi_open_word(const egi_open_list *o, const egi_lengths *at, int64_t i) {
+    const egi_listed_numbers *w = o->numbers;
+    const int64_t x[4] = { w[0].word[i], w[1].word[i], o->two ? w[2].word[i] : 0, o->two ? w[3].word[i] : 0 };
+    return egi_open_number(o, at, x);
+}
+// Whether a signature is that of an open list of two lengths, at some pair of them, which *at becomes.
 static bool egi_open_fits_two(const egi_open_list *o, const int64_t *s, egi_lengths *at) {
     int64_t *const *c = o->signature;
     const int64_t p = o->along, q = o->across, most = INT32_MAX;
@@ -42773,11 +42779,7 @@ static bool egi_listed_numbers_follow(const egi_listed_numbers *x, const egi_lis
 }
 // The same of an open list's.
 static bool egi_open_follows(const egi_open_list *o, const egi_listed_numbers *z, const egi_lengths *at) {
-    const egi_listed_numbers *w = o->numbers;
-    for (int64_t i = 0; i < z->n; i++) {
-        const int64_t x[4] = { w[0].word[i], w[1].word[i], o->two ? w[2].word[i] : 0, o->two ? w[3].word[i] : 0 };
-        if (z->word[i] != egi_open_number(o, at, x)) return false;
-    }
+    for (int64_t i = 0; i < z->n; i++) if (z->word[i] != egi_open_word(o, at, i)) return false;
     return true;
 }
 // A copy of n elements of `size` bytes, which the caller frees; NULL without memory.
@@ -42851,11 +42853,7 @@ static egi_trace *egi_open_list_at(const egi_open_list *o, const egi_lengths *at
     }
     if (ok) {
         egi_open_share(t, a);
-        const egi_listed_numbers *w = o->numbers;
-        for (int64_t i = 0; i < w[0].n; i++) {
-            const int64_t x[4] = { w[0].word[i], w[1].word[i], o->two ? w[2].word[i] : 0, o->two ? w[3].word[i] : 0 };
-            word[i] = egi_open_number(o, at, x);
-        }
+        for (int64_t i = 0; i < o->numbers[0].n; i++) word[i] = egi_open_word(o, at, i);
         memset(&numbers, 0, sizeof numbers);
         numbers.from = word;
         egi_trace_walk(&numbers, t);

@@ -403,11 +403,11 @@ static eg_function_info lengths_compare(int what, const int64_t *list, int n, in
     for (int traced = 0; traced < 2; traced++) lengths_release(&s[traced]);
     return info;
 }
+static const int64_t further_lengths[] = { 5, 9, 7, 12, 64, 3, 128 };
 TEST(a_further_length_has_the_list_that_is_derived_for_it) {
-    static const int64_t list[] = { 5, 9, 7, 12, 64, 3, 128 };
     static const int follows[] = { NOTHING, LINEAR, PARTS };
     for (int k = 0; k < 3; k++) {
-        const eg_function_info info = lengths_compare(follows[k], list, 7, 84);
+        const eg_function_info info = lengths_compare(follows[k], further_lengths, 7, 84);
         CHECK_INT(info.traces, 2);
         CHECK_INT(info.derived, 5);
         CHECK(info.replays > 30);
@@ -423,8 +423,7 @@ TEST(a_part_of_any_length_is_derived) {
 }
 // Of each way through eg_cond and eg_while, two lengths are traced.
 TEST(a_further_length_has_a_list_for_each_way) {
-    static const int64_t list[] = { 5, 9, 7, 12, 64, 3, 128 };
-    const eg_function_info info = lengths_compare(WAYS, list, 7, 420);
+    const eg_function_info info = lengths_compare(WAYS, further_lengths, 7, 420);
     CHECK_INT(info.traces, 6);                              // of three ways that are taken
     CHECK_INT(info.derived, 9);
 }
@@ -443,8 +442,7 @@ TEST(what_follows_no_length_is_not_derived) {
 }
 // Of 35 pairs of two lengths, those are traced from which the others follow.
 TEST(two_lengths_that_change_at_once) {
-    static const int64_t list[] = { 5, 9, 7, 12, 64, 3, 128 };
-    const eg_function_info info = lengths_compare(TWO_LENGTHS, list, 7, 350);
+    const eg_function_info info = lengths_compare(TWO_LENGTHS, further_lengths, 7, 350);
     CHECK_INT(info.traces, 7);
     CHECK_INT(info.derived, 28);
 }
