@@ -42516,7 +42516,7 @@ static void egi_operand_walk(egi_listed_numbers *w, egi_operand *o) {
 static void egi_counter_walk(egi_listed_numbers *w, uint64_t *counter, uint64_t expected) {
     uint64_t beyond = *counter - expected;
     egi_number_walk(w, &beyond, sizeof beyond);
-    *counter = expected + beyond;
+    if (w->from) *counter = expected + beyond;   // a list that is only noted may be running on another thread
 }
 // What lines behind this one are expected to have drawn: parts of blocks of numbers follow no length.
 static void egi_drawn_walk(egi_listed_numbers *w, const egi_trace *t, egi_trace_line *line) {
