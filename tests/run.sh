@@ -65,6 +65,10 @@ lacking() {                                                    # whether configu
     echo "0 0 1" >"$out/eager.count"
 }
 core() {                                                       # eager.o of configuration $1
+    core_build "$1"
+    : >"$library.ready"
+}
+core_build() {
     configure "$1"
     {   compile "$library" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" && case $gpu in ?*)
             # One of the two with cublasLt, so that what is there without it is tested, too.
@@ -81,26 +85,36 @@ core() {                                                       # eager.o of conf
     { echo "$1 eager.o:"; head -n 40 "$out/eager.log"; } >"$out/eager.failed"
 }
 
+core_wait() {                   # until another process, which began before, has made the library; if it does not build cleanly, that is said already
+    for second in $(seq 1200); do [ ! -f "$library.ready" ] || break; sleep 1; done
+    [ ! -f "$out/eager.count" ] || exit 0
+}
+object() {                      # configuration $1, test file $2: compiles it, which needs no library
+    configure "$1"
+    source=$2 name=$(basename "$2") compiler=$c
+    name=${name%.*}
+    program=$out/$name
+    [ ! -f "$out/eager.count" ] || exit 0
+    case $source in *.cpp) [ -n "$cpp" ] || exit 0; compiler=$cpp link=${cpp%% *} ;; esac
+    compile "$program.o" "$source eager.h $B/nulls.h $(find tests -name "*.h" | tr "\n" " ")" $compiler $WARN $fast -I. -Itests -c "$source" >"$program.log"
+}
 one() {                         # configuration $1, test file $2, with EAGER_LONG if there is a $3; its counts and seconds go to NAME.count
     configure "$1"
     config=$1 source=$2 name=$(basename "$2") began=$(date +%s)
     [ -z "${3-}" ] || export EAGER_LONG=1
     name=${name%.*}
-    program=$out/$name compiler=$c
+    program=$out/$name
     [ ! -f "$out/eager.count" ] || exit 0
     case $source in
-    *.sh) wrap="sh $source" ;;
-    *.cpp) [ -n "$cpp" ] || exit 0; compiler=$cpp link=${cpp%% *} ;;
-    esac
-    case $source in *.c | *.cpp)
-        wrap="$wrap $program"
-        { compile "$program.o" "$source eager.h $B/nulls.h $(find tests -name "*.h" | tr "\n" " ")" $compiler $WARN $fast -I. -Itests -c "$source" &&
-            compile "$program" "$program.o $library $gpu" $link $flags "$program.o" "$library" $libs; } >"$program.log" || {
+    *.sh) wrap="sh $source"; ! grep -q "plain/eager\.o" "$source" || core_wait ;;
+    *.c | *.cpp)
+        { object "$1" "$2" && core_wait && compile "$program" "$program.o $library $gpu" $link $flags "$program.o" "$library" $libs >"$program.log"; } || {
             printf '%s %s: does not build cleanly: 1 failed\n%s\n' "$config" "$name" "$(cat "$program.log")"
             echo "0 1 0" >"$program.count"
             head -n 40 "$program.log" >"$program.failed"
             exit 0
-        } ;;
+        }
+        wrap="$wrap $program" ;;
     esac
     export TEST_TEMP="$program.temp"
     # LeakSanitizer's own list of threads has a race (gcc 12): of two threads that create and join others at once, one may find the
@@ -123,7 +137,7 @@ one() {                         # configuration $1, test file $2, with EAGER_LON
     [ "$1 $2 $3" = "0 0 0" ] || printf '%s\n' "$(tail -n 200 "$program.log" | sed "s/^$name: /$config $name: /")"
 }
 
-case ${1-} in --core | --one) step=${1#--}; shift; "$step" "$@"; exit ;; esac
+case ${1-} in --core | --object | --one) step=${1#--}; shift; "$step" "$@"; exit ;; esac
 
 groups='core training files gpu checks fixtures'
 file_of() { for group in $groups; do ls tests/$group/"$1".c tests/$group/"$1".cpp tests/$group/"$1".sh 2>/dev/null; done; }
@@ -180,9 +194,10 @@ all=$(for config in $configs $(printf '%s' "$chosen$long" | cut -d' ' -f1); do e
 # Each library is made once, of the first configuration that has it; what takes longest to compile comes first.
 libraries=$(for config in $all; do
     mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$config"/*.failed
-    lacking "$config" || { mkdir -p "${library%/*}"; echo "$config $library"; }
+    lacking "$config" || { mkdir -p "${library%/*}"; rm -f "$library.ready"; echo "$config $library"; }
 done | awk '!seen[$2]++ { print $1 }')
-{ echo "$libraries" | grep address; echo "$libraries" | grep -v address; } | xargs -n 1 -P "$JOBS" sh tests/run.sh --core
+trap 'kill 0' INT                                              # what runs beside a shell's own commands does not hear of ctrl-C
+[ -z "$libraries" ] || { echo "$libraries" | grep address; echo "$libraries" | grep -v address; } | xargs -n 1 -P "$JOBS" sh tests/run.sh --core &
 { printf '%s' "$long$chosen"; for config in $configs; do
     for file in $files; do
         case $config:$file in
@@ -197,7 +212,11 @@ done | awk '!seen[$2]++ { print $1 }')
         esac
         echo "$config $file"
     done
-done; } | awk '!seen[$1 " " $2]++' | xargs -L 1 -P "$JOBS" sh tests/run.sh --one
+done; } | awk '!seen[$1 " " $2]++' >"$B/tests"
+# The tests themselves are compiled beside the libraries; what needs a library waits for it.
+! grep -q '\.c' "$B/tests" || grep '\.c' "$B/tests" | xargs -L 1 -P "$JOBS" sh tests/run.sh --object
+xargs -L 1 -P "$JOBS" sh tests/run.sh --one <"$B/tests"
+wait
 
 set --
 for config in $all; do set -- "$@" "$B/$config"/*.count; done
