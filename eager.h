@@ -15965,6 +15965,13 @@ static bool egi_position_is_open(int64_t at, int64_t d, int64_t step, int axis, 
                                            "is counted from the beginning, in steps forward", axis);
     return true;
 }
+// Whether a run can compute how many elements lie between an open position b and e: a few, since both come of one
+// length, or as many as an open length. `to`: e is open, too.
+static bool egi_positions_fit(int64_t b, int64_t e, bool to, int axis) {
+    return (to && ((e - b <= 128 && b - e <= 128) || (e > b && egi_steps_are_open(e - b)))) ||
+           egi_fail(EG_ERROR_INDEX, "eg_strided_slice: no run could compute how many elements of axis %d lie between "
+                                    "an open dimension and that end; give eg_slice their number", axis);
+}
 // NumPy's x[begin:end:step]. A negative step is a slice with a positive one and a reverse of the result.
 EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end, eg_shape step) {
     egi_slice_attr a;
@@ -15991,9 +15998,12 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
                                : begin.dims[i], low, high);
             e = end.dims[i] == EG_END ? (s < 0 ? -1 : d)
                 : egi_saturate(end.dims[i] < 0 ? (end.dims[i] < -d ? -1 : end.dims[i] + d) : end.dims[i], low, high);
-            if (egi_position_is_open(begin.dims[i], d, s, i, &fails)) { open = true; b = begin.dims[i]; }
-            if (egi_position_is_open(end.dims[i], d, s, i, &fails)) { open = true; e = end.dims[i]; }
-            if (fails) return NULL;
+            const bool from = egi_position_is_open(begin.dims[i], d, s, i, &fails),
+                       to = egi_position_is_open(end.dims[i], d, s, i, &fails);
+            if (from) b = begin.dims[i];
+            if (to) e = end.dims[i];
+            if (fails || (from && !egi_positions_fit(b, e, to, i))) return NULL;
+            open = open || from || to;
         }
         a.size[i] = s > 0 ? (e > b ? (e - b - 1) / s + 1 : 0) : (b > e ? (b - e - 1) / -s + 1 : 0);
         if (s < 0) {                                                         // the same elements forward, then reversed

@@ -1044,7 +1044,7 @@ TEST(numbers_that_a_run_would_compute_wrongly_are_errors) {
     eg_graph_release(g);
 }
 // What eager code computes on the host for a length n, m or both, and what it takes of a table.
-enum { COUNTED = 29 };
+enum { COUNTED = 31 };
 static eg_tensor *counted(int which, int64_t n, int64_t m, eg_tensor *table) {
     const double a = (double)n, b = (double)m;
     switch (which) {
@@ -1076,6 +1076,8 @@ static eg_tensor *counted(int which, int64_t n, int64_t m, eg_tensor *table) {
     case 25: return eg_resize(eg_reshape(counted(18, n, m, table), EG_SHAPE(1, n, m, 1)), m, n);
     case 26: return eg_pad(counted(18, n, m, table), EG_PADS(1, 1, 0, 0), .mode = EG_PAD_REFLECT);
     case 27: return eg_pad(counted(18, n, m, table), EG_PADS(2, 1, 1, 0), .mode = EG_PAD_SYMMETRIC);
+    case 28: return eg_strided_slice(table, EG_SHAPE(n), EG_SHAPE(2 * n), EG_SHAPE(1));
+    case 29: return eg_strided_slice(table, EG_SHAPE(n + 1), EG_SHAPE(n - 1), EG_SHAPE(1));         // no element
     default: return eg_ones(EG_FLOAT32, EG_SHAPE(n - 2));
     }
 }
@@ -1105,6 +1107,11 @@ TEST(ranges_and_tables_of_open_lengths) {
         CHECK(!eg_strided_slice(v, EG_SHAPE(-n), EG_SHAPE(EG_END), EG_SHAPE(1)) && says("eg_strided_slice: of axis 0",
                                                                                        "from the beginning"));
         CHECK(!eg_strided_slice(v, EG_SHAPE(n), EG_SHAPE(0), EG_SHAPE(-1)) && says("steps forward", NULL));
+        const int64_t behind[] = {EG_END, -1, 5, m, n + m};        // what no run could count from n on
+        for (size_t i = 0; i < sizeof behind / sizeof behind[0]; i++)
+            CHECK(!eg_strided_slice(v, EG_SHAPE(n), EG_SHAPE(behind[i]), EG_SHAPE(1)) &&
+                  says("eg_strided_slice: no run could compute how many elements of axis 0", NULL));
+        CHECK(!eg_strided_slice(v, EG_SHAPE(m), EG_SHAPE(n), EG_SHAPE(1)) && says("eg_strided_slice: no run", NULL));
         CHECK_INT(eg_size(eg_range(EG_INT32, 0, 1012000, 1)), 1012000);        // the program's own
         eg_tape *tape = eg_tape_begin_persistent();
         eg_tape_watch(tape, x);
