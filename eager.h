@@ -44605,6 +44605,19 @@ static bool egi_opened_share(const eg_graph *g, int64_t v) {
     }
     return false;
 }
+// Whether v is likely to be made of two open lengths, as a p + c q + b with small numbers, which no run computes anew.
+// Small numbers that are so by chance are a program's own more often, so they must be nearer.
+static bool egi_opened_mixed(const eg_graph *g, int64_t v) {
+    const int64_t slack = v > -100000 && v < 100000 ? 1 : 8;
+    for (int i = 0; i < g->n_open; i++)
+        for (int k = 0; k < i && g->open[i]; k++)
+            for (int64_t a = -8; a <= 8 && g->open[k]; a++) {
+                const int64_t p = g->open[i], q = g->open[k], left = v - a * p;
+                const int64_t c = (left < 0 ? left - q / 2 : left + q / 2) / q, b = left - c * q;
+                if (a && c && c >= -8 && c <= 8 && b <= slack && -b <= slack) return true;
+            }
+    return false;
+}
 // A real number that comes of open dimensions: c / a times the product of the lengths of open[0..n-1] or, with `below`,
 // divided by it; `first`: c / a is rounded before that. c may itself be an a p + b.
 typedef struct egi_opened_real { double c, a; bool below, first; int n, open[4]; } egi_opened_real;
@@ -44731,7 +44744,7 @@ static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
     if (!g->n_open || egi_opened_real_of(g, number, &real)) return true;
     if (egi_opened_is_whole(number))
         known = egi_opened_of(g, (int64_t)number, &o) ? !egi_graph_comes_of_rounded(g, (double)o.factor)
-                : !o.n && !egi_opened_share(g, (int64_t)number);
+                : !o.n && !egi_opened_share(g, (int64_t)number) && !egi_opened_mixed(g, (int64_t)number);
     else if (number != floor(number))
         known = !egi_opened_search(g, number * number, &real) && !egi_opened_real_share(g, number);
     known = known && !egi_graph_comes_of_rounded(g, number);
@@ -44788,6 +44801,9 @@ static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double numb
                                         "a way that no run could do again; if it is your own, make a tensor of it "
                                         "before EG_GRAPH, else compute it by ops, or give the placeholder a whole "
                                         "shape", op, number);
+    if (length && !comes && number > 1e11 && egi_opened_is_whole(number))
+        return egi_fail(EG_ERROR_STATE, "eg_%s: the length %.17g seems to come of open dimensions, but no run could "
+                                        "compute it anew; give the placeholders whole shapes", op, number);
     const bool large = comes && !length && (o.factor > 1000 || o.factor < -1000);
     if (!comes || (large ? !o.rest : egi_opened_is_near(g, &o))) return true;
     if (length && egi_graph_has_axis(g, (int64_t)number)) return true;

@@ -1294,6 +1294,21 @@ TEST(what_c_computes_of_a_length_in_other_ways) {
     eg_session_release(s);
     eg_graph_release(g);
 }
+TEST(whole_numbers_that_two_open_lengths_make) {
+    eg_graph *g = eg_graph_new();
+    {
+        EG_GRAPH(g);
+        const int64_t p = eg_dim(eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x"), 0);
+        const int64_t q = eg_dim(eg_placeholder(EG_FLOAT32, EG_SHAPE(-2, 2), "y"), 0);
+        const int64_t wrong[] = {q - p, 3 * (q - p), p + q, 7 * p + 2 * q, 5 * q - 3 * p + 7, p * p + 1,
+                                 (p - 1) * (q - 1), p * q + p};
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+            CHECK(!eg_ones(EG_FLOAT32, EG_SHAPE(wrong[i])) && says("eg_ones: the ", "open dimension"));
+        const int64_t own[] = {2600, 8000, 30522, 100000, 1000000, 3000000, (int64_t)1 << 30};
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++) CHECK(eg_ones(EG_FLOAT32, EG_SHAPE(own[i])));
+    }
+    eg_graph_release(g);
+}
 // What a program makes of pictures behind a convolution in steps of 2, whose lengths are rounded.
 enum { BEHIND = 11 };
 static eg_tensor *behind(eg_tensor *x, eg_tensor *filter, int which) {
