@@ -24,6 +24,7 @@ help() { cat <<'END'
                                   tensors
 ./build.sh bench files [NAME...]  data and files, beside NumPy, pandas, tf.data
 ./build.sh bench results          write the tables of tests/bench/RESULTS.md anew
+./build.sh bench neighbour        what a busy loop on one of two cores costs
 ./build.sh bench-cuda             measure on a GPU, beside PyTorch and JAX there
 ./build.sh examples [NAME...]     build and run the examples
 ./build.sh cluster [N] [FOLDER]   train the digits by N processes, 2 if none is said

@@ -588,10 +588,10 @@ static double run_and_check(const workload *w) {
     return sum;
 }
 
-typedef struct { double median, min, check; int64_t runs; } result;
+typedef struct { double median, min, p95, check; int64_t runs; } result;
 static result measure(const workload *w, bool trace, double min_time, int warmup) {
     static double samples[SAMPLES];
-    result r = {0, 0, 0, 0};
+    result r = {0, 0, 0, 0, 0};
     n_p = 0;
     drawn = 0;
     optimizer = NULL;
@@ -615,6 +615,7 @@ static result measure(const workload *w, bool trace, double min_time, int warmup
     qsort(samples, (size_t)r.runs, sizeof *samples, ascending);
     r.median = r.runs % 2 ? samples[r.runs / 2] : (samples[r.runs / 2 - 1] + samples[r.runs / 2]) / 2;
     r.min = samples[0];
+    r.p95 = samples[(r.runs * 95 + 99) / 100 - 1];
     if (traced && eg_function_reason(traced)) fprintf(stderr, "%s: %s\n", w->name, eg_function_reason(traced));
     eg_function_release(traced);
     traced = NULL;
@@ -699,7 +700,7 @@ static result measure_startup(const char *program) {
     enum { RUNS = 11 };
     char command[4096];
     double samples[RUNS];
-    result r = {0, 0, 0, RUNS};
+    result r = {0, 0, 0, 0, RUNS};
     snprintf(command, sizeof command, "'%s' gradient >/dev/null", program);
     for (int i = 0; i < RUNS; i++) {
         double start = now();
@@ -709,6 +710,7 @@ static result measure_startup(const char *program) {
     qsort(samples, RUNS, sizeof *samples, ascending);
     r.median = samples[RUNS / 2];
     r.min = samples[0];
+    r.p95 = samples[RUNS - 1];
     r.check = 6;
     return r;
 }
@@ -853,14 +855,14 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (argc == 5 && argv[2][0] >= '0' && argv[2][0] <= '9') {
-        result r = {0, 0, 0, 0};
+        result r = {0, 0, 0, 0, 0};
         if (!strcmp(argv[1], "startup")) r = measure_startup(argv[0]);
         for (int i = 0; i < WORKLOADS; i++)
             if (names(argv[1], work[i].name))
                 r = measure(&work[i], names(argv[1], work[i].name) == 2, atof(argv[3]), atoi(argv[4]));
         if (!r.runs) printf("{\"skip\": \"not written for eager.h\"}\n");
-        else printf("{\"median\": %.9g, \"min\": %.9g, \"runs\": %lld, \"check\": %.9g}\n", r.median, r.min,
-                    (long long)r.runs, r.check);
+        else printf("{\"median\": %.9g, \"min\": %.9g, \"p95\": %.9g, \"runs\": %lld, \"check\": %.9g}\n", r.median,
+                    r.min, r.p95, (long long)r.runs, r.check);
         return eg_error() != EG_OK;
     }
     const bool lengthy = argc == 2 && !strcmp(argv[1], "--long");

@@ -665,7 +665,7 @@ def child(peer, work, threads, min_time):
         for _ in range(k): run()
         wait()
         ts.append((now() - t) / k)
-    print(json.dumps({"median": median(ts), "min": min(ts), "runs": len(ts), "check": check, "compile": first}))
+    print(json.dumps({"median": median(ts), "min": min(ts), "p95": sorted(ts)[(len(ts) * 95 + 99) // 100 - 1], "runs": len(ts), "check": check, "compile": first}))
 
 
 HERE = os.path.dirname(os.path.abspath(__file__))

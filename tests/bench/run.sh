@@ -2,6 +2,7 @@
 # bench results [OPTION...]: the tables of RESULTS.md and docs/speed.svg, anew (results.py --help).
 # bench numpy [NAME...]: the operations one by one, beside NumPy. bench layers [NAME...]: layers, losses and optimizers, beside PyTorch.
 # bench forms [NAME...]: what a plain number, one element, a row or a column as an operand costs beside a whole tensor.
+# bench neighbour [OPTION...]: what a busy loop on one of two cores costs, beside PyTorch (neighbour.py --help).
 # bench files [NAME...]: data and files, beside NumPy, pandas, safetensors, PyTorch and tf.data.
 mkdir -p $B
 if [ "${1-}" = files ]; then
@@ -27,10 +28,11 @@ if [ "${1-}" = layers ]; then
     $CC -std=c11 -O2 $CFLAGS -I. tests/bench/layers_table.c -o $B/layers_table $LIBS
     exec $PYTHON tests/bench/layers_table.py $B/layers_table "$@"
 fi
-if [ "${1-}" = results ]; then
+case ${1-} in results | neighbour)
+    table=$1
     shift
-    CC=$CC exec $PYTHON tests/bench/results.py "$@"
-fi
+    CC=$CC exec $PYTHON tests/bench/$table.py "$@" ;;
+esac
 threads=1 peers=
 while :; do
     case ${1-} in

@@ -1,0 +1,176 @@
+// How many threads a process takes by itself: EAGER_NUM_THREADS, the processors that it may run on, and the quotas of
+// control groups of both versions, read from files of the test's own by a copy of the library.
+#if defined(__unix__) || defined(__APPLE__)
+#define _POSIX_C_SOURCE 200809L
+#endif
+#undef EAGER_CUDA
+#undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
+#undef TEST_CUDA_HOST
+#define EGI_SYSTEM_ROOT "system"     // a folder in the current one
+#define EAGER_STATIC
+#define EAGER_IMPLEMENTATION
+#include "test.h"
+
+#if defined(EAGER_NO_THREADS) || defined(EAGER_NO_STDIO) || !defined(__linux__)
+TEST(limits) { SKIP("compiled with EAGER_NO_THREADS or EAGER_NO_STDIO, or a system without /proc"); }
+#else
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Writes a file below the root, with the folders that lead to it; NULL: there is none.
+static const char *written[32];
+static int files;
+static void put(const char *name, const char *text) {
+    char path[4096] = EGI_SYSTEM_ROOT;
+    REQUIRE(files < 32 && strlen(name) < sizeof path - sizeof EGI_SYSTEM_ROOT);
+    strcat(path, name);
+    for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *f = fopen(path, "wb");
+    REQUIRE(f);
+    CHECK(fputs(text, f) >= 0 && fclose(f) == 0);
+    written[files++] = name;
+}
+// The threads that a process with these files takes; the files are gone afterwards.
+static int threads(void) {
+    const int got = egi_team_ask();
+    while (files > 0) {
+        char path[4096] = EGI_SYSTEM_ROOT;
+        CHECK(unlink(strcat(path, written[--files])) == 0);
+    }
+    return got;
+}
+static void put_processors(const char *list) {
+    char text[256];
+    snprintf(text, sizeof text, "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\nMems_allowed:\t1\n", list);
+    put("/proc/self/status", text);
+}
+static void begin(void) {
+    static bool there;
+    unsetenv("EAGER_NUM_THREADS");
+    if (!there) REQUIRE(chdir(test_temp("")) == 0);
+    there = true;
+}
+
+TEST(processors) {
+    begin();
+    CHECK_INT(threads(), 1);                                      // no file at all
+    const struct { const char *list; int count; } lists[] = {
+        { "0-7", 8 }, { "3", 1 }, { "0-1,4-5,9", 5 }, { "0,2", 2 }, { "0-4095", EGI_TEAM_THREADS }, { "", 1 },
+        { "x", 1 }, { "7-3", 1 }, { "1,x", 1 }, { "0-2,", 3 } };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        put_processors(lists[i].list);
+        CHECK_INT(threads(), lists[i].count);
+    }
+}
+TEST(an_environment_variable) {
+    begin();
+    const struct { const char *value; int count; } values[] = {
+        { "3", 3 }, { "100000", EGI_TEAM_THREADS }, { "0", 2 }, { "-1", 2 }, { "many", 2 }, { "", 2 } };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        put_processors("0-7");
+        put("/proc/self/cgroup", "0::/\n");
+        put("/sys/fs/cgroup/cpu.max", "200000 100000\n");
+        setenv("EAGER_NUM_THREADS", values[i].value, 1);
+        CHECK_INT(threads(), values[i].count);
+    }
+    unsetenv("EAGER_NUM_THREADS");
+}
+// What cpu.max of the group itself says, on a machine of eight processors.
+TEST(groups_of_the_second_version) {
+    begin();
+    const struct { const char *max; int count; } quotas[] = {
+        { "max 100000\n", 8 }, { "max\n", 8 }, { "100000 100000\n", 1 }, { "300000 100000\n", 3 },
+        { "350000 100000\n", 3 }, { "150000 100000\n", 1 }, { "50000 100000\n", 1 }, { "1000 100000\n", 1 },
+        { "100000 50000\n", 2 }, { "800000 100000\n", 8 }, { "6400000 100000\n", 8 }, { "400000 100000", 4 },
+        // what no kernel writes limits nothing
+        { "", 8 }, { "\n", 8 }, { "100000\n", 8 }, { "100000 0\n", 8 }, { "0 100000\n", 8 }, { "-1 100000\n", 8 },
+        { "100000 -1\n", 8 }, { "two 100000\n", 8 }, { "100000 max\n", 8 }, { "nan nan\n", 8 }, { "inf 1\n", 8 } };
+    for (size_t i = 0; i < sizeof quotas / sizeof *quotas; i++)
+        for (int nested = 0; nested < 3; nested++) {
+            put_processors("0-7");
+            put("/proc/self/cgroup", nested ? "0::/user.slice/user-0.slice\n" : "0::/\n");
+            put(nested == 2 ? "/sys/fs/cgroup/user.slice/user-0.slice/cpu.max"                 // of the group itself,
+                : nested ? "/sys/fs/cgroup/user.slice/cpu.max" : "/sys/fs/cgroup/cpu.max",     // of one around it
+                quotas[i].max);
+            if (nested) put("/sys/fs/cgroup/cpu.max", "max 100000\n");
+            CHECK_INT(threads(), quotas[i].count);
+        }
+}
+// All groups around a process limit it, and the least of their quotas counts.
+TEST(groups_in_groups) {
+    begin();
+    const struct { const char *inner, *middle, *outer; int count; } quotas[] = {
+        { "max 100000\n", "max 100000\n", "max 100000\n", 8 },
+        { "max 100000\n", "300000 100000\n", "500000 100000\n", 3 },
+        { "200000 100000\n", "300000 100000\n", "max 100000\n", 2 },
+        { "700000 100000\n", "max 100000\n", "6 1\n", 6 },
+        { "junk\n", "500000 100000\n", "max 100000\n", 5 } };
+    for (size_t i = 0; i < sizeof quotas / sizeof *quotas; i++) {
+        put_processors("0-7");
+        put("/proc/self/cgroup", "0::/a/b/c\n");
+        put("/sys/fs/cgroup/a/b/c/cpu.max", quotas[i].inner);
+        put("/sys/fs/cgroup/a/b/cpu.max", quotas[i].middle);
+        put("/sys/fs/cgroup/a/cpu.max", quotas[i].outer);
+        CHECK_INT(threads(), quotas[i].count);
+    }
+    // A container sees the path that its group has outside, and its own files at the root.
+    put_processors("0-7");
+    put("/proc/self/cgroup", "0::/docker/0123456789abcdef\n");
+    put("/sys/fs/cgroup/cpu.max", "200000 100000\n");
+    CHECK_INT(threads(), 2);
+    // A group with a long path: what is read of it ends within a name, and the groups around it are found all the same.
+    char line[600];
+    memcpy(line, "0::/a/", 6);
+    memset(line + 6, 'b', sizeof line - 6);
+    line[sizeof line - 1] = 0;
+    put_processors("0-7");
+    put("/proc/self/cgroup", line);
+    put("/sys/fs/cgroup/a/cpu.max", "300000 100000\n");
+    CHECK_INT(threads(), 3);
+}
+TEST(groups_of_the_first_version) {
+    begin();
+    const struct { const char *quota, *period; int count; } quotas[] = {
+        { "-1\n", "100000\n", 8 }, { "100000\n", "100000\n", 1 }, { "250000\n", "100000\n", 2 },
+        { "400000\n", "100000\n", 4 }, { "50000\n", "100000\n", 1 }, { "150000\n", "50000\n", 3 },
+        { "9900000\n", "100000\n", 8 }, { "0\n", "100000\n", 8 }, { "100000\n", "0\n", 8 }, { "junk\n", "100000\n", 8 },
+        { "100000\n", "junk\n", 8 },
+        { "100000\n", NULL, 8 }, { NULL, "100000\n", 8 } };
+    for (size_t i = 0; i < sizeof quotas / sizeof *quotas; i++)
+        for (int nested = 0; nested < 3; nested++) {
+            put_processors("0-7");
+            // The root of a container, or one group in another; the controllers stand in any order.
+            static const char *const names[][2] = {
+                { "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us" },
+                { "/sys/fs/cgroup/cpu/docker/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/docker/cpu.cfs_period_us" },
+                { "/sys/fs/cgroup/cpu/docker/ab/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/docker/ab/cpu.cfs_period_us" } };
+            if (nested) put("/proc/self/cgroup", "12:cpuset:/elsewhere\n4:cpu,cpuacct:/docker/ab\n0::/\n");
+            if (quotas[i].quota) put(names[nested][0], quotas[i].quota);
+            if (quotas[i].period) put(names[nested][1], quotas[i].period);
+            CHECK_INT(threads(), quotas[i].count);
+        }
+    // Controllers of other names, a group whose path looks like one, and lines that say nothing.
+    put_processors("0-7");
+    put("/proc/self/cgroup", "5:cpuset:/a\n6:memory:/a,cpu,b\nno line\n7:\n:\n\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "100000\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
+    CHECK_INT(threads(), 8);
+    // cpu may have a line of its own; cpuacct may come first.
+    put_processors("0-7");
+    put("/proc/self/cgroup", "5:cpu:/a\n4:cpuacct:/a\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "200000\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
+    CHECK_INT(threads(), 2);
+    // Both versions may be there at once, and both count.
+    put_processors("0-7");
+    put("/proc/self/cgroup", "4:cpuacct,cpu:/a\n0::/b\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "500000\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/b/cpu.max", "300000 100000\n");
+    CHECK_INT(threads(), 3);
+}
+#endif
