@@ -304,9 +304,6 @@ static void check_conv_beside(const conv *c, eg_dtype dtype, int64_t pixel, int6
     else check_gradient_beside(d[1], df, n_f);
 }
 TEST(convolutions_beside_what_is_not_finite) {
-#ifdef TEST_CUDA
-    SKIP("a GPU's products have zeros in them, and 0 times an infinity is NaN");
-#endif
     for (size_t q = 0; q < sizeof wide_convs / sizeof *wide_convs; q += test_share > 1 ? 3 : 1)
         for (int odd = 0; odd < 2; odd++) {
             const conv *c = &wide_convs[q];
@@ -316,8 +313,12 @@ TEST(convolutions_beside_what_is_not_finite) {
             const eg_dtype dtype = q % 2 ? EG_FLOAT64 : EG_FLOAT32;
             for (int i = 0; i < 5; i++)
                 check_conv_beside(c, dtype, pixels[i], 0, odd ? (double)NAN : (double)INFINITY);
+#ifdef TEST_CUDA            // where dx multiplies the filter by zeros in place of dy's elements beyond its borders
+            (void)tap;
+#else
             check_conv_beside(c, dtype, -1, 0, odd ? (double)NAN : (double)INFINITY);
             check_conv_beside(c, dtype, -1, tap, odd ? (double)NAN : (double)INFINITY);
+#endif
         }
 }
 TEST(pools_of_every_form) {
