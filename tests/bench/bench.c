@@ -9,9 +9,11 @@
 //     this
 //     bench tracing NAME...                 what the first call of a traced function costs beyond an eager one
 //     bench unfused                         what a line costs: (1,000 sums of four floats less an empty call) / 1,000
+//     bench entries                         an op's time on a tape of a million ops beside tapes of a hundred, in turns
 //     bench machine                         the processor, and what it can do at most; results.py reads this
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
+#include <sys/resource.h>
 #include <time.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -695,6 +697,48 @@ static int measure_unfused(void) {
     return eg_error() != EG_OK;
 }
 
+// The processor's time, in ns, and the page faults of a million ops on tapes of `entries` ops, forward and backward.
+// Not the clock's: of so long a run, other programs take a part that they do not take of the best short ones.
+typedef struct { double ns; long faults; } chain_cost;
+static chain_cost measure_chains(int entries) {
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    const clock_t start = clock();
+    for (int i = 0; i < 1000000 / entries; i++) {
+        EG_SCOPE;
+        eg_tensor *out[OUTPUTS];
+        run_entries(entries, out);
+    }
+    const double seconds = (double)(clock() - start) / (double)CLOCKS_PER_SEC;
+    getrusage(RUSAGE_SELF, &after);
+    const chain_cost cost = {1e9 * seconds / 1e6, after.ru_minflt - before.ru_minflt};
+    return cost;
+}
+static int measure_entries(void) {
+    enum { TIMES = 15 };
+    double chain[TIMES], ratios[TIMES], least[2] = {1e9, 1e9};
+    long faults = 0;
+    EG_SCOPE;
+    make_ones_4();
+    const chain_cost first = measure_chains(1000000);
+    for (int i = -1; i < TIMES; i++) {
+        const chain_cost few = measure_chains(100), many = measure_chains(1000000);
+        if (i < 0) continue;
+        // beside the mean of the short ones before and behind, since the processor's speed changes
+        ratios[i] = 2 * many.ns / (few.ns + measure_chains(100).ns);
+        chain[i] = few.ns;
+        least[0] = fmin(least[0], few.ns);
+        least[1] = fmin(least[1], many.ns);
+        faults += many.faults;
+    }
+    qsort(chain, TIMES, sizeof *chain, ascending);
+    qsort(ratios, TIMES, sizeof *ratios, ascending);
+    printf("ns an op: tapes of 100 ops %.0f (least %.0f); of a million: least %.0f, %.2f times (%.2f to %.2f), the "
+           "first pass %.0f; page faults in a million ops: first %ld, later %.1f\n", chain[TIMES / 2], least[0],
+           least[1], ratios[TIMES / 2], ratios[0], ratios[TIMES - 1], first.ns, first.faults, (double)faults / TIMES);
+    return eg_error() != EG_OK;
+}
+
 // Fresh processes of this program, from the first instruction to the gradient on the screen.
 static result measure_startup(const char *program) {
     enum { RUNS = 11 };
@@ -841,6 +885,7 @@ int main(int argc, char **argv) {
     if (getenv("BENCH_DEVICE") && !eg_set_device(getenv("BENCH_DEVICE"))) return 1;
     if (argc == 2 && !strcmp(argv[1], "memory")) return measure_memory();
     if (argc == 2 && !strcmp(argv[1], "unfused")) return measure_unfused();
+    if (argc == 2 && !strcmp(argv[1], "entries")) return measure_entries();
     if (argc == 2 && !strcmp(argv[1], "machine")) return measure_machine();
     if (argc > 2 && !strcmp(argv[1], "tracing")) {
         int failed = 0;
