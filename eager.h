@@ -4000,7 +4000,7 @@ typedef struct egi_word {
 } egi_word;
 // A formula in postfix order: words, ended by NULL, and beside each of them its value if it is the constant k. No
 // words: no formula. compiled: the loops of a formula that is marked with EGI_LOOP, for float32 and for float32 with
-// AVX2; else NULL.
+// AVX2, then, by eg_dtype, those of one that is marked with EGI_LOOP_BY, or of clip_by_value; else NULL.
 typedef struct egi_formula {
     const egi_word *const *words; const double *values; egi_loop *const *compiled;
 } egi_formula;
@@ -4029,7 +4029,9 @@ struct egi_op {
     bool (*shape)(egi_call *c);
     bool (*run)(egi_call *c);
     bool (*grad)(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);   // NULL: not differentiable
-    unsigned char saves[3];  // for dx[i]: bits of inputs, EGI_USES_Y for the output
+    // For dx[i]: bits of inputs, EGI_USES_Y for the output. Of an elementwise row, for the formula and for dx[0]: which
+    // operands are single elements in its loops behind the first two of `compiled`.
+    unsigned char saves[3];
     // Instead of grad: adds gradients to the sums that the slots have so far, grads[line->slots[i]], itself; those that
     // it leaves in dx[i] are added behind it. NULL: the row has none.
     bool (*accumulate)(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
@@ -9274,6 +9276,8 @@ EGI_FAST
 #define EGI_NONE EGI_PASTE(EGI_V, _none)              /* no gradient for this operand */
 #define EGI_LOOP(...) \
     EGI_PASTE(EGI_V, _loop)(__VA_ARGS__)   /* around a whole formula, a mark: it keeps a compiled loop */
+#define EGI_LOOP_BY(...) \
+    EGI_PASTE(EGI_V, _loop_by)(__VA_ARGS__)   /* likewise: one where its parameters are single elements */
 #define EGI_NEG(...) EGI_W(_neg, __VA_ARGS__)
 #define EGI_ADD(...) EGI_W(_add, __VA_ARGS__)
 #define EGI_SUB(...) EGI_W(_sub, __VA_ARGS__)
@@ -9355,7 +9359,8 @@ EGI_FAST
 //     S  numbers with a sign: not uint8      E  anything, y is bool
 //     W  anything, by a bool operand a
 // EGI_LOOP around a formula: it is so cheap that a compiled loop is faster than its program, and has such a loop for
-// float32.
+// float32. EGI_LOOP_BY: it has one for operands that are plain numbers or other single elements, those of
+// EGI_ROW_PARAMETERS, and with AVX2 alone; for others it has its program.
 //
 // One row in all its forms. The row of tanh says: y = tanh(a), and dx[0] = g (1 - y^2).
 //     UNARY(F, tanh,  EGI_TANH(a), EGI_LOOP(EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y)))))
@@ -9470,8 +9475,8 @@ EGI_FAST
     BINARY(M, atan2,      EGI_ATAN2(a, b), \
                           EGI_LOOP(EGI_MUL(g, EGI_DIV(b, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b))))), \
                           EGI_LOOP(EGI_NEG(EGI_MUL(g, EGI_DIV(a, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b))))))) \
-    BINARY(F, leaky_relu, EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(a, b)), \
-                          EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, b)), \
+    BINARY(F, leaky_relu, EGI_LOOP_BY(EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(a, b))), \
+                          EGI_LOOP_BY(EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, b))), \
                           EGI_SELECT(EGI_GT(a, EGI_K(0)), EGI_K(0), EGI_MUL(g, a))) \
     /* the slope of the negative side is alpha exp(a), which must not overflow where it is not chosen */ \
     BINARY(F, elu,        EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(b, EGI_EXPM1(a))), \
@@ -9494,10 +9499,10 @@ EGI_FAST
     /* with d = |a - b| and s = min(d, c): s (d - s / 2); its slope is a - b, kept between -c and c, which
        takes fewer words with two minima, since -c would be a value of its own */ \
     TERNARY(F, huber_difference, \
-                          EGI_MUL(EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c), \
-                                  EGI_SUB(EGI_ABS(EGI_SUB(a, b)), \
-                                          EGI_MUL(EGI_K(0.5), EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c)))), \
-                          EGI_MUL(g, EGI_NEG(EGI_MIN(EGI_NEG(EGI_MIN(EGI_SUB(a, b), c)), c))), \
+                          EGI_LOOP_BY(EGI_MUL(EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c), \
+                                              EGI_SUB(EGI_ABS(EGI_SUB(a, b)), \
+                                                      EGI_MUL(EGI_K(0.5), EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c))))), \
+                          EGI_LOOP_BY(EGI_MUL(g, EGI_NEG(EGI_MIN(EGI_NEG(EGI_MIN(EGI_SUB(a, b), c)), c)))), \
                           EGI_MUL(g, EGI_NEG(EGI_MIN(EGI_NEG(EGI_MIN(EGI_SUB(b, a), c)), c))), \
                           EGI_MUL(g, EGI_SUB(EGI_ABS(EGI_SUB(a, b)), EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c)))) \
     /* with s = b, or 2 b - 1 where c is not 0: 1 - a s, at least 0 */ \
@@ -10316,12 +10321,16 @@ EGI_NARROW_WORDS(egi_u8, uint8_t, float)
 EGI_SCALAR_WORDS(egi_bool, uint8_t)
 #define egi_f32_word(word, ...) egi_f32##word(__VA_ARGS__)
 #define egi_f32_loop(...) __VA_ARGS__
+#define egi_f32_loop_by(...) __VA_ARGS__
 #define egi_f64_word(word, ...) egi_f64##word(__VA_ARGS__)
 #define egi_f64_loop(...) __VA_ARGS__
+#define egi_f64_loop_by(...) __VA_ARGS__
 #define egi_i64_word(word, ...) egi_i64##word(__VA_ARGS__)
 #define egi_i64_loop(...) __VA_ARGS__
+#define egi_i64_loop_by(...) __VA_ARGS__
 #define egi_bool_word(word, ...) egi_bool##word(__VA_ARGS__)
 #define egi_bool_loop(...) __VA_ARGS__
+#define egi_bool_loop_by(...) __VA_ARGS__
 #define egi_f32_k(value) ((float)(value))
 #define egi_f64_k(value) ((double)(value))
 #define egi_i64_k(value) ((int64_t)(value))
@@ -10951,6 +10960,7 @@ EGI_WORD_TABLE(EGI_WORD_1, EGI_WORD_2, EGI_WORD_3)
 #define egi_postfix_k(value) &egi_word_k
 #define egi_postfix_none NULL
 #define egi_postfix_loop(...) __VA_ARGS__
+#define egi_postfix_loop_by(...) __VA_ARGS__
 #define EGI_FORMULA_PART(name, i, ...) static const egi_word *const egi_words##i##_##name[] = { __VA_ARGS__, NULL };
 #define EGI_T1(kind, name, f, d0) EGI_FORMULA_PART(name, 0, f) EGI_FORMULA_PART(name, 1, d0)
 #define EGI_T_ND(kind, name, f) EGI_FORMULA_PART(name, 0, f)
@@ -10968,6 +10978,7 @@ EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, &egi_word_a, &
 #define egi_value_k(value) value
 #define egi_value_none 0
 #define egi_value_loop(...) __VA_ARGS__
+#define egi_value_loop_by(...) __VA_ARGS__
 #define EGI_FORMULA_PART(name, i, ...) static const double egi_values##i##_##name[] = { __VA_ARGS__ };
 #define EGI_V egi_value
 EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, 0, 0, 0, 0, 0)
@@ -11292,31 +11303,36 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
 
 // ---- cheap formulas that keep compiled loops
 
+#define EGI_IS_ROW(name, of) ((int)EGI_OP_##name == (int)EGI_OP_##of)
 // A formula marked with EGI_LOOP has loops for float32, with vectors of 16 bytes and with AVX2; a program of so few
 // and cheap words would be slower. The pointer to an operand that a formula does not read points to another one's
 // elements; the compiler drops the load. Counts that a compiler knows become vectors at -O2, too; the last step
-// overlaps the one before. The loop with AVX2 is for EGI_STEP_32 elements at least.
-#define EGI_COMPILED_STEP(loop, target, formula) \
+// overlaps the one before. The loop with AVX2 is for EGI_STEP_32 elements at least. `one`: the bits of the operands b
+// and c that are single elements.
+#define EGI_ROW_PARAMETERS(name) \
+    (EGI_IS_ROW(name, leaky_relu) ? EGI_USES_B : EGI_IS_ROW(name, huber_difference) ? EGI_USES_C : 0)
+#define EGI_COMPILED_STEP(loop, target, one, formula) \
     target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const float *EGI_RESTRICT pa, \
                                                                          const float *EGI_RESTRICT pb, \
         const float *EGI_RESTRICT pc, const float *EGI_RESTRICT py, const float *EGI_RESTRICT pg, \
         float *EGI_RESTRICT q) { \
         for (int64_t i = 0; i < n; i++) { \
-            const float a = pa[i], b = pb[i], c = pc[i], y = py[i], g = pg[i]; \
+            const float a = pa[i], b = pb[(one) & 2 ? 0 : i], c = pc[(one) & 4 ? 0 : i], y = py[i], g = pg[i]; \
             (void)a; (void)b; (void)c; (void)y; (void)g; \
             q[i] = formula; \
         } \
     }
-#define EGI_COMPILED_LOOP(loop, target, least, step) \
+#define EGI_COMPILED_LOOP(loop, target, one, least, step) \
     target static void loop(int64_t n, const void *const *p, void *out) { \
         const float *a = (const float *)p[0], *b = (const float *)p[1], *c = (const float *)p[2], \
                     *y = (const float *)p[3], *g = (const float *)p[4]; \
         float *q = (float *)out; \
         int64_t i = 0; \
         if (n < least) { loop##_step(n, a, b, c, y, g, q); return; } \
-        for (; i < n - step; i += step) loop##_step(step, a + i, b + i, c + i, y + i, g + i, q + i); \
+        for (; i < n - step; i += step) \
+            loop##_step(step, a + i, b + ((one) & 2 ? 0 : i), c + ((one) & 4 ? 0 : i), y + i, g + i, q + i); \
         i = n - step; \
-        loop##_step(step, a + i, b + i, c + i, y + i, g + i, q + i); \
+        loop##_step(step, a + i, b + ((one) & 2 ? 0 : i), c + ((one) & 4 ? 0 : i), y + i, g + i, q + i); \
     }
 #ifdef EGI_FOR_SIZE
 #define EGI_COMPILED_LEAST INT64_MAX
@@ -11324,28 +11340,38 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
 #define EGI_COMPILED_LEAST EGI_STEP_16
 #endif
 #define EGI_COMPILED_LOOP_16(loop, formula) \
-    EGI_COMPILED_STEP(loop, , formula) EGI_COMPILED_LOOP(loop, , EGI_COMPILED_LEAST, EGI_STEP_16)
+    EGI_COMPILED_STEP(loop, , 0, formula) EGI_COMPILED_LOOP(loop, , 0, EGI_COMPILED_LEAST, EGI_STEP_16)
 #if EGI_WIDE_PROGRAMS
 #define EGI_COMPILED_LOOPS(name, i, formula) \
     EGI_COMPILED_LOOP_16(egi_loop##i##_##name, formula) \
-    EGI_COMPILED_STEP(egi_loop##i##_avx2_##name, EGI_AVX2, formula) \
-    EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, EGI_STEP_32) \
+    EGI_COMPILED_STEP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, formula) \
+    EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, 0, EGI_STEP_32) \
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, \
                                                                        egi_loop##i##_avx2_##name };
+// With AVX2, of a formula whose parameters are single elements, behind the places of those whose are none: by eg_dtype.
+#define EGI_COMPILED_BY(name, i, formula) \
+    EGI_COMPILED_STEP(egi_loop##i##_by_##name, EGI_AVX2, EGI_ROW_PARAMETERS(name), formula) \
+    EGI_COMPILED_LOOP(egi_loop##i##_by_##name, EGI_AVX2, EGI_ROW_PARAMETERS(name), EGI_STEP_32, EGI_STEP_32) \
+    EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[4] = { NULL, NULL, egi_loop##i##_by_##name, NULL };
+#define egi_compiled_loop_by(...) EGI_COMPILED_BY, __VA_ARGS__
+#define egi_marks_loop_by(...) _LOOP
 #else
+#define egi_compiled_loop_by(...) __VA_ARGS__
+#define egi_marks_loop_by(...)
 #define EGI_COMPILED_LOOPS(name, i, formula) \
     EGI_COMPILED_LOOP_16(egi_loop##i##_##name, formula) \
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, NULL };
 #endif
-#define EGI_COMPILED_NOT(name, i, formula)
-// With EGI_V egi_compiled, a marked formula is two arguments, `marked` and its expression, and so shifts
-// EGI_COMPILED_LOOPS into the place of what is called; another formula is one argument.
-#define EGI_COMPILED(name, i, ...) EGI_COMPILED_IF_MARKED(name, i, __VA_ARGS__, EGI_COMPILED_LOOPS, EGI_COMPILED_NOT, )
-#define EGI_COMPILED_IF_MARKED(name, i, first, second, which, ...) which(name, i, second)
+// With EGI_V egi_compiled, a marked formula is two arguments, what makes its loops and its expression, and so shifts
+// EGI_COMPILED_IS into the place of what is called; another formula is one argument.
+#define EGI_COMPILED_NOT(make, name, i, formula)
+#define EGI_COMPILED_IS(make, name, i, formula) make(name, i, formula)
+#define EGI_COMPILED(name, i, ...) EGI_COMPILED_IF_MARKED(name, i, __VA_ARGS__, EGI_COMPILED_IS, EGI_COMPILED_NOT, )
+#define EGI_COMPILED_IF_MARKED(name, i, first, second, which, ...) which(first, name, i, second)
 #define egi_compiled_word(word, ...) egi_f32##word(__VA_ARGS__)
 #define egi_compiled_k(value) egi_f32_k(value)
 #define egi_compiled_none egi_f32_none
-#define egi_compiled_loop(...) marked, __VA_ARGS__
+#define egi_compiled_loop(...) EGI_COMPILED_LOOPS, __VA_ARGS__
 #define EGI_C_ND(kind, name, f) EGI_COMPILED(name, 0, f)
 #define EGI_C1(kind, name, f, d0) EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0)
 #define EGI_C2(kind, name, f, d0, d1) EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0) EGI_COMPILED(name, 2, d1)
@@ -11483,11 +11509,14 @@ enum {
 };
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
 // Flags that belong to single rows.
-#define EGI_IS_ROW(name, of) ((int)EGI_OP_##name == (int)EGI_OP_##of)
 #define EGI_FLAGS_OF(name) \
     (EGI_IS_ROW(name, floordiv) || EGI_IS_ROW(name, mod) ? EGI_DIVIDES : EGI_IS_ROW(name, div) ? EGI_OF_FLOATS : \
      EGI_IS_ROW(name, sigmoid) ? EGI_PROBABILITIES : EGI_IS_ROW(name, sigmoid_cross_entropy_with_logits) \
      ? EGI_SAME_SHAPE : 0)
+// In the place of what other rows save: of the formula and of dx[0], the single elements for which there are loops.
+#define EGI_ROW_PARAMETERS_OF(name) \
+    { EGI_IS_ROW(name, clip_by_value) ? EGI_USES_B | EGI_USES_C : EGI_ROW_PARAMETERS(name), \
+      EGI_ROW_PARAMETERS(name), 0 }
 // With EGI_V egi_marks, a formula is its mark alone, or nothing.
 #define egi_marks_word(word, ...)
 #define egi_marks_k(value)
@@ -11500,7 +11529,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
     static egi_row_facts egi_facts_##name; \
     static egi_program egi_programs_##name[(flags) & EGI_NOT_DIFFERENTIABLE ? 1 : (n) + 1]; \
     static const egi_op egi_op_##name = { #name, n, 1, EGI_FLAGS_##kind | EGI_FLAGS_OF(name) | (flags), 0, NULL, NULL, \
-                                          grad, { 0, 0, 0 }, NULL, EGI_OP_##name, EGI_DTYPES_##kind, \
+                                          grad, EGI_ROW_PARAMETERS_OF(name), NULL, EGI_OP_##name, EGI_DTYPES_##kind, \
         { t0, t1, t2, t3 }, &egi_facts_##name, egi_programs_##name };
 #define EGI_R1(kind, name, f, d0) \
     EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), EGI_NO_FORMULA, \
@@ -13093,15 +13122,15 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     egi_loop *const *compiled = op->formula[variant].compiled;
     int loop = -1;                                          // of the compiled ones
     if (compiled && scalars) {
-        // clip_by_value by two single elements; a program writes a large result of float32 around the cache
-        if (scalars == 6 && op->number == EGI_OP_clip_by_value && !variant && wide && EGI_WIDE_PROGRAMS &&
+        // a program writes a large result of float32 around the cache
+        if (variant < 2 && scalars == op->saves[variant] && wide && EGI_WIDE_PROGRAMS &&
             (dtype != EG_FLOAT32 || !egi_cache_overflows(n * 4)))
             loop = dtype + 2;
     } else if (compiled && op->flags & EGI_TO_BOOL) {
         if (wide && n >= EGI_TEST_LEAST) loop = dtype;
     } else if (compiled && dtype == EG_FLOAT32 && (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
         loop = wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32;   // a program writes a large result around the cache
-    if (loop >= 0) compiled[loop](n, in, out);
+    if (loop >= 0 && compiled[loop]) compiled[loop](n, in, out);
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
 }

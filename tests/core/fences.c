@@ -101,6 +101,8 @@ static void rearrange(eg_dtype t, int64_t n, eg_tensor *a, eg_tensor *b) {
     take("number less", eg_less(3, a), n);
     take("add of a row", eg_add(plane, eg_slice(b, EG_SHAPE(0), EG_SHAPE(n / rows_of(n)))), n);
     if (t > EG_FLOAT64) return;
+    take("leaky relu by a number", eg_leaky_relu(a, 0.1), n);
+    take("huber by a number", eg_huber_difference(a, b, 1), n);
     take("matmul", eg_matmul(eg_reshape(a, EG_SHAPE(1, n)), eg_reshape(b, EG_SHAPE(n, 1))), n);
     take("matmul of planes", eg_matmul(plane, eg_transpose(plane)), n);
     take("softmax", eg_softmax(plane), n);

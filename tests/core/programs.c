@@ -83,6 +83,7 @@ EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, 
 #define fused_k egi_f32_k
 #define fused_none egi_f32_none
 #define fused_loop(...) __VA_ARGS__
+#define fused_loop_by(...) __VA_ARGS__
 #define EGI_V fused
 #define ID(i, name) fused_##i##_##name
 EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, y, g)
@@ -99,6 +100,7 @@ EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, 
 #define fused_64_k egi_f64_k
 #define fused_64_none egi_f64_none
 #define fused_64_loop(...) __VA_ARGS__
+#define fused_64_loop_by(...) __VA_ARGS__
 #define EGI_V fused_64
 #define ID(i, name) fused_64_##i##_##name
 EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, y, g)
