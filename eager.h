@@ -10104,15 +10104,23 @@ EGI_EVERYWHERE double egi_expm1_as_64(int fused, double x) {
     return copysign(egi_fma64(fused, low, first, egi_fma64(fused, high, first, first - lost)) *
                     egi_from_bits64(rest), x);
 }
-EGI_EVERYWHERE double egi_tanh_as_64(int fused, double x) {      // y = e / (e + 1) with 2 e = exp(2|x|) - 1
-    const double a = fabs(x);
-    uint64_t n;
-    double high;
-    const double low = egi_exp_split_64(fused, a + a, &n, &high),
-                 power = egi_from_bits64((n << 52) - 0x4000000000000000u);
-    const double e = egi_fma64(fused, low, power, egi_fma64(fused, high, power, power - 0.5)), y = e / (e + 1);
-    const double near_0 = egi_choose(e < 0.5, egi_fma64(fused, -e, y, e), y);     // e - e y loses less there
-    return copysign(egi_choose(a > 20.0, 1, near_0), x);
+// With |x| = -n ln 2 / 2 + r, q = 2^n and s = tanh(r): tanh |x| = (w + m s) / (m + w s) with w = 1 - q and m = 1 + q.
+// Of that, w^2 is taken off first, which is near it for every n and 0 for n = 0, so that the division's errors count
+// less.
+EGI_EVERYWHERE double egi_tanh_as_64(int fused, double x) {
+    const uint64_t sign = (uint64_t)1 << 63;
+    const double a = fabs(x), t = 20.0 < a ? 20.0 : a;            // or NaN
+    const double shifted = egi_fma64(fused, t, -2.8853900817779268, EGI_ROUNDER_64 + 1023),
+                 n = shifted - (EGI_ROUNDER_64 + 1023), r = egi_fma64(fused, n, 0.34657359027997264, t),
+                 low = n * 1.1595234069231498e-17;                // what r lacks
+    const double z = r * r, z2 = z * z, b = egi_fma64(fused, z, 0.1333333333278301, -0.3333333333333248),
+                 c = egi_fma64(fused, z, 0.021869370580722476, -0.053968252780440894),
+                 d = egi_fma64(fused, z, 0.003444772462715195, -0.008857303841294212),
+                 s = r + egi_fma64(fused, r * z, egi_fma64(fused, z2, egi_fma64(fused, z2, d, c), b), low);
+    const double q = egi_from_bits64(egi_to_bits64(shifted) << 52), w = 1 - q, m = 1 + q, near_y = w * w;
+    const double above = egi_fma64(fused, s, egi_fma64(fused, -near_y, w, m), egi_fma64(fused, -near_y, m, w)),
+                 y = near_y + above / egi_fma64(fused, s, w, m);
+    return egi_from_bits64(egi_to_bits64(y) | (egi_to_bits64(x) & sign));
 }
 // f - log(1 + f) - low, where 1 + f is from sqrt(1/2) to sqrt(2): with s = f / (2 + f) that is
 // f^2 / 2 - s (f^2 / 2 + s^2 p(s^2)) - low.
