@@ -4031,7 +4031,7 @@ struct egi_op {
     bool (*grad)(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);   // NULL: not differentiable
     // For dx[i]: bits of inputs, EGI_USES_Y for the output. Of an elementwise row, for the formula and for dx[0]: which
     // operands are single elements in its loops behind the first two of `compiled`.
-    unsigned char saves[3];
+    unsigned char saves[4];
     // Instead of grad: adds gradients to the sums that the slots have so far, grads[line->slots[i]], itself; those that
     // it leaves in dx[i] are added behind it. NULL: the row has none.
     bool (*accumulate)(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
@@ -11524,7 +11524,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 // In the place of what other rows save: of the formula and of dx[0], the single elements for which there are loops.
 #define EGI_ROW_PARAMETERS_OF(name) \
     { EGI_IS_ROW(name, clip_by_value) ? EGI_USES_B | EGI_USES_C : EGI_ROW_PARAMETERS(name), \
-      EGI_ROW_PARAMETERS(name), 0 }
+      EGI_ROW_PARAMETERS(name), 0, 0 }
 // With EGI_V egi_marks, a formula is its mark alone, or nothing.
 #define egi_marks_word(word, ...)
 #define egi_marks_k(value)
@@ -13130,15 +13130,14 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     egi_loop *const *compiled = op->formula[variant].compiled;
     int loop = -1;                                          // of the compiled ones
     if (compiled && scalars) {
-        // a program writes a large result of float32 around the cache
-        if (variant < 2 && scalars == op->saves[variant] && wide && EGI_WIDE_PROGRAMS &&
-            (dtype != EG_FLOAT32 || !egi_cache_overflows(n * 4)))
-            loop = dtype + 2;
+        if (scalars == op->saves[variant] && wide && EGI_WIDE_PROGRAMS) loop = dtype + 2;
     } else if (compiled && op->flags & EGI_TO_BOOL) {
         if (wide && n >= EGI_TEST_LEAST) loop = dtype;
-    } else if (compiled && dtype == EG_FLOAT32 && (n < EGI_PARALLEL_SIZE || !egi_cache_overflows(n * 4)))
-        loop = wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32;   // a program writes a large result around the cache
-    if (loop >= 0 && compiled[loop]) compiled[loop](n, in, out);
+    } else if (compiled && dtype == EG_FLOAT32) loop = wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32;
+    // a program writes a large result of float32 around the cache
+    if (loop >= 0 && compiled[loop] && (dtype != EG_FLOAT32 || op->flags & EGI_TO_BOOL || n < EGI_PARALLEL_SIZE ||
+                                        !egi_cache_overflows(n * 4)))
+        compiled[loop](n, in, out);
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
 }
