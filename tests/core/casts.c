@@ -72,8 +72,8 @@ static bool same(eg_dtype t, const void *a, const number *b) {
 TEST(casts_of_every_pair) {
     for (int a = 0; a < DTYPES; a++)
         for (int b = 0; b < DTYPES; b++)
-            for (int64_t n = 1; n <= MOST; n += 1 + n / 20)
-                for (int64_t first = 0; first < 45; first += 7) {           // at an offset of 0 to 7 elements
+            for (int64_t n = 1; n <= MOST; n += test_share > 1 ? 1 + n / 20 : 1)
+                for (int64_t first = 0; first < 50; first += 7) {           // at each offset of 0 to 7 elements
                     EG_SCOPE;
                     static char bytes[(MOST + 7) * 8];
                     const int64_t size = eg_dtype_size(dtypes[a]), made = eg_dtype_size(dtypes[b]), at = first % 8;

@@ -95,9 +95,9 @@ static void check(eg_tensor *x, unsigned mask) {
 static void check_lengths(void) {
     for (int d = 0; d < DTYPES; d++) {
         eg_tensor *all = values(dtypes[d], EG_SHAPE(9000));
-        for (int64_t n = 1; n <= 1001; n += n < 70 ? 1 : n < 130 ? 5 * test_share : n < 990 ? 869 : 1) {
+        for (int64_t n = 1; n <= 1001; n += n < 70 ? 1 : n < 130 ? test_share : n < 990 ? 869 * test_share : 1) {
             EG_SCOPE;
-            for (int64_t from = 0; from < 8; from += n % 3 + 2 * test_share) {
+            for (int64_t from = 0; from < 8; from += test_share) {
                 eg_tensor *row = eg_slice(all, EG_SHAPE(from), EG_SHAPE(n)),
                           *rows = eg_slice(all, EG_SHAPE(from), EG_SHAPE(7 * n));
                 check(row, 1);
