@@ -18506,8 +18506,10 @@ static void egi_program_print(egi_text *t, const egi_op *op, int variant) {
     static const char *const texts[] = { EGI_DO_TABLE(EGI_DO_TEXT) };
     egi_program p;
     if (!egi_program_make(&op->formula[variant], op->flags, &p)) return;
-    if (op->formula[variant].compiled && !(op->flags & EGI_TO_BOOL))
-        egi_text_string(t, "        // in float32 a compiled loop instead\n");
+    egi_loop *const *compiled = op->formula[variant].compiled;
+    if (compiled && !(op->flags & EGI_TO_BOOL))
+        egi_text_printf(t, "        // in float32%s a compiled loop instead\n",
+                        compiled[0] ? "" : " by a plain number");
     for (const egi_program_line *l = p.line; l->act != EGI_DO_end; l++) {
         const bool constant = l->act >= EGI_DO_add && (l->act - EGI_DO_add) % 2 == 1;
         if (l->act == EGI_DO_store) {
