@@ -187,8 +187,8 @@ struct egi_option_without_a_name;
 EAGER_API eg_tensor *eg_number(double value);
 EAGER_API eg_tensor *eg_integer(int64_t value);
 
-EAGER_API eg_tensor *egi_unsigned(unsigned long long value);
-EAGER_API void egi_at(const char *function, const char *file, int line);
+EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value);
+EAGER_API void egi_note_call(const char *function, const char *file, int line);
 
 // A call that notes its file and line first, so that its error can name them.
 #define EGI_CALL(function, ...) EGI_AT(function, (function)(__VA_ARGS__))
@@ -217,17 +217,18 @@ EGI_OVERLOAD eg_tensor *egi_arg(int x) { return eg_integer(x); }
 EGI_OVERLOAD eg_tensor *egi_arg(unsigned x) { return eg_integer(x); }
 EGI_OVERLOAD eg_tensor *egi_arg(long x) { return eg_integer(x); }
 EGI_OVERLOAD eg_tensor *egi_arg(long long x) { return eg_integer(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(unsigned long x) { return egi_unsigned(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(unsigned long long x) { return egi_unsigned(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(unsigned long x) { return egi_operand_unsigned(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(unsigned long long x) { return egi_operand_unsigned(x); }
 #define EG_T(x) egi_arg(x)
 #else
-static inline eg_tensor *egi_same(eg_tensor *x) { return x; }
-static inline eg_tensor *egi_pointer(void *x) { return (eg_tensor *)x; }
-static inline eg_tensor *egi_long_double(long double x) { return eg_number((double)x); }
+static inline eg_tensor *egi_operand_same(eg_tensor *x) { return x; }
+static inline eg_tensor *egi_operand_pointer(void *x) { return (eg_tensor *)x; }
+static inline eg_tensor *egi_operand_long_double(long double x) { return eg_number((double)x); }
 #define EG_T(x) \
-    __extension__ ({ __auto_type egi_x = ((void)0, (x)); _Generic(egi_x, eg_tensor *: egi_same, void *: egi_pointer, \
-    float: eg_number, double: eg_number, long double: egi_long_double, \
-    unsigned long: egi_unsigned, unsigned long long: egi_unsigned, \
+    __extension__ ({ __auto_type egi_x = ((void)0, (x)); _Generic(egi_x, \
+    eg_tensor *: egi_operand_same, void *: egi_operand_pointer, \
+    float: eg_number, double: eg_number, long double: egi_operand_long_double, \
+    unsigned long: egi_operand_unsigned, unsigned long long: egi_operand_unsigned, \
     default: __builtin_choose_expr(__builtin_classify_type(egi_x) < 8 /* an integer or a pointer */, eg_integer, \
     (struct egi_number_of_this_type_must_be_cast *)0))(egi_x); })
 #endif
@@ -407,8 +408,9 @@ EAGER_API void eg_release(eg_tensor *x);
 EAGER_API eg_tensor *eg_replace(eg_tensor **x, eg_tensor *y);
 #define eg_replace(x, ...) EGI_REPLACE(EGI_PASTE(egi_replacing_, __LINE__), x, __VA_ARGS__)
 #define EGI_REPLACE(scope, x, ...) \
-    (__extension__({ eg_scope scope = (eg_scope_begin)(); egi_replaced(EGI_CALL(eg_replace, x, __VA_ARGS__), scope); }))
-static inline eg_tensor *egi_replaced(eg_tensor *x, eg_scope scope) { eg_scope_end(scope); return x; }
+    (__extension__({ eg_scope scope = (eg_scope_begin)(); \
+                     egi_scope_replaced(EGI_CALL(eg_replace, x, __VA_ARGS__), scope); }))
+static inline eg_tensor *egi_scope_replaced(eg_tensor *x, eg_scope scope) { eg_scope_end(scope); return x; }
 
 // EG_SCOPE; makes the rest of the block a scope, left by its end, break, continue or return alike.
 #define EGI_PASTE_(a, b) a##b
@@ -699,13 +701,13 @@ template <> struct egi_c_type<void> : egi_c_type<egi_raw> {};
 template <class T> struct egi_c_type<const T> : egi_c_type<T> {};
 template <class T, size_t n> struct egi_c_type<T[n]> : egi_c_type<T> {};
 template <class T, size_t n> struct egi_c_type<const T[n]> : egi_c_type<T> {};
-template <int dtype, class T> static inline int egi_pointed() {
+template <int dtype, class T> static inline int egi_dtype_pointed() {
     static_assert(EGI_POINTER_FITS(dtype, static_cast<int>(egi_c_type<T>::value)), EGI_POINTER_ADVICE);
     return egi_c_type<T>::value;
 }
 template <int known, class T>
 static inline __attribute__((always_inline)) eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, T *data) {
-    return egi_from_typed(dtype, shape, data, EGI_ROOM(data), egi_pointed<known, T>());
+    return egi_from_typed(dtype, shape, data, EGI_ROOM(data), egi_dtype_pointed<known, T>());
 }
 template <int known> static inline eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr)) {
     return egi_from_typed(dtype, shape, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW);
@@ -713,7 +715,7 @@ template <int known> static inline eg_tensor *egi_from_cpp(eg_dtype dtype, eg_sh
 template <int known, class T>
 static inline __attribute__((always_inline)) eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, T *data,
                                                                      void (*deleter)(void *, void *), void *user) {
-    return egi_wrap_typed(dtype, shape, data, EGI_ROOM(data), egi_pointed<known, T>(), deleter, user);
+    return egi_wrap_typed(dtype, shape, data, EGI_ROOM(data), egi_dtype_pointed<known, T>(), deleter, user);
 }
 template <int known> static inline eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr),
                                                            void (*deleter)(void *, void *), void *user) {
@@ -728,7 +730,7 @@ static inline bool egi_read_cpp(eg_tensor *x, decltype(nullptr), int64_t count) 
 }
 template <int known, class T>
 static inline __attribute__((always_inline)) eg_tensor *egi_host_number_cpp(eg_dtype dtype, T *number) {
-    return egi_host_number_typed(dtype, number, EGI_ROOM(number), egi_pointed<known, T>());
+    return egi_host_number_typed(dtype, number, EGI_ROOM(number), egi_dtype_pointed<known, T>());
 }
 template <int known> static inline eg_tensor *egi_host_number_cpp(eg_dtype dtype, decltype(nullptr)) {
     return egi_host_number_typed(dtype, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW);
@@ -3956,8 +3958,8 @@ struct eg_tensor {
 #ifdef EAGER_DEBUG
     eg_tensor *newer, *older;   // all live tensors, for the report at exit
     const char *owner;          // the optimizer whose state it is
-    // The user's file and line that made it, if the call went through a macro that notes them (egi_at); else line is
-    // 0.
+    // The user's file and line that made it, if the call went through a macro that notes them (egi_note_call); else
+    // line is 0.
     char file[32];
     int line;
 #endif
@@ -3994,6 +3996,7 @@ typedef struct egi_word {
     eg_tensor *(*eager2)(eg_tensor *a, eg_tensor *b);
     eg_tensor *(*eager3)(eg_tensor *a, eg_tensor *b, eg_tensor *c);
     unsigned char line;                                                    // EGI_DO_..., what a program's line does
+    unsigned char few;                                    // which loop is for 4 to 7 elements of float32 with AVX2
     // of a long word: float32, float32 with AVX2, float64, float64 with AVX2, and what integers have: int64, int32,
     // uint8, the last two with AVX2
     egi_long_loop *const *loops;
@@ -4315,7 +4318,7 @@ extern "C" {
 // them. A scope is a stretch of a stack of references. Errors are raised by
 // egi_fail and eg_raise; contexts on the C stack say what was going on.
 //   egi_alloc, egi_free   memory; egi_scope_own hands a new tensor to the innermost scope
-//   egi_at                notes the user's file and line before each call;
+//   egi_note_call         notes the user's file and line before each call;
 //                         egi_message_place finds an error's line among the notes
 //   egi_error_raise       the one place through which every error goes
 //   egi_scope_end_innermost   frees what a scope owns
@@ -4499,8 +4502,8 @@ struct egi_heap {
 };
 
 enum { EGI_NOTES = 16, EGI_MESSAGE = 1024 };
-// A call by the program (egi_at); frame: the stack's address where it was made, by which callers and callees are told
-// apart.
+// A call by the program (egi_note_call); frame: the stack's address where it was made, by which callers and callees are
+// told apart.
 typedef struct egi_call_note { const char *function, *file; int line; const char *frame; } egi_call_note;
 
 // What a thread is doing, for the errors that it raises: contexts stand in one another, each on the C stack of the
@@ -4687,7 +4690,8 @@ static void egi_lock(void) {
 }
 #endif
 
-static void egi_count(int64_t *counter, int64_t by) {      // only the owner writes, so no locked instruction is needed
+// Only the heap's owner writes, so no locked instruction is needed.
+static void egi_heap_count(int64_t *counter, int64_t by) {
     __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
 }
 
@@ -4762,7 +4766,7 @@ static void egi_heap_collect(egi_heap *heap) {
 // Gives a block, which is in no list, back to the system; `heap` counts it, or NULL where the thread has none.
 static void egi_block_free(egi_heap *heap, egi_block *block) {
     int64_t bytes = egi_block_bytes(block);
-    if (heap) egi_count(&heap->held_bytes, -bytes);
+    if (heap) egi_heap_count(&heap->held_bytes, -bytes);
     __atomic_fetch_sub(&egi_shared.held_bytes, bytes, __ATOMIC_RELAXED);
     egi_system_free(egi_block_base(block));
 }
@@ -4855,8 +4859,8 @@ static egi_block *egi_heap_extend(egi_heap *heap, int c, size_t rounded) {
     }
     block->size_class = (uint16_t)c;
     block->heap = heap;
-    egi_count(&heap->held_bytes, bytes);
-    egi_count(&heap->allocations, 1);
+    egi_heap_count(&heap->held_bytes, bytes);
+    egi_heap_count(&heap->allocations, 1);
     return block;
 }
 
@@ -4877,7 +4881,7 @@ static void *egi_alloc(size_t bytes) {
         block = egi_heap_take(heap, c, rounded);
     }
     if (!block && !(block = egi_heap_extend(heap, c, rounded))) return NULL;
-    egi_count(&heap->live_bytes, egi_block_bytes(block));
+    egi_heap_count(&heap->live_bytes, egi_block_bytes(block));
     if (heap->live_bytes > __atomic_load_n(&heap->peak_bytes, __ATOMIC_RELAXED))
         __atomic_store_n(&heap->peak_bytes, heap->live_bytes, __ATOMIC_RELAXED);
     return block + 1;
@@ -4894,7 +4898,7 @@ static void egi_free(void *pointer) {
     if (!pointer) return;
     egi_block *block = (egi_block *)pointer - 1;
     egi_heap *heap = block->heap, *mine = egi_this.heap ? egi_this.heap : egi_heap_get();
-    if (mine) egi_count(&mine->live_bytes, -egi_block_bytes(block));
+    if (mine) egi_heap_count(&mine->live_bytes, -egi_block_bytes(block));
     else egi_count_apart(0, egi_block_bytes(block));
 #ifdef EAGER_DEBUG
     (void)heap;
@@ -4993,7 +4997,7 @@ EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
 // is what deeper functions have noted (stacks grow downwards): such notes go. Those of one line stay together, since
 // the arguments of a call may be calls themselves. Only when an error is raised does egi_message_place look for the
 // call's note.
-__attribute__((noinline)) EAGER_API void egi_at(const char *function, const char *file, int line) {
+__attribute__((noinline)) EAGER_API void egi_note_call(const char *function, const char *file, int line) {
     egi_call_note *note = &egi_this.notes[egi_this.noted];
     const char *frame = (const char *)__builtin_frame_address(0);
     while (note->frame && note->frame < frame) note--;
@@ -5031,7 +5035,7 @@ static void egi_context_leave(const egi_context *c) { egi_this.context = c->oute
 // functions does not reach them.
 typedef struct egi_replay_line { const char *called; const egi_call_note *note; } egi_replay_line;
 static egi_replay_line (*egi_replay_line_of)(const egi_context *replay);
-static EGI_COLD egi_replay_line egi_replayed(const egi_context *replay) {
+static EGI_COLD egi_replay_line egi_context_replayed(const egi_context *replay) {
     return __atomic_load_n(&egi_replay_line_of, __ATOMIC_ACQUIRE)(replay);
 }
 // The innermost context of a kind, or NULL. The search ends at a pipeline: an element's error does not depend on who
@@ -5046,7 +5050,8 @@ static EGI_COLD const egi_context *egi_context_find(egi_context_kind kind) {
 static EGI_COLD const char *egi_context_call(void) {
     const unsigned borders = 1u << EGI_IN_FUNCTION | 1u << EGI_IN_GRADIENT | 1u << EGI_IN_STAGE | 1u << EGI_IN_PIPELINE;
     const char *name = NULL;
-    if (egi_this.context && egi_this.context->kind == EGI_IN_REPLAY) return egi_replayed(egi_this.context).called;
+    if (egi_this.context && egi_this.context->kind == EGI_IN_REPLAY)
+        return egi_context_replayed(egi_this.context).called;
     for (const egi_context *c = egi_this.context; c && !(borders >> c->kind & 1); c = c->outer)
         if (c->kind == EGI_IN_CALL) name = c->name;
     return name;
@@ -5104,7 +5109,7 @@ static EGI_COLD void egi_message_within(char *text) {
     const egi_context *gradient = egi_context_find(EGI_IN_GRADIENT), *layer = egi_context_find(EGI_IN_LAYER),
                       *replay = egi_context_find(EGI_IN_REPLAY);
     if (replay) {
-        const egi_call_note *note = egi_replayed(replay).note;
+        const egi_call_note *note = egi_context_replayed(replay).note;
         egi_message_add(text, ", in line %lld of a traced function", (long long)replay->number[0]);
         if (note->file) egi_message_add(text, ", recorded at %s:%d", egi_note_file(note), note->line);
     }
@@ -6117,8 +6122,8 @@ static eg_tensor *egi_tensor_begin(int rank, size_t more) {
     x->name = NULL;
     x->host = NULL;
     x->mask = NULL;
-    egi_count(&t->heap->live_tensors, 1);
-    egi_count(&t->heap->tensors_made, 1);
+    egi_heap_count(&t->heap->live_tensors, 1);
+    egi_heap_count(&t->heap->tensors_made, 1);
 #ifdef EAGER_DEBUG
     egi_debug_add(x);
 #endif
@@ -6144,7 +6149,7 @@ static void egi_buffer_release(egi_buffer *b) {
     }
     if (b->on_device) {
         b->backend->deallocate(b->backend, b->data, b->bytes);
-        if (egi_heap_get()) egi_count(&egi_this.heap->device_bytes, -b->bytes);
+        if (egi_heap_get()) egi_heap_count(&egi_this.heap->device_bytes, -b->bytes);
     }
     egi_free(b->inside ? b->user : b);
 }
@@ -6169,7 +6174,7 @@ static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
     b->user = NULL;
     b->data = here ? (void *)((char *)b + header) : backend->allocate(backend, bytes);
     if (!b->data) { egi_free(b); return NULL; }
-    if (!here) egi_count(&egi_this.heap->device_bytes, bytes);
+    if (!here) egi_heap_count(&egi_this.heap->device_bytes, bytes);
     return b;
 }
 
@@ -6184,7 +6189,7 @@ static void egi_tensor_destroy(eg_tensor *x) {
         if (!holds) egi_buffer_release(b);
         if (x->host) egi_free(x->host);
         if (x->name) egi_free(x->name);
-        if (egi_heap_get()) egi_count(&egi_this.heap->live_tensors, -1);
+        if (egi_heap_get()) egi_heap_count(&egi_this.heap->live_tensors, -1);
         else egi_count_apart(1, 0);
 #ifdef EAGER_DEBUG
         egi_debug_remove(x);
@@ -6413,7 +6418,7 @@ static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) 
 }
 EAGER_API eg_tensor *eg_number(double value) { return egi_number_new(value, 0, 0); }
 EAGER_API eg_tensor *eg_integer(int64_t value) { return egi_number_new((double)value, value, EGI_INTEGER_NUMBER); }
-EAGER_API eg_tensor *egi_unsigned(unsigned long long value) {
+EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value) {
     return value > INT64_MAX ? eg_number((double)value) : eg_integer((int64_t)value);
 }
 // Whether a number may become an element of this dtype: any number may become a float; for an integer dtype the
@@ -6670,7 +6675,8 @@ static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
                         egi_dtypes[dtype].name);
     return true;
 }
-static eg_tensor *egi_constant(const char *op, eg_dtype dtype, eg_shape shape, const double *values, int64_t count) {
+static eg_tensor *egi_tensor_constant(const char *op, eg_dtype dtype, eg_shape shape, const double *values,
+                                      int64_t count) {
     if (!egi_shape_valid(op, shape, dtype) || !egi_lists_given(op, count, values, values, values)) return NULL;
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
@@ -6688,7 +6694,7 @@ static eg_tensor *egi_constant(const char *op, eg_dtype dtype, eg_shape shape, c
     return x;
 }
 EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count) {
-    return egi_constant("constant", dtype, shape, values, count);
+    return egi_tensor_constant("constant", dtype, shape, values, count);
 }
 // What the macro eg_constant calls: it ends its values with a NaN of a special bit pattern, which memcmp finds where
 // == would not.
@@ -6700,7 +6706,7 @@ EAGER_API eg_tensor *egi_constant_until(eg_dtype dtype, eg_shape shape, const do
 }
 EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value) {
     eg_shape scalar = { 0, { 0 } };
-    return egi_constant("scalar", dtype, scalar, &value, 1);
+    return egi_tensor_constant("scalar", dtype, scalar, &value, 1);
 }
 EAGER_API eg_dtype eg_default_float(void) { return egi_this.floats; }
 EAGER_API eg_dtype eg_set_default_float(eg_dtype dtype) {
@@ -6899,12 +6905,12 @@ EAGER_API const char *eg_device_of(eg_tensor *x) {
 // makes the heap if a thread's first act is to read another thread's tensor
 static void egi_count_host_copy(void) {
     egi_heap *heap = egi_heap_get();
-    if (heap) egi_count(&heap->host_copies, 1);
+    if (heap) egi_heap_count(&heap->host_copies, 1);
 }
 // What the host reads in place of x: x itself, or where x is a node of a graph, its value in the thread's session
 // (EG_SESSION). NULL and an error where it has none. The pointer is NULL as long as there is no graph.
 static eg_tensor *(*egi_graph_reads_value)(const char *function, eg_tensor *x);
-static eg_tensor *egi_valued(const char *function, eg_tensor *x) {
+static eg_tensor *egi_tensor_valued(const char *function, eg_tensor *x) {
     return x->flags & EGI_NUMBER || egi_backend_of(x)->host_reads || !egi_graph_reads_value
            ? x : egi_graph_reads_value(function, x);
 }
@@ -6916,7 +6922,7 @@ static const void *egi_data(eg_tensor *x) {
         if (!x->host && (x->host = egi_alloc(8)) != NULL) egi_number_store(x, x->dtype, x->host);
         return x->host ? x->host : (egi_no_memory("data", 8), (void *)NULL);
     }
-    if (!(x = egi_valued("data", x))) return NULL;
+    if (!(x = egi_tensor_valued("data", x))) return NULL;
     eg_backend *b = egi_backend_of(x);
     if (egi_this.observer && !egi_observe_read("data", x, false)) return NULL;
     if (b->host_reads && (x->flags & EGI_CONTIGUOUS)) return x->data;
@@ -6941,11 +6947,11 @@ static const void *egi_data(eg_tensor *x) {
 // Whether the program itself may read x in C now (EGI_NUMBER: always).
 static bool egi_data_asked(const char *function, eg_tensor *x) {
     if (!egi_this.observer || !x || x->object.kind != EGI_TENSOR || x->flags & EGI_NUMBER) return true;
-    return (x = egi_valued(function, x)) != NULL && egi_observe_read(function, x, true);
+    return (x = egi_tensor_valued(function, x)) != NULL && egi_observe_read(function, x, true);
 }
 EAGER_API const void *eg_data(eg_tensor *x) { return egi_data_asked("data", x) ? egi_data(x) : NULL; }
 EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
-    if (!egi_operand_alive("read_into", 0, x) || !(x = egi_valued("read_into", x))) return false;
+    if (!egi_operand_alive("read_into", 0, x) || !(x = egi_tensor_valued("read_into", x))) return false;
     if (count != x->size)
         return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld element%s, but count is %lld",
                         egi_shape_show(egi_shape(x)), (long long)x->size, egi_plural(x->size), (long long)count);
@@ -6955,7 +6961,7 @@ EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     return data || !count;
 }
 EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int pointed, int64_t count) {
-    return egi_operand_alive("read_into", 0, x) && (x = egi_valued("read_into", x)) != NULL &&
+    return egi_operand_alive("read_into", 0, x) && (x = egi_tensor_valued("read_into", x)) != NULL &&
            egi_pointer_fits("read_into", (eg_dtype)x->dtype, egi_shape(x),
                                                                     count == x->size ? room : (size_t)-1, pointed) &&
            (eg_read_into)(x, values, count);
@@ -6963,7 +6969,7 @@ EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int point
 // The one element of a tensor: in its memory, or read into `bytes`, which has room for 8. asked: by the program's own
 // call. NULL with an error.
 static const void *egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes, bool asked) {
-    if (!egi_operand_alive(function, 0, x) || !(x = egi_valued(function, x))) return NULL;
+    if (!egi_operand_alive(function, 0, x) || !(x = egi_tensor_valued(function, x))) return NULL;
     if (x->size != 1) {
         egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
         return NULL;
@@ -7110,15 +7116,15 @@ EGI_EVERYWHERE uint64_t egi_random_word64(const uint32_t block[4], int half) {
         int egi_from = (int)((uint64_t)first % (per_block));                                    \
         egi_random_stream egi_blocks;                                                           \
         egi_random_stream_begin(&egi_blocks, r, first, count, per_block);                       \
-        for (int64_t egi_at = 0; egi_at < count; egi_at_block++, egi_from = 0) {                   \
+        for (int64_t egi_done = 0; egi_done < count; egi_at_block++, egi_from = 0) {                   \
             const uint32_t *word = egi_random_stream_next(&egi_blocks);                         \
-            const int64_t egi_left = count - egi_at;                                            \
+            const int64_t egi_left = count - egi_done;                                            \
             const int egi_to = egi_left < (per_block) - egi_from ? egi_from + (int)egi_left : (per_block); \
-            int64_t i = egi_at;                                                                 \
+            int64_t i = egi_done;                                                                 \
             for (int lane = egi_from; lane < egi_to; lane++, i++) {                             \
                 __VA_ARGS__                                                                     \
             }                                                                                   \
-            egi_at = i;                                                                         \
+            egi_done = i;                                                                         \
         }                                                                                       \
     } while (0)
 
@@ -9754,14 +9760,14 @@ EGI_EVERYWHERE double egi_root_near(double x) {
 }
 // x - n pi / 2 for the nearest whole n, of which *quadrant has the low bits; |x| <= 2^17, where the products are
 // exact.
-EGI_EVERYWHERE double egi_quarter(float x, uint32_t *quadrant) {
+EGI_EVERYWHERE double egi_angle_quarter(float x, uint32_t *quadrant) {
     const double turns = (double)x * 0.63661977236758134 + EGI_ROUNDER_64, n = turns - EGI_ROUNDER_64;
     *quadrant = (uint32_t)egi_to_bits64(turns);
     return ((double)x - n * 1.5707963267341256) - n * 6.077100506506192e-11;
 }
 // The same for |x| > 2^17 (Payne and Hanek), also for doubles: x = m 2^e with a whole m, and of 2 / pi, the words of
 // 32 bits from which m 2^e makes less than 4 turns. The product has 126 bits behind the point.
-__attribute__((unused)) static EGI_COLD double egi_quarter_far(double x, uint32_t *quadrant) {
+__attribute__((unused)) static EGI_COLD double egi_angle_quarter_far(double x, uint32_t *quadrant) {
     static const uint32_t two_over_pi[39] = {
         0, 0, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu, 0xdebbc561u,
         0xb7246e3au, 0x424dd2e0u, 0x06492eeau, 0x09d1921cu, 0xfe1deb1cu, 0xb129a73eu, 0xe88235f5u, 0x2ebb4484u,
@@ -9835,7 +9841,7 @@ EGI_EVERYWHERE float egi_sine_near(int fused, float x, uint32_t quarters) {
         const float turns = egi_fma(1, x, 0.636619747f, EGI_ROUNDER), n = turns - EGI_ROUNDER;
         q = egi_to_bits(turns);
         r = egi_fma(1, n, 1.71512451e-15f, egi_fma(1, n, 4.37113883e-08f, egi_fma(1, n, -1.57079637f, x)));
-    } else r = (float)egi_quarter(x, &q);
+    } else r = (float)egi_angle_quarter(x, &q);
     return egi_choosef((x == 0) & !quarters, x, egi_sine_of(fused, r, q + quarters));
 }
 EGI_EVERYWHERE double egi_sine_near_64(int fused, double x, uint32_t quarters) {
@@ -9848,13 +9854,13 @@ EGI_EVERYWHERE double egi_sine_near_64(int fused, double x, uint32_t quarters) {
 EGI_EVERYWHERE float egi_sine_far(float x, uint32_t quarters) {             // beyond 2^17, or not finite
     uint32_t q;
     if (x - x != 0) return NAN;
-    const float r = (float)egi_quarter_far((double)x, &q);
+    const float r = (float)egi_angle_quarter_far((double)x, &q);
     return egi_sine_of(0, r, q + quarters);
 }
 EGI_EVERYWHERE double egi_sine_far_64(double x, uint32_t quarters) {
     uint32_t q;
     if (x - x != 0) return NAN;
-    const double r = egi_quarter_far(x, &q);
+    const double r = egi_angle_quarter_far(x, &q);
     return egi_sine_of_64(0, r, q + quarters);
 }
 #define EGI_SINES(name, quarters) \
@@ -9879,14 +9885,14 @@ EGI_EVERYWHERE float egi_tan_of(double exactly, uint32_t q) {
 }
 EGI_EVERYWHERE float egi_tan_near(float x) {
     uint32_t q;
-    const double r = egi_quarter(x, &q);
+    const double r = egi_angle_quarter(x, &q);
     return egi_choosef(x == 0, x, egi_tan_of(r, q));
 }
 EGI_EVERYWHERE float egi_tanf(float x) {
     uint32_t q;
     if (!egi_is_far(x)) return egi_tan_near(x);
     if (x - x != 0) return NAN;
-    const double r = egi_quarter_far((double)x, &q);
+    const double r = egi_angle_quarter_far((double)x, &q);
     return egi_tan_of(r, q);
 }
 EGI_EVERYWHERE float egi_asin_near_0(float x, float z) {         // |x| <= 1/2, z = x^2; asin(x) - x
@@ -10513,13 +10519,13 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };              // in float32; half as m
 #define EGI_LONG_FUSED_64(word) NULL
 #endif
 // The highest bit is set where x is beyond 2^17, infinite or NaN.
-EGI_EVERYWHERE uint32_t egi_beyond(float x) { return 0x48000000u - (egi_to_bits(x) & 0x7fffffffu); }
-EGI_EVERYWHERE uint64_t egi_beyond_64(double x) { return 0x4100000000000000u - (egi_to_bits64(x) & INT64_MAX); }
+EGI_EVERYWHERE uint32_t egi_angle_beyond(float x) { return 0x48000000u - (egi_to_bits(x) & 0x7fffffffu); }
+EGI_EVERYWHERE uint64_t egi_angle_beyond_64(double x) { return 0x4100000000000000u - (egi_to_bits64(x) & INT64_MAX); }
 // The first element from i on that is beyond 2^17, infinite or NaN, or n.
 static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
     for (; n - i >= 16; i += 16) {
         uint32_t most = 0;
-        for (int j = 0; j < 16; j++) most |= egi_beyond(x[i + j]);
+        for (int j = 0; j < 16; j++) most |= egi_angle_beyond(x[i + j]);
         if (most >> 31) break;
     }
     while (i < n && !egi_is_far(x[i])) i++;
@@ -10528,7 +10534,7 @@ static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
 static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
     for (; n - i >= 16; i += 16) {
         uint64_t most = 0;
-        for (int j = 0; j < 16; j++) most |= egi_beyond_64(x[i + j]);
+        for (int j = 0; j < 16; j++) most |= egi_angle_beyond_64(x[i + j]);
         if (most >> 63) break;
     }
     while (i < n && !egi_is_far_64(x[i])) i++;
@@ -10554,45 +10560,62 @@ __attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, co
 }
 // The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, and those of N for
 // integers: int64, int32, uint8, the latter two with AVX2, and all three where the second operand is one element, which
-// may be NULL. M: by libm; F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64
-// likewise; N, P, S and T as below. Float64 is by libm in all but D, N and S. No word is M today; a new one begins as
-// one (docs/change.md).
-#define EGI_LONG_LOOPS(word, wide, wide_64) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, wide, egi_long_f64##word, \
-                                                                   wide_64 };
+// may be NULL. Where there is AVX2, loop egi_word_few of these is for 4 to 7 elements of float32: the first, where it
+// has the bits of the second, or one with AVX2 at the list's end, or the second, for which a vector is filled.
+// M: by libm; F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise; L, N, P,
+// S and T as below. Float64 is by libm in all but D, N and S. No word is M today; a new one begins as one
+// (docs/change.md).
+#define EGI_LONG_LOOPS(word, few, wide, ...) \
+    enum { egi_word_few##word = few }; \
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[] = { egi_long_f32##word, wide, egi_long_f64##word, \
+                                                                  __VA_ARGS__ };
 #define EGI_LONG_M(word, ...) \
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, egi_long_f32##word, egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 0, egi_long_f32##word, egi_long_f64##word)
 #define EGI_LONG_F(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, EGI_LONG_WIDE(word), egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word)
 #define EGI_LONG_A(word) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(a)) \
     EGI_LONG_FMA(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(a)) \
-    EGI_LONG_LOOPS(word, EGI_LONG_FUSED(word), egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), egi_long_f64##word)
 #define EGI_LONG_D(word) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(a)) \
     EGI_LONG_FMA(word) \
     EGI_LONG_STEPS(egi_long_f64##word, , double, EGI_STEP_16 / 2, egi_f64##word(a)) \
     EGI_LONG_FMA_64(word) \
-    EGI_LONG_LOOPS(word, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
-// P: float32 in vectors, and integers.
+    EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
+// L: as F, of words whose doubles vectors of 16 bytes compute one by one, so that few elements have a loop with AVX2.
+#if EGI_WIDE_PROGRAMS
+#define EGI_LONG_FEW_AVX2(word, formula) EGI_LONG_STEPS(egi_long_few##word, EGI_AVX2, float, EGI_STEP_16, formula)
+#define EGI_LONG_FEW_OF(word) egi_long_few##word
+#else
+#define EGI_LONG_FEW_AVX2(word, formula)
+#define EGI_LONG_FEW_OF(word) NULL
+#endif
+#define EGI_LONG_L(word, ...) \
+    EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_FEW_AVX2(word, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
+    EGI_LONG_LOOPS(word, 4, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_FEW_OF(word))
+// P: the same, and integers.
 #define EGI_LONG_P(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_FEW_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_INTEGERS(word, EGI_LONG_WIDE(word), egi_long_f64##word, __VA_ARGS__)
-#define EGI_LONG_INTEGERS(word, wide, wide_64, ...) \
+    EGI_LONG_INTEGERS(word, EGI_LONG_FEW, EGI_LONG_WIDE(word), egi_long_f64##word, __VA_ARGS__)
+#define EGI_LONG_INTEGERS(word, few, wide, wide_64, ...) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
     EGI_LONG_NARROW(word, __VA_ARGS__) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[EGI_LONG_KINDS] = { \
-        egi_long_f32##word, wide, egi_long_f64##word, wide_64, egi_long_i64##word, \
+    EGI_LONG_LOOPS(word, few, wide, wide_64, egi_long_i64##word, \
         egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word), \
-        EGI_LONG_BY_ONE(word) };
+        EGI_LONG_BY_ONE(word))
 // S: sines, of `quarters` more, as if no element were far from 0; then elements that are, which are rare, one by one,
 // before these elements leave the cache. The first loop returns whether there are such: what is beyond the limit, minus
 // that, has the highest bit of some lane.
@@ -10618,7 +10641,7 @@ EGI_LONG_SINES(egi_sines_f64, double, _64)
                                                                          BITS *EGI_RESTRICT beyond) { \
         for (int i = 0; i < step; i++) { \
             y[i] = egi_sine_near##SIZE(fused, x[i], quarters); \
-            beyond[i] |= egi_beyond##SIZE(x[i]); \
+            beyond[i] |= egi_angle_beyond##SIZE(x[i]); \
         } \
     } \
     target __attribute__((flatten)) static bool loop(int64_t n, const T *x, T *y, uint32_t quarters) { \
@@ -10650,7 +10673,7 @@ EGI_LONG_SINES_NEAR(egi_sines_fma_f64, EGI_AVX2_FMA, double, uint64_t, EGI_STEP_
     EGI_LONG_SINE(egi_long_f32##word, egi_sines_f32, egi_sines_near_f32, quarters) \
     EGI_LONG_SINE(egi_long_f64##word, egi_sines_f64, egi_sines_near_f64, quarters) \
     EGI_LONG_SINES_FMA(word, quarters) \
-    EGI_LONG_LOOPS(word, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
+    EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
 // T: float32 likewise, and float64 by libm.
 #define EGI_LONG_FAR(word, loop, near) \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
@@ -10670,7 +10693,7 @@ EGI_LONG_SINES_NEAR(egi_sines_fma_f64, EGI_AVX2_FMA, double, uint64_t, EGI_STEP_
     EGI_LONG_FAR(word, egi_long_f32##word, egi_long_f32##word##_near) \
     EGI_LONG_FAR_AVX2(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, EGI_LONG_WIDE(word), egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word)
 // The loops of narrow integers, which compilers turn into vectors where they know the count.
 enum { EGI_NARROW_STEP = 32 };
 #define EGI_LONG_NARROW_LOOP(loop, target, T, formula) \
@@ -10782,11 +10805,11 @@ EGI_LONG_BY_ONE_LOOPS(_floordiv, egi_divisor_quotient_i64(&v, x), egi_divisor_qu
 EGI_LONG_BY_ONE_LOOPS(_mod, (uint64_t)x - egi_divisor_quotient_i64(&v, x) * v.d,
                       ((uint32_t)x - egi_divisor_quotient_i32(&v, x) * v.d) & v.remains,
                       ((unsigned)x - (unsigned)egi_divisor_quotient_u8(&v, x) * v.d) & v.remains)
-enum { EGI_LONG_BY_ONE = 9, EGI_LONG_KINDS = 12 };
+enum { EGI_LONG_BY_ONE = 9, EGI_LONG_FEW = 12 };
 #define EGI_LONG_BY_ONE(word) EGI_PASTE(EGI_LONG_BY_ONE, word)
 #define EGI_LONG_BY_ONE_floordiv EGI_LONG_BY_ONE_OF(_floordiv)
 #define EGI_LONG_BY_ONE_mod EGI_LONG_BY_ONE_OF(_mod)
-#define EGI_LONG_BY_ONE_pow NULL, NULL, NULL
+#define EGI_LONG_BY_ONE_pow NULL, NULL, NULL, EGI_LONG_FEW_OF(_pow)
 #define EGI_LONG_BY_ONE_OF(word) egi_long_i64_by_one##word, egi_long_i32_by_one##word, egi_long_u8_by_one##word
 // DIVISION OF FLOATS. Idea: fmod goes bit by bit, while most quotients are so small that a product gives what remains,
 // exactly: n is a / b, rounded to a whole number, and a - n b has the bits of b and no more. In float32 the product n b
@@ -10864,7 +10887,7 @@ EGI_RESTS(double, , int64_t, _64)
                   egi_f32##word) \
     EGI_LONG_RESTS_WIDE(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_INTEGERS(word, EGI_LONG_WIDE(word), EGI_LONG_WIDE_64(word), __VA_ARGS__)
+    EGI_LONG_INTEGERS(word, 0, EGI_LONG_WIDE(word), EGI_LONG_WIDE_64(word), __VA_ARGS__)
 #if EGI_X86 && !defined(__clang__)
 #define EGI_HAS_SQRT
 #elif EGI_X86
@@ -10880,7 +10903,7 @@ EGI_LONG_F(_erfc, a) EGI_LONG_A(_gelu) EGI_LONG_A(_gelu_slope) EGI_LONG_D(_sigmo
 EGI_LONG_D(_silu) EGI_LONG_D(_silu_slope)
 EGI_LONG_S(_sin, 0) EGI_LONG_S(_cos, 1) EGI_LONG_T(_tan, a) EGI_LONG_F(_asin, a) EGI_LONG_F(_acos, a)
 EGI_LONG_F(_atan, a)
-EGI_LONG_F(_sinh, a) EGI_LONG_F(_cosh, a) EGI_LONG_F(_asinh, a) EGI_LONG_F(_acosh, a) EGI_LONG_F(_atanh, a)
+EGI_LONG_F(_sinh, a) EGI_LONG_F(_cosh, a) EGI_LONG_L(_asinh, a) EGI_LONG_L(_acosh, a) EGI_LONG_F(_atanh, a)
 EGI_LONG_F(_atan2, a, b)
 EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_P(_pow, a, b)
 
@@ -10931,15 +10954,15 @@ enum { EGI_DO_TABLE(EGI_DO) EGI_DO_ACTS };
 #define EGI_WORD_CODE(word, function, size) EGI_WORD##word,
 enum { EGI_WORD_a, EGI_WORD_b, EGI_WORD_c, EGI_WORD_y, EGI_WORD_g, EGI_WORD_k,
        EGI_WORD_TABLE(EGI_WORD_CODE, EGI_WORD_CODE, EGI_WORD_CODE) EGI_WORDS_END };
-#define EGI_WORD_C(word, arity) EGI_DO##word, NULL
-#define EGI_WORD_L(word, arity) EGI_DO_long##arity, egi_loops##word
+#define EGI_WORD_C(word, arity) EGI_DO##word, 0, NULL
+#define EGI_WORD_L(word, arity) EGI_DO_long##arity, egi_word_few##word, egi_loops##word
 #ifdef EGI_HAS_SQRT
 #define EGI_WORD_S EGI_WORD_C
 #else
 #define EGI_WORD_S EGI_WORD_L
 #endif
 #define EGI_WORD_0(word) \
-    static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 0, NULL, NULL, NULL, EGI_DO_end, NULL };
+    static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 0, NULL, NULL, NULL, EGI_DO_end, 0, NULL };
 #define EGI_WORD_1(word, function, size) \
     static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 1, function, NULL, NULL, \
                                              EGI_WORD_##size(word, 1) };
@@ -11391,13 +11414,46 @@ EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 
 // ---- masks as bools
 
-enum { EGI_TEST_LEAST = 32 };
+// A row whose results are bools has a loop for less than EGI_TEST_FEW elements of float32 or, of logical rows, of
+// bools, where a program takes half as long as all the rest of the op. Rows of kind P have two more with AVX2, for
+// float32 and for float64, of EGI_TEST_LEAST elements at least.
+enum { EGI_TEST_LEAST = 32, EGI_TEST_FEW = 16 };
+#define EGI_TEST_LOOP_OF_FEW(name, T, formula) \
+    static void egi_test_few_##name(int64_t n, const void *const *p, void *out) { \
+        const T *pa = (const T *)p[0], *pb = (const T *)p[1]; \
+        unsigned char *y = (unsigned char *)out; \
+        for (int64_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; (void)b; y[i] = (unsigned char)(formula); } \
+    }
+#define EGI_TESTED(name, T, formula) \
+    EGI_TEST_LOOP_OF_FEW(name, T, formula) \
+    EGI_OBJECTS static egi_loop *const egi_tests_##name[1] = { egi_test_few_##name };
+#define EGI_TESTED_F(name, f)
+#define EGI_TESTED_N(name, f)
+#define EGI_TESTED_P(name, f)                                                              /* by bits, below */
+// Of a byte that is neither 0 nor 1 as in programs: what stands in its lowest bit.
+#define EGI_TESTED_B(name, f) \
+    EGI_TESTED(name, unsigned char, ((int)EGI_OP_##name == (int)EGI_OP_logical_not ? ~a : (f)) & 1)
+#define EGI_TESTED_C(name, f) EGI_TESTED(name, float, f)
+#define EGI_TESTED_E(name, f) EGI_TESTED(name, float, f)
+#define EGI_TESTED_NOT(...)
+#define EGI_TESTED_ND(kind, name, f) EGI_TESTED_##kind(name, f)
+#define EGI_V egi_compiled
+EGI_ELEMENTWISE_TABLE(EGI_TESTED_NOT, EGI_TESTED_ND, EGI_TESTED_NOT, EGI_TESTED_ND, EGI_TESTED_NOT, a, b, c, y, g)
+#undef EGI_V
+EGI_TEST_LOOP_OF_FEW(is_nan, int32_t, (a & 0x7fffffff) > 0x7f800000)
+EGI_TEST_LOOP_OF_FEW(is_inf, int32_t, (a & 0x7fffffff) == 0x7f800000)
+EGI_TEST_LOOP_OF_FEW(is_finite, int32_t, (a & 0x7fffffff) < 0x7f800000)
 #if EGI_X86
 typedef char egi_bytes_16 __attribute__((vector_size(16)));
+typedef short egi_halves_16 __attribute__((vector_size(16)));
+// The masks of four vectors as bytes.
+#define EGI_MASKS_AS_BYTES_16(a, b, c, d) \
+    ((masks)__builtin_ia32_packsswb128((egi_halves_16)__builtin_ia32_packssdw128((masks)a, (masks)b), \
+                                       (egi_halves_16)__builtin_ia32_packssdw128((masks)c, (masks)d)) & ones)
 #endif
 #if EGI_WIDE_PROGRAMS
 typedef char egi_mask_bytes __attribute__((vector_size(32)));
-// The masks of four vectors of AVX2 as bytes: packing works in each half of a vector, so the result is put in order.
+// The same with AVX2: packing works in each half of a vector, so the result is put in order.
 #define EGI_MASKS_ORDER { 0, 4, 1, 5, 2, 6, 3, 7 }
 #define EGI_MASKS_AS_BYTES(a, b, c, d) \
     ((masks)__builtin_ia32_permvarsi256( \
@@ -11414,8 +11470,8 @@ typedef char egi_mask_bytes __attribute__((vector_size(32)));
              (masks)__builtin_ia32_packsswb256(__builtin_ia32_packssdw256((masks)a, (masks)b), \
                                                __builtin_ia32_packssdw256((masks)c, (masks)d)), halves), \
          (egi_mask_bytes)order) & ones)
-// Of is_inf and is_finite, two words each, loops that make bools at once, 32 elements at a time, of which the last may
-// overlap those before: for float32 and float64, for EGI_TEST_LEAST elements at least.
+// Of rows of kind P, loops that make bools at once, 32 elements at a time, of which the last may
+// overlap those before.
 #define EGI_TEST(name, is, TYPE, INT, INFINITE, ORDER, AS_BYTES, PACKED) \
     EGI_AVX2 static void egi_test_##name##TYPE(int64_t n, const void *const *p, void *out) { \
         typedef INT vec __attribute__((vector_size(32))); \
@@ -11441,7 +11497,9 @@ typedef char egi_mask_bytes __attribute__((vector_size(32)));
 #define EGI_TESTS(name, is) \
     EGI_TEST(name, is, _f32, int32_t, 0x7f800000, EGI_MASKS_ORDER, EGI_MASKS_AS_BYTES, EGI_TEST_4) \
     EGI_TEST(name, is, _f64, int64_t, 0x7ff0000000000000, EGI_LONG_MASKS_ORDER, EGI_LONG_MASKS_AS_BYTES, EGI_TEST_8) \
-    EGI_OBJECTS static egi_loop *const egi_tests_##name[2] = { egi_test_##name##_f32, egi_test_##name##_f64 };
+    EGI_OBJECTS static egi_loop *const egi_tests_##name[3] = { egi_test_few_##name, egi_test_##name##_f32, \
+                                                                    egi_test_##name##_f64 };
+EGI_TESTS(is_nan, >)
 EGI_TESTS(is_inf, ==)
 EGI_TESTS(is_finite, <)
 #undef EGI_TEST
@@ -11449,10 +11507,11 @@ EGI_TESTS(is_finite, <)
 #undef EGI_TEST_8
 #undef EGI_TESTS
 #else
-#define egi_tests_is_inf NULL
-#define egi_tests_is_finite NULL
+EGI_OBJECTS
+static egi_loop *const egi_tests_is_nan[1] = { egi_test_few_is_nan };
+static egi_loop *const egi_tests_is_inf[1] = { egi_test_few_is_inf };
+static egi_loop *const egi_tests_is_finite[1] = { egi_test_few_is_finite };
 #endif
-#define egi_tests_is_nan NULL
 
 // ---- bounds that are numbers
 
@@ -11546,13 +11605,16 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
     EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA_##kind(name, f), EGI_NO_FORMULA, \
             EGI_NO_FORMULA, EGI_NO_FORMULA)
 #define EGI_FORMULA_F(name, f) EGI_FORMULA(name, 0, f)
-#define EGI_FORMULA_B(name, f) EGI_FORMULA(name, 0, f)
+#define EGI_FORMULA_N(name, f) EGI_FORMULA(name, 0, f)
 #define EGI_FORMULA_P(name, f) { egi_words0_##name, egi_values0_##name, egi_tests_##name }
+#define EGI_FORMULA_B(name, f) EGI_FORMULA_P(name, f)
+#define EGI_FORMULA_C(name, f) EGI_FORMULA_P(name, f)
+#define EGI_FORMULA_E(name, f) EGI_FORMULA_P(name, f)
 #define EGI_R2(kind, name, f, d0, d1) \
     EGI_ROW(2, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), \
             EGI_FORMULA(name, 2, d1), EGI_NO_FORMULA)
 #define EGI_R2_ND(kind, name, f) \
-    EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA(name, 0, f), EGI_NO_FORMULA, EGI_NO_FORMULA, \
+    EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA_##kind(name, f), EGI_NO_FORMULA, EGI_NO_FORMULA, \
             EGI_NO_FORMULA)
 #define EGI_R3(kind, name, f, d0, d1, d2) \
     EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA_3_##kind(name, f), EGI_FORMULA(name, 1, d0), \
@@ -11725,7 +11787,7 @@ static bool egi_recording_wanted(void) { return egi_this.recording > 0 && (egi_t
 // hold none
 
 // How many elements of x are NaN or infinite; -1 with an error.
-static int64_t egi_nonfinite(const eg_tensor *x) {
+static int64_t egi_tensor_nonfinite(const eg_tensor *x) {
     int64_t count = 0;
     if (x->flags & EGI_NUMBER) return !(x->number - x->number == 0);
     if (!egi_is_float(x->dtype) || x->size == 0) return 0;
@@ -11790,11 +11852,11 @@ static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in,
                                          int n_out) {
     int bad = -1;
     int64_t count = 0;
-    for (int i = 0; i < n_out && bad < 0; i++) if (out[i] && (count = egi_nonfinite(out[i])) != 0) bad = i;
+    for (int i = 0; i < n_out && bad < 0; i++) if (out[i] && (count = egi_tensor_nonfinite(out[i])) != 0) bad = i;
     if (bad < 0) return true;
     if (count < 0) return false;                               // it could not be counted, and that is an error already
     for (int i = 0; i < n; i++) {
-        int64_t before = in[i] ? egi_nonfinite(in[i]) : 0;
+        int64_t before = in[i] ? egi_tensor_nonfinite(in[i]) : 0;
         if (before) return before > 0;                         // an input holds one already: not this op's doing
     }
     char text[512];
@@ -13038,8 +13100,13 @@ static void egi_program_run_alone(const egi_program *p, egi_long_loop *loop, int
     int64_t unit[2];
     const int64_t block = n < least ? least : egi_min64(n, BLOCK), bytes = block * size, end = n * size - HALF;
 #ifndef EGI_FOR_SIZE
-    if (!scalars && n < least && bytes == 2 * HALF && end >= 0) {      // the second half overlaps the first
-        for (int i = 0; i < 2; i++) {
+    if (!scalars && n < least && bytes == 2 * HALF && end >= 0) {
+        const egi_word *w = p->longs[0];
+        if (size == 4 && w->few != 1) {
+            w->loops[w->few](n, in[p->operand[1]], in[p->operand[p->operands]], out);
+            return;
+        }
+        for (int i = 0; i < 2; i++) {                                 // the second half overlaps the first
             const char *x = (const char *)in[p->operand[i ? p->operands : 1]];
             memcpy(filled[i], x, HALF);
             memcpy(filled[i] + HALF, x + end, HALF);
@@ -13132,7 +13199,8 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     if (compiled && scalars) {
         if (scalars == op->saves[variant] && wide && EGI_WIDE_PROGRAMS) loop = dtype + 2;
     } else if (compiled && op->flags & EGI_TO_BOOL) {
-        if (wide && n >= EGI_TEST_LEAST) loop = dtype;
+        if (n < EGI_TEST_FEW && (dtype == EG_FLOAT32 || op->dtypes == EGI_DTYPES_B)) loop = 0;
+        else if (wide && EGI_WIDE_PROGRAMS && n >= EGI_TEST_LEAST && op->dtypes == EGI_DTYPES_P) loop = dtype + 1;
     } else if (compiled && dtype == EG_FLOAT32) loop = wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32;
     // a program writes a large result of float32 around the cache
     if (loop >= 0 && compiled[loop] && (dtype != EG_FLOAT32 || op->flags & EGI_TO_BOOL || n < EGI_PARALLEL_SIZE ||
@@ -17278,7 +17346,7 @@ static int egi_index_depth(const char *name, const eg_tensor *indices, int rank,
     return -1;
 }
 // The shape s with its first `depth` axes as one. Its rank is below EG_MAX_RANK, or depth is above 0.
-static eg_shape egi_flattened(eg_shape s, int depth) {
+static eg_shape egi_shape_flattened(eg_shape s, int depth) {
     eg_shape flat = { 1, { 1 } };
     for (int i = 0; i < depth; i++) flat.dims[0] *= s.dims[i];
     for (int i = depth; i < s.rank; i++) flat.dims[flat.rank++] = s.dims[i];
@@ -17293,7 +17361,7 @@ EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
     eg_tensor *flat = egi_flat_positions("gather_nd", indices, egi_shape(x), depth, -1);
-    return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), depth)), flat, rows) : NULL;
+    return flat ? (eg_gather)(eg_reshape(x, egi_shape_flattened(egi_shape(x), depth)), flat, rows) : NULL;
 }
 // x is flattened whole, and each index becomes the position of its element: the rest is a gather.
 EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis) {
@@ -17308,7 +17376,7 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
     eg_tensor *flat = egi_flat_positions("take_along_axis", indices, egi_shape(x), x->rank, axis);
-    return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), x->rank)), flat, rows) : NULL;
+    return flat ? (eg_gather)(eg_reshape(x, egi_shape_flattened(egi_shape(x), x->rank)), flat, rows) : NULL;
 }
 // gather_nd the other way round: zeros of `shape`, to which each row of `updates` is added at the place that its row of
 // indices names.
@@ -17318,7 +17386,7 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
         return NULL;
     int depth = egi_index_depth("scatter_nd", indices, shape.rank, egi_shape_show(shape));
     if (depth < 0) return NULL;
-    eg_shape flat_shape = egi_flattened(shape, depth);
+    eg_shape flat_shape = egi_shape_flattened(shape, depth);
     bool fits = updates->rank == indices->rank - 1 + shape.rank - depth;
     for (int i = 0; i < indices->rank - 1 && fits; i++) fits = updates->dims[i] == indices->dims[i];
     for (int i = depth; i < shape.rank && fits; i++)
@@ -18376,7 +18444,7 @@ static int64_t egi_text_deliver(const char *function, egi_text *out, char *text,
 static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
     static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };  // ORDER eg_dtype: as egi_format_array numbers them
     memset(out, 0, sizeof *out);
-    if (!egi_operand_alive(name, 0, x) || !(x = egi_valued(name, x))) return false;
+    if (!egi_operand_alive(name, 0, x) || !(x = egi_tensor_valued(name, x))) return false;
     const void *data = egi_data(x);
     void *converted = NULL;
     if (!data && x->size) return false;
@@ -20769,7 +20837,7 @@ static bool egi_variable_is_alone(const eg_tensor *v) {
 }
 
 // An assignment converts nothing: dtype, shape and device must be those of the variable.
-static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
+static bool egi_variable_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
     if (x->dtype != v->dtype)
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function,
                         egi_describe(x), egi_describe(v));
@@ -20789,7 +20857,7 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     if (!egi_needs_variable("assign", v) || !egi_operand_alive("assign", 1, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (x->flags & EGI_NUMBER) x = egi_number_everywhere("assign", x, v);
-    const bool ok = x && egi_assignable("assign", v, x);
+    const bool ok = x && egi_variable_assignable("assign", v, x);
     if (ok && egi_graph_adopts()) {
         eg_tensor *node = egi_this.observer->assigned(egi_this.observer, v, x);
         if (node) eg_keep(node);
@@ -20805,7 +20873,7 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
 static eg_tensor *egi_assign_with(const char *function, eg_tensor *v, eg_tensor *x,
                                   eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
     if (!egi_needs_variable(function, v) || !egi_operand_alive(function, 1, x)) return NULL;
-    if (!(x->flags & EGI_NUMBER) && !egi_assignable(function, v, x)) return NULL;
+    if (!(x->flags & EGI_NUMBER) && !egi_variable_assignable(function, v, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_tensor *y = op(v, x), *result = y ? (eg_assign)(v, y) : NULL;
@@ -20842,7 +20910,7 @@ static eg_tensor *egi_assign_slice_node(eg_tensor *v, eg_shape begin, eg_shape s
     eg_recording_pause();
     eg_tensor *part = eg_slice(v, begin, size), *node = NULL;
     if (part && x->flags & EGI_NUMBER) x = egi_number_everywhere("assign_slice", x, part);
-    if (part && x && egi_assignable("assign_slice", part, x) && (x = egi_box_replace(v, &begin, x, 0)) != NULL)
+    if (part && x && egi_variable_assignable("assign_slice", part, x) && (x = egi_box_replace(v, &begin, x, 0)) != NULL)
         node = (eg_assign)(v, x);
     if (node) eg_keep(node);
     eg_recording_unpause();
@@ -20860,7 +20928,8 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
               *copy = egi_scope_own(egi_tensor_allocate("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
     eg_tensor *part = copy ? eg_slice(copy, begin, size) : NULL;
     if (part && (x->flags & EGI_NUMBER)) x = egi_number_everywhere("assign_slice", x, part);
-    if (part && x && egi_assignable("assign_slice", part, x) && egi_tensor_copy(v, copy) && egi_tensor_copy(x, part)) {
+    if (part && x && egi_variable_assignable("assign_slice", part, x) && egi_tensor_copy(v, copy) &&
+        egi_tensor_copy(x, part)) {
         egi_variable_take(v, copy);
         result = v;
     }
@@ -23294,12 +23363,12 @@ static bool egi_build_conv_transpose(eg_layer *l, const eg_shape *in, int n) {
            egi_kernel_weight(l, egi_filter_shape(l, l->config.units, in->dims[in->rank - 1])) &&
            egi_bias_weight(l, l->config.units);
 }
-static int64_t egi_multiplier(const eg_layer *l) { return l->config.o.depth_multiplier; }
+static int64_t egi_layer_multiplier(const eg_layer *l) { return l->config.o.depth_multiplier; }
 static bool egi_build_depthwise(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1];
     (void)n;
-    return egi_layer_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, channels, egi_multiplier(l))) &&
-           egi_bias_weight(l, channels * egi_multiplier(l));
+    return egi_layer_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, channels, egi_layer_multiplier(l))) &&
+           egi_bias_weight(l, channels * egi_layer_multiplier(l));
 }
 static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
     eg_conv_options o = egi_conv_options_of(l);
@@ -23319,10 +23388,10 @@ static bool egi_call_depthwise(eg_layer *l, egi_layer_run *c) {
 // Makes a filter for each channel, and one of 1 x 1 that mixes the channels.
 static bool egi_build_separable(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1];
-    eg_shape point = { 4, { 1, 1, channels * egi_multiplier(l), l->config.units } };
+    eg_shape point = { 4, { 1, 1, channels * egi_layer_multiplier(l), l->config.units } };
     (void)n;
     return egi_layer_last_known(in) &&
-           egi_named_kernel(l, "depthwise_kernel", egi_filter_shape(l, channels, egi_multiplier(l))) &&
+           egi_named_kernel(l, "depthwise_kernel", egi_filter_shape(l, channels, egi_layer_multiplier(l))) &&
            egi_named_kernel(l, "pointwise_kernel", point) && egi_bias_weight(l, l->config.units);
 }
 static bool egi_call_separable(eg_layer *l, egi_layer_run *c) {
@@ -23363,7 +23432,7 @@ static bool egi_shape_conv(eg_layer *l, const eg_shape *in, int n, eg_shape *out
                                                    o->padding == EG_SAME || o->causal);
     out->dims[in->rank - 1] = l->config.units ? l->config.units
                               : in->dims[in->rank - 1] < 0 ? -1
-                              : in->dims[in->rank - 1] * egi_multiplier(l);
+                              : in->dims[in->rank - 1] * egi_layer_multiplier(l);
     return egi_window_too_small(l, in, out);
 }
 // The same of a transposed convolution.
@@ -27499,8 +27568,8 @@ static bool egi_compile_lists(const char *function, eg_optimizer *optimizer, con
 }
 // Takes over the references to the optimizer and the metrics, also when it fails. The former training is freed only
 // when the new one is whole.
-static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs,
-                        int n) {
+static bool egi_model_compile(const char *function, eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs,
+                              int n) {
     egi_training *former = model ? (egi_training *)model->training : NULL, *t = NULL;
     if (!egi_compile_lists(function, optimizer, outputs, n)) return false;
     const char *lacks = egi_compile_lacks(model, optimizer, outputs, n);
@@ -27535,12 +27604,12 @@ static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *opt
 }
 EAGER_API bool (eg_compile)(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n) {
     eg_output output = { NULL, loss, 0, { n, metrics } };
-    if (!egi_compile("compile", model, optimizer, &output, 1)) return false;
+    if (!egi_model_compile("compile", model, optimizer, &output, 1)) return false;
     ((egi_training *)model->training)->plain = true;
     return true;
 }
 EAGER_API bool (eg_compile_outputs)(eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n) {
-    return egi_compile("compile_outputs", model, optimizer, outputs, n);
+    return egi_model_compile("compile_outputs", model, optimizer, outputs, n);
 }
 static egi_training *egi_model_compiled(const char *function, eg_layer *model) {
     if (!egi_object_alive(function, "model", model, EGI_LAYER)) return NULL;
@@ -32740,7 +32809,7 @@ static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
     eg_tensor *packed = egi_contiguous(*x),
               *y = packed ? egi_tensor_allocate("to", to, (eg_dtype)(*x)->dtype, &shape) : NULL;
     if (y && (!bytes || to->upload(to, y->data, packed->data, bytes, ticket))) {
-        egi_count(&egi_this.heap->device_copies, 1);
+        egi_heap_count(&egi_this.heap->device_copies, 1);
         eg_tensor *former = *x;
         *x = y;
         y = former;
@@ -38644,7 +38713,7 @@ static bool egi_run_to(egi_call *c) {
     eg_tensor *x = egi_contiguous(c->in[0]);
     int64_t bytes = c->in[0]->size * egi_dtypes[c->in[0]->dtype].size;
     bool ok = x != NULL;
-    egi_count(&egi_this.heap->device_copies, 1);
+    egi_heap_count(&egi_this.heap->device_copies, 1);
     if (ok && bytes && from->host_reads) ok = to->write(to, c->out[0]->data, x->data, bytes);
     else if (ok && bytes && to->host_reads) {
         ok = from->read(from, c->out[0]->data, x->data, bytes);
@@ -42319,8 +42388,8 @@ enum { EGI_SIGNATURE_LENGTH = 13, EGI_SIGNATURE_HEAD };      // at LENGTH, of a 
 // The signature of a call: the state of the thread that lists depend on, then of each input its dtype, its id where it
 // is a variable, with a bit for a mask and one for tapes that know it, its rank, dims and strides. It stands in `few`
 // where `room` numbers suffice; else the caller frees it. NULL without memory.
-static int64_t *egi_signature(const eg_function *f, eg_tensor *const *in, int n, int m, int64_t *few, int64_t room,
-                              int64_t *size) {
+static int64_t *egi_function_signature(const eg_function *f, eg_tensor *const *in, int n, int m, int64_t *few,
+                                       int64_t room, int64_t *size) {
     int64_t count = EGI_SIGNATURE_HEAD, *s = few;
     for (int i = 0; i < n; i++) count += 3 + 2 * in[i]->rank;
     if (count > room && !(s = (int64_t *)egi_alloc((size_t)count * sizeof *s))) return NULL;
@@ -43493,7 +43562,7 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
     eg_tensor **all = NULL;
     bool ok = true;
     if (!reason) ok = egi_inputs_with_masks(&in, &n, &all);
-    int64_t *signature = reason || !ok ? NULL : egi_signature(f, in, n, m, few, 128, &size);
+    int64_t *signature = reason || !ok ? NULL : egi_function_signature(f, in, n, m, few, 128, &size);
     if (reason) {
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
         ok = egi_function_run(f, in, out, m);
@@ -44542,12 +44611,12 @@ static void *egi_graph_allocate(eg_backend *b, int64_t bytes) {
     egi_value *v = egi_value_at(g, (int32_t)n);
     if (!egi_this.again) { v->node = -1; v->out = 0; }
     __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);
-    egi_count(&egi_this.heap->device_bytes, -bytes);       // egi_buffer_new counts them, but there are none
+    egi_heap_count(&egi_this.heap->device_bytes, -bytes);       // egi_buffer_new counts them, but there are none
     return (void *)((uintptr_t)(n + 1) << 6);
 }
 static void egi_graph_deallocate(eg_backend *b, void *data, int64_t bytes) {
     (void)data;
-    if (egi_heap_get()) egi_count(&egi_this.heap->device_bytes, bytes);
+    if (egi_heap_get()) egi_heap_count(&egi_this.heap->device_bytes, bytes);
     egi_graph_let_go((eg_graph *)b->state);
 }
 static int32_t egi_graph_value(const eg_tensor *x) { return (int32_t)((uintptr_t)x->buffer->data >> 6) - 1; }
@@ -44900,12 +44969,12 @@ static void egi_graph_regroup(const eg_graph *g, const struct egi_graph_run *run
 }
 // Which fields of an op's attributes follow from its first operand, by their offsets.
 typedef struct egi_followed { size_t offset[3 * EG_MAX_RANK + 8]; int n; } egi_followed;
-static bool egi_follows(const egi_followed *f, size_t offset) {
+static bool egi_followed_has(const egi_followed *f, size_t offset) {
     int i = 0;
     while (i < f->n && f->offset[i] != offset) i++;
     return i < f->n;
 }
-static void egi_follow(egi_followed *f, char *attr, size_t offset, int64_t length) {
+static void egi_followed_add(egi_followed *f, char *attr, size_t offset, int64_t length) {
     f->offset[f->n++] = offset;
     if (attr) memcpy(attr + offset, &length, sizeof length);
 }
@@ -44926,11 +44995,11 @@ static void egi_graph_reslice(const egi_slice_attr *a, int i, int64_t from, int6
         return;
     const bool late = begin >= from - nearly;
     const int64_t first = late ? now - (from - begin) : begin, left = now - first;
-    if (late) egi_follow(f, attr, offsetof(egi_slice_attr, begin) + at, first);
+    if (late) egi_followed_add(f, attr, offsetof(egi_slice_attr, begin) + at, first);
     if (size == (from - begin + step - 1) / step)
-        egi_follow(f, attr, offsetof(egi_slice_attr, size) + at, left > 0 ? (left + step - 1) / step : left);
+        egi_followed_add(f, attr, offsetof(egi_slice_attr, size) + at, left > 0 ? (left + step - 1) / step : left);
     else if (step == 1 && size >= from - begin - nearly)
-        egi_follow(f, attr, offsetof(egi_slice_attr, size) + at, left - (from - begin - size));
+        egi_followed_add(f, attr, offsetof(egi_slice_attr, size) + at, left - (from - begin - size));
 }
 // Finds the attributes of an op, as they were `written` for a first operand of shape `from`, that follow from its shape
 // `now`, and puts them into attr unless that is NULL.
@@ -44947,12 +45016,12 @@ static void egi_graph_follow(const eg_graph *g, const struct egi_graph_run *run,
         int64_t result[EG_MAX_RANK];
         egi_graph_regroup(g, run, from, now, length, n, result);
         for (int k = 0; k < n; k++)
-            if (result[k] >= 0) egi_follow(f, attr, at + (size_t)k * sizeof *length, result[k]);
+            if (result[k] >= 0) egi_followed_add(f, attr, at + (size_t)k * sizeof *length, result[k]);
     } else if (op->number == EGI_OP_broadcast_to) {
         const eg_shape *to = (const eg_shape *)written;
         for (int i = 0, k = to->rank - from->rank; i < from->rank && k >= 0; i++, k++)
             if (from->dims[i] == to->dims[k] && from->dims[i] != 1)
-                egi_follow(f, attr, offsetof(eg_shape, dims) + (size_t)k * sizeof *length, now->dims[i]);
+                egi_followed_add(f, attr, offsetof(eg_shape, dims) + (size_t)k * sizeof *length, now->dims[i]);
     } else if (op->number == EGI_OP_slice) {
         for (int i = 0; i < from->rank; i++)
             egi_graph_reslice((const egi_slice_attr *)written, i, from->dims[i], now->dims[i], egi_graph_near_end(g),
@@ -45224,7 +45293,7 @@ static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, cons
         for (int k = 0; k < count && ok; k++) {
             int64_t number;
             memcpy(&number, (const char *)attr + at + 8 * k, 8);
-            ok = egi_follows(&f, at + 8 * (size_t)k) || egi_graph_knows_plain(g, op->name, (double)number, true);
+            ok = egi_followed_has(&f, at + 8 * (size_t)k) || egi_graph_knows_plain(g, op->name, (double)number, true);
         }
     }
     return ok;
@@ -46304,7 +46373,7 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
                           : egi_attributes[i].count ? egi_attributes[i].count : EG_MAX_RANK;
         for (int k = 0; k < count && ok; k++) {
             int64_t number;
-            if (egi_follows(&f, at + 8 * (size_t)k)) continue;
+            if (egi_followed_has(&f, at + 8 * (size_t)k)) continue;
             memcpy(&number, (char *)attr + at + 8 * k, 8);
             ok = egi_graph_number(run, &number) ||
                  egi_fail(EG_ERROR_STATE, "eg_%s: nothing that is fed says how long the open dimension of %s is",
@@ -46813,7 +46882,7 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     egi_random_parameters random;
     double fill = node->fill;
     bool ok = true;
-    if (node->note.file) egi_at(node->note.function, node->note.file, node->note.line);
+    if (node->note.file) egi_note_call(node->note.function, node->note.file, node->note.line);
     switch (node->kind) {
     case EGI_VERTEX_PLACEHOLDER:
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: You must feed a value for %s", run->function,
@@ -51117,7 +51186,7 @@ EGI_AS_TOLD
 #ifdef NDEBUG
 #define EGI_AT(name, ...) __VA_ARGS__
 #else
-#define EGI_AT(name, ...) (egi_at(#name, __FILE__, __LINE__), __VA_ARGS__)
+#define EGI_AT(name, ...) (egi_note_call(#name, __FILE__, __LINE__), __VA_ARGS__)
 #endif
 
 //# 38  KERNEL TEXTS -----------------------------------------------------------
@@ -54813,6 +54882,22 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
             memcpy((void *)at[0], &first, sizeof first);
 #if EGI_VECTORS == 8
             const masks second = EGI_MASKS_AS_BYTES(s4, s5, s6, s7);
+            memcpy((char *)at[0] + sizeof first, &second, sizeof second);
+#endif
+        } else
+#elif EGI_X86 && !EGI_IS_WIDE && EGI_BITS_OF_T == 32 && EGI_VECTORS != 2
+        if (p->bytes & 1) {
+            typedef int32_t masks __attribute__((vector_size(16)));
+            const masks ones = { 0x1010101, 0x1010101, 0x1010101, 0x1010101 };
+#if EGI_VECTORS == 1
+            const masks first = EGI_MASKS_AS_BYTES_16(s0, s0, s0, s0);
+            memcpy((void *)at[0], &first, PASS);
+#else
+            const masks first = EGI_MASKS_AS_BYTES_16(s0, s1, s2, s3);
+            memcpy((void *)at[0], &first, sizeof first);
+#endif
+#if EGI_VECTORS == 8
+            const masks second = EGI_MASKS_AS_BYTES_16(s4, s5, s6, s7);
             memcpy((char *)at[0] + sizeof first, &second, sizeof second);
 #endif
         } else
