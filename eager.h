@@ -11689,7 +11689,7 @@ typedef struct egi_recorder {
                   int n, eg_tensor **out, int m);
     // What a graph that is built hears besides; graph: which it is, else NULL.
     void *graph;
-    bool (*adopt)(struct egi_recorder *r, eg_tensor *const *in, int n, eg_tensor **own);
+    bool (*adopt)(struct egi_recorder *r, const char *function, eg_tensor *const *in, int n, eg_tensor **own);
     eg_tensor *(*original)(struct egi_recorder *r, eg_tensor *x);         // the program's variable, where x is its node
     eg_tensor *(*assigned)(struct egi_recorder *r, eg_tensor *v, eg_tensor *x);
     bool (*gradients)(struct egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
@@ -11981,7 +11981,8 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
         else if (in[i]->buffer->backend != backend) {
             eg_tensor *own[3];
             if (egi_graph_adopts())
-                return egi_this.observer->adopt(egi_this.observer, in, n, own) ? egi_elementwise_any(op, own) : NULL;
+                return egi_this.observer->adopt(egi_this.observer, op->name, in, n, own)
+                       ? egi_elementwise_any(op, own) : NULL;
             egi_device_error(op->name, in[first < 0 ? 0 : first], first < 0 ? 0 : first, in[i], i);
             return NULL;
         }
@@ -12236,7 +12237,8 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
 static EGI_COLD bool egi_apply_adopted(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                        eg_tensor **out) {
     eg_tensor **own = (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
-    const bool ok = own ? egi_this.observer->adopt(egi_this.observer, in, n, own) && egi_apply(op, own, n, attr, out)
+    const bool ok = own ? egi_this.observer->adopt(egi_this.observer, op->name, in, n, own) &&
+                          egi_apply(op, own, n, attr, out)
                         : egi_no_memory(op->name, n * (int64_t)sizeof *own);
     egi_free(own);
     return ok;
@@ -16041,7 +16043,7 @@ EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
 // how long they are, and checks it. It is written into the graph, also where x is the program's own.
 static eg_tensor *egi_slice_open(eg_tensor *x, const egi_slice_attr *attr) {
     eg_tensor *own = NULL;
-    return egi_this.observer->adopt(egi_this.observer, &x, 1, &own) ? egi_slice(own, attr) : NULL;
+    return egi_this.observer->adopt(egi_this.observer, "slice", &x, 1, &own) ? egi_slice(own, attr) : NULL;
 }
 // A size of -1 takes all elements from `begin` to the axis's end.
 EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
@@ -38131,7 +38133,7 @@ static bool egi_device_waited(eg_backend *b) { return !b->synchronize || b->sync
 // Describes x for another library, which reads its memory without a copy. The reference to the buffer is given back
 // by the deleter that the other library calls.
 static egi_lent *egi_dlpack_lend(const char *function, eg_tensor *x, size_t at) {
-    if (!egi_operand_alive(function, 0, x)) return NULL;
+    if (!egi_operand_alive(function, 0, x) || !(x = egi_valued(function, x))) return NULL;
     eg_scope scope = eg_scope_begin();
     egi_lent *l = NULL;
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(function, x, (eg_dtype)x->dtype, egi_backend_here());
@@ -44626,7 +44628,8 @@ static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
     for (int i = 0; i < 8 && !x; i++)
         if (args->in[i] && !(args->in[i]->flags & EGI_NUMBER) && args->in[i]->buffer->backend == b) x = args->in[i];
     if (x && egi_graph_building())
-        return egi_fail(EG_ERROR_ARGUMENT, "%s is a node of another graph", egi_describe(x));
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is a node of another graph", args->op ? args->op->name : x->op,
+                        egi_describe(x));
     return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: eg_session_run "
                                     "computes it; outside of EG_GRAPH ops compute at once",
                     args->op ? args->op->name : x ? x->op : "graph", x ? egi_describe(x) : "what is computed");
@@ -45249,8 +45252,9 @@ static bool egi_graph_writes_empty(eg_graph *g, const eg_tensor *x) {
     if (node) egi_vertex_gives(g, node, 0, x);
     return node != NULL;
 }
-// Captures are written before the node that reads them, since a node reads only what stands before it.
-static bool egi_graph_reads(eg_graph *g, eg_tensor *const *in, int n) {
+// Captures are written before the node that reads them, since a node reads only what stands before it. Errors name
+// `function`, if it is known.
+static bool egi_graph_reads(const char *function, eg_graph *g, eg_tensor *const *in, int n) {
     for (int i = 0; i < n; i++) {
         if (!in[i] || in[i]->flags & EGI_NUMBER) continue;
         if (in[i]->buffer->backend == &g->backend) {
@@ -45258,7 +45262,9 @@ static bool egi_graph_reads(eg_graph *g, eg_tensor *const *in, int n) {
             continue;
         }
         if (in[i]->buffer->backend->deallocate == egi_graph_deallocate)
-            return egi_fail(EG_ERROR_ARGUMENT, "%s is a node of another graph", egi_describe(in[i]));
+            return function ? egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is a node of another graph", function,
+                                       egi_describe(in[i]))
+                   : egi_fail(EG_ERROR_ARGUMENT, "%s is a node of another graph", egi_describe(in[i]));
         if (egi_graph_capture(g, in[i]) < 0) return false;
     }
     return true;
@@ -45328,7 +45334,7 @@ static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
     // Ops on tensors of the program's alone run now, unless a tape watches these: each run must record them then.
     if (g->recorder.inside || !mine) return true;
     const size_t size = op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)(n + 1) : 1);
-    if (!egi_graph_writes(g, op, in, n, attr, size) || !egi_graph_reads(g, in, n)) return false;
+    if (!egi_graph_writes(g, op, in, n, attr, size) || !egi_graph_reads(op->name, g, in, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_OP, n, n_out, attr, attr ? size : 0);
     if (!node) return false;
     node->op = op;
@@ -45387,7 +45393,8 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
 static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
     if (egi_graph_building() != g)
-        return egi_fail(EG_ERROR_STATE, "a node of a graph is written outside of EG_GRAPH; feed it to eg_session_run");
+        return egi_fail(EG_ERROR_STATE, "eg_%s: a node of a graph cannot be written outside of EG_GRAPH; assign to its "
+                                        "value in a session, which eg_session_variable gives", "assign");
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WRITTEN, 0, 1, from, (size_t)bytes);
     if (!node) return false;
     node->out[0] = (int32_t)((uintptr_t)to >> 6) - 1;
@@ -45408,7 +45415,7 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
     if (g->recorder.inside) return true;
     if (!mine) return check(egi_work_backend(args), args);
     eg_tensor *const *in = (eg_tensor *const *)(uintptr_t)args->in;
-    if (!egi_graph_reads(g, in, n)) return false;
+    if (!egi_graph_reads(NULL, g, in, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WORK, n, args->out[0] ? 1 : 0, args->parameters, size);
     if (!node) return false;
     node->work = check;
@@ -45547,7 +45554,7 @@ static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor
     if (!results || !site->m)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_host_call: in a graph it needs outputs, by which it is fetched, and "
                                            ".results, a list that says their dtypes and shapes");
-    if (!egi_graph_reads(g, in, (int)site->n)) return false;
+    if (!egi_graph_reads("host_call", g, in, (int)site->n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_HOST, (int)site->n, (int)site->m, site, sizeof *site);
     bool ok = node && egi_vertex_reads_all(g, node, in, (int)site->n, 0);
     for (int i = 0; i < site->m && ok; i++) {
@@ -45571,7 +45578,7 @@ static egi_origin *egi_origin_new(eg_graph *g, const egi_source_site *site) {
 static bool egi_graph_source(egi_recorder *r, const egi_source_site *site, const eg_spec *specs, eg_tensor **out) {
     eg_graph *g = (eg_graph *)r->graph;
     egi_source_site own = *site;
-    if (site->handle && !egi_graph_reads(g, (eg_tensor *const *)&site->handle, 1)) return false;
+    if (site->handle && !egi_graph_reads("graph_next", g, (eg_tensor *const *)&site->handle, 1)) return false;
     own.handle = NULL;
     if (!site->iterator) own.done = NULL;
     egi_origin *origin = egi_origin_new(g, &own);
@@ -45609,9 +45616,9 @@ static bool egi_graph_observe_read(egi_recorder *r, const char *function, const 
                                              "eg_session_run computes it", function, egi_describe(x));
 }
 // Handles of the graph in place of the program's own tensors, with their ids and flags, so that tapes know them.
-static bool egi_graph_adopt(egi_recorder *r, eg_tensor *const *in, int n, eg_tensor **own) {
+static bool egi_graph_adopt(egi_recorder *r, const char *function, eg_tensor *const *in, int n, eg_tensor **own) {
     eg_graph *g = (eg_graph *)r->graph;
-    if (!egi_graph_reads(g, in, n)) return false;
+    if (!egi_graph_reads(function, g, in, n)) return false;
     for (int i = 0; i < n; i++) {
         own[i] = in[i];
         if (in[i]->flags & EGI_NUMBER || egi_backend_of(in[i]) == &g->backend) continue;
@@ -45658,7 +45665,7 @@ static eg_tensor *egi_graph_assigned(egi_recorder *r, eg_tensor *v, eg_tensor *x
     eg_shape shape = egi_shape(v);
     in[0] = v;
     in[1] = x;
-    if (!egi_graph_reads(g, in, 2)) return NULL;
+    if (!egi_graph_reads("assign", g, in, 2)) return NULL;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_ASSIGN, 2, 1, NULL, 0);
     if (!node || !egi_vertex_reads_all(g, node, in, 2, 0)) return NULL;
     return egi_vertex_handle(g, node, 0, "assign", (eg_dtype)v->dtype, &shape);
@@ -45679,7 +45686,7 @@ static bool egi_graph_body(eg_graph *g, const char *name, const char *what, int3
     if (block < 0) return false;
     g->block = block;
     const int64_t errors = egi_this.errors;
-    bool ok = egi_flow_run(name, what, body, user, in, out, m) && egi_graph_reads(g, out, m);
+    bool ok = egi_flow_run(name, what, body, user, in, out, m) && egi_graph_reads(name, g, out, m);
     ok = ok && (egi_this.errors == errors || egi_this.error == EG_OK);     // what could not be written is missing
     g->block = outer;
     g->after = after;
@@ -45719,7 +45726,7 @@ static bool egi_flow_gives(eg_graph *g, egi_vertex *node, int i, const char *nam
 // The node of an eg_cond. It reads the bool, then m results of the function of true, then m of that of false.
 static bool egi_graph_cond_outputs(eg_graph *g, const egi_flow_attr *a, eg_tensor *pred, eg_tensor **gave, int m,
                                    eg_tensor **out) {
-    egi_vertex *node = egi_graph_reads(g, &pred, 1)
+    egi_vertex *node = egi_graph_reads("cond", g, &pred, 1)
                        ? egi_vertex_new(g, EGI_VERTEX_COND, 1 + 2 * m, m, a, sizeof *a) : NULL;
     bool ok = node && egi_vertex_reads(g, node, 0, pred);
     for (int i = 0; i < 2 * m && ok; i++) ok = egi_flow_reads(g, node, 1 + i, gave[i], a->block[i >= m]);
@@ -45758,7 +45765,7 @@ static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *c
                                      "false is %s; in a graph both give equal dtypes and shapes", i,
                      egi_describe(gave[i]), egi_describe(gave[m + i]));
     }
-    ok = ok && egi_graph_adopt(r, gave, 2 * m, own) && egi_graph_cond_outputs(g, &a, pred, own, m, out);
+    ok = ok && egi_graph_adopt(r, "cond", gave, 2 * m, own) && egi_graph_cond_outputs(g, &a, pred, own, m, out);
     for (int i = 0; i < 2 * m; i++) if (gave[i]) egi_object_release(&gave[i]->object);
     egi_free(gave);
     return ok;
@@ -45800,7 +45807,7 @@ static bool egi_graph_loop_in(eg_graph *g, eg_function_body *const *bodies, void
     a.first = g->n_nodes;
     a.n = n;
     a.max_steps = max_steps;
-    bool ok = egi_graph_adopt(&g->recorder, state, n, own) && (a.block[2] = egi_body_new(g)) > 0;
+    bool ok = egi_graph_adopt(&g->recorder, "while", state, n, own) && (a.block[2] = egi_body_new(g)) > 0;
     const int32_t outer = g->block;
     if (ok) g->block = a.block[2];
     ok = ok && egi_graph_states(g, own, n, inner) &&
@@ -45808,7 +45815,7 @@ static bool egi_graph_loop_in(eg_graph *g, eg_function_body *const *bodies, void
          egi_flow_decides("while", p) &&
          egi_graph_body(g, "while", "the body", a.block[1] = egi_body_new(g), bodies[1], user, inner, next, n);
     g->block = outer;
-    ok = ok && egi_flow_keeps("while", inner, next, n, 0) && egi_graph_adopt(&g->recorder, next, n, adopted) &&
+    ok = ok && egi_flow_keeps("while", inner, next, n, 0) && egi_graph_adopt(&g->recorder, "while", next, n, adopted) &&
          egi_graph_loop_outputs(g, &a, own, inner, p, adopted, out);
     if (p) egi_object_release(&p->object);
     for (int i = 0; i < n; i++) if (next[i]) egi_object_release(&next[i]->object);
@@ -45823,7 +45830,8 @@ static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, voi
     memset(list, 0, (size_t)n * 4 * sizeof *list);
     bool ok = egi_flow_take("while", state, first, n);
     if (ok) {
-        ok = egi_graph_reads(g, first, n) && egi_graph_loop_in(g, bodies, user, first, n, max_steps, list, out);
+        ok = egi_graph_reads("while", g, first, n) &&
+             egi_graph_loop_in(g, bodies, user, first, n, max_steps, list, out);
         for (int i = 0; i < n; i++) egi_object_release(&first[i]->object);
     }
     egi_free(first);
@@ -45876,7 +45884,9 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     g->recorder.inside = true;                                  // for the shapes of the gradients, and which are NULL
     bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     g->recorder.inside = false;
-    ok = ok && egi_graph_reads(g, ys, ny) && egi_graph_reads(g, xs, nx) && (!og || egi_graph_reads(g, og, ny));
+    const char *name = "tape_gradients";
+    ok = ok && egi_graph_reads(name, g, ys, ny) && egi_graph_reads(name, g, xs, nx) &&
+         (!og || egi_graph_reads(name, g, og, ny));
     egi_vertex *node = ok ? egi_vertex_new(g, EGI_VERTEX_GRADIENTS, 2 * ny + nx, nx, &ny, sizeof ny) : NULL;
     ok = node && egi_vertex_reads_all(g, node, ys, ny, 0) && egi_vertex_reads_all(g, node, xs, nx, 2 * ny);
     for (int i = 0; i < ny && ok; i++) ok = egi_vertex_reads(g, node, ny + i, og ? og[i] : NULL);
@@ -45897,7 +45907,8 @@ static eg_optimizer *egi_session_works_for(const char *function, eg_optimizer *o
 static bool egi_graph_updates(egi_recorder *r, eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables,
                               int n) {
     eg_graph *g = (eg_graph *)r->graph;
-    if (!egi_graph_reads(g, grads, n) || !egi_graph_reads(g, variables, n)) return false;
+    const char *name = "apply_gradients";
+    if (!egi_graph_reads(name, g, grads, n) || !egi_graph_reads(name, g, variables, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_UPDATE, 2 * n, 1, NULL, 0);
     if (!node || !egi_vertex_reads_all(g, node, grads, n, 0) || !egi_vertex_reads_all(g, node, variables, n, n))
         return false;
@@ -46168,7 +46179,7 @@ EAGER_API eg_tensor *(eg_group)(eg_tensor *const *nodes, int n) {
         return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_group: %s", g ? "the list is empty"
                                      : "no graph is being built; EG_GRAPH(g); begins");
     for (int i = 0; i < n; i++) if (!egi_operand_alive("group", i, nodes[i])) return NULL;
-    egi_vertex *node = egi_graph_reads(g, nodes, n) ? egi_vertex_new(g, EGI_VERTEX_FILL, n, 1, NULL, 0) : NULL;
+    egi_vertex *node = egi_graph_reads("group", g, nodes, n) ? egi_vertex_new(g, EGI_VERTEX_FILL, n, 1, NULL, 0) : NULL;
     if (!node || !egi_vertex_reads_all(g, node, nodes, n, 0)) return NULL;
     eg_shape one;
     memset(&one, 0, sizeof one);
@@ -46180,6 +46191,7 @@ EAGER_API eg_tensor *(eg_graph_name)(eg_tensor *x, const char *name) {
     int32_t taken;
     if (!egi_argument_given("graph_name", "name", name)) return NULL;
     if (!g) return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_graph_name: no graph is being built; EG_GRAPH(g); begins");
+    if (!*name) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_name: the name is empty");
     const int32_t value = egi_graph_node_value("graph_name", g, x);
     if (value < 0) return NULL;
     if (egi_graph_find(g, name, &taken))
@@ -48444,7 +48456,7 @@ static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, i
     else {
         eg_tensor *own = NULL;
         if (ok && op->number == EGI_OP_slice && n == 1 && in[0]) {     // whose open lengths may be beyond a tensor's
-            ok = egi_graph_adopt(&l->graph->recorder, in, 1, &own);
+            ok = egi_graph_adopt(&l->graph->recorder, "slice", in, 1, &own);
             in[0] = own;
         }
         ok = ok && egi_attributes_fit(op, in, n, attr);
@@ -48755,8 +48767,10 @@ static bool egi_loader_line(egi_loader *l) {
     egi_failure f;
     egi_failure_take(&f);
     const char *op = egi_loader_text(l, "op");
-    if (f.code == EG_ERROR_FILE) return egi_fail(f.code, "%s", f.message);
-    if (f.code == EG_ERROR_MEMORY) return egi_fail(f.code, "%s", f.message);
+    const char *own = "eg_function_load: ";
+    if (f.code == EG_ERROR_FILE && !strncmp(f.message, own, strlen(own)))
+        return egi_fail(f.code, "eg_%s: %s", "function_load", f.message + strlen(own));     // with the program's line
+    if (f.code == EG_ERROR_FILE || f.code == EG_ERROR_MEMORY) return egi_fail(f.code, "%s", f.message);
     return egi_loader_fail(l, "%.40s%s%.40s: %s", kind, op ? " " : "", op ? op : "", f.message);
 }
 // Tensor `name` of the file on this thread's device.
@@ -48814,6 +48828,22 @@ static bool egi_loader_state(egi_loader *l, const char *name, eg_optimizer *opt)
     }
     return ok;
 }
+// The optimizer of a row; its refusal of the options is an error that names the file.
+static eg_optimizer *egi_loader_make(const egi_loader *l, int row, eg_optimizer_options o) {
+    const bool telling = egi_this.telling;
+    const int noted = egi_this.noted;
+    egi_this.telling = true;                                   // as in egi_loader_line
+    egi_this.noted = 0;
+    eg_optimizer *opt = egi_optimizer_makers[row].from(o);
+    egi_this.telling = telling;
+    egi_this.noted = noted;
+    if (opt) return opt;
+    egi_failure f;
+    egi_failure_take(&f);
+    if (f.code == EG_ERROR_MEMORY) egi_fail(f.code, "%s", f.message);
+    else egi_file_fail("function_load", l->path, -1, "%s", f.message);
+    return NULL;
+}
 // Makes an optimizer by its public function, from those options that are not zero; those that are become zero then.
 static eg_optimizer *egi_loader_optimizer(const egi_loader *l, int64_t node) {
     const char *kind = egi_json_string(&l->json, egi_json_member(&l->json, node, "kind"));
@@ -48834,7 +48864,7 @@ static eg_optimizer *egi_loader_optimizer(const egi_loader *l, int64_t node) {
         if (f->kind == EGI_FIELD_BOOL) *(bool *)(void *)((char *)&o + f->offset) = value[i] == 1;
         else if (f->kind != EGI_FIELD_OTHER && value[i] != 0) egi_field_set(f, &o, value[i]);
     }
-    eg_optimizer *opt = egi_optimizer_makers[row].from(o);
+    eg_optimizer *opt = egi_loader_make(l, row, o);
     for (int i = 0; i < EGI_OPTIMIZER_FIELD_COUNT && opt; i++) {
         const egi_field *f = &egi_optimizer_rows[i];
         if (f->kind == EGI_FIELD_NUMBER && value[i] == 0 && egi_field_in_range(f, 0))

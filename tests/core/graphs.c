@@ -117,6 +117,7 @@ TEST(variables_of_a_graph_and_of_the_program) {
     CHECK(RUN(b, NULL, 0, add, out));
     CHECK_NEAR(eg_item(shared), 20, 0);
     eg_assign(shared, 5);
+    CHECK(!eg_assign(own, 5) && says("eg_assign: a node of a graph cannot be written", "eg_session_variable"));
     CHECK(RUN(a, NULL, 0, sum, out));
     CHECK_NEAR(eg_item(out), 9, 0);
     CHECK(RUN(a, NULL, 0, own, out));
@@ -257,8 +258,14 @@ TEST(what_cannot_be_written_is_an_error) {
     }
     {
         EG_GRAPH(h);
-        CHECK(!eg_add(x, eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "z")) && says("node of another graph", NULL));
+        CHECK(!eg_add(x, eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "z")));
+        CHECK(says("eg_add: float32 [2] (from eg_placeholder) is a node of another graph", "graphs.c:"));
+        CHECK(!eg_group(&x, 1) && says("eg_group: ", "is a node of another graph"));
+        eg_tensor *z = eg_graph_node(h, "z");
+        CHECK(!eg_graph_name(z, "") && says("eg_graph_name: the name is empty", NULL));
     }
+    CHECK(!eg_to_dlpack(x) && says("eg_to_dlpack: float32 [2] (from eg_placeholder) is a node", "eg_session_run"));
+    CHECK(!eg_to_dlpack_legacy(x) && says("eg_to_dlpack_legacy: ", "is a node of a graph"));
     CHECK(eg_graph_begin(h) && eg_placeholder(EG_FLOAT32, EG_SCALAR, NULL));
     eg_graph_end(h);
     eg_graph_end(h);

@@ -935,6 +935,7 @@ TEST(lines_that_are_wrong) {
         CHECK(f == NULL);
         CHECK_CONTAINS(eg_error_message(), "lines.safetensors: ");
         CHECK_CONTAINS(eg_error_message(), wrong[i].says);
+        CHECK_CONTAINS(eg_error_message(), " (at saved.c:");
         eg_error_clear();
         eg_function_release(f);
     }
@@ -942,6 +943,11 @@ TEST(lines_that_are_wrong) {
     CHECK_ERROR(load_lines(X, "\"open\":[2]"), EG_ERROR_FILE, "entry 0 of its \"open\" is none");
     CHECK_ERROR(load_lines(X, "\"open\":[0,0,0,0,0,0,0,0,0]"), EG_ERROR_FILE, "its \"open\" has 9 entries");
     CHECK_ERROR(load_lines(X, "\"version\":1"), EG_ERROR_FILE, "the name 'version' stands there twice");
+#define ENDS "\"inputs\":[{\"name\":\"x\",\"value\":0}],\"outputs\":[{\"name\":\"x\",\"value\":0}]"
+    CHECK_ERROR(load_lines(X, ENDS ",\"optimizers\":[{\"kind\":\"adam\",\"l2\":0.5}]"), EG_ERROR_FILE,
+                "lines.safetensors: eg_adam: has no option .l2 (at saved.c:");
+    CHECK_ERROR(load_lines(X, ENDS ",\"optimizers\":[{\"kind\":\"adam\",\"beta_1\":1}]"), EG_ERROR_FILE,
+                "lines.safetensors: eg_adam: .beta_1 is 1");
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y;
     eg_function *f = load_lines(X "," LINE("op", "\"op\":\"mul\",\"in\":[0,{\"number\":2.5}]"), NULL);
     REQUIRE(f && eg_function_call(f, &x, 1, &y, 1));
