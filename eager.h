@@ -38133,7 +38133,7 @@ static bool egi_device_waited(eg_backend *b) { return !b->synchronize || b->sync
 // Describes x for another library, which reads its memory without a copy. The reference to the buffer is given back
 // by the deleter that the other library calls.
 static egi_lent *egi_dlpack_lend(const char *function, eg_tensor *x, size_t at) {
-    if (!egi_operand_alive(function, 0, x) || !(x = egi_valued(function, x))) return NULL;
+    if (!egi_operand_alive(function, 0, x) || !(x = egi_tensor_valued(function, x))) return NULL;
     eg_scope scope = eg_scope_begin();
     egi_lent *l = NULL;
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(function, x, (eg_dtype)x->dtype, egi_backend_here());
