@@ -11415,8 +11415,8 @@ EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 // ---- masks as bools
 
 // A row whose results are bools has a loop for less than EGI_TEST_FEW elements of float32 or, of logical rows, of
-// bools, where a program takes half as long as all the rest of the op. Rows of kind P have two more with AVX2, for
-// float32 and for float64, of EGI_TEST_LEAST elements at least.
+// bools, where a program takes half as long as all the rest of the op. Rows of kind P have two more for float32 and
+// float64 of EGI_TEST_LEAST elements at least, if the program has loops with AVX2.
 enum { EGI_TEST_LEAST = 32, EGI_TEST_FEW = 16 };
 #define EGI_TEST_LOOP_OF_FEW(name, T, formula) \
     static void egi_test_few_##name(int64_t n, const void *const *p, void *out) { \
