@@ -272,6 +272,7 @@ too_short() {
     printf '%s\n' '#include "eager.h"' 'int main(void) {' '    float three[3] = {1, 2, 3};' '    eg_set_error_handler(0, 0);' \
         '    return eg_from_data(EG_FLOAT32, EG_SHAPE(3), three) && !eg_from_data(EG_FLOAT32, EG_SHAPE(2, 2), three) && eg_error() == EG_ERROR_SHAPE ? 0 : 1;' \
         '}' >"$T/short.c"
+    library_wait
     "$@" $WARN -O1 -I. "$T/short.c" -x none "$B/plain/eager.o" -o "$T/short" $LIBS && "$T/short"
 }
 check arrays_too_short_in_c too_short $CC -std=c11

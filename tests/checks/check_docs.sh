@@ -44,6 +44,7 @@ program() {                                # README's that hold the implementati
     core=$B/plain/eager.o name=${1%.*} compiler="$CC -std=c11" static=''
     case $1 in *.cpp) compiler="$CXX -std=c++17" ;; esac
     ! grep -q 'define EAGER_IMPLEMENTATION' "$1" || { core='' static=-DEAGER_STATIC; case $1 in */README_*) ;; *) static='-DEAGER_STATIC -DEAGER_CORE' ;; esac; }
+    [ -z "$core" ] || library_wait
     $compiler $static -Wall -Wextra -Wno-unused -Wno-unused-parameter -Werror -I. "$1" $core -o "$name" -lm ${core:+$LIBS} || { cat -n "$1"; return 1; }
     (cd "$T" && "./$(basename "$name")") >"$name.out" 2>&1 </dev/null || { echo "status $?"; cat "$name.out"; return 1; }
     [ ! -f "$name.expected" ] || awk -f tests/checks/compare.awk "$name.expected" "$name.out"
@@ -220,6 +221,7 @@ check an_example_without_its_place_is_noticed unplaced
 
 pictures() {                               # the library draws the pictures that the pages show
     sed '/^#define EAGER_IMPLEMENTATION/d' docs/pictures.c >"$T/pictures.c"          # eager.o has it
+    library_wait
     $CC -std=c11 -I. "$T/pictures.c" "$B/plain/eager.o" -o "$T/pictures" $LIBS && mkdir -p "$T/drawn" && "$T/pictures" "$T/drawn" || return
     for picture in "$T"/drawn/*.svg; do
         { echo '# tolerance 0.002'; cat "docs/$(basename "$picture")"; } >"$picture.expected"
