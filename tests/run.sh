@@ -85,6 +85,7 @@ core_build() {
     { echo "$1 eager.o:"; head -n 40 "$out/eager.log"; } >"$out/eager.failed"
 }
 
+early() { grep -L 'plain/eager\.o' "$@"; grep -l library_wait "$@"; }                     # scripts that may begin before there is a library
 core_wait() {                   # until another process, which began before, has made the library; if it does not build cleanly, that is said already
     for second in $(seq 1200); do [ ! -f "$library.ready" ] || break; sleep 1; done
     [ ! -f "$out/eager.count" ] || exit 0
@@ -106,7 +107,7 @@ one() {                         # configuration $1, test file $2, with EAGER_LON
     program=$out/$name
     [ ! -f "$out/eager.count" ] || exit 0
     case $source in
-    *.sh) wrap="sh $source"; ! grep -q "plain/eager\.o" "$source" || grep -q library_wait "$source" || core_wait ;;
+    *.sh) wrap="sh $source"; [ -n "$(early "$source")" ] || core_wait ;;
     *.c | *.cpp)
         { object "$1" "$2" && core_wait && compile "$program" "$program.o $library $gpu" $link $flags "$program.o" "$library" $libs >"$program.log"; } || {
             printf '%s %s: does not build cleanly: 1 failed\n%s\n' "$config" "$name" "$(cat "$program.log")"
@@ -171,7 +172,7 @@ named=$files$NAMES
 quick=''
 [ -n "$configs$files$NAMES$chosen$long${EAGER_LONG-}" ] || quick=yes
 [ -n "$configs$chosen$long" ] || configs="plain$([ -n "$quick" ] || echo "${OPTIONS:+ optional} guard")"     # the longest to compile first
-[ -n "$files" ] || files=$(for group in checks gpu core training files fixtures; do ls tests/$group/check_*.sh tests/$group/*.c tests/$group/*.cpp 2>/dev/null; done)
+[ -n "$files" ] || files=$(early tests/checks/check_*.sh; for group in checks gpu core training files fixtures; do ls tests/$group/check_*.sh tests/$group/*.c tests/$group/*.cpp 2>/dev/null; done)
 [ -n "$named" ] || files=$(echo "$files" | grep -v '/check_cuda\.sh$')
 # A file that compiles a copy of the library for itself takes its time. It shows nothing more on another device or beside other
 # libraries, and where C++ is tested it is the very program that was made without (a test is C, and is not linked with eager.o here).

@@ -153,24 +153,12 @@ rows_are_listed() {
     [ -s "$T/rows" ] && diff "$T/rows" "$T/listed"
 }
 cost() { sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do "$@" || exit 1; done; times' sh "$@" 2>&1 | milliseconds 10; }
-if [ "$wanted" = "  " ]; then
-    echo '#include "eager.h"' >"$T/include.c"; : >"$T/empty.c"
-    empty=$(cost $CC -std=c11 -c "$T/empty.c" -o "$T/o") include=$(cost $CC -std=c11 -I. -c "$T/include.c" -o "$T/o")
-    echo "note: including eager.h costs $((include - empty)) ms; the implementation at -O2 $(milliseconds 1 <"$B/plain/eager.times") ms"
-fi
-
 check contents_list_equals_banners contents
-check symbols_are_prefixed symbols "$B/plain/eager.o"
 check macros_are_prefixed macros '' $CC -std=c11
 check macros_of_implementation_are_prefixed macros '#define EAGER_IMPLEMENTATION' $CC -std=c11
-check two_files_of_one_program two_files $CC -std=c11
 check include_after_implementation one_file $CC -std=c11 -w
 check static_leaves_no_symbol static_symbols
 check a_program_has_the_rows_it_calls rows_of_a_program
-check every_function_is_declared_and_defined declared_and_defined
-check every_function_is_documented documented
-check every_function_is_tested tested
-check every_row_is_listed rows_are_listed
 check every_function_notes_the_line noted $CC -std=c11
 check every_struct_of_options_is_guarded guarded
 check every_function_of_the_users_is_framed framed
@@ -183,5 +171,18 @@ if [ -n "$CXX" ]; then
     else check symbols_are_prefixed_in_cpp symbols_in_cpp $CXX -std=c++17 -x c++; fi
     check every_function_notes_the_line_in_cpp noted $CXX -std=c++17 -x c++
     check macros_are_prefixed_in_cpp macros '#define EAGER_IMPLEMENTATION' $CXX -std=c++17 -x c++
+fi
+
+library_wait                                # what follows looks at eager.o
+check symbols_are_prefixed symbols "$B/plain/eager.o"
+check two_files_of_one_program two_files $CC -std=c11
+check every_function_is_declared_and_defined declared_and_defined
+check every_function_is_documented documented
+check every_function_is_tested tested
+check every_row_is_listed rows_are_listed
+if [ "$wanted" = "  " ]; then
+    echo '#include "eager.h"' >"$T/include.c"; : >"$T/empty.c"
+    empty=$(cost $CC -std=c11 -c "$T/empty.c" -o "$T/o") include=$(cost $CC -std=c11 -I. -c "$T/include.c" -o "$T/o")
+    echo "note: including eager.h costs $((include - empty)) ms; the implementation at -O2 $(milliseconds 1 <"$B/plain/eager.times") ms"
 fi
 finish
