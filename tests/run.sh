@@ -66,7 +66,7 @@ lacking() {                                                    # whether configu
 }
 core() {                                                       # eager.o of configuration $1
     core_build "$1"
-    : >"$library.ready"
+    rm -f "$library.pending"
 }
 core_build() {
     configure "$1"
@@ -87,7 +87,7 @@ core_build() {
 
 early() { grep -L 'plain/eager\.o' "$@"; grep -l library_wait "$@"; }                     # scripts that may begin before there is a library
 core_wait() {                   # until another process, which began before, has made the library; if it does not build cleanly, that is said already
-    for second in $(seq 1200); do [ ! -f "$library.ready" ] || break; sleep 1; done
+    for second in $(seq 1200); do [ -f "$library.pending" ] || break; sleep 1; done
     [ ! -f "$out/eager.count" ] || exit 0
 }
 object() {                      # configuration $1, test file $2: compiles it, which needs no library
@@ -195,7 +195,7 @@ all=$(for config in $configs $(printf '%s' "$chosen$long" | cut -d' ' -f1); do e
 # Each library is made once, of the first configuration that has it; what takes longest to compile comes first.
 libraries=$(for config in $all; do
     mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$config"/*.failed
-    lacking "$config" || { mkdir -p "${library%/*}"; rm -f "$library.ready"; echo "$config $library"; }
+    lacking "$config" || { mkdir -p "${library%/*}"; : >"$library.pending"; echo "$config $library"; }
 done | awk '!seen[$2]++ { print $1 }')
 trap 'kill 0' INT                                              # what runs beside a shell's own commands does not hear of ctrl-C
 [ -z "$libraries" ] || { echo "$libraries" | grep address; echo "$libraries" | grep -v address; } | xargs -n 1 -P "$JOBS" sh tests/run.sh --core &

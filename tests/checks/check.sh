@@ -21,5 +21,5 @@ check() {
 skip() { ! selected "$1" || { skipped=$((skipped + 1)); echo "$0: skipped $1: $2"; }; }
 # Waits until eager.o of the plain configuration is made, which run.sh compiles meanwhile. A script that names that file is begun only then,
 # unless it calls this itself where it comes to it.
-library_wait() { for second in $(seq 1200); do [ ! -f "$B/plain/eager.o.ready" ] || break; sleep 1; done; }
+library_wait() { for second in $(seq 1200); do [ -f "$B/plain/eager.o.pending" ] || break; sleep 1; done; }
 finish() { echo "$program: $passed passed, $failed failed, $skipped skipped"; [ $failed = 0 ]; }

@@ -18,6 +18,7 @@ symbols() {                                 # of an object file
 }
 symbols_in_cpp() {                          # of the configuration c++, where it has been built
     cpp=$B/c++/eager.o
+    for second in $(seq 900); do [ -f "$cpp.pending" ] || break; sleep 1; done
     [ -n "$(find "$cpp" -newer eager.h 2>/dev/null)" ] || { cpp=$T/symbols.o; "$@" -I. -c "$B/eager.c" -o "$cpp" || return; }
     symbols "$cpp"
 }
@@ -159,7 +160,6 @@ check macros_of_implementation_are_prefixed macros '#define EAGER_IMPLEMENTATION
 check include_after_implementation one_file $CC -std=c11 -w
 check static_leaves_no_symbol static_symbols
 check a_program_has_the_rows_it_calls rows_of_a_program
-check every_function_notes_the_line noted $CC -std=c11
 check every_struct_of_options_is_guarded guarded
 check every_function_of_the_users_is_framed framed
 check a_thread_has_one_struct one_thread_local
@@ -169,7 +169,6 @@ check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && t
 if [ -n "$CXX" ]; then
     if [ -z "${EAGER_LONG-}" ]; then skip symbols_are_prefixed_in_cpp "EAGER_LONG is not set"
     else check symbols_are_prefixed_in_cpp symbols_in_cpp $CXX -std=c++17 -x c++; fi
-    check every_function_notes_the_line_in_cpp noted $CXX -std=c++17 -x c++
     check macros_are_prefixed_in_cpp macros '#define EAGER_IMPLEMENTATION' $CXX -std=c++17 -x c++
 fi
 
@@ -180,6 +179,8 @@ check every_function_is_declared_and_defined declared_and_defined
 check every_function_is_documented documented
 check every_function_is_tested tested
 check every_row_is_listed rows_are_listed
+check every_function_notes_the_line noted $CC -std=c11
+[ -z "$CXX" ] || check every_function_notes_the_line_in_cpp noted $CXX -std=c++17 -x c++
 if [ "$wanted" = "  " ]; then
     echo '#include "eager.h"' >"$T/include.c"; : >"$T/empty.c"
     empty=$(cost $CC -std=c11 -c "$T/empty.c" -o "$T/o") include=$(cost $CC -std=c11 -I. -c "$T/include.c" -o "$T/o")
