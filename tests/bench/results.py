@@ -5,7 +5,7 @@
 
 One run makes all: the machine's own limits first, then every workload of peers.py, the peers in turns, as many rounds as asked.
 A cell is the median of the rounds' medians and, in brackets, its ratio to eager.h's. The tables stand in RESULTS.md between two
-marks; what stands around them is not touched. The picture is docs/speed.svg.
+marks; what stands around them is not touched. The picture is docs/speed.svg. With --work, a part of the whole, the tables are only printed.
 """
 import argparse, json, math, os, re, subprocess, sys, textwrap, time
 from statistics import median
@@ -110,12 +110,13 @@ def main():
     ap = argparse.ArgumentParser(description="Writes the tables of RESULTS.md anew.")
     ap.add_argument("--threads", default="1", help="numbers of threads, a table each (default: %(default)s)")
     ap.add_argument("--peers", default="eager,torch,tf,jax,eager.function,torch.compile,tf.function,tf.xla,jax.jit")
-    ap.add_argument("--work", default=",".join(w for w in peers.WORK if w not in ("conv_56_tf32", "matmul_1000_x200")))
+    ap.add_argument("--work", help="these workloads alone; the tables are printed, and no file is written")
     ap.add_argument("--rounds", type=int, default=3)
     ap.add_argument("--min-time", type=float, default=0.3)
     a = ap.parse_args()
     names = a.peers.split(",")
     if names[0] != "eager": ap.error("the first peer is eager, with which the others are compared")
+    works = a.work.split(",") if a.work else [w for w in peers.WORK if w not in ("conv_56_tf32", "matmul_1000_x200")]
     limits = machine()
     text = ["<!-- made by tests/bench/results.py -->", "",
             textwrap.fill("%s. On %s: %.0f GFLOP/s of float32 products and sums on one core, %.1f GB/s read, %.1f GB/s in a plain loop c = a + b over "
@@ -123,12 +124,13 @@ def main():
                 time.strftime("%d %B %Y").lstrip("0"), limits["processor"], limits["flops"] / 1e9, limits["reading"] / 1e9, limits["adding"] / 1e9, a.rounds, "s"[:a.rounds > 1]), 130),
             "", "    tests/bench/results.py " + " ".join(sys.argv[1:]), ""]
     for threads in map(int, a.threads.split(",")):
-        table = measure(a.work.split(","), names, threads, a.rounds, a.min_time)
+        table = measure(works, names, threads, a.rounds, a.min_time)
         text += ["### One thread" if threads == 1 else "### %d threads" % threads, "", *markdown(table, names), ""]
-        if threads == 1:
+        if threads == 1 and not a.work:
             with open(os.path.join(HERE, "..", "..", "docs", "speed.svg"), "w") as f:
                 f.write(picture(table, names, "Time divided by eager.h's, one thread: right of 1×, eager.h is faster"))
     path = os.path.join(HERE, "RESULTS.md")
+    if a.work: print("\n".join(text)); return
     with open(path) as f: old = f.read()
     made = "\n".join(text + ["<!-- made until here -->"])
     new, n = re.subn(r"<!-- made by tests/bench/results.py -->.*?<!-- made until here -->", lambda m: made, old, flags=re.S)

@@ -19,7 +19,7 @@ check() {
     head -n 30 "$TEST_TEMP/log" | sed 's/^/    /'
 }
 skip() { ! selected "$1" || { skipped=$((skipped + 1)); echo "$0: skipped $1: $2"; }; }
-# Waits until eager.o of the plain configuration is made, which run.sh compiles meanwhile. A script that names that file is begun only then,
-# unless it calls this itself where it comes to it.
-library_wait() { for second in $(seq 1200); do [ -f "$B/plain/eager.o.pending" ] || break; sleep 1; done; }
+# Waits until a library is made, which run.sh compiles meanwhile: eager.o of the plain configuration or $1. A script that names the former is
+# begun only then, unless it calls this itself where it comes to it.
+library_wait() { for second in $(seq 1200); do [ -f "${1:-$B/plain/eager.o}.pending" ] || break; sleep 1; done; }
 finish() { echo "$program: $passed passed, $failed failed, $skipped skipped"; [ $failed = 0 ]; }

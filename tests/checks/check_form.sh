@@ -18,7 +18,7 @@ symbols() {                                 # of an object file
 }
 symbols_in_cpp() {                          # of the configuration c++, where it has been built
     cpp=$B/c++/eager.o
-    for second in $(seq 900); do [ -f "$cpp.pending" ] || break; sleep 1; done
+    library_wait "$cpp"
     [ -n "$(find "$cpp" -newer eager.h 2>/dev/null)" ] || { cpp=$T/symbols.o; "$@" -I. -c "$B/eager.c" -o "$cpp" || return; }
     symbols "$cpp"
 }
