@@ -38928,6 +38928,7 @@ typedef struct egi_trace {
     eg_random_state random;      // behind the last EGI_RUN_CHECK, or when the call began
     uint64_t drew;
     int64_t arena_bytes, calls, check;
+    int64_t equal;               // the number of the call at which list and body were last found equal
     int64_t settings;            // egi_settings when the list was last compared; -1: it is to be compared
     bool assigns, failed;        // failed: no memory for the list
     bool inside;                 // a kernel runs
@@ -42299,7 +42300,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     t->n = n;
     t->m = m;
     t->random = egi_this.random;
-    t->calls = 1;
+    t->calls = t->equal = 1;
     t->check = 2;
     t->settings = __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
     t->first_id = egi_this.next_id;
@@ -42572,7 +42573,7 @@ static egi_trace *egi_function_put(eg_function *f, egi_trace *t, int most) {
 enum { EGI_OPEN_LISTS = 16, EGI_OPEN_LENGTHS = 4096, EGI_OPEN_TEMPLATES = 256, EGI_OPEN_TRIES = 4, EGI_DERIVED = 64 };
 // A length at which the body has been compared, the counts of its trace when that went, and its template, if a tape
 // recorded it: the lines of tapes are not derived, since attributes of ops have other rules than lists.
-typedef struct egi_known_length { int64_t length, calls, check, settings; egi_taped *taped; } egi_known_length;
+typedef struct egi_known_length { int64_t length, calls, check, equal, settings; egi_taped *taped; } egi_known_length;
 // The numbers of a list that may follow a length, as 64 bits each, and what must be the same at all lengths. A walk
 // with `from` writes the numbers instead.
 typedef struct egi_listed_numbers {
@@ -42855,7 +42856,7 @@ static bool egi_open_knows(egi_open_list *o, const egi_trace *t, int64_t length)
                                                                  sizeof *o->known);
     o->known = (egi_known_length *)known;
     if (ok) {
-        const egi_known_length now = { length, t->calls, t->check, t->settings, t->taped };
+        const egi_known_length now = { length, t->calls, t->check, t->equal, t->settings, t->taped };
         egi_known_length *at = &o->known[more ? o->n_known++ : o->latest++ % most];
         if (!more) former = at->taped;
         *at = now;
@@ -43000,6 +43001,7 @@ static void egi_open_add(eg_function *f, egi_open_list *o, egi_trace *t, int64_t
     if (known) {
         known->calls = oldest->calls;
         known->check = oldest->check;
+        known->equal = oldest->equal;
         known->settings = oldest->settings;
     }
     egi_unlock();
@@ -43018,6 +43020,7 @@ static bool egi_open_derive(eg_function *f, const egi_path *path, const int64_t 
     if (!t) return false;
     t->calls = known->calls;
     t->check = known->check;
+    t->equal = known->equal;
     t->settings = known->settings;
     egi_lock();
     if ((t->taped = known->taped) != NULL) t->taped->refs++;
@@ -43294,6 +43297,7 @@ static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace
     egi_lock();
     f->info.rechecks++;
     old->check = old->calls * 2 - 1;
+    if (t && line < 0) old->equal = old->calls;
     if (t) old->settings = t->settings;
     egi_trace *gone = t && line < 0 ? NULL : egi_function_forget(f, old);
     egi_unlock();
@@ -43343,11 +43347,13 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     if (ok && old && !t && f->contended) egi_function_put_off(f, old);
     else if (ok && old) {
         // What a setter changed may differ, and so may what a model's step reads on the host.
+        egi_lock();
+        const int64_t equal = old->equal, calls = old->calls;
         const bool may = f->inner || old->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
-        const int64_t equal = (old->check + 1) / 2;            // the number of the call when the two were equal
+        egi_unlock();
         same = egi_function_recheck(f, old, t, explanation, room);
         ok = same || may ||
-             (old->calls - equal > 1
+             (calls - equal > 1
               ? egi_fail(EG_ERROR_STATE, "eg_function_call: %s: calls since number %lld, when the two were equal, may "
                          "have used an old value. " EGI_WHAT_CHANGES, explanation, (long long)equal)
               : egi_fail(EG_ERROR_STATE, "eg_function_call: %s: a later call would use an old value; none has so far. "

@@ -545,6 +545,30 @@ TEST(a_frozen_number_is_found) {
     eg_error_clear();
     eg_function_release(f);
 }
+static bool squared(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_square(in[0])) != NULL;
+}
+static bool goes_two_ways(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *y = NULL;
+    if (!eg_cond(eg_greater(eg_reduce_sum(in[0]), 0), doubled, squared, user, in, 1, &y, 1)) return false;
+    return (out[0] = eg_keep(eg_exp(y))) != NULL;
+}
+// A check in which the body goes another way compares nothing: the call that the error names is the one before, when
+// list and body were equal.
+TEST(a_check_that_goes_another_way_does_not_count) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(goes_two_ways, &s);
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *other = eg_constant(EG_SHAPE(2), -1, -2), *y;
+    for (int i = 1; i <= 8; i++) {                                  // compared at calls 2, 3 and 5, next at the 9th
+        if (i == 6) s.frozen = 1;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+    }
+    CHECK(eg_function_call(f, &other, 1, &y, 1));
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, ": calls since number 5, when the two were equal");
+    eg_function_release(f);
+}
 TEST(what_the_body_reads_in_c_is_an_error) {
     static const char *const names[] = { "eg_item: ", "eg_item_int: ", "eg_data: ", "eg_read_into: " };
     for (int i = 0; i < 4; i++) {
