@@ -575,7 +575,7 @@ EAGER_API const char *eg_name_of(eg_tensor *x);
 EAGER_API const char *eg_device_of(eg_tensor *x);         // "cpu:0"
 EAGER_API const char *eg_dtype_name(eg_dtype dtype);      // "float32"
 EAGER_API int64_t eg_dtype_size(eg_dtype dtype);          // bytes an element
-// "(2, 3)" into text (of at least EG_SHAPE_TEXT bytes); returns text.
+// "(2, 3)" into text (of at least EG_SHAPE_TEXT bytes); returns text. While a graph is built, an open length is "?".
 #define EG_SHAPE_TEXT 192
 EAGER_API const char *eg_shape_text(eg_shape shape, char *text);
 
@@ -3436,6 +3436,7 @@ static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
 // cannot be told, such as p % 2, keeps the value that it had while the graph was built: compute it by ops, from
 // eg_reduce_sum(eg_ones(dtype, EG_SHAPE(p))). eg_range, eg_linspace and eg_eye of such lengths are computed anew in
 // each run; a slice may take an open length of a longer table, where a run in which that is too short is an error.
+// The name is what errors and eg_graph_node know it by; NULL: it has none, and only its handle says which one is fed.
 EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *name);
 #define eg_placeholder(...) EGI_CALL(eg_placeholder, __VA_ARGS__)
 // The latest eg_apply_gradients or eg_minimize that was written into the graph being built, as a node: fetching it
@@ -3935,6 +3936,7 @@ enum {
     EGI_TRAINABLE = 16,
     EGI_WIDENS = 32,        // a variable whose last axis takes the length of the first value that is added to it
     EGI_SNAPSHOT = 64,      // a variable's value at one time, as a tape keeps it
+    EGI_NODE = 128,         // of a graph's backend, and without a value
     // The result of an op whose row has this flag: probabilities, which losses of logits refuse.
     EGI_PROBABILITIES = 1024
 };
@@ -4159,7 +4161,8 @@ struct eg_backend {
     // NULL: EGI_NONFINITE counts at once.
     bool (*trap)(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out,
                  const char *name, const char *what);
-    // Of a graph, whose tensors have no values: the error of an op of one of them and of another device's tensor.
+    // Of a graph, whose tensors have no values: the error of an op of one of them and of another device's tensor. With
+    // a == b: whether this thread builds the graph, so that an op of it may be written; else an error.
     bool (*apart)(const char *name, const eg_tensor *a, const eg_tensor *b);
     void (*trains)(const eg_tensor *v);  // its variable v may be trained from now on, or no longer
     // The variable that holds the value of v in the thread's session (EG_SESSION); NULL with an error.
@@ -5997,12 +6000,21 @@ static bool egi_checked_product(int64_t a, int64_t b, int64_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }
 
+// Puts -1 for the dimensions that are open, or come of an open one, where the device b is a graph (GRAPHS). NULL as
+// long as no graph has any.
+static bool (*egi_graph_shows)(const eg_backend *b, eg_shape *shape);
 EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
     size_t at = 0;
     if (!text) return (const char *)eg_raise(EG_ERROR_NULL, "eg_shape_text: the text is NULL");
+    bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
+    const eg_shape given = shape;
+    if (shows) shows(egi_this.backend, &shape);
     at += (size_t)snprintf(text, EG_SHAPE_TEXT, "(");
-    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
-        at += (size_t)snprintf(text + at, EG_SHAPE_TEXT - at, i ? ", %lld" : "%lld", (long long)shape.dims[i]);
+    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) {
+        const bool open = shape.dims[i] != given.dims[i];
+        at += (size_t)snprintf(text + at, EG_SHAPE_TEXT - at, open ? "%s?" : "%s%lld", i ? ", " : "",
+                               (long long)shape.dims[i]);
+    }
     snprintf(text + at, EG_SHAPE_TEXT - at, shape.rank == 1 ? ",)" : ")");
     return text;
 }
@@ -6012,9 +6024,7 @@ static EGI_COLD const char *egi_plural(int64_t n) { return n == 1 ? "" : "s"; }
 // valid until the eighth call from here.
 static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
 enum { EGI_TEXT = (int)sizeof egi_this.texts[0] };
-// Puts -1 for the dimensions that are open, or come of an open one, where the device b is a graph (GRAPHS). NULL as
-// long as no graph has any. Without a buffer `of`, whose device it is, a shape is shown as one of the thread's device.
-static bool (*egi_graph_shows)(const eg_backend *b, eg_shape *shape);
+// Without a buffer `of`, whose device it is, a shape is shown as one of the thread's device.
 // "[2, 3]", as errors show shapes. With `free`, a negative dimension is shown as "?".
 static EGI_COLD const char *egi_shape_show_dims(eg_shape shape, const egi_buffer *of, bool free) {
     char *text = egi_text_buffer();
@@ -6609,6 +6619,7 @@ static eg_tensor *egi_tensor_upload(const char *op, eg_dtype dtype, const eg_sha
         egi_object_release(&x->object);
         return NULL;
     }
+    if (x && b->apart) x->flags |= EGI_NODE;
     return egi_scope_own(x);
 }
 // ---- texts: a text is a vector of uint8 without a terminating 0; several are rows of a matrix, filled up with 0
@@ -11657,6 +11668,8 @@ typedef struct egi_source_site {
     int n;
     int (*take)(struct eg_iterator *iterator, eg_tensor *handle, eg_tensor **out);
     void (*done)(struct eg_iterator *iterator);
+    // The iterator, where it was not initialized yet; else NULL.
+    struct eg_iterator *(*unready)(struct eg_iterator *iterator, eg_tensor *handle);
 } egi_source_site;
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
@@ -12243,6 +12256,10 @@ static EGI_COLD bool egi_apply_adopted(const egi_op *op, eg_tensor *const *in, i
     egi_free(own);
     return ok;
 }
+// Whether an op may look at x alone: views launch nothing that would tell a node of a graph from a tensor with values.
+static EGI_COLD bool egi_node_is_written(const char *name, const eg_tensor *x) {
+    return egi_backend_of(x)->apart(name, x, x);
+}
 // The door of all other ops: shape rule, outputs, run(), NaN trap, scope, recorder, tape, in this order. The outputs
 // belong to the innermost scope. On an error the result is false and every out[] is NULL.
 static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor **out) {
@@ -12263,7 +12280,10 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     }
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive(op->name, i, in[i])) return false;
-        if (in[i]->flags & EGI_NUMBER) continue;
+        if (in[i]->flags & (EGI_NUMBER | EGI_NODE)) {
+            if (in[i]->flags & EGI_NUMBER) continue;
+            if (n == 1 && !egi_node_is_written(op->name, in[i])) return false;
+        }
         if (first < 0) { first = i; dtype = in[i]->dtype; c.backend = egi_backend_of(in[i]); }
         else if (egi_backend_of(in[i]) != c.backend && egi_graph_adopts())
             return egi_apply_adopted(op, in, n, attr, out);
@@ -16278,7 +16298,10 @@ EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
 EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
     if (!egi_operand_alive("cast", 0, x)) return NULL;
     if (!egi_dtype_valid(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_cast: %d is no dtype", (int)dtype);
-    if (x->flags & EGI_NUMBER) return egi_number_tensor("cast", x, dtype, egi_backend_here());
+    if (x->flags & (EGI_NUMBER | EGI_NODE)) {
+        if (x->flags & EGI_NUMBER) return egi_number_tensor("cast", x, dtype, egi_backend_here());
+        if (!egi_node_is_written("cast", x)) return NULL;
+    }
     if (x->dtype == (int)dtype && !(x->flags & EGI_VARIABLE)) return egi_scope_own_again(x);
     egi_cast_attr attr = { x->dtype, (int)dtype };
     return egi_apply1(&egi_op_cast, &x, 1, &attr);
@@ -30470,7 +30493,10 @@ static void egi_hush_end(egi_hush *h, egi_failure *failed) {
 static eg_tensor *egi_element_own(const char *op, eg_tensor *x) {
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(op, x, (eg_dtype)x->dtype, &egi_cpu);
     else if (x->flags & EGI_VARIABLE) x = eg_read(x);
-    if (x && egi_backend_of(x) != &egi_cpu) x = egi_device_copy(x, egi_backend_of(x), &egi_cpu);
+    if (x && egi_backend_of(x) != &egi_cpu) {
+        if (x->flags & EGI_NODE && !egi_node_is_written(op, x)) return NULL;
+        x = egi_device_copy(x, egi_backend_of(x), &egi_cpu);
+    }
     return eg_retain(x);
 }
 // Takes over what a function of the user's put into x, after checking it against what the dataset declared.
@@ -33285,10 +33311,18 @@ static bool egi_element_hand_out(egi_element *e, int n, eg_backend *to, eg_tenso
 static int egi_iterator_take(eg_iterator *it, eg_tensor *handle, eg_tensor **out) {
     return handle ? eg_iterator_next_by_handle(handle, out) : eg_iterator_next(it, out);
 }
+static eg_iterator *egi_iterator_unready(eg_iterator *it, eg_tensor *handle) {
+    const int64_t number = handle ? egi_item_int_of(handle) : 0;
+    egi_lock();
+    if (handle) for (it = egi_handles.newest; it && it->handle != number;) it = it->older;
+    if (it && it->d) it = NULL;
+    egi_unlock();
+    return it;
+}
 // In a graph: nodes for the components of the next element.
 static eg_status egi_iterator_nodes(const char *function, eg_iterator *it, eg_tensor *handle, const eg_spec *specs,
                                     int n, eg_tensor **out) {
-    const egi_source_site site = { it, handle, n, egi_iterator_take, eg_iterator_release };
+    const egi_source_site site = { it, handle, n, egi_iterator_take, eg_iterator_release, egi_iterator_unready };
     for (int i = 0; i < n; i++)
         if (specs[i].dtype == EG_NO_DTYPE || specs[i].shape.rank < 0) n = 0;
     if (n < 1) {
@@ -33633,6 +33667,7 @@ EAGER_API bool (eg_archive_add)(eg_archive *a, const char *name, eg_tensor *x) {
         return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: the name is %s", name ? "not UTF-8" : "NULL");
     if (egi_archive_find(a, name) >= 0)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: a tensor '%.200s' is there already", name);
+    if (!(x = egi_tensor_valued("archive_add", x))) return false;
     x = egi_archive_frozen("archive_add", x);
     bool ok = x && egi_archive_put("archive_add", a, name, x);
     eg_release(x);
@@ -38983,6 +39018,7 @@ struct eg_function {
     // Of a plan: whether it takes these inputs and gives so many outputs; frees what a loaded one has. Else NULL.
     bool (*takes)(const eg_function *f, eg_tensor *const *in, int n, int m);
     void (*ended)(eg_function *f);
+    bool held;                           // by a session, which alone gives back the last reference
     egi_list *lent;
     struct egi_custom_site *customs;     // under egi_lock
 };
@@ -43642,6 +43678,12 @@ EAGER_API eg_function *eg_function_retain(eg_function *f) {
 }
 EAGER_API void eg_function_release(eg_function *f) {
     if (!egi_object_ends("function_release", "function", f, EGI_FUNCTION)) return;
+    if (f->held) {
+        __atomic_store_n(&f->object.refs, 1, __ATOMIC_RELEASE);
+        egi_fail(EG_ERROR_STATE, "eg_function_release: the function is its session's, which releases it; release what "
+                                 "eg_function_retain took, or the session");
+        return;
+    }
     egi_open_free(f, true);
     while (f->traces) { egi_trace *next = f->traces->next; egi_trace_release(f->traces); f->traces = next; }
     egi_trace_release(f->refused);
@@ -44628,17 +44670,29 @@ static void egi_graph_deallocate(eg_backend *b, void *data, int64_t bytes) {
     egi_graph_let_go((eg_graph *)b->state);
 }
 static int32_t egi_graph_value(const eg_tensor *x) { return (int32_t)((uintptr_t)x->buffer->data >> 6) - 1; }
-// All of the backend's kernels: a node was given to an op outside of its graph.
+// The public function that the program called, for an op that runs as a part of it. Functions that are views of views
+// do not say so themselves, since elsewhere their parts cannot fail.
+static const char *egi_graph_called(const char *name) {
+    static const char *const views[] = { "expand_dims", "squeeze", "index", "split", "unstack", "repeat", "pad" };
+    const bool noted = egi_note_of(name) != NULL;
+    for (size_t i = 0; i < sizeof views / sizeof views[0] && !noted; i++) if (egi_note_of(views[i])) return views[i];
+    return name;
+}
+// The error where a node, x, was given to an op outside of its graph.
+static bool egi_graph_outside(const char *name, const eg_tensor *x) {
+    name = egi_graph_called(name);
+    if (x && egi_graph_building())
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is a node of another graph", name, egi_describe(x));
+    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: eg_session_run "
+                                    "computes it; outside of EG_GRAPH ops compute at once", name,
+                    x ? egi_describe(x) : "what is computed");
+}
+// All of the backend's kernels.
 static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = NULL;
     for (int i = 0; i < 8 && !x; i++)
         if (args->in[i] && !(args->in[i]->flags & EGI_NUMBER) && args->in[i]->buffer->backend == b) x = args->in[i];
-    if (x && egi_graph_building())
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is a node of another graph", args->op ? args->op->name : x->op,
-                        egi_describe(x));
-    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: eg_session_run "
-                                    "computes it; outside of EG_GRAPH ops compute at once",
-                    args->op ? args->op->name : x ? x->op : "graph", x ? egi_describe(x) : "what is computed");
+    return egi_graph_outside(args->op ? args->op->name : x ? x->op : "graph", x);
 }
 static eg_tensor *egi_session_read(const char *function, eg_session *s, eg_tensor *x);
 // What the host reads in place of a node: its value in the thread's session.
@@ -44653,6 +44707,7 @@ static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
 }
 // The error where an op is given a node and a tensor of another device.
 static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tensor *b) {
+    if (a == b) return egi_graph_building() == egi_backend_of(a)->state || egi_graph_outside(name, a);
     const eg_tensor *node = egi_backend_of(a)->apart ? a : b, *other = node == a ? b : a;
     return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes in "
                                     "other tensors, outside use %s", name, egi_describe(node), egi_describe(other),
@@ -45146,13 +45201,14 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     if (kind == EGI_VERTEX_OP) node->called = egi_context_call();
     if (kind == EGI_VERTEX_FILL || kind == EGI_VERTEX_RANDOM || kind == EGI_VERTEX_WRITTEN || kind >= EGI_VERTEX_OP)
         node->after = g->after;
-    if (egi_this.noted) node->note = egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
+    if (egi_note_last()) node->note = *egi_note_last();
     g->nodes[g->n_nodes++] = node;
     return node;
 }
 // x, on the graph's backend, is result number `out` of the newest node.
-static void egi_vertex_gives(eg_graph *g, egi_vertex *node, int out, const eg_tensor *x) {
+static void egi_vertex_gives(eg_graph *g, egi_vertex *node, int out, eg_tensor *x) {
     const int32_t value = egi_graph_value(x);
+    x->flags |= EGI_NODE;
     node->out[out] = value;
     node->form[out].shape = egi_shape(x);
     node->form[out].dtype = x->dtype;
@@ -45179,6 +45235,7 @@ static eg_tensor *egi_graph_handle(eg_graph *g, int32_t value, const char *op) {
     eg_tensor *x = egi_tensor_allocate(op, &g->backend, (eg_dtype)node->form[v->out].dtype, &shape);
     egi_this.again = 0;
     if (x && !v->out) x->id = node->id;
+    if (x) x->flags |= EGI_NODE;
     return egi_scope_own(x);
 }
 // The value of a tensor or variable of the program's, which the graph holds from now on.
@@ -45252,11 +45309,15 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
     return egi_graph_settles(g, maker, x);
 }
 // A node for a tensor of no elements, which no launch and no upload has made.
-static bool egi_graph_writes_empty(eg_graph *g, const eg_tensor *x) {
+static bool egi_graph_writes_empty(eg_graph *g, eg_tensor *x) {
     if (x->size || egi_value_at(g, egi_graph_value(x))->node >= 0) return true;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_FILL, 0, 1, NULL, 0);
-    if (node) egi_vertex_gives(g, node, 0, x);
-    return node != NULL;
+    if (!node) return false;
+    // It may have been made before the body that reads it first, and needs nothing that is written there.
+    node->block = 0;
+    if (g->block) node->after = NULL;
+    egi_vertex_gives(g, node, 0, x);
+    return true;
 }
 // Captures are written before the node that reads them, since a node reads only what stands before it. Errors name
 // `function`, if it is known.
@@ -45344,6 +45405,8 @@ static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_OP, n, n_out, attr, attr ? size : 0);
     if (!node) return false;
     node->op = op;
+    const egi_call_note *note = egi_note_of(op->name);      // of this op, and not of an argument
+    if (note) node->note = *note;
     if (!egi_vertex_reads_all(g, node, in, n, 0)) return false;
     for (int i = 0; i < n_out; i++) {
         if (!out[i]) continue;
@@ -45370,7 +45433,7 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     if (number == EGI_COPY && args->in[0]->buffer->backend == b && args->in[0]->dtype == args->out[0]->dtype)
         *egi_value_at(g, egi_graph_value(args->out[0])) = *egi_value_at(g, egi_graph_value(args->in[0]));
     if (number != EGI_FILL && number != EGI_RANDOM) return true;
-    const eg_tensor *x = args->out[0];
+    eg_tensor *x = args->out[0];
     bool sure = true;
     for (int i = 0; i < x->rank && sure && g->n_open; i++) sure = egi_opened_sure(g, x->dims[i]);
     const int64_t id = egi_this.like;
@@ -45634,7 +45697,7 @@ static bool egi_graph_adopt(egi_recorder *r, const char *function, eg_tensor *co
                                                                       &shape));
         if (!own[i]) return false;
         own[i]->id = in[i]->id;
-        own[i]->flags = (uint16_t)(own[i]->flags | (in[i]->flags & (EGI_VARIABLE | EGI_TRAINABLE)));
+        own[i]->flags = (uint16_t)(own[i]->flags | EGI_NODE | (in[i]->flags & (EGI_VARIABLE | EGI_TRAINABLE)));
         *egi_value_at(g, egi_graph_value(own[i])) = *egi_value_at(g, value);
     }
     return true;
@@ -46142,7 +46205,9 @@ EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_PLACEHOLDER, 0, 1, NULL, 0);
     if (!node) return NULL;
     node->name = egi_graph_label(name);
-    return egi_vertex_handle(g, node, 0, "placeholder", dtype, &shape);
+    eg_tensor *x = egi_vertex_handle(g, node, 0, "placeholder", dtype, &shape);
+    if (x) x->name = egi_graph_label(name);                // for errors; without memory they name the op
+    return x;
 }
 EAGER_API eg_tensor *(eg_graph_update)(void) {
     eg_graph *g = egi_graph_building();
@@ -46184,7 +46249,13 @@ EAGER_API eg_tensor *(eg_group)(eg_tensor *const *nodes, int n) {
     if (!g || n < 1)
         return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_group: %s", g ? "the list is empty"
                                      : "no graph is being built; EG_GRAPH(g); begins");
-    for (int i = 0; i < n; i++) if (!egi_operand_alive("group", i, nodes[i])) return NULL;
+    for (int i = 0; i < n; i++) {
+        if (!egi_operand_alive("group", i, nodes[i])) return NULL;
+        if (nodes[i]->flags & EGI_NUMBER || egi_backend_of(nodes[i])->deallocate != egi_graph_deallocate)
+            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_group: entry %d, %s, is no node, and nothing would run "
+                                                            "for it; a node is what an op inside EG_GRAPH returns", i,
+                                         egi_describe(nodes[i]));
+    }
     egi_vertex *node = egi_graph_reads("group", g, nodes, n) ? egi_vertex_new(g, EGI_VERTEX_FILL, n, 1, NULL, 0) : NULL;
     if (!node || !egi_vertex_reads_all(g, node, nodes, n, 0)) return NULL;
     eg_shape one;
@@ -47208,6 +47279,7 @@ static void egi_plan_free(egi_plan *p) {
         p->function->takes = egi_plan_is_over;
         p->function->body = egi_plan_over_body;
         p->function->user = NULL;
+        p->function->held = false;
     }
     eg_function_release(p->function);
     for (int i = 0; i < p->n && p->names; i++) egi_free(p->names[i]);
@@ -47313,6 +47385,7 @@ static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const 
         return NULL;
     }
     p->fetches = p->feeds + p->n;
+    p->function->held = true;
     p->function->takes = egi_plan_takes;
     memcpy(p->feeds, feeds, (size_t)n * sizeof *feeds);
     memcpy(p->fetches, fetches, (size_t)m * sizeof *fetches);
@@ -47402,15 +47475,20 @@ static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, i
     const egi_value *v = egi_value_at(s->graph, value[i]);
     const egi_vertex *node = s->graph->nodes[v->node];
     if (node->kind == EGI_VERTEX_VARIABLE || (node->kind == EGI_VERTEX_CONSTANT && node->tensor->flags & EGI_VARIABLE))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feed %d: a variable cannot be fed; assign to it", i);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feed %d: '%.80s' is a variable, which cannot be fed; "
+                                           "assign to it", i,
+                        node->tensor ? eg_name_of(node->tensor) : node->name ? node->name : "");
     for (int k = 0; k < i; k++)
         if (value[k] == value[i])
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feeds %d and %d are of one node", k, i);
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feeds %d and %d are of one node, %s", k, i,
+                            egi_vertex_describe(s->graph, node, v->out));
     if (f->value->flags & EGI_NUMBER)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feed %d is a plain number; make a tensor of it, as in "
                                            "eg_scalar(2)", i);
     if (egi_backend_of(f->value)->deallocate == egi_graph_deallocate)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: the value of feed %d is a node of a graph", i);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: the value of feed %d, for %s, is a node of a graph itself: "
+                                           "%s; feed a tensor, such as eg_session_run computes", i,
+                        egi_vertex_describe(s->graph, node, v->out), egi_describe(f->value));
     return egi_graph_takes("session_run", s->graph, value[i], f->value, i);
 }
 // The plan of these feeds and fetches; `latest`: eg_session_function gives it from now on.
@@ -47444,6 +47522,27 @@ static eg_tensor *egi_plan_handle(const egi_plan *p, int32_t handle, eg_tensor *
     return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_run: the handle of an iterator, %s, must be fed",
                                  egi_vertex_describe(g, g->nodes[at], 0));
 }
+// Whether what an element is taken from was initialized, or has no initializer in the graph; the error names that node.
+static bool egi_plan_iterator_begun(const eg_graph *g, const egi_origin *from, eg_tensor *handle) {
+    const struct eg_iterator *it = from->site.unready ? from->site.unready(from->site.iterator, handle) : NULL;
+    for (int64_t i = 0; i < g->n_nodes && it; i++) {
+        const egi_vertex *node = g->nodes[i];
+        egi_host_site site;
+        if (node->kind != EGI_VERTEX_HOST) continue;
+        memcpy(&site, node->attr, sizeof site);
+        const egi_origin *k = g->origins;
+        while (k && (k != site.user || k->site.take || k->site.iterator != it)) k = k->next;
+        if (!k) continue;
+        char place[120] = "";
+        const char *name = egi_graph_name_of(g, node->out[0]);
+        if (node->note.file)
+            snprintf(place, sizeof place, ", written at %.80s:%d", egi_note_file(&node->note), node->note.line);
+        return egi_fail(EG_ERROR_STATE, "eg_session_run: the iterator was not initialized: run its initializer first, "
+                                        "the node %s%.80s%sof eg_graph_iterator_%s%s", name ? "'" : "",
+                        name ? name : "", name ? "' " : "", k->dataset ? "set" : "feed", place);
+    }
+    return true;
+}
 // Takes one element of each iterator whose elements the run needs, into in[given..n-1]: 1, 0 at an end, -1 with an
 // error, as eg_status says.
 static int egi_plan_elements(const egi_plan *p, eg_tensor **in) {
@@ -47454,6 +47553,7 @@ static int egi_plan_elements(const egi_plan *p, eg_tensor **in) {
         if (in[i]) continue;
         const egi_origin *origin = g->nodes[egi_value_at(g, p->feeds[i])->node]->origin;
         if (origin->handle >= 0 && !(handle = egi_plan_handle(p, origin->handle, in))) return -1;
+        if (!egi_plan_iterator_begun(g, origin, handle)) return -1;
         const int status = origin->site.take(origin->site.iterator, handle, element);
         if (status != 1) return status;
         for (int k = i; k < p->n; k++) {
@@ -47678,7 +47778,7 @@ static bool egi_initializer_body(eg_tensor *const *in, eg_tensor **out, void *us
 }
 // A node that, when it runs, begins the iterator anew: on `d`, or with NULL on what it has.
 static eg_tensor *egi_initializer(const char *function, eg_iterator *it, eg_dataset *d, eg_tensor *const *in, int n) {
-    const egi_source_site site = { it, NULL, 0, NULL, eg_iterator_release };
+    const egi_source_site site = { it, NULL, 0, NULL, eg_iterator_release, NULL };
     const eg_spec handle = { EG_INT64, { 0, { 0 } } };
     eg_host_call_options o;
     eg_graph *g = egi_graph_building();
@@ -48954,6 +49054,7 @@ static eg_function *egi_loader_function(egi_loader *l) {
     }
     if (ok) {
         p->function->ended = egi_plan_ends;
+        p->function->held = false;
         p->names = in_names;
         p->out_names = out_names;
     } else {

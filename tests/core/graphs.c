@@ -64,8 +64,13 @@ TEST(only_what_is_fetched_runs_and_a_node_may_be_fed) {
     CHECK(eg_session_run(s, &middle, 1, &twice, 1, out));
     CHECK_NEAR(eg_item(out[0]), 12, 0);
     CHECK(!eg_session_run(s, both, 1, &twice, 1, out) && says("placeholder 'z'", NULL));
-    CHECK(!eg_session_run(s, same, 2, &twice, 1, out) && says("of one node", NULL));
+    CHECK(!eg_session_run(s, same, 2, &twice, 1, out) && says("feeds 0 and 1 are of one node, placeholder 'x' (float32 [3])", NULL));
     CHECK(!eg_session_run(s, both, 2, &v, 1, out) && says("fetch 0", "no node of this session's graph"));
+    const eg_feed node = {x, sum};
+    CHECK(!eg_session_run(s, &node, 1, &twice, 1, out));
+    CHECK(says("the value of feed 0, for placeholder 'x' (float32 [3]), is a node of a graph itself: float32 [3] (from "
+               "eg_add)", NULL));
+    CHECK_STR(eg_name_of(x), "x");
     eg_session_release(s);
     eg_graph_release(g);
 }
@@ -125,7 +130,7 @@ TEST(variables_of_a_graph_and_of_the_program) {
     CHECK(eg_session_initialize(a, NULL, 0) && RUN(a, NULL, 0, own, out));
     CHECK_NEAR(eg_item(out), 1, 0);
     const eg_feed feed = {own, eg_scalar(3)};
-    CHECK(!RUN(a, &feed, 1, sum, out) && says("a variable cannot be fed", NULL));
+    CHECK(!RUN(a, &feed, 1, sum, out) && says("feed 0: 'own' is a variable, which cannot be fed", NULL));
     eg_session_release(a);
     eg_session_release(b);
     eg_graph_release(g);
@@ -259,12 +264,12 @@ TEST(what_cannot_be_written_is_an_error) {
     {
         EG_GRAPH(h);
         CHECK(!eg_add(x, eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "z")));
-        CHECK(says("eg_add: float32 [2] (from eg_placeholder) is a node of another graph", "graphs.c:"));
+        CHECK(says("eg_add: float32 [2] 'x' is a node of another graph", "graphs.c:"));
         CHECK(!eg_group(&x, 1) && says("eg_group: ", "is a node of another graph"));
         eg_tensor *z = eg_graph_node(h, "z");
         CHECK(!eg_graph_name(z, "") && says("eg_graph_name: the name is empty", NULL));
     }
-    CHECK(!eg_to_dlpack(x) && says("eg_to_dlpack: float32 [2] (from eg_placeholder) is a node", "eg_session_run"));
+    CHECK(!eg_to_dlpack(x) && says("eg_to_dlpack: float32 [2] 'x' is a node", "eg_session_run"));
     CHECK(!eg_to_dlpack_legacy(x) && says("eg_to_dlpack_legacy: ", "is a node of a graph"));
     CHECK(eg_graph_begin(h) && eg_placeholder(EG_FLOAT32, EG_SCALAR, NULL));
     eg_graph_end(h);
@@ -319,6 +324,112 @@ TEST(what_a_node_was_written_to_need) {
     eg_graph_release(g);
     eg_release(v);
     eg_release(w);
+}
+// A view computes nothing that would stop at a node, and a node is no use outside of its graph.
+static eg_tensor *view_of(eg_tensor *x, int i) {
+    eg_tensor *parts[2];
+    switch (i) {
+    case 0: return eg_identity(x);
+    case 1: return eg_reshape(x, EG_SHAPE(-1));
+    case 2: return eg_transpose(x);
+    case 3: return eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(1, 2));
+    case 4: return eg_index(x, 0);
+    case 5: return eg_broadcast_to(x, EG_SHAPE(4, 2, 3));
+    case 6: return eg_cast(x, EG_FLOAT32);
+    case 7: return eg_stop_gradient(x);
+    case 8: return eg_read(x);
+    case 9: return eg_reverse(x, EG_AXES(0));
+    case 10: return eg_expand_dims(x, 0);
+    case 11: return eg_split(x, 2, 0, parts) ? parts[0] : NULL;
+    case 12: return eg_squeeze(x);
+    default: return eg_to(x, test_device());
+    }
+}
+TEST(a_view_of_a_node_outside_of_its_graph_is_an_error) {
+    EG_SCOPE;
+    static const char *const names[] = {"identity", "reshape", "transpose", "slice", "index", "broadcast_to", "cast",
+                                        "stop_gradient", "read", "reverse", "expand_dims", "split", "squeeze", "to"};
+    enum { VIEWS = sizeof names / sizeof names[0], NODES = 4 };
+    eg_graph *g = eg_graph_new(), *h = eg_graph_new();
+    eg_tensor *node[NODES], *inside[VIEWS], *out[VIEWS];
+    eg_tensor *shared = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "shared");
+    {
+        EG_GRAPH(g);
+        node[0] = eg_placeholder(EG_FLOAT32, EG_SHAPE(2, 3), "x");
+        node[1] = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), "w");
+        node[2] = eg_add(eg_mul(node[0], node[1]), shared);
+        node[3] = eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+        for (int i = 0; i < VIEWS; i++) CHECK((inside[i] = view_of(node[2], i)) != NULL);
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    for (int k = 0; k < NODES; k++)
+        for (int i = 0; i < VIEWS; i++) {
+            char name[40];
+            snprintf(name, sizeof name, "eg_%s: float32 [2, 3] ", names[i]);
+            CHECK(!view_of(node[k], i) && strstr(eg_error_message(), "(at graphs.c:"));
+            CHECK(says(name, "is a node of a graph, and has a value only in a session"));
+        }
+    CHECK(!eg_reshape(eg_graph_node(g, "x"), EG_SHAPE(6)) && says("eg_reshape: float32 [2, 3] 'x' is a node", "graphs.c:"));
+    CHECK(!eg_dataset_from_slices(node[0]));
+    CHECK(says("eg_dataset_from_slices: float32 [2, 3] 'x' is a node of a graph", "graphs.c:"));
+    CHECK(!eg_dataset_from_tensors(node[2]) && says("eg_dataset_from_tensors: ", "graphs.c:"));
+    CHECK(!eg_to(node[0], test_device()) && says("eg_to: float32 [2, 3] 'x' is a node of a graph", "graphs.c:"));
+    eg_archive *archive = eg_archive_new();
+    CHECK(!eg_archive_add(archive, "w", node[1]) && says("eg_archive_add: float32 [2, 3] 'w' is a node", "graphs.c:"));
+    {
+        EG_GRAPH(h);
+        CHECK(!eg_reshape(node[0], EG_SHAPE(6)) && says("eg_reshape: float32 [2, 3] 'x' is a node of another graph", NULL));
+        eg_tensor *const mixed[] = {node[0], shared};
+        CHECK(!eg_group(mixed, 2) && says("eg_group: entry 1, float32 [2, 3] 'shared', is no node", NULL));
+        eg_tensor *const one[] = {eg_number(1)};
+        CHECK(!eg_group(one, 1) && says("eg_group: entry 0, the number 1, is no node", NULL));
+    }
+    const eg_feed feed = {node[0], eg_ones(EG_FLOAT32, EG_SHAPE(2, 3))};
+    REQUIRE(eg_session_run(s, &feed, 1, inside, VIEWS, out));
+    for (int i = 0; i < VIEWS; i++) CHECK_NEAR(eg_item(eg_reduce_max(out[i])), 1, 0);
+    {
+        EG_SESSION(s);
+        CHECK_NEAR(eg_item(eg_reduce_max(eg_index(shared, 0))), 1, 0);
+        CHECK(eg_archive_add(archive, "w", node[1]));               // the session's value
+        CHECK(!eg_transpose(node[1]) && says("eg_transpose: float32 [2, 3] 'w' is a node of a graph", NULL));
+    }
+    CHECK_TENSOR(eg_archive_get(archive, "w"), 0, 0, 0, 0, 0, 0, 0);
+    eg_archive_release(archive);
+    eg_session_release(s);
+    eg_graph_release(h);
+    eg_graph_release(g);
+    eg_release(node[1]);
+    eg_release(shared);
+}
+static bool sums_with(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return (out[0] = eg_add(in[0], eg_reduce_sum(*(eg_tensor *const *)user))) != NULL;
+}
+static bool same(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_identity(in[0])) != NULL;
+}
+TEST(a_tensor_without_elements_is_read_first_by_a_body) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y, *none, *behind, *out[2];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SCALAR, "x");
+        none = eg_zeros(EG_FLOAT32, EG_SHAPE(0, 2));
+        REQUIRE(eg_cond(eg_greater(x, 0), sums_with, same, &none, &x, 1, &y, 1));
+        REQUIRE((behind = eg_concat(EG_TENSORS(none, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), 0)) != NULL);
+    }
+    eg_session *s = eg_session_new(g);
+    for (int i = -1; i < 2; i++) {
+        const eg_feed feed = {x, eg_scalar(i)};
+        eg_tensor *const fetches[] = {y, behind};
+        REQUIRE(eg_session_run(s, &feed, 1, fetches, 2, out));
+        CHECK_NEAR(eg_item(out[0]), i, 0);
+        CHECK_TENSOR(out[1], 0, 1, 1);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
 }
 TEST(nodes_are_found_by_their_names) {
     EG_SCOPE;

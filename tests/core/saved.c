@@ -885,7 +885,7 @@ TEST(lines_that_are_wrong) {
         { X "," OP("custom_gradient", "0"), "line 1: there is no op 'custom_gradient'" },
         { X "," OP("matmul", "0,0"), "line 1: op matmul: eg_matmul: inner dimensions differ" },
         { X "," OP_WITH("reshape", "0", "\"shape\":[7]"),
-          "line 1: op reshape: eg_reshape: float32 [2, 3] (from eg_placeholder) has 6 elements, which do not fill" },
+          "line 1: op reshape: eg_reshape: float32 [2, 3] 'x' has 6 elements, which do not fill" },
         { X "," OP_WITH("transpose", "0", "\"perm\":[1,1]"),
           "line 1: op transpose: eg_transpose: its perm does not fit" },
         { X "," OP_WITH("transpose", "0", "\"perm\":[1,0],\"offset\":3"),

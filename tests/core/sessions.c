@@ -30,15 +30,18 @@ TEST(an_open_dimension_is_shown_as_a_question_mark) {
         x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, 3), "x");
         CHECK_INT(eg_memory().device_bytes, bytes);          // a node has no memory
         CHECK(!eg_matmul(x, eg_ones(EG_FLOAT32, EG_SHAPE(5, 5))) &&
-              says("[?, ?, 3] x [5, 5] (3 against 5): float32 [?, ?, 3] (from eg_placeholder)", NULL));
+              says("[?, ?, 3] x [5, 5] (3 against 5): float32 [?, ?, 3] 'x'", NULL));
         CHECK(!eg_add(x, eg_ones(EG_FLOAT32, EG_SHAPE(7, 3))) && says("(axis -2: ? against 7)", NULL));
         flat = eg_reshape(eg_concat(EG_TENSORS(x, x), 1), EG_SHAPE(-1));
         CHECK(!eg_reshape(flat, EG_SHAPE(2, 7)) && says("float32 [?]", NULL));
         eg_data(x);
         CHECK(says("eg_data: float32 [?, ?, 3]", "eg_session_run"));
+        char text[EG_SHAPE_TEXT];
+        CHECK_STR(eg_shape_text(eg_shape_of(x), text), "(?, ?, 3)");
+        CHECK_STR(eg_shape_text(eg_shape_of(flat), text), "(?,)");
     }
     eg_print(x);
-    CHECK(says("eg_print: float32 [?, ?, 3] (from eg_placeholder) is a node of a graph", "eg_session_run"));
+    CHECK(says("eg_print: float32 [?, ?, 3] 'x' is a node of a graph", "eg_session_run"));
     CHECK(isnan(eg_item(flat)) && says("eg_item: float32 [?]", NULL));
     eg_session *s = eg_session_new(g);
     eg_feed feed = {flat, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3))};
@@ -195,6 +198,7 @@ TEST(a_mismatch_at_a_run_names_placeholder_and_op) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
     eg_tensor *x, *z, *sum, *five, *line, *v, *nodes[2], *out;
+    char written[40];
     {
         EG_GRAPH(g);
         x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 4), "x");
@@ -202,8 +206,9 @@ TEST(a_mismatch_at_a_run_names_placeholder_and_op) {
         v = eg_variable(eg_reduce_sum(x), "v");
         z = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 4), "z");
         sum = eg_add(x, z);
-        five = eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(5, 4));
-        CHECK(!eg_reshape(x, EG_SHAPE(3, 4)) && says("float32 [?, 4] (from eg_placeholder) has ? elements", "[3, 4]"));
+        snprintf(written, sizeof written, "(at sessions.c:%d)", __LINE__ + 1);
+        five = eg_identity(eg_slice(eg_identity(x), EG_SHAPE(0, 0), EG_SHAPE(5, 4)));
+        CHECK(!eg_reshape(x, EG_SHAPE(3, 4)) && says("float32 [?, 4] 'x' has ? elements", "[3, 4]"));
     }
     eg_session *s = eg_session_new(g);
     eg_feed feeds[] = {{x, eg_ones(EG_FLOAT32, EG_SHAPE(3, 4))}, {z, eg_ones(EG_FLOAT32, EG_SHAPE(2, 4))}};
@@ -212,6 +217,7 @@ TEST(a_mismatch_at_a_run_names_placeholder_and_op) {
           says("eg_slice: 5 elements from 0 on in steps of 1 do not lie inside axis 0",
                "; fed were placeholder 'x' (float32 [?, 4]) with [3, 4]"));
     CHECK(!eg_session_run(s, feeds, 1, nodes, 1, &out) && says("eg_slice: ", "placeholder 'x' (float32 [?, 4])"));
+    CHECK(!eg_session_run(s, feeds, 1, nodes, 1, &out) && says("eg_slice: ", written));     // where it was written
     CHECK(!eg_session_eval(s, sum, feeds, 2) &&
           says("dimension 0 of what is fed for placeholder 'z' (float32 [?, 4]) is 2, but 3 in what is fed for "
                "placeholder 'x' (float32 [?, 4])", NULL));
@@ -719,7 +725,7 @@ TEST(initializers_are_fed_bounds_arrays_and_file_names) {
         bound = eg_placeholder(EG_INT64, EG_SCALAR, "bound");
         array = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "array");
         path = eg_placeholder(EG_UINT8, EG_SHAPE(-3), "path");
-        begin[0] = eg_graph_iterator_feed(numbers, &bound, 1);
+        begin[0] = eg_graph_name(eg_graph_iterator_feed(numbers, &bound, 1), "first");
         begin[1] = eg_graph_iterator_feed(rows, &array, 1);
         begin[2] = eg_graph_iterator_feed(lines, &path, 1);
         eg_tensor *element[EG_MAX_COMPONENTS];
@@ -732,7 +738,10 @@ TEST(initializers_are_fed_bounds_arrays_and_file_names) {
     }
     eg_session *s = eg_session_new(g);
     CHECK_INT(eg_session_next(s, NULL, 0, &next[0], 1, &out), EG_FAILED);
-    CHECK(says("was not initialized", NULL));
+    CHECK(says("eg_session_next: the iterator was not initialized: run its initializer first, the node 'first'",
+               "eg_graph_iterator_feed, written at sessions.c:"));
+    CHECK(!eg_session_eval(s, next[1], NULL, 0));
+    CHECK(says("run its initializer first, the node of eg_graph_iterator_feed, written at sessions.c:", NULL));
     for (int n = 2; n < 5; n++) {
         EG_SCOPE;
         eg_feed feed = {bound, eg_constant_of(EG_INT64, EG_SCALAR, n)};
@@ -1897,6 +1906,11 @@ TEST(a_function_does_not_outlive_its_session) {
     const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(2))};
     CHECK(eg_session_eval(s, y, &feed, 1) && eg_session_eval(s, z, &feed, 1) && eg_session_eval(s, y, &feed, 1));
     CHECK_INT(eg_function_output(eg_session_function(s), "y"), 0);             // which ran last
+    for (int i = 0; i < 2; i++) {
+        eg_function_release(eg_session_function(s));                           // nobody has retained it
+        CHECK(says("eg_function_release: the function is its session's, which releases it", "sessions.c:"));
+        CHECK_NEAR(eg_item(eg_reduce_sum(eg_session_eval(s, y, &feed, 1))), 4, 0);
+    }
     eg_function *f = eg_function_retain(eg_session_function(s));
     CHECK(eg_function_call(f, &feed.value, 1, &out, 1));
     eg_session_release(s);
@@ -1942,7 +1956,7 @@ TEST(a_source_is_watched_before_it_is_read) {
         eg_tape_watch(tape, x);
         eg_tensor *y = eg_add(eg_mul(x, 5), a);
         CHECK(!eg_tape_gradient(tape, y, x));
-        CHECK(says("(from eg_placeholder) was watched after eg_mul had read it", "watch it before"));
+        CHECK(says("'x' was watched after eg_mul had read it", "watch it before"));
         dread = eg_tape_gradient(tape, b, read);
         eg_tape *other = eg_tape_begin();
         eg_tape_watch(other, x);
