@@ -48847,11 +48847,22 @@ static bool egi_loader_after(const egi_loader *l, int64_t *begun) {
     }
     return true;
 }
+// Whether what a line says by true or false is either.
+static bool egi_loader_decides(const egi_loader *l) {
+    static const char *const keys[] = { "persistent", "element", "zeros", "in_layer", "paused", "fixed" };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const int64_t node = egi_loader_member(l, keys[i]);
+        if (node >= 0 && egi_json_at(&l->json, node).kind != EGI_JSON_BOOL)
+            return egi_loader_fail(l, "its \"%s\" is neither true nor false", keys[i]);
+    }
+    return true;
+}
 // Reads one line. What code refuses is told with the line's number.
 static bool egi_loader_line(egi_loader *l) {
     const char *kind = egi_loader_text(l, "line");
     const int64_t nodes = l->graph->n_nodes;
     if (!kind) return egi_loader_fail(l, "it has no \"line\", which says its kind");
+    if (!egi_loader_decides(l)) return false;
     const bool in_layer = egi_loader_says(l, "in_layer");
     l->first[l->at] = l->n_values;
     const bool paused = egi_loader_says(l, "paused");
@@ -48965,7 +48976,15 @@ static eg_optimizer *egi_loader_optimizer(const egi_loader *l, int64_t node) {
     for (int i = 0; i < EGI_OPTIMIZER_FIELD_COUNT; i++) {
         const egi_field *f = &egi_optimizer_rows[i];
         const int64_t at = egi_json_member(&l->json, node, f->key);
-        value[i] = f->kind != EGI_FIELD_OTHER && at >= 0 ? egi_json_at(&l->json, at).number : 0;
+        const egi_json_node v = egi_json_at(&l->json, at < 0 ? 0 : at);
+        const bool given = f->kind != EGI_FIELD_OTHER && at >= 0, yes = v.kind == EGI_JSON_BOOL;
+        value[i] = !given ? 0 : yes ? (double)v.integer : v.number;
+        if (given && (f->kind == EGI_FIELD_BOOL ? value[i] != 1 && (value[i] != 0 || (!yes && v.kind != EGI_JSON_NUMBER))
+                                                : v.kind != EGI_JSON_NUMBER && v.kind != EGI_JSON_NULL)) {
+            egi_file_fail("function_load", l->path, -1, "the \"%s\" of eg_%s is %s", f->key, kind,
+                          f->kind == EGI_FIELD_BOOL ? "neither true nor false" : "no number");
+            return NULL;
+        }
         if (f->kind == EGI_FIELD_INT && !(value[i] >= 0 && value[i] <= INT_MAX)) value[i] = -1;
         if (f->kind == EGI_FIELD_BOOL) *(bool *)(void *)((char *)&o + f->offset) = value[i] == 1;
         else if (f->kind != EGI_FIELD_OTHER && value[i] != 0) egi_field_set(f, &o, value[i]);

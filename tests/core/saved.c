@@ -948,6 +948,15 @@ TEST(lines_that_are_wrong) {
                 "lines.safetensors: eg_adam: has no option .l2 (at saved.c:");
     CHECK_ERROR(load_lines(X, ENDS ",\"optimizers\":[{\"kind\":\"adam\",\"beta_1\":1}]"), EG_ERROR_FILE,
                 "lines.safetensors: eg_adam: .beta_1 is 1");
+#define SGD(options) ENDS ",\"optimizers\":[{\"kind\":\"sgd\",\"momentum\":0.5," options "}]"
+    CHECK_ERROR(load_lines(X, SGD("\"nesterov\":2")), EG_ERROR_FILE,
+                "lines.safetensors: the \"nesterov\" of eg_sgd is neither true nor false (at saved.c:");
+    CHECK_ERROR(load_lines(X, SGD("\"nesterov\":\"true\"")), EG_ERROR_FILE, "neither true nor false");
+    CHECK_ERROR(load_lines(X, SGD("\"nesterov\":null")), EG_ERROR_FILE, "neither true nor false");
+    CHECK_ERROR(load_lines(X, SGD("\"clipnorm\":\"1\"")), EG_ERROR_FILE, "the \"clipnorm\" of eg_sgd is no number");
+    CHECK_ERROR(load_lines(X, SGD("\"clipnorm\":true")), EG_ERROR_FILE, "the \"clipnorm\" of eg_sgd is no number");
+    CHECK_ERROR(load_lines(X "," LINE("op", "\"op\":\"tanh\",\"in\":[0],\"paused\":1"), NULL), EG_ERROR_FILE,
+                "line 1: its \"paused\" is neither true nor false");
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y;
     eg_function *f = load_lines(X "," LINE("op", "\"op\":\"mul\",\"in\":[0,{\"number\":2.5}]"), NULL);
     REQUIRE(f && eg_function_call(f, &x, 1, &y, 1));
