@@ -3523,7 +3523,7 @@ EAGER_API eg_optimizer *eg_session_optimizer(eg_session *s, eg_optimizer *opt);
 #define eg_session_optimizer(...) EGI_CALL(eg_session_optimizer, __VA_ARGS__)
 // The traced function behind the list of feeds and fetches that eg_session_run, _eval or _next ran last (not what
 // eg_item and its kin read in EG_SESSION), for eg_function_counts, _reason, _print, _dot, _cost and _save; the
-// session's, which it does not outlive. NULL before the first run.
+// session's, which it does not outlive and which alone releases it. NULL before the first run.
 EAGER_API eg_function *eg_session_function(eg_session *s);
 #define eg_session_function(...) EGI_CALL(eg_session_function, __VA_ARGS__)
 // EG_SESSION(s); : for the rest of the block s is meant where a function is given NULL for a session, and what reads
@@ -15782,7 +15782,9 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
         for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) free_axes += shape.dims[i] == -1;
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %s elements, which do not fill shape %s%s",
                                      egi_describe(x), egi_dim_show(x, x->size), egi_shape_show(shape),
-                                     free_axes > 1 ? "; only one dimension may be -1" : "");
+                                     free_axes > 1 ? "; only one dimension may be -1"
+                                     : x->flags & EGI_NODE && egi_steps_are_open(x->size)
+                                     ? " in every run; reshape what is fed, or inside an eg_host_call" : "");
     }
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
 }
@@ -46787,6 +46789,7 @@ static bool egi_graph_run_work(egi_graph_run *run, egi_vertex *node) {
     return ok && egi_host_work(node->work, &args, node->attr_size);
 }
 // Calls the function of an eg_host_call; a result's length that no number tells may be any.
+static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tensor *x);
 static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
     const egi_host_site *site = (const egi_host_site *)node->attr;
     eg_tensor *in[8], *out[EGI_MAX_OUT] = { NULL };
@@ -46800,7 +46803,10 @@ static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
             if (!egi_graph_number(run, &results[i].shape.dims[k])) results[i].shape.dims[k] = -1;
     }
     ok = ok && egi_graph_gather(run, node, in) && site->again(site, in, results, out);
-    for (int i = 0; i < node->n_out && ok; i++) egi_graph_run_gives(run, node, i, out[i]);
+    for (int i = 0; i < node->n_out && ok; i++) {
+        egi_graph_run_gives(run, node, i, out[i]);
+        ok = node->out[i] < 0 || egi_graph_run_open(run, node->out[i], out[i]);     // nothing else may say its lengths
+    }
     return ok;
 }
 // Reads the tape that has begun before the node's first recorded one.

@@ -64,7 +64,8 @@ TEST(only_what_is_fetched_runs_and_a_node_may_be_fed) {
     CHECK(eg_session_run(s, &middle, 1, &twice, 1, out));
     CHECK_NEAR(eg_item(out[0]), 12, 0);
     CHECK(!eg_session_run(s, both, 1, &twice, 1, out) && says("placeholder 'z'", NULL));
-    CHECK(!eg_session_run(s, same, 2, &twice, 1, out) && says("feeds 0 and 1 are of one node, placeholder 'x' (float32 [3])", NULL));
+    CHECK(!eg_session_run(s, same, 2, &twice, 1, out) &&
+          says("feeds 0 and 1 are of one node, placeholder 'x' (float32 [3])", NULL));
     CHECK(!eg_session_run(s, both, 2, &v, 1, out) && says("fetch 0", "no node of this session's graph"));
     const eg_feed node = {x, sum};
     CHECK(!eg_session_run(s, &node, 1, &twice, 1, out));
@@ -370,7 +371,8 @@ TEST(a_view_of_a_node_outside_of_its_graph_is_an_error) {
             CHECK(!view_of(node[k], i) && strstr(eg_error_message(), "(at graphs.c:"));
             CHECK(says(name, "is a node of a graph, and has a value only in a session"));
         }
-    CHECK(!eg_reshape(eg_graph_node(g, "x"), EG_SHAPE(6)) && says("eg_reshape: float32 [2, 3] 'x' is a node", "graphs.c:"));
+    CHECK(!eg_reshape(eg_graph_node(g, "x"), EG_SHAPE(6)) &&
+          says("eg_reshape: float32 [2, 3] 'x' is a node", "graphs.c:"));
     CHECK(!eg_dataset_from_slices(node[0]));
     CHECK(says("eg_dataset_from_slices: float32 [2, 3] 'x' is a node of a graph", "graphs.c:"));
     CHECK(!eg_dataset_from_tensors(node[2]) && says("eg_dataset_from_tensors: ", "graphs.c:"));
@@ -379,7 +381,8 @@ TEST(a_view_of_a_node_outside_of_its_graph_is_an_error) {
     CHECK(!eg_archive_add(archive, "w", node[1]) && says("eg_archive_add: float32 [2, 3] 'w' is a node", "graphs.c:"));
     {
         EG_GRAPH(h);
-        CHECK(!eg_reshape(node[0], EG_SHAPE(6)) && says("eg_reshape: float32 [2, 3] 'x' is a node of another graph", NULL));
+        CHECK(!eg_reshape(node[0], EG_SHAPE(6)) &&
+              says("eg_reshape: float32 [2, 3] 'x' is a node of another graph", NULL));
         eg_tensor *const mixed[] = {node[0], shared};
         CHECK(!eg_group(mixed, 2) && says("eg_group: entry 1, float32 [2, 3] 'shared', is no node", NULL));
         eg_tensor *const one[] = {eg_number(1)};
@@ -428,6 +431,43 @@ TEST(a_tensor_without_elements_is_read_first_by_a_body) {
         CHECK_NEAR(eg_item(out[0]), i, 0);
         CHECK_TENSOR(out[1], 0, 1, 1);
     }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+static bool in_sixes(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_reshape(in[0], EG_SHAPE(-1, 6))) != NULL;
+}
+// What no length tells is done by the host, whose results say how long they are.
+TEST(a_reshape_that_fits_some_runs_says_what_to_do) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y = NULL, *mean, *slope, *out[3];
+    const eg_spec sixes = {EG_FLOAT32, EG_SHAPE(-3, 6)};
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2), "x");
+        CHECK(!eg_reshape(x, EG_SHAPE(-1, 6)));
+        CHECK(says("eg_reshape: float32 [?, ?] 'x' has ? elements, which do not fill shape [?, 6] in every run; reshape "
+                   "what is fed, or inside an eg_host_call", "graphs.c:"));
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        REQUIRE(eg_host_call(in_sixes, NULL, &x, 1, &y, 1, .differentiable = true, .results = &sixes));
+        mean = eg_div(eg_reduce_sum(eg_square(y)), (double)eg_dim(y, 0));
+        REQUIRE((slope = eg_tape_gradient(tape, mean, x)) != NULL);
+    }
+    eg_session *s = eg_session_new(g);
+    eg_tensor *const fetches[] = {y, mean, slope};
+    for (int n = 1; n < 4; n++) {
+        const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(2 * n, 3))};
+        REQUIRE(eg_session_run(s, &feed, 1, fetches, 3, out));
+        CHECK_INT(eg_dim(out[0], 0), n);
+        CHECK_NEAR(eg_item(out[1]), 6, 0);
+        CHECK_INT(eg_dim(out[2], 0), 2 * n);
+        CHECK_NEAR(eg_item(eg_reduce_max(out[2])), 2.0 / n, 1e-6);
+    }
+    const eg_feed five = {x, eg_ones(EG_FLOAT32, EG_SHAPE(5, 1))};
+    CHECK(!eg_session_run(s, &five, 1, fetches, 3, out) && says("eg_reshape: float32 [5, 1]", "5 elements"));
     eg_session_release(s);
     eg_graph_release(g);
 }
