@@ -44680,14 +44680,19 @@ static const char *egi_graph_called(const char *name) {
     for (size_t i = 0; i < sizeof views / sizeof views[0] && !noted; i++) if (egi_note_of(views[i])) return views[i];
     return name;
 }
+// The error where a value is asked of a node; x NULL: not known which.
+static bool egi_node_valueless(const char *name, const eg_tensor *x, const char *more) {
+    const bool fed = x && !strcmp(x->op, "placeholder");
+    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph%s and has a value only in a session: eg_session_run "
+                                    "%s it%s", name, x ? egi_describe(x) : "what is computed",
+                    fed ? ", a placeholder," : ",", fed ? "is fed" : "computes", more);
+}
 // The error where a node, x, was given to an op outside of its graph.
 static bool egi_graph_outside(const char *name, const eg_tensor *x) {
     name = egi_graph_called(name);
     if (x && egi_graph_building())
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is a node of another graph", name, egi_describe(x));
-    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: eg_session_run "
-                                    "computes it; outside of EG_GRAPH ops compute at once", name,
-                    x ? egi_describe(x) : "what is computed");
+    return egi_node_valueless(name, x, "; outside of EG_GRAPH ops compute at once");
 }
 // All of the backend's kernels.
 static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
@@ -44704,8 +44709,8 @@ static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
     eg_session *s = egi_this.session;
     if (s && !egi_this.observer && egi_object_alive(function, "session of EG_SESSION", s, EGI_SESSION))
         return egi_session_read(function, s, x);
-    return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: "
-                                                 "eg_session_run computes it", function, egi_describe(x));
+    egi_node_valueless(function, x, "");
+    return NULL;
 }
 // The error where an op is given a node and a tensor of another device.
 static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tensor *b) {
@@ -45683,8 +45688,7 @@ static bool egi_graph_observe_read(egi_recorder *r, const char *function, const 
     eg_graph *g = (eg_graph *)r->graph;
     const bool node = x && !(x->flags & EGI_NUMBER) && egi_backend_of(x) == &g->backend && !g->recorder.inside;
     (void)asked;
-    return !node || egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and has a value only in a session: "
-                                             "eg_session_run computes it", function, egi_describe(x));
+    return !node || egi_node_valueless(function, x, "");
 }
 // Handles of the graph in place of the program's own tensors, with their ids and flags, so that tapes know them.
 static bool egi_graph_adopt(egi_recorder *r, const char *function, eg_tensor *const *in, int n, eg_tensor **own) {
@@ -48985,8 +48989,9 @@ static eg_optimizer *egi_loader_optimizer(const egi_loader *l, int64_t node) {
         const egi_json_node v = egi_json_at(&l->json, at < 0 ? 0 : at);
         const bool given = f->kind != EGI_FIELD_OTHER && at >= 0, yes = v.kind == EGI_JSON_BOOL;
         value[i] = !given ? 0 : yes ? (double)v.integer : v.number;
-        if (given && (f->kind == EGI_FIELD_BOOL ? value[i] != 1 && (value[i] != 0 || (!yes && v.kind != EGI_JSON_NUMBER))
-                                                : v.kind != EGI_JSON_NUMBER && v.kind != EGI_JSON_NULL)) {
+        const bool number = v.kind == EGI_JSON_NUMBER;
+        if (given && (f->kind == EGI_FIELD_BOOL ? !yes && !(number && (v.number == 0 || v.number == 1))
+                                                : !number && v.kind != EGI_JSON_NULL)) {
             egi_file_fail("function_load", l->path, -1, "the \"%s\" of eg_%s is %s", f->key, kind,
                           f->kind == EGI_FIELD_BOOL ? "neither true nor false" : "no number");
             return NULL;

@@ -369,7 +369,9 @@ TEST(a_view_of_a_node_outside_of_its_graph_is_an_error) {
             char name[40];
             snprintf(name, sizeof name, "eg_%s: float32 [2, 3] ", names[i]);
             CHECK(!view_of(node[k], i) && strstr(eg_error_message(), "(at graphs.c:"));
-            CHECK(says(name, "is a node of a graph, and has a value only in a session"));
+            CHECK(says(name, k ? "is a node of a graph, and has a value only in a session: eg_session_run computes it"
+                               : "'x' is a node of a graph, a placeholder, and has a value only in a session: "
+                                 "eg_session_run is fed it"));
         }
     CHECK(!eg_reshape(eg_graph_node(g, "x"), EG_SHAPE(6)) &&
           says("eg_reshape: float32 [2, 3] 'x' is a node", "graphs.c:"));
@@ -448,8 +450,8 @@ TEST(a_reshape_that_fits_some_runs_says_what_to_do) {
         EG_GRAPH(g);
         x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2), "x");
         CHECK(!eg_reshape(x, EG_SHAPE(-1, 6)));
-        CHECK(says("eg_reshape: float32 [?, ?] 'x' has ? elements, which do not fill shape [?, 6] in every run; reshape "
-                   "what is fed, or inside an eg_host_call", "graphs.c:"));
+        CHECK(says("eg_reshape: float32 [?, ?] 'x' has ? elements, which do not fill shape [?, 6] in every run; "
+                   "reshape what is fed, or inside an eg_host_call", "graphs.c:"));
         eg_tape *tape = eg_tape_begin();
         eg_tape_watch(tape, x);
         REQUIRE(eg_host_call(in_sixes, NULL, &x, 1, &y, 1, .differentiable = true, .results = &sixes));
