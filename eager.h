@@ -44683,8 +44683,8 @@ static const char *egi_graph_called(const char *name) {
 // The error where a value is asked of a node; x NULL: not known which.
 static bool egi_node_valueless(const char *name, const eg_tensor *x, const char *more) {
     const bool fed = x && !strcmp(x->op, "placeholder");
-    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph%s and has a value only in a session: eg_session_run "
-                                    "%s it%s", name, x ? egi_describe(x) : "what is computed",
+    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph%s and has a value only in a session: "
+                                    "eg_session_run %s it%s", name, x ? egi_describe(x) : "what is computed",
                     fed ? ", a placeholder," : ",", fed ? "is fed" : "computes", more);
 }
 // The error where a node, x, was given to an op outside of its graph.
