@@ -44,9 +44,10 @@
  *                         models of 12, and 13, which saves a third of the compile time
  *   EAGER_NO_THREADS      no thread-local state, no pthread
  *   EAGER_NO_STDIO        no FILE in the interface, no default printing
- *   EAGER_ISA_BASE        x86-64: no kernels for AVX2, which makes a program smaller; without
- *                         it, processors that have AVX2 and FMA use them, unless the environment
- *                         variable EAGER_ISA is "base" when the program starts
+ *   EAGER_ISA_BASE        x86-64: no kernels for AVX2 and AVX-512, which makes a program smaller;
+ *                         without it, processors that have AVX2 and FMA use them, and products use
+ *                         AVX-512 where it is, unless the environment variable EAGER_ISA is "base"
+ *                         (neither) or "avx2" (no AVX-512) when the program starts
  *   EAGER_MALLOC(size), EAGER_FREE(pointer)   instead of malloc and free
  *   EAGER_HEADER_NAME     how this file includes itself, if it was renamed
  *   NDEBUG                the standard switch: errors then name no file and line of the program
@@ -869,6 +870,7 @@ EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *bina
 // atan2, sinh, cosh, asinh, acosh, atanh, erf, erfc, gelu and pow do.
 // On x86-64 with AVX2 and FMA, matrix products and what is made of exp, expm1, log, log1p, sin, cos, tanh, sigmoid or
 // softplus, and erf and gelu in float32, have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere.
+// With AVX-512, which only products use, the bits are those of AVX2.
 // As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
 // sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, and at
 // -ffast-math, also with -march=native, but for relu's gradient at NaN, which is the upstream gradient with gcc instead
@@ -10392,46 +10394,52 @@ enum {
 
 #if EGI_X86
 // Which instruction set kernels use: what the processor has, or what the environment variable EAGER_ISA says. It is
-// read once; what it says wrong is an error of the op that reads it, which computes all the same.
-enum { EGI_ISA_UNKNOWN, EGI_ISA_16, EGI_ISA_AVX2 };
+// read once; what it says wrong is an error of the op that reads it, which computes all the same. AVX-512 has the tile
+// of products alone, and is used wherever the processor has it.
+enum { EGI_ISA_UNKNOWN, EGI_ISA_16, EGI_ISA_AVX2, EGI_ISA_AVX512 };     // each has those before it
 static int egi_isa;                                      // atomic
-// Whether the processor has AVX2 and FMA, and the system keeps the vectors' registers of 32 bytes: leaves 1 and 7 of
-// CPUID and XCR0. __builtin_cpu_supports says the same, but brings 4.5 KB into each program.
-static EGI_COLD bool egi_cpuid_says_avx2(void) {
-    enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, AVX2 = 1 << 5, XMM_AND_YMM = 6 };
-    uint32_t most, a, b, c, d;
+// What the processor has, AVX2 with FMA, and of which the system keeps the registers, of 32 and of 64 bytes: leaves 1
+// and 7 of CPUID and XCR0. __builtin_cpu_supports says the same, but brings 4.5 KB into each program.
+static EGI_COLD int egi_cpuid_isa(void) {
+    enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, AVX2 = 1 << 5, AVX512F = 1 << 16, OF_32 = 6, OF_64 = 0xe6 };
+    uint32_t most, a, b, c, d, kept;
     __asm__("cpuid" : "=a"(most), "=b"(b), "=c"(c), "=d"(d) : "a"(0), "c"(0));
-    if (most < 7) return false;
+    if (most < 7) return EGI_ISA_16;
     __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(1), "c"(0));
-    if (~c & (uint32_t)(FMA | OSXSAVE | AVX)) return false;
-    __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-    if (~a & (uint32_t)XMM_AND_YMM) return false;
+    if (~c & (uint32_t)(FMA | OSXSAVE | AVX)) return EGI_ISA_16;
+    __asm__("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
     __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
-    return b & AVX2;
+    if (~kept & (uint32_t)OF_32 || !(b & AVX2)) return EGI_ISA_16;
+    return ~kept & (uint32_t)OF_64 || !(b & AVX512F) ? EGI_ISA_AVX2 : EGI_ISA_AVX512;
 }
-// Finds whether vectors of 32 bytes are used, and notes it in egi_isa. The environment's EAGER_ISA can ask for those of
-// 16; what it asks for in vain is an error, raised by the first thread that comes here.
-static EGI_COLD bool egi_isa_find(void) {
+// Finds the instruction set that is used, and notes it in egi_isa. The environment's EAGER_ISA can ask for less than
+// the processor has; what it asks for in vain is an error, raised by the first thread that comes here.
+static EGI_COLD int egi_isa_find(void) {
     const char *asked = getenv("EAGER_ISA");
-    const bool has = egi_cpuid_says_avx2(), base = asked && strcmp(asked, "base") == 0;
-    const int found = has && !base ? EGI_ISA_AVX2 : EGI_ISA_16;
-    if (__atomic_exchange_n(&egi_isa, found, __ATOMIC_RELAXED) == EGI_ISA_UNKNOWN && asked && *asked && !base) {
-        if (strcmp(asked, "avx2"))
-            egi_fail(EG_ERROR_ARGUMENT, "EAGER_ISA: '%.40s' is neither 'avx2' nor 'base'; it is ignored", asked);
-        else if (!has)
-            egi_fail(EG_ERROR_ARGUMENT, "EAGER_ISA: this processor has no AVX2 and FMA; vectors of 16 bytes are used");
-    }
-    return found == EGI_ISA_AVX2;
+    const int has = egi_cpuid_isa();
+    int wanted = asked && *asked ? 0 : has;
+    if (!wanted) wanted = !strcmp(asked, "base") ? EGI_ISA_16 : !strcmp(asked, "avx2") ? EGI_ISA_AVX2
+                          : !strcmp(asked, "avx512") ? EGI_ISA_AVX512 : 0;
+    const int found = wanted && wanted < has ? wanted : has;
+    if (__atomic_exchange_n(&egi_isa, found, __ATOMIC_RELAXED) != EGI_ISA_UNKNOWN) return found;
+    if (!wanted)
+        egi_fail(EG_ERROR_ARGUMENT, "EAGER_ISA: '%.40s' is none of 'avx512', 'avx2' and 'base'; it is ignored", asked);
+    else if (wanted > has)
+        egi_fail(EG_ERROR_ARGUMENT, "EAGER_ISA: this processor has no %s; vectors of %d bytes are used",
+                 wanted == EGI_ISA_AVX2 ? "AVX2 and FMA" : "AVX-512", has == EGI_ISA_AVX2 ? 32 : 16);
+    return found;
 }
-static inline bool egi_cpu_has_avx2(void) {
+static inline int egi_isa_get(void) {
     const int isa = __atomic_load_n(&egi_isa, __ATOMIC_RELAXED);
-    return isa == EGI_ISA_UNKNOWN ? egi_isa_find() : isa == EGI_ISA_AVX2;
+    return isa == EGI_ISA_UNKNOWN ? egi_isa_find() : isa;
 }
+static inline bool egi_cpu_has_avx2(void) { return egi_isa_get() >= EGI_ISA_AVX2; }
 #ifndef EGI_NO_FMA
 #define EGI_NO_FMA
 #endif
 #define EGI_AVX2 __attribute__((target("avx2" EGI_NO_FMA)))         // without fma: the same bits
 #define EGI_AVX2_FMA __attribute__((target("avx2,fma")))
+#define EGI_AVX512 __attribute__((target("avx512f,fma")))
 #endif
 #if EGI_X86
 // The bytes of the cache of level 3: what the C library says, between bounds, since a virtual machine may claim the
@@ -12789,12 +12797,22 @@ enum { EGI_SMALL_SIDE = 64 };   // so many rows and terms at most has a small pr
 // The compiler's vectors and one builtin: <immintrin.h> would cost more compile time than all kernels of a type.
 typedef float egi_v32_f32 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef double egi_v32_f64 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef float egi_v64_f32 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef double egi_v64_f64 __attribute__((vector_size(64), aligned(8), may_alias));
 #if defined(__clang__) && __has_builtin(__builtin_elementwise_fma)
 #define EGI_FMA8F(a, b, c) __builtin_elementwise_fma(a, b, c)
 #define EGI_FMA4D(a, b, c) __builtin_elementwise_fma(a, b, c)
+#define EGI_FMA16F(a, b, c) __builtin_elementwise_fma(a, b, c)
+#define EGI_FMA8D(a, b, c) __builtin_elementwise_fma(a, b, c)
 #else
 #define EGI_FMA8F(a, b, c) __builtin_ia32_vfmaddps256(a, b, c)
 #define EGI_FMA4D(a, b, c) __builtin_ia32_vfmaddpd256(a, b, c)
+#ifdef __clang__                // a mask of all elements, in gcc a signed number; 4: rounded as usual
+#define EGI_FMA16F(a, b, c) __builtin_ia32_vfmaddps512_mask(a, b, c, 0xffff, 4)
+#else
+#define EGI_FMA16F(a, b, c) __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)
+#endif
+#define EGI_FMA8D(a, b, c) __builtin_ia32_vfmaddpd512_mask(a, b, c, 0xff, 4)
 #endif
 #endif
 
@@ -51398,6 +51416,10 @@ EGI_AS_TOLD
 #define EGI_ROUND_TO(x, mode) __builtin_ia32_roundps256(x, mode)
 #define EGI_VFMA(s, b, c) EGI_FMA8F(s, b, c)
 #define EGI_FMA_ONE(s, b, c) __builtin_fmaf(s, b, c)   // of one element; written out, so that no flag decides
+#define EGI_TILE_64 egi_tile_avx512_f32
+#define EGI_VEC_64 egi_v64_f32
+#define EGI_SPLAT_64(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#define EGI_VFMA_64(s, b, c) EGI_FMA16F(s, b, c)
 #elif EGI_STAMP % 10 == 5
 #define EGI_SUFFIX _avx2_f64
 #define EGI_VEC egi_v32_f64
@@ -51406,6 +51428,10 @@ EGI_AS_TOLD
 #define EGI_ROUND_TO(x, mode) __builtin_ia32_roundpd256(x, mode)
 #define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
 #define EGI_FMA_ONE(s, b, c) __builtin_fma(s, b, c)
+#define EGI_TILE_64 egi_tile_avx512_f64
+#define EGI_VEC_64 egi_v64_f64
+#define EGI_SPLAT_64(s) { s, s, s, s, s, s, s, s }
+#define EGI_VFMA_64(s, b, c) EGI_FMA8D(s, b, c)
 #elif EGI_STAMP % 10 == 6
 #define EGI_SUFFIX _u8
 #define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
@@ -51533,35 +51559,42 @@ struct EGI_CELL_ROW {
 #pragma GCC push_options
 #pragma GCC optimize("align-loops=64")
 #endif
-// c[6][2 vectors] (+)= rows · b, where row i of A is a[i][0], a[i][astep], … and row p of B is at b + p * bstep.
-EGI_TARGET_FMA static void EGI_TN(egi_tile)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b,
-                                            int64_t bstep, EGI_T *c, int64_t ldc, bool accumulate) {
-    enum { LANES = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
-    const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5];
-    EGI_VEC c00 = {0}, c01 = c00, c10 = c00, c11 = c00, c20 = c00, c21 = c00;
-    EGI_VEC c30 = c00, c31 = c00, c40 = c00, c41 = c00, c50 = c00, c51 = c00;
-// Row i of the tile is the vectors c<i>0 and c<i>1. Each of the k steps multiplies one element of each row of A, spread
-// over a vector, by two vectors of B: twelve sums, two vectors of B and one of A are 15 of the processor's 16 vector
-// registers.
-#define EGI_STEP(i)                              \
-    {                                            \
-        EGI_VEC s = EGI_SPLAT(a##i[o]);          \
-        c##i##0 = EGI_VFMA(s, b0, c##i##0);      \
-        c##i##1 = EGI_VFMA(s, b1, c##i##1);      \
+// c[6][2 vectors] (+)= rows · b, where row i of A is a[i][0], a[i][astep], … and row p of B is at b + p * bstep. Row i
+// of the tile is the vectors c<i>0 and c<i>1. Each of the k steps multiplies one element of each row of A, spread over
+// a vector, by two vectors of B: twelve sums, two vectors of B and one of A are 15 of the 16 vector registers that a
+// processor has without AVX-512. Twelve sums are enough for two instructions a step of the clock that take four each,
+// so with AVX-512 taller or wider tiles are no faster (bench/RESULTS.md). Whatever the vectors, an element of C is the
+// same sum.
+#define EGI_STEP(VEC, SPLAT, FMA, i) \
+    { VEC s = SPLAT(a##i[o]); c##i##0 = FMA(s, b0, c##i##0); c##i##1 = FMA(s, b1, c##i##1); }
+#define EGI_TAKE(VEC, i) c##i##0 += *(VEC *)y##i, c##i##1 += *(VEC *)(y##i + LANES);
+#define EGI_PUT(VEC, i) *(VEC *)y##i = c##i##0, *(VEC *)(y##i + LANES) = c##i##1;
+#define EGI_TILE(VEC, SPLAT, FMA) \
+    (int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c, int64_t ldc, \
+     bool accumulate) { \
+        enum { LANES = (int)(sizeof(VEC) / sizeof(EGI_T)) }; \
+        const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5]; \
+        VEC c00 = {0}, c01 = c00, c10 = c00, c11 = c00, c20 = c00, c21 = c00; \
+        VEC c30 = c00, c31 = c00, c40 = c00, c41 = c00, c50 = c00, c51 = c00; \
+        for (int64_t o = 0; k > 0; k--, o += astep, b += bstep) { \
+            VEC b0 = *(const VEC *)b, b1 = *(const VEC *)(b + LANES); \
+            EGI_STEP(VEC, SPLAT, FMA, 0) EGI_STEP(VEC, SPLAT, FMA, 1) EGI_STEP(VEC, SPLAT, FMA, 2) \
+            EGI_STEP(VEC, SPLAT, FMA, 3) EGI_STEP(VEC, SPLAT, FMA, 4) EGI_STEP(VEC, SPLAT, FMA, 5) \
+        } \
+        EGI_T *y0 = c, *y1 = y0 + ldc, *y2 = y1 + ldc, *y3 = y2 + ldc, *y4 = y3 + ldc, *y5 = y4 + ldc; \
+        if (accumulate) { \
+            EGI_TAKE(VEC, 0) EGI_TAKE(VEC, 1) EGI_TAKE(VEC, 2) EGI_TAKE(VEC, 3) EGI_TAKE(VEC, 4) EGI_TAKE(VEC, 5) \
+        } \
+        EGI_PUT(VEC, 0) EGI_PUT(VEC, 1) EGI_PUT(VEC, 2) EGI_PUT(VEC, 3) EGI_PUT(VEC, 4) EGI_PUT(VEC, 5) \
     }
-    for (int64_t o = 0; k > 0; k--, o += astep, b += bstep) {
-        EGI_VEC b0 = *(const EGI_VEC *)b, b1 = *(const EGI_VEC *)(b + LANES);
-        EGI_STEP(0) EGI_STEP(1) EGI_STEP(2) EGI_STEP(3) EGI_STEP(4) EGI_STEP(5)
-    }
-    EGI_T *y0 = c, *y1 = y0 + ldc, *y2 = y1 + ldc, *y3 = y2 + ldc, *y4 = y3 + ldc, *y5 = y4 + ldc;
-#define EGI_TAKE(i) c##i##0 += *(EGI_VEC *)y##i, c##i##1 += *(EGI_VEC *)(y##i + LANES);
-#define EGI_PUT(i) *(EGI_VEC *)y##i = c##i##0, *(EGI_VEC *)(y##i + LANES) = c##i##1;
-    if (accumulate) { EGI_TAKE(0) EGI_TAKE(1) EGI_TAKE(2) EGI_TAKE(3) EGI_TAKE(4) EGI_TAKE(5) }
-    EGI_PUT(0) EGI_PUT(1) EGI_PUT(2) EGI_PUT(3) EGI_PUT(4) EGI_PUT(5)
+EGI_TARGET_FMA static void EGI_TN(egi_tile) EGI_TILE(EGI_VEC, EGI_SPLAT, EGI_VFMA)
+#if EGI_IS_WIDE
+EGI_AVX512 static void EGI_TILE_64 EGI_TILE(EGI_VEC_64, EGI_SPLAT_64, EGI_VFMA_64)
+#endif
 #undef EGI_STEP
 #undef EGI_TAKE
 #undef EGI_PUT
-}
+#undef EGI_TILE
 #if defined(__GNUC__) && !defined(__clang__) && !defined(EGI_LEAN)
 #pragma GCC pop_options
 #endif
@@ -51763,6 +51796,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_max_pool_window)(const egi_window
 #endif
 #if EGI_STAMPS(2)  // ------------------------------------------------------------------ float and double
 
+enum { EGI_TN(EGI_MOST_NR) = (EGI_X86 ? 128 : 32) / sizeof(EGI_T) };     // columns of a tile
 typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep,
                                  EGI_T *c, int64_t ldc, bool accumulate);
 
@@ -51890,13 +51924,9 @@ EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const
                 const EGI_T *from = b + p * ldb + j;
                 EGI_T *row = to + p * nr;
                 // A count that the compiler knows becomes a few moves; a call of memcpy for each row would take longer.
-                if (cols == 16) {
-                    memcpy(row, from, 16 * sizeof(EGI_T));
-                } else if (cols == 8) {
-                    memcpy(row, from, 8 * sizeof(EGI_T));
-                } else {
-                    for (int64_t q = 0; q < cols; q++) row[q] = from[q];
-                }
+                int64_t q = 0;
+                for (; q + 8 <= cols; q += 8) memcpy(row + q, from + q, 8 * sizeof(EGI_T));
+                for (; q < cols; q++) row[q] = from[q];
             }
         else {
             const int64_t turned = cols == nr ? k & -(int64_t)EGI_TURN : 0;
@@ -51948,13 +51978,18 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
                  (double)m * (double)k * (double)sizeof(EGI_T) * 0.03, EGI_TN(egi_gemv_run), &job);
 }
 
-// The tile function for this processor; *nr: the columns of its tile.
-static EGI_TN(egi_tile_fn) *EGI_TN(egi_best_tile)(int64_t *nr) {
+// The tile function for products of n columns on this processor; *nr: the columns of its tile. AVX-512 is used
+// wherever the processor has it, for more columns than a tile of AVX2 has; for fewer, half of its tile would be empty.
+static EGI_TN(egi_tile_fn) *EGI_TN(egi_best_tile)(int64_t n, int64_t *nr) {
     *nr = (int64_t)(32 / sizeof(EGI_T));
+    (void)n;
 #if EGI_X86
-    if (egi_cpu_has_avx2()) {
+    const int isa = egi_isa_get();
+    if (isa >= EGI_ISA_AVX2) {
         *nr *= 2;
-        return EGI_TN(egi_tile_avx2);
+        if (isa < EGI_ISA_AVX512 || n <= *nr) return EGI_TN(egi_tile_avx2);
+        *nr *= 2;
+        return EGI_TN(egi_tile_avx512);
     }
 #endif
     return EGI_TN(egi_tile);
@@ -51970,7 +52005,7 @@ static void EGI_TN(egi_put_tile)(EGI_TN(egi_tile_fn) *tile, int64_t nr, int64_t 
         tile(k, row, astep, b, bstep, c, ldc, add);
         return;
     }
-    EGI_T edge[EGI_MR * 16] __attribute__((aligned(64)));
+    EGI_T edge[EGI_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
     tile(k, row, astep, b, bstep, edge, nr, false);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t q = 0; q < cols; q++) c[r * ldc + q] = add ? c[r * ldc + q] + edge[r * nr + q] : edge[r * nr + q];
@@ -52026,7 +52061,7 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
 // reading it in place would touch a page per element. A's rows may lie where they are: with 128 columns of C, packing
 // them takes a fifth of the time.
 static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
-    g->tile = EGI_TN(egi_best_tile)(&g->nr);
+    g->tile = EGI_TN(egi_best_tile)(g->n, &g->nr);
     g->pack_a = g->n > (g->ta ? 6 : 16) * g->nr;
     g->pack_b = g->tb || g->n % g->nr != 0 || (g->m > 4 * EGI_MR && g->ldb > 2 * g->nr);
     g->mg = egi_min64(g->m, EGI_MC * threads);
@@ -52164,11 +52199,16 @@ typedef struct EGI_TN(egi_product_right) {
     const EGI_T *panels;
     EGI_TN(egi_tile_fn) *tile;
 } EGI_TN(egi_product_right);
-static int64_t EGI_TN(egi_product_right_size)(int64_t k, int64_t n) { return (n + 15) / 16 * 16 * k; }
+static int64_t EGI_TN(egi_product_right_size)(int64_t k, int64_t n) {
+    int64_t nr;
+    EGI_TN(egi_best_tile)(n, &nr);
+    nr = egi_max64(nr, 16);
+    return (n + nr - 1) / nr * nr * k;
+}
 static EGI_TN(egi_product_right)
 EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
     EGI_TN(egi_product_right) r = { k, n, 0, space, NULL };
-    r.tile = EGI_TN(egi_best_tile)(&r.nr);
+    r.tile = EGI_TN(egi_best_tile)(n, &r.nr);
     EGI_TN(egi_pack_b)(tb, k, n, b, ldb, space, r.nr, k);
     return r;
 }
@@ -52675,7 +52715,7 @@ static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, con
         g->right.tile(k, row, 1, b, nr, p->to + j, g->step[2] * g->w.oc, add);
         return;
     }
-    EGI_T edge[EGI_MR * 16] __attribute__((aligned(64)));
+    EGI_T edge[EGI_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
     g->right.tile(k, row, 1, b, nr, edge, nr, false);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t q = 0; q < cols; q++)
@@ -52747,7 +52787,7 @@ static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, con
     g->right.k = taps * og;
     g->right.n = cg;
     g->right.panels = space;
-    g->right.tile = EGI_TN(egi_best_tile)(&g->right.nr);
+    g->right.tile = EGI_TN(egi_best_tile)(cg, &g->right.nr);
     for (int64_t t = 0; t < taps; t++) {
         const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
                       kh = last / n[2].taps % n[1].taps * a[1].stride + r[1],
@@ -52840,7 +52880,7 @@ static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
     const double bytes = (double)s.lines * ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) *
                          (double)sizeof(EGI_T);
     if (bytes <= 2 * EGI_COLUMNS_BYTES)
-        s.elements = (s.lines * (s.pixels * cg + s.outs * ((og + 15) / 16 * 16)) + 15) / 16 * 16;
+        s.elements = (s.lines * (s.pixels * cg + EGI_TN(egi_product_right_size)(s.outs, og)) + 15) / 16 * 16;
     return s;
 }
 // Whether the pixels that the zeros in dy meet, near both ends of the lines of x, are finite. If not, their products
@@ -52885,7 +52925,7 @@ static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end
                   run = w->axis[2].taps * cg / pieces;
     EGI_T *x = j->space + egi_this.slot * s.elements, *dy = x + s.lines * s.pixels * cg;
     int64_t nr;
-    EGI_TN(egi_tile_fn) *tile = EGI_TN(egi_best_tile)(&nr);
+    EGI_TN(egi_tile_fn) *tile = EGI_TN(egi_best_tile)(og, &nr);
     for (int64_t q = begin; q < end; q++)
         for (int64_t block = blocks * q / j->parts; block < blocks * (q + 1) / j->parts; block++) {
             const int64_t l0 = block * s.lines, m = egi_min64(s.lines, lines - l0);
@@ -54486,7 +54526,7 @@ static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_
     a->last = egi_random_last_word(a->kept);
     a->batch = q->dims[0], a->heads = q->dims[1], a->queries = q->dims[2];
     a->shared = k->dims[1], a->keys = k->dims[2];
-    a->tile = EGI_TN(egi_best_tile)(&a->nr);
+    a->tile = EGI_TN(egi_best_tile)(egi_min64(a->q.size, a->v.size), &a->nr);
     a->size = EGI_TN(egi_whole)(a->q.size, a->nr);
     a->values = EGI_TN(egi_whole)(a->v.size, a->nr);
 }
@@ -54532,9 +54572,9 @@ typedef struct EGI_TN(egi_attention_keys) {
     int64_t room, first, end;
     EGI_T *packed_keys, *packed_values, *keys, *dk, *dv, *q, *g, *s, *d, *dq;
 } EGI_TN(egi_attention_keys);
-// How many keys a thread has in memory at once.
+// How many keys a thread has in memory at once: it decides the order of sums, so it does not depend on the tile.
 static int64_t EGI_TN(egi_attention_keys_room)(const EGI_TN(egi_attention_job) *a) {
-    const int64_t each = (3 * a->size + 2 * a->values) * (int64_t)sizeof(EGI_T), block = EGI_TN(EGI_ATTEND);
+    const int64_t each = (3 * a->q.size + 2 * a->v.size) * (int64_t)sizeof(EGI_T), block = EGI_TN(EGI_ATTEND);
     return egi_min64(egi_max64(EGI_TN(EGI_ATTEND_BYTES) / each / block, 1) * block, EGI_TN(egi_whole)(a->keys, block));
 }
 // Lays out a thread's space, which may be NULL, and returns how many elements it takes.
@@ -55127,6 +55167,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_SIGMOID_T
 #undef EGI_SPLAT
 #undef EGI_SPLAT_32
+#undef EGI_SPLAT_64
 #undef EGI_SQRT_OF
 #undef EGI_SUFFIX
 #undef EGI_SUFFIX_32
@@ -55135,12 +55176,15 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_STAMPS
 #undef EGI_TARGET
 #undef EGI_TARGET_FMA
+#undef EGI_TILE_64
 #undef EGI_TO_ACC
 #undef EGI_U
 #undef EGI_VEC
+#undef EGI_VEC_64
 #undef EGI_VECTORS
 #undef EGI_VECTOR_BYTES
 #undef EGI_VFMA
+#undef EGI_VFMA_64
 #undef EGI_FMA_ONE
 #undef EGI_STAMP
 

@@ -1,7 +1,9 @@
 // Products, in a copy of the library whose blocks of rows and columns are variables: whatever their sizes, from one
-// tile to more than the whole, and whatever the number of threads, the bits are the same. That is what lets a machine
-// with other caches have other blocks. Thin, batched and packed products, those of convolutions and of recurrent
-// layers.
+// tile to more than the whole, whatever the number of threads, and with tiles of AVX-512 or of AVX2, the bits are the
+// same. That is what lets a machine with other caches have other blocks. Thin, batched and packed products, those of
+// convolutions, of recurrent layers and of attention. Small products of all sizes against plain sums, between pages
+// that nobody may touch.
+#define _DEFAULT_SOURCE              // MAP_ANONYMOUS
 #include <stdint.h>
 static int64_t block_rows = 96, block_columns = 2048;
 #define EGI_MC block_rows
@@ -73,13 +75,40 @@ static eg_tensor *recurrence(int kind, eg_dtype dtype) {
     eg_layer_release(layer);
     return y;
 }
+// Heads of so many elements that a tile of AVX-512 has more columns than one of AVX2, or fewer; so many keys that the
+// gradient's sums are cut.
+static eg_tensor *attention(int kind, eg_dtype dtype) {
+    static const int64_t sizes[][2] = { { 10, 130 }, { 20, 1100 }, { 40, 900 }, { 64, 700 } };         // and keys
+    if (kind >= (int)(sizeof sizes / sizeof *sizes)) return NULL;
+    eg_tensor *x = numbers(dtype, EG_SHAPE(1, sizes[kind][1], 5)), *w[8];
+    layer = eg_layer_multi_head_attention(2, sizes[kind][0], .causal = kind & 1, .dtype = dtype);
+    eg_tensor *y = eg_layer_build(layer, eg_shape_of(x)) && eg_layer_weights(layer, w, 8) > 1
+                   ? with_gradients(called, x, w[0]) : NULL;
+    eg_layer_release(layer);
+    return y;
+}
+#endif
+#if EGI_X86
+// Of two runs one, and at least the first, has all that the processor has.
+static void choose_isa(size_t run) { egi_isa = run % 2 ? EGI_ISA_AVX2 : EGI_ISA_UNKNOWN; }
+static bool has_avx512(void) {
+    egi_isa = EGI_ISA_UNKNOWN;
+    return egi_isa_get() == EGI_ISA_AVX512;
+}
+#else
+static void choose_isa(size_t run) { (void)run; }
 #endif
 
 static void check_blocks(eg_tensor *(*make)(int kind, eg_dtype dtype)) {
-    static const int64_t sizes[][3] = { { 6, 16, 1 }, { 12, 32, 3 }, { 36, 64, 2 }, { 960, 16, 1 }, { 6, 1 << 16, 2 },
+    static const int64_t sizes[][3] = { { 6, 32, 1 }, { 12, 64, 3 }, { 36, 96, 2 }, { 960, 32, 1 }, { 6, 1 << 16, 2 },
                                         { 9600, 1 << 16, 1 } };
     const int threads = eg_num_threads();
     int kinds = 0;
+#if EGI_X86
+    const bool twice = has_avx512();
+#else
+    const bool twice = false;
+#endif
     for (int wide = 0; wide < 2; wide++)
         for (int kind = 0, more = 1; more; kind++) {
             EG_SCOPE;
@@ -93,6 +122,7 @@ static void check_blocks(eg_tensor *(*make)(int kind, eg_dtype dtype)) {
                 block_rows = sizes[i][0];
                 block_columns = sizes[i][1];
                 eg_set_num_threads((int)sizes[i][2]);
+                if (twice) choose_isa(i + 1);
                 eg_seed(3);
                 y = make(kind, dtype);
                 const uint64_t got = y ? bits_of(y) : 0;
@@ -103,6 +133,7 @@ static void check_blocks(eg_tensor *(*make)(int kind, eg_dtype dtype)) {
             }
             block_rows = 96;
             block_columns = 2048;
+            if (twice) choose_isa(0);
             eg_set_num_threads(threads);
             kinds++;
         }
@@ -112,4 +143,88 @@ TEST(products_have_the_same_bits_in_all_blocks) { check_blocks(product); }
 TEST(convolutions_have_the_same_bits_in_all_blocks) { check_blocks(convolution); }
 #ifndef EAGER_CORE
 TEST(recurrent_layers_have_the_same_bits_in_all_blocks) { check_blocks(recurrence); }
+TEST(attention_has_the_same_bits_in_all_blocks) { check_blocks(attention); }
+#endif
+TEST(tiles_of_avx512_have_the_bits_of_avx2) {
+#if EGI_X86
+    if (!has_avx512()) SKIP("this processor has no AVX-512; where one has it, all tests of this file compare the two");
+#else
+    SKIP("not for x86-64");
+#endif
+}
+
+#if defined(__unix__) && !defined(TEST_GUARD)
+#include <sys/mman.h>
+#include <unistd.h>
+enum { SIDE = 130, MOST_TERMS = 70, ROOM = SIDE * SIDE };
+// Room for n elements that ends where a page begins that nobody may touch.
+static char *fenced[3];
+static size_t room;
+static bool fences_are_up(void) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    room = (ROOM * 8 / page + 1) * page;
+    for (int i = 0; i < 3; i++) {
+        void *all = mmap(NULL, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (all == MAP_FAILED) return false;
+        fenced[i] = (char *)all + page;
+        if (mprotect(fenced[i], room, PROT_READ | PROT_WRITE)) return false;
+    }
+    return true;
+}
+// c (m, n), whose rows are ldc apart, from products of small numbers whose sums are exact, so that any order makes the
+// same; elements between rows stay what they were.
+#define CHECK_SIZES(T, gemm, name) \
+static bool name##_is_right(bool ta, bool tb, int64_t m, int64_t n, int64_t k, int64_t ldc, bool add) { \
+    const int64_t in_c = m > 0 ? (m - 1) * ldc + n : 0; \
+    T *a = (T *)(void *)(fenced[0] + room) - m * k, *b = (T *)(void *)(fenced[1] + room) - k * n, \
+      *c = (T *)(void *)(fenced[2] + room) - in_c; \
+    for (int64_t i = 0; i < m * k; i++) a[i] = (T)((i * 7 + m) % 11 - 5) / 4; \
+    for (int64_t i = 0; i < k * n; i++) b[i] = (T)((i * 5 + n) % 13 - 6) / 2; \
+    for (int64_t i = 0; i < in_c; i++) c[i] = (T)(i % 3); \
+    if (!gemm(ta, tb, m, n, k, a, ta ? m : k, b, tb ? k : n, c, ldc, add, NULL)) return false; \
+    for (int64_t i = 0; i < in_c; i++) { \
+        const int64_t row = i / ldc, column = i % ldc; \
+        T want = column < n && !add ? 0 : (T)(i % 3); \
+        for (int64_t p = 0; column < n && p < k; p++) \
+            want += a[ta ? p * m + row : row * k + p] * b[tb ? column * k + p : p * n + column]; \
+        if (c[i] != want) return false; \
+    } \
+    return true; \
+}
+CHECK_SIZES(float, egi_gemm_f32, floats)
+CHECK_SIZES(double, egi_gemm_f64, doubles)
+static void check_size_of(int64_t m, int64_t n, int64_t k) {
+    for (int how = 0; how < 8; how++) {
+        const bool ta = how & 1, tb = how & 2, add = how & 4;
+        const int64_t ldc = add ? n + 3 : n;
+        const bool right = floats_is_right(ta, tb, m, n, k, ldc, add),
+                   wide = doubles_is_right(ta, tb, m, n, k, ldc, add);
+        CHECK(right && wide);
+        if (!right || !wide)
+            printf("    (%d, %d) (%d, %d)%s%s%s%s\n", (int)m, (int)k, (int)k, (int)n, ta ? ", a transposed" : "",
+                   tb ? ", b transposed" : "", add ? ", added" : "", right ? ", float64" : "");
+    }
+}
+TEST(products_of_all_sizes_between_fences) {
+    static const int64_t rows[] = { 1, 5, 6, 7, 30 }, terms[] = { 0, 1, 9, MOST_TERMS };
+    REQUIRE(fences_are_up());
+    for (int isa = 0; isa < 3; isa++) {
+#if EGI_X86
+        egi_isa = EGI_ISA_UNKNOWN;
+        const int most = egi_isa_get();
+        if (isa + EGI_ISA_16 > most) continue;
+        egi_isa = isa + EGI_ISA_16;
+#else
+        if (isa) break;
+#endif
+        for (int64_t n = 0; n <= SIDE; n++)
+            for (int i = 0; i < 20; i++) {
+                check_size_of(rows[i % 5], n, terms[i / 5]);
+                if (i % 5 == 2 && i / 5 == 2) check_size_of(n, 33, terms[i / 5]);
+            }
+    }
+#if EGI_X86
+    egi_isa = EGI_ISA_UNKNOWN;
+#endif
+}
 #endif

@@ -521,30 +521,38 @@ TEST(divisions_of_floats_in_vectors) {
 #endif
 }
 #if EGI_X86
-static bool avx2_with(const char *asked) {
+static int isa_with(const char *asked) {
     egi_isa = EGI_ISA_UNKNOWN;
     if (asked) setenv("EAGER_ISA", asked, 1);
     else unsetenv("EAGER_ISA");
-    return egi_cpu_has_avx2();
+    return egi_isa_get();
 }
 TEST(the_environment_chooses_the_vectors) {
     const char *before = getenv("EAGER_ISA");
     char kept[64];
     snprintf(kept, sizeof kept, "%s", before ? before : "");
-    const bool has = avx2_with(NULL);
-    CHECK(has == (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")));
-    CHECK(!avx2_with("base"));
-    CHECK(avx2_with("") == has);
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
+               avx512 = avx2 && __builtin_cpu_supports("avx512f");
+    const int has = avx512 ? EGI_ISA_AVX512 : avx2 ? EGI_ISA_AVX2 : EGI_ISA_16;
+    CHECK_INT(isa_with(NULL), has);
+    CHECK_INT(isa_with("base"), EGI_ISA_16);
+    CHECK(!egi_cpu_has_avx2());
+    CHECK_INT(isa_with(""), has);
+    CHECK(egi_cpu_has_avx2() == avx2);
     CHECK_INT(eg_error(), EG_OK);
-    if (has) CHECK(avx2_with("avx2"));
-    else CHECK_ERROR(avx2_with("avx2"), EG_ERROR_ARGUMENT,
+    if (avx2) CHECK_INT(isa_with("avx2"), EGI_ISA_AVX2);
+    else CHECK_ERROR(isa_with("avx2"), EG_ERROR_ARGUMENT,
                      "EAGER_ISA: this processor has no AVX2 and FMA; vectors of 16 bytes are used");
+    if (avx512) CHECK_INT(isa_with("avx512"), EGI_ISA_AVX512);
+    else CHECK_ERROR(isa_with("avx512"), EG_ERROR_ARGUMENT,
+                     avx2 ? "EAGER_ISA: this processor has no AVX-512; vectors of 32 bytes are used"
+                          : "EAGER_ISA: this processor has no AVX-512; vectors of 16 bytes are used");
     CHECK_INT(eg_error(), EG_OK);
-    CHECK_ERROR(avx2_with("avx512"), EG_ERROR_ARGUMENT,
-                "EAGER_ISA: 'avx512' is neither 'avx2' nor 'base'; it is ignored");
-    CHECK(egi_cpu_has_avx2() == has);                                      // that is said once
+    CHECK_ERROR(isa_with("AVX2"), EG_ERROR_ARGUMENT,
+                "EAGER_ISA: 'AVX2' is none of 'avx512', 'avx2' and 'base'; it is ignored");
+    CHECK_INT(egi_isa_get(), has);                                         // that is said once
     CHECK_INT(eg_error(), EG_OK);
-    avx2_with(before ? kept : NULL);
+    isa_with(before ? kept : NULL);
 }
 #endif
 
