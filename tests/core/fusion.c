@@ -180,6 +180,31 @@ TEST(gradients_of_chains_to_second_order) {
                     chain_compare((eg_dtype)dtype, shapes, seed * 5 + (uint32_t)i, 4 + (int)seed * 5, order, false);
                 }
 }
+// Products and sums in turn, by an operand and by a constant, which a program computes two at a time. Each rounds by
+// itself; the product that is an output as well stands between two of them.
+static bool sums_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int how = *(const int *)user;
+    eg_tensor *v = in[0];
+    for (int i = 0; i < 9; i++) {
+        eg_tensor *p = how & 1 ? eg_mul(v, 1.1) : eg_mul(v, in[1]);
+        if (i == 4) out[1] = p;
+        v = how & 2 ? eg_add(p, -0.3) : eg_add(p, in[2]);
+    }
+    out[0] = v;
+    return true;
+}
+TEST(sums_behind_products_round_twice) {
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int dtype = EG_FLOAT32; dtype <= EG_FLOAT64; dtype++)
+            for (int how = 0; how < 8; how++) {
+                EG_SCOPE;
+                eg_tensor *in[3];
+                for (int k = 0; k < 3; k++)
+                    in[k] = data((eg_dtype)dtype, k && how & 4 ? EG_SHAPE(1) : EG_SHAPE(sizes[i]), k + 1, false);
+                if (replays(sums_body, &how, in, 3, 2) < 0)
+                    printf("    %s, %d elements, %d\n", eg_dtype_name((eg_dtype)dtype), sizes[i], how);
+            }
+}
 TEST(a_long_chain_is_split) {
     const eg_shape shape = EG_SHAPE(6), shapes[] = {shape, shape, shape, shape};
     chain_compare(EG_FLOAT32, shapes, 5, 400, 0, false);
