@@ -9756,20 +9756,22 @@ EGI_EVERYWHERE double egi_log2_near(double x) {
                      (0.31990402373941024 + z * 0.28292517295711117);
     return e + s * (2.8853900817778486 + z * 0.96179669411449042 + z2 * p);
 }
-EGI_EVERYWHERE double egi_two_to_near(double t) {                // |t| < 1000
+EGI_EVERYWHERE double egi_two_to_near(double t) {                // |t| < 1000; of others, any number
     const double n = (t + EGI_ROUNDER_64) - EGI_ROUNDER_64, f = t - n;
     const double f2 = f * f, p = 0.24022646890016883 + f * 0.055503287774255269 + f2 *
                      (0.0096184890239658354 + f * 0.0013399931071432717 + f2 * 0.00015345794012365565);
     return (1.0000000005542498 + f * 0.69314720573698141 + f2 * p) *
            egi_from_bits64((egi_to_bits64(n + EGI_ROUNDER_64) + 1023u) << 52);
 }
-// sqrt(x), to 2^-40: three steps of Newton's from a guess by bits, without the instruction, which may set errno.
+// sqrt(x), to 2^-40, and 0 of negative numbers: three steps of Newton's from a guess by bits, without the instruction,
+// which may set errno. The sign is read off the bits: with vectors of 16 bytes gcc has no mask of 64 bits for a
+// comparison of doubles, and would compute the whole loop element by element. (egi_powf compares floats for that.)
 EGI_EVERYWHERE double egi_root_near(double x) {
     double y = egi_from_bits64(0x5fe6eb50c7b537a9u - (egi_to_bits64(x) >> 1));
     y = y * (1.5 - 0.5 * x * y * y);
     y = y * (1.5 - 0.5 * x * y * y);
     y = y * (1.5 - 0.5 * x * y * y);
-    return egi_from_bits64(egi_to_bits64(x * y) & (0 - (uint64_t)(x > 0)));
+    return egi_from_bits64(egi_to_bits64(x * y) & ((egi_to_bits64(x) >> 63) - 1));
 }
 // x - n pi / 2 for the nearest whole n, of which *quadrant has the low bits; |x| <= 2^17, where the products are
 // exact.
@@ -9997,13 +9999,15 @@ EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x
     const float a = fabsf(x), b = fabsf(y);
     const float c = egi_choosef(a > 0, a, 1.0f);
     const double t = (double)y * egi_log2_near((double)c);
-    const float p = (float)egi_two_to_near(egi_choose(t > 200, 200, egi_choose(t < -200, -200, t)));
+    const float p = (float)egi_two_to_near(t);
     const float up = egi_choosef((a > 1) == (y > 0), INFINITY, 0.0f);
     // whole: y is an integer; odd: an odd one. From 2^24 on all are even.
     const float w = egi_choosef(b < 16777216.0f, b, 0.0f), n = (float)(int32_t)w;
     const int whole = (n == w) , odd = (int)((int32_t)n & 1) & whole;
     const uint32_t sign = (egi_to_bits(x) & 0x80000000u) & (0u - (uint32_t)odd);
-    const int end = (a == 0) | egi_is_infinite(a), nan = (x != x) | (y != y), none = (x < 0) & !whole,
+    // far: the result is 0 or infinity, and p is any number. Then special is `up`, as where x is 0 or infinite.
+    const int none = (x < 0) & !whole, far = (fabsf((float)t) > 200.0f) & !none,
+              end = (a == 0) | egi_is_infinite(a) | far, nan = (x != x) | (y != y),
               one = (x == 1) | (y == 0) | ((a == 1) & egi_is_infinite(b));
     float special = egi_choosef(end, egi_from_bits(egi_to_bits(up) | sign), NAN);     // while p is computed
     special = egi_choosef(one, 1.0f, egi_choosef(nan, x + y, special));
@@ -10580,9 +10584,9 @@ __attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, co
 // The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, and those of N for
 // integers: int64, int32, uint8, the latter two with AVX2, and all three where the second operand is one element, which
 // may be NULL. Where there is AVX2, loop egi_word_few of these is for 4 to 7 elements of float32: the first, where it
-// has the bits of the second, or one with AVX2 at the list's end, or the second, for which a vector is filled.
-// M: by libm; F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise; L, N, P,
-// S and T as below. Float64 is by libm in all but D, N and S. No word is M today; a new one begins as one
+// has the bits of the second, or the second, for which a vector is filled.
+// M: by libm; F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise; N, P, S
+// and T as below. Float64 is by libm in all but D, N and S. No word is M today; a new one begins as one
 // (docs/change.md).
 #define EGI_LONG_LOOPS(word, few, wide, ...) \
     enum { egi_word_few##word = few }; \
@@ -10608,27 +10612,12 @@ __attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, co
     EGI_LONG_STEPS(egi_long_f64##word, , double, EGI_STEP_16 / 2, egi_f64##word(a)) \
     EGI_LONG_FMA_64(word) \
     EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
-// L: as F, of words whose doubles vectors of 16 bytes compute one by one, so that few elements have a loop with AVX2.
-#if EGI_WIDE_PROGRAMS
-#define EGI_LONG_FEW_AVX2(word, formula) EGI_LONG_STEPS(egi_long_few##word, EGI_AVX2, float, EGI_STEP_16, formula)
-#define EGI_LONG_FEW_OF(word) egi_long_few##word
-#else
-#define EGI_LONG_FEW_AVX2(word, formula)
-#define EGI_LONG_FEW_OF(word) NULL
-#endif
-#define EGI_LONG_L(word, ...) \
-    EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
-    EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
-    EGI_LONG_FEW_AVX2(word, egi_f32##word(__VA_ARGS__)) \
-    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, 4, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_FEW_OF(word))
-// P: the same, and integers.
+// P: as F, and integers.
 #define EGI_LONG_P(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
-    EGI_LONG_FEW_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_INTEGERS(word, EGI_LONG_FEW, EGI_LONG_WIDE(word), egi_long_f64##word, __VA_ARGS__)
+    EGI_LONG_INTEGERS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, __VA_ARGS__)
 #define EGI_LONG_INTEGERS(word, few, wide, wide_64, ...) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
     EGI_LONG_NARROW(word, __VA_ARGS__) \
@@ -10824,11 +10813,11 @@ EGI_LONG_BY_ONE_LOOPS(_floordiv, egi_divisor_quotient_i64(&v, x), egi_divisor_qu
 EGI_LONG_BY_ONE_LOOPS(_mod, (uint64_t)x - egi_divisor_quotient_i64(&v, x) * v.d,
                       ((uint32_t)x - egi_divisor_quotient_i32(&v, x) * v.d) & v.remains,
                       ((unsigned)x - (unsigned)egi_divisor_quotient_u8(&v, x) * v.d) & v.remains)
-enum { EGI_LONG_BY_ONE = 9, EGI_LONG_FEW = 12 };
+enum { EGI_LONG_BY_ONE = 9 };
 #define EGI_LONG_BY_ONE(word) EGI_PASTE(EGI_LONG_BY_ONE, word)
 #define EGI_LONG_BY_ONE_floordiv EGI_LONG_BY_ONE_OF(_floordiv)
 #define EGI_LONG_BY_ONE_mod EGI_LONG_BY_ONE_OF(_mod)
-#define EGI_LONG_BY_ONE_pow NULL, NULL, NULL, EGI_LONG_FEW_OF(_pow)
+#define EGI_LONG_BY_ONE_pow NULL, NULL, NULL
 #define EGI_LONG_BY_ONE_OF(word) egi_long_i64_by_one##word, egi_long_i32_by_one##word, egi_long_u8_by_one##word
 // DIVISION OF FLOATS. Idea: fmod goes bit by bit, while most quotients are so small that a product gives what remains,
 // exactly: n is a / b, rounded to a whole number, and a - n b has the bits of b and no more. In float32 the product n b
@@ -10922,7 +10911,7 @@ EGI_LONG_F(_erfc, a) EGI_LONG_A(_gelu) EGI_LONG_A(_gelu_slope) EGI_LONG_D(_sigmo
 EGI_LONG_D(_silu) EGI_LONG_D(_silu_slope)
 EGI_LONG_S(_sin, 0) EGI_LONG_S(_cos, 1) EGI_LONG_T(_tan, a) EGI_LONG_F(_asin, a) EGI_LONG_F(_acos, a)
 EGI_LONG_F(_atan, a)
-EGI_LONG_F(_sinh, a) EGI_LONG_F(_cosh, a) EGI_LONG_L(_asinh, a) EGI_LONG_L(_acosh, a) EGI_LONG_F(_atanh, a)
+EGI_LONG_F(_sinh, a) EGI_LONG_F(_cosh, a) EGI_LONG_F(_asinh, a) EGI_LONG_F(_acosh, a) EGI_LONG_F(_atanh, a)
 EGI_LONG_F(_atan2, a, b)
 EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_P(_pow, a, b)
 
