@@ -375,8 +375,8 @@ EAGER_API const char *eg_error_name(eg_error_code code);
 // writes a line to stderr (the same line only once in a row); NULL is silent.
 typedef void eg_error_handler(eg_error_code code, const char *message, void *user);
 EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user);
-// Raises an error from code of your own (an op, a callback). The format is printf's. Returns NULL, for `return
-// eg_raise(...)`.
+// Raises an error from code of your own (an op, a callback). The format is printf's; the message keeps its words, and
+// ends with where it was, as above. Returns NULL, for `return eg_raise(...)`.
 EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 // A scope owns every tensor and tape made while it is the innermost one, and frees them when it ends. Ending an outer
@@ -4179,6 +4179,9 @@ EAGER_API eg_backend *egi_backend_cpu(void);
 // Each row of EGI_ELEMENTWISE_TABLE and EGI_OTHER_TABLE, by its number from 0 to EGI_OPS - 1. NULL: EAGER_CORE leaves
 // it out.
 EAGER_API const egi_op *egi_op_row(int number);
+// Raises an error of an op, which is "matmul" of eg_matmul; NULL: the message begins with no op. Returns NULL.
+EAGER_API void *egi_raise(eg_error_code code, const char *op, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
 
 // ---- what kernels' `parameters` point to
 
@@ -5075,15 +5078,16 @@ static bool egi_context_in_batch(void) {
 
 // ---- raising
 //
-// egi_fail raises an error inside the library, eg_raise does so for programs; both fill an egi_error and go through
-// egi_error_raise, which adds what the contexts know, keeps the first error of the thread, and tells the handler.
+// egi_fail and egi_raise raise an error inside the library, eg_raise does so for programs. All fill an egi_error and go
+// through egi_error_raise, which adds what the contexts know, keeps the thread's first error, and tells the handler.
 
-// An error before it is a message. The op is "matmul" of eg_matmul, or "" where the sentence says by itself what
+// An error before it is a message. The op is "matmul" of eg_matmul, or NULL where the sentence says by itself what
 // failed.
 typedef struct egi_error {
     eg_error_code code;
     bool placed;                // the sentence is a whole message, which had its chance to name the program's line
-    char op[80], sentence[EGI_MESSAGE];
+    const char *op;
+    char sentence[EGI_MESSAGE];
 } egi_error;
 
 static EGI_COLD void egi_message_add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -5140,12 +5144,12 @@ static EGI_COLD const egi_call_note *egi_note_among(int begin, int end, const ch
     return NULL;
 }
 // The note of the call of an op that runs now, or else of a function that it is a part of; NULL if none was noted. The
-// notes of the innermost caller come first.
+// op may be NULL: of what runs now. The notes of the innermost caller come first.
 static EGI_COLD const egi_call_note *egi_note_of(const char *op) {
     const egi_call_note *notes = egi_this.notes, *note = NULL;
     for (int end = egi_this.noted, begin; end > 0 && !note; end = begin) {
         for (begin = end - 1; notes[begin].frame == notes[end].frame; begin--) {}
-        note = egi_note_among(begin, end, op);
+        if (op) note = egi_note_among(begin, end, op);
         for (const egi_context *c = egi_this.context; c && !note && c->kind != EGI_IN_PIPELINE; c = c->outer)
             if (egi_context_public(c)) note = egi_note_among(begin, end, egi_context_public(c));
     }
@@ -5175,12 +5179,12 @@ static EGI_COLD const void *egi_error_render(const egi_error *e, const void *tol
     text[0] = 0;
     // An error that an iterator passes on to a stage of the same dataset (whose function asked for an element) names
     // its stage already.
-    bool staged = stage && stage->of != told, its_own = staged && !strcmp(stage->name, e->op);
+    bool staged = stage && stage->of != told, its_own = staged && e->op && !strcmp(stage->name, e->op);
     if (staged)
         egi_message_add(text, "eg_%s (stage %lld of %lld, element %lld): ", stage->name, (long long)stage->number[0],
                         (long long)stage->number[1], (long long)stage->number[2]);
     bool (*registered)(const char *) = __atomic_load_n(&egi_op_is_registered, __ATOMIC_ACQUIRE);
-    if (e->op[0] && !its_own) egi_message_add(text, "%s%s: ", registered && registered(e->op) ? "" : "eg_", e->op);
+    if (e->op && !its_own) egi_message_add(text, "%s%s: ", registered && registered(e->op) ? "" : "eg_", e->op);
     egi_message_add(text, "%s", e->sentence);
     egi_message_within(text);
     if (e->code == EG_ERROR_SHAPE && step && step->name) egi_message_add(text, "; %s", step->name);
@@ -5221,45 +5225,19 @@ static EGI_COLD void egi_error_raise(const egi_error *e, const void *told) {
 #endif
     egi_this.telling = false;
 }
-// Finds the op by which a format begins, as "eg_matmul: " or, with its first argument, as "eg_%s: ", puts its name
-// into e->op and returns the rest of the format. Every format of the library begins so; one given to eg_raise by a
-// user need not, and then e->op is "".
-static EGI_COLD const char *egi_error_name(egi_error *e, const char *format, va_list *list) {
-    const char *p = format + 3;
-    size_t n = 0;
-    e->op[0] = 0;
-    if (strncmp(format, "eg_", 3)) return format;
-    while ((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_' || (p[0] == '%' && p[1] == 's'))
-        p += *p == '%' ? 2 : 1;
-    if (p[0] != ':' || p[1] != ' ') return format;
-    for (const char *q = format + 3; q < p && n < sizeof e->op - 1; q++) {
-        if (*q == '%') n += (size_t)snprintf(e->op + n, sizeof e->op - n, "%s", va_arg(*list, const char *)), q++;
-        else e->op[n++] = *q;
-    }
-    e->op[n < sizeof e->op ? n : sizeof e->op - 1] = 0;
-    const char *call = egi_context_call();
-    if (!call && !strcmp(e->op, "call")) call = egi_context_model();        // a layer raises its errors as eg_call's
-    if (call) {                                     // the name changes, an option as in "fit: .callbacks" stays
-        char named[sizeof e->op];
-        const char *option = strchr(e->op, ':');
-        snprintf(named, sizeof named, "%s%s", call, option ? option : "");
-        memcpy(e->op, named, sizeof named);
-    }
-    return p + 2;
+// Fills an error and raises it. An op that runs as a part of a public function fails in that function's name.
+static EGI_COLD void egi_error_say(eg_error_code code, const char *op, const char *format, va_list list)
+    __attribute__((format(printf, 3, 0)));
+static void egi_error_say(eg_error_code code, const char *op, const char *format, va_list list) {
+    egi_error e;
+    const char *call = op ? egi_context_call() : NULL;
+    if (!call && op && !strcmp(op, "call")) call = egi_context_model();        // a layer raises its errors as eg_call's
+    e.code = code;
+    e.placed = false;
+    e.op = call ? call : op;
+    vsnprintf(e.sentence, sizeof e.sentence, format, list);
+    egi_error_raise(&e, NULL);
 }
-#define EGI_ERROR_RAISE(code_, format) \
-    do { \
-        egi_error egi_raised; \
-        va_list egi_arguments; \
-        va_start(egi_arguments, format); \
-        egi_raised.code = code_; \
-        egi_raised.placed = false; \
-        const char *egi_sentence = egi_error_name(&egi_raised, format ? format : "eg_raise: the message is NULL", \
-                                                  &egi_arguments); \
-        vsnprintf(egi_raised.sentence, sizeof egi_raised.sentence, egi_sentence, egi_arguments); \
-        va_end(egi_arguments); \
-        egi_error_raise(&egi_raised, NULL); \
-    } while (0)
 // Takes the pending error off this thread, to give it back later, or to another thread. Neither is counted or
 // reported again.
 static void egi_failure_take(egi_failure *f) {
@@ -5280,7 +5258,7 @@ static void egi_failure_give(const egi_failure *f) {
 static EGI_COLD void egi_failure_raise(const egi_failure *f) {
     egi_error e;
     e.code = f->code == EG_OK ? EG_ERROR_STATE : f->code;
-    e.op[0] = 0;
+    e.op = NULL;
     e.placed = true;
     snprintf(e.sentence, sizeof e.sentence, "%s", f->message);
     egi_error_raise(&e, f->stage);
@@ -5301,26 +5279,41 @@ static void egi_context_end(egi_context *c) { egi_context_leave(c); }
         return (expression); \
     } while (0)
 EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) {
-    EGI_ERROR_RAISE(code, format);
+    if (!format) return egi_raise(code, "raise", "the message is NULL");
+    va_list list;
+    va_start(list, format);
+    egi_error_say(code, NULL, format, list);
+    va_end(list);
     return NULL;
 }
-static EGI_COLD bool egi_fail(eg_error_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool egi_fail(eg_error_code code, const char *format, ...) {
-    EGI_ERROR_RAISE(code, format);
+EAGER_API void *egi_raise(eg_error_code code, const char *op, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    egi_error_say(code, op, format, list);
+    va_end(list);
+    return NULL;
+}
+static EGI_COLD bool egi_fail(eg_error_code code, const char *op, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool egi_fail(eg_error_code code, const char *op, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    egi_error_say(code, op, format, list);
+    va_end(list);
     return false;
 }
 static EGI_COLD bool egi_no_memory(const char *what, int64_t bytes) {
     int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED);
     if (limit)
         return egi_fail(
-            EG_ERROR_MEMORY,
-            "eg_%s: out of memory (%lld bytes asked for; eg_memory_limit is %lld, and %lld are in use or cached)", what,
+            EG_ERROR_MEMORY, what,
+            "out of memory (%lld bytes asked for; eg_memory_limit is %lld, and %lld are in use or cached)",
             (long long)bytes, (long long)limit, (long long)__atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED));
-    return egi_fail(EG_ERROR_MEMORY, "eg_%s: out of memory (%lld bytes asked for)", what, (long long)bytes);
+    return egi_fail(EG_ERROR_MEMORY, what, "out of memory (%lld bytes asked for)", (long long)bytes);
 }
 // A NULL operand is the trace of an earlier error; only where none is pending is it one of its own.
 static EGI_COLD bool egi_null_operand(const char *function, int i) {
-    if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: operand %d is NULL", function, i);
+    if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, function, "operand %d is NULL", i);
     return false;
 }
 
@@ -5330,9 +5323,8 @@ static EGI_COLD bool egi_null_operand(const char *function, int i) {
     ((uintptr_t)(options).name_your_options == (uintptr_t)(options).canary || egi_options_unnamed(function, example))
 static EGI_COLD bool egi_options_unnamed(const char *function, const char *example) {
     return egi_fail(
-        EG_ERROR_ARGUMENT,
-        "eg_%s: options are given by name, as in .%s; a value without one came, or a struct that was not zeroed",
-        function, example);
+        EG_ERROR_ARGUMENT, function,
+        "options are given by name, as in .%s; a value without one came, or a struct that was not zeroed", example);
 }
 
 // Goes around whatever may run a function of the user's, which may call the library again. A function that leads back
@@ -5340,9 +5332,8 @@ static EGI_COLD bool egi_options_unnamed(const char *function, const char *examp
 // After false, egi_depth_leave must not be called.
 static bool egi_depth_enter(const char *function) {
     if (egi_this.depth < EG_MAX_DEPTH) { egi_this.depth++; return true; }
-    return egi_fail(EG_ERROR_STATE,
-                    "eg_%s: more than %d calls stand in one another (EG_MAX_DEPTH): a function of yours that the "
-                    "library calls leads back to itself without end", function, EG_MAX_DEPTH);
+    return egi_fail(EG_ERROR_STATE, function, "more than %d calls stand in one another (EG_MAX_DEPTH): a function of "
+                    "yours that the library calls leads back to itself without end", EG_MAX_DEPTH);
 }
 static void egi_depth_leave(void) { egi_this.depth--; }
 // EGI_FRAMED for a function that may lead back to itself: at the limit it is not called, and an error is raised.
@@ -5500,7 +5491,7 @@ static void egi_frame_leave(const egi_frame *f) {
 }
 // "eg_scope_end: the callback of eg_fit ended a scope that it did not begin".
 static EGI_COLD void egi_frame_refuses(const char *function, const char *what) {
-    egi_fail(EG_ERROR_STATE, "eg_%s: %s of eg_%s ended %s", function, egi_this.frame->what, egi_this.frame->of, what);
+    egi_fail(EG_ERROR_STATE, function, "%s of eg_%s ended %s", egi_this.frame->what, egi_this.frame->of, what);
 }
 
 EAGER_API eg_scope eg_scope_begin(void) {
@@ -5555,8 +5546,8 @@ static bool egi_tensor_alive(const char *function, eg_tensor *x) {
     if (!x) return false;
 #ifdef EAGER_DEBUG
     if (x->object.kind != EGI_TENSOR)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: a tensor made by eg_%s was used after its last reference was gone",
-                        function, x->op);
+        return egi_fail(EG_ERROR_STATE, function, "a tensor made by eg_%s was used after its last reference was gone",
+                        x->op);
 #else
     (void)function;
 #endif
@@ -5567,10 +5558,9 @@ static bool egi_tensor_alive(const char *function, eg_tensor *x) {
 static eg_tensor *egi_frame_result(const char *function, eg_tensor *y) {
 #ifdef EAGER_DEBUG
     if (y && y->object.kind != EGI_TENSOR)
-        return (eg_tensor *)eg_raise(
-            EG_ERROR_STATE,
-            "eg_%s: the function returned a tensor made by eg_%s whose scope has ended; return eg_keep(y)", function,
-            y->op);
+        return (eg_tensor *)egi_raise(
+            EG_ERROR_STATE, function,
+            "the function returned a tensor made by eg_%s whose scope has ended; return eg_keep(y)", y->op);
 #else
     (void)function;
 #endif
@@ -5614,7 +5604,7 @@ EAGER_API void eg_release(eg_tensor *x) {
     if (!egi_tensor_alive("release", x)) return;
 #ifdef EAGER_DEBUG
     if (egi_scope_has_all(x)) {
-        egi_fail(EG_ERROR_STATE, "eg_release: the tensor made by eg_%s belongs to its scope, which gives it back "
+        egi_fail(EG_ERROR_STATE, "release", "the tensor made by eg_%s belongs to its scope, which gives it back "
                  "itself; release what you retained, and variables", x->op);
         return;
     }
@@ -5630,7 +5620,7 @@ EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
     }
     eg_tensor *former = *x;
     if (former->flags & EGI_VARIABLE) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_replace: %.60s is a variable: eg_assign changes it",
+        egi_fail(EG_ERROR_ARGUMENT, "replace", "%.60s is a variable: eg_assign changes it",
                  former->name ? former->name : "x");
         return NULL;
     }
@@ -5647,7 +5637,7 @@ EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
            ((t->stack[i] & EGI_TAGS) > EGI_TAG_KEEP || (t->stack[i] & ~(uintptr_t)EGI_TAGS) != (uintptr_t)former))
         i--;
     if (i < 0) {
-        egi_fail(EG_ERROR_STATE, "eg_replace: no scope of this thread owns x (from eg_%s); of a reference of your own "
+        egi_fail(EG_ERROR_STATE, "replace", "no scope of this thread owns x (from eg_%s); of a reference of your own "
                                  "it is eg_release(x), then x = eg_retain(y)", former->op);
         return NULL;
     }
@@ -5713,7 +5703,7 @@ EAGER_API void eg_memory_trim(void) {
 }
 EAGER_API int64_t eg_memory_limit(int64_t bytes) {
     if (bytes < 0) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_memory_limit: the limit is %lld bytes; 0 is no limit", (long long)bytes);
+        egi_fail(EG_ERROR_ARGUMENT, "memory_limit", "the limit is %lld bytes; 0 is no limit", (long long)bytes);
         return -1;
     }
     int64_t held = __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED);
@@ -5733,8 +5723,8 @@ static void egi_heap_add_counts(eg_memory_info *info, egi_heap *h) {
 }
 EAGER_API void eg_shutdown(void) {
     if (egi_this.frame) {
-        egi_fail(EG_ERROR_STATE,
-                 "eg_shutdown: %s of eg_%s called it, and what runs around that would be freed; nothing was done",
+        egi_fail(EG_ERROR_STATE, "shutdown",
+                 "%s of eg_%s called it, and what runs around that would be freed; nothing was done",
                  egi_this.frame->what, egi_this.frame->of);
         return;
     }
@@ -5765,13 +5755,11 @@ EAGER_API void eg_shutdown(void) {
 }
 EAGER_API bool eg_set_allocator(void *(*allocate)(size_t, void *), void (*deallocate)(void *, void *), void *user) {
     if (__atomic_load_n(&egi_shared.blocks, __ATOMIC_RELAXED) != 0)
-        return egi_fail(EG_ERROR_STATE,
-                        "eg_set_allocator: the library holds %lld blocks of the former allocator; set it before the "
-                            "first tensor, or after "
-                        "everything is released and eg_shutdown() was called",
+        return egi_fail(EG_ERROR_STATE, "set_allocator", "the library holds %lld blocks of the former allocator; set "
+                        "it before the first tensor, or after everything is released and eg_shutdown() was called",
                         (long long)egi_shared.blocks);
     if ((allocate == NULL) != (deallocate == NULL))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_set_allocator: give both functions, or NULL for both");
+        return egi_fail(EG_ERROR_ARGUMENT, "set_allocator", "give both functions, or NULL for both");
     egi_shared.allocate = allocate;
     egi_shared.deallocate = deallocate;
     egi_shared.allocator_user = user;
@@ -6007,7 +5995,7 @@ static bool egi_checked_product(int64_t a, int64_t b, int64_t *product) {
 static bool (*egi_graph_shows)(const eg_backend *b, eg_shape *shape);
 EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
     size_t at = 0;
-    if (!text) return (const char *)eg_raise(EG_ERROR_NULL, "eg_shape_text: the text is NULL");
+    if (!text) return (const char *)egi_raise(EG_ERROR_NULL, "shape_text", "the text is NULL");
     bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
     const eg_shape given = shape;
     if (shows) shows(egi_this.backend, &shape);
@@ -6077,19 +6065,18 @@ static bool egi_equal_shapes(eg_shape a, eg_shape b) {
 // Counts the bytes of a tensor. Checks that the dtype exists, the rank is in range, no dimension is negative and the
 // bytes can be counted. Raises the error itself.
 static bool egi_shape_bytes(const char *function, eg_shape shape, eg_dtype dtype, int64_t *total) {
-    if (!egi_dtype_valid(dtype)) return egi_fail(EG_ERROR_DTYPE, "eg_%s: %d is no dtype", function, (int)dtype);
+    if (!egi_dtype_valid(dtype)) return egi_fail(EG_ERROR_DTYPE, function, "%d is no dtype", (int)dtype);
     if (shape.rank < 0 || shape.rank > EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: rank %d is not between 0 and %d", function, shape.rank, EG_MAX_RANK);
+        return egi_fail(EG_ERROR_SHAPE, function, "rank %d is not between 0 and %d", shape.rank, EG_MAX_RANK);
     int64_t bytes = egi_dtypes[dtype].size;
     for (int i = 0; i < shape.rank; i++)
         if (shape.dims[i] < 0)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of %s is negative", function, i,
-                            egi_shape_show(shape));
+            return egi_fail(EG_ERROR_SHAPE, function, "dimension %d of %s is negative", i, egi_shape_show(shape));
     // A 0 counts as 1, as in NumPy: then no product of some of the dimensions overflows, whichever of them a kernel
     // takes.
     for (int i = 0; i < shape.rank; i++)
         if (shape.dims[i] && !egi_checked_product(bytes, shape.dims[i], &bytes))
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of shape %s has more bytes than 64 bits count", function,
+            return egi_fail(EG_ERROR_SHAPE, function, "a tensor of shape %s has more bytes than 64 bits count",
                             egi_shape_show(shape));
     *total = bytes;
     for (int i = 0; i < shape.rank; i++) if (shape.dims[i] == 0) *total = 0;
@@ -6103,7 +6090,7 @@ static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype
 // out of range.
 static bool egi_axis(const char *function, int axis, int rank, int *result) {
     if (axis < -rank || axis >= rank)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: axis %d is out of range for rank %d (%d to %d)", function, axis,
+        return egi_fail(EG_ERROR_ARGUMENT, function, "axis %d is out of range for rank %d (%d to %d)", axis,
                         rank, -rank, rank - 1);
     *result = axis < 0 ? axis + rank : axis;
     return true;
@@ -6357,7 +6344,7 @@ static eg_backend *egi_backend_of(const eg_tensor *x) { return x->buffer ? x->bu
 
 // egi_launch_conv(backend, &args), and so on: runs a kernel of the backend. False with an error raised.
 static EGI_COLD bool egi_no_kernel(const eg_backend *b, const char *name) {
-    return egi_fail(EG_ERROR_DEVICE, "device %s has no kernel \"%s\"", b->name, name);
+    return egi_fail(EG_ERROR_DEVICE, NULL, "device %s has no kernel \"%s\"", b->name, name);
 }
 static bool egi_cpu_is_whole;            // under egi_lock: egi_backend_cpu() has filled the CPU's table
 // Stands in the CPU's table while a thread traces a function, so that a launch finds the tracer without a test of its
@@ -6439,13 +6426,14 @@ static bool egi_number_fits(const char *function, const eg_tensor *x, eg_dtype d
     if (egi_is_float(dtype)) return true;
     double v = x->number;
     if (v != floor(v) || v != v || v - v != 0)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s does not fit dtype %s; eg_cast the tensor to a floating dtype first",
-                        function, egi_describe(x), egi_dtypes[dtype].name);
+        return egi_fail(EG_ERROR_DTYPE, function,
+                        "%s does not fit dtype %s; eg_cast the tensor to a floating dtype first", egi_describe(x),
+                        egi_dtypes[dtype].name);
     bool fits = dtype == EG_INT32 ? v >= INT32_MIN && v <= INT32_MAX
                 : dtype == EG_UINT8 ? v >= 0 && v <= 255
                 : dtype == EG_BOOL ? v == 0 || v == 1
                 : (x->flags & EGI_INTEGER_NUMBER) || (v >= -9223372036854775808.0 && v < 9223372036854775808.0);
-    return fits || egi_fail(EG_ERROR_DTYPE, "eg_%s: %s is out of the range of dtype %s", function, egi_describe(x),
+    return fits || egi_fail(EG_ERROR_DTYPE, function, "%s is out of the range of dtype %s", egi_describe(x),
                             egi_dtypes[dtype].name);
 }
 static void egi_number_store(const eg_tensor *x, int dtype, void *p) {
@@ -6477,13 +6465,13 @@ static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype
 static bool egi_operand_alive(const char *function, int i, const eg_tensor *x) {
     if (!x) return egi_null_operand(function, i);
     if (x->object.kind != EGI_TENSOR)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: operand %d, made by eg_%s, was used after its scope ended or its last "
-                                        "reference was released; eg_keep or eg_retain it", function, i, x->op);
+        return egi_fail(EG_ERROR_STATE, function, "operand %d, made by eg_%s, was used after its scope ended or its "
+                        "last reference was released; eg_keep or eg_retain it", i, x->op);
     return true;
 }
 
 static EGI_COLD bool egi_argument_missing(const char *function, const char *what) {
-    return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, what) : false;
+    return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, function, "the %s is NULL", what) : false;
 }
 static bool egi_argument_given(const char *function, const char *what, const void *pointer) {
     return pointer || egi_argument_missing(function, what);
@@ -6505,7 +6493,7 @@ static void *egi_object_new(const char *function, egi_kind kind, size_t size) {
 static bool egi_object_alive(const char *function, const char *what, const void *object, egi_kind kind) {
     if (!object) return egi_argument_missing(function, what);
     return ((const egi_object *)object)->kind == (int32_t)kind ||
-           egi_fail(EG_ERROR_STATE, "eg_%s: the %s was used after its last reference was released", function, what);
+           egi_fail(EG_ERROR_STATE, function, "the %s was used after its last reference was released", what);
 }
 // What eg_layer_retain and its kin do. NULL is fine.
 static void egi_object_share(const char *function, const char *what, void *object, egi_kind kind) {
@@ -6540,20 +6528,24 @@ static bool egi_object_all_taken(const egi_object *o) {
 }
 // Whether up to three lists of n elements are there (a caller with fewer passes one twice). A list of no elements may
 // be NULL.
-static bool egi_lists_given(const char *name, int64_t n, const void *a, const void *b, const void *c) {
-    if (n >= 0 && (n == 0 || (a && b && c))) return true;
-    return egi_this.error == EG_OK ? egi_fail(EG_ERROR_ARGUMENT,
-                                              n < 0 ? "eg_%s: a list of %lld" : "eg_%s: a list of %lld is NULL", name,
-                                              (long long)n) : false;
+static EGI_COLD bool egi_list_refuse(const char *function, const char *option, int64_t n) {
+    return egi_this.error == EG_OK ? egi_fail(EG_ERROR_ARGUMENT, function, "%sa list of %lld%s", option, (long long)n,
+                                              n < 0 ? "" : " is NULL") : false;
+}
+static bool egi_lists_given(const char *function, int64_t n, const void *a, const void *b, const void *c) {
+    return (n >= 0 && (n == 0 || (a && b && c))) || egi_list_refuse(function, "", n);
+}
+// The same of a list that is an option: ".callbacks: ".
+static bool egi_option_given(const char *function, const char *option, int64_t n, const void *list) {
+    return (n >= 0 && (n == 0 || list)) || egi_list_refuse(function, option, n);
 }
 // Whether `count` elements fit into a caller's array with room for `capacity`. Without an array nothing is written,
 // so any count fits.
 static bool egi_room_given(const char *function, int64_t count, const void *array, int capacity) {
     if (!egi_lists_given(function, capacity, array, array, array)) return false;
     return !array || count <= capacity || egi_fail(
-        EG_ERROR_ARGUMENT,
-        "eg_%s: the array has room for %d, but there are %lld; nothing was written (NULL and 0 ask how many; "
-        "eg_%s_list lends them all)", function, capacity, (long long)count, function);
+        EG_ERROR_ARGUMENT, function, "the array has room for %d, but there are %lld; nothing was written (NULL and 0 "
+        "ask how many; eg_%s_list lends them all)", capacity, (long long)count, function);
 }
 
 // ---- lists that are lent
@@ -6634,9 +6626,9 @@ EAGER_API eg_tensor *eg_from_text(const char *text) {
 EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n) {
     eg_shape shape = { 2, { n, 0 } };
     if (!egi_lists_given("from_texts", n, texts, texts, texts)) return NULL;
-    if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_from_texts: no texts are given");
+    if (n < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "from_texts", "no texts are given");
     for (int i = 0; i < n; i++) {
-        if (!texts[i]) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_texts: text %d is NULL", i);
+        if (!texts[i]) return (eg_tensor *)egi_raise(EG_ERROR_NULL, "from_texts", "text %d is NULL", i);
         int64_t length = (int64_t)strlen(texts[i]);
         if (length > shape.dims[1]) shape.dims[1] = length;
     }
@@ -6653,8 +6645,8 @@ EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n) {
 EAGER_API const char *eg_text(eg_tensor *x) {
     if (!egi_operand_alive("text", 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1)
-        return (const char *)eg_raise(x->dtype != EG_UINT8 ? EG_ERROR_DTYPE : EG_ERROR_SHAPE,
-                                      "eg_text: a text is a vector of uint8, not %s", egi_describe(x));
+        return (const char *)egi_raise(x->dtype != EG_UINT8 ? EG_ERROR_DTYPE : EG_ERROR_SHAPE, "text",
+                                       "a text is a vector of uint8, not %s", egi_describe(x));
     // the copy with its final 0 is a tensor, so that the scope frees it
     const void *from = x->size ? egi_data(x) : "";
     eg_shape shape = { 1, { x->size + 1 } };
@@ -6678,14 +6670,12 @@ static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
     double most = dtype == EG_FLOAT16 ? 65520.0 : dtype == EG_BFLOAT16 ? 3.39617752923046e38
                   : dtype == EG_FLOAT64 ? HUGE_VAL : 3.4028235677973366e38;
     if (egi_is_float(dtype) && v - v == 0 && fabs(v) >= most)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: the value %g does not fit dtype %s", function, v,
-                        egi_dtypes[dtype].name);
+        return egi_fail(EG_ERROR_DTYPE, function, "the value %g does not fit dtype %s", v, egi_dtypes[dtype].name);
     if (egi_is_float(dtype) || dtype == EG_BOOL) return true;
     double low = dtype == EG_INT32 ? -2147483648.0 : dtype == EG_UINT8 ? 0 : -9223372036854775808.0;
     double high = dtype == EG_INT32 ? 2147483647.0 : dtype == EG_UINT8 ? 255 : 9223372036854774784.0;
     if (v != floor(v) || !(v >= low && v <= high))
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: the value %g does not fit dtype %s", function, v,
-                        egi_dtypes[dtype].name);
+        return egi_fail(EG_ERROR_DTYPE, function, "the value %g does not fit dtype %s", v, egi_dtypes[dtype].name);
     return true;
 }
 static eg_tensor *egi_tensor_constant(const char *op, eg_dtype dtype, eg_shape shape, const double *values,
@@ -6694,9 +6684,9 @@ static eg_tensor *egi_tensor_constant(const char *op, eg_dtype dtype, eg_shape s
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: shape %s needs %lld value%s, but %lld %s given",
-                                     op, egi_shape_show(shape), (long long)size, egi_plural(size), (long long)count,
-                                     count == 1 ? "is" : "are");
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op, "shape %s needs %lld value%s, but %lld %s given",
+                                      egi_shape_show(shape), (long long)size, egi_plural(size), (long long)count,
+                                      count == 1 ? "is" : "are");
     for (int64_t i = 0; i < count; i++) if (!egi_value_fits(op, values[i], dtype)) return NULL;
     size_t element = (size_t)egi_dtypes[dtype].size;
     char *bytes = (char *)egi_alloc((size_t)count * element);
@@ -6725,7 +6715,7 @@ EAGER_API eg_dtype eg_default_float(void) { return egi_this.floats; }
 EAGER_API eg_dtype eg_set_default_float(eg_dtype dtype) {
     eg_dtype former = egi_this.floats;
     if (dtype == EG_FLOAT32 || dtype == EG_FLOAT64) egi_this.floats = dtype;
-    else egi_fail(EG_ERROR_DTYPE, "eg_set_default_float: %s; it is float32 or float64",
+    else egi_fail(EG_ERROR_DTYPE, "set_default_float", "%s; it is float32 or float64",
                   (int)dtype < 0 ? "no dtype" : eg_dtype_name(dtype));
     return former;
 }
@@ -6745,14 +6735,13 @@ static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, siz
     static const char *const names[] = { "another type", EGI_C_TYPES(EGI_C_TYPE_NAME) };
     int64_t bytes = 0;
     if (!EGI_POINTER_FITS((int)dtype, pointed))
-        return egi_fail(EG_ERROR_DTYPE,
-                        "eg_%s: the pointer is to %s, the tensor's dtype is %s; eg_cast converts a tensor, and raw "
-                        "bytes are passed as (void *)", op, names[pointed >> 8], egi_dtypes[dtype].name);
+        return egi_fail(EG_ERROR_DTYPE, op, "the pointer is to %s, the tensor's dtype is %s; eg_cast converts a "
+                        "tensor, and raw bytes are passed as (void *)", names[pointed >> 8], egi_dtypes[dtype].name);
     if (room == (size_t)-1) return true;
     return egi_shape_bytes(op, shape, dtype, &bytes) &&
            (bytes <= (int64_t)room ||
-            egi_fail(EG_ERROR_SHAPE,
-                     "eg_%s: the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %lld", op,
+            egi_fail(EG_ERROR_SHAPE, op,
+                     "the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %lld",
                      (long long)room, egi_dtypes[dtype].name, egi_shape_show(shape), (long long)bytes));
 }
 EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
@@ -6763,7 +6752,7 @@ EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) empty = empty || shape.dims[i] == 0;
     if (!data && !empty)
-        return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_data: data is NULL for shape %s", egi_shape_show(shape));
+        return (eg_tensor *)egi_raise(EG_ERROR_NULL, "from_data", "data is NULL for shape %s", egi_shape_show(shape));
     // Bytes other than 0 and 1 are bools as in C: the cast makes 1 of all that are not 0.
     if (dtype == EG_BOOL && !egi_are_bools(data, shape))
         return eg_cast(egi_tensor_upload("from_data", EG_UINT8, &shape, data), EG_BOOL);
@@ -6773,7 +6762,7 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
                                     void *user) {
     eg_backend *backend = egi_backend_here();
     if (!egi_shape_valid("wrap_data", shape, dtype)) return NULL;
-    if (!data) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_wrap_data: data is NULL");
+    if (!data) return (eg_tensor *)egi_raise(EG_ERROR_NULL, "wrap_data", "data is NULL");
     if (egi_this.observer && !egi_observe_read("wrap_data", NULL, true)) return NULL;
     // Data that kernels cannot use in place is copied, and the deleter runs at once: the device has memory of its
     // own, the data is not aligned for its dtype (kernels load whole elements), or its bools are not 0 and 1.
@@ -6874,9 +6863,9 @@ EAGER_API eg_tensor *eg_eye(eg_dtype dtype, int64_t rows, int64_t columns) {
 EAGER_API eg_tensor *eg_range(eg_dtype dtype, double start, double limit, double delta) {
     double count = ceil((limit - start) / delta), p[3] = { start, delta, limit };
     if (delta == 0 || count != count || count > 1e15)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_range: no range goes from %g to %g in steps of %g", start,
-                                     limit, delta);
-    if (!egi_dtype_valid(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_range: %d is no dtype", (int)dtype);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "range", "no range goes from %g to %g in steps of %g", start,
+                                      limit, delta);
+    if (!egi_dtype_valid(dtype)) return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "range", "%d is no dtype", (int)dtype);
     if (!egi_value_fits("range", start, dtype) ||
         !egi_value_fits("range", delta < 0 && dtype == EG_UINT8 ? -delta : delta, dtype))
         return NULL;
@@ -6888,8 +6877,8 @@ EAGER_API eg_tensor *eg_linspace(eg_dtype dtype, double start, double stop, int6
     eg_shape shape = { 1, { count } };
     double p[3] = { start, stop, count > 1 ? (double)(count - 1) : 1 };
     if (egi_dtype_valid(dtype) && !egi_is_float(dtype))
-        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_linspace: needs a floating dtype, not %s",
-                                     egi_dtypes[dtype].name);
+        return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "linspace", "needs a floating dtype, not %s",
+                                      egi_dtypes[dtype].name);
     return egi_from_rule("linspace", dtype, shape, egi_linspace_rule, p);
 }
 
@@ -6966,9 +6955,9 @@ EAGER_API const void *eg_data(eg_tensor *x) { return egi_data_asked("data", x) ?
 EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     if (!egi_operand_alive("read_into", 0, x) || !(x = egi_tensor_valued("read_into", x))) return false;
     if (count != x->size)
-        return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld element%s, but count is %lld",
+        return egi_fail(EG_ERROR_SHAPE, "read_into", "the tensor of shape %s has %lld element%s, but count is %lld",
                         egi_shape_show(egi_shape(x)), (long long)x->size, egi_plural(x->size), (long long)count);
-    if (!values && count) return egi_fail(EG_ERROR_NULL, "eg_read_into: values is NULL");
+    if (!values && count) return egi_fail(EG_ERROR_NULL, "read_into", "values is NULL");
     const void *data = egi_data_asked("read_into", x) ? egi_data(x) : NULL;
     if (data && count) memcpy(values, data, (size_t)(count * egi_dtypes[x->dtype].size));
     return data || !count;
@@ -6984,7 +6973,7 @@ EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int point
 static const void *egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes, bool asked) {
     if (!egi_operand_alive(function, 0, x) || !(x = egi_tensor_valued(function, x))) return NULL;
     if (x->size != 1) {
-        egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
+        egi_fail(EG_ERROR_SHAPE, function, "a tensor of one element is needed, not %s", egi_describe(x));
         return NULL;
     }
     eg_backend *b = egi_backend_of(x);
@@ -7634,7 +7623,7 @@ static EGI_COLD bool egi_file_fail(const char *function, const char *path, int64
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     if (offset >= 0) snprintf(place, sizeof place, "byte %lld: ", (long long)offset);
-    return egi_fail(EG_ERROR_FILE, "eg_%s: %s%s%s%s%s", function, length > 300 ? "..." : "",
+    return egi_fail(EG_ERROR_FILE, function, "%s%s%s%s%s", length > 300 ? "..." : "",
                     path ? path + (length > 300 ? length - 300 : 0) : "", path ? ": " : "", place, text);
 }
 static char *egi_joined_path(const char *folder, const char *name) {     // folder/name; name "": the folder
@@ -7696,7 +7685,7 @@ static bool egi_source_bounded(const egi_source *s, int64_t piece) {
 
 static bool egi_memory_has(const char *path);
 static bool egi_path_given(const char *function, const char *path) {
-    return (path && *path) || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is %s", function, path ? "empty" : "NULL");
+    return (path && *path) || egi_fail(EG_ERROR_ARGUMENT, function, "the path is %s", path ? "empty" : "NULL");
 }
 
 // A file to write: under a temporary name beside it, on the disk before it takes its own. Folders on the way are made.
@@ -8130,10 +8119,9 @@ static bool egi_memory_has(const char *path) {
 // Whether memory that the program gave as a file is there.
 static bool egi_memory_given(const char *function, const void *data, int64_t size) {
     if (size < 0)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a size of %lld bytes; it must not be negative", function,
-                        (long long)size);
+        return egi_fail(EG_ERROR_ARGUMENT, function, "a size of %lld bytes; it must not be negative", (long long)size);
     return data || !size ||
-           (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the data is NULL", function) : false);
+           (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, function, "the data is NULL") : false);
 }
 EAGER_API bool eg_memory_file_add(const char *path, const void *data, int64_t size) {
     if (!egi_path_given("memory_file_add", path) || !egi_memory_given("memory_file_add", data, size)) return false;
@@ -8875,8 +8863,8 @@ static EGI_COLD bool egi_field_fail(const char *function, const egi_field *f, co
     bool list = f->kind >= EGI_FIELD_PAIR, low = f->low > -HUGE_VAL, high = f->high < HUGE_VAL;
     const char *print = f->kind == EGI_FIELD_NUMBER ? "%s%g" : "%s%.0f", *point = f->role & EGI_ARGUMENT ? "" : ".";
     if (n < 0)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the %s of %s%s is %d; it must be at least 0 and at most %d",
-                        function, f->kind == EGI_FIELD_SHAPE ? "rank" : "count", point, f->name, n, most);
+        return egi_fail(EG_ERROR_ARGUMENT, function, "the %s of %s%s is %d; it must be at least 0 and at most %d",
+                        f->kind == EGI_FIELD_SHAPE ? "rank" : "count", point, f->name, n, most);
     const char *above = f->ends & EGI_OPEN_LOW ? "above" : "at least",
                *below = f->ends & EGI_OPEN_HIGH ? "below" : "at most";
     char value[300], range[100] = "finite";
@@ -8892,7 +8880,7 @@ static EGI_COLD bool egi_field_fail(const char *function, const egi_field *f, co
     else if (low && f->kind == EGI_FIELD_NUMBER) snprintf(range + at, sizeof range - at, " and finite");
     if (egi_field_lacks_first(f, options)) snprintf(range, sizeof range, "given; EG_ZERO is a 0");
     if (list && n > most) snprintf(range, sizeof range, "of at most %d numbers", most);
-    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s%s is %s; %s must be %s", function, point, f->name, value,
+    return egi_fail(EG_ERROR_ARGUMENT, function, "%s%s is %s; %s must be %s", point, f->name, value,
                     list && n <= most ? "each number" : "it", range);
 }
 static void egi_field_set(const egi_field *f, void *options, double value) {
@@ -8923,7 +8911,7 @@ static bool egi_options_take(const char *function, void *options, const egi_fiel
         bool given = egi_field_given(f, options);
         if (!(has & EGI_BIT(i))) {
             if (!given || !egi_field_absent(table, has, i)) continue;
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", function, f->name);
+            return egi_fail(EG_ERROR_ARGUMENT, function, "has no option .%s", f->name);
         }
         for (const egi_fallback *o = own; o && o->field >= 0; o++) if (o->field == i) fallback = o->value;
         if (!given && f->kind <= EGI_FIELD_NUMBER && !(f->role & EGI_LATER)) egi_field_set(f, options, fallback);
@@ -10427,9 +10415,10 @@ static EGI_COLD int egi_isa_find(void) {
     const int found = wanted && wanted < has ? wanted : has;
     if (__atomic_exchange_n(&egi_isa, found, __ATOMIC_RELAXED) != EGI_ISA_UNKNOWN) return found;
     if (!wanted)
-        egi_fail(EG_ERROR_ARGUMENT, "EAGER_ISA: '%.40s' is none of 'avx512', 'avx2' and 'base'; it is ignored", asked);
+        egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_ISA: '%.40s' is none of 'avx512', 'avx2' and 'base'; it is ignored",
+                 asked);
     else if (wanted > has)
-        egi_fail(EG_ERROR_ARGUMENT, "EAGER_ISA: this processor has no %s; vectors of %d bytes are used",
+        egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_ISA: this processor has no %s; vectors of %d bytes are used",
                  wanted == EGI_ISA_AVX2 ? "AVX2 and FMA" : "AVX-512", has == EGI_ISA_AVX2 ? 32 : 16);
     return found;
 }
@@ -11738,7 +11727,8 @@ static EGI_NOINLINE bool egi_launch_by_table(eg_backend *b, egi_kernel_function 
 }
 static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
     (void)args;
-    return egi_fail(EG_ERROR_DEVICE, "device %s: its table of kernels is read while a function is traced", b->name);
+    return egi_fail(EG_ERROR_DEVICE, NULL, "device %s: its table of kernels is read while a function is traced",
+                    b->name);
 }
 static EGI_NOINLINE void egi_observe_alias(const eg_tensor *x) {
     if (egi_this.observer->alias) egi_this.observer->alias(egi_this.observer, x);
@@ -11871,8 +11861,7 @@ static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in,
     }
     char text[512];
     egi_trap_text(text, sizeof text, out[bad], in, n);
-    return egi_fail(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s", name, (long long)count,
-                    text);
+    return egi_fail(EG_ERROR_NONFINITE, name, "made %lld NaN or infinite elements of %s", (long long)count, text);
 }
 
 // ---- elementwise rows
@@ -11889,8 +11878,8 @@ static EGI_COLD bool egi_device_error(const char *name, const eg_tensor *a, int 
     const eg_backend *here = egi_backend_of(a), *there = egi_backend_of(b);
     bool (*apart)(const char *, const eg_tensor *, const eg_tensor *) = here->apart ? here->apart : there->apart;
     if (apart) return apart(name, a, b);
-    return egi_fail(EG_ERROR_DEVICE,
-                    "eg_%s: operand %d is on %s and operand %d on %s; copy one of them, as in eg_to(x, \"%s\")", name,
+    return egi_fail(EG_ERROR_DEVICE, name,
+                    "operand %d is on %s and operand %d on %s; copy one of them, as in eg_to(x, \"%s\")",
                     ia, here->name, ib, there->name, here->name);
 }
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
@@ -11901,7 +11890,7 @@ static EGI_COLD bool egi_broadcast_error(const char *name, const eg_tensor *a, c
     for (int i = 1; i <= a->rank && i <= b->rank; i++) {
         int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
         if (da != db && da != 1 && db != 1)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: shapes do not broadcast: %s and %s (axis -%d: %s against %s)", name,
+            return egi_fail(EG_ERROR_SHAPE, name, "shapes do not broadcast: %s and %s (axis -%d: %s against %s)",
                             egi_describe(a), egi_describe(b), i, egi_dim_show(a, da), egi_dim_show(b, db));
     }
     return false;
@@ -11934,7 +11923,7 @@ static EGI_COLD bool egi_dtype_error(const egi_op *op, const eg_tensor *x, int d
                        : op->dtypes == EGI_DTYPES_B ? "; it takes bool, as comparisons make"
                        : dtype == EG_BOOL ? "; eg_cast it to a number"
                        : "";
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: does not take %s%s", op->name, egi_describe(x), hint);
+    return egi_fail(EG_ERROR_DTYPE, op->name, "does not take %s%s", egi_describe(x), hint);
 }
 
 // Runs an elementwise row. Variant 0 is the op; i + 1 its fused gradient for operand i.
@@ -11974,7 +11963,7 @@ static bool egi_check_divisor(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = args->in[0];
     (void)b;
     return !(x->flags & EGI_NUMBER ? x->number == 0 : egi_has_zero(x)) ||
-           egi_fail(EG_ERROR_MATH, "eg_%s: integer division by zero in %s", *(const char *const *)args->parameters,
+           egi_fail(EG_ERROR_MATH, *(const char *const *)args->parameters, "integer division by zero in %s",
                     egi_describe(x));
 }
 
@@ -12002,14 +11991,14 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
         else if (dtype != in[i]->dtype) {
             int j = skip;
             while (in[j]->flags & EGI_NUMBER) j++;
-            return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them",
-                                         op->name, egi_describe(in[j]), egi_describe(in[i]));
+            return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, op->name, "dtypes differ: %s and %s; eg_cast one of them",
+                                          egi_describe(in[j]), egi_describe(in[i]));
         }
     }
     if (dtype < 0) dtype = op->dtypes == EGI_DTYPES_B ? EG_BOOL : egi_this.floats;
     if (skip && !(in[0]->flags & EGI_NUMBER) && in[0]->dtype != EG_BOOL)
-        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the condition is %s, but must be bool", op->name,
-                                     egi_describe(in[0]));
+        return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, op->name, "the condition is %s, but must be bool",
+                                      egi_describe(in[0]));
     if (!(op->dtypes >> dtype & 1)) { egi_dtype_error(op, in[first < 0 ? 0 : first], dtype); return NULL; }
     for (int i = skip; i < n; i++)
         if ((in[i]->flags & EGI_NUMBER) && dtype >= EG_INT32 && !egi_number_fits(op->name, in[i], (eg_dtype)dtype))
@@ -12018,8 +12007,8 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
         !egi_host_check(egi_check_divisor, in[1], NULL, &op->name, sizeof op->name))
         return NULL;
     if (op->flags & EGI_SAME_SHAPE && in[0]->rank && in[1]->rank && !egi_same_shape(in[0], in[1]))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape", op->name,
-                                     egi_describe(in[0]), egi_describe(in[1]));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "labels %s and logits %s must have one shape",
+                                      egi_describe(in[0]), egi_describe(in[1]));
     eg_shape shape;
     if (!egi_broadcast(op->name, in, n, &shape)) return NULL;
     eg_tensor *out = egi_tensor_allocate(op->name, backend ? backend : egi_backend_here(),
@@ -12696,7 +12685,7 @@ static void egi_parallel(int64_t units, double cost, egi_work *work, void *conte
 }
 EAGER_API bool eg_set_num_threads(int threads) {
     if (threads < 0 || threads > EGI_TEAM_THREADS)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_set_num_threads: %d threads; 1 to %d, or 0 for the default", threads,
+        return egi_fail(EG_ERROR_ARGUMENT, "set_num_threads", "%d threads; 1 to %d, or 0 for the default", threads,
                         (int)EGI_TEAM_THREADS);
 #if EGI_TEAM
     void (*end)(void) = __atomic_load_n(&egi_shared.team_end, __ATOMIC_RELAXED);
@@ -13217,7 +13206,7 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     egi_program own;
     const egi_program *p = &op->programs[variant];
     if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != 2 && !(p = egi_program_first(op, variant, &own)))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: its formula is too long for a program", op->name);
+        return egi_fail(EG_ERROR_ARGUMENT, op->name, "its formula is too long for a program");
     if (n <= 0) return true;
     bool wide = false;
 #if EGI_X86
@@ -15052,10 +15041,10 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
             int64_t rest = i, value = index[i];
             eg_shape place = { x->rank, { 0 } };
             for (int d = x->rank - 1; d >= 0; d--) { place.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
-            egi_fail(EG_ERROR_INDEX,
+            egi_fail(EG_ERROR_INDEX, name,
                      classes
-                     ? "eg_%s: label %lld at position %s of %s%s is none of the %lld classes, which count from 0"
-                     : "eg_%s: index %lld at position %s of %s%s is out of range [0, %lld)", name, (long long)value,
+                     ? "label %lld at position %s of %s%s is none of the %lld classes, which count from 0"
+                     : "index %lld at position %s of %s%s is out of range [0, %lld)", (long long)value,
                      egi_shape_show(place), egi_context_in_batch() ? "this batch, " : "", egi_describe(x),
                      (long long)limit);
             egi_cpu_indices_done(x, index);
@@ -15173,7 +15162,7 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
     if (p->kind != EGI_POOL_MAX_INDEX && elements > (double)EGI_TERMS)
         return egi_cpu_in_float64(args, egi_cpu_pool_f64);
     if (span > INT32_MAX)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the windows of %s span more than 2^31 pixels", args->op->name,
+        return egi_fail(EG_ERROR_SHAPE, args->op->name, "the windows of %s span more than 2^31 pixels",
                         egi_describe(args->in[0]));
     return egi_cpu_pool_f32(args);
 }
@@ -15676,21 +15665,21 @@ static void egi_same_out(egi_call *c, const eg_tensor *x) {
 }
 static bool egi_needs_float(const char *name, const eg_tensor *x) {
     if (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) return true;
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: needs float32 or float64, not %s; eg_cast it", name, egi_describe(x));
+    return egi_fail(EG_ERROR_DTYPE, name, "needs float32 or float64, not %s; eg_cast it", egi_describe(x));
 }
 static bool egi_needs_number(const char *name, const eg_tensor *x) {
     if (x->dtype <= EG_UINT8) return true;
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: needs numbers to compute with, not %s; eg_cast it", name, egi_describe(x));
+    return egi_fail(EG_ERROR_DTYPE, name, "needs numbers to compute with, not %s; eg_cast it", egi_describe(x));
 }
 static bool egi_needs_index(const char *name, const eg_tensor *x) {
     if (x->dtype == EG_INT32 || x->dtype == EG_INT64) return true;
-    return egi_fail(EG_ERROR_DTYPE,
-                    "eg_%s: indices must be int32 or int64, not %s; eg_cast(indices, EG_INT32) makes them so", name,
+    return egi_fail(EG_ERROR_DTYPE, name,
+                    "indices must be int32 or int64, not %s; eg_cast(indices, EG_INT32) makes them so",
                     egi_describe(x));
 }
 static bool egi_same_dtype(const char *name, const eg_tensor *a, const eg_tensor *b) {
     if (a->dtype == b->dtype) return true;
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", name, egi_describe(a),
+    return egi_fail(EG_ERROR_DTYPE, name, "dtypes differ: %s and %s; eg_cast one of them", egi_describe(a),
                     egi_describe(b));
 }
 // The options of a reduction over one axis.
@@ -15787,11 +15776,11 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     if (!fits) {
         int free_axes = 0;
         for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) free_axes += shape.dims[i] == -1;
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %s elements, which do not fill shape %s%s",
-                                     egi_describe(x), egi_dim_show(x, x->size), egi_shape_show(shape),
-                                     free_axes > 1 ? "; only one dimension may be -1"
-                                     : x->flags & EGI_NODE && egi_steps_are_open(x->size)
-                                     ? " in every run; reshape what is fed, or inside an eg_host_call" : "");
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s%s",
+                                      egi_describe(x), egi_dim_show(x, x->size), egi_shape_show(shape),
+                                      free_axes > 1 ? "; only one dimension may be -1"
+                                      : x->flags & EGI_NODE && egi_steps_are_open(x->size)
+                                      ? " in every run; reshape what is fed, or inside an eg_host_call" : "");
     }
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
 }
@@ -15800,8 +15789,8 @@ EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
     if (!egi_operand_alive("expand_dims", 0, x)) return NULL;
     eg_shape shape = egi_shape(x);
     if (x->rank == EG_MAX_RANK)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_expand_dims: %s has the most axes a tensor can have",
-                                     egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "expand_dims", "%s has the most axes a tensor can have",
+                                      egi_describe(x));
     if (!egi_axis("expand_dims", axis, x->rank + 1, &axis)) return NULL;
     for (int i = x->rank; i > axis; i--) shape.dims[i] = shape.dims[i - 1];
     shape.dims[axis] = 1;
@@ -15813,14 +15802,13 @@ EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
 static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsigned *mask) {
     *mask = 0;
     if (axes->mark != 0 && axes->mark != EGI_AXES_MARK)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: axes are written EG_AXES(%d), not as a bare number", name,
-                        axes->mark);
+        return egi_fail(EG_ERROR_ARGUMENT, name, "axes are written EG_AXES(%d), not as a bare number", axes->mark);
     if (axes->count < 0 || axes->count > EG_MAX_RANK)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d axes", name, axes->count);
+        return egi_fail(EG_ERROR_ARGUMENT, name, "%d axes", axes->count);
     for (int i = 0; i < axes->count; i++) {
         int axis = 0;
         if (!egi_axis(name, axes->axes[i], rank, &axis)) return false;
-        if (*mask >> axis & 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: axis %d is given twice", name, axis);
+        if (*mask >> axis & 1) return egi_fail(EG_ERROR_ARGUMENT, name, "axis %d is given twice", axis);
         *mask |= 1u << axis;
     }
     return true;
@@ -15834,7 +15822,7 @@ EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
     eg_shape shape = { 0, { 0 } };
     for (int i = 0; i < x->rank; i++) {
         if (mask >> i & 1 && x->dims[i] != 1)
-            return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_squeeze: axis %d of %s is not 1", i, egi_describe(x));
+            return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "squeeze", "axis %d of %s is not 1", i, egi_describe(x));
         if (mask ? mask >> i & 1 : x->dims[i] == 1) continue;
         shape.dims[shape.rank++] = x->dims[i];
     }
@@ -15874,8 +15862,8 @@ EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) 
     unsigned mask;
     if (!EGI_NAMED("transpose", options, "perm = EG_AXES(1, 0)") || !egi_operand_alive("transpose", 0, x)) return NULL;
     if (options.perm.count && options.perm.count != x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_transpose: %d axes in perm, but %s has %d",
-                                     options.perm.count, egi_describe(x), x->rank);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "transpose", "%d axes in perm, but %s has %d",
+                                      options.perm.count, egi_describe(x), x->rank);
     if (!egi_axes_mask("transpose", &options.perm, x->rank, &mask)) return NULL;
     for (int i = 0; i < x->rank; i++)
         p.perm[i] = !options.perm.count ? x->rank - 1 - i
@@ -15928,8 +15916,8 @@ EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
         fits = from == to || from == 1;
     }
     if (!fits)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_broadcast_to: %s does not broadcast to %s", egi_describe(x),
-                                     egi_shape_show(shape));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "broadcast_to", "%s does not broadcast to %s", egi_describe(x),
+                                      egi_shape_show(shape));
     return egi_apply1(&egi_op_broadcast_to, &x, 1, &shape);
 }
 
@@ -16003,7 +15991,7 @@ static bool egi_shape_pad(egi_call *c) {
         fits = fits && !__builtin_add_overflow(extent, a->low[i], &extent) &&
                !__builtin_add_overflow(extent, a->high[i], &extent);
         if (!fits)
-            return egi_fail(EG_ERROR_SHAPE, "eg_pad: axis %d of the result has more elements than 64 bits count", i);
+            return egi_fail(EG_ERROR_SHAPE, "pad", "axis %d of the result has more elements than 64 bits count", i);
         c->shape[0].dims[i] = extent;
     }
     return true;
@@ -16079,9 +16067,9 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     egi_slice_attr a;
     if (!egi_operand_alive("slice", 0, x)) return NULL;
     if (begin.rank != x->rank || size.rank != x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
-                                     "eg_slice: begin %s and size %s must have an entry for each axis of %s",
-                                     egi_shape_show(begin), egi_shape_show(size), egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "slice",
+                                      "begin %s and size %s must have an entry for each axis of %s",
+                                      egi_shape_show(begin), egi_shape_show(size), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     bool open = false;
@@ -16093,9 +16081,9 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
         if (inside && a.size[i] >= 0 && a.size[i] <= x->dims[i] - a.begin[i]) continue;
         open = egi_steps_are_open(inside ? a.size[i] : a.begin[i]);
         if (!open || a.begin[i] < 0 || a.size[i] < 0)
-            return (eg_tensor *)eg_raise(EG_ERROR_INDEX,
-                                         "eg_slice: %lld elements from %lld on do not lie inside axis %d of %s",
-                                         (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x));
+            return (eg_tensor *)egi_raise(EG_ERROR_INDEX, "slice",
+                                          "%lld elements from %lld on do not lie inside axis %d of %s",
+                                          (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x));
     }
     return open ? egi_slice_open(x, &a) : egi_slice(x, &a);
 }
@@ -16104,7 +16092,7 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
 static bool egi_position_is_open(int64_t at, int64_t d, int64_t step, int axis, bool *fails) {
     if (at == EG_END || (at >= -d && at <= d) || !egi_steps_are_open(at)) return false;
     if (at < 0 || step < 0)
-        *fails = !egi_fail(EG_ERROR_INDEX, "eg_strided_slice: of axis %d, a position that comes of an open dimension "
+        *fails = !egi_fail(EG_ERROR_INDEX, "strided_slice", "of axis %d, a position that comes of an open dimension "
                                            "is counted from the beginning, in steps forward", axis);
     return true;
 }
@@ -16112,7 +16100,7 @@ static bool egi_position_is_open(int64_t at, int64_t d, int64_t step, int axis, 
 // length, or as many as an open length. `to`: e is open, too.
 static bool egi_positions_fit(int64_t b, int64_t e, bool to, int axis) {
     return (to && ((e - b <= 128 && b - e <= 128) || (e > b && egi_steps_are_open(e - b)))) ||
-           egi_fail(EG_ERROR_INDEX, "eg_strided_slice: no run could compute how many elements of axis %d lie between "
+           egi_fail(EG_ERROR_INDEX, "strided_slice", "no run could compute how many elements of axis %d lie between "
                                     "an open dimension and that end; give eg_slice their number", axis);
 }
 // NumPy's x[begin:end:step]. A negative step is a slice with a positive one and a reverse of the result.
@@ -16121,9 +16109,9 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
     unsigned reversed = 0;
     if (!egi_operand_alive("strided_slice", 0, x)) return NULL;
     if (begin.rank < 0 || begin.rank > x->rank || begin.rank != end.rank || begin.rank != step.rank)
-        return (eg_tensor *)eg_raise(
-            EG_ERROR_SHAPE,
-            "eg_strided_slice: begin %s, end %s and step %s must have one length, at most the rank of %s",
+        return (eg_tensor *)egi_raise(
+            EG_ERROR_SHAPE, "strided_slice",
+            "begin %s, end %s and step %s must have one length, at most the rank of %s",
             egi_shape_show(begin), egi_shape_show(end), egi_shape_show(step), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
@@ -16131,8 +16119,8 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
     for (int i = 0; i < x->rank; i++) {
         int64_t d = x->dims[i], s = i < step.rank ? step.dims[i] : 1, b = 0, e = d;
         if (s == 0 || s == INT64_MIN)
-            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_strided_slice: the step of axis %d is %lld", i,
-                                         (long long)s);
+            return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "strided_slice", "the step of axis %d is %lld", i,
+                                          (long long)s);
         if (i < begin.rank) {
             // Positions outside are clamped to these, as in NumPy.
             int64_t low = s < 0 ? -1 : 0, high = s < 0 ? d - 1 : d;
@@ -16167,8 +16155,8 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     egi_slice_attr a;
     if (!egi_operand_alive("index", 0, x)) return NULL;
     if (x->rank < 1 || i < -x->dims[0] || i >= x->dims[0])
-        return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_index: %lld is out of range for %s", (long long)i,
-                                     egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_INDEX, "index", "%lld is out of range for %s", (long long)i,
+                                      egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     eg_shape rest = { x->rank - 1, { 0 } };
@@ -16186,7 +16174,7 @@ EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
     if (n < 1 || x->dims[axis] % n)
-        return egi_fail(EG_ERROR_SHAPE, "eg_split: axis %d of %s does not divide into %d equal parts", axis,
+        return egi_fail(EG_ERROR_SHAPE, "split", "axis %d of %s does not divide into %d equal parts", axis,
                         egi_describe(x), n);
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
@@ -16200,7 +16188,7 @@ EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
     if (x->dims[axis] != n)
-        return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slice%s, not %d", axis, egi_describe(x),
+        return egi_fail(EG_ERROR_SHAPE, "unstack", "axis %d of %s has %lld slice%s, not %d", axis, egi_describe(x),
                         (long long)x->dims[axis], egi_plural(x->dims[axis]), n);
     eg_squeeze_options squeeze;
     memset(&squeeze, 0, sizeof squeeze);
@@ -16222,7 +16210,7 @@ static int64_t egi_pad_mirror(int64_t i, int64_t n, bool symmetric) {
 static bool egi_pads_fit(const eg_tensor *x, const eg_pads *pads, eg_pad_mode mode, egi_pad_attr *a) {
     if (!egi_operand_alive("pad", 0, x)) return false;
     if (pads->count != 2 * x->rank)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis",
+        return egi_fail(EG_ERROR_ARGUMENT, "pad", "%d paddings are given, but %s needs two for each axis",
                         pads->count, egi_describe(x));
     memset(a, 0, sizeof *a);
     for (int i = 0; i < x->rank; i++) {
@@ -16231,7 +16219,7 @@ static bool egi_pads_fit(const eg_tensor *x, const eg_pads *pads, eg_pad_mode mo
         a->high[i] = pads->pads[2 * i + 1];
         a->step[i] = 1;
         if (a->low[i] < 0 || a->high[i] < 0 || (a->low[i] && a->low[i] > most) || (a->high[i] && a->high[i] > most))
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode",
+            return egi_fail(EG_ERROR_ARGUMENT, "pad", "paddings %lld and %lld of axis %d do not fit %s in this mode",
                             (long long)a->low[i], (long long)a->high[i], i, egi_describe(x));
     }
     return true;
@@ -16275,7 +16263,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
     if (!EGI_NAMED("pad", options, "value = 1") || !egi_operand_alive("pad", 0, x)) return NULL;
     if (options.mode == EG_PAD_CONSTANT) return egi_pad_constant(x, pads, options.value);
     if (options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: there is no mode %d", (int)options.mode);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "pad", "there is no mode %d", (int)options.mode);
     if (!egi_pads_fit(x, &pads, options.mode, &a)) return NULL;
     for (int axis = 0; x && axis < x->rank; axis++) {
         if (!a.low[axis] && !a.high[axis]) continue;
@@ -16306,7 +16294,7 @@ EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
 // variable may be assigned later.
 EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
     if (!egi_operand_alive("cast", 0, x)) return NULL;
-    if (!egi_dtype_valid(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_cast: %d is no dtype", (int)dtype);
+    if (!egi_dtype_valid(dtype)) return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "cast", "%d is no dtype", (int)dtype);
     if (x->flags & (EGI_NUMBER | EGI_NODE)) {
         if (x->flags & EGI_NUMBER) return egi_number_tensor("cast", x, dtype, egi_backend_here());
         if (!egi_node_is_written("cast", x)) return NULL;
@@ -16329,10 +16317,10 @@ static bool egi_shape_concat(egi_call *c) {
         if (!egi_same_dtype("concat", c->in[0], c->in[i])) return false;
         for (int d = 0; fits && d < c->in[0]->rank; d++) fits = d == axis || c->in[i]->dims[d] == c->in[0]->dims[d];
         if (!fits)
-            return egi_fail(EG_ERROR_SHAPE, "eg_concat: %s and %s must agree but for axis %d", egi_describe(c->in[0]),
+            return egi_fail(EG_ERROR_SHAPE, "concat", "%s and %s must agree but for axis %d", egi_describe(c->in[0]),
                             egi_describe(c->in[i]), axis);
         if (__builtin_add_overflow(c->shape[0].dims[axis], c->in[i]->dims[axis], &c->shape[0].dims[axis]))
-            return egi_fail(EG_ERROR_SHAPE, "eg_concat: too many elements");
+            return egi_fail(EG_ERROR_SHAPE, "concat", "too many elements");
     }
     return true;
 }
@@ -16374,11 +16362,11 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     // The axis, then the length of each input along it; up to 16 inputs need no memory.
     int64_t few[17], *attr = few;
     if (!egi_lists_given("concat", n, x, x, x)) return NULL;
-    if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_concat: needs at least one tensor");
+    if (n < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "concat", "needs at least one tensor");
     for (int i = 0; i < n; i++) if (!egi_operand_alive("concat", i, x[i])) return NULL;
     if (x[0]->rank == 0)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_concat: %s has no axis to join along; use eg_stack",
-                                     egi_describe(x[0]));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "concat", "%s has no axis to join along; use eg_stack",
+                                      egi_describe(x[0]));
     if (!egi_axis("concat", axis, x[0]->rank, &axis)) return NULL;
     if (n > 16 && !(attr = (int64_t *)egi_alloc((size_t)(n + 1) * sizeof *attr))) {
         egi_no_memory("concat", 0);
@@ -16393,12 +16381,12 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
 // A stack is a concat along a new axis of 1, which each input gets first.
 static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     if (!egi_lists_given("stack", n, x, x, x)) return NULL;
-    if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
+    if (n < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "stack", "needs at least one tensor");
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive("stack", i, x[i])) return NULL;
         if (!egi_same_shape(x[0], x[i]))
-            return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_stack: shapes differ: %s and %s", egi_describe(x[0]),
-                                         egi_describe(x[i]));
+            return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "stack", "shapes differ: %s and %s", egi_describe(x[0]),
+                                          egi_describe(x[i]));
     }
     if (!egi_axis("stack", axis, x[0]->rank + 1, &axis)) return NULL;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * sizeof *list);
@@ -16423,7 +16411,7 @@ static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
     int64_t rows = 1;
     for (int i = 0; i <= axis; i++) rows *= x->dims[i];
     if (repeats < 0 || !egi_checked_product(shape.dims[axis], repeats, &shape.dims[axis]))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_repeat: %lld repeats", (long long)repeats);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "repeat", "%lld repeats", (long long)repeats);
     return egi_rows_repeated(x, rows, repeats, shape);
 }
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) {
@@ -16435,13 +16423,13 @@ static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
     const eg_tensor *source = x;
     if (!egi_operand_alive("tile", 0, x)) return NULL;
     if (multiples.rank != x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s",
-                                     egi_shape_show(multiples), egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "tile", "multiples %s must have an entry for each axis of %s",
+                                      egi_shape_show(multiples), egi_describe(x));
     eg_shape whole = egi_shape(x);
     for (int axis = 0; axis < whole.rank; axis++)
         if (multiples.dims[axis] < 0 || !egi_checked_product(whole.dims[axis], multiples.dims[axis], &whole.dims[axis]))
-            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_tile: %lld times axis %d",
-                                         (long long)multiples.dims[axis], axis);
+            return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "tile", "%lld times axis %d",
+                                          (long long)multiples.dims[axis], axis);
     if (!egi_shape_valid("tile", whole, (eg_dtype)x->dtype)) return NULL;
     // The product of the axes before this one, as they are now.
     int64_t rows = 1;
@@ -16478,8 +16466,9 @@ static bool egi_shape_reduce(egi_call *c) {
     c->dtype[0] = a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN ? EG_INT64 : (eg_dtype)c->in[0]->dtype;
     c->shape[0] = egi_reduced_shape(a, a->keepdims);
     if (a->kind == EGI_ALL || a->kind == EGI_ANY)
-        return c->in[0]->dtype == EG_BOOL || egi_fail(EG_ERROR_DTYPE, "eg_%s: needs bool, as comparisons make, not %s",
-                                                      c->op->name, egi_describe(c->in[0]));
+        return c->in[0]->dtype == EG_BOOL || egi_fail(EG_ERROR_DTYPE, c->op->name,
+                                                      "needs bool, as comparisons make, not %s",
+                                                      egi_describe(c->in[0]));
     return a->kind == EGI_NORM2 ? egi_needs_float(c->op->name, c->in[0]) : egi_needs_number(c->op->name, c->in[0]);
 }
 // Kernels see (outer, n, inner) and reduce n. Reduced axes that are neighbours (axes of 1 aside) are that n where
@@ -16528,7 +16517,7 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const eg
     else if (p.n == 0) {                  // nothing to reduce
         bool f = egi_is_float(x->dtype);
         if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN)
-            ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x));
+            ok = egi_fail(EG_ERROR_SHAPE, c->op->name, "%s has no elements along that axis", egi_describe(x));
         // For -1e300, egi_tensor_fill puts an integer dtype's least value; below, for 1e300, its greatest.
         else if (a->kind == EGI_MAX_) ok = egi_tensor_fill(c->out[0], f ? -HUGE_VAL : -1e300);
         else if (a->kind == EGI_MIN_) ok = egi_tensor_fill(c->out[0], f ? HUGE_VAL : 1e300);
@@ -16693,7 +16682,7 @@ static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg
     eg_axes axes = { 0, 1, { o.axis == EG_ZERO ? 0 : o.axis } };
     if (!EGI_NAMED(op->name, o, "axis = 1")) return NULL;
     if (x && x->object.kind == EGI_TENSOR && x->rank == 0)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "%s has no axis", egi_describe(x));
     return egi_reduce(op, kind, x, &axes, o.keepdims);
 }
 EAGER_API eg_tensor *(eg_argmax)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmax, EGI_ARGMAX, x, o); }
@@ -16770,7 +16759,7 @@ static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
         eg_tensor *most = (eg_reduce_max)(eg_abs(x), o);
         return most && x->size == 0 ? (eg_maximum)(most, eg_number(0)) : most;  // the largest of nothing is -inf
     }
-    return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_norm: ord %g; there are 1, 2 and INFINITY", options.ord);
+    return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "norm", "ord %g; there are 1, 2 and INFINITY", options.ord);
 }
 EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) { EGI_AS("norm", egi_compose_norm(x, options)); }
 
@@ -16852,7 +16841,7 @@ static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x
     egi_axis_attr a = { 0, false, false, kind };
     int axis = o->axis;
     if (!EGI_NAMED(op->name, *o, "axis = 1") || !egi_operand_alive(op->name, 0, x)) return NULL;
-    if (x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
+    if (x->rank == 0) return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "%s has no axis", egi_describe(x));
     if (!egi_axis(op->name, axis == 0 ? -1 : axis == EG_ZERO ? 0 : axis, x->rank, &axis)) return NULL;
     a.axis = x->rank - 1;
     x = egi_axis_to_end(x, axis, false);
@@ -16928,9 +16917,9 @@ static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices
     if (indices) *indices = NULL;
     if (!egi_operand_alive("top_k", 0, x)) return NULL;
     if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1])
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT,
-                                     "eg_top_k: k is %lld, but must be 0 to the length of the last axis of %s",
-                                     (long long)k, egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "top_k",
+                                      "k is %lld, but must be 0 to the length of the last axis of %s",
+                                      (long long)k, egi_describe(x));
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[x->rank - 1] = k;
@@ -16954,10 +16943,9 @@ EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_
     const char *name = "softmax_cross_entropy_with_logits";
     if (!egi_operand_alive(name, 0, labels) || !egi_operand_alive(name, 1, logits)) return NULL;
     if (!egi_same_shape(labels, logits) || labels->rank < 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
-                                     "eg_%s: labels %s and logits %s must have one shape (..., classes); for class "
-                                         "numbers there is eg_sparse_%s",
-                                     name, egi_describe(labels), egi_describe(logits), name);
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "labels %s and logits %s must have one shape (..., "
+                                      "classes); for class numbers there is eg_sparse_%s", egi_describe(labels),
+                                      egi_describe(logits), name);
     if (!egi_needs_float(name, logits) || !egi_same_dtype(name, labels, logits)) return NULL;
     eg_axis_options last = { 0, NULL, -1 };
     return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)), egi_over_axis(-1, false)));
@@ -16978,8 +16966,9 @@ static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     for (int i = 0; i < labels->rank && fits; i++) fits = labels->dims[i] == x->dims[i];
     if (!egi_needs_index(c->op->name, labels) || !egi_needs_float(c->op->name, x)) return false;
     if (!fits)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must have the shape of logits %s without the last axis%s",
-                        c->op->name, egi_describe(labels), egi_describe(x), egi_advice_on_class_numbers(labels, x));
+        return egi_fail(EG_ERROR_SHAPE, c->op->name,
+                        "labels %s must have the shape of logits %s without the last axis%s", egi_describe(labels),
+                        egi_describe(x), egi_advice_on_class_numbers(labels, x));
     egi_same_out(c, labels);
     c->dtype[0] = (eg_dtype)x->dtype;
     return true;
@@ -17042,27 +17031,23 @@ static bool egi_shape_matmul(egi_call *c) {
     const eg_tensor *a = c->in[0], *b = c->in[1];
     if (!egi_same_dtype("matmul", a, b)) return false;
     if (a->dtype > EG_INT64)
-        return egi_fail(EG_ERROR_DTYPE, "eg_matmul: no product of %s; eg_cast to a number type", egi_describe(a));
+        return egi_fail(EG_ERROR_DTYPE, "matmul", "no product of %s; eg_cast to a number type", egi_describe(a));
     if (a->rank < 2 || b->rank < 2)
-        return egi_fail(EG_ERROR_SHAPE,
-                        "eg_matmul: needs matrices, not %s and %s; eg_expand_dims makes a matrix of a vector",
+        return egi_fail(EG_ERROR_SHAPE, "matmul",
+                        "needs matrices, not %s and %s; eg_expand_dims makes a matrix of a vector",
                         egi_describe(a), egi_describe(b));
     int64_t m = a->dims[a->rank - (t->ta ? 1 : 2)], k = a->dims[a->rank - (t->ta ? 2 : 1)];
     int64_t k2 = b->dims[b->rank - (t->tb ? 1 : 2)], n = b->dims[b->rank - (t->tb ? 2 : 1)];
     if (k != k2)
-        return egi_fail(EG_ERROR_SHAPE,
-                        "eg_matmul: inner dimensions differ: %s x %s (%s against %s): %s%s and %s%s%s",
+        return egi_fail(EG_ERROR_SHAPE, "matmul", "inner dimensions differ: %s x %s (%s against %s): %s%s and %s%s%s",
                         egi_shape_show(egi_shape(a)), egi_shape_show(egi_shape(b)), egi_dim_show(a, k),
-                        egi_dim_show(b, k2),
-                        egi_describe(a), t->ta ? " transposed" : "", egi_describe(b), t->tb ? " transposed" : "",
-                        k == n ? "; .transpose_b?"
-                        : m == k2 ? "; .transpose_a?"
-                        : "");
+                        egi_dim_show(b, k2), egi_describe(a), t->ta ? " transposed" : "", egi_describe(b),
+                        t->tb ? " transposed" : "", k == n ? "; .transpose_b?" : m == k2 ? "; .transpose_a?" : "");
     for (int i = 3; i <= a->rank && i <= b->rank; i++) {
         int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
         if (da != db && da != 1 && db != 1)
-            return egi_fail(EG_ERROR_SHAPE,
-                            "eg_matmul: batch axes do not broadcast: %s and %s (axis -%d: %s against %s)",
+            return egi_fail(EG_ERROR_SHAPE, "matmul",
+                            "batch axes do not broadcast: %s and %s (axis -%d: %s against %s)",
                             egi_describe(a), egi_describe(b), i, egi_dim_show(a, da), egi_dim_show(b, db));
     }
     eg_tensor batch_a = egi_matmul_batch(a), batch_b = egi_matmul_batch(b), *pair[] = {&batch_a, &batch_b};
@@ -17210,7 +17195,7 @@ static bool egi_shape_gather(egi_call *c) {
     const eg_tensor *x = c->in[0], *index = c->in[1];
     if (!egi_needs_index(a->name, index)) return false;
     if (x->rank + index->rank - 1 > EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, "eg_gather: the result of %s and %s would have more than %d axes",
+        return egi_fail(EG_ERROR_SHAPE, "gather", "the result of %s and %s would have more than %d axes",
                         egi_describe(x), egi_describe(index), EG_MAX_RANK);
     egi_same_out(c, x);
     eg_shape *s = &c->shape[0];
@@ -17294,8 +17279,8 @@ static bool egi_positions_of_rows(const char *name, const eg_tensor *index, cons
         for (int d = 0; d < depth; d++) {
             const int64_t entry = i * depth + d, value = egi_load_int(index->dtype, p + entry * size);
             if (value < 0 || value >= shape.dims[d])
-                return egi_fail(EG_ERROR_INDEX,
-                                "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name,
+                return egi_fail(EG_ERROR_INDEX, name,
+                                "index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d",
                                 (long long)value, (long long)entry, egi_describe(index), (long long)shape.dims[d], d);
             flat[i] = flat[i] * shape.dims[d] + value;
         }
@@ -17315,8 +17300,8 @@ static bool egi_positions_along(const char *name, const eg_tensor *index, const 
             for (int64_t j = 0; j < inner; j++, at++) {
                 const int64_t value = flat[at];
                 if (value < 0 || value >= limit)
-                    return egi_fail(EG_ERROR_INDEX,
-                                    "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name,
+                    return egi_fail(EG_ERROR_INDEX, name,
+                                    "index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d",
                                     (long long)value, (long long)at, egi_describe(index), (long long)limit, along);
                 flat[at] = (o * limit + value) * inner + j;
             }
@@ -17337,8 +17322,8 @@ static bool egi_work_positions(eg_backend *b, const egi_args *args) {
     eg_shape shape;
     if (!p) return false;
     if (k->along < 0 ? last != k->depth || (last && index->size / last != n) : index->size != n)  // a graph's operand
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: indices %s do not fit the operands that the op was written with",
-                        k->name, egi_describe(index));
+        return egi_fail(EG_ERROR_SHAPE, k->name, "indices %s do not fit the operands that the op was written with",
+                        egi_describe(index));
     shape.rank = (int)k->rank;
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = k->dims[i];
     int64_t *flat = b->host_reads ? (int64_t *)(void *)out->data : (int64_t *)egi_alloc((size_t)n * sizeof *flat);
@@ -17370,11 +17355,11 @@ static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shap
 static int egi_index_depth(const char *name, const eg_tensor *indices, int rank, const char *into) {
     int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
     if (depth < 0 || depth > rank)
-        egi_fail(EG_ERROR_SHAPE, "eg_%s: the last axis of indices %s must be at most the rank of %s", name,
+        egi_fail(EG_ERROR_SHAPE, name, "the last axis of indices %s must be at most the rank of %s",
                  egi_describe(indices), into);
     else if (depth == 0 && rank == EG_MAX_RANK)
-        egi_fail(EG_ERROR_SHAPE,
-                 "eg_%s: the last axis of indices %s is 0, and %s has %d axes: at most %d are possible then", name,
+        egi_fail(EG_ERROR_SHAPE, name,
+                 "the last axis of indices %s is 0, and %s has %d axes: at most %d are possible then",
                  egi_describe(indices), into, rank, EG_MAX_RANK - 1);
     else return (int)depth;
     return -1;
@@ -17405,8 +17390,8 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
     bool fits = x->rank == indices->rank;
     for (int i = 0; i < x->rank && fits; i++) fits = i == axis || x->dims[i] == indices->dims[i];
     if (!fits)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_take_along_axis: %s and indices %s must agree but for axis %d",
-                                     egi_describe(x), egi_describe(indices), axis);
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "take_along_axis", "%s and indices %s must agree but for axis %d",
+                                      egi_describe(x), egi_describe(indices), axis);
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
     eg_tensor *flat = egi_flat_positions("take_along_axis", indices, egi_shape(x), x->rank, axis);
@@ -17426,8 +17411,8 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
     for (int i = depth; i < shape.rank && fits; i++)
         fits = updates->dims[indices->rank - 1 + i - depth] == shape.dims[i];
     if (!fits)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s",
-                                     egi_describe(updates), egi_describe(indices), egi_shape_show(shape));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "scatter_nd", "updates %s do not fit indices %s into shape %s",
+                                      egi_describe(updates), egi_describe(indices), egi_shape_show(shape));
     egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd", 0 };
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, depth, -1);
     return flat ? eg_reshape(egi_gather_apply(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
@@ -17447,9 +17432,9 @@ EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n) {
     if (!egi_operand_alive("segment_sum", 0, x) || !egi_operand_alive("segment_sum", 1, segments)) return NULL;
     if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
-                                     "eg_segment_sum: segments %s must have one entry for each row of %s",
-                                     egi_describe(segments), egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "segment_sum",
+                                      "segments %s must have one entry for each row of %s",
+                                      egi_describe(segments), egi_describe(x));
     egi_gather_attr a = { 0, 1, n, "segment_sum", 0 };
     return egi_gather_apply(&egi_op_scatter_add, x, segments, a);
 }
@@ -17461,10 +17446,10 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     if (indices && indices->dtype == EG_UINT8) indices = eg_cast(indices, EG_INT32);
     if (!indices || !egi_needs_index("one_hot", indices)) return NULL;
     if (depth < 0)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_one_hot: the depth is %lld, but must not be negative",
-                                     (long long)depth);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "one_hot", "the depth is %lld, but must not be negative",
+                                      (long long)depth);
     if (!egi_dtype_valid(o.dtype))
-        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_one_hot: %d is no dtype", (int)o.dtype);
+        return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "one_hot", "%d is no dtype", (int)o.dtype);
     int axis = 0;
     if (!egi_axis("one_hot", o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis, indices->rank + 1, &axis)) return NULL;
     eg_shape whole = egi_shape(indices);
@@ -17609,8 +17594,8 @@ static bool egi_window_place(const char *name, const eg_tensor *x, egi_window *a
         return true;
     }
     if (a->in < span)
-        return egi_fail(EG_ERROR_SHAPE,
-                        "eg_%s: a window of %lld does not fit into %s without padding; .padding = EG_SAME?", name,
+        return egi_fail(EG_ERROR_SHAPE, name,
+                        "a window of %lld does not fit into %s without padding; .padding = EG_SAME?",
                         (long long)span, egi_describe(x));
     a->out = (a->in - span) / a->stride + 1;
     return true;
@@ -17618,14 +17603,14 @@ static bool egi_window_place(const char *name, const eg_tensor *x, egi_window *a
 // The elements that the taps span, `dilation` apart. At most INT64_MAX / 4, so that a few such may be added up.
 static bool egi_window_span(const char *name, const eg_tensor *f, const egi_window *a, int64_t *span) {
     if (!egi_checked_product(a->taps - 1, a->dilation, span) || *span > INT64_MAX / 4)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the filter %s, dilated by %lld, is too large", name, egi_describe(f),
+        return egi_fail(EG_ERROR_SHAPE, name, "the filter %s, dilated by %lld, is too large", egi_describe(f),
                         (long long)a->dilation);
     ++*span;
     return true;
 }
 static bool egi_window_padding_valid(const char *name, eg_padding padding) {
     return padding == EG_VALID || padding == EG_SAME ||
-           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)padding);
+           egi_fail(EG_ERROR_ARGUMENT, name, "padding %d is neither EG_VALID nor EG_SAME", (int)padding);
 }
 // Checks the options of a convolution of `space` axes. False with an error.
 static bool egi_conv_options_valid(const char *name, const eg_conv_options *o, int space) {
@@ -17633,10 +17618,9 @@ static bool egi_conv_options_valid(const char *name, const eg_conv_options *o, i
     for (int i = 0; i < space; i++)
         if (o->strides[i] < 0 || o->dilations[i] < 0 || (o->output_padding[i] < 0 && o->output_padding[i] != EG_ZERO) ||
             o->strides[i] > INT32_MAX || o->dilations[i] > INT32_MAX || o->output_padding[i] > INT32_MAX)
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: strides, dilations and paddings must be between 1 and 2^31",
-                            name);
+            return egi_fail(EG_ERROR_ARGUMENT, name, "strides, dilations and paddings must be between 1 and 2^31");
     return egi_window_padding_valid(name, o->padding) &&
-           (o->groups >= 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld groups", name, (long long)o->groups));
+           (o->groups >= 0 || egi_fail(EG_ERROR_ARGUMENT, name, "%lld groups", (long long)o->groups));
 }
 // Begins the windows of a convolution: taps from the filter, steps and groups from the options, of which an entry that
 // was not given is the one before it. *axis becomes the first axis.
@@ -17664,22 +17648,21 @@ static eg_tensor *egi_conv(const char *name, int space, eg_tensor *x, eg_tensor 
         return NULL;
     for (int i = 0; i < space; i++)
         if (o->output_padding[i])
-            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .output_padding is for transposed convolution",
-                                         name);
+            return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, name, ".output_padding is for transposed convolution");
     if (x->rank != space + 2 || f->rank != space + 2)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, %s, C) and a filter (%s, C, O), not %s and %s",
-                                     name, egi_window_axes_text[space], egi_window_taps_text[space], egi_describe(x),
-                                     egi_describe(f));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "needs x (N, %s, C) and a filter (%s, C, O), not %s and %s",
+                                      egi_window_axes_text[space], egi_window_taps_text[space], egi_describe(x),
+                                      egi_describe(f));
     egi_conv_begin(&w, &a, f, o, space);
     w.n = x->dims[0];
     w.c = x->dims[space + 1];
     w.oc = f->dims[space + 1];
     if (w.c % w.groups || w.oc % w.groups || f->dims[space] != w.c / w.groups)
-        return (eg_tensor *)eg_raise(
-            EG_ERROR_SHAPE, "eg_%s: %lld channels of %s in %lld groups against %lld input channels of filter %s", name,
+        return (eg_tensor *)egi_raise(
+            EG_ERROR_SHAPE, name, "%lld channels of %s in %lld groups against %lld input channels of filter %s",
             (long long)w.c, egi_describe(x), (long long)w.groups, (long long)f->dims[space], egi_describe(f));
     if (egi_conv_filter_is_empty(f, space))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty", name, egi_describe(f));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "the filter %s is empty", egi_describe(f));
     for (int i = 0; i < space; i++) {
         int64_t span;
         a[i].in = x->dims[i + 1];
@@ -17700,9 +17683,9 @@ static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, 
     const char *name = "depthwise_conv2d";
     if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, filter)) return NULL;
     if (x->rank != 4 || filter->rank != 4 || filter->dims[2] != x->dims[3])
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
-                                     "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s",
-                                     name, egi_describe(x), egi_describe(filter));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name,
+                                      "needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s",
+                                      egi_describe(x), egi_describe(filter));
     eg_shape shape = { 4, { filter->dims[0], filter->dims[1], 1, filter->dims[2] * filter->dims[3] } };
     o.groups = x->dims[3];
     return egi_conv(name, 2, x, eg_reshape(filter, shape), &o);
@@ -17723,9 +17706,8 @@ static bool egi_conv_output_padding_fits(const char *name, int64_t k, int64_t st
     int64_t more = output_padding == EG_ZERO ? 0 : output_padding, least = padding == EG_SAME ? 1 - k % 2 : 0,
             most = padding == EG_SAME ? stride - k % 2 : stride - 1;
     return !output_padding || (more >= least && more <= most) || egi_fail(
-        EG_ERROR_ARGUMENT,
-        "eg_%s: an output padding of %lld, and for a window of %lld and a stride of %lld with %s it must be between "
-        "%lld and %lld", name, (long long)more, (long long)k, (long long)stride,
+        EG_ERROR_ARGUMENT, name, "an output padding of %lld, and for a window of %lld and a stride of %lld with %s it "
+        "must be between %lld and %lld", (long long)more, (long long)k, (long long)stride,
         padding == EG_SAME ? "EG_SAME" : "EG_VALID", (long long)least, (long long)most);
 }
 // One axis of a transposed convolution: `in`, which is the result's, and the padding before it follow from `out`.
@@ -17736,7 +17718,7 @@ static bool egi_conv_transpose_axis(const char *name, const eg_tensor *x, const 
         !egi_conv_output_padding_fits(name, span, a->stride, padding, output_padding))
         return false;
     if (!egi_checked_product(out, a->stride, &a->in) || a->in > INT64_MAX / 4)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
+        return egi_fail(EG_ERROR_SHAPE, name, "the result is too large");
     if (out == 0) return true;
     a->in += egi_conv_transpose_extra(span, a->stride, padding, output_padding);
     bool fits = egi_window_place(name, x, a, span, padding);      // always, since `in` was computed so
@@ -17756,16 +17738,15 @@ static eg_tensor *egi_conv_transpose(const char *name, int space, eg_tensor *x, 
     int64_t groups = egi_option_integer(o->groups, 1);
     if (x->rank != space + 2 || f->rank != space + 2 || f->dims[space + 1] != x->dims[space + 1] ||
         x->dims[space + 1] % groups)
-        return (eg_tensor *)eg_raise(
-            EG_ERROR_SHAPE,
-            "eg_%s: needs x (N, %s, C) and a filter (%s, O / groups, C), C a multiple of the groups, not %s and %s",
-            name, egi_window_axes_text[space], egi_window_taps_text[space], egi_describe(x), egi_describe(f));
+        return (eg_tensor *)egi_raise(
+            EG_ERROR_SHAPE, name,
+            "needs x (N, %s, C) and a filter (%s, O / groups, C), C a multiple of the groups, not %s and %s",
+            egi_window_axes_text[space], egi_window_taps_text[space], egi_describe(x), egi_describe(f));
     egi_conv_begin(&w, &a, f, o, space);
     w.n = x->dims[0];
     w.oc = x->dims[space + 1];
     if (egi_conv_filter_is_empty(f, space) || !egi_checked_product(f->dims[space], groups, &w.c))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name,
-                                     egi_describe(f));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "the filter %s is empty or too large", egi_describe(f));
     for (int i = 0; i < space; i++) {
         a[i].out = x->dims[i + 1];
         if (!egi_conv_transpose_axis(name, x, f, &a[i], o->padding, o->output_padding[i])) return NULL;
@@ -17829,11 +17810,10 @@ static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_g
 static bool egi_pool_windows(const char *name, int space, eg_tensor *x, const eg_pool_options *o, egi_windows *w) {
     if (!EGI_NAMED(name, *o, "size = {3}") || !egi_operand_alive(name, 0, x)) return false;
     if (x->rank != space + 2)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: needs (N, %s, C), not %s", name, egi_window_axes_text[space],
-                        egi_describe(x));
+        return egi_fail(EG_ERROR_SHAPE, name, "needs (N, %s, C), not %s", egi_window_axes_text[space], egi_describe(x));
     for (int i = 0; i < space; i++)
         if (o->size[i] < 0 || o->strides[i] < 0 || o->size[i] > INT32_MAX || o->strides[i] > INT32_MAX)
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size and strides must be between 1 and 2^31", name);
+            return egi_fail(EG_ERROR_ARGUMENT, name, "size and strides must be between 1 and 2^31");
     if (!egi_window_padding_valid(name, o->padding)) return false;
     egi_window *a = egi_windows_begin(w, space);
     w->n = x->dims[0];
@@ -17942,11 +17922,11 @@ static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width
         return x ? eg_index(x, 0) : NULL;
     }
     if (x->rank != 4 || height < 0 || width < 0 || ((height || width) && (x->dims[1] == 0 || x->dims[2] == 0)))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
-                                     "eg_resize: cannot make %s (needed: N, H, W, C or H, W, C) %lld x %lld",
-                                     egi_describe(x), (long long)height, (long long)width);
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "resize",
+                                      "cannot make %s (needed: N, H, W, C or H, W, C) %lld x %lld",
+                                      egi_describe(x), (long long)height, (long long)width);
     if (o.method != EG_BILINEAR && o.method != EG_NEAREST)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_resize: there is no method %d", (int)o.method);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "resize", "there is no method %d", (int)o.method);
     if (o.method == EG_BILINEAR && (x->dtype == EG_UINT8 || x->dtype == EG_INT32 || x->dtype == EG_INT64))
         x = eg_cast(x, EG_FLOAT32);
     if (!x || (o.method == EG_BILINEAR && !egi_needs_float("resize", x))) return NULL;
@@ -17995,9 +17975,9 @@ static const char *egi_einsum_term(const char *p, int rank, int dots, egi_term *
     }
     if (letters < 0 || (*p && *p != ',' && *p != '-') || (rank >= 0 && term->n != rank)) {
         if (rank >= 0 && letters >= 0 && (!*p || *p == ',' || *p == '-'))
-            egi_fail(EG_ERROR_SHAPE, "eg_einsum: a term of \"%s\" names %d axes, but its operand has %d", equation,
+            egi_fail(EG_ERROR_SHAPE, "einsum", "a term of \"%s\" names %d axes, but its operand has %d", equation,
                      term->n, rank);
-        else egi_fail(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" is no equation such as \"ij,jk->ik\" (at position %d)",
+        else egi_fail(EG_ERROR_ARGUMENT, "einsum", "\"%s\" is no equation such as \"ij,jk->ik\" (at position %d)",
                       equation, (int)(p - equation));
         return NULL;
     }
@@ -18016,9 +17996,9 @@ static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
             if (t->letters[i] != t->letters[j]) continue;
             int64_t n = x->dims[i];
             if (x->dims[j] != n)
-                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
-                                             "eg_einsum: one letter stands for axes of %lld and %lld of %s",
-                                             (long long)n, (long long)x->dims[j], egi_describe(x));
+                return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "einsum",
+                                              "one letter stands for axes of %lld and %lld of %s",
+                                              (long long)n, (long long)x->dims[j], egi_describe(x));
             egi_perm p;
             eg_shape flat = { 0, { 0 } }, begin = { 0, { 0 } }, end = begin, step = begin;
             int k = 0;
@@ -18111,11 +18091,11 @@ static eg_tensor *egi_einsum_pair(eg_tensor *a, egi_term *ta, eg_tensor *b, egi_
             fits = fits && egi_checked_product(n, sizes[tb->letters[i]], &n);
         }
     if (!fits)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
-                                     "eg_einsum: an intermediate result has more elements than 64 bits count");
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "einsum",
+                                      "an intermediate result has more elements than 64 bits count");
     if (order_a.n + free_b.n > EG_MAX_RANK)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: an intermediate result has more than %d axes",
-                                     EG_MAX_RANK);
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "einsum", "an intermediate result has more than %d axes",
+                                      EG_MAX_RANK);
     egi_term result = order_a;
     for (int i = 0; i < free_b.n; i++) result.letters[result.n++] = free_b.letters[i];
     for (int i = 0; i < sum.n; i++) {
@@ -18152,13 +18132,13 @@ static const char *egi_einsum_operands(egi_einsum *e, eg_tensor *const *operands
             if (l >= EGI_ELLIPSIS && l - EGI_ELLIPSIS + 1 > e->dots) e->dots = l - EGI_ELLIPSIS + 1;
             if (e->sizes[l] < 0 || e->sizes[l] == 1) e->sizes[l] = size;
             else if (size != e->sizes[l] && size != 1)
-                return (const char *)eg_raise(
-                    EG_ERROR_SHAPE, "eg_einsum: in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)",
+                return (const char *)egi_raise(
+                    EG_ERROR_SHAPE, "einsum", "in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)",
                     e->equation, (long long)e->sizes[l], (long long)size, d, egi_describe(operands[i]));
         }
         if (i < n - 1 ? *p != ',' : *p == ',')
-            return (const char *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" does not name %d operands", e->equation,
-                                          n);
+            return (const char *)egi_raise(EG_ERROR_ARGUMENT, "einsum", "\"%s\" does not name %d operands", e->equation,
+                                           n);
         if (i < n - 1) p++;
     }
     return p;
@@ -18169,7 +18149,7 @@ static bool egi_einsum_result(egi_einsum *e, const char *p) {
     if (*p == '-') {
         if (p[1] != '>' || !(p = egi_einsum_term(p + 2, -1, e->dots, out, e->equation)) || *p) {
             if (egi_this.error == EG_OK || (p && *p))
-                egi_fail(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" is no equation", e->equation);
+                egi_fail(EG_ERROR_ARGUMENT, "einsum", "\"%s\" is no equation", e->equation);
             return false;
         }
     } else {
@@ -18178,16 +18158,15 @@ static bool egi_einsum_result(egi_einsum *e, const char *p) {
             int sorted = l < 26 ? l + 26 : l - 26;      // capitals come first, as in ASCII
             if (e->count[sorted] != 1) continue;
             if (out->n == EG_MAX_RANK)
-                return egi_fail(EG_ERROR_SHAPE, "eg_einsum: the result of \"%s\" has more than %d axes", e->equation,
+                return egi_fail(EG_ERROR_SHAPE, "einsum", "the result of \"%s\" has more than %d axes", e->equation,
                                 EG_MAX_RANK);
             out->letters[out->n++] = (unsigned char)sorted;
         }
     }
     for (int i = 0; i < out->n; i++) {
         if (!e->count[out->letters[i]] || e->keep >> out->letters[i] & 1)
-            return egi_fail(EG_ERROR_ARGUMENT,
-                            "eg_einsum: a letter of the result of \"%s\" is in no operand, or stands twice",
-                            e->equation);
+            return egi_fail(EG_ERROR_ARGUMENT, "einsum",
+                            "a letter of the result of \"%s\" is in no operand, or stands twice", e->equation);
         e->keep |= (uint64_t)1 << out->letters[i];
     }
     return true;
@@ -18197,9 +18176,9 @@ static bool egi_einsum_result(egi_einsum *e, const char *p) {
 // are put in the result's order.
 static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *operands, int n) {
     egi_einsum e;
-    if (!equation) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: the equation is NULL");
+    if (!equation) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "einsum", "the equation is NULL");
     if (!egi_lists_given("einsum", n, operands, operands, operands)) return NULL;
-    if (n < 1 || n > 16) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: %d operands; it takes 1 to 16", n);
+    if (n < 1 || n > 16) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "einsum", "%d operands; it takes 1 to 16", n);
     memset(&e, 0, sizeof e);
     e.equation = equation;
     for (int i = 0; i < EGI_LETTERS; i++) e.sizes[i] = -1;
@@ -18245,14 +18224,14 @@ static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double 
     if (a_number && !(a = egi_number_tensor(name, a, b_number ? own : (eg_dtype)b->dtype, &egi_cpu))) return false;
     if (b_number && !(b = egi_number_tensor(name, b, (eg_dtype)a->dtype, &egi_cpu))) return false;
     if (a->dtype != b->dtype)
-        return egi_fail(EG_ERROR_ASSERT, "eg_%s: dtypes differ: %s and %s", name, egi_describe(a), egi_describe(b));
+        return egi_fail(EG_ERROR_ASSERT, name, "dtypes differ: %s and %s", egi_describe(a), egi_describe(b));
     eg_shape shape = egi_shape(a->rank > b->rank ? a : b);
     int64_t n = 1;
     for (int i = 1; i <= shape.rank; i++) {
         const int64_t u = i > a->rank ? 1 : a->dims[a->rank - i], v = i > b->rank ? 1 : b->dims[b->rank - i];
         if (u != v && u != 1 && v != 1)
-            return egi_fail(EG_ERROR_ASSERT, "eg_%s: shapes differ, and neither broadcasts to the other: %s and %s",
-                            name, egi_describe(a), egi_describe(b));
+            return egi_fail(EG_ERROR_ASSERT, name, "shapes differ, and neither broadcasts to the other: %s and %s",
+                            egi_describe(a), egi_describe(b));
         shape.dims[shape.rank - i] = u == 1 ? v : u;
         n *= u == 1 ? v : u;
     }
@@ -18282,9 +18261,9 @@ static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double 
     }
     if (!different) return true;
     if (tolerance > 0)
-        return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s and %s differ by more than %g in %lld of %lld elements: at %s",
-                        name, egi_describe(a), egi_describe(b), tolerance, (long long)different, (long long)n, list);
-    return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s == %s does not hold for %lld of %lld elements: at %s", name,
+        return egi_fail(EG_ERROR_ASSERT, name, "%s and %s differ by more than %g in %lld of %lld elements: at %s",
+                        egi_describe(a), egi_describe(b), tolerance, (long long)different, (long long)n, list);
+    return egi_fail(EG_ERROR_ASSERT, name, "%s == %s does not hold for %lld of %lld elements: at %s",
                     egi_describe(a), egi_describe(b), (long long)different, (long long)n, list);
 }
 static bool egi_assertion_check(eg_backend *b, const egi_args *args) {
@@ -18309,7 +18288,7 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
     if (!egi_operand_alive("assert_shape", 0, x)) return false;
     bool fits = x->rank == shape.rank;
     for (int i = 0; fits && i < shape.rank; i++) fits = shape.dims[i] == -1 || shape.dims[i] == x->dims[i];
-    return fits || egi_fail(EG_ERROR_ASSERT, "eg_assert_shape: %s has not the shape %s", egi_describe(x),
+    return fits || egi_fail(EG_ERROR_ASSERT, "assert_shape", "%s has not the shape %s", egi_describe(x),
                             egi_shape_show(shape));
 }
 
@@ -18329,7 +18308,7 @@ static bool egi_host_number_read(eg_backend *b, const egi_args *args) {
 EAGER_API eg_tensor *(eg_host_number)(eg_dtype dtype, const void *number) {
     eg_shape one = { 0, { 0 } };
     if (!egi_shape_valid("host_number", one, dtype)) return NULL;
-    if (!number) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_host_number: the pointer to the number is NULL");
+    if (!number) return (eg_tensor *)egi_raise(EG_ERROR_NULL, "host_number", "the pointer to the number is NULL");
     eg_tensor *x = egi_tensor_allocate("host_number", egi_backend_here(), dtype, &one);
     const egi_host_place place = { number, egi_dtypes[dtype].size };
     const egi_args args = { NULL, 0, { NULL }, { x }, &place };
@@ -18373,13 +18352,13 @@ static EGI_NOINLINE eg_tensor *egi_random_draw_like(const char *name, eg_dtype d
 static eg_dtype egi_random_dtype(const eg_random_options *o) { return o->dtype ? o->dtype : egi_this.floats; }
 static bool egi_random_float(const char *name, eg_dtype dtype) {
     return dtype == EG_FLOAT32 || dtype == EG_FLOAT64 ||
-           egi_fail(EG_ERROR_DTYPE, "eg_%s: makes float32 or float64, not %s", name, eg_dtype_name(dtype));
+           egi_fail(EG_ERROR_DTYPE, name, "makes float32 or float64, not %s", eg_dtype_name(dtype));
 }
 EAGER_API eg_tensor *(eg_random_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_NORMAL, 0, 0, egi_option_number(o.mean, 0), egi_option_number(o.stddev, 1), 0, 0 };
     if (!EGI_NAMED("random_normal", o, "stddev = 2")) return NULL;
     o.dtype = egi_random_dtype(&o);
-    if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_normal: stddev %g is negative", p.b);
+    if (!(p.b >= 0)) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "random_normal", "stddev %g is negative", p.b);
     return egi_random_float("random_normal", o.dtype)
            ? egi_random_draw_like("random_normal", o.dtype, shape, &p, o.like) : NULL;
 }
@@ -18389,7 +18368,7 @@ EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_opti
     if (!EGI_NAMED("random_truncated_normal", o, "stddev = 2")) return NULL;
     o.dtype = egi_random_dtype(&o);
     if (!(p.b >= 0))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_truncated_normal: stddev %g is negative", p.b);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "random_truncated_normal", "stddev %g is negative", p.b);
     return egi_random_float("random_truncated_normal", o.dtype)
            ? egi_random_draw_like("random_truncated_normal", o.dtype, shape, &p, o.like) : NULL;
 }
@@ -18400,12 +18379,12 @@ EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     double most = o.dtype == EG_FLOAT32 ? (double)FLT_MAX : HUGE_VAL;
     if (!EGI_NAMED("random_uniform", o, "maxval = 2")) return NULL;
     if (!(p.a <= p.b))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: minval %g is not below maxval %g%s", p.a,
-                                     p.b, o.maxval == 0
-                                          ? "; give .maxval, which is 1 only where .minval is left out, too" : "");
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "random_uniform", "minval %g is not below maxval %g%s", p.a,
+                                      p.b, o.maxval == 0
+                                           ? "; give .maxval, which is 1 only where .minval is left out, too" : "");
     if (!(p.b - p.a < HUGE_VAL) || fabs(p.a) > most || fabs(p.b) > most)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: the range from %g to %g is too wide for %s",
-                                     p.a, p.b, eg_dtype_name(o.dtype));
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "random_uniform", "the range from %g to %g is too wide for %s",
+                                      p.a, p.b, eg_dtype_name(o.dtype));
     return egi_random_float("random_uniform", o.dtype)
            ? egi_random_draw_like("random_uniform", o.dtype, shape, &p, o.like) : NULL;
 }
@@ -18413,15 +18392,15 @@ EAGER_API eg_tensor *(eg_random_bernoulli)(eg_shape shape, eg_random_options o) 
     egi_random_parameters p = { EGI_BERNOULLI, 0, 0, egi_option_number(o.probability, 0.5), 0, 0, 0 };
     if (!EGI_NAMED("random_bernoulli", o, "probability = 0.3")) return NULL;
     if (!(p.a >= 0 && p.a <= 1))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT,
-                                     "eg_random_bernoulli: the probability %g is not between 0 and 1", p.a);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "random_bernoulli",
+                                      "the probability %g is not between 0 and 1", p.a);
     return egi_random_draw_like("random_bernoulli", EG_BOOL, shape, &p, o.like);
 }
 EAGER_API eg_tensor *eg_random_integers(eg_shape shape, int64_t low, int64_t high) {
     egi_random_parameters p = { EGI_INTEGERS, 0, 0, 0, 0, low, high };
     if (low >= high)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_integers: there is none in [%lld, %lld)",
-                                     (long long)low, (long long)high);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "random_integers", "there is none in [%lld, %lld)",
+                                      (long long)low, (long long)high);
     return egi_random_draw("random_integers", low >= INT32_MIN && high - 1 <= INT32_MAX ? EG_INT32 : EG_INT64, shape,
                            &p);
 }
@@ -18535,7 +18514,7 @@ static bool egi_fprint_now(eg_backend *b, const egi_args *args) {
 }
 EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
     const egi_args args = { NULL, EGI_WORK_PRINTS, { x }, { NULL }, &stream };
-    if (!stream) egi_fail(EG_ERROR_NULL, "eg_fprint: the stream is NULL");
+    if (!stream) egi_fail(EG_ERROR_NULL, "fprint", "the stream is NULL");
     else if (egi_operand_alive("fprint", 0, x)) (void)egi_host_work(egi_fprint_now, &args, sizeof(FILE *));
 }
 #endif
@@ -18661,11 +18640,11 @@ EAGER_API void eg_op_print(const char *name) {
     if (name && !strncmp(name, "eg_", 3)) name += 3;
     for (int i = 0; name && i < EGI_ELEMENTWISE_OPS && !op; i++)
         if (!strcmp(egi_op_row(i)->name, name)) op = egi_op_row(i);
-    if (!name) egi_fail(EG_ERROR_NULL, "eg_op_print: the name is NULL");
+    if (!name) egi_fail(EG_ERROR_NULL, "op_print", "the name is NULL");
     else if (!op && egi_op_exists(name))
-        egi_fail(EG_ERROR_ARGUMENT, "eg_op_print: '%.60s' is not elementwise: it has no formula to print", name);
+        egi_fail(EG_ERROR_ARGUMENT, "op_print", "'%.60s' is not elementwise: it has no formula to print", name);
     else if (!op)
-        egi_fail(EG_ERROR_ARGUMENT, "eg_op_print: there is no op named '%.60s'; it takes the name of an elementwise "
+        egi_fail(EG_ERROR_ARGUMENT, "op_print", "there is no op named '%.60s'; it takes the name of an elementwise "
                                     "op, as in eg_op_print(\"tanh\")", name);
     if (!op) return;
     egi_text t = { NULL, 0, 0, false };
@@ -18935,11 +18914,11 @@ static void egi_tape_destroy(eg_tape *t) {
 static bool egi_tape_alive(const char *function, const eg_tape *t) {
     if (!t) return egi_argument_missing(function, "tape");
     if (t->object.kind != EGI_TAPE)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: the tape was used after its scope ended", function);
-    if (t->owner != &egi_this) return egi_fail(EG_ERROR_TAPE, "eg_%s: the tape belongs to another thread", function);
+        return egi_fail(EG_ERROR_STATE, function, "the tape was used after its scope ended");
+    if (t->owner != &egi_this) return egi_fail(EG_ERROR_TAPE, function, "the tape belongs to another thread");
     return t->function == egi_this.functions ||
-           egi_fail(EG_ERROR_TAPE, "eg_%s: the body of a traced function uses a tape that began outside it; begin one "
-                                   "in the body, or use the tape where the function is called", function);
+           egi_fail(EG_ERROR_TAPE, function, "the body of a traced function uses a tape that began outside it; begin "
+                    "one in the body, or use the tape where the function is called");
 }
 
 static egi_record_function egi_tape_record;              // stands below, and is called through egi_this.record
@@ -18970,12 +18949,12 @@ EAGER_API eg_tape *eg_tape_begin_persistent(void) { return egi_tape_new(true); }
 EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
     if (!egi_tape_alive("tape_watch", t) || !egi_operand_alive("tape_watch", 1, x)) return false;
     if (t->used)
-        return egi_fail(EG_ERROR_TAPE, "eg_tape_watch: the tape has given its gradients and is empty; begin a new one");
+        return egi_fail(EG_ERROR_TAPE, "tape_watch", "the tape has given its gradients and is empty; begin a new one");
     if (x->flags & EGI_NUMBER)
-        return egi_fail(EG_ERROR_ARGUMENT,
-                        "eg_tape_watch: a plain number cannot be watched: make it a tensor, as eg_scalar does");
+        return egi_fail(EG_ERROR_ARGUMENT, "tape_watch",
+                        "a plain number cannot be watched: make it a tensor, as eg_scalar does");
     if (x->dtype != EG_FLOAT32 && x->dtype != EG_FLOAT64)
-        return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only float32 and float64 have gradients",
+        return egi_fail(EG_ERROR_DTYPE, "tape_watch", "%s cannot be watched: only float32 and float64 have gradients",
                         egi_describe(x));
     if (egi_tape_slot_find(t, x->id) >= 0) return true;
     return egi_tape_slot_watch(t, x) >= 0 || egi_no_memory("tape_watch", 0);
@@ -18984,7 +18963,7 @@ EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
 // the gradients of a graph can refuse to read past it.
 EAGER_API bool eg_tape_stop(eg_tape *t) {
     if (!egi_tape_alive("tape_stop", t)) return false;
-    if (!t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_stop: the tape is not recording");
+    if (!t->recording) return egi_fail(EG_ERROR_TAPE, "tape_stop", "the tape is not recording");
     t->recording = false;
     if (!t->stopped) t->stopped = egi_this.next_id;
     egi_this.recording--;
@@ -18993,9 +18972,8 @@ EAGER_API bool eg_tape_stop(eg_tape *t) {
 EAGER_API bool eg_tape_resume(eg_tape *t) {
     if (!egi_tape_alive("tape_resume", t)) return false;
     if (t->used)
-        return egi_fail(EG_ERROR_TAPE,
-                        "eg_tape_resume: the tape has given its gradients and is empty; begin a new one");
-    if (t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_resume: the tape is recording already");
+        return egi_fail(EG_ERROR_TAPE, "tape_resume", "the tape has given its gradients and is empty; begin a new one");
+    if (t->recording) return egi_fail(EG_ERROR_TAPE, "tape_resume", "the tape is recording already");
     t->resumed = true;
     t->recording = true;
     egi_this.recording++;
@@ -19004,7 +18982,7 @@ EAGER_API bool eg_tape_resume(eg_tape *t) {
 // The tape becomes as new. An ordinary tape has left the thread's list with its gradient, so it enters the list again.
 EAGER_API bool eg_tape_reset(eg_tape *t) {
     if (!egi_tape_alive("tape_reset", t)) return false;
-    if (t->reading) return egi_fail(EG_ERROR_TAPE, "eg_tape_reset: a gradient is being computed from this tape");
+    if (t->reading) return egi_fail(EG_ERROR_TAPE, "tape_reset", "a gradient is being computed from this tape");
     egi_tape_clear(t);
     egi_list_free_lent(&t->lent);
     t->used = t->resumed = false;
@@ -19310,12 +19288,12 @@ static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_
     if (!egi_operand_alive(line->op->name, i, dx)) return false;
     if (dx->flags & EGI_NUMBER) dx = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx->number);
     else if (user && (dx->dtype != dtype || !egi_equal_shapes(egi_shape(dx), shape)))
-        return egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s",
-                        line->op->name, i, egi_describe(dx), egi_dtypes[dtype].name, egi_shape_show(shape));
+        return egi_fail(EG_ERROR_GRADIENT, line->op->name, "the gradient for input %d is %s, but the input is %s %s",
+                        i, egi_describe(dx), egi_dtypes[dtype].name, egi_shape_show(shape));
     else if (user && egi_backend_of(dx) != backend && !egi_graph_adopts())
-        return egi_fail(EG_ERROR_DEVICE,
-                        "eg_%s: the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")",
-                        line->op->name, i, egi_backend_of(dx)->name, backend->name, backend->name);
+        return egi_fail(EG_ERROR_DEVICE, line->op->name,
+                        "the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")",
+                        i, egi_backend_of(dx)->name, backend->name, backend->name);
     else dx = egi_unbroadcast(dx, &shape);
     *made = dx;
     // The NaN trap sees each op that a user's backward function calls, but not a tensor that it filled by hand.
@@ -19553,20 +19531,19 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     if (egi_graph_adopts() && !egi_this.observer->inside)
         return egi_this.observer->gradients(egi_this.observer, t, ys, ny, output_gradients, xs, nx, out);
     if (t->used)
-        return egi_fail( EG_ERROR_TAPE,
-                         "eg_tape_gradient: this tape has given its gradients already; begin one in each step of a "
-                         "loop, or one by eg_tape_begin_persistent(), which gives them more than once");
+        return egi_fail(EG_ERROR_TAPE, "tape_gradient", "this tape has given its gradients already; begin one in each "
+                        "step of a loop, or one by eg_tape_begin_persistent(), which gives them more than once");
     for (int i = 0; i < ny; i++) {
         if (!egi_operand_alive("tape_gradient", 0, ys[i])) return false;
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
         if (!g) continue;
         if (!egi_operand_alive("tape_gradient", 0, g)) return false;
         if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
-            return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i,
+            return egi_fail(EG_ERROR_SHAPE, "tape_gradient", "output gradient %d is %s, but its target is %s", i,
                             egi_describe(g), egi_describe(ys[i]));
         if (!(g->flags & EGI_NUMBER) && !egi_devices_agree(g, ys[i]))
-            return egi_fail(EG_ERROR_DEVICE,
-                            "eg_tape_gradient: output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")",
+            return egi_fail(EG_ERROR_DEVICE, "tape_gradient",
+                            "output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")",
                             i, egi_backend_of(g)->name, egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
     }
     for (int i = 0; i < nx; i++) if (!egi_operand_alive("tape_gradient", i, xs[i])) return false;
@@ -19674,20 +19651,20 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
     if (!egi_tape_alive(function, t) || !egi_operand_alive(function, 1, y) || !egi_operand_alive(function, 2, x))
         return NULL;
     if (!t->persistent)
-        return (eg_tensor *)eg_raise(EG_ERROR_TAPE, "eg_%s: needs a persistent tape: eg_tape_begin_persistent()",
-                                     function);
+        return (eg_tensor *)egi_raise(EG_ERROR_TAPE, function, "needs a persistent tape: eg_tape_begin_persistent()");
     if (!egi_is_float(y->dtype))
-        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the target %s is not floating", function, egi_describe(y));
+        return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, function, "the target %s is not floating", egi_describe(y));
     if (egi_steps_are_open(batch && y->rank && y->dims[0] ? y->size / y->dims[0] : y->size))
-        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: a graph cannot have a backward pass for each element of "
-                                                     "%s, whose number is open", function, egi_describe(y));
+        return (eg_tensor *)egi_raise(EG_ERROR_STATE, function, "a graph cannot have a backward pass for each element "
+                                      "of %s, whose number is open", egi_describe(y));
     if (batch && (y->rank < 1 || x->rank < 1 || y->dims[0] != x->dims[0]))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the first dimensions of %s and %s must be the same batch",
-                                     function, egi_describe(y), egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, function,
+                                      "the first dimensions of %s and %s must be the same batch", egi_describe(y),
+                                      egi_describe(x));
     eg_shape shape = egi_shape(y), row = egi_shape(x);
     if (y->rank + x->rank - (batch ? 1 : 0) > EG_MAX_RANK)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result for %s and %s would have more than %d axes",
-                                     function, egi_describe(y), egi_describe(x), EG_MAX_RANK);
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, function, "the result for %s and %s would have more than %d axes",
+                                      egi_describe(y), egi_describe(x), EG_MAX_RANK);
     int64_t rows = batch ? y->dims[0] : 1, n = rows ? y->size / rows : 0, element = egi_dtypes[y->dtype].size;
     eg_scope scope = eg_scope_begin();
     // The rows are stacked flat, since with their own axes and the stack's they might have more than EG_MAX_RANK.
@@ -19891,7 +19868,7 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
     bool node = false;
     if (!egi_lists_given(op->name, n_out, out, out, out)) return false;
     if (n_out < 1 || n_out > EGI_MAX_OUT)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: between 1 and %d outputs, not %d", op->name, EGI_MAX_OUT, n_out);
+        return egi_fail(EG_ERROR_ARGUMENT, op->name, "between 1 and %d outputs, not %d", EGI_MAX_OUT, n_out);
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_lists_given(op->name, n, in, in, in)) return false;
     for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
@@ -19924,11 +19901,11 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
     if (watched) egi_spy_end(&spy);
     if (quiet) eg_recording_unpause();
     if (ok && watched && spy.found[0])
-        ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the forward function uses the variable %s, which is none of its "
+        ok = egi_fail(EG_ERROR_GRADIENT, op->name, "the forward function uses the variable %s, which is none of its "
                                          "inputs and would get no gradient: make it an input; or use it inside "
-                                         "EG_NO_RECORDING, where it is a constant", op->name, spy.found);
+                                         "EG_NO_RECORDING, where it is a constant", spy.found);
     if (!ok && egi_this.error == EG_OK)
-        egi_fail(EG_ERROR_STATE, "eg_%s: the forward function failed without an error", op->name);
+        egi_fail(EG_ERROR_STATE, op->name, "the forward function failed without an error");
     for (int i = 0; i < n_out && ok; i++) {
         ok = egi_operand_alive(op->name, i, made[i]);
         if (ok && (made[i]->flags & EGI_NUMBER))
@@ -19958,14 +19935,14 @@ EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_ba
                                         eg_tensor *const *inputs, int n) {
     eg_tensor *out = NULL;
     if (!forward || !backward)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_custom_gradient: a function is NULL");
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "custom_gradient", "a function is NULL");
     const egi_user_attr attr = { backward, user, NULL, forward, egi_custom_run };
     return egi_custom_run(&egi_op_custom_gradient, &attr, inputs, n, &out, 1) ? out : NULL;
 }
 EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user,
                                         eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs) {
     EGI_FAILS_AS("custom_gradient_multi");
-    if (!forward || !backward) return egi_fail(EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
+    if (!forward || !backward) return egi_fail(EG_ERROR_ARGUMENT, "custom_gradient_multi", "a function is NULL");
     const egi_user_attr attr = { backward, user, forward, NULL, egi_custom_run };
     return egi_custom_run(&egi_op_custom_gradient, &attr, inputs, n, outputs, n_outputs);
 }
@@ -19997,15 +19974,15 @@ static bool egi_op_exists(const char *name) {
 // entry is whole.
 EAGER_API int eg_op_register(const eg_op_definition *d) {
     if (!d || !d->name || !d->name[0] || !d->forward) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: a name and a forward function are needed");
+        egi_fail(EG_ERROR_ARGUMENT, "op_register", "a name and a forward function are needed");
         return -1;
     }
     if (strlen(d->name) >= sizeof egi_user_ops[0].name) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: the name %.40s... is longer than 63 characters", d->name);
+        egi_fail(EG_ERROR_ARGUMENT, "op_register", "the name %.40s... is longer than 63 characters", d->name);
         return -1;
     }
     if (d->n_outputs < 1 || d->n_outputs > EGI_MAX_OUT || d->n_inputs < -1) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: %s: between 1 and %d outputs, and -1 or more inputs", d->name,
+        egi_fail(EG_ERROR_ARGUMENT, "op_register", "%s: between 1 and %d outputs, and -1 or more inputs", d->name,
                  EGI_MAX_OUT);
         return -1;
     }
@@ -20027,25 +20004,25 @@ EAGER_API int eg_op_register(const eg_op_definition *d) {
         __atomic_store_n(&egi_op_is_registered, &egi_user_op_exists, __ATOMIC_RELEASE);
     }
     egi_unlock();
-    if (taken) { egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: there is an op named %s already", d->name); return -1; }
+    if (taken) { egi_fail(EG_ERROR_ARGUMENT, "op_register", "there is an op named %s already", d->name); return -1; }
     if (at >= EGI_USER_OPS) {
-        egi_fail(EG_ERROR_STATE, "eg_op_register: no more than %d ops can be registered", EGI_USER_OPS);
+        egi_fail(EG_ERROR_STATE, "op_register", "no more than %d ops can be registered", EGI_USER_OPS);
         return -1;
     }
     return at;
 }
 EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs) {
     if (op < 0 || op >= __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_op_run: there is no op number %d", op);
+        return egi_fail(EG_ERROR_ARGUMENT, "op_run", "there is no op number %d", op);
     const eg_op_definition *d = &egi_user_ops[op].definition;
     if (!egi_lists_given(d->name, n, inputs, inputs, inputs) ||
         !egi_lists_given(d->name, n_outputs, outputs, outputs, outputs))
         return false;
     if (d->n_inputs >= 0 && n != d->n_inputs)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: takes %d input%s, not %d", d->name, d->n_inputs,
+        return egi_fail(EG_ERROR_ARGUMENT, d->name, "takes %d input%s, not %d", d->n_inputs,
                         egi_plural(d->n_inputs), n);
     if (n_outputs != d->n_outputs)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has %d output%s, not %d", d->name, d->n_outputs,
+        return egi_fail(EG_ERROR_ARGUMENT, d->name, "has %d output%s, not %d", d->n_outputs,
                         egi_plural(d->n_outputs), n_outputs);
     const egi_user_attr attr = { d->backward, d->user, d->forward, NULL, egi_custom_run };
     return egi_custom_run(&egi_user_ops[op].op, &attr, inputs, n, outputs, n_outputs);
@@ -20065,7 +20042,7 @@ EGI_SMALL
 static eg_tensor *egi_function_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
     eg_tensor *y = NULL;
     EGI_FRAMED_DEEPER("the function", name, y = egi_frame_result(name, f(in, user)));
-    if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
+    if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, name, "the function returned NULL");
     return eg_is_variable(y) ? eg_read(y) : y;
 }
 // A copy of the list xs in which no handle occurs twice: a tensor given in two places gets a gradient for each. With
@@ -20092,7 +20069,7 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
     eg_tensor *few[8];
     if (!egi_lists_given("gradients_function", n, xs, grads, grads)) return NULL;
     for (int i = 0; i < n; i++) grads[i] = NULL;
-    if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_gradients_function: the function is NULL");
+    if (!f) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "gradients_function", "the function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tensor **own = egi_function_distinct("gradients_function", xs, n, few, 8, false);
     eg_tape *tape = own ? eg_tape_begin() : NULL;
@@ -20144,12 +20121,12 @@ static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg
 // Runs f on a tape, which watches each trainable variable that f reads: these are the sources. Returns the value of f,
 // in the caller's scope.
 static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const *in, egi_implicit *to) {
-    if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_implicit_gradients: the function is NULL");
+    if (!f) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "implicit_gradients", "the function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = tape ? egi_function_value("implicit_gradients", f, user, in) : NULL, **list = NULL;
     int n = y ? egi_tape_variables(tape, NULL) : 0;
-    bool ok = y && (n || egi_fail(EG_ERROR_GRADIENT, "eg_implicit_gradients: the function used no trainable variable; "
+    bool ok = y && (n || egi_fail(EG_ERROR_GRADIENT, "implicit_gradients", "the function used no trainable variable; "
                                                      "eg_gradients_function gives the gradients of its inputs"));
     if (ok) {
         list = (eg_tensor **)egi_alloc((size_t)n * 2 * sizeof *list);
@@ -20202,11 +20179,11 @@ EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_ten
 EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, int order) {
     EGI_FAILS_AS("nth_gradient");
     if (!f || order < 0)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT,
-                                     "eg_nth_gradient: a function and an order of 0 or more are needed");
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "nth_gradient",
+                                      "a function and an order of 0 or more are needed");
     if (order > EG_MAX_DEPTH)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_nth_gradient: an order of %d; at most %d (EG_MAX_DEPTH)",
-                                     order, EG_MAX_DEPTH);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "nth_gradient", "an order of %d; at most %d (EG_MAX_DEPTH)",
+                                      order, EG_MAX_DEPTH);
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = order > 0 ? eg_tape_begin() : NULL;
     eg_tensor *y = NULL, *g = NULL;
@@ -20239,7 +20216,7 @@ static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tens
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive(name, i, xs[i]) || !egi_operand_alive(name, n + i, vs[i])) return false;
         if (!egi_same_shape(xs[i], vs[i]) || xs[i]->dtype != vs[i]->dtype)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: direction %d is %s, but its input is %s", name, i,
+            return egi_fail(EG_ERROR_SHAPE, name, "direction %d is %s, but its input is %s", i,
                             egi_describe(vs[i]), egi_describe(xs[i]));
     }
     return true;
@@ -20251,7 +20228,7 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
     eg_tensor *few[8], *few_own[8], **grads = few, *result = NULL;
     if (!egi_lists_given("jvp", n, xs, vs, vs)) return NULL;
     if (!f || n < 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_jvp: a function and at least one input are needed");
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "jvp", "a function and at least one input are needed");
     if (!egi_check_directions("jvp", xs, vs, n)) return NULL;
     if (n > 8 && !(grads = (eg_tensor **)egi_alloc((size_t)n * sizeof *grads))) {
         egi_no_memory("jvp", 0);
@@ -20281,7 +20258,7 @@ EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tens
     EGI_FAILS_AS("hvp");
     if (!egi_lists_given("hvp", n, xs, vs, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
-    if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
+    if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "hvp", "a function and at least one input are needed");
     if (!egi_check_directions("hvp", xs, vs, n)) return false;
     eg_tensor *few[8], *few_vs[8];
     eg_scope scope = eg_scope_begin();
@@ -20351,8 +20328,8 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
         eg_tensor *y = egi_function_value("check_gradient", k->f, k->user, xs);
         if (!y) return NULL;
         if (!egi_is_float(y->dtype))
-            return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_check_gradient: the function's value %s is not floating",
-                                         egi_describe(y));
+            return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "check_gradient", "the function's value %s is not floating",
+                                          egi_describe(y));
         y = eg_cast(y, EG_FLOAT64);
         eg_tensor *r = y ? egi_check_random(k->seed * 7919 + 17, y) : NULL;
         return r ? (eg_reduce_sum)((eg_mul)(y, r), all) : NULL;
@@ -20413,8 +20390,8 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
         double numeric = (value[0] - value[1]) / (2 * h);
         double scale = 1 + (fabs(analytic) > fabs(numeric) ? fabs(analytic) : fabs(numeric));
         if (ok && !(fabs(analytic - numeric) <= tolerance * scale))
-            ok = egi_fail(EG_ERROR_GRADIENT,
-                          "eg_check_gradient: order %d, direction %d: the gradient says %.12g, differences say %.12g",
+            ok = egi_fail(EG_ERROR_GRADIENT, "check_gradient",
+                          "order %d, direction %d: the gradient says %.12g, differences say %.12g",
                           order, d, analytic, numeric);
     }
     egi_free(moved);
@@ -20429,9 +20406,9 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     if (!EGI_NAMED("check_gradient", o, "order = 2")) return false;
     if (!egi_lists_given("check_gradient", n, xs, xs, xs)) return false;
     if (!f || n < 1)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_check_gradient: a function and at least one input are needed");
+        return egi_fail(EG_ERROR_ARGUMENT, "check_gradient", "a function and at least one input are needed");
     if (order > EG_MAX_DEPTH)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_check_gradient: an order of %d; at most %d (EG_MAX_DEPTH)", order,
+        return egi_fail(EG_ERROR_ARGUMENT, "check_gradient", "an order of %d; at most %d (EG_MAX_DEPTH)", order,
                         EG_MAX_DEPTH);
     for (int i = 0; i < n; i++) if (!egi_operand_alive("check_gradient", i, xs[i])) return false;
     eg_scope scope = eg_scope_begin();
@@ -20470,8 +20447,8 @@ static bool egi_flow_take(const char *name, eg_tensor *const *in, eg_tensor **ow
     for (int i = 0; i < n; i++) {
         eg_tensor *x = egi_operand_alive(name, i, in[i]) ? in[i] : NULL;
         if (x && x->flags & EGI_NUMBER) {
-            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: tensor %d is a plain number; make a tensor of it, as in eg_scalar(2)",
-                     name, i);
+            egi_fail(EG_ERROR_ARGUMENT, name, "tensor %d is a plain number; make a tensor of it, as in eg_scalar(2)",
+                     i);
             x = NULL;
         }
         if (x && x->flags & EGI_VARIABLE) x = eg_read(x);
@@ -20487,7 +20464,7 @@ static bool egi_flow_run(const char *name, const char *what, eg_function_body *f
     for (int i = 0; i < m; i++) out[i] = NULL;
     eg_scope scope = eg_scope_begin();
     EGI_FRAMED_DEEPER(what, name, ok = f(in, out, user));
-    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: %s failed without an error", name, what);
+    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, name, "%s failed without an error", what);
     ok = ok && egi_flow_take(name, out, out, m);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     eg_scope_end(scope);
@@ -20517,8 +20494,8 @@ static bool egi_flow_keeps(const char *name, eg_tensor *const *old, eg_tensor *c
         bool same = old[i]->dtype == now[i]->dtype && old[i]->rank == now[i]->rank;
         for (int k = 0; k < old[i]->rank && same; k++) same = old[i]->dims[k] == now[i]->dims[k];
         if (!same)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: tensor %d of the state was %s, and step %lld made it %s; a state "
-                                            "keeps its dtype and shape", name, i, egi_describe(old[i]),
+            return egi_fail(EG_ERROR_SHAPE, name, "tensor %d of the state was %s, and step %lld made it %s; a state "
+                                            "keeps its dtype and shape", i, egi_describe(old[i]),
                             (long long)step, egi_describe(now[i]));
     }
     return true;
@@ -20526,7 +20503,7 @@ static bool egi_flow_keeps(const char *name, eg_tensor *const *old, eg_tensor *c
 static bool egi_flow_decides(const char *name, eg_tensor *p) {
     return egi_operand_alive(name, 0, p) &&
            ((p->dtype == EG_BOOL && p->size == 1) ||
-            egi_fail(EG_ERROR_DTYPE, "eg_%s: the condition is %s; one bool is needed, such as eg_less makes", name,
+            egi_fail(EG_ERROR_DTYPE, name, "the condition is %s; one bool is needed, such as eg_less makes",
                      egi_describe(p)));
 }
 // Whether x has its value only in a run of the graph that is built.
@@ -20602,7 +20579,7 @@ EAGER_API bool (eg_while)(eg_function_body *condition, eg_function_body *body, v
     ok = egi_argument_given("while", "condition", (const void *)(uintptr_t)condition) &&
          egi_argument_given("while", "body", (const void *)(uintptr_t)body) && EGI_NAMED("while", o, "max_steps = 100");
     if (ok && o.max_steps < 0)
-        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_while: max_steps is %lld; 0 is no limit", (long long)o.max_steps);
+        ok = egi_fail(EG_ERROR_ARGUMENT, "while", "max_steps is %lld; 0 is no limit", (long long)o.max_steps);
     if (ok && egi_graph_adopts() && n) {
         eg_function_body *const bodies[] = { condition, body };
         ok = egi_this.observer->loop(egi_this.observer, bodies, user, state, out, n, o.max_steps);
@@ -20627,14 +20604,14 @@ static int64_t egi_scan_length(eg_tensor *const *rows, int n, int n_results, int
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive("scan", i, rows[i])) return -1;
         if (rows[i]->rank == 0 || (steps >= 0 && rows[i]->dims[0] != steps) || (length && rows[i]->dims[0] != length)) {
-            egi_fail(EG_ERROR_SHAPE, "eg_scan: rows %d are %s, which has no axis of %lld steps", i,
+            egi_fail(EG_ERROR_SHAPE, "scan", "rows %d are %s, which has no axis of %lld steps", i,
                      egi_describe(rows[i]), (long long)(length ? length : steps));
             return -1;
         }
         steps = rows[i]->dims[0];
     }
     if (steps < 0 || (steps == 0 && n_results) || (n_results && steps > INT_MAX / n_results)) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_scan: %lld steps with %d results; of none, their shapes are not known",
+        egi_fail(EG_ERROR_ARGUMENT, "scan", "%lld steps with %d results; of none, their shapes are not known",
                  (long long)steps, n_results);
         return -1;
     }
@@ -20677,7 +20654,7 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
               EGI_NAMED("scan", o, "reverse = true");
     ok = ok && (s.steps = egi_scan_length(rows, n_rows, n_results, o.length)) >= 0;
     if (ok && (!n_rows || egi_flow_is_node(rows[0])) && egi_steps_are_open(s.steps))
-        ok = egi_fail(EG_ERROR_STATE, "eg_scan: %s%s is an open dimension, and a graph has a node for each step; give "
+        ok = egi_fail(EG_ERROR_STATE, "scan", "%s%s is an open dimension, and a graph has a node for each step; give "
                                       "it a whole length, or use eg_while, with eg_gather for the rows",
                       n_rows ? "axis 0 of " : ".length", n_rows ? egi_describe(rows[0]) : "");
     const size_t lists = 3 * (size_t)n + (size_t)n_rows + (size_t)n_results, all = (size_t)(n_results * s.steps);
@@ -20825,16 +20802,15 @@ static void egi_settings_changed(void) { __atomic_fetch_add(&egi_settings, 1, __
 static bool egi_needs_variable(const char *function, eg_tensor *v) {
     if (!egi_operand_alive(function, 0, v)) return false;
     return v->flags & EGI_VARIABLE ||
-           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no variable; tensors do not change", function, egi_describe(v));
+           egi_fail(EG_ERROR_ARGUMENT, function, "%s is no variable; tensors do not change", egi_describe(v));
 }
 EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & EGI_VARIABLE); }
 EAGER_API bool eg_trainable(eg_tensor *v) { return egi_needs_variable("trainable", v) && (v->flags & EGI_TRAINABLE); }
 EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
     if (!egi_needs_variable("set_trainable", v)) return;
     if (trainable && v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)
-        egi_fail(EG_ERROR_DTYPE,
-                 "eg_set_trainable: variable %s has no gradient; only float32 and float64 can be trained",
-                 egi_describe(v));
+        egi_fail(EG_ERROR_DTYPE, "set_trainable",
+                 "variable %s has no gradient; only float32 and float64 can be trained", egi_describe(v));
     else {
         v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
         if (egi_backend_of(v)->trains) egi_backend_of(v)->trains(v);
@@ -20873,10 +20849,10 @@ static bool egi_variable_is_alone(const eg_tensor *v) {
 // An assignment converts nothing: dtype, shape and device must be those of the variable.
 static bool egi_variable_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
     if (x->dtype != v->dtype)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function,
+        return egi_fail(EG_ERROR_DTYPE, function, "%s cannot be assigned to variable %s; eg_cast it",
                         egi_describe(x), egi_describe(v));
     if (!egi_same_shape(x, v))
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the shape of %s is not that of variable %s", function, egi_describe(x),
+        return egi_fail(EG_ERROR_SHAPE, function, "the shape of %s is not that of variable %s", egi_describe(x),
                         egi_describe(v));
     return egi_graph_adopts() || egi_same_device(function, v, 0, x, 1);
 }
@@ -20986,11 +20962,11 @@ static eg_tensor *egi_rate_exponential(eg_tensor *step, const eg_schedule *s) {
 static eg_tensor *egi_rate_refused(eg_tensor *step, const eg_schedule *s) {
     (void)step;
     (void)s;
-    return (eg_tensor *)eg_raise(
-        EG_ERROR_ARGUMENT, "eg_schedule_value: the function that should have made this schedule refused its arguments");
+    return (eg_tensor *)egi_raise(
+        EG_ERROR_ARGUMENT, "schedule_value", "the function that should have made this schedule refused its arguments");
 }
 static bool egi_steps_given(const char *function, double steps) {
-    return steps > 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %g steps; there must be more than 0", function, steps);
+    return steps > 0 || egi_fail(EG_ERROR_ARGUMENT, function, "%g steps; there must be more than 0", steps);
 }
 EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate, bool staircase) {
     eg_schedule s = { egi_steps_given("exponential_decay", steps) ? egi_rate_exponential : egi_rate_refused,
@@ -21047,7 +21023,7 @@ EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double e
 }
 EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     if (!schedule || !schedule->rate) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_schedule_value: there is no schedule");
+        egi_fail(EG_ERROR_ARGUMENT, "schedule_value", "there is no schedule");
         return (double)NAN;
     }
     eg_scope scope = eg_scope_begin();
@@ -21481,14 +21457,13 @@ static EGI_COLD bool egi_optimizer_options(const char *name, eg_optimizer_option
                                            const egi_fallback *own) {
     if (!EGI_NAMED(name, *o, "learning_rate = 0.01")) return false;
     if (o->schedule.rate == egi_rate_refused)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the .schedule is none: the function that should have made it "
-                        "refused its arguments", name);
+        return egi_fail(EG_ERROR_ARGUMENT, name, "the .schedule is none: the function that should have made it "
+                        "refused its arguments");
     if (o->learning_rate != 0 && o->schedule.rate)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: give .learning_rate or .schedule, not both", name);
+        return egi_fail(EG_ERROR_ARGUMENT, name, "give .learning_rate or .schedule, not both");
     return egi_options_take(name, o, &egi_optimizer_fields, has | EGI_HAS_STEPS, own) &&
            ((o->clipvalue != 0) + (o->clipnorm != 0) + (o->global_clipnorm != 0) <= 1 ||
-            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given",
-                     name));
+            egi_fail(EG_ERROR_ARGUMENT, name, "only one of .clipvalue, .clipnorm and .global_clipnorm can be given"));
 }
 // An optimizer of a rule, whose step count and learning rate are variables, so that traced functions follow them.
 static eg_optimizer *egi_optimizer(const char *name, const egi_rule_row *rule, const eg_optimizer_options *o) {
@@ -21550,7 +21525,7 @@ static void egi_slots_drop(eg_optimizer *opt, int64_t keep) {
 }
 EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
     if (opt && egi_object_all_taken(&opt->object)) {
-        egi_fail(EG_ERROR_STATE, "eg_optimizer_release: the only reference to the optimizer (%s) is that of its model, "
+        egi_fail(EG_ERROR_STATE, "optimizer_release", "the only reference to the optimizer (%s) is that of its model, "
                                  "which gives it back itself", opt->name);
         return;
     }
@@ -21632,8 +21607,8 @@ EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
         sum = sum && square ? (eg_add)(sum, square) : square;
         if (!sum) return NULL;
     }
-    return sum ? eg_sqrt(sum) : (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT,
-                                                      "eg_global_norm: there is no tensor in the list");
+    return sum ? eg_sqrt(sum) : (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "global_norm",
+                                                       "there is no tensor in the list");
 }
 // x times norm / max(own, norm): scaled down to `norm` if its own norm is larger, else unchanged.
 static eg_tensor *egi_gradient_clip(eg_tensor *x, eg_tensor *own, double norm) {
@@ -21645,13 +21620,13 @@ EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm) {
     eg_norm_options all;
     memset(&all, 0, sizeof all);
     if (!(norm > 0))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_clip_by_norm: the norm %g is not positive", norm);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "clip_by_norm", "the norm %g is not positive", norm);
     return egi_gradient_clip(x, (eg_norm)(x, all), norm);
 }
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out) {
     EGI_FAILS_AS("clip_by_global_norm");
     if (!egi_lists_given("clip_by_global_norm", n, xs, out, out)) return false;
-    if (!(norm > 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_clip_by_global_norm: the norm %g is not positive", norm);
+    if (!(norm > 0)) return egi_fail(EG_ERROR_ARGUMENT, "clip_by_global_norm", "the norm %g is not positive", norm);
     eg_tensor *own = eg_global_norm(xs, n);
     bool ok = own != NULL;
     for (int i = 0; i < n; i++) {
@@ -21692,7 +21667,7 @@ static eg_tensor *egi_rate_current(eg_optimizer *opt) {
     egi_this.backend = former;
     if (step && (!rate || rate->size != 1)) {
         if (egi_this.error == EG_OK)
-            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the schedule's rate is %s, not one number", opt->name,
+            egi_fail(EG_ERROR_ARGUMENT, opt->name, "the schedule's rate is %s, not one number",
                      rate ? egi_describe(rate) : "NULL");
         return NULL;
     }
@@ -21703,16 +21678,16 @@ static eg_tensor *egi_rate_current(eg_optimizer *opt) {
 static bool egi_gradient_check(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, int i) {
     if (g && g->object.kind == EGI_TENSOR && (g->flags & EGI_VARIABLE) &&
         !(v && v->object.kind == EGI_TENSOR && (v->flags & EGI_VARIABLE)))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %s stands where gradient %d should; the list of "
+        return egi_fail(EG_ERROR_ARGUMENT, "apply_gradients", "%s stands where gradient %d should; the list of "
                                            "gradients comes first, then that of variables", egi_describe(g), i);
     if (!egi_needs_variable("apply_gradients", v)) return false;
     if (!g) return true;
     if (!egi_operand_alive("apply_gradients", i, g)) return false;
     if (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)
-        return egi_fail(EG_ERROR_DTYPE, "eg_apply_gradients: %s trains float32 and float64, not variable %s", opt->name,
+        return egi_fail(EG_ERROR_DTYPE, "apply_gradients", "%s trains float32 and float64, not variable %s", opt->name,
                         egi_describe(v));
     if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
-        return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: gradient %d is %s, but its variable is %s", i,
+        return egi_fail(EG_ERROR_GRADIENT, "apply_gradients", "gradient %d is %s, but its variable is %s", i,
                         egi_describe(g), egi_describe(v));
     return egi_graph_adopts() || egi_same_device("apply_gradients", g, i, v, i);
 }
@@ -21833,11 +21808,10 @@ static bool egi_gradients_given(const eg_optimizer *opt, eg_tensor *const *grads
         if (grads[i]) given++;
     }
     return given || (opt->average && n > 0) ||
-           egi_fail(EG_ERROR_GRADIENT,
-                    "eg_apply_gradients: No gradients provided for any variable (%d variable%s%s%.60s)%s%.200s", n,
-                    egi_plural(n),
-                    n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "", n == 0 || egi_this.reason[0]
-                        ? "; " : "",
+           egi_fail(EG_ERROR_GRADIENT, "apply_gradients",
+                    "No gradients provided for any variable (%d variable%s%s%.60s)%s%.200s", n, egi_plural(n),
+                    n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "",
+                    n == 0 || egi_this.reason[0] ? "; " : "",
                     n == 0 ? "a layer makes its weights in its first call, or in eg_layer_build" : egi_this.reason);
 }
 // Fills p[] with the variables, their gradients and slots. The lists have been checked.
@@ -21855,7 +21829,7 @@ static bool egi_updates_gather(eg_optimizer *opt, egi_prepared *p, eg_tensor *co
         if (!grads[i] && !opt->average) continue;
         ok = (p[i].gradient || !grads[i]) && p[i].slots >= 0;
         if (ok && opt->slots[p[i].slots].turn == opt->turn)
-            ok = egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: variable '%.60s' is in the list twice",
+            ok = egi_fail(EG_ERROR_ARGUMENT, "apply_gradients", "variable '%.60s' is in the list twice",
                           eg_name_of(variables[i]));
         if (ok) opt->slots[p[i].slots].turn = opt->turn;
     }
@@ -21908,13 +21882,13 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         return false;
     }
     if (egi_graph_adopts() && opt->average)
-        return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: an optimizer of eg_distribute cannot be written into a "
+        return egi_fail(EG_ERROR_STATE, "apply_gradients", "an optimizer of eg_distribute cannot be written into a "
                                         "graph");
     if (egi_graph_adopts()) return egi_this.observer->updates(egi_this.observer, opt, grads, variables, n);
     if (opt->applying)
         return egi_fail(
-            EG_ERROR_STATE,
-            "eg_apply_gradients: this optimizer is applying gradients; its schedule cannot do so meanwhile");
+            EG_ERROR_STATE, "apply_gradients",
+            "this optimizer is applying gradients; its schedule cannot do so meanwhile");
     opt->applying = true;
     eg_optimizer_retain(opt);
     eg_scope scope = eg_scope_begin();
@@ -21955,7 +21929,7 @@ EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list
         !egi_lists_given("apply_gradients", variables.count, variables.tensors, variables.tensors, variables.tensors))
         return false;
     if (grads.count != variables.count)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %d gradient%s for %d variable%s", grads.count,
+        return egi_fail(EG_ERROR_ARGUMENT, "apply_gradients", "%d gradient%s for %d variable%s", grads.count,
                         egi_plural(grads.count), variables.count, egi_plural(variables.count));
     return eg_apply_gradients(opt, grads.tensors, variables.tensors, variables.count);
 }
@@ -21989,7 +21963,7 @@ EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *opt, const eg_gradient_pair
 EAGER_API eg_tensor *eg_minimize(eg_optimizer *opt, eg_function1 *loss, void *user, eg_tensor *const *in) {
     EGI_FAILS_AS("minimize");
     if (!egi_optimizer_alive("minimize", opt)) return NULL;
-    if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_minimize: the loss function is NULL");
+    if (!loss) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "minimize", "the loss function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = tape ? egi_function_value("minimize", loss, user, in) : NULL, *result = NULL;
@@ -22020,13 +21994,13 @@ EAGER_API double eg_optimizer_learning_rate(eg_optimizer *opt) {
 }
 static bool egi_rate_settable(const char *function, const eg_optimizer *opt) {
     return !opt->options.schedule.rate ||
-           egi_fail(EG_ERROR_STATE, "eg_%s: the learning rate of this eg_%s comes from its .schedule; give it "
-                                    ".learning_rate instead to set it yourself", function, opt->name);
+           egi_fail(EG_ERROR_STATE, function, "the learning rate of this eg_%s comes from its .schedule; give it "
+                                    ".learning_rate instead to set it yourself", opt->name);
 }
 EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *opt, double rate) {
     if (!egi_optimizer_alive("optimizer_set_learning_rate", opt)) return false;
     if (!(rate >= 0))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_optimizer_set_learning_rate: %g is no learning rate", rate);
+        return egi_fail(EG_ERROR_ARGUMENT, "optimizer_set_learning_rate", "%g is no learning rate", rate);
     if (!egi_rate_settable("optimizer_set_learning_rate", opt)) return false;
     if (opt->own && !(opt = opt->own("optimizer_set_learning_rate", opt))) return false;
     eg_scope scope = eg_scope_begin();
@@ -22251,7 +22225,7 @@ static eg_tensor *egi_activate(eg_tensor *x, eg_activation a) {
 }
 EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
     if (egi_activation_number(&a) < 0)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: the function is no value of eg_activation");
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "activate", "the function is no value of eg_activation");
     return egi_activate(x, a);
 }
 
@@ -22370,7 +22344,7 @@ EAGER_API eg_layer *eg_layer_retain(eg_layer *l) {
 }
 EAGER_API void eg_layer_release(eg_layer *l) {
     if (l && egi_object_all_taken(&l->object)) {
-        egi_fail(EG_ERROR_STATE, "eg_layer_release: the only reference to layer %.60s is that of the model it is part "
+        egi_fail(EG_ERROR_STATE, "layer_release", "the only reference to layer %.60s is that of the model it is part "
                                  "of, which gives it back itself", l->name ? l->name : "");
         return;
     }
@@ -22406,28 +22380,32 @@ static bool egi_config_take(const char *maker, const egi_layer_type *type, egi_l
     eg_layer_options *o = &c->o;
     int axes = type->rank - 2, unknown = 0;
     if (o->dtype != EG_FLOAT32 && o->dtype != EG_FLOAT64)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: weights are float32 or float64, not %s", maker,
-                        eg_dtype_name(o->dtype));
+        return egi_fail(EG_ERROR_DTYPE, maker, "weights are float32 or float64, not %s", eg_dtype_name(o->dtype));
     if (!egi_options_take(maker, c, &egi_layer_fields, type->has | EGI_HAS_ALWAYS, NULL)) return false;
     for (int i = 0; i < c->target.rank; i++) unknown += c->target.dims[i] < 0;
-    if (unknown > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s has more than one dimension of -1", maker,
+    if (unknown > 1) return egi_fail(EG_ERROR_ARGUMENT, maker, "%s has more than one dimension of -1",
                                      egi_shape_show(c->target));
     if (type->has & EGI_HAS(channel_groups) && !o->groups)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .groups is 0; it must be -1 or at least 1", maker);
+        return egi_fail(EG_ERROR_ARGUMENT, maker, ".groups is 0; it must be -1 or at least 1");
     if (type->has & EGI_HAS(pads) && c->pads.count != 1 && c->pads.count != axes && c->pads.count != 2 * axes)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: pads has %d numbers; it must have one, one an axis, or two an axis",
-                        maker, c->pads.count);
+        return egi_fail(EG_ERROR_ARGUMENT, maker, "pads has %d numbers; it must have one, one an axis, or two an axis",
+                        c->pads.count);
     if (type->has & EGI_HAS(window) && c->size && o->kernel_size[0])
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size is %lld and .kernel_size is given; give one of them", maker,
+        return egi_fail(EG_ERROR_ARGUMENT, maker, "size is %lld and .kernel_size is given; give one of them",
                         (long long)c->size);
     if (type->has & EGI_HAS(window) && !c->size && !o->kernel_size[0])
         return egi_field_fail(maker, &egi_layer_rows[EGI_F_window], c);
     if (o->kv_heads && c->units % o->kv_heads)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld heads cannot share the keys of %lld", maker,
+        return egi_fail(EG_ERROR_ARGUMENT, maker, "%lld heads cannot share the keys of %lld",
                         (long long)c->units, (long long)o->kv_heads);
     return !(o->rotary_base > 0 && c->size % 2) ||
-           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: rotary positions need an even key_dim, not %lld", maker,
-                    (long long)c->size);
+           egi_fail(EG_ERROR_ARGUMENT, maker, "rotary positions need an even key_dim, not %lld", (long long)c->size);
+}
+// "layer_conv2d" of eg_layer_conv2d, which makes layers of this kind: the op of their errors.
+static EGI_COLD const char *egi_layer_maker(const eg_layer *l) {
+    char *text = egi_text_buffer();
+    snprintf(text, EGI_TEXT, "layer_%s", l->type->name);
+    return text;
 }
 // A new layer of this kind, unbuilt; the caller owns the reference. NULL and an error where the configuration is not
 // valid.
@@ -22457,11 +22435,11 @@ static egi_part *egi_part_new(eg_layer *l, const char *name) {
     void *parts = l->parts;
     for (int64_t i = 0; i < l->n_parts; i++)
         if (strcmp(l->parts[i].name, name) == 0) {
-            egi_fail(EG_ERROR_ARGUMENT, "eg_layer: layer %.60s has a part called %.60s already", l->name, name);
+            egi_fail(EG_ERROR_ARGUMENT, "layer", "layer %.60s has a part called %.60s already", l->name, name);
             return NULL;
         }
     if (!*name || strchr(name, '/')) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_layer: '%.60s' is no name for a part of layer %.60s", name, l->name);
+        egi_fail(EG_ERROR_ARGUMENT, "layer", "'%.60s' is no name for a part of layer %.60s", name, l->name);
         return NULL;
     }
     if (!egi_grow(&parts, &l->parts_capacity, l->n_parts + 1, sizeof *l->parts)) {
@@ -22482,7 +22460,7 @@ static egi_part *egi_part_new(eg_layer *l, const char *name) {
 EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *initial, bool trainable) {
     char path[320];
     if (!egi_layer_alive("layer_weight", l) || !egi_operand_alive("layer_weight", 2, initial)) return NULL;
-    if (!name) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_weight: a weight needs a name");
+    if (!name) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "layer_weight", "a weight needs a name");
     egi_layer_run here;                  // outside of a call, the weight's path begins with this layer
     memset(&here, 0, sizeof here);
     here.layer = l;
@@ -22529,11 +22507,10 @@ static bool egi_layer_may_hold(eg_layer *l, eg_layer *child) {
     int64_t measuring = __atomic_add_fetch(&measurings, 1, __ATOMIC_RELAXED);
     int height = egi_layer_measure(child, measuring);
     if (l->measured == measuring)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_track: layer %.60s cannot be a part of itself", l->name);
+        return egi_fail(EG_ERROR_ARGUMENT, "layer_track", "layer %.60s cannot be a part of itself", l->name);
     return l->level + 1 + height <= EG_MAX_DEPTH || egi_fail(
-        EG_ERROR_STATE,
-        "eg_layer_track: with %.60s in %.60s, layers stand more than %d deep in one another (EG_MAX_DEPTH); "
-        "eg_sequential puts them side by side", child->name, l->name, EG_MAX_DEPTH);
+        EG_ERROR_STATE, "layer_track", "with %.60s in %.60s, layers stand more than %d deep in one another "
+        "(EG_MAX_DEPTH); eg_sequential puts them side by side", child->name, l->name, EG_MAX_DEPTH);
 }
 // The first of base, base_1, base_2 ... that no part of l is called. After a hit the search goes on from there, round
 // and round, instead of from the start: parts are mostly in the order of their numbers, so that n layers cost n steps
@@ -22552,9 +22529,8 @@ EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *chil
     char unique[128], base[64];
     bool ok = egi_layer_alive("layer_track", child) && egi_layer_alive("layer_track", l);
     if (ok && !egi_object_takeable(&child->object, 1)) {             // no reference is left to take over
-        egi_fail(EG_ERROR_STATE,
-                 "eg_layer_track: layer %.60s belongs to another layer already; eg_layer_retain it to use it twice",
-                 child->name);
+        egi_fail(EG_ERROR_STATE, "layer_track",
+                 "layer %.60s belongs to another layer already; eg_layer_retain it to use it twice", child->name);
         return NULL;
     }
     ok = ok && egi_layer_may_hold(l, child);
@@ -22582,7 +22558,7 @@ EAGER_API const char *eg_layer_name(eg_layer *l) { return egi_layer_alive("layer
 EAGER_API bool eg_layer_set_name(eg_layer *l, const char *name) {
     if (!egi_layer_alive("layer_set_name", l)) return false;
     if (!name || !*name || strchr(name, '/'))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_set_name: '%.60s' is no name for a layer", name ? name : "NULL");
+        return egi_fail(EG_ERROR_ARGUMENT, "layer_set_name", "'%.60s' is no name for a layer", name ? name : "NULL");
     char *copy = egi_layer_copy(name);
     if (!copy) return false;
     egi_free(l->name);
@@ -22650,8 +22626,8 @@ static bool egi_weight_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t 
         size_t next = more > 0 ? at + (size_t)more : at;
         if (next >= sizeof w->path)
             return egi_fail(
-                EG_ERROR_STATE,
-                "eg_layer: the path '%.120s...' of a weight is longer than %d bytes; give its layers shorter names",
+                EG_ERROR_STATE, "layer",
+                "the path '%.120s...' of a weight is longer than %d bytes; give its layers shorter names",
                 w->path, EGI_PATH - 1);
         if (p->child ? !egi_weight_walk_parts(w, p->child, next) : !w->visit(w, p)) return false;
     }
@@ -22724,9 +22700,9 @@ EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_
     if (past) {
         int count = eg_layer_weights(l, NULL, 0);
         if (count < 1)
-            egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weights%s", l->name,
+            egi_fail(EG_ERROR_INDEX, "layer_weight_path", "layer %.60s has no weights%s", l->name,
                      l->built ? "" : " yet; eg_layer_build or its first call makes them");
-        else egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weight %d; it has %d, from 0 to %d",
+        else egi_fail(EG_ERROR_INDEX, "layer_weight_path", "layer %.60s has no weight %d; it has %d, from 0 to %d",
                       l->name, i, count, count - 1);
         return NULL;
     }
@@ -22826,9 +22802,8 @@ static bool egi_orthonormal_work(eg_backend *b, const egi_args *args) {
 // side are orthonormal.
 static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
     if (shape.rank < 2)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
-                                     "eg_initialize: an orthogonal matrix has two dimensions or more, not %s",
-                                     egi_shape_show(shape));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "initialize",
+                                      "an orthogonal matrix has two dimensions or more, not %s", egi_shape_show(shape));
     int64_t columns = shape.dims[shape.rank - 1], rows = 1;
     for (int i = 0; i < shape.rank - 1; i++) rows *= shape.dims[i];
     eg_random_options normal;
@@ -22862,8 +22837,8 @@ static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dty
     case EG_INIT_ORTHOGONAL: return egi_orthogonal(dtype, shape, egi_option_number(value, 1));
     case EG_INIT_IDENTITY:
         if (shape.rank != 2)
-            return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_initialize: an identity has two dimensions, not %s",
-                                         egi_shape_show(shape));
+            return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "initialize", "an identity has two dimensions, not %s",
+                                          egi_shape_show(shape));
         return (eg_mul)(eg_eye(dtype, shape.dims[0], shape.dims[1]), eg_number(egi_option_number(value, 1)));
     case EG_INIT_NORMAL: case EG_INIT_TRUNCATED_NORMAL:
         o.stddev = value == 0 ? .05 : value;
@@ -22881,7 +22856,7 @@ static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dty
 }
 EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
     if ((int)kind < 0 || (int)kind >= EGI_INITIALIZERS)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_initialize: %d is no initializer", (int)kind);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "initialize", "%d is no initializer", (int)kind);
     if (!egi_shape_valid("initialize", shape, dtype)) return NULL;
     egi_context call;
     eg_dtype floats = egi_this.floats;
@@ -22902,8 +22877,8 @@ static bool egi_weight_fits(eg_shape shape) {
     for (int i = 0; i < shape.rank; i++) if (!egi_checked_product(count, shape.dims[i], &count)) count = INT64_MAX;
     if (count >= egi_this.weights_left)
         return egi_fail(
-            EG_ERROR_FILE,
-            "eg_layer_from_config: the weights of this architecture are larger than the file that should hold them");
+            EG_ERROR_FILE, "layer_from_config",
+            "the weights of this architecture are larger than the file that should hold them");
     egi_this.weights_left -= count;
     return true;
 }
@@ -22973,10 +22948,10 @@ static bool egi_mask_fits(const eg_tensor *x, const eg_tensor *mask) {
 // Whether a mask that was given fits x; false with an error.
 static bool egi_mask_is_one(const char *function, const eg_tensor *x, const eg_tensor *mask) {
     if (mask->dtype != EG_BOOL)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: the mask %s is not bool", function, egi_describe(mask));
+        return egi_fail(EG_ERROR_DTYPE, function, "the mask %s is not bool", egi_describe(mask));
     return egi_mask_fits(x, mask) || egi_fail(
-        EG_ERROR_SHAPE,
-        "eg_%s: the mask %s does not fit %s: one bool for each step, so it has the first dimensions of that", function,
+        EG_ERROR_SHAPE, function,
+        "the mask %s does not fit %s: one bool for each step, so it has the first dimensions of that",
         egi_describe(mask), egi_describe(x));
 }
 EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask) {
@@ -23044,12 +23019,10 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     const egi_layer_type *t = l->type;
     int most = t->n_in < 0 ? EGI_LAYER_IN : l->config.n_in ? l->config.n_in : t->n_in;
     if (n > most || n < (t->n_in < 0 ? 2 : 1))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d input%s; %s takes %s%d", n, egi_plural(n), t->class_name,
-                        n > most && most > 1 ? "at most " : "", n > most ? most
-                                                                : t->n_in < 0 ? 2
-                                                                : 1);
+        return egi_fail(EG_ERROR_ARGUMENT, "call", "%d input%s; %s takes %s%d", n, egi_plural(n), t->class_name,
+                        n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
     if (t->rank > 0 ? in->rank != t->rank : in->rank < -t->rank)
-        return egi_fail(EG_ERROR_SHAPE, "eg_call: %s takes inputs of rank %d%s, not %s (rank %d)%s%s",
+        return egi_fail(EG_ERROR_SHAPE, "call", "%s takes inputs of rank %d%s, not %s (rank %d)%s%s",
                         t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "", egi_shape_show_free(*in),
                         in->rank, in->rank == abs(t->rank) - 1 && egi_layer_input_is_single(in->rank)
                                   ? "; if it is one example, eg_expand_dims(x, 0) makes a batch of it" : "",
@@ -23060,7 +23033,7 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     for (int i = 0; i < given->rank && fits; i++)
         fits = given->dims[i] < 0 || in->dims[i + 1] < 0 || given->dims[i] == in->dims[i + 1];
     if (!fits)
-        return egi_fail(EG_ERROR_SHAPE, "eg_call: the input %s is not the batch of %s that .input_shape promised",
+        return egi_fail(EG_ERROR_SHAPE, "call", "the input %s is not the batch of %s that .input_shape promised",
                         egi_shape_show_free(*in), egi_shape_show_free(*given));
     eg_shape out = *in;
     if (t->n_in < 0) return t->shape(l, in, n, &out);
@@ -23069,8 +23042,8 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     int axis = egi_layer_axis(l), a = axis < 0 ? axis + in->rank : axis, b = axis < 0 ? axis + first->rank : axis;
     int64_t now = a >= 0 && a < in->rank ? in->dims[a] : -1, built = first->dims[b];
     return now < 0 || now == built ||
-           egi_fail(EG_ERROR_SHAPE,
-                    "eg_call: the layer was built for inputs %s, but is called with %s (%lld against %lld)",
+           egi_fail(EG_ERROR_SHAPE, "call",
+                    "the layer was built for inputs %s, but is called with %s (%lld against %lld)",
                     egi_shape_show_free(*first), egi_shape_show_free(*in), (long long)built, (long long)now);
 }
 // Makes axis 0, the batch, free in a remembered shape, since the next call may have another batch. A layer that
@@ -23124,7 +23097,7 @@ static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *
     ok = ok && egi_layer_shape(l, in, n, &result);
     for (int i = 0; ok && i < result.rank; i++)
         if (result.dims[i] > EGI_LAYER_LARGEST)
-            ok = egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of the output %s is out of range", i,
+            ok = egi_fail(EG_ERROR_SHAPE, "layer_build", "dimension %d of the output %s is out of range", i,
                           egi_shape_show(result));
     if (ok) egi_layer_remember(l, in, n);
     egi_layer_leave(&run, ok);
@@ -23151,19 +23124,18 @@ static bool egi_layer_needs_call(const eg_layer *l, eg_shape input) {
     for (int i = 0; i < input.rank; i++)
         snprintf(dims + strlen(dims), sizeof dims - strlen(dims), i ? ", %lld" : "%lld",
                  (long long)(input.dims[i] < 0 ? 1 : input.dims[i]));
-    return egi_fail(EG_ERROR_STATE,
-                    "eg_layer_build: layer %.60s holds a function of yours (%.60s), so that a call makes its weights: "
-                    "eg_call(layer, eg_zeros(EG_FLOAT32, %s%s%s)), or your first batch", l->name, own ? own->name : "?",
-                    input.rank ? "EG_SHAPE(" : "EG_SCALAR", dims, input.rank ? ")" : "");
+    return egi_fail(EG_ERROR_STATE, "layer_build", "layer %.60s holds a function of yours (%.60s), so that a call "
+                    "makes its weights: eg_call(layer, eg_zeros(EG_FLOAT32, %s%s%s)), or your first batch", l->name,
+                    own ? own->name : "?", input.rank ? "EG_SHAPE(" : "EG_SCALAR", dims, input.rank ? ")" : "");
 }
 EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
     eg_shape out;
     if (!egi_layer_alive("layer_build", l)) return false;
     if (input.rank < 0 || input.rank > EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: rank %d is not between 0 and %d", input.rank, EG_MAX_RANK);
+        return egi_fail(EG_ERROR_SHAPE, "layer_build", "rank %d is not between 0 and %d", input.rank, EG_MAX_RANK);
     for (int i = 0; i < input.rank; i++)
         if (input.dims[i] < -1 || input.dims[i] > EGI_LAYER_LARGEST)
-            return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of %s is out of range", i,
+            return egi_fail(EG_ERROR_SHAPE, "layer_build", "dimension %d of %s is out of range", i,
                             egi_shape_show(input));
     if (!egi_layer_prepare(l, &input, 1, &out)) return false;
     return out.rank >= 0 || egi_layer_needs_call(l, input);
@@ -23188,7 +23160,7 @@ static bool egi_layer_build_alone(eg_layer *l) {
 // that is given takes the place of input 0's own.
 static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor **own, int n, eg_tensor *mask) {
     if (n < 1 || n > EGI_LAYER_IN)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; a layer takes 1 to %d", n, EGI_LAYER_IN);
+        return egi_fail(EG_ERROR_ARGUMENT, "call", "%d inputs; a layer takes 1 to %d", n, EGI_LAYER_IN);
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive("call", i, in[i])) return false;
         own[i] = in[i];
@@ -23211,8 +23183,8 @@ static bool egi_layer_dtypes_fit(const egi_layer_run *run) {
     for (int i = 0; i < run->n; i++) {
         const eg_tensor *x = run->in[i];
         if (x->dtype == l->config.o.dtype || x->dtype == EG_BOOL) continue;
-        return egi_fail(EG_ERROR_DTYPE,
-                        "eg_call: the weights are %s, and the input is %s; eg_cast(x, %s) makes it fit%s",
+        return egi_fail(EG_ERROR_DTYPE, "call",
+                        "the weights are %s, and the input is %s; eg_cast(x, %s) makes it fit%s",
                         weights, egi_describe(x), macro,
                         x->dtype == EG_FLOAT64 ? ", or a layer made with .dtype = EG_FLOAT64" : "");
     }
@@ -23228,10 +23200,10 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
     if (!egi_layer_takes(l, shapes, run->n) || !egi_layer_make_weights(l, shapes, run->n) || !egi_layer_dtypes_fit(run))
         return false;
     if (!l->type->call(l, run))
-        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: the layer's function failed") : false;
+        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "call", "the layer's function failed") : false;
     for (int i = 0; i < run->n_out; i++) {
         if (!run->out[i])
-            return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: output %d of the layer is NULL",
+            return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "call", "output %d of the layer is NULL",
                                                       i) : false;
         // A user's function may have changed the steps, so that the mask no longer fits the output: it is dropped then.
         bool keeps = run->out_mask[i] && egi_mask_fits(run->out[i], run->out_mask[i]);
@@ -23259,7 +23231,7 @@ static bool egi_layer_call(const char *function, eg_layer *l, eg_tensor *const *
     run.n_out = n_out;
     int most = l->config.n_out ? l->config.n_out : l->type->n_out;
     bool ok = (n_out >= 1 && n_out <= most) ||
-              egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d output%s asked for; the layer has %d", n_out, egi_plural(n_out),
+              egi_fail(EG_ERROR_ARGUMENT, "call", "%d output%s asked for; the layer has %d", n_out, egi_plural(n_out),
                        most);
     eg_scope scope = eg_scope_begin();
     ok = ok && egi_layer_inputs(&run, in, own, n, mask) && egi_layer_run_inputs(&run);
@@ -23281,7 +23253,7 @@ static bool egi_layer_call_from(const char *function, eg_layer *l, eg_tensor *co
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_lists_given(function, n, in, in, in) || !EGI_NAMED(function, o, "training = true")) return false;
     if (o.training && o.inference)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .training and .inference cannot both be", function);
+        return egi_fail(EG_ERROR_ARGUMENT, function, ".training and .inference cannot both be");
     return egi_layer_call(function, l, in, n, out, n_out, o.mask, o.training || (!o.inference && eg_training()));
 }
 EAGER_API bool (eg_call_multi)(eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out,
@@ -23300,9 +23272,8 @@ EAGER_API eg_tensor *(eg_call)(eg_layer *l, eg_tensor *x, eg_call_options o) {
 
 static bool egi_layer_last_known(const eg_shape *in) {
     return in->dims[in->rank - 1] >= 0 ||
-           egi_fail(EG_ERROR_SHAPE,
-                    "eg_layer_build: the last dimension of %s must be known, for the weights depend on it",
-                    egi_shape_show(*in));
+           egi_fail(EG_ERROR_SHAPE, "layer_build",
+                    "the last dimension of %s must be known, for the weights depend on it", egi_shape_show(*in));
 }
 static eg_tensor *egi_layer_biased(eg_layer *l, eg_tensor *y) {
     eg_tensor *bias = egi_part_of(l, "bias");
@@ -23386,8 +23357,9 @@ static bool egi_build_conv(eg_layer *l, const eg_shape *in, int n) {
     (void)n;
     if (!egi_layer_last_known(in)) return false;
     if (groups < 1 || channels % groups || l->config.units % groups)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld groups do not divide %lld channels and %lld filters",
-                        l->type->name, (long long)groups, (long long)channels, (long long)l->config.units);
+        return egi_fail(EG_ERROR_ARGUMENT, egi_layer_maker(l),
+                        "%lld groups do not divide %lld channels and %lld filters", (long long)groups,
+                        (long long)channels, (long long)l->config.units);
     return egi_kernel_weight(l, egi_filter_shape(l, channels / groups, l->config.units)) &&
            egi_bias_weight(l, l->config.units);
 }
@@ -23451,7 +23423,7 @@ static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
 static bool egi_window_too_small(const eg_layer *l, const eg_shape *in, const eg_shape *out) {
     for (int i = 1; i < out->rank - 1; i++)
         if (out->dims[i] == 0 && in->dims[i] != 0)
-            return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: the window is larger than the input %s", l->type->name,
+            return egi_fail(EG_ERROR_SHAPE, egi_layer_maker(l), "the window is larger than the input %s",
                             egi_shape_show(*in));
     return true;
 }
@@ -23562,17 +23534,17 @@ static bool egi_shape_reshape_layer(eg_layer *l, const eg_shape *in, int n, eg_s
     for (int i = 1; i < in->rank; i++) if (in->dims[i] < 0) have = -1;
     for (int i = 1; i < in->rank && have >= 0; i++)
         if (!egi_checked_product(have, in->dims[i], &have))
-            return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_shape_show(*in));
+            return egi_fail(EG_ERROR_SHAPE, "call", "%s is too large", egi_shape_show(*in));
     for (int i = 1; i < out->rank; i++) {
         if (out->dims[i] < 0) free_at = i;
         else if (!egi_checked_product(given, out->dims[i], &given))
-            return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_shape_show(*out));
+            return egi_fail(EG_ERROR_SHAPE, "call", "%s is too large", egi_shape_show(*out));
     }
     if (have < 0) return true;
     if (free_at ? given == 0 || have % given : have != given)
         return egi_fail(
-            EG_ERROR_SHAPE,
-            "eg_call: what %s holds, the batch aside, cannot be reshaped to %s (%lld against %lld elements)",
+            EG_ERROR_SHAPE, "call",
+            "what %s holds, the batch aside, cannot be reshaped to %s (%lld against %lld elements)",
             egi_shape_show(*in), egi_shape_show(l->config.target), (long long)have, (long long)given);
     if (free_at) out->dims[free_at] = have / given;
     return true;
@@ -23591,7 +23563,7 @@ static bool egi_shape_flatten(eg_layer *l, const eg_shape *in, int n, eg_shape *
     for (int i = 1; i < in->rank; i++) {
         if (in->dims[i] < 0 || out->dims[1] < 0) out->dims[1] = -1;
         else if (!egi_checked_product(out->dims[1], in->dims[i], &out->dims[1]))
-            return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_shape_show(*in));
+            return egi_fail(EG_ERROR_SHAPE, "call", "%s is too large", egi_shape_show(*in));
     }
     return true;
 }
@@ -23604,7 +23576,7 @@ static bool egi_shape_permute(eg_layer *l, const eg_shape *in, int n, eg_shape *
     for (int i = 0; i < order->rank; i++)
         if (order->dims[i] >= 1 && order->dims[i] <= order->rank) seen |= 1u << (order->dims[i] - 1);
     if (order->rank != in->rank - 1 || seen != (1u << order->rank) - 1)
-        return egi_fail(EG_ERROR_SHAPE, "eg_layer_permute: %s is no order of the axes 1 to %d of the input %s",
+        return egi_fail(EG_ERROR_SHAPE, "layer_permute", "%s is no order of the axes 1 to %d of the input %s",
                         egi_shape_show(*order), in->rank - 1, egi_shape_show_free(*in));
     *out = *in;
     for (int i = 0; i < order->rank; i++) out->dims[i + 1] = in->dims[order->dims[i]];
@@ -23762,7 +23734,7 @@ static bool egi_norm_weights(eg_layer *l, const eg_shape *in, const char *scale,
     if (!egi_norm_axis(l, in->rank, &axis)) return false;
     eg_shape shape = { 1, { *features = in->dims[axis] } };
     if (shape.dims[0] < 0)
-        return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: axis %d of %s must be known, for the weights depend on it",
+        return egi_fail(EG_ERROR_SHAPE, "layer_build", "axis %d of %s must be known, for the weights depend on it",
                         axis, egi_shape_show(*in));
     return (!scale || l->config.o.no_scale || egi_weight_make(l, scale, shape, EG_INIT_ONES, EG_INIT_ONES, 0, 0, 0)) &&
            (!center || l->config.o.no_center ||
@@ -23795,7 +23767,7 @@ static bool egi_build_group_norm(eg_layer *l, const eg_shape *in, int n) {
     if (!egi_norm_weights(l, in, "gamma", "beta", &features)) return false;
     if (groups == -1) groups = features;
     return (groups > 0 && features % groups == 0) ||
-           egi_fail(EG_ERROR_ARGUMENT, "eg_layer_group_normalization: %lld groups do not divide %lld channels",
+           egi_fail(EG_ERROR_ARGUMENT, "layer_group_normalization", "%lld groups do not divide %lld channels",
                     (long long)groups, (long long)features);
 }
 // (x - mean) / sqrt(variance + epsilon) gamma + beta; gamma and beta may be NULL. `centered` is x - mean.
@@ -24133,7 +24105,7 @@ static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
     int axis = 0;
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
     if (x->rank + 1 > EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, "eg_layer_group_normalization: rank %d is too high", x->rank);
+        return egi_fail(EG_ERROR_SHAPE, "layer_group_normalization", "rank %d is too high", x->rank);
     int64_t groups = l->config.o.groups;
     if (groups == -1) groups = x->dims[axis];
     if (axis > 0 && egi_normalizes_as_one(x, egi_part_of(l, "gamma"), egi_part_of(l, "beta"))) {
@@ -24188,7 +24160,7 @@ static bool egi_call_embedding(eg_layer *l, egi_layer_run *c) {
 static bool egi_shape_embedding(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     (void)n;
     if (in->rank == EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, "eg_call: rank %d is too high for an embedding", in->rank);
+        return egi_fail(EG_ERROR_SHAPE, "call", "rank %d is too high for an embedding", in->rank);
     out->dims[out->rank++] = l->config.units;
     return true;
 }
@@ -24233,7 +24205,7 @@ static bool egi_shape_merge(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
             out->dims[i] = a == 1 || (a < 0 && b > 1) ? b : a;
         }
         if (!fits)
-            return egi_fail(EG_ERROR_SHAPE, "eg_call: %s of %s and %s: shapes do not fit", l->type->class_name,
+            return egi_fail(EG_ERROR_SHAPE, "call", "%s of %s and %s: shapes do not fit", l->type->class_name,
                             egi_shape_show(in[0]), egi_shape_show(in[k]));
     }
     return true;
@@ -24265,7 +24237,7 @@ static bool egi_shape_concatenate(eg_layer *l, const eg_shape *in, int n, eg_sha
             else fits = in[0].dims[i] < 0 || in[k].dims[i] < 0 || in[0].dims[i] == in[k].dims[i];
         }
         if (!fits)
-            return egi_fail(EG_ERROR_SHAPE, "eg_call: Concatenate of %s and %s along axis %d: shapes do not fit",
+            return egi_fail(EG_ERROR_SHAPE, "call", "Concatenate of %s and %s along axis %d: shapes do not fit",
                             egi_shape_show(in[0]), egi_shape_show(in[k]), axis);
     }
     return true;
@@ -24311,7 +24283,7 @@ static bool egi_shape_sequential(eg_layer *l, const eg_shape *in, int n, eg_shap
 // a tape saved it.
 static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = eg_retain(c->in[0]);
-    if (!l->n_parts) { eg_release(x); return egi_fail(EG_ERROR_STATE, "eg_call: the model has no layers"); }
+    if (!l->n_parts) { eg_release(x); return egi_fail(EG_ERROR_STATE, "call", "the model has no layers"); }
     for (int64_t i = 0; i < l->n_parts && x; i++) {
         if (!l->parts[i].child) continue;                  // a weight that a user added with eg_layer_weight
         eg_scope scope = eg_scope_begin();
@@ -24407,7 +24379,7 @@ static bool egi_recurrence_unroll(const egi_recurrence *r, eg_tensor *z, eg_tens
                                   eg_tensor **state, eg_tensor **outputs, eg_tensor **last) {
     int64_t steps = z->dims[0];
     if (egi_steps_are_open(steps))
-        return egi_fail(EG_ERROR_STATE, "eg_call: a recurrent layer whose steps are single ops, as they are with other "
+        return egi_fail(EG_ERROR_STATE, "call", "a recurrent layer whose steps are single ops, as they are with other "
                                         "activations, dropout between steps and gradients of gradients, cannot have an "
                                         "open number of steps in a graph; give the placeholder a whole length");
     bool ok = (*last = eg_zeros_like(state[0])) != NULL;
@@ -24487,15 +24459,15 @@ static bool egi_recurrence_first_states(const eg_layer *l, const egi_layer_run *
     const eg_tensor *x = c->in[0];
     eg_shape shape = { 2, { x->dims[0], l->config.units } };
     if (c->n != 1 && c->n != 1 + states)
-        return egi_fail(EG_ERROR_ARGUMENT,
-                        "eg_call: %d inputs; %s takes the sequences, and none or all of its %d states", c->n,
+        return egi_fail(EG_ERROR_ARGUMENT, "call",
+                        "%d inputs; %s takes the sequences, and none or all of its %d states", c->n,
                         l->type->class_name, states);
     for (int s = 0; s < states; s++) {
         state[s] = c->n > 1 ? c->in[1 + s] : egi_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, shape, 0);
         if (!state[s]) return false;
         if (!egi_equal_shapes(egi_shape(state[s]), shape))
-            return egi_fail(EG_ERROR_SHAPE,
-                            "eg_call: state %d of %s is %s; for the sequences %s and %lld units it must be %s",
+            return egi_fail(EG_ERROR_SHAPE, "call",
+                            "state %d of %s is %s; for the sequences %s and %lld units it must be %s",
                             s, l->type->class_name, egi_describe(state[s]), egi_describe(x), (long long)l->config.units,
                             egi_shape_show(shape));
     }
@@ -24718,10 +24690,10 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     int64_t steps = x->dims[1];
     eg_shape same = { 3, { x->dims[0], 1, x->dims[2] } };
     if (steps < 1 || steps > INT_MAX)
-        return egi_fail(EG_ERROR_SHAPE, "eg_call: %s of sequences of %lld steps: %s", l->type->class_name,
+        return egi_fail(EG_ERROR_SHAPE, "call", "%s of sequences of %lld steps: %s", l->type->class_name,
                         (long long)steps, egi_describe(x));
     if (mask && (mask->rank != 2 || mask->dims[0] != x->dims[0] || mask->dims[1] != steps))
-        return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not fit the sequences %s: one bool for each step",
+        return egi_fail(EG_ERROR_SHAPE, "call", "the mask %s does not fit the sequences %s: one bool for each step",
                         egi_describe(mask), egi_describe(x));
     if (!egi_recurrence_of(l, c, &r, &bias) || !egi_recurrence_first_states(l, c, r.cell->states, state)) return false;
     if (c->training && o->dropout > 0) x = (eg_mul)(x, egi_step_dropout(x, same, o->dropout));
@@ -24765,8 +24737,8 @@ static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
     int states = egi_layer_cell(forward)->states, given = (c->n - 1) / 2;
     eg_tensor *in[3], *out[2][3];
     if (c->n != 1 && c->n != 1 + 2 * states)
-        return egi_fail(EG_ERROR_ARGUMENT,
-                        "eg_call: %d inputs; Bidirectional takes the sequences, and none or all of its %d states", c->n,
+        return egi_fail(EG_ERROR_ARGUMENT, "call",
+                        "%d inputs; Bidirectional takes the sequences, and none or all of its %d states", c->n,
                         2 * states);
     for (int k = 0; k < 2; k++) {
         in[0] = c->in[0];
@@ -24802,7 +24774,7 @@ static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
     eg_tensor *rows = egi_part_of(l, "embeddings");
     eg_shape begin = { 2, { 0, 0 } }, size = { 2, { c->in[0]->dims[1], -1 } };
     if (size.dims[0] > l->config.count && !egi_steps_are_open(size.dims[0]))
-        return egi_fail(EG_ERROR_SHAPE, "eg_call: %s has more than the %lld positions that are embedded",
+        return egi_fail(EG_ERROR_SHAPE, "call", "%s has more than the %lld positions that are embedded",
                         egi_describe(c->in[0]), (long long)l->config.count);
     return (c->out[0] = (eg_add)(c->in[0], eg_slice(rows, begin, size))) != NULL;
 }
@@ -24833,7 +24805,7 @@ static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
     if (!egi_layer_last_known(in)) return false;
     if (!egi_checked_product(heads, k->size, &units[0]) || !egi_checked_product(shared, k->size, &units[1]) ||
         !egi_checked_product(shared, value_dim, &units[2]) || !egi_checked_product(heads, value_dim, &from[3].dims[2]))
-        return egi_fail(EG_ERROR_SHAPE, "eg_layer_multi_head_attention: too many heads");
+        return egi_fail(EG_ERROR_SHAPE, "layer_multi_head_attention", "too many heads");
     for (int i = 0; i < 4; i++) {
         eg_layer_options o = k->o;
         memset(&o.input_shape, 0, sizeof o.input_shape);
@@ -24885,11 +24857,10 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
         eg_tensor *one = c->mask[i < n ? i : 0];
         if (!one) continue;
         if (a->before)
-            return egi_fail(EG_ERROR_ARGUMENT,
-                            "eg_call: a mask of steps does not tell about the keys so far; a mask of pairs does");
+            return egi_fail(EG_ERROR_ARGUMENT, "call",
+                            "a mask of steps does not tell about the keys so far; a mask of pairs does");
         if (one->rank != 2 || one->dims[0] != x->dims[0] || one->dims[1] != x->dims[1])
-            return egi_fail(EG_ERROR_SHAPE,
-                            "eg_call: the mask %s does not fit the sequences %s: one bool for each step",
+            return egi_fail(EG_ERROR_SHAPE, "call", "the mask %s does not fit the sequences %s: one bool for each step",
                             egi_describe(one), egi_describe(x));
         if (!egi_mask_narrow(mask, eg_expand_dims(eg_expand_dims(one, 1), i ? 1 : 3))) return false;
     }
@@ -24899,7 +24870,7 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
         for (int i = 1; i <= given->rank && fits; i++)
             fits = given->dims[given->rank - i] == 1 || given->dims[given->rank - i] == full.dims[3 - i];
         if (!fits)
-            return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not broadcast to (batch, queries, keys) %s",
+            return egi_fail(EG_ERROR_SHAPE, "call", "the mask %s does not broadcast to (batch, queries, keys) %s",
                             egi_describe(given), egi_shape_show(full));
         if (!egi_mask_narrow(mask, given->rank == 3 ? eg_expand_dims(a->pairs, 1) : a->pairs)) return false;
     }
@@ -24933,8 +24904,8 @@ static eg_tensor *egi_attention_after(const egi_attention_in *a, int which, eg_t
     if (!x || !both[0]) return x;
     eg_shape fits = { 4, { x->dims[0], shared, a->before, elements } };
     if (!egi_equal_shapes(egi_shape(both[0]), fits))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_call: the %s so far are %s, and must be %s",
-                                     which ? "values" : "keys", egi_describe(both[0]), egi_shape_show(fits));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "call", "the %s so far are %s, and must be %s",
+                                      which ? "values" : "keys", egi_describe(both[0]), egi_shape_show(fits));
     return eg_concat(both, 2, 2);
 }
 // Where one head of keys or values serves several heads of queries: reshapes either side so that the product
@@ -25095,14 +25066,14 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     int n = a.n;
     for (int i = 1; i < n; i++)
         if (c->in[i]->rank != 3 || c->in[i]->dims[0] != c->in[0]->dims[0] || c->in[i]->dims[1] != c->in[1]->dims[1])
-            return egi_fail(EG_ERROR_SHAPE,
-                            "eg_call: query %s, value %s%s%s do not go together: (B, T, C), (B, S, D) and (B, S, E)",
+            return egi_fail(EG_ERROR_SHAPE, "call",
+                            "query %s, value %s%s%s do not go together: (B, T, C), (B, S, D) and (B, S, E)",
                             egi_describe(c->in[0]), egi_describe(c->in[1]), n > 2 ? ", key " : "",
                             n > 2 ? egi_describe(c->in[2]) : "");
     if (n > 3)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs of attention; it takes query, value and key, a mask of "
+        return egi_fail(EG_ERROR_ARGUMENT, "call", "%d inputs of attention; it takes query, value and key, a mask of "
                                            "pairs, and keys and values so far", c->n);
-    if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: keys and values so far go with a query alone");
+    if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "call", "keys and values so far go with a query alone");
     if (!egi_attention_mask(c, &a, &mask)) return false;
     eg_tensor *query = egi_attention_turned(egi_attention_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
     eg_tensor *key = egi_attention_turned(egi_attention_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base,
@@ -25358,7 +25329,7 @@ EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o
     egi_layer_config c = egi_layer_options_of(&o);
     char name[2][128];
     if (!egi_layer_alive("layer_bidirectional", layer)) return NULL;
-    bool fits = egi_layer_cell(layer) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: %s is no recurrent layer",
+    bool fits = egi_layer_cell(layer) || egi_fail(EG_ERROR_ARGUMENT, "layer_bidirectional", "%s is no recurrent layer",
                                                   layer->type->class_name);
     eg_layer *l = fits ? egi_layer_make(&egi_layer_type_bidirectional, &c) : NULL;
     egi_layer_config other = layer->config;
@@ -25390,7 +25361,7 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
     EGI_FAILS_AS("layer_add");
     if (model && model->type != &egi_layer_type_sequential) {
         eg_layer_release(layer);
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_add: %.60s is no eg_sequential; eg_layer_track gives it layers",
+        return egi_fail(EG_ERROR_ARGUMENT, "layer_add", "%.60s is no eg_sequential; eg_layer_track gives it layers",
                         model->name);
     }
     bool last_known = model && (!model->n_parts || model->output.rank >= 0);
@@ -25436,8 +25407,8 @@ EAGER_API eg_layer *eg_layer_residual(eg_layer *f) {
 // A layer of the program's own kind `name`, which is also what the layer is called.
 static eg_layer *egi_layer_custom(const egi_layer_type *type, const char *name, egi_layer_config *c) {
     if (!name || !*name || strchr(name, '/'))
-        return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom: '%.60s' is no name for a kind of layer",
-                                    name ? name : "NULL");
+        return (eg_layer *)egi_raise(EG_ERROR_ARGUMENT, "layer_custom", "'%.60s' is no name for a kind of layer",
+                                     name ? name : "NULL");
     eg_layer *l = egi_layer_make(type, c);
     char *copy = l ? egi_layer_copy(name) : NULL, *own = copy ? egi_layer_copy(name) : NULL;
     if (!own) { egi_free(copy); eg_layer_release(l); return NULL; }
@@ -25450,7 +25421,7 @@ EAGER_API eg_layer *eg_layer_lambda(const char *name, eg_function1 *call, void *
     EGI_FAILS_AS("layer_lambda");
     egi_layer_config c;
     memset(&c, 0, sizeof c);
-    if (!call) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_lambda: the function is NULL");
+    if (!call) return (eg_layer *)egi_raise(EG_ERROR_ARGUMENT, "layer_lambda", "the function is NULL");
     eg_layer *l = egi_layer_custom(&egi_layer_type_lambda, name, &c);
     if (l) { l->call = call; l->user = user; }
     return l;
@@ -25458,7 +25429,7 @@ EAGER_API eg_layer *eg_layer_lambda(const char *name, eg_function1 *call, void *
 EAGER_API eg_layer *eg_layer_custom(const char *name, eg_function1 *call, void *user) {
     egi_layer_config c;
     memset(&c, 0, sizeof c);
-    if (!call) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom: the function is NULL");
+    if (!call) return (eg_layer *)egi_raise(EG_ERROR_ARGUMENT, "layer_custom", "the function is NULL");
     eg_layer *l = egi_layer_custom(&egi_layer_type_custom, name, &c);
     if (l) { l->call = call; l->user = user; }
     return l;
@@ -25470,9 +25441,9 @@ EAGER_API eg_layer *eg_layer_custom_multi(const char *name, int n_in, int n_out,
     c.n_in = n_in;
     c.n_out = n_out;
     if (!call || n_in < 1 || n_in > EGI_LAYER_IN || n_out < 1 || n_out > EGI_LAYER_OUT)
-        return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT,
-                                    "eg_layer_custom_multi: a function, 1 to %d inputs and 1 to %d outputs are needed",
-                                    EGI_LAYER_IN, EGI_LAYER_OUT);
+        return (eg_layer *)egi_raise(EG_ERROR_ARGUMENT, "layer_custom_multi",
+                                     "a function, 1 to %d inputs and 1 to %d outputs are needed",
+                                     EGI_LAYER_IN, EGI_LAYER_OUT);
     eg_layer *l = egi_layer_custom(&egi_layer_type_custom, name, &c);
     if (l) { l->call_multi = call; l->user = user; }
     return l;
@@ -25499,7 +25470,7 @@ static bool egi_maker_find(const char *name, egi_maker *found) {
 }
 EAGER_API bool eg_layer_register(const char *name, eg_layer *(*make)(void *user), void *user) {
     if (!name || !*name || !make)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_register: a name and a function are needed");
+        return egi_fail(EG_ERROR_ARGUMENT, "layer_register", "a name and a function are needed");
     egi_lock();
     int i = 0;
     while (i < egi_makers.n && strcmp(egi_makers.list[i].name, name) != 0) i++;
@@ -25512,8 +25483,8 @@ EAGER_API bool eg_layer_register(const char *name, eg_layer *(*make)(void *user)
     }
     egi_unlock();
     return fits ||
-           egi_fail(EG_ERROR_ARGUMENT,
-                    "eg_layer_register: %d kinds of layers are registered; there is no room for '%.60s'", i, name);
+           egi_fail(EG_ERROR_ARGUMENT, "layer_register",
+                    "%d kinds of layers are registered; there is no room for '%.60s'", i, name);
 }
 
 static void egi_write_list(egi_text *t, const int64_t *list, int n) {
@@ -25629,7 +25600,7 @@ EAGER_API int64_t eg_layer_config(eg_layer *l, char *text, size_t capacity) {
 }
 
 static bool egi_read_fail(const egi_json *j, int64_t node, const char *what) {
-    return egi_fail(EG_ERROR_FILE, "eg_layer_from_config: byte %lld: %s", (long long)j->nodes[node].offset, what);
+    return egi_fail(EG_ERROR_FILE, "layer_from_config", "byte %lld: %s", (long long)j->nodes[node].offset, what);
 }
 // Reads a list of at most `most` whole numbers.
 static bool egi_read_list(const egi_json *j, int64_t node, int64_t *list, int most, int *count) {
@@ -25708,12 +25679,11 @@ static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class
             eg_layer *l = NULL;
             EGI_FRAMED_DEEPER("the maker", "layer_register", l = maker.make(maker.user));
             if (!l && egi_this.error == EG_OK)
-                egi_fail(EG_ERROR_NULL, "eg_layer_from_config: the maker of '%.60s' returned NULL", kind);
+                egi_fail(EG_ERROR_NULL, "layer_from_config", "the maker of '%.60s' returned NULL", kind);
             return l;
         }
-        egi_fail(EG_ERROR_FILE,
-                 "eg_layer_from_config: '%.60s' is a layer of your own; tell how it is made by eg_layer_register",
-                 kind);
+        egi_fail(EG_ERROR_FILE, "layer_from_config",
+                 "'%.60s' is a layer of your own; tell how it is made by eg_layer_register", kind);
         return NULL;
     }
     for (const egi_layer_type *const *type = egi_layer_types; *type; type++)
@@ -25752,7 +25722,7 @@ static bool egi_read_part(const egi_json *j, int64_t at, eg_layer *l, const char
     eg_layer *there = egi_layer_at(l, part), *child;
     if (!(l->type->flags & EGI_CONTAINER) && !there) return egi_read_fail(j, at, "there is no such part");
     if (kind && !there)
-        return egi_fail(EG_ERROR_FILE, "eg_layer_from_config: the layer '%.60s' that your function made has no part "
+        return egi_fail(EG_ERROR_FILE, "layer_from_config", "the layer '%.60s' that your function made has no part "
                                        "'%.60s'", kind, part);
     if (same && there) return true;
     if (same) {
@@ -25797,7 +25767,7 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
     ok = l != NULL;
     if (ok &&
         (strcmp(l->type->class_name, class_name) != 0 || (kind && (!l->custom || strcmp(l->custom, kind) != 0)))) {
-        egi_fail(EG_ERROR_FILE, "eg_layer_from_config: %s '%.60s' is expected where your function made %s '%.60s'",
+        egi_fail(EG_ERROR_FILE, "layer_from_config", "%s '%.60s' is expected where your function made %s '%.60s'",
                  class_name, name, l->type->class_name, l->name);
         ok = false;
     }
@@ -25836,7 +25806,7 @@ static eg_layer *egi_layer_from_text(const char *text, int64_t n, int64_t most) 
     return l;
 }
 EAGER_API eg_layer *eg_layer_from_config(const char *json) {
-    if (!json) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_from_config: the text is NULL");
+    if (!json) return (eg_layer *)egi_raise(EG_ERROR_ARGUMENT, "layer_from_config", "the text is NULL");
     return egi_layer_from_text(json, (int64_t)strlen(json), 0);
 }
 
@@ -25856,17 +25826,17 @@ static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *fro
     *a = eg_layer_weights_list(to);
     if (a->count < 0) return false;
     if (a->count != b->count)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: model '%.60s' has %d weights, and model '%.60s' has %d%s",
-                        function, to->name, a->count, from->name, b->count,
+        return egi_fail(EG_ERROR_SHAPE, function, "model '%.60s' has %d weights, and model '%.60s' has %d%s",
+                        to->name, a->count, from->name, b->count,
                         a->count && b->count ? "; they must be made alike" : "; a call, or eg_layer_build, makes them");
     for (int i = 0; i < a->count; i++) {
         const eg_tensor *x = a->tensors[i], *y = b->tensors[i];
         if (x->dtype != y->dtype)
-            return egi_fail(EG_ERROR_DTYPE, "eg_%s: weight %d has two dtypes: %s here, %s in the model that gives",
-                            function, i, egi_describe(x), egi_describe(y));
+            return egi_fail(EG_ERROR_DTYPE, function, "weight %d has two dtypes: %s here, %s in the model that gives",
+                            i, egi_describe(x), egi_describe(y));
         if (!egi_same_shape(x, y))
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: weight %d has two shapes: %s here, %s in the model that gives",
-                            function, i, egi_describe(x), egi_describe(y));
+            return egi_fail(EG_ERROR_SHAPE, function, "weight %d has two shapes: %s here, %s in the model that gives",
+                            i, egi_describe(x), egi_describe(y));
     }
     return true;
 }
@@ -25906,7 +25876,7 @@ EAGER_API bool eg_layer_copy_weights(eg_layer *to, eg_layer *from) {
 }
 EAGER_API bool eg_layer_soft_update(eg_layer *to, eg_layer *from, double tau) {
     if (!(tau >= 0 && tau <= 1))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_soft_update: tau %g is not between 0 and 1", tau);
+        return egi_fail(EG_ERROR_ARGUMENT, "layer_soft_update", "tau %g is not between 0 and 1", tau);
     return egi_weights_mix("layer_soft_update", to, from, tau);
 }
 
@@ -25985,7 +25955,7 @@ EAGER_API bool eg_publish(eg_publication *p, eg_layer *model) {
     if (!copy) return false;
     if (!copy->built) {
         eg_layer_release(copy);
-        return egi_fail(EG_ERROR_STATE, "eg_publish: model '%.60s' has not been called yet, so it may have weights to "
+        return egi_fail(EG_ERROR_STATE, "publish", "model '%.60s' has not been called yet, so it may have weights to "
                                         "make; a call, or eg_layer_build, makes them", model->name);
     }
     eg_layer_set_trainable(copy, false);
@@ -26382,18 +26352,18 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
     bool fits = y->rank == p->rank - (kind == EGI_SPARSE ? 1 : 0);
     for (int i = 0; i < y->rank && fits; i++) fits = y->dims[i] == p->dims[i];
     if (fits && kind == EGI_SPARSE && egi_is_float(y->dtype))
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: class numbers must be integers, not %s; eg_cast them to EG_INT32", name,
+        return egi_fail(EG_ERROR_DTYPE, name, "class numbers must be integers, not %s; eg_cast them to EG_INT32",
                         egi_describe(y));
     if (fits) return true;
     const char *swapped = y->rank > p->rank ? " (labels come first, then predictions)" : "";
     if (kind == EGI_SPARSE)
         return egi_fail(
-            EG_ERROR_SHAPE,
-            "eg_%s: labels %s must be class numbers, of the shape of the predictions %s without the last axis%s", name,
+            EG_ERROR_SHAPE, name,
+            "labels %s must be class numbers, of the shape of the predictions %s without the last axis%s",
             egi_describe(y), egi_describe(p), *swapped ? swapped : egi_advice_on_class_numbers(y, p));
     bool flat = y->rank == p->rank - 1 && p->dims[y->rank] == 1;
     for (int i = 0; i < y->rank && flat; i++) flat = y->dims[i] == p->dims[i];
-    return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s and predictions %s must have one shape%s", name, egi_describe(y),
+    return egi_fail(EG_ERROR_SHAPE, name, "labels %s and predictions %s must have one shape%s", egi_describe(y),
                     egi_describe(p), flat ? ": eg_expand_dims(labels, -1) gives them that axis (in a dataset, such as "
                                      "a CSV file's column, by eg_dataset_map)"
                                      : y->rank == p->rank ? ""
@@ -26406,9 +26376,8 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
 // time, and training would run, but learn little.
 static bool egi_are_logits(const egi_loss_row *row, const eg_tensor *p) {
     return !(row->options & EGI_L_LOGITS) || !(p->flags & EGI_PROBABILITIES) || egi_fail(
-        EG_ERROR_ARGUMENT,
-        "eg_%s: it takes logits, and the predictions %s are probabilities already: leave that activation out "
-        "(EG_LINEAR), or use eg_%s_from_probabilities", row->name, egi_describe(p), row->name);
+        EG_ERROR_ARGUMENT, row->name, "it takes logits, and the predictions %s are probabilities already: leave that "
+        "activation out (EG_LINEAR), or use eg_%s_from_probabilities", egi_describe(p), row->name);
 }
 // Labels in a dtype that the formula can compute with: that of the predictions, or an index.
 static eg_tensor *egi_labels_as(int kind, eg_tensor *y, const eg_tensor *p) {
@@ -26428,8 +26397,8 @@ static bool egi_check_shares(eg_backend *b, const egi_args *args) {
     else if (d) while (i < n && d[i] >= 0 && d[i] <= 1) i++;
     else i = n;
     if (packed && i < n)
-        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: label %g (number %lld of %s%s) is not between 0 and 1",
-                 *(const char *const *)args->parameters, f ? (double)f[i] : d[i], (long long)i,
+        egi_fail(EG_ERROR_ARGUMENT, *(const char *const *)args->parameters,
+                 "label %g (number %lld of %s%s) is not between 0 and 1", f ? (double)f[i] : d[i], (long long)i,
                  egi_context_in_batch() ? "this batch, " : "", egi_describe(y));
     if (packed) egi_object_release(&packed->object);
     return packed && i == n;
@@ -26443,7 +26412,7 @@ static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor
     if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_needs_float(row->name, p) || !egi_are_logits(row, p))
         return NULL;
     if (p->rank == 0 && row->options & EGI_L_CLASSES)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis of classes", row->name, egi_describe(p));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, row->name, "%s has no axis of classes", egi_describe(p));
     y = egi_labels_as(row->labels, y, p);
     return y && egi_are_shares(row, y) ? row->each(y, p, o) : NULL;
 }
@@ -26468,9 +26437,9 @@ static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_t
         if (egi_this.weights_component)
             snprintf(read, sizeof read, "; component %d of the dataset was read as sample weights",
                      egi_this.weights_component);
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
-                                     "eg_%s: weights %s do not fit values of shape %s (one an example)%s", function,
-                                     egi_describe(weights), egi_shape_show(shape), read);
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, function,
+                                      "weights %s do not fit values of shape %s (one an example)%s",
+                                      egi_describe(weights), egi_shape_show(shape), read);
     }
     for (int i = own.rank; i < shape.rank; i++) own.dims[i] = 1;
     own.rank = shape.rank;
@@ -26508,14 +26477,14 @@ static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_t
     if (weights && mask && dtype == EG_FLOAT64 && !(weights = eg_cast(weights, dtype))) return NULL;
     if ((mask && !factor) || !egi_weights_join(function, factor, weights, &factor)) return NULL;
     if (mask && own && values->rank && values->rank < mask->rank)
-        return (eg_tensor *)eg_raise(
-            EG_ERROR_SHAPE,
-            "eg_%s: the loss function returned %s, and the predictions have a mask %s; it must return one value a "
-            "step, or mind eg_mask_of(predictions) itself", function, egi_describe(values), egi_describe(mask));
+        return (eg_tensor *)egi_raise(
+            EG_ERROR_SHAPE, function,
+            "the loss function returned %s, and the predictions have a mask %s; it must return one value a "
+            "step, or mind eg_mask_of(predictions) itself", egi_describe(values), egi_describe(mask));
     if (factor && own && values->rank == 0)
-        return (eg_tensor *)eg_raise(
-            EG_ERROR_SHAPE, "eg_%s: the loss function returned one number; with %s it must return one value an example "
-                            "(a step), as eg_loss_per_example does%s", function, mask ? "a mask" : "weights",
+        return (eg_tensor *)egi_raise(
+            EG_ERROR_SHAPE, function, "the loss function returned one number; with %s it must return one value an "
+            "example (a step), as eg_loss_per_example does%s", mask ? "a mask" : "weights",
             mask && !weights ? ", or mind eg_mask_of(predictions) itself" : "");
     factor = factor ? egi_weights_for(function, factor, values) : NULL;
     if (factor) values = (eg_mul)(values, factor);
@@ -26529,9 +26498,9 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     const egi_loss_row *row = egi_loss_find(loss);
     const char *name = row ? row->name : function;
     if (!EGI_NAMED(name, o, mean ? "weights = w" : "delta = 2")) return NULL;
-    if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the loss is NULL", function);
+    if (!loss) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function, "the loss is NULL");
     if (!mean && o.weights)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: has no option .weights: eg_loss_mean has", function);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function, "has no option .weights: eg_loss_mean has");
     unsigned has = ((unsigned)(row ? row->options : 0) & EGI_L_OPTIONS) | EGI_L_WEIGHTS;
     if (!egi_options_take(name, &o, &egi_loss_fields, has, NULL)) return NULL;
     int64_t asked = egi_this.masks_asked;
@@ -26683,7 +26652,7 @@ static bool egi_check_probabilities(eg_backend *b, const egi_args *args) {
                  high = egi_item_of((eg_tensor *)(uintptr_t)args->in[1]);
     (void)b;
     return (low >= 0 && high <= 1) ||
-           egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes probabilities, and these go from %g to %g; "
+           egi_fail(EG_ERROR_ARGUMENT, "metric_update", "%s takes probabilities, and these go from %g to %g; "
                                        "eg_sigmoid or eg_softmax them",
                     (*(const eg_metric *const *)args->parameters)->name, low, high);
 }
@@ -26783,8 +26752,8 @@ static bool egi_check_unseen(eg_backend *b, const egi_args *args) {
     for (int64_t i = 0; seen && i < args->in[0]->dims[1]; i++)
         if (seen[i] != 0)
             return egi_fail(
-                EG_ERROR_SHAPE,
-                "eg_metric_update: %s has seen rows of %lld columns, and these have %lld; eg_metric_reset begins anew",
+                EG_ERROR_SHAPE, "metric_update",
+                "%s has seen rows of %lld columns, and these have %lld; eg_metric_reset begins anew",
                 p->m->name, (long long)args->in[0]->dims[1], (long long)p->columns);
     return seen != NULL;
 }
@@ -26838,7 +26807,7 @@ static bool egi_check_classes(eg_backend *b, const egi_args *args) {
     if (!values) return false;
     for (int64_t i = 0; i < args->in[0]->size; i++)
         if (values[i] < 0 || values[i] >= n)
-            return egi_fail(EG_ERROR_INDEX, "eg_metric_update: %s: %s %lld (number %lld of the batch, from 0) is none "
+            return egi_fail(EG_ERROR_INDEX, "metric_update", "%s: %s %lld (number %lld of the batch, from 0) is none "
                                             "of the %lld classes, which count from 0", p->m->name, p->what,
                             (long long)values[i], (long long)i, (long long)n);
     return true;
@@ -26959,7 +26928,7 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
 EGI_METRICS(EGI_METRIC_NEW)
 EAGER_API eg_metric *(eg_metric_of)(eg_loss *function, eg_metric_options options) {
     const egi_loss_row *row = egi_loss_find(function);
-    if (!function) return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_metric_of: the function is NULL");
+    if (!function) return (eg_metric *)egi_raise(EG_ERROR_ARGUMENT, "metric_of", "the function is NULL");
     return egi_metric_new(&egi_metric_function, function, row ? row->name : "metric", options);
 }
 EAGER_API eg_metric *(eg_metric_mean_squared_error)(eg_metric_options options) {
@@ -26978,9 +26947,8 @@ EAGER_API eg_metric *eg_metric_retain(eg_metric *m) {
 EAGER_API void eg_metric_release(eg_metric *m) {
     if (m && egi_object_all_taken(&m->object)) {
         egi_fail(
-            EG_ERROR_STATE,
-            "eg_metric_release: the only reference to metric %.60s is that of its model, which gives it back itself",
-            m->name);
+            EG_ERROR_STATE, "metric_release",
+            "the only reference to metric %.60s is that of its model, which gives it back itself", m->name);
         return;
     }
     if (!egi_object_ends("metric_release", "metric", m, EGI_METRIC)) return;
@@ -27000,7 +26968,7 @@ static bool egi_metric_take(eg_metric *m, eg_tensor *delta) {
 // is recorded on a tape, and the metric is held meanwhile, since a program's function may release it.
 static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *weights) {
     if (!m->row->delta)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes values, by eg_metric_add", m->name);
+        return egi_fail(EG_ERROR_ARGUMENT, "metric_update", "%s takes values, by eg_metric_add", m->name);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_metric_retain(m);
@@ -27023,7 +26991,7 @@ EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_option
         !egi_operand_alive("metric_add", 0, values))
         return false;
     if (m->row->delta)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_add: %s takes labels and predictions, by eg_metric_update",
+        return egi_fail(EG_ERROR_ARGUMENT, "metric_add", "%s takes labels and predictions, by eg_metric_update",
                         m->name);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
@@ -27109,7 +27077,7 @@ EAGER_API eg_history *eg_history_new(void) {
 static bool egi_history_own(const char *function, const eg_history *h) {
     return egi_argument_given(function, "history", h) &&
            (h->own ||
-            egi_fail(EG_ERROR_STATE, "eg_%s: this is the history of a fit, which belongs to its model", function));
+            egi_fail(EG_ERROR_STATE, function, "this is the history of a fit, which belongs to its model"));
 }
 EAGER_API void eg_history_release(eg_history *h) {
     if (h && egi_history_own("history_release", h)) egi_history_free(h);
@@ -27139,12 +27107,11 @@ EAGER_API bool eg_history_add(eg_history *h, int64_t epoch, const char *name, do
     if (!egi_history_own("history_add", h) || !egi_argument_given("history_add", "name", name)) return false;
     if (!*name || strlen(name) >= sizeof *h->names || strpbrk(name, ",\"\r\n"))
         return egi_fail(
-            EG_ERROR_ARGUMENT,
-            "eg_history_add: '%.80s' is no name: one has 1 to 63 bytes, and neither commas, quotes nor line breaks",
-            name);
+            EG_ERROR_ARGUMENT, "history_add",
+            "'%.80s' is no name: one has 1 to 63 bytes, and neither commas, quotes nor line breaks", name);
     if (epoch < 0 || epoch > h->epochs)
-        return egi_fail(EG_ERROR_INDEX,
-                        "eg_history_add: epoch %lld; there are %lld, counted from 0, and %lld is the next",
+        return egi_fail(EG_ERROR_INDEX, "history_add",
+                        "epoch %lld; there are %lld, counted from 0, and %lld is the next",
                         (long long)epoch, (long long)h->epochs, (long long)h->epochs);
     if (egi_history_column(h, name) < 0 && !egi_history_widen(h, name)) return false;
     if (epoch == h->epochs) {
@@ -27206,7 +27173,7 @@ static bool egi_text_save(const char *function, egi_text *t, const char *path) {
     return ok;
 }
 static bool egi_history_ready(const char *function, const eg_history *h, const char *path) {
-    return (h && path) || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function,
+    return (h && path) || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, function, "the %s is NULL",
                                                               h ? "path" : "history") : false);
 }
 EAGER_API bool eg_history_csv(const eg_history *h, const char *path) {
@@ -27510,9 +27477,9 @@ static bool egi_compile_names(egi_training *t, const char *function, const eg_ou
         int first = egi_result_find(t, t->names[i]);
         if (egi_history_is_validation(t->names[i]) || strcmp(t->names[i], "learning_rate") == 0 ||
             (first < i && first <= (several ? t->n_outputs : 0)))
-            return egi_fail(EG_ERROR_ARGUMENT,
-                            "eg_%s: a result would be called '%s', which means something else; name the %s otherwise",
-                            function, t->names[i], several ? "output or its metric" : "metric");
+            return egi_fail(EG_ERROR_ARGUMENT, function,
+                            "a result would be called '%s', which means something else; name the %s otherwise",
+                            t->names[i], several ? "output or its metric" : "metric");
     }
     return true;
 }
@@ -27530,8 +27497,7 @@ static bool egi_training_compile(egi_training *t, const char *function, const eg
         else snprintf(names[k], sizeof names[k], "output_%d", k + 1);
         for (int i = 0; i < k; i++)
             if (strcmp(names[i], names[k]) == 0)
-                return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: outputs %d and %d are both called '%s'", function, i, k,
-                                names[k]);
+                return egi_fail(EG_ERROR_ARGUMENT, function, "outputs %d and %d are both called '%s'", i, k, names[k]);
     }
     t->metrics = (eg_metric **)egi_alloc((size_t)most * sizeof(eg_metric *));
     t->of = (int *)egi_alloc((size_t)most * sizeof *t->of);
@@ -27567,8 +27533,8 @@ static bool egi_compile_takes(const char *function, eg_optimizer *optimizer, con
     const eg_metric *other = NULL;
     bool ok = !optimizer || egi_optimizer_free(optimizer);
     if (!ok)
-        egi_fail(EG_ERROR_STATE, "eg_%s: the optimizer (%s) belongs to another model already; make one for each, or "
-                                 "eg_optimizer_retain it to share its state", function, optimizer->name);
+        egi_fail(EG_ERROR_STATE, function, "the optimizer (%s) belongs to another model already; make one for each, or "
+                                 "eg_optimizer_retain it to share its state", optimizer->name);
     for (int k = 0; k < n; k++)
         for (int i = 0; i < outputs[k].metrics.count; i++) {
             const eg_metric *m = outputs[k].metrics.list[i];
@@ -27576,9 +27542,9 @@ static bool egi_compile_takes(const char *function, eg_optimizer *optimizer, con
         }
     if (ok && !other) return true;
     if (other)
-        egi_fail(EG_ERROR_STATE,
-                 "eg_%s: metric %.60s belongs to another model already; make one for each, or eg_metric_retain it",
-                 function, other->name);
+        egi_fail(EG_ERROR_STATE, function,
+                 "metric %.60s belongs to another model already; make one for each, or eg_metric_retain it",
+                 other->name);
     if (ok) eg_optimizer_release(optimizer);
     for (int k = 0; k < n; k++)
         for (int i = 0; i < outputs[k].metrics.count; i++) {
@@ -27610,12 +27576,11 @@ static bool egi_model_compile(const char *function, eg_layer *model, eg_optimize
     int has = model && model->config.n_out ? model->config.n_out : model ? model->type->n_out : 0;
     bool ok = false;
     if (!egi_compile_takes(function, optimizer, outputs, n)) return false;
-    if (lacks) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, lacks); }
+    if (lacks) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, function, "the %s is NULL", lacks); }
     else if (n < 1 || n > has)
-        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d outputs; the model, a %s, has %d", function, n, model->type->class_name,
-                 has);
+        egi_fail(EG_ERROR_ARGUMENT, function, "%d outputs; the model, a %s, has %d", n, model->type->class_name, has);
     else if (former && (former->fitting || former->running))
-        egi_fail(EG_ERROR_STATE, "eg_%s: the model is being %s", function,
+        egi_fail(EG_ERROR_STATE, function, "the model is being %s",
                  former->fitting ? "fitted" : "evaluated or trained");
     else if (!(t = (egi_training *)egi_alloc(sizeof *t))) egi_no_memory(function, (int64_t)sizeof *t);
     else {
@@ -27648,8 +27613,8 @@ EAGER_API bool (eg_compile_outputs)(eg_layer *model, eg_optimizer *optimizer, co
 static egi_training *egi_model_compiled(const char *function, eg_layer *model) {
     if (!egi_object_alive(function, "model", model, EGI_LAYER)) return NULL;
     if (model->training) return (egi_training *)model->training;
-    return (egi_training *)eg_raise(EG_ERROR_STATE,
-                                    "eg_%s: the model has no loss and optimizer yet; eg_compile it first", function);
+    return (egi_training *)egi_raise(EG_ERROR_STATE, function,
+                                     "the model has no loss and optimizer yet; eg_compile it first");
 }
 EAGER_API double eg_model_result(eg_layer *model, const char *name) {
     egi_training *t = egi_model_compiled("model_result", model);
@@ -27659,7 +27624,7 @@ EAGER_API double eg_model_result(eg_layer *model, const char *name) {
     char names[300] = "";
     for (int k = 0, at = 0; k <= t->n && at < (int)sizeof names - 1; k++)
         at += snprintf(names + at, sizeof names - (size_t)at, "%s%s", k ? ", " : "", t->names[k]);
-    egi_fail(EG_ERROR_ARGUMENT, "eg_model_result: the model has no result '%.60s'; there are %s, the same with val_ "
+    egi_fail(EG_ERROR_ARGUMENT, "model_result", "the model has no result '%.60s'; there are %s, the same with val_ "
                                 "before it, and learning_rate", name ? name : "NULL", names);
     return (double)NAN;
 }
@@ -27768,8 +27733,8 @@ static bool egi_check_weights(eg_backend *b, const egi_args *args) {
     (void)b;
     for (int64_t i = 0; labels && i < args->in[0]->size; i++)
         if (labels[i] < 0 || labels[i] >= p->count)
-            return egi_fail(EG_ERROR_INDEX, "eg_%s: EG_CLASS_WEIGHTS gives %d weight%s, but label %lld occurs",
-                            p->function, (int)p->count, egi_plural(p->count), (long long)labels[i]);
+            return egi_fail(EG_ERROR_INDEX, p->function, "EG_CLASS_WEIGHTS gives %d weight%s, but label %lld occurs",
+                            (int)p->count, egi_plural(p->count), (long long)labels[i]);
     return labels != NULL;
 }
 // The weight of each example's class. Labels are class numbers, or one-hot if they have the predictions' shape.
@@ -27797,13 +27762,11 @@ static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights we
 static bool egi_step_weights(const char *function, eg_class_weights classes, eg_tensor *y, eg_tensor *p,
                              eg_tensor *given, eg_tensor **weights) {
     eg_tensor *by_class = NULL;
-    char option[64];
-    snprintf(option, sizeof option, "%s: .class_weights", function);
-    if (!egi_lists_given(option, classes.count, classes.weights, classes.weights, classes.weights)) return false;
+    if (!egi_option_given(function, ".class_weights: ", classes.count, classes.weights)) return false;
     for (int k = 0; k < classes.count; k++)
         if (!(classes.weights[k] >= 0))
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .class_weights: class %d weighs %g; a weight is 0 or more",
-                            function, k, classes.weights[k]);
+            return egi_fail(EG_ERROR_ARGUMENT, function, ".class_weights: class %d weighs %g; a weight is 0 or more",
+                            k, classes.weights[k]);
     if (classes.count > 0 && !(by_class = egi_class_weights_of(function, classes, y, p))) return false;
     if (given && !(given = eg_cast(given, EG_FLOAT32))) return false;
     return egi_weights_join(function, by_class, given, weights);
@@ -27813,7 +27776,7 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
 static bool egi_step_gradients(eg_layer *model, eg_optimizer *opt, eg_tape *tape, eg_tensor *loss, eg_list *weights,
                                eg_list *grads) {
     *weights = eg_layer_trainable_weights_list(model);
-    if (weights->count == 0) egi_fail(EG_ERROR_GRADIENT, "eg_fit: the model has no trainable weights");
+    if (weights->count == 0) egi_fail(EG_ERROR_GRADIENT, "fit", "the model has no trainable weights");
     return weights->count > 0 && (!opt->average || opt->average->begin(opt, tape, *weights)) &&
            (*grads = eg_tape_gradients_list(tape, loss, *weights)).count >= 0;
 }
@@ -27847,7 +27810,7 @@ static eg_tensor *egi_answer_loss(const egi_output *output, const egi_step *s, c
     eg_tensor *loss = egi_loss_run(s->function, output->loss, a->y, a->p, o, true);
     if (row) egi_context_leave(&call);
     if (!loss && egi_this.error == EG_OK)
-        egi_fail(EG_ERROR_NULL, "eg_%s: the loss function returned NULL", s->function);
+        egi_fail(EG_ERROR_NULL, s->function, "the loss function returned NULL");
     return loss;
 }
 // MANY PROCESSES. The loss under a mask is a mean over the steps that count, and ranks are weighed by their rows. So
@@ -27916,18 +27879,17 @@ static bool egi_step_fits(const egi_training *t, const eg_layer *model, const eg
     int want = s->inputs + t->n_outputs, has = model->config.n_out;
     // else the second output's labels would be taken for sample weights
     if (t->plain && !s->arrays && has > 1 && n == s->inputs + has)
-        return egi_fail(EG_ERROR_ARGUMENT,
-                        "eg_%s: an element has labels for %d outputs, as many as the model has, and eg_compile gave "
-                        "one loss; eg_compile_outputs takes one for each", s->function, has);
+        return egi_fail(EG_ERROR_ARGUMENT, s->function, "an element has labels for %d outputs, as many as the model "
+                        "has, and eg_compile gave one loss; eg_compile_outputs takes one for each", has);
     if (n != want && n != want + 1)
-        return egi_fail(EG_ERROR_ARGUMENT,
-                        "eg_%s: an element has %d component(s); for a model of %d input%s and %d output%s it must have "
-                        "%d, or %d with sample weights", s->function, n, s->inputs, s->inputs == 1 ? "" : "s (.inputs)",
+        return egi_fail(EG_ERROR_ARGUMENT, s->function,
+                        "an element has %d component(s); for a model of %d input%s and %d output%s it must have "
+                        "%d, or %d with sample weights", n, s->inputs, s->inputs == 1 ? "" : "s (.inputs)",
                         t->n_outputs, t->n_outputs == 1 ? "" : "s", want, want + 1);
     return t->n_outputs == 1 || s->classes.count <= 0 || egi_fail(
-        EG_ERROR_ARGUMENT,
-        "eg_%s: .class_weights are for models of one output, and this one has %d; sample weights can do the same",
-        s->function, t->n_outputs);
+        EG_ERROR_ARGUMENT, s->function,
+        ".class_weights are for models of one output, and this one has %d; sample weights can do the same",
+        t->n_outputs);
 }
 // The loss of a rank that has no rows of the batch: 0, and so are its gradients.
 static eg_tensor *egi_step_nothing(const egi_training *t, const egi_answer *answers) {
@@ -28000,8 +27962,8 @@ static bool egi_step_part(const egi_training *t, const egi_step *s, eg_tensor *c
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive(s->function, i, c[i])) return false;
         if (!c[i]->rank)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: .distribute divides batches by rows, and component %d is %s",
-                            s->function, i, egi_describe(c[i]));
+            return egi_fail(EG_ERROR_SHAPE, s->function, ".distribute divides batches by rows, and component %d is %s",
+                            i, egi_describe(c[i]));
         eg_shape begin = egi_shape(c[i]), size = begin;
         memset(begin.dims, 0, sizeof begin.dims);
         begin.dims[0] = size.dims[0] * t->ranks->rank / t->ranks->size;
@@ -28038,9 +28000,8 @@ static bool egi_step_without(egi_training *t, eg_layer *model, const egi_step *s
 static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
     if (!egi_step_fits(t, model, s, n)) return false;
     if (t->stepping)
-        return egi_fail(EG_ERROR_STATE,
-                        "eg_%s: a step of this model is under way; a function that runs in it cannot begin another",
-                        s->function);
+        return egi_fail(EG_ERROR_STATE, s->function,
+                        "a step of this model is under way; a function that runs in it cannot begin another");
     const egi_step_now now = { model, s, n };
     eg_tensor *loss = NULL;
     for (int k = 0; k < t->n_outputs; k++)
@@ -28341,7 +28302,7 @@ static bool egi_callbacks_tell(egi_fit *f, size_t which, const char *event) {
         eg_recording_unpause();
         eg_scope_end(scope);
         if (!ok && egi_this.error == EG_OK)
-            egi_fail(EG_ERROR_STATE, "eg_%s: callback %d failed in its %s", f->step.function, i, event);
+            egi_fail(EG_ERROR_STATE, f->step.function, "callback %d failed in its %s", i, event);
         if (!ok) return false;
     }
     return true;
@@ -28380,7 +28341,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
     const char *what = of_fit ? "validation dataset" : "dataset";
     *done = 0;
     if (it && all == EG_INFINITE) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the %s has no end; give %s", s->function, what,
+        egi_fail(EG_ERROR_ARGUMENT, s->function, "the %s has no end; give %s", what,
                  of_fit ? ".validation_steps" : ".steps");
         status = EG_FAILED;
     }
@@ -28552,38 +28513,36 @@ static bool egi_fit_options(const char *function, eg_fit_options *o) {
 static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
     if (!EGI_NAMED("fit", *o, "epochs = 3")) return false;
     if (o->batch_size || o->no_shuffle || o->sample_weights || o->validation_x || o->validation_y)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .batch_size, .no_shuffle, .sample_weights, .validation_x and "
+        return egi_fail(EG_ERROR_ARGUMENT, "fit", ".batch_size, .no_shuffle, .sample_weights, .validation_x and "
                                            ".validation_y are options of eg_fit_arrays; a dataset has them in it");
     if (o->validation_split != 0)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .validation_split is an option of eg_fit_arrays; part a dataset by "
+        return egi_fail(EG_ERROR_ARGUMENT, "fit", ".validation_split is an option of eg_fit_arrays; part a dataset by "
                                            "eg_dataset_take and eg_dataset_skip, and give one as .validation");
     const char *alone = o->validation_steps ? "validation_steps" : o->validation_every ? "validation_every" : NULL;
     if (o->validation) alone = NULL;
     if (!egi_fit_options("fit", o) ||
-        !egi_lists_given("fit: .class_weights", o->class_weights.count, o->class_weights.weights,
-                         o->class_weights.weights, o->class_weights.weights))
+        !egi_option_given("fit", ".class_weights: ", o->class_weights.count, o->class_weights.weights))
         return false;
     if (!egi_argument_given("fit", "dataset", data)) return false;
-    if (alone) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .%s is given, but no .validation", alone);
-    if (o->eager && o->traced) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: give .eager or .traced, not both");
+    if (alone) return egi_fail(EG_ERROR_ARGUMENT, "fit", ".%s is given, but no .validation", alone);
+    if (o->eager && o->traced) return egi_fail(EG_ERROR_ARGUMENT, "fit", "give .eager or .traced, not both");
     for (int i = 0; i < o->callbacks.count; i++) {
         if (!o->callbacks.list[i])
-            return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: callback %d is NULL", i) : false;
+            return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "fit", "callback %d is NULL", i) : false;
         for (int j = 0; j < i; j++)
             if (o->callbacks.list[j] == o->callbacks.list[i])
-                return egi_fail(EG_ERROR_ARGUMENT,
-                                "eg_fit: callback %d is callback %d once more; each is called at every turn", i, j);
+                return egi_fail(EG_ERROR_ARGUMENT, "fit",
+                                "callback %d is callback %d once more; each is called at every turn", i, j);
         if (!egi_callback_counted(o->callbacks.list[i]))
-            return egi_fail(EG_ERROR_STATE,
-                            "eg_fit: callback %d was used after its last reference was gone; a fit releases those that "
-                            "it is given, so eg_callback_retain one that two shall have", i);
+            return egi_fail(EG_ERROR_STATE, "fit", "callback %d was used after its last reference was gone; a fit "
+                            "releases those that it is given, so eg_callback_retain one that two shall have", i);
     }
-    if (f->t->fitting) return egi_fail(EG_ERROR_STATE, "eg_fit: the model is being fitted already");
+    if (f->t->fitting) return egi_fail(EG_ERROR_STATE, "fit", "the model is being fitted already");
     if (o->distribute && !egi_ranks_found)
-        return egi_fail(EG_ERROR_STATE, "eg_fit: .distribute needs eg_cluster_init(&argc, &argv) at the start of main");
+        return egi_fail(EG_ERROR_STATE, "fit", ".distribute needs eg_cluster_init(&argc, &argv) at the start of main");
     f->state.batches = o->steps_per_epoch > 0 ? o->steps_per_epoch : eg_dataset_cardinality(data);
     if (f->state.batches == EG_INFINITE)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: the dataset has no end; give .steps_per_epoch");
+        return egi_fail(EG_ERROR_ARGUMENT, "fit", "the dataset has no end; give .steps_per_epoch");
     if (f->state.batches < 0) f->state.batches = -1;
     return egi_fit_history(f->t, o);
 }
@@ -28647,7 +28606,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
     const egi_averaging *averages = NULL;                  // what the optimizer had before
     double examples = 1;
     egi_context_enter(&call, EGI_IN_CALL, function);       // until it runs: the checks are those of eg_fit
-    if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) {
+    if (!egi_option_given("fit", ".callbacks: ", o.callbacks.count, o.callbacks.list)) {
         egi_context_leave(&call);
         return NULL;
     }
@@ -28710,8 +28669,8 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
     eg_dataset_release(data);
     eg_dataset_release(o.validation);
     if (history && __atomic_load_n(&model->object.refs, __ATOMIC_ACQUIRE) == 1)
-        history = (const eg_history *)eg_raise(
-            EG_ERROR_STATE, "eg_fit: a function that ran in it released the model, and with it goes the history");
+        history = (const eg_history *)egi_raise(
+            EG_ERROR_STATE, "fit", "a function that ran in it released the model, and with it goes the history");
     eg_layer_release(model);
     return history;
 }
@@ -28720,7 +28679,7 @@ EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_o
 }
 static bool egi_fit_arrays_given(const char *function, eg_tensor *x, eg_tensor *y) {
     if ((!x || !y) && egi_this.error == EG_OK)
-        return egi_fail(EG_ERROR_NULL, "eg_%s: %s is NULL", function, x ? "y" : "x");
+        return egi_fail(EG_ERROR_NULL, function, "%s is NULL", x ? "y" : "x");
     return egi_operand_alive(function, 0, x) && egi_operand_alive(function, 1, y);
 }
 // Checks that all arrays have the same number of rows. held: they are the validation's.
@@ -28731,9 +28690,9 @@ static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *li
         if (!list[i]) continue;
         if (!egi_operand_alive(function, i, list[i])) return false;
         if (list[i]->rank == 0)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s is a scalar, which has no rows", function, names[held][i]);
+            return egi_fail(EG_ERROR_SHAPE, function, "%s is a scalar, which has no rows", names[held][i]);
         if (list[i]->dims[0] != list[0]->dims[0])
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s %s has %lld rows, and %s %s has %lld", function, names[held][0],
+            return egi_fail(EG_ERROR_SHAPE, function, "%s %s has %lld rows, and %s %s has %lld", names[held][0],
                             egi_describe(list[0]), (long long)list[0]->dims[0], names[held][i], egi_describe(list[i]),
                             (long long)list[i]->dims[0]);
     }
@@ -28765,8 +28724,8 @@ static bool egi_split_arrays(double split, eg_tensor **list, eg_tensor **held) {
             return egi_this.error == EG_OK;
     if (first < 1 || first >= n)
         return egi_fail(
-            EG_ERROR_ARGUMENT,
-            "eg_fit_arrays: .validation_split = %g of %lld rows leaves %lld for training and %lld for validation",
+            EG_ERROR_ARGUMENT, "fit_arrays",
+            ".validation_split = %g of %lld rows leaves %lld for training and %lld for validation",
             split, (long long)n, (long long)first, (long long)(n - first));
     for (int i = 0; i < 3; i++) {
         if (!list[i]) continue;
@@ -28789,10 +28748,10 @@ static bool egi_fit_arrays_options(const eg_fit_options *o, int64_t *batch) {
     if (!egi_fit_options("fit_arrays", &checked)) return false;
     *batch = checked.batch_size;
     if (split && (x || y || o->validation))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: give .validation_split, or what to validate on, not both");
+        return egi_fail(EG_ERROR_ARGUMENT, "fit_arrays", "give .validation_split, or what to validate on, not both");
     return (x == y && !(x && o->validation)) ||
-           egi_fail(EG_ERROR_ARGUMENT,
-                    "eg_fit_arrays: give .validation_x and .validation_y, both, or a .validation dataset");
+           egi_fail(EG_ERROR_ARGUMENT, "fit_arrays",
+                    "give .validation_x and .validation_y, both, or a .validation dataset");
 }
 // Makes a dataset of the arrays (shuffled, in batches) and one of the validation's, and fits on these. The
 // callbacks' references are given back on every way out.
@@ -28844,20 +28803,19 @@ static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset 
     int64_t done;
     if (!t || !EGI_NAMED(function, o, "steps = 10")) return (double)NAN;
     if (!data) {
-        if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the dataset is NULL", function);
+        if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, function, "the dataset is NULL");
         return (double)NAN;
     }
     if (o.batch_size || o.output) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .%s is an option of %s", function, o.output ? "output" : "batch_size",
+        egi_fail(EG_ERROR_ARGUMENT, function, ".%s is an option of %s", o.output ? "output" : "batch_size",
                  o.output ? "eg_predict" : "eg_evaluate_arrays");
         return (double)NAN;
     }
     if (!egi_evaluate_options(function, "steps = 10", &o)) return (double)NAN;
     egi_step s = { function, o.inputs, false, { 0, NULL }, 0, NULL, false, o.eager ? egi_step_eager : NULL };
     if (t->fitting) {
-        egi_fail(EG_ERROR_STATE,
-                 "eg_%s: the model is being fitted, which sums in the same metrics; use .validation or eg_predict",
-                 function);
+        egi_fail(EG_ERROR_STATE, function,
+                 "the model is being fitted, which sums in the same metrics; use .validation or eg_predict");
         return (double)NAN;
     }
     s.hint = egi_batch_hint(data);
@@ -28909,18 +28867,19 @@ static bool egi_prediction_body(eg_tensor *const *in, eg_tensor **out, void *use
 static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     if (!EGI_NAMED(function, o, "steps = 10")) return NULL;
     if (!model || !data)
-        return egi_this.error == EG_OK ? (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_%s: the %s is NULL", function,
-                                                               model ? "dataset" : "model") : NULL;
+        return egi_this.error == EG_OK ? (eg_tensor *)egi_raise(EG_ERROR_NULL, function, "the %s is NULL",
+                                                                model ? "dataset" : "model") : NULL;
     if (o.batch_size)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict_dataset: .batch_size is an option of eg_predict");
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "predict_dataset", ".batch_size is an option of eg_predict");
     if (!egi_evaluate_options(function, "steps = 10", &o)) return NULL;
     int inputs = o.inputs;
     if (inputs > eg_dataset_components(data))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: a model of %d input%s, and elements of %d component%s",
-                                     function, inputs, egi_plural(inputs), eg_dataset_components(data),
-                                     egi_plural(eg_dataset_components(data)));
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function,
+                                      "a model of %d input%s, and elements of %d component%s", inputs,
+                                      egi_plural(inputs), eg_dataset_components(data),
+                                      egi_plural(eg_dataset_components(data)));
     if (o.steps <= 0 && eg_dataset_cardinality(data) == EG_INFINITE)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no end; give .steps", function);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function, "the dataset has no end; give .steps");
     eg_scope whole = eg_scope_begin();
     eg_recording_pause();
     eg_layer_retain(model);
@@ -28995,8 +28954,8 @@ EAGER_API eg_callback *eg_callback_new(eg_callback_functions functions) {
 }
 EAGER_API eg_callback *eg_callback_retain(eg_callback *callback) {
     if (callback && !egi_callback_counted(callback))
-        return (eg_callback *)eg_raise(EG_ERROR_STATE, "eg_callback_retain: the last reference to the callback is "
-                                                       "gone; retain it before the fit that releases it");
+        return (eg_callback *)egi_raise(EG_ERROR_STATE, "callback_retain", "the last reference to the callback is "
+                                                        "gone; retain it before the fit that releases it");
     if (callback) egi_object_retain(&callback->object);
     return callback;
 }
@@ -29094,8 +29053,8 @@ static eg_callback *egi_watch_new(const char *name, const char *path, eg_callbac
     if (!EGI_NAMED(name, o, example) || !egi_options_take(name, &o, &egi_callback_fields, has, own)) return NULL;
     o.min_delta = fabs(o.min_delta);
     if (has & EGI_C_RATE && !o.rate)
-        return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT,
-                                       "eg_%s: give .rate, a function of the epoch and the rate so far", name);
+        return (eg_callback *)egi_raise(EG_ERROR_ARGUMENT, name,
+                                        "give .rate, a function of the epoch and the rate so far");
     egi_watch *w = (egi_watch *)egi_alloc(sizeof *w);
     if (!w) { egi_no_memory(name, (int64_t)sizeof *w); return NULL; }
     memset(w, 0, sizeof *w);
@@ -29136,7 +29095,7 @@ static bool egi_watch_begin(eg_fit_state *s, void *user) {
     if (egi_history_column(s->history, name) >= 0) return true;
     char names[512];
     egi_history_names(s->history, names, sizeof names);
-    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to monitor; this fit has %s%s", w->name, name, names,
+    return egi_fail(EG_ERROR_ARGUMENT, w->name, "there is no '%s' to monitor; this fit has %s%s", name, names,
                     egi_history_why_missing(s->history, name));
 }
 // EG_AUTO: whether a larger value of this name is better. Names of scores are known; everything else is taken for a
@@ -29195,8 +29154,8 @@ static bool egi_watch_restore(egi_watch *w, eg_layer *model) {
         eg_tensor *value = there ? eg_constant_values((eg_dtype)x->dtype, egi_shape(x), w->kept.values + at,
                                                       x->size) : NULL;
         if (!there)
-            egi_fail(EG_ERROR_SHAPE,
-                     "eg_%s: the best weights in the backup are %lld numbers, fewer than the model has now", w->name,
+            egi_fail(EG_ERROR_SHAPE, w->name,
+                     "the best weights in the backup are %lld numbers, fewer than the model has now",
                      (long long)w->kept.count);
         ok = value && (eg_assign)(x, value) != NULL;
     }
@@ -29420,14 +29379,13 @@ static bool egi_checkpoint_begin(eg_fit_state *s, void *user) {
         if (place.column == -1) {
             char names[512];
             egi_history_names(s->history, names, sizeof names);
-            return egi_fail(EG_ERROR_ARGUMENT,
-                            "eg_%s: there is no '%s' to stand for {%s} in the path '%.200s'; this fit has epoch, %s%s",
-                            w->name, place.name, place.name, w->path, names,
-                            egi_history_why_missing(s->history, place.name));
+            return egi_fail(EG_ERROR_ARGUMENT, w->name,
+                            "there is no '%s' to stand for {%s} in the path '%.200s'; this fit has epoch, %s%s",
+                            place.name, place.name, w->path, names, egi_history_why_missing(s->history, place.name));
         }
         if (!fits)
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: '%.*s' in the path '%.200s' has a format that is not known; "
-                                               "these are: {epoch:02d}, {loss:.2f}, {loss:.3e}, {loss:.4g}", w->name,
+            return egi_fail(EG_ERROR_ARGUMENT, w->name, "'%.*s' in the path '%.200s' has a format that is not known; "
+                                               "these are: {epoch:02d}, {loss:.2f}, {loss:.3e}, {loss:.4g}",
                             (int)(place.end - p < 60 ? place.end - p : 60), p, w->path);
     }
     return egi_watch_begin(s, user);
@@ -29615,9 +29573,8 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
     if (ok) egi_backup_tell(w, s, path);
     egi_free(path);
     if (ok && (w->epoch < 0 || w->batch < 0 || w->batch == INT64_MAX))
-        ok = egi_fail(EG_ERROR_FILE,
-                      "eg_callback_backup: %.200s is of epoch %lld, batch %lld, which no fit has written", w->path,
-                      (long long)w->epoch, (long long)w->batch);
+        ok = egi_fail(EG_ERROR_FILE, "callback_backup", "%.200s is of epoch %lld, batch %lld, which no fit has written",
+                      w->path, (long long)w->epoch, (long long)w->batch);
     if (!ok || w->epoch < s->epoch) return ok;
     s->epoch = w->epoch;
     s->batch = w->batch;
@@ -29824,7 +29781,7 @@ EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d) {
 // A reference that a stage has taken over is the stage's: only it may give it back (object.taken counts those).
 EAGER_API void eg_dataset_release(eg_dataset *d) {
     if (d && egi_object_all_taken(&d->object)) {
-        egi_fail(EG_ERROR_STATE, "eg_dataset_release: the only reference to the dataset (%s) is that of the stage made "
+        egi_fail(EG_ERROR_STATE, "dataset_release", "the only reference to the dataset (%s) is that of the stage made "
                                  "on it, which gives it back itself", d->stage->name + 8);
         return;
     }
@@ -29843,9 +29800,8 @@ EAGER_API void eg_dataset_release(eg_dataset *d) {
 enum { EGI_STAGES_MOST = 1000000 };
 static bool egi_stages_fit(const egi_stage *stage, int depth) {
     return depth <= EG_MAX_STAGES || egi_fail(
-        EG_ERROR_STATE,
-        "eg_%s: more than %d stages stand one on another (EG_MAX_STAGES); eg_dataset_interleave reads any number of "
-        "datasets one after the other", stage->name, EG_MAX_STAGES);
+        EG_ERROR_STATE, stage->name, "more than %d stages stand one on another (EG_MAX_STAGES); eg_dataset_interleave "
+        "reads any number of datasets one after the other", EG_MAX_STAGES);
 }
 // A dataset that reads from others, whose references it takes over, also on failure. The caller sets the stage's
 // arguments and calls egi_dataset_done.
@@ -29858,16 +29814,14 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
         ok = from[i] ? egi_object_alive(stage->name, "dataset", from[i],
                                         EGI_DATASET) : egi_null_operand(stage->name, i);
     if (whole < n_from && ok)
-        ok = egi_fail(EG_ERROR_STATE,
-                      "eg_%s: the dataset belongs to another stage already; eg_dataset_retain it to use it twice",
-                      stage->name);
+        ok = egi_fail(EG_ERROR_STATE, stage->name,
+                      "the dataset belongs to another stage already; eg_dataset_retain it to use it twice");
     int64_t stages = 1;
     for (int i = 0; i < n_from && ok; i++) {
         stages += from[i]->stages;
         ok = egi_stages_fit(stage, from[i]->depth + 1) && (stages <= EGI_STAGES_MOST || egi_fail(
-                EG_ERROR_STATE,
-                "eg_%s: a pipeline of more than %d stages, each counted as often as it is used; eg_dataset_repeat "
-                "reads one again and again", stage->name, (int)EGI_STAGES_MOST));
+                EG_ERROR_STATE, stage->name, "a pipeline of more than %d stages, each counted as often as it is used; "
+                "eg_dataset_repeat reads one again and again", (int)EGI_STAGES_MOST));
     }
     eg_dataset *d = ok ? (eg_dataset *)egi_object_new(stage->name, EGI_DATASET, sizeof *d) : NULL;
     if (!d) {
@@ -29897,7 +29851,7 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
 // The error of a dataset that has given nothing; it names the file that its source begins with.
 static EGI_COLD bool egi_dataset_empty(const char *function, const char *what, const eg_dataset *d) {
     while (d->n_from) d = d->from[0];
-    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the %s has no elements%s%.200s", function, what,
+    return egi_fail(EG_ERROR_ARGUMENT, function, "the %s has no elements%s%.200s", what,
                     d->path ? "; its first file is " : "", d->path ? d->path : "");
 }
 // Finishes a dataset by its stage's rule. Releases it and returns NULL if ok is false or the rule fails; d may be NULL.
@@ -29954,7 +29908,7 @@ static EGI_COLD const char *egi_spec_show(eg_spec s) {
 // Sets the n components of a source whose elements come from a function of the program's; without specs all is unknown.
 static bool egi_specs_given(eg_dataset *d, const eg_spec *specs, int n) {
     if (n < 1 || n > EG_MAX_COMPONENTS)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_%s: %d components; an element has 1 to %d", d->stage->name + 8,
+        return egi_fail(EG_ERROR_ARGUMENT, d->stage->name, "%d components; an element has 1 to %d",
                         n, EG_MAX_COMPONENTS);
     d->n = n;
     for (int i = 0; i < n; i++) d->spec[i] = specs ? specs[i] : egi_unknown_spec;
@@ -29963,13 +29917,12 @@ static bool egi_specs_given(eg_dataset *d, const eg_spec *specs, int n) {
 // Whether elements of two datasets may stand in one: as many components, each of which fits the other's.
 static bool egi_specs_agree(const char *function, const eg_spec *a, int n, const eg_spec *b, int m) {
     if (n != m)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: elements of %d and of %d components are no one structure", function, n,
-                        m);
+        return egi_fail(EG_ERROR_SHAPE, function, "elements of %d and of %d components are no one structure", n, m);
     for (int i = 0; i < n; i++)
         if (!egi_spec_fits(a[i], b[i]))
-            return egi_fail(a[i].dtype != b[i].dtype &&
-                            a[i].dtype != EG_NO_DTYPE && b[i].dtype != EG_NO_DTYPE ? EG_ERROR_DTYPE : EG_ERROR_SHAPE,
-                            "eg_%s: component %d is %s in one dataset and %s in the other", function, i,
+            return egi_fail(a[i].dtype != b[i].dtype && a[i].dtype != EG_NO_DTYPE && b[i].dtype != EG_NO_DTYPE
+                            ? EG_ERROR_DTYPE : EG_ERROR_SHAPE, function,
+                            "component %d is %s in one dataset and %s in the other", i,
                             egi_spec_show(a[i]), egi_spec_show(b[i]));
     return true;
 }
@@ -29994,7 +29947,7 @@ EGI_SMALL
 static EGI_COLD bool egi_specs_differ(const char *function, const eg_spec *spec, int component, const eg_tensor *x,
                                       const char *whose) {
     return egi_fail(spec->dtype == (eg_dtype)x->dtype || spec->dtype == EG_NO_DTYPE ? EG_ERROR_SHAPE : EG_ERROR_DTYPE,
-                    "eg_%s: component %d is %s, but elements of %s are %s", function, component, egi_describe(x), whose,
+                    function, "component %d is %s, but elements of %s are %s", component, egi_describe(x), whose,
                     egi_spec_show(*spec));
 }
 static bool egi_dataset_alive(const char *function, const eg_dataset *d) {
@@ -30005,7 +29958,7 @@ EAGER_API int eg_dataset_components(eg_dataset *d) { return egi_dataset_alive("d
 EAGER_API eg_spec eg_dataset_spec(eg_dataset *d, int component) {
     if (!egi_dataset_alive("dataset_spec", d)) return egi_unknown_spec;
     if (component >= 0 && component < d->n) return d->spec[component];
-    egi_fail(EG_ERROR_INDEX, "eg_dataset_spec: no component %d; the elements have %d", component, d->n);
+    egi_fail(EG_ERROR_INDEX, "dataset_spec", "no component %d; the elements have %d", component, d->n);
     return egi_unknown_spec;
 }
 EAGER_API int64_t eg_dataset_cardinality(eg_dataset *d) {
@@ -30406,9 +30359,9 @@ static eg_status egi_pieces_next(egi_cursor *c, eg_tensor **out) {
 enum { EGI_STEPS_MOST = 1000000000 };
 static bool egi_steps_bounded(const egi_cursor *c, int64_t n) {
     return !egi_this.restoring || n <= EGI_STEPS_MOST || egi_fail(
-        EG_ERROR_STATE,
-        "eg_%s: the position is behind %lld elements, which can only be stepped over one by one; at most %d are",
-        c->d->stage->name, (long long)n, (int)EGI_STEPS_MOST);
+        EG_ERROR_STATE, c->d->stage->name,
+        "the position is behind %lld elements, which can only be stepped over one by one; at most %d are",
+        (long long)n, (int)EGI_STEPS_MOST);
 }
 // Steps over n elements by reading them. Returns how many there were, -1 on an error.
 static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
@@ -30514,23 +30467,23 @@ static bool egi_element_results(const char *name, const eg_dataset *d, eg_tensor
     for (int i = 0; i < d->n; i++) {
         if (!x[i])
             return egi_this.error != EG_OK ? false
-                   : egi_fail(EG_ERROR_NULL,
-                              "eg_%s: the function left component %d of %d NULL; .components says how many there are",
-                              name, i, d->n);
+                   : egi_fail(EG_ERROR_NULL, name,
+                              "the function left component %d of %d NULL; .components says how many there are",
+                              i, d->n);
         if (!egi_operand_alive(name, i, x[i])) return false;
         out[i] = egi_element_own(name, x[i]);
         if (!out[i]) return false;
         if (!egi_spec_fits(egi_spec_of(out[i]), d->spec[i]))
             return egi_fail(out[i]->dtype != (int8_t)d->spec[i].dtype &&
-                            d->spec[i].dtype != EG_NO_DTYPE ? EG_ERROR_DTYPE : EG_ERROR_SHAPE,
-                            "eg_%s: the function gave %s as component %d, which was declared %s", name,
+                            d->spec[i].dtype != EG_NO_DTYPE ? EG_ERROR_DTYPE : EG_ERROR_SHAPE, name,
+                            "the function gave %s as component %d, which was declared %s",
                             egi_describe(out[i]), i, egi_spec_show(d->spec[i]));
     }
     for (int i = d->n; i < EG_MAX_COMPONENTS; i++)
         if (x[i])
             return egi_fail(
-                EG_ERROR_ARGUMENT,
-                "eg_%s: the function set component %d, but elements have %d here; %s says how many there are", name, i,
+                EG_ERROR_ARGUMENT, name,
+                "the function set component %d, but elements have %d here; %s says how many there are", i,
                 d->n, d->n_from ? ".components" : "n");
     return true;
 }
@@ -30554,7 +30507,7 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
     ok = ok && egi_this.error == EG_OK;
     if (ok) ok = egi_element_results(d->stage->name, d, x, out);
     else if (egi_this.error == EG_OK)
-        egi_fail(EG_ERROR_STATE, "eg_%s: the function failed without an error", d->stage->name);
+        egi_fail(EG_ERROR_STATE, d->stage->name, "the function failed without an error");
     eg_scope_end(scope);
     if (!ok) egi_element_drop(out);
     return ok ? EG_NEXT : EG_FAILED;
@@ -30569,7 +30522,7 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
 static bool egi_dataset_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
     if (!egi_lists_given(d->stage->name, n, tensors, tensors, tensors)) return false;
     if (n < 1 || n > EG_MAX_COMPONENTS)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d components; an element has 1 to %d", d->stage->name, n,
+        return egi_fail(EG_ERROR_ARGUMENT, d->stage->name, "%d components; an element has 1 to %d", n,
                         EG_MAX_COMPONENTS);
     d->n = n;
     eg_scope scope = eg_scope_begin();
@@ -30609,9 +30562,9 @@ static bool egi_from_slices_rule(eg_dataset *d) {
     for (int i = 0; i < d->n; i++) {
         eg_tensor *x = d->tensors.x[i];
         if (x->rank == 0)
-            return egi_fail(EG_ERROR_SHAPE, "eg_dataset_from_slices: component %d is a scalar, which has no rows", i);
+            return egi_fail(EG_ERROR_SHAPE, "dataset_from_slices", "component %d is a scalar, which has no rows", i);
         if (x->dims[0] != d->tensors.x[0]->dims[0])
-            return egi_fail(EG_ERROR_SHAPE, "eg_dataset_from_slices: lengths differ: component 0 is %s and component "
+            return egi_fail(EG_ERROR_SHAPE, "dataset_from_slices", "lengths differ: component 0 is %s and component "
                                             "%d is %s (%lld against %lld rows)", egi_describe(d->tensors.x[0]), i,
                             egi_describe(x), (long long)d->tensors.x[0]->dims[0], (long long)x->dims[0]);
         d->spec[i].shape.rank--;
@@ -30648,9 +30601,9 @@ EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n
 static bool egi_from_windows_rule(eg_dataset *d) {
     const eg_tensor *x = d->tensors.x[0];
     int64_t size = d->number[0], shift = d->number[1];
-    if (x->rank == 0) return egi_fail(EG_ERROR_SHAPE, "eg_dataset_from_windows: a scalar has no rows");
+    if (x->rank == 0) return egi_fail(EG_ERROR_SHAPE, "dataset_from_windows", "a scalar has no rows");
     if (size < 1 || shift < 1)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_from_windows: size %lld and shift %lld must be at least 1",
+        return egi_fail(EG_ERROR_ARGUMENT, "dataset_from_windows", "size %lld and shift %lld must be at least 1",
                         (long long)size, (long long)shift);
     d->cardinality = x->dims[0] < size ? 0 : (x->dims[0] - size) / shift + 1;
     d->spec[0].shape.dims[0] = size;
@@ -30676,13 +30629,13 @@ EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_
 // The rule of eg_dataset_range: start, stop and step are number[0], number[1] and number[2].
 static bool egi_range_rule_of_dataset(eg_dataset *d) {
     int64_t start = d->number[0], stop = d->number[1], step = d->number[2];
-    if (step == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_range: the step must not be 0");
+    if (step == 0) return egi_fail(EG_ERROR_ARGUMENT, "dataset_range", "the step must not be 0");
     // The distance as an unsigned number: it fits where the difference of two int64 does not.
     uint64_t distance = step > 0 ? (stop > start ? (uint64_t)stop - (uint64_t)start : 0)
                         : (start > stop ? (uint64_t)start - (uint64_t)stop : 0);
     uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step,
              count = distance / stride + (distance % stride != 0);
-    if (count > INT64_MAX) return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_range: more elements than 63 bits count");
+    if (count > INT64_MAX) return egi_fail(EG_ERROR_ARGUMENT, "dataset_range", "more elements than 63 bits count");
     d->n = 1;
     d->spec[0].dtype = EG_INT64;
     d->cardinality = (int64_t)count;
@@ -30740,7 +30693,7 @@ static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
         status = EG_FAILED;
     if (status != EG_NEXT && status != EG_END_OF_SEQUENCE) {
         if (egi_this.error == EG_OK)
-            egi_fail(EG_ERROR_STATE, "eg_dataset_from_generator: the function failed without an error");
+            egi_fail(EG_ERROR_STATE, "dataset_from_generator", "the function failed without an error");
         status = EG_FAILED;
     }
     eg_scope_end(scope);
@@ -30754,7 +30707,7 @@ EGI_OBJECTS
 static const egi_stage egi_stage_from_generator = { "dataset_from_generator", 0, egi_unknown_rule, egi_generator_next,
                                                     NULL, NULL, true, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs) {
-    if (!f) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_generator: the function is NULL");
+    if (!f) return (eg_dataset *)egi_raise(EG_ERROR_ARGUMENT, "dataset_from_generator", "the function is NULL");
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_generator, NULL, 0);
     if (!d) return NULL;
     d->f.generator = f;
@@ -30789,7 +30742,7 @@ static void egi_paths_drop(eg_dataset *d) {
 // there is.
 static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
     if (!egi_lists_given(d->stage->name, n, paths, paths, paths)) return false;
-    if (n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: no files are given", d->stage->name);
+    if (n < 1) return egi_fail(EG_ERROR_ARGUMENT, d->stage->name, "no files are given");
     egi_paths *p = (egi_paths *)egi_alloc(sizeof *p);
     if (!p) return egi_no_memory(d->stage->name, (int64_t)sizeof *p);
     memset((void *)p, 0, sizeof *p);
@@ -30797,7 +30750,7 @@ static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
     d->drop = egi_paths_drop;
     p->path = (char **)egi_alloc((size_t)n * sizeof *p->path);
     for (; p->path && p->n < n; p->n++) {
-        if (!paths[p->n]) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: path %d is NULL", d->stage->name, p->n);
+        if (!paths[p->n]) return egi_fail(EG_ERROR_ARGUMENT, d->stage->name, "path %d is NULL", p->n);
         if (!(p->path[p->n] = egi_copy_string(paths[p->n], ""))) break;
     }
     d->path = p->path ? p->path[0] : NULL;
@@ -31026,8 +30979,8 @@ static bool egi_rows_rule(eg_dataset *d) {
         if (shape.rank == 0) return egi_file_fail("dataset_from_files", p->path[i], -1, "a scalar, which has no rows");
         if (i == 0) d->cardinality = d->number[0] = shape.dims[0];
         if (shape.dims[0] != d->cardinality)
-            return egi_fail(EG_ERROR_SHAPE,
-                            "eg_dataset_from_files: lengths differ: %.300s has %lld rows and %.300s has %lld",
+            return egi_fail(EG_ERROR_SHAPE, "dataset_from_files",
+                            "lengths differ: %.300s has %lld rows and %.300s has %lld",
                             p->path[0], (long long)d->cardinality, p->path[i], (long long)shape.dims[0]);
         d->spec[i].shape.rank = shape.rank - 1;
         memcpy(d->spec[i].shape.dims, shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
@@ -31044,8 +30997,8 @@ EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     bool ok = true;
     if (!egi_lists_given("dataset_from_files", n, paths, paths, paths)) return NULL;
     if (n > EG_MAX_COMPONENTS)
-        return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_files: %d files are more than %d components",
-                                      n, EG_MAX_COMPONENTS);
+        return (eg_dataset *)egi_raise(EG_ERROR_ARGUMENT, "dataset_from_files", "%d files are more than %d components",
+                                       n, EG_MAX_COMPONENTS);
     for (int i = 0; i < n && ok; i++)
         ok = egi_array_paths("dataset_from_files", paths[i], list, EG_MAX_COMPONENTS, &count);
     eg_dataset *d = ok ? egi_dataset_of_files(&egi_stage_rows, (const char *const *)list, count) : NULL;
@@ -31499,19 +31452,18 @@ static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component
         count += last - first + 1;
     }
     if (at && (count < 1 || count > 1 << 24 || !ordered))
-        return egi_fail(EG_ERROR_ARGUMENT,
-                        "eg_dataset_csv: \"%.200s\" names no columns; say \"0-3\", or names of the header", o.columns);
+        return egi_fail(EG_ERROR_ARGUMENT, "dataset_csv",
+                        "\"%.200s\" names no columns; say \"0-3\", or names of the header", o.columns);
     part->count = at ? (int)count : -1;
     spec->dtype = o.text ? EG_UINT8 : o.categories && o.dtype == EG_FLOAT32 ? EG_INT64 : o.dtype;
     spec->shape.rank = !o.text && part->count == 1 ? 0 : 1;
     spec->shape.dims[0] = o.text ? -1 : part->count;
     d->n++;
-    if (!egi_dtype_valid(o.dtype)) return egi_fail(EG_ERROR_DTYPE, "eg_dataset_csv: %d is no dtype", (int)o.dtype);
+    if (!egi_dtype_valid(o.dtype)) return egi_fail(EG_ERROR_DTYPE, "dataset_csv", "%d is no dtype", (int)o.dtype);
     if (o.text &&
         (part->count != 1 || o.missing != 0 || o.categories || (o.dtype != EG_FLOAT32 && o.dtype != EG_UINT8)))
-        return egi_fail(EG_ERROR_ARGUMENT,
-                        "eg_dataset_csv: component %d: a text is one column, uint8, without .missing and .categories",
-                        d->n - 1);
+        return egi_fail(EG_ERROR_ARGUMENT, "dataset_csv",
+                        "component %d: a text is one column, uint8, without .missing and .categories", d->n - 1);
     return true;
 }
 EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_options o) {
@@ -31522,7 +31474,7 @@ EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_o
     p->delimiter = o.delimiter ? o.delimiter : ',';
     p->header = o.header;
     if (ok && (p->delimiter == '"' || p->delimiter == '\n' || p->delimiter == '\r'))
-        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_csv: a quote or a line's end cannot separate fields");
+        ok = egi_fail(EG_ERROR_ARGUMENT, "dataset_csv", "a quote or a line's end cannot separate fields");
     if (ok && o.na)
         ok = (p->na = egi_copy_string(o.na, "")) != NULL || egi_no_memory("dataset_csv", (int64_t)strlen(o.na));
     for (int k = 0; k < EG_MAX_COMPONENTS; k++)
@@ -31575,8 +31527,8 @@ typedef struct egi_crew {
 // In a child of fork the parent's threads do not exist: their work cannot go on here, and what they held cannot be
 // freed.
 static EGI_COLD eg_status egi_forked_away(const egi_cursor *c) {
-    egi_fail(EG_ERROR_STATE, "eg_%s: its threads are those of the process that was forked; make a new iterator in this "
-                             "process, or eg_iterator_restore this one", c->d->stage->name);
+    egi_fail(EG_ERROR_STATE, c->d->stage->name, "its threads are those of the process that was forked; make a new "
+             "iterator in this process, or eg_iterator_restore this one");
     return EG_FAILED;
 }
 // The elements as tensors, which the caller owns.
@@ -31856,7 +31808,7 @@ static eg_dataset *egi_map_new(eg_dataset *from, void *user, eg_map_options o, i
     d->seed = egi_dataset_seed(o.seed);
     d->width = o.threads;
     if (!EGI_NAMED("dataset_map", o, "threads = 4")) return egi_dataset_done(d, false);
-    if (!given) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: the function is NULL");
+    if (!given) egi_fail(EG_ERROR_ARGUMENT, "dataset_map", "the function is NULL");
     else if (egi_options_take("dataset_map", &o, &egi_map_fields, UINT64_MAX, NULL))
         return egi_dataset_done(d, egi_specs_given(d, o.specs, o.components ? o.components : components));
     return egi_dataset_done(d, false);
@@ -31872,7 +31824,7 @@ EAGER_API eg_dataset *(eg_dataset_map_one)(eg_dataset *from, eg_function1 *f, vo
     d->f.one = f;
     d->flag = true;
     if (d->n == 1) return d;
-    egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: a function that returns one tensor gives 1 component, not %d", d->n);
+    egi_fail(EG_ERROR_ARGUMENT, "dataset_map", "a function that returns one tensor gives 1 component, not %d", d->n);
     return egi_dataset_done(d, false);
 }
 
@@ -31890,7 +31842,7 @@ static eg_status egi_filter_next(egi_cursor *c, eg_tensor **out) {
                        keep = egi_frame_result(c->d->stage->name, c->d->f.one(out, c->d->user)));
         double value = keep ? egi_item_of(keep) : 0;
         eg_scope_end(scope);
-        if (!keep && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_filter: the function returned NULL");
+        if (!keep && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "dataset_filter", "the function returned NULL");
         if (egi_this.error != EG_OK) return EG_FAILED;
         if (value != 0) return EG_NEXT;
         egi_element_drop(out);
@@ -31909,7 +31861,7 @@ EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *from, eg_function1 *keep, vo
     d->f.one = keep;
     d->user = user;
     d->seed = egi_dataset_seed(0);
-    return egi_dataset_done(d, keep || egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_filter: the function is NULL"));
+    return egi_dataset_done(d, keep || egi_fail(EG_ERROR_ARGUMENT, "dataset_filter", "the function is NULL"));
 }
 
 // ---- batches
@@ -31933,19 +31885,19 @@ static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n,
     for (int64_t i = 1; i < n; i++) {
         const eg_tensor *x = list[i].x[k];
         if (x->dtype != first->dtype)
-            return egi_fail(EG_ERROR_DTYPE, "eg_%s: component %d is %s in one element of the batch and %s in another",
-                            c->d->stage->name, k, egi_describe(first), egi_describe(x));
+            return egi_fail(EG_ERROR_DTYPE, c->d->stage->name,
+                            "component %d is %s in one element of the batch and %s in another", k, egi_describe(first),
+                            egi_describe(x));
         if (padded ? x->rank != first->rank : !egi_same_shape(x, first))
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: elements of a batch differ in shape: component %d is %s in its "
-                                            "first and %s in its element %lld%s", c->d->stage->name,
-                            k, egi_shape_show(egi_shape(first)), egi_shape_show(egi_shape(x)),
-                            (long long)(number ? number : i),
+            return egi_fail(EG_ERROR_SHAPE, c->d->stage->name, "elements of a batch differ in shape: component %d is "
+                            "%s in its first and %s in its element %lld%s", k, egi_shape_show(egi_shape(first)),
+                            egi_shape_show(egi_shape(x)), (long long)(number ? number : i),
                             padded || x->rank != first->rank ? "" : "; eg_dataset_padded_batch fills them up");
         for (int a = 0; padded && a < x->rank; a++) if (x->dims[a] > shape->dims[a]) shape->dims[a] = x->dims[a];
     }
     if (shape->rank == EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: component %d has rank %d already, a batch of it would have more",
-                        c->d->stage->name, k, shape->rank);
+        return egi_fail(EG_ERROR_SHAPE, c->d->stage->name,
+                        "component %d has rank %d already, a batch of it would have more", k, shape->rank);
     memmove(shape->dims + 1, shape->dims, (size_t)shape->rank * sizeof(int64_t));
     shape->dims[0] = n;
     shape->rank++;
@@ -31993,7 +31945,7 @@ static bool egi_batch_room(egi_cursor *c, eg_tensor **out, int k, const egi_piec
     eg_shape shape = { egi_piece_rank(p) + 1, { 0 } };
     int64_t want = c->d->number[0], row = egi_piece_bytes(p), few = row && row < FEW ? FEW / row : 1;
     if (shape.rank > EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: component %d has rank %d already, a batch of it would have more", name,
+        return egi_fail(EG_ERROR_SHAPE, name, "component %d has rank %d already, a batch of it would have more",
                         k, EG_MAX_RANK);
     memcpy(shape.dims + 1, egi_piece_dims(p), (size_t)egi_piece_rank(p) * sizeof(int64_t));
     shape.dims[0] = n ? 8 * n : few;
@@ -32077,14 +32029,14 @@ static bool egi_batch_rule(eg_dataset *d) {
     int64_t n = d->number[0], have = d->cardinality;
     bool drop = d->number[1] != 0;
     if (n < 1)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a batch of %lld elements; it needs at least 1", d->stage->name,
+        return egi_fail(EG_ERROR_ARGUMENT, d->stage->name, "a batch of %lld elements; it needs at least 1",
                         (long long)n);
     if (have >= 0) d->cardinality = have / n + (have % n != 0 && !drop);
     for (int i = 0; i < d->n; i++) {
         eg_shape *s = &d->spec[i].shape;
         if (s->rank < 0) continue;
         if (s->rank == EG_MAX_RANK)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: component %d has rank %d already", d->stage->name, i, EG_MAX_RANK);
+            return egi_fail(EG_ERROR_SHAPE, d->stage->name, "component %d has rank %d already", i, EG_MAX_RANK);
         for (int a = 0; a < s->rank && d->flag; a++) s->dims[a] = -1;      // as long as the longest
         memmove(s->dims + 1, s->dims, (size_t)s->rank * sizeof(int64_t));
         s->dims[0] = drop || have == EG_INFINITE || (have >= 0 && have % n == 0) ? n : -1;
@@ -32139,7 +32091,7 @@ static bool egi_dataset_endless(const eg_dataset *d) {
 }
 static bool egi_cursor_not_in_vain(const egi_cursor *c, int64_t n, const char *what) {
     return n < EGI_MOST_IN_VAIN || !egi_dataset_endless(c->d->from[0]) ||
-           egi_fail(EG_ERROR_STATE, "eg_%s: %lld elements in a row %s, and there is no end of them", c->d->stage->name,
+           egi_fail(EG_ERROR_STATE, c->d->stage->name, "%lld elements in a row %s, and there is no end of them",
                     (long long)n, what);
 }
 
@@ -32158,7 +32110,7 @@ static eg_status egi_unbatch_pieces(egi_cursor *c, egi_piece *out) {
         for (int i = 0; i < c->d->n; i++) {
             eg_tensor *x = s->now.x[i];
             if (x->rank == 0 || x->dims[0] != s->now.x[0]->dims[0]) {
-                egi_fail(EG_ERROR_SHAPE, "eg_dataset_unbatch: components have not as many rows: 0 is %s and %d is %s",
+                egi_fail(EG_ERROR_SHAPE, "dataset_unbatch", "components have not as many rows: 0 is %s and %d is %s",
                          egi_shape_show(egi_shape(s->now.x[0])), i, egi_shape_show(egi_shape(x)));
                 return EG_FAILED;
             }
@@ -32182,7 +32134,7 @@ static bool egi_unbatch_rule(eg_dataset *d) {
     for (int i = 0; i < d->n; i++) {
         eg_shape *s = &d->spec[i].shape;
         if (s->rank == 0)
-            return egi_fail(EG_ERROR_SHAPE, "eg_dataset_unbatch: component %d is a scalar, which has no rows", i);
+            return egi_fail(EG_ERROR_SHAPE, "dataset_unbatch", "component %d is a scalar, which has no rows", i);
         if (s->rank < 0) continue;
         if (s->dims[0] >= 0) rows = s->dims[0];
         s->rank--;
@@ -32304,7 +32256,7 @@ EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_
     d->seed = egi_dataset_seed(o.seed);
     bool ok = EGI_NAMED("dataset_shuffle", o, "seed = 7");
     if (ok && buffer < 1)
-        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_shuffle: a buffer of %lld elements; it needs at least 1",
+        ok = egi_fail(EG_ERROR_ARGUMENT, "dataset_shuffle", "a buffer of %lld elements; it needs at least 1",
                       (long long)buffer);
     return egi_dataset_done(d, ok);
 }
@@ -32383,8 +32335,8 @@ static eg_dataset *egi_stage_counted(const egi_stage *stage, eg_dataset *from, i
     eg_dataset *d = egi_dataset_on(stage, from);
     if (!d) return NULL;
     d->number[0] = n;
-    return egi_dataset_done(d, n >= -1 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld is no count; -1 stands for all",
-                                                   stage->name, (long long)n));
+    return egi_dataset_done(d, n >= -1 || egi_fail(EG_ERROR_ARGUMENT, stage->name,
+                                                   "%lld is no count; -1 stands for all", (long long)n));
 }
 EAGER_API eg_dataset *eg_dataset_repeat(eg_dataset *d, int64_t count) {
     return egi_stage_counted(&egi_stage_repeat, d, count);
@@ -32460,7 +32412,7 @@ EAGER_API eg_dataset *eg_dataset_shard(eg_dataset *from, int64_t parts, int64_t 
     d->number[0] = parts;
     d->number[1] = index;
     return egi_dataset_done(d, (index >= 0 && index < parts) ||
-                            egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_shard: there is no part %lld among %lld; parts are "
+                            egi_fail(EG_ERROR_ARGUMENT, "dataset_shard", "there is no part %lld among %lld; parts are "
                                                         "counted from 0", (long long)index, (long long)parts));
 }
 
@@ -32474,7 +32426,7 @@ static eg_status egi_enumerate_next(egi_cursor *c, eg_tensor **out) {
 }
 static bool egi_enumerate_rule(eg_dataset *d) {
     if (d->n == EG_MAX_COMPONENTS)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_enumerate: elements of %d components have no room for one more",
+        return egi_fail(EG_ERROR_ARGUMENT, "dataset_enumerate", "elements of %d components have no room for one more",
                         d->n);
     memmove(d->spec + 1, d->spec, (size_t)d->n * sizeof *d->spec);
     memset(&d->spec[0], 0, sizeof d->spec[0]);
@@ -32515,7 +32467,7 @@ static bool egi_zip_rule(eg_dataset *d) {
     for (int i = 1; i < d->n_from; i++) {
         eg_dataset *from = d->from[i];
         if (d->n + from->n > EG_MAX_COMPONENTS)
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_zip: more than %d components together", EG_MAX_COMPONENTS);
+            return egi_fail(EG_ERROR_ARGUMENT, "dataset_zip", "more than %d components together", EG_MAX_COMPONENTS);
         memcpy(d->spec + d->n, from->spec, (size_t)from->n * sizeof *d->spec);
         d->n += from->n;
         if (d->cardinality == 0 || from->cardinality == 0) d->cardinality = 0;
@@ -32532,8 +32484,8 @@ EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
     if (!egi_lists_given("dataset_zip", n, list, list, list)) return NULL;
     if (n >= 1 && n <= EG_MAX_COMPONENTS) return egi_dataset_done(egi_dataset_begin(&egi_stage_zip, list, n), true);
     for (int i = 0; i < n; i++) eg_dataset_release(list[i]);
-    return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_zip: %d datasets are not between 1 and %d", n,
-                                  EG_MAX_COMPONENTS);
+    return (eg_dataset *)egi_raise(EG_ERROR_ARGUMENT, "dataset_zip", "%d datasets are not between 1 and %d", n,
+                                   EG_MAX_COMPONENTS);
 }
 
 // at: which of the two datasets is read; spec: the dtypes known by now, which later elements must have, too.
@@ -32642,7 +32594,7 @@ static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     eg_scope_end(scope);
     egi_element_drop(in.x);
     uint64_t epoch = egi_key_mix(c->epoch, (uint64_t)s->asked++);
-    if (!t->d && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_interleave: the function returned NULL");
+    if (!t->d && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "dataset_interleave", "the function returned NULL");
     if (egi_this.error != EG_OK || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n))
         return EG_FAILED;
     if (!egi_seeds_now("dataset_interleave", t->d, &t->seeds)) return EG_FAILED;
@@ -32707,7 +32659,7 @@ EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_funct
     d->user = user;
     d->seed = egi_dataset_seed(o.seed);
     bool ok = EGI_NAMED("dataset_interleave", o, "cycle = 4");
-    if (ok && !f) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_interleave: the function is NULL");
+    if (ok && !f) ok = egi_fail(EG_ERROR_ARGUMENT, "dataset_interleave", "the function is NULL");
     ok = ok && egi_options_take("dataset_interleave", &o, &egi_interleave_fields, UINT64_MAX, NULL);
     d->number[0] = o.cycle;
     d->number[1] = o.block;
@@ -33109,8 +33061,8 @@ EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
     if (!d) return NULL;
     d->width = n;
     return egi_dataset_done(d, (n >= 1 && n <= 1 << 24) ||
-                               egi_fail(EG_ERROR_ARGUMENT,
-                                        "eg_dataset_prefetch: %lld elements are not between 1 and 2^24", (long long)n));
+                               egi_fail(EG_ERROR_ARGUMENT, "dataset_prefetch",
+                                        "%lld elements are not between 1 and 2^24", (long long)n));
 }
 
 // ---- iterators
@@ -33170,8 +33122,8 @@ static bool egi_iterator_enter(const char *function, eg_iterator *it) {
     if (!egi_depth_enter(function)) return false;
     if (egi_iterator_serves(it) || __atomic_exchange_n(&it->busy, true, __ATOMIC_ACQUIRE)) {
         egi_depth_leave();
-        return egi_fail(EG_ERROR_STATE, "eg_%s: the iterator is in use: neither a function of its own dataset nor "
-                                        "another thread can use it meanwhile", function);
+        return egi_fail(EG_ERROR_STATE, function, "the iterator is in use: neither a function of its own dataset nor "
+                                        "another thread can use it meanwhile");
     }
     eg_iterator_retain(it);
     return true;
@@ -33212,7 +33164,7 @@ EAGER_API eg_iterator *eg_iterator_new(eg_dataset *d) {
     return NULL;
 }
 EAGER_API eg_iterator *eg_iterator_initializable(eg_dataset_maker *make, void *user) {
-    eg_iterator *it = make || egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_initializable: the function is NULL")
+    eg_iterator *it = make || egi_fail(EG_ERROR_ARGUMENT, "iterator_initializable", "the function is NULL")
                       ? egi_iterator_empty("iterator_initializable") : NULL;
     if (!it) return NULL;
     it->make = make;
@@ -33222,9 +33174,8 @@ EAGER_API eg_iterator *eg_iterator_initializable(eg_dataset_maker *make, void *u
 EAGER_API eg_iterator *eg_iterator_from_specs(const eg_spec *specs, int n) {
     if (!egi_lists_given("iterator_from_specs", n, specs, specs, specs)) return NULL;
     if (n < 1 || n > EG_MAX_COMPONENTS)
-        return (eg_iterator *)eg_raise(EG_ERROR_ARGUMENT,
-                                       "eg_iterator_from_specs: %d components; an element has 1 to %d", n,
-                                       EG_MAX_COMPONENTS);
+        return (eg_iterator *)egi_raise(EG_ERROR_ARGUMENT, "iterator_from_specs",
+                                        "%d components; an element has 1 to %d", n, EG_MAX_COMPONENTS);
     eg_iterator *it = egi_iterator_empty("iterator_from_specs");
     if (!it) return NULL;
     it->n = n;
@@ -33237,7 +33188,7 @@ EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it) {
 }
 EAGER_API void eg_iterator_release(eg_iterator *it) {
     if (it && egi_iterator_serves(it) && __atomic_load_n(&it->object.refs, __ATOMIC_ACQUIRE) == 1) {
-        egi_fail(EG_ERROR_STATE, "eg_iterator_release: a function of the iterator's own dataset, on a thread that "
+        egi_fail(EG_ERROR_STATE, "iterator_release", "a function of the iterator's own dataset, on a thread that "
                                  "reads for it, cannot release its last reference");
         return;
     }
@@ -33260,8 +33211,8 @@ EAGER_API bool eg_iterator_set(eg_iterator *it, eg_dataset *d) {
     if (!egi_iterator_alive("iterator_set", it) || !egi_dataset_alive("iterator_set", d)) return false;
     if (it->make)
         return egi_fail(
-            EG_ERROR_STATE,
-            "eg_iterator_set: this iterator makes its datasets itself, from what eg_iterator_feed gives it");
+            EG_ERROR_STATE, "iterator_set",
+            "this iterator makes its datasets itself, from what eg_iterator_feed gives it");
     if (!egi_specs_agree("iterator_set", it->spec, it->n, d->spec, d->n) || !egi_iterator_enter("iterator_set", it))
         return false;
     bool ok = egi_iterator_begin("iterator_set", it, eg_dataset_retain(d));
@@ -33271,7 +33222,7 @@ EAGER_API bool eg_iterator_set(eg_iterator *it, eg_dataset *d) {
 EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
     if (!egi_iterator_alive("iterator_feed", it)) return false;
     if (!it->make)
-        return egi_fail(EG_ERROR_STATE, "eg_iterator_feed: only an iterator of eg_iterator_initializable is fed");
+        return egi_fail(EG_ERROR_STATE, "iterator_feed", "only an iterator of eg_iterator_initializable is fed");
     if (!egi_iterator_enter("iterator_feed", it)) return false;
     eg_dataset *d = NULL;
     eg_scope scope = eg_scope_begin();
@@ -33280,7 +33231,7 @@ EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
     eg_recording_unpause();
     eg_scope_end(scope);
     bool ok = d != NULL;
-    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_iterator_feed: the function returned NULL");
+    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "iterator_feed", "the function returned NULL");
     else if (ok && it->d && !egi_specs_agree("iterator_feed", it->spec, it->n, d->spec, d->n)) {
         eg_dataset_release(d);
         ok = false;
@@ -33292,7 +33243,7 @@ EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
 static bool egi_iterator_ready(const char *function, const eg_iterator *it) {
     if (!egi_iterator_alive(function, it)) return false;
     if (it->d) return true;
-    return egi_fail(EG_ERROR_STATE, "eg_%s: the iterator was not initialized: %s", function,
+    return egi_fail(EG_ERROR_STATE, function, "the iterator was not initialized: %s",
                     it->make ? "eg_iterator_feed makes its dataset" : "eg_iterator_set gives it one");
 }
 static egi_cursor *egi_iterator_cursor(eg_iterator *it) {
@@ -33335,8 +33286,8 @@ static eg_status egi_iterator_nodes(const char *function, eg_iterator *it, eg_te
     for (int i = 0; i < n; i++)
         if (specs[i].dtype == EG_NO_DTYPE || specs[i].shape.rank < 0) n = 0;
     if (n < 1) {
-        egi_fail(EG_ERROR_STATE, "eg_%s: what an element looks like is not known while the graph is built; "
-                                 "eg_graph_next takes that, and the iterator's handle", function);
+        egi_fail(EG_ERROR_STATE, function, "what an element looks like is not known while the graph is built; "
+                                 "eg_graph_next takes that, and the iterator's handle");
         return EG_FAILED;
     }
     return egi_this.observer->source(egi_this.observer, &site, specs, out) ? EG_NEXT : EG_FAILED;
@@ -33356,8 +33307,8 @@ static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked)
     if (!egi_iterator_ready("iterator_next", it)) return EG_FAILED;
     for (int i = 0; i < it->d->n; i++) out[i] = NULL;
     if (it->at.failed) {
-        egi_fail(EG_ERROR_STATE,
-                 "eg_iterator_next: this iterator failed before; restore it, initialize it, or make another");
+        egi_fail(EG_ERROR_STATE, "iterator_next",
+                 "this iterator failed before; restore it, initialize it, or make another");
         return EG_FAILED;
     }
     if (!egi_iterator_enter("iterator_next", it)) return EG_FAILED;
@@ -33409,7 +33360,7 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
     if (it && !egi_object_retain_living(&it->object)) it = NULL;
     egi_unlock();
     if (!it) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_next_by_handle: there is no iterator with the handle %lld (any more)",
+        egi_fail(EG_ERROR_ARGUMENT, "iterator_next_by_handle", "there is no iterator with the handle %lld (any more)",
                  (long long)number);
         return EG_FAILED;
     }
@@ -33423,12 +33374,11 @@ EAGER_API bool (eg_graph_next)(eg_tensor *handle, const eg_spec *specs, int n, e
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("graph_next", 0, handle)) return false;
     if (n < 1 || n > EG_MAX_COMPONENTS)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_graph_next: %d components; an element has 1 to %d", n,
-                        EG_MAX_COMPONENTS);
+        return egi_fail(EG_ERROR_ARGUMENT, "graph_next", "%d components; an element has 1 to %d", n, EG_MAX_COMPONENTS);
     if (!egi_graph_adopts())
-        return egi_fail(EG_ERROR_STATE, "eg_graph_next: no graph is being built; EG_GRAPH(g); begins");
+        return egi_fail(EG_ERROR_STATE, "graph_next", "no graph is being built; EG_GRAPH(g); begins");
     if (handle->flags & EGI_NUMBER || handle->dtype != EG_INT64 || handle->size != 1)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_graph_next: %s is no handle, which is an int64 scalar",
+        return egi_fail(EG_ERROR_ARGUMENT, "graph_next", "%s is no handle, which is an int64 scalar",
                         egi_describe(handle));
     return egi_iterator_nodes("graph_next", NULL, handle, specs, n, out) == EG_NEXT;
 }
@@ -33469,7 +33419,7 @@ static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsign
         egi_little_read(p + 24, 8) > (uint64_t)size || egi_little_read(p + 32, 8) > (uint64_t)size ||
         EGI_POSITION_HEAD + 8 * egi_little_read(p + 24, 8) + egi_little_read(p + 32, 8) != (uint64_t)size ||
         egi_little_read(p + 16, 8) > INT64_MAX)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_restore: %s is no position of an iterator",
+        return egi_fail(EG_ERROR_ARGUMENT, "iterator_restore", "%s is no position of an iterator",
                         egi_describe(position));
     char *own = (char *)egi_alloc((size_t)words + 1);
     if (!own) return egi_no_memory("iterator_restore", words);
@@ -33478,8 +33428,8 @@ static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsign
     bool same = egi_little_read(p + 24, 8) == (uint64_t)seeds && egi_little_read(p + 32, 8) == (uint64_t)words &&
                 memcmp(saved, own, (size_t)words) == 0;
     if (!same)
-        egi_fail(EG_ERROR_STATE,
-                 "eg_iterator_restore: the position belongs to another pipeline: \"%.*s\", while this iterator reads "
+        egi_fail(EG_ERROR_STATE, "iterator_restore",
+                 "the position belongs to another pipeline: \"%.*s\", while this iterator reads "
                  "\"%.200s\"", (int)(egi_little_read(p + 32, 8) < 200 ? egi_little_read(p + 32, 8) : 200), saved, own);
     egi_free(own);
     return same;
@@ -33501,8 +33451,8 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     if (all >= 0 && to->taken > all) {                        // refused before anything is read
         egi_iterator_leave(it);
         egi_free(to->seeds);
-        return egi_fail(EG_ERROR_STATE,
-                        "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld",
+        return egi_fail(EG_ERROR_STATE, "iterator_restore",
+                        "the position is behind %lld elements, but the data ends after %lld",
                         (long long)to->taken, (long long)all);
     }
     // No worker of the first reading may call a user's function meanwhile.
@@ -33517,8 +33467,8 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     egi_this.restoring = restoring;
     bool ok = taken == to->taken;
     if (!ok && taken >= 0)
-        egi_fail(EG_ERROR_STATE,
-                 "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld",
+        egi_fail(EG_ERROR_STATE, "iterator_restore",
+                 "the position is behind %lld elements, but the data ends after %lld",
                  (long long)to->taken, (long long)taken);
     if (!ok) egi_stand_end(to);
     egi_hush_end(&hush, &failed);
@@ -33673,9 +33623,9 @@ static eg_tensor *egi_archive_frozen(const char *function, eg_tensor *x) {
 EAGER_API bool (eg_archive_add)(eg_archive *a, const char *name, eg_tensor *x) {
     if (!egi_archive_alive("archive_add", a) || !egi_operand_alive("archive_add", 2, x)) return false;
     if (!name || egi_utf8_fault(name, (int64_t)strlen(name)) != (int64_t)strlen(name))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: the name is %s", name ? "not UTF-8" : "NULL");
+        return egi_fail(EG_ERROR_ARGUMENT, "archive_add", "the name is %s", name ? "not UTF-8" : "NULL");
     if (egi_archive_find(a, name) >= 0)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: a tensor '%.200s' is there already", name);
+        return egi_fail(EG_ERROR_ARGUMENT, "archive_add", "a tensor '%.200s' is there already", name);
     if (!(x = egi_tensor_valued("archive_add", x))) return false;
     x = egi_archive_frozen("archive_add", x);
     bool ok = x && egi_archive_put("archive_add", a, name, x);
@@ -33686,10 +33636,10 @@ EAGER_API eg_tensor *eg_archive_get(eg_archive *a, const char *name) {
     if (!egi_archive_alive("archive_get", a)) return NULL;
     int64_t i = name ? egi_archive_find(a, name) : -1;
     if (i >= 0) return egi_scope_own_again(a->items[i].x);
-    return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT,
-                                 "eg_archive_get: there is no tensor '%.200s' among the %lld%s%.100s%s",
-                                 name ? name : "NULL", (long long)a->count, a->count ? ", first '" : "",
-                                 a->count ? a->items[0].name : "", a->count ? "'" : "");
+    return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "archive_get",
+                                  "there is no tensor '%.200s' among the %lld%s%.100s%s",
+                                  name ? name : "NULL", (long long)a->count, a->count ? ", first '" : "",
+                                  a->count ? a->items[0].name : "", a->count ? "'" : "");
 }
 EAGER_API bool eg_archive_has(eg_archive *a, const char *name) { return a && name && egi_archive_find(a, name) >= 0; }
 EAGER_API int64_t eg_archive_count(eg_archive *a) { return a ? a->count : 0; }
@@ -33732,10 +33682,10 @@ EAGER_API const char *eg_archive_text(eg_archive *a, const char *key) {
 // NULL as the value removes the key. Copies are made before the archive changes.
 EAGER_API bool eg_archive_set_text(eg_archive *a, const char *key, const char *value) {
     if (!egi_archive_alive("archive_set_text", a)) return false;
-    if (!key) return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_set_text: the key is NULL");
+    if (!key) return egi_fail(EG_ERROR_ARGUMENT, "archive_set_text", "the key is NULL");
     if (egi_utf8_fault(key, (int64_t)strlen(key)) != (int64_t)strlen(key) ||
         (value && egi_utf8_fault(value, (int64_t)strlen(value)) != (int64_t)strlen(value)))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_set_text: the key or the text is not UTF-8");
+        return egi_fail(EG_ERROR_ARGUMENT, "archive_set_text", "the key or the text is not UTF-8");
     int64_t i = egi_archive_note_find(a, key);
     if (!value) {
         if (i < 0) return true;
@@ -34139,9 +34089,8 @@ static int egi_npy_write_header(char *text, const eg_tensor *x) {
 enum { EGI_NPY_HEADER = 384 };
 static bool egi_npy_writable(const char *function, const char *name, const eg_tensor *x) {
     return egi_stored[x->dtype].npy ||
-           egi_fail(EG_ERROR_DTYPE,
-                    "eg_%s: NumPy has no bfloat16, which '%.100s' is; eg_cast it, or write a safetensors file",
-                    function, name);
+           egi_fail(EG_ERROR_DTYPE, function,
+                    "NumPy has no bfloat16, which '%.100s' is; eg_cast it, or write a safetensors file", name);
 }
 // Writes the elements of x in little-endian order.
 static bool egi_sink_elements(egi_sink *s, const void *data, const eg_tensor *x) {
@@ -34273,7 +34222,7 @@ static bool egi_npz_write(egi_sink *s, egi_text *list, char *name, eg_tensor *x)
     memset(&m, 0, sizeof m);
     if (!egi_npy_writable("save_npz", name, x)) return false;
     if (strlen(name) > 65000)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_save_npz: a name of %lld bytes; a zip file has no room for it",
+        return egi_fail(EG_ERROR_ARGUMENT, "save_npz", "a name of %lld bytes; a zip file has no room for it",
                         (long long)strlen(name));
     const void *data = egi_data(x);
     if (!data && x->size) return false;
@@ -34308,9 +34257,8 @@ EAGER_API bool eg_save_npz(eg_archive *a, const char *path) {
     memcpy(metadata, egi_metadata_name, sizeof metadata);
     if (!egi_archive_alive("save_npz", a)) return false;
     if (a->n_notes && egi_archive_find(a, egi_metadata_name) >= 0)
-        return egi_fail(EG_ERROR_ARGUMENT,
-                        "eg_save_npz: no tensor can be named %s beside texts, which are kept under that name",
-                        egi_metadata_name);
+        return egi_fail(EG_ERROR_ARGUMENT, "save_npz",
+                        "no tensor can be named %s beside texts, which are kept under that name", egi_metadata_name);
     if (!egi_sink_open(&s, "save_npz", path)) return false;
     bool ok = true;
     int64_t count = a->count + (a->n_notes > 0);
@@ -34849,7 +34797,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
     if (!egi_archive_alive("save_safetensors", a)) return false;
     for (int64_t i = 0; i < a->count; i++)
         if (!strcmp(a->items[i].name, egi_metadata_name))
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_save_safetensors: no tensor can be named %s", egi_metadata_name);
+            return egi_fail(EG_ERROR_ARGUMENT, "save_safetensors", "no tensor can be named %s", egi_metadata_name);
     if (a->n_notes) {
         egi_text_printf(&head, "{\"%s\":", egi_metadata_name);
         egi_notes_json(&head, a);
@@ -34872,7 +34820,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
     while (!head.failed && head.size % 8) egi_text_add(&head, " ", 1);
     bool ok = !head.failed || egi_no_memory("save_safetensors", 0);
     if (ok && head.size > EGI_SAFE_MOST)
-        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_save_safetensors: a header of %lld bytes; the format ends at %d",
+        ok = egi_fail(EG_ERROR_ARGUMENT, "save_safetensors", "a header of %lld bytes; the format ends at %d",
                       (long long)head.size, EGI_SAFE_MOST);
     if (!ok || !egi_sink_open(&s, "save_safetensors", path)) { egi_text_free(&head); return false; }
     egi_little_write(length, head.size, 8);
@@ -35152,9 +35100,9 @@ EAGER_API eg_archive *eg_archive_load_named(const char *path, const char *const 
     EGI_FAILS_AS("archive_load_named");
     egi_wanted w = { names, n, false };
     if (!egi_lists_given("archive_load_named", n, names, names, names)) return NULL;
-    if (n == 0) return (eg_archive *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_load_named: no names are given");
+    if (n == 0) return (eg_archive *)egi_raise(EG_ERROR_ARGUMENT, "archive_load_named", "no names are given");
     for (int i = 0; i < n; i++)
-        if (!names[i]) return (eg_archive *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_load_named: name %d is NULL", i);
+        if (!names[i]) return (eg_archive *)egi_raise(EG_ERROR_ARGUMENT, "archive_load_named", "name %d is NULL", i);
     char *full = egi_archive_path("archive_load_named", path, true);
     eg_archive *a = full ? egi_formats[egi_path_format(full)].load(full, &w) : NULL;
     for (int i = 0; a && i < n; i++) {
@@ -35210,7 +35158,7 @@ static bool egi_misfits_none(const char *function, const char *path, eg_error_co
         egi_text_free(&m->names[k]);
     }
     if (!ok)
-        egi_fail(code, "eg_%s: %s%s%s", function, path ? path : "", path ? ": " : "",
+        egi_fail(code, function, "%s%s%s", path ? path : "", path ? ": " : "",
                  all.data ? all.data : "names do not fit");
     egi_text_free(&all);
     return ok;
@@ -35255,8 +35203,8 @@ static bool egi_weights_of(const char *function, eg_layer *l, egi_weights *w) {
     if (!egi_layer_alive(function, l) || !egi_layer_build_alone(l) || !egi_weights_now(function, l, w)) return false;
     if (w->count || l->built) return true;
     egi_weights_free(w);
-    return egi_fail(EG_ERROR_STATE, "eg_%s: layer %.60s has no weights yet; they are made by its first call%s",
-                    function, l->name, egi_layer_function_in(l) ? "" : ", or by eg_layer_build");
+    return egi_fail(EG_ERROR_STATE, function, "layer %.60s has no weights yet; they are made by its first call%s",
+                    l->name, egi_layer_function_in(l) ? "" : ", or by eg_layer_build");
 }
 // Adds all weights of a layer, under the prefix and their paths.
 static bool egi_archive_add_weights(const char *function, eg_archive *a, eg_layer *l, const char *prefix) {
@@ -35577,15 +35525,14 @@ static bool egi_import_map(const egi_import *m) {
     for (const char *const *p = m->o->names; p && p[0]; p += 2) {
         egi_nearest best = { { 0 }, 0 };
         if (!p[1])
-            return egi_fail(EG_ERROR_ARGUMENT,
-                            "eg_%s: .names come in pairs, ours and theirs, and '%.60s' has no other; NULL ends them",
-                            m->function, p[0]);
+            return egi_fail(EG_ERROR_ARGUMENT, m->function,
+                            ".names come in pairs, ours and theirs, and '%.60s' has no other; NULL ends them", p[0]);
         if (*p[0] && !egi_part_named(m->model, p[0], &best, path, 0))
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .names: '%.60s' is no layer or weight of '%.60s'%s%.80s%s",
-                            m->function, p[0], m->model->name, best.name[0] ? "; the nearest is '" : "", best.name,
+            return egi_fail(EG_ERROR_ARGUMENT, m->function, ".names: '%.60s' is no layer or weight of '%.60s'%s%.80s%s",
+                            p[0], m->model->name, best.name[0] ? "; the nearest is '" : "", best.name,
                             best.name[0] ? "'" : "");
         if (m->o->partial && *egi_import_asked(m, p[0], asked, sizeof asked))
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .names: '%.60s'%s", m->function, p[0], asked);
+            return egi_fail(EG_ERROR_ARGUMENT, m->function, ".names: '%.60s'%s", p[0], asked);
     }
     return true;
 }
@@ -35596,9 +35543,9 @@ static bool egi_import_nothing(const egi_import *m, const egi_weights *w) {
     int64_t there = m->archive->count;
     if (there) snprintf(holds, sizeof holds, "'%.80s'%s", m->archive->items[0].name, there > 1 ? ", ..." : "");
     return egi_fail(
-        EG_ERROR_SHAPE,
-        "eg_%s: %s%snone of the %lld weights of '%.60s' ('%.80s'%s) is in the %s%s%s%.40s%s, which holds %s",
-        m->function, m->path ? m->path : "", m->path ? ": " : "", (long long)w->count,
+        EG_ERROR_SHAPE, m->function,
+        "%s%snone of the %lld weights of '%.60s' ('%.80s'%s) is in the %s%s%s%.40s%s, which holds %s",
+        m->path ? m->path : "", m->path ? ": " : "", (long long)w->count,
         m->model->name, w->items[0].name, w->count > 1 ? ", ..." : "", what, m->o->skip_mismatch ? " in its shape" : "",
         *prefix ? " behind the prefix '" : "", prefix, *prefix ? "'" : "", holds);
 }
@@ -35759,13 +35706,12 @@ static bool egi_layer_remade(const eg_layer *l) {
     EGI_FRAMED_DEEPER("the maker", "layer_register", made = maker.make(maker.user));
     egi_this.random = random;
     bool ok = made || egi_this.error != EG_OK ||
-              egi_fail(EG_ERROR_NULL, "eg_model_save: the maker of '%.60s' returned NULL", l->custom);
+              egi_fail(EG_ERROR_NULL, "model_save", "the maker of '%.60s' returned NULL", l->custom);
     for (int64_t i = 0; i < l->n_parts && made && ok; i++)
         if (l->parts[i].late && !egi_layer_has_part(made, l->parts[i].name))
-            ok = egi_fail(EG_ERROR_STATE,
-                          "eg_model_save: layer %.60s makes '%.60s' when it is called, so that a load would miss it: "
-                          "make it in the function that eg_layer_register(\"%.60s\", make, user) was given; or save "
-                          "the weights alone by eg_save_weights", l->name, l->parts[i].name, l->custom);
+            ok = egi_fail(EG_ERROR_STATE, "model_save", "layer %.60s makes '%.60s' when it is called, so that a load "
+                          "would miss it: make it in the function that eg_layer_register(\"%.60s\", make, user) was "
+                          "given; or save the weights alone by eg_save_weights", l->name, l->parts[i].name, l->custom);
     eg_layer_release(made);
     eg_scope_end(scope);
     return ok && made;
@@ -35794,7 +35740,7 @@ static bool egi_model_returns(eg_archive *a) {
     eg_layer *l = egi_archive_model("model_load", NULL, a);
     eg_layer_release(l);
     egi_hush_end(&hush, &failed);
-    return l || egi_fail(failed.code, "eg_model_save: eg_model_load could not load this model again, so nothing is "
+    return l || egi_fail(failed.code, "model_save", "eg_model_load could not load this model again, so nothing is "
                                       "written (eg_save_weights saves its weights alone): %s", failed.message);
 }
 EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
@@ -35803,10 +35749,9 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     if (!egi_layer_alive("model_save", l) || !egi_archive_path_fits("model_save", path, false)) return false;
     const eg_layer *own = egi_layer_unregistered(l);
     if (own)
-        return egi_fail(EG_ERROR_STATE,
-                        "eg_model_save: '%.60s' is a layer of your own, whose code no file holds: tell how it is made "
-                        "by eg_layer_register(\"%.60s\", make, user), here and before the load; or save the weights "
-                        "alone by eg_save_weights", own->custom, own->custom);
+        return egi_fail(EG_ERROR_STATE, "model_save", "'%.60s' is a layer of your own, whose code no file holds: tell "
+                        "how it is made by eg_layer_register(\"%.60s\", make, user), here and before the load; or "
+                        "save the weights alone by eg_save_weights", own->custom, own->custom);
     if (!egi_layer_remade(l)) return false;
     memset(&config, 0, sizeof config);
     eg_archive *a = eg_archive_new();
@@ -35930,7 +35875,7 @@ static bool egi_item_add(egi_weights *w, const char *name, const char *more, con
     memset(&part, 0, sizeof part);
     part.variable = x;
     if (n >= (int)sizeof w->walk.path)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a name of more than %d bytes: %.60s...", w->function,
+        return egi_fail(EG_ERROR_ARGUMENT, w->function, "a name of more than %d bytes: %.60s...",
                         (int)sizeof w->walk.path - 1, name);
     return egi_visit_collect(&w->walk, &part);
 }
@@ -36369,15 +36314,13 @@ static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_tra
                                  void *object) {
     if (!egi_checkpoint_alive(function, c)) return false;
     if (!object)
-        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: what is to be tracked is NULL",
-                                                  function) : false;
+        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, function, "what is to be tracked is NULL") : false;
     if (!name || !*name || strlen(name) > 100)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the name is %s", function, !name ? "NULL"
-                                                                              : *name ? "longer than 100 bytes"
-                                                                              : "empty");
+        return egi_fail(EG_ERROR_ARGUMENT, function, "the name is %s",
+                        !name ? "NULL" : *name ? "longer than 100 bytes" : "empty");
     for (int64_t i = 0; i < c->n_tracked; i++)
         if (!strcmp(c->tracked[i].name, name))
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: something is tracked as '%s' already", function, name);
+            return egi_fail(EG_ERROR_ARGUMENT, function, "something is tracked as '%s' already", name);
     void *list = c->tracked;
     char *copy = egi_copy_string(name, "");
     if (!copy || !egi_grow(&list, &c->capacity, c->n_tracked + 1, sizeof *c->tracked)) {
@@ -36509,7 +36452,7 @@ static void egi_prefix_free(egi_prefix *p) { egi_free(p->folder); egi_free(p->ba
 static bool egi_prefix_of(const char *function, const char *text, egi_prefix *p) {
     memset(p, 0, sizeof *p);
     if (!text || !*text)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the prefix is %s", function, text ? "empty" : "NULL");
+        return egi_fail(EG_ERROR_ARGUMENT, function, "the prefix is %s", text ? "empty" : "NULL");
     const char *slash = strrchr(text, '/');
 #ifdef _WIN32
     const char *other = strrchr(text, '\\');
@@ -36735,7 +36678,7 @@ static bool egi_checkpoint_matched(const char *function, eg_checkpoint *c, bool 
     egi_misfits m;
     int64_t variables;
     if (!egi_checkpoint_alive(function, c)) return false;
-    if (!c->source) return egi_fail(EG_ERROR_STATE, "eg_%s: nothing was restored", function);
+    if (!c->source) return egi_fail(EG_ERROR_STATE, function, "nothing was restored");
     memset(&m, 0, sizeof m);
     if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
     for (int64_t i = 0; i < w.count; i++)
@@ -36864,20 +36807,18 @@ EAGER_API eg_record_writer *eg_record_writer_open(const char *path) {
 }
 static bool egi_record_writer_alive(const char *function, const eg_record_writer *w) {
     if (!egi_object_alive(function, "writer", w, EGI_RECORD_WRITER)) return false;
-    return w->open || egi_fail(EG_ERROR_STATE, "eg_%s: the file has been closed", function);
+    return w->open || egi_fail(EG_ERROR_STATE, function, "the file has been closed");
 }
 EAGER_API bool eg_record_writer_write(eg_record_writer *w, const void *data, int64_t size) {
     egi_text framed;
     memset(&framed, 0, sizeof framed);
     if (!egi_record_writer_alive("record_writer_write", w)) return false;
     if (size < 0 || (!data && size))                       // mostly eg_data or eg_size of a tensor that is NULL
-        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL,
-                                                  "eg_record_writer_write: the record is NULL, or of %lld bytes",
-                                                  (long long)size) : false;
+        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "record_writer_write",
+                                                  "the record is NULL, or of %lld bytes", (long long)size) : false;
     if (w->sink.failed)
-        return egi_fail(EG_ERROR_FILE,
-                        "eg_record_writer_write: an earlier record could not be written to %s, so none can follow",
-                        w->sink.path);
+        return egi_fail(EG_ERROR_FILE, "record_writer_write",
+                        "an earlier record could not be written to %s, so none can follow", w->sink.path);
     bool ok = egi_record_frame(&framed, data, size) ? egi_sink_write(&w->sink, framed.data, (int64_t)framed.size)
               : egi_no_memory("record_writer_write", size + 16);
     egi_text_free(&framed);
@@ -36887,9 +36828,8 @@ EAGER_API bool eg_record_writer_close(eg_record_writer *w) {
     if (!egi_record_writer_alive("record_writer_close", w)) return false;
     w->open = false;
     if (w->sink.failed)
-        egi_fail(EG_ERROR_FILE,
-                 "eg_record_writer_close: a record could not be written to %s, which stays as it was before",
-                 w->sink.path);
+        egi_fail(EG_ERROR_FILE, "record_writer_close",
+                 "a record could not be written to %s, which stays as it was before", w->sink.path);
     w->sink.function = "record_writer_close";
     return egi_sink_close(&w->sink, true);
 }
@@ -36964,7 +36904,7 @@ struct eg_summary_writer {
 
 static bool egi_writer_alive(const char *function, const eg_summary_writer *w) {
     if (!egi_object_alive(function, "writer", w, EGI_EVENT_WRITER)) return false;
-    if (!w->file) return egi_fail(EG_ERROR_STATE, "eg_%s: %s has been closed", function, w->path.data);
+    if (!w->file) return egi_fail(EG_ERROR_STATE, function, "%s has been closed", w->path.data);
     return !w->failed ||
            egi_file_fail(function, w->path.data, -1, "an earlier summary could not be written, so none can follow");
 }
@@ -36990,8 +36930,8 @@ EAGER_API eg_summary_writer *eg_summary_writer_open(const char *folder) {
     egi_text version;
     memset(&version, 0, sizeof version);
     if (!folder || !*folder)
-        return (eg_summary_writer *)eg_raise(EG_ERROR_ARGUMENT, "eg_summary_writer_open: the folder is %s",
-                                             folder ? "\"\"; write \".\"" : "NULL");
+        return (eg_summary_writer *)egi_raise(EG_ERROR_ARGUMENT, "summary_writer_open", "the folder is %s",
+                                              folder ? "\"\"; write \".\"" : "NULL");
     eg_summary_writer *w = (eg_summary_writer *)egi_object_new("summary_writer_open", EGI_EVENT_WRITER, sizeof *w);
     if (!w) return NULL;
     w->file = egi_event_file(folder, &w->path);
@@ -37038,7 +36978,7 @@ EAGER_API void eg_summary_set_step(int64_t step) {
 }
 EAGER_API int64_t eg_summary_step(void) { return egi_this.summaries.step_set ? egi_this.summaries.step : -1; }
 EAGER_API bool eg_summary_every(int64_t steps) {
-    if (steps < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_summary_every: every %lld steps is never", (long long)steps);
+    if (steps < 1) return egi_fail(EG_ERROR_ARGUMENT, "summary_every", "every %lld steps is never", (long long)steps);
     egi_this.summaries.every = steps;
     return true;
 }
@@ -37070,14 +37010,13 @@ static int egi_summary_where(const char *function, const char *tag, eg_summary_o
     if (!EGI_NAMED(function, *o, "writer = w")) return -1;
     if (!egi_options_take(function, o, &egi_summary_fields, has | EGI_SUMMARY_WRITER, NULL)) return -1;
     if (!*w) return 0;
-    if (!tag) return egi_fail(EG_ERROR_NULL, "eg_%s: the tag is NULL", function), -1;
+    if (!tag) return egi_fail(EG_ERROR_NULL, function, "the tag is NULL"), -1;
     if (has & EGI_SUMMARY_STEP) {
         if (!o->step && !egi_this.summaries.step_set)
-            return egi_fail(EG_ERROR_STATE,
-                            "eg_%s: no step is set for '%.100s'; eg_summary_set_step(step), or the option .step",
-                            function, tag), -1;
+            return egi_fail(EG_ERROR_STATE, function,
+                            "no step is set for '%.100s'; eg_summary_set_step(step), or the option .step", tag), -1;
         if (*step < 0)
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: step %lld of '%.100s' is negative", function, (long long)*step,
+            return egi_fail(EG_ERROR_ARGUMENT, function, "step %lld of '%.100s' is negative", (long long)*step,
                             tag), -1;
         if (!o->writer && !egi_summary_divides(*step)) return 0;
     }
@@ -37143,7 +37082,7 @@ static bool egi_summary_scalar(const char *tag, eg_tensor *x, eg_summary_options
     if (where <= 0) return where == 0;
     if (!egi_operand_alive("summary_scalar", 1, x)) return false;
     if (x->size != 1)
-        return egi_fail(EG_ERROR_SHAPE, "eg_summary_scalar: '%.100s' needs a tensor of one element, not %s", tag,
+        return egi_fail(EG_ERROR_SHAPE, "summary_scalar", "'%.100s' needs a tensor of one element, not %s", tag,
                         egi_describe(x));
     memset(&value, 0, sizeof value);
     egi_pb_key(&value, 2, EGI_PB_FLOAT);
@@ -37172,8 +37111,8 @@ static bool egi_summary_histogram(const char *tag, eg_tensor *x, eg_summary_opti
         squares += v * v;
     }
     if (strange)
-        return egi_fail(EG_ERROR_NONFINITE,
-                        "eg_summary_histogram: %lld of the %lld elements of '%.100s' are NaN or infinite",
+        return egi_fail(EG_ERROR_NONFINITE, "summary_histogram",
+                        "%lld of the %lld elements of '%.100s' are NaN or infinite",
                         (long long)strange, (long long)x->size, tag);
     int64_t n = x->size == 0 || high == low ? 1 : options.buckets;
     int64_t *count = (int64_t *)egi_alloc((size_t)n * sizeof *count);
@@ -37206,7 +37145,7 @@ static bool egi_summary_text(const char *tag, const char *text, eg_summary_optio
     egi_text value, part, plugin;
     int where = egi_summary_where("summary_text", tag, &options, EGI_SUMMARY_STEP, &w, &step);
     if (where <= 0) return where == 0;
-    if (!text) return egi_fail(EG_ERROR_NULL, "eg_summary_text: the text of '%.100s' is NULL", tag);
+    if (!text) return egi_fail(EG_ERROR_NULL, "summary_text", "the text of '%.100s' is NULL", tag);
     memset(&value, 0, sizeof value);
     memset(&part, 0, sizeof part);
     memset(&plugin, 0, sizeof plugin);
@@ -37289,7 +37228,7 @@ EAGER_API bool (eg_summary_graph)(eg_tape *tape, eg_summary_options options) {
     if (where <= 0) return where == 0;
     if (!egi_tape_alive("summary_graph", tape)) return false;
     if (tape->n_lines == 0)
-        return egi_fail(EG_ERROR_TAPE, "eg_summary_graph: %s",
+        return egi_fail(EG_ERROR_TAPE, "summary_graph", "%s",
                         tape->used ? "the tape has given its gradients and is empty; ask before that"
                         : "nothing is recorded on the tape yet");
     memset(&graph, 0, sizeof graph);
@@ -37594,12 +37533,11 @@ static bool egi_png_write(const char *function, egi_text *png, const char *p, in
     static const char colours[5] = { 0, 0, 4, 2, 6 };
     int64_t row = 0, bytes = 0, size = egi_dtypes[dtype].size;
     if (h < 1 || w < 1 || c < 1 || c > 4)
-        return egi_fail(EG_ERROR_SHAPE,
-                        "eg_%s: (%lld, %lld, %lld) is no picture: it takes (H, W) or (H, W, C) with at least a pixel "
-                        "and 1 to 4 channels", function, (long long)h, (long long)w, (long long)c);
+        return egi_fail(EG_ERROR_SHAPE, function, "(%lld, %lld, %lld) is no picture: it takes (H, W) or (H, W, C) with "
+                        "at least a pixel and 1 to 4 channels", (long long)h, (long long)w, (long long)c);
     // what a chunk holds
     if (!egi_checked_product(w, c, &row) || !egi_checked_product(row + 1, h, &bytes) || bytes > INT32_MAX / 9 * 8 - 64)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: a picture of %lld x %lld pixels is too large", function, (long long)w,
+        return egi_fail(EG_ERROR_SHAPE, function, "a picture of %lld x %lld pixels is too large", (long long)w,
                         (long long)h);
     unsigned char *rows = (unsigned char *)egi_alloc((size_t)(bytes + 3 * row)), *pixels = rows + bytes;
     egi_text data;
@@ -37631,10 +37569,10 @@ static bool egi_png_write(const char *function, egi_text *png, const char *p, in
 // dimensions.
 static bool egi_image_dims(const char *function, eg_tensor *x, int axis, bool batches, int64_t hwc[3]) {
     if (x->dtype != EG_UINT8 && x->dtype != EG_BOOL && !egi_is_float(x->dtype))
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: a picture is uint8, or floating from 0 to 1, or bool, not %s", function,
+        return egi_fail(EG_ERROR_DTYPE, function, "a picture is uint8, or floating from 0 to 1, or bool, not %s",
                         egi_describe(x));
     if (x->rank - axis != 2 && x->rank - axis != 3)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: takes a picture (H, W) or (H, W, C)%s, not %s", function,
+        return egi_fail(EG_ERROR_SHAPE, function, "takes a picture (H, W) or (H, W, C)%s, not %s",
                         batches ? ", or a batch (N, H, W, C)" : "", egi_describe(x));
     for (int i = 0; i < 3; i++) hwc[i] = axis + i < x->rank ? x->dims[axis + i] : 1;
     return true;
@@ -37710,9 +37648,9 @@ static eg_tensor *egi_image_grid(eg_tensor *x, int64_t columns) {
 EAGER_API eg_tensor *eg_image_grid(eg_tensor *x, int64_t columns) {
     if (!egi_operand_alive("image_grid", 0, x)) return NULL;
     if (x->rank != 4 || x->size < 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_image_grid: takes pictures (N, H, W, C), not %s",
-                                     egi_describe(x));
-    if (columns < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_image_grid: %lld columns", (long long)columns);
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "image_grid", "takes pictures (N, H, W, C), not %s",
+                                      egi_describe(x));
+    if (columns < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "image_grid", "%lld columns", (long long)columns);
     if (columns > x->dims[0]) columns = x->dims[0];
     EGI_AS("image_grid", egi_image_grid(x, columns));
 }
@@ -37874,7 +37812,7 @@ static eg_tensor *egi_image_decode(const char *function, const unsigned char *by
         if (converted) picture = egi_tensor_upload(function, EG_UINT8, &shape, converted);
         if (converted != d->pixels) egi_free(converted);
     } else if (d->memory) egi_no_memory(function, d->h * d->w * d->c);
-    else egi_fail(EG_ERROR_FILE, "eg_%s: broken %s data: %s", function, jpeg ? "JPEG" : "PNG", d->message);
+    else egi_fail(EG_ERROR_FILE, function, "broken %s data: %s", jpeg ? "JPEG" : "PNG", d->message);
     egi_free(d->pixels);
     egi_free(d->rows);
     egi_free(d);
@@ -37888,9 +37826,9 @@ static eg_tensor *egi_image_decode(const char *function, const unsigned char *by
     (void)bytes;
     (void)n;
     (void)channels;
-    return (eg_tensor *)eg_raise(EG_ERROR_FILE,
-                                 "eg_%s: reading %s needs %s; compile with -DEAGER_IMAGE and link with -lpng -ljpeg",
-                                 function, jpeg ? "JPEG" : "PNG", jpeg ? "libjpeg" : "libpng");
+    return (eg_tensor *)egi_raise(EG_ERROR_FILE, function,
+                                  "reading %s needs %s; compile with -DEAGER_IMAGE and link with -lpng -ljpeg",
+                                  jpeg ? "JPEG" : "PNG", jpeg ? "libjpeg" : "libpng");
 }
 #endif
 enum { EGI_PNG = 1, EGI_JPEG = 2 };
@@ -37903,26 +37841,22 @@ static const egi_fields egi_decode_fields = { egi_decode_option_rows, 2 };
 static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, eg_decode_options o) {
     if (!EGI_NAMED(function, o, "channels = 3") || !egi_operand_alive(function, 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: takes the bytes of a file, a uint8 vector, not %s",
-                                     function, egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, function, "takes the bytes of a file, a uint8 vector, not %s",
+                                      egi_describe(x));
     if (!egi_options_take(function, &o, &egi_decode_fields, 3, NULL)) return NULL;
     if (o.channels == 2 || (o.channels == 4 && kinds == EGI_JPEG))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is %d, not 1, 3%s", function, o.channels,
-                                     kinds == EGI_JPEG ? "" : " or 4");
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function, ".channels is %d, not 1, 3%s", o.channels,
+                                      kinds == EGI_JPEG ? "" : " or 4");
     const unsigned char *p = (const unsigned char *)egi_data(x);
     if (!p) return NULL;
     bool png = x->size >= 8 && !memcmp(p, "\x89PNG\r\n\x1a\n", 8),
          jpeg = x->size >= 3 && p[0] == 0xff && p[1] == 0xd8 && p[2] == 0xff;
     if (!(png && kinds & EGI_PNG) && !(jpeg && kinds & EGI_JPEG))
-        return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_%s: these %lld bytes are no %s file%s", function,
-                                     (long long)x->size, kinds == EGI_PNG ? "PNG"
-                                                         : kinds == EGI_JPEG ? "JPEG"
-                                                         : "PNG or JPEG", png ? " but a PNG file"
-                                                                          : jpeg ? " but a JPEG file"
-                                                                          : "");
+        return (eg_tensor *)egi_raise(EG_ERROR_FILE, function, "these %lld bytes are no %s file%s", (long long)x->size,
+                                      kinds == EGI_PNG ? "PNG" : kinds == EGI_JPEG ? "JPEG" : "PNG or JPEG",
+                                      png ? " but a PNG file" : jpeg ? " but a JPEG file" : "");
     if (jpeg && o.channels == 4)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is 4, but a JPEG file has no alpha",
-                                     function);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function, ".channels is 4, but a JPEG file has no alpha");
     return egi_image_decode(function, p, x->size, jpeg, o.channels, o.most_pixels);
 }
 EAGER_API eg_tensor *(eg_decode_png)(eg_tensor *x, eg_decode_options options) {
@@ -37969,7 +37903,7 @@ EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *c
     memset(&example, 0, sizeof example);
     for (int i = 0; i < n && ok; i++) {
         ok = names[i] ? egi_operand_alive("example_serialize", i, values[i])
-             : egi_fail(EG_ERROR_NULL, "eg_example_serialize: name %d is NULL", i);
+             : egi_fail(EG_ERROR_NULL, "example_serialize", "name %d is NULL", i);
         ok = ok && egi_example_feature(&features, names[i], values[i]);
     }
     egi_pb_message(&example, 1, &features);
@@ -38038,7 +37972,7 @@ static EGI_COLD bool egi_example_lacks(egi_pb example, const char *name) {
     while (at < sizeof names && egi_features_next(&f) > 0)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s'%.*s' (%s)", at ? ", " : "",
                                (int)(f.length < 60 ? f.length : 60), f.name, egi_feature_kind(f.found.kind));
-    return egi_fail(EG_ERROR_FILE, "eg_example_parse: the record has no feature '%.100s', which has no default either; "
+    return egi_fail(EG_ERROR_FILE, "example_parse", "the record has no feature '%.100s', which has no default either; "
                                    "it has %s%s", name, at ? names : "none", at < sizeof names ? "" : "...");
 }
 // Copies the values of a feature to `to`, or, if that is NULL, counts them; numbers may be packed or not. Returns how
@@ -38084,13 +38018,13 @@ static bool egi_feature_shape(const eg_feature *f, int64_t n, eg_shape *shape) {
     for (int i = 0; i < shape->rank; i++) {
         if (shape->dims[i] == -1 && open < 0) { open = i; continue; }
         if (shape->dims[i] < 0 || !egi_checked_product(known, shape->dims[i], &known))
-            return egi_fail(EG_ERROR_SHAPE, "eg_example_parse: %s is no shape for '%.100s'", egi_shape_show(f->shape),
+            return egi_fail(EG_ERROR_SHAPE, "example_parse", "%s is no shape for '%.100s'", egi_shape_show(f->shape),
                             f->name);
     }
     if (open >= 0) shape->dims[open] = known ? n / known : 0;
     if (open >= 0 ? (known ? n % known == 0 : n == 0) : n == known)
         return egi_shape_valid("example_parse", *shape, f->dtype);
-    return egi_fail(EG_ERROR_SHAPE, "eg_example_parse: feature '%.100s' has %lld %s, which do not fill shape %s",
+    return egi_fail(EG_ERROR_SHAPE, "example_parse", "feature '%.100s' has %lld %s, which do not fill shape %s",
                     f->name, (long long)n, f->dtype == EG_UINT8 ? "bytes" : "values", egi_shape_show(f->shape));
 }
 // The tensor of one feature, or its default where the record has none. The record's bytes are not trusted: dtype, count
@@ -38100,17 +38034,17 @@ static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
     int64_t size, n;
     int kind = f->dtype == EG_UINT8 ? 1 : f->dtype == EG_FLOAT32 ? 2 : f->dtype == EG_INT64 ? 3 : 0;
     eg_shape shape;
-    if (!f->name) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_example_parse: the name of a feature is NULL");
+    if (!f->name) return (eg_tensor *)egi_raise(EG_ERROR_NULL, "example_parse", "the name of a feature is NULL");
     if (!kind)
-        return (eg_tensor *)eg_raise(
-            EG_ERROR_DTYPE,
-            "eg_example_parse: feature '%.100s' is asked for as %s; there are float32, int64 and uint8 (bytes)",
+        return (eg_tensor *)egi_raise(
+            EG_ERROR_DTYPE, "example_parse",
+            "feature '%.100s' is asked for as %s; there are float32, int64 and uint8 (bytes)",
             f->name, eg_dtype_name(f->dtype));
     if (f->shape.rank < 0 || f->shape.rank > EG_MAX_RANK)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_example_parse: '%.100s' has a shape of rank %d", f->name,
-                                     f->shape.rank);
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "example_parse", "'%.100s' has a shape of rank %d", f->name,
+                                      f->shape.rank);
     if (!egi_example_find(example, f->name, &found))
-        return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_example_parse: the record is no tf.Example, or broken");
+        return (eg_tensor *)egi_raise(EG_ERROR_FILE, "example_parse", "the record is no tf.Example, or broken");
     if (!found.kind) {
         if (f->missing)
             return egi_operand_alive("example_parse", 1, f->missing) ? egi_scope_own_again(f->missing) : NULL;
@@ -38118,16 +38052,16 @@ static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
         return NULL;
     }
     if (found.kind != kind)
-        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE,
-                                     "eg_example_parse: feature '%.100s' is asked for as %s, but holds %s", f->name,
-                                     eg_dtype_name(f->dtype), egi_feature_kind(found.kind));
+        return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "example_parse",
+                                      "feature '%.100s' is asked for as %s, but holds %s", f->name,
+                                      eg_dtype_name(f->dtype), egi_feature_kind(found.kind));
     n = egi_example_values(found, NULL, &size);
     if (n < 0)
-        return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_example_parse: the record is broken at feature '%.100s'",
-                                     f->name);
+        return (eg_tensor *)egi_raise(EG_ERROR_FILE, "example_parse", "the record is broken at feature '%.100s'",
+                                      f->name);
     if (kind == 1 && n != 1)
-        return (eg_tensor *)eg_raise(
-            EG_ERROR_SHAPE, "eg_example_parse: feature '%.100s' has %lld strings of bytes; one can be a tensor",
+        return (eg_tensor *)egi_raise(
+            EG_ERROR_SHAPE, "example_parse", "feature '%.100s' has %lld strings of bytes; one can be a tensor",
             f->name, (long long)n);
     if (kind == 1) n = size;
     if (!egi_feature_shape(f, n, &shape)) return NULL;
@@ -38144,7 +38078,7 @@ EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, i
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("example_parse", 0, record)) return false;
     if (record->dtype != EG_UINT8 || record->rank != 1)
-        return egi_fail(EG_ERROR_DTYPE, "eg_example_parse: a record is a uint8 vector, not %s", egi_describe(record));
+        return egi_fail(EG_ERROR_DTYPE, "example_parse", "a record is a uint8 vector, not %s", egi_describe(record));
     egi_pb example;
     example.at = (const unsigned char *)egi_data(record);
     if (!example.at) return false;
@@ -38236,13 +38170,13 @@ static bool egi_dlpack_layout(const char *function, const eg_dlpack_tensor *t, e
     int64_t extent = 0, size = egi_dtypes[x->dtype].size;
     bool fits = t->byte_offset <= INT64_MAX / 4;
     if (t->ndim < 0 || t->ndim > EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: rank %d is not between 0 and %d", function, (int)t->ndim, EG_MAX_RANK);
-    if (t->ndim && !t->shape) return egi_fail(EG_ERROR_NULL, "eg_%s: the shape is NULL", function);
+        return egi_fail(EG_ERROR_SHAPE, function, "rank %d is not between 0 and %d", (int)t->ndim, EG_MAX_RANK);
+    if (t->ndim && !t->shape) return egi_fail(EG_ERROR_NULL, function, "the shape is NULL");
     for (int i = 0; i < t->ndim; i++) shape.dims[i] = t->shape[i];
     if (!egi_shape_valid(function, shape, (eg_dtype)x->dtype)) return false;
     egi_tensor_set_shape_checked(x, &shape);
     if (x->size && !t->data)
-        return egi_fail(EG_ERROR_NULL, "eg_%s: the data of %s is NULL", function, egi_shape_show(shape));
+        return egi_fail(EG_ERROR_NULL, function, "the data of %s is NULL", egi_shape_show(shape));
     for (int i = 0; t->strides && x->size && i < t->ndim; i++) {
         int64_t part, stride = shape.dims[i] == 1 ? 0 : t->strides[i];
         fits = fits &&
@@ -38251,8 +38185,7 @@ static bool egi_dlpack_layout(const char *function, const eg_dlpack_tensor *t, e
         if (shape.dims[i] != 1) x->strides[i] = t->strides[i];      // the stride of an axis of one is anything
     }
     if (!fits || extent > INT64_MAX / 4 / size)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the strides of %s reach farther than memory", function,
-                        egi_shape_show(shape));
+        return egi_fail(EG_ERROR_SHAPE, function, "the strides of %s reach farther than memory", egi_shape_show(shape));
     egi_tensor_find_contiguous(x);
     return true;
 }
@@ -38299,16 +38232,16 @@ static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor
            (egi_dlpack_dtypes[dtype].code != t->dtype.code || egi_dlpack_dtypes[dtype].bits != t->dtype.bits))
         dtype++;
     if (ok && (dtype == EGI_DTYPES || t->dtype.lanes != 1))
-        ok = egi_fail(EG_ERROR_DTYPE, "eg_%s: there is no dtype for DLPack's code %d with %d bits and %d lanes",
-                      function, t->dtype.code, t->dtype.bits, t->dtype.lanes);
+        ok = egi_fail(EG_ERROR_DTYPE, function, "there is no dtype for DLPack's code %d with %d bits and %d lanes",
+                      t->dtype.code, t->dtype.bits, t->dtype.lanes);
     if (ok && t->device.type == EGI_DLPACK_CUDA) {
         snprintf(name, sizeof name, "gpu:%d", (int)t->device.id);
         backend = egi_backend_named(function, name);
         ok = backend && egi_device_waited(backend);
     } else if (ok && t->device.type != EGI_DLPACK_CPU && t->device.type != EGI_DLPACK_CUDA_HOST)
-        ok = egi_fail(EG_ERROR_DEVICE,
-                      "eg_%s: the tensor is on a device of DLPack's type %d; only the CPU (1) and CUDA (2) are known",
-                      function, (int)t->device.type);
+        ok = egi_fail(EG_ERROR_DEVICE, function,
+                      "the tensor is on a device of DLPack's type %d; only the CPU (1) and CUDA (2) are known",
+                      (int)t->device.type);
     if (ok) {
         x = egi_tensor_new(EG_MAX_RANK);
         b = x ? (egi_buffer *)egi_alloc(sizeof *b) : NULL;
@@ -38323,8 +38256,8 @@ static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor
         // Not NULL, which eg_data returns on an error.
         x->data = x->size ? (char *)t->data + t->byte_offset : (char *)b;
         if (!backend->host_reads && (uintptr_t)x->data % (uintptr_t)egi_dtypes[dtype].size)
-            ok = egi_fail(EG_ERROR_ARGUMENT,
-                          "eg_%s: the data, on %s, is not aligned for %s, and cannot be copied from here", function,
+            ok = egi_fail(EG_ERROR_ARGUMENT, function,
+                          "the data, on %s, is not aligned for %s, and cannot be copied from here",
                           backend->name, egi_dtypes[dtype].name);
     }
     if (ok) {
@@ -38363,7 +38296,7 @@ static void egi_dlpack_legacy_done(void *data, void *lender) {
 EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *m) {
     if (!m) { egi_null_operand("from_dlpack", 0); return NULL; }
     if (m->version.major == 1) return egi_dlpack_borrow("from_dlpack", &m->tensor, egi_dlpack_done, m);
-    egi_fail(EG_ERROR_ARGUMENT, "eg_from_dlpack: the tensor is of DLPack version %u.%u; only major version 1 is known",
+    egi_fail(EG_ERROR_ARGUMENT, "from_dlpack", "the tensor is of DLPack version %u.%u; only major version 1 is known",
              (unsigned)m->version.major, (unsigned)m->version.minor);
     egi_dlpack_done(NULL, m);                              // the deleter is at the same place in all versions
     return NULL;
@@ -38534,7 +38467,7 @@ static bool egi_recorder_file_close(egi_recorder_file *r, bool good) {
 }
 EAGER_API bool eg_record(const char *path) {
     if (egi_this.recorder)
-        return egi_fail(EG_ERROR_STATE, "eg_record: this thread records already, to %s; eg_record_stop() first",
+        return egi_fail(EG_ERROR_STATE, "record", "this thread records already, to %s; eg_record_stop() first",
                         egi_this.recorder->path);
     egi_recorder_file *r = (egi_recorder_file *)egi_alloc(sizeof *r);
     if (!r) return egi_no_memory("record", (int64_t)sizeof *r);
@@ -38551,10 +38484,10 @@ EAGER_API bool eg_record(const char *path) {
 EAGER_API bool eg_record_stop(void) {
     egi_recorder_file *r = (egi_recorder_file *)egi_this.recorder;
     char name[] = "ops";
-    if (!r) return egi_fail(EG_ERROR_STATE, "eg_record_stop: this thread does not record");
+    if (!r) return egi_fail(EG_ERROR_STATE, "record_stop", "this thread does not record");
     r->busy = true;
     bool ok = !r->failed ||
-              egi_fail(EG_ERROR_FILE, "eg_record_stop: not all could be recorded, so there is no %s", r->sink.path);
+              egi_fail(EG_ERROR_FILE, "record_stop", "not all could be recorded, so there is no %s", r->sink.path);
     eg_scope scope = eg_scope_begin();
     egi_text_string(&r->log, r->lines ? "]\n" : "[]\n");
     if (ok && r->log.failed) ok = egi_no_memory("record_stop", (int64_t)r->log.size);
@@ -38590,7 +38523,7 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
     if (!b || b->backend_size != sizeof(eg_backend) || b->tensor_size != sizeof(eg_tensor) ||
         b->kernels != EGI_KERNELS || b->version != egi_cpu.version)
         return egi_fail(
-            EG_ERROR_DEVICE,
+            EG_ERROR_DEVICE, NULL,
             "egi_backend_register: the backend was compiled against another eager.h, or with other switches");
 #define EGI_KERNEL_NEEDED(NUMBER, name) #name,
 #define EGI_KERNEL_NOT_NEEDED(NUMBER, name) NULL,
@@ -38598,7 +38531,7 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
                                                            EGI_KERNEL_NOT_NEEDED) };
     for (int k = 0; k < EGI_KERNELS && b != &egi_cpu; k++)
         if (needed[k] && !b->kernel[k])
-            return egi_fail(EG_ERROR_DEVICE,
+            return egi_fail(EG_ERROR_DEVICE, NULL,
                             "egi_backend_register: %s lacks the kernel \"%s\", which every backend has", b->name,
                             needed[k]);
     egi_lock();
@@ -38611,14 +38544,15 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
     }
     egi_unlock();
     return ok ||
-           egi_fail(EG_ERROR_DEVICE, "egi_backend_register: %s exists already, or there are too many devices", b->name);
+           egi_fail(EG_ERROR_DEVICE, NULL, "egi_backend_register: %s exists already, or there are too many devices",
+                    b->name);
 }
 #ifndef EAGER_NO_THREADS
 // A GPU's driver does not survive fork. In the child, the functions of devices with memory of their own are replaced
 // by these, which refuse everything.
 static bool egi_forked_refuses(eg_backend *b) {
-    return egi_fail(EG_ERROR_DEVICE, "%s: a process that was forked cannot use the devices of its parent; start it "
-                                     "before the device's first use, or compute on \"cpu:0\"", b->name);
+    return egi_fail(EG_ERROR_DEVICE, NULL, "%s: a process that was forked cannot use the devices of its parent; start "
+                    "it before the device's first use, or compute on \"cpu:0\"", b->name);
 }
 static void *egi_forked_allocate(eg_backend *b, int64_t bytes) { (void)bytes; egi_forked_refuses(b); return NULL; }
 static void egi_forked_deallocate(eg_backend *b, void *data, int64_t bytes) { (void)b; (void)data; (void)bytes; }
@@ -38689,7 +38623,7 @@ static eg_backend *egi_backend_named(const char *function, const char *name) {
     const char *why = egi_no_gpu(name);
     int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
     for (int i = 0; name && !why && i < n; i++) if (!strcmp(egi_backends[i]->name, name)) return egi_backends[i];
-    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s%s", function, given ? given : "NULL",
+    egi_fail(EG_ERROR_DEVICE, function, "there is no device \"%.40s\"%s%s", given ? given : "NULL",
              why ? ": " : "; there are \"cpu:0\" and, with CUDA, \"gpu:0\", \"gpu:1\", ...", why ? why : "");
     return NULL;
 }
@@ -38740,9 +38674,8 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision) {
     if (precision == EG_PRECISION_FLOAT32 || precision == EG_PRECISION_TF32 || precision == EG_PRECISION_BFLOAT16)
         egi_this.precision = precision;
     else
-        egi_fail(EG_ERROR_ARGUMENT,
-                 "eg_matmul_precision: %d is none of EG_PRECISION_FLOAT32, EG_PRECISION_TF32 and EG_PRECISION_BFLOAT16",
-                 (int)precision);
+        egi_fail(EG_ERROR_ARGUMENT, "matmul_precision",
+                 "%d is none of EG_PRECISION_FLOAT32, EG_PRECISION_TF32 and EG_PRECISION_BFLOAT16", (int)precision);
     return former;
 }
 // eg_to as an op: the same values on another device. Its gradient is copied back.
@@ -39554,7 +39487,7 @@ static bool egi_trace_branched(egi_recorder *r, int64_t number, eg_tensor *const
         char shown[160];
         if (egi_branch_result_equal(now, then)) continue;
         snprintf(shown, sizeof shown, "%s", egi_shape_show(then->shape));
-        ok = egi_fail(EG_ERROR_SHAPE, "eg_cond: output %d of the function of %s is %s %s, but that of the function of "
+        ok = egi_fail(EG_ERROR_SHAPE, "cond", "output %d of the function of %s is %s %s, but that of the function of "
                       "%s was %s %s; in a traced function both give equal dtypes and shapes", i,
                       t->path[number] ? "true" : "false", egi_dtypes[now->dtype].name, egi_shape_show(now->shape),
                       t->path[number] ? "false" : "true", egi_dtypes[then->dtype].name, shown);
@@ -39566,7 +39499,7 @@ static bool egi_trace_branched(egi_recorder *r, int64_t number, eg_tensor *const
 // many there may be.
 static bool egi_trace_loops(egi_recorder *r) {
     return !egi_trace_is_strict((egi_trace *)r) ||
-           egi_fail(EG_ERROR_GRADIENT, "eg_while: a tape records the loop, in a traced function; a gradient through it "
+           egi_fail(EG_ERROR_GRADIENT, "while", "a tape records the loop, in a traced function; a gradient through it "
                     "needs .max_steps, or EG_NO_RECORDING keeps the tape from it");
 }
 // The answers that a call begins with, a bit for each.
@@ -39642,10 +39575,10 @@ static bool egi_trace_read(egi_recorder *r, const char *function, const eg_tenso
         return true;
     }
     if (asked && egi_trace_is_strict(t))
-        return egi_fail(EG_ERROR_STATE, x ? "eg_%s: the body of a traced function cannot read a tensor in C, since "
+        return egi_fail(EG_ERROR_STATE, function, x ? "the body of a traced function cannot read a tensor in C, since "
                                             "replays run no C: return it, or read it in a function for eg_host_call"
-                                          : "eg_%s: not in the body of a traced function, since replays run no C: make "
-                                            "what it gives an input", function);
+                                          : "not in the body of a traced function, since replays run no C: make "
+                                            "what it gives an input");
     egi_trace_refuse(t, false, x ? "eg_%s reads a tensor in the body; make it an output" : "eg_%s in the body",
                      function);
     return true;
@@ -39898,13 +39831,13 @@ static bool egi_trace_end_held(egi_trace *t, int64_t place) {
         return true;
     }
     if (p->kind == EGI_AT_INPUT)
-        return egi_fail(EG_ERROR_STATE, "eg_function_call: in[%d] of the body is still held behind it, where a replay "
+        return egi_fail(EG_ERROR_STATE, "function_call", "in[%d] of the body is still held behind it, where a replay "
                         "leaves nothing: keep what the call is given", p->index);
     for (int64_t i = 0; i < t->n_lines && !line; i++)
         for (int k = 0; k < EGI_MAX_OUT; k++)
             if (t->lines[i].out[k] >= 0 && t->operands[t->lines[i].out[k]].place == place) line = &t->lines[i];
     if (line && line->note.file) snprintf(at, sizeof at, " (at %.80s:%d)", egi_note_file(&line->note), line->note.line);
-    return egi_fail(EG_ERROR_STATE, "eg_function_call: the result of eg_%.40s%s, made in the body, is still held "
+    return egi_fail(EG_ERROR_STATE, "function_call", "the result of eg_%.40s%s, made in the body, is still held "
                     "behind it, where a replay leaves nothing: return it", line ? line->name : "function_call", at);
 }
 // Whether somebody holds the handle by which the body was given input i, which is no output, nor one's mask.
@@ -41112,8 +41045,9 @@ static bool egi_trace_host_line(egi_trace *t, egi_trace_run *run, const egi_trac
                    more = __atomic_load_n(&held[i].buffer->refs, __ATOMIC_ACQUIRE) > held[i].refs + 1;
         egi_buffer_release(held[i].buffer);
         if (ok && !same)
-            ok = egi_fail(EG_ERROR_STATE, "%s assigned to variable %.60s, which the traced function uses; assign to it "
-                          "in the body", ((const egi_host_site *)args->parameters)->custom
+            ok = egi_fail(EG_ERROR_STATE, NULL,
+                          "%s assigned to variable %.60s, which the traced function uses; assign to it in the body",
+                          ((const egi_host_site *)args->parameters)->custom
                           ? "eg_custom_gradient: the forward function" : "eg_host_call: its function", eg_name_of(v));
         if (ok && more) ok = egi_trace_part(t, run, v);
     }
@@ -41710,7 +41644,7 @@ static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *
     if (ok && k->n_out > UINT16_MAX) {
         egi_taped_call_free(call);
         *made = NULL;
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_function_call: the body keeps %d values under several tapes; at most %d",
+        return egi_fail(EG_ERROR_ARGUMENT, "function_call", "the body keeps %d values under several tapes; at most %d",
                         (int)k->n_out, UINT16_MAX);
     }
     return ok || egi_no_memory("function_call", 0);
@@ -42203,11 +42137,11 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
     if (f->inner) ok = f->body(in, out, f->user);
     else EGI_FRAMED_DEEPER("the body", "function_call", ok = f->body(in, out, f->user));
     if (!ok && !f->inner && egi_this.error == EG_OK)
-        egi_fail(EG_ERROR_STATE, "eg_function_call: the body failed without an error");
+        egi_fail(EG_ERROR_STATE, "function_call", "the body failed without an error");
     // A replay fails at such an error, whatever the body returned.
     if (egi_this.errors != errors && egi_this.error != EG_OK && !f->inner) ok = false;
     if (ok && egi_this.tapes != outer && egi_function_tape_is_open(outer))
-        ok = egi_fail(EG_ERROR_TAPE, "eg_function_call: the body has left a tape open that nobody asked for gradients; "
+        ok = egi_fail(EG_ERROR_TAPE, "function_call", "the body has left a tape open that nobody asked for gradients; "
                       "ask it, stop it with eg_tape_stop, or end it with an EG_SCOPE of its own");
     for (int i = 0; i < m && ok; i++) {
         if (!out[i]) continue;
@@ -42317,7 +42251,7 @@ static bool egi_function_may_make(eg_function *f, const egi_trace *t) {
     egi_trace_release(former);
     for (int i = 0; i < EGI_TRACES; i++) again = again || (i < f->n_makers && f->makers[i] == hash);
     if (!again) f->makers[f->n_makers++ % EGI_TRACES] = hash;
-    return !again || egi_fail(EG_ERROR_STATE, "eg_function_call: the body makes %s in a later call, too; make it once, "
+    return !again || egi_fail(EG_ERROR_STATE, "function_call", "the body makes %s in a later call, too; make it once, "
                               "in the first call or before it", t->maker);
 }
 // Runs the body and writes down what it launches. The call's result; *made is the trace, or NULL. It is finished unless
@@ -43399,9 +43333,9 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
         same = egi_function_recheck(f, old, t, explanation, room);
         ok = same || may ||
              (calls - equal > 1
-              ? egi_fail(EG_ERROR_STATE, "eg_function_call: %s: calls since number %lld, when the two were equal, may "
+              ? egi_fail(EG_ERROR_STATE, "function_call", "%s: calls since number %lld, when the two were equal, may "
                          "have used an old value. " EGI_WHAT_CHANGES, explanation, (long long)equal)
-              : egi_fail(EG_ERROR_STATE, "eg_function_call: %s: a later call would use an old value; none has so far. "
+              : egi_fail(EG_ERROR_STATE, "function_call", "%s: a later call would use an old value; none has so far. "
                          EGI_WHAT_CHANGES, explanation));
     }
     if (ok && call) ok = egi_taped_record(call, old && t && same ? old : call->trace, in, n, out);
@@ -43524,7 +43458,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
                                                    sizeof explanation);
     *again = false;
     if (way == EGI_BY_NOTHING)
-        return egi_fail(EG_ERROR_STATE, "eg_function_call: another thread runs this function, whose body assigns to "
+        return egi_fail(EG_ERROR_STATE, "function_call", "another thread runs this function, whose body assigns to "
                                         "variables; one at a time may");
     const char *reason = way == EGI_BY_BODY ? "another thread traced the function"
                          : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept, "
@@ -43599,11 +43533,11 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive("function_call", i, in[i])) return false;
         if (in[i]->flags & EGI_NUMBER)
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_function_call: input %d is a plain number, which would stand in the "
+            return egi_fail(EG_ERROR_ARGUMENT, "function_call", "input %d is a plain number, which would stand in the "
                                                "list; make a tensor of it, as in eg_scalar(2)", i);
     }
     for (egi_function_call *c = egi_this.functions; c; c = c->outer)
-        if (c->f == f) return egi_fail(EG_ERROR_STATE, "eg_function_call: the function calls itself");
+        if (c->f == f) return egi_fail(EG_ERROR_STATE, "function_call", "the function calls itself");
     if (f->takes && !f->takes(f, in, n, m)) return false;
     egi_object_retain(&f->object);
     egi_lock();
@@ -43689,7 +43623,7 @@ EAGER_API void eg_function_release(eg_function *f) {
     if (!egi_object_ends("function_release", "function", f, EGI_FUNCTION)) return;
     if (f->held) {
         __atomic_store_n(&f->object.refs, 1, __ATOMIC_RELEASE);
-        egi_fail(EG_ERROR_STATE, "eg_function_release: the function is its session's, which releases it; release what "
+        egi_fail(EG_ERROR_STATE, "function_release", "the function is its session's, which releases it; release what "
                                  "eg_function_retain took, or the session");
         return;
     }
@@ -43776,7 +43710,7 @@ static egi_trace *egi_function_latest(const char *op, eg_function *f) {
     egi_unlock();
     const char *reason = eg_function_reason(f);
     if (!t)
-        egi_fail(EG_ERROR_STATE, "eg_%s: there is no trace%s%s", op, reason ? ": " : "",
+        egi_fail(EG_ERROR_STATE, op, "there is no trace%s%s", reason ? ": " : "",
                  reason ? reason : "; call the function first");
     return t;
 }
@@ -44011,7 +43945,7 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int
         return false;
     for (int i = 0; i < n; i++) if (!egi_operand_alive("function_cost", i, in[i])) return false;
     if (calls < 1 || calls > 1000000000 || n < 0 || m < 0)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_function_cost: %d calls with %d inputs and %d outputs; calls is at least"
+        return egi_fail(EG_ERROR_ARGUMENT, "function_cost", "%d calls with %d inputs and %d outputs; calls is at least"
                                            " 1, the others 0", calls, n, m);
     eg_tensor **out = (eg_tensor **)egi_alloc(((size_t)m + 1) * sizeof *out);
     if (!out) return egi_no_memory("function_cost", m * (int64_t)sizeof *out);
@@ -44032,7 +43966,7 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int
     egi_free(out);
     const char *reason = eg_function_reason(f);
     if (ok && profile.replays < calls)
-        ok = egi_fail(EG_ERROR_STATE, "eg_function_cost: %lld of %d calls were replays%s%s", (long long)profile.replays,
+        ok = egi_fail(EG_ERROR_STATE, "function_cost", "%lld of %d calls were replays%s%s", (long long)profile.replays,
                       calls, reason ? ": " : "", reason ? reason : "");
     egi_text text;
     memset(&text, 0, sizeof text);
@@ -44086,7 +44020,7 @@ static void egi_host_leave(const egi_host_frame *h) {
 static bool egi_host_fits(int i, const eg_tensor *x, eg_dtype dtype, eg_shape shape) {
     bool fits = x->dtype == (int8_t)dtype && x->rank == shape.rank;
     for (int k = 0; k < shape.rank && fits; k++) fits = shape.dims[k] < 0 || x->dims[k] == shape.dims[k];
-    return fits || egi_fail(EG_ERROR_SHAPE, "eg_host_call: output %d of the function is %s, but %s %s is expected", i,
+    return fits || egi_fail(EG_ERROR_SHAPE, "host_call", "output %d of the function is %s, but %s %s is expected", i,
                             egi_describe(x), eg_dtype_name(dtype), egi_shape_show_free(shape));
 }
 // Calls the function. Its results belong to the scope that is open here.
@@ -44097,7 +44031,7 @@ static bool egi_host_run(const egi_host_site *site, eg_tensor *const *in, const 
     for (int i = 0; i < site->m; i++) out[i] = NULL;
     EGI_FRAMED_DEEPER("the function", "host_call", ok = site->function(in, out, site->user));
     if (!ok && egi_this.error == EG_OK)
-        egi_fail(EG_ERROR_STATE, "eg_host_call: the function failed without an error");
+        egi_fail(EG_ERROR_STATE, "host_call", "the function failed without an error");
     if (egi_this.errors != errors && egi_this.error != EG_OK) ok = false;
     for (int i = 0; i < site->m && ok; i++) {
         ok = egi_operand_alive("host_call", i, out[i]);
@@ -44147,7 +44081,7 @@ static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, 
     egi_host_leave(&frame);
     k->tape.listed = k->tape.recording = false;
     if (ok && site->taped & 2 && spy.found[0])
-        ok = egi_fail(EG_ERROR_GRADIENT, "eg_host_call: the function uses the variable %s, which is none of its inputs "
+        ok = egi_fail(EG_ERROR_GRADIENT, "host_call", "the function uses the variable %s, which is none of its inputs "
                                          "and would get no gradient: make it an input; or use it inside "
                                          "EG_NO_RECORDING, where it is a constant", spy.found);
     if (!ok) { egi_hosted_free(k); return false; }
@@ -44245,7 +44179,7 @@ static bool egi_host_grad_now(const egi_host_wish *wish, const egi_args *args) {
              egi_hosted_read(k, wish->wanted, own);
     for (int i = 0; ok && i < k->n; i++)
         if (k->dx[i] && !(wish->has >> i & 1))
-            ok = egi_fail(EG_ERROR_GRADIENT, "eg_host_call: its function depends on input %d now, which had no "
+            ok = egi_fail(EG_ERROR_GRADIENT, "host_call", "its function depends on input %d now, which had no "
                                              "gradient when the traced function was written down", i);
     for (int i = 0; i < wish->count && ok; i++) {
         const eg_tensor *dx = k->dx[wish->index[i]];
@@ -44434,7 +44368,7 @@ static bool egi_host_call_as(eg_function_body *function, void *user, eg_tensor *
     site.differentiable = o.differentiable;
     site.custom = custom;
     bool ok = (n <= EGI_HOST_INPUTS && m <= EGI_MAX_OUT) ||
-              egi_fail(EG_ERROR_ARGUMENT, "eg_host_call: at most %d inputs and %d outputs, not %d and %d",
+              egi_fail(EG_ERROR_ARGUMENT, "host_call", "at most %d inputs and %d outputs, not %d and %d",
                        EGI_HOST_INPUTS, EGI_MAX_OUT, n, m);
     eg_scope scope = eg_scope_begin();
     for (int i = 0; i < n && ok; i++) {
@@ -44690,15 +44624,15 @@ static const char *egi_graph_called(const char *name) {
 // The error where a value is asked of a node; x NULL: not known which.
 static bool egi_node_valueless(const char *name, const eg_tensor *x, const char *more) {
     const bool fed = x && !strcmp(x->op, "placeholder");
-    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph%s and has a value only in a session: "
-                                    "eg_session_run %s it%s", name, x ? egi_describe(x) : "what is computed",
+    return egi_fail(EG_ERROR_STATE, name, "%s is a node of a graph%s and has a value only in a session: "
+                                    "eg_session_run %s it%s", x ? egi_describe(x) : "what is computed",
                     fed ? ", a placeholder," : ",", fed ? "is fed" : "computes", more);
 }
 // The error where a node, x, was given to an op outside of its graph.
 static bool egi_graph_outside(const char *name, const eg_tensor *x) {
     name = egi_graph_called(name);
     if (x && egi_graph_building())
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is a node of another graph", name, egi_describe(x));
+        return egi_fail(EG_ERROR_ARGUMENT, name, "%s is a node of another graph", egi_describe(x));
     return egi_node_valueless(name, x, "; outside of EG_GRAPH ops compute at once");
 }
 // All of the backend's kernels.
@@ -44723,8 +44657,8 @@ static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
 static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tensor *b) {
     if (a == b) return egi_graph_building() == egi_backend_of(a)->state || egi_graph_outside(name, a);
     const eg_tensor *node = egi_backend_of(a)->apart ? a : b, *other = node == a ? b : a;
-    return egi_fail(EG_ERROR_STATE, "eg_%s: %s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes in "
-                                    "other tensors, outside use %s", name, egi_describe(node), egi_describe(other),
+    return egi_fail(EG_ERROR_STATE, name, "%s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes in "
+                                    "other tensors, outside use %s", egi_describe(node), egi_describe(other),
                     node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
                     : "its value, which eg_session_run computes");
 }
@@ -44736,7 +44670,8 @@ static void egi_graph_trains(const eg_tensor *v) {
 }
 static bool egi_graph_read(eg_backend *b, void *to, const void *from, int64_t bytes) {
     (void)b, (void)to, (void)from, (void)bytes;
-    return egi_fail(EG_ERROR_STATE, "a node of a graph has a value only in a session: eg_session_run computes it");
+    return egi_fail(EG_ERROR_STATE, NULL,
+                    "a node of a graph has a value only in a session: eg_session_run computes it");
 }
 
 // -- numbers that come of open dimensions
@@ -44950,9 +44885,9 @@ static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
             known = known && (c < 1 || c > p / 1000 || fabs(parts[i] * p - c) > 2 / p * c);
         }
     }
-    return known || egi_fail(EG_ERROR_STATE, "eg_%s: the number %.10g seems to come of an open dimension, but is "
+    return known || egi_fail(EG_ERROR_STATE, op, "the number %.10g seems to come of an open dimension, but is "
                                              "neither a p + b nor a p q nor c / p of such lengths, so that no run "
-                                             "could compute it anew; give the placeholder a whole shape", op, number);
+                                             "could compute it anew; give the placeholder a whole shape", number);
 }
 // Whether shape rules have computed an axis of that length, and nothing that the program gave has one.
 static bool egi_graph_has_axis(const eg_graph *g, int64_t length) {
@@ -44990,20 +44925,19 @@ static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double numb
     if (egi_opened_is_whole(number)) comes = egi_opened_of(g, (int64_t)number, &o);
     else if (egi_opened_real_of(g, number, &real)) comes = egi_opened_of(g, (int64_t)real.c, &o);
     else if (number != floor(number) && fabs(number) >= 1000 && !egi_number_is_written(number))
-        return egi_fail(EG_ERROR_STATE, "eg_%s: the number %.17g has been computed, perhaps from an open dimension in "
-                                        "a way that no run could do again; if it is your own, make a tensor of it "
-                                        "before EG_GRAPH, else compute it by ops, or give the placeholder a whole "
-                                        "shape", op, number);
+        return egi_fail(EG_ERROR_STATE, op, "the number %.17g has been computed, perhaps from an open dimension in a "
+                        "way that no run could do again; if it is your own, make a tensor of it before EG_GRAPH, else "
+                        "compute it by ops, or give the placeholder a whole shape", number);
     if (length && !comes && number > 1e11 && egi_opened_is_whole(number))
-        return egi_fail(EG_ERROR_STATE, "eg_%s: the length %.17g seems to come of open dimensions, but no run could "
-                                        "compute it anew; give the placeholders whole shapes", op, number);
+        return egi_fail(EG_ERROR_STATE, op, "the length %.17g seems to come of open dimensions, but no run could "
+                                        "compute it anew; give the placeholders whole shapes", number);
     const bool large = comes && !length && (o.factor > 1000 || o.factor < -1000);
     if (!comes || (large ? !o.rest : egi_opened_is_near(g, &o))) return true;
     if (length && egi_graph_has_axis(g, (int64_t)number)) return true;
-    return egi_fail(EG_ERROR_STATE, "eg_%s: the number %.10g may be one of the program's own, or come of an open "
+    return egi_fail(EG_ERROR_STATE, op, "the number %.10g may be one of the program's own, or come of an open "
                                     "dimension, which stands as %lld while the graph is built; if it is your own, make "
                                     "a tensor of it before EG_GRAPH, as in eg_scalar(%.10g), or give the placeholder a "
-                                    "whole shape", op, number, (long long)g->open[o.open[0]], number);
+                                    "whole shape", number, (long long)g->open[o.open[0]], number);
 }
 
 struct egi_graph_run;
@@ -45173,10 +45107,10 @@ static bool egi_graph_like(const eg_graph *g, const eg_tensor *x, int64_t id, in
         }
     }
     if (*like == -2)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: the shape of %s may be that of several tensors in the graph, which may "
+        return egi_fail(EG_ERROR_STATE, x->op, "the shape of %s may be that of several tensors in the graph, which may "
                                         "differ in a run; make it of the right one, as eg_ones_like(y) and "
                                         "eg_random_normal(eg_shape_of(y), .like = y) do, or give the placeholder a "
-                                        "whole shape", x->op, egi_describe(x));
+                                        "whole shape", egi_describe(x));
     if (last) *like = last->out[last_out];
     return true;
 }
@@ -45272,14 +45206,14 @@ static bool egi_graph_may_settle(const eg_graph *g, const egi_vertex *maker, con
         const double number = egi_load(x->dtype, (const char *)maker->attr + i * egi_dtypes[x->dtype].size);
         if (!egi_graph_knows_plain(g, x->op, number, false)) return false;
         if (egi_opened_is_whole(number) ? egi_opened_of(g, (int64_t)number, &o) : egi_opened_real_of(g, number, &real))
-            return egi_fail(EG_ERROR_STATE, "eg_%s: its value %.10g comes of an open dimension, and would stand in "
-                                            "the graph as it is; pass a plain number instead", x->op, number);
+            return egi_fail(EG_ERROR_STATE, x->op, "its value %.10g comes of an open dimension, and would stand in "
+                                            "the graph as it is; pass a plain number instead", number);
     }
     for (int i = 0; i < x->rank; i++)
         if (x->size > 1 && egi_opened_length(g, (double)x->dims[i], &o))
-            return egi_fail(EG_ERROR_STATE, "eg_%s: %s is as long as an open dimension, but its values are computed "
+            return egi_fail(EG_ERROR_STATE, x->op, "%s is as long as an open dimension, but its values are computed "
                                             "while the graph is built; feed them, or compute them by ops of what is "
-                                            "fed", x->op, egi_describe(x));
+                                            "fed", egi_describe(x));
     return true;
 }
 // Notes dtype and shape of bytes that were written without them. False with an error.
@@ -45313,13 +45247,12 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
     if (in->value < 0) return false;
     const egi_value *v = egi_value_at(g, in->value);
     if (v->node < 0)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: %s was made in a way that cannot be written into a graph",
-                        node->op ? node->op->name : "graph", egi_describe(x));
+        return egi_fail(EG_ERROR_STATE, node->op ? node->op->name : "graph",
+                        "%s was made in a way that cannot be written into a graph", egi_describe(x));
     egi_vertex *maker = g->nodes[v->node];
     if (!egi_block_inside(g, g->block, maker->block))
-        return egi_fail(EG_ERROR_STATE, "eg_%s: %s was computed in a body of eg_cond or eg_while, and only what that "
-                                        "gives out can be used behind it", node->op ? node->op->name : "graph",
-                        egi_describe(x));
+        return egi_fail(EG_ERROR_STATE, node->op ? node->op->name : "graph", "%s was computed in a body of eg_cond or "
+                        "eg_while, and only what that gives out can be used behind it", egi_describe(x));
     return egi_graph_settles(g, maker, x);
 }
 // A node for a tensor of no elements, which no launch and no upload has made.
@@ -45343,9 +45276,7 @@ static bool egi_graph_reads(const char *function, eg_graph *g, eg_tensor *const 
             continue;
         }
         if (in[i]->buffer->backend->deallocate == egi_graph_deallocate)
-            return function ? egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is a node of another graph", function,
-                                       egi_describe(in[i]))
-                   : egi_fail(EG_ERROR_ARGUMENT, "%s is a node of another graph", egi_describe(in[i]));
+            return egi_fail(EG_ERROR_ARGUMENT, function, "%s is a node of another graph", egi_describe(in[i]));
         if (egi_graph_capture(g, in[i]) < 0) return false;
     }
     return true;
@@ -45390,14 +45321,14 @@ static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, cons
 static bool egi_graph_writes(const eg_graph *g, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                              size_t size) {
     if (op->flags & EGI_USER && op->run)                   // of many processes
-        return egi_fail(EG_ERROR_STATE, "eg_%s: it cannot be written into a graph", op->name);
+        return egi_fail(EG_ERROR_STATE, op->name, "it cannot be written into a graph");
     bool known = !g->n_open || !op->attr_size || op->flags & EGI_USER ||
                  (op->number >= 0 && op->number < EGI_ELEMENTWISE_OPS);
     for (size_t i = 0; i < sizeof egi_attributes / sizeof egi_attributes[0]; i++)
         known = known || (egi_attributes[i].ops & egi_graph_set(op));
     if (!known)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: it cannot be written into a graph with open dimensions; give the "
-                                        "placeholders whole shapes", op->name);
+        return egi_fail(EG_ERROR_STATE, op->name, "it cannot be written into a graph with open dimensions; give the "
+                                        "placeholders whole shapes");
     for (int i = 0; i < n && known && g->n_open; i++)
         if (in[i] && in[i]->flags & EGI_NUMBER)
             known = egi_graph_knows_plain(g, op->name, in[i]->flags & EGI_INTEGER_NUMBER ? (double)in[i]->integer
@@ -45476,8 +45407,8 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
 static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
     eg_graph *g = (eg_graph *)b->state;
     if (egi_graph_building() != g)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: a node of a graph cannot be written outside of EG_GRAPH; assign to its "
-                                        "value in a session, which eg_session_variable gives", "assign");
+        return egi_fail(EG_ERROR_STATE, "assign", "a node of a graph cannot be written outside of EG_GRAPH; assign to "
+                        "its value in a session, which eg_session_variable gives");
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WRITTEN, 0, 1, from, (size_t)bytes);
     if (!node) return false;
     node->out[0] = (int32_t)((uintptr_t)to >> 6) - 1;
@@ -45531,10 +45462,10 @@ static eg_tensor *egi_graph_range(const eg_graph *g, eg_dtype dtype, const doubl
                same = from && to && start.factor == limit.factor && start.n == limit.n &&
                       !memcmp(start.open, limit.open, sizeof start.open);
     if (!whole || !(egi_opened_length(g, fabs(p[2] - p[0]), &length) || same))
-        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_range: no run could compute how long it is; of an open "
-                                                     "dimension p, start and limit are whole numbers p + b, and delta "
-                                                     "is a whole number of the program's own; compute other elements "
-                                                     "by ops from those of eg_range(dtype, 0, p, 1)");
+        return (eg_tensor *)egi_raise(EG_ERROR_STATE, "range", "no run could compute how long it is; of an open "
+                                                      "dimension p, start and limit are whole numbers p + b, and delta "
+                                                      "is a whole number of the program's own; compute other elements "
+                                                      "by ops from those of eg_range(dtype, 0, p, 1)");
     const int64_t step_size = (int64_t)fabs(p[1]), length_of = (int64_t)((p[2] - p[0]) * (p[1] < 0 ? -1 : 1));
     const eg_shape begin = { 1, { 0 } }, end = { 1, { EG_END } }, every = { 1, { step_size } };
     eg_tensor *x = egi_graph_count(length_of > 0 ? length_of : 0);
@@ -45617,8 +45548,9 @@ static bool egi_graph_open(const char *function, eg_graph *g, eg_shape *shape) {
     int size = 0;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++)
         if (shape->dims[i] < -EGI_OPEN)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d is %lld; open dimensions are numbered from -1 to %d",
-                            function, i, (long long)shape->dims[i], -EGI_OPEN);
+            return egi_fail(EG_ERROR_SHAPE, function,
+                            "dimension %d is %lld; open dimensions are numbered from -1 to %d", i,
+                            (long long)shape->dims[i], -EGI_OPEN);
     while (size < EGI_PRIME_SIZES - 1 && !egi_graph_open_fits(g, shape, size)) size++;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++) {
         const int64_t number = shape->dims[i] < 0 ? -shape->dims[i] : 0;
@@ -45635,7 +45567,7 @@ static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor
                            eg_tensor **out) {
     eg_graph *g = (eg_graph *)r->graph;
     if (!results || !site->m)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_host_call: in a graph it needs outputs, by which it is fetched, and "
+        return egi_fail(EG_ERROR_ARGUMENT, "host_call", "in a graph it needs outputs, by which it is fetched, and "
                                            ".results, a list that says their dtypes and shapes");
     if (!egi_graph_reads("host_call", g, in, (int)site->n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_HOST, (int)site->n, (int)site->m, site, sizeof *site);
@@ -45728,9 +45660,9 @@ static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
     const egi_value initial = *egi_value_at(g, egi_graph_value(v));
     const bool inside = g->block != 0;
     egi_vertex *node = initial.node < 0 || inside ? NULL : egi_vertex_new(g, EGI_VERTEX_VARIABLE, 1, 1, NULL, 0);
-    if (initial.node < 0) egi_fail(EG_ERROR_STATE, "eg_variable: the initial value cannot be written into a graph");
+    if (initial.node < 0) egi_fail(EG_ERROR_STATE, "variable", "the initial value cannot be written into a graph");
     else if (inside)
-        egi_fail(EG_ERROR_STATE, "eg_variable: '%.80s' is made in a body of eg_cond or eg_while; make it before, or "
+        egi_fail(EG_ERROR_STATE, "variable", "'%.80s' is made in a body of eg_cond or eg_while; make it before, or "
                                  "build its layer before by eg_layer_build", eg_name_of(v));
     if (!node) return;
     node->in[0].value = g->nodes[initial.node]->out[initial.out];
@@ -45829,7 +45761,7 @@ static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *c
     if (!gave) return egi_no_memory("cond", m * 8);
     if (!m && !g->block) {
         egi_free(gave);
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_cond: in a graph it needs an output, by which it is fetched; let both "
+        return egi_fail(EG_ERROR_ARGUMENT, "cond", "in a graph it needs an output, by which it is fetched; let both "
                                            "functions give one, such as a constant");
     }
     memset(gave, 0, 4 * ((size_t)m + 1) * sizeof *gave);
@@ -45843,7 +45775,7 @@ static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *c
     for (int i = 0; i < m && ok; i++) {
         ok = gave[i]->dtype == gave[m + i]->dtype && egi_same_shape(gave[i], gave[m + i]);
         if (!ok)
-            egi_fail(EG_ERROR_SHAPE, "eg_cond: output %d of the function of true is %s, but that of the function of "
+            egi_fail(EG_ERROR_SHAPE, "cond", "output %d of the function of true is %s, but that of the function of "
                                      "false is %s; in a graph both give equal dtypes and shapes", i,
                      egi_describe(gave[i]), egi_describe(gave[m + i]));
     }
@@ -45955,12 +45887,12 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int64_t i = g->n_nodes - 1; i >= 0 && t->stopped && whole && g->nodes[i]->id >= t->stopped; i--)
         whole = g->nodes[i]->kind != EGI_VERTEX_OP;
     if (!whole)
-        return egi_fail(EG_ERROR_STATE, "eg_tape_gradient: what ran while eg_tape_stop had stopped the tape cannot be "
+        return egi_fail(EG_ERROR_STATE, "tape_gradient", "what ran while eg_tape_stop had stopped the tape cannot be "
                                         "left out of a graph; EG_NO_RECORDING leaves it out");
     for (int i = 0; i < nx; i++) {
         const egi_vertex *early = egi_graph_read_before(g, t, from, xs[i]);
         if (early)
-            return egi_fail(EG_ERROR_STATE, "eg_tape_gradient: %s was watched after eg_%s had read it; in a graph, "
+            return egi_fail(EG_ERROR_STATE, "tape_gradient", "%s was watched after eg_%s had read it; in a graph, "
                                             "watch it before it is read", egi_describe(xs[i]), early->op->name);
     }
     g->recorder.inside = true;                                  // for the shapes of the gradients, and which are NULL
@@ -46026,8 +45958,8 @@ static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
 static eg_session *egi_session_holding(const char *function, const char *what, const char *name, const char *instead) {
     eg_session *s = egi_this.session;
     if (s && !egi_this.observer) return egi_object_alive(function, "session of EG_SESSION", s, EGI_SESSION) ? s : NULL;
-    egi_fail(EG_ERROR_STATE, "eg_%s: %s '%.80s' is a graph's, and has a value only in a session: call this inside "
-                             "EG_SESSION(s), or give it %s in its place", function, what, name, instead);
+    egi_fail(EG_ERROR_STATE, function, "%s '%.80s' is a graph's, and has a value only in a session: call this inside "
+                             "EG_SESSION(s), or give it %s in its place", what, name, instead);
     return NULL;
 }
 static eg_tensor *egi_session_held(const char *function, eg_tensor *v) {
@@ -46090,9 +46022,9 @@ EAGER_API void (eg_graph_release)(eg_graph *g) {
 }
 EAGER_API bool (eg_graph_begin)(eg_graph *g) {
     if (!egi_object_alive("graph_begin", "graph", g, EGI_GRAPH)) return false;
-    if (g->building) return egi_fail(EG_ERROR_STATE, "eg_graph_begin: the graph is being built already");
+    if (g->building) return egi_fail(EG_ERROR_STATE, "graph_begin", "the graph is being built already");
     if (egi_this.observer)
-        return egi_fail(EG_ERROR_STATE, "eg_graph_begin: another graph is being built, a function is traced, or "
+        return egi_fail(EG_ERROR_STATE, "graph_begin", "another graph is being built, a function is traced, or "
                                         "eg_record records, on this thread");
     g->building = true;
     __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);      // the program may release it before the end
@@ -46106,7 +46038,7 @@ EAGER_API bool (eg_graph_begin)(eg_graph *g) {
 EAGER_API void (eg_graph_end)(eg_graph *g) {
     if (egi_graph_building() != g || !g) {
         if (egi_object_alive("graph_end", "graph", g, EGI_GRAPH))
-            egi_fail(EG_ERROR_STATE, "eg_graph_end: this thread does not build the graph");
+            egi_fail(EG_ERROR_STATE, "graph_end", "this thread does not build the graph");
         return;
     }
     egi_this.observer = NULL;
@@ -46210,11 +46142,11 @@ static int egi_graph_find(const eg_graph *g, const char *name, int32_t *value) {
 EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char *name) {
     eg_graph *g = egi_graph_building();
     if (!g)
-        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_placeholder: no graph is being built; EG_GRAPH(g); begins");
+        return (eg_tensor *)egi_raise(EG_ERROR_STATE, "placeholder", "no graph is being built; EG_GRAPH(g); begins");
     int32_t taken;
     if (!egi_graph_open("placeholder", g, &shape) || !egi_shape_valid("placeholder", shape, dtype)) return NULL;
     if (name && egi_graph_find(g, name, &taken))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_placeholder: the graph has a node '%.80s' already", name);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "placeholder", "the graph has a node '%.80s' already", name);
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_PLACEHOLDER, 0, 1, NULL, 0);
     if (!node) return NULL;
     node->name = egi_graph_label(name);
@@ -46225,8 +46157,8 @@ EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char
 EAGER_API eg_tensor *(eg_graph_update)(void) {
     eg_graph *g = egi_graph_building();
     if (!g || g->update < 0)
-        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_graph_update: %s", g ? "no update was written into the graph"
-                                     : "no graph is being built; EG_GRAPH(g); begins");
+        return (eg_tensor *)egi_raise(EG_ERROR_STATE, "graph_update", "%s", g ? "no update was written into the graph"
+                                      : "no graph is being built; EG_GRAPH(g); begins");
     return egi_graph_handle(g, (int32_t)g->update, "update");
 }
 // The value that x stands for, a node of g; -1 with an error.
@@ -46236,12 +46168,12 @@ static int32_t egi_graph_node_value(const char *function, const eg_graph *g, con
     const egi_value *v = mine ? egi_value_at(g, egi_graph_value(x)) : NULL;
     if (v && v->node >= 0 && egi_block_inside(g, g->block, g->nodes[v->node]->block))
         return egi_graph_settles(g, g->nodes[v->node], x) ? g->nodes[v->node]->out[v->out] : -1;
-    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no node of the graph", function, egi_describe(x));
+    egi_fail(EG_ERROR_ARGUMENT, function, "%s is no node of the graph", egi_describe(x));
     return -1;
 }
 EAGER_API bool (eg_graph_after_begin)(eg_tensor *first) {
     eg_graph *g = egi_graph_building();
-    if (!g) return egi_fail(EG_ERROR_STATE, "eg_graph_after_begin: no graph is being built; EG_GRAPH(g); begins");
+    if (!g) return egi_fail(EG_ERROR_STATE, "graph_after_begin", "no graph is being built; EG_GRAPH(g); begins");
     const int32_t value = egi_graph_node_value("graph_after_begin", g, first);
     if (value < 0) return false;
     egi_after *after = (egi_after *)egi_alloc(sizeof *after);
@@ -46260,14 +46192,14 @@ EAGER_API eg_tensor *(eg_group)(eg_tensor *const *nodes, int n) {
     eg_graph *g = egi_graph_building();
     if (!egi_lists_given("group", n, nodes, nodes, nodes)) return NULL;
     if (!g || n < 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_group: %s", g ? "the list is empty"
-                                     : "no graph is being built; EG_GRAPH(g); begins");
+        return (eg_tensor *)egi_raise(EG_ERROR_STATE, "group", "%s", g ? "the list is empty"
+                                      : "no graph is being built; EG_GRAPH(g); begins");
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive("group", i, nodes[i])) return NULL;
         if (nodes[i]->flags & EGI_NUMBER || egi_backend_of(nodes[i])->deallocate != egi_graph_deallocate)
-            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_group: entry %d, %s, is no node, and nothing would run "
-                                                            "for it; a node is what an op inside EG_GRAPH returns", i,
-                                         egi_describe(nodes[i]));
+            return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "group", "entry %d, %s, is no node, and nothing would run "
+                                                             "for it; a node is what an op inside EG_GRAPH returns", i,
+                                          egi_describe(nodes[i]));
     }
     egi_vertex *node = egi_graph_reads("group", g, nodes, n) ? egi_vertex_new(g, EGI_VERTEX_FILL, n, 1, NULL, 0) : NULL;
     if (!node || !egi_vertex_reads_all(g, node, nodes, n, 0)) return NULL;
@@ -46280,12 +46212,12 @@ EAGER_API eg_tensor *(eg_graph_name)(eg_tensor *x, const char *name) {
     eg_graph *g = egi_graph_building();
     int32_t taken;
     if (!egi_argument_given("graph_name", "name", name)) return NULL;
-    if (!g) return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_graph_name: no graph is being built; EG_GRAPH(g); begins");
-    if (!*name) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_name: the name is empty");
+    if (!g) return (eg_tensor *)egi_raise(EG_ERROR_STATE, "graph_name", "no graph is being built; EG_GRAPH(g); begins");
+    if (!*name) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "graph_name", "the name is empty");
     const int32_t value = egi_graph_node_value("graph_name", g, x);
     if (value < 0) return NULL;
     if (egi_graph_find(g, name, &taken))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_name: the graph has a node '%.80s' already", name);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "graph_name", "the graph has a node '%.80s' already", name);
     egi_node_name *k = (egi_node_name *)egi_alloc(sizeof *k);
     if (k && !(k->name = egi_graph_label(name))) { egi_free(k); k = NULL; }
     if (!k) { egi_no_memory("graph_name", (int64_t)sizeof *k); return NULL; }
@@ -46301,8 +46233,8 @@ EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
         return NULL;
     const int found = egi_graph_find(g, name, &value);
     if (found != 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_graph_node: %d nodes of the graph have the name '%.80s'%s",
-                                     found, name, !found && strchr(name, ':') ? "; names here have no \":0\"" : "");
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "graph_node", "%d nodes of the graph have the name '%.80s'%s",
+                                      found, name, !found && strchr(name, ':') ? "; names here have no \":0\"" : "");
     const egi_vertex *node = g->nodes[egi_value_at(g, value)->node];
     const char *op = node->op ? node->op->name : node->kind == EGI_VERTEX_PLACEHOLDER ? "placeholder" : "graph_node";
     eg_tensor *x = egi_graph_handle(g, value, op);
@@ -46402,8 +46334,9 @@ static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg
     if (like) { *shape = egi_shape(like); return true; }
     for (int i = 0; i < shape->rank; i++)
         if (!egi_graph_number(run, &shape->dims[i]))
-            return egi_fail(EG_ERROR_STATE, "eg_%s: nothing that is fed says how long the open dimension of %s is",
-                            run->function, node->name ? node->name : node->op ? node->op->name : "a node");
+            return egi_fail(EG_ERROR_STATE, run->function,
+                            "nothing that is fed says how long the open dimension of %s is",
+                            node->name ? node->name : node->op ? node->op->name : "a node");
     return egi_shape_valid(run->function, *shape, (eg_dtype)node->form[0].dtype);      // n - 5 may be below 0
 }
 // The tensor that input i of a node reads; NULL where it was given none. *ok: false with an error.
@@ -46420,7 +46353,7 @@ static eg_tensor *egi_graph_input(const egi_graph_run *run, const egi_vertex *no
     double number = in->number;
     *ok = in->flags & EGI_INTEGER_NUMBER ? egi_graph_number(run, &whole) : egi_graph_real(run, &number);
     if (!*ok)
-        egi_fail(EG_ERROR_STATE, "eg_%s: nothing that is fed says how long an open dimension is", run->function);
+        egi_fail(EG_ERROR_STATE, run->function, "nothing that is fed says how long an open dimension is");
     return in->flags & EGI_INTEGER_NUMBER ? eg_integer(whole) : eg_number(number);
 }
 // x on device `to`: itself, or a copy that all nodes of the run share until a tape begins, which would not know it, or
@@ -46478,8 +46411,8 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
             if (egi_followed_has(&f, at + 8 * (size_t)k)) continue;
             memcpy(&number, (char *)attr + at + 8 * k, 8);
             ok = egi_graph_number(run, &number) ||
-                 egi_fail(EG_ERROR_STATE, "eg_%s: nothing that is fed says how long the open dimension of %s is",
-                          run->function, node->op->name);
+                 egi_fail(EG_ERROR_STATE, run->function,
+                          "nothing that is fed says how long the open dimension of %s is", node->op->name);
             memcpy((char *)attr + at + 8 * k, &number, 8);
         }
     }
@@ -46497,7 +46430,7 @@ static const char *egi_fit_hint(bool behind) {
     return !step || !step->name ? "" : behind ? step->name : "; ";
 }
 static bool egi_fit_fail(const egi_op *op, const eg_tensor *x, const char *what) {
-    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: its %s does not fit %s%s%s", op->name, what, egi_describe(x),
+    return egi_fail(EG_ERROR_ARGUMENT, op->name, "its %s does not fit %s%s%s", what, egi_describe(x),
                     egi_fit_hint(false), egi_fit_hint(true));
 }
 static bool egi_fit_reshape(const egi_op *op, const eg_tensor *x, egi_reshape_attr *a) {
@@ -46506,7 +46439,7 @@ static bool egi_fit_reshape(const egi_op *op, const eg_tensor *x, egi_reshape_at
     for (int i = 0; i < a->to.rank; i++) size *= a->to.dims[i];
     a->from = egi_shape(x);
     return size == x->size ||
-           egi_fail(EG_ERROR_SHAPE, "eg_reshape: %s has %s elements, which do not fill shape %s", egi_describe(x),
+           egi_fail(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s", egi_describe(x),
                     egi_dim_show(x, x->size), egi_shape_show(a->to));
 }
 static bool egi_fit_transpose(const egi_op *op, const eg_tensor *x, const egi_perm *p) {
@@ -46534,9 +46467,10 @@ static bool egi_fit_slice(const egi_op *op, const eg_tensor *x, egi_slice_attr *
             continue;                                      // read from a file: as egi_slice_open writes it
         if (begin < 0 || begin > length || size < 0 || a->step[i] < 1 ||
             (size && (!egi_checked_product(size - 1, a->step[i], &span) || span >= length - begin)))
-            return egi_fail(EG_ERROR_INDEX, "eg_%s: %lld elements from %lld on in steps of %lld do not lie inside axis "
-                                            "%d of %s%s%s", op->name, (long long)size, (long long)begin,
-                            (long long)a->step[i], i, egi_describe(x), egi_fit_hint(false), egi_fit_hint(true));
+            return egi_fail(EG_ERROR_INDEX, op->name,
+                            "%lld elements from %lld on in steps of %lld do not lie inside axis %d of %s%s%s",
+                            (long long)size, (long long)begin, (long long)a->step[i], i, egi_describe(x),
+                            egi_fit_hint(false), egi_fit_hint(true));
     }
     return true;
 }
@@ -46718,8 +46652,7 @@ static bool egi_fit_attention(const egi_op *op, eg_tensor *const *in, int n, con
 static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, void *attr) {
     for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
     if (op->n_in >= 0 ? n != op->n_in : n < 1)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: takes %d operand%s, not %d", op->name, op->n_in,
-                        egi_plural(op->n_in), n);
+        return egi_fail(EG_ERROR_ARGUMENT, op->name, "takes %d operand%s, not %d", op->n_in, egi_plural(op->n_in), n);
     switch (op->number) {
     case EGI_OP_reshape: return egi_fit_reshape(op, in[0], (egi_reshape_attr *)attr);
     case EGI_OP_transpose: return egi_fit_transpose(op, in[0], (const egi_perm *)attr);
@@ -46836,8 +46769,8 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
             dx = egi_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), 0);
         egi_graph_run_gives(run, node, i, dx);
         if (!dx)
-            ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: a gradient that the graph has is NULL in this run: %s",
-                          run->function, eg_tape_unconnected_reason());
+            ok = egi_fail(EG_ERROR_GRADIENT, run->function, "a gradient that the graph has is NULL in this run: %s",
+                          eg_tape_unconnected_reason());
     }
     if (tape && ok && node->persistent) eg_tape_stop(tape);
     egi_free(list);
@@ -46883,9 +46816,8 @@ static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
     }
     for (int i = node->n / 2; i < node->n && ok; i++)
         ok = egi_backend_of(list[i]) == egi_backend_of(own->rate) ||
-             egi_fail(EG_ERROR_DEVICE, "eg_%s: an optimizer on %s cannot train variable %s, which is on %s",
-                      run->function, egi_backend_of(own->rate)->name, egi_describe(list[i]),
-                      egi_backend_of(list[i])->name);
+             egi_fail(EG_ERROR_DEVICE, run->function, "an optimizer on %s cannot train variable %s, which is on %s",
+                      egi_backend_of(own->rate)->name, egi_describe(list[i]), egi_backend_of(list[i])->name);
     for (int i = 0; i < node->n / 2 && ok; i++)
         ok = !list[i] || (list[i] = egi_graph_moved(run, list[i], egi_backend_of(list[node->n / 2 + i]))) != NULL;
     ok = ok && eg_apply_gradients(own, list, list + node->n / 2, node->n / 2) &&
@@ -46991,7 +46923,7 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     if (node->note.file) egi_note_call(node->note.function, node->note.file, node->note.line);
     switch (node->kind) {
     case EGI_VERTEX_PLACEHOLDER:
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: You must feed a value for %s", run->function,
+        return egi_fail(EG_ERROR_ARGUMENT, run->function, "You must feed a value for %s",
                         egi_vertex_describe(run->graph, node, 0));
     case EGI_VERTEX_CONSTANT: case EGI_VERTEX_WRITTEN: *result = node->tensor; return true;
     case EGI_VERTEX_FILL:
@@ -47013,8 +46945,8 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
             return ok && *result;
         }
         *result = at < run->session->n_variables ? run->session->variables[at] : NULL;
-        return *result || egi_fail(EG_ERROR_STATE, "eg_%s: %s has no value in this session; eg_session_initialize "
-                                                   "gives it one", run->function,
+        return *result || egi_fail(EG_ERROR_STATE, run->function,
+                                   "%s has no value in this session; eg_session_initialize gives it one",
                                    egi_vertex_describe(run->graph, node, 0));
     case EGI_VERTEX_OP: return egi_graph_run_op(run, node);
     case EGI_VERTEX_WORK: return egi_graph_run_work(run, node);
@@ -47109,9 +47041,10 @@ static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tenso
         for (int k = 0; k < g->n_open; k++) {
             if (form->shape.dims[i] != g->open[k]) continue;
             if (run->open[k] >= 0 && run->open[k] != x->dims[i])
-                return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of what is fed for %s is %lld, but %lld in what "
-                                                "is fed for %s", run->function, i, egi_value_describe(g, value),
-                                (long long)x->dims[i], (long long)run->open[k], egi_value_describe(g, run->said[k]));
+                return egi_fail(EG_ERROR_SHAPE, run->function,
+                                "dimension %d of what is fed for %s is %lld, but %lld in what is fed for %s", i,
+                                egi_value_describe(g, value), (long long)x->dims[i], (long long)run->open[k],
+                                egi_value_describe(g, run->said[k]));
             run->open[k] = x->dims[i];
             run->said[k] = value;
         }
@@ -47133,9 +47066,10 @@ static bool egi_graph_run_follow(egi_graph_run *run, int32_t value, const eg_ten
             run->said[k] = value;
         }
         if (!egi_graph_number(run, &length) || length == x->dims[i]) continue;
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of what is fed for %s is %lld, but %lld follows from "
-                                        "what is fed for %s", run->function, i, egi_value_describe(g, value),
-                        (long long)x->dims[i], (long long)length, egi_value_describe(g, run->said[k]));
+        return egi_fail(EG_ERROR_SHAPE, run->function,
+                        "dimension %d of what is fed for %s is %lld, but %lld follows from what is fed for %s", i,
+                        egi_value_describe(g, value), (long long)x->dims[i], (long long)length,
+                        egi_value_describe(g, run->said[k]));
     }
     return true;
 }
@@ -47283,7 +47217,7 @@ static void egi_graph_needs_checks(const eg_graph *g, unsigned char *needed, int
 }
 static bool egi_plan_is_over(const eg_function *f, eg_tensor *const *in, int n, int m) {
     (void)f, (void)in, (void)n, (void)m;
-    return egi_fail(EG_ERROR_STATE, "eg_function_call: the session of this function was closed");
+    return egi_fail(EG_ERROR_STATE, "function_call", "the session of this function was closed");
 }
 static bool egi_plan_over_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)out, (void)user;
@@ -47342,12 +47276,12 @@ static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t val
     char what[32] = "an iterator's element";                       // i -1
     if (i >= 0) snprintf(what, sizeof what, "%s %d", strcmp(function, "function_call") ? "feed" : "input", i);
     if (x->dtype != form->dtype)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s is %s, but %s was expected; eg_cast it", function, what,
+        return egi_fail(EG_ERROR_DTYPE, function, "%s is %s, but %s was expected; eg_cast it", what,
                         egi_describe(x), egi_vertex_describe(g, node, v->out));
     bool fits = x->rank == form->shape.rank;
     for (int k = 0; k < form->shape.rank && fits; k++)
         fits = form->shape.dims[k] == x->dims[k] || egi_graph_leaves_open(g, node, form->shape.dims[k]);
-    return fits || egi_fail(EG_ERROR_SHAPE, "eg_%s: %s is %s, but %s was expected", function, what, egi_describe(x),
+    return fits || egi_fail(EG_ERROR_SHAPE, function, "%s is %s, but %s was expected", what, egi_describe(x),
                             egi_vertex_describe(g, node, v->out));
 }
 // Whether inputs fit the placeholders; false with an error.
@@ -47357,13 +47291,12 @@ static bool egi_plan_takes(const eg_function *f, eg_tensor *const *in, int n, in
     for (int i = 0; i < p->n && (n != p->n || m != p->m); i++) {
         const egi_vertex *node = g->nodes[egi_value_at(g, p->feeds[i])->node];
         if (node->element)
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_function_call: %d inputs and %d outputs, but this function has %d "
-                                               "and %d; its input %d, '%.80s', stands where the graph took an "
-                                               "iterator's element", n, m, p->n, p->m, i,
-                            p->names ? p->names[i] : node->name ? node->name : "");
+            return egi_fail(EG_ERROR_ARGUMENT, "function_call", "%d inputs and %d outputs, but this function has %d "
+                            "and %d; its input %d, '%.80s', stands where the graph took an iterator's element", n, m,
+                            p->n, p->m, i, p->names ? p->names[i] : node->name ? node->name : "");
     }
     if (n != p->n || m != p->m)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_function_call: %d inputs and %d outputs, but this function has %d and "
+        return egi_fail(EG_ERROR_ARGUMENT, "function_call", "%d inputs and %d outputs, but this function has %d and "
                                            "%d", n, m, p->n, p->m);
     for (int i = 0; i < n; i++)
         if (!egi_graph_takes("function_call", g, p->feeds[i], in[i], i)) return false;
@@ -47429,13 +47362,13 @@ static bool egi_session_begin(const char *function, eg_session *s) {
     int runs = __atomic_load_n(&s->runs, __ATOMIC_ACQUIRE);
     while (runs >= 0 && !__atomic_compare_exchange_n(&s->runs, &runs, runs + 1, true, __ATOMIC_ACQ_REL,
                                                      __ATOMIC_ACQUIRE)) continue;
-    return runs >= 0 || egi_fail(EG_ERROR_STATE, "eg_%s: the session is being initialized or released", function);
+    return runs >= 0 || egi_fail(EG_ERROR_STATE, function, "the session is being initialized or released");
 }
 static void egi_session_end(eg_session *s) { __atomic_sub_fetch(&s->runs, 1, __ATOMIC_ACQ_REL); }
 static bool egi_session_alone(const char *function, eg_session *s, const char *what) {
     int none = 0;
     return __atomic_compare_exchange_n(&s->runs, &none, -1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
-           egi_fail(EG_ERROR_STATE, "eg_%s: the session is %s; %s it when its runs have ended", function,
+           egi_fail(EG_ERROR_STATE, function, "the session is %s; %s it when its runs have ended",
                     none > 0 ? "running" : "being initialized or released", what);
 }
 EAGER_API void (eg_session_release)(eg_session *s) {
@@ -47457,17 +47390,17 @@ EAGER_API void (eg_session_release)(eg_session *s) {
 // The number of the value that x, a handle of the session's graph, stands for; -1 with an error.
 static int32_t egi_session_value(const char *function, const eg_session *s, const eg_tensor *x, const char *what,
                                  int i) {
-    if (!x) { egi_fail(EG_ERROR_NULL, "eg_%s: %s %d is NULL", function, what, i); return -1; }
+    if (!x) { egi_fail(EG_ERROR_NULL, function, "%s %d is NULL", what, i); return -1; }
     if (!egi_operand_alive(function, i, x)) return -1;
     if (x->flags & EGI_NUMBER || egi_backend_of(x) != &s->graph->backend) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s %d, %s, is no node of this session's graph", function, what, i,
+        egi_fail(EG_ERROR_ARGUMENT, function, "%s %d, %s, is no node of this session's graph", what, i,
                  egi_describe(x));
         return -1;
     }
     const egi_value *v = egi_value_at(s->graph, egi_graph_value(x));
     if (v->node >= 0 && s->graph->nodes[v->node]->block) {
-        egi_fail(EG_ERROR_STATE, "eg_%s: %s %d, %s, is computed in a body of eg_cond or eg_while, which has no value "
-                                 "behind it; fetch what the body gives out", function, what, i, egi_describe(x));
+        egi_fail(EG_ERROR_STATE, function, "%s %d, %s, is computed in a body of eg_cond or eg_while, which has no "
+                 "value behind it; fetch what the body gives out", what, i, egi_describe(x));
         return -1;
     }
     if (v->node >= 0) {
@@ -47479,7 +47412,7 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
         egi_unlock();
         return maker->out[v->out];
     }
-    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s %d, %s, was made in a way that cannot be written into a graph", function,
+    egi_fail(EG_ERROR_ARGUMENT, function, "%s %d, %s, was made in a way that cannot be written into a graph",
              what, i, egi_describe(x));
     return -1;
 }
@@ -47487,23 +47420,23 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
 static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, int32_t *value) {
     const eg_feed *f = &feeds[i];
     if ((value[i] = egi_session_value("session_run", s, f->node, "the node of feed", i)) < 0) return false;
-    if (!f->value) return egi_fail(EG_ERROR_NULL, "eg_session_run: the value of feed %d is NULL", i);
+    if (!f->value) return egi_fail(EG_ERROR_NULL, "session_run", "the value of feed %d is NULL", i);
     if (!egi_operand_alive("session_run", i, f->value)) return false;
     const egi_value *v = egi_value_at(s->graph, value[i]);
     const egi_vertex *node = s->graph->nodes[v->node];
     if (node->kind == EGI_VERTEX_VARIABLE || (node->kind == EGI_VERTEX_CONSTANT && node->tensor->flags & EGI_VARIABLE))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feed %d: '%.80s' is a variable, which cannot be fed; "
+        return egi_fail(EG_ERROR_ARGUMENT, "session_run", "feed %d: '%.80s' is a variable, which cannot be fed; "
                                            "assign to it", i,
                         node->tensor ? eg_name_of(node->tensor) : node->name ? node->name : "");
     for (int k = 0; k < i; k++)
         if (value[k] == value[i])
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feeds %d and %d are of one node, %s", k, i,
+            return egi_fail(EG_ERROR_ARGUMENT, "session_run", "feeds %d and %d are of one node, %s", k, i,
                             egi_vertex_describe(s->graph, node, v->out));
     if (f->value->flags & EGI_NUMBER)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: feed %d is a plain number; make a tensor of it, as in "
+        return egi_fail(EG_ERROR_ARGUMENT, "session_run", "feed %d is a plain number; make a tensor of it, as in "
                                            "eg_scalar(2)", i);
     if (egi_backend_of(f->value)->deallocate == egi_graph_deallocate)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_session_run: the value of feed %d, for %s, is a node of a graph itself: "
+        return egi_fail(EG_ERROR_ARGUMENT, "session_run", "the value of feed %d, for %s, is a node of a graph itself: "
                                            "%s; feed a tensor, such as eg_session_run computes", i,
                         egi_vertex_describe(s->graph, node, v->out), egi_describe(f->value));
     return egi_graph_takes("session_run", s->graph, value[i], f->value, i);
@@ -47536,8 +47469,8 @@ static eg_tensor *egi_plan_handle(const egi_plan *p, int32_t handle, eg_tensor *
         const eg_shape scalar = { 0, { 0 } };
         return (eg_from_data)(EG_INT64, scalar, g->nodes[at]->attr);
     }
-    return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_run: the handle of an iterator, %s, must be fed",
-                                 egi_vertex_describe(g, g->nodes[at], 0));
+    return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "session_run", "the handle of an iterator, %s, must be fed",
+                                  egi_vertex_describe(g, g->nodes[at], 0));
 }
 // Whether what an element is taken from was initialized, or has no initializer in the graph; the error names that node.
 static bool egi_plan_iterator_begun(const eg_graph *g, const egi_origin *from, eg_tensor *handle) {
@@ -47554,7 +47487,7 @@ static bool egi_plan_iterator_begun(const eg_graph *g, const egi_origin *from, e
         const char *name = egi_graph_name_of(g, node->out[0]);
         if (node->note.file)
             snprintf(place, sizeof place, ", written at %.80s:%d", egi_note_file(&node->note), node->note.line);
-        return egi_fail(EG_ERROR_STATE, "eg_session_run: the iterator was not initialized: run its initializer first, "
+        return egi_fail(EG_ERROR_STATE, "session_run", "the iterator was not initialized: run its initializer first, "
                                         "the node %s%.80s%sof eg_graph_iterator_%s%s", name ? "'" : "",
                         name ? name : "", name ? "' " : "", k->dataset ? "set" : "feed", place);
     }
@@ -47577,7 +47510,7 @@ static int egi_plan_elements(const egi_plan *p, eg_tensor **in) {
             const egi_vertex *node = g->nodes[egi_value_at(g, p->feeds[k])->node];
             if (node->origin != origin) continue;
             if (!element[node->component]) {
-                egi_fail(EG_ERROR_SHAPE, "eg_session_run: the iterator's element has no component %d", node->component);
+                egi_fail(EG_ERROR_SHAPE, "session_run", "the iterator's element has no component %d", node->component);
                 return -1;
             }
             in[k] = element[node->component];
@@ -47612,7 +47545,7 @@ static int egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_
                                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     int status = -1;
     if (p->assigns && !first && other != &egi_this)
-        egi_fail(EG_ERROR_STATE, "eg_session_run: another thread assigns to variables of this session; one at a time "
+        egi_fail(EG_ERROR_STATE, "session_run", "another thread assigns to variables of this session; one at a time "
                                  "may");
     else
         status = p->n > p->given ? egi_plan_run(p, in, outputs)
@@ -47636,7 +47569,7 @@ static int egi_session_run(const char *function, eg_session *s, const eg_feed *f
         !(s = egi_session_of(function, s)))
         return -1;
     if (m < 1 || egi_this.observer) {
-        egi_fail(m < 1 ? EG_ERROR_ARGUMENT : EG_ERROR_STATE, "eg_%s: %s", function,
+        egi_fail(m < 1 ? EG_ERROR_ARGUMENT : EG_ERROR_STATE, function, "%s",
                  m < 1 ? "nothing is fetched" : "not while a graph is built or a function is traced");
         return -1;
     }
@@ -47653,8 +47586,8 @@ static int egi_session_run(const char *function, eg_session *s, const eg_feed *f
 static bool egi_session_run_whole(const char *function, eg_session *s, const eg_feed *feeds, int n,
                                   eg_tensor *const *fetches, int m, eg_tensor **outputs, bool latest) {
     const int status = egi_session_run(function, s, feeds, n, fetches, m, outputs, latest);
-    return status == 1 || (status == 0 && egi_fail(EG_ERROR_STATE, "eg_%s: an iterator is at its end, which "
-                                                                   "eg_session_next gives as a status", function));
+    return status == 1 || (status == 0 && egi_fail(EG_ERROR_STATE, function, "an iterator is at its end, which "
+                                                                   "eg_session_next gives as a status"));
 }
 EAGER_API bool (eg_session_run)(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                                 eg_tensor **outputs) {
@@ -47688,11 +47621,11 @@ EAGER_API eg_tensor *(eg_session_variable)(eg_session *s, eg_tensor *v) {
         x = at < s->n_variables ? s->variables[at] : NULL;
         egi_session_end(s);
         if (!x)
-            egi_fail(EG_ERROR_STATE, "eg_session_variable: %s has no value in this session; eg_session_initialize "
+            egi_fail(EG_ERROR_STATE, "session_variable", "%s has no value in this session; eg_session_initialize "
                                      "gives it one", egi_vertex_describe(s->graph, node, 0));
     }
     if (!own && !(node->tensor && node->tensor->flags & EGI_VARIABLE))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_variable: %s is no variable", egi_describe(v));
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "session_variable", "%s is no variable", egi_describe(v));
     return x;
 }
 EAGER_API eg_optimizer *(eg_session_optimizer)(eg_session *s, eg_optimizer *opt) {
@@ -47702,8 +47635,8 @@ EAGER_API eg_optimizer *(eg_session_optimizer)(eg_session *s, eg_optimizer *opt)
     bool of_graph = false;
     for (int64_t i = 0; i < s->graph->n_nodes && !of_graph; i++) of_graph = s->graph->nodes[i]->optimizer == opt;
     if (!of_graph)
-        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_session_optimizer: no update of this session's graph is "
-                                                           "made by that optimizer, an eg_%s", opt->name);
+        return (eg_optimizer *)egi_raise(EG_ERROR_ARGUMENT, "session_optimizer", "no update of this session's graph is "
+                                                            "made by that optimizer, an eg_%s", opt->name);
     return egi_session_optimizer(s, opt);
 }
 EAGER_API eg_function *(eg_session_function)(eg_session *s) {
@@ -47758,7 +47691,7 @@ static bool egi_session_initialize(eg_session *s, eg_tensor *const *variables, i
         if (!ok) break;
         const int32_t node = egi_value_at(g, value)->node;
         ok = g->nodes[node]->kind == EGI_VERTEX_VARIABLE ||
-             egi_fail(EG_ERROR_ARGUMENT, "eg_session_initialize: entry %d is no variable of this graph", i);
+             egi_fail(EG_ERROR_ARGUMENT, "session_initialize", "entry %d is no variable of this graph", i);
         wanted[node] = 1;
     }
     for (int64_t i = 0; i < g->n_nodes && n == 0; i++) wanted[i] = g->nodes[i]->kind == EGI_VERTEX_VARIABLE;
@@ -47773,7 +47706,7 @@ EAGER_API bool (eg_session_initialize)(eg_session *s, eg_tensor *const *variable
         !(s = egi_session_of("session_initialize", s)))
         return false;
     if (egi_this.observer)
-        return egi_fail(EG_ERROR_STATE, "eg_session_initialize: not while a graph is built or a function is traced");
+        return egi_fail(EG_ERROR_STATE, "session_initialize", "not while a graph is built or a function is traced");
     if (!egi_session_alone("session_initialize", s, "initialize")) return false;
     const bool ok = egi_session_initialize(s, variables, n);
     __atomic_store_n(&s->runs, 0, __ATOMIC_RELEASE);
@@ -47802,7 +47735,7 @@ static eg_tensor *egi_initializer(const char *function, eg_iterator *it, eg_data
     eg_tensor *out = NULL;
     if (!egi_object_alive(function, "iterator", it, EGI_ITERATOR)) return NULL;
     if (!g)
-        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: no graph is being built; EG_GRAPH(g); begins", function);
+        return (eg_tensor *)egi_raise(EG_ERROR_STATE, function, "no graph is being built; EG_GRAPH(g); begins");
     egi_origin *origin = egi_origin_new(g, &site);
     if (!origin) return NULL;
     eg_iterator_retain(it);
@@ -47950,7 +47883,7 @@ static const char *egi_called_named(const char *name) {
 static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
     const egi_value *v = node->n && node->in[0].value >= 0 ? egi_value_at(s->graph, node->in[0].value) : NULL;
     if (node->op->flags & EGI_USER || node->op->number == EGI_OP_to)
-        return egi_fail(EG_ERROR_STATE, "eg_function_save: eg_%s cannot be written into a file: %s", node->op->name,
+        return egi_fail(EG_ERROR_STATE, "function_save", "eg_%s cannot be written into a file: %s", node->op->name,
                         node->op->flags & EGI_USER ? "no file holds a program's own code"
                                                    : "a function in a file is for one device");
     egi_saver_named(s, "op", node->op->name);
@@ -47969,7 +47902,7 @@ static bool egi_saver_work(egi_saver *s, const egi_vertex *node) {
     int row = 0;
     while (row < EGI_WORKS && egi_works[row].run != node->work) row++;
     if (row == EGI_WORKS)
-        return egi_fail(EG_ERROR_STATE, "eg_function_save: %s is work of the program itself, which no file holds",
+        return egi_fail(EG_ERROR_STATE, "function_save", "%s is work of the program itself, which no file holds",
                         node->work == egi_host_number_read ? "eg_host_number" : "an eg_fprint, or a check of metrics,");
     egi_saver_named(s, "work", egi_works[row].name);
     egi_saver_named(s, "of", *(const char *const *)node->attr);
@@ -48045,7 +47978,7 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
     if (kind != EGI_VERTEX_PLACEHOLDER) egi_saver_after(s, node);
     switch (kind) {
     case EGI_VERTEX_PLACEHOLDER:
-        if (!s->fed[at]) ok = egi_fail(EG_ERROR_STATE, "eg_function_save: %s is no input",
+        if (!s->fed[at]) ok = egi_fail(EG_ERROR_STATE, "function_save", "%s is no input",
                                          egi_vertex_describe(s->graph, node, 0));
         if (node->name) egi_saver_named(s, "name", node->name);
         if (node->element) egi_text_string(&s->text, ",\"element\":true");
@@ -48066,7 +47999,7 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
         break;
     case EGI_VERTEX_VARIABLE:
         ok = x ? egi_saver_variable(s, at, x)
-               : egi_fail(EG_ERROR_STATE, "eg_function_save: %s has no value in this session; eg_session_initialize "
+               : egi_fail(EG_ERROR_STATE, "function_save", "%s has no value in this session; eg_session_initialize "
                                           "gives it one", egi_vertex_describe(s->graph, node, 0));
         break;
     case EGI_VERTEX_OP: ok = egi_saver_op(s, node); break;
@@ -48075,7 +48008,7 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
     case EGI_VERTEX_GRADIENTS: egi_saver_gradients(s, node); break;
     case EGI_VERTEX_UPDATE: ok = egi_saver_update(s, node); break;
     case EGI_VERTEX_HOST:
-        ok = egi_fail(EG_ERROR_STATE, "eg_function_save: an eg_host_call calls a function of the program, which no "
+        ok = egi_fail(EG_ERROR_STATE, "function_save", "an eg_host_call calls a function of the program, which no "
                                       "file holds");
         break;
     case EGI_VERTEX_COND: case EGI_VERTEX_WHILE:
@@ -48123,7 +48056,7 @@ static bool egi_saver_optimizer(egi_saver *s, int64_t i) {
     char name[64];
     double v[2 * EG_MAX_RANK];
     if (opt->options.schedule.rate)
-        return egi_fail(EG_ERROR_STATE, "eg_function_save: eg_%s has a .schedule, which is a function of C; give it "
+        return egi_fail(EG_ERROR_STATE, "function_save", "eg_%s has a .schedule, which is a function of C; give it "
                                         ".learning_rate, which the program that loads it can set", opt->name);
     egi_text_string(&s->text, i ? ",\n{\"kind\":" : "\n{\"kind\":");
     egi_text_json(&s->text, opt->name);
@@ -48221,9 +48154,9 @@ static bool egi_saver_names_fit(const char *what, const char *const *names, int 
     for (; names[count]; count++)
         for (int i = 0; i < count; i++)
             if (!strcmp(names[i], names[count]))
-                return egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: .%ss names '%.60s' twice", what, names[i]);
+                return egi_fail(EG_ERROR_ARGUMENT, "function_save", ".%ss names '%.60s' twice", what, names[i]);
     return count == n || (less && count < n) ||
-           egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: .%ss has %d name%s for %d %s%s", what, count,
+           egi_fail(EG_ERROR_ARGUMENT, "function_save", ".%ss has %d name%s for %d %s%s", what, count,
                     egi_plural(count), n, what, egi_plural(n));
 }
 // Writes the nodes that are `needed` for the values out[] from the values in[] into files at `path`.
@@ -48268,14 +48201,14 @@ static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned cha
 // The number of the value that x is, in the graph g: a node's, or what the graph captures. -1 with an error.
 static int32_t egi_graph_value_of(eg_graph *g, eg_tensor *x) {
     if (x->flags & EGI_NUMBER) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: an output is a plain number; make a tensor of it, as in "
+        egi_fail(EG_ERROR_ARGUMENT, "function_save", "an output is a plain number; make a tensor of it, as in "
                                     "eg_scalar(2)");
         return -1;
     }
     const egi_value *v = egi_backend_of(x) == &g->backend ? egi_value_at(g, egi_graph_value(x)) : NULL;
     if (!v) return egi_graph_capture(g, x);
     if (v->node >= 0) return g->nodes[v->node]->out[v->out];
-    egi_fail(EG_ERROR_STATE, "eg_function_save: %s was made in a way that cannot be written into a graph",
+    egi_fail(EG_ERROR_STATE, "function_save", "%s was made in a way that cannot be written into a graph",
              egi_describe(x));
     return -1;
 }
@@ -48308,7 +48241,7 @@ static bool egi_function_write(eg_function *f, const egi_trace *t, eg_graph *g, 
         shape.rank = (int)at[2];
         for (int k = 0; k < shape.rank; k++) shape.dims[k] = at[3 + 2 * k];
         if (o->shapes && o->shapes[i].rank != shape.rank)
-            ok = egi_fail(EG_ERROR_SHAPE, "eg_function_save: .shapes has %s for input %d, which was %s", 
+            ok = egi_fail(EG_ERROR_SHAPE, "function_save", ".shapes has %s for input %d, which was %s", 
                           egi_shape_show_free(o->shapes[i]), i, egi_shape_show(shape));
         ok = ok && (in[i] = (eg_placeholder)((eg_dtype)at[0], o->shapes ? o->shapes[i] : shape,
                                              names && *names ? *names++ : NULL)) != NULL;
@@ -48316,7 +48249,7 @@ static bool egi_function_write(eg_function *f, const egi_trace *t, eg_graph *g, 
     }
     if (ok) EGI_FRAMED_DEEPER("the body", "function_save", ok = f->body(in, out, f->user));
     if (!ok && egi_this.error == EG_OK)
-        egi_fail(EG_ERROR_STATE, "eg_function_save: the body failed without an error");
+        egi_fail(EG_ERROR_STATE, "function_save", "the body failed without an error");
     for (int i = 0; i < m && ok; i++) {
         values[n + i] = -1;
         if (!out[i]) continue;
@@ -48362,11 +48295,11 @@ EAGER_API bool (eg_function_save)(eg_function *f, const char *path, eg_function_
         !egi_archive_path_fits("function_save", path, false))
         return false;
     if (egi_this.observer)
-        return egi_fail(EG_ERROR_STATE, "eg_function_save: not while a graph is built or a function is traced");
+        return egi_fail(EG_ERROR_STATE, "function_save", "not while a graph is built or a function is traced");
     if (f->body == egi_plan_body) {
         const egi_plan *p = (const egi_plan *)f->user;
         if (o.shapes)
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_function_save: the shapes of a session's function are those of its "
+            return egi_fail(EG_ERROR_ARGUMENT, "function_save", "the shapes of a session's function are those of its "
                                                "placeholders");
         return egi_graph_save(p->session->graph, p, p->needed, p->n_nodes, p->feeds, p->n, p->fetches, p->m,
                               &o, path);
@@ -48394,33 +48327,43 @@ typedef struct egi_loader {
     eg_tape **tape;                         // of each line of gradients
     eg_optimizer **optimizer;
     int64_t n_optimizers;
+    bool telling, refused;                  // of the thread before a line was read; the file's own error was raised
+    int noted;                              // as telling
 } egi_loader;
 
-static bool egi_loader_fail(const egi_loader *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// An error at the line that is read; returns false.
-static bool egi_loader_fail(const egi_loader *l, const char *format, ...) {
+static bool egi_loader_fail(egi_loader *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// An error at the line that is read, told at once, with the place where the program loads the file; returns false.
+static bool egi_loader_fail(egi_loader *l, const char *format, ...) {
+    const bool telling = egi_this.telling;
+    const int noted = egi_this.noted;
     char text[400];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    if (l->at >= l->n) return egi_file_fail("function_load", l->path, -1, "behind the lines: %s", text);
-    return egi_file_fail("function_load", l->path, -1, "line %lld: %s", (long long)l->at, text);
+    egi_this.telling = l->telling;
+    egi_this.noted = l->noted;
+    if (l->at >= l->n) egi_file_fail("function_load", l->path, -1, "behind the lines: %s", text);
+    else egi_file_fail("function_load", l->path, -1, "line %lld: %s", (long long)l->at, text);
+    egi_this.telling = telling;
+    egi_this.noted = noted;
+    l->refused = true;
+    return false;
 }
-static int64_t egi_loader_member(const egi_loader *l, const char *key) {
+static int64_t egi_loader_member(egi_loader *l, const char *key) {
     return egi_json_member(&l->json, l->line[l->at], key);
 }
-static bool egi_loader_says(const egi_loader *l, const char *key) {
+static bool egi_loader_says(egi_loader *l, const char *key) {
     const int64_t node = egi_loader_member(l, key);
     const egi_json_node v = node < 0 ? egi_json_at(&l->json, 0) : egi_json_at(&l->json, node);
     return node >= 0 && v.kind == EGI_JSON_BOOL && v.integer;
 }
 // A text of the line; NULL: there is none.
-static const char *egi_loader_text(const egi_loader *l, const char *key) {
+static const char *egi_loader_text(egi_loader *l, const char *key) {
     return egi_json_string(&l->json, egi_loader_member(l, key));
 }
 // A whole number in [low, high].
-static bool egi_loader_whole(const egi_loader *l, int64_t node, const char *what, int64_t low, int64_t high,
+static bool egi_loader_whole(egi_loader *l, int64_t node, const char *what, int64_t low, int64_t high,
                              int64_t *to) {
     const egi_json_node v = node < 0 ? egi_json_at(&l->json, 0) : egi_json_at(&l->json, node);
     if (node < 0 || v.kind != EGI_JSON_NUMBER || !v.whole || v.integer < low || v.integer > high)
@@ -48430,7 +48373,7 @@ static bool egi_loader_whole(const egi_loader *l, int64_t node, const char *what
     return true;
 }
 // A number of the line; null, which stands for what JSON cannot write, is NaN.
-static bool egi_loader_number(const egi_loader *l, const char *key, double *to) {
+static bool egi_loader_number(egi_loader *l, const char *key, double *to) {
     const int64_t node = egi_loader_member(l, key);
     const egi_json_node v = node < 0 ? egi_json_at(&l->json, 0) : egi_json_at(&l->json, node);
     *to = (double)NAN;
@@ -48439,7 +48382,7 @@ static bool egi_loader_number(const egi_loader *l, const char *key, double *to) 
            egi_loader_fail(l, "its \"%s\" is no number", key);
 }
 // A list of whole numbers, with no check of what they mean.
-static bool egi_loader_sizes(const egi_loader *l, int64_t node, const char *what, eg_shape *shape) {
+static bool egi_loader_sizes(egi_loader *l, int64_t node, const char *what, eg_shape *shape) {
     const int64_t rank = node < 0 ? 0 : egi_json_count(&l->json, node);
     memset(shape, 0, sizeof *shape);
     if (node < 0 || egi_json_at(&l->json, node).kind != EGI_JSON_ARRAY || rank > EG_MAX_RANK)
@@ -48450,7 +48393,7 @@ static bool egi_loader_sizes(const egi_loader *l, int64_t node, const char *what
     return true;
 }
 // A line's dtype and shape; a negative length is an open dimension.
-static bool egi_loader_form(const egi_loader *l, eg_dtype *dtype, eg_shape *shape) {
+static bool egi_loader_form(egi_loader *l, eg_dtype *dtype, eg_shape *shape) {
     const char *name = egi_loader_text(l, "dtype");
     int t = 0;
     while (name && t < EGI_DTYPES && strcmp(egi_dtypes[t].name, name)) t++;
@@ -48459,7 +48402,7 @@ static bool egi_loader_form(const egi_loader *l, eg_dtype *dtype, eg_shape *shap
     return egi_loader_sizes(l, egi_loader_member(l, "shape"), "shape", shape);
 }
 // The value that a number of a line, or a pair of it and a result's number, names.
-static bool egi_loader_value(const egi_loader *l, int64_t node, eg_tensor **x) {
+static bool egi_loader_value(egi_loader *l, int64_t node, eg_tensor **x) {
     const bool pair = egi_json_at(&l->json, node).kind == EGI_JSON_ARRAY;
     int64_t line, out = 0;
     if (pair && egi_json_count(&l->json, node) != 2) return egi_loader_fail(l, "an operand is no pair");
@@ -48470,7 +48413,7 @@ static bool egi_loader_value(const egi_loader *l, int64_t node, eg_tensor **x) {
                                  (long long)line);
 }
 // An operand from the file: *x is NULL for null. A number that JSON cannot write stands as null and is NaN.
-static bool egi_loader_operand(const egi_loader *l, int64_t node, eg_tensor **x) {
+static bool egi_loader_operand(egi_loader *l, int64_t node, eg_tensor **x) {
     const egi_json_node v = egi_json_at(&l->json, node);
     *x = NULL;
     if (v.kind == EGI_JSON_NULL) return true;
@@ -48485,7 +48428,7 @@ static bool egi_loader_operand(const egi_loader *l, int64_t node, eg_tensor **x)
     return *x != NULL;
 }
 // The line's operands as a list, which the caller frees.
-static eg_tensor **egi_loader_operands(const egi_loader *l, int *n) {
+static eg_tensor **egi_loader_operands(egi_loader *l, int *n) {
     const int64_t node = egi_loader_member(l, "in"), count = node < 0 ? 0 : egi_json_count(&l->json, node);
     if (node < 0 || egi_json_at(&l->json, node).kind != EGI_JSON_ARRAY) {
         egi_loader_fail(l, "it has no list \"in\"");
@@ -48510,7 +48453,7 @@ static bool egi_loader_gives(egi_loader *l, eg_tensor *const *x, int n) {
     return true;
 }
 // One field of the attributes, as the table of attributes says.
-static bool egi_loader_attribute(const egi_loader *l, int64_t node, size_t row, int rank, char *attr) {
+static bool egi_loader_attribute(egi_loader *l, int64_t node, size_t row, int rank, char *attr) {
     const char *name = egi_attributes[row].name, kind = egi_attributes[row].kind;
     const bool list = kind != 's' && egi_attributes[row].count != 1;
     const int64_t count = egi_attributes[row].count ? egi_attributes[row].count : rank;
@@ -48544,7 +48487,7 @@ static bool egi_loader_attribute(const egi_loader *l, int64_t node, size_t row, 
     return true;
 }
 // The attributes by their names; those that the line does not have stay 0.
-static bool egi_loader_attributes(const egi_loader *l, const egi_op *op, int rank, void *attr) {
+static bool egi_loader_attributes(egi_loader *l, const egi_op *op, int rank, void *attr) {
     const int64_t object = egi_loader_member(l, "attributes");
     int64_t known = 0;
     if (object < 0) return true;
@@ -48601,7 +48544,7 @@ static bool egi_loader_op(egi_loader *l, eg_tensor **in, int n) {
     return egi_loader_run_op(l, op, in, n);
 }
 // The tensor that the line's shape is that of, for the one that is made next.
-static bool egi_loader_like(const egi_loader *l, const eg_shape *shape) {
+static bool egi_loader_like(egi_loader *l, const eg_shape *shape) {
     const int64_t node = egi_loader_member(l, "like");
     eg_tensor *x = NULL;
     if (node < 0) return true;
@@ -48853,7 +48796,7 @@ static bool egi_loader_tapes(egi_loader *l) {
     return ok;
 }
 // Begins an EG_AFTER for each value of the line's "after"; *begun: how many.
-static bool egi_loader_after(const egi_loader *l, int64_t *begun) {
+static bool egi_loader_after(egi_loader *l, int64_t *begun) {
     const int64_t node = egi_loader_member(l, "after");
     if (node < 0) return true;
     if (egi_json_at(&l->json, node).kind != EGI_JSON_ARRAY) return egi_loader_fail(l, "\"after\" is no list");
@@ -48865,7 +48808,7 @@ static bool egi_loader_after(const egi_loader *l, int64_t *begun) {
     return true;
 }
 // Whether what a line says by true or false is either.
-static bool egi_loader_decides(const egi_loader *l) {
+static bool egi_loader_decides(egi_loader *l) {
     static const char *const keys[] = { "persistent", "element", "zeros", "in_layer", "paused", "fixed" };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const int64_t node = egi_loader_member(l, keys[i]);
@@ -48887,7 +48830,7 @@ static bool egi_loader_line(egi_loader *l) {
     if (paused) eg_recording_pause();
     const bool telling = egi_this.telling;
     const int noted = egi_this.noted;
-    egi_this.telling = true;                                   // the handler hears the whole sentence, below
+    egi_this.telling = true;                                   // the handler hears the whole sentence (egi_loader_fail)
     egi_this.noted = 0;                                        // nor is this call where the program wrote the line
     int64_t begun = 0;
     bool ok = egi_loader_after(l, &begun) && egi_loader_kind(l, kind);
@@ -48897,18 +48840,15 @@ static bool egi_loader_line(egi_loader *l) {
     if (paused) eg_recording_unpause();
     if (ok) l->first[l->at + 1] = l->n_values;                 // or a body has no end, and l->at is beyond the lines
     for (int64_t i = nodes; i < l->graph->n_nodes && in_layer; i++) l->graph->nodes[i]->in_layer = true;
-    if (ok) return true;
+    if (ok || l->refused) return ok;
     egi_failure f;
     egi_failure_take(&f);
     const char *op = egi_loader_text(l, "op");
-    const char *own = "eg_function_load: ";
-    if (f.code == EG_ERROR_FILE && !strncmp(f.message, own, strlen(own)))
-        return egi_fail(f.code, "eg_%s: %s", "function_load", f.message + strlen(own));     // with the program's line
-    if (f.code == EG_ERROR_FILE || f.code == EG_ERROR_MEMORY) return egi_fail(f.code, "%s", f.message);
+    if (f.code == EG_ERROR_FILE || f.code == EG_ERROR_MEMORY) return egi_fail(f.code, NULL, "%s", f.message);
     return egi_loader_fail(l, "%.40s%s%.40s: %s", kind, op ? " " : "", op ? op : "", f.message);
 }
 // Tensor `name` of the file on this thread's device.
-static eg_tensor *egi_loader_tensor(const egi_loader *l, const char *name) {
+static eg_tensor *egi_loader_tensor(egi_loader *l, const char *name) {
     eg_tensor *x = name && eg_archive_has(l->archive, name) ? eg_archive_get(l->archive, name) : NULL;
     if (!x) { egi_loader_fail(l, "there is no tensor '%.100s' in the file", name ? name : ""); return NULL; }
     return egi_device_copy(x, egi_backend_of(x), egi_backend_here());
@@ -48927,7 +48867,7 @@ static bool egi_loader_holds(egi_loader *l) {
     return true;
 }
 // Assigns the archive's tensor of this name to v, if there is one. False with an error where it does not fit.
-static bool egi_loader_assign(const egi_loader *l, const char *key, eg_tensor *v) {
+static bool egi_loader_assign(egi_loader *l, const char *key, eg_tensor *v) {
     if (!v || !eg_archive_has(l->archive, key)) return true;
     eg_tensor *x = egi_loader_tensor(l, key);
     if (!x || x->dtype != v->dtype || !egi_same_shape(x, v))
@@ -48963,7 +48903,7 @@ static bool egi_loader_state(egi_loader *l, const char *name, eg_optimizer *opt)
     return ok;
 }
 // The optimizer of a row; its refusal of the options is an error that names the file.
-static eg_optimizer *egi_loader_make(const egi_loader *l, int row, eg_optimizer_options o) {
+static eg_optimizer *egi_loader_make(egi_loader *l, int row, eg_optimizer_options o) {
     const bool telling = egi_this.telling;
     const int noted = egi_this.noted;
     egi_this.telling = true;                                   // as in egi_loader_line
@@ -48974,12 +48914,12 @@ static eg_optimizer *egi_loader_make(const egi_loader *l, int row, eg_optimizer_
     if (opt) return opt;
     egi_failure f;
     egi_failure_take(&f);
-    if (f.code == EG_ERROR_MEMORY) egi_fail(f.code, "%s", f.message);
+    if (f.code == EG_ERROR_MEMORY) egi_fail(f.code, NULL, "%s", f.message);
     else egi_file_fail("function_load", l->path, -1, "%s", f.message);
     return NULL;
 }
 // Makes an optimizer by its public function, from those options that are not zero; those that are become zero then.
-static eg_optimizer *egi_loader_optimizer(const egi_loader *l, int64_t node) {
+static eg_optimizer *egi_loader_optimizer(egi_loader *l, int64_t node) {
     const char *kind = egi_json_string(&l->json, egi_json_member(&l->json, node, "kind"));
     eg_optimizer_options o;
     double value[EGI_OPTIMIZER_FIELD_COUNT];
@@ -49158,6 +49098,8 @@ static eg_function *egi_function_from(eg_archive *a, const char *path) {
     memset(&l, 0, sizeof l);
     l.path = path;
     l.archive = a;
+    l.telling = egi_this.telling;
+    l.noted = egi_this.noted;
     if (!text) {
         egi_file_fail("function_load", path, -1, "holds tensors, but no function; eg_function_save writes one");
         return NULL;
@@ -49183,8 +49125,8 @@ static eg_archive *egi_function_archive(const char *path) {
 EAGER_API eg_function *(eg_function_load)(const char *path) {
     if (!egi_archive_path_fits("function_load", path, true)) return NULL;
     if (egi_this.observer)
-        return (eg_function *)eg_raise(EG_ERROR_STATE, "eg_function_load: not while a graph is built or a function is "
-                                                       "traced");
+        return (eg_function *)egi_raise(EG_ERROR_STATE, "function_load", "not while a graph is built or a function is "
+                                                        "traced");
     eg_archive *a = egi_function_archive(path);
     eg_function *f = a ? egi_function_from(a, path) : NULL;
     eg_archive_release(a);
@@ -49194,7 +49136,7 @@ EAGER_API eg_function *(eg_function_load)(const char *path) {
 static egi_plan *egi_function_plan(const char *name, eg_function *f) {
     if (!egi_object_alive(name, "function", f, EGI_FUNCTION)) return NULL;
     if (f->body == egi_plan_body) return (egi_plan *)f->user;
-    egi_fail(EG_ERROR_STATE, "eg_%s: the function is neither a loaded one nor a session's", name);
+    egi_fail(EG_ERROR_STATE, name, "the function is neither a loaded one nor a session's");
     return NULL;
 }
 // The number of the input or output that is called so; -1 with an error.
@@ -49208,7 +49150,7 @@ static int egi_function_end(const char *name, eg_function *f, bool input, const 
         const char *own = names ? names[i] : value < 0 ? NULL : egi_graph_name_of(p->session->graph, value);
         if (own && !strcmp(own, wanted)) return i;
     }
-    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: none of its %d %ss is '%.60s'; the first is '%.60s'", name, n,
+    egi_fail(EG_ERROR_ARGUMENT, name, "none of its %d %ss is '%.60s'; the first is '%.60s'", n,
              input ? "input" : "output", wanted, names && n ? names[0] : "");
     return -1;
 }
@@ -49225,7 +49167,7 @@ EAGER_API eg_optimizer *(eg_function_optimizer)(eg_function *f, int i) {
     for (const egi_own_optimizer *o = p->session->optimizers; o; o = o->next) n++;
     for (const egi_own_optimizer *o = p->session->optimizers; o && i >= 0 && i < n; o = o->next)
         if (--n == i) return o->own;                           // the latest stands first
-    return (eg_optimizer *)eg_raise(EG_ERROR_INDEX, "eg_function_optimizer: number %d of %d", i, n);
+    return (eg_optimizer *)egi_raise(EG_ERROR_INDEX, "function_optimizer", "number %d of %d", i, n);
 }
 // The variables that f reads or assigns, into list[] unless that is NULL; how many they are.
 static int64_t egi_function_variables(eg_function *f, eg_tensor **list) {
@@ -49418,7 +49360,7 @@ static bool egi_cluster_fail(int kind, const char *format, ...) {
 // The error of a call that a failed cluster cannot serve.
 static EGI_COLD bool egi_cluster_raise(int kind) {
     while (!egi_cluster_has_failed()) sched_yield();        // another thread writes the reason
-    return kind != EGI_LEAVE && egi_fail(EG_ERROR_STATE, "eg_%s: %s", egi_collective_names[kind], egi_cluster.reason);
+    return kind != EGI_LEAVE && egi_fail(EG_ERROR_STATE, egi_collective_names[kind], "%s", egi_cluster.reason);
 }
 static int64_t egi_cluster_steps(void) { return __atomic_load_n(&egi_cluster.step, __ATOMIC_RELAXED); }
 // "rank 1 (last seen at step 3), rank 2 (...)": those whose message has not come, or else that have not taken theirs.
@@ -49542,11 +49484,11 @@ static bool egi_meeting_holds(int kind) {
     }
     if (gives_up == egi_cluster.rank) return false;
     if (gives_up >= 0)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d has given up%s, after step %lld; its error says why",
-                        egi_collective_names[kind], gives_up,
+        return egi_fail(EG_ERROR_STATE, egi_collective_names[kind],
+                        "rank %d has given up%s, after step %lld; its error says why", gives_up,
                         kind == EGI_AVERAGE || kind == EGI_SHARE_NEW ? " this update" : "",
                         (long long)met[gives_up].step);
-    return egi_fail(EG_ERROR_STATE, "eg_%s: the ranks differ: rank 0 %s, and rank %d %s%s", egi_collective_names[kind],
+    return egi_fail(EG_ERROR_STATE, egi_collective_names[kind], "the ranks differ: rank 0 %s, and rank %d %s%s",
                     egi_meeting_show(&met[0], &met[other], a, sizeof a), other,
                     egi_meeting_show(&met[other], &met[0], b, sizeof b), egi_meeting_hint(&met[0], &met[other]));
 }
@@ -49584,7 +49526,7 @@ static void egi_mpi_init(void) {
 // The cluster cannot be made, and no later call tries again: each fails with the same reason.
 static EGI_COLD bool egi_cluster_refuse(const char *reason) {
     egi_cluster_fail(EGI_LEAVE, "%s", reason);
-    return egi_fail(EG_ERROR_STATE, "eg_cluster_init: %s", egi_cluster.reason);
+    return egi_fail(EG_ERROR_STATE, "cluster_init", "%s", egi_cluster.reason);
 }
 static EGI_COLD bool egi_cluster_late(double seconds) {
     char reason[200];
@@ -49641,7 +49583,7 @@ static void egi_mpi_end(void) {
 static bool egi_mpi_start(double seconds) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, egi_mpi_run, NULL) != 0)
-        return egi_fail(EG_ERROR_STATE, "eg_cluster_init: the thread that starts MPI cannot be made");
+        return egi_fail(EG_ERROR_STATE, "cluster_init", "the thread that starts MPI cannot be made");
     pthread_detach(thread);
     if (!egi_mpi_wait(EGI_MPI_STARTS, seconds)) return egi_cluster_late(seconds);
     if (egi_mpi_state() != EGI_MPI_RUNS || egi_mpi.provided >= MPI_THREAD_SERIALIZED) return true;
@@ -49704,7 +49646,7 @@ static bool egi_cluster_start(int *argc, char ***argv, double seconds) {
     int begun = 0, provided = 0, size = 1, rank = 0;
     int ended = 0;
     if (MPI_Finalized(&ended) == MPI_SUCCESS && ended)
-        return egi_fail(EG_ERROR_STATE, "eg_cluster_init: the program has ended MPI already");
+        return egi_fail(EG_ERROR_STATE, "cluster_init", "the program has ended MPI already");
     bool ok = MPI_Initialized(&begun) == MPI_SUCCESS;
     if (ok && !begun && !egi_mpi_begin(argc, argv, seconds)) return false;
     ok = ok && MPI_Query_thread(&provided) == MPI_SUCCESS;
@@ -49783,7 +49725,7 @@ static bool egi_ranks_scale(bool weighed) {
         const double own = egi_cluster.met[r].weight;
         egi_cluster.scale[r] = (weighed ? own > 0 : own) / all;
     }
-    return all > 0 || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has examples in this step");
+    return all > 0 || egi_fail(EG_ERROR_GRADIENT, "apply_gradients", "no rank has examples in this step");
 }
 // The transfers. room begins with this rank's n elements of `size` bytes, and its rest is free; what comes of them is
 // at the address that is returned, NULL where the cluster has failed.
@@ -50095,7 +50037,7 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
 #endif
     // what has begun in this thread has been cleared away
     const bool idle = !egi_post.owed && !egi_post.oldest;
-    if (!idle) egi_fail(EG_ERROR_STATE, "eg_apply_gradients: another thread is in an update of the cluster");
+    if (!idle) egi_fail(EG_ERROR_STATE, "apply_gradients", "another thread is in an update of the cluster");
     const bool ok = idle && egi_cluster_meet(&m) && egi_ranks_scale(m.root);
     if (ok) egi_post.owed = o->buckets;
     egi_cluster_leave();
@@ -50136,11 +50078,11 @@ static bool egi_update_take(eg_backend *b, const egi_args *args) {
     egi_bucket *k = egi_post.oldest;
     char *mean = k ? k->room + o->begin * size : NULL;
     if (egi_cluster_is_forked(EGI_AVERAGE)) return false;
-    if (!k) return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: no gradients of this update are under way");
+    if (!k) return egi_fail(EG_ERROR_STATE, "apply_gradients", "no gradients of this update are under way");
     if (o->first && !egi_post_wait()) return egi_cluster_raise(EGI_AVERAGE);
     for (int r = 0; r < egi_cluster.size && o->first && o->ends; r++)
         if (!(egi_bucket_marked(k, o->elements - egi_cluster.size + r) == 0))
-            return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: rank %d has given up this update, after step %lld; "
+            return egi_fail(EG_ERROR_STATE, "apply_gradients", "rank %d has given up this update, after step %lld; "
                                             "its error says why", r, (long long)egi_cluster_steps());
     egi_post.there = egi_bucket_marked(k, o->mark) > 0;
     egi_cluster_staged(b, o->count * size);
@@ -50264,7 +50206,7 @@ static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
         }
     }
     t->taken = true;
-    return any || egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: no rank has a gradient for any variable");
+    return any || egi_fail(EG_ERROR_GRADIENT, "apply_gradients", "no rank has a gradient for any variable");
 }
 // All ranks agree on the variables and on the update. A rank that had another value of one gives no gradient.
 static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n, bool *differed);
@@ -50321,7 +50263,7 @@ static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
     bool same = t && t->n == n;
     for (int i = 0; i < n && same; i++) same = t->p[i].variable == p[i].variable;
     if (t && !same)
-        return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: gradients of another list are under way to other ranks");
+        return egi_fail(EG_ERROR_STATE, "apply_gradients", "gradients of another list are under way to other ranks");
     if (!t) {
         memset((void *)&own, 0, sizeof own);
         own.opt = opt;
@@ -50349,7 +50291,7 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
         if (!(v->flags & EGI_VARIABLE) || (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)) return true;
     }
     if (opt->travel)
-        return egi_fail(EG_ERROR_STATE, "eg_tape_minimize: gradients of this optimizer are under way to other ranks");
+        return egi_fail(EG_ERROR_STATE, "tape_minimize", "gradients of this optimizer are under way to other ranks");
     egi_travel *t = (egi_travel *)egi_alloc(sizeof *t + (size_t)n * sizeof *t->p);
     if (!t) return egi_no_memory("apply_gradients", 0);
     memset((void *)t, 0, sizeof *t + (size_t)n * sizeof *t->p);
@@ -50418,7 +50360,7 @@ static bool egi_cluster_start(int *argc, char ***argv, double seconds) {
     if (!ranks) ranks = getenv("PMI_SIZE");
     (void)argc, (void)argv, (void)seconds;
     return !ranks || atoi(ranks) < 2 ||
-           egi_fail(EG_ERROR_STATE, "eg_cluster_init: mpirun has started %d processes, and this program was compiled "
+           egi_fail(EG_ERROR_STATE, "cluster_init", "mpirun has started %d processes, and this program was compiled "
                                     "without EAGER_MPI; compile it with mpicc -DEAGER_MPI", atoi(ranks));
 }
 static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
@@ -50438,17 +50380,17 @@ static void egi_cluster_give_up(void) {}
 
 static bool egi_cluster_is_forked(int kind) {
     return egi_is_forked(egi_cluster.forks) &&
-           !egi_fail(EG_ERROR_STATE, "eg_%s: a child of fork belongs to no cluster", egi_collective_names[kind]);
+           !egi_fail(EG_ERROR_STATE, egi_collective_names[kind], "a child of fork belongs to no cluster");
 }
 static bool egi_cluster_is_over(const char *function) {
-    return egi_cluster_has_failed() && !egi_fail(EG_ERROR_STATE, "eg_%s: %s", function, egi_cluster.reason);
+    return egi_cluster_has_failed() && !egi_fail(EG_ERROR_STATE, function, "%s", egi_cluster.reason);
 }
 // Around each collective call: false and an error where the cluster has failed, or another thread is in one.
 static bool egi_cluster_enter(int kind) {
     const char *name = egi_collective_names[kind];
     if (egi_cluster_is_over(name) || egi_cluster_is_forked(kind)) return false;
     return !__atomic_exchange_n(&egi_cluster.busy, 1, __ATOMIC_ACQUIRE) ||
-           egi_fail(EG_ERROR_STATE, "eg_%s: another thread is in a call of the cluster", name);
+           egi_fail(EG_ERROR_STATE, name, "another thread is in a call of the cluster");
 }
 static void egi_cluster_leave(void) { __atomic_store_n(&egi_cluster.busy, 0, __ATOMIC_RELEASE); }
 // Whether calls are made by several ranks, or would be, had the cluster not failed.
@@ -50487,15 +50429,15 @@ static void egi_cluster_begin(int *argc, char ***argv, const eg_cluster_options 
 EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
     if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
     if (!(o.timeout >= 0))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .timeout is %g, and must be more than 0", o.timeout);
+        return egi_fail(EG_ERROR_ARGUMENT, "cluster_init", ".timeout is %g, and must be more than 0", o.timeout);
     if (!(o.start_timeout >= 0))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .start_timeout is %g, and must be more than 0",
+        return egi_fail(EG_ERROR_ARGUMENT, "cluster_init", ".start_timeout is %g, and must be more than 0",
                         o.start_timeout);
     if (o.bucket_bytes < 0)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_init: .bucket_bytes is %lld, and must be more than 0",
+        return egi_fail(EG_ERROR_ARGUMENT, "cluster_init", ".bucket_bytes is %lld, and must be more than 0",
                         (long long)o.bucket_bytes);
     if (__atomic_exchange_n(&egi_cluster.busy, 1, __ATOMIC_ACQUIRE))
-        return egi_fail(EG_ERROR_STATE, "eg_cluster_init: another thread is in a call of the cluster");
+        return egi_fail(EG_ERROR_STATE, "cluster_init", "another thread is in a call of the cluster");
     if (!egi_cluster.begun && !egi_cluster_is_over("cluster_init")) egi_cluster_begin(argc, argv, &o);
     egi_cluster_leave();
     return egi_cluster.begun;
@@ -50552,13 +50494,12 @@ static bool egi_shape_collective(egi_call *c) {
     if (o->kind != EGI_ALL_GATHER && o->kind != EGI_BROADCAST && !egi_needs_number(name, x)) return false;
     if (o->kind != EGI_ALL_GATHER && o->kind != EGI_REDUCE_SCATTER) return true;
     if (!x->rank)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no axis 0", name, egi_describe(x));
+        return egi_fail(EG_ERROR_SHAPE, name, "%s has no axis 0", egi_describe(x));
     if (o->kind == EGI_ALL_GATHER)
         return !__builtin_mul_overflow(x->dims[0], (int64_t)ranks, &c->shape[0].dims[0]) ||
-               egi_fail(EG_ERROR_SHAPE, "eg_%s: too many elements", name);
+               egi_fail(EG_ERROR_SHAPE, name, "too many elements");
     if (x->dims[0] % ranks)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: axis 0 of %s cannot be divided among %d ranks", name, egi_describe(x),
-                        ranks);
+        return egi_fail(EG_ERROR_SHAPE, name, "axis 0 of %s cannot be divided among %d ranks", egi_describe(x), ranks);
     c->shape[0].dims[0] = x->dims[0] / ranks;
     return true;
 }
@@ -50600,8 +50541,7 @@ EAGER_API eg_tensor *(eg_reduce_scatter)(eg_tensor *x) { return egi_collective_r
 static bool egi_root_given(const char *function, int root) {
     if (egi_cluster_is_over(function)) return false;
     return (root >= 0 && root < eg_cluster_size()) ||
-           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no rank %d; ranks are 0 to %d", function, root,
-                    eg_cluster_size() - 1);
+           egi_fail(EG_ERROR_ARGUMENT, function, "there is no rank %d; ranks are 0 to %d", root, eg_cluster_size() - 1);
 }
 EAGER_API eg_tensor *(eg_broadcast)(eg_tensor *x, int root) {
     return egi_operand_alive("broadcast", 0, x) && egi_root_given("broadcast", root)
@@ -50762,7 +50702,7 @@ EAGER_API bool (eg_distribute)(eg_optimizer *opt) {
     if (!egi_optimizer_alive("distribute", opt)) return false;
     if (egi_cluster_is_over("distribute")) return false;
     if (!egi_cluster.begun)
-        return egi_fail(EG_ERROR_STATE, "eg_distribute: call eg_cluster_init(&argc, &argv) at the start of main");
+        return egi_fail(EG_ERROR_STATE, "distribute", "call eg_cluster_init(&argc, &argv) at the start of main");
     opt->average = &egi_averages;
     opt->shared = 0;
     return true;
@@ -50778,7 +50718,7 @@ static bool egi_examples_set(eg_backend *b, const egi_args *args) {
 EAGER_API bool (eg_distribute_examples)(eg_optimizer *opt, double examples) {
     if (!egi_optimizer_alive("distribute_examples", opt)) return false;
     if (!(examples >= 0 && examples < HUGE_VAL))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_distribute_examples: %g is no number of examples", examples);
+        return egi_fail(EG_ERROR_ARGUMENT, "distribute_examples", "%g is no number of examples", examples);
     egi_examples e;
     memset(&e, 0, sizeof e);
     e.opt = opt;
@@ -50790,7 +50730,7 @@ EAGER_API bool (eg_distribute_examples)(eg_optimizer *opt, double examples) {
 EAGER_API bool (eg_distribute_rows)(int64_t first, int64_t count, int64_t all) {
     const egi_batch_part rows = { first, count, all };
     if (all && !(first >= 0 && count >= 0 && all > 0 && first <= all && count <= all - first))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_distribute_rows: there are no %lld rows from row %lld on among %lld",
+        return egi_fail(EG_ERROR_ARGUMENT, "distribute_rows", "there are no %lld rows from row %lld on among %lld",
                         (long long)count, (long long)first, (long long)all);
     egi_this.rows = rows;
     return true;
@@ -50807,10 +50747,10 @@ static bool egi_server_given(int kind, eg_list variables, int rank) {
     if (!egi_lists_given(name, variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
     for (int i = 0; i < variables.count; i++) if (!egi_needs_variable(name, variables.tensors[i])) return false;
     if (!egi_cluster_many())
-        return egi_fail(EG_ERROR_STATE, "eg_%s: a server and its workers are several ranks, and there is one", name);
+        return egi_fail(EG_ERROR_STATE, name, "a server and its workers are several ranks, and there is one");
     if (!egi_root_given(name, rank)) return false;
     if (rank == egi_cluster.rank && kind != EGI_SERVER_RUN)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: rank %d is this one itself", name, rank);
+        return egi_fail(EG_ERROR_ARGUMENT, name, "rank %d is this one itself", rank);
     if (egi_this.observer) (void)egi_observe_read(name, NULL, false);
     return true;
 }
@@ -50882,10 +50822,9 @@ static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list v
     const int64_t bytes = egi_server_bytes(variables, false), pushed = egi_server_bytes(variables, grads != NULL);
     char *joined = &egi_cluster.joined[server];
     if (kind != EGI_SERVER_JOIN && *joined == EGI_HAS_LEFT)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d has left already", egi_collective_names[kind],
-                        egi_cluster.rank);
+        return egi_fail(EG_ERROR_STATE, egi_collective_names[kind], "rank %d has left already", egi_cluster.rank);
     if (kind == EGI_SERVER_PUSH && *joined != EGI_IS_SERVER)
-        return egi_fail(EG_ERROR_STATE, "eg_server_push: rank %d has not joined rank %d; call eg_server_join first",
+        return egi_fail(EG_ERROR_STATE, "server_push", "rank %d has not joined rank %d; call eg_server_join first",
                         egi_cluster.rank, server);
     char *room = egi_cluster_room(kind, pushed + 8), *at = room;
     bool ok = room != NULL;
@@ -50900,7 +50839,7 @@ static bool egi_server_ask(int kind, int server, const eg_list *grads, eg_list v
     answer.text[sizeof answer.text - 1] = 0;
     if (ok && kind == EGI_SERVER_JOIN && *joined == EGI_NOT_JOINED) *joined = EGI_HAS_REFUSED;
     if (ok && answer.text[0])
-        return egi_fail(EG_ERROR_STATE, "eg_%s: rank %d says: %s", egi_collective_names[kind], server, answer.text);
+        return egi_fail(EG_ERROR_STATE, egi_collective_names[kind], "rank %d says: %s", server, answer.text);
     if (ok && kind == EGI_SERVER_JOIN) *joined = EGI_IS_SERVER;
     if (ok && kind == EGI_SERVER_LEAVE) *joined = EGI_HAS_LEFT;
     if (!ok || kind == EGI_SERVER_LEAVE) return ok;
@@ -51044,10 +50983,10 @@ EAGER_API bool (eg_server_run)(eg_optimizer *opt, eg_list variables, eg_server_o
     if (!EGI_NAMED("server_run", o, "workers = 3") || !egi_optimizer_alive("server_run", opt)) return false;
     if (!egi_server_given(EGI_SERVER_RUN, variables, egi_cluster.rank)) return false;
     if (o.workers < 0 || o.workers >= eg_cluster_size())
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_server_run: .workers is %d, and there are %d other ranks", o.workers,
+        return egi_fail(EG_ERROR_ARGUMENT, "server_run", ".workers is %d, and there are %d other ranks", o.workers,
                         eg_cluster_size() - 1);
     if (opt->average)
-        return egi_fail(EG_ERROR_STATE, "eg_server_run: the optimizer is one of eg_distribute, which all ranks apply");
+        return egi_fail(EG_ERROR_STATE, "server_run", "the optimizer is one of eg_distribute, which all ranks apply");
     if (!egi_cluster_enter(EGI_SERVER_RUN)) return false;
     const bool ok = egi_server_loop(opt, variables, o.workers ? o.workers : eg_cluster_size() - 1, &report);
     egi_cluster_leave();
@@ -51073,7 +51012,7 @@ EAGER_API bool (eg_server_push)(int server, eg_list grads, eg_list variables, in
         !egi_server_given(EGI_SERVER_PUSH, variables, server))
         return false;
     if (grads.count != variables.count)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_server_push: %d gradient%s for %d variable%s", grads.count,
+        return egi_fail(EG_ERROR_ARGUMENT, "server_push", "%d gradient%s for %d variable%s", grads.count,
                         egi_plural(grads.count), variables.count, egi_plural(variables.count));
     for (int i = 0; i < grads.count; i++) {
         const eg_tensor *g = grads.tensors[i], *v = variables.tensors[i];
@@ -51081,7 +51020,7 @@ EAGER_API bool (eg_server_push)(int server, eg_list grads, eg_list variables, in
         if (!g) continue;
         if (!egi_operand_alive("server_push", i, g)) return false;
         if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
-            return egi_fail(EG_ERROR_GRADIENT, "eg_server_push: gradient %d is %s, but its variable is %s", i,
+            return egi_fail(EG_ERROR_GRADIENT, "server_push", "gradient %d is %s, but its variable is %s", i,
                             egi_describe(g), egi_describe(v));
     }
     return egi_server_call(EGI_SERVER_PUSH, server, &grads, variables, staleness);
@@ -51143,7 +51082,7 @@ static bool egi_jobs_fits(eg_cluster_spec *s, int64_t task) {
     const int64_t type = egi_json_member(&s->json, task, "type"), index = egi_json_member(&s->json, task, "index");
     const int ranks = eg_cluster_size();
     if (ranks > 1 && s->n_tasks != ranks)
-        return egi_fail(EG_ERROR_STATE, "eg_cluster_spec_new: the cluster has %d tasks, and there are %d ranks",
+        return egi_fail(EG_ERROR_STATE, "cluster_spec_new", "the cluster has %d tasks, and there are %d ranks",
                         s->n_tasks, ranks);
     if (task < 0) return true;
     const egi_json_node number = egi_json_at(&s->json, index < 0 ? 0 : index);
@@ -51152,7 +51091,7 @@ static bool egi_jobs_fits(eg_cluster_spec *s, int64_t task) {
         return egi_jobs_fault(s, "\"task\" needs a \"type\", the name of a job, and an \"index\"%s", "");
     const int rank = (eg_cluster_spec_rank)(s, job, (int)number.integer);
     return rank >= 0 && (ranks < 2 || rank == egi_cluster.rank ||
-                         egi_fail(EG_ERROR_STATE, "eg_cluster_spec_new: task %d of job '%.60s' is rank %d, and this is "
+                         egi_fail(EG_ERROR_STATE, "cluster_spec_new", "task %d of job '%.60s' is rank %d, and this is "
                                                   "rank %d", (int)number.integer, job, rank, egi_cluster.rank));
 }
 // Reads a cluster from JSON: jobs by their names, either at the top or, as TF_CONFIG has them, under "cluster".
@@ -51187,8 +51126,8 @@ EAGER_API eg_cluster_spec *(eg_cluster_spec_new)(const char *source) {
     if (!source) source = getenv("EAGER_CLUSTER");
     if (!source) source = getenv("TF_CONFIG");
     if (!source)
-        return (eg_cluster_spec *)eg_raise(EG_ERROR_ARGUMENT, "eg_cluster_spec_new: there is neither a text nor a file "
-                                           "name, and EAGER_CLUSTER and TF_CONFIG are not set");
+        return (eg_cluster_spec *)egi_raise(EG_ERROR_ARGUMENT, "cluster_spec_new", "there is neither a text nor a file "
+                                            "name, and EAGER_CLUSTER and TF_CONFIG are not set");
     eg_cluster_spec *s = (eg_cluster_spec *)egi_object_new("cluster_spec_new", EGI_CLUSTER_SPEC, sizeof *s);
     const bool ok = s && egi_jobs_read(s, source) && egi_jobs_take(s);
     if (ok) s->json.path = NULL;                            // the caller's
@@ -51205,7 +51144,7 @@ EAGER_API void (eg_cluster_spec_release)(eg_cluster_spec *s) {
 static int egi_jobs_job(const char *function, const eg_cluster_spec *s, const char *job) {
     if (!egi_jobs_alive(function, s)) return -1;
     for (int i = 0; i < s->n_jobs && job; i++) if (!strcmp(s->jobs[i], job)) return i;
-    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: No such job in cluster: '%.60s'", function, job ? job : "(NULL)");
+    egi_fail(EG_ERROR_ARGUMENT, function, "No such job in cluster: '%.60s'", job ? job : "(NULL)");
     return -1;
 }
 // The rank of a task of a job; -1 with an error.
@@ -51213,7 +51152,7 @@ static int egi_jobs_task(const char *function, const eg_cluster_spec *s, const c
     const int k = egi_jobs_job(function, s, job);
     if (k < 0) return -1;
     for (int i = 0; i < s->n_tasks; i++) if (s->tasks[i].job == k && s->tasks[i].index == task) return i;
-    egi_fail(EG_ERROR_ARGUMENT, "eg_%s: No task with index %d in job '%.60s'", function, task, job);
+    egi_fail(EG_ERROR_ARGUMENT, function, "No task with index %d in job '%.60s'", task, job);
     return -1;
 }
 EAGER_API int (eg_cluster_spec_jobs)(eg_cluster_spec *s) {
@@ -51222,7 +51161,7 @@ EAGER_API int (eg_cluster_spec_jobs)(eg_cluster_spec *s) {
 EAGER_API const char *(eg_cluster_spec_job)(eg_cluster_spec *s, int i) {
     if (!egi_jobs_alive("cluster_spec_job", s)) return NULL;
     if (i >= 0 && i < s->n_jobs) return s->jobs[i];
-    egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_spec_job: there is no job %d among %d", i, s->n_jobs);
+    egi_fail(EG_ERROR_ARGUMENT, "cluster_spec_job", "there is no job %d among %d", i, s->n_jobs);
     return NULL;
 }
 EAGER_API int (eg_cluster_spec_tasks)(eg_cluster_spec *s, const char *job) {
@@ -51236,7 +51175,7 @@ EAGER_API int (eg_cluster_spec_index)(eg_cluster_spec *s, const char *job, int i
     int count = 0;
     if (k < 0) return -1;
     for (int r = 0; r < s->n_tasks; r++) if (s->tasks[r].job == k && count++ == i) return s->tasks[r].index;
-    egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_spec_index: job '%.60s' has %d tasks, and none at place %d", job, count, i);
+    egi_fail(EG_ERROR_ARGUMENT, "cluster_spec_index", "job '%.60s' has %d tasks, and none at place %d", job, count, i);
     return -1;
 }
 EAGER_API const char *(eg_cluster_spec_address)(eg_cluster_spec *s, const char *job, int task) {
@@ -51249,7 +51188,7 @@ EAGER_API int (eg_cluster_spec_rank)(eg_cluster_spec *s, const char *job, int ta
 EAGER_API const char *(eg_cluster_spec_of)(eg_cluster_spec *s, int rank, int *task) {
     if (!egi_jobs_alive("cluster_spec_of", s)) return NULL;
     if (rank < 0 || rank >= s->n_tasks) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_cluster_spec_of: there is no rank %d among %d tasks", rank, s->n_tasks);
+        egi_fail(EG_ERROR_ARGUMENT, "cluster_spec_of", "there is no rank %d among %d tasks", rank, s->n_tasks);
         return NULL;
     }
     if (task) *task = s->tasks[rank].index;

@@ -166,12 +166,11 @@ static bool egi_gpu_fatal(cudaError_t e) {
 }
 static bool egi_gpu_fail(egi_gpu *g, const char *op, cudaError_t e) {
     cudaGetLastError();                          // what is not fatal is forgotten with this
-    if (g->dead) return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s", op, g->why_dead) != NULL;
+    if (g->dead) return egi_raise(EG_ERROR_DEVICE, op, "%s", g->why_dead) != NULL;
     if (e == cudaErrorMemoryAllocation)
-        return eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory on %s", op, g->name) != NULL;
+        return egi_raise(EG_ERROR_MEMORY, op, "out of memory on %s", g->name) != NULL;
     if (!egi_gpu_fatal(e))
-        return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s: %s (CUDA error %d)", op, g->name, cudaGetErrorString(e),
-                        (int)e) != NULL;
+        return egi_raise(EG_ERROR_DEVICE, op, "%s: %s (CUDA error %d)", g->name, cudaGetErrorString(e), (int)e) != NULL;
     snprintf(g->why_dead, sizeof g->why_dead,
              "%s is lost: %s (CUDA error %d). Nothing can be computed or read there until the program is started anew",
              g->name, cudaGetErrorString(e), (int)e);
@@ -334,7 +333,7 @@ static void egi_gpu_deallocate(eg_backend *backend, void *data, int64_t bytes) {
 // A workspace for the kernels of one op: given back as soon as they are launched.
 static void *egi_gpu_workspace(egi_gpu *g, const char *op, int64_t bytes) {
     void *p = egi_gpu_allocate(&g->backend, bytes);
-    if (!p) eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory: %lld bytes on %s", op, (long long)bytes, g->name);
+    if (!p) egi_raise(EG_ERROR_MEMORY, op, "out of memory: %lld bytes on %s", (long long)bytes, g->name);
     return p;
 }
 
@@ -350,8 +349,8 @@ static bool egi_gpu_check_trap(egi_gpu *g) {
     if (t.serial != f.serial)
         return eg_raise(EG_ERROR_NONFINITE, "%s: an op made %lld NaN or infinite elements", g->name,
                         (long long)f.value) != NULL;
-    return eg_raise(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s (%s found it later)", t.name,
-                    (long long)f.value, t.what, g->name) != NULL;
+    return egi_raise(EG_ERROR_NONFINITE, t.name, "made %lld NaN or infinite elements of %s (%s found it later)",
+                     (long long)f.value, t.what, g->name) != NULL;
 }
 // [1, 0], as errors on the CPU have it; EG_SHAPE_TEXT bytes
 static void egi_gpu_list(char *text, const int64_t *x, int n) {
@@ -376,10 +375,10 @@ static bool egi_gpu_check(egi_gpu *g) {
     for (int d = s.shape.rank - 1; d >= 0; d--) { index[d] = rest % s.shape.dims[d]; rest /= s.shape.dims[d]; }
     egi_gpu_list(at, index, s.shape.rank);
     egi_gpu_list(text, s.shape.dims, s.shape.rank);
-    return eg_raise(EG_ERROR_INDEX, "eg_%s: %s %lld at position %s of %s %s is %s%lld%s (%s found it later)",
-                    s.name, s.classes ? "label" : "index", (long long)f.value, at, eg_dtype_name((eg_dtype)s.dtype),
-                    text, s.classes ? "none of the " : "out of range [0, ", (long long)f.limit,
-                    s.classes ? " classes, which count from 0" : ")", g->name) != NULL;
+    return egi_raise(EG_ERROR_INDEX, s.name, "%s %lld at position %s of %s %s is %s%lld%s (%s found it later)",
+                     s.classes ? "label" : "index", (long long)f.value, at, eg_dtype_name((eg_dtype)s.dtype),
+                     text, s.classes ? "none of the " : "out of range [0, ", (long long)f.limit,
+                     s.classes ? " classes, which count from 0" : ")", g->name) != NULL;
 }
 static bool egi_gpu_wait(egi_gpu *g) {
     if (g->dead) return egi_gpu_fail(g, "synchronize", cudaSuccess);
@@ -1025,7 +1024,7 @@ static bool egi_gpu_reduce_form(egi_gpu_reduction *p, int64_t most_chunks) {
 template <class T, class R> static bool egi_gpu_reduce_all(egi_gpu *g, const egi_args *args, egi_gpu_reduction *p) {
     void *parts = NULL, *out = p->out;
     if (!egi_gpu_reduce_form(p, EGI_GPU_FILLED))
-        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many results for %s", args->op->name, g->name) != NULL;
+        return egi_raise(EG_ERROR_SHAPE, args->op->name, "too many results for %s", g->name) != NULL;
     int64_t results = p->outer * p->inner, bytes = p->chunks * results * (int64_t)sizeof(typename R::acc);
     if (p->chunks > 1) {
         if (!(parts = egi_gpu_workspace(g, args->op->name, bytes))) return false;
@@ -1253,7 +1252,7 @@ static bool egi_gpu_rows_launch(egi_gpu *g, const egi_args *args, egi_gpu_rows *
     p->fault = g->fault;
     int64_t blocks = egi_gpu_ceil(p->rows, EGI_GPU_THREADS / p->y);
     if (blocks > INT32_MAX)
-        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
+        return egi_raise(EG_ERROR_SHAPE, args->op->name, "too many rows for %s", g->name) != NULL;
     egi_gpu_rows_kernel *kernel =
         egi_gpu_rows_kernels[p->g && !p->labels][dtype == EG_FLOAT64][p->n <= EGI_GPU_HELD * p->y];
     EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, EGI_GPU_THREADS, g->compute, *p);
@@ -1330,9 +1329,9 @@ static bool egi_gpu_blas_fail(egi_gpu *g, const char *op, cublasStatus_t s) {
     cudaError_t e = cudaGetLastError();
     if (e != cudaSuccess) return egi_gpu_fail(g, op, e);
     if (s == CUBLAS_STATUS_ALLOC_FAILED)
-        return eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory on %s", op, g->name) != NULL;
-    return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s: %s (cuBLAS status %d)", op, g->name, cublasGetStatusString(s),
-                    (int)s) != NULL;
+        return egi_raise(EG_ERROR_MEMORY, op, "out of memory on %s", g->name) != NULL;
+    return egi_raise(EG_ERROR_DEVICE, op, "%s: %s (cuBLAS status %d)", g->name, cublasGetStatusString(s),
+                     (int)s) != NULL;
 }
 static cublasComputeType_t egi_gpu_blas_type(int dtype, eg_precision precision) {
     return dtype == EG_FLOAT64                     ? CUBLAS_COMPUTE_64F
@@ -1499,7 +1498,7 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
         egi_gpu_product q = { p->ta, p->tb, p->m, p->n, p->k, p->lda, p->ldb, w, a->data, b->data, out->data };
         int64_t blocks = egi_gpu_ceil(p->m, 16) * egi_gpu_ceil(p->n, 16) * shape.size;
         if (blocks > INT32_MAX)
-            return eg_raise(EG_ERROR_SHAPE, "eg_matmul: the product of integers is too large for %s", g->name) != NULL;
+            return egi_raise(EG_ERROR_SHAPE, "matmul", "the product of integers is too large for %s", g->name) != NULL;
         if (out->dtype == EG_INT32)
             EGI_LAUNCH_WITH_BARRIERS((egi_gpu_integer_product<int32_t, uint32_t>), blocks, EGI_GPU_THREADS, g->compute,
                                      q);
@@ -1556,7 +1555,7 @@ static bool egi_gpu_plane_of(egi_gpu *g, const egi_args *args, const egi_windows
                                   h->dilation, x->dilation, h->before, x->before, w->groups };
     *d = plane;
     return (w->axis[0].in == 1 && w->axis[0].taps == 1 && w->axis[0].out == 1) ||
-           eg_raise(EG_ERROR_DEVICE, "eg_%s: %s has no kernel for three axes", args->op->name, g->name) != NULL;
+           egi_raise(EG_ERROR_DEVICE, args->op->name, "%s has no kernel for three axes", g->name) != NULL;
 }
 typedef struct egi_gpu_conv {
     egi_gpu_plane d;
@@ -2177,7 +2176,7 @@ template <class T> static bool egi_gpu_conv_depthwise_filter(egi_gpu *g, const e
     p->part = egi_gpu_ceil(p->k, p->parts);
     const int64_t blocks = p->across * taps * p->parts,
                   bytes = p->parts > 1 ? p->parts * args->out[0]->size * (int64_t)sizeof(T) : 0;
-    if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    if (blocks > INT32_MAX) return egi_raise(EG_ERROR_SHAPE, args->op->name, "too large for %s", g->name) != NULL;
     if (bytes && !(p->c = egi_gpu_workspace(g, args->op->name, bytes))) return false;
     EGI_LAUNCH_WITH_BARRIERS(egi_gpu_depthwise_filter<T>, blocks, EGI_GPU_THREADS, g->compute, *p, wide);
     return bytes ? egi_gpu_conv_add(g, args, p, bytes) : egi_gpu_launched(g, args);
@@ -2265,7 +2264,7 @@ static bool egi_gpu_conv_product(egi_gpu *g, const egi_args *args, egi_gpu_conv 
     }
     const int64_t bytes = p->parts > 1 ? p->parts * out->size * size : 0,
                   blocks = p->down * p->across * p->d.groups * p->phases * p->parts;
-    if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    if (blocks > INT32_MAX) return egi_raise(EG_ERROR_SHAPE, args->op->name, "too large for %s", g->name) != NULL;
     if (bytes && !(p->c = egi_gpu_workspace(g, args->op->name, bytes))) return false;
     egi_gpu_conv_start(g, p, q, out->dtype, fours, cores, tile, blocks);
     return bytes ? egi_gpu_conv_add(g, args, p, bytes) : egi_gpu_launched(g, args);
@@ -2315,7 +2314,7 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
                   gx = egi_gpu_gcd(d->sw, d->dw), far = (int64_t)1 << 30;
     if (d->h + d->pt + d->kh * d->dh > far || d->w + d->pl + d->kw * d->dw > far || d->sh > far || d->sw > far ||
         d->oh > far || d->ow > far || p.cg > far || p.og > far)
-        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+        return egi_raise(EG_ERROR_SHAPE, args->op->name, "too large for %s", g->name) != NULL;
     p.step_y = (int)(d->sh / gy);
     p.step_x = (int)(d->sw / gx);
     p.jump_y = (int)(d->dh / gy);
@@ -2336,7 +2335,7 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
     p.b = args->in[1]->data;
     p.c = out->data;
     if (p.m > INT32_MAX - 256 || p.k > INT32_MAX - 256)
-        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+        return egi_raise(EG_ERROR_SHAPE, args->op->name, "too large for %s", g->name) != NULL;
     if (p.k == 0) {
         EGI_GPU_TRY(g, args->op->name,
                     cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)),
@@ -2589,7 +2588,7 @@ template <class T, class K> static bool egi_gpu_argsort(egi_gpu *g, const char *
                                                         bool descending, const void *x, K *order) {
     int64_t tiles = rows * egi_gpu_ceil(n, EGI_GPU_RUN), bytes = rows * n * (int64_t)sizeof(K);
     K *other = NULL, *from = order, *to;
-    if (tiles > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", op, g->name) != NULL;
+    if (tiles > INT32_MAX) return egi_raise(EG_ERROR_SHAPE, op, "too large for %s", g->name) != NULL;
     if (n > EGI_GPU_RUN && !(other = (K *)egi_gpu_workspace(g, op, bytes))) return false;
     to = other;
     int passes = 0;
@@ -2895,7 +2894,7 @@ static bool egi_gpu_run_random(eg_backend *b, const egi_args *args) {
     p.state = args->in[0] ? (const int64_t *)(const void *)args->in[0]->data : NULL;
     if (r->kind == EGI_PERMUTATION) {            // each place depends on those before it: the host does it
         int64_t *host = (int64_t *)malloc((size_t)p.n * sizeof *host);
-        if (!host) return eg_raise(EG_ERROR_MEMORY, "eg_random_permutation: out of memory") != NULL;
+        if (!host) return egi_raise(EG_ERROR_MEMORY, "random_permutation", "out of memory") != NULL;
         egi_random_permutation(host, p.n, p.r);
         bool ok = egi_gpu_write(b, out->data, host, p.n * 8);
         free(host);
@@ -3120,8 +3119,8 @@ static bool egi_gpu_trap_begin(egi_gpu *g) {
         pthread_mutex_unlock(&egi_gpu_trap_lock);
     }
     if (mine->number < 0)
-        return eg_raise(EG_ERROR_STATE, "eg_trap_nonfinite: %d threads have it on for GPUs already",
-                        (int)EGI_GPU_TRAP_THREADS) != NULL;
+        return egi_raise(EG_ERROR_STATE, "trap_nonfinite", "%d threads have it on for GPUs already",
+                         (int)EGI_GPU_TRAP_THREADS) != NULL;
     const unsigned device = 1u << (g - egi_gpus);
     if (mine->cleared & device) return true;
     if (!egi_gpu_synchronize(&g->backend)) return false;                      // work of the thread that had it before
@@ -3145,7 +3144,7 @@ static bool egi_gpu_trap_set(egi_gpu *g, const char *name, const char *what, uns
         snprintf(t->what, sizeof t->what, "%s", what);
     }
     pthread_mutex_unlock(&g->lock);
-    return t || eg_raise(EG_ERROR_MEMORY, "eg_trap_nonfinite: out of memory") != NULL;
+    return t || egi_raise(EG_ERROR_MEMORY, "trap_nonfinite", "out of memory") != NULL;
 }
 static bool egi_gpu_set_trap(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out,
                              const char *name, const char *what) {
@@ -3349,7 +3348,7 @@ static bool egi_gpu_norm_make(egi_gpu *g, const egi_args *args, egi_gpu_norm *p,
     p->out = args->out[0] ? (float *)(void *)args->out[0]->data : NULL;
     *blocks = egi_gpu_ceil(q->rows, EGI_GPU_WARPS);
     return *blocks <= INT32_MAX ||
-           eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
+           egi_raise(EG_ERROR_SHAPE, args->op->name, "too many rows for %s", g->name) != NULL;
 }
 static bool egi_gpu_run_layer_norm(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
@@ -3682,7 +3681,7 @@ static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, const eg_tenso
         p->factor = (float)(1 / a->kept);
     }
     bool fits = q->dims[0] * p->heads * egi_gpu_ceil(egi_gpu_max(p->queries, p->keys), 16) <= INT32_MAX;
-    return fits || eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    return fits || egi_raise(EG_ERROR_SHAPE, args->op->name, "too large for %s", g->name) != NULL;
 }
 template <int D, int QUERIES> static void egi_gpu_attention_launch(egi_gpu *g, int64_t batch, egi_gpu_attend *p) {
     p->tiles = egi_gpu_ceil(p->queries, QUERIES);

@@ -874,6 +874,12 @@ TEST(errors_name_the_function_that_was_called) {
         eg_error_clear();
     }
 }
+TEST(a_wrong_line_is_one_error) {
+    int64_t before = eg_error_count();
+    CHECK(!load_lines(X "," OP("tanh", "1"), NULL));
+    CHECK_INT(eg_error_count() - before, 1);
+    eg_error_clear();
+}
 TEST(lines_that_are_wrong) {
     static const struct { const char *lines, *says; } wrong[] = {
         { X "," OP("tanh", "1"), "line 1: its \"in\" is no whole number from 0 to 0" },

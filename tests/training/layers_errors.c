@@ -254,6 +254,18 @@ TEST(errors_of_the_users_in_a_layer_name_the_line) {
     CHECK_ERROR(eg_call(model, x), EG_ERROR_STATE, "it rains, in layer sequential/raises (at layers_errors.c:");
     eg_layer_release(model);
 }
+// The library names a failing op by the public function around it; a message of the user's stays as it is.
+static eg_tensor *named_call(eg_tensor *const *in, void *user) {
+    (void)in;
+    (void)user;
+    return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_call: %s", "it rains");
+}
+TEST(errors_of_the_users_keep_their_words) {
+    eg_layer *model = eg_sequential(eg_layer_lambda("raises", named_call, NULL));
+    eg_tensor *x = ones(EG_SHAPE(2, 3));
+    CHECK_ERROR(eg_predict(model, x), EG_ERROR_STATE, "eg_call: it rains, in layer sequential/raises");
+    eg_layer_release(model);
+}
 
 TEST(layers_that_are_shared_are_met_once) {
     eg_layer *a = eg_layer_dense(2), *b = eg_layer_dense(2),
