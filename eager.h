@@ -7656,7 +7656,7 @@ static bool egi_file_short(const char *function, const char *path, int64_t bytes
 #ifndef EGI_FILE_STEP
 #define EGI_FILE_STEP() ((void)0)
 #endif
-// Tests lower both.
+// Tests set both to less, so that they need neither ten seconds nor files of this size.
 #ifndef EGI_PIPE_SECONDS
 #define EGI_PIPE_SECONDS 10  // how long a pipe without a writer, or a reader, is waited for
 // bytes of a line or a row; of a record and a file read whole, where the file has no size
@@ -11839,7 +11839,7 @@ static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int
     else if (outputs > 0 && !nan) {
         const char *call = egi_context_call();
         egi_trap_text(text, 512, out[0], in, n);
-        // Now, since the contexts are gone when the error is raised.
+        // The device raises the error later, when these contexts have ended: they are added to its text now.
         egi_message_within(text);
         snprintf(own, sizeof own, "%.90s", call ? call : name);
         ok = b->trap(b, (const eg_tensor *const *)given, inputs, (const eg_tensor *const *)made, outputs, own, text);
@@ -16546,7 +16546,7 @@ EGI_GRAD(reduce_sum) {
     (void)op;
     return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced(c->upstream[0], a), a->from));
 }
-// The same over the number of elements of which one mean was made.
+// As of a sum, divided by n, the number of elements of which one mean was made.
 EGI_GRAD(reduce_mean) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     double n = 1;
@@ -18683,7 +18683,7 @@ EGI_AS_TOLD
 // Read first: 22, 23.  Entry: eg_tape_gradients_from().  Proof: tests/core/tape.c
 
 // What tensors on a tape look like: the tensor itself may be gone, and zeros or ones of its kind are made by this.
-// Slots share forms.
+// Slots have a form's number in the tape's list; one form serves many slots.
 typedef struct egi_form { eg_shape shape; int dtype; eg_backend *backend; } egi_form;
 // A variable that a tape watches: a reference, and one to the alias that lines keep of its latest value, or NULL.
 typedef struct egi_watched { eg_tensor *variable, *snapshot; } egi_watched;
@@ -21818,7 +21818,7 @@ static bool egi_gradients_given(const eg_optimizer *opt, eg_tensor *const *grads
 static bool egi_updates_gather(eg_optimizer *opt, egi_prepared *p, eg_tensor *const *grads,
                                eg_tensor *const *variables, int n) {
     bool ok = true;
-    // The schedule may release one.
+    // A schedule may be a function of the program's, which may release a variable: the step holds a reference to each.
     for (int i = 0; i < n && ok && opt->options.schedule.rate; i++) ok = egi_scope_own_again(variables[i]) != NULL;
     opt->turn++;
     for (int i = 0; i < n && ok; i++) {
@@ -22882,8 +22882,8 @@ static bool egi_weight_fits(eg_shape shape) {
     egi_this.weights_left -= count;
     return true;
 }
-// Makes a weight of a built-in layer: by the initializer `kind` of the options, or by the layer's own, `fallback`.
-// The layer owns it.
+// The first value of a weight of a built-in layer, by the initializer `kind` of the options or, where that is 0, by
+// the layer's own, `fallback`. NULL with an error.
 static eg_tensor *egi_weight_initial(eg_layer *l, eg_shape shape, eg_initializer kind, eg_initializer fallback,
                                      double value) {
     eg_initializer with = egi_this.weights_left ? EG_INIT_ZEROS : kind ? kind : fallback;  // the file has the values
@@ -25623,7 +25623,7 @@ static bool egi_read_word(const egi_json *j, int64_t node, const egi_words *word
     snprintf(text, sizeof text, "'%.40s' is no %s", word ? word : "?", words->type);
     return egi_read_fail(j, node, text);
 }
-// All activations by their numbers: who reads a model reaches them all.
+// All activations by their numbers. A program that reads configurations contains them all: a file may name any.
 #define EGI_ACTIVATION_OF(name) , egi_activation_##name
 EGI_OBJECTS
 static const eg_activation egi_activation_of[] = { NULL EGI_ACTIVATIONS(EGI_ACTIVATION_OF) };
@@ -27518,8 +27518,8 @@ static const char *egi_compile_lacks(const eg_layer *model, const eg_optimizer *
     }
     return NULL;
 }
-// Whether a reference is left that a model can take over: of an optimizer one, of a metric as many as it is listed.
-// Other models may have taken all there are.
+// Whether references are left that a model can take over: of an optimizer one, of a metric as many as it is listed.
+// There are none where other models have taken over all.
 static bool egi_optimizer_free(const eg_optimizer *o) { return egi_object_takeable(&o->object, 1); }
 static bool egi_metric_free(const eg_metric *m, const eg_output *outputs, int n) {
     int listed = 0;
@@ -28316,7 +28316,7 @@ static bool egi_fit_any(const egi_fit *f, bool *yes) {
     *yes = number > 0;
     return true;
 }
-// Behind callbacks: what one rank stops, all ranks stop.
+// Called after callbacks have run: where one rank's callback has stopped the fit, all ranks stop. False with an error.
 static bool egi_fit_stops(egi_fit *f) {
     bool stop = f->state.stop;
     if (!egi_fit_any(f, &stop)) return false;
@@ -28863,6 +28863,27 @@ static bool egi_prediction_body(eg_tensor *const *in, eg_tensor **out, void *use
     out[0] = made[p->output];
     return out[0] != NULL;
 }
+// Predicts the iterator's next batch; *y becomes a reference to its output.
+static eg_status egi_predict_batch(egi_prediction *p, eg_function *f, eg_dataset *data, eg_iterator *it,
+                                   eg_tensor **y) {
+    eg_scope scope = eg_scope_begin();
+    eg_tensor *c[EG_MAX_COMPONENTS], *made = NULL;
+    eg_status status = egi_iterator_step(it, c, false);
+    if (status == EG_NEXT) {
+        egi_context step;
+        egi_context_enter(&step, EGI_IN_STEP, egi_batch_hint(data));
+        step.of = p->function;
+        const bool ok = f ? egi_function_call_keyed(f, 0, c, p->inputs, &made) : egi_prediction_body(c, &made, p);
+        egi_context_leave(&step);
+        if (ok) *y = eg_retain(made);
+        else {
+            if (egi_this.error == EG_OK) egi_no_memory(p->function, 0);
+            status = EG_FAILED;
+        }
+    }
+    eg_scope_end(scope);
+    return status;
+}
 // Predicts batch by batch, each in a scope of its own, and joins the outputs along the first axis.
 static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     if (!EGI_NAMED(function, o, "steps = 10")) return NULL;
@@ -28892,26 +28913,15 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
     eg_function *f = o.eager || (all >= 0 && all < EGI_FIT_FEW) ? NULL
                                                                 : egi_function_of_library(egi_prediction_body, &p);
     while (status == EG_NEXT && (o.steps <= 0 || n < o.steps)) {
-        eg_scope scope = eg_scope_begin();
-        eg_tensor *c[EG_MAX_COMPONENTS];
-        status = egi_iterator_step(it, c, false);
-        if (status == EG_NEXT) {
-            void *grown = parts;
-            egi_context step;
-            egi_context_enter(&step, EGI_IN_STEP, egi_batch_hint(data));
-            step.of = function;
-            eg_tensor *y = NULL;
-            const bool ok = f ? egi_function_call_keyed(f, 0, c, inputs, &y) : egi_prediction_body(c, &y, &p);
-            egi_context_leave(&step);
-            if (ok && egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
-                parts = (eg_tensor **)grown;
-                parts[n++] = eg_retain(y);
-            } else {
-                if (egi_this.error == EG_OK) egi_no_memory(function, 0);
-                status = EG_FAILED;
-            }
+        void *grown = parts;
+        if (!egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
+            egi_no_memory(function, 0);
+            status = EG_FAILED;
+            break;
         }
-        eg_scope_end(scope);
+        parts = (eg_tensor **)grown;
+        status = egi_predict_batch(&p, f, data, it, &parts[n]);
+        n += status == EG_NEXT;
     }
     if (status != EG_FAILED && n == 0) egi_dataset_empty(function, "dataset", data);
     else if (status != EG_FAILED && n <= INT_MAX)
@@ -31769,13 +31779,14 @@ static eg_status egi_map_pieces(egi_cursor *c, egi_piece *out) {
     return egi_map_here(c, out, NULL);
 }
 static int64_t egi_map_skip(egi_cursor *c, int64_t n) {
-    // With a crew, jobs are under way.
+    // A crew has taken elements from upstream already: they are read in their order and dropped.
     return ((egi_map_state *)c->state)->crew == NULL ? egi_skip_below(c, n) : egi_skip_reading(c, n);
 }
 static void egi_map_close(egi_cursor *c) {
 #ifndef EAGER_NO_THREADS
     egi_map_state *s = (egi_map_state *)c->state;
-    // Leaked: a thread was perhaps using it.
+    // This process was forked while the crew's threads ran. They do not exist here, and may have been at work on any of
+    // this when the process forked: it is left as it is, and its memory is not given back.
     if (s->crew && egi_is_forked(s->crew->forks)) memset((void *)c->from, 0, sizeof c->from);
     else if (s->crew) egi_crew_end(s->crew);
 #else
@@ -33024,12 +33035,12 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
 static void egi_prefetch_close(egi_cursor *c) {
     egi_ahead *a = *(egi_ahead **)c->state;
     if (!a) return;
-    // Leaked: the thread was perhaps using it.
+    // As in egi_map_close: the thread may have been at work on this when the process forked.
     if (egi_ahead_forked(a)) { memset((void *)c->from, 0, sizeof c->from); return; }
     egi_ahead_rest(a);
     for (int64_t i = 0; i <= a->groups; i++) {
         egi_bundle *g = &a->ring[i];
-        // Before the memory is used again.
+        // Copies to a device read from the shelf's memory, so they must have arrived before that is given back.
         for (; g->at < g->size; g->at++) if (g->ticket[g->at]) a->to->arrived(a->to, g->ticket[g->at]);
         egi_shelf_end(&g->shelf);
     }
@@ -36172,7 +36183,8 @@ static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, e
     }
     return true;
 }
-// What is no variable is read before it is looked at.
+// Reads from the source what the checkpoint tracks beside variables: positions of iterators, numbers, random states.
+// Variables, which may be large, are read when they are assigned.
 static bool egi_checkpoint_fetch_tracked(eg_checkpoint *c) {
     bool ok = true;
     for (int64_t i = 0; i < c->n_tracked && ok; i++) {
@@ -40517,8 +40529,8 @@ static bool egi_group_end(egi_passes *s, int64_t from, int64_t to) {
         egi_place_join(s, egi_line_place(s, s->same[i]), t->operands[s->same[i + 1]].place);
     if (done && !g) return true;
     if (g) return egi_trace_add_step(t, -1, g);
+    // These lines do not fit into one program. What the attempt added has been taken back, and each half is tried.
     t->n_steps = steps;
-    // No program holds them: what the try added has been taken back.
     if (to - from == 1) return egi_trace_add_step(t, s->member[from], NULL);
     const int64_t half = from + (to - from) / 2;
     return egi_group_end(s, from, half) && egi_group_end(s, half, to);
@@ -45065,7 +45077,7 @@ static egi_axis_of egi_graph_axis_from(const eg_graph *g, const egi_vertex *node
     return at;
 }
 // Whether two axes of one number have one length in each run: they come of one node, or of one rule for equal operands.
-// What a loop's state is made of is not followed: it agrees with all.
+// The lengths of a loop's state are not followed to where they come from: such an axis agrees with every other.
 static bool egi_graph_axes_agree(const eg_graph *g, egi_axis_of a, egi_axis_of b) {
     a = egi_graph_axis_from(g, a.node, a.out, a.axis);
     b = egi_graph_axis_from(g, b.node, b.out, b.axis);
@@ -46130,7 +46142,7 @@ EAGER_API int64_t (eg_graph_dot)(eg_graph *g, char *text, size_t capacity) {
     egi_text_string(&out, "}\n");
     return egi_text_deliver("graph_dot", &out, text, capacity);
 }
-// How many nodes have the name; *value: of the last of them.
+// How many values of the graph have this name; *value becomes the last of them.
 static int egi_graph_find(const eg_graph *g, const char *name, int32_t *value) {
     int found = 0;
     for (int64_t i = 0; i < g->n_nodes; i++)
@@ -46424,7 +46436,8 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
 // functions, to operands of other lengths than those they were written with, or from a file: their attributes are
 // checked here, and what follows from the operands is filled in.
 
-// What is fed, or "".
+// The hint of the step that runs, which says the shapes of its batch, for the end of an error's sentence: the hint
+// itself (behind), or what stands between it and the sentence; "" outside of a step.
 static const char *egi_fit_hint(bool behind) {
     const egi_context *step = egi_context_find(EGI_IN_STEP);
     return !step || !step->name ? "" : behind ? step->name : "; ";
@@ -47519,7 +47532,7 @@ static int egi_plan_elements(const egi_plan *p, eg_tensor **in) {
     }
     return 1;
 }
-// A run with elements, which end with it.
+// Takes the elements that the run needs, runs, and releases them. Returns what egi_plan_elements does.
 static int egi_plan_run(const egi_plan *p, eg_tensor **in, eg_tensor **outputs) {
     eg_scope scope = eg_scope_begin();
     int status = egi_plan_elements(p, in);
@@ -48730,7 +48743,7 @@ static bool egi_loader_flows(egi_loader *l, eg_tensor **in, int n, bool loop) {
     egi_free(out);
     return ok;
 }
-// Runs the line that is read by what wrote it.
+// Does what the line says that is read: each kind of line has a function here, as it has one that wrote it.
 static bool egi_loader_kind(egi_loader *l, const char *kind) {
     int n = 0;
     bool ok = true;
@@ -49003,7 +49016,7 @@ static int egi_loader_ends(egi_loader *l, const char *key, bool inputs, int32_t 
     return ok ? (int)n : -1;
 }
 
-// What belongs to a loaded function: it ends with it.
+// Called when a loaded function is freed: frees its session and its plan.
 static void egi_plan_ends(eg_function *f) {
     egi_plan *p = (egi_plan *)f->user;
     p->function = NULL;
@@ -49964,7 +49977,8 @@ static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
     k->done = k->ok = k->taken = false;
     return k;
 }
-// Element i of a bucket: a mark.
+// Writes element i of a bucket that is a mark and no gradient: whether a rank has given a gradient, at o->mark, and, in
+// an update's last bucket, one for each rank, which is NaN where the rank has given the update up.
 static void egi_bucket_mark(const egi_bucket *k, int64_t i, double value) {
     if (k->dtype == EG_FLOAT64) ((double *)(void *)k->room)[i] = value;
     else ((float *)(void *)k->room)[i] = (float)value;
@@ -51200,7 +51214,7 @@ EAGER_API const char *(eg_cluster_spec_of)(eg_cluster_spec *s, int rank, int *ta
 //
 // The functions behind egi_ranks, by which eg_fit reaches MPI: a program without a cluster does not contain them.
 
-// It fails in the fit's name.
+// The function in whose name these fail: eg_fit, or the one that runs like it.
 static const char *egi_ranks_caller(void) {
     const egi_context *fit = egi_context_find(EGI_IN_BATCH);
     return fit ? (const char *)fit->of : "fit";
@@ -51732,7 +51746,7 @@ typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep
 // a million terms. So no kernel adds more than EGI_TERMS terms to an element in its own type. It adds such blocks in
 // float64, or, where that would take too much memory, in blocks of blocks (egi_levels).
 
-// Of a function of the text of tiles the one for this processor.
+// The text of tiles is compiled twice where there may be AVX2: EGI_IN_VECTORS(name) is the one for this processor.
 #if EGI_X86
 #define EGI_IN_VECTORS(name) (egi_cpu_has_avx2() ? EGI_TN(name##_avx2) : EGI_TN(name))
 #define EGI_VECTOR_BYTES (egi_cpu_has_avx2() ? 32 : 16)
@@ -52724,7 +52738,8 @@ static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, con
                            g->group * og, j->w->oc, space + t * og * g->right.nr, g->right.nr, g->right.k);
     }
 }
-// Whether y or the gradient of x is made so.
+// Whether y (what: 0) or the gradient of x (1) is made by direct convolution: its runs must be neither short nor too
+// many, nor a gradient's strides large.
 static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
     int64_t grids = 1, run = EGI_TN(egi_conv_run_of)(w);
