@@ -51954,16 +51954,16 @@ static void EGI_TN(egi_put_tile)(EGI_TN(egi_tile_fn) *tile, int64_t nr, int64_t 
 }
 
 // A product by tiles, and the block of it that is computed now: columns jc to jc + nc, terms pc to pc + kc, rows ig to
-// ig + mg. mg is EGI_MC rows for each thread among which the product is divided.
+// ig + mg. mg is at most EGI_MC rows for each thread among which the product is divided. A unit of divided work is mc
+// rows by `strip` columns.
 typedef struct EGI_TN(egi_gemm_job) {
     bool ta, tb, accumulate, pack_a, pack_b;
     int64_t m, n, k, lda, ldb, ldc;
     const EGI_T *a, *b;
     EGI_T *c, *packed_a, *packed_b;
     EGI_TN(egi_tile_fn) *tile;
-    int64_t nr, jc, nc, pc, kc, ig, mg;
+    int64_t nr, jc, nc, pc, kc, ig, mg, mc, strip;
 } EGI_TN(egi_gemm_job);
-enum { EGI_TN(EGI_STRIP_PANELS) = 4 };          // a unit of the product: EGI_MC rows by so many tiles' columns
 static void EGI_TN(egi_gemm_pack_b)(void *context, int64_t begin, int64_t end) {       // units: panels
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
     const int64_t j = g->jc + begin * g->nr;
@@ -51978,17 +51978,16 @@ static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {
                        g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
                        g->packed_a + begin * EGI_MR * g->kc);
 }
-// Units: EGI_MC rows of the block by EGI_STRIP_PANELS tiles' columns. A panel of B stays in the nearest cache while the
-// unit's rows go by it.
+// Units: mc rows of the block by a strip. A panel of B stays in the nearest cache while the unit's rows go by it.
 static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t width = EGI_TN(EGI_STRIP_PANELS) * g->nr, strips = (g->nc + width - 1) / width, kc = g->kc;
+    const int64_t strips = (g->nc + g->strip - 1) / g->strip, kc = g->kc;
     const EGI_T *block_b = g->tb ? g->b + g->jc * g->ldb + g->pc : g->b + g->pc * g->ldb + g->jc;
     const EGI_T *block_a = g->ta ? g->a + g->pc * g->lda + g->ig : g->a + g->ig * g->lda + g->pc;
     const int64_t row_step = g->pack_a || g->ta ? 1 : g->lda, step = g->pack_a ? (int64_t)EGI_MR : g->ta ? g->lda : 1;
     for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t i0 = unit / strips * EGI_MC, i1 = egi_min64(i0 + EGI_MC, g->mg), j0 = unit % strips * width;
-        for (int64_t j = j0; j < egi_min64(j0 + width, g->nc); j += g->nr) {
+        const int64_t i0 = unit / strips * g->mc, i1 = egi_min64(i0 + g->mc, g->mg), j0 = unit % strips * g->strip;
+        for (int64_t j = j0; j < egi_min64(j0 + g->strip, g->nc); j += g->nr) {
             const int64_t cols = egi_min64(g->nr, g->nc - j);
             const EGI_T *bj = g->pack_b ? g->packed_b + j * kc : block_b + j;
             for (int64_t i = i0; i < i1; i += EGI_MR)
@@ -51999,15 +51998,22 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
         }
     }
 }
+// Whole tiles' rows of one of `parts` parts of m rows.
+static int64_t EGI_TN(egi_gemm_share)(int64_t m, int64_t parts) {
+    return (m + parts * EGI_MR - 1) / (parts * EGI_MR) * EGI_MR;
+}
 // What is packed, and the elements of memory that it takes: packing pays where a block is read again often, or where
 // reading it in place would touch a page per element. A's rows may lie where they are: with 128 columns of C, packing
-// them takes a fifth of the time.
+// them takes a fifth of the time. Groups of rows, and the units of each, are about equal, and no fewer than threads.
 static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
     g->tile = EGI_TN(egi_best_tile)(g->n, &g->nr);
+    g->strip = (int64_t)(256 / sizeof(EGI_T));
     g->pack_a = g->n > (g->ta ? 6 : 16) * g->nr;
     g->pack_b = g->tb || g->n % g->nr != 0 || (g->m > 4 * EGI_MR && g->ldb > 2 * g->nr);
-    g->mg = egi_min64(g->m, EGI_MC * threads);
-    const int64_t kc = egi_min64(g->k, EGI_KC), nc = egi_min64((g->n + g->nr - 1) / g->nr * g->nr, EGI_NC);
+    const int64_t kc = egi_min64(g->k, EGI_KC), nc = egi_min64((g->n + g->nr - 1) / g->nr * g->nr, EGI_NC),
+                  most = EGI_MC * threads, strips = (nc + g->strip - 1) / g->strip;
+    g->mg = egi_min64(g->m, EGI_TN(egi_gemm_share)(g->m, (g->m + most - 1) / most));
+    g->mc = EGI_TN(egi_gemm_share)(g->mg, egi_max64((g->mg + EGI_MC - 1) / EGI_MC, (threads + strips - 1) / strips));
     *need_a = g->pack_a ? ((g->mg + EGI_MR - 1) / EGI_MR * EGI_MR * kc + 15) / 16 * 16 : 0;
     return *need_a + (g->pack_b ? nc * kc : 0);
 }
@@ -52043,7 +52049,7 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
     }
 #endif
     EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, false, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL, NULL,
-                               0, 0, 0, 0, 0, 0, 0 };
+                               0, 0, 0, 0, 0, 0, 0, 0, 0 };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
     const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
     const bool divided = threads > 1;
@@ -52054,7 +52060,6 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         !(space = (EGI_T *)egi_alloc((size_t)need * sizeof(EGI_T)))) return false;
     g.packed_a = space;
     g.packed_b = space + need_a;
-    const int64_t width = EGI_TN(EGI_STRIP_PANELS) * g.nr;
     for (g.jc = 0; g.jc < n; g.jc += EGI_NC) {
         g.nc = egi_min64(EGI_NC, n - g.jc);
         for (g.pc = 0; g.pc < k; g.pc += EGI_KC) {
@@ -52063,9 +52068,9 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
             if (g.pack_b) egi_parallel((g.nc + g.nr - 1) / g.nr, pack * (double)g.nc, EGI_TN(egi_gemm_pack_b), &g);
             for (g.ig = 0; g.ig < m; g.ig += most) {
                 g.mg = egi_min64(most, m - g.ig);
-                const int64_t strips = (g.nc + width - 1) / width, panels = (g.mg + EGI_MR - 1) / EGI_MR;
+                const int64_t strips = (g.nc + g.strip - 1) / g.strip, panels = (g.mg + EGI_MR - 1) / EGI_MR;
                 if (g.pack_a) egi_parallel(panels, pack * (double)g.mg, EGI_TN(egi_gemm_pack_a), &g);
-                egi_parallel((g.mg + EGI_MC - 1) / EGI_MC * strips,
+                egi_parallel((g.mg + g.mc - 1) / g.mc * strips,
                              divided ? EGI_TN(egi_gemm_cost)(g.mg, g.nc, g.kc) : 0, EGI_TN(egi_gemm_tiles), &g);
             }
         }
@@ -53851,7 +53856,8 @@ static bool EGI_TN(egi_cpu_sparse_xent)(const egi_args *args) {
     EGI_TN(egi_xent_job) job = { args, egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels,
                                                        logits->dims[logits->rank - 1], true) };
     if (!job.label) return false;
-    egi_parallel(labels->size, 0.2 * (double)logits->size * (double)sizeof(EGI_T), EGI_TN(egi_sparse_xent_rows), &job);
+    egi_parallel(labels->size, 50 * (double)labels->size + 0.2 * (double)logits->size * (double)sizeof(EGI_T),
+                 EGI_TN(egi_sparse_xent_rows), &job);
     egi_cpu_indices_done(labels, job.label);
     return true;
 }
@@ -53875,7 +53881,8 @@ EGI_TARGET static void EGI_TN(egi_sparse_xent_grad_rows)(void *context, int64_t 
     }
 }
 static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
-    egi_parallel(args->in[0]->size, 0.25 * (double)args->in[1]->size * (double)sizeof(EGI_T),
+    egi_parallel(args->in[0]->size,
+                 50 * (double)args->in[0]->size + 0.25 * (double)args->in[1]->size * (double)sizeof(EGI_T),
                  EGI_TN(egi_sparse_xent_grad_rows), (void *)args);
     return true;
 }
