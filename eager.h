@@ -54766,8 +54766,9 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #define EGI_CASE_2(word, e) case EGI_DO##word: EGI_ALONG(e) break;
 #define EGI_CASE_2K(word, e) case EGI_DO##word: case EGI_DO##word##_k: EGI_ALONG(e) break;
 #undef EGI_CASE_IS
-#if EGI_BITS_OF_T == 8                          // a comparison that is a program's result makes bools at once
+#if EGI_BITS_OF_T == 8                  // a comparison, `and` or `or` that is a program's result makes bools at once
 #define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e) & is)
+#define EGI_IS_TO_BOOL(act) ((act) >= EGI_DO_eq || (act) == EGI_DO_and || (act) == EGI_DO_or)
 #else
 #define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e))
 #endif
@@ -54871,11 +54872,12 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
             const int64_t along = unit[i][0] ? 32 : 0;
             const bool ends = i == p->words, bools = ends && p->bytes & 1;
 #if EGI_BITS_OF_T == 8
-            const bool whole = !bools || p->line[i].act >= EGI_DO_eq;
+            const bool whole = !bools || EGI_IS_TO_BOOL(p->line[i].act);
             const EGI_T one = (EGI_T)(bools ? 1 : 255);
             const vec is = EGI_SPLAT_32(one);
 #else
             const bool whole = !bools;
+            const vec is = (vec)~EGI_BITS(zero);
 #endif
             vec_at *t = (vec_at *)(void *)(ends && whole ? (EGI_T *)out + at : (EGI_T *)(void *)own);
 #if EGI_BITS_OF_T != 8
@@ -54890,8 +54892,8 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
 #endif
             switch (p->line[i].act) {
                 EGI_CASES
-                EGI_CASE_2(_and, (vec)(EGI_BITS(x) & EGI_BITS(z)))
-                EGI_CASE_2(_or, (vec)(EGI_BITS(x) | EGI_BITS(z)))
+                EGI_CASE_2(_and, (vec)(EGI_BITS(x) & EGI_BITS(z) & EGI_BITS(is)))
+                EGI_CASE_2(_or, (vec)((EGI_BITS(x) | EGI_BITS(z)) & EGI_BITS(is)))
                 EGI_CASE_2(_drop, (vec)(EGI_BITS(x) & ~EGI_BITS(z)))
                 EGI_CASE_2(_rdrop, (vec)(~EGI_BITS(x) & EGI_BITS(z)))
                 case EGI_DO_select: {
@@ -54910,7 +54912,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
         }
         if (!(p->bytes & 1)) continue;
 #if EGI_BITS_OF_T == 8
-        if (p->line[p->words].act >= EGI_DO_eq) continue;
+        if (EGI_IS_TO_BOOL(p->line[p->words].act)) continue;
         for (int64_t j = 0; j < vectors; j++) ((vec_at *)(void *)((EGI_T *)out + at))[j] = own[j] & 1;
 #else
         egi_masks_as_bools(vectors * L, SIZE, own, (unsigned char *)out + at);
