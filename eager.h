@@ -5993,20 +5993,21 @@ static bool egi_checked_product(int64_t a, int64_t b, int64_t *product) {
 // Puts -1 for the dimensions that are open, or come of an open one, where the device b is a graph (GRAPHS). NULL as
 // long as no graph has any.
 static bool (*egi_graph_shows)(const eg_backend *b, eg_shape *shape);
-EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
-    size_t at = 0;
-    if (!text) return (const char *)egi_raise(EG_ERROR_NULL, "shape_text", "the text is NULL");
+// Writes "2, 3" between `open` and `close`. With `free`, or where b is a graph, a negative dimension is shown as "?".
+static EGI_COLD char *egi_shape_write(char *text, size_t room, eg_shape shape, const eg_backend *b, bool free,
+                                      const char *open, const char *close) {
     bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
-    const eg_shape given = shape;
-    if (shows) shows(egi_this.backend, &shape);
-    at += (size_t)snprintf(text, EG_SHAPE_TEXT, "(");
-    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) {
-        const bool open = shape.dims[i] != given.dims[i];
-        at += (size_t)snprintf(text + at, EG_SHAPE_TEXT - at, open ? "%s?" : "%s%lld", i ? ", " : "",
+    if (shows && shows(b, &shape)) free = true;
+    size_t at = (size_t)snprintf(text, room, "%s", open);
+    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
+        at += (size_t)snprintf(text + at, room - at, free && shape.dims[i] < 0 ? "%s?" : "%s%lld", i ? ", " : "",
                                (long long)shape.dims[i]);
-    }
-    snprintf(text + at, EG_SHAPE_TEXT - at, shape.rank == 1 ? ",)" : ")");
+    snprintf(text + at, room - at, "%s", close);
     return text;
+}
+EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
+    if (!text) return (const char *)egi_raise(EG_ERROR_NULL, "shape_text", "the text is NULL");
+    return egi_shape_write(text, EG_SHAPE_TEXT, shape, egi_this.backend, false, "(", shape.rank == 1 ? ",)" : ")");
 }
 // The s of "2 values", in an error's sentence.
 static EGI_COLD const char *egi_plural(int64_t n) { return n == 1 ? "" : "s"; }
@@ -6014,18 +6015,9 @@ static EGI_COLD const char *egi_plural(int64_t n) { return n == 1 ? "" : "s"; }
 // valid until the eighth call from here.
 static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
 enum { EGI_TEXT = (int)sizeof egi_this.texts[0] };
-// Without a buffer `of`, whose device it is, a shape is shown as one of the thread's device.
-// "[2, 3]", as errors show shapes. With `free`, a negative dimension is shown as "?".
+// "[2, 3]", as errors show shapes. Without a buffer `of`, whose device it is, a shape is one of the thread's device.
 static EGI_COLD const char *egi_shape_show_dims(eg_shape shape, const egi_buffer *of, bool free) {
-    char *text = egi_text_buffer();
-    int at = snprintf(text, EGI_TEXT, "[");
-    bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
-    if (shows && shows(of ? of->backend : egi_this.backend, &shape)) free = true;
-    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
-        at += snprintf(text + at, (size_t)(EGI_TEXT - at), free && shape.dims[i] < 0 ? "%s?" : "%s%lld",
-                       i ? ", " : "", (long long)shape.dims[i]);
-    snprintf(text + at, (size_t)(EGI_TEXT - at), "]");
-    return text;
+    return egi_shape_write(egi_text_buffer(), EGI_TEXT, shape, of ? of->backend : egi_this.backend, free, "[", "]");
 }
 static EGI_COLD const char *egi_shape_show(eg_shape shape) {
     return egi_shape_show_dims(shape, NULL, false);
@@ -12242,9 +12234,10 @@ static EGI_COLD bool egi_apply_adopted(const egi_op *op, eg_tensor *const *in, i
     egi_free(own);
     return ok;
 }
-// Whether an op may look at x alone: views launch nothing that would tell a node of a graph from a tensor with values.
-static EGI_COLD bool egi_node_is_written(const char *name, const eg_tensor *x) {
-    return egi_backend_of(x)->apart(name, x, x);
+// An operand of egi_apply that is a plain number: 0; or a node of a graph: 1, -1 with an error, since views, which
+// launch nothing, would not tell it from what has values. (Of several operands the others are looked at first.)
+static EGI_COLD int egi_operand_without_values(const egi_op *op, int n, const eg_tensor *x) {
+    return x->flags & EGI_NUMBER ? 0 : n > 1 || egi_backend_of(x)->apart(op->name, x, x) ? 1 : -1;
 }
 // The door of all other ops: shape rule, outputs, run(), NaN trap, scope, recorder, tape, in this order. The outputs
 // belong to the innermost scope. On an error the result is false and every out[] is NULL.
@@ -12267,8 +12260,9 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive(op->name, i, in[i])) return false;
         if (in[i]->flags & (EGI_NUMBER | EGI_NODE)) {
-            if (in[i]->flags & EGI_NUMBER) continue;
-            if (n == 1 && !egi_node_is_written(op->name, in[i])) return false;
+            const int is = egi_operand_without_values(op, n, in[i]);
+            if (is < 0) return false;
+            if (is == 0) continue;
         }
         if (first < 0) { first = i; dtype = in[i]->dtype; c.backend = egi_backend_of(in[i]); }
         else if (egi_backend_of(in[i]) != c.backend && egi_graph_adopts())
@@ -15794,11 +15788,11 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     if (!fits) {
         int free_axes = 0;
         for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) free_axes += shape.dims[i] == -1;
+        const char *size = egi_dim_show(x, x->size);
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s%s",
-                                      egi_describe(x), egi_dim_show(x, x->size), egi_shape_show(shape),
+                                      egi_describe(x), size, egi_shape_show(shape),
                                       free_axes > 1 ? "; only one dimension may be -1"
-                                      : x->flags & EGI_NODE && egi_steps_are_open(x->size)
-                                      ? " in every run; reshape what is fed, or inside an eg_host_call" : "");
+                                      : *size == '?' ? "; let an eg_host_call do it" : "");
     }
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
 }
@@ -16310,15 +16304,18 @@ EGI_GRAD(cast) {
 EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
 // A cast to the tensor's own dtype is the tensor itself, and is not recorded. Of a variable it is a copy, since the
 // variable may be assigned later.
+static EGI_COLD bool egi_node_is_its_cast(const eg_tensor *x) {
+    return !(x->flags & EGI_VARIABLE) && egi_graph_adopts();
+}
 EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
     if (!egi_operand_alive("cast", 0, x)) return NULL;
     if (!egi_dtype_valid(dtype)) return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "cast", "%d is no dtype", (int)dtype);
-    if (x->flags & (EGI_NUMBER | EGI_NODE)) {
-        if (x->flags & EGI_NUMBER) return egi_number_tensor("cast", x, dtype, egi_backend_here());
-        if (!egi_node_is_written("cast", x)) return NULL;
-    }
-    if (x->dtype == (int)dtype && !(x->flags & EGI_VARIABLE)) return egi_scope_own_again(x);
+    if (x->flags & EGI_NUMBER) return egi_number_tensor("cast", x, dtype, egi_backend_here());
     egi_cast_attr attr = { x->dtype, (int)dtype };
+    if (attr.from == attr.to) {
+        if (!(x->flags & (EGI_VARIABLE | EGI_NODE)) || egi_node_is_its_cast(x)) return egi_scope_own_again(x);
+        attr.from = (int)dtype;
+    }
     return egi_apply1(&egi_op_cast, &x, 1, &attr);
 }
 
@@ -30484,7 +30481,7 @@ static eg_tensor *egi_element_own(const char *op, eg_tensor *x) {
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(op, x, (eg_dtype)x->dtype, &egi_cpu);
     else if (x->flags & EGI_VARIABLE) x = eg_read(x);
     if (x && egi_backend_of(x) != &egi_cpu) {
-        if (x->flags & EGI_NODE && !egi_node_is_written(op, x)) return NULL;
+        if (x->flags & EGI_NODE && !egi_backend_of(x)->apart(op, x, x)) return NULL;
         x = egi_device_copy(x, egi_backend_of(x), &egi_cpu);
     }
     return eg_retain(x);
