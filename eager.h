@@ -13192,22 +13192,6 @@ static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int varia
     egi_unlock();
     return p;
 }
-// Runs a compiled loop on few elements of float32, beside operands that are one element: as copies of it.
-enum { EGI_COPIES = 16 };
-static EGI_NOINLINE bool egi_loop_run_copies(egi_loop *loop, int64_t n, const void *const *in, unsigned scalars,
-                                             void *out) {
-    float copies[5][EGI_COPIES];
-    const void *p[5];
-    for (int i = 0; i < 5; i++) {
-        p[i] = in[i];
-        if (!(scalars >> i & 1)) continue;
-        const float k = *(const float *)in[i];
-        for (int j = 0; j < EGI_COPIES; j++) copies[i][j] = k;
-        p[i] = copies[i];
-    }
-    loop(n, p, out);
-    return true;
-}
 // Runs a row's formula on n elements of a dtype that the row takes: by its compiled loop, by
 // the loop of its only word, or by its program. in[] are the operands a, b, c, y, g, contiguous, or one element where
 // their bit in `scalars` is set; the condition of eg_where is bytes. The result overlaps none of them.
@@ -13226,8 +13210,6 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     int loop = -1;                                          // of the compiled ones
     if (compiled && scalars) {
         if (scalars == op->saves[variant] && wide && EGI_WIDE_PROGRAMS) loop = dtype + 2;
-        else if (n <= EGI_COPIES && dtype == EG_FLOAT32 && compiled[0])
-            return egi_loop_run_copies(compiled[0], n, in, scalars, out);
     } else if (compiled && op->flags & EGI_TO_BOOL) {
         if (n < EGI_TEST_FEW && (dtype == EG_FLOAT32 || op->dtypes == EGI_DTYPES_B)) loop = 0;
         else if (wide && EGI_WIDE_PROGRAMS && n >= EGI_TEST_LEAST && op->dtypes == EGI_DTYPES_P) loop = dtype + 1;
