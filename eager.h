@@ -4253,7 +4253,7 @@ typedef struct egi_gather_parameters {
     int64_t most;                           // no row gets more updates than so many; 0: unknown
 } egi_gather_parameters;
 // EGI_DRAW_STATE is what a kernel needs that makes elements of a draw itself: int64 seed, counter and the first of the
-// draw's elements, which is `high`. The draw has `low` elements of 32 bits. No graph has such a node.
+// draw's elements, which is `high`. The draw has `low` elements of 32 bits.
 typedef enum egi_random_kind { EGI_NORMAL, EGI_TRUNCATED_NORMAL, EGI_UNIFORM, EGI_INTEGERS, EGI_BERNOULLI,
                                EGI_PERMUTATION, EGI_DRAW_STATE } egi_random_kind;
 typedef struct egi_random_parameters {
@@ -10364,7 +10364,7 @@ EGI_SCALAR_WORDS(egi_bool, uint8_t)
     ROW(gather) ROW(scatter_add) ROW(conv2d) ROW(conv2d_input) ROW(conv2d_filter) ROW(max_pool_index) ROW(avg_pool2d) \
     ROW(avg_pool2d_grad) \
     ROW(to) ROW(custom_gradient) OF_LAYERS(normalize) OF_LAYERS(layer_norm) OF_LAYERS(attention) \
-    OF_LAYERS(attention_kept) OF_LAYERS(simple_rnn) OF_LAYERS(lstm) OF_LAYERS(gru)
+    OF_LAYERS(attention_draw) OF_LAYERS(attention_kept) OF_LAYERS(simple_rnn) OF_LAYERS(lstm) OF_LAYERS(gru)
 #define EGI_ID_OTHER(name) EGI_OP_##name,
 enum {
     EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3, a, b, c, y, g)
@@ -18320,22 +18320,25 @@ EAGER_API eg_tensor *egi_host_number_typed(eg_dtype dtype, const void *number, s
 
 // ---- random tensors
 
-// Draws a tensor on this thread's device from its generator, whose counter moves on by the blocks that so many
-// elements take, on every device alike. A failed draw leaves the counter where it was.
-static eg_tensor *egi_random_draw(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p) {
-    if (!egi_shape_valid(name, shape, dtype)) return NULL;
+// Draws a tensor from this thread's generator, whose counter moves on by the blocks that so many elements take, on all
+// devices alike. A failed draw leaves the counter where it was.
+static bool egi_random_fill(eg_tensor *x, egi_random_parameters *p) {
     egi_random state = { egi_this.random.seed, egi_this.random.counter };
-    eg_tensor *x = egi_tensor_allocate(name, egi_backend_here(), dtype, &shape);
-    egi_args args = { NULL, 0, { NULL }, { x }, p };
-    if (!x) return NULL;
+    const egi_args args = { NULL, 0, { NULL }, { x }, p };
     p->seed = state.seed;
     p->counter = state.counter;
-    if (x->size && !egi_launch_random(egi_backend_of(x), &args)) { egi_object_release(&x->object); return NULL; }
-    bool wide = dtype == EG_FLOAT64 || p->kind == EGI_INTEGERS || p->kind == EGI_PERMUTATION;
+    if (x->size && !egi_launch_random(egi_backend_of(x), &args)) return false;
+    bool wide = x->dtype == EG_FLOAT64 || p->kind == EGI_INTEGERS || p->kind == EGI_PERMUTATION;
     egi_random_advance(&state, p->kind == EGI_DRAW_STATE ? p->low : x->size,
                        wide ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32);
     egi_this.random.counter = state.counter;
-    return egi_scope_own(x);
+    return true;
+}
+static eg_tensor *egi_random_draw(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p) {
+    if (!egi_shape_valid(name, shape, dtype)) return NULL;
+    eg_tensor *x = egi_tensor_allocate(name, egi_backend_here(), dtype, &shape);
+    if (x && !egi_random_fill(x, p)) { egi_object_release(&x->object); return NULL; }
+    return x ? egi_scope_own(x) : NULL;
 }
 // The same, like a tensor of that shape, if one is given.
 static EGI_NOINLINE eg_tensor *egi_random_draw_like(const char *name, eg_dtype dtype, eg_shape shape,
@@ -20733,6 +20736,7 @@ static const struct { uint64_t ops; const char *name; char kind; int count; size
     { EGI_SET(attention), "scale", 'd', 1, offsetof(egi_attention_parameters, scale) },
     { EGI_SET(attention), "causal", 'b', 1, offsetof(egi_attention_parameters, causal) },
     { EGI_SET(attention), "before", 'l', 1, offsetof(egi_attention_parameters, before) },
+    { EGI_SET(attention), "kept", 'd', 1, offsetof(egi_attention_parameters, kept) },
 };
 EGI_AS_TOLD
 
@@ -23671,14 +23675,14 @@ static eg_tensor *egi_batch_bernoulli(eg_shape shape, double probability) {
     egi_this.random.counter = state.counter;
     return x ? eg_reshape(eg_slice(x, begin, size), shape) : NULL;
 }
-// The state of such a draw, for a kernel that makes the elements itself. The generator moves on as by the draw.
-static eg_tensor *egi_batch_draw_state(eg_shape shape) {
+// Writes the state of such a draw into x, for a kernel that makes the elements itself. The generator moves on as by the
+// draw.
+static bool egi_batch_draw_state(eg_shape shape, eg_tensor *x) {
     const egi_batch_part rows = egi_this.rows;
     const bool part = rows.all && shape.dims[0] == rows.count;
     egi_random_parameters p = { EGI_DRAW_STATE, 0, 0, 0, 0, part ? rows.all : shape.dims[0], part ? rows.first : 0 };
-    const eg_shape three = { 1, { 3 } };
     for (int i = 1; i < shape.rank; i++) p.low *= shape.dims[i], p.high *= shape.dims[i];
-    return egi_random_draw("random_bernoulli", EG_INT64, three, &p);
+    return egi_random_fill(x, &p);
 }
 // Each element becomes 0 with probability `rate`; the others are multiplied by 1 / (1 - rate), so that the mean stays.
 static eg_tensor *egi_dropout_apply(eg_tensor *x, double rate) {
@@ -24928,6 +24932,20 @@ static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, double
     eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
     return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // a query that may see no key gets zeros
 }
+// The state of dropout's draw of all weights of a query and a key. It is an op, so that a graph has a node of it and
+// each run counts the weights of its own lengths.
+static bool egi_shape_attention_draw(egi_call *c) {
+    c->shape[0].rank = 1;
+    c->shape[0].dims[0] = 3;
+    c->dtype[0] = EG_INT64;
+    return true;
+}
+static bool egi_run_attention_draw(egi_call *c) {
+    const eg_tensor *q = c->in[0];
+    const eg_shape weights = { 4, { q->dims[0], q->dims[1], q->dims[2], c->in[1]->dims[2] } };
+    return (egi_graph_adopts() && c->backend == egi_backend_here()) || egi_batch_draw_state(weights, c->out[0]);
+}
+EGI_OP_ND(attention_draw, 2, 0, 0)
 // Which of the weights dropout keeps, (B, H, T, S), from the state of the draw: where the weights themselves are there.
 typedef struct egi_kept_attr { eg_shape shape; double kept; } egi_kept_attr;
 static bool egi_shape_attention_kept(egi_call *c) {
@@ -25044,13 +25062,11 @@ static bool egi_attention_takes(const eg_backend *b, const eg_tensor *q, const e
         return q->dtype == EG_FLOAT32 && q->dims[3] <= EGI_ATTENTION_SIZE && v->dims[3] <= EGI_ATTENTION_SIZE;
     return q->dtype == EG_FLOAT32 || q->dtype == EG_FLOAT64;
 }
-// Whether the one op can do what is asked: no weights are returned, the kernel takes query, key and value, and a draw
-// for dropout is none of a graph, whose nodes have no state of it.
-static bool egi_attention_runs_as_one(const eg_layer *l, const egi_layer_run *c, const eg_tensor *q, const eg_tensor *k,
+// Whether the one op can do what is asked: no weights are returned, and the kernel takes query, key and value.
+static bool egi_attention_runs_as_one(const egi_layer_run *c, const eg_tensor *q, const eg_tensor *k,
                                       const eg_tensor *v) {
-    return c->n_out < 2 && !(c->training && l->config.o.dropout > 0 && egi_graph_adopts()) && k->size && v->size &&
-           k->dtype == q->dtype && v->dtype == q->dtype && egi_kernel_has_as_one(q, EGI_ATTENTION) &&
-           egi_attention_takes(egi_backend_of(q), q, v);
+    return c->n_out < 2 && k->size && v->size && k->dtype == q->dtype && v->dtype == q->dtype &&
+           egi_kernel_has_as_one(q, EGI_ATTENTION) && egi_attention_takes(egi_backend_of(q), q, v);
 }
 // One launch where the device has the kernel and nobody asks for the weights, else products and a softmax, op by op,
 // which hold the weights.
@@ -25079,7 +25095,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     value = egi_attention_after(&a, 1, value, shared, k->o.value_dim ? k->o.value_dim : k->size);
     if (!query || !key || !value) return false;
     eg_shape together = { 3, { c->in[0]->dims[0], c->in[0]->dims[1], 0 } };
-    if (egi_attention_runs_as_one(l, c, query, key, value)) {
+    if (egi_attention_runs_as_one(c, query, key, value)) {
         const bool drops = c->training && k->o.dropout > 0;
         const egi_attention_parameters p = { 1 / sqrt((double)k->size), k->o.causal, a.before,
                                              drops ? 1 - k->o.dropout : 1 };
@@ -25090,7 +25106,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
         eg_shape pairs = { 4, { query->dims[0], heads, query->dims[2], key->dims[2] } };
         n = 3;
         if (mask && !(in[n++] = eg_broadcast_to(mask, pairs))) return false;
-        if (drops && !(in[n++] = egi_batch_draw_state(pairs))) return false;
+        if (drops && !(in[n++] = egi_apply1(&egi_op_attention_draw, in, 2, NULL))) return false;
         if (!egi_apply(&egi_op_attention, in, n, &p, out)) return false;
         together.dims[2] = heads * out[0]->dims[3];
         return (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(out[0], together))) != NULL;
@@ -46644,10 +46660,16 @@ static bool egi_fit_layer_norm(const egi_op *op, eg_tensor *const *in, const dou
             egi_fit_weight(x, in[1], 1, last, 0) && egi_fit_weight(x, in[2], 1, last, 0)) ||
            egi_fit_fail(op, x, "list of operands");
 }
+// A state is what eg_attention_draw gives: of other numbers, the kernel would draw elements that no draw has.
 static bool egi_fit_attention(const egi_op *op, eg_tensor *const *in, int n, const egi_attention_parameters *p) {
-    const eg_tensor *q = in[0], *k = n > 2 ? in[1] : q, *v = n > 2 ? in[2] : q, *mask = n > 3 ? in[3] : NULL;
+    const eg_tensor *q = in[0], *k = n > 2 ? in[1] : q, *v = n > 2 ? in[2] : q,
+                    *state = n > 3 && in[n - 1]->dtype != EG_BOOL ? in[--n] : NULL, *mask = n > 3 ? in[3] : NULL;
     const eg_backend *b = egi_backend_of(q);
     bool fits = (n == 3 || n == 4) && p->before >= 0 && p->scale - p->scale == 0;
+    if (state)
+        fits = fits && p->kept > 0 && p->kept <= 1 && state->dtype == EG_INT64 && state->rank == 1 &&
+               state->size == 3 && (egi_backend_of(state)->deallocate != egi_graph_deallocate ||
+                                    !strcmp(state->op, egi_op_attention_draw.name));
     for (int i = 0; i < 3 && fits; i++)
         fits = !(in[i]->flags & EGI_NUMBER) && in[i]->rank == 4 && in[i]->dtype == q->dtype &&
                in[i]->dims[0] == q->dims[0] && in[i]->dims[1] > 0 && in[i]->dims[3] > 0;
@@ -46689,6 +46711,8 @@ static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, vo
         return egi_fit_recurrent(op, in, n, (egi_recurrent_parameters *)attr);
     case EGI_OP_layer_norm: return egi_fit_layer_norm(op, in, (const double *)attr);
     case EGI_OP_attention: return egi_fit_attention(op, in, n, (const egi_attention_parameters *)attr);
+    case EGI_OP_attention_draw:
+        return (in[0]->rank == 4 && in[1]->rank == 4) || egi_fit_fail(op, in[0], "key");
     case EGI_OP_attention_kept: return egi_fit_fail(op, in[0], "state");         // no graph has such a node
 #endif
     default: return true;
@@ -47147,9 +47171,13 @@ static void egi_graph_need(const eg_graph *g, unsigned char *needed, int32_t val
     for (int f = 0; f < n; f++) if (feeds[f] == g->nodes[v->node]->out[v->out]) return;
     if (!needed[v->node]) needed[v->node] = 1;
 }
+static bool egi_vertex_draws(const egi_vertex *node) {
+    return node->kind == EGI_VERTEX_RANDOM ||
+           (node->kind == EGI_VERTEX_OP && node->op->number == EGI_OP_attention_draw);
+}
 // Whether a node has effects of its own.
 static bool egi_vertex_acts(const egi_vertex *node) {
-    return node->kind == EGI_VERTEX_ASSIGN || node->kind == EGI_VERTEX_UPDATE || node->kind == EGI_VERTEX_RANDOM ||
+    return node->kind == EGI_VERTEX_ASSIGN || node->kind == EGI_VERTEX_UPDATE || egi_vertex_draws(node) ||
            node->kind == EGI_VERTEX_HOST || (node->kind == EGI_VERTEX_WORK && node->work != egi_check_divisor);
 }
 // Marks what has effects in the bodies of node `at`.
@@ -47219,7 +47247,7 @@ static void egi_graph_needs_checks(const eg_graph *g, unsigned char *needed, int
         }
         for (int64_t k = 0; k < i && runs; k++) {
             const egi_vertex_kind kind = g->nodes[k]->kind;
-            runs = !room[k] || needed[k] || (kind != EGI_VERTEX_PLACEHOLDER && kind != EGI_VERTEX_RANDOM &&
+            runs = !room[k] || needed[k] || (kind != EGI_VERTEX_PLACEHOLDER && !egi_vertex_draws(g->nodes[k]) &&
                                              kind != EGI_VERTEX_ASSIGN && kind < EGI_VERTEX_UPDATE);
         }
         for (int64_t k = 0; k <= i && runs; k++) needed[k] |= room[k];

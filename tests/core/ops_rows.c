@@ -39,6 +39,7 @@ static const inner_row *inner(const egi_op *op) {
           "normalizations_against_differences" },
         { EGI_OP_layer_norm, "layer_layer_normalization", "tests/gpu/cuda.c", "cuda_layer_norm" },
         { EGI_OP_attention, "layer_multi_head_attention", "tests/training/attention.c", "against_differences" },
+        { EGI_OP_attention_draw, "layer_multi_head_attention", NULL, NULL },
         { EGI_OP_attention_kept, "layer_multi_head_attention", NULL, NULL },
         { EGI_OP_simple_rnn, "layer_simple_rnn", "tests/training/rnn.c", "as_one_against_differences" },
         { EGI_OP_lstm, "layer_lstm", "tests/training/rnn.c", "as_one_against_differences" },

@@ -829,6 +829,7 @@ static eg_function *load_lines(const char *lines, const char *ends) {
 #define X "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[2,3]}"
 #define POSITIVE \
     X "," OP_WITH("reduce_sum", "0", "\"mask\":3,\"keepdims\":0") "," OP("greater", "1,{\"integer\":0}")
+#define WHOLE_3 "{\"line\":\"placeholder\",\"name\":\"w\",\"dtype\":\"int64\",\"shape\":[3]}"
 #define HEADS "{\"line\":\"placeholder\",\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[1,2,3,4]}"
 // An op that is a part of a public function fails in that one's name, as before it was saved; and so in a file that is
 // made of the loaded function.
@@ -906,6 +907,12 @@ TEST(lines_that_are_wrong) {
         { HEADS "," OP_WITH("attention", "0,0,0,0", "\"scale\":1"), "its list of operands does not fit" },
         { HEADS "," OP_WITH("attention", "0,0,0", "\"scale\":null"), "its list of operands does not fit" },
         { HEADS "," OP_WITH("attention", "0,0,0", "\"scale\":1,\"before\":-1"), "its list of operands does not fit" },
+        // A state that no draw gives, and a draw without a chance.
+        { HEADS "," WHOLE_3 "," OP_WITH("attention", "0,0,0,1", "\"scale\":1,\"kept\":0.5"),
+          "its list of operands does not fit" },
+        { HEADS "," OP("attention_draw", "0,0") "," OP_WITH("attention", "0,0,0,1", "\"scale\":1,\"kept\":0"),
+          "its list of operands does not fit" },
+        { X "," OP("attention_draw", "0,0"), "eg_attention_draw: its key does not fit" },
         { X "," LINE("tensor", "\"tensor\":\"V\""), "line 1: there is no tensor 'V' in the file" },
         { X "," LINE("tensor", "\"tensor\":\"W\"},{\"line\":\"assign\",\"in\":[1,0]"), "is no variable" },
         { X "," LINE("gradients", "\"in\":[0,null,0],\"of\":2,\"from\":0"),

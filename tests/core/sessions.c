@@ -284,6 +284,12 @@ static bool steps_and_gradient(eg_layer *l, eg_tensor *x, eg_tensor **out) {
     eg_tensor *sources[2] = {x, out[0] ? eg_layer_trainable_weights_list(l).tensors[0] : NULL};
     return out[0] && eg_tape_gradients(tape, eg_reduce_sum(eg_square(out[0])), sources, 2, out + 1);
 }
+static bool trained_and_gradient(eg_layer *l, eg_tensor *x, eg_tensor **out) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    out[0] = eg_call(l, x, .training = true);
+    return out[0] && (out[1] = eg_tape_gradient(tape, eg_reduce_sum(eg_square(out[0])), x)) != NULL;
+}
 TEST(gradients_over_an_open_number_of_steps) {
     EG_SCOPE;
     enum { LAYERS = 6 };
@@ -314,6 +320,52 @@ TEST(gradients_over_an_open_number_of_steps) {
     eg_graph_release(g);
     for (int k = 0; k < LAYERS; k++) eg_layer_release(l[k]);
     eg_layer_release(by_steps);
+}
+// Attention in training: one op with eager code's drops, in a graph, and in a file of it.
+TEST(attention_with_dropout_in_a_graph) {
+    EG_SCOPE;
+    enum { LAYERS = 3 };
+    eg_layer *l[LAYERS] = { eg_layer_multi_head_attention(2, 4, .dropout = 0.2),
+                            eg_layer_multi_head_attention(4, 3, .dropout = 0.5, .causal = true, .kv_heads = 2),
+                            eg_sequential(eg_layer_masking(0), eg_layer_multi_head_attention(2, 4, .dropout = 0.4)) };
+    for (int k = 0; k < LAYERS; k++) REQUIRE(eg_call(l[k], eg_ones(EG_FLOAT32, EG_SHAPE(2, 3, 4))));
+    for (int whole = 0; whole < 2; whole++) {
+        eg_graph *g = eg_graph_new();
+        eg_tensor *x, *nodes[2 * LAYERS], *out[2 * LAYERS], *again[2 * LAYERS];
+        {
+            EG_GRAPH(g);
+            x = eg_placeholder(EG_FLOAT32, whole ? EG_SHAPE(3, 5, 4) : EG_SHAPE(-1, -2, 4), "x");
+            for (int k = 0; k < LAYERS; k++) REQUIRE(trained_and_gradient(l[k], x, nodes + 2 * k));
+        }
+        eg_session *s = eg_session_new(g);
+        eg_function *f = NULL;
+        for (int i = 0; i < 5; i++) {
+            EG_SCOPE;
+            const eg_feed feed = {x, eg_random_normal(whole ? EG_SHAPE(3, 5, 4) : EG_SHAPE(1 + i % 3, 2 + 9 * i, 4))};
+            const eg_random_state before = eg_random_get_state();
+            REQUIRE(eg_session_run(s, &feed, 1, nodes, 2 * LAYERS, out));
+            const uint64_t after = eg_random_get_state().counter;
+            if (!f) {
+                REQUIRE(eg_function_save(eg_session_function(s), test_temp("drops")));
+                REQUIRE((f = eg_function_load(test_temp("drops"))) != NULL);
+            }
+            eg_random_set_state(before);
+            REQUIRE(eg_function_call(f, &feed.value, 1, again, 2 * LAYERS));
+            CHECK(eg_random_get_state().counter == after && after > before.counter);
+            eg_random_set_state(before);
+            for (int k = 0; k < LAYERS; k++) {
+                eg_tensor *eager[2];
+                REQUIRE(trained_and_gradient(l[k], feed.value, eager));
+                for (int j = 0; j < 2; j++)
+                    CHECK(same(out[2 * k + j], eager[j]) && same(again[2 * k + j], eager[j]));
+            }
+            CHECK(eg_random_get_state().counter == after);
+        }
+        eg_function_release(f);
+        eg_session_release(s);
+        eg_graph_release(g);
+    }
+    for (int k = 0; k < LAYERS; k++) eg_layer_release(l[k]);
 }
 TEST(a_recurrent_layer_made_in_a_graph_is_initialised_as_eagerly) {
     EG_SCOPE;
