@@ -6028,12 +6028,15 @@ static eg_shape egi_shape(const eg_tensor *x) {
     for (int i = 0; i < EG_MAX_RANK; i++) s.dims[i] = i < x->rank ? x->dims[i] : 0;
     return s;
 }
-// One dimension of x, in the same words.
+// One dimension of x, or a number that may have been computed of some, in the same words: "?" where it is open. x NULL:
+// one of the thread's device.
 static EGI_COLD const char *egi_dim_show(const eg_tensor *x, int64_t d) {
-    const eg_shape one = { 1, { d } };
-    char *text = (char *)(uintptr_t)egi_shape_show_dims(one, x->buffer, false);
-    text[strlen(text) - 1] = 0;                            // without the brackets
-    return text + 1;
+    bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
+    eg_shape one = { 1, { d } };
+    if (shows && shows(x ? x->buffer->backend : egi_this.backend, &one) && one.dims[0] != d) return "?";
+    char *text = egi_text_buffer();
+    snprintf(text, EGI_TEXT, "%lld", (long long)d);
+    return text;
 }
 // "float32 [2, 3] 'W'" or "float32 [2, 3] (from eg_add)": an operand as errors show it.
 static EGI_COLD const char *egi_describe(const eg_tensor *x) {
@@ -6676,9 +6679,9 @@ static eg_tensor *egi_tensor_constant(const char *op, eg_dtype dtype, eg_shape s
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
-        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op, "shape %s needs %lld value%s, but %lld %s given",
-                                      egi_shape_show(shape), (long long)size, egi_plural(size), (long long)count,
-                                      count == 1 ? "is" : "are");
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op, "shape %s needs %s value%s, but %lld %s given",
+                                      egi_shape_show(shape), egi_dim_show(NULL, size), egi_plural(size),
+                                      (long long)count, count == 1 ? "is" : "are");
     for (int64_t i = 0; i < count; i++) if (!egi_value_fits(op, values[i], dtype)) return NULL;
     size_t element = (size_t)egi_dtypes[dtype].size;
     char *bytes = (char *)egi_alloc((size_t)count * element);
@@ -6733,8 +6736,8 @@ static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, siz
     return egi_shape_bytes(op, shape, dtype, &bytes) &&
            (bytes <= (int64_t)room ||
             egi_fail(EG_ERROR_SHAPE, op,
-                     "the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %lld",
-                     (long long)room, egi_dtypes[dtype].name, egi_shape_show(shape), (long long)bytes));
+                     "the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %s",
+                     (long long)room, egi_dtypes[dtype].name, egi_shape_show(shape), egi_dim_show(NULL, bytes)));
 }
 EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
     return egi_pointer_fits("from_data", dtype, shape, room, pointed) ? (eg_from_data)(dtype, shape, data) : NULL;
@@ -6804,8 +6807,13 @@ static eg_tensor *egi_full(const char *op, eg_dtype dtype, eg_shape shape, doubl
     return egi_shape_valid(op, shape, dtype) &&
            egi_value_fits(op, value, dtype) ? egi_full_as(op, egi_backend_here(), dtype, shape, value) : NULL;
 }
+// Whether a graph's node is used where that graph is built, by a function that would else fail in the name of a part.
+static bool egi_node_in_graph(const char *function, const eg_tensor *x) {
+    return !(x->flags & EGI_NODE) || egi_backend_of(x)->apart(function, x, x);
+}
 static eg_tensor *egi_full_like(const char *op, eg_tensor *x, double value) {
-    if (!egi_operand_alive(op, 0, x) || !egi_value_fits(op, value, (eg_dtype)x->dtype)) return NULL;
+    if (!egi_operand_alive(op, 0, x) || !egi_value_fits(op, value, (eg_dtype)x->dtype) || !egi_node_in_graph(op, x))
+        return NULL;
     egi_this.like = x->id;
     return egi_full_as(op, egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
 }
@@ -15772,7 +15780,7 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
         for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) free_axes += shape.dims[i] == -1;
         const char *size = egi_dim_show(x, x->size);
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s%s",
-                                      egi_describe(x), size, egi_shape_show(shape),
+                                      egi_describe(x), size, egi_shape_show_dims(shape, x->buffer, false),
                                       free_axes > 1 ? "; only one dimension may be -1"
                                       : *size == '?' ? "; let an eg_host_call do it" : "");
     }
@@ -15911,7 +15919,7 @@ EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
     }
     if (!fits)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "broadcast_to", "%s does not broadcast to %s", egi_describe(x),
-                                      egi_shape_show(shape));
+                                      egi_shape_show_dims(shape, x->buffer, false));
     return egi_apply1(&egi_op_broadcast_to, &x, 1, &shape);
 }
 
@@ -16063,7 +16071,8 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     if (begin.rank != x->rank || size.rank != x->rank)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "slice",
                                       "begin %s and size %s must have an entry for each axis of %s",
-                                      egi_shape_show(begin), egi_shape_show(size), egi_describe(x));
+                                      egi_shape_show_dims(begin, x->buffer, false),
+                                      egi_shape_show_dims(size, x->buffer, false), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     bool open = false;
@@ -16076,8 +16085,9 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
         open = egi_steps_are_open(inside ? a.size[i] : a.begin[i]);
         if (!open || a.begin[i] < 0 || a.size[i] < 0)
             return (eg_tensor *)egi_raise(EG_ERROR_INDEX, "slice",
-                                          "%lld elements from %lld on do not lie inside axis %d of %s",
-                                          (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x));
+                                          "%s elements from %s on do not lie inside axis %d of %s",
+                                          egi_dim_show(x, size.dims[i]), egi_dim_show(x, begin.dims[i]), i,
+                                          egi_describe(x));
     }
     return open ? egi_slice_open(x, &a) : egi_slice(x, &a);
 }
@@ -16106,15 +16116,16 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
         return (eg_tensor *)egi_raise(
             EG_ERROR_SHAPE, "strided_slice",
             "begin %s, end %s and step %s must have one length, at most the rank of %s",
-            egi_shape_show(begin), egi_shape_show(end), egi_shape_show(step), egi_describe(x));
+            egi_shape_show_dims(begin, x->buffer, false), egi_shape_show_dims(end, x->buffer, false),
+            egi_shape_show_dims(step, x->buffer, false), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     bool open = false, fails = false;
     for (int i = 0; i < x->rank; i++) {
         int64_t d = x->dims[i], s = i < step.rank ? step.dims[i] : 1, b = 0, e = d;
         if (s == 0 || s == INT64_MIN)
-            return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "strided_slice", "the step of axis %d is %lld", i,
-                                          (long long)s);
+            return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "strided_slice", "the step of axis %d is %s", i,
+                                          egi_dim_show(x, s));
         if (i < begin.rank) {
             // Positions outside are clamped to these, as in NumPy.
             int64_t low = s < 0 ? -1 : 0, high = s < 0 ? d - 1 : d;
@@ -16149,8 +16160,8 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     egi_slice_attr a;
     if (!egi_operand_alive("index", 0, x)) return NULL;
     if (x->rank < 1 || i < -x->dims[0] || i >= x->dims[0])
-        return (eg_tensor *)egi_raise(EG_ERROR_INDEX, "index", "%lld is out of range for %s", (long long)i,
-                                      egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_INDEX, "index", "%s is out of range for %s",
+                                      egi_dim_show(x, i), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     eg_shape rest = { x->rank - 1, { 0 } };
@@ -16182,8 +16193,8 @@ EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
     if (x->dims[axis] != n)
-        return egi_fail(EG_ERROR_SHAPE, "unstack", "axis %d of %s has %lld slice%s, not %d", axis, egi_describe(x),
-                        (long long)x->dims[axis], egi_plural(x->dims[axis]), n);
+        return egi_fail(EG_ERROR_SHAPE, "unstack", "axis %d of %s has %s slice%s, not %d", axis, egi_describe(x),
+                        egi_dim_show(x, x->dims[axis]), egi_plural(x->dims[axis]), n);
     eg_squeeze_options squeeze;
     memset(&squeeze, 0, sizeof squeeze);
     squeeze.axes.count = 1;
@@ -16213,8 +16224,8 @@ static bool egi_pads_fit(const eg_tensor *x, const eg_pads *pads, eg_pad_mode mo
         a->high[i] = pads->pads[2 * i + 1];
         a->step[i] = 1;
         if (a->low[i] < 0 || a->high[i] < 0 || (a->low[i] && a->low[i] > most) || (a->high[i] && a->high[i] > most))
-            return egi_fail(EG_ERROR_ARGUMENT, "pad", "paddings %lld and %lld of axis %d do not fit %s in this mode",
-                            (long long)a->low[i], (long long)a->high[i], i, egi_describe(x));
+            return egi_fail(EG_ERROR_ARGUMENT, "pad", "paddings %s and %s of axis %d do not fit %s in this mode",
+                            egi_dim_show(x, a->low[i]), egi_dim_show(x, a->high[i]), i, egi_describe(x));
     }
     return true;
 }
@@ -16408,7 +16419,8 @@ static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
     int64_t rows = 1;
     for (int i = 0; i <= axis; i++) rows *= x->dims[i];
     if (repeats < 0 || !egi_checked_product(shape.dims[axis], repeats, &shape.dims[axis]))
-        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "repeat", "%lld repeats", (long long)repeats);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "repeat", "%s repeats",
+                                      egi_dim_show(x, repeats));
     return egi_rows_repeated(x, rows, repeats, shape);
 }
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) {
@@ -16421,12 +16433,12 @@ static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
     if (!egi_operand_alive("tile", 0, x)) return NULL;
     if (multiples.rank != x->rank)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "tile", "multiples %s must have an entry for each axis of %s",
-                                      egi_shape_show(multiples), egi_describe(x));
+                                      egi_shape_show_dims(multiples, x->buffer, false), egi_describe(x));
     eg_shape whole = egi_shape(x);
     for (int axis = 0; axis < whole.rank; axis++)
         if (multiples.dims[axis] < 0 || !egi_checked_product(whole.dims[axis], multiples.dims[axis], &whole.dims[axis]))
-            return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "tile", "%lld times axis %d",
-                                          (long long)multiples.dims[axis], axis);
+            return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "tile", "%s times axis %d",
+                                          egi_dim_show(x, multiples.dims[axis]), axis);
     if (!egi_shape_valid("tile", whole, (eg_dtype)x->dtype)) return NULL;
     // The product of the axes before this one, as they are now.
     int64_t rows = 1;
@@ -16915,8 +16927,8 @@ static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices
     if (!egi_operand_alive("top_k", 0, x)) return NULL;
     if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1])
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "top_k",
-                                      "k is %lld, but must be 0 to the length of the last axis of %s",
-                                      (long long)k, egi_describe(x));
+                                      "k is %s, but must be 0 to the length of the last axis of %s",
+                                      egi_dim_show(x, k), egi_describe(x));
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[x->rank - 1] = k;
@@ -17037,7 +17049,8 @@ static bool egi_shape_matmul(egi_call *c) {
     int64_t k2 = b->dims[b->rank - (t->tb ? 1 : 2)], n = b->dims[b->rank - (t->tb ? 2 : 1)];
     if (k != k2)
         return egi_fail(EG_ERROR_SHAPE, "matmul", "inner dimensions differ: %s x %s (%s against %s): %s%s and %s%s%s",
-                        egi_shape_show(egi_shape(a)), egi_shape_show(egi_shape(b)), egi_dim_show(a, k),
+                        egi_shape_show_dims(egi_shape(a), a->buffer, false),
+                        egi_shape_show_dims(egi_shape(b), b->buffer, false), egi_dim_show(a, k),
                         egi_dim_show(b, k2), egi_describe(a), t->ta ? " transposed" : "", egi_describe(b),
                         t->tb ? " transposed" : "", k == n ? "; .transpose_b?" : m == k2 ? "; .transpose_a?" : "");
     for (int i = 3; i <= a->rank && i <= b->rank; i++) {
@@ -17409,7 +17422,8 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
         fits = updates->dims[indices->rank - 1 + i - depth] == shape.dims[i];
     if (!fits)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "scatter_nd", "updates %s do not fit indices %s into shape %s",
-                                      egi_describe(updates), egi_describe(indices), egi_shape_show(shape));
+                                      egi_describe(updates), egi_describe(indices),
+                                      egi_shape_show_dims(shape, indices->buffer, false));
     egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd", 0 };
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, depth, -1);
     return flat ? eg_reshape(egi_gather_apply(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
@@ -17443,8 +17457,8 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     if (indices && indices->dtype == EG_UINT8) indices = eg_cast(indices, EG_INT32);
     if (!indices || !egi_needs_index("one_hot", indices)) return NULL;
     if (depth < 0)
-        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "one_hot", "the depth is %lld, but must not be negative",
-                                      (long long)depth);
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "one_hot", "the depth is %s, but must not be negative",
+                                      egi_dim_show(indices, depth));
     if (!egi_dtype_valid(o.dtype))
         return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "one_hot", "%d is no dtype", (int)o.dtype);
     int axis = 0;
@@ -17592,8 +17606,8 @@ static bool egi_window_place(const char *name, const eg_tensor *x, egi_window *a
     }
     if (a->in < span)
         return egi_fail(EG_ERROR_SHAPE, name,
-                        "a window of %lld does not fit into %s without padding; .padding = EG_SAME?",
-                        (long long)span, egi_describe(x));
+                        "a window of %s does not fit into %s without padding; .padding = EG_SAME?",
+                        egi_dim_show(NULL, span), egi_describe(x));
     a->out = (a->in - span) / a->stride + 1;
     return true;
 }
@@ -17656,8 +17670,9 @@ static eg_tensor *egi_conv(const char *name, int space, eg_tensor *x, eg_tensor 
     w.oc = f->dims[space + 1];
     if (w.c % w.groups || w.oc % w.groups || f->dims[space] != w.c / w.groups)
         return (eg_tensor *)egi_raise(
-            EG_ERROR_SHAPE, name, "%lld channels of %s in %lld groups against %lld input channels of filter %s",
-            (long long)w.c, egi_describe(x), (long long)w.groups, (long long)f->dims[space], egi_describe(f));
+            EG_ERROR_SHAPE, name, "%s channels of %s in %s groups against %s input channels of filter %s",
+            egi_dim_show(x, w.c), egi_describe(x), egi_dim_show(x, w.groups), egi_dim_show(f, f->dims[space]),
+            egi_describe(f));
     if (egi_conv_filter_is_empty(f, space))
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "the filter %s is empty", egi_describe(f));
     for (int i = 0; i < space; i++) {
@@ -17703,8 +17718,8 @@ static bool egi_conv_output_padding_fits(const char *name, int64_t k, int64_t st
     int64_t more = output_padding == EG_ZERO ? 0 : output_padding, least = padding == EG_SAME ? 1 - k % 2 : 0,
             most = padding == EG_SAME ? stride - k % 2 : stride - 1;
     return !output_padding || (more >= least && more <= most) || egi_fail(
-        EG_ERROR_ARGUMENT, name, "an output padding of %lld, and for a window of %lld and a stride of %lld with %s it "
-        "must be between %lld and %lld", (long long)more, (long long)k, (long long)stride,
+        EG_ERROR_ARGUMENT, name, "an output padding of %lld, and for a window of %s and a stride of %lld with %s it "
+        "must be between %lld and %lld", (long long)more, egi_dim_show(NULL, k), (long long)stride,
         padding == EG_SAME ? "EG_SAME" : "EG_VALID", (long long)least, (long long)most);
 }
 // One axis of a transposed convolution: `in`, which is the result's, and the padding before it follow from `out`.
@@ -17994,8 +18009,8 @@ static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
             int64_t n = x->dims[i];
             if (x->dims[j] != n)
                 return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "einsum",
-                                              "one letter stands for axes of %lld and %lld of %s",
-                                              (long long)n, (long long)x->dims[j], egi_describe(x));
+                                              "one letter stands for axes of %s and %s of %s",
+                                              egi_dim_show(x, n), egi_dim_show(x, x->dims[j]), egi_describe(x));
             egi_perm p;
             eg_shape flat = { 0, { 0 } }, begin = { 0, { 0 } }, end = begin, step = begin;
             int k = 0;
@@ -18130,8 +18145,9 @@ static const char *egi_einsum_operands(egi_einsum *e, eg_tensor *const *operands
             if (e->sizes[l] < 0 || e->sizes[l] == 1) e->sizes[l] = size;
             else if (size != e->sizes[l] && size != 1)
                 return (const char *)egi_raise(
-                    EG_ERROR_SHAPE, "einsum", "in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)",
-                    e->equation, (long long)e->sizes[l], (long long)size, d, egi_describe(operands[i]));
+                    EG_ERROR_SHAPE, "einsum", "in \"%s\" one letter stands for axes of %s and %s (axis %d of %s)",
+                    e->equation, egi_dim_show(NULL, e->sizes[l]), egi_dim_show(operands[i], size), d,
+                    egi_describe(operands[i]));
         }
         if (i < n - 1 ? *p != ',' : *p == ',')
             return (const char *)egi_raise(EG_ERROR_ARGUMENT, "einsum", "\"%s\" does not name %d operands", e->equation,
@@ -18220,6 +18236,7 @@ static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double 
     const eg_dtype own = a->flags & b->flags & EGI_INTEGER_NUMBER ? EG_INT64 : EG_FLOAT64;
     if (a_number && !(a = egi_number_tensor(name, a, b_number ? own : (eg_dtype)b->dtype, &egi_cpu))) return false;
     if (b_number && !(b = egi_number_tensor(name, b, (eg_dtype)a->dtype, &egi_cpu))) return false;
+    if (!(a = egi_tensor_valued(name, a)) || !(b = egi_tensor_valued(name, b))) return false;
     if (a->dtype != b->dtype)
         return egi_fail(EG_ERROR_ASSERT, name, "dtypes differ: %s and %s", egi_describe(a), egi_describe(b));
     eg_shape shape = egi_shape(a->rank > b->rank ? a : b);
@@ -20604,15 +20621,15 @@ static int64_t egi_scan_length(eg_tensor *const *rows, int n, int n_results, int
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive("scan", i, rows[i])) return -1;
         if (rows[i]->rank == 0 || (steps >= 0 && rows[i]->dims[0] != steps) || (length && rows[i]->dims[0] != length)) {
-            egi_fail(EG_ERROR_SHAPE, "scan", "rows %d are %s, which has no axis of %lld steps", i,
-                     egi_describe(rows[i]), (long long)(length ? length : steps));
+            egi_fail(EG_ERROR_SHAPE, "scan", "rows %d are %s, which has no axis of %s steps", i,
+                     egi_describe(rows[i]), egi_dim_show(NULL, length ? length : steps));
             return -1;
         }
         steps = rows[i]->dims[0];
     }
     if (steps < 0 || (steps == 0 && n_results) || (n_results && steps > INT_MAX / n_results)) {
-        egi_fail(EG_ERROR_ARGUMENT, "scan", "%lld steps with %d results; of none, their shapes are not known",
-                 (long long)steps, n_results);
+        egi_fail(EG_ERROR_ARGUMENT, "scan", "%s steps with %d results; of none, their shapes are not known",
+                 egi_dim_show(NULL, steps), n_results);
         return -1;
     }
     return steps;
@@ -23044,8 +23061,9 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     int64_t now = a >= 0 && a < in->rank ? in->dims[a] : -1, built = first->dims[b];
     return now < 0 || now == built ||
            egi_fail(EG_ERROR_SHAPE, "call",
-                    "the layer was built for inputs %s, but is called with %s (%lld against %lld)",
-                    egi_shape_show_free(*first), egi_shape_show_free(*in), (long long)built, (long long)now);
+                    "the layer was built for inputs %s, but is called with %s (%s against %s)",
+                    egi_shape_show_free(*first), egi_shape_show_free(*in), egi_dim_show(NULL, built),
+                    egi_dim_show(NULL, now));
 }
 // Makes axis 0, the batch, free in a remembered shape, since the next call may have another batch. A layer that
 // normalizes along axis 0 keeps it.
@@ -23163,7 +23181,7 @@ static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor
     if (n < 1 || n > EGI_LAYER_IN)
         return egi_fail(EG_ERROR_ARGUMENT, "call", "%d inputs; a layer takes 1 to %d", n, EGI_LAYER_IN);
     for (int i = 0; i < n; i++) {
-        if (!egi_operand_alive("call", i, in[i])) return false;
+        if (!egi_operand_alive("call", i, in[i]) || !egi_node_in_graph("call", in[i])) return false;
         own[i] = in[i];
     }
     if (mask && (!egi_operand_alive("call", n, mask) || !egi_mask_is_one("call", own[0], mask))) return false;
@@ -23359,8 +23377,8 @@ static bool egi_build_conv(eg_layer *l, const eg_shape *in, int n) {
     if (!egi_layer_last_known(in)) return false;
     if (groups < 1 || channels % groups || l->config.units % groups)
         return egi_fail(EG_ERROR_ARGUMENT, egi_layer_maker(l),
-                        "%lld groups do not divide %lld channels and %lld filters", (long long)groups,
-                        (long long)channels, (long long)l->config.units);
+                        "%lld groups do not divide %s channels and %lld filters", (long long)groups,
+                        egi_dim_show(NULL, channels), (long long)l->config.units);
     return egi_kernel_weight(l, egi_filter_shape(l, channels / groups, l->config.units)) &&
            egi_bias_weight(l, l->config.units);
 }
@@ -23545,8 +23563,9 @@ static bool egi_shape_reshape_layer(eg_layer *l, const eg_shape *in, int n, eg_s
     if (free_at ? given == 0 || have % given : have != given)
         return egi_fail(
             EG_ERROR_SHAPE, "call",
-            "what %s holds, the batch aside, cannot be reshaped to %s (%lld against %lld elements)",
-            egi_shape_show(*in), egi_shape_show(l->config.target), (long long)have, (long long)given);
+            "what %s holds, the batch aside, cannot be reshaped to %s (%s against %s elements)",
+            egi_shape_show(*in), egi_shape_show(l->config.target), egi_dim_show(NULL, have),
+            egi_dim_show(NULL, given));
     if (free_at) out->dims[free_at] = have / given;
     return true;
 }
@@ -23768,8 +23787,8 @@ static bool egi_build_group_norm(eg_layer *l, const eg_shape *in, int n) {
     if (!egi_norm_weights(l, in, "gamma", "beta", &features)) return false;
     if (groups == -1) groups = features;
     return (groups > 0 && features % groups == 0) ||
-           egi_fail(EG_ERROR_ARGUMENT, "layer_group_normalization", "%lld groups do not divide %lld channels",
-                    (long long)groups, (long long)features);
+           egi_fail(EG_ERROR_ARGUMENT, "layer_group_normalization", "%lld groups do not divide %s channels",
+                    (long long)groups, egi_dim_show(NULL, features));
 }
 // (x - mean) / sqrt(variance + epsilon) gamma + beta; gamma and beta may be NULL. `centered` is x - mean.
 static eg_tensor *egi_norm_apply(const eg_layer *l, eg_tensor *centered, eg_tensor *variance, eg_tensor *gamma,
@@ -24691,8 +24710,8 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     int64_t steps = x->dims[1];
     eg_shape same = { 3, { x->dims[0], 1, x->dims[2] } };
     if (steps < 1 || steps > INT_MAX)
-        return egi_fail(EG_ERROR_SHAPE, "call", "%s of sequences of %lld steps: %s", l->type->class_name,
-                        (long long)steps, egi_describe(x));
+        return egi_fail(EG_ERROR_SHAPE, "call", "%s of sequences of %s steps: %s", l->type->class_name,
+                        egi_dim_show(x, steps), egi_describe(x));
     if (mask && (mask->rank != 2 || mask->dims[0] != x->dims[0] || mask->dims[1] != steps))
         return egi_fail(EG_ERROR_SHAPE, "call", "the mask %s does not fit the sequences %s: one bool for each step",
                         egi_describe(mask), egi_describe(x));
@@ -26996,7 +27015,9 @@ static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor
 }
 EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *predictions, eg_weight_options o) {
     if (!egi_metric_alive("metric_update", m) || !EGI_NAMED("metric_update", o, "weights = w")) return false;
-    if (predictions && !egi_operand_alive("metric_update", 1, predictions)) return false;
+    if (predictions && (!egi_operand_alive("metric_update", 1, predictions) ||
+                        !egi_node_in_graph("metric_update", predictions)))
+        return false;
     return egi_metric_batch(m, labels, predictions, egi_steps_mask(predictions), o.weights);
 }
 EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_options o) {
@@ -28705,9 +28726,9 @@ static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *li
         if (list[i]->rank == 0)
             return egi_fail(EG_ERROR_SHAPE, function, "%s is a scalar, which has no rows", names[held][i]);
         if (list[i]->dims[0] != list[0]->dims[0])
-            return egi_fail(EG_ERROR_SHAPE, function, "%s %s has %lld rows, and %s %s has %lld", names[held][0],
-                            egi_describe(list[0]), (long long)list[0]->dims[0], names[held][i], egi_describe(list[i]),
-                            (long long)list[i]->dims[0]);
+            return egi_fail(EG_ERROR_SHAPE, function, "%s %s has %s rows, and %s %s has %s", names[held][0],
+                            egi_describe(list[0]), egi_dim_show(list[0], list[0]->dims[0]), names[held][i],
+                            egi_describe(list[i]), egi_dim_show(list[i], list[i]->dims[0]));
     }
     return true;
 }
@@ -30588,8 +30609,9 @@ static bool egi_from_slices_rule(eg_dataset *d) {
             return egi_fail(EG_ERROR_SHAPE, "dataset_from_slices", "component %d is a scalar, which has no rows", i);
         if (x->dims[0] != d->tensors.x[0]->dims[0])
             return egi_fail(EG_ERROR_SHAPE, "dataset_from_slices", "lengths differ: component 0 is %s and component "
-                                            "%d is %s (%lld against %lld rows)", egi_describe(d->tensors.x[0]), i,
-                            egi_describe(x), (long long)d->tensors.x[0]->dims[0], (long long)x->dims[0]);
+                                            "%d is %s (%s against %s rows)", egi_describe(d->tensors.x[0]), i,
+                            egi_describe(x), egi_dim_show(d->tensors.x[0], d->tensors.x[0]->dims[0]),
+                            egi_dim_show(x, x->dims[0]));
         d->spec[i].shape.rank--;
         memmove(d->spec[i].shape.dims, d->spec[i].shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
     }
@@ -34132,7 +34154,9 @@ static bool egi_sink_elements(egi_sink *s, const void *data, const eg_tensor *x)
 EAGER_API bool (eg_save_npy)(eg_tensor *x, const char *path) {
     char header[EGI_NPY_HEADER];
     egi_sink s;
-    if (!egi_operand_alive("save_npy", 0, x) || !egi_npy_writable("save_npy", eg_name_of(x), x)) return false;
+    if (!egi_operand_alive("save_npy", 0, x) || !egi_npy_writable("save_npy", eg_name_of(x), x) ||
+        !(x = egi_tensor_valued("save_npy", x)))
+        return false;
     const void *data = egi_data(x);
     if (!data && x->size) return false;
     if (!egi_sink_open(&s, "save_npy", path)) return false;
@@ -44639,11 +44663,15 @@ static void egi_graph_deallocate(eg_backend *b, void *data, int64_t bytes) {
 }
 static int32_t egi_graph_value(const eg_tensor *x) { return (int32_t)((uintptr_t)x->buffer->data >> 6) - 1; }
 // The public function that the program called, for an op that runs as a part of it. Functions that are views of views
-// do not say so themselves, since elsewhere their parts cannot fail.
+// do not say so themselves, since elsewhere their parts cannot fail. Of those in a line, it is the latest.
 static const char *egi_graph_called(const char *name) {
     static const char *const views[] = { "expand_dims", "squeeze", "index", "split", "unstack", "repeat", "pad" };
-    const bool noted = egi_note_of(name) != NULL;
-    for (size_t i = 0; i < sizeof views / sizeof views[0] && !noted; i++) if (egi_note_of(views[i])) return views[i];
+    const egi_call_note *latest = egi_note_of(name);
+    if (latest && strcmp(name, "slice") && strcmp(name, "reshape")) return name;
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+        const egi_call_note *note = egi_note_of(views[i]);
+        if (note && (!latest || note > latest)) { latest = note; name = views[i]; }
+    }
     return name;
 }
 // The error where a value is asked of a node; x NULL: not known which.
@@ -44660,12 +44688,12 @@ static bool egi_graph_outside(const char *name, const eg_tensor *x) {
         return egi_fail(EG_ERROR_ARGUMENT, name, "%s is a node of another graph", egi_describe(x));
     return egi_node_valueless(name, x, "; outside of EG_GRAPH ops compute at once");
 }
-// All of the backend's kernels.
+// All of the backend's kernels. A copy or a fill is a part of the op that made the result.
 static bool egi_graph_kernel(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = NULL;
     for (int i = 0; i < 8 && !x; i++)
         if (args->in[i] && !(args->in[i]->flags & EGI_NUMBER) && args->in[i]->buffer->backend == b) x = args->in[i];
-    return egi_graph_outside(args->op ? args->op->name : x ? x->op : "graph", x);
+    return egi_graph_outside(args->op ? args->op->name : args->out[0] ? args->out[0]->op : x ? x->op : "graph", x);
 }
 static eg_tensor *egi_session_read(const char *function, eg_session *s, eg_tensor *x);
 // What the host reads in place of a node: its value in the thread's session.
@@ -46169,6 +46197,7 @@ EAGER_API eg_tensor *(eg_placeholder)(eg_dtype dtype, eg_shape shape, const char
     if (!g)
         return (eg_tensor *)egi_raise(EG_ERROR_STATE, "placeholder", "no graph is being built; EG_GRAPH(g); begins");
     int32_t taken;
+    if (name && !*name) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "placeholder", "the name is empty");
     if (!egi_graph_open("placeholder", g, &shape) || !egi_shape_valid("placeholder", shape, dtype)) return NULL;
     if (name && egi_graph_find(g, name, &taken))
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "placeholder", "the graph has a node '%.80s' already", name);
@@ -46223,7 +46252,8 @@ EAGER_API eg_tensor *(eg_group)(eg_tensor *const *nodes, int n) {
         if (!egi_operand_alive("group", i, nodes[i])) return NULL;
         if (nodes[i]->flags & EGI_NUMBER || egi_backend_of(nodes[i])->deallocate != egi_graph_deallocate)
             return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "group", "entry %d, %s, is no node, and nothing would run "
-                                                             "for it; a node is what an op inside EG_GRAPH returns", i,
+                                                             "for it; a node is a placeholder, or what an op "
+                                                             "inside EG_GRAPH makes of nodes and variables", i,
                                           egi_describe(nodes[i]));
     }
     egi_vertex *node = egi_graph_reads("group", g, nodes, n) ? egi_vertex_new(g, EGI_VERTEX_FILL, n, 1, NULL, 0) : NULL;
@@ -46494,8 +46524,8 @@ static bool egi_fit_slice(const egi_op *op, const eg_tensor *x, egi_slice_attr *
         if (begin < 0 || begin > length || size < 0 || a->step[i] < 1 ||
             (size && (!egi_checked_product(size - 1, a->step[i], &span) || span >= length - begin)))
             return egi_fail(EG_ERROR_INDEX, op->name,
-                            "%lld elements from %lld on in steps of %lld do not lie inside axis %d of %s%s%s",
-                            (long long)size, (long long)begin, (long long)a->step[i], i, egi_describe(x),
+                            "%s elements from %s on in steps of %lld do not lie inside axis %d of %s%s%s",
+                            egi_dim_show(x, size), egi_dim_show(x, begin), (long long)a->step[i], i, egi_describe(x),
                             egi_fit_hint(false), egi_fit_hint(true));
     }
     return true;
@@ -47988,6 +48018,15 @@ static eg_tensor *egi_saver_holds(const egi_saver *s, int64_t at) {
     if (node->kind != EGI_VERTEX_VARIABLE) return node->tensor;
     return s->session && at < s->session->n_variables ? s->session->variables[at] : NULL;
 }
+// The error of a node that calls a function of the program's: what the program wrote.
+static bool egi_saver_host_fail(const egi_vertex *node) {
+    const egi_host_site *site = (const egi_host_site *)node->attr;
+    if (site->function == egi_initializer_body)
+        return egi_fail(EG_ERROR_STATE, "function_save", "an initializer of an iterator is among what is fetched, and "
+                                        "no file holds an iterator; save the function of a run without it");
+    return egi_fail(EG_ERROR_STATE, "function_save", "an eg_host_call calls a function of the program, which no file "
+                                    "holds");
+}
 // Writes what EG_AFTER asks for.
 static void egi_saver_after(egi_saver *s, const egi_vertex *node) {
     for (const egi_after *a = node->after; a; a = a->outer) {
@@ -48046,8 +48085,7 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
     case EGI_VERTEX_GRADIENTS: egi_saver_gradients(s, node); break;
     case EGI_VERTEX_UPDATE: ok = egi_saver_update(s, node); break;
     case EGI_VERTEX_HOST:
-        ok = egi_fail(EG_ERROR_STATE, "function_save", "an eg_host_call calls a function of the program, which no "
-                                      "file holds");
+        ok = egi_saver_host_fail(node);
         break;
     case EGI_VERTEX_COND: case EGI_VERTEX_WHILE:
         egi_saver_inputs(s, node, 0, kind == EGI_VERTEX_COND ? 1 : node->n_out);

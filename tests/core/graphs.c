@@ -104,9 +104,10 @@ TEST(an_open_dimension_takes_any_length) {
 TEST(variables_of_a_graph_and_of_the_program) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
-    eg_tensor *shared = eg_variable(eg_scalar(10), "shared"), *own, *sum, *raise, *add, *out;
+    eg_tensor *shared = eg_variable(eg_scalar(10), "shared"), *own, *sum, *raise, *add, *read, *out;
     {
         EG_GRAPH(g);
+        read = eg_identity(shared);
         own = eg_variable(eg_scalar(1), "own");
         sum = eg_add(own, shared);
         raise = eg_assign_add(own, 1);
@@ -126,6 +127,10 @@ TEST(variables_of_a_graph_and_of_the_program) {
     CHECK(!eg_assign(own, 5) && says("eg_assign: a node of a graph cannot be written", "eg_session_variable"));
     CHECK(RUN(a, NULL, 0, sum, out));
     CHECK_NEAR(eg_item(out), 9, 0);
+    CHECK(RUN(a, NULL, 0, read, out));
+    CHECK_NEAR(eg_item(out), 5, 0);
+    CHECK(!RUN(a, NULL, 0, shared, out) && says("fetch 0, float32 [] 'shared', is no node", "graphs.c:"));
+    CHECK(!eg_session_initialize(a, &shared, 1) && says("variable 0, float32 [] 'shared', is no node", "graphs.c:"));
     CHECK(RUN(a, NULL, 0, own, out));
     CHECK_NEAR(eg_item(out), 4, 0);
     CHECK(eg_session_initialize(a, NULL, 0) && RUN(a, NULL, 0, own, out));
@@ -406,6 +411,105 @@ TEST(a_view_of_a_node_outside_of_its_graph_is_an_error) {
     eg_graph_release(g);
     eg_release(node[1]);
     eg_release(shared);
+}
+// Functions that copy or fill, or read by a part of theirs: each fails in its own name, at its own line, also behind
+// others in it.
+static bool copy_of(eg_tensor *x, int i) {
+    static const char *path = "eager_node.npy";
+    switch (i) {
+    case 0: return eg_concat((eg_tensor *[]){x, x}, 2, 0) != NULL;
+    case 1: return eg_zeros_like(x) != NULL;
+    case 2: return eg_squeeze(eg_index(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), 0)) && eg_full_like(x, 3) != NULL;
+    case 3: return eg_squeeze(eg_index(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), 0)) && eg_variable(x, "copy") != NULL;
+    case 4: return eg_expand_dims(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), 0) && eg_index(x, 0) != NULL;
+    case 5: return eg_stack((eg_tensor *[]){x, x}, 2, 0) != NULL;
+    case 6: return eg_assert_equal(x, x);
+    case 7: return eg_save_npy(x, path);
+    default: return eg_ones_like(x) != NULL;
+    }
+}
+TEST(a_node_used_eagerly_is_an_error_of_the_function_that_was_called) {
+    EG_SCOPE;
+    static const char *const names[] = { "concat", "zeros_like", "full_like", "variable", "index", "stack",
+                                         "assert_equal", "save_npy", "ones_like" };
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *y, *own = eg_ones(EG_FLOAT32, EG_SCALAR);
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 3), "x");
+        y = eg_graph_name(eg_tanh(x), "y");
+        CHECK(!eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "") && says("eg_placeholder: the name is empty", "graphs.c:"));
+        eg_tensor *const mine[] = { eg_mul(own, 2) };      // computed at once
+        CHECK(!eg_group(mine, 1) && says("eg_group: entry 0, float32 [] (from eg_mul), is no node, and nothing would "
+                                         "run for it; a node is a placeholder, or what an op inside EG_GRAPH makes of "
+                                         "nodes and variables", NULL));
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (int k = 0; k < 2; k++) {
+            char text[60];
+            snprintf(text, sizeof text, "eg_%s: float32 [?, 3] '%s' is a node of a graph, ", names[i], k ? "y" : "x");
+            CHECK(!copy_of(k ? y : x, (int)i) && strstr(eg_error_message(), "(at graphs.c:") && says(text, NULL));
+        }
+    eg_layer *dropout = eg_layer_dropout(0.5);
+    CHECK(!eg_call(dropout, x, .training = true) && strstr(eg_error_message(), "(at graphs.c:"));
+    CHECK(says("eg_call: float32 [?, 3] 'x' is a node of a graph, a placeholder", "in layer dropout"));
+    eg_metric *m = eg_metric_binary_accuracy();
+    CHECK(!eg_metric_update(m, x, y) && says("eg_metric_update: float32 [?, 3] 'y' is a node of a graph", "graphs.c:"));
+    eg_metric_release(m);
+    eg_layer_release(dropout);
+    eg_graph_release(g);
+}
+// A length that is open, and what was computed of it, is "?" wherever an error shows it.
+static bool shows_no_prime(bool done) {
+    const char *message = eg_error_message(), *digits = message;
+    bool ok = !done && *message && strchr(message, '?');
+    while ((digits = strpbrk(digits, "0123456789")) != NULL) {
+        const size_t n = strspn(digits, "0123456789");
+        ok = ok && n < 5;
+        digits += n;
+    }
+    if (!ok) printf("    %s\n", message);
+    eg_error_clear();
+    return ok;
+}
+TEST(an_open_length_in_an_error_is_a_question_mark) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_layer *dense = eg_layer_dense(2), *reshape = eg_layer_reshape(EG_SHAPE(3, 3)),
+             *grouped = eg_layer_group_normalization(.groups = 3);
+    eg_tensor *x, *y, *parts[3];
+    REQUIRE(eg_call(dense, eg_ones(EG_FLOAT32, EG_SHAPE(2, 8, 4))));
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, 4), "x");
+        y = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 3), "y");
+        const int64_t n = eg_dim(x, 0);
+        CHECK(shows_no_prime(eg_unstack(x, 3, 0, parts)));
+        CHECK(shows_no_prime(eg_einsum("ab,bc->ac", (eg_tensor *[]){y, y}, 2) != NULL));
+        CHECK(shows_no_prime(eg_einsum("aa->a", &y, 1) != NULL));
+        CHECK(shows_no_prime(eg_call(reshape, x) != NULL));
+        CHECK(shows_no_prime(eg_call(dense, eg_transpose(x, .perm = EG_AXES(0, 2, 1))) != NULL));
+        CHECK(shows_no_prime(eg_call(grouped, eg_transpose(y)) != NULL));
+        CHECK(shows_no_prime(eg_conv1d(eg_transpose(x, .perm = EG_AXES(0, 2, 1)),
+                                       eg_ones(EG_FLOAT32, EG_SHAPE(2, 3, 2))) != NULL));
+        CHECK(shows_no_prime(eg_slice(y, EG_SHAPE(n + 1, 0), EG_SHAPE(1, 4)) != NULL));
+        CHECK(shows_no_prime(eg_index(y, -n - 1) != NULL));
+        CHECK(shows_no_prime(eg_pad(y, EG_PADS(0, 0, n, 0), .mode = EG_PAD_REFLECT) != NULL));
+        CHECK(shows_no_prime(eg_top_k(y, n, NULL) != NULL));
+        CHECK(shows_no_prime(eg_one_hot(eg_cast(y, EG_INT32), -n) != NULL));
+        CHECK(shows_no_prime(eg_repeat(y, -n, 0) != NULL));
+        CHECK(shows_no_prime(eg_constant(EG_SHAPE(n), 1, 2) != NULL));
+    }
+    CHECK(shows_no_prime(eg_matmul(x, y) != NULL));
+    CHECK(shows_no_prime(eg_broadcast_to(y, eg_shape_of(x)) != NULL));
+    CHECK(shows_no_prime(eg_slice(y, eg_shape_of(x), eg_shape_of(x)) != NULL));
+    CHECK(shows_no_prime(eg_reshape(y, eg_shape_of(x)) != NULL));
+    CHECK(shows_no_prime(eg_tile(y, eg_shape_of(x)) != NULL));
+    CHECK(!eg_index(eg_ones(EG_FLOAT32, EG_SHAPE(3)), 1234567) && says("eg_index: 1234567 is out of range", NULL));
+    eg_layer_release(dense);
+    eg_layer_release(reshape);
+    eg_layer_release(grouped);
+    eg_graph_release(g);
 }
 static bool sums_with(eg_tensor *const *in, eg_tensor **out, void *user) {
     return (out[0] = eg_add(in[0], eg_reduce_sum(*(eg_tensor *const *)user))) != NULL;

@@ -798,6 +798,8 @@ TEST(initializers_are_fed_bounds_arrays_and_file_names) {
         EG_SCOPE;
         eg_feed feed = {bound, eg_constant_of(EG_INT64, EG_SCALAR, n)};
         CHECK(eg_session_eval(s, begin[0], &feed, 1));
+        CHECK(!eg_function_save(eg_session_function(s), test_temp("initializer")) &&
+              says("eg_function_save: an initializer of an iterator is among what is fetched", "sessions.c:"));
         for (int i = 0; i < n; i++) {
             CHECK_INT(eg_session_next(s, NULL, 0, &next[0], 1, &out), EG_NEXT);
             CHECK_INT(eg_item_int(out), i);
