@@ -1002,7 +1002,7 @@ typedef struct eg_transpose_options { EG_BY_NAME; eg_axes perm; } eg_transpose_o
 EAGER_API eg_tensor *eg_transpose(eg_tensor *x, eg_transpose_options options EGI_DEFAULT(eg_transpose_options));
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis);                      // inserts a dimension of 1; a view
 typedef struct eg_squeeze_options { EG_BY_NAME; eg_axes axes; } eg_squeeze_options;
-// removes dimensions of 1 (those given must be 1)
+// removes dimensions of 1 (those given must be 1); in a graph no open one, also where a run feeds a length of 1
 EAGER_API eg_tensor *eg_squeeze(eg_tensor *x, eg_squeeze_options options EGI_DEFAULT(eg_squeeze_options));
 EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape);               // a view
 EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis);  // of one dtype; shapes agree but for the axis
@@ -3394,8 +3394,10 @@ static inline bool egi_host_call_of(egi_host_call_operands a) {
 // A graph is a program written down before it runs: inside EG_GRAPH an op checks its operands and makes a node instead
 // of computing; eg_session_run computes the nodes that it is asked for. Node handles belong to the scope as other
 // tensors do, and outlive neither it nor need to: the graph keeps the nodes. A node has no value outside of a session.
-// What is made before EG_GRAPH and used in it is captured: a variable's value is shared with eager code. Variables made
-// in a graph have their value in each session. Sources: tf.Graph, tf.compat.v1.Session, tf.compat.v1.placeholder.
+// What is made before EG_GRAPH and used in it is captured: a variable's value is shared with eager code. An op of which
+// all operands are such tensors, and no variables, computes at once, and its result is captured, unless a number or
+// shape of it comes of an open dimension (eg_placeholder): then it is a node as well. Variables made in a graph have
+// their value in each session. Sources: tf.Graph, tf.compat.v1.Session, tf.compat.v1.placeholder.
 typedef struct eg_graph eg_graph;
 typedef struct eg_session eg_session;
 // One reference, for eg_graph_release; NULL without memory. Its nodes and sessions keep it alive.
@@ -6822,14 +6824,25 @@ EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value) {
 }
 EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape) { return egi_full("zeros", dtype, shape, 0); }
 EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return egi_full("ones", dtype, shape, 1); }
-EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value) { return egi_full_like("full_like", x, value); }
 EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return egi_full_like("zeros_like", x, 0); }
 EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return egi_full_like("ones_like", x, 1); }
 // Makes such a tensor by ops where the graph that is being built has lengths that come of open dimensions among the
-// rule's numbers (GRAPHS): true, and *x NULL with an error. NULL as long as there is no graph.
+// rule's numbers (GRAPHS): true, and *x NULL with an error. Without a rule it is filled with p[0]. NULL as long as
+// there is no graph.
 typedef double egi_element_rule(int64_t i, const double *p);
 static bool (*egi_graph_rule)(const char *op, eg_dtype dtype, const eg_shape *shape, egi_element_rule *rule,
                               const double *p, eg_tensor **x);
+static EGI_COLD bool egi_full_by_graph(eg_tensor *x, double value, eg_tensor **made) {
+    if (!egi_operand_alive("full_like", 0, x)) return true;
+    const eg_shape shape = egi_shape(x);
+    return !(x->flags & EGI_NODE) && __atomic_load_n(&egi_graph_rule, __ATOMIC_RELAXED)
+           ("full_like", (eg_dtype)x->dtype, &shape, NULL, &value, made);
+}
+EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value) {
+    eg_tensor *made = NULL;
+    return __atomic_load_n(&egi_graph_rule, __ATOMIC_RELAXED) && egi_full_by_graph(x, value, &made)
+           ? made : egi_full_like("full_like", x, value);
+}
 // A tensor whose element i, counted in row-major order, is rule(i, p), computed on the host.
 static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, egi_element_rule *rule,
                                 const double *p) {
@@ -11706,6 +11719,8 @@ typedef struct egi_recorder {
                  eg_tensor *const *in, int n, eg_tensor **out, int m);
     bool (*loop)(struct egi_recorder *r, eg_function_body *const *bodies, void *user, eg_tensor *const *state,
                  eg_tensor **out, int n, int64_t max_steps);
+    // Whether an op on tensors of the program's alone has a number that comes of an open dimension: it is a node, too.
+    bool (*opens)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr);
     bool inside;                 // the graph computes shapes, and what it calls is not written
 } egi_recorder;
 // Whether a graph is being built, into which the program's own tensors are taken as nodes (GRAPHS).
@@ -12242,6 +12257,10 @@ static EGI_COLD bool egi_apply_adopted(const egi_op *op, eg_tensor *const *in, i
     egi_free(own);
     return ok;
 }
+static EGI_COLD bool egi_apply_opens(const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
+    egi_recorder *r = egi_this.observer;
+    return r->opens && r->opens(r, op, in, n, attr);
+}
 // An operand of egi_apply that is a plain number: 0; or a node of a graph: 1, -1 with an error, since views, which
 // launch nothing, would not tell it from what has values. (Of several operands the others are looked at first.)
 static EGI_COLD int egi_operand_without_values(const egi_op *op, int n, const eg_tensor *x) {
@@ -12258,7 +12277,6 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     c.n = n;
     c.n_out = op->n_out;
     c.attr = attr;
-    c.backend = egi_backend_here();
     for (int i = 0; i < op->n_out; i++) {
         out[i] = NULL;
         c.out[i] = NULL;
@@ -12277,6 +12295,8 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
             return egi_apply_adopted(op, in, n, attr, out);
         else if (!egi_same_device(op->name, in[first], first, in[i], i)) return false;
     }
+    if (first < 0) c.backend = egi_backend_here();
+    else if (egi_this.observer && egi_apply_opens(op, in, n, attr)) return egi_apply_adopted(op, in, n, attr, out);
     if (n > 8) {
         real = (eg_tensor **)egi_alloc((size_t)n * sizeof *real);
         if (!real) return egi_no_memory(op->name, n * (int64_t)sizeof *real);
@@ -44918,11 +44938,11 @@ static bool egi_opened_real_share(const eg_graph *g, double number) {
 // Whether a run can compute the number anew: it comes of no open dimension, or is an a p + b, or a fraction of a
 // product of lengths or of 1 / such a product. Others are told by what they are likely to be: a part of an a p + b, the
 // root of what is one of these, a logarithm, 1 + c / p or its like.
-static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
+static bool egi_graph_tells(const eg_graph *g, double number) {
     egi_opened o;
     egi_opened_real real;
     bool known = true;
-    if (!g->n_open || egi_opened_real_of(g, number, &real)) return true;
+    if (!g->n_open || number != number || egi_opened_real_of(g, number, &real)) return true;
     if (egi_opened_is_whole(number))
         known = egi_opened_of(g, (int64_t)number, &o) ? !egi_graph_comes_of_rounded(g, (double)o.factor)
                 : !o.n && !egi_opened_share(g, (int64_t)number) && !egi_opened_mixed(g, (int64_t)number);
@@ -44938,9 +44958,13 @@ static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
             known = known && (c < 1 || c > p / 1000 || fabs(parts[i] * p - c) > 2 / p * c);
         }
     }
-    return known || egi_fail(EG_ERROR_STATE, op, "the number %.10g seems to come of an open dimension, but is "
-                                             "neither a p + b nor a p q nor c / p of such lengths, so that no run "
-                                             "could compute it anew; give the placeholder a whole shape", number);
+    return known;
+}
+static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
+    return egi_graph_tells(g, number) ||
+           egi_fail(EG_ERROR_STATE, op, "the number %.10g seems to come of an open dimension, but is neither a p + b "
+                                        "nor a p q nor c / p of such lengths, so that no run could compute it anew; "
+                                        "give the placeholder a whole shape", number);
 }
 // Whether shape rules have computed an axis of that length, and nothing that the program gave has one.
 static bool egi_graph_has_axis(const eg_graph *g, int64_t length) {
@@ -44991,6 +45015,16 @@ static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double numb
                                     "dimension, which stands as %lld while the graph is built; if it is your own, make "
                                     "a tensor of it before EG_GRAPH, as in eg_scalar(%.10g), or give the placeholder a "
                                     "whole shape", number, (long long)g->open[o.open[0]], number);
+}
+// Whether a number comes of an open dimension, or may have been computed of one: one that egi_graph_knows_plain would
+// compute anew, or refuse.
+static bool egi_graph_may_come(const eg_graph *g, double number) {
+    egi_opened o;
+    egi_opened_real real;
+    if (!egi_graph_tells(g, number)) return true;
+    if (egi_opened_is_whole(number)) return egi_opened_of(g, (int64_t)number, &o);
+    return egi_opened_real_of(g, number, &real) ||
+           (number != floor(number) && fabs(number) >= 1000 && !egi_number_is_written(number));
 }
 
 struct egi_graph_run;
@@ -45343,10 +45377,16 @@ static bool egi_vertex_reads_all(eg_graph *g, egi_vertex *node, eg_tensor *const
 static uint64_t egi_graph_set(const egi_op *op) {
     return op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
 }
+static bool egi_has_length(const eg_tensor *x, int64_t length) {
+    int i = 0;
+    while (i < x->rank && x->dims[i] != length) i++;
+    return i < x->rank;
+}
 // Whether each number among an op's attributes that no rule reads from the operands anew (egi_graph_follow) is one that
-// a run can compute, or the program's own. False with an error.
+// a run can compute, or the program's own. False with an error. Of an op on the program's tensors: whether each is the
+// program's own; false without an error.
 static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, const eg_tensor *x, const void *attr,
-                                       size_t size) {
+                                       size_t size, bool of_program) {
     const eg_shape from = egi_shape(x);
     egi_followed f;
     bool ok = true;
@@ -45354,6 +45394,12 @@ static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, cons
     for (size_t i = 0; attr && i < sizeof egi_attributes / sizeof egi_attributes[0] && ok; i++) {
         const bool shape = egi_attributes[i].kind == 's';
         if (!(egi_attributes[i].ops & egi_graph_set(op) & ~EGI_WINDOWED) || !egi_attributes[i].name) continue;
+        if (egi_attributes[i].kind == 'd') {
+            double number;
+            memcpy(&number, (const char *)attr + egi_attributes[i].offset, sizeof number);
+            ok = of_program ? !egi_graph_may_come(g, number) : egi_graph_knows_plain(g, op->name, number, false);
+            continue;
+        }
         if ((!shape && egi_attributes[i].kind != 'l') || op->number == EGI_OP_gather || op->number == EGI_OP_concat)
             continue;                                      // whose lengths egi_attributes_fit reads from the operands
         const size_t at = egi_attributes[i].offset + (shape ? offsetof(eg_shape, dims) : 0);
@@ -45364,10 +45410,15 @@ static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, cons
         for (int k = 0; k < count && ok; k++) {
             int64_t number;
             memcpy(&number, (const char *)attr + at + 8 * k, 8);
-            ok = egi_followed_has(&f, at + 8 * (size_t)k) || egi_graph_knows_plain(g, op->name, (double)number, true);
+            ok = egi_followed_has(&f, at + 8 * (size_t)k) ||
+                 (of_program ? egi_has_length(x, number) || !egi_graph_may_come(g, (double)number)
+                             : egi_graph_knows_plain(g, op->name, (double)number, true));
         }
     }
     return ok;
+}
+static double egi_number_value(const eg_tensor *x) {
+    return x->flags & EGI_INTEGER_NUMBER ? (double)x->integer : x->number;
 }
 // Whether op can be written: with an open dimension it must be known which of the attributes are lengths, and how a
 // run computes them.
@@ -45384,9 +45435,29 @@ static bool egi_graph_writes(const eg_graph *g, const egi_op *op, eg_tensor *con
                                         "placeholders whole shapes");
     for (int i = 0; i < n && known && g->n_open; i++)
         if (in[i] && in[i]->flags & EGI_NUMBER)
-            known = egi_graph_knows_plain(g, op->name, in[i]->flags & EGI_INTEGER_NUMBER ? (double)in[i]->integer
-                                                       : in[i]->number, false);
-    return known && (!g->n_open || !n || egi_graph_knows_attributes(g, op, in[0], attr, size));
+            known = egi_graph_knows_plain(g, op->name, egi_number_value(in[i]), false);
+    return known && (!g->n_open || !n || egi_graph_knows_attributes(g, op, in[0], attr, size, false));
+}
+static size_t egi_graph_attr_size(const egi_op *op, int n) {
+    return op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)(n + 1) : 1);
+}
+static bool egi_graph_takes_number(const eg_graph *g, const eg_tensor *x) {
+    return g->n_open && x && x->flags & EGI_NUMBER && egi_graph_may_come(g, egi_number_value(x));
+}
+// The observer of ops on the program's own tensors.
+static bool egi_graph_opens(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
+    const eg_graph *g = (const eg_graph *)r->graph;
+    const eg_tensor *first = NULL;
+    bool opens = false;
+    if (!g->n_open) return false;
+    for (int i = 0; i < n; i++) {
+        if (!in[i]) continue;
+        if (in[i]->flags & EGI_NUMBER) opens = opens || egi_graph_takes_number(g, in[i]);
+        else if (egi_backend_of(in[i]) == &g->backend) return false;
+        else if (!first) first = in[i];
+    }
+    return first && (opens || (attr && !egi_graph_knows_attributes(g, op, first, attr, egi_graph_attr_size(op, n),
+                                                                   true)));
 }
 // The observer of ops: writes the node. It may put other handles into out[], which the caller of the op then gets.
 static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
@@ -45396,9 +45467,11 @@ static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
     const bool recording = egi_recording();
     for (int i = 0; i < n && !mine; i++)
         mine = in[i] && (in[i]->flags & EGI_VARIABLE || (recording && egi_tapes_know(egi_this.tapes, in[i])));
-    // Ops on tensors of the program's alone run now, unless a tape watches these: each run must record them then.
+    // Ops on tensors of the program's alone run now, unless a tape watches these, since each run must record them then,
+    // or a number comes of an open dimension. (What is not elementwise has been asked before it ran: egi_apply_opens.)
+    mine = mine || (op->programs && egi_graph_opens(r, op, in, n, NULL));
     if (g->recorder.inside || !mine) return true;
-    const size_t size = op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)(n + 1) : 1);
+    const size_t size = egi_graph_attr_size(op, n);
     if (!egi_graph_writes(g, op, in, n, attr, size) || !egi_graph_reads(op->name, g, in, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_OP, n, n_out, attr, attr ? size : 0);
     if (!node) return false;
@@ -45473,12 +45546,14 @@ static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t b
 static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size) {
     eg_graph *g = (eg_graph *)r->graph;
     int n = 0;
-    bool mine = args->out[0] && egi_backend_of(args->out[0]) == &g->backend;
+    bool mine = args->out[0] && egi_backend_of(args->out[0]) == &g->backend, opens = false;
     for (int i = 0; i < 8; i++) {
         if (!args->in[i]) continue;
         n = i + 1;
-        mine = mine || (!(args->in[i]->flags & EGI_NUMBER) && egi_backend_of(args->in[i]) == &g->backend);
+        if (args->in[i]->flags & EGI_NUMBER) opens = opens || egi_graph_takes_number(g, args->in[i]);
+        else mine = mine || egi_backend_of(args->in[i]) == &g->backend;
     }
+    mine = mine || (opens && n > 1);                       // a number beside a tensor of the program's
     if (g->recorder.inside) return true;
     if (!mine) return check(egi_work_backend(args), args);
     eg_tensor *const *in = (eg_tensor *const *)(uintptr_t)args->in;
@@ -45549,7 +45624,13 @@ static bool egi_graph_makes_rule(const char *op, eg_dtype dtype, const eg_shape 
     const int64_t *d = shape->dims;
     const eg_graph *g = egi_graph_building();
     const bool range = rule == egi_range_rule, eye = rule == egi_eye_rule;
-    if (!g || !g->n_open || (!range && !eye && rule != egi_linspace_rule)) return false;
+    if (!g || !g->n_open) return false;
+    if (!rule) {
+        const bool open = egi_graph_may_come(g, p[0]);
+        if (open) *x = egi_full(op, dtype, *shape, p[0]);
+        return open;
+    }
+    if (!range && !eye && rule != egi_linspace_rule) return false;
     const double numbers[] = { (double)d[0], eye ? (double)d[1] : p[0], eye ? 0 : p[1],
                                range ? p[2] : 0, range ? p[2] - p[0] : 0 };
     egi_opened o;
@@ -46054,6 +46135,7 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     g->backend.read = egi_graph_read;
     g->recorder.graph = g;
     g->recorder.op = egi_graph_op;
+    g->recorder.opens = egi_graph_opens;
     g->recorder.launch = egi_graph_launch;
     g->recorder.check = egi_graph_check;
     g->recorder.read = egi_graph_observe_read;
@@ -46381,6 +46463,10 @@ static bool egi_graph_real(const egi_graph_run *run, double *number) {
     *number = egi_opened_real_value(&o, (double)whole, product);
     return ok;
 }
+static bool egi_graph_no_length(const egi_graph_run *run, const char *name) {
+    return egi_fail(EG_ERROR_STATE, run->function, "nothing that is fed says how long the open dimension of %s is",
+                    name);
+}
 static eg_tensor *egi_graph_input(const egi_graph_run *run, const egi_vertex *node, int i, bool *ok);
 // The shape of a fill or a draw in this run: that of the tensor which it is like, or its lengths computed anew.
 static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg_shape *shape) {
@@ -46389,9 +46475,7 @@ static bool egi_graph_shape(const egi_graph_run *run, const egi_vertex *node, eg
     if (like) { *shape = egi_shape(like); return true; }
     for (int i = 0; i < shape->rank; i++)
         if (!egi_graph_number(run, &shape->dims[i]))
-            return egi_fail(EG_ERROR_STATE, run->function,
-                            "nothing that is fed says how long the open dimension of %s is",
-                            node->name ? node->name : node->op ? node->op->name : "a node");
+            return egi_graph_no_length(run, node->name ? node->name : node->op ? node->op->name : "a node");
     return egi_shape_valid(run->function, *shape, (eg_dtype)node->form[0].dtype);      // n - 5 may be below 0
 }
 // The tensor that input i of a node reads; NULL where it was given none. *ok: false with an error.
@@ -46455,6 +46539,12 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
     }
     for (size_t i = 0; g->n_open && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
         const bool shape = egi_attributes[i].kind == 's';
+        if (egi_attributes[i].ops & is & ~EGI_WINDOWED && egi_attributes[i].kind == 'd') {
+            double number;
+            memcpy(&number, (const char *)attr + egi_attributes[i].offset, sizeof number);
+            ok = ok && (egi_graph_real(run, &number) || egi_graph_no_length(run, node->op->name));
+            memcpy((char *)attr + egi_attributes[i].offset, &number, sizeof number);
+        }
         if (!(egi_attributes[i].ops & is & ~EGI_WINDOWED) || (!shape && egi_attributes[i].kind != 'l')) continue;
         const size_t at = egi_attributes[i].offset + (shape ? offsetof(eg_shape, dims) : 0);
         int rank = 0;
@@ -46465,9 +46555,7 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
             int64_t number;
             if (egi_followed_has(&f, at + 8 * (size_t)k)) continue;
             memcpy(&number, (char *)attr + at + 8 * k, 8);
-            ok = egi_graph_number(run, &number) ||
-                 egi_fail(EG_ERROR_STATE, run->function,
-                          "nothing that is fed says how long the open dimension of %s is", node->op->name);
+            ok = egi_graph_number(run, &number) || egi_graph_no_length(run, node->op->name);
             memcpy((char *)attr + at + 8 * k, &number, 8);
         }
     }
@@ -48597,7 +48685,7 @@ static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, i
         ok = (out[0] = egi_loader_dense(in, op->number == EGI_OP_dense_relu)) != NULL;
     else {
         eg_tensor *own = NULL;
-        if (ok && op->number == EGI_OP_slice && n == 1 && in[0]) {     // whose open lengths may be beyond a tensor's
+        if (ok && op->number == EGI_OP_slice && n == 1 && in[0]) {     // whose open lengths may be beyond a variable's
             ok = egi_graph_adopt(&l->graph->recorder, "slice", in, 1, &own);
             in[0] = own;
         }
@@ -48813,6 +48901,9 @@ static bool egi_loader_kind(egi_loader *l, const char *kind) {
     eg_dtype dtype;
     eg_shape shape;
     eg_tensor *x = l->variable[l->at];
+    // Ops that read nothing but tensors of the file are nodes as well: their numbers may come of open dimensions.
+    if (x && !(x->flags & EGI_VARIABLE) && !egi_graph_adopt(&l->graph->recorder, "function_load", &x, 1, &x))
+        return false;
     if (x) return egi_loader_gives(l, &x, 1);
     if (!strcmp(kind, "placeholder")) {
         if (!egi_loader_form(l, &dtype, &shape)) return false;

@@ -291,6 +291,72 @@ TEST(what_cannot_be_written_is_an_error) {
     eg_graph_release(g);
     CHECK(!eg_add(y, 1) && says("is a node of a graph", NULL));       // its nodes keep the graph alive
 }
+// Of the program's own tensors ops compute at once, unless a number of theirs comes of an open dimension.
+TEST(ops_on_tensors_from_before_the_graph) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *t = eg_constant(EG_SHAPE(2), 1, 10), *table = eg_zeros(EG_FLOAT32, EG_SHAPE(5000, 2));
+    eg_tensor *x, *y, *z, *check;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
+        const int64_t n = eg_dim(x, 0);
+        CHECK_TENSOR(eg_mul(t, 3), 0, 3, 30);
+        CHECK_INT(eg_dim(eg_slice(table, EG_SHAPE(100, 0), EG_SHAPE(4000, 2)), 0), 4000);
+        CHECK(eg_item(eg_reduce_sum(eg_reshape(table, EG_SHAPE(10000)))) == 0);
+        CHECK(eg_item(eg_reduce_sum(eg_full_like(t, 1000000))) == 2000000);
+        y = eg_mul(t, n);
+        CHECK(isnan(eg_item(eg_reduce_sum(y))) && says("is a node of a graph", "eg_session_run"));
+        CHECK(!eg_mul(t, n / 2) && says("eg_mul: the number 505820 seems to come of an open dimension", NULL));
+        CHECK(!eg_tile(t, EG_SHAPE(n / 2)) && says("seems to come of an open dimension", NULL));
+        z = eg_mul(eg_pad(x, EG_PADS(0, 0, 0, 1), .value = 1 / (double)n), n);
+        CHECK(eg_is_nan(eg_mul(x, (double)NAN)) && eg_pad(x, EG_PADS(0, 0, 0, 1), .value = -(double)INFINITY));
+        check = eg_identity(x);
+        CHECK(eg_assert_equal(eg_reduce_sum(eg_mul(t, 0)), eg_sub(eg_reduce_sum(eg_ones_like(x)), eg_mul(2, n))));
+        CHECK(eg_assert_equal(eg_add(t, 1), eg_constant(EG_SHAPE(2), 2, 11)));
+    }
+    eg_session *s = eg_session_new(g);
+    for (int n = 1; n < 6; n += 2) {
+        const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(n, 2))};
+        CHECK_TENSOR(eg_session_eval(s, y, &feed, 1), 0, n, 10 * n);
+        CHECK(eg_item(eg_reduce_sum(eg_slice(eg_session_eval(s, z, &feed, 1), EG_SHAPE(0, 2), EG_SHAPE(n, 1)))) == n);
+        CHECK(eg_session_eval(s, check, &feed, 1) != NULL);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
+// The same inside functions that run for their shapes alone: what they broadcast to open lengths takes no memory.
+static eg_tensor *weighted(eg_tensor *x, eg_tensor *weights) {
+    return eg_mul(x, eg_square(eg_broadcast_to(weights, eg_shape_of(x))));
+}
+static eg_tensor *weighted_forward(eg_tensor *const *in, eg_grad_context *c, void *weights) {
+    (void)c;
+    return weighted(in[0], (eg_tensor *)weights);
+}
+static void weighted_backward(const eg_grad_context *c, eg_tensor **dx, void *weights) {
+    dx[0] = weighted(c->upstream[0], (eg_tensor *)weights);
+}
+TEST(functions_on_tensors_from_before_the_graph) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *t = eg_constant(EG_SHAPE(2), 1, 2), *x, *nodes[2] = { NULL, NULL }, *out[2];
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, 2), "x");
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        nodes[0] = eg_custom_gradient(weighted_forward, weighted_backward, t, &x, 1);
+        nodes[1] = eg_tape_gradient(tape, eg_reduce_sum(nodes[0]), x);
+    }
+    eg_session *s = eg_session_new(g);
+    for (int n = 1; n < 4; n++) {
+        const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(n, 3, 2))};
+        REQUIRE(eg_session_run(s, &feed, 1, nodes, 2, out));
+        for (int i = 0; i < 2; i++) CHECK_INT(eg_item(eg_reduce_sum(out[i])), 15 * n);
+    }
+    eg_session_release(s);
+    eg_graph_release(g);
+}
 TEST(what_a_node_was_written_to_need) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();

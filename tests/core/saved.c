@@ -532,6 +532,185 @@ TEST(open_dimensions_of_all_sizes_there_and_back) {
         eg_graph_release(g);
     }
 }
+// Op `which` of t, a float32 [1, 3] that stands in the graph as it is, and of an open length n; NULL: there is none.
+static eg_tensor *of_a_length(int which, eg_tensor *t, int64_t n) {
+    eg_tensor *row = eg_reshape(t, EG_SHAPE(3)), *whole = eg_cast(row, EG_INT32), *two[] = { t, t }, *part[3];
+    const double real = (double)n;
+    switch (which) {
+    case 0: return eg_mul(t, n);
+    case 1: return eg_add(t, n + 1);
+    case 2: return eg_div(t, n);
+    case 3: return eg_sub(2 * n, t);
+    case 4: return eg_pow(t, 1 / real);
+    case 5: return eg_mod(t, n);
+    case 6: return eg_maximum(t, n);
+    case 7: return eg_minimum(n - 2, t);
+    case 8: return eg_equal(t, n);
+    case 9: return eg_greater(t, n - 2);
+    case 10: return eg_where(eg_less(t, n - 1), t, eg_zeros_like(t));
+    case 11: return eg_where(eg_less(t, 2), t, n);
+    case 12: return eg_clip_by_value(t, 0, n - 2);
+    case 13: return eg_squared_difference(t, n);
+    case 14: return eg_atan2(t, n);
+    case 15: return eg_floordiv(whole, n);
+    case 16: return eg_mul(whole, n);
+    case 17: return eg_tile(t, EG_SHAPE(n, 1));
+    case 18: return eg_tile(t, EG_SHAPE(n, 2 * n));
+    case 19: return eg_repeat(t, n, 0);
+    case 20: return eg_repeat(t, n, 1);
+    case 21: return eg_broadcast_to(t, EG_SHAPE(n, 3));
+    case 22: return eg_square(eg_broadcast_to(t, EG_SHAPE(n, n + 1, 3)));
+    case 23: return eg_pad(t, EG_PADS(0, n, 0, 0));
+    case 24: return eg_pad(t, EG_PADS(n, 1, n + 1, 0));
+    case 25: return eg_pad(t, EG_PADS(0, 1, 0, 0), .value = real);
+    case 26: return eg_one_hot(whole, n);
+    case 27: return eg_segment_sum(row, eg_mul(whole, 0), n);
+    case 28: return eg_scatter_nd(eg_constant_of(EG_INT32, EG_SHAPE(1, 1), 0), t, EG_SHAPE(n, 3));
+    case 29: return eg_resize(eg_reshape(t, EG_SHAPE(1, 1, 3, 1)), n, 3);
+    case 30: return eg_resize(eg_reshape(t, EG_SHAPE(1, 1, 3, 1)), 2, n, .method = EG_BILINEAR);
+    case 31: return eg_full_like(t, real);
+    case 32: return eg_full_like(t, 1 / real);
+    case 33: return eg_reduce_sum(eg_mul(eg_exp(t), n), .axes = EG_AXES(0));
+    case 34: return eg_div(eg_reduce_sum(t), n);
+    case 35: return eg_matmul(eg_broadcast_to(t, EG_SHAPE(n, 3)), t, .transpose_b = true);
+    case 36: return eg_softmax(eg_mul(t, 1 / real));
+    case 37: return eg_cumsum(eg_tile(t, EG_SHAPE(n, 1)), .axis = 0);
+    case 38: return eg_concat(EG_TENSORS(eg_tile(t, EG_SHAPE(n, 1)), t), 0);
+    case 39: return eg_concat(EG_TENSORS(eg_mul(t, n), t), 1);
+    case 40: return eg_stack(two, 2, 0) ? eg_div(eg_stack(two, 2, 0), n) : NULL;
+    case 41: return eg_split(t, 3, 1, part) ? eg_mul(part[1], n) : NULL;
+    case 42: return eg_reverse(eg_tile(t, EG_SHAPE(n, 1)), EG_AXES(1));
+    case 43: return eg_transpose(eg_tile(t, EG_SHAPE(1, n)));
+    case 44: return eg_slice(eg_tile(t, EG_SHAPE(n, 1)), EG_SHAPE(n - 2, 0), EG_SHAPE(2, 2));
+    case 45: return eg_gather(t, eg_cast(eg_zeros(EG_INT32, EG_SHAPE(n)), EG_INT32), .axis = 1);
+    case 46: return eg_reshape(eg_tile(t, EG_SHAPE(n, 1)), EG_SHAPE(3 * n));
+    case 47: return eg_sort(eg_tile(t, EG_SHAPE(1, n)));
+    case 48: return eg_reduce_logsumexp(eg_broadcast_to(t, EG_SHAPE(n, 3)), .axes = EG_AXES(0));
+    case 49: return eg_einsum("ij,kj->ik", EG_TENSORS(eg_tile(t, EG_SHAPE(n, 1)), t));
+    case 50: return eg_leaky_relu(eg_sub(t, 1), 1 / real);
+    case 51: return eg_range(EG_FLOAT32, 0, real, 1);
+    case 52: return eg_eye(EG_FLOAT32, n, 3);
+    case 53: return eg_linspace(EG_FLOAT32, 0, 1, n);
+    case 54: return eg_cast(eg_logical_and(eg_less(t, n), eg_greater(t, n - 3)), EG_FLOAT32);
+    case 55: return eg_max_pool1d(eg_tile(eg_reshape(t, EG_SHAPE(1, 3, 1)), EG_SHAPE(n, 1, 1)), .size = { 2 });
+    case 56: return eg_expand_dims(eg_stop_gradient(eg_mul(t, real / 2)), 0);
+    case 57: return eg_pad(t, EG_PADS(1, 0, 0, 0), .value = 1 / real);
+    }
+    return NULL;
+}
+enum { OF_A_LENGTH = 58 };
+static const float three[] = { 0.5f, 1, 2 };
+static bool alike(eg_tensor *a, eg_tensor *b) {
+    if (!same(a, b) || eg_rank(a) != eg_rank(b)) return false;
+    for (int i = 0; i < eg_rank(a); i++) if (eg_dim(a, i) != eg_dim(b, i)) return false;
+    return true;
+}
+typedef struct lengthened { int which; eg_tensor *t; } lengthened;
+static bool lengthen(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const lengthened *a = (const lengthened *)user;
+    return (out[0] = of_a_length(a->which, a->t, eg_dim(in[0], 0))) != NULL;
+}
+// A function of op `which` in the file "lengths": of a tensor made before the graph (made 0) or in it (1), both of
+// which a session computes as well, or traced (2). Its input is of the form `open`.
+static eg_function *length_saved(int which, int made, eg_shape open, eg_tensor *t, eg_session **s, eg_tensor **x,
+                                 eg_tensor **y) {
+    lengthened a = { which, t };
+    *s = NULL;
+    if (made == 2) {
+        eg_function *f = eg_function_new(lengthen, &a);
+        eg_tensor *in = eg_zeros(EG_FLOAT32, open.rank == 1 ? EG_SHAPE(4) : EG_SHAPE(4, 2)), *out;
+        const bool ok = eg_function_call(f, &in, 1, &out, 1) &&
+                        eg_function_save(f, test_temp("lengths"), .shapes = &open);
+        eg_function_release(f);
+        return ok ? eg_function_load(test_temp("lengths")) : NULL;
+    }
+    eg_graph *g = eg_graph_new();
+    {
+        EG_GRAPH(g);
+        *x = eg_placeholder(EG_FLOAT32, open, "x");
+        if (made) t = eg_from_data(EG_FLOAT32, EG_SHAPE(1, 3), three);
+        *y = of_a_length(which, t, eg_dim(*x, 0));
+    }
+    *s = eg_session_new(g);
+    eg_graph_release(g);
+    const eg_feed feed = { *x, eg_zeros(EG_FLOAT32, open.rank == 1 ? EG_SHAPE(4) : EG_SHAPE(4, 2)) };
+    return *y && eg_session_eval(*s, *y, &feed, 1) && eg_function_save(eg_session_function(*s), test_temp("lengths"))
+           ? eg_function_load(test_temp("lengths")) : NULL;
+}
+// With one open dimension, which stands as a prime near a million while the graph is built, and with two, which stand
+// as smaller ones.
+TEST(ops_of_tensors_that_stand_in_a_graph_take_open_lengths) {
+    static const int lengths[] = { 3, 2, 7 };
+    for (int i = 0; i < 2 * 3 * OF_A_LENGTH; i++) {
+        EG_SCOPE;
+        const int which = i / 6, made = i / 2 % 3, rank = i % 2 + 1;
+        eg_tensor *t = eg_from_data(EG_FLOAT32, EG_SHAPE(1, 3), three), *x = NULL, *y = NULL, *out;
+        eg_session *s;
+        eg_function *f = length_saved(which, made, rank == 1 ? EG_SHAPE(-1) : EG_SHAPE(-1, -2), t, &s, &x, &y);
+        CHECK(f != NULL);
+        if (!f) { printf("    op %d, made %d: %s\n", which, made, eg_error_message()); eg_error_clear(); }
+        for (int k = 0; k < 3 && f; k++) {
+            const int64_t n = lengths[k];
+            eg_tensor *in = eg_zeros(EG_FLOAT32, rank == 1 ? EG_SHAPE(n) : EG_SHAPE(n, 2));
+            eg_tensor *z = of_a_length(which, t, n);
+            bool ok = eg_function_call(f, &in, 1, &out, 1) && alike(z, out);
+            if (made < 2) {
+                const eg_feed feed = { x, in };
+                out = eg_session_eval(s, y, &feed, 1);
+                ok = ok && alike(z, out);
+            }
+            CHECK(ok);
+            if (!ok) printf("    op %d, made %d, length %d: %s\n", which, made, (int)n, eg_error_message());
+            eg_error_clear();
+        }
+        eg_function_release(f);
+        eg_session_release(s);
+    }
+}
+// Pictures of open sizes, resized to a written one, and a product with a broadcast constant; with their gradients.
+static eg_tensor *of_a_picture(int which, eg_tensor *x) {
+    switch (which) {
+    case 0: return eg_resize(x, 7, 8);
+    case 1: return eg_resize(x, 7, 8, .method = EG_BILINEAR);
+    case 2: return eg_resize(x, 2 * eg_dim(x, 1), eg_dim(x, 2) + 1);
+    default:
+        return eg_mul(x, eg_broadcast_to(eg_constant(EG_SHAPE(4, 1), 1, 2, 3, 4),
+                                         EG_SHAPE(eg_dim(x, 0), eg_dim(x, 1), 4, 1)));
+    }
+}
+static eg_tensor *of_a_picture_slope(int which, eg_tensor *x, eg_tensor **y) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    *y = of_a_picture(which, x);
+    return eg_tape_gradient(tape, eg_reduce_sum(eg_square(*y)), x);
+}
+TEST(pictures_of_open_sizes_there_and_back) {
+    static const int heights[] = { 5, 11, 2 };
+    for (int which = 0; which < 4; which++) {
+        EG_SCOPE;
+        eg_graph *g = eg_graph_new();
+        eg_tensor *x, *y[2], *out[2], *z[2], *e[2];
+        {
+            EG_GRAPH(g);
+            x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, -2, 4, 1), "x");
+            y[1] = of_a_picture_slope(which, x, &y[0]);
+        }
+        eg_session *s = eg_session_new(g);
+        eg_function *f = NULL;
+        for (int k = 0; k < 3; k++) {
+            const eg_feed feed = { x, eg_random_normal(EG_SHAPE(k + 1, heights[k], 4, 1)) };
+            e[1] = of_a_picture_slope(which, feed.value, &e[0]);
+            REQUIRE(eg_session_run(s, &feed, 1, y, 2, out));
+            if (!f) REQUIRE(eg_function_save(eg_session_function(s), test_temp("pictures")));
+            if (!f) REQUIRE((f = eg_function_load(test_temp("pictures"))) != NULL);
+            CHECK(eg_function_call(f, &feed.value, 1, z, 2));
+            for (int i = 0; i < 2; i++) CHECK(alike(out[i], e[i]) && alike(z[i], e[i]));
+        }
+        eg_function_release(f);
+        eg_session_release(s);
+        eg_graph_release(g);
+    }
+}
 // Attention over an open batch and length, as a session's training step and as a traced function, in files.
 typedef struct sequence { eg_layer *layer; eg_tensor *table; } sequence;
 static bool attend(eg_tensor *const *in, eg_tensor **out, void *user) {
