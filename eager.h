@@ -3498,8 +3498,8 @@ EAGER_API eg_session *eg_session_new(eg_graph *g);
 EAGER_API void eg_session_release(eg_session *s);
 #define eg_session_release(...) EGI_CALL(eg_session_release, __VA_ARGS__)
 // Gives the variables of the list their initial values, or, with n = 0, all variables of the graph. One that is made of
-// another is made of its value, or of its initial value where that is given in the same call. Optimizers keep their
-// slots and steps. An error while a run is under way.
+// another is made of its value, or of its initial value where that is given in the same call; none can be made of a
+// placeholder, since nothing is fed. Optimizers keep their slots and steps. An error while a run is under way.
 EAGER_API bool eg_session_initialize(eg_session *s, eg_tensor *const *variables, int n);
 #define eg_session_initialize(...) EGI_CALL(eg_session_initialize, __VA_ARGS__)
 // A node and the tensor that stands in its place during a run: a placeholder, or any other node but a variable.
@@ -33435,12 +33435,12 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
     return status;
 }
 EAGER_API bool (eg_graph_next)(eg_tensor *handle, const eg_spec *specs, int n, eg_tensor **out) {
+    if (n < 1 || n > EG_MAX_COMPONENTS)
+        return egi_fail(EG_ERROR_ARGUMENT, "graph_next", "%d components; an element has 1 to %d", n, EG_MAX_COMPONENTS);
     if (!egi_lists_given("graph_next", n, specs, specs, specs) || !egi_lists_given("graph_next", n, out, out, out))
         return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("graph_next", 0, handle)) return false;
-    if (n < 1 || n > EG_MAX_COMPONENTS)
-        return egi_fail(EG_ERROR_ARGUMENT, "graph_next", "%d components; an element has 1 to %d", n, EG_MAX_COMPONENTS);
     if (!egi_graph_adopts())
         return egi_fail(EG_ERROR_STATE, "graph_next", "no graph is being built; EG_GRAPH(g); begins");
     if (handle->flags & EGI_NUMBER || handle->dtype != EG_INT64 || handle->size != 1)
@@ -44423,7 +44423,10 @@ static bool egi_host_call_as(eg_function_body *function, void *user, eg_tensor *
                              eg_tensor **outputs, int m, eg_host_call_options o, bool custom) {
     eg_tensor *in[EGI_HOST_INPUTS], *out[EGI_MAX_OUT] = { NULL };
     egi_host_site site;
-    if (!EGI_NAMED("host_call", o, "differentiable = true") ||
+    const bool few = (n <= EGI_HOST_INPUTS && m <= EGI_MAX_OUT) ||
+                     egi_fail(EG_ERROR_ARGUMENT, "host_call", "at most %d inputs and %d outputs, not %d and %d",
+                              EGI_HOST_INPUTS, EGI_MAX_OUT, n, m);
+    if (m > EGI_MAX_OUT || !EGI_NAMED("host_call", o, "differentiable = true") ||
         !egi_lists_given("host_call", n, inputs, inputs, inputs) ||
         !egi_lists_given("host_call", m, outputs, outputs, outputs) ||
         !egi_argument_given("host_call", "function", (const void *)(uintptr_t)function))
@@ -44436,9 +44439,7 @@ static bool egi_host_call_as(eg_function_body *function, void *user, eg_tensor *
     site.m = m;
     site.differentiable = o.differentiable;
     site.custom = custom;
-    bool ok = (n <= EGI_HOST_INPUTS && m <= EGI_MAX_OUT) ||
-              egi_fail(EG_ERROR_ARGUMENT, "host_call", "at most %d inputs and %d outputs, not %d and %d",
-                       EGI_HOST_INPUTS, EGI_MAX_OUT, n, m);
+    bool ok = few;
     eg_scope scope = eg_scope_begin();
     for (int i = 0; i < n && ok; i++) {
         in[i] = inputs[i];
@@ -45786,6 +45787,23 @@ static eg_tensor *egi_graph_original(egi_recorder *r, eg_tensor *x) {
     const int32_t node = egi_backend_of(x) == &g->backend ? egi_value_at(g, egi_graph_value(x))->node : -1;
     return node >= 0 && g->nodes[node]->kind == EGI_VERTEX_CONSTANT ? g->nodes[node]->tensor : x;
 }
+static void egi_graph_needs(const eg_graph *g, unsigned char *needed, int64_t n_nodes, const int32_t *feeds, int n);
+// Whether the initial value of a new variable needs a placeholder, which is an error, since eg_session_initialize feeds
+// nothing. node: which makes the value. Also true without memory.
+static bool egi_graph_reads_fed(const eg_graph *g, int32_t node, const char *name) {
+    unsigned char *needed = (unsigned char *)egi_alloc((size_t)node + 1);
+    if (!needed) return !egi_no_memory("variable", node + 1);
+    memset(needed, 0, (size_t)node);
+    needed[node] = 1;
+    egi_graph_needs(g, needed, node + 1, NULL, 0);
+    int32_t i = 0;
+    while (i <= node && !(needed[i] && g->nodes[i]->kind == EGI_VERTEX_PLACEHOLDER && !g->nodes[i]->element)) i++;
+    egi_free(needed);
+    return i <= node &&
+           !egi_fail(EG_ERROR_STATE, "variable", "the initial value of '%.80s' reads placeholder '%.80s', and "
+                     "eg_session_initialize feeds nothing; make it of what needs no feeding, and eg_assign to it in a "
+                     "run", name, g->nodes[i]->name ? g->nodes[i]->name : "");
+}
 // The observer of new variables: a node whose input is the initial value. Where it cannot be written an error is
 // pending, and the value stays without a node.
 static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
@@ -45793,15 +45811,17 @@ static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
     if (egi_backend_of(v) != &g->backend) return;
     const egi_value initial = *egi_value_at(g, egi_graph_value(v));
     const bool inside = g->block != 0;
-    egi_vertex *node = initial.node < 0 || inside ? NULL : egi_vertex_new(g, EGI_VERTEX_VARIABLE, 1, 1, NULL, 0);
     if (initial.node < 0) egi_fail(EG_ERROR_STATE, "variable", "the initial value cannot be written into a graph");
     else if (inside)
         egi_fail(EG_ERROR_STATE, "variable", "'%.80s' is made in a body of eg_cond or eg_while; make it before, or "
                                  "build its layer before by eg_layer_build", eg_name_of(v));
+    if (initial.node < 0 || inside || egi_graph_reads_fed(g, initial.node, eg_name_of(v)) ||
+        !egi_graph_settles(g, g->nodes[initial.node], v))
+        return;
+    egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_VARIABLE, 1, 1, NULL, 0);
     if (!node) return;
     node->in[0].value = g->nodes[initial.node]->out[initial.out];
     node->in[0].given = true;
-    if (!egi_graph_settles(g, g->nodes[initial.node], v)) return;
     node->trainable = (v->flags & EGI_TRAINABLE) != 0;
     node->name = egi_graph_label(v->name);
     egi_vertex_gives(g, node, 0, v);

@@ -425,6 +425,7 @@ TEST(wrong_host_calls) {
     CHECK_ERROR(eg_host_call(changing_function, &s, NULL, 1, &y, 1), EG_ERROR_ARGUMENT, "eg_host_call");
     CHECK_ERROR(eg_host_call(changing_function, &s, &none, 1, &y, 1), EG_ERROR_NULL, "eg_host_call: operand 0 is NULL");
     CHECK_ERROR(eg_host_call(changing_function, &s, many, 9, &y, 1), EG_ERROR_ARGUMENT, "at most 8 inputs");
+    CHECK_ERROR(eg_host_call(changing_function, &s, many, 1, &y, 99), EG_ERROR_ARGUMENT, "outputs, not 1 and 99");
     CHECK_ERROR(eg_host_call(changing_function, &s, many, 1, many, 5), EG_ERROR_ARGUMENT, "4 outputs, not 1 and 5");
     CHECK(eg_host_call(changing_function, &s, &x, 1, &y, 1, .results = &spec));
     CHECK_TENSOR(y, 0, 2, 4, 6);
