@@ -6,7 +6,7 @@
  *
  * nvcc -DEAGER_CUBLASLT, and -lcublasLt behind -lcublas: then a dense layer's bias and relu are part of its product.
  *
- * The table of chapter 15 of eager.h, filled in. What runs in order on a GPU is one stream for each; the program goes
+ * The table of chapter 16 of eager.h, filled in. What runs in order on a GPU is one stream for each; the program goes
  on
  * meanwhile, until it reads a value. No sum depends on which thread comes first: the same program gives the same bits.
  *

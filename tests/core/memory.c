@@ -1,4 +1,4 @@
-// Scopes, memory, errors, the NaN trap: chapters 2 and 11.
+// Scopes, memory, errors, the NaN trap: chapters 2 and 17.
 #include "test.h"
 #ifndef EAGER_NO_THREADS
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // Programs, in a copy of the library: the formula of every elementwise row and gradient as code (chapter 22) that the
-// interpreters run (23), held bit by bit against loops that the compiler makes here of the same table: every dtype and
+// interpreters run (24), held bit by bit against loops that the compiler makes here of the same table: every dtype and
 // instruction set, every length around a pass, operands that are one element, special values. The rules of optimizers
-// (28) are held against their rows likewise. Any NaN stands for any other.
+// (29) are held against their rows likewise. Any NaN stands for any other.
 #define _POSIX_C_SOURCE 200809L      // setenv
 #undef EAGER_CUDA
 #undef TEST_CUDA                     // the GPUs belong to the library, not to this copy

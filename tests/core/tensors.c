@@ -1,4 +1,4 @@
-// Making, reading and converting tensors, random numbers, devices: chapters 3, 9, 12 and 13.
+// Making, reading and converting tensors, random numbers, devices: chapters 3, 18, 19 and 35.
 // Printing is in printing.c, the generator's known answers are in ops_rows.c.
 #ifndef EAGER_BACKEND
 #define EAGER_BACKEND
