@@ -11687,7 +11687,8 @@ typedef struct egi_recorder {
                    const egi_args *args);
     void (*assign)(struct egi_recorder *r, eg_tensor *v, eg_tensor *x);   // before v takes x's buffer
     void (*variable)(struct egi_recorder *r, eg_tensor *v);               // v was made
-    // The host reads x, or does what no replay can (x is NULL). asked: by the program's own call. False with an error.
+    // Called before the host reads x, or, with x NULL, before a call that a replay cannot repeat. `asked`: the program
+    // itself made that call. False with an error.
     bool (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x, bool asked);
     bool (*check)(struct egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size);
     bool (*reaches)(struct egi_recorder *r, eg_tensor *v, int64_t least);
@@ -20756,7 +20757,8 @@ static const struct { uint64_t ops; const char *name; char kind; int count; size
     // n c oc groups, then in out taps stride dilation before, of depth, height and width, then the padding
     { EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(conv2d_filter) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d) |
       EGI_SET(avg_pool2d_grad), "windows", 'l', (int)(sizeof(egi_windows) / 8), 0 },
-    // What is not shown, but has lengths of axes in it, or none (a count of -1).
+    // Attributes that eg_record does not print, but that hold lengths of axes, which graphs must adapt; a count of -1
+    // means that they hold none.
     { EGI_SET(reshape), NULL, 's', 1, offsetof(egi_reshape_attr, from) },
     { EGI_SET(slice), NULL, 's', 1, offsetof(egi_slice_attr, from) },
     { EGI_REDUCTIONS, NULL, 's', 1, offsetof(egi_reduce_attr, from) },
@@ -32845,7 +32847,8 @@ typedef struct egi_ahead {
     egi_cursor *c;
     eg_dtype floats;                                          // the default float dtype of the thread that asked first
     eg_backend *to;                                           // the device to which elements are copied here, or NULL
-    // Groups: the first one, how many can be taken, how many may be; behind those one is being filled. each: elements.
+    // The ring of groups: `first` is the oldest, `full` groups can be taken, at most `groups` may wait; the group after
+    // the full ones is being filled. A group has at most `each` elements.
     int64_t first, full, groups, each;
     int64_t own;                                              // elements that the asking thread has read
     // Of the asking thread alone, apart from what a compiler may read together. holds: it has the first group.
@@ -38897,8 +38900,8 @@ typedef struct egi_trace_line {
     int32_t in[8], out[EGI_MAX_OUT];        // operands, or -1
     void *parameters;                       // owned, or NULL
     size_t parameters_size;
-    // Of EGI_RANDOM: how far the counter was, before and behind it, from where the last EGI_RUN_CHECK, or the begin of
-    // the call, had left it.
+    // Of EGI_RANDOM: the counter's distance from its value after the last EGI_RUN_CHECK, or at the start of the call,
+    // before this draw (`drawn`) and after it (`drew`).
     uint64_t drawn, drew;
     eg_tensor *variable;         // of EGI_RUN_ASSIGN; the trace holds it
     const char *name;            // of the op
@@ -42541,7 +42544,8 @@ static bool egi_trace_holds(const egi_trace *t, char *text, size_t room) {
 // done, which a body that prints or calls C before its last branch does not allow, and another trace whose path begins
 // so is replayed; where there is none, the body runs and is traced.
 
-// The answers that are known of a call: those of a trace up to branch n - 1, where it is the other one.
+// The branches known of this call: as in `trace` before branch n - 1, and the opposite answer at branch n - 1. If n is
+// 0, none is known.
 typedef struct egi_path { egi_trace *trace; int64_t n; } egi_path;
 // Whether t's path agrees with all that is known of the call's.
 static bool egi_path_fits(const egi_path *known, const egi_trace *t) {
@@ -43274,7 +43278,7 @@ static egi_open_list *egi_open_span(eg_function *f, const egi_trace *t, const eg
         }
     return NULL;
 }
-// Adds a list that was traced and is the one that an open list gives.
+// Called when a new trace equals the list that the open list o gives for its lengths: counts it and adds it to o.
 static void egi_open_found(eg_function *f, egi_open_list *o, egi_trace *t, const egi_lengths *at) {
     egi_lock();
     f->info.derived++;
@@ -45135,7 +45139,8 @@ static bool egi_block_inside(const eg_graph *g, int32_t block, int32_t of) {
 }
 // Where an axis has got its length: a result of the node that computed it. Nodes before it have the length of an input.
 typedef struct egi_axis_of { const egi_vertex *node; int out, axis; } egi_axis_of;
-// Goes back from an axis to the first node that has it: as long as an input has an axis of that length.
+// Follows an axis back to the node that made its length: while some input of the node has an axis of the same length,
+// the node of that input comes next.
 static egi_axis_of egi_graph_axis_from(const eg_graph *g, const egi_vertex *node, int out, int axis) {
     egi_axis_of at = { node, out, axis };
     for (int i = 0; i < at.node->n; i++) {
@@ -45586,7 +45591,8 @@ static eg_tensor *egi_graph_range(const eg_graph *g, eg_dtype dtype, const doubl
     egi_opened start, step, limit, length;
     const bool whole = egi_opened_is_whole(p[0]) && egi_opened_is_whole(p[1]) && egi_opened_is_whole(p[2]) &&
                        !egi_opened_length(g, p[1], &step);
-    // Where the length is no number that a run computes, it is one only between ends of one open dimension.
+    // If a run cannot compute the length, the range is allowed only where both ends depend on the same open dimension
+    // in the same way.
     const bool from = egi_opened_length(g, p[0], &start), to = egi_opened_length(g, p[2], &limit),
                same = from && to && start.factor == limit.factor && start.n == limit.n &&
                       !memcmp(start.open, limit.open, sizeof start.open);
@@ -47222,8 +47228,8 @@ static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tenso
         }
     return true;
 }
-// What is fed in place of a computed value has the lengths that follow from the others; where an a p + b is the first
-// that tells p, it is p.
+// What is fed in place of a computed value has the lengths that follow from the others. If a fed length is a p + b and
+// the open dimension p is not known yet, p is computed from it.
 static bool egi_graph_run_follow(egi_graph_run *run, int32_t value, const eg_tensor *x) {
     const eg_graph *g = run->graph;
     const egi_value *v = egi_value_at(g, value);
@@ -54469,7 +54475,7 @@ typedef struct EGI_TN(egi_attention_job) {
     const eg_tensor *mask;
     const int64_t *draw;                                        // of dropout: the state of its draw, or NULL
     double kept;                                                // and the probability that a weight is kept, or 1
-    uint32_t last;                                              // the greatest word with which one is
+    uint32_t last;                                              // a weight is kept if its random word is at most this
     EGI_T *log_sums, *delta, *space, *sums;                     // space: `room` elements for each thread
     EGI_TN(egi_tile_fn) *tile;
     int64_t batch, heads, shared, queries, keys, parts, room, most;
