@@ -8934,33 +8934,6 @@ static bool egi_options_take(const char *function, void *options, const egi_fiel
     return true;
 }
 
-// ---- arrays read row by row, for datasets; the formats are in FILES
-
-// An array in a .npy, IDX or .npz file, whose rows (elements along the first axis) are read one by one. A scalar has
-// one row, itself.
-typedef struct egi_array {
-    egi_source source;
-    struct egi_stream *stream;
-    int stored;
-    // Big-endian; some of it was not read, so that there is no checksum of all.
-    bool turned, skipped;
-    // Where the member's name begins in the path of a .npz file; 0: no .npz file.
-    int64_t member;
-    eg_dtype dtype;
-    eg_shape shape;
-    // Offsets of the rows and of the end in the file; sizes of the header and of a row.
-    int64_t start, end, header, bytes;
-    uint32_t crc;
-} egi_array;
-static bool egi_array_open(egi_array *a, const char *function, const char *path);
-static bool egi_array_seek(egi_array *a, int64_t row);                    // forward
-static eg_tensor *egi_array_row(egi_array *a);                            // not owned by a scope
-static bool egi_array_ends(egi_array *a);                                 // behind the last row: nothing may follow
-static void egi_array_close(egi_array *a);
-// The paths that egi_array_open takes for a path: the path itself, or for a .npz file one for each array, such as
-// "data.npz/x". Adds copies to list; the caller frees each by egi_free.
-static bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n);
-
 EGI_AS_TOLD
 
 //# 21  PRINTING ---------------------------------------------------------------
@@ -12332,6 +12305,7 @@ static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, cons
     eg_tensor *out[EGI_MAX_OUT];
     return egi_apply(op, in, n, attr, out) ? out[0] : NULL;
 }
+static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 35
 
 // The run() of a row that is one launch: its inputs are made contiguous, its outputs are already allocated.
 static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *parameters) {
@@ -25894,7 +25868,6 @@ static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *fro
     }
     return true;
 }
-static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 35
 // (1 - tau) v + tau x on the device of v, in a form that a variable can hold; the caller owns the reference. Integers
 // are copied from x.
 static eg_tensor *egi_weight_mixed(const char *function, eg_tensor *v, eg_tensor *x, double tau) {
@@ -29822,7 +29795,6 @@ struct egi_cursor {
     void *state;
 };
 
-static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);
 static void egi_cursor_close(egi_cursor *c);
 static void egi_cursor_rest(egi_cursor *c);
 
@@ -30991,86 +30963,6 @@ static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_bloc
                                              NULL, egi_reader_end, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n) {
     return egi_dataset_done(egi_dataset_of_files(&egi_stage_records, paths, n), true);
-}
-
-// Arrays in files, whose rows are read one by one, so that data larger than memory can be trained on.
-typedef struct egi_rows_state { egi_array *list; int open; int64_t at; } egi_rows_state;
-// Opens the files when the first row is asked for, and holds them against what they were when the dataset was made.
-static bool egi_rows_open(egi_cursor *c, egi_rows_state *s) {
-    const egi_paths *p = (const egi_paths *)c->d->data;
-    size_t bytes = (size_t)p->n * sizeof *s->list;
-    if (s->list) return true;
-    s->list = (egi_array *)egi_alloc(bytes);
-    if (!s->list) return egi_no_memory("dataset_from_files", (int64_t)bytes);
-    for (; s->open < p->n; s->open++) {
-        if (!egi_array_open(&s->list[s->open], "dataset_from_files", p->path[s->open])) return false;
-        eg_spec now = { s->list[s->open].dtype, s->list[s->open].shape };
-        now.shape.rank--;
-        memmove(now.shape.dims, now.shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
-        if (s->list[s->open].shape.dims[0] == c->d->cardinality && egi_spec_fits(now, c->d->spec[s->open])) continue;
-        s->open++;
-        return egi_file_fail("dataset_from_files", p->path[s->open - 1],
-                             -1, "another array than when the dataset was made: now %s %s", eg_dtype_name(now.dtype),
-                             egi_shape_show(s->list[s->open - 1].shape));
-    }
-    return true;
-}
-// The next row of each file. At the end each file is asked whether it ends there, which tells one that has been
-// shortened.
-static eg_status egi_rows_next(egi_cursor *c, eg_tensor **out) {
-    egi_rows_state *s = (egi_rows_state *)c->state;
-    if (!egi_rows_open(c, s)) return EG_FAILED;
-    bool over = c->element >= c->d->cardinality;
-    for (int i = 0; i < c->d->n; i++) {
-        if (over && !egi_array_ends(&s->list[i])) return EG_FAILED;
-        if (!over && s->at != c->element && !egi_array_seek(&s->list[i], c->element)) return EG_FAILED;
-        if (!over && !(out[i] = egi_array_row(&s->list[i]))) return EG_FAILED;
-    }
-    s->at = c->element + 1;
-    return over ? EG_END_OF_SEQUENCE : EG_NEXT;
-}
-static void egi_rows_close(egi_cursor *c) {
-    egi_rows_state *s = (egi_rows_state *)c->state;
-    while (s->open > 0) egi_array_close(&s->list[--s->open]);
-    egi_free(s->list);
-}
-// Reads the headers when the dataset is made, since they say dtype, shape and how many rows there are.
-static bool egi_rows_rule(eg_dataset *d) {
-    const egi_paths *p = (const egi_paths *)d->data;
-    for (int i = 0; i < p->n; i++) {
-        egi_array a;
-        if (!egi_array_open(&a, "dataset_from_files", p->path[i])) return false;
-        eg_shape shape = a.shape;
-        d->spec[i].dtype = a.dtype;
-        egi_array_close(&a);
-        if (shape.rank == 0) return egi_file_fail("dataset_from_files", p->path[i], -1, "a scalar, which has no rows");
-        if (i == 0) d->cardinality = d->number[0] = shape.dims[0];
-        if (shape.dims[0] != d->cardinality)
-            return egi_fail(EG_ERROR_SHAPE, "dataset_from_files",
-                            "lengths differ: %.300s has %lld rows and %.300s has %lld",
-                            p->path[0], (long long)d->cardinality, p->path[i], (long long)shape.dims[0]);
-        d->spec[i].shape.rank = shape.rank - 1;
-        memcpy(d->spec[i].shape.dims, shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
-    }
-    d->n = p->n;
-    return true;
-}
-EGI_OBJECTS
-static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next,
-                                          egi_cursor_jump, egi_rows_close, false, NULL, NULL };
-EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
-    char *list[EG_MAX_COMPONENTS];
-    int count = 0;
-    bool ok = true;
-    if (!egi_lists_given("dataset_from_files", n, paths, paths, paths)) return NULL;
-    if (n > EG_MAX_COMPONENTS)
-        return (eg_dataset *)egi_raise(EG_ERROR_ARGUMENT, "dataset_from_files", "%d files are more than %d components",
-                                       n, EG_MAX_COMPONENTS);
-    for (int i = 0; i < n && ok; i++)
-        ok = egi_array_paths("dataset_from_files", paths[i], list, EG_MAX_COMPONENTS, &count);
-    eg_dataset *d = ok ? egi_dataset_of_files(&egi_stage_rows, (const char *const *)list, count) : NULL;
-    while (count > 0) egi_free(list[--count]);
-    return egi_dataset_done(d, true);
 }
 
 // A row of CSV: the bytes of its fields, and where each field ends. Most rows lie whole in a block and without quotes:
@@ -33574,7 +33466,6 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
 // before everything has been read and checked. Read first: 20, 30.  Entry: eg_archive_load(), egi_checkpoint_assign().
 // Proof: tests/files/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c, files_special.c
 
-static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 35
 
 // ---- named tensors
 // An archive: tensors by name, in the order in which they were added, and notes (texts by key). All file formats of
@@ -34682,6 +34573,22 @@ static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored
 
 // ---- arrays row by row: IDX, .npy, a member of .npz
 
+// An array in a .npy, IDX or .npz file, whose rows (elements along the first axis) are read one by one. A scalar has
+// one row, itself.
+typedef struct egi_array {
+    egi_source source;
+    struct egi_stream *stream;
+    int stored;
+    // Big-endian; some of it was not read, so that there is no checksum of all.
+    bool turned, skipped;
+    // Where the member's name begins in the path of a .npz file; 0: no .npz file.
+    int64_t member;
+    eg_dtype dtype;
+    eg_shape shape;
+    // Offsets of the rows and of the end in the file; sizes of the header and of a row.
+    int64_t start, end, header, bytes;
+    uint32_t crc;
+} egi_array;
 // A path such as "data.npz/x" names a member of a .npz file. Returns the length of the file's name in the path; 0:
 // the path names no .npz file; -1: an error.
 static int64_t egi_npz_name(const char *function, const char *path) {
@@ -34707,7 +34614,8 @@ static bool egi_array_path_add(const char *function, const char *path, const cha
     *n += 1;
     return !path || list[*n - 1] || egi_no_memory(function, (int64_t)strlen(path));
 }
-// Adds the arrays that a path names to list[]: a file, one member of a .npz file, or all members of one.
+// Adds to list[] the paths that egi_array_open takes for a path: the path itself, or for a .npz file one for each
+// array, such as "data.npz/x". The caller frees each by egi_free.
 static bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n) {
     int64_t name = egi_npz_name(function, path);
     egi_source source;
@@ -34822,6 +34730,7 @@ static eg_tensor *egi_array_rows(egi_array *a, const eg_shape *shape) {
     a->stream->source = &a->source;
     return egi_stream_tensor(a->stream, a->stored, shape, a->turned);
 }
+// The next row, not owned by a scope.
 static eg_tensor *egi_array_row(egi_array *a) {
     eg_shape shape = a->shape;
     if (shape.rank) shape.rank--;
@@ -34854,6 +34763,88 @@ EAGER_API eg_tensor *eg_load_idx(const char *path) {
     egi_array_close(&a);
     return egi_scope_own(x);
 }
+
+#ifndef EAGER_CORE
+// Arrays in files, whose rows are read one by one, so that data larger than memory can be trained on.
+typedef struct egi_rows_state { egi_array *list; int open; int64_t at; } egi_rows_state;
+// Opens the files when the first row is asked for, and holds them against what they were when the dataset was made.
+static bool egi_rows_open(egi_cursor *c, egi_rows_state *s) {
+    const egi_paths *p = (const egi_paths *)c->d->data;
+    size_t bytes = (size_t)p->n * sizeof *s->list;
+    if (s->list) return true;
+    s->list = (egi_array *)egi_alloc(bytes);
+    if (!s->list) return egi_no_memory("dataset_from_files", (int64_t)bytes);
+    for (; s->open < p->n; s->open++) {
+        if (!egi_array_open(&s->list[s->open], "dataset_from_files", p->path[s->open])) return false;
+        eg_spec now = { s->list[s->open].dtype, s->list[s->open].shape };
+        now.shape.rank--;
+        memmove(now.shape.dims, now.shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
+        if (s->list[s->open].shape.dims[0] == c->d->cardinality && egi_spec_fits(now, c->d->spec[s->open])) continue;
+        s->open++;
+        return egi_file_fail("dataset_from_files", p->path[s->open - 1],
+                             -1, "another array than when the dataset was made: now %s %s", eg_dtype_name(now.dtype),
+                             egi_shape_show(s->list[s->open - 1].shape));
+    }
+    return true;
+}
+// The next row of each file. At the end each file is asked whether it ends there, which tells one that has been
+// shortened.
+static eg_status egi_rows_next(egi_cursor *c, eg_tensor **out) {
+    egi_rows_state *s = (egi_rows_state *)c->state;
+    if (!egi_rows_open(c, s)) return EG_FAILED;
+    bool over = c->element >= c->d->cardinality;
+    for (int i = 0; i < c->d->n; i++) {
+        if (over && !egi_array_ends(&s->list[i])) return EG_FAILED;
+        if (!over && s->at != c->element && !egi_array_seek(&s->list[i], c->element)) return EG_FAILED;
+        if (!over && !(out[i] = egi_array_row(&s->list[i]))) return EG_FAILED;
+    }
+    s->at = c->element + 1;
+    return over ? EG_END_OF_SEQUENCE : EG_NEXT;
+}
+static void egi_rows_close(egi_cursor *c) {
+    egi_rows_state *s = (egi_rows_state *)c->state;
+    while (s->open > 0) egi_array_close(&s->list[--s->open]);
+    egi_free(s->list);
+}
+// Reads the headers when the dataset is made, since they say dtype, shape and how many rows there are.
+static bool egi_rows_rule(eg_dataset *d) {
+    const egi_paths *p = (const egi_paths *)d->data;
+    for (int i = 0; i < p->n; i++) {
+        egi_array a;
+        if (!egi_array_open(&a, "dataset_from_files", p->path[i])) return false;
+        eg_shape shape = a.shape;
+        d->spec[i].dtype = a.dtype;
+        egi_array_close(&a);
+        if (shape.rank == 0) return egi_file_fail("dataset_from_files", p->path[i], -1, "a scalar, which has no rows");
+        if (i == 0) d->cardinality = d->number[0] = shape.dims[0];
+        if (shape.dims[0] != d->cardinality)
+            return egi_fail(EG_ERROR_SHAPE, "dataset_from_files",
+                            "lengths differ: %.300s has %lld rows and %.300s has %lld",
+                            p->path[0], (long long)d->cardinality, p->path[i], (long long)shape.dims[0]);
+        d->spec[i].shape.rank = shape.rank - 1;
+        memcpy(d->spec[i].shape.dims, shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
+    }
+    d->n = p->n;
+    return true;
+}
+EGI_OBJECTS
+static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next,
+                                          egi_cursor_jump, egi_rows_close, false, NULL, NULL };
+EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
+    char *list[EG_MAX_COMPONENTS];
+    int count = 0;
+    bool ok = true;
+    if (!egi_lists_given("dataset_from_files", n, paths, paths, paths)) return NULL;
+    if (n > EG_MAX_COMPONENTS)
+        return (eg_dataset *)egi_raise(EG_ERROR_ARGUMENT, "dataset_from_files", "%d files are more than %d components",
+                                       n, EG_MAX_COMPONENTS);
+    for (int i = 0; i < n && ok; i++)
+        ok = egi_array_paths("dataset_from_files", paths[i], list, EG_MAX_COMPONENTS, &count);
+    eg_dataset *d = ok ? egi_dataset_of_files(&egi_stage_rows, (const char *const *)list, count) : NULL;
+    while (count > 0) egi_free(list[--count]);
+    return egi_dataset_done(d, true);
+}
+#endif // EAGER_CORE
 
 // ---- safetensors: the header's length in 8 bytes, a JSON header, the data
 
@@ -38752,7 +38743,6 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision) {
 }
 // eg_to as an op: the same values on another device. Its gradient is copied back.
 typedef struct egi_to_attr { eg_backend *from, *to; } egi_to_attr;
-static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);
 static bool egi_shape_to(egi_call *c) {
     egi_same_out(c, c->in[0]);
     c->backend = ((const egi_to_attr *)c->attr)->to;
