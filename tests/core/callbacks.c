@@ -247,6 +247,52 @@ static bool of_printer(eg_tensor *x) {
     eg_set_printer(NULL, NULL);
     return true;
 }
+static bool of_bodies(eg_tensor *x) {
+    eg_tensor *y = NULL;
+    eg_function *f = eg_function_new(square_multi, NULL);
+    bool ok = true;
+    for (int i = 0; i < 3; i++) ok = eg_function_call(f, &x, 1, &y, 1) && is_near(y, 9) && ok;
+    eg_function_release(f);
+    return ok;
+}
+static bool of_saves(eg_tensor *x) {
+    const mischief in_save = now;
+    eg_tensor *y = NULL;
+    eg_function *f = eg_function_new(square_multi, NULL);
+    now = NOTHING;
+    bool ok = eg_function_call(f, &x, 1, &y, 1);
+    calls = 0;
+    now = in_save;
+    ok = eg_function_save(f, test_temp("callbacks.npz")) && ok;
+    eg_function_release(f);
+    return ok && is_near(y, 9);
+}
+static bool calls_the_host(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_host_call(square_multi, user, in, 1, out, 1, .differentiable = true);
+}
+static bool of_host_calls(eg_tensor *x) {
+    eg_tensor *y = NULL;
+    bool ok = eg_host_call(square_multi, NULL, &x, 1, &y, 1) && is_near(y, 9);
+    eg_function *f = eg_function_new(calls_the_host, NULL);
+    for (int i = 0; i < 3; i++) {                // the replays call it, too, for the gradient
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        ok = eg_function_call(f, &x, 1, &y, 1) && is_near(y, 9) && is_near(eg_tape_gradient(tape, y, x), 6) && ok;
+    }
+    eg_function_release(f);
+    return ok;
+}
+static bool below_50(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    misbehave();
+    return (out[0] = eg_less(in[0], 50)) != NULL;
+}
+static bool of_control_flow(eg_tensor *x) {
+    eg_tensor *y = NULL, *state = x;
+    bool ok = eg_cond(eg_greater(x, 0), square_multi, square_multi, NULL, &x, 1, &y, 1) && is_near(y, 9);
+    ok = eg_while(below_50, square_multi, NULL, &state, &y, 1) && is_near(y, 81) && ok;
+    return eg_scan(square_multi, NULL, &x, &y, 1, NULL, 0, NULL, 0, .length = 2) && is_near(y, 81) && ok;
+}
 typedef struct kind { const char *name; bool (*run)(eg_tensor *x); bool threads; } kind;
 static const kind kinds[] = {{"custom gradients", of_custom_gradient, false}, {"ops", of_op_run, false},
                              {"functions", of_functions, false}, {"optimizers", of_optimizer, false},
@@ -254,7 +300,8 @@ static const kind kinds[] = {{"custom gradients", of_custom_gradient, false}, {"
                              {"datasets", of_datasets, false}, {"interleave", of_interleave, false},
                              {"threads", of_threads, true}, {"feed", of_feed, false}, {"fit", of_fit, false},
                              {"deleters", of_deleters, false}, {"DLPack", of_dlpack, false},
-                             {"printer", of_printer, false}};
+                             {"printer", of_printer, false}, {"bodies", of_bodies, false}, {"saves", of_saves, false},
+                             {"host calls", of_host_calls, false}, {"control flow", of_control_flow, false}};
 
 // Where a function that misbehaves is called: a scope, a pause and tensors of its caller, which are the same
 // afterwards.
