@@ -33330,7 +33330,7 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
     return status;
 }
 EAGER_API bool (eg_graph_next)(eg_tensor *handle, const eg_spec *specs, int n, eg_tensor **out) {
-    if (n < 1 || n > EG_MAX_COMPONENTS)
+    if (n == 0 || n > EG_MAX_COMPONENTS)
         return egi_fail(EG_ERROR_ARGUMENT, "graph_next", "%d components; an element has 1 to %d", n, EG_MAX_COMPONENTS);
     if (!egi_lists_given("graph_next", n, specs, specs, specs) || !egi_lists_given("graph_next", n, out, out, out))
         return false;
