@@ -19392,6 +19392,43 @@ static void egi_tape_set_reason(const char *format, ...) {
 }
 EAGER_API const char *eg_tape_unconnected_reason(void) { return egi_this.reason; }
 
+// Marks every slot that depends on one that is marked.
+static void egi_tape_mark_from(const eg_tape *t, unsigned char *from) {
+    for (int64_t l = 0; l < t->n_lines; l++) {
+        const egi_line *line = t->lines[l];
+        bool reached = false;
+        for (int i = 0; i < line->n; i++) reached = reached || (line->slots[i] >= 0 && from[line->slots[i]]);
+        for (int i = 0; reached && i < line->n_out; i++) from[line->slots[line->n + i]] = 1;
+    }
+}
+// Marks every slot that a marked one depends on. Returns the line that has no gradient and has marks of both kinds, or
+// NULL; *made: the dtype of its outputs on the path, a float if one of them is.
+static const egi_line *egi_tape_mark_to(const eg_tape *t, const unsigned char *from, unsigned char *to, int *made) {
+    const egi_line *cut = NULL;
+    for (int64_t l = t->n_lines - 1; l >= 0; l--) {
+        const egi_line *line = t->lines[l];
+        bool leads = false, comes = false;
+        int dtype = EG_FLOAT32;
+        for (int i = 0; i < line->n_out; i++) {
+            if (!to[line->slots[line->n + i]]) continue;
+            if (!leads || !egi_is_float(dtype)) dtype = egi_tape_form(t, line->slots[line->n + i])->dtype;
+            leads = true;
+        }
+        for (int i = 0; leads && i < line->n; i++)
+            if (line->slots[i] >= 0) { to[line->slots[i]] = 1; comes = comes || from[line->slots[i]]; }
+        if (!leads || !comes || (line->op->grad && (cut || egi_is_float(dtype)))) continue;
+        cut = line;
+        *made = dtype;
+    }
+    return cut;
+}
+// Whether a marked slot is the result of a custom gradient.
+static bool egi_tape_custom_leads(const eg_tape *t, const unsigned char *to) {
+    for (int64_t l = 0; l < t->n_lines; l++)
+        for (int i = 0; i < t->lines[l]->n_out; i++)
+            if (t->lines[l]->op->flags & EGI_USER && to[t->lines[l]->slots[t->lines[l]->n + i]]) return true;
+    return false;
+}
 // Sets the text of eg_tape_unconnected_reason: why ys have no gradient for x. It marks every slot that depends on x
 // (`from`, forwards) and every slot that ys depend on (`to`, backwards), following ops without a gradient as well;
 // the line where the two meet and that has no gradient is the cut. sx and sy are the slots of x and ys, -1 where the
@@ -19418,29 +19455,9 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
         if (sy[i] >= 0) { to[sy[i]] = 1; outside = false; }
         if (!egi_is_float(ys[i]->dtype)) whole = true;
     }
-    for (int64_t l = 0; l < t->n_lines; l++) {
-        const egi_line *line = t->lines[l];
-        bool reached = false;
-        for (int i = 0; i < line->n; i++) reached = reached || (line->slots[i] >= 0 && from[line->slots[i]]);
-        for (int i = 0; reached && i < line->n_out; i++) from[line->slots[line->n + i]] = 1;
-    }
-    const egi_line *cut = NULL;
-    int made = EG_FLOAT32;                                  // the cut's dtype
-    for (int64_t l = t->n_lines - 1; l >= 0; l--) {
-        const egi_line *line = t->lines[l];
-        bool leads = false, comes = false;
-        int dtype = EG_FLOAT32;                             // of the outputs on the path: a float, if one is
-        for (int i = 0; i < line->n_out; i++) {
-            if (!to[line->slots[line->n + i]]) continue;
-            if (!leads || !egi_is_float(dtype)) dtype = egi_tape_form(t, line->slots[line->n + i])->dtype;
-            leads = true;
-        }
-        for (int i = 0; leads && i < line->n; i++)
-            if (line->slots[i] >= 0) { to[line->slots[i]] = 1; comes = comes || from[line->slots[i]]; }
-        if (!leads || !comes || (line->op->grad && (cut || egi_is_float(dtype)))) continue;
-        cut = line;
-        made = dtype;
-    }
+    egi_tape_mark_from(t, from);
+    int made = EG_FLOAT32;
+    const egi_line *cut = egi_tape_mark_to(t, from, to, &made);
     if (outside)
         egi_tape_set_reason("the target was made outside the tape: it is a constant for it (made before %s was "
                             "watched, or from numbers of C), or the tape was not recording", name);
@@ -19456,17 +19473,12 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
     else if (to[sx] && egi_this.cut[0]) egi_tape_set_reason("%s", egi_this.cut);
     else if (to[sx])
         egi_tape_set_reason("an op on the path from %s to the target gave no gradient for its input", name);
-    else {
-        bool custom = false;
-        for (int64_t l = 0; l < t->n_lines && !custom; l++)
-            for (int i = 0; i < t->lines[l]->n_out; i++)
-                custom = custom || (t->lines[l]->op->flags & EGI_USER && to[t->lines[l]->slots[t->lines[l]->n + i]]);
+    else
         egi_tape_set_reason(
             "the target does not depend on %s%s", name,
-            custom
+            egi_tape_custom_leads(t, to)
             ? ", or does so only inside the forward function of a custom gradient, which gives one for its inputs alone"
             : "");
-    }
     egi_free(from);
 }
 
@@ -19529,6 +19541,75 @@ static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, un
     }
     return ok;
 }
+// Whether the targets, what flows back from them, and the sources can be used.
+static bool egi_tape_operands(eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs,
+                              int nx) {
+    for (int i = 0; i < ny; i++) {
+        if (!egi_operand_alive("tape_gradient", 0, ys[i])) return false;
+        eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
+        if (!g) continue;
+        if (!egi_operand_alive("tape_gradient", 0, g)) return false;
+        if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
+            return egi_fail(EG_ERROR_SHAPE, "tape_gradient", "output gradient %d is %s, but its target is %s", i,
+                            egi_describe(g), egi_describe(ys[i]));
+        if (!(g->flags & EGI_NUMBER) && !egi_devices_agree(g, ys[i]))
+            return egi_fail(EG_ERROR_DEVICE, "tape_gradient",
+                            "output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")",
+                            i, egi_backend_of(g)->name, egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
+    }
+    for (int i = 0; i < nx; i++) if (!egi_operand_alive("tape_gradient", i, xs[i])) return false;
+    return true;
+}
+// A target may be a variable that no op has read: its gradient for itself is 1.
+static bool egi_tape_watch_targets(eg_tape *t, eg_tensor *const *ys, int ny) {
+    for (int i = 0; i < ny; i++) {
+        if (!(ys[i]->flags & EGI_TRAINABLE) || !t->watch_variables || egi_tape_slot_find(t, ys[i]->id) >= 0) continue;
+        if (egi_tape_slot_watch(t, ys[i]) < 0) {
+            if (!t->persistent) egi_tape_clear(t);
+            return egi_no_memory("tape_gradient", 0);
+        }
+    }
+    return true;
+}
+// Holds the targets, finds their slots, sy[], and gives each its output gradient, 1 where there is none.
+static bool egi_tape_seed(const eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients,
+                          int32_t *sy, eg_tensor **grads) {
+    bool ok = true;
+    for (int i = 0; i < ny && ok; i++) ok = egi_scope_own_again(ys[i]) != NULL;
+    for (int i = 0; i < ny && ok; i++) {
+        eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
+        sy[i] = ys[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, ys[i]->id);
+        if (sy[i] < 0 || !egi_is_float(ys[i]->dtype)) continue;
+        if (!g || (g->flags & EGI_NUMBER))
+            g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
+        // A gradient must not change when the variable is assigned.
+        else if (g->flags & EGI_VARIABLE) g = eg_read(g);
+        ok = egi_tape_slot_accumulate(grads, sy[i], g, false);
+    }
+    return ok;
+}
+// Sets out[] to a reference to each source's gradient. The first source without one is explained.
+static bool egi_tape_results(const eg_tape *t, eg_tensor *const *xs, int nx, const int32_t *sx, eg_tensor *const *ys,
+                             int ny, const int32_t *sy, eg_tensor *const *grads, eg_tensor **out) {
+    bool missing = false;
+    for (int i = 0; i < nx; i++) {
+        if (sx[i] >= 0 && grads[sx[i]]) { out[i] = eg_retain(grads[sx[i]]); continue; }
+        if (!missing) { missing = true; egi_tape_explain(t, xs[i], sx[i], ys, sy, ny); }
+        if (!t->zeros) continue;
+        out[i] = eg_retain(egi_full_as("zeros", egi_backend_of(xs[i]), (eg_dtype)xs[i]->dtype, egi_shape(xs[i]), 0));
+        if (!out[i]) return false;
+    }
+    return true;
+}
+// Gives the references in out[] to the scope or, on failure, back: then all of out[] is NULL.
+static bool egi_results_own(eg_tensor **out, int n, bool ok) {
+    for (int i = 0; i < n; i++) {
+        if (out[i] && ok && !egi_scope_own(out[i])) { out[i] = NULL; ok = false; }
+        else if (out[i] && !ok) egi_object_release(&out[i]->object);
+    }
+    if (!ok) for (int i = 0; i < n; i++) out[i] = NULL;
+    return ok;
+}
 // The backward pass. Sources and targets become slots; marks go forwards from the sources, so that only lines between
 // a source and a target are run backwards; then the lines are read from the last to the first. On failure all of
 // out[] is NULL.
@@ -19545,20 +19626,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     if (t->used)
         return egi_fail(EG_ERROR_TAPE, "tape_gradient", "this tape has given its gradients already; begin one in each "
                         "step of a loop, or one by eg_tape_begin_persistent(), which gives them more than once");
-    for (int i = 0; i < ny; i++) {
-        if (!egi_operand_alive("tape_gradient", 0, ys[i])) return false;
-        eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
-        if (!g) continue;
-        if (!egi_operand_alive("tape_gradient", 0, g)) return false;
-        if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
-            return egi_fail(EG_ERROR_SHAPE, "tape_gradient", "output gradient %d is %s, but its target is %s", i,
-                            egi_describe(g), egi_describe(ys[i]));
-        if (!(g->flags & EGI_NUMBER) && !egi_devices_agree(g, ys[i]))
-            return egi_fail(EG_ERROR_DEVICE, "tape_gradient",
-                            "output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")",
-                            i, egi_backend_of(g)->name, egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
-    }
-    for (int i = 0; i < nx; i++) if (!egi_operand_alive("tape_gradient", i, xs[i])) return false;
+    if (!egi_tape_operands(ys, ny, output_gradients, xs, nx)) return false;
     t->asked = true;
     // From here on the tape is spent, and does not record the ops of its own gradients.
     if (!t->persistent) {
@@ -19566,14 +19634,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         egi_tape_forget_snapshots(t);            // the lines let theirs go one by one
         t->used = true;
     }
-    // A target may be a variable that no op has read: its gradient for itself is 1.
-    for (int i = 0; i < ny; i++) {
-        if (!(ys[i]->flags & EGI_TRAINABLE) || !t->watch_variables || egi_tape_slot_find(t, ys[i]->id) >= 0) continue;
-        if (egi_tape_slot_watch(t, ys[i]) < 0) {
-            if (!t->persistent) egi_tape_clear(t);
-            return egi_no_memory("tape_gradient", 0);
-        }
-    }
+    if (!egi_tape_watch_targets(t, ys, ny)) return false;
     // One block of memory holds a gradient and two marks for each slot, then the slots of sources and targets. A
     // persistent tape may record the ops of its own gradients during the pass: those lines stand behind n_lines and
     // their slots behind n, so the pass does not see them.
@@ -19592,48 +19653,25 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     bool ok = true;
     // A reference each, since a user's backward function may release what the caller holds.
     for (int i = 0; i < nx && ok; i++) ok = egi_scope_own_again(xs[i]) != NULL;
-    for (int i = 0; i < ny && ok; i++) ok = egi_scope_own_again(ys[i]) != NULL;
     for (int i = 0; i < nx; i++) {
         sx[i] = xs[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, xs[i]->id);
         if (sx[i] >= 0) wanted[sx[i]] = EGI_SLOT_WANTED | EGI_SLOT_ASKED;
     }
-    for (int i = 0; i < ny && ok; i++) {
-        eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
-        sy[i] = ys[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, ys[i]->id);
-        if (sy[i] < 0 || !egi_is_float(ys[i]->dtype)) continue;
-        if (!g || (g->flags & EGI_NUMBER))
-            g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
-        // A gradient must not change when the variable is assigned.
-        else if (g->flags & EGI_VARIABLE) g = eg_read(g);
-        ok = egi_tape_slot_accumulate(grads, sy[i], g, false);
-    }
+    ok = ok && egi_tape_seed(t, ys, ny, output_gradients, sy, grads);
     egi_complete *complete = ok && t->report ? egi_tape_complete(t, n_lines, sx, nx) : NULL;
     ok = ok && (complete || !t->report) && egi_tape_run_back(t, n_lines, grads, wanted, complete);
     egi_free(complete);
     t->report = NULL;
-    bool missing = false;
     t->forgotten = ok && !t->persistent;
     // A backward function may have computed gradients, too, and set the text.
     egi_this.reason[0] = 0;
-    for (int i = 0; i < nx && ok; i++) {
-        if (sx[i] >= 0 && grads[sx[i]]) { out[i] = eg_retain(grads[sx[i]]); continue; }
-        if (!missing) { missing = true; egi_tape_explain(t, xs[i], sx[i], ys, sy, ny); }
-        if (t->zeros)
-            out[i] = eg_retain(egi_full_as("zeros", egi_backend_of(xs[i]), (eg_dtype)xs[i]->dtype, egi_shape(xs[i]),
-                                           0));
-        if (t->zeros && !out[i]) ok = false;
-    }
+    ok = ok && egi_tape_results(t, xs, nx, sx, ys, ny, sy, grads, out);
     for (int64_t i = 0; i < n; i++) egi_tensors_release(&grads[i], 1);
     egi_free(grads);
     t->reading--;
     if (!t->persistent) egi_tape_clear(t);
     eg_scope_end(scope);
-    for (int i = 0; i < nx; i++) {
-        if (out[i] && ok && !egi_scope_own(out[i])) { out[i] = NULL; ok = false; }
-        else if (out[i] && !ok) egi_object_release(&out[i]->object);
-    }
-    if (!ok) for (int i = 0; i < nx; i++) out[i] = NULL;
-    return ok;
+    return egi_results_own(out, nx, ok);
 }
 EAGER_API bool eg_tape_gradients(eg_tape *t, eg_tensor *y, eg_tensor *const *xs, int n, eg_tensor **grads) {
     EGI_FAILS_AS("tape_gradients");
@@ -19872,6 +19910,39 @@ static bool egi_custom_forward(const egi_op *op, const egi_user_attr *a, eg_tens
     if (*node) egi_this.observer->inside = false;
     return ok;
 }
+// Whether the ops inside of a forward function need no line. They are recorded as well, for a second gradient: outer
+// and persistent tapes may differentiate through what was saved. A single ordinary tape gives one gradient only, so
+// recording is paused for it, and for a spy of eg_host_call. *watched: whether a spy must look for variables.
+static bool egi_custom_is_quiet(bool *watched) {
+    int tapes = 0;
+    bool again = false, spied = false;
+    *watched = false;
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
+        if (!t->recording || t->paused < egi_this.paused) continue;
+        if (t->spy) { spied = true; continue; }
+        tapes++;
+        again = again || t->persistent;
+        *watched = *watched || t->watch_variables;
+    }
+    const bool quiet = tapes == 1 && !again;
+    *watched = *watched || (quiet && spied);
+    return quiet;
+}
+// A new handle of each result has a new id, under which the tape finds the custom line and not the forward function's
+// own ops. `node`: the handles are new nodes of a graph.
+static bool egi_custom_outputs(const char *name, eg_tensor **made, eg_tensor **out, int n_out, bool node) {
+    eg_backend *here = egi_backend_here();
+    for (int i = 0; i < n_out; i++) {
+        if (!egi_operand_alive(name, i, made[i])) return false;
+        const eg_dtype dtype = (eg_dtype)made[i]->dtype;
+        if (made[i]->flags & EGI_NUMBER && !(made[i] = egi_number_tensor(name, made[i], dtype, here))) return false;
+        eg_shape shape;
+        if (node) shape = egi_shape(made[i]);
+        out[i] = node ? egi_tensor_allocate(name, here, dtype, &shape) : egi_tensor_alias(name, made[i]);
+        if (!out[i]) return false;
+    }
+    return true;
+}
 // Runs a forward function and records it as a single op. The outputs belong to the scope. On failure all of out[] is
 // NULL.
 static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tensor *const *in, int n, eg_tensor **out,
@@ -19890,21 +19961,9 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
     memset(&c, 0, sizeof c);
     c.n_inputs = n;
     c.n_outputs = n_out;
-    // The ops inside are recorded as well, for a second gradient: outer and persistent tapes may differentiate
-    // through what was saved. A single ordinary tape gives one gradient only, so recording is paused for it, and for
-    // a spy of eg_host_call.
-    int tapes = 0;
-    bool again = false, watched = false, spied = false;
+    bool watched;
+    const bool quiet = egi_custom_is_quiet(&watched);
     egi_spy spy;
-    for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
-        if (!t->recording || t->paused < egi_this.paused) continue;
-        if (t->spy) { spied = true; continue; }
-        tapes++;
-        again = again || t->persistent;
-        watched = watched || t->watch_variables;
-    }
-    bool quiet = tapes == 1 && !again;
-    watched = watched || (quiet && spied);
     eg_scope scope = eg_scope_begin();
     eg_tensor *made[EGI_MAX_OUT] = { NULL, NULL, NULL, NULL };
     if (quiet) eg_recording_pause();
@@ -19918,17 +19977,7 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
                                          "EG_NO_RECORDING, where it is a constant", spy.found);
     if (!ok && egi_this.error == EG_OK)
         egi_fail(EG_ERROR_STATE, op->name, "the forward function failed without an error");
-    for (int i = 0; i < n_out && ok; i++) {
-        ok = egi_operand_alive(op->name, i, made[i]);
-        if (ok && (made[i]->flags & EGI_NUMBER))
-            ok = (made[i] = egi_number_tensor(op->name, made[i], (eg_dtype)made[i]->dtype, egi_backend_here())) != NULL;
-        // A new handle has a new id, under which the tape finds the custom line and not the forward function's own ops.
-        eg_shape shape;
-        if (ok && node) shape = egi_shape(made[i]);
-        if (ok) out[i] = node ? egi_tensor_allocate(op->name, egi_backend_here(), (eg_dtype)made[i]->dtype, &shape)
-                         : egi_tensor_alias(op->name, made[i]);
-        ok = ok && out[i];
-    }
+    ok = ok && egi_custom_outputs(op->name, made, out, n_out, node);
     if (ok && egi_this.trap) ok = egi_this.trap(op->name, in, n, out, n_out);
     // An output that was saved is the op's own result: its gradient is the custom one, not that of the forward's ops.
     for (int k = 0; ok && k < EG_MAX_SAVED; k++)
@@ -19936,12 +19985,7 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
     if (ok && egi_this.observer) ok = egi_recorder_op(op, in, n, node ? attr : NULL, out, n_out);
     if (ok && egi_recording_wanted()) ok = egi_tape_record_with(op, in, n, attr, out, n_out, c.saved);
     eg_scope_end(scope);
-    for (int i = 0; i < n_out; i++) {
-        if (out[i] && ok && !egi_scope_own(out[i])) { out[i] = NULL; ok = false; }
-        else if (out[i] && !ok) egi_object_release(&out[i]->object);
-    }
-    if (!ok) for (int i = 0; i < n_out; i++) out[i] = NULL;
-    return ok;
+    return egi_results_own(out, n_out, ok);
 }
 EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_backward *backward, void *user,
                                         eg_tensor *const *inputs, int n) {
@@ -28626,6 +28670,29 @@ static void egi_callbacks_release(const eg_callbacks *callbacks) {
         for (int k = 0; k < times && k < refs; k++) eg_callback_release(c);
     }
 }
+// All epochs, between the calls of callbacks at the begin and the end.
+static bool egi_fit_epochs(egi_fit *f, const eg_fit_options *o) {
+    bool ok = EGI_TELL_FIT(f, fit_begin);  // a backup may move the state on to a later epoch and batch here
+    ok = ok && egi_fit_distribute(f);
+    if (ok && f->state.epoch > o->initial_epoch && f->state.epoch >= o->epochs) ok = egi_fit_done_before(f);
+    f->first = f->state.epoch;
+    f->t->history->first_epoch = f->state.epoch - f->t->history->epochs;
+    for (; ok && !f->state.stop && f->state.epoch < o->epochs; f->state.epoch++, f->state.batch = 0) {
+        f->context.number[0] = f->state.epoch + 1;
+        ok = egi_fit_epoch(f);
+    }
+    egi_context_leave(&f->context);
+    if (!ok && f->bar.shown) egi_bar_message(&f->bar, "\n");
+    if (ok && f->state.stop && f->state.reason) {
+        char text[EGI_LINE];
+        snprintf(text, sizeof text, "%.1000s\n", f->state.reason);
+        egi_bar_message(&f->bar, text);
+    }
+    ok = ok && EGI_TELL_FIT(f, fit_end) && egi_fit_stops(f);
+    // the others hear of a failure of this rank where they wait for it
+    if (!ok && f->t->ranks && f->t->ranks->failures() == f->failures) f->t->ranks->give_up();
+    return ok;
+}
 // A fit from its checks to its end. Model and data are held while it runs, since callbacks may release them; what it
 // changed in the optimizer for other ranks is put back.
 static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_dataset *data, eg_fit_options o,
@@ -28665,25 +28732,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         egi_context_enter(&f.context, EGI_IN_BATCH, NULL);
         f.context.of = function;
         if (f.t->ranks) f.failures = f.t->ranks->failures();
-        ok = EGI_TELL_FIT(&f, fit_begin);  // a backup may move the state on to a later epoch and batch here
-        ok = ok && egi_fit_distribute(&f);
-        if (ok && f.state.epoch > o.initial_epoch && f.state.epoch >= o.epochs) ok = egi_fit_done_before(&f);
-        f.first = f.state.epoch;
-        f.t->history->first_epoch = f.state.epoch - f.t->history->epochs;
-        for (; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++, f.state.batch = 0) {
-            f.context.number[0] = f.state.epoch + 1;
-            ok = egi_fit_epoch(&f);
-        }
-        egi_context_leave(&f.context);
-        if (!ok && f.bar.shown) egi_bar_message(&f.bar, "\n");
-        if (ok && f.state.stop && f.state.reason) {
-            char text[EGI_LINE];
-            snprintf(text, sizeof text, "%.1000s\n", f.state.reason);
-            egi_bar_message(&f.bar, text);
-        }
-        ok = ok && EGI_TELL_FIT(&f, fit_end) && egi_fit_stops(&f);
-        // the others hear of a failure of this rank where they wait for it
-        if (!ok && f.t->ranks && f.t->ranks->failures() == f.failures) f.t->ranks->give_up();
+        ok = egi_fit_epochs(&f, &o);
         eg_iterator_release(f.state.iterator);
         f.t->fitting = false;
         if (f.t->ranks) {
@@ -38281,30 +38330,38 @@ static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
     return egi_scope_own(y);
 }
 static eg_backend *egi_backend_named(const char *function, const char *name);
+// The device on which the memory is, and the dtype; NULL and an error if one of them is none of ours.
+static eg_backend *egi_dlpack_backend(const char *function, const eg_dlpack_tensor *t, int *dtype) {
+    eg_backend *backend = &egi_cpu;
+    char name[32];
+    int i = 0;
+    while (i < EGI_DTYPES &&
+           (egi_dlpack_dtypes[i].code != t->dtype.code || egi_dlpack_dtypes[i].bits != t->dtype.bits)) i++;
+    if (i == EGI_DTYPES || t->dtype.lanes != 1)
+        return (eg_backend *)egi_raise(EG_ERROR_DTYPE, function,
+                                       "there is no dtype for DLPack's code %d with %d bits and %d lanes",
+                                       t->dtype.code, t->dtype.bits, t->dtype.lanes);
+    *dtype = i;
+    if (t->device.type == EGI_DLPACK_CUDA) {
+        snprintf(name, sizeof name, "gpu:%d", (int)t->device.id);
+        backend = egi_backend_named(function, name);
+        return backend && egi_device_waited(backend) ? backend : NULL;
+    }
+    if (t->device.type == EGI_DLPACK_CPU || t->device.type == EGI_DLPACK_CUDA_HOST) return backend;
+    return (eg_backend *)egi_raise(EG_ERROR_DEVICE, function,
+                                   "the tensor is on a device of DLPack's type %d; only the CPU (1) and CUDA (2) are "
+                                   "known", (int)t->device.type);
+}
 // A tensor over memory that another library lends. done(data, lender) is called when the memory is no longer used; on
 // failure, or if the data had to be copied, before this returns.
 static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor *t,
                                     void (*done)(void *data, void *lender), void *lender) {
-    eg_backend *backend = &egi_cpu;
+    eg_backend *backend = NULL;
     eg_tensor *x = NULL;
     egi_buffer *b = NULL;
-    char name[32];
     int dtype = 0;
     bool ok = !egi_this.observer || egi_observe_read(function, NULL, true);
-    while (dtype < EGI_DTYPES &&
-           (egi_dlpack_dtypes[dtype].code != t->dtype.code || egi_dlpack_dtypes[dtype].bits != t->dtype.bits))
-        dtype++;
-    if (ok && (dtype == EGI_DTYPES || t->dtype.lanes != 1))
-        ok = egi_fail(EG_ERROR_DTYPE, function, "there is no dtype for DLPack's code %d with %d bits and %d lanes",
-                      t->dtype.code, t->dtype.bits, t->dtype.lanes);
-    if (ok && t->device.type == EGI_DLPACK_CUDA) {
-        snprintf(name, sizeof name, "gpu:%d", (int)t->device.id);
-        backend = egi_backend_named(function, name);
-        ok = backend && egi_device_waited(backend);
-    } else if (ok && t->device.type != EGI_DLPACK_CPU && t->device.type != EGI_DLPACK_CUDA_HOST)
-        ok = egi_fail(EG_ERROR_DEVICE, function,
-                      "the tensor is on a device of DLPack's type %d; only the CPU (1) and CUDA (2) are known",
-                      (int)t->device.type);
+    ok = ok && (backend = egi_dlpack_backend(function, t, &dtype)) != NULL;
     if (ok) {
         x = egi_tensor_new(EG_MAX_RANK);
         b = x ? (egi_buffer *)egi_alloc(sizeof *b) : NULL;

@@ -142,6 +142,27 @@ no_line_is_long() {
         eager.h eager_cuda.cu tests/*/*.c tests/*.h examples/*.c | grep .
 }
 
+# No function has more than 60 lines, its head, of one line or more, with them. Those of the exceptions stay whole: two interpreters,
+# each one switch over the words of a program, and the tracing of a body.
+functions_over_60_lines() {                 # of the files given
+    awk 'FNR == 1 { begun = 0 }
+        /^[A-Za-z_].*\(/ && !/^typedef/ && !/;( *\/\/.*)?$/ { begun = FNR; head = $0 }
+        /;$/ && begun && FNR > begun && !body[begun] { begun = 0 }
+        /[{]$/ && begun { body[begun] = 1 }
+        /^}/ { if (begun && FNR - begun >= 60 && head !~ /\((egi_run|egi_run_strips)\)|[ *]egi_function_trace\(/)
+                   print FILENAME ":" begun ": " FNR - begun + 1 " lines: " head
+               begun = 0; delete body }' "$@"
+}
+functions_are_short() {
+    for n in 57 58 59; do
+        printf 'static int f_%s(int a,\n           int b) {\n' $n
+        awk -v n=$n 'BEGIN { for (i = 0; i < n - 1; i++) print "    a += b;"; print "    return a;" }'
+        printf '}\nint declared_%s(int a,\n    int b);\n' $n
+    done >"$T/lengths.c"
+    [ "$(functions_over_60_lines "$T/lengths.c" | sed 's/.*: \(6.*\)(.*/\1/')" = "$(printf '%s\n' '61 lines: static int f_58' '62 lines: static int f_59')" ] || return
+    ! functions_over_60_lines eager.h eager_cuda.cu | grep .
+}
+
 # What it costs to compile, in milliseconds of CPU: figures to look at, no test, for a busy machine must not fail one.
 milliseconds() { tr 'ms' '  ' | awk -v n="$1" 'END { printf "%.0f", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'; }
 # Every row of the op table, an object egi_op_<name> in eager.o, stands in one of the two lists, from which the registry and the tests come.
@@ -165,6 +186,7 @@ check every_function_of_the_users_is_framed framed
 check a_thread_has_one_struct one_thread_local
 check every_function_with_options_refuses_bare_values refusing
 check no_line_is_longer_than_120_columns no_line_is_long
+check no_function_is_longer_than_60_lines functions_are_short
 check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
 if [ -n "$CXX" ]; then
     if [ -z "${EAGER_LONG-}" ]; then skip symbols_are_prefixed_in_cpp "EAGER_LONG is not set"
