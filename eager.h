@@ -12869,7 +12869,7 @@ EGI_NOINLINE static void egi_plane_turn_u32(char *to_data, int64_t to_row, const
                                             int64_t rows, int64_t n);
 EGI_NOINLINE static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_data, int64_t from_step,
                                             int64_t rows, int64_t n);
-enum { EGI_TURN = 16 };                         // of whose multiples they turn the rows
+enum { EGI_TURN = 16 };                         // the rows that these turn are a multiple of it
 // Helpers of the stamped egi_cpu_<kernel>_<dtype>, which take the pointers and sizes out of a launch's tensors.
 static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
 static void egi_cpu_indices_done(const eg_tensor *x, const int64_t *index) {
@@ -30503,7 +30503,7 @@ static int64_t egi_cursor_pass(egi_cursor *c, int i, int64_t n) {    // steps ov
     egi_cursor *from = egi_cursor_below(c, i);
     return from ? egi_cursor_skip(from, n) : -1;
 }
-// of stages that give as many as they get
+// The skip of a stage that gives as many elements as it gets.
 static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_cursor_pass(c, 0, n); }
 
 // ---- callbacks
@@ -31456,7 +31456,7 @@ static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component
     if (o.categories && !(part->categories = egi_copy_string(o.categories, "")))
         return egi_no_memory("dataset_csv", (int64_t)strlen(o.categories));
     while (at && ordered && count <= 1 << 24 && egi_csv_word(&at, &word, &n, &first, &last)) {
-        ordered = first <= last;                              // of each, for the count is how many places are filled
+        ordered = first <= last;                          // each range: one backwards would make the count too small
         count += last - first + 1;
     }
     if (at && (count < 1 || count > 1 << 24 || !ordered))
@@ -47585,8 +47585,8 @@ EAGER_API eg_session *(eg_session_new)(eg_graph *g) {
     __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);
     return s;
 }
-// A run begins, or a caller who needs the session for itself. Threads that may run it at once are told apart from those
-// that may not: an error is all that they get.
+// Begins a run. Several threads may run a session at once; while one has it for itself (egi_session_alone), this is an
+// error.
 static bool egi_session_begin(const char *function, eg_session *s) {
     int runs = __atomic_load_n(&s->runs, __ATOMIC_ACQUIRE);
     while (runs >= 0 && !__atomic_compare_exchange_n(&s->runs, &runs, runs + 1, true, __ATOMIC_ACQ_REL,
@@ -52997,7 +52997,7 @@ static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
     const bool back = j->what == 1;
     const int most = egi_parallel_most();
     const int64_t cg = w->c / w->groups, og = w->oc / w->groups,
-                  run = !back ? EGI_TN(egi_conv_run_of)(w)                                                 // at most
+                  run = !back ? EGI_TN(egi_conv_run_of)(w)                                  // the longest that occurs
                         : og * (w->groups == 1 ? (w->axis[2].taps - 1) / w->axis[2].stride + 1 : 1),
                   right = back ? EGI_TN(egi_product_right_size)(egi_windows_taps(w) * og, cg)
                           : EGI_TN(egi_product_right_size)(j->width, og),
@@ -55036,7 +55036,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
     typedef EGI_T vec __attribute__((vector_size(32)));
     typedef EGI_U bits __attribute__((vector_size(32)));
     typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
-    // The accumulator, and what is read of one number.
+    // The accumulator's strip, and vectors filled with one number each: constants, and operands that are one element.
     vec own[VECTORS], filled[EGI_PROGRAM_STRIPS][8];
     // What line i reads, and the bytes by which that moves on with each element; [1] is a select's second operand.
     const char *from[EGI_PROGRAM_STRIPS][2];
