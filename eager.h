@@ -41643,7 +41643,9 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
     for (int64_t s = 0; s < tape->n_slots; s++) input[s] = -1;
     for (int i = 0; i < t->n; i++) {
         k->in_slot[i] = egi_tape_slot_find(tape, given[i]->id);
-        if (k->in_slot[i] >= 0 && input[k->in_slot[i]] < 0) input[k->in_slot[i]] = i;
+        if (k->in_slot[i] < 0) continue;
+        if (input[k->in_slot[i]] < 0) input[k->in_slot[i]] = i;
+        else k->in_slot[i] = -1;                            // a variable given twice: the first one gets the sum
     }
     for (int32_t s = 0; s < (int32_t)tape->n_slots; s++) {
         if (tape->slots[s].record >= 0 || input[s] >= 0) continue;

@@ -736,6 +736,30 @@ static void twice(setting *s, log_of *log, int step) {
     for (int k = 0; k < 2; k++) log_tensor(log, g[k]);
 }
 TEST(one_tensor_as_several_inputs_and_outputs) { CHECK(compare(twice, twice_body, 10, NULL) >= 5); }
+// A variable as two inputs that the body captures besides.
+static bool equals_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    out[0] = eg_keep(eg_mul(eg_mul(in[0], in[1]), eg_mul(in[2], s->v)));
+    return true;
+}
+static void equals(setting *s, log_of *log, int step) {
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    eg_tensor *x = data_of(step, EG_SHAPE(3)), *in[] = {s->v, s->v, x}, *y, *xs[] = {s->v, x}, *g[2];
+    eg_tape_watch(tape, x);
+    eg_tape_watch(outer, x);
+    if (s->what) { eg_tape_watch(tape, s->v); eg_tape_watch(outer, s->v); }
+    CHECK(eg_function_call(s->f, in, 3, &y, 1));
+    CHECK(eg_tape_gradients(tape, eg_add(y, s->v), xs, 2, g));
+    for (int k = 0; k < 2; k++) log_tensor(log, g[k]);
+    CHECK_SAME(g[0], eg_add(eg_mul(eg_mul(3, eg_square(s->v)), x), 1), 1e-5);
+    CHECK(eg_tape_gradients(outer, eg_mul(g[0], g[1]), xs, 2, g));
+    for (int k = 0; k < 2; k++) log_tensor(log, g[k]);
+}
+static void watched_alone(setting *s) { s->what = 1; eg_set_trainable(s->v, false); }
+TEST(one_variable_as_several_inputs) {
+    CHECK(compare(equals, equals_body, 10, NULL) >= 5);
+    CHECK(compare(equals, equals_body, 10, watched_alone) >= 5);
+}
 static bool of_nothing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     setting *s = (setting *)user;
     (void)in;
