@@ -39866,12 +39866,12 @@ static bool egi_trace_end_outputs(egi_trace *t, eg_tensor *const *out) {
     for (int i = 0; i < 2 * t->m && !t->failed; i++) {
         const eg_tensor *x = i < t->m ? out[i] : out[i - t->m] ? out[i - t->m]->mask : NULL;
         t->out[i] = -1;
+        if (i < t->m) t->out_flags[i] = x ? x->flags & EGI_PROBABILITIES : 0;
         if (!x) continue;
         if (x->flags & EGI_NUMBER) egi_trace_refuse(t, false, "output %d is a plain number", i);
         else if (i >= t->m && x->mask) egi_trace_refuse(t, false, "the mask of output %d has a mask", i - t->m);
         if (t->reason[0]) return false;
         int32_t operand = egi_trace_uses(t, x, false);
-        if (i < t->m) t->out_flags[i] = x->flags & EGI_PROBABILITIES;
         if (operand < 0) return false;
         t->out[i] = egi_trace_make_fresh(t, operand) ? operand : egi_trace_copy_line(t, operand);
         if (t->out[i] >= 0) t->places[t->operands[t->out[i]].place].shown = true;

@@ -446,6 +446,27 @@ TEST(two_lengths_that_change_at_once) {
     CHECK_INT(info.traces, 7);
     CHECK_INT(info.derived, 28);
 }
+// Outputs that are NULL say nothing of a length, whatever was in the memory of their flags.
+static bool nothings_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_exp(in[0]));
+    return true;
+}
+TEST(outputs_that_are_null_do_not_keep_a_length_from_being_derived) {
+    enum { OUTPUTS = 30 };
+    for (int k = 0; k < 20; k++) {
+        EG_SCOPE;
+        eg_function *f = eg_function_new(nothings_body, NULL);
+        for (int i = 0; i < 6; i++) {
+            EG_SCOPE;
+            for (int j = 0; j < 50; j++) eg_random_normal(EG_SHAPE(1 + (7 * j + k + i) % 60));
+            eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3 + i)), *out[OUTPUTS];
+            CHECK(eg_function_call(f, &x, 1, out, OUTPUTS));
+        }
+        CHECK_INT(eg_function_counts(f).traces, 2);
+        eg_function_release(f);
+    }
+}
 // More lengths than traces are kept for: lists that went are derived again, and the body does not run for that.
 TEST(known_lengths_need_no_traces) {
     lengths s;
