@@ -39304,7 +39304,12 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
     case EGI_RANDOM:                        // the seed and the counter are each call's own
         EGI_PARAMETERS(egi_random_parameters, EGI_KEEPS(kind), EGI_KEEPS(a), EGI_KEEPS(b), EGI_KEEPS(low),
                        EGI_KEEPS(high))
-    case EGI_UPDATE: EGI_PARAMETERS(egi_update_parameters, EGI_KEEPS(row), EGI_KEEPS(rule), EGI_KEEPS(options))
+    case EGI_UPDATE:                        // of the options what the rules read: a schedule has padding of its own
+        EGI_PARAMETERS(egi_update_parameters, EGI_KEEPS(row), EGI_KEEPS(rule), EGI_KEEPS(options.momentum),
+                       EGI_KEEPS(options.beta_1), EGI_KEEPS(options.beta_2), EGI_KEEPS(options.epsilon),
+                       EGI_KEEPS(options.rho), EGI_KEEPS(options.centered), EGI_KEEPS(options.learning_rate_power),
+                       EGI_KEEPS(options.l1), EGI_KEEPS(options.l2), EGI_KEEPS(options.l2_shrinkage),
+                       EGI_KEEPS(options.beta), EGI_KEEPS(options.weight_decay))
     default: return 0;
     }
 }
