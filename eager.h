@@ -18430,7 +18430,10 @@ EAGER_API void eg_seed(uint64_t seed) {
     const eg_random_state begin = { seed, 0 };
     eg_random_set_state(begin);
 }
-EAGER_API eg_random_state eg_random_get_state(void) { return egi_this.random; }
+EAGER_API eg_random_state eg_random_get_state(void) {
+    if (egi_this.observer) (void)egi_observe_read("random_get_state", NULL, true);
+    return egi_this.random;
+}
 EAGER_API void eg_random_set_state(eg_random_state state) {
     const egi_args args = { NULL, EGI_WORK_SEEDS, { NULL }, { NULL }, &state };
     (void)egi_host_work(egi_random_set_now, &args, sizeof state);
@@ -39701,8 +39704,8 @@ static bool egi_trace_read(egi_recorder *r, const char *function, const eg_tenso
     if (asked && egi_trace_is_strict(t))
         return egi_fail(EG_ERROR_STATE, function, x ? "the body of a traced function cannot read a tensor in C, since "
                                             "replays run no C: return it, or read it in a function for eg_host_call"
-                                          : "not in the body of a traced function, since replays run no C: make "
-                                            "what it gives an input");
+                                          : "not in the body of a traced function, since replays run no C: call it "
+                                            "before, and make what it gives an input");
     egi_trace_refuse(t, false, x ? "eg_%s reads a tensor in the body; make it an output" : "eg_%s in the body",
                      function);
     return true;

@@ -1643,6 +1643,24 @@ TEST(what_c_gets_for_a_body_is_an_input) {
     eg_iterator_release(it);
     eg_dataset_release(ones);
 }
+static bool stating_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    *(eg_random_state *)user = eg_random_get_state();
+    out[0] = eg_keep(eg_exp(in[0]));
+    return true;
+}
+TEST(the_random_state_is_not_read_in_a_body) {
+    eg_random_state state;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *y;
+    eg_function *f = eg_function_new(stating_body, &state);
+    for (int call = 0; call < 2; call++)
+        CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE,
+                    "eg_random_get_state: not in the body of a traced function, since replays run no C: call it");
+    eg_run_functions_eagerly(true);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK(state.counter == eg_random_get_state().counter);
+    eg_run_functions_eagerly(false);
+    eg_function_release(f);
+}
 TEST(wrong_calls) {
     net s;
     memset(&s, 0, sizeof s);
