@@ -11750,14 +11750,14 @@ static bool egi_host_reaches(eg_tensor *v, int64_t least) {
     egi_recorder *r = egi_this.observer;
     return r && r->reaches ? r->reaches(r, v, least) : egi_item_int_of(v) >= least;
 }
-// The NaN trap in a replay: in[n] is what the op made of in[0..n - 1].
+// The NaN trap in a replay: in[n] is what the op made of in[0..n - 1]. A body may have switched it on only here.
 typedef struct egi_trap_check { const char *name; int64_t n; } egi_trap_check;
 static bool egi_check_trap(eg_backend *b, const egi_args *args) {
     const egi_trap_check *p = (const egi_trap_check *)args->parameters;
     eg_tensor *in[8];
     (void)b;
     for (int64_t i = 0; i <= p->n; i++) in[i] = (eg_tensor *)(uintptr_t)args->in[i];
-    return !egi_this.trap || egi_this.trap(p->name, in, (int)p->n, &in[p->n], 1);
+    return egi_trap_passes(p->name, in, (int)p->n, &in[p->n], 1);
 }
 static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                      eg_tensor *const *out, int n_out) {
@@ -39468,6 +39468,7 @@ static bool egi_trace_check(egi_recorder *r, egi_kernel_function *check, const e
 static void egi_trace_trap(egi_trace *t, const egi_op *op, eg_tensor *const *in, int n, eg_tensor *const *out,
                            int n_out) {
     const egi_trap_check check = { op->name, n };
+    if (t->backend->trap) egi_trace_refuse(t, false, "the body switches the NaN trap on, and the device looks later");
     for (int k = 0; k < n_out; k++) {
         egi_args args = { NULL, 0, { NULL }, { NULL }, &check };
         if (!out[k] || !out[k]->size || !egi_is_float(out[k]->dtype)) continue;
@@ -40789,8 +40790,15 @@ static void egi_trace_steps_free(egi_trace *t) {
     egi_free(t->steps);
     egi_free(t->bound);
 }
+// Whether replays take the lines as they are.
+static bool egi_trace_stays(const egi_trace *t) {
+    for (int64_t i = 0; i < t->n_lines; i++)
+        if (t->lines[i].kernel == EGI_RUN_CHECK && t->lines[i].run == egi_check_trap) return true;
+    return t->function->unfused || t->backend != &egi_cpu || egi_this.trap;
+}
 // Makes the steps of a finished list. False without memory.
-static bool egi_trace_optimize(egi_trace *t, bool unfused) {
+static bool egi_trace_optimize(egi_trace *t) {
+    const bool unfused = egi_trace_stays(t);
     const size_t places = (size_t)t->n_places + 1, lines = (size_t)t->n_lines + 1, operands = (size_t)t->n_operands + 1;
     egi_passes s;
     memset(&s, 0, sizeof s);
@@ -42455,7 +42463,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     good = good && !t->reason[0];
     if (ok && t->made) ok = egi_function_may_make(f, t);
     if (good && !(old && !taped && egi_trace_differs(old, t) == -1))
-        good = egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu || egi_this.trap) && egi_trace_plan(t) &&
+        good = egi_trace_optimize(t) && egi_trace_plan(t) &&
                egi_trace_capture(t);
     if (good && taped) egi_taped_forget_leaves(t);
     egi_trace_let_go(t, good);
@@ -43134,7 +43142,7 @@ static bool egi_open_derive(eg_function *f, const egi_path *path, const int64_t 
     egi_lock();
     if ((t->taped = known->taped) != NULL) t->taped->refs++;
     egi_unlock();
-    if (!egi_trace_optimize(t, f->unfused || t->backend != &egi_cpu || egi_this.trap) || !egi_trace_plan(t)) {
+    if (!egi_trace_optimize(t) || !egi_trace_plan(t)) {
         egi_trace_release(t);
         return false;
     }

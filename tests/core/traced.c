@@ -1435,6 +1435,33 @@ TEST(the_nan_trap_is_a_part_of_replays) {
     }
     for (int k = 0; k < 3; k++) CHECK_NEAR(left[0][k], left[1][k], 0);
 }
+// A body that switches the trap itself: what is behind is not looked at.
+static bool switching_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    const bool former = eg_trap_nonfinite(true);
+    eg_tensor *x = eg_sub(1, in[0]);
+    eg_log(x);
+    eg_trap_nonfinite(former);
+    out[0] = eg_keep(eg_sqrt(eg_div(1, eg_sub(x, 1))));
+    return eg_error() == EG_OK;
+}
+TEST(a_trap_that_a_body_switches_is_a_part_of_replays) {
+    eg_function *f = eg_function_new(switching_body, NULL, .no_recheck = true);
+    for (int i = 0; i < 24; i++) {
+        EG_SCOPE;
+        const int n = i < 12 ? 3 : 3 + i % 6;                   // then lengths, whose lists are derived
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(n), i % 4 == 3 ? 1 : i % 2 ? -4 : 0), *y = NULL;
+        if (i % 4 == 3) CHECK_TRAPPED(eg_function_call(f, &x, 1, &y, 1), "eg_log: made ");
+        else {
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            CHECK_SAME(y, eg_full(EG_FLOAT32, EG_SHAPE(n), i % 2 ? .5 : INFINITY), 0);
+        }
+        CHECK(!eg_trap_nonfinite(false));
+    }
+    if (test_traps_later) CHECK_CONTAINS(eg_function_reason(f), "switches the NaN trap on");
+    else CHECK(eg_function_counts(f).replays > 12);
+    eg_function_release(f);
+}
 // Gradients that are accumulated: the steps that update have a list of their own. What the optimizer knows about
 // variables is right after replays, too, where another function leaves one without a gradient.
 typedef struct accumulation { eg_tensor *v[2]; eg_optimizer *optimizer; int n; } accumulation;
