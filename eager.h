@@ -42376,15 +42376,16 @@ static int egi_function_tried(eg_function *f, const egi_trace *t) {
 }
 static egi_trace *egi_function_of_path(const eg_function *f, const int64_t *signature, int64_t size,
                                        const egi_trace *t);
-// A run of the body that made variables: the first run of a signature and of a way through the body may. False with an
-// error.
+// A run of the body that made variables: the first run of a signature and of a way through the body may, and the first
+// one behind a setter (a layer that was added has weights and slots of its own). False with an error.
 static bool egi_function_may_make(eg_function *f, const egi_trace *t) {
     uint64_t hash = 14695981039346656037u;
     if (!egi_trace_is_strict(t)) return true;
     for (int64_t i = 0; i < t->signature_size; i++) hash = (hash ^ (uint64_t)t->signature[i]) * 1099511628211u;
     for (int64_t i = 0; i < t->n_path; i++) hash = (hash ^ t->path[i]) * 1099511628211u;
+    hash = (hash ^ (uint64_t)t->settings) * 1099511628211u;
     egi_trace *former = egi_function_of_path(f, t->signature, t->signature_size, t);
-    bool again = former != NULL;
+    bool again = former && former->settings == t->settings;
     egi_trace_release(former);
     for (int i = 0; i < EGI_TRACES; i++) again = again || (i < f->n_makers && f->makers[i] == hash);
     if (!again) f->makers[f->n_makers++ % EGI_TRACES] = hash;

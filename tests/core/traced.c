@@ -1394,6 +1394,42 @@ TEST(what_the_host_reads_is_checked_at_each_replay) {
         eg_function_release(f);
     }
 }
+// A layer that is added makes weights and slots in a later call.
+static bool growing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    net *s = (net *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *loss = eg_reduce_mean(eg_square(eg_call(s->layer, in[0], .training = true)));
+    if (!eg_tape_minimize(tape, loss, eg_layer_trainable_weights_list(s->layer), s->opt)) return false;
+    out[0] = eg_keep(loss);
+    return true;
+}
+TEST(a_layer_that_is_added_makes_its_variables_in_the_next_call) {
+    double losses[2][16];
+    for (int traced = 0; traced < 2; traced++) {
+        EG_SCOPE;
+        net s;
+        memset(&s, 0, sizeof s);
+        eg_seed(5);
+        s.layer = eg_sequential(eg_layer_dense(2));
+        s.opt = eg_adam();
+        eg_function *f = eg_function_new(growing_body, &s);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < 16; i++) {
+            EG_SCOPE;
+            eg_tensor *x = net_data(i, EG_SHAPE(2, 3)), *y = NULL;
+            if (i == 1 || i == 5) eg_layer_add(s.layer, eg_layer_dense(2));
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            losses[traced][i] = y ? eg_item(y) : -1;
+        }
+        eg_run_functions_eagerly(false);
+        CHECK_STR(traced ? eg_function_reason(f) : NULL, NULL);
+        CHECK(!traced || (eg_function_counts(f).replays >= 3 && eg_function_counts(f).retraces >= 1));
+        eg_function_release(f);
+        eg_optimizer_release(s.opt);
+        eg_layer_release(s.layer);
+    }
+    for (int i = 0; i < 16; i++) CHECK_NEAR(losses[0][i], losses[1][i], 0);
+}
 // Under the NaN trap, each op is checked at each replay, those whose results nobody needs, too.
 static bool trapped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tape *tape = eg_tape_begin();
