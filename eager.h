@@ -3298,8 +3298,8 @@ EAGER_API void eg_function_release(eg_function *f);
 // call at a further n runs the body, and its list is compared with the one that follows from those, where each number
 // that differs is a n + b, with whole a and b, or c / n. If it is that one, n is known: its list may go and is derived
 // again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for each way
-// that eg_cond and eg_while take, and under tapes for the gradients of calls, too. Two lengths may change: where two
-// values of one have been traced with two values each of the other, the list of any pair follows from these four.
+// that eg_cond and eg_while take, and under tapes for the gradients of calls, too. Two lengths may change: where
+// one stayed from a trace to the next, for two of its values, the list of any pair follows from these four traces.
 // Calls 2, 3, 5, 9, 17 ... of a signature run the body again and compare the lists: where they differ, such as by a
 // number that C computed anew, the call is an error that names the op, and its outputs are NULL, although the body has
 // run: what it assigned stays, so the call is not to be repeated. The next call traces again. False on an error, with
