@@ -541,7 +541,7 @@ static eg_tensor *of_a_length(int which, eg_tensor *t, int64_t n) {
     case 1: return eg_add(t, n + 1);
     case 2: return eg_div(t, n);
     case 3: return eg_sub(2 * n, t);
-    case 4: return eg_pow(t, 1 / real);
+    case 4: return eg_pow(t, 5 / real);
     case 5: return eg_mod(t, n);
     case 6: return eg_maximum(t, n);
     case 7: return eg_minimum(n - 2, t);
