@@ -44768,9 +44768,9 @@ static const char *egi_graph_called(const char *name) {
 // The error where a value is asked of a node; x NULL: not known which.
 static bool egi_node_valueless(const char *name, const eg_tensor *x, const char *more) {
     const bool fed = x && !strcmp(x->op, "placeholder");
-    return egi_fail(EG_ERROR_STATE, name, "%s is a node of a graph%s and has a value only in a session: "
-                                    "eg_session_run %s it%s", x ? egi_describe(x) : "what is computed",
-                    fed ? ", a placeholder," : ",", fed ? "is fed" : "computes", more);
+    return egi_fail(EG_ERROR_STATE, name, "%s is a node of a graph%s and has a value only in a session: %s%s",
+                    x ? egi_describe(x) : "what is computed", fed ? ", a placeholder," : ",",
+                    fed ? "feed it in eg_session_run" : "eg_session_run computes it", more);
 }
 // The error where a node, x, was given to an op outside of its graph.
 static bool egi_graph_outside(const char *name, const eg_tensor *x) {

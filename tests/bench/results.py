@@ -73,7 +73,7 @@ def markdown(table, names):
 def picture(table, names, title):
     """Bars of time divided by eager.h's, on a logarithmic axis from 0.25 to 256."""
     colors = ["#2f6fde", "#d9730d", "#2e9c6a", "#8a5cd1", "#c2417b", "#7a828f", "#b59b12", "#3aa6b9"]
-    low, high, left, width, bar = -2, 8, 150, 560, 11
+    low, high, left, width, bar = -2, 8, 185, 525, 11
     drawn = [w for w in DRAWN if w in table and not isinstance(table[w]["eager"], str)]
     height = 96 + len(drawn) * (len(names) - 1) * bar + len(drawn) * 10
     at = lambda x: left + width * (min(max(math.log2(x), low), high) - low) / (high - low)
@@ -93,7 +93,7 @@ def picture(table, names, title):
     y = 78
     for work in drawn:
         middle = y + (len(names) - 1) * bar / 2 + 4
-        out.append('<text x="%d" y="%.1f" text-anchor="end" fill="#1d2430">%s</text>' % (left - 10, middle, work))
+        out.append('<text x="%d" y="%.1f" text-anchor="end" fill="#1d2430">%s</text>' % (left - 40, middle, work))
         for i, peer in enumerate(names[1:]):
             if not isinstance(table[work][peer], str):
                 r = table[work][peer] / table[work]["eager"]

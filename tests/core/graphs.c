@@ -442,7 +442,7 @@ TEST(a_view_of_a_node_outside_of_its_graph_is_an_error) {
             CHECK(!view_of(node[k], i) && strstr(eg_error_message(), "(at graphs.c:"));
             CHECK(says(name, k ? "is a node of a graph, and has a value only in a session: eg_session_run computes it"
                                : "'x' is a node of a graph, a placeholder, and has a value only in a session: "
-                                 "eg_session_run is fed it"));
+                                 "feed it in eg_session_run"));
         }
     CHECK(!eg_reshape(eg_graph_node(g, "x"), EG_SHAPE(6)) &&
           says("eg_reshape: float32 [2, 3] 'x' is a node", "graphs.c:"));
