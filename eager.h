@@ -45628,6 +45628,10 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
     mine = mine || (opens && n > 1);                       // a number beside a tensor of the program's
     if (g->recorder.inside) return true;
     if (!mine) return check(egi_work_backend(args), args);
+    const double tolerance = check == egi_assertion_check ? ((const egi_assertion *)args->parameters)->tolerance : 0;
+    if (tolerance > 0 && g->n_open && egi_graph_may_come(g, tolerance))
+        return egi_fail(EG_ERROR_ARGUMENT, "assert_near", "the tolerance, %.10g, comes of an open dimension, and would "
+                        "stand in the graph as it is; multiply both operands by the length instead", tolerance);
     eg_tensor *const *in = (eg_tensor *const *)(uintptr_t)args->in;
     if (!egi_graph_reads(NULL, g, in, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WORK, n, args->out[0] ? 1 : 0, args->parameters, size);

@@ -336,6 +336,20 @@ static eg_tensor *weighted_forward(eg_tensor *const *in, eg_grad_context *c, voi
 static void weighted_backward(const eg_grad_context *c, eg_tensor **dx, void *weights) {
     dx[0] = weighted(c->upstream[0], (eg_tensor *)weights);
 }
+TEST(a_tolerance_of_an_open_length_is_an_error) {
+    eg_graph *g = eg_graph_new();
+    {
+        EG_GRAPH(g);
+        eg_tensor *x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
+        CHECK(!eg_assert_near(x, x, 1.0 / (double)eg_dim(x, 0)));
+        CHECK(strstr(eg_error_message(), "eg_assert_near: the tolerance, ") &&
+              strstr(eg_error_message(), ", comes of an open dimension"));
+        eg_error_clear();
+        CHECK(eg_assert_near(x, x, 1e-6) && eg_assert_near(x, x, 0.001) && eg_assert_near(x, x, 2));
+        CHECK(eg_assert_near(x, x, 1e-12) && eg_assert_near(x, x, 0.5) && eg_assert_equal(x, x));
+    }
+    eg_graph_release(g);
+}
 TEST(functions_on_tensors_from_before_the_graph) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
