@@ -2263,7 +2263,8 @@ typedef struct eg_output {
 EAGER_API bool eg_compile_outputs(eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n);
 
 // How a fit went: the loss of every batch, and for every epoch "loss", the metrics, the same with "val_" where there is
-// validation, and "learning_rate". It belongs to the model, until its next eg_fit or eg_compile.
+// validation, and "learning_rate". It belongs to the model, until its next eg_fit or eg_compile; who needs it for longer
+// takes a reference by eg_history_retain, which eg_history_release gives back.
 typedef struct eg_history eg_history;
 EAGER_API int64_t eg_history_epochs(const eg_history *history);
 EAGER_API const char *eg_history_name(const eg_history *history, int i);       // of column i; NULL after the last
@@ -2275,14 +2276,15 @@ EAGER_API bool eg_history_csv(const eg_history *history, const char *path);    /
 EAGER_API bool eg_history_batches_csv(const eg_history *history,
                                       const char *path);  // a line a batch: epoch, batch, loss
 EAGER_API bool eg_history_svg(const eg_history *history, const char *path);    // curves, to look at in a browser
-// A history for a loop of your own, which the caller releases; eg_fit's can be neither written to nor released.
+// A history for a loop of your own, which the caller releases. The one of eg_fit cannot be written to.
 // eg_history_add sets the value of `name` in an epoch, counted from 0; the number after the last one begins a new
 // epoch, in which every value not set is NaN. "val_" + name is drawn with name. Batches that were added since the
 // epoch before belong to it, and are drawn with the first name, which is mostly "loss".
 EAGER_API eg_history *eg_history_new(void);
 EAGER_API bool eg_history_add(eg_history *history, int64_t epoch, const char *name, double value);
 EAGER_API bool eg_history_add_batch(eg_history *history, double loss);
-EAGER_API void eg_history_release(eg_history *history);                        // NULL is fine
+EAGER_API eg_history *eg_history_retain(const eg_history *history);            // NULL is fine, here and in the next
+EAGER_API void eg_history_release(eg_history *history);
 
 // What a callback sees of a fit. It may set stop and reason; whatever else it writes here is undone. The objects are
 // lent: the callback does not release them.
@@ -2499,6 +2501,7 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);  // of the latest
 #define eg_history_new(...) EGI_CALL(eg_history_new, __VA_ARGS__)
 #define eg_history_add(...) EGI_CALL(eg_history_add, __VA_ARGS__)
 #define eg_history_add_batch(...) EGI_CALL(eg_history_add_batch, __VA_ARGS__)
+#define eg_history_retain(...) EGI_CALL(eg_history_retain, __VA_ARGS__)
 #define eg_history_release(...) EGI_CALL(eg_history_release, __VA_ARGS__)
 #define eg_fit_value(...) EGI_CALL(eg_fit_value, __VA_ARGS__)
 #define eg_callback_new(...) EGI_CALL(eg_callback_new, __VA_ARGS__)
@@ -3400,9 +3403,12 @@ static inline bool egi_host_call_of(egi_host_call_operands a) {
 // their value in each session. Sources: tf.Graph, tf.compat.v1.Session, tf.compat.v1.placeholder.
 typedef struct eg_graph eg_graph;
 typedef struct eg_session eg_session;
-// One reference, for eg_graph_release; NULL without memory. Its nodes and sessions keep it alive.
+// One reference, for eg_graph_release; NULL without memory. Its nodes and sessions keep it alive, too. eg_graph_retain
+// adds a reference and returns g, or NULL for NULL; it is an error once the last reference has been released.
 EAGER_API eg_graph *eg_graph_new(void);
 #define eg_graph_new(...) EGI_CALL(eg_graph_new, __VA_ARGS__)
+EAGER_API eg_graph *eg_graph_retain(eg_graph *g);
+#define eg_graph_retain(...) EGI_CALL(eg_graph_retain, __VA_ARGS__)
 EAGER_API void eg_graph_release(eg_graph *g);
 #define eg_graph_release(...) EGI_CALL(eg_graph_release, __VA_ARGS__)
 // The rest of the block writes into g: EG_GRAPH(g); one thread at a time, and not inside a traced function. Nodes are
@@ -3491,10 +3497,12 @@ EAGER_API int64_t eg_graph_dot(eg_graph *g, char *text, size_t capacity);
 EAGER_API int64_t eg_graph_size(eg_graph *g);
 #define eg_graph_size(...) EGI_CALL(eg_graph_size, __VA_ARGS__)
 
-// The values of a graph's variables, and the runs. One reference, for eg_session_release, which is an error while a run
-// is under way.
+// The values of a graph's variables, and the runs. One reference, for eg_session_release; eg_session_retain adds one and
+// returns s, or NULL for NULL. To release the last reference while a run is under way is an error.
 EAGER_API eg_session *eg_session_new(eg_graph *g);
 #define eg_session_new(...) EGI_CALL(eg_session_new, __VA_ARGS__)
+EAGER_API eg_session *eg_session_retain(eg_session *s);
+#define eg_session_retain(...) EGI_CALL(eg_session_retain, __VA_ARGS__)
 EAGER_API void eg_session_release(eg_session *s);
 #define eg_session_release(...) EGI_CALL(eg_session_release, __VA_ARGS__)
 // Gives the variables of the list their initial values, or, with n = 0, all variables of the graph. One that is made of
@@ -3909,7 +3917,7 @@ extern "C" {
 // EGI_DEAD.
 typedef enum egi_kind {
     EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST,
-    EGI_LAYER, EGI_OPTIMIZER, EGI_METRIC, EGI_CALLBACK, EGI_PUBLICATION, EGI_DATASET, EGI_ITERATOR, EGI_ARCHIVE,
+    EGI_LAYER, EGI_OPTIMIZER, EGI_METRIC, EGI_CALLBACK, EGI_HISTORY, EGI_PUBLICATION, EGI_DATASET, EGI_ITERATOR, EGI_ARCHIVE,
     EGI_CHECKPOINT,
     EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION, EGI_GRAPH, EGI_SESSION, EGI_CLUSTER_SPEC
 } egi_kind;
@@ -27102,21 +27110,27 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *m) { return egi_metric_alive("me
 // columns at any epoch.
 
 struct eg_history {
+    egi_object object;                  // of a fit's, the model has one of the references
     int columns;                        // values an epoch
     char (*names)[64];
     double *values, *losses;            // values[epoch * columns + column]; the loss of every batch
     int64_t *ends;                      // for each epoch, how many batches there had been at its end
     int64_t epochs, batches, values_capacity, losses_capacity, ends_capacity;
     int64_t first_epoch;
-    bool own;                           // made by eg_history_new, so that its user may write to it and release it
+    bool own;                           // made by eg_history_new, so that its user may write to it
 };
 static void egi_history_free(eg_history *h) {
-    if (!h) return;
     egi_free(h->names);
     egi_free(h->values);
     egi_free(h->losses);
     egi_free(h->ends);
-    egi_free(h);
+    egi_object_free(h);
+}
+// The model gives back its reference to the history of a fit. NULL is fine.
+static void egi_history_let_go(eg_history *h) {
+    if (!h) return;
+    egi_object_take(&h->object, -1);
+    if (egi_object_drop(&h->object)) egi_history_free(h);
 }
 // Writes entry `at` of a list that grows. False with an error.
 static bool egi_doubles_push(double **list, int64_t *capacity, int64_t at, double value) {
@@ -27144,19 +27158,31 @@ static bool egi_history_epoch(eg_history *h) {
     return true;
 }
 EAGER_API eg_history *eg_history_new(void) {
-    eg_history *h = (eg_history *)egi_alloc(sizeof *h);
-    if (!h) { egi_no_memory("history_new", (int64_t)sizeof *h); return NULL; }
-    memset(h, 0, sizeof *h);
-    h->own = true;
+    eg_history *h = (eg_history *)egi_object_new("history_new", EGI_HISTORY, sizeof *h);
+    if (h) h->own = true;
     return h;
 }
-static bool egi_history_own(const char *function, const eg_history *h) {
-    return egi_argument_given(function, "history", h) &&
-           (h->own ||
-            egi_fail(EG_ERROR_STATE, function, "this is the history of a fit, which belongs to its model"));
+static bool egi_history_alive(const char *function, const eg_history *h) {
+    return egi_object_alive(function, "history", h, EGI_HISTORY);
 }
+// What is asked of no history is answered as of an empty one, without an error.
+static bool egi_history_given(const char *function, const eg_history *h) { return h && egi_history_alive(function, h); }
+static bool egi_history_of_fit(const char *function) {
+    return egi_fail(EG_ERROR_STATE, function, "this is the history of a fit, which belongs to its model");
+}
+static bool egi_history_own(const char *function, const eg_history *h) {
+    return egi_history_alive(function, h) && (h->own || egi_history_of_fit(function));
+}
+EAGER_API eg_history *eg_history_retain(const eg_history *history) {
+    eg_history *h = (eg_history *)(uintptr_t)history;
+    egi_object_share("history_retain", "history", h, EGI_HISTORY);
+    return h;
+}
+// The model's own reference is not the caller's to give back.
 EAGER_API void eg_history_release(eg_history *h) {
-    if (h && egi_history_own("history_release", h)) egi_history_free(h);
+    if (!egi_history_given("history_release", h)) return;
+    if (!egi_object_takeable(&h->object, 1)) egi_history_of_fit("history_release");
+    else if (egi_object_drop(&h->object)) egi_history_free(h);
 }
 // Adds a column, which is NaN in the epochs so far.
 static bool egi_history_widen(eg_history *h, const char *name) {
@@ -27212,23 +27238,28 @@ EAGER_API bool eg_history_add_batch(eg_history *h, double loss) {
     h->losses[h->batches++] = loss;
     return true;
 }
-EAGER_API int64_t eg_history_epochs(const eg_history *h) { return h ? h->epochs : 0; }
+EAGER_API int64_t eg_history_epochs(const eg_history *h) {
+    return egi_history_given("history_epochs", h) ? h->epochs : 0;
+}
 EAGER_API const char *eg_history_name(const eg_history *h, int i) {
-    return h && i >= 0 && i < h->columns ? h->names[i] : NULL;
+    return egi_history_given("history_name", h) && i >= 0 && i < h->columns ? h->names[i] : NULL;
 }
 static int egi_history_column(const eg_history *h, const char *name) {
     for (int i = 0; h && name && i < h->columns; i++) if (strcmp(h->names[i], name) == 0) return i;
     return -1;
 }
 EAGER_API double eg_history_value(const eg_history *h, const char *name, int64_t epoch) {
-    int column = egi_history_column(h, name);
-    if (h && epoch == -1) epoch = h->epochs - 1;
+    int column = egi_history_given("history_value", h) ? egi_history_column(h, name) : -1;
+    if (column >= 0 && epoch == -1) epoch = h->epochs - 1;
     return column >= 0 && epoch >= 0 && epoch < h->epochs ? h->values[epoch * h->columns + column] : (double)NAN;
 }
-EAGER_API int64_t eg_history_batches(const eg_history *h) { return h ? h->batches : 0; }
+EAGER_API int64_t eg_history_batches(const eg_history *h) {
+    return egi_history_given("history_batches", h) ? h->batches : 0;
+}
 EAGER_API double eg_history_batch_loss(const eg_history *h, int64_t batch) {
-    if (h && batch == -1) batch = h->batches - 1;
-    return h && batch >= 0 && batch < h->batches ? h->losses[batch] : (double)NAN;
+    if (!egi_history_given("history_batch_loss", h)) return (double)NAN;
+    if (batch == -1) batch = h->batches - 1;
+    return batch >= 0 && batch < h->batches ? h->losses[batch] : (double)NAN;
 }
 static void egi_text_csv(egi_text *t, double value) {  // infinities and NaN are written as words
     if (value - value == 0) egi_text_number(t, value);
@@ -27249,8 +27280,7 @@ static bool egi_text_save(const char *function, egi_text *t, const char *path) {
     return ok;
 }
 static bool egi_history_ready(const char *function, const eg_history *h, const char *path) {
-    return (h && path) || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, function, "the %s is NULL",
-                                                              h ? "path" : "history") : false);
+    return egi_history_alive(function, h) && egi_argument_given(function, "path", path);
 }
 EAGER_API bool eg_history_csv(const eg_history *h, const char *path) {
     egi_text t;
@@ -27507,7 +27537,7 @@ static void egi_training_free(void *training) {
     egi_free(t->of);
     egi_free(t->names);
     egi_free(t->values);
-    egi_history_free(t->history);
+    egi_history_let_go(t->history);
     egi_free(t);
 }
 // The results, by number: the loss, then the metrics, n + 1 in all; as many again with val_ before their names, of the
@@ -28550,16 +28580,16 @@ static bool egi_fit_epoch(egi_fit *f) {
 }
 // Makes the history of a new fit. It has columns "val_..." only with a validation.
 static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
-    eg_history *h = (eg_history *)egi_alloc(sizeof *h);
-    if (!h) return egi_no_memory("fit", 0);
-    memset(h, 0, sizeof *h);
+    eg_history *h = (eg_history *)egi_object_new("fit", EGI_HISTORY, sizeof *h);
+    if (!h) return false;
+    egi_object_take(&h->object, 1);                        // by the model
     h->first_epoch = o->initial_epoch;
     h->names = (char (*)[64])egi_alloc((size_t)egi_result_count(t) * sizeof *h->names);
     if (!h->names) { egi_history_free(h); return egi_no_memory("fit", 0); }
     for (int i = 0; i < egi_result_count(t); i++)
         if (o->validation || !egi_history_is_validation(t->names[i]))
             memcpy(h->names[h->columns++], t->names[i], sizeof *h->names);
-    egi_history_free(t->history);
+    egi_history_let_go(t->history);
     t->history = h;
     for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
     return true;
@@ -46248,8 +46278,20 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     g->recorder.loop = egi_graph_loop;
     return g;
 }
+// Whether somebody has a reference; else an error. Nodes and sessions keep a graph behind its last reference.
+static bool egi_graph_is_held(const char *function, const eg_graph *g) {
+    return egi_object_alive(function, "graph", g, EGI_GRAPH) &&
+           (__atomic_load_n(&g->object.refs, __ATOMIC_ACQUIRE) > 0 ||
+            egi_fail(EG_ERROR_STATE, function, "the graph was used after its last reference was released"));
+}
+EAGER_API eg_graph *(eg_graph_retain)(eg_graph *g) {
+    if (g && egi_graph_is_held("graph_retain", g)) egi_object_retain(&g->object);
+    return g;
+}
 EAGER_API void (eg_graph_release)(eg_graph *g) {
-    if (egi_object_ends("graph_release", "graph", g, EGI_GRAPH)) egi_graph_let_go(g);
+    if (!g || !egi_graph_is_held("graph_release", g) || !egi_object_drop(&g->object)) return;
+    __atomic_store_n(&g->object.refs, 0, __ATOMIC_RELEASE);
+    egi_graph_let_go(g);
 }
 EAGER_API bool (eg_graph_begin)(eg_graph *g) {
     if (!egi_object_alive("graph_begin", "graph", g, EGI_GRAPH)) return false;
@@ -47623,8 +47665,15 @@ static bool egi_session_alone(const char *function, eg_session *s, const char *w
            egi_fail(EG_ERROR_STATE, function, "the session is %s; %s it when its runs have ended",
                     none > 0 ? "running" : "being initialized or released", what);
 }
+EAGER_API eg_session *(eg_session_retain)(eg_session *s) {
+    egi_object_share("session_retain", "session", s, EGI_SESSION);
+    return s;
+}
+// Only the last reference has to wait for the end of the runs.
 EAGER_API void (eg_session_release)(eg_session *s) {
-    if (s && s->object.kind == EGI_SESSION && !egi_session_alone("session_release", s, "release")) return;
+    if (s && s->object.kind == EGI_SESSION && __atomic_load_n(&s->object.refs, __ATOMIC_ACQUIRE) == 1 &&
+        !egi_session_alone("session_release", s, "release"))
+        return;
     if (!egi_object_ends("session_release", "session", s, EGI_SESSION)) return;
     while (s->plans) { egi_plan *next = s->plans->next; egi_plan_free(s->plans); s->plans = next; }
     for (int64_t i = 0; i < s->n_variables; i++) eg_release(s->variables[i]);

@@ -42,6 +42,30 @@ TEST(a_product_of_a_placeholder) {
     eg_session_release(s);
     eg_graph_release(g);
 }
+TEST(graphs_and_sessions_are_shared_by_references) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    CHECK(eg_graph_retain(g) == g && !eg_graph_retain(NULL));
+    eg_graph_release(g);
+    eg_tensor *x, *y, *out;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SCALAR, "x");
+        y = eg_square(x);
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_retain(s) == s && !eg_session_retain(NULL));
+    eg_session_release(s);
+    eg_graph_release(g);
+    CHECK(!eg_error());
+    eg_graph_retain(g);                                             // s still has it, but nobody may take it up again
+    CHECK(says("eg_graph_retain: the graph was used after its last reference was released", NULL));
+    eg_graph_release(g);
+    CHECK(says("eg_graph_release: the graph was used after its last reference was released", NULL));
+    const eg_feed feed = {x, eg_scalar(3)};
+    CHECK(RUN(s, &feed, 1, y, out) && eg_item(out) == 9);
+    eg_session_release(s);
+}
 TEST(only_what_is_fetched_runs_and_a_node_may_be_fed) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();

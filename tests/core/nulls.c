@@ -121,6 +121,9 @@ TEST(training_of_what_is_null) {
     }
     eg_metric_release(eg_metric_retain(NULL));
     eg_callback_release(eg_callback_retain(NULL));
+    eg_history_release(eg_history_retain(NULL));
+    eg_graph_release(eg_graph_retain(NULL));
+    eg_session_release(eg_session_retain(NULL));
     eg_layer_release(model);
 }
 

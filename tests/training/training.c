@@ -2083,6 +2083,30 @@ TEST(the_history_of_a_fit_is_its_models) {                     // whatever is ca
     CHECK_NEAR(eg_history_value(eg_model_history(m), "loss", 0), loss, 0);
     eg_layer_release(m);
 }
+TEST(a_history_is_kept_beyond_its_model) {
+    eg_layer *m = eg_sequential(eg_layer_dense(1));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 2)), *y = eg_ones(EG_FLOAT32, EG_SHAPE(4, 1));
+    CHECK(eg_compile(m, eg_sgd(.learning_rate = 0.1), eg_mean_squared_error));
+    eg_history *first = eg_history_retain(eg_fit_arrays(m, x, y, .quiet = true));
+    REQUIRE(first);
+    double loss = eg_history_value(first, "loss", 0);
+    eg_history *second = eg_history_retain(eg_fit_arrays(m, x, y, .quiet = true));
+    REQUIRE(second && second != first);
+    CHECK_NEAR(eg_history_value(first, "loss", 0), loss, 0);
+    CHECK_ERROR(eg_history_add(first, 0, "loss", 7), EG_ERROR_STATE, "this is the history of a fit");
+    CHECK(eg_model_history(m) == second);
+    eg_history_release(second);                                // the model keeps its own
+    CHECK_INT(eg_history_epochs(eg_model_history(m)), 1);
+    second = eg_history_retain(eg_model_history(m));
+    eg_layer_release(m);
+    CHECK_INT(eg_history_epochs(second), 1);
+    eg_history_release(second);
+    eg_history_release(first);
+    eg_history *own = eg_history_new(), *again = eg_history_retain(own);
+    eg_history_release(own);
+    CHECK(eg_history_add(again, 0, "loss", 1));
+    eg_history_release(again);
+}
 TEST(a_loop_by_hand_fills_a_history) {
     eg_history *h = eg_history_new();
     REQUIRE(h);
