@@ -45546,20 +45546,29 @@ static size_t egi_graph_attr_size(const egi_op *op, int n) {
 static bool egi_graph_takes_number(const eg_graph *g, const eg_tensor *x) {
     return g->n_open && x && x->flags & EGI_NUMBER && egi_graph_may_come(g, egi_number_value(x));
 }
-// The observer of ops on the program's own tensors.
-static bool egi_graph_opens(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
-    const eg_graph *g = (const eg_graph *)r->graph;
-    const eg_tensor *first = NULL;
-    bool opens = false;
-    if (!g->n_open) return false;
+// What is among the operands of an op or a check: a node of the graph; a number that comes of an open dimension; the
+// first tensor of the program's. n counts the operands up to the last one that is given.
+typedef struct egi_graph_operands { int n; bool node, opens; const eg_tensor *first; } egi_graph_operands;
+static egi_graph_operands egi_graph_look(const eg_graph *g, const eg_tensor *const *in, int n) {
+    egi_graph_operands among = { 0, false, false, NULL };
     for (int i = 0; i < n; i++) {
         if (!in[i]) continue;
-        if (in[i]->flags & EGI_NUMBER) opens = opens || egi_graph_takes_number(g, in[i]);
-        else if (egi_backend_of(in[i]) == &g->backend) return false;
-        else if (!first) first = in[i];
+        among.n = i + 1;
+        if (in[i]->flags & EGI_NUMBER) among.opens = among.opens || egi_graph_takes_number(g, in[i]);
+        else if (egi_backend_of(in[i]) == &g->backend) among.node = true;
+        else if (!among.first) among.first = in[i];
     }
-    return first && (opens || (attr && !egi_graph_knows_attributes(g, op, first, attr, egi_graph_attr_size(op, n),
-                                                                   true)));
+    return among;
+}
+// The observer of ops on the program's own tensors: whether such an op must be a node all the same, because a number
+// that it is given, or one of its attributes, comes of an open dimension.
+static bool egi_graph_opens(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
+    const eg_graph *g = (const eg_graph *)r->graph;
+    if (!g->n_open) return false;
+    const egi_graph_operands among = egi_graph_look(g, (const eg_tensor *const *)in, n);
+    return !among.node && among.first &&
+           (among.opens ||
+            (attr && !egi_graph_knows_attributes(g, op, among.first, attr, egi_graph_attr_size(op, n), true)));
 }
 // The observer of ops: writes the node. It may put other handles into out[], which the caller of the op then gets.
 static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
@@ -45647,17 +45656,11 @@ static bool egi_graph_write(eg_backend *b, void *to, const void *from, int64_t b
 // The observer of checks, prints and the like: a node that does the work in each run.
 static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size) {
     eg_graph *g = (eg_graph *)r->graph;
-    int n = 0;
-    bool mine = args->out[0] && egi_backend_of(args->out[0]) == &g->backend, opens = false;
-    for (int i = 0; i < 8; i++) {
-        if (!args->in[i]) continue;
-        n = i + 1;
-        if (args->in[i]->flags & EGI_NUMBER) opens = opens || egi_graph_takes_number(g, args->in[i]);
-        else mine = mine || egi_backend_of(args->in[i]) == &g->backend;
-    }
-    mine = mine || (opens && n > 1);                       // a number beside a tensor of the program's
     if (g->recorder.inside) return true;
-    if (!mine) return check(egi_work_backend(args), args);
+    const egi_graph_operands among = egi_graph_look(g, args->in, 8);
+    const int n = among.n;
+    if (!among.node && !(args->out[0] && egi_backend_of(args->out[0]) == &g->backend) && !(among.opens && n > 1))
+        return check(egi_work_backend(args), args);        // of the program's alone, and without an open number beside
     const double tolerance = check == egi_assertion_check ? ((const egi_assertion *)args->parameters)->tolerance : 0;
     if (tolerance > 0 && g->n_open && egi_graph_may_come(g, tolerance))
         return egi_fail(EG_ERROR_ARGUMENT, "assert_near", "the tolerance, %.10g, comes of an open dimension, and would "
