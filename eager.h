@@ -5148,7 +5148,8 @@ static EGI_COLD const char *egi_context_public(const egi_context *c) {
     if (c->kind == EGI_IN_LAYER || c->kind == EGI_IN_STEP) return (const char *)c->of;
     return c->kind == EGI_IN_CALL || c->kind == EGI_IN_CHOICE ? c->name : NULL;
 }
-// The note of a function, by its name without eg_, among those of one caller, behind begin and up to end; or NULL.
+// The note of a function, by its name without eg_, among those of one caller, behind begin and up to end; or NULL. A
+// note's name is a literal of the program's own file, so the text is compared.
 static EGI_COLD const egi_call_note *egi_note_among(int begin, int end, const char *name) {
     for (; end > begin; end--) if (!strcmp(egi_this.notes[end].function + 3, name)) return &egi_this.notes[end];
     return NULL;
@@ -5235,13 +5236,15 @@ static EGI_COLD void egi_error_raise(const egi_error *e, const void *told) {
 #endif
     egi_this.telling = false;
 }
+// What a layer names in its errors: eg_call, or the public function that called the outermost layer, such as eg_fit.
+static const char egi_as_call[] = "call";
 // Fills an error and raises it. An op that runs as a part of a public function fails in that function's name.
 static EGI_COLD void egi_error_say(eg_error_code code, const char *op, const char *format, va_list list)
     __attribute__((format(printf, 3, 0)));
 static void egi_error_say(eg_error_code code, const char *op, const char *format, va_list list) {
     egi_error e;
     const char *call = op ? egi_context_call() : NULL;
-    if (!call && op && !strcmp(op, "call")) call = egi_context_model();        // a layer raises its errors as eg_call's
+    if (!call && op == egi_as_call) call = egi_context_model();
     e.code = code;
     e.placed = false;
     e.op = call ? call : op;
@@ -5407,8 +5410,7 @@ static EGI_COLD void egi_crowd_report(int64_t from) {
         if (x->object.kind != EGI_TENSOR) continue;
         const char *op = x->flags & EGI_NUMBER ? NULL : x->op;
         int k = 0;
-        while (k < n && (places[k].line != x->line || (places[k].op ? !op || strcmp(places[k].op, op) : op != NULL) ||
-                         strcmp(places[k].file, x->file)))
+        while (k < n && (places[k].line != x->line || places[k].op != op || strcmp(places[k].file, x->file)))
             k++;
         if (k == EGI_CROWD_PLACES) continue;
         if (k == n) { egi_crowd place = { op, x->file, x->line, 0 }; places[n++] = place; }
@@ -15791,6 +15793,7 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
 }
 // `axis` counts in the result, which has one axis more, so -1 puts the new axis at the end.
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
+    EGI_FAILS_AS("expand_dims");
     if (!egi_operand_alive("expand_dims", 0, x)) return NULL;
     eg_shape shape = egi_shape(x);
     if (x->rank == EG_MAX_RANK)
@@ -15820,6 +15823,7 @@ static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsig
 }
 // Without axes, all axes of 1 are left out.
 EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
+    EGI_FAILS_AS("squeeze");
     unsigned mask;
     if (!EGI_NAMED("squeeze", options, "axes = EG_AXES(0)") || !egi_operand_alive("squeeze", 0, x) ||
         !egi_axes_mask("squeeze", &options.axes, x->rank, &mask))
@@ -16160,6 +16164,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
 }
 // x[i] along axis 0: a slice of one element there, whose axis is then left out. A negative i counts from the end.
 EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
+    EGI_FAILS_AS("index");
     egi_slice_attr a;
     if (!egi_operand_alive("index", 0, x)) return NULL;
     if (x->rank < 1 || i < -x->dims[0] || i >= x->dims[0])
@@ -16178,6 +16183,7 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
 }
 // The parts are slices, so they share the buffer of x. On failure all of out[] is NULL.
 EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
+    EGI_FAILS_AS("split");
     if (!egi_lists_given("split", n, out, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
@@ -16192,6 +16198,7 @@ EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     return true;
 }
 EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
+    EGI_FAILS_AS("unstack");
     if (!egi_lists_given("unstack", n, out, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
@@ -16266,6 +16273,7 @@ static eg_tensor *egi_pad_indices(const eg_tensor *x, int64_t low, int64_t high,
 // Mirrored paddings are a gather along one axis after the other, whose indices egi_pad_mirror gives, and so their
 // gradient is that of gather: elements that occur twice get two gradients, which add.
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
+    EGI_FAILS_AS("pad");
     egi_pad_attr a;
     const eg_tensor *source = x;
     if (!EGI_NAMED("pad", options, "value = 1") || !egi_operand_alive("pad", 0, x)) return NULL;
@@ -22364,6 +22372,7 @@ enum {
     EGI_PASSES_MASK = 1,                 // the output has the mask of the first input
     EGI_FIXED_LAST = 2,                  // once built, it takes inputs of one last dimension only
     EGI_CONTAINER = 4,                   // calls other layers, so that it has no weights of its own to make
+    EGI_FLATTENS = 8,                    // lays each example out as one row, whose order PyTorch's weights do not have
     EGI_TAKES_INDICES = 16,              // integers, whatever the dtype of the weights
     EGI_BOTH_WAYS = 32,                  // its parts are one layer, forwards and backwards
     EGI_CODE = 64                        // calls a function of the program's: a file cannot describe it
@@ -23088,10 +23097,10 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     const egi_layer_type *t = l->type;
     int most = t->n_in < 0 ? EGI_LAYER_IN : l->config.n_in ? l->config.n_in : t->n_in;
     if (n > most || n < (t->n_in < 0 ? 2 : 1))
-        return egi_fail(EG_ERROR_ARGUMENT, "call", "%d input%s; %s takes %s%d", n, egi_plural(n), t->class_name,
+        return egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "%d input%s; %s takes %s%d", n, egi_plural(n), t->class_name,
                         n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
     if (t->rank > 0 ? in->rank != t->rank : in->rank < -t->rank)
-        return egi_fail(EG_ERROR_SHAPE, "call", "%s takes inputs of rank %d%s, not %s (rank %d)%s%s",
+        return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s takes inputs of rank %d%s, not %s (rank %d)%s%s",
                         t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "", egi_shape_show_free(*in),
                         in->rank, in->rank == abs(t->rank) - 1 && egi_layer_input_is_single(in->rank)
                                   ? "; if it is one example, eg_expand_dims(x, 0) makes a batch of it" : "",
@@ -23102,7 +23111,7 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     for (int i = 0; i < given->rank && fits; i++)
         fits = given->dims[i] < 0 || in->dims[i + 1] < 0 || given->dims[i] == in->dims[i + 1];
     if (!fits)
-        return egi_fail(EG_ERROR_SHAPE, "call", "the input %s is not the batch of %s that .input_shape promised",
+        return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the input %s is not the batch of %s that .input_shape promised",
                         egi_shape_show_free(*in), egi_shape_show_free(*given));
     eg_shape out = *in;
     if (t->n_in < 0) return t->shape(l, in, n, &out);
@@ -23111,7 +23120,7 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     int axis = egi_layer_axis(l), a = axis < 0 ? axis + in->rank : axis, b = axis < 0 ? axis + first->rank : axis;
     int64_t now = a >= 0 && a < in->rank ? in->dims[a] : -1, built = first->dims[b];
     return now < 0 || now == built ||
-           egi_fail(EG_ERROR_SHAPE, "call",
+           egi_fail(EG_ERROR_SHAPE, egi_as_call,
                     "the layer was built for inputs %s, but is called with %s (%s against %s)",
                     egi_shape_show_free(*first), egi_shape_show_free(*in), egi_dim_show(NULL, built),
                     egi_dim_show(NULL, now));
@@ -23230,12 +23239,12 @@ static bool egi_layer_build_alone(eg_layer *l) {
 // that is given takes the place of input 0's own.
 static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor **own, int n, eg_tensor *mask) {
     if (n < 1 || n > EGI_LAYER_IN)
-        return egi_fail(EG_ERROR_ARGUMENT, "call", "%d inputs; a layer takes 1 to %d", n, EGI_LAYER_IN);
+        return egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "%d inputs; a layer takes 1 to %d", n, EGI_LAYER_IN);
     for (int i = 0; i < n; i++) {
-        if (!egi_operand_alive("call", i, in[i]) || !egi_node_in_graph("call", in[i])) return false;
+        if (!egi_operand_alive(egi_as_call, i, in[i]) || !egi_node_in_graph(egi_as_call, in[i])) return false;
         own[i] = in[i];
     }
-    if (mask && (!egi_operand_alive("call", n, mask) || !egi_mask_is_one("call", own[0], mask))) return false;
+    if (mask && (!egi_operand_alive(egi_as_call, n, mask) || !egi_mask_is_one(egi_as_call, own[0], mask))) return false;
     if (mask && mask != own[0]->mask && !(own[0] = egi_mask_attach(eg_identity(own[0]), mask))) return false;
     for (int i = 0; i < n; i++) run->mask[i] = own[i]->mask;
     run->in = own;
@@ -23253,7 +23262,7 @@ static bool egi_layer_dtypes_fit(const egi_layer_run *run) {
     for (int i = 0; i < run->n; i++) {
         const eg_tensor *x = run->in[i];
         if (x->dtype == l->config.o.dtype || x->dtype == EG_BOOL) continue;
-        return egi_fail(EG_ERROR_DTYPE, "call",
+        return egi_fail(EG_ERROR_DTYPE, egi_as_call,
                         "the weights are %s, and the input is %s; eg_cast(x, %s) makes it fit%s",
                         weights, egi_describe(x), macro,
                         x->dtype == EG_FLOAT64 ? ", or a layer made with .dtype = EG_FLOAT64" : "");
@@ -23270,10 +23279,10 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
     if (!egi_layer_takes(l, shapes, run->n) || !egi_layer_make_weights(l, shapes, run->n) || !egi_layer_dtypes_fit(run))
         return false;
     if (!l->type->call(l, run))
-        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "call", "the layer's function failed") : false;
+        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, egi_as_call, "the layer's function failed") : false;
     for (int i = 0; i < run->n_out; i++) {
         if (!run->out[i])
-            return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "call", "output %d of the layer is NULL",
+            return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, egi_as_call, "output %d of the layer is NULL",
                                                       i) : false;
         // A user's function may have changed the steps, so that the mask no longer fits the output: it is dropped then.
         bool keeps = run->out_mask[i] && egi_mask_fits(run->out[i], run->out_mask[i]);
@@ -23301,8 +23310,8 @@ static bool egi_layer_call(const char *function, eg_layer *l, eg_tensor *const *
     run.n_out = n_out;
     int most = l->config.n_out ? l->config.n_out : l->type->n_out;
     bool ok = (n_out >= 1 && n_out <= most) ||
-              egi_fail(EG_ERROR_ARGUMENT, "call", "%d output%s asked for; the layer has %d", n_out, egi_plural(n_out),
-                       most);
+              egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "%d output%s asked for; the layer has %d", n_out,
+                       egi_plural(n_out), most);
     eg_scope scope = eg_scope_begin();
     ok = ok && egi_layer_inputs(&run, in, own, n, mask) && egi_layer_run_inputs(&run);
     for (int i = 0; i < n_out && ok; i++) ok = eg_keep(run.out[i]) != NULL;
@@ -23314,7 +23323,7 @@ static bool egi_layer_call(const char *function, eg_layer *l, eg_tensor *const *
 }
 static eg_tensor *egi_layer_call1(eg_layer *l, eg_tensor *x) {
     eg_tensor *y;
-    return egi_layer_call("call", l, &x, 1, &y, 1, NULL, eg_training()) ? y : NULL;
+    return egi_layer_call(egi_as_call, l, &x, 1, &y, 1, NULL, eg_training()) ? y : NULL;
 }
 // A call by a public function, whose options and lists are checked here.
 static bool egi_layer_call_from(const char *function, eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out,
@@ -23332,7 +23341,7 @@ EAGER_API bool (eg_call_multi)(eg_layer *l, eg_tensor *const *in, int n, eg_tens
 }
 EAGER_API eg_tensor *(eg_call)(eg_layer *l, eg_tensor *x, eg_call_options o) {
     eg_tensor *y;
-    return egi_layer_call_from("call", l, &x, 1, &y, 1, o) ? y : NULL;
+    return egi_layer_call_from(egi_as_call, l, &x, 1, &y, 1, o) ? y : NULL;
 }
 
 // ---- fully connected
@@ -23604,16 +23613,16 @@ static bool egi_shape_reshape_layer(eg_layer *l, const eg_shape *in, int n, eg_s
     for (int i = 1; i < in->rank; i++) if (in->dims[i] < 0) have = -1;
     for (int i = 1; i < in->rank && have >= 0; i++)
         if (!egi_checked_product(have, in->dims[i], &have))
-            return egi_fail(EG_ERROR_SHAPE, "call", "%s is too large", egi_shape_show(*in));
+            return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s is too large", egi_shape_show(*in));
     for (int i = 1; i < out->rank; i++) {
         if (out->dims[i] < 0) free_at = i;
         else if (!egi_checked_product(given, out->dims[i], &given))
-            return egi_fail(EG_ERROR_SHAPE, "call", "%s is too large", egi_shape_show(*out));
+            return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s is too large", egi_shape_show(*out));
     }
     if (have < 0) return true;
     if (free_at ? given == 0 || have % given : have != given)
         return egi_fail(
-            EG_ERROR_SHAPE, "call",
+            EG_ERROR_SHAPE, egi_as_call,
             "what %s holds, the batch aside, cannot be reshaped to %s (%s against %s elements)",
             egi_shape_show(*in), egi_shape_show(l->config.target), egi_dim_show(NULL, have),
             egi_dim_show(NULL, given));
@@ -23634,7 +23643,7 @@ static bool egi_shape_flatten(eg_layer *l, const eg_shape *in, int n, eg_shape *
     for (int i = 1; i < in->rank; i++) {
         if (in->dims[i] < 0 || out->dims[1] < 0) out->dims[1] = -1;
         else if (!egi_checked_product(out->dims[1], in->dims[i], &out->dims[1]))
-            return egi_fail(EG_ERROR_SHAPE, "call", "%s is too large", egi_shape_show(*in));
+            return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s is too large", egi_shape_show(*in));
     }
     return true;
 }
@@ -23758,7 +23767,7 @@ static bool egi_batch_draw_state(eg_shape shape, eg_tensor *x) {
 static eg_tensor *egi_dropout_apply(eg_tensor *x, double rate) {
     if (rate <= 0) return x;
     if (rate >= 1) return eg_zeros_like(x);
-    if (!egi_operand_alive("call", 0, x)) return NULL;
+    if (!egi_operand_alive(egi_as_call, 0, x)) return NULL;
     egi_this.like = x->id;
     eg_tensor *kept = egi_batch_bernoulli(egi_shape(x), 1 - rate);
     return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
@@ -23795,7 +23804,7 @@ static bool egi_gamma_beta(const eg_layer *l, const eg_tensor *x, int axis, eg_t
     return (*gamma || !g) && (*beta || !b);
 }
 static bool egi_norm_axis(const eg_layer *l, int rank, int *axis) {
-    return egi_axis("call", egi_layer_axis(l), rank, axis);
+    return egi_axis(egi_as_call, egi_layer_axis(l), rank, axis);
 }
 // Makes the weights of a normalization, a number for each of *features features; a name that is NULL: there is no such
 // weight.
@@ -24231,7 +24240,7 @@ static bool egi_call_embedding(eg_layer *l, egi_layer_run *c) {
 static bool egi_shape_embedding(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     (void)n;
     if (in->rank == EG_MAX_RANK)
-        return egi_fail(EG_ERROR_SHAPE, "call", "rank %d is too high for an embedding", in->rank);
+        return egi_fail(EG_ERROR_SHAPE, egi_as_call, "rank %d is too high for an embedding", in->rank);
     out->dims[out->rank++] = l->config.units;
     return true;
 }
@@ -24276,7 +24285,7 @@ static bool egi_shape_merge(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
             out->dims[i] = a == 1 || (a < 0 && b > 1) ? b : a;
         }
         if (!fits)
-            return egi_fail(EG_ERROR_SHAPE, "call", "%s of %s and %s: shapes do not fit", l->type->class_name,
+            return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s of %s and %s: shapes do not fit", l->type->class_name,
                             egi_shape_show(in[0]), egi_shape_show(in[k]));
     }
     return true;
@@ -24284,7 +24293,7 @@ static bool egi_shape_merge(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
 // Joins the inputs along an axis; an input without a mask counts as wholly valid where others have one.
 static bool egi_call_concatenate(eg_layer *l, egi_layer_run *c) {
     int axis = 0;
-    if (!egi_axis("call", egi_layer_axis(l), c->in[0]->rank, &axis)) return false;
+    if (!egi_axis(egi_as_call, egi_layer_axis(l), c->in[0]->rank, &axis)) return false;
     c->out[0] = eg_concat(c->in, c->n, axis);
     if (axis != 1 || c->in[0]->rank < 3) return c->out[0] && egi_merge_masks(c);
     eg_tensor *masks[EGI_LAYER_IN], *any = NULL;               // inputs joined along time have their masks joined, too
@@ -24300,7 +24309,7 @@ static bool egi_call_concatenate(eg_layer *l, egi_layer_run *c) {
 // Lengths along the axis add; all others must be equal as far as they are known.
 static bool egi_shape_concatenate(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     int axis = 0;
-    if (!egi_axis("call", egi_layer_axis(l), in->rank, &axis)) return false;
+    if (!egi_axis(egi_as_call, egi_layer_axis(l), in->rank, &axis)) return false;
     for (int k = 1; k < n; k++) {
         bool fits = in[k].rank == out->rank;
         for (int i = 0; i < out->rank && fits; i++) {
@@ -24308,7 +24317,7 @@ static bool egi_shape_concatenate(eg_layer *l, const eg_shape *in, int n, eg_sha
             else fits = in[0].dims[i] < 0 || in[k].dims[i] < 0 || in[0].dims[i] == in[k].dims[i];
         }
         if (!fits)
-            return egi_fail(EG_ERROR_SHAPE, "call", "Concatenate of %s and %s along axis %d: shapes do not fit",
+            return egi_fail(EG_ERROR_SHAPE, egi_as_call, "Concatenate of %s and %s along axis %d: shapes do not fit",
                             egi_shape_show(in[0]), egi_shape_show(in[k]), axis);
     }
     return true;
@@ -24354,7 +24363,7 @@ static bool egi_shape_sequential(eg_layer *l, const eg_shape *in, int n, eg_shap
 // a tape saved it.
 static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = eg_retain(c->in[0]);
-    if (!l->n_parts) { eg_release(x); return egi_fail(EG_ERROR_STATE, "call", "the model has no layers"); }
+    if (!l->n_parts) { eg_release(x); return egi_fail(EG_ERROR_STATE, egi_as_call, "the model has no layers"); }
     for (int64_t i = 0; i < l->n_parts && x; i++) {
         if (!l->parts[i].child) continue;                  // a weight that a user added with eg_layer_weight
         eg_scope scope = eg_scope_begin();
@@ -24450,9 +24459,9 @@ static bool egi_recurrence_unroll(const egi_recurrence *r, eg_tensor *z, eg_tens
                                   eg_tensor **state, eg_tensor **outputs, eg_tensor **last) {
     int64_t steps = z->dims[0];
     if (egi_steps_are_open(steps))
-        return egi_fail(EG_ERROR_STATE, "call", "a recurrent layer whose steps are single ops, as they are with other "
-                                        "activations, dropout between steps and gradients of gradients, cannot have an "
-                                        "open number of steps in a graph; give the placeholder a whole length");
+        return egi_fail(EG_ERROR_STATE, egi_as_call, "a recurrent layer whose steps are single ops, as they are with "
+                                        "other activations, dropout between steps and gradients of gradients, cannot "
+                                        "have an open number of steps in a graph; give the placeholder a whole length");
     bool ok = (*last = eg_zeros_like(state[0])) != NULL;
     for (int64_t i = 0; i < steps && ok; i++) {
         eg_scope scope = eg_scope_begin();
@@ -24530,14 +24539,14 @@ static bool egi_recurrence_first_states(const eg_layer *l, const egi_layer_run *
     const eg_tensor *x = c->in[0];
     eg_shape shape = { 2, { x->dims[0], l->config.units } };
     if (c->n != 1 && c->n != 1 + states)
-        return egi_fail(EG_ERROR_ARGUMENT, "call",
+        return egi_fail(EG_ERROR_ARGUMENT, egi_as_call,
                         "%d inputs; %s takes the sequences, and none or all of its %d states", c->n,
                         l->type->class_name, states);
     for (int s = 0; s < states; s++) {
         state[s] = c->n > 1 ? c->in[1 + s] : egi_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, shape, 0);
         if (!state[s]) return false;
         if (!egi_equal_shapes(egi_shape(state[s]), shape))
-            return egi_fail(EG_ERROR_SHAPE, "call",
+            return egi_fail(EG_ERROR_SHAPE, egi_as_call,
                             "state %d of %s is %s; for the sequences %s and %lld units it must be %s",
                             s, l->type->class_name, egi_describe(state[s]), egi_describe(x), (long long)l->config.units,
                             egi_shape_show(shape));
@@ -24745,7 +24754,7 @@ static bool egi_recur_by_steps(const eg_layer *l, egi_layer_run *c, const egi_re
     int64_t steps = z->dims[0];
     if (c->mask[0] && !mask) return false;
     if (o->return_sequences && !(outputs = (eg_tensor **)egi_alloc((size_t)steps * sizeof *outputs)))
-        return egi_no_memory("call", steps * 8);
+        return egi_no_memory(egi_as_call, steps * 8);
     bool ok = egi_recurrence_unroll(r, z, mask, o->go_backwards, state, outputs, &last);
     if (ok) c->out[0] = outputs ? eg_stack(outputs, (int)steps, 1) : last;
     egi_free(outputs);
@@ -24761,11 +24770,11 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     int64_t steps = x->dims[1];
     eg_shape same = { 3, { x->dims[0], 1, x->dims[2] } };
     if (steps < 1 || steps > INT_MAX)
-        return egi_fail(EG_ERROR_SHAPE, "call", "%s of sequences of %s steps: %s", l->type->class_name,
+        return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s of sequences of %s steps: %s", l->type->class_name,
                         egi_dim_show(x, steps), egi_describe(x));
     if (mask && (mask->rank != 2 || mask->dims[0] != x->dims[0] || mask->dims[1] != steps))
-        return egi_fail(EG_ERROR_SHAPE, "call", "the mask %s does not fit the sequences %s: one bool for each step",
-                        egi_describe(mask), egi_describe(x));
+        return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the mask %s does not fit the sequences %s: one bool for each "
+                                        "step", egi_describe(mask), egi_describe(x));
     if (!egi_recurrence_of(l, c, &r, &bias) || !egi_recurrence_first_states(l, c, r.cell->states, state)) return false;
     if (c->training && o->dropout > 0) x = (eg_mul)(x, egi_step_dropout(x, same, o->dropout));
     bool as_one = egi_recurrence_runs_as_one(l, c, &r, state);
@@ -24808,13 +24817,13 @@ static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
     int states = egi_layer_cell(forward)->states, given = (c->n - 1) / 2;
     eg_tensor *in[3], *out[2][3];
     if (c->n != 1 && c->n != 1 + 2 * states)
-        return egi_fail(EG_ERROR_ARGUMENT, "call",
+        return egi_fail(EG_ERROR_ARGUMENT, egi_as_call,
                         "%d inputs; Bidirectional takes the sequences, and none or all of its %d states", c->n,
                         2 * states);
     for (int k = 0; k < 2; k++) {
         in[0] = c->in[0];
         for (int s = 0; s < given; s++) in[1 + s] = c->in[1 + k * given + s];
-        if (!egi_layer_call("call", l->parts[k].child, in, 1 + given, out[k], c->n_out > 1 ? 1 + states : 1, NULL,
+        if (!egi_layer_call(egi_as_call, l->parts[k].child, in, 1 + given, out[k], c->n_out > 1 ? 1 + states : 1, NULL,
                             c->training))
             return false;
         for (int s = 0; s < states && c->n_out > 1; s++) c->out[1 + k * states + s] = out[k][1 + s];
@@ -24845,7 +24854,7 @@ static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
     eg_tensor *rows = egi_part_of(l, "embeddings");
     eg_shape begin = { 2, { 0, 0 } }, size = { 2, { c->in[0]->dims[1], -1 } };
     if (size.dims[0] > l->config.count && !egi_steps_are_open(size.dims[0]))
-        return egi_fail(EG_ERROR_SHAPE, "call", "%s has more than the %lld positions that are embedded",
+        return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s has more than the %lld positions that are embedded",
                         egi_describe(c->in[0]), (long long)l->config.count);
     return (c->out[0] = (eg_add)(c->in[0], eg_slice(rows, begin, size))) != NULL;
 }
@@ -24928,11 +24937,11 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
         eg_tensor *one = c->mask[i < n ? i : 0];
         if (!one) continue;
         if (a->before)
-            return egi_fail(EG_ERROR_ARGUMENT, "call",
+            return egi_fail(EG_ERROR_ARGUMENT, egi_as_call,
                             "a mask of steps does not tell about the keys so far; a mask of pairs does");
         if (one->rank != 2 || one->dims[0] != x->dims[0] || one->dims[1] != x->dims[1])
-            return egi_fail(EG_ERROR_SHAPE, "call", "the mask %s does not fit the sequences %s: one bool for each step",
-                            egi_describe(one), egi_describe(x));
+            return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the mask %s does not fit the sequences %s: one bool for each "
+                                            "step", egi_describe(one), egi_describe(x));
         if (!egi_mask_narrow(mask, eg_expand_dims(eg_expand_dims(one, 1), i ? 1 : 3))) return false;
     }
     if (given) {
@@ -24941,7 +24950,7 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
         for (int i = 1; i <= given->rank && fits; i++)
             fits = given->dims[given->rank - i] == 1 || given->dims[given->rank - i] == full.dims[3 - i];
         if (!fits)
-            return egi_fail(EG_ERROR_SHAPE, "call", "the mask %s does not broadcast to (batch, queries, keys) %s",
+            return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the mask %s does not broadcast to (batch, queries, keys) %s",
                             egi_describe(given), egi_shape_show(full));
         if (!egi_mask_narrow(mask, given->rank == 3 ? eg_expand_dims(a->pairs, 1) : a->pairs)) return false;
     }
@@ -24975,7 +24984,7 @@ static eg_tensor *egi_attention_after(const egi_attention_in *a, int which, eg_t
     if (!x || !both[0]) return x;
     eg_shape fits = { 4, { x->dims[0], shared, a->before, elements } };
     if (!egi_equal_shapes(egi_shape(both[0]), fits))
-        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "call", "the %s so far are %s, and must be %s",
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, egi_as_call, "the %s so far are %s, and must be %s",
                                       which ? "values" : "keys", egi_describe(both[0]), egi_shape_show(fits));
     return eg_concat(both, 2, 2);
 }
@@ -25149,14 +25158,15 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     int n = a.n;
     for (int i = 1; i < n; i++)
         if (c->in[i]->rank != 3 || c->in[i]->dims[0] != c->in[0]->dims[0] || c->in[i]->dims[1] != c->in[1]->dims[1])
-            return egi_fail(EG_ERROR_SHAPE, "call",
+            return egi_fail(EG_ERROR_SHAPE, egi_as_call,
                             "query %s, value %s%s%s do not go together: (B, T, C), (B, S, D) and (B, S, E)",
                             egi_describe(c->in[0]), egi_describe(c->in[1]), n > 2 ? ", key " : "",
                             n > 2 ? egi_describe(c->in[2]) : "");
     if (n > 3)
-        return egi_fail(EG_ERROR_ARGUMENT, "call", "%d inputs of attention; it takes query, value and key, a mask of "
-                                           "pairs, and keys and values so far", c->n);
-    if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "call", "keys and values so far go with a query alone");
+        return egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "%d inputs of attention; it takes query, value and key, a "
+                                           "mask of pairs, and keys and values so far", c->n);
+    if (a.past[0] && n > 1)
+        return egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "keys and values so far go with a query alone");
     if (!egi_attention_mask(c, &a, &mask)) return false;
     eg_tensor *query = egi_attention_turned(egi_attention_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
     eg_tensor *key = egi_attention_turned(egi_attention_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base,
@@ -25236,7 +25246,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
         egi_shape_global) \
     ROW(global_average_pooling2d, "GlobalAveragePooling2D", 4, 1, 1, 0, 0, NULL, egi_call_global_average, \
         egi_shape_global) \
-    ROW(flatten, "Flatten", -1, 1, 1, 0, 0, NULL, egi_call_reshaped, egi_shape_flatten) \
+    ROW(flatten, "Flatten", -1, 1, 1, EGI_FLATTENS, 0, NULL, egi_call_reshaped, egi_shape_flatten) \
     ROW(reshape, "Reshape", -1, 1, 1, 0, EGI_HAS(shape), NULL, egi_call_reshaped, egi_shape_reshape_layer) \
     ROW(permute, "Permute", -2, 1, 1, 0, EGI_HAS(order), NULL, egi_call_permute, egi_shape_permute) \
     ROW(repeat_vector, "RepeatVector", 2, 1, 1, 0, EGI_HAS(steps), NULL, egi_call_repeat_vector, \
@@ -35490,7 +35500,7 @@ static bool egi_import_image(const eg_layer *l, const eg_tensor *kernel, eg_shap
         if (l->parts[i].variable == kernel) return false;
         if (!child) continue;
         if (egi_import_image(child, kernel, image)) return true;
-        if (!strcmp(child->type->name, "flatten")) open = child->inputs[0];
+        if (child->type->flags & EGI_FLATTENS) open = child->inputs[0];
         for (int64_t k = 0; k < child->n_parts; k++) {
             if (child->parts[k].variable == kernel && open.rank > 2) { *image = open; return true; }
             if (child->parts[k].variable && child->parts[k].variable->rank >= 2) open.rank = 0;
@@ -43232,7 +43242,7 @@ static void egi_open_explain(eg_function *f, const egi_trace *former, const egi_
     snprintf(text + strlen(text), room - strlen(text), "%swhere ", *text ? ", " : "");
     if (at || other) egi_open_explain_line(at ? at : other, text, room);
     const char *then = !at && !other ? "eg_function_call " : !at ? " is left out" : !other ? " is added" : " ";
-    const bool same = at && other && !strcmp(at->name, other->name);
+    const bool same = at && other && at->op == other->op && (at->op || at->name == other->name);
     snprintf(text + strlen(text), room - strlen(text), "%s%s", then,
              same || (!at && !other) ? what : at && other ? "stands in place of " : "");
     if (at && other && !same) egi_open_explain_line(other, text, room);
@@ -44783,28 +44793,17 @@ static void egi_graph_deallocate(eg_backend *b, void *data, int64_t bytes) {
     egi_graph_let_go((eg_graph *)b->state);
 }
 static int32_t egi_graph_value(const eg_tensor *x) { return (int32_t)((uintptr_t)x->buffer->data >> 6) - 1; }
-// The public function that the program called, for an op that runs as a part of it. Functions that are views of views
-// do not say so themselves, since elsewhere their parts cannot fail. Of those in a line, it is the latest.
-static const char *egi_graph_called(const char *name) {
-    static const char *const views[] = { "expand_dims", "squeeze", "index", "split", "unstack", "repeat", "pad" };
-    const egi_call_note *latest = egi_note_of(name);
-    if (latest && strcmp(name, "slice") && strcmp(name, "reshape")) return name;
-    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
-        const egi_call_note *note = egi_note_of(views[i]);
-        if (note && (!latest || note > latest)) { latest = note; name = views[i]; }
-    }
-    return name;
-}
 // The error where a value is asked of a node; x NULL: not known which.
 static bool egi_node_valueless(const char *name, const eg_tensor *x, const char *more) {
-    const bool fed = x && !strcmp(x->op, "placeholder");
+    const egi_value *v = x ? egi_value_at((const eg_graph *)x->buffer->backend->state, egi_graph_value(x)) : NULL;
+    const bool fed = v && v->node >= 0 &&
+                     ((const eg_graph *)x->buffer->backend->state)->nodes[v->node]->kind == EGI_VERTEX_PLACEHOLDER;
     return egi_fail(EG_ERROR_STATE, name, "%s is a node of a graph%s and has a value only in a session: %s%s",
                     x ? egi_describe(x) : "what is computed", fed ? ", a placeholder," : ",",
                     fed ? "feed it in eg_session_run" : "eg_session_run computes it", more);
 }
 // The error where a node, x, was given to an op outside of its graph.
 static bool egi_graph_outside(const char *name, const eg_tensor *x) {
-    name = egi_graph_called(name);
     if (x && egi_graph_building())
         return egi_fail(EG_ERROR_ARGUMENT, name, "%s is a node of another graph", egi_describe(x));
     return egi_node_valueless(name, x, "; outside of EG_GRAPH ops compute at once");
@@ -47566,12 +47565,15 @@ static bool egi_graph_leaves_open(const eg_graph *g, const egi_vertex *node, int
                      (egi_opened_of(g, length, &o) || egi_opened_share(g, length)));
 }
 // Whether x has the dtype and shape of a value of the graph, whose open dimensions take any length.
-static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t value, const eg_tensor *x, int i) {
+// `list` and i say for errors which tensor x is: "feed" 2; i -1: the list alone says it.
+static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t value, const eg_tensor *x,
+                            const char *list, int i) {
     const egi_value *v = egi_value_at(g, value);
     const egi_vertex *node = g->nodes[v->node];
     const egi_form *form = &node->form[v->out];
-    char what[32] = "an iterator's element";                       // i -1
-    if (i >= 0) snprintf(what, sizeof what, "%s %d", strcmp(function, "function_call") ? "feed" : "input", i);
+    char what[32];
+    if (i < 0) snprintf(what, sizeof what, "%s", list);
+    else snprintf(what, sizeof what, "%s %d", list, i);
     if (x->dtype != form->dtype)
         return egi_fail(EG_ERROR_DTYPE, function, "%s is %s, but %s was expected; eg_cast it", what,
                         egi_describe(x), egi_vertex_describe(g, node, v->out));
@@ -47596,7 +47598,7 @@ static bool egi_plan_takes(const eg_function *f, eg_tensor *const *in, int n, in
         return egi_fail(EG_ERROR_ARGUMENT, "function_call", "%d inputs and %d outputs, but this function has %d and "
                                            "%d", n, m, p->n, p->m);
     for (int i = 0; i < n; i++)
-        if (!egi_graph_takes("function_call", g, p->feeds[i], in[i], i)) return false;
+        if (!egi_graph_takes("function_call", g, p->feeds[i], in[i], "input", i)) return false;
     return true;
 }
 // Marks what runs for these feeds and fetches; needed[] has room for twice as many nodes. Returns how many components
@@ -47743,7 +47745,7 @@ static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, i
         return egi_fail(EG_ERROR_ARGUMENT, "session_run", "the value of feed %d, for %s, is a node of a graph itself: "
                                            "%s; feed a tensor, such as eg_session_run computes", i,
                         egi_vertex_describe(s->graph, node, v->out), egi_describe(f->value));
-    return egi_graph_takes("session_run", s->graph, value[i], f->value, i);
+    return egi_graph_takes("session_run", s->graph, value[i], f->value, "feed", i);
 }
 // The plan of these feeds and fetches; `latest`: eg_session_function gives it from now on.
 static egi_plan *egi_session_plan(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m,
@@ -47818,7 +47820,7 @@ static int egi_plan_elements(const egi_plan *p, eg_tensor **in) {
                 return -1;
             }
             in[k] = element[node->component];
-            if (!egi_graph_takes("session_run", g, p->feeds[k], in[k], -1)) return -1;
+            if (!egi_graph_takes("session_run", g, p->feeds[k], in[k], "an iterator's element", -1)) return -1;
         }
     }
     return 1;

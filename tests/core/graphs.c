@@ -42,6 +42,24 @@ TEST(a_product_of_a_placeholder) {
     eg_session_release(s);
     eg_graph_release(g);
 }
+TEST(a_node_of_a_view_fails_in_its_functions_name) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *x, *row, *parts[2], *out;
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 2), "x");
+        row = eg_index(x, 5);
+        eg_split(x, 2, 1, parts);
+    }
+    eg_session *s = eg_session_new(g);
+    const eg_feed feed = {x, eg_ones(EG_FLOAT32, EG_SHAPE(3, 2))};
+    CHECK(!RUN(s, &feed, 1, row, out) && says("eg_index: ", "do not lie inside axis 0"));
+    CHECK(!eg_expand_dims(x, 0) && says("eg_expand_dims: ", "is a node of a graph"));
+    CHECK(!eg_squeeze(eg_index(x, 0)) && says("eg_index: ", "is a node of a graph"));
+    eg_session_release(s);
+    eg_graph_release(g);
+}
 TEST(graphs_and_sessions_are_shared_by_references) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();
