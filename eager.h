@@ -2263,8 +2263,8 @@ typedef struct eg_output {
 EAGER_API bool eg_compile_outputs(eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n);
 
 // How a fit went: the loss of every batch, and for every epoch "loss", the metrics, the same with "val_" where there is
-// validation, and "learning_rate". It belongs to the model, until its next eg_fit or eg_compile; who needs it for longer
-// takes a reference by eg_history_retain, which eg_history_release gives back.
+// validation, and "learning_rate". It belongs to the model, until its next eg_fit or eg_compile; eg_history_retain
+// keeps it for longer, until eg_history_release.
 typedef struct eg_history eg_history;
 EAGER_API int64_t eg_history_epochs(const eg_history *history);
 EAGER_API const char *eg_history_name(const eg_history *history, int i);       // of column i; NULL after the last
@@ -3497,8 +3497,8 @@ EAGER_API int64_t eg_graph_dot(eg_graph *g, char *text, size_t capacity);
 EAGER_API int64_t eg_graph_size(eg_graph *g);
 #define eg_graph_size(...) EGI_CALL(eg_graph_size, __VA_ARGS__)
 
-// The values of a graph's variables, and the runs. One reference, for eg_session_release; eg_session_retain adds one and
-// returns s, or NULL for NULL. To release the last reference while a run is under way is an error.
+// The values of a graph's variables, and the runs. One reference, for eg_session_release; eg_session_retain adds one
+// and returns s, or NULL for NULL. To release the last reference while a run is under way is an error.
 EAGER_API eg_session *eg_session_new(eg_graph *g);
 #define eg_session_new(...) EGI_CALL(eg_session_new, __VA_ARGS__)
 EAGER_API eg_session *eg_session_retain(eg_session *s);
@@ -3917,8 +3917,8 @@ extern "C" {
 // EGI_DEAD.
 typedef enum egi_kind {
     EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST,
-    EGI_LAYER, EGI_OPTIMIZER, EGI_METRIC, EGI_CALLBACK, EGI_HISTORY, EGI_PUBLICATION, EGI_DATASET, EGI_ITERATOR, EGI_ARCHIVE,
-    EGI_CHECKPOINT,
+    EGI_LAYER, EGI_OPTIMIZER, EGI_METRIC, EGI_CALLBACK, EGI_HISTORY, EGI_PUBLICATION, EGI_DATASET, EGI_ITERATOR,
+    EGI_ARCHIVE, EGI_CHECKPOINT,
     EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION, EGI_GRAPH, EGI_SESSION, EGI_CLUSTER_SPEC
 } egi_kind;
 // The head of every object that has references. taken: how many of them belong to models, layers and stages, which took
@@ -4037,7 +4037,9 @@ enum {
     EGI_UPSTREAM_NULL = 512,     // the upstream gradient of an output that leads nowhere is NULL, not zeros
     // 1024 is EGI_PROBABILITIES, a flag of its results, too
     EGI_STOPS = 2048,            // the op stops gradients on purpose; the hint at a missing gradient names it
-    EGI_OF_FLOATS = 4096         // a division of floats; the error for integers names eg_floordiv
+    EGI_OF_FLOATS = 4096,        // a division of floats; the error for integers names eg_floordiv
+    EGI_OF_DEVICES = 8192,       // its attributes name devices of this process, so that no file holds it
+    EGI_DRAWS = 16384            // takes the thread's next random numbers: each run of a graph takes its own
 };
 struct egi_op {
     const char *name;                                              // eg_<name>
@@ -4248,7 +4250,7 @@ typedef struct egi_recurrent_parameters {
 // = groups = c and dilations of 1.
 enum { EGI_WINDOW_AXES = 3 };
 typedef struct egi_window { int64_t in, out, taps, stride, dilation, before; } egi_window;
-// padding: 1 + eg_padding, for windows that are laid over other lengths (egi_fit_windows), or 0: not known.
+// padding: 1 + eg_padding, for windows that are laid over other lengths (egi_refit_windows), or 0: not known.
 typedef struct egi_windows { int64_t n, c, oc, groups; egi_window axis[EGI_WINDOW_AXES]; int64_t padding; } egi_windows;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
 typedef struct egi_conv_parameters {
@@ -15665,6 +15667,56 @@ static bool egi_set_dx(int i, eg_tensor **dx, eg_tensor *value) {
     return value != NULL;
 }
 
+// What a row says of its attributes, for who has them without the public function that checks them: eg_record writes
+// them down, a graph runs its nodes with other lengths than they were written with, a saved function reads them from a
+// file. EGI_ATTRIBUTES, beside the row, makes the object. The row does not point to it, since a program without graphs
+// would have it all; egi_attributes_of finds it by the op's number.
+
+// How a run of a graph finds the lengths of a field, where some axis of a placeholder has another length in each run.
+typedef enum egi_attribute_rule {
+    EGI_AS_WRITTEN,         // each is the program's own number, or comes of an open dimension by itself
+    EGI_FROM_OPERANDS,      // `refit` reads them from the operands
+    EGI_REGROUPS,           // their product is the number of elements of the first operand, as of a reshape
+    EGI_SPREADS,            // those that are the first operand's, counted from the last axis, are so in each run
+    EGI_CUTS                // of an egi_slice_attr: what reaches to an axis's end, or nearly so, is counted from there
+} egi_attribute_rule;
+// A field of the attributes: its name in files; what it holds ('i' int, 'b' bool, 'd' double; lengths: 'l' int64_t, 's'
+// eg_shape); how many of them, where 0 means one for each axis of the first input. Kind 0 ends a list.
+typedef struct egi_attribute { const char *name; char kind; unsigned char rule; short count; size_t offset; }
+    egi_attribute;
+// Checks attributes against operands and fills in what follows from the operands and from the op's `kind`; false with
+// an error.
+typedef bool egi_refit(const egi_op *op, int kind, eg_tensor *const *in, int n, void *attr);
+typedef struct egi_attributes {
+    const egi_attribute *fields;        // NULL: not known, so that no graph with open dimensions holds the op
+    egi_refit *refit;                   // NULL: any attributes fit
+    int kind;                           // which of the kinds of its kernel the op is, such as EGI_MAX_ or EGI_GRU
+    // The same of other ops, for devices without such a kernel (eg_backend.folds); NULL: all devices have it.
+    eg_tensor *(*composed)(eg_tensor *const *in, int kind);
+} egi_attributes;
+static const egi_attributes *egi_attributes_of(const egi_op *op);
+#define EGI_REFIT(name) \
+    static bool egi_refit_##name(const egi_op *op, __attribute__((unused)) int kind, eg_tensor *const *in, \
+                                 __attribute__((unused)) int n, __attribute__((unused)) void *attr)
+// EGI_ATTRIBUTES(name, refit, kind, fields...); with _AS, `fields` is a list that several rows share.
+#define EGI_ATTRIBUTES_AS(name, fields, refit, kind, composed) \
+    EGI_OBJECTS static const egi_attributes egi_attributes_##name = { fields, refit, kind, composed };
+#define EGI_ATTRIBUTES(name, refit, kind, ...) \
+    static const egi_attribute egi_fields_##name[] = { __VA_ARGS__, { NULL, 0, 0, 0, 0 } }; \
+    EGI_ATTRIBUTES_AS(name, egi_fields_##name, refit, kind, NULL)
+static const egi_attribute egi_fields_none[] = { { NULL, 0, 0, 0, 0 } };
+#define EGI_NO_ATTRIBUTES(name) EGI_ATTRIBUTES_AS(name, egi_fields_none, NULL, 0, NULL)
+
+// The hint of the step that runs, which says the shapes of its batch, for the end of an error's sentence: the hint
+// itself (behind), or what stands between it and the sentence; "" outside of a step.
+static const char *egi_refit_hint(bool behind) {
+    const egi_context *step = egi_context_find(EGI_IN_STEP);
+    return !step || !step->name ? "" : behind ? step->name : "; ";
+}
+static bool egi_refit_fail(const egi_op *op, const eg_tensor *x, const char *what) {
+    return egi_fail(EG_ERROR_ARGUMENT, op->name, "its %s does not fit %s%s%s", what, egi_describe(x),
+                    egi_refit_hint(false), egi_refit_hint(true));
+}
 // The common shape rule: the result has the dtype and shape of x.
 static void egi_same_out(egi_call *c, const eg_tensor *x) {
     c->dtype[0] = (eg_dtype)x->dtype;
@@ -15708,10 +15760,12 @@ static bool egi_shape_identity(egi_call *c) { egi_same_out(c, c->in[0]); return 
 static bool egi_run_identity(egi_call *c) { return (c->out[0] = egi_tensor_alias(c->op->name, c->in[0])) != NULL; }
 EGI_GRAD(identity) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
 EGI_OP(identity, 1, EGI_VIEW, 0, 0, 0)
+EGI_NO_ATTRIBUTES(identity)
 EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply1(&egi_op_identity, &x, 1, NULL); }
 #define egi_shape_stop_gradient egi_shape_identity
 #define egi_run_stop_gradient egi_run_identity
 EGI_OP_ND(stop_gradient, 1, EGI_VIEW | EGI_STOPS, 0)
+EGI_NO_ATTRIBUTES(stop_gradient)
 EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x) { return egi_apply1(&egi_op_stop_gradient, &x, 1, NULL); }
 // A variable's value as a tensor: an identity, for the tape too.
 EAGER_API eg_tensor *eg_read(eg_tensor *variable) { EGI_FAILS_AS("read"); return eg_identity(variable); }
@@ -15759,6 +15813,18 @@ EGI_GRAD(reshape) {
     return egi_set_dx(0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from));
 }
 EGI_OP(reshape, 1, EGI_VIEW, sizeof(egi_reshape_attr), 0, 0)
+EGI_REFIT(reshape) {
+    const eg_tensor *x = in[0];
+    egi_reshape_attr *a = (egi_reshape_attr *)attr;
+    int64_t size = 1;
+    if (!egi_shape_valid(op->name, a->to, (eg_dtype)x->dtype)) return false;
+    for (int i = 0; i < a->to.rank; i++) size *= a->to.dims[i];
+    a->from = egi_shape(x);
+    return size == x->size ||
+           egi_fail(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s", egi_describe(x),
+                    egi_dim_show(x, x->size), egi_shape_show(a->to));
+}
+EGI_ATTRIBUTES(reshape, egi_refit_reshape, 0, { "shape", 's', EGI_REGROUPS, 1, offsetof(egi_reshape_attr, to) })
 // A dimension of -1 is computed from the others: `known` is their product. It is checked for overflow, and becomes 0
 // only behind the loop, so that [0, -1] is refused rather than divided by.
 EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
@@ -15863,6 +15929,17 @@ EGI_GRAD(transpose) {                     // the inverse permutation
     return egi_set_dx(0, dx, egi_transpose(c->upstream[0], &back));
 }
 EGI_OP(transpose, 1, EGI_VIEW, sizeof(egi_perm), 0, 0)
+EGI_REFIT(transpose) {
+    const eg_tensor *x = in[0];
+    const egi_perm *p = (const egi_perm *)attr;
+    unsigned seen = 0;
+    for (int i = 0; i < x->rank; i++) {
+        if (p->perm[i] < 0 || p->perm[i] >= x->rank) return egi_refit_fail(op, x, "perm");
+        seen |= 1u << p->perm[i];
+    }
+    return seen == (1u << x->rank) - 1 || egi_refit_fail(op, x, "perm");
+}
+EGI_ATTRIBUTES(transpose, egi_refit_transpose, 0, { "perm", 'i', EGI_AS_WRITTEN, 0, offsetof(egi_perm, perm) })
 static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_apply1(&egi_op_transpose, &x, 1, p); }
 // Without a permutation, the order of the axes is reversed. egi_axes_mask refuses an axis that is given twice, so a
 // list of the right length is a permutation.
@@ -15917,6 +15994,16 @@ static bool egi_run_broadcast_to(egi_call *c) {
 // Of the result's shape: the tape sums it over the axes that were spread (egi_unbroadcast).
 EGI_GRAD(broadcast_to) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
 EGI_OP(broadcast_to, 1, EGI_VIEW, sizeof(eg_shape), 0, 0)
+EGI_REFIT(broadcast_to) {
+    const eg_tensor *x = in[0];
+    const eg_shape *to = (const eg_shape *)attr;
+    if (!egi_shape_valid(op->name, *to, EG_FLOAT64)) return false;
+    bool fits = x->rank <= to->rank;
+    for (int i = 0; i < x->rank && fits; i++)
+        fits = x->dims[i] == to->dims[i + to->rank - x->rank] || x->dims[i] == 1;
+    return fits || egi_refit_fail(op, x, "shape");
+}
+EGI_ATTRIBUTES(broadcast_to, egi_refit_broadcast_to, 0, { "shape", 's', EGI_SPREADS, 1, 0 })
 EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
     if (!egi_operand_alive("broadcast_to", 0, x) || !egi_shape_valid("broadcast_to", shape, EG_FLOAT64)) return NULL;
     bool fits = x->rank <= shape.rank;
@@ -15986,6 +16073,28 @@ EGI_OBJECTS
 static const egi_op egi_op_slice = { "slice", 1, 1, EGI_VIEW, sizeof(egi_slice_attr), egi_shape_slice, egi_run_slice,
                                      egi_grad_slice, { 0, 0, 0 },
                                      EGI_NOT_ELEMENTWISE_BUT(slice, egi_accumulate_slice) };
+EGI_REFIT(slice) {
+    const eg_tensor *x = in[0];
+    egi_slice_attr *a = (egi_slice_attr *)attr;
+    a->from = egi_shape(x);
+    for (int i = 0; i < x->rank; i++) {
+        const int64_t length = x->dims[i], begin = a->begin[i], size = a->size[i];
+        int64_t span = 0;
+        if (begin >= 0 && size >= 0 && a->step[i] == 1 && egi_backend_of(x)->apart &&
+            (egi_steps_are_open(size) || egi_steps_are_open(begin)))
+            continue;                                      // read from a file: as egi_slice_open writes it
+        if (begin < 0 || begin > length || size < 0 || a->step[i] < 1 ||
+            (size && (!egi_checked_product(size - 1, a->step[i], &span) || span >= length - begin)))
+            return egi_fail(EG_ERROR_INDEX, op->name,
+                            "%s elements from %s on in steps of %lld do not lie inside axis %d of %s%s%s",
+                            egi_dim_show(x, size), egi_dim_show(x, begin), (long long)a->step[i], i, egi_describe(x),
+                            egi_refit_hint(false), egi_refit_hint(true));
+    }
+    return true;
+}
+EGI_ATTRIBUTES(slice, egi_refit_slice, 0, { "begin", 'l', EGI_CUTS, 0, offsetof(egi_slice_attr, begin) },
+               { "size", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_slice_attr, size) },
+               { "step", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_slice_attr, step) })
 static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) { return egi_apply1(&egi_op_slice, &x, 1, attr); }
 
 // An axis of d elements becomes low + (d - 1) step + 1 + high, or low + high where d is 0. Each
@@ -16038,6 +16147,17 @@ EGI_GRAD(pad) {
     return egi_set_dx(0, dx, egi_slice(c->upstream[0], &s));
 }
 EGI_OP(pad, 1, 0, sizeof(egi_pad_attr), 0, 0)
+EGI_REFIT(pad) {
+    const eg_tensor *x = in[0];
+    const egi_pad_attr *a = (const egi_pad_attr *)attr;
+    for (int i = 0; i < x->rank; i++)
+        if (a->low[i] < 0 || a->high[i] < 0 || a->step[i] < 1) return egi_refit_fail(op, x, "padding");
+    return true;
+}
+EGI_ATTRIBUTES(pad, egi_refit_pad, 0, { "low", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_pad_attr, low) },
+               { "high", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_pad_attr, high) },
+               { "step", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_pad_attr, step) },
+               { "value", 'd', EGI_AS_WRITTEN, 1, offsetof(egi_pad_attr, value) })
 static eg_tensor *egi_pad(eg_tensor *x, const egi_pad_attr *attr) { return egi_apply1(&egi_op_pad, &x, 1, attr); }
 
 static bool egi_shape_reverse(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
@@ -16058,6 +16178,10 @@ static bool egi_run_reverse(egi_call *c) {
 static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask);
 EGI_GRAD(reverse) { (void)op; return egi_set_dx(0, dx, egi_reverse(c->upstream[0], *(const unsigned *)c->attributes)); }
 EGI_OP(reverse, 1, EGI_VIEW, sizeof(unsigned), 0, 0)
+EGI_REFIT(reverse) {
+    return *(const unsigned *)attr >> in[0]->rank == 0 || egi_refit_fail(op, in[0], "mask");
+}
+EGI_ATTRIBUTES(reverse, egi_refit_reverse, 0, { "mask", 'i', EGI_AS_WRITTEN, 1, 0 })
 static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask) { return egi_apply1(&egi_op_reverse, &x, 1, &mask); }
 EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
     unsigned mask;
@@ -16306,6 +16430,11 @@ EGI_GRAD(cast) {
     return egi_set_dx(0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from));
 }
 EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
+EGI_REFIT(cast) {
+    ((egi_cast_attr *)attr)->from = in[0]->dtype;
+    return egi_dtype_valid((eg_dtype)((egi_cast_attr *)attr)->to) || egi_refit_fail(op, in[0], "dtype");
+}
+EGI_ATTRIBUTES(cast, egi_refit_cast, 0, { "dtype", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_cast_attr, to) })
 // A cast to the tensor's own dtype is the tensor itself, and is not recorded. Of a variable it is a copy, since the
 // variable may be assigned later.
 static EGI_COLD bool egi_node_is_its_cast(const eg_tensor *x) {
@@ -16377,6 +16506,13 @@ EGI_GRAD(concat) {
     return true;
 }
 EGI_OP(concat, -1, EGI_ATTR_PER_INPUT, sizeof(int64_t), 0, 0)
+EGI_REFIT(concat) {
+    int64_t *a = (int64_t *)attr;
+    if (n < 1 || a[0] < 0 || a[0] >= in[0]->rank) return n > 0 && egi_refit_fail(op, in[0], "axis");
+    for (int i = 0; i < n; i++) a[1 + i] = a[0] < in[i]->rank ? in[i]->dims[a[0]] : 0;
+    return true;
+}
+EGI_ATTRIBUTES(concat, egi_refit_concat, 0, { "axis", 'l', EGI_FROM_OPERANDS, 1, 0 })     // and the inputs' lengths
 EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     // The axis, then the length of each input along it; up to 16 inputs need no memory.
     int64_t few[17], *attr = few;
@@ -16650,19 +16786,32 @@ EGI_GRAD(norm) {                          // g x / |x|, and 0 where |x| is 0
     return egi_set_dx(0, dx, (eg_mul)(c->inputs[0], (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a),
                                                                        egi_unreduced(c->outputs[0], a))));
 }
-#define EGI_REDUCTION(name, run, save, grad, flags) \
+EGI_REFIT(reduce) {
+    const eg_tensor *x = in[0];
+    egi_reduce_attr *a = (egi_reduce_attr *)attr;
+    const bool one = kind == EGI_ARGMAX || kind == EGI_ARGMIN;             // along one axis
+    a->kind = (egi_reduction)kind;
+    a->from = egi_shape(x);
+    return (a->mask >> x->rank == 0 && (a->mask || (x->rank == 0 && !one)) && (!one || !(a->mask & (a->mask - 1)))) ||
+           egi_refit_fail(op, x, "mask");
+}
+static const egi_attribute egi_fields_reduce[] = {
+    { "mask", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_reduce_attr, mask) },
+    { "keepdims", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_reduce_attr, keepdims) }, { NULL, 0, 0, 0, 0 } };
+#define EGI_REDUCTION(name, kind, run, save, grad, flags) \
     EGI_OBJECTS static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, \
-                                                      run, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) };
-EGI_REDUCTION(reduce_sum, egi_run_sums, 0, egi_grad_reduce_sum, 0)
-EGI_REDUCTION(reduce_mean, egi_run_sums, 0, egi_grad_reduce_mean, 0)
-EGI_REDUCTION(reduce_prod, egi_run_products, EGI_USES_A, egi_grad_reduce_prod, 0)
-EGI_REDUCTION(reduce_max, egi_run_max, EGI_USES_A | EGI_USES_Y, egi_grad_reduce_max, 0)
-EGI_REDUCTION(reduce_min, egi_run_min, EGI_USES_A | EGI_USES_Y, egi_grad_reduce_max, 0)
-EGI_REDUCTION(norm, egi_run_squares, EGI_USES_A | EGI_USES_Y, egi_grad_norm, 0)
-EGI_REDUCTION(reduce_all, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
-EGI_REDUCTION(reduce_any, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
-EGI_REDUCTION(argmax, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
-EGI_REDUCTION(argmin, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+                                                      run, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) }; \
+    EGI_ATTRIBUTES_AS(name, egi_fields_reduce, egi_refit_reduce, kind, NULL)
+EGI_REDUCTION(reduce_sum, EGI_SUM, egi_run_sums, 0, egi_grad_reduce_sum, 0)
+EGI_REDUCTION(reduce_mean, EGI_MEAN, egi_run_sums, 0, egi_grad_reduce_mean, 0)
+EGI_REDUCTION(reduce_prod, EGI_PROD, egi_run_products, EGI_USES_A, egi_grad_reduce_prod, 0)
+EGI_REDUCTION(reduce_max, EGI_MAX_, egi_run_max, EGI_USES_A | EGI_USES_Y, egi_grad_reduce_max, 0)
+EGI_REDUCTION(reduce_min, EGI_MIN_, egi_run_min, EGI_USES_A | EGI_USES_Y, egi_grad_reduce_max, 0)
+EGI_REDUCTION(norm, EGI_NORM2, egi_run_squares, EGI_USES_A | EGI_USES_Y, egi_grad_norm, 0)
+EGI_REDUCTION(reduce_all, EGI_ALL, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION(reduce_any, EGI_ANY, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION(argmax, EGI_ARGMAX, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION(argmin, EGI_ARGMIN, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
 // Runs a reduction over `axes`, or over all where none is given.
 static eg_tensor *egi_reduce(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axes *axes, bool keepdims) {
     egi_reduce_attr attr;
@@ -16812,6 +16961,18 @@ EGI_GRAD(cumsum) {                        // the running sums of g from the othe
     return egi_set_dx(0, dx, (eg_cumsum)(c->upstream[0], o));
 }
 EGI_OP(cumsum, 1, 0, sizeof(egi_axis_attr), 0, 0)
+EGI_REFIT(axis) {
+    egi_axis_attr *a = (egi_axis_attr *)attr;
+    a->kind = (egi_reduction)kind;
+    return (a->axis >= 0 && a->axis < in[0]->rank) || egi_refit_fail(op, in[0], "axis");
+}
+EGI_ATTRIBUTES(cumsum, egi_refit_axis, EGI_SUM, { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, axis) },
+               { "reverse", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, reverse) },
+               { "exclusive", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, exclusive) })
+EGI_REFIT(last_axis) {
+    return egi_refit_axis(op, kind, in, n, attr) &&
+           (((const egi_axis_attr *)attr)->axis == in[0]->rank - 1 || egi_refit_fail(op, in[0], "axis"));
+}
 EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
     egi_axis_attr a = { 0, o.exclusive, o.reverse, EGI_SUM };
     if (!EGI_NAMED("cumsum", o, "axis = 1") || !egi_operand_alive("cumsum", 0, x) ||
@@ -16847,6 +17008,8 @@ EGI_GRAD(softmax) {                       // y (g - sum(g y))
     return egi_set_dx(0, dx, (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_over_axis(-1, true)))));
 }
 EGI_OP(softmax, 1, EGI_PROBABILITIES, sizeof(egi_axis_attr), EGI_USES_Y, 0)
+EGI_ATTRIBUTES(softmax, egi_refit_last_axis, EGI_SOFTMAX_,
+               { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, axis) })
 #define egi_shape_log_softmax egi_shape_softmax
 #define egi_run_log_softmax egi_run_softmax
 EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
@@ -16855,6 +17018,7 @@ EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
     return egi_set_dx(0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_over_axis(-1, true)))));
 }
 EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
+EGI_ATTRIBUTES_AS(log_softmax, egi_fields_softmax, egi_refit_last_axis, EGI_LOG_SOFTMAX, NULL)
 // softmax or log_softmax along any axis: the kernel works along the last one, to which the axis is brought and from
 // which it is brought back.
 static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axis_options *o) {
@@ -16897,6 +17061,9 @@ static bool egi_run_argsort(egi_call *c) {
     return egi_sort_launch(c->op, c->in[0], ((const egi_axis_attr *)c->attr)->reverse, NULL, c->out[0]);
 }
 EGI_OP_ND(argsort, 1, 0, sizeof(egi_axis_attr))
+EGI_ATTRIBUTES(argsort, egi_refit_last_axis, EGI_SUM,
+               { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, axis) },
+               { "reverse", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, reverse) })
 EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
     egi_axis_attr a = { 0, false, o.descending, EGI_SUM };
     int axis = 0;
@@ -17022,6 +17189,7 @@ EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one
     return egi_set_dx(1, dx, (eg_mul)(difference, eg_expand_dims(c->upstream[0], -1)));
 }
 EGI_OP(sparse_softmax_cross_entropy_with_logits, 2, 0, 0, 0, EGI_USES_A | EGI_USES_B)
+EGI_NO_ATTRIBUTES(sparse_softmax_cross_entropy_with_logits)
 EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
     eg_tensor *in[2];
     in[0] = labels;
@@ -17148,6 +17316,8 @@ EGI_GRAD(matmul) {
     return !c->needed[1] || egi_set_dx(1, dx, t->tb ? egi_matmul(g, true, a, t->ta) : egi_matmul(a, !t->ta, g, false));
 }
 EGI_OP(matmul, 2, 0, sizeof(egi_matmul_attr), EGI_USES_B, EGI_USES_A)
+EGI_ATTRIBUTES(matmul, NULL, 0, { "transpose_a", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_matmul_attr, ta) },
+               { "transpose_b", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_matmul_attr, tb) })
 static eg_tensor *egi_matmul(eg_tensor *a, bool ta, eg_tensor *b, bool tb) {
     egi_matmul_attr attr = { ta, tb, false };
     eg_tensor *in[2];
@@ -17183,6 +17353,23 @@ static const egi_op egi_op_dense_relu = { "dense_relu", 3, 1, 0, sizeof(egi_matm
                                           egi_run_matmul, egi_grad_dense,
                                           { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y },
                                           EGI_NOT_ELEMENTWISE(dense_relu) };
+enum { EGI_DENSE_PLAIN, EGI_DENSE_RELU };
+EGI_REFIT(dense) {
+    egi_matmul_attr *a = (egi_matmul_attr *)attr;
+    a->ta = a->tb = false;
+    a->relu = kind == EGI_DENSE_RELU;
+    const eg_tensor *x = in[0], *w = in[1], *bias = in[2];
+    for (int i = 0; i < 3; i++) if (in[i]->flags & EGI_NUMBER) return egi_refit_fail(op, in[i], "list of operands");
+    return (egi_backend_of(x)->folds && x->rank == 2 && w->rank == 2 && bias->rank == 1 && egi_is_float(x->dtype) &&
+            bias->dims[0] == w->dims[1] && bias->dtype == x->dtype && bias->flags & EGI_CONTIGUOUS) ||
+           egi_refit_fail(op, bias, "list of operands");
+}
+static eg_tensor *egi_compose_dense(eg_tensor *const *in, int kind) {
+    eg_tensor *y = (eg_add)(egi_matmul(in[0], false, in[1], false), in[2]);
+    return kind == EGI_DENSE_RELU ? eg_relu(y) : y;
+}
+EGI_ATTRIBUTES_AS(dense, egi_fields_none, egi_refit_dense, EGI_DENSE_PLAIN, egi_compose_dense)
+EGI_ATTRIBUTES_AS(dense_relu, egi_fields_none, egi_refit_dense, EGI_DENSE_RELU, egi_compose_dense)
 // Whether x A + bias is one launch here: the device adds a bias in its product, the operands are a matrix, a matrix and
 // a row that fits, and nothing watches the single ops.
 static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
@@ -17246,6 +17433,16 @@ EGI_GRAD(gather) {
                                               *(const egi_gather_attr *)c->attributes));
 }
 EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
+EGI_REFIT(gather) {
+    egi_gather_attr *a = (egi_gather_attr *)attr;
+    a->index_rank = in[1]->rank;
+    if (!a->name) a->name = op->name;
+    if (a->axis < 0 || a->axis >= in[0]->rank) return egi_refit_fail(op, in[0], "axis");
+    a->rows = in[0]->dims[a->axis];
+    return true;
+}
+EGI_ATTRIBUTES(gather, egi_refit_gather, 0, { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_gather_attr, axis) },
+               { "rows", 'l', EGI_FROM_OPERANDS, 1, offsetof(egi_gather_attr, rows) })
 // The reverse: the axes that the indices have are replaced by one of `rows` elements.
 static bool egi_shape_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
@@ -17276,6 +17473,20 @@ EGI_OBJECTS
 static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add,
                                            egi_run_scatter_add, egi_grad_scatter_add,
                                            { EGI_USES_B, 0, 0 }, EGI_NOT_ELEMENTWISE(scatter_add) };
+EGI_REFIT(scatter_add) {
+    const eg_tensor *x = in[0], *index = in[1];
+    egi_gather_attr *a = (egi_gather_attr *)attr;
+    a->index_rank = index->rank;
+    if (!a->name) a->name = op->name;
+    if (a->axis < 0 || a->axis + index->rank > x->rank) return egi_refit_fail(op, x, "axis");
+    if (x->rank - index->rank + 1 > EG_MAX_RANK || a->rows < 0) return egi_refit_fail(op, x, "number of rows");
+    for (int i = 0; i < index->rank; i++)
+        if (index->dims[i] != x->dims[a->axis + i]) return egi_refit_fail(op, x, "list of indices");
+    return true;
+}
+EGI_ATTRIBUTES(scatter_add, egi_refit_scatter_add, 0,
+               { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_gather_attr, axis) },
+               { "rows", 'l', EGI_AS_WRITTEN, 1, offsetof(egi_gather_attr, rows) })
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
 // A plain number as index takes one row and leaves its axis out.
 EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
@@ -17630,6 +17841,79 @@ static bool egi_window_span(const char *name, const eg_tensor *f, const egi_wind
     ++*span;
     return true;
 }
+// Channels and groups of a convolution (f: its filter; back: the gradient for its input, which is a transposed
+// convolution) or a pooling (f: NULL), from the operands.
+static bool egi_refit_channels(const egi_op *op, const eg_tensor *x, const eg_tensor *f, bool back, int space,
+                               egi_windows *w) {
+    const int64_t last = x->dims[space + 1];
+    w->n = x->dims[0];
+    w->c = w->oc = last;
+    if (!f) { w->groups = last; return true; }
+    if (f->rank != space + 2 || w->groups < 1) return egi_refit_fail(op, f, "list of windows");
+    if (!back) w->oc = f->dims[space + 1];
+    else if (!egi_checked_product(f->dims[space], w->groups, &w->c) || f->dims[space + 1] != w->oc)
+        return egi_refit_fail(op, f, "list of windows");
+    return (w->c % w->groups == 0 && w->oc % w->groups == 0 && f->dims[space] == w->c / w->groups) ||
+           egi_refit_fail(op, f, "number of groups");
+}
+// Windows over x, whose lengths may be others than those they were written with: these say how borders are padded.
+static bool egi_refit_windows(const egi_op *op, const eg_tensor *x, const eg_tensor *f, bool back, egi_windows *w) {
+    const int space = x->rank - 2;
+    egi_windows to;
+    if (space < 1 || space > EGI_WINDOW_AXES) return egi_refit_fail(op, x, "list of windows");
+    egi_window *a = egi_windows_begin(&to, space);
+    const egi_window *from = w->axis + EGI_WINDOW_AXES - space;
+    to.groups = w->groups;
+    to.padding = w->padding;
+    if (!egi_refit_channels(op, x, f, back, space, &to)) return false;
+    for (int i = 0; i < space; i++) {
+        int64_t span = 0;
+        a[i].taps = f ? f->dims[i] : from[i].taps;
+        a[i].stride = from[i].stride;
+        a[i].dilation = from[i].dilation;
+        a[i].in = from[i].in;
+        const int64_t out = back ? x->dims[i + 1] : from[i].out;
+        // A transposed convolution's rows are those of x, times the stride, and a constant.
+        int64_t rows = 0, former = 0;
+        if (back && f && from[i].in >= 0 && from[i].in <= INT64_MAX / 4 &&
+            from[i].stride >= 1 && from[i].out >= 0 && out >= 0 &&
+            egi_checked_product(out, from[i].stride, &rows) && rows <= INT64_MAX / 4 &&
+            egi_checked_product(from[i].out, from[i].stride, &former) && former <= INT64_MAX / 4)
+            a[i].in += rows - former;
+        bool fits = a[i].taps >= 1 && a[i].taps <= INT32_MAX && a[i].stride >= 1 && a[i].stride <= INT32_MAX &&
+                    a[i].dilation >= 1 && a[i].dilation <= (f ? INT32_MAX : 1) && a[i].in >= 0 &&
+                    a[i].in <= INT64_MAX / 4 && egi_window_span(op->name, f ? f : x, &a[i], &span);
+        const bool valid = fits && from[i].before == 0 && a[i].in >= span && w->padding != 1 + (int64_t)EG_SAME &&
+                           (a[i].in - span) / a[i].stride + 1 == out;
+        egi_window other = a[i];
+        fits = fits && egi_window_place(op->name, x, &other, span, EG_SAME);
+        const bool same = fits && other.out == out && other.before == from[i].before &&
+                          w->padding != 1 + (int64_t)EG_VALID;
+        if (!back) other.in = a[i].in = x->dims[i + 1];
+        fits = (valid || same) && egi_window_place(op->name, x, &a[i], span, valid ? EG_VALID : EG_SAME) &&
+               egi_window_place(op->name, x, &other, span, same ? EG_SAME : EG_VALID) && a[i].out == other.out &&
+               a[i].before == other.before;
+        if (!fits) return egi_refit_fail(op, x, "list of windows");
+    }
+    *w = to;
+    return true;
+}
+EGI_REFIT(conv) {
+    if (kind == EGI_CONV_FILTER) return egi_refit_fail(op, in[1], "list of windows");
+    return egi_refit_windows(op, in[0], in[1], kind == EGI_CONV_INPUT, (egi_windows *)attr);
+}
+EGI_REFIT(pool) {
+    return egi_refit_windows(op, in[0], NULL, kind == EGI_POOL_AVG_GRAD, (egi_windows *)attr);
+}
+// n c oc groups, then in out taps stride dilation before, of depth, height and width, then the padding. The windows of
+// the last two gradients are not laid over other lengths.
+static const egi_attribute egi_fields_windows[] = {
+    { "windows", 'l', EGI_FROM_OPERANDS, (short)(sizeof(egi_windows) / 8), 0 }, { NULL, 0, 0, 0, 0 } };
+static const egi_attribute egi_fields_windows_of_gradient[] = {
+    { "windows", 'l', EGI_AS_WRITTEN, (short)(sizeof(egi_windows) / 8), 0 }, { NULL, 0, 0, 0, 0 } };
+EGI_ATTRIBUTES_AS(conv2d, egi_fields_windows, egi_refit_conv, EGI_CONV_FORWARD, NULL)
+EGI_ATTRIBUTES_AS(conv2d_input, egi_fields_windows, egi_refit_conv, EGI_CONV_INPUT, NULL)
+EGI_ATTRIBUTES_AS(conv2d_filter, egi_fields_windows_of_gradient, egi_refit_conv, EGI_CONV_FILTER, NULL)
 static bool egi_window_padding_valid(const char *name, eg_padding padding) {
     return padding == EG_VALID || padding == EG_SAME ||
            egi_fail(EG_ERROR_ARGUMENT, name, "padding %d is neither EG_VALID nor EG_SAME", (int)padding);
@@ -17805,6 +18089,7 @@ static bool egi_pool_shape(egi_call *c, int which, eg_dtype dtype) {
 static bool egi_shape_max_pool_index(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_Y, EG_INT64); }
 static bool egi_run_max_pool_index(egi_call *c) { return egi_pool_run(c, EGI_POOL_MAX_INDEX); }
 EGI_OP_ND(max_pool_index, 1, 0, sizeof(egi_windows))
+EGI_ATTRIBUTES_AS(max_pool_index, egi_fields_windows, egi_refit_pool, EGI_POOL_MAX_INDEX, NULL)
 static const egi_op *egi_row_avg_pool2d_grad(void);
 static bool egi_shape_avg_pool2d(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_Y, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG); }
@@ -17814,6 +18099,7 @@ EGI_GRAD(avg_pool2d) {
     return egi_set_dx(0, dx, egi_apply1(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes));
 }
 EGI_OP(avg_pool2d, 1, 0, sizeof(egi_windows), 0, 0)
+EGI_ATTRIBUTES_AS(avg_pool2d, egi_fields_windows, egi_refit_pool, EGI_POOL_AVG, NULL)
 static bool egi_shape_avg_pool2d_grad(egi_call *c) {
     return egi_pool_shape(c, EGI_WINDOW_X, (eg_dtype)c->in[0]->dtype);
 }
@@ -17827,6 +18113,7 @@ static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0,
                                                sizeof(egi_windows), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad,
                                                egi_grad_avg_pool2d_grad,
                                                { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(avg_pool2d_grad) };
+EGI_ATTRIBUTES_AS(avg_pool2d_grad, egi_fields_windows_of_gradient, egi_refit_pool, EGI_POOL_AVG_GRAD, NULL)
 
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
 // Checks operand and options of a pooling over `space` axes and fills in its windows, in the name of a public function.
@@ -19911,6 +20198,7 @@ EGI_OBJECTS
 static const egi_op egi_op_custom_gradient = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape,
                                                NULL, egi_grad_user,
                                                { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
+EGI_ATTRIBUTES_AS(custom_gradient, NULL, NULL, 0, NULL)
 
 // Calls a forward function, one of the two kinds. While a graph is built that is done for the shapes alone, and *node
 // becomes true: the whole is one node.
@@ -20756,64 +21044,6 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
     return ok;
 }
 
-// ---- what attributes hold, for eg_record and graphs
-
-// What an op's attributes hold: 'i' int, 'l' int64_t, 'b' bool, 'd' double, 's' eg_shape. A count of 0 means one for
-// each axis of the first input.
-#define EGI_SET(name) ((uint64_t)1 << (EGI_OP_##name - EGI_ELEMENTWISE_OPS))
-#define EGI_REDUCTIONS \
-    (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_prod) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | \
-     EGI_SET(norm) | EGI_SET(reduce_all) | EGI_SET(reduce_any) | EGI_SET(argmax) | EGI_SET(argmin))
-// whose windows egi_fit_windows lays over other lengths
-#define EGI_WINDOWED (EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d))
-#define EGI_RECURRENTS (EGI_SET(simple_rnn) | EGI_SET(lstm) | EGI_SET(gru))
-static const struct { uint64_t ops; const char *name; char kind; int count; size_t offset; } egi_attributes[] = {
-    { EGI_SET(reshape), "shape", 's', 1, offsetof(egi_reshape_attr, to) },
-    { EGI_SET(broadcast_to), "shape", 's', 1, 0 },
-    { EGI_SET(transpose), "perm", 'i', 0, offsetof(egi_perm, perm) },
-    { EGI_SET(slice), "begin", 'l', 0, offsetof(egi_slice_attr, begin) },
-    { EGI_SET(slice), "size", 'l', 0, offsetof(egi_slice_attr, size) },
-    { EGI_SET(slice), "step", 'l', 0, offsetof(egi_slice_attr, step) },
-    { EGI_SET(pad), "low", 'l', 0, offsetof(egi_pad_attr, low) },
-    { EGI_SET(pad), "high", 'l', 0, offsetof(egi_pad_attr, high) },
-    { EGI_SET(pad), "step", 'l', 0, offsetof(egi_pad_attr, step) },
-    { EGI_SET(pad), "value", 'd', 1, offsetof(egi_pad_attr, value) },
-    { EGI_SET(reverse), "mask", 'i', 1, 0 },
-    { EGI_SET(cast), "dtype", 'i', 1, offsetof(egi_cast_attr, to) },
-    { EGI_SET(concat), "axis", 'l', 1, 0 },
-    { EGI_REDUCTIONS, "mask", 'i', 1, offsetof(egi_reduce_attr, mask) },
-    { EGI_REDUCTIONS, "keepdims", 'b', 1, offsetof(egi_reduce_attr, keepdims) },
-    { EGI_SET(cumsum) | EGI_SET(argsort) | EGI_SET(softmax) | EGI_SET(log_softmax), "axis", 'i', 1,
-      offsetof(egi_axis_attr, axis) },
-    { EGI_SET(cumsum) | EGI_SET(argsort), "reverse", 'b', 1, offsetof(egi_axis_attr, reverse) },
-    { EGI_SET(cumsum), "exclusive", 'b', 1, offsetof(egi_axis_attr, exclusive) },
-    { EGI_SET(matmul), "transpose_a", 'b', 1, offsetof(egi_matmul_attr, ta) },
-    { EGI_SET(matmul), "transpose_b", 'b', 1, offsetof(egi_matmul_attr, tb) },
-    { EGI_SET(gather) | EGI_SET(scatter_add), "axis", 'i', 1, offsetof(egi_gather_attr, axis) },
-    { EGI_SET(gather) | EGI_SET(scatter_add), "rows", 'l', 1, offsetof(egi_gather_attr, rows) },
-    // n c oc groups, then in out taps stride dilation before, of depth, height and width, then the padding
-    { EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(conv2d_filter) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d) |
-      EGI_SET(avg_pool2d_grad), "windows", 'l', (int)(sizeof(egi_windows) / 8), 0 },
-    // Attributes that eg_record does not print, but that hold lengths of axes, which graphs must adapt; a count of -1
-    // means that they hold none.
-    { EGI_SET(reshape), NULL, 's', 1, offsetof(egi_reshape_attr, from) },
-    { EGI_SET(slice), NULL, 's', 1, offsetof(egi_slice_attr, from) },
-    { EGI_REDUCTIONS, NULL, 's', 1, offsetof(egi_reduce_attr, from) },
-    { EGI_SET(dense) | EGI_SET(dense_relu) | EGI_SET(softmax) | EGI_SET(log_softmax), NULL, 'b', -1, 0 },
-    { EGI_SET(layer_norm), "epsilon", 'd', 1, 0 },
-    { EGI_SET(normalize), "parts", 'l', 5, 0 },          // examples positions groups channels inner
-    { EGI_SET(normalize), "epsilon", 'd', 1, offsetof(egi_normalize_attr, p.epsilon) },
-    { EGI_SET(normalize), "centered", 'b', 1, offsetof(egi_normalize_attr, p.centered) },
-    { EGI_SET(normalize), "scales", 'b', 1, offsetof(egi_normalize_attr, scales) },
-    { EGI_SET(normalize), "shifts", 'b', 1, offsetof(egi_normalize_attr, shifts) },
-    { EGI_RECURRENTS, "backwards", 'b', 1, offsetof(egi_recurrent_parameters, backwards) },
-    { EGI_RECURRENTS, "sequences", 'b', 1, offsetof(egi_recurrent_parameters, sequences) },
-    { EGI_RECURRENTS, "masked", 'b', 1, offsetof(egi_recurrent_parameters, masked) },
-    { EGI_SET(attention), "scale", 'd', 1, offsetof(egi_attention_parameters, scale) },
-    { EGI_SET(attention), "causal", 'b', 1, offsetof(egi_attention_parameters, causal) },
-    { EGI_SET(attention), "before", 'l', 1, offsetof(egi_attention_parameters, before) },
-    { EGI_SET(attention), "kept", 'd', 1, offsetof(egi_attention_parameters, kept) },
-};
 EGI_AS_TOLD
 
 //# 29  VARIABLES AND OPTIMIZERS -----------------------------------------------
@@ -24012,6 +24242,30 @@ static const egi_op egi_op_normalize = { "normalize", -1, 3, EGI_UPSTREAM_NULL, 
                                          egi_shape_normalize, egi_run_normalize, egi_grad_normalize,
                                          { EGI_USES_ABCY, EGI_USES_ABCY, EGI_USES_ABCY },
                                          EGI_NOT_ELEMENTWISE(normalize) };
+// A weight as kernels read it: x's dtype, contiguous, of that shape.
+static bool egi_refit_weight(const eg_tensor *x, const eg_tensor *weight, int rank, int64_t rows, int64_t columns) {
+    return !(weight->flags & EGI_NUMBER) && egi_weight_goes_with(x, weight) && weight->rank == rank &&
+           weight->dims[0] == rows && (rank < 2 || weight->dims[1] == columns);
+}
+EGI_REFIT(normalize) {
+    const egi_normalize_attr *a = (const egi_normalize_attr *)attr;
+    const int64_t parts[] = { a->p.examples, a->p.positions, a->p.groups, a->p.channels, a->p.inner };
+    const eg_tensor *x = in[0];
+    int64_t size = 1;
+    bool fits = n == 1 + a->scales + a->shifts && a->p.epsilon >= 0 && a->p.epsilon < HUGE_VAL && x->size &&
+                !(x->flags & EGI_NUMBER) && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64);
+    for (int i = 0; i < 5 && fits; i++) fits = parts[i] > 0 && egi_checked_product(size, parts[i], &size);
+    fits = fits && size == x->size;
+    for (int i = 1; i < n && fits; i++)
+        fits = egi_weight_goes_with(x, in[i]) && !(in[i]->flags & EGI_NUMBER) && in[i]->size == parts[2] * parts[3];
+    return fits || egi_refit_fail(op, x, "list of attributes");
+}
+EGI_ATTRIBUTES(normalize, egi_refit_normalize, 0,
+               { "parts", 'l', EGI_REGROUPS, 5, 0 },           // examples positions groups channels inner
+               { "epsilon", 'd', EGI_AS_WRITTEN, 1, offsetof(egi_normalize_attr, p.epsilon) },
+               { "centered", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_normalize_attr, p.centered) },
+               { "scales", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_normalize_attr, scales) },
+               { "shifts", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_normalize_attr, shifts) })
 // Whether x with these weights, which may be NULL, is normalized as one op.
 static bool egi_normalizes_as_one(const eg_tensor *x, const eg_tensor *gamma, const eg_tensor *beta) {
     return egi_kernel_has_as_one(x, EGI_NORMALIZE) && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) &&
@@ -24137,6 +24391,15 @@ static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double),
                                           egi_run_layer_norm, egi_grad_layer_norm,
                                           { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B },
                                           EGI_NOT_ELEMENTWISE(layer_norm) };
+EGI_REFIT(layer_norm) {
+    const double *epsilon = (const double *)attr;
+    const eg_tensor *x = in[0];
+    const int64_t last = x->rank ? x->dims[x->rank - 1] : 0;
+    return (x->size && last && x->dtype == EG_FLOAT32 && *epsilon >= 0 && *epsilon < HUGE_VAL &&
+            egi_refit_weight(x, in[1], 1, last, 0) && egi_refit_weight(x, in[2], 1, last, 0)) ||
+           egi_refit_fail(op, x, "list of operands");
+}
+EGI_ATTRIBUTES(layer_norm, egi_refit_layer_norm, 0, { "epsilon", 'd', EGI_AS_WRITTEN, 1, 0 })
 // Three ways to the same values: a kernel of the device, the CPU's one pass, and the composition of ops, which is
 // the oracle of both and takes any axis.
 static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
@@ -24689,14 +24952,46 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
 }
 enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_Y,
        EGI_USES_ALL = EGI_USES_ABCDY | EGI_USES_E };
-#define EGI_RECURRENT_ROW(name, outputs) \
+EGI_REFIT(recurrent) {
+    egi_recurrent_parameters *p = (egi_recurrent_parameters *)attr;
+    const egi_cell *cell = &egi_cells[kind];
+    const int least = 2 + cell->states + p->masked;
+    const eg_tensor *z = in[0];
+    bool fits = (n == least || (kind == EGI_GRU && n == least + 1)) && z->rank == 3 && z->size &&
+                (z->dtype == EG_FLOAT32 || z->dtype == EG_FLOAT64) && z->dims[1] <= INT_MAX &&
+                z->dims[2] % cell->gates == 0;
+    if (!fits) return egi_refit_fail(op, z, "list of operands");
+    p->kind = (egi_recurrent_kind)kind;
+    p->batch = z->dims[0];
+    p->steps = z->dims[1];
+    p->units = z->dims[2] / cell->gates;
+    p->gates = cell->gates;
+    p->pieces = cell->pieces;
+    p->keeps = egi_recording();
+    p->precision = egi_this.precision;
+    fits = egi_refit_weight(z, in[1], 2, p->units, z->dims[2]) &&
+           (n == least || egi_refit_weight(z, in[3], 1, z->dims[2], 0));
+    for (int i = 2; i < 2 + cell->states && fits; i++)
+        fits = in[i]->rank == 2 && in[i]->dtype == z->dtype && in[i]->dims[0] == p->batch &&
+               in[i]->dims[1] == p->units;
+    const eg_tensor *mask = p->masked ? in[n - 1] : NULL;
+    fits = fits && (!mask || (mask->dtype == EG_BOOL && mask->rank == 2 && mask->dims[0] == p->batch &&
+                              mask->dims[1] == p->steps));
+    return fits || egi_refit_fail(op, z, "list of operands");
+}
+static const egi_attribute egi_fields_recurrent[] = {
+    { "backwards", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_recurrent_parameters, backwards) },
+    { "sequences", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_recurrent_parameters, sequences) },
+    { "masked", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_recurrent_parameters, masked) }, { NULL, 0, 0, 0, 0 } };
+#define EGI_RECURRENT_ROW(name, kind, outputs) \
     EGI_OBJECTS static const egi_op egi_op_##name = { #name, -1, outputs, EGI_UPSTREAM_NULL, \
                                                       sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, \
         egi_run_recurrent_as_one, egi_grad_recurrent_as_one, { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL }, \
-        EGI_NOT_ELEMENTWISE(name) };
-EGI_RECURRENT_ROW(simple_rnn, 3)
-EGI_RECURRENT_ROW(lstm, 4)
-EGI_RECURRENT_ROW(gru, 3)
+        EGI_NOT_ELEMENTWISE(name) }; \
+    EGI_ATTRIBUTES_AS(name, egi_fields_recurrent, egi_refit_recurrent, kind, NULL)
+EGI_RECURRENT_ROW(simple_rnn, EGI_SIMPLE_RNN, 3)
+EGI_RECURRENT_ROW(lstm, EGI_LSTM, 4)
+EGI_RECURRENT_ROW(gru, EGI_GRU, 3)
 EGI_OBJECTS
 // ORDER egi_recurrent_kind
 static const egi_op *const egi_recurrent_ops[] = { &egi_op_simple_rnn, &egi_op_lstm, &egi_op_gru };
@@ -25024,7 +25319,11 @@ static bool egi_run_attention_draw(egi_call *c) {
     const eg_shape weights = { 4, { q->dims[0], q->dims[1], q->dims[2], c->in[1]->dims[2] } };
     return (egi_graph_adopts() && c->backend == egi_backend_here()) || egi_batch_draw_state(weights, c->out[0]);
 }
-EGI_OP_ND(attention_draw, 2, 0, 0)
+EGI_OP_ND(attention_draw, 2, EGI_DRAWS, 0)
+EGI_REFIT(attention_draw) {
+    return (in[0]->rank == 4 && in[1]->rank == 4) || egi_refit_fail(op, in[0], "key");
+}
+EGI_ATTRIBUTES_AS(attention_draw, egi_fields_none, egi_refit_attention_draw, 0, NULL)
 // Which of the weights dropout keeps, (B, H, T, S), from the state of the draw: where the weights themselves are there.
 typedef struct egi_kept_attr { eg_shape shape; double kept; } egi_kept_attr;
 static bool egi_shape_attention_kept(egi_call *c) {
@@ -25038,6 +25337,10 @@ static bool egi_run_attention_kept(egi_call *c) {
     return !c->out[0]->size || egi_launch_random(c->backend, &args);
 }
 EGI_OP_ND(attention_kept, 1, 0, sizeof(egi_kept_attr))
+EGI_REFIT(attention_kept) {               // no graph has such a node
+    return egi_refit_fail(op, in[0], "state");
+}
+EGI_ATTRIBUTES_AS(attention_kept, NULL, egi_refit_attention_kept, 0, NULL)
 // Attention as one op, on a device that has the kernel. It keeps no weights, since its gradient computes them again
 // (Dao 2023). Its outputs are y (B, T, H, V) and the logarithm of the sum of each row's exponentials (B, H, T). Without
 // keys y is zeros, as it is for a query that sees none. Behind query, key and value come a mask and the state of the
@@ -25141,6 +25444,32 @@ static bool egi_attention_takes(const eg_backend *b, const eg_tensor *q, const e
         return q->dtype == EG_FLOAT32 && q->dims[3] <= EGI_ATTENTION_SIZE && v->dims[3] <= EGI_ATTENTION_SIZE;
     return q->dtype == EG_FLOAT32 || q->dtype == EG_FLOAT64;
 }
+// A state is what eg_attention_draw gives: of other numbers, the kernel would draw elements that no draw has. Of a node
+// of a graph, which has no numbers yet, the op that made it is known.
+EGI_REFIT(attention) {
+    const egi_attention_parameters *p = (const egi_attention_parameters *)attr;
+    const eg_tensor *q = in[0], *k = n > 2 ? in[1] : q, *v = n > 2 ? in[2] : q,
+                    *state = n > 3 && in[n - 1]->dtype != EG_BOOL ? in[--n] : NULL, *mask = n > 3 ? in[3] : NULL;
+    const eg_backend *b = egi_backend_of(q);
+    bool fits = (n == 3 || n == 4) && p->before >= 0 && p->scale - p->scale == 0;
+    if (state)
+        fits = fits && p->kept > 0 && p->kept <= 1 && state->dtype == EG_INT64 && state->rank == 1 &&
+               state->size == 3 && (!egi_backend_of(state)->apart || state->op == egi_op_attention_draw.name);
+    for (int i = 0; i < 3 && fits; i++)
+        fits = !(in[i]->flags & EGI_NUMBER) && in[i]->rank == 4 && in[i]->dtype == q->dtype &&
+               in[i]->dims[0] == q->dims[0] && in[i]->dims[1] > 0 && in[i]->dims[3] > 0;
+    fits = fits && k->dims[1] == v->dims[1] && k->dims[2] == v->dims[2] && k->dims[3] == q->dims[3] &&
+           q->dims[1] % k->dims[1] == 0 && egi_attention_takes(b, q, v);
+    if (fits && mask)
+        fits = mask->dtype == EG_BOOL && mask->rank == 4 && mask->dims[0] == q->dims[0] &&
+               mask->dims[1] == q->dims[1] && mask->dims[2] == q->dims[2] && mask->dims[3] == k->dims[2];
+    return fits || egi_refit_fail(op, q, "list of operands");
+}
+EGI_ATTRIBUTES(attention, egi_refit_attention, 0,
+               { "scale", 'd', EGI_AS_WRITTEN, 1, offsetof(egi_attention_parameters, scale) },
+               { "causal", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_attention_parameters, causal) },
+               { "before", 'l', EGI_AS_WRITTEN, 1, offsetof(egi_attention_parameters, before) },
+               { "kept", 'd', EGI_AS_WRITTEN, 1, offsetof(egi_attention_parameters, kept) })
 // Whether the one op can do what is asked: no weights are returned, and the kernel takes query, key and value.
 static bool egi_attention_runs_as_one(const egi_layer_run *c, const eg_tensor *q, const eg_tensor *k,
                                       const eg_tensor *v) {
@@ -38496,20 +38825,16 @@ static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
                                  : kind == 'b' ? (long long)*(const bool *)(const void *)p
                                  : (long long)v);
 }
-// Writes an op's attributes as a JSON object, by the table egi_attributes; `rank`: of the first operand, which is how
+// Writes an op's attributes as a JSON object, by its row's egi_attributes; `rank`: of the first operand, which is how
 // long lists by axes are.
 static void egi_recorder_file_attributes(egi_text *log, const egi_op *op, const void *attr, int rank) {
     const char *separator = "";
-    const uint64_t is = op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
     egi_text_string(log, ",\"attributes\":{");
-    for (size_t i = 0; attr && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
-        if (!(egi_attributes[i].ops & is) || !egi_attributes[i].name) continue;
-        const char *p = (const char *)attr + egi_attributes[i].offset;
-        char kind = egi_attributes[i].kind;
-        int count = egi_attributes[i].count ? egi_attributes[i].count : rank,
-            width = kind == 'i' ? (int)sizeof(int) : 8;
-        bool list = kind == 's' || egi_attributes[i].count != 1;
-        egi_text_printf(log, "%s\"%s\":%s", separator, egi_attributes[i].name, list ? "[" : "");
+    for (const egi_attribute *a = egi_attributes_of(op)->fields; attr && a && a->kind; a++) {
+        const char *p = (const char *)attr + a->offset, kind = a->kind;
+        int count = a->count ? a->count : rank, width = kind == 'i' ? (int)sizeof(int) : 8;
+        bool list = kind == 's' || a->count != 1;
+        egi_text_printf(log, "%s\"%s\":%s", separator, a->name, list ? "[" : "");
         separator = ",";
         if (kind == 's') {
             eg_shape shape;
@@ -38875,7 +39200,8 @@ EGI_GRAD(to) {
     (void)op;
     return egi_set_dx(0, dx, egi_device_copy(c->upstream[0], a->to, a->from));
 }
-EGI_OP(to, 1, 0, sizeof(egi_to_attr), 0, 0)
+EGI_OP(to, 1, EGI_OF_DEVICES, sizeof(egi_to_attr), 0, 0)
+EGI_ATTRIBUTES_AS(to, NULL, NULL, 0, NULL)
 static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to) {
     egi_to_attr attr = { from, to };
     return from == to ? x : egi_apply1(&egi_op_to, &x, 1, &attr);
@@ -38911,6 +39237,18 @@ EAGER_API const egi_op *egi_op_row(int number) {
                                                                 a, b, c, y, g)
                                           EGI_OTHER_TABLE(EGI_ROW_OTHER, EGI_ROW_OF_LAYERS) };
     return rows[number];
+}
+// Of an elementwise op, or one of the program's: that it has none.
+static const egi_attributes *egi_attributes_of(const egi_op *op) {
+#define EGI_ATTRIBUTES_OTHER(name) &egi_attributes_##name,
+#ifdef EAGER_CORE
+#define EGI_ATTRIBUTES_OF_LAYERS(name) NULL,
+#else
+#define EGI_ATTRIBUTES_OF_LAYERS EGI_ATTRIBUTES_OTHER
+#endif
+    static const egi_attributes none = { egi_fields_none, NULL, 0, NULL };
+    static const egi_attributes *const all[] = { EGI_OTHER_TABLE(EGI_ATTRIBUTES_OTHER, EGI_ATTRIBUTES_OF_LAYERS) };
+    return op->number >= EGI_ELEMENTWISE_OPS ? all[op->number - EGI_ELEMENTWISE_OPS] : &none;
 }
 
 EGI_AS_TOLD
@@ -45200,6 +45538,16 @@ static void egi_graph_reslice(const egi_slice_attr *a, int i, int64_t from, int6
     else if (step == 1 && size >= from - begin - nearly)
         egi_followed_add(f, attr, offsetof(egi_slice_attr, size) + at, left - (from - begin - size));
 }
+// How many lengths a field holds, and at which byte of the attributes they begin; -1: it holds none.
+static int egi_attribute_lengths(const egi_attribute *a, const void *attr, size_t *at) {
+    int n = a->count ? a->count : EG_MAX_RANK;
+    *at = a->offset;
+    if (a->kind == 'l') return n;
+    if (a->kind != 's') return -1;
+    memcpy(&n, (const char *)attr + a->offset, sizeof n);              // the rank
+    *at += offsetof(eg_shape, dims);
+    return n;
+}
 // Finds the attributes of an op, as they were `written` for a first operand of shape `from`, that follow from its shape
 // `now`, and puts them into attr unless that is NULL.
 static void egi_graph_follow(const eg_graph *g, const struct egi_graph_run *run, const egi_op *op, const eg_shape *from,
@@ -45207,24 +45555,24 @@ static void egi_graph_follow(const eg_graph *g, const struct egi_graph_run *run,
     int64_t length[EG_MAX_RANK];
     f->n = 0;
     if (!written || from->rank != now->rank || from->rank > EG_MAX_RANK) return;
-    if (op->number == EGI_OP_reshape || op->number == EGI_OP_normalize) {
-        const bool reshape = op->number == EGI_OP_reshape;
-        const int n = reshape ? ((const egi_reshape_attr *)written)->to.rank : 5;
-        const size_t at = reshape ? offsetof(egi_reshape_attr, to) + offsetof(eg_shape, dims) : 0;
+    for (const egi_attribute *a = egi_attributes_of(op)->fields; a && a->kind; a++) {
+        size_t at;
+        const int n = egi_attribute_lengths(a, written, &at);
+        if (n < 0 || n > EG_MAX_RANK) continue;
         memcpy(length, (const char *)written + at, (size_t)n * sizeof *length);
-        int64_t result[EG_MAX_RANK];
-        egi_graph_regroup(g, run, from, now, length, n, result);
-        for (int k = 0; k < n; k++)
-            if (result[k] >= 0) egi_followed_add(f, attr, at + (size_t)k * sizeof *length, result[k]);
-    } else if (op->number == EGI_OP_broadcast_to) {
-        const eg_shape *to = (const eg_shape *)written;
-        for (int i = 0, k = to->rank - from->rank; i < from->rank && k >= 0; i++, k++)
-            if (from->dims[i] == to->dims[k] && from->dims[i] != 1)
-                egi_followed_add(f, attr, offsetof(eg_shape, dims) + (size_t)k * sizeof *length, now->dims[i]);
-    } else if (op->number == EGI_OP_slice) {
-        for (int i = 0; i < from->rank; i++)
-            egi_graph_reslice((const egi_slice_attr *)written, i, from->dims[i], now->dims[i], egi_graph_near_end(g),
-                              attr, f);
+        if (a->rule == EGI_REGROUPS) {
+            int64_t result[EG_MAX_RANK];
+            egi_graph_regroup(g, run, from, now, length, n, result);
+            for (int k = 0; k < n; k++)
+                if (result[k] >= 0) egi_followed_add(f, attr, at + (size_t)k * sizeof *length, result[k]);
+        } else if (a->rule == EGI_SPREADS) {
+            for (int i = 0, k = n - from->rank; i < from->rank && k >= 0; i++, k++)
+                if (from->dims[i] == length[k] && from->dims[i] != 1)
+                    egi_followed_add(f, attr, at + (size_t)k * sizeof *length, now->dims[i]);
+        } else if (a->rule == EGI_CUTS)
+            for (int i = 0; i < from->rank; i++)
+                egi_graph_reslice((const egi_slice_attr *)written, i, from->dims[i], now->dims[i],
+                                  egi_graph_near_end(g), attr, f);
     }
 }
 // Whether a block is `of` or stands in it.
@@ -45474,10 +45822,6 @@ static bool egi_vertex_reads_all(eg_graph *g, egi_vertex *node, eg_tensor *const
     for (int i = 0; i < n && ok; i++) ok = egi_vertex_reads(g, node, first + i, in[i]);
     return ok;
 }
-// An op's bit in egi_attributes.
-static uint64_t egi_graph_set(const egi_op *op) {
-    return op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
-}
 static bool egi_has_length(const eg_tensor *x, int64_t length) {
     int i = 0;
     while (i < x->rank && x->dims[i] != length) i++;
@@ -45487,27 +45831,21 @@ static bool egi_has_length(const eg_tensor *x, int64_t length) {
 // a run can compute, or the program's own. False with an error. Of an op on the program's tensors: whether each is the
 // program's own; false without an error.
 static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, const eg_tensor *x, const void *attr,
-                                       size_t size, bool of_program) {
+                                       bool of_program) {
     const eg_shape from = egi_shape(x);
     egi_followed f;
     bool ok = true;
     egi_graph_follow(g, NULL, op, &from, &from, attr, NULL, &f);
-    for (size_t i = 0; attr && i < sizeof egi_attributes / sizeof egi_attributes[0] && ok; i++) {
-        const bool shape = egi_attributes[i].kind == 's';
-        if (!(egi_attributes[i].ops & egi_graph_set(op) & ~EGI_WINDOWED) || !egi_attributes[i].name) continue;
-        if (egi_attributes[i].kind == 'd') {
+    for (const egi_attribute *a = egi_attributes_of(op)->fields; attr && a && a->kind && ok; a++) {
+        size_t at;
+        if (a->rule == EGI_FROM_OPERANDS) continue;
+        if (a->kind == 'd') {
             double number;
-            memcpy(&number, (const char *)attr + egi_attributes[i].offset, sizeof number);
+            memcpy(&number, (const char *)attr + a->offset, sizeof number);
             ok = of_program ? !egi_graph_may_come(g, number) : egi_graph_knows_plain(g, op->name, number, false);
             continue;
         }
-        if ((!shape && egi_attributes[i].kind != 'l') || op->number == EGI_OP_gather || op->number == EGI_OP_concat)
-            continue;                                      // whose lengths egi_attributes_fit reads from the operands
-        const size_t at = egi_attributes[i].offset + (shape ? offsetof(eg_shape, dims) : 0);
-        int rank = 0;
-        if (shape) memcpy(&rank, (const char *)attr + egi_attributes[i].offset, sizeof rank);
-        const int count = shape ? rank : op->flags & EGI_ATTR_PER_INPUT ? (int)((size - at) / 8)
-                          : egi_attributes[i].count ? egi_attributes[i].count : EG_MAX_RANK;
+        const int count = egi_attribute_lengths(a, attr, &at);
         for (int k = 0; k < count && ok; k++) {
             int64_t number;
             memcpy(&number, (const char *)attr + at + 8 * k, 8);
@@ -45523,21 +45861,17 @@ static double egi_number_value(const eg_tensor *x) {
 }
 // Whether op can be written: with an open dimension it must be known which of the attributes are lengths, and how a
 // run computes them.
-static bool egi_graph_writes(const eg_graph *g, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
-                             size_t size) {
+static bool egi_graph_writes(const eg_graph *g, const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
     if (op->flags & EGI_USER && op->run)                   // of many processes
         return egi_fail(EG_ERROR_STATE, op->name, "it cannot be written into a graph");
-    bool known = !g->n_open || !op->attr_size || op->flags & EGI_USER ||
-                 (op->number >= 0 && op->number < EGI_ELEMENTWISE_OPS);
-    for (size_t i = 0; i < sizeof egi_attributes / sizeof egi_attributes[0]; i++)
-        known = known || (egi_attributes[i].ops & egi_graph_set(op));
+    bool known = !g->n_open || !op->attr_size || op->flags & EGI_USER || egi_attributes_of(op)->fields;
     if (!known)
         return egi_fail(EG_ERROR_STATE, op->name, "it cannot be written into a graph with open dimensions; give the "
                                         "placeholders whole shapes");
     for (int i = 0; i < n && known && g->n_open; i++)
         if (in[i] && in[i]->flags & EGI_NUMBER)
             known = egi_graph_knows_plain(g, op->name, egi_number_value(in[i]), false);
-    return known && (!g->n_open || !n || egi_graph_knows_attributes(g, op, in[0], attr, size, false));
+    return known && (!g->n_open || !n || egi_graph_knows_attributes(g, op, in[0], attr, false));
 }
 static size_t egi_graph_attr_size(const egi_op *op, int n) {
     return op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)(n + 1) : 1);
@@ -45567,7 +45901,7 @@ static bool egi_graph_opens(egi_recorder *r, const egi_op *op, eg_tensor *const 
     const egi_graph_operands among = egi_graph_look(g, (const eg_tensor *const *)in, n);
     return !among.node && among.first &&
            (among.opens ||
-            (attr && !egi_graph_knows_attributes(g, op, among.first, attr, egi_graph_attr_size(op, n), true)));
+            (attr && !egi_graph_knows_attributes(g, op, among.first, attr, true)));
 }
 // The observer of ops: writes the node. It may put other handles into out[], which the caller of the op then gets.
 static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
@@ -45582,7 +45916,7 @@ static bool egi_graph_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
     mine = mine || (op->programs && egi_graph_opens(r, op, in, n, NULL));
     if (g->recorder.inside || !mine) return true;
     const size_t size = egi_graph_attr_size(op, n);
-    if (!egi_graph_writes(g, op, in, n, attr, size) || !egi_graph_reads(op->name, g, in, n)) return false;
+    if (!egi_graph_writes(g, op, in, n, attr) || !egi_graph_reads(op->name, g, in, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_OP, n, n_out, attr, attr ? size : 0);
     if (!node) return false;
     node->op = op;
@@ -46667,7 +47001,6 @@ static bool egi_graph_gather(egi_graph_run *run, const egi_vertex *node, eg_tens
 // The attributes of an op with the open dimensions as they are in this run; x: its first operand.
 static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *node, const eg_tensor *x, void *attr) {
     const eg_graph *g = run->graph;
-    const uint64_t is = egi_graph_set(node->op);
     egi_followed f;
     bool ok = true;
     f.n = 0;
@@ -46677,20 +47010,16 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
         const eg_shape now = egi_shape(x);
         egi_graph_follow(g, run, node->op, &g->nodes[v->node]->form[v->out].shape, &now, node->attr, (char *)attr, &f);
     }
-    for (size_t i = 0; g->n_open && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
-        const bool shape = egi_attributes[i].kind == 's';
-        if (egi_attributes[i].ops & is & ~EGI_WINDOWED && egi_attributes[i].kind == 'd') {
+    for (const egi_attribute *a = egi_attributes_of(node->op)->fields; g->n_open && a && a->kind; a++) {
+        size_t at;
+        if (a->rule == EGI_FROM_OPERANDS) continue;
+        if (a->kind == 'd') {
             double number;
-            memcpy(&number, (const char *)attr + egi_attributes[i].offset, sizeof number);
+            memcpy(&number, (const char *)attr + a->offset, sizeof number);
             ok = ok && (egi_graph_real(run, &number) || egi_graph_no_length(run, node->op->name));
-            memcpy((char *)attr + egi_attributes[i].offset, &number, sizeof number);
+            memcpy((char *)attr + a->offset, &number, sizeof number);
         }
-        if (!(egi_attributes[i].ops & is & ~EGI_WINDOWED) || (!shape && egi_attributes[i].kind != 'l')) continue;
-        const size_t at = egi_attributes[i].offset + (shape ? offsetof(eg_shape, dims) : 0);
-        int rank = 0;
-        if (shape) memcpy(&rank, (const char *)attr + egi_attributes[i].offset, sizeof rank);
-        const int count = shape ? rank : node->op->flags & EGI_ATTR_PER_INPUT ? (int)((node->attr_size - at) / 8)
-                          : egi_attributes[i].count ? egi_attributes[i].count : EG_MAX_RANK;
+        const int count = egi_attribute_lengths(a, attr, &at);
         for (int k = 0; k < count && ok; k++) {
             int64_t number;
             if (egi_followed_has(&f, at + 8 * (size_t)k)) continue;
@@ -46701,280 +47030,14 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
     }
     return ok;
 }
-// ---- whether attributes fit operands
-//
-// A public function checks its options before it applies a row. The nodes of a graph are applied without these
-// functions, to operands of other lengths than those they were written with, or from a file: their attributes are
-// checked here, and what follows from the operands is filled in.
-
-// The hint of the step that runs, which says the shapes of its batch, for the end of an error's sentence: the hint
-// itself (behind), or what stands between it and the sentence; "" outside of a step.
-static const char *egi_fit_hint(bool behind) {
-    const egi_context *step = egi_context_find(EGI_IN_STEP);
-    return !step || !step->name ? "" : behind ? step->name : "; ";
-}
-static bool egi_fit_fail(const egi_op *op, const eg_tensor *x, const char *what) {
-    return egi_fail(EG_ERROR_ARGUMENT, op->name, "its %s does not fit %s%s%s", what, egi_describe(x),
-                    egi_fit_hint(false), egi_fit_hint(true));
-}
-static bool egi_fit_reshape(const egi_op *op, const eg_tensor *x, egi_reshape_attr *a) {
-    int64_t size = 1;
-    if (!egi_shape_valid(op->name, a->to, (eg_dtype)x->dtype)) return false;
-    for (int i = 0; i < a->to.rank; i++) size *= a->to.dims[i];
-    a->from = egi_shape(x);
-    return size == x->size ||
-           egi_fail(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s", egi_describe(x),
-                    egi_dim_show(x, x->size), egi_shape_show(a->to));
-}
-static bool egi_fit_transpose(const egi_op *op, const eg_tensor *x, const egi_perm *p) {
-    unsigned seen = 0;
-    for (int i = 0; i < x->rank; i++) {
-        if (p->perm[i] < 0 || p->perm[i] >= x->rank) return egi_fit_fail(op, x, "perm");
-        seen |= 1u << p->perm[i];
-    }
-    return seen == (1u << x->rank) - 1 || egi_fit_fail(op, x, "perm");
-}
-static bool egi_fit_broadcast(const egi_op *op, const eg_tensor *x, const eg_shape *to) {
-    if (!egi_shape_valid(op->name, *to, EG_FLOAT64)) return false;
-    bool fits = x->rank <= to->rank;
-    for (int i = 0; i < x->rank && fits; i++)
-        fits = x->dims[i] == to->dims[i + to->rank - x->rank] || x->dims[i] == 1;
-    return fits || egi_fit_fail(op, x, "shape");
-}
-static bool egi_fit_slice(const egi_op *op, const eg_tensor *x, egi_slice_attr *a) {
-    a->from = egi_shape(x);
-    for (int i = 0; i < x->rank; i++) {
-        const int64_t length = x->dims[i], begin = a->begin[i], size = a->size[i];
-        int64_t span = 0;
-        if (begin >= 0 && size >= 0 && a->step[i] == 1 && egi_backend_of(x)->apart &&
-            (egi_steps_are_open(size) || egi_steps_are_open(begin)))
-            continue;                                      // read from a file: as egi_slice_open writes it
-        if (begin < 0 || begin > length || size < 0 || a->step[i] < 1 ||
-            (size && (!egi_checked_product(size - 1, a->step[i], &span) || span >= length - begin)))
-            return egi_fail(EG_ERROR_INDEX, op->name,
-                            "%s elements from %s on in steps of %lld do not lie inside axis %d of %s%s%s",
-                            egi_dim_show(x, size), egi_dim_show(x, begin), (long long)a->step[i], i, egi_describe(x),
-                            egi_fit_hint(false), egi_fit_hint(true));
-    }
-    return true;
-}
-static bool egi_fit_pad(const egi_op *op, const eg_tensor *x, const egi_pad_attr *a) {
-    for (int i = 0; i < x->rank; i++)
-        if (a->low[i] < 0 || a->high[i] < 0 || a->step[i] < 1) return egi_fit_fail(op, x, "padding");
-    return true;
-}
-static bool egi_fit_concat(const egi_op *op, eg_tensor *const *in, int n, int64_t *a) {
-    if (n < 1 || a[0] < 0 || a[0] >= in[0]->rank) return n > 0 && egi_fit_fail(op, in[0], "axis");
-    for (int i = 0; i < n; i++) a[1 + i] = a[0] < in[i]->rank ? in[i]->dims[a[0]] : 0;
-    return true;
-}
-static bool egi_fit_reduce(const egi_op *op, const eg_tensor *x, egi_reduce_attr *a) {
-    static const struct { int32_t op, kind; } kinds[] = {
-        { EGI_OP_reduce_sum, EGI_SUM }, { EGI_OP_reduce_mean, EGI_MEAN }, { EGI_OP_reduce_prod, EGI_PROD },
-        { EGI_OP_reduce_max, EGI_MAX_ }, { EGI_OP_reduce_min, EGI_MIN_ }, { EGI_OP_norm, EGI_NORM2 },
-        { EGI_OP_reduce_all, EGI_ALL }, { EGI_OP_reduce_any, EGI_ANY }, { EGI_OP_argmax, EGI_ARGMAX },
-        { EGI_OP_argmin, EGI_ARGMIN },
-    };
-    const bool one = op->number == EGI_OP_argmax || op->number == EGI_OP_argmin;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i].op == op->number) a->kind = (egi_reduction)kinds[i].kind;
-    a->from = egi_shape(x);
-    return (a->mask >> x->rank == 0 && (a->mask || (x->rank == 0 && !one)) && (!one || !(a->mask & (a->mask - 1)))) ||
-           egi_fit_fail(op, x, "mask");
-}
-static bool egi_fit_axis(const egi_op *op, const eg_tensor *x, egi_axis_attr *a) {
-    const bool any = op->number == EGI_OP_cumsum;                  // the others work along the last axis
-    a->kind = op->number == EGI_OP_softmax ? EGI_SOFTMAX_ : op->number == EGI_OP_log_softmax ? EGI_LOG_SOFTMAX
-              : EGI_SUM;
-    return (a->axis >= 0 && a->axis < x->rank && (any || a->axis == x->rank - 1)) || egi_fit_fail(op, x, "axis");
-}
-static bool egi_fit_dense(const egi_op *op, eg_tensor *const *in, egi_matmul_attr *a) {
-    a->ta = a->tb = false;
-    a->relu = op->number == EGI_OP_dense_relu;
-    const eg_tensor *x = in[0], *w = in[1], *bias = in[2];
-    for (int i = 0; i < 3; i++) if (in[i]->flags & EGI_NUMBER) return egi_fit_fail(op, in[i], "list of operands");
-    return (egi_backend_of(x)->folds && x->rank == 2 && w->rank == 2 && bias->rank == 1 && egi_is_float(x->dtype) &&
-            bias->dims[0] == w->dims[1] && bias->dtype == x->dtype && bias->flags & EGI_CONTIGUOUS) ||
-           egi_fit_fail(op, bias, "list of operands");
-}
-static bool egi_fit_gather(const egi_op *op, eg_tensor *const *in, egi_gather_attr *a) {
-    const eg_tensor *x = in[0], *index = in[1];
-    const bool adds = op->number == EGI_OP_scatter_add;
-    a->index_rank = index->rank;
-    if (!a->name) a->name = op->name;
-    if (a->axis < 0 || a->axis + (adds ? index->rank : 1) > x->rank) return egi_fit_fail(op, x, "axis");
-    if (!adds) { a->rows = x->dims[a->axis]; return true; }
-    if (x->rank - index->rank + 1 > EG_MAX_RANK || a->rows < 0) return egi_fit_fail(op, x, "number of rows");
-    for (int i = 0; i < index->rank; i++)
-        if (index->dims[i] != x->dims[a->axis + i]) return egi_fit_fail(op, x, "list of indices");
-    return true;
-}
-// Channels and groups of a convolution (f: its filter) or a pooling (f: NULL), from the operands.
-static bool egi_fit_channels(const egi_op *op, const eg_tensor *x, const eg_tensor *f, int space, egi_windows *w) {
-    const int64_t last = x->dims[space + 1];
-    w->n = x->dims[0];
-    w->c = w->oc = last;
-    if (!f) { w->groups = last; return true; }
-    if (f->rank != space + 2 || w->groups < 1 || op->number == EGI_OP_conv2d_filter)
-        return egi_fit_fail(op, f, "list of windows");
-    if (op->number == EGI_OP_conv2d) w->oc = f->dims[space + 1];
-    else if (!egi_checked_product(f->dims[space], w->groups, &w->c) || f->dims[space + 1] != w->oc)
-        return egi_fit_fail(op, f, "list of windows");
-    return (w->c % w->groups == 0 && w->oc % w->groups == 0 && f->dims[space] == w->c / w->groups) ||
-           egi_fit_fail(op, f, "number of groups");
-}
-// Windows over x, whose lengths may be others than those they were written with: these say how borders are padded.
-static bool egi_fit_windows(const egi_op *op, eg_tensor *const *in, int n, egi_windows *w) {
-    const eg_tensor *x = in[0], *f = n > 1 ? in[1] : NULL;
-    const int space = x->rank - 2;
-    const bool back = op->number == EGI_OP_conv2d_input || op->number == EGI_OP_avg_pool2d_grad;
-    egi_windows to;
-    if (space < 1 || space > EGI_WINDOW_AXES) return egi_fit_fail(op, x, "list of windows");
-    egi_window *a = egi_windows_begin(&to, space);
-    const egi_window *from = w->axis + EGI_WINDOW_AXES - space;
-    to.groups = w->groups;
-    to.padding = w->padding;
-    if (!egi_fit_channels(op, x, f, space, &to)) return false;
-    for (int i = 0; i < space; i++) {
-        int64_t span = 0;
-        a[i].taps = f ? f->dims[i] : from[i].taps;
-        a[i].stride = from[i].stride;
-        a[i].dilation = from[i].dilation;
-        a[i].in = from[i].in;
-        const int64_t out = back ? x->dims[i + 1] : from[i].out;
-        // A transposed convolution's rows are those of x, times the stride, and a constant.
-        int64_t rows = 0, former = 0;
-        if (op->number == EGI_OP_conv2d_input && from[i].in >= 0 && from[i].in <= INT64_MAX / 4 &&
-            from[i].stride >= 1 && from[i].out >= 0 && out >= 0 &&
-            egi_checked_product(out, from[i].stride, &rows) && rows <= INT64_MAX / 4 &&
-            egi_checked_product(from[i].out, from[i].stride, &former) && former <= INT64_MAX / 4)
-            a[i].in += rows - former;
-        bool fits = a[i].taps >= 1 && a[i].taps <= INT32_MAX && a[i].stride >= 1 && a[i].stride <= INT32_MAX &&
-                    a[i].dilation >= 1 && a[i].dilation <= (f ? INT32_MAX : 1) && a[i].in >= 0 &&
-                    a[i].in <= INT64_MAX / 4 && egi_window_span(op->name, f ? f : x, &a[i], &span);
-        const bool valid = fits && from[i].before == 0 && a[i].in >= span && w->padding != 1 + (int64_t)EG_SAME &&
-                           (a[i].in - span) / a[i].stride + 1 == out;
-        egi_window other = a[i];
-        fits = fits && egi_window_place(op->name, x, &other, span, EG_SAME);
-        const bool same = fits && other.out == out && other.before == from[i].before &&
-                          w->padding != 1 + (int64_t)EG_VALID;
-        if (!back) other.in = a[i].in = x->dims[i + 1];
-        fits = (valid || same) && egi_window_place(op->name, x, &a[i], span, valid ? EG_VALID : EG_SAME) &&
-               egi_window_place(op->name, x, &other, span, same ? EG_SAME : EG_VALID) && a[i].out == other.out &&
-               a[i].before == other.before;
-        if (!fits) return egi_fit_fail(op, x, "list of windows");
-    }
-    *w = to;
-    return true;
-}
-#ifndef EAGER_CORE
-// A weight as kernels read it: x's dtype, contiguous, of that shape.
-static bool egi_fit_weight(const eg_tensor *x, const eg_tensor *weight, int rank, int64_t rows, int64_t columns) {
-    return !(weight->flags & EGI_NUMBER) && egi_weight_goes_with(x, weight) && weight->rank == rank &&
-           weight->dims[0] == rows && (rank < 2 || weight->dims[1] == columns);
-}
-static bool egi_fit_normalize(const egi_op *op, eg_tensor *const *in, int n, const egi_normalize_attr *a) {
-    const int64_t parts[] = { a->p.examples, a->p.positions, a->p.groups, a->p.channels, a->p.inner };
-    const eg_tensor *x = in[0];
-    int64_t size = 1;
-    bool fits = n == 1 + a->scales + a->shifts && a->p.epsilon >= 0 && a->p.epsilon < HUGE_VAL && x->size &&
-                !(x->flags & EGI_NUMBER) && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64);
-    for (int i = 0; i < 5 && fits; i++) fits = parts[i] > 0 && egi_checked_product(size, parts[i], &size);
-    fits = fits && size == x->size;
-    for (int i = 1; i < n && fits; i++)
-        fits = egi_weight_goes_with(x, in[i]) && !(in[i]->flags & EGI_NUMBER) && in[i]->size == parts[2] * parts[3];
-    return fits || egi_fit_fail(op, x, "list of attributes");
-}
-static bool egi_fit_recurrent(const egi_op *op, eg_tensor *const *in, int n, egi_recurrent_parameters *p) {
-    static const int gates[] = { 1, 4, 3 }, states[] = { 1, 2, 1 }, pieces[] = { 2, 6, 5 };     // ORDER egi_cells
-    const int kind = op->number - EGI_OP_simple_rnn, least = 2 + states[kind] + p->masked;     // ORDER EGI_OTHER_TABLE
-    const eg_tensor *z = in[0];
-    bool fits = (n == least || (kind == EGI_GRU && n == least + 1)) && z->rank == 3 && z->size &&
-                (z->dtype == EG_FLOAT32 || z->dtype == EG_FLOAT64) && z->dims[1] <= INT_MAX &&
-                z->dims[2] % gates[kind] == 0;
-    if (!fits) return egi_fit_fail(op, z, "list of operands");
-    p->kind = (egi_recurrent_kind)kind;
-    p->batch = z->dims[0];
-    p->steps = z->dims[1];
-    p->units = z->dims[2] / gates[kind];
-    p->gates = gates[kind];
-    p->pieces = pieces[kind];
-    p->keeps = egi_recording();
-    p->precision = egi_this.precision;
-    fits = egi_fit_weight(z, in[1], 2, p->units, z->dims[2]) &&
-           (n == least || egi_fit_weight(z, in[3], 1, z->dims[2], 0));
-    for (int i = 2; i < 2 + states[kind] && fits; i++)
-        fits = in[i]->rank == 2 && in[i]->dtype == z->dtype && in[i]->dims[0] == p->batch &&
-               in[i]->dims[1] == p->units;
-    const eg_tensor *mask = p->masked ? in[n - 1] : NULL;
-    fits = fits && (!mask || (mask->dtype == EG_BOOL && mask->rank == 2 && mask->dims[0] == p->batch &&
-                              mask->dims[1] == p->steps));
-    return fits || egi_fit_fail(op, z, "list of operands");
-}
-static bool egi_fit_layer_norm(const egi_op *op, eg_tensor *const *in, const double *epsilon) {
-    const eg_tensor *x = in[0];
-    const int64_t last = x->rank ? x->dims[x->rank - 1] : 0;
-    return (x->size && last && x->dtype == EG_FLOAT32 && *epsilon >= 0 && *epsilon < HUGE_VAL &&
-            egi_fit_weight(x, in[1], 1, last, 0) && egi_fit_weight(x, in[2], 1, last, 0)) ||
-           egi_fit_fail(op, x, "list of operands");
-}
-// A state is what eg_attention_draw gives: of other numbers, the kernel would draw elements that no draw has.
-static bool egi_fit_attention(const egi_op *op, eg_tensor *const *in, int n, const egi_attention_parameters *p) {
-    const eg_tensor *q = in[0], *k = n > 2 ? in[1] : q, *v = n > 2 ? in[2] : q,
-                    *state = n > 3 && in[n - 1]->dtype != EG_BOOL ? in[--n] : NULL, *mask = n > 3 ? in[3] : NULL;
-    const eg_backend *b = egi_backend_of(q);
-    bool fits = (n == 3 || n == 4) && p->before >= 0 && p->scale - p->scale == 0;
-    if (state)
-        fits = fits && p->kept > 0 && p->kept <= 1 && state->dtype == EG_INT64 && state->rank == 1 &&
-               state->size == 3 && (egi_backend_of(state)->deallocate != egi_graph_deallocate ||
-                                    !strcmp(state->op, egi_op_attention_draw.name));
-    for (int i = 0; i < 3 && fits; i++)
-        fits = !(in[i]->flags & EGI_NUMBER) && in[i]->rank == 4 && in[i]->dtype == q->dtype &&
-               in[i]->dims[0] == q->dims[0] && in[i]->dims[1] > 0 && in[i]->dims[3] > 0;
-    fits = fits && k->dims[1] == v->dims[1] && k->dims[2] == v->dims[2] && k->dims[3] == q->dims[3] &&
-           q->dims[1] % k->dims[1] == 0 && egi_attention_takes(b, q, v);
-    if (fits && mask)
-        fits = mask->dtype == EG_BOOL && mask->rank == 4 && mask->dims[0] == q->dims[0] &&
-               mask->dims[1] == q->dims[1] && mask->dims[2] == q->dims[2] && mask->dims[3] == k->dims[2];
-    return fits || egi_fit_fail(op, q, "list of operands");
-}
-#endif
-static bool egi_attributes_fit(const egi_op *op, eg_tensor *const *in, int n, void *attr) {
+// Whether an op may run on these operands with these attributes, into which is filled what follows from the operands.
+// Nodes are run by it, and so are the lines of files, since no public function has checked their options.
+static bool egi_attributes_refit(const egi_op *op, eg_tensor *const *in, int n, void *attr) {
     for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
     if (op->n_in >= 0 ? n != op->n_in : n < 1)
         return egi_fail(EG_ERROR_ARGUMENT, op->name, "takes %d operand%s, not %d", op->n_in, egi_plural(op->n_in), n);
-    switch (op->number) {
-    case EGI_OP_reshape: return egi_fit_reshape(op, in[0], (egi_reshape_attr *)attr);
-    case EGI_OP_transpose: return egi_fit_transpose(op, in[0], (const egi_perm *)attr);
-    case EGI_OP_broadcast_to: return egi_fit_broadcast(op, in[0], (const eg_shape *)attr);
-    case EGI_OP_slice: return egi_fit_slice(op, in[0], (egi_slice_attr *)attr);
-    case EGI_OP_pad: return egi_fit_pad(op, in[0], (const egi_pad_attr *)attr);
-    case EGI_OP_reverse: return *(unsigned *)attr >> in[0]->rank == 0 || egi_fit_fail(op, in[0], "mask");
-    case EGI_OP_cast:
-        ((egi_cast_attr *)attr)->from = in[0]->dtype;
-        return egi_dtype_valid((eg_dtype)((egi_cast_attr *)attr)->to) || egi_fit_fail(op, in[0], "dtype");
-    case EGI_OP_concat: return egi_fit_concat(op, in, n, (int64_t *)attr);
-    case EGI_OP_reduce_sum: case EGI_OP_reduce_mean: case EGI_OP_reduce_prod: case EGI_OP_reduce_max:
-    case EGI_OP_reduce_min: case EGI_OP_norm: case EGI_OP_reduce_all: case EGI_OP_reduce_any: case EGI_OP_argmax:
-    case EGI_OP_argmin: return egi_fit_reduce(op, in[0], (egi_reduce_attr *)attr);
-    case EGI_OP_cumsum: case EGI_OP_argsort: case EGI_OP_softmax: case EGI_OP_log_softmax:
-        return egi_fit_axis(op, in[0], (egi_axis_attr *)attr);
-    case EGI_OP_dense: case EGI_OP_dense_relu: return egi_fit_dense(op, in, (egi_matmul_attr *)attr);
-    case EGI_OP_gather: case EGI_OP_scatter_add: return egi_fit_gather(op, in, (egi_gather_attr *)attr);
-    case EGI_OP_conv2d: case EGI_OP_conv2d_input: case EGI_OP_conv2d_filter: case EGI_OP_max_pool_index:
-    case EGI_OP_avg_pool2d: case EGI_OP_avg_pool2d_grad: return egi_fit_windows(op, in, n, (egi_windows *)attr);
-#ifndef EAGER_CORE
-    case EGI_OP_normalize: return egi_fit_normalize(op, in, n, (const egi_normalize_attr *)attr);
-    case EGI_OP_simple_rnn: case EGI_OP_lstm: case EGI_OP_gru:
-        return egi_fit_recurrent(op, in, n, (egi_recurrent_parameters *)attr);
-    case EGI_OP_layer_norm: return egi_fit_layer_norm(op, in, (const double *)attr);
-    case EGI_OP_attention: return egi_fit_attention(op, in, n, (const egi_attention_parameters *)attr);
-    case EGI_OP_attention_draw:
-        return (in[0]->rank == 4 && in[1]->rank == 4) || egi_fit_fail(op, in[0], "key");
-    case EGI_OP_attention_kept: return egi_fit_fail(op, in[0], "state");         // no graph has such a node
-#endif
-    default: return true;
-    }
+    const egi_attributes *a = egi_attributes_of(op);
+    return !a->refit || a->refit(op, a->kind, in, n, attr);
 }
 
 // A result of a node, unless another tensor is fed for it.
@@ -46991,7 +47054,7 @@ static bool egi_graph_run_op(egi_graph_run *run, egi_vertex *node) {
     for (int i = 0; i < node->n && ok; i++) in[i] = egi_graph_input(run, node, i, &ok);
     ok = ok && egi_graph_gather(run, node, in) && egi_graph_attributes(run, node, node->n ? in[0] : NULL, attr);
     const bool user = node->op->flags & EGI_USER;
-    ok = ok && (user || egi_attributes_fit(node->op, in, node->n, attr));
+    ok = ok && (user || egi_attributes_refit(node->op, in, node->n, attr));
     if (ok && user)
         ok = ((const egi_user_attr *)attr)->again(node->op, (const egi_user_attr *)attr, in, node->n, out, node->n_out);
     else if (ok && node->op->programs) ok = (out[0] = egi_elementwise(node->op, in)) != NULL;
@@ -47431,7 +47494,7 @@ static void egi_graph_need(const eg_graph *g, unsigned char *needed, int32_t val
 }
 static bool egi_vertex_draws(const egi_vertex *node) {
     return node->kind == EGI_VERTEX_RANDOM ||
-           (node->kind == EGI_VERTEX_OP && node->op->number == EGI_OP_attention_draw);
+           (node->kind == EGI_VERTEX_OP && node->op->flags & EGI_DRAWS);
 }
 // Whether a node has effects of its own.
 static bool egi_vertex_acts(const egi_vertex *node) {
@@ -48188,7 +48251,7 @@ static const char *egi_called_named(const char *name) {
 // Writes an op by its name and its attributes; false with an error for one that a file cannot hold.
 static bool egi_saver_op(egi_saver *s, const egi_vertex *node) {
     const egi_value *v = node->n && node->in[0].value >= 0 ? egi_value_at(s->graph, node->in[0].value) : NULL;
-    if (node->op->flags & EGI_USER || node->op->number == EGI_OP_to)
+    if (node->op->flags & (EGI_USER | EGI_OF_DEVICES))
         return egi_fail(EG_ERROR_STATE, "function_save", "eg_%s cannot be written into a file: %s", node->op->name,
                         node->op->flags & EGI_USER ? "no file holds a program's own code"
                                                    : "a function in a file is for one device");
@@ -48766,12 +48829,12 @@ static bool egi_loader_gives(egi_loader *l, eg_tensor *const *x, int n) {
     for (int i = 0; i < n; i++) l->value[l->n_values++] = x[i];
     return true;
 }
-// One field of the attributes, as the table of attributes says.
-static bool egi_loader_attribute(egi_loader *l, int64_t node, size_t row, int rank, char *attr) {
-    const char *name = egi_attributes[row].name, kind = egi_attributes[row].kind;
-    const bool list = kind != 's' && egi_attributes[row].count != 1;
-    const int64_t count = egi_attributes[row].count ? egi_attributes[row].count : rank;
-    char *p = attr + egi_attributes[row].offset;
+// One field of the attributes. Files of version 1 have no padding at the end of a list of windows.
+static bool egi_loader_attribute(egi_loader *l, int64_t node, const egi_attribute *a, int rank, char *attr) {
+    const char *name = a->name, kind = a->kind;
+    const bool list = kind != 's' && a->count != 1;
+    const int64_t count = a->count ? a->count : rank;
+    char *p = attr + a->offset;
     eg_shape shape;
     if (kind == 's') {
         if (!egi_loader_sizes(l, node, name, &shape)) return false;
@@ -48780,7 +48843,7 @@ static bool egi_loader_attribute(egi_loader *l, int64_t node, size_t row, int ra
     }
     const bool array = list && egi_json_at(&l->json, node).kind == EGI_JSON_ARRAY;
     const int64_t given = array ? egi_json_count(&l->json, node) : -1;
-    if (list && given != count && !(given == count - 1 && egi_attributes[row].ops & EGI_WINDOWED))   // of version 1
+    if (list && given != count && !(given == count - 1 && a->rule == EGI_FROM_OPERANDS))
         return egi_loader_fail(l, "its \"%s\" is no list of %lld numbers", name, (long long)count);
     for (int64_t k = 0; k < (list ? given : count); k++) {
         const egi_json_node v = egi_json_at(&l->json, list ? node + 1 + k : node);
@@ -48805,25 +48868,19 @@ static bool egi_loader_attributes(egi_loader *l, const egi_op *op, int rank, voi
     const int64_t object = egi_loader_member(l, "attributes");
     int64_t known = 0;
     if (object < 0) return true;
-    for (size_t i = 0; i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
-        if (!(egi_attributes[i].ops & egi_graph_set(op)) || !egi_attributes[i].name) continue;
-        const int64_t node = egi_json_member(&l->json, object, egi_attributes[i].name);
+    for (const egi_attribute *a = egi_attributes_of(op)->fields; a && a->kind; a++) {
+        const int64_t node = egi_json_member(&l->json, object, a->name);
         if (node < 0) continue;
         known++;
-        if (!egi_loader_attribute(l, node, i, rank, (char *)attr)) return false;
+        if (!egi_loader_attribute(l, node, a, rank, (char *)attr)) return false;
     }
     return (egi_json_at(&l->json, object).kind == EGI_JSON_OBJECT && known == egi_json_count(&l->json, object)) ||
            egi_loader_fail(l, "eg_%s has no such attributes", op->name);
 }
-// A product with its sum, where this device has no kernel for both.
-static eg_tensor *egi_loader_dense(eg_tensor *const *in, bool relu) {
-    eg_tensor *y = (eg_add)(egi_matmul(in[0], false, in[1], false), in[2]);
-    return relu ? eg_relu(y) : y;
-}
 // Runs an op of the file, after its attributes have been checked against the operands.
 static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, int n) {
     eg_tensor *out[EGI_MAX_OUT] = { NULL };
-    const bool folded = op->number == EGI_OP_dense || op->number == EGI_OP_dense_relu;
+    const egi_attributes *row = egi_attributes_of(op);
     void *attr = egi_alloc(op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)n + 1 : 1) + 1);
     bool ok = attr || egi_no_memory("function_load", 0);
     if (ok) memset(attr, 0, op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)n + 1 : 1));
@@ -48831,15 +48888,16 @@ static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, i
     const char *called = egi_called_named(egi_loader_text(l, "called"));
     egi_context call;
     if (called) egi_context_enter(&call, EGI_IN_CALL, called);
-    if (ok && folded && n == 3 && !l->graph->backend.folds)
-        ok = (out[0] = egi_loader_dense(in, op->number == EGI_OP_dense_relu)) != NULL;
+    if (ok && row->composed && n == op->n_in && !l->graph->backend.folds)
+        ok = (out[0] = row->composed(in, row->kind)) != NULL;
     else {
         eg_tensor *own = NULL;
-        if (ok && op->number == EGI_OP_slice && n == 1 && in[0]) {     // whose open lengths may be beyond a variable's
-            ok = egi_graph_adopt(&l->graph->recorder, "slice", in, 1, &own);
+        // What is cut becomes a node first, since an open length may be beyond a variable's.
+        if (ok && row->fields && row->fields->rule == EGI_CUTS && n == 1 && in[0]) {
+            ok = egi_graph_adopt(&l->graph->recorder, op->name, in, 1, &own);
             in[0] = own;
         }
-        ok = ok && egi_attributes_fit(op, in, n, attr);
+        ok = ok && egi_attributes_refit(op, in, n, attr);
         if (ok && op->programs) ok = (out[0] = egi_elementwise(op, in)) != NULL;
         else if (ok) ok = egi_apply(op, in, n, op->attr_size ? attr : NULL, out);
     }
@@ -48853,7 +48911,7 @@ static bool egi_loader_op(egi_loader *l, eg_tensor **in, int n) {
     const egi_op *op = NULL;
     for (int i = 0; i < (int)EGI_OPS && name && !op; i++)
         if (egi_op_row(i) && !strcmp(egi_op_row(i)->name, name)) op = egi_op_row(i);
-    if (!op || op->flags & EGI_USER || op->number == EGI_OP_to)
+    if (!op || op->flags & (EGI_USER | EGI_OF_DEVICES))
         return egi_loader_fail(l, "there is no op '%.60s' that a file can name", name ? name : "");
     return egi_loader_run_op(l, op, in, n);
 }

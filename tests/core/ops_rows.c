@@ -87,6 +87,23 @@ TEST(a_row_is_differentiable_or_says_that_it_is_not) {
         if (test_fails) { printf("    eg_%s\n", op->name); return; }
     }
 }
+// What a row says of its attributes lies inside of them, under names that differ.
+TEST(attributes_of_all_rows_are_told) {
+    for (int i = 0; i < (int)EGI_OPS; i++) {
+        const egi_op *op = egi_op_row(i);
+        const egi_attribute *fields = egi_attributes_of(op)->fields;
+        // A row says so where it has none, or has what nobody else may write: handles, a user's functions.
+        CHECK(fields || op->flags & (EGI_USER | EGI_OF_DEVICES) || op->number == EGI_OP_attention_kept);
+        if (i < (int)EGI_ELEMENTWISE_OPS) CHECK(!fields->kind);
+        for (const egi_attribute *a = fields; a && a->kind; a++) {
+            const size_t size = a->kind == 's' ? sizeof(eg_shape) : a->kind == 'i' ? sizeof(int) : a->kind == 'b' ? 1 : 8;
+            CHECK(strchr("ibdls", a->kind) && a->name && a->count >= 0);
+            CHECK(a->offset + size * (size_t)(a->count ? a->count : EG_MAX_RANK) <= op->attr_size);
+            for (const egi_attribute *b = fields; b < a; b++) CHECK(strcmp(a->name, b->name));
+        }
+        if (test_fails) { printf("    eg_%s\n", op->name); return; }
+    }
+}
 // A formula's words leave one value, wait no deeper and make no more nodes than the arrays hold that walk it, and read
 // no operand that the row lacks.
 static int formula_depth(const egi_formula *formula, int *deepest) {
