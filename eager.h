@@ -3269,9 +3269,10 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 // eg_host_number happen at each call. What it does in C beside that happens only when it runs. An error that it leaves
 // behind makes the call fail, whatever it returns. Errors are what a replay could not do again: reading a tensor in C
 // (eg_item, eg_item_int, eg_data, eg_read_into), eg_iterator_next, lending memory (eg_wrap_data, eg_from_dlpack),
-// making a variable in another call than the first of a signature, keeping a tensor that is no output, and leaving a
-// tape open that was never asked for gradients. The functions of a custom gradient may read tensors in C: replays call
-// them, and where one assigns to a variable, too, the body stays eager.
+// making a variable in another call than the first of a signature, keeping a tensor that is no output, leaving a tape
+// open that was never asked for gradients, and clearing an error that came of values, such as an index, at which a
+// replay ends. The functions of a custom gradient may read tensors in C: replays call them, and where one assigns to a
+// variable, too, the body stays eager.
 typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
 typedef struct eg_function eg_function;
 typedef struct eg_function_options {
@@ -11677,6 +11678,7 @@ typedef struct egi_recorder {
     bool (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x, bool asked);
     bool (*check)(struct egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size);
     bool (*reaches)(struct egi_recorder *r, eg_tensor *v, int64_t least);
+    void (*failed)(struct egi_recorder *r);                // an op, by the values of its operands; the error is raised
     // What the bool p says, or -1; *number: which branch of the list it is, or -1.
     int (*branch)(struct egi_recorder *r, const char *name, eg_tensor *p, int64_t *number);
     bool (*branched)(struct egi_recorder *r, int64_t number, eg_tensor *const *out, int m);   // what the branch gave
@@ -11744,6 +11746,12 @@ enum { EGI_WORK_CHECKS, EGI_WORK_PRINTS, EGI_WORK_SUMMARIZES, EGI_WORK_SEEDS, EG
 static eg_backend *egi_work_backend(const egi_args *args) {
     const eg_tensor *x = args->in[0] ? args->in[0] : args->out[0];
     return x ? egi_backend_of(x) : egi_backend_here();
+}
+// The error that an op has raised came of the values that it was given: a replay fails there, too. Returns false.
+static EGI_COLD bool egi_observe_failed(void) {
+    egi_recorder *r = egi_this.observer;
+    if (r && r->failed) r->failed(r);
+    return false;
 }
 // Where the host reads tensors to refuse them, or to write another one's elements: `check` does so now, and a traced
 // function does it at each replay with a copy of the parameters, `size` bytes without padding.
@@ -11862,7 +11870,8 @@ static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in,
     }
     char text[512];
     egi_trap_text(text, sizeof text, out[bad], in, n);
-    return egi_fail(EG_ERROR_NONFINITE, name, "made %lld NaN or infinite elements of %s", (long long)count, text);
+    egi_fail(EG_ERROR_NONFINITE, name, "made %lld NaN or infinite elements of %s", (long long)count, text);
+    return egi_observe_failed();
 }
 
 // ---- elementwise rows
@@ -39414,6 +39423,7 @@ typedef struct egi_trace {
     int made;                    // variables made by the body
     char maker[120];             // the first of them, and where it was made
     char reason[256];
+    char cleared[256];           // the first error that came of values: it ends replays, so that the body must not go on
     int busy;                    // replays now
     egi_open_list *open;         // from which it can be derived, at this length; NULL: a trace of its own
     int64_t length;
@@ -39784,6 +39794,15 @@ static bool egi_trace_is_direct(const eg_backend *b, egi_kernel number, const eg
            out->dtype == (op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype) &&
            (op->n_in == 1 || egi_are_twins(x, args->in[1]));
 }
+static bool egi_trace_is_strict(const egi_trace *t);
+// The observer of errors that came of values. Each replay that meets such values ends there, so that the program's own
+// body must not clear the error and go on (egi_function_trace); where a function of the library's does, it stays eager.
+static void egi_trace_failed(egi_recorder *r) {
+    egi_trace *t = (egi_trace *)r;
+    if (t->inside || t->cleared[0]) return;
+    if (egi_trace_is_strict(t)) snprintf(t->cleared, sizeof t->cleared, "%.250s", egi_this.message);
+    else egi_trace_refuse(t, false, "the body goes on behind an error: %.160s", egi_this.message);
+}
 // The observer of launches: writes the line, then runs the kernel, which may launch others; those are no lines of their
 // own (`inside`).
 static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, egi_kernel_function *kernel,
@@ -39809,9 +39828,11 @@ static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
         line->parameters_size = size;
         t->n_lines++;
     }
+    const int64_t errors = egi_this.errors;
     t->inside = true;
     bool ok = kernel(b, args);
     t->inside = false;
+    if (!ok && egi_this.errors != errors) egi_trace_failed(r);
     return ok;
 }
 // A line for a function of the host that looks at values, prints, or calls the program. Since such a function may draw,
@@ -39836,10 +39857,12 @@ static bool egi_trace_check(egi_recorder *r, egi_kernel_function *check, const e
     egi_trace *t = (egi_trace *)r;
     egi_trace_check_write(t, check, args, size);
     const bool inside = t->inside;
+    const int64_t errors = egi_this.errors;
     t->inside = true;                                       // what it reads needs no line of its own
     const bool ok = check(t->backend, args);
     t->inside = inside;
     if (!inside) t->random = egi_this.random;
+    if (!ok && egi_this.errors != errors) egi_trace_failed(r);
     return ok;
 }
 // The NaN trap at each replay: a line for each floating result, that reads the operands, too.
@@ -39922,7 +39945,6 @@ static bool egi_trace_reaches(egi_recorder *r, eg_tensor *v, int64_t least) {
     t->inside = inside;
     return reaches;
 }
-static bool egi_trace_is_strict(const egi_trace *t);
 // A branch of the body: the list goes on as the body does now. A replay in which the bool says something else is no
 // replay of this list (egi_function_call_by_signature).
 static int egi_trace_branch(egi_recorder *r, const char *name, eg_tensor *p, int64_t *number) {
@@ -42713,6 +42735,7 @@ static void egi_tracing_begin(egi_trace *t) {
     t->recorder.read = egi_trace_read;
     t->recorder.check = egi_trace_check;
     t->recorder.reaches = egi_trace_reaches;
+    t->recorder.failed = egi_trace_failed;
     t->recorder.branch = egi_trace_branch;
     t->recorder.branched = egi_trace_branched;
     t->recorder.loops = egi_trace_loops;
@@ -42826,6 +42849,9 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
         egi_tracing_begin(t);
         ok = egi_function_run(f, given, out, m);
         egi_tracing_end(t);
+        if (ok && t->cleared[0])
+            ok = egi_fail(EG_ERROR_STATE, "function_call", "the body clears an error and goes on, where a replay ends; "
+                          "leave the error, or call what may fail in a function for eg_host_call: %s", t->cleared);
     }
     if (taped) ok = egi_hidden_end(&hidden, ok) && egi_taped_end(t, in, given, out, call);
     if (*call) (*call)->hosted = egi_this.hosted;
@@ -44854,6 +44880,7 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
         else for (int i = 0; i < site.n && ok; i++) ok = (own[i] = egi_scope_own(egi_tensor_alias("host_call", in[i])));
         const int64_t assigned = egi_this.assigned;
         ok = ok && egi_host_run_any(&site, own, results, out);
+        if (!ok) egi_observe_failed();
         egi_custom_assigned(site.custom, assigned);
         egi_hosted *k = ok && site.taped && !writes ? egi_this.hosted : NULL;
         if (k) { egi_this.hosted = k->next; ok = (saved[0] = egi_hosted_tensor(k)) != NULL; }

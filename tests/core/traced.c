@@ -1295,6 +1295,50 @@ TEST(an_error_that_a_body_overlooks_fails_the_call) {
     eg_run_functions_eagerly(false);
     eg_function_release(f);
 }
+// A body that clears an error which came of values and goes on: a replay ends there, so that no call goes on.
+static bool refusing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = in[0];
+    return eg_item(in[0]) < 5 || eg_raise(EG_ERROR_ARGUMENT, "too much") != NULL;
+}
+static bool clearing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const things *s = (const things *)user;
+    const bool trap = eg_trap_nonfinite(s->fail == 3);
+    eg_tensor *y = NULL, *first = eg_index(in[0], 0);
+    if (s->fail == 0) y = eg_gather(in[1], in[0]);
+    if (s->fail == 1) y = eg_floordiv(eg_constant_of(EG_INT32, EG_SHAPE(2), 7, 8), eg_sub(in[0], 5));
+    if (s->fail == 2) (void)eg_assert_equal(first, 1);
+    if (s->fail == 3) y = eg_div(in[1], eg_sub(5, eg_cast(first, EG_FLOAT32)));
+    if (s->fail == 4) (void)eg_host_call(refusing_body, NULL, &first, 1, &y, 1);
+    eg_trap_nonfinite(trap);
+    eg_error_clear();
+    out[0] = eg_keep(y ? eg_cast(y, EG_FLOAT32) : eg_mul(in[1], 2));
+    return out[0] != NULL;
+}
+TEST(a_body_that_clears_an_error_of_values_fails_the_call) {
+    static const char *const op[] = { "eg_gather", "eg_floordiv", "eg_assert_equal", "eg_div", "too much" };
+    if (!test_on_host) return;                              // a device tells later, when the body is over
+    for (int fail = 0; fail < 5; fail++)
+        for (int bad = 0; bad < 5; bad++) {                 // in call 0, which is traced, 1 and 2, compared, 3, replayed
+            EG_SCOPE;
+            things s;
+            memset(&s, 0, sizeof s);
+            s.fail = fail;
+            eg_function *f = eg_function_new(clearing_body, &s);
+            for (int i = 0; i < 5; i++) {
+                eg_tensor *in[] = { eg_constant_of(EG_INT32, EG_SHAPE(2), i == bad ? 5 : 1, 1),
+                                    eg_constant(EG_SHAPE(3), 1, 2, 3) }, *y = in[0];
+                if (i != bad) { CHECK(eg_function_call(f, in, 2, &y, 1)); CHECK(y != NULL); continue; }
+                eg_run_functions_eagerly(true);
+                CHECK(eg_function_call(f, in, 2, &y, 1));
+                eg_run_functions_eagerly(false);
+                CHECK_ERROR(eg_function_call(f, in, 2, &y, 1), bad == 3 ? eg_error() : EG_ERROR_STATE, op[fail]);
+                CHECK(y == NULL);
+            }
+            CHECK(eg_function_reason(f) == NULL);
+            eg_function_release(f);
+        }
+}
 TEST(a_replay_fails_as_the_body_does) {
     double left[2];
     for (int traced = 0; traced < 2; traced++) {
