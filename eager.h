@@ -39516,6 +39516,17 @@ static void egi_trace_refuse(egi_trace *t, bool again, const char *format, ...) 
                  egi_note_file(note), note->line);
     t->again = again;
 }
+// Which inputs of a call have been looked at, by bits of their ids.
+typedef struct egi_inputs_seen { uint64_t bits[16]; } egi_inputs_seen;
+// The first of a call's inputs that has the id of input i. For tapes they are one tensor: given twice or, in a
+// gradient's function, values that a variable had at different times. Their gradient is one sum in the body, too.
+static int egi_input_first(eg_tensor *const *in, int i, egi_inputs_seen *seen) {
+    uint64_t *bits = &seen->bits[in[i]->id >> 6 & 15], bit = (uint64_t)1 << (in[i]->id & 63);
+    int first = *bits & bit ? 0 : i;
+    *bits |= bit;
+    while (in[first]->id != in[i]->id) first++;
+    return first;
+}
 // The table from buffers to places: open addressing, and the size is a power of 2, at most half full.
 static int64_t egi_trace_hash(const egi_trace *t, const egi_buffer *b) {
     return (int64_t)((uint64_t)(uintptr_t)b * 0x9E3779B97F4A7C15u >> 20) & (t->map_size - 1);
@@ -41854,10 +41865,10 @@ struct egi_taped {
     eg_function_options options; // of the function
     egi_leaf *leaves;
     int64_t n_leaves, leaves_room, n_saved;
-    int32_t n, n_in, n_out, n_kept, n_further;
+    int32_t n, n_in, n_out, n_cut, n_kept, n_further;
     int32_t *in;                 // of the line's inputs behind the call's n: their leaves
     int32_t *in_slot, *out_slot; // the template's slots of the line's inputs and outputs
-    int32_t *out;                // of the line's outputs: which values
+    int32_t *out;                // of the line's outputs: which values; behind them n_cut outputs that have no gradient
     egi_kept *kept;
     int32_t *saved;              // of each tensor that a line has room for, in order: the kept value, or -1
     int32_t *further;            // operands of the further results
@@ -42052,6 +42063,10 @@ static int egi_line_pointers(const egi_line *line) {
 static eg_tensor **egi_line_pointer(const egi_line *line) {
     return line->kept ? egi_line_in(line) : egi_line_saved(line);
 }
+// The template's slot of an output, or -1.
+static int32_t egi_taped_output_slot(const egi_taped *k, const eg_tensor *x) {
+    return x && !(x->flags & EGI_NUMBER) ? egi_tape_slot_find(&k->tape, x->id) : -1;
+}
 // Finds the line's inputs and outputs among the template's slots. input[s]: which input slot s is, or -1.
 static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor *const *out, int32_t *input) {
     egi_taped *k = t->taped;
@@ -42075,12 +42090,18 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
         k->in_slot[k->n_in++] = s;
     }
     for (int i = 0; i < t->m; i++) {
-        const int32_t s = out[i] && !(out[i]->flags & EGI_NUMBER) ? egi_tape_slot_find(tape, out[i]->id) : -1;
-        if (s < 0) continue;
+        const int32_t s = egi_taped_output_slot(k, out[i]);
+        if (s < 0 || !egi_is_float(out[i]->dtype)) continue;
         k->out_slot[k->n_out] = s;
         k->out[k->n_out++] = i;
     }
     return true;
+}
+// Outputs of other dtypes, which have no gradient, stand behind those of the line: they are a line's of their own.
+static void egi_taped_find_cut(egi_trace *t, eg_tensor *const *out) {
+    egi_taped *k = t->taped;
+    for (int i = 0; i < t->m; i++)
+        if (egi_taped_output_slot(k, out[i]) >= 0 && !egi_is_float(out[i]->dtype)) k->out[k->n_out + k->n_cut++] = i;
 }
 // Notes x as a kept value of slot s, which is input `input` or no input (-1). False without memory.
 static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input, bool known, eg_tensor *const *in,
@@ -42098,9 +42119,9 @@ static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input,
         if (!shown) return false;
         kept->value = t->m + k->n_further++;
         if (input >= 0) {
-            shown->id = x->id;
+            shown->id = input < t->n ? in[input]->id : x->id;
             shown->flags = (uint16_t)(shown->flags | (x->flags & EGI_SNAPSHOT));
-        } else if (known && k->again) {
+        } else if (known && k->again && egi_is_float(x->dtype)) {
             k->out_slot[k->n_out] = s;
             k->out[k->n_out++] = kept->value;
         }
@@ -42172,6 +42193,7 @@ static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *
         k->direct = (bool *)(void *)(k->further + saved);
         ok = egi_taped_find_ends(t, given, out, input) &&
              egi_taped_keep_all(t, input, of, seen, in, given, out, call);
+        egi_taped_find_cut(t, out);
     }
     if (ok) *made = call;
     else egi_taped_call_free(call);
@@ -42313,11 +42335,11 @@ static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
 // Whether two templates have the same lines, on other lengths perhaps.
 static bool egi_taped_alike(const egi_taped *a, const egi_taped *b) {
     if (!b || a->tape.n_lines != b->tape.n_lines || a->n_in != b->n_in || a->n_out != b->n_out ||
-        a->n_kept != b->n_kept || a->n_saved != b->n_saved || a->n_further != b->n_further ||
+        a->n_cut != b->n_cut || a->n_kept != b->n_kept || a->n_saved != b->n_saved || a->n_further != b->n_further ||
         memcmp(a->saved, b->saved, (size_t)a->n_saved * sizeof *a->saved) != 0 ||
         memcmp(a->in_slot, b->in_slot, (size_t)a->n_in * sizeof *a->in_slot) != 0 ||
         memcmp(a->out_slot, b->out_slot, (size_t)a->n_out * sizeof *a->out_slot) != 0 ||
-        memcmp(a->out, b->out, (size_t)a->n_out * sizeof *a->out) != 0)
+        memcmp(a->out, b->out, (size_t)(a->n_out + a->n_cut) * sizeof *a->out) != 0)
         return false;
     for (int32_t i = 0; i < a->n_in - a->n; i++)
         if (a->leaves[a->in[i]].shown.id != b->leaves[b->in[i]].shown.id) return false;
@@ -42364,6 +42386,8 @@ static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_
 EGI_OBJECTS
 static const egi_op egi_row_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL, 0, egi_no_shape, NULL, egi_grad_call,
                                     { 0, 0, 0 }, EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_call) };
+static const egi_op egi_row_call_cut = { "function_call", -1, -1, 0, 0, egi_no_shape, NULL, NULL, { 0, 0, 0 },
+                                         EGI_NOT_ELEMENTWISE(custom_gradient) };
 // Writes the line of a call, whose template is `by`'s, on the tapes that record. What it keeps hangs on a tensor
 // without elements, which the lines save: when the last of them lets go of it, its buffer gives `call` back. This takes
 // `call` over.
@@ -42373,8 +42397,8 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     eg_tensor *few[64], **list = few, *saved[EG_MAX_SAVED] = { NULL };
     egi_buffer *b = (egi_buffer *)egi_alloc(sizeof *b);
     eg_tensor *holder = b ? egi_tensor_new(1) : NULL;
-    if (k->n_in + k->n_out > 64)
-        list = (eg_tensor **)egi_alloc((size_t)(k->n_in + k->n_out) * sizeof *list);
+    if (k->n_in + k->n_out + k->n_cut > 64)
+        list = (eg_tensor **)egi_alloc((size_t)(k->n_in + k->n_out + k->n_cut) * sizeof *list);
     if (!holder || !list) {
         egi_free(b);
         if (holder) { holder->buffer = NULL; egi_object_release(&holder->object); }
@@ -42416,8 +42440,10 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
         for (int32_t e = 0; e < k->n_kept && !outs[i]; e++) if (k->kept[e].value == k->out[i]) outs[i] = call->value[e];
     }
     saved[0] = holder;
-    const bool ok = !k->n_in || !k->n_out ||
-                    egi_tape_record_with(&egi_row_call, list, k->n_in, NULL, outs, k->n_out, saved);
+    bool ok = !k->n_in || !k->n_out ||
+              egi_tape_record_with(&egi_row_call, list, k->n_in, NULL, outs, k->n_out, saved);
+    for (int i = 0; i < k->n_cut; i++) outs[i] = out[k->out[k->n_out + i]];
+    ok = ok && (!k->n_in || !k->n_cut || egi_tape_record(&egi_row_call_cut, list, k->n_in, NULL, outs, k->n_cut));
     if (own->taped->tape.n_watched) egi_taped_settle(own->taped);
     if (by != own) egi_trace_release(own);
     if (list != few) egi_free(list);
@@ -42823,12 +42849,16 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     t->settings = __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
     t->first_id = egi_this.next_id;
     eg_scope scope = eg_scope_begin();
+    egi_inputs_seen seen = { { 0 } };
     bool ok = true;
     // The body is given handles over buffers of their own, which become the places of the inputs.
     for (int i = 0; i < n && ok; i++) {
-        given[i] = in[i]->flags & EGI_VARIABLE ? in[i] : egi_input_wrap(in[i]);
+        const int first = egi_input_first(in, i, &seen);
+        const bool again = first < i && in[first] == in[i];
+        given[i] = again ? given[first] : in[i]->flags & EGI_VARIABLE ? in[i] : egi_input_wrap(in[i]);
         ok = given[i] || egi_no_memory("function_call", 0);
-        if (!ok || in[i]->flags & EGI_VARIABLE) continue;
+        if (!ok || again || in[i]->flags & EGI_VARIABLE) continue;
+        if (first < i) given[i]->id = given[first]->id;
         int32_t place = egi_trace_place(t, given[i]->buffer);
         if (place < 0) continue;
         t->places[place].kind = EGI_AT_INPUT;
@@ -42837,8 +42867,11 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     }
     int masks = n;
     for (int i = 0; i < n; i++) masks -= in[i]->mask != NULL;
-    for (int i = 0; i < n && ok; i++)
-        if (in[i]->mask) given[i]->mask = eg_retain(given[masks++]);
+    for (int i = 0; i < n && ok; i++) {
+        if (!in[i]->mask) continue;
+        if (!given[i]->mask) given[i]->mask = eg_retain(given[masks]);
+        masks++;
+    }
     // The body runs, under the hidden tape where outer tapes record, and its launches are written down.
     egi_hidden hidden;
     egi_hosted *const hosted = egi_this.hosted;
@@ -42910,7 +42943,8 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
 
 enum { EGI_SIGNATURE_LENGTH = 13, EGI_SIGNATURE_HEAD };      // at LENGTH, of a gradient: that of its call
 // The signature of a call: the state of the thread that lists depend on, then of each input its dtype, its id where it
-// is a variable, with a bit for a mask and one for tapes that know it, its rank, dims and strides. It stands in `few`
+// is a variable, or a number below 0 where it is input i once more (-1 - 2i) or has the id of that (-2 - 2i), with a bit
+// for a mask and one for tapes that know it, its rank, dims and strides. It stands in `few`
 // where `room` numbers suffice; else the caller frees it. NULL without memory.
 static int64_t *egi_function_signature(const eg_function *f, eg_tensor *const *in, int n, int m, int64_t *few,
                                        int64_t room, int64_t *size) {
@@ -42920,6 +42954,7 @@ static int64_t *egi_function_signature(const eg_function *f, eg_tensor *const *i
     *size = count;
     int64_t *at = s;
     const bool taped = egi_recording();
+    egi_inputs_seen seen = { { 0 } };
     *at++ = n;
     *at++ = m;
     *at++ = egi_this.paused > 0;
@@ -42941,8 +42976,9 @@ static int64_t *egi_function_signature(const eg_function *f, eg_tensor *const *i
     *at++ = f->back ? __atomic_load_n(&egi_this.taped->length, __ATOMIC_RELAXED) : 0;
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
-        *at++ = (in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 4 + (in[i]->mask ? 2 : 0) +
-                (taped && egi_tapes_know(egi_this.tapes, in[i]));
+        const int first = egi_input_first(in, i, &seen);
+        *at++ = (first < i ? -1 - 2 * first - (in[first] != in[i]) : in[i]->flags & EGI_VARIABLE ? in[i]->id : 0) * 4 +
+                (in[i]->mask ? 2 : 0) + (taped && egi_tapes_know(egi_this.tapes, in[i]));
         *at++ = in[i]->rank;
         for (int k = 0; k < in[i]->rank; k++) { *at++ = in[i]->dims[k]; *at++ = in[i]->strides[k]; }
     }
@@ -42953,8 +42989,10 @@ static void egi_signature_input(const int64_t *at, char *text, size_t size) {
     eg_shape shape;
     shape.rank = (int)at[2];
     for (int k = 0; k < shape.rank; k++) shape.dims[k] = at[3 + 2 * k];
-    snprintf(text, size, "%s%s%s%s %.120s", at[1] & 1 ? "watched " : "", at[1] & 2 ? "masked " : "",
-             at[1] / 4 ? "variable " : "", egi_dtypes[at[0]].name, egi_shape_show(shape));
+    const int64_t which = at[1] >> 2;
+    snprintf(text, size, "%s%s%s%s %.90s%s", at[1] & 1 ? "watched " : "", at[1] & 2 ? "masked " : "",
+             which > 0 ? "variable " : "", egi_dtypes[at[0]].name, egi_shape_show(shape),
+             which < 0 ? " (another input once more)" : "");
 }
 // Says in what a trace's signature differs from this one.
 static void egi_signature_explain(const int64_t *then, const int64_t *now, char *text, size_t room) {
@@ -43035,13 +43073,15 @@ static void egi_path_explain(const egi_path *known, char *text, size_t room) {
     if (line->note.file)
         snprintf(text + at, room - (size_t)at, " (at %.80s:%d)", egi_note_file(&line->note), line->note.line);
 }
-// A reference to the trace whose path is that of t, a new list of that signature; NULL if there is none.
+// A reference to the trace whose path is that of t, a new list of that signature, and which still holds; NULL if there
+// is none.
 static egi_trace *egi_function_of_path(const eg_function *f, const int64_t *signature, int64_t size,
                                        const egi_trace *t) {
+    char text[256];
     egi_lock();
     egi_trace *k = f->traces;
     while (k && !(egi_signatures_equal(k, signature, size) && egi_paths_equal(k, t) &&
-                  (!k->taped || egi_taped_watches(k->taped))))
+                  (!k->taped || egi_taped_watches(k->taped)) && egi_trace_holds(k, text, sizeof text)))
         k = k->next;
     if (k) k->refs++;
     egi_unlock();

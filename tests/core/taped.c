@@ -760,6 +760,91 @@ TEST(one_variable_as_several_inputs) {
     CHECK(compare(equals, equals_body, 10, NULL) >= 5);
     CHECK(compare(equals, equals_body, 10, watched_alone) >= 5);
 }
+// What is given twice is one tensor for the body's lines, too: the parts of its gradient are summed in their order. A
+// tape of the body's own, which watches one of two such inputs, knows the other.
+static bool ordered_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, in[0]);
+    eg_tensor *a = eg_sin(eg_mul(in[0], 1.1)), *b = eg_tanh(eg_mul(in[1], 1.3)), *c = eg_exp(eg_mul(in[0], 1.7)),
+              *d = eg_cos(eg_mul(in[1], 1.9));
+    out[0] = eg_keep(eg_add(eg_add(a, b), eg_add(c, d)));
+    eg_tensor *y = eg_mul(eg_mul(eg_tanh(eg_mul(in[0], s->v)), s->v), in[1]), *xs[] = {in[0], s->v}, *g[2];
+    if (!eg_tape_gradients(tape, y, xs, 2, g)) return false;
+    out[1] = eg_keep(g[0]);
+    out[2] = eg_keep(g[1]);
+    return true;
+}
+static void ordered(setting *s, log_of *log, int step) {
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    eg_tensor *x = data_of(step, EG_SHAPE(5, 3)), *z = data_of(step + 2, EG_SHAPE(5, 3)), *y[3], *xs[] = {x, s->v}, *g[2],
+              *in[] = {x, step % 3 ? x : z};
+    eg_tape_watch(tape, x);
+    eg_tape_watch(outer, x);
+    CHECK(eg_function_call(s->f, in, 2, y, 3));
+    for (int k = 0; k < 3; k++) log_tensor(log, y[k]);
+    CHECK(eg_tape_gradients(tape, eg_add(eg_mul(y[0], y[1]), y[2]), xs, 2, g));
+    for (int k = 0; k < 2; k++) log_tensor(log, g[k]);
+    CHECK(eg_tape_gradients(outer, eg_mul(g[0], g[1]), xs, 2, g));
+    for (int k = 0; k < 2; k++) log_tensor(log, g[k]);
+}
+TEST(parts_of_one_gradient_are_summed_in_the_order_of_lines) {
+    CHECK(compare(ordered, ordered_body, 16, NULL) >= 5);
+}
+// A custom gradient saves the variable's value, which its lines save, too: two values of one variable.
+static eg_tensor *saving_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)user;
+    c->saved[0] = in[0];
+    return eg_mul(in[0], eg_sigmoid(in[1]));
+}
+static void saving_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_mul(c->upstream[0], eg_tanh(c->saved[0]));
+    dx[1] = NULL;
+}
+static bool saving_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *list[] = {s->v, eg_reduce_mean(in[0], .axes = EG_AXES(0))},
+              *y = eg_custom_gradient(saving_forward, saving_backward, NULL, list, 2);
+    out[0] = eg_keep(eg_squared_difference(y, s->v));
+    out[1] = eg_keep(eg_argmax(in[0], .axis = 0));
+    return true;
+}
+TEST(values_of_one_variable_have_one_gradient) { CHECK(compare_orders(saving_body) >= 5); }
+static bool doubled_here(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_mul(in[0], 2));
+    return true;
+}
+// An output of integers has no gradient, and what reads it need not: a gather by it, whose own gradient goes on.
+static bool indices_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    setting *s = (setting *)user;
+    eg_tensor *y = eg_square(in[0]), *at = eg_argmax(in[0], .axis = 0);
+    if (s->what) eg_host_call(doubled_here, NULL, &y, 1, &y, 1, .differentiable = true);
+    out[0] = eg_keep(eg_gather(y, at));
+    out[1] = eg_keep(at);
+    return true;
+}
+static void indices(setting *s, log_of *log, int step) {
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    eg_tensor *x = data_of(step, EG_SHAPE(5, 3)), *y[2];
+    eg_tape_watch(tape, x);
+    eg_tape_watch(outer, x);
+    CHECK(eg_function_call(s->f, &x, 1, y, 2));
+    eg_tensor *g = eg_tape_gradient(tape, eg_add(y[0], eg_gather(s->w, eg_mod(y[1], 3))), x);
+    log_tensor(log, g);
+    log_tensor(log, eg_tape_gradient(outer, g, x));
+    tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    CHECK(eg_function_call(s->f, &x, 1, y, 2));
+    CHECK(eg_tape_gradient(tape, eg_gather(s->w, eg_mod(y[1], 3)), x) == NULL);
+    CHECK_INT(eg_error(), EG_OK);
+}
+static void called_back(setting *s) { s->what = 1; }
+TEST(an_output_of_integers_has_no_gradient) {
+    CHECK(compare(indices, indices_body, 10, NULL) >= 5);
+    compare(indices, indices_body, 4, called_back);         // under two tapes eager, for good
+}
 static bool of_nothing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     setting *s = (setting *)user;
     (void)in;

@@ -1029,6 +1029,48 @@ TEST(what_was_replaced_is_noticed_beside_other_traces) {
         eg_release(s.captured);
     }
 }
+// Those of a signature whose ways are several: each of them is stale, not only the one that the call looks at.
+static bool sine_of(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_sin(in[0]));
+    return true;
+}
+static bool cosine_of(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_cos(in[0]));
+    return true;
+}
+static bool ways_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const things *s = (const things *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *a = eg_add(in[0], s->v), *y;
+    if (!eg_cond(eg_greater(eg_reduce_sum(a), 0), sine_of, cosine_of, NULL, &a, 1, &y, 1)) return false;
+    eg_tensor *g = eg_tape_gradient(tape, y, s->v);
+    out[0] = eg_keep(eg_add(y, g ? g : eg_zeros(EG_FLOAT32, EG_SHAPE(1))));
+    return true;
+}
+TEST(what_was_replaced_or_set_is_noticed_in_all_ways) {
+    for (int pattern = 0; pattern < 256; pattern++)
+        for (int set = 0; set < 2; set++) {
+            things s;
+            memset(&s, 0, sizeof s);
+            s.v = filled(1, true);
+            eg_function *f = eg_function_new(ways_body, &s);
+            for (int i = 0; i < 12; i++) {
+                EG_SCOPE;
+                if (i == 6 && set) eg_set_trainable(s.v, false);
+                if (i == 6 && !set) { eg_release(s.v); s.v = filled(2, true); }
+                eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1), pattern >> i % 8 & 1 ? -9 : 9), *y, *want;
+                CHECK(eg_function_call(f, &x, 1, &y, 1));
+                eg_run_functions_eagerly(true);
+                CHECK(eg_function_call(f, &x, 1, &want, 1));
+                eg_run_functions_eagerly(false);
+                CHECK_SAME(y, want, 0);
+            }
+            eg_function_release(f);
+            eg_release(s.v);
+        }
+}
 TEST(results_may_take_the_places_of_inputs) {
     net s;
     memset(&s, 0, sizeof s);
