@@ -215,14 +215,17 @@ if [ -n "${EAGER_LONG-}" ]; then
     check O2 same "$CC" -O2
     check O3 same "$CC" -O3 $native
     check fast_math nearly_same "$CC" -O2 -ffast-math
+    check contract never_fused "$CC" -O2 -ffp-contract=fast
     check Os same "$CC" -Os
     for other in gcc clang; do
         command -v $other >/dev/null || continue
         if [ "$(readlink -f "$(command -v $other)")" != "$(readlink -f "$(command -v "${CC%% *}")")" ]; then        # not cc by another name
             for flags in -O0 -Os -O2 "-O3 $native"; do check "${other}_$(echo "$flags" | tr -dc A-Za-z0-9)" same $other $flags; done
             check "${other}_fast_math" nearly_same $other -O2 -ffast-math
+            check "${other}_contract" never_fused $other -O2 -ffp-contract=fast
         fi
         [ -z "$native" ] || check "${other}_native_fast_math" never_fused $other -O2 $native -ffast-math
+        [ -z "$native" ] || check "${other}_native_contract" never_fused $other -O2 $native -ffp-contract=fast
     done
 fi
 finish
