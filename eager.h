@@ -4081,72 +4081,102 @@ typedef struct egi_args {
 
 typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // false with an error raised
 
+// What a list of launches may do with a launch of a kernel (RUNNING TRACED FUNCTIONS).
+enum {
+    EGI_PURE = 1        // it computes what its operands say, and cannot fail: it may be left out where nobody reads it
+};
 // All kernels. CONV, conv stands for the number EGI_CONV, the CPU's function egi_cpu_conv, a GPU's egi_gpu_run_conv and
 // the launch egi_launch_conv. EVERY backend has such a kernel; a backend MAY_LACK one (NULL), and then layers are
-// composed of other ops; NOT_CPU: the CPU lacks it. The comment says what the launch's `parameters` point to, and its
-// inputs and outputs; those not told are NULL.
+// composed of other ops; NOT_CPU: the CPU lacks it. Behind the names stand EGI_PURE, or 0; how many operations a launch
+// is (each: one for each element of its largest operand; none; else egi_operations_<word> computes them); and what its
+// `parameters` point to: a struct with these fields, of which (EGI_PS) so many of an array, or (EGI_PARAM_ARRAY) plain
+// numbers. A list of launches keeps a copy of them by fields, since the padding between these may hold anything; a
+// kernel with parameters that are not told (EGI_NO_PARAMS) cannot be traced. The comment says what the inputs and
+// outputs are; those not told are NULL.
 #define EGI_KERNEL_TABLE(EVERY, MAY_LACK, NOT_CPU) \
-    EVERY(ELEMENTWISE, elementwise)               /* op and variant; operands broadcast to out[0] */ \
-    EVERY(COPY, copy)                             /* in[0] to out[0], any strides, converts dtypes */ \
-    EVERY(FILL, fill)                             /* double: out[0], any strides */ \
-    /* egi_reduce_parameters: in[0] contiguous, or any where the backend reduces any axes */ \
-    EVERY(REDUCE, reduce) \
-    EVERY(CHOOSE, choose)                         /* the same for EGI_ALL, EGI_ANY, EGI_ARGMAX and EGI_ARGMIN */ \
-    EVERY(CUMSUM, cumsum)                         /* egi_reduce_parameters */ \
-    EVERY(SORT, sort)                             /* egi_sort_parameters: in[0] rows of n; out[0] the first k values \
-                                                     of each, out[1] int64, their \
-                                                     positions, each may be NULL */ \
-    EVERY(SOFTMAX, softmax)                       /* egi_reduce_parameters: rows of n */ \
-    EVERY(SPARSE_XENT, sparse_xent)               /* in[0] labels, in[1] logits (rows, n); out[0] losses */ \
-    /* egi_matmul_parameters; where the backend folds, in[2] is a row to add, or NULL */ \
-    EVERY(MATMUL, matmul) \
-    EVERY(CONV, conv)                             /* egi_conv_parameters */ \
-    EVERY(POOL, pool)                             /* egi_pool_parameters */ \
-    EVERY(GATHER, gather)                         /* egi_gather_parameters */ \
-    /* double[2], on and off: in[0] int32 or int64, contiguous; out[0] has one axis more, the last */ \
-    EVERY(ONE_HOT, one_hot) \
-    EVERY(SCATTER_ADD, scatter_add)               /* egi_gather_parameters */ \
-    EVERY(RANDOM, random)                         /* egi_random_parameters; EGI_BERNOULLI: in[0] the state of the draw \
-                                                     (EGI_DRAW_STATE), or NULL: that of the parameters */ \
-    EVERY(UPDATE, update)                         /* egi_update_parameters */ \
-    EVERY(NONFINITE, nonfinite)                   /* int64_t *: counts the NaN and Inf of in[0] */ \
-    /* egi_reduce_parameters: rows of n; in[0] what the softmax or log-softmax made, in[1] g; out[0] dx */ \
-    EVERY(SOFTMAX_GRAD, softmax_grad) \
-    EVERY(SPARSE_XENT_GRAD, sparse_xent_grad)     /* int: 1, or 0 where in[2] is one number for all rows; in[0] \
-                                                     labels, in[1] logits (rows, n), in[2] g; \
-                                                     out[0] dx */ \
+    /* op and variant; operands broadcast to out[0] */ \
+    EVERY(ELEMENTWISE, elementwise, EGI_PURE, each, EGI_NO_PARAMS) \
+    /* in[0] to out[0], any strides, converts dtypes */ \
+    EVERY(COPY, copy, EGI_PURE, none, EGI_NO_PARAMS) \
+    /* the value: out[0], any strides */ \
+    EVERY(FILL, fill, EGI_PURE, none, EGI_PARAM_ARRAY(double, 1)) \
+    /* in[0] contiguous, or any where the backend reduces any axes */ \
+    EVERY(REDUCE, reduce, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    /* the same for EGI_ALL, EGI_ANY, EGI_ARGMAX and EGI_ARGMIN */ \
+    EVERY(CHOOSE, choose, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    EVERY(CUMSUM, cumsum, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    /* in[0] rows of n; out[0] the first k values of each, out[1] int64, their positions, each may be NULL */ \
+    EVERY(SORT, sort, 0, each, EGI_PARAMS(egi_sort_parameters, EGI_P(outer) EGI_P(n) EGI_P(k) EGI_P(descending))) \
+    /* rows of n */ \
+    EVERY(SOFTMAX, softmax, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    /* in[0] labels, in[1] logits (rows, n); out[0] losses */ \
+    EVERY(SPARSE_XENT, sparse_xent, 0, each, EGI_NO_PARAMS) \
+    /* where the backend folds, in[2] is a row to add, or NULL */ \
+    EVERY(MATMUL, matmul, EGI_PURE, matmul, \
+          EGI_PARAMS(egi_matmul_parameters, EGI_P(ta) EGI_P(tb) EGI_P(m) EGI_P(n) EGI_P(k) EGI_P(lda) EGI_P(ldb) \
+                     EGI_P(batch_rank) EGI_P(precision) EGI_P(relu) EGI_PS(batch, batch_rank) \
+                     EGI_PS(a_strides, batch_rank) EGI_PS(b_strides, batch_rank))) \
+    EVERY(CONV, conv, EGI_PURE, conv, \
+          EGI_PARAMS(egi_conv_parameters, EGI_P(kind) EGI_P(windows) EGI_P(precision))) \
+    EVERY(POOL, pool, EGI_PURE, each, EGI_PARAMS(egi_pool_parameters, EGI_P(kind) EGI_P(windows))) \
+    EVERY(GATHER, gather, 0, none, EGI_GATHER_PARAMS) \
+    /* on and off: in[0] int32 or int64, contiguous; out[0] has one axis more, the last */ \
+    EVERY(ONE_HOT, one_hot, 0, none, EGI_PARAM_ARRAY(double, 2)) \
+    EVERY(SCATTER_ADD, scatter_add, 0, each, EGI_GATHER_PARAMS) \
+    /* EGI_BERNOULLI: in[0] the state of the draw (EGI_DRAW_STATE), or NULL: that of the parameters. A list keeps \
+       neither seed nor counter, which are each call's own. */ \
+    EVERY(RANDOM, random, 0, each, \
+          EGI_PARAMS(egi_random_parameters, EGI_P(kind) EGI_P(a) EGI_P(b) EGI_P(low) EGI_P(high))) \
+    EVERY(UPDATE, update, 0, each, \
+          EGI_PARAMS(egi_update_parameters, EGI_P(row) EGI_P(rule) EGI_P_OPTIONS(options))) \
+    /* int64_t * of the host's, where it counts the NaN and Inf of in[0] */ \
+    EVERY(NONFINITE, nonfinite, 0, each, EGI_NO_PARAMS) \
+    /* rows of n; in[0] what the softmax or log-softmax made, in[1] g; out[0] dx */ \
+    EVERY(SOFTMAX_GRAD, softmax_grad, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    /* 1, or 0 where in[2] is one number for all rows; in[0] labels, in[1] logits (rows, n), in[2] g; out[0] dx */ \
+    EVERY(SPARSE_XENT_GRAD, sparse_xent_grad, 0, each, EGI_PARAM_ARRAY(int, 1)) \
     /* float32: */ \
-    /* egi_norm_parameters: in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x */ \
-    NOT_CPU(LAYER_NORM, layer_norm) \
-    NOT_CPU(LAYER_NORM_GRAD, layer_norm_grad)     /* egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, \
-                                                     out[1] dgamma, out[2] dbeta, each may \
-                                                     be NULL */ \
-    /* float32 and float64; egi_attention_parameters: in[0..2] q, k, v, in[3] mask or NULL, in[4] the state of the \
-       dropout's draw or NULL; out[0] y, out[1] log of each row's sum */ \
-    MAY_LACK(ATTENTION, attention) \
-    MAY_LACK(ATTENTION_GRAD, attention_grad)      /* egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its \
-                                                     logs, in[5] g, in[6] mask or NULL, in[7] the state or NULL; \
-                                                     out[0..2] dq, dk, dv */ \
+    /* in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x */ \
+    NOT_CPU(LAYER_NORM, layer_norm, 0, each, EGI_NORM_PARAMS) \
+    /* in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may be NULL */ \
+    NOT_CPU(LAYER_NORM_GRAD, layer_norm_grad, 0, each, EGI_NORM_PARAMS) \
+    /* float32 and float64: in[0..2] q, k, v, in[3] mask or NULL, in[4] the state of the dropout's draw or NULL; \
+       out[0] y, out[1] log of each row's sum */ \
+    MAY_LACK(ATTENTION, attention, EGI_PURE, each, EGI_ATTENTION_PARAMS) \
+    /* in[0..2] q, k, v, in[3..4] y and its logs, in[5] g, in[6] mask or NULL, in[7] the state or NULL; \
+       out[0..2] dq, dk, dv */ \
+    MAY_LACK(ATTENTION_GRAD, attention_grad, EGI_PURE, each, EGI_ATTENTION_PARAMS) \
     /* float32 and float64, all is contiguous: */ \
-    MAY_LACK(NORMALIZE, normalize)                /* egi_normalize_parameters: in[0] x, in[1] gamma and in[2] beta, \
-                                                     each may be NULL; out[0] like x, \
-                                                     out[1] means and out[2] variances (examples x groups) */ \
-    MAY_LACK(NORMALIZE_GRAD, normalize_grad)      /* egi_normalize_parameters: in[0] x, in[1] gamma or NULL, in[2] g, \
-                                                     in[3..4] means and variances; out[0] dx, \
-                                                     out[1] dgamma, out[2] dbeta, each may be NULL */ \
-    MAY_LACK(RECURRENT, recurrent)                /* egi_recurrent_parameters: in[0] z, in[1] U, in[2] h at the start, \
-                                                     in[3] an LSTM's c at the start, or a \
-                                                     GRU's own bias of the product, or NULL, in[4] bool (B, T), which \
-                                                     steps count, or NULL; out[0] all h, \
-                                                     out[1] what the gradient needs, out[2] the last h, out[3] an \
-                                                     LSTM's last c */ \
-    MAY_LACK(RECURRENT_GRAD, recurrent_grad)      /* egi_recurrent_parameters: in[0] U, in[1] what was kept, in[2..4] \
-                                                     the gradients of all h, of the last h \
-                                                     and c, each may be NULL, in[5] the mask or NULL; out[0] dz, \
-                                                     out[1] of a GRU that of the products \
-                                                     h U + bias, else NULL, out[2..3] those of the states at the start
-                                                     */
-#define EGI_KERNEL_NUMBER(NUMBER, name) EGI_##NUMBER,
+    /* in[0] x, in[1] gamma and in[2] beta, each may be NULL; out[0] like x, out[1] means and out[2] variances \
+       (examples x groups) */ \
+    MAY_LACK(NORMALIZE, normalize, EGI_PURE, each, EGI_NORMALIZE_PARAMS) \
+    /* in[0] x, in[1] gamma or NULL, in[2] g, in[3..4] means and variances; out[0] dx, out[1] dgamma, out[2] dbeta, \
+       each may be NULL */ \
+    MAY_LACK(NORMALIZE_GRAD, normalize_grad, EGI_PURE, each, EGI_NORMALIZE_PARAMS) \
+    /* in[0] z, in[1] U, in[2] h at the start, in[3] an LSTM's c at the start, or a GRU's own bias of the product, or \
+       NULL, in[4] bool (B, T), which steps count, or NULL; out[0] all h, out[1] what the gradient needs, out[2] the \
+       last h, out[3] an LSTM's last c */ \
+    MAY_LACK(RECURRENT, recurrent, EGI_PURE, recurrent, EGI_RECURRENT_PARAMS) \
+    /* in[0] U, in[1] what was kept, in[2..4] the gradients of all h, of the last h and c, each may be NULL, in[5] the \
+       mask or NULL; out[0] dz, out[1] of a GRU that of the products h U + bias, else NULL, out[2..3] those of the \
+       states at the start */ \
+    MAY_LACK(RECURRENT_GRAD, recurrent_grad, EGI_PURE, recurrent, EGI_RECURRENT_PARAMS)
+// Parameters that several kernels share.
+#define EGI_REDUCE_PARAMS \
+    EGI_PARAMS(egi_reduce_parameters, EGI_P(kind) EGI_P(outer) EGI_P(n) EGI_P(inner) EGI_P(exclusive) EGI_P(reverse) \
+               EGI_P(axes) EGI_P(reducers))
+#define EGI_GATHER_PARAMS \
+    EGI_PARAMS(egi_gather_parameters, EGI_P(outer) EGI_P(rows) EGI_P(inner) EGI_P(name) EGI_P(most))
+#define EGI_NORM_PARAMS EGI_PARAMS(egi_norm_parameters, EGI_P(rows) EGI_P(n) EGI_P(epsilon))
+#define EGI_ATTENTION_PARAMS \
+    EGI_PARAMS(egi_attention_parameters, EGI_P(scale) EGI_P(causal) EGI_P(before) EGI_P(kept))
+#define EGI_NORMALIZE_PARAMS \
+    EGI_PARAMS(egi_normalize_parameters, EGI_P(examples) EGI_P(positions) EGI_P(groups) EGI_P(channels) EGI_P(inner) \
+               EGI_P(epsilon) EGI_P(centered))
+#define EGI_RECURRENT_PARAMS \
+    EGI_PARAMS(egi_recurrent_parameters, EGI_P(kind) EGI_P(batch) EGI_P(steps) EGI_P(units) EGI_P(gates) EGI_P(pieces) \
+               EGI_P(backwards) EGI_P(sequences) EGI_P(keeps) EGI_P(masked) EGI_P(precision))
+#define EGI_KERNEL_NUMBER(NUMBER, name, ...) EGI_##NUMBER,
 typedef enum egi_kernel { EGI_KERNEL_TABLE(EGI_KERNEL_NUMBER, EGI_KERNEL_NUMBER,
                                            EGI_KERNEL_NUMBER) EGI_KERNELS } egi_kernel;
 
@@ -6378,9 +6408,9 @@ static inline bool egi_backend_launch(eg_backend *b, egi_kernel number, egi_kern
     static inline bool egi_launch_##name(eg_backend *b, const egi_args *args) { \
         return egi_backend_launch(b, EGI_##NUMBER, of_cpu, #name, args); \
     }
-#define EGI_LAUNCH_NAMED(NUMBER, name) \
+#define EGI_LAUNCH_NAMED(NUMBER, name, ...) \
     static egi_kernel_function egi_cpu_##name; EGI_LAUNCH_OF(NUMBER, name, egi_cpu_##name)
-#define EGI_LAUNCH_OF_TABLE(NUMBER, name) EGI_LAUNCH_OF(NUMBER, name, NULL)
+#define EGI_LAUNCH_OF_TABLE(NUMBER, name, ...) EGI_LAUNCH_OF(NUMBER, name, NULL)
 EGI_KERNEL_TABLE(EGI_LAUNCH_NAMED, EGI_LAUNCH_NAMED, EGI_LAUNCH_OF_TABLE)
 #undef EGI_LAUNCH_OF
 #undef EGI_LAUNCH_NAMED
@@ -15641,8 +15671,8 @@ static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
 // Fills the CPU's table at the first call. Launches on the CPU do not read the table, so a program that never calls
 // this links only the kernels that it uses.
 EAGER_API eg_backend *egi_backend_cpu(void) {
-#define EGI_KERNEL_ENTRY(NUMBER, name) egi_cpu_##name,
-#define EGI_KERNEL_NO_ENTRY(NUMBER, name) NULL,
+#define EGI_KERNEL_ENTRY(NUMBER, name, ...) egi_cpu_##name,
+#define EGI_KERNEL_NO_ENTRY(NUMBER, name, ...) NULL,
     static egi_kernel_function *const all[] = { EGI_KERNEL_TABLE(EGI_KERNEL_ENTRY, EGI_KERNEL_ENTRY,
                                                                  EGI_KERNEL_NO_ENTRY) };
     egi_lock();
@@ -24157,8 +24187,8 @@ static bool egi_norm_follow(eg_tensor *moving, eg_tensor *batch, double momentum
 // Whether a layer may compute x with one kernel instead of several ops: the device has it, and neither the NaN trap
 // nor eg_record, which look at each op, is on.
 static bool egi_kernel_has_as_one(const eg_tensor *x, egi_kernel kernel) {
-#define EGI_KERNEL_IS_HERE(NUMBER, name) true,
-#define EGI_KERNEL_IS_ELSEWHERE(NUMBER, name) false,
+#define EGI_KERNEL_IS_HERE(NUMBER, name, ...) true,
+#define EGI_KERNEL_IS_ELSEWHERE(NUMBER, name, ...) false,
     static const bool of_cpu[] = { EGI_KERNEL_TABLE(EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_ELSEWHERE) };
     if (!x || !x->size || egi_this.trap || egi_this.recorder) return false;
     const eg_backend *b = egi_backend_of(x);
@@ -39028,8 +39058,8 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
         return egi_fail(
             EG_ERROR_DEVICE, NULL,
             "egi_backend_register: the backend was compiled against another eager.h, or with other switches");
-#define EGI_KERNEL_NEEDED(NUMBER, name) #name,
-#define EGI_KERNEL_NOT_NEEDED(NUMBER, name) NULL,
+#define EGI_KERNEL_NEEDED(NUMBER, name, ...) #name,
+#define EGI_KERNEL_NOT_NEEDED(NUMBER, name, ...) NULL,
     static const char *const needed[] = { EGI_KERNEL_TABLE(EGI_KERNEL_NEEDED, EGI_KERNEL_NOT_NEEDED,
                                                            EGI_KERNEL_NOT_NEEDED) };
     for (int k = 0; k < EGI_KERNELS && b != &egi_cpu; k++)
@@ -39657,67 +39687,42 @@ static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
 // in the order in which they happen. The body computes as it would without a trace, so that its results are this
 // call's.
 
-// A copy of a launch's parameters by fields, since the padding between them may hold anything. Returns their size, or
-// 0 for a kernel that writes to the host.
-#define EGI_KEEPS(field) to->field = from->field
-#define EGI_PARAMETERS(type, ...) \
-    { \
-        const type *from = (const type *)parameters; \
-        type *to = (type *)room; \
-        __VA_ARGS__; \
-        return sizeof *to; \
-    }
+// Copies the parameters of a launch into room, by the fields that EGI_KERNEL_TABLE names. Returns their size, or 0 if it
+// names none.
+#define EGI_PARAMS(type, fields) type
+#define EGI_PARAM_ARRAY(type, n) type
+#define EGI_NO_PARAMS char
+#define EGI_KERNEL_ROOM(NUMBER, name, flags, operations, parameters) parameters name;
 typedef union egi_parameters {
-    egi_reduce_parameters reduce; egi_sort_parameters sort; egi_matmul_parameters matmul; egi_norm_parameters norm;
-    egi_normalize_parameters normalize; egi_recurrent_parameters recurrent; egi_conv_parameters conv;
-    egi_pool_parameters pool; egi_attention_parameters attention; egi_gather_parameters gather;
-    egi_random_parameters random; egi_update_parameters update;
-    double numbers[2]; int number;
+    EGI_KERNEL_TABLE(EGI_KERNEL_ROOM, EGI_KERNEL_ROOM, EGI_KERNEL_ROOM)
+    double numbers[2];
 } egi_parameters;
+#undef EGI_PARAMS
+#undef EGI_PARAM_ARRAY
+#undef EGI_NO_PARAMS
+static void egi_keep_options(eg_optimizer_options *to, const eg_optimizer_options *from) {
+    for (int i = 0; i < EGI_OPTIMIZER_FIELD_COUNT; i++) {
+        const egi_field *f = &egi_optimizer_rows[i];
+        if (f->kind != EGI_FIELD_OTHER) memcpy((char *)to + f->offset, (const char *)from + f->offset, f->size);
+    }
+}
 static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, void *room) {
+#define EGI_P(field) to->field = from->field;
+#define EGI_PS(field, n) memcpy(to->field, from->field, (size_t)from->n * sizeof *from->field);
+#define EGI_P_OPTIONS(field) egi_keep_options(&to->field, &from->field);
+#define EGI_PARAMS(type, fields) \
+    const type *from = (const type *)parameters; \
+    type *to = (type *)room; \
+    fields \
+    return sizeof *to;
+#define EGI_PARAM_ARRAY(type, n) \
+    memcpy(room, parameters, (n) * sizeof(type)); \
+    return (n) * sizeof(type);
+#define EGI_NO_PARAMS return 0;
+#define EGI_KERNEL_KEEPS(NUMBER, name, flags, operations, parameters) case EGI_##NUMBER: { parameters }
     memset(room, 0, sizeof(egi_parameters));
     switch (kernel) {
-    case EGI_FILL: memcpy(room, parameters, sizeof(double)); return sizeof(double);
-    case EGI_ONE_HOT: memcpy(room, parameters, 2 * sizeof(double)); return 2 * sizeof(double);
-    case EGI_SPARSE_XENT_GRAD: memcpy(room, parameters, sizeof(int)); return sizeof(int);
-    case EGI_REDUCE: case EGI_CHOOSE: case EGI_CUMSUM: case EGI_SOFTMAX: case EGI_SOFTMAX_GRAD:
-        EGI_PARAMETERS(egi_reduce_parameters, EGI_KEEPS(kind), EGI_KEEPS(outer), EGI_KEEPS(n), EGI_KEEPS(inner),
-                       EGI_KEEPS(exclusive), EGI_KEEPS(reverse), EGI_KEEPS(axes), EGI_KEEPS(reducers))
-    case EGI_SORT:
-        EGI_PARAMETERS(egi_sort_parameters, EGI_KEEPS(outer), EGI_KEEPS(n), EGI_KEEPS(k), EGI_KEEPS(descending))
-    case EGI_MATMUL:
-        EGI_PARAMETERS(egi_matmul_parameters, EGI_KEEPS(ta), EGI_KEEPS(tb), EGI_KEEPS(m), EGI_KEEPS(n), EGI_KEEPS(k),
-                       EGI_KEEPS(lda), EGI_KEEPS(ldb), EGI_KEEPS(batch_rank), EGI_KEEPS(precision), EGI_KEEPS(relu);
-                       for (int i = 0; i < from->batch_rank; i++) {
-                           EGI_KEEPS(batch[i]), EGI_KEEPS(a_strides[i]), EGI_KEEPS(b_strides[i]);
-                       })
-    case EGI_NORMALIZE: case EGI_NORMALIZE_GRAD:
-        EGI_PARAMETERS(egi_normalize_parameters, EGI_KEEPS(examples), EGI_KEEPS(positions), EGI_KEEPS(groups),
-                       EGI_KEEPS(channels), EGI_KEEPS(inner), EGI_KEEPS(epsilon), EGI_KEEPS(centered))
-    case EGI_RECURRENT: case EGI_RECURRENT_GRAD:
-        EGI_PARAMETERS(egi_recurrent_parameters, EGI_KEEPS(kind), EGI_KEEPS(batch), EGI_KEEPS(steps), EGI_KEEPS(units),
-                       EGI_KEEPS(gates), EGI_KEEPS(pieces), EGI_KEEPS(backwards), EGI_KEEPS(sequences),
-                       EGI_KEEPS(keeps),
-                       EGI_KEEPS(masked), EGI_KEEPS(precision))
-    case EGI_CONV: EGI_PARAMETERS(egi_conv_parameters, EGI_KEEPS(kind), EGI_KEEPS(windows), EGI_KEEPS(precision))
-    case EGI_POOL: EGI_PARAMETERS(egi_pool_parameters, EGI_KEEPS(kind), EGI_KEEPS(windows))
-    case EGI_LAYER_NORM: case EGI_LAYER_NORM_GRAD:
-        EGI_PARAMETERS(egi_norm_parameters, EGI_KEEPS(rows), EGI_KEEPS(n), EGI_KEEPS(epsilon))
-    case EGI_ATTENTION: case EGI_ATTENTION_GRAD:
-        EGI_PARAMETERS(egi_attention_parameters, EGI_KEEPS(scale), EGI_KEEPS(causal), EGI_KEEPS(before),
-                       EGI_KEEPS(kept))
-    case EGI_GATHER: case EGI_SCATTER_ADD:
-        EGI_PARAMETERS(egi_gather_parameters, EGI_KEEPS(outer), EGI_KEEPS(rows), EGI_KEEPS(inner), EGI_KEEPS(name),
-                       EGI_KEEPS(most))
-    case EGI_RANDOM:                        // the seed and the counter are each call's own
-        EGI_PARAMETERS(egi_random_parameters, EGI_KEEPS(kind), EGI_KEEPS(a), EGI_KEEPS(b), EGI_KEEPS(low),
-                       EGI_KEEPS(high))
-    case EGI_UPDATE:                        // of the options what the rules read: a schedule has padding of its own
-        EGI_PARAMETERS(egi_update_parameters, EGI_KEEPS(row), EGI_KEEPS(rule), EGI_KEEPS(options.momentum),
-                       EGI_KEEPS(options.beta_1), EGI_KEEPS(options.beta_2), EGI_KEEPS(options.epsilon),
-                       EGI_KEEPS(options.rho), EGI_KEEPS(options.centered), EGI_KEEPS(options.learning_rate_power),
-                       EGI_KEEPS(options.l1), EGI_KEEPS(options.l2), EGI_KEEPS(options.l2_shrinkage),
-                       EGI_KEEPS(options.beta), EGI_KEEPS(options.weight_decay))
+    EGI_KERNEL_TABLE(EGI_KERNEL_KEEPS, EGI_KERNEL_KEEPS, EGI_KERNEL_KEEPS)
     default: return 0;
     }
 }
@@ -40474,13 +40479,9 @@ static int32_t egi_line_place(const egi_passes *s, int32_t operand) {
 // Whether a line computes what its operands say and nothing else: it cannot fail, and all that it writes is written by
 // it alone.
 static bool egi_line_is_pure(const egi_passes *s, const egi_trace_line *line) {
-    switch (line->kernel) {
-        case EGI_RUN_OP: case EGI_ELEMENTWISE: case EGI_COPY: case EGI_FILL: case EGI_REDUCE: case EGI_CHOOSE:
-        case EGI_CUMSUM: case EGI_SOFTMAX: case EGI_SOFTMAX_GRAD: case EGI_MATMUL: case EGI_CONV: case EGI_POOL:
-        case EGI_NORMALIZE: case EGI_NORMALIZE_GRAD: case EGI_RECURRENT: case EGI_RECURRENT_GRAD: case EGI_ATTENTION:
-        case EGI_ATTENTION_GRAD: break;
-        default: return false;
-    }
+#define EGI_KERNEL_FLAGS(NUMBER, name, flags, ...) flags,
+    static const unsigned char kernels[] = { EGI_KERNEL_TABLE(EGI_KERNEL_FLAGS, EGI_KERNEL_FLAGS, EGI_KERNEL_FLAGS) };
+    if (line->kernel >= 0 ? !(kernels[line->kernel] & EGI_PURE) : line->kernel != EGI_RUN_OP) return false;
     // A division of integers stays behind the check of its divisor.
     if (line->op && line->op->flags & EGI_DIVIDES && s->t->operands[line->out[0]].dtype >= EG_INT32 &&
         egi_line_place(s, line->in[1]) >= 0)
@@ -42752,8 +42753,8 @@ static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_at
 // The observer of this thread, and marks in the CPU's table, unless that is whole: then each launch goes by the table
 // anyway.
 static void egi_tracing_begin(egi_trace *t) {
-#define EGI_TRACED_ENTRY(NUMBER, name) EGI_##NUMBER,
-#define EGI_TRACED_NO_ENTRY(NUMBER, name)
+#define EGI_TRACED_ENTRY(NUMBER, name, ...) EGI_##NUMBER,
+#define EGI_TRACED_NO_ENTRY(NUMBER, name, ...)
     static const unsigned char all[] = { EGI_KERNEL_TABLE(EGI_TRACED_ENTRY, EGI_TRACED_ENTRY, EGI_TRACED_NO_ENTRY) };
     egi_lock();
     if (egi_tracing++ == 0 && !egi_cpu_is_whole)
@@ -44450,29 +44451,35 @@ EAGER_API int64_t (eg_function_dot)(eg_function *f, char *text, size_t capacity)
     egi_trace_release(t);
     return egi_text_deliver("function_dot", &d.text, text, capacity);
 }
-// How many operations a line is counted as: two for each product and sum of matrices, convolutions and recurrent steps,
-// none for copies and the like, otherwise one for each element of its largest operand.
-static double egi_line_operations(const egi_trace *t, const egi_trace_line *line) {
+// How many operations a launch is, from its parameters: two for each product that is added to a sum.
+typedef double egi_operations(const void *parameters);
+static double egi_operations_none(const void *parameters) { (void)parameters; return 0; }
+static double egi_operations_matmul(const void *parameters) {
+    const egi_matmul_parameters *p = (const egi_matmul_parameters *)parameters;
     double n = 2;
-    switch (line->kernel) {
-    case EGI_RUN_ASSIGN: case EGI_COPY: case EGI_FILL: case EGI_GATHER: case EGI_ONE_HOT: return 0;
-    case EGI_MATMUL: {
-        const egi_matmul_parameters *p = (const egi_matmul_parameters *)line->parameters;
-        for (int i = 0; i < p->batch_rank; i++) n *= (double)p->batch[i];
-        return n * (double)p->m * (double)p->n * (double)p->k;
-    }
-    case EGI_CONV: {
-        const egi_windows *w = &((const egi_conv_parameters *)line->parameters)->windows;
-        for (int i = 0; i < EGI_WINDOW_AXES; i++) n *= (double)w->axis[i].out * (double)w->axis[i].taps;
-        return n * (double)w->n * (double)w->oc * (double)w->c / (double)w->groups;
-    }
-    case EGI_RECURRENT: case EGI_RECURRENT_GRAD: {
-        const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)line->parameters;
-        return n * (double)p->batch * (double)p->steps * (double)p->units * (double)p->gates * (double)p->units;
-    }
-    default: break;
-    }
+    for (int i = 0; i < p->batch_rank; i++) n *= (double)p->batch[i];
+    return n * (double)p->m * (double)p->n * (double)p->k;
+}
+static double egi_operations_conv(const void *parameters) {
+    const egi_windows *w = &((const egi_conv_parameters *)parameters)->windows;
+    double n = 2;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) n *= (double)w->axis[i].out * (double)w->axis[i].taps;
+    return n * (double)w->n * (double)w->oc * (double)w->c / (double)w->groups;
+}
+static double egi_operations_recurrent(const void *parameters) {
+    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)parameters;
+    return 2.0 * (double)p->batch * (double)p->steps * (double)p->units * (double)p->gates * (double)p->units;
+}
+// How many operations a line is counted as. Assignments are none; where EGI_KERNEL_TABLE does not say how to compute
+// them, they are one for each element of the largest operand.
+static double egi_line_operations(const egi_trace *t, const egi_trace_line *line) {
+#define egi_operations_each NULL
+#define EGI_KERNEL_OPERATIONS(NUMBER, name, flags, operations, ...) egi_operations_##operations,
+    static egi_operations *const kernels[] = { EGI_KERNEL_TABLE(EGI_KERNEL_OPERATIONS, EGI_KERNEL_OPERATIONS,
+                                                                EGI_KERNEL_OPERATIONS) };
     int64_t most = 0;
+    if (line->kernel == EGI_RUN_ASSIGN) return 0;
+    if (line->kernel >= 0 && kernels[line->kernel]) return kernels[line->kernel](line->parameters);
     for (int k = 0; k < 8; k++) if (line->in[k] >= 0) most = egi_max64(most, t->operands[line->in[k]].size);
     for (int k = 0; k < EGI_MAX_OUT; k++)
         if (line->out[k] >= 0) most = egi_max64(most, t->operands[line->out[k]].size);
@@ -46614,8 +46621,8 @@ static bool egi_graph_updates(egi_recorder *r, eg_optimizer *opt, eg_tensor *con
 // The graph has the kernels of the device for which it is built, since layers are composed of what a device has.
 static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
     static const bool of_cpu[] = {
-#define EGI_GRAPH_HAS(NUMBER, name) true,
-#define EGI_GRAPH_LACKS(NUMBER, name) false,
+#define EGI_GRAPH_HAS(NUMBER, name, ...) true,
+#define EGI_GRAPH_LACKS(NUMBER, name, ...) false,
         EGI_KERNEL_TABLE(EGI_GRAPH_HAS, EGI_GRAPH_HAS, EGI_GRAPH_LACKS)
     };
     for (int k = 0; k < EGI_KERNELS; k++)

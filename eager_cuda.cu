@@ -4038,7 +4038,7 @@ static bool egi_gpu_register(egi_gpu *g, int ordinal) {
     g->backend.deallocate = egi_gpu_deallocate;
     g->backend.write = egi_gpu_write;
     g->backend.read = egi_gpu_read;
-#define EGI_GPU_ENTRY(NUMBER, name) g->backend.kernel[EGI_##NUMBER] = egi_gpu_run_##name;
+#define EGI_GPU_ENTRY(NUMBER, name, ...) g->backend.kernel[EGI_##NUMBER] = egi_gpu_run_##name;
     EGI_KERNEL_TABLE(EGI_GPU_ENTRY, EGI_GPU_ENTRY, EGI_GPU_ENTRY)
     g->backend.synchronize = egi_gpu_synchronize;
     g->backend.trim = egi_gpu_trim;

@@ -132,13 +132,13 @@ static bool guard_run(egi_kernel kernel, const egi_args *args) {
     return egi_backend_cpu()->kernel[kernel](egi_backend_cpu(), &shown);
 }
 // What the CPU lacks, the device lacks, too.
-#define GUARD_KERNEL(NUMBER, name) \
+#define GUARD_KERNEL(NUMBER, name, ...) \
     static bool guard_run_##name(eg_backend *b, const egi_args *args) { \
         (void)b; \
         return guard_run(EGI_##NUMBER, args); \
     }
-#define GUARD_ENTRY(NUMBER, name) guard_backend.kernel[EGI_##NUMBER] = guard_run_##name;
-#define GUARD_NONE(NUMBER, name)
+#define GUARD_ENTRY(NUMBER, name, ...) guard_backend.kernel[EGI_##NUMBER] = guard_run_##name;
+#define GUARD_NONE(NUMBER, name, ...)
 EGI_KERNEL_TABLE(GUARD_KERNEL, GUARD_KERNEL, GUARD_NONE)
 
 static eg_backend guard_backend;

@@ -515,9 +515,9 @@ TEST(devices) {
     bad = *egi_backend_cpu();
     CHECK_ERROR(egi_backend_register(&bad), EG_ERROR_DEVICE, "cpu:0 exists already");
     // A backend has every kernel but those that the list of kernels lets it lack.
-#define NEEDED(NUMBER, label) bad_without(EGI_##NUMBER, #label);
-#define HAS(NUMBER, label) CHECK(egi_backend_cpu()->kernel[EGI_##NUMBER] != NULL);
-#define HAS_NOT(NUMBER, label) CHECK(egi_backend_cpu()->kernel[EGI_##NUMBER] == NULL);
+#define NEEDED(NUMBER, label, ...) bad_without(EGI_##NUMBER, #label);
+#define HAS(NUMBER, label, ...) CHECK(egi_backend_cpu()->kernel[EGI_##NUMBER] != NULL);
+#define HAS_NOT(NUMBER, label, ...) CHECK(egi_backend_cpu()->kernel[EGI_##NUMBER] == NULL);
     EGI_KERNEL_TABLE(NEEDED, HAS, HAS_NOT)
 }
 #ifdef TEST_GUARD
