@@ -19674,6 +19674,12 @@ static bool egi_backward_is_plain(const eg_tape *t, const egi_line *line, int i,
     for (int j = i + 1; j < line->n && plain; j++) plain = dx[j] != dx[i];
     return plain;
 }
+// No input is needed where only indices or conditions depend on a source: then the line has saved nothing for them.
+static bool egi_any_needed(const bool *needed, int n) {
+    int i = 0;
+    while (i < n && !needed[i]) i++;
+    return i < n;
+}
 // One line backwards: calls its op's gradient function with the upstream gradients (zeros for an output that led
 // nowhere), then adds each dx[i] to the slot of input i. `grads` and `wanted` have an entry for each slot; a gradient
 // that no source needs is not computed.
@@ -19721,7 +19727,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
             egi_this.spent = upstream[0];
         ok = line->op->grad(&c, line->op, dx);
         egi_this.spent = NULL;
-    } else ok = ok && line->op->grad(&c, line->op, dx);
+    } else if (ok && egi_any_needed(needed, line->n)) ok = line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
         if (!dx[i] || !needed[i]) continue;
         ok = egi_backward_is_plain(t, line, i, dx) ? egi_tape_slot_accumulate(grads, line->slots[i], dx[i], true)

@@ -125,6 +125,16 @@ TEST(reason_path_is_integer) {
     CHECK_CONTAINS(eg_tape_unconnected_reason(), "path is integer");
 }
 
+TEST(indices_that_depend_on_a_source) {
+    eg_tensor *table = eg_constant(EG_SHAPE(4), 1, 2, 3, 4), *x = eg_constant(EG_SHAPE(3), 3, 1, 2), *top[2];
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_tape_watch(tape, x);
+    REQUIRE((top[0] = eg_top_k(x, 2, &top[1])) != NULL);
+    CHECK(eg_tape_gradient(tape, eg_gather(table, eg_cast(x, EG_INT32)), x) == NULL);
+    CHECK_CONTAINS(eg_tape_unconnected_reason(), "path is integer");
+    CHECK(eg_tape_gradient(tape, eg_gather(table, top[1]), x) == NULL);
+    CHECK_TENSOR(eg_tape_gradient(tape, eg_add(eg_gather(table, top[1]), top[0]), x), 0, 1, 0, 1);
+}
 TEST(reason_stop_gradient) {
     eg_tensor *x = eg_scalar(3), *one = eg_scalar(3);
     eg_tape *tape = eg_tape_begin_persistent();
