@@ -39465,7 +39465,7 @@ typedef struct egi_trace {
     int made;                    // variables made by the body
     char maker[120];             // the first of them, and where it was made
     char reason[256];
-    char cleared[256];           // the first error that came of values: it ends replays, so that the body must not go on
+    char cleared[256];           // the first error that came of values, which ends replays: the body must not go on
     int busy;                    // replays now
     egi_open_list *open;         // from which it can be derived, at this length; NULL: a trace of its own
     int64_t length;
@@ -42956,8 +42956,8 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
 
 enum { EGI_SIGNATURE_LENGTH = 13, EGI_SIGNATURE_HEAD };      // at LENGTH, of a gradient: that of its call
 // The signature of a call: the state of the thread that lists depend on, then of each input its dtype, its id where it
-// is a variable, or a number below 0 where it is input i once more (-1 - 2i) or has the id of that (-2 - 2i), with a bit
-// for a mask and one for tapes that know it, its rank, dims and strides. It stands in `few`
+// is a variable, or a number below 0 where it is input i once more (-1 - 2i) or has the id of that (-2 - 2i), with a
+// bit for a mask and one for tapes that know it, its rank, dims and strides. It stands in `few`
 // where `room` numbers suffice; else the caller frees it. NULL without memory.
 static int64_t *egi_function_signature(const eg_function *f, eg_tensor *const *in, int n, int m, int64_t *few,
                                        int64_t room, int64_t *size) {
@@ -43035,6 +43035,18 @@ static void egi_signature_explain(const int64_t *then, const int64_t *now, char 
                  strcmp(a, b) ? "" : x[1] != y[1] ? " (another variable)" : " (another layout)");
         return;
     }
+}
+// The same of the trace whose signature differs in the fewest numbers, of several the latest. Under egi_lock.
+static void egi_signature_explain_nearest(const eg_function *f, const egi_trace *t, char *text, size_t room) {
+    const egi_trace *nearest = NULL;
+    int64_t least = INT64_MAX;
+    for (const egi_trace *k = f->traces; k; k = k->next) {
+        const int64_t most = egi_min64(k->signature_size, t->signature_size);
+        int64_t apart = llabs(k->signature_size - t->signature_size);
+        for (int64_t i = 0; i < most; i++) apart += k->signature[i] != t->signature[i];
+        if (apart < least) { nearest = k; least = apart; }
+    }
+    if (nearest) egi_signature_explain(nearest->signature, t->signature, text, room);
 }
 // Whether the variables and tensors that a trace captured are still what it was written for; else `text` says what
 // changed.
@@ -43654,7 +43666,7 @@ static void egi_open_explain(eg_function *f, const egi_trace *former, const egi_
     const egi_trace_line *at = line >= 0 && line < t->n_lines ? &t->lines[line] : NULL,
                          *other = line >= 0 && line < former->n_lines ? &former->lines[line] : NULL;
     egi_lock();
-    if (f->traces) egi_signature_explain(f->traces->signature, t->signature, text, room);
+    egi_signature_explain_nearest(f, t, text, room);
     egi_unlock();
     snprintf(text + strlen(text), room - strlen(text), "%swhere ", *text ? ", " : "");
     if (at || other) egi_open_explain_line(at ? at : other, text, room);
@@ -43849,8 +43861,7 @@ static void egi_function_add(eg_function *f, egi_trace *t, const char *explanati
         snprintf(f->info.explanation, sizeof f->info.explanation, "%s",
                  *explanation ? explanation : t->taped ? "what tapes know of what the body captures"
                                                        : "a trace of these shapes was dropped");
-        if (!*explanation && f->traces)
-            egi_signature_explain(f->traces->signature, t->signature, f->info.explanation, sizeof f->info.explanation);
+        if (!*explanation) egi_signature_explain_nearest(f, t, f->info.explanation, sizeof f->info.explanation);
     }
     egi_trace *oldest = egi_function_put(f, t, EGI_TRACES);
     egi_unlock();

@@ -777,8 +777,8 @@ static bool ordered_body(eg_tensor *const *in, eg_tensor **out, void *user) {
 }
 static void ordered(setting *s, log_of *log, int step) {
     eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
-    eg_tensor *x = data_of(step, EG_SHAPE(5, 3)), *z = data_of(step + 2, EG_SHAPE(5, 3)), *y[3], *xs[] = {x, s->v}, *g[2],
-              *in[] = {x, step % 3 ? x : z};
+    eg_tensor *x = data_of(step, EG_SHAPE(5, 3)), *z = data_of(step + 2, EG_SHAPE(5, 3)), *y[3], *xs[] = {x, s->v},
+              *g[2], *in[] = {x, step % 3 ? x : z};
     eg_tape_watch(tape, x);
     eg_tape_watch(outer, x);
     CHECK(eg_function_call(s->f, in, 2, y, 3));

@@ -519,6 +519,22 @@ TEST(signatures_are_counted_and_explained) {
     CHECK_TENSOR(eg_reduce_sum(y), 0, 40);
     eg_function_release(f);
 }
+// Of several traces the explanation takes the one that differs least, not the latest.
+TEST(a_retrace_is_explained_by_the_nearest_trace) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(doubled, &s);
+    for (int i = 0; i < 3; i++) {
+        EG_SCOPE;
+        eg_tensor *x = i == 1 ? eg_full(EG_FLOAT64, EG_SHAPE(3, 2), 1) : eg_full(EG_FLOAT32, EG_SHAPE(4), 1), *y;
+        if (i == 2) eg_recording_pause();
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        if (i == 2) eg_recording_unpause();
+    }
+    CHECK_INT(eg_function_counts(f).traces, 3);
+    CHECK_STR(eg_function_counts(f).explanation, "the pause of recording: 0, then 1");
+    eg_function_release(f);
+}
 // An op under a condition of C's: the explanation names it and what stands in its place.
 static bool odd_one_more(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
@@ -1361,7 +1377,7 @@ TEST(a_body_that_clears_an_error_of_values_fails_the_call) {
     static const char *const op[] = { "eg_gather", "eg_floordiv", "eg_assert_equal", "eg_div", "too much" };
     if (!test_on_host) return;                              // a device tells later, when the body is over
     for (int fail = 0; fail < 5; fail++)
-        for (int bad = 0; bad < 5; bad++) {                 // in call 0, which is traced, 1 and 2, compared, 3, replayed
+        for (int bad = 0; bad < 5; bad++) {               // in call 0, which is traced, 1 and 2, compared, 3, replayed
             EG_SCOPE;
             things s;
             memset(&s, 0, sizeof s);
@@ -1370,7 +1386,11 @@ TEST(a_body_that_clears_an_error_of_values_fails_the_call) {
             for (int i = 0; i < 5; i++) {
                 eg_tensor *in[] = { eg_constant_of(EG_INT32, EG_SHAPE(2), i == bad ? 5 : 1, 1),
                                     eg_constant(EG_SHAPE(3), 1, 2, 3) }, *y = in[0];
-                if (i != bad) { CHECK(eg_function_call(f, in, 2, &y, 1)); CHECK(y != NULL); continue; }
+                if (i != bad) {
+                    CHECK(eg_function_call(f, in, 2, &y, 1));
+                    CHECK(y != NULL);
+                    continue;
+                }
                 eg_run_functions_eagerly(true);
                 CHECK(eg_function_call(f, in, 2, &y, 1));
                 eg_run_functions_eagerly(false);
