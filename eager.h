@@ -4486,6 +4486,16 @@ static const egi_listed *egi_listed_find(const egi_listed *const *begin, const e
 #define EGI_LISTED_FIND(list, ROWS, IS, wanted) ROWS(IS) return NULL
 #endif
 
+// In front of loops of a constant count that compilers turn into vectors, and of which clang at -O3 would write out the
+// steps first, and then make no vectors. EGI_STEP_LOOP_2: of at least two vectors, which then go side by side.
+#ifdef __clang__
+#define EGI_STEP_LOOP _Pragma("clang loop unroll(disable)")
+#define EGI_STEP_LOOP_2 _Pragma("clang loop unroll(disable) interleave_count(2)")
+#else
+#define EGI_STEP_LOOP
+#define EGI_STEP_LOOP_2
+#endif
+
 // Floating point is computed as written, whatever the user's flags allow, so that results do not depend on them:
 // nothing is reordered, a product and a sum are fused only where the text says so, and NaN, infinity and -0 keep their
 // meaning. no-math-errno spares a call of the library behind a root; of a loop with roots gcc makes no vectors even so.
@@ -4500,9 +4510,10 @@ static const egi_listed *egi_listed_find(const egi_listed *const *begin, const e
 #pragma clang fp contract(off)
 #ifdef __AVX__
 // With -ffast-math or -ffp-contract=fast, which no macro tells, clang fuses in spite of that where the processor can
-// (-march=native). So only the functions that ask for wider vectors and FMA have them, as without the flag; the products
-// in these that are not fused by the text feed no sum, but for one by a power of two, which is exact. That is faster,
-// too: of some loops that choose (clip, argmax) clang 14 makes vectors of 64 bytes that take 10 to 60 times as long.
+// (-march=native). So only the functions that ask for wider vectors and FMA have them, as without the flag. The
+// products in these that are not fused by the text feed no sum, but for one by a power of two, which is exact. That is
+// faster, too: of some loops that choose (clip, argmax) clang 14 makes vectors of 64 bytes that take 10 to 60 times as
+// long.
 #define EGI_NO_FMA ",no-fma,no-fma4"
 #pragma clang attribute push(__attribute__((target("no-avx"))), apply_to = function)
 #endif
@@ -10536,7 +10547,7 @@ static inline bool egi_cache_overflows(int64_t bytes) { (void)bytes; return fals
     target static inline __attribute__((always_inline)) void loop##_step(const T *EGI_RESTRICT pa, \
                                                                          const T *EGI_RESTRICT pb, \
                                                                          T *EGI_RESTRICT q) { \
-        for (int i = 0; i < step; i++) { const T a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
+        EGI_STEP_LOOP for (int i = 0; i < step; i++) { const T a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
     } \
     target __attribute__((flatten)) static void loop(int64_t n, const void *x, const void *z, void *out) { \
         for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
@@ -10732,7 +10743,7 @@ enum { EGI_NARROW_STEP = 32 };
     target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const T *EGI_RESTRICT pa, \
                                                                          const T *EGI_RESTRICT pb, \
                                                                          T *EGI_RESTRICT q) { \
-        for (int64_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; q[i] = formula; } \
+        EGI_STEP_LOOP for (int64_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; q[i] = formula; } \
     } \
     target static void loop(int64_t n, const void *x, const void *z, void *out) { \
         const T *a = (const T *)x, *b = (const T *)z; \
@@ -10802,7 +10813,7 @@ static inline uint16_t egi_divisor_quotient_u8(const egi_divisor_u8 *v, uint16_t
 #define EGI_LONG_BY_ONE_LOOP(loop, target, T, TYPE, formula) \
     target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const T *EGI_RESTRICT from, \
                                                                          egi_divisor_##TYPE v, T *EGI_RESTRICT to) { \
-        for (int64_t i = 0; i < n; i++) { const T x = from[i]; to[i] = (T)(formula); } \
+        EGI_STEP_LOOP for (int64_t i = 0; i < n; i++) { const T x = from[i]; to[i] = (T)(formula); } \
     } \
     target static void loop(int64_t n, const void *x, const void *z, void *out) { \
         const T *from = (const T *)x; \
@@ -11555,7 +11566,7 @@ static egi_loop *const egi_tests_is_finite[1] = { egi_test_few_is_finite };
 #define EGI_CLIP(TYPE, T, MAX, MIN) \
     EGI_AVX2 static inline __attribute__((always_inline)) void egi_clip##TYPE##_step( \
         int64_t n, const T *EGI_RESTRICT x, T low, T high, T *EGI_RESTRICT y) { \
-        for (int64_t i = 0; i < n; i++) { \
+        EGI_STEP_LOOP for (int64_t i = 0; i < n; i++) { \
             const T v = x[i], least = MAX(v, low); \
             y[i] = MIN(least, high); \
         } \
@@ -14515,7 +14526,7 @@ enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 }
             for (int64_t i = 0; i < rows; i++, x += inner) { \
                 int64_t j = 0; \
                 for (; j + 16 <= cols; j += 16) \
-                    for (int l = 0; l < 16; l++) { \
+                    EGI_STEP_LOOP_2 for (int l = 0; l < 16; l++) { \
                         const T v = TURNED(x[j + l]), top = best[j + l]; \
                         const bool wins = (v > top) | (EGI_NAN_OF(v) & !EGI_NAN_OF(top)); \
                         best[j + l] = wins ? v : top; \
@@ -14646,7 +14657,7 @@ static const unsigned char egi_sort_form_size[] = { 4, 8, 8, 16 };
     TARGET static inline __attribute__((always_inline)) void NAME##_step(int64_t n, const FROM *EGI_RESTRICT f, \
                                                                          INT turn, INT bias, TO *EGI_RESTRICT t) { \
         (void)bias; \
-        for (int64_t i = 0; i < n; i++) { const FROM u = f[i]; t[i] = (TO)(key); } \
+        EGI_STEP_LOOP_2 for (int64_t i = 0; i < n; i++) { const FROM u = f[i]; t[i] = (TO)(key); } \
     } \
     TARGET static void NAME(const void *from, int64_t n, INT turn, INT bias, void *keys) { \
         const FROM *f = (const FROM *)from; \
