@@ -12827,7 +12827,7 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // each of its rows and a step, so it can read packed A, A and A transposed alike; small products are therefore never
 // packed at all.
 // the last in bytes
-enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_PACK_STACK = 16384 };
+enum { EGI_TERMS = 256, EGI_MR = 6, EGI_NARROW_MR = 8, EGI_KC = 256, EGI_PACK_STACK = 16384 };
 // The same for all caches: blocks of 48 to 768 rows, 49 to 786 KB, take the same time beside an L2 of 512 KB
 // (bench/RESULTS.md).
 #ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
@@ -51832,6 +51832,7 @@ EGI_AS_TOLD
 #define EGI_VFMA(s, b, c) EGI_FMA8F(s, b, c)
 #define EGI_FMA_ONE(s, b, c) __builtin_fmaf(s, b, c)   // of one element; written out, so that no flag decides
 #define EGI_TILE_64 egi_tile_avx512_f32
+#define EGI_TILE_NARROW egi_tile_narrow_f32
 #define EGI_VEC_64 egi_v64_f32
 #define EGI_SPLAT_64(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
 #define EGI_VFMA_64(s, b, c) EGI_FMA16F(s, b, c)
@@ -51844,6 +51845,7 @@ EGI_AS_TOLD
 #define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
 #define EGI_FMA_ONE(s, b, c) __builtin_fma(s, b, c)
 #define EGI_TILE_64 egi_tile_avx512_f64
+#define EGI_TILE_NARROW egi_tile_narrow_f64
 #define EGI_VEC_64 egi_v64_f64
 #define EGI_SPLAT_64(s) { s, s, s, s, s, s, s, s }
 #define EGI_VFMA_64(s, b, c) EGI_FMA8D(s, b, c)
@@ -52010,6 +52012,29 @@ EGI_AVX512 static void EGI_TILE_64 EGI_TILE(EGI_VEC_64, EGI_SPLAT_64, EGI_VFMA_6
 #undef EGI_TAKE
 #undef EGI_PUT
 #undef EGI_TILE
+#if EGI_IS_WIDE
+// The same for one vector of columns and EGI_NARROW_MR rows: eight sums are as many as two instructions of four steps
+// need, and more rows would take more registers than there are for their addresses.
+#define EGI_STEP(i) { EGI_VEC_64 s = EGI_SPLAT_64(a##i[o]); c##i = EGI_VFMA_64(s, b0, c##i); }
+#define EGI_TAKE(i) c##i += *(EGI_VEC_64 *)(c + i * ldc);
+#define EGI_PUT(i) *(EGI_VEC_64 *)(c + i * ldc) = c##i;
+#define EGI_EACH(of) of(0) of(1) of(2) of(3) of(4) of(5) of(6) of(7)
+EGI_AVX512 static void EGI_TILE_NARROW(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep,
+                                       EGI_T *c, int64_t ldc, bool accumulate) {
+    const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5], *a6 = a[6], *a7 = a[7];
+    EGI_VEC_64 c0 = {0}, c1 = c0, c2 = c0, c3 = c0, c4 = c0, c5 = c0, c6 = c0, c7 = c0;
+    for (int64_t o = 0; k > 0; k--, o += astep, b += bstep) {
+        EGI_VEC_64 b0 = *(const EGI_VEC_64 *)b;
+        EGI_EACH(EGI_STEP)
+    }
+    if (accumulate) { EGI_EACH(EGI_TAKE) }
+    EGI_EACH(EGI_PUT)
+}
+#undef EGI_STEP
+#undef EGI_TAKE
+#undef EGI_PUT
+#undef EGI_EACH
+#endif
 #if defined(__GNUC__) && !defined(__clang__) && !defined(EGI_LEAN)
 #pragma GCC pop_options
 #endif
@@ -52393,37 +52418,48 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
                  (double)m * (double)k * (double)sizeof(EGI_T) * 0.03, EGI_TN(egi_gemv_run), &job);
 }
 
-// The tile function for products of n columns on this processor; *nr: the columns of its tile. AVX-512 is used
-// wherever the processor has it, for more columns than a tile of AVX2 has; for fewer, half of its tile would be empty.
-static EGI_TN(egi_tile_fn) *EGI_TN(egi_best_tile)(int64_t n, int64_t *nr) {
-    *nr = (int64_t)(32 / sizeof(EGI_T));
+// A tile of mr rows and nr columns.
+typedef struct EGI_TN(egi_tile_kind) { EGI_TN(egi_tile_fn) *run; int64_t mr, nr; } EGI_TN(egi_tile_kind);
+// The tile for products of n columns on this processor. AVX-512 is used wherever the processor has it; for as few
+// columns as one of its vectors has, as a tile of one vector, unless `even` asks for EGI_MR rows: then by AVX2.
+static EGI_TN(egi_tile_kind) EGI_TN(egi_best_tile)(int64_t n, bool even) {
+    EGI_TN(egi_tile_kind) t = { EGI_TN(egi_tile), EGI_MR, (int64_t)(32 / sizeof(EGI_T)) };
     (void)n;
+    (void)even;
 #if EGI_X86
     const int isa = egi_isa_get();
     if (isa >= EGI_ISA_AVX2) {
-        *nr *= 2;
-        if (isa < EGI_ISA_AVX512 || n <= *nr) return EGI_TN(egi_tile_avx2);
-        *nr *= 2;
-        return EGI_TN(egi_tile_avx512);
+        t.run = EGI_TN(egi_tile_avx2);
+        t.nr *= 2;
+        if (isa == EGI_ISA_AVX512 && n > t.nr) {
+            t.run = EGI_TN(egi_tile_avx512);
+            t.nr *= 2;
+        } else if (isa == EGI_ISA_AVX512 && !even) {
+            t.run = EGI_TN(egi_tile_narrow);
+            t.mr = EGI_NARROW_MR;
+        }
     }
 #endif
-    return EGI_TN(egi_tile);
+    return t;
 }
 // Computes rows x cols elements of C by one tile. A tile that would reach over C's border is computed in a buffer, of
 // which the part inside is copied.
-static void EGI_TN(egi_put_tile)(EGI_TN(egi_tile_fn) *tile, int64_t nr, int64_t rows, int64_t cols, int64_t k,
+static void EGI_TN(egi_put_tile)(const EGI_TN(egi_tile_kind) *tile, int64_t rows, int64_t cols, int64_t k,
                                  const EGI_T *a, int64_t row_step, int64_t astep, const EGI_T *b, int64_t bstep,
                                  EGI_T *c, int64_t ldc, bool add) {
-    const EGI_T *row[EGI_MR];
-    for (int64_t r = 0; r < EGI_MR; r++) row[r] = a + egi_min64(r, rows - 1) * row_step;
-    if (rows == EGI_MR && cols == nr) {
-        tile(k, row, astep, b, bstep, c, ldc, add);
+    const EGI_T *row[EGI_NARROW_MR];
+    for (int64_t r = 0; r < EGI_NARROW_MR; r++) row[r] = a + egi_min64(r, rows - 1) * row_step;
+    if (rows == tile->mr && cols == tile->nr) {
+        tile->run(k, row, astep, b, bstep, c, ldc, add);
         return;
     }
     EGI_T edge[EGI_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
-    tile(k, row, astep, b, bstep, edge, nr, false);
+    tile->run(k, row, astep, b, bstep, edge, tile->nr, false);
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t q = 0; q < cols; q++) c[r * ldc + q] = add ? c[r * ldc + q] + edge[r * nr + q] : edge[r * nr + q];
+        for (int64_t q = 0; q < cols; q++) {
+            const EGI_T e = edge[r * tile->nr + q];
+            c[r * ldc + q] = add ? c[r * ldc + q] + e : e;
+        }
 }
 
 // A product by tiles, and the block of it that is computed now: columns jc to jc + nc, terms pc to pc + kc, rows ig to
@@ -52434,15 +52470,15 @@ typedef struct EGI_TN(egi_gemm_job) {
     int64_t m, n, k, lda, ldb, ldc;
     const EGI_T *a, *b;
     EGI_T *c, *packed_a, *packed_b;
-    EGI_TN(egi_tile_fn) *tile;
-    int64_t nr, jc, nc, pc, kc, ig, mg, mc, strip;
+    EGI_TN(egi_tile_kind) tile;
+    int64_t jc, nc, pc, kc, ig, mg, mc, strip;
 } EGI_TN(egi_gemm_job);
 static void EGI_TN(egi_gemm_pack_b)(void *context, int64_t begin, int64_t end) {       // units: panels
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t j = g->jc + begin * g->nr;
-    EGI_TN(egi_pack_b)(g->tb, g->kc, egi_min64((end - begin) * g->nr, g->jc + g->nc - j),
+    const int64_t j = g->jc + begin * g->tile.nr;
+    EGI_TN(egi_pack_b)(g->tb, g->kc, egi_min64((end - begin) * g->tile.nr, g->jc + g->nc - j),
                        g->tb ? g->b + j * g->ldb + g->pc : g->b + g->pc * g->ldb + j, g->ldb,
-                       g->packed_b + begin * g->nr * g->kc, g->nr, g->kc);
+                       g->packed_b + begin * g->tile.nr * g->kc, g->tile.nr, g->kc);
 }
 static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {       // units: panels
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
@@ -52460,33 +52496,35 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
     const int64_t row_step = g->pack_a || g->ta ? 1 : g->lda, step = g->pack_a ? (int64_t)EGI_MR : g->ta ? g->lda : 1;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t i0 = unit / strips * g->mc, i1 = egi_min64(i0 + g->mc, g->mg), j0 = unit % strips * g->strip;
-        for (int64_t j = j0; j < egi_min64(j0 + g->strip, g->nc); j += g->nr) {
-            const int64_t cols = egi_min64(g->nr, g->nc - j);
+        for (int64_t j = j0; j < egi_min64(j0 + g->strip, g->nc); j += g->tile.nr) {
+            const int64_t cols = egi_min64(g->tile.nr, g->nc - j);
             const EGI_T *bj = g->pack_b ? g->packed_b + j * kc : block_b + j;
-            for (int64_t i = i0; i < i1; i += EGI_MR)
-                EGI_TN(egi_put_tile)(g->tile, g->nr, egi_min64(EGI_MR, i1 - i), cols, kc,
+            for (int64_t i = i0; i < i1; i += g->tile.mr)
+                EGI_TN(egi_put_tile)(&g->tile, egi_min64(g->tile.mr, i1 - i), cols, kc,
                                      g->pack_a ? g->packed_a + i * kc : g->ta ? block_a + i : block_a + i * g->lda,
-                                     row_step, step, bj, g->pack_b ? g->nr : g->ldb,
+                                     row_step, step, bj, g->pack_b ? g->tile.nr : g->ldb,
                                      g->c + (g->ig + i) * g->ldc + g->jc + j, g->ldc, g->accumulate || g->pc > 0);
         }
     }
 }
-// Whole tiles' rows of one of `parts` parts of m rows.
-static int64_t EGI_TN(egi_gemm_share)(int64_t m, int64_t parts) {
-    return (m + parts * EGI_MR - 1) / (parts * EGI_MR) * EGI_MR;
+// The rows of whole tiles of mr rows in one of `parts` parts of m rows.
+static int64_t EGI_TN(egi_gemm_share)(int64_t m, int64_t parts, int64_t mr) {
+    return (m + parts * mr - 1) / (parts * mr) * mr;
 }
 // What is packed, and the elements of memory that it takes: packing pays where a block is read again often, or where
 // reading it in place would touch a page per element. A's rows may lie where they are: with 128 columns of C, packing
 // them takes a fifth of the time. Groups of rows, and the units of each, are about equal, and no fewer than threads.
 static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
-    g->tile = EGI_TN(egi_best_tile)(g->n, &g->nr);
+    g->tile = EGI_TN(egi_best_tile)(g->n, false);
+    const int64_t mr = g->tile.mr, nr = g->tile.nr;
     g->strip = (int64_t)(256 / sizeof(EGI_T));
-    g->pack_a = g->n > (g->ta ? 6 : 16) * g->nr;
-    g->pack_b = g->tb || g->n % g->nr != 0 || (g->m > 4 * EGI_MR && g->ldb > 2 * g->nr);
-    const int64_t kc = egi_min64(g->k, EGI_KC), nc = egi_min64((g->n + g->nr - 1) / g->nr * g->nr, EGI_NC),
+    g->pack_a = g->n > (g->ta ? 6 : 16) * nr;
+    g->pack_b = g->tb || g->n % nr != 0 || (g->m > 4 * EGI_MR && g->ldb > 2 * nr);
+    const int64_t kc = egi_min64(g->k, EGI_KC), nc = egi_min64((g->n + nr - 1) / nr * nr, EGI_NC),
                   most = EGI_MC * threads, strips = (nc + g->strip - 1) / g->strip;
-    g->mg = egi_min64(g->m, EGI_TN(egi_gemm_share)(g->m, (g->m + most - 1) / most));
-    g->mc = EGI_TN(egi_gemm_share)(g->mg, egi_max64((g->mg + EGI_MC - 1) / EGI_MC, (threads + strips - 1) / strips));
+    g->mg = egi_min64(g->m, EGI_TN(egi_gemm_share)(g->m, (g->m + most - 1) / most, mr));
+    g->mc = EGI_TN(egi_gemm_share)(g->mg, egi_max64((g->mg + EGI_MC - 1) / EGI_MC, (threads + strips - 1) / strips),
+                                   mr);
     *need_a = g->pack_a ? ((g->mg + EGI_MR - 1) / EGI_MR * EGI_MR * kc + 15) / 16 * 16 : 0;
     return *need_a + (g->pack_b ? nc * kc : 0);
 }
@@ -52521,8 +52559,8 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         return true;
     }
 #endif
-    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, false, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL, NULL,
-                               0, 0, 0, 0, 0, 0, 0, 0, 0 };
+    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, false, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
+                               { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0 };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
     const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
     const bool divided = threads > 1;
@@ -52538,7 +52576,8 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         for (g.pc = 0; g.pc < k; g.pc += EGI_KC) {
             g.kc = egi_min64(EGI_KC, k - g.pc);
             const double pack = divided ? 0.5 * (double)g.kc : 0;
-            if (g.pack_b) egi_parallel((g.nc + g.nr - 1) / g.nr, pack * (double)g.nc, EGI_TN(egi_gemm_pack_b), &g);
+            if (g.pack_b)
+                egi_parallel((g.nc + g.tile.nr - 1) / g.tile.nr, pack * (double)g.nc, EGI_TN(egi_gemm_pack_b), &g);
             for (g.ig = 0; g.ig < m; g.ig += most) {
                 g.mg = egi_min64(most, m - g.ig);
                 const int64_t strips = (g.nc + g.strip - 1) / g.strip, panels = (g.mg + EGI_MR - 1) / EGI_MR;
@@ -52615,34 +52654,32 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
 // The right operand op(B) (k, n) of many products, packed once into panels of nr columns and all k rows. `space` must
 // hold egi_product_right_size elements and live as long as the struct is used.
 typedef struct EGI_TN(egi_product_right) {
-    int64_t k, n, nr;
+    int64_t k, n;
     const EGI_T *panels;
-    EGI_TN(egi_tile_fn) *tile;
+    EGI_TN(egi_tile_kind) tile;
 } EGI_TN(egi_product_right);
 static int64_t EGI_TN(egi_product_right_size)(int64_t k, int64_t n) {
-    int64_t nr;
-    EGI_TN(egi_best_tile)(n, &nr);
-    nr = egi_max64(nr, 16);
+    const int64_t nr = egi_max64(EGI_TN(egi_best_tile)(n, false).nr, 16);
     return (n + nr - 1) / nr * nr * k;
 }
 static EGI_TN(egi_product_right)
 EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
-    EGI_TN(egi_product_right) r = { k, n, 0, space, NULL };
-    r.tile = EGI_TN(egi_best_tile)(n, &r.nr);
-    EGI_TN(egi_pack_b)(tb, k, n, b, ldb, space, r.nr, k);
+    EGI_TN(egi_product_right) r = { k, n, space, EGI_TN(egi_best_tile)(n, false) };
+    EGI_TN(egi_pack_b)(tb, k, n, b, ldb, space, r.tile.nr, k);
     return r;
 }
 // C (m,n) = A (m,k) · op(B), or C += where accumulate. It takes no memory.
 // A is not packed: each element of it is read once for each panel, and callers have few rows at a time.
 static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, const EGI_T *a, int64_t lda, EGI_T *c,
                                 int64_t ldc, bool accumulate) {
+    const int64_t mr = r->tile.mr, nr = r->tile.nr;
     for (int64_t pc = 0; pc < r->k; pc += EGI_KC)
         for (int64_t ic = 0; ic < m; ic += EGI_MC)
-            for (int64_t j = 0; j < r->n; j += r->nr)
-                for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += EGI_MR)
-                    EGI_TN(egi_put_tile)(r->tile, r->nr, egi_min64(EGI_MR, egi_min64(ic + EGI_MC, m) - i),
-                                         egi_min64(r->nr, r->n - j), egi_min64(EGI_KC, r->k - pc), a + i * lda + pc,
-                                         lda, 1, r->panels + j * r->k + pc * r->nr, r->nr, c + i * ldc + j, ldc,
+            for (int64_t j = 0; j < r->n; j += nr)
+                for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += mr)
+                    EGI_TN(egi_put_tile)(&r->tile, egi_min64(mr, egi_min64(ic + EGI_MC, m) - i),
+                                         egi_min64(nr, r->n - j), egi_min64(EGI_KC, r->k - pc), a + i * lda + pc,
+                                         lda, 1, r->panels + j * r->k + pc * nr, nr, c + i * ldc + j, ldc,
                                          accumulate || pc > 0);
 }
 
@@ -52809,6 +52846,14 @@ static bool EGI_TN(egi_cpu_recurrent_grad)(const egi_args *args) {
 // elements are added to those of x that they came from, and df = columnsᵀ · dy. Some rows are made at a time, few
 // enough to stay in cache.
 
+// Copies pieces of n elements, which are few and at least two, by pairs; a call of memcpy for each would take longer.
+EGI_NOINLINE static void EGI_TN(egi_copy_pieces)(int64_t count, int64_t n, const EGI_T *from, int64_t step, EGI_T *to,
+                                                 int64_t to_step) {
+    for (; count > 0; count--, from += step, to += to_step) {
+        for (int64_t q = 0; q < n - 2; q += 2) memcpy(to + q, from + q, 2 * sizeof(EGI_T));
+        memcpy(to + n - 2, from + n - 2, 2 * sizeof(EGI_T));
+    }
+}
 // Fills the columns of `count` outputs beside each other, for one line of the filter's taps along the last axis. The
 // first output's tap 0 lies at element `at` of the line of x; line NULL: these taps lie in the padding. With `back` the
 // columns are added to the elements of x that they come from.
@@ -52821,8 +52866,19 @@ EGI_NOINLINE static void EGI_TN(egi_conv_line)(const egi_windows *w, int64_t at,
             for (int64_t o = 0; o < count; o++) EGI_TN(egi_zero)(a.taps * cg, columns + o * width);
         return;
     }
-    if (w->groups == 1 && a.dilation == 1 && cg >= 4) {   // the taps are then one piece of the line
+    if (w->groups == 1 && a.dilation == 1 && (cg >= 4 || !back)) {   // the taps are then one piece of the line
+        int64_t first, end, none;
+        egi_tap_range(at, a.stride, a.in, count, &first, &end);
+        egi_tap_range(at + a.taps - 1, a.stride, a.in, count, &none, &end);        // pieces first to end - 1 are whole
+        const bool few = !back && a.taps * cg > 1 && a.taps * cg <= 16;
         for (int64_t o = 0; o < count; o++, columns += width, at += a.stride) {
+            if (few && o == first && o < end) {
+                EGI_TN(egi_copy_pieces)(end - o, a.taps * cg, line + at * cg, a.stride * cg, columns, width);
+                columns += (end - 1 - o) * width;
+                at += (end - 1 - o) * a.stride;
+                o = end - 1;
+                continue;
+            }
             int64_t left = egi_min64(egi_max64(-at, 0), a.taps), right = egi_max64(egi_min64(a.in - at, a.taps), left);
             int64_t n = (right - left) * cg;
             if (back) {
@@ -53095,11 +53151,14 @@ enum { EGI_TN(EGI_CONV_BLOCK) = 96, EGI_TN(EGI_CONV_LEAST_RUN) = 24 };
 static int64_t EGI_TN(egi_conv_run_of)(const egi_windows *w) {
     return w->groups == 1 && w->axis[2].dilation == 1 ? w->axis[2].taps * w->c : w->c / w->groups;
 }
-// A pixel of the grid: its image, and where along each axis of the array that is read its first tap lies.
-typedef struct EGI_TN(egi_conv_place) { int64_t image, at[EGI_WINDOW_AXES]; EGI_T *to; } EGI_TN(egi_conv_place);
-// The place of row `row` of the grid, counted over images and then along the axes.
+// Some pixels of the grid along one line, rows `first` to first + count - 1 of a block: their image, where along each
+// axis of the array that is read the first tap of the first one lies, and where the first one is written.
+typedef struct EGI_TN(egi_conv_place) {
+    int64_t first, count, image, at[EGI_WINDOW_AXES]; EGI_T *to;
+} EGI_TN(egi_conv_place);
+// The place of the grid's row `row`, counted over images and then along the axes, and of those behind it in its line.
 static EGI_TN(egi_conv_place) EGI_TN(egi_conv_place_of)(const EGI_TN(egi_conv_grid) *g, int64_t row) {
-    EGI_TN(egi_conv_place) p = { 0, { 0, 0, 0 }, NULL };
+    EGI_TN(egi_conv_place) p = { 0, g->w.axis[EGI_WINDOW_AXES - 1].out, 0, { 0, 0, 0 }, NULL };
     int64_t o[EGI_WINDOW_AXES], pixel;
     for (int i = EGI_WINDOW_AXES - 1; i >= 0; i--) {
         const egi_window *a = &g->w.axis[i];
@@ -53107,73 +53166,111 @@ static EGI_TN(egi_conv_place) EGI_TN(egi_conv_place_of)(const EGI_TN(egi_conv_gr
         row /= a->out;
         p.at[i] = o[i] * a->stride - a->before;
     }
+    p.count -= o[EGI_WINDOW_AXES - 1];
     pixel = p.image = row;
     for (int i = 0; i < EGI_WINDOW_AXES; i++) pixel = pixel * g->size[i] + g->first[i] + o[i] * g->step[i];
     p.to = g->to + pixel * g->w.oc + g->group * g->right.n;
     return p;
 }
-// The run of one row that begins with taps kd, kh and kw: where it lies, or a copy of it with zeros for what does not.
-static const EGI_T *EGI_TN(egi_conv_run_at)(const EGI_TN(egi_conv_grid) *g, const EGI_TN(egi_conv_place) *p, int64_t kd,
-                                            int64_t kh, int64_t kw, EGI_T *copy, const EGI_T *zeros) {
-    const egi_window *d = &g->w.axis[0], *h = &g->w.axis[1], *a = &g->w.axis[2];
-    const int64_t c = g->w.c, id = p->at[0] + kd * d->dilation, ih = p->at[1] + kh * h->dilation,
-                  iw = p->at[2] + kw * a->dilation, pixels = g->run / (c / g->w.groups);
-    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in || iw >= a->in || iw + pixels <= 0) return zeros;
-    const EGI_T *line = g->from + ((p->image * d->in + id) * h->in + ih) * a->in * c + g->group * (c / g->w.groups);
-    if (iw >= 0 && iw + pixels <= a->in) return line + iw * c;
-    const int64_t left = egi_max64(-iw, 0), right = egi_min64(a->in - iw, pixels);        // of a line of taps
+// A run that reaches over an end of its line, whose pixel iw it begins with: a copy with zeros for what does not lie in
+// the line, or only zeros.
+static const EGI_T *EGI_TN(egi_conv_run_over)(const EGI_TN(egi_conv_grid) *g, const EGI_T *line, int64_t iw,
+                                              EGI_T *copy, const EGI_T *zeros) {
+    const int64_t c = g->w.c, in = g->w.axis[2].in, pixels = g->run / (c / g->w.groups), left = egi_max64(-iw, 0),
+                  right = egi_min64(in - iw, pixels);
+    if (iw >= in || iw + pixels <= 0) return zeros;
     EGI_TN(egi_zero)(left * c, copy);
     memcpy(copy + left * c, line + (iw + left) * c, (size_t)((right - left) * c) * sizeof(EGI_T));
     EGI_TN(egi_zero)((pixels - right) * c, copy + right * c);
     return copy;
 }
-// A tile of rows that point anywhere; even: its rows of C are a full tile, ldc apart.
+// For each row of a place, where the run lies that begins with taps kd, kh and kw.
+static void EGI_TN(egi_conv_runs_at)(const EGI_TN(egi_conv_grid) *g, const EGI_TN(egi_conv_place) *p, int64_t kd,
+                                     int64_t kh, int64_t kw, const EGI_T **row, EGI_T *copies, const EGI_T *zeros) {
+    const egi_window *d = &g->w.axis[0], *h = &g->w.axis[1], *a = &g->w.axis[2];
+    const int64_t c = g->w.c, id = p->at[0] + kd * d->dilation, ih = p->at[1] + kh * h->dilation,
+                  iw = p->at[2] + kw * a->dilation, pixels = g->run / (c / g->w.groups);
+    int64_t r = 0, first, end, none;
+    row += p->first;
+    copies += p->first * g->run;
+    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
+        while (r < p->count) row[r++] = zeros;
+        return;
+    }
+    const EGI_T *line = g->from + ((p->image * d->in + id) * h->in + ih) * a->in * c + g->group * (c / g->w.groups);
+    egi_tap_range(iw, a->stride, a->in, p->count, &first, &end);
+    egi_tap_range(iw + pixels - 1, a->stride, a->in, p->count, &none, &end);    // rows `first` to end - 1 lie inside
+    for (; r < first; r++) row[r] = EGI_TN(egi_conv_run_over)(g, line, iw + r * a->stride, copies + r * g->run, zeros);
+    for (const EGI_T *at = line + (iw + r * a->stride) * c; r < end; r++, at += a->stride * c) row[r] = at;
+    for (; r < p->count; r++)
+        row[r] = EGI_TN(egi_conv_run_over)(g, line, iw + r * a->stride, copies + r * g->run, zeros);
+}
+// A tile of rows that point anywhere, which are written where `to` says; even: the latter are a full tile, ldc apart.
 static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, const EGI_T *const *row, const EGI_T *b,
-                                  const EGI_TN(egi_conv_place) *p, int64_t rows, bool even, int64_t j, bool add) {
-    const int64_t nr = g->right.nr, cols = egi_min64(nr, g->right.n - j);
+                                  EGI_T *const *to, int64_t rows, bool even, int64_t j, bool add) {
+    const int64_t nr = g->right.tile.nr, cols = egi_min64(nr, g->right.n - j);
     if (even && cols == nr) {
-        g->right.tile(k, row, 1, b, nr, p->to + j, g->step[2] * g->w.oc, add);
+        g->right.tile.run(k, row, 1, b, nr, to[0] + j, g->step[2] * g->w.oc, add);
         return;
     }
     EGI_T edge[EGI_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
-    g->right.tile(k, row, 1, b, nr, edge, nr, false);
+    g->right.tile.run(k, row, 1, b, nr, edge, nr, false);
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t q = 0; q < cols; q++)
-            p[r].to[j + q] = add ? p[r].to[j + q] + edge[r * nr + q] : edge[r * nr + q];
+        for (int64_t q = 0; q < cols; q++) {
+            const EGI_T e = edge[r * nr + q];
+            to[r][j + q] = add ? to[r][j + q] + e : e;
+        }
+}
+// A block of rows: its places, and for each row where it is written; even[r]: the tile that begins with it writes rows
+// that lie one step apart.
+typedef struct EGI_TN(egi_conv_block) {
+    int64_t places;
+    EGI_TN(egi_conv_place) place[EGI_TN(EGI_CONV_BLOCK)];
+    EGI_T *to[EGI_TN(EGI_CONV_BLOCK)];
+    bool even[EGI_TN(EGI_CONV_BLOCK)];
+} EGI_TN(egi_conv_block);
+static void EGI_TN(egi_conv_block_make)(const EGI_TN(egi_conv_grid) *g, int64_t first, int64_t m,
+                                        EGI_TN(egi_conv_block) *b) {
+    const int64_t ldc = g->step[2] * g->w.oc, mr = g->right.tile.mr;
+    b->places = 0;
+    for (int64_t r = 0; r < m; ) {
+        EGI_TN(egi_conv_place) *p = &b->place[b->places++];
+        *p = EGI_TN(egi_conv_place_of)(g, first + r);
+        p->first = r;
+        p->count = egi_min64(p->count, m - r);
+        for (int64_t i = 0; i < p->count; i++) b->to[r++] = p->to + i * ldc;
+    }
+    for (int64_t i = 0; i < m; i += mr) b->even[i] = i + mr <= m && b->to[i + mr - 1] - b->to[i] == (mr - 1) * ldc;
 }
 // For a block of rows, the taps' runs come one after the other, and each run is a product that is added to the same
-// elements of the result: the first one writes them. `even` tells which tiles write their rows straight into the
-// result.
+// elements of the result: the first one writes them. The last tile repeats its last row.
 static void EGI_TN(egi_conv_grid_run)(void *context, int64_t begin, int64_t end) {     // units: blocks of rows
     const EGI_TN(egi_conv_grid) *g = (const EGI_TN(egi_conv_grid) *)context;
     const egi_windows *w = &g->w;
-    const int64_t taps = egi_windows_taps(w), each = g->run / (w->c / w->groups), ldc = g->step[2] * w->oc;
+    const int64_t taps = egi_windows_taps(w), each = g->run / (w->c / w->groups), mr = g->right.tile.mr,
+                  nr = g->right.tile.nr;
     EGI_T *copies = g->space + egi_this.slot * g->needs;
-    const EGI_T *zeros = copies + g->block * g->run, *row[EGI_TN(EGI_CONV_BLOCK) + EGI_MR], *at[EGI_MR];
-    EGI_TN(egi_conv_place) place[EGI_TN(EGI_CONV_BLOCK)];
-    bool even[EGI_TN(EGI_CONV_BLOCK)];
+    const EGI_T *zeros = copies + g->block * g->run, *row[EGI_TN(EGI_CONV_BLOCK) + EGI_NARROW_MR];
+    EGI_TN(egi_conv_block) block;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t first = unit * g->block, m = egi_min64(g->block, g->rows - first);
-        for (int64_t r = 0; r < m; r++) place[r] = EGI_TN(egi_conv_place_of)(g, first + r);
-        for (int64_t i = 0; i < m; i += EGI_MR) {
-            even[i] = i + EGI_MR <= m;
-            for (int64_t r = i + 1; even[i] && r < i + EGI_MR; r++) even[i] = place[r].to - place[r - 1].to == ldc;
-        }
+        EGI_TN(egi_conv_block_make)(g, first, m, &block);
         for (int64_t t = 0; t < taps; t += each) {
             const int64_t kw = t % w->axis[2].taps, kh = t / w->axis[2].taps % w->axis[1].taps,
                           kd = t / w->axis[2].taps / w->axis[1].taps;
-            for (int64_t r = 0; r < m + EGI_MR; r++)
-                row[r] = r < m ? EGI_TN(egi_conv_run_at)(g, &place[r], kd, kh, kw, copies + r * g->run, zeros)
-                         : row[m - 1];
-            for (int64_t pc = 0; pc < g->run; pc += EGI_KC)
-                for (int64_t j = 0; j < g->right.n; j += g->right.nr) {
-                    const EGI_T *b = g->right.panels + j * g->right.k + (t / each * g->run + pc) * g->right.nr;
-                    for (int64_t i = 0; i < m; i += EGI_MR) {
-                        for (int64_t r = 0; r < EGI_MR; r++) at[r] = row[i + r] + pc;
-                        EGI_TN(egi_conv_tile)(g, egi_min64(EGI_KC, g->run - pc), at, b, &place[i],
-                                              egi_min64(EGI_MR, m - i), even[i], j, t > 0 || pc > 0);
-                    }
+            for (int64_t i = 0; i < block.places; i++)
+                EGI_TN(egi_conv_runs_at)(g, &block.place[i], kd, kh, kw, row, copies, zeros);
+            for (int64_t r = m; r < m + mr; r++) row[r] = row[m - 1];
+            for (int64_t pc = 0; pc < g->run; pc += EGI_KC) {
+                const int64_t k = egi_min64(EGI_KC, g->run - pc);
+                for (int64_t j = 0; j < g->right.n; j += nr) {
+                    const EGI_T *b = g->right.panels + j * g->right.k + (t / each * g->run + pc) * nr;
+                    for (int64_t i = 0; i < m; i += mr)
+                        EGI_TN(egi_conv_tile)(g, k, row + i, b, block.to + i, egi_min64(mr, m - i), block.even[i], j,
+                                              t > 0 || pc > 0);
                 }
+                for (int64_t r = 0; pc + k < g->run && r < m + mr; r++) row[r] += k;
+            }
         }
     }
 }
@@ -53207,13 +53304,13 @@ static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, con
     g->right.k = taps * og;
     g->right.n = cg;
     g->right.panels = space;
-    g->right.tile = EGI_TN(egi_best_tile)(cg, &g->right.nr);
+    g->right.tile = EGI_TN(egi_best_tile)(cg, false);
     for (int64_t t = 0; t < taps; t++) {
         const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
                       kh = last / n[2].taps % n[1].taps * a[1].stride + r[1],
                       kd = last / n[2].taps / n[1].taps * a[0].stride + r[0];
         EGI_TN(egi_pack_b)(true, og, cg, j->f + ((kd * a[1].taps + kh) * a[2].taps + kw) * cg * j->w->oc +
-                           g->group * og, j->w->oc, space + t * og * g->right.nr, g->right.nr, g->right.k);
+                           g->group * og, j->w->oc, space + t * og * g->right.tile.nr, g->right.tile.nr, g->right.k);
     }
 }
 // Whether y (what: 0) or the gradient of x (1) is made by direct convolution: its runs must be neither short nor too
@@ -53248,7 +53345,8 @@ static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
                   right = back ? EGI_TN(egi_product_right_size)(egi_windows_taps(w) * og, cg)
                           : EGI_TN(egi_product_right_size)(j->width, og),
                   room = (int64_t)(2 * EGI_COLUMNS_BYTES / sizeof(EGI_T)) / run,
-                  block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / EGI_MR * EGI_MR, EGI_MR);
+                  mr = EGI_TN(egi_best_tile)(back ? cg : og, false).mr,
+                  block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / mr * mr, mr);
     const int64_t needs = ((block + 1) * run + 15) / 16 * 16;
     const double cost = (double)j->rows * (double)j->width * (double)w->oc * (double)sizeof(EGI_T) * 0.007 /
                         (double)w->groups;
@@ -53297,7 +53395,10 @@ static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
     if (run < 12 || reach > EGI_COLUMNS_BYTES || a->out > EGI_COLUMNS_BYTES || a->stride > EGI_KC) return s;
     s.outs = a->out + (reach - 1) / a->stride;
     s.pixels = s.outs * a->stride + reach;
-    s.lines = egi_max64(1, egi_min64(EGI_KC / 2 / s.outs, w->n * w->axis[0].out * w->axis[1].out));
+    // Steps of one line in 16 KB of x, where the tile's rows stay in the nearest cache, or of half of EGI_KC.
+    const int64_t near = 16384 / (a->stride * cg * (int64_t)sizeof(EGI_T)),
+                  steps = egi_max64(EGI_KC / 2, egi_min64(EGI_KC, near));
+    s.lines = egi_max64(1, egi_min64(steps / s.outs, w->n * w->axis[0].out * w->axis[1].out));
     const double bytes = (double)s.lines * ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) *
                          (double)sizeof(EGI_T);
     if (bytes <= 2 * EGI_COLUMNS_BYTES)
@@ -53334,6 +53435,18 @@ static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l,
     else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * cg, from + i * w->c, (size_t)cg * sizeof(EGI_T));
     EGI_TN(egi_zero)((pixels - left - n) * cg, to + (left + n) * cg);
 }
+// Where the first of m lines of x lies for one line of taps, if they lie beside each other as their copies would: then
+// none are made. NULL otherwise.
+static const EGI_T *EGI_TN(egi_conv_lines_in_place)(const EGI_TN(egi_conv_job) *j, int64_t l, int64_t m, int64_t kd,
+                                                    int64_t kh, int64_t pixels) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const egi_window_line line = egi_window_line_at(w, l);
+    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
+    if (w->groups > 1 || a->before || pixels != a->in || h->stride != 1 || l % h->out + m > h->out || id < 0 ||
+        id >= d->in || ih < 0 || ih + m > h->in) return NULL;
+    return j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c;
+}
 // A block is s.lines lines of y with what they read: dy is packed as a product's right operand, x is the left one,
 // transposed, and the k of the product goes over the outputs.
 static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end) {    // units: parts
@@ -53345,28 +53458,31 @@ static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end
                   step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
                   run = w->axis[2].taps * cg / pieces;
     EGI_T *x = j->space + egi_this.slot * s.elements, *dy = x + s.lines * s.pixels * cg;
-    int64_t nr;
-    EGI_TN(egi_tile_fn) *tile = EGI_TN(egi_best_tile)(og, &nr);
+    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_best_tile)(og, false);
+    const int64_t mr = tile.mr, nr = tile.nr;
     for (int64_t q = begin; q < end; q++)
         for (int64_t block = blocks * q / j->parts; block < blocks * (q + 1) / j->parts; block++) {
-            const int64_t l0 = block * s.lines, m = egi_min64(s.lines, lines - l0);
+            const int64_t l0 = block * s.lines, m = egi_min64(s.lines, lines - l0),
+                          used = (m - 1) * s.outs + out;             // of dy; behind that are zeros
             EGI_T *df = j->sums[q].level[0] + j->group * og;
             EGI_TN(egi_zero)(k * ((og + nr - 1) / nr * nr), dy);
             for (int64_t l = 0; l < m; l++)
                 EGI_TN(egi_pack_b)(false, out, og, j->y + (l0 + l) * out * w->oc + j->group * og, w->oc,
                                    dy + l * s.outs * nr, nr, k);
             for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++, df += w->axis[2].taps * cg * w->oc) {
-                for (int64_t l = 0; l < m; l++)
-                    EGI_TN(egi_conv_line_copy)(j, l0 + l, t / w->axis[1].taps, t % w->axis[1].taps,
-                                               l < m - 1 ? s.outs * w->axis[2].stride : s.pixels,
+                const int64_t kd = t / w->axis[1].taps, kh = t % w->axis[1].taps, pixels = s.outs * w->axis[2].stride;
+                const EGI_T *from = EGI_TN(egi_conv_lines_in_place)(j, l0, m, kd, kh, pixels);
+                for (int64_t l = 0; !from && l < m; l++)
+                    EGI_TN(egi_conv_line_copy)(j, l0 + l, kd, kh, l < m - 1 ? pixels : s.pixels,
                                                x + l * s.outs * step);
+                if (!from) from = x;
                 for (int64_t piece = 0; piece < pieces; piece++)
-                    for (int64_t pc = 0; pc < m * s.outs; pc += EGI_KC)
+                    for (int64_t pc = 0; pc < used; pc += EGI_KC)
                         for (int64_t n = 0; n < og; n += nr)
-                            for (int64_t i = 0; i < run; i += EGI_MR)
-                                EGI_TN(egi_put_tile)(tile, nr, egi_min64(EGI_MR, run - i), egi_min64(nr, og - n),
-                                                     egi_min64(EGI_KC, m * s.outs - pc),
-                                                     x + pc * step + piece * w->axis[2].dilation * cg + i, 1, step,
+                            for (int64_t i = 0; i < run; i += mr)
+                                EGI_TN(egi_put_tile)(&tile, egi_min64(mr, run - i), egi_min64(nr, og - n),
+                                                     egi_min64(EGI_KC, used - pc),
+                                                     from + pc * step + piece * w->axis[2].dilation * cg + i, 1, step,
                                                      dy + n * k + pc * nr, nr, df + (piece * run + i) * w->oc + n,
                                                      w->oc, true);
             }
@@ -54949,7 +55065,9 @@ static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_
     a->last = egi_random_last_word(a->kept);
     a->batch = q->dims[0], a->heads = q->dims[1], a->queries = q->dims[2];
     a->shared = k->dims[1], a->keys = k->dims[2];
-    a->tile = EGI_TN(egi_best_tile)(egi_min64(a->q.size, a->v.size), &a->nr);
+    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_best_tile)(egi_min64(a->q.size, a->v.size), true);
+    a->tile = tile.run;
+    a->nr = tile.nr;
     a->size = EGI_TN(egi_whole)(a->q.size, a->nr);
     a->values = EGI_TN(egi_whole)(a->v.size, a->nr);
 }
@@ -55625,6 +55743,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_TARGET
 #undef EGI_TARGET_FMA
 #undef EGI_TILE_64
+#undef EGI_TILE_NARROW
 #undef EGI_TO_ACC
 #undef EGI_U
 #undef EGI_VEC

@@ -51,14 +51,17 @@ static eg_tensor *with_gradients(eg_tensor *(*f)(eg_tensor *x, eg_tensor *w), eg
     for (int i = 0; i < 2; i++) all[i + 1] = eg_reshape(d[i], EG_SHAPE(-1));
     return eg_concat(all, 3, 0);
 }
+static eg_tensor *no_padding(eg_tensor *x, eg_tensor *w) { return eg_conv2d(x, w); }
 static eg_tensor *same_padding(eg_tensor *x, eg_tensor *w) { return eg_conv2d(x, w, .padding = EG_SAME); }
 static eg_tensor *two_apart(eg_tensor *x, eg_tensor *w) { return eg_conv2d(x, w, .strides = { 2 }); }
 static eg_tensor *convolution(int kind, eg_dtype dtype) {
-    static const int64_t shapes[][5] = {                        // pixels a side, channels, taps, filters, two apart
-        { 23, 24, 3, 33, 0 }, { 23, 3, 5, 24, 1 }, { 17, 30, 1, 70, 0 }, { 21, 24, 3, 40, 1 }, { 30, 2, 3, 5, 0 } };
+    static const int64_t shapes[][5] = {                        // pixels a side, channels, taps, filters, how
+        { 23, 24, 3, 33, 0 }, { 23, 3, 5, 24, 1 }, { 17, 30, 1, 70, 0 }, { 21, 24, 3, 40, 1 }, { 30, 2, 3, 5, 0 },
+        { 26, 16, 3, 16, 2 }, { 28, 1, 3, 16, 2 }, { 25, 16, 3, 12, 0 } };
+    static eg_tensor *(*const how[])(eg_tensor *, eg_tensor *) = { same_padding, two_apart, no_padding };
     if (kind >= (int)(sizeof shapes / sizeof *shapes)) return NULL;
     const int64_t *s = shapes[kind];
-    return with_gradients(s[4] ? two_apart : same_padding, numbers(dtype, EG_SHAPE(2, s[0], s[0], s[1])),
+    return with_gradients(how[s[4]], numbers(dtype, EG_SHAPE(2, s[0], s[0], s[1])),
                           numbers(dtype, EG_SHAPE(s[2], s[2], s[1], s[3])));
 }
 #ifdef EAGER_CORE

@@ -161,7 +161,7 @@ static const conv convs[] = {
     { 1, 7, 5, 2, 3, 3, 6, 2, 1, 2, false }, { 1, 9, 9, 2, 3, 3, 3, 1, 3, 1, true },
     { 1, 2, 3, 2, 5, 5, 3, 1, 1, 1, true }, { 1, 1, 1, 3, 1, 1, 2, 1, 1, 1, true },
     { 1, 3, 1, 2, 3, 7, 2, 3, 1, 1, true }, { 1, 4, 4, 2, 3, 3, 4, 4, 2, 1, true },
-    { 0, 4, 4, 2, 3, 3, 4, 1, 1, 1, true } };
+    { 0, 4, 4, 2, 3, 3, 4, 1, 1, 1, true }, { 1, 6, 7, 1, 3, 3, 8, 1, 1, 1, false } };
 static double conv_at(const conv *c, const double *x, const double *f, int64_t oh, int64_t ow, int64_t i) {
     int64_t o = i % c->o, q = i / c->o % ow, p = i / c->o / ow % oh, n = i / c->o / ow / oh, each = c->c / c->groups,
             from = o / (c->o / c->groups) * each;
@@ -217,7 +217,8 @@ static const conv wide_convs[] = {
     { 1, 16, 16, 3, 8, 8, 32, 8, 1, 1, false }, { 1, 11, 13, 3, 7, 7, 24, 2, 1, 1, false },
     { 2, 7, 9, 20, 3, 3, 20, 1, 1, 20, true }, { 2, 7, 9, 37, 3, 2, 37, 2, 1, 37, true },
     { 1, 9, 9, 64, 3, 3, 64, 1, 2, 64, true }, { 1, 9, 9, 3, 2, 2, 3, 3, 1, 3, false },
-    { 1, 3, 290, 9, 2, 9, 9, 1, 1, 9, true }, { 1, 7, 9, 8, 3, 3, 16, 1, 1, 8, true } };
+    { 1, 3, 290, 9, 2, 9, 9, 1, 1, 9, true }, { 1, 7, 9, 8, 3, 3, 16, 1, 1, 8, true },
+    { 2, 9, 10, 16, 3, 3, 16, 1, 1, 1, false }, { 1, 14, 15, 12, 3, 2, 7, 1, 1, 1, false } };
 enum { MOST = 30000 };
 // Adds what g, the upstream gradient of y, gives to the gradients of x and of the filter.
 static void conv_back(const conv *c, int64_t oh, int64_t ow, const double *g, const double *x, const double *f,
