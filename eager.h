@@ -39704,8 +39704,8 @@ static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
 // in the order in which they happen. The body computes as it would without a trace, so that its results are this
 // call's.
 
-// Copies the parameters of a launch into room, by the fields that EGI_KERNEL_TABLE names. Returns their size, or 0 if it
-// names none.
+// Copies the parameters of a launch into room, by the fields that EGI_KERNEL_TABLE names. Returns their size, or 0
+// where the table names none.
 #define EGI_PARAMS(type, fields) type
 #define EGI_PARAM_ARRAY(type, n) type
 #define EGI_NO_PARAMS char
@@ -47604,10 +47604,14 @@ static bool egi_vertex_draws(const egi_vertex *node) {
     return node->kind == EGI_VERTEX_RANDOM ||
            (node->kind == EGI_VERTEX_OP && node->op->flags & EGI_DRAWS);
 }
+// Whether a node is the check of a divisor, which runs with the division behind it and never by itself.
+static bool egi_vertex_guards(const egi_vertex *node) {
+    return node->kind == EGI_VERTEX_WORK && node->work == egi_check_divisor;
+}
 // Whether a node has effects of its own.
 static bool egi_vertex_acts(const egi_vertex *node) {
     return node->kind == EGI_VERTEX_ASSIGN || node->kind == EGI_VERTEX_UPDATE || egi_vertex_draws(node) ||
-           node->kind == EGI_VERTEX_HOST || (node->kind == EGI_VERTEX_WORK && node->work != egi_check_divisor);
+           node->kind == EGI_VERTEX_HOST || (node->kind == EGI_VERTEX_WORK && !egi_vertex_guards(node));
 }
 // Marks what has effects in the bodies of node `at`.
 static void egi_graph_needs_bodies(const eg_graph *g, unsigned char *needed, int64_t at) {
@@ -47663,7 +47667,7 @@ static void egi_graph_needs_checks(const eg_graph *g, unsigned char *needed, int
     for (int64_t i = 0; i < n_nodes; i++) {
         const egi_vertex *node = g->nodes[i];
         bool runs = false;
-        if (node->kind != EGI_VERTEX_WORK || node->n_out || node->work == egi_check_divisor || node->block) continue;
+        if (node->kind != EGI_VERTEX_WORK || node->n_out || egi_vertex_guards(node) || node->block) continue;
         memset(room, 0, (size_t)n_nodes);
         room[i] = 1;
         egi_graph_needs(g, room, n_nodes, feeds, n);
@@ -48243,14 +48247,38 @@ enum { EGI_FUNCTION_VERSION = 2 };        // 1: without "open", where all are ne
 static const char *const egi_vertex_kinds[] = { "placeholder", "tensor", "tensor", "fill", "random", "variable", "op",
                                                 "work", "assign", "gradients", "update", "host_call", "cond",
                                                 "while", "state" };                 // ORDER egi_vertex_kind
+enum { EGI_VERTEX_KINDS = (int)(sizeof egi_vertex_kinds / sizeof egi_vertex_kinds[0]) };
 static const char *const egi_random_kinds[] = { "normal", "truncated normal", "uniform", "integers", "bernoulli",
                                                 "permutation" };                             // ORDER egi_random_kind
-// Work of the host that a file can name. Its parameters are the name of a public function, which errors say, and
-// then, of positions, six numbers and more.
-typedef struct egi_work_row { const char *name; egi_kernel_function *run; } egi_work_row;
+// Work of the host that a file can name: how many operands it has, whether they may be plain numbers, and how its
+// parameters are written and read. They begin with the name of a public function, `of`, which errors say; NULL: that is
+// all.
+typedef struct egi_loader egi_loader;
+typedef struct egi_work_row {
+    const char *name;
+    egi_kernel_function *run;
+    int operands;
+    bool numbers;
+    void (*save)(egi_text *text, const void *parameters);
+    bool (*load)(egi_loader *l, eg_tensor **in, const char *of);
+} egi_work_row;
+static void egi_positions_save(egi_text *text, const void *parameters) {
+    const egi_positions *k = (const egi_positions *)parameters;
+    egi_text_printf(text, ",\"depth\":%lld,\"along\":%lld,\"into\":[", (long long)k->depth, (long long)k->along);
+    for (int i = 0; i < k->rank; i++) egi_text_printf(text, "%s%lld", i ? "," : "", (long long)k->dims[i]);
+    egi_text_string(text, "]");
+}
+static void egi_assertion_save(egi_text *text, const void *parameters) {
+    egi_text_string(text, ",\"tolerance\":");
+    egi_text_number(text, ((const egi_assertion *)parameters)->tolerance);
+}
+static bool egi_positions_load(egi_loader *l, eg_tensor **in, const char *of);
+static bool egi_assertion_load(egi_loader *l, eg_tensor **in, const char *of);
 EGI_OBJECTS
-static const egi_work_row egi_works[] = { { "positions", egi_work_positions }, { "assertion", egi_assertion_check },
-                                          { "print", egi_print_now }, { "shares", egi_check_shares } };
+static const egi_work_row egi_works[] = {
+    { "positions", egi_work_positions, 1, false, egi_positions_save, egi_positions_load },
+    { "assertion", egi_assertion_check, 2, true, egi_assertion_save, egi_assertion_load },
+    { "print", egi_print_now, 1, false, NULL, NULL }, { "shares", egi_check_shares, 1, false, NULL, NULL } };
 enum { EGI_WORKS = (int)(sizeof egi_works / sizeof egi_works[0]) };
 EGI_OBJECTS
 static const struct { const char *name; eg_optimizer *(*from)(eg_optimizer_options o); } egi_optimizer_makers[] = {
@@ -48384,15 +48412,7 @@ static bool egi_saver_work(egi_saver *s, const egi_vertex *node) {
     egi_saver_named(s, "work", egi_works[row].name);
     egi_saver_named(s, "of", *(const char *const *)node->attr);
     egi_saver_inputs(s, node, 0, node->n);
-    if (node->work == egi_assertion_check) {
-        egi_text_string(&s->text, ",\"tolerance\":");
-        egi_text_number(&s->text, ((const egi_assertion *)node->attr)->tolerance);
-    }
-    if (node->work != egi_work_positions) return true;
-    const egi_positions *k = (const egi_positions *)node->attr;
-    egi_text_printf(&s->text, ",\"depth\":%lld,\"along\":%lld,\"into\":[", (long long)k->depth, (long long)k->along);
-    for (int i = 0; i < k->rank; i++) egi_text_printf(&s->text, "%s%lld", i ? "," : "", (long long)k->dims[i]);
-    egi_text_string(&s->text, "]");
+    if (egi_works[row].save) egi_works[row].save(&s->text, node->attr);
     return true;
 }
 // Writes gradients; `from` is the line before which their tape begins.
@@ -48799,7 +48819,7 @@ EAGER_API bool (eg_function_save)(eg_function *f, const char *path, eg_function_
 
 // A function on its way out of a file: its lines are run once, by the ops' own functions, while a graph is built.
 // Nothing in the file is trusted: numbers of lines, attributes and tensors are checked before they are used.
-typedef struct egi_loader {
+struct egi_loader {
     const char *path;
     egi_json json;
     eg_archive *archive;
@@ -48814,7 +48834,7 @@ typedef struct egi_loader {
     int64_t n_optimizers;
     bool telling, refused;                  // of the thread before a line was read; the file's own error was raised
     int noted;                              // as telling
-} egi_loader;
+};
 
 static bool egi_loader_fail(egi_loader *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // An error at the line that is read, told at once, with the place where the program loads the file; returns false.
@@ -49075,28 +49095,12 @@ static bool egi_loader_random(egi_loader *l) {
     egi_this.like = 0;
     return x && egi_loader_gives(l, &x, 1);
 }
-// Work of the host. Names from the file are replaced by our own, since the graph keeps them longer than the file.
-static bool egi_loader_work(egi_loader *l, eg_tensor **in, int n) {
-    static const char *const names[] = { "gather_nd", "take_along_axis", "scatter_nd", "assert_equal", "assert_near",
-                                         "print", "binary_crossentropy" };
-    const char *name = egi_loader_text(l, "work"), *of = egi_loader_text(l, "of");
-    size_t at = 0;
-    int row = 0;
-    while (row < EGI_WORKS && name && strcmp(egi_works[row].name, name)) row++;
-    while (at < sizeof names / sizeof names[0] && of && strcmp(names[at], of)) at++;
-    of = of && at < sizeof names / sizeof names[0] ? names[at] : "function_call";      // only errors say it
-    if (!name || row == EGI_WORKS) return egi_loader_fail(l, "there is no work '%.40s'", name ? name : "");
-    egi_kernel_function *const run = egi_works[row].run;
-    for (int i = 0; i < n; i++)
-        if (!in[i] || (in[i]->flags & EGI_NUMBER && run != egi_assertion_check))
-            return egi_loader_fail(l, "operand %d is no tensor", i);
-    if (n != (run == egi_assertion_check ? 2 : 1)) return egi_loader_fail(l, "%d operands are none of its number", n);
-    if (run == egi_assertion_check) {
-        double tolerance;
-        return egi_loader_number(l, "tolerance", &tolerance) && egi_assert(of, in[0], in[1], tolerance) &&
-               egi_loader_gives(l, in, 0);
-    }
-    if (run != egi_work_positions) return egi_host_check(egi_works[row].run, in[0], NULL, &of, sizeof of);
+static bool egi_assertion_load(egi_loader *l, eg_tensor **in, const char *of) {
+    double tolerance;
+    return egi_loader_number(l, "tolerance", &tolerance) && egi_assert(of, in[0], in[1], tolerance) &&
+           egi_loader_gives(l, in, 0);
+}
+static bool egi_positions_load(egi_loader *l, eg_tensor **in, const char *of) {
     int64_t depth, along;
     eg_shape into;
     if (!egi_loader_whole(l, egi_loader_member(l, "depth"), "depth", 0, EG_MAX_RANK, &depth) ||
@@ -49110,6 +49114,24 @@ static bool egi_loader_work(egi_loader *l, eg_tensor **in, int n) {
                    ? egi_flat_positions(of, in[0], into, (int)depth, (int)along) : NULL;
     if (!fits) return egi_loader_fail(l, "its indices are %s", egi_describe(x));
     return y && egi_loader_gives(l, &y, 1);
+}
+// Work of the host. Names from the file are replaced by our own, since the graph keeps them longer than the file.
+static bool egi_loader_work(egi_loader *l, eg_tensor **in, int n) {
+    static const char *const names[] = { "gather_nd", "take_along_axis", "scatter_nd", "assert_equal", "assert_near",
+                                         "print", "binary_crossentropy" };
+    const char *name = egi_loader_text(l, "work"), *of = egi_loader_text(l, "of");
+    size_t at = 0;
+    int row = 0;
+    while (row < EGI_WORKS && name && strcmp(egi_works[row].name, name)) row++;
+    while (at < sizeof names / sizeof names[0] && of && strcmp(names[at], of)) at++;
+    of = of && at < sizeof names / sizeof names[0] ? names[at] : "function_call";      // only errors say it
+    if (!name || row == EGI_WORKS) return egi_loader_fail(l, "there is no work '%.40s'", name ? name : "");
+    const egi_work_row *work = &egi_works[row];
+    for (int i = 0; i < n; i++)
+        if (!in[i] || (in[i]->flags & EGI_NUMBER && !work->numbers))
+            return egi_loader_fail(l, "operand %d is no tensor", i);
+    if (n != work->operands) return egi_loader_fail(l, "%d operands are none of its number", n);
+    return work->load ? work->load(l, in, of) : egi_host_check(work->run, in[0], NULL, &of, sizeof of);
 }
 // Reads the tape that was begun before the line which the file names.
 static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
@@ -49134,6 +49156,13 @@ static bool egi_loader_update(egi_loader *l, eg_tensor **in, int n) {
     if (n % 2) return egi_loader_fail(l, "%d operands are no list of gradients and variables", n);
     eg_tensor *x = (eg_apply_gradients)(l->optimizer[i], in, in + n / 2, n / 2) ? (eg_graph_update)() : NULL;
     return x && egi_loader_gives(l, &x, 1);
+}
+// The kind of the line that is read, of two kinds of one name the first; -1: there is none of its name.
+static int egi_loader_kind(egi_loader *l) {
+    const char *name = egi_loader_text(l, "line");
+    int kind = 0;
+    while (name && kind < EGI_VERTEX_KINDS && strcmp(egi_vertex_kinds[kind], name)) kind++;
+    return name && kind < EGI_VERTEX_KINDS ? kind : -1;
 }
 // -- eg_cond and eg_while: their lines are followed by those of their bodies
 
@@ -49174,8 +49203,8 @@ static bool egi_loader_condition(eg_tensor *const *in, eg_tensor **out, void *us
     const egi_loader_flow *f = (const egi_loader_flow *)user;
     egi_loader *l = f->l;
     for (int i = 0; i < f->n; i++) {
-        const char *kind = ++l->at < l->n ? egi_loader_text(l, "line") : NULL;
-        if (!kind || strcmp(kind, "state")) return egi_loader_fail(l, "a loop has no line for its state %d", i);
+        if (++l->at >= l->n || egi_loader_kind(l) != EGI_VERTEX_STATE)
+            return egi_loader_fail(l, "a loop has no line for its state %d", i);
         l->first[l->at] = l->n_values;
         if (!egi_loader_gives(l, &in[i], 1)) return false;
         l->first[l->at + 1] = l->n_values;
@@ -49211,7 +49240,8 @@ static bool egi_loader_flows(egi_loader *l, eg_tensor **in, int n, bool loop) {
     return ok;
 }
 // Does what the line says that is read: each kind of line has a function here, as it has one that wrote it.
-static bool egi_loader_kind(egi_loader *l, const char *kind) {
+static bool egi_loader_does(egi_loader *l) {
+    const int kind = egi_loader_kind(l);
     int n = 0;
     bool ok = true;
     eg_dtype dtype;
@@ -49221,25 +49251,29 @@ static bool egi_loader_kind(egi_loader *l, const char *kind) {
     if (x && !(x->flags & EGI_VARIABLE) && !egi_graph_adopt(&l->graph->recorder, "function_load", &x, 1, &x))
         return false;
     if (x) return egi_loader_gives(l, &x, 1);
-    if (!strcmp(kind, "placeholder")) {
+    if (kind == EGI_VERTEX_PLACEHOLDER) {
         if (!egi_loader_form(l, &dtype, &shape)) return false;
         x = (eg_placeholder)(dtype, shape, egi_loader_text(l, "name"));
         if (x) l->graph->nodes[l->graph->n_nodes - 1]->element = egi_loader_says(l, "element");
         return x && egi_loader_gives(l, &x, 1);
     }
-    if (!strcmp(kind, "fill") && egi_loader_member(l, "in") < 0) return egi_loader_fill(l);
-    if (!strcmp(kind, "random")) return egi_loader_random(l);
+    if (kind == EGI_VERTEX_FILL && egi_loader_member(l, "in") < 0) return egi_loader_fill(l);
+    if (kind == EGI_VERTEX_RANDOM) return egi_loader_random(l);
     eg_tensor **in = egi_loader_operands(l, &n);
     if (!in) return false;
-    if (!strcmp(kind, "op")) ok = egi_loader_op(l, in, n);
-    else if (!strcmp(kind, "work")) ok = egi_loader_work(l, in, n);
-    else if (!strcmp(kind, "fill")) ok = (x = (eg_group)(in, n)) != NULL && egi_loader_gives(l, &x, 1);
-    else if (!strcmp(kind, "gradients")) ok = egi_loader_gradients(l, in, n);
-    else if (!strcmp(kind, "update")) ok = egi_loader_update(l, in, n);
-    else if (!strcmp(kind, "cond") || !strcmp(kind, "while")) ok = egi_loader_flows(l, in, n, *kind == 'w');
-    else if (strcmp(kind, "assign")) ok = egi_loader_fail(l, "there is no kind '%.40s' of lines", kind);
-    else if (n != 2) ok = egi_loader_fail(l, "an assignment has two operands, not %d", n);
-    else ok = (x = (eg_assign)(in[0], in[1])) != NULL && egi_loader_gives(l, &x, 1);
+    switch (kind) {
+    case EGI_VERTEX_OP: ok = egi_loader_op(l, in, n); break;
+    case EGI_VERTEX_WORK: ok = egi_loader_work(l, in, n); break;
+    case EGI_VERTEX_FILL: ok = (x = (eg_group)(in, n)) != NULL && egi_loader_gives(l, &x, 1); break;
+    case EGI_VERTEX_GRADIENTS: ok = egi_loader_gradients(l, in, n); break;
+    case EGI_VERTEX_UPDATE: ok = egi_loader_update(l, in, n); break;
+    case EGI_VERTEX_COND: case EGI_VERTEX_WHILE: ok = egi_loader_flows(l, in, n, kind == EGI_VERTEX_WHILE); break;
+    case EGI_VERTEX_ASSIGN:
+        if (n != 2) ok = egi_loader_fail(l, "an assignment has two operands, not %d", n);
+        else ok = (x = (eg_assign)(in[0], in[1])) != NULL && egi_loader_gives(l, &x, 1);
+        break;
+    default: ok = egi_loader_fail(l, "there is no kind '%.40s' of lines", egi_loader_text(l, "line"));
+    }
     egi_free(in);
     return ok;
 }
@@ -49249,9 +49283,8 @@ static bool egi_loader_tapes(egi_loader *l) {
     const int64_t line = l->at;
     bool ok = true;
     for (l->at = line; l->at < l->n && ok; l->at++) {
-        const char *kind = egi_loader_text(l, "line");
         int64_t from, ny;
-        if (!kind || strcmp(kind, "gradients")) continue;
+        if (egi_loader_kind(l) != EGI_VERTEX_GRADIENTS) continue;
         if (!egi_loader_whole(l, egi_loader_member(l, "from"), "from", 0, INT64_MAX, &from) ||
             !egi_loader_whole(l, egi_loader_member(l, "of"), "of", 1, INT_MAX / 2, &ny)) { ok = false; break; }
         const bool begins = from == line || (l->at == line && from > line);
@@ -49316,7 +49349,7 @@ static bool egi_loader_line(egi_loader *l) {
     egi_this.telling = true;                                   // the handler hears the whole sentence (egi_loader_fail)
     egi_this.noted = 0;                                        // nor is this call where the program wrote the line
     int64_t begun = 0;
-    bool ok = egi_loader_after(l, &begun) && egi_loader_kind(l, kind);
+    bool ok = egi_loader_after(l, &begun) && egi_loader_does(l);
     while (begun-- > 0) eg_graph_after_end();
     egi_this.telling = telling;
     egi_this.noted = noted;
@@ -49339,9 +49372,9 @@ static eg_tensor *egi_loader_tensor(egi_loader *l, const char *name) {
 // Makes the variables and tensors of the lines, and the optimizers with their state, before the graph is built.
 static bool egi_loader_holds(egi_loader *l) {
     for (l->at = 0; l->at < l->n; l->at++) {
-        const char *kind = egi_loader_text(l, "line");
-        const bool variable = kind && !strcmp(kind, "variable");
-        if (!kind || (!variable && strcmp(kind, "tensor"))) continue;
+        const int kind = egi_loader_kind(l);
+        const bool variable = kind == EGI_VERTEX_VARIABLE;
+        if (!variable && kind != EGI_VERTEX_CONSTANT) continue;
         eg_tensor *x = egi_loader_tensor(l, egi_loader_text(l, "tensor"));
         l->variable[l->at] = x && variable ? (eg_variable)(x, egi_loader_text(l, "name")) : eg_retain(x);
         if (!l->variable[l->at]) return false;

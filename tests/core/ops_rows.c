@@ -96,7 +96,8 @@ TEST(attributes_of_all_rows_are_told) {
         CHECK(fields || op->flags & (EGI_USER | EGI_OF_DEVICES) || op->number == EGI_OP_attention_kept);
         if (i < (int)EGI_ELEMENTWISE_OPS) CHECK(!fields->kind);
         for (const egi_attribute *a = fields; a && a->kind; a++) {
-            const size_t size = a->kind == 's' ? sizeof(eg_shape) : a->kind == 'i' ? sizeof(int) : a->kind == 'b' ? 1 : 8;
+            const size_t size = a->kind == 's' ? sizeof(eg_shape) : a->kind == 'i' ? sizeof(int)
+                                : a->kind == 'b' ? 1 : 8;
             CHECK(strchr("ibdls", a->kind) && a->name && a->count >= 0);
             CHECK(a->offset + size * (size_t)(a->count ? a->count : EG_MAX_RANK) <= op->attr_size);
             for (const egi_attribute *b = fields; b < a; b++) CHECK(strcmp(a->name, b->name));
