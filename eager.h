@@ -39343,7 +39343,11 @@ EGI_SMALL
 // eg_cond and eg_while in one call; dropped lists after which it is decided whether keeping lists is of use; calls that
 // a function rests after that, at first and at most. The negative numbers stand in egi_trace_line.kernel for lines that
 // are no kernel: an op that runs without a launch, an assignment, a function of the host (a check, a print, an
-// eg_host_call), and a branch.
+// eg_host_call), and a branch. Of the kernels, this chapter asks by number only for those that are a part of its own
+// language: EGI_COPY and EGI_FILL, which programs of groups take in as a conversion and a constant; EGI_RANDOM, whose
+// seed and counter each replay and each run sets anew; EGI_UPDATE, of which a replay runs several by one launch; and
+// EGI_NONFINITE, by which the NaN trap looks at values now. All else that it must know of an op or a kernel stands in
+// EGI_KERNEL_TABLE, in the row's flags and in its egi_attributes.
 enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_REST = 256,
        EGI_REST_MOST = 1 << 16, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
 // What a place is, which decides where a replay finds its memory: a temporary lies in the arena; an input's is the
@@ -39483,13 +39487,12 @@ typedef struct egi_trace {
     egi_trace_run *runs;         // those not in use
     egi_taped *taped;            // of a call that an outer tape records; else NULL
 } egi_trace;
-// What a traced function knows, for all threads that call it. What is not constant is read and written under egi_lock,
-// but for the reasons, which are constant once they are set.
-//
-// What egi_host_reaches asked of a variable, which the function holds: whether its value is at least `least`. The
+// A question of egi_host_reaches: whether the value of a variable, which the function holds, is at least `least`. The
 // answer of each such question is a part of the signature.
 enum { EGI_ASKED = 8 };
 typedef struct egi_asked { eg_tensor *variable; int64_t least; } egi_asked;
+// What a traced function knows, for all threads that call it. What is not constant is read and written under egi_lock,
+// but for the reasons, which are constant once they are set.
 struct eg_function {
     egi_object object;
     eg_function_body *body;
@@ -39552,8 +39555,11 @@ EAGER_API bool eg_run_functions_eagerly(bool eagerly) {
 
 // ---- places and operands
 //
-// The list's three arrays. A buffer becomes a place when it is first met, and each different view of it an operand, so
-// that lines hold only numbers; comparing two lists then is comparing numbers.
+// A list has three arrays: places, operands and lines. A buffer becomes a place when the trace first meets it, and each
+// different view of the buffer becomes an operand, so that a line holds only numbers and two lists are compared number
+// by number. The functions that write lines (next section) call these while the body runs. All that time the trace
+// holds a reference to each buffer that somebody may still use: else a new buffer at the same address would be taken
+// for the old one.
 
 // The trace ends here: the function goes on eagerly. The first reason stays.
 static void egi_trace_refuse(egi_trace *t, bool again, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -39764,8 +39770,8 @@ static egi_trace_line *egi_trace_line_new(egi_trace *t, int kernel, const egi_op
         t->lines[t->n_lines - 1].drew = egi_this.random.counter - t->random.counter;
     return line;
 }
-// Gives back the temporaries that nobody but the trace holds, whenever 64 KB have come: so a traced body needs little
-// more memory than an eager one. A buffer that comes to lie at such an address is another place.
+// Each time 64 KB of temporaries have gathered, releases those that only the trace still holds, so that a traced body
+// needs little more memory than an eager one. A later buffer at the same address becomes a place of its own.
 static void egi_trace_hold(egi_trace *t, int32_t place) {
     void *held = t->held;
     if (!egi_grow(&held, &t->held_room, t->n_held + 1, sizeof *t->held)) { t->failed = true; return; }
@@ -39782,21 +39788,23 @@ static void egi_trace_hold(egi_trace *t, int32_t place) {
     }
     t->n_held = kept;
 }
-// Whether a handle was there before the body ran, or comes from another thread. Ids are taken in blocks, see
-// egi_tensor_begin; where the body has begun a second one, the first one's are known by the trace's.
+// Whether a handle is older than the body's run, or comes from another thread. Threads take ids in blocks of 2^20
+// (egi_tensor_begin), so a handle of this run has an id of the block in which the trace began, or of the one that the
+// thread uses now.
 static bool egi_trace_is_foreign(const egi_trace *t, const eg_tensor *x) {
     if (x->flags & (EGI_VARIABLE | EGI_NUMBER | EGI_SNAPSHOT)) return false;
     const int64_t block = x->id >> 20;
     return x->id < t->first_id || (block != t->first_id >> 20 && block != egi_this.next_id >> 20);
 }
-// Another handle on a tensor that is older than the trace: what reads it later reads the older one's values.
+// The observer of new handles on a tensor. If that is older than the trace, lines that read the handle read the older
+// tensor's values.
 static void egi_trace_alias(egi_recorder *r, const eg_tensor *x) {
     egi_trace *t = (egi_trace *)r;
     if (t->inside || !x->buffer || !egi_trace_is_foreign(t, x)) return;
     const int32_t place = egi_trace_place(t, x->buffer);
     if (place >= 0) t->places[place].alias = true;
 }
-// Operand x of the line that comes next.
+// The number of operand x of the line that is written next, or -1 for NULL; `writes`: the line writes x.
 static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
     if (!x) return -1;
     if (!(x->flags & EGI_NUMBER) && x->buffer->backend != t->backend) {
@@ -39821,8 +39829,8 @@ static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
     p->last = t->n_lines;
     return at;
 }
-// Whether a launch is that of an op which, with fewer elements, runs without one: it is written down as such an op, so
-// that lists do not depend on sizes.
+// Whether this is the launch of an op that runs without one when it has fewer elements (egi_trace_op). It is written
+// down as the op, so that lists do not depend on sizes.
 static bool egi_trace_is_direct(const eg_backend *b, egi_kernel number, const egi_args *args) {
     const egi_op *op = args->op;
     const eg_tensor *out = args->out[0], *x = args->in[0];
@@ -39842,8 +39850,8 @@ static void egi_trace_failed(egi_recorder *r) {
     if (egi_trace_is_strict(t)) snprintf(t->cleared, sizeof t->cleared, "%.250s", egi_this.message);
     else egi_trace_refuse(t, false, "the body goes on behind an error: %.160s", egi_this.message);
 }
-// The observer of launches: writes the line, then runs the kernel, which may launch others; those are no lines of their
-// own (`inside`).
+// The observer of launches: writes the line, then runs the kernel. Launches that the kernel makes itself (`inside`) are
+// not written down, since a replay runs the kernel as a whole.
 static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, egi_kernel_function *kernel,
                              const egi_args *args) {
     egi_trace *t = (egi_trace *)r;
@@ -39904,7 +39912,7 @@ static bool egi_trace_check(egi_recorder *r, egi_kernel_function *check, const e
     if (!ok && egi_this.errors != errors) egi_trace_failed(r);
     return ok;
 }
-// The NaN trap at each replay: a line for each floating result, that reads the operands, too.
+// Writes the NaN trap's lines, by which each replay looks: one for each floating result, which also reads the operands.
 static void egi_trace_trap(egi_trace *t, const egi_op *op, eg_tensor *const *in, int n, eg_tensor *const *out,
                            int n_out) {
     const egi_trap_check check = { op->name, n };
@@ -39918,8 +39926,8 @@ static void egi_trace_trap(egi_trace *t, const egi_op *op, eg_tensor *const *in,
         egi_trace_check_write(t, egi_check_trap, &args, sizeof check);
     }
 }
-// Behind each op: notes the variables it read. An elementwise op whose result no line has written was run without a
-// launch.
+// Called after each op: notes the variables that it read. An elementwise op whose result no line has written was run
+// without a launch, and gets its line here.
 static bool egi_trace_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                          eg_tensor *const *out, int n_out) {
     egi_trace *t = (egi_trace *)r;
@@ -39984,8 +39992,9 @@ static bool egi_trace_reaches(egi_recorder *r, eg_tensor *v, int64_t least) {
     t->inside = inside;
     return reaches;
 }
-// A branch of the body: the list goes on as the body does now. A replay in which the bool says something else is no
-// replay of this list (egi_function_call_by_signature).
+// The observer of the bools of eg_cond and eg_while: writes a line for the bool p. The list goes on with what the body
+// does for the bool's present value. A replay in which the bool has the other value needs another list
+// (egi_function_call_by_signature).
 static int egi_trace_branch(egi_recorder *r, const char *name, eg_tensor *p, int64_t *number) {
     egi_trace *t = (egi_trace *)r;
     const bool inside = t->inside;
@@ -40062,14 +40071,14 @@ static bool egi_trace_branched(egi_recorder *r, int64_t number, eg_tensor *const
     egi_trace_release(other);
     return ok;
 }
-// A loop through which a gradient may go. Its steps are lines of the list and of the tape, so that the program says how
-// many there may be.
+// The observer of loops through which a gradient may go. Their steps are lines of the list and of the tape, so the
+// program must say how many there may be.
 static bool egi_trace_loops(egi_recorder *r) {
     return !egi_trace_is_strict((egi_trace *)r) ||
            egi_fail(EG_ERROR_GRADIENT, "while", "a tape records the loop, in a traced function; a gradient through it "
                     "needs .max_steps, or EG_NO_RECORDING keeps the tape from it");
 }
-// The answers that a call begins with, a bit for each.
+// The present answers to the questions of f->asked, a bit for each, which stand in a call's signature.
 static int64_t egi_function_answers(const eg_function *f) {
     int64_t bits = 0;
     for (int i = __atomic_load_n(&f->n_asked, __ATOMIC_ACQUIRE); i-- > 0;)
@@ -40112,7 +40121,8 @@ static bool egi_custom_is_opaque(const egi_user_attr *a) {
     egi_unlock();
     return found;
 }
-// Whether the custom gradient became one of these just now, which a later trace respects.
+// Puts the custom gradient among those that replays must call, which later traces respect. False if it was there
+// already, or if there is no room.
 static bool egi_custom_becomes_opaque(const egi_user_attr *a) {
     if (egi_custom_is_opaque(a)) return false;
     egi_lock();
@@ -40153,8 +40163,9 @@ static bool egi_trace_read(egi_recorder *r, const char *function, const eg_tenso
 
 // ---- the end of a trace
 //
-// The body has returned: outputs and kept values get memory of their own, what is held by others is found, and either
-// the list is finished or the reason is kept. egi_function_trace calls the functions of this section in their order.
+// The body has returned. egi_function_trace now calls the functions of this section in their order: results and kept
+// values get memory of their own; places whose buffers somebody else holds are found; then the list is finished, or the
+// reason why there is none is kept. All references that the trace held to temporaries are given back either way.
 
 static void egi_trace_run_free(egi_trace_run *run) {
     if (!run) return;
@@ -40167,8 +40178,8 @@ static void egi_trace_run_free(egi_trace_run *run) {
     egi_free(run->args);
     egi_free(run);
 }
-// Gives back the references that a trace holds while its body runs. `keep`: constants stay, those that are captured by
-// the reference that all traces share.
+// Gives back the references that a trace holds while its body runs. With `keep` it still holds constants; a captured
+// one is then held by the reference that all traces share (egi_captured).
 static void egi_trace_let_go(egi_trace *t, bool keep) {
     for (int64_t i = 0; i < t->n_places; i++) {
         egi_place *p = &t->places[i];
@@ -40221,7 +40232,7 @@ static void egi_captured_release(egi_captured *c) {
 }
 static void egi_trace_steps_free(egi_trace *t);
 static void egi_taped_release(egi_taped *k);
-// Gives back one reference to a trace that is in no list of places held while a body runs.
+// Gives back one reference to a trace whose body has ended; the last one frees it.
 static void egi_trace_release(egi_trace *t) {
     if (!t) return;
     egi_lock();
@@ -40326,7 +40337,8 @@ static bool egi_trace_end_outputs(egi_trace *t, eg_tensor *const *out) {
     }
     return !t->failed && !t->reason[0];
 }
-// What a replay that goes another way than its list must have undone.
+// Looks at the lines before the last branch, which a replay that goes another way must undo: writing a variable's
+// memory can be undone (t->undoes), what the host does cannot, and ends the trace.
 static void egi_trace_end_branches(egi_trace *t) {
     int64_t last = t->n_path ? t->n_lines : 0;
     while (last > 0 && t->lines[last - 1].kernel != EGI_RUN_BRANCH) last--;
@@ -40341,8 +40353,8 @@ static void egi_trace_end_branches(egi_trace *t) {
     }
 }
 static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call);
-// References to a buffer that are known: the trace's, variables' and outputs', an input's handle, and what outer tapes
-// keep.
+// How many references to a buffer the trace can explain: its own, those of variables and outputs, an input's handle,
+// and what outer tapes keep. If there are more, somebody outside holds the buffer.
 static int32_t egi_trace_holders(const egi_trace *t, const egi_place *p, eg_tensor *const *out,
                                  const egi_taped_call *call) {
     int32_t count = 1 + (p->kind == EGI_AT_INPUT) + egi_taped_holders(p, call);
@@ -40387,7 +40399,7 @@ static void egi_trace_end_variable(egi_trace *t, const egi_place *p, bool more) 
         t->contended = true;
     }
 }
-// A tensor that somebody holds behind the body: replays would leave it as it is.
+// Ends the trace because somebody still holds a tensor of this place: replays would not give that tensor new values.
 static bool egi_trace_end_held(egi_trace *t, int64_t place) {
     const egi_place *p = &t->places[place];
     const egi_trace_line *line = NULL;
@@ -40407,7 +40419,7 @@ static bool egi_trace_end_held(egi_trace *t, int64_t place) {
     return egi_fail(EG_ERROR_STATE, "function_call", "the result of eg_%.40s%s, made in the body, is still held "
                     "behind it, where a replay leaves nothing: return it", line ? line->name : "function_call", at);
 }
-// Whether somebody holds the handle by which the body was given input i, which is no output, nor one's mask.
+// Whether somebody holds the handle by which the body was given input i, other than as an output or an output's mask.
 static bool egi_trace_input_held(const egi_trace *t, int i, eg_tensor *const *given, eg_tensor *const *out) {
     int32_t known = 1;
     if (given[i]->flags & EGI_VARIABLE) return false;
@@ -40511,7 +40523,7 @@ static bool egi_line_is_pure(const egi_passes *s, const egi_trace_line *line) {
     }
     return true;
 }
-// Numbers are written down at each use: here, equal ones in a row of uses have one operand.
+// A plain number becomes an operand at each use. Here, equal ones among the latest 64 get one operand (s->canon).
 static void egi_passes_canon(egi_passes *s) {
     enum { NUMBERS = 64 };
     const egi_trace *t = s->t;
@@ -40544,8 +40556,8 @@ static void egi_passes_count(egi_passes *s) {
     }
 }
 
-// Common subexpressions: a pure line that does what an earlier one did, on operands that nobody writes in between, is
-// dropped, and its places become the earlier line's.
+// Whether two lines do the same on the same operands: then the later one is a common subexpression. If both are pure
+// and nobody writes the operands in between, it is dropped, and its places become the earlier line's.
 static bool egi_line_repeats(const egi_passes *s, const egi_trace_line *a, const egi_trace_line *b) {
     if (a->kernel != b->kernel || a->op != b->op || a->variant != b->variant || a->run != b->run ||
         a->parameters_size != b->parameters_size ||
@@ -40596,7 +40608,7 @@ static void egi_place_join(egi_passes *s, int32_t a, int32_t b) {
         }
     }
 }
-// Common subexpressions, by a table of lines whose results are known; false without memory.
+// Drops common subexpressions, which it finds by a hash table of the lines so far. False without memory.
 static bool egi_pass_common(egi_passes *s) {
     egi_trace *t = s->t;
     int64_t size = 64;
@@ -40625,7 +40637,8 @@ static bool egi_pass_common(egi_passes *s) {
     egi_passes_count(s);
     return true;
 }
-// Dead lines: a pure line whose results nobody reads, from the end to the begin.
+// Drops pure lines whose results nobody reads. It goes from the end of the list to its begin, so that what only such
+// lines read is dropped, too.
 static void egi_pass_dead(egi_passes *s) {
     const egi_trace *t = s->t;
     for (int64_t i = t->n_lines; i-- > 0;) {
@@ -40648,8 +40661,9 @@ static void egi_pass_dead(egi_passes *s) {
 
 // ---- what must run before what
 //
-// The order of lines is kept where one reads what another writes, and among lines that are not pure; what is free may
-// join an earlier group.
+// egi_passes_order finds, for each line, the earlier lines that must have run: those that write what it reads, those
+// that read or write what it writes and, among lines that are not pure, the one before it. egi_pass_groups calls it
+// once and then moves a line into an earlier group only where all of these have run.
 
 // Notes that the line whose list of needs is being written must run behind `line`. False without memory.
 static bool egi_passes_need(egi_passes *s, int32_t line) {
@@ -40701,6 +40715,10 @@ static bool egi_passes_order(egi_passes *s) {
 }
 
 // ---- groups: which lines
+//
+// A group is a set of lines that one program computes together, element by element. egi_pass_groups goes through the
+// lines in their order and lets each line that can begin a group take later ones with it. The members of a group have
+// one dtype and one size, and whatever they need from outside has run before.
 
 // The dtype that an elementwise line computes in (as egi_formula_run_begin finds it), or -1.
 static int egi_line_dtype(const egi_trace *t, const egi_trace_line *line) {
@@ -40793,6 +40811,11 @@ static void egi_group_forget(egi_passes *s, int64_t from, int64_t to) {
 }
 
 // ---- groups: their programs
+//
+// egi_group_end makes one program of the members of a group: each formula becomes nodes, equal nodes become one, and
+// nodes that no result needs are left out. The program must give the bits that the single lines give, so nothing is
+// computed in another order or rounded otherwise. Where no program holds a group, its members are split into two
+// halves.
 
 // The node of a word on the nodes x, y, z (-1: none), or of the constant or operand `number`. Equal nodes are one, so
 // that expressions which lines have in common are computed once. Without room `full` is set: then no program holds the
@@ -40895,9 +40918,9 @@ static int egi_group_prune(egi_passes *s, int end) {
     s->n_nodes = kept;
     return end;
 }
-// Constants: places that are filled with one number, and what pure elementwise lines make of these alone, where that is
-// computed without rounding twice (egi_group_simplified). Groups take the numbers. Where something else reads such a
-// place, it is filled once for all replays if it is small, or else first in each.
+// Finds constants: places that are filled with one number, and what pure elementwise lines make of such places alone,
+// as far as that is computed without rounding twice (egi_group_simplified). Programs of groups then hold the numbers.
+// If something else reads such a place, it is filled once for all replays if it is small, or else first in each.
 static void egi_pass_known(egi_passes *s) {
     const egi_trace *t = s->t;
     for (int64_t i = 0; i < t->n_lines; i++) {
@@ -40929,7 +40952,8 @@ static bool egi_line_may_be_operand(const egi_passes *s, const egi_trace_line *l
            t->operands[from].size == t->operands[line->out[0]].size && s->writes[egi_line_place(s, from)] <= made &&
            !(p->kind == EGI_AT_CONSTANT && p->buffer && p->buffer->deleter);
 }
-// Lines that hand on an operand as it is, such as a product with ones: what reads their result reads the operand.
+// Finds lines that hand on an operand as it is, such as a product with ones; what reads their result then reads the
+// operand.
 static void egi_pass_identities(egi_passes *s) {
     egi_trace *t = s->t;
     for (int64_t i = 0; i < t->n_lines; i++) {
@@ -41193,7 +41217,7 @@ static bool egi_pass_updates(egi_trace *t) {
     t->n_steps = kept;
     return true;
 }
-// From which step to which a temporary is used.
+// Notes that a step uses a temporary, whose lifetime is from its first to its last step.
 static void egi_step_uses(egi_trace *t, int64_t step, int32_t operand) {
     if (operand < 0 || t->operands[operand].place < 0) return;
     egi_place *p = &t->places[egi_trace_home(t, t->operands[operand].place)];
@@ -41225,7 +41249,8 @@ static void egi_trace_steps_free(egi_trace *t) {
     egi_free(t->steps);
     egi_free(t->bound);
 }
-// Whether replays take the lines as they are.
+// Whether the steps of replays are the lines as they are: the program asked for it (.unfused), the NaN trap is to look
+// at each result, or a device runs them.
 static bool egi_trace_stays(const egi_trace *t) {
     for (int64_t i = 0; i < t->n_lines; i++)
         if (t->lines[i].kernel == EGI_RUN_CHECK && t->lines[i].run == egi_check_trap) return true;
@@ -41361,9 +41386,10 @@ static bool egi_trace_plan(egi_trace *t) {
 
 // ---- replays
 //
-// A replay runs the steps of a finished list on this call's memory: it binds places, runs step by step, and on failure
-// gives variables back what they had. No op's function runs, so that nothing is checked, allocated or recorded again
-// but what each call needs of its own.
+// egi_function_replay runs the steps of a finished list on the memory of one call: egi_trace_replay binds the places,
+// runs step by step and, on failure, gives variables back the values they had. No function of an op's row runs, so that
+// nothing is checked, allocated or recorded again, except for what each call needs of its own. Several threads may
+// replay one list at once, each with a run and an arena of its own.
 
 static void egi_arenas_free(egi_arena *a) {
     while (a) {
@@ -41385,7 +41411,7 @@ static egi_arena *egi_arena_take(eg_function *f, const egi_trace_run *run) {
     if (a) *best = a->next;
     return a;
 }
-// Frees those not in use. Returns how many bytes they had.
+// Frees the arenas that no replay uses; returns how many bytes they had.
 static int64_t egi_arenas_trim(eg_function *f) {
     int64_t bytes = 0;
     egi_lock();
@@ -41396,7 +41422,7 @@ static int64_t egi_arenas_trim(eg_function *f) {
     egi_arenas_free(arenas);
     return bytes;
 }
-// a, or a new arena for NULL, with memory for t's temporaries. NULL without memory; a is freed then.
+// Returns arena `a`, or for NULL a new one, with memory for t's temporaries. NULL without memory; `a` is freed then.
 static egi_arena *egi_arena_fit(egi_arena *a, const egi_trace *t) {
     const int64_t bytes = t->arena_bytes + EGI_SMALL_BLOCK + 1;        // a large block is aligned to EGI_ALIGN
     if (!a) {
@@ -41429,7 +41455,7 @@ static void egi_trace_run_bind(egi_trace *t, egi_trace_run *run, egi_arena *aren
             run->handles[i].data = (char *)run->handles[i].buffer->data + o->offset;
     }
 }
-// Handles of all operands, on constants; temporaries and others are bound at each call.
+// Makes a run's handles of all operands. Those of constants are complete; each call binds the others to its memory.
 static void egi_trace_run_show(egi_trace *t, egi_trace_run *run) {
     for (int64_t i = 0; i < t->n_places; i++) {
         run->buffers[i].refs = 1;
@@ -41497,7 +41523,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     }
     return run;
 }
-// Puts the data pointers of all operands of place i to the memory that its buffer has now.
+// Points the handles of all operands of place i to the memory that the place has now.
 static void egi_place_bind(egi_trace *t, egi_trace_run *run, int32_t i) {
     for (int32_t k = t->first_operand[i]; k >= 0; k = t->operands[k].next)
         run->handles[k].data = (char *)run->buffers[i].data + t->operands[k].offset;
@@ -41567,7 +41593,8 @@ static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
     if (copy) egi_object_release(&copy->object);
     return true;
 }
-// Handles of this call alone, since what eg_data copies from a device stays with a handle.
+// Runs a line of the host's work on handles of this call alone, since a copy that eg_data makes of a device's values
+// stays with the handle.
 static bool egi_trace_check_line(const egi_trace *t, const egi_trace_line *line, const egi_args *args) {
     eg_tensor shown[8];
     egi_args own = *args;
@@ -41643,7 +41670,7 @@ static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
     }
     return egi_formula_run_all(&e);
 }
-// A branch of the list: whether the call goes the list's way.
+// Runs a branch line: whether its bool has the value that it had in this list.
 static bool egi_trace_branch_run(egi_trace *t, egi_trace_run *run, const egi_trace_line *line) {
     unsigned char says = 0;
     const char *data = run->handles[line->in[0]].data;
@@ -41658,7 +41685,7 @@ static bool egi_group_update(egi_trace *t, egi_trace_run *run, const egi_group *
     args->variant = g->lines;
     return t->lines[g->line[0]].run(t->backend, args);
 }
-// Step i of the list. *counter: the random counter from which its draws are counted.
+// Runs step i of the list. *counter: the random counter from which the line's draws are counted.
 static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t *counter) {
     const egi_group *g = t->steps[i].group;
     if (g) return g->updates ? egi_group_update(t, run, g) : egi_group_run(run, g);
@@ -41757,8 +41784,9 @@ static void egi_trace_replay_end(egi_trace *t, egi_trace_run *run) {
 }
 // MANY PROCESSES: what follows a replay that has failed at that step. NULL: nothing has been sent.
 static void (*egi_replay_failed)(const egi_trace *t, int64_t step);
-// `undone` (or NULL): what fails before the first step that writes a variable's memory raises no error, but leaves all
-// as it was, and sets this. A branch that goes another way leaves all as it was, too, and sets run->strayed.
+// Runs all steps of t on this call's memory. A failure before the first step that writes a variable's memory leaves all
+// as it was and, unless `undone` is NULL, sets *undone and raises no error. A branch that goes another way leaves all
+// as it was, too, and sets run->strayed.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                              egi_taped_call *call, bool *undone) {
     const eg_random_state random = egi_this.random;
@@ -41805,8 +41833,9 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
 
 // ---- comparing two lists
 //
-// A recheck runs the body now and then (calls 2, 3, 5, 9, ...) and compares the list that it writes with the one that
-// was replayed: a body that depends on something that is no input is found so.
+// At calls 2, 3, 5, 9 and so on, egi_function_recheck runs the body and compares the list that it writes with the list
+// that was replayed. So it finds a body that depends on something other than its inputs. Equal lists must be equal in
+// all numbers, and their constants in all bytes.
 
 // Whether two constants that the body made hold the same bytes; false where the device cannot be read.
 static bool egi_constants_equal(eg_backend *b, const egi_buffer *x, const egi_buffer *y) {
@@ -41933,7 +41962,7 @@ static int egi_taped_kind(void) {
     }
     return kind;
 }
-// Whether the tapes that record know of what the body captured what they knew when the list was written.
+// Whether the tapes that record know the same of the body's captured tensors as when the list was written.
 static bool egi_taped_watches(const egi_taped *k) {
     for (int64_t i = 0; i < k->n_leaves; i++)
         if (egi_tapes_know(egi_this.tapes, k->leaves[i].variable ? k->leaves[i].variable : &k->leaves[i].shown) !=
@@ -42023,7 +42052,9 @@ static bool egi_hidden_end(egi_hidden *h, bool ok) {
 
 // ---- what the line keeps
 //
-// The values that the gradient of a call will read, each once, whichever lines of the template saved them.
+// The gradient of a call reads values that the lines of the template saved. Each such value is kept once, whichever and
+// however many lines saved it: as an input or output of the call, or as a further result of the list. egi_taped_end,
+// behind the first run of the body, finds them; a replay makes them anew (egi_taped_bind).
 
 // Gives back what a line keeps: its values, the tapes of host calls, and its share in the trace.
 static void egi_taped_call_free(egi_taped_call *call) {
@@ -42297,7 +42328,7 @@ static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call)
     }
     return count;
 }
-// Of what the body read, later calls compare only what somebody outside owns.
+// Drops the leaves that nobody outside owns, since later calls need to compare only the others.
 static void egi_taped_forget_leaves(egi_trace *t) {
     egi_taped *k = t->taped;
     int64_t kept = 0;
@@ -42332,7 +42363,7 @@ static eg_tensor *egi_taped_show(const egi_trace *t, const egi_trace_run *run, e
     __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
     return y;
 }
-// The kept values of a replay.
+// Makes what the line of this replay's call keeps.
 static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor *const *out,
                            egi_taped_call *call) {
     const egi_taped *k = t->taped;
@@ -42401,7 +42432,8 @@ static bool egi_taped_equal(const egi_trace *ta, const egi_trace *tb) {
 
 // ---- the line, and its gradient
 //
-// The call's line on outer tapes, and its gradient, which is a call of another traced function.
+// egi_taped_record puts the line of a call on the outer tapes. Its gradient, egi_grad_call, calls another traced
+// function, which is made for each set of given outputs, wanted inputs and existing sums when that set first comes.
 
 static void egi_taped_call_end(void *data, void *call) { (void)data; egi_taped_call_free((egi_taped_call *)call); }
 static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
@@ -42701,8 +42733,10 @@ static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_
 
 // ---- calls
 //
-// A call tries these ways in turn: a replay of a list that has its signature (egi_function_call_by_signature), a list
-// derived from those of other lengths, the body, traced (egi_function_trace), and the body alone.
+// eg_function_call comes to egi_function_call_on. A call tries these ways in turn: a replay of a list that has its
+// signature (egi_function_call_by_signature), a list derived from those of other lengths, the body, traced
+// (egi_function_trace), and the body alone. Whichever way it goes, results, variables and random numbers must be those
+// of the body.
 
 // Whether the body, which is traced, has left a tape recording that gave no gradient.
 static bool egi_function_tape_is_open(const eg_tape *outer) {
@@ -42809,8 +42843,8 @@ static void egi_function_give_up(eg_function *f, const char *why) {
     __atomic_store_n(&f->eager, true, __ATOMIC_RELEASE);
     egi_unlock();
 }
-// Counts a try that gave no list. What other threads' calls, or their tapes, held meanwhile says nothing of the body:
-// such tries are never the last one, but come ever later.
+// Counts a try that gave no list. A try that failed because other threads' calls or tapes held values says nothing
+// about the body: it never makes the function eager for good, but the next such try comes later each time.
 static int egi_function_tried(eg_function *f, const egi_trace *t) {
     enum { LATEST = 6 };
     egi_lock();
@@ -42964,6 +42998,10 @@ static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *c
     return NULL;
 }
 // ---- signatures: numbers that are equal where a trace serves
+//
+// A signature is a list of 64-bit numbers. Each call makes one and looks for a trace whose signature has the same
+// numbers: then that trace serves the call. So whatever a list of launches depends on, other than values of tensors,
+// must be among the numbers.
 
 enum { EGI_SIGNATURE_LENGTH = 13, EGI_SIGNATURE_HEAD };      // at LENGTH, of a gradient: that of its call
 // The signature of a call: the state of the thread that lists depend on, then of each input its dtype, its id where it
@@ -43083,10 +43121,11 @@ static bool egi_trace_holds(const egi_trace *t, char *text, size_t room) {
 }
 // ---- traces of one signature that took different ways
 //
-// A list holds what the body did, so that it is the list of one path: of the answers that the bools of eg_cond and
-// eg_while gave. It reads them again as lines of its own. A replay in which one gives another answer undoes what it has
-// done, which a body that prints or calls C before its last branch does not allow, and another trace whose path begins
-// so is replayed; where there is none, the body runs and is traced.
+// A list is what the body did on one path: with certain answers of the bools that eg_cond and eg_while asked. The list
+// asks the same bools again, in lines of their own. If one of them answers otherwise in a replay, the replay undoes
+// what it has done and another trace is tried, whose path begins with the answers that are known by now; if there is
+// none, the body runs and is traced. A body that prints or calls C before its last branch cannot be undone, so it gives
+// no list.
 
 // The branches known of this call: as in `trace` before branch n - 1, and the opposite answer at branch n - 1. If n is
 // 0, none is known.
@@ -43132,7 +43171,7 @@ static egi_trace *egi_function_take_out(eg_function *f, egi_trace *t) {
     f->info.dropped += !t->open;
     return t;
 }
-// The same for one that no longer holds: what was derived from it does not hold either.
+// Takes out a trace that no longer holds; what was derived from it no longer holds either.
 static egi_trace *egi_function_forget(eg_function *f, egi_trace *t) {
     f->closed = true;
     return egi_function_take_out(f, t);
@@ -43238,7 +43277,7 @@ static void egi_operand_walk(egi_listed_numbers *w, egi_operand *o) {
         egi_number_walk(w, &o->strides[k], sizeof o->strides[k]);
     }
 }
-// A random counter, as how far it is beyond where it is expected.
+// Walks over a random counter, as its distance from the value that is expected.
 static void egi_counter_walk(egi_listed_numbers *w, uint64_t *counter, uint64_t expected) {
     uint64_t beyond = *counter - expected;
     egi_number_walk(w, &beyond, sizeof beyond);
@@ -43503,7 +43542,7 @@ static bool egi_listed_numbers_follow(const egi_listed_numbers *x, const egi_lis
         if (z->word[i] != egi_number_at(length, x->word[i], y->word[i])) return false;
     return true;
 }
-// The same of an open list's.
+// Whether the numbers of a list are those that an open list gives for these lengths.
 static bool egi_open_follows(const egi_open_list *o, const egi_listed_numbers *z, const egi_lengths *at) {
     for (int64_t i = 0; i < z->n; i++) if (z->word[i] != egi_open_word(o, at, i)) return false;
     return true;
@@ -43909,7 +43948,8 @@ static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace
     egi_trace_release(gone);
     return line < 0;
 }
-// A recheck in which the body took another path: the next one comes later. What a setter may have changed goes.
+// Ends a recheck in which the body took another path than the trace: the next recheck comes later. If a setter has been
+// called since the trace was last compared, the trace is dropped.
 static void egi_function_put_off(eg_function *f, egi_trace *old) {
     egi_lock();
     old->check = old->calls * 2 - 1;
@@ -43972,7 +44012,8 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
 typedef enum egi_function_way {
     EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NO_ROOM, EGI_BY_WAYS, EGI_BY_PAUSE, EGI_BY_NOTHING
 } egi_function_way;
-// A call that makes no trace while the function rests from making some that are not replayed. Under egi_lock.
+// Counts a call in which the function rests: its latest traces were dropped before they were replayed, and it makes
+// none for a while. Returns `way`. Under egi_lock.
 static egi_function_way egi_function_rests(eg_function *f, egi_function_way way) {
     if (--f->rest == 0) {
         f->crowds = 0;
@@ -44194,8 +44235,8 @@ EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, e
 
 // ---- the object
 //
-// A function is retained by each call of it, so that its body may release it. What calls change is guarded by egi_lock
-// or belongs to the one call that traces; the body runs without the lock.
+// The public functions of eg_function. Each call holds a reference to its function, so that the body may release it.
+// What calls change is guarded by egi_lock or belongs to the one call that traces; the body runs without the lock.
 
 EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_function_options o) {
     if (!egi_argument_given("function_new", "body", (const void *)(uintptr_t)body) ||
@@ -44360,6 +44401,9 @@ EAGER_API bool eg_function_print(eg_function *f) {
 }
 
 // ---- what a trace looks like and costs
+//
+// eg_function_dot and eg_function_cost show the latest trace. They hold a reference to it and read only what is
+// constant in a finished trace, so that calls may go on meanwhile.
 
 // The lines of step i: numbers from *line on; or, with `steps` false, line i itself.
 static int64_t egi_step_lines(const egi_trace *t, int64_t i, bool steps, const int32_t **numbers) {
@@ -44609,11 +44653,11 @@ EAGER_API int64_t eg_function_trim(eg_function *f) {
 
 // ---- calls of C from a list
 //
-// The function of eg_host_call runs outside of all that observes the thread: its tapes, the list or graph that is
-// written. Where gradients pass through it, it runs under a tape of its own (egi_hosted), which the gradient of the
-// call's line reads. In a list the call is work of the host: each replay hands the function copies of its inputs, and
-// copies its results to where the list wants them. A line of its own writes the address of the tape into a tensor of
-// one int64 on the list's device, by which the line of the gradient finds the tape of its replay.
+// The function of an eg_host_call runs apart from everything that observes the thread: its tapes and the list or graph
+// that is being written. If gradients pass through it, it runs under a tape of its own (egi_hosted), which the gradient
+// of the call's line reads. In a list the call is work of the host: each replay hands the function copies of its inputs
+// and copies its results to where the list wants them. One more line writes the address of the tape into a tensor of
+// one int64 on the list's device; by it, the line of the gradient finds the tape of its own replay.
 
 enum { EGI_HOST_INPUTS = 8 };
 // What a function gave before its line is written: the line's first run takes these, instead of calling it once more.
@@ -45213,6 +45257,10 @@ static char *egi_graph_label(const char *name) {
 }
 
 // -- its backend
+//
+// A graph's nodes are tensors of this backend, which the functions of THE SHAPE OF THINGS INSIDE know as they know a
+// device. It has no memory and no kernels: what asks for a value is an error, or gets the value of the thread's
+// session.
 
 // What stands for memory: the number of a new value, plus 1, times 64, so that it is never NULL and aligned as memory
 // is. Nobody may read there. egi_this.again makes a further handle of an old value.
@@ -45281,7 +45329,7 @@ static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tenso
                     node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
                     : "its value, which eg_session_run computes");
 }
-// A graph's variable may be trained, or no longer: in sessions that initialize it from now on.
+// Notes whether a graph's variable is to be trained; sessions that initialize it from now on take that over.
 static void egi_graph_trains(const eg_tensor *v) {
     const eg_graph *g = (const eg_graph *)egi_backend_of(v)->state;
     const egi_value *at = egi_value_at(g, egi_graph_value(v));
@@ -45294,11 +45342,16 @@ static bool egi_graph_read(eg_backend *b, void *to, const void *from, int64_t by
 }
 
 // -- numbers that come of open dimensions
+//
+// While a graph is written, an open dimension is a prime (egi_primes), and code computes with it as with any length.
+// These functions take a number apart again, into primes and small whole numbers. egi_graph_knows_plain asks them about
+// each number that is written into the graph, and egi_graph_number and egi_graph_real compute the number anew in each
+// run. Both must read a number in the same way.
 
 // What a number that comes of open dimensions is made of: factor times the lengths of open[0..n-1], plus rest. False:
 // it is another number. Of several readings the one with the smallest rest is taken.
 typedef struct egi_opened { int64_t factor, rest; int n, open[4]; } egi_opened;
-// The largest b of an a p + b.
+// How far from a multiple of the prime p a number may lie that is read as a p + b.
 static int64_t egi_opened_near(int64_t p) { return p < 100000 ? p / 100 : 1000; }
 // Whether what remains of a product comes of an open dimension itself, as in n (n - 1) and n (n + 1) / 2.
 static bool egi_opened_near_one(const eg_graph *g, int64_t v) {
@@ -45471,7 +45524,7 @@ static bool egi_graph_comes_of_rounded(const eg_graph *g, double number) {
         }
     return false;
 }
-// A part of an a p + b that is no whole number, such as (n + 1) / 7.0.
+// Whether a number is a part of an a p + b and no whole number, such as (n + 1) / 7.0.
 static bool egi_opened_real_share(const eg_graph *g, double number) {
     for (int k = 0; k < g->n_open; k++)
         for (int m = 2; m <= 64 && g->open[k] >= 1000000; m++) {
@@ -45578,9 +45631,10 @@ static bool egi_graph_number(const struct egi_graph_run *run, int64_t *number);
 
 // -- attributes that follow from the operands
 //
-// A reshape's lengths, the parts of a normalization and a slice up to the end of an axis follow from the operand's
-// lengths, whatever they are, also those that a shape rule has rounded, such as behind a convolution in steps of 2. So
-// these need not be told by their numbers.
+// The lengths of a reshape, the parts of a normalization and a slice up to the end of an axis follow from the operand's
+// lengths. This holds also for lengths that a shape rule has rounded, such as those behind a convolution in steps of 2,
+// which no number tells. So these attributes are found by their row's rule (egi_attribute_rule) and not by their
+// numbers.
 
 // The lengths to[0..n-1] of what had the shape `from`, where it has the shape `now`, into result[]; -1: they do not
 // follow from it. Both lists fall into groups of equal products. Where a group has one length other than 1, or one that
@@ -45760,6 +45814,10 @@ static bool egi_graph_like(const eg_graph *g, const eg_tensor *x, int64_t id, in
 }
 
 // -- writing nodes
+//
+// The observer's functions, which the doors of ops call on the thread that builds the graph. A node may read only what
+// was written before it, in its own block or in one around it; tensors of the program's own are captured by a node
+// each.
 
 static const void *egi_graph_layer(void);                          // the innermost one that is called, or NULL
 // A node of n inputs and n_out results, all else zero; NULL and an error without memory. It is the graph's.
@@ -45840,8 +45898,8 @@ static int32_t egi_graph_capture(eg_graph *g, eg_tensor *x) {
     node->tensor = eg_retain(x);
     return node->out[0];
 }
-// What the bytes of a node are is known when x, which stands for it, is read, named or fetched. Few numbers that come
-// of open dimensions are an error; a longer list is taken for data.
+// A node that holds bytes gets its dtype and shape when x, which stands for it, is read, named or fetched. False with
+// an error where the bytes are a few numbers that come of open dimensions; a longer list is taken for data.
 static bool egi_graph_may_settle(const eg_graph *g, const egi_vertex *maker, const eg_tensor *x) {
     egi_opened o;
     egi_opened_real real;
@@ -45879,7 +45937,7 @@ static int32_t egi_body_new(eg_graph *g) {
     g->n_blocks = n + 1;
     return (int32_t)n;
 }
-// What is read as input i of a node; the inputs before it have been looked at.
+// Notes x as input i of a node. False with an error.
 static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x) {
     egi_input *in = &node->in[i];
     in->value = -1;
@@ -46643,8 +46701,8 @@ static bool egi_graph_updates(egi_recorder *r, eg_optimizer *opt, eg_tensor *con
 
 // ---- the graph's functions
 //
-// What stands behind EG_GRAPH and the public functions: beginning and ending a graph, placeholders, names, and drawing
-// it.
+// The public functions of eg_graph: building, names, placeholders and pictures. One thread builds a graph at a time;
+// finished nodes are constant, so that other threads may run them meanwhile.
 
 // The graph has the kernels of the device for which it is built, since layers are composed of what a device has.
 static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
@@ -46658,7 +46716,8 @@ static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
     g->backend.folds = b->folds;
     g->backend.small_heads = b->small_heads;
 }
-// What files take in place of a graph's variable, or of a graph's optimizer.
+// The thread's session, in which a graph's variable has its value and a graph's optimizer its state, for functions that
+// are given one of these, such as those of files. NULL with an error outside of a session.
 static eg_session *egi_session_holding(const char *function, const char *what, const char *name, const char *instead) {
     eg_session *s = egi_this.session;
     if (s && !egi_this.observer) return egi_object_alive(function, "session of EG_SESSION", s, EGI_SESSION) ? s : NULL;
@@ -46965,8 +47024,9 @@ EAGER_API eg_tensor *(eg_graph_node)(eg_graph *g, const char *name) {
 
 // ---- sessions
 //
-// A session holds values for the variables of one graph, and runs its nodes. Several threads may run one session at
-// once as long as at most one of the runs assigns.
+// A session holds the values of one graph's variables and runs its nodes. For each set of feeds and fetches it has a
+// plan, whose body, a traced function's, computes the nodes that are needed, one after the other. Several threads may
+// run one session at once, as long as at most one of the runs assigns.
 
 // What runs for one list of feeds and fetches: the body of a traced function.
 typedef struct egi_plan {
@@ -47012,7 +47072,7 @@ typedef struct egi_graph_run {
     int64_t n_moves, moves_room;
 } egi_graph_run;
 
-// *number with the open dimensions as they are in this run.
+// Computes *number anew, if it comes of open dimensions. False where this run does not know one of them yet.
 static bool egi_graph_number(const egi_graph_run *run, int64_t *number) {
     egi_opened o;
     bool ok = egi_opened_of(run->graph, *number, &o);
@@ -47023,7 +47083,7 @@ static bool egi_graph_number(const egi_graph_run *run, int64_t *number) {
     *number += o.rest;
     return ok;
 }
-// The same of a real number, whole or not, such as the mean's 1 / n.
+// The same for a real number, whole or not, such as a mean's 1 / n.
 static bool egi_graph_real(const egi_graph_run *run, double *number) {
     egi_opened_real o;
     int64_t whole;
@@ -47216,7 +47276,7 @@ static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
     }
     return ok;
 }
-// Reads the tape that has begun before the node's first recorded one.
+// Computes a node of gradients: reads the tape that was begun before the first node that it records.
 static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tape *tape) {
     int ny;
     memcpy(&ny, node->attr, sizeof ny);
@@ -47495,7 +47555,7 @@ static bool egi_graph_run_nodes(egi_graph_run *run, const unsigned char *needed,
     run->n_nodes = n_nodes;
     return egi_graph_run_block(run, 0, 0, n_nodes);
 }
-// The lengths of the open dimensions, from what is fed.
+// Learns the lengths of open dimensions from x, which is fed for a value.
 static bool egi_graph_run_open(egi_graph_run *run, int32_t value, const eg_tensor *x) {
     const eg_graph *g = run->graph;
     const egi_value *v = egi_value_at(g, value);
@@ -48010,7 +48070,7 @@ static int egi_plan_run(const egi_plan *p, eg_tensor **in, eg_tensor **outputs) 
     for (int i = 0; i < p->m && status != 1; i++) outputs[i] = NULL;
     return status;
 }
-// As egi_plan_elements answers.
+// Runs a session for these lists of feeds and fetches. Returns what egi_plan_elements does.
 static int egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_tensor *const *fetches, int m,
                                  eg_tensor **outputs, int32_t *values, bool latest) {
     for (int i = 0; i < n; i++) if (!egi_session_feed(s, feeds, i, values)) return -1;
@@ -48288,6 +48348,9 @@ static const struct { const char *name; eg_optimizer *(*from)(eg_optimizer_optio
 enum { EGI_OPTIMIZER_MAKERS = (int)(sizeof egi_optimizer_makers / sizeof egi_optimizer_makers[0]) };
 
 // -- writing
+//
+// eg_function_save comes to egi_graph_save, which writes a line for each node that the outputs need or that has effects
+// of its own. What no file can hold, such as a function of the program's, is an error that names the node.
 
 // A graph's function on its way into a file: one line of JSON a node, in order, and the tensors in an archive beside.
 typedef struct egi_saver {
@@ -48464,7 +48527,7 @@ static void egi_saver_after(egi_saver *s, const egi_vertex *node) {
     }
     if (node->after) egi_text_string(&s->text, "]");
 }
-// What a fill or a draw has its shape from, where that is not its numbers.
+// Writes whose shape a fill or a draw takes, where it takes a value's.
 static void egi_saver_like(egi_saver *s, const egi_vertex *node) {
     if (!node->like) return;
     egi_text_string(&s->text, ",\"like\":");
@@ -48651,7 +48714,6 @@ static bool egi_saver_run(egi_saver *s, const unsigned char *needed, const int32
     ok = ok && (!s->text.failed || egi_no_memory("function_save", (int64_t)s->text.size));
     return ok && eg_archive_set_text(s->archive, egi_function_key, s->text.data) && eg_archive_save(s->archive, path);
 }
-// Of the first n_nodes nodes those that `needed` marks; in[0..n-1] and out[0..m-1] are values.
 // Whether a list of names fits n inputs or outputs: no more, not fewer unless `less`, and no name twice.
 static bool egi_saver_names_fit(const char *what, const char *const *names, int n, bool less) {
     int count = 0;
@@ -48816,9 +48878,12 @@ EAGER_API bool (eg_function_save)(eg_function *f, const char *path, eg_function_
 }
 
 // -- reading
+//
+// eg_function_load builds a new graph by running the lines, each by the function that wrote such a node
+// (egi_loader_does), and makes a session and a plan of it. Nothing in a file is trusted: numbers of lines, attributes
+// and tensors are checked before they are used.
 
-// A function on its way out of a file: its lines are run once, by the ops' own functions, while a graph is built.
-// Nothing in the file is trusted: numbers of lines, attributes and tensors are checked before they are used.
+// A function on its way out of a file.
 struct egi_loader {
     const char *path;
     egi_json json;
@@ -49323,7 +49388,7 @@ static bool egi_loader_after(egi_loader *l, int64_t *begun) {
     }
     return true;
 }
-// Whether what a line says by true or false is either.
+// Whether the fields of a line that must be true or false are so; else an error.
 static bool egi_loader_decides(egi_loader *l) {
     static const char *const keys[] = { "persistent", "element", "zeros", "in_layer", "paused", "fixed" };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
