@@ -48440,9 +48440,10 @@ static const char *egi_called_named(const char *name) {
 #define EGI_CALLED_LOSS(name, labels, options) #name,
     static const char *const names[] = {
         "avg_pool1d", "avg_pool2d", "clip_by_global_norm", "clip_by_norm", "conv1d", "conv1d_transpose",
-        "conv2d_transpose", "depthwise_conv2d", "einsum", "global_norm", "max_pool1d", "max_pool2d", "norm", "one_hot",
-        "pow", "read", "reduce_logsumexp", "reduce_std", "reduce_variance", "repeat", "resize", "sort", "stack",
-        "tensor_scatter_add", "tile", "top_k", EGI_LOSSES(EGI_CALLED_LOSS) NULL };
+        "conv2d_transpose", "depthwise_conv2d", "einsum", "expand_dims", "global_norm", "index", "max_pool1d",
+        "max_pool2d", "norm", "one_hot", "pad", "pow", "read", "reduce_logsumexp", "reduce_std", "reduce_variance",
+        "repeat", "resize", "sort", "split", "squeeze", "stack", "tensor_scatter_add", "tile", "top_k", "unstack",
+        EGI_LOSSES(EGI_CALLED_LOSS) NULL };
     int i = 0;
     while (name && names[i] && strcmp(names[i], name)) i++;
     return name ? names[i] : NULL;

@@ -1018,6 +1018,22 @@ static bool convolves(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[1] = eg_mean_squared_error(out[0], out[0]);
     return out[0] && out[1];
 }
+static bool takes_row_4(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_index(in[0], 4)) != NULL;
+}
+TEST(errors_name_the_view_that_was_called) {
+    eg_function_save_options o = { .shapes = (eg_shape[]){ EG_SHAPE(-1, 2) } };
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(6, 2)), *few = eg_ones(EG_FLOAT32, EG_SHAPE(3, 2)), *out;
+    eg_function *f = eg_function_new(takes_row_4, NULL);
+    REQUIRE(eg_function_call(f, &x, 1, &out, 1));
+    REQUIRE((eg_function_save)(f, test_temp("row 4"), o));
+    eg_function_release(f);
+    f = eg_function_load(test_temp("row 4"));
+    REQUIRE(f && eg_function_call(f, &x, 1, &out, 1));
+    CHECK_ERROR(eg_function_call(f, &few, 1, &out, 1), EG_ERROR_INDEX, "eg_index: ");
+    eg_function_release(f);
+}
 TEST(errors_name_the_function_that_was_called) {
     eg_function_save_options o = { .shapes = (eg_shape[]){ EG_SHAPE(1, -1, 2), EG_SHAPE(3, 2, 1) } };
     eg_tensor *in[2], *out[2];
