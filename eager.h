@@ -1909,6 +1909,7 @@ EAGER_API bool eg_layer_soft_update(eg_layer *to, eg_layer *from, double tau);
 typedef struct eg_publication eg_publication;
 // Nothing is published yet. The caller releases it, after the last use on any thread.
 EAGER_API eg_publication *eg_publication_new(void);
+EAGER_API eg_publication *eg_publication_retain(eg_publication *publication);   // another reference; NULL is fine
 EAGER_API void eg_publication_release(eg_publication *publication);
 // Publishes a copy of the model as it is now (eg_layer_copy), frozen; from now on eg_published returns that one. On an
 // error the former one stays. The thread that calls it must be the one that changes the model.
@@ -2045,6 +2046,7 @@ static inline bool egi_call_multi_of(egi_call_multi_operands a) {
 #define eg_layer_copy_weights(...) EGI_CALL(eg_layer_copy_weights, __VA_ARGS__)
 #define eg_layer_soft_update(...) EGI_CALL(eg_layer_soft_update, __VA_ARGS__)
 #define eg_publication_new(...) EGI_CALL(eg_publication_new, __VA_ARGS__)
+#define eg_publication_retain(...) EGI_CALL(eg_publication_retain, __VA_ARGS__)
 #define eg_publication_release(...) EGI_CALL(eg_publication_release, __VA_ARGS__)
 #define eg_publish(...) EGI_CALL(eg_publish, __VA_ARGS__)
 #define eg_published(...) EGI_CALL(eg_published, __VA_ARGS__)
@@ -3812,6 +3814,7 @@ typedef struct eg_cluster_spec eg_cluster_spec;
 // where it is NULL. Behind an eg_cluster_init with several ranks, their number must be that of the tasks, and a "task"
 // must be this rank's.
 EAGER_API eg_cluster_spec *eg_cluster_spec_new(const char *source);
+EAGER_API eg_cluster_spec *eg_cluster_spec_retain(eg_cluster_spec *spec);          // another reference; NULL is fine
 EAGER_API void eg_cluster_spec_release(eg_cluster_spec *spec);
 EAGER_API int eg_cluster_spec_jobs(eg_cluster_spec *spec);                         // how many
 EAGER_API const char *eg_cluster_spec_job(eg_cluster_spec *spec, int i);
@@ -3837,6 +3840,7 @@ EAGER_API const char *eg_cluster_spec_of(eg_cluster_spec *spec, int rank, int *t
 #define eg_server_push(...) EGI_CALL(eg_server_push, __VA_ARGS__)
 #define eg_server_leave(...) EGI_CALL(eg_server_leave, __VA_ARGS__)
 #define eg_cluster_spec_new(...) EGI_CALL(eg_cluster_spec_new, __VA_ARGS__)
+#define eg_cluster_spec_retain(...) EGI_CALL(eg_cluster_spec_retain, __VA_ARGS__)
 #define eg_cluster_spec_release(...) EGI_CALL(eg_cluster_spec_release, __VA_ARGS__)
 #define eg_cluster_spec_jobs(...) EGI_CALL(eg_cluster_spec_jobs, __VA_ARGS__)
 #define eg_cluster_spec_job(...) EGI_CALL(eg_cluster_spec_job, __VA_ARGS__)
@@ -26425,6 +26429,10 @@ static bool egi_publication_alive(const char *function, const eg_publication *p)
 }
 EAGER_API eg_publication *eg_publication_new(void) {
     return (eg_publication *)egi_object_new("publication_new", EGI_PUBLICATION, sizeof(eg_publication));
+}
+EAGER_API eg_publication *eg_publication_retain(eg_publication *p) {
+    egi_object_share("publication_retain", "publication", p, EGI_PUBLICATION);
+    return p;
 }
 EAGER_API void eg_publication_release(eg_publication *p) {
     if (!egi_object_ends("publication_release", "publication", p, EGI_PUBLICATION)) return;
@@ -51716,6 +51724,10 @@ EAGER_API eg_cluster_spec *(eg_cluster_spec_new)(const char *source) {
     if (ok) s->json.path = NULL;                            // the caller's
     if (s && !ok) (eg_cluster_spec_release)(s);
     return ok ? s : NULL;
+}
+EAGER_API eg_cluster_spec *(eg_cluster_spec_retain)(eg_cluster_spec *s) {
+    egi_object_share("cluster_spec_retain", "cluster spec", s, EGI_CLUSTER_SPEC);
+    return s;
 }
 EAGER_API void (eg_cluster_spec_release)(eg_cluster_spec *s) {
     if (!egi_object_ends("cluster_spec_release", "cluster spec", s, EGI_CLUSTER_SPEC)) return;

@@ -190,8 +190,10 @@ TEST(cluster_specs) {
     CHECK_ERROR(eg_cluster_spec_index(s, "ps", 1), EG_ERROR_ARGUMENT, "job 'ps' has 1 tasks, and none at place 1");
     CHECK_ERROR(eg_cluster_spec_job(s, 2), EG_ERROR_ARGUMENT, "there is no job 2 among 2");
     CHECK_ERROR(eg_cluster_spec_of(s, 3, NULL), EG_ERROR_ARGUMENT, "there is no rank 3 among 3 tasks");
+    eg_cluster_spec_release(eg_cluster_spec_retain(s));
+    CHECK(eg_cluster_spec_jobs(s) > 0);                     // the other reference keeps it
     eg_cluster_spec_release(s);
-    eg_cluster_spec_release(NULL);
+    eg_cluster_spec_release(eg_cluster_spec_retain(NULL));
 }
 TEST(cluster_specs_refused) {
     CHECK_ERROR(eg_cluster_spec_new("{\"a\": 3}"), EG_ERROR_FILE, "job 'a' is neither a list of addresses nor");

@@ -187,8 +187,13 @@ TEST(publications) {
     CHECK_ERROR(eg_publish(NULL, model), EG_ERROR_NULL, "eg_publish: the publication is NULL");
     CHECK_ERROR(eg_published(NULL), EG_ERROR_NULL, "eg_published: the publication is NULL");
     CHECK_ERROR(eg_publish(p, NULL), EG_ERROR_NULL, "the layer is NULL");
+    eg_publication_release(eg_publication_retain(p));
+    CHECK(!eg_error());
+    eg_layer *still = eg_published(p);                      // the other reference keeps it
+    CHECK(still != NULL);
+    eg_layer_release(still);
     eg_publication_release(p);
-    eg_publication_release(NULL);
+    eg_publication_release(eg_publication_retain(NULL));
     CHECK(filled(second, 2, 1));
     eg_layer_release(first);
     eg_layer_release(second);
