@@ -22671,7 +22671,8 @@ enum {
     EGI_FLATTENS = 8,                    // lays each example out as one row, whose order PyTorch's weights do not have
     EGI_TAKES_INDICES = 16,              // integers, whatever the dtype of the weights
     EGI_BOTH_WAYS = 32,                  // its parts are one layer, forwards and backwards
-    EGI_CODE = 64                        // calls a function of the program's: a file cannot describe it
+    EGI_CODE = 64,                       // calls a function of the program's: a file cannot describe it
+    EGI_CELL = 128                       // EGI_CELL << kind: goes through steps with egi_cells[kind]
 };
 // A kind of layer: a row whose functions the calling code uses without asking which kind it is. build makes the
 // weights, at the first call; call computes c->out from c->in; shape tells the output's shape from the inputs'.
@@ -24814,7 +24815,7 @@ static bool egi_recurrence_unroll(const egi_recurrence *r, eg_tensor *z, eg_tens
 
 static const egi_cell *egi_layer_cell(const eg_layer *l) {
     for (size_t i = 0; i < sizeof egi_cells / sizeof *egi_cells; i++)
-        if (!strcmp(egi_cells[i].name, l->type->name)) return &egi_cells[i];
+        if (l->type->flags & (unsigned)EGI_CELL << i) return &egi_cells[i];
     return NULL;
 }
 // Makes the weights of a recurrent layer, with the gates side by side: kernel (features, gates units), recurrent_kernel
@@ -25679,12 +25680,12 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(merge_maximum, "Maximum", 0, -1, 1, 0, 0, NULL, egi_call_merge_maximum, egi_shape_merge) \
     ROW(merge_minimum, "Minimum", 0, -1, 1, 0, 0, NULL, egi_call_merge_minimum, egi_shape_merge) \
     ROW(concatenate, "Concatenate", -1, -1, 1, 0, EGI_HAS(axis), NULL, egi_call_concatenate, egi_shape_concatenate) \
-    ROW(simple_rnn, "SimpleRNN", 3, 2, 2, EGI_FIXED_LAST, EGI_HAS_RECURRENT, egi_build_recurrent, egi_call_recurrent, \
-        egi_shape_recurrent) \
-    ROW(lstm, "LSTM", 3, 3, 3, EGI_FIXED_LAST, \
+    ROW(simple_rnn, "SimpleRNN", 3, 2, 2, EGI_FIXED_LAST | EGI_CELL << EGI_SIMPLE_RNN, EGI_HAS_RECURRENT, \
+        egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
+    ROW(lstm, "LSTM", 3, 3, 3, EGI_FIXED_LAST | EGI_CELL << EGI_LSTM, \
         EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(no_forget_bias), \
         egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
-    ROW(gru, "GRU", 3, 2, 2, EGI_FIXED_LAST, \
+    ROW(gru, "GRU", 3, 2, 2, EGI_FIXED_LAST | EGI_CELL << EGI_GRU, \
         EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(reset_before), \
         egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
     ROW(bidirectional, "Bidirectional", 3, 5, 5, EGI_CONTAINER | EGI_BOTH_WAYS, EGI_HAS(merge), \
