@@ -22898,9 +22898,10 @@ static void egi_layer_unique(const eg_layer *l, const char *base, char *name, si
             others = -1;
         }
 }
+static bool egi_layer_freeze(eg_layer *l, bool frozen);
 // Takes over the caller's reference, also on failure. A child that the user has not named gets the name of its part,
 // until another layer has taken it.
-EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
+static eg_layer *egi_layer_hold(eg_layer *l, const char *name, eg_layer *child) {
     char unique[128], base[64];
     bool ok = egi_layer_alive("layer_track", child) && egi_layer_alive("layer_track", l);
     if (ok && !egi_object_takeable(&child->object, 1)) {             // no reference is left to take over
@@ -22921,13 +22922,23 @@ EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *chil
     if (p && !child->named && !own) { egi_parts_drop(l, l->n_parts - 1); p = NULL; }
     if (!p) { eg_layer_release(child); return NULL; }
     p->child = child;
-    egi_settings_changed();
     if (own && !child->object.taken) { egi_free(child->name); child->name = own; }
     else egi_free(own);
     egi_object_take(&child->object, 1);
     egi_layer_lower(child, l->level + 1);
-    if (l->frozen) eg_layer_set_trainable(child, false);
+    if (l->frozen) egi_layer_freeze(child, true);
     return child;
+}
+// Whether a body may have read the layer on the host: it, or a layer in it, has been called or built.
+static bool egi_layer_is_used(const eg_layer *l) {
+    bool used = l->built;
+    for (int64_t i = 0; i < l->n_parts && !used; i++) used = l->parts[i].child && egi_layer_is_used(l->parts[i].child);
+    return used;
+}
+EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
+    eg_layer *held = egi_layer_hold(l, name, child);
+    if (held && egi_layer_is_used(l)) egi_settings_changed();
+    return held;
 }
 EAGER_API const char *eg_layer_name(eg_layer *l) { return egi_layer_alive("layer_name", l) ? l->name : ""; }
 EAGER_API bool eg_layer_set_name(eg_layer *l, const char *name) {
@@ -23091,15 +23102,20 @@ EAGER_API int64_t eg_layer_parameters(eg_layer *l) {
     w.visit = egi_visit_count;
     return egi_weight_walk_from(&w, l) ? w.i : 0;
 }
-EAGER_API void eg_layer_set_trainable(eg_layer *l, bool trainable) {
-    if (!egi_layer_alive("layer_set_trainable", l)) return;
-    egi_settings_changed();
-    l->frozen = !trainable;
+// Returns whether that changes the layer or one in it.
+static bool egi_layer_freeze(eg_layer *l, bool frozen) {
+    bool changed = l->frozen != frozen;
+    l->frozen = frozen;
     for (int64_t i = 0; i < l->n_parts; i++) {
         egi_part *p = &l->parts[i];
-        if (p->child) eg_layer_set_trainable(p->child, trainable);
-        else if (p->trainable) eg_set_trainable(p->variable, trainable);
+        if (p->child) changed = egi_layer_freeze(p->child, frozen) || changed;
+        else if (p->trainable) eg_set_trainable(p->variable, !frozen);
     }
+    return changed;
+}
+EAGER_API void eg_layer_set_trainable(eg_layer *l, bool trainable) {
+    if (!egi_layer_alive("layer_set_trainable", l)) return;
+    if (egi_layer_freeze(l, !trainable) && egi_layer_is_used(l)) egi_settings_changed();
 }
 EAGER_API bool eg_layer_trainable(eg_layer *l) { return egi_layer_alive("layer_trainable", l) && !l->frozen; }
 
@@ -25256,7 +25272,7 @@ static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
         o.dropout = 0;
         o.value_dim = o.output_units = o.kv_heads = 0;
         o.rotary_base = 0;
-        eg_layer *part = eg_layer_track(l, names[i], (eg_layer_dense)(units[i], o));
+        eg_layer *part = egi_layer_hold(l, names[i], (eg_layer_dense)(units[i], o));
         if (!part || !egi_layer_prepare(part, &from[i], 1, &out)) return false;
     }
     return true;
@@ -26216,11 +26232,11 @@ static bool egi_read_part(const egi_json *j, int64_t at, eg_layer *l, const char
     if (same && there) return true;
     if (same) {
         child = egi_layer_at(root ? root : l, same);
-        return child ? eg_layer_track(l, part, eg_layer_retain(child)) != NULL
+        return child ? egi_layer_hold(l, part, eg_layer_retain(child)) != NULL
                      : egi_read_fail(j, at, "\"same\" names no layer before it");
     }
     child = egi_read_layer(j, at, root ? root : l, there);
-    if (!there) return child && eg_layer_track(l, part, child);
+    if (!there) return child && egi_layer_hold(l, part, child);
     eg_layer_release(child);
     return child != NULL;
 }
@@ -26450,7 +26466,7 @@ EAGER_API bool eg_publish(eg_publication *p, eg_layer *model) {
         return egi_fail(EG_ERROR_STATE, "publish", "model '%.60s' has not been called yet, so it may have weights to "
                                         "make; a call, or eg_layer_build, makes them", model->name);
     }
-    eg_layer_set_trainable(copy, false);
+    egi_layer_freeze(copy, true);
     eg_layer_release(egi_publication_exchange(p, copy));
     return true;
 }
@@ -40397,7 +40413,9 @@ static bool egi_trace_changes(const egi_trace *t, const egi_place *p) {
         if (t->variables[k].variable == p->variable && t->variables[k].assigned) return true;
     return p->written;
 }
-// A variable that the body only reads may be read by others, too, such as tapes of other threads.
+static bool egi_tapes_hold(const egi_place *p);
+// A variable that the body only reads may be read by others, too, such as tapes of other threads. Where a tape holds
+// the values that the body replaces, the list would be another one than without that tape, which writes in place.
 static void egi_trace_end_variable(egi_trace *t, const egi_place *p, bool more) {
     if (p->alias)
         egi_trace_refuse(t, true, "the body reads another tensor that shares the values of %.60s",
@@ -40405,6 +40423,9 @@ static void egi_trace_end_variable(egi_trace *t, const egi_place *p, bool more) 
     else if (more && egi_trace_changes(t, p)) {
         egi_trace_refuse(t, true, "another tensor, variable or tape holds the values of %.60s, which the body assigns",
                          eg_name_of(p->variable));
+        t->contended = true;
+    } else if (!p->written && egi_trace_changes(t, p) && egi_tapes_hold(p)) {
+        egi_trace_refuse(t, true, "a tape holds the values of %.60s, which the body assigns", eg_name_of(p->variable));
         t->contended = true;
     }
 }
@@ -42337,6 +42358,15 @@ static int32_t egi_taped_holders(const egi_place *p, const egi_taped_call *call)
     }
     return count;
 }
+// Whether a tape of the thread holds a variable's values of before the call.
+static bool egi_tapes_hold(const egi_place *p) {
+    for (const eg_tape *tape = egi_this.tapes; tape; tape = tape->outer) {
+        const int32_t s = egi_tape_slot_find(tape, p->variable->id);
+        const egi_watched *w = s < 0 ? NULL : egi_tape_watched(tape, s);
+        if (w && w->snapshot && w->snapshot->buffer == p->buffer) return true;
+    }
+    return false;
+}
 // Drops the leaves that nobody outside owns, since later calls need to compare only the others.
 static void egi_taped_forget_leaves(egi_trace *t) {
     egi_taped *k = t->taped;
@@ -42508,7 +42538,9 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     bool ok = !k->n_in || !k->n_out ||
               egi_tape_record_with(&egi_row_call, list, k->n_in, NULL, outs, k->n_out, saved);
     for (int i = 0; i < k->n_cut; i++) outs[i] = out[k->out[k->n_out + i]];
-    ok = ok && (!k->n_in || !k->n_cut || egi_tape_record(&egi_row_call_cut, list, k->n_in, NULL, outs, k->n_cut));
+    // Without any output, too: tapes watch all variables that the body uses.
+    if (ok && k->n_in && (k->n_cut || !k->n_out))
+        ok = egi_tape_record(&egi_row_call_cut, list, k->n_in, NULL, outs, k->n_cut);
     if (own->taped->tape.n_watched) egi_taped_settle(own->taped);
     if (by != own) egi_trace_release(own);
     if (list != few) egi_free(list);
@@ -43967,6 +43999,21 @@ static void egi_function_put_off(eg_function *f, egi_trace *old) {
     egi_unlock();
     egi_trace_release(gone);
 }
+// Does so for all traces, since the body may take another way than the one that it is compared with.
+static void egi_function_unshare(eg_function *f) {
+    egi_trace *at = NULL, *next;
+    do {
+        egi_lock();
+        next = f->traces;
+        for (egi_trace *k = f->traces; at && k; k = k->next) if (k == at) next = k->next;
+        while (next && !next->assigns) next = next->next;
+        if (next) next->refs++;
+        egi_unlock();
+        if (next) egi_trace_unshare(next);
+        egi_trace_release(at);
+        at = next;
+    } while (next);
+}
 #define EGI_WHAT_CHANGES "What changes between calls must be an input, a variable or an eg_host_number"
 // Runs the body and traces it; with `old`, to compare the two lists.
 static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
@@ -43978,7 +44025,8 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     memcpy(own, signature, (size_t)size * sizeof *own);
     if (f->info.bytes > 1 << 20) (void)egi_arenas_trim(f);  // the body's tensors take memory of their own
     // As a replay does, lest a reader of the values, such as a callback that keeps the best ones, ends the trace.
-    if (old || f->refused) egi_trace_unshare(old ? old : f->refused);
+    if (f->refused) egi_trace_unshare(f->refused);
+    egi_function_unshare(f);
     egi_taped_call *call;
     bool ok = egi_function_trace(f, in, n, out, m, own, size, old, &t, &call), same = true;
     const char *reason = ok && f->eager ? f->why
@@ -44071,6 +44119,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     }
     if (way == EGI_BY_TRACE && f->pause) { f->pause--; way = EGI_BY_PAUSE; }
     if (way == EGI_BY_TRACE || way == EGI_BY_CHECK) f->tracing = true;
+    if (way == EGI_BY_TRACE && gone) f->n_makers = 0;       // what replaced a tensor may make some, as an optimizer
     *found = t;
     egi_unlock();
     egi_trace_release(gone);

@@ -845,6 +845,24 @@ TEST(an_output_of_integers_has_no_gradient) {
     CHECK(compare(indices, indices_body, 10, NULL) >= 5);
     compare(indices, indices_body, 4, called_back);         // under two tapes eager, for good
 }
+// A variable that the body uses for no output is one that the tape has watched, as in eager code.
+static bool dead_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const setting *s = (const setting *)user;
+    (void)eg_mul(s->v, 2);
+    out[0] = eg_keep(eg_mul(in[0], 2));
+    return true;
+}
+static void dead(setting *s, log_of *log, int step) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *x = data_of(step, EG_SHAPE(3)), *y;
+    if (step % 2) eg_tape_watch(tape, x);
+    CHECK(eg_function_call(s->f, &x, 1, &y, 1));
+    eg_list list = eg_tape_watched_variables_list(tape);
+    CHECK_INT(list.count, 1);
+    CHECK(list.count == 1 && list.tensors[0] == s->v);
+    log_tensor(log, eg_tape_gradient(tape, y, x));
+}
+TEST(variables_that_lead_nowhere_are_watched) { CHECK(compare(dead, dead_body, 12, NULL) >= 4); }
 static bool of_nothing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     setting *s = (setting *)user;
     (void)in;

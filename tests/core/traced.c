@@ -1087,6 +1087,58 @@ TEST(what_was_replaced_or_set_is_noticed_in_all_ways) {
             eg_release(s.v);
         }
 }
+// An update writes in place or not, as others hold the variable's values or not: lists are compared as if nobody did.
+static bool step_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const things *s = (const things *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_reduce_mean(eg_square(eg_mul(in[0], s->v)));
+    out[0] = eg_keep(y);
+    return eg_tape_minimize(tape, y, EG_LIST(s->v), s->optimizer);
+}
+TEST(who_holds_a_variable_is_no_difference) {
+    for (int pattern = 0; pattern < 64; pattern++) {
+        things s;
+        memset(&s, 0, sizeof s);
+        s.v = filled(1, true);
+        s.optimizer = eg_sgd(.learning_rate = 0.01);
+        eg_function *f = eg_function_new(step_body, &s);
+        for (int i = 0; i < 12; i++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *y;
+            (void)eg_tape_begin();
+            if (pattern >> i % 6 & 1) (void)eg_square(s.v);
+            EG_NO_RECORDING;
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+        }
+        CHECK_INT(eg_function_counts(f).traces, 1);
+        CHECK(eg_function_counts(f).replays >= 6);
+        eg_function_release(f);
+        eg_release(s.v);
+        eg_optimizer_release(s.optimizer);
+    }
+}
+// The first call of an optimizer that replaced another makes its slots.
+TEST(an_optimizer_that_was_replaced_makes_its_slots) {
+    things s;
+    memset(&s, 0, sizeof s);
+    s.v = filled(1, true);
+    s.optimizer = eg_adam();
+    eg_function *f = eg_function_new(step_body, &s);
+    for (int i = 0; i < 24; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *y;
+        if (i % 8 == 7) {
+            eg_optimizer_release(s.optimizer);
+            s.optimizer = i == 7 ? eg_rmsprop() : eg_adam();
+        }
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+    }
+    CHECK_INT(eg_function_counts(f).traces, 3);
+    CHECK(eg_function_counts(f).replays >= 8);
+    eg_function_release(f);
+    eg_release(s.v);
+    eg_optimizer_release(s.optimizer);
+}
 TEST(results_may_take_the_places_of_inputs) {
     net s;
     memset(&s, 0, sizeof s);
@@ -1545,6 +1597,37 @@ static bool trapped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_keep(y);
     eg_tensor *slope = eg_tape_gradient(tape, y, v);
     return eg_apply_gradients(((things *)user)->optimizer, &slope, &v, 1);
+}
+// Copies, publications and new models change nothing that a body has read.
+TEST(a_model_that_is_published_stays_traced) {
+    net s;
+    memset(&s, 0, sizeof s);
+    s.layer = eg_sequential(eg_layer_dense(3), eg_layer_batch_normalization());
+    s.opt = eg_sgd();
+    s.forward = net_forward_layer;
+    eg_publication *p = eg_publication_new();
+    eg_function *f = eg_function_new(net_step, &s, .no_recheck = true);
+    for (int i = 0; i < 12; i++) {
+        EG_SCOPE;
+        eg_tensor *in[] = {net_data(i, EG_SHAPE(4, 3)), net_data(i + 3, EG_SHAPE(4, 3))}, *out[1];
+        CHECK(eg_function_call(f, in, 2, out, 1));
+        CHECK(eg_publish(p, s.layer));
+        eg_layer_release(eg_layer_copy(s.layer));
+        eg_layer_release(eg_sequential(eg_layer_dense(2), eg_layer_dense(3)));
+        eg_layer_set_trainable(s.layer, true);
+    }
+    CHECK_INT(eg_function_counts(f).replays, 10);
+    eg_layer_set_trainable(eg_layer_layers_list(s.layer).layers[1], false);
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_tensor *in[] = {net_data(i, EG_SHAPE(4, 3)), net_data(i + 3, EG_SHAPE(4, 3))}, *out[1];
+        CHECK(eg_function_call(f, in, 2, out, 1));
+    }
+    CHECK_INT(eg_function_counts(f).traces, 2);
+    CHECK(eg_function_counts(f).replays >= 12);
+    eg_function_release(f);
+    eg_publication_release(p);
+    net_end(&s);
 }
 TEST(the_nan_trap_is_a_part_of_replays) {
     if (test_traps_later) return;                           // such a device runs the body instead
