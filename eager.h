@@ -41558,11 +41558,21 @@ static void egi_place_bind(egi_trace *t, egi_trace_run *run, int32_t i) {
     for (int32_t k = t->first_operand[i]; k >= 0; k = t->operands[k].next)
         run->handles[k].data = (char *)run->buffers[i].data + t->operands[k].offset;
 }
+// Lets variables whose memory the list writes forget what the host has read of them.
+static void egi_trace_forget_host(const egi_trace *t) {
+    for (int64_t b = 0; b < t->n_bound && t->assigns && !t->backend->host_reads; b++) {
+        const egi_place *p = &t->places[t->bound[b]];
+        if (p->kind != EGI_AT_VARIABLE || !p->written) continue;
+        egi_free(p->variable->host);
+        p->variable->host = NULL;
+    }
+}
 // Binds all operands to this call's memory, and makes what the call needs beside the arena: nothing is changed yet.
 static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor *const *out,
                            egi_taped_call *call);
 static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                            egi_taped_call *call) {
+    egi_trace_forget_host(t);
     for (int64_t b = 0; b < t->n_bound; b++) {
         const int32_t i = t->bound[b];
         egi_place *p = &t->places[i];
@@ -41733,6 +41743,7 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
     if (line->kernel == EGI_RUN_ASSIGN) return egi_trace_assign_line(t, run, i);
     if (line->kernel == EGI_RUN_BRANCH) return egi_trace_branch_run(t, run, line);
     if (line->kernel == EGI_RUN_CHECK) {
+        if (line->variant == EGI_WORK_CALLS) egi_trace_forget_host(t);
         const bool ok = line->variant == EGI_WORK_CALLS ? egi_trace_host_line(t, run, line, a)
                                                         : egi_trace_check_line(t, line, a);
         *counter = egi_this.random.counter;
@@ -41804,6 +41815,7 @@ static void egi_trace_undo(egi_trace *t, egi_trace_run *run) {
 }
 // Gives back what a replay held besides: former values, and the handles of what it made.
 static void egi_trace_replay_end(egi_trace *t, egi_trace_run *run) {
+    egi_trace_forget_host(t);
     for (int64_t i = 0; i < t->n_steps && t->assigns; i++)
         if (run->former[i]) { egi_buffer_release(run->former[i]); run->former[i] = NULL; }
     for (int64_t b = 0; b < t->n_bound; b++) {
@@ -42787,6 +42799,17 @@ static bool egi_function_tape_is_open(const eg_tape *outer) {
         if (!t->spy && t->recording && !t->asked) return true;
     return false;
 }
+// An output that is a tensor from outside, which a tape may watch: another handle on it while the body is traced, since
+// replays give a copy.
+static eg_tensor *egi_function_own_output(eg_tensor *x) {
+    const egi_recorder *r = egi_this.observer;
+    if (!r || r->op != egi_trace_op || !egi_recording() ||
+        !egi_trace_is_foreign((const egi_trace *)(const void *)r, x))
+        return x;
+    eg_tensor *y = eg_identity(x);
+    if (y && x->mask && !y->mask) y->mask = eg_retain(x->mask);
+    return y;
+}
 // Runs the body in a scope of its own; its results go to the caller's scope.
 static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
     egi_function_call call = { egi_this.functions, f };
@@ -42809,6 +42832,7 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
         if (!out[i]) continue;
         ok = egi_operand_alive("function_call", i, out[i]);
         if (ok && out[i]->flags & EGI_VARIABLE) ok = (out[i] = eg_read(out[i])) != NULL;
+        else if (ok) ok = (out[i] = egi_function_own_output(out[i])) != NULL;
         ok = ok && eg_keep(out[i]);
     }
     eg_scope_end(scope);

@@ -863,6 +863,21 @@ static void dead(setting *s, log_of *log, int step) {
     log_tensor(log, eg_tape_gradient(tape, y, x));
 }
 TEST(variables_that_lead_nowhere_are_watched) { CHECK(compare(dead, dead_body, 12, NULL) >= 4); }
+// A captured tensor that the body returns as it is has its gradient in replays, too.
+static bool captured_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_keep(((const setting *)user)->captured);
+    out[1] = eg_keep(eg_mul(in[0], 2));
+    return true;
+}
+static void captured(setting *s, log_of *log, int step) {
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_tensor *x = data_of(step, EG_SHAPE(3)), *y[2];
+    eg_tape_watch(tape, s->captured);
+    CHECK(eg_function_call(s->f, &x, 1, y, 2));
+    log_tensor(log, eg_tape_gradient(tape, y[0], s->captured));
+    log_tensor(log, eg_tape_gradient(tape, eg_mul(y[0], y[1]), s->captured));
+}
+TEST(a_captured_output_has_a_gradient) { CHECK(compare(captured, captured_body, 12, NULL) >= 5); }
 static bool of_nothing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     setting *s = (setting *)user;
     (void)in;

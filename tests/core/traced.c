@@ -1117,6 +1117,45 @@ TEST(who_holds_a_variable_is_no_difference) {
         eg_optimizer_release(s.optimizer);
     }
 }
+// What the host has read of a variable is not what an update leaves there: reads between replays, and one in a replay.
+static bool sum_read_in_c(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const float *v = (const float *)eg_data(((const things *)user)->v);
+    (void)in;
+    out[0] = eg_keep(eg_scalar(v ? v[0] : -1));
+    return v != NULL;
+}
+static bool step_and_read_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    things *s = (things *)user;
+    return eg_host_call(sum_read_in_c, s, NULL, 0, &out[1], 1) && step_body(in, out, s) &&
+           eg_host_call(sum_read_in_c, s, NULL, 0, &out[2], 1) && eg_keep(out[1]) && eg_keep(out[2]);
+}
+TEST(a_variable_that_was_read_shows_later_updates) {
+    float seen[2][12][4];
+    for (int traced = 0; traced < 2; traced++) {
+        things s;
+        memset(&s, 0, sizeof s);
+        s.v = filled(1, true);
+        s.optimizer = eg_sgd(.learning_rate = 0.1, .momentum = 0.9);
+        eg_function *f = eg_function_new(step_and_read_body, &s);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < 12; i++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *y[3];
+            CHECK(eg_function_call(f, &x, 1, y, 3));
+            const float *v = (const float *)eg_data(s.v),
+                        *slot = (const float *)eg_data(eg_optimizer_state_list(s.optimizer).tensors[1]);
+            seen[traced][i][0] = v ? v[0] : -1;
+            seen[traced][i][1] = slot ? slot[0] : -1;
+            for (int k = 1; k < 3; k++) seen[traced][i][k + 1] = y[k] ? (float)eg_item(y[k]) : -1;
+        }
+        eg_run_functions_eagerly(false);
+        if (traced) CHECK(eg_function_counts(f).replays >= 6);
+        eg_function_release(f);
+        eg_release(s.v);
+        eg_optimizer_release(s.optimizer);
+    }
+    CHECK(!memcmp(seen[0], seen[1], sizeof seen[0]));
+}
 // The first call of an optimizer that replaced another makes its slots.
 TEST(an_optimizer_that_was_replaced_makes_its_slots) {
     things s;
