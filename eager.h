@@ -49769,10 +49769,12 @@ static eg_function *egi_function_from(eg_archive *a, const char *path) {
         return NULL;
     }
     if (!egi_json_read(&l.json, "function_load", path, 0, text, (int64_t)strlen(text))) return NULL;
+    const eg_random_state random = egi_this.random;         // nodes of draws draw none of the program's numbers
     eg_scope scope = eg_scope_begin();
     if (egi_loader_begin(&l) && egi_loader_holds(&l) && egi_loader_optimizers(&l) && egi_loader_graph(&l))
         f = egi_loader_function(&l);
     eg_scope_end(scope);
+    egi_this.random = random;
     for (int64_t i = 0; i < l.n && l.variable; i++) eg_release(l.variable[i]);
     for (int64_t i = 0; i < l.n_optimizers; i++) eg_optimizer_release(l.optimizer[i]);
     if (l.graph) (eg_graph_release)(l.graph);

@@ -324,9 +324,11 @@ TEST(gradients_of_gradients_and_draws) {
     eg_tensor *x = eg_constant(EG_SHAPE(3), 1, -2, 0.5), *a[3], *b[3];
     eg_function *f = eg_function_new(penalty, NULL);
     CHECK(eg_function_call(f, &x, 1, a, 3));
+    const uint64_t counter = eg_random_get_state().counter;
     REQUIRE(eg_function_save(f, test_temp("penalty")));
     eg_function *g = eg_function_load(test_temp("penalty"));
     REQUIRE(g != NULL);
+    CHECK(eg_random_get_state().counter == counter);
     for (int i = 0; i < 4; i++) {
         eg_random_state state = eg_random_get_state();
         CHECK(eg_function_call(f, &x, 1, a, 3));
