@@ -13766,7 +13766,9 @@ static void egi_formula_run_unread(const egi_formula_run *e, const void **in) {
 
 // The result as rows: its last axes, as far as they continue each other in every operand. An operand's strides are in
 // bytes.
-enum { EGI_ROW_LEAST = 64 };                    // in shorter rows, the call of each would cost more than blocks
+// In rows of fewer elements the call of each would cost more than blocks. Where each operand is whole or repeats one
+// row, that is so of up to EGI_ROW_SHORT bytes of rows, since they are packed only once, many times over.
+enum { EGI_ROW_LEAST = 64, EGI_ROW_SHORT = 1024 };
 typedef struct egi_rows { int rank; int64_t dims[EG_MAX_RANK], strides[EGI_RUN_OPERANDS][EG_MAX_RANK]; } egi_rows;
 // Joins axes of the result as long as each operand's stride along the outer one is that along the inner one times its
 // length. Axes of 1 are left out.
@@ -13797,6 +13799,17 @@ static bool egi_rows_direct(const egi_rows *r, const egi_formula_run *e) {
         if (e->x[i] && stride != 0 && stride != egi_dtypes[e->of[i]].size) return false;
     }
     return true;
+}
+// Whether each operand follows the result or repeats one row, and these rows are short together.
+static bool egi_rows_repeat(const egi_rows *r, const egi_formula_run *e) {
+    const int64_t bytes = r->dims[r->rank - 1] * egi_dtypes[e->dtype].size;
+    int64_t all = 0;
+    for (int i = 0; i < e->count; i++) {
+        if (!e->x[i]) continue;
+        if (r->rank != 2 || !r->strides[i][1] || (r->strides[i][0] && r->strides[i][0] != bytes)) return false;
+        if (!r->strides[i][0]) all += bytes;
+    }
+    return all <= EGI_ROW_SHORT;
 }
 // Nanoseconds that the whole takes, roughly: some for memory, and more for each word.
 static double egi_formula_cost(const egi_formula_run *e) {
@@ -13883,13 +13896,14 @@ static void egi_formula_blocks_run(void *context, int64_t begin, int64_t end) {
     }
 }
 // Chooses how many elements a block has: as many as EGI_SPACE has room for with all operands that are packed, a
-// multiple of 64; where an operand's rows repeat, whole rows of it, so that they are packed once.
-static void egi_formula_run_blocks(const egi_formula_run *e, double cost) {
+// multiple of 64, but no more than `most`; where an operand's rows repeat, whole rows of it, so that they are packed
+// once.
+static void egi_formula_run_blocks(const egi_formula_run *e, int64_t most, double cost) {
     egi_formula_blocks b;
     int packed = 0;
     for (int i = 0; i < e->count; i++) packed += e->x[i] && !egi_reads_directly(e->x[i], e->out, e->of[i]);
     b.run = e;
-    b.step = b.room = egi_min64(EGI_BLOCK, EGI_SPACE / (egi_dtypes[e->dtype].size * packed) / 64 * 64);
+    b.step = b.room = egi_min64(most, EGI_SPACE / (egi_dtypes[e->dtype].size * packed) / 64 * 64);
     // The first period that is longer than 1 decides, as in egi_reader_make.
     for (int i = 0; i < e->count; i++) {
         egi_walk w;
@@ -13918,10 +13932,11 @@ static bool egi_formula_run_all(egi_formula_run *e) {
         return true;
     }
     egi_rows_make(&rows, e);
-    if (egi_rows_direct(&rows, e)) {
+    const bool in_rows = egi_rows_direct(&rows, e), repeat = in_rows && egi_rows_repeat(&rows, e);
+    if (in_rows && !repeat) {
         egi_rows_job job = { &rows, e };
         egi_parallel(e->out->size / rows.dims[rows.rank - 1], cost, egi_rows_run, &job);
-    } else egi_formula_run_blocks(e, 2 * cost);
+    } else egi_formula_run_blocks(e, repeat ? (int64_t)EGI_SPACE : (int64_t)EGI_BLOCK, 2 * cost);
     return true;
 }
 // The kernel of all elementwise rows and their fused gradients: runs the row's program (egi_program_run) on all

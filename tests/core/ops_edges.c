@@ -967,3 +967,24 @@ TEST(powers_by_plain_numbers) {
     CHECK_ERROR(eg_pow(eg_constant_of(EG_BOOL, EG_SHAPE(1), 1), 2), EG_ERROR_DTYPE, "eg_pow: does not take");
     CHECK_ERROR(eg_pow(NULL, 2), EG_ERROR_NULL, "eg_pow: operand 0 is NULL");
 }
+
+// Rows of up to 1,024 bytes that repeat are packed many times over (egi_rows_repeat): as with whole tensors.
+TEST(rows_that_repeat) {
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
+    static const int64_t widths[] = { 64, 100, 128, 250, 512, 1000, 1024 };
+    for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+            for (int64_t n = 1; n < 600; n = 9 * n + 8) {
+                EG_SCOPE;
+                eg_tensor *x = eg_cast(eg_random_uniform(EG_SHAPE(n, widths[w]), .minval = 1, .maxval = 99), dtypes[t]),
+                          *row = eg_cast(eg_random_uniform(EG_SHAPE(1, widths[w]), .minval = 1, .maxval = 99),
+                                         dtypes[t]),
+                          *whole = eg_repeat(row, n, 0), *m = eg_greater(x, 50);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_sub(x, row), eg_sub(x, whole)))) == 1);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_mod(row, x), eg_mod(whole, x)))) == 1);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_less(x, row), eg_less(x, whole)))) == 1);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_where(m, x, row), eg_where(m, x, whole)))) == 1);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_where(eg_greater(row, 50), x, row),
+                                                     eg_where(eg_greater(whole, 50), x, whole)))) == 1);
+            }
+}
