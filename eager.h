@@ -42086,9 +42086,9 @@ static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, 
     tape->paused = h->spy.paused = egi_this.paused;
     tape->owner = h->spy.owner = &egi_this;
     tape->listed = tape->recording = h->spy.listed = h->spy.recording = true;
-    for (int i = 0; i < t->n; i++)
-        if (egi_tapes_know(h->outer, in[i]) && egi_tape_slot_find(tape, given[i]->id) < 0 &&
-            egi_tape_slot_watch(tape, given[i]) < 0)
+    for (int i = 0; i < t->n; i++)                          // variables are watched where the body uses them
+        if (!(in[i]->flags & EGI_TRAINABLE && tape->watch_variables) && egi_tapes_know(h->outer, in[i]) &&
+            egi_tape_slot_find(tape, given[i]->id) < 0 && egi_tape_slot_watch(tape, given[i]) < 0)
             return egi_no_memory("function_call", 0);
     h->spy.spy = egi_hidden_look;
     h->spy.outer = tape;
@@ -42510,6 +42510,19 @@ static const egi_op egi_row_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL,
                                     { 0, 0, 0 }, EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_call) };
 static const egi_op egi_row_call_cut = { "function_call", -1, -1, 0, 0, egi_no_shape, NULL, NULL, { 0, 0, 0 },
                                          EGI_NOT_ELEMENTWISE(custom_gradient) };
+// Watches the variables among a line's inputs in the order in which the body used them. False without memory.
+static bool egi_taped_watch(const egi_taped *k, eg_tensor *const *list) {
+    for (int32_t last = -1, next; ; last = k->in_slot[next]) {
+        next = -1;
+        for (int32_t i = 0; i < k->n_in; i++)
+            if (k->in_slot[i] > last && (next < 0 || k->in_slot[i] < k->in_slot[next])) next = i;
+        if (next < 0) return true;
+        for (eg_tape *t = list[next]->flags & EGI_TRAINABLE ? egi_this.tapes : NULL; t; t = t->outer)
+            if (egi_tape_records(t) && t->watch_variables && egi_tape_slot_find(t, list[next]->id) < 0 &&
+                egi_tape_slot_watch(t, list[next]) < 0)
+                return false;
+    }
+}
 // Writes the line of a call, whose template is `by`'s, on the tapes that record. What it keeps hangs on a tensor
 // without elements, which the lines save: when the last of them lets go of it, its buffer gives `call` back. This takes
 // `call` over.
@@ -42551,7 +42564,14 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     if (call->next) call->next->at = &call->next;
     egi_taped_calls = call;
     egi_unlock();
-    for (int i = 0; i < n; i++) list[i] = in[i];
+    eg_tensor unused;
+    memset(&unused, 0, sizeof unused);
+    unused.flags = EGI_NUMBER;
+    bool variables = false;
+    for (int i = 0; i < n; i++) {
+        list[i] = k->in_slot[i] < 0 && in[i]->flags & EGI_VARIABLE ? &unused : in[i];
+        variables = variables || list[i]->flags & EGI_VARIABLE;
+    }
     for (int i = n; i < k->n_in; i++) {
         egi_leaf *leaf = &k->leaves[k->in[i - n]];
         list[i] = leaf->variable ? leaf->variable : &leaf->shown;
@@ -42562,8 +42582,9 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
         for (int32_t e = 0; e < k->n_kept && !outs[i]; e++) if (k->kept[e].value == k->out[i]) outs[i] = call->value[e];
     }
     saved[0] = holder;
-    bool ok = !k->n_in || !k->n_out ||
-              egi_tape_record_with(&egi_row_call, list, k->n_in, NULL, outs, k->n_out, saved);
+    bool ok = !variables || egi_taped_watch(k, list) || egi_no_memory("function_call", 0);
+    ok = ok && (!k->n_in || !k->n_out ||
+                egi_tape_record_with(&egi_row_call, list, k->n_in, NULL, outs, k->n_out, saved));
     for (int i = 0; i < k->n_cut; i++) outs[i] = out[k->out[k->n_out + i]];
     // Without any output, too: tapes watch all variables that the body uses.
     if (ok && k->n_in && (k->n_cut || !k->n_out))

@@ -863,6 +863,24 @@ static void dead(setting *s, log_of *log, int step) {
     log_tensor(log, eg_tape_gradient(tape, y, x));
 }
 TEST(variables_that_lead_nowhere_are_watched) { CHECK(compare(dead, dead_body, 12, NULL) >= 4); }
+// Variables that are inputs are watched where the body uses them: in that order, and not where it does not.
+static bool second_first_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const setting *s = (const setting *)user;
+    out[0] = eg_keep(eg_add(eg_mul(s->v, in[2]), in[1]));
+    return true;
+}
+static void second_first(setting *s, log_of *log, int step) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *other = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3)), "other"), *y,
+              *in[] = {s->w, step < 6 ? s->w : other, data_of(step, EG_SHAPE(3))};
+    CHECK(eg_function_call(s->f, in, 3, &y, 1));
+    eg_list list = eg_tape_watched_variables_list(tape);
+    CHECK_INT(list.count, 2);
+    CHECK(list.count == 2 && list.tensors[0] == s->v && list.tensors[1] == in[1]);
+    log_tensor(log, eg_tape_gradient(tape, y, in[1]));
+    eg_release(other);
+}
+TEST(variables_are_watched_in_the_order_of_use) { CHECK(compare(second_first, second_first_body, 12, NULL) >= 2); }
 // A captured tensor that the body returns as it is has its gradient in replays, too.
 static bool captured_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_keep(((const setting *)user)->captured);
