@@ -42523,24 +42523,11 @@ static bool egi_taped_watch(const egi_taped *k, eg_tensor *const *list) {
                 return false;
     }
 }
-// Writes the line of a call, whose template is `by`'s, on the tapes that record. What it keeps hangs on a tensor
-// without elements, which the lines save: when the last of them lets go of it, its buffer gives `call` back. This takes
-// `call` over.
-static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n, eg_tensor *const *out) {
-    egi_trace *own = call->trace;
-    const egi_taped *k = own->taped;
-    eg_tensor *few[64], **list = few, *saved[EG_MAX_SAVED] = { NULL };
+// A tensor without elements whose buffer gives `call` back; NULL without memory.
+static eg_tensor *egi_taped_holder(egi_taped_call *call) {
     egi_buffer *b = (egi_buffer *)egi_alloc(sizeof *b);
     eg_tensor *holder = b ? egi_tensor_new(1) : NULL;
-    if (k->n_in + k->n_out + k->n_cut > 64)
-        list = (eg_tensor **)egi_alloc((size_t)(k->n_in + k->n_out + k->n_cut) * sizeof *list);
-    if (!holder || !list) {
-        egi_free(b);
-        if (holder) { holder->buffer = NULL; egi_object_release(&holder->object); }
-        if (list != few) egi_free(list);
-        egi_taped_call_free(call);
-        return egi_no_memory("function_call", 0);
-    }
+    if (!holder) { egi_free(b); return NULL; }
     memset(b, 0, sizeof *b);
     b->refs = 1;
     b->backend = &egi_cpu;
@@ -42555,6 +42542,23 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     holder->size = 0;
     holder->data = NULL;
     holder->buffer = b;
+    return holder;
+}
+// Writes the line of a call, whose template is `by`'s, on the tapes that record. What it keeps hangs on a tensor
+// without elements, which the lines save: when the last of them lets go of it, its buffer gives `call` back. This takes
+// `call` over.
+static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n, eg_tensor *const *out) {
+    egi_trace *own = call->trace;
+    const egi_taped *k = own->taped;
+    eg_tensor *few[64], **list = few, *saved[EG_MAX_SAVED] = { NULL };
+    if (k->n_in + k->n_out + k->n_cut > 64)
+        list = (eg_tensor **)egi_alloc((size_t)(k->n_in + k->n_out + k->n_cut) * sizeof *list);
+    eg_tensor *holder = list ? egi_taped_holder(call) : NULL;
+    if (!holder) {
+        if (list != few) egi_free(list);
+        egi_taped_call_free(call);
+        return egi_no_memory("function_call", 0);
+    }
     egi_lock();
     own->refs++;
     by->refs += by != own;
