@@ -12693,7 +12693,9 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     if (__atomic_exchange_n(&p->busy, true, __ATOMIC_ACQUIRE)) return false;
     if (p->made < threads - 1) egi_team_start(threads);
     if (p->made == 0 || (p->rest > 0 && egi_clock_now() < p->until)) { egi_team_give(); return false; }
-    const int64_t parts = egi_min64(units, cost > 10 * EGI_TEAM_LEAST ? 4 * threads : threads);
+    // Many small parts, so that a thread that other programs hold up leaves the rest to the others.
+    const int64_t rounds = egi_max64(1, egi_min64(16, (int64_t)(cost / threads / EGI_TEAM_LEAST))),
+                  parts = egi_min64(units, threads * rounds);
     const uint64_t number = (__atomic_load_n(&p->place, __ATOMIC_RELAXED) >> 32) + 1;
     const double begun = egi_clock_now();
     __atomic_store_n(&p->units, units, __ATOMIC_RELAXED);
@@ -12800,8 +12802,12 @@ extern "C"
 void openblas_set_num_threads(int threads) __attribute__((weak));         // other libraries have none
 #endif
 // Whether a product goes to OpenBLAS, which then has as many threads as the team. Below these bounds it is behind: its
-// time is up to 1.4 times ours with a k of 32, 1.2 with 64, 1.9 with an n of 16 (bench/RESULTS.md).
+// time is up to 1.4 times ours with a k of 32, 1.2 with 64, 1.9 with an n of 16; with AVX-512 it is behind everywhere
+// (bench/RESULTS.md).
 static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
+#if EGI_X86
+    if (egi_isa_get() == EGI_ISA_AVX512) return false;
+#endif
     if ((double)m * (double)n * (double)k < 1e6 || n < 64 || k < 128) return false;
     if (m > INT_MAX || n > INT_MAX || k > INT_MAX) return false;
 #if defined(__ELF__)
@@ -12825,6 +12831,17 @@ static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
 typedef float egi_v16_f32 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias));
 
+// Nanoseconds that a product takes for each term and each byte of an element, roughly: the one number by which
+// products, convolutions and attention are divided among threads. Measured were 0.0037 to 0.0055 with AVX2 and 0.0019
+// with AVX-512.
+static double egi_term_cost(void) {
+#if EGI_X86
+    const int isa = egi_isa_get();
+    return isa == EGI_ISA_AVX512 ? 0.0025 : isa == EGI_ISA_AVX2 ? 0.005 : 0.02;
+#else
+    return 0.01;
+#endif
+}
 // GEMM. Idea: C is cut into tiles of EGI_MR rows and two vectors of columns, which live in registers while k runs. So
 // that a tile's inputs come from cache, k is cut into EGI_KC, rows into EGI_MC, columns into EGI_NC, and a block that
 // will be read often is first copied ("packed") into the order in which the tiles read it. A tile takes a pointer for
@@ -52766,7 +52783,7 @@ static int64_t EGI_TN(egi_gemm_needs)(bool ta, bool tb, int64_t m, int64_t n, in
 }
 // Nanoseconds of one thread, roughly: what egi_parallel wants to know.
 static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
-    return (double)m * (double)n * (double)k * (double)sizeof(EGI_T) * 0.007;
+    return (double)m * (double)n * (double)k * (double)sizeof(EGI_T) * egi_term_cost();
 }
 // egi_gemm by tiles, for k <= EGI_TERMS * EGI_KC. Small blocks are packed on the C stack, which is safe since it is
 // not called recursively; larger ones in `given` memory, or in memory of its own.
@@ -53188,7 +53205,8 @@ static inline int64_t EGI_TN(egi_window_across)(const egi_window *a, int64_t at,
 // A convolution that is cut into units: blocks of outputs for y, pictures for the gradient of x, and for that of the
 // filter, a sum over all outputs, as many parts of the blocks as the shapes say (at most EGI_CONV_PARTS), each of which
 // is added up by itself, in levels, so that long sums lose no digits. The parts are added in order.
-enum { EGI_TN(EGI_CONV_PARTS) = 16 };
+// So many parts at most, each of so many bytes of terms at least.
+enum { EGI_TN(EGI_CONV_PARTS) = 16, EGI_TN(EGI_CONV_PART) = 1 << 21 };
 // A row of columns belongs to one output position and has `width` elements: the taps of one group's channels. `block`
 // rows are made at a time.
 typedef struct EGI_TN(egi_conv_job) {
@@ -53204,10 +53222,13 @@ typedef struct EGI_TN(egi_conv_job) {
     int64_t columns, needs;
     bool failed;                        // atomic
 } EGI_TN(egi_conv_job);
-// Prepares the parts of the filter's gradient of n elements; `blocks` are added up, and `cost` is that of all.
-static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int64_t blocks, double cost) {
+// Prepares the parts of the filter's gradient of n elements, each a sum of as many terms as there are rows; `blocks`
+// are added up. How many parts there are decides bits, so it follows from shapes, and not from what is measured. A part
+// has many rows, beside which adding it to the others costs little.
+static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int64_t blocks) {
+    const double work = (double)j->rows * (double)n * (double)sizeof(EGI_T) / EGI_TN(EGI_CONV_PART);
     const int64_t room = (4 << 20) / egi_max64(n * (int64_t)sizeof(EGI_T), 1),
-                  worth = cost < 1e6 ? (int64_t)(cost / 2e4) : 64;
+                  worth = egi_min64(work < 64 ? (int64_t)work : 64, j->rows / 128);
     j->parts = egi_max64(1, egi_min64(egi_min64(EGI_TN(EGI_CONV_PARTS), room), egi_min64(worth, blocks)));
     EGI_T *more = NULL;
     if (j->parts > 1 && !(more = (EGI_T *)egi_alloc((size_t)((j->parts - 1) * n) * sizeof(EGI_T)))) return false;
@@ -53352,7 +53373,7 @@ static bool EGI_TN(egi_conv_depthwise)(EGI_TN(egi_conv_job) *j) {
                   back = alike ? w->n * w->axis[0].in * w->axis[1].in : w->n;
     const double cost = (double)j->rows * (double)n * (double)sizeof(EGI_T) * (alike ? 0.03 : 0.1);
     j->adds = alike ? (w->axis[2].out + EGI_TERMS - 1) / EGI_TERMS : w->axis[2].out;
-    if (j->what == 2 && !EGI_TN(egi_conv_parts_begin)(j, n, lines, cost)) return false;
+    if (j->what == 2 && !EGI_TN(egi_conv_parts_begin)(j, n, lines)) return false;
     egi_parallel(j->what == 0 ? lines : j->what == 1 ? back : j->parts, cost, EGI_TN(egi_conv_depthwise_run), j);
     if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
     return true;
@@ -53575,8 +53596,7 @@ static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
                   mr = EGI_TN(egi_best_tile)(back ? cg : og, false).mr,
                   block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / mr * mr, mr);
     const int64_t needs = ((block + 1) * run + 15) / 16 * 16;
-    const double cost = (double)j->rows * (double)j->width * (double)w->oc * (double)sizeof(EGI_T) * 0.007 /
-                        (double)w->groups;
+    const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
     EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * needs) * sizeof(EGI_T));
     int64_t r[EGI_WINDOW_AXES], grids = 1;
     if (!memory) return false;
@@ -53721,15 +53741,15 @@ static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_
     const egi_windows *w = j->w;
     const int most = egi_parallel_most();
     const int64_t lines = w->n * w->axis[0].out * w->axis[1].out, blocks = (lines + s->lines - 1) / s->lines;
-    const double cost = (double)j->rows * (double)j->width * (double)w->oc * (double)sizeof(EGI_T) * 0.007;
+    const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, w->oc / w->groups);
     j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
     if (!(j->space = (EGI_T *)egi_alloc((size_t)(most * s->elements + 16) * sizeof(EGI_T)))) return false;
-    if (!EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, blocks, cost)) {
+    if (!EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, blocks)) {
         egi_free(j->space);
         return false;
     }
     for (j->group = 0; j->group < w->groups; j->group++)
-        egi_parallel_with(most, j->parts, cost / (double)w->groups, EGI_TN(egi_conv_lines_run), j);
+        egi_parallel_with(most, j->parts, cost, EGI_TN(egi_conv_lines_run), j);
     EGI_TN(egi_conv_parts_end)(j);
     egi_free(j->space);
     return true;
@@ -53781,13 +53801,13 @@ static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
     const int64_t right = j->what == 0   ? EGI_TN(egi_product_right_size)(width, og)
                           : j->what == 1 ? EGI_TN(egi_product_right_size)(og, width) : 0,
                   blocks = j->block ? (j->rows + j->block - 1) / j->block : 0;
-    const double cost = (double)j->rows * (double)width * (double)w->oc * (double)sizeof(EGI_T) * 0.008;
+    const double cost = EGI_TN(egi_gemm_cost)(j->rows, width, og);
     j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
     j->needs = j->what == 2 ? (EGI_TN(egi_gemm_needs)(true, false, width, og, j->block, w->oc) + 16) / 16 * 16 : 0;
     j->adds = (j->block + EGI_KC - 1) / EGI_KC;
     EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * (j->columns + j->needs) + 16) * sizeof(EGI_T));
     if (!memory) return false;
-    if (j->what == 2 && !EGI_TN(egi_conv_parts_begin)(j, width * w->oc, blocks, cost)) {
+    if (j->what == 2 && !EGI_TN(egi_conv_parts_begin)(j, width * w->oc, blocks)) {
         egi_free(memory);
         return false;
     }
@@ -53797,8 +53817,7 @@ static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
         if (j->what == 0) j->right = EGI_TN(egi_product_right_make)(false, width, og, f, w->oc, memory);
         if (j->what == 1) j->right = EGI_TN(egi_product_right_make)(true, og, width, f, w->oc, memory);
         const int64_t each = EGI_TN(egi_conv_each)(j);
-        egi_parallel_with(most, j->what < 2 ? (j->rows + each - 1) / each : j->parts, cost / (double)w->groups,
-                          EGI_TN(egi_conv_run), j);
+        egi_parallel_with(most, j->what < 2 ? (j->rows + each - 1) / each : j->parts, cost, EGI_TN(egi_conv_run), j);
     }
     if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
     egi_free(memory);

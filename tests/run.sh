@@ -15,7 +15,8 @@ configure() {
     covered='-g -O1 -fno-inline -DTEST_SLOW -DTEST_COVERED --coverage -fprofile-update=atomic'        # at -O0, branches on constants count too
     case $1 in
     plain) ;;
-    optional) flags="-O1 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found' ;;
+    optional) flags="-O1 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found'
+        ! grep -q avx512f /proc/cpuinfo 2>&1 || wrap='env EAGER_ISA=avx2' ;;     # with AVX-512, nothing goes to OpenBLAS
     debug) flags='-O1 -g -DEAGER_DEBUG' ;;
     guard) flags='' defines=-DTEST_GUARD ;;                  # without -O, as users debug
     cuda-host) flags='-O1 -DEAGER_CUDA' defines='-DTEST_CUDA -DTEST_CUDA_HOST -DTEST_SLOW' gpu=$out/eager_cuda.o libs="$gpu -lstdc++ $LIBS"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
