@@ -12852,7 +12852,7 @@ enum { EGI_TERMS = 256, EGI_MR = 6, EGI_NARROW_MR = 8, EGI_KC = 256, EGI_PACK_ST
 // The same for all caches: blocks of 48 to 768 rows, 49 to 786 KB, take the same time beside an L2 of 512 KB
 // (bench/RESULTS.md).
 #ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
-#define EGI_MC 96
+#define EGI_MC 192
 #define EGI_NC 2048
 #endif
 enum { EGI_SMALL_SIDE = 64 };   // so many rows and terms at most has a small product, which has few columns
@@ -52577,7 +52577,8 @@ static void EGI_TN(egi_levels_end)(EGI_TN(egi_levels) *s) {
 }
 
 // Packs op(A) (m, k) into panels of EGI_MR rows, column after column. The last panel may have fewer rows; the places
-// of the others are never read. Of six rows, the first four and the last four are turned, which writes two twice.
+// of the others are never read. Of six rows, the first four and the last four are turned, which writes two twice; the
+// next six are fetched meanwhile.
 EGI_NOINLINE static void EGI_TN(egi_pack_a)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, EGI_T *to) {
     for (int64_t i = 0; i < m; i += EGI_MR, to += EGI_MR * k) {
         int64_t rows = egi_min64(EGI_MR, m - i);
@@ -52585,6 +52586,8 @@ EGI_NOINLINE static void EGI_TN(egi_pack_a)(bool ta, int64_t m, int64_t k, const
             for (int64_t p = 0; p < k; p++) memcpy(to + p * EGI_MR, a + p * lda + i, EGI_MR * sizeof(EGI_T));
         else {
             const int64_t turned = ta || rows < EGI_MR ? 0 : k & -(int64_t)EGI_TURN;
+            for (int64_t r = i + EGI_MR; !ta && r < egi_min64(i + 2 * EGI_MR, m); r++)
+                for (int64_t p = 0; p < k; p += (int64_t)(64 / sizeof(EGI_T))) __builtin_prefetch(a + r * lda + p);
             for (int64_t r = 0; r < EGI_MR - 2; r += 2)
                 EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)(to + r), EGI_MR, (const char *)(a + (i + r) * lda),
                                                            lda, turned, 4);
@@ -52607,6 +52610,9 @@ EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const
             for (int64_t p = 0; p < k; p++) {
                 const EGI_T *from = b + p * ldb + j;
                 EGI_T *row = to + p * nr;
+                __builtin_prefetch(from + 12 * ldb);                  // each row's piece lies in another page
+                __builtin_prefetch(from + 12 * ldb + nr / 2);
+                __builtin_prefetch(from + 12 * ldb + nr - 1);
                 // A count that the compiler knows becomes a few moves; a call of memcpy for each row would take longer.
                 int64_t q = 0;
                 for (; q + 8 <= cols; q += 8) memcpy(row + q, from + q, 8 * sizeof(EGI_T));
