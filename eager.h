@@ -45,7 +45,7 @@
  *   EAGER_NO_THREADS      no thread-local state, no pthread
  *   EAGER_NO_STDIO        no FILE in the interface, no default printing
  *   EAGER_ISA_BASE        x86-64: no kernels for AVX2 and AVX-512, which makes a program smaller;
- *                         without it, processors that have AVX2 and FMA use them, and products use
+ *                         without it, processors that have AVX2 and FMA use them, and some kernels
  *                         AVX-512 where it is, unless the environment variable EAGER_ISA is "base"
  *                         (neither) or "avx2" (no AVX-512) when the program starts
  *   EAGER_MALLOC(size), EAGER_FREE(pointer)   instead of malloc and free
@@ -870,7 +870,7 @@ EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *bina
 // atan2, sinh, cosh, asinh, acosh, atanh, erf, erfc, gelu and pow do.
 // On x86-64 with AVX2 and FMA, matrix products and what is made of exp, expm1, log, log1p, sin, cos, tanh, sigmoid or
 // softplus, and erf and gelu in float32, have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere.
-// With AVX-512, which only products use, the bits are those of AVX2.
+// Products, elementwise ops of float32 and functions such as exp in float64 use AVX-512 where it is, with AVX2's bits.
 // As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
 // sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, with
 // -ffp-contract=fast (of clang on x86-64), and at -ffast-math, also with -march=native, but for relu's gradient at NaN,
@@ -4017,8 +4017,8 @@ typedef struct egi_word {
     eg_tensor *(*eager3)(eg_tensor *a, eg_tensor *b, eg_tensor *c);
     unsigned char line;                                                    // EGI_DO_..., what a program's line does
     unsigned char few;                                    // which loop is for 4 to 7 elements of float32 with AVX2
-    // of a long word: float32, float32 with AVX2, float64, float64 with AVX2, and what integers have: int64, int32,
-    // uint8, the last two with AVX2
+    // of a long word: float32, float32 with AVX2, float64, float64 with AVX2, both with AVX-512, and what integers
+    // have: int64, int32, uint8, the last two with AVX2
     egi_long_loop *const *loops;
 } egi_word;
 // A formula in postfix order: words, ended by NULL, and beside each of them its value if it is the constant k. No
@@ -10437,7 +10437,8 @@ enum {
 #if EGI_X86
 // Which instruction set kernels use: what the processor has, or what the environment variable EAGER_ISA says. It is
 // read once; what it says wrong is an error of the op that reads it, which computes all the same. AVX-512 has the tile
-// of products alone, and is used wherever the processor has it.
+// of products, the interpreter of float32's programs and the long words, all with AVX2's bits, and is used wherever the
+// processor has it.
 enum { EGI_ISA_UNKNOWN, EGI_ISA_16, EGI_ISA_AVX2, EGI_ISA_AVX512 };     // each has those before it
 static int egi_isa;                                      // atomic
 // What the processor has, AVX2 with FMA, and of which the system keeps the registers, of 32 and of 64 bytes: leaves 1
@@ -10513,11 +10514,14 @@ static inline bool egi_cache_overflows(int64_t bytes) { return 2 * bytes > egi_c
 #ifdef __clang__
 #define EGI_STREAM_16(to, v) __builtin_nontemporal_store(v, to)
 #define EGI_STREAM_32(to, v) __builtin_nontemporal_store(v, to)
+#define EGI_STREAM_64(to, v) __builtin_nontemporal_store(v, to)
 #else
 typedef float egi_stream_16 __attribute__((vector_size(16)));
 typedef float egi_stream_32 __attribute__((vector_size(32)));
 #define EGI_STREAM_16(to, v) __builtin_ia32_movntps((float *)(to), (egi_stream_16)(v))
 #define EGI_STREAM_32(to, v) __builtin_ia32_movntps256((float *)(to), (egi_stream_32)(v))
+typedef float egi_stream_64 __attribute__((vector_size(64)));
+#define EGI_STREAM_64(to, v) __builtin_ia32_movntps512((float *)(to), (egi_stream_64)(v))
 #endif
 #define EGI_STREAMED __builtin_ia32_sfence()
 #else
@@ -10531,6 +10535,17 @@ static inline bool egi_cache_overflows(int64_t bytes) { (void)bytes; return fals
 #else
 #define EGI_WIDE_PROGRAMS 0
 #endif
+#endif
+
+// Whether programs of float32 and the long words are compiled for AVX-512, too, with the bits of AVX2. With -ffast-math
+// clang 14 fuses products and sums in spite of the pragmas, and AVX-512 cannot be had without the instruction for that.
+#if EGI_WIDE_PROGRAMS && !(defined(__clang__) && defined(EGI_FAST_MATH))
+#define EGI_PROGRAMS_512 1
+// So many elements they are for at least. The interpreter takes 128 at once; the loops of long words take 16 or 8.
+enum { EGI_RUN_LEAST_512 = 128, EGI_LONG_LEAST_512 = 65 };
+static inline bool egi_takes_512(int64_t n, int least) { return n >= least && egi_isa_get() == EGI_ISA_AVX512; }
+#else
+#define EGI_PROGRAMS_512 0
 #endif
 
 // ---- long words: each has a loop, which a program calls on a tile, and an op that is that word alone calls on all
@@ -10559,9 +10574,24 @@ static inline bool egi_cache_overflows(int64_t bytes) { (void)bytes; return fals
             if (o + step >= n) return; \
         } \
     }
-enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };              // in float32; half as many in float64
+enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_STEP_64 = 16 };     // in float32; half as many in float64
+#if EGI_PROGRAMS_512
+#define EGI_LONG_AVX512(word, formula) \
+    EGI_LONG_STEPS(egi_long_avx512##word, EGI_AVX512, float, EGI_STEP_64, formula)
+#define EGI_LONG_AVX512_64(word, formula) \
+    EGI_LONG_STEPS(egi_long_avx512_64##word, EGI_AVX512, double, EGI_STEP_64 / 2, formula)
+#define EGI_LONG_512(word) egi_long_avx512##word
+#define EGI_LONG_512_64(word) egi_long_avx512_64##word
+#else
+#define EGI_LONG_AVX512(word, formula)
+#define EGI_LONG_AVX512_64(word, formula)
+#define EGI_LONG_512(word) NULL
+#define EGI_LONG_512_64(word) NULL
+#endif
 #if EGI_WIDE_PROGRAMS
-#define EGI_LONG_AVX2(word, formula) EGI_LONG_STEPS(egi_long_avx2##word, EGI_AVX2, float, EGI_STEP_32, formula)
+#define EGI_LONG_AVX2(word, formula) \
+    EGI_LONG_STEPS(egi_long_avx2##word, EGI_AVX2, float, EGI_STEP_32, formula) \
+    EGI_LONG_AVX512(word, formula)
 #define EGI_LONG_WIDE(word) egi_long_avx2##word
 #else
 #define EGI_LONG_AVX2(word, formula)
@@ -10569,9 +10599,12 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };              // in float32; half as m
 #endif
 // With FMA, which changes bits: so that flags do not, these loops are there without -O as well.
 #if EGI_X86
-#define EGI_LONG_FMA(word) EGI_LONG_STEPS(egi_long_fma##word, EGI_AVX2_FMA, float, EGI_STEP_32, egi_fused##word(a))
+#define EGI_LONG_FMA(word) \
+    EGI_LONG_STEPS(egi_long_fma##word, EGI_AVX2_FMA, float, EGI_STEP_32, egi_fused##word(a)) \
+    EGI_LONG_AVX512(word, egi_fused##word(a))
 #define EGI_LONG_FMA_64(word) \
-    EGI_LONG_STEPS(egi_long_fma_64##word, EGI_AVX2_FMA, double, EGI_STEP_32 / 2, egi_fused_64##word(a))
+    EGI_LONG_STEPS(egi_long_fma_64##word, EGI_AVX2_FMA, double, EGI_STEP_32 / 2, egi_fused_64##word(a)) \
+    EGI_LONG_AVX512_64(word, egi_fused_64##word(a))
 #define EGI_LONG_FUSED(word) egi_long_fma##word
 #define EGI_LONG_FUSED_64(word) egi_long_fma_64##word
 #else
@@ -10620,47 +10653,48 @@ __attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, co
     }
     return i;
 }
-// The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, and those of N for
-// integers: int64, int32, uint8, the latter two with AVX2, and all three where the second operand is one element, which
-// may be NULL. Where there is AVX2, loop egi_word_few of these is for 4 to 7 elements of float32: the first, where it
-// has the bits of the second, or the second, for which a vector is filled.
+// The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, for both with AVX-512,
+// and those of N for integers: int64, int32, uint8, the latter two with AVX2, and all three where the second operand is
+// one element, which may be NULL. Where there is AVX2, loop egi_word_few of these is for 4 to 7 elements of float32:
+// the first, where it has the bits of the second, or the second, for which a vector is filled.
 // M: by libm; F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise; N, P, S
 // and T as below. Float64 is by libm in all but D, N and S. No word is M today; a new one begins as one
 // (docs/change.md).
-#define EGI_LONG_LOOPS(word, few, wide, ...) \
+enum { EGI_LONG_AT_512 = 4, EGI_LONG_AT_INTEGERS = 6 };
+#define EGI_LONG_LOOPS(word, few, wide, wide_64, ...) \
     enum { egi_word_few##word = few }; \
     EGI_OBJECTS static egi_long_loop *const egi_loops##word[] = { egi_long_f32##word, wide, egi_long_f64##word, \
-                                                                  __VA_ARGS__ };
+                                                                  wide_64, __VA_ARGS__ };
 #define EGI_LONG_M(word, ...) \
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, 0, egi_long_f32##word, egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 0, egi_long_f32##word, egi_long_f64##word, egi_long_f32##word, egi_long_f64##word)
 #define EGI_LONG_F(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_512(word), egi_long_f64##word)
 #define EGI_LONG_A(word) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(a)) \
     EGI_LONG_FMA(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(a)) \
-    EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), egi_long_f64##word, EGI_LONG_512(word), egi_long_f64##word)
 #define EGI_LONG_D(word) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(a)) \
     EGI_LONG_FMA(word) \
     EGI_LONG_STEPS(egi_long_f64##word, , double, EGI_STEP_16 / 2, egi_f64##word(a)) \
     EGI_LONG_FMA_64(word) \
-    EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
+    EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word), EGI_LONG_512(word), EGI_LONG_512_64(word))
 // P: as F, and integers.
 #define EGI_LONG_P(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_INTEGERS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, __VA_ARGS__)
-#define EGI_LONG_INTEGERS(word, few, wide, wide_64, ...) \
+    EGI_LONG_INTEGERS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_512(word), __VA_ARGS__)
+#define EGI_LONG_INTEGERS(word, few, wide, wide_64, wider, ...) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
     EGI_LONG_NARROW(word, __VA_ARGS__) \
-    EGI_LONG_LOOPS(word, few, wide, wide_64, egi_long_i64##word, \
+    EGI_LONG_LOOPS(word, few, wide, wide_64, wider, wide_64, egi_long_i64##word, \
         egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word), \
         EGI_LONG_BY_ONE(word))
 // S: sines, of `quarters` more, as if no element were far from 0; then elements that are, which are rare, one by one,
@@ -10710,9 +10744,19 @@ EGI_LONG_SINES_NEAR(egi_sines_near_f64, , double, uint64_t, EGI_STEP_16 / 2, 0, 
 #if EGI_X86
 EGI_LONG_SINES_NEAR(egi_sines_fma_f32, EGI_AVX2_FMA, float, uint32_t, EGI_STEP_32, 1, )
 EGI_LONG_SINES_NEAR(egi_sines_fma_f64, EGI_AVX2_FMA, double, uint64_t, EGI_STEP_32 / 2, 1, _64)
+#if EGI_PROGRAMS_512
+EGI_LONG_SINES_NEAR(egi_sines_avx512_f32, EGI_AVX512, float, uint32_t, EGI_STEP_64, 1, )
+EGI_LONG_SINES_NEAR(egi_sines_avx512_f64, EGI_AVX512, double, uint64_t, EGI_STEP_64 / 2, 1, _64)
+#define EGI_LONG_SINES_512(word, quarters) \
+    EGI_LONG_SINE(egi_long_avx512##word, egi_sines_f32, egi_sines_avx512_f32, quarters) \
+    EGI_LONG_SINE(egi_long_avx512_64##word, egi_sines_f64, egi_sines_avx512_f64, quarters)
+#else
+#define EGI_LONG_SINES_512(word, quarters)
+#endif
 #define EGI_LONG_SINES_FMA(word, quarters) \
     EGI_LONG_SINE(egi_long_fma##word, egi_sines_f32, egi_sines_fma_f32, quarters) \
-    EGI_LONG_SINE(egi_long_fma_64##word, egi_sines_f64, egi_sines_fma_f64, quarters)
+    EGI_LONG_SINE(egi_long_fma_64##word, egi_sines_f64, egi_sines_fma_f64, quarters) \
+    EGI_LONG_SINES_512(word, quarters)
 #else
 #define EGI_LONG_SINES_FMA(word, quarters)
 #endif
@@ -10720,7 +10764,7 @@ EGI_LONG_SINES_NEAR(egi_sines_fma_f64, EGI_AVX2_FMA, double, uint64_t, EGI_STEP_
     EGI_LONG_SINE(egi_long_f32##word, egi_sines_f32, egi_sines_near_f32, quarters) \
     EGI_LONG_SINE(egi_long_f64##word, egi_sines_f64, egi_sines_near_f64, quarters) \
     EGI_LONG_SINES_FMA(word, quarters) \
-    EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
+    EGI_LONG_LOOPS(word, 1, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word), EGI_LONG_512(word), EGI_LONG_512_64(word))
 // T: float32 likewise, and float64 by libm.
 #define EGI_LONG_FAR(word, loop, near) \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
@@ -10731,16 +10775,22 @@ EGI_LONG_SINES_NEAR(egi_sines_fma_f64, EGI_AVX2_FMA, double, uint64_t, EGI_STEP_
 #if EGI_WIDE_PROGRAMS
 #define EGI_LONG_FAR_AVX2(word) \
     EGI_LONG_AVX2(word##_near, egi##word##_near(a)) \
-    EGI_LONG_FAR(word, egi_long_avx2##word, egi_long_avx2##word##_near)
+    EGI_LONG_FAR(word, egi_long_avx2##word, egi_long_avx2##word##_near) \
+    EGI_LONG_FAR_AVX512(word)
 #else
 #define EGI_LONG_FAR_AVX2(word)
+#endif
+#if EGI_PROGRAMS_512
+#define EGI_LONG_FAR_AVX512(word) EGI_LONG_FAR(word, egi_long_avx512##word, egi_long_avx512##word##_near)
+#else
+#define EGI_LONG_FAR_AVX512(word)
 #endif
 #define EGI_LONG_T(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word##_near, , float, EGI_STEP_16, egi##word##_near(a)) \
     EGI_LONG_FAR(word, egi_long_f32##word, egi_long_f32##word##_near) \
     EGI_LONG_FAR_AVX2(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_512(word), egi_long_f64##word)
 // The loops of narrow integers, which compilers turn into vectors where they know the count.
 enum { EGI_NARROW_STEP = 32 };
 #define EGI_LONG_NARROW_LOOP(loop, target, T, formula) \
@@ -10852,7 +10902,7 @@ EGI_LONG_BY_ONE_LOOPS(_floordiv, egi_divisor_quotient_i64(&v, x), egi_divisor_qu
 EGI_LONG_BY_ONE_LOOPS(_mod, (uint64_t)x - egi_divisor_quotient_i64(&v, x) * v.d,
                       ((uint32_t)x - egi_divisor_quotient_i32(&v, x) * v.d) & v.remains,
                       ((unsigned)x - (unsigned)egi_divisor_quotient_u8(&v, x) * v.d) & v.remains)
-enum { EGI_LONG_BY_ONE = 9 };
+enum { EGI_LONG_BY_ONE = EGI_LONG_AT_INTEGERS + 5 };
 #define EGI_LONG_BY_ONE(word) EGI_PASTE(EGI_LONG_BY_ONE, word)
 #define EGI_LONG_BY_ONE_floordiv EGI_LONG_BY_ONE_OF(_floordiv)
 #define EGI_LONG_BY_ONE_mod EGI_LONG_BY_ONE_OF(_mod)
@@ -10934,7 +10984,7 @@ EGI_RESTS(double, , int64_t, _64)
                   egi_f32##word) \
     EGI_LONG_RESTS_WIDE(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_INTEGERS(word, 0, EGI_LONG_WIDE(word), EGI_LONG_WIDE_64(word), __VA_ARGS__)
+    EGI_LONG_INTEGERS(word, 0, EGI_LONG_WIDE(word), EGI_LONG_WIDE_64(word), EGI_LONG_WIDE(word), __VA_ARGS__)
 #if EGI_X86 && !defined(__clang__)
 #define EGI_HAS_SQRT
 #elif EGI_X86
@@ -12777,7 +12827,8 @@ EAGER_API int eg_num_threads(void) {
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or tapes. A kernel's text stands once, at
 // the end of this file, and is stamped for each element type by including the file again. So each stays an ordinary
 // function in which a debugger can step. A stamp is one number, from which the texts derive the rest:
-//   the ones: the type, 1 float, 2 double, 3 int64_t, 4 float and 5 double with AVX2, 6 uint8_t, 7 int32_t
+//   the ones: the type, 1 float, 2 double, 3 int64_t, 4 float and 5 double with AVX2, 6 uint8_t, 7 int32_t, 8 float
+//     with AVX-512
 //   the tens, and every digit above the hundreds: the texts, 1 a tile of a matrix product, 2 what only floating point
 //     has, 3 sums and extremes, 5 a step of a recurrent layer, softmax and normalizations, 6 programs
 //   the hundreds: the vectors that a program's function holds, where it has text 6
@@ -13017,6 +13068,27 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
 }
 #endif
 #endif
+#if EGI_PROGRAMS_512
+typedef int32_t egi_all_i32 __attribute__((vector_size(64)));
+typedef char egi_bools_512 __attribute__((vector_size(16), aligned(1), may_alias));
+// 0xffff: of all elements, for some of gcc's a signed number; 4: rounded as usual. Extremes (max or min) by the
+// instruction, which gives z where an operand is NaN; 7: no NaN.
+#define EGI_MASKS_AS_BOOLS_512(mask, none) \
+    (egi_bools_512)__builtin_ia32_pmovdb512_mask((egi_all_i32)(mask) & 1, none, 0xffff)
+#ifdef __clang__
+#define EGI_ROUND_512(x, mode) __builtin_ia32_rndscaleps_mask(x, mode, x, 0xffff, 4)
+#define EGI_EXTREME_512(is, x, z) EGI_CHOOSE(x != x, x, __builtin_ia32_##is##ps512(x, z, 4))
+#define EGI_ROOT_512(x) __builtin_ia32_sqrtps512(x, 4)
+#else
+#define EGI_ROUND_512(x, mode) __builtin_ia32_rndscaleps_mask(x, mode, x, -1, 4)
+#define EGI_EXTREME_512(is, x, z) \
+    __builtin_ia32_##is##ps512_mask(x, z, x, (short)__builtin_ia32_cmpps512_mask(x, x, 7, 0xffff, 4), 4)
+#define EGI_ROOT_512(x) __builtin_ia32_sqrtps512_mask(x, x, -1, 4)
+// gcc would make three instructions
+#define EGI_CHOOSE_512(mask, p, q) \
+    ((vec)__builtin_ia32_pternlogd512_mask((egi_all_i32)(mask), (egi_all_i32)(p), (egi_all_i32)(q), 0xca, 0xffff))
+#endif
+#endif
 // Words on vectors that are choices by a mask, CHOOSE(mask, this, else that), for programs and for the rules of
 // optimizers. A NaN wins.
 #define EGI_VECTOR_MAX(CHOOSE, x, z) CHOOSE((x > z) | (x != x), x, z)
@@ -13038,7 +13110,7 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
     EGI_CASE_1(_sign, EGI_VECTOR_SIGN(EGI_CHOOSE, x, zero)) \
     EGI_CASE_2K(_add, x + z) EGI_CASE_2K(_sub, x - z) EGI_CASE_2K(_rsub, z - x) EGI_PRODUCT_CASES \
     EGI_CASE_2K(_div, x / z) EGI_CASE_2K(_rdiv, z / x) \
-    EGI_CASE_2K(_max, EGI_VECTOR_MAX(EGI_CHOOSE, x, z)) EGI_CASE_2K(_min, EGI_VECTOR_MIN(EGI_CHOOSE, x, z)) \
+    EGI_CASE_2K(_max, EGI_MAX_OF(x, z)) EGI_CASE_2K(_min, EGI_MIN_OF(x, z)) \
     EGI_ROUND_CASES EGI_SQRT_CASE EGI_CASE_2(_div_no_nan, (vec)(~EGI_BITS(z == zero) & EGI_BITS(x / z))) EGI_COMPARISONS
 #define EGI_UINT_CASES \
     EGI_CASE_1(_square, (vec)(EGI_BITS(x) * EGI_BITS(x))) \
@@ -13054,10 +13126,10 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
 // The bytes of a strip, and how many bytes an operand of floats must have for each word so that strips pay.
 enum { EGI_STRIP = 4096, EGI_STRIP_LEAST = 512 };
 
-// How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, and smaller ones
-// for short tensors; float64 has one of four with AVX2, and one of two without; integers, whose programs are nearly all
-// short enough for strips, have one vector of 16 bytes. Bools are computed as uint8. For size (-Os),
-// float32 has one of four vectors as well.
+// How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, with AVX-512 as
+// well, and smaller ones for short tensors; float64 has one of four with AVX2, and one of two without; integers, whose
+// programs are nearly all short enough for strips, have one vector of 16 bytes. Bools are computed as uint8. For size
+// (-Os), float32 has one of four vectors as well.
 #if EGI_WIDE_PROGRAMS
 // Writes n masks of `size` bytes, 4 or 8, as bools. Packing works in each half of a vector, so the halves are put in
 // order afterwards.
@@ -13095,6 +13167,10 @@ EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, v
     else { EGI_BOOLS_AS_MASKS(int64_t) }
 }
 #undef EGI_BOOLS_AS_MASKS
+#if EGI_PROGRAMS_512
+#define EGI_STAMP 868
+#include EAGER_HEADER_NAME
+#endif
 #define EGI_STAMP 51864
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 264
@@ -13151,13 +13227,19 @@ EGI_OBJECTS static const egi_reducer *const egi_reducers_squares[] = { &egi_redu
                                                                        &egi_reducer_squares_f64 };
 
 
-// The interpreter for n elements of a dtype that programs compute in: with AVX2 where `wide`, else with vectors of 16
-// bytes.
+// The interpreter for n elements of a dtype that programs compute in: with AVX2 or AVX-512 where `wide`, else with
+// vectors of 16 bytes.
 typedef void egi_program_runner(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out);
 // Of few elements, an interpreter that holds fewer vectors, so that little is computed in vain.
 static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n) {
 #if EGI_WIDE_PROGRAMS
-    if (wide && dtype == EG_FLOAT32 && n >= 16) return n < 64 ? egi_run_avx2_f32_some : egi_run_avx2_f32;
+    if (wide && dtype == EG_FLOAT32 && n >= 16) {
+        if (n < 64) return egi_run_avx2_f32_some;
+#if EGI_PROGRAMS_512
+        if (egi_takes_512(n, EGI_RUN_LEAST_512)) return egi_run_avx512_f32;
+#endif
+        return egi_run_avx2_f32;
+    }
     if (wide && dtype == EG_FLOAT64) return egi_run_avx2_f64;
 #else
     (void)wide;
@@ -13181,18 +13263,39 @@ static bool egi_strips_pay(const egi_program *p, int dtype, int64_t n) {
     if (dtype > EG_FLOAT64) return bytes >= 32;
     return bytes >= p->words * EGI_STRIP_LEAST && (dtype == EG_FLOAT64 || p->bytes & 1 || !egi_cache_overflows(bytes));
 }
-// What runs a program of few words in strips, with AVX2.
-static egi_program_runner *egi_strips_runner_of(int dtype) {
-#if EGI_WIDE_PROGRAMS
-    return dtype == EG_FLOAT32   ? egi_run_strips_avx2_f32
-           : dtype == EG_FLOAT64 ? egi_run_strips_avx2_f64
-           : dtype == EG_INT64   ? egi_run_strips_avx2_i64
-           : dtype == EG_INT32   ? egi_run_strips_avx2_i32
-                                 : egi_run_strips_avx2_u8;
-#else
-    return egi_program_runner_of(dtype, false, 0);
+// Runs a program of few words in strips, with AVX2. Where there is AVX-512, its interpreter is faster in float32,
+// unless the result is bools or there is but one word; of these, it is for roots and quotients with a number, which
+// take longer than reading and writing.
+EGI_NOINLINE static void egi_strips_run(const egi_program *p, int dtype, int64_t n, const void *const *in,
+                                        unsigned scalars, void *out) {
+#if EGI_PROGRAMS_512
+    const int act = p->line[1].act;
+    const bool divides = act == EGI_DO_sqrt || act == EGI_DO_div_k || act == EGI_DO_rdiv_k;
+    if (dtype == EG_FLOAT32 && !(p->bytes & 1) && (p->words > 1 || (divides && n * 4 >= EGI_STRIP)) &&
+        egi_takes_512(n, EGI_RUN_LEAST_512)) {
+        egi_run_avx512_f32(p, n, in, scalars, out);
+        return;
+    }
 #endif
+#if EGI_WIDE_PROGRAMS
+    egi_program_runner *const run = dtype == EG_FLOAT32   ? egi_run_strips_avx2_f32
+                                    : dtype == EG_FLOAT64 ? egi_run_strips_avx2_f64
+                                    : dtype == EG_INT64   ? egi_run_strips_avx2_i64
+                                    : dtype == EG_INT32   ? egi_run_strips_avx2_i32
+                                                          : egi_run_strips_avx2_u8;
+#else
+    egi_program_runner *const run = egi_program_runner_of(dtype, false, 0);
+#endif
+    run(p, n, in, scalars, out);
 }
+#if EGI_PROGRAMS_512
+// Runs loop `which` of a program's only word, with AVX2, or the one for AVX-512 instead.
+EGI_NOINLINE static void egi_program_run_alone_512(const egi_program *p, int which, int64_t n, const void *const *in,
+                                                   void *out) {
+    if (which % 2 && which < EGI_LONG_AT_512 && egi_isa_get() == EGI_ISA_AVX512) which = EGI_LONG_AT_512 + which / 2;
+    p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
+}
+#endif
 // Runs the loop of a program's only word, which takes `least` elements at least, where an operand is one element, of
 // which a block is read again and again, or n is less, so that the operands' last elements are followed by their first.
 // The last block overlaps the one before.
@@ -13252,21 +13355,24 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
                                unsigned scalars, void *out) {
     const int which = dtype == EG_FLOAT32 ? wide && p->alone && p->longs[0]->loops[1]
                       : dtype == EG_FLOAT64 ? wide + 2
-                      : dtype == EG_INT64 ? 4
-                      : (dtype == EG_INT32 ? 5 : 6) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
+                      : dtype == EG_INT64 ? EGI_LONG_AT_INTEGERS
+                      : EGI_LONG_AT_INTEGERS + (dtype == EG_INT32 ? 1 : 2) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
     if (p->alone && p->longs[0]->loops[which]) {
         egi_long_loop *const loop = p->longs[0]->loops[which];
         const int one = EGI_LONG_BY_ONE + (dtype == EG_INT64 ? 0 : dtype == EG_INT32 ? 1 : 2);
-        const int64_t least = p->alone == 1 || which > 3 ? 1 : which == 1 ? EGI_STEP_32 : which == 2 ? EGI_STEP_16 / 2
+        const bool integers = which >= EGI_LONG_AT_INTEGERS;
+        const int64_t least = p->alone == 1 || integers ? 1 : which == 1 ? EGI_STEP_32 : which == 2 ? EGI_STEP_16 / 2
                               : EGI_STEP_16;
-        egi_long_loop *const by_one = which > 3 && scalars == 1u << p->operand[p->operands] ? p->longs[0]->loops[one]
-                                      : NULL;
-        if (by_one) by_one(n, in[p->operand[1]], in[p->operand[2]], out);
+        if (integers && scalars == 1u << p->operand[p->operands] && p->longs[0]->loops[one])
+            p->longs[0]->loops[one](n, in[p->operand[1]], in[p->operand[2]], out);
         else if (scalars || n < least)
             egi_program_run_alone(p, loop, least, egi_dtypes[dtype].size, n, in, scalars, out);
+#if EGI_PROGRAMS_512
+        else if (n >= EGI_LONG_LEAST_512) egi_program_run_alone_512(p, which, n, in, out);
+#endif
         else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
     }
-    else if (wide && egi_strips_pay(p, dtype, n)) egi_strips_runner_of(dtype)(p, n, in, scalars, out);
+    else if (wide && egi_strips_pay(p, dtype, n)) egi_strips_run(p, dtype, n, in, scalars, out);
     else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
 }
 // Makes the program of a row's formula (variant 0) or of its gradient for input variant - 1, when it first runs, and
@@ -52043,7 +52149,7 @@ EGI_AS_TOLD
 #else // EGI_STAMP
 
 // What a type is: its suffix and its vectors.
-#define EGI_IS_WIDE (EGI_STAMP % 10 == 4 || EGI_STAMP % 10 == 5)
+#define EGI_IS_WIDE (EGI_STAMP % 10 == 4 || EGI_STAMP % 10 == 5 || EGI_STAMP % 10 == 8)
 #if EGI_STAMP % 10 == 1
 #define EGI_SUFFIX _f32
 #define EGI_VEC egi_v16_f32
@@ -52093,6 +52199,11 @@ EGI_AS_TOLD
 #define EGI_VEC_64 egi_v64_f64
 #define EGI_SPLAT_64(s) { s, s, s, s, s, s, s, s }
 #define EGI_VFMA_64(s, b, c) EGI_FMA8D(s, b, c)
+#elif EGI_STAMP % 10 == 8
+#define EGI_SUFFIX _avx512_f32
+#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#define EGI_SQRT_OF(x) EGI_ROOT_512(x)
+#define EGI_ROUND_TO(x, mode) EGI_ROUND_512(x, mode)
 #elif EGI_STAMP % 10 == 6
 #define EGI_SUFFIX _u8
 #define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
@@ -52110,13 +52221,13 @@ EGI_AS_TOLD
 #define EGI_SUFFIX_32 EGI_SUFFIX
 #define EGI_SPLAT_32 EGI_SPLAT
 #endif
-#if EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 4
+#if EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 4 || EGI_STAMP % 10 == 8
 #define EGI_T float
 #define EGI_U uint32_t
 #define EGI_INT int32_t
 #define EGI_BITS_OF_T 32
 #define EGI_CASES EGI_FLOAT_CASES
-#define EGI_LONG EGI_IS_WIDE
+#define EGI_LONG (EGI_STAMP % 10 == 8 ? (int)EGI_LONG_AT_512 : EGI_IS_WIDE)
 #define EGI_FIRST_WHOLE 8388608.0f
 #define EGI_EXP_T(x) egi_exp_below(EGI_IS_WIDE, egi_choosef((x) < -104.0f, -104.0f, x))      // x <= 0
 #define EGI_TANH_T(x) egi_tanh_as(EGI_IS_WIDE, x)
@@ -52141,21 +52252,21 @@ EGI_AS_TOLD
 #define EGI_U uint64_t
 #define EGI_BITS_OF_T 64
 #define EGI_CASES EGI_INT_CASES
-#define EGI_LONG 4
+#define EGI_LONG EGI_LONG_AT_INTEGERS
 #elif EGI_STAMP % 10 == 7
 #define EGI_T int32_t
 #define EGI_U uint32_t
 #define EGI_BITS_OF_T 32
 #define EGI_CASES EGI_INT_CASES
-#define EGI_LONG 5
+#define EGI_LONG (EGI_LONG_AT_INTEGERS + 1)
 #else
 #define EGI_T uint8_t
 #define EGI_U uint8_t
 #define EGI_BITS_OF_T 8
 #define EGI_CASES EGI_UINT_CASES
-#define EGI_LONG 6
+#define EGI_LONG (EGI_LONG_AT_INTEGERS + 2)
 #endif
-#if EGI_STAMP % 10 == 3 || EGI_STAMP % 10 >= 6
+#if EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 6 || EGI_STAMP % 10 == 7
 #define EGI_IS_FLOAT 0
 #define EGI_ISNAN(v) false
 #define EGI_TO_ACC(v) ((uint64_t)(v))
@@ -52172,6 +52283,9 @@ EGI_AS_TOLD
 #define EGI_BYTES 16
 #define EGI_VFMA(s, b, c) ((c) + (s) * (b))
 #define EGI_FMA_ONE(s, b, c) ((c) + (s) * (b))
+#elif EGI_STAMP % 10 == 8
+#define EGI_TARGET EGI_AVX512
+#define EGI_BYTES 64
 #else                           // without fma the bits are the same with AVX2 and without
 #define EGI_TARGET EGI_AVX2
 #define EGI_TARGET_FMA EGI_AVX2_FMA
@@ -55522,17 +55636,29 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #define EGI_NEW(i, e) s##i = e,
 #define EGI_READ(i, from) s##i = (from)[i];
 #define EGI_WRITE(i, to) (to)[i] = s##i;
+#define EGI_WRITE_BOOLS(i, to) *(egi_bools_512 *)(void *)((to) + 16 * i) = EGI_MASKS_AS_BOOLS_512(s##i, none);
 #define EGI_WRITE_AROUND(i, to) EGI_PASTE(EGI_STREAM_, EGI_BYTES)(&(to)[i], s##i);
 #define EGI_ON_1(i, e) { const vec x = s##i; s##i = (e); }
 #define EGI_ON_2(i, e) { const vec x = s##i, z = m[i]; s##i = (e); }
 #define EGI_ON_3(i, e) { const vec x = s##i, z = m[i], w = r[i]; s##i = (e); }
 #define EGI_BITS(e) ((bits)(e))
 #undef EGI_CHOOSE
-#if EGI_IS_WIDE && (EGI_IS_FLOAT || EGI_BITS_OF_T == 64) && !defined(__clang__)     // gcc would make three instructions
+#if EGI_BYTES == 64 && !defined(__clang__)
+#define EGI_CHOOSE(mask, p, q) EGI_CHOOSE_512(mask, p, q)
+#elif EGI_IS_WIDE && (EGI_IS_FLOAT || EGI_BITS_OF_T == 64) && !defined(__clang__)   // gcc would make three instructions
 #define EGI_CHOOSE(mask, p, q) \
     ((vec)__builtin_ia32_pblendvb256((egi_mask_bytes)(q), (egi_mask_bytes)(p), (egi_mask_bytes)(mask)))
 #else
 #define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
+#endif
+#undef EGI_MAX_OF
+#undef EGI_MIN_OF
+#if EGI_BYTES == 64
+#define EGI_MAX_OF(x, z) EGI_EXTREME_512(max, x, z)
+#define EGI_MIN_OF(x, z) EGI_EXTREME_512(min, x, z)
+#else
+#define EGI_MAX_OF(x, z) EGI_VECTOR_MAX(EGI_CHOOSE, x, z)
+#define EGI_MIN_OF(x, z) EGI_VECTOR_MIN(EGI_CHOOSE, x, z)
 #endif
 #undef EGI_GREATER_OF
 #undef EGI_LESS_OF
@@ -55572,7 +55698,7 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 
 #undef EGI_PRODUCT_CASES
 #define EGI_PRODUCT_CASES EGI_CASE_2K(_mul, x * z)
-#if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_VECTORS >= 4 : EGI_WIDE_PROGRAMS
+#if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_BYTES == 32 && EGI_VECTORS >= 4 : EGI_WIDE_PROGRAMS
 // STRIPS. Idea: a program of few cheap words goes over EGI_STRIP bytes word by word, each of which is a loop; what lies
 // between two words stays in the nearest cache. For so few words that is faster than a switch every few vectors. A
 // constant or an operand of one element is eight vectors full of it, which are read again and again: `along`, the
@@ -55898,6 +56024,12 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     end:
 #if EGI_BITS_OF_T == 8
         if (p->bytes & 1) { EGI_FOR(EGI_ON_1, (vec)(x & 1)) }
+#elif EGI_BYTES == 64
+        if (p->bytes & 1) {
+            const egi_bytes_16 none = { 0 };
+            char *to = (char *)at[0];
+            EGI_FOR(EGI_WRITE_BOOLS, to)
+        } else
 #elif EGI_IS_WIDE && EGI_BITS_OF_T == 32 && EGI_VECTORS >= 4
         if (p->bytes & 1) {
             typedef int32_t masks __attribute__((vector_size(32)));

@@ -246,11 +246,11 @@ static bool compare_run(const egi_op *op, int variant, const egi_program *p, int
     const bool to_bool = (op->flags & EGI_TO_BOOL) != 0;
     const size_t size = to_bool ? 1 : sizes[t];
     const int64_t room = n + GUARD;
-    unsigned char *g = (unsigned char *)got + (around && n % 2 ? 32 : size);
+    unsigned char *g = (unsigned char *)got + (around && n % 2 ? 64 : size);
     memset(g, 0x5a, (size_t)room * size);
     g[-1] = 0x5a;
-    if (how < 2) { if (n > 0) egi_program_run_in(p, dtypes[t], how == 1, n, in, scalars, g); }
-    else if (how >= 4) { if (n > 0) egi_program_runner_of(dtypes[t], how == 5, n)(p, n, in, scalars, g); }
+    if (how < 2 || how == 6) { if (n > 0) egi_program_run_in(p, dtypes[t], how > 0, n, in, scalars, g); }
+    else if (how >= 4) { if (n > 0) egi_program_runner_of(dtypes[t], how > 4, n)(p, n, in, scalars, g); }
     else CHECK(egi_program_run(op, variant, dtypes[t], n, in, scalars, g));
     bool same = g[-1] == 0x5a;
     if (same && !memcmp(w, g, (size_t)room * size)) return true;           // else a NaN may stand for another one
@@ -259,11 +259,13 @@ static bool compare_run(const egi_op *op, int variant, const egi_program *p, int
                                g + (size_t)i * size) : !memcmp(w + (size_t)i * size, g + (size_t)i * size, size);
         if (!same)
             printf("    eg_%s, formula %d, %s, %s, %d elements, scalars %u: element %d differs\n", op->name, variant,
-                   egi_dtypes[dtypes[t]].name, how == 5 ? "AVX2 without strips"
+                   egi_dtypes[dtypes[t]].name, how == 7 ? "AVX2 without strips"
+                                               : how == 6 ? "AVX2"
+                                               : how == 5 ? "the widest vectors without strips"
                                                : how == 4 ? "16 bytes with FMA"
                                                : how == 3 ? "as it runs with 16 bytes"
                                                : how == 2 ? "as it runs"
-                                               : how ? "AVX2"
+                                               : how ? "the widest vectors"
                                                : "16 bytes", (int)n, scalars, (int)i);
     }
     CHECK(same);
@@ -283,12 +285,14 @@ static bool compare_ways(const egi_op *op, int variant, const egi_program *p, in
     static double want[2][ROOM + 2 * GUARD];
     const size_t size = op->flags & EGI_TO_BOOL ? 1 : sizes[t];
     bool made[2] = { false, false };
-    for (int how = 0; how < 6; how++) {
+    for (int how = 0; how < 8; how++) {
         bool fused = false;
 #if EGI_X86
         egi_isa = EGI_ISA_UNKNOWN;
         if ((how == 1 || how >= 4) && (!egi_cpu_has_avx2() || (how == 4 && t > 1))) continue;
+        if (how >= 6 && (t > 1 || egi_isa_get() != EGI_ISA_AVX512)) continue;
         if (how == 0 || how == 3) egi_isa = EGI_ISA_16;
+        if (how >= 6) egi_isa = EGI_ISA_AVX2;
         fused = t < 2 && egi_cpu_has_avx2();
 #else
         if (how == 1 || how > 2) continue;
@@ -575,6 +579,20 @@ TEST(the_size_of_the_cache_has_bounds) {
 }
 #endif
 
+// Bits of AVX-512 are compared with those of AVX2 in float32_programs and float64_programs; here, that it is used.
+TEST(programs_of_float32_use_avx512) {
+#if EGI_X86 && EGI_PROGRAMS_512
+    egi_isa = EGI_ISA_UNKNOWN;
+    if (egi_isa_get() != EGI_ISA_AVX512) SKIP("this processor has no AVX-512");
+    CHECK(egi_program_runner_of(EG_FLOAT32, true, 128) == egi_run_avx512_f32);
+    CHECK(egi_program_runner_of(EG_FLOAT32, true, 127) == egi_run_avx2_f32);
+    egi_isa = EGI_ISA_AVX2;
+    CHECK(egi_program_runner_of(EG_FLOAT32, true, 128) == egi_run_avx2_f32);
+    egi_isa = EGI_ISA_UNKNOWN;
+#else
+    SKIP("not for x86-64, or compiled without AVX-512");
+#endif
+}
 TEST(float32_programs) { compare_dtype(0); }
 TEST(float64_programs) { compare_dtype(1); }
 TEST(int64_programs) { compare_dtype(2); }
