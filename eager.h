@@ -870,7 +870,8 @@ EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *bina
 // atan2, sinh, cosh, asinh, acosh, atanh, erf, erfc, gelu and pow do.
 // On x86-64 with AVX2 and FMA, matrix products and what is made of exp, expm1, log, log1p, sin, cos, tanh, sigmoid or
 // softplus, and erf and gelu in float32, have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere.
-// Products, elementwise ops of float32 and functions such as exp in float64 use AVX-512 where it is, with AVX2's bits.
+// Products, softmax and elementwise ops of float32, and functions such as exp of float64 use AVX-512 where it is, with
+// AVX2's bits.
 // As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
 // sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, with
 // -ffp-contract=fast (of clang on x86-64), and at -ffast-math, also with -march=native, but for relu's gradient at NaN,
@@ -10437,8 +10438,8 @@ enum {
 #if EGI_X86
 // Which instruction set kernels use: what the processor has, or what the environment variable EAGER_ISA says. It is
 // read once; what it says wrong is an error of the op that reads it, which computes all the same. AVX-512 has the tile
-// of products, the interpreter of float32's programs and the long words, all with AVX2's bits, and is used wherever the
-// processor has it.
+// of products, the interpreter of float32's programs, the long words and the exponentials of softmax, all with AVX2's
+// bits, and is used wherever the processor has it.
 enum { EGI_ISA_UNKNOWN, EGI_ISA_16, EGI_ISA_AVX2, EGI_ISA_AVX512 };     // each has those before it
 static int egi_isa;                                      // atomic
 // What the processor has, AVX2 with FMA, and of which the system keeps the registers, of 32 and of 64 bytes: leaves 1
@@ -54642,23 +54643,35 @@ EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T 
     return lane[0];
 }
 // The sum of exp(x[i] - m), where x[i] <= m. The exponentials are stored in y unless it is NULL; y may be x.
-EGI_TARGET_FMA EGI_NOINLINE static double EGI_TN(egi_row_exp)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) {
-    enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
-    EGI_T own[EGI_PIECE], other[EGI_PIECE];
-    double sum[EGI_PIECE / 4] = {0};
-    for (int64_t i = 0; i < n; i += EGI_PIECE) {
-        const int64_t rest = n - i;
-        const EGI_T *p = EGI_TN(egi_piece)(rest, x + i, m, own);
-        EGI_T *e = y && rest >= EGI_PIECE ? y + i : other;
-        EGI_SAME_PLACE
-        for (int l = 0; l < EGI_PIECE; l++) e[l] = EGI_EXP_T(p[l] - m);
-        for (int64_t l = rest; l < EGI_PIECE; l++) e[l] = 0;
-        EGI_SAME_PLACE
-        for (int l = 0; l < A; l++) sum[l] += (double)((e[l] + e[l + A]) + (e[l + B] + e[l + C]));
-        if (y && rest < EGI_PIECE) memcpy(y + i, e, (size_t)rest * sizeof *e);
+#define EGI_ROW_EXP(target, name) \
+    target EGI_NOINLINE static double EGI_TN(name)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) { \
+        enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 }; \
+        EGI_T own[EGI_PIECE], other[EGI_PIECE]; \
+        double sum[EGI_PIECE / 4] = {0}; \
+        for (int64_t i = 0; i < n; i += EGI_PIECE) { \
+            const int64_t rest = n - i; \
+            const EGI_T *p = EGI_TN(egi_piece)(rest, x + i, m, own); \
+            EGI_T *e = y && rest >= EGI_PIECE ? y + i : other; \
+            EGI_SAME_PLACE \
+            for (int l = 0; l < EGI_PIECE; l++) e[l] = EGI_EXP_T(p[l] - m); \
+            for (int64_t l = rest; l < EGI_PIECE; l++) e[l] = 0; \
+            EGI_SAME_PLACE \
+            for (int l = 0; l < A; l++) sum[l] += (double)((e[l] + e[l + A]) + (e[l + B] + e[l + C])); \
+            if (y && rest < EGI_PIECE) memcpy(y + i, e, (size_t)rest * sizeof *e); \
+        } \
+        return EGI_TN(egi_piece_total)(sum); \
     }
-    return EGI_TN(egi_piece_total)(sum);
+#if EGI_STAMP % 10 == 4 && EGI_PROGRAMS_512
+EGI_ROW_EXP(EGI_AVX512, egi_row_exp_512)                // the same lanes in vectors of 64 bytes
+EGI_ROW_EXP(EGI_TARGET_FMA, egi_row_exp_32)
+static inline double EGI_TN(egi_row_exp)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) {
+    return egi_takes_512(n, EGI_LONG_LEAST_512) ? EGI_TN(egi_row_exp_512)(n, x, m, y)
+                                                : EGI_TN(egi_row_exp_32)(n, x, m, y);
 }
+#else
+EGI_ROW_EXP(EGI_TARGET_FMA, egi_row_exp)
+#endif
+#undef EGI_ROW_EXP
 // y = x s
 EGI_TARGET static inline void EGI_TN(egi_row_scale)(int64_t n, EGI_T s, EGI_T *y) {
     int64_t i = 0;

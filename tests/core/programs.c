@@ -593,6 +593,44 @@ TEST(programs_of_float32_use_avx512) {
     SKIP("not for x86-64, or compiled without AVX-512");
 #endif
 }
+// Rows of all lengths, among them some with infinities and NaN: the sums of exponentials have the same lanes.
+TEST(softmax_with_avx512_has_the_bits_of_avx2) {
+#if EGI_X86 && EGI_PROGRAMS_512
+    egi_isa = EGI_ISA_UNKNOWN;
+    if (egi_isa_get() != EGI_ISA_AVX512) SKIP("this processor has no AVX-512");
+    for (int64_t n = 60; n <= 1033; n += n < 131 ? 1 : 41) {
+        EG_SCOPE;
+        float *data = (float *)malloc((size_t)n * 4 * sizeof *data);
+        REQUIRE(data);
+        for (int64_t i = 0; i < 4 * n; i++) data[i] = (float)(hash((uint32_t)i) >> 8) / (float)(1 << 20) - 8;
+        data[n / 2] = -INFINITY;
+        data[2 * n + n / 3] = NAN;
+        data[3 * n + n / 4] = INFINITY;
+        eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(4, n), data), *labels = eg_range(EG_INT32, 0, 4, 1), *y[2][4];
+        free(data);
+        for (int wide = 0; wide < 2; wide++) {
+            egi_isa = wide ? EGI_ISA_AVX512 : EGI_ISA_AVX2;
+            eg_tape *tape = eg_tape_begin();
+            eg_tape_watch(tape, x);
+            y[wide][0] = eg_softmax(x);
+            y[wide][1] = eg_log_softmax(x);
+            y[wide][2] = eg_sparse_softmax_cross_entropy_with_logits(labels, x);
+            REQUIRE(eg_tape_gradients(tape, y[wide][2], &x, 1, &y[wide][3]));
+        }
+        egi_isa = EGI_ISA_UNKNOWN;
+        for (int i = 0; i < 4; i++) {
+            const unsigned char *p = (const unsigned char *)eg_data(y[0][i]),
+                                *q = (const unsigned char *)eg_data(y[1][i]);
+            bool same = true;
+            for (int64_t j = 0; j < eg_size(y[0][i]); j++) same = same && same_at(0, false, p + 4 * j, q + 4 * j);
+            if (!same) printf("    result %d of rows of %d\n", i, (int)n);
+            CHECK(same);
+        }
+    }
+#else
+    SKIP("not for x86-64, or compiled without AVX-512");
+#endif
+}
 TEST(float32_programs) { compare_dtype(0); }
 TEST(float64_programs) { compare_dtype(1); }
 TEST(int64_programs) { compare_dtype(2); }
