@@ -41396,10 +41396,11 @@ static bool egi_trace_optimize(egi_trace *t) {
 // writes its result at the end of each pass, to the elements that the pass has read; if the elements are whole passes,
 // none is computed twice.
 static egi_place *egi_group_takes_over(const egi_trace *t, int64_t step, int32_t result) {
-    enum { PASS = 64 };                                    // a multiple of all passes
     const egi_group *g = t->steps[step].group;
-    if (!g || !g->flat || egi_trace_home(t, t->operands[g->out].place) != result || t->operands[g->out].size % PASS)
-        return NULL;
+    if (!g || !g->flat || egi_trace_home(t, t->operands[g->out].place) != result) return NULL;
+    // a multiple of all passes that so many elements may have, with AVX-512 too
+    const int64_t size = t->operands[g->out].size, pass = size < 128 ? 64 : 128;
+    if (size % pass) return NULL;
     for (int i = 0; i < g->count; i++) {
         const egi_operand *o = &t->operands[g->operand[i]];
         const int32_t place = o->place < 0 ? -1 : egi_trace_home(t, o->place);
@@ -53250,7 +53251,7 @@ typedef struct EGI_TN(egi_conv_job) {
 // are added up. How many parts there are decides bits, so it follows from shapes, and not from what is measured. A part
 // has many rows, beside which adding it to the others costs little.
 static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int64_t blocks) {
-    const double work = (double)j->rows * (double)n * (double)sizeof(EGI_T) / EGI_TN(EGI_CONV_PART);
+    const double work = (double)j->rows * (double)n * (double)sizeof(EGI_T) / (double)EGI_TN(EGI_CONV_PART);
     const int64_t room = (4 << 20) / egi_max64(n * (int64_t)sizeof(EGI_T), 1),
                   worth = egi_min64(work < 64 ? (int64_t)work : 64, j->rows / 128);
     j->parts = egi_max64(1, egi_min64(egi_min64(EGI_TN(EGI_CONV_PARTS), room), egi_min64(worth, blocks)));
