@@ -687,10 +687,10 @@ enum { EGI_C_TYPES(EGI_C_TYPE_VALUE) EGI_HOLDS_OTHER = 0 };
     "the pointer is not to elements of this dtype: give the dtype that the data has, or raw bytes as (void *)"
 // room: how many bytes there are from the pointer on, where the compiler knows (an array, mostly with optimization),
 // else (size_t)-1.
-EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
-EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed,
+EAGER_API eg_tensor *egi_typed_from(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
+EAGER_API eg_tensor *egi_typed_wrap(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed,
                                     void (*deleter)(void *data, void *user), void *user);
-EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int pointed, int64_t count);
+EAGER_API bool egi_typed_read(eg_tensor *x, void *values, size_t room, int pointed, int64_t count);
 EAGER_API eg_tensor *egi_host_number_typed(eg_dtype dtype, const void *number, size_t room, int pointed);
 #define EGI_ROOM(pointer) __builtin_object_size(pointer, 0)
 #ifdef __cplusplus
@@ -708,26 +708,26 @@ template <int dtype, class T> static inline int egi_dtype_pointed() {
 }
 template <int known, class T>
 static inline __attribute__((always_inline)) eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, T *data) {
-    return egi_from_typed(dtype, shape, data, EGI_ROOM(data), egi_dtype_pointed<known, T>());
+    return egi_typed_from(dtype, shape, data, EGI_ROOM(data), egi_dtype_pointed<known, T>());
 }
 template <int known> static inline eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr)) {
-    return egi_from_typed(dtype, shape, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW);
+    return egi_typed_from(dtype, shape, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW);
 }
 template <int known, class T>
 static inline __attribute__((always_inline)) eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, T *data,
                                                                      void (*deleter)(void *, void *), void *user) {
-    return egi_wrap_typed(dtype, shape, data, EGI_ROOM(data), egi_dtype_pointed<known, T>(), deleter, user);
+    return egi_typed_wrap(dtype, shape, data, EGI_ROOM(data), egi_dtype_pointed<known, T>(), deleter, user);
 }
 template <int known> static inline eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr),
                                                            void (*deleter)(void *, void *), void *user) {
-    return egi_wrap_typed(dtype, shape, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW, deleter, user);
+    return egi_typed_wrap(dtype, shape, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW, deleter, user);
 }
 template <class T>
 static inline __attribute__((always_inline)) bool egi_read_cpp(eg_tensor *x, T *values, int64_t count) {
-    return egi_read_typed(x, values, EGI_ROOM(values), egi_c_type<T>::value, count);
+    return egi_typed_read(x, values, EGI_ROOM(values), egi_c_type<T>::value, count);
 }
 static inline bool egi_read_cpp(eg_tensor *x, decltype(nullptr), int64_t count) {
-    return egi_read_typed(x, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW, count);
+    return egi_typed_read(x, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW, count);
 }
 template <int known, class T>
 static inline __attribute__((always_inline)) eg_tensor *egi_host_number_cpp(eg_dtype dtype, T *number) {
@@ -772,14 +772,14 @@ extern "C" {
 #endif
 #define EGI_FROM_DATA(dtype, shape, data, p) \
     __extension__ ({ __auto_type p = ((void)0, data); \
-                     (egi_from_typed)(dtype, shape, p, EGI_ROOM(p), EGI_POINTED(dtype, p)); })
+                     (egi_typed_from)(dtype, shape, p, EGI_ROOM(p), EGI_POINTED(dtype, p)); })
 #define eg_from_data(dtype, shape, ...) \
     EGI_AT(eg_from_data, EGI_FROM_DATA(dtype, shape, (__VA_ARGS__), EGI_PASTE(egi_data_, EGI_SERIAL)))
 #define eg_wrap_data(dtype, shape, data, deleter, user) \
-    EGI_CALL_AS(eg_wrap_data, egi_wrap_typed, dtype, shape, data, EGI_ROOM(data), EGI_POINTED(dtype, data), deleter, \
+    EGI_CALL_AS(eg_wrap_data, egi_typed_wrap, dtype, shape, data, EGI_ROOM(data), EGI_POINTED(dtype, data), deleter, \
                 user)
 #define eg_read_into(x, values, count) \
-    EGI_CALL_AS(eg_read_into, egi_read_typed, x, values, EGI_ROOM(values), EGI_POINTED(EG_NO_DTYPE, values), count)
+    EGI_CALL_AS(eg_read_into, egi_typed_read, x, values, EGI_ROOM(values), EGI_POINTED(EG_NO_DTYPE, values), count)
 #define eg_host_number(dtype, number) \
     EGI_CALL_AS(eg_host_number, egi_host_number_typed, dtype, number, EGI_ROOM(number), EGI_POINTED(dtype, number))
 #endif
@@ -4680,7 +4680,7 @@ typedef struct egi_thread {
     int64_t next_id;                    // the next tensor's id; numbers are taken from egi_shared.next_id in blocks
     char reason[320];                   // what eg_tape_unconnected_reason returns
     char cut[200];                      // why the latest call of a traced function handed a wanted input no gradient
-    // What egi_shape_show and egi_describe return, a ring: a text holds until the eighth one after it.
+    // What egi_shape_show and egi_tensor_show return, a ring: a text holds until the eighth one after it.
     char texts[8][320];
     unsigned next_text;
 #ifdef EAGER_DEBUG
@@ -4722,7 +4722,7 @@ static void egi_thread_end(void *unused);
 #ifdef EAGER_NO_THREADS
 static void egi_lock(void) {}
 static void egi_unlock(void) {}
-static __attribute__((unused)) bool egi_is_forked(int64_t forks) { return forks != 0; }
+static __attribute__((unused)) bool egi_fork_happened(int64_t forks) { return forks != 0; }
 #else
 static pthread_key_t egi_thread_key;
 static pthread_once_t egi_thread_once = PTHREAD_ONCE_INIT;
@@ -4739,7 +4739,7 @@ static __attribute__((unused)) void egi_fork_child(void) {          // Windows h
     egi_backends_fork();
     egi_unlock();
 }
-static bool egi_is_forked(int64_t forks) { return forks != __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED); }
+static bool egi_fork_happened(int64_t forks) { return forks != __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED); }
 static void egi_thread_key_make(void) {
     pthread_key_create(&egi_thread_key, egi_thread_end);
 #ifndef _WIN32
@@ -4950,7 +4950,7 @@ static void *egi_alloc(size_t bytes) {
 }
 
 // A thread that has no heap, since there was no memory for one, counts here what it frees.
-static EGI_COLD void egi_count_apart(int64_t tensors, int64_t bytes) {
+static EGI_COLD void egi_heap_count_apart(int64_t tensors, int64_t bytes) {
     egi_lock();
     egi_shared.past.live_tensors -= tensors;
     egi_shared.past.live_bytes -= bytes;
@@ -4961,7 +4961,7 @@ static void egi_free(void *pointer) {
     egi_block *block = (egi_block *)pointer - 1;
     egi_heap *heap = block->heap, *mine = egi_this.heap ? egi_this.heap : egi_heap_get();
     if (mine) egi_heap_count(&mine->live_bytes, -egi_block_bytes(block));
-    else egi_count_apart(0, egi_block_bytes(block));
+    else egi_heap_count_apart(0, egi_block_bytes(block));
 #ifdef EAGER_DEBUG
     (void)heap;
     // Never reused, so that sanitizers and valgrind see a use after the free.
@@ -4979,7 +4979,7 @@ static void egi_free(void *pointer) {
 
 // Frees a handle (a tensor, a tape). A debug build keeps the last 4096 of them as they were, so that using one can be
 // reported.
-static void egi_free_handle(void *handle) {
+static void egi_handle_free(void *handle) {
 #ifdef EAGER_DEBUG
     // A thread without a heap has no egi_thread_end to empty the quarantine.
     if (egi_this.heap) {
@@ -4992,7 +4992,7 @@ static void egi_free_handle(void *handle) {
 }
 
 // Grows *array to hold count elements; false without memory, with nothing changed.
-static bool egi_grow(void **array, int64_t *capacity, int64_t count, size_t element) {
+static bool egi_memory_grow(void **array, int64_t *capacity, int64_t count, size_t element) {
     if (count <= *capacity) return true;
     int64_t larger = *capacity < 16 ? 16 : *capacity;
     while (larger < count) larger *= 2;
@@ -5359,7 +5359,7 @@ static bool egi_fail(eg_error_code code, const char *op, const char *format, ...
     va_end(list);
     return false;
 }
-static EGI_COLD bool egi_no_memory(const char *what, int64_t bytes) {
+static EGI_COLD bool egi_memory_fail(const char *what, int64_t bytes) {
     int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED);
     if (limit)
         return egi_fail(
@@ -5369,7 +5369,7 @@ static EGI_COLD bool egi_no_memory(const char *what, int64_t bytes) {
     return egi_fail(EG_ERROR_MEMORY, what, "out of memory (%lld bytes asked for)", (long long)bytes);
 }
 // A NULL operand is the trace of an earlier error; only where none is pending is it one of its own.
-static EGI_COLD bool egi_null_operand(const char *function, int i) {
+static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
     if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, function, "operand %d is NULL", i);
     return false;
 }
@@ -5429,7 +5429,7 @@ static bool egi_stack_push(uintptr_t entry) {
     if (t->stack_size == t->stack_capacity) {
         void *stack = t->stack;
         if (!egi_heap_get()) return false;
-        if (!egi_grow(&stack, &t->stack_capacity, t->stack_size + 1, sizeof *t->stack)) return false;
+        if (!egi_memory_grow(&stack, &t->stack_capacity, t->stack_size + 1, sizeof *t->stack)) return false;
         t->stack = (uintptr_t *)stack;
     }
     t->stack[t->stack_size++] = entry;
@@ -5509,7 +5509,7 @@ static eg_tensor *egi_scope_own(eg_tensor *x) {
     if (egi_stack_push((uintptr_t)x)) return x;
 #endif
     egi_object_release(&x->object);
-    egi_no_memory("scope", 0);
+    egi_memory_fail("scope", 0);
     return NULL;
 }
 
@@ -5526,13 +5526,13 @@ static void egi_frame_enter(egi_frame *f, const char *what, const char *of) {
     egi_context_enter(&f->context, EGI_IN_FUNCTION, what);
     f->context.of = NULL;
 }
-static void egi_paused_set(int paused);
+static void egi_recording_set_paused(int paused);
 static void egi_frame_leave(const egi_frame *f) {
     egi_thread *t = &egi_this;
     t->frame = f->outer;
     t->context = f->context.outer;
     t->noted = f->noted;
-    if (t->paused != f->paused) egi_paused_set(f->paused);
+    if (t->paused != f->paused) egi_recording_set_paused(f->paused);
     if (t->scope == f->scope) return;
     int64_t kept = f->floor;
     // Behind the marker of a scope that was forgotten: its objects go to the scope around it.
@@ -5557,10 +5557,11 @@ EAGER_API eg_scope eg_scope_begin(void) {
     // Serials are the whole program's, so that a scope of another thread is not taken for one of this thread.
     if ((t->scope_serial & 0xfffff) == 0)
         t->scope_serial = (uint64_t)__atomic_fetch_add(&egi_shared.serial, 0x100000, __ATOMIC_RELAXED);
-    if (!egi_stack_push(((uintptr_t)t->scope << 2) | EGI_TAG_SCOPE)) { egi_no_memory("scope_begin", 0); return scope; }
+    if (!egi_stack_push(((uintptr_t)t->scope << 2) | EGI_TAG_SCOPE)) { egi_memory_fail("scope_begin",
+                                                                                       0); return scope; }
     if (!egi_stack_push(((uintptr_t)(t->scope_serial + 1) << 2) | EGI_TAG_SERIAL)) {
         t->stack_size--;
-        egi_no_memory("scope_begin", 0);
+        egi_memory_fail("scope_begin", 0);
         return scope;
     }
     scope.position = t->stack_size - 2;
@@ -5624,7 +5625,7 @@ static eg_tensor *egi_frame_result(const char *function, eg_tensor *y) {
 }
 EAGER_API eg_tensor *eg_keep(eg_tensor *x) {
     if (!egi_tensor_alive("keep", x)) return NULL;
-    if (!egi_stack_push((uintptr_t)x | EGI_TAG_KEEP)) { egi_no_memory("keep", 0); return NULL; }
+    if (!egi_stack_push((uintptr_t)x | EGI_TAG_KEEP)) { egi_memory_fail("keep", 0); return NULL; }
     egi_object_retain(&x->object);
     return x;
 }
@@ -5671,7 +5672,7 @@ EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
     egi_thread *t = &egi_this;
     if (!x || !egi_tensor_alive("replace", *x)) {
         if (x) *x = NULL;
-        egi_null_operand("replace", 0);
+        egi_operand_fail_null("replace", 0);
         return NULL;
     }
     eg_tensor *former = *x;
@@ -5682,7 +5683,7 @@ EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
     }
     if (!egi_tensor_alive("replace", y)) {
         *x = NULL;
-        egi_null_operand("replace", 1);
+        egi_operand_fail_null("replace", 1);
         return NULL;
     }
     if (y == former) return y;
@@ -5733,7 +5734,7 @@ static void egi_thread_end(void *unused) {
 }
 // Trims the heaps whose threads have ended. This thread owns each of them while it trims it: orphan is false for so
 // long.
-static void egi_trim_orphans(void) {
+static void egi_heap_trim_orphans(void) {
     for (;;) {
         egi_lock();
         egi_heap *found = NULL;
@@ -5754,7 +5755,7 @@ static void egi_trim_orphans(void) {
 static void egi_backends_trim(void);
 EAGER_API void eg_memory_trim(void) {
     if (egi_this.heap) egi_heap_trim(egi_this.heap, INT64_MAX);
-    egi_trim_orphans();
+    egi_heap_trim_orphans();
     egi_backends_trim();
 }
 EAGER_API int64_t eg_memory_limit(int64_t bytes) {
@@ -5787,7 +5788,7 @@ EAGER_API void eg_shutdown(void) {
     void (*team_end)(void) = __atomic_load_n(&egi_shared.team_end, __ATOMIC_RELAXED);
     if (team_end) team_end();
     egi_thread_end(NULL);
-    egi_trim_orphans();
+    egi_heap_trim_orphans();
     // When every heap is orphaned, and no blocks but the heaps themselves are left, nothing can come back to them, so
     // they are freed, too.
     egi_lock();
@@ -5853,7 +5854,7 @@ EAGER_API bool eg_trap_nonfinite(bool on) {
 // A debug build keeps all live tensors in a list and reports at exit which were not released.
 static void egi_debug_report(void) {
     int64_t count = 0;
-    if (egi_is_forked(0)) return;                // most are the parent's, which will tell
+    if (egi_fork_happened(0)) return;            // most are the parent's, which will tell
     egi_thread_end(NULL);                        // what the outermost scope of this thread owns is no leak
     egi_lock();
     for (eg_tensor *x = egi_shared.newest; x; x = x->older) count++;
@@ -5904,7 +5905,7 @@ static void egi_debug_remove(eg_tensor *x) {
 
 // ---- single elements: conversion between a dtype's bytes and C's numbers. Kernels of every backend use these, so
 // they compile for the GPU, too. A double carries every dtype but int64, which has functions of its own
-// (egi_load_int, egi_store_int).
+// (egi_dtype_load_int, egi_dtype_store_int).
 
 // EGI_COMPUTED: kernels compute in the first six dtypes; the last two are stored and converted only.
 
@@ -5921,12 +5922,12 @@ EAGER_API int64_t eg_dtype_size(eg_dtype t) { return egi_dtype_valid(t) ? egi_dt
 // single elements: kernels of backends need them, too
 #if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_ELEMENTS)
 #define EGI_ELEMENTS
-EGI_EVERYWHERE bool egi_is_float(int t) {
+EGI_EVERYWHERE bool egi_dtype_is_float(int t) {
     return t == EG_FLOAT32 || t == EG_FLOAT64 || t == EG_FLOAT16 || t == EG_BFLOAT16;
 }
 // float16: 1 sign bit, 5 of exponent (biased by 15), 10 of fraction. A float's exponent is biased by 127, which is
 // 112 more.
-EGI_EVERYWHERE float egi_from_half(uint16_t h) {
+EGI_EVERYWHERE float egi_half_to_float(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31u, m = h & 1023u, bits;
     if (e == 31) bits = sign | 0x7f800000u | (m << 13);
     else if (e) bits = sign | ((e + 112) << 23) | (m << 13);
@@ -5940,7 +5941,7 @@ EGI_EVERYWHERE float egi_from_half(uint16_t h) {
 }
 // Rounds to nearest, ties to even. What is too large becomes infinity, a NaN stays a NaN. Without branches, so that
 // compilers make vectors of it.
-EGI_EVERYWHERE uint16_t egi_to_half(float f) {
+EGI_EVERYWHERE uint16_t egi_half_of(float f) {
     uint32_t bits, small;
     memcpy(&bits, &f, 4);
     const uint32_t a = bits & 0x7fffffffu;
@@ -5957,13 +5958,13 @@ EGI_EVERYWHERE uint16_t egi_to_half(float f) {
     return (uint16_t)((bits >> 16 & 0x8000u) | half);
 }
 // bfloat16 is the upper half of a float32.
-EGI_EVERYWHERE float egi_from_bfloat(uint16_t h) {
+EGI_EVERYWHERE float egi_bfloat_to_float(uint16_t h) {
     uint32_t bits = (uint32_t)h << 16;
     float f;
     memcpy(&f, &bits, 4);
     return f;
 }
-EGI_EVERYWHERE uint16_t egi_to_bfloat(float f) {
+EGI_EVERYWHERE uint16_t egi_bfloat_of(float f) {
     uint32_t bits;
     memcpy(&bits, &f, 4);
     // A NaN: cut, its fraction could become 0.
@@ -5972,7 +5973,7 @@ EGI_EVERYWHERE uint16_t egi_to_bfloat(float f) {
 }
 // v rounded to odd: cut toward zero, and the last bit set where that lost something. Rounding the result to a 16-bit
 // float is the same as rounding v itself, where rounding v to the nearest float first could round twice.
-EGI_EVERYWHERE float egi_to_odd(double v) {
+EGI_EVERYWHERE float egi_float_to_odd(double v) {
     float f = (float)v;
     uint32_t bits;
     if ((double)f == v || v != v) return f;
@@ -5982,22 +5983,22 @@ EGI_EVERYWHERE float egi_to_odd(double v) {
     memcpy(&f, &bits, 4);
     return f;
 }
-// One element at p, which need not be aligned. An int64 beyond 2^53 is rounded: egi_load_int reads it exactly.
-EGI_EVERYWHERE double egi_load(int dtype, const void *p) {
+// One element at p, which need not be aligned. An int64 beyond 2^53 is rounded: egi_dtype_load_int reads it exactly.
+EGI_EVERYWHERE double egi_dtype_load(int dtype, const void *p) {
     switch (dtype) {
         case EG_FLOAT32: { float v; memcpy(&v, p, 4); return (double)v; }
         case EG_FLOAT64: { double v; memcpy(&v, p, 8); return v; }
         case EG_INT32: { int32_t v; memcpy(&v, p, 4); return v; }
         case EG_INT64: { int64_t v; memcpy(&v, p, 8); return (double)v; }
         case EG_UINT8: case EG_BOOL: return *(const unsigned char *)p;
-        case EG_FLOAT16: { uint16_t v; memcpy(&v, p, 2); return (double)egi_from_half(v); }
-        case EG_BFLOAT16: { uint16_t v; memcpy(&v, p, 2); return (double)egi_from_bfloat(v); }
+        case EG_FLOAT16: { uint16_t v; memcpy(&v, p, 2); return (double)egi_half_to_float(v); }
+        case EG_BFLOAT16: { uint16_t v; memcpy(&v, p, 2); return (double)egi_bfloat_to_float(v); }
         default: return 0;
     }
 }
-EGI_EVERYWHERE int64_t egi_load_int(int dtype, const void *p);
+EGI_EVERYWHERE int64_t egi_dtype_load_int(int dtype, const void *p);
 // Truncates toward zero. A value beyond int64 becomes the nearest int64; NaN becomes 0. (In C both would be undefined.)
-EGI_EVERYWHERE int64_t egi_to_int64(double v) {
+EGI_EVERYWHERE int64_t egi_int64_of(double v) {
     if (v != v) return 0;
     if (v >= 9223372036854775808.0) return INT64_MAX;
     if (v <= -9223372036854775808.0) return INT64_MIN;
@@ -6008,32 +6009,32 @@ EGI_EVERYWHERE int64_t egi_saturate(int64_t v, int64_t low, int64_t high) {
 }
 // Writes v as one element: floats are rounded to nearest, integers truncated and limited to their range, a bool is v
 // != 0.
-EGI_EVERYWHERE void egi_store(int dtype, void *p, double v) {
+EGI_EVERYWHERE void egi_dtype_store(int dtype, void *p, double v) {
     switch (dtype) {
         case EG_FLOAT32: { float f = (float)v; memcpy(p, &f, 4); break; }
         case EG_FLOAT64: memcpy(p, &v, 8); break;
         case EG_INT32: {
-            int32_t i = (int32_t)egi_saturate(egi_to_int64(v), INT32_MIN, INT32_MAX);
+            int32_t i = (int32_t)egi_saturate(egi_int64_of(v), INT32_MIN, INT32_MAX);
             memcpy(p, &i, 4);
             break;
         }
-        case EG_INT64: { int64_t i = egi_to_int64(v); memcpy(p, &i, 8); break; }
-        case EG_UINT8: *(unsigned char *)p = (unsigned char)egi_saturate(egi_to_int64(v), 0, 255); break;
+        case EG_INT64: { int64_t i = egi_int64_of(v); memcpy(p, &i, 8); break; }
+        case EG_UINT8: *(unsigned char *)p = (unsigned char)egi_saturate(egi_int64_of(v), 0, 255); break;
         case EG_BOOL: *(unsigned char *)p = v != 0; break;
-        case EG_FLOAT16: { uint16_t h = egi_to_half(egi_to_odd(v)); memcpy(p, &h, 2); break; }
-        case EG_BFLOAT16: { uint16_t h = egi_to_bfloat(egi_to_odd(v)); memcpy(p, &h, 2); break; }
+        case EG_FLOAT16: { uint16_t h = egi_half_of(egi_float_to_odd(v)); memcpy(p, &h, 2); break; }
+        case EG_BFLOAT16: { uint16_t h = egi_bfloat_of(egi_float_to_odd(v)); memcpy(p, &h, 2); break; }
         default: break;
     }
 }
-EGI_EVERYWHERE int64_t egi_load_int(int dtype, const void *p) {
+EGI_EVERYWHERE int64_t egi_dtype_load_int(int dtype, const void *p) {
     if (dtype == EG_INT64) { int64_t v; memcpy(&v, p, 8); return v; }
-    return egi_to_int64(egi_load(dtype, p));
+    return egi_int64_of(egi_dtype_load(dtype, p));
 }
-EGI_EVERYWHERE void egi_store_int(int dtype, void *p, int64_t v) {
+EGI_EVERYWHERE void egi_dtype_store_int(int dtype, void *p, int64_t v) {
     if (dtype == EG_INT64) memcpy(p, &v, 8);
     else if (dtype == EG_INT32) { int32_t i = (int32_t)egi_saturate(v, INT32_MIN, INT32_MAX); memcpy(p, &i, 4); }
     else if (dtype == EG_UINT8) *(unsigned char *)p = (unsigned char)egi_saturate(v, 0, 255);
-    else egi_store(dtype, p, (double)v);
+    else egi_dtype_store(dtype, p, (double)v);
 }
 #endif // EGI_ELEMENTS
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_ELEMENTS)
@@ -6042,7 +6043,7 @@ EGI_EVERYWHERE void egi_store_int(int dtype, void *p, int64_t v) {
 // ---- shapes. egi_shape_valid is the one place that checks dimensions: a shape behind it has a byte count that fits
 // into 64 bits, so that products of its dimensions need no further check.
 
-static bool egi_checked_product(int64_t a, int64_t b, int64_t *product) {
+static bool egi_product_checked(int64_t a, int64_t b, int64_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }
 
@@ -6066,7 +6067,7 @@ EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
     return egi_shape_write(text, EG_SHAPE_TEXT, shape, egi_this.backend, false, "(", shape.rank == 1 ? ",)" : ")");
 }
 // The s of "2 values", in an error's sentence.
-static EGI_COLD const char *egi_plural(int64_t n) { return n == 1 ? "" : "s"; }
+static EGI_COLD const char *egi_text_plural(int64_t n) { return n == 1 ? "" : "s"; }
 // A buffer of EGI_TEXT bytes for a piece of an error's sentence. The thread has eight of them in a ring: the text is
 // valid until the eighth call from here.
 static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
@@ -6095,7 +6096,7 @@ static EGI_COLD const char *egi_dim_show(const eg_tensor *x, int64_t d) {
     return text;
 }
 // "float32 [2, 3] 'W'" or "float32 [2, 3] (from eg_add)": an operand as errors show it.
-static EGI_COLD const char *egi_describe(const eg_tensor *x) {
+static EGI_COLD const char *egi_tensor_show(const eg_tensor *x) {
     char *text = egi_text_buffer();
     if (x->flags & EGI_INTEGER_NUMBER) snprintf(text, EGI_TEXT, "the number %lld", (long long)x->integer);
     else if (x->flags & EGI_NUMBER) snprintf(text, EGI_TEXT, "the number %g", x->number);
@@ -6103,12 +6104,12 @@ static EGI_COLD const char *egi_describe(const eg_tensor *x) {
                   egi_shape_show_dims(egi_shape(x), x->buffer, false), x->name ? x->name : x->op);
     return text;
 }
-static bool egi_same_shape(const eg_tensor *a, const eg_tensor *b) {
+static bool egi_shape_same(const eg_tensor *a, const eg_tensor *b) {
     if (a->rank != b->rank) return false;
     for (int i = 0; i < a->rank; i++) if (a->dims[i] != b->dims[i]) return false;
     return true;
 }
-static bool egi_equal_shapes(eg_shape a, eg_shape b) {
+static bool egi_shape_equal(eg_shape a, eg_shape b) {
     if (a.rank != b.rank) return false;
     for (int i = 0; i < a.rank; i++) if (a.dims[i] != b.dims[i]) return false;
     return true;
@@ -6126,7 +6127,7 @@ static bool egi_shape_bytes(const char *function, eg_shape shape, eg_dtype dtype
     // A 0 counts as 1, as in NumPy: then no product of some of the dimensions overflows, whichever of them a kernel
     // takes.
     for (int i = 0; i < shape.rank; i++)
-        if (shape.dims[i] && !egi_checked_product(bytes, shape.dims[i], &bytes))
+        if (shape.dims[i] && !egi_product_checked(bytes, shape.dims[i], &bytes))
             return egi_fail(EG_ERROR_SHAPE, function, "a tensor of shape %s has more bytes than 64 bits count",
                             egi_shape_show(shape));
     *total = bytes;
@@ -6240,12 +6241,12 @@ static void egi_tensor_destroy(eg_tensor *x) {
         if (x->host) egi_free(x->host);
         if (x->name) egi_free(x->name);
         if (egi_heap_get()) egi_heap_count(&egi_this.heap->live_tensors, -1);
-        else egi_count_apart(1, 0);
+        else egi_heap_count_apart(1, 0);
 #ifdef EAGER_DEBUG
         egi_debug_remove(x);
         x->buffer = NULL;
 #endif
-        if (!holds) egi_free_handle(x);
+        if (!holds) egi_handle_free(x);
         else if (egi_buffer_drop(b)) egi_free(x);          // memory of the library's own, which has no deleter
         x = mask && egi_object_drop(&mask->object) ? mask : NULL;
     }
@@ -6288,7 +6289,7 @@ static eg_tensor *egi_tensor_with_buffer(const char *op, eg_backend *backend, in
 #endif
     bool inside = bytes <= INSIDE && backend->host_reads;
     eg_tensor *x = egi_tensor_begin(rank, inside ? sizeof(egi_buffer) + (size_t)bytes : 0);
-    if (!x) { egi_no_memory(op, (int64_t)sizeof *x); return NULL; }
+    if (!x) { egi_memory_fail(op, (int64_t)sizeof *x); return NULL; }
     x->op = op;
     if (inside) {
         egi_buffer *b = x->buffer = (egi_buffer *)(void *)(x->dims + 2 * rank);
@@ -6303,7 +6304,7 @@ static eg_tensor *egi_tensor_with_buffer(const char *op, eg_backend *backend, in
         b->data = b + 1;
     } else if (!(x->buffer = egi_buffer_new(backend, bytes))) {
         egi_object_release(&x->object);
-        egi_no_memory(op, bytes);
+        egi_memory_fail(op, bytes);
         return NULL;
     }
     x->data = (char *)x->buffer->data;
@@ -6341,11 +6342,11 @@ static eg_tensor *egi_tensor_allocate_like(const char *op, const eg_tensor *like
 // Another handle on x's elements, which shares its buffer; the caller owns the reference. A view is an alias whose
 // shape, strides and data the caller changes, followed by egi_tensor_find_contiguous; `rank` is the most that it will
 // have. A variable's alias is an ordinary tensor.
-static void egi_observe_alias(const eg_tensor *x);
+static void egi_observer_alias(const eg_tensor *x);
 static eg_tensor *egi_tensor_alias_of_rank(const char *op, const eg_tensor *x, int rank) {
     eg_tensor *y = egi_tensor_new(rank > x->rank ? rank : x->rank);
-    if (!y) { egi_no_memory(op, (int64_t)sizeof *y); return NULL; }
-    if (egi_this.observer) egi_observe_alias(x);
+    if (!y) { egi_memory_fail(op, (int64_t)sizeof *y); return NULL; }
+    if (egi_this.observer) egi_observer_alias(x);
     y->op = op;
     y->dtype = x->dtype;
     y->rank = x->rank;
@@ -6394,7 +6395,7 @@ static eg_backend *egi_backend_here(void) { return egi_this.backend ? egi_this.b
 static eg_backend *egi_backend_of(const eg_tensor *x) { return x->buffer ? x->buffer->backend : egi_backend_here(); }
 
 // egi_launch_conv(backend, &args), and so on: runs a kernel of the backend. False with an error raised.
-static EGI_COLD bool egi_no_kernel(const eg_backend *b, const char *name) {
+static EGI_COLD bool egi_kernel_fail(const eg_backend *b, const char *name) {
     return egi_fail(EG_ERROR_DEVICE, NULL, "device %s has no kernel \"%s\"", b->name, name);
 }
 static bool egi_cpu_is_whole;            // under egi_lock: egi_backend_cpu() has filled the CPU's table
@@ -6407,7 +6408,7 @@ static inline bool egi_backend_launch(eg_backend *b, egi_kernel number, egi_kern
                                       const egi_args *args) {
     egi_kernel_function *kernel = __atomic_load_n(&b->kernel[number], __ATOMIC_RELAXED);
     if (kernel) return egi_launch_by_table(b, kernel, number, of_cpu, name, args);
-    return of_cpu && b == &egi_cpu ? of_cpu(b, args) : egi_no_kernel(b, name);
+    return of_cpu && b == &egi_cpu ? of_cpu(b, args) : egi_kernel_fail(b, name);
 }
 #define EGI_LAUNCH_OF(NUMBER, name, of_cpu) \
     static inline bool egi_launch_##name(eg_backend *b, const egi_args *args) { \
@@ -6421,7 +6422,7 @@ EGI_KERNEL_TABLE(EGI_LAUNCH_NAMED, EGI_LAUNCH_NAMED, EGI_LAUNCH_OF_TABLE)
 #undef EGI_LAUNCH_NAMED
 #undef EGI_LAUNCH_OF_TABLE
 
-static bool egi_observe_read(const char *function, const eg_tensor *x, bool asked);
+static bool egi_observer_read(const char *function, const eg_tensor *x, bool asked);
 static const void *egi_data(eg_tensor *x);
 static bool egi_tensor_fill(eg_tensor *x, double value) {
     egi_args args = { NULL, 0, { NULL }, { x }, &value };
@@ -6446,7 +6447,7 @@ static eg_tensor *egi_contiguous(const eg_tensor *x) {
     return y;
 }
 // Whether all elements are one number in memory (strides of 0), as in the gradient of a mean.
-static bool egi_repeats_one(const eg_tensor *x) {
+static bool egi_tensor_repeats_one(const eg_tensor *x) {
     for (int i = 0; i < x->rank; i++) if (x->dims[i] > 1 && x->strides[i]) return false;
     return !(x->flags & EGI_NUMBER);
 }
@@ -6456,7 +6457,7 @@ static bool egi_repeats_one(const eg_tensor *x) {
 
 static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) {
     eg_tensor *x = egi_tensor_new(0);
-    if (!x) { egi_no_memory("number", (int64_t)sizeof *x); return NULL; }
+    if (!x) { egi_memory_fail("number", (int64_t)sizeof *x); return NULL; }
     x->op = "number";
     x->dtype = (int8_t)egi_this.floats;
     x->rank = 0;
@@ -6474,22 +6475,22 @@ EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value) {
 // Whether a number may become an element of this dtype: any number may become a float; for an integer dtype the
 // number must be whole and in range. Raises the error itself.
 static bool egi_number_fits(const char *function, const eg_tensor *x, eg_dtype dtype) {
-    if (egi_is_float(dtype)) return true;
+    if (egi_dtype_is_float(dtype)) return true;
     double v = x->number;
     if (v != floor(v) || v != v || v - v != 0)
         return egi_fail(EG_ERROR_DTYPE, function,
-                        "%s does not fit dtype %s; eg_cast the tensor to a floating dtype first", egi_describe(x),
+                        "%s does not fit dtype %s; eg_cast the tensor to a floating dtype first", egi_tensor_show(x),
                         egi_dtypes[dtype].name);
     bool fits = dtype == EG_INT32 ? v >= INT32_MIN && v <= INT32_MAX
                 : dtype == EG_UINT8 ? v >= 0 && v <= 255
                 : dtype == EG_BOOL ? v == 0 || v == 1
                 : (x->flags & EGI_INTEGER_NUMBER) || (v >= -9223372036854775808.0 && v < 9223372036854775808.0);
-    return fits || egi_fail(EG_ERROR_DTYPE, function, "%s is out of the range of dtype %s", egi_describe(x),
+    return fits || egi_fail(EG_ERROR_DTYPE, function, "%s is out of the range of dtype %s", egi_tensor_show(x),
                             egi_dtypes[dtype].name);
 }
 static void egi_number_store(const eg_tensor *x, int dtype, void *p) {
-    if (x->flags & EGI_INTEGER_NUMBER) egi_store_int(dtype, p, x->integer);
-    else egi_store(dtype, p, x->number);
+    if (x->flags & EGI_INTEGER_NUMBER) egi_dtype_store_int(dtype, p, x->integer);
+    else egi_dtype_store(dtype, p, x->number);
 }
 // A number as an ordinary scalar tensor of that dtype on that backend, owned by the scope. NULL and an error where it
 // does not fit.
@@ -6512,9 +6513,9 @@ static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype
 // on), so nothing is added to it then.
 
 // Whether operand i is a tensor that may be used. Where it was freed, this is certain in a debug build alone: see
-// egi_free_handle.
+// egi_handle_free.
 static bool egi_operand_alive(const char *function, int i, const eg_tensor *x) {
-    if (!x) return egi_null_operand(function, i);
+    if (!x) return egi_operand_fail_null(function, i);
     if (x->object.kind != EGI_TENSOR)
         return egi_fail(EG_ERROR_STATE, function, "operand %d, made by eg_%s, was used after its scope ended or its "
                         "last reference was released; eg_keep or eg_retain it", i, x->op);
@@ -6533,7 +6534,7 @@ static bool egi_argument_given(const char *function, const char *what, const voi
 // A new object with one reference, all else zero; NULL and an error without memory.
 static void *egi_object_new(const char *function, egi_kind kind, size_t size) {
     egi_object *o = (egi_object *)egi_alloc(size);
-    if (!o) { egi_no_memory(function, (int64_t)size); return NULL; }
+    if (!o) { egi_memory_fail(function, (int64_t)size); return NULL; }
     memset((void *)o, 0, size);
     o->refs = 1;
     o->kind = (int32_t)kind;
@@ -6558,7 +6559,7 @@ static bool egi_object_ends(const char *function, const char *what, void *object
 static void egi_object_free(void *object) {
     ((egi_object *)object)->refs = 0;
     ((egi_object *)object)->kind = EGI_DEAD;
-    egi_free_handle(object);
+    egi_handle_free(object);
 }
 // Takes a reference unless another thread has just given back the last one.
 static bool egi_object_retain_living(egi_object *o) {
@@ -6611,7 +6612,7 @@ static void **egi_list_elements(egi_list *list) { return (void **)(void *)(list 
 static egi_list *egi_list_new(const char *function, int64_t count) {
     size_t bytes = sizeof(egi_list) + (size_t)count * sizeof(void *);
     egi_list *list = (egi_list *)egi_alloc(bytes);
-    if (!list) { egi_no_memory(function, (int64_t)bytes); return NULL; }
+    if (!list) { egi_memory_fail(function, (int64_t)bytes); return NULL; }
     memset(list, 0, bytes);
     list->object.refs = 1;
     list->object.kind = EGI_LIST;
@@ -6644,7 +6645,7 @@ static void egi_list_free_lent(egi_list **lent) {
 static egi_list *egi_list_own(const char *function, egi_list *list) {
     if (!list || egi_stack_push((uintptr_t)list)) return list;
     egi_free(list);
-    egi_no_memory(function, 0);
+    egi_memory_fail(function, 0);
     return NULL;
 }
 static eg_list egi_list_tensors(egi_list *list) {
@@ -6686,7 +6687,7 @@ EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n) {
     if (!egi_shape_valid("from_texts", shape, EG_UINT8)) return NULL;
     size_t row = (size_t)shape.dims[1], size = (size_t)n * row;
     char *bytes = (char *)egi_alloc(size + 1);
-    if (!bytes) { egi_no_memory("from_texts", (int64_t)size); return NULL; }
+    if (!bytes) { egi_memory_fail("from_texts", (int64_t)size); return NULL; }
     memset(bytes, 0, size + 1);
     for (int i = 0; i < n; i++) memcpy(bytes + (size_t)i * row, texts[i], strlen(texts[i]));
     eg_tensor *x = egi_tensor_upload("from_texts", EG_UINT8, &shape, bytes);
@@ -6697,7 +6698,7 @@ EAGER_API const char *eg_text(eg_tensor *x) {
     if (!egi_operand_alive("text", 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1)
         return (const char *)egi_raise(x->dtype != EG_UINT8 ? EG_ERROR_DTYPE : EG_ERROR_SHAPE, "text",
-                                       "a text is a vector of uint8, not %s", egi_describe(x));
+                                       "a text is a vector of uint8, not %s", egi_tensor_show(x));
     // the copy with its final 0 is a tensor, so that the scope frees it
     const void *from = x->size ? egi_data(x) : "";
     eg_shape shape = { 1, { x->size + 1 } };
@@ -6720,9 +6721,9 @@ static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
     // the least that rounds to infinity
     double most = dtype == EG_FLOAT16 ? 65520.0 : dtype == EG_BFLOAT16 ? 3.39617752923046e38
                   : dtype == EG_FLOAT64 ? HUGE_VAL : 3.4028235677973366e38;
-    if (egi_is_float(dtype) && v - v == 0 && fabs(v) >= most)
+    if (egi_dtype_is_float(dtype) && v - v == 0 && fabs(v) >= most)
         return egi_fail(EG_ERROR_DTYPE, function, "the value %g does not fit dtype %s", v, egi_dtypes[dtype].name);
-    if (egi_is_float(dtype) || dtype == EG_BOOL) return true;
+    if (egi_dtype_is_float(dtype) || dtype == EG_BOOL) return true;
     double low = dtype == EG_INT32 ? -2147483648.0 : dtype == EG_UINT8 ? 0 : -9223372036854775808.0;
     double high = dtype == EG_INT32 ? 2147483647.0 : dtype == EG_UINT8 ? 255 : 9223372036854774784.0;
     if (v != floor(v) || !(v >= low && v <= high))
@@ -6736,13 +6737,13 @@ static eg_tensor *egi_tensor_constant(const char *op, eg_dtype dtype, eg_shape s
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op, "shape %s needs %s value%s, but %lld %s given",
-                                      egi_shape_show(shape), egi_dim_show(NULL, size), egi_plural(size),
+                                      egi_shape_show(shape), egi_dim_show(NULL, size), egi_text_plural(size),
                                       (long long)count, count == 1 ? "is" : "are");
     for (int64_t i = 0; i < count; i++) if (!egi_value_fits(op, values[i], dtype)) return NULL;
     size_t element = (size_t)egi_dtypes[dtype].size;
     char *bytes = (char *)egi_alloc((size_t)count * element);
-    if (!bytes) { egi_no_memory(op, count * (int64_t)element); return NULL; }
-    for (int64_t i = 0; i < count; i++) egi_store(dtype, bytes + (size_t)i * element, values[i]);
+    if (!bytes) { egi_memory_fail(op, count * (int64_t)element); return NULL; }
+    for (int64_t i = 0; i < count; i++) egi_dtype_store(dtype, bytes + (size_t)i * element, values[i]);
     eg_tensor *x = egi_tensor_upload(op, dtype, &shape, bytes);
     egi_free(bytes);
     return x;
@@ -6772,7 +6773,7 @@ EAGER_API eg_dtype eg_set_default_float(eg_dtype dtype) {
 }
 EAGER_API eg_tensor *eg_scalar(double value) { return eg_scalar_of(egi_this.floats, value); }
 // Whether all bytes are 0 or 1, which kernels rely on in bool tensors.
-static bool egi_are_bools(const void *data, eg_shape shape) {
+static bool egi_data_are_bools(const void *data, eg_shape shape) {
     int64_t n = 1;
     for (int i = 0; i < shape.rank; i++) n *= shape.dims[i];
     for (int64_t i = 0; i < n; i++) if (((const unsigned char *)data)[i] > 1) return false;
@@ -6795,7 +6796,7 @@ static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, siz
                      "the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %s",
                      (long long)room, egi_dtypes[dtype].name, egi_shape_show(shape), egi_dim_show(NULL, bytes)));
 }
-EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
+EAGER_API eg_tensor *egi_typed_from(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
     return egi_pointer_fits("from_data", dtype, shape, room, pointed) ? (eg_from_data)(dtype, shape, data) : NULL;
 }
 EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *data) {
@@ -6805,7 +6806,7 @@ EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *
     if (!data && !empty)
         return (eg_tensor *)egi_raise(EG_ERROR_NULL, "from_data", "data is NULL for shape %s", egi_shape_show(shape));
     // Bytes other than 0 and 1 are bools as in C: the cast makes 1 of all that are not 0.
-    if (dtype == EG_BOOL && !egi_are_bools(data, shape))
+    if (dtype == EG_BOOL && !egi_data_are_bools(data, shape))
         return eg_cast(egi_tensor_upload("from_data", EG_UINT8, &shape, data), EG_BOOL);
     return egi_tensor_upload("from_data", dtype, &shape, data);
 }
@@ -6814,11 +6815,11 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     eg_backend *backend = egi_backend_here();
     if (!egi_shape_valid("wrap_data", shape, dtype)) return NULL;
     if (!data) return (eg_tensor *)egi_raise(EG_ERROR_NULL, "wrap_data", "data is NULL");
-    if (egi_this.observer && !egi_observe_read("wrap_data", NULL, true)) return NULL;
+    if (egi_this.observer && !egi_observer_read("wrap_data", NULL, true)) return NULL;
     // Data that kernels cannot use in place is copied, and the deleter runs at once: the device has memory of its
     // own, the data is not aligned for its dtype (kernels load whole elements), or its bools are not 0 and 1.
     if (!backend->host_reads || (uintptr_t)data % (uintptr_t)egi_dtypes[dtype].size ||
-        (dtype == EG_BOOL && !egi_are_bools(data, shape))) {
+        (dtype == EG_BOOL && !egi_data_are_bools(data, shape))) {
         eg_tensor *copy = (eg_from_data)(dtype, shape, data);
         if (copy && deleter) EGI_FRAMED("the deleter", "wrap_data", deleter((void *)(uintptr_t)data, user));
         return copy;
@@ -6827,7 +6828,7 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     egi_buffer *b = x ? (egi_buffer *)egi_alloc(sizeof *b) : NULL;
     if (!b) {
         if (x) egi_object_release(&x->object);
-        egi_no_memory("wrap_data", (int64_t)sizeof *b);
+        egi_memory_fail("wrap_data", (int64_t)sizeof *b);
         return NULL;
     }
     x->op = "wrap_data";
@@ -6849,44 +6850,45 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     egi_buffer_release(b);
     return x;
 }
-EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed,
+EAGER_API eg_tensor *egi_typed_wrap(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed,
                                     void (*deleter)(void *, void *), void *user) {
     return egi_pointer_fits("wrap_data", dtype, shape, room,
                             pointed) ? (eg_wrap_data)(dtype, shape, data, deleter, user) : NULL;
 }
-static eg_tensor *egi_full_as(const char *op, eg_backend *backend, eg_dtype dtype, eg_shape shape, double value) {
+static eg_tensor *egi_tensor_full_as(const char *op, eg_backend *backend, eg_dtype dtype, eg_shape shape,
+                                     double value) {
     eg_tensor *x = egi_tensor_allocate(op, backend, dtype, &shape);
     if (x && !egi_tensor_fill(x, value)) { egi_object_release(&x->object); return NULL; }
     return egi_scope_own(x);
 }
 static eg_tensor *egi_full(const char *op, eg_dtype dtype, eg_shape shape, double value) {
     return egi_shape_valid(op, shape, dtype) &&
-           egi_value_fits(op, value, dtype) ? egi_full_as(op, egi_backend_here(), dtype, shape, value) : NULL;
+           egi_value_fits(op, value, dtype) ? egi_tensor_full_as(op, egi_backend_here(), dtype, shape, value) : NULL;
 }
 // Whether a graph's node is used where that graph is built, by a function that would else fail in the name of a part.
 static bool egi_node_in_graph(const char *function, const eg_tensor *x) {
     return !(x->flags & EGI_NODE) || egi_backend_of(x)->apart(function, x, x);
 }
-static eg_tensor *egi_full_like(const char *op, eg_tensor *x, double value) {
+static eg_tensor *egi_tensor_full_like(const char *op, eg_tensor *x, double value) {
     if (!egi_operand_alive(op, 0, x) || !egi_value_fits(op, value, (eg_dtype)x->dtype) || !egi_node_in_graph(op, x))
         return NULL;
     egi_this.like = x->id;
-    return egi_full_as(op, egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
+    return egi_tensor_full_as(op, egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
 }
 EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value) {
     return egi_full("full", dtype, shape, value);
 }
 EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape) { return egi_full("zeros", dtype, shape, 0); }
 EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return egi_full("ones", dtype, shape, 1); }
-EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return egi_full_like("zeros_like", x, 0); }
-EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return egi_full_like("ones_like", x, 1); }
+EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return egi_tensor_full_like("zeros_like", x, 0); }
+EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return egi_tensor_full_like("ones_like", x, 1); }
 // Makes such a tensor by ops where the graph that is being built has lengths that come of open dimensions among the
 // rule's numbers (GRAPHS): true, and *x NULL with an error. Without a rule it is filled with p[0]. NULL as long as
 // there is no graph.
 typedef double egi_element_rule(int64_t i, const double *p);
 static bool (*egi_graph_rule)(const char *op, eg_dtype dtype, const eg_shape *shape, egi_element_rule *rule,
                               const double *p, eg_tensor **x);
-static EGI_COLD bool egi_full_by_graph(eg_tensor *x, double value, eg_tensor **made) {
+static EGI_COLD bool egi_graph_full(eg_tensor *x, double value, eg_tensor **made) {
     if (!egi_operand_alive("full_like", 0, x)) return true;
     const eg_shape shape = egi_shape(x);
     return !(x->flags & EGI_NODE) && __atomic_load_n(&egi_graph_rule, __ATOMIC_RELAXED)
@@ -6894,12 +6896,12 @@ static EGI_COLD bool egi_full_by_graph(eg_tensor *x, double value, eg_tensor **m
 }
 EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value) {
     eg_tensor *made = NULL;
-    return __atomic_load_n(&egi_graph_rule, __ATOMIC_RELAXED) && egi_full_by_graph(x, value, &made)
-           ? made : egi_full_like("full_like", x, value);
+    return __atomic_load_n(&egi_graph_rule, __ATOMIC_RELAXED) && egi_graph_full(x, value, &made)
+           ? made : egi_tensor_full_like("full_like", x, value);
 }
 // A tensor whose element i, counted in row-major order, is rule(i, p), computed on the host.
-static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, egi_element_rule *rule,
-                                const double *p) {
+static eg_tensor *egi_tensor_from_rule(const char *op, eg_dtype dtype, eg_shape shape, egi_element_rule *rule,
+                                       const double *p) {
     bool (*by_ops)(const char *, eg_dtype, const eg_shape *, egi_element_rule *, const double *, eg_tensor **) =
         __atomic_load_n(&egi_graph_rule, __ATOMIC_RELAXED);
     eg_tensor *made = NULL;
@@ -6909,8 +6911,8 @@ static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, 
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     size_t element = (size_t)egi_dtypes[dtype].size;
     char *bytes = (char *)egi_alloc((size_t)size * element);
-    if (!bytes) { egi_no_memory(op, size * (int64_t)element); return NULL; }
-    for (int64_t i = 0; i < size; i++) egi_store(dtype, bytes + (size_t)i * element, rule(i, p));
+    if (!bytes) { egi_memory_fail(op, size * (int64_t)element); return NULL; }
+    for (int64_t i = 0; i < size; i++) egi_dtype_store(dtype, bytes + (size_t)i * element, rule(i, p));
     eg_tensor *x = egi_tensor_upload(op, dtype, &shape, bytes);
     egi_free(bytes);
     return x;
@@ -6925,7 +6927,7 @@ static double egi_linspace_rule(int64_t i, const double *p) {
 EAGER_API eg_tensor *eg_eye(eg_dtype dtype, int64_t rows, int64_t columns) {
     eg_shape shape = { 2, { rows, columns } };
     double p = (double)columns;
-    return egi_from_rule("eye", dtype, shape, egi_eye_rule, &p);
+    return egi_tensor_from_rule("eye", dtype, shape, egi_eye_rule, &p);
 }
 EAGER_API eg_tensor *eg_range(eg_dtype dtype, double start, double limit, double delta) {
     double count = ceil((limit - start) / delta), p[3] = { start, delta, limit };
@@ -6938,15 +6940,15 @@ EAGER_API eg_tensor *eg_range(eg_dtype dtype, double start, double limit, double
         return NULL;
     eg_shape shape = { 1, { count > 0 ? (int64_t)count : 0 } };
     if (count > 0 && !egi_value_fits("range", start + (count - 1) * delta, dtype)) return NULL;
-    return egi_from_rule("range", dtype, shape, egi_range_rule, p);
+    return egi_tensor_from_rule("range", dtype, shape, egi_range_rule, p);
 }
 EAGER_API eg_tensor *eg_linspace(eg_dtype dtype, double start, double stop, int64_t count) {
     eg_shape shape = { 1, { count } };
     double p[3] = { start, stop, count > 1 ? (double)(count - 1) : 1 };
-    if (egi_dtype_valid(dtype) && !egi_is_float(dtype))
+    if (egi_dtype_valid(dtype) && !egi_dtype_is_float(dtype))
         return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "linspace", "needs a floating dtype, not %s",
                                       egi_dtypes[dtype].name);
-    return egi_from_rule("linspace", dtype, shape, egi_linspace_rule, p);
+    return egi_tensor_from_rule("linspace", dtype, shape, egi_linspace_rule, p);
 }
 
 // ---- reading. eg_data, eg_item and eg_read_into are the only ways from a tensor's elements to the host; each waits
@@ -6972,7 +6974,7 @@ EAGER_API const char *eg_device_of(eg_tensor *x) {
 }
 
 // makes the heap if a thread's first act is to read another thread's tensor
-static void egi_count_host_copy(void) {
+static void egi_heap_count_copy(void) {
     egi_heap *heap = egi_heap_get();
     if (heap) egi_heap_count(&heap->host_copies, 1);
 }
@@ -6989,11 +6991,11 @@ static const void *egi_data(eg_tensor *x) {
     if (!egi_operand_alive("data", 0, x)) return NULL;
     if (x->flags & EGI_NUMBER) {
         if (!x->host && (x->host = egi_alloc(8)) != NULL) egi_number_store(x, x->dtype, x->host);
-        return x->host ? x->host : (egi_no_memory("data", 8), (void *)NULL);
+        return x->host ? x->host : (egi_memory_fail("data", 8), (void *)NULL);
     }
     if (!(x = egi_tensor_valued("data", x))) return NULL;
     eg_backend *b = egi_backend_of(x);
-    if (egi_this.observer && !egi_observe_read("data", x, false)) return NULL;
+    if (egi_this.observer && !egi_observer_read("data", x, false)) return NULL;
     if (b->host_reads && (x->flags & EGI_CONTIGUOUS)) return x->data;
     void *host = __atomic_load_n(&x->host, __ATOMIC_ACQUIRE);
     if (host) return host;
@@ -7001,10 +7003,10 @@ static const void *egi_data(eg_tensor *x) {
     eg_tensor *c = egi_contiguous(x);
     if (!c) return NULL;
     host = egi_alloc((size_t)bytes);
-    if (!host) egi_no_memory("data", bytes);
+    if (!host) egi_memory_fail("data", bytes);
     else if (bytes && !b->read(b, host, c->data, bytes)) { egi_free(host); host = NULL; }
     egi_object_release(&c->object);
-    if (host && !b->host_reads) egi_count_host_copy();
+    if (host && !b->host_reads) egi_heap_count_copy();
     // Two threads may copy the same tensor at once: the first copy is kept, the other is freed.
     void *none = NULL;
     if (host && !__atomic_compare_exchange_n(&x->host, &none, host, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -7016,20 +7018,20 @@ static const void *egi_data(eg_tensor *x) {
 // Whether the program itself may read x in C now (EGI_NUMBER: always).
 static bool egi_data_asked(const char *function, eg_tensor *x) {
     if (!egi_this.observer || !x || x->object.kind != EGI_TENSOR || x->flags & EGI_NUMBER) return true;
-    return (x = egi_tensor_valued(function, x)) != NULL && egi_observe_read(function, x, true);
+    return (x = egi_tensor_valued(function, x)) != NULL && egi_observer_read(function, x, true);
 }
 EAGER_API const void *eg_data(eg_tensor *x) { return egi_data_asked("data", x) ? egi_data(x) : NULL; }
 EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     if (!egi_operand_alive("read_into", 0, x) || !(x = egi_tensor_valued("read_into", x))) return false;
     if (count != x->size)
         return egi_fail(EG_ERROR_SHAPE, "read_into", "the tensor of shape %s has %lld element%s, but count is %lld",
-                        egi_shape_show(egi_shape(x)), (long long)x->size, egi_plural(x->size), (long long)count);
+                        egi_shape_show(egi_shape(x)), (long long)x->size, egi_text_plural(x->size), (long long)count);
     if (!values && count) return egi_fail(EG_ERROR_NULL, "read_into", "values is NULL");
     const void *data = egi_data_asked("read_into", x) ? egi_data(x) : NULL;
     if (data && count) memcpy(values, data, (size_t)(count * egi_dtypes[x->dtype].size));
     return data || !count;
 }
-EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int pointed, int64_t count) {
+EAGER_API bool egi_typed_read(eg_tensor *x, void *values, size_t room, int pointed, int64_t count) {
     return egi_operand_alive("read_into", 0, x) && (x = egi_tensor_valued("read_into", x)) != NULL &&
            egi_pointer_fits("read_into", (eg_dtype)x->dtype, egi_shape(x),
                                                                     count == x->size ? room : (size_t)-1, pointed) &&
@@ -7037,30 +7039,30 @@ EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int point
 }
 // The one element of a tensor: in its memory, or read into `bytes`, which has room for 8. asked: by the program's own
 // call. NULL with an error.
-static const void *egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes, bool asked) {
+static const void *egi_tensor_one_element(const char *function, eg_tensor *x, unsigned char *bytes, bool asked) {
     if (!egi_operand_alive(function, 0, x) || !(x = egi_tensor_valued(function, x))) return NULL;
     if (x->size != 1) {
-        egi_fail(EG_ERROR_SHAPE, function, "a tensor of one element is needed, not %s", egi_describe(x));
+        egi_fail(EG_ERROR_SHAPE, function, "a tensor of one element is needed, not %s", egi_tensor_show(x));
         return NULL;
     }
     eg_backend *b = egi_backend_of(x);
-    if (egi_this.observer && !egi_observe_read(function, x, asked)) return NULL;
+    if (egi_this.observer && !egi_observer_read(function, x, asked)) return NULL;
     if (b->host_reads) return x->data;
-    egi_count_host_copy();
+    egi_heap_count_copy();
     return b->read(b, bytes, x->data, egi_dtypes[x->dtype].size) ? bytes : NULL;
 }
 static double egi_item_read(eg_tensor *x, bool asked) {
     unsigned char bytes[8];
     if (x && x->object.kind == EGI_TENSOR && (x->flags & EGI_NUMBER)) return x->number;
-    const void *p = egi_one_element("item", x, bytes, asked);
-    return p ? egi_load(x->dtype, p) : (double)NAN;
+    const void *p = egi_tensor_one_element("item", x, bytes, asked);
+    return p ? egi_dtype_load(x->dtype, p) : (double)NAN;
 }
 static int64_t egi_item_int_read(eg_tensor *x, bool asked) {
     unsigned char bytes[8];
     if (x && x->object.kind == EGI_TENSOR && (x->flags & EGI_NUMBER))
-        return x->flags & EGI_INTEGER_NUMBER ? x->integer : egi_to_int64(x->number);
-    const void *p = egi_one_element("item_int", x, bytes, asked);
-    return p ? egi_load_int(x->dtype, p) : 0;
+        return x->flags & EGI_INTEGER_NUMBER ? x->integer : egi_int64_of(x->number);
+    const void *p = egi_tensor_one_element("item_int", x, bytes, asked);
+    return p ? egi_dtype_load_int(x->dtype, p) : 0;
 }
 EAGER_API double eg_item(eg_tensor *x) { return egi_item_read(x, true); }
 EAGER_API int64_t eg_item_int(eg_tensor *x) { return egi_item_int_read(x, true); }
@@ -7211,7 +7213,7 @@ EGI_EVERYWHERE void egi_random_bernoulli(unsigned char *out, int64_t first, int6
 }
 
 // The high and low half of a 128-bit product.
-EGI_EVERYWHERE uint64_t egi_multiply_high(uint64_t a, uint64_t b, uint64_t *low) {
+EGI_EVERYWHERE uint64_t egi_random_multiply(uint64_t a, uint64_t b, uint64_t *low) {
 #if defined(__SIZEOF_INT128__) && !defined(__CUDACC__)
     __extension__ typedef unsigned __int128 wide;
     const wide product = (wide)a * b;
@@ -7230,14 +7232,14 @@ EGI_EVERYWHERE uint64_t egi_multiply_high(uint64_t a, uint64_t b, uint64_t *low)
 // where of the 2^64 values of x the first 2^64 mod range in their cell are rejected.
 // A rejected element tries again in a sequence of its own. range 0 stands for 2^64.
 EGI_EVERYWHERE uint64_t egi_random_below(egi_random r, uint64_t block, int half, uint64_t x, uint64_t range) {
-    uint64_t low, high = egi_multiply_high(x, range, &low);
+    uint64_t low, high = egi_random_multiply(x, range, &low);
     if (range == 0) return x;
     if (low < range) {
         const uint64_t reject = (0 - range) % range;
         for (uint32_t attempt = 1; low < reject; attempt++) {
             uint32_t word[4];
             egi_random_block(word, r, block, attempt);
-            high = egi_multiply_high(egi_random_word64(word, half), range, &low);
+            high = egi_random_multiply(egi_random_word64(word, half), range, &low);
         }
     }
     return high;
@@ -7310,7 +7312,7 @@ EGI_EVERYWHERE void egi_random_uniform_f64(double *out, int64_t first, int64_t c
 
 // -2 ln u for 0 < u < 1, to about 2 ulp. With u = m 2^e, m near 1, and s = (m - 1) / (m + 1):
 // ln m = 2 artanh s = 2 (s + s^3/3 + s^5/5 + ...), where |s| < 0.172 and 11 terms suffice.
-EGI_EVERYWHERE double egi_minus_2_log(double u) {
+EGI_EVERYWHERE double egi_random_minus_2_log(double u) {
     EGI_FP_EXACT
     uint64_t bits;
     memcpy(&bits, &u, sizeof bits);
@@ -7331,9 +7333,9 @@ EGI_EVERYWHERE double egi_minus_2_log(double u) {
 // Two independent standard normals from u1, u2 in (0, 1), the angle given as the
 // quarter turn it falls in and a fraction t of one in [-1/2, 1/2] from its middle
 // (Box and Muller): the radius sqrt(-2 ln u1) times the sine and the cosine.
-EGI_EVERYWHERE void egi_normal_pair(double out[2], double u, uint32_t quarter, double t) {
+EGI_EVERYWHERE void egi_random_normal_pair(double out[2], double u, uint32_t quarter, double t) {
     EGI_FP_EXACT
-    const double radius = sqrt(egi_minus_2_log(u));
+    const double radius = sqrt(egi_random_minus_2_log(u));
     const double a = t * 1.5707963267948966, x = a * a, x2 = x * x, x4 = x2 * x2;  // |a| <= pi/4: Taylor's series
     const double s0 = -1.0 / 6 + x * (1.0 / 120) + x2 * (-1.0 / 5040 + x * (1.0 / 362880));
     const double s1 = -1.0 / 39916800 + x * (1.0 / 6227020800.0) + x2 * (-1.0 / 1307674368000.0);
@@ -7351,22 +7353,22 @@ EGI_EVERYWHERE void egi_normal_pair(double out[2], double u, uint32_t quarter, d
 }
 
 // Four normals of a block for float32: 32 bits of radius (so |z| < 6.77), 32 of angle.
-EGI_EVERYWHERE void egi_normal_block_f32(double out[4], const uint32_t word[4]) {
+EGI_EVERYWHERE void egi_random_normal_block_f32(double out[4], const uint32_t word[4]) {
     EGI_FP_EXACT
     for (int k = 0; k < 4; k += 2) {
         const double u = ((double)word[k] + 0.5) * (1.0 / 4294967296.0);
         const double t = (double)((int32_t)(word[k + 1] & 0x3FFFFFFFu) - 0x20000000) * (1.0 / 1073741824.0);
-        egi_normal_pair(out + k, u, word[k + 1] >> 30, t);
+        egi_random_normal_pair(out + k, u, word[k + 1] >> 30, t);
     }
 }
 
 // Two for float64: 52 bits of radius (|z| < 8.58), 64 of angle.
-EGI_EVERYWHERE void egi_normal_block_f64(double out[2], const uint32_t word[4]) {
+EGI_EVERYWHERE void egi_random_normal_block_f64(double out[2], const uint32_t word[4]) {
     EGI_FP_EXACT
     const uint64_t a = egi_random_word64(word, 0), b = egi_random_word64(word, 1);
     const double u = ((double)(a >> 12) + 0.5) * (1.0 / 4503599627370496.0);
     const double t = (double)((int64_t)(b & 0x3FFFFFFFFFFFFFFFu) - 0x2000000000000000) * (1.0 / 4611686018427387904.0);
-    egi_normal_pair(out, u, (uint32_t)(b >> 62), t);
+    egi_random_normal_pair(out, u, (uint32_t)(b >> 62), t);
 }
 
 // Normals; the float32 ones are those of double arithmetic, rounded once. A truncated
@@ -7383,11 +7385,11 @@ EGI_EVERYWHERE void egi_random_normal_f32(float *out, int64_t first, int64_t cou
     for (int64_t i = 0; i < count; block++, lane = 0) {
         uint32_t other[4];
         double z[4], again[4];
-        egi_normal_block_f32(z, egi_random_stream_next(&blocks));
+        egi_random_normal_block_f32(z, egi_random_stream_next(&blocks));
         for (; lane < 4 && i < count; lane++, i++) {
             for (uint32_t attempt = 1; fabs(z[lane]) > cut; attempt++) {
                 egi_random_block(other, r, block, attempt);
-                egi_normal_block_f32(again, other);
+                egi_random_normal_block_f32(again, other);
                 z[lane] = again[lane];
             }
             const double scaled = EGI_PRODUCT(stddev, z[lane]);
@@ -7406,11 +7408,11 @@ EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t co
     for (int64_t i = 0; i < count; block++, lane = 0) {
         uint32_t other[4];
         double z[2], again[2];
-        egi_normal_block_f64(z, egi_random_stream_next(&blocks));
+        egi_random_normal_block_f64(z, egi_random_stream_next(&blocks));
         for (; lane < 2 && i < count; lane++, i++) {
             for (uint32_t attempt = 1; fabs(z[lane]) > cut; attempt++) {
                 egi_random_block(other, r, block, attempt);
-                egi_normal_block_f64(again, other);
+                egi_random_normal_block_f64(again, other);
                 z[lane] = again[lane];
             }
             const double scaled = EGI_PRODUCT(stddev, z[lane]);
@@ -7535,7 +7537,7 @@ EGI_FAST
 // A decimal number as it is written: digits times 10 to the power `exponent`; whole: without point and exponent.
 typedef struct egi_decimal { uint64_t digits; int exponent; bool minus, whole; } egi_decimal;
 // Eight digits; false where some are none. Neighbours are joined into numbers of two digits, four, eight.
-static inline bool egi_digits_read(const char *p, uint64_t *value) {
+static inline bool egi_decimal_digits(const char *p, uint64_t *value) {
     uint64_t x;
     if (EGI_BIG) return false;
     memcpy(&x, p, sizeof x);
@@ -7558,7 +7560,7 @@ static bool egi_decimal_read(const char *p, int64_t n, egi_decimal *d) {
     for (; p < end; p++) {
         const unsigned digit = (unsigned)(unsigned char)*p - '0';
         uint64_t eight;
-        if (end - p >= 8 && digits < UINT64_MAX / 1000000000 && egi_digits_read(p, &eight)) {
+        if (end - p >= 8 && digits < UINT64_MAX / 1000000000 && egi_decimal_digits(p, &eight)) {
             digits = digits * 100000000 + eight;
             p += 7;
             continue;
@@ -7632,8 +7634,8 @@ static bool egi_decimal_value(const egi_decimal *d, double *value) {
 EGI_AS_TOLD
 EGI_SMALL
 // Reads n bytes as a decimal number; false where they are anything else. The C library reads and writes numbers with
-// the locale's point, so that '.' is replaced by it here, and it by '.' in egi_plain_point.
-static bool egi_parse_number(const char *text, int64_t n, double *value) {
+// the locale's point, so that '.' is replaced by it here, and it by '.' in egi_number_plain_point.
+static bool egi_number_parse(const char *text, int64_t n, double *value) {
     char copy[512];
     egi_decimal d;
     if (egi_decimal_read(text, n, &d) && egi_decimal_value(&d, value)) return true;
@@ -7653,7 +7655,7 @@ static bool egi_parse_number(const char *text, int64_t n, double *value) {
     *value = strtod(copy, &end);
     return end == copy + at;
 }
-static void egi_plain_point(char *text) {
+static void egi_number_plain_point(char *text) {
     const char *point = localeconv()->decimal_point;
     char *at = strcmp(point, ".") ? strstr(text, point) : NULL;
     if (!at) return;
@@ -7669,7 +7671,7 @@ static void egi_text_number(egi_text *t, double value) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }
-    egi_plain_point(text);
+    egi_number_plain_point(text);
     egi_text_string(t, text);
 }
 
@@ -7693,7 +7695,7 @@ static EGI_COLD bool egi_file_fail(const char *function, const char *path, int64
     return egi_fail(EG_ERROR_FILE, function, "%s%s%s%s%s", length > 300 ? "..." : "",
                     path ? path + (length > 300 ? length - 300 : 0) : "", path ? ": " : "", place, text);
 }
-static char *egi_joined_path(const char *folder, const char *name) {     // folder/name; name "": the folder
+static char *egi_path_join(const char *folder, const char *name) {       // folder/name; name "": the folder
     size_t n = strlen(folder), more = strlen(name);
     char *path = (char *)egi_alloc(n + more + 2);
     if (!path) return NULL;
@@ -7703,7 +7705,7 @@ static char *egi_joined_path(const char *folder, const char *name) {     // fold
     return path;
 }
 // A copy of `string` followed by `behind`, which egi_free frees; NULL without memory (no error yet).
-static char *egi_copy_string(const char *string, const char *behind) {
+static char *egi_string_copy(const char *string, const char *behind) {
     size_t n = strlen(string), more = strlen(behind);
     char *copy = (char *)egi_alloc(n + more + 1);
     if (copy) { memcpy(copy, string, n); memcpy(copy + n, behind, more + 1); }
@@ -7760,22 +7762,22 @@ typedef struct egi_sink {
     const char *function; char *path, *temporary; void *file; int64_t offset; int lock; bool failed, replaces;
 } egi_sink;
 #ifdef EAGER_NO_STDIO
-static bool egi_no_files(const char *function, const char *path) {
+static bool egi_file_none(const char *function, const char *path) {
     return egi_file_fail(function, path ? path : "NULL", -1,
                          "the program was compiled with EAGER_NO_STDIO and has no files");
 }
-static bool egi_disk_open(egi_source *s) { return egi_no_files(s->function, s->path); }
+static bool egi_disk_open(egi_source *s) { return egi_file_none(s->function, s->path); }
 static int64_t egi_disk_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
 static bool egi_disk_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
 static void egi_disk_close(egi_source *s) { (void)s; }
-static bool egi_is_folder(const char *path) { (void)path; return false; }
+static bool egi_path_is_folder(const char *path) { (void)path; return false; }
 static bool egi_disk_has(const char *path) { (void)path; return false; }
 // Opens a temporary file beside the path, which egi_sink_close renames to it. A device or a pipe has no temporary:
 // it is opened itself. On failure everything is closed and removed again.
 static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     memset(s, 0, sizeof *s);
     s->failed = true;
-    return egi_no_files(function, path);
+    return egi_file_none(function, path);
 }
 static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) { (void)s; (void)bytes; (void)n; return false; }
 static bool egi_sink_close(egi_sink *s, bool good) { (void)s; (void)good; return false; }
@@ -7839,7 +7841,7 @@ static bool egi_file_sync(FILE *file) { return fsync(fileno(file)) == 0 || errno
 // errors are ignored.
 static void egi_folder_sync(const char *path) {
     const char *slash = strrchr(path, '/');
-    char *folder = egi_copy_string(path, "");
+    char *folder = egi_string_copy(path, "");
     if (!folder) return;
     if (slash) folder[slash == path ? 1 : slash - path] = 0;
     int file = open(slash ? folder : ".", O_RDONLY);
@@ -7976,7 +7978,7 @@ static int64_t egi_file_written(const char *path) {
 }
 // Makes the missing folders on the way to a file. Errors are ignored here: opening the file will fail then.
 static void egi_folders_make(const char *path) {
-    char *part = egi_copy_string(path, "");
+    char *part = egi_string_copy(path, "");
     for (char *p = part; p && *p; p++) {
         if (p == part || *p != '/') continue;
         *p = 0;
@@ -7987,7 +7989,7 @@ static void egi_folders_make(const char *path) {
 }
 static const char *egi_file_reason(void) { return errno ? strerror(errno) : "input or output failed"; }
 
-static bool egi_is_folder(const char *path) {
+static bool egi_path_is_folder(const char *path) {
     DIR *d = opendir(path);
     if (d) closedir(d);
     return d != NULL;
@@ -7996,7 +7998,7 @@ static void egi_disk_close(egi_source *s) { if (s->file) fclose((FILE *)s->file)
 // Opens a file on the disk and finds its size, -1 of a pipe. False with an error.
 static bool egi_disk_open(egi_source *s) {
     // Some systems open a folder as a file, and then fail to read it.
-    if (egi_is_folder(s->path)) return egi_file_fail(s->function, s->path, -1, "is a folder, not a file");
+    if (egi_path_is_folder(s->path)) return egi_file_fail(s->function, s->path, -1, "is a folder, not a file");
     bool sized;
     errno = 0;
     FILE *file = egi_file_open(s, &sized);
@@ -8046,11 +8048,11 @@ static bool egi_part_is_name(const char *name) {
 // Removes the temporary files that killed processes left in a folder, of those files for which is(name, base) holds.
 static bool egi_part_is_same_name(const char *name, const char *base) { return strcmp(name, base) == 0; }
 // Removes what ended writers have left in a folder of files for which `is` says yes.
-static void egi_parts_remove(const char *folder, const char *base, bool (*is)(const char *name, const char *base)) {
+static void egi_part_remove_all(const char *folder, const char *base, bool (*is)(const char *name, const char *base)) {
     DIR *d = opendir(*folder ? folder : ".");
     for (struct dirent *e = NULL; d && (e = readdir(d)) != NULL;) {
         if (!egi_part_is_name(e->d_name)) continue;
-        char *name = egi_copy_string(e->d_name, ""), *path = egi_copy_string(folder, e->d_name);
+        char *name = egi_string_copy(e->d_name, ""), *path = egi_string_copy(folder, e->d_name);
         if (name) name[strlen(name) - EGI_PART_ENDING] = 0;
         if (name && path && is(name, base)) egi_part_remove(path);
         egi_free(name);
@@ -8099,9 +8101,9 @@ static bool egi_sink_close(egi_sink *s, bool good) {
     if (!ok && file && s->temporary) remove(s->temporary);
     if (file) egi_part_unclaim(s->lock);
     if (ok && s->temporary && s->replaces) {
-        char *slash = strrchr(s->path, '/'), *base = egi_copy_string(slash ? slash + 1 : s->path, "");
+        char *slash = strrchr(s->path, '/'), *base = egi_string_copy(slash ? slash + 1 : s->path, "");
         s->path[slash ? slash + 1 - s->path : 0] = 0;
-        if (base) egi_parts_remove(s->path, base, egi_part_is_same_name);
+        if (base) egi_part_remove_all(s->path, base, egi_part_is_same_name);
         egi_free(base);
     }
     egi_free(s->path);
@@ -8121,10 +8123,10 @@ static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
         return egi_file_fail(function, path, -1, "is a file in memory (eg_memory_file_add), which is not written");
     bool device = egi_path_is_device(path);
     s->replaces = egi_disk_has(path);
-    s->path = egi_copy_string(path, "");
-    s->temporary = device ? NULL : egi_copy_string(path, ".12345678.part");
+    s->path = egi_string_copy(path, "");
+    s->temporary = device ? NULL : egi_string_copy(path, ".12345678.part");
     if (!s->path || (!device && !s->temporary)) {
-        egi_no_memory(function, (int64_t)strlen(path) + EGI_PART_ENDING + 1);
+        egi_memory_fail(function, (int64_t)strlen(path) + EGI_PART_ENDING + 1);
         egi_sink_close(s, false);
         return false;
     }
@@ -8193,8 +8195,8 @@ static bool egi_memory_given(const char *function, const void *data, int64_t siz
 EAGER_API bool eg_memory_file_add(const char *path, const void *data, int64_t size) {
     if (!egi_path_given("memory_file_add", path) || !egi_memory_given("memory_file_add", data, size)) return false;
     egi_memory_file *f = (egi_memory_file *)egi_alloc(sizeof *f), **at = &egi_memory_files;
-    char *name = egi_copy_string(path, "");
-    if (!f || !name) { egi_free(f); egi_free(name); return egi_no_memory("memory_file_add", (int64_t)strlen(path)); }
+    char *name = egi_string_copy(path, "");
+    if (!f || !name) { egi_free(f); egi_free(name); return egi_memory_fail("memory_file_add", (int64_t)strlen(path)); }
     memset(f, 0, sizeof *f);
     f->path = name;
     f->data = (const char *)data;
@@ -8270,7 +8272,7 @@ static bool egi_gunzip_begin(egi_source *s) {
     if (g) memset((void *)g, 0, sizeof *g);
     if (!g || inflateInit2(&g->z, 15 + 16) != Z_OK) {
         egi_free(g);
-        return egi_no_memory(s->function, (int64_t)sizeof *g);
+        return egi_memory_fail(s->function, (int64_t)sizeof *g);
     }
     s->gunzip = g;
     s->most = s->size < INT64_MAX / 2048 ? s->size * 1032 : INT64_MAX;     // deflate packs no more into a byte
@@ -8358,7 +8360,7 @@ static bool egi_source_open(egi_source *s, const char *function, const char *pat
     s->size = -1;
     s->most = INT64_MAX;
     if (!egi_path_given(function, path)) return false;
-    if (!(s->path = egi_copy_string(path, ""))) return egi_no_memory(function, (int64_t)strlen(path) + 1);
+    if (!(s->path = egi_string_copy(path, ""))) return egi_memory_fail(function, (int64_t)strlen(path) + 1);
     s->memory = egi_memory_take(path);
     if (s->memory) s->size = s->memory->size;
     bool ok = s->memory || egi_disk_open(s);
@@ -8401,8 +8403,8 @@ static char *egi_file_read(const char *function, const char *path, int64_t *size
         total += got;
         if (s.size >= total) part = s.size - total + 1;
         if (s.size < 0 && !egi_source_bounded(&s, total)) { got = -1; break; }
-        if (!egi_grow(&data, &capacity, total + part + 1, 1)) {
-            egi_no_memory(function, total + part + 1);
+        if (!egi_memory_grow(&data, &capacity, total + part + 1, 1)) {
+            egi_memory_fail(function, total + part + 1);
             got = -1;
             break;
         }
@@ -8454,7 +8456,7 @@ typedef struct egi_json {
 // Decodes the number at text, whose syntax has been checked.
 static void egi_json_decode(const char *text, egi_json_node *node) {
     const char *end = text + strspn(text, "+-0123456789.eE");
-    egi_parse_number(text, end - text, &node->number);
+    egi_number_parse(text, end - text, &node->number);
     bool minus = *text == '-';
     node->whole = true;
     for (const char *d = text + minus; node->whole && d < end; d++)
@@ -8595,11 +8597,11 @@ static bool egi_json_number(egi_json_reader *r) {
         for (digits = p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
         if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without an exponent");
     }
-    if (!egi_parse_number(r->at, p - r->at, &number)) return egi_json_fault(r, r->at, "a number of too many digits");
+    if (!egi_number_parse(r->at, p - r->at, &number)) return egi_json_fault(r, r->at, "a number of too many digits");
     r->at = p;
     return true;
 }
-static int egi_compare_names(const void *a, const void *b) {
+static int egi_json_compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 // False with an error where two members of an object have one name.
@@ -8608,9 +8610,9 @@ static bool egi_json_names_differ(const egi_json_reader *r, int64_t object) {
     int64_t n = egi_json_count(j, object), at = object + 1, i = 0;
     if (n < 2) return true;
     const char **list = (const char **)egi_alloc((size_t)n * sizeof *list);
-    if (!list) return egi_no_memory(j->function, n * (int64_t)sizeof *list);
+    if (!list) return egi_memory_fail(j->function, n * (int64_t)sizeof *list);
     for (; i < n; at = j->nodes[at + 1].next) list[i++] = egi_json_string(j, at);
-    qsort((void *)list, (size_t)n, sizeof *list, egi_compare_names);
+    qsort((void *)list, (size_t)n, sizeof *list, egi_json_compare_names);
     for (i = 1; i < n && strcmp(list[i - 1], list[i]) != 0; i++) {}
     bool ok = i == n;
     if (!ok) {
@@ -8699,7 +8701,7 @@ static bool egi_json_take(egi_json *j, const char *function, const char *path, i
     if (ok && n > (int64_t)(UINT32_MAX / 2)) ok = egi_json_fault(&r, r.start, "JSON of more than 2 GB");
     j->capacity = ok ? egi_json_most(text, n) : 0;
     if (ok && !(j->nodes = (egi_json_place *)egi_alloc((size_t)j->capacity * sizeof *j->nodes)))
-        ok = egi_no_memory(function, j->capacity * (int64_t)sizeof *j->nodes);
+        ok = egi_memory_fail(function, j->capacity * (int64_t)sizeof *j->nodes);
     ok = ok && egi_json_value(&r);
     egi_json_blank(&r);
     if (ok && r.at < r.end) ok = egi_json_fault(&r, r.at, "broken JSON: more stands behind its end");
@@ -8710,7 +8712,7 @@ static bool egi_json_take(egi_json *j, const char *function, const char *path, i
 static bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text,
                           int64_t n) {
     char *copy = (char *)egi_alloc((size_t)n + 1);
-    if (!copy) return egi_no_memory(function, n + 1);
+    if (!copy) return egi_memory_fail(function, n + 1);
     if (n) memcpy(copy, text, (size_t)n);
     copy[n] = 0;
     return egi_json_take(j, function, path, base, copy, n);
@@ -8995,7 +8997,7 @@ EGI_AS_TOLD
 // fewest digits that tell it from its neighbours in its dtype, at most 8 behind
 // the point; all cells are as wide as the widest. So there are three walks over
 // the elements that will be seen: the first finds how large they are, the second
-// how wide their text is, the third writes it. Entry: egi_format_array().
+// how wide their text is, the third writes it. Entry: egi_print_array().
 // Proof: tests/core/printing.c, tests/fixtures/printing.py
 
 EGI_SMALL
@@ -9260,7 +9262,7 @@ static void egi_print_scalar(egi_printer *p) {
 }
 
 // The array behind `data`, contiguous, as print() of NumPy writes it.
-static void egi_format_array(egi_text *out, int kind, const void *data, int rank, const int64_t *dims) {
+static void egi_print_array(egi_text *out, int kind, const void *data, int rank, const int64_t *dims) {
     egi_printer p;
     memset(&p, 0, sizeof p);
     p.out = out;
@@ -9399,7 +9401,7 @@ EGI_FAST
 // not differentiable.
 // In a formula a, b, c are the operands, y is the op's result, g the upstream gradient: how the loss changes with y.
 // dx[i] is then how it changes with operand i. Broadcasting is not a formula's concern: the tape undoes it
-// (egi_unbroadcast). Kinds say which dtypes the row takes, and what y is:
+// (egi_tape_unbroadcast). Kinds say which dtypes the row takes, and what y is:
 //     F  floats                              P  floats, y is bool
 //     M  floats; float64 by the C library    B  bools, y is bool
 //     N  numbers: floats and integers        C  numbers, y is bool
@@ -9572,27 +9574,27 @@ EGI_FAST
 // digits). Adding 1.5 * 2^23 rounds a float to a whole number, which then stands in its low bits. Their errors are
 // stated in OPERATIONS; tests/core/ulps.c measures them against float64.
 
-EGI_EVERYWHERE float egi_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
-EGI_EVERYWHERE uint32_t egi_to_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
-EGI_EVERYWHERE double egi_from_bits64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
-EGI_EVERYWHERE uint64_t egi_to_bits64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
+EGI_EVERYWHERE float egi_bits_float(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+EGI_EVERYWHERE uint32_t egi_bits_of(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+EGI_EVERYWHERE double egi_bits64_double(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
+EGI_EVERYWHERE uint64_t egi_bits64_of(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
 // condition ? a : b, by masks: gcc makes branches of the other form, and then no vectors.
 EGI_EVERYWHERE float egi_choosef(int condition, float a, float b) {
     const uint32_t mask = 0u - (uint32_t)condition;
-    return egi_from_bits((egi_to_bits(a) & mask) | (egi_to_bits(b) & ~mask));
+    return egi_bits_float((egi_bits_of(a) & mask) | (egi_bits_of(b) & ~mask));
 }
 // |x|, but at most `most`, which it is of NaN, too: by bits, since positive floats are in the order of their bits.
 EGI_EVERYWHERE float egi_magnitude(float x, float most) {
-    const int32_t a = (int32_t)(egi_to_bits(x) & 0x7fffffffu), m = (int32_t)egi_to_bits(most);
-    return egi_from_bits((uint32_t)(a < m ? a : m));
+    const int32_t a = (int32_t)(egi_bits_of(x) & 0x7fffffffu), m = (int32_t)egi_bits_of(most);
+    return egi_bits_float((uint32_t)(a < m ? a : m));
 }
 EGI_EVERYWHERE double egi_choose(int condition, double a, double b) {
     const uint64_t mask = 0 - (uint64_t)condition;
-    return egi_from_bits64((egi_to_bits64(a) & mask) | (egi_to_bits64(b) & ~mask));
+    return egi_bits64_double((egi_bits64_of(a) & mask) | (egi_bits64_of(b) & ~mask));
 }
 // Whether a, which is not negative, is infinity. By bits: with -ffast-math clang takes it that no float is infinite,
 // whatever the pragmas say.
-EGI_EVERYWHERE int egi_is_infinite(float a) { return egi_to_bits(a) == 0x7f800000u; }
+EGI_EVERYWHERE int egi_float_is_infinite(float a) { return egi_bits_of(a) == 0x7f800000u; }
 // Two families of bits: with the instruction that adds a product and rounds once (AVX2, which comes with FMA), and
 // without. The functions of both are one text, whose first argument, a constant, says which. Where it is set, no
 // product is added up otherwise than by egi_fma, or some compilers would fuse more.
@@ -9616,7 +9618,7 @@ EGI_EVERYWHERE float egi_erf_near_0(int fused, float x) {        // |x| <= 1
 // x * x - p, where p is x * x rounded. Without this correction the exponential of -p would be off by p units in the
 // last place.
 EGI_EVERYWHERE float egi_square_lost(int fused, float x, float p) {
-    const float high = egi_from_bits(egi_to_bits(x) & 0xfffff000u);
+    const float high = egi_bits_float(egi_bits_of(x) & 0xfffff000u);
     return fused ? egi_fma(fused, x, x, -p) : (high * high - p) + (x - high) * (x + high);
 }
 // a GPU has a unit for exponentials: its own are as exact, in a third of the instructions
@@ -9650,7 +9652,7 @@ EGI_EVERYWHERE float egi_square_lost(int fused, float x, float p) {
 #else
 #define EGI_ROUNDER 12582912.0f
 // n whole, -126 to 127
-EGI_EVERYWHERE float egi_two_to(float n) { return egi_from_bits((egi_to_bits(n + EGI_ROUNDER) + 127u) << 23); }
+EGI_EVERYWHERE float egi_two_to(float n) { return egi_bits_float((egi_bits_of(n + EGI_ROUNDER) + 127u) << 23); }
 EGI_EVERYWHERE float egi_exp_split(int fused, float x, float *r) {          // returns n
     const float n = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER) - EGI_ROUNDER;
     *r = egi_fma(fused, n, -1.42860677e-6f, egi_fma(fused, n, -0.693145752f, x));
@@ -9674,7 +9676,7 @@ EGI_EVERYWHERE float egi_exp_fraction(int fused, float x, float *shifted) {
 }
 // (e + 1) 2^n for -151 <= n <= 62, by a factor of 2^(n + 64), which is always normal, and one of 2^-64.
 EGI_EVERYWHERE float egi_exp_scaled(int fused, float e, float shifted) {
-    const float power = egi_from_bits((egi_to_bits(shifted) + (127u + 64u)) << 23);
+    const float power = egi_bits_float((egi_bits_of(shifted) + (127u + 64u)) << 23);
     return egi_fma(fused, e, power, power) * 5.42101086e-20f;
 }
 EGI_EVERYWHERE float egi_exp_below(int fused, float x) {         // -104 <= x <= 43, or NaN
@@ -9686,9 +9688,9 @@ EGI_EVERYWHERE float egi_exp_within(int fused, float x) {        // -104 <= x <=
     float shifted;
     const float e = egi_exp_fraction(fused, x, &shifted);
     // 2^n in two steps, since alone it may be no float
-    const uint32_t whole = egi_to_bits(shifted) << 23, half = (uint32_t)((int32_t)whole >> 1) & 0xff800000u;
-    const float first = egi_from_bits(half + 0x3f800000u);
-    return egi_fma(fused, e, first, first) * egi_from_bits(whole - half + 0x3f800000u);
+    const uint32_t whole = egi_bits_of(shifted) << 23, half = (uint32_t)((int32_t)whole >> 1) & 0xff800000u;
+    const float first = egi_bits_float(half + 0x3f800000u);
+    return egi_fma(fused, e, first, first) * egi_bits_float(whole - half + 0x3f800000u);
 }
 EGI_EVERYWHERE float egi_exp_as(int fused, float x) {
     const float c = egi_choosef(x < -104.0f, -104.0f, x);
@@ -9735,9 +9737,9 @@ EGI_EVERYWHERE float egi_log1p_of_share(int fused, float t) {
 }
 EGI_EVERYWHERE float egi_log_as(int fused, float x) {            // x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2)
     const int tiny = x < 1.17549435e-38f;
-    const uint32_t bits = egi_to_bits(x * egi_choosef(tiny, 8388608.0f, 1.0f)), over = bits - 0x3f3504f3u;
+    const uint32_t bits = egi_bits_of(x * egi_choosef(tiny, 8388608.0f, 1.0f)), over = bits - 0x3f3504f3u;
     const float e = (float)((int32_t)over >> 23) - egi_choosef(tiny, 23.0f, 0.0f),
-                f = egi_from_bits(bits - (over & 0xff800000u)) - 1.0f;
+                f = egi_bits_float(bits - (over & 0xff800000u)) - 1.0f;
     const float p = egi_log_rest(fused, f);
     float y = egi_fma(fused, e, 0.693145752f, f + egi_fma(fused, e, 1.42860677e-6f, f * f * p));
     y = egi_choosef(x == 0, -INFINITY, y);
@@ -9747,10 +9749,10 @@ EGI_EVERYWHERE float egi_log_as(int fused, float x) {            // x = 2^e (1 +
 // As log(w), where w is 1 + x rounded; what the rounding lost, which matters where w is small, is added to f.
 EGI_EVERYWHERE float egi_log1p_as(int fused, float x) {
     const float w = 1.0f + x, lost = x - (w - 1.0f);
-    const uint32_t bits = egi_to_bits(w), over = bits - 0x3f3504f3u, from = over & 0xff800000u;
+    const uint32_t bits = egi_bits_of(w), over = bits - 0x3f3504f3u, from = over & 0xff800000u;
     const float e = (float)((int32_t)over >> 23),
-                scale = egi_choosef(x < 16777216.0f, egi_from_bits(0x3f800000u - from), 0.0f),
-                f = egi_fma(fused, lost, scale, egi_from_bits(bits - from) - 1.0f), p = egi_log_rest(fused, f);
+                scale = egi_choosef(x < 16777216.0f, egi_bits_float(0x3f800000u - from), 0.0f),
+                f = egi_fma(fused, lost, scale, egi_bits_float(bits - from) - 1.0f), p = egi_log_rest(fused, f);
     float y = egi_fma(fused, e, 0.693145752f, f + egi_fma(fused, e, 1.42860677e-6f, f * f * p));
     y = egi_choosef(w == 1.0f, x, y);
     y = egi_choosef(x == -1.0f, -INFINITY, y);
@@ -9774,10 +9776,10 @@ EGI_FAMILIES(exp) EGI_FAMILIES(expm1) EGI_FAMILIES(tanh) EGI_FAMILIES(log) EGI_F
 #define EGI_ROUNDER_64 6755399441055744.0       // 1.5 * 2^52
 // ln(x) / ln(2), for a positive normal x: s = (m - 1) / (m + 1), a series of odd powers of s.
 EGI_EVERYWHERE double egi_log2_near(double x) {
-    const uint64_t bits = egi_to_bits64(x), over = bits - 0x3fe6a09e00000000u + 0x3ff0000000000000u,
+    const uint64_t bits = egi_bits64_of(x), over = bits - 0x3fe6a09e00000000u + 0x3ff0000000000000u,
                    from = over & 0xfff0000000000000u;
-    const double e = egi_from_bits64((over >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023),
-                 m = egi_from_bits64(bits - from + 0x3ff0000000000000u);
+    const double e = egi_bits64_double((over >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023),
+                 m = egi_bits64_double(bits - from + 0x3ff0000000000000u);
     // in pairs, which are computed side by side
     const double s = (m - 1) / (m + 1), z = s * s, z2 = z * z;
     const double p = 0.57707794200341145 + z * 0.41220929113344507 + z2 *
@@ -9789,23 +9791,23 @@ EGI_EVERYWHERE double egi_two_to_near(double t) {                // |t| < 1000; 
     const double f2 = f * f, p = 0.24022646890016883 + f * 0.055503287774255269 + f2 *
                      (0.0096184890239658354 + f * 0.0013399931071432717 + f2 * 0.00015345794012365565);
     return (1.0000000005542498 + f * 0.69314720573698141 + f2 * p) *
-           egi_from_bits64((egi_to_bits64(n + EGI_ROUNDER_64) + 1023u) << 52);
+           egi_bits64_double((egi_bits64_of(n + EGI_ROUNDER_64) + 1023u) << 52);
 }
 // sqrt(x), to 2^-40, and 0 of negative numbers: three steps of Newton's from a guess by bits, without the instruction,
 // which may set errno. The sign is read off the bits: with vectors of 16 bytes gcc has no mask of 64 bits for a
 // comparison of doubles, and would compute the whole loop element by element. (egi_powf compares floats for that.)
 EGI_EVERYWHERE double egi_root_near(double x) {
-    double y = egi_from_bits64(0x5fe6eb50c7b537a9u - (egi_to_bits64(x) >> 1));
+    double y = egi_bits64_double(0x5fe6eb50c7b537a9u - (egi_bits64_of(x) >> 1));
     y = y * (1.5 - 0.5 * x * y * y);
     y = y * (1.5 - 0.5 * x * y * y);
     y = y * (1.5 - 0.5 * x * y * y);
-    return egi_from_bits64(egi_to_bits64(x * y) & ((egi_to_bits64(x) >> 63) - 1));
+    return egi_bits64_double(egi_bits64_of(x * y) & ((egi_bits64_of(x) >> 63) - 1));
 }
 // x - n pi / 2 for the nearest whole n, of which *quadrant has the low bits; |x| <= 2^17, where the products are
 // exact.
 EGI_EVERYWHERE double egi_angle_quarter(float x, uint32_t *quadrant) {
     const double turns = (double)x * 0.63661977236758134 + EGI_ROUNDER_64, n = turns - EGI_ROUNDER_64;
-    *quadrant = (uint32_t)egi_to_bits64(turns);
+    *quadrant = (uint32_t)egi_bits64_of(turns);
     return ((double)x - n * 1.5707963267341256) - n * 6.077100506506192e-11;
 }
 // The same for |x| > 2^17 (Payne and Hanek), also for doubles: x = m 2^e with a whole m, and of 2 / pi, the words of
@@ -9818,7 +9820,7 @@ __attribute__((unused)) static EGI_COLD double egi_angle_quarter_far(double x, u
         0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du, 0x7527bac7u, 0xebe5f17bu,
         0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u };
     enum { WORDS = 7 };
-    const uint64_t bits = egi_to_bits64(x), m = (bits & 0xfffffffffffffu) | 0x10000000000000u;
+    const uint64_t bits = egi_bits64_of(x), m = (bits & 0xfffffffffffffu) | 0x10000000000000u;
     const uint32_t e = (uint32_t)(bits >> 52 & 2047) - 1077 + 64, up = e % 32;    // e - 2, from the table's start on
     const uint32_t *words = two_over_pi + e / 32;
     uint32_t product[WORDS], top[4];                              // the highest word first
@@ -9841,13 +9843,13 @@ __attribute__((unused)) static EGI_COLD double egi_angle_quarter_far(double x, u
     const int zeros = __builtin_clzll(high);
     if (zeros) high = high << zeros | low >> (64 - zeros);
     const uint64_t half_pi = UINT64_C(0xc90fdaa22168c235);        // times 2^63
-    const double r = (double)egi_multiply_high(high, half_pi, &ignored) *
-                     egi_from_bits64((uint64_t)(1023 - 61 - zeros - shift) << 52);
+    const double r = (double)egi_random_multiply(high, half_pi, &ignored) *
+                     egi_bits64_double((uint64_t)(1023 - 61 - zeros - shift) << 52);
     *quadrant = (uint32_t)(negative ? 0 - n : n);
     return below != negative ? -r : r;
 }
-EGI_EVERYWHERE int egi_is_far(float x) { return (egi_to_bits(x) & 0x7fffffffu) > 0x48000000u; }  // or not finite
-EGI_EVERYWHERE int egi_is_far_64(double x) { return (egi_to_bits64(x) & INT64_MAX) > 0x4100000000000000u; }
+EGI_EVERYWHERE int egi_angle_is_far(float x) { return (egi_bits_of(x) & 0x7fffffffu) > 0x48000000u; }  // or not finite
+EGI_EVERYWHERE int egi_angle_is_far_64(double x) { return (egi_bits64_of(x) & INT64_MAX) > 0x4100000000000000u; }
 EGI_EVERYWHERE float egi_sine_of(int fused, float r, uint32_t q) {                // sin(r + q pi / 2), |r| <= pi / 4
     const float z = r * r;
     float p = egi_fma(fused, z, -0.00019515296f, 0.00833216087f);
@@ -9856,7 +9858,7 @@ EGI_EVERYWHERE float egi_sine_of(int fused, float r, uint32_t q) {              
     c = egi_fma(fused, -z, egi_fma(fused, z, c, 0.0416666469f), 0.5f);
     c = egi_fma(fused, -z, c, 1.0f);
     const uint32_t odd = 0u - (q & 1u);
-    return egi_from_bits(((egi_to_bits(p) & ~odd) | (egi_to_bits(c) & odd)) ^ ((q & 2u) << 30));
+    return egi_bits_float(((egi_bits_of(p) & ~odd) | (egi_bits_of(c) & odd)) ^ ((q & 2u) << 30));
 }
 EGI_EVERYWHERE double egi_sine_of_64(int fused, double r, uint64_t q) {
     const double z = r * r;
@@ -9872,8 +9874,8 @@ EGI_EVERYWHERE double egi_sine_of_64(int fused, double r, uint64_t q) {
     c = egi_fma64(fused, z, c, 0.0416666666666666);
     c = egi_fma64(fused, -z, egi_fma64(fused, -z, c, 0.5), 1);
     // r = -0 has made a p of 0
-    const uint64_t odd = 0 - (q & 1), sine = egi_to_bits64(p) | (egi_to_bits64(r) & ((uint64_t)1 << 63));
-    return egi_from_bits64(((sine & ~odd) | (egi_to_bits64(c) & odd)) ^ ((q & 2) << 62));
+    const uint64_t odd = 0 - (q & 1), sine = egi_bits64_of(p) | (egi_bits64_of(r) & ((uint64_t)1 << 63));
+    return egi_bits64_double(((sine & ~odd) | (egi_bits64_of(c) & odd)) ^ ((q & 2) << 62));
 }
 // sin(x) where `quarters` is 0, cos(x) where it is 1, for |x| <= 2^17. The parts of pi / 2 are such that each product
 // and the first difference are exact, in float32 with FMA alone.
@@ -9882,7 +9884,7 @@ EGI_EVERYWHERE float egi_sine_near(int fused, float x, uint32_t quarters) {
     float r;
     if (fused) {
         const float turns = egi_fma(1, x, 0.636619747f, EGI_ROUNDER), n = turns - EGI_ROUNDER;
-        q = egi_to_bits(turns);
+        q = egi_bits_of(turns);
         r = egi_fma(1, n, 1.71512451e-15f, egi_fma(1, n, 4.37113883e-08f, egi_fma(1, n, -1.57079637f, x)));
     } else r = (float)egi_angle_quarter(x, &q);
     return egi_choosef((x == 0) & !quarters, x, egi_sine_of(fused, r, q + quarters));
@@ -9892,7 +9894,7 @@ EGI_EVERYWHERE double egi_sine_near_64(int fused, double x, uint32_t quarters) {
     const double near_r = egi_fma64(fused, n, fused ? -1.5707963267948966 : -1.5707963267923333, x);
     const double r = fused ? egi_fma64(1, n, -6.123233995736766e-17, near_r)
                      : (near_r - n * 2.5633441515839558e-12) - n * 1.0562999066987428e-23;
-    return egi_sine_of_64(fused, r, egi_to_bits64(turns) + quarters);
+    return egi_sine_of_64(fused, r, egi_bits64_of(turns) + quarters);
 }
 EGI_EVERYWHERE float egi_sine_far(float x, uint32_t quarters) {             // beyond 2^17, or not finite
     uint32_t q;
@@ -9908,10 +9910,10 @@ EGI_EVERYWHERE double egi_sine_far_64(double x, uint32_t quarters) {
 }
 #define EGI_SINES(name, quarters) \
     EGI_EVERYWHERE float egi_##name##_as(int fused, float x) { \
-        return egi_is_far(x) ? egi_sine_far(x, quarters) : egi_sine_near(fused, x, quarters); \
+        return egi_angle_is_far(x) ? egi_sine_far(x, quarters) : egi_sine_near(fused, x, quarters); \
     } \
     EGI_EVERYWHERE double egi_##name##_as_64(int fused, double x) { \
-        return egi_is_far_64(x) ? egi_sine_far_64(x, quarters) : egi_sine_near_64(fused, x, quarters); \
+        return egi_angle_is_far_64(x) ? egi_sine_far_64(x, quarters) : egi_sine_near_64(fused, x, quarters); \
     } \
     EGI_FAMILIES(name) EGI_FAMILIES_64(name)
 EGI_SINES(sin, 0u)
@@ -9933,7 +9935,7 @@ EGI_EVERYWHERE float egi_tan_near(float x) {
 }
 EGI_EVERYWHERE float egi_tanf(float x) {
     uint32_t q;
-    if (!egi_is_far(x)) return egi_tan_near(x);
+    if (!egi_angle_is_far(x)) return egi_tan_near(x);
     if (x - x != 0) return NAN;
     const double r = egi_angle_quarter_far((double)x, &q);
     return egi_tan_of(r, q);
@@ -9973,7 +9975,7 @@ EGI_EVERYWHERE float egi_atan2f(float y, float x) {
     t = egi_choosef((top == low) & (low > 0), 1.0f, t);          // infinity over infinity
     t = egi_atan_near_0(t);
     t = egi_choosef(a > b, 1.57079637f - (t + 4.37113883e-8f), t);
-    t = egi_choosef((int)(egi_to_bits(x) >> 31), 3.14159274f - (t + 8.74227766e-8f), t);
+    t = egi_choosef((int)(egi_bits_of(x) >> 31), 3.14159274f - (t + 8.74227766e-8f), t);
     return egi_choosef((x != x) | (y != y), x + y, copysignf(t, y));
 }
 EGI_EVERYWHERE float egi_half_exp(float a) {                     // exp(a) / 2, 0 <= a <= 90
@@ -9992,7 +9994,7 @@ EGI_EVERYWHERE float egi_asinhf(float x) {                       // log(a + sqrt
     const float a = fabsf(x);
     const double d = (double)a;
     const float y = (float)(0.69314718055994531 * egi_log2_near(d + egi_root_near(d * d + 1)));
-    return copysignf(egi_choosef((a >= 0.000244140625f) & !egi_is_infinite(a), y, a), x);
+    return copysignf(egi_choosef((a >= 0.000244140625f) & !egi_float_is_infinite(a), y, a), x);
 }
 EGI_EVERYWHERE float egi_acoshf(float x) {
     const double d = (double)x;
@@ -10032,14 +10034,14 @@ EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x
     // whole: y is an integer; odd: an odd one. From 2^24 on all are even.
     const float w = egi_choosef(b < 16777216.0f, b, 0.0f), n = (float)(int32_t)w;
     const int whole = (n == w) , odd = (int)((int32_t)n & 1) & whole;
-    const uint32_t sign = (egi_to_bits(x) & 0x80000000u) & (0u - (uint32_t)odd);
+    const uint32_t sign = (egi_bits_of(x) & 0x80000000u) & (0u - (uint32_t)odd);
     // far: the result is 0 or infinity, and p is any number. Then special is `up`, as where x is 0 or infinite.
     const int none = (x < 0) & !whole, far = (fabsf((float)t) > 200.0f) & !none,
-              end = (a == 0) | egi_is_infinite(a) | far, nan = (x != x) | (y != y),
-              one = (x == 1) | (y == 0) | ((a == 1) & egi_is_infinite(b));
-    float special = egi_choosef(end, egi_from_bits(egi_to_bits(up) | sign), NAN);     // while p is computed
+              end = (a == 0) | egi_float_is_infinite(a) | far, nan = (x != x) | (y != y),
+              one = (x == 1) | (y == 0) | ((a == 1) & egi_float_is_infinite(b));
+    float special = egi_choosef(end, egi_bits_float(egi_bits_of(up) | sign), NAN);    // while p is computed
     special = egi_choosef(one, 1.0f, egi_choosef(nan, x + y, special));
-    return egi_choosef(end | nan | none | one, special, egi_from_bits(egi_to_bits(p) | sign));
+    return egi_choosef(end | nan | none | one, special, egi_bits_float(egi_bits_of(p) | sign));
 }
 #endif
 EGI_EVERYWHERE float egi_sigmoid_as(int fused, float x) {
@@ -10125,7 +10127,7 @@ EGI_EVERYWHERE double egi_exp_split_64(int fused, double x, uint64_t *n, double 
                  e = egi_fma64(fused, r, 2.5117856395826074e-08, 2.7631280803116233e-07);
     const double p = egi_fma64(fused, r4, egi_fma64(fused, r4, e, egi_fma64(fused, r2, d, c)),
                                egi_fma64(fused, r2, b, a));
-    *n = egi_to_bits64(shifted);
+    *n = egi_bits64_of(shifted);
     *high = near_r;
     return egi_fma64(fused, r2, p, low);
 }
@@ -10134,11 +10136,11 @@ EGI_EVERYWHERE double egi_exp_within_64(int fused, double x) {   // -746 <= x <=
     double high;
     const double low = egi_exp_split_64(fused, x, &n, &high);
     const uint64_t half = n >> 1 << 52;                          // 2^n in two steps, since alone it may be no double
-    const double first = egi_from_bits64(half);
-    return egi_fma64(fused, high + low, first, first) * egi_from_bits64((n << 52) - half);
+    const double first = egi_bits64_double(half);
+    return egi_fma64(fused, high + low, first, first) * egi_bits64_double((n << 52) - half);
 }
 EGI_EVERYWHERE double egi_exp_below_64(int fused, double x) {    // x <= 0, or NaN
-    return egi_from_bits64(egi_to_bits64(egi_exp_within_64(fused, x)) & ~(0 - (uint64_t)(x < -746.0)));
+    return egi_bits64_double(egi_bits64_of(egi_exp_within_64(fused, x)) & ~(0 - (uint64_t)(x < -746.0)));
 }
 EGI_EVERYWHERE double egi_exp_as_64(int fused, double x) {      // the comparisons are made meanwhile
     const double y = egi_exp_within_64(fused, x);
@@ -10151,9 +10153,9 @@ EGI_EVERYWHERE double egi_expm1_as_64(int fused, double x) {
     double high;
     const double low = egi_exp_split_64(fused, c, &n, &high);
     const uint64_t half = n >> 1 << 52, rest = (n << 52) - half;
-    const double first = egi_from_bits64(half), lost = egi_from_bits64(0x7fe0000000000000u - rest);     // 1 / 2^rest
+    const double first = egi_bits64_double(half), lost = egi_bits64_double(0x7fe0000000000000u - rest);  // 1 / 2^rest
     return copysign(egi_fma64(fused, low, first, egi_fma64(fused, high, first, first - lost)) *
-                    egi_from_bits64(rest), x);
+                    egi_bits64_double(rest), x);
 }
 // With |x| = -n ln 2 / 2 + r, q = 2^n and s = tanh(r): tanh |x| = (w + m s) / (m + w s) with w = 1 - q and m = 1 + q.
 // Of that, w^2 is taken off first, which is near it for every n and 0 for n = 0, so that the division's errors count
@@ -10168,10 +10170,10 @@ EGI_EVERYWHERE double egi_tanh_as_64(int fused, double x) {
                  c = egi_fma64(fused, z, 0.021869370580722476, -0.053968252780440894),
                  d = egi_fma64(fused, z, 0.003444772462715195, -0.008857303841294212),
                  s = r + egi_fma64(fused, r * z, egi_fma64(fused, z2, egi_fma64(fused, z2, d, c), b), low);
-    const double q = egi_from_bits64(egi_to_bits64(shifted) << 52), w = 1 - q, m = 1 + q, near_y = w * w;
+    const double q = egi_bits64_double(egi_bits64_of(shifted) << 52), w = 1 - q, m = 1 + q, near_y = w * w;
     const double above = egi_fma64(fused, s, egi_fma64(fused, -near_y, w, m), egi_fma64(fused, -near_y, m, w)),
                  y = near_y + above / egi_fma64(fused, s, w, m);
-    return egi_from_bits64(egi_to_bits64(y) | (egi_to_bits64(x) & sign));
+    return egi_bits64_double(egi_bits64_of(y) | (egi_bits64_of(x) & sign));
 }
 // f - log(1 + f) - low, where 1 + f is from sqrt(1/2) to sqrt(2): with s = f / (2 + f) that is
 // f^2 / 2 - s (f^2 / 2 + s^2 p(s^2)) - low.
@@ -10185,11 +10187,11 @@ EGI_EVERYWHERE double egi_log_rest_64(int fused, double f, double low) {
 }
 EGI_EVERYWHERE double egi_log_as_64(int fused, double x) {       // as in float32, but by powers of s = f / (2 + f)
     const int tiny = x < 2.2250738585072014e-308;
-    const uint64_t bits = egi_to_bits64(x * egi_choose(tiny, 18014398509481984.0, 1.0)),
+    const uint64_t bits = egi_bits64_of(x * egi_choose(tiny, 18014398509481984.0, 1.0)),
                    over = bits - 0x3fe6a09e667f3bcdu + 0x3ff0000000000000u;
-    const double e = egi_from_bits64((over >> 52) | 0x4330000000000000u) -
+    const double e = egi_bits64_double((over >> 52) | 0x4330000000000000u) -
                      egi_choose(tiny, 4503599627370496.0 + 1023 + 54, 4503599627370496.0 + 1023),
-                 f = egi_from_bits64(bits - (over & 0xfff0000000000000u) + 0x3ff0000000000000u) - 1;
+                 f = egi_bits64_double(bits - (over & 0xfff0000000000000u) + 0x3ff0000000000000u) - 1;
     double y = egi_fma64(fused, e, EGI_LN_2_HIGH, f - egi_log_rest_64(fused, f, e * EGI_LN_2_LOW));
     y = egi_choose(x == 0, -INFINITY, y);
     y = egi_choose(x == INFINITY, x, y);
@@ -10198,11 +10200,11 @@ EGI_EVERYWHERE double egi_log_as_64(int fused, double x) {       // as in float3
 // As in float32: what 1 + x lost by rounding is added to f.
 EGI_EVERYWHERE double egi_log1p_as_64(int fused, double x) {
     const double w = 1 + x, lost = x - (w - 1);
-    const uint64_t bits = egi_to_bits64(w), over = bits - 0x3fe6a09e667f3bcdu + 0x3ff0000000000000u,
+    const uint64_t bits = egi_bits64_of(w), over = bits - 0x3fe6a09e667f3bcdu + 0x3ff0000000000000u,
                    from = (over & 0xfff0000000000000u) - 0x3ff0000000000000u;
-    const double e = egi_from_bits64((over >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023),
-                 scale = egi_choose(x < 9007199254740992.0, egi_from_bits64(0x3ff0000000000000u - from), 0),
-                 f = egi_fma64(fused, lost, scale, egi_from_bits64(bits - from) - 1);
+    const double e = egi_bits64_double((over >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023),
+                 scale = egi_choose(x < 9007199254740992.0, egi_bits64_double(0x3ff0000000000000u - from), 0),
+                 f = egi_fma64(fused, lost, scale, egi_bits64_double(bits - from) - 1);
     double y = egi_fma64(fused, e, EGI_LN_2_HIGH, f - egi_log_rest_64(fused, f, e * EGI_LN_2_LOW));
     y = egi_choose(w == 1, x, y);
     y = egi_choose(x == -1, -INFINITY, y);
@@ -10213,8 +10215,8 @@ EGI_EVERYWHERE double egi_log1p_as_64(int fused, double x) {
 EGI_EVERYWHERE double egi_log1p_of_share_64(int fused, double t) {
     const uint64_t upper = 0 - (uint64_t)(t > 0.41421356237309503);
     const double f = egi_choose(t > 0.41421356237309503, egi_fma64(fused, 0.5, t, -0.5), t),
-                 high = egi_from_bits64(egi_to_bits64(EGI_LN_2_HIGH) & upper),
-                 low = egi_from_bits64(egi_to_bits64(EGI_LN_2_LOW) & upper);
+                 high = egi_bits64_double(egi_bits64_of(EGI_LN_2_HIGH) & upper),
+                 low = egi_bits64_double(egi_bits64_of(EGI_LN_2_LOW) & upper);
     return high + (f - egi_log_rest_64(fused, f, low));
 }
 EGI_EVERYWHERE double egi_sigmoid_as_64(int fused, double x) {
@@ -10227,7 +10229,7 @@ EGI_EVERYWHERE double egi_silu_slope_as_64(int fused, double x) {
     return s * egi_fma64(fused, x, 1 - s, 1);
 }
 EGI_EVERYWHERE double egi_softplus_as_64(int fused, double x) {
-    const double most = egi_from_bits64(egi_to_bits64(x) & (0 - (uint64_t)((x > 0) | (x != x))));
+    const double most = egi_bits64_double(egi_bits64_of(x) & (0 - (uint64_t)((x > 0) | (x != x))));
     return most + egi_log1p_of_share_64(fused, egi_exp_below_64(fused, -fabs(x)));
 }
 EGI_FAMILIES_64(exp) EGI_FAMILIES_64(expm1) EGI_FAMILIES_64(tanh) EGI_FAMILIES_64(log) EGI_FAMILIES_64(log1p)
@@ -10327,7 +10329,7 @@ EGI_EVERYWHERE uint8_t egi_bool_select(int condition, uint8_t a, uint8_t b) { re
     EGI_EVERYWHERE T V##_round(T a) { return rint##f(a); } \
     EGI_EVERYWHERE T V##_square(T a) { return a * a; }
 // Integers wrap around, through the unsigned type U. (-MIN is MIN; the quotient of MIN and -1 is MIN.)
-EGI_EVERYWHERE bool egi_negative(int64_t a) { return a < 0; }
+EGI_EVERYWHERE bool egi_i64_is_negative(int64_t a) { return a < 0; }
 #define EGI_INT_WORDS(V, T, U, SIGNED) \
     EGI_SCALAR_WORDS(V, T) \
     EGI_EVERYWHERE T V##_neg(T a) { return (T)(0u - (U)a); } \
@@ -10339,23 +10341,23 @@ EGI_EVERYWHERE bool egi_negative(int64_t a) { return a < 0; }
         if (b == 0) return 0; \
         if (SIGNED && b == (T)-1) return V##_neg(a); \
         T q = (T)(a / b), r = (T)(a % b); \
-        return (T)(r != 0 && egi_negative(r) != egi_negative(b) ? q - 1 : q); \
+        return (T)(r != 0 && egi_i64_is_negative(r) != egi_i64_is_negative(b) ? q - 1 : q); \
     } \
     EGI_EVERYWHERE T V##_mod(T a, T b) { \
         if (b == 0 || (SIGNED && b == (T)-1)) return 0; \
         T r = (T)(a % b); \
-        return (T)(r != 0 && egi_negative(r) != egi_negative(b) ? r + b : r); \
+        return (T)(r != 0 && egi_i64_is_negative(r) != egi_i64_is_negative(b) ? r + b : r); \
     } \
     EGI_EVERYWHERE T V##_pow(T a, T b) { \
-        if (egi_negative(b)) return (T)(a == 1 ? 1 : a == (T)-1 ? (b & 1 ? -1 : 1) : 0); \
+        if (egi_i64_is_negative(b)) return (T)(a == 1 ? 1 : a == (T)-1 ? (b & 1 ? -1 : 1) : 0); \
         U power = 1, base = (U)a; \
         for (U n = (U)b; n; n >>= 1) { if (n & 1) power *= base; base *= base; } \
         return (T)power; \
     } \
     EGI_EVERYWHERE T V##_max(T a, T b) { return a > b ? a : b; } \
     EGI_EVERYWHERE T V##_min(T a, T b) { return a < b ? a : b; } \
-    EGI_EVERYWHERE T V##_abs(T a) { return egi_negative(a) ? V##_neg(a) : a; } \
-    EGI_EVERYWHERE T V##_sign(T a) { return (T)((a > 0) - egi_negative(a)); }
+    EGI_EVERYWHERE T V##_abs(T a) { return egi_i64_is_negative(a) ? V##_neg(a) : a; } \
+    EGI_EVERYWHERE T V##_sign(T a) { return (T)((a > 0) - egi_i64_is_negative(a)); }
 
 EGI_FLOAT_WORDS(egi_f32, float, f)
 EGI_FLOAT_WORDS(egi_f64, double, )
@@ -10604,8 +10606,8 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_STEP_64 = 16 };     // in float32; 
 #define EGI_LONG_FUSED_64(word) NULL
 #endif
 // The highest bit is set where x is beyond 2^17, infinite or NaN.
-EGI_EVERYWHERE uint32_t egi_angle_beyond(float x) { return 0x48000000u - (egi_to_bits(x) & 0x7fffffffu); }
-EGI_EVERYWHERE uint64_t egi_angle_beyond_64(double x) { return 0x4100000000000000u - (egi_to_bits64(x) & INT64_MAX); }
+EGI_EVERYWHERE uint32_t egi_angle_beyond(float x) { return 0x48000000u - (egi_bits_of(x) & 0x7fffffffu); }
+EGI_EVERYWHERE uint64_t egi_angle_beyond_64(double x) { return 0x4100000000000000u - (egi_bits64_of(x) & INT64_MAX); }
 // The first element from i on that is beyond 2^17, infinite or NaN, or n.
 static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
     for (; n - i >= 16; i += 16) {
@@ -10613,7 +10615,7 @@ static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
         for (int j = 0; j < 16; j++) most |= egi_angle_beyond(x[i + j]);
         if (most >> 31) break;
     }
-    while (i < n && !egi_is_far(x[i])) i++;
+    while (i < n && !egi_angle_is_far(x[i])) i++;
     return i;
 }
 static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
@@ -10622,12 +10624,12 @@ static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
         for (int j = 0; j < 16; j++) most |= egi_angle_beyond_64(x[i + j]);
         if (most >> 63) break;
     }
-    while (i < n && !egi_is_far_64(x[i])) i++;
+    while (i < n && !egi_angle_is_far_64(x[i])) i++;
     return i;
 }
 // The first element that is not from 0 to 1, or n. Blocks are looked at by their bits, which compilers turn into
 // vectors: positive floats are in the order of their bits; -0 is left to the second loop.
-__attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, const float *x) {
+__attribute__((noinline, unused)) static int64_t egi_share_find_other(int64_t n, const float *x) {
     enum { BLOCK = 64 };
     int64_t i = 0;
     while (i < n) {
@@ -10635,7 +10637,7 @@ __attribute__((noinline, unused)) static int64_t egi_find_no_share(int64_t n, co
         uint32_t outside = n - i < BLOCK ? 1u << 31 : 0;
         if (n - i >= BLOCK)
             for (int j = 0; j < BLOCK; j++)
-                outside |= egi_to_bits(x[i + j]) | (0x3f800000u - egi_to_bits(x[i + j]));
+                outside |= egi_bits_of(x[i + j]) | (0x3f800000u - egi_bits_of(x[i + j]));
         if (!(outside >> 31)) i = end;
         else
             while (i < end && x[i] >= 0 && x[i] <= 1) i++;
@@ -10834,7 +10836,7 @@ static egi_divisor_i64 egi_divisor_make_i64(int64_t divisor) {
 static inline uint64_t egi_divisor_quotient_i64(const egi_divisor_i64 *v, int64_t x) {
     const uint64_t below = 0 - ((uint64_t)x >> 63);
     uint64_t low;
-    return egi_multiply_high((uint64_t)x ^ below, v->inverse, &low) >> v->shift ^ below;
+    return egi_random_multiply((uint64_t)x ^ below, v->inverse, &low) >> v->shift ^ below;
 }
 typedef struct egi_divisor_i32 { double inverse, half; uint32_t d, remains; } egi_divisor_i32;
 static egi_divisor_i32 egi_divisor_make_i32(int32_t d) {
@@ -10843,7 +10845,7 @@ static egi_divisor_i32 egi_divisor_make_i32(int32_t d) {
     return v;
 }
 static inline uint32_t egi_divisor_quotient_i32(const egi_divisor_i32 *v, int32_t x) {
-    return (uint32_t)egi_to_bits64((double)x * v->inverse + v->half + 6755399441055744.0);
+    return (uint32_t)egi_bits64_of((double)x * v->inverse + v->half + 6755399441055744.0);
 }
 typedef struct egi_divisor_u8 { uint16_t inverse, same, d, remains; } egi_divisor_u8;
 static egi_divisor_u8 egi_divisor_make_u8(uint8_t d) {
@@ -11805,7 +11807,7 @@ typedef struct egi_recorder {
 // Whether a graph is being built, into which the program's own tensors are taken as nodes (GRAPHS).
 static bool egi_graph_adopts(void) { return egi_this.observer && egi_this.observer->graph; }
 // Whether so many steps would be those of an open dimension: the graph that is being built cannot have nodes for each.
-static bool egi_steps_are_open(int64_t steps) {
+static bool egi_graph_steps_open(int64_t steps) {
     eg_shape shape = { 1, { steps } };
     bool (*shows)(const eg_backend *, eg_shape *) = __atomic_load_n(&egi_graph_shows, __ATOMIC_RELAXED);
     return shows && shows(egi_this.backend, &shape) && shape.dims[0] < 0;
@@ -11816,7 +11818,7 @@ static EGI_NOINLINE bool egi_launch_by_table(eg_backend *b, egi_kernel_function 
                                              egi_kernel_function *of_cpu, const char *name, const egi_args *args) {
     egi_recorder *r = egi_this.observer;
     if (kernel == egi_kernel_traced) kernel = of_cpu;
-    if (!kernel) return egi_no_kernel(b, name);
+    if (!kernel) return egi_kernel_fail(b, name);
     return r && r->launch ? r->launch(r, b, number, kernel, args) : kernel(b, args);
 }
 static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
@@ -11824,10 +11826,10 @@ static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
     return egi_fail(EG_ERROR_DEVICE, NULL, "device %s: its table of kernels is read while a function is traced",
                     b->name);
 }
-static EGI_NOINLINE void egi_observe_alias(const eg_tensor *x) {
+static EGI_NOINLINE void egi_observer_alias(const eg_tensor *x) {
     if (egi_this.observer->alias) egi_this.observer->alias(egi_this.observer, x);
 }
-static EGI_COLD bool egi_observe_read(const char *function, const eg_tensor *x, bool asked) {
+static EGI_COLD bool egi_observer_read(const char *function, const eg_tensor *x, bool asked) {
     egi_recorder *r = egi_this.observer;
     return !r->read || r->read(r, function, x, asked);
 }
@@ -11863,7 +11865,7 @@ static bool egi_host_reaches(eg_tensor *v, int64_t least) {
 }
 // The NaN trap in a replay: in[n] is what the op made of in[0..n - 1]. A body may have switched it on only here.
 typedef struct egi_trap_check { const char *name; int64_t n; } egi_trap_check;
-static bool egi_check_trap(eg_backend *b, const egi_args *args) {
+static bool egi_trap_work(eg_backend *b, const egi_args *args) {
     const egi_trap_check *p = (const egi_trap_check *)args->parameters;
     eg_tensor *in[8];
     (void)b;
@@ -11874,11 +11876,11 @@ static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int
                                      eg_tensor *const *out, int n_out) {
     return egi_this.observer->op(egi_this.observer, op, in, n, attr, out, n_out);
 }
-static bool egi_recording_though_paused(void);
+static bool egi_recording_in_pause(void);
 // Whether a tape records this thread's ops now; spies do not count, and a pause does, unless a tape was begun inside
 // it.
 static bool egi_recording(void) {
-    return egi_this.recording > egi_this.spies && (egi_this.paused == 0 || egi_recording_though_paused());
+    return egi_this.recording > egi_this.spies && (egi_this.paused == 0 || egi_recording_in_pause());
 }
 // Whether a tape or a spy wants to know of ops.
 static bool egi_recording_wanted(void) { return egi_this.recording > 0 && (egi_this.spies || egi_recording()); }
@@ -11890,7 +11892,7 @@ static bool egi_recording_wanted(void) { return egi_this.recording > 0 && (egi_t
 static int64_t egi_tensor_nonfinite(const eg_tensor *x) {
     int64_t count = 0;
     if (x->flags & EGI_NUMBER) return !(x->number - x->number == 0);
-    if (!egi_is_float(x->dtype) || x->size == 0) return 0;
+    if (!egi_dtype_is_float(x->dtype) || x->size == 0) return 0;
     eg_tensor *c = egi_contiguous(x);
     if (!c) return -1;
     egi_args args = { NULL, 0, { c }, { NULL }, &count };
@@ -11903,7 +11905,7 @@ static void egi_trap_text(char *text, size_t size, const eg_tensor *out, eg_tens
     size_t at = (size_t)snprintf(text, size, "%s from finite inputs: ", egi_shape_show(egi_shape(out))), start = at;
     for (int i = 0; i < n && at < size - 1; i++)
         if (in[i])
-            at += (size_t)snprintf(text + at, size - at, "%s%.100s", at > start ? ", " : "", egi_describe(in[i]));
+            at += (size_t)snprintf(text + at, size - at, "%s%.100s", at > start ? ", " : "", egi_tensor_show(in[i]));
 }
 // Puts the tensors of x[0..n - 1] that can hold a NaN into list, made contiguous, and returns how many, or -1 where
 // the device's own trap cannot do it (too many tensors, several devices, no memory). *nan: a plain number among them
@@ -11918,7 +11920,7 @@ static int egi_trap_list(eg_backend *b, eg_tensor *const *x, int n, eg_tensor **
         if (!x[i]) continue;
         if (x[i]->flags & EGI_NUMBER) { *nan = *nan || !(x[i]->number - x[i]->number == 0); continue; }
         if (egi_backend_of(x[i]) != b) return -1;
-        if (!egi_is_float(x[i]->dtype) || !x[i]->size) continue;
+        if (!egi_dtype_is_float(x[i]->dtype) || !x[i]->size) continue;
         list[count] = egi_scope_own(egi_contiguous(x[i]));
         if (!list[count++]) return -1;
     }
@@ -11983,7 +11985,7 @@ static EGI_COLD bool egi_device_error(const char *name, const eg_tensor *a, int 
                     "operand %d is on %s and operand %d on %s; copy one of them, as in eg_to(x, \"%s\")",
                     ia, here->name, ib, there->name, here->name);
 }
-static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
+static bool egi_device_same(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
     return egi_backend_of(a) == egi_backend_of(b) || egi_device_error(name, a, ia, b, ib);
 }
 
@@ -11992,7 +11994,7 @@ static EGI_COLD bool egi_broadcast_error(const char *name, const eg_tensor *a, c
         int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
         if (da != db && da != 1 && db != 1)
             return egi_fail(EG_ERROR_SHAPE, name, "shapes do not broadcast: %s and %s (axis -%d: %s against %s)",
-                            egi_describe(a), egi_describe(b), i, egi_dim_show(a, da), egi_dim_show(b, db));
+                            egi_tensor_show(a), egi_tensor_show(b), i, egi_dim_show(a, da), egi_dim_show(b, db));
     }
     return false;
 }
@@ -12024,7 +12026,7 @@ static EGI_COLD bool egi_dtype_error(const egi_op *op, const eg_tensor *x, int d
                        : op->dtypes == EGI_DTYPES_B ? "; it takes bool, as comparisons make"
                        : dtype == EG_BOOL ? "; eg_cast it to a number"
                        : "";
-    return egi_fail(EG_ERROR_DTYPE, op->name, "does not take %s%s", egi_describe(x), hint);
+    return egi_fail(EG_ERROR_DTYPE, op->name, "does not take %s%s", egi_tensor_show(x), hint);
 }
 
 // Runs an elementwise row. Variant 0 is the op; i + 1 its fused gradient for operand i.
@@ -12034,7 +12036,7 @@ static bool egi_elementwise_launch(const egi_op *op, int variant, eg_tensor *con
     return egi_launch_elementwise(out->buffer->backend, &args);
 }
 // Whether one of n divisors is 0.
-static bool egi_has_zero_i32(int64_t n, const int32_t *x) {
+static bool egi_divisor_has_zero_i32(int64_t n, const int32_t *x) {
     enum { STEP = 64 };                         // a loop that compilers turn into vectors; each step may leave
     int64_t i = 0;
     for (; n - i >= STEP; i += STEP) {
@@ -12046,26 +12048,26 @@ static bool egi_has_zero_i32(int64_t n, const int32_t *x) {
     return i < n;
 }
 // The same for any tensor of integers, which is read to the host; false with an error where that fails.
-static bool egi_has_zero(const eg_tensor *x) {
+static bool egi_divisor_has_zero(const eg_tensor *x) {
     eg_scope scope = eg_scope_begin();
     eg_tensor *c = egi_contiguous(x);
     const char *p = c ? (const char *)egi_data(c) : NULL;
     bool zero = false;
-    if (p && x->dtype == EG_INT32) zero = egi_has_zero_i32(x->size, (const int32_t *)(const void *)p);
+    if (p && x->dtype == EG_INT32) zero = egi_divisor_has_zero_i32(x->size, (const int32_t *)(const void *)p);
     else if (p && x->dtype == EG_UINT8) zero = memchr(p, 0, (size_t)x->size) != NULL;
     else
         for (int64_t i = 0; p && i < x->size && !zero; i++)
-            zero = egi_load_int(x->dtype, p + i * egi_dtypes[x->dtype].size) == 0;
+            zero = egi_dtype_load_int(x->dtype, p + i * egi_dtypes[x->dtype].size) == 0;
     if (c) egi_object_release(&c->object);
     eg_scope_end(scope);
     return zero;
 }
-static bool egi_check_divisor(eg_backend *b, const egi_args *args) {
+static bool egi_divisor_check(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = args->in[0];
     (void)b;
-    return !(x->flags & EGI_NUMBER ? x->number == 0 : egi_has_zero(x)) ||
+    return !(x->flags & EGI_NUMBER ? x->number == 0 : egi_divisor_has_zero(x)) ||
            egi_fail(EG_ERROR_MATH, *(const char *const *)args->parameters, "integer division by zero in %s",
-                    egi_describe(x));
+                    egi_tensor_show(x));
 }
 
 // The general case, with every check: devices, dtypes, plain numbers, division by zero, shapes. The result is the
@@ -12093,23 +12095,23 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
             int j = skip;
             while (in[j]->flags & EGI_NUMBER) j++;
             return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, op->name, "dtypes differ: %s and %s; eg_cast one of them",
-                                          egi_describe(in[j]), egi_describe(in[i]));
+                                          egi_tensor_show(in[j]), egi_tensor_show(in[i]));
         }
     }
     if (dtype < 0) dtype = op->dtypes == EGI_DTYPES_B ? EG_BOOL : egi_this.floats;
     if (skip && !(in[0]->flags & EGI_NUMBER) && in[0]->dtype != EG_BOOL)
         return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, op->name, "the condition is %s, but must be bool",
-                                      egi_describe(in[0]));
+                                      egi_tensor_show(in[0]));
     if (!(op->dtypes >> dtype & 1)) { egi_dtype_error(op, in[first < 0 ? 0 : first], dtype); return NULL; }
     for (int i = skip; i < n; i++)
         if ((in[i]->flags & EGI_NUMBER) && dtype >= EG_INT32 && !egi_number_fits(op->name, in[i], (eg_dtype)dtype))
             return NULL;
     if ((op->flags & EGI_DIVIDES) && dtype >= EG_INT32 &&
-        !egi_host_check(egi_check_divisor, in[1], NULL, &op->name, sizeof op->name))
+        !egi_host_check(egi_divisor_check, in[1], NULL, &op->name, sizeof op->name))
         return NULL;
-    if (op->flags & EGI_SAME_SHAPE && in[0]->rank && in[1]->rank && !egi_same_shape(in[0], in[1]))
+    if (op->flags & EGI_SAME_SHAPE && in[0]->rank && in[1]->rank && !egi_shape_same(in[0], in[1]))
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "labels %s and logits %s must have one shape",
-                                      egi_describe(in[0]), egi_describe(in[1]));
+                                      egi_tensor_show(in[0]), egi_tensor_show(in[1]));
     eg_shape shape;
     if (!egi_broadcast(op->name, in, n, &shape)) return NULL;
     eg_tensor *out = egi_tensor_allocate(op->name, backend ? backend : egi_backend_here(),
@@ -12120,12 +12122,13 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
 }
 
 // Whether x is a live, contiguous tensor and no plain number.
-static bool egi_is_plain(const eg_tensor *x) {
+static bool egi_tensor_is_plain(const eg_tensor *x) {
     return x && x->object.kind == EGI_TENSOR && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS;
 }
 // Whether b, too, is plain, and both have one shape, dtype and device.
-static bool egi_are_twins(const eg_tensor *a, const eg_tensor *b) {
-    return egi_is_plain(b) && a->dtype == b->dtype && egi_same_shape(a, b) && a->buffer->backend == b->buffer->backend;
+static bool egi_operand_twins(const eg_tensor *a, const eg_tensor *b) {
+    return egi_tensor_is_plain(b) && a->dtype == b->dtype && egi_shape_same(a, b) &&
+        a->buffer->backend == b->buffer->backend;
 }
 // The addresses of the operands of the common case: tensors of one shape and dtype, and, beside floats, plain numbers,
 // which are stored in `value`, with their bits in *scalars. NULL: it is another case; else one of the tensors.
@@ -12135,10 +12138,10 @@ static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *cons
     const eg_tensor *x = in[0];
     *scalars = 0;
     if (n > 1 && x && x->flags & EGI_NUMBER) x = in[1];
-    if (!egi_is_plain(x) || !(op->dtypes >> x->dtype & 1) || op->flags & EGI_BOOL_FIRST ||
+    if (!egi_tensor_is_plain(x) || !(op->dtypes >> x->dtype & 1) || op->flags & EGI_BOOL_FIRST ||
         (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32)) return NULL;
 #ifndef EGI_FOR_SIZE
-    if (n == 2 && x == in[0] && egi_are_twins(x, in[1])) {                  // most calls, without the loop
+    if (n == 2 && x == in[0] && egi_operand_twins(x, in[1])) {              // most calls, without the loop
         p[0] = p[2] = p[3] = p[4] = x->data;
         p[1] = in[1]->data;
         return x;
@@ -12151,7 +12154,7 @@ static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *cons
             egi_number_store(in[i], x->dtype, &value[i]);
             p[i] = &value[i];
             *scalars |= 1u << i;
-        } else if (egi_are_twins(x, in[i])) p[i] = in[i]->data;
+        } else if (egi_operand_twins(x, in[i])) p[i] = in[i]->data;
         else return NULL;
     }
     return x;
@@ -12207,7 +12210,8 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
 static bool egi_power_is_simple(const eg_tensor *a, const eg_tensor *b) {
     if (!b || !(b->flags & EGI_NUMBER) || !a || a->object.kind != EGI_TENSOR || a->flags & EGI_NUMBER) return false;
     const double k = b->number;
-    return EGI_DTYPES_N >> a->dtype & 1 && (k == 2 || k == 3 || (egi_is_float(a->dtype) && (k == 0.5 || k == -1)));
+    return EGI_DTYPES_N >> a->dtype & 1 &&
+        (k == 2 || k == 3 || (egi_dtype_is_float(a->dtype) && (k == 0.5 || k == -1)));
 }
 static eg_tensor *egi_power_compose(eg_tensor *a, double k) {
     return k == 2 ? (eg_square)(a)
@@ -12339,7 +12343,7 @@ static EGI_COLD bool egi_apply_adopted(const egi_op *op, eg_tensor *const *in, i
     eg_tensor **own = (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
     const bool ok = own ? egi_this.observer->adopt(egi_this.observer, op->name, in, n, own) &&
                           egi_apply(op, own, n, attr, out)
-                        : egi_no_memory(op->name, n * (int64_t)sizeof *own);
+                        : egi_memory_fail(op->name, n * (int64_t)sizeof *own);
     egi_free(own);
     return ok;
 }
@@ -12379,13 +12383,13 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
         if (first < 0) { first = i; dtype = in[i]->dtype; c.backend = egi_backend_of(in[i]); }
         else if (egi_backend_of(in[i]) != c.backend && egi_graph_adopts())
             return egi_apply_adopted(op, in, n, attr, out);
-        else if (!egi_same_device(op->name, in[first], first, in[i], i)) return false;
+        else if (!egi_device_same(op->name, in[first], first, in[i], i)) return false;
     }
     if (first < 0) c.backend = egi_backend_here();
     else if (egi_this.observer && egi_apply_opens(op, in, n, attr)) return egi_apply_adopted(op, in, n, attr, out);
     if (n > 8) {
         real = (eg_tensor **)egi_alloc((size_t)n * sizeof *real);
-        if (!real) return egi_no_memory(op->name, n * (int64_t)sizeof *real);
+        if (!real) return egi_memory_fail(op->name, n * (int64_t)sizeof *real);
     }
     for (int i = 0; i < n && ok; i++) {       // a plain number becomes a tensor of the first tensor's dtype
         real[i] = in[i]->flags & EGI_NUMBER ? egi_number_tensor(op->name, in[i], dtype < 0 ? egi_this.floats
@@ -12413,14 +12417,14 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     if (real != few) egi_free(real);
     return ok;
 }
-static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
+static eg_tensor *egi_apply_one(const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
     eg_tensor *out[EGI_MAX_OUT];
     return egi_apply(op, in, n, attr, out) ? out[0] : NULL;
 }
 static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 35
 
 // The run() of a row that is one launch: its inputs are made contiguous, its outputs are already allocated.
-static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *parameters) {
+static bool egi_launch_run(egi_call *c, egi_kernel_function *launch, const void *parameters) {
     egi_args args = { c->op, 0, { NULL }, { NULL }, parameters };
     eg_tensor *in[8];
     int n = 0;
@@ -12665,7 +12669,7 @@ static void egi_team_give(void) { __atomic_store_n(&egi_team.busy, false, __ATOM
 // Ends the threads; the next kernel that is divided starts them again.
 static EGI_COLD void egi_team_end(void) {
     egi_team_state *p = &egi_team;
-    if (egi_is_forked(__atomic_load_n(&p->forks, __ATOMIC_RELAXED))) return;
+    if (egi_fork_happened(__atomic_load_n(&p->forks, __ATOMIC_RELAXED))) return;
     egi_team_take();
     pthread_mutex_lock(&p->lock);
     __atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
@@ -12985,7 +12989,8 @@ static egi_window_box egi_window_box_of_line(const egi_windows *w, int64_t line)
 
 // The outputs first <= o < last, of `count`, that read an element through the tap at `offset`: o * stride + offset lies
 // in [0, size).
-static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t count, int64_t *first, int64_t *last) {
+static void egi_window_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t count, int64_t *first,
+                                 int64_t *last) {
     int64_t from = offset < 0 ? (-offset + stride - 1) / stride : 0;
     int64_t to = offset < size ? (size - 1 - offset) / stride + 1 : 0;
     *last = egi_min64(to, count);
@@ -13044,13 +13049,13 @@ struct egi_reducer {
 // Under -ffast-math clang makes its builtin for roots an estimate, whatever the pragmas say.
 #if defined(EGI_HAS_SQRT) && defined(__clang__) && defined(EGI_FAST_MATH)
 #define EGI_ESTIMATES_ROOTS
-static inline egi_v16_f32 egi_root_f32(egi_v16_f32 x) {
+static inline egi_v16_f32 egi_vector_root_f32(egi_v16_f32 x) {
     egi_v16_f32 y;
     __asm__("sqrtps %1, %0" : "=x"(y) : "x"(x));
     return y;
 }
 #if EGI_WIDE_PROGRAMS
-EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_f32(egi_v32_f32 x) {
+EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_vector_root_avx2_f32(egi_v32_f32 x) {
     egi_v32_f32 y;
     __asm__("vsqrtps %1, %0" : "=x"(y) : "x"(x));
     return y;
@@ -13122,7 +13127,7 @@ enum { EGI_STRIP = 4096, EGI_STRIP_LEAST = 512 };
 #if EGI_WIDE_PROGRAMS
 // Writes n masks of `size` bytes, 4 or 8, as bools. Packing works within each half of a vector, so the halves are put
 // in order afterwards.
-EGI_AVX2 EGI_NOINLINE static void egi_masks_as_bools(int64_t n, int size, const void *from, unsigned char *to) {
+EGI_AVX2 EGI_NOINLINE static void egi_mask_to_bools(int64_t n, int size, const void *from, unsigned char *to) {
     typedef int32_t masks __attribute__((vector_size(32)));
     typedef int32_t masks_at __attribute__((vector_size(32), aligned(1), may_alias));
     const int32_t one = 0x1010101;
@@ -13149,7 +13154,7 @@ EGI_AVX2 EGI_NOINLINE static void egi_masks_as_bools(int64_t n, int size, const 
         t += sizeof mask; \
     } \
     for (; n > 0; n--, t += sizeof(INT)) { const INT mask = -(INT)(*b++ != 0); memcpy(t, &mask, sizeof mask); }
-EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, void *to) {
+EGI_AVX2 static void egi_mask_of_bools(int64_t n, int size, const void *from, void *to) {
     const unsigned char *b = (const unsigned char *)from;
     char *t = (char *)to;
     if (size == 4) { EGI_BOOLS_AS_MASKS(int32_t) }
@@ -13246,7 +13251,7 @@ static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n
 }
 // Whether a program is faster in strips, with AVX2. float32 has a larger interpreter: strips pay only for results that
 // are written around the cache.
-static bool egi_strips_pay(const egi_program *p, int dtype, int64_t n) {
+static bool egi_strip_pays(const egi_program *p, int dtype, int64_t n) {
     const int64_t bytes = n * egi_dtypes[dtype].size;
     if (!EGI_WIDE_PROGRAMS || !p->words) return false;
     if (dtype > EG_FLOAT64) return bytes >= 32;
@@ -13361,7 +13366,7 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
 #endif
         else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
     }
-    else if (wide && egi_strips_pay(p, dtype, n)) egi_strips_run(p, dtype, n, in, scalars, out);
+    else if (wide && egi_strip_pays(p, dtype, n)) egi_strips_run(p, dtype, n, in, scalars, out);
     else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
 }
 // Makes the program of a row's formula (variant 0), or of its gradient for input variant - 1, at its first run, and
@@ -13558,22 +13563,22 @@ static inline int32_t egi_convert_to_int32(float v) {
     static inline int64_t NAME(T v) { \
         const VEC vector = { v }; \
         const int64_t y = CONVERT(vector); \
-        return __builtin_expect(y != INT64_MIN, 1) ? y : egi_to_int64((double)v); \
+        return __builtin_expect(y != INT64_MIN, 1) ? y : egi_int64_of((double)v); \
     }
 EGI_CONVERT_TO_INT64(egi_convert_f32_to_int64, float, egi_v16_f32, __builtin_ia32_cvttss2si64)
 EGI_CONVERT_TO_INT64(egi_convert_f64_to_int64, double, egi_v16_f64, __builtin_ia32_cvttsd2si64)
 #undef EGI_CONVERT_TO_INT64
 #else
-#define egi_convert_f32_to_int64(v) egi_to_int64((double)(v))
-#define egi_convert_f64_to_int64(v) egi_to_int64(v)
+#define egi_convert_f32_to_int64(v) egi_int64_of((double)(v))
+#define egi_convert_f64_to_int64(v) egi_int64_of(v)
 #endif
 // A cast by operations that vectors have: each half becomes a double, exactly (their last bits are 2^32 and 1); only
 // their sum is rounded.
 static inline double egi_convert_from_int64(int64_t v) {
 #if EGI_X86
-    const double high = egi_from_bits64((uint64_t)v >> 32 ^ 0x4530000080000000u) -
-                        egi_from_bits64(0x4530000080100000u);
-    return high + egi_from_bits64(((uint64_t)v & 0xffffffffu) | 0x4330000000000000u);
+    const double high = egi_bits64_double((uint64_t)v >> 32 ^ 0x4530000080000000u) -
+                        egi_bits64_double(0x4530000080100000u);
+    return high + egi_bits64_double(((uint64_t)v & 0xffffffffu) | 0x4330000000000000u);
 #else
     return (double)v;
 #endif
@@ -13586,7 +13591,7 @@ static inline double egi_convert_from_int64(int64_t v) {
     PAIR(EG_FLOAT32, float, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT32, int32_t, EG_BOOL, uint8_t, v != 0) \
     PAIR(EG_INT32, int32_t, EG_UINT8, uint8_t, v) \
     PAIR(EG_FLOAT64, double, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT64, int64_t, EG_BOOL, uint8_t, v != 0) \
-    PAIR(EG_FLOAT32, float, EG_FLOAT16, uint16_t, egi_to_half(v))
+    PAIR(EG_FLOAT32, float, EG_FLOAT16, uint16_t, egi_half_of(v))
 #define EGI_CONVERSIONS(PAIR) \
     PAIR(EG_FLOAT32, float, EG_INT32, int32_t, egi_convert_to_int32(v)) \
     PAIR(EG_FLOAT64, double, EG_INT32, int32_t, egi_convert_within_f64(v, -2147483648.0, 2147483647.0)) \
@@ -13595,9 +13600,9 @@ static inline double egi_convert_from_int64(int64_t v) {
     PAIR(EG_FLOAT32, float, EG_INT64, int64_t, egi_convert_f32_to_int64(v)) \
     PAIR(EG_FLOAT64, double, EG_INT64, int64_t, egi_convert_f64_to_int64(v)) \
     PAIR(EG_FLOAT32, float, EG_FLOAT64, double, v) PAIR(EG_FLOAT64, double, EG_FLOAT32, float, v) \
-    PAIR(EG_FLOAT32, float, EG_BFLOAT16, uint16_t, egi_to_bfloat(v)) \
-    PAIR(EG_FLOAT16, uint16_t, EG_FLOAT32, float, egi_from_half(v)) \
-    PAIR(EG_BFLOAT16, uint16_t, EG_FLOAT32, float, egi_from_bfloat(v)) \
+    PAIR(EG_FLOAT32, float, EG_BFLOAT16, uint16_t, egi_bfloat_of(v)) \
+    PAIR(EG_FLOAT16, uint16_t, EG_FLOAT32, float, egi_half_to_float(v)) \
+    PAIR(EG_BFLOAT16, uint16_t, EG_FLOAT32, float, egi_bfloat_to_float(v)) \
     PAIR(EG_INT32, int32_t, EG_INT64, int64_t, v) PAIR(EG_INT64, int64_t, EG_INT32, int32_t, v) \
     PAIR(EG_INT64, int64_t, EG_UINT8, uint8_t, v) \
     PAIR(EG_INT64, int64_t, EG_FLOAT32, float, v) \
@@ -13660,7 +13665,7 @@ EGI_AVX2 static void egi_convert_avx2_f64_u8(int64_t n, const void *from, void *
     egi_convert_EG_FLOAT64_EG_UINT8(n, f, to);
 }
 #undef EGI_CONVERT_4
-// By way of floats rounded to odd, as in egi_to_odd: v cut to the 24 bits of a float, with the last bit set if
+// By way of floats rounded to odd, as in egi_float_to_odd: v cut to the 24 bits of a float, with the last bit set if
 // something was lost. That is exact except below 2^-126, where halves are 0. n is at least 4; the last block and vector
 // may overlap those before.
 EGI_AVX2 static void egi_convert_avx2_f64_f16(int64_t n, const void *from, void *to) {
@@ -13737,7 +13742,7 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
     }
     const int sf = egi_dtypes[dtype_from].size, st = egi_dtypes[dtype_to].size;
     for (int64_t i = 0; i < n; i++)
-        egi_store(dtype_to, (char *)to + i * st, egi_load(dtype_from, (const char *)from + i * sf));
+        egi_dtype_store(dtype_to, (char *)to + i * st, egi_dtype_load(dtype_from, (const char *)from + i * sf));
 }
 // Fills n elements with one value of `size` bytes.
 static void egi_elements_repeat(char *to, const void *value, int64_t n, int size) {
@@ -13756,7 +13761,7 @@ typedef struct egi_reader {
     egi_walk walk; char *data;
 } egi_reader;
 // Whether the operand can be read in place, without a block.
-static bool egi_reads_directly(const eg_tensor *x, const eg_tensor *out, int dtype) {
+static bool egi_reader_is_direct(const eg_tensor *x, const eg_tensor *out, int dtype) {
     return !(x->flags & EGI_NUMBER) && x->dtype == dtype && (x->flags & EGI_CONTIGUOUS) && x->size == out->size;
 }
 // Prepares reading x, which broadcasts to out, as `dtype`. `block` has room for `step` elements.
@@ -13779,7 +13784,7 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
     egi_walk_make(&r->walk, x, out->rank, out->dims);
     r->from_dtype = x->dtype;
     r->from_size = egi_dtypes[x->dtype].size;
-    if (egi_reads_directly(x, out, dtype)) { r->direct = x->data; return; }
+    if (egi_reader_is_direct(x, out, dtype)) { r->direct = x->data; return; }
     r->data = x->data;
     if (r->walk.rank == 1 && r->walk.strides[0] == 0) {
         unsigned char value[8];
@@ -13977,7 +13982,7 @@ static void egi_formula_blocks_readers(const egi_formula_blocks *b, egi_reader *
     for (int i = 0, k = 0; i < e->count; i++) {
         if (!e->x[i]) continue;
         blocks[i] = space + k * b->room * egi_dtypes[e->dtype].size;
-        k += !egi_reads_directly(e->x[i], e->out, e->of[i]);
+        k += !egi_reader_is_direct(e->x[i], e->out, e->of[i]);
         egi_reader_make(&readers[i], e->x[i], e->out, e->of[i], blocks[i], b->step);
     }
 }
@@ -14010,13 +14015,13 @@ static void egi_formula_blocks_run(void *context, int64_t begin, int64_t end) {
 static void egi_formula_run_blocks(const egi_formula_run *e, int64_t most, double cost) {
     egi_formula_blocks b;
     int packed = 0;
-    for (int i = 0; i < e->count; i++) packed += e->x[i] && !egi_reads_directly(e->x[i], e->out, e->of[i]);
+    for (int i = 0; i < e->count; i++) packed += e->x[i] && !egi_reader_is_direct(e->x[i], e->out, e->of[i]);
     b.run = e;
     b.step = b.room = egi_min64(most, EGI_SPACE / (egi_dtypes[e->dtype].size * packed) / 64 * 64);
     // The first period above 1 decides, as in egi_reader_make.
     for (int i = 0; i < e->count; i++) {
         egi_walk w;
-        if (!e->x[i] || egi_reads_directly(e->x[i], e->out, e->of[i]) || e->x[i]->flags & EGI_NUMBER) continue;
+        if (!e->x[i] || egi_reader_is_direct(e->x[i], e->out, e->of[i]) || e->x[i]->flags & EGI_NUMBER) continue;
         egi_walk_make(&w, e->x[i], e->out->rank, e->out->dims);
         if (w.rank != 2 || w.strides[0] != 0 || w.dims[1] > b.step) continue;
         b.step -= b.step % w.dims[1];
@@ -14030,7 +14035,7 @@ static bool egi_formula_run_all(egi_formula_run *e) {
     egi_rows rows;
     bool direct = true;
     double cost = 0;
-    for (int i = 0; i < e->count && direct; i++) direct = !e->x[i] || egi_reads_directly(e->x[i], e->out, e->of[i]);
+    for (int i = 0; i < e->count && direct; i++) direct = !e->x[i] || egi_reader_is_direct(e->x[i], e->out, e->of[i]);
     if (direct && e->out->size < EGI_PARALLEL_SIZE)
         return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
     // Without elements this only makes the program, the one part that can fail.
@@ -14481,7 +14486,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     memset(&job, 0, sizeof job);
     job.args = args;
     job.made = 1;
-    w->convert = p->kind == EGI_MEAN && !egi_is_float(x->dtype) && x->dtype != EG_INT64;
+    w->convert = p->kind == EGI_MEAN && !egi_dtype_is_float(x->dtype) && x->dtype != EG_INT64;
     w->reducer = p->reducers[w->convert ? (int)EG_INT64 : x->dtype];
     w->dtype = x->dtype;
     w->size = egi_dtypes[x->dtype].size;
@@ -15192,7 +15197,7 @@ static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
     const egi_sort_form with_place = size < 8 && p->n <= (int64_t)UINT32_MAX ? EGI_SORT_PACKED : EGI_SORT_PAIRS,
                         alone = size == 8 ? EGI_SORT_KEYS_8 : EGI_SORT_KEYS_4;
     char *space = (char *)egi_alloc((size_t)room * 2 * egi_sort_form_size[with_place]);
-    if (!space) return egi_no_memory(args->op->name, room * 2 * egi_sort_form_size[with_place]);
+    if (!space) return egi_memory_fail(args->op->name, room * 2 * egi_sort_form_size[with_place]);
     for (int64_t o = 0; o < p->outer; o++, from += p->n * size) {
         egi_sort_row r = { with_place, x->dtype, p->descending, p->n, p->k, room };
         if (!order && p->k == p->n && p->n <= (int64_t)UINT32_MAX && egi_sort_loses_nothing(x->dtype, from, p->n))
@@ -15212,7 +15217,7 @@ static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
 static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes) {
     int64_t *index = x->dtype == EG_INT64 && x->size ? (int64_t *)(void *)x->data
                      : (int64_t *)egi_alloc((size_t)(x->size ? x->size : 1) * sizeof *index);
-    if (!index) { egi_no_memory(name, x->size * 8); return NULL; }
+    if (!index) { egi_memory_fail(name, x->size * 8); return NULL; }
     if (x->dtype != EG_INT64) egi_convert(x->dtype, x->data, EG_INT64, index, x->size);
     uint64_t beyond = 0;                        // negative if an index is out of range
     typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
@@ -15234,7 +15239,7 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
                      classes
                      ? "label %lld at position %s of %s%s is none of the %lld classes, which count from 0"
                      : "index %lld at position %s of %s%s is out of range [0, %lld)", (long long)value,
-                     egi_shape_show(place), egi_context_in_batch() ? "this batch, " : "", egi_describe(x),
+                     egi_shape_show(place), egi_context_in_batch() ? "this batch, " : "", egi_tensor_show(x),
                      (long long)limit);
             egi_cpu_indices_done(x, index);
             return NULL;
@@ -15289,7 +15294,7 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     if (job.space) egi_parallel_with(most, batches, cost, egi_matmul_run, &job);
     else egi_matmul_run(&job, 0, batches);
     if (job.space) egi_free(job.space);
-    return !job.failed || egi_no_memory("matmul", 0);
+    return !job.failed || egi_memory_fail("matmul", 0);
 }
 // Runs a float32 kernel in float64, on widened copies. It is for kernels that would add more than EGI_TERMS terms to
 // an element in float32 (see LONG SUMS in KERNEL TEXTS).
@@ -15301,7 +15306,7 @@ static bool egi_cpu_in_float64(const egi_args *args, bool (*kernel)(const egi_ar
     int64_t n = 0;
     for (int i = 0; i < 3; i++) n += all[i] ? all[i]->size : 0;
     space = at = (double *)egi_alloc((size_t)(n ? n : 1) * sizeof *space);
-    if (!space) return egi_no_memory(args->op->name, n * 8);
+    if (!space) return egi_memory_fail(args->op->name, n * 8);
     memset(copy, 0, sizeof copy);
     for (int i = 0; i < 3; i++) {
         if (!all[i]) continue;
@@ -15352,7 +15357,7 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
         return egi_cpu_in_float64(args, egi_cpu_pool_f64);
     if (span > INT32_MAX)
         return egi_fail(EG_ERROR_SHAPE, args->op->name, "the windows of %s span more than 2^31 pixels",
-                        egi_describe(args->in[0]));
+                        egi_tensor_show(args->in[0]));
     return egi_cpu_pool_f32(args);
 }
 // Units are rows of the result. Rows of 1, 2, 4 and 8 bytes are copied as numbers, longer ones by memcpy. The indices
@@ -15405,12 +15410,12 @@ static bool egi_cpu_one_hot(eg_backend *b, const egi_args *args) {
     const int size = egi_dtypes[y->dtype].size, index_size = egi_dtypes[index->dtype].size;
     char on[8], off[8];
     (void)b;
-    egi_store(y->dtype, on, value[0]);
-    egi_store(y->dtype, off, value[1]);
+    egi_dtype_store(y->dtype, on, value[0]);
+    egi_dtype_store(y->dtype, off, value[1]);
     if (value[1] == 0 && !__builtin_signbit(value[1])) memset(y->data, 0, (size_t)(y->size * size));
     else egi_elements_repeat(y->data, off, y->size, size);
     for (int64_t i = 0; i < index->size; i++) {
-        const int64_t at = egi_load_int(index->dtype, index->data + i * index_size);
+        const int64_t at = egi_dtype_load_int(index->dtype, index->data + i * index_size);
         if (at >= 0 && at < depth) memcpy(y->data + (i * depth + at) * size, on, (size_t)size);
     }
     return true;
@@ -15528,7 +15533,7 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     if (hot) egi_free(hot);
     if (job.sums) egi_free(job.sums);
     egi_cpu_indices_done(indices, index);
-    return ok || egi_no_memory(p->name, p->rows * 4);
+    return ok || egi_memory_fail(p->name, p->rows * 4);
 }
 #if EGI_WIDE_PROGRAMS
 // Philox for eight blocks side by side; each word is in the lower half of 8 bytes, since products read only that.
@@ -15635,8 +15640,8 @@ EGI_AVX2 static int64_t egi_random_uniform_avx2(void *out, bool wide, int64_t fi
     }
     return done;
 }
-// egi_normal_pair for four pairs.
-EGI_AVX2 EGI_NOINLINE static void egi_normal_pairs_avx2(
+// egi_random_normal_pair for four pairs.
+EGI_AVX2 EGI_NOINLINE static void egi_random_normal_pairs_avx2(
     egi_random_doubles *out0, egi_random_doubles *out1, const egi_random_doubles *given,
     const egi_random_vec *quarters) {
     EGI_FP_EXACT
@@ -15692,7 +15697,7 @@ EGI_AVX2 static int64_t egi_random_normal_avx2(void *out, bool wide, int64_t fir
                 quarter = b >> 62;
                 given[0] = (EGI_RANDOM_WHOLE(a >> 12) + 0.5) * (1.0 / 4503599627370496.0);
                 given[1] = t * (1.0 / 4611686018427387904.0);
-                egi_normal_pairs_avx2(&x, &y, given, &quarter);
+                egi_random_normal_pairs_avx2(&x, &y, given, &quarter);
                 to[0] = egi_random_evens((egi_random_vec)x, (egi_random_vec)y);
                 to[1] = egi_random_odds((egi_random_vec)x, (egi_random_vec)y);
             } else {
@@ -15701,7 +15706,7 @@ EGI_AVX2 static int64_t egi_random_normal_avx2(void *out, bool wide, int64_t fir
                 quarter = v >> 62;
                 given[0] = (EGI_RANDOM_WHOLE(v & 0xFFFFFFFFu) + 0.5) * (1.0 / 4294967296.0);
                 given[1] = t * (1.0 / 1073741824.0);
-                egi_normal_pairs_avx2(&x, &y, given, &quarter);
+                egi_random_normal_pairs_avx2(&x, &y, given, &quarter);
                 to[0] = egi_random_firsts((egi_random_vec)x, (egi_random_vec)y);
                 to[1] = egi_random_lasts((egi_random_vec)x, (egi_random_vec)y);
             }
@@ -15844,7 +15849,7 @@ EGI_FEWER
     EGI_ROW_(name, n, (flags) | EGI_NOT_DIFFERENTIABLE, attributes, 0, 0, NULL)
 #define EGI_GRAD(name) static bool egi_grad_##name(const eg_grad_context *c, const egi_op *op, eg_tensor **dx)
 // Ends a gradient: sets dx[i], and returns whether there is a value.
-static bool egi_set_dx(int i, eg_tensor **dx, eg_tensor *value) {
+static bool egi_grad_set(int i, eg_tensor **dx, eg_tensor *value) {
     dx[i] = value;
     return value != NULL;
 }
@@ -15896,35 +15901,35 @@ static const char *egi_refit_hint(bool behind) {
     return !step || !step->name ? "" : behind ? step->name : "; ";
 }
 static bool egi_refit_fail(const egi_op *op, const eg_tensor *x, const char *what) {
-    return egi_fail(EG_ERROR_ARGUMENT, op->name, "its %s does not fit %s%s%s", what, egi_describe(x),
+    return egi_fail(EG_ERROR_ARGUMENT, op->name, "its %s does not fit %s%s%s", what, egi_tensor_show(x),
                     egi_refit_hint(false), egi_refit_hint(true));
 }
 // The common shape rule: the result has the dtype and shape of x.
-static void egi_same_out(egi_call *c, const eg_tensor *x) {
+static void egi_shape_as_input(egi_call *c, const eg_tensor *x) {
     c->dtype[0] = (eg_dtype)x->dtype;
     c->shape[0] = egi_shape(x);
 }
-static bool egi_needs_float(const char *name, const eg_tensor *x) {
+static bool egi_operand_needs_float(const char *name, const eg_tensor *x) {
     if (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) return true;
-    return egi_fail(EG_ERROR_DTYPE, name, "needs float32 or float64, not %s; eg_cast it", egi_describe(x));
+    return egi_fail(EG_ERROR_DTYPE, name, "needs float32 or float64, not %s; eg_cast it", egi_tensor_show(x));
 }
-static bool egi_needs_number(const char *name, const eg_tensor *x) {
+static bool egi_operand_needs_number(const char *name, const eg_tensor *x) {
     if (x->dtype <= EG_UINT8) return true;
-    return egi_fail(EG_ERROR_DTYPE, name, "needs numbers to compute with, not %s; eg_cast it", egi_describe(x));
+    return egi_fail(EG_ERROR_DTYPE, name, "needs numbers to compute with, not %s; eg_cast it", egi_tensor_show(x));
 }
-static bool egi_needs_index(const char *name, const eg_tensor *x) {
+static bool egi_operand_needs_index(const char *name, const eg_tensor *x) {
     if (x->dtype == EG_INT32 || x->dtype == EG_INT64) return true;
     return egi_fail(EG_ERROR_DTYPE, name,
                     "indices must be int32 or int64, not %s; eg_cast(indices, EG_INT32) makes them so",
-                    egi_describe(x));
+                    egi_tensor_show(x));
 }
-static bool egi_same_dtype(const char *name, const eg_tensor *a, const eg_tensor *b) {
+static bool egi_dtype_same(const char *name, const eg_tensor *a, const eg_tensor *b) {
     if (a->dtype == b->dtype) return true;
-    return egi_fail(EG_ERROR_DTYPE, name, "dtypes differ: %s and %s; eg_cast one of them", egi_describe(a),
-                    egi_describe(b));
+    return egi_fail(EG_ERROR_DTYPE, name, "dtypes differ: %s and %s; eg_cast one of them", egi_tensor_show(a),
+                    egi_tensor_show(b));
 }
 // The options of a reduction over one axis.
-static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
+static eg_reduce_options egi_reduce_over_axis(int axis, bool keepdims) {
     eg_reduce_options o;
     memset(&o, 0, sizeof o);
     o.axes.count = 1;
@@ -15938,29 +15943,29 @@ static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
 // costs a handle and no copy; a kernel that cannot take strides makes its operand contiguous first. Their gradients
 // are views, too, except that of slice, which puts the upstream gradient into zeros.
 
-static bool egi_shape_identity(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
+static bool egi_shape_identity(egi_call *c) { egi_shape_as_input(c, c->in[0]); return true; }
 static bool egi_run_identity(egi_call *c) { return (c->out[0] = egi_tensor_alias(c->op->name, c->in[0])) != NULL; }
-EGI_GRAD(identity) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
+EGI_GRAD(identity) { (void)op; return egi_grad_set(0, dx, c->upstream[0]); }
 EGI_OP(identity, 1, EGI_VIEW, 0, 0, 0)
 EGI_NO_ATTRIBUTES(identity)
-EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply1(&egi_op_identity, &x, 1, NULL); }
+EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply_one(&egi_op_identity, &x, 1, NULL); }
 #define egi_shape_stop_gradient egi_shape_identity
 #define egi_run_stop_gradient egi_run_identity
 EGI_OP_ND(stop_gradient, 1, EGI_VIEW | EGI_STOPS, 0)
 EGI_NO_ATTRIBUTES(stop_gradient)
-EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x) { return egi_apply1(&egi_op_stop_gradient, &x, 1, NULL); }
+EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x) { return egi_apply_one(&egi_op_stop_gradient, &x, 1, NULL); }
 // A variable's value as a tensor; for the tape, too, an identity.
 EAGER_API eg_tensor *eg_read(eg_tensor *variable) { EGI_FAILS_AS("read"); return eg_identity(variable); }
 
 typedef struct egi_reshape_attr { eg_shape from, to; } egi_reshape_attr;
 static bool egi_shape_reshape(egi_call *c) {
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     c->shape[0] = ((const egi_reshape_attr *)c->attr)->to;
     return true;
 }
 // Whether `to` and x's shape differ only by axes of 1, so that a view suffices; its strides are written, 0 for an axis
 // of 1.
-static bool egi_only_ones_differ(const eg_tensor *x, const eg_shape *to, int64_t *strides) {
+static bool egi_shape_differs_by_ones(const eg_tensor *x, const eg_shape *to, int64_t *strides) {
     int i = 0;
     for (int j = 0; j < to->rank; j++) {
         strides[j] = 0;
@@ -15975,7 +15980,7 @@ static bool egi_only_ones_differ(const eg_tensor *x, const eg_shape *to, int64_t
 // A view of x if x is contiguous or only axes of 1 come and go; else a view of a contiguous copy.
 static bool egi_run_reshape(egi_call *c) {
     int64_t strides[EG_MAX_RANK];
-    if (!(c->in[0]->flags & EGI_CONTIGUOUS) && egi_only_ones_differ(c->in[0], &c->shape[0], strides)) {
+    if (!(c->in[0]->flags & EGI_CONTIGUOUS) && egi_shape_differs_by_ones(c->in[0], &c->shape[0], strides)) {
         eg_tensor *y = c->out[0] = egi_tensor_alias_of_rank(c->op->name, c->in[0], c->shape[0].rank);
         if (!y) return false;
         y->rank = (int8_t)c->shape[0].rank;
@@ -15992,7 +15997,7 @@ static bool egi_run_reshape(egi_call *c) {
 }
 EGI_GRAD(reshape) {
     (void)op;
-    return egi_set_dx(0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from));
+    return egi_grad_set(0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from));
 }
 EGI_OP(reshape, 1, EGI_VIEW, sizeof(egi_reshape_attr), 0, 0)
 EGI_REFIT(reshape) {
@@ -16003,7 +16008,7 @@ EGI_REFIT(reshape) {
     for (int i = 0; i < a->to.rank; i++) size *= a->to.dims[i];
     a->from = egi_shape(x);
     return size == x->size ||
-           egi_fail(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s", egi_describe(x),
+           egi_fail(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s", egi_tensor_show(x),
                     egi_dim_show(x, x->size), egi_shape_show(a->to));
 }
 EGI_ATTRIBUTES(reshape, egi_refit_reshape, 0, { "shape", 's', EGI_REGROUPS, 1, offsetof(egi_reshape_attr, to) })
@@ -16018,7 +16023,7 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     bool fits = shape.rank >= 0 && shape.rank <= EG_MAX_RANK;
     for (int i = 0; fits && i < shape.rank; i++) {
         if (shape.dims[i] == -1 && free_axis < 0) free_axis = i;
-        else if (shape.dims[i] < 0 || (shape.dims[i] && !egi_checked_product(known, shape.dims[i], &known)))
+        else if (shape.dims[i] < 0 || (shape.dims[i] && !egi_product_checked(known, shape.dims[i], &known)))
             fits = false;
     }
     for (int i = 0; fits && i < shape.rank; i++) if (shape.dims[i] == 0) known = 0;
@@ -16033,11 +16038,11 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
         for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) free_axes += shape.dims[i] == -1;
         const char *size = egi_dim_show(x, x->size);
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s%s",
-                                      egi_describe(x), size, egi_shape_show_dims(shape, x->buffer, false),
+                                      egi_tensor_show(x), size, egi_shape_show_dims(shape, x->buffer, false),
                                       free_axes > 1 ? "; only one dimension may be -1"
                                       : *size == '?' ? "; let an eg_host_call do it" : "");
     }
-    return egi_apply1(&egi_op_reshape, &x, 1, &attr);
+    return egi_apply_one(&egi_op_reshape, &x, 1, &attr);
 }
 // `axis` counts in the result, which has one more axis: -1 appends an axis.
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
@@ -16046,7 +16051,7 @@ EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
     eg_shape shape = egi_shape(x);
     if (x->rank == EG_MAX_RANK)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "expand_dims", "%s has the most axes a tensor can have",
-                                      egi_describe(x));
+                                      egi_tensor_show(x));
     if (!egi_axis("expand_dims", axis, x->rank + 1, &axis)) return NULL;
     for (int i = x->rank; i > axis; i--) shape.dims[i] = shape.dims[i - 1];
     shape.dims[axis] = 1;
@@ -16079,7 +16084,7 @@ EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
     eg_shape shape = { 0, { 0 } };
     for (int i = 0; i < x->rank; i++) {
         if (mask >> i & 1 && x->dims[i] != 1)
-            return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "squeeze", "axis %d of %s is not 1", i, egi_describe(x));
+            return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "squeeze", "axis %d of %s is not 1", i, egi_tensor_show(x));
         if (mask ? mask >> i & 1 : x->dims[i] == 1) continue;
         shape.dims[shape.rank++] = x->dims[i];
     }
@@ -16089,7 +16094,7 @@ EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
 typedef struct egi_perm { int perm[EG_MAX_RANK]; } egi_perm;       // axis i of the result is axis perm[i] of the input
 static bool egi_shape_transpose(egi_call *c) {
     const egi_perm *p = (const egi_perm *)c->attr;
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     for (int i = 0; i < c->in[0]->rank; i++) c->shape[0].dims[i] = c->in[0]->dims[p->perm[i]];
     return true;
 }
@@ -16108,7 +16113,7 @@ EGI_GRAD(transpose) {                     // the inverse permutation
     egi_perm back;
     (void)op;
     for (int i = 0; i < c->upstream[0]->rank; i++) back.perm[p->perm[i]] = i;
-    return egi_set_dx(0, dx, egi_transpose(c->upstream[0], &back));
+    return egi_grad_set(0, dx, egi_transpose(c->upstream[0], &back));
 }
 EGI_OP(transpose, 1, EGI_VIEW, sizeof(egi_perm), 0, 0)
 EGI_REFIT(transpose) {
@@ -16122,7 +16127,7 @@ EGI_REFIT(transpose) {
     return seen == (1u << x->rank) - 1 || egi_refit_fail(op, x, "perm");
 }
 EGI_ATTRIBUTES(transpose, egi_refit_transpose, 0, { "perm", 'i', EGI_AS_WRITTEN, 0, offsetof(egi_perm, perm) })
-static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_apply1(&egi_op_transpose, &x, 1, p); }
+static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_apply_one(&egi_op_transpose, &x, 1, p); }
 // Without a permutation the axes are reversed. A list of the right length is a permutation, since egi_axes_mask refuses
 // repeated axes.
 EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) {
@@ -16131,7 +16136,7 @@ EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) 
     if (!EGI_NAMED("transpose", options, "perm = EG_AXES(1, 0)") || !egi_operand_alive("transpose", 0, x)) return NULL;
     if (options.perm.count && options.perm.count != x->rank)
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "transpose", "%d axes in perm, but %s has %d",
-                                      options.perm.count, egi_describe(x), x->rank);
+                                      options.perm.count, egi_tensor_show(x), x->rank);
     if (!egi_axes_mask("transpose", &options.perm, x->rank, &mask)) return NULL;
     for (int i = 0; i < x->rank; i++)
         p.perm[i] = !options.perm.count ? x->rank - 1 - i
@@ -16151,7 +16156,7 @@ static eg_tensor *egi_axis_to_end(eg_tensor *x, int axis, bool back) {
 }
 
 static bool egi_shape_broadcast_to(egi_call *c) {
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     c->shape[0] = *(const eg_shape *)c->attr;
     return true;
 }
@@ -16173,8 +16178,8 @@ static bool egi_run_broadcast_to(egi_call *c) {
     egi_tensor_find_contiguous(y);
     return true;
 }
-// dx has the result's shape: the tape sums it over the broadcast axes (egi_unbroadcast).
-EGI_GRAD(broadcast_to) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
+// dx has the result's shape: the tape sums it over the broadcast axes (egi_tape_unbroadcast).
+EGI_GRAD(broadcast_to) { (void)op; return egi_grad_set(0, dx, c->upstream[0]); }
 EGI_OP(broadcast_to, 1, EGI_VIEW, sizeof(eg_shape), 0, 0)
 EGI_REFIT(broadcast_to) {
     const eg_tensor *x = in[0];
@@ -16194,9 +16199,9 @@ EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
         fits = from == to || from == 1;
     }
     if (!fits)
-        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "broadcast_to", "%s does not broadcast to %s", egi_describe(x),
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "broadcast_to", "%s does not broadcast to %s", egi_tensor_show(x),
                                       egi_shape_show_dims(shape, x->buffer, false));
-    return egi_apply1(&egi_op_broadcast_to, &x, 1, &shape);
+    return egi_apply_one(&egi_op_broadcast_to, &x, 1, &shape);
 }
 
 // slice takes elements begin, begin + step, ... of each axis, with step >= 1. Its gradient puts them back among zeros,
@@ -16211,7 +16216,7 @@ static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr);
 static eg_tensor *egi_pad(eg_tensor *x, const egi_pad_attr *attr);
 static bool egi_shape_slice(egi_call *c) {
     const egi_slice_attr *a = (const egi_slice_attr *)c->attr;
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     for (int i = 0; i < c->in[0]->rank; i++) c->shape[0].dims[i] = a->size[i];
     return true;
 }
@@ -16244,14 +16249,14 @@ EGI_GRAD(slice) {
         p.low[i] = a->size[i] ? a->begin[i] : 0;
         p.high[i] = a->size[i] ? a->from.dims[i] - (a->begin[i] + (a->size[i] - 1) * a->step[i] + 1) : a->from.dims[i];
     }
-    return egi_set_dx(0, dx, egi_pad(c->upstream[0], &p));
+    return egi_grad_set(0, dx, egi_pad(c->upstream[0], &p));
 }
-static bool egi_accumulate_slice(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
-                                 eg_tensor **dx);
+static bool egi_grad_slice_in_place(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
+                                    eg_tensor **dx);
 EGI_OBJECTS
 static const egi_op egi_op_slice = { "slice", 1, 1, EGI_VIEW, sizeof(egi_slice_attr), egi_shape_slice, egi_run_slice,
                                      egi_grad_slice, { 0, 0, 0 },
-                                     EGI_NOT_ELEMENTWISE_BUT(slice, egi_accumulate_slice) };
+                                     EGI_NOT_ELEMENTWISE_BUT(slice, egi_grad_slice_in_place) };
 EGI_REFIT(slice) {
     const eg_tensor *x = in[0];
     egi_slice_attr *a = (egi_slice_attr *)attr;
@@ -16260,13 +16265,13 @@ EGI_REFIT(slice) {
         const int64_t length = x->dims[i], begin = a->begin[i], size = a->size[i];
         int64_t span = 0;
         if (begin >= 0 && size >= 0 && a->step[i] == 1 && egi_backend_of(x)->apart &&
-            (egi_steps_are_open(size) || egi_steps_are_open(begin)))
+            (egi_graph_steps_open(size) || egi_graph_steps_open(begin)))
             continue;                                      // read from a file: as egi_slice_open writes it
         if (begin < 0 || begin > length || size < 0 || a->step[i] < 1 ||
-            (size && (!egi_checked_product(size - 1, a->step[i], &span) || span >= length - begin)))
+            (size && (!egi_product_checked(size - 1, a->step[i], &span) || span >= length - begin)))
             return egi_fail(EG_ERROR_INDEX, op->name,
                             "%s elements from %s on in steps of %lld do not lie inside axis %d of %s%s%s",
-                            egi_dim_show(x, size), egi_dim_show(x, begin), (long long)a->step[i], i, egi_describe(x),
+                            egi_dim_show(x, size), egi_dim_show(x, begin), (long long)a->step[i], i, egi_tensor_show(x),
                             egi_refit_hint(false), egi_refit_hint(true));
     }
     return true;
@@ -16274,17 +16279,19 @@ EGI_REFIT(slice) {
 EGI_ATTRIBUTES(slice, egi_refit_slice, 0, { "begin", 'l', EGI_CUTS, 0, offsetof(egi_slice_attr, begin) },
                { "size", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_slice_attr, size) },
                { "step", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_slice_attr, step) })
-static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) { return egi_apply1(&egi_op_slice, &x, 1, attr); }
+static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) {
+    return egi_apply_one(&egi_op_slice, &x, 1, attr);
+}
 
 // An axis of d elements becomes low + (d - 1) step + 1 + high, or low + high if d is 0. Each step is checked for
 // overflow.
 static bool egi_shape_pad(egi_call *c) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attr;
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     for (int i = 0; i < c->in[0]->rank; i++) {
         int64_t d = c->in[0]->dims[i], extent = 0;
         bool fits = !d ||
-                    (egi_checked_product(d - 1, a->step[i], &extent) && !__builtin_add_overflow(extent, 1, &extent));
+                    (egi_product_checked(d - 1, a->step[i], &extent) && !__builtin_add_overflow(extent, 1, &extent));
         fits = fits && !__builtin_add_overflow(extent, a->low[i], &extent) &&
                !__builtin_add_overflow(extent, a->high[i], &extent);
         if (!fits)
@@ -16323,7 +16330,7 @@ EGI_GRAD(pad) {
         s.step[i] = a->step[i];
         s.size[i] = extent > 0 ? (extent - 1) / a->step[i] + 1 : 0;
     }
-    return egi_set_dx(0, dx, egi_slice(c->upstream[0], &s));
+    return egi_grad_set(0, dx, egi_slice(c->upstream[0], &s));
 }
 EGI_OP(pad, 1, 0, sizeof(egi_pad_attr), 0, 0)
 EGI_REFIT(pad) {
@@ -16337,9 +16344,9 @@ EGI_ATTRIBUTES(pad, egi_refit_pad, 0, { "low", 'l', EGI_AS_WRITTEN, 0, offsetof(
                { "high", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_pad_attr, high) },
                { "step", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_pad_attr, step) },
                { "value", 'd', EGI_AS_WRITTEN, 1, offsetof(egi_pad_attr, value) })
-static eg_tensor *egi_pad(eg_tensor *x, const egi_pad_attr *attr) { return egi_apply1(&egi_op_pad, &x, 1, attr); }
+static eg_tensor *egi_pad(eg_tensor *x, const egi_pad_attr *attr) { return egi_apply_one(&egi_op_pad, &x, 1, attr); }
 
-static bool egi_shape_reverse(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
+static bool egi_shape_reverse(egi_call *c) { egi_shape_as_input(c, c->in[0]); return true; }
 // The view begins at the last element of each reversed axis and steps backwards.
 static bool egi_run_reverse(egi_call *c) {
     unsigned mask = *(const unsigned *)c->attr;
@@ -16355,13 +16362,15 @@ static bool egi_run_reverse(egi_call *c) {
     return true;
 }
 static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask);
-EGI_GRAD(reverse) { (void)op; return egi_set_dx(0, dx, egi_reverse(c->upstream[0], *(const unsigned *)c->attributes)); }
+EGI_GRAD(reverse) {
+    (void)op; return egi_grad_set(0, dx, egi_reverse(c->upstream[0], *(const unsigned *)c->attributes));
+}
 EGI_OP(reverse, 1, EGI_VIEW, sizeof(unsigned), 0, 0)
 EGI_REFIT(reverse) {
     return *(const unsigned *)attr >> in[0]->rank == 0 || egi_refit_fail(op, in[0], "mask");
 }
 EGI_ATTRIBUTES(reverse, egi_refit_reverse, 0, { "mask", 'i', EGI_AS_WRITTEN, 1, 0 })
-static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask) { return egi_apply1(&egi_op_reverse, &x, 1, &mask); }
+static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask) { return egi_apply_one(&egi_op_reverse, &x, 1, &mask); }
 EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
     unsigned mask;
     return egi_operand_alive("reverse", 0, x) &&
@@ -16382,7 +16391,7 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "slice",
                                       "begin %s and size %s must have an entry for each axis of %s",
                                       egi_shape_show_dims(begin, x->buffer, false),
-                                      egi_shape_show_dims(size, x->buffer, false), egi_describe(x));
+                                      egi_shape_show_dims(size, x->buffer, false), egi_tensor_show(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     bool open = false;
@@ -16392,19 +16401,19 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
         bool inside = a.begin[i] >= 0 && a.begin[i] <= x->dims[i];
         a.size[i] = size.dims[i] == -1 && inside ? x->dims[i] - a.begin[i] : size.dims[i];
         if (inside && a.size[i] >= 0 && a.size[i] <= x->dims[i] - a.begin[i]) continue;
-        open = egi_steps_are_open(inside ? a.size[i] : a.begin[i]);
+        open = egi_graph_steps_open(inside ? a.size[i] : a.begin[i]);
         if (!open || a.begin[i] < 0 || a.size[i] < 0)
             return (eg_tensor *)egi_raise(EG_ERROR_INDEX, "slice",
                                           "%s elements from %s on do not lie inside axis %d of %s",
                                           egi_dim_show(x, size.dims[i]), egi_dim_show(x, begin.dims[i]), i,
-                                          egi_describe(x));
+                                          egi_tensor_show(x));
     }
     return open ? egi_slice_open(x, &a) : egi_slice(x, &a);
 }
 // Whether a position outside of an axis is an open dimension, and so not limited to the axis. Counted from the end, or
 // with a negative step, that is an error: *fails.
 static bool egi_position_is_open(int64_t at, int64_t d, int64_t step, int axis, bool *fails) {
-    if (at == EG_END || (at >= -d && at <= d) || !egi_steps_are_open(at)) return false;
+    if (at == EG_END || (at >= -d && at <= d) || !egi_graph_steps_open(at)) return false;
     if (at < 0 || step < 0)
         *fails = !egi_fail(EG_ERROR_INDEX, "strided_slice", "of axis %d, a position that comes of an open dimension "
                                            "is counted from the beginning, in steps forward", axis);
@@ -16413,7 +16422,7 @@ static bool egi_position_is_open(int64_t at, int64_t d, int64_t step, int axis, 
 // Whether a run can compute the number of elements from an open position b to e: a fixed number if both come of one
 // length, or that of an open length. `to`: e is open, too.
 static bool egi_positions_fit(int64_t b, int64_t e, bool to, int axis) {
-    return (to && ((e - b <= 128 && b - e <= 128) || (e > b && egi_steps_are_open(e - b)))) ||
+    return (to && ((e - b <= 128 && b - e <= 128) || (e > b && egi_graph_steps_open(e - b)))) ||
            egi_fail(EG_ERROR_INDEX, "strided_slice", "no run could compute how many elements of axis %d lie between "
                                     "an open dimension and that end; give eg_slice their number", axis);
 }
@@ -16427,7 +16436,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
             EG_ERROR_SHAPE, "strided_slice",
             "begin %s, end %s and step %s must have one length, at most the rank of %s",
             egi_shape_show_dims(begin, x->buffer, false), egi_shape_show_dims(end, x->buffer, false),
-            egi_shape_show_dims(step, x->buffer, false), egi_describe(x));
+            egi_shape_show_dims(step, x->buffer, false), egi_tensor_show(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     bool open = false, fails = false;
@@ -16472,7 +16481,7 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     if (!egi_operand_alive("index", 0, x)) return NULL;
     if (x->rank < 1 || i < -x->dims[0] || i >= x->dims[0])
         return (eg_tensor *)egi_raise(EG_ERROR_INDEX, "index", "%s is out of range for %s",
-                                      egi_dim_show(x, i), egi_describe(x));
+                                      egi_dim_show(x, i), egi_tensor_show(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     eg_shape rest = { x->rank - 1, { 0 } };
@@ -16492,7 +16501,7 @@ EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     if (!egi_operand_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
     if (n < 1 || x->dims[axis] % n)
         return egi_fail(EG_ERROR_SHAPE, "split", "axis %d of %s does not divide into %d equal parts", axis,
-                        egi_describe(x), n);
+                        egi_tensor_show(x), n);
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[axis] = x->dims[axis] / n;
@@ -16506,8 +16515,8 @@ EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
     if (x->dims[axis] != n)
-        return egi_fail(EG_ERROR_SHAPE, "unstack", "axis %d of %s has %s slice%s, not %d", axis, egi_describe(x),
-                        egi_dim_show(x, x->dims[axis]), egi_plural(x->dims[axis]), n);
+        return egi_fail(EG_ERROR_SHAPE, "unstack", "axis %d of %s has %s slice%s, not %d", axis, egi_tensor_show(x),
+                        egi_dim_show(x, x->dims[axis]), egi_text_plural(x->dims[axis]), n);
     eg_squeeze_options squeeze;
     memset(&squeeze, 0, sizeof squeeze);
     squeeze.axes.count = 1;
@@ -16529,7 +16538,7 @@ static bool egi_pads_fit(const eg_tensor *x, const eg_pads *pads, eg_pad_mode mo
     if (!egi_operand_alive("pad", 0, x)) return false;
     if (pads->count != 2 * x->rank)
         return egi_fail(EG_ERROR_ARGUMENT, "pad", "%d paddings are given, but %s needs two for each axis",
-                        pads->count, egi_describe(x));
+                        pads->count, egi_tensor_show(x));
     memset(a, 0, sizeof *a);
     for (int i = 0; i < x->rank; i++) {
         int64_t most = mode == EG_PAD_CONSTANT ? INT64_MAX : mode == EG_PAD_REFLECT ? x->dims[i] - 1 : x->dims[i];
@@ -16538,7 +16547,7 @@ static bool egi_pads_fit(const eg_tensor *x, const eg_pads *pads, eg_pad_mode mo
         a->step[i] = 1;
         if (a->low[i] < 0 || a->high[i] < 0 || (a->low[i] && a->low[i] > most) || (a->high[i] && a->high[i] > most))
             return egi_fail(EG_ERROR_ARGUMENT, "pad", "paddings %s and %s of axis %d do not fit %s in this mode",
-                            egi_dim_show(x, a->low[i]), egi_dim_show(x, a->high[i]), i, egi_describe(x));
+                            egi_dim_show(x, a->low[i]), egi_dim_show(x, a->high[i]), i, egi_tensor_show(x));
     }
     return true;
 }
@@ -16564,10 +16573,10 @@ static eg_tensor *egi_pad_mirrors(int64_t low, int64_t high, int64_t n, bool sym
 }
 static eg_tensor *egi_pad_indices(const eg_tensor *x, int64_t low, int64_t high, int64_t n, bool symmetric) {
     const eg_shape shape = { 1, { n + low + high } };
-    if (egi_steps_are_open(n)) return egi_pad_mirrors(low, high, n, symmetric);
+    if (egi_graph_steps_open(n)) return egi_pad_mirrors(low, high, n, symmetric);
     if (!egi_shape_valid("pad", shape, EG_INT64)) return NULL;
     int64_t *index = (int64_t *)egi_alloc((size_t)shape.dims[0] * sizeof *index);
-    if (!index) { egi_no_memory("pad", shape.dims[0] * 8); return NULL; }
+    if (!index) { egi_memory_fail("pad", shape.dims[0] * 8); return NULL; }
     for (int64_t i = 0; i < shape.dims[0]; i++) index[i] = egi_pad_mirror(i - low, n, symmetric);
     eg_tensor *indices = eg_to(eg_from_data(EG_INT64, shape, index), eg_device_of((eg_tensor *)(uintptr_t)x));
     egi_free(index);
@@ -16599,14 +16608,14 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
 
 typedef struct egi_cast_attr { int from, to; } egi_cast_attr;
 static bool egi_shape_cast(egi_call *c) {
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     c->dtype[0] = (eg_dtype)((const egi_cast_attr *)c->attr)->to;
     return true;
 }
 static bool egi_run_cast(egi_call *c) { return egi_tensor_copy(c->in[0], c->out[0]); }
 EGI_GRAD(cast) {
     (void)op;
-    return egi_set_dx(0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from));
+    return egi_grad_set(0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from));
 }
 EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
 EGI_REFIT(cast) {
@@ -16628,7 +16637,7 @@ EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
         if (!(x->flags & (EGI_VARIABLE | EGI_NODE)) || egi_node_is_its_cast(x)) return egi_scope_own_again(x);
         attr.from = (int)dtype;
     }
-    return egi_apply1(&egi_op_cast, &x, 1, &attr);
+    return egi_apply_one(&egi_op_cast, &x, 1, &attr);
 }
 
 // ---- concat, stack, tile, repeat
@@ -16638,14 +16647,14 @@ EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
 // The inputs have one dtype and, except along `axis`, one shape; their lengths along `axis` are added.
 static bool egi_shape_concat(egi_call *c) {
     int axis = (int)*(const int64_t *)c->attr;
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     for (int i = 1; i < c->n; i++) {
         bool fits = c->in[i]->rank == c->in[0]->rank;
-        if (!egi_same_dtype("concat", c->in[0], c->in[i])) return false;
+        if (!egi_dtype_same("concat", c->in[0], c->in[i])) return false;
         for (int d = 0; fits && d < c->in[0]->rank; d++) fits = d == axis || c->in[i]->dims[d] == c->in[0]->dims[d];
         if (!fits)
-            return egi_fail(EG_ERROR_SHAPE, "concat", "%s and %s must agree but for axis %d", egi_describe(c->in[0]),
-                            egi_describe(c->in[i]), axis);
+            return egi_fail(EG_ERROR_SHAPE, "concat", "%s and %s must agree but for axis %d", egi_tensor_show(c->in[0]),
+                            egi_tensor_show(c->in[i]), axis);
         if (__builtin_add_overflow(c->shape[0].dims[axis], c->in[i]->dims[axis], &c->shape[0].dims[axis]))
             return egi_fail(EG_ERROR_SHAPE, "concat", "too many elements");
     }
@@ -16679,7 +16688,7 @@ EGI_GRAD(concat) {
     for (int d = 0; d < s.from.rank; d++) { s.size[d] = s.from.dims[d]; s.step[d] = 1; }
     for (int i = 0; i < c->n_inputs; i++) {
         s.size[a[0]] = a[1 + i];
-        if (c->needed[i] && !egi_set_dx(i, dx, egi_slice(c->upstream[0], &s))) return false;
+        if (c->needed[i] && !egi_grad_set(i, dx, egi_slice(c->upstream[0], &s))) return false;
         s.begin[a[0]] += a[1 + i];
     }
     return true;
@@ -16700,15 +16709,15 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     for (int i = 0; i < n; i++) if (!egi_operand_alive("concat", i, x[i])) return NULL;
     if (x[0]->rank == 0)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "concat", "%s has no axis to join along; use eg_stack",
-                                      egi_describe(x[0]));
+                                      egi_tensor_show(x[0]));
     if (!egi_axis("concat", axis, x[0]->rank, &axis)) return NULL;
     if (n > 16 && !(attr = (int64_t *)egi_alloc((size_t)(n + 1) * sizeof *attr))) {
-        egi_no_memory("concat", 0);
+        egi_memory_fail("concat", 0);
         return NULL;
     }
     attr[0] = axis;
     for (int i = 0; i < n; i++) attr[1 + i] = axis < x[i]->rank ? x[i]->dims[axis] : 0;
-    eg_tensor *y = egi_apply1(&egi_op_concat, x, n, attr);
+    eg_tensor *y = egi_apply_one(&egi_op_concat, x, n, attr);
     if (attr != few) egi_free(attr);
     return y;
 }
@@ -16718,13 +16727,13 @@ static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     if (n < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "stack", "needs at least one tensor");
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive("stack", i, x[i])) return NULL;
-        if (!egi_same_shape(x[0], x[i]))
-            return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "stack", "shapes differ: %s and %s", egi_describe(x[0]),
-                                          egi_describe(x[i]));
+        if (!egi_shape_same(x[0], x[i]))
+            return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "stack", "shapes differ: %s and %s", egi_tensor_show(x[0]),
+                                          egi_tensor_show(x[i]));
     }
     if (!egi_axis("stack", axis, x[0]->rank + 1, &axis)) return NULL;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * sizeof *list);
-    if (!list) { egi_no_memory("stack", 0); return NULL; }
+    if (!list) { egi_memory_fail("stack", 0); return NULL; }
     bool ok = true;
     for (int i = 0; i < n && ok; i++) ok = (list[i] = eg_expand_dims(x[i], axis)) != NULL;
     eg_tensor *y = ok ? eg_concat(list, n, axis) : NULL;
@@ -16744,7 +16753,7 @@ static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
     eg_shape shape = egi_shape(x);
     int64_t rows = 1;
     for (int i = 0; i <= axis; i++) rows *= x->dims[i];
-    if (repeats < 0 || !egi_checked_product(shape.dims[axis], repeats, &shape.dims[axis]))
+    if (repeats < 0 || !egi_product_checked(shape.dims[axis], repeats, &shape.dims[axis]))
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "repeat", "%s repeats",
                                       egi_dim_show(x, repeats));
     return egi_rows_repeated(x, rows, repeats, shape);
@@ -16759,10 +16768,10 @@ static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
     if (!egi_operand_alive("tile", 0, x)) return NULL;
     if (multiples.rank != x->rank)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "tile", "multiples %s must have an entry for each axis of %s",
-                                      egi_shape_show_dims(multiples, x->buffer, false), egi_describe(x));
+                                      egi_shape_show_dims(multiples, x->buffer, false), egi_tensor_show(x));
     eg_shape whole = egi_shape(x);
     for (int axis = 0; axis < whole.rank; axis++)
-        if (multiples.dims[axis] < 0 || !egi_checked_product(whole.dims[axis], multiples.dims[axis], &whole.dims[axis]))
+        if (multiples.dims[axis] < 0 || !egi_product_checked(whole.dims[axis], multiples.dims[axis], &whole.dims[axis]))
             return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "tile", "%s times axis %d",
                                           egi_dim_show(x, multiples.dims[axis]), axis);
     if (!egi_shape_valid("tile", whole, (eg_dtype)x->dtype)) return NULL;
@@ -16786,7 +16795,7 @@ EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) { EGI_AS("tile", 
 // mask has a bit for each reduced axis; from is the input's shape.
 typedef struct egi_reduce_attr { egi_reduction kind; unsigned mask; bool keepdims; eg_shape from; } egi_reduce_attr;
 // The result's shape: reduced axes are dropped, or kept as 1 (keepdims).
-static eg_shape egi_reduced_shape(const egi_reduce_attr *a, bool keepdims) {
+static eg_shape egi_reduce_shape_of(const egi_reduce_attr *a, bool keepdims) {
     eg_shape s = { 0, { 0 } };
     for (int i = 0; i < a->from.rank; i++) {
         if (!(a->mask >> i & 1)) s.dims[s.rank++] = a->from.dims[i];
@@ -16799,12 +16808,13 @@ static eg_shape egi_reduced_shape(const egi_reduce_attr *a, bool keepdims) {
 static bool egi_shape_reduce(egi_call *c) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attr;
     c->dtype[0] = a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN ? EG_INT64 : (eg_dtype)c->in[0]->dtype;
-    c->shape[0] = egi_reduced_shape(a, a->keepdims);
+    c->shape[0] = egi_reduce_shape_of(a, a->keepdims);
     if (a->kind == EGI_ALL || a->kind == EGI_ANY)
         return c->in[0]->dtype == EG_BOOL || egi_fail(EG_ERROR_DTYPE, c->op->name,
                                                       "needs bool, as comparisons make, not %s",
-                                                      egi_describe(c->in[0]));
-    return a->kind == EGI_NORM2 ? egi_needs_float(c->op->name, c->in[0]) : egi_needs_number(c->op->name, c->in[0]);
+                                                      egi_tensor_show(c->in[0]));
+    return a->kind == EGI_NORM2 ? egi_operand_needs_float(c->op->name,
+                                                          c->in[0]) : egi_operand_needs_number(c->op->name, c->in[0]);
 }
 // A device's kernel gets (outer, n, inner) and reduces n. Neighbouring reduced axes (apart from axes of 1) are n in
 // place; others are moved to the end in a view, which is copied, and inner is 1. reducers: how the CPU reduces any
@@ -16850,9 +16860,9 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const eg
     bool ok = true;
     if (c->out[0]->size == 0) ok = true;
     else if (p.n == 0) {                  // nothing to reduce
-        bool f = egi_is_float(x->dtype);
+        bool f = egi_dtype_is_float(x->dtype);
         if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN)
-            ok = egi_fail(EG_ERROR_SHAPE, c->op->name, "%s has no elements along that axis", egi_describe(x));
+            ok = egi_fail(EG_ERROR_SHAPE, c->op->name, "%s has no elements along that axis", egi_tensor_show(x));
         // For -1e300, egi_tensor_fill puts an integer dtype's least value; below, for 1e300, its greatest.
         else if (a->kind == EGI_MAX_) ok = egi_tensor_fill(c->out[0], f ? -HUGE_VAL : -1e300);
         else if (a->kind == EGI_MIN_) ok = egi_tensor_fill(c->out[0], f ? HUGE_VAL : 1e300);
@@ -16872,14 +16882,14 @@ static bool egi_run_max(egi_call *c) { return egi_run_reduce_by(c, egi_launch_re
 static bool egi_run_min(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_min); }
 static bool egi_run_choose(egi_call *c) { return egi_run_reduce_by(c, egi_launch_choose, NULL); }
 // g with its reduced axes as axes of 1, so that it broadcasts to the input's shape.
-static eg_tensor *egi_unreduced(eg_tensor *g, const egi_reduce_attr *a) {
-    return eg_reshape(g, egi_reduced_shape(a, true));
+static eg_tensor *egi_reduce_undo(eg_tensor *g, const egi_reduce_attr *a) {
+    return eg_reshape(g, egi_reduce_shape_of(a, true));
 }
 // Each element of x counts once, so each gets g.
 EGI_GRAD(reduce_sum) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
-    return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced(c->upstream[0], a), a->from));
+    return egi_grad_set(0, dx, eg_broadcast_to(egi_reduce_undo(c->upstream[0], a), a->from));
 }
 // The sum's gradient divided by n, the number of elements in a mean.
 EGI_GRAD(reduce_mean) {
@@ -16887,7 +16897,7 @@ EGI_GRAD(reduce_mean) {
     double n = 1;
     (void)op;
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) n *= (double)a->from.dims[i];
-    return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
+    return egi_grad_set(0, dx, eg_broadcast_to(egi_reduce_undo((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
 }
 // Multiplies the two halves of each row of x (rows, n); an odd row is extended by a 1. other: the halves exchanged.
 static eg_tensor *egi_halves_product(eg_tensor *x, eg_tensor **other) {
@@ -16927,7 +16937,7 @@ EGI_GRAD(reduce_prod) {
     eg_shape rows = { 2, { 1, 1 } }, moved = a->from;
     eg_transpose_options there, back;
     (void)op;
-    if (!x || !x->size) return egi_set_dx(0, dx, eg_zeros_like(c->inputs[0]));
+    if (!x || !x->size) return egi_grad_set(0, dx, eg_zeros_like(c->inputs[0]));
     memset(&there, 0, sizeof there);
     memset(&back, 0, sizeof back);
     for (unsigned reduced = 0; reduced < 2; reduced++)
@@ -16941,29 +16951,29 @@ EGI_GRAD(reduce_prod) {
     back.perm.count = there.perm.count;
     x = egi_products_of_others(eg_reshape((eg_transpose)(x, there), rows),
                                eg_reshape(g, EG_SHAPE(rows.dims[0], 1)));
-    return egi_set_dx(0, dx, eg_cast((eg_transpose)(eg_reshape(x, moved), back), eg_dtype_of(c->inputs[0])));
+    return egi_grad_set(0, dx, eg_cast((eg_transpose)(eg_reshape(x, moved), back), eg_dtype_of(c->inputs[0])));
 }
 // g / count where x equals the result, else 0: equal elements share the gradient. If the result is NaN, x equals it
 // nowhere, and the count is replaced by NaN, so that the gradient is NaN.
 EGI_GRAD(reduce_max) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
-    eg_tensor *most = egi_unreduced(c->outputs[0], a), *mask = (eg_equal)(c->inputs[0], most);
+    eg_tensor *most = egi_reduce_undo(c->outputs[0], a), *mask = (eg_equal)(c->inputs[0], most);
     eg_reduce_options o;
     memset(&o, 0, sizeof o);
     o.keepdims = true;
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) o.axes.axes[o.axes.count++] = i;
-    if (!o.axes.count) return egi_set_dx(0, dx, eg_identity(c->upstream[0]));
+    if (!o.axes.count) return egi_grad_set(0, dx, eg_identity(c->upstream[0]));
     eg_tensor *count = (eg_where)((eg_equal)(most, most),
                                   (eg_reduce_sum)(eg_cast(mask, eg_dtype_of(c->upstream[0])), o), most);
-    return egi_set_dx(0, dx, (eg_where)(mask, (eg_div)(egi_unreduced(c->upstream[0], a), count),
-                                        (eg_div)(eg_number(0), count)));
+    return egi_grad_set(0, dx, (eg_where)(mask, (eg_div)(egi_reduce_undo(c->upstream[0], a), count),
+                                          (eg_div)(eg_number(0), count)));
 }
 EGI_GRAD(norm) {                          // g x / |x|, and 0 where |x| is 0
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
-    return egi_set_dx(0, dx, (eg_mul)(c->inputs[0], (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a),
-                                                                       egi_unreduced(c->outputs[0], a))));
+    return egi_grad_set(0, dx, (eg_mul)(c->inputs[0], (eg_divide_no_nan)(egi_reduce_undo(c->upstream[0], a),
+                                                                         egi_reduce_undo(c->outputs[0], a))));
 }
 EGI_REFIT(reduce) {
     const eg_tensor *x = in[0];
@@ -16999,7 +17009,7 @@ static eg_tensor *egi_reduce(const egi_op *op, egi_reduction kind, eg_tensor *x,
     attr.kind = kind;
     attr.keepdims = keepdims;
     attr.from = egi_shape(x);
-    return egi_apply1(op, &x, 1, &attr);
+    return egi_apply_one(op, &x, 1, &attr);
 }
 static eg_tensor *egi_reduce_by(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_reduce_options *o) {
     return EGI_NAMED(op->name, *o, "axes = EG_AXES(0)") ? egi_reduce(op, kind, x, &o->axes, o->keepdims) : NULL;
@@ -17030,7 +17040,7 @@ static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg
     eg_axes axes = { 0, 1, { o.axis == EG_ZERO ? 0 : o.axis } };
     if (!EGI_NAMED(op->name, o, "axis = 1")) return NULL;
     if (x && x->object.kind == EGI_TENSOR && x->rank == 0)
-        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "%s has no axis", egi_describe(x));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "%s has no axis", egi_tensor_show(x));
     return egi_reduce(op, kind, x, &axes, o.keepdims);
 }
 EAGER_API eg_tensor *(eg_argmax)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmax, EGI_ARGMAX, x, o); }
@@ -17044,7 +17054,7 @@ static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o)
     eg_reduce_options keep = o;
     keep.keepdims = true;
     if (!EGI_NAMED("reduce_variance", o, "axes = EG_AXES(0)") || !egi_operand_alive("reduce_variance", 0, x) ||
-        !egi_needs_float("reduce_variance", x))
+        !egi_operand_needs_float("reduce_variance", x))
         return NULL;
     return (eg_reduce_mean)((eg_squared_difference)(x, (eg_reduce_mean)(x, keep)), o);
 }
@@ -17061,7 +17071,7 @@ static eg_tensor *egi_compose_reduce_std(eg_tensor *x, eg_reduce_options o) {
     n.keepdims = o.keepdims;
     keep.keepdims = true;
     if (!EGI_NAMED("reduce_std", o, "axes = EG_AXES(0)") || !egi_operand_alive("reduce_std", 0, x) ||
-        !egi_needs_float("reduce_std", x))
+        !egi_operand_needs_float("reduce_std", x))
         return NULL;
     eg_tensor *norm = (eg_norm)((eg_sub)(x, (eg_reduce_mean)(x, keep)), n);
     if (!norm) return NULL;
@@ -17079,7 +17089,8 @@ static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o
     keep.keepdims = true;
     egi_reduce_attr a;
     if (!EGI_NAMED("reduce_logsumexp", o, "axes = EG_AXES(0)") || !egi_operand_alive("reduce_logsumexp", 0, x) ||
-        !egi_needs_float("reduce_logsumexp", x) || !egi_axes_mask("reduce_logsumexp", &o.axes, x->rank, &a.mask))
+        !egi_operand_needs_float("reduce_logsumexp", x) ||
+            !egi_axes_mask("reduce_logsumexp", &o.axes, x->rank, &a.mask))
         return NULL;
     eg_tensor *m = eg_stop_gradient((eg_reduce_max)(x, keep));
     m = (eg_where)(eg_is_finite(m), m, eg_number(0));
@@ -17088,7 +17099,7 @@ static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o
     if (o.keepdims || !y) return y;
     if (!o.axes.count) a.mask = (1u << x->rank) - 1;
     a.from = egi_shape(x);
-    return eg_reshape(y, egi_reduced_shape(&a, false));
+    return eg_reshape(y, egi_reduce_shape_of(&a, false));
 }
 EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) {
     EGI_AS("reduce_logsumexp", egi_compose_reduce_logsumexp(x, o));
@@ -17128,15 +17139,17 @@ static bool egi_run_along(egi_call *c, egi_kernel_function *launch) {
     p.kind = a->kind;
     p.exclusive = a->exclusive;
     p.reverse = a->reverse;
-    return c->out[0]->size == 0 || egi_run1(c, launch, &p);
+    return c->out[0]->size == 0 || egi_launch_run(c, launch, &p);
 }
-static bool egi_shape_cumsum(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_number("cumsum", c->in[0]); }
+static bool egi_shape_cumsum(egi_call *c) {
+    egi_shape_as_input(c, c->in[0]); return egi_operand_needs_number("cumsum", c->in[0]);
+}
 static bool egi_run_cumsum(egi_call *c) { return egi_run_along(c, egi_launch_cumsum); }
 EGI_GRAD(cumsum) {                        // the running sums of g from the other end
     const egi_axis_attr *a = (const egi_axis_attr *)c->attributes;
     eg_cumsum_options o = { 0, NULL, a->axis, a->exclusive, !a->reverse };
     (void)op;
-    return egi_set_dx(0, dx, (eg_cumsum)(c->upstream[0], o));
+    return egi_grad_set(0, dx, (eg_cumsum)(c->upstream[0], o));
 }
 EGI_OP(cumsum, 1, 0, sizeof(egi_axis_attr), 0, 0)
 EGI_REFIT(axis) {
@@ -17156,11 +17169,13 @@ EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
     if (!EGI_NAMED("cumsum", o, "axis = 1") || !egi_operand_alive("cumsum", 0, x) ||
         !egi_axis("cumsum", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis))
         return NULL;
-    return egi_apply1(&egi_op_cumsum, &x, 1, &a);
+    return egi_apply_one(&egi_op_cumsum, &x, 1, &a);
 }
 
 // Softmax kernels work along the last axis; egi_softmax moves another axis there, and back in the result.
-static bool egi_shape_softmax(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_float(c->op->name, c->in[0]); }
+static bool egi_shape_softmax(egi_call *c) {
+    egi_shape_as_input(c, c->in[0]); return egi_operand_needs_float(c->op->name, c->in[0]);
+}
 static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, egi_launch_softmax); }
 // Whether something looks at the single ops of a gradient: a tape that records, eg_record, or the NaN trap; for the
 // next function also a graph being built. If not, some gradients are one launch instead of several ops.
@@ -17178,12 +17193,13 @@ static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad
     args.out[0] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(y), (eg_dtype)y->dtype, &shape));
     bool ok = args.in[0] && args.in[1] && args.out[0] &&
               (y->size == 0 || egi_launch_softmax_grad(egi_backend_of(y), &args));
-    return egi_set_dx(0, dx, ok ? args.out[0] : NULL);
+    return egi_grad_set(0, dx, ok ? args.out[0] : NULL);
 }
 EGI_GRAD(softmax) {                       // y (g - sum(g y))
     eg_tensor *y = c->outputs[0], *g = c->upstream[0];
     if (!egi_gradient_ops_are_seen()) return egi_softmax_grad(op, EGI_SOFTMAX_, c, dx);
-    return egi_set_dx(0, dx, (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_over_axis(-1, true)))));
+    return egi_grad_set(0, dx,
+                        (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_reduce_over_axis(-1, true)))));
 }
 EGI_OP(softmax, 1, EGI_PROBABILITIES, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 EGI_ATTRIBUTES(softmax, egi_refit_last_axis, EGI_SOFTMAX_,
@@ -17193,7 +17209,7 @@ EGI_ATTRIBUTES(softmax, egi_refit_last_axis, EGI_SOFTMAX_,
 EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
     eg_tensor *y = c->outputs[0], *g = c->upstream[0];
     if (!egi_gradient_ops_are_seen()) return egi_softmax_grad(op, EGI_LOG_SOFTMAX, c, dx);
-    return egi_set_dx(0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_over_axis(-1, true)))));
+    return egi_grad_set(0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_reduce_over_axis(-1, true)))));
 }
 EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 EGI_ATTRIBUTES_AS(log_softmax, egi_fields_softmax, egi_refit_last_axis, EGI_LOG_SOFTMAX, NULL)
@@ -17202,11 +17218,11 @@ static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x
     egi_axis_attr a = { 0, false, false, kind };
     int axis = o->axis;
     if (!EGI_NAMED(op->name, *o, "axis = 1") || !egi_operand_alive(op->name, 0, x)) return NULL;
-    if (x->rank == 0) return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "%s has no axis", egi_describe(x));
+    if (x->rank == 0) return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "%s has no axis", egi_tensor_show(x));
     if (!egi_axis(op->name, axis == 0 ? -1 : axis == EG_ZERO ? 0 : axis, x->rank, &axis)) return NULL;
     a.axis = x->rank - 1;
     x = egi_axis_to_end(x, axis, false);
-    return egi_axis_to_end(egi_apply1(op, &x, 1, &a), axis, true);
+    return egi_axis_to_end(egi_apply_one(op, &x, 1, &a), axis, true);
 }
 EAGER_API eg_tensor *(eg_softmax)(eg_tensor *x, eg_axis_options o) {
     return egi_softmax(&egi_op_softmax, EGI_SOFTMAX_, x, &o);
@@ -17216,9 +17232,9 @@ EAGER_API eg_tensor *(eg_log_softmax)(eg_tensor *x, eg_axis_options o) {
 }
 
 static bool egi_shape_argsort(egi_call *c) {
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     c->dtype[0] = EG_INT64;
-    return egi_needs_number("argsort", c->in[0]);
+    return egi_operand_needs_number("argsort", c->in[0]);
 }
 // Sorts along x's last axis: values and positions get the first k elements; either may be NULL.
 static bool egi_sort_launch(const egi_op *op, const eg_tensor *x, bool descending, eg_tensor *values,
@@ -17249,7 +17265,7 @@ EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
         return NULL;
     a.axis = x->rank - 1;
     x = egi_axis_to_end(x, axis, false);
-    return egi_axis_to_end(egi_apply1(&egi_op_argsort, &x, 1, &a), axis, true);
+    return egi_axis_to_end(egi_apply_one(&egi_op_argsort, &x, 1, &a), axis, true);
 }
 // The first k elements in order along the last axis and, if `order` is not NULL, their positions, in one launch; only
 // for callers whose ops nothing looks at (egi_gradient_ops_are_seen).
@@ -17269,7 +17285,7 @@ static eg_tensor *egi_compose_sort(eg_tensor *x, eg_sort_options o) {
     int axis = 0;
     if (!EGI_NAMED("sort", o, "descending = true") || !egi_operand_alive("sort", 0, x)) return NULL;
     if (egi_gradient_ops_are_seen()) return eg_take_along_axis(x, (eg_argsort)(x, o), wanted);
-    if (!egi_axis("sort", wanted, x->rank, &axis) || !egi_needs_number("sort", x)) return NULL;
+    if (!egi_axis("sort", wanted, x->rank, &axis) || !egi_operand_needs_number("sort", x)) return NULL;
     x = egi_axis_to_end(x, axis, false);
     return x ? egi_axis_to_end(egi_sort_first("sort", x, x->dims[x->rank - 1], o.descending, NULL), axis, true) : NULL;
 }
@@ -17283,12 +17299,12 @@ static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices
     if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1])
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "top_k",
                                       "k is %s, but must be 0 to the length of the last axis of %s",
-                                      egi_dim_show(x, k), egi_describe(x));
+                                      egi_dim_show(x, k), egi_tensor_show(x));
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[x->rank - 1] = k;
     if (!egi_gradient_ops_are_seen())
-        return egi_needs_number("top_k", x) ? egi_sort_first("top_k", x, k, true, indices) : NULL;
+        return egi_operand_needs_number("top_k", x) ? egi_sort_first("top_k", x, k, true, indices) : NULL;
     eg_tensor *order = eg_slice((eg_argsort)(x, o), begin, size), *y = eg_take_along_axis(x, order, -1);
     if (indices && y) *indices = order;
     return y;
@@ -17306,16 +17322,17 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
 EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
     const char *name = "softmax_cross_entropy_with_logits";
     if (!egi_operand_alive(name, 0, labels) || !egi_operand_alive(name, 1, logits)) return NULL;
-    if (!egi_same_shape(labels, logits) || labels->rank < 1)
+    if (!egi_shape_same(labels, logits) || labels->rank < 1)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "labels %s and logits %s must have one shape (..., "
-                                      "classes); for class numbers there is eg_sparse_%s", egi_describe(labels),
-                                      egi_describe(logits), name);
-    if (!egi_needs_float(name, logits) || !egi_same_dtype(name, labels, logits)) return NULL;
+                                      "classes); for class numbers there is eg_sparse_%s", egi_tensor_show(labels),
+                                      egi_tensor_show(logits), name);
+    if (!egi_operand_needs_float(name, logits) || !egi_dtype_same(name, labels, logits)) return NULL;
     eg_axis_options last = { 0, NULL, -1 };
-    return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)), egi_over_axis(-1, false)));
+    return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)),
+                                       egi_reduce_over_axis(-1, false)));
 }
 // A hint for class numbers whose last axis is 1, where the classes should be.
-static const char *egi_advice_on_class_numbers(const eg_tensor *labels, const eg_tensor *x) {
+static const char *egi_xent_hint(const eg_tensor *labels, const eg_tensor *x) {
     bool column = labels->rank == x->rank && labels->rank > 0 && labels->dims[labels->rank - 1] == 1;
     for (int i = 0; i < labels->rank - 1 && column; i++) column = labels->dims[i] == x->dims[i];
     return column
@@ -17328,23 +17345,23 @@ static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     const eg_tensor *labels = c->in[0], *x = c->in[1];
     bool fits = labels->rank == x->rank - 1;
     for (int i = 0; i < labels->rank && fits; i++) fits = labels->dims[i] == x->dims[i];
-    if (!egi_needs_index(c->op->name, labels) || !egi_needs_float(c->op->name, x)) return false;
+    if (!egi_operand_needs_index(c->op->name, labels) || !egi_operand_needs_float(c->op->name, x)) return false;
     if (!fits)
         return egi_fail(EG_ERROR_SHAPE, c->op->name,
-                        "labels %s must have the shape of logits %s without the last axis%s", egi_describe(labels),
-                        egi_describe(x), egi_advice_on_class_numbers(labels, x));
-    egi_same_out(c, labels);
+                        "labels %s must have the shape of logits %s without the last axis%s", egi_tensor_show(labels),
+                        egi_tensor_show(x), egi_xent_hint(labels, x));
+    egi_shape_as_input(c, labels);
     c->dtype[0] = (eg_dtype)x->dtype;
     return true;
 }
 static bool egi_run_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
-    return c->out[0]->size == 0 || egi_run1(c, egi_launch_sparse_xent, NULL);
+    return c->out[0]->size == 0 || egi_launch_run(c, egi_launch_sparse_xent, NULL);
 }
 // The gradient in one launch. If g is one number for all rows, as behind a mean, the kernel reads it with a step of 0.
 static bool egi_sparse_xent_grad(const egi_op *op, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *x = c->inputs[1], *g = c->upstream[0];
     eg_shape shape = egi_shape(x);
-    int step = !egi_repeats_one(g);
+    int step = !egi_tensor_repeats_one(g);
     egi_args args = { op, 0, { NULL }, { NULL }, &step };
     args.in[0] = egi_scope_own(egi_contiguous(c->inputs[0]));
     args.in[1] = egi_scope_own(egi_contiguous(x));
@@ -17352,7 +17369,7 @@ static bool egi_sparse_xent_grad(const egi_op *op, const eg_grad_context *c, eg_
     args.out[0] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
     bool ok = args.in[0] && args.in[1] && args.in[2] && args.out[0] &&
               (x->size == 0 || egi_launch_sparse_xent_grad(egi_backend_of(x), &args));
-    return egi_set_dx(1, dx, ok ? args.out[0] : NULL);
+    return egi_grad_set(1, dx, ok ? args.out[0] : NULL);
 }
 EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one_hot(label))
     eg_tensor *x = c->inputs[1];
@@ -17362,7 +17379,7 @@ EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one
     memset(&hot, 0, sizeof hot);
     hot.dtype = (eg_dtype)x->dtype;
     eg_tensor *difference = (eg_sub)((eg_softmax)(x, last), (eg_one_hot)(c->inputs[0], x->dims[x->rank - 1], hot));
-    return egi_set_dx(1, dx, (eg_mul)(difference, eg_expand_dims(c->upstream[0], -1)));
+    return egi_grad_set(1, dx, (eg_mul)(difference, eg_expand_dims(c->upstream[0], -1)));
 }
 EGI_OP(sparse_softmax_cross_entropy_with_logits, 2, 0, 0, 0, EGI_USES_A | EGI_USES_B)
 EGI_NO_ATTRIBUTES(sparse_softmax_cross_entropy_with_logits)
@@ -17370,7 +17387,7 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
     eg_tensor *in[2];
     in[0] = labels;
     in[1] = logits;
-    return egi_apply1(&egi_op_sparse_softmax_cross_entropy_with_logits, in, 2, NULL);
+    return egi_apply_one(&egi_op_sparse_softmax_cross_entropy_with_logits, in, 2, NULL);
 }
 
 // ---- matmul
@@ -17393,27 +17410,27 @@ static eg_tensor egi_matmul_batch(const eg_tensor *x) {
 static bool egi_shape_matmul(egi_call *c) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
     const eg_tensor *a = c->in[0], *b = c->in[1];
-    if (!egi_same_dtype("matmul", a, b)) return false;
+    if (!egi_dtype_same("matmul", a, b)) return false;
     if (a->dtype > EG_INT64)
-        return egi_fail(EG_ERROR_DTYPE, "matmul", "no product of %s; eg_cast to a number type", egi_describe(a));
+        return egi_fail(EG_ERROR_DTYPE, "matmul", "no product of %s; eg_cast to a number type", egi_tensor_show(a));
     if (a->rank < 2 || b->rank < 2)
         return egi_fail(EG_ERROR_SHAPE, "matmul",
                         "needs matrices, not %s and %s; eg_expand_dims makes a matrix of a vector",
-                        egi_describe(a), egi_describe(b));
+                        egi_tensor_show(a), egi_tensor_show(b));
     int64_t m = a->dims[a->rank - (t->ta ? 1 : 2)], k = a->dims[a->rank - (t->ta ? 2 : 1)];
     int64_t k2 = b->dims[b->rank - (t->tb ? 1 : 2)], n = b->dims[b->rank - (t->tb ? 2 : 1)];
     if (k != k2)
         return egi_fail(EG_ERROR_SHAPE, "matmul", "inner dimensions differ: %s x %s (%s against %s): %s%s and %s%s%s",
                         egi_shape_show_dims(egi_shape(a), a->buffer, false),
                         egi_shape_show_dims(egi_shape(b), b->buffer, false), egi_dim_show(a, k),
-                        egi_dim_show(b, k2), egi_describe(a), t->ta ? " transposed" : "", egi_describe(b),
+                        egi_dim_show(b, k2), egi_tensor_show(a), t->ta ? " transposed" : "", egi_tensor_show(b),
                         t->tb ? " transposed" : "", k == n ? "; .transpose_b?" : m == k2 ? "; .transpose_a?" : "");
     for (int i = 3; i <= a->rank && i <= b->rank; i++) {
         int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
         if (da != db && da != 1 && db != 1)
             return egi_fail(EG_ERROR_SHAPE, "matmul",
                             "batch axes do not broadcast: %s and %s (axis -%d: %s against %s)",
-                            egi_describe(a), egi_describe(b), i, egi_dim_show(a, da), egi_dim_show(b, db));
+                            egi_tensor_show(a), egi_tensor_show(b), i, egi_dim_show(a, da), egi_dim_show(b, db));
     }
     eg_tensor batch_a = egi_matmul_batch(a), batch_b = egi_matmul_batch(b), *pair[] = {&batch_a, &batch_b};
     c->dtype[0] = (eg_dtype)a->dtype;
@@ -17488,9 +17505,10 @@ EGI_GRAD(matmul) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attributes;
     eg_tensor *a = c->inputs[0], *b = c->inputs[1], *g = c->upstream[0];
     (void)op;
-    if (c->needed[0] && !egi_set_dx(0, dx, t->ta ? egi_matmul(b, t->tb, g, true) : egi_matmul(g, false, b, !t->tb)))
+    if (c->needed[0] && !egi_grad_set(0, dx, t->ta ? egi_matmul(b, t->tb, g, true) : egi_matmul(g, false, b, !t->tb)))
         return false;
-    return !c->needed[1] || egi_set_dx(1, dx, t->tb ? egi_matmul(g, true, a, t->ta) : egi_matmul(a, !t->ta, g, false));
+    return !c->needed[1] ||
+        egi_grad_set(1, dx, t->tb ? egi_matmul(g, true, a, t->ta) : egi_matmul(a, !t->ta, g, false));
 }
 EGI_OP(matmul, 2, 0, sizeof(egi_matmul_attr), EGI_USES_B, EGI_USES_A)
 EGI_ATTRIBUTES(matmul, NULL, 0, { "transpose_a", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_matmul_attr, ta) },
@@ -17500,10 +17518,10 @@ static eg_tensor *egi_matmul(eg_tensor *a, bool ta, eg_tensor *b, bool tb) {
     eg_tensor *in[2];
     in[0] = a;
     in[1] = b;
-    return egi_apply1(&egi_op_matmul, in, 2, &attr);
+    return egi_apply_one(&egi_op_matmul, in, 2, &attr);
 }
 // x A + bias, and relu of that, as one launch: layers use it on a device whose product takes a bias (backend->folds),
-// see egi_is_folded; not under the NaN trap and eg_record, which see three ops.
+// see egi_dense_is_folded; not under the NaN trap and eg_record, which see three ops.
 EGI_GRAD(dense) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attributes;
     eg_tensor *x = c->inputs[0], *a = c->inputs[1], *g[3];
@@ -17517,9 +17535,9 @@ EGI_GRAD(dense) {
         of_relu.needed = &yes;
         if (!egi_grad_elementwise(&of_relu, &egi_op_relu, g)) return false;
     }
-    if (c->needed[0] && !egi_set_dx(0, dx, egi_matmul(g[0], false, a, true))) return false;
-    if (c->needed[1] && !egi_set_dx(1, dx, egi_matmul(x, true, g[0], false))) return false;
-    return !c->needed[2] || egi_set_dx(2, dx, (eg_reduce_sum)(g[0], egi_over_axis(0, false)));
+    if (c->needed[0] && !egi_grad_set(0, dx, egi_matmul(g[0], false, a, true))) return false;
+    if (c->needed[1] && !egi_grad_set(1, dx, egi_matmul(x, true, g[0], false))) return false;
+    return !c->needed[2] || egi_grad_set(2, dx, (eg_reduce_sum)(g[0], egi_reduce_over_axis(0, false)));
 }
 EGI_OBJECTS
 static const egi_op egi_op_dense = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul,
@@ -17537,7 +17555,8 @@ EGI_REFIT(dense) {
     a->relu = kind == EGI_DENSE_RELU;
     const eg_tensor *x = in[0], *w = in[1], *bias = in[2];
     for (int i = 0; i < 3; i++) if (in[i]->flags & EGI_NUMBER) return egi_refit_fail(op, in[i], "list of operands");
-    return (egi_backend_of(x)->folds && x->rank == 2 && w->rank == 2 && bias->rank == 1 && egi_is_float(x->dtype) &&
+    return (egi_backend_of(x)->folds && x->rank == 2 && w->rank == 2 && bias->rank == 1 &&
+            egi_dtype_is_float(x->dtype) &&
             bias->dims[0] == w->dims[1] && bias->dtype == x->dtype && bias->flags & EGI_CONTIGUOUS) ||
            egi_refit_fail(op, bias, "list of operands");
 }
@@ -17549,7 +17568,7 @@ EGI_ATTRIBUTES_AS(dense, egi_fields_none, egi_refit_dense, EGI_DENSE_PLAIN, egi_
 EGI_ATTRIBUTES_AS(dense_relu, egi_fields_none, egi_refit_dense, EGI_DENSE_RELU, egi_compose_dense)
 // Whether x A + bias is one launch here: the device's product takes a bias, the operands are a matrix, a matrix and a
 // row of the right length, and nothing looks at the single ops.
-static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
+static bool egi_dense_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
     return bias && egi_backend_of(x)->folds && !egi_this.trap && !egi_this.recorder && x->rank == 2 && a->rank == 2 &&
            bias->rank == 1 && bias->dims[0] == a->dims[1] && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) &&
            bias->dtype == x->dtype && egi_devices_agree(bias, x) && (bias->flags & EGI_CONTIGUOUS);
@@ -17560,7 +17579,7 @@ static eg_tensor *egi_matmul_bias(eg_tensor *x, eg_tensor *a, eg_tensor *bias, b
     in[0] = x;
     in[1] = a;
     in[2] = bias;
-    return egi_apply1(relu ? &egi_op_dense_relu : &egi_op_dense, in, 3, &attr);
+    return egi_apply_one(relu ? &egi_op_dense_relu : &egi_op_dense, in, 3, &attr);
 }
 EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o) {
     return EGI_NAMED("matmul", o, "transpose_b = true") ? egi_matmul(a, o.transpose_a, b, o.transpose_b) : NULL;
@@ -17578,11 +17597,11 @@ typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char 
 static bool egi_shape_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
-    if (!egi_needs_index(a->name, index)) return false;
+    if (!egi_operand_needs_index(a->name, index)) return false;
     if (x->rank + index->rank - 1 > EG_MAX_RANK)
         return egi_fail(EG_ERROR_SHAPE, "gather", "the result of %s and %s would have more than %d axes",
-                        egi_describe(x), egi_describe(index), EG_MAX_RANK);
-    egi_same_out(c, x);
+                        egi_tensor_show(x), egi_tensor_show(index), EG_MAX_RANK);
+    egi_shape_as_input(c, x);
     eg_shape *s = &c->shape[0];
     s->rank = 0;
     for (int i = 0; i < a->axis; i++) s->dims[s->rank++] = x->dims[i];
@@ -17594,20 +17613,20 @@ static bool egi_run_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_axis_split(c->in[0], a->axis);
     egi_gather_parameters p = { s.outer, s.n, s.inner, a->name, a->most };
-    return egi_run1(c, egi_launch_gather, &p);
+    return egi_launch_run(c, egi_launch_gather, &p);
 }
 static eg_tensor *egi_gather_apply(const egi_op *op, eg_tensor *x, eg_tensor *index, egi_gather_attr a) {
     eg_tensor *in[2];
     in[0] = x;
     in[1] = index;
-    return egi_apply1(op, in, 2, &a);
+    return egi_apply_one(op, in, 2, &a);
 }
 static const egi_op *egi_row_scatter_add(void);
 // Adds row i of g to the row of dx from which the result's row i was taken.
 EGI_GRAD(gather) {
     (void)op;
-    return egi_set_dx(0, dx, egi_gather_apply(egi_row_scatter_add(), c->upstream[0], c->inputs[1],
-                                              *(const egi_gather_attr *)c->attributes));
+    return egi_grad_set(0, dx, egi_gather_apply(egi_row_scatter_add(), c->upstream[0], c->inputs[1],
+                                                *(const egi_gather_attr *)c->attributes));
 }
 EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
 EGI_REFIT(gather) {
@@ -17625,8 +17644,8 @@ static bool egi_shape_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
     // The callers have checked that the shapes match.
-    if (!egi_needs_index(a->name, index) || !egi_needs_number(a->name, x)) return false;
-    egi_same_out(c, x);
+    if (!egi_operand_needs_index(a->name, index) || !egi_operand_needs_number(a->name, x)) return false;
+    egi_shape_as_input(c, x);
     eg_shape *s = &c->shape[0];
     s->rank = 0;
     for (int i = 0; i < a->axis; i++) s->dims[s->rank++] = x->dims[i];
@@ -17638,13 +17657,13 @@ static bool egi_run_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_axis_split(c->out[0], a->axis);
     egi_gather_parameters p = { s.outer, s.n, s.inner, a->name, a->most };
-    return egi_run1(c, egi_launch_scatter_add, &p);
+    return egi_launch_run(c, egi_launch_scatter_add, &p);
 }
 // Each row of x gets the gradient of the row that it was added to.
 EGI_GRAD(scatter_add) {
     (void)op;
-    return egi_set_dx(0, dx, egi_gather_apply(&egi_op_gather, c->upstream[0], c->inputs[1],
-                                              *(const egi_gather_attr *)c->attributes));
+    return egi_grad_set(0, dx, egi_gather_apply(&egi_op_gather, c->upstream[0], c->inputs[1],
+                                                *(const egi_gather_attr *)c->attributes));
 }
 EGI_OBJECTS
 static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add,
@@ -17686,11 +17705,12 @@ static bool egi_positions_of_rows(const char *name, const eg_tensor *index, cons
     for (int64_t i = 0; i < n; i++) {
         flat[i] = 0;
         for (int d = 0; d < depth; d++) {
-            const int64_t entry = i * depth + d, value = egi_load_int(index->dtype, p + entry * size);
+            const int64_t entry = i * depth + d, value = egi_dtype_load_int(index->dtype, p + entry * size);
             if (value < 0 || value >= shape.dims[d])
                 return egi_fail(EG_ERROR_INDEX, name,
                                 "index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d",
-                                (long long)value, (long long)entry, egi_describe(index), (long long)shape.dims[d], d);
+                                (long long)value, (long long)entry, egi_tensor_show(index), (long long)shape.dims[d],
+                                d);
             flat[i] = flat[i] * shape.dims[d] + value;
         }
     }
@@ -17711,7 +17731,7 @@ static bool egi_positions_along(const char *name, const eg_tensor *index, const 
                 if (value < 0 || value >= limit)
                     return egi_fail(EG_ERROR_INDEX, name,
                                     "index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d",
-                                    (long long)value, (long long)at, egi_describe(index), (long long)limit, along);
+                                    (long long)value, (long long)at, egi_tensor_show(index), (long long)limit, along);
                 flat[at] = (o * limit + value) * inner + j;
             }
     return true;
@@ -17732,11 +17752,11 @@ static bool egi_work_positions(eg_backend *b, const egi_args *args) {
     if (!p) return false;
     if (k->along < 0 ? last != k->depth || (last && index->size / last != n) : index->size != n)  // a graph's operand
         return egi_fail(EG_ERROR_SHAPE, k->name, "indices %s do not fit the operands that the op was written with",
-                        egi_describe(index));
+                        egi_tensor_show(index));
     shape.rank = (int)k->rank;
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = k->dims[i];
     int64_t *flat = b->host_reads ? (int64_t *)(void *)out->data : (int64_t *)egi_alloc((size_t)n * sizeof *flat);
-    if (!flat) return egi_no_memory(k->name, n * 8);
+    if (!flat) return egi_memory_fail(k->name, n * 8);
     bool ok = k->along < 0 ? egi_positions_of_rows(k->name, index, p, shape, (int)k->depth, n, flat)
                            : egi_positions_along(k->name, index, p, shape, (int)k->along, flat);
     if (b->host_reads) return ok;
@@ -17745,8 +17765,8 @@ static bool egi_work_positions(eg_backend *b, const egi_args *args) {
     return ok;
 }
 // The positions as an int64 tensor on the device of `index`; NULL and an error if an index is out of range.
-static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shape shape, int depth, int along) {
-    if (!egi_needs_index(name, index)) return NULL;
+static eg_tensor *egi_positions_flat(const char *name, eg_tensor *index, eg_shape shape, int depth, int along) {
+    if (!egi_operand_needs_index(name, index)) return NULL;
     eg_shape s = egi_shape(index);
     if (along < 0) s.rank--;
     eg_tensor *y = egi_tensor_allocate(name, egi_backend_of(index), EG_INT64, &s);
@@ -17764,11 +17784,11 @@ static int egi_index_depth(const char *name, const eg_tensor *indices, int rank,
     int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
     if (depth < 0 || depth > rank)
         egi_fail(EG_ERROR_SHAPE, name, "the last axis of indices %s must be at most the rank of %s",
-                 egi_describe(indices), into);
+                 egi_tensor_show(indices), into);
     else if (depth == 0 && rank == EG_MAX_RANK)
         egi_fail(EG_ERROR_SHAPE, name,
                  "the last axis of indices %s is 0, and %s has %d axes: at most %d are possible then",
-                 egi_describe(indices), into, rank, EG_MAX_RANK - 1);
+                 egi_tensor_show(indices), into, rank, EG_MAX_RANK - 1);
     else return (int)depth;
     return -1;
 }
@@ -17783,11 +17803,11 @@ static eg_shape egi_shape_flattened(eg_shape s, int depth) {
 // gradient.
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     if (!egi_operand_alive("gather_nd", 0, x) || !egi_operand_alive("gather_nd", 1, indices)) return NULL;
-    int depth = egi_index_depth("gather_nd", indices, x->rank, egi_describe(x));
+    int depth = egi_index_depth("gather_nd", indices, x->rank, egi_tensor_show(x));
     if (depth < 0) return NULL;
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
-    eg_tensor *flat = egi_flat_positions("gather_nd", indices, egi_shape(x), depth, -1);
+    eg_tensor *flat = egi_positions_flat("gather_nd", indices, egi_shape(x), depth, -1);
     return flat ? (eg_gather)(eg_reshape(x, egi_shape_flattened(egi_shape(x), depth)), flat, rows) : NULL;
 }
 // x is flattened and each index becomes its element's position; the rest is a gather.
@@ -17799,10 +17819,10 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
     for (int i = 0; i < x->rank && fits; i++) fits = i == axis || x->dims[i] == indices->dims[i];
     if (!fits)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "take_along_axis", "%s and indices %s must agree but for axis %d",
-                                      egi_describe(x), egi_describe(indices), axis);
+                                      egi_tensor_show(x), egi_tensor_show(indices), axis);
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
-    eg_tensor *flat = egi_flat_positions("take_along_axis", indices, egi_shape(x), x->rank, axis);
+    eg_tensor *flat = egi_positions_flat("take_along_axis", indices, egi_shape(x), x->rank, axis);
     return flat ? (eg_gather)(eg_reshape(x, egi_shape_flattened(egi_shape(x), x->rank)), flat, rows) : NULL;
 }
 // The reverse of gather_nd: zeros of `shape`, with each row of `updates` added where its row of indices points.
@@ -17819,10 +17839,10 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
         fits = updates->dims[indices->rank - 1 + i - depth] == shape.dims[i];
     if (!fits)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "scatter_nd", "updates %s do not fit indices %s into shape %s",
-                                      egi_describe(updates), egi_describe(indices),
+                                      egi_tensor_show(updates), egi_tensor_show(indices),
                                       egi_shape_show_dims(shape, indices->buffer, false));
     egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd", 0 };
-    eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, depth, -1);
+    eg_tensor *flat = egi_positions_flat("scatter_nd", indices, shape, depth, -1);
     return flat ? eg_reshape(egi_gather_apply(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
 // x plus a scatter_nd of its shape, so that x and the updates get gradients.
@@ -17830,7 +17850,7 @@ static eg_tensor *egi_compose_tensor_scatter_add(eg_tensor *x, eg_tensor *indice
     if (!egi_operand_alive("tensor_scatter_add", 0, x) || !egi_operand_alive("tensor_scatter_add", 1, indices) ||
         !egi_operand_alive("tensor_scatter_add", 2, updates))
         return NULL;
-    if (!egi_same_dtype("tensor_scatter_add", x, updates)) return NULL;
+    if (!egi_dtype_same("tensor_scatter_add", x, updates)) return NULL;
     return (eg_add)(x, eg_scatter_nd(indices, updates, egi_shape(x)));
 }
 EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
@@ -17842,7 +17862,7 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
     if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "segment_sum",
                                       "segments %s must have one entry for each row of %s",
-                                      egi_describe(segments), egi_describe(x));
+                                      egi_tensor_show(segments), egi_tensor_show(x));
     egi_gather_attr a = { 0, 1, n, "segment_sum", 0 };
     return egi_gather_apply(&egi_op_scatter_add, x, segments, a);
 }
@@ -17852,7 +17872,7 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     if (!EGI_NAMED("one_hot", o, "axis = 1") || !egi_operand_alive("one_hot", 0, indices)) return NULL;
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
     if (indices && indices->dtype == EG_UINT8) indices = eg_cast(indices, EG_INT32);
-    if (!indices || !egi_needs_index("one_hot", indices)) return NULL;
+    if (!indices || !egi_operand_needs_index("one_hot", indices)) return NULL;
     if (depth < 0)
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "one_hot", "the depth is %s, but must not be negative",
                                       egi_dim_show(indices, depth));
@@ -17864,7 +17884,7 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     if (whole.rank < EG_MAX_RANK) whole.dims[whole.rank++] = depth;
     if (!egi_shape_valid("one_hot", whole, o.dtype)) return NULL;
     if (depth > INT64_C(1) << 40) {     // the class numbers, one int64 for each
-        egi_no_memory("one_hot", depth > INT64_MAX / 8 ? INT64_MAX : depth * 8);
+        egi_memory_fail("one_hot", depth > INT64_MAX / 8 ? INT64_MAX : depth * 8);
         return NULL;
     }
     if (depth > INT32_MAX && indices->dtype == EG_INT32) indices = eg_cast(indices, EG_INT64);
@@ -17928,11 +17948,11 @@ static eg_shape egi_windows_shape(const egi_windows *w, int space, int which) {
 static bool egi_conv_shape(egi_call *c, int which) {
     c->dtype[0] = (eg_dtype)c->in[0]->dtype;
     c->shape[0] = egi_windows_shape((const egi_windows *)c->attr, c->in[0]->rank - 2, which);
-    return egi_same_dtype(c->op->name, c->in[0], c->in[1]) && egi_needs_float(c->op->name, c->in[0]);
+    return egi_dtype_same(c->op->name, c->in[0], c->in[1]) && egi_operand_needs_float(c->op->name, c->in[0]);
 }
 static bool egi_conv_run(egi_call *c, egi_conv_kind kind) {
     egi_conv_parameters p = { kind, *(const egi_windows *)c->attr, egi_this.precision };
-    return c->out[0]->size == 0 || egi_run1(c, egi_launch_conv, &p);
+    return c->out[0]->size == 0 || egi_launch_run(c, egi_launch_conv, &p);
 }
 static bool egi_shape_conv2d(egi_call *c) { return egi_conv_shape(c, EGI_WINDOW_Y); }
 static bool egi_shape_conv2d_input(egi_call *c) { return egi_conv_shape(c, EGI_WINDOW_X); }
@@ -17947,7 +17967,7 @@ static bool egi_conv_grad(const eg_grad_context *c, int i, eg_tensor **dx, egi_c
     eg_tensor *in[2];
     in[0] = a;
     in[1] = b;
-    return !c->needed[i] || egi_set_dx(i, dx, egi_apply1(egi_row_conv(kind), in, 2, c->attributes));
+    return !c->needed[i] || egi_grad_set(i, dx, egi_apply_one(egi_row_conv(kind), in, 2, c->attributes));
 }
 EGI_GRAD(conv2d) {           // y(x, f): dx = input(g, f), df = filter(x, g)
     (void)op;
@@ -18004,14 +18024,14 @@ static bool egi_window_place(const char *name, const eg_tensor *x, egi_window *a
     if (a->in < span)
         return egi_fail(EG_ERROR_SHAPE, name,
                         "a window of %s does not fit into %s without padding; .padding = EG_SAME?",
-                        egi_dim_show(NULL, span), egi_describe(x));
+                        egi_dim_show(NULL, span), egi_tensor_show(x));
     a->out = (a->in - span) / a->stride + 1;
     return true;
 }
 // How many elements the taps span, `dilation` apart: at most INT64_MAX / 4, so that a few such may be added.
 static bool egi_window_span(const char *name, const eg_tensor *f, const egi_window *a, int64_t *span) {
-    if (!egi_checked_product(a->taps - 1, a->dilation, span) || *span > INT64_MAX / 4)
-        return egi_fail(EG_ERROR_SHAPE, name, "the filter %s, dilated by %lld, is too large", egi_describe(f),
+    if (!egi_product_checked(a->taps - 1, a->dilation, span) || *span > INT64_MAX / 4)
+        return egi_fail(EG_ERROR_SHAPE, name, "the filter %s, dilated by %lld, is too large", egi_tensor_show(f),
                         (long long)a->dilation);
     ++*span;
     return true;
@@ -18026,7 +18046,7 @@ static bool egi_refit_channels(const egi_op *op, const eg_tensor *x, const eg_te
     if (!f) { w->groups = last; return true; }
     if (f->rank != space + 2 || w->groups < 1) return egi_refit_fail(op, f, "list of windows");
     if (!back) w->oc = f->dims[space + 1];
-    else if (!egi_checked_product(f->dims[space], w->groups, &w->c) || f->dims[space + 1] != w->oc)
+    else if (!egi_product_checked(f->dims[space], w->groups, &w->c) || f->dims[space + 1] != w->oc)
         return egi_refit_fail(op, f, "list of windows");
     return (w->c % w->groups == 0 && w->oc % w->groups == 0 && f->dims[space] == w->c / w->groups) ||
            egi_refit_fail(op, f, "number of groups");
@@ -18053,8 +18073,8 @@ static bool egi_refit_windows(const egi_op *op, const eg_tensor *x, const eg_ten
         int64_t rows = 0, former = 0;
         if (back && f && from[i].in >= 0 && from[i].in <= INT64_MAX / 4 &&
             from[i].stride >= 1 && from[i].out >= 0 && out >= 0 &&
-            egi_checked_product(out, from[i].stride, &rows) && rows <= INT64_MAX / 4 &&
-            egi_checked_product(from[i].out, from[i].stride, &former) && former <= INT64_MAX / 4)
+            egi_product_checked(out, from[i].stride, &rows) && rows <= INT64_MAX / 4 &&
+            egi_product_checked(from[i].out, from[i].stride, &former) && former <= INT64_MAX / 4)
             a[i].in += rows - former;
         bool fits = a[i].taps >= 1 && a[i].taps <= INT32_MAX && a[i].stride >= 1 && a[i].stride <= INT32_MAX &&
                     a[i].dilation >= 1 && a[i].dilation <= (f ? INT32_MAX : 1) && a[i].in >= 0 &&
@@ -18133,8 +18153,8 @@ static eg_tensor *egi_conv(const char *name, int space, eg_tensor *x, eg_tensor 
             return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, name, ".output_padding is for transposed convolution");
     if (x->rank != space + 2 || f->rank != space + 2)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "needs x (N, %s, C) and a filter (%s, C, O), not %s and %s",
-                                      egi_window_axes_text[space], egi_window_taps_text[space], egi_describe(x),
-                                      egi_describe(f));
+                                      egi_window_axes_text[space], egi_window_taps_text[space], egi_tensor_show(x),
+                                      egi_tensor_show(f));
     egi_conv_begin(&w, &a, f, o, space);
     w.n = x->dims[0];
     w.c = x->dims[space + 1];
@@ -18142,10 +18162,10 @@ static eg_tensor *egi_conv(const char *name, int space, eg_tensor *x, eg_tensor 
     if (w.c % w.groups || w.oc % w.groups || f->dims[space] != w.c / w.groups)
         return (eg_tensor *)egi_raise(
             EG_ERROR_SHAPE, name, "%s channels of %s in %s groups against %s input channels of filter %s",
-            egi_dim_show(x, w.c), egi_describe(x), egi_dim_show(x, w.groups), egi_dim_show(f, f->dims[space]),
-            egi_describe(f));
+            egi_dim_show(x, w.c), egi_tensor_show(x), egi_dim_show(x, w.groups), egi_dim_show(f, f->dims[space]),
+            egi_tensor_show(f));
     if (egi_conv_filter_is_empty(f, space))
-        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "the filter %s is empty", egi_describe(f));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "the filter %s is empty", egi_tensor_show(f));
     for (int i = 0; i < space; i++) {
         int64_t span;
         a[i].in = x->dims[i + 1];
@@ -18153,7 +18173,7 @@ static eg_tensor *egi_conv(const char *name, int space, eg_tensor *x, eg_tensor 
     }
     in[0] = x;
     in[1] = f;
-    return egi_apply1(&egi_op_conv2d, in, 2, &w);
+    return egi_apply_one(&egi_op_conv2d, in, 2, &w);
 }
 EAGER_API eg_tensor *(eg_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     return egi_conv("conv2d", 2, x, filter, &o);
@@ -18168,7 +18188,7 @@ static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, 
     if (x->rank != 4 || filter->rank != 4 || filter->dims[2] != x->dims[3])
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name,
                                       "needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s",
-                                      egi_describe(x), egi_describe(filter));
+                                      egi_tensor_show(x), egi_tensor_show(filter));
     eg_shape shape = { 4, { filter->dims[0], filter->dims[1], 1, filter->dims[2] * filter->dims[3] } };
     o.groups = x->dims[3];
     return egi_conv(name, 2, x, eg_reshape(filter, shape), &o);
@@ -18200,7 +18220,7 @@ static bool egi_conv_transpose_axis(const char *name, const eg_tensor *x, const 
     if (!egi_window_span(name, f, a, &span) ||
         !egi_conv_output_padding_fits(name, span, a->stride, padding, output_padding))
         return false;
-    if (!egi_checked_product(out, a->stride, &a->in) || a->in > INT64_MAX / 4)
+    if (!egi_product_checked(out, a->stride, &a->in) || a->in > INT64_MAX / 4)
         return egi_fail(EG_ERROR_SHAPE, name, "the result is too large");
     if (out == 0) return true;
     a->in += egi_conv_transpose_extra(span, a->stride, padding, output_padding);
@@ -18223,19 +18243,19 @@ static eg_tensor *egi_conv_transpose(const char *name, int space, eg_tensor *x, 
         return (eg_tensor *)egi_raise(
             EG_ERROR_SHAPE, name,
             "needs x (N, %s, C) and a filter (%s, O / groups, C), C a multiple of the groups, not %s and %s",
-            egi_window_axes_text[space], egi_window_taps_text[space], egi_describe(x), egi_describe(f));
+            egi_window_axes_text[space], egi_window_taps_text[space], egi_tensor_show(x), egi_tensor_show(f));
     egi_conv_begin(&w, &a, f, o, space);
     w.n = x->dims[0];
     w.oc = x->dims[space + 1];
-    if (egi_conv_filter_is_empty(f, space) || !egi_checked_product(f->dims[space], groups, &w.c))
-        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "the filter %s is empty or too large", egi_describe(f));
+    if (egi_conv_filter_is_empty(f, space) || !egi_product_checked(f->dims[space], groups, &w.c))
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "the filter %s is empty or too large", egi_tensor_show(f));
     for (int i = 0; i < space; i++) {
         a[i].out = x->dims[i + 1];
         if (!egi_conv_transpose_axis(name, x, f, &a[i], o->padding, o->output_padding[i])) return NULL;
     }
     in[0] = x;
     in[1] = f;
-    return egi_apply1(&egi_op_conv2d_input, in, 2, &w);
+    return egi_apply_one(&egi_op_conv2d_input, in, 2, &w);
 }
 EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     EGI_AS("conv2d_transpose", egi_conv_transpose("conv2d_transpose", 2, x, filter, &o));
@@ -18252,13 +18272,13 @@ EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_c
 // The three rows of pooling run one kernel, each with its kind.
 static bool egi_pool_run(egi_call *c, egi_pool_kind kind) {
     egi_pool_parameters p = { kind, *(const egi_windows *)c->attr };
-    return c->out[0]->size == 0 || egi_run1(c, egi_launch_pool, &p);
+    return c->out[0]->size == 0 || egi_launch_run(c, egi_launch_pool, &p);
 }
 // The shape rule of all three; which: EGI_WINDOW_Y, or X for the gradient of the average.
 static bool egi_pool_shape(egi_call *c, int which, eg_dtype dtype) {
     c->shape[0] = egi_windows_shape((const egi_windows *)c->attr, c->in[0]->rank - 2, which);
     c->dtype[0] = dtype;
-    return egi_needs_float(c->op->name, c->in[0]);
+    return egi_operand_needs_float(c->op->name, c->in[0]);
 }
 static bool egi_shape_max_pool_index(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_Y, EG_INT64); }
 static bool egi_run_max_pool_index(egi_call *c) { return egi_pool_run(c, EGI_POOL_MAX_INDEX); }
@@ -18270,7 +18290,7 @@ static bool egi_run_avg_pool2d(egi_call *c) { return egi_pool_run(c, EGI_POOL_AV
 // Each element of g is divided equally among the elements of its window, without padding.
 EGI_GRAD(avg_pool2d) {
     (void)op;
-    return egi_set_dx(0, dx, egi_apply1(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes));
+    return egi_grad_set(0, dx, egi_apply_one(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes));
 }
 EGI_OP(avg_pool2d, 1, 0, sizeof(egi_windows), 0, 0)
 EGI_ATTRIBUTES_AS(avg_pool2d, egi_fields_windows, egi_refit_pool, EGI_POOL_AVG, NULL)
@@ -18280,7 +18300,7 @@ static bool egi_shape_avg_pool2d_grad(egi_call *c) {
 static bool egi_run_avg_pool2d_grad(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG_GRAD); }
 EGI_GRAD(avg_pool2d_grad) {
     (void)op;
-    return egi_set_dx(0, dx, egi_apply1(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes));
+    return egi_grad_set(0, dx, egi_apply_one(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes));
 }
 EGI_OBJECTS
 static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0,
@@ -18294,7 +18314,8 @@ static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_g
 static bool egi_pool_windows(const char *name, int space, eg_tensor *x, const eg_pool_options *o, egi_windows *w) {
     if (!EGI_NAMED(name, *o, "size = {3}") || !egi_operand_alive(name, 0, x)) return false;
     if (x->rank != space + 2)
-        return egi_fail(EG_ERROR_SHAPE, name, "needs (N, %s, C), not %s", egi_window_axes_text[space], egi_describe(x));
+        return egi_fail(EG_ERROR_SHAPE, name, "needs (N, %s, C), not %s", egi_window_axes_text[space],
+                        egi_tensor_show(x));
     for (int i = 0; i < space; i++)
         if (o->size[i] < 0 || o->strides[i] < 0 || o->size[i] > INT32_MAX || o->strides[i] > INT32_MAX)
             return egi_fail(EG_ERROR_ARGUMENT, name, "size and strides must be between 1 and 2^31");
@@ -18318,7 +18339,7 @@ static eg_tensor *egi_max_pool(const char *name, int space, eg_tensor *x, const 
     eg_shape flat = { 1, { -1 } };
     if (!egi_pool_windows(name, space, x, o, &w)) return NULL;
     flat.dims[0] = x->size;
-    eg_tensor *flat_x = eg_reshape(x, flat), *index = egi_apply1(&egi_op_max_pool_index, &x, 1, &w);
+    eg_tensor *flat_x = eg_reshape(x, flat), *index = egi_apply_one(&egi_op_max_pool_index, &x, 1, &w);
     if (!flat_x || !index) return NULL;
     egi_gather_attr a = { 0, index->rank, x->size, "gather", 1 };
     for (int i = 0; i < EGI_WINDOW_AXES; i++)               // how many windows an element lies in
@@ -18327,7 +18348,7 @@ static eg_tensor *egi_max_pool(const char *name, int space, eg_tensor *x, const 
 }
 static eg_tensor *egi_avg_pool(const char *name, int space, eg_tensor *x, const eg_pool_options *o) {
     egi_windows w;
-    return egi_pool_windows(name, space, x, o, &w) ? egi_apply1(&egi_op_avg_pool2d, &x, 1, &w) : NULL;
+    return egi_pool_windows(name, space, x, o, &w) ? egi_apply_one(&egi_op_avg_pool2d, &x, 1, &w) : NULL;
 }
 EAGER_API eg_tensor *(eg_max_pool2d)(eg_tensor *x, eg_pool_options o) {
     EGI_AS("max_pool2d", egi_max_pool("max_pool2d", 2, x, &o));
@@ -18363,13 +18384,13 @@ static bool egi_resize_find(eg_tensor *x, int axis, int64_t to, bool nearest, eg
     size_t n = (size_t)(to ? to : 1);
     eg_shape list = { 1, { to } }, column = { 1, { to } };
     for (int i = axis + 1; i < x->rank; i++) column.dims[column.rank++] = 1;
-    if (egi_steps_are_open(from) || egi_steps_are_open(to)) {
+    if (egi_graph_steps_open(from) || egi_graph_steps_open(to)) {
         egi_resize_open(from, to, nearest, column, rows);
         return rows->low && rows->high && rows->weight;
     }
-    if (to > INT64_MAX / 32) return egi_no_memory("resize", to);
+    if (to > INT64_MAX / 32) return egi_memory_fail("resize", to);
     int64_t *low = (int64_t *)egi_alloc(n * (2 * sizeof(int64_t) + sizeof(double)));
-    if (!low) return egi_no_memory("resize", to * 24);
+    if (!low) return egi_memory_fail("resize", to * 24);
     int64_t *high = low + n;
     double *weight = (double *)(void *)(high + n);
     for (int64_t i = 0; i < to; i++) {
@@ -18408,12 +18429,12 @@ static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width
     if (x->rank != 4 || height < 0 || width < 0 || ((height || width) && (x->dims[1] == 0 || x->dims[2] == 0)))
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "resize",
                                       "cannot make %s (needed: N, H, W, C or H, W, C) %lld x %lld",
-                                      egi_describe(x), (long long)height, (long long)width);
+                                      egi_tensor_show(x), (long long)height, (long long)width);
     if (o.method != EG_BILINEAR && o.method != EG_NEAREST)
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "resize", "there is no method %d", (int)o.method);
     if (o.method == EG_BILINEAR && (x->dtype == EG_UINT8 || x->dtype == EG_INT32 || x->dtype == EG_INT64))
         x = eg_cast(x, EG_FLOAT32);
-    if (!x || (o.method == EG_BILINEAR && !egi_needs_float("resize", x))) return NULL;
+    if (!x || (o.method == EG_BILINEAR && !egi_operand_needs_float("resize", x))) return NULL;
     x = egi_resize_axis(x, 1, height, o.method == EG_NEAREST);
     return x ? egi_resize_axis(x, 2, width, o.method == EG_NEAREST) : NULL;
 }
@@ -18481,7 +18502,7 @@ static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
             if (x->dims[j] != n)
                 return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "einsum",
                                               "one letter stands for axes of %s and %s of %s",
-                                              egi_dim_show(x, n), egi_dim_show(x, x->dims[j]), egi_describe(x));
+                                              egi_dim_show(x, n), egi_dim_show(x, x->dims[j]), egi_tensor_show(x));
             egi_perm p;
             eg_shape flat = { 0, { 0 } }, begin = { 0, { 0 } }, end = begin, step = begin;
             int k = 0;
@@ -18558,20 +18579,20 @@ static eg_tensor *egi_einsum_pair(eg_tensor *a, egi_term *ta, eg_tensor *b, egi_
         if (!(in_b >> l & 1)) continue;
         if (keep >> l & 1) {
             out.letters[out.n++] = (unsigned char)l;
-            fits = fits && egi_checked_product(batch, sizes[l], &batch);
+            fits = fits && egi_product_checked(batch, sizes[l], &batch);
         }
-        else { sum.letters[sum.n++] = (unsigned char)l; fits = fits && egi_checked_product(k, sizes[l], &k); }
+        else { sum.letters[sum.n++] = (unsigned char)l; fits = fits && egi_product_checked(k, sizes[l], &k); }
     }
     order_a = order_b = out;
     for (int i = 0; i < ta->n; i++)
         if (!(in_b >> ta->letters[i] & 1)) {
             order_a.letters[order_a.n++] = ta->letters[i];
-            fits = fits && egi_checked_product(m, sizes[ta->letters[i]], &m);
+            fits = fits && egi_product_checked(m, sizes[ta->letters[i]], &m);
         }
     for (int i = 0; i < tb->n; i++)
         if (!(in_a >> tb->letters[i] & 1)) {
             free_b.letters[free_b.n++] = tb->letters[i];
-            fits = fits && egi_checked_product(n, sizes[tb->letters[i]], &n);
+            fits = fits && egi_product_checked(n, sizes[tb->letters[i]], &n);
         }
     if (!fits)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "einsum",
@@ -18618,7 +18639,7 @@ static const char *egi_einsum_operands(egi_einsum *e, eg_tensor *const *operands
                 return (const char *)egi_raise(
                     EG_ERROR_SHAPE, "einsum", "in \"%s\" one letter stands for axes of %s and %s (axis %d of %s)",
                     e->equation, egi_dim_show(NULL, e->sizes[l]), egi_dim_show(operands[i], size), d,
-                    egi_describe(operands[i]));
+                    egi_tensor_show(operands[i]));
         }
         if (i < n - 1 ? *p != ',' : *p == ',')
             return (const char *)egi_raise(EG_ERROR_ARGUMENT, "einsum", "\"%s\" does not name %d operands", e->equation,
@@ -18701,7 +18722,7 @@ static int64_t egi_broadcast_at(const eg_tensor *x, eg_shape shape, int64_t i) {
 typedef struct egi_assertion { const char *name; double tolerance; } egi_assertion;
 // Compares a and b, one of which may broadcast to the other; NaN equals NaN. The error names the first three elements
 // that differ.
-static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
+static bool egi_assertion_compare(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
     // A number takes the other's dtype; two numbers are compared directly.
     const bool a_number = a->flags & EGI_NUMBER, b_number = b->flags & EGI_NUMBER;
     const eg_dtype own = a->flags & b->flags & EGI_INTEGER_NUMBER ? EG_INT64 : EG_FLOAT64;
@@ -18709,14 +18730,14 @@ static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double 
     if (b_number && !(b = egi_number_tensor(name, b, (eg_dtype)a->dtype, &egi_cpu))) return false;
     if (!(a = egi_tensor_valued(name, a)) || !(b = egi_tensor_valued(name, b))) return false;
     if (a->dtype != b->dtype)
-        return egi_fail(EG_ERROR_ASSERT, name, "dtypes differ: %s and %s", egi_describe(a), egi_describe(b));
+        return egi_fail(EG_ERROR_ASSERT, name, "dtypes differ: %s and %s", egi_tensor_show(a), egi_tensor_show(b));
     eg_shape shape = egi_shape(a->rank > b->rank ? a : b);
     int64_t n = 1;
     for (int i = 1; i <= shape.rank; i++) {
         const int64_t u = i > a->rank ? 1 : a->dims[a->rank - i], v = i > b->rank ? 1 : b->dims[b->rank - i];
         if (u != v && u != 1 && v != 1)
             return egi_fail(EG_ERROR_ASSERT, name, "shapes differ, and neither broadcasts to the other: %s and %s",
-                            egi_describe(a), egi_describe(b));
+                            egi_tensor_show(a), egi_tensor_show(b));
         shape.dims[shape.rank - i] = u == 1 ? v : u;
         n *= u == 1 ? v : u;
     }
@@ -18730,9 +18751,9 @@ static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double 
     for (int64_t i = 0; i < n; i++) {
         const char *one = p + (spread_a ? egi_broadcast_at(a, shape, i) : i) * size,
                    *other = q + (spread_b ? egi_broadcast_at(b, shape, i) : i) * size;
-        double u = egi_load(a->dtype, one), v = egi_load(a->dtype, other);
+        double u = egi_dtype_load(a->dtype, one), v = egi_dtype_load(a->dtype, other);
         bool equal = tolerance > 0          ? fabs(u - v) <= tolerance || u == v
-                     : a->dtype == EG_INT64 ? egi_load_int(EG_INT64, one) == egi_load_int(EG_INT64, other)
+                     : a->dtype == EG_INT64 ? egi_dtype_load_int(EG_INT64, one) == egi_dtype_load_int(EG_INT64, other)
                                             : u == v;
         if (equal || (u != u && v != v)) continue;
         if (different++ < 3) {
@@ -18747,16 +18768,16 @@ static bool egi_assert_now(const char *name, eg_tensor *a, eg_tensor *b, double 
     if (!different) return true;
     if (tolerance > 0)
         return egi_fail(EG_ERROR_ASSERT, name, "%s and %s differ by more than %g in %lld of %lld elements: at %s",
-                        egi_describe(a), egi_describe(b), tolerance, (long long)different, (long long)n, list);
+                        egi_tensor_show(a), egi_tensor_show(b), tolerance, (long long)different, (long long)n, list);
     return egi_fail(EG_ERROR_ASSERT, name, "%s == %s does not hold for %lld of %lld elements: at %s",
-                    egi_describe(a), egi_describe(b), (long long)different, (long long)n, list);
+                    egi_tensor_show(a), egi_tensor_show(b), (long long)different, (long long)n, list);
 }
 static bool egi_assertion_check(eg_backend *b, const egi_args *args) {
     const egi_assertion *o = (const egi_assertion *)args->parameters;
     eg_tensor *const *in = (eg_tensor *const *)(uintptr_t)args->in;
     (void)b;
     eg_scope scope = eg_scope_begin();
-    const bool holds = egi_assert_now(o->name, in[0], in[1], o->tolerance);
+    const bool holds = egi_assertion_compare(o->name, in[0], in[1], o->tolerance);
     eg_scope_end(scope);
     return holds;
 }
@@ -18773,7 +18794,7 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
     if (!egi_operand_alive("assert_shape", 0, x)) return false;
     bool fits = x->rank == shape.rank;
     for (int i = 0; fits && i < shape.rank; i++) fits = shape.dims[i] == -1 || shape.dims[i] == x->dims[i];
-    return fits || egi_fail(EG_ERROR_ASSERT, "assert_shape", "%s has not the shape %s", egi_describe(x),
+    return fits || egi_fail(EG_ERROR_ASSERT, "assert_shape", "%s has not the shape %s", egi_tensor_show(x),
                             egi_shape_show(shape));
 }
 
@@ -18907,7 +18928,7 @@ EAGER_API void eg_seed(uint64_t seed) {
     eg_random_set_state(begin);
 }
 EAGER_API eg_random_state eg_random_get_state(void) {
-    if (egi_this.observer) (void)egi_observe_read("random_get_state", NULL, true);
+    if (egi_this.observer) (void)egi_observer_read("random_get_state", NULL, true);
     return egi_this.random;
 }
 EAGER_API void eg_random_set_state(eg_random_state state) {
@@ -18934,7 +18955,7 @@ static void egi_print_text(const char *text) {
 // whole length; -1 on an error.
 static int64_t egi_text_deliver(const char *function, egi_text *out, char *text, size_t capacity) {
     int64_t size = out->failed ? -1 : (int64_t)out->size;
-    if (out->failed) egi_no_memory(function, 0);
+    if (out->failed) egi_memory_fail(function, 0);
     if (capacity && text) {
         size_t n = out->failed ? 0 : out->size < capacity ? out->size : capacity - 1;
         if (n) memcpy(text, out->data, n);
@@ -18944,9 +18965,9 @@ static int64_t egi_text_deliver(const char *function, egi_text *out, char *text,
     return size;
 }
 // Appends x as NumPy prints an array, then its shape and dtype. Dtypes other than floats, int64 and bool are converted
-// first, since egi_format_array reads only these. False and an error on failure, which frees `out`.
+// first, since egi_print_array reads only these. False and an error on failure, which frees `out`.
 static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
-    static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };  // ORDER eg_dtype, as egi_format_array numbers them
+    static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };  // ORDER eg_dtype, as egi_print_array numbers them
     memset(out, 0, sizeof *out);
     if (!egi_operand_alive(name, 0, x) || !(x = egi_tensor_valued(name, x))) return false;
     const void *data = egi_data(x);
@@ -18957,18 +18978,18 @@ static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
                : 0;
     if (wide && x->size) {
         converted = egi_alloc((size_t)x->size * (size_t)wide);
-        if (!converted) return egi_no_memory(name, x->size * wide);
+        if (!converted) return egi_memory_fail(name, x->size * wide);
         egi_convert(x->dtype, data, wide == 4 ? EG_FLOAT32 : EG_INT64, converted, x->size);
         data = converted;
     }
-    egi_format_array(out, kinds[x->dtype], data, x->rank, x->dims);
+    egi_print_array(out, kinds[x->dtype], data, x->rank, x->dims);
     egi_free(converted);
     char shape[EG_SHAPE_TEXT], tail[EG_SHAPE_TEXT + 64];
     snprintf(tail, sizeof tail, "  shape=%s dtype=%s", eg_shape_text(egi_shape(x), shape), egi_dtypes[x->dtype].name);
     egi_text_string(out, tail);
     if (!out->failed) return true;
     egi_text_free(out);
-    return egi_no_memory(name, 0);
+    return egi_memory_fail(name, 0);
 }
 // Printing is work of the host, so that a traced function prints at each replay.
 static bool egi_print_now(eg_backend *b, const egi_args *args) {
@@ -18977,7 +18998,7 @@ static bool egi_print_now(eg_backend *b, const egi_args *args) {
     (void)b;
     if (!egi_text_tensor(name, (eg_tensor *)(uintptr_t)args->in[0], &text)) return false;
     egi_text_string(&text, "\n");
-    if (text.failed) egi_no_memory(name, 0);
+    if (text.failed) egi_memory_fail(name, 0);
     else egi_print_text(text.data);
     const bool ok = !text.failed;
     egi_text_free(&text);
@@ -18994,7 +19015,7 @@ EAGER_API int64_t eg_format(eg_tensor *x, char *text, size_t capacity) {
     return egi_text_tensor("format", x, &out) ? egi_text_deliver("format", &out, text, capacity) : -1;
 }
 #ifndef EAGER_NO_STDIO
-static bool egi_fprint_now(eg_backend *b, const egi_args *args) {
+static bool egi_print_to_file(eg_backend *b, const egi_args *args) {
     FILE *const stream = *(FILE *const *)args->parameters;
     egi_text text;
     (void)b;
@@ -19006,7 +19027,7 @@ static bool egi_fprint_now(eg_backend *b, const egi_args *args) {
 EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
     const egi_args args = { NULL, EGI_WORK_PRINTS, { x }, { NULL }, &stream };
     if (!stream) egi_fail(EG_ERROR_NULL, "fprint", "the stream is NULL");
-    else if (egi_operand_alive("fprint", 0, x)) (void)egi_host_work(egi_fprint_now, &args, sizeof(FILE *));
+    else if (egi_operand_alive("fprint", 0, x)) (void)egi_host_work(egi_print_to_file, &args, sizeof(FILE *));
 }
 #endif
 
@@ -19144,7 +19165,7 @@ EAGER_API void eg_op_print(const char *name) {
         if (op->dtypes >> d & 1) { egi_text_printf(&t, "%s%s", first ? "" : ", ", egi_dtypes[d].name); first = 0; }
     egi_text_string(&t, op->grad ? "\n" : "; no gradient\n");
     for (int variant = 0; variant <= (op->grad ? op->n_in : 0); variant++) egi_op_print_formula(&t, op, variant);
-    if (t.failed) egi_no_memory("op_print", 0);
+    if (t.failed) egi_memory_fail("op_print", 0);
     else egi_print_text(t.data);
     egi_text_free(&t);
 }
@@ -19161,7 +19182,7 @@ EGI_AS_TOLD
 //                       calls it behind each op)
 //   egi_tape_saves      what a line keeps: only what the op's gradient reads, so
 //                       of tanh the output y alone, since its gradient is g (1 - y^2)
-//   egi_backward_line   one line backwards; egi_unbroadcast undoes broadcasting
+//   egi_backward_line   one line backwards; egi_tape_unbroadcast undoes broadcasting
 //   egi_tape_clear      frees what a tape holds: behind the first gradient of an
 //                       ordinary tape, by eg_tape_reset, and else at the end of the
 //                       tape's scope (egi_tape_destroy)
@@ -19269,7 +19290,7 @@ static int32_t egi_tape_form_of(eg_tape *t, const eg_tensor *x) {
         if (i == x->rank) return (int32_t)k;
     }
     void *forms = t->forms;
-    if (!egi_grow(&forms, &t->form_capacity, t->n_forms + 1, sizeof *t->forms)) return -1;
+    if (!egi_memory_grow(&forms, &t->form_capacity, t->n_forms + 1, sizeof *t->forms)) return -1;
     t->forms = (egi_form *)forms;
     egi_form *f = &t->forms[t->n_forms];
     f->shape.rank = x->rank;
@@ -19283,7 +19304,8 @@ static int32_t egi_tape_form_of(eg_tape *t, const eg_tensor *x) {
 static int32_t egi_tape_slot_add(eg_tape *t, const eg_tensor *x, int32_t record) {
     void *slots = t->slots;
     if (t->n_slots >= INT32_MAX - 1 ||
-        (t->n_slots == t->slot_capacity && !egi_grow(&slots, &t->slot_capacity, t->n_slots + 1, sizeof *t->slots)))
+        (t->n_slots == t->slot_capacity &&
+         !egi_memory_grow(&slots, &t->slot_capacity, t->n_slots + 1, sizeof *t->slots)))
         return -1;
     t->slots = (egi_slot *)slots;
     if ((t->n_slots + 1) * 2 > t->map_size) {
@@ -19309,7 +19331,7 @@ static int32_t egi_tape_slot_add(eg_tape *t, const eg_tensor *x, int32_t record)
 static int32_t egi_tape_slot_watch(eg_tape *t, eg_tensor *x) {
     if (!(x->flags & EGI_VARIABLE)) return egi_tape_slot_add(t, x, -1);
     void *watched = t->watched;
-    if (!egi_grow(&watched, &t->watched_capacity, t->n_watched + 1, sizeof *t->watched)) return -1;
+    if (!egi_memory_grow(&watched, &t->watched_capacity, t->n_watched + 1, sizeof *t->watched)) return -1;
     t->watched = (egi_watched *)watched;
     int32_t slot = egi_tape_slot_add(t, x, (int32_t)(-2 - t->n_watched));
     if (slot < 0) return -1;
@@ -19399,7 +19421,7 @@ static void egi_tape_destroy(eg_tape *t) {
     egi_tape_clear(t);
     egi_list_free_lent(&t->lent);
     t->object.kind = EGI_DEAD;
-    egi_free_handle(t);
+    egi_handle_free(t);
 }
 // Every public function of a tape begins with this check: the tape is one, its scope is open, it belongs to this
 // thread, and it was begun by the traced function whose body is running, if one is.
@@ -19418,7 +19440,7 @@ static egi_record_function egi_tape_record;              // below; it is called 
 // egi_this.recording counts recording tapes, so that an op tests one number before it calls egi_tape_record.
 static eg_tape *egi_tape_new(bool persistent) {
     eg_tape *t = (eg_tape *)egi_alloc(sizeof *t);
-    if (!t) { egi_no_memory("tape_begin", (int64_t)sizeof *t); return NULL; }
+    if (!t) { egi_memory_fail("tape_begin", (int64_t)sizeof *t); return NULL; }
     memset(t, 0, sizeof *t);
     t->object.refs = 1;
     t->object.kind = EGI_TAPE;
@@ -19427,7 +19449,7 @@ static eg_tape *egi_tape_new(bool persistent) {
     t->paused = egi_this.paused;
     t->owner = &egi_this;
     t->function = egi_this.functions;
-    if (!egi_stack_push((uintptr_t)t)) { egi_free(t); egi_no_memory("tape_begin", 0); return NULL; }
+    if (!egi_stack_push((uintptr_t)t)) { egi_free(t); egi_memory_fail("tape_begin", 0); return NULL; }
     t->outer = egi_this.tapes;
     egi_this.tapes = t;
     t->listed = t->recording = true;
@@ -19446,9 +19468,9 @@ EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
                         "a plain number cannot be watched: make it a tensor, as eg_scalar does");
     if (x->dtype != EG_FLOAT32 && x->dtype != EG_FLOAT64)
         return egi_fail(EG_ERROR_DTYPE, "tape_watch", "%s cannot be watched: only float32 and float64 have gradients",
-                        egi_describe(x));
+                        egi_tensor_show(x));
     if (egi_tape_slot_find(t, x->id) >= 0) return true;
-    return egi_tape_slot_watch(t, x) >= 0 || egi_no_memory("tape_watch", 0);
+    return egi_tape_slot_watch(t, x) >= 0 || egi_memory_fail("tape_watch", 0);
 }
 // `stopped` is the first id given after the stop: a tensor with that or a later id was made unseen, and gradients
 // refuse to be computed from it.
@@ -19515,7 +19537,7 @@ EAGER_API eg_list eg_tape_watched_variables_list(eg_tape *t) {
 EAGER_API bool eg_executing_eagerly(void) { return !egi_this.observer || !egi_this.observer->launch; }
 EAGER_API void eg_recording_pause(void) { egi_this.paused++; }
 // Sets the depth of pauses. A tape that began inside a pause that ends here belongs to the smaller depth from now on.
-static void egi_paused_set(int paused) {
+static void egi_recording_set_paused(int paused) {
     egi_this.paused = paused;
     for (eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->paused > paused) t->paused = paused;
 }
@@ -19523,10 +19545,10 @@ EAGER_API void eg_recording_unpause(void) {
     if (egi_this.paused == 0) return;
     if (egi_this.frame && egi_this.paused == egi_this.frame->paused)
         egi_frame_refuses("recording_unpause", "a pause that it did not begin");
-    else egi_paused_set(egi_this.paused - 1);
+    else egi_recording_set_paused(egi_this.paused - 1);
 }
 // Whether a tape records although recording is paused, because it began inside the pause.
-static bool egi_recording_though_paused(void) {
+static bool egi_recording_in_pause(void) {
     for (const eg_tape *t = egi_this.tapes; t; t = t->outer)
         if (t->recording && !t->spy && t->paused == egi_this.paused) return true;
     return false;
@@ -19596,13 +19618,14 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
     // inputs 3 and 4, and EGI_USES_Y is the output.
     unsigned keep = 0;
     if (op->grad)
-        for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_tape_saves(op, i);
+        for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_dtype_is_float(in[i]->dtype)) keep |= egi_tape_saves(op,
+                                                                                                                  i);
     if (!op->grad) saved = NULL;
     bool kept = keep & (EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y | EGI_USES_D | EGI_USES_E) ||
                 n + n_out > EGI_LINE_FEW;
     size_t attr_size, bytes = egi_line_bytes(op, n, n_out, kept, saved != NULL, &attr_size);
     void *lines = t->lines;
-    if (t->n_lines == t->line_capacity && !egi_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines))
+    if (t->n_lines == t->line_capacity && !egi_memory_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines))
         return false;
     t->lines = (egi_line **)lines;
     egi_line *line = egi_tape_line_new(t, bytes);
@@ -19667,7 +19690,7 @@ static void egi_spy_end(egi_spy *spy) {
 static bool egi_tape_record_with(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                  eg_tensor *const *out, int n_out, eg_tensor *const *saved) {
     int32_t few[16], *slots = few;
-    if (n > 16 && !(slots = (int32_t *)egi_alloc((size_t)n * sizeof *slots))) return egi_no_memory(op->name, 0);
+    if (n > 16 && !(slots = (int32_t *)egi_alloc((size_t)n * sizeof *slots))) return egi_memory_fail(op->name, 0);
     bool ok = true;
     for (eg_tape *t = egi_this.tapes; t && ok; t = t->outer) {
         bool any = false;
@@ -19684,7 +19707,7 @@ static bool egi_tape_record_with(const egi_op *op, eg_tensor *const *in, int n, 
         if (ok && any) ok = egi_tape_record_on(t, op, in, n, attr, out, n_out, saved, slots);
     }
     if (slots != few) egi_free(slots);
-    return ok || egi_no_memory(op->name, 0);
+    return ok || egi_memory_fail(op->name, 0);
 }
 static bool egi_tape_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out,
                             int n_out) {
@@ -19697,7 +19720,7 @@ static bool egi_tape_record(const egi_op *op, eg_tensor *const *in, int n, const
 // Broadcasting is undone here and nowhere else. An op's gradient has the shape of the op's result; this function sums
 // it over the axes along which the input was repeated, down to the input's shape: each repetition was a use of the
 // input, and the gradients of all uses are added.
-static eg_tensor *egi_unbroadcast(eg_tensor *dx, const eg_shape *shape) {
+static eg_tensor *egi_tape_unbroadcast(eg_tensor *dx, const eg_shape *shape) {
     eg_reduce_options over;
     memset(&over, 0, sizeof over);
     int extra = dx->rank - shape->rank;
@@ -19733,7 +19756,7 @@ static bool egi_tape_slot_accumulate(eg_tensor **grads, int32_t slot, eg_tensor 
 // A slice's gradient is added in place, to its part of the sum. As an op it would be padded with zeros to the size of
 // the whole, and n slices of one tensor would cost n times that size. This is allowed only if nothing records the
 // addition and nobody else holds the sum.
-static bool egi_sum_is_ours(const eg_tensor *sum) {
+static bool egi_tape_sum_is_own(const eg_tensor *sum) {
     if (egi_recording() || egi_this.recorder || egi_graph_adopts()) return false;
     return !sum || (sum->object.refs == 1 && sum->buffer && egi_buffer_is_alone(sum->buffer) &&
                     sum->flags & EGI_CONTIGUOUS);
@@ -19742,20 +19765,22 @@ enum { EGI_SLOT_WANTED = 1, EGI_SLOT_ASKED = 2 };    // marks of a slot: it depe
 // Whether the gradient of a line's single output may be overwritten by the line's own gradient: no other line reads it,
 // and it is large enough that memory is saved.
 static bool egi_gradient_is_spent(const eg_tensor *g) {
-    return egi_sum_is_ours(g) && !egi_this.observer && !egi_this.trap && !g->buffer->deleter && !g->buffer->inside &&
+    return egi_tape_sum_is_own(g) && !egi_this.observer && !egi_this.trap && !g->buffer->deleter &&
+        !g->buffer->inside &&
            !(g->flags & EGI_NUMBER);
 }
 // The accumulate function of slice's row, called by egi_backward_line instead of its gradient: adds the upstream
 // gradient to the sliced part of the input's sum and leaves dx NULL. If it may not write in place, it makes dx like any
 // gradient.
-static bool egi_accumulate_slice(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
-                                 eg_tensor **dx) {
+static bool egi_grad_slice_in_place(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
+                                    eg_tensor **dx) {
     eg_tensor **sum = &grads[line->slots[0]], *g = c->upstream[0];
-    if (!c->needed[0] || !egi_sum_is_ours(*sum)) return line->op->grad(c, line->op, dx);
+    if (!c->needed[0] || !egi_tape_sum_is_own(*sum)) return line->op->grad(c, line->op, dx);
     const egi_slice_attr *a = (const egi_slice_attr *)c->attributes;
     eg_backend *backend = egi_tape_form(t, line->slots[0])->backend;
     bool first = !*sum;
-    if (first && !egi_tape_slot_accumulate(sum, 0, egi_full_as("pad", backend, (eg_dtype)g->dtype, a->from, 0), true))
+    if (first &&
+        !egi_tape_slot_accumulate(sum, 0, egi_tensor_full_as("pad", backend, (eg_dtype)g->dtype, a->from, 0), true))
         return false;
     eg_tensor *part = egi_scope_own(egi_slice_view("slice", *sum, a));
     if (part && !first) g = (eg_add)(part, g);
@@ -19775,15 +19800,15 @@ static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_
     // A later assignment must not change a gradient.
     if (eg_is_variable(dx)) dx = eg_read(dx);
     if (!egi_operand_alive(line->op->name, i, dx)) return false;
-    if (dx->flags & EGI_NUMBER) dx = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx->number);
-    else if (user && (dx->dtype != dtype || !egi_equal_shapes(egi_shape(dx), shape)))
+    if (dx->flags & EGI_NUMBER) dx = egi_tensor_full_as("full", backend, (eg_dtype)dtype, shape, dx->number);
+    else if (user && (dx->dtype != dtype || !egi_shape_equal(egi_shape(dx), shape)))
         return egi_fail(EG_ERROR_GRADIENT, line->op->name, "the gradient for input %d is %s, but the input is %s %s",
-                        i, egi_describe(dx), egi_dtypes[dtype].name, egi_shape_show(shape));
+                        i, egi_tensor_show(dx), egi_dtypes[dtype].name, egi_shape_show(shape));
     else if (user && egi_backend_of(dx) != backend && !egi_graph_adopts())
         return egi_fail(EG_ERROR_DEVICE, line->op->name,
                         "the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")",
                         i, egi_backend_of(dx)->name, backend->name, backend->name);
-    else dx = egi_unbroadcast(dx, &shape);
+    else dx = egi_tape_unbroadcast(dx, &shape);
     *made = dx;
     // The NaN trap sees the ops that a user's backward function calls, but not a tensor that it filled itself.
     if (egi_this.trap && user && !egi_this.trap(line->op->name, upstream, line->n_out, &dx, 1)) return false;
@@ -19818,7 +19843,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     if (line->n + line->n_out > EGI_LINE_FEW) {
         dx = (eg_tensor **)egi_alloc((size_t)line->n * (sizeof *dx + sizeof *needed) +
                                      (size_t)line->n_out * sizeof *upstream);
-        if (!dx) { eg_scope_end(scope); return egi_no_memory("tape_gradient", 0); }
+        if (!dx) { eg_scope_end(scope); return egi_memory_fail("tape_gradient", 0); }
         upstream = dx + line->n;
         needed = (bool *)(void *)(upstream + line->n_out);
     }
@@ -19827,13 +19852,14 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         bool null = !grads[slot] && line->op->flags & EGI_UPSTREAM_NULL;
         const egi_form *form = egi_tape_form(t, slot);
         upstream[i] = grads[slot] ||
-                      null ? grads[slot] : egi_full_as("zeros", form->backend, (eg_dtype)form->dtype, form->shape, 0);
+                      null ? grads[slot] : egi_tensor_full_as("zeros", form->backend, (eg_dtype)form->dtype,
+                                                              form->shape, 0);
         ok = null || upstream[i];
     }
     for (int i = 0; i < line->n; i++) {
         dx[i] = NULL;
         needed[i] = line->slots[i] >= 0 && wanted[line->slots[i]] &&
-                    egi_is_float(egi_tape_form(t, line->slots[i])->dtype);
+                    egi_dtype_is_float(egi_tape_form(t, line->slots[i])->dtype);
     }
     memset(&c, 0, sizeof c);
     c.n_inputs = line->n;
@@ -19894,12 +19920,12 @@ static const egi_line *egi_tape_mark_to(const eg_tape *t, const unsigned char *f
         int dtype = EG_FLOAT32;
         for (int i = 0; i < line->n_out; i++) {
             if (!to[line->slots[line->n + i]]) continue;
-            if (!leads || !egi_is_float(dtype)) dtype = egi_tape_form(t, line->slots[line->n + i])->dtype;
+            if (!leads || !egi_dtype_is_float(dtype)) dtype = egi_tape_form(t, line->slots[line->n + i])->dtype;
             leads = true;
         }
         for (int i = 0; leads && i < line->n; i++)
             if (line->slots[i] >= 0) { to[line->slots[i]] = 1; comes = comes || from[line->slots[i]]; }
-        if (!leads || !comes || (line->op->grad && (cut || egi_is_float(dtype)))) continue;
+        if (!leads || !comes || (line->op->grad && (cut || egi_dtype_is_float(dtype)))) continue;
         cut = line;
         *made = dtype;
     }
@@ -19936,7 +19962,7 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
     bool outside = true, whole = false;
     for (int i = 0; i < ny; i++) {
         if (sy[i] >= 0) { to[sy[i]] = 1; outside = false; }
-        if (!egi_is_float(ys[i]->dtype)) whole = true;
+        if (!egi_dtype_is_float(ys[i]->dtype)) whole = true;
     }
     egi_tape_mark_from(t, from);
     int made = EG_FLOAT32;
@@ -19946,7 +19972,7 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
                             "watched, or from numbers of C), or the tape was not recording", name);
     else if (cut && cut->op->flags & EGI_STOPS)
         egi_tape_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
-    else if (cut && !egi_is_float(made))
+    else if (cut && !egi_dtype_is_float(made))
         egi_tape_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name,
                             cut->op->name, egi_dtypes[made].name);
     else if (cut)
@@ -19972,7 +19998,7 @@ typedef struct egi_complete { int64_t line; int32_t source; } egi_complete;
 static egi_complete *egi_tape_complete(const eg_tape *t, int64_t n_lines, const int32_t *sx, int nx) {
     const size_t bytes = (size_t)(t->n_slots + 1) * sizeof(egi_complete);
     egi_complete *of = (egi_complete *)egi_alloc(bytes);
-    if (!of) { egi_no_memory("tape_gradient", (int64_t)bytes); return NULL; }
+    if (!of) { egi_memory_fail("tape_gradient", (int64_t)bytes); return NULL; }
     memset(of, 0, bytes);
     for (int i = 0; i < nx; i++) if (sx[i] >= 0) of[sx[i]].source = i + 1;
     for (int64_t l = n_lines - 1; l >= 0; l--)
@@ -20031,9 +20057,9 @@ static bool egi_tape_operands(eg_tensor *const *ys, int ny, eg_tensor *const *ou
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
         if (!g) continue;
         if (!egi_operand_alive("tape_gradient", 0, g)) return false;
-        if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
+        if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_shape_same(g, ys[i])))
             return egi_fail(EG_ERROR_SHAPE, "tape_gradient", "output gradient %d is %s, but its target is %s", i,
-                            egi_describe(g), egi_describe(ys[i]));
+                            egi_tensor_show(g), egi_tensor_show(ys[i]));
         if (!(g->flags & EGI_NUMBER) && !egi_devices_agree(g, ys[i]))
             return egi_fail(EG_ERROR_DEVICE, "tape_gradient",
                             "output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")",
@@ -20048,7 +20074,7 @@ static bool egi_tape_watch_targets(eg_tape *t, eg_tensor *const *ys, int ny) {
         if (!(ys[i]->flags & EGI_TRAINABLE) || !t->watch_variables || egi_tape_slot_find(t, ys[i]->id) >= 0) continue;
         if (egi_tape_slot_watch(t, ys[i]) < 0) {
             if (!t->persistent) egi_tape_clear(t);
-            return egi_no_memory("tape_gradient", 0);
+            return egi_memory_fail("tape_gradient", 0);
         }
     }
     return true;
@@ -20061,9 +20087,10 @@ static bool egi_tape_seed(const eg_tape *t, eg_tensor *const *ys, int ny, eg_ten
     for (int i = 0; i < ny && ok; i++) {
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
         sy[i] = ys[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, ys[i]->id);
-        if (sy[i] < 0 || !egi_is_float(ys[i]->dtype)) continue;
+        if (sy[i] < 0 || !egi_dtype_is_float(ys[i]->dtype)) continue;
         if (!g || (g->flags & EGI_NUMBER))
-            g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
+            g = egi_tensor_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]),
+                                   g ? g->number : 1);
         // A gradient must not change when the variable is assigned.
         else if (g->flags & EGI_VARIABLE) g = eg_read(g);
         ok = egi_tape_slot_accumulate(grads, sy[i], g, false);
@@ -20078,7 +20105,8 @@ static bool egi_tape_results(const eg_tape *t, eg_tensor *const *xs, int nx, con
         if (sx[i] >= 0 && grads[sx[i]]) { out[i] = eg_retain(grads[sx[i]]); continue; }
         if (!missing) { missing = true; egi_tape_explain(t, xs[i], sx[i], ys, sy, ny); }
         if (!t->zeros) continue;
-        out[i] = eg_retain(egi_full_as("zeros", egi_backend_of(xs[i]), (eg_dtype)xs[i]->dtype, egi_shape(xs[i]), 0));
+        out[i] = eg_retain(egi_tensor_full_as("zeros", egi_backend_of(xs[i]), (eg_dtype)xs[i]->dtype, egi_shape(xs[i]),
+                                              0));
         if (!out[i]) return false;
     }
     return true;
@@ -20125,7 +20153,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     eg_tensor **grads = (eg_tensor **)egi_alloc(bytes);
     if (!grads) {
         if (!t->persistent) egi_tape_clear(t);
-        return egi_no_memory("tape_gradient", (int64_t)bytes);
+        return egi_memory_fail("tape_gradient", (int64_t)bytes);
     }
     memset(grads, 0, bytes);
     t->reading++;
@@ -20184,19 +20212,19 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
         return NULL;
     if (!t->persistent)
         return (eg_tensor *)egi_raise(EG_ERROR_TAPE, function, "needs a persistent tape: eg_tape_begin_persistent()");
-    if (!egi_is_float(y->dtype))
-        return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, function, "the target %s is not floating", egi_describe(y));
-    if (egi_steps_are_open(batch && y->rank && y->dims[0] ? y->size / y->dims[0] : y->size))
+    if (!egi_dtype_is_float(y->dtype))
+        return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, function, "the target %s is not floating", egi_tensor_show(y));
+    if (egi_graph_steps_open(batch && y->rank && y->dims[0] ? y->size / y->dims[0] : y->size))
         return (eg_tensor *)egi_raise(EG_ERROR_STATE, function, "a graph cannot have a backward pass for each element "
-                                      "of %s, whose number is open", egi_describe(y));
+                                      "of %s, whose number is open", egi_tensor_show(y));
     if (batch && (y->rank < 1 || x->rank < 1 || y->dims[0] != x->dims[0]))
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, function,
-                                      "the first dimensions of %s and %s must be the same batch", egi_describe(y),
-                                      egi_describe(x));
+                                      "the first dimensions of %s and %s must be the same batch", egi_tensor_show(y),
+                                      egi_tensor_show(x));
     eg_shape shape = egi_shape(y), row = egi_shape(x);
     if (y->rank + x->rank - (batch ? 1 : 0) > EG_MAX_RANK)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, function, "the result for %s and %s would have more than %d axes",
-                                      egi_describe(y), egi_describe(x), EG_MAX_RANK);
+                                      egi_tensor_show(y), egi_tensor_show(x), EG_MAX_RANK);
     int64_t rows = batch ? y->dims[0] : 1, n = rows ? y->size / rows : 0, element = egi_dtypes[y->dtype].size;
     eg_scope scope = eg_scope_begin();
     // Rows are stacked flat: with their own axes and the stack's they might have more than EG_MAX_RANK.
@@ -20205,14 +20233,14 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
               **list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *list + (size_t)(y->size * element));
     char *pick = list ? (char *)(list + (n ? n : 1)) : NULL;
     bool ok = list != NULL;
-    if (!ok) egi_no_memory(function, 0);
+    if (!ok) egi_memory_fail(function, 0);
     else memset(pick, 0, (size_t)(y->size * element));
     for (int64_t j = 0; j < n && ok; j++) {
         eg_scope inner = eg_scope_begin();
         // `pick` has the bytes of y, all 0: element j of each row is 1 during this pass, and 0 again after it.
-        for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 1);
+        for (int64_t b = 0; b < rows; b++) egi_dtype_store(y->dtype, pick + (b * n + j) * element, 1);
         eg_tensor *g = eg_to((eg_from_data)((eg_dtype)y->dtype, shape, pick), eg_device_of(y)), *dx = NULL;
-        for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 0);
+        for (int64_t b = 0; b < rows; b++) egi_dtype_store(y->dtype, pick + (b * n + j) * element, 0);
         ok = g && eg_tape_gradients_from(t, &y, 1, &g, &x, 1, &dx);
         list[j] = eg_keep(dx ? eg_reshape(dx, line) : NULL);
         ok = ok && list[j];
@@ -20222,7 +20250,7 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
         eg_shape whole = shape;
         for (int i = batch ? 1 : 0; i < row.rank; i++) whole.dims[whole.rank++] = row.dims[i];
         result = n && n <= INT_MAX ? eg_reshape(eg_stack(list, (int)n, batch ? 1 : 0), whole)
-                                   : egi_full_as(function, egi_backend_of(x), (eg_dtype)x->dtype, whole, 0);
+                                   : egi_tensor_full_as(function, egi_backend_of(x), (eg_dtype)x->dtype, whole, 0);
         eg_keep(result);
     }
     egi_free(list);
@@ -20300,7 +20328,7 @@ EAGER_API void eg_tape_print(eg_tape *t) {
         if (!line->op->grad) egi_text_string(&out, "  (no gradient)");
         egi_text_string(&out, "\n");
     }
-    if (out.failed) egi_no_memory("tape_print", 0);
+    if (out.failed) egi_memory_fail("tape_print", 0);
     else egi_print_text(out.data);
     egi_text_free(&out);
 }
@@ -20368,9 +20396,10 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     // The function may have raised an error and cleared it.
     return egi_this.errors == errors || egi_this.error == EG_OK;
 }
-static bool egi_no_shape(egi_call *c) { (void)c; return false; }
+static bool egi_shape_none(egi_call *c) { (void)c; return false; }
 EGI_OBJECTS
-static const egi_op egi_op_custom_gradient = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape,
+static const egi_op egi_op_custom_gradient = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr),
+    egi_shape_none,
                                                NULL, egi_grad_user,
                                                { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
 EGI_ATTRIBUTES_AS(custom_gradient, NULL, NULL, 0, NULL)
@@ -20490,7 +20519,7 @@ EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_cus
 enum { EGI_USER_OPS = 256 };
 static struct { egi_op op; eg_op_definition definition; char name[64]; } egi_user_ops[EGI_USER_OPS];
 static int egi_n_user_ops;
-static bool egi_user_op_exists(const char *name) {
+static bool egi_op_user_exists(const char *name) {
     for (int i = __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE); i-- > 0;)
         if (!strcmp(egi_user_ops[i].name, name)) return true;
     return false;
@@ -20506,7 +20535,7 @@ static bool egi_op_exists(const char *name) {
                                                                EGI_NAME_3, a, b, c, y, g)
                                          EGI_OTHER_TABLE(EGI_NAME_OTHER, EGI_NAME_OTHER) };
     for (int i = 0; i < EGI_OPS; i++) if (!strcmp(names[i], name)) return true;
-    return egi_user_op_exists(name);
+    return egi_op_user_exists(name);
 }
 // The list only grows and entries never change, so readers need no lock: the count is published after the entry.
 EAGER_API int eg_op_register(const eg_op_definition *d) {
@@ -20538,7 +20567,7 @@ EAGER_API int eg_op_register(const eg_op_definition *d) {
         egi_user_ops[at].op.attr_size = sizeof(egi_user_attr);
         egi_user_ops[at].op.grad = d->backward ? egi_grad_user : NULL;
         __atomic_store_n(&egi_n_user_ops, at + 1, __ATOMIC_RELEASE);
-        __atomic_store_n(&egi_op_is_registered, &egi_user_op_exists, __ATOMIC_RELEASE);
+        __atomic_store_n(&egi_op_is_registered, &egi_op_user_exists, __ATOMIC_RELEASE);
     }
     egi_unlock();
     if (taken) { egi_fail(EG_ERROR_ARGUMENT, "op_register", "there is an op named %s already", d->name); return -1; }
@@ -20557,10 +20586,10 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
         return false;
     if (d->n_inputs >= 0 && n != d->n_inputs)
         return egi_fail(EG_ERROR_ARGUMENT, d->name, "takes %d input%s, not %d", d->n_inputs,
-                        egi_plural(d->n_inputs), n);
+                        egi_text_plural(d->n_inputs), n);
     if (n_outputs != d->n_outputs)
         return egi_fail(EG_ERROR_ARGUMENT, d->name, "has %d output%s, not %d", d->n_outputs,
-                        egi_plural(d->n_outputs), n_outputs);
+                        egi_text_plural(d->n_outputs), n_outputs);
     const egi_user_attr attr = { d->backward, d->user, d->forward, NULL, egi_custom_run };
     return egi_custom_run(&egi_user_ops[op].op, &attr, inputs, n, outputs, n_outputs);
 }
@@ -20588,7 +20617,7 @@ static eg_tensor *egi_function_value(const char *name, eg_function1 *f, void *us
 static eg_tensor **egi_function_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few,
                                          bool fresh) {
     eg_tensor **own = n <= n_few ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
-    if (!own) { egi_no_memory(name, 0); return NULL; }
+    if (!own) { egi_memory_fail(name, 0); return NULL; }
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
         bool twice = fresh;
@@ -20668,7 +20697,7 @@ static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const
                                                      "eg_gradients_function gives the gradients of its inputs"));
     if (ok) {
         list = (eg_tensor **)egi_alloc((size_t)n * 2 * sizeof *list);
-        ok = list != NULL || egi_no_memory("implicit_gradients", 0);
+        ok = list != NULL || egi_memory_fail("implicit_gradients", 0);
     }
     if (ok) {
         egi_tape_variables(tape, list);
@@ -20753,9 +20782,9 @@ static eg_tensor *egi_function_inner_product(eg_tensor *const *a, eg_tensor *con
 static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive(name, i, xs[i]) || !egi_operand_alive(name, n + i, vs[i])) return false;
-        if (!egi_same_shape(xs[i], vs[i]) || xs[i]->dtype != vs[i]->dtype)
+        if (!egi_shape_same(xs[i], vs[i]) || xs[i]->dtype != vs[i]->dtype)
             return egi_fail(EG_ERROR_SHAPE, name, "direction %d is %s, but its input is %s", i,
-                            egi_describe(vs[i]), egi_describe(xs[i]));
+                            egi_tensor_show(vs[i]), egi_tensor_show(xs[i]));
     }
     return true;
 }
@@ -20769,7 +20798,7 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "jvp", "a function and at least one input are needed");
     if (!egi_check_directions("jvp", xs, vs, n)) return NULL;
     if (n > 8 && !(grads = (eg_tensor **)egi_alloc((size_t)n * sizeof *grads))) {
-        egi_no_memory("jvp", 0);
+        egi_memory_fail("jvp", 0);
         return NULL;
     }
     eg_scope scope = eg_scope_begin();
@@ -20850,7 +20879,7 @@ static double egi_check_number(uint64_t *state) {
 // no state of the program's.
 static eg_tensor *egi_check_random(uint64_t seed, eg_tensor *like) {
     double *values = (double *)egi_alloc((size_t)(like->size ? like->size : 1) * sizeof *values);
-    if (!values) { egi_no_memory("check_gradient", like->size * 8); return NULL; }
+    if (!values) { egi_memory_fail("check_gradient", like->size * 8); return NULL; }
     for (int64_t i = 0; i < like->size; i++) values[i] = egi_check_number(&seed);
     eg_tensor *x = eg_to(eg_from_data(EG_FLOAT64, egi_shape(like), values), eg_device_of(like));
     egi_free(values);
@@ -20864,9 +20893,9 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     if (order == 1) {
         eg_tensor *y = egi_function_value("check_gradient", k->f, k->user, xs);
         if (!y) return NULL;
-        if (!egi_is_float(y->dtype))
+        if (!egi_dtype_is_float(y->dtype))
             return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "check_gradient", "the function's value %s is not floating",
-                                          egi_describe(y));
+                                          egi_tensor_show(y));
         y = eg_cast(y, EG_FLOAT64);
         eg_tensor *r = y ? egi_check_random(k->seed * 7919 + 17, y) : NULL;
         return r ? (eg_reduce_sum)((eg_mul)(y, r), all) : NULL;
@@ -20874,10 +20903,10 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
     bool ok = tape != NULL;
-    for (int i = 0; i < k->n && ok; i++) if (egi_is_float(xs[i]->dtype)) ok = eg_tape_watch(tape, xs[i]);
+    for (int i = 0; i < k->n && ok; i++) if (egi_dtype_is_float(xs[i]->dtype)) ok = eg_tape_watch(tape, xs[i]);
     eg_tensor *y = ok ? egi_check_value(k, xs, order - 1) : NULL, *s = NULL;
     eg_tensor **grads = y ? (eg_tensor **)egi_alloc((size_t)k->n * sizeof *grads) : NULL;
-    if (y && !grads) egi_no_memory("check_gradient", 0);
+    if (y && !grads) egi_memory_fail("check_gradient", 0);
     if (grads && eg_tape_gradients(tape, y, xs, k->n, grads)) {
         s = egi_function_inner_product(grads, k->weights + (order - 2) * k->n, k->n);
         if (!s && egi_this.error == EG_OK) s = eg_scalar_of(EG_FLOAT64, 0);
@@ -20893,10 +20922,10 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
     eg_scope scope = eg_scope_begin();
     eg_tensor **moved = (eg_tensor **)egi_alloc((size_t)k->n * 2 * sizeof *moved),
               **grads = moved ? moved + k->n : NULL;
-    eg_tape *tape = moved || egi_no_memory("check_gradient", 0) ? eg_tape_begin() : NULL;
+    eg_tape *tape = moved || egi_memory_fail("check_gradient", 0) ? eg_tape_begin() : NULL;
     bool ok = tape != NULL;
     double h = o->step > 0 ? o->step : 1e-5, tolerance = o->tolerance > 0 ? o->tolerance : 1e-5;
-    for (int i = 0; i < k->n && ok; i++) if (egi_is_float(k->xs[i]->dtype)) ok = eg_tape_watch(tape, k->xs[i]);
+    for (int i = 0; i < k->n && ok; i++) if (egi_dtype_is_float(k->xs[i]->dtype)) ok = eg_tape_watch(tape, k->xs[i]);
     eg_tensor *y = ok ? egi_check_value(k, k->xs, order) : NULL;
     ok = y && eg_tape_gradients(tape, y, k->xs, k->n, grads);
     int directions = o->directions > 0 ? o->directions : 2;
@@ -20904,7 +20933,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
         double value[2] = { 0, 0 };
         for (int i = 0; i < k->n && ok; i++) {
             k->directions[i] = NULL;
-            if (egi_is_float(k->xs[i]->dtype))
+            if (egi_dtype_is_float(k->xs[i]->dtype))
                 ok = (k->directions[i] = egi_check_random(k->seed * 104729 + (uint64_t)(order * 1000 + d * 100 + i),
                                                           k->xs[i])) != NULL;
             else grads[i] = NULL;
@@ -20950,15 +20979,16 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     for (int i = 0; i < n; i++) if (!egi_operand_alive("check_gradient", i, xs[i])) return false;
     eg_scope scope = eg_scope_begin();
     k.xs = (eg_tensor **)egi_alloc((size_t)n * (size_t)(order + 2) * sizeof *k.xs);
-    bool ok = k.xs != NULL || egi_no_memory("check_gradient", 0);
+    bool ok = k.xs != NULL || egi_memory_fail("check_gradient", 0);
     if (ok) { k.directions = k.xs + n; k.weights = k.directions + n; }
     for (int i = 0; i < n && ok; i++) {
         // A new handle, so that none of the caller's tapes and variables take part.
-        k.xs[i] = egi_is_float(xs[i]->dtype) ? eg_identity(eg_cast(xs[i], EG_FLOAT64)) : xs[i];
+        k.xs[i] = egi_dtype_is_float(xs[i]->dtype) ? eg_identity(eg_cast(xs[i], EG_FLOAT64)) : xs[i];
         ok = k.xs[i] != NULL;
         for (int w = 0; w < order - 1 && ok; w++) {
-            k.weights[w * n + i] = egi_is_float(xs[i]->dtype) ? egi_check_random(k.seed * 31 + (uint64_t)(w * n + i),
-                                                                                 k.xs[i]) : k.xs[i];
+            k.weights[w * n + i] = egi_dtype_is_float(xs[i]->dtype)
+                ? egi_check_random(k.seed * 31 + (uint64_t)(w * n + i),
+                                                                                       k.xs[i]) : k.xs[i];
             ok = k.weights[w * n + i] != NULL;
         }
     }
@@ -21020,7 +21050,7 @@ static bool egi_flow_give(eg_tensor **from, eg_tensor **out, int n) {
     return ok;
 }
 // How many lines the thread's tapes have.
-static int64_t egi_recorded_lines(void) {
+static int64_t egi_tape_count_lines(void) {
     int64_t lines = 0;
     for (const eg_tape *t = egi_this.tapes; t; t = t->outer) lines += t->n_lines;
     return lines;
@@ -21032,8 +21062,8 @@ static bool egi_flow_keeps(const char *name, eg_tensor *const *old, eg_tensor *c
         for (int k = 0; k < old[i]->rank && same; k++) same = old[i]->dims[k] == now[i]->dims[k];
         if (!same)
             return egi_fail(EG_ERROR_SHAPE, name, "tensor %d of the state was %s, and step %lld made it %s; a state "
-                                            "keeps its dtype and shape", i, egi_describe(old[i]),
-                            (long long)step, egi_describe(now[i]));
+                                            "keeps its dtype and shape", i, egi_tensor_show(old[i]),
+                            (long long)step, egi_tensor_show(now[i]));
     }
     return true;
 }
@@ -21041,7 +21071,7 @@ static bool egi_flow_decides(const char *name, eg_tensor *p) {
     return egi_operand_alive(name, 0, p) &&
            ((p->dtype == EG_BOOL && p->size == 1) ||
             egi_fail(EG_ERROR_DTYPE, name, "the condition is %s; one bool is needed, such as eg_less makes",
-                     egi_describe(p)));
+                     egi_tensor_show(p)));
 }
 // Whether x has no value now, being a node of the graph that is built.
 static bool egi_flow_is_node(const eg_tensor *x) {
@@ -21094,10 +21124,10 @@ static bool egi_while_run(eg_function_body *condition, eg_function_body *body, v
         const int says = egi_flow_says("while", p, &number);
         egi_object_release(&p->object);
         if (says <= 0) return says == 0;
-        const int64_t recorded = number < 0 || most ? 0 : egi_recorded_lines();
+        const int64_t recorded = number < 0 || most ? 0 : egi_tape_count_lines();
         if (!egi_flow_run("while", "the body", body, user, state, next, n)) return false;
         egi_recorder *r = egi_this.observer;
-        const bool endless = number >= 0 && !most && egi_recorded_lines() > recorded;
+        const bool endless = number >= 0 && !most && egi_tape_count_lines() > recorded;
         if (!egi_flow_keeps("while", state, next, n, step) || (endless && r && r->loops && !r->loops(r))) {
             egi_flow_release(next, n);
             return false;
@@ -21123,7 +21153,7 @@ EAGER_API bool (eg_while)(eg_function_body *condition, eg_function_body *body, v
         return ok;
     }
     ok = ok && ((own = (eg_tensor **)egi_alloc((2 * (size_t)n + 1) * sizeof *own)) != NULL ||
-                egi_no_memory("while", 2 * (int64_t)n * (int64_t)sizeof *own));
+                egi_memory_fail("while", 2 * (int64_t)n * (int64_t)sizeof *own));
     ok = ok && egi_flow_take("while", state, own, n);
     if (ok) {
         ok = egi_while_run(condition, body, user, own, own + n, n, o.max_steps);
@@ -21141,7 +21171,7 @@ static int64_t egi_scan_length(eg_tensor *const *rows, int n, int n_results, int
         if (!egi_operand_alive("scan", i, rows[i])) return -1;
         if (rows[i]->rank == 0 || (steps >= 0 && rows[i]->dims[0] != steps) || (length && rows[i]->dims[0] != length)) {
             egi_fail(EG_ERROR_SHAPE, "scan", "rows %d are %s, which has no axis of %s steps", i,
-                     egi_describe(rows[i]), egi_dim_show(NULL, length ? length : steps));
+                     egi_tensor_show(rows[i]), egi_dim_show(NULL, length ? length : steps));
             return -1;
         }
         steps = rows[i]->dims[0];
@@ -21189,13 +21219,13 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
               egi_argument_given("scan", "body", (const void *)(uintptr_t)body) &&
               EGI_NAMED("scan", o, "reverse = true");
     ok = ok && (s.steps = egi_scan_length(rows, n_rows, n_results, o.length)) >= 0;
-    if (ok && (!n_rows || egi_flow_is_node(rows[0])) && egi_steps_are_open(s.steps))
+    if (ok && (!n_rows || egi_flow_is_node(rows[0])) && egi_graph_steps_open(s.steps))
         ok = egi_fail(EG_ERROR_STATE, "scan", "%s%s is an open dimension, and a graph has a node for each step; give "
                                       "it a whole length, or use eg_while, with eg_gather for the rows",
-                      n_rows ? "axis 0 of " : ".length", n_rows ? egi_describe(rows[0]) : "");
+                      n_rows ? "axis 0 of " : ".length", n_rows ? egi_tensor_show(rows[0]) : "");
     const size_t lists = 3 * (size_t)n + (size_t)n_rows + (size_t)n_results, all = (size_t)(n_results * s.steps);
     ok = ok && ((s.state = (eg_tensor **)egi_alloc((lists + all + 1) * sizeof *s.state)) != NULL ||
-                egi_no_memory("scan", (int64_t)((lists + all) * sizeof *s.state)));
+                egi_memory_fail("scan", (int64_t)((lists + all) * sizeof *s.state)));
     if (ok) {
         s.in = s.state + n;
         s.made = s.in + n + n_rows;
@@ -21256,7 +21286,7 @@ static eg_tensor *egi_variable_over(eg_tensor *x, const char *name) {
         if (name && !(v->name = (char *)egi_alloc(length + 1))) {
             egi_object_release(&v->object);
             v = NULL;
-            egi_no_memory("variable", (int64_t)length + 1);
+            egi_memory_fail("variable", (int64_t)length + 1);
         } else if (name) memcpy(v->name, name, length + 1);
     }
     if (v && egi_this.observer && egi_this.observer->variable) egi_this.observer->variable(egi_this.observer, v);
@@ -21278,19 +21308,19 @@ EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
 // Counts changes of state that a step reads on the host beside tensors, such as whether a layer is trained. After a
 // change a traced function compares its list once more.
 static int64_t egi_settings;                     // atomic
-static void egi_settings_changed(void) { __atomic_fetch_add(&egi_settings, 1, __ATOMIC_RELEASE); }
-static bool egi_needs_variable(const char *function, eg_tensor *v) {
+static void egi_setting_changed(void) { __atomic_fetch_add(&egi_settings, 1, __ATOMIC_RELEASE); }
+static bool egi_variable_needed(const char *function, eg_tensor *v) {
     if (!egi_operand_alive(function, 0, v)) return false;
     return v->flags & EGI_VARIABLE ||
-           egi_fail(EG_ERROR_ARGUMENT, function, "%s is no variable; tensors do not change", egi_describe(v));
+           egi_fail(EG_ERROR_ARGUMENT, function, "%s is no variable; tensors do not change", egi_tensor_show(v));
 }
 EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & EGI_VARIABLE); }
-EAGER_API bool eg_trainable(eg_tensor *v) { return egi_needs_variable("trainable", v) && (v->flags & EGI_TRAINABLE); }
+EAGER_API bool eg_trainable(eg_tensor *v) { return egi_variable_needed("trainable", v) && (v->flags & EGI_TRAINABLE); }
 EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
-    if (!egi_needs_variable("set_trainable", v)) return;
+    if (!egi_variable_needed("set_trainable", v)) return;
     if (trainable && v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)
         egi_fail(EG_ERROR_DTYPE, "set_trainable",
-                 "variable %s has no gradient; only float32 and float64 can be trained", egi_describe(v));
+                 "variable %s has no gradient; only float32 and float64 can be trained", egi_tensor_show(v));
     else {
         v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
         if (egi_backend_of(v)->trains) egi_backend_of(v)->trains(v);
@@ -21330,11 +21360,11 @@ static bool egi_variable_is_alone(const eg_tensor *v) {
 static bool egi_variable_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
     if (x->dtype != v->dtype)
         return egi_fail(EG_ERROR_DTYPE, function, "%s cannot be assigned to variable %s; eg_cast it",
-                        egi_describe(x), egi_describe(v));
-    if (!egi_same_shape(x, v))
-        return egi_fail(EG_ERROR_SHAPE, function, "the shape of %s is not that of variable %s", egi_describe(x),
-                        egi_describe(v));
-    return egi_graph_adopts() || egi_same_device(function, v, 0, x, 1);
+                        egi_tensor_show(x), egi_tensor_show(v));
+    if (!egi_shape_same(x, v))
+        return egi_fail(EG_ERROR_SHAPE, function, "the shape of %s is not that of variable %s", egi_tensor_show(x),
+                        egi_tensor_show(v));
+    return egi_graph_adopts() || egi_device_same(function, v, 0, x, 1);
 }
 // A plain number as a tensor with the shape, dtype and device of `like`, a view of one element. An int64 stays exact.
 static eg_tensor *egi_number_everywhere(const char *function, eg_tensor *x, const eg_tensor *like) {
@@ -21344,7 +21374,7 @@ static eg_tensor *egi_number_everywhere(const char *function, eg_tensor *x, cons
 // The variable shares x's buffer if possible (egi_variable_value), so that assigning a fresh result copies nothing. In
 // a graph the result is a node.
 EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
-    if (!egi_needs_variable("assign", v) || !egi_operand_alive("assign", 1, x)) return NULL;
+    if (!egi_variable_needed("assign", v) || !egi_operand_alive("assign", 1, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (x->flags & EGI_NUMBER) x = egi_number_everywhere("assign", x, v);
     const bool ok = x && egi_variable_assignable("assign", v, x);
@@ -21360,9 +21390,9 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     return packed ? v : NULL;
 }
 // v = op(v, x), unrecorded. x is checked first, so that errors name the assignment.
-static eg_tensor *egi_assign_with(const char *function, eg_tensor *v, eg_tensor *x,
-                                  eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
-    if (!egi_needs_variable(function, v) || !egi_operand_alive(function, 1, x)) return NULL;
+static eg_tensor *egi_variable_assign_with(const char *function, eg_tensor *v, eg_tensor *x,
+                                           eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
+    if (!egi_variable_needed(function, v) || !egi_operand_alive(function, 1, x)) return NULL;
     if (!(x->flags & EGI_NUMBER) && !egi_variable_assignable(function, v, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
@@ -21373,13 +21403,13 @@ static eg_tensor *egi_assign_with(const char *function, eg_tensor *v, eg_tensor 
     return result;
 }
 EAGER_API eg_tensor *(eg_assign_add)(eg_tensor *v, eg_tensor *x) {
-    return egi_assign_with("assign_add", v, x, (eg_add));
+    return egi_variable_assign_with("assign_add", v, x, (eg_add));
 }
 EAGER_API eg_tensor *(eg_assign_sub)(eg_tensor *v, eg_tensor *x) {
-    return egi_assign_with("assign_sub", v, x, (eg_sub));
+    return egi_variable_assign_with("assign_sub", v, x, (eg_sub));
 }
 // v with x in place of the box; no axis before `axis` is cut by the box.
-static eg_tensor *egi_box_replace(eg_tensor *v, const eg_shape *begin, eg_tensor *x, int axis) {
+static eg_tensor *egi_variable_box_replace(eg_tensor *v, const eg_shape *begin, eg_tensor *x, int axis) {
     while (axis < v->rank && x->dims[axis] == v->dims[axis]) axis++;
     if (axis == v->rank) return x;
     eg_shape at, size = egi_shape(v);
@@ -21392,15 +21422,16 @@ static eg_tensor *egi_box_replace(eg_tensor *v, const eg_shape *begin, eg_tensor
         size.dims[axis] = k == 0 ? from : k == 1 ? to - from : v->dims[axis] - to;
         if (!(piece[k] = eg_slice(v, at, size))) return NULL;
     }
-    return (piece[1] = egi_box_replace(piece[1], begin, x, axis + 1)) ? eg_concat(piece, 3, axis) : NULL;
+    return (piece[1] = egi_variable_box_replace(piece[1], begin, x, axis + 1)) ? eg_concat(piece, 3, axis) : NULL;
 }
 // In a graph: the variable's new value, composed of its parts and x, and the assignment.
-static eg_tensor *egi_assign_slice_node(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
+static eg_tensor *egi_variable_slice_node(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_tensor *part = eg_slice(v, begin, size), *node = NULL;
     if (part && x->flags & EGI_NUMBER) x = egi_number_everywhere("assign_slice", x, part);
-    if (part && x && egi_variable_assignable("assign_slice", part, x) && (x = egi_box_replace(v, &begin, x, 0)) != NULL)
+    if (part && x && egi_variable_assignable("assign_slice", part, x) &&
+        (x = egi_variable_box_replace(v, &begin, x, 0)) != NULL)
         node = (eg_assign)(v, x);
     if (node) eg_keep(node);
     eg_recording_unpause();
@@ -21409,8 +21440,8 @@ static eg_tensor *egi_assign_slice_node(eg_tensor *v, eg_shape begin, eg_shape s
 }
 // The new values go into a copy, which the variable takes over, so that holders of the former buffer keep its values.
 EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
-    if (!egi_needs_variable("assign_slice", v) || !egi_operand_alive("assign_slice", 3, x)) return NULL;
-    if (egi_graph_adopts()) return egi_assign_slice_node(v, begin, size, x);
+    if (!egi_variable_needed("assign_slice", v) || !egi_operand_alive("assign_slice", 3, x)) return NULL;
+    if (egi_graph_adopts()) return egi_variable_slice_node(v, begin, size, x);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_shape shape = egi_shape(v);
@@ -21732,8 +21763,8 @@ static void egi_update_pieces(void *context, int64_t begin, int64_t end) {      
 }
 #ifdef EGI_HAS_SQRT
 #ifdef EGI_ESTIMATES_ROOTS
-#define EGI_ROOTS_16_F32(V, x, y) y = (V)egi_root_f32((egi_v16_f32)x)
-#define EGI_ROOTS_32_F32(V, x, y) y = (V)egi_root_avx2_f32((egi_v32_f32)x)
+#define EGI_ROOTS_16_F32(V, x, y) y = (V)egi_vector_root_f32((egi_v16_f32)x)
+#define EGI_ROOTS_32_F32(V, x, y) y = (V)egi_vector_root_avx2_f32((egi_v32_f32)x)
 #else
 #define EGI_ROOTS_16_F32(V, x, y) y = (V)__builtin_ia32_sqrtps((egi_v16_f32)x)
 #define EGI_ROOTS_32_F32(V, x, y) y = (V)__builtin_ia32_sqrtps256((egi_v32_f32)x)
@@ -22030,8 +22061,8 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
         if (opt->slots[at].id == v->id) { opt->next = at + 1; return at; }
     }
     if (!make) return -1;
-    if (!egi_grow(&slots, &opt->slots_capacity, opt->n_slots + 1, sizeof *opt->slots)) {
-        egi_no_memory("apply_gradients", 0);
+    if (!egi_memory_grow(&slots, &opt->slots_capacity, opt->n_slots + 1, sizeof *opt->slots)) {
+        egi_memory_fail("apply_gradients", 0);
         return -1;
     }
     opt->slots = (egi_slots *)slots;
@@ -22045,7 +22076,7 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
         if (accumulates ? opt->options.accumulate_steps < 2 : k >= opt->rule->slots) continue;
         double initial = k == 0 && (opt->rule->number == EGI_RULE_adagrad ||
                                     opt->rule->number == EGI_RULE_ftrl) ? opt->options.initial_accumulator_value : 0;
-        eg_tensor *x = egi_full_as("slot", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(v), initial);
+        eg_tensor *x = egi_tensor_full_as("slot", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(v), initial);
         char name[96];
         snprintf(name, sizeof name, "%.64s/%s", v->name ? v->name : "variable", names[k]);
         s->slot[k] = egi_variable_over(x, name);
@@ -22062,12 +22093,12 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
 
 // The sum of the squares of x, as the square of its norm, so that no squares are written. If a tape records, squares
 // are added, since a norm has no second gradient where it is 0.
-static eg_tensor *egi_squares_sum(eg_tensor *x) {
+static eg_tensor *egi_gradient_squares(eg_tensor *x) {
     eg_reduce_options all;
     eg_norm_options two;
     memset(&all, 0, sizeof all);
     memset(&two, 0, sizeof two);
-    return x && egi_is_float(x->dtype) && !egi_recording() ? eg_square((eg_norm)(x, two))
+    return x && egi_dtype_is_float(x->dtype) && !egi_recording() ? eg_square((eg_norm)(x, two))
                                                            : (eg_reduce_sum)(eg_square(x), all);
 }
 EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
@@ -22076,7 +22107,7 @@ EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
     if (!egi_lists_given("global_norm", n, xs, xs, xs)) return NULL;
     for (int i = 0; i < n; i++) {
         if (!xs[i]) continue;
-        eg_tensor *square = egi_squares_sum(xs[i]);
+        eg_tensor *square = egi_gradient_squares(xs[i]);
         // float32 and float64 are added as float64.
         if (sum && square && sum->dtype != square->dtype) {
             sum = eg_cast(sum, EG_FLOAT64);
@@ -22146,7 +22177,7 @@ static eg_tensor *egi_rate_current(eg_optimizer *opt) {
     if (step && (!rate || rate->size != 1)) {
         if (egi_this.error == EG_OK)
             egi_fail(EG_ERROR_ARGUMENT, opt->name, "the schedule's rate is %s, not one number",
-                     rate ? egi_describe(rate) : "NULL");
+                     rate ? egi_tensor_show(rate) : "NULL");
         return NULL;
     }
     return rate ? eg_cast(rate, EG_FLOAT64) : NULL;
@@ -22157,17 +22188,17 @@ static bool egi_gradient_check(const eg_optimizer *opt, eg_tensor *g, eg_tensor 
     if (g && g->object.kind == EGI_TENSOR && (g->flags & EGI_VARIABLE) &&
         !(v && v->object.kind == EGI_TENSOR && (v->flags & EGI_VARIABLE)))
         return egi_fail(EG_ERROR_ARGUMENT, "apply_gradients", "%s stands where gradient %d should; the list of "
-                                           "gradients comes first, then that of variables", egi_describe(g), i);
-    if (!egi_needs_variable("apply_gradients", v)) return false;
+                                           "gradients comes first, then that of variables", egi_tensor_show(g), i);
+    if (!egi_variable_needed("apply_gradients", v)) return false;
     if (!g) return true;
     if (!egi_operand_alive("apply_gradients", i, g)) return false;
     if (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)
         return egi_fail(EG_ERROR_DTYPE, "apply_gradients", "%s trains float32 and float64, not variable %s", opt->name,
-                        egi_describe(v));
-    if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
+                        egi_tensor_show(v));
+    if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_shape_same(g, v))
         return egi_fail(EG_ERROR_GRADIENT, "apply_gradients", "gradient %d is %s, but its variable is %s", i,
-                        egi_describe(g), egi_describe(v));
-    return egi_graph_adopts() || egi_same_device("apply_gradients", g, i, v, i);
+                        egi_tensor_show(g), egi_tensor_show(v));
+    return egi_graph_adopts() || egi_device_same("apply_gradients", g, i, v, i);
 }
 // Clips the gradients in the list as the options say.
 static bool egi_gradients_clip(const eg_optimizer *opt, eg_tensor **grads, int n) {
@@ -22187,7 +22218,7 @@ static bool egi_gradients_clip(const eg_optimizer *opt, eg_tensor **grads, int n
 static bool egi_gradient_accumulate(eg_optimizer *opt, egi_prepared *p, bool last) {
     // A gradient in an earlier step decides then, which no trace can know.
     if (last && !p->gradient && egi_this.observer)
-        (void)egi_observe_read("apply_gradients with a NULL gradient at the end of .accumulate_steps", NULL, false);
+        (void)egi_observer_read("apply_gradients with a NULL gradient at the end of .accumulate_steps", NULL, false);
     if (p->slots < 0) return true;
     eg_tensor *so_far = opt->slots[p->slots].slot[EGI_MAX_SLOTS - 1];
     const bool given = p->gradient || opt->slots[p->slots].given, weighs = opt->average && opt->average->weighs();
@@ -22239,7 +22270,7 @@ static bool egi_update_passes_trap(const eg_optimizer *opt, const egi_prepared *
     bool ok = true;
     for (int k = 0; k <= slots && ok; k++) {
         args.in[2 + slots] = p->out[k];
-        ok = egi_host_work(egi_check_trap, &args, sizeof check);
+        ok = egi_host_work(egi_trap_work, &args, sizeof check);
     }
     return ok;
 }
@@ -22255,7 +22286,7 @@ static eg_backend *egi_updates_at_once(const eg_optimizer *opt, const egi_prepar
         b = egi_backend_of(p[i].variable);
     }
     if (!b || !b->updates || egi_this.trap) return NULL;
-    if (!eg_executing_eagerly() && clips) (void)egi_observe_read("apply_gradients", NULL, false);
+    if (!eg_executing_eagerly() && clips) (void)egi_observer_read("apply_gradients", NULL, false);
     return eg_executing_eagerly() || clips ? b : NULL;
 }
 // Launches the updates of all variables with a gradient: one by one, or all by one call of the device `at_once`.
@@ -22264,7 +22295,7 @@ static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, 
     egi_update_parameters parameters = { opt->rule, opt->rule->number, opt->options };
     egi_args *all = at_once ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : NULL;
     int64_t count = 0;
-    bool ok = !at_once || all || egi_no_memory("apply_gradients", n * (int64_t)sizeof *all);
+    bool ok = !at_once || all || egi_memory_fail("apply_gradients", n * (int64_t)sizeof *all);
     for (int i = 0; i < n && ok; i++) {
         if (!p[i].gradient) continue;
         egi_args one = egi_update_args(opt, &p[i], &parameters, rate, steps);
@@ -22287,7 +22318,7 @@ static bool egi_gradients_given(const eg_optimizer *opt, eg_tensor *const *grads
     }
     return given || (opt->average && n > 0) ||
            egi_fail(EG_ERROR_GRADIENT, "apply_gradients",
-                    "No gradients provided for any variable (%d variable%s%s%.60s)%s%.200s", n, egi_plural(n),
+                    "No gradients provided for any variable (%d variable%s%s%.60s)%s%.200s", n, egi_text_plural(n),
                     n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "",
                     n == 0 || egi_this.reason[0] ? "; " : "",
                     n == 0 ? "a layer makes its weights in its first call, or in eg_layer_build" : egi_this.reason);
@@ -22372,7 +22403,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     eg_recording_pause();
     egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
     eg_tensor *accumulated = NULL;
-    bool ok = p != NULL || egi_no_memory("apply_gradients", 0), update = true;
+    bool ok = p != NULL || egi_memory_fail("apply_gradients", 0), update = true;
     int64_t seen = opt->n_slots;
     if (p) memset(p, 0, (size_t)n * sizeof *p);
     ok = ok && egi_updates_gather(opt, p, grads, variables, n);
@@ -22407,7 +22438,7 @@ EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list
         return false;
     if (grads.count != variables.count)
         return egi_fail(EG_ERROR_ARGUMENT, "apply_gradients", "%d gradient%s for %d variable%s", grads.count,
-                        egi_plural(grads.count), variables.count, egi_plural(variables.count));
+                        egi_text_plural(grads.count), variables.count, egi_text_plural(variables.count));
     return eg_apply_gradients(opt, grads.tensors, variables.tensors, variables.count);
 }
 EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variables, eg_optimizer *opt) {
@@ -22431,7 +22462,7 @@ EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *opt, const eg_gradient_pair
     EGI_FAILS_AS("apply_gradient_pairs");
     if (!egi_lists_given("apply_gradient_pairs", n, pairs, pairs, pairs)) return false;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *list);
-    if (!list) return egi_no_memory("apply_gradient_pairs", 0);
+    if (!list) return egi_memory_fail("apply_gradient_pairs", 0);
     for (int i = 0; i < n; i++) { list[i] = pairs[i].gradient; list[n + i] = pairs[i].variable; }
     bool ok = eg_apply_gradients(opt, list, list + n, n);
     egi_free(list);
@@ -22696,14 +22727,14 @@ static int egi_activation_number(const void *value) {
     return listed ? ((const egi_activation_row *)(const void *)listed)->number : a ? -1 : 0;
 }
 // Applies a checked activation to x.
-static eg_tensor *egi_activate(eg_tensor *x, eg_activation a) {
+static eg_tensor *egi_activation_apply(eg_tensor *x, eg_activation a) {
     EGI_RUNS_FOR("activate");
     return a ? a(x) : x;
 }
 EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
     if (egi_activation_number(&a) < 0)
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "activate", "the function is no value of eg_activation");
-    return egi_activate(x, a);
+    return egi_activation_apply(x, a);
 }
 
 // ---- layers and their parts
@@ -22794,7 +22825,7 @@ static char *egi_layer_copy(const char *text) {
     size_t n = strlen(text) + 1;
     char *copy = (char *)egi_alloc(n);
     if (copy) memcpy(copy, text, n);
-    else egi_no_memory("layer", (int64_t)n);
+    else egi_memory_fail("layer", (int64_t)n);
     return copy;
 }
 // Writes the running layer's path, such as "sequential/dense_1", and returns its length.
@@ -22917,8 +22948,8 @@ static egi_part *egi_part_new(eg_layer *l, const char *name) {
         egi_fail(EG_ERROR_ARGUMENT, "layer", "'%.60s' is no name for a part of layer %.60s", name, l->name);
         return NULL;
     }
-    if (!egi_grow(&parts, &l->parts_capacity, l->n_parts + 1, sizeof *l->parts)) {
-        egi_no_memory("layer", 0);
+    if (!egi_memory_grow(&parts, &l->parts_capacity, l->n_parts + 1, sizeof *l->parts)) {
+        egi_memory_fail("layer", 0);
         return NULL;
     }
     l->parts = (egi_part *)parts;
@@ -23036,7 +23067,7 @@ static bool egi_layer_is_used(const eg_layer *l) {
 }
 EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
     eg_layer *held = egi_layer_hold(l, name, child);
-    if (held && egi_layer_is_used(l)) egi_settings_changed();
+    if (held && egi_layer_is_used(l)) egi_setting_changed();
     return held;
 }
 EAGER_API const char *eg_layer_name(eg_layer *l) { return egi_layer_alive("layer_name", l) ? l->name : ""; }
@@ -23101,7 +23132,8 @@ static bool egi_weight_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t 
     if (l->object.taken > 1) {
         void *shared = (void *)w->shared;
         for (int64_t i = 0; i < w->n_shared; i++) if (w->shared[i] == l) return true;
-        if (!egi_grow(&shared, &w->capacity, w->n_shared + 1, sizeof *w->shared)) return egi_no_memory("layer", 0);
+        if (!egi_memory_grow(&shared, &w->capacity, w->n_shared + 1,
+                             sizeof *w->shared)) return egi_memory_fail("layer", 0);
         w->shared = (const eg_layer **)shared;
         w->shared[w->n_shared++] = l;
     }
@@ -23124,19 +23156,19 @@ static bool egi_weight_walk_from(egi_weight_walk *w, const eg_layer *l) {
     return all;
 }
 // The visitors: one lists or counts variables, one stops at the wanted weight, one counts elements.
-static bool egi_visit_list(egi_weight_walk *w, egi_part *p) {
+static bool egi_weight_visit_list(egi_weight_walk *w, egi_part *p) {
     if (w->trainable && !eg_trainable(p->variable)) return true;
     if (w->out) w->out[w->i] = p->variable;
     w->i++;
     return true;
 }
-static bool egi_visit_path(egi_weight_walk *w, egi_part *p) { (void)p; return w->i++ < w->wanted; }
-static bool egi_visit_count(egi_weight_walk *w, egi_part *p) { w->i += p->variable->size; return true; }
+static bool egi_weight_visit_path(egi_weight_walk *w, egi_part *p) { (void)p; return w->i++ < w->wanted; }
+static bool egi_weight_visit_count(egi_weight_walk *w, egi_part *p) { w->i += p->variable->size; return true; }
 
 static int egi_layer_variables(eg_layer *l, bool trainable, eg_tensor **out) {  // NULL: only counts. -1 without memory
     egi_weight_walk w;
     memset(&w, 0, sizeof w);
-    w.visit = egi_visit_list;
+    w.visit = egi_weight_visit_list;
     w.out = out;
     w.trainable = trainable;
     return egi_weight_walk_from(&w, l) ? (int)w.i : -1;
@@ -23176,7 +23208,7 @@ EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_
     if (capacity) text[0] = 0;
     if (!egi_layer_alive("layer_weight_path", l) || !egi_layer_build_alone(l)) return NULL;
     memset(&w, 0, sizeof w);
-    w.visit = egi_visit_path;
+    w.visit = egi_weight_visit_path;
     w.wanted = i;
     int64_t errors = egi_this.errors;
     // The walk ends early at the wanted weight, or without memory.
@@ -23198,7 +23230,7 @@ EAGER_API int64_t eg_layer_parameters(eg_layer *l) {
     egi_weight_walk w;
     if (!egi_layer_alive("layer_parameters", l) || !egi_layer_build_alone(l)) return 0;
     memset(&w, 0, sizeof w);
-    w.visit = egi_visit_count;
+    w.visit = egi_weight_visit_count;
     return egi_weight_walk_from(&w, l) ? w.i : 0;
 }
 // Returns whether that changes the layer or one in it.
@@ -23214,12 +23246,12 @@ static bool egi_layer_freeze(eg_layer *l, bool frozen) {
 }
 EAGER_API void eg_layer_set_trainable(eg_layer *l, bool trainable) {
     if (!egi_layer_alive("layer_set_trainable", l)) return;
-    if (egi_layer_freeze(l, !trainable) && egi_layer_is_used(l)) egi_settings_changed();
+    if (egi_layer_freeze(l, !trainable) && egi_layer_is_used(l)) egi_setting_changed();
 }
 EAGER_API bool eg_layer_trainable(eg_layer *l) { return egi_layer_alive("layer_trainable", l) && !l->frozen; }
 
 // Adds a weight's penalty, l1 sum(|w|) + l2 sum(w^2), to w->sum.
-static bool egi_visit_losses(egi_weight_walk *w, egi_part *p) {
+static bool egi_weight_visit_losses(egi_weight_walk *w, egi_part *p) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
     if (!eg_trainable(p->variable)) return true;
@@ -23242,7 +23274,7 @@ EAGER_API eg_tensor *eg_layer_losses(eg_layer *l) {
     egi_weight_walk w;
     if (!egi_layer_alive("layer_losses", l) || !egi_layer_build_alone(l)) return NULL;
     memset(&w, 0, sizeof w);
-    w.visit = egi_visit_losses;
+    w.visit = egi_weight_visit_losses;
     return egi_weight_walk_from(&w, l) ? w.sum : NULL;
 }
 
@@ -23260,7 +23292,7 @@ static void egi_initializer_fans(eg_shape shape, double *in, double *out) {
 }
 // Makes the rows of a (rows, n) orthonormal, one after another (Gram-Schmidt). Each row is made orthogonal to those
 // before it twice: the second pass removes what rounding left.
-static void egi_orthonormalize(double *a, int64_t rows, int64_t n) {
+static void egi_initializer_orthonormal(double *a, int64_t rows, int64_t n) {
     for (int64_t j = 0; j < rows; j++) {
         double *v = a + j * n, norm = 0;
         for (int64_t k = 0; k < 2 * j; k++) {
@@ -23275,13 +23307,13 @@ static void egi_orthonormalize(double *a, int64_t rows, int64_t n) {
     }
 }
 // Work of the host: out[0] becomes in[0], a float64 matrix, with orthonormal rows, times the gain.
-static bool egi_orthonormal_work(eg_backend *b, const egi_args *args) {
+static bool egi_initializer_work(eg_backend *b, const egi_args *args) {
     eg_tensor *x = (eg_tensor *)(uintptr_t)args->in[0], *y = args->out[0];
     const double gain = *(const double *)args->parameters, *values = (const double *)egi_data(x);
     double *q = values ? (double *)egi_alloc((size_t)x->size * sizeof *q + 1) : NULL;
-    if (!q) return values && egi_no_memory("initialize", x->size * 8);
+    if (!q) return values && egi_memory_fail("initialize", x->size * 8);
     memcpy(q, values, (size_t)x->size * sizeof *q);
-    egi_orthonormalize(q, x->dims[0], x->dims[1]);
+    egi_initializer_orthonormal(q, x->dims[0], x->dims[1]);
     for (int64_t i = 0; i < x->size; i++) q[i] *= gain;
     const bool ok = b->write(b, y->data, q, x->size * 8);
     egi_free(q);
@@ -23289,7 +23321,7 @@ static bool egi_orthonormal_work(eg_backend *b, const egi_args *args) {
 }
 // A random orthogonal matrix times gain. All dimensions but the last count as rows; the vectors along the shorter side
 // are orthonormal.
-static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
+static eg_tensor *egi_initializer_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
     if (shape.rank < 2)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "initialize",
                                       "an orthogonal matrix has two dimensions or more, not %s", egi_shape_show(shape));
@@ -23304,13 +23336,13 @@ static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
     eg_tensor *x = (eg_random_normal)(flat, normal), *y = NULL;
     if (x) y = egi_scope_own(egi_tensor_allocate("initialize", egi_backend_of(x), EG_FLOAT64, &flat));
     const egi_args args = { NULL, 0, { x }, { y }, &gain };
-    if (!y || (y->size && !egi_host_work(egi_orthonormal_work, &args, sizeof gain))) return NULL;
+    if (!y || (y->size && !egi_host_work(egi_initializer_work, &args, sizeof gain))) return NULL;
     if (rows > columns) y = (eg_transpose)(y, reverse);
     return y ? eg_cast(eg_reshape(y, shape), dtype) : NULL;
 }
 // Glorot's variance is 1 over the mean of both fans, He's 2 over the fan of inputs, LeCun's 1 over the fan of inputs. A
 // uniform distribution of that variance is from -sqrt(3 variance) to sqrt(3 variance).
-static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
+static eg_tensor *egi_initializer_run(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
     double in, out;
     egi_initializer_fans(shape, &in, &out);
     eg_random_options o;
@@ -23323,7 +23355,7 @@ static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dty
     case EG_INIT_ZEROS: return eg_zeros(dtype, shape);
     case EG_INIT_ONES: return eg_ones(dtype, shape);
     case EG_INIT_CONSTANT: return eg_full(dtype, shape, egi_option_number(value, 0));
-    case EG_INIT_ORTHOGONAL: return egi_orthogonal(dtype, shape, egi_option_number(value, 1));
+    case EG_INIT_ORTHOGONAL: return egi_initializer_orthogonal(dtype, shape, egi_option_number(value, 1));
     case EG_INIT_IDENTITY:
         if (shape.rank != 2)
             return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "initialize", "an identity has two dimensions, not %s",
@@ -23352,7 +23384,7 @@ EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype d
     egi_context_enter(&call, EGI_IN_CALL, "initialize");
     // The numbers drawn do not depend on the default dtype.
     egi_this.floats = EG_FLOAT32;
-    eg_tensor *x = egi_initialize(kind, value, dtype, shape);
+    eg_tensor *x = egi_initializer_run(kind, value, dtype, shape);
     egi_this.floats = floats;
     egi_context_leave(&call);
     return x;
@@ -23363,7 +23395,7 @@ EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype d
 static bool egi_weight_fits(eg_shape shape) {
     int64_t count = 1;
     if (!egi_this.weights_left) return true;
-    for (int i = 0; i < shape.rank; i++) if (!egi_checked_product(count, shape.dims[i], &count)) count = INT64_MAX;
+    for (int i = 0; i < shape.rank; i++) if (!egi_product_checked(count, shape.dims[i], &count)) count = INT64_MAX;
     if (count >= egi_this.weights_left)
         return egi_fail(
             EG_ERROR_FILE, "layer_from_config",
@@ -23391,12 +23423,12 @@ static eg_tensor *egi_weight_make(eg_layer *l, const char *name, eg_shape shape,
                                   eg_initializer fallback, double value, double l1, double l2) {
     return egi_weight_of(l, name, egi_weight_initial(l, shape, kind, fallback, value), l1, l2);
 }
-static bool egi_named_kernel(eg_layer *l, const char *name, eg_shape shape) {
+static bool egi_part_kernel_name(eg_layer *l, const char *name, eg_shape shape) {
     const eg_layer_options *o = &l->config.o;
     return egi_weight_make(l, name, shape, o->kernel_initializer, EG_INIT_GLOROT_UNIFORM, o->kernel_initializer_value,
                            o->kernel_l1, o->kernel_l2) != NULL;
 }
-static bool egi_kernel_weight(eg_layer *l, eg_shape shape) { return egi_named_kernel(l, "kernel", shape); }
+static bool egi_kernel_weight(eg_layer *l, eg_shape shape) { return egi_part_kernel_name(l, "kernel", shape); }
 static bool egi_bias_weight(eg_layer *l, int64_t n) {
     const eg_layer_options *o = &l->config.o;
     eg_shape shape = { 1, { n } };
@@ -23437,11 +23469,11 @@ static bool egi_mask_fits(const eg_tensor *x, const eg_tensor *mask) {
 // Whether a given mask fits x; an error if not.
 static bool egi_mask_is_one(const char *function, const eg_tensor *x, const eg_tensor *mask) {
     if (mask->dtype != EG_BOOL)
-        return egi_fail(EG_ERROR_DTYPE, function, "the mask %s is not bool", egi_describe(mask));
+        return egi_fail(EG_ERROR_DTYPE, function, "the mask %s is not bool", egi_tensor_show(mask));
     return egi_mask_fits(x, mask) || egi_fail(
         EG_ERROR_SHAPE, function,
         "the mask %s does not fit %s: one bool for each step, so it has the first dimensions of that",
-        egi_describe(mask), egi_describe(x));
+        egi_tensor_show(mask), egi_tensor_show(x));
 }
 EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask) {
     if (!egi_operand_alive("with_mask", 0, x) || (mask && !egi_operand_alive("with_mask", 1, mask))) return NULL;
@@ -23508,7 +23540,8 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     const egi_layer_type *t = l->type;
     int most = t->n_in < 0 ? EGI_LAYER_IN : l->config.n_in ? l->config.n_in : t->n_in;
     if (n > most || n < (t->n_in < 0 ? 2 : 1))
-        return egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "%d input%s; %s takes %s%d", n, egi_plural(n), t->class_name,
+        return egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "%d input%s; %s takes %s%d", n, egi_text_plural(n),
+                        t->class_name,
                         n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
     if (t->rank > 0 ? in->rank != t->rank : in->rank < -t->rank)
         return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s takes inputs of rank %d%s, not %s (rank %d)%s%s",
@@ -23673,7 +23706,7 @@ static bool egi_layer_dtypes_fit(const egi_layer_run *run) {
         if (x->dtype == l->config.o.dtype || x->dtype == EG_BOOL) continue;
         return egi_fail(EG_ERROR_DTYPE, egi_as_call,
                         "the weights are %s, and the input is %s; eg_cast(x, %s) makes it fit%s",
-                        weights, egi_describe(x), macro,
+                        weights, egi_tensor_show(x), macro,
                         x->dtype == EG_FLOAT64 ? ", or a layer made with .dtype = EG_FLOAT64" : "");
     }
     return true;
@@ -23720,7 +23753,7 @@ static bool egi_layer_call(const char *function, eg_layer *l, eg_tensor *const *
     int most = l->config.n_out ? l->config.n_out : l->type->n_out;
     bool ok = (n_out >= 1 && n_out <= most) ||
               egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "%d output%s asked for; the layer has %d", n_out,
-                       egi_plural(n_out), most);
+                       egi_text_plural(n_out), most);
     eg_scope scope = eg_scope_begin();
     ok = ok && egi_layer_inputs(&run, in, own, n, mask) && egi_layer_run_inputs(&run);
     for (int i = 0; i < n_out && ok; i++) ok = eg_keep(run.out[i]) != NULL;
@@ -23764,14 +23797,14 @@ static bool egi_layer_last_known(const eg_shape *in) {
 }
 static eg_tensor *egi_layer_biased(eg_layer *l, eg_tensor *y) {
     eg_tensor *bias = egi_part_of(l, "bias");
-    return egi_activate(bias ? (eg_add)(y, bias) : y, l->config.o.activation);
+    return egi_activation_apply(bias ? (eg_add)(y, bias) : y, l->config.o.activation);
 }
 static bool egi_build_dense(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = { 2, { in->dims[in->rank - 1], l->config.units } };
     (void)n;
     return egi_layer_last_known(in) && egi_kernel_weight(l, shape) && egi_bias_weight(l, l->config.units);
 }
-// y = activation(x W + b), as one op on devices that have it (egi_is_folded).
+// y = activation(x W + b), as one op on devices that have it (egi_dense_is_folded).
 static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *kernel = egi_part_of(l, "kernel");
     eg_shape flat = { 2, { -1, 0 } }, shape = egi_shape(x);
@@ -23780,12 +23813,13 @@ static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
     // one large product
     eg_tensor *bias = egi_part_of(l, "bias"), *y = x->rank > 2 && x->size ? eg_reshape(x, flat) : x;
     eg_activation activation = l->config.o.activation;
-    bool folded = y && egi_is_folded(y, kernel, bias);
+    bool folded = y && egi_dense_is_folded(y, kernel, bias);
     y = folded ? egi_matmul_bias(y, kernel, bias, activation == EG_RELU)
         : y ? egi_matmul(y, false, kernel, false)
         : NULL;
     if (y && shape.rank > 2) y = eg_reshape(y, shape);
-    c->out[0] = !folded ? egi_layer_biased(l, y) : activation == EG_RELU || !y ? y : egi_activate(y, activation);
+    c->out[0] = !folded ? egi_layer_biased(l, y) : activation == EG_RELU ||
+        !y ? y : egi_activation_apply(y, activation);
     return c->out[0] != NULL;
 }
 static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -23883,8 +23917,8 @@ static bool egi_build_separable(eg_layer *l, const eg_shape *in, int n) {
     eg_shape point = { 4, { 1, 1, channels * egi_layer_multiplier(l), l->config.units } };
     (void)n;
     return egi_layer_last_known(in) &&
-           egi_named_kernel(l, "depthwise_kernel", egi_filter_shape(l, channels, egi_layer_multiplier(l))) &&
-           egi_named_kernel(l, "pointwise_kernel", point) && egi_bias_weight(l, l->config.units);
+           egi_part_kernel_name(l, "depthwise_kernel", egi_filter_shape(l, channels, egi_layer_multiplier(l))) &&
+           egi_part_kernel_name(l, "pointwise_kernel", point) && egi_bias_weight(l, l->config.units);
 }
 static bool egi_call_separable(eg_layer *l, egi_layer_run *c) {
     eg_conv_options plain;
@@ -24019,11 +24053,11 @@ static bool egi_shape_reshape_layer(eg_layer *l, const eg_shape *in, int n, eg_s
     *out = egi_layer_reshaped(l, in);
     for (int i = 1; i < in->rank; i++) if (in->dims[i] < 0) have = -1;
     for (int i = 1; i < in->rank && have >= 0; i++)
-        if (!egi_checked_product(have, in->dims[i], &have))
+        if (!egi_product_checked(have, in->dims[i], &have))
             return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s is too large", egi_shape_show(*in));
     for (int i = 1; i < out->rank; i++) {
         if (out->dims[i] < 0) free_at = i;
-        else if (!egi_checked_product(given, out->dims[i], &given))
+        else if (!egi_product_checked(given, out->dims[i], &given))
             return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s is too large", egi_shape_show(*out));
     }
     if (have < 0) return true;
@@ -24049,7 +24083,7 @@ static bool egi_shape_flatten(eg_layer *l, const eg_shape *in, int n, eg_shape *
     out->dims[1] = 1;
     for (int i = 1; i < in->rank; i++) {
         if (in->dims[i] < 0 || out->dims[1] < 0) out->dims[1] = -1;
-        else if (!egi_checked_product(out->dims[1], in->dims[i], &out->dims[1]))
+        else if (!egi_product_checked(out->dims[1], in->dims[i], &out->dims[1]))
             return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s is too large", egi_shape_show(*in));
     }
     return true;
@@ -24137,7 +24171,7 @@ static bool egi_shape_up_sampling(eg_layer *l, const eg_shape *in, int n, eg_sha
 // Layers that are one op or none: they have no build. In inference dropout returns its input itself.
 
 static bool egi_call_activation(eg_layer *l, egi_layer_run *c) {
-    return (c->out[0] = egi_activate(c->in[0], l->config.o.activation)) != NULL;
+    return (c->out[0] = egi_activation_apply(c->in[0], l->config.o.activation)) != NULL;
 }
 static bool egi_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(l->config.rate))) != NULL;
@@ -24185,7 +24219,7 @@ static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
 // A step whose features all equal the mask value becomes zeros, and later layers do not count it.
 static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *differs = (eg_not_equal)(x, eg_number(l->config.rate));
-    eg_tensor *counts = (eg_reduce_any)(differs, egi_over_axis(-1, false));
+    eg_tensor *counts = (eg_reduce_any)(differs, egi_reduce_over_axis(-1, false));
     eg_tensor *factor = counts ? eg_cast(eg_expand_dims(counts, -1), (eg_dtype)x->dtype) : NULL;
     c->out[0] = factor ? (eg_mul)(x, factor) : NULL;
     c->out_mask[0] = counts;
@@ -24279,7 +24313,7 @@ typedef struct egi_ranks {
 } egi_ranks;
 static const egi_ranks *egi_ranks_found;
 // The mean over the axes, which stay as 1. With weights (1 for a step that counts, else 0): sum(x w) / (sum(w) + 1e-7).
-static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
+static eg_tensor *egi_norm_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
     if (!weights) return (eg_reduce_mean)(x, over);
     eg_reduce_options all = over;
     return (eg_div)((eg_reduce_sum)((eg_mul)(x, weights), over),
@@ -24337,7 +24371,7 @@ static bool egi_weight_goes_with(const eg_tensor *x, const eg_tensor *weight) {
 static bool egi_shape_normalize(egi_call *c) {
     const egi_normalize_attr *a = (const egi_normalize_attr *)c->attr;
     const eg_shape groups = { 1, { a->p.examples * a->p.groups } };
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     c->shape[1] = c->shape[2] = groups;
     c->dtype[1] = c->dtype[2] = c->dtype[0];
     return true;
@@ -24373,14 +24407,14 @@ static bool egi_normalize_gradient(const eg_grad_context *c, const egi_normalize
     if (c->needed[0]) {
         eg_tensor *along = (eg_mul)(n, (eg_reduce_mean)((eg_mul)(h, n), group)),
                   *rest = p->centered ? (eg_sub)(h, (eg_reduce_mean)(h, group)) : h;
-        if (!egi_set_dx(0, dx, eg_reshape((eg_mul)(r, (eg_sub)(rest, along)), egi_shape(c->inputs[0])))) return false;
+        if (!egi_grad_set(0, dx, eg_reshape((eg_mul)(r, (eg_sub)(rest, along)), egi_shape(c->inputs[0])))) return false;
     }
     const int beta = 1 + a->scales;
     if (a->scales && c->needed[1] &&
-        !egi_set_dx(1, dx, eg_reshape((eg_reduce_sum)((eg_mul)(g, n), all), egi_shape(c->inputs[1]))))
+        !egi_grad_set(1, dx, eg_reshape((eg_reduce_sum)((eg_mul)(g, n), all), egi_shape(c->inputs[1]))))
         return false;
     return !a->shifts || !c->needed[beta] ||
-           egi_set_dx(beta, dx, eg_reshape((eg_reduce_sum)(g, all), egi_shape(c->inputs[beta])));
+           egi_grad_set(beta, dx, eg_reshape((eg_reduce_sum)(g, all), egi_shape(c->inputs[beta])));
 }
 // The gradients of x, gamma and beta in one pass over the data. If something looks at the single ops, the same formula
 // runs as ops, which can be differentiated.
@@ -24427,7 +24461,7 @@ EGI_REFIT(normalize) {
     int64_t size = 1;
     bool fits = n == 1 + a->scales + a->shifts && a->p.epsilon >= 0 && a->p.epsilon < HUGE_VAL && x->size &&
                 !(x->flags & EGI_NUMBER) && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64);
-    for (int i = 0; i < 5 && fits; i++) fits = parts[i] > 0 && egi_checked_product(size, parts[i], &size);
+    for (int i = 0; i < 5 && fits; i++) fits = parts[i] > 0 && egi_product_checked(size, parts[i], &size);
     fits = fits && size == x->size;
     for (int i = 1; i < n && fits; i++)
         fits = egi_weight_goes_with(x, in[i]) && !(in[i]->flags & EGI_NUMBER) && in[i]->size == parts[2] * parts[3];
@@ -24440,7 +24474,7 @@ EGI_ATTRIBUTES(normalize, egi_refit_normalize, 0,
                { "scales", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_normalize_attr, scales) },
                { "shifts", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_normalize_attr, shifts) })
 // Whether x with these weights (or NULL) is normalized as one op.
-static bool egi_normalizes_as_one(const eg_tensor *x, const eg_tensor *gamma, const eg_tensor *beta) {
+static bool egi_norm_is_one(const eg_tensor *x, const eg_tensor *gamma, const eg_tensor *beta) {
     return egi_kernel_has_as_one(x, EGI_NORMALIZE) && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) &&
            (!gamma || egi_weight_goes_with(x, gamma)) && (!beta || egi_weight_goes_with(x, beta));
 }
@@ -24485,7 +24519,7 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     const bool masked = c->mask[0] && x->rank > 2;
     const bool sync = l->config.o.sync && egi_ranks_found && egi_ranks_found->size > 1;
     const bool trains = c->training && !l->frozen && (x->size || sync);
-    if (trains && !masked && !sync && egi_normalizes_as_one(x, flat_gamma, flat_beta)) {
+    if (trains && !masked && !sync && egi_norm_is_one(x, flat_gamma, flat_beta)) {
         const egi_normalize_parameters p = { 1, egi_dims_product(x, 0, axis), x->dims[axis], 1,
                                              egi_dims_product(x, axis + 1, x->rank), 0, true };
         eg_tensor *out[3];
@@ -24500,10 +24534,10 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
             weights = eg_broadcast_to(eg_reshape(eg_cast(c->mask[0], (eg_dtype)x->dtype), shape), full);
             if (!weights) return false;
         }
-        mean = sync ? egi_ranks_mean(x, weights, over, &count) : egi_weighted_mean(x, weights, over);
+        mean = sync ? egi_ranks_mean(x, weights, over, &count) : egi_norm_weighted_mean(x, weights, over);
         centered = (eg_sub)(x, mean);
         variance = sync && centered ? egi_ranks_mean(eg_square(centered), weights, over, &count)
-                        : egi_weighted_mean(eg_square(centered), weights, over);
+                        : egi_norm_weighted_mean(eg_square(centered), weights, over);
         double momentum = l->config.o.momentum;
         if (!variance || !egi_norm_follow(moving_mean, mean, momentum) ||
             !egi_norm_follow(moving_variance, variance, momentum))
@@ -24516,30 +24550,31 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
 }
 // Layer normalization over the last axis as one op, on a device with the kernel: y = (x - mean) r gamma + beta with r =
 // 1 / sqrt(variance + epsilon). Elsewhere egi_call_layer_norm composes it.
-static bool egi_shape_layer_norm(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
+static bool egi_shape_layer_norm(egi_call *c) { egi_shape_as_input(c, c->in[0]); return true; }
 static egi_norm_parameters egi_norm_of(const eg_tensor *x, double epsilon) {
     egi_norm_parameters p = { x->size / x->dims[x->rank - 1], x->dims[x->rank - 1], epsilon };
     return p;
 }
 static bool egi_run_layer_norm(egi_call *c) {
     egi_norm_parameters p = egi_norm_of(c->in[0], *(const double *)c->attr);
-    return egi_run1(c, egi_launch_layer_norm, &p);
+    return egi_launch_run(c, egi_launch_layer_norm, &p);
 }
 // With n = (x - mean) r and h = g gamma: dx = r (h - mean(h) - n mean(h n)).
 static bool egi_layer_norm_gradient(const eg_grad_context *c, double epsilon, eg_tensor **dx) {
     eg_tensor *x = c->inputs[0], *g = c->upstream[0], *h = (eg_mul)(g, c->inputs[1]);
-    eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_over_axis(-1, true)));
-    eg_tensor *r = eg_rsqrt((eg_add)((eg_reduce_mean)(eg_square(centered), egi_over_axis(-1, true)),
+    eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_reduce_over_axis(-1, true)));
+    eg_tensor *r = eg_rsqrt((eg_add)((eg_reduce_mean)(eg_square(centered), egi_reduce_over_axis(-1, true)),
                                      eg_number(epsilon))), *n = (eg_mul)(centered, r);
-    eg_tensor *even = (eg_reduce_mean)(h, egi_over_axis(-1, true)),
-              *along = (eg_mul)(n, (eg_reduce_mean)((eg_mul)(h, n), egi_over_axis(-1, true)));
+    eg_tensor *even = (eg_reduce_mean)(h, egi_reduce_over_axis(-1, true)),
+              *along = (eg_mul)(n, (eg_reduce_mean)((eg_mul)(h, n), egi_reduce_over_axis(-1, true)));
     eg_reduce_options rows;
     memset(&rows, 0, sizeof rows);
     for (int i = 0; i < x->rank - 1; i++) rows.axes.axes[rows.axes.count++] = i;
     bool many = rows.axes.count > 0;                           // a vector has no rows to sum
-    if (c->needed[0] && !egi_set_dx(0, dx, (eg_mul)(r, (eg_sub)((eg_sub)(h, even), along)))) return false;
-    if (c->needed[1] && !egi_set_dx(1, dx, many ? (eg_reduce_sum)((eg_mul)(g, n), rows) : (eg_mul)(g, n))) return false;
-    return !c->needed[2] || egi_set_dx(2, dx, many ? (eg_reduce_sum)(g, rows) : g);
+    if (c->needed[0] && !egi_grad_set(0, dx, (eg_mul)(r, (eg_sub)((eg_sub)(h, even), along)))) return false;
+    if (c->needed[1] &&
+        !egi_grad_set(1, dx, many ? (eg_reduce_sum)((eg_mul)(g, n), rows) : (eg_mul)(g, n))) return false;
+    return !c->needed[2] || egi_grad_set(2, dx, many ? (eg_reduce_sum)(g, rows) : g);
 }
 EGI_GRAD(layer_norm) {
     eg_tensor *x = c->inputs[0], *gamma = c->inputs[1];
@@ -24585,15 +24620,15 @@ static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     if (axis == x->rank - 1 && egi_kernel_runs_as_one(x, EGI_LAYER_NORM) && egi_weight_goes_with(x, in[1]) &&
         egi_weight_goes_with(x, in[2])) {
         double epsilon = l->config.o.epsilon;
-        return (c->out[0] = egi_apply1(&egi_op_layer_norm, in, 3, &epsilon)) != NULL;
+        return (c->out[0] = egi_apply_one(&egi_op_layer_norm, in, 3, &epsilon)) != NULL;
     }
-    if (axis == x->rank - 1 && egi_normalizes_as_one(x, in[1], in[2])) {
+    if (axis == x->rank - 1 && egi_norm_is_one(x, in[1], in[2])) {
         const egi_normalize_parameters p = { x->size / x->dims[axis], 1, 1, x->dims[axis], 1, 0, true };
         eg_tensor *out[3];
         return egi_normalize(l, x, p, in[1], in[2], out) && (c->out[0] = out[0]) != NULL;
     }
-    eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_over_axis(axis, true)));
-    eg_tensor *variance = (eg_reduce_mean)(eg_square(centered), egi_over_axis(axis, true));
+    eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_reduce_over_axis(axis, true)));
+    eg_tensor *variance = (eg_reduce_mean)(eg_square(centered), egi_reduce_over_axis(axis, true));
     eg_tensor *gamma, *beta;
     if (!egi_gamma_beta(l, x, axis, &gamma, &beta)) return false;
     c->out[0] = egi_norm_apply(l, centered, variance, gamma, beta);
@@ -24605,12 +24640,12 @@ static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
     int axis = 0;
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
     eg_tensor *scale = egi_part_of(l, "scale");
-    if (axis == x->rank - 1 && egi_normalizes_as_one(x, scale, NULL)) {
+    if (axis == x->rank - 1 && egi_norm_is_one(x, scale, NULL)) {
         const egi_normalize_parameters p = { x->size / x->dims[axis], 1, 1, x->dims[axis], 1, 0, false };
         eg_tensor *out[3];
         return egi_normalize(l, x, p, scale, NULL, out) && (c->out[0] = out[0]) != NULL;
     }
-    eg_tensor *square = (eg_reduce_mean)(eg_square(x), egi_over_axis(axis, true));
+    eg_tensor *square = (eg_reduce_mean)(eg_square(x), egi_reduce_over_axis(axis, true));
     eg_tensor *factor = eg_rsqrt((eg_add)(square, eg_number(l->config.o.epsilon)));
     return (c->out[0] = (eg_mul)((eg_mul)(x, factor), egi_norm_along(egi_part_of(l, "scale"), x, axis))) != NULL;
 }
@@ -24623,7 +24658,7 @@ static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
         return egi_fail(EG_ERROR_SHAPE, "layer_group_normalization", "rank %d is too high", x->rank);
     int64_t groups = l->config.o.groups;
     if (groups == -1) groups = x->dims[axis];
-    if (axis > 0 && egi_normalizes_as_one(x, egi_part_of(l, "gamma"), egi_part_of(l, "beta"))) {
+    if (axis > 0 && egi_norm_is_one(x, egi_part_of(l, "gamma"), egi_part_of(l, "beta"))) {
         const egi_normalize_parameters p = { x->dims[0], egi_dims_product(x, 1, axis), groups, x->dims[axis] / groups,
                                              egi_dims_product(x, axis + 1, x->rank), 0, true };
         eg_tensor *out[3];
@@ -24829,8 +24864,8 @@ static bool egi_shape_unknown(eg_layer *l, const eg_shape *in, int n, eg_shape *
 
 // ---- recurrent layers
 // h' = cell(x W + b, h). The product x W + b is computed for all steps at once; then a loop goes step by step. It is
-// usually inside one op (egi_recur_as_one). The loop of single ops (egi_recur_by_steps) does what that op cannot, and
-// tests compare the two.
+// usually inside one op (egi_recurrence_as_one). The loop of single ops (egi_recurrence_by_steps) does what that op
+// cannot, and tests compare the two.
 
 typedef struct egi_recurrence egi_recurrence;
 typedef struct egi_cell {
@@ -24854,16 +24889,16 @@ static eg_tensor *egi_recurrence_product(const egi_recurrence *r, eg_tensor *h, 
 
 // h' = f(z + h U)
 static bool egi_simple_rnn_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
-    state[0] = egi_activate((eg_add)(z, egi_recurrence_product(r, state[0], 0)), r->activation);
+    state[0] = egi_activation_apply((eg_add)(z, egi_recurrence_product(r, state[0], 0)), r->activation);
     return state[0] != NULL;
 }
 // c' = forget c + input f(z), h' = output f(c')    (Hochreiter & Schmidhuber 1997; the forget gate: Gers et al. 2000)
 static bool egi_lstm_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
     eg_tensor *gate[4];                                        // i f c o
     if (!eg_split((eg_add)(z, egi_recurrence_product(r, state[0], 0)), 4, 1, gate)) return false;
-    for (int i = 0; i < 4; i++) gate[i] = egi_activate(gate[i], i == 2 ? r->activation : r->gate);
+    for (int i = 0; i < 4; i++) gate[i] = egi_activation_apply(gate[i], i == 2 ? r->activation : r->gate);
     state[1] = (eg_add)((eg_mul)(gate[1], state[1]), (eg_mul)(gate[0], gate[2]));
-    state[0] = (eg_mul)(gate[3], egi_activate(state[1], r->activation));
+    state[0] = (eg_mul)(gate[3], egi_activation_apply(state[1], r->activation));
     return state[0] != NULL;
 }
 // h' = update h + (1 - update) f(z + reset (h U))    (Cho et al. 2014 have (reset h) U)
@@ -24873,10 +24908,10 @@ static bool egi_gru_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **stat
     if (!eg_split(z, 3, 1, in)) return false;                  // z r h
     if (after && r->bias) product = (eg_add)(product, r->bias);
     if (!eg_split(product, after ? 3 : 2, 1, back)) return false;
-    eg_tensor *update = egi_activate((eg_add)(in[0], back[0]), r->gate),
-              *reset = egi_activate((eg_add)(in[1], back[1]), r->gate);
+    eg_tensor *update = egi_activation_apply((eg_add)(in[0], back[0]), r->gate),
+              *reset = egi_activation_apply((eg_add)(in[1], back[1]), r->gate);
     eg_tensor *memory = after ? (eg_mul)(reset, back[2]) : egi_recurrence_product(r, (eg_mul)(reset, h), 1);
-    eg_tensor *candidate = egi_activate((eg_add)(in[2], memory), r->activation);
+    eg_tensor *candidate = egi_activation_apply((eg_add)(in[2], memory), r->activation);
     state[0] = (eg_add)(candidate, (eg_mul)(update, (eg_sub)(h, candidate)));
     return state[0] != NULL;
 }
@@ -24893,7 +24928,7 @@ static const egi_cell egi_cells[] = {                          // ORDER egi_recu
 static bool egi_recurrence_unroll(const egi_recurrence *r, eg_tensor *z, eg_tensor *mask, bool backwards,
                                   eg_tensor **state, eg_tensor **outputs, eg_tensor **last) {
     int64_t steps = z->dims[0];
-    if (egi_steps_are_open(steps))
+    if (egi_graph_steps_open(steps))
         return egi_fail(EG_ERROR_STATE, egi_as_call, "a recurrent layer whose steps are single ops, as they are with "
                                         "other activations, dropout between steps and gradients of gradients, cannot "
                                         "have an open number of steps in a graph; give the placeholder a whole length");
@@ -24944,7 +24979,7 @@ static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
     const eg_shape begin = { 1, { units } };
     if (b && cell->states > 1 && !o->no_forget_bias) {
         eg_tensor *ones = eg_ones((eg_dtype)b->dtype, begin);
-        b = ones ? egi_box_replace(b, &begin, ones, 0) : NULL;
+        b = ones ? egi_variable_box_replace(b, &begin, ones, 0) : NULL;
     }
     return egi_weight_of(l, "bias", b, o->bias_l1, o->bias_l2) != NULL;
 }
@@ -24961,7 +24996,7 @@ static eg_tensor *egi_step_dropout(const eg_tensor *like, eg_shape shape, double
     return (eg_div)(eg_cast(egi_batch_bernoulli(shape, 1 - rate), (eg_dtype)like->dtype), eg_number(1 - rate));
 }
 // (batch, steps, ...) to (steps, batch, ...).
-static eg_tensor *egi_steps_first(eg_tensor *x) {
+static eg_tensor *egi_recurrence_steps_first(eg_tensor *x) {
     eg_transpose_options swap;
     memset(&swap, 0, sizeof swap);
     swap.perm.count = 3;
@@ -24978,12 +25013,14 @@ static bool egi_recurrence_first_states(const eg_layer *l, const egi_layer_run *
                         "%d inputs; %s takes the sequences, and none or all of its %d states", c->n,
                         l->type->class_name, states);
     for (int s = 0; s < states; s++) {
-        state[s] = c->n > 1 ? c->in[1 + s] : egi_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, shape, 0);
+        state[s] = c->n > 1 ? c->in[1 + s] : egi_tensor_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, shape,
+                                                                0);
         if (!state[s]) return false;
-        if (!egi_equal_shapes(egi_shape(state[s]), shape))
+        if (!egi_shape_equal(egi_shape(state[s]), shape))
             return egi_fail(EG_ERROR_SHAPE, egi_as_call,
                             "state %d of %s is %s; for the sequences %s and %lld units it must be %s",
-                            s, l->type->class_name, egi_describe(state[s]), egi_describe(x), (long long)l->config.units,
+                            s, l->type->class_name, egi_tensor_show(state[s]), egi_tensor_show(x),
+                            (long long)l->config.units,
                             egi_shape_show(shape));
     }
     return true;
@@ -24995,7 +25032,7 @@ static eg_tensor *egi_recurrence_inputs(const eg_layer *l, eg_tensor *x, eg_tens
     eg_shape flat = { 2, { x->dims[0] * x->dims[1], x->dims[2] } },
              split = { 3, { x->dims[0], x->dims[1], kernel->dims[1] } };
     if (!(x = eg_reshape(x, flat))) return NULL;
-    if (egi_is_folded(x, kernel, bias)) return eg_reshape(egi_matmul_bias(x, kernel, bias, false), split);
+    if (egi_dense_is_folded(x, kernel, bias)) return eg_reshape(egi_matmul_bias(x, kernel, bias, false), split);
     eg_tensor *z = egi_matmul(x, false, kernel, false);
     return eg_reshape(bias ? (eg_add)(z, bias) : z, split);
 }
@@ -25072,13 +25109,13 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
     r.recurrent[0] = in[1];
     state[0] = in[2];
     if (n_in > 3) *(p->kind == EGI_LSTM ? &state[1] : &r.bias) = in[3];
-    if (p->masked && !(mask = egi_steps_first(eg_expand_dims(c->inputs[n_in], 2)))) return false;
+    if (p->masked && !(mask = egi_recurrence_steps_first(eg_expand_dims(c->inputs[n_in], 2)))) return false;
     eg_tape *tape = egi_tape_new(false);
     bool ok = tape != NULL;
     for (int i = 0; i < n_in && ok; i++) ok = eg_tape_watch(tape, in[i]);
     if (ok && c->upstream[0] && !(outputs = (eg_tensor **)egi_alloc((size_t)p->steps * sizeof *outputs)))
-        ok = egi_no_memory("tape_gradient", p->steps * 8);
-    eg_tensor *z = ok ? egi_steps_first(in[0]) : NULL;
+        ok = egi_memory_fail("tape_gradient", p->steps * 8);
+    eg_tensor *z = ok ? egi_recurrence_steps_first(in[0]) : NULL;
     ok = z && egi_recurrence_unroll(&r, z, mask, p->backwards, state, outputs, &last);
     if (ok && outputs) ok = (all = eg_stack(outputs, (int)p->steps, 1)) != NULL;
     egi_free(outputs);
@@ -25115,11 +25152,11 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
     if (!ok || !egi_launch_recurrent_grad(egi_backend_of(z), &args)) return false;
     eg_tensor *dp = eg_reshape(args.out[p->kind == EGI_GRU], flat);
     dx[0] = args.out[0];
-    if (c->needed[1] && !egi_set_dx(1, dx, egi_matmul((eg_slice)(kept, begin, size), true, dp, false))) return false;
+    if (c->needed[1] && !egi_grad_set(1, dx, egi_matmul((eg_slice)(kept, begin, size), true, dp, false))) return false;
     dx[2] = args.out[2];
     if (p->kind == EGI_LSTM) dx[3] = args.out[3];
     return p->kind != EGI_GRU || c->n_inputs - p->masked < 4 || !c->needed[3] ||
-           egi_set_dx(3, dx, (eg_reduce_sum)(dp, egi_over_axis(0, false)));
+           egi_grad_set(3, dx, (eg_reduce_sum)(dp, egi_reduce_over_axis(0, false)));
 }
 enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_Y,
        EGI_USES_ALL = EGI_USES_ABCDY | EGI_USES_E };
@@ -25174,17 +25211,17 @@ static bool egi_recurrence_runs_as_one(const eg_layer *l, const egi_layer_run *c
     const eg_tensor *x = c->in[0];
     if (c->mask[0] && (c->n > 1 || !egi_devices_agree(c->mask[0], x))) return false;
     if (r->dropout || l->config.o.reset_before || r->activation != EG_TANH || r->gate != EG_SIGMOID) return false;
-    if (!egi_kernel_has_as_one(x, EGI_RECURRENT) || !egi_is_float(x->dtype) ||
+    if (!egi_kernel_has_as_one(x, EGI_RECURRENT) || !egi_dtype_is_float(x->dtype) ||
         !egi_weight_goes_with(x, r->recurrent[0]) || (r->bias && !egi_weight_goes_with(x, r->bias)))
         return false;
     for (int s = 0; s < r->cell->states; s++)
         if (state[s]->dtype != x->dtype || !egi_devices_agree(state[s], x)) return false;
     return true;
 }
-// All steps as one op, whose kernel keeps what its gradient reads. egi_recur_by_steps computes the same op by op, for
-// cells and options that the kernels lack.
-static bool egi_recur_as_one(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z,
-                             eg_tensor *const *state) {
+// All steps as one op, whose kernel keeps what its gradient reads. egi_recurrence_by_steps computes the same op by op,
+// for cells and options that the kernels lack.
+static bool egi_recurrence_as_one(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z,
+                                  eg_tensor *const *state) {
     const eg_layer_options *o = &l->config.o;
     egi_recurrent_parameters p;
     eg_tensor *in[5], *out[EGI_MAX_OUT];
@@ -25213,14 +25250,15 @@ static bool egi_recur_as_one(const eg_layer *l, egi_layer_run *c, const egi_recu
 }
 // Runs the steps one by one, in ops, if the device has no kernel or the cell's functions differ. state[] becomes the
 // last state.
-static bool egi_recur_by_steps(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z,
-                               eg_tensor **state) {
+static bool egi_recurrence_by_steps(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z,
+                                    eg_tensor **state) {
     const eg_layer_options *o = &l->config.o;
-    eg_tensor *mask = c->mask[0] ? egi_steps_first(eg_expand_dims(c->mask[0], 2)) : NULL, *last, **outputs = NULL;
+    eg_tensor *mask = c->mask[0] ? egi_recurrence_steps_first(eg_expand_dims(c->mask[0], 2)) : NULL, *last, **outputs =
+        NULL;
     int64_t steps = z->dims[0];
     if (c->mask[0] && !mask) return false;
     if (o->return_sequences && !(outputs = (eg_tensor **)egi_alloc((size_t)steps * sizeof *outputs)))
-        return egi_no_memory(egi_as_call, steps * 8);
+        return egi_memory_fail(egi_as_call, steps * 8);
     bool ok = egi_recurrence_unroll(r, z, mask, o->go_backwards, state, outputs, &last);
     if (ok) c->out[0] = outputs ? eg_stack(outputs, (int)steps, 1) : last;
     egi_free(outputs);
@@ -25237,15 +25275,17 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     eg_shape same = { 3, { x->dims[0], 1, x->dims[2] } };
     if (steps < 1 || steps > INT_MAX)
         return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s of sequences of %s steps: %s", l->type->class_name,
-                        egi_dim_show(x, steps), egi_describe(x));
+                        egi_dim_show(x, steps), egi_tensor_show(x));
     if (mask && (mask->rank != 2 || mask->dims[0] != x->dims[0] || mask->dims[1] != steps))
         return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the mask %s does not fit the sequences %s: one bool for each "
-                                        "step", egi_describe(mask), egi_describe(x));
+                                        "step", egi_tensor_show(mask), egi_tensor_show(x));
     if (!egi_recurrence_of(l, c, &r, &bias) || !egi_recurrence_first_states(l, c, r.cell->states, state)) return false;
     if (c->training && o->dropout > 0) x = (eg_mul)(x, egi_step_dropout(x, same, o->dropout));
     bool as_one = egi_recurrence_runs_as_one(l, c, &r, state);
-    eg_tensor *z = egi_recurrence_inputs(l, as_one || !x ? x : egi_steps_first(x), bias);
-    if (!z || !(as_one ? egi_recur_as_one(l, c, &r, z, state) : egi_recur_by_steps(l, c, &r, z, state))) return false;
+    eg_tensor *z = egi_recurrence_inputs(l, as_one || !x ? x : egi_recurrence_steps_first(x), bias);
+    if (!z ||
+        !(as_one ? egi_recurrence_as_one(l, c, &r, z, state) : egi_recurrence_by_steps(l, c, &r, z,
+                                                                                       state))) return false;
     c->out_mask[0] = o->return_sequences ? c->mask[0] : NULL;
     if (c->out_mask[0] && o->go_backwards) {
         eg_axes time = { EGI_AXES_MARK, 1, { 1 } };
@@ -25319,9 +25359,9 @@ static bool egi_build_positions(eg_layer *l, const eg_shape *in, int n) {
 static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
     eg_tensor *rows = egi_part_of(l, "embeddings");
     eg_shape begin = { 2, { 0, 0 } }, size = { 2, { c->in[0]->dims[1], -1 } };
-    if (size.dims[0] > l->config.count && !egi_steps_are_open(size.dims[0]))
+    if (size.dims[0] > l->config.count && !egi_graph_steps_open(size.dims[0]))
         return egi_fail(EG_ERROR_SHAPE, egi_as_call, "%s has more than the %lld positions that are embedded",
-                        egi_describe(c->in[0]), (long long)l->config.count);
+                        egi_tensor_show(c->in[0]), (long long)l->config.count);
     return (c->out[0] = (eg_add)(c->in[0], eg_slice(rows, begin, size))) != NULL;
 }
 
@@ -25349,8 +25389,8 @@ static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
     if (n > 1 && egi_this.layer->in) n = egi_attention_inputs(egi_this.layer).n;
     eg_shape from[4] = { in[0], in[n > 2 ? 2 : n - 1], in[n > 1 ? 1 : 0], in[0] }, out;
     if (!egi_layer_last_known(in)) return false;
-    if (!egi_checked_product(heads, k->size, &units[0]) || !egi_checked_product(shared, k->size, &units[1]) ||
-        !egi_checked_product(shared, value_dim, &units[2]) || !egi_checked_product(heads, value_dim, &from[3].dims[2]))
+    if (!egi_product_checked(heads, k->size, &units[0]) || !egi_product_checked(shared, k->size, &units[1]) ||
+        !egi_product_checked(shared, value_dim, &units[2]) || !egi_product_checked(heads, value_dim, &from[3].dims[2]))
         return egi_fail(EG_ERROR_SHAPE, "layer_multi_head_attention", "too many heads");
     for (int i = 0; i < 4; i++) {
         eg_layer_options o = k->o;
@@ -25407,7 +25447,7 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
                             "a mask of steps does not tell about the keys so far; a mask of pairs does");
         if (one->rank != 2 || one->dims[0] != x->dims[0] || one->dims[1] != x->dims[1])
             return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the mask %s does not fit the sequences %s: one bool for each "
-                                            "step", egi_describe(one), egi_describe(x));
+                                            "step", egi_tensor_show(one), egi_tensor_show(x));
         if (!egi_mask_narrow(mask, eg_expand_dims(eg_expand_dims(one, 1), i ? 1 : 3))) return false;
     }
     if (given) {
@@ -25417,7 +25457,7 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
             fits = given->dims[given->rank - i] == 1 || given->dims[given->rank - i] == full.dims[3 - i];
         if (!fits)
             return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the mask %s does not broadcast to (batch, queries, keys) %s",
-                            egi_describe(given), egi_shape_show(full));
+                            egi_tensor_show(given), egi_shape_show(full));
         if (!egi_mask_narrow(mask, given->rank == 3 ? eg_expand_dims(a->pairs, 1) : a->pairs)) return false;
     }
     return true;
@@ -25448,9 +25488,9 @@ static eg_tensor *egi_attention_after(const egi_attention_in *a, int which, eg_t
     eg_tensor *both[2] = { a->past[which], x };
     if (!x || !both[0]) return x;
     eg_shape fits = { 4, { x->dims[0], shared, a->before, elements } };
-    if (!egi_equal_shapes(egi_shape(both[0]), fits))
+    if (!egi_shape_equal(egi_shape(both[0]), fits))
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, egi_as_call, "the %s so far are %s, and must be %s",
-                                      which ? "values" : "keys", egi_describe(both[0]), egi_shape_show(fits));
+                                      which ? "values" : "keys", egi_tensor_show(both[0]), egi_shape_show(fits));
     return eg_concat(both, 2, 2);
 }
 // If a head of keys or values serves several heads of queries, reshapes either side so that the product broadcasts.
@@ -25552,7 +25592,7 @@ static bool egi_run_attention_as_one(egi_call *c) {
 // A head of keys or values gets the sum of the gradients over the query heads that it serves.
 static eg_tensor *egi_attention_over_groups(eg_tensor *x, int64_t heads) {
     if (!x || x->dims[1] == heads) return x;
-    return (eg_reduce_sum)(egi_attention_for_groups(x, heads, false), egi_over_axis(2, false));
+    return (eg_reduce_sum)(egi_attention_for_groups(x, heads, false), egi_reduce_over_axis(2, false));
 }
 // The gradient by single ops. With weights P, scores S and dP = g v^T: dS = P (dP - sum(dP P)), dq = dS k, dk = dS^T q,
 // dv = P^T g. With dropout's factors M: dP = M g v^T, dv = (M P)^T g.
@@ -25567,18 +25607,19 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
               *seen = weights;
     if (state) {
         const egi_kept_attr kept = { { 4, { q->dims[0], q->dims[1], q->dims[2], k->dims[2] } }, a->kept };
-        eg_tensor *factor = (eg_div)(eg_cast(egi_apply1(&egi_op_attention_kept, &state, 1, &kept),
+        eg_tensor *factor = (eg_div)(eg_cast(egi_apply_one(&egi_op_attention_kept, &state, 1, &kept),
                                              (eg_dtype)q->dtype), eg_number(a->kept));
         dp = (eg_mul)(dp, factor);
         seen = (eg_mul)(weights, factor);
     }
-    eg_tensor *ds = (eg_mul)(weights, (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_over_axis(-1, true))));
+    eg_tensor *ds = (eg_mul)(weights,
+                             (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_reduce_over_axis(-1, true))));
     ds = (eg_mul)(ds, eg_number(a->scale));
-    if (c->needed[0] && !egi_set_dx(0, dx, egi_attention_product(ds, k, false))) return false;
-    if (c->needed[1] && !egi_set_dx(1, dx, egi_attention_over_groups(egi_matmul(ds, true, q, false), k->dims[1])))
+    if (c->needed[0] && !egi_grad_set(0, dx, egi_attention_product(ds, k, false))) return false;
+    if (c->needed[1] && !egi_grad_set(1, dx, egi_attention_over_groups(egi_matmul(ds, true, q, false), k->dims[1])))
         return false;
     return !c->needed[2] ||
-           egi_set_dx(2, dx, egi_attention_over_groups(egi_matmul(seen, true, g, false), v->dims[1]));
+           egi_grad_set(2, dx, egi_attention_over_groups(egi_matmul(seen, true, g, false), v->dims[1]));
 }
 // The op's gradient: by the device's kernel, which computes scores again, block by block; by ops, which hold T x T, if
 // the gradient is recorded.
@@ -25657,8 +25698,8 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
         if (c->in[i]->rank != 3 || c->in[i]->dims[0] != c->in[0]->dims[0] || c->in[i]->dims[1] != c->in[1]->dims[1])
             return egi_fail(EG_ERROR_SHAPE, egi_as_call,
                             "query %s, value %s%s%s do not go together: (B, T, C), (B, S, D) and (B, S, E)",
-                            egi_describe(c->in[0]), egi_describe(c->in[1]), n > 2 ? ", key " : "",
-                            n > 2 ? egi_describe(c->in[2]) : "");
+                            egi_tensor_show(c->in[0]), egi_tensor_show(c->in[1]), n > 2 ? ", key " : "",
+                            n > 2 ? egi_tensor_show(c->in[2]) : "");
     if (n > 3)
         return egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "%d inputs of attention; it takes query, value and key, a "
                                            "mask of pairs, and keys and values so far", c->n);
@@ -25683,7 +25724,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
         eg_shape pairs = { 4, { query->dims[0], heads, query->dims[2], key->dims[2] } };
         n = 3;
         if (mask && !(in[n++] = eg_broadcast_to(mask, pairs))) return false;
-        if (drops && !(in[n++] = egi_apply1(&egi_op_attention_draw, in, 2, NULL))) return false;
+        if (drops && !(in[n++] = egi_apply_one(&egi_op_attention_draw, in, 2, NULL))) return false;
         if (!egi_apply(&egi_op_attention, in, n, &p, out)) return false;
         together.dims[2] = heads * out[0]->dims[3];
         return (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(out[0], together))) != NULL;
@@ -25806,7 +25847,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(custom, "Custom", 0, 1, 1, EGI_CONTAINER | EGI_CODE, EGI_HAS(n_in) | EGI_HAS(n_out), NULL, egi_call_custom, \
         egi_shape_unknown)
 // A row is an object that the function which makes the layer reaches, so that a program has the code of its own layers
-// only. The list of all rows is for egi_read_layer, which finds a row by its name in a file.
+// only. The list of all rows is for egi_config_read_layer, which finds a row by its name in a file.
 #define EGI_LAYER_ROW(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) \
     static const egi_layer_type egi_layer_type_##name = { #name, class_name, rank, n_in, n_out, flags, has, build, \
                                                           call, shape };
@@ -26075,7 +26116,7 @@ EAGER_API bool eg_layer_register(const char *name, eg_layer *(*make)(void *user)
                     "%d kinds of layers are registered; there is no room for '%.60s'", i, name);
 }
 
-static void egi_write_list(egi_text *t, const int64_t *list, int n) {
+static void egi_config_write_list(egi_text *t, const int64_t *list, int n) {
     egi_text_string(t, "[");
     for (int i = 0; i < n; i++) egi_text_printf(t, i ? ", %lld" : "%lld", (long long)list[i]);
     egi_text_string(t, "]");
@@ -26087,17 +26128,17 @@ static bool egi_field_differs(const egi_field *f, const egi_layer_config *c) {
     return egi_field_numbers(f, c, v) == 1 && *v != f->fallback;
 }
 // Writes one field of a configuration as a member of a JSON object.
-static void egi_write_field(egi_text *t, const egi_layer_config *c, const egi_field *f) {
+static void egi_config_write_field(egi_text *t, const egi_layer_config *c, const egi_field *f) {
     const void *p = (const char *)c + f->offset;
     egi_text_printf(t, ", \"%s\": ", f->key);
     switch (f->kind) {
     case EGI_FIELD_INT: egi_text_printf(t, "%d", *(const int *)p); break;
     case EGI_FIELD_INT64: egi_text_printf(t, "%lld", (long long)*(const int64_t *)p); break;
-    case EGI_FIELD_PAIR: egi_write_list(t, (const int64_t *)p, 2); break;
+    case EGI_FIELD_PAIR: egi_config_write_list(t, (const int64_t *)p, 2); break;
     case EGI_FIELD_NUMBER: egi_text_number(t, egi_option_number(*(const double *)p, 0)); break;
     case EGI_FIELD_BOOL: egi_text_string(t, "true"); break;
-    case EGI_FIELD_SHAPE: egi_write_list(t, ((const eg_shape *)p)->dims, ((const eg_shape *)p)->rank); break;
-    case EGI_FIELD_PADS: egi_write_list(t, ((const eg_pads *)p)->pads, ((const eg_pads *)p)->count); break;
+    case EGI_FIELD_SHAPE: egi_config_write_list(t, ((const eg_shape *)p)->dims, ((const eg_shape *)p)->rank); break;
+    case EGI_FIELD_PADS: egi_config_write_list(t, ((const eg_pads *)p)->pads, ((const eg_pads *)p)->count); break;
     case EGI_FIELD_WORD: egi_text_json(t, f->words->names[egi_word_number(f->words, p)]); break;
     case EGI_FIELD_OTHER: break;
     }
@@ -26116,9 +26157,9 @@ static bool egi_layer_find(const eg_layer *l, const eg_layer *wanted, char *path
     return false;
 }
 // A layer in two places is written once; at the second place "same" gives the first path. This and the next function
-// are not inlined, so that the recursive egi_write_layer needs little stack.
-static __attribute__((noinline)) bool egi_write_same(egi_text *t, const eg_layer *root, const eg_layer *l,
-                                                     const char *path) {
+// are not inlined, so that the recursive egi_config_write_layer needs little stack.
+static __attribute__((noinline)) bool egi_config_write_same(egi_text *t, const eg_layer *root, const eg_layer *l,
+                                                            const char *path) {
     char first[EGI_PATH];
     if (l->object.taken <= 1 || !egi_layer_find(root, l, first, sizeof first) || !strcmp(first, path)) return false;
     egi_text_string(t, "\"same\": ");
@@ -26126,12 +26167,12 @@ static __attribute__((noinline)) bool egi_write_same(egi_text *t, const eg_layer
     return true;
 }
 // Writes the fields that differ from their defaults, and the inputs' shapes with an open batch.
-static __attribute__((noinline)) void egi_write_options(egi_text *t, const eg_layer *l) {
+static __attribute__((noinline)) void egi_config_write_options(egi_text *t, const eg_layer *l) {
     egi_layer_config c = l->config;
     c.o.frozen = l->frozen;
     for (int i = 0; i < EGI_LAYER_FIELD_COUNT; i++) {
         const egi_field *f = &egi_layer_rows[i];
-        if ((l->type->has | EGI_HAS_ALWAYS) & EGI_BIT(i) && egi_field_differs(f, &c)) egi_write_field(t, &c, f);
+        if ((l->type->has | EGI_HAS_ALWAYS) & EGI_BIT(i) && egi_field_differs(f, &c)) egi_config_write_field(t, &c, f);
     }
     if (!l->n_inputs) return;
     egi_text_string(t, ", \"inputs\": [");
@@ -26139,20 +26180,21 @@ static __attribute__((noinline)) void egi_write_options(egi_text *t, const eg_la
         eg_shape s = l->inputs[i];
         if (s.rank) s.dims[0] = -1;
         if (i) egi_text_string(t, ", ");
-        egi_write_list(t, s.dims, s.rank);
+        egi_config_write_list(t, s.dims, s.rank);
     }
     egi_text_string(t, "]");
 }
 // Writes l and the layers in it as JSON. path, of EGI_PATH bytes, is l's path below the root, and unchanged on return;
 // as: the part that holds l.
-static void egi_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l, const egi_part *as, char *path) {
+static void egi_config_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l, const egi_part *as,
+                                   char *path) {
     egi_text_string(t, "{");
     if (as) {
         egi_text_string(t, "\"part\": ");
         egi_text_json(t, as->name);
         egi_text_string(t, ", ");
     }
-    if (egi_write_same(t, root, l, path)) { egi_text_string(t, "}"); return; }
+    if (egi_config_write_same(t, root, l, path)) { egi_text_string(t, "}"); return; }
     egi_text_string(t, "\"class\": ");
     egi_text_json(t, l->type->class_name);
     egi_text_string(t, ", \"name\": ");
@@ -26161,7 +26203,7 @@ static void egi_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l
         egi_text_string(t, ", \"kind\": ");
         egi_text_json(t, l->custom);
     }
-    egi_write_options(t, l);
+    egi_config_write_options(t, l);
     bool any = false;
     size_t end = strlen(path);
     for (int64_t i = 0; i < l->n_parts; i++) {
@@ -26169,47 +26211,47 @@ static void egi_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l
         egi_text_string(t, any ? ", " : ", \"layers\": [");
         any = true;
         snprintf(path + end, EGI_PATH - end, end ? "/%s" : "%s", l->parts[i].name);
-        egi_write_layer(t, root, l->parts[i].child, &l->parts[i], path);
+        egi_config_write_layer(t, root, l->parts[i].child, &l->parts[i], path);
         path[end] = 0;
     }
     egi_text_string(t, any ? "]}" : "}");
 }
-static void egi_write_model(egi_text *t, const eg_layer *l) {
+static void egi_config_write_model(egi_text *t, const eg_layer *l) {
     char path[EGI_PATH] = "";
-    egi_write_layer(t, l, l, NULL, path);
+    egi_config_write_layer(t, l, l, NULL, path);
 }
 EAGER_API int64_t eg_layer_config(eg_layer *l, char *text, size_t capacity) {
     egi_text t;
     if (text && capacity) text[0] = 0;
     if (!egi_layer_alive("layer_config", l)) return -1;
     memset(&t, 0, sizeof t);
-    egi_write_model(&t, l);
+    egi_config_write_model(&t, l);
     return egi_text_deliver("layer_config", &t, text, capacity);
 }
 
-static bool egi_read_fail(const egi_json *j, int64_t node, const char *what) {
+static bool egi_config_fail(const egi_json *j, int64_t node, const char *what) {
     return egi_fail(EG_ERROR_FILE, "layer_from_config", "byte %lld: %s", (long long)j->nodes[node].offset, what);
 }
 // Reads a list of at most `most` whole numbers.
-static bool egi_read_list(const egi_json *j, int64_t node, int64_t *list, int most, int *count) {
+static bool egi_config_read_list(const egi_json *j, int64_t node, int64_t *list, int most, int *count) {
     int64_t n = egi_json_count(j, node);
     if (egi_json_at(j, node).kind != EGI_JSON_ARRAY || n > most)
-        return egi_read_fail(j, node, "a list of whole numbers is expected, and not so long");
+        return egi_config_fail(j, node, "a list of whole numbers is expected, and not so long");
     *count = (int)n;
     for (int i = 0; i < *count; i++) {
         egi_json_node number = egi_json_at(j, node + 1 + i);
-        if (!number.whole) return egi_read_fail(j, node + 1 + i, "a whole number is expected");
+        if (!number.whole) return egi_config_fail(j, node + 1 + i, "a whole number is expected");
         list[i] = number.integer;
     }
     return true;
 }
 // Reads one of a list of words; *value becomes its number. False with an error.
-static bool egi_read_word(const egi_json *j, int64_t node, const egi_words *words, int *value) {
+static bool egi_config_read_word(const egi_json *j, int64_t node, const egi_words *words, int *value) {
     char text[128];
     const char *word = egi_json_string(j, node);
     for (int i = 0; i < words->count && word; i++) if (strcmp(word, words->names[i]) == 0) { *value = i; return true; }
     snprintf(text, sizeof text, "'%.40s' is no %s", word ? word : "?", words->type);
-    return egi_read_fail(j, node, text);
+    return egi_config_fail(j, node, text);
 }
 // All activations by number. A program that reads configurations contains them all, since a file may name any.
 #define EGI_ACTIVATION_OF(name) , egi_activation_##name
@@ -26217,30 +26259,32 @@ EGI_OBJECTS
 static const eg_activation egi_activation_of[] = { NULL EGI_ACTIVATIONS(EGI_ACTIVATION_OF) };
 // Checks the JSON kind; ranges are checked with all options when the layer is made. A written 0 is read as EG_ZERO,
 // since 0 in an options struct means the default.
-static bool egi_read_field(const egi_json *j, int64_t node, egi_layer_config *c, const egi_field *f) {
+static bool egi_config_read_field(const egi_json *j, int64_t node, egi_layer_config *c, const egi_field *f) {
     void *p = (char *)c + f->offset;
     egi_json_node n = egi_json_at(j, node);
     int count, word = 0;
     switch (f->kind) {
     case EGI_FIELD_INT:
         if (!n.whole || n.integer < -1000 || n.integer > 1000)
-            return egi_read_fail(j, node, "a small whole number is expected");
+            return egi_config_fail(j, node, "a small whole number is expected");
         *(int *)p = n.integer ? (int)n.integer : EG_ZERO;
         return true;
     case EGI_FIELD_INT64:
         *(int64_t *)p = n.integer;
-        return n.whole || egi_read_fail(j, node, "a whole number is expected");
+        return n.whole || egi_config_fail(j, node, "a whole number is expected");
     case EGI_FIELD_NUMBER:
         *(double *)p = n.number != 0 ? n.number : EG_ZERO;
-        return n.kind == EGI_JSON_NUMBER || egi_read_fail(j, node, "a number is expected");
+        return n.kind == EGI_JSON_NUMBER || egi_config_fail(j, node, "a number is expected");
     case EGI_FIELD_BOOL:
         *(bool *)p = n.integer != 0;
-        return n.kind == EGI_JSON_BOOL || egi_read_fail(j, node, "true or false is expected");
-    case EGI_FIELD_PAIR: return egi_read_list(j, node, (int64_t *)p, 2, &count);
-    case EGI_FIELD_SHAPE: return egi_read_list(j, node, ((eg_shape *)p)->dims, EG_MAX_RANK, &((eg_shape *)p)->rank);
-    case EGI_FIELD_PADS: return egi_read_list(j, node, ((eg_pads *)p)->pads, 2 * EG_MAX_RANK, &((eg_pads *)p)->count);
+        return n.kind == EGI_JSON_BOOL || egi_config_fail(j, node, "true or false is expected");
+    case EGI_FIELD_PAIR: return egi_config_read_list(j, node, (int64_t *)p, 2, &count);
+    case EGI_FIELD_SHAPE: return egi_config_read_list(j, node, ((eg_shape *)p)->dims, EG_MAX_RANK,
+                                                      &((eg_shape *)p)->rank);
+    case EGI_FIELD_PADS: return egi_config_read_list(j, node, ((eg_pads *)p)->pads, 2 * EG_MAX_RANK,
+                                                     &((eg_pads *)p)->count);
     case EGI_FIELD_WORD:
-        if (!egi_read_word(j, node, f->words, &word)) return false;
+        if (!egi_config_read_word(j, node, f->words, &word)) return false;
         if (f->words == &egi_activation_words) *(eg_activation *)p = egi_activation_of[word];
         else memcpy(p, &word, sizeof word);
         return true;
@@ -26259,8 +26303,8 @@ static eg_layer *egi_layer_at(eg_layer *l, const char *path) {
     return NULL;
 }
 // Makes a layer of the class that a file names; a custom one is made by the maker of its kind.
-static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class_name, const char *kind,
-                              const egi_layer_config *c) {
+static eg_layer *egi_config_read_new(const egi_json *j, int64_t node, const char *class_name, const char *kind,
+                                     const egi_layer_config *c) {
     egi_maker maker = { NULL, NULL, NULL };
     if (kind) {
         if (egi_maker_find(kind, &maker)) {
@@ -26279,36 +26323,36 @@ static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class
             return egi_layer_make(*type, c);
     char text[128];
     snprintf(text, sizeof text, "there is no layer '%.60s'", class_name);
-    egi_read_fail(j, node, text);
+    egi_config_fail(j, node, text);
     return NULL;
 }
 // Builds a layer from a file for the shapes that it was built for.
-static bool egi_read_inputs(const egi_json *j, int64_t node, eg_layer *l) {
+static bool egi_config_read_inputs(const egi_json *j, int64_t node, eg_layer *l) {
     eg_shape shapes[EGI_LAYER_KEPT], out;
     int64_t inputs = egi_json_member(j, node, "inputs");
     int count = 0;
     if (inputs < 0) return true;
     int64_t n = egi_json_count(j, inputs);
     if (egi_json_at(j, inputs).kind != EGI_JSON_ARRAY || n < 1 || n > EGI_LAYER_KEPT)
-        return egi_read_fail(j, inputs, "a list of shapes is expected");
+        return egi_config_fail(j, inputs, "a list of shapes is expected");
     for (int64_t at = inputs + 1; count < (int)n; at = j->nodes[at].next, count++) {
         memset(&shapes[count], 0, sizeof shapes[count]);
-        if (!egi_read_list(j, at, shapes[count].dims, EG_MAX_RANK, &shapes[count].rank)) return false;
+        if (!egi_config_read_list(j, at, shapes[count].dims, EG_MAX_RANK, &shapes[count].rank)) return false;
         for (int k = 0; k < shapes[count].rank; k++)
             if (shapes[count].dims[k] < -1 || shapes[count].dims[k] > EGI_LAYER_LARGEST)
-                return egi_read_fail(j, at, "a dimension is out of range");
+                return egi_config_fail(j, at, "a dimension is out of range");
     }
     return egi_layer_prepare(l, shapes, count, &out);
 }
-static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known);
+static eg_layer *egi_config_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known);
 // Makes the layer that a JSON object describes as part of l, or finds the one that "same" names. `kind`: of a custom
 // layer l, whose maker has made its parts.
-static bool egi_read_part(const egi_json *j, int64_t at, eg_layer *l, const char *kind, eg_layer *root) {
+static bool egi_config_read_part(const egi_json *j, int64_t at, eg_layer *l, const char *kind, eg_layer *root) {
     const char *part = egi_json_string(j, egi_json_member(j, at, "part")),
                *same = egi_json_string(j, egi_json_member(j, at, "same"));
-    if (!part) return egi_read_fail(j, at, "a layer in a layer needs its \"part\"");
+    if (!part) return egi_config_fail(j, at, "a layer in a layer needs its \"part\"");
     eg_layer *there = egi_layer_at(l, part), *child;
-    if (!(l->type->flags & EGI_CONTAINER) && !there) return egi_read_fail(j, at, "there is no such part");
+    if (!(l->type->flags & EGI_CONTAINER) && !there) return egi_config_fail(j, at, "there is no such part");
     if (kind && !there)
         return egi_fail(EG_ERROR_FILE, "layer_from_config", "the layer '%.60s' that your function made has no part "
                                        "'%.60s'", kind, part);
@@ -26316,27 +26360,27 @@ static bool egi_read_part(const egi_json *j, int64_t at, eg_layer *l, const char
     if (same) {
         child = egi_layer_at(root ? root : l, same);
         return child ? egi_layer_hold(l, part, eg_layer_retain(child)) != NULL
-                     : egi_read_fail(j, at, "\"same\" names no layer before it");
+                     : egi_config_fail(j, at, "\"same\" names no layer before it");
     }
-    child = egi_read_layer(j, at, root ? root : l, there);
+    child = egi_config_read_layer(j, at, root ? root : l, there);
     if (!there) return child && egi_layer_hold(l, part, child);
     eg_layer_release(child);
     return child != NULL;
 }
 // Makes the layer that a JSON object describes; or configures `known`, the layer that a maker made for it. The caller
 // owns the reference. Members may come in any order.
-static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known) {
+static eg_layer *egi_config_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known) {
     egi_layer_config c;
     memset(&c, 0, sizeof c);
     if (egi_json_at(j, node).kind != EGI_JSON_OBJECT) {
-        egi_read_fail(j, node, "a layer, in braces, is expected");
+        egi_config_fail(j, node, "a layer, in braces, is expected");
         return NULL;
     }
     const char *class_name = egi_json_string(j, egi_json_member(j, node, "class")),
                *name = egi_json_string(j, egi_json_member(j, node, "name"));
     const char *kind = egi_json_string(j, egi_json_member(j, node, "kind"));
     if (!class_name || !name || !*name || strchr(name, '/')) {
-        egi_read_fail(j, node, "a layer needs its \"class\" and its \"name\"");
+        egi_config_fail(j, node, "a layer needs its \"class\" and its \"name\"");
         return NULL;
     }
     for (int64_t at = node + 1; at < j->nodes[node].next; at = j->nodes[at + 1].next) {
@@ -26345,13 +26389,13 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
         int f = 0;
         for (int k = 0; k < 6; k++) other = other || strcmp(egi_json_string(j, at), others[k]) == 0;
         while (!other && f < EGI_LAYER_FIELD_COUNT && strcmp(egi_json_string(j, at), egi_layer_rows[f].key) != 0) f++;
-        if (f == EGI_LAYER_FIELD_COUNT) { egi_read_fail(j, at, "no layer has such an option"); return NULL; }
-        if (!other && !egi_read_field(j, at + 1, &c, &egi_layer_rows[f])) return NULL;
+        if (f == EGI_LAYER_FIELD_COUNT) { egi_config_fail(j, at, "no layer has such an option"); return NULL; }
+        if (!other && !egi_config_read_field(j, at + 1, &c, &egi_layer_rows[f])) return NULL;
     }
     bool frozen = c.o.frozen, ok;
     // Set at the end, for this layer's own weights: each layer inside has its own "frozen".
     c.o.frozen = false;
-    eg_layer *l = known ? eg_layer_retain(known) : egi_read_new(j, node, class_name, kind, &c);
+    eg_layer *l = known ? eg_layer_retain(known) : egi_config_read_new(j, node, class_name, kind, &c);
     ok = l != NULL;
     if (ok &&
         (strcmp(l->type->class_name, class_name) != 0 || (kind && (!l->custom || strcmp(l->custom, kind) != 0)))) {
@@ -26362,18 +26406,18 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
     ok = ok && eg_layer_set_name(l, name);
     int64_t layers = ok ? egi_json_member(j, node, "layers") : -1;
     if (layers >= 0 && egi_json_at(j, layers).kind != EGI_JSON_ARRAY)
-        ok = egi_read_fail(j, layers, "a list of layers is expected");
+        ok = egi_config_fail(j, layers, "a list of layers is expected");
     bool container = ok && (l->type->flags & EGI_CONTAINER);
     // Building makes the parts that are looked up below.
-    if (ok && !container) ok = egi_read_inputs(j, node, l);
+    if (ok && !container) ok = egi_config_read_inputs(j, node, l);
     for (int64_t at = layers + 1; ok && layers >= 0 && at < j->nodes[layers].next; at = j->nodes[at].next)
-        ok = egi_read_part(j, at, l, kind, root);
+        ok = egi_config_read_part(j, at, l, kind, root);
     if (container && l->type == &egi_layer_type_residual && l->n_parts != 1)
-        ok = egi_read_fail(j, node, "one layer is expected in a Residual");
+        ok = egi_config_fail(j, node, "one layer is expected in a Residual");
     if (container && l->type->flags & EGI_BOTH_WAYS &&
         (l->n_parts != 2 || !egi_layer_cell(l->parts[0].child) || l->parts[0].child->type != l->parts[1].child->type))
-        ok = egi_read_fail(j, node, "two recurrent layers of one kind are expected in a Bidirectional");
-    if (ok && container) ok = egi_read_inputs(j, node, l);
+        ok = egi_config_fail(j, node, "two recurrent layers of one kind are expected in a Bidirectional");
+    if (ok && container) ok = egi_config_read_inputs(j, node, l);
     if (ok && frozen) {
         l->frozen = true;
         for (int64_t i = 0; i < l->n_parts; i++)
@@ -26388,7 +26432,7 @@ static eg_layer *egi_layer_from_text(const char *text, int64_t n, int64_t most) 
     egi_json j;
     if (!egi_json_read(&j, "layer_from_config", NULL, 0, text, n)) return NULL;
     egi_this.weights_left = most ? most + 1 : 0;
-    eg_layer *l = egi_read_layer(&j, 0, NULL, NULL);
+    eg_layer *l = egi_config_read_layer(&j, 0, NULL, NULL);
     egi_this.weights_left = 0;
     egi_json_free(&j);
     return l;
@@ -26420,10 +26464,10 @@ static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *fro
         const eg_tensor *x = a->tensors[i], *y = b->tensors[i];
         if (x->dtype != y->dtype)
             return egi_fail(EG_ERROR_DTYPE, function, "weight %d has two dtypes: %s here, %s in the model that gives",
-                            i, egi_describe(x), egi_describe(y));
-        if (!egi_same_shape(x, y))
+                            i, egi_tensor_show(x), egi_tensor_show(y));
+        if (!egi_shape_same(x, y))
             return egi_fail(EG_ERROR_SHAPE, function, "weight %d has two shapes: %s here, %s in the model that gives",
-                            i, egi_describe(x), egi_describe(y));
+                            i, egi_tensor_show(x), egi_tensor_show(y));
     }
     return true;
 }
@@ -26445,7 +26489,7 @@ static bool egi_weights_mix(const char *function, eg_layer *to, eg_layer *from, 
     if (!egi_weights_paired(function, to, from, &a, &b)) return false;
     size_t bytes = (size_t)(a.count ? a.count : 1) * sizeof(eg_tensor *);
     eg_tensor **values = (eg_tensor **)egi_alloc(bytes);
-    if (!values) return egi_no_memory(function, (int64_t)bytes);
+    if (!values) return egi_memory_fail(function, (int64_t)bytes);
     eg_recording_pause();
     while (n < a.count && (values[n] = egi_weight_mixed(function, a.tensors[n], b.tensors[n], tau)) != NULL) n++;
     eg_recording_unpause();
@@ -26501,9 +26545,9 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
     if (!egi_layer_alive("layer_copy", l)) return NULL;
     // A user's maker may draw values that are overwritten: the generator returns to its state before.
     eg_random_state random = egi_this.random;
-    egi_write_model(&text, l);
+    egi_config_write_model(&text, l);
     eg_layer *copy = text.failed ? NULL : egi_layer_from_text(text.data, (int64_t)text.size, INT64_MAX - 1);
-    if (text.failed) egi_no_memory("layer_copy", 0);
+    if (text.failed) egi_memory_fail("layer_copy", 0);
     egi_text_free(&text);
     egi_this.random = random;
     if (!copy || egi_layer_become(copy, l)) return copy;
@@ -26631,7 +26675,7 @@ static void egi_summary_shape(const eg_shape *s, char *text, size_t capacity) {
     }
     if (at < capacity) snprintf(text + at, capacity - at, s->rank == 1 ? ",)" : ")");
 }
-static char *egi_show_commas(int64_t n, char *text, size_t capacity) {       // 1234567 as 1,234,567
+static char *egi_summary_commas(int64_t n, char *text, size_t capacity) {    // 1234567 as 1,234,567
     char digits[32];
     int length = snprintf(digits, sizeof digits, "%lld", (long long)n);
     size_t at = 0;
@@ -26649,7 +26693,8 @@ static void egi_summary_total(egi_text *t, const char *what, int64_t count, int6
     char text[40];
     int u = 0;
     for (; size >= 1024 && u < 4; u++) size /= 1024;
-    egi_text_printf(t, " %s params: %s (%.2f %s)\n", what, egi_show_commas(count, text, sizeof text), size, units[u]);
+    egi_text_printf(t, " %s params: %s (%.2f %s)\n", what, egi_summary_commas(count, text, sizeof text), size,
+                    units[u]);
 }
 // A layer's row, with a mark if it is not built.
 static void egi_summary_layer(egi_text *t, eg_layer *l, const char *name) {
@@ -26658,11 +26703,11 @@ static void egi_summary_layer(egi_text *t, eg_layer *l, const char *name) {
     snprintf(title, sizeof title, "%.120s (%.60s)", name, class_name);
     egi_summary_shape(&l->output, shape, sizeof shape);
     bool waits = !l->built && (l->type->build || l->custom);
-    egi_show_commas(eg_layer_parameters(l), count, sizeof count);
+    egi_summary_commas(eg_layer_parameters(l), count, sizeof count);
     if (waits) snprintf(count + strlen(count), sizeof count - strlen(count), " (unbuilt)");
     egi_summary_row(t, "│", title, shape, count);
 }
-static bool egi_visit_bytes(egi_weight_walk *w, egi_part *p) {
+static bool egi_weight_visit_bytes(egi_weight_walk *w, egi_part *p) {
     if (w->trainable && !eg_trainable(p->variable)) return true;
     w->i += p->variable->size;
     w->wanted += p->variable->size * egi_dtypes[p->variable->dtype].size;
@@ -26675,7 +26720,7 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
     if (!egi_layer_alive("layer_summary", l) || !egi_layer_build_alone(l)) return;
     memset(&t, 0, sizeof t);
     memset(&all, 0, sizeof all);
-    all.visit = egi_visit_bytes;
+    all.visit = egi_weight_visit_bytes;
     trained = all;
     trained.trainable = true;
     if (!egi_weight_walk_from(&all, l) || !egi_weight_walk_from(&trained, l)) return;
@@ -26693,7 +26738,7 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
     egi_summary_total(&t, "Total", all.i, all.wanted);
     egi_summary_total(&t, "Trainable", trained.i, trained.wanted);
     egi_summary_total(&t, "Non-trainable", all.i - trained.i, all.wanted - trained.wanted);
-    if (t.failed) egi_no_memory("layer_summary", 0);
+    if (t.failed) egi_memory_fail("layer_summary", 0);
     else egi_print_text(t.data);
     egi_text_free(&t);
 }
@@ -26710,11 +26755,11 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
 // ---- losses: a row each, with the formula for one value an example
 
 // The mean and the sum over the last axis. For rank 1 and 0, where an element is an example, the mean is x itself.
-static eg_tensor *egi_mean_last(eg_tensor *x) {
-    return x && x->rank > 1 ? (eg_reduce_mean)(x, egi_over_axis(-1, false)) : x;
+static eg_tensor *egi_loss_mean_last(eg_tensor *x) {
+    return x && x->rank > 1 ? (eg_reduce_mean)(x, egi_reduce_over_axis(-1, false)) : x;
 }
-static eg_tensor *egi_sum_last(eg_tensor *x) {
-    return x && x->rank > 0 ? (eg_reduce_sum)(x, egi_over_axis(-1, false)) : x;
+static eg_tensor *egi_loss_sum_last(eg_tensor *x) {
+    return x && x->rank > 0 ? (eg_reduce_sum)(x, egi_reduce_over_axis(-1, false)) : x;
 }
 // The mean over all elements, a tensor of rank 0.
 static eg_tensor *egi_loss_mean_all(eg_tensor *x) {
@@ -26748,40 +26793,41 @@ static eg_tensor *egi_loss_probabilities(eg_tensor *p) {
 #define EGI_LOSS_FORMULA(name) static eg_tensor *egi_each_##name(eg_tensor *y, eg_tensor *p, const eg_loss_options *o)
 #define EGI_LOSS_UNUSED (void)o
 // (p - y)^2, and |p - y|
-EGI_LOSS_FORMULA(mean_squared_error) { EGI_LOSS_UNUSED; return egi_mean_last((eg_squared_difference)(p, y)); }
-EGI_LOSS_FORMULA(mean_absolute_error) { EGI_LOSS_UNUSED; return egi_mean_last(eg_abs((eg_sub)(p, y))); }
+EGI_LOSS_FORMULA(mean_squared_error) { EGI_LOSS_UNUSED; return egi_loss_mean_last((eg_squared_difference)(p, y)); }
+EGI_LOSS_FORMULA(mean_absolute_error) { EGI_LOSS_UNUSED; return egi_loss_mean_last(eg_abs((eg_sub)(p, y))); }
 // 100 |y - p| / |y|, in percent of the label
 EGI_LOSS_FORMULA(mean_absolute_percentage_error) {
     EGI_LOSS_UNUSED;
     return (eg_mul)(eg_number(100),
-                    egi_mean_last(eg_abs((eg_div)((eg_sub)(y, p), egi_loss_at_least(eg_abs(y), egi_loss_epsilon)))));
+                    egi_loss_mean_last(eg_abs((eg_div)((eg_sub)(y, p),
+                                                       egi_loss_at_least(eg_abs(y), egi_loss_epsilon)))));
 }
 // (log(1 + p) - log(1 + y))^2, where values below 0 count as 0
 EGI_LOSS_FORMULA(mean_squared_logarithmic_error) {
     EGI_LOSS_UNUSED;
-    return egi_mean_last((eg_squared_difference)(eg_log1p(egi_loss_at_least(p, egi_loss_epsilon)),
-                                                 eg_log1p(egi_loss_at_least(y, egi_loss_epsilon))));
+    return egi_loss_mean_last((eg_squared_difference)(eg_log1p(egi_loss_at_least(p, egi_loss_epsilon)),
+                                                      eg_log1p(egi_loss_at_least(y, egi_loss_epsilon))));
 }
 // (p - y)^2 / 2 up to a distance of delta, and the line delta |p - y| - delta^2 / 2 beyond: a row of the op table
 EGI_LOSS_FORMULA(huber) {
-    return egi_mean_last((eg_huber_difference)(p, y, eg_number(o->delta)));
+    return egi_loss_mean_last((eg_huber_difference)(p, y, eg_number(o->delta)));
 }
 // log(cosh(p - y)), a row that does not overflow: like (p - y)^2 / 2 near 0, like |p - y| - log 2 far away
 EGI_LOSS_FORMULA(log_cosh) {
     EGI_LOSS_UNUSED;
-    return egi_mean_last((eg_log_cosh_difference)(p, y));
+    return egi_loss_mean_last((eg_log_cosh_difference)(p, y));
 }
 // p - y log p: a count y from a Poisson distribution of mean p, without the terms that p does not change
 EGI_LOSS_FORMULA(poisson) {
     EGI_LOSS_UNUSED;
-    return egi_mean_last((eg_sub)(p, (eg_mul)(y, eg_log((eg_add)(p, eg_number(egi_loss_epsilon))))));
+    return egi_loss_mean_last((eg_sub)(p, (eg_mul)(y, eg_log((eg_add)(p, eg_number(egi_loss_epsilon))))));
 }
 // The sum over classes of y log(y / p).
 EGI_LOSS_FORMULA(kl_divergence) {
     EGI_LOSS_UNUSED;
     y = (eg_clip_by_value)(y, eg_number(egi_loss_epsilon), eg_number(1));
     p = (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1));
-    return egi_sum_last((eg_mul)(y, eg_log((eg_div)(y, p))));
+    return egi_loss_sum_last((eg_mul)(y, eg_log((eg_div)(y, p))));
 }
 // Labels that are all 0 or 1 become -1 and 1. The choice is made by ops, so that nothing is read back from a device.
 static eg_tensor *egi_loss_hinge(eg_tensor *y, eg_tensor *p) {
@@ -26791,27 +26837,27 @@ static eg_tensor *egi_loss_hinge(eg_tensor *y, eg_tensor *p) {
     return (eg_hinge_margin)(p, y, binary ? eg_cast(binary, eg_dtype_of(p)) : NULL);
 }
 // max(1 - y p, 0), and its square
-EGI_LOSS_FORMULA(hinge) { EGI_LOSS_UNUSED; return egi_mean_last(egi_loss_hinge(y, p)); }
-EGI_LOSS_FORMULA(squared_hinge) { EGI_LOSS_UNUSED; return egi_mean_last(eg_square(egi_loss_hinge(y, p))); }
+EGI_LOSS_FORMULA(hinge) { EGI_LOSS_UNUSED; return egi_loss_mean_last(egi_loss_hinge(y, p)); }
+EGI_LOSS_FORMULA(squared_hinge) { EGI_LOSS_UNUSED; return egi_loss_mean_last(eg_square(egi_loss_hinge(y, p))); }
 // max(1 + the largest prediction of a wrong class - that of the right class, 0)
 EGI_LOSS_FORMULA(categorical_hinge) {
     EGI_LOSS_UNUSED;
-    eg_tensor *right = egi_sum_last((eg_mul)(y, p)),
-              *wrong = (eg_reduce_max)((eg_mul)(egi_loss_from_1(y), p), egi_over_axis(-1, false));
+    eg_tensor *right = egi_loss_sum_last((eg_mul)(y, p)),
+              *wrong = (eg_reduce_max)((eg_mul)(egi_loss_from_1(y), p), egi_reduce_over_axis(-1, false));
     return egi_loss_at_least((eg_add)((eg_sub)(wrong, right), eg_number(1)), 0);
 }
 // x over its length along the last axis; a row of zeros stays zeros.
 static eg_tensor *egi_loss_unit(eg_tensor *x) {
-    eg_tensor *squares = (eg_reduce_sum)(eg_square(x), egi_over_axis(-1, true));
+    eg_tensor *squares = (eg_reduce_sum)(eg_square(x), egi_reduce_over_axis(-1, true));
     return (eg_mul)(x, eg_rsqrt(egi_loss_at_least(squares, egi_loss_epsilon * egi_loss_epsilon)));
 }
 // The cosine of the angle between y and p, negated so that less is better: from -1 to 1.
 EGI_LOSS_FORMULA(cosine_similarity) {
     EGI_LOSS_UNUSED;
-    return eg_negative(egi_sum_last((eg_mul)(egi_loss_unit(y), egi_loss_unit(p))));
+    return eg_negative(egi_loss_sum_last((eg_mul)(egi_loss_unit(y), egi_loss_unit(p))));
 }
 static eg_tensor *egi_loss_sum_example(eg_tensor *x) {           // over all axes but the first
-    while (x && x->rank > 1) x = egi_sum_last(x);
+    while (x && x->rank > 1) x = egi_loss_sum_last(x);
     return x;
 }
 // 1 - 2 sum(y p) / (sum y + sum p), over all of an example
@@ -26829,27 +26875,27 @@ static eg_tensor *egi_labels_smooth_classes(eg_tensor *y, const eg_loss_options 
     return egi_labels_smooth(y, o->label_smoothing, y->rank ? (double)y->dims[y->rank - 1] : 1);
 }
 // -(y log p + (1 - y) log(1 - p)) for each element
-static eg_tensor *egi_binary_entropy(eg_tensor *y, eg_tensor *p) {
+static eg_tensor *egi_loss_binary_entropy(eg_tensor *y, eg_tensor *p) {
     p = egi_loss_probabilities(p);
     return eg_negative((eg_add)((eg_mul)(y, eg_log(p)), (eg_mul)(egi_loss_from_1(y), eg_log(egi_loss_from_1(p)))));
 }
 // Cross entropies of logits are computed from the logits, by log(1 + exp(x)) and log_softmax, which neither overflow
 // nor round small probabilities to 0. Those of probabilities take logarithms of clipped values.
 EGI_LOSS_FORMULA(binary_crossentropy) {
-    return egi_mean_last(eg_sigmoid_cross_entropy_with_logits(egi_labels_smooth(y, o->label_smoothing, 2), p));
+    return egi_loss_mean_last(eg_sigmoid_cross_entropy_with_logits(egi_labels_smooth(y, o->label_smoothing, 2), p));
 }
 EGI_LOSS_FORMULA(binary_crossentropy_from_probabilities) {
-    return egi_mean_last(egi_binary_entropy(egi_labels_smooth(y, o->label_smoothing, 2), p));
+    return egi_loss_mean_last(egi_loss_binary_entropy(egi_labels_smooth(y, o->label_smoothing, 2), p));
 }
 EGI_LOSS_FORMULA(categorical_crossentropy) {
     return eg_softmax_cross_entropy_with_logits(egi_labels_smooth_classes(y, o), p);
 }
 // The probabilities of classes, scaled to add up to 1, as in Keras.
 static eg_tensor *egi_loss_shares(eg_tensor *p) {
-    return egi_loss_probabilities((eg_div)(p, (eg_reduce_sum)(p, egi_over_axis(-1, true))));
+    return egi_loss_probabilities((eg_div)(p, (eg_reduce_sum)(p, egi_reduce_over_axis(-1, true))));
 }
 EGI_LOSS_FORMULA(categorical_crossentropy_from_probabilities) {
-    return eg_negative(egi_sum_last((eg_mul)(egi_labels_smooth_classes(y, o), eg_log(egi_loss_shares(p)))));
+    return eg_negative(egi_loss_sum_last((eg_mul)(egi_labels_smooth_classes(y, o), eg_log(egi_loss_shares(p)))));
 }
 EGI_LOSS_FORMULA(sparse_categorical_crossentropy) {
     EGI_LOSS_UNUSED;
@@ -26864,11 +26910,11 @@ EGI_LOSS_FORMULA(sparse_categorical_crossentropy_from_probabilities) {
 EGI_LOSS_FORMULA(binary_focal_crossentropy_from_probabilities) {
     y = egi_labels_smooth(y, o->label_smoothing, 2);
     eg_tensor *right = (eg_add)((eg_mul)(y, p), (eg_mul)(egi_loss_from_1(y), egi_loss_from_1(p)));
-    eg_tensor *e = (eg_mul)((eg_pow)(egi_loss_from_1(right), eg_number(o->gamma)), egi_binary_entropy(y, p));
+    eg_tensor *e = (eg_mul)((eg_pow)(egi_loss_from_1(right), eg_number(o->gamma)), egi_loss_binary_entropy(y, p));
     if (o->alpha != 0)
         e = (eg_mul)((eg_add)((eg_mul)(y, eg_number(o->alpha)), (eg_mul)(egi_loss_from_1(y), eg_number(1 - o->alpha))),
                      e);
-    return egi_mean_last(e);
+    return egi_loss_mean_last(e);
 }
 EGI_LOSS_FORMULA(binary_focal_crossentropy) {
     return egi_each_binary_focal_crossentropy_from_probabilities(y, eg_sigmoid(p), o);
@@ -26877,8 +26923,8 @@ EGI_LOSS_FORMULA(binary_focal_crossentropy) {
 EGI_LOSS_FORMULA(categorical_focal_crossentropy_from_probabilities) {
     p = egi_loss_shares(p);
     eg_tensor *e = (eg_mul)(eg_negative(egi_labels_smooth_classes(y, o)), eg_log(p));
-    return egi_sum_last((eg_mul)((eg_mul)((eg_pow)(egi_loss_from_1(p), eg_number(o->gamma)),
-                                          eg_number(o->alpha == 0 ? 0.25 : o->alpha)), e));
+    return egi_loss_sum_last((eg_mul)((eg_mul)((eg_pow)(egi_loss_from_1(p), eg_number(o->gamma)),
+                                               eg_number(o->alpha == 0 ? 0.25 : o->alpha)), e));
 }
 EGI_LOSS_FORMULA(categorical_focal_crossentropy) {
     eg_axis_options last = { 0, NULL, -1 };
@@ -26942,70 +26988,72 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
     if (!egi_operand_alive(name, 0, y) || !egi_operand_alive(name, 1, p)) return false;
     bool fits = y->rank == p->rank - (kind == EGI_SPARSE ? 1 : 0);
     for (int i = 0; i < y->rank && fits; i++) fits = y->dims[i] == p->dims[i];
-    if (fits && kind == EGI_SPARSE && egi_is_float(y->dtype))
+    if (fits && kind == EGI_SPARSE && egi_dtype_is_float(y->dtype))
         return egi_fail(EG_ERROR_DTYPE, name, "class numbers must be integers, not %s; eg_cast them to EG_INT32",
-                        egi_describe(y));
+                        egi_tensor_show(y));
     if (fits) return true;
     const char *swapped = y->rank > p->rank ? " (labels come first, then predictions)" : "";
     if (kind == EGI_SPARSE)
         return egi_fail(
             EG_ERROR_SHAPE, name,
             "labels %s must be class numbers, of the shape of the predictions %s without the last axis%s",
-            egi_describe(y), egi_describe(p), *swapped ? swapped : egi_advice_on_class_numbers(y, p));
+            egi_tensor_show(y), egi_tensor_show(p), *swapped ? swapped : egi_xent_hint(y, p));
     bool flat = y->rank == p->rank - 1 && p->dims[y->rank] == 1;
     for (int i = 0; i < y->rank && flat; i++) flat = y->dims[i] == p->dims[i];
-    return egi_fail(EG_ERROR_SHAPE, name, "labels %s and predictions %s must have one shape%s", egi_describe(y),
-                    egi_describe(p), flat ? ": eg_expand_dims(labels, -1) gives them that axis (in a dataset, such as "
+    return egi_fail(EG_ERROR_SHAPE, name, "labels %s and predictions %s must have one shape%s", egi_tensor_show(y),
+                    egi_tensor_show(p),
+                    flat ? ": eg_expand_dims(labels, -1) gives them that axis (in a dataset, such as "
                                      "a CSV file's column, by eg_dataset_map)"
                                      : y->rank == p->rank ? ""
                                      : *swapped ? swapped
-                                     : y->rank == p->rank - 1 && !egi_is_float(y->dtype)
+                                     : y->rank == p->rank - 1 && !egi_dtype_is_float(y->dtype)
                                      ? " (class numbers are for the sparse losses, or for eg_one_hot)"
                                      : " (nothing is broadcast here)");
 }
 // Refuses predictions from softmax or sigmoid where logits are expected: the loss would apply softmax a second time,
 // and training would run but learn little.
-static bool egi_are_logits(const egi_loss_row *row, const eg_tensor *p) {
+static bool egi_loss_are_logits(const egi_loss_row *row, const eg_tensor *p) {
     return !(row->options & EGI_L_LOGITS) || !(p->flags & EGI_PROBABILITIES) || egi_fail(
         EG_ERROR_ARGUMENT, row->name, "it takes logits, and the predictions %s are probabilities already: leave that "
-        "activation out (EG_LINEAR), or use eg_%s_from_probabilities", egi_describe(p), row->name);
+        "activation out (EG_LINEAR), or use eg_%s_from_probabilities", egi_tensor_show(p), row->name);
 }
 // Labels in a dtype that the formula can use: the predictions', or an index.
 static eg_tensor *egi_labels_as(int kind, eg_tensor *y, const eg_tensor *p) {
     if (kind == EGI_SPARSE) return y->dtype == EG_UINT8 || y->dtype == EG_BOOL ? eg_cast(y, EG_INT32) : y;
-    return y->dtype != p->dtype && egi_is_float(p->dtype) ? eg_cast(y, (eg_dtype)p->dtype) : y;
+    return y->dtype != p->dtype && egi_dtype_is_float(p->dtype) ? eg_cast(y, (eg_dtype)p->dtype) : y;
 }
 // Checks that labels are from 0 to 1: with -1 and 1, or 1 and 2, such a loss would fall without end. They are checked
 // if the host can read them; a device is not waited for.
-static bool egi_check_shares(eg_backend *b, const egi_args *args) {
+static bool egi_loss_check_shares(eg_backend *b, const egi_args *args) {
     const eg_tensor *y = args->in[0];
     eg_tensor *packed = egi_contiguous(y);
     int64_t i = 0, n = packed ? packed->size : 0;
     const float *f = packed && y->dtype == EG_FLOAT32 ? (const float *)packed->data : NULL;
     const double *d = packed && y->dtype == EG_FLOAT64 ? (const double *)packed->data : NULL;
     (void)b;
-    if (f) i = egi_find_no_share(n, f);
+    if (f) i = egi_share_find_other(n, f);
     else if (d) while (i < n && d[i] >= 0 && d[i] <= 1) i++;
     else i = n;
     if (packed && i < n)
         egi_fail(EG_ERROR_ARGUMENT, *(const char *const *)args->parameters,
                  "label %g (number %lld of %s%s) is not between 0 and 1", f ? (double)f[i] : d[i], (long long)i,
-                 egi_context_in_batch() ? "this batch, " : "", egi_describe(y));
+                 egi_context_in_batch() ? "this batch, " : "", egi_tensor_show(y));
     if (packed) egi_object_release(&packed->object);
     return packed && i == n;
 }
-static bool egi_are_shares(const egi_loss_row *row, eg_tensor *y) {
+static bool egi_loss_are_shares(const egi_loss_row *row, eg_tensor *y) {
     if (!(row->options & EGI_L_SHARES) || y->flags & EGI_NUMBER || !egi_backend_of(y)->host_reads) return true;
-    return egi_host_check(egi_check_shares, y, NULL, &row->name, sizeof row->name);
+    return egi_host_check(egi_loss_check_shares, y, NULL, &row->name, sizeof row->name);
 }
 // Checks labels and predictions, and applies the row's formula: one value per example.
 static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor *p, const eg_loss_options *o) {
-    if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_needs_float(row->name, p) || !egi_are_logits(row, p))
+    if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_operand_needs_float(row->name, p) ||
+        !egi_loss_are_logits(row, p))
         return NULL;
     if (p->rank == 0 && row->options & EGI_L_CLASSES)
-        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, row->name, "%s has no axis of classes", egi_describe(p));
+        return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, row->name, "%s has no axis of classes", egi_tensor_show(p));
     y = egi_labels_as(row->labels, y, p);
-    return y && egi_are_shares(row, y) ? row->each(y, p, o) : NULL;
+    return y && egi_loss_are_shares(row, y) ? row->each(y, p, o) : NULL;
 }
 static const eg_loss_options egi_loss_defaults = { 0, NULL, 1, 0, 2, 0, NULL };
 #define EGI_LOSS_FUNCTION(name, labels_, options_) \
@@ -27029,7 +27077,7 @@ static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_t
                      egi_this.weights_component);
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, function,
                                       "weights %s do not fit values of shape %s (one an example)%s",
-                                      egi_describe(weights), egi_shape_show(shape), read);
+                                      egi_tensor_show(weights), egi_shape_show(shape), read);
     }
     for (int i = own.rank; i < shape.rank; i++) own.dims[i] = 1;
     own.rank = shape.rank;
@@ -27047,7 +27095,7 @@ static bool egi_weights_join(const char *function, eg_tensor *a, eg_tensor *b, e
     return true;
 }
 // The mask of predictions (B, T, C), one bool per step; NULL if the predictions have no axis of steps that it fits.
-static eg_tensor *egi_steps_mask(const eg_tensor *p) {
+static eg_tensor *egi_mask_of_steps(const eg_tensor *p) {
     return p && p->mask && p->mask->rank == p->rank - 1 ? p->mask : NULL;
 }
 // A mask as weights with mean 1: masked steps weigh 0, the others correspondingly more.
@@ -27068,7 +27116,7 @@ static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_t
         return (eg_tensor *)egi_raise(
             EG_ERROR_SHAPE, function,
             "the loss function returned %s, and the predictions have a mask %s; it must return one value a "
-            "step, or mind eg_mask_of(predictions) itself", egi_describe(values), egi_describe(mask));
+            "step, or mind eg_mask_of(predictions) itself", egi_tensor_show(values), egi_tensor_show(mask));
     if (factor && own && values->rank == 0)
         return (eg_tensor *)egi_raise(
             EG_ERROR_SHAPE, function, "the loss function returned one number; with %s it must return one value an "
@@ -27095,7 +27143,7 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     eg_tensor *values = NULL;
     if (row) values = egi_loss_each(row, y, p, &o);
     else EGI_FRAMED_DEEPER("the loss", function, values = egi_frame_result(function, loss(y, p)));
-    eg_tensor *mask = values && mean ? egi_steps_mask(p) : NULL;
+    eg_tensor *mask = values && mean ? egi_mask_of_steps(p) : NULL;
     if (!values || !mean) return values;
     if (mask) {
         if (!row && values->rank < mask->rank && egi_this.masks_asked != asked) mask = NULL;
@@ -27178,7 +27226,7 @@ static eg_tensor *egi_metric_best(eg_tensor *x) {
 }
 static eg_tensor *egi_metric_right_binary(const eg_metric *m, eg_tensor *y, eg_tensor *p) {
     eg_tensor *said = (eg_greater)(p, eg_number(m->options.threshold));
-    return egi_mean_last(eg_cast((eg_equal)(eg_cast(y, EG_FLOAT64), eg_cast(said, EG_FLOAT64)), EG_FLOAT64));
+    return egi_loss_mean_last(eg_cast((eg_equal)(eg_cast(y, EG_FLOAT64), eg_cast(said, EG_FLOAT64)), EG_FLOAT64));
 }
 static eg_tensor *egi_metric_right_categorical(const eg_metric *m, eg_tensor *y, eg_tensor *p) {
     (void)m;
@@ -27215,7 +27263,7 @@ static eg_tensor *egi_delta_top_k(const eg_metric *m, eg_tensor *y, eg_tensor *p
     if (!egi_labels_fit("metric_update", sparse ? EGI_SPARSE : EGI_DENSE, y, p)) return NULL;
     eg_tensor *label = eg_expand_dims(sparse ? eg_cast(y, EG_INT64) : egi_metric_best(y), -1);
     eg_tensor *above = label ? (eg_greater)(p, eg_take_along_axis(p, label, -1)) : NULL;
-    return egi_delta_values((eg_less)(egi_sum_last(eg_cast(above, EG_INT64)), eg_integer(m->options.k)), w);
+    return egi_delta_values((eg_less)(egi_loss_sum_last(eg_cast(above, EG_INT64)), eg_integer(m->options.k)), w);
 }
 
 // Precision, recall, F1, AUC. The state has a row for each threshold: the weight of the labels 1 with predictions above
@@ -27232,7 +27280,7 @@ static double egi_metric_threshold_rule(int64_t i, const double *p) {
     return i == 0 ? -egi_loss_epsilon : (double)i == p[0] - 1 ? 1 + egi_loss_epsilon : (double)i / (p[0] - 1);
 }
 // Work of the host: an error if the smallest or largest prediction is no probability.
-static bool egi_check_probabilities(eg_backend *b, const egi_args *args) {
+static bool egi_metric_check_shares(eg_backend *b, const egi_args *args) {
     const double low = egi_item_of((eg_tensor *)(uintptr_t)args->in[0]),
                  high = egi_item_of((eg_tensor *)(uintptr_t)args->in[1]);
     (void)b;
@@ -27244,7 +27292,7 @@ static bool egi_check_probabilities(eg_backend *b, const egi_args *args) {
 // The weights of true and false positives above each threshold, as one product: (thresholds, n) of 0 and 1 times (n, 2)
 // of the positives' and negatives' weights.
 static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    if (!egi_labels_fit("metric_update", EGI_DENSE, y, p) || !egi_needs_float("metric_update", p)) return NULL;
+    if (!egi_labels_fit("metric_update", EGI_DENSE, y, p) || !egi_operand_needs_float("metric_update", p)) return NULL;
     double rule[2];
     eg_shape shape = egi_shape_thresholds(&m->options), row = { 2, { 1, -1 } };
     if (!p->size) return eg_zeros(EG_FLOAT64, shape);
@@ -27252,12 +27300,13 @@ static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tens
         eg_reduce_options all;
         memset(&all, 0, sizeof all);
         eg_tensor *low = (eg_reduce_min)(p, all), *high = low ? (eg_reduce_max)(p, all) : NULL;
-        if (!high || !egi_host_check(egi_check_probabilities, low, high, &m, sizeof m)) return NULL;
+        if (!high || !egi_host_check(egi_metric_check_shares, low, high, &m, sizeof m)) return NULL;
     }
     rule[0] = (double)shape.dims[0];
     rule[1] = m->options.threshold;
     shape.dims[1] = 1;
-    eg_tensor *thresholds = egi_from_rule("thresholds", (eg_dtype)p->dtype, shape, egi_metric_threshold_rule, rule),
+    eg_tensor *thresholds = egi_tensor_from_rule("thresholds", (eg_dtype)p->dtype, shape, egi_metric_threshold_rule,
+                                                 rule),
               *sides[2];
     if (!thresholds) return NULL;
     if (w && !(w = egi_weights_for("metric_update", w, eg_cast(p, EG_FLOAT64)))) return NULL;
@@ -27316,19 +27365,19 @@ static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, e
     y = eg_reshape(y, table);
     p = eg_reshape(p, table);
     w = eg_reshape(w, table);
-    eg_tensor *total = (eg_reduce_sum)(w, egi_over_axis(0, true)),
-              *mean = (eg_divide_no_nan)((eg_reduce_sum)((eg_mul)(w, y), egi_over_axis(0, true)), total);
+    eg_tensor *total = (eg_reduce_sum)(w, egi_reduce_over_axis(0, true)),
+              *mean = (eg_divide_no_nan)((eg_reduce_sum)((eg_mul)(w, y), egi_reduce_over_axis(0, true)), total);
     parts[0] = total;
     parts[1] = mean;
-    parts[2] = (eg_reduce_sum)((eg_mul)(w, (eg_squared_difference)(y, mean)), egi_over_axis(0, true));
-    parts[3] = (eg_reduce_sum)((eg_mul)(w, (eg_squared_difference)(y, p)), egi_over_axis(0, true));
+    parts[2] = (eg_reduce_sum)((eg_mul)(w, (eg_squared_difference)(y, mean)), egi_reduce_over_axis(0, true));
+    parts[3] = (eg_reduce_sum)((eg_mul)(w, (eg_squared_difference)(y, p)), egi_reduce_over_axis(0, true));
     for (int i = 0; i < 4; i++) if (!parts[i]) return NULL;
     return eg_concat(parts, 4, 0);
 }
 // Parameters of the next function. A batch gives a fresh state its number of columns.
 typedef struct egi_width_check { const eg_metric *m; int64_t columns; } egi_width_check;
 // Work of the host: an error if a metric that has seen rows gets rows of another width.
-static bool egi_check_unseen(eg_backend *b, const egi_args *args) {
+static bool egi_metric_check_unseen(eg_backend *b, const egi_args *args) {
     const egi_width_check *p = (const egi_width_check *)args->parameters;
     const double *seen = (const double *)egi_data((eg_tensor *)(uintptr_t)args->in[0]);
     (void)b;
@@ -27343,7 +27392,7 @@ static bool egi_check_unseen(eg_backend *b, const egi_args *args) {
 // Gives a fresh state the width of the first batch.
 static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
     const egi_width_check check = { m, delta->dims[1] };
-    if (!egi_host_check(egi_check_unseen, m->state, NULL, &check, sizeof check)) return false;
+    if (!egi_host_check(egi_metric_check_unseen, m->state, NULL, &check, sizeof check)) return false;
     eg_tensor *zeros = eg_to(eg_zeros(EG_FLOAT64, egi_shape(delta)), eg_device_of(m->state)),
               *packed = zeros ? egi_variable_value("metric_update", zeros) : NULL;
     if (!packed) return false;
@@ -27352,7 +27401,7 @@ static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
     return true;
 }
 // Joins the state and a batch's (Chan et al. 1979).
-static eg_tensor *egi_join_r2(eg_metric *m, eg_tensor *delta) {
+static eg_tensor *egi_metric_join_r2(eg_metric *m, eg_tensor *delta) {
     eg_tensor *x[4], *y[4], *parts[4];
     if (delta->dims[1] != m->state->dims[1] && !egi_metric_widen(m, delta)) return NULL;
     for (int i = 0; i < 4; i++) if (!(x[i] = eg_index(m->state, i)) || !(y[i] = eg_index(delta, i))) return NULL;
@@ -27383,7 +27432,7 @@ static eg_shape egi_shape_confusion(const eg_metric_options *o) {
 }
 typedef struct egi_classes_check { const eg_metric *m; const char *what; } egi_classes_check;
 // Work of the host: an error if a label is not one of the metric's classes.
-static bool egi_check_classes(eg_backend *b, const egi_args *args) {
+static bool egi_metric_check_classes(eg_backend *b, const egi_args *args) {
     const egi_classes_check *p = (const egi_classes_check *)args->parameters;
     const int64_t *values = (const int64_t *)egi_data((eg_tensor *)(uintptr_t)args->in[0]), n = p->m->options.classes;
     (void)b;
@@ -27395,15 +27444,15 @@ static bool egi_check_classes(eg_backend *b, const egi_args *args) {
                             (long long)values[i], (long long)i, (long long)n);
     return true;
 }
-static bool egi_are_classes(const eg_metric *m, const char *what, eg_tensor *x) {
+static bool egi_labels_are_classes(const eg_metric *m, const char *what, eg_tensor *x) {
     const egi_classes_check p = { m, what };
-    return x && egi_host_check(egi_check_classes, x, NULL, &p, sizeof p);
+    return x && egi_host_check(egi_metric_check_classes, x, NULL, &p, sizeof p);
 }
 // Predictions with one axis more than the labels are scores of classes; the best counts. The pairs (label, prediction)
 // are indices of a scatter_nd, which adds each example's weight at its place.
 static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
-    if (p->rank == y->rank + 1 && egi_is_float(p->dtype)) p = egi_metric_best(p);
+    if (p->rank == y->rank + 1 && egi_dtype_is_float(p->dtype)) p = egi_metric_best(p);
     if (!p || !egi_labels_fit("metric_update", EGI_DENSE, y, p)) return NULL;
     eg_shape flat = { 1, { -1 } }, shape = egi_shape_confusion(&m->options);
     eg_tensor *at[2], *count = eg_full(EG_FLOAT64, egi_shape(y), 1);
@@ -27412,7 +27461,7 @@ static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tenso
     if (!y->size) return eg_zeros(EG_FLOAT64, shape);
     at[0] = eg_reshape(eg_cast(y, EG_INT64), flat);
     at[1] = eg_reshape(eg_cast(p, EG_INT64), flat);
-    return egi_are_classes(m, "label", at[0]) && egi_are_classes(m, "prediction", at[1])
+    return egi_labels_are_classes(m, "label", at[0]) && egi_labels_are_classes(m, "prediction", at[1])
            ? eg_scatter_nd(eg_stack(at, 2, -1), eg_reshape(count, flat), shape) : NULL;
 }
 // As a number a confusion matrix is the accuracy: the diagonal over the whole. eg_metric_tensor returns the matrix.
@@ -27469,7 +27518,7 @@ enum { EGI_M_NAME = 1, EGI_M_THRESHOLD = 2, EGI_M_K = 4, EGI_M_CLASSES = 8, EGI_
     X(recall, "recall", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_recall, NULL) \
     X(f1, "f1", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_f1, NULL) \
     X(auc, "auc", EGI_M_AUC, egi_shape_thresholds, egi_delta_thresholds, egi_result_auc, NULL) \
-    X(r2, "r2", 0, egi_shape_r2, egi_delta_r2, egi_result_r2, egi_join_r2) \
+    X(r2, "r2", 0, egi_shape_r2, egi_delta_r2, egi_result_r2, egi_metric_join_r2) \
     X(mean_iou, "mean_iou", EGI_M_CLASSES, egi_shape_confusion, egi_delta_confusion, egi_result_mean_iou, NULL) \
     X(confusion_matrix, "confusion_matrix", EGI_M_CLASSES, egi_shape_confusion, egi_delta_confusion, \
       egi_result_confusion, NULL)
@@ -27569,7 +27618,7 @@ EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *pr
     if (predictions && (!egi_operand_alive("metric_update", 1, predictions) ||
                         !egi_node_in_graph("metric_update", predictions)))
         return false;
-    return egi_metric_batch(m, labels, predictions, egi_steps_mask(predictions), o.weights);
+    return egi_metric_batch(m, labels, predictions, egi_mask_of_steps(predictions), o.weights);
 }
 EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_options o) {
     if (!egi_metric_alive("metric_add", m) || !EGI_NAMED("metric_add", o, "weights = w") ||
@@ -27636,7 +27685,7 @@ static void egi_history_let_go(eg_history *h) {
 // Writes entry `at` of a growing list. False with an error.
 static bool egi_doubles_push(double **list, int64_t *capacity, int64_t at, double value) {
     void *grown = *list;
-    if (!egi_grow(&grown, capacity, at + 1, sizeof **list)) return egi_no_memory("fit", 0);
+    if (!egi_memory_grow(&grown, capacity, at + 1, sizeof **list)) return egi_memory_fail("fit", 0);
     *list = (double *)grown;
     (*list)[at] = value;
     return true;
@@ -27653,7 +27702,7 @@ static bool egi_history_put(eg_history *h, int column, double value) {
 // Ends an epoch after egi_history_put has written its values.
 static bool egi_history_epoch(eg_history *h) {
     void *ends = h->ends;
-    if (!egi_grow(&ends, &h->ends_capacity, h->epochs + 1, sizeof *h->ends)) return egi_no_memory("fit", 0);
+    if (!egi_memory_grow(&ends, &h->ends_capacity, h->epochs + 1, sizeof *h->ends)) return egi_memory_fail("fit", 0);
     h->ends = (int64_t *)ends;
     h->ends[h->epochs++] = h->batches;
     return true;
@@ -27691,7 +27740,7 @@ static bool egi_history_widen(eg_history *h, const char *name) {
     char (*names)[64] = (char (*)[64])egi_alloc(n * sizeof *names);
     int64_t capacity = (h->epochs + 1) * (int64_t)n;
     double *values = names ? (double *)egi_alloc((size_t)capacity * sizeof *values) : NULL;
-    if (!values) { egi_free(names); return egi_no_memory("history_add", 0); }
+    if (!values) { egi_free(names); return egi_memory_fail("history_add", 0); }
     for (int i = 0; i < h->columns; i++) memcpy(names[i], h->names[i], sizeof *names);
     snprintf(names[h->columns], sizeof *names, "%s", name);
     for (int64_t e = 0; e < h->epochs; e++)
@@ -27719,11 +27768,11 @@ EAGER_API bool eg_history_add(eg_history *h, int64_t epoch, const char *name, do
     if (egi_history_column(h, name) < 0 && !egi_history_widen(h, name)) return false;
     if (epoch == h->epochs) {
         void *values = h->values, *ends = h->ends;
-        bool ok = egi_grow(&values, &h->values_capacity, (epoch + 1) * h->columns, sizeof *h->values);
+        bool ok = egi_memory_grow(&values, &h->values_capacity, (epoch + 1) * h->columns, sizeof *h->values);
         h->values = (double *)values;
-        ok = ok && egi_grow(&ends, &h->ends_capacity, epoch + 1, sizeof *h->ends);
+        ok = ok && egi_memory_grow(&ends, &h->ends_capacity, epoch + 1, sizeof *h->ends);
         h->ends = (int64_t *)ends;
-        if (!ok) return egi_no_memory("history_add", 0);
+        if (!ok) return egi_memory_fail("history_add", 0);
         for (int i = 0; i < h->columns; i++) h->values[epoch * h->columns + i] = (double)NAN;
         h->ends[h->epochs++] = h->batches;
     }
@@ -27733,8 +27782,8 @@ EAGER_API bool eg_history_add(eg_history *h, int64_t epoch, const char *name, do
 EAGER_API bool eg_history_add_batch(eg_history *h, double loss) {
     if (!egi_history_own("history_add_batch", h)) return false;
     void *losses = h->losses;
-    if (!egi_grow(&losses, &h->losses_capacity, h->batches + 1, sizeof *h->losses))
-        return egi_no_memory("history_add_batch", 0);
+    if (!egi_memory_grow(&losses, &h->losses_capacity, h->batches + 1, sizeof *h->losses))
+        return egi_memory_fail("history_add_batch", 0);
     h->losses = (double *)losses;
     h->losses[h->batches++] = loss;
     return true;
@@ -27776,7 +27825,7 @@ static void egi_history_csv_line(const eg_history *h, egi_text *t, int64_t epoch
     egi_text_printf(t, "\n");
 }
 static bool egi_text_save(const char *function, egi_text *t, const char *path) {
-    bool ok = t->failed ? egi_no_memory(function, 0) : egi_file_write(function, path, t->data, (int64_t)t->size);
+    bool ok = t->failed ? egi_memory_fail(function, 0) : egi_file_write(function, path, t->data, (int64_t)t->size);
     egi_text_free(t);
     return ok;
 }
@@ -27968,7 +28017,7 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
         if (!egi_history_is_validation(h->names[i]) && strcmp(h->names[i], "learning_rate")) panels++;
     int height = panels * EGI_SVG_PANEL + 12;
     double *numbers = (double *)egi_alloc((size_t)(2 * EGI_SVG_POINTS + h->epochs) * sizeof(double)), *epochs;
-    if (!numbers) return egi_no_memory("history_svg", 0);
+    if (!numbers) return egi_memory_fail("history_svg", 0);
     epochs = numbers + 2 * EGI_SVG_POINTS;
     for (int64_t i = 0; i < h->epochs; i++) epochs[i] = (double)(h->first_epoch + i + 1);
     egi_text_printf(&t, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
@@ -28108,7 +28157,7 @@ static bool egi_training_compile(egi_training *t, const char *function, const eg
     t->of = (int *)egi_alloc((size_t)most * sizeof *t->of);
     t->names = (char (*)[64])egi_alloc((size_t)(2 * most + 3) * sizeof *t->names);
     t->values = (double *)egi_alloc((size_t)(2 * most + 3) * sizeof(double));
-    if (!t->metrics || !t->of || !t->names || !t->values) return egi_no_memory(function, 0);
+    if (!t->metrics || !t->of || !t->names || !t->values) return egi_memory_fail(function, 0);
     if (!egi_compile_names(t, function, outputs, names)) return false;
     for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
     return true;
@@ -28187,7 +28236,7 @@ static bool egi_model_compile(const char *function, eg_layer *model, eg_optimize
     else if (former && (former->fitting || former->running))
         egi_fail(EG_ERROR_STATE, function, "the model is being %s",
                  former->fitting ? "fitted" : "evaluated or trained");
-    else if (!(t = (egi_training *)egi_alloc(sizeof *t))) egi_no_memory(function, (int64_t)sizeof *t);
+    else if (!(t = (egi_training *)egi_alloc(sizeof *t))) egi_memory_fail(function, (int64_t)sizeof *t);
     else {
         memset(t, 0, sizeof *t);
         ok = egi_training_compile(t, function, outputs, n);
@@ -28332,18 +28381,18 @@ static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *con
 typedef struct egi_weights_check { const char *function; int64_t count; } egi_weights_check;
 // Work of the host: checks that each label has a weight. It reads the labels, so it runs only where that waits for no
 // device.
-static bool egi_check_weights(eg_backend *b, const egi_args *args) {
+static bool egi_step_check_weights(eg_backend *b, const egi_args *args) {
     const egi_weights_check *p = (const egi_weights_check *)args->parameters;
     const int64_t *labels = (const int64_t *)egi_data((eg_tensor *)(uintptr_t)args->in[0]);
     (void)b;
     for (int64_t i = 0; labels && i < args->in[0]->size; i++)
         if (labels[i] < 0 || labels[i] >= p->count)
             return egi_fail(EG_ERROR_INDEX, p->function, "EG_CLASS_WEIGHTS gives %d weight%s, but label %lld occurs",
-                            (int)p->count, egi_plural(p->count), (long long)labels[i]);
+                            (int)p->count, egi_text_plural(p->count), (long long)labels[i]);
     return labels != NULL;
 }
 // The weight of each example's class. Labels are class numbers; in the predictions' shape they are one-hot.
-static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
+static eg_tensor *egi_step_class_weights(const char *function, eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
     eg_shape shape = { 1, { weights.count } };
     if (y->rank == p->rank && y->rank > 1) {
         if (y->dims[y->rank - 1] > 1) y = egi_metric_best(y);
@@ -28359,7 +28408,7 @@ static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights we
     const egi_weights_check check = { function, weights.count };
     // where the host does not check, the gather reports a class without a weight
     if (classes && !egi_backend_of(classes)->synchronize &&
-        !egi_host_check(egi_check_weights, classes, NULL, &check, sizeof check))
+        !egi_host_check(egi_step_check_weights, classes, NULL, &check, sizeof check))
         return NULL;
     return table && classes ? (eg_gather)(table, classes, first) : NULL;
 }
@@ -28372,7 +28421,7 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
         if (!(classes.weights[k] >= 0))
             return egi_fail(EG_ERROR_ARGUMENT, function, ".class_weights: class %d weighs %g; a weight is 0 or more",
                             k, classes.weights[k]);
-    if (classes.count > 0 && !(by_class = egi_class_weights_of(function, classes, y, p))) return false;
+    if (classes.count > 0 && !(by_class = egi_step_class_weights(function, classes, y, p))) return false;
     if (given && !(given = eg_cast(given, EG_FLOAT32))) return false;
     return egi_weights_join(function, by_class, given, weights);
 }
@@ -28423,7 +28472,7 @@ static eg_tensor *egi_answer_loss(const egi_output *output, const egi_step *s, c
 // rank has no rows and cannot know whether the others have a mask; if some rank has none, all ranks meet here.
 static bool egi_step_share(const egi_training *t, const eg_tensor *p, eg_tensor **factor) {
     const egi_batch_part rows = egi_this.rows;
-    eg_tensor *mask = egi_steps_mask(p), *all;
+    eg_tensor *mask = egi_mask_of_steps(p), *all;
     eg_reduce_options over;
     *factor = NULL;
     if (!mask && rows.all >= t->ranks->size) return true;
@@ -28472,7 +28521,7 @@ static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double 
         } else {
             bool shares = egi_loss_is(t->outputs[t->of[i]].loss, EGI_L_BINARY) &&
                           !egi_loss_is(m->function, EGI_L_LOGITS);
-            ok = egi_metric_batch(m, a->y, shares ? eg_sigmoid(a->p) : a->p, egi_steps_mask(a->p), NULL);
+            ok = egi_metric_batch(m, a->y, shares ? eg_sigmoid(a->p) : a->p, egi_mask_of_steps(a->p), NULL);
         }
         if (!ok) return false;
     }
@@ -28567,7 +28616,7 @@ static bool egi_step_part(const egi_training *t, const egi_step *s, eg_tensor *c
         if (!egi_operand_alive(s->function, i, c[i])) return false;
         if (!c[i]->rank)
             return egi_fail(EG_ERROR_SHAPE, s->function, ".distribute divides batches by rows, and component %d is %s",
-                            i, egi_describe(c[i]));
+                            i, egi_tensor_show(c[i]));
         eg_shape begin = egi_shape(c[i]), size = begin;
         memset(begin.dims, 0, sizeof begin.dims);
         begin.dims[0] = size.dims[0] * t->ranks->rank / t->ranks->size;
@@ -28594,7 +28643,7 @@ static bool egi_step_without(egi_training *t, eg_layer *model, const egi_step *s
     const eg_list weights = eg_layer_trainable_weights_list(model);
     if (weights.count < 0) return false;
     eg_tensor **none = (eg_tensor **)egi_alloc((size_t)(weights.count + 1) * sizeof *none);
-    if (!none) return egi_no_memory(s->function, 0);
+    if (!none) return egi_memory_fail(s->function, 0);
     for (int i = 0; i < weights.count; i++) none[i] = NULL;
     const bool ok = eg_apply_gradients(t->optimizer, none, weights.tensors, weights.count);
     egi_free(none);
@@ -28750,7 +28799,7 @@ static void egi_bar_draw(egi_bar *b, const char *head, double share, const char 
     egi_bar_flush();
 }
 // Seconds as h:mm:ss or m:ss; ? if unknown.
-static void egi_show_time(char *text, size_t size, double seconds) {
+static void egi_bar_show_time(char *text, size_t size, double seconds) {
     int64_t s = (int64_t)(seconds + 0.5);
     if (seconds < 0 || seconds > 1e8) snprintf(text, size, "?");
     else if (s >= 3600)
@@ -28758,14 +28807,14 @@ static void egi_show_time(char *text, size_t size, double seconds) {
                  (long long)(s % 60));
     else snprintf(text, size, "%lld:%02lld", (long long)(s / 60), (long long)(s % 60));
 }
-static void egi_show_rate(char *text, size_t size, double seconds) {
+static void egi_bar_show_rate(char *text, size_t size, double seconds) {
     if (seconds < 1e-3) snprintf(text, size, "%.0f us/step", 1e6 * seconds);
     else if (seconds < 1) snprintf(text, size, "%.1f ms/step", 1e3 * seconds);
     else snprintf(text, size, "%.1f s/step", seconds);
 }
 // Writes "  name value", with four digits behind the point, or with an exponent if these would show little. Returns the
 // length.
-static int egi_show_value(char *text, size_t size, const char *name, double value) {
+static int egi_bar_show_value(char *text, size_t size, const char *name, double value) {
     bool plain = value == 0 || (fabs(value) >= 1e-3 && fabs(value) < 1e5);
     int n = snprintf(text, size, plain ? "  %s %.4f" : "  %s %.3e", name, value);
     return n < (int)size ? n : (int)size - 1;
@@ -28824,12 +28873,12 @@ EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
     return t->loss_weight > 0 ? egi_result_now(t, i) : (double)NAN;
 }
 // The loss and metrics of the training (from 0) or validation (from n + 1): present ones, or those at the epoch's end.
-static int egi_show_results(const egi_training *t, int from, bool now, char *text, size_t size) {
+static int egi_bar_show_results(const egi_training *t, int from, bool now, char *text, size_t size) {
     int at = 0;
     text[0] = 0;
     for (int i = 0; i <= t->n && at < (int)size - 1; i++) {
-        at += egi_show_value(text + at, size - (size_t)at, t->names[from + i],
-                             now ? egi_result_now(t, i) : t->values[from + i]);
+        at += egi_bar_show_value(text + at, size - (size_t)at, t->names[from + i],
+                                 now ? egi_result_now(t, i) : t->values[from + i]);
     }
     return at;
 }
@@ -28850,13 +28899,14 @@ static void egi_fit_show(egi_fit *f) {
     int64_t done = f->state.batch + 1, all = f->state.batches, epochs = f->state.epochs - f->state.epoch - 1;
     double each = f->steps > 0 ? (now - f->began) / (double)f->steps : 0;
     egi_fit_head(f, head, sizeof head);
-    egi_show_rate(rate, sizeof rate, each);
-    egi_show_time(left, sizeof left,
-                  each * ((double)(all - done) + (double)epochs * (double)all) + f->validating * (double)(epochs + 1));
+    egi_bar_show_rate(rate, sizeof rate, each);
+    egi_bar_show_time(left, sizeof left,
+                      each * ((double)(all - done) + (double)epochs * (double)all) +
+                          f->validating * (double)(epochs + 1));
     int at = all < 0 ? snprintf(tail, sizeof tail, " %lld steps  %s", (long long)done, rate)
              : snprintf(tail, sizeof tail, " %*lld/%lld  %s  %s left", snprintf(NULL, 0, "%lld", (long long)all),
                         (long long)done, (long long)all, rate, left);
-    egi_show_results(f->t, 0, true, tail + at, sizeof tail - (size_t)at);
+    egi_bar_show_results(f->t, 0, true, tail + at, sizeof tail - (size_t)at);
     egi_bar_draw(b, head, all > 0 ? (double)done / (double)all : -1, tail, false);
 }
 // The line that stays for an epoch. `seconds` is the time of its `steps` steps; the line also shows the epoch's time
@@ -28865,11 +28915,11 @@ static void egi_fit_show_epoch(egi_fit *f, double seconds, int64_t steps, bool v
     char head[64], rate[32], tail[EGI_LINE];
     if (!f->bar.on) return;
     egi_fit_head(f, head, sizeof head);
-    egi_show_rate(rate, sizeof rate, steps ? seconds / (double)steps : 0);
+    egi_bar_show_rate(rate, sizeof rate, steps ? seconds / (double)steps : 0);
     int at = snprintf(tail, sizeof tail, " %lld steps  %s  %.1f s", (long long)steps, rate,
                       egi_clock_now() - f->bar.began);
-    at += egi_show_results(f->t, 0, false, tail + at, sizeof tail - (size_t)at);
-    if (validated) egi_show_results(f->t, f->t->n + 1, false, tail + at, sizeof tail - (size_t)at);
+    at += egi_bar_show_results(f->t, 0, false, tail + at, sizeof tail - (size_t)at);
+    if (validated) egi_bar_show_results(f->t, f->t->n + 1, false, tail + at, sizeof tail - (size_t)at);
     if (!f->bar.live) head[strlen(head) - 1] = ':';
     egi_bar_draw(&f->bar, head, f->bar.live ? 1 : -1, tail, true);
 }
@@ -29082,7 +29132,7 @@ static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
     egi_object_take(&h->object, 1);                        // by the model
     h->first_epoch = o->initial_epoch;
     h->names = (char (*)[64])egi_alloc((size_t)egi_result_count(t) * sizeof *h->names);
-    if (!h->names) { egi_history_free(h); return egi_no_memory("fit", 0); }
+    if (!h->names) { egi_history_free(h); return egi_memory_fail("fit", 0); }
     for (int i = 0; i < egi_result_count(t); i++)
         if (o->validation || !egi_history_is_validation(t->names[i]))
             memcpy(h->names[h->columns++], t->names[i], sizeof *h->names);
@@ -29301,8 +29351,8 @@ static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *li
             return egi_fail(EG_ERROR_SHAPE, function, "%s is a scalar, which has no rows", names[held][i]);
         if (list[i]->dims[0] != list[0]->dims[0])
             return egi_fail(EG_ERROR_SHAPE, function, "%s %s has %s rows, and %s %s has %s", names[held][0],
-                            egi_describe(list[0]), egi_dim_show(list[0], list[0]->dims[0]), names[held][i],
-                            egi_describe(list[i]), egi_dim_show(list[i], list[i]->dims[0]));
+                            egi_tensor_show(list[0]), egi_dim_show(list[0], list[0]->dims[0]), names[held][i],
+                            egi_tensor_show(list[i]), egi_dim_show(list[i], list[i]->dims[0]));
     }
     return true;
 }
@@ -29324,7 +29374,7 @@ static eg_dataset *egi_array_batches(const char *function, bool held, eg_tensor 
 }
 // Splits the arrays in list[] for .validation_split: held[i] gets the last rows, list[i] keeps the first. The scope
 // owns both. Arrays of different lengths stay whole; egi_array_batches, which follows, raises the error.
-static bool egi_split_arrays(double split, eg_tensor **list, eg_tensor **held) {
+static bool egi_arrays_split(double split, eg_tensor **list, eg_tensor **held) {
     int64_t n = list[0]->rank ? list[0]->dims[0] : 0, first = (int64_t)floor((double)n * (1 - split));
     for (int i = 0; i < 3; i++)
         if (list[i] && (!egi_operand_alive("fit_arrays", i, list[i]) || list[i]->rank == 0 || list[i]->dims[0] != n))
@@ -29369,7 +29419,7 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     bool ok = egi_fit_arrays_given("fit_arrays", x, y) && egi_fit_arrays_options(&o, &batch);
-    ok = ok && (o.validation_split == 0 || egi_split_arrays(o.validation_split, list, held));
+    ok = ok && (o.validation_split == 0 || egi_arrays_split(o.validation_split, list, held));
     ok = ok && (data = egi_array_batches("fit_arrays", false, list[0], list[1], list[2], batch, !o.no_shuffle)) != NULL;
     ok = ok && (!held[0] ||
                 (validation = egi_array_batches("fit_arrays", true, held[0], held[1], held[2], batch, false)) != NULL);
@@ -29436,10 +29486,10 @@ static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset 
     if (ok && bar.on) {
         char rate[32], tail[EGI_LINE];
         double seconds = egi_clock_now() - began;
-        egi_show_rate(rate, sizeof rate, seconds / (double)done);
+        egi_bar_show_rate(rate, sizeof rate, seconds / (double)done);
         int at = snprintf(tail, sizeof tail, "%s%lld steps  %s  %.1f s", bar.live ? " " : "", (long long)done, rate,
                           seconds);
-        egi_show_results(t, 0, false, tail + at, sizeof tail - (size_t)at);
+        egi_bar_show_results(t, 0, false, tail + at, sizeof tail - (size_t)at);
         egi_bar_draw(&bar, "", bar.live ? 1 : -1, tail, true);
     }
     double loss = ok ? t->values[0] : (double)NAN;
@@ -29471,8 +29521,8 @@ static bool egi_prediction_body(eg_tensor *const *in, eg_tensor **out, void *use
     return out[0] != NULL;
 }
 // Predicts the iterator's next batch; *y becomes a reference to the output.
-static eg_status egi_predict_batch(egi_prediction *p, eg_function *f, eg_dataset *data, eg_iterator *it,
-                                   eg_tensor **y) {
+static eg_status egi_prediction_batch(egi_prediction *p, eg_function *f, eg_dataset *data, eg_iterator *it,
+                                      eg_tensor **y) {
     eg_scope scope = eg_scope_begin();
     eg_tensor *c[EG_MAX_COMPONENTS], *made = NULL;
     eg_status status = egi_iterator_step(it, c, false);
@@ -29484,7 +29534,7 @@ static eg_status egi_predict_batch(egi_prediction *p, eg_function *f, eg_dataset
         egi_context_leave(&step);
         if (ok) *y = eg_retain(made);
         else {
-            if (egi_this.error == EG_OK) egi_no_memory(p->function, 0);
+            if (egi_this.error == EG_OK) egi_memory_fail(p->function, 0);
             status = EG_FAILED;
         }
     }
@@ -29492,7 +29542,7 @@ static eg_status egi_predict_batch(egi_prediction *p, eg_function *f, eg_dataset
     return status;
 }
 // Predicts batch by batch, each in a scope of its own, and joins the outputs along the first axis.
-static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
+static eg_tensor *egi_prediction_run(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     if (!EGI_NAMED(function, o, "steps = 10")) return NULL;
     if (!model || !data)
         return egi_this.error == EG_OK ? (eg_tensor *)egi_raise(EG_ERROR_NULL, function, "the %s is NULL",
@@ -29504,8 +29554,8 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
     if (inputs > eg_dataset_components(data))
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function,
                                       "a model of %d input%s, and elements of %d component%s", inputs,
-                                      egi_plural(inputs), eg_dataset_components(data),
-                                      egi_plural(eg_dataset_components(data)));
+                                      egi_text_plural(inputs), eg_dataset_components(data),
+                                      egi_text_plural(eg_dataset_components(data)));
     if (o.steps <= 0 && eg_dataset_cardinality(data) == EG_INFINITE)
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function, "the dataset has no end; give .steps");
     eg_scope whole = eg_scope_begin();
@@ -29521,13 +29571,13 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
                                                                 : egi_function_of_library(egi_prediction_body, &p);
     while (status == EG_NEXT && (o.steps <= 0 || n < o.steps)) {
         void *grown = parts;
-        if (!egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
-            egi_no_memory(function, 0);
+        if (!egi_memory_grow(&grown, &capacity, n + 1, sizeof *parts)) {
+            egi_memory_fail(function, 0);
             status = EG_FAILED;
             break;
         }
         parts = (eg_tensor **)grown;
-        status = egi_predict_batch(&p, f, data, it, &parts[n]);
+        status = egi_prediction_batch(&p, f, data, it, &parts[n]);
         n += status == EG_NEXT;
     }
     if (status != EG_FAILED && n == 0) egi_dataset_empty(function, "dataset", data);
@@ -29543,7 +29593,7 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
     return result;
 }
 EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
-    return egi_predict_on("predict_dataset", model, data, o);
+    return egi_prediction_run("predict_dataset", model, data, o);
 }
 EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_options o) {
     eg_evaluate_options checked = o;
@@ -29551,7 +29601,7 @@ EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_opt
         return NULL;
     eg_dataset *data = egi_array_batches("predict", false, x, NULL, NULL, checked.batch_size, false);
     o.batch_size = 0;
-    eg_tensor *y = data ? egi_predict_on("predict", model, data, o) : NULL;
+    eg_tensor *y = data ? egi_prediction_run("predict", model, data, o) : NULL;
     eg_dataset_release(data);
     return y;
 }
@@ -29672,14 +29722,14 @@ static eg_callback *egi_watch_new(const char *name, const char *path, eg_callbac
         return (eg_callback *)egi_raise(EG_ERROR_ARGUMENT, name,
                                         "give .rate, a function of the epoch and the rate so far");
     egi_watch *w = (egi_watch *)egi_alloc(sizeof *w);
-    if (!w) { egi_no_memory(name, (int64_t)sizeof *w); return NULL; }
+    if (!w) { egi_memory_fail(name, (int64_t)sizeof *w); return NULL; }
     memset(w, 0, sizeof *w);
     w->o = o;
     w->name = name;
-    if ((path && !(w->path = egi_copy_string(path, ""))) ||
-        (o.monitor && !(w->monitor = egi_copy_string(o.monitor, "")))) {
+    if ((path && !(w->path = egi_string_copy(path, ""))) ||
+        (o.monitor && !(w->monitor = egi_string_copy(o.monitor, "")))) {
         egi_watch_release(w);
-        egi_no_memory(name, 0);
+        egi_memory_fail(name, 0);
         return NULL;
     }
     functions.user = w;
@@ -29750,7 +29800,7 @@ static bool egi_watch_snapshot(egi_watch *w, eg_layer *model) {
     eg_list now = eg_layer_weights_list(model);
     if (now.count < 0) return false;
     w->weights = (eg_tensor **)egi_alloc((size_t)(now.count ? now.count : 1) * sizeof *w->weights);
-    if (!w->weights) return egi_no_memory(w->name, 0);
+    if (!w->weights) return egi_memory_fail(w->name, 0);
     for (; w->n < now.count; w->n++) {
         eg_tensor *value = eg_read(now.tensors[w->n]);
         if (!value) return false;
@@ -29779,7 +29829,7 @@ static bool egi_watch_restore(egi_watch *w, eg_layer *model) {
 }
 // Looks at the epochs that it has not seen (several after a backup was restored), and stops the fit after .patience
 // epochs in a row that were not better.
-static bool egi_early_epoch(eg_fit_state *s, void *user) {
+static bool egi_watch_early_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool better = false;
     while (w->looked < s->history->epochs) {
@@ -29798,7 +29848,7 @@ static bool egi_early_epoch(eg_fit_state *s, void *user) {
                  w->n || w->kept.count ? ", whose weights are back" : "");
     return true;
 }
-static bool egi_early_end(eg_fit_state *s, void *user) {
+static bool egi_watch_early_end(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool ok = (!w->n && !w->kept.count) || egi_watch_restore(w, s->model);
     egi_watch_forget(w);
@@ -29808,8 +29858,8 @@ EAGER_API eg_callback *(eg_callback_early_stopping)(eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
     f.fit_begin = egi_watch_begin;
-    f.epoch_end = egi_early_epoch;
-    f.fit_end = egi_early_end;
+    f.epoch_end = egi_watch_early_epoch;
+    f.fit_end = egi_watch_early_end;
     return egi_watch_new("callback_early_stopping", NULL, o,
                          EGI_C_MONITOR | EGI_C_DELTA | EGI_C_PATIENCE | EGI_C_RESTORE, f);
 }
@@ -29863,7 +29913,7 @@ EAGER_API eg_callback *(eg_callback_learning_rate)(eg_callback_options o) {
     f.epoch_begin = egi_rate_epoch;
     return egi_watch_new("callback_learning_rate", NULL, o, EGI_C_RATE, f);
 }
-static bool egi_nan_batch(eg_fit_state *s, void *user) {
+static bool egi_watch_nan_batch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     if (s->loss - s->loss == 0) return true;
     s->stop = true;
@@ -29877,7 +29927,7 @@ EAGER_API eg_callback *eg_callback_stop_on_nan(void) {
     eg_callback_options none;
     memset(&f, 0, sizeof f);
     memset(&none, 0, sizeof none);
-    f.batch_end = egi_nan_batch;
+    f.batch_end = egi_watch_nan_batch;
     return egi_watch_new("callback_stop_on_nan", NULL, none, 0, f);
 }
 
@@ -29892,7 +29942,7 @@ static bool egi_csv_begin(eg_fit_state *s, void *user) {
     if (!former) return false;
     egi_text_add(&w->text, former, (size_t)size);
     egi_free(former);
-    return !w->text.failed || egi_no_memory("callback_csv", size);
+    return !w->text.failed || egi_memory_fail("callback_csv", size);
 }
 // Adds the epoch's row and rewrites the file.
 static bool egi_csv_epoch(eg_fit_state *s, void *user) {
@@ -29901,8 +29951,8 @@ static bool egi_csv_epoch(eg_fit_state *s, void *user) {
     int64_t first = w->text.size ? s->history->epochs - 1 : -1;
     if (egi_fit_follows(s)) return true;
     for (int64_t i = first; i < s->history->epochs; i++) egi_history_csv_line(s->history, &w->text, i);
-    return w->text.failed ? egi_no_memory("callback_csv", 0) : egi_file_write("callback_csv", w->path, w->text.data,
-                                                                              (int64_t)w->text.size);
+    return w->text.failed ? egi_memory_fail("callback_csv", 0) : egi_file_write("callback_csv", w->path, w->text.data,
+                                                                                (int64_t)w->text.size);
 }
 EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o) {
     eg_callback_functions f;
@@ -29964,7 +30014,7 @@ static void egi_blank_write(const egi_blank *p, const eg_fit_state *s, egi_text 
     else if (p->kind == 'f') snprintf(text, sizeof text, p->zeros ? "%0*.*f" : "%*.*f", p->width, digits, value);
     else if (p->kind == 'e') snprintf(text, sizeof text, p->zeros ? "%0*.*e" : "%*.*e", p->width, digits, value);
     else snprintf(text, sizeof text, p->zeros ? "%0*.*g" : "%*.*g", p->width, digits, value);
-    egi_plain_point(text);
+    egi_number_plain_point(text);
     egi_text_string(t, text);
 }
 // The path with its placeholders filled in, freed by the caller; NULL without memory.
@@ -29981,7 +30031,7 @@ static char *egi_watch_fill_path(const egi_watch *w, const eg_fit_state *s) {
     }
     if (!t.failed) return t.data;
     egi_text_free(&t);
-    egi_no_memory(w->name, 0);
+    egi_memory_fail(w->name, 0);
     return NULL;
 }
 // Checks the path's placeholders before the first batch: with a wrong name every epoch would overwrite one file.
@@ -30035,7 +30085,7 @@ static egi_training *egi_training_of(eg_fit_state *s) { return ((egi_fit *)(void
 static egi_watch *egi_backup_best(eg_fit_state *s, int i) {
     const eg_callbacks *list = &((egi_fit *)(void *)s)->o.callbacks;
     for (int k = 0; k < list->count; k++) {
-        egi_watch *best = list->list[k]->functions.epoch_end == egi_early_epoch
+        egi_watch *best = list->list[k]->functions.epoch_end == egi_watch_early_epoch
                           ? (egi_watch *)list->list[k]->functions.user : NULL;
         if (best && best->o.restore_best && i-- == 0) return best;
     }
@@ -30049,7 +30099,7 @@ static bool egi_backup_lists(egi_watch *w, eg_fit_state *s) {
     while (egi_backup_best(s, best)) best++;
     egi_lists_free(w);
     w->lists = (egi_numbers *)egi_alloc((size_t)(EGI_BACKUP_COLUMNS + h->columns + best) * sizeof *w->lists);
-    if (!w->lists) return egi_no_memory(w->name, 0);
+    if (!w->lists) return egi_memory_fail(w->name, 0);
     w->n_lists = EGI_BACKUP_COLUMNS + h->columns + best;
     memset(w->lists, 0, (size_t)w->n_lists * sizeof *w->lists);
     bool ok = egi_checkpoint_track_numbers(w->checkpoint, "history of batches", &w->lists[EGI_BACKUP_LOSSES]) &&
@@ -30076,7 +30126,7 @@ static bool egi_backup_pack_best(const egi_watch *best, egi_numbers *list) {
         const char *data = (const char *)egi_data(best->weights[k]);
         ok = data != NULL;
         for (int64_t i = 0; i < x->size && ok; i++)
-            ok = egi_numbers_push(list, egi_load((eg_dtype)x->dtype, data + i * egi_dtypes[x->dtype].size));
+            ok = egi_numbers_push(list, egi_dtype_load((eg_dtype)x->dtype, data + i * egi_dtypes[x->dtype].size));
     }
     return ok;
 }
@@ -30179,10 +30229,10 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
     const char *latest = egi_checkpoint_last(w->path, false);
     // a folder that cannot be read is an error and no reason to start anew
     if (!latest) return egi_this.errors == errors;
-    char *path = egi_copy_string(latest, "");
+    char *path = egi_string_copy(latest, "");
     w->epoch = w->batch = 0;
     bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) &&
-              egi_backup_unpack(w, s) : egi_no_memory(w->name, 0);
+              egi_backup_unpack(w, s) : egi_memory_fail(w->name, 0);
     ok = ok && egi_backup_gather(s, false);
     if (ok) egi_backup_tell(w, s, path);
     egi_free(path);
@@ -30230,9 +30280,9 @@ static bool egi_board_write(eg_summary_writer *writer, const char *prefix, const
     return (eg_summary_scalar)(tag, eg_number(value), o);
 }
 static eg_summary_writer *egi_board_open(egi_watch *w, const char *run) {
-    char *folder = egi_copy_string(w->path, run);
+    char *folder = egi_string_copy(w->path, run);
     eg_summary_writer *writer = folder ? eg_summary_writer_open(folder) : NULL;
-    if (!folder) egi_no_memory(w->name, 0);
+    if (!folder) egi_memory_fail(w->name, 0);
     egi_free(folder);
     return writer;
 }
@@ -30425,7 +30475,7 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
         if (from[whole]) egi_object_take(&from[whole]->object, 1);
     for (int i = 0; i < n_from && ok; i++)
         ok = from[i] ? egi_object_alive(stage->name, "dataset", from[i],
-                                        EGI_DATASET) : egi_null_operand(stage->name, i);
+                                        EGI_DATASET) : egi_operand_fail_null(stage->name, i);
     if (whole < n_from && ok)
         ok = egi_fail(EG_ERROR_STATE, stage->name,
                       "the dataset belongs to another stage already; eg_dataset_retain it to use it twice");
@@ -30478,7 +30528,7 @@ static eg_dataset *egi_dataset_on(const egi_stage *stage, eg_dataset *from) {
     return egi_dataset_begin(stage, &from, 1);
 }
 // A 64-bit hash of two numbers, by which seeds, epochs and rounds make keys.
-static uint64_t egi_key_mix(uint64_t a, uint64_t b) {
+static uint64_t egi_seed_mix(uint64_t a, uint64_t b) {
     egi_random r = { a, b };
     uint32_t word[4];
     egi_random_block(word, r, 0, 0x64617461u);                // a sequence that no tensor is drawn from
@@ -30486,7 +30536,7 @@ static uint64_t egi_key_mix(uint64_t a, uint64_t b) {
 }
 // The given seed, or, if it is 0, one from this thread's generator. Never 0.
 static uint64_t egi_dataset_seed(uint64_t seed) {
-    return seed ? seed : egi_key_mix(egi_this.random.seed, egi_this.random.counter++) | 1;
+    return seed ? seed : egi_seed_mix(egi_this.random.seed, egi_this.random.counter++) | 1;
 }
 
 static const eg_spec egi_unknown_spec = { EG_NO_DTYPE, { -1, { 0 } } };
@@ -30560,7 +30610,7 @@ EGI_SMALL
 static EGI_COLD bool egi_specs_differ(const char *function, const eg_spec *spec, int component, const eg_tensor *x,
                                       const char *whose) {
     return egi_fail(spec->dtype == (eg_dtype)x->dtype || spec->dtype == EG_NO_DTYPE ? EG_ERROR_SHAPE : EG_ERROR_DTYPE,
-                    function, "component %d is %s, but elements of %s are %s", component, egi_describe(x), whose,
+                    function, "component %d is %s, but elements of %s are %s", component, egi_tensor_show(x), whose,
                     egi_spec_show(*spec));
 }
 static bool egi_dataset_alive(const char *function, const eg_dataset *d) {
@@ -30607,12 +30657,12 @@ EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity) 
 static egi_cursor *egi_cursor_open(eg_dataset *d, egi_cursor *up, const uint64_t *seeds, uint64_t epoch, int number,
                                    int total) {
     egi_cursor *c = (egi_cursor *)egi_alloc(sizeof *c + d->stage->state);
-    if (!c) { egi_no_memory(d->stage->name, (int64_t)(sizeof *c + d->stage->state)); return NULL; }
+    if (!c) { egi_memory_fail(d->stage->name, (int64_t)(sizeof *c + d->stage->state)); return NULL; }
     memset((void *)c, 0, sizeof *c + d->stage->state);
     c->d = d;
     c->seeds = seeds;
     c->epoch = c->epoch_below = epoch;
-    if (d->stage->random) c->key = egi_key_mix(seeds[d->seeds - 1], epoch);
+    if (d->stage->random) c->key = egi_seed_mix(seeds[d->seeds - 1], epoch);
     c->number = number;
     c->total = total;
     c->up = up;
@@ -30778,9 +30828,9 @@ static void egi_shelf_end(egi_shelf *s) {
 // Room for `capacity` slots, of which the first `used` are kept.
 static bool egi_column_slots(const char *name, egi_column *col, int64_t used, int64_t capacity) {
     int64_t bytes;
-    bool fits = egi_checked_product(capacity, (int64_t)sizeof(egi_seat), &bytes);
+    bool fits = egi_product_checked(capacity, (int64_t)sizeof(egi_seat), &bytes);
     egi_seat *slots = fits ? (egi_seat *)egi_alloc((size_t)bytes) : NULL;
-    if (!slots) return egi_no_memory(name, fits ? bytes : INT64_MAX);
+    if (!slots) return egi_memory_fail(name, fits ? bytes : INT64_MAX);
     if (col->slots) memcpy((void *)slots, (void *)col->slots, (size_t)used * sizeof *slots);
     else used = 0;
     memset((void *)(slots + used), 0, (size_t)(capacity - used) * sizeof *slots);
@@ -30799,8 +30849,8 @@ static bool egi_column_rows(const char *name, egi_column *col, const egi_piece *
         shape.dims[0] = k == 0 ? 16 : egi_min64(room, (int64_t)1 << col->most);
         if (k < col->n) continue;
         if (!egi_shape_valid(name, shape, (eg_dtype)p->x->dtype)) return false;
-        if (!egi_grow(&rows, &col->room, k + 1, sizeof *col->rows))
-            return egi_no_memory(name, (k + 1) * (int64_t)sizeof *col->rows);
+        if (!egi_memory_grow(&rows, &col->room, k + 1, sizeof *col->rows))
+            return egi_memory_fail(name, (k + 1) * (int64_t)sizeof *col->rows);
         col->rows = (eg_tensor **)rows;
         if (!(col->rows[k] = egi_host_new(name, (eg_dtype)p->x->dtype, &shape))) return false;
         col->n++;
@@ -30817,7 +30867,7 @@ static eg_tensor *egi_column_at(const egi_column *col, int64_t slot, int64_t *ro
 // Makes the order, in which each slot of a column of `capacity` has its own row at first, or one for more slots.
 static bool egi_column_order(const char *name, egi_column *col, int64_t former, int64_t capacity) {
     int64_t *order = (int64_t *)egi_alloc((size_t)capacity * sizeof *order);
-    if (!order) return egi_no_memory(name, capacity * (int64_t)sizeof *order);
+    if (!order) return egi_memory_fail(name, capacity * (int64_t)sizeof *order);
     for (int64_t i = 0; i < capacity; i++) order[i] = col->order && i < former ? col->order[i] : i;
     egi_free(col->order);
     col->order = order;
@@ -30977,7 +31027,7 @@ static bool egi_steps_bounded(const egi_cursor *c, int64_t n) {
         (long long)n, (int)EGI_STEPS_MOST);
 }
 // Steps over n elements by reading them. Returns how many there were, -1 on an error.
-static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
+static int64_t egi_cursor_skip_by_next(egi_cursor *c, int64_t n) {
     egi_element e;
     if (!egi_steps_bounded(c, n)) return -1;
     for (int64_t i = 0; i < n; i++) {
@@ -30990,7 +31040,7 @@ static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
 // Steps over n elements. Returns how many there were, fewer than n at the end, -1 on an error.
 static int64_t egi_cursor_skip(egi_cursor *c, int64_t n) {
     if (n <= 0 || c->ended) return 0;
-    if (!c->d->stage->skip) return egi_skip_by_next(c, n);
+    if (!c->d->stage->skip) return egi_cursor_skip_by_next(c, n);
     egi_context stage;
     egi_stage_enter(&stage, c, c->element);
     int64_t done = c->d->stage->skip(c, n);
@@ -30998,9 +31048,9 @@ static int64_t egi_cursor_skip(egi_cursor *c, int64_t n) {
     if (done >= 0) c->element += done, c->ended = c->ended || done < n;
     return done;
 }
-// egi_skip_by_next for a stage's own skip function, whose caller counts the elements itself.
-static int64_t egi_skip_reading(egi_cursor *c, int64_t n) {
-    int64_t before = c->element, done = egi_skip_by_next(c, n);
+// egi_cursor_skip_by_next for a stage's own skip function, whose caller counts the elements itself.
+static int64_t egi_cursor_skip_reading(egi_cursor *c, int64_t n) {
+    int64_t before = c->element, done = egi_cursor_skip_by_next(c, n);
     c->element = before;
     return done;
 }
@@ -31030,7 +31080,7 @@ static int64_t egi_cursor_pass(egi_cursor *c, int i, int64_t n) {    // steps ov
     return from ? egi_cursor_skip(from, n) : -1;
 }
 // The skip of a stage that gives as many elements as it gets.
-static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_cursor_pass(c, 0, n); }
+static int64_t egi_cursor_skip_below(egi_cursor *c, int64_t n) { return egi_cursor_pass(c, 0, n); }
 
 // ---- callbacks
 
@@ -31090,7 +31140,7 @@ static bool egi_element_results(const char *name, const eg_dataset *d, eg_tensor
             return egi_fail(out[i]->dtype != (int8_t)d->spec[i].dtype &&
                             d->spec[i].dtype != EG_NO_DTYPE ? EG_ERROR_DTYPE : EG_ERROR_SHAPE, name,
                             "the function gave %s as component %d, which was declared %s",
-                            egi_describe(out[i]), i, egi_spec_show(d->spec[i]));
+                            egi_tensor_show(out[i]), i, egi_spec_show(d->spec[i]));
     }
     for (int i = d->n; i < EG_MAX_COMPONENTS; i++)
         if (x[i])
@@ -31102,7 +31152,7 @@ static bool egi_element_results(const char *name, const eg_dataset *d, eg_tensor
 }
 // Seeds the thread's generator for one call of a user's function: what it draws depends on the element's number
 // alone, not on the thread.
-static void egi_key_random(const egi_cursor *c, int64_t element) {      // 2^32 blocks for each element
+static void egi_seed_element(const egi_cursor *c, int64_t element) {    // 2^32 blocks for each element
     egi_this.random.seed = c->key;
     egi_this.random.counter = (uint64_t)element << 32;
 }
@@ -31112,7 +31162,7 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
     eg_tensor *x[EG_MAX_COMPONENTS] = { 0 };
     eg_scope scope = eg_scope_begin();
     bool ok = scope.position >= 0;
-    egi_key_random(c, element);
+    egi_seed_element(c, element);
     if (ok && d->flag)
         EGI_FRAMED("the function", d->stage->name, x[0] = egi_frame_result(d->stage->name, d->f.one(in, d->user)));
     else if (ok) EGI_FRAMED("the function", d->stage->name, ok = d->f.map(in, x, d->user));
@@ -31178,8 +31228,8 @@ static bool egi_from_slices_rule(eg_dataset *d) {
             return egi_fail(EG_ERROR_SHAPE, "dataset_from_slices", "component %d is a scalar, which has no rows", i);
         if (x->dims[0] != d->tensors.x[0]->dims[0])
             return egi_fail(EG_ERROR_SHAPE, "dataset_from_slices", "lengths differ: component 0 is %s and component "
-                                            "%d is %s (%s against %s rows)", egi_describe(d->tensors.x[0]), i,
-                            egi_describe(x), egi_dim_show(d->tensors.x[0], d->tensors.x[0]->dims[0]),
+                                            "%d is %s (%s against %s rows)", egi_tensor_show(d->tensors.x[0]), i,
+                            egi_tensor_show(x), egi_dim_show(d->tensors.x[0], d->tensors.x[0]->dims[0]),
                             egi_dim_show(x, x->dims[0]));
         d->spec[i].shape.rank--;
         memmove(d->spec[i].shape.dims, d->spec[i].shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
@@ -31299,7 +31349,7 @@ static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
     eg_dataset *d = c->d;
     eg_tensor *x[EG_MAX_COMPONENTS] = { 0 };
     eg_scope scope = eg_scope_begin();
-    egi_key_random(c, c->element);
+    egi_seed_element(c, c->element);
     eg_status status = EG_FAILED;
     if (scope.position >= 0)
         EGI_FRAMED("the generator", d->stage->name, status = d->f.generator(c->element, x, d->user));
@@ -31313,12 +31363,13 @@ static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
     eg_scope_end(scope);
     return status;
 }
-static bool egi_unknown_rule(eg_dataset *d) {
+static bool egi_specs_unknown_rule(eg_dataset *d) {
     d->cardinality = EG_UNKNOWN;
     return true;
 }
 EGI_OBJECTS
-static const egi_stage egi_stage_from_generator = { "dataset_from_generator", 0, egi_unknown_rule, egi_generator_next,
+static const egi_stage egi_stage_from_generator = { "dataset_from_generator", 0, egi_specs_unknown_rule,
+    egi_generator_next,
                                                     NULL, NULL, true, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs) {
     if (!f) return (eg_dataset *)egi_raise(EG_ERROR_ARGUMENT, "dataset_from_generator", "the function is NULL");
@@ -31358,17 +31409,17 @@ static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
     if (!egi_lists_given(d->stage->name, n, paths, paths, paths)) return false;
     if (n < 1) return egi_fail(EG_ERROR_ARGUMENT, d->stage->name, "no files are given");
     egi_paths *p = (egi_paths *)egi_alloc(sizeof *p);
-    if (!p) return egi_no_memory(d->stage->name, (int64_t)sizeof *p);
+    if (!p) return egi_memory_fail(d->stage->name, (int64_t)sizeof *p);
     memset((void *)p, 0, sizeof *p);
     d->data = p;
     d->drop = egi_paths_drop;
     p->path = (char **)egi_alloc((size_t)n * sizeof *p->path);
     for (; p->path && p->n < n; p->n++) {
         if (!paths[p->n]) return egi_fail(EG_ERROR_ARGUMENT, d->stage->name, "path %d is NULL", p->n);
-        if (!(p->path[p->n] = egi_copy_string(paths[p->n], ""))) break;
+        if (!(p->path[p->n] = egi_string_copy(paths[p->n], ""))) break;
     }
     d->path = p->path ? p->path[0] : NULL;
-    return p->n == n || egi_no_memory(d->stage->name, (int64_t)n * (int64_t)sizeof *p->path);
+    return p->n == n || egi_memory_fail(d->stage->name, (int64_t)n * (int64_t)sizeof *p->path);
 }
 // A source that reads files one after the other and gives texts; NULL with an error.
 static eg_dataset *egi_dataset_of_files(const egi_stage *stage, const char *const *paths, int n) {
@@ -31424,7 +31475,7 @@ static void egi_reader_end(egi_cursor *c) {
 }
 static eg_status egi_text_failed(const char *function, egi_text *t) {
     t->failed = false;
-    egi_no_memory(function, (int64_t)t->size);
+    egi_memory_fail(function, (int64_t)t->size);
     return EG_FAILED;
 }
 
@@ -31576,8 +31627,8 @@ static int egi_csv_byte(egi_blocks *r, bool quoted) {
 // Notes where a field of the row ends.
 static bool egi_csv_field_ends(egi_csv_state *s, int64_t at) {
     void *end = s->end;
-    if (s->fields == s->capacity && !egi_grow(&end, &s->capacity, s->fields + 1, sizeof *s->end))
-        return egi_no_memory("dataset_csv", (s->fields + 1) * (int64_t)sizeof *s->end);
+    if (s->fields == s->capacity && !egi_memory_grow(&end, &s->capacity, s->fields + 1, sizeof *s->end))
+        return egi_memory_fail("dataset_csv", (s->fields + 1) * (int64_t)sizeof *s->end);
     s->end = (int64_t *)end;
     s->end[s->fields++] = at;
     return true;
@@ -31715,7 +31766,7 @@ static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
     s->columns[k] = part->count < 0 ? s->width : part->count;
     egi_free(s->column[k]);
     s->column[k] = (int64_t *)egi_alloc((size_t)s->columns[k] * sizeof(int64_t));
-    if (!s->column[k]) return egi_no_memory("dataset_csv", s->columns[k] * (int64_t)sizeof(int64_t));
+    if (!s->column[k]) return egi_memory_fail("dataset_csv", s->columns[k] * (int64_t)sizeof(int64_t));
     if (!at) for (; found < s->width; found++) s->column[k][found] = found;
     while (at && egi_csv_word(&at, &word, &n, &first, &last)) {
         if (first < 0 && p->header)
@@ -31750,7 +31801,7 @@ static bool egi_csv_keep_names(egi_csv_state *s) {           // of the header th
     size_t ends = (size_t)s->fields * sizeof *s->names, bytes = (size_t)s->end[s->fields - 1], n;
     egi_free(s->names);
     s->names = (int64_t *)egi_alloc(ends + bytes);
-    if (!s->names) return egi_no_memory("dataset_csv", (int64_t)(ends + bytes));
+    if (!s->names) return egi_memory_fail("dataset_csv", (int64_t)(ends + bytes));
     char *to = (char *)(s->names + s->fields);
     for (int64_t i = 0; i < s->fields; i++) {
         const char *field = egi_csv_field(s, i, &n);
@@ -31817,7 +31868,7 @@ static bool egi_csv_number(const char *field, size_t n, double *value, int64_t *
     for (size_t i = sign; i < n && *whole; i++)
         *whole = field[i] >= '0' && field[i] <= '9' && !__builtin_mul_overflow(*integer, (int64_t)10, integer) &&
                  !__builtin_add_overflow(*integer, (int64_t)(minus ? '0' - field[i] : field[i] - '0'), integer);
-    if (egi_parse_number(field, (int64_t)n, value)) return true;
+    if (egi_number_parse(field, (int64_t)n, value)) return true;
     bool nan = egi_csv_same_word(field + sign, n - sign, "nan"),
          infinite = egi_csv_same_word(field + sign, n - sign, "inf") ||
                     egi_csv_same_word(field + sign, n - sign, "infinity");
@@ -31911,16 +31962,16 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
         replaced = true;
     }
     if (whole && dtype == EG_INT64) { memcpy(to, &integer, sizeof integer); return true; }
-    egi_store(dtype, to, value);
-    double kept = egi_load(dtype, to);
-    bool fits = egi_is_float(dtype) ? kept - kept == 0 || value - value != 0 : kept == value;
+    egi_dtype_store(dtype, to, value);
+    double kept = egi_dtype_load(dtype, to);
+    bool fits = egi_dtype_is_float(dtype) ? kept - kept == 0 || value - value != 0 : kept == value;
     // 2^63 itself would be stored as 2^63 - 1.
     if (dtype == EG_INT64) fits = fits && fabs(value) < 9223372036854775808.0;
     if (fits || !replaced) return fits || egi_csv_bad(s, column, field, n, "does not fit ", eg_dtype_name(dtype));
     char what[120], stands[32] = "NaN";
     if (value == value) snprintf(stands, sizeof stands, "%g", value);
     snprintf(what, sizeof what, "%s that .missing gives for it does not fit %s; give %s", stands, eg_dtype_name(dtype),
-             egi_is_float(dtype) ? "another number" : "a whole number, or .dtype = EG_FLOAT64");
+             egi_dtype_is_float(dtype) ? "another number" : "a whole number, or .dtype = EG_FLOAT64");
     return egi_csv_bad(s, column, field, n, "is a missing value, and the ", what);
 }
 // Numbers are written into one tensor a component, which is lent again and again.
@@ -31977,10 +32028,10 @@ static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component
     bool ordered = true;
     eg_spec *spec = &d->spec[d->n];
     part->o = o;
-    if (o.columns && !(part->columns = egi_copy_string(o.columns, "")))
-        return egi_no_memory("dataset_csv", (int64_t)strlen(o.columns));
-    if (o.categories && !(part->categories = egi_copy_string(o.categories, "")))
-        return egi_no_memory("dataset_csv", (int64_t)strlen(o.categories));
+    if (o.columns && !(part->columns = egi_string_copy(o.columns, "")))
+        return egi_memory_fail("dataset_csv", (int64_t)strlen(o.columns));
+    if (o.categories && !(part->categories = egi_string_copy(o.categories, "")))
+        return egi_memory_fail("dataset_csv", (int64_t)strlen(o.categories));
     while (at && ordered && count <= 1 << 24 && egi_csv_word(&at, &word, &n, &first, &last)) {
         ordered = first <= last;                          // each range: one backwards would make the count too small
         count += last - first + 1;
@@ -32010,7 +32061,7 @@ EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_o
     if (ok && (p->delimiter == '"' || p->delimiter == '\n' || p->delimiter == '\r'))
         ok = egi_fail(EG_ERROR_ARGUMENT, "dataset_csv", "a quote or a line's end cannot separate fields");
     if (ok && o.na)
-        ok = (p->na = egi_copy_string(o.na, "")) != NULL || egi_no_memory("dataset_csv", (int64_t)strlen(o.na));
+        ok = (p->na = egi_string_copy(o.na, "")) != NULL || egi_memory_fail("dataset_csv", (int64_t)strlen(o.na));
     for (int k = 0; k < EG_MAX_COMPONENTS; k++)
         if (o.components[k].columns || o.components[k].text) p->parts = k + 1;
     if (p->parts == 0) p->parts = 1;                          // all columns, as the first says
@@ -32060,7 +32111,7 @@ typedef struct egi_crew {
 
 // In a child of fork the parent's threads do not exist: their work cannot go on here, and what they held cannot be
 // freed.
-static EGI_COLD eg_status egi_forked_away(const egi_cursor *c) {
+static EGI_COLD eg_status egi_cursor_fail_forked(const egi_cursor *c) {
     egi_fail(EG_ERROR_STATE, c->d->stage->name, "its threads are those of the process that was forked; make a new "
              "iterator in this process, or eg_iterator_restore this one");
     return EG_FAILED;
@@ -32097,7 +32148,7 @@ static double egi_job_do(const egi_cursor *c, egi_job *job, int64_t forks) {
         egi_stage_enter(&stage, c, job->element + job->got);
         status = egi_job_element(c, job, job->got);
         egi_context_leave(&stage);
-        if (forks >= 0 && egi_is_forked(forks)) return 0;
+        if (forks >= 0 && egi_fork_happened(forks)) return 0;
         job->got += status == EG_NEXT;
     }
     if (status == EG_FAILED) {
@@ -32129,7 +32180,7 @@ static void *egi_crew_work(void *p) {
         pthread_mutex_unlock(&crew->lock);
         double took = egi_job_do(crew->c, job, crew->forks);
         // The function forked: in the child, no other thread exists.
-        if (egi_is_forked(crew->forks)) return NULL;
+        if (egi_fork_happened(crew->forks)) return NULL;
         pthread_mutex_lock(&crew->lock);
         egi_crew_learn(crew, job, took);
         job->done = true;
@@ -32169,7 +32220,7 @@ static void egi_crew_rest(egi_crew *crew) {
 // The threads that could be started suffice: with none at all, the asking thread does every job itself.
 static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     egi_crew *crew = (egi_crew *)egi_alloc(sizeof *crew);
-    if (!crew) { egi_no_memory("dataset_map", (int64_t)sizeof *crew); return NULL; }
+    if (!crew) { egi_memory_fail("dataset_map", (int64_t)sizeof *crew); return NULL; }
     memset(crew, 0, sizeof *crew);
     crew->c = c;
     crew->floats = egi_this.floats;
@@ -32185,7 +32236,7 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     crew->job = crew->thread ? (egi_job *)egi_alloc(bytes) : NULL;
     if (!crew->job) {
         egi_crew_end(crew);
-        egi_no_memory("dataset_map", (int64_t)bytes);
+        egi_memory_fail("dataset_map", (int64_t)bytes);
         return NULL;
     }
     memset((void *)crew->job, 0, bytes);
@@ -32296,7 +32347,7 @@ static eg_status egi_map_pieces(egi_cursor *c, egi_piece *out) {
     egi_map_state *s = (egi_map_state *)c->state;
     if (c->d->width > 1) {
         if (!s->crew && !(s->crew = egi_crew_new(c, (int)c->d->width))) return EG_FAILED;
-        if (egi_is_forked(s->crew->forks)) return egi_forked_away(c);
+        if (egi_fork_happened(s->crew->forks)) return egi_cursor_fail_forked(c);
         return egi_crew_take(s->crew, c, &s->drained, out);
     }
 #endif
@@ -32304,14 +32355,14 @@ static eg_status egi_map_pieces(egi_cursor *c, egi_piece *out) {
 }
 static int64_t egi_map_skip(egi_cursor *c, int64_t n) {
     // A crew has taken elements from upstream already: they are read in their order and dropped.
-    return ((egi_map_state *)c->state)->crew == NULL ? egi_skip_below(c, n) : egi_skip_reading(c, n);
+    return ((egi_map_state *)c->state)->crew == NULL ? egi_cursor_skip_below(c, n) : egi_cursor_skip_reading(c, n);
 }
 static void egi_map_close(egi_cursor *c) {
 #ifndef EAGER_NO_THREADS
     egi_map_state *s = (egi_map_state *)c->state;
     // This process was forked while the crew's threads ran. They do not exist here, and may have been at work on any of
     // this when the process forked: it is left as it is, and its memory is not given back.
-    if (s->crew && egi_is_forked(s->crew->forks)) memset((void *)c->from, 0, sizeof c->from);
+    if (s->crew && egi_fork_happened(s->crew->forks)) memset((void *)c->from, 0, sizeof c->from);
     else if (s->crew) egi_crew_end(s->crew);
 #else
     (void)c;
@@ -32320,7 +32371,7 @@ static void egi_map_close(egi_cursor *c) {
 static void egi_map_rest(egi_cursor *c) {
 #ifndef EAGER_NO_THREADS
     egi_map_state *s = (egi_map_state *)c->state;
-    if (s->crew && !egi_is_forked(s->crew->forks)) egi_crew_rest(s->crew);
+    if (s->crew && !egi_fork_happened(s->crew->forks)) egi_crew_rest(s->crew);
 #else
     (void)c;
 #endif
@@ -32369,7 +32420,7 @@ static eg_status egi_filter_next(egi_cursor *c, eg_tensor **out) {
         eg_status status = egi_cursor_pull(c, 0, out);
         if (status != EG_NEXT) return status;
         eg_scope scope = eg_scope_begin();
-        egi_key_random(c, *(int64_t *)c->state);
+        egi_seed_element(c, *(int64_t *)c->state);
         ++*(int64_t *)c->state;
         eg_tensor *keep = NULL;
         if (scope.position >= 0)
@@ -32406,24 +32457,26 @@ EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *from, eg_function1 *keep, vo
 typedef struct egi_batch_state { egi_element *list; int64_t capacity; } egi_batch_state;
 static bool egi_element_room(egi_cursor *c, egi_element **list, int64_t *capacity, int64_t count) {
     void *grown = *list;
-    if (!egi_grow(&grown, capacity, count, sizeof **list))
-        return egi_no_memory(c->d->stage->name, count * (int64_t)sizeof **list);
+    if (!egi_memory_grow(&grown, capacity, count, sizeof **list))
+        return egi_memory_fail(c->d->stage->name, count * (int64_t)sizeof **list);
     *list = (egi_element *)grown;
     return true;
 }
 // The shape of component k of a batch of n elements. Padded, each axis is as long as the longest; else all elements
 // must have one shape. number, if not 0, is what errors call the second element.
-static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n, int k, bool padded, eg_shape *shape,
-                              int64_t number) {
+static bool egi_batch_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n, int k, bool padded,
+                                    eg_shape *shape,
+                                    int64_t number) {
     const eg_tensor *first = list[0].x[k];
     *shape = egi_shape(first);
     for (int64_t i = 1; i < n; i++) {
         const eg_tensor *x = list[i].x[k];
         if (x->dtype != first->dtype)
             return egi_fail(EG_ERROR_DTYPE, c->d->stage->name,
-                            "component %d is %s in one element of the batch and %s in another", k, egi_describe(first),
-                            egi_describe(x));
-        if (padded ? x->rank != first->rank : !egi_same_shape(x, first))
+                            "component %d is %s in one element of the batch and %s in another", k,
+                            egi_tensor_show(first),
+                            egi_tensor_show(x));
+        if (padded ? x->rank != first->rank : !egi_shape_same(x, first))
             return egi_fail(EG_ERROR_SHAPE, c->d->stage->name, "elements of a batch differ in shape: component %d is "
                             "%s in its first and %s in its element %lld%s", k, egi_shape_show(egi_shape(first)),
                             egi_shape_show(egi_shape(x)), (long long)(number ? number : i),
@@ -32457,7 +32510,7 @@ static void egi_element_copy_corner(const char *from, const eg_tensor *x, char *
 // the stage's padding value. The caller owns the result; NULL with an error.
 static eg_tensor *egi_element_stack(egi_cursor *c, const egi_element *list, int64_t n, int k) {
     eg_shape shape;
-    if (!egi_stacked_shape(c, list, n, k, true, &shape, 0)) return NULL;
+    if (!egi_batch_stacked_shape(c, list, n, k, true, &shape, 0)) return NULL;
     eg_dtype dtype = (eg_dtype)list[0].x[k]->dtype;
     eg_tensor *y = egi_host_new(c->d->stage->name, dtype, &shape);
     if (!y || !y->size) return y;
@@ -32500,7 +32553,7 @@ static EGI_COLD bool egi_batch_misfit(egi_cursor *c, const eg_tensor *batch, int
     memset((void *)list, 0, sizeof list);
     list[0].x[k] = egi_element_rows(c->d->stage->name, batch, 0, -1);
     list[1].x[k] = egi_piece_take(c->d->stage->name, p);
-    if (list[0].x[k] && list[1].x[k]) egi_stacked_shape(c, list, 2, k, false, &shape, i);
+    if (list[0].x[k] && list[1].x[k]) egi_batch_stacked_shape(c, list, 2, k, false, &shape, i);
     egi_element_drop(list[0].x);
     egi_element_drop(list[1].x);
     return false;
@@ -32553,8 +32606,8 @@ static eg_status egi_padded_next(egi_cursor *c, eg_tensor **out) {
 }
 static int64_t egi_batch_skip(egi_cursor *c, int64_t n) {
     int64_t size = c->d->number[0], elements;
-    if (!egi_checked_product(n, size, &elements)) elements = INT64_MAX / size * size;
-    int64_t done = egi_skip_below(c, elements);
+    if (!egi_product_checked(n, size, &elements)) elements = INT64_MAX / size * size;
+    int64_t done = egi_cursor_skip_below(c, elements);
     return done < 0 ? -1 : done / size + (done % size != 0 && !c->d->number[1]);
 }
 static void egi_batch_close(egi_cursor *c) { egi_free(((egi_batch_state *)c->state)->list); }
@@ -32676,7 +32729,7 @@ static bool egi_unbatch_rule(eg_dataset *d) {
         memmove(s->dims, s->dims + 1, (size_t)s->rank * sizeof(int64_t));
     }
     if (d->cardinality == 0 || rows == 0) d->cardinality = 0;
-    else if (d->cardinality > 0 && (rows < 0 || !egi_checked_product(d->cardinality, rows, &d->cardinality)))
+    else if (d->cardinality > 0 && (rows < 0 || !egi_product_checked(d->cardinality, rows, &d->cardinality)))
         d->cardinality = EG_UNKNOWN;
     return true;
 }
@@ -32705,7 +32758,7 @@ static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
                                      (uint64_t)n);
 }
 static uint64_t egi_shuffle_key(const egi_cursor *c) {
-    return egi_key_mix(egi_cursor_seed(c), c->d->flag ? 0 : c->epoch + 1);
+    return egi_seed_mix(egi_cursor_seed(c), c->d->flag ? 0 : c->epoch + 1);
 }
 // Fills the buffer, draws one of its elements, and moves the last one to its place. Which one is drawn follows from the
 // key and from how many were drawn before, so that a reading can be repeated.
@@ -32728,7 +32781,7 @@ static eg_status egi_shuffle_pieces(egi_cursor *c, egi_piece *out) {
     return EG_NEXT;
 }
 typedef struct egi_place_of { int64_t element, slot; } egi_place_of;
-static int egi_compare_elements(const void *a, const void *b) {
+static int egi_shuffle_compare(const void *a, const void *b) {
     int64_t x = ((const egi_place_of *)a)->element, y = ((const egi_place_of *)b)->element;
     return (x > y) - (x < y);
 }
@@ -32737,7 +32790,7 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
     int64_t total = c->d->from[0]->cardinality, size = 0, next = 0, done = 0, at = 0;
     if (!egi_steps_bounded(c, n)) return -1;
     egi_place_of *place = (egi_place_of *)egi_alloc((size_t)most * sizeof *place);
-    if (!place) { egi_no_memory("dataset_shuffle", most * (int64_t)sizeof *place); return -1; }
+    if (!place) { egi_memory_fail("dataset_shuffle", most * (int64_t)sizeof *place); return -1; }
     s->key = egi_shuffle_key(c);
     for (; done < n; done++) {
         while (size < most && (total < 0 || next < total)) place[size++].element = next++;
@@ -32746,7 +32799,7 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
         place[drawn] = place[--size];
     }
     for (int64_t i = 0; i < size; i++) place[i].slot = i;
-    qsort(place, (size_t)size, sizeof *place, egi_compare_elements);
+    qsort(place, (size_t)size, sizeof *place, egi_shuffle_compare);
     egi_piece in[EG_MAX_COMPONENTS];
     bool ok = true;
     s->size = size;
@@ -32778,7 +32831,7 @@ static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
         memset((void *)s, 0, sizeof *s);
         egi_cursor_drop_below(c, 0);
     }
-    return egi_skip_reading(c, n);
+    return egi_cursor_skip_reading(c, n);
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_pieces_next,
@@ -32804,7 +32857,7 @@ static void egi_repeat_again(egi_cursor *c) {
     int64_t *round = (int64_t *)c->state;
     ++*round;
     egi_cursor_drop_below(c, 0);
-    c->epoch_below = egi_key_mix(c->epoch, (uint64_t)*round);
+    c->epoch_below = egi_seed_mix(c->epoch, (uint64_t)*round);
 }
 // Reads upstream again, under a new key, as often as is asked; below 0: for ever.
 static eg_status egi_repeat_pieces(egi_cursor *c, egi_piece *out) {
@@ -32859,7 +32912,7 @@ static bool egi_repeat_rule(eg_dataset *d) {
     int64_t n = d->cardinality, count = d->number[0];
     if (count == 0 || n == 0) d->cardinality = 0;
     else if (count < 0) d->cardinality = EG_INFINITE;
-    else if (n > 0 && !egi_checked_product(n, count, &d->cardinality)) d->cardinality = EG_INFINITE;
+    else if (n > 0 && !egi_product_checked(n, count, &d->cardinality)) d->cardinality = EG_INFINITE;
     return true;
 }
 EGI_OBJECTS
@@ -32971,7 +33024,7 @@ static bool egi_enumerate_rule(eg_dataset *d) {
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_enumerate = { "dataset_enumerate", 0, egi_enumerate_rule, egi_enumerate_next,
-                                               egi_skip_below, NULL, false, NULL, NULL };
+                                               egi_cursor_skip_below, NULL, false, NULL, NULL };
 EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) {
     return egi_dataset_done(egi_dataset_on(&egi_stage_enumerate, d), true);
 }
@@ -33094,7 +33147,7 @@ static int egi_dataset_seeds(eg_dataset *d, int at, uint64_t *get, const uint64_
 }
 static bool egi_seeds_new(const char *function, const eg_dataset *d, uint64_t **seeds) {
     *seeds = d->seeds ? (uint64_t *)egi_alloc((size_t)d->seeds * sizeof **seeds) : NULL;
-    return !d->seeds || *seeds || egi_no_memory(function, d->seeds * (int64_t)sizeof **seeds);
+    return !d->seeds || *seeds || egi_memory_fail(function, d->seeds * (int64_t)sizeof **seeds);
 }
 // A copy of the tree's seeds for a reading that begins now: restoring an iterator changes the dataset's seeds later.
 static bool egi_seeds_now(const char *function, eg_dataset *d, uint64_t **seeds) {
@@ -33110,7 +33163,7 @@ typedef struct egi_turn { eg_dataset *d; egi_cursor *c; uint64_t *seeds; } egi_t
 typedef struct egi_interleave_state {
     egi_turn *turn; int64_t at, taken, asked, open; bool drained;
 } egi_interleave_state;
-static void egi_turn_end(egi_turn *t) {
+static void egi_interleave_turn_end(egi_turn *t) {
     egi_cursor_close(t->c);
     eg_dataset_release(t->d);
     egi_free(t->seeds);
@@ -33124,11 +33177,11 @@ static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     eg_status status = egi_cursor_pull(c, 0, in.x);
     if (status != EG_NEXT) return status;
     eg_scope scope = eg_scope_begin();
-    egi_key_random(c, s->asked);
+    egi_seed_element(c, s->asked);
     if (scope.position >= 0) EGI_FRAMED("the function", c->d->stage->name, t->d = c->d->f.dataset(in.x, c->d->user));
     eg_scope_end(scope);
     egi_element_drop(in.x);
-    uint64_t epoch = egi_key_mix(c->epoch, (uint64_t)s->asked++);
+    uint64_t epoch = egi_seed_mix(c->epoch, (uint64_t)s->asked++);
     if (!t->d && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "dataset_interleave", "the function returned NULL");
     if (egi_this.error != EG_OK || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n))
         return EG_FAILED;
@@ -33146,7 +33199,7 @@ static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
     size_t bytes = (size_t)cycle * sizeof *s->turn;
     if (!s->turn) {
         s->turn = (egi_turn *)egi_alloc(bytes);
-        if (!s->turn) { egi_no_memory("dataset_interleave", (int64_t)bytes); return EG_FAILED; }
+        if (!s->turn) { egi_memory_fail("dataset_interleave", (int64_t)bytes); return EG_FAILED; }
         memset((void *)s->turn, 0, bytes);
     }
     for (int64_t vain = 0; !s->drained || s->open > 0;) {
@@ -33159,7 +33212,7 @@ static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
         }
         eg_status status = t->c ? egi_cursor_next(t->c, out) : EG_END_OF_SEQUENCE;
         if (status == EG_FAILED) return status;
-        if (status == EG_END_OF_SEQUENCE && t->c) { egi_turn_end(t); s->open--; }
+        if (status == EG_END_OF_SEQUENCE && t->c) { egi_interleave_turn_end(t); s->open--; }
         if (status == EG_END_OF_SEQUENCE || ++s->taken == block) { s->at = (s->at + 1) % cycle; s->taken = 0; }
         if (status == EG_NEXT) return status;
     }
@@ -33167,7 +33220,7 @@ static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
 }
 static void egi_interleave_close(egi_cursor *c) {
     egi_interleave_state *s = (egi_interleave_state *)c->state;
-    for (int64_t i = 0; s->turn && i < c->d->number[0]; i++) egi_turn_end(&s->turn[i]);
+    for (int64_t i = 0; s->turn && i < c->d->number[0]; i++) egi_interleave_turn_end(&s->turn[i]);
     egi_free(s->turn);
 }
 static void egi_interleave_rest(egi_cursor *c) {
@@ -33217,7 +33270,7 @@ static void egi_cache_release(egi_cache *cache) {
 }
 static uint64_t egi_cache_key(const egi_cursor *c) {          // a hash of the seeds
     uint64_t key = 0;
-    for (int i = 0; i < c->d->seeds; i++) key = egi_key_mix(key, c->seeds[i]);
+    for (int i = 0; i < c->d->seeds; i++) key = egi_seed_mix(key, c->seeds[i]);
     return key;
 }
 // The complete list, or NULL while there is none. A cursor that has found one keeps it to its end.
@@ -33258,7 +33311,7 @@ static eg_status egi_cache_pieces(egi_cursor *c, egi_piece *out) {
     }
     if (!own) {
         own = s->own = (egi_cache *)egi_alloc(sizeof *own);
-        if (!own) { egi_no_memory("dataset_cache", (int64_t)sizeof *own); return EG_FAILED; }
+        if (!own) { egi_memory_fail("dataset_cache", (int64_t)sizeof *own); return EG_FAILED; }
         memset((void *)own, 0, sizeof *own);
         own->refs = 1;
         own->key = egi_cache_key(c);
@@ -33273,7 +33326,7 @@ static eg_status egi_cache_pieces(egi_cursor *c, egi_piece *out) {
 }
 static int64_t egi_cache_skip(egi_cursor *c, int64_t n) {
     egi_cache *full = egi_cache_full(c);
-    if (!full) return egi_skip_reading(c, n);
+    if (!full) return egi_cursor_skip_reading(c, n);
     int64_t left = full->n - c->element;
     return n < left ? n : left;
 }
@@ -33423,7 +33476,7 @@ static void *egi_ahead_work(void *p) {
         pthread_mutex_unlock(&a->lock);
         eg_status status = egi_ahead_read(a, e, &ticket);
         // A function upstream forked: in the child, no other thread exists.
-        if (egi_is_forked(a->forks)) return NULL;
+        if (egi_fork_happened(a->forks)) return NULL;
         pthread_mutex_lock(&a->lock);
         a->reading = false;
         if (status == EG_NEXT && egi_ahead_put(a, e, ticket)) {
@@ -33448,7 +33501,7 @@ static egi_ahead *egi_ahead_new(egi_cursor *c) {
     size_t head = sizeof(egi_ahead) + (size_t)groups * sizeof(egi_bundle),
            bytes = head + (size_t)((groups + 1) * each) * sizeof(int64_t);
     egi_ahead *a = (egi_ahead *)egi_alloc(bytes);
-    if (!a) { egi_no_memory("dataset_prefetch", (int64_t)bytes); return NULL; }
+    if (!a) { egi_memory_fail("dataset_prefetch", (int64_t)bytes); return NULL; }
     memset((void *)a, 0, head);
     a->c = c;
     a->floats = egi_this.floats;
@@ -33459,7 +33512,7 @@ static egi_ahead *egi_ahead_new(egi_cursor *c) {
     pthread_cond_init(&a->changed, NULL);
     return a;
 }
-static bool egi_ahead_forked(const egi_ahead *a) { return a->running && egi_is_forked(a->forks); }
+static bool egi_ahead_forked(const egi_ahead *a) { return a->running && egi_fork_happened(a->forks); }
 // Ends the thread and waits for it; what it has read stays in the ring.
 static void egi_ahead_rest(egi_ahead *a) {
     if (!a->running || egi_ahead_forked(a)) return;
@@ -33524,7 +33577,7 @@ static bool egi_ahead_turn(egi_ahead *a, egi_piece *out, eg_tensor **x, eg_statu
 static eg_status egi_prefetch_read(egi_cursor *c, egi_piece *out, eg_tensor **x) {
     egi_ahead **state = (egi_ahead **)c->state, *a = *state ? *state : (*state = egi_ahead_new(c));
     if (!a) return EG_FAILED;
-    if (egi_ahead_forked(a)) return egi_forked_away(c);
+    if (egi_ahead_forked(a)) return egi_cursor_fail_forked(c);
     if (a->holds && egi_ahead_group(a, 0)->at == egi_ahead_group(a, 0)->size) egi_ahead_return(a);
     if (!a->running && !a->full && !a->over) {                // at first, and after a rest
         a->to = c->to && c->to->upload ? c->to : NULL;
@@ -33586,7 +33639,7 @@ static bool egi_prefetch_idle(egi_cursor *c) { return c != NULL; }
 typedef char egi_prefetch_state;
 #endif
 static int64_t egi_prefetch_skip(egi_cursor *c, int64_t n) {
-    return egi_prefetch_idle(c) ? egi_skip_below(c, n) : egi_skip_reading(c, n);
+    return egi_prefetch_idle(c) ? egi_cursor_skip_below(c, n) : egi_cursor_skip_reading(c, n);
 }
 EGI_OBJECTS
 static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_prefetch_next,
@@ -33640,7 +33693,7 @@ static void egi_dataset_epochs(eg_dataset *d, int64_t *most, const int64_t *set)
     }
     for (int i = 0; i < d->n_from; i++) egi_dataset_epochs(d->from[i], most, set);
 }
-static void egi_stand_end(egi_stand *s) {
+static void egi_iterator_stand_end(egi_stand *s) {
     egi_cursor_close(s->c);
     egi_free(s->seeds);
     memset((void *)s, 0, sizeof *s);
@@ -33686,7 +33739,7 @@ static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset
     if (!it->n) it->n = d->n;
     it->d = d;
     it->at = start;
-    egi_stand_end(&former);
+    egi_iterator_stand_end(&former);
     eg_dataset_release(before);
     return true;
 }
@@ -33736,7 +33789,7 @@ EAGER_API void eg_iterator_release(eg_iterator *it) {
         if (it->older) it->older->newer = it->newer;
         egi_unlock();
     }
-    egi_stand_end(&it->at);
+    egi_iterator_stand_end(&it->at);
     eg_dataset_release(it->d);
     egi_object_free(it);
 }
@@ -33839,7 +33892,7 @@ static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked)
     out[0] = NULL;
     if (egi_graph_adopts() && !egi_iterator_alive("iterator_next", it)) return EG_FAILED;
     if (egi_graph_adopts()) return egi_iterator_nodes("iterator_next", it, NULL, it->spec, it->n, out);
-    if (egi_this.observer && !egi_observe_read("iterator_next", NULL, asked)) return EG_FAILED;
+    if (egi_this.observer && !egi_observer_read("iterator_next", NULL, asked)) return EG_FAILED;
     if (!egi_iterator_ready("iterator_next", it)) return EG_FAILED;
     for (int i = 0; i < it->d->n; i++) out[i] = NULL;
     if (it->at.failed) {
@@ -33915,7 +33968,7 @@ EAGER_API bool (eg_graph_next)(eg_tensor *handle, const eg_spec *specs, int n, e
         return egi_fail(EG_ERROR_STATE, "graph_next", "no graph is being built; EG_GRAPH(g); begins");
     if (handle->flags & EGI_NUMBER || handle->dtype != EG_INT64 || handle->size != 1)
         return egi_fail(EG_ERROR_ARGUMENT, "graph_next", "%s is no handle, which is an int64 scalar",
-                        egi_describe(handle));
+                        egi_tensor_show(handle));
     return egi_iterator_nodes("graph_next", NULL, handle, specs, n, out) == EG_NEXT;
 }
 
@@ -33933,7 +33986,7 @@ EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
     int64_t seeds = it->d->seeds, words = eg_dataset_format(it->d, NULL, 0),
             size = EGI_POSITION_HEAD + 8 * seeds + words;
     unsigned char *p = (unsigned char *)egi_alloc((size_t)size + 1);
-    if (!p) { egi_no_memory("iterator_position", size); return NULL; }
+    if (!p) { egi_memory_fail("iterator_position", size); return NULL; }
     memcpy(p, "egpos1\n", 8);
     egi_little_write(p + 8, it->at.epoch, 8);
     egi_little_write(p + 16, (uint64_t)it->at.taken, 8);
@@ -33956,9 +34009,9 @@ static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsign
         EGI_POSITION_HEAD + 8 * egi_little_read(p + 24, 8) + egi_little_read(p + 32, 8) != (uint64_t)size ||
         egi_little_read(p + 16, 8) > INT64_MAX)
         return egi_fail(EG_ERROR_ARGUMENT, "iterator_restore", "%s is no position of an iterator",
-                        egi_describe(position));
+                        egi_tensor_show(position));
     char *own = (char *)egi_alloc((size_t)words + 1);
-    if (!own) return egi_no_memory("iterator_restore", words);
+    if (!own) return egi_memory_fail("iterator_restore", words);
     eg_dataset_format(it->d, own, (size_t)words + 1);
     const char *saved = (const char *)p + size - egi_little_read(p + 32, 8);
     bool same = egi_little_read(p + 24, 8) == (uint64_t)seeds && egi_little_read(p + 32, 8) == (uint64_t)words &&
@@ -34006,7 +34059,7 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
         egi_fail(EG_ERROR_STATE, "iterator_restore",
                  "the position is behind %lld elements, but the data ends after %lld",
                  (long long)to->taken, (long long)taken);
-    if (!ok) egi_stand_end(to);
+    if (!ok) egi_iterator_stand_end(to);
     egi_hush_end(&hush, &failed);
     if (!ok) egi_failure_raise(&failed);
     egi_iterator_leave(it);
@@ -34022,7 +34075,7 @@ static void egi_iterator_move(eg_iterator *it, egi_stand *to) {
     egi_unlock();
     egi_stand former = it->at;
     it->at = *to;
-    egi_stand_end(&former);
+    egi_iterator_stand_end(&former);
 }
 EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
     egi_stand to;
@@ -34131,10 +34184,10 @@ static bool egi_archive_room(eg_archive *a) {
 // Adds a tensor under a name that is not there yet. The archive takes its own reference.
 static bool egi_archive_put(const char *function, eg_archive *a, const char *name, eg_tensor *x) {
     void *items = a->items;
-    char *copy = egi_copy_string(name, "");
-    if (!copy || !egi_archive_room(a) || !egi_grow(&items, &a->capacity, a->count + 1, sizeof *a->items)) {
+    char *copy = egi_string_copy(name, "");
+    if (!copy || !egi_archive_room(a) || !egi_memory_grow(&items, &a->capacity, a->count + 1, sizeof *a->items)) {
         egi_free(copy);
-        return egi_no_memory(function, 0);
+        return egi_memory_fail(function, 0);
     }
     a->items = (egi_item *)items;
     a->items[a->count].name = copy;
@@ -34199,7 +34252,7 @@ static void egi_archive_notes_count(eg_archive *a) {
 // Makes room for one more text.
 static bool egi_archive_note_room(eg_archive *a) {
     void *notes = a->notes;
-    if (!egi_grow(&notes, &a->notes_capacity, a->n_notes + 1, sizeof *a->notes)) return false;
+    if (!egi_memory_grow(&notes, &a->notes_capacity, a->n_notes + 1, sizeof *a->notes)) return false;
     a->notes = (egi_note *)notes;
     if (2 * (a->n_notes + 1) <= a->n_note_slots) return true;
     int64_t n = a->n_note_slots ? 2 * a->n_note_slots : 16;
@@ -34231,11 +34284,11 @@ EAGER_API bool eg_archive_set_text(eg_archive *a, const char *key, const char *v
         egi_archive_notes_count(a);
         return true;
     }
-    char *copy = egi_copy_string(value, ""), *name = i < 0 ? egi_copy_string(key, "") : NULL;
+    char *copy = egi_string_copy(value, ""), *name = i < 0 ? egi_string_copy(key, "") : NULL;
     if (!copy || (i < 0 && (!name || !egi_archive_note_room(a)))) {
         egi_free(copy);
         egi_free(name);
-        return egi_no_memory("archive_set_text", 0);
+        return egi_memory_fail("archive_set_text", 0);
     }
     if (i >= 0) {
         egi_free(a->notes[i].value);
@@ -34356,17 +34409,17 @@ static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *s
         return NULL;
     }
     char *data = direct ? x->data : (char *)egi_alloc((size_t)bytes);
-    bool ok = (data || egi_no_memory(function, bytes)) && egi_stream_read(s, data, bytes);
+    bool ok = (data || egi_memory_fail(function, bytes)) && egi_stream_read(s, data, bytes);
     if (ok && (turned != (EGI_BIG != 0))) egi_bytes_turn(data, n, egi_stored[stored].size);
     for (int64_t i = 0; ok && dtype == EG_BOOL && i < n; i++) data[i] = data[i] != 0;
     if (ok && stored >= EGI_DTYPES) {
         int element = egi_dtypes[dtype].size, from = egi_stored[stored].size;
         char *wide = (char *)egi_alloc((size_t)(n * element));
-        ok = wide || egi_no_memory(function, n * element);
+        ok = wide || egi_memory_fail(function, n * element);
         for (int64_t i = 0; ok && i < n; i++) {
             int64_t v = egi_stored_widened(stored, data + i * from);
             if (v < 0 && stored == EGI_STORED_U8) ok = egi_stream_fail(s, "a uint64 value is too large for int64");
-            else egi_store_int(dtype, wide + i * element, v);
+            else egi_dtype_store_int(dtype, wide + i * element, v);
         }
         if (ok) ok = backend->write(backend, x->data, wide, n * element);
         egi_free(wide);
@@ -34380,7 +34433,7 @@ static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *s
 static bool egi_stored_bytes(const eg_shape *shape, int stored, int64_t *bytes) {
     *bytes = egi_stored[stored].size;
     for (int i = 0; i < shape->rank; i++) if (shape->dims[i] == 0) { *bytes = 0; return true; }
-    for (int i = 0; i < shape->rank; i++) if (!egi_checked_product(*bytes, shape->dims[i], bytes)) return false;
+    for (int i = 0; i < shape->rank; i++) if (!egi_product_checked(*bytes, shape->dims[i], bytes)) return false;
     return *bytes / egi_stored[stored].size <= INT64_MAX / 8;  // widened elements must be countable, too
 }
 
@@ -34411,7 +34464,7 @@ static eg_archive *egi_archive_loaded(const char *function, eg_archive *a, egi_s
                                       bool ok) {
     if (ok && w && w->later) {
         a->source = (egi_source *)egi_alloc(sizeof *source);
-        ok = a->source != NULL || egi_no_memory(function, (int64_t)sizeof *source);
+        ok = a->source != NULL || egi_memory_fail(function, (int64_t)sizeof *source);
         if (ok) *a->source = *source;
     }
     if (!ok || !a->source) egi_source_close(source);
@@ -34600,7 +34653,7 @@ EAGER_API eg_tensor *eg_load_npy(const char *path) {
         x = source.size < 0 ? (egi_stream_fail(s, "cannot be read: its size is not known (a pipe or a device)"),
                                (eg_tensor *)NULL) : egi_npy_read(s);
         egi_free(s);
-    } else egi_no_memory("load_npy", (int64_t)sizeof *s);
+    } else egi_memory_fail("load_npy", (int64_t)sizeof *s);
     egi_source_close(&source);
     return egi_scope_own(x);
 }
@@ -34774,7 +34827,7 @@ static bool egi_npz_write(egi_sink *s, egi_text *list, char *name, eg_tensor *x)
     }
     egi_zip_header(&head, &m, false);
     egi_zip_header(list, &m, true);
-    bool ok = (!head.failed && !list->failed) || egi_no_memory("save_npz", 0);
+    bool ok = (!head.failed && !list->failed) || egi_memory_fail("save_npz", 0);
     if (ok)
         ok = egi_sink_write(s, head.data, (int64_t)head.size) && egi_sink_write(s, header, length) &&
              egi_sink_elements(s, data, x);
@@ -34800,14 +34853,14 @@ EAGER_API bool eg_save_npz(eg_archive *a, const char *path) {
         eg_scope scope = eg_scope_begin();
         egi_notes_json(&notes, a);
         eg_shape shape = { 1, { (int64_t)notes.size } };
-        ok = !notes.failed || egi_no_memory("save_npz", 0);
+        ok = !notes.failed || egi_memory_fail("save_npz", 0);
         eg_tensor *x = ok ? eg_from_data(EG_UINT8, shape, notes.data) : NULL;
         ok = x && egi_npz_write(&s, &list, metadata, x);
         eg_scope_end(scope);
     }
     int64_t start = s.offset, size = (int64_t)list.size;
     if (ok) egi_zip_end(&list, count, start, size);
-    ok = ok && (!list.failed || egi_no_memory("save_npz", 0)) && egi_sink_write(&s, list.data, (int64_t)list.size);
+    ok = ok && (!list.failed || egi_memory_fail("save_npz", 0)) && egi_sink_write(&s, list.data, (int64_t)list.size);
     egi_text_free(&list);
     egi_text_free(&notes);
     return egi_sink_close(&s, ok);
@@ -34880,7 +34933,7 @@ static bool egi_zip_find(egi_zip *z, int64_t *count) {
     unsigned char wide[56];
     if (size < 22) return EGI_ZIP_FAIL(z, -1, "no .npz file: shorter than an empty zip file");
     unsigned char *tail = (unsigned char *)egi_alloc((size_t)most);
-    if (!tail) return egi_no_memory(z->source->function, most);
+    if (!tail) return egi_memory_fail(z->source->function, most);
     bool ok = egi_zip_bytes(z, size - most, tail, most);
     while (ok && at >= 0 && !(egi_little_read(tail + at, 4) == 0x06054b50 &&
                               at + 22 + (int64_t)egi_little_read(tail + at + 20, 2) <= most))
@@ -34914,14 +34967,14 @@ static bool egi_zip_find(egi_zip *z, int64_t *count) {
         ok = EGI_ZIP_FAIL(z, end, "broken zip file: it counts more members than it lists");
     return ok;
 }
-static int egi_compare_members(const void *a, const void *b) {
+static int egi_zip_compare_names(const void *a, const void *b) {
     return strcmp(((const egi_member *)a)->name, ((const egi_member *)b)->name);
 }
-static int egi_compare_places(const void *a, const void *b) {
+static int egi_zip_compare_places(const void *a, const void *b) {
     const egi_member *x = (const egi_member *)a, *y = (const egi_member *)b;
     return x->local < y->local ? -1 : x->local > y->local;
 }
-static int egi_compare_turns(const void *a, const void *b) {
+static int egi_zip_compare_turns(const void *a, const void *b) {
     const egi_member *x = (const egi_member *)a, *y = (const egi_member *)b;
     return x->next < y->next ? -1 : x->next > y->next;
 }
@@ -34947,7 +35000,7 @@ static bool egi_zip_entry(egi_zip *z, const unsigned char *list, int64_t *at) {
         return EGI_ZIP_FAIL(z, here, "broken zip file: a member's 64 bit sizes are missing");
     if (name < 4 || memcmp(p + 46 + name - 4, ".npy", 4) != 0) return true;
     m->name = (char *)egi_alloc((size_t)name - 3);
-    if (!m->name) return egi_no_memory(z->source->function, name);
+    if (!m->name) return egi_memory_fail(z->source->function, name);
     memcpy(m->name, p + 46, (size_t)name - 4);
     m->name[name - 4] = 0;
     z->count++;
@@ -34971,27 +35024,27 @@ static bool egi_zip_list(egi_zip *z) {
     void *members = NULL;
     if (!egi_zip_find(z, &count)) return false;
     unsigned char *list = (unsigned char *)egi_alloc((size_t)z->size + 1);
-    if (!list) return egi_no_memory(z->source->function, z->size);
+    if (!list) return egi_memory_fail(z->source->function, z->size);
     bool ok = egi_zip_bytes(z, z->start, list, z->size) &&
-              (egi_grow(&members, &z->capacity, count + 1, sizeof *z->members) ||
-               egi_no_memory(z->source->function, 0));
+              (egi_memory_grow(&members, &z->capacity, count + 1, sizeof *z->members) ||
+               egi_memory_fail(z->source->function, 0));
     z->members = (egi_member *)members;
     for (int64_t i = 0; ok && i < count; i++) ok = egi_zip_entry(z, list, &at);
     egi_free(list);
     // Members are sorted by name, to find a name that comes twice; by place, to find members that overlap; then back.
     for (int64_t i = 0; ok && i < z->count; i++) z->members[i].next = i;
-    if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_members);
+    if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_zip_compare_names);
     for (int64_t i = 1; ok && i < z->count; i++)
         if (!strcmp(z->members[i - 1].name, z->members[i].name))
             ok = EGI_ZIP_FAIL(z, z->start, "the name '%.200s' stands there twice", z->members[i].name);
-    if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_places);
+    if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_zip_compare_places);
     for (int64_t i = 0; ok && i < z->count; i++) {
         int64_t end = i + 1 < z->count ? z->members[i + 1].local : z->start;
         if (z->members[i].local > end || z->members[i].packed + 30 > end - z->members[i].local)
             ok = EGI_ZIP_FAIL(z, z->members[i].local, "broken zip file: member '%.100s' overlaps what follows",
                               z->members[i].name);
     }
-    if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_turns);
+    if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_zip_compare_turns);
     return ok;
 }
 // Begins the stream of a member's bytes; egi_zip_leave ends it.
@@ -35011,7 +35064,7 @@ static bool egi_zip_enter(egi_zip *z, egi_stream *s, const egi_member *m) {
     if (m->method != 8) return true;
 #ifdef EAGER_ZLIB
     s->inflates = inflateInit2(&s->z, -15) == Z_OK;
-    return s->inflates || egi_no_memory(z->source->function, 0);
+    return s->inflates || egi_memory_fail(z->source->function, 0);
 #else
     return EGI_ZIP_FAIL(z, m->local,
                         "member '%.100s' is compressed; compile with -DEAGER_ZLIB and link with -lz to read it",
@@ -35092,7 +35145,7 @@ static eg_archive *egi_npz_load(const char *path, const egi_wanted *w) {
     z.source = &source;
     eg_archive *a = eg_archive_new();
     egi_stream *s = a ? (egi_stream *)egi_alloc(sizeof *s) : NULL;
-    if (a && !s) egi_no_memory("load_npz", (int64_t)sizeof *s);
+    if (a && !s) egi_memory_fail("load_npz", (int64_t)sizeof *s);
     bool ok = s && egi_zip_list(&z);
     for (int64_t i = 0; ok && i < z.count; i++) {
         if (!egi_wanted_has(w, z.members[i].name) && strcmp(z.members[i].name, egi_metadata_name) != 0) continue;
@@ -35164,10 +35217,10 @@ static int64_t egi_npz_name(const char *function, const char *path) {
     for (const char *p = path; p && (p = strstr(p, ".npz")) != NULL;) {
         p += 4;
         if (*p && *p != '/') continue;
-        char *name = egi_copy_string(path, "");
-        if (!name) return egi_no_memory(function, (int64_t)strlen(path)), -1;
+        char *name = egi_string_copy(path, "");
+        if (!name) return egi_memory_fail(function, (int64_t)strlen(path)), -1;
         name[p - path] = 0;
-        bool folder = egi_is_folder(name);
+        bool folder = egi_path_is_folder(name);
         egi_free(name);
         if (!folder) return p - path;
     }
@@ -35179,9 +35232,9 @@ static bool egi_array_path_add(const char *function, const char *path, const cha
     if (*n == most)
         return egi_file_fail(function, path, -1,
                              "more than %d arrays in all; name those that are wanted, as in \"data.npz/x\"", most);
-    list[*n] = path ? egi_joined_path(path, more) : NULL;
+    list[*n] = path ? egi_path_join(path, more) : NULL;
     *n += 1;
-    return !path || list[*n - 1] || egi_no_memory(function, (int64_t)strlen(path));
+    return !path || list[*n - 1] || egi_memory_fail(function, (int64_t)strlen(path));
 }
 // Appends the paths that egi_array_open takes for this one: itself or, for a .npz file, one per array, such as
 // "data.npz/x". The caller frees them by egi_free.
@@ -35218,8 +35271,8 @@ static bool egi_array_member(egi_array *a, const char *path, int64_t name) {
                            path, -1, "there is no array '%.100s' in the .npz file; it has %lld%s%.100s%s",
                            wanted, (long long)z.count, z.count ? ", first '" : "", z.count ? z.members[0].name : "",
                            z.count ? "'" : "");
-    char *full = ok ? egi_copy_string(path, "") : NULL;
-    if (ok && !full) ok = egi_no_memory(a->source.function, (int64_t)strlen(path));
+    char *full = ok ? egi_string_copy(path, "") : NULL;
+    if (ok && !full) ok = egi_memory_fail(a->source.function, (int64_t)strlen(path));
     if (full) { egi_free(a->source.path); a->source.path = full; }
     ok = ok && egi_zip_enter(&z, a->stream, &z.members[i]);
     if (ok) { a->member = name + (path[name] != 0); a->crc = z.members[i].crc; }
@@ -35256,16 +35309,16 @@ static bool egi_array_header(egi_array *a) {
 // Opens an array without reading its elements: a .npy file, an IDX file, or a member of an .npz file.
 static bool egi_array_open(egi_array *a, const char *function, const char *path) {
     int64_t name = egi_npz_name(function, path);
-    char *file = name > 0 ? egi_copy_string(path, "") : NULL;
+    char *file = name > 0 ? egi_string_copy(path, "") : NULL;
     memset((void *)a, 0, sizeof *a);
     if (name < 0) return false;
-    if (name && !file) return egi_no_memory(function, name);
+    if (name && !file) return egi_memory_fail(function, name);
     if (name) file[name] = 0;
     bool there = egi_source_open(&a->source, function, name ? file : path, !name);
     egi_free(file);
     if (!there) return false;
     egi_stream *s = a->stream = (egi_stream *)egi_alloc(sizeof *s);
-    bool ok = s != NULL || egi_no_memory(function, (int64_t)sizeof *s);
+    bool ok = s != NULL || egi_memory_fail(function, (int64_t)sizeof *s);
     if (ok) {
         memset((void *)s, 0, sizeof *s);
         s->source = &a->source;
@@ -35342,7 +35395,7 @@ static bool egi_rows_open(egi_cursor *c, egi_rows_state *s) {
     size_t bytes = (size_t)p->n * sizeof *s->list;
     if (s->list) return true;
     s->list = (egi_array *)egi_alloc(bytes);
-    if (!s->list) return egi_no_memory("dataset_from_files", (int64_t)bytes);
+    if (!s->list) return egi_memory_fail("dataset_from_files", (int64_t)bytes);
     for (; s->open < p->n; s->open++) {
         if (!egi_array_open(&s->list[s->open], "dataset_from_files", p->path[s->open])) return false;
         eg_spec now = { s->list[s->open].dtype, s->list[s->open].shape };
@@ -35448,7 +35501,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
         }
     egi_text_add(&head, "}", 1);
     while (!head.failed && head.size % 8) egi_text_add(&head, " ", 1);
-    bool ok = !head.failed || egi_no_memory("save_safetensors", 0);
+    bool ok = !head.failed || egi_memory_fail("save_safetensors", 0);
     if (ok && head.size > EGI_SAFE_MOST)
         ok = egi_fail(EG_ERROR_ARGUMENT, "save_safetensors", "a header of %lld bytes; the format ends at %d",
                       (long long)head.size, EGI_SAFE_MOST);
@@ -35468,7 +35521,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
 }
 
 typedef struct egi_safe { const char *name; int64_t begin, end, node; int stored; eg_shape shape; } egi_safe;
-static int egi_compare_safes(const void *a, const void *b) {
+static int egi_safe_compare(const void *a, const void *b) {
     const egi_safe *x = (const egi_safe *)a, *y = (const egi_safe *)b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     if (x->end != y->end) return x->end < y->end ? -1 : 1;
@@ -35578,8 +35631,8 @@ static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64
     for (int64_t at = 1; ok && at < j->nodes[0].next; at = j->nodes[at + 1].next) {
         const char *name = egi_json_string(j, at);
         if (strcmp(name, egi_metadata_name) != 0) {
-            if (!egi_grow(&grown, &capacity, n + 1, sizeof *list)) {
-                ok = egi_no_memory(j->function, (n + 1) * (int64_t)sizeof *list);
+            if (!egi_memory_grow(&grown, &capacity, n + 1, sizeof *list)) {
+                ok = egi_memory_fail(j->function, (n + 1) * (int64_t)sizeof *list);
                 break;
             }
             list = (egi_safe *)grown;
@@ -35595,7 +35648,7 @@ static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64
         if (__builtin_add_overflow(list[last].end, s->size - data, &needed)) needed = INT64_MAX;
         ok = egi_file_short(j->function, j->path, s->size, needed, "tensor", list[last].name);
     }
-    if (ok && n) qsort(list, (size_t)n, sizeof *list, egi_compare_safes);
+    if (ok && n) qsort(list, (size_t)n, sizeof *list, egi_safe_compare);
     for (int64_t i = 0; ok && i < n; end = list[i++].end)
         if (list[i].begin != end)
             ok = egi_safe_fail(j, list[i].node, list[i].name,
@@ -35620,7 +35673,7 @@ static eg_archive *egi_safe_load(const char *path, const egi_wanted *w) {
     egi_stream *s = a ? (egi_stream *)egi_alloc(sizeof *s) : NULL;
     char *text = NULL;
     bool ok = s != NULL;
-    if (a && !s) egi_no_memory(function, (int64_t)sizeof *s);
+    if (a && !s) egi_memory_fail(function, (int64_t)sizeof *s);
     if (s) {
         memset(s, 0, sizeof *s);
         s->source = &source;
@@ -35640,7 +35693,7 @@ static eg_archive *egi_safe_load(const char *path, const egi_wanted *w) {
                            (long long)(source.size - 8), (long long)source.size, (long long)n + 8);
     if (ok)
         ok = (text = (char *)egi_alloc((size_t)n + 1)) != NULL ? egi_stream_read(s, text, (int64_t)n)
-             : egi_no_memory(function, (int64_t)n);
+             : egi_memory_fail(function, (int64_t)n);
     if (ok) {
         text[n] = 0;
         ok = egi_json_take(&j, function, path, 8, text, (int64_t)n);
@@ -35675,11 +35728,11 @@ static int egi_path_format(const char *path) {                  // by its ending
 // The path with the ending of an existing file, or else the path itself. The caller frees it.
 static char *egi_path_found(const char *path) {
     for (int f = EGI_FORMATS - 1; f >= 0 && egi_path_format(path) < 0; f--) {
-        char *full = egi_copy_string(path, egi_formats[f].ending);
+        char *full = egi_string_copy(path, egi_formats[f].ending);
         if (!full || egi_file_exists(full)) return full;
         egi_free(full);
     }
-    return egi_copy_string(path, "");
+    return egi_string_copy(path, "");
 }
 // Checks a path's ending. A path without one gets it later.
 static bool egi_archive_path_fits(const char *function, const char *path, bool read) {
@@ -35697,19 +35750,19 @@ static bool egi_archive_path_fits(const char *function, const char *path, bool r
 // frees it.
 static char *egi_archive_path(const char *function, const char *path, bool read) {
     if (!egi_archive_path_fits(function, path, read)) return NULL;
-    char *full = read ? egi_path_found(path) : egi_copy_string(path, "");
+    char *full = read ? egi_path_found(path) : egi_string_copy(path, "");
     if (full && egi_path_format(full) < 0) {
         egi_free(full);
 #ifndef EAGER_NO_STDIO
-        if (read && egi_is_folder(path)) {
+        if (read && egi_path_is_folder(path)) {
             egi_file_fail(function, path, -1, "is a folder; if it is a SavedModel of TensorFlow, save its weights from "
                           "Python as .npz or .safetensors (docs/use.md, From files that are not read)");
             return NULL;
         }
 #endif
-        full = egi_copy_string(path, egi_formats[EGI_FORMAT_SAFETENSORS].ending);
+        full = egi_string_copy(path, egi_formats[EGI_FORMAT_SAFETENSORS].ending);
     }
-    if (!full) egi_no_memory(function, (int64_t)strlen(path));
+    if (!full) egi_memory_fail(function, (int64_t)strlen(path));
     return full;
 }
 EAGER_API bool eg_archive_save(eg_archive *a, const char *path) {
@@ -35798,13 +35851,13 @@ typedef struct egi_weights {
     egi_weight_walk walk; const char *function; egi_item *items; int64_t count, capacity;
 } egi_weights;
 // Adds a weight by its path. A graph's variable is replaced by the one in the thread's session.
-static bool egi_visit_collect(egi_weight_walk *walk, egi_part *p) {
+static bool egi_weight_visit_collect(egi_weight_walk *walk, egi_part *p) {
     egi_weights *w = (egi_weights *)(void *)walk;
     void *items = w->items;
-    char *name = egi_copy_string(walk->path, "");
-    if (!name || !egi_grow(&items, &w->capacity, w->count + 1, sizeof *w->items)) {
+    char *name = egi_string_copy(walk->path, "");
+    if (!name || !egi_memory_grow(&items, &w->capacity, w->count + 1, sizeof *w->items)) {
         egi_free(name);
-        return egi_no_memory(w->function, 0);
+        return egi_memory_fail(w->function, 0);
     }
     w->items = (egi_item *)items;
     eg_tensor *x = p->variable, *(*held)(const char *, eg_tensor *) = egi_backend_of(x)->held;
@@ -35821,7 +35874,7 @@ static void egi_weights_free(egi_weights *w) {
 static bool egi_weights_now(const char *function, eg_layer *l, egi_weights *w) {
     memset(w, 0, sizeof *w);
     w->function = function;
-    w->walk.visit = egi_visit_collect;
+    w->walk.visit = egi_weight_visit_collect;
     if (egi_weight_walk_from(&w->walk, l)) return true;
     egi_weights_free(w);
     return false;
@@ -35841,8 +35894,8 @@ static bool egi_archive_add_weights(const char *function, eg_archive *a, eg_laye
     bool ok = egi_weights_of(function, l, &w);
     if (!ok) return false;
     for (int64_t i = 0; i < w.count && ok; i++) {
-        char *name = egi_copy_string(prefix, w.items[i].name);
-        ok = (name || egi_no_memory(function, 0)) && (eg_archive_add)(a, name, w.items[i].x);
+        char *name = egi_string_copy(prefix, w.items[i].name);
+        ok = (name || egi_memory_fail(function, 0)) && (eg_archive_add)(a, name, w.items[i].x);
         egi_free(name);
     }
     egi_weights_free(&w);
@@ -36092,7 +36145,7 @@ static int egi_name_changes(const char *a, size_t n, const char *b, size_t m) {
     }
     return row[m];
 }
-static void egi_nearest_try(egi_nearest *best, const char *wanted, size_t n, const char *name, size_t m) {
+static void egi_name_nearest_try(egi_nearest *best, const char *wanted, size_t n, const char *name, size_t m) {
     int changes = egi_name_changes(wanted, n, name, m);
     if (best->name[0] && changes >= best->changes) return;
     best->changes = changes;
@@ -36107,7 +36160,7 @@ static bool egi_part_named(const eg_layer *l, const char *wanted, egi_nearest *b
         if (!strcmp(path, wanted) || (l->parts[i].child && egi_part_named(l->parts[i].child, wanted, best, path, next)))
             return true;
         path[next] = 0;
-        egi_nearest_try(best, wanted, strlen(wanted), path, next);
+        egi_name_nearest_try(best, wanted, strlen(wanted), path, next);
     }
     return false;
 }
@@ -36123,7 +36176,7 @@ static bool egi_import_named(const egi_import *m, const char *theirs, size_t n, 
         if (strncmp(there, theirs, n) == 0 && (!there[n] || strchr("/.", there[n]))) return true;
         for (size_t k = 1; there[0]; k++) {
             k += strcspn(there + k, "/.");
-            egi_nearest_try(best, theirs, n, there, k);
+            egi_name_nearest_try(best, theirs, n, there, k);
             if (!there[k]) break;
         }
     }
@@ -36207,8 +36260,8 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *m
     eg_scope scope = eg_scope_begin();
     eg_tensor *x = egi_import_find(m, weight->name, here);
     bool failed = egi_this.errors != m->errors;
-    if (x && (!egi_same_shape(x, here) || egi_is_float(x->dtype) != egi_is_float(here->dtype) ||
-              (!egi_is_float(x->dtype) && x->dtype != here->dtype))) {
+    if (x && (!egi_shape_same(x, here) || egi_dtype_is_float(x->dtype) != egi_dtype_is_float(here->dtype) ||
+              (!egi_dtype_is_float(x->dtype) && x->dtype != here->dtype))) {
         if (!m->o->skip_mismatch) egi_misfit_shape(misfits, weight->name, here, x);
         x = NULL;
     } else if (x) {
@@ -36233,7 +36286,7 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     memset(&misfits, 0, sizeof misfits);
     size_t bytes = (size_t)w.count * sizeof(eg_tensor *) + (size_t)a->count + 1;
     eg_tensor **values = (eg_tensor **)egi_alloc(bytes);
-    bool ok = values != NULL || egi_no_memory(function, (int64_t)bytes);
+    bool ok = values != NULL || egi_memory_fail(function, (int64_t)bytes);
     int64_t taken = 0;
     if (values) memset(values, 0, bytes);
     egi_import m = { function, path, a, o, l, (bool *)(values + (values ? w.count : 0)), egi_this.errors };
@@ -36268,16 +36321,16 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     egi_weights_free(&w);
     return ok;
 }
-static bool egi_load_options_named(const char *function, const eg_load_options *o) {
+static bool egi_import_options_named(const char *function, const eg_load_options *o) {
     return EGI_NAMED(function, *o, "partial = true");
 }
 EAGER_API bool (eg_archive_get_weights)(eg_archive *a, eg_layer *l, eg_load_options o) {
     return egi_archive_alive("archive_get_weights", a) &&
-           egi_layer_alive("archive_get_weights", l) && egi_load_options_named("archive_get_weights", &o) &&
+           egi_layer_alive("archive_get_weights", l) && egi_import_options_named("archive_get_weights", &o) &&
            egi_import_weights("archive_get_weights", NULL, a, l, &o);
 }
-static bool egi_load_weights(const char *function, eg_layer *l, const char *path, const eg_load_options *o) {
-    if (!egi_layer_alive(function, l) || !egi_load_options_named(function, o)) return false;
+static bool egi_weights_load(const char *function, eg_layer *l, const char *path, const eg_load_options *o) {
+    if (!egi_layer_alive(function, l) || !egi_import_options_named(function, o)) return false;
     eg_archive *a = eg_archive_load(path);
     bool ok = a && egi_import_weights(function, path, a, l, o);
     eg_archive_release(a);
@@ -36285,13 +36338,13 @@ static bool egi_load_weights(const char *function, eg_layer *l, const char *path
 }
 EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options o) {
     EGI_FAILS_AS("load_weights");
-    return egi_load_weights("load_weights", l, path, &o);
+    return egi_weights_load("load_weights", l, path, &o);
 }
 EAGER_API bool (eg_load_weights_memory)(eg_layer *l, const void *data, int64_t size, eg_load_options o) {
     EGI_FAILS_AS("load_weights_memory");
     egi_memory_file f;
     if (!egi_memory_lend("load_weights_memory", &f, data, size)) return false;
-    bool ok = egi_load_weights("load_weights_memory", l, f.path, &o);
+    bool ok = egi_weights_load("load_weights_memory", l, f.path, &o);
     egi_memory_take_back(&f);
     return ok;
 }
@@ -36381,8 +36434,8 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     memset(&config, 0, sizeof config);
     eg_archive *a = eg_archive_new();
     bool ok = a && egi_archive_add_weights("model_save", a, l, "");
-    if (ok) egi_write_model(&config, l);
-    ok = ok && (!config.failed || egi_no_memory("model_save", 0)) &&
+    if (ok) egi_config_write_model(&config, l);
+    ok = ok && (!config.failed || egi_memory_fail("model_save", 0)) &&
          eg_archive_set_text(a, egi_model_key, config.data) && egi_model_returns(a) && eg_archive_save(a, path);
     egi_text_free(&config);
     eg_archive_release(a);
@@ -36502,7 +36555,7 @@ static bool egi_item_add(egi_weights *w, const char *name, const char *more, con
     if (n >= (int)sizeof w->walk.path)
         return egi_fail(EG_ERROR_ARGUMENT, w->function, "a name of more than %d bytes: %.60s...",
                         (int)sizeof w->walk.path - 1, name);
-    return egi_visit_collect(&w->walk, &part);
+    return egi_weight_visit_collect(&w->walk, &part);
 }
 // Collects the tracked variables and weights, for which optimizers may have slots.
 static bool egi_checkpoint_variables(const eg_checkpoint *c, egi_weights *w) {
@@ -36551,7 +36604,7 @@ static eg_optimizer *egi_tracked_optimizer(const char *function, const egi_track
 static bool egi_checkpoint_items(const char *function, const eg_checkpoint *c, egi_weights *w, int64_t *variables) {
     memset(w, 0, sizeof *w);
     w->function = function;
-    w->walk.visit = egi_visit_collect;
+    w->walk.visit = egi_weight_visit_collect;
     bool ok = egi_checkpoint_variables(c, w);
     *variables = w->count;
     for (int64_t i = 0; i < c->n_tracked && ok; i++) {
@@ -36633,8 +36686,8 @@ static void egi_checkpoint_assign_slots(eg_checkpoint *c, const egi_tracked *t, 
 }
 // The tensor of something that is neither variable nor slot; its dtype, rank and length (-1: any) are checked. NULL:
 // there is none, it was taken, or it does not fit, which is collected.
-static eg_tensor *egi_restore_small(eg_checkpoint *c, const char *name, eg_dtype dtype, int rank, int64_t length,
-                                    egi_misfits *m, int64_t *place) {
+static eg_tensor *egi_restoring_small(eg_checkpoint *c, const char *name, eg_dtype dtype, int rank, int64_t length,
+                                      egi_misfits *m, int64_t *place) {
     *place = egi_source_find(c, name, "");
     if (*place < 0 || c->taken[*place]) return NULL;
     eg_tensor *x = c->source->items[*place].x;
@@ -36648,7 +36701,7 @@ static bool egi_checkpoint_find_iterators(eg_checkpoint *c, egi_misfits *m, egi_
     bool ok = true;
     for (int64_t i = 0, at; i < c->n_tracked && ok; i++) {
         const egi_tracked *t = &c->tracked[i];
-        eg_tensor *x = t->kind == EGI_TRACK_ITERATOR ? egi_restore_small(c, t->name, EG_UINT8, 1, -1, m, &at) : NULL;
+        eg_tensor *x = t->kind == EGI_TRACK_ITERATOR ? egi_restoring_small(c, t->name, EG_UINT8, 1, -1, m, &at) : NULL;
         if (x && to) ok = egi_iterator_find((eg_iterator *)t->object, x, &to[i]);
     }
     return ok;
@@ -36657,22 +36710,22 @@ static bool egi_checkpoint_find_iterators(eg_checkpoint *c, egi_misfits *m, egi_
 static void egi_checkpoint_move_iterators(eg_checkpoint *c, egi_stand *to, bool move) {
     for (int64_t i = 0; i < c->n_tracked; i++) {
         if (!to[i].c) continue;
-        if (!move) { egi_stand_end(&to[i]); continue; }
+        if (!move) { egi_iterator_stand_end(&to[i]); continue; }
         egi_iterator_move((eg_iterator *)c->tracked[i].object, &to[i]);
         c->taken[egi_source_find(c, c->tracked[i].name, "")] = true;
     }
 }
 // With check, checks a list of numbers and makes room for it; so the second call, which assigns it, cannot fail.
-static bool egi_restore_list(eg_checkpoint *c, const egi_tracked *t, egi_misfits *m, bool check) {
+static bool egi_restoring_list(eg_checkpoint *c, const egi_tracked *t, egi_misfits *m, bool check) {
     int64_t at;
     egi_numbers *list = (egi_numbers *)t->object;
-    eg_tensor *x = egi_restore_small(c, t->name, EG_FLOAT64, 1, -1, m, &at);
+    eg_tensor *x = egi_restoring_small(c, t->name, EG_FLOAT64, 1, -1, m, &at);
     void *values = list->values;
     if (!x) return true;
     const void *data = x->size ? egi_data(x) : NULL;
     if (x->size && !data) return false;
-    if (!egi_grow(&values, &list->capacity, x->size, sizeof *list->values))
-        return egi_no_memory("checkpoint_restore", x->size * 8);
+    if (!egi_memory_grow(&values, &list->capacity, x->size, sizeof *list->values))
+        return egi_memory_fail("checkpoint_restore", x->size * 8);
     list->values = (double *)values;
     if (check) return true;
     if (data) memcpy(list->values, data, (size_t)x->size * sizeof *list->values);
@@ -36682,14 +36735,14 @@ static bool egi_restore_list(eg_checkpoint *c, const egi_tracked *t, egi_misfits
 }
 // Restores tracked numbers, lists of numbers and the random state. check: changes nothing and collects what does not
 // fit. False with an error.
-static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
+static bool egi_restoring_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
     bool ok = true;
     for (int64_t i = 0, at; i < c->n_tracked && ok; i++) {
         const egi_tracked *t = &c->tracked[i];
         bool random = t->kind == EGI_TRACK_RANDOM;
-        if (t->kind == EGI_TRACK_NUMBERS) ok = egi_restore_list(c, t, m, check);
+        if (t->kind == EGI_TRACK_NUMBERS) ok = egi_restoring_list(c, t, m, check);
         if (t->kind != EGI_TRACK_NUMBER && !random) continue;
-        eg_tensor *x = egi_restore_small(c, t->name, EG_INT64, random ? 1 : 0, 2, m, &at);
+        eg_tensor *x = egi_restoring_small(c, t->name, EG_INT64, random ? 1 : 0, 2, m, &at);
         const int64_t *values = x ? (const int64_t *)egi_data(x) : NULL;
         if (x && !values) return false;
         if (!values || check) continue;
@@ -36703,7 +36756,7 @@ static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
 }
 // Whether a file's values of this shape can be read into the variable's memory.
 static bool egi_variable_is_plain(const eg_tensor *v, const eg_tensor *x) {
-    return egi_same_shape(v, x) && (v->flags & EGI_CONTIGUOUS) && v->buffer->backend == &egi_cpu &&
+    return egi_shape_same(v, x) && (v->flags & EGI_CONTIGUOUS) && v->buffer->backend == &egi_cpu &&
            !v->buffer->deleter && !egi_this.observer && egi_variable_is_alone(v);
 }
 // The last preparation for values still in the file. Those that go straight into variables are read once in vain, so
@@ -36730,7 +36783,7 @@ static bool egi_restoring_begin(const eg_checkpoint *c, egi_restoring *r) {
         if (bytes <= all / 5) r->room = egi_max64(r->room, bytes);
     }
     r->stage = r->room ? (char *)egi_alloc((size_t)r->room) : NULL;
-    return r->stage || !r->room || egi_no_memory("checkpoint_restore", r->room);
+    return r->stage || !r->room || egi_memory_fail("checkpoint_restore", r->room);
 }
 // Functions of a pipeline that a tracked iterator has run since the values were found may have read variables and kept
 // the values: such a variable's value is fetched instead of being read into its memory.
@@ -36817,18 +36870,18 @@ static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, eg
     size_t stands = (size_t)(c->n_tracked + 1) * sizeof(egi_stand),
            bytes = stands + (size_t)(w->count + 1) * (sizeof(eg_tensor *) + sizeof(int64_t));
     egi_stand *to = (egi_stand *)egi_alloc(bytes);
-    if (!to) return egi_no_memory(function, (int64_t)bytes);
+    if (!to) return egi_memory_fail(function, (int64_t)bytes);
     memset((void *)to, 0, bytes);
     int64_t *places = (int64_t *)(void *)(to + c->n_tracked + 1);
     egi_restoring r = { w, (eg_tensor **)(void *)(places + w->count + 1), places, NULL, 0, 0, 0 };
     bool ok = egi_checkpoint_fetch_tracked(c) && egi_checkpoint_find_values(c, w, &misfits, r.values, places) &&
               egi_checkpoint_find_iterators(c, &misfits, NULL);
-    ok = egi_restore_numbers(c, &misfits, true) && ok;
+    ok = egi_restoring_numbers(c, &misfits, true) && ok;
     ok = egi_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
     ok = ok && egi_restoring_begin(c, &r) && egi_checkpoint_find_iterators(c, &misfits, to) &&
          egi_restoring_unshare(c, &r) && egi_checkpoint_prepare(c) && egi_restoring_assign(c, &r);
     egi_checkpoint_move_iterators(c, to, ok);
-    ok = ok && egi_restore_numbers(c, &misfits, false);
+    ok = ok && egi_restoring_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) if (r.values[i]) egi_object_release(&r.values[i]->object);
     for (int64_t i = 0; i < c->n_tracked && ok; i++)
         if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0)
@@ -36843,8 +36896,8 @@ static EGI_NOINLINE bool egi_source_rename(const char *function, eg_checkpoint *
     for (int64_t i = 0; i < c->source->count; i++) {
         char *there = c->source->items[i].name;
         if (strncmp(there, from, n) != 0 || (there[n] && there[n] != '/')) continue;
-        char *name = egi_copy_string(to, there + n);
-        if (!name) return egi_no_memory(function, 0);
+        char *name = egi_string_copy(to, there + n);
+        if (!name) return egi_memory_fail(function, 0);
         c->source->items[i].name = name;
         egi_free(there);
     }
@@ -36880,7 +36933,7 @@ static bool egi_source_renew_all(const char *function, eg_checkpoint *c, const e
     }
     return ok;
 }
-static bool egi_restore_arrival(void);
+static bool egi_restoring_arrival(void);
 // Assigns what is possible from the restored file; `restores`: called by the restore, not by a later arrival. If
 // something stays, the checkpoint remains in the waiting list. On failure the slots that were made are removed.
 static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool restores) {
@@ -36907,11 +36960,11 @@ static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool r
         c->source->items[i].at = 0;
         c->source->items[i].straight = false;
     }
-    egi_checkpoint_wait(c, left ? &egi_restore_arrival : NULL);
+    egi_checkpoint_wait(c, left ? &egi_restoring_arrival : NULL);
     return true;
 }
 // Called when a weight was made. Each waiting checkpoint that this thread restored is asked once for its value.
-static bool egi_restore_arrival(void) {
+static bool egi_restoring_arrival(void) {
     static int64_t arrivals;                               // under egi_lock
     eg_checkpoint *c = NULL;
     bool ok = true;
@@ -36946,10 +36999,10 @@ static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_tra
         if (!strcmp(c->tracked[i].name, name))
             return egi_fail(EG_ERROR_ARGUMENT, function, "something is tracked as '%s' already", name);
     void *list = c->tracked;
-    char *copy = egi_copy_string(name, "");
-    if (!copy || !egi_grow(&list, &c->capacity, c->n_tracked + 1, sizeof *c->tracked)) {
+    char *copy = egi_string_copy(name, "");
+    if (!copy || !egi_memory_grow(&list, &c->capacity, c->n_tracked + 1, sizeof *c->tracked)) {
         egi_free(copy);
-        return egi_no_memory(function, 0);
+        return egi_memory_fail(function, 0);
     }
     c->tracked = (egi_tracked *)list;
     egi_tracked t = { kind, copy, object, 0 };
@@ -36963,7 +37016,7 @@ static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_tra
     return false;
 }
 EAGER_API bool eg_checkpoint_track(eg_checkpoint *c, const char *name, eg_tensor *variable) {
-    return (!variable || egi_needs_variable("checkpoint_track", variable)) &&
+    return (!variable || egi_variable_needed("checkpoint_track", variable)) &&
            egi_checkpoint_track("checkpoint_track", c, EGI_TRACK_VARIABLE, name, variable);
 }
 EAGER_API bool eg_checkpoint_track_layer(eg_checkpoint *c, const char *name, eg_layer *layer) {
@@ -37023,8 +37076,9 @@ static bool egi_files_list(const char *function, const char *folder, const char 
         int64_t number = egi_name_number(e->d_name, base, &length);
         void *list = f->list;
         if (number < 0) continue;
-        char *name = egi_copy_string(e->d_name, "");
-        ok = (name && egi_grow(&list, &f->capacity, f->count + 1, sizeof *f->list)) || egi_no_memory(function, 0);
+        char *name = egi_string_copy(e->d_name, "");
+        ok = (name && egi_memory_grow(&list, &f->capacity, f->count + 1, sizeof *f->list)) ||
+            egi_memory_fail(function, 0);
         if (!ok) { egi_free(name); break; }
         f->list = (egi_numbered *)list;
         f->list[f->count].number = number;
@@ -37081,9 +37135,9 @@ static bool egi_prefix_of(const char *function, const char *text, egi_prefix *p)
     const char *other = strrchr(text, '\\');
     if (other && (!slash || other > slash)) slash = other;
 #endif
-    p->folder = egi_copy_string(text, "");
-    p->base = egi_copy_string(slash ? slash + 1 : text, "");
-    if (!p->folder || !p->base) { egi_prefix_free(p); return egi_no_memory(function, 0); }
+    p->folder = egi_string_copy(text, "");
+    p->base = egi_string_copy(slash ? slash + 1 : text, "");
+    if (!p->folder || !p->base) { egi_prefix_free(p); return egi_memory_fail(function, 0); }
     p->folder[slash ? slash + 1 - text : 0] = 0;
     p->ending = egi_formats[EGI_FORMAT_SAFETENSORS].ending;
     for (int f = 0; f < EGI_FORMATS; f++)
@@ -37116,7 +37170,7 @@ static const char *egi_checkpoint_last(const char *where, bool folders) {
         egi_free(egi_this.latest);
         egi_this.latest = path;
         result = path;
-    } else if (last) egi_no_memory("checkpoint_latest", (int64_t)size);
+    } else if (last) egi_memory_fail("checkpoint_latest", (int64_t)size);
     egi_files_free(&files);
     egi_prefix_free(&p);
     return result;
@@ -37192,8 +37246,8 @@ static eg_archive *egi_checkpoint_archive(eg_checkpoint *c, int64_t number) {
     return NULL;
 }
 static char *egi_name_joined(const char *a, const char *b) {
-    char *path = egi_copy_string(a, b);
-    if (!path) egi_no_memory("checkpoint_save", (int64_t)(strlen(a) + strlen(b)));
+    char *path = egi_string_copy(a, b);
+    if (!path) egi_memory_fail("checkpoint_save", (int64_t)(strlen(a) + strlen(b)));
     return path;
 }
 // Not used with EAGER_NO_STDIO.
@@ -37205,12 +37259,12 @@ static __attribute__((unused)) bool egi_name_is_numbered(const char *name, const
 // without an error.
 static void egi_checkpoint_tidy(const eg_checkpoint *c, const egi_prefix *p, const egi_files *files) {
 #ifndef EAGER_NO_STDIO
-    egi_parts_remove(p->folder, p->base, egi_name_is_numbered);
+    egi_part_remove_all(p->folder, p->base, egi_name_is_numbered);
     for (int64_t i = 0; c->keep && i < files->count; i++) {
         int64_t newer = 1;                                 // the one just written
         for (int64_t k = 0; k < files->count; k++) newer += files->list[k].number > files->list[i].number;
         if (newer < c->keep) continue;
-        char *path = egi_copy_string(p->folder, files->list[i].name);
+        char *path = egi_string_copy(p->folder, files->list[i].name);
         EGI_FILE_STEP();
         if (path) remove(path);
         egi_free(path);
@@ -37260,7 +37314,7 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
     if (!egi_checkpoint_alive("checkpoint_restore", c)) return false;
     if (!path) return true;
     char *full = egi_path_found(path);
-    if (!full) return egi_no_memory("checkpoint_restore", (int64_t)strlen(path) + 1);
+    if (!full) return egi_memory_fail("checkpoint_restore", (int64_t)strlen(path) + 1);
     const int format = egi_path_format(full);
     const bool known = format >= 0;
     egi_wanted w = { NULL, 0, egi_backend_here() == &egi_cpu };
@@ -37275,7 +37329,7 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
     ok = ok && egi_checkpoint_build(c);
     bool *taken = ok ? (bool *)egi_alloc((size_t)a->count + 1) : NULL, *former_taken = c->taken;
     char *former_path = c->source_path;
-    if (ok && !taken) ok = egi_no_memory("checkpoint_restore", a->count);
+    if (ok && !taken) ok = egi_memory_fail("checkpoint_restore", a->count);
     if (ok) {
         memset(taken, 0, (size_t)a->count + 1);
         c->source = a;
@@ -37285,7 +37339,7 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
         if (!ok) { c->source = former; c->taken = former_taken; c->source_path = former_path; }
         egi_archive_close(a);
     }
-    if (ok && counter && egi_parse_number(counter, (int64_t)strlen(counter), &number) && number >= 0 && number < 9e15)
+    if (ok && counter && egi_number_parse(counter, (int64_t)strlen(counter), &number) && number >= 0 && number < 9e15)
         c->number = (int64_t)number;
     eg_archive_release(ok ? former : a);
     egi_free(ok ? former_taken : taken);
@@ -37442,7 +37496,7 @@ EAGER_API bool eg_record_writer_write(eg_record_writer *w, const void *data, int
         return egi_fail(EG_ERROR_FILE, "record_writer_write",
                         "an earlier record could not be written to %s, so none can follow", w->sink.path);
     bool ok = egi_record_frame(&framed, data, size) ? egi_sink_write(&w->sink, framed.data, (int64_t)framed.size)
-              : egi_no_memory("record_writer_write", size + 16);
+              : egi_memory_fail("record_writer_write", size + 16);
     egi_text_free(&framed);
     return ok;
 }
@@ -37472,7 +37526,7 @@ EAGER_API void eg_record_writer_release(eg_record_writer *w) {
 #ifdef EAGER_NO_STDIO
 static void *egi_event_file(const char *folder, egi_text *path) {
     (void)path;
-    egi_no_files("summary_writer_open", folder);
+    egi_file_none("summary_writer_open", folder);
     return NULL;
 }
 static bool egi_event_append(void *file, const char *data, size_t n) { (void)file; (void)data; (void)n; return false; }
@@ -37496,7 +37550,7 @@ static void *egi_event_file(const char *folder, egi_text *path) {
     for (int i = 0; i < 1000; i++) {
         path->size = 0;
         egi_text_printf(path, "%s/events.out.tfevents.%010.0f.eager.%03d", folder, floor(now), i);
-        if (path->failed) { egi_no_memory("summary_writer_open", (int64_t)strlen(folder) + 64); return NULL; }
+        if (path->failed) { egi_memory_fail("summary_writer_open", (int64_t)strlen(folder) + 64); return NULL; }
         if (i == 0) egi_folders_make(path->data);
         errno = 0;
         FILE *file = egi_file_create(path->data);
@@ -37540,7 +37594,7 @@ static bool egi_event_write(const char *function, eg_summary_writer *w, int64_t 
     if (step) egi_pb_varint(&event, 2, step);
     egi_pb_message(&event, field, body);
     bool ok = (!event.failed && egi_record_frame(&framed, event.data, (int64_t)event.size)) ||
-              egi_no_memory(function, (int64_t)event.size);
+              egi_memory_fail(function, (int64_t)event.size);
     if (ok && !egi_event_append(w->file, framed.data, framed.size)) {
         w->failed = true;
         ok = egi_file_fail(function, w->path.data, -1, "cannot be written: %s", egi_event_reason());
@@ -37670,7 +37724,7 @@ static bool egi_summary_write_down(egi_kernel_function *now, const char *tag, eg
                                    const eg_summary_options *o) {
     const size_t length = strlen(tag) + 1, size = sizeof(egi_summary_work) + length + (text ? strlen(text) + 1 : 0);
     egi_summary_work *work = (egi_summary_work *)egi_alloc(size);
-    if (!work) return egi_no_memory("summary", (int64_t)size);
+    if (!work) return egi_memory_fail("summary", (int64_t)size);
     memset(work, 0, size);
     work->options.writer = o->writer;
     work->options.step = o->step;
@@ -37705,7 +37759,7 @@ static bool egi_summary_scalar(const char *tag, eg_tensor *x, eg_summary_options
     if (!egi_operand_alive("summary_scalar", 1, x)) return false;
     if (x->size != 1)
         return egi_fail(EG_ERROR_SHAPE, "summary_scalar", "'%.100s' needs a tensor of one element, not %s", tag,
-                        egi_describe(x));
+                        egi_tensor_show(x));
     memset(&value, 0, sizeof value);
     egi_pb_key(&value, 2, EGI_PB_FLOAT);
     egi_pb_float_bits(&value, (float)egi_item_of(x));
@@ -37725,7 +37779,7 @@ static bool egi_summary_histogram(const char *tag, eg_tensor *x, eg_summary_opti
     double low = 0, high = 0, sum = 0, squares = 0;
     int64_t size = egi_dtypes[x->dtype].size;
     for (int64_t i = 0; i < x->size; i++) {
-        double v = egi_load(x->dtype, p + i * size);
+        double v = egi_dtype_load(x->dtype, p + i * size);
         strange += v - v != 0;
         low = i == 0 || v < low ? v : low;
         high = i == 0 || v > high ? v : high;
@@ -37738,10 +37792,11 @@ static bool egi_summary_histogram(const char *tag, eg_tensor *x, eg_summary_opti
                         (long long)strange, (long long)x->size, tag);
     int64_t n = x->size == 0 || high == low ? 1 : options.buckets;
     int64_t *count = (int64_t *)egi_alloc((size_t)n * sizeof *count);
-    if (!count) return egi_no_memory(function, n * (int64_t)sizeof *count);
+    if (!count) return egi_memory_fail(function, n * (int64_t)sizeof *count);
     memset(count, 0, (size_t)n * sizeof *count);
     for (int64_t i = 0; i < x->size; i++) {                // by halves, since high - low may overflow
-        double part = n == 1 ? 0 : (egi_load(x->dtype, p + i * size) / 2 - low / 2) / (high / 2 - low / 2) * (double)n;
+        double part = n == 1 ? 0 : (egi_dtype_load(x->dtype,
+                                                   p + i * size) / 2 - low / 2) / (high / 2 - low / 2) * (double)n;
         count[part < (double)n ? (int64_t)part : n - 1]++;
     }
     egi_text value, histogram, list;
@@ -38143,7 +38198,7 @@ static void egi_png_chunk(egi_text *t, const char *name, const void *data, size_
     egi_text_add(t, number, 4);
 }
 static unsigned char egi_image_pixel(int dtype, const char *p) {
-    double v = egi_load(dtype, p);
+    double v = egi_dtype_load(dtype, p);
     if (dtype == EG_UINT8) return (unsigned char)v;
     return (unsigned char)(v > 0 ? v < 1 ? v * 255 + .5 : 255 : 0);
 }
@@ -38156,13 +38211,13 @@ static bool egi_png_write(const char *function, egi_text *png, const char *p, in
         return egi_fail(EG_ERROR_SHAPE, function, "(%lld, %lld, %lld) is no picture: it takes (H, W) or (H, W, C) with "
                         "at least a pixel and 1 to 4 channels", (long long)h, (long long)w, (long long)c);
     // the limit of a chunk
-    if (!egi_checked_product(w, c, &row) || !egi_checked_product(row + 1, h, &bytes) || bytes > INT32_MAX / 9 * 8 - 64)
+    if (!egi_product_checked(w, c, &row) || !egi_product_checked(row + 1, h, &bytes) || bytes > INT32_MAX / 9 * 8 - 64)
         return egi_fail(EG_ERROR_SHAPE, function, "a picture of %lld x %lld pixels is too large", (long long)w,
                         (long long)h);
     unsigned char *rows = (unsigned char *)egi_alloc((size_t)(bytes + 3 * row)), *pixels = rows + bytes;
     egi_text data;
     memset(&data, 0, sizeof data);
-    if (!rows) return egi_no_memory(function, bytes + 3 * row);
+    if (!rows) return egi_memory_fail(function, bytes + 3 * row);
     memset(pixels, 0, (size_t)(2 * row));                  // the present row, the one above it, a spare one
     for (int64_t y = 0; y < h; y++) {
         unsigned char *now = pixels + y % 2 * row, *above = pixels + (1 - y % 2) * row;
@@ -38183,21 +38238,21 @@ static bool egi_png_write(const char *function, egi_text *png, const char *p, in
     ok = ok && !png->failed;
     egi_text_free(&data);
     egi_free(rows);
-    return ok || egi_no_memory(function, bytes);
+    return ok || egi_memory_fail(function, bytes);
 }
 // Checks that x, from `axis` on, is a picture (H, W) or (H, W, C) of a dtype that pictures may have; hwc[] gets its
 // dimensions.
 static bool egi_image_dims(const char *function, eg_tensor *x, int axis, bool batches, int64_t hwc[3]) {
-    if (x->dtype != EG_UINT8 && x->dtype != EG_BOOL && !egi_is_float(x->dtype))
+    if (x->dtype != EG_UINT8 && x->dtype != EG_BOOL && !egi_dtype_is_float(x->dtype))
         return egi_fail(EG_ERROR_DTYPE, function, "a picture is uint8, or floating from 0 to 1, or bool, not %s",
-                        egi_describe(x));
+                        egi_tensor_show(x));
     if (x->rank - axis != 2 && x->rank - axis != 3)
         return egi_fail(EG_ERROR_SHAPE, function, "takes a picture (H, W) or (H, W, C)%s, not %s",
-                        batches ? ", or a batch (N, H, W, C)" : "", egi_describe(x));
+                        batches ? ", or a batch (N, H, W, C)" : "", egi_tensor_show(x));
     for (int i = 0; i < 3; i++) hwc[i] = axis + i < x->rank ? x->dims[axis + i] : 1;
     return true;
 }
-static bool egi_encode_png(const char *function, eg_tensor *x, egi_text *png) {
+static bool egi_png_encode(const char *function, eg_tensor *x, egi_text *png) {
     int64_t hwc[3];
     memset(png, 0, sizeof *png);
     if (!egi_operand_alive(function, 0, x) || !egi_image_dims(function, x, 0, false, hwc)) return false;
@@ -38206,14 +38261,14 @@ static bool egi_encode_png(const char *function, eg_tensor *x, egi_text *png) {
 }
 EAGER_API eg_tensor *eg_encode_png(eg_tensor *x) {
     egi_text png;
-    eg_tensor *bytes = egi_encode_png("encode_png", x, &png) ? egi_bytes_tensor("encode_png", png.data,
+    eg_tensor *bytes = egi_png_encode("encode_png", x, &png) ? egi_bytes_tensor("encode_png", png.data,
                                                                                 (int64_t)png.size) : NULL;
     egi_text_free(&png);
     return bytes;
 }
 EAGER_API bool eg_save_png(const char *path, eg_tensor *x) {
     egi_text png;
-    bool ok = egi_encode_png("save_png", x, &png) && egi_file_write("save_png", path, png.data, (int64_t)png.size);
+    bool ok = egi_png_encode("save_png", x, &png) && egi_file_write("save_png", path, png.data, (int64_t)png.size);
     egi_text_free(&png);
     return ok;
 }
@@ -38242,7 +38297,7 @@ static bool egi_summary_image(const char *tag, eg_tensor *x, eg_summary_options 
         for (int k = 0; k < 3; k++) egi_pb_varint(&image, k + 1, hwc[k]);
         egi_pb_message(&image, 4, &png);
         egi_pb_message(&value, 4, &image);
-        if (name.failed) ok = ok && egi_no_memory(function, (int64_t)strlen(tag) + 20);
+        if (name.failed) ok = ok && egi_memory_fail(function, (int64_t)strlen(tag) + 20);
         if (ok) ok = egi_summary_write(function, w, step, name.data, &value);
         egi_text_free(&value);
         egi_text_free(&name);
@@ -38269,7 +38324,7 @@ EAGER_API eg_tensor *eg_image_grid(eg_tensor *x, int64_t columns) {
     if (!egi_operand_alive("image_grid", 0, x)) return NULL;
     if (x->rank != 4 || x->size < 1)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "image_grid", "takes pictures (N, H, W, C), not %s",
-                                      egi_describe(x));
+                                      egi_tensor_show(x));
     if (columns < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "image_grid", "%lld columns", (long long)columns);
     if (columns > x->dims[0]) columns = x->dims[0];
     EGI_AS("image_grid", egi_image_grid(x, columns));
@@ -38294,7 +38349,7 @@ typedef struct egi_decoder {
 } egi_decoder;
 // Compares the size in the header with the limit, and with what the file can hold, before memory of that size is
 // allocated: a row has `row` bytes, and the file unpacks to `most` bytes at most.
-static bool egi_decode_fits(egi_decoder *d, int64_t row, int64_t most) {
+static bool egi_decoder_fits(egi_decoder *d, int64_t row, int64_t most) {
     if (d->w < 1 || d->h < 1 || row > most / d->h) {
         snprintf(d->message, sizeof d->message, "it claims to be %lld x %lld pixels, which so few bytes cannot hold",
                  (long long)d->w, (long long)d->h);
@@ -38307,7 +38362,7 @@ static bool egi_decode_fits(egi_decoder *d, int64_t row, int64_t most) {
     return false;
 }
 // Allocates the pixels and pointers to their rows. Without memory false, and d->memory is set.
-static bool egi_decode_rows(egi_decoder *d) {
+static bool egi_decoder_rows(egi_decoder *d) {
     d->pixels = (unsigned char *)egi_alloc((size_t)(d->h * d->w * d->c));
     d->rows = (unsigned char **)egi_alloc((size_t)d->h * sizeof *d->rows);
     d->memory = !d->pixels || !d->rows;
@@ -38329,7 +38384,7 @@ static void egi_png_bytes(png_structp png, png_bytep to, size_t n) {
 enum { EGI_CHUNK_MOST = 8000000 };                           // libpng's own limit
 // Reads a PNG file by libpng, whose errors return here by longjmp; local variables then hold nothing to free except png
 // and info.
-static bool egi_decode_png(egi_decoder *d) {
+static bool egi_decoder_png(egi_decoder *d) {
     int64_t file = d->end - d->at;
     png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, d, egi_png_error, egi_png_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
@@ -38345,13 +38400,13 @@ static bool egi_decode_png(egi_decoder *d) {
     d->w = png_get_image_width(png, info);
     int64_t row = (d->w * png_get_channels(png, info) * png_get_bit_depth(png, info) + 7) / 8;
     // deflate makes at most 1032 bytes of one
-    if (!egi_decode_fits(d, row, 1032 * file)) { png_destroy_read_struct(&png, &info, NULL); return false; }
+    if (!egi_decoder_fits(d, row, 1032 * file)) { png_destroy_read_struct(&png, &info, NULL); return false; }
     png_set_expand(png);                                    // palettes, fewer bits than 8, a transparent colour
     png_set_strip_16(png);
     png_set_interlace_handling(png);
     png_read_update_info(png, info);                        // makes rows
     d->c = png_get_channels(png, info);
-    bool ok = egi_decode_rows(d);
+    bool ok = egi_decoder_rows(d);
     if (ok) {
         png_read_image(png, d->rows);
         png_read_end(png, NULL);
@@ -38372,7 +38427,7 @@ static void egi_jpeg_message(j_common_ptr jpeg, int level) {
         egi_jpeg_error(jpeg);
 }
 // The same for a JPEG file, by libjpeg; channels 0: the file's number, 1 or 3.
-static bool egi_decode_jpeg(egi_decoder *d, int channels) {
+static bool egi_decoder_jpeg(egi_decoder *d, int channels) {
     struct jpeg_decompress_struct jpeg;
     int64_t file = d->end - d->at;
     memset(&jpeg, 0, sizeof jpeg);
@@ -38389,7 +38444,7 @@ static bool egi_decode_jpeg(egi_decoder *d, int channels) {
     d->w = jpeg.image_width;
     jpeg.out_color_space = d->c == 1 ? JCS_GRAYSCALE : JCS_RGB;
     // JPEG takes at least one bit for 8 x 8 pixels.
-    bool ok = egi_decode_fits(d, d->w, file * 1024) && egi_decode_rows(d);
+    bool ok = egi_decoder_fits(d, d->w, file * 1024) && egi_decoder_rows(d);
     if (ok) {
         jpeg_start_decompress(&jpeg);
         while (jpeg.output_scanline < jpeg.output_height)
@@ -38414,24 +38469,24 @@ static eg_tensor *egi_image_decode(const char *function, const unsigned char *by
                                    int64_t most) {
     egi_decoder *d = (egi_decoder *)egi_alloc(sizeof *d);
     eg_tensor *picture = NULL;
-    if (!d) { egi_no_memory(function, (int64_t)sizeof *d); return NULL; }
+    if (!d) { egi_memory_fail(function, (int64_t)sizeof *d); return NULL; }
     memset(d, 0, sizeof *d);
     d->function = function;
     d->at = bytes;
     d->end = bytes + n;
     d->most = most;
-    bool ok = jpeg ? egi_decode_jpeg(d, channels) : egi_decode_png(d);
+    bool ok = jpeg ? egi_decoder_jpeg(d, channels) : egi_decoder_png(d);
     if (ok) {
         eg_shape shape = { 3, { d->h, d->w, channels ? channels : d->c } };
         int64_t pixels = d->h * d->w;
         unsigned char *converted = d->pixels;
         if (shape.dims[2] != d->c) converted = (unsigned char *)egi_alloc((size_t)(pixels * channels));
-        if (!converted) egi_no_memory(function, pixels * channels);
+        if (!converted) egi_memory_fail(function, pixels * channels);
         for (int64_t i = 0; converted && converted != d->pixels && i < pixels; i++)
             egi_image_convert_pixel(d->pixels + i * d->c, d->c, converted + i * channels, channels);
         if (converted) picture = egi_tensor_upload(function, EG_UINT8, &shape, converted);
         if (converted != d->pixels) egi_free(converted);
-    } else if (d->memory) egi_no_memory(function, d->h * d->w * d->c);
+    } else if (d->memory) egi_memory_fail(function, d->h * d->w * d->c);
     else egi_fail(EG_ERROR_FILE, function, "broken %s data: %s", jpeg ? "JPEG" : "PNG", d->message);
     egi_free(d->pixels);
     egi_free(d->rows);
@@ -38458,11 +38513,11 @@ static const egi_field egi_decode_option_rows[] = {
 };
 static const egi_fields egi_decode_fields = { egi_decode_option_rows, 2 };
 // A picture from a file's bytes, of one of these kinds; the first bytes tell the format.
-static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, eg_decode_options o) {
+static eg_tensor *egi_decoder_any(const char *function, eg_tensor *x, int kinds, eg_decode_options o) {
     if (!EGI_NAMED(function, o, "channels = 3") || !egi_operand_alive(function, 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1)
         return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, function, "takes the bytes of a file, a uint8 vector, not %s",
-                                      egi_describe(x));
+                                      egi_tensor_show(x));
     if (!egi_options_take(function, &o, &egi_decode_fields, 3, NULL)) return NULL;
     if (o.channels == 2 || (o.channels == 4 && kinds == EGI_JPEG))
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function, ".channels is %d, not 1, 3%s", o.channels,
@@ -38480,13 +38535,13 @@ static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, 
     return egi_image_decode(function, p, x->size, jpeg, o.channels, o.most_pixels);
 }
 EAGER_API eg_tensor *(eg_decode_png)(eg_tensor *x, eg_decode_options options) {
-    return egi_decode_any("decode_png", x, EGI_PNG, options);
+    return egi_decoder_any("decode_png", x, EGI_PNG, options);
 }
 EAGER_API eg_tensor *(eg_decode_jpeg)(eg_tensor *x, eg_decode_options options) {
-    return egi_decode_any("decode_jpeg", x, EGI_JPEG, options);
+    return egi_decoder_any("decode_jpeg", x, EGI_JPEG, options);
 }
 EAGER_API eg_tensor *(eg_decode_image)(eg_tensor *x, eg_decode_options options) {
-    return egi_decode_any("decode_image", x, EGI_PNG | EGI_JPEG, options);
+    return egi_decoder_any("decode_image", x, EGI_PNG | EGI_JPEG, options);
 }
 
 // ---- tf.Example: Example { 1 Features { 1 entry { 1 name, 2 Feature { 1 bytes, 2 floats or 3 integers { 1 values } }
@@ -38506,14 +38561,14 @@ static bool egi_example_feature(egi_text *features, const char *name, eg_tensor 
     if (x->dtype == EG_UINT8) egi_pb_bytes(&list, 1, p, (size_t)x->size);
     else {
         for (int64_t i = 0; i < x->size; i++)
-            if (egi_is_float(x->dtype)) egi_pb_float_bits(&packed, (float)egi_load(x->dtype, p + i * size));
-            else egi_pb_number(&packed, (uint64_t)egi_load_int(x->dtype, p + i * size));
+            if (egi_dtype_is_float(x->dtype)) egi_pb_float_bits(&packed, (float)egi_dtype_load(x->dtype, p + i * size));
+            else egi_pb_number(&packed, (uint64_t)egi_dtype_load_int(x->dtype, p + i * size));
         egi_pb_message(&list, 1, &packed);
     }
-    egi_pb_message(&feature, x->dtype == EG_UINT8 ? 1 : egi_is_float(x->dtype) ? 2 : 3, &list);
+    egi_pb_message(&feature, x->dtype == EG_UINT8 ? 1 : egi_dtype_is_float(x->dtype) ? 2 : 3, &list);
     egi_pb_message(&entry, 2, &feature);
     egi_pb_message(features, 1, &entry);
-    return !features->failed || egi_no_memory("example_serialize", x->size * size);
+    return !features->failed || egi_memory_fail("example_serialize", x->size * size);
 }
 EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *const *values, int n) {
     egi_text features, example;
@@ -38527,7 +38582,7 @@ EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *c
         ok = ok && egi_example_feature(&features, names[i], values[i]);
     }
     egi_pb_message(&example, 1, &features);
-    if (ok && example.failed) ok = egi_no_memory("example_serialize", (int64_t)example.size);
+    if (ok && example.failed) ok = egi_memory_fail("example_serialize", (int64_t)example.size);
     eg_tensor *bytes = ok ? egi_bytes_tensor("example_serialize", example.data, (int64_t)example.size) : NULL;
     egi_text_free(&example);
     return bytes;
@@ -38637,7 +38692,7 @@ static bool egi_feature_shape(const eg_feature *f, int64_t n, eg_shape *shape) {
     if (f->dtype == EG_UINT8 && f->shape.rank == 0) { shape->rank = 1; shape->dims[0] = n; return true; }
     for (int i = 0; i < shape->rank; i++) {
         if (shape->dims[i] == -1 && open < 0) { open = i; continue; }
-        if (shape->dims[i] < 0 || !egi_checked_product(known, shape->dims[i], &known))
+        if (shape->dims[i] < 0 || !egi_product_checked(known, shape->dims[i], &known))
             return egi_fail(EG_ERROR_SHAPE, "example_parse", "%s is no shape for '%.100s'", egi_shape_show(f->shape),
                             f->name);
     }
@@ -38687,7 +38742,7 @@ static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
     if (!egi_feature_shape(f, n, &shape)) return NULL;
     int64_t bytes = n * egi_dtypes[f->dtype].size;         // no overflow: each value takes a byte or more in the record
     char *values = (char *)egi_alloc((size_t)bytes);
-    if (!values) { egi_no_memory("example_parse", bytes); return NULL; }
+    if (!values) { egi_memory_fail("example_parse", bytes); return NULL; }
     egi_example_values(found, values, &size);
     eg_tensor *x = egi_tensor_upload("example_parse", f->dtype, &shape, values);
     egi_free(values);
@@ -38698,7 +38753,7 @@ EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, i
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_operand_alive("example_parse", 0, record)) return false;
     if (record->dtype != EG_UINT8 || record->rank != 1)
-        return egi_fail(EG_ERROR_DTYPE, "example_parse", "a record is a uint8 vector, not %s", egi_describe(record));
+        return egi_fail(EG_ERROR_DTYPE, "example_parse", "a record is a uint8 vector, not %s", egi_tensor_show(record));
     egi_pb example;
     example.at = (const unsigned char *)egi_data(record);
     if (!example.at) return false;
@@ -38735,7 +38790,7 @@ static egi_lent *egi_dlpack_lend(const char *function, eg_tensor *x, size_t at) 
     egi_lent *l = NULL;
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(function, x, (eg_dtype)x->dtype, egi_backend_here());
     if (x && !egi_device_waited(x->buffer->backend)) x = NULL;
-    if (x && !(l = (egi_lent *)egi_alloc(sizeof *l))) egi_no_memory(function, (int64_t)sizeof *l);
+    if (x && !(l = (egi_lent *)egi_alloc(sizeof *l))) egi_memory_fail(function, (int64_t)sizeof *l);
     if (l) {
         memset(l, 0, sizeof *l);
         eg_dlpack_tensor *t = (eg_dlpack_tensor *)(void *)((char *)l + at);
@@ -38867,12 +38922,12 @@ static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor
     eg_tensor *x = NULL;
     egi_buffer *b = NULL;
     int dtype = 0;
-    bool ok = !egi_this.observer || egi_observe_read(function, NULL, true);
+    bool ok = !egi_this.observer || egi_observer_read(function, NULL, true);
     ok = ok && (backend = egi_dlpack_backend(function, t, &dtype)) != NULL;
     if (ok) {
         x = egi_tensor_new(EG_MAX_RANK);
         b = x ? (egi_buffer *)egi_alloc(sizeof *b) : NULL;
-        ok = b || egi_no_memory(function, (int64_t)sizeof *b);
+        ok = b || egi_memory_fail(function, (int64_t)sizeof *b);
     }
     if (ok) {
         x->op = function;
@@ -38921,7 +38976,7 @@ static void egi_dlpack_legacy_done(void *data, void *lender) {
     if (m->deleter) EGI_FRAMED("the deleter", "from_dlpack", m->deleter(m));
 }
 EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *m) {
-    if (!m) { egi_null_operand("from_dlpack", 0); return NULL; }
+    if (!m) { egi_operand_fail_null("from_dlpack", 0); return NULL; }
     if (m->version.major == 1) return egi_dlpack_borrow("from_dlpack", &m->tensor, egi_dlpack_done, m);
     egi_fail(EG_ERROR_ARGUMENT, "from_dlpack", "the tensor is of DLPack version %u.%u; only major version 1 is known",
              (unsigned)m->version.major, (unsigned)m->version.minor);
@@ -38930,7 +38985,7 @@ EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *m) {
 }
 EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *m) {
     if (m) return egi_dlpack_borrow("from_dlpack_legacy", &m->tensor, egi_dlpack_legacy_done, m);
-    egi_null_operand("from_dlpack_legacy", 0);
+    egi_operand_fail_null("from_dlpack_legacy", 0);
     return NULL;
 }
 
@@ -38956,7 +39011,7 @@ static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
     int v;
     if (kind == 'd') { double d; memcpy(&d, p, sizeof d); egi_text_number(log, d); return; }
     memcpy(&v, p, kind == 'i' ? sizeof v : 1);
-    egi_text_printf(log, "%lld", kind == 'l' ? (long long)egi_load_int(EG_INT64, p)
+    egi_text_printf(log, "%lld", kind == 'l' ? (long long)egi_dtype_load_int(EG_INT64, p)
                                  : kind == 'b' ? (long long)*(const bool *)(const void *)p
                                  : (long long)v);
 }
@@ -39014,8 +39069,8 @@ static bool egi_recorder_file_value(egi_recorder_file *r, eg_tensor *x) {
         if (!data && x->size) return false;
         sum = egi_crc(EGI_CRC32, 0, data, x->size * egi_dtypes[x->dtype].size);
         void *sums = r->sums;
-        if (is_new && (slot = egi_tape_slot_add(&r->known, x, 0)) < 0) return egi_no_memory("record", 0);
-        if (!egi_grow(&sums, &r->sum_capacity, slot + 1, sizeof *r->sums)) return egi_no_memory("record", 0);
+        if (is_new && (slot = egi_tape_slot_add(&r->known, x, 0)) < 0) return egi_memory_fail("record", 0);
+        if (!egi_memory_grow(&sums, &r->sum_capacity, slot + 1, sizeof *r->sums)) return egi_memory_fail("record", 0);
         r->sums = (uint32_t *)sums;
         if (!is_new && r->sums[slot] != sum) { r->known.slots[slot].record++; is_new = true; }
         r->sums[slot] = sum;
@@ -39042,7 +39097,7 @@ static void egi_recorder_file_begin(egi_recorder_file *r, const char *what, cons
 // Ends a line of the log. After a failure nothing more is recorded.
 static bool egi_recorder_file_end(egi_recorder_file *r, bool ok) {
     egi_text_add(&r->log, "}", 1);
-    if (ok && r->log.failed) ok = egi_no_memory("record", (int64_t)r->log.size);
+    if (ok && r->log.failed) ok = egi_memory_fail("record", (int64_t)r->log.size);
     r->busy = false;
     r->failed = !ok;
     return ok;
@@ -39093,13 +39148,13 @@ EAGER_API bool eg_record(const char *path) {
         return egi_fail(EG_ERROR_STATE, "record", "this thread records already, to %s; eg_record_stop() first",
                         egi_this.recorder->path);
     egi_recorder_file *r = (egi_recorder_file *)egi_alloc(sizeof *r);
-    if (!r) return egi_no_memory("record", (int64_t)sizeof *r);
+    if (!r) return egi_memory_fail("record", (int64_t)sizeof *r);
     memset(r, 0, sizeof *r);
     if (!egi_sink_open(&r->sink, "record", path)) { egi_free(r); return false; }
     r->recorder.op = egi_recorder_file_op;
     r->recorder.gradient = egi_recorder_file_gradient;
     r->recorder.path = r->sink.path;
-    if (egi_this.observer) (void)egi_observe_read("record", NULL, false);   // a function being traced continues eagerly
+    if (egi_this.observer) (void)egi_observer_read("record", NULL, false);  // a function being traced continues eagerly
     egi_this.recorder = egi_this.observer = &r->recorder;
     egi_this.outputs_end = egi_outputs_end;
     return true;
@@ -39113,12 +39168,12 @@ EAGER_API bool eg_record_stop(void) {
               egi_fail(EG_ERROR_FILE, "record_stop", "not all could be recorded, so there is no %s", r->sink.path);
     eg_scope scope = eg_scope_begin();
     egi_text_string(&r->log, r->lines ? "]\n" : "[]\n");
-    if (ok && r->log.failed) ok = egi_no_memory("record_stop", (int64_t)r->log.size);
+    if (ok && r->log.failed) ok = egi_memory_fail("record_stop", (int64_t)r->log.size);
     eg_tensor *text = ok ? egi_bytes_tensor("record_stop", r->log.data, (int64_t)r->log.size) : NULL;
     ok = text && egi_recorder_file_store(r, name, text);
     int64_t start = r->sink.offset, size = (int64_t)r->list.size;
     if (ok) egi_zip_end(&r->list, r->members, start, size);
-    if (ok && r->list.failed) ok = egi_no_memory("record_stop", size);
+    if (ok && r->list.failed) ok = egi_memory_fail("record_stop", size);
     ok = ok && egi_sink_write(&r->sink, r->list.data, (int64_t)r->list.size);
     eg_scope_end(scope);
     return egi_recorder_file_close(r, ok);
@@ -39173,28 +39228,28 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
 #ifndef EAGER_NO_THREADS
 // A GPU's driver does not survive fork: in the child these replace the functions of devices with their own memory, and
 // refuse.
-static bool egi_forked_refuses(eg_backend *b) {
+static bool egi_fork_refuses(eg_backend *b) {
     return egi_fail(EG_ERROR_DEVICE, NULL, "%s: a process that was forked cannot use the devices of its parent; start "
                     "it before the device's first use, or compute on \"cpu:0\"", b->name);
 }
-static void *egi_forked_allocate(eg_backend *b, int64_t bytes) { (void)bytes; egi_forked_refuses(b); return NULL; }
-static void egi_forked_deallocate(eg_backend *b, void *data, int64_t bytes) { (void)b; (void)data; (void)bytes; }
-static bool egi_forked_copy(eg_backend *b, void *to, const void *from, int64_t bytes) {
+static void *egi_fork_allocate(eg_backend *b, int64_t bytes) { (void)bytes; egi_fork_refuses(b); return NULL; }
+static void egi_fork_deallocate(eg_backend *b, void *data, int64_t bytes) { (void)b; (void)data; (void)bytes; }
+static bool egi_fork_copy(eg_backend *b, void *to, const void *from, int64_t bytes) {
     (void)to;
     (void)from;
     (void)bytes;
-    return egi_forked_refuses(b);
+    return egi_fork_refuses(b);
 }
-static bool egi_forked_kernel(eg_backend *b, const egi_args *args) { (void)args; return egi_forked_refuses(b); }
+static bool egi_fork_kernel(eg_backend *b, const egi_args *args) { (void)args; return egi_fork_refuses(b); }
 // Called in a child of fork.
 static void egi_backends_fork(void) {
     for (int i = 0; i < egi_n_backends; i++) {
         eg_backend *b = egi_backends[i];
         if (b->host_reads) continue;
-        b->allocate = egi_forked_allocate;
-        b->deallocate = egi_forked_deallocate;
-        b->read = b->write = egi_forked_copy;
-        for (int k = 0; k < EGI_KERNELS; k++) if (b->kernel[k]) b->kernel[k] = egi_forked_kernel;
+        b->allocate = egi_fork_allocate;
+        b->deallocate = egi_fork_deallocate;
+        b->read = b->write = egi_fork_copy;
+        for (int k = 0; k < EGI_KERNELS; k++) if (b->kernel[k]) b->kernel[k] = egi_fork_kernel;
         b->synchronize = NULL;
         b->trim = NULL;
         b->updates = NULL;
@@ -39209,10 +39264,10 @@ extern const char *egi_cuda_start(const char *name);    // in eager_cuda.cu
 #endif
 // Starts CUDA when a GPU is first named. Returns NULL, also for names of other devices, or the reason why there is no
 // GPU.
-static const char *egi_no_gpu(const char *name) {
+static const char *egi_device_no_gpu(const char *name) {
     if (!name || strncmp(name, "gpu", 3)) return NULL;
 #ifdef EAGER_CUDA
-    for (int i = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE); i-- > 0 && egi_is_forked(0);)
+    for (int i = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE); i-- > 0 && egi_fork_happened(0);)
         if (!strncmp(egi_backends[i]->name, "gpu", 3))
             return "a process that was forked cannot use the GPUs of its parent";
     return egi_cuda_start(name);
@@ -39243,7 +39298,7 @@ static eg_backend *egi_backend_named(const char *function, const char *name) {
     char text[40];
     const char *given = name;
     if (name) name = egi_device_plain(name, text, sizeof text);
-    const char *why = egi_no_gpu(name);
+    const char *why = egi_device_no_gpu(name);
     int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
     for (int i = 0; name && !why && i < n; i++) if (!strcmp(egi_backends[i]->name, name)) return egi_backends[i];
     egi_fail(EG_ERROR_DEVICE, function, "there is no device \"%.40s\"%s%s", given ? given : "NULL",
@@ -39274,7 +39329,7 @@ EAGER_API int eg_device_count(const char *kind) {
         snprintf(only, sizeof only, "%.*s", (int)strcspn(kind, ":"), kind);
         kind = only;
     }
-    egi_no_gpu(kind);
+    egi_device_no_gpu(kind);
     int count = 0, n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
     size_t length = kind ? strlen(kind) : 0;
     for (int i = 0; kind && i < n; i++)
@@ -39304,7 +39359,7 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision) {
 // eg_to as an op. Its gradient is copied back.
 typedef struct egi_to_attr { eg_backend *from, *to; } egi_to_attr;
 static bool egi_shape_to(egi_call *c) {
-    egi_same_out(c, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
     c->backend = ((const egi_to_attr *)c->attr)->to;
     return true;
 }
@@ -39318,14 +39373,14 @@ static bool egi_run_to(egi_call *c) {
     if (ok && bytes && from->host_reads) ok = to->write(to, c->out[0]->data, x->data, bytes);
     else if (ok && bytes && to->host_reads) {
         ok = from->read(from, c->out[0]->data, x->data, bytes);
-        egi_count_host_copy();
+        egi_heap_count_copy();
     }
     else if (ok && bytes) {
         void *host = egi_alloc((size_t)bytes);
-        ok = host != NULL || egi_no_memory("to", bytes);
+        ok = host != NULL || egi_memory_fail("to", bytes);
         ok = ok && from->read(from, host, x->data, bytes) && to->write(to, c->out[0]->data, host, bytes);
         egi_free(host);
-        egi_count_host_copy();
+        egi_heap_count_copy();
     }
     if (x) egi_object_release(&x->object);
     return ok;
@@ -39333,13 +39388,13 @@ static bool egi_run_to(egi_call *c) {
 EGI_GRAD(to) {
     const egi_to_attr *a = (const egi_to_attr *)c->attributes;
     (void)op;
-    return egi_set_dx(0, dx, egi_device_copy(c->upstream[0], a->to, a->from));
+    return egi_grad_set(0, dx, egi_device_copy(c->upstream[0], a->to, a->from));
 }
 EGI_OP(to, 1, EGI_OF_DEVICES, sizeof(egi_to_attr), 0, 0)
 EGI_ATTRIBUTES_AS(to, NULL, NULL, 0, NULL)
 static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to) {
     egi_to_attr attr = { from, to };
-    return from == to ? x : egi_apply1(&egi_op_to, &x, 1, &attr);
+    return from == to ? x : egi_apply_one(&egi_op_to, &x, 1, &attr);
 }
 EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
     if (!egi_operand_alive("to", 0, x)) return NULL;
@@ -39348,7 +39403,7 @@ EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
     if (!b) return NULL;
     if (egi_graph_adopts() && !(x->flags & EGI_NUMBER) && egi_backend_of(x) == egi_this.backend) {
         eg_backend *former = egi_this.observer->place(egi_this.observer, b);
-        eg_tensor *y = egi_apply1(&egi_op_identity, &x, 1, NULL);
+        eg_tensor *y = egi_apply_one(&egi_op_identity, &x, 1, NULL);
         egi_this.observer->place(egi_this.observer, former);
         return y;
     }
@@ -39691,9 +39746,9 @@ static int32_t egi_trace_place(egi_trace *t, egi_buffer *b) {
         for (int64_t i = 0; i < t->n_places; i++)
             if (t->places[i].buffer) egi_trace_put(t, t->places[i].buffer, (int32_t)i);
     }
-    bool ok = egi_grow(&places, &t->places_room, t->n_places + 1, sizeof *t->places);
+    bool ok = egi_memory_grow(&places, &t->places_room, t->n_places + 1, sizeof *t->places);
     t->places = (egi_place *)places;
-    ok = ok && egi_grow(&first, &t->first_room, t->n_places + 1, sizeof *t->first_operand);
+    ok = ok && egi_memory_grow(&first, &t->first_room, t->n_places + 1, sizeof *t->first_operand);
     t->first_operand = (int32_t *)first;
     if (!ok) { t->failed = true; return -1; }
     egi_place *p = &t->places[t->n_places];
@@ -39729,7 +39784,7 @@ static int32_t egi_trace_operand(egi_trace *t, const eg_tensor *x) {
         o.op = t->operands[i].op;
         if (!memcmp(&o, &t->operands[i], sizeof o)) return i;
     }
-    if (!egi_grow(&operands, &t->operands_room, t->n_operands + 1, sizeof *t->operands)) {
+    if (!egi_memory_grow(&operands, &t->operands_room, t->n_operands + 1, sizeof *t->operands)) {
         t->failed = true;
         return -1;
     }
@@ -39745,7 +39800,7 @@ static int32_t egi_trace_operand(egi_trace *t, const eg_tensor *x) {
 static egi_trace_variable *egi_trace_variable_of(egi_trace *t, eg_tensor *v) {
     void *variables = t->variables;
     for (int64_t i = 0; i < t->n_variables; i++) if (t->variables[i].variable == v) return &t->variables[i];
-    if (!egi_grow(&variables, &t->variables_room, t->n_variables + 1, sizeof *t->variables)) {
+    if (!egi_memory_grow(&variables, &t->variables_room, t->n_variables + 1, sizeof *t->variables)) {
         t->failed = true;
         return NULL;
     }
@@ -39828,7 +39883,7 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
 static egi_trace_line *egi_trace_line_new(egi_trace *t, int kernel, const egi_op *op, int variant) {
     void *lines = t->lines;
     if (t->failed || t->reason[0]) return NULL;
-    if (!egi_grow(&lines, &t->lines_room, t->n_lines + 1, sizeof *t->lines)) { t->failed = true; return NULL; }
+    if (!egi_memory_grow(&lines, &t->lines_room, t->n_lines + 1, sizeof *t->lines)) { t->failed = true; return NULL; }
     t->lines = (egi_trace_line *)lines;
     egi_trace_line *line = &t->lines[t->n_lines];
     memset(line, 0, sizeof *line);
@@ -39847,7 +39902,7 @@ static egi_trace_line *egi_trace_line_new(egi_trace *t, int kernel, const egi_op
 // needs little more memory than an eager one. A later buffer at the same address becomes a place of its own.
 static void egi_trace_hold(egi_trace *t, int32_t place) {
     void *held = t->held;
-    if (!egi_grow(&held, &t->held_room, t->n_held + 1, sizeof *t->held)) { t->failed = true; return; }
+    if (!egi_memory_grow(&held, &t->held_room, t->n_held + 1, sizeof *t->held)) { t->failed = true; return; }
     t->held = (int32_t *)held;
     t->held[t->n_held++] = place;
     if ((t->held_bytes += t->places[place].bytes) < 1 << 16) return;
@@ -39910,9 +39965,9 @@ static bool egi_trace_is_direct(const eg_backend *b, egi_kernel number, const eg
     if (number != EGI_ELEMENTWISE || b != &egi_cpu || args->variant || op->number < 0 || !op->programs ||
         op->n_in > 2 || op->flags & EGI_BOOL_FIRST || (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32))
         return false;
-    return egi_is_plain(x) && egi_is_plain(out) && egi_same_shape(x, out) && op->dtypes >> x->dtype & 1 &&
+    return egi_tensor_is_plain(x) && egi_tensor_is_plain(out) && egi_shape_same(x, out) && op->dtypes >> x->dtype & 1 &&
            out->dtype == (op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype) &&
-           (op->n_in == 1 || egi_are_twins(x, args->in[1]));
+           (op->n_in == 1 || egi_operand_twins(x, args->in[1]));
 }
 static bool egi_trace_is_strict(const egi_trace *t);
 // The observer of errors that came of values. Each replay that meets such values ends there, so that the program's own
@@ -39966,7 +40021,7 @@ static void egi_trace_check_write(egi_trace *t, egi_kernel_function *check, cons
     for (int i = 0; i < 8; i++) line->in[i] = egi_trace_uses(t, args->in[i], false);
     for (int i = 0; i < EGI_MAX_OUT; i++) line->out[i] = egi_trace_uses(t, args->out[i], true);
     line->name = args->variant ? name[args->variant] : args->out[0] ? "positions"
-                 : check == egi_check_trap ? "trap" : "check";
+                 : check == egi_trap_work ? "trap" : "check";
     if (!(line->parameters = egi_alloc(size))) t->failed = true;
     else memcpy(line->parameters, args->parameters, size);
     line->parameters_size = size;
@@ -39992,11 +40047,11 @@ static void egi_trace_trap(egi_trace *t, const egi_op *op, eg_tensor *const *in,
     if (t->backend->trap) egi_trace_refuse(t, false, "the body switches the NaN trap on, and the device looks later");
     for (int k = 0; k < n_out; k++) {
         egi_args args = { NULL, 0, { NULL }, { NULL }, &check };
-        if (!out[k] || !out[k]->size || !egi_is_float(out[k]->dtype)) continue;
+        if (!out[k] || !out[k]->size || !egi_dtype_is_float(out[k]->dtype)) continue;
         if (n > 7) { egi_trace_refuse(t, false, "the NaN trap is on, and eg_%s has %d operands", op->name, n); return; }
         for (int i = 0; i < n; i++) args.in[i] = in[i];
         args.in[n] = out[k];
-        egi_trace_check_write(t, egi_check_trap, &args, sizeof check);
+        egi_trace_check_write(t, egi_trap_work, &args, sizeof check);
     }
 }
 // Called after each op: notes the variables that it read. An elementwise op whose result no line has written was run
@@ -40081,7 +40136,7 @@ static int egi_trace_branch(egi_recorder *r, const char *name, eg_tensor *p, int
     void *path = t->path;
     egi_trace_line *line = egi_trace_line_new(t, EGI_RUN_BRANCH, NULL, value == 1);
     if (!line) return value == 1;
-    if (!egi_grow(&path, &t->path_room, t->n_path + 1, sizeof *t->path)) t->failed = true;
+    if (!egi_memory_grow(&path, &t->path_room, t->n_path + 1, sizeof *t->path)) t->failed = true;
     t->path = (unsigned char *)path;
     if (t->failed) return value == 1;
     *number = t->n_path;
@@ -40120,7 +40175,7 @@ static bool egi_trace_branched(egi_recorder *r, int64_t number, eg_tensor *const
     egi_trace *t = (egi_trace *)r;
     void *given = t->given;
     const int64_t first = t->n_given;
-    if (!egi_grow(&given, &t->given_room, first + m, sizeof *t->given)) { t->failed = true; return true; }
+    if (!egi_memory_grow(&given, &t->given_room, first + m, sizeof *t->given)) { t->failed = true; return true; }
     t->given = (egi_branch_result *)given;
     for (int i = 0; i < m; i++) {
         egi_branch_result *g = &t->given[t->n_given++];
@@ -40207,7 +40262,7 @@ static bool egi_custom_becomes_opaque(const egi_user_attr *a) {
         egi_opaque[egi_n_opaque++].single = a->single;
     }
     egi_unlock();
-    if (room) egi_settings_changed();                       // other traces may have its backward function as lines
+    if (room) egi_setting_changed();                        // other traces may have its backward function as lines
     return room;
 }
 // The observer of reads by the host (eg_item, eg_data ...) and, with x NULL, of other calls that a replay cannot
@@ -40355,11 +40410,11 @@ static bool egi_trace_make_fresh(egi_trace *t, int32_t operand) {
 // Adds a line at the end that copies the operand to a fresh place; returns the copy's operand, or -1.
 static int32_t egi_trace_copy_line(egi_trace *t, int32_t operand) {
     void *places = t->places, *first = t->first_operand, *operands = t->operands;
-    bool ok = egi_grow(&places, &t->places_room, t->n_places + 1, sizeof *t->places);
+    bool ok = egi_memory_grow(&places, &t->places_room, t->n_places + 1, sizeof *t->places);
     t->places = (egi_place *)places;
-    ok = ok && egi_grow(&first, &t->first_room, t->n_places + 1, sizeof *t->first_operand);
+    ok = ok && egi_memory_grow(&first, &t->first_room, t->n_places + 1, sizeof *t->first_operand);
     t->first_operand = (int32_t *)first;
-    ok = ok && egi_grow(&operands, &t->operands_room, t->n_operands + 1, sizeof *t->operands);
+    ok = ok && egi_memory_grow(&operands, &t->operands_room, t->n_operands + 1, sizeof *t->operands);
     t->operands = (egi_operand *)operands;
     egi_trace_line *line = ok ? egi_trace_line_new(t, EGI_COPY, NULL, 0) : NULL;
     if (!line) { t->failed = t->failed || !ok; return -1; }
@@ -40746,7 +40801,7 @@ static void egi_pass_dead(egi_passes *s) {
 // Notes that the line whose list of needs is being written must run behind `line`. False without memory.
 static bool egi_passes_need(egi_passes *s, int32_t line) {
     void *needs = s->needs;
-    if (!egi_grow(&needs, &s->needs_room, s->n_needs + 1, sizeof *s->needs)) return false;
+    if (!egi_memory_grow(&needs, &s->needs_room, s->n_needs + 1, sizeof *s->needs)) return false;
     s->needs = (int32_t *)needs;
     s->needs[s->n_needs++] = line;
     return true;
@@ -41124,7 +41179,7 @@ static egi_group *egi_group_make(egi_passes *s, int64_t from, int64_t to) {
 // Adds a step: the group, which it takes over, or with NULL the line. False without memory.
 static bool egi_trace_add_step(egi_trace *t, int64_t line, egi_group *group) {
     void *steps = t->steps;
-    bool ok = egi_grow(&steps, &t->steps_room, t->n_steps + 1, sizeof *t->steps);
+    bool ok = egi_memory_grow(&steps, &t->steps_room, t->n_steps + 1, sizeof *t->steps);
     t->steps = (egi_trace_step *)steps;
     if (!ok) { egi_free(group); return false; }
     t->steps[t->n_steps].line = line;
@@ -41329,7 +41384,7 @@ static void egi_trace_steps_free(egi_trace *t) {
 // at each result, or a device runs them.
 static bool egi_trace_stays(const egi_trace *t) {
     for (int64_t i = 0; i < t->n_lines; i++)
-        if (t->lines[i].kernel == EGI_RUN_CHECK && t->lines[i].run == egi_check_trap) return true;
+        if (t->lines[i].kernel == EGI_RUN_CHECK && t->lines[i].run == egi_trap_work) return true;
     return t->function->unfused || t->backend != &egi_cpu || egi_this.trap;
 }
 // Makes the steps of a finished list. False without memory.
@@ -41524,7 +41579,7 @@ static void egi_trace_run_bind(egi_trace *t, egi_trace_run *run, egi_arena *aren
         run->buffers[i].data = (char *)arena->buffer->data + p->offset;
         const int dtype = p->filled ? t->operands[t->first_operand[i]].dtype : 0;
         for (int64_t at = 0; p->filled && at < p->bytes; at += egi_dtypes[dtype].size)
-            egi_store(dtype, (char *)run->buffers[i].data + at, p->value);
+            egi_dtype_store(dtype, (char *)run->buffers[i].data + at, p->value);
     }
     for (int64_t i = 0; i < t->n_operands; i++) {
         const egi_operand *o = &t->operands[i];
@@ -41717,7 +41772,7 @@ static bool egi_trace_part(egi_trace *t, egi_trace_run *run, eg_tensor *v) {
 typedef struct egi_held { egi_buffer *buffer; int32_t refs; } egi_held;
 static bool egi_trace_host_line(egi_trace *t, egi_trace_run *run, const egi_trace_line *line, const egi_args *args) {
     egi_held *held = (egi_held *)egi_alloc(((size_t)t->n_variables + 1) * sizeof *held);
-    if (!held) return egi_no_memory("host_call", t->n_variables * (int64_t)sizeof *held);
+    if (!held) return egi_memory_fail("host_call", t->n_variables * (int64_t)sizeof *held);
     for (int64_t i = 0; i < t->n_variables; i++) {
         held[i].buffer = t->variables[i].variable->buffer;
         held[i].refs = __atomic_fetch_add(&held[i].buffer->refs, 1, __ATOMIC_RELAXED);
@@ -42063,7 +42118,7 @@ static bool egi_taped_watches(const egi_taped *k) {
 static int32_t egi_leaf_add(egi_taped *k, eg_tensor *x, bool watched) {
     void *leaves = k->leaves;
     for (int64_t i = k->n_leaves; i-- > 0;) if (k->leaves[i].shown.id == x->id) return (int32_t)i;
-    if (!egi_grow(&leaves, &k->leaves_room, k->n_leaves + 1, sizeof *k->leaves)) return -1;
+    if (!egi_memory_grow(&leaves, &k->leaves_room, k->n_leaves + 1, sizeof *k->leaves)) return -1;
     k->leaves = (egi_leaf *)leaves;
     egi_leaf *leaf = &k->leaves[k->n_leaves];
     memset(leaf, 0, sizeof *leaf);
@@ -42100,7 +42155,7 @@ static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, 
     h->recording = egi_this.recording;
     h->spies = egi_this.spies;
     egi_backs *backs = k ? (egi_backs *)egi_alloc(sizeof *backs) : NULL;
-    if (!backs) { egi_free(k); return egi_no_memory("function_call", (int64_t)sizeof *k); }
+    if (!backs) { egi_free(k); return egi_memory_fail("function_call", (int64_t)sizeof *k); }
     memset(k, 0, sizeof *k);
     backs->refs = k->refs = 1;
     backs->first = NULL;
@@ -42121,7 +42176,7 @@ static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, 
     for (int i = 0; i < t->n; i++)                          // variables are watched where the body uses them
         if (!(in[i]->flags & EGI_TRAINABLE && tape->watch_variables) && egi_tapes_know(h->outer, in[i]) &&
             egi_tape_slot_find(tape, given[i]->id) < 0 && egi_tape_slot_watch(tape, given[i]) < 0)
-            return egi_no_memory("function_call", 0);
+            return egi_memory_fail("function_call", 0);
     h->spy.spy = egi_hidden_look;
     h->spy.outer = tape;
     egi_this.tapes = &h->spy;
@@ -42136,7 +42191,7 @@ static bool egi_hidden_end(egi_hidden *h, bool ok) {
     egi_this.spies = h->spies;
     if (!h->taped) return false;
     h->taped->tape.listed = h->taped->tape.recording = false;
-    return ok && (!h->failed || egi_no_memory("function_call", 0));
+    return ok && (!h->failed || egi_memory_fail("function_call", 0));
 }
 
 // ---- what the line keeps
@@ -42235,7 +42290,7 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
     }
     for (int i = 0; i < t->m; i++) {
         const int32_t s = egi_taped_output_slot(k, out[i]);
-        if (s < 0 || !egi_is_float(out[i]->dtype)) continue;
+        if (s < 0 || !egi_dtype_is_float(out[i]->dtype)) continue;
         k->out_slot[k->n_out] = s;
         k->out[k->n_out++] = i;
     }
@@ -42245,7 +42300,8 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
 static void egi_taped_find_cut(egi_trace *t, eg_tensor *const *out) {
     egi_taped *k = t->taped;
     for (int i = 0; i < t->m; i++)
-        if (egi_taped_output_slot(k, out[i]) >= 0 && !egi_is_float(out[i]->dtype)) k->out[k->n_out + k->n_cut++] = i;
+        if (egi_taped_output_slot(k, out[i]) >= 0 &&
+            !egi_dtype_is_float(out[i]->dtype)) k->out[k->n_out + k->n_cut++] = i;
 }
 // Notes x as a kept value of slot s, which is input `input` or no input (-1). False without memory.
 static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input, bool known, eg_tensor *const *in,
@@ -42265,7 +42321,7 @@ static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input,
         if (input >= 0) {
             shown->id = input < t->n ? in[input]->id : x->id;
             shown->flags = (uint16_t)(shown->flags | (x->flags & EGI_SNAPSHOT));
-        } else if (known && k->again && egi_is_float(x->dtype)) {
+        } else if (known && k->again && egi_dtype_is_float(x->dtype)) {
             k->out_slot[k->n_out] = s;
             k->out[k->n_out++] = kept->value;
         }
@@ -42350,7 +42406,7 @@ static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *
         return egi_fail(EG_ERROR_ARGUMENT, "function_call", "the body keeps %d values under several tapes; at most %d",
                         (int)k->n_out, UINT16_MAX);
     }
-    return ok || egi_no_memory("function_call", 0);
+    return ok || egi_memory_fail("function_call", 0);
 }
 // Releases the variables that the hidden tape watched: the trace itself retains them.
 static void egi_taped_settle(egi_taped *k) {
@@ -42475,7 +42531,7 @@ static bool egi_taped_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
             call->value[e] = eg_retain(run->fresh[egi_trace_home(t, t->operands[k->further[i]].place)]);
         else {
             call->value[e] = egi_taped_show(t, run, in, k->further[i]);
-            if (!call->value[e]) return egi_no_memory("function_call", 0);
+            if (!call->value[e]) return egi_memory_fail("function_call", 0);
             if (kept->input < 0) continue;
             const egi_leaf *leaf = kept->input < k->n ? NULL : &k->leaves[k->in[kept->input - k->n]];
             call->value[e]->id = leaf ? leaf->shown.id : in[kept->input]->id;
@@ -42538,9 +42594,9 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
 static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
                                 eg_tensor **dx);
 EGI_OBJECTS
-static const egi_op egi_row_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL, 0, egi_no_shape, NULL, egi_grad_call,
+static const egi_op egi_row_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL, 0, egi_shape_none, NULL, egi_grad_call,
                                     { 0, 0, 0 }, EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_call) };
-static const egi_op egi_row_call_cut = { "function_call", -1, -1, 0, 0, egi_no_shape, NULL, NULL, { 0, 0, 0 },
+static const egi_op egi_row_call_cut = { "function_call", -1, -1, 0, 0, egi_shape_none, NULL, NULL, { 0, 0, 0 },
                                          EGI_NOT_ELEMENTWISE(custom_gradient) };
 // Watches the variables among a line's inputs in the order in which the body used them. False without memory.
 static bool egi_taped_watch(const egi_taped *k, eg_tensor *const *list) {
@@ -42588,7 +42644,7 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     if (!holder) {
         if (list != few) egi_free(list);
         egi_taped_call_free(call);
-        return egi_no_memory("function_call", 0);
+        return egi_memory_fail("function_call", 0);
     }
     egi_lock();
     own->refs++;
@@ -42617,7 +42673,7 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
         for (int32_t e = 0; e < k->n_kept && !outs[i]; e++) if (k->kept[e].value == k->out[i]) outs[i] = call->value[e];
     }
     saved[0] = holder;
-    bool ok = !variables || egi_taped_watch(k, list) || egi_no_memory("function_call", 0);
+    bool ok = !variables || egi_taped_watch(k, list) || egi_memory_fail("function_call", 0);
     ok = ok && (!k->n_in || !k->n_out ||
                 egi_tape_record_with(&egi_row_call, list, k->n_in, NULL, outs, k->n_out, saved));
     for (int i = 0; i < k->n_cut; i++) outs[i] = out[k->out[k->n_out + i]];
@@ -42739,7 +42795,7 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     const size_t bytes = slots * (sizeof(eg_tensor *) + 1) + (size_t)k->tape.n_lines * sizeof *tape.lines +
                          ((size_t)k->n_kept + 1) * sizeof(int32_t);
     eg_tensor **grads = (eg_tensor **)egi_alloc(bytes);
-    if (!grads) return egi_no_memory("tape_gradient", (int64_t)bytes);
+    if (!grads) return egi_memory_fail("tape_gradient", (int64_t)bytes);
     memset(grads, 0, bytes);
     tape.lines = (egi_line **)(void *)(grads + slots);
     int32_t *number = (int32_t *)(void *)(tape.lines + k->tape.n_lines);
@@ -42747,7 +42803,7 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     tape.forms = k->tape.forms;
     tape.slots = k->tape.slots;
     tape.owner = &egi_this;
-    bool ok = egi_back_lines(k, back, in, number, &tape) || egi_no_memory("tape_gradient", 0);
+    bool ok = egi_back_lines(k, back, in, number, &tape) || egi_memory_fail("tape_gradient", 0);
     for (int32_t e = 0; e < k->n_kept; e++) in += back->used[e];
     eg_tensor *const *sums = in;
     for (int32_t i = 0; i < k->n_out; i++) sums += back->key[k->n_in + i];
@@ -42810,7 +42866,7 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
     unsigned char *key = (unsigned char *)(list + most);
     int n = 0, m = 0;
     (void)op;
-    if (!list) return egi_no_memory("tape_gradient", 0);
+    if (!list) return egi_memory_fail("tape_gradient", 0);
     for (int32_t i = 0; i < k->n_in; i++)
         key[i] = (unsigned char)(!c->needed[i] || k->in_slot[i] < 0 ? 0 : dx[i] ? 3 : 1);
     for (int32_t i = 0; i < k->n_out; i++) key[k->n_in + i] = c->upstream[i] != NULL;
@@ -42820,7 +42876,7 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
     for (int32_t i = 0; i < k->n_in; i++) { n += key[i] == 3; if (key[i] == 3) list[n - 1] = dx[i]; m += key[i] != 0; }
     eg_tensor **out = list + n;
     egi_this.taped = k;
-    bool ok = back ? egi_function_call_on(back->function, list, n, out, m) : egi_no_memory("tape_gradient", 0);
+    bool ok = back ? egi_function_call_on(back->function, list, n, out, m) : egi_memory_fail("tape_gradient", 0);
     egi_this.taped = outer;
     for (int32_t i = 0, j = 0; i < k->n_in && ok; i++)
         if (key[i]) {
@@ -43027,7 +43083,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
         egi_free(t);
         egi_free(signature);
         if (given != few) egi_free(given);
-        return egi_no_memory("function_call", (int64_t)sizeof *t);
+        return egi_memory_fail("function_call", (int64_t)sizeof *t);
     }
     memset(t, 0, sizeof *t);
     t->refs = 1;
@@ -43050,7 +43106,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
         const int first = egi_input_first(in, i, &seen);
         const bool again = first < i && in[first] == in[i];
         given[i] = again ? given[first] : in[i]->flags & EGI_VARIABLE ? in[i] : egi_input_wrap(in[i]);
-        ok = given[i] || egi_no_memory("function_call", 0);
+        ok = given[i] || egi_memory_fail("function_call", 0);
         if (!ok || again || in[i]->flags & EGI_VARIABLE) continue;
         if (first < i) given[i]->id = given[first]->id;
         int32_t place = egi_trace_place(t, given[i]->buffer);
@@ -43377,7 +43433,7 @@ static void egi_number_walk(egi_listed_numbers *w, void *x, size_t size) {
     void *word = w->word;
     int64_t number = 0;
     if (w->from) { memcpy(x, &w->from[w->n++], size); return; }
-    if (w->failed || !egi_grow(&word, &w->room, w->n + 1, sizeof *w->word)) { w->failed = true; return; }
+    if (w->failed || !egi_memory_grow(&word, &w->room, w->n + 1, sizeof *w->word)) { w->failed = true; return; }
     w->word = (int64_t *)word;
     memcpy(&number, x, size);
     w->word[w->n++] = number;
@@ -43386,7 +43442,7 @@ static void egi_number_walk(egi_listed_numbers *w, void *x, size_t size) {
 static void egi_number_is_same(egi_listed_numbers *w, int64_t x) {
     void *same = w->same;
     if (w->from || w->failed) return;
-    if (!egi_grow(&same, &w->same_room, w->n_same + 1, sizeof *w->same)) { w->failed = true; return; }
+    if (!egi_memory_grow(&same, &w->same_room, w->n_same + 1, sizeof *w->same)) { w->failed = true; return; }
     w->same = (int64_t *)same;
     w->same[w->n_same++] = x;
 }
@@ -43624,7 +43680,7 @@ static bool egi_open_knows(egi_open_list *o, const egi_trace *t, int64_t length)
     void *known = o->known;
     egi_taped *former = NULL;
     egi_lock();
-    const bool more = o->n_known < most, ok = !more || egi_grow(&known, &o->known_room, o->n_known + 1,
+    const bool more = o->n_known < most, ok = !more || egi_memory_grow(&known, &o->known_room, o->n_known + 1,
                                                                  sizeof *o->known);
     o->known = (egi_known_length *)known;
     if (ok) {
@@ -44115,7 +44171,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
                                 size_t room) {
     egi_trace *t = NULL;
     int64_t *own = (int64_t *)egi_alloc((size_t)size * sizeof *own);
-    if (!own) return egi_no_memory("function_call", size * (int64_t)sizeof *own);
+    if (!own) return egi_memory_fail("function_call", size * (int64_t)sizeof *own);
     memcpy(own, signature, (size_t)size * sizeof *own);
     if (f->info.bytes > 1 << 20) (void)egi_arenas_trim(f);  // the body's tensors take memory of their own
     // As a replay does; otherwise a reader of the values, such as a callback that keeps the best ones, would end the
@@ -44182,7 +44238,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     egi_trace *gone = NULL, *t = NULL;
     bool busy = false;
     egi_lock();
-    if (egi_is_forked(f->forks)) {                          // the threads that traced or replayed it are the parent's
+    if (egi_fork_happened(f->forks)) {                      // the threads that traced or replayed it are the parent's
         f->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
         f->tracing = false;
         for (egi_trace *k = f->traces; k; k = k->next) k->busy = 0;
@@ -44237,7 +44293,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     eg_scope scope = { 0, 0 };
     if (t->n_path) scope = eg_scope_begin();                    // lest outputs of a call that strays stay
     bool ok = bound && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call, f->inner ? &undone : NULL)
-                                         : undone ? false : egi_no_memory("function_call", t->arena_bytes);
+                                         : undone ? false : egi_memory_fail("function_call", t->arena_bytes);
     egi_this.functions = own.outer;
     *strayed = bound && run->strayed ? run->branches : 0;
     if (call) call->hosted = egi_this.hosted;
@@ -44367,7 +44423,7 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
         ok = egi_function_run(f, in, out, m);
     } else
         ok = signature ? egi_function_call_by_signature(f, in, n, out, m, signature, size)
-                       : egi_no_memory("function_call", size * 8);
+                       : egi_memory_fail("function_call", size * 8);
     if (signature != few) egi_free(signature);
     egi_free(all);
     eg_function_release(f);
@@ -44381,7 +44437,7 @@ EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, e
     if (own) memcpy(own, in, (size_t)n * sizeof *own);
     else for (int i = 0; i < m; i++) out[i] = NULL;
     const bool ok = own ? egi_function_call_on(f, own, n, out, m)
-                        : egi_no_memory("function_call", n * (int64_t)sizeof *own);
+                        : egi_memory_fail("function_call", n * (int64_t)sizeof *own);
     egi_free(own);
     return ok;
 }
@@ -44531,7 +44587,8 @@ EAGER_API bool eg_function_print(eg_function *f) {
     if (!t) return false;
     egi_text text;
     memset(&text, 0, sizeof text);
-    egi_text_printf(&text, "%lld line%s, %lld bytes of temporaries\n", (long long)t->n_lines, egi_plural(t->n_lines),
+    egi_text_printf(&text, "%lld line%s, %lld bytes of temporaries\n", (long long)t->n_lines,
+                    egi_text_plural(t->n_lines),
                     (long long)t->arena_bytes);
     for (int64_t i = 0; i < t->n_lines; i++) {
         const egi_trace_line *line = &t->lines[i];
@@ -44544,9 +44601,9 @@ EAGER_API bool eg_function_print(eg_function *f) {
         for (int k = 0; k < 8; k++) if (line->in[k] >= 0) egi_trace_show_operand(&text, t, line->in[k]);
         egi_text_string(&text, line->kernel != EGI_RUN_BRANCH ? "\n" : line->variant ? ", true\n" : ", false\n");
     }
-    egi_text_printf(&text, "%lld step%s\n", (long long)t->n_steps, egi_plural(t->n_steps));
+    egi_text_printf(&text, "%lld step%s\n", (long long)t->n_steps, egi_text_plural(t->n_steps));
     for (int64_t i = 0; i < t->n_steps; i++) egi_trace_show_step(&text, t, &t->steps[i]);
-    bool ok = !text.failed || egi_no_memory("function_print", (int64_t)text.size);
+    bool ok = !text.failed || egi_memory_fail("function_print", (int64_t)text.size);
     if (ok) egi_print_text(text.data);
     egi_text_free(&text);
     egi_trace_release(t);
@@ -44769,7 +44826,7 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int
         return egi_fail(EG_ERROR_ARGUMENT, "function_cost", "%d calls with %d inputs and %d outputs; calls is at least"
                                            " 1, the others 0", calls, n, m);
     eg_tensor **out = (eg_tensor **)egi_alloc(((size_t)m + 1) * sizeof *out);
-    if (!out) return egi_no_memory("function_cost", m * (int64_t)sizeof *out);
+    if (!out) return egi_memory_fail("function_cost", m * (int64_t)sizeof *out);
     memset(&profile, 0, sizeof profile);
     egi_object_retain(&f->object);
     bool ok = true;
@@ -44782,7 +44839,7 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int
         egi_this.profile = outer;
         eg_scope_end(scope);
         others += replays == profile.replays;
-        if (profile.failed) ok = egi_no_memory("function_cost", 0);
+        if (profile.failed) ok = egi_memory_fail("function_cost", 0);
     }
     egi_free(out);
     const char *reason = eg_function_reason(f);
@@ -44792,7 +44849,7 @@ EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int
     egi_text text;
     memset(&text, 0, sizeof text);
     if (ok) egi_cost_table(&text, &profile);
-    if (ok && text.failed) ok = egi_no_memory("function_cost", (int64_t)text.size);
+    if (ok && text.failed) ok = egi_memory_fail("function_cost", (int64_t)text.size);
     if (ok) egi_print_text(text.data);
     egi_text_free(&text);
     egi_free(profile.seconds);
@@ -44841,7 +44898,7 @@ static bool egi_host_fits(int i, const eg_tensor *x, eg_dtype dtype, eg_shape sh
     bool fits = x->dtype == (int8_t)dtype && x->rank == shape.rank;
     for (int k = 0; k < shape.rank && fits; k++) fits = shape.dims[k] < 0 || x->dims[k] == shape.dims[k];
     return fits || egi_fail(EG_ERROR_SHAPE, "host_call", "output %d of the function is %s, but %s %s is expected", i,
-                            egi_describe(x), eg_dtype_name(dtype), egi_shape_show_free(shape));
+                            egi_tensor_show(x), eg_dtype_name(dtype), egi_shape_show_free(shape));
 }
 // Calls the function. Its results belong to the scope that is open here.
 static bool egi_host_run(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results, eg_tensor **out) {
@@ -44878,7 +44935,7 @@ static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, 
     egi_hosted *k = (egi_hosted *)egi_alloc(sizeof *k);
     egi_host_frame frame;
     egi_spy spy;
-    if (!k) return egi_no_memory("host_call", (int64_t)sizeof *k);
+    if (!k) return egi_memory_fail("host_call", (int64_t)sizeof *k);
     memset(k, 0, sizeof *k);
     k->end = egi_hosted_free;
     k->n = (int)site->n;
@@ -44892,7 +44949,7 @@ static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, 
     k->tape.listed = k->tape.recording = true;
     bool ok = true;
     for (int i = 0; i < k->n && ok; i++)
-        ok = egi_tape_slot_watch(&k->tape, k->in[i] = eg_retain(in[i])) >= 0 || egi_no_memory("host_call", 0);
+        ok = egi_tape_slot_watch(&k->tape, k->in[i] = eg_retain(in[i])) >= 0 || egi_memory_fail("host_call", 0);
     egi_host_enter(&frame, &k->tape);
     egi_this.record = egi_tape_record;
     if (site->taped & 2) egi_spy_begin(&spy, in, k->n);
@@ -44950,7 +45007,7 @@ static bool egi_host_work_now(const egi_host_site *site, const egi_args *args) {
              egi_host_run_any(site, own, NULL, made);
     for (int i = 0; i < site->m && ok; i++)
         ok = egi_host_fits(i, made[i], (eg_dtype)args->out[i]->dtype, egi_shape(args->out[i])) &&
-             egi_same_device("host_call", made[i], i, args->out[i], i) && egi_tensor_copy(made[i], args->out[i]);
+             egi_device_same("host_call", made[i], i, args->out[i], i) && egi_tensor_copy(made[i], args->out[i]);
     return ok;
 }
 static bool egi_host_call_work(eg_backend *b, const egi_args *args) {
@@ -44979,7 +45036,7 @@ static bool egi_hosted_read(egi_hosted *k, int64_t wanted, eg_tensor *const *ups
     if (k->read) return true;
     for (int i = 0; i < k->n; i++) if (wanted >> i & 1) xs[n++] = k->in[i];
     for (int i = 0; i < k->m; i++)
-        if (egi_is_float(k->out[i]->dtype)) { ys[m] = k->out[i]; g[m++] = upstream[i]; }
+        if (egi_dtype_is_float(k->out[i]->dtype)) { ys[m] = k->out[i]; g[m++] = upstream[i]; }
     egi_host_enter(&frame, NULL);
     k->tape.function = egi_this.functions;
     const bool ok = eg_tape_gradients_from(&k->tape, ys, m, g, xs, n, dx);
@@ -45049,7 +45106,7 @@ static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_te
     wish.given = c->n_outputs;
     if (egi_graph_adopts()) {                              // only shapes: a tensor like input i that depends on all
         for (int i = 0; i < c->n_inputs; i++)
-            if (c->needed[i] && egi_is_float(c->saved[i]->dtype) &&
+            if (c->needed[i] && egi_dtype_is_float(c->saved[i]->dtype) &&
                 !(dx[i] = (eg_mul)(c->saved[i], eg_cast(eg_reduce_sum(c->upstream[0]), (eg_dtype)c->saved[i]->dtype))))
                 return false;
         return true;
@@ -45057,7 +45114,7 @@ static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_te
     egi_hosted *k = egi_hosted_of(c->saved[0]);
     if (!k) return false;
     for (int i = 0; i < k->n; i++)
-        if (c->needed[i] && egi_is_float(k->in[i]->dtype)) wish.wanted |= (int64_t)1 << i;
+        if (c->needed[i] && egi_dtype_is_float(k->in[i]->dtype)) wish.wanted |= (int64_t)1 << i;
     const int64_t assigned = egi_this.assigned;
     if (!egi_hosted_read(k, wish.wanted, c->upstream)) return false;
     egi_custom_assigned(k->custom, assigned);
@@ -45069,9 +45126,9 @@ static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_te
     return true;
 }
 EGI_OBJECTS
-static const egi_op egi_row_host_call = { "host_call", -1, -1, 0, 0, egi_no_shape, NULL, egi_grad_host_call,
+static const egi_op egi_row_host_call = { "host_call", -1, -1, 0, 0, egi_shape_none, NULL, egi_grad_host_call,
                                           { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
-static const egi_op egi_row_host_call_plain = { "host_call without .differentiable", -1, -1, 0, 0, egi_no_shape, NULL,
+static const egi_op egi_row_host_call_plain = { "host_call without .differentiable", -1, -1, 0, 0, egi_shape_none, NULL,
                                                 NULL, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
 static void egi_hosted_give_back(void *data, void *hosted) { (void)data; egi_hosted_free((egi_hosted *)hosted); }
 // The tensor that eager lines keep for the tape of a call: its memory is a field of `k`, which it owns.
@@ -45081,7 +45138,7 @@ static eg_tensor *egi_hosted_tensor(egi_hosted *k) {
     if (!x) {
         egi_free(b);
         egi_hosted_free(k);
-        egi_no_memory("host_call", (int64_t)sizeof *b);
+        egi_memory_fail("host_call", (int64_t)sizeof *b);
         return NULL;
     }
     memset(b, 0, sizeof *b);
@@ -45132,7 +45189,7 @@ static bool egi_host_write(const egi_host_site *site, eg_tensor *const *in, eg_r
 static bool egi_host_call_recorded(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
                                    eg_tensor **out) {
     egi_recorder *observer = egi_this.observer;
-    if (observer) (void)egi_observe_read("host_call with .differentiable under several tapes", NULL, false);
+    if (observer) (void)egi_observer_read("host_call with .differentiable under several tapes", NULL, false);
     egi_this.observer = NULL;
     const bool ok = egi_host_run(site, in, results, out);
     egi_this.observer = observer;
@@ -45250,7 +45307,7 @@ static int egi_trace_custom(egi_recorder *r, const egi_op *op, const egi_user_at
     eg_host_call_options o;
     if (t->inside || n > EGI_HOST_INPUTS || egi_taped_kind() & 4 || !egi_custom_is_opaque(attr)) return -1;
     egi_custom_site *c = egi_custom_site_of(t->function, op, attr, n, m);
-    if (!c) return egi_no_memory(op->name, (int64_t)sizeof *c);
+    if (!c) return egi_memory_fail(op->name, (int64_t)sizeof *c);
     memset(&o, 0, sizeof o);
     o.differentiable = op->grad != NULL;
     return egi_host_call_as(egi_custom_again, c, in, n, out, m, o, true);
@@ -45444,13 +45501,13 @@ static bool egi_node_valueless(const char *name, const eg_tensor *x, const char 
     const bool fed = v && v->node >= 0 &&
                      ((const eg_graph *)x->buffer->backend->state)->nodes[v->node]->kind == EGI_VERTEX_PLACEHOLDER;
     return egi_fail(EG_ERROR_STATE, name, "%s is a node of a graph%s and has a value only in a session: %s%s",
-                    x ? egi_describe(x) : "what is computed", fed ? ", a placeholder," : ",",
+                    x ? egi_tensor_show(x) : "what is computed", fed ? ", a placeholder," : ",",
                     fed ? "feed it in eg_session_run" : "eg_session_run computes it", more);
 }
 // Raises the error of an op that was given a node, x, outside of its graph.
 static bool egi_graph_outside(const char *name, const eg_tensor *x) {
     if (x && egi_graph_building())
-        return egi_fail(EG_ERROR_ARGUMENT, name, "%s is a node of another graph", egi_describe(x));
+        return egi_fail(EG_ERROR_ARGUMENT, name, "%s is a node of another graph", egi_tensor_show(x));
     return egi_node_valueless(name, x, "; outside of EG_GRAPH ops compute at once");
 }
 // Stands for all of the backend's kernels. A copy or a fill is part of the op that made the result.
@@ -45476,7 +45533,7 @@ static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tenso
     if (a == b) return egi_graph_building() == egi_backend_of(a)->state || egi_graph_outside(name, a);
     const eg_tensor *node = egi_backend_of(a)->apart ? a : b, *other = node == a ? b : a;
     return egi_fail(EG_ERROR_STATE, name, "%s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes in "
-                                    "other tensors, outside use %s", egi_describe(node), egi_describe(other),
+                                    "other tensors, outside use %s", egi_tensor_show(node), egi_tensor_show(other),
                     node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
                     : "its value, which eg_session_run computes");
 }
@@ -45799,17 +45856,17 @@ static void egi_graph_regroup(const eg_graph *g, const struct egi_graph_run *run
         int64_t a = i < from->rank ? from->dims[i++] : 1, b = to[j++], product = 1, others = 1;
         int large = 0, sure = 0, unknown = -1;
         while (a != b && a > 0 && b > 0) {
-            if (a < b ? i >= from->rank || !egi_checked_product(a, from->dims[i++], &a)
-                      : j >= n || !egi_checked_product(b, to[j++], &b)) return;
+            if (a < b ? i >= from->rank || !egi_product_checked(a, from->dims[i++], &a)
+                      : j >= n || !egi_product_checked(b, to[j++], &b)) return;
         }
         if (a != b || a < 1) return;
-        for (int k = i0; k < i; k++) if (!egi_checked_product(product, now->dims[k], &product)) return;
+        for (int k = i0; k < i; k++) if (!egi_product_checked(product, now->dims[k], &product)) return;
         for (int k = j0; k < j; k++) {
             int64_t length = to[k];
             if (length == 1) { result[k] = 1; continue; }
             large++;
             if (egi_opened_sure(g, length) && (!run || egi_graph_number(run, &length)) &&
-                egi_checked_product(others, length, &others))
+                egi_product_checked(others, length, &others))
                 sure++;
             else unknown = k;
         }
@@ -45960,7 +46017,7 @@ static bool egi_graph_like(const eg_graph *g, const eg_tensor *x, int64_t id, in
         return egi_fail(EG_ERROR_STATE, x->op, "the shape of %s may be that of several tensors in the graph, which may "
                                         "differ in a run; make it of the right one, as eg_ones_like(y) and "
                                         "eg_random_normal(eg_shape_of(y), .like = y) do, or give the placeholder a "
-                                        "whole shape", egi_describe(x));
+                                        "whole shape", egi_tensor_show(x));
     if (last) *like = last->out[last_out];
     return true;
 }
@@ -45977,9 +46034,9 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     const size_t inputs = ((size_t)n * sizeof(egi_input) + 7) / 8 * 8, forms = (size_t)n_out * sizeof(egi_form);
     void *nodes = g->nodes;
     egi_vertex *node = (egi_vertex *)egi_alloc(sizeof *node + inputs + forms + (size + 7) / 8 * 8 + (size_t)n_out * 4);
-    if (!node || !egi_grow(&nodes, &g->nodes_room, g->n_nodes + 1, sizeof *g->nodes)) {
+    if (!node || !egi_memory_grow(&nodes, &g->nodes_room, g->n_nodes + 1, sizeof *g->nodes)) {
         egi_free(node);
-        egi_no_memory("graph", (int64_t)sizeof *node);
+        egi_memory_fail("graph", (int64_t)sizeof *node);
         return NULL;
     }
     g->nodes = (egi_vertex **)nodes;
@@ -46057,7 +46114,7 @@ static bool egi_graph_may_settle(const eg_graph *g, const egi_vertex *maker, con
     egi_opened_real real;
     if (maker->kind != EGI_VERTEX_WRITTEN || maker->form[0].dtype >= 0) return true;
     for (int64_t i = 0; i < x->size && x->size <= 64 && g->n_open; i++) {
-        const double number = egi_load(x->dtype, (const char *)maker->attr + i * egi_dtypes[x->dtype].size);
+        const double number = egi_dtype_load(x->dtype, (const char *)maker->attr + i * egi_dtypes[x->dtype].size);
         if (!egi_graph_knows_plain(g, x->op, number, false)) return false;
         if (egi_opened_is_whole(number) ? egi_opened_of(g, (int64_t)number, &o) : egi_opened_real_of(g, number, &real))
             return egi_fail(EG_ERROR_STATE, x->op, "its value %.10g comes of an open dimension, and would stand in "
@@ -46067,7 +46124,7 @@ static bool egi_graph_may_settle(const eg_graph *g, const egi_vertex *maker, con
         if (x->size > 1 && egi_opened_length(g, (double)x->dims[i], &o))
             return egi_fail(EG_ERROR_STATE, x->op, "%s is as long as an open dimension, but its values are computed "
                                             "while the graph is built; feed them, or compute them by ops of what is "
-                                            "fed", egi_describe(x));
+                                            "fed", egi_tensor_show(x));
     return true;
 }
 // Notes dtype and shape of bytes that were written without them. False with an error.
@@ -46082,7 +46139,8 @@ static bool egi_graph_settles(const eg_graph *g, egi_vertex *maker, const eg_ten
 static int32_t egi_body_new(eg_graph *g) {
     void *blocks = g->blocks;
     const int64_t n = g->n_blocks ? g->n_blocks : 1;
-    if (!egi_grow(&blocks, &g->blocks_room, n + 1, sizeof *g->blocks)) { egi_no_memory("graph", n * 4); return -1; }
+    if (!egi_memory_grow(&blocks, &g->blocks_room, n + 1, sizeof *g->blocks)) { egi_memory_fail("graph",
+                                                                                                n * 4); return -1; }
     g->blocks = (int32_t *)blocks;
     g->blocks[0] = 0;
     g->blocks[n] = g->block;
@@ -46102,11 +46160,11 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
     const egi_value *v = egi_value_at(g, in->value);
     if (v->node < 0)
         return egi_fail(EG_ERROR_STATE, node->op ? node->op->name : "graph",
-                        "%s was made in a way that cannot be written into a graph", egi_describe(x));
+                        "%s was made in a way that cannot be written into a graph", egi_tensor_show(x));
     egi_vertex *maker = g->nodes[v->node];
     if (!egi_block_inside(g, g->block, maker->block))
         return egi_fail(EG_ERROR_STATE, node->op ? node->op->name : "graph", "%s was computed in a body of eg_cond or "
-                        "eg_while, and only what that gives out can be used behind it", egi_describe(x));
+                        "eg_while, and only what that gives out can be used behind it", egi_tensor_show(x));
     return egi_graph_settles(g, maker, x);
 }
 // Writes a node for a tensor without elements, which no launch and no upload has made.
@@ -46130,7 +46188,7 @@ static bool egi_graph_reads(const char *function, eg_graph *g, eg_tensor *const 
             continue;
         }
         if (in[i]->buffer->backend->deallocate == egi_graph_deallocate)
-            return egi_fail(EG_ERROR_ARGUMENT, function, "%s is a node of another graph", egi_describe(in[i]));
+            return egi_fail(EG_ERROR_ARGUMENT, function, "%s is a node of another graph", egi_tensor_show(in[i]));
         if (egi_graph_capture(g, in[i]) < 0) return false;
     }
     return true;
@@ -46140,7 +46198,7 @@ static bool egi_vertex_reads_all(eg_graph *g, egi_vertex *node, eg_tensor *const
     for (int i = 0; i < n && ok; i++) ok = egi_vertex_reads(g, node, first + i, in[i]);
     return ok;
 }
-static bool egi_has_length(const eg_tensor *x, int64_t length) {
+static bool egi_shape_has_length(const eg_tensor *x, int64_t length) {
     int i = 0;
     while (i < x->rank && x->dims[i] != length) i++;
     return i < x->rank;
@@ -46168,7 +46226,7 @@ static bool egi_graph_knows_attributes(const eg_graph *g, const egi_op *op, cons
             int64_t number;
             memcpy(&number, (const char *)attr + at + 8 * k, 8);
             ok = egi_followed_has(&f, at + 8 * (size_t)k) ||
-                 (of_program ? egi_has_length(x, number) || !egi_graph_may_come(g, (double)number)
+                 (of_program ? egi_shape_has_length(x, number) || !egi_graph_may_come(g, (double)number)
                              : egi_graph_knows_plain(g, op->name, (double)number, true));
         }
     }
@@ -46431,13 +46489,13 @@ static bool egi_graph_open_fits(const eg_graph *g, const eg_shape *shape, int si
         const int64_t number = shape->dims[i] < -EGI_OPEN ? 0 : -shape->dims[i],
                       d = number < 1 ? egi_max64(shape->dims[i], 0)
                           : g->open[number - 1] ? g->open[number - 1] : egi_primes[size][number - 1];
-        ok = !d || egi_checked_product(bytes, d, &bytes);
+        ok = !d || egi_product_checked(bytes, d, &bytes);
         if (number < 1 || seen >> number & 1) continue;
         seen |= 1u << number;
-        fits = fits && egi_checked_product(scores, d, &scores);
+        fits = fits && egi_product_checked(scores, d, &scores);
         if (!g->open[number - 1]) latest = egi_max64(latest, d);
     }
-    return ok && (__builtin_popcount(seen) != 2 || (fits && egi_checked_product(scores, latest, &scores)));
+    return ok && (__builtin_popcount(seen) != 2 || (fits && egi_product_checked(scores, latest, &scores)));
 }
 // Replaces open dimensions, -1 to -8, by their primes.
 static bool egi_graph_open(const char *function, eg_graph *g, eg_shape *shape) {
@@ -46478,7 +46536,7 @@ static bool egi_graph_host(egi_recorder *r, const egi_host_site *site, eg_tensor
 // Notes an iterator, which the graph releases at its end; NULL with an error.
 static egi_origin *egi_origin_new(eg_graph *g, const egi_source_site *site) {
     egi_origin *k = (egi_origin *)egi_alloc(sizeof *k);
-    if (!k) { egi_no_memory("graph", (int64_t)sizeof *k); return NULL; }
+    if (!k) { egi_memory_fail("graph", (int64_t)sizeof *k); return NULL; }
     memset(k, 0, sizeof *k);
     k->site = *site;
     k->handle = -1;
@@ -46553,7 +46611,7 @@ static void egi_graph_needs(const eg_graph *g, unsigned char *needed, int64_t n_
 // feeds nothing. Also true without memory.
 static bool egi_graph_reads_fed(const eg_graph *g, int32_t node, const char *name) {
     unsigned char *needed = (unsigned char *)egi_alloc((size_t)node + 1);
-    if (!needed) return !egi_no_memory("variable", node + 1);
+    if (!needed) return !egi_memory_fail("variable", node + 1);
     memset(needed, 0, (size_t)node);
     needed[node] = 1;
     egi_graph_needs(g, needed, node + 1, NULL, 0);
@@ -46637,19 +46695,19 @@ static bool egi_flow_gives(eg_graph *g, egi_vertex *node, int i, const char *nam
     eg_shape shape = egi_shape(like);
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
-    if (!egi_is_float(like->dtype))
+    if (!egi_dtype_is_float(like->dtype))
         return (out[i] = egi_vertex_handle(g, node, i, name, (eg_dtype)like->dtype, &shape)) != NULL;
     g->recorder.inside = true;
     eg_tensor *x = (eg_mul)(like, eg_number(1));
     for (int k = 0; k < n && x; k++)
-        if (from[k] != like && egi_is_float(from[k]->dtype))
+        if (from[k] != like && egi_dtype_is_float(from[k]->dtype))
             x = (eg_add)(x, eg_cast((eg_reduce_sum)(from[k], all), (eg_dtype)like->dtype));
     if (again && x) x = eg_exp(x);
     g->recorder.inside = false;
     if (!x) return false;
     out[i] = x;
     egi_vertex_gives(g, node, i, x);
-    for (int k = 0; k < i; k++) if (egi_is_float(node->form[k].dtype)) return true;
+    for (int k = 0; k < i; k++) if (egi_dtype_is_float(node->form[k].dtype)) return true;
     node->id = x->id;
     return true;
 }
@@ -46674,7 +46732,7 @@ static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *c
     egi_flow_attr a;
     eg_tensor **gave = (eg_tensor **)egi_alloc(4 * ((size_t)m + 1) * sizeof *gave), **own = gave + 2 * m;
     (void)n;
-    if (!gave) return egi_no_memory("cond", m * 8);
+    if (!gave) return egi_memory_fail("cond", m * 8);
     if (!m && !g->block) {
         egi_free(gave);
         return egi_fail(EG_ERROR_ARGUMENT, "cond", "in a graph it needs an output, by which it is fetched; let both "
@@ -46689,11 +46747,11 @@ static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *c
         ok = egi_graph_body(g, "cond", w ? "the function of false" : "the function of true",
                             a.block[w] = egi_body_new(g), bodies[w], user, in, gave + w * m, m);
     for (int i = 0; i < m && ok; i++) {
-        ok = gave[i]->dtype == gave[m + i]->dtype && egi_same_shape(gave[i], gave[m + i]);
+        ok = gave[i]->dtype == gave[m + i]->dtype && egi_shape_same(gave[i], gave[m + i]);
         if (!ok)
             egi_fail(EG_ERROR_SHAPE, "cond", "output %d of the function of true is %s, but that of the function of "
                                      "false is %s; in a graph both give equal dtypes and shapes", i,
-                     egi_describe(gave[i]), egi_describe(gave[m + i]));
+                     egi_tensor_show(gave[i]), egi_tensor_show(gave[m + i]));
     }
     ok = ok && egi_graph_adopt(r, "cond", gave, 2 * m, own) && egi_graph_cond_outputs(g, &a, pred, own, m, out);
     for (int i = 0; i < 2 * m; i++) if (gave[i]) egi_object_release(&gave[i]->object);
@@ -46721,7 +46779,7 @@ static bool egi_graph_loop_outputs(eg_graph *g, const egi_flow_attr *a, eg_tenso
              egi_flow_reads(g, node, 2 * n + i, next[i], a->block[1]);
     ok = ok && egi_flow_reads(g, node, 3 * n, p, a->block[0]);
     eg_tensor **made = (eg_tensor **)egi_alloc((size_t)n * 2 * sizeof *made);
-    if (!made) return egi_no_memory("while", n * 8);
+    if (!made) return egi_memory_fail("while", n * 8);
     for (int i = 0; i < n; i++) { made[i] = inner[i]; made[n + i] = next[i]; }
     for (int i = 0; i < n && ok; i++) ok = egi_flow_gives(g, node, i, "while", inner[i], made, 2 * n, true, out);
     egi_free(made);
@@ -46756,7 +46814,7 @@ static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, voi
                            eg_tensor **out, int n, int64_t max_steps) {
     eg_graph *g = (eg_graph *)r->graph;
     eg_tensor **first = (eg_tensor **)egi_alloc((size_t)n * 5 * sizeof *first), **list = first + n;
-    if (!first) return egi_no_memory("while", n * 8);
+    if (!first) return egi_memory_fail("while", n * 8);
     memset(list, 0, (size_t)n * 4 * sizeof *list);
     bool ok = egi_flow_take("while", state, first, n);
     if (ok) {
@@ -46809,7 +46867,7 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
         const egi_vertex *early = egi_graph_read_before(g, t, from, xs[i]);
         if (early)
             return egi_fail(EG_ERROR_STATE, "tape_gradient", "%s was watched after eg_%s had read it; in a graph, "
-                                            "watch it before it is read", egi_describe(xs[i]), early->op->name);
+                                            "watch it before it is read", egi_tensor_show(xs[i]), early->op->name);
     }
     g->recorder.inside = true;                                  // only for the gradients' shapes and NULLs
     bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
@@ -47099,7 +47157,7 @@ static int32_t egi_graph_node_value(const char *function, const eg_graph *g, con
     const egi_value *v = mine ? egi_value_at(g, egi_graph_value(x)) : NULL;
     if (v && v->node >= 0 && egi_block_inside(g, g->block, g->nodes[v->node]->block))
         return egi_graph_settles(g, g->nodes[v->node], x) ? g->nodes[v->node]->out[v->out] : -1;
-    egi_fail(EG_ERROR_ARGUMENT, function, "%s is no node of the graph", egi_describe(x));
+    egi_fail(EG_ERROR_ARGUMENT, function, "%s is no node of the graph", egi_tensor_show(x));
     return -1;
 }
 EAGER_API bool (eg_graph_after_begin)(eg_tensor *first) {
@@ -47108,7 +47166,7 @@ EAGER_API bool (eg_graph_after_begin)(eg_tensor *first) {
     const int32_t value = egi_graph_node_value("graph_after_begin", g, first);
     if (value < 0) return false;
     egi_after *after = (egi_after *)egi_alloc(sizeof *after);
-    if (!after) return egi_no_memory("graph_after_begin", (int64_t)sizeof *after);
+    if (!after) return egi_memory_fail("graph_after_begin", (int64_t)sizeof *after);
     after->value = value;
     after->outer = g->after;
     after->next = g->afters;
@@ -47131,7 +47189,7 @@ EAGER_API eg_tensor *(eg_group)(eg_tensor *const *nodes, int n) {
             return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "group", "entry %d, %s, is no node, and nothing would run "
                                                              "for it; a node is a placeholder, or what an op "
                                                              "inside EG_GRAPH makes of nodes and variables", i,
-                                          egi_describe(nodes[i]));
+                                          egi_tensor_show(nodes[i]));
     }
     egi_vertex *node = egi_graph_reads("group", g, nodes, n) ? egi_vertex_new(g, EGI_VERTEX_FILL, n, 1, NULL, 0) : NULL;
     if (!node || !egi_vertex_reads_all(g, node, nodes, n, 0)) return NULL;
@@ -47152,7 +47210,7 @@ EAGER_API eg_tensor *(eg_graph_name)(eg_tensor *x, const char *name) {
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "graph_name", "the graph has a node '%.80s' already", name);
     egi_node_name *k = (egi_node_name *)egi_alloc(sizeof *k);
     if (k && !(k->name = egi_graph_label(name))) { egi_free(k); k = NULL; }
-    if (!k) { egi_no_memory("graph_name", (int64_t)sizeof *k); return NULL; }
+    if (!k) { egi_memory_fail("graph_name", (int64_t)sizeof *k); return NULL; }
     k->value = value;
     k->next = g->names;
     g->names = k;
@@ -47232,7 +47290,7 @@ static bool egi_graph_number(const egi_graph_run *run, int64_t *number) {
     if (!ok) return true;                                  // it does not come from one
     *number = o.factor;
     for (int k = 0; k < o.n; k++)
-        ok = ok && run->open[o.open[k]] >= 0 && egi_checked_product(*number, run->open[o.open[k]], number);
+        ok = ok && run->open[o.open[k]] >= 0 && egi_product_checked(*number, run->open[o.open[k]], number);
     *number += o.rest;
     return ok;
 }
@@ -47297,8 +47355,8 @@ static eg_tensor *egi_graph_moved(egi_graph_run *run, eg_tensor *x, eg_backend *
     for (int64_t i = 0; i < run->n_moves; i++)
         if (run->moves[i].from == x && egi_backend_of(run->moves[i].to) == to) return run->moves[i].to;
     void *moves = run->moves;
-    if (!egi_grow(&moves, &run->moves_room, run->n_moves + 1, sizeof *run->moves)) {
-        egi_no_memory(run->function, 0);
+    if (!egi_memory_grow(&moves, &run->moves_room, run->n_moves + 1, sizeof *run->moves)) {
+        egi_memory_fail(run->function, 0);
         return NULL;
     }
     run->moves = (egi_graph_move *)moves;
@@ -47356,7 +47414,8 @@ static bool egi_graph_attributes(const egi_graph_run *run, const egi_vertex *nod
 static bool egi_attributes_refit(const egi_op *op, eg_tensor *const *in, int n, void *attr) {
     for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
     if (op->n_in >= 0 ? n != op->n_in : n < 1)
-        return egi_fail(EG_ERROR_ARGUMENT, op->name, "takes %d operand%s, not %d", op->n_in, egi_plural(op->n_in), n);
+        return egi_fail(EG_ERROR_ARGUMENT, op->name, "takes %d operand%s, not %d", op->n_in, egi_text_plural(op->n_in),
+                        n);
     const egi_attributes *a = egi_attributes_of(op);
     return !a->refit || a->refit(op, a->kind, in, n, attr);
 }
@@ -47370,7 +47429,7 @@ static bool egi_graph_run_op(egi_graph_run *run, egi_vertex *node) {
     eg_tensor *few[8], **in = node->n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)node->n * sizeof *in);
     eg_tensor *out[EGI_MAX_OUT] = { NULL };
     void *attr = egi_alloc(node->attr_size + 1);
-    bool ok = (in && attr) || egi_no_memory(run->function, 0);
+    bool ok = (in && attr) || egi_memory_fail(run->function, 0);
     for (int i = 0; i < node->n && ok; i++) in[i] = egi_graph_input(run, node, i, &ok);
     ok = ok && egi_graph_gather(run, node, in) && egi_graph_attributes(run, node, node->n ? in[0] : NULL, attr);
     const bool user = node->op->flags & EGI_USER;
@@ -47434,14 +47493,14 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
     memcpy(&ny, node->attr, sizeof ny);
     const int nx = node->n - 2 * ny;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(node->n + nx) * sizeof *list);
-    bool ok = list || egi_no_memory(run->function, 0);
+    bool ok = list || egi_memory_fail(run->function, 0);
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
     ok = ok && tape && eg_tape_gradients_from(tape, list, ny, list + ny, list + 2 * ny, nx, list + node->n);
     for (int i = 0; i < nx && ok; i++) {
         if (node->out[i] < 0) continue;
         eg_tensor *dx = list[node->n + i], *x = list[2 * ny + i];
         if (!dx && run->graph->n_blocks)                   // the way taken does not read the source
-            dx = egi_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), 0);
+            dx = egi_tensor_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), 0);
         egi_graph_run_gives(run, node, i, dx);
         if (!dx)
             ok = egi_fail(EG_ERROR_GRADIENT, run->function, "a gradient that the graph has is NULL in this run: %s",
@@ -47454,7 +47513,7 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
 // Notes that `own` is this session's optimizer for the graph's `of`; both are retained.
 static bool egi_session_own(eg_session *s, eg_optimizer *of, eg_optimizer *own) {
     egi_own_optimizer *o = (egi_own_optimizer *)egi_alloc(sizeof *o);
-    if (!o) return egi_no_memory("session_run", (int64_t)sizeof *o);
+    if (!o) return egi_memory_fail("session_run", (int64_t)sizeof *o);
     o->of = eg_optimizer_retain(of);
     o->own = eg_optimizer_retain(own);
     egi_lock();
@@ -47482,7 +47541,7 @@ static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)node->n * sizeof *list);
     eg_backend *former = egi_this.backend;
     eg_optimizer *own = NULL;
-    bool ok = list || egi_no_memory(run->function, 0);
+    bool ok = list || egi_memory_fail(run->function, 0);
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
     if (ok) {                                              // an optimizer's state is on its variables' device
         egi_this.backend = egi_backend_of(list[node->n / 2]);
@@ -47492,7 +47551,7 @@ static bool egi_graph_run_update(egi_graph_run *run, egi_vertex *node) {
     for (int i = node->n / 2; i < node->n && ok; i++)
         ok = egi_backend_of(list[i]) == egi_backend_of(own->rate) ||
              egi_fail(EG_ERROR_DEVICE, run->function, "an optimizer on %s cannot train variable %s, which is on %s",
-                      egi_backend_of(own->rate)->name, egi_describe(list[i]), egi_backend_of(list[i])->name);
+                      egi_backend_of(own->rate)->name, egi_tensor_show(list[i]), egi_backend_of(list[i])->name);
     for (int i = 0; i < node->n / 2 && ok; i++)
         ok = !list[i] || (list[i] = egi_graph_moved(run, list[i], egi_backend_of(list[node->n / 2 + i]))) != NULL;
     ok = ok && eg_apply_gradients(own, list, list + node->n / 2, node->n / 2) &&
@@ -47572,7 +47631,7 @@ static bool egi_graph_run_flow(egi_graph_run *run, egi_vertex *node, int64_t at)
     eg_while_options o;
     const int n = node->n_out;
     eg_tensor **list = (eg_tensor **)egi_alloc(2 * ((size_t)n + 1) * sizeof *list), **out = list + n + 1;
-    bool ok = list || egi_no_memory(run->function, n * 8);
+    bool ok = list || egi_memory_fail(run->function, n * 8);
     memset(&o, 0, sizeof o);
     if (ok && node->kind == EGI_VERTEX_COND) {
         eg_tensor *pred = egi_graph_input(run, node, 0, &ok);
@@ -47605,7 +47664,8 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
         shape = node->form[0].shape;
         return egi_graph_shape(run, node, &shape) &&
                egi_graph_real(run, &fill) &&
-               (*result = egi_full_as("fill", egi_backend_here(), (eg_dtype)node->form[0].dtype, shape, fill)) != NULL;
+               (*result = egi_tensor_full_as("fill", egi_backend_here(), (eg_dtype)node->form[0].dtype, shape,
+                                             fill)) != NULL;
     case EGI_VERTEX_RANDOM:
         shape = node->form[0].shape;
         random = node->random;
@@ -47758,7 +47818,7 @@ static bool egi_graph_run_begin(egi_graph_run *run, const char *function, eg_ses
     for (int k = 0; k < EGI_OPEN; k++) run->open[k] = -1;
     const size_t bytes = (size_t)n * (sizeof *run->value + 1) + (size_t)n_nodes * sizeof *run->tape + 8;
     run->value = (eg_tensor **)egi_alloc(bytes);
-    if (!run->value) return egi_no_memory(function, (int64_t)bytes);
+    if (!run->value) return egi_memory_fail(function, (int64_t)bytes);
     memset((void *)run->value, 0, bytes);
     run->tape = (eg_tape **)(void *)(run->value + n);
     run->fed = (unsigned char *)(run->tape + n_nodes);
@@ -47818,7 +47878,7 @@ static bool egi_vertex_draws(const egi_vertex *node) {
 }
 // Whether a node is the check of a divisor, which runs with the division behind it and never by itself.
 static bool egi_vertex_guards(const egi_vertex *node) {
-    return node->kind == EGI_VERTEX_WORK && node->work == egi_check_divisor;
+    return node->kind == EGI_VERTEX_WORK && node->work == egi_divisor_check;
 }
 // Whether a node has effects of its own.
 static bool egi_vertex_acts(const egi_vertex *node) {
@@ -47963,11 +48023,11 @@ static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t val
     else snprintf(what, sizeof what, "%s %d", list, i);
     if (x->dtype != form->dtype)
         return egi_fail(EG_ERROR_DTYPE, function, "%s is %s, but %s was expected; eg_cast it", what,
-                        egi_describe(x), egi_vertex_describe(g, node, v->out));
+                        egi_tensor_show(x), egi_vertex_describe(g, node, v->out));
     bool fits = x->rank == form->shape.rank;
     for (int k = 0; k < form->shape.rank && fits; k++)
         fits = form->shape.dims[k] == x->dims[k] || egi_graph_leaves_open(g, node, form->shape.dims[k]);
-    return fits || egi_fail(EG_ERROR_SHAPE, function, "%s is %s, but %s was expected", what, egi_describe(x),
+    return fits || egi_fail(EG_ERROR_SHAPE, function, "%s is %s, but %s was expected", what, egi_tensor_show(x),
                             egi_vertex_describe(g, node, v->out));
 }
 // Whether inputs fit the placeholders; false with an error.
@@ -48005,7 +48065,7 @@ static int egi_plan_needs(const eg_graph *g, unsigned char *needed, int64_t n_no
 static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m) {
     const eg_graph *g = s->graph;
     egi_plan *p = (egi_plan *)egi_alloc(sizeof *p);
-    if (!p) { egi_no_memory("session_run", (int64_t)sizeof *p); return NULL; }
+    if (!p) { egi_memory_fail("session_run", (int64_t)sizeof *p); return NULL; }
     memset(p, 0, sizeof *p);
     p->session = s;
     p->m = m;
@@ -48016,7 +48076,7 @@ static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const 
     p->feeds = (int32_t *)egi_alloc(((size_t)p->n + (size_t)m + 1) * sizeof *p->feeds);
     p->function = egi_function_of_library(egi_plan_body, p);
     if (!p->feeds || !p->needed || !p->function) {
-        egi_no_memory("session_run", p->n_nodes);
+        egi_memory_fail("session_run", p->n_nodes);
         egi_plan_free(p);
         return NULL;
     }
@@ -48087,13 +48147,13 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
     if (!egi_operand_alive(function, i, x)) return -1;
     if (x->flags & EGI_NUMBER || egi_backend_of(x) != &s->graph->backend) {
         egi_fail(EG_ERROR_ARGUMENT, function, "%s %d, %s, is no node of this session's graph", what, i,
-                 egi_describe(x));
+                 egi_tensor_show(x));
         return -1;
     }
     const egi_value *v = egi_value_at(s->graph, egi_graph_value(x));
     if (v->node >= 0 && s->graph->nodes[v->node]->block) {
         egi_fail(EG_ERROR_STATE, function, "%s %d, %s, is computed in a body of eg_cond or eg_while, which has no "
-                 "value behind it; fetch what the body gives out", what, i, egi_describe(x));
+                 "value behind it; fetch what the body gives out", what, i, egi_tensor_show(x));
         return -1;
     }
     if (v->node >= 0) {
@@ -48106,7 +48166,7 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
         return maker->out[v->out];
     }
     egi_fail(EG_ERROR_ARGUMENT, function, "%s %d, %s, was made in a way that cannot be written into a graph",
-             what, i, egi_describe(x));
+             what, i, egi_tensor_show(x));
     return -1;
 }
 // Checks feed i; value[i] becomes the number of its value. False with an error.
@@ -48131,7 +48191,7 @@ static bool egi_session_feed(const eg_session *s, const eg_feed *feeds, int i, i
     if (egi_backend_of(f->value)->deallocate == egi_graph_deallocate)
         return egi_fail(EG_ERROR_ARGUMENT, "session_run", "the value of feed %d, for %s, is a node of a graph itself: "
                                            "%s; feed a tensor, such as eg_session_run computes", i,
-                        egi_vertex_describe(s->graph, node, v->out), egi_describe(f->value));
+                        egi_vertex_describe(s->graph, node, v->out), egi_tensor_show(f->value));
     return egi_graph_takes("session_run", s->graph, value[i], f->value, "feed", i);
 }
 // The plan of these feeds and fetches. `latest`: eg_session_function returns it from now on.
@@ -48231,7 +48291,7 @@ static int egi_session_run_lists(eg_session *s, const eg_feed *feeds, int n, eg_
             return -1;
     egi_plan *p = egi_session_plan(s, values, n, values + n, m, latest);
     eg_tensor **in = p ? (eg_tensor **)egi_alloc((size_t)(p->n + 1) * sizeof *in) : NULL;
-    if (!in) { if (p) egi_no_memory("session_run", p->n * 8); return -1; }
+    if (!in) { if (p) egi_memory_fail("session_run", p->n * 8); return -1; }
     for (int i = 0; i < n; i++) in[i] = feeds[i].value;
     const egi_thread *other = NULL;
     const bool first = p->assigns && __atomic_compare_exchange_n(&s->assigner, &other, &egi_this, false,
@@ -48267,7 +48327,7 @@ static int egi_session_run(const char *function, eg_session *s, const eg_feed *f
         return -1;
     }
     int32_t *values = (int32_t *)egi_alloc(((size_t)n + (size_t)m) * sizeof *values);
-    if (!values) { egi_no_memory(function, ((int64_t)n + m) * 4); return -1; }
+    if (!values) { egi_memory_fail(function, ((int64_t)n + m) * 4); return -1; }
     int status = -1;
     if (egi_session_begin(function, s)) {
         status = egi_session_run_lists(s, feeds, n, fetches, m, outputs, values, latest);
@@ -48318,7 +48378,7 @@ EAGER_API eg_tensor *(eg_session_variable)(eg_session *s, eg_tensor *v) {
                                      "gives it one", egi_vertex_describe(s->graph, node, 0));
     }
     if (!own && !(node->tensor && node->tensor->flags & EGI_VARIABLE))
-        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "session_variable", "%s is no variable", egi_describe(v));
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "session_variable", "%s is no variable", egi_tensor_show(v));
     return x;
 }
 EAGER_API eg_optimizer *(eg_session_optimizer)(eg_session *s, eg_optimizer *opt) {
@@ -48369,13 +48429,14 @@ static bool egi_session_initialize(eg_session *s, eg_tensor *const *variables, i
     void *all = s->variables;
     int64_t room = s->n_variables;
     if (room < g->n_nodes) {
-        if (!egi_grow(&all, &room, g->n_nodes, sizeof *s->variables)) return egi_no_memory("session_initialize", 0);
+        if (!egi_memory_grow(&all, &room, g->n_nodes,
+                             sizeof *s->variables)) return egi_memory_fail("session_initialize", 0);
         s->variables = (eg_tensor **)all;
         memset((void *)(s->variables + s->n_variables), 0, (size_t)(room - s->n_variables) * sizeof *s->variables);
         s->n_variables = room;
     }
     unsigned char *wanted = (unsigned char *)egi_alloc((size_t)g->n_nodes * 2 + 1);
-    if (!wanted) return egi_no_memory("session_initialize", g->n_nodes * 2);
+    if (!wanted) return egi_memory_fail("session_initialize", g->n_nodes * 2);
     memset(wanted, 0, (size_t)g->n_nodes * 2);
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
@@ -48489,7 +48550,7 @@ EGI_OBJECTS
 static const egi_work_row egi_works[] = {
     { "positions", egi_work_positions, 1, false, egi_positions_save, egi_positions_load },
     { "assertion", egi_assertion_check, 2, true, egi_assertion_save, egi_assertion_load },
-    { "print", egi_print_now, 1, false, NULL, NULL }, { "shares", egi_check_shares, 1, false, NULL, NULL } };
+    { "print", egi_print_now, 1, false, NULL, NULL }, { "shares", egi_loss_check_shares, 1, false, NULL, NULL } };
 enum { EGI_WORKS = (int)(sizeof egi_works / sizeof egi_works[0]) };
 EGI_OBJECTS
 static const struct { const char *name; eg_optimizer *(*from)(eg_optimizer_options o); } egi_optimizer_makers[] = {
@@ -48863,7 +48924,7 @@ static bool egi_saver_run(egi_saver *s, const unsigned char *needed, const int32
     egi_text_string(&s->text, "],\n\"optimizers\":[");
     for (int64_t i = 0; i < s->n_optimizers && ok; i++) ok = egi_saver_optimizer(s, i);
     egi_text_string(&s->text, "]}");
-    ok = ok && (!s->text.failed || egi_no_memory("function_save", (int64_t)s->text.size));
+    ok = ok && (!s->text.failed || egi_memory_fail("function_save", (int64_t)s->text.size));
     return ok && eg_archive_set_text(s->archive, egi_function_key, s->text.data) && eg_archive_save(s->archive, path);
 }
 // Whether a list of names fits n inputs or outputs: no more, not fewer unless `less`, and no name twice.
@@ -48876,7 +48937,7 @@ static bool egi_saver_names_fit(const char *what, const char *const *names, int 
                 return egi_fail(EG_ERROR_ARGUMENT, "function_save", ".%ss names '%.60s' twice", what, names[i]);
     return count == n || (less && count < n) ||
            egi_fail(EG_ERROR_ARGUMENT, "function_save", ".%ss has %d name%s for %d %s%s", what, count,
-                    egi_plural(count), n, what, egi_plural(n));
+                    egi_text_plural(count), n, what, egi_text_plural(n));
 }
 // Writes the nodes that are `needed` for the values out[] from the values in[] into files at `path`.
 static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned char *needed, int64_t n_nodes,
@@ -48893,7 +48954,7 @@ static bool egi_graph_save(eg_graph *g, const egi_plan *plan, const unsigned cha
     s.session = plan ? plan->session : NULL;
     s.n_nodes = n_nodes;
     s.line = (int64_t *)egi_alloc(bytes);
-    if (!s.line) return egi_no_memory("function_save", (int64_t)bytes);
+    if (!s.line) return egi_memory_fail("function_save", (int64_t)bytes);
     s.item = s.line + nodes;
     s.in = in;
     s.n_in = n;
@@ -48928,7 +48989,7 @@ static int32_t egi_graph_value_of(eg_graph *g, eg_tensor *x) {
     if (!v) return egi_graph_capture(g, x);
     if (v->node >= 0) return g->nodes[v->node]->out[v->out];
     egi_fail(EG_ERROR_STATE, "function_save", "%s was made in a way that cannot be written into a graph",
-             egi_describe(x));
+             egi_tensor_show(x));
     return -1;
 }
 // Marks what runs for out[0..m-1], and all that has effects: assignments, updates, draws, work of the host.
@@ -48984,7 +49045,7 @@ static bool egi_function_save_traced(eg_function *f, const egi_trace *t, const e
     const size_t count = (size_t)n + (size_t)m + 1, bytes = count * (sizeof(eg_tensor *) + sizeof(int32_t));
     eg_tensor **list = (eg_tensor **)egi_alloc(bytes);
     eg_graph *g = list ? (eg_graph_new)() : NULL;
-    if (!list) return egi_no_memory("function_save", (int64_t)bytes);
+    if (!list) return egi_memory_fail("function_save", (int64_t)bytes);
     memset(list, 0, bytes);
     int32_t *values = (int32_t *)(void *)(list + count);
     eg_scope scope = eg_scope_begin();
@@ -48997,7 +49058,7 @@ static bool egi_function_save_traced(eg_function *f, const egi_trace *t, const e
     }
     eg_scope_end(scope);
     unsigned char *needed = ok ? (unsigned char *)egi_alloc((size_t)g->n_nodes + 1) : NULL;
-    if (ok && !needed) ok = egi_no_memory("function_save", g->n_nodes);
+    if (ok && !needed) ok = egi_memory_fail("function_save", g->n_nodes);
     if (ok) {
         egi_graph_needs_effects(g, needed, values, n, values + n, m);
         ok = egi_graph_save(g, NULL, needed, g->n_nodes, values, n, values + n, m, o, path);
@@ -49157,7 +49218,7 @@ static eg_tensor **egi_loader_operands(egi_loader *l, int *n) {
         return NULL;
     }
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(count + 1) * sizeof *list);
-    if (!list) { egi_no_memory("function_load", count * 8); return NULL; }
+    if (!list) { egi_memory_fail("function_load", count * 8); return NULL; }
     int64_t at = node + 1;
     bool ok = true;
     for (*n = 0; *n < count && ok; at = l->json.nodes[at].next, ++*n) ok = egi_loader_operand(l, at, &list[*n]);
@@ -49168,8 +49229,8 @@ static eg_tensor **egi_loader_operands(egi_loader *l, int *n) {
 // Notes the results of the line that is read, which later lines may name.
 static bool egi_loader_gives(egi_loader *l, eg_tensor *const *x, int n) {
     void *value = l->value;
-    if (!egi_grow(&value, &l->room, l->n_values + n + 1, sizeof *l->value))
-        return egi_no_memory("function_load", l->n_values * 8);
+    if (!egi_memory_grow(&value, &l->room, l->n_values + n + 1, sizeof *l->value))
+        return egi_memory_fail("function_load", l->n_values * 8);
     l->value = (eg_tensor **)value;
     for (int i = 0; i < n; i++) l->value[l->n_values++] = x[i];
     return true;
@@ -49227,7 +49288,7 @@ static bool egi_loader_run_op(egi_loader *l, const egi_op *op, eg_tensor **in, i
     eg_tensor *out[EGI_MAX_OUT] = { NULL };
     const egi_attributes *row = egi_attributes_of(op);
     void *attr = egi_alloc(op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)n + 1 : 1) + 1);
-    bool ok = attr || egi_no_memory("function_load", 0);
+    bool ok = attr || egi_memory_fail("function_load", 0);
     if (ok) memset(attr, 0, op->attr_size * (op->flags & EGI_ATTR_PER_INPUT ? (size_t)n + 1 : 1));
     ok = ok && egi_loader_attributes(l, op, n && in[0] ? in[0]->rank : 0, attr);
     const char *called = egi_called_named(egi_loader_text(l, "called"));
@@ -49280,7 +49341,7 @@ static bool egi_loader_fill(egi_loader *l) {
         !egi_shape_valid("function_load", shape, dtype) || !egi_value_fits("function_load", value, dtype) ||
         !egi_loader_like(l, &shape))
         return false;
-    eg_tensor *x = egi_full_as("fill", egi_backend_here(), dtype, shape, value);
+    eg_tensor *x = egi_tensor_full_as("fill", egi_backend_here(), dtype, shape, value);
     egi_this.like = 0;
     return x && egi_loader_gives(l, &x, 1);
 }
@@ -49328,8 +49389,8 @@ static bool egi_positions_load(egi_loader *l, eg_tensor **in, const char *of) {
     const bool fits = along < 0 ? x->rank && x->dims[x->rank - 1] == depth && depth <= into.rank
                                 : along < into.rank && along < x->rank;
     eg_tensor *y = fits && egi_shape_valid("function_load", into, EG_FLOAT64)
-                   ? egi_flat_positions(of, in[0], into, (int)depth, (int)along) : NULL;
-    if (!fits) return egi_loader_fail(l, "its indices are %s", egi_describe(x));
+                   ? egi_positions_flat(of, in[0], into, (int)depth, (int)along) : NULL;
+    if (!fits) return egi_loader_fail(l, "its indices are %s", egi_tensor_show(x));
     return y && egi_loader_gives(l, &y, 1);
 }
 // Work of the host. Names from the file are replaced by the library's strings, since the graph outlives the file.
@@ -49359,7 +49420,7 @@ static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
     for (int i = 0; i < nx; i++)
         if (!in[2 * ny + i]) return egi_loader_fail(l, "source %d is none", i);
     eg_tensor **dx = (eg_tensor **)egi_alloc((size_t)(nx + 1) * sizeof *dx);
-    bool ok = dx || egi_no_memory("function_load", nx * 8);
+    bool ok = dx || egi_memory_fail("function_load", nx * 8);
     ok = ok && (tape || egi_loader_fail(l, "its tape has not begun"));
     ok = ok && eg_tape_gradients_from(tape, in, (int)ny, in + ny, in + 2 * ny, nx, dx) && egi_loader_gives(l, dx, nx);
     if (ok && egi_loader_says(l, "persistent")) eg_tape_stop(tape);
@@ -49439,7 +49500,7 @@ static bool egi_loader_flows(egi_loader *l, eg_tensor **in, int n, bool loop) {
     if (loop ? n < 1 : n != 1) return egi_loader_fail(l, "%d operands are none of its number", n);
     for (int i = 0; i < n; i++) if (!in[i]) return egi_loader_fail(l, "operand %d is none", i);
     eg_tensor *none = NULL, **out = (eg_tensor **)egi_alloc(((size_t)m + 1) * sizeof *out);
-    if (!out) return egi_no_memory("function_load", m * 8);
+    if (!out) return egi_memory_fail("function_load", m * 8);
     egi_loader_flow f = { l, (int)m };
     eg_while_options o;
     memset(&o, 0, sizeof o);
@@ -49603,9 +49664,9 @@ static bool egi_loader_holds(egi_loader *l) {
 static bool egi_loader_assign(egi_loader *l, const char *key, eg_tensor *v) {
     if (!v || !eg_archive_has(l->archive, key)) return true;
     eg_tensor *x = egi_loader_tensor(l, key);
-    if (!x || x->dtype != v->dtype || !egi_same_shape(x, v))
+    if (!x || x->dtype != v->dtype || !egi_shape_same(x, v))
         return x && egi_file_fail("function_load", l->path, -1, "tensor '%.200s' is %s, but %s is needed", key,
-                                  egi_describe(x), egi_describe(v));
+                                  egi_tensor_show(x), egi_tensor_show(v));
     return (eg_assign)(v, x) != NULL;
 }
 // The state of an optimizer: its counters and the slots of its variables.
@@ -49696,7 +49757,7 @@ static bool egi_loader_optimizers(egi_loader *l) {
     int64_t node = list + 1;
     if (list < 0) return true;
     if (!(l->optimizer = (eg_optimizer **)egi_alloc((size_t)(n + 1) * sizeof *l->optimizer)))
-        return egi_no_memory("function_load", n * 8);
+        return egi_memory_fail("function_load", n * 8);
     for (int64_t i = 0; i < n; i++, node = l->json.nodes[node].next) {
         if (!(l->optimizer[i] = egi_loader_optimizer(l, node))) return false;
         l->n_optimizers++;
@@ -49715,7 +49776,7 @@ static int egi_loader_ends(egi_loader *l, const char *key, bool inputs, int32_t 
     if (!ok) { egi_file_fail("function_load", l->path, -1, "it has no list of %s", key); return -1; }
     *values = (int32_t *)egi_alloc((size_t)(n + 1) * sizeof **values);
     *names = (char **)egi_alloc((size_t)(n + 1) * sizeof **names);
-    ok = (*values && *names) || egi_no_memory("function_load", n * 12);
+    ok = (*values && *names) || egi_memory_fail("function_load", n * 12);
     if (*names) memset((void *)*names, 0, (size_t)(n + 1) * sizeof **names);
     l->at = l->n;
     for (int64_t i = 0; i < n && ok; i++, node = l->json.nodes[node].next) {
@@ -49731,7 +49792,7 @@ static int egi_loader_ends(egi_loader *l, const char *key, bool inputs, int32_t 
         for (int64_t k = 0; k < i && ok && inputs; k++) ok = (*values)[k] != (*values)[i];
         if (!ok && egi_this.error == EG_OK)
             egi_file_fail("function_load", l->path, -1, "entry %lld of its %s is none", (long long)i, key);
-        if (ok && !((*names)[i] = egi_copy_string(name, ""))) ok = egi_no_memory("function_load", 0);
+        if (ok && !((*names)[i] = egi_string_copy(name, ""))) ok = egi_memory_fail("function_load", 0);
     }
     return ok ? (int)n : -1;
 }
@@ -49814,7 +49875,7 @@ static bool egi_loader_begin(egi_loader *l) {
         return egi_file_fail("function_load", l->path, -1, "a function without a list of lines");
     l->n = egi_json_count(&l->json, lines);
     const size_t count = (size_t)l->n + 1, bytes = count * (2 * sizeof(int64_t) + 2 * sizeof(void *));
-    if (!(l->line = (int64_t *)egi_alloc(bytes))) return egi_no_memory("function_load", (int64_t)bytes);
+    if (!(l->line = (int64_t *)egi_alloc(bytes))) return egi_memory_fail("function_load", (int64_t)bytes);
     memset(l->line, 0, bytes);
     l->first = l->line + count;
     l->variable = (eg_tensor **)(void *)(l->first + count);
@@ -50026,12 +50087,13 @@ static EGI_COLD const char *egi_meeting_show(const egi_meeting *m, const egi_mee
         snprintf(text, room, "updates by eg_%s", m->text);
     else if (m->kind == EGI_SHARE_NEW && m->root < 0)
         snprintf(text, room, "has %lld variable%s, of which %lld %s new, in eg_apply_gradients", (long long)m->dims[1],
-                 egi_plural(m->dims[1]), (long long)m->dims[0], m->dims[0] == 1 ? "is" : "are");
+                 egi_text_plural(m->dims[1]), (long long)m->dims[0], m->dims[0] == 1 ? "is" : "are");
     else if (m->kind == EGI_SHARE || m->kind == EGI_SHARE_NEW) snprintf(text, room, "has %s", m->text);
     else if (m->kind == EGI_AVERAGE)
         snprintf(text, room, "calls eg_%s of %s with %lld element%s in %lld message%s, after %lld update%s, at a "
-                 "learning rate of %g", name, m->text, (long long)m->dims[0], egi_plural(m->dims[0]),
-                 (long long)m->dims[1], egi_plural(m->dims[1]), (long long)m->dims[2], egi_plural(m->dims[2]), rate);
+                 "learning rate of %g", name, m->text, (long long)m->dims[0], egi_text_plural(m->dims[0]),
+                 (long long)m->dims[1], egi_text_plural(m->dims[1]), (long long)m->dims[2],
+                 egi_text_plural(m->dims[2]), rate);
     else if (m->kind == EGI_BROADCAST)
         snprintf(text, room, "calls eg_%s of %s %s from rank %d", name, eg_dtype_name((eg_dtype)m->dtype),
                  egi_shape_show(shape), m->root);
@@ -50191,7 +50253,7 @@ static bool egi_cluster_exchange(egi_channel *ch, int kind, int tag) {
 static char *egi_cluster_room(int kind, int64_t bytes) {
     if (bytes <= egi_cluster.room_bytes) return egi_cluster.room;
     char *room = (char *)malloc((size_t)bytes);
-    if (!room) { egi_no_memory(egi_collective_names[kind], bytes); return NULL; }
+    if (!room) { egi_memory_fail(egi_collective_names[kind], bytes); return NULL; }
     free(egi_cluster.room);
     egi_cluster.room = room;
     egi_cluster.room_bytes = bytes;
@@ -50333,7 +50395,7 @@ static void egi_server_end(void);
 static void egi_cluster_end(void) {
     egi_meeting m;
     int done = 0;
-    if (egi_is_forked(egi_cluster.forks) || MPI_Finalized(&done) != MPI_SUCCESS || done) return;
+    if (egi_fork_happened(egi_cluster.forks) || MPI_Finalized(&done) != MPI_SUCCESS || done) return;
     egi_server_end();
     egi_post_end();
     memset(&m, 0, sizeof m);
@@ -50399,7 +50461,8 @@ static bool egi_cluster_start(int *argc, char ***argv, double seconds) {
     if (!egi_cluster.met || !egi_cluster.scale || !egi_cluster.versions || !egi_cluster.joined ||
         !egi_channel_open(&egi_calls, size) || !egi_channel_open(&egi_posts, size) ||
         !egi_channel_open(&egi_pushes, size))
-        return egi_cluster_fail(EGI_LEAVE, "this rank had no memory to begin with") || egi_no_memory("cluster_init", 0);
+        return egi_cluster_fail(EGI_LEAVE, "this rank had no memory to begin with") ||
+            egi_memory_fail("cluster_init", 0);
     egi_cluster.ones = egi_cluster.scale + size;
     for (int r = 0; r < size; r++) egi_cluster.ones[r] = 1;
     if (provided < MPI_THREAD_MULTIPLE) egi_cluster.alone = true;
@@ -50674,7 +50737,7 @@ static void egi_post_pop(void) {
 }
 // A child of fork has neither the thread nor a part in the cluster: what was under way is the parent's.
 static void egi_post_clear(void) {
-    while (egi_post.oldest && !egi_is_forked(egi_cluster.forks)) { egi_post_wait(); egi_post_pop(); }
+    while (egi_post.oldest && !egi_fork_happened(egi_cluster.forks)) { egi_post_wait(); egi_post_pop(); }
 }
 // A bucket with room for so many elements, one that is not in use where there is one; NULL with an error.
 static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
@@ -50689,7 +50752,7 @@ static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
     }
     if (!k || !k->room) {
         if (k) { k->next = egi_post.unused; egi_post.unused = k; }
-        egi_no_memory("apply_gradients", bytes);
+        egi_memory_fail("apply_gradients", bytes);
         return NULL;
     }
     k->next = NULL;
@@ -50741,7 +50804,7 @@ static void egi_update_give_up(void);
 // wait for; where one was to come, they hear that it does not.
 static void egi_update_break_off(const egi_trace *t, int64_t failed) {
     bool begun = false, comes = false;
-    for (int64_t step = 0; step < t->n_steps && !egi_is_forked(egi_cluster.forks); step++) {
+    for (int64_t step = 0; step < t->n_steps && !egi_fork_happened(egi_cluster.forks); step++) {
         const egi_trace_line *line = t->steps[step].group ? NULL : &t->lines[t->steps[step].line];
         if (line && line->run == egi_update_begin) { begun = begun || step < failed; comes = comes || step > failed; }
         if (!line || step < failed || !begun || line->run != egi_update_put || !egi_post.owed) continue;
@@ -50933,7 +50996,7 @@ static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
         for (int i = from; i < to; i++) {
             const egi_bucket_part part = egi_travel_part(t, from, i, to);
             if (!part.given && egi_this.observer)
-                (void)egi_observe_read("apply_gradients with a NULL gradient on several ranks", NULL, false);
+                (void)egi_observer_read("apply_gradients with a NULL gradient on several ranks", NULL, false);
             eg_tensor *y = egi_mean_new(&part, p[i].variable);
             const egi_args args = { NULL, EGI_WORK_SENDS, { NULL }, { y }, &part };
             if (!y || !egi_host_work(egi_update_take, &args, sizeof part)) return false;
@@ -50984,7 +51047,7 @@ static bool egi_travel_open(egi_travel *t) {
 // Behind an update, whether it was applied or not. Ranks that still wait for buckets of one that failed get them, and
 // in the last one the news.
 static void egi_travel_close(egi_travel *t) {
-    if (!t->begun || t->taken || egi_is_forked(egi_cluster.forks)) return;
+    if (!t->begun || t->taken || egi_fork_happened(egi_cluster.forks)) return;
     while (t->sent > 0 && !egi_cluster_has_failed()) {
         const int from = egi_travel_from(t, t->sent);
         if (!egi_bucket_give_up(t->p[from].variable->dtype, egi_travel_elements(t, from, t->sent), !from)) break;
@@ -51029,7 +51092,7 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
     if (opt->travel)
         return egi_fail(EG_ERROR_STATE, "tape_minimize", "gradients of this optimizer are under way to other ranks");
     egi_travel *t = (egi_travel *)egi_alloc(sizeof *t + (size_t)n * sizeof *t->p);
-    if (!t) return egi_no_memory("apply_gradients", 0);
+    if (!t) return egi_memory_fail("apply_gradients", 0);
     memset((void *)t, 0, sizeof *t + (size_t)n * sizeof *t->p);
     t->report.complete = egi_travel_report;
     t->opt = opt;
@@ -51065,7 +51128,7 @@ static void egi_cluster_give_up(void) {
 static void egi_update_give_up(void) {
     const int told_by = egi_cluster.told_by;
     if (told_by >= 0 && told_by != egi_cluster.rank) egi_cluster.told_by = -1;
-    else if (!egi_is_forked(egi_cluster.forks)) egi_cluster_give_up();
+    else if (!egi_fork_happened(egi_cluster.forks)) egi_cluster_give_up();
 }
 static void egi_gradients_give_up(eg_optimizer *opt) {
     if (!opt->travel && !opt->applying && !egi_graph_adopts()) egi_update_give_up();
@@ -51115,7 +51178,7 @@ static void egi_cluster_give_up(void) {}
 #endif
 
 static bool egi_cluster_is_forked(int kind) {
-    return egi_is_forked(egi_cluster.forks) &&
+    return egi_fork_happened(egi_cluster.forks) &&
            !egi_fail(EG_ERROR_STATE, egi_collective_names[kind], "a child of fork belongs to no cluster");
 }
 static bool egi_cluster_is_over(const char *function) {
@@ -51226,16 +51289,17 @@ static bool egi_shape_collective(egi_call *c) {
     const char *name = egi_collective_names[o->kind];
     const int ranks = eg_cluster_size();
     const eg_tensor *x = c->in[0];
-    egi_same_out(c, x);
-    if (o->kind != EGI_ALL_GATHER && o->kind != EGI_BROADCAST && !egi_needs_number(name, x)) return false;
+    egi_shape_as_input(c, x);
+    if (o->kind != EGI_ALL_GATHER && o->kind != EGI_BROADCAST && !egi_operand_needs_number(name, x)) return false;
     if (o->kind != EGI_ALL_GATHER && o->kind != EGI_REDUCE_SCATTER) return true;
     if (!x->rank)
-        return egi_fail(EG_ERROR_SHAPE, name, "%s has no axis 0", egi_describe(x));
+        return egi_fail(EG_ERROR_SHAPE, name, "%s has no axis 0", egi_tensor_show(x));
     if (o->kind == EGI_ALL_GATHER)
         return !__builtin_mul_overflow(x->dims[0], (int64_t)ranks, &c->shape[0].dims[0]) ||
                egi_fail(EG_ERROR_SHAPE, name, "too many elements");
     if (x->dims[0] % ranks)
-        return egi_fail(EG_ERROR_SHAPE, name, "axis 0 of %s cannot be divided among %d ranks", egi_describe(x), ranks);
+        return egi_fail(EG_ERROR_SHAPE, name, "axis 0 of %s cannot be divided among %d ranks", egi_tensor_show(x),
+                        ranks);
     c->shape[0].dims[0] = x->dims[0] / ranks;
     return true;
 }
@@ -51252,7 +51316,7 @@ static bool egi_grad_collective(const eg_grad_context *c, const egi_op *op, eg_t
     g = egi_collective_run(of[o->kind], 0, o->weight, g);
     if (o->weight > 0) g = (eg_div)(g, eg_number(o->weight));
     if (g && o->kind == EGI_BROADCAST && o->root != egi_cluster.rank) g = eg_zeros_like(g);
-    return egi_set_dx(0, dx, g);
+    return egi_grad_set(0, dx, g);
 }
 #define EGI_COLLECTIVE_ROW(name, grad) \
     { #name, 1, 1, EGI_USER, sizeof(egi_collective), egi_shape_collective, egi_run_collective, grad, \
@@ -51269,7 +51333,7 @@ static eg_tensor *egi_collective_run(int kind, int root, double weight, eg_tenso
     o.kind = kind;
     o.root = root;
     o.weight = weight;
-    return egi_apply1(&egi_collective_rows[kind], &x, 1, &o);
+    return egi_apply_one(&egi_collective_rows[kind], &x, 1, &o);
 }
 EAGER_API eg_tensor *(eg_all_reduce)(eg_tensor *x) { return egi_collective_run(EGI_ALL_REDUCE, 0, 0, x); }
 EAGER_API eg_tensor *(eg_all_gather)(eg_tensor *x) { return egi_collective_run(EGI_ALL_GATHER, 0, 0, x); }
@@ -51333,7 +51397,7 @@ EAGER_API bool (eg_broadcast_variables)(eg_list variables, int root) {
                          variables.tensors) || !egi_root_given("broadcast_variables", root))
         return false;
     for (int i = 0; i < variables.count; i++)
-        if (!egi_needs_variable("broadcast_variables", variables.tensors[i])) return false;
+        if (!egi_variable_needed("broadcast_variables", variables.tensors[i])) return false;
     if (!egi_cluster_many()) return true;
     egi_meeting m;
     memset(&m, 0, sizeof m);
@@ -51481,13 +51545,13 @@ EAGER_API bool (eg_distribute_rows)(int64_t first, int64_t count, int64_t all) {
 static bool egi_server_given(int kind, eg_list variables, int rank) {
     const char *name = egi_collective_names[kind];
     if (!egi_lists_given(name, variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
-    for (int i = 0; i < variables.count; i++) if (!egi_needs_variable(name, variables.tensors[i])) return false;
+    for (int i = 0; i < variables.count; i++) if (!egi_variable_needed(name, variables.tensors[i])) return false;
     if (!egi_cluster_many())
         return egi_fail(EG_ERROR_STATE, name, "a server and its workers are several ranks, and there is one");
     if (!egi_root_given(name, rank)) return false;
     if (rank == egi_cluster.rank && kind != EGI_SERVER_RUN)
         return egi_fail(EG_ERROR_ARGUMENT, name, "rank %d is this one itself", rank);
-    if (egi_this.observer) (void)egi_observe_read(name, NULL, false);
+    if (egi_this.observer) (void)egi_observer_read(name, NULL, false);
     return true;
 }
 #ifdef EAGER_MPI
@@ -51749,15 +51813,15 @@ EAGER_API bool (eg_server_push)(int server, eg_list grads, eg_list variables, in
         return false;
     if (grads.count != variables.count)
         return egi_fail(EG_ERROR_ARGUMENT, "server_push", "%d gradient%s for %d variable%s", grads.count,
-                        egi_plural(grads.count), variables.count, egi_plural(variables.count));
+                        egi_text_plural(grads.count), variables.count, egi_text_plural(variables.count));
     for (int i = 0; i < grads.count; i++) {
         const eg_tensor *g = grads.tensors[i], *v = variables.tensors[i];
         if (!g && egi_this.error != EG_OK) return false;
         if (!g) continue;
         if (!egi_operand_alive("server_push", i, g)) return false;
-        if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
+        if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_shape_same(g, v))
             return egi_fail(EG_ERROR_GRADIENT, "server_push", "gradient %d is %s, but its variable is %s", i,
-                            egi_describe(g), egi_describe(v));
+                            egi_tensor_show(g), egi_tensor_show(v));
     }
     return egi_server_call(EGI_SERVER_PUSH, server, &grads, variables, staleness);
 }
@@ -51841,7 +51905,7 @@ static bool egi_jobs_take(eg_cluster_spec *s) {
     if (egi_json_at(j, top).kind != EGI_JSON_OBJECT) return egi_jobs_fault(s, "%s", "a cluster is an object of jobs");
     s->jobs = (const char **)egi_alloc((size_t)(n + 1) * sizeof *s->jobs);
     s->tasks = (egi_task *)egi_alloc((size_t)(j->count + 1) * sizeof *s->tasks);
-    if (!s->jobs || !s->tasks) return egi_no_memory("cluster_spec_new", 0);
+    if (!s->jobs || !s->tasks) return egi_memory_fail("cluster_spec_new", 0);
     for (int64_t at = top + 1; s->n_jobs < n; at = j->nodes[at + 1].next) {
         s->jobs[s->n_jobs] = egi_json_string(j, at);
         if (!egi_jobs_take_job(s, s->n_jobs++, at + 1)) return false;
@@ -52002,7 +52066,7 @@ static bool egi_ranks_weights(eg_layer *model, bool trained) {
     const eg_list all = eg_layer_weights_list(model);
     if (all.count < 0) return false;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(all.count + 1) * sizeof *list);
-    if (!list) return egi_no_memory("fit", 0);
+    if (!list) return egi_memory_fail("fit", 0);
     for (int i = 0; i < all.count; i++)
         if (trained || !eg_trainable(all.tensors[i])) list[some.count++] = all.tensors[i];
     some.tensors = list;
@@ -52064,7 +52128,7 @@ EGI_AS_TOLD
 #define EGI_VEC egi_v16_f32
 #define EGI_SPLAT(s) { s, s, s, s }
 #ifdef EGI_ESTIMATES_ROOTS
-#define EGI_SQRT_OF egi_root_f32
+#define EGI_SQRT_OF egi_vector_root_f32
 #else
 #define EGI_SQRT_OF __builtin_ia32_sqrtps
 #endif
@@ -52083,7 +52147,7 @@ EGI_AS_TOLD
 #define EGI_VEC egi_v32_f32
 #define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
 #ifdef EGI_ESTIMATES_ROOTS
-#define EGI_SQRT_OF egi_root_avx2_f32
+#define EGI_SQRT_OF egi_vector_root_avx2_f32
 #else
 #define EGI_SQRT_OF __builtin_ia32_sqrtps256
 #endif
@@ -52388,7 +52452,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t 
 }
 // C (m,n) = op(A) op(B), or C += with accumulate, for 1 < n <= a vector's elements and k <= EGI_SMALL_SIDE. The steps
 // lead from row to row and from column to column of op(A) and op(B).
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_small_product)(
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_small)(
     int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t arow, int64_t astep, const EGI_T *b, int64_t brow,
     int64_t bstep, EGI_T *c, int64_t ldc, bool accumulate) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
@@ -52423,7 +52487,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_small_product)(
     }
 }
 // f[i] += the sum over p of x[p * xstep + i] * y[p * n + i]
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_columns_dot)(int64_t n, int64_t rows, const EGI_T *x, int64_t xstep,
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_dot_columns)(int64_t n, int64_t rows, const EGI_T *x, int64_t xstep,
                                                                 const EGI_T *y, EGI_T *f) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
     int64_t i = 0;
@@ -52549,7 +52613,7 @@ static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
     if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
 }
 // Whether n elements are finite (x - x is then 0).
-EGI_NOINLINE static bool EGI_TN(egi_all_finite)(int64_t n, const EGI_T *x) {
+EGI_NOINLINE static bool EGI_TN(egi_row_is_finite)(int64_t n, const EGI_T *x) {
     enum { L = (int)(16 / sizeof(EGI_T)) };
     typedef EGI_TN(egi_v16) vec;
     vec a = {0}, b = a;
@@ -52601,7 +52665,8 @@ static void EGI_TN(egi_levels_end)(EGI_TN(egi_levels) *s) {
 // Packs op(A) (m, k) into panels of EGI_MR rows, column after column. The last panel may have fewer rows; the places
 // of the others are never read. Of six rows, the first four and the last four are turned, which writes two twice; the
 // next six are fetched meanwhile.
-EGI_NOINLINE static void EGI_TN(egi_pack_a)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, EGI_T *to) {
+EGI_NOINLINE static void EGI_TN(egi_panel_pack_a)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda,
+                                                  EGI_T *to) {
     for (int64_t i = 0; i < m; i += EGI_MR, to += EGI_MR * k) {
         int64_t rows = egi_min64(EGI_MR, m - i);
         if (ta && rows == EGI_MR)
@@ -52624,8 +52689,8 @@ EGI_NOINLINE static void EGI_TN(egi_pack_a)(bool ta, int64_t m, int64_t k, const
 
 // Packs op(B) (k, n) into panels of nr columns, row after row; the last panel is filled up with zeros. A panel has room
 // for `depth` rows and gets k.
-EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *to,
-                                            int64_t nr, int64_t depth) {
+EGI_NOINLINE static void EGI_TN(egi_panel_pack_b)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *to,
+                                                  int64_t nr, int64_t depth) {
     for (int64_t j = 0; j < n; j += nr, to += nr * depth) {
         int64_t cols = egi_min64(nr, n - j);
         if (!tb)
@@ -52694,7 +52759,7 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
 typedef struct EGI_TN(egi_tile_kind) { EGI_TN(egi_tile_fn) *run; int64_t mr, nr; } EGI_TN(egi_tile_kind);
 // The tile for products of n columns on this processor. AVX-512 is used wherever the processor has it; for as few
 // columns as one of its vectors has, as a tile of one vector, unless `even` asks for EGI_MR rows: then by AVX2.
-static EGI_TN(egi_tile_kind) EGI_TN(egi_best_tile)(int64_t n, bool even) {
+static EGI_TN(egi_tile_kind) EGI_TN(egi_tile_best)(int64_t n, bool even) {
     EGI_TN(egi_tile_kind) t = { EGI_TN(egi_tile), EGI_MR, (int64_t)(32 / sizeof(EGI_T)) };
     (void)n;
     (void)even;
@@ -52716,7 +52781,7 @@ static EGI_TN(egi_tile_kind) EGI_TN(egi_best_tile)(int64_t n, bool even) {
 }
 // Computes rows x cols elements of C by one tile. A tile that would cross C's border is computed in a buffer, and its
 // inner part is copied.
-static void EGI_TN(egi_put_tile)(const EGI_TN(egi_tile_kind) *tile, int64_t rows, int64_t cols, int64_t k,
+static void EGI_TN(egi_tile_put)(const EGI_TN(egi_tile_kind) *tile, int64_t rows, int64_t cols, int64_t k,
                                  const EGI_T *a, int64_t row_step, int64_t astep, const EGI_T *b, int64_t bstep,
                                  EGI_T *c, int64_t ldc, bool add) {
     const EGI_T *row[EGI_NARROW_MR];
@@ -52747,16 +52812,16 @@ typedef struct EGI_TN(egi_gemm_job) {
 static void EGI_TN(egi_gemm_pack_b)(void *context, int64_t begin, int64_t end) {       // units: panels
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
     const int64_t j = g->jc + begin * g->tile.nr;
-    EGI_TN(egi_pack_b)(g->tb, g->kc, egi_min64((end - begin) * g->tile.nr, g->jc + g->nc - j),
-                       g->tb ? g->b + j * g->ldb + g->pc : g->b + g->pc * g->ldb + j, g->ldb,
-                       g->packed_b + begin * g->tile.nr * g->kc, g->tile.nr, g->kc);
+    EGI_TN(egi_panel_pack_b)(g->tb, g->kc, egi_min64((end - begin) * g->tile.nr, g->jc + g->nc - j),
+                             g->tb ? g->b + j * g->ldb + g->pc : g->b + g->pc * g->ldb + j, g->ldb,
+                             g->packed_b + begin * g->tile.nr * g->kc, g->tile.nr, g->kc);
 }
 static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {       // units: panels
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
     const int64_t i = g->ig + begin * EGI_MR;
-    EGI_TN(egi_pack_a)(g->ta, egi_min64((end - begin) * EGI_MR, g->ig + g->mg - i), g->kc,
-                       g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
-                       g->packed_a + begin * EGI_MR * g->kc);
+    EGI_TN(egi_panel_pack_a)(g->ta, egi_min64((end - begin) * EGI_MR, g->ig + g->mg - i), g->kc,
+                             g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
+                             g->packed_a + begin * EGI_MR * g->kc);
 }
 // Units: mc rows of the block by a strip. A panel of B stays in the nearest cache while the unit's rows use it.
 static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
@@ -52771,7 +52836,7 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
             const int64_t cols = egi_min64(g->tile.nr, g->nc - j);
             const EGI_T *bj = g->pack_b ? g->packed_b + j * kc : block_b + j;
             for (int64_t i = i0; i < i1; i += g->tile.mr)
-                EGI_TN(egi_put_tile)(&g->tile, egi_min64(g->tile.mr, i1 - i), cols, kc,
+                EGI_TN(egi_tile_put)(&g->tile, egi_min64(g->tile.mr, i1 - i), cols, kc,
                                      g->pack_a ? g->packed_a + i * kc : g->ta ? block_a + i : block_a + i * g->lda,
                                      row_step, step, bj, g->pack_b ? g->tile.nr : g->ldb,
                                      g->c + (g->ig + i) * g->ldc + g->jc + j, g->ldc, g->accumulate || g->pc > 0);
@@ -52786,7 +52851,7 @@ static int64_t EGI_TN(egi_gemm_share)(int64_t m, int64_t parts, int64_t mr) {
 // place would touch a page per element. A's rows may stay in place: with 128 columns of C, packing them takes a fifth
 // of the time. Groups of rows, and each group's units, are about equal and not fewer than threads.
 static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
-    g->tile = EGI_TN(egi_best_tile)(g->n, false);
+    g->tile = EGI_TN(egi_tile_best)(g->n, false);
     const int64_t mr = g->tile.mr, nr = g->tile.nr;
     g->strip = (int64_t)(256 / sizeof(EGI_T));
     g->pack_a = g->n > (g->ta ? 6 : 16) * nr;
@@ -52906,7 +52971,7 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
     }
     if (n > 1 && n * (int64_t)sizeof(EGI_T) <= EGI_VECTOR_BYTES && m <= EGI_SMALL_SIDE && k > 0 &&
         k <= EGI_SMALL_SIDE) {
-        EGI_IN_VECTORS(egi_small_product)(m, n, k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc,
+        EGI_IN_VECTORS(egi_product_small)(m, n, k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc,
                                           accumulate);
         return true;
     }
@@ -52930,13 +52995,13 @@ typedef struct EGI_TN(egi_product_right) {
     EGI_TN(egi_tile_kind) tile;
 } EGI_TN(egi_product_right);
 static int64_t EGI_TN(egi_product_right_size)(int64_t k, int64_t n) {
-    const int64_t nr = egi_max64(EGI_TN(egi_best_tile)(n, false).nr, 16);
+    const int64_t nr = egi_max64(EGI_TN(egi_tile_best)(n, false).nr, 16);
     return (n + nr - 1) / nr * nr * k;
 }
 static EGI_TN(egi_product_right)
 EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
-    EGI_TN(egi_product_right) r = { k, n, space, EGI_TN(egi_best_tile)(n, false) };
-    EGI_TN(egi_pack_b)(tb, k, n, b, ldb, space, r.tile.nr, k);
+    EGI_TN(egi_product_right) r = { k, n, space, EGI_TN(egi_tile_best)(n, false) };
+    EGI_TN(egi_panel_pack_b)(tb, k, n, b, ldb, space, r.tile.nr, k);
     return r;
 }
 // C (m,n) = A (m,k) · op(B), or C += with accumulate. It allocates nothing. A is not packed: a panel reads each of its
@@ -52948,7 +53013,7 @@ static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, c
         for (int64_t ic = 0; ic < m; ic += EGI_MC)
             for (int64_t j = 0; j < r->n; j += nr)
                 for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += mr)
-                    EGI_TN(egi_put_tile)(&r->tile, egi_min64(mr, egi_min64(ic + EGI_MC, m) - i),
+                    EGI_TN(egi_tile_put)(&r->tile, egi_min64(mr, egi_min64(ic + EGI_MC, m) - i),
                                          egi_min64(nr, r->n - j), egi_min64(EGI_KC, r->k - pc), a + i * lda + pc,
                                          lda, 1, r->panels + j * r->k + pc * nr, nr, c + i * ldc + j, ldc,
                                          accumulate || pc > 0);
@@ -53100,7 +53165,7 @@ static bool EGI_TN(egi_cpu_recurrent)(const egi_args *args) {
     const uint8_t *mask = (const uint8_t *)egi_cpu_data_of(args->in[4]);
     return EGI_TN(egi_recurrent)(p, EGI_DATA(args->in[0]), EGI_DATA(args->in[1]),
                                  bias, mask, EGI_DATA_OR_NULL(args->out[0]), EGI_DATA_OR_NULL(args->out[1]), h, c) ||
-           egi_no_memory(args->op->name, 0);
+           egi_memory_fail(args->op->name, 0);
 }
 static bool EGI_TN(egi_cpu_recurrent_grad)(const egi_args *args) {
     EGI_T *dh = (EGI_T *)egi_cpu_begin_with(args->out[2], args->in[3]),
@@ -53109,7 +53174,7 @@ static bool EGI_TN(egi_cpu_recurrent_grad)(const egi_args *args) {
     return EGI_TN(egi_recurrent_grad)((const egi_recurrent_parameters *)args->parameters,
                                       EGI_DATA(args->in[0]), EGI_DATA(args->in[1]), mask, EGI_DATA_OR_NULL(args->in[2]),
                                       EGI_DATA(args->out[0]), EGI_DATA_OR_NULL(args->out[1]), dh, dc) ||
-           egi_no_memory(args->op->name, 0);
+           egi_memory_fail(args->op->name, 0);
 }
 
 // CONVOLUTION. Idea: the elements that the filter covers at an output position become a row of a matrix called columns;
@@ -53138,8 +53203,8 @@ EGI_NOINLINE static void EGI_TN(egi_conv_line)(const egi_windows *w, int64_t at,
     }
     if (w->groups == 1 && a.dilation == 1 && (cg >= 4 || !back)) {   // the taps are then one piece of the line
         int64_t first, end, none;
-        egi_tap_range(at, a.stride, a.in, count, &first, &end);
-        egi_tap_range(at + a.taps - 1, a.stride, a.in, count, &none, &end);        // pieces first to end - 1 are whole
+        egi_window_tap_range(at, a.stride, a.in, count, &first, &end);
+        egi_window_tap_range(at + a.taps - 1, a.stride, a.in, count, &none, &end);  // pieces first to end - 1 are whole
         const bool few = !back && a.taps * cg > 1 && a.taps * cg <= 16;
         for (int64_t o = 0; o < count; o++, columns += width, at += a.stride) {
             if (few && o == first && o < end) {
@@ -53165,7 +53230,7 @@ EGI_NOINLINE static void EGI_TN(egi_conv_line)(const egi_windows *w, int64_t at,
     // padding.
     for (int64_t k = 0; k < a.taps; k++, columns += cg) {
         int64_t offset = at + k * a.dilation, first, last;
-        egi_tap_range(offset, a.stride, a.in, count, &first, &last);
+        egi_window_tap_range(offset, a.stride, a.in, count, &first, &last);
         for (int64_t q = 0; q < cg; q++) {
             EGI_T *from = line + q, *row = columns + q;
             if (back) {
@@ -53363,10 +53428,10 @@ static void EGI_TN(egi_conv_depthwise_filter)(const EGI_TN(egi_conv_job) *j, int
                 for (int64_t k = 0; k < a->taps; k++, f += w->c) {
                     const int64_t offset = k * a->dilation - a->before;
                     int64_t first, last;
-                    egi_tap_range(offset, a->stride, a->in, a->out, &first, &last);
+                    egi_window_tap_range(offset, a->stride, a->in, a->out, &first, &last);
                     for (int64_t o = first, n; inside && o < last; o += n) {
                         n = egi_min64(EGI_TERMS, last - o);
-                        EGI_IN_VECTORS(egi_columns_dot)(w->c, n, x + (offset + o * a->stride) * w->c, a->stride * w->c,
+                        EGI_IN_VECTORS(egi_dot_columns)(w->c, n, x + (offset + o * a->stride) * w->c, a->stride * w->c,
                                                         y + o * w->c, f);
                     }
                 }
@@ -53469,8 +53534,9 @@ static void EGI_TN(egi_conv_runs_at)(const EGI_TN(egi_conv_grid) *g, const EGI_T
         return;
     }
     const EGI_T *line = g->from + ((p->image * d->in + id) * h->in + ih) * a->in * c + g->group * (c / g->w.groups);
-    egi_tap_range(iw, a->stride, a->in, p->count, &first, &end);
-    egi_tap_range(iw + pixels - 1, a->stride, a->in, p->count, &none, &end);    // rows `first` to end - 1 lie inside
+    egi_window_tap_range(iw, a->stride, a->in, p->count, &first, &end);
+    // rows `first` to end - 1 lie inside
+    egi_window_tap_range(iw + pixels - 1, a->stride, a->in, p->count, &none, &end);
     for (; r < first; r++) row[r] = EGI_TN(egi_conv_run_over)(g, line, iw + r * a->stride, copies + r * g->run, zeros);
     for (const EGI_T *at = line + (iw + r * a->stride) * c; r < end; r++, at += a->stride * c) row[r] = at;
     for (; r < p->count; r++)
@@ -53575,13 +53641,14 @@ static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, con
     g->right.k = taps * og;
     g->right.n = cg;
     g->right.panels = space;
-    g->right.tile = EGI_TN(egi_best_tile)(cg, false);
+    g->right.tile = EGI_TN(egi_tile_best)(cg, false);
     for (int64_t t = 0; t < taps; t++) {
         const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
                       kh = last / n[2].taps % n[1].taps * a[1].stride + r[1],
                       kd = last / n[2].taps / n[1].taps * a[0].stride + r[0];
-        EGI_TN(egi_pack_b)(true, og, cg, j->f + ((kd * a[1].taps + kh) * a[2].taps + kw) * cg * j->w->oc +
-                           g->group * og, j->w->oc, space + t * og * g->right.tile.nr, g->right.tile.nr, g->right.k);
+        EGI_TN(egi_panel_pack_b)(true, og, cg, j->f + ((kd * a[1].taps + kh) * a[2].taps + kw) * cg * j->w->oc +
+                                 g->group * og, j->w->oc, space + t * og * g->right.tile.nr, g->right.tile.nr,
+                                 g->right.k);
     }
 }
 // Whether direct convolution makes y (what: 0) or the gradient of x (1): runs must be neither short nor too many, and a
@@ -53602,7 +53669,7 @@ static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
     if (run < EGI_TN(EGI_CONV_LEAST_RUN) || run > 16 * EGI_KC || grids > 16 ||
         egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) > EGI_TERMS) return false;
     // A tap that leads from dx to outside of dy is multiplied by 0, and the product must be 0, too.
-    return j->what == 0 || EGI_TN(egi_all_finite)(j->width * w->oc, j->f);
+    return j->what == 0 || EGI_TN(egi_row_is_finite)(j->width * w->oc, j->f);
 }
 // Runs the grids of all groups one after another, each on the threads. The packed filter and the threads' copies are in
 // one allocation, large enough for the largest grid.
@@ -53616,7 +53683,7 @@ static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
                   right = back ? EGI_TN(egi_product_right_size)(egi_windows_taps(w) * og, cg)
                           : EGI_TN(egi_product_right_size)(j->width, og),
                   room = (int64_t)(2 * EGI_COLUMNS_BYTES / sizeof(EGI_T)) / run,
-                  mr = EGI_TN(egi_best_tile)(back ? cg : og, false).mr,
+                  mr = EGI_TN(egi_tile_best)(back ? cg : og, false).mr,
                   block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / mr * mr, mr);
     const int64_t needs = ((block + 1) * run + 15) / 16 * 16;
     const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
@@ -53683,8 +53750,8 @@ static bool EGI_TN(egi_conv_ends_are_finite)(const egi_windows *w, const EGI_T *
                   left = egi_min64(egi_max64(reach - a->stride - a->before, 0), a->in),
                   right = egi_min64(egi_max64(a->out * a->stride - a->before, 0), a->in);
     for (int64_t l = 0; l < lines; l++, x += a->in * w->c)
-        if (!EGI_TN(egi_all_finite)(left * w->c, x) ||
-            !EGI_TN(egi_all_finite)((a->in - right) * w->c, x + right * w->c)) return false;
+        if (!EGI_TN(egi_row_is_finite)(left * w->c, x) ||
+            !EGI_TN(egi_row_is_finite)((a->in - right) * w->c, x + right * w->c)) return false;
     return true;
 }
 // Copies a line of x for one line of taps, with zeros for what lies outside.
@@ -53728,7 +53795,7 @@ static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end
                   step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
                   run = w->axis[2].taps * cg / pieces;
     EGI_T *x = j->space + egi_this.slot * s.elements, *dy = x + s.lines * s.pixels * cg;
-    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_best_tile)(og, false);
+    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(og, false);
     const int64_t mr = tile.mr, nr = tile.nr;
     for (int64_t q = begin; q < end; q++)
         for (int64_t block = blocks * q / j->parts; block < blocks * (q + 1) / j->parts; block++) {
@@ -53737,8 +53804,8 @@ static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end
             EGI_T *df = j->sums[q].level[0] + j->group * og;
             EGI_TN(egi_zero)(k * ((og + nr - 1) / nr * nr), dy);
             for (int64_t l = 0; l < m; l++)
-                EGI_TN(egi_pack_b)(false, out, og, j->y + (l0 + l) * out * w->oc + j->group * og, w->oc,
-                                   dy + l * s.outs * nr, nr, k);
+                EGI_TN(egi_panel_pack_b)(false, out, og, j->y + (l0 + l) * out * w->oc + j->group * og, w->oc,
+                                         dy + l * s.outs * nr, nr, k);
             for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++, df += w->axis[2].taps * cg * w->oc) {
                 const int64_t kd = t / w->axis[1].taps, kh = t % w->axis[1].taps, pixels = s.outs * w->axis[2].stride;
                 const EGI_T *from = EGI_TN(egi_conv_lines_in_place)(j, l0, m, kd, kh, pixels);
@@ -53750,7 +53817,7 @@ static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end
                     for (int64_t pc = 0; pc < used; pc += EGI_KC)
                         for (int64_t n = 0; n < og; n += nr)
                             for (int64_t i = 0; i < run; i += mr)
-                                EGI_TN(egi_put_tile)(&tile, egi_min64(mr, run - i), egi_min64(nr, og - n),
+                                EGI_TN(egi_tile_put)(&tile, egi_min64(mr, run - i), egi_min64(nr, og - n),
                                                      egi_min64(EGI_KC, used - pc),
                                                      from + pc * step + piece * w->axis[2].dilation * cg + i, 1, step,
                                                      dy + n * k + pc * nr, nr, df + (piece * run + i) * w->oc + n,
@@ -53883,7 +53950,7 @@ static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
     const bool ok = p->kind == EGI_CONV_FORWARD ? EGI_TN(egi_conv)(&p->windows, a, b, out, 0)
                     : p->kind == EGI_CONV_INPUT ? EGI_TN(egi_conv)(&p->windows, out, b, a, 1)
                                                 : EGI_TN(egi_conv)(&p->windows, a, out, b, 2);
-    return ok || egi_no_memory(args->op->name, 0);
+    return ok || egi_memory_fail(args->op->name, 0);
 }
 
 // POOLING. index[i] is the position in x of window i's largest element: the first of equal ones; a NaN counts as
@@ -54232,8 +54299,8 @@ EGI_FOLD_BY(sums, EGI_SUM)
 EGI_FOLD_BY(products, EGI_PROD)
 #undef EGI_FOLD_BY
 #undef EGI_JOINED
-static void EGI_TN(egi_begin_sums)(int64_t m, void *acc) { memset(acc, 0, (size_t)m * sizeof(EGI_TN(egi_sum))); }
-static void EGI_TN(egi_begin_products)(int64_t m, void *acc) {
+static void EGI_TN(egi_fold_begin_sums)(int64_t m, void *acc) { memset(acc, 0, (size_t)m * sizeof(EGI_TN(egi_sum))); }
+static void EGI_TN(egi_fold_begin_products)(int64_t m, void *acc) {
     for (int64_t j = 0; j < m; j++) ((EGI_TN(egi_sum) *)acc)[j] = 1;
 }
 #if EGI_IS_FLOAT
@@ -54243,23 +54310,23 @@ static void EGI_TN(egi_begin_products)(int64_t m, void *acc) {
 #define EGI_LEAST ((EGI_T)-1 < 0 ? (EGI_T)((EGI_U)1 << (sizeof(EGI_T) * 8 - 1)) : (EGI_T)0)
 #define EGI_GREATEST ((EGI_T)~EGI_LEAST)
 #endif
-static void EGI_TN(egi_begin_max)(int64_t m, void *acc) {
+static void EGI_TN(egi_fold_begin_max)(int64_t m, void *acc) {
     for (int64_t j = 0; j < m; j++) ((EGI_T *)acc)[j] = EGI_LEAST;
 }
-static void EGI_TN(egi_begin_min)(int64_t m, void *acc) {
+static void EGI_TN(egi_fold_begin_min)(int64_t m, void *acc) {
     for (int64_t j = 0; j < m; j++) ((EGI_T *)acc)[j] = EGI_GREATEST;
 }
 #undef EGI_LEAST
 #undef EGI_GREATEST
 // y = the sums or products; for floats and int64 also the means, for floats the roots.
-static void EGI_TN(egi_end_sums)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
+static void EGI_TN(egi_fold_end_sums)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
     const EGI_TN(egi_sum) *s = (const EGI_TN(egi_sum) *)acc;
     EGI_T *to = (EGI_T *)y;
     if (kind == EGI_MEAN) for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)EGI_QUOTIENT(s[j], n);
     else if (kind == EGI_NORM2) for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)sqrt((double)s[j]);
     else for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)s[j];
 }
-static void EGI_TN(egi_end_extremes)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
+static void EGI_TN(egi_fold_end_extremes)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
     (void)kind, (void)n;
     memcpy(y, acc, (size_t)m * sizeof(EGI_T));
 }
@@ -54296,28 +54363,28 @@ EGI_IN_SETS(EGI_EXTREMES, min)
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_sums) = { sizeof(EGI_TN(egi_sum)),
                                                                   EGI_SETS(egi_reduce_row_sums),
                                                                   EGI_SETS(egi_reduce_columns_sums),
-                                                      EGI_TN(egi_begin_sums), EGI_TN(egi_fold_sums),
-                                                      EGI_TN(egi_end_sums) };
+                                                      EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
+                                                      EGI_TN(egi_fold_end_sums) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_products) = { sizeof(EGI_TN(egi_sum)),
                                                                       EGI_SETS(egi_reduce_row_products),
                                                                       EGI_SETS(egi_reduce_columns_products),
-                                                      EGI_TN(egi_begin_products), EGI_TN(egi_fold_products),
-                                                      EGI_TN(egi_end_sums) };
+                                                      EGI_TN(egi_fold_begin_products), EGI_TN(egi_fold_products),
+                                                      EGI_TN(egi_fold_end_sums) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_max) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_max),
                                                                  EGI_SETS(egi_reduce_columns_max),
-                                                     EGI_TN(egi_begin_max), EGI_TN(egi_fold_max),
-                                                     EGI_TN(egi_end_extremes) };
+                                                     EGI_TN(egi_fold_begin_max), EGI_TN(egi_fold_max),
+                                                     EGI_TN(egi_fold_end_extremes) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_min) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_min),
                                                                  EGI_SETS(egi_reduce_columns_min),
-                                                     EGI_TN(egi_begin_min), EGI_TN(egi_fold_min),
-                                                     EGI_TN(egi_end_extremes) };
+                                                     EGI_TN(egi_fold_begin_min), EGI_TN(egi_fold_min),
+                                                     EGI_TN(egi_fold_end_extremes) };
 #if EGI_IS_FLOAT                           // norms are of floats
 EGI_IN_SETS(EGI_SUMS, squares, EGI_NORM2)
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_TN(egi_sum)),
                                                                      EGI_SETS(egi_reduce_row_squares),
                                                                      EGI_SETS(egi_reduce_columns_squares),
-                                                         EGI_TN(egi_begin_sums), EGI_TN(egi_fold_sums),
-                                                         EGI_TN(egi_end_sums) };
+                                                         EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
+                                                         EGI_TN(egi_fold_end_sums) };
 #endif
 #undef EGI_SUMS
 #undef EGI_EXTREMES
@@ -54739,7 +54806,7 @@ EGI_TARGET static void EGI_TN(egi_sparse_xent_grad_rows)(void *context, int64_t 
     const EGI_T *x = EGI_DATA(logits) + begin * n;
     EGI_T *dx = EGI_DATA(args->out[0]) + begin * n;
     for (int64_t r = begin; r < end; r++, x += n, dx += n) {
-        const int64_t label = egi_load_int(labels->dtype, labels->data + r * egi_dtypes[labels->dtype].size);
+        const int64_t label = egi_dtype_load_int(labels->dtype, labels->data + r * egi_dtypes[labels->dtype].size);
         const EGI_T g = EGI_DATA(args->in[2])[r * step], m = EGI_TN(egi_row_max)(n, x);
         const double sum = EGI_TN(egi_row_exp)(n, x, m, dx);
         // The loss has checked the label, but lent memory may have changed since. At the label's element softmax - 1 is
@@ -54765,7 +54832,7 @@ static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
 // not cancel.
 
 // Adds the sum of x - k to to[0] and that of its square to to[1].
-EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_moments)(int64_t n, const EGI_T *x, EGI_T k, double *to) {
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_moments)(int64_t n, const EGI_T *x, EGI_T k, double *to) {
     EGI_T own[EGI_PIECE];
     double sum[EGI_PIECE / 4] = {0}, squares[EGI_PIECE / 4] = {0};
     for (int64_t i = 0; i < n; i += EGI_PIECE) {
@@ -54781,8 +54848,8 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_moments)(int64_t n, const EGI
     to[1] += EGI_TN(egi_piece_total)(squares);
 }
 // Adds the sum of g to to[0] and that of g (x - mean) to to[1].
-EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_slopes)(int64_t n, const EGI_T *x, const EGI_T *g, EGI_T mean,
-                                                           double *to) {
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_slopes)(int64_t n, const EGI_T *x, const EGI_T *g, EGI_T mean,
+                                                                double *to) {
     EGI_T own_x[EGI_PIECE], own_g[EGI_PIECE];
     double sum[EGI_PIECE / 4] = {0}, along[EGI_PIECE / 4] = {0};
     for (int64_t i = 0; i < n; i += EGI_PIECE) {
@@ -54799,9 +54866,9 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_slopes)(int64_t n, const EGI_
 }
 // The same if each element is its own channel: to[0] and to[1] get the sums with g gamma for g; each channel's are
 // added to db and dg (times r).
-EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_slopes_by_channel)(int64_t n, const EGI_T *x, const EGI_T *g,
-                                                                      const EGI_T *gamma, EGI_T mean, EGI_T r,
-                                                                      double *to, EGI_T *db, EGI_T *dg) {
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_slopes_by_channel)(int64_t n, const EGI_T *x, const EGI_T *g,
+                                                                           const EGI_T *gamma, EGI_T mean, EGI_T r,
+                                                                           double *to, EGI_T *db, EGI_T *dg) {
     EGI_T own_x[EGI_PIECE], own_g[EGI_PIECE], own_gamma[EGI_PIECE];
     double sum[EGI_PIECE / 4] = {0}, along[EGI_PIECE / 4] = {0};
     for (int64_t i = 0; i < n; i += EGI_PIECE, db += EGI_PIECE, dg += EGI_PIECE) {
@@ -54827,11 +54894,11 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_slopes_by_channel)(int64_t n,
 }
 // Normalizes a row of n, with constants, or with arrays of n: mean, factors f, and others b. back NULL: y = (x - mean)
 // f + b; else y = g f - (x - mean) b - c, where g is *back.
-EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_run_apply)(int64_t n, const EGI_T *x,
-                                                                                   const EGI_T *g, bool arrays,
-                                                                                   const EGI_T *mean, const EGI_T *f,
-                                                                                   const EGI_T *b, const EGI_T *c,
-                                                                                   EGI_T *EGI_RESTRICT y) {
+EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_norm_row)(int64_t n, const EGI_T *x,
+                                                                                  const EGI_T *g, bool arrays,
+                                                                                  const EGI_T *mean, const EGI_T *f,
+                                                                                  const EGI_T *b, const EGI_T *c,
+                                                                                  EGI_T *EGI_RESTRICT y) {
     for (; n >= EGI_PIECE; n -= EGI_PIECE, x += EGI_PIECE, y += EGI_PIECE) {
         if (arrays && g)
             for (int l = 0; l < EGI_PIECE; l++) y[l] = g[l] * f[l] - (x[l] - mean[l]) * b[l] - c[l];
@@ -54850,34 +54917,35 @@ EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_run_appl
         y[l] = g ? g[l] * f[at] - (x[l] - mean[at]) * b[at] - c[at] : (x[l] - mean[at]) * f[at] + b[at];
     }
 }
-EGI_TARGET static void EGI_TN(egi_run_normalize)(int64_t n, const EGI_T *x, EGI_T mean, EGI_T f, EGI_T b, EGI_T *y) {
-    EGI_TN(egi_run_apply)(n, x, NULL, false, &mean, &f, &b, NULL, y);
+EGI_TARGET static void EGI_TN(egi_norm_run)(int64_t n, const EGI_T *x, EGI_T mean, EGI_T f, EGI_T b, EGI_T *y) {
+    EGI_TN(egi_norm_row)(n, x, NULL, false, &mean, &f, &b, NULL, y);
 }
-EGI_TARGET static void EGI_TN(egi_run_normalize_columns)(int64_t n, const EGI_T *x, const EGI_T *mean, const EGI_T *f,
-                                                         const EGI_T *b, EGI_T *y) {
-    EGI_TN(egi_run_apply)(n, x, NULL, true, mean, f, b, NULL, y);
+EGI_TARGET static void EGI_TN(egi_norm_run_columns)(int64_t n, const EGI_T *x, const EGI_T *mean, const EGI_T *f,
+                                                    const EGI_T *b, EGI_T *y) {
+    EGI_TN(egi_norm_row)(n, x, NULL, true, mean, f, b, NULL, y);
 }
-EGI_TARGET static void EGI_TN(egi_run_back)(int64_t n, const EGI_T *x, const EGI_T *g, EGI_T mean, EGI_T f, EGI_T b,
-                                            EGI_T c, EGI_T *y) {
-    EGI_TN(egi_run_apply)(n, x, g, false, &mean, &f, &b, &c, y);
+EGI_TARGET static void EGI_TN(egi_norm_run_back)(int64_t n, const EGI_T *x, const EGI_T *g, EGI_T mean, EGI_T f,
+                                                 EGI_T b,
+                                                 EGI_T c, EGI_T *y) {
+    EGI_TN(egi_norm_row)(n, x, g, false, &mean, &f, &b, &c, y);
 }
-EGI_TARGET static void EGI_TN(egi_run_back_columns)(int64_t n, const EGI_T *x, const EGI_T *g, const EGI_T *mean,
-                                                    const EGI_T *f, const EGI_T *b, const EGI_T *c, EGI_T *y) {
-    EGI_TN(egi_run_apply)(n, x, g, true, mean, f, b, c, y);
+EGI_TARGET static void EGI_TN(egi_norm_run_back_columns)(int64_t n, const EGI_T *x, const EGI_T *g, const EGI_T *mean,
+                                                         const EGI_T *f, const EGI_T *b, const EGI_T *c, EGI_T *y) {
+    EGI_TN(egi_norm_row)(n, x, g, true, mean, f, b, c, y);
 }
 // Runs in which each element is a channel: y = (x - mean) r gamma + beta, and y = g gamma r - (x - mean) b - c.
-EGI_TARGET static void EGI_TN(egi_run_normalize_by_channel)(int64_t n, const EGI_T *EGI_RESTRICT x,
-                                                            EGI_T mean, EGI_T r, const EGI_T *EGI_RESTRICT gamma,
-                                                            const EGI_T *EGI_RESTRICT beta, EGI_T *EGI_RESTRICT y) {
+EGI_TARGET static void EGI_TN(egi_norm_run_by_channel)(int64_t n, const EGI_T *EGI_RESTRICT x,
+                                                       EGI_T mean, EGI_T r, const EGI_T *EGI_RESTRICT gamma,
+                                                       const EGI_T *EGI_RESTRICT beta, EGI_T *EGI_RESTRICT y) {
     int64_t i = 0;
     for (; n - i >= EGI_PIECE; i += EGI_PIECE)
         for (int l = 0; l < EGI_PIECE; l++) y[i + l] = (x[i + l] - mean) * r * gamma[i + l] + beta[i + l];
     for (; i < n; i++) y[i] = (x[i] - mean) * r * gamma[i] + beta[i];
 }
-EGI_TARGET static void EGI_TN(egi_run_back_by_channel)(int64_t n, const EGI_T *EGI_RESTRICT x,
-                                                       const EGI_T *EGI_RESTRICT g, EGI_T mean,
-                                                       EGI_T r, const EGI_T *EGI_RESTRICT gamma, EGI_T b, EGI_T c,
-                                                       EGI_T *EGI_RESTRICT y) {
+EGI_TARGET static void EGI_TN(egi_norm_run_back_by_channel)(int64_t n, const EGI_T *EGI_RESTRICT x,
+                                                            const EGI_T *EGI_RESTRICT g, EGI_T mean,
+                                                            EGI_T r, const EGI_T *EGI_RESTRICT gamma, EGI_T b, EGI_T c,
+                                                            EGI_T *EGI_RESTRICT y) {
     int64_t i = 0;
     for (; n - i >= EGI_PIECE; i += EGI_PIECE)
         for (int l = 0; l < EGI_PIECE; l++) y[i + l] = g[i + l] * gamma[i + l] * r - (x[i + l] - mean) * b - c;
@@ -54997,8 +55065,8 @@ EGI_TARGET static void EGI_TN(egi_norm_example_by_columns)(EGI_TN(egi_norm_space
         s->b[l] = s->beta[channel];
     }
     for (int64_t r = 0; r < s->rows; r++)
-        EGI_TN(egi_run_normalize_columns)(width, x + r * width, s->k, s->f, s->b, y + r * width);
-    EGI_TN(egi_run_normalize_columns)(s->rest, x + s->rows * width, s->k, s->f, s->b, y + s->rows * width);
+        EGI_TN(egi_norm_run_columns)(width, x + r * width, s->k, s->f, s->b, y + r * width);
+    EGI_TN(egi_norm_run_columns)(s->rest, x + s->rows * width, s->k, s->f, s->b, y + s->rows * width);
 }
 // One group of one example, whose runs are `step` apart.
 EGI_TARGET static void EGI_TN(egi_norm_group)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
@@ -55006,15 +55074,15 @@ EGI_TARGET static void EGI_TN(egi_norm_group)(EGI_TN(egi_norm_space) *s, const e
     const int64_t run = p->channels * p->inner, step = p->groups * run, first = group * p->channels;
     const EGI_T k = p->centered ? x[0] : 0;
     double to[2] = {0, 0};
-    for (int64_t i = 0; i < p->positions; i++) EGI_TN(egi_run_moments)(run, x + i * step, k, to);
+    for (int64_t i = 0; i < p->positions; i++) EGI_TN(egi_norm_run_moments)(run, x + i * step, k, to);
     EGI_TN(egi_norm_moments)(s, p, group, to[0], to[1], (double)k, mean, variance);
     const EGI_T m = (EGI_T)s->mean[group], r = (EGI_T)s->r[group];
     for (int64_t i = 0; i < p->positions; i++, x += step, y += step) {
-        if (p->inner == 1) EGI_TN(egi_run_normalize_by_channel)(run, x, m, r, s->gamma + first, s->beta + first, y);
+        if (p->inner == 1) EGI_TN(egi_norm_run_by_channel)(run, x, m, r, s->gamma + first, s->beta + first, y);
         else
             for (int64_t c = 0; c < p->channels; c++) {
                 const EGI_T f = (EGI_T)(s->r[group] * (double)s->gamma[first + c]);
-                EGI_TN(egi_run_normalize)(p->inner, x + c * p->inner, m, f, s->beta[first + c], y + c * p->inner);
+                EGI_TN(egi_norm_run)(p->inner, x + c * p->inner, m, f, s->beta[first + c], y + c * p->inner);
             }
     }
 }
@@ -55025,7 +55093,7 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize)(const egi_args *args) {
     const EGI_T *x = EGI_DATA(args->in[0]);
     EGI_T *y = EGI_DATA(args->out[0]), *mean = EGI_DATA(args->out[1]), *variance = EGI_DATA(args->out[2]);
     EGI_TN(egi_norm_space) s;
-    if (!EGI_TN(egi_norm_begin)(&s, p, args->in[1], args->in[2])) return egi_no_memory(args->op->name, 0);
+    if (!EGI_TN(egi_norm_begin)(&s, p, args->in[1], args->in[2])) return egi_memory_fail(args->op->name, 0);
     for (int64_t e = 0; e < p->examples; e++, x += size, y += size, mean += p->groups, variance += p->groups) {
         if (EGI_TN(egi_norm_by_columns)(p)) EGI_TN(egi_norm_example_by_columns)(&s, p, x, y, mean, variance);
         else
@@ -55060,9 +55128,9 @@ EGI_TARGET static void EGI_TN(egi_norm_back_by_columns)(EGI_TN(egi_norm_space) *
     }
     if (!dx) return;
     for (int64_t r = 0; r < s->rows; r++)
-        EGI_TN(egi_run_back_columns)(width, x + r * width, g + r * width, s->k, s->f, s->b, s->c, dx + r * width);
-    EGI_TN(egi_run_back_columns)(s->rest, x + s->rows * width, g + s->rows * width, s->k, s->f, s->b, s->c,
-                                 dx + s->rows * width);
+        EGI_TN(egi_norm_run_back_columns)(width, x + r * width, g + r * width, s->k, s->f, s->b, s->c, dx + r * width);
+    EGI_TN(egi_norm_run_back_columns)(s->rest, x + s->rows * width, g + s->rows * width, s->k, s->f, s->b, s->c,
+                                      dx + s->rows * width);
 }
 // Adds db and dg, sums of few terms, to the totals.
 EGI_TARGET static void EGI_TN(egi_norm_carry)(EGI_TN(egi_norm_space) *s) {
@@ -55081,24 +55149,26 @@ EGI_TARGET static void EGI_TN(egi_norm_group_back)(EGI_TN(egi_norm_space) *s, co
     for (int64_t i = 0; i < p->positions; i++) {
         const EGI_T *xi = x + i * step, *gi = g + i * step;
         if (p->inner == 1) {
-            EGI_TN(egi_run_slopes_by_channel)(run, xi, gi, s->gamma + first, mean, r, to, s->db + first, s->dg + first);
+            EGI_TN(egi_norm_run_slopes_by_channel)(run, xi, gi, s->gamma + first, mean, r, to, s->db + first,
+                                                   s->dg + first);
             if (i % EGI_PIECE == EGI_PIECE - 1) EGI_TN(egi_norm_carry)(s);
             continue;
         }
         for (int64_t c = first; c < first + p->channels; c++, xi += p->inner, gi += p->inner) {
             double own[2] = {0, 0};
-            EGI_TN(egi_run_slopes)(p->inner, xi, gi, mean, own);
+            EGI_TN(egi_norm_run_slopes)(p->inner, xi, gi, mean, own);
             to[0] += (double)s->gamma[c] * own[0], to[1] += (double)s->gamma[c] * own[1];
             s->db_total[c] += own[0], s->dg_total[c] += own[1] * s->r[group];
         }
     }
     const EGI_T b = (EGI_T)(cube * to[1] / n), c = (EGI_T)(p->centered ? s->r[group] * to[0] / n : 0);
     for (int64_t i = 0; dx && i < p->positions; i++, x += step, g += step, dx += step) {
-        if (p->inner == 1) EGI_TN(egi_run_back_by_channel)(run, x, g, mean, r, s->gamma + first, b, c, dx);
+        if (p->inner == 1) EGI_TN(egi_norm_run_back_by_channel)(run, x, g, mean, r, s->gamma + first, b, c, dx);
         else
             for (int64_t q = 0; q < p->channels; q++) {
                 const EGI_T f = (EGI_T)(s->r[group] * (double)s->gamma[first + q]);
-                EGI_TN(egi_run_back)(p->inner, x + q * p->inner, g + q * p->inner, mean, f, b, c, dx + q * p->inner);
+                EGI_TN(egi_norm_run_back)(p->inner, x + q * p->inner, g + q * p->inner, mean, f, b, c,
+                                          dx + q * p->inner);
             }
     }
 }
@@ -55111,7 +55181,7 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
                 *variance = EGI_DATA(args->in[4]);
     EGI_T *dx = args->out[0] ? EGI_DATA(args->out[0]) : NULL;
     EGI_TN(egi_norm_space) s;
-    if (!EGI_TN(egi_norm_begin)(&s, p, args->in[1], NULL)) return egi_no_memory(args->op->name, 0);
+    if (!EGI_TN(egi_norm_begin)(&s, p, args->in[1], NULL)) return egi_memory_fail(args->op->name, 0);
     for (int64_t e = 0; e < p->examples; e++, x += size, g += size, mean += p->groups, variance += p->groups) {
         for (int64_t i = 0; i < p->groups; i++)
             s.mean[i] = (double)mean[i], s.r[i] = 1 / sqrt((double)variance[i] + p->epsilon);
@@ -55201,7 +55271,8 @@ static void EGI_TN(egi_heads_load)(const EGI_TN(egi_heads) *x, int64_t batch, in
 // Packs `count` rows as the right operand of a product with their transpose.
 static void EGI_TN(egi_heads_pack)(const EGI_TN(egi_attention_job) *a, const EGI_TN(egi_heads) *x, int64_t batch,
                                    int64_t head, int64_t first, int64_t count, EGI_T *to) {
-    EGI_TN(egi_pack_b)(true, x->size, count, EGI_TN(egi_heads_row)(x, batch, head, first), x->row, to, a->nr, x->size);
+    EGI_TN(egi_panel_pack_b)(true, x->size, count, EGI_TN(egi_heads_row)(x, batch, head, first), x->row, to, a->nr,
+                             x->size);
 }
 // C (m, n) = A (m, k) B (k, n), or C += with `add`; C has room for whole tiles. Row i of A is at a + i * arow, with
 // elements astep apart; B has a tile's rows bstep apart, and the next tile bnext behind.
@@ -55346,7 +55417,7 @@ static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_
     a->last = egi_random_last_word(a->kept);
     a->batch = q->dims[0], a->heads = q->dims[1], a->queries = q->dims[2];
     a->shared = k->dims[1], a->keys = k->dims[2];
-    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_best_tile)(egi_min64(a->q.size, a->v.size), true);
+    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(egi_min64(a->q.size, a->v.size), true);
     a->tile = tile.run;
     a->nr = tile.nr;
     a->size = EGI_TN(egi_whole)(a->q.size, a->nr);
@@ -55362,7 +55433,7 @@ static EGI_T *EGI_TN(egi_attention_allocate)(EGI_TN(egi_attention_job) *a, const
     a->most = egi_max64(1, egi_min64(egi_parallel_most(), a->batch * a->shared * a->parts));
     a->room = EGI_TN(egi_whole)(a->room, 16);
     a->space = (EGI_T *)egi_alloc((size_t)(a->most * a->room + more) * sizeof(EGI_T));
-    if (!a->space) egi_no_memory(name, (a->most * a->room + more) * (int64_t)sizeof(EGI_T));
+    if (!a->space) egi_memory_fail(name, (a->most * a->room + more) * (int64_t)sizeof(EGI_T));
     return a->space ? a->space + a->most * a->room : NULL;
 }
 // Runs all units, with `products` products per score.
@@ -55731,7 +55802,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
             f = (const vec_at *)(const void *)own;
         }
 #else
-        if (unit[0][0] == 1) { egi_bools_as_masks(vectors * L, SIZE, f, own); f = (const vec_at *)(const void *)own; }
+        if (unit[0][0] == 1) { egi_mask_of_bools(vectors * L, SIZE, f, own); f = (const vec_at *)(const void *)own; }
 #endif
         for (int i = 1; i <= p->words; i++) {
             const vec_at *m = (const vec_at *)(const void *)(from[i][0] + at * unit[i][0]);
@@ -55781,7 +55852,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
         if (EGI_IS_TO_BOOL(p->line[p->words].act)) continue;
         for (int64_t j = 0; j < vectors; j++) ((vec_at *)(void *)((EGI_T *)out + at))[j] = own[j] & 1;
 #else
-        egi_masks_as_bools(vectors * L, SIZE, own, (unsigned char *)out + at);
+        egi_mask_to_bools(vectors * L, SIZE, own, (unsigned char *)out + at);
 #endif
     }
 }

@@ -750,8 +750,8 @@ static bool egi_gpu_run_elementwise(eg_backend *b, const egi_args *args) {
         if (x[i]->flags & EGI_NUMBER) {
             p.numbers |= 1u << i;
             if (x[i]->flags & EGI_INTEGER_NUMBER)
-                egi_store_int(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->integer);
-            else egi_store(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->number);
+                egi_dtype_store_int(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->integer);
+            else egi_dtype_store(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->number);
         } else if (x[i]->dtype == EG_BOOL && dtype != EG_BOOL) p.bytes |= 1u << i;
     }
     p.op = op->number;
@@ -790,17 +790,17 @@ static __device__ __forceinline__ int64_t egi_gpu_load_int(int dtype, const void
     return dtype == EG_INT32 ? *(const int32_t *)p
            : dtype == EG_INT64 ? *(const int64_t *)p
            : dtype == EG_UINT8 || dtype == EG_BOOL ? *(const uint8_t *)p
-           : egi_load_int(dtype, p);
+           : egi_dtype_load_int(dtype, p);
 }
 // As eg_cast says: whole numbers to smaller ones keep their low bits, everything else goes by way of the value.
 static __device__ void egi_gpu_convert(int dtype_from, const void *from, int dtype_to, void *to) {
-    if (egi_is_float(dtype_from)) {
+    if (egi_dtype_is_float(dtype_from)) {
         const double v = dtype_from == EG_FLOAT32 ? (double)*(const float *)from
                          : dtype_from == EG_FLOAT64 ? *(const double *)from
-                         : egi_load(dtype_from, from);
+                         : egi_dtype_load(dtype_from, from);
         if (dtype_to == EG_FLOAT32) *(float *)to = (float)v;
         else if (dtype_to == EG_FLOAT64) *(double *)to = v;
-        else egi_store(dtype_to, to, v);
+        else egi_dtype_store(dtype_to, to, v);
         return;
     }
     const int64_t v = egi_gpu_load_int(dtype_from, from);
@@ -810,7 +810,7 @@ static __device__ void egi_gpu_convert(int dtype_from, const void *from, int dty
     else if (dtype_to == EG_INT64) *(int64_t *)to = v;
     else if (dtype_to == EG_UINT8) *(uint8_t *)to = (uint8_t)((uint64_t)v & 255);
     else if (dtype_to == EG_BOOL) *(uint8_t *)to = v != 0;
-    else egi_store(dtype_to, to, (double)v);
+    else egi_dtype_store(dtype_to, to, (double)v);
 }
 static __global__ void egi_gpu_convert_all(egi_gpu_walk w, int dtype_from, int size_from, const char *from,
                                            int dtype_to, int size_to, char *to) {
@@ -885,7 +885,7 @@ static bool egi_gpu_fill_with(egi_gpu *g, const egi_args *args, uint64_t bits) {
 }
 static bool egi_gpu_run_fill(eg_backend *b, const egi_args *args) {
     uint64_t bits = 0;
-    egi_store(args->out[0]->dtype, &bits, *(const double *)args->parameters);
+    egi_dtype_store(args->out[0]->dtype, &bits, *(const double *)args->parameters);
     return egi_gpu_fill_with(egi_gpu_enter(b), args, bits);
 }
 static bool egi_gpu_run_copy(eg_backend *b, const egi_args *args) {
@@ -897,8 +897,8 @@ static bool egi_gpu_run_copy(eg_backend *b, const egi_args *args) {
     both[1] = out;
     if (x->flags & EGI_NUMBER) {
         uint64_t bits = 0;
-        if (x->flags & EGI_INTEGER_NUMBER) egi_store_int(out->dtype, &bits, x->integer);
-        else egi_store(out->dtype, &bits, x->number);
+        if (x->flags & EGI_INTEGER_NUMBER) egi_dtype_store_int(out->dtype, &bits, x->integer);
+        else egi_dtype_store(out->dtype, &bits, x->number);
         return egi_gpu_fill_with(g, args, bits);
     }
     egi_gpu_walk_make(&w, out, both, 2);
@@ -2506,8 +2506,8 @@ template <class T> static bool egi_gpu_write_one_hot(egi_gpu *g, const egi_args 
     const double *value = (const double *)args->parameters;
     const eg_tensor *index = args->in[0], *y = args->out[0];
     T on, off;
-    egi_store(y->dtype, &on, value[0]);
-    egi_store(y->dtype, &off, value[1]);
+    egi_dtype_store(y->dtype, &on, value[0]);
+    egi_dtype_store(y->dtype, &off, value[1]);
     EGI_LAUNCH((egi_gpu_one_hot<T>), egi_gpu_blocks(y->size), EGI_GPU_THREADS, g->compute,
                index->size, y->dims[y->rank - 1], index->dtype == EG_INT64, (const void *)index->data, on, off,
                (T *)(void *)y->data);

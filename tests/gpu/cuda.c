@@ -16,8 +16,8 @@ static double worst(const void *a, const void *b, eg_dtype dtype, int64_t n, int
     double most = 0;
     *at = -1;
     for (int64_t i = 0; i < n; i++) {
-        double u = egi_load(dtype, (const char *)a + i * eg_dtype_size(dtype)),
-               v = egi_load(dtype, (const char *)b + i * eg_dtype_size(dtype));
+        double u = egi_dtype_load(dtype, (const char *)a + i * eg_dtype_size(dtype)),
+               v = egi_dtype_load(dtype, (const char *)b + i * eg_dtype_size(dtype));
         if (u == v || (isnan(u) && isnan(v))) continue;
         double d = fabs(u - v) / fmax(1, fabs(v));
         if (!(d <= most)) { most = isnan(d) ? HUGE_VAL : d; *at = i; }
@@ -72,8 +72,9 @@ static void compare(const char *what, int line, work *f, const given *w, bool gr
         char text[EG_SHAPE_TEXT];
         printf("    %s%d of %s differs by %.3g at %lld: %.9g on the CPU, %.9g here\n",
                k < 0 ? "result " : "gradient ", k < 0 ? 0 : k, eg_shape_text(eg_shape_of(a), text), d,
-               (long long)at, egi_load(eg_dtype_of(a), (const char *)eg_data(a) + at * eg_dtype_size(eg_dtype_of(a))),
-               egi_load(eg_dtype_of(b), (const char *)eg_data(b) + at * eg_dtype_size(eg_dtype_of(b))));
+               (long long)at,
+               egi_dtype_load(eg_dtype_of(a), (const char *)eg_data(a) + at * eg_dtype_size(eg_dtype_of(a))),
+               egi_dtype_load(eg_dtype_of(b), (const char *)eg_data(b) + at * eg_dtype_size(eg_dtype_of(b))));
     }
 }
 #define COMPARE(f, w, gradients, tol) compare(#f, __LINE__, f, w, gradients, tol)
