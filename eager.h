@@ -10430,9 +10430,28 @@ enum {
 // Which instruction set kernels use: what the processor has, or what the environment variable EAGER_ISA says. It is
 // read once; what it says wrong is an error of the op that reads it, which computes all the same. AVX-512 has the tile
 // of products, the interpreter of float32's programs, the long words and the exponentials of softmax, all with AVX2's
-// bits, and is used wherever the processor has it.
-enum { EGI_ISA_UNKNOWN, EGI_ISA_16, EGI_ISA_AVX2, EGI_ISA_AVX512 };     // each has those before it
+// bits, and is used wherever the processor has it. Where a compiler fuses products and sums unasked, only the tile has
+// it.
+enum { EGI_ISA_UNKNOWN, EGI_ISA_16, EGI_ISA_AVX2, EGI_ISA_TILE_512, EGI_ISA_AVX512 };   // each has those before it
 static int egi_isa;                                      // atomic
+#ifndef EGI_NO_FMA
+#define EGI_NO_FMA
+#endif
+#define EGI_AVX2 __attribute__((target("avx2" EGI_NO_FMA)))         // without fma: the same bits
+#define EGI_AVX2_FMA __attribute__((target("avx2,fma")))
+#define EGI_AVX512 __attribute__((target("avx512f,fma")))
+#ifdef __clang__
+// Whether functions for AVX-512 have fused products and sums that no text asks for. With -ffast-math and
+// -ffp-contract=fast clang 14 fuses in spite of the pragmas wherever the processor can, and no macro tells: so this
+// computes a² - 1 for a = 1 + 2^-12, of which a rounded product has lost 2^-24.
+EGI_AVX512 EGI_NOINLINE static bool egi_isa_fuses(void) {
+    const volatile float a = 1 + 0x1p-12f, b = -1;
+    const float x = a, y = b;
+    return x * x + y != 0x1p-11f;
+}
+#else
+static inline bool egi_isa_fuses(void) { return false; }
+#endif
 // What the processor has, AVX2 with FMA, and of which the system keeps the registers, of 32 and of 64 bytes: leaves 1
 // and 7 of CPUID and XCR0. __builtin_cpu_supports says the same, but brings 4.5 KB into each program.
 static EGI_COLD int egi_cpuid_isa(void) {
@@ -10455,7 +10474,8 @@ static EGI_COLD int egi_isa_find(void) {
     int wanted = asked && *asked ? 0 : has;
     if (!wanted) wanted = !strcmp(asked, "base") ? EGI_ISA_16 : !strcmp(asked, "avx2") ? EGI_ISA_AVX2
                           : !strcmp(asked, "avx512") ? EGI_ISA_AVX512 : 0;
-    const int found = wanted && wanted < has ? wanted : has;
+    int found = wanted && wanted < has ? wanted : has;
+    if (found == EGI_ISA_AVX512 && egi_isa_fuses()) found = EGI_ISA_TILE_512;
     if (__atomic_exchange_n(&egi_isa, found, __ATOMIC_RELAXED) != EGI_ISA_UNKNOWN) return found;
     if (!wanted)
         egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_ISA: '%.40s' is none of 'avx512', 'avx2' and 'base'; it is ignored",
@@ -10470,12 +10490,6 @@ static inline int egi_isa_get(void) {
     return isa == EGI_ISA_UNKNOWN ? egi_isa_find() : isa;
 }
 static inline bool egi_cpu_has_avx2(void) { return egi_isa_get() >= EGI_ISA_AVX2; }
-#ifndef EGI_NO_FMA
-#define EGI_NO_FMA
-#endif
-#define EGI_AVX2 __attribute__((target("avx2" EGI_NO_FMA)))         // without fma: the same bits
-#define EGI_AVX2_FMA __attribute__((target("avx2,fma")))
-#define EGI_AVX512 __attribute__((target("avx512f,fma")))
 #endif
 #if EGI_X86
 // The bytes of the cache of level 3: what the C library says, between bounds, since a virtual machine may claim the
@@ -10529,9 +10543,8 @@ static inline bool egi_cache_overflows(int64_t bytes) { (void)bytes; return fals
 #endif
 #endif
 
-// Whether programs of float32 and the long words are compiled for AVX-512, too, with the bits of AVX2. With -ffast-math
-// clang 14 fuses products and sums in spite of the pragmas, and AVX-512 cannot be had without the instruction for that.
-#if EGI_WIDE_PROGRAMS && !(defined(__clang__) && defined(EGI_FAST_MATH))
+// Whether programs of float32 and the long words are compiled for AVX-512, too, with the bits of AVX2.
+#if EGI_WIDE_PROGRAMS
 #define EGI_PROGRAMS_512 1
 // So many elements they are for at least. The interpreter takes 128 at once; the loops of long words take 16 or 8.
 enum { EGI_RUN_LEAST_512 = 128, EGI_LONG_LEAST_512 = 65 };
@@ -11179,10 +11192,11 @@ static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const
 // A line reads and writes slots: 0 is the result, those from 1 on are operands (and the further results of a program
 // that joins several formulas, TRACED FUNCTIONS), those from EGI_PROGRAM_FIRST_TILE on are tiles.
 // Of a row's program: at most so many lines, constants, tiles that are filled with constants, long words and operands;
-// then the numbers of the first tile and of tiles, the operands that strips read at most, and the number of all slots.
+// then the numbers of the first tile and of tiles, the operands that strips read at most, the number of all slots, and
+// how many an interpreter for AVX-512 keeps on the stack, where they are twice as long; other programs run with AVX2.
 enum { EGI_PROGRAM_LINES = 40, EGI_PROGRAM_CONSTANTS = 8, EGI_PROGRAM_FILLS = 8, EGI_PROGRAM_LONGS = 4,
        EGI_PROGRAM_OPERANDS = 6, EGI_PROGRAM_FIRST_TILE = 32, EGI_PROGRAM_TILES = 32, EGI_PROGRAM_STRIPS = 4,
-       EGI_PROGRAM_SLOTS = EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES };
+       EGI_PROGRAM_SLOTS = EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES, EGI_PROGRAM_ROOMS_512 = EGI_PROGRAM_SLOTS / 2 };
 // also: a second slot, a constant, a long word
 typedef struct egi_program_line { unsigned char act, slot, also; } egi_program_line;
 typedef struct egi_program_fill { unsigned char slot, k; } egi_program_fill;
@@ -12851,7 +12865,7 @@ void openblas_set_num_threads(int threads) __attribute__((weak));         // oth
 // (bench/RESULTS.md).
 static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
 #if EGI_X86
-    if (egi_isa_get() == EGI_ISA_AVX512) return false;
+    if (egi_isa_get() >= EGI_ISA_TILE_512) return false;
 #endif
     if ((double)m * (double)n * (double)k < 1e6 || n < 64 || k < 128) return false;
     if (m > INT_MAX || n > INT_MAX || k > INT_MAX) return false;
@@ -12882,7 +12896,7 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 static double egi_term_cost(void) {
 #if EGI_X86
     const int isa = egi_isa_get();
-    return isa == EGI_ISA_AVX512 ? 0.0025 : isa == EGI_ISA_AVX2 ? 0.005 : 0.02;
+    return isa >= EGI_ISA_TILE_512 ? 0.0025 : isa == EGI_ISA_AVX2 ? 0.005 : 0.02;
 #else
     return 0.01;
 #endif
@@ -13224,13 +13238,19 @@ EGI_OBJECTS static const egi_reducer *const egi_reducers_squares[] = { &egi_redu
 // The interpreter for n elements of a dtype that programs compute in: with AVX2 or AVX-512 where `wide`, else with
 // vectors of 16 bytes.
 typedef void egi_program_runner(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out);
+#if EGI_PROGRAMS_512
+static inline bool egi_program_takes_512(const egi_program *p, int64_t n) {
+    return egi_takes_512(n, EGI_RUN_LEAST_512) && p->operands + p->tiles + p->filled < EGI_PROGRAM_ROOMS_512;
+}
+#endif
 // For few elements, an interpreter with fewer vectors, so that little is computed in vain.
-static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n) {
+static egi_program_runner *egi_program_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
+    (void)p;
 #if EGI_WIDE_PROGRAMS
     if (wide && dtype == EG_FLOAT32 && n >= 16) {
         if (n < 64) return egi_run_avx2_f32_some;
 #if EGI_PROGRAMS_512
-        if (egi_takes_512(n, EGI_RUN_LEAST_512)) return egi_run_avx512_f32;
+        if (egi_program_takes_512(p, n)) return egi_run_avx512_f32;
 #endif
         return egi_run_avx2_f32;
     }
@@ -13266,7 +13286,7 @@ EGI_NOINLINE static void egi_strips_run(const egi_program *p, int dtype, int64_t
     const int act = p->line[1].act;
     const bool divides = act == EGI_DO_sqrt || act == EGI_DO_div_k || act == EGI_DO_rdiv_k;
     if (dtype == EG_FLOAT32 && !(p->bytes & 1) && (p->words > 1 || (divides && n * 4 >= EGI_STRIP)) &&
-        egi_takes_512(n, EGI_RUN_LEAST_512)) {
+        egi_program_takes_512(p, n)) {
         egi_run_avx512_f32(p, n, in, scalars, out);
         return;
     }
@@ -13278,7 +13298,7 @@ EGI_NOINLINE static void egi_strips_run(const egi_program *p, int dtype, int64_t
                                     : dtype == EG_INT32   ? egi_run_strips_avx2_i32
                                                           : egi_run_strips_avx2_u8;
 #else
-    egi_program_runner *const run = egi_program_runner_of(dtype, false, 0);
+    egi_program_runner *const run = egi_program_runner_of(p, dtype, false, 0);
 #endif
     run(p, n, in, scalars, out);
 }
@@ -13367,7 +13387,7 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
         else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
     }
     else if (wide && egi_strip_pays(p, dtype, n)) egi_strips_run(p, dtype, n, in, scalars, out);
-    else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
+    else egi_program_runner_of(p, dtype, wide, n)(p, n, in, scalars, out);
 }
 // Makes the program of a row's formula (variant 0), or of its gradient for input variant - 1, at its first run, and
 // publishes it in the row, under the lock, which a child of fork finds free. It allocates nothing. NULL: the formula is
@@ -13835,7 +13855,7 @@ static bool egi_formula_run_part(const egi_formula_run *e, int64_t n, const void
 #if EGI_WIDE_PROGRAMS
     wide = egi_cpu_has_avx2();
 #endif
-    if (n > 0) egi_program_runner_of(e->dtype, wide, n)(e->program, n, in, scalars, out);
+    if (n > 0) egi_program_runner_of(e->program, e->dtype, wide, n)(e->program, n, in, scalars, out);
     return true;
 }
 // Finds the dtype and operands of a launch. Operands that are not read get the address of one that is.
@@ -23059,15 +23079,9 @@ static eg_layer *egi_layer_hold(eg_layer *l, const char *name, eg_layer *child) 
     if (l->frozen) egi_layer_freeze(child, true);
     return child;
 }
-// Whether a body may have read the layer on the host: it, or a layer in it, has been called or built.
-static bool egi_layer_is_used(const eg_layer *l) {
-    bool used = l->built;
-    for (int64_t i = 0; i < l->n_parts && !used; i++) used = l->parts[i].child && egi_layer_is_used(l->parts[i].child);
-    return used;
-}
 EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
     eg_layer *held = egi_layer_hold(l, name, child);
-    if (held && egi_layer_is_used(l)) egi_setting_changed();
+    if (held) egi_setting_changed();                        // a body may read on the host what the layer has
     return held;
 }
 EAGER_API const char *eg_layer_name(eg_layer *l) { return egi_layer_alive("layer_name", l) ? l->name : ""; }
@@ -23246,7 +23260,7 @@ static bool egi_layer_freeze(eg_layer *l, bool frozen) {
 }
 EAGER_API void eg_layer_set_trainable(eg_layer *l, bool trainable) {
     if (!egi_layer_alive("layer_set_trainable", l)) return;
-    if (egi_layer_freeze(l, !trainable) && egi_layer_is_used(l)) egi_setting_changed();
+    if (egi_layer_freeze(l, !trainable)) egi_setting_changed();
 }
 EAGER_API bool eg_layer_trainable(eg_layer *l) { return egi_layer_alive("layer_trainable", l) && !l->frozen; }
 
@@ -25971,8 +25985,8 @@ EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o
         snprintf(name[k], sizeof name[k], "%s%.100s", way, strncmp(own, way, strlen(way)) ? own : own + strlen(way));
     }
     if (!back) eg_layer_release(layer);
-    else if (!eg_layer_track(l, name[0], layer)) eg_layer_release(back);
-    else if (eg_layer_track(l, name[1], back) && (!layer->named || eg_layer_set_name(layer, name[0]))) return l;
+    else if (!egi_layer_hold(l, name[0], layer)) eg_layer_release(back);
+    else if (egi_layer_hold(l, name[1], back) && (!layer->named || eg_layer_set_name(layer, name[0]))) return l;
     eg_layer_release(l);
     return NULL;
 }
@@ -25987,7 +26001,7 @@ EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_d
     return egi_layer_new(t, &c);
 }
 
-EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
+static bool egi_layer_append(eg_layer *model, eg_layer *layer) {
     EGI_FAILS_AS("layer_add");
     if (model && model->type != &egi_layer_type_sequential) {
         eg_layer_release(layer);
@@ -25995,7 +26009,7 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
                         model->name);
     }
     bool last_known = model && (!model->n_parts || model->output.rank >= 0);
-    if (!eg_layer_track(model, NULL, layer)) return false;
+    if (!egi_layer_hold(model, NULL, layer)) return false;
     eg_shape in = last_known && model->n_parts > 1 ? model->output : egi_layer_expects(layer), out;
     if (!last_known || in.rank < 0) { model->output.rank = -1; return true; }
     egi_layer_run run;
@@ -26011,6 +26025,11 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
     model->built = out.rank >= 0;
     return true;
 }
+EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
+    const bool ok = egi_layer_append(model, layer);
+    if (ok) egi_setting_changed();
+    return ok;
+}
 EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
     EGI_FAILS_AS("sequential");
     egi_layer_config c;
@@ -26019,7 +26038,7 @@ EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
     eg_layer *model = egi_layer_make(&egi_layer_type_sequential, &c);
     bool ok = model != NULL;
     for (int i = 0; i < n; i++) {
-        if (ok) ok = eg_layer_add(model, layers[i]);
+        if (ok) ok = egi_layer_append(model, layers[i]);
         else eg_layer_release(layers[i]);
     }
     if (!ok) { eg_layer_release(model); model = NULL; }
@@ -26031,7 +26050,7 @@ EAGER_API eg_layer *eg_layer_residual(eg_layer *f) {
     eg_layer *l = f ? egi_layer_make(&egi_layer_type_residual, &c) : NULL;
     if (!f) egi_layer_alive("layer_residual", f);
     else if (!l) eg_layer_release(f);
-    else if (!eg_layer_track(l, NULL, f)) { eg_layer_release(l); l = NULL; }
+    else if (!egi_layer_hold(l, NULL, f)) { eg_layer_release(l); l = NULL; }
     return l;
 }
 // A layer of the program's own kind `name`, which is also the layer's name.
@@ -41660,13 +41679,19 @@ static void egi_place_bind(egi_trace *t, egi_trace_run *run, int32_t i) {
     for (int32_t k = t->first_operand[i]; k >= 0; k = t->operands[k].next)
         run->handles[k].data = (char *)run->buffers[i].data + t->operands[k].offset;
 }
-// Lets variables whose memory the list writes forget what the host has read of them.
+static void egi_variable_forget_host(eg_tensor *v) {
+    egi_free(v->host);
+    v->host = NULL;
+}
+// Lets the variables that the list assigns, or whose memory it writes, forget what the host has read of them. An update
+// behind an assignment writes the memory that is the variable's from then on.
 static void egi_trace_forget_host(const egi_trace *t) {
-    for (int64_t b = 0; b < t->n_bound && t->assigns && !t->backend->host_reads; b++) {
+    if (!t->assigns || t->backend->host_reads) return;
+    for (int64_t k = 0; k < t->n_variables; k++)
+        if (t->variables[k].assigned) egi_variable_forget_host(t->variables[k].variable);
+    for (int64_t b = 0; b < t->n_bound; b++) {
         const egi_place *p = &t->places[t->bound[b]];
-        if (p->kind != EGI_AT_VARIABLE || !p->written) continue;
-        egi_free(p->variable->host);
-        p->variable->host = NULL;
+        if (p->kind == EGI_AT_VARIABLE && p->written) egi_variable_forget_host(p->variable);
     }
 }
 // Binds operands to this call's memory, and allocates what the call needs beside the arena; changes nothing yet.
@@ -41845,7 +41870,7 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
     if (line->kernel == EGI_RUN_ASSIGN) return egi_trace_assign_line(t, run, i);
     if (line->kernel == EGI_RUN_BRANCH) return egi_trace_branch_run(t, run, line);
     if (line->kernel == EGI_RUN_CHECK) {
-        if (line->variant == EGI_WORK_CALLS) egi_trace_forget_host(t);
+        if (line->variant >= EGI_WORK_CALLS) egi_trace_forget_host(t);     // a function of the program's may read them
         const bool ok = line->variant == EGI_WORK_CALLS ? egi_trace_host_line(t, run, line, a)
                                                         : egi_trace_check_line(t, line, a);
         *counter = egi_this.random.counter;
@@ -44149,14 +44174,15 @@ static void egi_function_put_off(eg_function *f, egi_trace *old) {
     egi_unlock();
     egi_trace_release(gone);
 }
-// Does so for all traces, since the body may take another way than the one that it is compared with.
-static void egi_function_unshare(eg_function *f) {
+// Does so for all traces of a signature, since the body may take another way than the one that it is compared with.
+// Those of other signatures are left alone: where the body only reads, other threads may be reading the same memory.
+static void egi_function_unshare(eg_function *f, const int64_t *signature, int64_t size) {
     egi_trace *at = NULL, *next;
     do {
         egi_lock();
         next = f->traces;
         for (egi_trace *k = f->traces; at && k; k = k->next) if (k == at) next = k->next;
-        while (next && !next->assigns) next = next->next;
+        while (next && (!next->assigns || !egi_signatures_equal(next, signature, size))) next = next->next;
         if (next) next->refs++;
         egi_unlock();
         if (next) egi_trace_unshare(next);
@@ -44177,7 +44203,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     // As a replay does; otherwise a reader of the values, such as a callback that keeps the best ones, would end the
     // trace.
     if (f->refused) egi_trace_unshare(f->refused);
-    egi_function_unshare(f);
+    egi_function_unshare(f, signature, size);
     egi_taped_call *call;
     bool ok = egi_function_trace(f, in, n, out, m, own, size, old, &t, &call), same = true;
     const char *reason = ok && f->eager ? f->why
@@ -52768,10 +52794,10 @@ static EGI_TN(egi_tile_kind) EGI_TN(egi_tile_best)(int64_t n, bool even) {
     if (isa >= EGI_ISA_AVX2) {
         t.run = EGI_TN(egi_tile_avx2);
         t.nr *= 2;
-        if (isa == EGI_ISA_AVX512 && n > t.nr) {
+        if (isa >= EGI_ISA_TILE_512 && n > t.nr) {
             t.run = EGI_TN(egi_tile_avx512);
             t.nr *= 2;
-        } else if (isa == EGI_ISA_AVX512 && !even) {
+        } else if (isa >= EGI_ISA_TILE_512 && !even) {
             t.run = EGI_TN(egi_tile_narrow);
             t.mr = EGI_NARROW_MR;
         }
@@ -53577,7 +53603,10 @@ static void EGI_TN(egi_conv_block_make)(const EGI_TN(egi_conv_grid) *g, int64_t 
         p->count = egi_min64(p->count, m - r);
         for (int64_t i = 0; i < p->count; i++) b->to[r++] = p->to + i * ldc;
     }
-    for (int64_t i = 0; i < m; i += mr) b->even[i] = i + mr <= m && b->to[i + mr - 1] - b->to[i] == (mr - 1) * ldc;
+    for (int64_t i = 0; i < m; i += mr) {
+        b->even[i] = i + mr <= m;
+        for (int64_t r = i + 1; b->even[i] && r < i + mr; r++) b->even[i] = b->to[r] - b->to[r - 1] == ldc;
+    }
 }
 // For a block of rows, the taps' runs come one after the other, and each run is a product that is added to the same
 // elements of the result: the first one writes them. The last tile repeats its last row.
@@ -55923,7 +55952,14 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     typedef EGI_U bits __attribute__((vector_size(EGI_BYTES)));
     typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
     // By slot: the tiles, and copies of the results and operands that do not move.
+#if EGI_BYTES == 64                             // as many places as the program fills, one after the other
+#define EGI_ROOM_OF(slot) room[taken++]
+    int taken = 1;                              // room[0] is the result's
+    EGI_T room[EGI_PROGRAM_ROOMS_512][PASS] __attribute__((aligned(EGI_BYTES)));
+#else
+#define EGI_ROOM_OF(slot) room[slot]
     EGI_T room[EGI_PROGRAM_SLOTS][PASS] __attribute__((aligned(EGI_BYTES)));
+#endif
     uintptr_t at[EGI_PROGRAM_SLOTS];                                 // the address of each slot for this pass
     // Bytes by which the results and the operands move on with each element.
     uintptr_t unit[EGI_PROGRAM_FIRST_TILE];
@@ -55934,8 +55970,8 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     for (int i = 1; i <= p->operands; i++) at[i] = (uintptr_t)in[p->operand[i]];
     for (int i = 1; (scalars || few) && i <= p->operands; i++) {
         const bool scalar = scalars >> p->operand[i] & 1;
-        vec_at *to = (vec_at *)(void *)room[i];
         if (!scalar && !few) continue;
+        vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(i);
         if (p->results >> i & 1) {
         } else if (p->bytes >> i & 1) {
             memset(to, *(const unsigned char *)at[i], sizeof room[i]);
@@ -55950,11 +55986,11 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         at[i] = (uintptr_t)to;
         fixed |= 1u << i;
     }
-    for (int i = EGI_PROGRAM_FIRST_TILE; i < EGI_PROGRAM_FIRST_TILE + p->tiles; i++) at[i] = (uintptr_t)room[i];
+    for (int i = EGI_PROGRAM_FIRST_TILE; i < EGI_PROGRAM_FIRST_TILE + p->tiles; i++) at[i] = (uintptr_t)EGI_ROOM_OF(i);
     for (int i = 0; i < p->filled; i++) {
         const EGI_T k = (EGI_T)p->k[p->fill[i].k];
         const vec z = EGI_SPLAT(k);
-        vec_at *to = (vec_at *)(void *)room[p->fill[i].slot];
+        vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(p->fill[i].slot);
         at[p->fill[i].slot] = (uintptr_t)to;
         for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
     }
@@ -56098,6 +56134,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_LONG
 #undef EGI_LONG_OF
 #undef EGI_QUOTIENT
+#undef EGI_ROOM_OF
 #undef EGI_ROUND_CASES
 #undef EGI_ROUND_TO
 #undef EGI_SIGMOID_T

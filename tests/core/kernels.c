@@ -153,25 +153,25 @@ TEST(products_of_every_form) {
 // ---- convolutions and pools: windows of one pixel, wider than the picture, with strides, groups and padding, forth
 // and back
 
-typedef struct conv { int64_t n, h, w, c, kh, kw, o, stride, dilation, groups; bool same; } conv;
+typedef struct conv { int64_t n, h, w, c, kh, kw, o, stride, across, dilation, groups; bool same; } conv;
 static const conv convs[] = {
-    { 2, 5, 6, 3, 1, 1, 4, 1, 1, 1, false }, { 2, 5, 6, 3, 1, 1, 4, 2, 1, 1, false },
-    { 1, 5, 6, 4, 1, 1, 4, 1, 1, 2, true }, { 2, 5, 6, 3, 1, 2, 4, 1, 1, 1, true },
-    { 2, 5, 6, 3, 2, 1, 4, 1, 1, 1, true }, { 1, 7, 5, 2, 3, 3, 6, 1, 1, 1, true },
-    { 1, 7, 5, 2, 3, 3, 6, 2, 1, 2, false }, { 1, 9, 9, 2, 3, 3, 3, 1, 3, 1, true },
-    { 1, 2, 3, 2, 5, 5, 3, 1, 1, 1, true }, { 1, 1, 1, 3, 1, 1, 2, 1, 1, 1, true },
-    { 1, 3, 1, 2, 3, 7, 2, 3, 1, 1, true }, { 1, 4, 4, 2, 3, 3, 4, 4, 2, 1, true },
-    { 0, 4, 4, 2, 3, 3, 4, 1, 1, 1, true }, { 1, 6, 7, 1, 3, 3, 8, 1, 1, 1, false } };
+    { 2, 5, 6, 3, 1, 1, 4, 1, 1, 1, 1, false }, { 2, 5, 6, 3, 1, 1, 4, 2, 2, 1, 1, false },
+    { 1, 5, 6, 4, 1, 1, 4, 1, 1, 1, 2, true }, { 2, 5, 6, 3, 1, 2, 4, 1, 1, 1, 1, true },
+    { 2, 5, 6, 3, 2, 1, 4, 1, 1, 1, 1, true }, { 1, 7, 5, 2, 3, 3, 6, 1, 1, 1, 1, true },
+    { 1, 7, 5, 2, 3, 3, 6, 2, 2, 1, 2, false }, { 1, 9, 9, 2, 3, 3, 3, 1, 1, 3, 1, true },
+    { 1, 2, 3, 2, 5, 5, 3, 1, 1, 1, 1, true }, { 1, 1, 1, 3, 1, 1, 2, 1, 1, 1, 1, true },
+    { 1, 3, 1, 2, 3, 7, 2, 3, 3, 1, 1, true }, { 1, 4, 4, 2, 3, 3, 4, 4, 4, 2, 1, true },
+    { 0, 4, 4, 2, 3, 3, 4, 1, 1, 1, 1, true }, { 1, 6, 7, 1, 3, 3, 8, 1, 1, 1, 1, false } };
 static double conv_at(const conv *c, const double *x, const double *f, int64_t oh, int64_t ow, int64_t i) {
     int64_t o = i % c->o, q = i / c->o % ow, p = i / c->o / ow % oh, n = i / c->o / ow / oh, each = c->c / c->groups,
             from = o / (c->o / c->groups) * each;
     int64_t need_h = (oh - 1) * c->stride + (c->kh - 1) * c->dilation + 1 - c->h,
-            need_w = (ow - 1) * c->stride + (c->kw - 1) * c->dilation + 1 - c->w;
+            need_w = (ow - 1) * c->across + (c->kw - 1) * c->dilation + 1 - c->w;
     int64_t top = c->same && need_h > 0 ? need_h / 2 : 0, left = c->same && need_w > 0 ? need_w / 2 : 0;
     double s = 0;
     for (int64_t a = 0; a < c->kh; a++)
         for (int64_t b = 0; b < c->kw; b++) {
-            int64_t y = p * c->stride + a * c->dilation - top, z = q * c->stride + b * c->dilation - left;
+            int64_t y = p * c->stride + a * c->dilation - top, z = q * c->across + b * c->dilation - left;
             for (int64_t k = 0; k < each && y >= 0 && y < c->h && z >= 0 && z < c->w; k++)
                 s += x[((n * c->h + y) * c->w + z) * c->c + from + k] * f[((a * c->kw + b) * each + k) * c->o + o];
         }
@@ -192,7 +192,7 @@ TEST(convolutions_of_every_form) {
             eg_tape *tape = eg_tape_begin_persistent();
             eg_tape_watch(tape, in);
             eg_tape_watch(tape, filter);
-            eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride }, .dilations = { c->dilation },
+            eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride, c->across }, .dilations = { c->dilation },
                                      .groups = c->groups, .padding = c->same ? EG_SAME : EG_VALID),
                       *s = eg_reduce_sum(eg_mul(y, y));
             REQUIRE(y);
@@ -207,32 +207,34 @@ TEST(convolutions_of_every_form) {
 }
 // Many channels, where convolutions read the picture itself: y and both gradients against plain loops, exactly.
 static const conv wide_convs[] = {
-    { 2, 7, 9, 24, 3, 3, 20, 1, 1, 1, true }, { 2, 9, 8, 24, 3, 3, 20, 2, 1, 1, true },
-    { 2, 9, 11, 24, 3, 3, 33, 3, 1, 1, true }, { 1, 9, 9, 32, 1, 1, 16, 2, 1, 1, false },
-    { 1, 9, 9, 24, 2, 2, 24, 3, 1, 1, false }, { 1, 9, 9, 24, 3, 3, 16, 1, 2, 1, true },
-    { 1, 9, 9, 24, 3, 3, 16, 2, 2, 1, true }, { 1, 6, 7, 48, 3, 3, 48, 1, 1, 2, true },
-    { 1, 6, 7, 48, 3, 3, 48, 2, 1, 2, true }, { 1, 5, 6, 96, 3, 3, 8, 1, 1, 1, true },
-    { 1, 2, 300, 12, 2, 3, 24, 1, 1, 1, true }, { 1, 2, 140, 6, 2, 4, 5, 3, 1, 1, true },
-    { 1, 1, 2, 24, 1, 5, 24, 1, 1, 1, true }, { 3, 1, 1, 25, 3, 3, 26, 1, 1, 1, true },
-    { 1, 16, 16, 3, 8, 8, 32, 8, 1, 1, false }, { 1, 11, 13, 3, 7, 7, 24, 2, 1, 1, false },
-    { 2, 7, 9, 20, 3, 3, 20, 1, 1, 20, true }, { 2, 7, 9, 37, 3, 2, 37, 2, 1, 37, true },
-    { 1, 9, 9, 64, 3, 3, 64, 1, 2, 64, true }, { 1, 9, 9, 3, 2, 2, 3, 3, 1, 3, false },
-    { 1, 3, 290, 9, 2, 9, 9, 1, 1, 9, true }, { 1, 7, 9, 8, 3, 3, 16, 1, 1, 8, true },
-    { 2, 9, 10, 16, 3, 3, 16, 1, 1, 1, false }, { 1, 14, 15, 12, 3, 2, 7, 1, 1, 1, false } };
+    { 2, 7, 9, 24, 3, 3, 20, 1, 1, 1, 1, true }, { 2, 9, 8, 24, 3, 3, 20, 2, 2, 1, 1, true },
+    { 2, 9, 11, 24, 3, 3, 33, 3, 3, 1, 1, true }, { 1, 9, 9, 32, 1, 1, 16, 2, 2, 1, 1, false },
+    { 1, 9, 9, 24, 2, 2, 24, 3, 3, 1, 1, false }, { 1, 9, 9, 24, 3, 3, 16, 1, 1, 2, 1, true },
+    { 1, 9, 9, 24, 3, 3, 16, 2, 2, 2, 1, true }, { 1, 6, 7, 48, 3, 3, 48, 1, 1, 1, 2, true },
+    { 1, 6, 7, 48, 3, 3, 48, 2, 2, 1, 2, true }, { 1, 5, 6, 96, 3, 3, 8, 1, 1, 1, 1, true },
+    { 1, 2, 300, 12, 2, 3, 24, 1, 1, 1, 1, true }, { 1, 2, 140, 6, 2, 4, 5, 3, 3, 1, 1, true },
+    { 1, 1, 2, 24, 1, 5, 24, 1, 1, 1, 1, true }, { 3, 1, 1, 25, 3, 3, 26, 1, 1, 1, 1, true },
+    { 1, 16, 16, 3, 8, 8, 32, 8, 8, 1, 1, false }, { 1, 11, 13, 3, 7, 7, 24, 2, 2, 1, 1, false },
+    { 2, 7, 9, 20, 3, 3, 20, 1, 1, 1, 20, true }, { 2, 7, 9, 37, 3, 2, 37, 2, 2, 1, 37, true },
+    { 1, 9, 9, 64, 3, 3, 64, 1, 1, 2, 64, true }, { 1, 9, 9, 3, 2, 2, 3, 3, 3, 1, 3, false },
+    { 1, 3, 290, 9, 2, 9, 9, 1, 1, 1, 9, true }, { 1, 7, 9, 8, 3, 3, 16, 1, 1, 1, 8, true },
+    { 2, 9, 10, 16, 3, 3, 16, 1, 1, 1, 1, false }, { 8, 3, 4, 32, 3, 3, 32, 2, 3, 1, 1, true },
+    { 8, 7, 4, 32, 3, 3, 32, 2, 3, 1, 1, true }, { 8, 3, 4, 16, 3, 3, 32, 2, 3, 1, 1, true },
+    { 8, 3, 4, 32, 2, 3, 32, 2, 3, 1, 1, true }, { 1, 14, 15, 12, 3, 2, 7, 1, 1, 1, 1, false } };
 enum { MOST = 30000 };
 // Adds what g, the upstream gradient of y, gives to the gradients of x and of the filter.
 static void conv_back(const conv *c, int64_t oh, int64_t ow, const double *g, const double *x, const double *f,
                       double *dx, double *df) {
     const int64_t each = c->c / c->groups, n_y = c->n * oh * ow * c->o,
                   need_h = (oh - 1) * c->stride + (c->kh - 1) * c->dilation + 1 - c->h,
-                  need_w = (ow - 1) * c->stride + (c->kw - 1) * c->dilation + 1 - c->w,
+                  need_w = (ow - 1) * c->across + (c->kw - 1) * c->dilation + 1 - c->w,
                   top = c->same && need_h > 0 ? need_h / 2 : 0, left = c->same && need_w > 0 ? need_w / 2 : 0;
     for (int64_t i = 0; i < n_y; i++) {
         int64_t o = i % c->o, b = i / c->o % ow, a = i / c->o / ow % oh, n = i / c->o / ow / oh,
                 from = o / (c->o / c->groups) * each;
         for (int64_t t = 0; t < c->kh * c->kw; t++) {
             int64_t r = a * c->stride + t / c->kw * c->dilation - top,
-                    s = b * c->stride + t % c->kw * c->dilation - left;
+                    s = b * c->across + t % c->kw * c->dilation - left;
             for (int64_t k = 0; k < each && r >= 0 && r < c->h && s >= 0 && s < c->w; k++) {
                 int64_t at = ((n * c->h + r) * c->w + s) * c->c + from + k, tap = (t * each + k) * c->o + o;
                 dx[at] += g[i] * f[tap];
@@ -257,7 +259,7 @@ TEST(convolutions_with_many_channels) {
             eg_tape *tape = eg_tape_begin();
             eg_tape_watch(tape, in);
             eg_tape_watch(tape, filter);
-            eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride }, .dilations = { c->dilation },
+            eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride, c->across }, .dilations = { c->dilation },
                                      .groups = c->groups, .padding = c->same ? EG_SAME : EG_VALID), *d[2];
             REQUIRE(y);
             int64_t oh = eg_dim(y, 1), ow = eg_dim(y, 2), n_y = eg_size(y);
@@ -293,8 +295,8 @@ static void check_conv_beside(const conv *c, eg_dtype dtype, int64_t pixel, int6
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, in);
     eg_tape_watch(tape, filter);
-    eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride }, .dilations = { c->dilation }, .groups = c->groups,
-                             .padding = c->same ? EG_SAME : EG_VALID);
+    eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride, c->across }, .dilations = { c->dilation },
+                             .groups = c->groups, .padding = c->same ? EG_SAME : EG_VALID);
     REQUIRE(y);
     const int64_t oh = eg_dim(y, 1), ow = eg_dim(y, 2), n_y = eg_size(y);
     for (int64_t i = 0; i < n_y; i++) g[i] = value_of(i + 7);

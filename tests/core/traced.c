@@ -1129,14 +1129,18 @@ static bool step_and_read_body(eg_tensor *const *in, eg_tensor **out, void *user
     return eg_host_call(sum_read_in_c, s, NULL, 0, &out[1], 1) && step_body(in, out, s) &&
            eg_host_call(sum_read_in_c, s, NULL, 0, &out[2], 1) && eg_keep(out[1]) && eg_keep(out[2]);
 }
-TEST(a_variable_that_was_read_shows_later_updates) {
+// The update writes the memory that the assignment made the variable's.
+static bool assign_step_and_read_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_assign_add(((const things *)user)->v, 1) && step_and_read_body(in, out, user);
+}
+static void check_reads_of_a_variable(eg_function_body *body) {
     float seen[2][12][4];
     for (int traced = 0; traced < 2; traced++) {
         things s;
         memset(&s, 0, sizeof s);
         s.v = filled(1, true);
         s.optimizer = eg_sgd(.learning_rate = 0.1, .momentum = 0.9);
-        eg_function *f = eg_function_new(step_and_read_body, &s);
+        eg_function *f = eg_function_new(body, &s);
         eg_run_functions_eagerly(!traced);
         for (int i = 0; i < 12; i++) {
             EG_SCOPE;
@@ -1155,6 +1159,50 @@ TEST(a_variable_that_was_read_shows_later_updates) {
         eg_optimizer_release(s.optimizer);
     }
     CHECK(!memcmp(seen[0], seen[1], sizeof seen[0]));
+}
+TEST(a_variable_that_was_read_shows_later_updates) {
+    check_reads_of_a_variable(step_and_read_body);
+    check_reads_of_a_variable(assign_step_and_read_body);
+}
+// A setter on a layer that nobody has called: the body reads what it holds, whether it is trainable, whether there is
+// one in it.
+typedef struct uncalled { eg_layer *root, *gate, *head; } uncalled;
+static eg_tensor *unchanged(eg_tensor *const *x, void *user) { (void)user; return x[0]; }
+static bool uncalled_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const uncalled *s = (const uncalled *)user;
+    eg_list weights = eg_layer_trainable_weights_list(s->root);
+    eg_tensor *y = in[0];
+    for (int i = 0; i < weights.count; i++) y = eg_add(y, eg_reduce_sum(eg_square(weights.tensors[i])));
+    if (eg_layer_trainable(s->gate)) y = eg_mul(y, 2);
+    if (eg_layer_layers(s->head, NULL, 0) > 0) y = eg_call(s->head, y);
+    return (out[0] = eg_keep(y)) != NULL;
+}
+TEST(a_setter_on_a_layer_that_was_not_called_is_a_retrace) {
+    float seen[2][18];
+    for (int traced = 0; traced < 2; traced++) {
+        uncalled s = { eg_layer_custom("root", unchanged, NULL), eg_layer_dense(3), eg_sequential_of(NULL, 0) };
+        eg_layer *part[2] = { eg_layer_custom("a", unchanged, NULL), eg_layer_custom("b", unchanged, NULL) };
+        for (int k = 0; k < 2; k++) eg_layer_weight(part[k], "w", eg_ones(EG_FLOAT32, EG_SHAPE(2 + k)), true);
+        eg_layer_track(s.root, "a", part[0]);
+        eg_function *f = eg_function_new(uncalled_body, &s);
+        eg_run_functions_eagerly(!traced);
+        for (int call = 1; call <= 18; call++) {
+            EG_SCOPE;
+            if (call == 6) eg_layer_track(s.root, "b", part[1]);
+            if (call == 10) eg_layer_set_trainable(s.gate, false);
+            if (call == 14) eg_layer_add(s.head, eg_layer_activation(EG_RELU));
+            eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1), call < 16 ? call : -100), *y = NULL;
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            seen[traced][call - 1] = y ? (float)eg_item(y) : -1;
+        }
+        eg_run_functions_eagerly(false);
+        eg_function_release(f);
+        eg_layer_release(s.root);
+        eg_layer_release(s.gate);
+        eg_layer_release(s.head);
+    }
+    CHECK(!memcmp(seen[0], seen[1], sizeof seen[0]));
+    CHECK_NEAR(seen[0][17], 0, 0);
 }
 // The first call of an optimizer that replaced another makes its slots.
 TEST(an_optimizer_that_was_replaced_makes_its_slots) {
