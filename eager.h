@@ -3907,7 +3907,13 @@ extern "C" {
 //# 16  THE SHAPE OF THINGS INSIDE ---------------------------------------------
 // Idea: five structs hold everything: a buffer is memory on a device, a tensor
 // is a view of a buffer, an op is a row of facts, a call is one run of an op,
-// a backend is a table of kernels. Read first: 3, 5.
+// a backend is a table of kernels. Behind them stand what kernels are given
+// (egi_args and a struct of parameters for each kernel) and the headers that the
+// implementation includes.
+// Called by: all later chapters; eager_cuda.cu and a backend of yours see it, too.
+// Must hold: a struct here has one layout in C11 and in C++17, since both sides of
+// a backend compile it: plain fields, numbers that threads share by __atomic builtins.
+// Read first: 3, 5.  Proof: tests/core/devices.c, tests/core/cpp.cpp
 
 // The kinds of objects; a scope owns those of the first line. Of an object whose last reference is gone the kind is
 // EGI_DEAD.
@@ -4368,7 +4374,8 @@ extern "C" {
 //                         egi_message_place finds an error's line among the notes
 //   egi_error_raise       the one place through which every error goes
 //   egi_scope_end_innermost   frees what a scope owns
-// Proof: tests/core/memory.c, tests/core/errors.c
+// Must hold: nothing here allocates behind the caller's back or aborts; a failed allocation is an error of the call.
+// Called by: everything.  Proof: tests/core/memory.c, tests/core/errors.c, tests/core/allocation.c
 
 #ifndef EGI_X86  // 0 leaves the portable loops alone: the tests do that
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(EAGER_ISA_BASE)
@@ -7075,9 +7082,11 @@ static int64_t egi_item_int_of(eg_tensor *x) { return egi_item_int_read(x, false
 // a draw reads the block number `counter + i / (elements a block)` under the seed,
 // so that any thread or device can compute any part of a draw alone and all agree.
 // After a draw the generator moves on by the number of blocks the draw has used.
-//
-// Every fill takes the draw's starting state and writes elements [first, first +
-// count) of the draw to out[0 .. count).
+// Must hold: the bits of a draw depend on seed, counter and element alone, on every
+// device; so sums are written out, and no compiler may fuse or reorder them here.
+// Called by: the CPU's kernel EGI_RANDOM (25), eager_cuda.cu, datasets (32). Every fill
+// takes the draw's starting state and writes its elements [first, first + count) to out.
+// Proof: tests/core/tensors.c, tests/fixtures/fixtures.c
 
 EGI_FAST
 
@@ -8997,8 +9006,9 @@ EGI_AS_TOLD
 // fewest digits that tell it from its neighbours in its dtype, at most 8 behind
 // the point; all cells are as wide as the widest. So there are three walks over
 // the elements that will be seen: the first finds how large they are, the second
-// how wide their text is, the third writes it. Entry: egi_print_array().
-// Proof: tests/core/printing.c, tests/fixtures/printing.py
+// how wide their text is, the third writes it. Entry: egi_print_array(), called by
+// egi_text_tensor (26) for eg_print and eg_format. Must hold: the text equals
+// NumPy's, byte for byte. Proof: tests/core/printing.c, tests/fixtures/printing.py
 
 EGI_SMALL
 
@@ -11740,8 +11750,13 @@ EGI_AS_TOLD
 
 //# 23  RUNNING AN OP ----------------------------------------------------------
 // Idea: every op goes through one of two doors: egi_elementwise for formulas,
-// egi_apply for the rest. Both check, infer the shape, compute, record, and
-// hand the result to the scope. Read first: 22.
+// egi_apply for the rest. Both check the operands, infer the shape, compute,
+// record a line on the tapes, and hand the result to the scope, in this order.
+// The team of threads, which divides large kernels, stands here, too.
+// Called by: the public function of each op; gradients, since they are ops.
+// Must hold: an op given a NULL returns NULL; what fails leaves nothing behind; no
+// code here asks which op it runs: the row says what is special (flags, functions).
+// Read first: 22.  Proof: tests/core/ops_errors.c, tests/core/team.c, checks/check_overhead.sh
 
 // A call of eg_host_call, whose padding is zero, since lists are compared byte by byte. `again` makes the call again.
 // taped: 0, or 1 where its function runs under a tape of its own, 3 where that must look for variables. custom: whether
@@ -12844,7 +12859,9 @@ EAGER_API int eg_num_threads(void) {
 // the whole file, which takes gcc 40 ms. From the seventh on it takes 100 ms and more memory: gcc numbers the
 // places of all that it reads, 4096 numbers for a line of less than 128 bytes and twice as many for the lines behind a
 // longer one, and when the numbers run short, it keeps each token's place in a table. So texts share a stamp where they
-// can, and lines are short. A kernel returns false where it got no workspace. Proof: tests/core/ops_values.c
+// can, and lines are short. Called by: the CPU's kernels (25). Must hold: a kernel allocates workspace only, and
+// returns false if it gets none; its bits depend on sizes and instruction set, never on threads. Proof:
+// tests/core/ops_values.c
 
 EGI_FAST
 
@@ -13444,6 +13461,8 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
 // In this order: walks over layouts, conversions between dtypes, elementwise rows,
 // copies, reductions, positions of extremes, sorting, matrix products, convolution
 // and pooling, gather and scatter, random numbers.
+// Must hold: results have the same bits with any number of threads, and an error is
+// raised before anything is written. Called by: launches of ops; egi_backend_cpu().
 // Read first: 16, 22.  Proof: tests/core/ops_values.c, tests/core/ops_edges.c
 
 // A walk over a tensor's elements in the row-major order of a shape that it broadcasts to. Strides are in elements, 0
@@ -15846,9 +15865,13 @@ EAGER_API eg_backend *egi_backend_cpu(void) {
 EGI_AS_TOLD
 
 //# 26  THE OTHER ROWS ---------------------------------------------------------
-// Idea: a row that is no formula brings its own shape rule, kernel call and
-// gradient, side by side. Many functions are composed of others and need no row
-// at all. Read first: 22, 23.  Proof: tests/core/ops.c, tests/fixtures/fixtures.c
+// Idea: an op that is not elementwise brings its own shape rule, kernel call and
+// gradient, side by side, and a row that names them. Many functions are composed
+// of other ops and need no row and no gradient of their own.
+// Called by: egi_apply (23) runs a row, egi_backward_line (27) calls its gradient.
+// Must hold: a run() launches kernels and touches no element; a gradient is made
+// of ops, unless nobody looks at them (egi_gradient_ops_are_seen).
+// Read first: 22, 23.  Proof: tests/core/ops.c, tests/fixtures/fixtures.c
 
 EGI_FEWER
 
@@ -20617,8 +20640,8 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 //# 28  FUNCTIONS OF FUNCTIONS -------------------------------------------------
 // Idea: run a user's function f on a tape of the library's own, in a scope of its
 // own, and hand out only the results. Because a gradient is made of eager ops,
-// the tapes nest to any order. In each function here results are handed to the
-// caller's scope by eg_keep, and on failure every output is NULL.
+// the tapes nest to any order. Called by: programs. Must hold: results are handed
+// to the caller's scope by eg_keep; on failure every output is NULL.
 // Read first: 27.  Proof: tests/core/functions.c, flow.c
 
 EGI_SMALL
@@ -22570,7 +22593,10 @@ EGI_AS_TOLD
 // checks, freezing, configuration) is written once around the rows. A layer
 // holds a list of parts: its weights and the layers in it. Paths, saving,
 // counting and training are walks over the parts.
-// Read first: 29.  Proof: tests/training/layers.c, tests/training/layers_fixtures.c, tests/training/layers_errors.c
+// Called by: programs, by eg_call; a step of training (31); files (33), by walks.
+// Must hold: only the first call, which builds, writes to a layer, so that threads
+// may share a built one; a call that fails leaves a layer as it was.
+// Read first: 29.  Proof: tests/training/layers.c, layers_fixtures.c, layers_errors.c
 
 EGI_SMALL
 
@@ -26768,8 +26794,9 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
 // state stands for. One step (egi_step_run: forward, backward, metrics, update)
 // serves eg_fit, eg_evaluate and single batches; eg_fit repeats it and calls the
 // callbacks in between. What eg_compile makes hangs on the model (egi_training).
-// Read first: 30.
-// Proof: tests/training/losses.c, tests/training/metrics.c, tests/training/training.c
+// Called by: programs. Must hold: a step that fails changes no weight; what eg_compile
+// and eg_fit take over, they release on every way out.
+// Read first: 30.  Proof: tests/training/losses.c, metrics.c, training.c
 
 // ---- losses: a row each, with the formula for one value an example
 
@@ -37397,7 +37424,9 @@ EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *c) {
 // Idea: TensorBoard's event files, tf.Example and graphs are protocol buffers,
 // which take a few lines to write and read. Pictures are written as PNG, with a
 // small deflate of the library's own. A tensor lent by DLPack is a reference to
-// its buffer. Read first: 33.  Proof: tests/files/summaries.c, tests/files/exchange.c,
+// its buffer. Called by: programs; eg_callback_tensorboard (31).
+// Must hold: bytes of a record, a picture or a lender are checked before they are used.
+// Read first: 33.  Proof: tests/files/summaries.c, tests/files/exchange.c,
 // tests/checks/check_summaries.sh, tests/checks/check_dlpack.sh
 
 // ---- protocol buffers: a message is fields, each a key (number and kind) and a value; messages nest as strings of
@@ -39207,9 +39236,13 @@ static void egi_outputs_end(void) {
 EGI_AS_TOLD
 
 //# 35  DEVICES ----------------------------------------------------------------
-// Idea: a device is a backend with a name. New tensors are made on the thread's
-// device; an op runs where its inputs are, and eg_to is the only op that copies
-// from one device to another. Read first: 16.  Proof: tests/core/devices.c
+// Idea: a device is a backend with a name: the CPU, GPUs as far as eager_cuda.cu
+// is linked, and what programs register. New tensors are made on the thread's
+// device (eg_set_device); an op runs where its inputs are; eg_to is the only op
+// that copies from one device to another, by the host where neither is the host.
+// Called by: programs; constructors ask egi_backend_here (18).
+// Must hold: registered devices live as long as the program, and none is removed.
+// Read first: 16.  Proof: tests/core/devices.c
 
 EGI_SMALL
 enum { EGI_MAX_BACKENDS = 32 };
