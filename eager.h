@@ -5907,7 +5907,9 @@ static void egi_debug_remove(eg_tensor *x) {
 // Idea: an eg_tensor is a handle: dtype, dimensions and strides over a buffer.
 // A view is another handle over the same buffer. Most functions that begin with
 // egi_tensor_allocate return a handle that no scope owns (one reference, the caller's);
-// egi_scope_own hands it to the innermost scope. Read first: 16, 17.
+// egi_scope_own hands it to the innermost scope.
+// Called by: ops (23, 26), and all that makes or reads tensors. Must hold: dims and strides stay inside the buffer; the
+// host reads elements only where it can read the device's memory (host_reads). Read first: 16, 17.
 // Entry: egi_tensor_allocate(), egi_tensor_alias(), eg_data(). Proof: tests/core/tensors.c
 
 // ---- single elements: conversion between a dtype's bytes and C's numbers. Kernels of every backend use these, so
@@ -7443,7 +7445,8 @@ EGI_AS_TOLD
 // and remembers the failure. A source is a file that is read, on the disk or in
 // memory. A sink is a file that is written: under a temporary name, which is synced
 // and renamed, so that the old file or the new one is there, whole. JSON is read
-// into a list of values that point into its text. All later chapters build on these.
+// into a list of values that point into its text.
+// Called by: 21, 26, 30 to 34, 36 and 37. Must hold: a file whose writing fails leaves the old one as it was.
 // Read first: 17.  Entry: egi_text_add(), egi_source_open(), egi_sink_open(),
 // egi_json_read().  Proof: tests/files/files.c, files_special.c, fuzz_files.c
 
@@ -9319,8 +9322,11 @@ EGI_AS_TOLD
 // kernels of these). The comment above the table shows one row in all its forms.
 // An op's function (eg_tanh) reaches its own row and no other, so that a
 // compiler drops the rows that a single-file program does not use.
-// To add an op: one row here, one line with its declaration, one case in
-// tests/core/ops.c; docs/change.md shows it.
+// To add an op: one row here, its declaration and its macro in chapter 4, one line each
+// in tests/core/ops.c and tests/core/ops_values.c; docs/change.md shows it.
+// Called by: 23 runs rows, rules of optimizers (29) use the words, 36 joins formulas, and eager_cuda.cu compiles them.
+// Must hold: a formula computes an element from elements of the same place alone; its program and its compiled loop
+// give the same bits.
 // Read first: 16.  Proof: tests/core/ops.c, tests/core/ops_rows.c, tests/core/programs.c
 
 EGI_FAST
@@ -9432,10 +9438,10 @@ EGI_FAST
 //  3. Programs. When a formula first runs on the CPU, egi_program_make turns its words into lines for one accumulator
 //     x, here
 //         x = a, x = tanh(x)    and    x = y, x = x * x, x = 1 - x, x = x * g
-//     which egi_program_run interprets, eight vectors at a time, in every dtype. That of dx[0] is the fused gradient,
-//     one pass over the memory, where no tape records the gradient. EGI_LOOP marks it, since four lines are so few
-//     that a loop is faster: with EGI_V egi_compiled a formula is a C expression, here egi_f32_mul(g, egi_f32_sub(1,
-//     ...)), and a marked one is compiled into a loop for float32.
+//     which egi_program_run interprets, one to eight vectors at a time, in every dtype. That of dx[0] is the fused
+//     gradient, one pass over the memory, where no tape records the gradient. EGI_LOOP marks it, since four lines are
+//     so few that a loop is faster: with EGI_V egi_compiled a formula is a C expression, here
+//     egi_f32_mul(g, egi_f32_sub(1, ...)), and a marked one is compiled into a loop for float32.
 //  4. The gradient in eager ops, where a tape records it (for a gradient of this gradient): egi_formula_eager goes
 //     over the words and calls the op of each, which is eg_mul(g, eg_sub(1, eg_mul(y, y))). These calls are lines on
 //     that tape like a user's own.
@@ -11195,7 +11201,8 @@ static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const
 // egi_program_make turns a formula's nodes into lines such as `load a; square; add_k 1`, each of which changes the
 // accumulator; egi_program_run (KERNELS; its loop is in KERNEL TEXTS) interprets them on some vectors at a time. A
 // value that is read later than by the next line is stored in a tile, an array of as many elements as are computed at
-// a time. A program is made once, by the thread that first needs it (`state`), and not changed afterwards.
+// a time. A program is made at its first use (where several threads make it, one is kept: `state`), and not changed
+// afterwards.
 // For example, softsign's formula, a / (1 + |a|), becomes `load a; abs; add_k 1; rdiv a`: with x for the accumulator,
 // x = a, x = |x|, x = x + 1, x = a / x.
 
@@ -11220,7 +11227,7 @@ typedef struct egi_program_own {
 } egi_program_own;
 // A formula as code for one accumulator. Once `state` is 2, nothing of it changes any more.
 struct egi_program {
-    int state;                                  // atomic: 0 there is none yet, 1 a thread writes it, 2 it is ready
+    int state;                                  // atomic: 0 there is none yet, 2 it is ready
     // 1: the formula is one long word, longs[0]; 2: its loops need a step of elements at least.
     unsigned char alone;
     unsigned char words;                        // of a program that runs in strips; else 0
@@ -19235,6 +19242,8 @@ EGI_AS_TOLD
 // Its slots are 0 for x, 1 and 2 for the results. eg_tape_gradient puts 1 into slot 2, the gradient of y for itself,
 // and reads the lines from the last one: line 1 puts g (1 - y^2) = 0.94 into slot 1; line 0 has two gradients for slot
 // 0, g x each, which add to 0.94, and that is the gradient of y for x.
+// Called by: 23 behind each op; programs, training steps (31) and traced functions (36) for gradients. Must hold: a
+// line keeps only what its gradient reads.
 // Read first: 22, 23.  Entry: eg_tape_gradients_from().  Proof: tests/core/tape.c
 
 // The form of tensors on a tape: the tensor itself may be gone, and zeros or ones like it are made by its form. A slot
@@ -21299,6 +21308,8 @@ EGI_AS_TOLD
 // one loop over a variable, its gradient and its slots (such as Adam's two
 // moments). eg_apply_gradients prepares all updates first and takes them over at
 // the end, so that a failure changes nothing.
+// Called by: programs, training steps (31), traced functions (36), averaged gradients (37). Must hold: only
+// eg_assign and its kin, updates and what restores files change a variable.
 // Read first: 22, 27.  Proof: tests/training/optimizers.c
 
 EGI_FEWER
@@ -30384,6 +30395,8 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
 // first asked, ends, errors and their place) is in egi_cursor_pull and egi_cursor_next. Elements
 // are on the CPU, and their references go to the stage that asked for them.
 // "Upstream" and "below" mean the stages that a stage reads from.
+// Called by: programs, eg_fit and eg_evaluate (31). Must hold: an element depends on the dataset, the seed, the epoch
+// and its number, never on threads, so that an iterator can be restored.
 // Read first: 17.  Entry: eg_iterator_next().  Proof: tests/files/datasets*.c
 
 typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
@@ -32145,7 +32158,8 @@ typedef struct egi_crew {
     // Numbers of the next job to deliver, to begin, to hand out; of the next element to hand out.
     int64_t oldest, next, filled, element;
     int64_t group;                                            // elements a job
-    // quick: the function takes less time than handing elements over; alone: so the asking thread calls it.
+    // quick: the function takes less time than handing elements over; alone: no job is waiting, so the asking thread
+    // calls the function itself.
     bool quick, alone;
     // The process's count of forks when the threads were started.
     int64_t forks;
@@ -39889,7 +39903,6 @@ static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
 // ---- writing the list
 // The trace as the thread's observer of launches, ops without one, assignments, checks and branches, in order. The body
 // computes as without a trace, so its results are this call's.
-// call's.
 
 // Copies the parameters of a launch into room, by the fields that EGI_KERNEL_TABLE names. Returns their size, or 0
 // where the table names none.
@@ -41903,7 +41916,7 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
     if (line->kernel == EGI_RUN_ASSIGN) return egi_trace_assign_line(t, run, i);
     if (line->kernel == EGI_RUN_BRANCH) return egi_trace_branch_run(t, run, line);
     if (line->kernel == EGI_RUN_CHECK) {
-        if (line->variant >= EGI_WORK_CALLS) egi_trace_forget_host(t);     // a function of the program's may read them
+        if (line->variant >= EGI_WORK_CALLS) egi_trace_forget_host(t);     // a function of the program may read them
         const bool ok = line->variant == EGI_WORK_CALLS ? egi_trace_host_line(t, run, line, a)
                                                         : egi_trace_check_line(t, line, a);
         *counter = egi_this.random.counter;
@@ -44207,8 +44220,9 @@ static void egi_function_put_off(eg_function *f, egi_trace *old) {
     egi_unlock();
     egi_trace_release(gone);
 }
-// Does so for all traces of a signature, since the body may take another way than the one that it is compared with.
-// Those of other signatures are left alone: where the body only reads, other threads may be reading the same memory.
+// Unshares the variables that all traces of a signature assign, since the body may take another way than the one that
+// it is compared with. Traces of other signatures are left alone: where the body only reads, other threads may be
+// reading the same memory.
 static void egi_function_unshare(eg_function *f, const int64_t *signature, int64_t size) {
     egi_trace *at = NULL, *next;
     do {
@@ -44233,8 +44247,8 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     if (!own) return egi_memory_fail("function_call", size * (int64_t)sizeof *own);
     memcpy(own, signature, (size_t)size * sizeof *own);
     if (f->info.bytes > 1 << 20) (void)egi_arenas_trim(f);  // the body's tensors take memory of their own
-    // As a replay does; otherwise a reader of the values, such as a callback that keeps the best ones, would end the
-    // trace.
+    // Unshares assigned variables, as a replay does; otherwise a reader of the values, such as a callback that keeps
+    // the best ones, would end the trace.
     if (f->refused) egi_trace_unshare(f->refused);
     egi_function_unshare(f, signature, size);
     egi_taped_call *call;
@@ -45687,7 +45701,7 @@ static bool egi_opened_mixed(const eg_graph *g, int64_t v) {
     return false;
 }
 // How a real number is computed from open dimensions: c / a times the product of the lengths of open[0..n-1] or, with
-// `below`, divided by it; `first`: c / a is rounded first. c may itself be an a p + b.
+// `below`, divided by it; `first`: c / a is rounded first. c may itself depend on p, as a p + b.
 typedef struct egi_opened_real { double c, a; bool below, first; int n, open[4]; } egi_opened_real;
 static double egi_opened_real_value(const egi_opened_real *o, double c, double product) {
     if (o->first) return o->below ? c / o->a / product : c / o->a * product;
@@ -50069,6 +50083,8 @@ EGI_AS_TOLD
 //   egi_post_run       the thread that moves buckets while the program computes
 //   egi_travel_take    the means, for eg_apply_gradients
 //   egi_server_serve   a server's answer to one rank
+// Called by: programs, eg_apply_gradients (29), eg_fit (31). Must hold: all ranks make the same calls in the same
+// order; a call that differs is an error on every rank.
 // Read first: 23, 29.  Proof: tests/core/cluster.c, tests/checks/check_cluster.sh
 
 EGI_SMALL
