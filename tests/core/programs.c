@@ -250,7 +250,7 @@ static bool compare_run(const egi_op *op, int variant, const egi_program *p, int
     memset(g, 0x5a, (size_t)room * size);
     g[-1] = 0x5a;
     if (how < 2 || how == 6) { if (n > 0) egi_program_run_in(p, dtypes[t], how > 0, n, in, scalars, g); }
-    else if (how >= 4) { if (n > 0) egi_program_runner_of(dtypes[t], how > 4, n)(p, n, in, scalars, g); }
+    else if (how >= 4) { if (n > 0) egi_program_runner_of(p, dtypes[t], how > 4, n)(p, n, in, scalars, g); }
     else CHECK(egi_program_run(op, variant, dtypes[t], n, in, scalars, g));
     bool same = g[-1] == 0x5a;
     if (same && !memcmp(w, g, (size_t)room * size)) return true;           // else a NaN may stand for another one
@@ -584,10 +584,16 @@ TEST(programs_of_float32_use_avx512) {
 #if EGI_X86 && EGI_PROGRAMS_512
     egi_isa = EGI_ISA_UNKNOWN;
     if (egi_isa_get() != EGI_ISA_AVX512) SKIP("this processor has no AVX-512");
-    CHECK(egi_program_runner_of(EG_FLOAT32, true, 128) == egi_run_avx512_f32);
-    CHECK(egi_program_runner_of(EG_FLOAT32, true, 127) == egi_run_avx2_f32);
+    egi_program p;
+    memset(&p, 0, sizeof p);
+    p.tiles = EGI_PROGRAM_ROOMS_512 - 1;
+    CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 128) == egi_run_avx512_f32);
+    CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 127) == egi_run_avx2_f32);
+    p.tiles++;                                              // more than fits its part of the stack
+    CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 128) == egi_run_avx2_f32);
+    p.tiles = 0;
     egi_isa = EGI_ISA_AVX2;
-    CHECK(egi_program_runner_of(EG_FLOAT32, true, 128) == egi_run_avx2_f32);
+    CHECK(egi_program_runner_of(&p, EG_FLOAT32, true, 128) == egi_run_avx2_f32);
     egi_isa = EGI_ISA_UNKNOWN;
 #else
     SKIP("not for x86-64, or compiled without AVX-512");
