@@ -5564,8 +5564,10 @@ EAGER_API eg_scope eg_scope_begin(void) {
     // Serials are the whole program's, so that a scope of another thread is not taken for one of this thread.
     if ((t->scope_serial & 0xfffff) == 0)
         t->scope_serial = (uint64_t)__atomic_fetch_add(&egi_shared.serial, 0x100000, __ATOMIC_RELAXED);
-    if (!egi_stack_push(((uintptr_t)t->scope << 2) | EGI_TAG_SCOPE)) { egi_memory_fail("scope_begin",
-                                                                                       0); return scope; }
+    if (!egi_stack_push(((uintptr_t)t->scope << 2) | EGI_TAG_SCOPE)) {
+        egi_memory_fail("scope_begin", 0);
+        return scope;
+    }
     if (!egi_stack_push(((uintptr_t)(t->scope_serial + 1) << 2) | EGI_TAG_SERIAL)) {
         t->stack_size--;
         egi_memory_fail("scope_begin", 0);
@@ -7456,7 +7458,6 @@ EGI_SMALL
 // Text that grows, for printing, JSON, CSV and protocol buffers. Memory may run out at any addition, so additions
 // return nothing: `failed` remembers it, and whoever delivers the text checks it once, at the end.
 
-// A text that grows. Nobody needs to ask for memory between two additions: `failed` is looked at once, at the end.
 typedef struct egi_text {
     char *data;  // ends in '\0' where not NULL
     size_t size, capacity;
@@ -11143,8 +11144,7 @@ EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, 0, 0, 0, 0, 0)
 //     0 g    1 k (number: 1)    2 y    3 mul(2, 2)    4 sub(1, 3)    5 mul(0, 4)
 enum { EGI_FORMULA_MOST = 32, EGI_FORMULA_DEPTH = 16 };
 typedef struct egi_node { const egi_word *word; double number; int x[3]; } egi_node;
-// Turns a postfix text into nodes, each behind its operands and equal ones once; nodes[] has room for EGI_FORMULA_MOST.
-// Returns how many there are, the last of which is the result; 0 where the formula is too long.
+// nodes[] has room for EGI_FORMULA_MOST.
 static int egi_formula_nodes(const egi_formula *formula, egi_node *nodes) {
     int stack[EGI_FORMULA_DEPTH], depth = 0, n = 0;
     for (int i = 0; formula->words && formula->words[i]; i++) {
@@ -16413,7 +16413,8 @@ static bool egi_run_reverse(egi_call *c) {
 }
 static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask);
 EGI_GRAD(reverse) {
-    (void)op; return egi_grad_set(0, dx, egi_reverse(c->upstream[0], *(const unsigned *)c->attributes));
+    (void)op;
+    return egi_grad_set(0, dx, egi_reverse(c->upstream[0], *(const unsigned *)c->attributes));
 }
 EGI_OP(reverse, 1, EGI_VIEW, sizeof(unsigned), 0, 0)
 EGI_REFIT(reverse) {
@@ -16863,8 +16864,8 @@ static bool egi_shape_reduce(egi_call *c) {
         return c->in[0]->dtype == EG_BOOL || egi_fail(EG_ERROR_DTYPE, c->op->name,
                                                       "needs bool, as comparisons make, not %s",
                                                       egi_tensor_show(c->in[0]));
-    return a->kind == EGI_NORM2 ? egi_operand_needs_float(c->op->name,
-                                                          c->in[0]) : egi_operand_needs_number(c->op->name, c->in[0]);
+    return a->kind == EGI_NORM2 ? egi_operand_needs_float(c->op->name, c->in[0])
+                                : egi_operand_needs_number(c->op->name, c->in[0]);
 }
 // A device's kernel gets (outer, n, inner) and reduces n. Neighbouring reduced axes (apart from axes of 1) are n in
 // place; others are moved to the end in a view, which is copied, and inner is 1. reducers: how the CPU reduces any
@@ -17192,7 +17193,8 @@ static bool egi_run_along(egi_call *c, egi_kernel_function *launch) {
     return c->out[0]->size == 0 || egi_launch_run(c, launch, &p);
 }
 static bool egi_shape_cumsum(egi_call *c) {
-    egi_shape_as_input(c, c->in[0]); return egi_operand_needs_number("cumsum", c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
+    return egi_operand_needs_number("cumsum", c->in[0]);
 }
 static bool egi_run_cumsum(egi_call *c) { return egi_run_along(c, egi_launch_cumsum); }
 EGI_GRAD(cumsum) {                        // the running sums of g from the other end
@@ -17224,7 +17226,8 @@ EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
 
 // Softmax kernels work along the last axis; egi_softmax moves another axis there, and back in the result.
 static bool egi_shape_softmax(egi_call *c) {
-    egi_shape_as_input(c, c->in[0]); return egi_operand_needs_float(c->op->name, c->in[0]);
+    egi_shape_as_input(c, c->in[0]);
+    return egi_operand_needs_float(c->op->name, c->in[0]);
 }
 static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, egi_launch_softmax); }
 // Whether something looks at the single ops of a gradient: a tape that records, eg_record, or the NaN trap; for the
@@ -19670,8 +19673,8 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
     // inputs 3 and 4, and EGI_USES_Y is the output.
     unsigned keep = 0;
     if (op->grad)
-        for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_dtype_is_float(in[i]->dtype)) keep |= egi_tape_saves(op,
-                                                                                                                  i);
+        for (int i = 0; i < n; i++)
+            if (slots[i] >= 0 && egi_dtype_is_float(in[i]->dtype)) keep |= egi_tape_saves(op, i);
     if (!op->grad) saved = NULL;
     bool kept = keep & (EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y | EGI_USES_D | EGI_USES_E) ||
                 n + n_out > EGI_LINE_FEW;
@@ -23183,8 +23186,8 @@ static bool egi_weight_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t 
     if (l->object.taken > 1) {
         void *shared = (void *)w->shared;
         for (int64_t i = 0; i < w->n_shared; i++) if (w->shared[i] == l) return true;
-        if (!egi_memory_grow(&shared, &w->capacity, w->n_shared + 1,
-                             sizeof *w->shared)) return egi_memory_fail("layer", 0);
+        if (!egi_memory_grow(&shared, &w->capacity, w->n_shared + 1, sizeof *w->shared))
+            return egi_memory_fail("layer", 0);
         w->shared = (const eg_layer **)shared;
         w->shared[w->n_shared++] = l;
     }
@@ -23869,8 +23872,9 @@ static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
         : y ? egi_matmul(y, false, kernel, false)
         : NULL;
     if (y && shape.rank > 2) y = eg_reshape(y, shape);
-    c->out[0] = !folded ? egi_layer_biased(l, y) : activation == EG_RELU ||
-        !y ? y : egi_activation_apply(y, activation);
+    c->out[0] = !folded                       ? egi_layer_biased(l, y)
+                : activation == EG_RELU || !y ? y
+                                              : egi_activation_apply(y, activation);
     return c->out[0] != NULL;
 }
 static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -24623,8 +24627,8 @@ static bool egi_layer_norm_gradient(const eg_grad_context *c, double epsilon, eg
     for (int i = 0; i < x->rank - 1; i++) rows.axes.axes[rows.axes.count++] = i;
     bool many = rows.axes.count > 0;                           // a vector has no rows to sum
     if (c->needed[0] && !egi_grad_set(0, dx, (eg_mul)(r, (eg_sub)((eg_sub)(h, even), along)))) return false;
-    if (c->needed[1] &&
-        !egi_grad_set(1, dx, many ? (eg_reduce_sum)((eg_mul)(g, n), rows) : (eg_mul)(g, n))) return false;
+    if (c->needed[1] && !egi_grad_set(1, dx, many ? (eg_reduce_sum)((eg_mul)(g, n), rows) : (eg_mul)(g, n)))
+        return false;
     return !c->needed[2] || egi_grad_set(2, dx, many ? (eg_reduce_sum)(g, rows) : g);
 }
 EGI_GRAD(layer_norm) {
@@ -25304,8 +25308,8 @@ static bool egi_recurrence_as_one(const eg_layer *l, egi_layer_run *c, const egi
 static bool egi_recurrence_by_steps(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z,
                                     eg_tensor **state) {
     const eg_layer_options *o = &l->config.o;
-    eg_tensor *mask = c->mask[0] ? egi_recurrence_steps_first(eg_expand_dims(c->mask[0], 2)) : NULL, *last, **outputs =
-        NULL;
+    eg_tensor *mask = c->mask[0] ? egi_recurrence_steps_first(eg_expand_dims(c->mask[0], 2)) : NULL, *last,
+              **outputs = NULL;
     int64_t steps = z->dims[0];
     if (c->mask[0] && !mask) return false;
     if (o->return_sequences && !(outputs = (eg_tensor **)egi_alloc((size_t)steps * sizeof *outputs)))
@@ -25334,9 +25338,8 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     if (c->training && o->dropout > 0) x = (eg_mul)(x, egi_step_dropout(x, same, o->dropout));
     bool as_one = egi_recurrence_runs_as_one(l, c, &r, state);
     eg_tensor *z = egi_recurrence_inputs(l, as_one || !x ? x : egi_recurrence_steps_first(x), bias);
-    if (!z ||
-        !(as_one ? egi_recurrence_as_one(l, c, &r, z, state) : egi_recurrence_by_steps(l, c, &r, z,
-                                                                                       state))) return false;
+    if (!z || !(as_one ? egi_recurrence_as_one(l, c, &r, z, state) : egi_recurrence_by_steps(l, c, &r, z, state)))
+        return false;
     c->out_mask[0] = o->return_sequences ? c->mask[0] : NULL;
     if (c->out_mask[0] && o->go_backwards) {
         eg_axes time = { EGI_AXES_MARK, 1, { 1 } };
@@ -37857,8 +37860,8 @@ static bool egi_summary_histogram(const char *tag, eg_tensor *x, eg_summary_opti
     if (!count) return egi_memory_fail(function, n * (int64_t)sizeof *count);
     memset(count, 0, (size_t)n * sizeof *count);
     for (int64_t i = 0; i < x->size; i++) {                // by halves, since high - low may overflow
-        double part = n == 1 ? 0 : (egi_dtype_load(x->dtype,
-                                                   p + i * size) / 2 - low / 2) / (high / 2 - low / 2) * (double)n;
+        double part = n == 1 ? 0 : (egi_dtype_load(x->dtype, p + i * size) / 2 - low / 2) /
+                                   (high / 2 - low / 2) * (double)n;
         count[part < (double)n ? (int64_t)part : n - 1]++;
     }
     egi_text value, histogram, list;
@@ -42371,8 +42374,8 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
 static void egi_taped_find_cut(egi_trace *t, eg_tensor *const *out) {
     egi_taped *k = t->taped;
     for (int i = 0; i < t->m; i++)
-        if (egi_taped_output_slot(k, out[i]) >= 0 &&
-            !egi_dtype_is_float(out[i]->dtype)) k->out[k->n_out + k->n_cut++] = i;
+        if (egi_taped_output_slot(k, out[i]) >= 0 && !egi_dtype_is_float(out[i]->dtype))
+            k->out[k->n_out + k->n_cut++] = i;
 }
 // Notes x as a kept value of slot s, which is input `input` or no input (-1). False without memory.
 static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input, bool known, eg_tensor *const *in,
@@ -46212,8 +46215,10 @@ static bool egi_graph_settles(const eg_graph *g, egi_vertex *maker, const eg_ten
 static int32_t egi_body_new(eg_graph *g) {
     void *blocks = g->blocks;
     const int64_t n = g->n_blocks ? g->n_blocks : 1;
-    if (!egi_memory_grow(&blocks, &g->blocks_room, n + 1, sizeof *g->blocks)) { egi_memory_fail("graph",
-                                                                                                n * 4); return -1; }
+    if (!egi_memory_grow(&blocks, &g->blocks_room, n + 1, sizeof *g->blocks)) {
+        egi_memory_fail("graph", n * 4);
+        return -1;
+    }
     g->blocks = (int32_t *)blocks;
     g->blocks[0] = 0;
     g->blocks[n] = g->block;
@@ -48502,8 +48507,8 @@ static bool egi_session_initialize(eg_session *s, eg_tensor *const *variables, i
     void *all = s->variables;
     int64_t room = s->n_variables;
     if (room < g->n_nodes) {
-        if (!egi_memory_grow(&all, &room, g->n_nodes,
-                             sizeof *s->variables)) return egi_memory_fail("session_initialize", 0);
+        if (!egi_memory_grow(&all, &room, g->n_nodes, sizeof *s->variables))
+            return egi_memory_fail("session_initialize", 0);
         s->variables = (eg_tensor **)all;
         memset((void *)(s->variables + s->n_variables), 0, (size_t)(room - s->n_variables) * sizeof *s->variables);
         s->n_variables = room;
