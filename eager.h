@@ -9519,7 +9519,7 @@ EGI_FAST
     BINARY(F, div, EGI_DIV(a, b), EGI_DIV(g, b), EGI_LOOP(EGI_NEG(EGI_DIV(EGI_MUL(g, y), b)))) \
     BINARY(F, divide_no_nan, EGI_DIV_NO_NAN(a, b), EGI_DIV_NO_NAN(g, b), EGI_NEG(EGI_DIV_NO_NAN(EGI_MUL(g, y), b))) \
     BINARY_ND(N, floordiv, EGI_FLOORDIV(a, b)) \
-    BINARY(N, mod, EGI_MOD(a, b), g, EGI_LOOP(EGI_NEG(EGI_MUL(g, EGI_FLOORDIV(a, b))))) \
+    BINARY(N, mod, EGI_MOD(a, b), g, EGI_NEG(EGI_MUL(g, EGI_FLOORDIV(a, b)))) \
     /* b a^(b-1), which is 0 at b = 0 where 1 / a is infinite, too; and y log(a), where a <= 0 has no logarithm */ \
     BINARY(N, pow,        EGI_POW(a, b), \
                           EGI_MUL(g, EGI_MUL(b, EGI_POW(EGI_SELECT(EGI_AND(EGI_LT(EGI_ABS(a), EGI_K(1.2e-38)), \
