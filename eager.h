@@ -42144,6 +42144,7 @@ struct egi_taped {
     egi_kept *kept;
     int32_t *saved;              // of each tensor that a line has room for, in order: the kept value, or -1
     int32_t *further;            // operands of the further results
+    int32_t *order, n_order;     // the line's inputs that the template has, in the order in which the body used them
     bool *direct;                // whether one is the handle of its place
     egi_backs *backs;
     int64_t length;              // atomic: which of the templates that share `backs` it is; 0: the only one
@@ -42363,6 +42364,7 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
         k->in[k->n_in - k->n] = leaf;
         k->in_slot[k->n_in++] = s;
     }
+    for (int64_t s = 0; s < tape->n_slots; s++) if (input[s] >= 0) k->order[k->n_order++] = input[s];
     for (int i = 0; i < t->m; i++) {
         const int32_t s = egi_taped_output_slot(k, out[i]);
         if (s < 0 || !egi_dtype_is_float(out[i]->dtype)) continue;
@@ -42450,7 +42452,7 @@ static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *
     for (int64_t l = 0; l < tape->n_lines; l++) k->n_saved += egi_line_pointers(tape->lines[l]);
     const size_t saved = (size_t)k->n_saved + 1, slots = (size_t)tape->n_slots + saved, n = (size_t)t->n,
                  m = (size_t)t->m;
-    k->in = (int32_t *)egi_alloc((2 * slots + n + 2 * (m + saved) + 2 * saved) * sizeof *k->in + saved);
+    k->in = (int32_t *)egi_alloc((3 * slots + n + 2 * (m + saved) + 2 * saved) * sizeof *k->in + saved);
     k->kept = (egi_kept *)egi_alloc(saved * sizeof *k->kept);
     int32_t *input = (int32_t *)egi_alloc(2 * slots * sizeof *input + saved * sizeof(eg_tensor *));
     egi_taped_call *call = egi_taped_call_new(t, saved);
@@ -42465,7 +42467,8 @@ static bool egi_taped_end(egi_trace *t, eg_tensor *const *in, eg_tensor *const *
         k->out = k->out_slot + m + saved;
         k->saved = k->out + m + saved;
         k->further = k->saved + saved;
-        k->direct = (bool *)(void *)(k->further + saved);
+        k->order = k->further + saved;
+        k->direct = (bool *)(void *)(k->order + slots);
         ok = egi_taped_find_ends(t, given, out, input) &&
              egi_taped_keep_all(t, input, of, seen, in, given, out, call);
         egi_taped_find_cut(t, out);
@@ -42675,16 +42678,14 @@ static const egi_op egi_row_call_cut = { "function_call", -1, -1, 0, 0, egi_shap
                                          EGI_NOT_ELEMENTWISE(custom_gradient) };
 // Watches the variables among a line's inputs in the order in which the body used them. False without memory.
 static bool egi_taped_watch(const egi_taped *k, eg_tensor *const *list) {
-    for (int32_t last = -1, next; ; last = k->in_slot[next]) {
-        next = -1;
-        for (int32_t i = 0; i < k->n_in; i++)
-            if (k->in_slot[i] > last && (next < 0 || k->in_slot[i] < k->in_slot[next])) next = i;
-        if (next < 0) return true;
-        for (eg_tape *t = list[next]->flags & EGI_TRAINABLE ? egi_this.tapes : NULL; t; t = t->outer)
-            if (egi_tape_records(t) && t->watch_variables && egi_tape_slot_find(t, list[next]->id) < 0 &&
-                egi_tape_slot_watch(t, list[next]) < 0)
+    for (int32_t i = 0; i < k->n_order; i++) {
+        eg_tensor *x = list[k->order[i]];
+        for (eg_tape *t = x->flags & EGI_TRAINABLE ? egi_this.tapes : NULL; t; t = t->outer)
+            if (egi_tape_records(t) && t->watch_variables && egi_tape_slot_find(t, x->id) < 0 &&
+                egi_tape_slot_watch(t, x) < 0)
                 return false;
     }
+    return true;
 }
 // A tensor without elements whose buffer gives `call` back; NULL without memory.
 static eg_tensor *egi_taped_holder(egi_taped_call *call) {
