@@ -44719,6 +44719,15 @@ static int32_t egi_step_operand(const egi_trace *t, int64_t i, bool steps, bool 
 // The drawing of one side: lines, or (steps) steps. Of each place: the node that wrote it last, or -1, and whether it
 // was drawn as a leaf.
 typedef struct egi_dot { egi_text text; const egi_trace *t; bool steps; int64_t *writer; char *leaf; } egi_dot;
+// A label in quotes. DOT knows \" and \\ and, for the end of a line, \n; other control characters become spaces.
+static void egi_dot_label(egi_text *t, const char *label) {
+    egi_text_add(t, "\"", 1);
+    for (const char *p = label; *p; p++)
+        if (*p == '"' || *p == '\\') egi_text_printf(t, "\\%c", *p);
+        else if (*p == '\n') egi_text_string(t, "\\n");
+        else egi_text_add(t, (unsigned char)*p < 32 || *p == 127 ? " " : p, 1);
+    egi_text_add(t, "\"", 1);
+}
 // The node that an operand comes from: the line or step that wrote its place last, or a leaf, which is drawn when it is
 // first read. False for a plain number.
 static bool egi_dot_source(egi_dot *d, int32_t operand, char *name, size_t room) {
@@ -44733,7 +44742,7 @@ static bool egi_dot_source(egi_dot *d, int32_t operand, char *name, size_t room)
     memset(&label, 0, sizeof label);
     egi_trace_show_operand(&label, d->t, operand);
     egi_text_printf(&d->text, "    %s [shape=ellipse, style=filled, fillcolor=\"#dbe9f6\", label=", name);
-    egi_text_json(&d->text, label.failed ? "" : label.data + 1);                // behind a space
+    egi_dot_label(&d->text, label.failed ? "" : label.data + 1);                // behind a space
     egi_text_string(&d->text, "];\n");
     if (label.failed) d->text.failed = true;
     egi_text_free(&label);
@@ -44766,7 +44775,7 @@ static void egi_dot_node(egi_dot *d, int64_t i) {
         const char side = d->steps ? 's' : 'l';
         egi_text_printf(&d->text, "    %c%lld -> %cv%lld;\n    %cv%lld [shape=ellipse, style=filled, "
                         "fillcolor=\"#dbe9f6\", label=", side, (long long)i, side, (long long)i, side, (long long)i);
-        egi_text_json(&d->text, eg_name_of(line->variable));
+        egi_dot_label(&d->text, eg_name_of(line->variable));
         egi_text_string(&d->text, "];\n");
     }
     for (int k = 0, operand; (operand = egi_step_operand(d->t, i, d->steps, false, k)) != -2; k++)

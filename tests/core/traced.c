@@ -782,11 +782,23 @@ static bool reads_on_the_host(eg_tensor *const *in, eg_tensor **out, void *user)
     out[0] = eg_keep(eg_mul(y, 1));
     return true;
 }
+// Whether quoted texts in a drawing have only what DOT knows: an escape is \", \\ or \n, and no control character
+// stands in them; each ends on its line.
+static bool dot_quotes_well(const char *p) {
+    bool inside = false;
+    for (; *p; p++)
+        if (!inside) inside = *p == '"';
+        else if (*p == '\\') { if (!strchr("\"\\n", *++p) || !*p) return false; }
+        else if ((unsigned char)*p < 32 || *p == 127) return false;
+        else inside = *p != '"';
+    return !inside;
+}
 TEST(a_function_is_drawn_measured_and_trimmed) {
     EG_SCOPE;
     static char dot[8000], small[20];
     layer s = {eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(5, 6)), "w \"5\\6\""),
-               eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(6)), "b"), eg_variable(eg_scalar(0), "count")};
+               eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(6)), "b\tof\nlayer\x1b\x7f"),
+               eg_variable(eg_scalar(0), "count")};
     eg_function *f = eg_function_new(layer_body, &s), *eager = eg_function_new(reads_on_the_host, NULL);
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 5)), *y;
     CHECK_ERROR(eg_function_dot(f, dot, sizeof dot) > 0, EG_ERROR_STATE, "call the function first");
@@ -810,6 +822,7 @@ TEST(a_function_is_drawn_measured_and_trimmed) {
     CHECK(!strncmp(dot, small, sizeof small - 1) && strlen(small) == sizeof small - 1);
     CHECK(strstr(dot, "digraph function {\n") == dot && !strcmp(dot + length - 2, "}\n"));
     CHECK(strstr(dot, "label=\"w \\\"5\\\\6\\\"[5, 6]\"]"));
+    CHECK(strstr(dot, "label=\"b of\\nlayer  [6]\"]") && dot_quotes_well(dot));
     CHECK(strstr(dot, "subgraph cluster_lines") && strstr(dot, "subgraph cluster_steps"));
     CHECK(strstr(dot, "l4 -> lv4;\n    lv4 [shape=ellipse, style=filled, fillcolor=\"#dbe9f6\", label=\"count\"];\n"));
     CHECK(strstr(dot, "lp0 -> l0;\n") && strstr(dot, "l1 -> l2;\n") && strstr(dot, "l2 -> lo0;\n"));
