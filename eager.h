@@ -12475,10 +12475,12 @@ static inline int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t egi_max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // ---- THE TEAM. Idea: one team of threads a process, which run parts of a kernel. The caller cuts a kernel's units
-// (rows, blocks of elements) into parts; everybody takes the next part by an atomic counter, the caller, too, so that
-// nothing waits for a thread that has not begun. A caller that finds the team at work runs its units alone. Who runs
-// what changes no bits: a kernel's partial sums are cut by shapes, never by the number of threads. A part allocates
-// nothing, raises nothing and calls no user code: memory for it is the caller's. Proof: tests/core/team.c
+// (rows, blocks of elements) into parts, and the parts into shares, one for each thread. A thread takes the parts of
+// its share by an atomic counter, then the last ones of others' shares; so does the caller, and nothing waits for a
+// thread that has not begun. From one kernel to the next a thread so finds the same elements, in its own caches. A
+// caller that finds the team at work runs its units alone. Who runs what changes no bits: a kernel's partial sums are
+// cut by shapes, never by the number of threads. A part allocates nothing, raises nothing and calls no user code:
+// memory for it is the caller's. Proof: tests/core/team.c, tests/core/limits.c
 
 #if defined(EAGER_NO_THREADS) || __GCC_ATOMIC_LLONG_LOCK_FREE < 2
 #define EGI_TEAM 0
@@ -12502,10 +12504,9 @@ typedef struct egi_team_state {
     bool busy, stop;                // atomic: a kernel runs; the threads end
     bool waiting;                   // atomic: the caller sleeps until the last part ends
     int64_t forks;                  // the process's count of forks when the threads were started
-    // The job, all atomic. place is its number (upper half) and the next part; a place behind all parts while there is
-    // no job, so that whoever takes a part (by exchanging place for the next) has read the job that belongs to it.
-    uint64_t place;
-    int64_t units, parts, done, most;   // most: only threads whose number is less take parts
+    // The job, all atomic, and how many there have been.
+    uint64_t jobs;
+    int64_t units, parts, done, most, shares;   // most: only threads whose number is less take parts
     egi_work *work;
     void *context;
     unsigned control;               // the caller's rounding and flushing of denormals
@@ -12515,9 +12516,14 @@ typedef struct egi_team_state {
     pthread_t thread[EGI_TEAM_THREADS];
 } egi_team_state;
 static egi_team_state egi_team = {
-    0, 0, 0, false, false, false, 0, UINT32_MAX, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, PTHREAD_MUTEX_INITIALIZER,
+    0, 0, 0, false, false, false, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, PTHREAD_MUTEX_INITIALIZER,
     PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, { 0 }
 };
+// Each thread's share of the job's parts, atomic, in a line of the caches for itself: the job's number (upper half),
+// the end of the parts that nobody has taken (16 bits) and the first of them. Whoever takes a part, by exchanging the
+// whole, has read the job that belongs to it, since a job does not end before all its parts have.
+typedef struct egi_team_share { uint64_t left; char line[56]; } egi_team_share;
+static egi_team_share egi_team_shares[EGI_TEAM_THREADS] __attribute__((aligned(64)));
 #if defined(__linux__)
 // pthread_sigmask under a name of our own, as madvise above: <signal.h> hides it under -std=c11.
 extern int egi_pthread_sigmask(int how, const void *set, void *former) __asm__("pthread_sigmask");
@@ -12630,19 +12636,21 @@ static int egi_team_threads(void) {
     return threads;
 }
 
-// Runs the next part of the job, if there is one.
-static bool egi_team_part(void) {
+// Runs a part of a share, if one is left: the first of the thread's own, the last of another's.
+static bool egi_team_part(int64_t share, bool own) {
     egi_team_state *p = &egi_team;
-    uint64_t place = __atomic_load_n(&p->place, __ATOMIC_SEQ_CST);
+    uint64_t *at = &egi_team_shares[share].left, left = __atomic_load_n(at, __ATOMIC_SEQ_CST);
     for (;;) {
         const int64_t units = __atomic_load_n(&p->units, __ATOMIC_RELAXED),
-                      parts = __atomic_load_n(&p->parts, __ATOMIC_ACQUIRE), part = (int64_t)(place & UINT32_MAX);
+                      parts = __atomic_load_n(&p->parts, __ATOMIC_RELAXED),
+                      first = (int64_t)(left & UINT16_MAX), end = (int64_t)(left >> 16 & UINT16_MAX),
+                      part = own ? first : end - 1;
         egi_work *work = __atomic_load_n(&p->work, __ATOMIC_RELAXED);
         void *context = __atomic_load_n(&p->context, __ATOMIC_RELAXED);
         const unsigned control = __atomic_load_n(&p->control, __ATOMIC_RELAXED);
-        if (part >= parts || egi_this.slot >= __atomic_load_n(&p->most, __ATOMIC_RELAXED)) return false;
-        if (!__atomic_compare_exchange_n(&p->place, &place, place + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-            continue;
+        if (first >= end || egi_this.slot >= __atomic_load_n(&p->most, __ATOMIC_RELAXED)) return false;
+        if (!__atomic_compare_exchange_n(at, &left, own ? left + 1 : left - (1 << 16), false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_SEQ_CST)) continue;
         if (egi_float_control() != control) egi_float_control_set(control);
         work(context, units * part / parts, units * (part + 1) / parts);
         if (__atomic_add_fetch(&p->done, 1, __ATOMIC_SEQ_CST) < parts) return true;
@@ -12654,17 +12662,19 @@ static bool egi_team_part(void) {
         return true;
     }
 }
-static bool egi_team_is_open(const egi_team_state *p) {
-    return (int64_t)(__atomic_load_n(&p->place, __ATOMIC_SEQ_CST) & UINT32_MAX) <
-           __atomic_load_n(&p->parts, __ATOMIC_SEQ_CST);
+// Runs parts until nobody has one left.
+static void egi_team_parts(void) {
+    const int64_t shares = __atomic_load_n(&egi_team.shares, __ATOMIC_RELAXED);
+    for (int64_t i = 0; i < shares; i++) while (egi_team_part((egi_this.slot + i) % shares, i == 0)) {}
 }
-static bool egi_team_is_done(const egi_team_state *p) {
-    return __atomic_load_n(&p->done, __ATOMIC_SEQ_CST) == __atomic_load_n(&p->parts, __ATOMIC_RELAXED);
+static bool egi_team_is_new(uint64_t seen) { return __atomic_load_n(&egi_team.jobs, __ATOMIC_SEQ_CST) != seen; }
+static bool egi_team_is_done(uint64_t parts) {
+    return (uint64_t)__atomic_load_n(&egi_team.done, __ATOMIC_SEQ_CST) == parts;
 }
 // Waits EGI_TEAM_SPIN seconds until `is` says so.
-static bool egi_team_spin(bool (*is)(const egi_team_state *)) {
+static bool egi_team_spin(bool (*is)(uint64_t), uint64_t what) {
     const double until = egi_clock_now() + EGI_TEAM_SPIN;
-    for (int i = 1; !is(&egi_team); i++) {
+    for (int i = 1; !is(what); i++) {
         egi_team_pause();
         if (i % 64 == 0 && egi_clock_now() > until) return false;
     }
@@ -12675,11 +12685,12 @@ static void *egi_team_work(void *number) {
     egi_team_state *p = &egi_team;
     egi_this.slot = (int)(intptr_t)number;
     for (;;) {
-        while (egi_team_part()) {}
-        if (egi_team_spin(egi_team_is_open)) continue;
+        const uint64_t seen = __atomic_load_n(&p->jobs, __ATOMIC_SEQ_CST);
+        egi_team_parts();
+        if (egi_team_spin(egi_team_is_new, seen)) continue;
         pthread_mutex_lock(&p->lock);
         __atomic_add_fetch(&p->sleeping, 1, __ATOMIC_SEQ_CST);
-        while (!__atomic_load_n(&p->stop, __ATOMIC_RELAXED) && !egi_team_is_open(p))
+        while (!__atomic_load_n(&p->stop, __ATOMIC_RELAXED) && !egi_team_is_new(seen))
             pthread_cond_wait(&p->wake, &p->lock);
         __atomic_sub_fetch(&p->sleeping, 1, __ATOMIC_SEQ_CST);
         const bool stop = __atomic_load_n(&p->stop, __ATOMIC_RELAXED);
@@ -12696,7 +12707,7 @@ static EGI_COLD void egi_team_forget(void) {
     p->wake = p->ended = wake;
     p->made = p->sleeping = 0;
     p->waiting = false;
-    p->place |= UINT32_MAX;
+    memset(egi_team_shares, 0, sizeof egi_team_shares);
 }
 static void egi_team_take(void) {
     while (__atomic_exchange_n(&egi_team.busy, true, __ATOMIC_ACQUIRE)) egi_team_pause();
@@ -12776,7 +12787,8 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     // Many small parts, so that a thread that other programs hold up leaves the rest to the others.
     const int64_t rounds = egi_max64(1, egi_min64(16, (int64_t)(cost / threads / EGI_TEAM_LEAST))),
                   parts = egi_min64(units, threads * rounds);
-    const uint64_t number = (__atomic_load_n(&p->place, __ATOMIC_RELAXED) >> 32) + 1;
+    const int64_t shares = egi_min64(p->made + 1, parts);
+    const uint64_t number = __atomic_load_n(&p->jobs, __ATOMIC_RELAXED) + 1;
     const double begun = egi_clock_now();
     __atomic_store_n(&p->units, units, __ATOMIC_RELAXED);
     __atomic_store_n(&p->work, work, __ATOMIC_RELAXED);
@@ -12784,28 +12796,31 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     __atomic_store_n(&p->control, egi_float_control(), __ATOMIC_RELAXED);
     __atomic_store_n(&p->most, most, __ATOMIC_RELAXED);
     __atomic_store_n(&p->done, 0, __ATOMIC_RELAXED);
-    // Whoever reads these parts finds that the former job has ended, and cannot take a part that it does not have.
-    __atomic_store_n(&p->parts, parts, __ATOMIC_RELEASE);
-    __atomic_store_n(&p->place, number << 32, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&p->parts, parts, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->shares, shares, __ATOMIC_RELAXED);
+    for (int64_t i = 0; i < shares; i++)
+        __atomic_store_n(&egi_team_shares[i].left, number << 32 | (uint64_t)(parts * (i + 1) / shares) << 16 |
+                         (uint64_t)(parts * i / shares), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&p->jobs, number, __ATOMIC_SEQ_CST);
     if (cost >= EGI_TEAM_WAKE && __atomic_load_n(&p->sleeping, __ATOMIC_SEQ_CST)) {
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->wake);
         pthread_mutex_unlock(&p->lock);
     }
-    while (egi_team_part()) {}
+    egi_team_parts();
     double waited = 0, worked = 0;
-    if (!egi_team_spin(egi_team_is_done)) {         // its thread may wait for the processor that this one gives up
+    // After a while the caller sleeps: the last part's thread may wait for the processor that this one gives up.
+    if (!egi_team_spin(egi_team_is_done, (uint64_t)parts)) {
         waited = egi_clock_now();
         worked = waited - begun;
         pthread_mutex_lock(&p->lock);
         __atomic_store_n(&p->waiting, true, __ATOMIC_SEQ_CST);
-        while (!egi_team_is_done(p)) pthread_cond_wait(&p->ended, &p->lock);
+        while (!egi_team_is_done((uint64_t)parts)) pthread_cond_wait(&p->ended, &p->lock);
         __atomic_store_n(&p->waiting, false, __ATOMIC_SEQ_CST);
         pthread_mutex_unlock(&p->lock);
         waited = egi_clock_now() - waited;
     }
     if (waited > 0 || p->rest > 0) egi_team_blame(worked, waited);
-    __atomic_store_n(&p->place, number << 32 | UINT32_MAX, __ATOMIC_SEQ_CST);
     egi_team_give();
     return true;
 }
@@ -12833,6 +12848,12 @@ static void egi_parallel_with(int most, int64_t units, double cost, egi_work *wo
 }
 static void egi_parallel(int64_t units, double cost, egi_work *work, void *context) {
     egi_parallel_with(EGI_TEAM_THREADS, units, cost, work, context);
+}
+// The cost of a step of a kernel that divides each of its steps, for egi_parallel: a long kernel wakes threads that
+// sleep, although none of its steps alone is worth it. whole: the kernel's cost; 0: it is not divided.
+static inline double egi_step_cost(double step, double whole) {
+    if (whole >= EGI_TEAM_WAKE && step >= EGI_TEAM_LEAST && step < EGI_TEAM_WAKE) return EGI_TEAM_WAKE;
+    return whole > 0 ? step : 0;
 }
 EAGER_API bool eg_set_num_threads(int threads) {
     if (threads < 0 || threads > EGI_TEAM_THREADS)
@@ -52990,7 +53011,7 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
                                { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0 };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
     const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
-    const bool divided = threads > 1;
+    const double whole = threads > 1 ? cost : 0;
     EGI_T *space = given ? given : stack;
     int64_t need_a;
     const int64_t need = EGI_TN(egi_gemm_plan)(&g, threads, &need_a), most = g.mg;
@@ -53002,15 +53023,18 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         g.nc = egi_min64(EGI_NC, n - g.jc);
         for (g.pc = 0; g.pc < k; g.pc += EGI_KC) {
             g.kc = egi_min64(EGI_KC, k - g.pc);
-            const double pack = divided ? 0.5 * (double)g.kc : 0;
+            const double pack = 0.5 * (double)g.kc;
             if (g.pack_b)
-                egi_parallel((g.nc + g.tile.nr - 1) / g.tile.nr, pack * (double)g.nc, EGI_TN(egi_gemm_pack_b), &g);
+                egi_parallel((g.nc + g.tile.nr - 1) / g.tile.nr, egi_step_cost(pack * (double)g.nc, whole),
+                             EGI_TN(egi_gemm_pack_b), &g);
             for (g.ig = 0; g.ig < m; g.ig += most) {
                 g.mg = egi_min64(most, m - g.ig);
                 const int64_t strips = (g.nc + g.strip - 1) / g.strip, panels = (g.mg + EGI_MR - 1) / EGI_MR;
-                if (g.pack_a) egi_parallel(panels, pack * (double)g.mg, EGI_TN(egi_gemm_pack_a), &g);
+                if (g.pack_a)
+                    egi_parallel(panels, egi_step_cost(pack * (double)g.mg, whole), EGI_TN(egi_gemm_pack_a), &g);
                 egi_parallel((g.mg + g.mc - 1) / g.mc * strips,
-                             divided ? EGI_TN(egi_gemm_cost)(g.mg, g.nc, g.kc) : 0, EGI_TN(egi_gemm_tiles), &g);
+                             egi_step_cost(EGI_TN(egi_gemm_cost)(g.mg, g.nc, g.kc), whole), EGI_TN(egi_gemm_tiles),
+                             &g);
             }
         }
     }

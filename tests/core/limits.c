@@ -1,5 +1,6 @@
 // How many threads a process takes by itself: EAGER_NUM_THREADS, the processors that it may run on, and the quotas of
-// control groups of both versions, read from files of the test's own by a copy of the library.
+// control groups of both versions, read from files of the test's own by a copy of the library. How those threads share
+// the parts of a kernel.
 #if defined(__unix__) || defined(__APPLE__)
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -172,5 +173,69 @@ TEST(groups_of_the_first_version) {
     put("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
     put("/sys/fs/cgroup/b/cpu.max", "300000 100000\n");
     CHECK_INT(threads(), 3);
+}
+
+// ---- shares: each part runs once, also those of a thread that is held up; a thread begins with its own share
+
+enum { UNITS = 700 };
+typedef struct parts_seen {
+    int ran[UNITS], finished, begun;    // how often each unit ran; how many have; workers that began
+    int64_t first[EGI_TEAM_THREADS];    // where each thread's first part began; -1: it took none
+    bool hold, whole;                   // thread 1 waits in its first part for all others' units; it was not divided
+} parts_seen;
+static void wait_until(const int *count, int value) {
+    const double until = egi_clock_now() + 10;
+    while (__atomic_load_n(count, __ATOMIC_ACQUIRE) < value && egi_clock_now() < until) {}
+}
+static void see_part(void *context, int64_t begin, int64_t end) {
+    parts_seen *p = (parts_seen *)context;
+    const int slot = egi_this.slot;
+    if (begin == 0 && end == UNITS) p->whole = true;
+    else if (p->first[slot] < 0) {
+        p->first[slot] = begin;
+        if (slot) __atomic_add_fetch(&p->begun, 1, __ATOMIC_ACQ_REL);
+        if (!slot && p->hold) wait_until(&p->begun, 1);
+        if (slot == 1 && p->hold) wait_until(&p->finished, UNITS - (int)(end - begin));
+    }
+    for (int64_t i = begin; i < end; i++) __atomic_add_fetch(&p->ran[i], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&p->finished, (int)(end - begin), __ATOMIC_ACQ_REL);
+}
+static parts_seen see_parts(bool hold, double cost) {
+    parts_seen p;
+    memset(&p, 0, sizeof p);
+    for (int i = 0; i < EGI_TEAM_THREADS; i++) p.first[i] = -1;
+    p.hold = hold;
+    egi_parallel(UNITS, cost, see_part, &p);
+    int once = 0;
+    for (int i = 0; i < UNITS; i++) once += p.ran[i] == 1;
+    CHECK_INT(once, UNITS);
+    return p;
+}
+TEST(every_part_runs_once) {
+    const int counts[] = {2, 3, 7, 64};
+    for (int k = 0; k < 4; k++) {
+        CHECK(eg_set_num_threads(counts[k]));
+        for (int i = 0; i < 300; i++) see_parts(false, 1e7);
+    }
+    CHECK(eg_set_num_threads(0));
+}
+TEST(a_thread_begins_with_its_share_and_others_take_the_rest) {
+    CHECK(eg_set_num_threads(2));
+    int divided = 0;
+    for (const double until = egi_clock_now() + 20; divided < 20 && egi_clock_now() < until; ) {
+        const parts_seen p = see_parts(true, 1e7);
+        if (p.whole) continue;                      // after a long wait nothing is divided for a while
+        divided++;
+        CHECK_INT(p.first[0], 0);
+        CHECK_INT(p.first[1], UNITS / 2);
+    }
+    CHECK(divided > 0);
+    CHECK(eg_set_num_threads(0));
+}
+TEST(a_long_kernel_of_short_steps_wakes_threads) {
+    CHECK(egi_step_cost(9e4, 2.5e5) >= EGI_TEAM_WAKE);
+    CHECK(egi_step_cost(9e4, 9.5e4) < EGI_TEAM_WAKE);
+    CHECK(egi_step_cost(1e3, 2.5e5) < EGI_TEAM_LEAST);
+    CHECK(egi_step_cost(2e5, 2.5e5) > 1.9e5 && egi_step_cost(9e4, 0) < EGI_TEAM_LEAST);
 }
 #endif
