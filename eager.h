@@ -365,6 +365,16 @@ EAGER_API eg_error_code eg_error(void);
 // element begins with its stage:
 // "eg_dataset_map (stage 2 of 3, element 7): eg_matmul: ...".
 EAGER_API const char *eg_error_message(void);
+// The parts of that message, for a program that shows them in a form of its own. The strings are valid until the next
+// error or clear; without an error they are "" and the code is EG_OK.
+typedef struct eg_error_info {
+    eg_error_code code;
+    const char *function;      // what failed, as "eg_matmul", or an op of the program's by its name; "": eg_raise
+    const char *sentence;      // what is wrong, without what the message says before and behind it
+    const char *file;          // where the program called the function, or what runs it; "" where that is not known
+    int line;                  // 0 where that is not known
+} eg_error_info;
+EAGER_API eg_error_info eg_error_details(void);
 // Errors raised on this thread since it started; clearing does not reset it.
 EAGER_API int64_t eg_error_count(void);
 // Forgets the pending error of this thread.
@@ -4371,8 +4381,9 @@ extern "C" {
 // egi_fail and eg_raise; contexts on the C stack say what was going on.
 //   egi_alloc, egi_free   memory; egi_scope_own hands a new tensor to the innermost scope
 //   egi_note_call         notes the user's file and line before each call;
-//                         egi_message_place finds an error's line among the notes
-//   egi_error_raise       the one place through which every error goes
+//                         egi_note_of finds an error's line among the notes
+//   egi_failure           an error in parts; egi_failure_text makes the message of them
+//   egi_failure_tell      the one place through which every error goes
 //   egi_scope_end_innermost   frees what a scope owns
 // Must hold: nothing here allocates behind the caller's back or aborts; a failed allocation is an error of the call.
 // Called by: everything.  Proof: tests/core/memory.c, tests/core/errors.c, tests/core/allocation.c
@@ -4570,7 +4581,8 @@ struct egi_heap {
             device_bytes;
 };
 
-enum { EGI_NOTES = 16, EGI_MESSAGE = 1024 };
+// EGI_MESSAGE, EGI_SURROUNDINGS: bytes of an error's message, and of what the contexts on one side of it say.
+enum { EGI_NOTES = 16, EGI_MESSAGE = 1024, EGI_SURROUNDINGS = 512 };
 // A call by the program (egi_note_call); frame: the stack's address where it was made, by which callers and callees are
 // told apart.
 typedef struct egi_call_note { const char *function, *file; int line; const char *frame; } egi_call_note;
@@ -4595,7 +4607,7 @@ typedef enum egi_context_kind {
     EGI_IN_PIPELINE
 } egi_context_kind;
 // A place in the program that is kept: with a copy of the file's name, since a note's string goes with its library.
-typedef struct egi_kept_note { char file[48]; int line; } egi_kept_note;       // line 0: it is not known
+typedef struct egi_kept_note { int line; char file[256]; } egi_kept_note;      // line 0: it is not known
 typedef struct egi_context {
     struct egi_context *outer;                  // the context in which this one was entered, or NULL
     egi_context_kind kind;
@@ -4604,11 +4616,18 @@ typedef struct egi_context {
     int64_t number[3];
     const egi_kept_note *made;                      // of a stage: where the program made it
 } egi_context;
-// An error that was raised and waits to be read, or to be passed on to another thread.
+// An error, in parts: it waits to be read, or to be passed on to another thread. The contexts in which it arose are
+// gone by then, so what they say is kept as text. Where the code is EG_OK, the other members mean nothing.
 typedef struct egi_failure {
     eg_error_code code;
-    const void *stage;       // the dataset at whose stage it was raised, or NULL
-    char message[EGI_MESSAGE];
+    const void *stage;                          // the dataset at whose stage it was raised, or NULL
+    bool named;                                 // the stage in front is the function's own, which is not named again
+    char front[EGI_SURROUNDINGS];               // "eg_dataset_map (stage 2 of 3, element 7): ", or ""
+    char function[128];                         // "eg_matmul", or "" where the sentence says by itself what failed
+    char sentence[EGI_MESSAGE];
+    char within[EGI_SURROUNDINGS];              // ", in layer sequential/dense (epoch 2, batch 17)", or ""
+    egi_kept_note place;                        // where the program called what failed
+    char around[EGI_SURROUNDINGS];              // of the contexts through which it was passed on
 } egi_failure;
 // The batch is `count` rows of `all`, from `first` on; all 0: it is whole.
 typedef struct egi_batch_part { int64_t first, count, all; } egi_batch_part;
@@ -4637,9 +4656,8 @@ typedef struct egi_thread {
     struct egi_frame *frame;                    // the innermost user's function that runs now, or NULL
     const struct egi_cursor *reads;             // of a thread that works for an iterator: the stage that it reads for
     egi_context *context;                       // the innermost one
-    eg_error_code error;                        // of the first error since the last clear
-    const void *error_stage;                    // the dataset at whose stage it was raised, or NULL
-    char message[EGI_MESSAGE];
+    egi_failure error;                          // the first one since the last clear
+    char message[EGI_MESSAGE];                  // of that error, once the program has asked for it
     int64_t errors;
     uint64_t printed;                           // a hash of the latest line on stderr
     // notes[1 .. noted]: the latest call of each caller, the innermost caller's last; notes[0] is of none.
@@ -5046,12 +5064,27 @@ EAGER_API const char *eg_error_name(eg_error_code code) {
     switch ((int)code) { EG_ERRORS(EGI_ERROR_NAME) }
     return "EG_ERROR_?";
 }
-EAGER_API eg_error_code eg_error(void) { return egi_this.error; }
-EAGER_API const char *eg_error_message(void) { return egi_this.message; }
+EAGER_API eg_error_code eg_error(void) { return egi_this.error.code; }
+static EGI_COLD void egi_failure_text(const egi_failure *f, char *text);
+EAGER_API const char *eg_error_message(void) {
+    egi_thread *t = &egi_this;
+    if (t->error.code != EG_OK && !t->message[0]) egi_failure_text(&t->error, t->message);
+    return t->message;
+}
+EAGER_API eg_error_info eg_error_details(void) {
+    const egi_failure *f = &egi_this.error;
+    eg_error_info info = { EG_OK, "", "", "", 0 };
+    if (f->code == EG_OK) return info;
+    info.code = f->code;
+    info.function = f->function;
+    info.sentence = f->sentence;
+    info.file = f->place.file;
+    info.line = f->place.line;
+    return info;
+}
 EAGER_API int64_t eg_error_count(void) { return egi_this.errors; }
 EAGER_API void eg_error_clear(void) {
-    egi_this.error = EG_OK;
-    egi_this.error_stage = NULL;
+    egi_this.error.code = EG_OK;
     egi_this.message[0] = 0;
 }
 EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
@@ -5064,7 +5097,7 @@ EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
 // How an error finds its line: the macro of a public function (EGI_CALL, EGI_OPTIONS_1, ...) calls this before the
 // function and its arguments, with __FILE__ and __LINE__. What the same caller has noted in other lines is done, and so
 // is what deeper functions have noted (stacks grow downwards): such notes go. Those of one line stay together, since
-// the arguments of a call may be calls themselves. Only when an error is raised does egi_message_place look for the
+// the arguments of a call may be calls themselves. Only when an error is raised does egi_note_of look for the
 // call's note.
 __attribute__((noinline)) EAGER_API void egi_note_call(const char *function, const char *file, int line) {
     egi_call_note *note = &egi_this.notes[egi_this.noted];
@@ -5139,24 +5172,22 @@ static bool egi_context_in_batch(void) {
 
 // ---- raising
 //
-// egi_fail and egi_raise raise an error inside the library, eg_raise does so for programs. All fill an egi_error and go
-// through egi_error_raise, which adds what the contexts know, keeps the thread's first error, and tells the handler.
+// egi_fail and egi_raise raise an error inside the library, eg_raise does so for programs. All fill an egi_failure: its
+// code, function and sentence, the program's line, and what the contexts say. egi_failure_tell keeps it as the thread's
+// first error and tells the handler; egi_failure_text makes the message when somebody asks for it.
 
-// An error before it is a message. The op is "matmul" of eg_matmul, or NULL where the sentence says by itself what
-// failed.
-typedef struct egi_error {
-    eg_error_code code;
-    bool placed;                // the sentence is a whole message, which had its chance to name the program's line
-    const char *op;
-    char sentence[EGI_MESSAGE];
-} egi_error;
-
-static EGI_COLD void egi_message_add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void egi_message_add(char *text, const char *format, ...) {      // text has room for EGI_MESSAGE
+// A name in a message may have line breaks; they become spaces.
+static EGI_COLD void egi_message_clean(char *text) {
+    for (; *text; text++) if ((unsigned char)*text < ' ') *text = ' ';
+}
+// Adds to a text that has room for size bytes.
+static EGI_COLD void egi_message_add(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void egi_message_add(char *text, size_t size, const char *format, ...) {
     size_t length = strlen(text);
     va_list list;
     va_start(list, format);
-    vsnprintf(text + length, EGI_MESSAGE - length, format, list);
+    vsnprintf(text + length, size - length, format, list);
     va_end(list);
 }
 // The name of a note's file without its folders.
@@ -5174,25 +5205,28 @@ static EGI_COLD void egi_message_layers(char *path, size_t size, const egi_conte
     snprintf(path + length, size - length, length ? "/%.60s" : "%.60s", c->name);
 }
 // ", in the gradient of eg_conv2d, in layer sequential/dense" behind a message.
-static EGI_COLD void egi_message_within(char *text) {
+static EGI_COLD void egi_message_within(char *text, size_t size) {
     char path[200];
     const egi_context *gradient = egi_context_find(EGI_IN_GRADIENT), *layer = egi_context_find(EGI_IN_LAYER),
                       *replay = egi_context_find(EGI_IN_REPLAY);
     if (replay) {
         const egi_call_note *note = egi_context_replayed(replay).note;
-        egi_message_add(text, ", in line %lld of a traced function", (long long)replay->number[0]);
-        if (note->file) egi_message_add(text, ", recorded at %s:%d", egi_note_file(note), note->line);
+        egi_message_add(text, size, ", in line %lld of a traced function", (long long)replay->number[0]);
+        if (note->file) egi_message_add(text, size, ", recorded at %s:%d", egi_note_file(note), note->line);
     }
-    if (gradient) egi_message_add(text, ", in the gradient of eg_%s", gradient->name);
+    if (gradient) egi_message_add(text, size, ", in the gradient of eg_%s", gradient->name);
     if (!layer) return;
     egi_message_layers(path, sizeof path, layer);
-    egi_message_add(text, ", in layer %s", path);
+    egi_message_add(text, size, ", in layer %s", path);
 }
-// " (epoch 2, batch 17)"; between the batches " (epoch 2)".
-static EGI_COLD void egi_message_batch(char *text, int64_t epoch, int64_t batch) {
-    if (epoch > 0 && batch > 0) egi_message_add(text, " (epoch %lld, batch %lld)", (long long)epoch, (long long)batch);
-    else if (epoch > 0 || batch > 0)
-        egi_message_add(text, epoch > 0 ? " (epoch %lld)" : " (batch %lld)", (long long)(epoch + batch));
+// "; the labels are ... (epoch 2, batch 17)" behind a message; between two batches only " (epoch 2)".
+static EGI_COLD void egi_message_step(char *text, size_t size, eg_error_code code) {
+    const egi_context *step = egi_context_find(EGI_IN_STEP), *batch = egi_context_find(EGI_IN_BATCH);
+    if (code == EG_ERROR_SHAPE && step && step->name) egi_message_add(text, size, "; %s", step->name);
+    if (!batch) return;
+    const long long at = (long long)batch->number[0], in = (long long)batch->number[1];
+    if (at > 0 && in > 0) egi_message_add(text, size, " (epoch %lld, batch %lld)", at, in);
+    else if (at > 0 || in > 0) egi_message_add(text, size, at > 0 ? " (epoch %lld)" : " (batch %lld)", at + in);
 }
 // The public function that a context is of, or NULL.
 static EGI_COLD const char *egi_context_public(const egi_context *c) {
@@ -5217,63 +5251,62 @@ static EGI_COLD const egi_call_note *egi_note_of(const char *op) {
     }
     return note;
 }
-// Keeps the place of the call of an op that runs now, if it was noted.
+// Keeps the place where the program called the op that runs now, else where it called a function that this is a part
+// of; none if neither call was noted.
 static void egi_note_keep(egi_kept_note *kept, const char *op) {
     const egi_call_note *note = egi_note_of(op);
     kept->line = note ? note->line : 0;
     snprintf(kept->file, sizeof kept->file, "%s", note ? egi_note_file(note) : "");
 }
-// Adds " (at program.c:12)": where the program called the op that fails, else where it called a function that this is
-// a part of, else where it made the dataset's stage; nothing if none of these calls was noted.
-static EGI_COLD void egi_message_place(char *text, const char *op, const egi_context *stage) {
-    const egi_call_note *note = egi_note_of(op);
-    if (note) egi_message_add(text, " (at %s:%d)", egi_note_file(note), note->line);
-    else if (stage && stage->made->line) egi_message_add(text, " (at %s:%d)", stage->made->file, stage->made->line);
-}
 // Whether an op of this name was registered by the program, whose errors go by the name alone, without "eg_".
 // eg_op_register sets the pointer, so that a program which registers no op does not reach the list of them.
 static bool (*egi_op_is_registered)(const char *name);
-// The message of an error: its sentence, and what the contexts around it know. Returns the dataset at whose stage it
-// happened.
-static EGI_COLD const void *egi_error_render(const egi_error *e, const void *told, char *text) {
-    const egi_context *stage = egi_context_find(EGI_IN_STAGE), *step = egi_context_find(EGI_IN_STEP),
-                      *batch = egi_context_find(EGI_IN_BATCH);
-    text[0] = 0;
+// Adds what the contexts of this thread say: the dataset's stage to the front, the others to `behind`, which is f's
+// member `within` or `around`. The op is "matmul" of eg_matmul, or NULL.
+static EGI_COLD void egi_failure_surround(egi_failure *f, const char *op, char *behind) {
+    const egi_context *stage = egi_context_find(EGI_IN_STAGE);
     // An error that an iterator passes on to a stage of the same dataset (whose function asked for an element) names
     // its stage already.
-    bool staged = stage && stage->of != told, its_own = staged && e->op && !strcmp(stage->name, e->op);
-    if (staged)
-        egi_message_add(text, "eg_%s (stage %lld of %lld, element %lld): ", stage->name, (long long)stage->number[0],
-                        (long long)stage->number[1], (long long)stage->number[2]);
-    bool (*registered)(const char *) = __atomic_load_n(&egi_op_is_registered, __ATOMIC_ACQUIRE);
-    if (e->op && !its_own) egi_message_add(text, "%s%s: ", registered && registered(e->op) ? "" : "eg_", e->op);
-    egi_message_add(text, "%s", e->sentence);
-    egi_message_within(text);
-    if (e->code == EG_ERROR_SHAPE && step && step->name) egi_message_add(text, "; %s", step->name);
-    if (batch) egi_message_batch(text, batch->number[0], batch->number[1]);
-    if (!e->placed) egi_message_place(text, e->op, stage);
-    return stage ? stage->of : NULL;
+    if (stage && stage->of != f->stage) {
+        char inner[EGI_SURROUNDINGS];
+        memcpy(inner, f->front, sizeof inner);
+        f->front[0] = 0;
+        egi_message_add(f->front, sizeof f->front, "eg_%s (stage %lld of %lld, element %lld): %s", stage->name,
+                        (long long)stage->number[0], (long long)stage->number[1], (long long)stage->number[2], inner);
+        if (op) f->named = !strcmp(stage->name, op);
+    }
+    f->stage = stage ? stage->of : NULL;
+    egi_message_within(behind, EGI_SURROUNDINGS);
+    egi_message_step(behind, EGI_SURROUNDINGS, f->code);
+}
+// The message of an error.
+static void egi_failure_text(const egi_failure *f, char *text) {
+    const bool named = f->named || !f->function[0];
+    text[0] = 0;
+    egi_message_add(text, EGI_MESSAGE, "%s%s%s%s%s", f->front, named ? "" : f->function, named ? "" : ": ", f->sentence,
+                    f->within);
+    if (f->place.line) egi_message_add(text, EGI_MESSAGE, " (at %s:%d)", f->place.file, f->place.line);
+    egi_message_add(text, EGI_MESSAGE, "%s", f->around);
+    egi_message_clean(text);
 }
 // Every error goes through here: it is counted, kept if none is pending, and given to the handler, or printed where
 // none was set.
-static EGI_COLD void egi_error_raise(const egi_error *e, const void *told) {
+static EGI_COLD void egi_failure_tell(const egi_failure *f) {
     char text[EGI_MESSAGE];
-    const void *stage = egi_error_render(e, told, text);
-    for (char *p = text; *p; p++) if ((unsigned char)*p < ' ') *p = ' ';      // a name may have line breaks
     egi_this.errors++;
-    if (egi_this.error == EG_OK) {
-        egi_this.error = e->code;
-        egi_this.error_stage = stage;
-        memcpy(egi_this.message, text, sizeof text);
+    if (egi_this.error.code == EG_OK) {
+        egi_this.error = *f;
+        egi_this.message[0] = 0;
     }
+    if (egi_this.telling) return;               // an error of the handler's own must not call it again, without end
+    egi_failure_text(f, text);
     egi_lock();
     eg_error_handler *handler = egi_shared.handler;
     void *user = egi_shared.handler_user;
     bool set = egi_shared.handler_set;
     egi_unlock();
-    if (egi_this.telling) return;               // an error of the handler's own must not call it again, without end
     egi_this.telling = true;
-    if (handler) EGI_FRAMED("the handler", "set_error_handler", handler(e->code, text, user));
+    if (handler) EGI_FRAMED("the handler", "set_error_handler", handler(f->code, text, user));
 #ifndef EAGER_NO_STDIO
     // A line that equals the last one printed, as from a loop, is not repeated.
     else if (!set) {
@@ -5293,39 +5326,51 @@ static const char egi_as_call[] = "call";
 static EGI_COLD void egi_error_say(eg_error_code code, const char *op, const char *format, va_list list)
     __attribute__((format(printf, 3, 0)));
 static void egi_error_say(eg_error_code code, const char *op, const char *format, va_list list) {
-    egi_error e;
+    egi_failure f;
+    const egi_context *stage = egi_context_find(EGI_IN_STAGE);
     const char *call = op ? egi_context_call() : NULL;
+    bool (*registered)(const char *) = __atomic_load_n(&egi_op_is_registered, __ATOMIC_ACQUIRE);
     if (!call && op == egi_as_call) call = egi_context_model();
-    e.code = code;
-    e.placed = false;
-    e.op = call ? call : op;
-    vsnprintf(e.sentence, sizeof e.sentence, format, list);
-    egi_error_raise(&e, NULL);
+    if (call) op = call;
+    f.code = code;
+    f.stage = NULL;
+    f.named = false;
+    f.front[0] = f.function[0] = f.within[0] = f.around[0] = 0;
+    vsnprintf(f.sentence, sizeof f.sentence, format, list);
+    egi_message_clean(f.sentence);
+    if (op) snprintf(f.function, sizeof f.function, "%s%s", registered && registered(op) ? "" : "eg_", op);
+    egi_failure_surround(&f, op, f.within);
+    egi_note_keep(&f.place, op);
+    if (!f.place.line && stage) f.place = *stage->made;
+    egi_failure_tell(&f);
 }
 // Takes the pending error off this thread, to give it back later, or to another thread. Neither is counted or
-// reported again.
+// reported again. For each element of a pipeline there is mostly none.
 static void egi_failure_take(egi_failure *f) {
-    f->code = egi_this.error;
-    f->stage = egi_this.error_stage;
-    f->message[0] = 0;                                        // for each element of a pipeline, mostly without an error
-    if (egi_this.message[0]) snprintf(f->message, sizeof f->message, "%s", egi_this.message);
+    if (egi_this.error.code == EG_OK) f->code = EG_OK;
+    else *f = egi_this.error;
     eg_error_clear();
 }
 static void egi_failure_give(const egi_failure *f) {
-    egi_this.error = f->code;
-    egi_this.error_stage = f->stage;
-    egi_this.message[0] = 0;
-    if (f->message[0]) snprintf(egi_this.message, sizeof egi_this.message, "%s", f->message);
+    eg_error_clear();
+    if (f->code != EG_OK) egi_this.error = *f;
 }
-// Raises an error that had waited (a worker's, say) on this thread: the contexts around add what they know; the place
-// in its message stays.
-static EGI_COLD void egi_failure_raise(const egi_failure *f) {
-    egi_error e;
-    e.code = f->code == EG_OK ? EG_ERROR_STATE : f->code;
-    e.op = NULL;
-    e.placed = true;
-    snprintf(e.sentence, sizeof e.sentence, "%s", f->message);
-    egi_error_raise(&e, f->stage);
+// Raises an error that had waited (a worker's, say) on this thread: the contexts around add what they know; its place
+// stays.
+static EGI_COLD void egi_failure_raise(egi_failure *f) {
+    if (f->code == EG_OK) {                     // a function failed and raised none
+        memset(f, 0, sizeof *f);
+        f->code = EG_ERROR_STATE;
+    }
+    egi_failure_surround(f, NULL, f->around);
+    egi_failure_tell(f);
+}
+// Raises an error that was collected in the contexts of this call, of the public function `call`, while no call of the
+// program's was noted and no handler was told. Returns false.
+static __attribute__((unused)) EGI_COLD bool egi_failure_raise_here(egi_failure *f, const char *call) {
+    egi_note_keep(&f->place, call);
+    egi_failure_tell(f);
+    return false;
 }
 static void egi_context_end(egi_context *c) { egi_context_leave(c); }
 // The first line of a public function that is made of others: up to its end they fail in its name.
@@ -5377,7 +5422,7 @@ static EGI_COLD bool egi_memory_fail(const char *what, int64_t bytes) {
 }
 // A NULL operand is the trace of an earlier error; only where none is pending is it one of its own.
 static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
-    if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, function, "operand %d is NULL", i);
+    if (egi_this.error.code == EG_OK) egi_fail(EG_ERROR_NULL, function, "operand %d is NULL", i);
     return false;
 }
 
@@ -6534,7 +6579,7 @@ static bool egi_operand_alive(const char *function, int i, const eg_tensor *x) {
 }
 
 static EGI_COLD bool egi_argument_missing(const char *function, const char *what) {
-    return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, function, "the %s is NULL", what) : false;
+    return egi_this.error.code == EG_OK ? egi_fail(EG_ERROR_NULL, function, "the %s is NULL", what) : false;
 }
 static bool egi_argument_given(const char *function, const char *what, const void *pointer) {
     return pointer || egi_argument_missing(function, what);
@@ -6592,8 +6637,8 @@ static bool egi_object_all_taken(const egi_object *o) {
 // Whether up to three lists of n elements are there (a caller with fewer passes one twice). A list of no elements may
 // be NULL.
 static EGI_COLD bool egi_list_refuse(const char *function, const char *option, int64_t n) {
-    return egi_this.error == EG_OK ? egi_fail(EG_ERROR_ARGUMENT, function, "%sa list of %lld%s", option, (long long)n,
-                                              n < 0 ? "" : " is NULL") : false;
+    if (egi_this.error.code != EG_OK) return false;
+    return egi_fail(EG_ERROR_ARGUMENT, function, "%sa list of %lld%s", option, (long long)n, n < 0 ? "" : " is NULL");
 }
 static bool egi_lists_given(const char *function, int64_t n, const void *a, const void *b, const void *c) {
     return (n >= 0 && (n == 0 || (a && b && c))) || egi_list_refuse(function, "", n);
@@ -8203,7 +8248,7 @@ static bool egi_memory_given(const char *function, const void *data, int64_t siz
     if (size < 0)
         return egi_fail(EG_ERROR_ARGUMENT, function, "a size of %lld bytes; it must not be negative", (long long)size);
     return data || !size ||
-           (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, function, "the data is NULL") : false);
+           (egi_this.error.code == EG_OK ? egi_fail(EG_ERROR_NULL, function, "the data is NULL") : false);
 }
 EAGER_API bool eg_memory_file_add(const char *path, const void *data, int64_t size) {
     if (!egi_path_given("memory_file_add", path) || !egi_memory_given("memory_file_add", data, size)) return false;
@@ -11973,12 +12018,12 @@ static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int
     bool nan = false, ok = true;
     eg_scope scope = eg_scope_begin();
     int inputs = egi_trap_list(b, in, n, given, &nan), outputs = egi_trap_list(b, out, n_out, made, &nan);
-    if (inputs < 0 || outputs < 0) ok = egi_this.error == EG_OK && egi_trap_passes_now(name, in, n, out, n_out);
+    if (inputs < 0 || outputs < 0) ok = egi_this.error.code == EG_OK && egi_trap_passes_now(name, in, n, out, n_out);
     else if (outputs > 0 && !nan) {
         const char *call = egi_context_call();
         egi_trap_text(text, 512, out[0], in, n);
         // The device raises the error later, when these contexts have ended: they are added to its text now.
-        egi_message_within(text);
+        egi_message_within(text, sizeof text);
         snprintf(own, sizeof own, "%.90s", call ? call : name);
         ok = b->trap(b, (const eg_tensor *const *)given, inputs, (const eg_tensor *const *)made, outputs, own, text);
     }
@@ -18729,7 +18774,7 @@ static bool egi_einsum_result(egi_einsum *e, const char *p) {
     egi_term *out = &e->out;
     if (*p == '-') {
         if (p[1] != '>' || !(p = egi_einsum_term(p + 2, -1, e->dots, out, e->equation)) || *p) {
-            if (egi_this.error == EG_OK || (p && *p))
+            if (egi_this.error.code == EG_OK || (p && *p))
                 egi_fail(EG_ERROR_ARGUMENT, "einsum", "\"%s\" is no equation", e->equation);
             return false;
         }
@@ -20471,7 +20516,7 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     EGI_FRAMED_DEEPER("the backward function", op->name,
                       egi_this.context->of = a; a->backward(&user, dx, a->user));
     // The function may have raised an error and cleared it.
-    return egi_this.errors == errors || egi_this.error == EG_OK;
+    return egi_this.errors == errors || egi_this.error.code == EG_OK;
 }
 static bool egi_shape_none(egi_call *c) { (void)c; return false; }
 EGI_OBJECTS
@@ -20562,7 +20607,7 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
         ok = egi_fail(EG_ERROR_GRADIENT, op->name, "the forward function uses the variable %s, which is none of its "
                                          "inputs and would get no gradient: make it an input; or use it inside "
                                          "EG_NO_RECORDING, where it is a constant", spy.found);
-    if (!ok && egi_this.error == EG_OK)
+    if (!ok && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, op->name, "the forward function failed without an error");
     ok = ok && egi_custom_outputs(op->name, made, out, n_out, node);
     if (ok && egi_this.trap) ok = egi_this.trap(op->name, in, n, out, n_out);
@@ -20685,7 +20730,7 @@ EGI_SMALL
 static eg_tensor *egi_function_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
     eg_tensor *y = NULL;
     EGI_FRAMED_DEEPER("the function", name, y = egi_frame_result(name, f(in, user)));
-    if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, name, "the function returned NULL");
+    if (!y && egi_this.error.code == EG_OK) egi_fail(EG_ERROR_NULL, name, "the function returned NULL");
     return eg_is_variable(y) ? eg_read(y) : y;
 }
 // A copy of the list xs in which no handle occurs twice, since a tensor given in two places gets a gradient for each.
@@ -20889,7 +20934,7 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
         eg_tensor *s = egi_function_inner_product(grads, vs, n);
         eg_tape_unconnected_zeros(outer, true);
         if (s) result = eg_tape_gradient(outer, s, u);
-        else if (egi_this.error == EG_OK) result = eg_zeros_like(y);
+        else if (egi_this.error.code == EG_OK) result = eg_zeros_like(y);
     }
     eg_keep(result);
     eg_scope_end(scope);
@@ -20986,7 +21031,7 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     if (y && !grads) egi_memory_fail("check_gradient", 0);
     if (grads && eg_tape_gradients(tape, y, xs, k->n, grads)) {
         s = egi_function_inner_product(grads, k->weights + (order - 2) * k->n, k->n);
-        if (!s && egi_this.error == EG_OK) s = eg_scalar_of(EG_FLOAT64, 0);
+        if (!s && egi_this.error.code == EG_OK) s = eg_scalar_of(EG_FLOAT64, 0);
     }
     egi_free(grads);
     eg_keep(s);
@@ -21016,7 +21061,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
             else grads[i] = NULL;
         }
         eg_tensor *slope = ok ? egi_function_inner_product(grads, k->directions, k->n) : NULL;
-        ok = ok && (slope || egi_this.error == EG_OK);
+        ok = ok && (slope || egi_this.error.code == EG_OK);
         double analytic = slope ? egi_item_of(slope) : 0;
         eg_recording_pause();
         for (int side = 0; side < 2 && ok; side++) {
@@ -21108,7 +21153,7 @@ static bool egi_flow_run(const char *name, const char *what, eg_function_body *f
     for (int i = 0; i < m; i++) out[i] = NULL;
     eg_scope scope = eg_scope_begin();
     EGI_FRAMED_DEEPER(what, name, ok = f(in, out, user));
-    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, name, "%s failed without an error", what);
+    if (!ok && egi_this.error.code == EG_OK) egi_fail(EG_ERROR_STATE, name, "%s failed without an error", what);
     ok = ok && egi_flow_take(name, out, out, m);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     eg_scope_end(scope);
@@ -22254,7 +22299,7 @@ static eg_tensor *egi_rate_current(eg_optimizer *opt) {
                           rate = egi_frame_result(opt->name, opt->options.schedule.rate(step, &opt->options.schedule)));
     egi_this.backend = former;
     if (step && (!rate || rate->size != 1)) {
-        if (egi_this.error == EG_OK)
+        if (egi_this.error.code == EG_OK)
             egi_fail(EG_ERROR_ARGUMENT, opt->name, "the schedule's rate is %s, not one number",
                      rate ? egi_tensor_show(rate) : "NULL");
         return NULL;
@@ -22391,7 +22436,7 @@ static bool egi_gradients_given(const eg_optimizer *opt, eg_tensor *const *grads
     int given = 0;
     if (!egi_lists_given("apply_gradients", n, grads, variables, variables)) return false;
     for (int i = 0; i < n; i++) {
-        if (!grads[i] && egi_this.error != EG_OK) return false;
+        if (!grads[i] && egi_this.error.code != EG_OK) return false;
         if (!egi_gradient_check(opt, grads[i], variables[i], i)) return false;
         if (grads[i]) given++;
     }
@@ -23797,10 +23842,10 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
     if (!egi_layer_takes(l, shapes, run->n) || !egi_layer_make_weights(l, shapes, run->n) || !egi_layer_dtypes_fit(run))
         return false;
     if (!l->type->call(l, run))
-        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, egi_as_call, "the layer's function failed") : false;
+        return egi_this.error.code == EG_OK && egi_fail(EG_ERROR_NULL, egi_as_call, "the layer's function failed");
     for (int i = 0; i < run->n_out; i++) {
         if (!run->out[i])
-            return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, egi_as_call, "output %d of the layer is NULL",
+            return egi_this.error.code == EG_OK ? egi_fail(EG_ERROR_NULL, egi_as_call, "output %d of the layer is NULL",
                                                       i) : false;
         // A user's function may have changed the steps; a mask that no longer fits the output is dropped.
         bool keeps = run->out_mask[i] && egi_mask_fits(run->out[i], run->out_mask[i]);
@@ -26391,7 +26436,7 @@ static eg_layer *egi_config_read_new(const egi_json *j, int64_t node, const char
         if (egi_maker_find(kind, &maker)) {
             eg_layer *l = NULL;
             EGI_FRAMED_DEEPER("the maker", "layer_register", l = maker.make(maker.user));
-            if (!l && egi_this.error == EG_OK)
+            if (!l && egi_this.error.code == EG_OK)
                 egi_fail(EG_ERROR_NULL, "layer_from_config", "the maker of '%.60s' returned NULL", kind);
             return l;
         }
@@ -28312,7 +28357,7 @@ static bool egi_model_compile(const char *function, eg_layer *model, eg_optimize
     int has = model && model->config.n_out ? model->config.n_out : model ? model->type->n_out : 0;
     bool ok = false;
     if (!egi_compile_takes(function, optimizer, outputs, n)) return false;
-    if (lacks) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, function, "the %s is NULL", lacks); }
+    if (lacks) { if (egi_this.error.code == EG_OK) egi_fail(EG_ERROR_NULL, function, "the %s is NULL", lacks); }
     else if (n < 1 || n > has)
         egi_fail(EG_ERROR_ARGUMENT, function, "%d outputs; the model, a %s, has %d", n, model->type->class_name, has);
     else if (former && (former->fitting || former->running))
@@ -28545,7 +28590,7 @@ static eg_tensor *egi_answer_loss(const egi_output *output, const egi_step *s, c
     if (row) egi_context_enter(&call, EGI_IN_CALL, row->name);      // errors of the ops inside name the loss
     eg_tensor *loss = egi_loss_run(s->function, output->loss, a->y, a->p, o, true);
     if (row) egi_context_leave(&call);
-    if (!loss && egi_this.error == EG_OK)
+    if (!loss && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_NULL, s->function, "the loss function returned NULL");
     return loss;
 }
@@ -29036,7 +29081,7 @@ static bool egi_callbacks_tell(egi_fit *f, size_t which, const char *event) {
         bool ok = egi_callback_tell(f, callback, function);
         eg_recording_unpause();
         eg_scope_end(scope);
-        if (!ok && egi_this.error == EG_OK)
+        if (!ok && egi_this.error.code == EG_OK)
             egi_fail(EG_ERROR_STATE, f->step.function, "callback %d failed in its %s", i, event);
         if (!ok) return false;
     }
@@ -29263,7 +29308,7 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
     if (o->eager && o->traced) return egi_fail(EG_ERROR_ARGUMENT, "fit", "give .eager or .traced, not both");
     for (int i = 0; i < o->callbacks.count; i++) {
         if (!o->callbacks.list[i])
-            return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "fit", "callback %d is NULL", i) : false;
+            return egi_this.error.code == EG_OK ? egi_fail(EG_ERROR_NULL, "fit", "callback %d is NULL", i) : false;
         for (int j = 0; j < i; j++)
             if (o->callbacks.list[j] == o->callbacks.list[i])
                 return egi_fail(EG_ERROR_ARGUMENT, "fit",
@@ -29418,7 +29463,7 @@ EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_o
     return egi_fit_on("fit", model, data, o, false);
 }
 static bool egi_fit_arrays_given(const char *function, eg_tensor *x, eg_tensor *y) {
-    if ((!x || !y) && egi_this.error == EG_OK)
+    if ((!x || !y) && egi_this.error.code == EG_OK)
         return egi_fail(EG_ERROR_NULL, function, "%s is NULL", x ? "y" : "x");
     return egi_operand_alive(function, 0, x) && egi_operand_alive(function, 1, y);
 }
@@ -29460,7 +29505,7 @@ static bool egi_arrays_split(double split, eg_tensor **list, eg_tensor **held) {
     int64_t n = list[0]->rank ? list[0]->dims[0] : 0, first = (int64_t)floor((double)n * (1 - split));
     for (int i = 0; i < 3; i++)
         if (list[i] && (!egi_operand_alive("fit_arrays", i, list[i]) || list[i]->rank == 0 || list[i]->dims[0] != n))
-            return egi_this.error == EG_OK;
+            return egi_this.error.code == EG_OK;
     if (first < 1 || first >= n)
         return egi_fail(
             EG_ERROR_ARGUMENT, "fit_arrays",
@@ -29542,7 +29587,7 @@ static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset 
     int64_t done;
     if (!t || !EGI_NAMED(function, o, "steps = 10")) return (double)NAN;
     if (!data) {
-        if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, function, "the dataset is NULL");
+        if (egi_this.error.code == EG_OK) egi_fail(EG_ERROR_NULL, function, "the dataset is NULL");
         return (double)NAN;
     }
     if (o.batch_size || o.output) {
@@ -29616,7 +29661,7 @@ static eg_status egi_prediction_batch(egi_prediction *p, eg_function *f, eg_data
         egi_context_leave(&step);
         if (ok) *y = eg_retain(made);
         else {
-            if (egi_this.error == EG_OK) egi_memory_fail(p->function, 0);
+            if (egi_this.error.code == EG_OK) egi_memory_fail(p->function, 0);
             status = EG_FAILED;
         }
     }
@@ -29627,7 +29672,7 @@ static eg_status egi_prediction_batch(egi_prediction *p, eg_function *f, eg_data
 static eg_tensor *egi_prediction_run(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     if (!EGI_NAMED(function, o, "steps = 10")) return NULL;
     if (!model || !data)
-        return egi_this.error == EG_OK ? (eg_tensor *)egi_raise(EG_ERROR_NULL, function, "the %s is NULL",
+        return egi_this.error.code == EG_OK ? (eg_tensor *)egi_raise(EG_ERROR_NULL, function, "the %s is NULL",
                                                                 model ? "dataset" : "model") : NULL;
     if (o.batch_size)
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "predict_dataset", ".batch_size is an option of eg_predict");
@@ -31213,7 +31258,7 @@ static eg_tensor *egi_element_own(const char *op, eg_tensor *x) {
 static bool egi_element_results(const char *name, const eg_dataset *d, eg_tensor **x, eg_tensor **out) {
     for (int i = 0; i < d->n; i++) {
         if (!x[i])
-            return egi_this.error != EG_OK ? false
+            return egi_this.error.code != EG_OK ? false
                    : egi_fail(EG_ERROR_NULL, name,
                               "the function left component %d of %d NULL; .components says how many there are",
                               i, d->n);
@@ -31251,9 +31296,9 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
         EGI_FRAMED("the function", d->stage->name, x[0] = egi_frame_result(d->stage->name, d->f.one(in, d->user)));
     else if (ok) EGI_FRAMED("the function", d->stage->name, ok = d->f.map(in, x, d->user));
     // An error that the function did not report counts as well.
-    ok = ok && egi_this.error == EG_OK;
+    ok = ok && egi_this.error.code == EG_OK;
     if (ok) ok = egi_element_results(d->stage->name, d, x, out);
-    else if (egi_this.error == EG_OK)
+    else if (egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, d->stage->name, "the function failed without an error");
     eg_scope_end(scope);
     if (!ok) egi_element_drop(out);
@@ -31437,10 +31482,11 @@ static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
     eg_status status = EG_FAILED;
     if (scope.position >= 0)
         EGI_FRAMED("the generator", d->stage->name, status = d->f.generator(c->element, x, d->user));
-    if (egi_this.error != EG_OK || (status == EG_NEXT && !egi_element_results("dataset_from_generator", d, x, out)))
+    if (egi_this.error.code != EG_OK ||
+        (status == EG_NEXT && !egi_element_results("dataset_from_generator", d, x, out)))
         status = EG_FAILED;
     if (status != EG_NEXT && status != EG_END_OF_SEQUENCE) {
-        if (egi_this.error == EG_OK)
+        if (egi_this.error.code == EG_OK)
             egi_fail(EG_ERROR_STATE, "dataset_from_generator", "the function failed without an error");
         status = EG_FAILED;
     }
@@ -31582,7 +31628,7 @@ static eg_status egi_lines_next(egi_cursor *c, eg_tensor **out) {
             r->at += (int64_t)n + whole;
         }
         if (t->failed) return egi_text_failed("dataset_text_lines", t);
-        if (egi_this.error != EG_OK) return EG_FAILED;
+        if (egi_this.error.code != EG_OK) return EG_FAILED;
         if (!any) { egi_reader_close(r); continue; }
         if (t->size && t->data[t->size - 1] == '\r') t->size--;
         out[0] = egi_element_bytes("dataset_text_lines", t->data, t->size);
@@ -31779,11 +31825,11 @@ static int egi_csv_row(egi_csv_state *s, char delimiter) {    // 1: a row, 0: th
         s->line = r->line + 1;
         c = egi_csv_byte(r, false);
     } while (c == '\n');
-    if (c < 0) return egi_this.error != EG_OK ? -1 : 0;
+    if (c < 0) return egi_this.error.code != EG_OK ? -1 : 0;
     for (;; c = egi_csv_byte(r, state == QUOTED)) {
         char byte = (char)c;
         bool over = c < 0 || c == '\n';
-        if (c < 0 && egi_this.error != EG_OK) return -1;
+        if (c < 0 && egi_this.error.code != EG_OK) return -1;
         if (c < 0 && state == QUOTED) {
             s->line = opened;
             egi_csv_fail(s, "a quote is opened here and never closed");
@@ -31905,7 +31951,7 @@ static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {
         const bool begins = r->source.offset == 0, fresh = s->width == 0;
         // what Excel begins UTF-8 with
         if (begins && egi_reader_refill(r) && r->end >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0) r->at = 3;
-        if (egi_this.error != EG_OK || (row = egi_csv_row(s, p->delimiter)) < 0) return EG_FAILED;
+        if (egi_this.error.code != EG_OK || (row = egi_csv_row(s, p->delimiter)) < 0) return EG_FAILED;
         if (row == 0 && fresh && p->header) {
             egi_csv_fail(s, "the file is empty, and .header = true says that its first row names the columns");
             return EG_FAILED;
@@ -32513,8 +32559,9 @@ static eg_status egi_filter_next(egi_cursor *c, eg_tensor **out) {
                        keep = egi_frame_result(c->d->stage->name, c->d->f.one(out, c->d->user)));
         double value = keep ? egi_item_of(keep) : 0;
         eg_scope_end(scope);
-        if (!keep && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "dataset_filter", "the function returned NULL");
-        if (egi_this.error != EG_OK) return EG_FAILED;
+        if (!keep && egi_this.error.code == EG_OK)
+            egi_fail(EG_ERROR_NULL, "dataset_filter", "the function returned NULL");
+        if (egi_this.error.code != EG_OK) return EG_FAILED;
         if (value != 0) return EG_NEXT;
         egi_element_drop(out);
     }
@@ -32910,7 +32957,7 @@ static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     if (total >= 0 && most > total) most = total;
     if (s->drawn == 0 && s->size == 0 && !s->drained && total != EG_UNKNOWN && most < INT64_MAX / 64) {
         int64_t done = egi_shuffle_replay(c, s, most, n);
-        if (done >= 0 || egi_this.error != EG_OK) return done;
+        if (done >= 0 || egi_this.error.code != EG_OK) return done;
         // Upstream ended early, as an endless repeat of nothing does: begin again, by reading.
         egi_shuffle_close(c);
         memset((void *)s, 0, sizeof *s);
@@ -33267,8 +33314,10 @@ static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     eg_scope_end(scope);
     egi_element_drop(in.x);
     uint64_t epoch = egi_seed_mix(c->epoch, (uint64_t)s->asked++);
-    if (!t->d && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "dataset_interleave", "the function returned NULL");
-    if (egi_this.error != EG_OK || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n))
+    if (!t->d && egi_this.error.code == EG_OK)
+        egi_fail(EG_ERROR_NULL, "dataset_interleave", "the function returned NULL");
+    if (egi_this.error.code != EG_OK ||
+        !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n))
         return EG_FAILED;
     if (!egi_seeds_now("dataset_interleave", t->d, &t->seeds)) return EG_FAILED;
     if (!egi_stages_fit(c->d->stage, c->level + 1 + t->d->depth)) return EG_FAILED;
@@ -33905,7 +33954,7 @@ EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
     eg_recording_unpause();
     eg_scope_end(scope);
     bool ok = d != NULL;
-    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "iterator_feed", "the function returned NULL");
+    if (!ok && egi_this.error.code == EG_OK) egi_fail(EG_ERROR_NULL, "iterator_feed", "the function returned NULL");
     else if (ok && it->d && !egi_specs_agree("iterator_feed", it->spec, it->n, d->spec, d->n)) {
         eg_dataset_release(d);
         ok = false;
@@ -36468,7 +36517,7 @@ static bool egi_layer_remade(const eg_layer *l) {
     eg_layer *made = NULL;
     EGI_FRAMED_DEEPER("the maker", "layer_register", made = maker.make(maker.user));
     egi_this.random = random;
-    bool ok = made || egi_this.error != EG_OK ||
+    bool ok = made || egi_this.error.code != EG_OK ||
               egi_fail(EG_ERROR_NULL, "model_save", "the maker of '%.60s' returned NULL", l->custom);
     for (int64_t i = 0; i < l->n_parts && made && ok; i++)
         if (l->parts[i].late && !egi_layer_has_part(made, l->parts[i].name))
@@ -36499,12 +36548,15 @@ static eg_layer *egi_archive_model(const char *function, const char *path, eg_ar
 static bool egi_model_returns(eg_archive *a) {
     egi_hush hush;
     egi_failure failed;
+    char why[EGI_MESSAGE];
     egi_hush_begin(&hush);
     eg_layer *l = egi_archive_model("model_load", NULL, a);
     eg_layer_release(l);
     egi_hush_end(&hush, &failed);
-    return l || egi_fail(failed.code, "model_save", "eg_model_load could not load this model again, so nothing is "
-                                      "written (eg_save_weights saves its weights alone): %s", failed.message);
+    if (l) return true;
+    egi_failure_text(&failed, why);
+    return egi_fail(failed.code, "model_save", "eg_model_load could not load this model again, so nothing is "
+                                               "written (eg_save_weights saves its weights alone): %s", why);
 }
 EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     EGI_FAILS_AS("model_save");
@@ -37076,7 +37128,7 @@ static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_tra
                                  void *object) {
     if (!egi_checkpoint_alive(function, c)) return false;
     if (!object)
-        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, function, "what is to be tracked is NULL") : false;
+        return egi_this.error.code == EG_OK && egi_fail(EG_ERROR_NULL, function, "what is to be tracked is NULL");
     if (!name || !*name || strlen(name) > 100)
         return egi_fail(EG_ERROR_ARGUMENT, function, "the name is %s",
                         !name ? "NULL" : *name ? "longer than 100 bytes" : "empty");
@@ -37577,7 +37629,7 @@ EAGER_API bool eg_record_writer_write(eg_record_writer *w, const void *data, int
     memset(&framed, 0, sizeof framed);
     if (!egi_record_writer_alive("record_writer_write", w)) return false;
     if (size < 0 || (!data && size))                       // usually eg_data or eg_size of a NULL tensor
-        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "record_writer_write",
+        return egi_this.error.code == EG_OK ? egi_fail(EG_ERROR_NULL, "record_writer_write",
                                                   "the record is NULL, or of %lld bytes", (long long)size) : false;
     if (w->sink.failed)
         return egi_fail(EG_ERROR_FILE, "record_writer_write",
@@ -40065,8 +40117,8 @@ static bool egi_trace_is_strict(const egi_trace *t);
 static void egi_trace_failed(egi_recorder *r) {
     egi_trace *t = (egi_trace *)r;
     if (t->inside || t->cleared[0]) return;
-    if (egi_trace_is_strict(t)) snprintf(t->cleared, sizeof t->cleared, "%.250s", egi_this.message);
-    else egi_trace_refuse(t, false, "the body goes on behind an error: %.160s", egi_this.message);
+    if (egi_trace_is_strict(t)) snprintf(t->cleared, sizeof t->cleared, "%.250s", eg_error_message());
+    else egi_trace_refuse(t, false, "the body goes on behind an error: %.160s", eg_error_message());
 }
 // The observer of launches: writes the line, then runs the kernel. Launches that the kernel makes itself (`inside`) are
 // not written down, since a replay runs the kernel as a whole.
@@ -42031,7 +42083,7 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
                              egi_taped_call *call, bool *undone) {
     const eg_random_state random = egi_this.random;
     uint64_t counter = random.counter;
-    const bool telling = egi_this.telling, clear = egi_this.error == EG_OK;
+    const bool telling = egi_this.telling, clear = egi_this.error.code == EG_OK;
     const int64_t errors = egi_this.errors;
     egi_context replay;
     bool quiet = undone != NULL;
@@ -43045,10 +43097,10 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
     eg_scope scope = eg_scope_begin();
     if (f->inner) ok = f->body(in, out, f->user);
     else EGI_FRAMED_DEEPER("the body", "function_call", ok = f->body(in, out, f->user));
-    if (!ok && !f->inner && egi_this.error == EG_OK)
+    if (!ok && !f->inner && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, "function_call", "the body failed without an error");
     // A replay fails at such an error, whatever the body returned.
-    if (egi_this.errors != errors && egi_this.error != EG_OK && !f->inner) ok = false;
+    if (egi_this.errors != errors && egi_this.error.code != EG_OK && !f->inner) ok = false;
     if (ok && egi_this.tapes != outer && egi_function_tape_is_open(outer))
         ok = egi_fail(EG_ERROR_TAPE, "function_call", "the body has left a tape open that nobody asked for gradients; "
                       "ask it, stop it with eg_tape_stop, or end it with an EG_SCOPE of its own");
@@ -45015,9 +45067,9 @@ static bool egi_host_run(const egi_host_site *site, eg_tensor *const *in, const 
     eg_scope scope = eg_scope_begin();
     for (int i = 0; i < site->m; i++) out[i] = NULL;
     EGI_FRAMED_DEEPER("the function", "host_call", ok = site->function(in, out, site->user));
-    if (!ok && egi_this.error == EG_OK)
+    if (!ok && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, "host_call", "the function failed without an error");
-    if (egi_this.errors != errors && egi_this.error != EG_OK) ok = false;
+    if (egi_this.errors != errors && egi_this.error.code != EG_OK) ok = false;
     for (int i = 0; i < site->m && ok; i++) {
         ok = egi_operand_alive("host_call", i, out[i]);
         if (ok && out[i]->flags & EGI_NUMBER)
@@ -46784,7 +46836,7 @@ static bool egi_graph_body(eg_graph *g, const char *name, const char *what, int3
     g->block = block;
     const int64_t errors = egi_this.errors;
     bool ok = egi_flow_run(name, what, body, user, in, out, m) && egi_graph_reads(name, g, out, m);
-    ok = ok && (egi_this.errors == errors || egi_this.error == EG_OK);     // an error: something is missing
+    ok = ok && (egi_this.errors == errors || egi_this.error.code == EG_OK);     // an error: something is missing
     g->block = outer;
     g->after = after;
     return ok;
@@ -49138,7 +49190,7 @@ static bool egi_function_write(eg_function *f, const egi_trace *t, eg_graph *g, 
         values[i] = ok ? egi_graph_value(in[i]) : -1;
     }
     if (ok) EGI_FRAMED_DEEPER("the body", "function_save", ok = f->body(in, out, f->user));
-    if (!ok && egi_this.error == EG_OK)
+    if (!ok && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, "function_save", "the body failed without an error");
     for (int i = 0; i < m && ok; i++) {
         values[n + i] = -1;
@@ -49746,10 +49798,12 @@ static bool egi_loader_line(egi_loader *l) {
     for (int64_t i = nodes; i < l->graph->n_nodes && in_layer; i++) l->graph->nodes[i]->in_layer = true;
     if (ok || l->refused) return ok;
     egi_failure f;
+    char why[EGI_MESSAGE];
     egi_failure_take(&f);
+    if (f.code == EG_ERROR_FILE || f.code == EG_ERROR_MEMORY) return egi_failure_raise_here(&f, "function_load");
     const char *op = egi_loader_text(l, "op");
-    if (f.code == EG_ERROR_FILE || f.code == EG_ERROR_MEMORY) return egi_fail(f.code, NULL, "%s", f.message);
-    return egi_loader_fail(l, "%.40s%s%.40s: %s", kind, op ? " " : "", op ? op : "", f.message);
+    egi_failure_text(&f, why);
+    return egi_loader_fail(l, "%.40s%s%.40s: %s", kind, op ? " " : "", op ? op : "", why);
 }
 // Tensor `name` of the file on this thread's device.
 static eg_tensor *egi_loader_tensor(egi_loader *l, const char *name) {
@@ -49817,9 +49871,11 @@ static eg_optimizer *egi_loader_make(egi_loader *l, int row, eg_optimizer_option
     egi_this.noted = noted;
     if (opt) return opt;
     egi_failure f;
+    char why[EGI_MESSAGE];
     egi_failure_take(&f);
-    if (f.code == EG_ERROR_MEMORY) egi_fail(f.code, NULL, "%s", f.message);
-    else egi_file_fail("function_load", l->path, -1, "%s", f.message);
+    egi_failure_text(&f, why);
+    if (f.code == EG_ERROR_MEMORY) egi_failure_raise_here(&f, "function_load");
+    else egi_file_fail("function_load", l->path, -1, "%s", why);
     return NULL;
 }
 // Makes an optimizer by its public function from the options that are not zero; the others become zero afterwards.
@@ -49900,7 +49956,7 @@ static int egi_loader_ends(egi_loader *l, const char *key, bool inputs, int32_t 
         if (ok && inputs)
             ok = l->graph->nodes[egi_value_at(l->graph, (*values)[i])->node]->kind == EGI_VERTEX_PLACEHOLDER;
         for (int64_t k = 0; k < i && ok && inputs; k++) ok = (*values)[k] != (*values)[i];
-        if (!ok && egi_this.error == EG_OK)
+        if (!ok && egi_this.error.code == EG_OK)
             egi_file_fail("function_load", l->path, -1, "entry %lld of its %s is none", (long long)i, key);
         if (ok && !((*names)[i] = egi_string_copy(name, ""))) ok = egi_memory_fail("function_load", 0);
     }
@@ -51813,7 +51869,7 @@ static bool egi_server_next(int workers, int64_t version, egi_meeting *m, int *r
 static void egi_server_apply(eg_optimizer *opt, eg_list variables, const char *room, egi_meeting *answer) {
     eg_scope scope = eg_scope_begin();
     eg_tensor **grads = (eg_tensor **)egi_alloc((size_t)(variables.count + 1) * sizeof *grads);
-    const bool telling = egi_this.telling, clear = egi_this.error == EG_OK;
+    const bool telling = egi_this.telling, clear = egi_this.error.code == EG_OK;
     bool ok = grads != NULL;
     egi_this.telling = true;                                // the rank that pushed raises it
     for (int i = 0; i < variables.count && ok; i++)
@@ -51928,7 +51984,7 @@ EAGER_API bool (eg_server_push)(int server, eg_list grads, eg_list variables, in
                         egi_text_plural(grads.count), variables.count, egi_text_plural(variables.count));
     for (int i = 0; i < grads.count; i++) {
         const eg_tensor *g = grads.tensors[i], *v = variables.tensors[i];
-        if (!g && egi_this.error != EG_OK) return false;
+        if (!g && egi_this.error.code != EG_OK) return false;
         if (!g) continue;
         if (!egi_operand_alive("server_push", i, g)) return false;
         if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_shape_same(g, v))

@@ -95,7 +95,7 @@ tested() {
 
 # Each function notes the program's line by a macro of its name, in C and in C++; these cannot fail, or are called where there is no line.
 noted() {                                   # the compiler
-    printf '%s\n' eg_cluster_counts eg_cluster_rank eg_cluster_size eg_default_float eg_device_count eg_dtype_name eg_dtype_size eg_error eg_error_clear eg_error_count eg_error_message \
+    printf '%s\n' eg_cluster_counts eg_cluster_rank eg_cluster_size eg_default_float eg_device_count eg_dtype_name eg_dtype_size eg_error eg_error_clear eg_error_count eg_error_details eg_error_message \
         eg_error_name eg_executing_eagerly eg_graph_after_end eg_integer eg_is_variable eg_memory eg_memory_reset_peak eg_memory_trim eg_num_threads eg_number eg_raise \
         eg_random_get_state eg_random_set_state eg_recording_pause eg_run_functions_eagerly eg_seed eg_set_error_handler eg_set_printer \
         eg_summary_due eg_summary_set_step eg_summary_step eg_tape_unconnected_reason eg_training eg_trap_nonfinite >"$T/unnoted.want"

@@ -310,3 +310,67 @@ TEST(an_error_of_a_dataset_names_the_line_of_its_stage) {
             eg_dataset_release(d);
         }
 }
+
+// ---- an error's parts
+
+TEST(an_error_can_be_read_in_parts) {
+    char text[1024];
+    eg_set_error_handler(NULL, NULL);
+    eg_error_info e = eg_error_details();
+    CHECK(e.code == EG_OK && e.line == 0 && !e.function[0] && !e.sentence[0] && !e.file[0]);
+
+    eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2);
+    const int line = __LINE__ + 1;
+    CHECK(!eg_sqrt(x));
+    CHECK(!eg_reshape(x, EG_SHAPE(3)));                                         // the first error stays
+    e = eg_error_details();
+    CHECK_INT(e.code, EG_ERROR_DTYPE);
+    CHECK_STR(e.function, "eg_sqrt");
+    CHECK(strncmp(e.sentence, "does not take int32 [2]", 23) == 0 && !strstr(e.sentence, "errors.c"));
+#ifdef NDEBUG
+    CHECK(e.line == 0 && line > 0);
+#else
+    CHECK_STR(e.file, "errors.c");
+    CHECK_INT(e.line, line);
+#endif
+    snprintf(text, sizeof text, e.line ? "%s: %s (at %s:%d)" : "%s: %s", e.function, e.sentence, e.file, e.line);
+    CHECK_STR(eg_error_message(), text);
+    eg_error_clear();
+    CHECK_INT(eg_error_details().code, EG_OK);
+    CHECK_STR(eg_error_message(), "");
+
+    (eg_raise)(EG_ERROR_STATE, "two\nlines");
+    e = eg_error_details();
+    CHECK_STR(e.function, "");
+    CHECK_STR(e.sentence, "two lines");
+    eg_error_clear();
+}
+
+// What an error meets on its way, from thread to thread and from context to context, stands around its parts.
+TEST(passing_an_error_on_leaves_its_parts_alone) {
+    eg_set_error_handler(NULL, NULL);
+    for (int threads = 0; threads < 3; threads += 2) {
+        eg_layer *model = eg_sequential(eg_layer_dense(1));
+        eg_dataset *numbers = eg_dataset_range(0, 3, 1), *map;
+        const int made = __LINE__ + 1;
+        map = eg_dataset_map_one(numbers, noteless, NULL, .threads = threads);
+        eg_dataset *data = eg_dataset_prefetch(map, 1);
+        CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+        CHECK(!eg_fit(model, data, .quiet = true));
+        eg_error_info e = eg_error_details();
+        CHECK_INT(e.code, EG_ERROR_DTYPE);
+        CHECK_STR(e.function, "eg_sqrt");
+        CHECK(strncmp(e.sentence, "does not take int64 []", 22) == 0 && !strstr(e.sentence, "epoch"));
+#ifdef NDEBUG
+        CHECK(e.line == 0 && made > 0);
+#else
+        CHECK_STR(e.file, "errors.c");
+        CHECK_INT(e.line, made);
+#endif
+        const char *text = raised();
+        CHECK_SAYS(text, "eg_dataset_map (stage 2 of 3, element 0): eg_sqrt: does not take int64 []");
+        CHECK_SAYS(text, e.line ? ") (epoch 1, batch 1)" : " (epoch 1, batch 1)");
+        eg_dataset_release(data);
+        eg_layer_release(model);
+    }
+}
