@@ -4657,7 +4657,7 @@ typedef struct egi_thread {
     const struct egi_cursor *reads;             // of a thread that works for an iterator: the stage that it reads for
     egi_context *context;                       // the innermost one
     egi_failure error;                          // the first one since the last clear
-    char message[EGI_MESSAGE];                  // of that error, once the program has asked for it
+    char message[EGI_MESSAGE];                  // of that error; empty: not asked for since it was handed on
     int64_t errors;
     uint64_t printed;                           // a hash of the latest line on stderr
     // notes[1 .. noted]: the latest call of each caller, the innermost caller's last; notes[0] is of none.
@@ -5294,12 +5294,12 @@ static void egi_failure_text(const egi_failure *f, char *text) {
 static EGI_COLD void egi_failure_tell(const egi_failure *f) {
     char text[EGI_MESSAGE];
     egi_this.errors++;
+    egi_failure_text(f, text);
     if (egi_this.error.code == EG_OK) {
         egi_this.error = *f;
-        egi_this.message[0] = 0;
+        memcpy(egi_this.message, text, sizeof text);
     }
     if (egi_this.telling) return;               // an error of the handler's own must not call it again, without end
-    egi_failure_text(f, text);
     egi_lock();
     eg_error_handler *handler = egi_shared.handler;
     void *user = egi_shared.handler_user;
