@@ -5174,7 +5174,7 @@ static bool egi_context_in_batch(void) {
 //
 // egi_fail and egi_raise raise an error inside the library, eg_raise does so for programs. All fill an egi_failure: its
 // code, function and sentence, the program's line, and what the contexts say. egi_failure_tell keeps it as the thread's
-// first error and tells the handler; egi_failure_text makes the message when somebody asks for it.
+// first error and tells the handler; egi_failure_text makes its message.
 
 // A name in a message may have line breaks; they become spaces.
 static EGI_COLD void egi_message_clean(char *text) {
