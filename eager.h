@@ -9980,8 +9980,10 @@ EGI_EVERYWHERE double egi_sine_far_64(double x, uint32_t quarters) {
     EGI_FAMILIES(name) EGI_FAMILIES_64(name)
 EGI_SINES(sin, 0u)
 EGI_SINES(cos, 1u)
+// r is rounded by its bits: of exactly - (double)(float)exactly gcc 12 makes 0 where it has vectors of AVX-512.
 EGI_EVERYWHERE float egi_tan_of(double exactly, uint32_t q) {
-    const float r = (float)exactly, lost = (float)(exactly - (double)r), z = r * r;
+    const double near_r = egi_bits64_double((egi_bits64_of(exactly) + 0x10000000u) & ~(uint64_t)0x1fffffff);
+    const float r = (float)near_r, lost = (float)(exactly - near_r), z = r * r;
     const float rest =
         r * z * (0.333331394f + z *
                  (0.133392036f + z *
@@ -10193,7 +10195,9 @@ EGI_EVERYWHERE double egi_exp_split_64(int fused, double x, uint64_t *n, double 
     *high = near_r;
     return egi_fma64(fused, r2, p, low);
 }
-EGI_EVERYWHERE double egi_exp_within_64(int fused, double x) {   // -746 <= x <= 710, or NaN; of others, anything
+// Comparisons below are of the form "greater": with -ffast-math gcc makes of x < c, where it stands alone, one that is
+// true of NaN (its comisd and setb), whatever the pragmas say.
+EGI_EVERYWHERE double egi_exp_within_64(int fused, double x) {   // |x| <= 746, or NaN; of others, anything
     uint64_t n;
     double high;
     const double low = egi_exp_split_64(fused, x, &n, &high);
@@ -10202,15 +10206,14 @@ EGI_EVERYWHERE double egi_exp_within_64(int fused, double x) {   // -746 <= x <=
     return egi_fma64(fused, high + low, first, first) * egi_bits64_double((n << 52) - half);
 }
 EGI_EVERYWHERE double egi_exp_below_64(int fused, double x) {    // x <= 0, or NaN
-    return egi_bits64_double(egi_bits64_of(egi_exp_within_64(fused, x)) & ~(0 - (uint64_t)(x < -746.0)));
+    return egi_bits64_double(egi_bits64_of(egi_exp_within_64(fused, x)) & ~(0 - (uint64_t)(fabs(x) > 746.0)));
 }
 EGI_EVERYWHERE double egi_exp_as_64(int fused, double x) {      // the comparisons are made meanwhile
     const double y = egi_exp_within_64(fused, x);
-    return egi_choose(x > 710.0, INFINITY, egi_choose(x < -746.0, 0, y));
+    return egi_choose(fabs(x) > 746.0, egi_choose(x > 0, INFINITY, 0), y);
 }
 EGI_EVERYWHERE double egi_expm1_as_64(int fused, double x) {
-    double c = egi_choose(x < -40.0, -40.0, x);
-    c = egi_choose(c > 710.0, 710.0, c);
+    const double c = egi_choose(fabs(x) > 710.0, copysign(710.0, x), x);
     uint64_t n;
     double high;
     const double low = egi_exp_split_64(fused, c, &n, &high);
@@ -10540,7 +10543,7 @@ static EGI_COLD int egi_isa_find(void) {
     if (found == EGI_ISA_AVX512 && egi_isa_fuses()) found = EGI_ISA_TILE_512;
     if (__atomic_exchange_n(&egi_isa, found, __ATOMIC_RELAXED) != EGI_ISA_UNKNOWN) return found;
     if (!wanted)
-        egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_ISA: '%.40s' is none of 'avx512', 'avx2' and 'base'; it is ignored",
+        egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_ISA: '%.40s' is none of 'avx512', 'avx2' and 'base'; unset it, or set one of these",
                  asked);
     else if (wanted > has)
         egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_ISA: this processor has no %s; vectors of %d bytes are used",
@@ -12656,12 +12659,14 @@ static EGI_COLD void egi_team_quota(int *threads) {
     }
 }
 #endif
-// EAGER_NUM_THREADS, else as many as this process has processors and may use.
+// EAGER_NUM_THREADS where it is a whole number from 1 on, else as many as this process has processors and may use.
 static EGI_COLD int egi_team_ask(void) {
     int threads = 0;
     const char *own = getenv("EAGER_NUM_THREADS");
-    if (own) threads = (int)egi_min64(strtol(own, NULL, 10), EGI_TEAM_THREADS);
-    if (threads > 0) return threads;
+    char *end = NULL;
+    if (own) threads = (int)egi_min64(strtol(own, &end, 10), EGI_TEAM_THREADS);
+    if (threads > 0 && !*end) return threads;
+    threads = 0;
 #if defined(__linux__) && !defined(EAGER_NO_STDIO)
     char line[1024];
     const char *list = egi_team_line(EGI_SYSTEM_ROOT "/proc/self/status", "Cpus_allowed_list:\t", line,

@@ -553,7 +553,7 @@ TEST(the_environment_chooses_the_vectors) {
                           : "EAGER_ISA: this processor has no AVX-512; vectors of 16 bytes are used");
     CHECK_INT(eg_error(), EG_OK);
     CHECK_ERROR(isa_with("AVX2"), EG_ERROR_ARGUMENT,
-                "EAGER_ISA: 'AVX2' is none of 'avx512', 'avx2' and 'base'; it is ignored");
+                "EAGER_ISA: 'AVX2' is none of 'avx512', 'avx2' and 'base'; unset it, or set one of these");
     CHECK_INT(egi_isa_get(), has);                                         // that is said once
     CHECK_INT(eg_error(), EG_OK);
     isa_with(before ? kept : NULL);
