@@ -10543,8 +10543,8 @@ static EGI_COLD int egi_isa_find(void) {
     if (found == EGI_ISA_AVX512 && egi_isa_fuses()) found = EGI_ISA_TILE_512;
     if (__atomic_exchange_n(&egi_isa, found, __ATOMIC_RELAXED) != EGI_ISA_UNKNOWN) return found;
     if (!wanted)
-        egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_ISA: '%.40s' is none of 'avx512', 'avx2' and 'base'; unset it, or set one of these",
-                 asked);
+        egi_fail(EG_ERROR_ARGUMENT, NULL,
+                 "EAGER_ISA: '%.40s' is none of 'avx512', 'avx2' and 'base'; unset it, or set one of these", asked);
     else if (wanted > has)
         egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_ISA: this processor has no %s; vectors of %d bytes are used",
                  wanted == EGI_ISA_AVX2 ? "AVX2 and FMA" : "AVX-512", has == EGI_ISA_AVX2 ? 32 : 16);
