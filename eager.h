@@ -14900,16 +14900,19 @@ static const unsigned char egi_sort_form_size[] = { 4, 8, 8, 16 };
 // A float's bits as a key, and back: for negative numbers all bits but the sign are turned, which gives the order of
 // integers.
 #define EGI_SORT_KEY(INT, UINT, u) ((u) ^ (INT)((UINT)((u) >> (sizeof(INT) * 8 - 1)) >> 1))
-// Loops over arrays known not to overlap, in steps of a constant count, of which compilers make vectors.
+// Loops over arrays known not to overlap, in steps of a constant count, of which compilers make vectors. `turn` has all
+// bits set for the descending order, `bias` the sign of unsigned keys.
+typedef void egi_sort_writer(const void *from, int64_t n, bool descending, bool is_unsigned, void *to);
 #define EGI_SORT_LOOP(NAME, TARGET, FROM, INT, TO, key) \
     TARGET static inline __attribute__((always_inline)) void NAME##_step(int64_t n, const FROM *EGI_RESTRICT f, \
                                                                          INT turn, INT bias, TO *EGI_RESTRICT t) { \
         (void)bias; \
         EGI_STEP_LOOP_2 for (int64_t i = 0; i < n; i++) { const FROM u = f[i]; t[i] = (TO)(key); } \
     } \
-    TARGET static void NAME(const void *from, int64_t n, INT turn, INT bias, void *keys) { \
+    TARGET static void NAME(const void *from, int64_t n, bool descending, bool is_unsigned, void *to) { \
+        const INT turn = -(INT)descending, bias = is_unsigned ? (INT)(sizeof(INT) == 8 ? INT64_MIN : INT32_MIN) : 0; \
         const FROM *f = (const FROM *)from; \
-        TO *t = (TO *)keys; \
+        TO *t = (TO *)to; \
         for (; n >= EGI_SORT_STEP; n -= EGI_SORT_STEP, f += EGI_SORT_STEP, t += EGI_SORT_STEP) \
             NAME##_step(EGI_SORT_STEP, f, turn, bias, t); \
         NAME##_step(n, f, turn, bias, t); \
@@ -14919,8 +14922,7 @@ static const unsigned char egi_sort_form_size[] = { 4, 8, 8, 16 };
 #define EGI_SORT_FLOAT_KEYS(INT, UINT, INF, MOST) \
     ((((EGI_SORT_KEY(INT, UINT, u) & -(INT)((u & (INT)MOST) != 0)) ^ turn) & EGI_SORT_NOT_NAN(INT, INF, MOST)) | \
      ((INT)MOST & ~EGI_SORT_NOT_NAN(INT, INF, MOST))) ^ bias
-// The keys of n elements of any dtype: 8 bytes for dtypes of 8 bytes, else 4; signed integers or, with `is_unsigned`,
-// unsigned ones.
+// The keys of n elements: 8 bytes for dtypes of 8 bytes, else 4; signed integers or, with `is_unsigned`, unsigned ones.
 #define EGI_SORT_KEYS(NAME, TARGET) \
     EGI_SORT_LOOP(NAME##_f64, TARGET, int64_t, int64_t, int64_t, \
                   EGI_SORT_FLOAT_KEYS(int64_t, uint64_t, 0x7ff0000000000000, INT64_MAX)) \
@@ -14928,41 +14930,25 @@ static const unsigned char egi_sort_form_size[] = { 4, 8, 8, 16 };
                   EGI_SORT_FLOAT_KEYS(int32_t, uint32_t, 0x7f800000, INT32_MAX)) \
     EGI_SORT_LOOP(NAME##_i64, TARGET, int64_t, int64_t, int64_t, u ^ turn ^ bias) \
     EGI_SORT_LOOP(NAME##_i32, TARGET, int32_t, int32_t, int32_t, u ^ turn ^ bias) \
-    EGI_SORT_LOOP(NAME##_u8, TARGET, uint8_t, int32_t, int32_t, u ^ turn ^ bias) \
-    TARGET static void NAME(int dtype, const void *from, int64_t n, bool descending, bool is_unsigned, void *keys) { \
-        const int64_t turn = -(int64_t)descending; \
-        if (egi_dtypes[dtype].size == 8) \
-            (dtype == EG_FLOAT64 ? NAME##_f64 : NAME##_i64)(from, n, turn, is_unsigned ? INT64_MIN : 0, keys); \
-        else \
-            (dtype == EG_FLOAT32 ? NAME##_f32 : dtype == EG_INT32 ? NAME##_i32 : NAME##_u8)( \
-                from, n, (int32_t)turn, is_unsigned ? INT32_MIN : 0, keys); \
-    }
-EGI_SORT_KEYS(egi_sort_keys_16, )
+    EGI_SORT_LOOP(NAME##_u8, TARGET, uint8_t, int32_t, int32_t, u ^ turn ^ bias)
+EGI_SORT_KEYS(egi_sort_keys, )
 #if EGI_WIDE_PROGRAMS
 EGI_SORT_KEYS(egi_sort_keys_avx2, EGI_AVX2)
+#define EGI_SORT_BY_ISA(name, suffix) { name##suffix, name##_avx2##suffix }
+static inline bool egi_sort_wide(void) { return egi_cpu_has_avx2(); }
+#else
+#define EGI_SORT_BY_ISA(name, suffix) { name##suffix, name##suffix }
+static inline bool egi_sort_wide(void) { return false; }
 #endif
-static void egi_sort_keys(int dtype, const void *from, int64_t n, bool descending, bool is_unsigned, void *keys) {
-#if EGI_WIDE_PROGRAMS
-    if (egi_cpu_has_avx2()) { egi_sort_keys_avx2(dtype, from, n, descending, is_unsigned, keys); return; }
-#endif
-    egi_sort_keys_16(dtype, from, n, descending, is_unsigned, keys);
-}
-// The values of n unsigned keys for which egi_sort_loses_nothing was true.
-EGI_SORT_LOOP(egi_sort_values_f64, , int64_t, int64_t, int64_t, EGI_SORT_KEY(int64_t, uint64_t, u ^ turn))
-EGI_SORT_LOOP(egi_sort_values_f32, , int32_t, int32_t, int32_t, EGI_SORT_KEY(int32_t, uint32_t, u ^ turn))
-EGI_SORT_LOOP(egi_sort_values_i64, , int64_t, int64_t, int64_t, u ^ turn)
-EGI_SORT_LOOP(egi_sort_values_i32, , int32_t, int32_t, int32_t, u ^ turn)
-EGI_SORT_LOOP(egi_sort_values_u8, , int32_t, int32_t, uint8_t, (u ^ turn) & 255)
-static void egi_sort_values(int dtype, const void *from, int64_t n, bool descending, void *values) {
-    const int64_t turn = -(int64_t)descending;
-    if (egi_dtypes[dtype].size == 8)
-        (dtype == EG_FLOAT64 ? egi_sort_values_f64 : egi_sort_values_i64)(from, n, turn ^ INT64_MIN, 0, values);
-    else
-        (dtype == EG_FLOAT32 ? egi_sort_values_f32 : dtype == EG_INT32 ? egi_sort_values_i32 : egi_sort_values_u8)(
-            from, n, (int32_t)turn ^ INT32_MIN, 0, values);
-}
-// Whether the keys of x give its elements back; those of NaN and -0 do not.
-#define EGI_SORT_LOSES(INT, INF, MOST, LEAST) { \
+// The values of n unsigned keys of elements of which none is lost (below).
+EGI_SORT_LOOP(egi_sort_values_f64, , int64_t, int64_t, int64_t, EGI_SORT_KEY(int64_t, uint64_t, u ^ turn ^ bias))
+EGI_SORT_LOOP(egi_sort_values_f32, , int32_t, int32_t, int32_t, EGI_SORT_KEY(int32_t, uint32_t, u ^ turn ^ bias))
+EGI_SORT_LOOP(egi_sort_values_i64, , int64_t, int64_t, int64_t, u ^ turn ^ bias)
+EGI_SORT_LOOP(egi_sort_values_i32, , int32_t, int32_t, int32_t, u ^ turn ^ bias)
+EGI_SORT_LOOP(egi_sort_values_u8, , int32_t, int32_t, uint8_t, (u ^ turn ^ bias) & 255)
+// Whether the keys of NaN or -0 are among those of x, which do not give the elements back.
+#define EGI_SORT_LOSES(NAME, INT, INF, MOST, LEAST) \
+    static bool NAME(const void *x, int64_t n) { \
         INT u[EGI_SORT_STEP], lost[EGI_SORT_STEP] = { 0 }; \
         for (int64_t i = 0, m; i < n; i += m) { \
             m = egi_min64(n - i, EGI_SORT_STEP); \
@@ -14972,12 +14958,25 @@ static void egi_sort_values(int dtype, const void *from, int64_t n, bool descend
                 lost[l] |= (INT)(u[l] == (INT)LEAST) | (INT)((u[l] & (INT)MOST) > (INT)INF); \
         } \
         for (int l = 1; l < EGI_SORT_STEP; l++) lost[0] |= lost[l]; \
-        return !lost[0]; \
+        return lost[0] != 0; \
     }
-static bool egi_sort_loses_nothing(int dtype, const void *x, int64_t n) {
-    if (dtype == EG_FLOAT32) EGI_SORT_LOSES(int32_t, 0x7f800000, INT32_MAX, INT32_MIN)
-    if (dtype == EG_FLOAT64) EGI_SORT_LOSES(int64_t, 0x7ff0000000000000, INT64_MAX, INT64_MIN)
-    return true;
+EGI_SORT_LOSES(egi_sort_loses_f32, int32_t, 0x7f800000, INT32_MAX, INT32_MIN)
+EGI_SORT_LOSES(egi_sort_loses_f64, int64_t, 0x7ff0000000000000, INT64_MAX, INT64_MIN)
+// A dtype's keys, by vectors of 16 bytes and by AVX2; their values; and `loses`, NULL where nothing is lost.
+typedef struct egi_sort_stamps {
+    egi_sort_writer *keys[2], *values;
+    bool (*loses)(const void *x, int64_t n);
+} egi_sort_stamps;
+EGI_OBJECTS static const egi_sort_stamps egi_sort_dtypes[EGI_COMPUTED] = {  // ORDER eg_dtype
+    { EGI_SORT_BY_ISA(egi_sort_keys, _f32), egi_sort_values_f32, egi_sort_loses_f32 },
+    { EGI_SORT_BY_ISA(egi_sort_keys, _f64), egi_sort_values_f64, egi_sort_loses_f64 },
+    { EGI_SORT_BY_ISA(egi_sort_keys, _i32), egi_sort_values_i32, NULL },
+    { EGI_SORT_BY_ISA(egi_sort_keys, _i64), egi_sort_values_i64, NULL },
+    { EGI_SORT_BY_ISA(egi_sort_keys, _u8), egi_sort_values_u8, NULL },
+    { EGI_SORT_BY_ISA(egi_sort_keys, _u8), egi_sort_values_u8, NULL },
+};
+static void egi_sort_keys(int dtype, const void *from, int64_t n, bool descending, bool is_unsigned, void *keys) {
+    egi_sort_dtypes[dtype].keys[egi_sort_wide()](from, n, descending, is_unsigned, keys);
 }
 
 // rank[i]: how many of n signed keys come before the i-th, counting equal ones that stand before it. Keys and ranks
@@ -14985,8 +14984,10 @@ static bool egi_sort_loses_nothing(int dtype, const void *x, int64_t n) {
 // 1: all i keys in front are counted, larger ones are subtracted again (a true comparison is -1), then come the
 // vectors' own keys and last the smaller keys behind.
 #define EGI_SORT_RANKS(NAME, T, BYTES, TARGET) \
-    TARGET static void NAME(const T *key, int64_t n, T *rank) { \
+    TARGET static void NAME(const void *keys, int64_t n, void *ranks) { \
         enum { L = BYTES / (int)sizeof(T) }; \
+        const T *key = (const T *)keys; \
+        T *rank = (T *)ranks; \
         typedef T vec __attribute__((vector_size(BYTES))); \
         typedef T vec_at __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
         vec lane; \
@@ -15012,25 +15013,17 @@ EGI_SORT_RANKS(egi_sort_ranks_8, int64_t, 16, )
 EGI_SORT_RANKS(egi_sort_ranks_avx2_4, int32_t, 32, EGI_AVX2)
 EGI_SORT_RANKS(egi_sort_ranks_avx2_8, int64_t, 32, EGI_AVX2)
 #endif
+// The stamps for keys of 4 and of 8 bytes, by vectors of 16 bytes and by AVX2.
+EGI_OBJECTS static void (*const egi_sort_ranks_of[2][2])(const void *keys, int64_t n, void *ranks) = {
+    EGI_SORT_BY_ISA(egi_sort_ranks, _4), EGI_SORT_BY_ISA(egi_sort_ranks, _8)
+};
+static void egi_sort_ranks(int key_size, const void *keys, int64_t n, void *ranks) {
+    egi_sort_ranks_of[key_size == 8][egi_sort_wide()](keys, n, ranks);
+}
 // Counting beats the radix sort up to these numbers of elements (measured).
 enum { EGI_SORT_SHORT = 128, EGI_SORT_SHORT_4 = 64, EGI_SORT_SHORT_8 = 32, EGI_SORT_ROOM = 8 };
 static int64_t egi_sort_short(int key_size) {
-#if EGI_WIDE_PROGRAMS
-    if (egi_cpu_has_avx2()) return EGI_SORT_SHORT;
-#endif
-    return key_size == 4 ? EGI_SORT_SHORT_4 : EGI_SORT_SHORT_8;
-}
-// Counts ranks by the processor's widest vectors.
-static void egi_sort_ranks(int key_size, const void *keys, int64_t n, void *ranks) {
-#if EGI_WIDE_PROGRAMS
-    if (egi_cpu_has_avx2()) {
-        if (key_size == 4) egi_sort_ranks_avx2_4((const int32_t *)keys, n, (int32_t *)ranks);
-        else egi_sort_ranks_avx2_8((const int64_t *)keys, n, (int64_t *)ranks);
-        return;
-    }
-#endif
-    if (key_size == 4) egi_sort_ranks_4((const int32_t *)keys, n, (int32_t *)ranks);
-    else egi_sort_ranks_8((const int64_t *)keys, n, (int64_t *)ranks);
+    return egi_sort_wide() ? EGI_SORT_SHORT : key_size == 4 ? EGI_SORT_SHORT_4 : EGI_SORT_SHORT_8;
 }
 // Sorts rows of n elements, few enough to be counted, and writes the first k values and positions of each; either may
 // be NULL.
@@ -15138,7 +15131,8 @@ static uint64_t *egi_sort_items(egi_sort_form form, uint64_t *items, uint64_t *o
 // The first step of EGI_SORT_STEP keys, from i on and below n, with a key below `most`; n if there is none.
 #define EGI_SORT_FIND_BELOW(NAME, T, BYTES, TARGET) \
     EGI_CHOOSE_ANY(NAME##_any, BYTES, TARGET) \
-    TARGET static int64_t NAME(const T *key, int64_t i, int64_t n, T most) { \
+    TARGET static int64_t NAME(const void *keys, int64_t i, int64_t n, int64_t bound) { \
+        const T *key = (const T *)keys, most = (T)bound; \
         typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
         for (; i < n; i += EGI_SORT_STEP) { \
             const vec *v = (const vec *)(const void *)(key + i); \
@@ -15154,7 +15148,8 @@ EGI_SORT_FIND_BELOW(egi_sort_find_below_avx2_4, int32_t, 32, EGI_AVX2)
 EGI_SORT_FIND_BELOW(egi_sort_find_below_avx2_8, int64_t, 32, EGI_AVX2)
 #endif
 #define EGI_SORT_FIND_BELOW_PLAIN(NAME, T) \
-    static int64_t NAME(const T *key, int64_t i, int64_t n, T most) { \
+    static int64_t NAME(const void *keys, int64_t i, int64_t n, int64_t bound) { \
+        const T *key = (const T *)keys, most = (T)bound; \
         for (; i < n; i += EGI_SORT_STEP) { \
             T below = 0; \
             for (int l = 0; l < EGI_SORT_STEP; l++) below |= (T)(key[i + l] < most); \
@@ -15164,15 +15159,10 @@ EGI_SORT_FIND_BELOW(egi_sort_find_below_avx2_8, int64_t, 32, EGI_AVX2)
     }
 EGI_SORT_FIND_BELOW_PLAIN(egi_sort_find_below_4, int32_t)
 EGI_SORT_FIND_BELOW_PLAIN(egi_sort_find_below_8, int64_t)
-static int64_t egi_sort_find_below(int key_size, const void *keys, int64_t i, int64_t n, int64_t most) {
-#if EGI_WIDE_PROGRAMS
-    if (egi_cpu_has_avx2())
-        return key_size == 4 ? egi_sort_find_below_avx2_4((const int32_t *)keys, i, n, (int32_t)most)
-                             : egi_sort_find_below_avx2_8((const int64_t *)keys, i, n, most);
-#endif
-    return key_size == 4 ? egi_sort_find_below_4((const int32_t *)keys, i, n, (int32_t)most)
-                         : egi_sort_find_below_8((const int64_t *)keys, i, n, most);
-}
+EGI_OBJECTS
+static int64_t (*const egi_sort_find_below_of[2][2])(const void *keys, int64_t i, int64_t n, int64_t bound) = {
+    EGI_SORT_BY_ISA(egi_sort_find_below, _4), EGI_SORT_BY_ISA(egi_sort_find_below, _8)
+};
 typedef struct egi_sort_row { egi_sort_form form; int dtype; bool descending; int64_t n, k, room; } egi_sort_row;
 // Sorts all elements of a row at `from`; the items are in `items` or `other`, which is returned.
 static const void *egi_sort_all(const egi_sort_row *r, const char *from, void *items, void *other) {
@@ -15196,7 +15186,8 @@ static const void *egi_sort_all(const egi_sort_row *r, const char *from, void *i
 // A bound that at least k of EGI_SORT_BLOCK keys do not exceed: the k-th of the least keys of EGI_SORT_GROUPS groups.
 enum { EGI_SORT_GROUPS = 64 };
 #define EGI_SORT_BOUND(NAME, T, TARGET) \
-    TARGET static T NAME(const T *key, int64_t k) { \
+    TARGET static int64_t NAME(const void *keys, int64_t k) { \
+        const T *key = (const T *)keys; \
         T least[EGI_SORT_GROUPS + EGI_SORT_ROOM * 8 / sizeof(T)] = { 0 }, rank[sizeof least / sizeof *least]; \
         memcpy(least, key, EGI_SORT_GROUPS * sizeof *key); \
         for (int i = EGI_SORT_GROUPS; i < EGI_SORT_BLOCK; i += EGI_SORT_GROUPS) \
@@ -15212,18 +15203,15 @@ EGI_SORT_BOUND(egi_sort_bound_8, int64_t, )
 EGI_SORT_BOUND(egi_sort_bound_avx2_4, int32_t, EGI_AVX2)
 EGI_SORT_BOUND(egi_sort_bound_avx2_8, int64_t, EGI_AVX2)
 #endif
-static int64_t egi_sort_bound(int key_size, const void *keys, int64_t k) {
-#if EGI_WIDE_PROGRAMS
-    if (egi_cpu_has_avx2())
-        return key_size == 4 ? egi_sort_bound_avx2_4((const int32_t *)keys, k)
-                             : egi_sort_bound_avx2_8((const int64_t *)keys, k);
-#endif
-    return key_size == 4 ? egi_sort_bound_4((const int32_t *)keys, k) : egi_sort_bound_8((const int64_t *)keys, k);
-}
+EGI_OBJECTS static int64_t (*const egi_sort_bound_of[2][2])(const void *keys, int64_t k) = {
+    EGI_SORT_BY_ISA(egi_sort_bound, _4), EGI_SORT_BY_ISA(egi_sort_bound, _8)
+};
 // The same for the first k elements in the order; `items` and `other` have room for more than k.
 static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64_t *items, uint64_t *other) {
     int64_t block[EGI_SORT_BLOCK], kept = 0, most = 0;
     const int size = egi_dtypes[r->dtype].size, key_size = size == 8 ? 8 : 4;
+    int64_t (*const find_below)(const void *, int64_t, int64_t, int64_t) =
+        egi_sort_find_below_of[key_size == 8][egi_sort_wide()];
     // Every key enters until there is a bound, or the buffer was full; then only those below `most`.
     bool enters = true;
     for (int64_t start = 0, count; start < r->n; start += count) {
@@ -15234,12 +15222,12 @@ static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64
         // More than k elements may equal the bound, so they enter: `most` is the bound plus one. After the buffer was
         // full, `most` is the k-th key itself: an equal key comes later and so stands behind it.
         if (start == 0 && count == EGI_SORT_BLOCK && r->k > 0 && r->k <= EGI_SORT_GROUPS / 2) {
-            most = egi_sort_bound(key_size, block, r->k);
+            most = egi_sort_bound_of[key_size == 8][egi_sort_wide()](block, r->k);
             enters = most == INT64_MAX || (key_size == 4 && most == INT32_MAX);
             most += !enters;
         }
         for (int64_t i = 0; i < count; i += EGI_SORT_STEP) {
-            if (!enters && (i = egi_sort_find_below(key_size, block, i, count, most)) == count) break;
+            if (!enters && (i = find_below(block, i, count, most)) == count) break;
             for (int64_t j = i, end = egi_min64(i + EGI_SORT_STEP, count); j < end; j++) {
                 const int64_t key = size == 8 ? block[j] : (int64_t)((const int32_t *)(const void *)block)[j];
                 if (!enters && key >= most) continue;
@@ -15265,7 +15253,7 @@ static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64
 static void egi_sort_write(const egi_sort_row *r, const uint64_t *items, const char *from, char *values,
                            int64_t *order) {
     if (r->form == EGI_SORT_KEYS_4 || r->form == EGI_SORT_KEYS_8) {
-        egi_sort_values(r->dtype, items, r->n, r->descending, values);
+        egi_sort_dtypes[r->dtype].values(items, r->n, r->descending, true, values);
         return;
     }
     for (int64_t i = 0; order && i < r->k; i++) order[i] = egi_sort_item_position(r->form, items, i);
@@ -15314,11 +15302,12 @@ static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
     if (size == 1 && room == p->n) return true;
     const egi_sort_form with_place = size < 8 && p->n <= (int64_t)UINT32_MAX ? EGI_SORT_PACKED : EGI_SORT_PAIRS,
                         alone = size == 8 ? EGI_SORT_KEYS_8 : EGI_SORT_KEYS_4;
+    bool (*const loses)(const void *, int64_t) = egi_sort_dtypes[x->dtype].loses;
     char *space = (char *)egi_alloc((size_t)room * 2 * egi_sort_form_size[with_place]);
     if (!space) return egi_memory_fail(args->op->name, room * 2 * egi_sort_form_size[with_place]);
     for (int64_t o = 0; o < p->outer; o++, from += p->n * size) {
         egi_sort_row r = { with_place, x->dtype, p->descending, p->n, p->k, room };
-        if (!order && p->k == p->n && p->n <= (int64_t)UINT32_MAX && egi_sort_loses_nothing(x->dtype, from, p->n))
+        if (!order && p->k == p->n && p->n <= (int64_t)UINT32_MAX && (!loses || !loses(from, p->n)))
             r.form = alone;
         char *other = space + room * egi_sort_form_size[r.form];
         const void *items = room < p->n ? egi_sort_some(&r, from, (uint64_t *)(void *)space, (uint64_t *)(void *)other)
@@ -15365,9 +15354,10 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
     return index;
 }
 // One product of matrices for each index of the batch. A broadcast batch axis has the stride 0.
+typedef bool egi_matmul_product(const egi_matmul_parameters *p, const void *a, const void *b, void *c, void *given);
 typedef struct egi_matmul_job {
     const egi_matmul_parameters *p;
-    bool (*product)(const egi_matmul_parameters *, const void *, const void *, void *, void *);
+    egi_matmul_product *product;
     const char *a, *b;
     char *c, *space;                                // space: for the threads' products, or NULL: they allocate
     int64_t size, needs;                            // bytes: of an element, of a thread's memory
@@ -15389,22 +15379,29 @@ static void egi_matmul_run(void *context, int64_t begin, int64_t end) {
         for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
     }
 }
+// A dtype's product, and the elements of memory that it needs of a thread, where it needs any. ORDER eg_dtype
+EGI_OBJECTS static const struct {
+    egi_matmul_product *product;
+    int64_t (*needs)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, int64_t ldb);
+} egi_cpu_products[] = {
+    { egi_cpu_product_f32, egi_gemm_needs_f32 }, { egi_cpu_product_f64, egi_gemm_needs_f64 },
+    { egi_cpu_product_i32, NULL }, { egi_cpu_product_i64, NULL }
+};
 // Products of matrices or of batches of matrices. False without memory.
 static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *y = args->in[1];
     const int dtype = x->dtype, most = egi_parallel_most();
-    egi_matmul_job job = { p, dtype == EG_FLOAT32 ? egi_cpu_product_f32 : dtype == EG_FLOAT64 ? egi_cpu_product_f64
-                              : dtype == EG_INT32 ? egi_cpu_product_i32 : egi_cpu_product_i64,
-                           x->data, y->data, args->out[0]->data, NULL, egi_dtypes[dtype].size, 0, false };
+    egi_matmul_job job = { p, egi_cpu_products[dtype].product, x->data, y->data, args->out[0]->data, NULL,
+                           egi_dtypes[dtype].size, 0, false };
     int64_t batches = 1;
     (void)b;
     for (int i = 0; i < p->batch_rank; i++) batches *= p->batch[i];
     // Many products are divided among threads as a whole; of a few, each is divided.
     const double cost = egi_gemm_cost_f32(p->m, p->n, p->k) * (double)batches;
     if (batches >= 2 * most && most > 1 && cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC) {
-        job.needs = dtype == EG_FLOAT64 ? egi_gemm_needs_f64(p->ta, p->tb, p->m, p->n, p->k, p->ldb)
-                    : dtype == EG_FLOAT32 ? egi_gemm_needs_f32(p->ta, p->tb, p->m, p->n, p->k, p->ldb) : 0;
+        if (egi_cpu_products[dtype].needs)
+            job.needs = egi_cpu_products[dtype].needs(p->ta, p->tb, p->m, p->n, p->k, p->ldb);
         job.needs = 64 + job.size * job.needs;
         job.needs = job.needs / 64 * 64;
         job.space = (char *)egi_alloc((size_t)(job.needs * most));
