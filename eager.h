@@ -8924,6 +8924,7 @@ typedef struct egi_fallback { int field; double value; } egi_fallback;    // a c
 // Rows: EGI_FIELD(struct, member, kind, default, range), without a default EGI_FIELD_LATER. Ranges:
 #define EGI_FINITE -HUGE_VAL, HUGE_VAL, EGI_OPEN_LOW | EGI_OPEN_HIGH, NULL
 #define EGI_AT_LEAST(low) low, HUGE_VAL, EGI_OPEN_HIGH, NULL
+#define EGI_ABOVE(low) low, HUGE_VAL, EGI_OPEN_LOW, NULL                     // infinity is in it
 #define EGI_AT_MOST(high) -HUGE_VAL, high, EGI_OPEN_LOW, NULL
 #define EGI_BETWEEN(low, high) low, high, 0, NULL
 #define EGI_BELOW(low, high) low, high, EGI_OPEN_HIGH, NULL                  // high is not in it
@@ -9004,7 +9005,8 @@ static EGI_COLD bool egi_field_fail(const char *function, const egi_field *f, co
     if (f->words) snprintf(range, sizeof range, "a value of eg_%s", f->words->type);
     if (low) at = (size_t)snprintf(range, sizeof range, "%s %.15g", above, f->low);
     if (high) snprintf(range + at, sizeof range - at, "%s%s %.15g", low ? " and " : "", below, f->high);
-    else if (low && f->kind == EGI_FIELD_NUMBER) snprintf(range + at, sizeof range - at, " and finite");
+    else if (low && f->kind == EGI_FIELD_NUMBER && f->ends & EGI_OPEN_HIGH)
+        snprintf(range + at, sizeof range - at, " and finite");
     if (egi_field_lacks_first(f, options)) snprintf(range, sizeof range, "given; EG_ZERO is a 0");
     if (list && n > most) snprintf(range, sizeof range, "of at most %d numbers", most);
     return egi_fail(EG_ERROR_ARGUMENT, function, "%s%s is %s; %s must be %s", point, f->name, value,
@@ -21048,12 +21050,11 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
               **grads = moved ? moved + k->n : NULL;
     eg_tape *tape = moved || egi_memory_fail("check_gradient", 0) ? eg_tape_begin() : NULL;
     bool ok = tape != NULL;
-    double h = o->step > 0 ? o->step : 1e-5, tolerance = o->tolerance > 0 ? o->tolerance : 1e-5;
+    const double h = o->step;
     for (int i = 0; i < k->n && ok; i++) if (egi_dtype_is_float(k->xs[i]->dtype)) ok = eg_tape_watch(tape, k->xs[i]);
     eg_tensor *y = ok ? egi_check_value(k, k->xs, order) : NULL;
     ok = y && eg_tape_gradients(tape, y, k->xs, k->n, grads);
-    int directions = o->directions > 0 ? o->directions : 2;
-    for (int d = 0; d < directions && ok; d++) {
+    for (int d = 0; d < o->directions && ok; d++) {
         double value[2] = { 0, 0 };
         for (int i = 0; i < k->n && ok; i++) {
             k->directions[i] = NULL;
@@ -21079,7 +21080,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
         eg_recording_unpause();
         double numeric = (value[0] - value[1]) / (2 * h);
         double scale = 1 + (fabs(analytic) > fabs(numeric) ? fabs(analytic) : fabs(numeric));
-        if (ok && !(fabs(analytic - numeric) <= tolerance * scale))
+        if (ok && !(fabs(analytic - numeric) <= o->tolerance * scale))
             ok = egi_fail(EG_ERROR_GRADIENT, "check_gradient",
                           "order %d, direction %d: the gradient says %.12g, differences say %.12g",
                           order, d, analytic, numeric);
@@ -21088,18 +21089,24 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
     eg_scope_end(scope);
     return ok;
 }
+#define EGI_CHECK_FIELD(...) EGI_FIELD(eg_check_options, __VA_ARGS__)
+static const egi_field egi_check_rows[] = {
+    EGI_CHECK_FIELD(order, INT, 1, EGI_BETWEEN(1, EG_MAX_DEPTH)),
+    EGI_CHECK_FIELD(step, NUMBER, 1e-5, EGI_INSIDE(0, HUGE_VAL)),
+    EGI_CHECK_FIELD(tolerance, NUMBER, 1e-5, EGI_AT_LEAST(0)),
+    EGI_CHECK_FIELD(directions, INT, 2, EGI_AT_LEAST(1)), EGI_CHECK_FIELD(seed, OTHER, EGI_GIVEN)
+};
+static const egi_fields egi_check_fields = { egi_check_rows, 5 };
 // Compares all orders from 1 to .order. Inputs that are not floats are given to f as they are.
 EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_check_options o) {
     EGI_FAILS_AS("check_gradient");
     egi_check k = { f, user, NULL, NULL, NULL, n, o.seed ? o.seed : 1 };
-    int order = o.order > 0 ? o.order : 1;
-    if (!EGI_NAMED("check_gradient", o, "order = 2")) return false;
+    if (!EGI_NAMED("check_gradient", o, "order = 2") ||
+        !egi_options_take("check_gradient", &o, &egi_check_fields, UINT64_MAX, NULL)) return false;
+    const int order = o.order;
     if (!egi_lists_given("check_gradient", n, xs, xs, xs)) return false;
     if (!f || n < 1)
         return egi_fail(EG_ERROR_ARGUMENT, "check_gradient", "a function and at least one input are needed");
-    if (order > EG_MAX_DEPTH)
-        return egi_fail(EG_ERROR_ARGUMENT, "check_gradient", "an order of %d; at most %d (EG_MAX_DEPTH)", order,
-                        EG_MAX_DEPTH);
     for (int i = 0; i < n; i++) if (!egi_operand_alive("check_gradient", i, xs[i])) return false;
     eg_scope scope = eg_scope_begin();
     k.xs = (eg_tensor **)egi_alloc((size_t)n * (size_t)(order + 2) * sizeof *k.xs);
@@ -51384,10 +51391,10 @@ static void egi_cluster_begin(int *argc, char ***argv, const eg_cluster_options 
     egi_lock();
     egi_cluster.forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
     egi_unlock();
-    egi_cluster.timeout = o->timeout > 0 ? o->timeout : 300;
+    egi_cluster.timeout = o->timeout;
     egi_cluster.aborts = o->abort;
     egi_cluster.alone = o->no_overlap;
-    egi_cluster.bucket_bytes = o->bucket_bytes ? o->bucket_bytes : 1 << 20;
+    egi_cluster.bucket_bytes = o->bucket_bytes;
     egi_cluster.begun = egi_cluster_start(argc, argv, o->start_timeout > 0 ? o->start_timeout : egi_cluster.timeout);
 #ifndef EAGER_CORE
     egi_cluster_ranks.rank = eg_cluster_rank();
@@ -51395,16 +51402,17 @@ static void egi_cluster_begin(int *argc, char ***argv, const eg_cluster_options 
     if (egi_cluster.begun || egi_cluster_has_failed()) egi_ranks_found = &egi_cluster_ranks;
 #endif
 }
+#define EGI_CLUSTER_FIELD(...) EGI_FIELD(eg_cluster_options, __VA_ARGS__)
+static const egi_field egi_cluster_rows[] = {
+    EGI_CLUSTER_FIELD(timeout, NUMBER, 300, EGI_ABOVE(0)),
+    EGI_FIELD_LATER(eg_cluster_options, start_timeout, NUMBER, EGI_ABOVE(0)),
+    EGI_CLUSTER_FIELD(abort, BOOL, EGI_GIVEN), EGI_CLUSTER_FIELD(no_overlap, BOOL, EGI_GIVEN),
+    EGI_CLUSTER_FIELD(bucket_bytes, INT64, 1 << 20, EGI_AT_LEAST(1))
+};
+static const egi_fields egi_cluster_fields = { egi_cluster_rows, 5 };
 EAGER_API bool (eg_cluster_init)(int *argc, char ***argv, eg_cluster_options o) {
-    if (!EGI_NAMED("cluster_init", o, "timeout = 60")) return false;
-    if (!(o.timeout >= 0))
-        return egi_fail(EG_ERROR_ARGUMENT, "cluster_init", ".timeout is %g, and must be more than 0", o.timeout);
-    if (!(o.start_timeout >= 0))
-        return egi_fail(EG_ERROR_ARGUMENT, "cluster_init", ".start_timeout is %g, and must be more than 0",
-                        o.start_timeout);
-    if (o.bucket_bytes < 0)
-        return egi_fail(EG_ERROR_ARGUMENT, "cluster_init", ".bucket_bytes is %lld, and must be more than 0",
-                        (long long)o.bucket_bytes);
+    if (!EGI_NAMED("cluster_init", o, "timeout = 60") ||
+        !egi_options_take("cluster_init", &o, &egi_cluster_fields, UINT64_MAX, NULL)) return false;
     if (__atomic_exchange_n(&egi_cluster.busy, 1, __ATOMIC_ACQUIRE))
         return egi_fail(EG_ERROR_STATE, "cluster_init", "another thread is in a call of the cluster");
     if (!egi_cluster.begun && !egi_cluster_is_over("cluster_init")) egi_cluster_begin(argc, argv, &o);

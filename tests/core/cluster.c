@@ -263,7 +263,10 @@ TEST(refused) {
     CHECK_ERROR(eg_all_reduce(b), EG_ERROR_DTYPE, "needs numbers to compute with");
     CHECK_ERROR(eg_broadcast(x, 1), EG_ERROR_ARGUMENT, "there is no rank 1; ranks are 0 to 0");
     CHECK_ERROR(eg_broadcast_variables(EG_LIST(x), 0), EG_ERROR_ARGUMENT, "variable");
-    CHECK_ERROR(eg_cluster_init(NULL, NULL, .timeout = -1), EG_ERROR_ARGUMENT, ".timeout is -1");
+    CHECK_ERROR(eg_cluster_init(NULL, NULL, .timeout = -1), EG_ERROR_ARGUMENT,
+                ".timeout is -1; it must be above 0");
     CHECK_ERROR(eg_cluster_init(NULL, NULL, .start_timeout = -1), EG_ERROR_ARGUMENT, ".start_timeout is -1");
-    CHECK_ERROR(eg_cluster_init(NULL, NULL, .bucket_bytes = -1), EG_ERROR_ARGUMENT, ".bucket_bytes is -1");
+    CHECK_ERROR(eg_cluster_init(NULL, NULL, .bucket_bytes = -1), EG_ERROR_ARGUMENT,
+                ".bucket_bytes is -1; it must be at least 1");
+    CHECK_ERROR(eg_cluster_init(NULL, NULL, .bucket_bytes = EG_ZERO), EG_ERROR_ARGUMENT, ".bucket_bytes is 0");
 }

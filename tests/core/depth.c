@@ -158,7 +158,7 @@ TEST(derivatives_of_a_high_order) {
     CHECK_TENSOR(eg_nth_gradient(cube, NULL, x, 3), 1e-6, 6);
     CHECK_TENSOR(eg_nth_gradient(cube, NULL, x, EG_MAX_DEPTH), 0, 0);
     CHECK_ERROR(eg_check_gradient(cube, NULL, &x, 1, .order = 200000), EG_ERROR_ARGUMENT,
-                "eg_check_gradient: an order of 200000; at most " LIMIT_TEXT(EG_MAX_DEPTH));
+                "eg_check_gradient: .order is 200000; it must be at least 1 and at most " LIMIT_TEXT(EG_MAX_DEPTH));
 }
 static eg_tensor *own_gradient(eg_tensor *const *in, void *user) {
     eg_tensor *g[1];

@@ -402,6 +402,11 @@ TEST(directions_and_inputs_that_do_not_fit) {
     CHECK_ERROR(eg_nth_gradient(NULL, NULL, x, 1), EG_ERROR_ARGUMENT, "eg_nth_gradient: a function");
     CHECK_ERROR(eg_check_gradient(first, NULL, &x, 0), EG_ERROR_ARGUMENT,
                 "eg_check_gradient: a function and at least one input are needed");
+    CHECK_ERROR(eg_check_gradient(first, NULL, &x, 1, .order = -1), EG_ERROR_ARGUMENT, ".order is -1");
+    CHECK_ERROR(eg_check_gradient(first, NULL, &x, 1, .step = -1), EG_ERROR_ARGUMENT,
+                "eg_check_gradient: .step is -1; it must be above 0");
+    CHECK_ERROR(eg_check_gradient(first, NULL, &x, 1, .tolerance = NAN), EG_ERROR_ARGUMENT, ".tolerance is nan");
+    CHECK_ERROR(eg_check_gradient(first, NULL, &x, 1, .directions = EG_ZERO), EG_ERROR_ARGUMENT, ".directions is 0");
     CHECK_ERROR(eg_check_gradient(first, NULL, &none, 1), EG_ERROR_NULL, "eg_check_gradient: operand 0 is NULL");
     CHECK_TENSOR(eg_nth_gradient(five, NULL, x, 3), 0, 0, 0);
     CHECK(eg_check_gradient(five, NULL, &x, 1, .order = 3));             // what depends on nothing has the gradient 0
