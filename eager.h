@@ -43227,21 +43227,14 @@ static bool egi_function_may_make(eg_function *f, const egi_trace *t) {
     return !again || egi_fail(EG_ERROR_STATE, "function_call", "the body makes %s in a later call, too; make it once, "
                               "in the first call or before it", t->maker);
 }
-// Runs the body and writes its launches into a list. Returns the call's result; *made is the trace, or NULL. The trace
-// is finished unless it equals `old`, which then stays. If outer tapes record, *call is what this call's line keeps.
-// Takes over `signature`.
-static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
-                               int64_t *signature, int64_t size, const egi_trace *old, egi_trace **made,
-                               egi_taped_call **call) {
+// A trace of a call that begins now, still without lines. Takes over `signature`; NULL without memory.
+static egi_trace *egi_function_trace_new(eg_function *f, eg_tensor *const *in, int n, int m, int64_t *signature,
+                                         int64_t size) {
     egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
-    eg_tensor *few[8], **given = n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *given);
-    *made = NULL;
-    *call = NULL;
-    if (!t || !given) {
-        egi_free(t);
+    if (!t) {
         egi_free(signature);
-        if (given != few) egi_free(given);
-        return egi_memory_fail("function_call", (int64_t)sizeof *t);
+        egi_memory_fail("function_call", (int64_t)sizeof *t);
+        return NULL;
     }
     memset(t, 0, sizeof *t);
     t->refs = 1;
@@ -43256,16 +43249,19 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     t->check = 2;
     t->settings = __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
     t->first_id = egi_this.next_id;
-    eg_scope scope = eg_scope_begin();
+    return t;
+}
+// What the body is given: handles over buffers of their own, which become the places of the inputs; variables as they
+// are. Masks come behind the other inputs.
+static bool egi_function_trace_inputs(egi_trace *t, eg_tensor *const *in, eg_tensor **given) {
     egi_inputs_seen seen = { { 0 } };
-    bool ok = true;
-    // The body is given handles over buffers of their own, which become the places of the inputs.
-    for (int i = 0; i < n && ok; i++) {
+    int masks = t->n;
+    for (int i = 0; i < t->n; i++) {
         const int first = egi_input_first(in, i, &seen);
         const bool again = first < i && in[first] == in[i];
         given[i] = again ? given[first] : in[i]->flags & EGI_VARIABLE ? in[i] : egi_input_wrap(in[i]);
-        ok = given[i] || egi_memory_fail("function_call", 0);
-        if (!ok || again || in[i]->flags & EGI_VARIABLE) continue;
+        if (!given[i]) return egi_memory_fail("function_call", 0);
+        if (again || in[i]->flags & EGI_VARIABLE) continue;
         if (first < i) given[i]->id = given[first]->id;
         int32_t place = egi_trace_place(t, given[i]->buffer);
         if (place < 0) continue;
@@ -43273,22 +43269,25 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
         t->places[place].index = i;
         t->places[place].offset = egi_tensor_low(given[i]);
     }
-    int masks = n;
-    for (int i = 0; i < n; i++) masks -= in[i]->mask != NULL;
-    for (int i = 0; i < n && ok; i++) {
+    for (int i = 0; i < t->n; i++) masks -= in[i]->mask != NULL;
+    for (int i = 0; i < t->n; i++) {
         if (!in[i]->mask) continue;
         if (!given[i]->mask) given[i]->mask = eg_retain(given[masks]);
         masks++;
     }
-    // The body runs, under the hidden tape where outer tapes record, and its launches are written down.
+    return true;
+}
+// Runs the body, under the hidden tape if outer tapes record (`taped`), while its launches are written down.
+static bool egi_function_trace_body(egi_trace *t, eg_tensor *const *in, eg_tensor **given, eg_tensor **out, bool taped,
+                                    egi_taped_call **call) {
     egi_hidden hidden;
     egi_hosted *const hosted = egi_this.hosted;
+    bool ok = true;
     egi_this.hosted = NULL;
-    const bool taped = ok && egi_recording();
-    if (taped) ok = egi_hidden_begin(&hidden, f, t, in, given);
+    if (taped) ok = egi_hidden_begin(&hidden, t->function, t, in, given);
     if (ok) {
         egi_tracing_begin(t);
-        ok = egi_function_run(f, given, out, m);
+        ok = egi_function_run(t->function, given, out, t->m);
         egi_tracing_end(t);
         if (ok && t->cleared[0])
             ok = egi_fail(EG_ERROR_STATE, "function_call", "the body clears an error and goes on, where a replay ends; "
@@ -43298,37 +43297,69 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (*call) (*call)->hosted = egi_this.hosted;
     else egi_hosted_end(egi_this.hosted);
     egi_this.hosted = hosted;
+    return ok;
+}
+// Ends the list. Returns whether it can be replayed; *ok is whether the call itself went well. The list is made ready
+// for replays unless it equals `old`, which then stays.
+static bool egi_function_trace_end(egi_trace *t, eg_tensor **given, eg_tensor **out, const egi_trace *old, bool taped,
+                                   egi_taped_call *call, bool *ok) {
     if (egi_this.random.seed != t->random.seed) egi_trace_refuse(t, false, "the body sets the random state");
     t->drew = egi_this.random.counter - t->random.counter;
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
-    // good: the list can be replayed; ok: the call itself went well.
-    bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out) &&
-                (!taped || egi_taped_places(t, *call));
-    if (good) good = ok = egi_trace_end_holders(t, given, out, *call);
+    bool good = *ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out) &&
+                (!taped || egi_taped_places(t, call));
+    if (good) good = *ok = egi_trace_end_holders(t, given, out, call);
     if (good) egi_trace_end_branches(t);
     good = good && !t->reason[0];
-    if (ok && t->made) ok = egi_function_may_make(f, t);
+    if (*ok && t->made) *ok = egi_function_may_make(t->function, t);
     if (good && !(old && !taped && egi_trace_differs(old, t) == -1))
-        good = egi_trace_optimize(t) && egi_trace_plan(t) &&
-               egi_trace_capture(t);
+        good = egi_trace_optimize(t) && egi_trace_plan(t) && egi_trace_capture(t);
     if (good && taped) egi_taped_forget_leaves(t);
     egi_trace_let_go(t, good);
-    for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
-    if (!ok) { egi_taped_call_free(*call); *call = NULL; }
-    eg_scope_end(scope);
-    if (given != few) egi_free(given);
-    // Without a list, whether there will be further tries.
+    return good;
+}
+// What becomes of a trace when its call has ended: it is returned where it can be replayed (`good`); else it is
+// released, or kept for the next comparison, and f notes whether there will be further tries.
+static egi_trace *egi_function_trace_judge(eg_function *f, egi_trace *t, bool good, bool ok) {
     if (t->made) t->again = true;            // weights made in a first run may depend on what the host reads
     if (ok && t->reason[0] && !t->again) egi_function_give_up(f, t->reason);
     else if (ok && !good && egi_function_tried(f, t) >= EGI_TRACE_TRIES)
         egi_function_give_up(f, t->reason[0] ? t->reason : "the body makes variables at each call");
     else if (ok && good) f->contended = 0;
-    if (good && ok && taped) t->taped->replays = true;
     egi_trace_release(f->refused);
     f->refused = NULL;
-    if (good && ok) *made = t;
-    else if (ok && t->again && t->assigns) f->refused = t;
+    if (good && ok) return t;
+    if (ok && t->again && t->assigns) f->refused = t;
     else egi_trace_release(t);
+    return NULL;
+}
+// Runs the body and writes its launches into a list. Returns the call's result; *made is the trace, or NULL. The trace
+// is finished unless it equals `old`, which then stays. If outer tapes record, *call is what this call's line keeps.
+// Takes over `signature`.
+static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
+                               int64_t *signature, int64_t size, const egi_trace *old, egi_trace **made,
+                               egi_taped_call **call) {
+    egi_trace *t = egi_function_trace_new(f, in, n, m, signature, size);
+    eg_tensor *few[8], **given = n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *given);
+    *made = NULL;
+    *call = NULL;
+    if (!t || !given) {
+        if (t) egi_memory_fail("function_call", (int64_t)n * (int64_t)sizeof *given);
+        egi_trace_release(t);
+        if (given != few) egi_free(given);
+        return false;
+    }
+    eg_scope scope = eg_scope_begin();
+    bool ok = egi_function_trace_inputs(t, in, given);
+    const bool taped = ok && egi_recording();
+    ok = ok && egi_function_trace_body(t, in, given, out, taped, call);
+    const bool good = egi_function_trace_end(t, given, out, old, taped, *call, &ok);
+    for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
+    if (!ok) { egi_taped_call_free(*call); *call = NULL; }
+    eg_scope_end(scope);
+    if (given != few) egi_free(given);
+    if (good && ok && taped) t->taped->replays = true;
+    *made = egi_function_trace_judge(f, t, good, ok);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     return ok;
 }
