@@ -52411,7 +52411,8 @@ EGI_AS_TOLD
 #define EGI_CASES EGI_FLOAT_CASES
 #define EGI_LONG (EGI_STAMP % 10 == 8 ? (int)EGI_LONG_AT_512 : EGI_IS_WIDE)
 #define EGI_FIRST_WHOLE 8388608.0f
-#define EGI_EXP_T(x) egi_exp_below(EGI_IS_WIDE, egi_choosef((x) < -104.0f, -104.0f, x))      // x <= 0
+// x <= 0; 0 is chosen behind the exponential, so that the comparison is made meanwhile
+#define EGI_EXP_T(x) egi_choosef((x) < -104.0f, 0, egi_exp_below(EGI_IS_WIDE, x))
 #define EGI_TANH_T(x) egi_tanh_as(EGI_IS_WIDE, x)
 #define EGI_SIGMOID_T(x) egi_sigmoid_as(EGI_IS_WIDE, x)
 #define EGI_CBLAS_GEMM cblas_sgemm
@@ -54816,42 +54817,67 @@ EGI_TARGET static inline double EGI_TN(egi_piece_total)(const double *s) {
 // As in TensorFlow and PyTorch, a row with a NaN or +inf, or only -inf, gives NaN in softmax and log-softmax. y may be
 // x.
 
+// The greatest element, eight pieces at a time, so that fewer steps wait for a lane's last value. The last step takes
+// elements again that have been taken, which changes nothing.
+#define EGI_MORE(a, b) ((a) > (b) ? (a) : (b))
 EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T *x) {
-    EGI_T lane[EGI_PIECE], own[EGI_PIECE];
-    for (int l = 0; l < EGI_PIECE; l++) lane[l] = -(EGI_T)INFINITY;
+    enum { P = EGI_PIECE, STEP = 8 * EGI_PIECE };
+    EGI_T lane[P], own[P];
+    for (int l = 0; l < P; l++) lane[l] = -(EGI_T)INFINITY;
     int64_t i = 0;
-    for (; n - i >= 4 * EGI_PIECE; i += 4 * EGI_PIECE)         // so that fewer steps wait for a lane's last value
-        for (int l = 0; l < EGI_PIECE; l++) {
-            const EGI_T *p = x + i + l;
-            EGI_T most = p[0] > lane[l] ? p[0] : lane[l];
-            most = p[EGI_PIECE] > most ? p[EGI_PIECE] : most;
-            most = p[2 * EGI_PIECE] > most ? p[2 * EGI_PIECE] : most;
-            lane[l] = p[3 * EGI_PIECE] > most ? p[3 * EGI_PIECE] : most;
+    for (; i < n && n >= STEP; i += STEP) {
+        const EGI_T *p = x + egi_min64(i, n - STEP);
+        for (int l = 0; l < P; l++) {
+            const EGI_T a = EGI_MORE(p[l], p[P + l]), b = EGI_MORE(p[2 * P + l], p[3 * P + l]),
+                        c = EGI_MORE(p[4 * P + l], p[5 * P + l]), d = EGI_MORE(p[6 * P + l], p[7 * P + l]),
+                        ab = EGI_MORE(a, b), cd = EGI_MORE(c, d), all = EGI_MORE(ab, cd);
+            lane[l] = EGI_MORE(all, lane[l]);
         }
-    for (; i < n; i += EGI_PIECE) {
-        const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, -(EGI_T)INFINITY, own);
-        for (int l = 0; l < EGI_PIECE; l++) lane[l] = p[l] > lane[l] ? p[l] : lane[l];
     }
-    for (int w = EGI_PIECE / 2; w; w /= 2)
-        for (int l = 0; l < w; l++) lane[l] = lane[l + w] > lane[l] ? lane[l + w] : lane[l];
+    for (; i < n; i += P) {
+        const EGI_T *p = n < P ? EGI_TN(egi_piece)(n, x, -(EGI_T)INFINITY, own) : x + egi_min64(i, n - P);
+        for (int l = 0; l < P; l++) lane[l] = EGI_MORE(p[l], lane[l]);
+    }
+    for (int l = 0; l < P / 2; l++) lane[l] = EGI_MORE(lane[l + P / 2], lane[l]);
+    for (int l = 0; l < P / 4; l++) lane[l] = EGI_MORE(lane[l + P / 4], lane[l]);
+    for (int l = 0; l < P / 8; l++) lane[l] = EGI_MORE(lane[l + P / 8], lane[l]);
+    for (int l = 1; l < P / 8; l++) lane[0] = EGI_MORE(lane[l], lane[0]);
     return lane[0];
 }
-// The sum of exp(x[i] - m), where x[i] <= m. The exponentials are stored in y unless it is NULL; y may be x.
+#undef EGI_MORE
+// The sum of exp(x[i] - m), where x[i] <= m. The exponentials are stored in y unless it is NULL; y may be x. Four
+// pieces at a time, so that fewer steps wait for the sum; the copy of the last few is made first, since reading what
+// was just written in other widths makes the processor wait. What is fetched ahead is the next row.
+#define EGI_ROW_FOUR(i) (double)((e[i] + e[i + A]) + (e[i + 2 * A] + e[i + 3 * A]))
+#define EGI_ROW_ADD for (int l = 0; l < A; l++) sum[l] += EGI_ROW_FOUR(l);
+#define EGI_ROW_ADD_4 \
+    for (int l = 0; l < A; l++) \
+        sum[l] = (((sum[l] + EGI_ROW_FOUR(l)) + EGI_ROW_FOUR(l + P)) + EGI_ROW_FOUR(l + 2 * P)) \
+                 + EGI_ROW_FOUR(l + 3 * P);
 #define EGI_ROW_EXP(target, name) \
     target EGI_NOINLINE static double EGI_TN(name)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) { \
-        enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 }; \
-        EGI_T own[EGI_PIECE], other[EGI_PIECE]; \
-        double sum[EGI_PIECE / 4] = {0}; \
-        for (int64_t i = 0; i < n; i += EGI_PIECE) { \
-            const int64_t rest = n - i; \
-            const EGI_T *p = EGI_TN(egi_piece)(rest, x + i, m, own); \
-            EGI_T *e = y && rest >= EGI_PIECE ? y + i : other; \
+        enum { A = EGI_PIECE / 4, P = EGI_PIECE }; \
+        const int64_t rest = n % P; \
+        EGI_T own[P], other[4 * P]; \
+        double sum[A] = {0}; \
+        int64_t i = 0; \
+        if (rest) EGI_TN(egi_piece)(rest, x + n - rest, -(EGI_T)INFINITY, own); \
+        for (; n - i >= 4 * P; i += 4 * P) { \
+            const EGI_T *p = x + i; \
+            EGI_T *e = y ? y + i : other; \
+            for (int l = 0; l < 4 * P; l += 64 / (int)sizeof *p) __builtin_prefetch(p + n + l); \
             EGI_SAME_PLACE \
-            for (int l = 0; l < EGI_PIECE; l++) e[l] = EGI_EXP_T(p[l] - m); \
-            for (int64_t l = rest; l < EGI_PIECE; l++) e[l] = 0; \
+            for (int l = 0; l < 4 * P; l++) e[l] = EGI_EXP_T(p[l] - m); \
+            EGI_ROW_ADD_4 \
+        } \
+        for (; i < n; i += P) { \
+            const bool whole = n - i >= P; \
+            const EGI_T *p = whole ? x + i : own; \
+            EGI_T *e = y && whole ? y + i : other; \
             EGI_SAME_PLACE \
-            for (int l = 0; l < A; l++) sum[l] += (double)((e[l] + e[l + A]) + (e[l + B] + e[l + C])); \
-            if (y && rest < EGI_PIECE) memcpy(y + i, e, (size_t)rest * sizeof *e); \
+            for (int l = 0; l < P; l++) e[l] = EGI_EXP_T(p[l] - m); \
+            EGI_ROW_ADD \
+            if (y && !whole) memcpy(y + i, e, (size_t)rest * sizeof *e); \
         } \
         return EGI_TN(egi_piece_total)(sum); \
     }
@@ -54904,56 +54930,57 @@ static bool EGI_TN(egi_cpu_softmax)(const egi_args *args) {
 }
 // The sum of g or, if y is given, of g y.
 EGI_TARGET EGI_NOINLINE static double EGI_TN(egi_row_dot)(int64_t n, const EGI_T *g, const EGI_T *y) {
-    EGI_T own_g[EGI_PIECE], own_y[EGI_PIECE];
-    double sum[EGI_PIECE / 4] = {0};
-    enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
-    for (int64_t i = 0; i < n; i += EGI_PIECE) {
-        const EGI_T *p = EGI_TN(egi_piece)(n - i, g + i, 0, own_g);
+    enum { A = EGI_PIECE / 4, P = EGI_PIECE };
+    EGI_T own_g[P], own_y[P], product[4 * P];
+    double sum[A] = {0};
+    int64_t i = 0;
+    for (; n - i >= 4 * P; i += 4 * P) {
+        const EGI_T *e = g + i;
+        if (y) {
+            for (int l = 0; l < 4 * P; l++) product[l] = e[l] * y[i + l];
+            e = product;
+        }
+        EGI_ROW_ADD_4
+    }
+    for (; i < n; i += P) {
+        const EGI_T *e = EGI_TN(egi_piece)(n - i, g + i, 0, own_g);
         if (y) {
             const EGI_T *q = EGI_TN(egi_piece)(n - i, y + i, 0, own_y);
-            for (int l = 0; l < A; l++)
-                sum[l] += (double)((p[l] * q[l] + p[l + A] * q[l + A]) + (p[l + B] * q[l + B] + p[l + C] * q[l + C]));
-        } else
-            for (int l = 0; l < A; l++) sum[l] += (double)((p[l] + p[l + A]) + (p[l + B] + p[l + C]));
+            for (int l = 0; l < P; l++) product[l] = e[l] * q[l];
+            e = product;
+        }
+        EGI_ROW_ADD
     }
     return EGI_TN(egi_piece_total)(sum);
 }
-// e = exp(x) for EGI_PIECE elements that are not positive; a function of its own, since compilers might fuse it with
-// its caller.
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_piece_exps)(const EGI_T *x, EGI_T *e) {
-    EGI_SAME_PLACE
-    for (int l = 0; l < EGI_PIECE; l++) e[l] = EGI_EXP_T(x[l]);
-}
-// The gradients of EGI_PIECE elements from y (their softmax or log-softmax), the gradient g of y, and the row's sum; dx
-// may be y or g.
-EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_piece_softmax_grad)(
-    bool logs, const EGI_T *y, const EGI_T *g, EGI_T sum, EGI_T *dx) {
-    if (logs) {
-        EGI_T e[EGI_PIECE];
-        EGI_TN(egi_piece_exps)(y, e);
-        EGI_SAME_PLACE
-        for (int l = 0; l < EGI_PIECE; l++) dx[l] = g[l] - e[l] * sum;
-    } else {
-        EGI_SAME_PLACE
-        for (int l = 0; l < EGI_PIECE; l++) dx[l] = y[l] * (g[l] - sum);
-    }
-}
-// The gradients of rows: y (g - sum(g y)), or g - exp(y) sum(g).
+#undef EGI_ROW_FOUR
+#undef EGI_ROW_ADD
+#undef EGI_ROW_ADD_4
+// The gradients of rows: y (g - sum(g y)), or g - exp(y) sum(g). dx may be y or g.
 EGI_TARGET static void EGI_TN(egi_softmax_grad_rows)(void *context, int64_t begin, int64_t end) {
     const egi_args *args = (const egi_args *)context;
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const bool logs = p->kind == EGI_LOG_SOFTMAX;
+    enum { SOME = 8 * EGI_PIECE };
     const int64_t n = p->n;
     const EGI_T *y = EGI_DATA(args->in[0]) + begin * n, *g = EGI_DATA(args->in[1]) + begin * n;
-    EGI_T *dx = EGI_DATA(args->out[0]) + begin * n, own_y[EGI_PIECE], own_g[EGI_PIECE], d[EGI_PIECE];
-    for (int64_t r = begin; r < end; r++, y += n, g += n, dx += n) {
+    EGI_T *dx = EGI_DATA(args->out[0]) + begin * n, e[SOME];
+    for (int64_t r = begin; r < end; r++) {
         const EGI_T sum = (EGI_T)EGI_TN(egi_row_dot)(n, g, logs ? NULL : y);
-        int64_t i = 0;
-        for (; n - i >= EGI_PIECE; i += EGI_PIECE) EGI_TN(egi_piece_softmax_grad)(logs, y + i, g + i, sum, dx + i);
-        if (i == n) continue;
-        EGI_TN(egi_piece_softmax_grad)(logs, EGI_TN(egi_piece)(n - i, y + i, 0, own_y),
-                                       EGI_TN(egi_piece)(n - i, g + i, 0, own_g), sum, d);
-        memcpy(dx + i, d, (size_t)(n - i) * sizeof *d);
+        for (int64_t i = 0, some; i < n; i += some, y += some, g += some, dx += some) {
+            some = egi_min64(SOME, n - i);
+            if (logs) EGI_TN(egi_row_exp)(some, y, 0, e);
+            int64_t j = 0;
+            for (; some - j >= EGI_PIECE && logs; j += EGI_PIECE) {
+                EGI_SAME_PLACE
+                for (int l = 0; l < EGI_PIECE; l++) dx[j + l] = g[j + l] - e[j + l] * sum;
+            }
+            for (; some - j >= EGI_PIECE; j += EGI_PIECE) {
+                EGI_SAME_PLACE
+                for (int l = 0; l < EGI_PIECE; l++) dx[j + l] = y[j + l] * (g[j + l] - sum);
+            }
+            for (; j < some; j++) dx[j] = logs ? g[j] - e[j] * sum : y[j] * (g[j] - sum);
+        }
     }
 }
 // ATTENTION, a row. A query's weights are the softmax of its scores, which come in blocks. `top` is the largest score
