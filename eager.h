@@ -13131,7 +13131,18 @@ static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
 static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
 
 enum { EGI_LANES = 16, EGI_PIECE = 32 };
-enum { EGI_FETCH_AHEAD = 1 << 14 };             // bytes from what a reduction reads to what it asks for
+// Asks for `bytes` of what a loop reads or writes EGI_FETCH_AHEAD bytes later. The processor fetches ahead by itself,
+// but less far than one core needs to have the memory's whole bandwidth. An address behind a tensor's end is no fault.
+enum { EGI_FETCH_AHEAD = 1 << 14 };
+static inline __attribute__((always_inline)) void egi_fetch(const void *p, int bytes) {
+#if EGI_X86
+    const uintptr_t from = (uintptr_t)p + EGI_FETCH_AHEAD;
+#pragma GCC unroll 4
+    for (int line = 0; line < bytes; line += 64) __builtin_prefetch((const void *)(from + (uintptr_t)line));
+#else
+    (void)p, (void)bytes;
+#endif
+}
 // A cell: a step of a recurrent layer for one row of the batch.
 typedef struct egi_cell_row_f32 egi_cell_row_f32;
 typedef struct egi_cell_row_f64 egi_cell_row_f64;
@@ -52772,6 +52783,51 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_max_pool_window)(const egi_window
         }
     }
 }
+// The mean of one window with a non-empty box, of one or four vectors of channels.
+EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_avg_pool_vectors)(
+    bool four, const egi_windows *w, const egi_window_box *box, const EGI_T *x, EGI_T *y) {
+    EGI_VEC t0 = {0}, t1 = t0, t2 = t0, t3 = t0, *to = (EGI_VEC *)y;
+    for (int64_t d = 0; d < box->n[0]; d++)
+        for (int64_t i = 0; i < box->n[1]; i++) {
+            const EGI_T *at = x + (d * w->axis[1].in + i) * w->axis[2].in * w->c;
+            for (int64_t j = 0; j < box->n[2]; j++, at += w->c) {
+                const EGI_VEC *v = (const EGI_VEC *)at;
+                t0 += v[0];
+                if (four) egi_fetch(at, 4 * (int)sizeof(EGI_VEC)), t1 += v[1], t2 += v[2], t3 += v[3];
+            }
+        }
+    to[0] = t0 / (EGI_T)box->pixels;
+    if (four) to[1] = t1 / (EGI_T)box->pixels, to[2] = t2 / (EGI_T)box->pixels, to[3] = t3 / (EGI_T)box->pixels;
+}
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_avg_pool_window)(const egi_windows *w, const egi_window_box *box,
+                                                                const EGI_T *x, EGI_T *y) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    int64_t q = 0;
+    x += box->first * w->c;
+    for (; q + 4 * L <= w->c; q += 4 * L) EGI_TN(egi_avg_pool_vectors)(true, w, box, x + q, y + q);
+    for (; q + L <= w->c; q += L) EGI_TN(egi_avg_pool_vectors)(false, w, box, x + q, y + q);
+    for (; q < w->c; q++) {
+        EGI_T t = 0;
+        for (int64_t d = 0; d < box->n[0]; d++)
+            for (int64_t i = 0; i < box->n[1]; i++)
+                for (int64_t j = 0; j < box->n[2]; j++)
+                    t += x[((d * w->axis[1].in + i) * w->axis[2].in + j) * w->c + q];
+        y[q] = t / (EGI_T)box->pixels;
+    }
+}
+// Writes or adds its share of g to each pixel of n channels.
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_avg_pool_share)(int64_t n, EGI_T share, const EGI_T *EGI_RESTRICT g,
+                                                               bool add, int64_t pixels, EGI_T *EGI_RESTRICT x) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    const EGI_VEC zero = {0};
+    for (; pixels > 0; pixels--, x += n) {
+        int64_t q = 0;
+        egi_fetch(x, (int)n * (int)sizeof(EGI_T));
+        for (; q + L <= n; q += L)
+            *(EGI_VEC *)(x + q) = (add ? *(EGI_VEC *)(x + q) : zero) + *(const EGI_VEC *)(g + q) * share;
+        for (; q < n; q++) x[q] = (add ? x[q] : 0) + g[q] * share;
+    }
+}
 
 #endif
 #if EGI_STAMPS(2)  // ------------------------------------------------------------------ float and double
@@ -54173,7 +54229,7 @@ static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
 // largest. A window wholly in the padding would get -1, but neither EG_SAME nor EG_VALID makes one. Units are lines of
 // outputs or, for the mean's gradient, pictures.
 typedef struct EGI_TN(egi_pool_job) {
-    const egi_windows *w; EGI_T *x, *y; int64_t *index; bool back;
+    const egi_windows *w; EGI_T *x, *y; int64_t *index; bool back, whole;
 } EGI_TN(egi_pool_job);
 // Positions of maxima, lines begin .. end - 1.
 static void EGI_TN(egi_max_pool_index)(void *context, int64_t begin, int64_t end) {
@@ -54194,48 +54250,50 @@ static void EGI_TN(egi_max_pool_index)(void *context, int64_t begin, int64_t end
 }
 
 // y = the mean of each window of x, 0 for an empty one; back: y is dy, and each element of a window gets an equal
-// share, added in x.
+// share, which is added in x or, with `whole`, is all of it.
 static void EGI_TN(egi_avg_pool)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_pool_job) *job = (const EGI_TN(egi_pool_job) *)context;
     const egi_windows *w = job->w;
     const egi_window a = w->axis[2];
-    const bool back = job->back;
-    const int64_t c = w->c, each = back ? w->axis[0].out * w->axis[1].out : 1;
-    EGI_T *x = job->x, *y = job->y + begin * each * a.out * c;
+    const int64_t c = w->c, each = job->back ? w->axis[0].out * w->axis[1].out : 1;
+    EGI_T *y = job->y + begin * each * a.out * c;
     for (int64_t l = begin * each; l < end * each; l++) {
         const egi_window_box line = egi_window_box_of_line(w, l);
         for (int64_t o = 0; o < a.out; o++, y += c) {
             egi_window_box box = line;
             egi_window_box_add(&box, &a, 2, o * a.stride - a.before);
-            if (!back) EGI_TN(egi_zero)(c, y);
+            if (!job->back) {
+                if (box.pixels) EGI_IN_VECTORS(egi_avg_pool_window)(w, &box, job->x, y);
+                else EGI_TN(egi_zero)(c, y);
+                continue;
+            }
             if (box.pixels == 0) continue;
-            const EGI_T share = (EGI_T)1 / (EGI_T)box.pixels;
             for (int64_t d = 0; d < box.n[0]; d++)
                 for (int64_t h = 0; h < box.n[1]; h++)
-                    for (int64_t i = 0; i < box.n[2]; i++) {
-                        EGI_T *at = x + (box.first + (d * w->axis[1].in + h) * a.in + i) * c;
-                        if (back) EGI_TN(egi_axpy)(c, share, y, at);
-                        else EGI_TN(egi_axpy)(c, 1, at, y);
-                    }
-            if (!back)
-                for (int64_t q = 0; q < c; q++) y[q] /= (EGI_T)box.pixels;
+                    EGI_IN_VECTORS(egi_avg_pool_share)(c, (EGI_T)1 / (EGI_T)box.pixels, y, !job->whole, box.n[2],
+                                                       job->x + (box.first + (d * w->axis[1].in + h) * a.in) * c);
         }
     }
 }
-// The kernel EGI_POOL: positions of maxima, means, or the gradient of means, whose result is cleared first.
+// The kernel EGI_POOL: positions of maxima, means, or the gradient of means, whose result is cleared first
+// unless each element is in one window.
 static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
     const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
     const egi_windows *w = &p->windows;
     const int64_t lines = w->n * w->axis[0].out * w->axis[1].out;
     const double cost = (double)(w->n * egi_windows_out(w) * w->c) * (1 + 0.2 * (double)egi_windows_taps(w));
-    EGI_TN(egi_pool_job) job = { w, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]), NULL, false };
+    EGI_TN(egi_pool_job) job = { w, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]), NULL, false, false };
     if (p->kind == EGI_POOL_MAX_INDEX) {
         job.index = (int64_t *)(void *)args->out[0]->data;
         egi_parallel(lines, cost, EGI_TN(egi_max_pool_index), &job);
     } else if (p->kind == EGI_POOL_AVG) egi_parallel(lines, cost, EGI_TN(egi_avg_pool), &job);
     else {
-        job.x = EGI_DATA(args->out[0]), job.y = EGI_DATA(args->in[0]), job.back = true;
-        EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, job.x);
+        job.x = EGI_DATA(args->out[0]), job.y = EGI_DATA(args->in[0]), job.back = job.whole = true;
+        for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+            const egi_window *a = &w->axis[i];
+            job.whole = job.whole && a->stride == a->taps && a->out * a->stride == a->in;
+        }
+        if (!job.whole) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, job.x);
         egi_parallel(w->n, cost, EGI_TN(egi_avg_pool), &job);
     }
     return true;
@@ -54310,12 +54368,6 @@ EGI_REDUCER void EGI_TN(egi_reduce_column_sums_plain)(int64_t n, int64_t step, i
     }
 }
 #if EGI_WIDE_PROGRAMS
-// Asks for the lines of n elements that a long row comes to later. The processor fetches ahead by itself, but less far
-// than one core needs to have the memory's whole bandwidth. An address behind the row's end is no fault. Bytes gain
-// nothing.
-#define EGI_FETCH(x, n) \
-    for (int line = 0; sizeof(EGI_T) > 1 && line < (int)sizeof(EGI_T) * (n); line += 64) \
-        __builtin_prefetch((const void *)((uintptr_t)(x) + (uintptr_t)(EGI_FETCH_AHEAD + line)));
 #define EGI_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 // The same in vectors of 32 bytes.
 EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, egi_reduction kind,
@@ -54328,7 +54380,7 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T
 #define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
 #define EGI_ADD_TO(i) { vec v = EGI_WIDEN(x + i * lanes); if (kind == EGI_NORM2) v *= v; EGI_JOIN(s##i, v) }
     for (; n >= 8 * lanes; n -= 8 * lanes, x += 8 * lanes) {
-        if (kind != EGI_PROD) EGI_FETCH(x, 8 * lanes)
+        if (kind != EGI_PROD && sizeof(EGI_T) > 1) egi_fetch(x, 8 * lanes * (int)sizeof(EGI_T));   // bytes gain nothing
         EGI_EIGHT(EGI_ADD_TO)
     }
     for (; n >= lanes; n -= lanes, x += lanes) EGI_ADD_TO(0)
@@ -54452,7 +54504,7 @@ EGI_EXTREME(min, EGI_LESS, <)
                 m1 = EGI_EXTREME_OF(NAME, CMP, v[1], m1);                                                             \
                 m2 = EGI_EXTREME_OF(NAME, CMP, v[2], m2);                                                             \
                 m3 = EGI_EXTREME_OF(NAME, CMP, v[3], m3);                                                             \
-                EGI_FETCH(x, 4 * lanes)                                                                               \
+                if (sizeof(EGI_T) > 1) egi_fetch(x, 4 * (int)lanes * (int)sizeof(EGI_T));                             \
                 if (EGI_IS_FLOAT) nan |= ((v[0] != v[0]) | (v[1] != v[1])) | ((v[2] != v[2]) | (v[3] != v[3]));       \
             }                                                                                                         \
             for (; left > 0; left -= lanes, x += lanes) {   /* the last vector may overlap the one before */          \
@@ -54506,7 +54558,6 @@ EGI_EXTREME(min, EGI_LESS, <)
 #undef EGI_EXTREME
 #undef EGI_EXTREME_OF
 #undef EGI_OF_ROW
-#undef EGI_FETCH
 #endif
 #undef EGI_MORE
 #undef EGI_LESS
@@ -55090,6 +55141,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_moments)(int64_t n, cons
     double sum[EGI_PIECE / 4] = {0}, squares[EGI_PIECE / 4] = {0};
     for (int64_t i = 0; i < n; i += EGI_PIECE) {
         const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, k, own);
+        egi_fetch(x + i, (int)sizeof own);
         for (int l = 0; l < EGI_PIECE / 4; l++) {
             const EGI_T a = p[l] - k, b = p[l + EGI_PIECE / 4] - k, c = p[l + EGI_PIECE / 2] - k,
                         d = p[l + 3 * EGI_PIECE / 4] - k;
@@ -55107,6 +55159,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_slopes)(int64_t n, const
     double sum[EGI_PIECE / 4] = {0}, along[EGI_PIECE / 4] = {0};
     for (int64_t i = 0; i < n; i += EGI_PIECE) {
         const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, mean, own_x), *q = EGI_TN(egi_piece)(n - i, g + i, 0, own_g);
+        egi_fetch(x + i, (int)sizeof own_x), egi_fetch(g + i, (int)sizeof own_g);
         for (int l = 0; l < EGI_PIECE / 4; l++) {
             enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
             sum[l] += (double)((q[l] + q[l + A]) + (q[l + B] + q[l + C]));
@@ -55126,6 +55179,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_slopes_by_channel)(int64
     double sum[EGI_PIECE / 4] = {0}, along[EGI_PIECE / 4] = {0};
     for (int64_t i = 0; i < n; i += EGI_PIECE, db += EGI_PIECE, dg += EGI_PIECE) {
         const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, mean, own_x), *q = EGI_TN(egi_piece)(n - i, g + i, 0, own_g);
+        egi_fetch(x + i, (int)sizeof own_x), egi_fetch(g + i, (int)sizeof own_g);
         const EGI_T *f = EGI_TN(egi_piece)(n - i, gamma + i, 0, own_gamma);
         for (int l = 0; l < EGI_PIECE / 4; l++) {
             enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
@@ -55152,7 +55206,9 @@ EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_norm_row
                                                                                   const EGI_T *mean, const EGI_T *f,
                                                                                   const EGI_T *b, const EGI_T *c,
                                                                                   EGI_T *EGI_RESTRICT y) {
+    enum { BYTES = EGI_PIECE * (int)sizeof(EGI_T) };
     for (; n >= EGI_PIECE; n -= EGI_PIECE, x += EGI_PIECE, y += EGI_PIECE) {
+        egi_fetch(y, BYTES);
         if (arrays && g)
             for (int l = 0; l < EGI_PIECE; l++) y[l] = g[l] * f[l] - (x[l] - mean[l]) * b[l] - c[l];
         else if (arrays)
@@ -55191,8 +55247,10 @@ EGI_TARGET static void EGI_TN(egi_norm_run_by_channel)(int64_t n, const EGI_T *E
                                                        EGI_T mean, EGI_T r, const EGI_T *EGI_RESTRICT gamma,
                                                        const EGI_T *EGI_RESTRICT beta, EGI_T *EGI_RESTRICT y) {
     int64_t i = 0;
-    for (; n - i >= EGI_PIECE; i += EGI_PIECE)
+    for (; n - i >= EGI_PIECE; i += EGI_PIECE) {
+        egi_fetch(y + i, EGI_PIECE * (int)sizeof(EGI_T));
         for (int l = 0; l < EGI_PIECE; l++) y[i + l] = (x[i + l] - mean) * r * gamma[i + l] + beta[i + l];
+    }
     for (; i < n; i++) y[i] = (x[i] - mean) * r * gamma[i] + beta[i];
 }
 EGI_TARGET static void EGI_TN(egi_norm_run_back_by_channel)(int64_t n, const EGI_T *EGI_RESTRICT x,
@@ -55200,8 +55258,10 @@ EGI_TARGET static void EGI_TN(egi_norm_run_back_by_channel)(int64_t n, const EGI
                                                             EGI_T r, const EGI_T *EGI_RESTRICT gamma, EGI_T b, EGI_T c,
                                                             EGI_T *EGI_RESTRICT y) {
     int64_t i = 0;
-    for (; n - i >= EGI_PIECE; i += EGI_PIECE)
+    for (; n - i >= EGI_PIECE; i += EGI_PIECE) {
+        egi_fetch(y + i, EGI_PIECE * (int)sizeof(EGI_T));
         for (int l = 0; l < EGI_PIECE; l++) y[i + l] = g[i + l] * gamma[i + l] * r - (x[i + l] - mean) * b - c;
+    }
     for (; i < n; i++) y[i] = g[i] * gamma[i] * r - (x[i] - mean) * b - c;
 }
 // For each of `width` columns of `rows` rows: adds the sum of x - k to sum and that of its square to along or, with g,
@@ -55218,6 +55278,8 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_sums)(int64_t rows, int64_t 
             for (int64_t r = r0; r < end; r++) {
                 const EGI_VEC *p = (const EGI_VEC *)(x + r * width + i),
                               *q = g ? (const EGI_VEC *)(g + r * width + i) : NULL;
+                egi_fetch(p, STRIP * (int)sizeof(EGI_T));
+                if (q) egi_fetch(q, STRIP * (int)sizeof(EGI_T));
                 for (int v = 0; v < STRIP / L; v++) {
                     const EGI_VEC d = p[v] - m[v];
                     s[v] += q ? q[v] : d;

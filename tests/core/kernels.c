@@ -325,17 +325,19 @@ TEST(convolutions_beside_what_is_not_finite) {
         }
 }
 TEST(pools_of_every_form) {
-    static double x[4000], most[4000], mean[4000];
+    static double x[4000], most[4000], mean[4000], g[4000], dx[4000];
     for (int wide = 0; wide < 2; wide++)
         for (int64_t size = 1; size <= 4; size++)
             for (int64_t stride = 1; stride <= 3; stride++)
                 for (int same = 0; same < 2; same++)
                     for (int64_t channels = 1; channels <= 37; channels += 12) {
                         EG_SCOPE;
-                        enum { H = 5, W = 7 };
-                        for (int64_t i = 0; i < H * W * channels; i++) x[i] = value_of(i * 3);
+                        enum { H = 6, W = 8 };
+                        for (int64_t i = 0; i < H * W * channels; i++) x[i] = value_of(i * 3), dx[i] = 0;
                         eg_tensor *in = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(1, H, W, channels), x),
-                                                wide ? EG_FLOAT64 : EG_FLOAT32);
+                                                wide ? EG_FLOAT64 : EG_FLOAT32), *back;
+                        eg_tape *tape = eg_tape_begin();
+                        eg_tape_watch(tape, in);
                         eg_tensor *y = eg_max_pool2d(in, .size = { size }, .strides = { stride },
                                                      .padding = same ? EG_SAME : EG_VALID);
                         eg_tensor *z = eg_avg_pool2d(in, .size = { size }, .strides = { stride },
@@ -356,9 +358,17 @@ TEST(pools_of_every_form) {
                                 }
                             most[i] = top_value;
                             mean[i] = sum / (double)n;
+                            g[i] = value_of(i * 5);
+                            for (int64_t a = p * stride - top; a < p * stride - top + size; a++)
+                                for (int64_t b = q * stride - left; b < q * stride - left + size; b++)
+                                    if (a >= 0 && a < H && b >= 0 && b < W)
+                                        dx[(a * W + b) * channels + c] += g[i] / (double)n;
                         }
                         CHECK_VALUES(y, 0, most, oh * ow * channels);
                         CHECK_VALUES(z, wide ? 1e-14 : 1e-6, mean, oh * ow * channels);
+                        eg_tensor *up = eg_cast(eg_from_data(EG_FLOAT64, eg_shape_of(z), g), (eg_dtype)eg_dtype_of(z));
+                        REQUIRE(eg_tape_gradients_from(tape, &z, 1, &up, &in, 1, &back));
+                        CHECK_VALUES(back, wide ? 1e-14 : 1e-6, dx, H * W * channels);
                     }
 }
 
