@@ -55172,29 +55172,32 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_slopes)(int64_t n, const
 }
 // The same if each element is its own channel: to[0] and to[1] get the sums with g gamma for g; each channel's are
 // added to db and dg (times r).
-EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_slopes_by_channel)(int64_t n, const EGI_T *x, const EGI_T *g,
-                                                                           const EGI_T *gamma, EGI_T mean, EGI_T r,
-                                                                           double *to, EGI_T *db, EGI_T *dg) {
-    EGI_T own_x[EGI_PIECE], own_g[EGI_PIECE], own_gamma[EGI_PIECE];
+EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_norm_piece_slopes)(
+    const EGI_T *p, const EGI_T *q, const EGI_T *f, EGI_T mean, double *sum, double *along) {
+    for (int l = 0; l < EGI_PIECE / 4; l++) {
+        enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
+        const EGI_T h0 = q[l] * f[l], h1 = q[l + A] * f[l + A], h2 = q[l + B] * f[l + B], h3 = q[l + C] * f[l + C];
+        sum[l] += (double)((h0 + h1) + (h2 + h3));
+        along[l] += (double)((h0 * (p[l] - mean) + h1 * (p[l + A] - mean)) +
+                             (h2 * (p[l + B] - mean) + h3 * (p[l + C] - mean)));
+    }
+}
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_slopes_by_channel)(
+    int64_t n, const EGI_T *x, const EGI_T *g, const EGI_T *gamma, EGI_T mean, EGI_T r, double *to,
+    EGI_T *EGI_RESTRICT db, EGI_T *EGI_RESTRICT dg) {
     double sum[EGI_PIECE / 4] = {0}, along[EGI_PIECE / 4] = {0};
-    for (int64_t i = 0; i < n; i += EGI_PIECE, db += EGI_PIECE, dg += EGI_PIECE) {
-        const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, mean, own_x), *q = EGI_TN(egi_piece)(n - i, g + i, 0, own_g);
-        egi_fetch(x + i, (int)sizeof own_x), egi_fetch(g + i, (int)sizeof own_g);
-        const EGI_T *f = EGI_TN(egi_piece)(n - i, gamma + i, 0, own_gamma);
-        for (int l = 0; l < EGI_PIECE / 4; l++) {
-            enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
-            const EGI_T h0 = q[l] * f[l], h1 = q[l + A] * f[l + A], h2 = q[l + B] * f[l + B], h3 = q[l + C] * f[l + C];
-            sum[l] += (double)((h0 + h1) + (h2 + h3));
-            along[l] += (double)((h0 * (p[l] - mean) + h1 * (p[l + A] - mean)) +
-                                 (h2 * (p[l + B] - mean) + h3 * (p[l + C] - mean)));
-        }
-        if (n - i >= EGI_PIECE) {
-            EGI_T b[EGI_PIECE], s[EGI_PIECE];                       // in place there would be no vectors
-            for (int l = 0; l < EGI_PIECE; l++) b[l] = db[l] + q[l];
-            for (int l = 0; l < EGI_PIECE; l++) s[l] = dg[l] + q[l] * ((p[l] - mean) * r);
-            memcpy(db, b, sizeof b), memcpy(dg, s, sizeof s);
-        } else
-            for (int64_t l = 0; l < n - i; l++) db[l] += q[l], dg[l] += q[l] * ((p[l] - mean) * r);
+    for (; n >= EGI_PIECE; n -= EGI_PIECE, x += EGI_PIECE, g += EGI_PIECE, gamma += EGI_PIECE) {
+        egi_fetch(x, EGI_PIECE * (int)sizeof(EGI_T)), egi_fetch(g, EGI_PIECE * (int)sizeof(EGI_T));
+        EGI_TN(egi_norm_piece_slopes)(x, g, gamma, mean, sum, along);
+        for (int l = 0; l < EGI_PIECE; l++) db[l] += g[l];
+        for (int l = 0; l < EGI_PIECE; l++) dg[l] += g[l] * ((x[l] - mean) * r);
+        db += EGI_PIECE, dg += EGI_PIECE;
+    }
+    if (n > 0) {
+        EGI_T own_x[EGI_PIECE], own_g[EGI_PIECE], own_gamma[EGI_PIECE];
+        EGI_TN(egi_norm_piece_slopes)(EGI_TN(egi_piece)(n, x, mean, own_x), EGI_TN(egi_piece)(n, g, 0, own_g),
+                                      EGI_TN(egi_piece)(n, gamma, 0, own_gamma), mean, sum, along);
+        for (int64_t l = 0; l < n; l++) db[l] += g[l], dg[l] += g[l] * ((x[l] - mean) * r);
     }
     to[0] += EGI_TN(egi_piece_total)(sum);
     to[1] += EGI_TN(egi_piece_total)(along);
