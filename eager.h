@@ -4051,7 +4051,9 @@ enum {
     EGI_STOPS = 2048,            // the op stops gradients on purpose; the hint at a missing gradient names it
     EGI_OF_FLOATS = 4096,        // a division of floats; the error for integers names eg_floordiv
     EGI_OF_DEVICES = 8192,       // its attributes name devices of this process, so that no file holds it
-    EGI_DRAWS = 16384            // takes the thread's next random numbers: each run of a graph takes its own
+    EGI_DRAWS = 16384,           // takes the thread's next random numbers: each run of a graph takes its own
+    EGI_HIDES = 32768,           // its attribute is the tape whose lines one line of it stands for
+    EGI_CUSTOM = 65536           // a custom gradient of a program's, in whatever way its functions are called
 };
 struct egi_op {
     const char *name;                                              // eg_<name>
@@ -4704,7 +4706,6 @@ typedef struct egi_thread {
     egi_batch_part rows;                // of the batch, as eg_distribute_rows said
     int64_t next_id;                    // the next tensor's id; numbers are taken from egi_shared.next_id in blocks
     char reason[320];                   // what eg_tape_unconnected_reason returns
-    char cut[200];                      // why the latest call of a traced function handed a wanted input no gradient
     // What egi_shape_show and egi_tensor_show return, a ring: a text holds until the eighth one after it.
     char texts[8][320];
     unsigned next_text;
@@ -19359,6 +19360,25 @@ typedef struct egi_report egi_report;
 struct egi_report { bool (*complete)(egi_report *r, int i, eg_tensor *g); };
 // Memory for lines, filled from begin to end and freed as a whole.
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
+// What egi_tape_explain must know beside a tape's lines. Either the tape whose lines a line of EGI_HIDES stands for,
+// with its slots of that line's inputs and outputs (those that are not floating behind the n_floats others), and the
+// function that adds these lines to others; `owner` holds the memory, and `reasons` are notes on the lines. Or why line
+// `line` gave no gradient for its input `input`.
+typedef struct egi_links egi_links;
+typedef struct egi_remark egi_remark;
+struct egi_remark {
+    egi_remark *next;
+    const eg_tape *tape;
+    void (*add)(egi_links *s, const egi_remark *note, const egi_line *line, const int32_t *slots);
+    const int32_t *in_slot, *out_slot;
+    int32_t n_floats;
+    egi_remark *const *reasons;
+    void *owner;
+    void (*forget)(void *owner);
+    int64_t line;
+    int32_t input;
+    char why[160];
+};
 // `listed`: it is in the thread's list. `recording`: ops write lines on it. `used`: it is not persistent and has given
 // its gradients. `asked`: gradients have been asked for. `watch_variables`: it watches every trainable variable that is
 // read. `zeros`: sources that do not contribute get zeros (eg_tape_unconnected_zeros). `resumed`: it was stopped and
@@ -19388,6 +19408,7 @@ struct eg_tape {
     egi_chunk *chunks;         // newest first
     egi_line **lines;
     int64_t n_lines, line_capacity;
+    egi_remark *notes;           // newest first; only added to while there are lines
     egi_list *lent;            // arrays handed out by eg_tape_watched_variables_list
 };
 
@@ -19514,6 +19535,14 @@ static void egi_line_forget(egi_line *line) {
 static void egi_tape_forget_snapshots(eg_tape *t) {
     for (int64_t i = 0; i < t->n_watched; i++) egi_tensors_release(&t->watched[i].snapshot, 1);
 }
+static EGI_COLD void egi_notes_free(egi_remark *note) {
+    while (note) {
+        egi_remark *next = note->next;
+        if (note->forget) note->forget(note->owner);
+        egi_free(note);
+        note = next;
+    }
+}
 // Frees all lines and slots, and the tensors that they kept alive. Called after the first gradient of a tape that is
 // not persistent, by eg_tape_reset, and by egi_tape_destroy at the end of the tape's scope. Fields are emptied first,
 // since freeing a tensor may run a user's deleter, whose ops this very tape may record.
@@ -19525,22 +19554,26 @@ static void egi_tape_clear(eg_tape *t) {
     t->forms = NULL;
     t->watched = NULL;
     t->chunks = NULL;
+    t->notes = NULL;
     t->n_lines = t->line_capacity = t->n_slots = t->slot_capacity = t->map_size = 0;
     t->n_forms = t->form_capacity = t->n_watched = t->watched_capacity = 0;
     t->forgotten = false;
     for (int64_t i = former.n_lines - 1; i >= 0 && !former.forgotten; i--) egi_line_forget(former.lines[i]);
-    egi_tape_forget_snapshots(&former);
-    for (int64_t i = 0; i < former.n_watched; i++) egi_object_release(&former.watched[i].variable->object);
+    if (former.watched) {
+        egi_tape_forget_snapshots(&former);
+        for (int64_t i = 0; i < former.n_watched; i++) egi_object_release(&former.watched[i].variable->object);
+        egi_free(former.watched);
+    }
     while (former.chunks) {
         egi_chunk *next = former.chunks->next;
         egi_free(former.chunks);
         former.chunks = next;
     }
+    if (former.notes) egi_notes_free(former.notes);
     egi_free(former.lines);
     egi_free(former.slots);
     egi_free(former.map);
     egi_free(former.forms);
-    egi_free(former.watched);
 }
 // Takes a tape out of the thread's list, so that it records no more.
 static void egi_tape_unlist(eg_tape *t) {
@@ -20038,47 +20071,123 @@ static void egi_tape_set_reason(const char *format, ...) {
 }
 EAGER_API const char *eg_tape_unconnected_reason(void) { return egi_this.reason; }
 
-// Marks every slot that depends on a marked one.
-static void egi_tape_mark_from(const eg_tape *t, unsigned char *from) {
+// The lines of a tape as egi_tape_explain reads them: those that one line of EGI_HIDES stands for are in its place, and
+// their slots have numbers behind those of the tape. op NULL: a line that hands its input on.
+typedef struct egi_link {
+    const egi_op *op; const int32_t *slots; int32_t n, n_out; int64_t line; const egi_remark *reasons;
+} egi_link;
+// step, room and dtype are NULL while the others are counted.
+struct egi_links {
+    egi_link *step;
+    int32_t *room;                // for slots of steps
+    int8_t *dtype;                // of each slot
+    int64_t n, n_slots, n_room;
+};
+static EGI_COLD void egi_links_put(egi_links *s, const egi_op *op, const int32_t *slots, int n, int n_out,
+                                   int64_t line, const egi_remark *reasons) {
+    const egi_link step = { op, slots, n, n_out, line, reasons };
+    if (s->step) s->step[s->n] = step;
+    s->n++;
+}
+// The note on the lines that a line stands for, or NULL.
+static EGI_COLD const egi_remark *egi_tape_hidden(const eg_tape *t, const egi_line *line) {
+    const egi_remark *note = line->op->flags & EGI_HIDES ? t->notes : NULL;
+    while (note && note->tape != *(const eg_tape *const *)egi_line_attr(line)) note = note->next;
+    return note;
+}
+static EGI_COLD void egi_links_add(egi_links *s, const eg_tape *t) {
     for (int64_t l = 0; l < t->n_lines; l++) {
         const egi_line *line = t->lines[l];
-        bool reached = false;
-        for (int i = 0; i < line->n; i++) reached = reached || (line->slots[i] >= 0 && from[line->slots[i]]);
-        for (int i = 0; reached && i < line->n_out; i++) from[line->slots[line->n + i]] = 1;
+        const egi_remark *note = egi_tape_hidden(t, line);
+        if (note) note->add(s, note, line, line->slots);
+        else egi_links_put(s, line->op, line->slots, line->n, line->n_out, l, t->notes);
     }
 }
-// Marks every slot on which a marked one depends. Returns the line without a gradient where both kinds of marks meet,
+// The steps of a tape, in one allocation, which the caller frees: its address is that of the steps. False without
+// memory.
+static EGI_COLD bool egi_links_make(egi_links *s, const eg_tape *t) {
+    memset(s, 0, sizeof *s);
+    s->n_slots = t->n_slots;
+    egi_links_add(s, t);
+    s->step = (egi_link *)egi_alloc((size_t)s->n * sizeof *s->step + (size_t)s->n_room * sizeof *s->room +
+                                    (size_t)s->n_slots + 1);
+    if (!s->step) return false;
+    s->room = (int32_t *)(void *)(s->step + s->n);
+    s->dtype = (int8_t *)(s->room + s->n_room);
+    for (int64_t i = 0; i < t->n_slots; i++) s->dtype[i] = (int8_t)egi_tape_form(t, (int32_t)i)->dtype;
+    s->n = s->n_room = 0;
+    s->n_slots = t->n_slots;
+    egi_links_add(s, t);
+    return true;
+}
+// Marks every slot that depends on a marked one.
+static EGI_COLD void egi_links_mark_from(const egi_links *s, unsigned char *from) {
+    for (int64_t l = 0; l < s->n; l++) {
+        const egi_link *step = &s->step[l];
+        bool reached = false;
+        for (int i = 0; i < step->n; i++) reached = reached || (step->slots[i] >= 0 && from[step->slots[i]]);
+        for (int i = 0; reached && i < step->n_out; i++) from[step->slots[step->n + i]] = 1;
+    }
+}
+// Marks every slot on which a marked one depends. Returns the step without a gradient where both kinds of marks meet,
 // or NULL; *made: the dtype of its outputs on the path, a float if one of them is.
-static const egi_line *egi_tape_mark_to(const eg_tape *t, const unsigned char *from, unsigned char *to, int *made) {
-    const egi_line *cut = NULL;
-    for (int64_t l = t->n_lines - 1; l >= 0; l--) {
-        const egi_line *line = t->lines[l];
+static EGI_COLD const egi_link *egi_links_mark_to(const egi_links *s, const unsigned char *from, unsigned char *to,
+                                                  int *made) {
+    const egi_link *cut = NULL;
+    for (int64_t l = s->n - 1; l >= 0; l--) {
+        const egi_link *step = &s->step[l];
         bool leads = false, comes = false;
         int dtype = EG_FLOAT32;
-        for (int i = 0; i < line->n_out; i++) {
-            if (!to[line->slots[line->n + i]]) continue;
-            if (!leads || !egi_dtype_is_float(dtype)) dtype = egi_tape_form(t, line->slots[line->n + i])->dtype;
+        for (int i = 0; i < step->n_out; i++) {
+            if (!to[step->slots[step->n + i]]) continue;
+            if (!leads || !egi_dtype_is_float(dtype)) dtype = s->dtype[step->slots[step->n + i]];
             leads = true;
         }
-        for (int i = 0; leads && i < line->n; i++)
-            if (line->slots[i] >= 0) { to[line->slots[i]] = 1; comes = comes || from[line->slots[i]]; }
-        if (!leads || !comes || (line->op->grad && (cut || egi_dtype_is_float(dtype)))) continue;
-        cut = line;
+        for (int i = 0; leads && i < step->n; i++)
+            if (step->slots[i] >= 0) { to[step->slots[i]] = 1; comes = comes || from[step->slots[i]]; }
+        if (!leads || !comes || !step->op || (step->op->grad && (cut || egi_dtype_is_float(dtype)))) continue;
+        cut = step;
         *made = dtype;
     }
     return cut;
 }
+// The reason that was noted of a step on the way between the two kinds of marks, or NULL.
+static EGI_COLD const char *egi_links_reason(const egi_links *s, const unsigned char *from, const unsigned char *to) {
+    for (int64_t l = 0; l < s->n; l++) {
+        const egi_link *step = &s->step[l];
+        bool leads = false;
+        for (int i = 0; i < step->n_out; i++) leads = leads || to[step->slots[step->n + i]];
+        for (const egi_remark *note = leads ? step->reasons : NULL; note; note = note->next)
+            if (!note->tape && note->line == step->line && step->slots[note->input] >= 0 &&
+                from[step->slots[note->input]])
+                return note->why;
+    }
+    return NULL;
+}
 // Whether the result of a custom gradient is marked.
-static bool egi_tape_custom_leads(const eg_tape *t, const unsigned char *to) {
-    for (int64_t l = 0; l < t->n_lines; l++)
-        for (int i = 0; i < t->lines[l]->n_out; i++)
-            if (t->lines[l]->op->flags & EGI_USER && to[t->lines[l]->slots[t->lines[l]->n + i]]) return true;
+static EGI_COLD bool egi_links_custom_leads(const egi_links *s, const unsigned char *to) {
+    for (int64_t l = 0; l < s->n; l++) {
+        const egi_link *step = &s->step[l];
+        const bool custom = step->op && step->op->flags & (EGI_USER | EGI_CUSTOM);
+        for (int i = 0; custom && i < step->n_out; i++) if (to[step->slots[step->n + i]]) return true;
+    }
     return false;
 }
+// Notes why a line, whose gradient was just asked for, gave none for its input i. Without memory there is no note.
+static EGI_COLD void egi_tape_note(eg_tape *t, const egi_line *line, int32_t i, const char *why, const char *where) {
+    egi_remark *note = (egi_remark *)egi_alloc(sizeof *note);
+    if (!note) return;
+    memset(note, 0, sizeof *note);
+    note->line = t->slots[line->slots[line->n]].record;
+    note->input = i;
+    snprintf(note->why, sizeof note->why, "%.120s%s", why, where);
+    note->next = t->notes;
+    t->notes = note;
+}
 // Writes the text of eg_tape_unconnected_reason: why ys have no gradient for x. It marks the slots that depend on x
-// (`from`, forwards) and those on which ys depend (`to`, backwards), also through ops without a gradient; the line
-// without a gradient where both meet is the cut. sx and sy are the slots of x and ys, -1 if the tape does not know
-// them.
+// (`from`, forwards) and those on which ys depend (`to`, backwards), also through ops without a gradient and inside
+// calls of traced functions; the line without a gradient where both meet is the cut. sx and sy are the slots of x and
+// ys, -1 if the tape does not know them.
 static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
                                       const int32_t *sy, int ny) {
     char name[64];
@@ -20092,18 +20201,26 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
                                 x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
         return;
     }
-    unsigned char *from = (unsigned char *)egi_alloc((size_t)t->n_slots * 2), *to = from ? from + t->n_slots : NULL;
-    if (!from) { egi_tape_set_reason("unknown: out of memory"); return; }
-    memset(from, 0, (size_t)t->n_slots * 2);
+    egi_links s;
+    const bool made_steps = egi_links_make(&s, t);
+    unsigned char *from = made_steps ? (unsigned char *)egi_alloc((size_t)s.n_slots * 2) : NULL;
+    if (!from) {
+        egi_free(s.step);
+        egi_tape_set_reason("unknown: out of memory");
+        return;
+    }
+    unsigned char *to = from + s.n_slots;
+    memset(from, 0, (size_t)s.n_slots * 2);
     from[sx] = 1;
     bool outside = true, whole = false;
     for (int i = 0; i < ny; i++) {
         if (sy[i] >= 0) { to[sy[i]] = 1; outside = false; }
         if (!egi_dtype_is_float(ys[i]->dtype)) whole = true;
     }
-    egi_tape_mark_from(t, from);
+    egi_links_mark_from(&s, from);
     int made = EG_FLOAT32;
-    const egi_line *cut = egi_tape_mark_to(t, from, to, &made);
+    const egi_link *cut = egi_links_mark_to(&s, from, to, &made);
+    const char *reason = to[sx] && !cut ? egi_links_reason(&s, from, to) : NULL;
     if (outside)
         egi_tape_set_reason("the target was made outside the tape: it is a constant for it (made before %s was "
                             "watched, or from numbers of C), or the tape was not recording", name);
@@ -20116,16 +20233,17 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
         egi_tape_set_reason("the path from %s to the target goes through eg_%s, which is not differentiable", name,
                             cut->op->name);
     else if (whole) egi_tape_set_reason("the path is integer: the target's dtype has no gradient");
-    else if (to[sx] && egi_this.cut[0]) egi_tape_set_reason("%s", egi_this.cut);
+    else if (reason) egi_tape_set_reason("%s", reason);
     else if (to[sx])
         egi_tape_set_reason("an op on the path from %s to the target gave no gradient for its input", name);
     else
         egi_tape_set_reason(
             "the target does not depend on %s%s", name,
-            egi_tape_custom_leads(t, to)
+            egi_links_custom_leads(&s, to)
             ? ", or does so only inside the forward function of a custom gradient, which gives one for its inputs alone"
             : "");
     egi_free(from);
+    egi_free(s.step);
 }
 
 // For t->report, for each slot: the first line that reads it, after which (going backwards) its gradient is complete;
@@ -20266,7 +20384,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     if (!egi_lists_given("tape_gradient", nx, xs, out, out) || !egi_lists_given("tape_gradient", ny, ys, ys, ys))
         return false;
     for (int i = 0; i < nx; i++) out[i] = NULL;
-    egi_this.reason[0] = egi_this.cut[0] = 0;
+    egi_this.reason[0] = 0;
     if (!egi_tape_alive("tape_gradient", t)) return false;
     if (egi_graph_adopts() && !egi_this.observer->inside)
         return egi_this.observer->gradients(egi_this.observer, t, ys, ny, output_gradients, xs, nx, out);
@@ -42221,7 +42339,8 @@ typedef struct egi_leaf { eg_tensor shown; const egi_buffer *buffer; eg_tensor *
 typedef struct egi_kept { int32_t input, value; eg_tensor *number; } egi_kept;
 typedef struct egi_back egi_back;
 // The gradients of the calls joined by an open list; their templates have the same lines at all lengths.
-typedef struct egi_backs { int32_t refs; egi_back *first; } egi_backs;      // under egi_lock
+// reasons: why lines of the template gave no gradient.
+typedef struct egi_backs { int32_t refs; egi_back *first; egi_remark *reasons; } egi_backs;      // under egi_lock
 struct egi_taped {
     int32_t refs;                // under egi_lock: the trace's, and that of a length which an open list knows
     eg_tape tape;                // the hidden tape, which keeps no values: the template
@@ -42233,7 +42352,8 @@ struct egi_taped {
     int32_t n, n_in, n_out, n_cut, n_kept, n_further;
     int32_t *in;                 // of the line's inputs behind the call's n: their leaves
     int32_t *in_slot, *out_slot; // the template's slots of the line's inputs and outputs
-    int32_t *out;                // of the line's outputs: which values; behind them n_cut outputs that have no gradient
+    // Of the line's outputs: which values. Behind them, and behind their slots, n_cut outputs that have no gradient.
+    int32_t *out;
     egi_kept *kept;
     int32_t *saved;              // of each tensor that a line has room for, in order: the kept value, or -1
     int32_t *further;            // operands of the further results
@@ -42248,9 +42368,8 @@ struct egi_taped_call {
 };
 static egi_taped_call *egi_taped_calls;          // under egi_lock: those of lines on any thread's tapes
 // The gradient for one set: key[i] is 1 if input i is wanted, 3 if it also has a sum; then 1 for each given output.
-// used: the kept values that are read. Its body reads the template in egi_this.taped. why: why a wanted input has no
-// gradient, once that was asked.
-struct egi_back { egi_back *next; eg_function *function; unsigned char *key; bool *used; char why[200]; };
+// used: the kept values that are read. Its body reads the template in egi_this.taped.
+struct egi_back { egi_back *next; eg_function *function; unsigned char *key; bool *used; };
 // Replaces the thread's tapes while a body runs under the hidden one. The spy notes what the body reads.
 typedef struct egi_hidden {
     eg_tape spy; egi_taped *taped; eg_tape *outer; int recording, spies; bool failed;
@@ -42328,6 +42447,7 @@ static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, 
     memset(k, 0, sizeof *k);
     backs->refs = k->refs = 1;
     backs->first = NULL;
+    backs->reasons = NULL;
     k->backs = backs;
     t->taped = h->taped = k;
     k->n = k->n_in = t->n;
@@ -42406,6 +42526,7 @@ static void egi_backs_release(egi_backs *b) {
         egi_free(b->first);
         b->first = next;
     }
+    egi_notes_free(b->reasons);
     egi_free(b);
 }
 // Gives back one share in a template; the last one frees it.
@@ -42470,8 +42591,10 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
 static void egi_taped_find_cut(egi_trace *t, eg_tensor *const *out) {
     egi_taped *k = t->taped;
     for (int i = 0; i < t->m; i++)
-        if (egi_taped_output_slot(k, out[i]) >= 0 && !egi_dtype_is_float(out[i]->dtype))
+        if (egi_taped_output_slot(k, out[i]) >= 0 && !egi_dtype_is_float(out[i]->dtype)) {
+            k->out_slot[k->n_out + k->n_cut] = egi_taped_output_slot(k, out[i]);
             k->out[k->n_out + k->n_cut++] = i;
+        }
 }
 // Notes x as a kept value of slot s, which is input `input` or no input (-1). False without memory.
 static bool egi_taped_keep(egi_trace *t, eg_tensor *x, int32_t s, int32_t input, bool known, eg_tensor *const *in,
@@ -42765,10 +42888,70 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
 static bool egi_accumulate_call(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
                                 eg_tensor **dx);
 EGI_OBJECTS
-static const egi_op egi_row_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL, 0, egi_shape_none, NULL, egi_grad_call,
-                                    { 0, 0, 0 }, EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_call) };
-static const egi_op egi_row_call_cut = { "function_call", -1, -1, 0, 0, egi_shape_none, NULL, NULL, { 0, 0, 0 },
-                                         EGI_NOT_ELEMENTWISE(custom_gradient) };
+static const egi_op egi_row_call = { "function_call", -1, -1, EGI_UPSTREAM_NULL | EGI_HIDES, sizeof(const eg_tape *),
+                                     egi_shape_none, NULL, egi_grad_call, { 0, 0, 0 },
+                                     EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_call) };
+static const egi_op egi_row_call_cut = { "function_call", -1, -1, EGI_HIDES, sizeof(const eg_tape *), egi_shape_none,
+                                         NULL, NULL, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
+// Adds the template's lines to others for egi_tape_explain; `slots` are the slots of the call's inputs and outputs
+// there.
+static EGI_COLD void egi_taped_links(egi_links *s, const egi_remark *note, const egi_line *call, const int32_t *slots) {
+    const eg_tape *t = note->tape;
+    const egi_remark *reasons = __atomic_load_n(note->reasons, __ATOMIC_ACQUIRE);
+    int32_t *room = s->step ? s->room + s->n_room : NULL, *map = room;
+    for (int64_t i = 0; room && i < t->n_slots; i++) {
+        s->dtype[s->n_slots + i] = (int8_t)egi_tape_form(t, (int32_t)i)->dtype;
+        map[i] = (int32_t)(s->n_slots + i);
+    }
+    for (int i = 0; room && i < call->n; i++)
+        if (note->in_slot[i] >= 0 && slots[i] >= 0) map[note->in_slot[i]] = slots[i];
+    s->n_slots += t->n_slots;
+    s->n_room += t->n_slots;
+    for (int64_t l = 0; l < t->n_lines; l++) {
+        const egi_line *line = t->lines[l];
+        const egi_remark *inner = egi_tape_hidden(t, line);
+        const int ends = line->n + line->n_out;
+        room = s->step ? s->room + s->n_room : NULL;
+        s->n_room += ends;
+        for (int i = 0; room && i < ends; i++) room[i] = line->slots[i] < 0 ? -1 : map[line->slots[i]];
+        if (inner) inner->add(s, inner, line, room);
+        else egi_links_put(s, line->op, room, line->n, line->n_out, l, reasons);
+    }
+    for (int i = 0; i < call->n_out; i++, s->n_room += 2) {
+        room = s->step ? s->room + s->n_room : NULL;
+        if (room) room[0] = map[note->out_slot[call->op->grad ? i : note->n_floats + i]];
+        if (room) room[1] = slots[call->n + i];
+        egi_links_put(s, NULL, room, 1, 1, -1, NULL);
+    }
+}
+// Gives each tape that records a share in the template, which it needs where a gradient is missing. False without
+// memory.
+static void egi_taped_give_back(void *k) { egi_taped_release((egi_taped *)k); }
+static bool egi_taped_share(egi_taped *k) {
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
+        int seen = 0;
+        const egi_remark *same = egi_tape_records(t) ? t->notes : NULL;
+        while (same && same->tape != &k->tape && seen++ < 8) same = same->next;
+        if (!egi_tape_records(t) || (same && same->tape == &k->tape)) continue;
+        egi_remark *note = (egi_remark *)egi_alloc(sizeof *note);
+        if (!note) return false;
+        memset(note, 0, sizeof *note);
+        note->tape = &k->tape;
+        note->in_slot = k->in_slot;
+        note->out_slot = k->out_slot;
+        note->n_floats = k->n_out;
+        note->reasons = &k->backs->reasons;
+        note->owner = k;
+        note->forget = egi_taped_give_back;
+        note->add = egi_taped_links;
+        egi_lock();
+        k->refs++;
+        egi_unlock();
+        note->next = t->notes;
+        t->notes = note;
+    }
+    return true;
+}
 // Watches the variables among a line's inputs in the order in which the body used them. False without memory.
 static bool egi_taped_watch(const egi_taped *k, eg_tensor *const *list) {
     for (int32_t i = 0; i < k->n_order; i++) {
@@ -42842,13 +43025,15 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
         for (int32_t e = 0; e < k->n_kept && !outs[i]; e++) if (k->kept[e].value == k->out[i]) outs[i] = call->value[e];
     }
     saved[0] = holder;
-    bool ok = !variables || egi_taped_watch(k, list) || egi_memory_fail("function_call", 0);
+    const eg_tape *shown = &by->taped->tape;
+    bool ok = ((!variables || egi_taped_watch(k, list)) && egi_taped_share(by->taped)) ||
+              egi_memory_fail("function_call", 0);
     ok = ok && (!k->n_in || !k->n_out ||
-                egi_tape_record_with(&egi_row_call, list, k->n_in, NULL, outs, k->n_out, saved));
+                egi_tape_record_with(&egi_row_call, list, k->n_in, &shown, outs, k->n_out, saved));
     for (int i = 0; i < k->n_cut; i++) outs[i] = out[k->out[k->n_out + i]];
     // Without any output, too: tapes watch all variables that the body uses.
     if (ok && k->n_in && (k->n_cut || !k->n_out))
-        ok = egi_tape_record(&egi_row_call_cut, list, k->n_in, NULL, outs, k->n_cut);
+        ok = egi_tape_record(&egi_row_call_cut, list, k->n_in, &shown, outs, k->n_cut);
     if (own->taped->tape.n_watched) egi_taped_settle(own->taped);
     if (by != own) egi_trace_release(own);
     if (list != few) egi_free(list);
@@ -42899,7 +43084,6 @@ static egi_back *egi_taped_back(const egi_taped *k, const unsigned char *key) {
     egi_back *made = (egi_back *)egi_alloc(sizeof *made + size + (size_t)k->n_kept);
     if (!made) return NULL;
     made->key = (unsigned char *)(made + 1);
-    made->why[0] = 0;
     made->used = (bool *)(void *)(made->key + size);
     memcpy(made->key, key, size);
     memset(made->used, 0, (size_t)k->n_kept);
@@ -42953,6 +43137,23 @@ static bool egi_back_give(const egi_taped *k, eg_tensor **grads, int32_t slot, e
     grads[slot] = egi_tensor_allocate("identity", egi_backend_of(g), (eg_dtype)g->dtype, &shape);
     return grads[slot] && (!g->size || egi_tensor_copy(g, grads[slot]));
 }
+// Keeps the reasons that a first run of a gradient's function has noted. Others read them meanwhile, and replays note
+// none.
+static EGI_COLD void egi_backs_learn(egi_backs *b, egi_remark *notes) {
+    while (notes) {
+        egi_remark *note = notes;
+        notes = note->next;
+        egi_lock();
+        const egi_remark *known = b->reasons;
+        while (known && (known->line != note->line || known->input != note->input)) known = known->next;
+        if (!known) {
+            note->next = b->reasons;
+            __atomic_store_n(&b->reasons, note, __ATOMIC_RELEASE);
+        }
+        egi_unlock();
+        if (known) egi_free(note);
+    }
+}
 // The body of a gradient's function: its inputs are the used values, the given gradients, and the sums; its outputs are
 // the new sums of the wanted inputs, NULL if nothing was added.
 static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
@@ -42994,37 +43195,9 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     for (size_t s = 0; s < slots; s++) egi_tensors_release(&grads[s], 1);
     for (int64_t l = 0; l < tape.n_lines; l++) egi_line_forget(tape.lines[l]);
     while (tape.chunks) { egi_chunk *next = tape.chunks->next; egi_free(tape.chunks); tape.chunks = next; }
+    if (tape.notes) egi_backs_learn(k->backs, tape.notes);
     egi_free(grads);
     return ok;
-}
-// Notes why input i of a call has no gradient, for eg_tape_unconnected_reason.
-static EGI_COLD void egi_back_explain(const egi_taped *k, egi_back *back, int32_t i) {
-    char former[sizeof egi_this.reason];
-    egi_lock();
-    memcpy(egi_this.cut, back->why, sizeof back->why);
-    egi_unlock();
-    if (egi_this.cut[0]) return;
-    eg_tensor **ys = (eg_tensor **)egi_alloc((size_t)k->n_out * (sizeof *ys + sizeof(eg_tensor) + sizeof(int32_t)) + 1);
-    if (!ys) return;
-    eg_tensor *shown = (eg_tensor *)(void *)(ys + k->n_out), x;
-    int32_t *sy = (int32_t *)(void *)(shown + k->n_out);
-    int n = 0;
-    memset(&x, 0, sizeof x);
-    for (int32_t o = 0; o < k->n_out; o++) {
-        if (!back->key[k->n_in + o]) continue;
-        shown[n].dtype = (int8_t)egi_tape_form(&k->tape, k->out_slot[o])->dtype;
-        ys[n] = &shown[n];
-        sy[n++] = k->out_slot[o];
-    }
-    memcpy(former, egi_this.reason, sizeof former);
-    egi_this.cut[0] = 0;
-    egi_tape_explain(&k->tape, &x, k->in_slot[i], ys, sy, n);
-    snprintf(egi_this.cut, sizeof egi_this.cut, "%.150s, inside a traced function", egi_this.reason);
-    memcpy(egi_this.reason, former, sizeof former);
-    egi_lock();
-    memcpy(back->why, egi_this.cut, sizeof back->why);
-    egi_unlock();
-    egi_free(ys);
 }
 // The gradients of a line: dx[i] is input i's sum so far, or NULL, and becomes the new one.
 static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
@@ -43050,7 +43223,6 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
     for (int32_t i = 0, j = 0; i < k->n_in && ok; i++)
         if (key[i]) {
             if (out[j]) dx[i] = out[j];
-            else if (!dx[i]) egi_back_explain(k, back, i);
             j++;
         }
     egi_free(list);
@@ -45239,12 +45411,16 @@ static egi_hosted *egi_hosted_of(const eg_tensor *x) {
     int64_t address = 0;
     return b->read(b, &address, x->data, sizeof address) ? (egi_hosted *)(intptr_t)address : NULL;
 }
-// Reads the tape of a call: k->dx[i] for each input that is wanted, NULL where there is none.
-static bool egi_hosted_read(egi_hosted *k, int64_t wanted, eg_tensor *const *upstream) {
+// Reads the tape of a call: k->dx[i] for each input that is wanted, NULL where there is none; why is noted of `line` on
+// t, unless t is NULL.
+static bool egi_hosted_read(egi_hosted *k, int64_t wanted, eg_tensor *const *upstream, eg_tape *t,
+                            const egi_line *line) {
     eg_tensor *xs[EGI_HOST_INPUTS], *dx[EGI_HOST_INPUTS], *ys[EGI_MAX_OUT], *g[EGI_MAX_OUT];
+    int32_t sy[EGI_MAX_OUT];
     egi_host_frame frame;
     int n = 0, m = 0;
     if (k->read) return true;
+    k->tape.persistent = true;                              // its lines are read once more where a gradient is missing
     for (int i = 0; i < k->n; i++) if (wanted >> i & 1) xs[n++] = k->in[i];
     for (int i = 0; i < k->m; i++)
         if (egi_dtype_is_float(k->out[i]->dtype)) { ys[m] = k->out[i]; g[m++] = upstream[i]; }
@@ -45252,8 +45428,17 @@ static bool egi_hosted_read(egi_hosted *k, int64_t wanted, eg_tensor *const *ups
     k->tape.function = egi_this.functions;
     const bool ok = eg_tape_gradients_from(&k->tape, ys, m, g, xs, n, dx);
     egi_host_leave(&frame);
-    for (int i = 0, j = 0; i < k->n && ok; i++)
-        if (wanted >> i & 1) { k->dx[i] = dx[j] ? eg_retain(dx[j]) : NULL; j++; }
+    for (int i = 0; i < m; i++) sy[i] = egi_tape_slot_find(&k->tape, ys[i]->id);
+    for (int i = 0, j = 0; i < k->n && ok; i++) {
+        if (!(wanted >> i & 1)) continue;
+        k->dx[i] = dx[j] ? eg_retain(dx[j]) : NULL;
+        // Of a custom gradient, the op's own reason is that it gave none.
+        if (!dx[j++] && t && !k->custom) {
+            egi_tape_explain(&k->tape, k->in[i], egi_tape_slot_find(&k->tape, k->in[i]->id), ys, sy, m);
+            egi_tape_note(t, line, i, egi_this.reason, ", inside an eg_host_call");
+        }
+    }
+    egi_tape_clear(&k->tape);
     k->read = ok;
     return ok;
 }
@@ -45264,7 +45449,7 @@ static bool egi_host_grad_now(const egi_host_wish *wish, const egi_args *args) {
     bool ok = k != NULL;
     if (ok && !k->read)
         ok = egi_host_copies((eg_tensor *const *)(uintptr_t)args->in + 1, wish->given, own) &&
-             egi_hosted_read(k, wish->wanted, own);
+             egi_hosted_read(k, wish->wanted, own, NULL, NULL);
     for (int i = 0; ok && i < k->n; i++)
         if (k->dx[i] && !(wish->has >> i & 1))
             ok = egi_fail(EG_ERROR_GRADIENT, "host_call", "its function depends on input %d now, which had no "
@@ -45310,9 +45495,11 @@ static void egi_custom_assigned(bool custom, int64_t since) {
 }
 // The gradient of a call's line on any tape: read from the function's tape, in eager code at once, in a list by lines
 // that do so at each replay, in a graph by nodes with the right shapes and dependencies.
-static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+static bool egi_accumulate_host_call(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
+                                     eg_tensor **dx) {
     egi_host_wish wish;
-    (void)op;
+    (void)grads;
+    if (!egi_any_needed(c->needed, c->n_inputs)) return true;
     memset(&wish, 0, sizeof wish);
     wish.given = c->n_outputs;
     if (egi_graph_adopts()) {                              // only shapes: a tensor like input i that depends on all
@@ -45327,18 +45514,25 @@ static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_te
     for (int i = 0; i < k->n; i++)
         if (c->needed[i] && egi_dtype_is_float(k->in[i]->dtype)) wish.wanted |= (int64_t)1 << i;
     const int64_t assigned = egi_this.assigned;
-    if (!egi_hosted_read(k, wish.wanted, c->upstream)) return false;
+    if (!egi_hosted_read(k, wish.wanted, c->upstream, t, line)) return false;
     egi_custom_assigned(k->custom, assigned);
-    if (egi_this.reason[0])
-        snprintf(egi_this.cut, sizeof egi_this.cut, "%.150s, inside an eg_host_call", egi_this.reason);
     for (int i = 0; i < k->n; i++) wish.has |= k->dx[i] ? (int64_t)1 << i : 0;
     if (egi_this.observer && egi_this.observer->check) return egi_host_grad_write(k, &wish, c, dx);
     for (int i = 0; i < k->n; i++) if (k->dx[i] && !(dx[i] = egi_scope_own_again(k->dx[i]))) return false;
     return true;
 }
+// Says that the row has a gradient; egi_accumulate_host_call makes it.
+static bool egi_grad_host_call(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    (void)c, (void)op, (void)dx;
+    return true;
+}
 EGI_OBJECTS
 static const egi_op egi_row_host_call = { "host_call", -1, -1, 0, 0, egi_shape_none, NULL, egi_grad_host_call,
-                                          { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
+                                          { 0, 0, 0 },
+                                          EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_host_call) };
+static const egi_op egi_row_custom_call = { "host_call", -1, -1, EGI_CUSTOM, 0, egi_shape_none, NULL,
+                                            egi_grad_host_call, { 0, 0, 0 },
+                                            EGI_NOT_ELEMENTWISE_BUT(custom_gradient, egi_accumulate_host_call) };
 static const egi_op egi_row_host_call_plain = { "host_call without .differentiable", -1, -1, 0, 0, egi_shape_none, NULL,
                                                 NULL, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
 static void egi_hosted_give_back(void *data, void *hosted) { (void)data; egi_hosted_free((egi_hosted *)hosted); }
@@ -45406,6 +45600,11 @@ static bool egi_host_call_recorded(const egi_host_site *site, eg_tensor *const *
     egi_this.observer = observer;
     return ok;
 }
+// A custom gradient as a host call of a function, with what that needs. It is the same at each trace, since lists are
+// compared by its address.
+typedef struct egi_custom_site {
+    struct egi_custom_site *next; const egi_op *op; egi_user_attr attr; int n, m;
+} egi_custom_site;
 // A call: runs at once, is written into the list or graph that the thread writes, and is noted on recording tapes.
 static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const eg_spec *results, eg_tensor **out) {
     egi_host_site site = *of;
@@ -45433,9 +45632,12 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
         for (int i = 0; i < site.m && ok && !writes; i++)
             ok = (out[i] = egi_scope_own(egi_tensor_alias("host_call", out[i]))) != NULL;
     }
+    // A custom op that is not differentiable keeps its name on tapes.
+    const egi_custom_site *own_op = site.custom && !site.differentiable ? (const egi_custom_site *)site.user : NULL;
+    const egi_op *op = own_op ? own_op->op : !site.differentiable ? &egi_row_host_call_plain
+                       : site.custom ? &egi_row_custom_call : &egi_row_host_call;
     if (ok && site.m && kind)
-        ok = egi_tape_record_with(site.differentiable ? &egi_row_host_call : &egi_row_host_call_plain, in, (int)site.n,
-                                  NULL, out, (int)site.m, saved);
+        ok = egi_tape_record_with(op, in, (int)site.n, own_op ? &own_op->attr : NULL, out, (int)site.m, saved);
     return ok;
 }
 // Checks a call's lists and makes its site. `custom`: it is a custom gradient's function, and errors say so.
@@ -45478,11 +45680,6 @@ EAGER_API bool (eg_host_call)(eg_function_body *function, void *user, eg_tensor 
     return egi_host_call_as(function, user, inputs, n, outputs, m, o, false);
 }
 
-// A custom gradient as a host call of a function, with what that needs. It is the same at each trace, since lists are
-// compared by its address.
-typedef struct egi_custom_site {
-    struct egi_custom_site *next; const egi_op *op; egi_user_attr attr; int n, m;
-} egi_custom_site;
 static void egi_customs_free(eg_function *f) {
     while (f->customs) { egi_custom_site *next = f->customs->next; egi_free(f->customs); f->customs = next; }
 }

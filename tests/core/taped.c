@@ -495,6 +495,173 @@ TEST(a_gradient_that_is_not_there_says_why) {
         eg_function_release(f);
     }
 }
+// The same reasons as in eager code, word for word: what cuts each path, in each kind of control flow and within it.
+enum { APART, FLOORED, STOPPED, INTEGER, COMPARED, HOST_PLAIN, HOST_APART, HOST_FLOORED, CUSTOM, READING, CONSTANT,
+       FROZEN, UNREAD, UNWATCHED, CUTS };
+typedef struct way { int cut, flow[2], depth; eg_tensor *x, *z, *v; eg_function *inner; } way;
+static bool pick_second(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_mul(in[1], 2));
+    return true;
+}
+static bool floor_first(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_add(eg_floor(in[0]), in[1]));
+    return true;
+}
+static eg_tensor *sum_of_both(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c;
+    if (user) eg_item(eg_reduce_sum(in[0]));                // a function that reads in C is called at each replay
+    return eg_add(in[0], in[1]);
+}
+static void second_only(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[1] = c->upstream[0];
+}
+// A result of z and of x, on which it depends in a way that has no gradient.
+static eg_tensor *cut_off(const way *w) {
+    eg_tensor *in[] = { w->x, w->z }, *y = NULL;
+    switch (w->cut) {
+    case APART: return eg_mul(w->z, 3);
+    case FLOORED: return eg_mul(eg_floor(eg_mul(w->x, 2)), w->z);
+    case STOPPED: return eg_mul(eg_stop_gradient(eg_mul(w->x, w->z)), w->z);
+    case INTEGER: return eg_mul(eg_cast(eg_cast(w->x, EG_INT32), EG_FLOAT32), w->z);
+    case COMPARED: return eg_mul(eg_cast(eg_greater(w->x, w->z), EG_FLOAT32), w->z);
+    case HOST_PLAIN: eg_host_call(floor_first, NULL, in, 2, &y, 1); return y;
+    case HOST_APART: eg_host_call(pick_second, NULL, in, 2, &y, 1, .differentiable = true); return y;
+    case HOST_FLOORED: eg_host_call(floor_first, NULL, in, 2, &y, 1, .differentiable = true); return y;
+    case CUSTOM: return eg_custom_gradient(sum_of_both, second_only, NULL, in, 2);
+    case READING: return eg_custom_gradient(sum_of_both, second_only, &y, in, 2);
+    case CONSTANT: return eg_zeros(EG_FLOAT32, EG_SHAPE(2));
+    default: return eg_mul(eg_mul(w->v, w->x), w->z);       // v is asked for
+    }
+}
+enum { STRAIGHT, LOOPED, CHOSEN, SCANNED, FLOWS };
+static bool fewer_than_two(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_less(in[0], 2));
+    return true;
+}
+static eg_tensor *flow_of(way *w);
+static eg_tensor *flow_within(way *w) {
+    w->depth++;
+    eg_tensor *y = flow_of(w);
+    w->depth--;
+    return y;
+}
+static bool looped(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_keep(eg_add(in[0], 1));
+    out[1] = eg_keep(eg_add(in[1], flow_within((way *)user)));
+    return true;
+}
+static bool chosen(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in;
+    out[0] = eg_keep(flow_within((way *)user));
+    return true;
+}
+static bool scanned(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_keep(eg_add(in[0], flow_within((way *)user)));
+    return true;
+}
+static eg_tensor *flow_of(way *w) {
+    eg_tensor *state[] = { eg_zeros(EG_FLOAT32, EG_SCALAR), eg_zeros(EG_FLOAT32, EG_SHAPE(2)) }, *y = NULL;
+    if (w->depth == 2) return cut_off(w);
+    switch (w->flow[w->depth]) {
+    case LOOPED: return eg_while(fewer_than_two, looped, w, state, state, 2, .max_steps = 4) ? state[1] : NULL;
+    case CHOSEN: return eg_cond(eg_less(state[0], 1), chosen, chosen, w, NULL, 0, &y, 1) ? y : NULL;
+    case SCANNED: return eg_scan(scanned, w, &state[1], &y, 1, NULL, 0, NULL, 0, .length = 2) ? y : NULL;
+    default: return flow_within(w);
+    }
+}
+static bool cut_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    way *w = (way *)user;
+    w->x = in[0];
+    w->z = in[1];
+    out[0] = eg_keep(flow_of(w));
+    return out[0] != NULL;
+}
+static bool handing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *swapped[] = { eg_identity(in[0]), eg_mul(in[1], 1) };
+    return eg_function_call(((way *)user)->inner, swapped, 2, out, 1);
+}
+static void why_of(way *w, eg_function *f, bool behind, char *why, size_t size) {
+    EG_SCOPE;
+    eg_tensor *in[] = { data_of(1, EG_SHAPE(2)), data_of(3, EG_SHAPE(2)) }, *y;
+    eg_tape *tape = eg_tape_begin();
+    if (w->cut != UNWATCHED) eg_tape_watch(tape, in[0]);
+    eg_tape_watch(tape, in[1]);
+    CHECK(eg_function_call(f, in, 2, &y, 1));
+    eg_tensor *target = behind ? eg_mul(eg_add(y, in[1]), in[1]) : y,
+              *source = w->cut == FROZEN || w->cut == UNREAD ? w->v : in[0];
+    if (w->cut == UNREAD) target = eg_mul(in[1], 2);
+    CHECK(eg_tape_gradient(tape, target, source) == NULL);
+    snprintf(why, size, "%s", eg_tape_unconnected_reason());
+}
+TEST(a_reason_is_that_of_eager_code) {
+    for (int cut = 0; cut < CUTS; cut++)
+        for (int flow = 0; flow < FLOWS * FLOWS * 2; flow++) {
+            way w;
+            char why[2][320];
+            memset(&w, 0, sizeof w);
+            w.cut = cut;
+            w.flow[0] = flow % FLOWS;
+            w.flow[1] = flow / FLOWS % FLOWS;
+            w.v = eg_variable(data_of(2, EG_SHAPE(2)), "vee");
+            if (cut == FROZEN || cut == UNWATCHED) eg_set_trainable(w.v, false);
+            const bool nested = flow >= FLOWS * FLOWS;
+            w.inner = eg_function_new(cut_body, &w, .no_recheck = true);
+            eg_function *outer = eg_function_new(handing_body, &w, .no_recheck = true), *f = nested ? outer : w.inner;
+            for (int behind = 0; behind < 2; behind++) {
+                eg_run_functions_eagerly(true);
+                why_of(&w, f, behind, why[0], sizeof why[0]);
+                eg_run_functions_eagerly(false);
+                CHECK(why[0][0]);
+                for (int call = 0; call < 3; call++) {
+                    why_of(&w, f, behind, why[1], sizeof why[1]);
+                    CHECK_STR(why[1], why[0]);
+                }
+            }
+            // A condition behind a call of C cannot be replayed.
+            const bool calls = cut == HOST_PLAIN || cut == HOST_APART || cut == HOST_FLOORED || cut == READING;
+            CHECK(calls || eg_function_counts(f).replays >= 4);
+            eg_function_release(outer);
+            eg_function_release(w.inner);
+            eg_release(w.v);
+        }
+}
+// Of several calls, a source has the reason of that which cut its own path.
+TEST(each_source_has_its_own_reason) {
+    way w[2];
+    eg_function *f[2];
+    memset(w, 0, sizeof w);
+    for (int first = 0; first < CONSTANT; first++)
+        for (int second = 0; second < CONSTANT; second++) {
+            for (int k = 0; k < 2; k++) {
+                w[k].cut = k ? second : first;
+                f[k] = eg_function_new(cut_body, &w[k], .no_recheck = true);
+            }
+            char why[4][2][320];
+            for (int call = 0; call < 4; call++) {
+                eg_run_functions_eagerly(call == 0);
+                for (int k = 0; k < 2; k++) {
+                    EG_SCOPE;
+                    eg_tensor *x[] = { data_of(1, EG_SHAPE(2)), data_of(2, EG_SHAPE(2)) }, *z = data_of(3, EG_SHAPE(2));
+                    eg_tape *tape = eg_tape_begin();
+                    for (int i = 0; i < 2; i++) eg_tape_watch(tape, x[i]);
+                    eg_tape_watch(tape, z);
+                    eg_tensor *in[] = { x[0], z }, *more[] = { x[1], z }, *y[2], *g[2];
+                    CHECK(eg_function_call(f[0], in, 2, &y[0], 1) && eg_function_call(f[1], more, 2, &y[1], 1));
+                    eg_tensor *sources[] = { x[k], x[!k] };
+                    CHECK(eg_tape_gradients(tape, eg_add(y[0], y[1]), sources, 2, g));
+                    CHECK(!g[0] && !g[1]);
+                    snprintf(why[call][k], sizeof why[call][k], "%s", eg_tape_unconnected_reason());
+                    CHECK_STR(why[call][k], why[0][k]);
+                }
+            }
+            eg_run_functions_eagerly(false);
+            for (int k = 0; k < 2; k++) eg_function_release(f[k]);
+        }
+}
 // An output that leads nowhere hands on NULL, not zeros: only the line of the other output runs.
 static int backward_runs, upstream_nulls;
 static bool two_forward(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
