@@ -13771,6 +13771,7 @@ typedef char egi_convert_bytes __attribute__((vector_size(32), aligned(1), may_a
 typedef int32_t egi_convert_ints __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t egi_convert_words __attribute__((vector_size(32)));
 typedef int64_t egi_convert_bits __attribute__((vector_size(32)));
+typedef int64_t egi_convert_longs __attribute__((vector_size(32), aligned(8), may_alias));
 typedef float egi_convert_floats __attribute__((vector_size(32)));
 typedef double egi_convert_doubles __attribute__((vector_size(32)));
 #define EGI_CONVERT_4(v) \
@@ -13815,6 +13816,27 @@ EGI_AVX2 static void egi_convert_avx2_f64_f16(int64_t n, const void *from, void 
         egi_convert_avx2_EG_FLOAT32_EG_FLOAT16(count, odd, (uint16_t *)to + at);
     }
 }
+// Truncated and added to 1.5 * 2^52, a value within 2^51 stands in a double's last bits. Of others, and of NaN, four go
+// one by one.
+#define EGI_CONVERT_TO_INT64_AVX2(NAME, PLAIN, FROM, WIDE_OF) \
+    EGI_AVX2 static void NAME(int64_t n, const void *from, void *to) { \
+        const egi_convert_doubles zero = { 0 }, high = zero + 2251799813685248.0, shift = zero + 6755399441055744.0; \
+        const FROM *f = (const FROM *)from; \
+        for (; n >= 4; n -= 4, f++, to = (int64_t *)to + 4) { \
+            const egi_convert_doubles v = __builtin_ia32_roundpd256(WIDE_OF(*f), 11); \
+            const egi_convert_bits within = (egi_convert_bits)(v < high) & (egi_convert_bits)(v > -high); \
+            if (__builtin_ia32_movmskpd256((egi_convert_doubles)within) == 15) \
+                *(egi_convert_longs *)to = (egi_convert_bits)(v + shift) - (egi_convert_bits)shift; \
+            else PLAIN(4, f, to); \
+        } \
+        PLAIN(n, f, to); \
+    }
+#define EGI_CONVERT_SAME(v) (egi_convert_doubles)(v)
+EGI_CONVERT_TO_INT64_AVX2(egi_convert_avx2_f64_i64, egi_convert_EG_FLOAT64_EG_INT64, egi_v32_f64, EGI_CONVERT_SAME)
+EGI_CONVERT_TO_INT64_AVX2(egi_convert_avx2_f32_i64, egi_convert_EG_FLOAT32_EG_INT64, egi_v16_f32,
+                          __builtin_ia32_cvtps2pd256)
+#undef EGI_CONVERT_TO_INT64_AVX2
+#undef EGI_CONVERT_SAME
 // Values from 2^31 on become INT32_MIN; turning all its bits gives INT32_MAX. The last mask makes NaN 0.
 EGI_AVX2 static void egi_convert_avx2_f32_i32(int64_t n, const void *from, void *to) {
     const egi_v32_f32 *f = (const egi_v32_f32 *)from;
@@ -13855,6 +13877,8 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
             EGI_CONVERSIONS_WIDE(EGI_CONVERT_WIDE)
             case EG_FLOAT32 * 16 + EG_INT32: egi_convert_avx2_f32_i32(n, from, to); return;
             case EG_FLOAT64 * 16 + EG_INT32: egi_convert_avx2_f64_i32(n, from, to); return;
+            case EG_FLOAT32 * 16 + EG_INT64: egi_convert_avx2_f32_i64(n, from, to); return;
+            case EG_FLOAT64 * 16 + EG_INT64: egi_convert_avx2_f64_i64(n, from, to); return;
             case EG_FLOAT32 * 16 + EG_UINT8: egi_convert_avx2_f32_u8(n, from, to); return;
             case EG_FLOAT64 * 16 + EG_UINT8: egi_convert_avx2_f64_u8(n, from, to); return;
             case EG_FLOAT64 * 16 + EG_FLOAT16:
@@ -14725,8 +14749,17 @@ EGI_CPU_OF_FLOATS(attention_grad, in[0])
 // CHOOSING. Idea: vectors find the largest value of a block; its first place is then looked for only in the last block
 // that had a larger one than before. For bools, each block tells at once whether an element decides.
 
-enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 };
-// Whether a bit of a vector of masks is set.
+enum { EGI_CHOOSE_BYTES = 512, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 };
+// Whether a lane of a vector of masks is set: NAME(mask).
+#if EGI_X86
+#define EGI_CHOOSE_BITS_16 __builtin_ia32_pmovmskb128
+#define EGI_CHOOSE_BITS_32 __builtin_ia32_pmovmskb256
+#define EGI_CHOOSE_ANY(NAME, BYTES, TARGET) \
+    typedef char NAME##_words __attribute__((vector_size(BYTES))); \
+    TARGET static inline __attribute__((always_inline)) bool NAME(NAME##_words mask) { \
+        return EGI_CHOOSE_BITS_##BYTES(mask) != 0; \
+    }
+#else
 #define EGI_CHOOSE_ANY(NAME, BYTES, TARGET) \
     typedef int64_t NAME##_words __attribute__((vector_size(BYTES))); \
     TARGET static inline __attribute__((always_inline)) bool NAME(NAME##_words mask) { \
@@ -14734,6 +14767,7 @@ enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 }
         for (int l = 0; l < BYTES / 8; l++) some |= mask[l]; \
         return some != 0; \
     }
+#endif
 
 // The position of the first largest of n elements (NaN is larger than all); with `turn`, of the smallest: TURNED
 // reverses the order. Also for each column of (n, inner), EGI_CHOOSE_ROWS rows at a time, so that a row's number fits
@@ -14848,17 +14882,23 @@ static bool egi_cpu_argmax(const egi_args *args) {
 }
 
 // Whether one of n bools equals `any`; and, for each of cols <= EGI_CHOOSE_COLUMNS columns of (n, inner), all or any.
-#define EGI_CHOOSE_BOOLS(NAME, TARGET) \
+#define EGI_CHOOSE_BOOLS(NAME, TARGET, BYTES) \
+    EGI_CHOOSE_ANY(NAME##_some, BYTES, TARGET) \
     TARGET static bool NAME##_row(int64_t n, const uint8_t *x, bool any) { \
-        const uint8_t is = any; \
-        for (int64_t i = 0, end; i < n; i = end) { \
-            uint8_t some = 0; \
-            if (n >= EGI_CHOOSE_BYTES) { \
-                i = egi_min64(i, n - EGI_CHOOSE_BYTES); \
-                end = i + EGI_CHOOSE_BYTES; \
-                for (int l = 0; l < EGI_CHOOSE_BYTES; l++) some |= (uint8_t)((x[i + l] != 0) == is); \
-            } else for (end = i; end < n; end++) some |= (uint8_t)((x[end] != 0) == is); \
-            if (some) return true; \
+        typedef uint8_t vec __attribute__((vector_size(BYTES), aligned(1), may_alias)); \
+        const NAME##_some_words zero = { 0 }, turn = zero - (char)any; \
+        const int64_t step = n >= EGI_CHOOSE_BYTES ? EGI_CHOOSE_BYTES : 4 * BYTES; \
+        int64_t i = 0; \
+        for (; n < step && i < n; i++) if ((x[i] != 0) == any) return true; \
+        for (int64_t end; i < n; i = end) { \
+            NAME##_some_words some = zero; \
+            i = egi_min64(i, n - step);                                   /* the last block overlaps the one before */ \
+            for (end = i + step; i < end; i += 4 * BYTES) { \
+                const vec *v = (const vec *)(const void *)(x + i); \
+                some |= ((NAME##_some_words)(v[0] == 0) ^ turn) | ((NAME##_some_words)(v[1] == 0) ^ turn) | \
+                        ((NAME##_some_words)(v[2] == 0) ^ turn) | ((NAME##_some_words)(v[3] == 0) ^ turn); \
+            } \
+            if (NAME##_some(some)) return true; \
         } \
         return false; \
     } \
@@ -14875,9 +14915,9 @@ static bool egi_cpu_argmax(const egi_args *args) {
         } \
         for (int64_t j = 0; j < cols; j++) y[j] = (uint8_t)((found[j] != 0) == any); \
     }
-EGI_CHOOSE_BOOLS(egi_choose, )
+EGI_CHOOSE_BOOLS(egi_choose, , 16)
 #if EGI_WIDE_PROGRAMS
-EGI_CHOOSE_BOOLS(egi_choose_avx2, EGI_AVX2)
+EGI_CHOOSE_BOOLS(egi_choose_avx2, EGI_AVX2, 32)
 #define EGI_CHOOSE_CALL(name, ...) \
     (egi_cpu_has_avx2() ? egi_choose_avx2##name(__VA_ARGS__) : egi_choose##name(__VA_ARGS__))
 #else
@@ -15142,39 +15182,43 @@ static uint64_t *egi_sort_items(egi_sort_form form, uint64_t *items, uint64_t *o
         egi_sort_item_set(form, other, rank[i], key[i], egi_sort_item_position(form, items, i));
     return other;
 }
-// The first step of EGI_SORT_STEP keys, from i on and below n, with a key below `most`; n if there is none.
-#define EGI_SORT_FIND_BELOW(NAME, T, BYTES, TARGET) \
-    EGI_CHOOSE_ANY(NAME##_any, BYTES, TARGET) \
-    TARGET static int64_t NAME(const void *keys, int64_t i, int64_t n, int64_t bound) { \
-        const T *key = (const T *)keys, most = (T)bound; \
-        typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
-        for (; i < n; i += EGI_SORT_STEP) { \
-            const vec *v = (const vec *)(const void *)(key + i); \
-            NAME##_any_words some = (NAME##_any_words)(v[0] < most) | (NAME##_any_words)(v[1] < most); \
-            if (EGI_SORT_STEP * sizeof(T) / BYTES == 4) \
-                some |= (NAME##_any_words)(v[2] < most) | (NAME##_any_words)(v[3] < most); \
-            if (NAME##_any(some)) return i; \
-        } \
-        return n; \
-    }
+// Which of the first EGI_SORT_STEP keys, from *i on and below n, that have some below `most` are below it, a bit each;
+// 0 if there are none.
 #if EGI_WIDE_PROGRAMS
-EGI_SORT_FIND_BELOW(egi_sort_find_below_avx2_4, int32_t, 32, EGI_AVX2)
-EGI_SORT_FIND_BELOW(egi_sort_find_below_avx2_8, int64_t, 32, EGI_AVX2)
+#define EGI_SORT_FIND_BELOW(NAME, T, FLOAT, BITS) \
+    EGI_AVX2 static unsigned NAME(const void *keys, int64_t *i, int64_t n, int64_t bound) { \
+        const T *key = (const T *)keys, most = (T)bound; \
+        typedef T vec __attribute__((vector_size(32), aligned(sizeof(T)), may_alias)); \
+        typedef FLOAT bits __attribute__((vector_size(32))); \
+        enum { L = 32 / (int)sizeof(T) }; \
+        for (unsigned found; *i < n; *i += EGI_SORT_STEP) { \
+            const vec *v = (const vec *)(const void *)(key + *i); \
+            found = (unsigned)BITS((bits)(v[0] < most)) | (unsigned)BITS((bits)(v[1] < most)) << L; \
+            if (EGI_SORT_STEP == 4 * L) \
+                found |= (unsigned)BITS((bits)(v[2] < most)) << 2 * L | (unsigned)BITS((bits)(v[3] < most)) << 3 * L; \
+            if (found) return found; \
+        } \
+        return 0; \
+    }
+EGI_SORT_FIND_BELOW(egi_sort_find_below_avx2_4, int32_t, float, __builtin_ia32_movmskps256)
+EGI_SORT_FIND_BELOW(egi_sort_find_below_avx2_8, int64_t, double, __builtin_ia32_movmskpd256)
 #endif
 #define EGI_SORT_FIND_BELOW_PLAIN(NAME, T) \
-    static int64_t NAME(const void *keys, int64_t i, int64_t n, int64_t bound) { \
+    static unsigned NAME(const void *keys, int64_t *i, int64_t n, int64_t bound) { \
         const T *key = (const T *)keys, most = (T)bound; \
-        for (; i < n; i += EGI_SORT_STEP) { \
+        for (; *i < n; *i += EGI_SORT_STEP) { \
             T below = 0; \
-            for (int l = 0; l < EGI_SORT_STEP; l++) below |= (T)(key[i + l] < most); \
-            if (below) return i; \
+            unsigned found = 0; \
+            for (int l = 0; l < EGI_SORT_STEP; l++) below |= (T)(key[*i + l] < most); \
+            for (int l = 0; below && l < EGI_SORT_STEP; l++) found |= (unsigned)(key[*i + l] < most) << l; \
+            if (found) return found; \
         } \
-        return n; \
+        return 0; \
     }
 EGI_SORT_FIND_BELOW_PLAIN(egi_sort_find_below_4, int32_t)
 EGI_SORT_FIND_BELOW_PLAIN(egi_sort_find_below_8, int64_t)
 EGI_OBJECTS
-static int64_t (*const egi_sort_find_below_of[2][2])(const void *keys, int64_t i, int64_t n, int64_t bound) = {
+static unsigned (*const egi_sort_find_below_of[2][2])(const void *keys, int64_t *i, int64_t n, int64_t bound) = {
     EGI_SORT_BY_ISA(egi_sort_find_below, _4), EGI_SORT_BY_ISA(egi_sort_find_below, _8)
 };
 typedef struct egi_sort_row { egi_sort_form form; int dtype; bool descending; int64_t n, k, room; } egi_sort_row;
@@ -15224,7 +15268,7 @@ EGI_OBJECTS static int64_t (*const egi_sort_bound_of[2][2])(const void *keys, in
 static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64_t *items, uint64_t *other) {
     int64_t block[EGI_SORT_BLOCK], kept = 0, most = 0;
     const int size = egi_dtypes[r->dtype].size, key_size = size == 8 ? 8 : 4;
-    int64_t (*const find_below)(const void *, int64_t, int64_t, int64_t) =
+    unsigned (*const find_below)(const void *, int64_t *, int64_t, int64_t) =
         egi_sort_find_below_of[key_size == 8][egi_sort_wide()];
     // Every key enters until there is a bound, or the buffer was full; then only those below `most`.
     bool enters = true;
@@ -15241,8 +15285,11 @@ static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64
             most += !enters;
         }
         for (int64_t i = 0; i < count; i += EGI_SORT_STEP) {
-            if (!enters && (i = find_below(block, i, count, most)) == count) break;
-            for (int64_t j = i, end = egi_min64(i + EGI_SORT_STEP, count); j < end; j++) {
+            unsigned found = enters ? (1u << EGI_SORT_STEP) - 1 : find_below(block, &i, count, most);
+            if (!found) break;
+            if (count - i < EGI_SORT_STEP) found &= (1u << (count - i)) - 1;              // none behind the block's end
+            for (; found; found &= found - 1) {
+                const int64_t j = i + __builtin_ctz(found);
                 const int64_t key = size == 8 ? block[j] : (int64_t)((const int32_t *)(const void *)block)[j];
                 if (!enters && key >= most) continue;
                 egi_sort_item_set(r->form, items, kept++, key, start + j);
