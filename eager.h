@@ -13621,6 +13621,17 @@ EGI_SHUFFLE(egi_turned_u64, egi_v16_u64, 1, 0)
     }
 EGI_STRIDED_VECTORS(uint32_t, u32)
 EGI_STRIDED_VECTORS(uint64_t, u64)
+// The same for bytes in reverse: those of each word, then the words.
+static int64_t egi_elements_reverse_u8(char *to, const char *from, int64_t n) {
+    typedef uint8_t bytes __attribute__((vector_size(16), aligned(1), may_alias));
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const egi_v16_u32 v = (egi_v16_u32)*(const bytes *)(from - i - 15), low = v & 0xff00ffu,
+                          pairs = low << 8 | (v >> 8 & 0xff00ffu), turned = pairs << 16 | pairs >> 16;
+        *(bytes *)(to + i) = (bytes)egi_turned_u32(turned, turned);
+    }
+    return i;
+}
 #define EGI_STRIDED(T) { \
         const T *f = (const T *)(const void *)from; \
         T *t = (T *)(void *)to; \
@@ -13632,9 +13643,10 @@ EGI_STRIDED_VECTORS(uint64_t, u64)
 // Copies n elements of `size` bytes. Steps are in elements; a step_from of 0 repeats one element.
 static void egi_elements_copy(char *to, int64_t step_to, const char *from, int64_t step_from, int64_t n, int size) {
     if (step_to == 1 && step_from == 1) { memcpy(to, from, (size_t)(n * size)); return; }
-    if (step_to == 1 && (step_from == 2 || step_from == -1) && size >= 4) {
-        const int64_t done = size == 4 ? egi_elements_copy_u32(to, from, step_from, n)
-                                       : egi_elements_copy_u64(to, from, step_from, n);
+    if (step_to == 1 && (step_from == -1 ? size != 2 : step_from == 2 && size >= 4)) {
+        const int64_t done = size == 1   ? egi_elements_reverse_u8(to, from, n)
+                             : size == 4 ? egi_elements_copy_u32(to, from, step_from, n)
+                                         : egi_elements_copy_u64(to, from, step_from, n);
         to += done * size;
         from += done * step_from * size;
         n -= done;
@@ -13816,18 +13828,21 @@ EGI_AVX2 static void egi_convert_avx2_f64_f16(int64_t n, const void *from, void 
         egi_convert_avx2_EG_FLOAT32_EG_FLOAT16(count, odd, (uint16_t *)to + at);
     }
 }
-// Truncated and added to 1.5 * 2^52, a value within 2^51 stands in a double's last bits. Of others, and of NaN, four go
-// one by one.
+// Truncated and added to 1.5 * 2^52, a value within 2^51 stands in a double's last bits. Of others, and of NaN, eight
+// go one by one.
 #define EGI_CONVERT_TO_INT64_AVX2(NAME, PLAIN, FROM, WIDE_OF) \
     EGI_AVX2 static void NAME(int64_t n, const void *from, void *to) { \
         const egi_convert_doubles zero = { 0 }, high = zero + 2251799813685248.0, shift = zero + 6755399441055744.0; \
         const FROM *f = (const FROM *)from; \
-        for (; n >= 4; n -= 4, f++, to = (int64_t *)to + 4) { \
-            const egi_convert_doubles v = __builtin_ia32_roundpd256(WIDE_OF(*f), 11); \
-            const egi_convert_bits within = (egi_convert_bits)(v < high) & (egi_convert_bits)(v > -high); \
-            if (__builtin_ia32_movmskpd256((egi_convert_doubles)within) == 15) \
-                *(egi_convert_longs *)to = (egi_convert_bits)(v + shift) - (egi_convert_bits)shift; \
-            else PLAIN(4, f, to); \
+        for (; n >= 8; n -= 8, f += 2, to = (int64_t *)to + 8) { \
+            const egi_convert_doubles v = __builtin_ia32_roundpd256(WIDE_OF(f[0]), 11), \
+                                      w = __builtin_ia32_roundpd256(WIDE_OF(f[1]), 11); \
+            const egi_convert_bits within = (egi_convert_bits)((v < high) & (v > -high) & (w < high) & (w > -high)); \
+            egi_convert_longs *y = (egi_convert_longs *)to; \
+            if (__builtin_ia32_movmskpd256((egi_convert_doubles)within) == 15) { \
+                y[0] = (egi_convert_bits)(v + shift) - (egi_convert_bits)shift; \
+                y[1] = (egi_convert_bits)(w + shift) - (egi_convert_bits)shift; \
+            } else PLAIN(8, f, to); \
         } \
         PLAIN(n, f, to); \
     }
@@ -16480,6 +16495,40 @@ static bool egi_shape_pad(egi_call *c) {
     }
     return true;
 }
+// Fills what lies in front of x and behind it on axis i, where it is inside of the axes before.
+static bool egi_pad_fill_axis(egi_call *c, const egi_pad_attr *a, int i) {
+    eg_tensor *out = c->out[0];
+    for (int behind = 0; behind < 2; behind++) {
+        egi_slice_attr s;
+        memset(&s, 0, sizeof s);
+        for (int j = 0; j < out->rank; j++) {
+            s.begin[j] = j < i ? a->low[j] : 0;
+            s.size[j] = j < i ? c->in[0]->dims[j] : out->dims[j];
+            s.step[j] = 1;
+        }
+        s.begin[i] = behind ? out->dims[i] - a->high[i] : 0;
+        s.size[i] = behind ? a->high[i] : a->low[i];
+        eg_tensor *part = s.size[i] ? egi_slice_view(c->op->name, out, &s) : NULL;
+        const bool ok = part ? egi_tensor_fill(part, a->value) : s.size[i] == 0;
+        if (part) egi_object_release(&part->object);
+        if (!ok) return false;
+    }
+    return true;
+}
+// A large result without gaps is filled around x alone, if its rows are long: two ends of a row take as long as some
+// 1,500 bytes in one piece (measured). Any other result is filled as a whole.
+enum { EGI_PAD_LARGE = 1 << 16, EGI_PAD_ROW = 2048 };
+static bool egi_pad_fill(egi_call *c, const egi_pad_attr *a) {
+    const eg_tensor *x = c->in[0], *y = c->out[0];
+    bool around = x->size > EGI_PAD_LARGE, ok = true;
+    int64_t row = egi_dtypes[x->dtype].size;
+    int last = x->rank - 1;
+    for (int i = 0; i < x->rank; i++) around = around && a->step[i] == 1;
+    for (; last > 0 && !a->low[last] && !a->high[last]; last--) row *= y->dims[last];
+    if (!around || row * y->dims[last] < EGI_PAD_ROW) return egi_tensor_fill(c->out[0], a->value);
+    for (int i = 0; i < x->rank && ok; i++) ok = egi_pad_fill_axis(c, a, i);
+    return ok;
+}
 // Fills the result with the value, and copies x into the view that its elements take.
 static bool egi_run_pad(egi_call *c) {
     const egi_pad_attr *a = (const egi_pad_attr *)c->attr;
@@ -16490,7 +16539,7 @@ static bool egi_run_pad(egi_call *c) {
         s.size[i] = c->in[0]->dims[i];
         s.step[i] = a->step[i];
     }
-    if (!egi_tensor_fill(c->out[0], a->value)) return false;
+    if (!egi_pad_fill(c, a)) return false;
     if (c->in[0]->size == 0) return true;
     eg_tensor *inside = egi_slice_view(c->op->name, c->out[0], &s);
     bool ok = inside && egi_tensor_copy(c->in[0], inside);

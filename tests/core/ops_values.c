@@ -427,6 +427,42 @@ TEST(slices_of_slices) {
             for (int64_t c = 4; c >= 2; c -= 2) want[k++] = (double)(c * 56 + b * 8 + a);
     CHECK_VALUES(y, 0, want, 8);
 }
+// Large results, which are filled around x, and those with short rows, which are filled as a whole.
+TEST(pads_of_large_tensors) {
+    static const int64_t dims[][3] = { { 70, 40, 30 }, { 70, 2, 600 } },
+                         pads[][6] = { { 1, 2, 0, 3, 4, 1 }, { 2, 1, 3, 3, 0, 0 }, { 1, 0, 0, 0, 0, 0 },
+                                { 0, 3, 2, 0, 0, 5 } };
+    for (int d = 0; d < 2; d++)
+        for (int p = 0; p < 4; p++) {
+            EG_SCOPE;
+            const int64_t *n = dims[d], *w = pads[p];
+            eg_tensor *x = eg_range(EG_FLOAT32, 0, (double)(n[0] * n[1] * n[2]), 1),
+                      *y = eg_pad(eg_reshape(x, EG_SHAPE(n[0], n[1], n[2])),
+                                  EG_PADS(w[0], w[1], w[2], w[3], w[4], w[5]), .value = -3);
+            const float *v = (const float *)eg_data(y);
+            REQUIRE(v);
+            bool same = true;
+            for (int64_t i = -w[0]; i < n[0] + w[1]; i++)
+                for (int64_t j = -w[2]; j < n[1] + w[3]; j++)
+                    for (int64_t k = -w[4]; k < n[2] + w[5]; k++) {
+                        const bool inside = i >= 0 && i < n[0] && j >= 0 && j < n[1] && k >= 0 && k < n[2];
+                        same = same && *v++ == (inside ? (float)((i * n[1] + j) * n[2] + k) : -3);
+                    }
+            CHECK(same);
+        }
+}
+TEST(bytes_in_reverse) {
+    uint8_t bytes[300];
+    for (int i = 0; i < 300; i++) bytes[i] = (uint8_t)(i * 7 % 251);
+    for (int64_t n = 0; n <= 130; n++)
+        for (int64_t from = 0; from < 3; from++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_from_data(EG_UINT8, EG_SHAPE(n), bytes + from);
+            const uint8_t *y = (const uint8_t *)eg_data(eg_reverse(x, EG_AXES(0)));
+            REQUIRE(y);
+            for (int64_t i = 0; i < n; i++) CHECK_INT(y[i], bytes[from + n - 1 - i]);
+        }
+}
 TEST(pad_modes) {
     eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(3), 1, 2, 3);
     CHECK_TENSOR(eg_pad(x, EG_PADS(2, 1), .value = 9), 0, 9, 9, 1, 2, 3, 9);
