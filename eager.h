@@ -25002,8 +25002,8 @@ static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
         return egi_normalize(l, x, p, scale, NULL, out) && (c->out[0] = out[0]) != NULL;
     }
     eg_tensor *square = (eg_reduce_mean)(eg_square(x), egi_reduce_over_axis(axis, true));
-    eg_tensor *factor = eg_rsqrt((eg_add)(square, eg_number(l->config.o.epsilon)));
-    return (c->out[0] = (eg_mul)((eg_mul)(x, factor), egi_norm_along(egi_part_of(l, "scale"), x, axis))) != NULL;
+    eg_tensor *y = (eg_mul)(x, eg_rsqrt((eg_add)(square, eg_number(l->config.o.epsilon))));
+    return (c->out[0] = scale ? (eg_mul)(y, egi_norm_along(scale, x, axis)) : y) != NULL;
 }
 // The axis is split into groups; each group of each example has its mean and variance.
 static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {

@@ -242,6 +242,18 @@ TEST(normalizations_without_weights) {
     CHECK_SAME(eg_call(plain, in), eg_call(whole, in), 1e-6);
     eg_layer_release(plain);
     eg_layer_release(whole);
+    eg_layer *bare[] = { eg_layer_layer_normalization(.no_scale = true, .no_center = true),
+                         eg_layer_rms_normalization(.no_scale = true),
+                         eg_layer_batch_normalization(.no_scale = true, .no_center = true),
+                         eg_layer_group_normalization(.groups = 5, .no_scale = true, .no_center = true) };
+    for (int i = 0; i < 4; i++) {               // by one kernel, by single ops, and without rows
+        eg_tensor *y = eg_call(bare[i], in, .training = true);
+        eg_trap_nonfinite(true);
+        CHECK_SAME(eg_call(bare[i], in, .training = true), y, 1e-6);
+        eg_trap_nonfinite(false);
+        CHECK_SHAPE(eg_call(bare[i], eg_zeros(EG_FLOAT32, EG_SHAPE(0, 30))), 0, 30);
+        eg_layer_release(bare[i]);
+    }
     eg_layer *batch = eg_layer_batch_normalization(.momentum = 0.5);
     eg_tensor *w[4], *mean = eg_reduce_mean(in, .axes = EG_AXES(0)),
               *variance = eg_reduce_mean(eg_square(eg_sub(in, mean)), .axes = EG_AXES(0));
