@@ -14575,14 +14575,29 @@ typedef struct egi_reduce_job {
     int64_t part[EG_MAX_RANK], made;    // made: accumulators of all results; only for pieces
     char *pieces;                       // accumulators of each piece, or NULL
 } egi_reduce_job;
+// Reduces the block that w's loops are, which begins at `from`, into `made` accumulators.
+static void egi_reduce_block(egi_reduce_walk *w, int64_t made, const char *from) {
+    // A loop's last block may be smaller than the others, and then the outer loops' steps are, too.
+    for (int64_t k = w->loops - 1, inside = 1; k >= 0; k--)
+        if (w->loop[k].kept) { w->loop[k].accumulators = inside; inside *= w->loop[k].count; }
+    w->reducer->begin(made, w->accumulators);
+    egi_reduce_loop_run(w, 0, from, w->accumulators);
+}
+// Writes the results of `made` accumulators to the results that begin at `to`.
+static void egi_reduce_block_end(const egi_args *args, egi_reduce_walk *w, int64_t made, char *accumulators, char *to) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    made /= w->fold;
+    if (w->fold > 1) w->reducer->fold(w->fold, made, accumulators);
+    w->reducer->end(p->kind, p->n, made, accumulators, w->packed);
+    if (w->convert) egi_convert(EG_INT64, w->packed, w->dtype, accumulators, made);
+    egi_reduce_write(w, 0, w->convert ? accumulators : w->packed, to);
+}
 // Reduces piece or block `unit`, and writes a block's results.
 static void egi_reduce_unit(const egi_reduce_job *job, int64_t unit, egi_reduce_walk *w) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)job->args->parameters;
-    const eg_tensor *x = job->args->in[0], *y = job->args->out[0];
     const egi_reduce_loop *all = job->w.loop;
     const int loops = job->w.loops, size = w->size;
-    const char *from = x->data;
-    char *to = y->data;
+    const char *from = job->args->in[0]->data;
+    char *to = job->args->out[0]->data;
     int64_t made = 1, begin[EG_MAX_RANK] = { 0 };
     for (int i = loops - 1; i >= 0 && !job->pieces; i--) {
         if (!all[i].kept) continue;
@@ -14607,22 +14622,14 @@ static void egi_reduce_unit(const egi_reduce_job *job, int64_t unit, egi_reduce_
         }
         if (l.count > 1 || i == loops - 1) w->loop[w->loops++] = l;
     }
-    // A loop's last block may be smaller than the others, and then the outer loops' steps are, too.
-    for (int64_t k = w->loops - 1, inside = 1; k >= 0; k--)
-        if (w->loop[k].kept) { w->loop[k].accumulators = inside; inside *= w->loop[k].count; }
-    w->reducer->begin(made, w->accumulators);
-    egi_reduce_loop_run(w, 0, from, w->accumulators);
+    egi_reduce_block(w, made, from);
     if (job->pieces) {                          // among the other pieces', as fold needs them
         const int64_t bytes = w->reducer->accumulator;
         for (int64_t i = 0; i < made; i++)
             memcpy(job->pieces + (i * EGI_REDUCE_PIECES + unit) * bytes, w->accumulators + i * bytes, (size_t)bytes);
         return;
     }
-    made /= w->fold;
-    if (w->fold > 1) w->reducer->fold(w->fold, made, w->accumulators);
-    w->reducer->end(p->kind, p->n, made, w->accumulators, w->packed);
-    if (w->convert) egi_convert(EG_INT64, w->packed, x->dtype, w->accumulators, made);
-    egi_reduce_write(w, 0, w->convert ? w->accumulators : w->packed, to);
+    egi_reduce_block_end(job->args, w, made, w->accumulators, to);
 }
 // Runs units begin .. end - 1, with this thread's own accumulators.
 static void egi_reduce_run(void *context, int64_t begin, int64_t end) {
@@ -14633,17 +14640,24 @@ static void egi_reduce_run(void *context, int64_t begin, int64_t end) {
     w.packed = packed;
     for (int64_t unit = begin; unit < end; unit++) egi_reduce_unit(job, unit, &w);
 }
-// Joins the pieces and writes the results, which are one block.
-static void egi_reduce_join(egi_reduce_job *job, char *packed) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)job->args->parameters;
+// Reduces in EGI_REDUCE_PIECES pieces, joins them and writes the results, which are one block.
+static void egi_reduce_in_pieces(egi_reduce_job *job, double cost) {
+    char pieces[EGI_BLOCK * 8] __attribute__((aligned(64))), packed[EGI_BLOCK * 8] __attribute__((aligned(64)));
     egi_reduce_walk *w = &job->w;
-    int64_t made = job->made;
-    w->reducer->fold(EGI_REDUCE_PIECES, made, job->pieces);
-    made /= w->fold;
-    if (w->fold > 1) w->reducer->fold(w->fold, made, job->pieces);
-    w->reducer->end(p->kind, p->n, made, job->pieces, packed);
-    if (w->convert) egi_convert(EG_INT64, packed, w->dtype, job->pieces, made);
-    egi_reduce_write(w, 0, w->convert ? job->pieces : packed, job->args->out[0]->data);
+    for (int i = 0; i < w->loops; i++) job->part[i] = w->loop[i].count;
+    job->pieces = pieces;
+    egi_parallel(EGI_REDUCE_PIECES, cost, egi_reduce_run, job);
+    w->packed = packed;
+    w->reducer->fold(EGI_REDUCE_PIECES, job->made, pieces);
+    egi_reduce_block_end(job->args, w, job->made, pieces, job->args->out[0]->data);
+}
+// Reduces all at once, in this thread.
+static void egi_reduce_at_once(egi_reduce_job *job) {
+    char accumulators[EGI_BLOCK * 8] __attribute__((aligned(64))), packed[EGI_BLOCK * 8] __attribute__((aligned(64)));
+    job->w.accumulators = accumulators;
+    job->w.packed = packed;
+    egi_reduce_block(&job->w, job->made, job->args->in[0]->data);
+    egi_reduce_block_end(job->args, &job->w, job->made, accumulators, job->args->out[0]->data);
 }
 // Sums, means, products and extremes over any axes. How x is cut depends on its shape only, or does not change the
 // order of a result's additions; so the bits are the same with any number of threads.
@@ -14654,9 +14668,11 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     egi_reduce_job job;
     egi_reduce_walk *w = &job.w;
     (void)b;
-    memset(&job, 0, sizeof job);
     job.args = args;
     job.made = 1;
+    job.pieces = NULL;
+    w->wide = false;
+    w->accumulators = w->packed = NULL;
     w->convert = p->kind == EGI_MEAN && !egi_dtype_is_float(x->dtype) && x->dtype != EG_INT64;
     w->reducer = p->reducers[w->convert ? (int)EG_INT64 : x->dtype];
     w->dtype = x->dtype;
@@ -14664,15 +14680,20 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
 #if EGI_WIDE_PROGRAMS
     w->wide = egi_cpu_has_avx2();
 #endif
-    egi_reduce_loops(w, x, p->axes);
+    if (p->n == x->size && x->flags & EGI_CONTIGUOUS) {
+        const egi_reduce_loop whole = { x->size, 1, 0, 0, false };
+        w->loop[0] = whole;
+        w->loops = 1;
+        w->fold = 1;
+    } else egi_reduce_loops(w, x, p->axes);
     for (int i = 0; i < w->loops; i++) if (w->loop[i].kept) job.made *= w->loop[i].count;
     if (x->size >= EGI_REDUCE_LONG && job.made * EGI_REDUCE_PIECES <= EGI_BLOCK && !w->loop[0].kept &&
         w->loop[0].count >= 8 * EGI_REDUCE_PIECES) {
-        char pieces[EGI_BLOCK * 8] __attribute__((aligned(64))), packed[EGI_BLOCK * 8] __attribute__((aligned(64)));
-        for (int i = 0; i < w->loops; i++) job.part[i] = w->loop[i].count;
-        job.pieces = pieces;
-        egi_parallel(EGI_REDUCE_PIECES, cost, egi_reduce_run, &job);
-        egi_reduce_join(&job, packed);
+        egi_reduce_in_pieces(&job, cost);
+        return true;
+    }
+    if (cost < EGI_TEAM_LEAST && job.made <= EGI_BLOCK) {
+        egi_reduce_at_once(&job);
         return true;
     }
     // Smaller blocks are more units; results do not depend on their size.
@@ -17057,12 +17078,13 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const eg
     bool together = true;
     for (int i = 0; i < x->rank; i++) if (a->mask >> i & 1 && x->dims[i] != 1) { if (first < 0) first = i; last = i; }
     for (int i = first; i >= 0 && i <= last; i++) if (!(a->mask >> i & 1) && x->dims[i] != 1) together = false;
+    const bool as_it_is = reducers && c->backend->any_axes;
     eg_tensor *packed;
-    if (reducers && c->backend->any_axes) {
+    if (as_it_is) {
         for (int i = 0; i < x->rank; i++) if (a->mask >> i & 1) p.n *= x->dims[i];
         p.axes = a->mask;
         p.reducers = reducers;
-        packed = egi_tensor_alias(c->op->name, x);
+        packed = c->in[0];
     } else if (together) {
         for (int i = 0; i < x->rank; i++) {
             if (first >= 0 && i >= first && i <= last) p.n *= x->dims[i];
@@ -17102,7 +17124,7 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const eg
         egi_args args = { c->op, 0, { packed }, { c->out[0] }, &p };
         ok = launch(c->backend, &args);
     }
-    egi_object_release(&packed->object);
+    if (!as_it_is) egi_object_release(&packed->object);
     return ok;
 }
 static bool egi_run_sums(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_sums); }
