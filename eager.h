@@ -55188,9 +55188,11 @@ EGI_TARGET static inline double EGI_TN(egi_piece_total)(const double *s) {
 #define EGI_MORE(a, b) ((a) > (b) ? (a) : (b))
 EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T *x) {
     enum { P = EGI_PIECE, STEP = 8 * EGI_PIECE };
-    EGI_T lane[P], own[P];
-    for (int l = 0; l < P; l++) lane[l] = -(EGI_T)INFINITY;
+    EGI_T lane[P], own[P], few = -(EGI_T)INFINITY;
     int64_t i = 0;
+    for (; i < n && n < P / 2; i++) few = EGI_MORE(x[i], few);     // without lanes, which take longer
+    if (n < P / 2) return few;
+    for (int l = 0; l < P; l++) lane[l] = -(EGI_T)INFINITY;
     for (; i < n && n >= STEP; i += STEP) {
         const EGI_T *p = x + egi_min64(i, n - STEP);
         for (int l = 0; l < P; l++) {
