@@ -53269,31 +53269,30 @@ EGI_NOINLINE static void EGI_TN(egi_panel_pack_a)(bool ta, int64_t m, int64_t k,
 }
 
 // Packs op(B) (k, n) into panels of nr columns, row after row; the last panel is filled up with zeros. A panel has room
-// for `depth` rows and gets k.
+// for `depth` rows and gets k. Rows lie in pages of their own, so each is read for eight panels at once.
 EGI_NOINLINE static void EGI_TN(egi_panel_pack_b)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *to,
                                                   int64_t nr, int64_t depth) {
-    for (int64_t j = 0; j < n; j += nr, to += nr * depth) {
-        int64_t cols = egi_min64(nr, n - j);
-        if (!tb)
-            for (int64_t p = 0; p < k; p++) {
-                const EGI_T *from = b + p * ldb + j;
-                EGI_T *row = to + p * nr;
-                __builtin_prefetch(from + 12 * ldb);                  // each row's piece lies in another page
-                __builtin_prefetch(from + 12 * ldb + nr / 2);
-                __builtin_prefetch(from + 12 * ldb + nr - 1);
-                // A constant count becomes a few moves, while a call of memcpy for each row would take longer.
-                int64_t q = 0;
-                for (; q + 8 <= cols; q += 8) memcpy(row + q, from + q, 8 * sizeof(EGI_T));
-                for (; q < cols; q++) row[q] = from[q];
-            }
-        else {
-            const int64_t turned = cols == nr ? k & -(int64_t)EGI_TURN : 0;
-            EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)to, nr, (const char *)(b + j * ldb), ldb, turned, nr);
+    enum { LINE = (int)(64 / sizeof(EGI_T)), HALF = LINE / 2 };           // nr is a multiple of HALF
+    for (int64_t j = 0, cols; j < n; j += cols) {
+        cols = egi_min64(tb ? nr : 8 * nr, n - j);
+        EGI_T *panel = to + j * depth, *last = panel + cols / nr * nr * depth;
+        const int64_t rest = cols % nr;                                   // columns of a panel that is not whole
+        if (tb) {
+            const int64_t turned = rest ? 0 : k & -(int64_t)EGI_TURN;
+            EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)panel, nr, (const char *)(b + j * ldb), ldb, turned, nr);
             for (int64_t q = 0; q < cols; q++)
-                for (int64_t p = turned; p < k; p++) to[p * nr + q] = b[(j + q) * ldb + p];
+                for (int64_t p = turned; p < k; p++) panel[p * nr + q] = b[(j + q) * ldb + p];
         }
-        for (int64_t p = 0; cols < nr && p < k; p++)
-            for (int64_t q = cols; q < nr; q++) to[p * nr + q] = 0;
+        for (int64_t p = 0; !tb && p < k; p++) {
+            const EGI_T *from = b + p * ldb + j;
+            for (int64_t q = 0; q < cols; q += LINE) __builtin_prefetch(from + 4 * ldb + q);
+            // A constant count becomes a few moves, while a call of memcpy for each row would take longer.
+            for (EGI_T *row = panel + p * nr; row < last; row += nr * depth)
+                for (int64_t q = 0; q < nr; q += HALF, from += HALF) memcpy(row + q, from, HALF * sizeof(EGI_T));
+            for (int64_t q = 0; q < rest; q++) last[p * nr + q] = from[q];
+        }
+        for (int64_t p = 0; rest && p < k; p++)
+            for (int64_t q = rest; q < nr; q++) last[p * nr + q] = 0;
     }
 }
 
@@ -53416,8 +53415,10 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
         for (int64_t j = j0; j < egi_min64(j0 + g->strip, g->nc); j += g->tile.nr) {
             const int64_t cols = egi_min64(g->tile.nr, g->nc - j);
             const EGI_T *bj = g->pack_b ? g->packed_b + j * kc : block_b + j;
-            for (int64_t i = i0; i < i1; i += g->tile.mr)
-                EGI_TN(egi_tile_put)(&g->tile, egi_min64(g->tile.mr, i1 - i), cols, kc,
+            // the last columns may need a smaller tile, but packed A is in panels of EGI_MR rows
+            const EGI_TN(egi_tile_kind) tile = g->pack_a ? g->tile : EGI_TN(egi_tile_best)(cols, false);
+            for (int64_t i = i0; i < i1; i += tile.mr)
+                EGI_TN(egi_tile_put)(&tile, egi_min64(tile.mr, i1 - i), cols, kc,
                                      g->pack_a ? g->packed_a + i * kc : g->ta ? block_a + i : block_a + i * g->lda,
                                      row_step, step, bj, g->pack_b ? g->tile.nr : g->ldb,
                                      g->c + (g->ig + i) * g->ldc + g->jc + j, g->ldc, g->accumulate || g->pc > 0);
@@ -53429,13 +53430,13 @@ static int64_t EGI_TN(egi_gemm_share)(int64_t m, int64_t parts, int64_t mr) {
     return (m + parts * mr - 1) / (parts * mr) * mr;
 }
 // What is packed, and the memory that takes, in elements. Packing pays if a block is read often, or if reading it in
-// place would touch a page per element. A's rows may stay in place: with 128 columns of C, packing them takes a fifth
-// of the time. Groups of rows, and each group's units, are about equal and not fewer than threads.
+// place would touch a page per element. A's rows stay in place: with 512 to 2000 columns of C packing gains nothing.
+// Groups of rows, and each group's units, are about equal and not fewer than threads.
 static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
     g->tile = EGI_TN(egi_tile_best)(g->n, false);
     const int64_t mr = g->tile.mr, nr = g->tile.nr;
     g->strip = (int64_t)(256 / sizeof(EGI_T));
-    g->pack_a = g->n > (g->ta ? 6 : 16) * nr;
+    g->pack_a = g->n > (g->ta ? 6 * nr : EGI_NC);
     g->pack_b = g->tb || g->n % nr != 0 || (g->m > 4 * EGI_MR && g->ldb > 2 * nr);
     const int64_t kc = egi_min64(g->k, EGI_KC), nc = egi_min64((g->n + nr - 1) / nr * nr, EGI_NC),
                   most = EGI_MC * threads, strips = (nc + g->strip - 1) / g->strip;
