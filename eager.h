@@ -11859,6 +11859,10 @@ typedef struct egi_recorder {
     bool (*check)(struct egi_recorder *r, egi_kernel_function *check, const egi_args *args, size_t size);
     bool (*reaches)(struct egi_recorder *r, eg_tensor *v, int64_t least);
     void (*failed)(struct egi_recorder *r);                // an op, by the values of its operands; the error is raised
+    // The NaN trap has looked at results that are none of an op's.
+    void (*trapped)(struct egi_recorder *r, const char *name, eg_tensor *const *in, int n, eg_tensor *const *out,
+                    int n_out);
+    bool (*captures)(struct egi_recorder *r, const eg_tensor *x);         // whether x has memory of the caller's
     // What the bool p says, or -1; *number: which branch of the list it is, or -1.
     int (*branch)(struct egi_recorder *r, const char *name, eg_tensor *p, int64_t *number);
     bool (*branched)(struct egi_recorder *r, int64_t number, eg_tensor *const *out, int m);   // what the branch gave
@@ -11963,6 +11967,13 @@ static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int
                                      eg_tensor *const *out, int n_out) {
     return egi_this.observer->op(egi_this.observer, op, in, n, attr, out, n_out);
 }
+// Whether what is no op's own result, but a gradient's, passes the NaN trap, now and at each replay.
+static EGI_COLD bool egi_observe_gradient(const char *name, eg_tensor *const *in, int n, eg_tensor *dx) {
+    egi_recorder *r = egi_this.observer;
+    if (!egi_this.trap(name, in, n, &dx, 1)) return false;
+    if (r && r->trapped) r->trapped(r, name, in, n, &dx, 1);
+    return true;
+}
 static bool egi_recording_in_pause(void);
 // Whether a tape records this thread's ops now; spies do not count, and a pause does, unless a tape was begun inside
 // it.
@@ -11980,11 +11991,13 @@ static int64_t egi_tensor_nonfinite(const eg_tensor *x) {
     int64_t count = 0;
     if (x->flags & EGI_NUMBER) return !(x->number - x->number == 0);
     if (!egi_dtype_is_float(x->dtype) || x->size == 0) return 0;
+    egi_recorder *observer = egi_this.observer;             // a traced list has no line for a look
+    egi_this.observer = NULL;
     eg_tensor *c = egi_contiguous(x);
-    if (!c) return -1;
     egi_args args = { NULL, 0, { c }, { NULL }, &count };
-    if (!egi_launch_nonfinite(egi_backend_of(c), &args)) count = -1;
-    egi_object_release(&c->object);
+    if (!c || !egi_launch_nonfinite(egi_backend_of(c), &args)) count = -1;
+    if (c) egi_object_release(&c->object);
+    egi_this.observer = observer;
     return count;
 }
 // What the trap says behind "eg_log: made 1 NaN or infinite elements of ".
@@ -12408,7 +12421,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
             egi_object_release(&out->object);
             out = NULL;
         }
-        if (out && egi_this.trap && !egi_this.trap(op->name, in, 5, &out, 1)) {
+        if (out && egi_this.trap && !egi_observe_gradient(op->name, in, 5, out)) {
             egi_object_release(&out->object);
             out = NULL;
         }
@@ -20099,7 +20112,7 @@ static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_
     else dx = egi_tape_unbroadcast(dx, &shape);
     *made = dx;
     // The NaN trap sees the ops that a user's backward function calls, but not a tensor that it filled itself.
-    if (egi_this.trap && user && !egi_this.trap(line->op->name, upstream, line->n_out, &dx, 1)) return false;
+    if (egi_this.trap && user && !egi_observe_gradient(line->op->name, upstream, line->n_out, dx)) return false;
     return egi_tape_slot_accumulate(grads, slot, dx, false);
 }
 // Whether dx[i] only needs adding, which is the common case: the library's own op made it, in the input's shape, and
@@ -21649,11 +21662,13 @@ static eg_tensor *egi_variable_own_value(const char *function, const eg_tensor *
 }
 // x in a form that a variable can hold; the caller owns the reference. It is x itself if x is contiguous and uses all
 // of a buffer that the library owns: the buffer is then shared. Borrowed memory, or a part of a larger buffer, is
-// copied.
+// copied, and so is what a traced function has from outside, since the variable would seem to be its owner.
 static eg_tensor *egi_variable_value(const char *function, const eg_tensor *x) {
     const egi_buffer *b = x->buffer;
     bool borrowed = !b->on_device && b->data != (const void *)((const char *)b + egi_buffer_header(b->bytes));
-    const bool whole = !borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes;
+    egi_recorder *r = egi_this.observer;
+    const bool whole = !borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes &&
+                       !(r && r->captures && r->captures(r, x));
     return whole ? egi_contiguous(x) : egi_variable_own_value(function, x);
 }
 // A variable with the memory of x, which is contiguous and held by nobody else.
@@ -40330,6 +40345,14 @@ static void egi_trace_alias(egi_recorder *r, const eg_tensor *x) {
     const int32_t place = egi_trace_place(t, x->buffer);
     if (place >= 0) t->places[place].alias = true;
 }
+// Whether x shows a tensor that the body has from outside, and that is neither an input nor a variable's value.
+static bool egi_trace_captures(egi_recorder *r, const eg_tensor *x) {
+    const egi_trace *t = (const egi_trace *)(const void *)r;
+    if (t->inside || x->flags & EGI_NUMBER) return false;
+    const int32_t place = egi_trace_find(t, x->buffer);
+    if (place < 0) return egi_trace_is_foreign(t, x);
+    return t->places[place].kind == EGI_AT_CONSTANT && (t->places[place].alias || egi_trace_is_foreign(t, x));
+}
 // The number of operand x of the line that is written next, or -1 for NULL; `writes`: the line writes x.
 static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
     if (!x) return -1;
@@ -40439,14 +40462,15 @@ static bool egi_trace_check(egi_recorder *r, egi_kernel_function *check, const e
     return ok;
 }
 // Writes the NaN trap's lines, by which each replay looks: one for each floating result, which also reads the operands.
-static void egi_trace_trap(egi_trace *t, const egi_op *op, eg_tensor *const *in, int n, eg_tensor *const *out,
+static void egi_trace_trap(egi_recorder *r, const char *name, eg_tensor *const *in, int n, eg_tensor *const *out,
                            int n_out) {
-    const egi_trap_check check = { op->name, n };
+    egi_trace *t = (egi_trace *)r;
+    const egi_trap_check check = { name, n };
     if (t->backend->trap) egi_trace_refuse(t, false, "the body switches the NaN trap on, and the device looks later");
     for (int k = 0; k < n_out; k++) {
         egi_args args = { NULL, 0, { NULL }, { NULL }, &check };
         if (!out[k] || !out[k]->size || !egi_dtype_is_float(out[k]->dtype)) continue;
-        if (n > 7) { egi_trace_refuse(t, false, "the NaN trap is on, and eg_%s has %d operands", op->name, n); return; }
+        if (n > 7) { egi_trace_refuse(t, false, "the NaN trap is on, and eg_%s has %d operands", name, n); return; }
         for (int i = 0; i < n; i++) args.in[i] = in[i];
         args.in[n] = out[k];
         egi_trace_check_write(t, egi_trap_work, &args, sizeof check);
@@ -40469,7 +40493,7 @@ static bool egi_trace_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
         line->name = op->name;
         t->n_lines++;
     }
-    if (egi_this.trap && !(op->flags & EGI_VIEW)) egi_trace_trap(t, op, in, n, out, n_out);
+    if (egi_this.trap && !(op->flags & EGI_VIEW)) egi_trace_trap(r, op->name, in, n, out, n_out);
     return true;
 }
 // The observer of assignments. An update in place is no line here: the kernel that wrote the variable's memory is one.
@@ -43385,16 +43409,28 @@ static bool egi_function_tape_is_open(const eg_tape *outer) {
         if (!t->spy && t->recording && !t->asked) return true;
     return false;
 }
-// An output that is a tensor from outside, which a tape may watch: another handle on it while the body is traced, since
-// replays give a copy.
+// An output that shows memory from outside while the body is traced: a copy, which replays make, too. Otherwise
+// whoever holds the output would hold the captured tensor, which then seems to be its owner's still.
 static eg_tensor *egi_function_own_output(eg_tensor *x) {
-    const egi_recorder *r = egi_this.observer;
-    if (!r || r->op != egi_trace_op || !egi_recording() ||
-        !egi_trace_is_foreign((const egi_trace *)(const void *)r, x))
-        return x;
-    eg_tensor *y = eg_identity(x);
-    if (y && x->mask && !y->mask) y->mask = eg_retain(x->mask);
-    return y;
+    egi_recorder *r = egi_this.observer;
+    if (!r || r->op != egi_trace_op || !egi_trace_captures(r, x)) return x;
+    eg_shape shape = egi_shape(x);
+    eg_tensor *y = egi_recording() ? eg_identity(x) : egi_scope_own(egi_tensor_alias(x->op, x));
+    eg_tensor *copy = y ? egi_tensor_allocate("identity", egi_backend_of(x), (eg_dtype)x->dtype, &shape) : NULL;
+    const bool ok = copy && egi_tensor_copy(x, copy);
+    if (ok) {                                               // y, which tapes know, gets the copy's memory
+        egi_buffer *former = y->buffer;
+        y->buffer = copy->buffer;
+        y->data = copy->data;
+        y->flags = (uint16_t)(y->flags | EGI_CONTIGUOUS);
+        for (int i = 0; i < y->rank; i++) y->strides[i] = copy->strides[i];
+        __atomic_fetch_add(&y->buffer->refs, 1, __ATOMIC_RELAXED);
+        egi_buffer_release(former);
+        if (x->mask && !y->mask) y->mask = eg_retain(x->mask);
+        y->flags = (uint16_t)(y->flags | (x->flags & EGI_PROBABILITIES));
+    }
+    if (copy) egi_object_release(&copy->object);
+    return ok ? y : NULL;
 }
 // Runs the body in a scope of its own; its results go to the caller's scope.
 static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
@@ -43471,6 +43507,8 @@ static void egi_tracing_begin(egi_trace *t) {
     t->recorder.check = egi_trace_check;
     t->recorder.reaches = egi_trace_reaches;
     t->recorder.failed = egi_trace_failed;
+    t->recorder.trapped = egi_trace_trap;
+    t->recorder.captures = egi_trace_captures;
     t->recorder.branch = egi_trace_branch;
     t->recorder.branched = egi_trace_branched;
     t->recorder.loops = egi_trace_loops;

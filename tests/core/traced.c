@@ -905,7 +905,7 @@ typedef struct things {
     eg_metric *metric;
     eg_optimizer *optimizer;
     float *lent;
-    int fail, runs;
+    int fail, runs, n;
 } things;
 static bool doubled_things(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
@@ -1030,6 +1030,49 @@ static eg_tensor *filled(double value, bool variable) {
     EG_SCOPE;
     eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1), value);
     return variable ? eg_variable(x, "filled") : eg_retain(x);
+}
+// Neither an output nor a variable of the body's holds what the body captured: its owner's release is noticed.
+static bool sharing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const things *s = (const things *)user;
+    eg_tensor *c = s->captured;
+    if (s->n == 4) eg_assign(s->v, c);
+    out[0] = s->n == 1 ? eg_reshape(c, EG_SHAPE(1, 1)) : s->n == 2 ? eg_keep(c) : c;
+    if (s->n == 3) eg_keep(eg_keep(c));
+    eg_keep(out[0]);
+    out[1] = eg_keep(s->n == 4 ? eg_add(s->v, in[0]) : in[0]);
+    return true;
+}
+TEST(what_shares_a_captured_tensor_does_not_own_it) {
+    for (int kind = 0; kind < 5; kind++)
+        for (int taped = 0; taped < 2; taped++)
+            for (int kept = 1; kept < 9; kept++) {          // the call whose output somebody keeps
+                EG_SCOPE;
+                things s;
+                memset(&s, 0, sizeof s);
+                s.n = kind;
+                s.v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(1)), "v");
+                s.captured = filled(1, false);
+                eg_function *f = eg_function_new(sharing_body, &s, .no_recheck = kept % 2);
+                eg_tensor *held = NULL;
+                for (int i = 1; i <= 10; i++) {
+                    EG_SCOPE;
+                    if (i == 8) { eg_release(s.captured); s.captured = filled(5, false); }
+                    eg_tensor *x = filled(2, false), *y[2] = { NULL, NULL };
+                    eg_tape *tape = taped ? eg_tape_begin() : NULL;
+                    if (taped) eg_tape_watch(tape, s.captured);
+                    CHECK(eg_function_call(f, &x, 1, y, 2));
+                    CHECK_NEAR(eg_item(eg_reduce_max(y[0])), i < 8 ? 1 : 5, 0);
+                    if (kind == 4) CHECK_NEAR(eg_item(eg_reduce_max(y[1])), i < 8 ? 3 : 7, 0);
+                    if (taped) CHECK(eg_tape_gradient(tape, y[0], s.captured) != NULL);
+                    if (i == kept) held = eg_retain(y[0]);
+                    eg_release(x);
+                }
+                CHECK(eg_function_counts(f).replays >= 2);
+                eg_release(held);
+                eg_function_release(f);
+                eg_release(s.captured);
+                eg_release(s.v);
+            }
 }
 // Several traces hold what the body captured: those of two signatures, and those of another function.
 TEST(what_was_replaced_is_noticed_beside_other_traces) {
@@ -1786,6 +1829,41 @@ TEST(a_trap_that_a_body_switches_is_a_part_of_replays) {
     if (test_traps_later) CHECK_CONTAINS(eg_function_reason(f), "switches the NaN trap on");
     else CHECK(eg_function_counts(f).replays > 12);
     eg_function_release(f);
+}
+// The trap looks at gradients that are one launch, too; and its own look at a view is no line of the list.
+static bool steep_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int kind = ((things *)user)->n;
+    eg_tape *tape = kind & 1 ? eg_tape_begin_persistent() : eg_tape_begin();
+    eg_tape_watch(tape, in[0]);
+    eg_tensor *x = eg_slice(in[0], EG_SHAPE(0, 1), EG_SHAPE(2, 1)), *y = kind & 2 ? eg_exp(x) : eg_sqrt(x);
+    out[0] = eg_keep(y);
+    return (out[1] = eg_keep(eg_tape_gradient(tape, kind & 4 ? eg_mul(y, 2) : y, in[0]))) != NULL;
+}
+TEST(the_nan_trap_looks_at_gradients_and_views) {
+    if (test_traps_later) return;
+    eg_trap_nonfinite(true);
+    for (int kind = 0; kind < 8; kind++)
+        for (int outer = 0; outer < 2; outer++) {
+            things s;
+            memset(&s, 0, sizeof s);
+            s.n = kind;
+            eg_function *f = eg_function_new(steep_body, &s);
+            for (int i = 1; i <= 16; i++) {
+                EG_SCOPE;
+                // The root's slope at 0 is infinite, which is an error; exp of an infinity is none.
+                const bool steep = !(kind & 2) && i % 4 == 3;
+                const double value = kind & 2 && (i == 1 || i % 4 == 3) ? (double)INFINITY : steep ? 0 : i;
+                eg_tensor *x = eg_mul(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), value), *y[2];
+                eg_tape *tape = outer ? eg_tape_begin() : NULL;
+                if (outer) eg_tape_watch(tape, x);
+                if (steep) CHECK_TRAPPED(eg_function_call(f, &x, 1, y, 2), "made 2 NaN or infinite");
+                else CHECK(eg_function_call(f, &x, 1, y, 2));
+                if (outer && !steep) CHECK(eg_tape_gradient(tape, y[0], x) != NULL);
+            }
+            CHECK(eg_function_counts(f).replays >= 6);
+            eg_function_release(f);
+        }
+    eg_trap_nonfinite(false);
 }
 // Gradients that are accumulated: the steps that update have a list of their own. What the optimizer knows about
 // variables is right after replays, too, where another function leaves one without a gradient.
