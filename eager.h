@@ -13426,11 +13426,10 @@ EGI_NOINLINE static void egi_strips_run(const egi_program *p, int dtype, int64_t
     run(p, n, in, scalars, out);
 }
 #if EGI_PROGRAMS_512
-// Runs loop `which` of a program's only word, with AVX2, or the one for AVX-512 instead.
-EGI_NOINLINE static void egi_program_run_alone_512(const egi_program *p, int which, int64_t n, const void *const *in,
-                                                   void *out) {
+// For loop `which` of a program's only word, with AVX2, the one for AVX-512, or, where that is not there, itself.
+EGI_NOINLINE static egi_long_loop *egi_program_loop_512(const egi_program *p, int which) {
     if (which % 2 && which < EGI_LONG_AT_512 && egi_isa_get() == EGI_ISA_AVX512) which = EGI_LONG_AT_512 + which / 2;
-    p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
+    return p->longs[0]->loops[which];
 }
 #endif
 // Runs the loop of a program's only word, block by block: if an operand is one element, of which a block is filled and
@@ -13495,18 +13494,18 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
                       : dtype == EG_INT64 ? EGI_LONG_AT_INTEGERS
                       : EGI_LONG_AT_INTEGERS + (dtype == EG_INT32 ? 1 : 2) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
     if (p->alone && p->longs[0]->loops[which]) {
-        egi_long_loop *const loop = p->longs[0]->loops[which];
+        egi_long_loop *loop = p->longs[0]->loops[which];
         const int one = EGI_LONG_BY_ONE + (dtype == EG_INT64 ? 0 : dtype == EG_INT32 ? 1 : 2);
         const bool integers = which >= EGI_LONG_AT_INTEGERS;
         const int64_t least = p->alone == 1 || integers ? 1 : which == 1 ? EGI_STEP_32 : which == 2 ? EGI_STEP_16 / 2
                               : EGI_STEP_16;
+#if EGI_PROGRAMS_512
+        if (n >= EGI_LONG_LEAST_512) loop = egi_program_loop_512(p, which);
+#endif
         if (integers && scalars == 1u << p->operand[p->operands] && p->longs[0]->loops[one])
             p->longs[0]->loops[one](n, in[p->operand[1]], in[p->operand[2]], out);
         else if (scalars || n < least)
             egi_program_run_alone(p, loop, least, egi_dtypes[dtype].size, n, in, scalars, out);
-#if EGI_PROGRAMS_512
-        else if (n >= EGI_LONG_LEAST_512) egi_program_run_alone_512(p, which, n, in, out);
-#endif
         else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
     }
     else if (wide && egi_strip_pays(p, dtype, n)) egi_strips_run(p, dtype, n, in, scalars, out);
