@@ -47390,12 +47390,15 @@ static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, voi
     egi_free(first);
     return ok;
 }
-// The node recorded by the tape's first line; earlier nodes are not on the tape.
+// The node recorded by the tape's first line; earlier nodes are not on the tape. Lines of gradients, which another tape
+// gave, have one node, made behind them; a line on the program's own tensors has none.
 static int64_t egi_graph_tape_begin(const eg_graph *g, const eg_tape *t) {
-    for (int64_t k = 0; k < t->n_lines; k++) {             // a line on the program's own tensors has no node
+    for (int64_t k = 0; k < t->n_lines; k++) {
         const egi_line *line = t->lines[k];
-        const int64_t id = line ? t->slots[line->slots[line->n]].id : 0;
-        for (int64_t i = 0; i < g->n_nodes && line; i++) if (g->nodes[i]->id == id) return i;
+        const int64_t id = t->slots[line->slots[line->n]].id;
+        int64_t i = 0;
+        while (i < g->n_nodes && g->nodes[i]->id < id) i++;
+        if (i < g->n_nodes && (g->nodes[i]->id == id || g->nodes[i]->kind == EGI_VERTEX_GRADIENTS)) return i;
     }
     return g->n_nodes;
 }

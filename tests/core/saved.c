@@ -339,6 +339,40 @@ TEST(gradients_of_gradients_and_draws) {
     eg_function_release(g);
     eg_function_release(f);
 }
+// A product with the Jacobian is the gradient of a gradient for what that was given. Its tape begins between the two,
+// so its first line in a list is the gradient itself.
+static eg_tensor *sine_of_square(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_sin(eg_square(in[0]));
+}
+static bool jacobian_product(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_jvp(sine_of_square, NULL, in, in, 1);
+    return out[0] && eg_hvp(sine_of_square, NULL, in, in, 1, &out[1]);
+}
+TEST(products_with_jacobians) {
+    eg_tensor *x = eg_constant(EG_SHAPE(3), 1, -2, 0.5), *a[2], *b[2], *p, *y[2];
+    eg_function *f = eg_function_new(jacobian_product, NULL);
+    CHECK(eg_function_call(f, &x, 1, a, 2));
+    CHECK_SAME(a[0], eg_mul(eg_mul(2, eg_square(x)), eg_cos(eg_square(x))), 1e-6);
+    REQUIRE(eg_function_save(f, test_temp("products")));
+    eg_function *g = eg_function_load(test_temp("products"));
+    CHECK(g && eg_function_call(g, &x, 1, b, 2));
+    CHECK(same(a[0], b[0]) && same(a[1], b[1]));
+    eg_graph *graph = eg_graph_new();
+    {
+        EG_GRAPH(graph);
+        p = eg_placeholder(EG_FLOAT32, EG_SHAPE(3), "x");
+        CHECK(jacobian_product(&p, y, NULL));
+    }
+    eg_session *s = eg_session_new(graph);
+    const eg_feed feed = { p, x };
+    CHECK(same(a[0], eg_session_eval(s, y[0], &feed, 1)) && same(a[1], eg_session_eval(s, y[1], &feed, 1)));
+    eg_session_release(s);
+    eg_graph_release(graph);
+    eg_function_release(g);
+    eg_function_release(f);
+}
 TEST(a_session_there_and_back) {
     eg_graph *g = eg_graph_new();
     eg_optimizer *adam = eg_adam(.learning_rate = 0.1);
