@@ -3314,9 +3314,9 @@ EAGER_API void eg_function_release(eg_function *f);
 // all outputs NULL. The lists may share memory, as in eg_function_call(f, &x, 1, &x, 1).
 // What cannot be traced runs eagerly; eg_function_reason says why. Several threads may call one function at once: the
 // first traces it, and those that call meanwhile run the body. A body that assigns to variables is for one thread at a
-// time; a second call during a replay is an error. Tapes around the call record it as one line, whose gradients are
-// traced in their turn and can be differentiated again; a tape that began outside the body cannot be used in it. Masks
-// come with inputs and go with outputs.
+// time: a second call is an error, where it begins or, in the first calls, where one of the bodies assigns. Tapes
+// around the call record it as one line, whose gradients are traced in their turn and can be differentiated again; a
+// tape that began outside the body cannot be used in it. Masks come with inputs and go with outputs.
 EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
@@ -4637,6 +4637,11 @@ typedef struct egi_batch_part { int64_t first, count, all; } egi_batch_part;
 // All that a thread has of its own; there is no other thread-local variable. What is zero means nothing was set yet.
 typedef bool egi_record_function(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                  eg_tensor *const *out, int n_out);
+// A call of a traced function in progress on this thread, by which a body that calls its own function is noticed.
+// assigns: called before the body assigns to a variable; false with an error where another thread runs the body, too.
+typedef struct egi_function_call {
+    struct egi_function_call *outer; struct eg_function *f; bool (*assigns)(struct eg_function *f);
+} egi_function_call;
 typedef bool egi_trap_function(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out);
 typedef struct egi_thread {
     egi_heap *heap;
@@ -4668,7 +4673,7 @@ typedef struct egi_thread {
     struct egi_recorder *recorder;      // the recording that eg_record has begun, or NULL
     // What is told of each op: the recording, or the function that is traced now; or NULL.
     struct egi_recorder *observer;
-    struct egi_function_call *functions;        // the innermost call of an eg_function that runs its body now, or NULL
+    egi_function_call *functions;               // the innermost call of an eg_function that runs its body now, or NULL
     struct egi_profile *profile;                // what eg_function_cost measures now, or NULL
     struct egi_hosted *hosted;          // tapes of eg_host_call in the call of an eg_function that runs now
     struct egi_taped *taped;            // of the call whose gradient is computed now, or NULL (UNDER AN OUTER TAPE)
@@ -21703,6 +21708,12 @@ EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
 // change a traced function compares its list once more.
 static int64_t egi_settings;                     // atomic
 static void egi_setting_changed(void) { __atomic_fetch_add(&egi_settings, 1, __ATOMIC_RELEASE); }
+// Whether the thread may assign to variables now: false with an error inside a traced function that another thread
+// runs, too.
+static bool egi_variables_may_change(void) {
+    for (egi_function_call *c = egi_this.functions; c; c = c->outer) if (!c->assigns(c->f)) return false;
+    return true;
+}
 static bool egi_variable_needed(const char *function, eg_tensor *v) {
     if (!egi_operand_alive(function, 0, v)) return false;
     return v->flags & EGI_VARIABLE ||
@@ -21778,7 +21789,7 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
         eg_scope_end(scope);
         return node;
     }
-    eg_tensor *packed = ok ? egi_variable_value("assign", x) : NULL;
+    eg_tensor *packed = ok && egi_variables_may_change() ? egi_variable_value("assign", x) : NULL;
     if (packed) { egi_variable_take(v, packed); egi_object_release(&packed->object); }
     eg_scope_end(scope);
     return packed ? v : NULL;
@@ -21843,8 +21854,8 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
               *copy = egi_scope_own(egi_tensor_allocate("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
     eg_tensor *part = copy ? eg_slice(copy, begin, size) : NULL;
     if (part && (x->flags & EGI_NUMBER)) x = egi_number_everywhere("assign_slice", x, part);
-    if (part && x && egi_variable_assignable("assign_slice", part, x) && egi_tensor_copy(v, copy) &&
-        egi_tensor_copy(x, part)) {
+    if (part && x && egi_variable_assignable("assign_slice", part, x) && egi_variables_may_change() &&
+        egi_tensor_copy(v, copy) && egi_tensor_copy(x, part)) {
         egi_variable_take(v, copy);
         result = v;
     }
@@ -22787,6 +22798,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         return egi_fail(EG_ERROR_STATE, "apply_gradients", "an optimizer of eg_distribute cannot be written into a "
                                         "graph");
     if (egi_graph_adopts()) return egi_this.observer->updates(egi_this.observer, opt, grads, variables, n);
+    if (!egi_variables_may_change()) return false;
     if (opt->applying)
         return egi_fail(
             EG_ERROR_STATE, "apply_gradients",
@@ -40046,6 +40058,8 @@ struct eg_function {
     int64_t key;                 // part of the signature
     bool eager;                  // for ever, for the reason `why`
     bool tracing;                // a thread runs the body to trace it
+    int bodies;                  // how many threads run the body
+    const void *assigner;        // the thread whose body or replay assigns, or NULL
     egi_asked asked[EGI_ASKED];  // constant up to n_asked, which is atomic
     int n_asked;
     uint64_t makers[EGI_TRACES]; // in a ring: hashes of signatures and paths of runs that made variables
@@ -40073,8 +40087,6 @@ struct eg_function {
     egi_list *lent;
     struct egi_custom_site *customs;     // under egi_lock
 };
-// A call in progress on this thread, by which a body that calls its own function is noticed.
-typedef struct egi_function_call { struct egi_function_call *outer; eg_function *f; } egi_function_call;
 // What a differentiable eg_host_call keeps for its gradient: its function's tape, inputs and outputs, and, once that
 // tape was read, the gradients.
 typedef struct egi_hosted {
@@ -43431,13 +43443,50 @@ static eg_tensor *egi_function_own_output(eg_tensor *x) {
     if (copy) egi_object_release(&copy->object);
     return ok ? y : NULL;
 }
+// Forgets the threads that were at work in this process's parent. Under egi_lock.
+static void egi_function_after_fork(eg_function *f) {
+    if (!egi_fork_happened(f->forks)) return;
+    f->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
+    f->tracing = false;
+    f->bodies = 0;
+    f->assigner = NULL;
+    for (egi_trace *k = f->traces; k; k = k->next) k->busy = 0;
+}
+static bool egi_function_is_taken(void) {
+    return egi_fail(EG_ERROR_STATE, "function_call", "another thread runs this function, whose body assigns to "
+                                    "variables; one at a time may");
+}
+// Several threads may run a body that only reads. The first one to assign must be the only one, since the others may
+// have read, or be about to read, what it changes.
+static bool egi_function_assigns(eg_function *f) {
+    egi_lock();
+    const bool own = f->assigner == &egi_this || (!f->assigner && f->bodies <= 1);
+    if (own) f->assigner = &egi_this;
+    egi_unlock();
+    return own || egi_function_is_taken();
+}
+static bool egi_function_enter(eg_function *f) {
+    egi_lock();
+    egi_function_after_fork(f);
+    const bool taken = f->assigner && f->assigner != &egi_this;
+    f->bodies += !taken;
+    egi_unlock();
+    return !taken || egi_function_is_taken();
+}
+static void egi_function_leave(eg_function *f) {
+    egi_lock();
+    if (f->bodies) f->bodies--;                             // 0: forked meanwhile
+    if (f->assigner == &egi_this) f->assigner = NULL;
+    egi_unlock();
+}
 // Runs the body in a scope of its own; its results go to the caller's scope.
 static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
-    egi_function_call call = { egi_this.functions, f };
+    egi_function_call call = { egi_this.functions, f, egi_function_assigns };
     bool ok = false;
     const int64_t errors = egi_this.errors;
     const eg_tape *outer = egi_this.tapes;
     for (int i = 0; i < m; i++) out[i] = NULL;
+    if (!egi_function_enter(f)) return false;
     egi_this.functions = &call;
     eg_scope scope = eg_scope_begin();
     if (f->inner) ok = f->body(in, out, f->user);
@@ -43458,6 +43507,7 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
     }
     eg_scope_end(scope);
     egi_this.functions = call.outer;
+    egi_function_leave(f);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     return ok;
 }
@@ -44767,17 +44817,14 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     egi_trace *gone = NULL, *t = NULL;
     bool busy = false;
     egi_lock();
-    if (egi_fork_happened(f->forks)) {                      // the threads that traced or replayed it are the parent's
-        f->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
-        f->tracing = false;
-        for (egi_trace *k = f->traces; k; k = k->next) k->busy = 0;
-    }
+    egi_function_after_fork(f);
     for (egi_trace *k = f->traces; k; k = k->next) {
         if (!egi_signatures_equal(k, signature, size) || (k->taped && !egi_taped_watches(k->taped))) continue;
         busy = busy || (k->assigns && k->busy);
         if (!t && egi_path_fits(known, k)) t = k;
     }
     const bool set = t && t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
+    busy = busy || (t && t->assigns && (f->bodies || f->assigner));
     if (busy) way = EGI_BY_NOTHING;
     else if (set && (t->busy || f->tracing)) t = NULL;
     else if (t && !egi_trace_holds(t, explanation, room)) {
@@ -44794,6 +44841,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         if (set) way = EGI_BY_CHECK;
         t->busy++;
         t->refs++;
+        if (way == EGI_BY_REPLAY && t->assigns) f->assigner = &egi_this;
         if (way == EGI_BY_REPLAY && (*run = t->runs) != NULL) t->runs = (*run)->next;
         if (way == EGI_BY_REPLAY) *arena = egi_arena_take(f, *run);
     }
@@ -44815,7 +44863,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     const bool bound = run && arena;
     bool undone = f->inner && !bound;
     if (bound) egi_trace_run_bind(t, run, arena);
-    egi_function_call own = { egi_this.functions, f };         // a function of eg_host_call may call f, too
+    egi_function_call own = { egi_this.functions, f, egi_function_assigns };   // a function of eg_host_call may call f, too
     egi_hosted *const hosted = egi_this.hosted;
     egi_this.hosted = NULL;
     egi_this.functions = &own;
@@ -44854,9 +44902,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
     const egi_function_way way = egi_function_find(f, signature, size, known, &t, &run, &arena, explanation,
                                                    sizeof explanation);
     *again = false;
-    if (way == EGI_BY_NOTHING)
-        return egi_fail(EG_ERROR_STATE, "function_call", "another thread runs this function, whose body assigns to "
-                                        "variables; one at a time may");
+    if (way == EGI_BY_NOTHING) return egi_function_is_taken();
     const char *reason = way == EGI_BY_BODY ? "another thread traced the function"
                          : way == EGI_BY_NO_ROOM ? "more shapes come in turn than the 16 whose traces are kept, "
                                                  "or than the 64 lengths whose lists are; pad the inputs to fewer "
@@ -44873,6 +44919,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
                                  sizeof explanation);
     egi_lock();
     if (t && t->busy > 0) t->busy--;                        // 0: forked meanwhile
+    if (f->assigner == &egi_this) f->assigner = NULL;
     if (strayed) t->calls--;
     else if (way == EGI_BY_REPLAY && known->n) egi_function_prefer(f, t);
     if (way != EGI_BY_REPLAY) f->tracing = false;
