@@ -878,8 +878,9 @@ EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *bina
 // 1.0, expm1 1.6, log1p 1.5, sin and cos 1.6, tanh, sigmoid and softplus 2.0. float32 calls no function of the C
 // library but fmodf, whose result is exact, so that its bits do not depend on one; of float64, tan, asin, acos, atan,
 // atan2, sinh, cosh, asinh, acosh, atanh, erf, erfc, gelu and pow do.
-// On x86-64 with AVX2 and FMA, matrix products and what is made of exp, expm1, log, log1p, sin, cos, tanh, sigmoid or
-// softplus, and erf and gelu in float32, have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere.
+// There are two families of last bits: on x86-64 with AVX2 and FMA, and on AArch64, matrix products and what is made of
+// exp, expm1, log, log1p, sin, cos, tanh, sigmoid or softplus, and erf and gelu in float32, are computed with FMA;
+// elsewhere, and with EAGER_ISA=base, without.
 // Products, softmax and elementwise ops of float32, and functions such as exp of float64 use AVX-512 where it is, with
 // AVX2's bits.
 // As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
@@ -9665,16 +9666,21 @@ EGI_EVERYWHERE double egi_choose(int condition, double a, double b) {
 // Whether a, which is not negative, is infinity. By bits: with -ffast-math clang takes it that no float is infinite,
 // whatever the pragmas say.
 EGI_EVERYWHERE int egi_float_is_infinite(float a) { return egi_bits_of(a) == 0x7f800000u; }
-// Two families of bits: with the instruction that adds a product and rounds once (AVX2, which comes with FMA), and
-// without. The functions of both are one text, whose first argument, a constant, says which. Where it is set, no
-// product is added up otherwise than by egi_fma, or some compilers would fuse more.
+// Two families of bits: with the instruction that adds a product and rounds once (AVX2, which comes with FMA, and
+// AArch64), and without. The functions of both are one text, whose first argument, a constant, says which. Where it is
+// set, no product is added up otherwise than by egi_fma, or some compilers would fuse more.
 EGI_EVERYWHERE float egi_fma(int fused, float a, float b, float c) { return fused ? fmaf(a, b, c) : a * b + c; }
 EGI_EVERYWHERE double egi_fma64(int fused, double a, double b, double c) { return fused ? fma(a, b, c) : a * b + c; }
+#if defined(__aarch64__) && !defined(__CUDACC__)
+#define EGI_FUSES 1             // what is compiled for every processor of this kind has it
+#else
+#define EGI_FUSES 0
+#endif
 #define EGI_FAMILIES(name) \
-    EGI_EVERYWHERE float egi_##name##f(float x) { return egi_##name##_as(0, x); } \
+    EGI_EVERYWHERE float egi_##name##f(float x) { return egi_##name##_as(EGI_FUSES, x); } \
     EGI_EVERYWHERE float egi_fused_##name(float x) { return egi_##name##_as(1, x); }
 #define EGI_FAMILIES_64(name) \
-    EGI_EVERYWHERE double egi_##name(double x) { return egi_##name##_as_64(0, x); } \
+    EGI_EVERYWHERE double egi_##name(double x) { return egi_##name##_as_64(EGI_FUSES, x); } \
     EGI_EVERYWHERE double egi_fused_64_##name(double x) { return egi_##name##_as_64(1, x); }
 EGI_EVERYWHERE float egi_erf_near_0(int fused, float x) {        // |x| <= 1
     const float z = x * x;
@@ -10812,8 +10818,8 @@ EGI_LONG_SINES(egi_sines_f64, double, _64)
         for (int i = 0; i < step; i++) any |= beyond[i]; \
         return any >> (8 * sizeof any - 1); \
     }
-EGI_LONG_SINES_NEAR(egi_sines_near_f32, , float, uint32_t, EGI_STEP_16, 0, )
-EGI_LONG_SINES_NEAR(egi_sines_near_f64, , double, uint64_t, EGI_STEP_16 / 2, 0, _64)
+EGI_LONG_SINES_NEAR(egi_sines_near_f32, , float, uint32_t, EGI_STEP_16, EGI_FUSES, )
+EGI_LONG_SINES_NEAR(egi_sines_near_f64, , double, uint64_t, EGI_STEP_16 / 2, EGI_FUSES, _64)
 #define EGI_LONG_SINE(loop, sines, near, quarters) \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
         (void)z; \
@@ -13005,6 +13011,19 @@ static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
 // 16-byte vectors are baseline everywhere; the aligned(…) makes loads through them legal at any element's address.
 typedef float egi_v16_f32 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias));
+#if EGI_FUSES
+// c + s b, rounded once, whatever the flags allow: of a vector, and of one number.
+static inline egi_v16_f32 egi_vector_fma_f32(egi_v16_f32 s, egi_v16_f32 b, egi_v16_f32 c) {
+    __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(b), "w"(s));
+    return c;
+}
+static inline egi_v16_f64 egi_vector_fma_f64(egi_v16_f64 s, egi_v16_f64 b, egi_v16_f64 c) {
+    __asm__("fmla %0.2d, %1.2d, %2.2d" : "+w"(c) : "w"(b), "w"(s));
+    return c;
+}
+static inline float egi_one_fma_f32(float s, float b, float c) { return fmaf(s, b, c); }
+static inline double egi_one_fma_f64(double s, double b, double c) { return fma(s, b, c); }
+#endif
 
 // Nanoseconds that a product takes for each term and each byte of an element, roughly: the one number by which
 // products, convolutions and attention are divided among threads. Measured were 0.0037 to 0.0055 with AVX2 and 0.0019
@@ -13864,11 +13883,13 @@ EGI_AVX2 static void egi_convert_avx2_f64_f16(int64_t n, const void *from, void 
         PLAIN(n, f, to); \
     }
 #define EGI_CONVERT_SAME(v) (egi_convert_doubles)(v)
+#define EGI_CONVERT_WIDENED(v) __builtin_convertvector(v, egi_convert_doubles)
 EGI_CONVERT_TO_INT64_AVX2(egi_convert_avx2_f64_i64, egi_convert_EG_FLOAT64_EG_INT64, egi_v32_f64, EGI_CONVERT_SAME)
 EGI_CONVERT_TO_INT64_AVX2(egi_convert_avx2_f32_i64, egi_convert_EG_FLOAT32_EG_INT64, egi_v16_f32,
-                          __builtin_ia32_cvtps2pd256)
+                          EGI_CONVERT_WIDENED)
 #undef EGI_CONVERT_TO_INT64_AVX2
 #undef EGI_CONVERT_SAME
+#undef EGI_CONVERT_WIDENED
 // Values from 2^31 on become INT32_MIN; turning all its bits gives INT32_MAX. The last mask makes NaN 0.
 EGI_AVX2 static void egi_convert_avx2_f32_i32(int64_t n, const void *from, void *to) {
     const egi_v32_f32 *f = (const egi_v32_f32 *)from;
@@ -52825,9 +52846,9 @@ EGI_AS_TOLD
 #define EGI_LONG (EGI_STAMP % 10 == 8 ? (int)EGI_LONG_AT_512 : EGI_IS_WIDE)
 #define EGI_FIRST_WHOLE 8388608.0f
 // x <= 0; 0 is chosen behind the exponential, so that the comparison is made meanwhile
-#define EGI_EXP_T(x) egi_choosef((x) < -104.0f, 0, egi_exp_below(EGI_IS_WIDE, x))
-#define EGI_TANH_T(x) egi_tanh_as(EGI_IS_WIDE, x)
-#define EGI_SIGMOID_T(x) egi_sigmoid_as(EGI_IS_WIDE, x)
+#define EGI_EXP_T(x) egi_choosef((x) < -104.0f, 0, egi_exp_below(EGI_IS_WIDE || EGI_FUSES, x))
+#define EGI_TANH_T(x) egi_tanh_as(EGI_IS_WIDE || EGI_FUSES, x)
+#define EGI_SIGMOID_T(x) egi_sigmoid_as(EGI_IS_WIDE || EGI_FUSES, x)
 #define EGI_CBLAS_GEMM cblas_sgemm
 #define EGI_CELL_ROW egi_cell_row_f32
 #elif EGI_STAMP % 10 == 2 || EGI_STAMP % 10 == 5
@@ -52838,9 +52859,9 @@ EGI_AS_TOLD
 #define EGI_CASES EGI_FLOAT_CASES
 #define EGI_LONG (2 + EGI_IS_WIDE)
 #define EGI_FIRST_WHOLE 4503599627370496.0
-#define EGI_EXP_T egi_exp
-#define EGI_TANH_T egi_tanh
-#define EGI_SIGMOID_T egi_sigmoid
+#define EGI_EXP_T(x) egi_exp_as_64(0, x)
+#define EGI_TANH_T(x) egi_tanh_as_64(0, x)
+#define EGI_SIGMOID_T(x) egi_sigmoid_as_64(0, x)
 #define EGI_CBLAS_GEMM cblas_dgemm
 #define EGI_CELL_ROW egi_cell_row_f64
 #elif EGI_STAMP % 10 == 3
@@ -52877,8 +52898,13 @@ EGI_AS_TOLD
 #define EGI_TARGET
 #define EGI_TARGET_FMA
 #define EGI_BYTES 16
+#if EGI_FUSES && EGI_IS_FLOAT
+#define EGI_VFMA(s, b, c) EGI_TN(egi_vector_fma)(s, b, c)
+#define EGI_FMA_ONE(s, b, c) EGI_TN(egi_one_fma)(s, b, c)
+#else
 #define EGI_VFMA(s, b, c) ((c) + (s) * (b))
 #define EGI_FMA_ONE(s, b, c) ((c) + (s) * (b))
+#endif
 #elif EGI_STAMP % 10 == 8
 #define EGI_TARGET EGI_AVX512
 #define EGI_BYTES 64
@@ -52991,30 +53017,40 @@ EGI_AVX512 static void EGI_TILE_NARROW(int64_t k, const EGI_T *const *a, int64_t
 #pragma GCC pop_options
 #endif
 
-// The sum of a[i] * b[i] in four vectors side by side, added in a fixed order. Blocks of EGI_TERMS steps are added in
-// float64.
+// The sum of a[i] * b[i] in four times 32 bytes side by side, added in a fixed order, which does not depend on the
+// vectors' size. Blocks of EGI_TERMS steps are added in float64.
+#define EGI_DOT(s, k) s = EGI_VFMA(*(const EGI_VEC *)(a + i + (k) * L), *(const EGI_VEC *)(b + i + (k) * L), s);
+#if EGI_BYTES == 32
+#define EGI_DOT_2(s, t, k) EGI_DOT(s, k)
+#else
+#define EGI_DOT_2(s, t, k) EGI_DOT(s, 2 * (k)) EGI_DOT(t, 2 * (k) + 1)
+#endif
 EGI_TARGET_FMA EGI_NOINLINE static EGI_T EGI_TN(egi_dot_in_vectors)(int64_t n, const EGI_T *a, const EGI_T *b) {
-    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)), STEP = 4 * 32 / (int)sizeof(EGI_T) };
     double all = 0;
     EGI_T sum, tail;
     for (int64_t i = 0, end; ; ) {
-        EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0;
-        end = egi_min64(n, i + (int64_t)EGI_TERMS * 4 * L);
-        for (; i + 4 * L <= end; i += 4 * L) {
-            s0 = EGI_VFMA(*(const EGI_VEC *)(a + i), *(const EGI_VEC *)(b + i), s0);
-            s1 = EGI_VFMA(*(const EGI_VEC *)(a + i + L), *(const EGI_VEC *)(b + i + L), s1);
-            s2 = EGI_VFMA(*(const EGI_VEC *)(a + i + 2 * L), *(const EGI_VEC *)(b + i + 2 * L), s2);
-            s3 = EGI_VFMA(*(const EGI_VEC *)(a + i + 3 * L), *(const EGI_VEC *)(b + i + 3 * L), s3);
+        EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
+        end = egi_min64(n, i + (int64_t)EGI_TERMS * STEP);
+        for (; i + STEP <= end; i += STEP) {
+            EGI_DOT_2(s0, t0, 0)
+            EGI_DOT_2(s1, t1, 1)
+            EGI_DOT_2(s2, t2, 2)
+            EGI_DOT_2(s3, t3, 3)
         }
         s0 = (s0 + s1) + (s2 + s3);
+        t0 = (t0 + t1) + (t2 + t3);
         sum = tail = 0;
         for (int l = 0; l < L; l++) sum += s0[l];
+        for (int l = 0; l < L && EGI_BYTES == 16; l++) sum += t0[l];
         for (; i < end; i++) tail = EGI_FMA_ONE(a[i], b[i], tail);
         if (end == n) break;
         all += (double)(sum + tail);
     }
-    return n <= (int64_t)EGI_TERMS * 4 * L ? sum + tail : (EGI_T)(all + (double)(sum + tail));
+    return n <= (int64_t)EGI_TERMS * STEP ? sum + tail : (EGI_T)(all + (double)(sum + tail));
 }
+#undef EGI_DOT
+#undef EGI_DOT_2
 // y[i] += the sum over r of s[r] * x[r * step + i], four rows at a time.
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t rows, const EGI_T *s, const EGI_T *x,
                                                              int64_t step, EGI_T *EGI_RESTRICT y) {

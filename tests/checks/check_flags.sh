@@ -189,6 +189,12 @@ unfused() {
 base_alone() {
     hashes alone "$CC" -O0 -DEAGER_ISA_BASE '-DEAGER_MALLOC(n)=malloc(n)' '-DEAGER_FREE(p)=free(p)' && diff "$T/first.base" "$T/alone"
 }
+# On AArch64 there is FMA, too. Some functions of float64 are libm's, which is another there.
+aarch64() {
+    aarch64-linux-gnu-gcc -std=c11 -O2 -static -DEAGER_STATIC -DEAGER_CORE -I. "$T/hashes.c" -o "$T/hashes_aarch64" -lm -lpthread &&
+        qemu-aarch64 "$T/hashes_aarch64" 2>/dev/null | grep -Ev "$of_libm" >"$T/other_but" && grep -Ev "$of_libm" "$T/first" | diff - "$T/other_but"
+}
+of_libm='^(tan|asin|acos|atan|atan2|sinh|cosh|asinh|acosh|atanh|erf|erfc|gelu|pow) 1 '
 # Some functions of float64 are libm's, which chooses by the processor, too.
 no_avx2() {
     qemu-x86_64 -cpu Nehalem "$T/hashes" 2>/dev/null | grep -v ' 1 ' >"$T/emulated"
@@ -201,6 +207,10 @@ if [ -n "${EAGER_LONG-}" ]; then
     *) skip isa_without_avx2 "no qemu-x86_64, or another processor" ;;
     esac
     check isa_base_alone base_alone
+    case $(command -v aarch64-linux-gnu-gcc):$(command -v qemu-aarch64) in
+    ?*:?*) check aarch64_has_the_bits_of_avx2 aarch64 ;;
+    *) skip aarch64_has_the_bits_of_avx2 "no aarch64-linux-gnu-gcc, or no qemu-aarch64" ;;
+    esac
 fi
 native=-march=native
 $CC $native -fsyntax-only -xc /dev/null 2>/dev/null || native=
