@@ -63,7 +63,7 @@ lean() {
 }
 case $($CC --version 2>/dev/null | head -n 1) in
 *clang*) tape=347200 layer=409600 perceptron=120200 optimizer=430600 ;;
-*) tape=234000 layer=284400 perceptron=105120 optimizer=267300 ;;
+*) tape=236000 layer=287000 perceptron=106500 optimizer=269500 ;;
 esac
 check tape lean examples/05_tape.c $tape all "$LAYERS|$TRAINING|$FILES|$DATASETS|$KERNELS|egi_trap_" -O2
 check perceptron lean "$T/perceptron.c" $perceptron text "$LAYERS|$TRAINING|$FILES|$DATASETS|$KERNELS|eg_tape|egi_tape_record|egi_backward|egi_trap_|egi_(text|print)_" \
