@@ -11756,7 +11756,12 @@ enum {
     EGI_DTYPES_W = 63,
     EGI_DTYPES_B = 32
 };
-static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
+// In the rows, a mark for egi_grad_elementwise: the tape calls that one where it finds the mark, so that a program
+// without a tape does not have it.
+static bool egi_grad_of_formulas(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    (void)c, (void)op, (void)dx;
+    return false;
+}
 // Flags that belong to single rows.
 #define EGI_FLAGS_OF(name) \
     (EGI_IS_ROW(name, floordiv) || EGI_IS_ROW(name, mod) ? EGI_DIVIDES : EGI_IS_ROW(name, div) ? EGI_OF_FLOATS : \
@@ -11781,7 +11786,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
                                           grad, EGI_ROW_PARAMETERS_OF(name), NULL, EGI_OP_##name, EGI_DTYPES_##kind, \
         { t0, t1, t2, t3 }, &egi_facts_##name, egi_programs_##name };
 #define EGI_R1(kind, name, f, d0) \
-    EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), EGI_NO_FORMULA, \
+    EGI_ROW(1, kind, name, 0, egi_grad_of_formulas, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), EGI_NO_FORMULA, \
             EGI_NO_FORMULA)
 #define EGI_R1_ND(kind, name, f) \
     EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA_##kind(name, f), EGI_NO_FORMULA, \
@@ -11793,13 +11798,13 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 #define EGI_FORMULA_C(name, f) EGI_FORMULA_P(name, f)
 #define EGI_FORMULA_E(name, f) EGI_FORMULA_P(name, f)
 #define EGI_R2(kind, name, f, d0, d1) \
-    EGI_ROW(2, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), \
+    EGI_ROW(2, kind, name, 0, egi_grad_of_formulas, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), \
             EGI_FORMULA(name, 2, d1), EGI_NO_FORMULA)
 #define EGI_R2_ND(kind, name, f) \
     EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA_##kind(name, f), EGI_NO_FORMULA, EGI_NO_FORMULA, \
             EGI_NO_FORMULA)
 #define EGI_R3(kind, name, f, d0, d1, d2) \
-    EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA_3_##kind(name, f), EGI_FORMULA(name, 1, d0), \
+    EGI_ROW(3, kind, name, 0, egi_grad_of_formulas, EGI_FORMULA_3_##kind(name, f), EGI_FORMULA(name, 1, d0), \
             EGI_FORMULA(name, 2, d1), EGI_FORMULA(name, 3, d2))
 #define EGI_FORMULA_3_F(name, f) EGI_FORMULA(name, 0, f)
 #define EGI_FORMULA_3_W(name, f) EGI_FORMULA(name, 0, f)
@@ -19925,7 +19930,7 @@ static egi_line *egi_tape_line_new(eg_tape *t, size_t bytes) {
 // Which values the gradient for input i reads, as EGI_USES_ bits: found in the formulas of an elementwise row, given by
 // any other row.
 static unsigned egi_tape_saves(const egi_op *op, int i) {
-    if (op->grad == egi_grad_elementwise) return egi_row_reads(op, i) & ~(unsigned)EGI_USES_G;
+    if (op->grad == egi_grad_of_formulas) return egi_row_reads(op, i) & ~(unsigned)EGI_USES_G;
     return op->flags & EGI_USER ? 0 : op->saves[i < 3 ? i : 2];
 }
 // The bytes of a line, a multiple of 8, and of its attributes (of each input, if the op has such).
@@ -20200,10 +20205,10 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     egi_context gradient;
     egi_context_enter(&gradient, EGI_IN_GRADIENT, line->op->name);
     if (ok && line->op->accumulate) ok = line->op->accumulate(t, line, &c, grads, dx);
-    else if (ok && line->op->grad == egi_grad_elementwise) {       // calls no function of a user's
+    else if (ok && line->op->grad == egi_grad_of_formulas) {       // calls no function of a user's
         if (!(wanted[line->slots[line->n]] & EGI_SLOT_ASKED) && egi_gradient_is_spent(upstream[0]))
             egi_this.spent = upstream[0];
-        ok = line->op->grad(&c, line->op, dx);
+        ok = egi_grad_elementwise(&c, line->op, dx);
         egi_this.spent = NULL;
     } else if (ok && egi_any_needed(needed, line->n)) ok = line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
