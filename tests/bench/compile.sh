@@ -1,7 +1,7 @@
 # sh tests/bench/compile.sh [aims] [profile] [chapters] [levels]: what including and compiling eager.h costs; all four parts without a word.
 #   aims      user seconds of the programs that RESULTS.md names ("What is aimed at"), the best of ROUNDS (3), and bytes by `size`
 #   profile   where the time goes: gcc's -ftime-report and clang's -ftime-trace
-#   chapters  KB of code in two programs, by chapter of eager.h
+#   chapters  KB of code in four programs, by chapter of eager.h
 #   levels    the implementation at -O0, -O1 and -O2, whole and with EAGER_CORE
 # Other programs on the machine make user seconds longer: run it on one that does nothing else.
 cd "$(dirname "$0")/../.."
@@ -55,9 +55,14 @@ aims() {
 }
 
 profile() {
-    for name in 05_tape 12_digits_fit; do
-        echo "gcc -O2 -ftime-report of $name, user seconds: the phases, then the longest passes"
-        gcc -std=c11 -O2 -w -DEAGER_STATIC -I. -Iexamples -ftime-report -c examples/$name.c -o "$T/o" 2>"$T/report"
+    for name in perceptron 05_tape 12_digits_fit whole; do
+        case $name in
+        perceptron) set -- -DEAGER_STATIC -Os -ffunction-sections -fdata-sections "$T/perceptron.c" ;;
+        whole) set -- -O2 "$T/eager.c" ;;
+        *) set -- -DEAGER_STATIC -O2 examples/$name.c ;;
+        esac
+        echo "gcc $* -ftime-report, user seconds: the phases, then the longest passes"
+        gcc -std=c11 -w -I. -Iexamples -ftime-report "$@" -c -o "$T/o" 2>"$T/report"
         awk '/^ *(phase|TOTAL)/ { print; next } /:/ { p = $0; sub(/^[^:]*: */, "", p); split(p, n, " "); print n[1] "\t" $0 >(out) }' out="$T/passes" "$T/report" | cut -c1-60
         sort -rn "$T/passes" | head -n 12 | cut -f2 | cut -c1-60
         : >"$T/passes"
@@ -74,11 +79,17 @@ profile() {
 
 # Where a single-file program's code comes from: KB of code (with constants) for each chapter of eager.h, by the lines of
 # the functions. Texts of kernels stand in chapter 38, whoever is stamped from them.
+# perceptron: linked at -Os with gc-sections; whole: the implementation.
 chapters() {
-    echo "| chapter | $(echo 05_tape 12_digits_fit | sed 's/ / | /g') |"
-    echo '|---|---:|---:|'
-    for name in 05_tape 12_digits_fit; do
-        gcc -std=c11 -O2 -g1 -w -DEAGER_STATIC -I. -Iexamples -c examples/$name.c -o "$T/$name.o" &&
+    echo "| chapter | perceptron | 05_tape | 12_digits_fit | whole |"
+    echo '|---|---:|---:|---:|---:|'
+    for name in perceptron 05_tape 12_digits_fit whole; do
+        case $name in
+        perceptron) set -- -DEAGER_STATIC -Os -ffunction-sections -fdata-sections -Wl,--gc-sections "$T/perceptron.c" -lm -lpthread ;;
+        whole) set -- -O2 -c "$T/eager.c" ;;
+        *) set -- -DEAGER_STATIC -O2 -c examples/$name.c ;;
+        esac
+        gcc -std=c11 -g1 -w -I. -Iexamples "$@" -o "$T/$name.o" &&
             nm -S -l "$T/$name.o" | awk -v name=$name '$3 ~ /^[tTrR]$/ && /eager.h:[0-9]+$/ { n = $NF; sub(/.*:/, "", n); print name, n, $2 }'
     done | awk '
         FNR == NR { if (match($0, /^\/\/# [0-9]+  /)) { count++; first[count] = FNR; title[count] = $0
@@ -86,9 +97,13 @@ chapters() {
         { k = count; while (k > 1 && first[k] > $2) k--; bytes = 0
           for (i = 1; i <= length($3); i++) bytes = bytes * 16 + index("0123456789abcdef", substr($3, i, 1)) - 1
           kb[$1, k] += bytes / 1024; sum[$1] += bytes / 1024 }
-        END { for (k = 1; k <= count; k++) if (kb["05_tape", k] + kb["12_digits_fit", k] > 0)
-                  printf "| %s | %.1f | %.1f |\n", title[k], kb["05_tape", k], kb["12_digits_fit", k]
-              printf "| together | %.1f | %.1f |\n", sum["05_tape"], sum["12_digits_fit"] }' eager.h -
+        function row(what, k,    i, text) {
+            for (i = 1; i <= 4; i++) text = text sprintf(" %.1f |", k ? kb[name[i], k] : sum[name[i]])
+            print "| " what " |" text
+        }
+        END { split("perceptron 05_tape 12_digits_fit whole", name, " ")
+              for (k = 1; k <= count; k++) if (kb["whole", k] > 0) row(title[k], k)
+              row("together", 0) }' eager.h -
 }
 
 levels() {
