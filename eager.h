@@ -53373,14 +53373,20 @@ static void EGI_TN(egi_levels_end)(EGI_TN(egi_levels) *s) {
 
 // Packs op(A) (m, k) into panels of EGI_MR rows, column after column. The last panel may have fewer rows; the places
 // of the others are never read. Of six rows, the first four and the last four are turned, which writes two twice; the
-// next six are fetched meanwhile.
+// next six are fetched meanwhile. What is stored transposed is read for eight panels at once.
 EGI_NOINLINE static void EGI_TN(egi_panel_pack_a)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda,
                                                   EGI_T *to) {
-    for (int64_t i = 0; i < m; i += EGI_MR, to += EGI_MR * k) {
-        int64_t rows = egi_min64(EGI_MR, m - i);
-        if (ta && rows == EGI_MR)
-            for (int64_t p = 0; p < k; p++) memcpy(to + p * EGI_MR, a + p * lda + i, EGI_MR * sizeof(EGI_T));
-        else {
+    for (int64_t i = 0, rows; i < m; i += rows, to += rows * k) {
+        rows = egi_min64(ta && m - i >= EGI_MR ? 8 * EGI_MR : EGI_MR, m - i);
+        if (ta && rows >= EGI_MR) {
+            rows -= rows % EGI_MR;
+            for (int64_t p = 0; p < k; p++) {
+                const EGI_T *from = a + p * lda + i;
+                for (int64_t q = 0; q < rows; q += 64 / (int)sizeof(EGI_T)) __builtin_prefetch(from + 4 * lda + q);
+                for (EGI_T *at = to + p * EGI_MR; from < a + p * lda + i + rows; at += EGI_MR * k, from += EGI_MR)
+                    memcpy(at, from, EGI_MR * sizeof(EGI_T));
+            }
+        } else {
             const int64_t turned = ta || rows < EGI_MR ? 0 : k & -(int64_t)EGI_TURN;
             for (int64_t r = i + EGI_MR; !ta && r < egi_min64(i + 2 * EGI_MR, m); r++)
                 for (int64_t p = 0; p < k; p += (int64_t)(64 / sizeof(EGI_T))) __builtin_prefetch(a + r * lda + p);
@@ -54019,6 +54025,7 @@ typedef struct EGI_TN(egi_conv_job) {
     bool direct;                        // x itself is the matrix of columns
     int64_t width, rows, block, group;  // a row's elements; all rows, a block's rows
     int64_t parts, adds;                // of the filter's gradient; how often a block adds to an element
+    int64_t blocks, first, last;        // of the filter's gradient by lines: all, and those that are made now
     EGI_TN(egi_levels) sums[EGI_TN(EGI_CONV_PARTS)];
     EGI_TN(egi_product_right) right;
     EGI_T *space;                       // a thread's columns, then the memory of its product
@@ -54451,10 +54458,10 @@ static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
     // Steps of one line in 16 KB of x, where the tile's rows stay in the nearest cache, or of half of EGI_KC.
     const int64_t near = 16384 / (a->stride * cg * (int64_t)sizeof(EGI_T)),
                   steps = egi_max64(EGI_KC / 2, egi_min64(EGI_KC, near));
+    const double bytes = ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) * (double)sizeof(EGI_T);
     s.lines = egi_max64(1, egi_min64(steps / s.outs, w->n * w->axis[0].out * w->axis[1].out));
-    const double bytes = (double)s.lines * ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) *
-                         (double)sizeof(EGI_T);
-    if (bytes <= 2 * EGI_COLUMNS_BYTES)
+    if (bytes * (double)s.lines > 2 * EGI_COLUMNS_BYTES) s.lines = (int64_t)(2 * EGI_COLUMNS_BYTES / bytes);
+    if (s.lines)
         s.elements = (s.lines * (s.pixels * cg + EGI_TN(egi_product_right_size)(s.outs, og)) + 15) / 16 * 16;
     return s;
 }
@@ -54501,61 +54508,83 @@ static const EGI_T *EGI_TN(egi_conv_lines_in_place)(const EGI_TN(egi_conv_job) *
     return j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c;
 }
 // A block is s.lines lines of y and what they read: dy is packed as a product's right operand, x is the transposed left
-// one, and the product's k runs over the outputs.
-static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end) {    // units: parts
-    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
+// one, and the product's k runs over the outputs. Adds to columns n0 to n1 - 1 of the group's df, in whole tiles.
+static void EGI_TN(egi_conv_lines_add)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t block,
+                                       int64_t n0, int64_t n1, EGI_T *df) {
     const egi_windows *w = j->w;
-    const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(w);
     const int64_t cg = w->c / w->groups, og = w->oc / w->groups, lines = w->n * w->axis[0].out * w->axis[1].out,
-                  blocks = (lines + s.lines - 1) / s.lines, out = w->axis[2].out, k = s.lines * s.outs,
+                  out = w->axis[2].out, k = s->lines * s->outs,
                   step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
-                  run = w->axis[2].taps * cg / pieces;
-    EGI_T *x = j->space + egi_this.slot * s.elements, *dy = x + s.lines * s.pixels * cg;
+                  run = w->axis[2].taps * cg / pieces, l0 = block * s->lines, m = egi_min64(s->lines, lines - l0),
+                  used = (m - 1) * s->outs + out;                    // of dy; behind that are zeros
+    EGI_T *x = j->space + egi_this.slot * s->elements, *dy = x + s->lines * s->pixels * cg;
     const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(og, false);
     const int64_t mr = tile.mr, nr = tile.nr;
+    EGI_TN(egi_zero)(k * ((n1 - n0 + nr - 1) / nr * nr), dy);
+    for (int64_t l = 0; l < m; l++)
+        EGI_TN(egi_panel_pack_b)(false, out, n1 - n0, j->y + (l0 + l) * out * w->oc + j->group * og + n0, w->oc,
+                                 dy + l * s->outs * nr, nr, k);
+    for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++, df += w->axis[2].taps * cg * w->oc) {
+        const int64_t kd = t / w->axis[1].taps, kh = t % w->axis[1].taps, pixels = s->outs * w->axis[2].stride;
+        const EGI_T *from = EGI_TN(egi_conv_lines_in_place)(j, l0, m, kd, kh, pixels);
+        for (int64_t l = 0; !from && l < m; l++)
+            EGI_TN(egi_conv_line_copy)(j, l0 + l, kd, kh, l < m - 1 ? pixels : s->pixels, x + l * s->outs * step);
+        if (!from) from = x;
+        for (int64_t piece = 0; piece < pieces; piece++)
+            for (int64_t pc = 0; pc < used; pc += EGI_KC)
+                for (int64_t n = n0; n < n1; n += nr)
+                    for (int64_t i = 0; i < run; i += mr)
+                        EGI_TN(egi_tile_put)(&tile, egi_min64(mr, run - i), egi_min64(nr, og - n),
+                                             egi_min64(EGI_KC, used - pc),
+                                             from + pc * step + piece * w->axis[2].dilation * cg + i, 1, step,
+                                             dy + (n - n0) * k + pc * nr, nr, df + (piece * run + i) * w->oc + n,
+                                             w->oc, true);
+    }
+}
+static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end) {    // units: parts
+    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
+    const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(j->w);
+    const int64_t og = j->w->oc / j->w->groups;
     for (int64_t q = begin; q < end; q++)
-        for (int64_t block = blocks * q / j->parts; block < blocks * (q + 1) / j->parts; block++) {
-            const int64_t l0 = block * s.lines, m = egi_min64(s.lines, lines - l0),
-                          used = (m - 1) * s.outs + out;             // of dy; behind that are zeros
-            EGI_T *df = j->sums[q].level[0] + j->group * og;
-            EGI_TN(egi_zero)(k * ((og + nr - 1) / nr * nr), dy);
-            for (int64_t l = 0; l < m; l++)
-                EGI_TN(egi_panel_pack_b)(false, out, og, j->y + (l0 + l) * out * w->oc + j->group * og, w->oc,
-                                         dy + l * s.outs * nr, nr, k);
-            for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++, df += w->axis[2].taps * cg * w->oc) {
-                const int64_t kd = t / w->axis[1].taps, kh = t % w->axis[1].taps, pixels = s.outs * w->axis[2].stride;
-                const EGI_T *from = EGI_TN(egi_conv_lines_in_place)(j, l0, m, kd, kh, pixels);
-                for (int64_t l = 0; !from && l < m; l++)
-                    EGI_TN(egi_conv_line_copy)(j, l0 + l, kd, kh, l < m - 1 ? pixels : s.pixels,
-                                               x + l * s.outs * step);
-                if (!from) from = x;
-                for (int64_t piece = 0; piece < pieces; piece++)
-                    for (int64_t pc = 0; pc < used; pc += EGI_KC)
-                        for (int64_t n = 0; n < og; n += nr)
-                            for (int64_t i = 0; i < run; i += mr)
-                                EGI_TN(egi_tile_put)(&tile, egi_min64(mr, run - i), egi_min64(nr, og - n),
-                                                     egi_min64(EGI_KC, used - pc),
-                                                     from + pc * step + piece * w->axis[2].dilation * cg + i, 1, step,
-                                                     dy + n * k + pc * nr, nr, df + (piece * run + i) * w->oc + n,
-                                                     w->oc, true);
-            }
+        for (int64_t block = j->blocks * q / j->parts; block < j->blocks * (q + 1) / j->parts; block++) {
+            EGI_TN(egi_conv_lines_add)(j, &s, block, 0, og, j->sums[q].level[0] + j->group * og);
             EGI_TN(egi_levels_step)(&j->sums[q], j->adds);
         }
+}
+// Of a filter so large that there is one part: blocks j->first to j->last - 1, for some tiles of columns.
+static void EGI_TN(egi_conv_lines_some)(void *context, int64_t begin, int64_t end) {   // units: tiles of columns
+    const EGI_TN(egi_conv_job) *j = (const EGI_TN(egi_conv_job) *)context;
+    const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(j->w);
+    const int64_t og = j->w->oc / j->w->groups, nr = EGI_TN(egi_tile_best)(og, false).nr;
+    for (int64_t block = j->first; block < j->last; block++)
+        EGI_TN(egi_conv_lines_add)(j, &s, block, begin * nr, egi_min64(end * nr, og),
+                                   j->sums[0].level[0] + j->group * og);
 }
 // The filter's gradient of all groups by lines. False without memory.
 static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
     const egi_windows *w = j->w;
     const int most = egi_parallel_most();
-    const int64_t lines = w->n * w->axis[0].out * w->axis[1].out, blocks = (lines + s->lines - 1) / s->lines;
-    const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, w->oc / w->groups);
+    const int64_t lines = w->n * w->axis[0].out * w->axis[1].out, og = w->oc / w->groups,
+                  nr = EGI_TN(egi_tile_best)(og, false).nr;
+    const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
+    j->blocks = (lines + s->lines - 1) / s->lines;
     j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
     if (!(j->space = (EGI_T *)egi_alloc((size_t)(most * s->elements + 16) * sizeof(EGI_T)))) return false;
-    if (!EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, blocks)) {
+    if (!EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, j->blocks)) {
         egi_free(j->space);
         return false;
     }
-    for (j->group = 0; j->group < w->groups; j->group++)
-        egi_parallel_with(most, j->parts, cost, EGI_TN(egi_conv_lines_run), j);
+    const int64_t some = (EGI_TERMS + j->adds - 1) / j->adds;            // blocks until the next level
+    for (j->group = 0; j->group < w->groups; j->group++) {
+        if (j->parts > 1) egi_parallel_with(most, j->parts, cost, EGI_TN(egi_conv_lines_run), j);
+        else
+            for (j->first = 0; j->first < j->blocks; j->first = j->last) {
+                j->last = egi_min64(j->first + some, j->blocks);
+                egi_parallel_with(most, (og + nr - 1) / nr, cost * (double)(j->last - j->first) / (double)j->blocks,
+                                  EGI_TN(egi_conv_lines_some), j);
+                EGI_TN(egi_levels_step)(&j->sums[0], (j->last - j->first) * j->adds);
+            }
+    }
     EGI_TN(egi_conv_parts_end)(j);
     egi_free(j->space);
     return true;
@@ -54575,7 +54604,7 @@ static bool EGI_TN(egi_conv_rows)(EGI_TN(egi_conv_job) *j, int64_t r, int64_t en
         if (j->what == 1) EGI_TN(egi_gemm_by)(&j->right, m, yr, w->oc, cols, ld, false);
         if (j->what == 2 &&
             !EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, w->oc, sum->level[0] + j->group * og, w->oc,
-                              true, columns + j->columns)) return false;
+                              true, j->parts > 1 ? columns + j->columns : NULL)) return false;
         if (j->what == 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, true);
         if (sum) EGI_TN(egi_levels_step)(sum, j->adds);
     }
@@ -54623,7 +54652,11 @@ static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
         if (j->what == 0) j->right = EGI_TN(egi_product_right_make)(false, width, og, f, w->oc, memory);
         if (j->what == 1) j->right = EGI_TN(egi_product_right_make)(true, og, width, f, w->oc, memory);
         const int64_t each = EGI_TN(egi_conv_each)(j);
-        egi_parallel_with(most, j->what < 2 ? (j->rows + each - 1) / each : j->parts, cost, EGI_TN(egi_conv_run), j);
+        // the gradient of a filter so large that there is one part is divided by its products
+        if (j->what == 2 && j->parts == 1) j->failed = !EGI_TN(egi_conv_rows)(j, 0, j->rows, &j->sums[0]);
+        else
+            egi_parallel_with(most, j->what < 2 ? (j->rows + each - 1) / each : j->parts, cost, EGI_TN(egi_conv_run),
+                              j);
     }
     if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
     egi_free(memory);

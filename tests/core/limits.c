@@ -240,4 +240,24 @@ TEST(a_long_kernel_of_short_steps_wakes_threads) {
     CHECK(egi_step_cost(1e3, 2.5e5) < EGI_TEAM_LEAST);
     CHECK(egi_step_cost(2e5, 2.5e5) > 1.9e5 && egi_step_cost(9e4, 0) < EGI_TEAM_LEAST);
 }
+// Its partial results would take too much memory, so what is divided are its columns.
+static void gradient_is_divided(eg_shape x, eg_shape filter) {
+    EG_SCOPE;
+    eg_tensor *f = eg_ones(EG_FLOAT32, filter), *df;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, f);
+    eg_tensor *y = eg_conv2d(eg_ones(EG_FLOAT32, x), f, .padding = EG_SAME);
+    REQUIRE(y);
+    eg_tensor *g = eg_ones(EG_FLOAT32, eg_shape_of(y));
+    const uint64_t before = egi_team.jobs;
+    egi_team.rest = 0;                  // a busy processor would put it off
+    REQUIRE(eg_tape_gradients_from(tape, &y, 1, &g, &f, 1, &df));
+    CHECK(egi_team.jobs > before);
+}
+TEST(the_gradient_of_a_large_filter_is_divided) {
+    REQUIRE(eg_set_num_threads(2));
+    gradient_is_divided((eg_shape){4, {2, 8, 8, 256}}, (eg_shape){4, {3, 3, 256, 272}});
+    gradient_is_divided((eg_shape){4, {2, 8, 8, 768}}, (eg_shape){4, {1, 1, 768, 800}});
+    REQUIRE(eg_set_num_threads(0));
+}
 #endif
