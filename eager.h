@@ -48339,7 +48339,8 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     default: return false;
     }
 }
-// Begins the tapes of gradients whose first node is `at`, and watches sources before it.
+// Begins the tapes of gradients whose first node is `at`, and watches sources before it: tensors, and variables that are
+// not trainable, unless they have no gradient, as when the program did not watch them.
 static bool egi_graph_run_tapes(egi_graph_run *run, int32_t block, int64_t at) {
     const int32_t here = run->graph->nodes[at]->block;
     bool ok = true;
@@ -48355,7 +48356,8 @@ static bool egi_graph_run_tapes(egi_graph_run *run, int32_t block, int64_t at) {
         memcpy(&ny, node->attr, sizeof ny);
         for (int i = 2 * ny; i < node->n && ok; i++) {
             eg_tensor *x = node->in[i].given && node->in[i].value >= 0 ? egi_graph_input(run, node, i, &ok) : NULL;
-            if (x && !(x->flags & EGI_VARIABLE)) ok = eg_tape_watch(run->tape[k], x);
+            const bool missing = x && x->flags & EGI_VARIABLE && node->out[i - 2 * ny] < 0;
+            if (x && !(x->flags & EGI_TRAINABLE) && !missing) ok = eg_tape_watch(run->tape[k], x);
         }
     }
     return ok;
@@ -50223,7 +50225,7 @@ static bool egi_loader_tapes(egi_loader *l) {
             if (i < 2 * ny || v.kind != EGI_JSON_NUMBER || !v.whole || v.integer >= line) continue;
             if (!begins && v.integer != line - 1) continue;                    // the node read last
             l->at = line;
-            ok = egi_loader_value(l, node, &x) && (x->flags & EGI_VARIABLE || eg_tape_watch(tape, x));
+            ok = egi_loader_value(l, node, &x) && (x->flags & EGI_TRAINABLE || eg_tape_watch(tape, x));
             l->at = here;
         }
     }

@@ -373,6 +373,50 @@ TEST(products_with_jacobians) {
     eg_function_release(g);
     eg_function_release(f);
 }
+// A variable that is not trainable has a gradient where it is watched, and none where it is not.
+static eg_tensor *frozen;
+static bool frozen_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int kind = *(const int *)user;
+    eg_tape *tape = eg_tape_begin();
+    if (kind & 1) eg_tape_watch(tape, frozen);
+    eg_tape_watch(tape, in[0]);
+    eg_tensor *ys[] = { eg_mul(eg_square(frozen), in[0]), kind & 2 ? frozen : in[0] }, *xs[] = { frozen, in[0] }, *g[2];
+    if (!eg_tape_gradients_from(tape, ys, 2, NULL, xs, 2, g)) return false;
+    out[0] = g[0] ? eg_keep(eg_mul(g[0], 1)) : NULL;
+    out[1] = eg_keep(eg_mul(g[1], 1));
+    return true;
+}
+TEST(a_watched_variable_that_is_not_trainable) {
+    frozen = eg_variable(eg_constant(EG_SHAPE(3), 2, 3, 4), "frozen");
+    eg_set_trainable(frozen, false);
+    for (int kind = 0; kind < 4; kind++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_constant(EG_SHAPE(3), 1, -2, 0.5), *a[2], *b[2], *p, *y[2];
+        eg_function *f = eg_function_new(frozen_body, &kind);
+        CHECK(eg_function_call(f, &x, 1, a, 2));
+        CHECK((a[0] != NULL) == (kind & 1));
+        REQUIRE(eg_function_save(f, test_temp("frozen")));
+        eg_function *g = eg_function_load(test_temp("frozen"));
+        CHECK(g && eg_function_call(g, &x, 1, b, 2));
+        CHECK(kind & 1 ? same(a[0], b[0]) : !b[0]);
+        CHECK(same(a[1], b[1]));
+        eg_graph *graph = eg_graph_new();
+        {
+            EG_GRAPH(graph);
+            p = eg_placeholder(EG_FLOAT32, EG_SHAPE(3), "x");
+            CHECK(frozen_body(&p, y, &kind));
+        }
+        eg_session *s = eg_session_new(graph);
+        const eg_feed feed = { p, x };
+        if (kind & 1) CHECK(same(a[0], eg_session_eval(s, y[0], &feed, 1)));
+        CHECK(same(a[1], eg_session_eval(s, y[1], &feed, 1)));
+        eg_session_release(s);
+        eg_graph_release(graph);
+        eg_function_release(g);
+        eg_function_release(f);
+    }
+    eg_release(frozen);
+}
 // Two inputs that were one tensor in the trace that is saved: the file has two, so they may differ in a later call, and
 // the other way round. The same holds without a file.
 static bool two_inputs(eg_tensor *const *in, eg_tensor **out, void *user) {
