@@ -5468,9 +5468,11 @@ static void egi_tensor_destroy(eg_tensor *x);
 static void egi_tape_destroy(eg_tape *tape);
 
 static void egi_object_retain(egi_object *o) { __atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED); }
+// Whether one reference is left; then its owner alone can make others.
+static bool egi_object_is_alone(const egi_object *o) { return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1; }
 // Gives back one reference; whether it was the last one. The only owner needs no locked instruction.
 static bool egi_object_drop(egi_object *o) {
-    return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&o->refs, 1, __ATOMIC_ACQ_REL) == 0;
+    return egi_object_is_alone(o) || __atomic_sub_fetch(&o->refs, 1, __ATOMIC_ACQ_REL) == 0;
 }
 static void egi_object_release(egi_object *o) {
     if (!egi_object_drop(o)) return;
@@ -20089,7 +20091,7 @@ static bool egi_tape_slot_accumulate(eg_tensor **grads, int32_t slot, eg_tensor 
 // addition and nobody else holds the sum.
 static bool egi_tape_sum_is_own(const eg_tensor *sum) {
     if (egi_recording() || egi_this.recorder || egi_graph_adopts()) return false;
-    return !sum || (sum->object.refs == 1 && sum->buffer && egi_buffer_is_alone(sum->buffer) &&
+    return !sum || (egi_object_is_alone(&sum->object) && sum->buffer && egi_buffer_is_alone(sum->buffer) &&
                     sum->flags & EGI_CONTIGUOUS);
 }
 enum { EGI_SLOT_WANTED = 1, EGI_SLOT_ASKED = 2 };    // marks of a slot: it depends on a source; it is one
@@ -29761,7 +29763,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
     if (!f.state.optimizer) return history;
     eg_dataset_release(data);
     eg_dataset_release(o.validation);
-    if (history && __atomic_load_n(&model->object.refs, __ATOMIC_ACQUIRE) == 1)
+    if (history && egi_object_is_alone(&model->object))
         history = (const eg_history *)egi_raise(
             EG_ERROR_STATE, "fit", "a function that ran in it released the model, and with it goes the history");
     eg_layer_release(model);
@@ -34218,7 +34220,7 @@ EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it) {
     return it;
 }
 EAGER_API void eg_iterator_release(eg_iterator *it) {
-    if (it && egi_iterator_serves(it) && __atomic_load_n(&it->object.refs, __ATOMIC_ACQUIRE) == 1) {
+    if (it && egi_iterator_serves(it) && egi_object_is_alone(&it->object)) {
         egi_fail(EG_ERROR_STATE, "iterator_release", "a function of the iterator's own dataset, on a thread that "
                                  "reads for it, cannot release its last reference");
         return;
@@ -48766,7 +48768,7 @@ EAGER_API eg_session *(eg_session_retain)(eg_session *s) {
 }
 // Only the last reference has to wait for the end of the runs.
 EAGER_API void (eg_session_release)(eg_session *s) {
-    if (s && s->object.kind == EGI_SESSION && __atomic_load_n(&s->object.refs, __ATOMIC_ACQUIRE) == 1 &&
+    if (s && s->object.kind == EGI_SESSION && egi_object_is_alone(&s->object) &&
         !egi_session_alone("session_release", s, "release"))
         return;
     if (!egi_object_ends("session_release", "session", s, EGI_SESSION)) return;
