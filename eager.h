@@ -44891,7 +44891,8 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     const bool bound = run && arena;
     bool undone = f->inner && !bound;
     if (bound) egi_trace_run_bind(t, run, arena);
-    egi_function_call own = { egi_this.functions, f, egi_function_assigns };   // a function of eg_host_call may call f, too
+    // A function of eg_host_call may call f, too.
+    egi_function_call own = { egi_this.functions, f, egi_function_assigns };
     egi_hosted *const hosted = egi_this.hosted;
     egi_this.hosted = NULL;
     egi_this.functions = &own;
@@ -48341,8 +48342,8 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     default: return false;
     }
 }
-// Begins the tapes of gradients whose first node is `at`, and watches sources before it: tensors, and variables that are
-// not trainable, unless they have no gradient, as when the program did not watch them.
+// Begins the tapes of gradients whose first node is `at`, and watches sources before it: tensors, and variables that
+// are not trainable, unless they have no gradient, as when the program did not watch them.
 static bool egi_graph_run_tapes(egi_graph_run *run, int32_t block, int64_t at) {
     const int32_t here = run->graph->nodes[at]->block;
     bool ok = true;
