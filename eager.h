@@ -53029,7 +53029,8 @@ EGI_AVX512 static void EGI_TILE_NARROW(int64_t k, const EGI_T *const *a, int64_t
 
 // The sum of a[i] * b[i] in four times 32 bytes side by side, added in a fixed order, which does not depend on the
 // vectors' size. Blocks of EGI_TERMS steps are added in float64.
-#define EGI_DOT(s, k) s = EGI_VFMA(*(const EGI_VEC *)(a + i + (k) * L), *(const EGI_VEC *)(b + i + (k) * L), s);
+#define EGI_DOT(s, k) \
+    s = EGI_VFMA(*(const EGI_VEC *)(a + i + (k) * (int)L), *(const EGI_VEC *)(b + i + (k) * (int)L), s);
 #if EGI_BYTES == 32
 #define EGI_DOT_2(s, t, k) EGI_DOT(s, k)
 #else
