@@ -3478,9 +3478,9 @@ struct egi_after_guard {
 #define EG_AFTER(first) egi_after_guard EGI_PASTE(egi_after_, __LINE__)(first)
 extern "C" {
 #else
-static inline void egi_after_leave(bool *begun) { if (*begun) eg_graph_after_end(); }
+static inline void egi_graph_after_leave(bool *begun) { if (*begun) eg_graph_after_end(); }
 #define EG_AFTER(first) \
-    __attribute__((cleanup(egi_after_leave), unused)) bool EGI_PASTE(egi_after_, __LINE__) = \
+    __attribute__((cleanup(egi_graph_after_leave), unused)) bool EGI_PASTE(egi_after_, __LINE__) = \
         eg_graph_after_begin(first)
 #endif
 // One node that needs all nodes of the list, n >= 1: fetching it runs them. Its value is n, an int64.
@@ -6926,7 +6926,7 @@ static eg_tensor *egi_tensor_full_as(const char *op, eg_backend *backend, eg_dty
     if (x && !egi_tensor_fill(x, value)) { egi_object_release(&x->object); return NULL; }
     return egi_scope_own(x);
 }
-static eg_tensor *egi_full(const char *op, eg_dtype dtype, eg_shape shape, double value) {
+static eg_tensor *egi_tensor_full(const char *op, eg_dtype dtype, eg_shape shape, double value) {
     return egi_shape_valid(op, shape, dtype) &&
            egi_value_fits(op, value, dtype) ? egi_tensor_full_as(op, egi_backend_here(), dtype, shape, value) : NULL;
 }
@@ -6941,10 +6941,10 @@ static eg_tensor *egi_tensor_full_like(const char *op, eg_tensor *x, double valu
     return egi_tensor_full_as(op, egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
 }
 EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value) {
-    return egi_full("full", dtype, shape, value);
+    return egi_tensor_full("full", dtype, shape, value);
 }
-EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape) { return egi_full("zeros", dtype, shape, 0); }
-EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return egi_full("ones", dtype, shape, 1); }
+EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape) { return egi_tensor_full("zeros", dtype, shape, 0); }
+EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return egi_tensor_full("ones", dtype, shape, 1); }
 EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return egi_tensor_full_like("zeros_like", x, 0); }
 EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return egi_tensor_full_like("ones_like", x, 1); }
 // Makes such a tensor by ops where the graph that is being built has lengths that come of open dimensions among the
@@ -10629,7 +10629,7 @@ static inline bool egi_cache_overflows(int64_t bytes) { (void)bytes; return fals
 #define EGI_PROGRAMS_512 1
 // So many elements they are for at least. The interpreter takes 128 at once; the loops of long words take 16 or 8.
 enum { EGI_RUN_LEAST_512 = 128, EGI_LONG_LEAST_512 = 65 };
-static inline bool egi_takes_512(int64_t n, int least) { return n >= least && egi_isa_get() == EGI_ISA_AVX512; }
+static inline bool egi_isa_takes_512(int64_t n, int least) { return n >= least && egi_isa_get() == EGI_ISA_AVX512; }
 #else
 #define EGI_PROGRAMS_512 0
 #endif
@@ -13394,7 +13394,7 @@ EGI_OBJECTS static const egi_reducer *const egi_reducers_squares[] = { &egi_redu
 typedef void egi_program_runner(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out);
 #if EGI_PROGRAMS_512
 static inline bool egi_program_takes_512(const egi_program *p, int64_t n) {
-    return egi_takes_512(n, EGI_RUN_LEAST_512) && p->operands + p->tiles + p->filled < EGI_PROGRAM_ROOMS_512;
+    return egi_isa_takes_512(n, EGI_RUN_LEAST_512) && p->operands + p->tiles + p->filled < EGI_PROGRAM_ROOMS_512;
 }
 #endif
 // For few elements, an interpreter with fewer vectors, so that little is computed in vain.
@@ -20159,7 +20159,7 @@ static bool egi_backward_is_plain(const eg_tape *t, const egi_line *line, int i,
     return plain;
 }
 // No input is needed where only indices or conditions depend on a source: then the line has saved nothing for them.
-static bool egi_any_needed(const bool *needed, int n) {
+static bool egi_tape_any_needed(const bool *needed, int n) {
     int i = 0;
     while (i < n && !needed[i]) i++;
     return i < n;
@@ -20212,7 +20212,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
             egi_this.spent = upstream[0];
         ok = egi_grad_elementwise(&c, line->op, dx);
         egi_this.spent = NULL;
-    } else if (ok && egi_any_needed(needed, line->n)) ok = line->op->grad(&c, line->op, dx);
+    } else if (ok && egi_tape_any_needed(needed, line->n)) ok = line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
         if (!dx[i] || !needed[i]) continue;
         ok = egi_backward_is_plain(t, line, i, dx) ? egi_tape_slot_accumulate(grads, line->slots[i], dx[i], true)
@@ -20411,11 +20411,11 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
 
 // For t->report, for each slot: the first line that reads it, after which (going backwards) its gradient is complete;
 // and its number as a source plus 1, or 0.
-typedef struct egi_complete { int64_t line; int32_t source; } egi_complete;
+typedef struct egi_completion { int64_t line; int32_t source; } egi_completion;
 // Goes from the last line to the first, so that the first reader remains. NULL and an error without memory.
-static egi_complete *egi_tape_complete(const eg_tape *t, int64_t n_lines, const int32_t *sx, int nx) {
-    const size_t bytes = (size_t)(t->n_slots + 1) * sizeof(egi_complete);
-    egi_complete *of = (egi_complete *)egi_alloc(bytes);
+static egi_completion *egi_tape_complete(const eg_tape *t, int64_t n_lines, const int32_t *sx, int nx) {
+    const size_t bytes = (size_t)(t->n_slots + 1) * sizeof(egi_completion);
+    egi_completion *of = (egi_completion *)egi_alloc(bytes);
     if (!of) { egi_memory_fail("tape_gradient", (int64_t)bytes); return NULL; }
     memset(of, 0, bytes);
     for (int i = 0; i < nx; i++) if (sx[i] >= 0) of[sx[i]].source = i + 1;
@@ -20425,7 +20425,7 @@ static egi_complete *egi_tape_complete(const eg_tape *t, int64_t n_lines, const 
 }
 // Called after line l of the backward pass: reports each source whose first reader it is. A gradient is reported once;
 // the sum over processes can begin while the pass goes on.
-static bool egi_tape_tell(const eg_tape *t, int64_t l, eg_tensor **grads, egi_complete *of) {
+static bool egi_tape_tell(const eg_tape *t, int64_t l, eg_tensor **grads, egi_completion *of) {
     const egi_line *line = t->lines[l];
     for (int i = 0; i < line->n; i++) {
         const int32_t slot = line->slots[i];
@@ -20439,7 +20439,7 @@ static bool egi_tape_tell(const eg_tape *t, int64_t l, eg_tensor **grads, egi_co
 // Reads the first n_lines lines backwards, beginning with the gradients that some slots have. `wanted` marks the
 // sources; `complete` is NULL if nothing is reported.
 static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, unsigned char *wanted,
-                              egi_complete *complete) {
+                              egi_completion *complete) {
     bool ok = true;
     // Marks what depends on a source. Other lines contribute nothing and are skipped below.
     for (int64_t l = 0; l < n_lines; l++) {
@@ -20586,7 +20586,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         if (sx[i] >= 0) wanted[sx[i]] = EGI_SLOT_WANTED | EGI_SLOT_ASKED;
     }
     ok = ok && egi_tape_seed(t, ys, ny, output_gradients, sy, grads);
-    egi_complete *complete = ok && t->report ? egi_tape_complete(t, n_lines, sx, nx) : NULL;
+    egi_completion *complete = ok && t->report ? egi_tape_complete(t, n_lines, sx, nx) : NULL;
     ok = ok && (complete || !t->report) && egi_tape_run_back(t, n_lines, grads, wanted, complete);
     egi_free(complete);
     t->report = NULL;
@@ -24230,13 +24230,13 @@ static eg_tensor *egi_layer_biased(eg_layer *l, eg_tensor *y) {
     eg_tensor *bias = egi_part_of(l, "bias");
     return egi_activation_apply(bias ? (eg_add)(y, bias) : y, l->config.o.activation);
 }
-static bool egi_build_dense(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_dense(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = { 2, { in->dims[in->rank - 1], l->config.units } };
     (void)n;
     return egi_layer_last_known(in) && egi_kernel_weight(l, shape) && egi_bias_weight(l, l->config.units);
 }
 // y = activation(x W + b), as one op on devices that have it (egi_dense_is_folded).
-static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_dense(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *kernel = egi_part_of(l, "kernel");
     eg_shape flat = { 2, { -1, 0 } }, shape = egi_shape(x);
     flat.dims[1] = shape.dims[shape.rank - 1];
@@ -24304,7 +24304,7 @@ static eg_shape egi_filter_shape(const eg_layer *l, int64_t a, int64_t b) {
     return s;
 }
 // Makes the filter, whose input channels are one group's, and the bias.
-static bool egi_build_conv(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_conv(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1], groups = l->config.o.groups;
     (void)n;
     if (!egi_layer_last_known(in)) return false;
@@ -24315,20 +24315,20 @@ static bool egi_build_conv(eg_layer *l, const eg_shape *in, int n) {
     return egi_kernel_weight(l, egi_filter_shape(l, channels / groups, l->config.units)) &&
            egi_bias_weight(l, l->config.units);
 }
-static bool egi_build_conv_transpose(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_conv_transpose(eg_layer *l, const eg_shape *in, int n) {
     (void)n;
     return egi_layer_last_known(in) &&
            egi_kernel_weight(l, egi_filter_shape(l, l->config.units, in->dims[in->rank - 1])) &&
            egi_bias_weight(l, l->config.units);
 }
 static int64_t egi_layer_multiplier(const eg_layer *l) { return l->config.o.depth_multiplier; }
-static bool egi_build_depthwise(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_depthwise(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1];
     (void)n;
     return egi_layer_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, channels, egi_layer_multiplier(l))) &&
            egi_bias_weight(l, channels * egi_layer_multiplier(l));
 }
-static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_conv(eg_layer *l, egi_layer_run *c) {
     eg_conv_options o = egi_conv_options_of(l);
     eg_tensor *x = c->in[0], *kernel = egi_part_of(l, "kernel");
     // Zeros before the first step, so that the window sees only the past.
@@ -24339,12 +24339,12 @@ static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
     c->out[0] = egi_layer_biased(l, x->rank == 3 ? (eg_conv1d)(x, kernel, o) : (eg_conv2d)(x, kernel, o));
     return c->out[0] != NULL;
 }
-static bool egi_call_depthwise(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_depthwise(eg_layer *l, egi_layer_run *c) {
     c->out[0] = egi_layer_biased(l, (eg_depthwise_conv2d)(c->in[0], egi_part_of(l, "kernel"), egi_conv_options_of(l)));
     return c->out[0] != NULL;
 }
 // Makes a filter for each channel, and one of 1 x 1 that mixes the channels.
-static bool egi_build_separable(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_separable(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1];
     eg_shape point = { 4, { 1, 1, channels * egi_layer_multiplier(l), l->config.units } };
     (void)n;
@@ -24352,14 +24352,14 @@ static bool egi_build_separable(eg_layer *l, const eg_shape *in, int n) {
            egi_part_kernel_name(l, "depthwise_kernel", egi_filter_shape(l, channels, egi_layer_multiplier(l))) &&
            egi_part_kernel_name(l, "pointwise_kernel", point) && egi_bias_weight(l, l->config.units);
 }
-static bool egi_call_separable(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_separable(eg_layer *l, egi_layer_run *c) {
     eg_conv_options plain;
     memset(&plain, 0, sizeof plain);
     eg_tensor *x = (eg_depthwise_conv2d)(c->in[0], egi_part_of(l, "depthwise_kernel"), egi_conv_options_of(l));
     c->out[0] = egi_layer_biased(l, (eg_conv2d)(x, egi_part_of(l, "pointwise_kernel"), plain));
     return c->out[0] != NULL;
 }
-static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
     eg_conv_options o = egi_conv_options_of(l);
     eg_tensor *kernel = egi_part_of(l, "kernel");
     // In Keras the output has at least (rows of x) times stride rows, even if the window is smaller than the stride.
@@ -24420,7 +24420,7 @@ static eg_pool_options egi_pool_options_of(const eg_layer *l) {
     return p;
 }
 #define EGI_CALL_POOL(name, op) \
-    static bool egi_call_##name(eg_layer *l, egi_layer_run *c) { \
+    static bool egi_layer_call_##name(eg_layer *l, egi_layer_run *c) { \
         return (c->out[0] = (op)(c->in[0], egi_pool_options_of(l))) != NULL; \
     }
 EGI_CALL_POOL(max_pooling1d, eg_max_pool1d)
@@ -24441,12 +24441,12 @@ static eg_reduce_options egi_pool_over_space(const eg_tensor *x) {
     for (int i = 1; i < x->rank - 1; i++) o.axes.axes[o.axes.count++] = i;
     return o;
 }
-static bool egi_call_global_max(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_global_max(eg_layer *l, egi_layer_run *c) {
     (void)l;
     return (c->out[0] = (eg_reduce_max)(c->in[0], egi_pool_over_space(c->in[0]))) != NULL;
 }
 // The mean over these axes; for a sequence with a mask, over the steps that count.
-static bool egi_call_global_average(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_global_average(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0],
               *weights = c->mask[0] && x->rank == 3 ? eg_expand_dims(eg_cast(c->mask[0], (eg_dtype)x->dtype), 2) : NULL;
     eg_reduce_options space = egi_pool_over_space(x);
@@ -24502,7 +24502,7 @@ static bool egi_shape_reshape_layer(eg_layer *l, const eg_shape *in, int n, eg_s
     if (free_at) out->dims[free_at] = have / given;
     return true;
 }
-static bool egi_call_reshaped(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_reshaped(eg_layer *l, egi_layer_run *c) {
     eg_shape in = egi_shape(c->in[0]), out;
     return l->type->shape(l, &in, 1, &out) && (c->out[0] = eg_reshape(c->in[0], out)) != NULL;
 }
@@ -24535,7 +24535,7 @@ static bool egi_shape_permute(eg_layer *l, const eg_shape *in, int n, eg_shape *
     for (int i = 0; i < order->rank; i++) out->dims[i + 1] = in->dims[order->dims[i]];
     return true;
 }
-static bool egi_call_permute(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_permute(eg_layer *l, egi_layer_run *c) {
     eg_shape in = egi_shape(c->in[0]), out;
     eg_transpose_options o;
     memset(&o, 0, sizeof o);
@@ -24554,7 +24554,7 @@ static bool egi_shape_repeat_vector(eg_layer *l, const eg_shape *in, int n, eg_s
     out->dims[2] = features;
     return true;
 }
-static bool egi_call_repeat_vector(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_repeat_vector(eg_layer *l, egi_layer_run *c) {
     eg_shape in = egi_shape(c->in[0]), out;
     return egi_shape_repeat_vector(l, &in, 1, &out) &&
            (c->out[0] = eg_broadcast_to(eg_expand_dims(c->in[0], 1), out)) != NULL;
@@ -24571,7 +24571,7 @@ static eg_pads egi_layer_pads(const eg_layer *l) {
         all.pads[2 + i] = p->pads[p->count == 1 ? 0 : p->count == axes && axes > 1 ? i / 2 : i];
     return all;
 }
-static bool egi_call_zero_padding(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_zero_padding(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = egi_pad_constant(c->in[0], egi_layer_pads(l), 0)) != NULL;
 }
 static bool egi_shape_zero_padding(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -24581,7 +24581,7 @@ static bool egi_shape_zero_padding(eg_layer *l, const eg_shape *in, int n, eg_sh
     return true;
 }
 // Repeats each row and column, or interpolates between them.
-static bool egi_call_up_sampling(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_up_sampling(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0];
     int64_t times = l->config.size;
     eg_resize_options bilinear;
@@ -24602,10 +24602,10 @@ static bool egi_shape_up_sampling(eg_layer *l, const eg_shape *in, int n, eg_sha
 // ---- functions without weights
 // Layers that are one op or none: they have no build. In inference dropout returns its input itself.
 
-static bool egi_call_activation(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_activation(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = egi_activation_apply(c->in[0], l->config.o.activation)) != NULL;
 }
-static bool egi_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(l->config.rate))) != NULL;
 }
 // A draw whose axis 0 is the batch. For a part of a batch (MANY PROCESSES) it is that part of the whole batch's draw;
@@ -24645,11 +24645,11 @@ static eg_tensor *egi_dropout_apply(eg_tensor *x, double rate) {
     eg_tensor *kept = egi_batch_bernoulli(egi_shape(x), 1 - rate);
     return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
 }
-static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_dropout(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = c->training ? egi_dropout_apply(c->in[0], l->config.rate) : c->in[0]) != NULL;
 }
 // A step whose features all equal the mask value becomes zeros, and later layers do not count it.
-static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_masking(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *differs = (eg_not_equal)(x, eg_number(l->config.rate));
     eg_tensor *counts = (eg_reduce_any)(differs, egi_reduce_over_axis(-1, false));
     eg_tensor *factor = counts ? eg_cast(eg_expand_dims(counts, -1), (eg_dtype)x->dtype) : NULL;
@@ -24691,18 +24691,18 @@ static bool egi_norm_weights(eg_layer *l, const eg_shape *in, const char *scale,
            (!center || l->config.o.no_center ||
             egi_weight_make(l, center, shape, EG_INIT_ZEROS, EG_INIT_ZEROS, 0, 0, 0));
 }
-static bool egi_build_norm(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_norm(eg_layer *l, const eg_shape *in, int n) {
     int64_t features;
     (void)n;
     return egi_norm_weights(l, in, "gamma", "beta", &features);
 }
-static bool egi_build_rms(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_rms(eg_layer *l, const eg_shape *in, int n) {
     int64_t features;
     (void)n;
     return egi_norm_weights(l, in, "scale", NULL, &features);
 }
 // Makes scale and center and the moving statistics, each checked by egi_weight_fits.
-static bool egi_build_batch_norm(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_batch_norm(eg_layer *l, const eg_shape *in, int n) {
     int64_t features;
     (void)n;
     if (!egi_norm_weights(l, in, "gamma", "beta", &features)) return false;
@@ -24712,7 +24712,7 @@ static bool egi_build_batch_norm(eg_layer *l, const eg_shape *in, int n) {
     return zeros && ones && eg_layer_weight(l, "moving_mean", zeros, false) &&
            eg_layer_weight(l, "moving_variance", ones, false);
 }
-static bool egi_build_group_norm(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_group_norm(eg_layer *l, const eg_shape *in, int n) {
     int64_t features, groups = l->config.o.groups;
     (void)n;
     if (!egi_norm_weights(l, in, "gamma", "beta", &features)) return false;
@@ -24936,7 +24936,7 @@ static int64_t egi_dims_product(const eg_tensor *x, int from, int to) {
 // Training uses the batch's mean and variance, which the moving ones follow; inference, a frozen layer, or a batch of
 // no rows use the moving ones. With a mask only steps that count enter the mean. Without a mask training is one launch,
 // if the operands allow it.
-static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *mean, *variance, *centered, *weights = NULL, *count = NULL;
     int axis = 0;
     eg_reduce_options over;
@@ -24981,7 +24981,7 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = egi_norm_apply(l, centered, variance, gamma, beta)) != NULL;
 }
 // Layer normalization over the last axis as one op, on a device with the kernel: y = (x - mean) r gamma + beta with r =
-// 1 / sqrt(variance + epsilon). Elsewhere egi_call_layer_norm composes it.
+// 1 / sqrt(variance + epsilon). Elsewhere egi_layer_call_layer_norm composes it.
 static bool egi_shape_layer_norm(egi_call *c) { egi_shape_as_input(c, c->in[0]); return true; }
 static egi_norm_parameters egi_norm_of(const eg_tensor *x, double epsilon) {
     egi_norm_parameters p = { x->size / x->dims[x->rank - 1], x->dims[x->rank - 1], epsilon };
@@ -25042,7 +25042,7 @@ EGI_REFIT(layer_norm) {
 EGI_ATTRIBUTES(layer_norm, egi_refit_layer_norm, 0, { "epsilon", 'd', EGI_AS_WRITTEN, 1, 0 })
 // Three ways to the same values: a device's kernel, the CPU's one pass, and the composition of ops, with which tests
 // compare both and which takes any axis.
-static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *in[3];
     int axis = 0;
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
@@ -25067,7 +25067,7 @@ static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     return c->out[0] != NULL;
 }
 // y = scale x / sqrt(mean(x^2) + epsilon) along one axis; one op if that is the last and the device has the kernel.
-static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_rms_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0];
     int axis = 0;
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
@@ -25082,7 +25082,7 @@ static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = scale ? (eg_mul)(y, egi_norm_along(scale, x, axis)) : y) != NULL;
 }
 // The axis is split into groups; each group of each example has its mean and variance.
-static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_group_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0];
     int axis = 0;
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
@@ -25121,7 +25121,7 @@ static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
 // A table of vectors, (count, units), read by class numbers: (...) becomes (..., units). The gradient adds to the rows
 // that were read. With .mask_zero, number 0 is padding, whose steps later layers skip.
 
-static bool egi_build_embedding(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_embedding(eg_layer *l, const eg_shape *in, int n) {
     const eg_layer_options *o = &l->config.o;
     eg_shape shape = { 2, { l->config.count, l->config.units } };
     (void)in;
@@ -25130,7 +25130,7 @@ static bool egi_build_embedding(eg_layer *l, const eg_shape *in, int n) {
                            o->kernel_l1, o->kernel_l2) != NULL;
 }
 // Looks up each index's row. With .mask_zero the output has a mask that is false where the index is 0.
-static bool egi_call_embedding(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_embedding(eg_layer *l, egi_layer_run *c) {
     eg_gather_options rows;
     eg_tensor *x = c->in[0];
     memset(&rows, 0, sizeof rows);
@@ -25167,7 +25167,7 @@ static bool egi_merge_masks(egi_layer_run *c) {
     return true;
 }
 #define EGI_CALL_MERGE(name, expression) \
-    static bool egi_call_merge_##name(eg_layer *l, egi_layer_run *c) { \
+    static bool egi_layer_call_merge_##name(eg_layer *l, egi_layer_run *c) { \
         (void)l; \
         return egi_merge_masks(c) && (c->out[0] = (expression)) != NULL; \
     }
@@ -25193,7 +25193,7 @@ static bool egi_shape_merge(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
     return true;
 }
 // Joins the inputs along an axis. If some inputs have masks, all steps of the others count.
-static bool egi_call_concatenate(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_concatenate(eg_layer *l, egi_layer_run *c) {
     int axis = 0;
     if (!egi_axis(egi_as_call, egi_layer_axis(l), c->in[0]->rank, &axis)) return false;
     c->out[0] = eg_concat(c->in, c->n, axis);
@@ -25226,16 +25226,16 @@ static bool egi_shape_concatenate(eg_layer *l, const eg_shape *in, int n, eg_sha
 }
 
 // A residual block: x + f(x).
-static bool egi_build_residual(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_residual(eg_layer *l, const eg_shape *in, int n) {
     eg_shape out;
     (void)n;
     return egi_layer_prepare(l->parts[0].child, in, 1, &out);
 }
-static bool egi_call_residual(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_residual(eg_layer *l, egi_layer_run *c) {
     eg_tensor *y = egi_layer_call1(l->parts[0].child, c->in[0]);
     return y && (c->out[0] = (eg_add)(c->in[0], y)) != NULL;
 }
-static bool egi_call_lambda(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_lambda(eg_layer *l, egi_layer_run *c) {
     EGI_FRAMED("the function", "layer_lambda", c->out[0] = egi_frame_result("layer_lambda", l->call(c->in, l->user)));
     return c->out[0] != NULL;
 }
@@ -25245,7 +25245,7 @@ static bool egi_call_lambda(eg_layer *l, egi_layer_run *c) {
 // parts. Parts have names, and a weight's path (layer/part) is its name in files.
 
 // Builds the layers one by one while the shape in front of the next is known.
-static bool egi_build_sequential(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_sequential(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = *in;
     (void)n;
     for (int64_t i = 0; i < l->n_parts && shape.rank >= 0; i++)
@@ -25263,7 +25263,7 @@ static bool egi_shape_sequential(eg_layer *l, const eg_shape *in, int n, eg_shap
 }
 // Each layer runs in its own scope, so that its output is released when the next layer has read it, unless a tape saved
 // it.
-static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_sequential(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = eg_retain(c->in[0]);
     if (!l->n_parts) { eg_release(x); return egi_fail(EG_ERROR_STATE, egi_as_call, "the model has no layers"); }
     for (int64_t i = 0; i < l->n_parts && x; i++) {
@@ -25277,7 +25277,7 @@ static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = egi_scope_own(x)) != NULL;
 }
 // Calls the program's function in a frame of its own.
-static bool egi_call_custom(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_custom(eg_layer *l, egi_layer_run *c) {
     eg_tensor *in[EGI_LAYER_IN] = { NULL };
     for (int i = 0; i < c->n; i++) in[i] = c->in[i];
     bool ok = true;
@@ -25392,7 +25392,7 @@ static const egi_cell *egi_layer_cell(const eg_layer *l) {
 }
 // Makes a recurrent layer's weights, with the gates side by side: kernel (features, gates units), recurrent_kernel
 // (units, gates units) and bias. A GRU that resets after the product has two rows of biases.
-static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
     const egi_cell *cell = egi_layer_cell(l);
     const eg_layer_options *o = &l->config.o;
     int64_t units = l->config.units, width = units * cell->gates;        // units are at most EGI_LAYER_LARGEST
@@ -25699,7 +25699,7 @@ static bool egi_recurrence_by_steps(const eg_layer *l, egi_layer_run *c, const e
 }
 // The inputs' product is computed for all steps at once, since it does not depend on the state; only the recurrent
 // product is left for the steps.
-static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_recurrent(eg_layer *l, egi_layer_run *c) {
     egi_recurrence r;
     eg_tensor *x = c->in[0], *mask = c->mask[0], *bias, *state[2] = { NULL, NULL };
     const eg_layer_options *o = &l->config.o;
@@ -25729,7 +25729,7 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
 // Bidirectional has two recurrent layers, the second of which reads backwards; .merge says how outputs are joined. Its
 // states are the forward layer's, then the backward layer's.
 
-static bool egi_build_bidirectional(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_bidirectional(eg_layer *l, const eg_shape *in, int n) {
     eg_shape out;
     (void)n;
     return egi_layer_prepare(l->parts[0].child, in, 1, &out) && egi_layer_prepare(l->parts[1].child, in, 1, &out);
@@ -25748,7 +25748,7 @@ static eg_tensor *egi_bidirectional_merged(eg_merge merge, eg_tensor *a, eg_tens
     return merge == EG_MERGE_SUM ? sum : (eg_mul)(sum, eg_number(.5));
 }
 // Calls both layers and merges their outputs. The forward layer's states come first, in and out.
-static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_bidirectional(eg_layer *l, egi_layer_run *c) {
     const eg_layer *forward = l->parts[0].child;
     eg_axes time = { EGI_AXES_MARK, 1, { 1 } };
     int states = egi_layer_cell(forward)->states, given = (c->n - 1) / 2;
@@ -25779,7 +25779,7 @@ static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
 // groups of these share one. A call appends its keys and values to earlier ones, if it gets these, so that text can be
 // generated step by step.
 
-static bool egi_build_positions(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_positions(eg_layer *l, const eg_shape *in, int n) {
     const eg_layer_options *o = &l->config.o;
     eg_shape shape = { 2, { l->config.count, in->dims[2] } };
     (void)n;
@@ -25787,7 +25787,7 @@ static bool egi_build_positions(eg_layer *l, const eg_shape *in, int n) {
                                                        o->kernel_initializer_value, o->kernel_l1, o->kernel_l2);
 }
 // Adds to each step its position's row.
-static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_positions(eg_layer *l, egi_layer_run *c) {
     eg_tensor *rows = egi_part_of(l, "embeddings");
     eg_shape begin = { 2, { 0, 0 } }, size = { 2, { c->in[0]->dims[1], -1 } };
     if (size.dims[0] > l->config.count && !egi_graph_steps_open(size.dims[0]))
@@ -25811,7 +25811,7 @@ static egi_attention_in egi_attention_inputs(const egi_layer_run *c) {
     return a;
 }
 // Four dense layers: for query, key and value with (heads, size) units, and one that joins the heads.
-static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_build_attention(eg_layer *l, const eg_shape *in, int n) {
     static const char *const names[] = { "query", "key", "value", "attention_output" };
     const egi_layer_config *k = &l->config;
     int64_t value_dim = k->o.value_dim ? k->o.value_dim : k->size, heads = k->units,
@@ -26119,7 +26119,7 @@ static bool egi_attention_runs_as_one(const egi_layer_run *c, const eg_tensor *q
 }
 // One launch if the device has the kernel and the weights are not wanted; else products and a softmax, in ops. out[1]
 // is the weights, out[2] and out[3] the keys and values for a next step.
-static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
+static bool egi_layer_call_attention(eg_layer *l, egi_layer_run *c) {
     const egi_layer_config *k = &l->config;
     int64_t heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
     eg_tensor *mask = NULL;
@@ -26186,96 +26186,103 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
 #define EGI_LAYER_TABLE(ROW) \
     ROW(dense, "Dense", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, \
         EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(activation), \
-        egi_build_dense, egi_call_dense, egi_shape_dense) \
+        egi_layer_build_dense, egi_layer_call_dense, egi_shape_dense) \
     ROW(conv1d, "Conv1D", 3, 1, 1, EGI_FIXED_LAST, \
-        EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(groups) | EGI_HAS(causal), egi_build_conv, egi_call_conv, \
-        egi_shape_conv) \
-    ROW(conv2d, "Conv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(groups), egi_build_conv, \
-        egi_call_conv, egi_shape_conv) \
+        EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(groups) | EGI_HAS(causal), egi_layer_build_conv, \
+        egi_layer_call_conv, egi_shape_conv) \
+    ROW(conv2d, "Conv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(groups), \
+        egi_layer_build_conv, \
+        egi_layer_call_conv, egi_shape_conv) \
     ROW(conv1d_transpose, "Conv1DTranspose", 3, 1, 1, EGI_FIXED_LAST, \
         EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(output_padding), \
-        egi_build_conv_transpose, egi_call_conv_transpose, egi_shape_conv_transpose) \
+        egi_layer_build_conv_transpose, egi_layer_call_conv_transpose, egi_shape_conv_transpose) \
     ROW(conv2d_transpose, "Conv2DTranspose", 4, 1, 1, EGI_FIXED_LAST, \
         EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(output_padding), \
-        egi_build_conv_transpose, egi_call_conv_transpose, egi_shape_conv_transpose) \
+        egi_layer_build_conv_transpose, egi_layer_call_conv_transpose, egi_shape_conv_transpose) \
     ROW(depthwise_conv2d, "DepthwiseConv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(depth_multiplier), \
-        egi_build_depthwise, egi_call_depthwise, egi_shape_conv) \
+        egi_layer_build_depthwise, egi_layer_call_depthwise, egi_shape_conv) \
     ROW(separable_conv2d, "SeparableConv2D", 4, 1, 1, EGI_FIXED_LAST, \
         EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(depth_multiplier), \
-        egi_build_separable, egi_call_separable, egi_shape_conv) \
-    ROW(max_pooling1d, "MaxPooling1D", 3, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_max_pooling1d, egi_shape_pool) \
-    ROW(max_pooling2d, "MaxPooling2D", 4, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_max_pooling2d, egi_shape_pool) \
-    ROW(average_pooling1d, "AveragePooling1D", 3, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_average_pooling1d, \
+        egi_layer_build_separable, egi_layer_call_separable, egi_shape_conv) \
+    ROW(max_pooling1d, "MaxPooling1D", 3, 1, 1, 0, EGI_HAS_POOL, NULL, egi_layer_call_max_pooling1d, egi_shape_pool) \
+    ROW(max_pooling2d, "MaxPooling2D", 4, 1, 1, 0, EGI_HAS_POOL, NULL, egi_layer_call_max_pooling2d, egi_shape_pool) \
+    ROW(average_pooling1d, "AveragePooling1D", 3, 1, 1, 0, EGI_HAS_POOL, NULL, egi_layer_call_average_pooling1d, \
         egi_shape_pool) \
-    ROW(average_pooling2d, "AveragePooling2D", 4, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_average_pooling2d, \
+    ROW(average_pooling2d, "AveragePooling2D", 4, 1, 1, 0, EGI_HAS_POOL, NULL, egi_layer_call_average_pooling2d, \
         egi_shape_pool) \
-    ROW(global_max_pooling1d, "GlobalMaxPooling1D", 3, 1, 1, 0, 0, NULL, egi_call_global_max, egi_shape_global) \
-    ROW(global_max_pooling2d, "GlobalMaxPooling2D", 4, 1, 1, 0, 0, NULL, egi_call_global_max, egi_shape_global) \
-    ROW(global_average_pooling1d, "GlobalAveragePooling1D", 3, 1, 1, 0, 0, NULL, egi_call_global_average, \
+    ROW(global_max_pooling1d, "GlobalMaxPooling1D", 3, 1, 1, 0, 0, NULL, egi_layer_call_global_max, egi_shape_global) \
+    ROW(global_max_pooling2d, "GlobalMaxPooling2D", 4, 1, 1, 0, 0, NULL, egi_layer_call_global_max, egi_shape_global) \
+    ROW(global_average_pooling1d, "GlobalAveragePooling1D", 3, 1, 1, 0, 0, NULL, egi_layer_call_global_average, \
         egi_shape_global) \
-    ROW(global_average_pooling2d, "GlobalAveragePooling2D", 4, 1, 1, 0, 0, NULL, egi_call_global_average, \
+    ROW(global_average_pooling2d, "GlobalAveragePooling2D", 4, 1, 1, 0, 0, NULL, egi_layer_call_global_average, \
         egi_shape_global) \
-    ROW(flatten, "Flatten", -1, 1, 1, EGI_FLATTENS, 0, NULL, egi_call_reshaped, egi_shape_flatten) \
-    ROW(reshape, "Reshape", -1, 1, 1, 0, EGI_HAS(shape), NULL, egi_call_reshaped, egi_shape_reshape_layer) \
-    ROW(permute, "Permute", -2, 1, 1, 0, EGI_HAS(order), NULL, egi_call_permute, egi_shape_permute) \
-    ROW(repeat_vector, "RepeatVector", 2, 1, 1, 0, EGI_HAS(steps), NULL, egi_call_repeat_vector, \
+    ROW(flatten, "Flatten", -1, 1, 1, EGI_FLATTENS, 0, NULL, egi_layer_call_reshaped, egi_shape_flatten) \
+    ROW(reshape, "Reshape", -1, 1, 1, 0, EGI_HAS(shape), NULL, egi_layer_call_reshaped, egi_shape_reshape_layer) \
+    ROW(permute, "Permute", -2, 1, 1, 0, EGI_HAS(order), NULL, egi_layer_call_permute, egi_shape_permute) \
+    ROW(repeat_vector, "RepeatVector", 2, 1, 1, 0, EGI_HAS(steps), NULL, egi_layer_call_repeat_vector, \
         egi_shape_repeat_vector) \
-    ROW(zero_padding1d, "ZeroPadding1D", 3, 1, 1, 0, EGI_HAS(pads), NULL, egi_call_zero_padding, \
+    ROW(zero_padding1d, "ZeroPadding1D", 3, 1, 1, 0, EGI_HAS(pads), NULL, egi_layer_call_zero_padding, \
         egi_shape_zero_padding) \
-    ROW(zero_padding2d, "ZeroPadding2D", 4, 1, 1, 0, EGI_HAS(pads), NULL, egi_call_zero_padding, \
+    ROW(zero_padding2d, "ZeroPadding2D", 4, 1, 1, 0, EGI_HAS(pads), NULL, egi_layer_call_zero_padding, \
         egi_shape_zero_padding) \
-    ROW(up_sampling1d, "UpSampling1D", 3, 1, 1, 0, EGI_HAS(size), NULL, egi_call_up_sampling, egi_shape_up_sampling) \
-    ROW(up_sampling2d, "UpSampling2D", 4, 1, 1, 0, EGI_HAS(size) | EGI_HAS(bilinear), NULL, egi_call_up_sampling, \
+    ROW(up_sampling1d, "UpSampling1D", 3, 1, 1, 0, EGI_HAS(size), NULL, egi_layer_call_up_sampling, \
         egi_shape_up_sampling) \
-    ROW(activation, "Activation", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(activation), NULL, egi_call_activation, NULL) \
-    ROW(leaky_relu, "LeakyReLU", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(slope), NULL, egi_call_leaky_relu, NULL) \
-    ROW(dropout, "Dropout", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(rate), NULL, egi_call_dropout, NULL) \
-    ROW(masking, "Masking", -2, 1, 1, 0, EGI_HAS(value), NULL, egi_call_masking, NULL) \
+    ROW(up_sampling2d, "UpSampling2D", 4, 1, 1, 0, EGI_HAS(size) | EGI_HAS(bilinear), NULL, \
+        egi_layer_call_up_sampling, \
+        egi_shape_up_sampling) \
+    ROW(activation, "Activation", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(activation), NULL, egi_layer_call_activation, \
+        NULL) \
+    ROW(leaky_relu, "LeakyReLU", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(slope), NULL, egi_layer_call_leaky_relu, NULL) \
+    ROW(dropout, "Dropout", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(rate), NULL, egi_layer_call_dropout, NULL) \
+    ROW(masking, "Masking", -2, 1, 1, 0, EGI_HAS(value), NULL, egi_layer_call_masking, NULL) \
     ROW(batch_normalization, "BatchNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, \
         EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(momentum) | EGI_HAS(sync), \
-        egi_build_batch_norm, egi_call_batch_norm, NULL) \
+        egi_layer_build_batch_norm, egi_layer_call_batch_norm, NULL) \
     ROW(layer_normalization, "LayerNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, \
         EGI_HAS_NORM | EGI_HAS(no_center), \
-        egi_build_norm, egi_call_layer_norm, NULL) \
+        egi_layer_build_norm, egi_layer_call_layer_norm, NULL) \
     ROW(rms_normalization, "RMSNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, \
-        EGI_HAS(dtype) | EGI_HAS(axis) | EGI_HAS(small_epsilon) | EGI_HAS(no_scale), egi_build_rms, egi_call_rms_norm, \
-        NULL) \
+        EGI_HAS(dtype) | EGI_HAS(axis) | EGI_HAS(small_epsilon) | EGI_HAS(no_scale), egi_layer_build_rms, \
+        egi_layer_call_rms_norm, NULL) \
     ROW(group_normalization, "GroupNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, \
         EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(channel_groups), \
-        egi_build_group_norm, egi_call_group_norm, NULL) \
+        egi_layer_build_group_norm, egi_layer_call_group_norm, NULL) \
     ROW(embedding, "Embedding", 0, 1, 1, EGI_TAKES_INDICES, \
         EGI_HAS_KERNEL | EGI_HAS(count) | EGI_HAS(units) | EGI_HAS(mask_zero), \
-        egi_build_embedding, egi_call_embedding, egi_shape_embedding) \
-    ROW(merge_add, "Add", 0, -1, 1, 0, 0, NULL, egi_call_merge_add, egi_shape_merge) \
-    ROW(merge_subtract, "Subtract", 0, -1, 1, 0, 0, NULL, egi_call_merge_subtract, egi_shape_merge) \
-    ROW(merge_multiply, "Multiply", 0, -1, 1, 0, 0, NULL, egi_call_merge_multiply, egi_shape_merge) \
-    ROW(merge_average, "Average", 0, -1, 1, 0, 0, NULL, egi_call_merge_average, egi_shape_merge) \
-    ROW(merge_maximum, "Maximum", 0, -1, 1, 0, 0, NULL, egi_call_merge_maximum, egi_shape_merge) \
-    ROW(merge_minimum, "Minimum", 0, -1, 1, 0, 0, NULL, egi_call_merge_minimum, egi_shape_merge) \
-    ROW(concatenate, "Concatenate", -1, -1, 1, 0, EGI_HAS(axis), NULL, egi_call_concatenate, egi_shape_concatenate) \
+        egi_layer_build_embedding, egi_layer_call_embedding, egi_shape_embedding) \
+    ROW(merge_add, "Add", 0, -1, 1, 0, 0, NULL, egi_layer_call_merge_add, egi_shape_merge) \
+    ROW(merge_subtract, "Subtract", 0, -1, 1, 0, 0, NULL, egi_layer_call_merge_subtract, egi_shape_merge) \
+    ROW(merge_multiply, "Multiply", 0, -1, 1, 0, 0, NULL, egi_layer_call_merge_multiply, egi_shape_merge) \
+    ROW(merge_average, "Average", 0, -1, 1, 0, 0, NULL, egi_layer_call_merge_average, egi_shape_merge) \
+    ROW(merge_maximum, "Maximum", 0, -1, 1, 0, 0, NULL, egi_layer_call_merge_maximum, egi_shape_merge) \
+    ROW(merge_minimum, "Minimum", 0, -1, 1, 0, 0, NULL, egi_layer_call_merge_minimum, egi_shape_merge) \
+    ROW(concatenate, "Concatenate", -1, -1, 1, 0, EGI_HAS(axis), NULL, egi_layer_call_concatenate, \
+        egi_shape_concatenate) \
     ROW(simple_rnn, "SimpleRNN", 3, 2, 2, EGI_FIXED_LAST | EGI_CELL << EGI_SIMPLE_RNN, EGI_HAS_RECURRENT, \
-        egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
+        egi_layer_build_recurrent, egi_layer_call_recurrent, egi_shape_recurrent) \
     ROW(lstm, "LSTM", 3, 3, 3, EGI_FIXED_LAST | EGI_CELL << EGI_LSTM, \
         EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(no_forget_bias), \
-        egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
+        egi_layer_build_recurrent, egi_layer_call_recurrent, egi_shape_recurrent) \
     ROW(gru, "GRU", 3, 2, 2, EGI_FIXED_LAST | EGI_CELL << EGI_GRU, \
         EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(reset_before), \
-        egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
+        egi_layer_build_recurrent, egi_layer_call_recurrent, egi_shape_recurrent) \
     ROW(bidirectional, "Bidirectional", 3, 5, 5, EGI_CONTAINER | EGI_BOTH_WAYS, EGI_HAS(merge), \
-        egi_build_bidirectional, egi_call_bidirectional, egi_shape_bidirectional) \
+        egi_layer_build_bidirectional, egi_layer_call_bidirectional, egi_shape_bidirectional) \
     ROW(position_embedding, "PositionEmbedding", 3, 1, 1, EGI_FIXED_LAST | EGI_PASSES_MASK, \
         EGI_HAS_KERNEL | EGI_HAS(longest), \
-        egi_build_positions, egi_call_positions, NULL) \
+        egi_layer_build_positions, egi_layer_call_positions, NULL) \
     ROW(multi_head_attention, "MultiHeadAttention", 3, 6, 4, EGI_FIXED_LAST | EGI_PASSES_MASK, \
         EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(heads) | EGI_HAS(key_dim) | \
         EGI_HAS(causal) | EGI_HAS(dropout) | EGI_HAS(value_dim) | EGI_HAS(output_units) | EGI_HAS(kv_heads) | \
-        EGI_HAS(rotary_base), egi_build_attention, egi_call_attention, egi_shape_attention) \
-    ROW(sequential, "Sequential", 0, 1, 1, EGI_CONTAINER, 0, egi_build_sequential, egi_call_sequential, \
+        EGI_HAS(rotary_base), egi_layer_build_attention, egi_layer_call_attention, egi_shape_attention) \
+    ROW(sequential, "Sequential", 0, 1, 1, EGI_CONTAINER, 0, egi_layer_build_sequential, egi_layer_call_sequential, \
         egi_shape_sequential) \
-    ROW(residual, "Residual", 0, 1, 1, EGI_CONTAINER | EGI_PASSES_MASK, 0, egi_build_residual, egi_call_residual, \
+    ROW(residual, "Residual", 0, 1, 1, EGI_CONTAINER | EGI_PASSES_MASK, 0, egi_layer_build_residual, \
+        egi_layer_call_residual, \
         NULL) \
-    ROW(lambda, "Lambda", 0, 1, 1, EGI_PASSES_MASK | EGI_CODE, 0, NULL, egi_call_lambda, egi_shape_unknown) \
-    ROW(custom, "Custom", 0, 1, 1, EGI_CONTAINER | EGI_CODE, EGI_HAS(n_in) | EGI_HAS(n_out), NULL, egi_call_custom, \
+    ROW(lambda, "Lambda", 0, 1, 1, EGI_PASSES_MASK | EGI_CODE, 0, NULL, egi_layer_call_lambda, egi_shape_unknown) \
+    ROW(custom, "Custom", 0, 1, 1, EGI_CONTAINER | EGI_CODE, EGI_HAS(n_in) | EGI_HAS(n_out), NULL, \
+        egi_layer_call_custom, \
         egi_shape_unknown)
 // A row is an object that the function which makes the layer reaches, so that a program has the code of its own layers
 // only. The list of all rows is for egi_config_read_layer, which finds a row by its name in a file.
@@ -33873,7 +33880,7 @@ static void egi_ahead_publish(egi_ahead *a) {
 // Waits under the lock for `changed`, at most a millisecond until `until`, if that is not NULL; false: that is over.
 typedef struct egi_until { struct timespec t; bool known; } egi_until;
 // A millisecond from now, where the system's clock can be read.
-static void egi_until_soon(egi_until *u) {
+static void egi_until_set_soon(egi_until *u) {
     u->known = false;
 #ifdef TIME_UTC
     u->known = timespec_get(&u->t, TIME_UTC) != 0;
@@ -33897,7 +33904,7 @@ static void egi_ahead_pause(egi_ahead *a) {
         a->naps = true;
         do {
             own = a->own;
-            egi_until_soon(&soon);
+            egi_until_set_soon(&soon);
             while (!a->stop && egi_ahead_waits(a, &soon)) {}
         } while (soon.known && !a->stop && !a->over && a->own - own > MANY);
         a->naps = false;
@@ -34006,7 +34013,7 @@ static bool egi_ahead_turn(egi_ahead *a, egi_piece *out, eg_tensor **x, eg_statu
     const bool own = !a->full && !a->over && !a->reading && !a->to;   // what goes to a device is sent ahead
     if (own) *status = egi_ahead_own(a, out, x);
     else if (!a->full && !a->over && a->each > 1) {
-        egi_until_soon(&soon);
+        egi_until_set_soon(&soon);
         while (!a->full && !a->over && egi_ahead_waits(a, &soon)) {}
     }
     if (!own && !a->full) egi_ahead_publish(a);
@@ -35965,23 +35972,24 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
 }
 
 typedef struct egi_safe { const char *name; int64_t begin, end, node; int stored; eg_shape shape; } egi_safe;
-static int egi_safe_compare(const void *a, const void *b) {
+static int egi_safetensors_compare(const void *a, const void *b) {
     const egi_safe *x = (const egi_safe *)a, *y = (const egi_safe *)b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     if (x->end != y->end) return x->end < y->end ? -1 : 1;
     return x->node < y->node ? -1 : x->node > y->node;
 }
-static bool egi_safe_fail(const egi_json *j, int64_t node, const char *name, const char *what) {
+static bool egi_safetensors_fail(const egi_json *j, int64_t node, const char *name, const char *what) {
     return egi_file_fail(j->function, j->path, j->base + j->nodes[node].offset, "tensor '%.200s': %s", name, what);
 }
 // Reads one tensor's dtype, shape and place, and checks what needs no other tensor.
-static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
+static bool egi_safetensors_entry(const egi_json *j, int64_t node, egi_safe *t) {
     int64_t dtype = egi_json_member(j, node, "dtype"), shape = egi_json_member(j, node, "shape"),
             offsets = egi_json_member(j, node, "data_offsets"), bytes;
     char what[160];
-    if (egi_json_at(j, node).kind != EGI_JSON_OBJECT) return egi_safe_fail(j, node, t->name, "its entry is no object");
+    if (egi_json_at(j, node).kind != EGI_JSON_OBJECT) return egi_safetensors_fail(j, node, t->name,
+                                                                                  "its entry is no object");
     if (dtype < 0 || shape < 0 || offsets < 0)
-        return egi_safe_fail(j, node, t->name, dtype < 0 ? "without a dtype"
+        return egi_safetensors_fail(j, node, t->name, dtype < 0 ? "without a dtype"
                                                : shape < 0 ? "without a shape"
                                                : "without data_offsets");
     const char *code = egi_json_string(j, dtype);
@@ -35990,15 +35998,16 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
     if (!code || t->stored == EGI_STORED) {
         snprintf(what, sizeof what, "dtype '%.20s' is none that can be read (%s, bfloat16)", code ? code : "?",
                  EGI_READABLE);
-        return egi_safe_fail(j, dtype, t->name, what);
+        return egi_safetensors_fail(j, dtype, t->name, what);
     }
     int64_t rank = egi_json_count(j, shape);
-    if (egi_json_at(j, shape).kind != EGI_JSON_ARRAY) return egi_safe_fail(j, shape, t->name, "its shape is no list");
-    if (rank > EG_MAX_RANK) return egi_safe_fail(j, shape, t->name, "more than 8 dimensions (EG_MAX_RANK)");
+    if (egi_json_at(j, shape).kind != EGI_JSON_ARRAY) return egi_safetensors_fail(j, shape, t->name,
+                                                                                  "its shape is no list");
+    if (rank > EG_MAX_RANK) return egi_safetensors_fail(j, shape, t->name, "more than 8 dimensions (EG_MAX_RANK)");
     t->shape.rank = (int)rank;
     for (int i = 0; i < t->shape.rank; i++) {
         egi_json_node d = egi_json_at(j, shape + 1 + i);
-        if (!d.whole || d.integer < 0) return egi_safe_fail(j, shape, t->name, "a dimension is no size");
+        if (!d.whole || d.integer < 0) return egi_safetensors_fail(j, shape, t->name, "a dimension is no size");
         t->shape.dims[i] = d.integer;
     }
     bool two = egi_json_at(j, offsets).kind == EGI_JSON_ARRAY && egi_json_count(j, offsets) == 2;
@@ -36007,16 +36016,17 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
         place[i] = egi_json_at(j, offsets + 1 + i);
         two = place[i].whole;
     }
-    if (!two) return egi_safe_fail(j, offsets, t->name, "data_offsets are not two whole numbers");
+    if (!two) return egi_safetensors_fail(j, offsets, t->name, "data_offsets are not two whole numbers");
     t->begin = place[0].integer;
     t->end = place[1].integer;
-    if (t->begin < 0 || t->end < t->begin) return egi_safe_fail(j, offsets, t->name, "its data ends before it begins");
+    if (t->begin < 0 || t->end < t->begin) return egi_safetensors_fail(j, offsets, t->name,
+                                                                       "its data ends before it begins");
     if (!egi_stored_bytes(&t->shape, t->stored, &bytes))
-        return egi_safe_fail(j, shape, t->name, "its shape has more bytes than 64 bits count");
+        return egi_safetensors_fail(j, shape, t->name, "its shape has more bytes than 64 bits count");
     if (bytes == t->end - t->begin) return true;
     snprintf(what, sizeof what, "its shape and dtype need %lld bytes, its data_offsets say %lld", (long long)bytes,
              (long long)(t->end - t->begin));
-    return egi_safe_fail(j, offsets, t->name, what);
+    return egi_safetensors_fail(j, offsets, t->name, what);
 }
 // Reads the values of item i from the archive's file to `to`. If that is NULL, it passes over them, which shows that
 // they can be read. `more` ends the sentence of the error that they are not there.
@@ -36051,8 +36061,8 @@ static bool egi_archive_fetch(eg_archive *a, int64_t i) {
     return true;
 }
 // Reads a tensor that begins at this byte, or notes where it is.
-static bool egi_safe_tensor(egi_stream *s, const egi_json *j, eg_archive *a, const egi_safe *t, int64_t at,
-                            const egi_wanted *w) {
+static bool egi_safetensors_tensor(egi_stream *s, const egi_json *j, eg_archive *a, const egi_safe *t, int64_t at,
+                                   const egi_wanted *w) {
     bool later = egi_wanted_later(w, t->stored, t->end - t->begin);
     if (!egi_wanted_has(w, t->name)) return true;
     if (!later && s->source->offset != at) {
@@ -36067,7 +36077,7 @@ static bool egi_safe_tensor(egi_stream *s, const egi_json *j, eg_archive *a, con
     return ok;
 }
 // Checks that the tensors cover the data without holes or overlaps, and reads them in the order of their places.
-static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data, const egi_wanted *w) {
+static bool egi_safetensors_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data, const egi_wanted *w) {
     int64_t capacity = 0, n = 0, end = 0, last = 0, needed;
     void *grown = NULL;
     egi_safe *list = NULL;
@@ -36082,9 +36092,9 @@ static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64
             list = (egi_safe *)grown;
             list[n].name = name;
             list[n].node = at;
-            ok = egi_safe_entry(j, at + 1, &list[n++]);
+            ok = egi_safetensors_entry(j, at + 1, &list[n++]);
         } else if (egi_json_at(j, at + 1).kind != EGI_JSON_OBJECT)
-            ok = egi_safe_fail(j, at + 1, egi_metadata_name, "is no object of texts");
+            ok = egi_safetensors_fail(j, at + 1, egi_metadata_name, "is no object of texts");
         else ok = egi_notes_read(j->function, a, j, at + 1);
     }
     for (int64_t i = 1; i < n; i++) if (list[i].end > list[last].end) last = i;
@@ -36092,22 +36102,23 @@ static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64
         if (__builtin_add_overflow(list[last].end, s->size - data, &needed)) needed = INT64_MAX;
         ok = egi_file_short(j->function, j->path, s->size, needed, "tensor", list[last].name);
     }
-    if (ok && n) qsort(list, (size_t)n, sizeof *list, egi_safe_compare);
+    if (ok && n) qsort(list, (size_t)n, sizeof *list, egi_safetensors_compare);
     for (int64_t i = 0; ok && i < n; end = list[i++].end)
         if (list[i].begin != end)
-            ok = egi_safe_fail(j, list[i].node, list[i].name,
-                               list[i].begin > end ? "a hole in front of its data" : "its data overlaps another's");
+            ok = egi_safetensors_fail(j, list[i].node, list[i].name,
+                                      list[i].begin > end ? "a hole in front of its data"
+                                          : "its data overlaps another's");
     if (ok && end != data)
         ok = egi_file_fail(j->function, j->path, j->base + (s->source->offset - 8) + end,
                            "%lld bytes behind the last tensor", (long long)(data - end));
     const int64_t start = s->size - data;
-    for (int64_t i = 0; ok && i < n; i++) ok = egi_safe_tensor(s, j, a, &list[i], start + list[i].begin, w);
+    for (int64_t i = 0; ok && i < n; i++) ok = egi_safetensors_tensor(s, j, a, &list[i], start + list[i].begin, w);
     egi_free(list);
     return ok;
 }
 // The header's length is compared with the file's size before memory is allocated, and each tensor's range with the
-// bytes that follow (egi_safe_read).
-static eg_archive *egi_safe_load(const char *path, const egi_wanted *w) {
+// bytes that follow (egi_safetensors_read).
+static eg_archive *egi_safetensors_load(const char *path, const egi_wanted *w) {
     static const char function[] = "load_safetensors";
     egi_source source;
     unsigned char size[8];
@@ -36143,7 +36154,8 @@ static eg_archive *egi_safe_load(const char *path, const egi_wanted *w) {
         ok = egi_json_take(&j, function, path, 8, text, (int64_t)n);
         text = NULL;
         if (ok) {
-            ok = egi_json_at(&j, 0).kind == EGI_JSON_OBJECT ? egi_safe_read(s, &j, a, source.size - 8 - (int64_t)n,
+            ok = egi_json_at(&j, 0).kind == EGI_JSON_OBJECT ? egi_safetensors_read(s, &j, a,
+                                                                                   source.size - 8 - (int64_t)n,
                                                                                      w)
                  : egi_file_fail(function, path, 8, "the header is no JSON object");
             egi_json_free(&j);
@@ -36153,7 +36165,7 @@ static eg_archive *egi_safe_load(const char *path, const egi_wanted *w) {
     egi_free(s);
     return egi_archive_loaded(function, a, &source, w, ok);
 }
-EAGER_API eg_archive *eg_load_safetensors(const char *path) { return egi_safe_load(path, NULL); }
+EAGER_API eg_archive *eg_load_safetensors(const char *path) { return egi_safetensors_load(path, NULL); }
 
 static bool egi_path_ends_with(const char *text, const char *end) {
     size_t n = strlen(text), m = strlen(end);
@@ -36163,7 +36175,7 @@ enum { EGI_FORMAT_NPZ, EGI_FORMAT_SAFETENSORS, EGI_FORMATS };
 EGI_OBJECTS
 static const struct { const char *ending; bool (*save)(eg_archive *, const char *);
                       eg_archive *(*load)(const char *, const egi_wanted *); } egi_formats[] = {
-    { ".npz", eg_save_npz, egi_npz_load }, { ".safetensors", eg_save_safetensors, egi_safe_load }
+    { ".npz", eg_save_npz, egi_npz_load }, { ".safetensors", eg_save_safetensors, egi_safetensors_load }
 };
 static int egi_path_format(const char *path) {                  // by its ending; -1: no format
     for (int f = 0; f < EGI_FORMATS; f++) if (egi_path_ends_with(path, egi_formats[f].ending)) return f;
@@ -39222,24 +39234,24 @@ EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, i
 // keeps its buffer until the borrower calls the deleter; a borrowed one calls the lender's when its buffer is freed.
 
 // What eg_to_dlpack lends, with the buffer that it keeps, in one block, which the deleter frees.
-typedef struct egi_lent {
+typedef struct egi_dlpack_lent {
     union { eg_dlpack now; eg_dlpack_legacy legacy; } of;  // the first member: its address is the block's
     egi_buffer *buffer;
     int64_t shape[EG_MAX_RANK], strides[EG_MAX_RANK];
-} egi_lent;
+} egi_dlpack_lent;
 enum { EGI_DLPACK_CPU = 1, EGI_DLPACK_CUDA = 2, EGI_DLPACK_CUDA_HOST = 3, EGI_DLPACK_OTHER = 12 };
 static const struct { uint8_t code, bits; } egi_dlpack_dtypes[EGI_DTYPES] = {              // ORDER eg_dtype
     { 2, 32 }, { 2, 64 }, { 0, 32 }, { 0, 64 }, { 1, 8 }, { 6, 8 }, { 2, 16 }, { 4, 16 }
 };
 static bool egi_device_waited(eg_backend *b) { return !b->synchronize || b->synchronize(b); }
 // Describes x for another library, which reads its memory in place. The deleter that it calls releases the buffer.
-static egi_lent *egi_dlpack_lend(const char *function, eg_tensor *x, size_t at) {
+static egi_dlpack_lent *egi_dlpack_lend(const char *function, eg_tensor *x, size_t at) {
     if (!egi_operand_alive(function, 0, x) || !(x = egi_tensor_valued(function, x))) return NULL;
     eg_scope scope = eg_scope_begin();
-    egi_lent *l = NULL;
+    egi_dlpack_lent *l = NULL;
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(function, x, (eg_dtype)x->dtype, egi_backend_here());
     if (x && !egi_device_waited(x->buffer->backend)) x = NULL;
-    if (x && !(l = (egi_lent *)egi_alloc(sizeof *l))) egi_memory_fail(function, (int64_t)sizeof *l);
+    if (x && !(l = (egi_dlpack_lent *)egi_alloc(sizeof *l))) egi_memory_fail(function, (int64_t)sizeof *l);
     if (l) {
         memset(l, 0, sizeof *l);
         eg_dlpack_tensor *t = (eg_dlpack_tensor *)(void *)((char *)l + at);
@@ -39262,17 +39274,17 @@ static egi_lent *egi_dlpack_lend(const char *function, eg_tensor *x, size_t at) 
     eg_scope_end(scope);
     return l;
 }
-static void egi_dlpack_lent_back(egi_lent *l) {
+static void egi_dlpack_lent_back(egi_dlpack_lent *l) {
     egi_device_waited(l->buffer->backend);                 // the borrower's work on the device may be unfinished
     egi_buffer_release(l->buffer);
     egi_free(l);
 }
-static void egi_dlpack_deleter(eg_dlpack *self) { if (self) egi_dlpack_lent_back((egi_lent *)(void *)self); }
+static void egi_dlpack_deleter(eg_dlpack *self) { if (self) egi_dlpack_lent_back((egi_dlpack_lent *)(void *)self); }
 static void egi_dlpack_legacy_deleter(eg_dlpack_legacy *self) {
-    if (self) egi_dlpack_lent_back((egi_lent *)(void *)self);
+    if (self) egi_dlpack_lent_back((egi_dlpack_lent *)(void *)self);
 }
 EAGER_API eg_dlpack *eg_to_dlpack(eg_tensor *x) {
-    egi_lent *l = egi_dlpack_lend("to_dlpack", x, offsetof(eg_dlpack, tensor));
+    egi_dlpack_lent *l = egi_dlpack_lend("to_dlpack", x, offsetof(eg_dlpack, tensor));
     if (!l) return NULL;
     l->of.now.version.major = 1;
     l->of.now.deleter = egi_dlpack_deleter;
@@ -39280,7 +39292,7 @@ EAGER_API eg_dlpack *eg_to_dlpack(eg_tensor *x) {
     return &l->of.now;
 }
 EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x) {
-    egi_lent *l = egi_dlpack_lend("to_dlpack_legacy", x, offsetof(eg_dlpack_legacy, tensor));
+    egi_dlpack_lent *l = egi_dlpack_lend("to_dlpack_legacy", x, offsetof(eg_dlpack_legacy, tensor));
     if (!l) return NULL;
     l->of.legacy.deleter = egi_dlpack_legacy_deleter;
     return &l->of.legacy;
@@ -45730,7 +45742,7 @@ static bool egi_accumulate_host_call(eg_tape *t, const egi_line *line, const eg_
                                      eg_tensor **dx) {
     egi_host_wish wish;
     (void)grads;
-    if (!egi_any_needed(c->needed, c->n_inputs)) return true;
+    if (!egi_tape_any_needed(c->needed, c->n_inputs)) return true;
     memset(&wish, 0, sizeof wish);
     wish.given = c->n_outputs;
     if (egi_graph_adopts()) {                              // only shapes: a tensor like input i that depends on all
@@ -47088,7 +47100,7 @@ static bool egi_graph_makes_rule(const char *op, eg_dtype dtype, const eg_shape 
     if (!g || !g->n_open) return false;
     if (!rule) {
         const bool open = egi_graph_may_come(g, p[0]);
-        if (open) *x = egi_full(op, dtype, *shape, p[0]);
+        if (open) *x = egi_tensor_full(op, dtype, *shape, p[0]);
         return open;
     }
     if (!range && !eye && rule != egi_linspace_rule) return false;
@@ -52136,7 +52148,7 @@ static eg_tensor *egi_gradient_weigh(eg_optimizer *opt, eg_tensor *g) {
     return (eg_where)((eg_greater)(x, eg_number(0)), (eg_mul)(g, x), eg_number(0));    // 0 times NaN is NaN
 }
 typedef struct egi_weighing { eg_optimizer *opt; int64_t update; } egi_weighing;
-static bool egi_weighed_add(eg_backend *b, const egi_args *args) {
+static bool egi_gradients_weighed_add(eg_backend *b, const egi_args *args) {
     const egi_weighing *w = (const egi_weighing *)args->parameters;
     (void)b;
     w->opt->weighed = w->update ? 0 : w->opt->weighed + w->opt->examples;
@@ -52145,7 +52157,7 @@ static bool egi_weighed_add(eg_backend *b, const egi_args *args) {
 static bool egi_gradients_weighed(eg_optimizer *opt, bool update) {
     const egi_weighing w = { opt, update };
     const egi_args args = { NULL, EGI_WORK_SENDS, { opt->steps }, { NULL }, &w };
-    return egi_host_work(egi_weighed_add, &args, sizeof w);
+    return egi_host_work(egi_gradients_weighed_add, &args, sizeof w);
 }
 EGI_OBJECTS
 static const egi_averaging egi_averages = { egi_gradients_begin, egi_gradients_average, egi_gradients_end,
@@ -55421,7 +55433,7 @@ EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T 
 EGI_ROW_EXP(EGI_AVX512, egi_row_exp_512)                // the same lanes in vectors of 64 bytes
 EGI_ROW_EXP(EGI_TARGET_FMA, egi_row_exp_32)
 static inline double EGI_TN(egi_row_exp)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) {
-    return egi_takes_512(n, EGI_LONG_LEAST_512) ? EGI_TN(egi_row_exp_512)(n, x, m, y)
+    return egi_isa_takes_512(n, EGI_LONG_LEAST_512) ? EGI_TN(egi_row_exp_512)(n, x, m, y)
                                                 : EGI_TN(egi_row_exp_32)(n, x, m, y);
 }
 #else
