@@ -20965,6 +20965,10 @@ EAGER_API int eg_op_register(const eg_op_definition *d) {
         egi_fail(EG_ERROR_ARGUMENT, "op_register", "the name %.40s... is longer than 63 characters", d->name);
         return -1;
     }
+    if (!strncmp(d->name, "eg_", 3)) {
+        egi_fail(EG_ERROR_ARGUMENT, "op_register", "the name %s begins with eg_, as those of this library do", d->name);
+        return -1;
+    }
     if (d->n_outputs < 1 || d->n_outputs > EGI_MAX_OUT || d->n_inputs < -1) {
         egi_fail(EG_ERROR_ARGUMENT, "op_register", "%s: between 1 and %d outputs, and -1 or more inputs", d->name,
                  EGI_MAX_OUT);
@@ -25862,13 +25866,14 @@ static bool egi_mask_narrow(eg_tensor **mask, eg_tensor *by) {
     *mask = *mask && by ? eg_logical_and(*mask, by) : by;
     return *mask != NULL;
 }
-// Combines the masks of query, value and key and the mask of pairs into one that broadcasts to (B, H, T, S); NULL if
-// there is none.
-static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a, eg_tensor **mask) {
+// Combines the masks of value and key and the mask of pairs into one that broadcasts to (B, H, T, S); NULL if there is
+// none. *steps is the query's, (B, 1, T, 1), or NULL: together, they would take T x S bools.
+static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a, eg_tensor **mask,
+                               eg_tensor **steps) {
     const eg_tensor *query = c->in[0], *value = c->in[a->n > 1 ? 1 : 0], *given = a->pairs;
     int n = a->n;
     int64_t keys = value->dims[1] + a->before;
-    *mask = NULL;
+    *mask = *steps = NULL;
     for (int i = 0; i < (n == 1 ? 2 : n); i++) {  // query (B, 1, T, 1); value and key (B, 1, 1, S)
         const eg_tensor *x = i ? value : query;
         eg_tensor *one = c->mask[i < n ? i : 0];
@@ -25879,7 +25884,7 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
         if (one->rank != 2 || one->dims[0] != x->dims[0] || one->dims[1] != x->dims[1])
             return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the mask %s does not fit the sequences %s: one bool for each "
                                             "step", egi_tensor_show(one), egi_tensor_show(x));
-        if (!egi_mask_narrow(mask, eg_expand_dims(eg_expand_dims(one, 1), i ? 1 : 3))) return false;
+        if (!egi_mask_narrow(i ? mask : steps, eg_expand_dims(eg_expand_dims(one, 1), i ? 1 : 3))) return false;
     }
     if (given) {
         eg_shape full = { 3, { query->dims[0], query->dims[1], keys } };
@@ -26122,7 +26127,7 @@ static bool egi_attention_runs_as_one(const egi_layer_run *c, const eg_tensor *q
 static bool egi_layer_call_attention(eg_layer *l, egi_layer_run *c) {
     const egi_layer_config *k = &l->config;
     int64_t heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
-    eg_tensor *mask = NULL;
+    eg_tensor *mask = NULL, *steps = NULL;
     egi_attention_in a = egi_attention_inputs(c);
     int n = a.n;
     for (int i = 1; i < n; i++)
@@ -26136,7 +26141,7 @@ static bool egi_layer_call_attention(eg_layer *l, egi_layer_run *c) {
                                            "mask of pairs, and keys and values so far", c->n);
     if (a.past[0] && n > 1)
         return egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "keys and values so far go with a query alone");
-    if (!egi_attention_mask(c, &a, &mask)) return false;
+    if (!egi_attention_mask(c, &a, &mask, &steps)) return false;
     eg_tensor *query = egi_attention_turned(egi_attention_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
     eg_tensor *key = egi_attention_turned(egi_attention_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base,
                                           a.before), *value = egi_attention_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
@@ -26149,6 +26154,8 @@ static bool egi_layer_call_attention(eg_layer *l, egi_layer_run *c) {
         const egi_attention_parameters p = { 1 / sqrt((double)k->size), k->o.causal, a.before,
                                              drops ? 1 - k->o.dropout : 1 };
         eg_tensor *in[5], *out[EGI_MAX_OUT];
+        // Queries that the mask leaves out, whatever they are, see as zeros do, and then get zeros.
+        if (steps && !(query = (eg_where)(steps, query, eg_number(0)))) return false;
         in[0] = query;
         in[1] = key;
         in[2] = value;
@@ -26157,9 +26164,12 @@ static bool egi_layer_call_attention(eg_layer *l, egi_layer_run *c) {
         if (mask && !(in[n++] = eg_broadcast_to(mask, pairs))) return false;
         if (drops && !(in[n++] = egi_apply_one(&egi_op_attention_draw, in, 2, NULL))) return false;
         if (!egi_apply(&egi_op_attention, in, n, &p, out)) return false;
+        const eg_shape rows = { 4, { query->dims[0], query->dims[2], 1, 1 } };
+        if (steps && !(out[0] = (eg_where)(eg_reshape(steps, rows), out[0], eg_number(0)))) return false;
         together.dims[2] = heads * out[0]->dims[3];
         return (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(out[0], together))) != NULL;
     }
+    if (steps && !egi_mask_narrow(&mask, steps)) return false;
     bool whole = !mask;
     if (k->o.causal && !egi_mask_narrow_causal(&mask, query->dims[2], key->dims[2], a.before)) return false;
     eg_tensor *weights = egi_attention_weights(query, key, 1 / sqrt((double)k->size), mask, whole);
@@ -39917,7 +39927,8 @@ EGI_AS_TOLD
 // operand is a view of a place; a place is one buffer, to which each call gives
 // memory anew: an input's, a variable's, a fresh one, or a part of the arena.
 //   egi_trace_launch, egi_trace_op, egi_trace_assign   write the list while the body runs
-//   egi_trace_end      decides what each place is, and plans the arena
+//   egi_trace_end_outputs, egi_trace_end_holders   decide what each place is
+//   egi_trace_plan     gives each temporary its part of the arena
 //   egi_arena_take     the memory of the temporaries, which the traces of a function share
 //   egi_trace_replay   runs the list
 //   egi_trace_differs  compares two lists (rechecks)

@@ -1280,6 +1280,8 @@ TEST(errors_of_an_op_of_ones_own_name_it) {
     CHECK_ERROR(CHECK_INT(eg_op_register(&d), -1), EG_ERROR_ARGUMENT, "test_hypot already");
     d.name = "matmul";
     CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT, "matmul already");
+    d.name = "eg_hypot";
+    CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT, "eg_hypot begins with eg_");
     d.name = "";
     CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT, "a name");
     d.name = "test_a_name_that_is_longer_than_sixty_three_characters_is_refused_here";

@@ -286,15 +286,16 @@ TEST(no_scores_are_held) {
     enum { STEPS = 4096 };
     const int64_t scores = (int64_t)STEPS * STEPS * 4;
     eg_tensor *x = eg_random_normal(EG_SHAPE(1, STEPS, 16)), *vars[8], *grads[8];
-    for (int drops = 0; drops < 2; drops++) {
+    for (int kind = 0; kind < 3; kind++) {                        // 1: with dropout; 2: with a mask of steps
         EG_SCOPE;
-        eg_layer *layer = eg_layer_multi_head_attention(2, 16, .dropout = drops ? .2 : 0);
+        eg_layer *layer = eg_layer_multi_head_attention(2, 16, .dropout = kind == 1 ? .2 : 0);
+        eg_tensor *mask = kind == 2 ? eg_greater(eg_random_uniform(EG_SHAPE(1, STEPS)), 0.35) : NULL;
         REQUIRE(eg_call(layer, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2, 16))) != NULL);
         const int n = eg_layer_weights(layer, vars, 8);
         eg_memory_reset_peak();
         const int64_t before = eg_memory().peak_bytes;
         eg_tape *tape = eg_tape_begin();
-        eg_tensor *y = eg_call(layer, x, .training = true);
+        eg_tensor *y = eg_call(layer, x, .training = true, .mask = mask);
         CHECK(eg_tape_gradients(tape, eg_reduce_sum(eg_square(y)), vars, n, grads));
         const int64_t held = eg_memory().peak_bytes - before;
         CHECK(held < scores / 4);
