@@ -880,7 +880,7 @@ EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *bina
 // atan2, sinh, cosh, asinh, acosh, atanh, erf, erfc, gelu and pow do.
 // There are two families of last bits: on x86-64 with AVX2 and FMA, and on AArch64, matrix products and what is made of
 // exp, expm1, log, log1p, sin, cos, tanh, sigmoid or softplus, and erf and gelu in float32, are computed with FMA;
-// elsewhere, and with EAGER_ISA=base, without.
+// elsewhere, and on x86-64 with EAGER_ISA=base, without.
 // Products, softmax and elementwise ops of float32, and functions such as exp of float64 use AVX-512 where it is, with
 // AVX2's bits.
 // As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
@@ -4640,6 +4640,7 @@ typedef bool egi_record_function(const egi_op *op, eg_tensor *const *in, int n, 
                                  eg_tensor *const *out, int n_out);
 // A call of a traced function in progress on this thread, by which a body that calls its own function is noticed.
 // assigns: called before the body assigns to a variable; false with an error where another thread runs the body, too.
+// NULL in a replay, where only functions of eg_host_call assign so, which several threads may run.
 typedef struct egi_function_call {
     struct egi_function_call *outer; struct eg_function *f; bool (*assigns)(struct eg_function *f);
 } egi_function_call;
@@ -19525,8 +19526,8 @@ struct egi_report { bool (*complete)(egi_report *r, int i, eg_tensor *g); };
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
 // What egi_tape_explain must know beside a tape's lines. Either the tape whose lines a line of EGI_HIDES stands for,
 // with its slots of that line's inputs and outputs (those that are not floating behind the n_floats others), and the
-// function that adds these lines to others; `owner` holds the memory, and `reasons` are notes on the lines. Or why line
-// `line` gave no gradient for its input `input`.
+// function that adds these lines to others; `owner` holds the memory. Or why line `line` gave no gradient for its input
+// `input`.
 typedef struct egi_links egi_links;
 typedef struct egi_remark egi_remark;
 struct egi_remark {
@@ -19535,7 +19536,6 @@ struct egi_remark {
     void (*add)(egi_links *s, const egi_remark *note, const egi_line *line, const int32_t *slots);
     const int32_t *in_slot, *out_slot;
     int32_t n_floats;
-    egi_remark *const *reasons;
     void *owner;
     void (*forget)(void *owner);
     int64_t line;
@@ -21451,13 +21451,34 @@ static bool egi_flow_take(const char *name, eg_tensor *const *in, eg_tensor **ow
     }
     return true;
 }
+// Calls a function of the program with lists of its own, behind which there are NULLs: an input that it was not given
+// is a tensor that is NULL, and a result that the call has no place for is an error. n < 0: the function gets `in`
+// itself.
+static bool egi_body_call(const char *name, const char *what, eg_function_body *f, void *user, eg_tensor *const *in,
+                          int n, eg_tensor **out, int m) {
+    enum { SPARE = 8, FEW = 40 };
+    eg_tensor *few[FEW], **lists = few, **results;
+    const size_t own = n > 0 ? (size_t)n : 0, size = own + (size_t)m + 2 * SPARE;
+    bool ok = false;
+    if (size > FEW && !(lists = (eg_tensor **)egi_alloc(size * sizeof *lists)))
+        return egi_memory_fail(name, (int64_t)(size * sizeof *lists));
+    memset(lists, 0, size * sizeof *lists);
+    if (own) memcpy(lists, in, own * sizeof *lists);
+    results = lists + own + SPARE;
+    EGI_FRAMED_DEEPER(what, name, ok = f(n < 0 ? in : lists, results, user));
+    for (int i = m; i < m + SPARE && ok; i++)
+        if (results[i])
+            ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave result %d, but the call asked for %d", what, i, m);
+    if (ok && m) memcpy(out, results, (size_t)m * sizeof *out);
+    if (lists != few) egi_free(lists);
+    return ok;
+}
 // Calls f in a scope of its own. The caller owns the references in out[0..m-1]; after an error all are NULL.
 static bool egi_flow_run(const char *name, const char *what, eg_function_body *f, void *user, eg_tensor *const *in,
-                         eg_tensor **out, int m) {
-    bool ok = false;
+                         int n, eg_tensor **out, int m) {
     for (int i = 0; i < m; i++) out[i] = NULL;
     eg_scope scope = eg_scope_begin();
-    EGI_FRAMED_DEEPER(what, name, ok = f(in, out, user));
+    bool ok = egi_body_call(name, what, f, user, in, n, out, m);
     if (!ok && egi_this.error.code == EG_OK) egi_fail(EG_ERROR_STATE, name, "%s failed without an error", what);
     ok = ok && egi_flow_take(name, out, out, m);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
@@ -21532,7 +21553,7 @@ EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_bo
         goto failed;
     }
     if (egi_flow_run("cond", says ? "the function of true" : "the function of false", says ? then : otherwise, user, in,
-                     out, m)) {
+                     n, out, m)) {
         egi_recorder *r = egi_this.observer;
         if (number < 0 || !r || !r->branched || r->branched(r, number, out, m)) return egi_flow_give(out, out, m);
         egi_flow_release(out, m);
@@ -21547,12 +21568,12 @@ static bool egi_while_run(eg_function_body *condition, eg_function_body *body, v
     for (int64_t step = 0; most == 0 || step < most; step++) {
         eg_tensor *p;
         int64_t number;
-        if (!egi_flow_run("while", "the condition", condition, user, state, &p, 1)) return false;
+        if (!egi_flow_run("while", "the condition", condition, user, state, n, &p, 1)) return false;
         const int says = egi_flow_says("while", p, &number);
         egi_object_release(&p->object);
         if (says <= 0) return says == 0;
         const int64_t recorded = number < 0 || most ? 0 : egi_tape_count_lines();
-        if (!egi_flow_run("while", "the body", body, user, state, next, n)) return false;
+        if (!egi_flow_run("while", "the body", body, user, state, n, next, n)) return false;
         egi_recorder *r = egi_this.observer;
         const bool endless = number >= 0 && !most && egi_tape_count_lines() > recorded;
         if (!egi_flow_keeps("while", state, next, n, step) || (endless && r && r->loops && !r->loops(r))) {
@@ -21623,7 +21644,8 @@ static bool egi_scan_step(const egi_scan *s, int64_t t) {
     bool ok = true;
     for (int i = 0; i < s->n; i++) s->in[i] = s->state[i];
     for (int i = 0; i < s->n_rows && ok; i++) ok = (s->in[s->n + i] = eg_index(s->rows[i], t)) != NULL;
-    ok = ok && egi_flow_run("scan", "the body", s->body, s->user, s->in, s->made, s->n + s->n_results);
+    ok = ok && egi_flow_run("scan", "the body", s->body, s->user, s->in, s->n + s->n_rows, s->made,
+                            s->n + s->n_results);
     if (ok && !egi_flow_keeps("scan", s->state, s->made, s->n, t)) {
         egi_flow_release(s->made, s->n + s->n_results);
         ok = false;
@@ -21743,7 +21765,7 @@ static void egi_setting_changed(void) { __atomic_fetch_add(&egi_settings, 1, __A
 // Whether the thread may assign to variables now: false with an error inside a traced function that another thread
 // runs, too.
 static bool egi_variables_may_change(void) {
-    for (egi_function_call *c = egi_this.functions; c; c = c->outer) if (!c->assigns(c->f)) return false;
+    for (egi_function_call *c = egi_this.functions; c; c = c->outer) if (c->assigns && !c->assigns(c->f)) return false;
     return true;
 }
 static bool egi_variable_needed(const char *function, eg_tensor *v) {
@@ -42543,8 +42565,9 @@ typedef struct egi_leaf { eg_tensor shown; const egi_buffer *buffer; eg_tensor *
 typedef struct egi_kept { int32_t input, value; eg_tensor *number; } egi_kept;
 typedef struct egi_back egi_back;
 // The gradients of the calls joined by an open list; their templates have the same lines at all lengths.
-// reasons: why lines of the template gave no gradient.
-typedef struct egi_backs { int32_t refs; egi_back *first; egi_remark *reasons; } egi_backs;      // under egi_lock
+// reasons: why lines of the template gave no gradient; former: the same of templates that had their own before, which
+// somebody may read still. All under egi_lock.
+typedef struct egi_backs { int32_t refs; egi_back *first; egi_remark *reasons; struct egi_backs *former; } egi_backs;
 struct egi_taped {
     int32_t refs;                // under egi_lock: the trace's, and that of a length which an open list knows
     eg_tape tape;                // the hidden tape, which keeps no values: the template
@@ -42652,6 +42675,7 @@ static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, 
     backs->refs = k->refs = 1;
     backs->first = NULL;
     backs->reasons = NULL;
+    backs->former = NULL;
     k->backs = backs;
     t->taped = h->taped = k;
     k->n = k->n_in = t->n;
@@ -42718,8 +42742,9 @@ static egi_taped_call *egi_taped_call_new(egi_trace *t, size_t most) {
     egi_unlock();
     return call;
 }
-// Gives back one share in the gradients' functions; the last one frees them.
-static void egi_backs_release(egi_backs *b) {
+// Gives back one share in the gradients' functions; the last one frees them. The reasons beside them then stay with
+// `heir`, unless it is NULL.
+static void egi_backs_release(egi_backs *b, egi_backs *heir) {
     egi_lock();
     const bool last = --b->refs == 0;
     egi_unlock();
@@ -42730,8 +42755,21 @@ static void egi_backs_release(egi_backs *b) {
         egi_free(b->first);
         b->first = next;
     }
-    egi_notes_free(b->reasons);
-    egi_free(b);
+    if (heir) {
+        egi_backs **end = &b->former;
+        while (*end) end = &(*end)->former;
+        egi_lock();
+        *end = heir->former;
+        heir->former = b;
+        egi_unlock();
+        return;
+    }
+    while (b) {
+        egi_backs *former = b->former;
+        egi_notes_free(b->reasons);
+        egi_free(b);
+        b = former;
+    }
 }
 // Gives back one share in a template; the last one frees it.
 static void egi_taped_release(egi_taped *k) {
@@ -42740,7 +42778,7 @@ static void egi_taped_release(egi_taped *k) {
     const bool last = --k->refs == 0;
     egi_unlock();
     if (!last) return;
-    egi_backs_release(k->backs);
+    egi_backs_release(k->backs, NULL);
     for (int32_t i = 0; i < k->n_kept; i++) egi_tensors_release(&k->kept[i].number, 1);
     egi_tape_clear(&k->tape);
     egi_free(k->leaves);
@@ -43101,7 +43139,9 @@ static const egi_op egi_row_call_cut = { "function_call", -1, -1, EGI_HIDES, siz
 // there.
 static EGI_COLD void egi_taped_links(egi_links *s, const egi_remark *note, const egi_line *call, const int32_t *slots) {
     const eg_tape *t = note->tape;
-    const egi_remark *reasons = __atomic_load_n(note->reasons, __ATOMIC_ACQUIRE);
+    egi_lock();                                             // the template may get another list of reasons meanwhile
+    const egi_remark *reasons = ((const egi_taped *)note->owner)->backs->reasons;
+    egi_unlock();
     int32_t *room = s->step ? s->room + s->n_room : NULL, *map = room;
     for (int64_t i = 0; room && i < t->n_slots; i++) {
         s->dtype[s->n_slots + i] = (int8_t)egi_tape_form(t, (int32_t)i)->dtype;
@@ -43128,15 +43168,22 @@ static EGI_COLD void egi_taped_links(egi_links *s, const egi_remark *note, const
         egi_links_put(s, NULL, room, 1, 1, -1, NULL);
     }
 }
-// Gives each tape that records a share in the template, which it needs where a gradient is missing. False without
-// memory.
 static void egi_taped_give_back(void *k) { egi_taped_release((egi_taped *)k); }
-static bool egi_taped_share(egi_taped *k) {
+// Whether the tape writes a line with these inputs.
+static bool egi_taped_is_noted(const eg_tape *t, const egi_taped *k, eg_tensor *const *list) {
+    bool any = false;
+    for (int32_t i = 0; i < k->n_in && !any && egi_tape_records(t); i++)
+        any = egi_tape_slot_find(t, list[i]->id) >= 0 || (list[i]->flags & EGI_TRAINABLE && t->watch_variables);
+    return any;
+}
+// Gives each tape that a call is written on a share in the template, which it needs where a gradient is missing.
+// `list`: the line's inputs. False without memory.
+static bool egi_taped_share(egi_taped *k, const egi_taped *shape, eg_tensor *const *list) {
     for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
-        int seen = 0;
-        const egi_remark *same = egi_tape_records(t) ? t->notes : NULL;
-        while (same && same->tape != &k->tape && seen++ < 8) same = same->next;
-        if (!egi_tape_records(t) || (same && same->tape == &k->tape)) continue;
+        const bool noted = egi_taped_is_noted(t, shape, list);
+        const egi_remark *same = noted ? t->notes : NULL;
+        while (same && same->tape != &k->tape) same = same->next;
+        if (!noted || same) continue;
         egi_remark *note = (egi_remark *)egi_alloc(sizeof *note);
         if (!note) return false;
         memset(note, 0, sizeof *note);
@@ -43144,7 +43191,6 @@ static bool egi_taped_share(egi_taped *k) {
         note->in_slot = k->in_slot;
         note->out_slot = k->out_slot;
         note->n_floats = k->n_out;
-        note->reasons = &k->backs->reasons;
         note->owner = k;
         note->forget = egi_taped_give_back;
         note->add = egi_taped_links;
@@ -43230,7 +43276,7 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     }
     saved[0] = holder;
     const eg_tape *shown = &by->taped->tape;
-    bool ok = ((!variables || egi_taped_watch(k, list)) && egi_taped_share(by->taped)) ||
+    bool ok = ((!variables || egi_taped_watch(k, list)) && egi_taped_share(by->taped, k, list)) ||
               egi_memory_fail("function_call", 0);
     ok = ok && (!k->n_in || !k->n_out ||
                 egi_tape_record_with(&egi_row_call, list, k->n_in, &shown, outs, k->n_out, saved));
@@ -43531,7 +43577,7 @@ static void egi_function_leave(eg_function *f) {
     egi_unlock();
 }
 // Runs the body in a scope of its own; its results go to the caller's scope.
-static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
+static bool egi_function_run(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
     egi_function_call call = { egi_this.functions, f, egi_function_assigns };
     bool ok = false;
     const int64_t errors = egi_this.errors;
@@ -43541,7 +43587,7 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **o
     egi_this.functions = &call;
     eg_scope scope = eg_scope_begin();
     if (f->inner) ok = f->body(in, out, f->user);
-    else EGI_FRAMED_DEEPER("the body", "function_call", ok = f->body(in, out, f->user));
+    else ok = egi_body_call("function_call", "the body", f->body, f->user, in, n, out, m);
     if (!ok && !f->inner && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, "function_call", "the body failed without an error");
     // A replay fails at such an error, whatever the body returned.
@@ -43726,7 +43772,7 @@ static bool egi_function_trace_body(egi_trace *t, eg_tensor *const *in, eg_tenso
     if (taped) ok = egi_hidden_begin(&hidden, t->function, t, in, given);
     if (ok) {
         egi_tracing_begin(t);
-        ok = egi_function_run(t->function, given, out, t->m);
+        ok = egi_function_run(t->function, given, t->n, out, t->m);
         egi_tracing_end(t);
         if (ok && t->cleared[0])
             ok = egi_fail(EG_ERROR_STATE, "function_call", "the body clears an error and goes on, where a replay ends; "
@@ -44271,7 +44317,7 @@ static void egi_open_list_free(egi_open_list *o) {
     egi_trace_release(o->trace);
     for (int k = 0; k < 4; k++) { egi_free(o->signature[k]); egi_listed_numbers_free(&o->numbers[k]); }
     for (int64_t i = 0; i < o->n_known; i++) egi_taped_release(o->known[i].taped);
-    if (o->backs) egi_backs_release(o->backs);
+    if (o->backs) egi_backs_release(o->backs, NULL);
     egi_free(o->known);
     egi_free(o);
 }
@@ -44334,7 +44380,7 @@ static void egi_open_share_backs(egi_open_list *o, egi_trace *t, int64_t length)
     o->backs->refs++;
     egi_unlock();
     __atomic_store_n(&k->length, length, __ATOMIC_RELAXED);
-    if (own) egi_backs_release(own);
+    if (own) egi_backs_release(own, o->backs);
 }
 // Whether a place is no constant that the body made, or one with the same bytes in both lists.
 static bool egi_constants_fit(const egi_trace *a, const egi_trace *b, int64_t place) {
@@ -44915,7 +44961,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     bool undone = f->inner && !bound;
     if (bound) egi_trace_run_bind(t, run, arena);
     // A function of eg_host_call may call f, too.
-    egi_function_call own = { egi_this.functions, f, egi_function_assigns };
+    egi_function_call own = { egi_this.functions, f, NULL };
     egi_hosted *const hosted = egi_this.hosted;
     egi_this.hosted = NULL;
     egi_this.functions = &own;
@@ -44938,7 +44984,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     if (run) { run->next = t->runs; t->runs = run; }
     if (arena) { arena->next = f->arenas; f->arenas = arena; }
     egi_unlock();
-    return undone ? egi_function_run(f, in, out, t->m) : ok;        // which fails where the replay did, in its words
+    return undone ? egi_function_run(f, in, t->n, out, t->m) : ok;    // which fails where the replay did, in its words
 }
 // One try of a call. *known: what is known of its path. If its replay goes another way, *known grows, with a reference
 // to the trace, nothing has happened, and *again is true.
@@ -44963,7 +45009,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
                          : way == EGI_BY_PAUSE ? "other tensors or tapes hold, in all tries so far, the values of "
                                                  "variables that the body assigns; the next try comes later" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-    if (reason) return egi_function_run(f, in, out, m);
+    if (reason) return egi_function_run(f, in, n, out, m);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
     else if (way == EGI_BY_TRACE && (*again = egi_open_derive(f, known, signature, size))) ok = false;
     else
@@ -44998,7 +45044,7 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     if (again) {
         const char *reason = "other threads change what its branches read";
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-        ok = egi_function_run(f, in, out, m);
+        ok = egi_function_run(f, in, n, out, m);
     }
     egi_trace_release(known.trace);
     return ok;
@@ -45048,7 +45094,7 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
     int64_t *signature = reason || !ok ? NULL : egi_function_signature(f, in, n, m, few, 128, &size);
     if (reason) {
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-        ok = egi_function_run(f, in, out, m);
+        ok = egi_function_run(f, in, n, out, m);
     } else
         ok = signature ? egi_function_call_by_signature(f, in, n, out, m, signature, size)
                        : egi_memory_fail("function_call", size * 8);
@@ -47337,7 +47383,7 @@ static bool egi_graph_body(eg_graph *g, const char *name, const char *what, int3
     if (block < 0) return false;
     g->block = block;
     const int64_t errors = egi_this.errors;
-    bool ok = egi_flow_run(name, what, body, user, in, out, m) && egi_graph_reads(name, g, out, m);
+    bool ok = egi_flow_run(name, what, body, user, in, -1, out, m) && egi_graph_reads(name, g, out, m);
     ok = ok && (egi_this.errors == errors || egi_this.error.code == EG_OK);     // an error: something is missing
     g->block = outer;
     g->after = after;
@@ -47495,9 +47541,11 @@ static int64_t egi_graph_tape_begin(const eg_graph *g, const eg_tape *t) {
     for (int64_t k = 0; k < t->n_lines; k++) {
         const egi_line *line = t->lines[k];
         const int64_t id = t->slots[line->slots[line->n]].id;
-        int64_t i = 0;
-        while (i < g->n_nodes && g->nodes[i]->id < id) i++;
-        if (i < g->n_nodes && (g->nodes[i]->id == id || g->nodes[i]->kind == EGI_VERTEX_GRADIENTS)) return i;
+        int64_t i = 0, behind = 0;
+        while (i < g->n_nodes && g->nodes[i]->id != id) i++;       // ids of several threads are in no order
+        while (i == g->n_nodes && behind < i && g->nodes[behind]->id < id) behind++;
+        if (i < g->n_nodes) return i;
+        if (behind < i && g->nodes[behind]->kind == EGI_VERTEX_GRADIENTS) return behind;
     }
     return g->n_nodes;
 }
@@ -55678,8 +55726,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_slopes)(int64_t n, const
     to[0] += EGI_TN(egi_piece_total)(sum);
     to[1] += EGI_TN(egi_piece_total)(along);
 }
-// The same if each element is its own channel: to[0] and to[1] get the sums with g gamma for g; each channel's are
-// added to db and dg (times r).
+// Adds a piece's sums with g gamma for g.
 EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_norm_piece_slopes)(
     const EGI_T *p, const EGI_T *q, const EGI_T *f, EGI_T mean, double *sum, double *along) {
     for (int l = 0; l < EGI_PIECE / 4; l++) {
@@ -55690,6 +55737,8 @@ EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_norm_pie
                              (h2 * (p[l + B] - mean) + h3 * (p[l + C] - mean)));
     }
 }
+// The same if each element is its own channel: to[0] and to[1] get the sums with g gamma for g; each channel's are
+// added to db and dg (times r).
 EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_run_slopes_by_channel)(
     int64_t n, const EGI_T *x, const EGI_T *g, const EGI_T *gamma, EGI_T mean, EGI_T r, double *to,
     EGI_T *EGI_RESTRICT db, EGI_T *EGI_RESTRICT dg) {

@@ -21,7 +21,7 @@ static bool step(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *answer = eg_add(eg_matmul(hidden, n->v[2]), n->v[3]);
     eg_tensor *loss = eg_reduce_mean(eg_squared_difference(answer, in[1]));
     if (!eg_tape_gradients(tape, loss, n->v, 4, grads) || !eg_apply_gradients(n->adam, grads, n->v, 4)) return false;
-    out[0] = eg_keep(loss);
+    out[0] = loss;
     return true;
 }
 

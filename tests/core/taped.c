@@ -1113,3 +1113,31 @@ TEST(a_tape_shows_calls_as_lines) {
     eg_function_release(f);
     eg_release(s.v);
 }
+
+// Lengths of one list share their gradients' functions, and keep the reasons of gradients that are missing.
+static bool pick_other(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_mul(in[1], 2)) != NULL;
+}
+static bool picking(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return eg_host_call(pick_other, NULL, in, 2, out, 1, .differentiable = true);
+}
+TEST(lengths_keep_the_reasons_of_missing_gradients) {
+    eg_function *f = eg_function_new(picking, NULL, .no_recheck = true);
+    char first[320] = "";
+    for (int call = 0; call < 12; call++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2 + call % 4)), *in[] = { x, eg_add(x, 1) }, *y;
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        eg_tape_watch(tape, in[1]);
+        REQUIRE(eg_function_call(f, in, 2, &y, 1));
+        CHECK(!eg_tape_gradient(tape, y, x));
+        if (!call) snprintf(first, sizeof first, "%s", eg_tape_unconnected_reason());
+        CHECK(strstr(first, "host_call"));
+        CHECK(!strcmp(first, eg_tape_unconnected_reason()));
+        if (strcmp(first, eg_tape_unconnected_reason())) printf("    %d: %s\n", call, eg_tape_unconnected_reason());
+    }
+    eg_function_release(f);
+}

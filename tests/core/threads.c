@@ -702,6 +702,48 @@ TEST(first_calls_of_a_function_that_assigns_are_for_one_thread) {
         eg_release(w);
     }
 }
+// In replays a function of eg_host_call may count its calls in a variable of its own, as others do at the same time.
+static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
+static eg_tensor *counter;
+static bool count_call(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    pthread_mutex_lock(&counting);
+    const bool ok = eg_assign_add(counter, 1) != NULL;
+    pthread_mutex_unlock(&counting);
+    return (out[0] = eg_mul(in[0], 2)) != NULL && ok;
+}
+static bool counted_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return eg_host_call(count_call, NULL, in, 1, out, 1);
+}
+static void *call_counting(void *argument) {
+    caller *c = (caller *)argument;
+    eg_set_device(test_device());
+    gate_pass(c->gate);
+    for (int i = 0; i < 100; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *y;
+        if (!eg_function_call(c->f, &x, 1, &y, 1)) { c->wrong++; eg_error_clear(); }
+    }
+    return NULL;
+}
+TEST(host_functions_of_replays_may_assign) {
+    gate g = GATE(THREADS);
+    caller c[THREADS];
+    counter = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(1)), "counter");
+    eg_function *f = eg_function_new(counted_body, NULL, .no_recheck = true);
+    for (int i = 0; i < 30; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+    }
+    for (int i = 0; i < THREADS; i++) c[i] = (caller){f, counter, &g, i, 1, 0, 0};
+    run_threads(call_counting, c, sizeof *c, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK_INT(c[i].wrong, 0);
+    CHECK_NEAR(eg_item(eg_index(counter, 0)), 30 + 100 * THREADS, 0);
+    eg_function_release(f);
+    eg_release(counter);
+}
 TEST(the_last_thread_frees_a_traced_function) {
     gate g = GATE(THREADS);
     caller c[THREADS];

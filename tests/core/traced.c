@@ -2201,3 +2201,28 @@ TEST(numbers_of_the_host_are_read_and_tensors_printed_at_each_replay) {
     eg_function_release(f);
     eg_release(s.weight);
 }
+
+// ---- lists of a body
+
+static bool reads_two(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_mul(in[0], in[1])) != NULL;
+}
+static bool gives_two(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = out[1] = eg_square(in[0]);
+    return true;
+}
+// Behind the inputs stand NULLs, and a result that the call has no place for is not written.
+TEST(lists_of_a_body_end_with_nulls) {
+    eg_function *reads = eg_function_new(reads_two, NULL), *gives = eg_function_new(gives_two, NULL);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y[2] = { NULL, x }, *yes = eg_greater(eg_scalar(1), 0);
+    CHECK_ERROR(eg_function_call(reads, &x, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
+    CHECK_ERROR(eg_function_call(gives, &x, 1, y, 1), EG_ERROR_ARGUMENT,
+                "the body gave result 1, but the call asked for 1");
+    CHECK_ERROR(eg_cond(yes, reads_two, gives_two, NULL, &x, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
+    CHECK_ERROR(eg_cond(yes, gives_two, reads_two, NULL, &x, 1, y, 1), EG_ERROR_ARGUMENT, "gave result 1");
+    CHECK(y[1] == x);
+    eg_function_release(reads);
+    eg_function_release(gives);
+}
