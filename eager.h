@@ -9758,7 +9758,7 @@ EGI_EVERYWHERE float egi_exp_scaled(int fused, float e, float shifted) {
     const float power = egi_bits_float((egi_bits_of(shifted) + (127u + 64u)) << 23);
     return egi_fma(fused, e, power, power) * 5.42101086e-20f;
 }
-EGI_EVERYWHERE float egi_exp_below(int fused, float x) {         // -104 <= x <= 43, or NaN
+EGI_EVERYWHERE float egi_exp_below(int fused, float x) {         // -104 <= x <= 43, or NaN; of others, anything
     float shifted;
     const float e = egi_exp_fraction(fused, x, &shifted);
     return egi_exp_scaled(fused, e, shifted);
@@ -12699,9 +12699,8 @@ static EGI_COLD int egi_team_ask(void) {
     int threads = 0;
     const char *own = getenv("EAGER_NUM_THREADS");
     char *end = NULL;
-    if (own) threads = (int)egi_min64(strtol(own, &end, 10), EGI_TEAM_THREADS);
-    if (threads > 0 && !*end) return threads;
-    threads = 0;
+    const int64_t wanted = own ? strtol(own, &end, 10) : 0;
+    if (wanted > 0 && !*end) return (int)egi_min64(wanted, EGI_TEAM_THREADS);
 #if defined(__linux__) && !defined(EAGER_NO_STDIO)
     char line[1024];
     const char *list = egi_team_line(EGI_SYSTEM_ROOT "/proc/self/status", "Cpus_allowed_list:\t", line,
@@ -46059,7 +46058,10 @@ typedef struct egi_origin {
 } egi_origin;
 typedef struct egi_node_name { struct egi_node_name *next; char *name; int32_t value; } egi_node_name;
 // An input of a node. value: the number of a value; -1: a plain number or, if not `given`, NULL.
-typedef struct egi_input { int32_t value; bool given; uint16_t flags; double number; int64_t integer; } egi_input;
+// watched: a source of gradients that is a variable which is not trainable, and that the program's tape watched.
+typedef struct egi_input {
+    int32_t value; bool given, watched; uint16_t flags; double number; int64_t integer;
+} egi_input;
 // A node, in one block of memory with its inputs, forms, attributes and results. The graph owns it.
 typedef struct egi_vertex {
     egi_vertex_kind kind;
@@ -47584,6 +47586,11 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
             return egi_fail(EG_ERROR_STATE, "tape_gradient", "%s was watched after eg_%s had read it; in a graph, "
                                             "watch it before it is read", egi_tensor_show(xs[i]), early->op->name);
     }
+    bool *watched = (bool *)egi_alloc(((size_t)nx + 1) * sizeof *watched);
+    if (!watched) return egi_memory_fail("tape_gradient", (int64_t)nx);
+    for (int i = 0; i < nx; i++)
+        watched[i] = xs[i] && (xs[i]->flags & (EGI_VARIABLE | EGI_TRAINABLE)) == EGI_VARIABLE &&
+                     egi_tape_slot_find(t, xs[i]->id) >= 0;
     g->recorder.inside = true;                                  // only for the gradients' shapes and NULLs
     bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     g->recorder.inside = false;
@@ -47593,6 +47600,8 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     egi_vertex *node = ok ? egi_vertex_new(g, EGI_VERTEX_GRADIENTS, 2 * ny + nx, nx, &ny, sizeof ny) : NULL;
     ok = node && egi_vertex_reads_all(g, node, ys, ny, 0) && egi_vertex_reads_all(g, node, xs, nx, 2 * ny);
     for (int i = 0; i < ny && ok; i++) ok = egi_vertex_reads(g, node, ny + i, og ? og[i] : NULL);
+    for (int i = 0; i < nx && ok; i++) node->in[2 * ny + i].watched = watched[i];
+    egi_free(watched);
     if (ok) { node->from = from; node->persistent = persistent; node->zeros = zeros; }
     for (int i = 0; i < nx && ok; i++) {
         if (!out[i]) continue;
@@ -48413,8 +48422,11 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     default: return false;
     }
 }
-// Begins the tapes of gradients whose first node is `at`, and watches sources before it: tensors, and variables that
-// are not trainable, unless they have no gradient, as when the program did not watch them.
+// Makes a tape watch a source that it does not watch by itself.
+static bool egi_graph_run_source(eg_tape *tape, const egi_input *in, eg_tensor *x) {
+    return !x || (x->flags & EGI_VARIABLE && (!in->watched || x->flags & EGI_TRAINABLE)) || eg_tape_watch(tape, x);
+}
+// Begins the tapes of gradients whose first node is `at`, and watches sources before it.
 static bool egi_graph_run_tapes(egi_graph_run *run, int32_t block, int64_t at) {
     const int32_t here = run->graph->nodes[at]->block;
     bool ok = true;
@@ -48430,8 +48442,7 @@ static bool egi_graph_run_tapes(egi_graph_run *run, int32_t block, int64_t at) {
         memcpy(&ny, node->attr, sizeof ny);
         for (int i = 2 * ny; i < node->n && ok; i++) {
             eg_tensor *x = node->in[i].given && node->in[i].value >= 0 ? egi_graph_input(run, node, i, &ok) : NULL;
-            const bool missing = x && x->flags & EGI_VARIABLE && node->out[i - 2 * ny] < 0;
-            if (x && !(x->flags & EGI_TRAINABLE) && !missing) ok = eg_tape_watch(run->tape[k], x);
+            ok = ok && egi_graph_run_source(run->tape[k], &node->in[i], x);
         }
     }
     return ok;
@@ -48448,7 +48459,7 @@ static bool egi_graph_run_watch(egi_graph_run *run, int64_t at) {
         for (int i = 2 * ny; i < node->n && ok; i++)
             for (int o = 0; o < made->n_out && ok; o++) {
                 eg_tensor *x = made->out[o] >= 0 && node->in[i].value == made->out[o] ? run->value[made->out[o]] : NULL;
-                if (x && !(x->flags & EGI_VARIABLE)) ok = eg_tape_watch(run->tape[k], x);
+                ok = egi_graph_run_source(run->tape[k], &node->in[i], x);
             }
     }
     return ok;
@@ -49421,6 +49432,10 @@ static void egi_saver_gradients(egi_saver *s, const egi_vertex *node) {
                     (long long)(from < s->n_nodes ? s->line[from] : s->n_lines),
                     node->persistent ? ",\"persistent\":true" : "");
     if (node->zeros) egi_text_string(&s->text, ",\"zeros\":true");
+    int n = 0;
+    for (int i = 2 * ny; i < node->n; i++)
+        if (node->in[i].watched) egi_text_printf(&s->text, "%s%d", n++ ? "," : ",\"watched\":[", i - 2 * ny);
+    if (n) egi_text_string(&s->text, "]");
 }
 // Writes an update; equal optimizers are one, by its number.
 static bool egi_saver_update(egi_saver *s, const egi_vertex *node) {
@@ -50273,6 +50288,17 @@ static bool egi_loader_does(egi_loader *l) {
     return ok;
 }
 
+// Whether the line of gradients that is read says that source i, a variable that is not trainable, was watched.
+static bool egi_loader_watches(egi_loader *l, int64_t i) {
+    const int64_t list = egi_loader_member(l, "watched");
+    const bool is_list = list >= 0 && egi_json_at(&l->json, list).kind == EGI_JSON_ARRAY;
+    int64_t node = list + 1;
+    for (int64_t n = is_list ? egi_json_count(&l->json, list) : 0; n > 0; n--, node = l->json.nodes[node].next) {
+        const egi_json_node v = egi_json_at(&l->json, node);
+        if (v.kind == EGI_JSON_NUMBER && v.whole && v.integer == i) return true;
+    }
+    return false;
+}
 // Begins the tapes of later gradients at this line, and watches sources before it.
 static bool egi_loader_tapes(egi_loader *l) {
     const int64_t line = l->at;
@@ -50298,8 +50324,10 @@ static bool egi_loader_tapes(egi_loader *l) {
             eg_tensor *x = NULL;
             if (i < 2 * ny || v.kind != EGI_JSON_NUMBER || !v.whole || v.integer >= line) continue;
             if (!begins && v.integer != line - 1) continue;                    // the node read last
+            const bool watched = egi_loader_watches(l, i - 2 * ny);
             l->at = line;
-            ok = egi_loader_value(l, node, &x) && (x->flags & EGI_TRAINABLE || eg_tape_watch(tape, x));
+            ok = egi_loader_value(l, node, &x);
+            ok = ok && ((x->flags & EGI_VARIABLE && (!watched || x->flags & EGI_TRAINABLE)) || eg_tape_watch(tape, x));
             l->at = here;
         }
     }
@@ -52927,7 +52955,7 @@ EGI_AS_TOLD
 #define EGI_LONG (EGI_STAMP % 10 == 8 ? (int)EGI_LONG_AT_512 : EGI_IS_WIDE)
 #define EGI_FIRST_WHOLE 8388608.0f
 // x <= 0; 0 is chosen behind the exponential, so that the comparison is made meanwhile
-#define EGI_EXP_T(x) egi_choosef((x) < -104.0f, 0, egi_exp_below(EGI_IS_WIDE || EGI_FUSES, x))
+#define EGI_EXP_T(x) egi_choosef(fabsf(x) > 104.0f, 0, egi_exp_below(EGI_IS_WIDE || EGI_FUSES, x))
 #define EGI_TANH_T(x) egi_tanh_as(EGI_IS_WIDE || EGI_FUSES, x)
 #define EGI_SIGMOID_T(x) egi_sigmoid_as(EGI_IS_WIDE || EGI_FUSES, x)
 #define EGI_CBLAS_GEMM cblas_sgemm

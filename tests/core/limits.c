@@ -71,7 +71,7 @@ TEST(an_environment_variable) {
     begin();
     const struct { const char *value; int count; } values[] = {
         { "3", 3 }, { "100000", EGI_TEAM_THREADS }, { "0", 2 }, { "-1", 2 }, { "many", 2 }, { "", 2 },
-        { "3x", 2 }, { "3.5", 2 }, { "1e9", 2 }, { "3 ", 2 }, { " 3", 3 },
+        { "-4294967295", 2 }, { "3x", 2 }, { "3.5", 2 }, { "1e9", 2 }, { "3 ", 2 }, { " 3", 3 },
         { "99999999999999999999", EGI_TEAM_THREADS } };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         put_processors("0-7");

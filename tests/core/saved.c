@@ -1485,3 +1485,55 @@ TEST(spoiled_files) {
     eg_shutdown();
     CHECK(eg_set_allocator(NULL, NULL, NULL));
 }
+
+// Variables that are not trainable as sources of gradients: where the program watches them they have gradients in
+// graphs and files, too, wherever they are read; elsewhere none, or zeros.
+typedef struct frozen_source { eg_tensor *v; bool zeros, watched, first, target; } frozen_source;
+static bool frozen_source_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const frozen_source *k = (const frozen_source *)user;
+    eg_tape *tape = eg_tape_begin();
+    if (k->zeros) eg_tape_unconnected_zeros(tape, true);
+    if (k->watched) eg_tape_watch(tape, k->v);
+    eg_tape_watch(tape, in[0]);
+    eg_tensor *y = k->first ? eg_mul(eg_square(k->v), in[0]) : eg_mul(eg_square(in[0]), k->v), *xs[] = { k->v, in[0] };
+    if (k->target) y = eg_add(y, k->v);
+    if (!eg_tape_gradients_from(tape, &y, 1, NULL, xs, 2, out)) return false;
+    for (int i = 0; i < 2; i++) if (out[i]) out[i] = eg_mul(out[i], 1);
+    return true;
+}
+TEST(frozen_variables_as_sources_of_gradients) {
+    frozen_source k = { eg_variable(eg_constant(EG_SHAPE(2), 3, 4), "v"), false, false, false, false };
+    eg_set_trainable(k.v, false);
+    for (int kind = 0; kind < 16; kind++) {
+        EG_SCOPE;
+        k.zeros = kind & 1;
+        k.watched = kind & 2;
+        k.first = kind & 4;
+        k.target = kind & 8;
+        eg_tensor *x = eg_constant(EG_SHAPE(2), 0.5, 0.7), *eager[2] = { NULL, NULL }, *made[2] = { NULL, NULL };
+        eg_tensor *loaded[2], *p;
+        REQUIRE(frozen_source_body(&x, eager, &k));
+        eg_function *f = eg_function_new(frozen_source_body, &k);
+        for (int i = 0; i < 3; i++) CHECK(eg_function_call(f, &x, 1, loaded, 2));
+        CHECK(eg_function_save(f, test_temp("sources")));
+        eg_function *g = eg_function_load(test_temp("sources"));
+        REQUIRE(g != NULL && eg_function_call(g, &x, 1, loaded, 2));
+        eg_graph *graph = eg_graph_new();
+        { EG_GRAPH(graph); p = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x"); CHECK(frozen_source_body(&p, made, &k)); }
+        eg_session *s = eg_session_new(graph);
+        const eg_feed feed = { p, x };
+        for (int i = 0; i < 2; i++) {
+            CHECK((eager[i] != NULL) == (loaded[i] != NULL) && (eager[i] != NULL) == (made[i] != NULL));
+            for (int e = 0; e < 2 && eager[i]; e++) {
+                const double want = eg_item(eg_index(eager[i], e));
+                CHECK_NEAR(eg_item(eg_index(loaded[i], e)), want, 0);
+                CHECK_NEAR(eg_item(eg_index(eg_session_eval(s, made[i], &feed, 1), e)), want, 0);
+            }
+        }
+        eg_session_release(s);
+        eg_graph_release(graph);
+        eg_function_release(f);
+        eg_function_release(g);
+    }
+    eg_release(k.v);
+}
