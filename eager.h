@@ -885,9 +885,10 @@ EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *bina
 // AVX2's bits.
 // As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
 // sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, with
-// -ffp-contract=fast (of clang on x86-64), and at -ffast-math, also with -march=native, but for relu's gradient at NaN,
-// which is the upstream gradient with gcc instead of 0. A program that is linked with -ffast-math computes with 0
-// instead of denormals, here too.
+// -ffp-contract=fast (of clang on x86-64), and at -O2 -ffast-math, also with -march=native, but for relu's gradient at
+// NaN, which is the upstream gradient with gcc instead of 0. With gcc's -O1 or -Os and -ffast-math, exp, expm1, erf and
+// erfc of a NaN in float32 are numbers. A program that is linked with -ffast-math computes with 0 instead of
+// denormals, here too.
 EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
 EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any signed number; gradient 0 at 0
 EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any signed number; gradient 0
