@@ -99,7 +99,7 @@ static const large cases[] = {
     {"conv2d 7x7 strided", {4, {5, 45, 47, 3}}, {4, {7, 7, 3, 33}}, convolutions_strided},
     {"conv2d in wide groups", {4, {5, 29, 23, 96}}, {4, {3, 3, 24, 96}}, convolutions_in_groups},
     {"conv2d of a large filter", {4, {3, 9, 9, 256}}, {4, {3, 3, 256, 272}}, convolutions},
-    {"conv2d 1x1 of a large filter", {4, {3, 8, 8, 768}}, {4, {1, 1, 768, 800}}, convolutions},
+    {"products of conv2d 1x1 of a large filter", {4, {3, 8, 8, 768}}, {4, {1, 1, 768, 800}}, convolutions},
     {"conv2d of a large filter in groups", {4, {2, 8, 8, 256}}, {4, {3, 3, 64, 1100}}, convolutions_in_groups},
     {"depthwise", {4, {5, 29, 23, 24}}, {4, {3, 3, 24, 1}}, depthwise},
     {"depthwise by two", {4, {5, 29, 23, 24}}, {4, {3, 3, 24, 2}}, depthwise},
