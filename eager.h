@@ -48423,9 +48423,9 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
     default: return false;
     }
 }
-// Makes a tape watch a source that it does not watch by itself.
-static bool egi_graph_run_source(eg_tape *tape, const egi_input *in, eg_tensor *x) {
-    return !x || (x->flags & EGI_VARIABLE && (!in->watched || x->flags & EGI_TRAINABLE)) || eg_tape_watch(tape, x);
+// Makes a tape watch a source that it does not watch by itself. watched: the program's tape did so, if x is a variable.
+static bool egi_graph_watch_source(eg_tape *tape, bool watched, eg_tensor *x) {
+    return !x || (x->flags & EGI_VARIABLE && (!watched || x->flags & EGI_TRAINABLE)) || eg_tape_watch(tape, x);
 }
 // Begins the tapes of gradients whose first node is `at`, and watches sources before it.
 static bool egi_graph_run_tapes(egi_graph_run *run, int32_t block, int64_t at) {
@@ -48443,7 +48443,7 @@ static bool egi_graph_run_tapes(egi_graph_run *run, int32_t block, int64_t at) {
         memcpy(&ny, node->attr, sizeof ny);
         for (int i = 2 * ny; i < node->n && ok; i++) {
             eg_tensor *x = node->in[i].given && node->in[i].value >= 0 ? egi_graph_input(run, node, i, &ok) : NULL;
-            ok = ok && egi_graph_run_source(run->tape[k], &node->in[i], x);
+            ok = ok && egi_graph_watch_source(run->tape[k], node->in[i].watched, x);
         }
     }
     return ok;
@@ -48460,7 +48460,7 @@ static bool egi_graph_run_watch(egi_graph_run *run, int64_t at) {
         for (int i = 2 * ny; i < node->n && ok; i++)
             for (int o = 0; o < made->n_out && ok; o++) {
                 eg_tensor *x = made->out[o] >= 0 && node->in[i].value == made->out[o] ? run->value[made->out[o]] : NULL;
-                ok = egi_graph_run_source(run->tape[k], &node->in[i], x);
+                ok = egi_graph_watch_source(run->tape[k], node->in[i].watched, x);
             }
     }
     return ok;
@@ -50327,8 +50327,7 @@ static bool egi_loader_tapes(egi_loader *l) {
             if (!begins && v.integer != line - 1) continue;                    // the node read last
             const bool watched = egi_loader_watches(l, i - 2 * ny);
             l->at = line;
-            ok = egi_loader_value(l, node, &x);
-            ok = ok && ((x->flags & EGI_VARIABLE && (!watched || x->flags & EGI_TRAINABLE)) || eg_tape_watch(tape, x));
+            ok = egi_loader_value(l, node, &x) && egi_graph_watch_source(tape, watched, x);
             l->at = here;
         }
     }
