@@ -51147,17 +51147,15 @@ static void egi_cluster_end(void) {
     egi_meeting m;
     int done = 0;
     if (egi_fork_happened(egi_cluster.forks) || MPI_Finalized(&done) != MPI_SUCCESS || done) return;
+#ifndef EAGER_NO_STDIO
+    fflush(NULL);       // what the program has printed: mpirun may kill this rank as soon as another has given up
+#endif
     egi_server_end();
     egi_post_end();
     memset(&m, 0, sizeof m);
     m.kind = EGI_LEAVE;
     if (!egi_cluster_has_failed() && (egi_cluster.size < 2 || egi_cluster_meet(&m))) egi_mpi_end();
-    else if (egi_cluster_has_failed() && egi_cluster.aborts) {
-#ifndef EAGER_NO_STDIO
-        fflush(NULL);                           // what the program has printed
-#endif
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
+    else if (egi_cluster_has_failed() && egi_cluster.aborts) MPI_Abort(MPI_COMM_WORLD, 1);
 }
 // Plain memory, which stays to the end: messages may be under way.
 static bool egi_channel_open(egi_channel *ch, int size) {

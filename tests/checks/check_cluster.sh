@@ -887,11 +887,13 @@ static void never_starts(const char *how, int argc, char **argv) {
     if (strcmp(how, "starts_never")) sleep(me == last ? 0 : me ? 8 : 6);      // meanwhile the last one has come
     exit(7);
 }
-// MPI is one that only the thread which starts it may call, or ends in vain: the last rank does not return from it.
-static bool one_thread, never_returns;
+// MPI is one that only the thread which starts it may call, or ends in vain: the last rank does not return from it, or
+// the second has gone without it, for which mpirun kills the others.
+static bool one_thread, never_returns, goes_first;
 int MPI_Init_thread(int *argc, char ***argv, int wanted, int *provided) { return PMPI_Init_thread(argc, argv, one_thread ? MPI_THREAD_FUNNELED : wanted, provided); }
 int MPI_Finalize(void) {
     if (never_returns && eg_cluster_rank() == eg_cluster_size() - 1) raise(SIGSTOP);
+    if (goes_first && eg_cluster_rank() == 1) _Exit(0);
     return PMPI_Finalize();
 }
 static void funneled(int argc, char **argv) {
@@ -1100,11 +1102,12 @@ static void lost(const char *how) {
 int main(int argc, char **argv) {
     const char *part_of = argc > 1 ? argv[1] : "";
     const bool serves = !strcmp(part_of, "server_dies") || !strncmp(part_of, "worker_", 7);
-    const bool short_time = serves || !strcmp(part_of, "ends_in_vain") || !strcmp(part_of, "abort") || !strcmp(part_of, "kill") || !strcmp(part_of, "dies") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
+    const bool short_time = serves || !strncmp(part_of, "ends_", 5) || !strcmp(part_of, "abort") || !strcmp(part_of, "kill") || !strcmp(part_of, "dies") || !strcmp(part_of, "stop") || !strcmp(part_of, "leave");
     if (!strcmp(part_of, "never_joins")) never_joins(argc, argv);
     if (!strncmp(part_of, "starts_", 7)) never_starts(part_of, argc, argv);
     if (!strcmp(part_of, "funneled")) funneled(argc, argv);
-    never_returns = !strcmp(part_of, "ends_in_vain");
+    goes_first = !strcmp(part_of, "ends_killed");
+    never_returns = goes_first || !strcmp(part_of, "ends_in_vain");
     const bool small = !strcmp(part_of, "overlap") || !strcmp(part_of, "together");
     if (!eg_cluster_init(&argc, &argv, .timeout = short_time ? 2 : 60, .start_timeout = 60, .bucket_bytes = small ? 40000 : !strncmp(part_of, "gives_up", 8) || !strcmp(part_of, "forking") || short_time ? 4 : 0,
                          .no_overlap = !strcmp(part_of, "together"), .abort = !strcmp(part_of, "abort")))
@@ -1205,8 +1208,8 @@ starts() {                                                     # how, how many t
     how=$1 tell=$2; shift 2
     play_on starts_$how "$@" && ! grep -q 'not so' "$T/play.log" && [ "$(grep -c '^rank [0-9]: not all ranks have called eg_cluster_init' "$T/play.log")" -ge "$tell" ]
 }
-# A rank is stopped where MPI ends: the others do not wait for it without end.
-ends_in_vain() { play_on ends_in_vain && ! grep -q 'not so' "$T/play.log" && grep -q '^all is well' "$T/play.log"; }
+# A rank is stopped where MPI ends, or has gone: the others do not wait for it without end, and what they printed is not lost.
+ends() { play_on "ends_$1" && ! grep -q 'not so' "$T/play.log" && grep -q '^all is well' "$T/play.log"; }
 # The same of a server and its workers: each says what it is to say.
 serves_without() {                                             # how, what is said
     play_on "$1" $GO_ON && ! grep -q 'not so' "$T/play.log" || return
@@ -1307,7 +1310,8 @@ check never_joins never_joins
 check starts_never starts never 2 $GO_ON
 check starts_stopped starts stopped 1
 check starts_late starts late 3 $GO_ON
-check ends_in_vain ends_in_vain
+check ends_in_vain ends in_vain
+check ends_killed ends killed
 check one_thread one_thread
 check aborts aborts
 check server_dies serves_without server_dies '^rank [12]: eg_server_push: rank 0 (last seen at update [0-9]*) did not answer within 2 s'
