@@ -40131,7 +40131,7 @@ struct eg_function {
     int64_t key;                 // part of the signature
     bool eager;                  // for ever, for the reason `why`
     bool tracing;                // a thread runs the body to trace it
-    int bodies;                  // how many threads run the body
+    int running;                 // how many runs of the body and replays are under way
     const void *assigner;        // the thread whose body or replay assigns, or NULL
     egi_asked asked[EGI_ASKED];  // constant up to n_asked, which is atomic
     int n_asked;
@@ -43517,11 +43517,8 @@ static bool egi_function_tape_is_open(const eg_tape *outer) {
         if (!t->spy && t->recording && !t->asked) return true;
     return false;
 }
-// An output that shows memory from outside while the body is traced: a copy, which replays make, too. Otherwise
-// whoever holds the output would hold the captured tensor, which then seems to be its owner's still.
-static eg_tensor *egi_function_own_output(eg_tensor *x) {
-    egi_recorder *r = egi_this.observer;
-    if (!r || r->op != egi_trace_op || !egi_trace_captures(r, x)) return x;
+// A tensor with the values of x in memory of its own, by a copy that replays make, too.
+static eg_tensor *egi_function_copy_output(eg_tensor *x) {
     eg_shape shape = egi_shape(x);
     eg_tensor *y = egi_recording() ? eg_identity(x) : egi_scope_own(egi_tensor_alias(x->op, x));
     eg_tensor *copy = y ? egi_tensor_allocate("identity", egi_backend_of(x), (eg_dtype)x->dtype, &shape) : NULL;
@@ -43540,12 +43537,26 @@ static eg_tensor *egi_function_own_output(eg_tensor *x) {
     if (copy) egi_object_release(&copy->object);
     return ok ? y : NULL;
 }
+// An output, or its mask, that shows memory from outside while the body is traced becomes a copy. Otherwise whoever
+// holds the output would hold the captured tensor, which then seems to be its owner's still.
+static eg_tensor *egi_function_own_output(eg_tensor *x) {
+    egi_recorder *r = egi_this.observer;
+    if (!r || r->op != egi_trace_op) return x;
+    if (egi_trace_captures(r, x) && !(x = egi_function_copy_output(x))) return NULL;
+    if (!x->mask || !egi_trace_captures(r, x->mask)) return x;
+    eg_tensor *mask = egi_function_copy_output(x->mask);
+    if (!mask) return NULL;
+    eg_retain(mask);
+    eg_release(x->mask);                                    // x is the body's: nobody else looks at its mask
+    x->mask = mask;
+    return x;
+}
 // Forgets the threads that were at work in this process's parent. Under egi_lock.
 static void egi_function_after_fork(eg_function *f) {
     if (!egi_fork_happened(f->forks)) return;
     f->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
     f->tracing = false;
-    f->bodies = 0;
+    f->running = 0;
     f->assigner = NULL;
     for (egi_trace *k = f->traces; k; k = k->next) k->busy = 0;
 }
@@ -43553,11 +43564,17 @@ static bool egi_function_is_taken(void) {
     return egi_fail(EG_ERROR_STATE, "function_call", "another thread runs this function, whose body assigns to "
                                     "variables; one at a time may");
 }
-// Several threads may run a body that only reads. The first one to assign must be the only one, since the others may
-// have read, or be about to read, what it changes.
+// Whether other threads run the body or replay a list. Under egi_lock.
+static bool egi_function_has_others(const eg_function *f) {
+    int own = 0;
+    for (const egi_function_call *c = egi_this.functions; c; c = c->outer) own += c->f == f;
+    return f->running > own;
+}
+// Several threads may run a body, or replay lists, that only read. The first one to assign must be the only one, since
+// the others may have read, or be about to read, what it changes.
 static bool egi_function_assigns(eg_function *f) {
     egi_lock();
-    const bool own = f->assigner == &egi_this || (!f->assigner && f->bodies <= 1);
+    const bool own = f->assigner == &egi_this || (!f->assigner && !egi_function_has_others(f));
     if (own) f->assigner = &egi_this;
     egi_unlock();
     return own || egi_function_is_taken();
@@ -43566,13 +43583,13 @@ static bool egi_function_enter(eg_function *f) {
     egi_lock();
     egi_function_after_fork(f);
     const bool taken = f->assigner && f->assigner != &egi_this;
-    f->bodies += !taken;
+    f->running += !taken;
     egi_unlock();
     return !taken || egi_function_is_taken();
 }
 static void egi_function_leave(eg_function *f) {
     egi_lock();
-    if (f->bodies) f->bodies--;                             // 0: forked meanwhile
+    if (f->running) f->running--;                           // 0: forked meanwhile
     if (f->assigner == &egi_this) f->assigner = NULL;
     egi_unlock();
 }
@@ -44921,7 +44938,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         if (!t && egi_path_fits(known, k)) t = k;
     }
     const bool set = t && t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
-    busy = busy || (t && t->assigns && (f->bodies || f->assigner));
+    busy = busy || (t && f->assigner && f->assigner != &egi_this) || (t && t->assigns && egi_function_has_others(f));
     if (busy) way = EGI_BY_NOTHING;
     else if (set && (t->busy || f->tracing)) t = NULL;
     else if (t && !egi_trace_holds(t, explanation, room)) {
@@ -44939,6 +44956,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         t->busy++;
         t->refs++;
         if (way == EGI_BY_REPLAY && t->assigns) f->assigner = &egi_this;
+        f->running += way == EGI_BY_REPLAY;
         if (way == EGI_BY_REPLAY && (*run = t->runs) != NULL) t->runs = (*run)->next;
         if (way == EGI_BY_REPLAY) *arena = egi_arena_take(f, *run);
     }
@@ -44981,6 +44999,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
     egi_lock();
     f->info.replays += !*strayed;
+    if (f->running) f->running--;                           // 0: forked meanwhile
     if (run) { run->next = t->runs; t->runs = run; }
     if (arena) { arena->next = f->arenas; f->arenas = arena; }
     egi_unlock();

@@ -702,6 +702,59 @@ TEST(first_calls_of_a_function_that_assigns_are_for_one_thread) {
         eg_release(w);
     }
 }
+// A list that only reads, of another signature, counts as well: it is refused while one that assigns runs, and the
+// other way round.
+static gate *reading_gate;
+static bool wait_at_gate(eg_tensor *const *in, eg_tensor **out, void *user) {
+    gate *g = reading_gate;
+    (void)user;
+    if (g) { gate_pass(g); gate_pass(g); }
+    out[0] = in[0];
+    return true;
+}
+static bool reads_or_assigns(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *w = (eg_tensor *)user, *y = eg_add(w, eg_reduce_sum(in[0]));
+    if (eg_dim(in[0], 0) == 2) eg_assign_add(w, 1);
+    return eg_host_call(wait_at_gate, NULL, &y, 1, out, 1);
+}
+static void *call_and_wait(void *argument) {
+    caller *c = (caller *)argument;
+    eg_set_device(test_device());
+    EG_SCOPE;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(c->number)), *y;
+    c->wrong += !eg_function_call(c->f, &x, 1, &y, 1);
+    return NULL;
+}
+TEST(a_list_that_reads_and_one_that_assigns_are_not_replayed_at_once) {
+    for (int first = 2; first < 4; first++)
+        for (int traced = 0; traced < 2; traced++) {
+            EG_SCOPE;
+            gate g = GATE(2);
+            eg_tensor *w = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(4)), "w");
+            eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(5 - first)), *y;
+            eg_function *f = eg_function_new(reads_or_assigns, w, .no_recheck = true);
+            reading_gate = NULL;
+            for (int i = 0; i < 6; i++) {
+                eg_tensor *z = eg_ones(EG_FLOAT32, EG_SHAPE(traced ? 2 + i % 2 : 2));
+                CHECK(eg_function_call(f, &z, 1, &y, 1));
+            }
+            caller c = {f, w, &g, first, 1, 0, 0};
+            pthread_t other;
+            reading_gate = &g;
+            CHECK_INT(pthread_create(&other, NULL, call_and_wait, &c), 0);
+            gate_pass(&g);                                  // the other thread's call is under way
+            reading_gate = NULL;
+            CHECK(!eg_function_call(f, &x, 1, &y, 1));
+            CHECK(strstr(eg_error_message(), "another thread runs this function"));
+            eg_error_clear();
+            gate_pass(&g);
+            pthread_join(other, NULL);
+            CHECK_INT(c.wrong, 0);
+            CHECK(eg_function_call(f, &x, 1, &y, 1));       // and now it may run
+            eg_function_release(f);
+            eg_release(w);
+        }
+}
 // In replays a function of eg_host_call may count its calls in a variable of its own, as others do at the same time.
 static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
 static eg_tensor *counter;

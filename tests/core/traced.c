@@ -1074,6 +1074,45 @@ TEST(what_shares_a_captured_tensor_does_not_own_it) {
                 eg_release(s.v);
             }
 }
+// The same where the body makes it the mask of an output: as it is, as a view, and of an output that is captured, too.
+static bool masking_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const things *s = (const things *)user;
+    eg_tensor *c = s->captured;
+    eg_tensor *mask = s->n == 1 ? eg_slice(c, EG_SHAPE(0), EG_SHAPE(2)) : c;
+    out[0] = eg_keep(eg_with_mask(s->n == 2 ? c : s->n == 3 ? in[0] : eg_mul(in[0], 2), mask));
+    out[1] = eg_keep(s->n == 4 ? out[0] : eg_with_mask(out[0], mask));
+    return true;
+}
+TEST(the_mask_of_an_output_does_not_own_what_it_shares) {
+    for (int kind = 0; kind < 5; kind++)
+        for (int taped = 0; taped < 2; taped++)
+            for (int kept = 1; kept < 9; kept++) {
+                EG_SCOPE;
+                things s;
+                memset(&s, 0, sizeof s);
+                s.n = kind;
+                eg_function *f = eg_function_new(masking_body, &s, .no_recheck = kept % 2);
+                eg_tensor *held = NULL;
+                for (int i = 1; i <= 10; i++) {
+                    EG_SCOPE;
+                    if (i == 8) eg_release(s.captured);
+                    if (i == 1 || i == 8) s.captured = eg_retain(eg_constant_of(EG_BOOL, EG_SHAPE(2), i == 8, 1));
+                    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y[2] = { NULL, NULL };
+                    eg_tape *tape = taped ? eg_tape_begin() : NULL;
+                    if (taped) eg_tape_watch(tape, x);
+                    CHECK(eg_function_call(f, &x, 1, y, 2));
+                    for (int k = 0; k < 2; k++) {
+                        CHECK(eg_mask_of(y[k]));
+                        CHECK_INT(eg_item_int(eg_index(eg_mask_of(y[k]), 0)), i >= 8);
+                    }
+                    if (i == kept) held = eg_retain(y[0]);
+                }
+                CHECK(eg_function_counts(f).replays >= 2);
+                eg_release(held);
+                eg_function_release(f);
+                eg_release(s.captured);
+            }
+}
 // Several traces hold what the body captured: those of two signatures, and those of another function.
 TEST(what_was_replaced_is_noticed_beside_other_traces) {
     for (int variable = 0; variable < 2; variable++) {
