@@ -19572,6 +19572,9 @@ struct eg_tape {
     egi_line **lines;
     int64_t n_lines, line_capacity;
     egi_remark *notes;           // newest first; only added to while there are lines
+    // While a graph is built: the first line that a gradient of an inner tape wrote, and the number of the gradient's
+    // node, plus 1; 0: there is none.
+    int64_t inner_line, inner_node;
     egi_list *lent;            // arrays handed out by eg_tape_watched_variables_list
 };
 
@@ -47557,19 +47560,25 @@ static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, voi
     egi_free(first);
     return ok;
 }
-// The node recorded by the tape's first line; earlier nodes are not on the tape. Lines of gradients, which another tape
-// gave, have one node, made behind them; a line on the program's own tensors has none.
+// The node recorded by the tape's first line; earlier nodes are not on the tape. All lines of a gradient have one node;
+// a line on the program's own tensors has none.
 static int64_t egi_graph_tape_begin(const eg_graph *g, const eg_tape *t) {
     for (int64_t k = 0; k < t->n_lines; k++) {
+        if (t->inner_node && k == t->inner_line) return t->inner_node - 1;
         const egi_line *line = t->lines[k];
         const int64_t id = t->slots[line->slots[line->n]].id;
-        int64_t i = 0, behind = 0;
-        while (i < g->n_nodes && g->nodes[i]->id != id) i++;       // ids of several threads are in no order
-        while (i == g->n_nodes && behind < i && g->nodes[behind]->id < id) behind++;
-        if (i < g->n_nodes) return i;
-        if (behind < i && g->nodes[behind]->kind == EGI_VERTEX_GRADIENTS) return behind;
+        for (int64_t i = 0; i < g->n_nodes; i++) if (g->nodes[i]->id == id) return i;
     }
     return g->n_nodes;
+}
+// Notes in the thread's tapes how many lines they have, before a gradient is read (node < 0), and afterwards in those
+// that have more that these belong to `node`.
+static void egi_graph_tapes_note(int64_t node) {
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
+        if (t->inner_node) continue;
+        if (node < 0) t->inner_line = t->n_lines;
+        else if (t->n_lines > t->inner_line) t->inner_node = node + 1;
+    }
 }
 // An op that read x but is not on the tape, since x was watched later; NULL: there is none. In a run sources are
 // watched from the tape's begin.
@@ -47611,6 +47620,7 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int i = 0; i < nx; i++)
         watched[i] = xs[i] && (xs[i]->flags & (EGI_VARIABLE | EGI_TRAINABLE)) == EGI_VARIABLE &&
                      egi_tape_slot_find(t, xs[i]->id) >= 0;
+    egi_graph_tapes_note(-1);
     g->recorder.inside = true;                                  // only for the gradients' shapes and NULLs
     bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     g->recorder.inside = false;
@@ -47623,6 +47633,7 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int i = 0; i < nx && ok; i++) node->in[2 * ny + i].watched = watched[i];
     egi_free(watched);
     if (ok) { node->from = from; node->persistent = persistent; node->zeros = zeros; }
+    if (ok) egi_graph_tapes_note(g->n_nodes - 1);
     for (int i = 0; i < nx && ok; i++) {
         if (!out[i]) continue;
         eg_shape shape = egi_shape(out[i]);

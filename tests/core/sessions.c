@@ -2151,6 +2151,39 @@ TEST(threads_run_one_session_at_once) {
     eg_graph_release(g);
     eg_release(w);
 }
+// A graph that one thread begins and another continues, whose tensors have smaller ids: gradients, and J v, whose second
+// tape has only lines of a gradient.
+static eg_tensor *sine_of_square(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_sin(eg_square(in[0]));
+}
+static void *begin_it(void *argument) {
+    EG_GRAPH((eg_graph *)argument);
+    eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
+    return NULL;
+}
+TEST(a_second_thread_continues_a_graph) {
+    EG_SCOPE;
+    eg_graph *g = eg_graph_new();
+    eg_tensor *v = eg_constant(EG_SHAPE(2), 3, 4), *gradient, *product;   // v's id is of an earlier block than x's
+    pthread_t first;
+    REQUIRE(!pthread_create(&first, NULL, begin_it, g));
+    pthread_join(first, NULL);
+    eg_tensor *x = eg_graph_node(g, "x");
+    {
+        EG_GRAPH(g);
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        gradient = eg_keep(eg_tape_gradient(tape, eg_mul(eg_square(x), x), x));
+        product = eg_keep(eg_jvp(sine_of_square, NULL, &x, &x, 1));
+    }
+    eg_session *s = eg_session_new(g);
+    const eg_feed feed = {x, v};
+    CHECK_TENSOR(eg_session_eval(s, gradient, &feed, 1), 0, 27, 48);
+    CHECK_SAME(eg_session_eval(s, product, &feed, 1), eg_jvp(sine_of_square, NULL, &v, &v, 1), 0);
+    eg_session_release(s);
+    eg_graph_release(g);
+}
 // Threads that initialize, train, read and release one session: each call works, or is an error that says why.
 static void *use_it(void *argument) {
     runner *r = (runner *)argument;
