@@ -13044,12 +13044,13 @@ static double egi_term_cost(void) {
     return 0.01;
 #endif
 }
-// GEMM. Idea: C is cut into tiles of EGI_MR rows and two vectors of columns, which stay in registers while k runs. To
+// GEMM. Idea: C is cut into tiles of a few rows and two vectors of columns, which stay in registers while k runs. To
 // keep a tile's inputs in cache, k is cut into EGI_KC, rows into EGI_MC, columns into EGI_NC; a block that is read
 // often is first copied ("packed") into the order in which tiles read it. A tile takes a pointer for each of its rows
 // and a step, so it reads packed A, A and A transposed alike, and small products need no packing.
-// EGI_TERMS: the most terms added in one float (LONG SUMS). EGI_PACK_STACK is in bytes.
-enum { EGI_TERMS = 256, EGI_MR = 6, EGI_NARROW_MR = 8, EGI_KC = 256, EGI_PACK_STACK = 16384 };
+// EGI_TERMS: the most terms added in one float (LONG SUMS). A tile has EGI_MR rows, of AVX-512 EGI_MOST_MR.
+// EGI_PACK_STACK is in bytes.
+enum { EGI_TERMS = 256, EGI_MR = 6, EGI_MOST_MR = 8, EGI_KC = 256, EGI_PACK_STACK = 16384 };
 // The same for all caches: blocks of 48 to 768 rows (49 to 786 KB) take equally long beside an L2 cache of 512 KB
 // (bench/RESULTS.md).
 #ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
@@ -13160,7 +13161,7 @@ EGI_NOINLINE static void egi_plane_turn_u32(char *to_data, int64_t to_row, const
                                             int64_t rows, int64_t n);
 EGI_NOINLINE static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_data, int64_t from_step,
                                             int64_t rows, int64_t n);
-enum { EGI_TURN = 16 };                         // rows that these turn are a multiple of it
+enum { EGI_TURN = 16 };                         // rows that are turned at once
 // Helpers of the stamped egi_cpu_<kernel>_<dtype>, which take the pointers and sizes out of a launch's tensors.
 static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
 static void egi_cpu_indices_done(const eg_tensor *x, const int64_t *index) {
@@ -14298,7 +14299,7 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
             } \
         break; \
     }
-// Transposes `rows` (a multiple of EGI_TURN) by n elements (a multiple of 4); in f a column's elements are neighbours,
+// Transposes `rows` by n elements, both multiples of 4; in f a column's elements are neighbours,
 // in t a row's. It turns squares of as many elements as a vector holds, along one cache line of f after another. For 8
 // bytes, up to eight columns are read along their length, which the processor foresees, and a row gets a whole cache
 // line.
@@ -14309,7 +14310,7 @@ EGI_NOINLINE static void egi_plane_turn_u32(char *to_data, int64_t to_row, const
     const uint32_t *f = (const uint32_t *)(const void *)from_data;
     for (int64_t r = 0; r < rows; r += EGI_TURN)
         for (int64_t c = 0; c < n; c += 4)
-            for (int64_t i = r; i < r + EGI_TURN; i += 4) {
+            for (int64_t i = r; i < egi_min64(r + EGI_TURN, rows); i += 4) {
                 const uint32_t *from = f + i + c * from_step;
                 const vec v0 = *(const vec *)from, v1 = *(const vec *)(from + from_step),
                           v2 = *(const vec *)(from + 2 * from_step), v3 = *(const vec *)(from + 3 * from_step),
@@ -53091,65 +53092,65 @@ struct EGI_CELL_ROW {
 #pragma GCC push_options
 #pragma GCC optimize("align-loops=64")
 #endif
-// c[6][2 vectors] (+)= rows · b, where row i of A is a[i][0], a[i][astep], … and row p of B is at b + p * bstep. Row i
-// of the tile is the vectors c<i>0 and c<i>1. Each of the k steps multiplies one element of each row of A, spread over
-// a vector, by two vectors of B: twelve sums, two vectors of B and one of A are 15 of the 16 vector registers that a
-// processor has without AVX-512. Twelve sums are enough for two instructions a step of the clock that take four each,
-// so with AVX-512 taller or wider tiles are no faster (bench/RESULTS.md). Whatever the vectors, an element of C is the
-// same sum.
-#define EGI_STEP(VEC, SPLAT, FMA, i) \
+// c[rows][2 vectors] (+)= rows · b, where row i of A is a[i][0], a[i][astep], … and row p of B is at b + p * bstep.
+// Row i of the tile is the vectors c<i>0 and c<i>1. Each of the k steps multiplies one element of each row of A, spread
+// over a vector, by two vectors of B. Of six rows, twelve sums, two vectors of B and one of A are 15 of the 16 vector
+// registers that a processor has without AVX-512. Twelve sums are enough for two instructions a step of the clock that
+// take four each; tiles of AVX-512 have eight rows because sizes are multiples of eight more often than of six.
+// Whatever the tile, an element of C is the same sum.
+#define EGI_SIX(of, ...) \
+    of(0, __VA_ARGS__) of(1, __VA_ARGS__) of(2, __VA_ARGS__) of(3, __VA_ARGS__) of(4, __VA_ARGS__) of(5, __VA_ARGS__)
+#define EGI_EIGHT(of, ...) EGI_SIX(of, __VA_ARGS__) of(6, __VA_ARGS__) of(7, __VA_ARGS__)
+#define EGI_OF_ROW(i, VEC) const EGI_T *a##i = a[i]; VEC c##i##0 = {0}, c##i##1 = c##i##0;
+#define EGI_STEP(i, VEC, SPLAT, FMA) \
     { VEC s = SPLAT(a##i[o]); c##i##0 = FMA(s, b0, c##i##0); c##i##1 = FMA(s, b1, c##i##1); }
-#define EGI_TAKE(VEC, i) c##i##0 += *(VEC *)y##i, c##i##1 += *(VEC *)(y##i + LANES);
-#define EGI_PUT(VEC, i) *(VEC *)y##i = c##i##0, *(VEC *)(y##i + LANES) = c##i##1;
-#define EGI_TILE(VEC, SPLAT, FMA) \
+#define EGI_TAKE(i, VEC) c##i##0 += *(VEC *)(c + i * ldc), c##i##1 += *(VEC *)(c + i * ldc + LANES);
+#define EGI_PUT(i, VEC) *(VEC *)(c + i * ldc) = c##i##0, *(VEC *)(c + i * ldc + LANES) = c##i##1;
+#define EGI_TILE(EACH, VEC, SPLAT, FMA) \
     (int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c, int64_t ldc, \
      bool accumulate) { \
         enum { LANES = (int)(sizeof(VEC) / sizeof(EGI_T)) }; \
-        const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5]; \
-        VEC c00 = {0}, c01 = c00, c10 = c00, c11 = c00, c20 = c00, c21 = c00; \
-        VEC c30 = c00, c31 = c00, c40 = c00, c41 = c00, c50 = c00, c51 = c00; \
+        EACH(EGI_OF_ROW, VEC) \
         for (int64_t o = 0; k > 0; k--, o += astep, b += bstep) { \
             VEC b0 = *(const VEC *)b, b1 = *(const VEC *)(b + LANES); \
-            EGI_STEP(VEC, SPLAT, FMA, 0) EGI_STEP(VEC, SPLAT, FMA, 1) EGI_STEP(VEC, SPLAT, FMA, 2) \
-            EGI_STEP(VEC, SPLAT, FMA, 3) EGI_STEP(VEC, SPLAT, FMA, 4) EGI_STEP(VEC, SPLAT, FMA, 5) \
+            EACH(EGI_STEP, VEC, SPLAT, FMA) \
         } \
-        EGI_T *y0 = c, *y1 = y0 + ldc, *y2 = y1 + ldc, *y3 = y2 + ldc, *y4 = y3 + ldc, *y5 = y4 + ldc; \
-        if (accumulate) { \
-            EGI_TAKE(VEC, 0) EGI_TAKE(VEC, 1) EGI_TAKE(VEC, 2) EGI_TAKE(VEC, 3) EGI_TAKE(VEC, 4) EGI_TAKE(VEC, 5) \
-        } \
-        EGI_PUT(VEC, 0) EGI_PUT(VEC, 1) EGI_PUT(VEC, 2) EGI_PUT(VEC, 3) EGI_PUT(VEC, 4) EGI_PUT(VEC, 5) \
+        if (accumulate) { EACH(EGI_TAKE, VEC) } \
+        EACH(EGI_PUT, VEC) \
     }
-EGI_TARGET_FMA static void EGI_TN(egi_tile) EGI_TILE(EGI_VEC, EGI_SPLAT, EGI_VFMA)
+EGI_TARGET_FMA static void EGI_TN(egi_tile) EGI_TILE(EGI_SIX, EGI_VEC, EGI_SPLAT, EGI_VFMA)
 #if EGI_IS_WIDE
-EGI_AVX512 static void EGI_TILE_64 EGI_TILE(EGI_VEC_64, EGI_SPLAT_64, EGI_VFMA_64)
+EGI_AVX512 static void EGI_TILE_64 EGI_TILE(EGI_EIGHT, EGI_VEC_64, EGI_SPLAT_64, EGI_VFMA_64)
 #endif
+#undef EGI_OF_ROW
 #undef EGI_STEP
 #undef EGI_TAKE
 #undef EGI_PUT
 #undef EGI_TILE
 #if EGI_IS_WIDE
-// The same for one vector of columns and EGI_NARROW_MR rows: eight sums are as many as two instructions of four steps
-// need, and more rows would take more registers than there are for their addresses.
-#define EGI_STEP(i) { EGI_VEC_64 s = EGI_SPLAT_64(a##i[o]); c##i = EGI_VFMA_64(s, b0, c##i); }
-#define EGI_TAKE(i) c##i += *(EGI_VEC_64 *)(c + i * ldc);
-#define EGI_PUT(i) *(EGI_VEC_64 *)(c + i * ldc) = c##i;
-#define EGI_EACH(of) of(0) of(1) of(2) of(3) of(4) of(5) of(6) of(7)
+// The same for one vector of columns: eight sums are as many as two instructions of four steps need, and more rows
+// would take more registers than there are for their addresses.
+#define EGI_OF_ROW(i, VEC) const EGI_T *a##i = a[i]; VEC c##i = {0};
+#define EGI_STEP(i, VEC) { VEC s = EGI_SPLAT_64(a##i[o]); c##i = EGI_VFMA_64(s, b0, c##i); }
+#define EGI_TAKE(i, VEC) c##i += *(VEC *)(c + i * ldc);
+#define EGI_PUT(i, VEC) *(VEC *)(c + i * ldc) = c##i;
 EGI_AVX512 static void EGI_TILE_NARROW(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep,
                                        EGI_T *c, int64_t ldc, bool accumulate) {
-    const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5], *a6 = a[6], *a7 = a[7];
-    EGI_VEC_64 c0 = {0}, c1 = c0, c2 = c0, c3 = c0, c4 = c0, c5 = c0, c6 = c0, c7 = c0;
+    EGI_EIGHT(EGI_OF_ROW, EGI_VEC_64)
     for (int64_t o = 0; k > 0; k--, o += astep, b += bstep) {
         EGI_VEC_64 b0 = *(const EGI_VEC_64 *)b;
-        EGI_EACH(EGI_STEP)
+        EGI_EIGHT(EGI_STEP, EGI_VEC_64)
     }
-    if (accumulate) { EGI_EACH(EGI_TAKE) }
-    EGI_EACH(EGI_PUT)
+    if (accumulate) { EGI_EIGHT(EGI_TAKE, EGI_VEC_64) }
+    EGI_EIGHT(EGI_PUT, EGI_VEC_64)
 }
+#undef EGI_OF_ROW
 #undef EGI_STEP
 #undef EGI_TAKE
 #undef EGI_PUT
-#undef EGI_EACH
 #endif
+#undef EGI_SIX
+#undef EGI_EIGHT
 #if defined(__GNUC__) && !defined(__clang__) && !defined(EGI_LEAN)
 #pragma GCC pop_options
 #endif
@@ -53504,37 +53505,50 @@ static void EGI_TN(egi_levels_end)(EGI_TN(egi_levels) *s) {
     if (s->space != NULL) egi_free(s->space);
 }
 
-// Packs op(A) (m, k) into panels of EGI_MR rows, column after column. The last panel may have fewer rows; the places
-// of the others are never read. Of six rows, the first four and the last four are turned, which writes two twice; the
-// next six are fetched meanwhile. What is stored transposed is read for eight panels at once.
-EGI_NOINLINE static void EGI_TN(egi_panel_pack_a)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda,
-                                                  EGI_T *to) {
+// Packs op(A) (m, k) into panels of mr rows, column after column. The last panel may have fewer rows; the places of the
+// others are never read. The first four rows and the last four are turned, which writes two of six twice; the next
+// panel's rows are fetched meanwhile. What is stored transposed is read for eight panels at once.
+EGI_NOINLINE static void EGI_TN(egi_panel_pack_a)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, EGI_T *to,
+                                                  int64_t mr) {
     for (int64_t i = 0, rows; i < m; i += rows, to += rows * k) {
-        rows = egi_min64(ta && m - i >= EGI_MR ? 8 * EGI_MR : EGI_MR, m - i);
-        if (ta && rows >= EGI_MR) {
-            rows -= rows % EGI_MR;
+        rows = egi_min64(ta && m - i >= mr ? 8 * mr : mr, m - i);
+        if (ta && rows >= mr) {
+            rows -= rows % mr;
             for (int64_t p = 0; p < k; p++) {
                 const EGI_T *from = a + p * lda + i;
                 for (int64_t q = 0; q < rows; q += 64 / (int)sizeof(EGI_T)) __builtin_prefetch(from + 4 * lda + q);
-                for (EGI_T *at = to + p * EGI_MR; from < a + p * lda + i + rows; at += EGI_MR * k, from += EGI_MR)
-                    memcpy(at, from, EGI_MR * sizeof(EGI_T));
+                for (EGI_T *at = to + p * mr; from < a + p * lda + i + rows; at += mr * k, from += mr)
+                    for (int64_t q = 0; q < mr; q += 2) memcpy(at + q, from + q, 2 * sizeof(EGI_T));
             }
         } else {
-            const int64_t turned = ta || rows < EGI_MR ? 0 : k & -(int64_t)EGI_TURN;
-            for (int64_t r = i + EGI_MR; !ta && r < egi_min64(i + 2 * EGI_MR, m); r++)
+            const int64_t turned = ta || rows < mr ? 0 : k & -(int64_t)4;
+            for (int64_t r = i + mr; !ta && r < egi_min64(i + 2 * mr, m); r++)
                 for (int64_t p = 0; p < k; p += (int64_t)(64 / sizeof(EGI_T))) __builtin_prefetch(a + r * lda + p);
-            for (int64_t r = 0; r < EGI_MR - 2; r += 2)
-                EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)(to + r), EGI_MR, (const char *)(a + (i + r) * lda),
-                                                           lda, turned, 4);
+            for (int64_t r = 0; r <= mr - 4; r += mr - 4)
+                EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)(to + r), mr, (const char *)(a + (i + r) * lda), lda,
+                                                           turned, 4);
             for (int64_t r = 0; r < rows; r++) {
                 const EGI_T *from = ta ? a + i + r : a + (i + r) * lda;
                 int64_t step = ta ? lda : 1;
-                for (int64_t p = turned; p < k; p++) to[p * EGI_MR + r] = from[p * step];
+                for (int64_t p = turned; p < k; p++) to[p * mr + r] = from[p * step];
             }
         }
     }
 }
 
+// Copies a few elements, in pieces of 32 or 16 bytes, of which the last one may overlap.
+static inline void EGI_TN(egi_few_copy)(int64_t n, const EGI_T *from, EGI_T *to) {
+    enum { WHOLE = (int)(32 / sizeof(EGI_T)), HALF = WHOLE / 2 };
+    if (n >= WHOLE) {
+        for (int64_t q = 0; q < n - WHOLE; q += WHOLE) memcpy(to + q, from + q, WHOLE * sizeof(EGI_T));
+        memcpy(to + n - WHOLE, from + n - WHOLE, WHOLE * sizeof(EGI_T));
+    } else if (n >= HALF) {
+        memcpy(to, from, HALF * sizeof(EGI_T));
+        memcpy(to + n - HALF, from + n - HALF, HALF * sizeof(EGI_T));
+    } else {
+        for (int64_t q = 0; q < n; q++) to[q] = from[q];
+    }
+}
 // Packs op(B) (k, n) into panels of nr columns, row after row; the last panel is filled up with zeros. A panel has room
 // for `depth` rows and gets k. Rows lie in pages of their own, so each is read for eight panels at once.
 EGI_NOINLINE static void EGI_TN(egi_panel_pack_b)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *to,
@@ -53544,8 +53558,9 @@ EGI_NOINLINE static void EGI_TN(egi_panel_pack_b)(bool tb, int64_t k, int64_t n,
         cols = egi_min64(tb ? nr : 8 * nr, n - j);
         EGI_T *panel = to + j * depth, *last = panel + cols / nr * nr * depth;
         const int64_t rest = cols % nr;                                   // columns of a panel that is not whole
+        if (rest) EGI_TN(egi_zero)(k * nr, last);
         if (tb) {
-            const int64_t turned = rest ? 0 : k & -(int64_t)EGI_TURN;
+            const int64_t turned = rest ? 0 : k & -(int64_t)4;
             EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)panel, nr, (const char *)(b + j * ldb), ldb, turned, nr);
             for (int64_t q = 0; q < cols; q++)
                 for (int64_t p = turned; p < k; p++) panel[p * nr + q] = b[(j + q) * ldb + p];
@@ -53556,10 +53571,8 @@ EGI_NOINLINE static void EGI_TN(egi_panel_pack_b)(bool tb, int64_t k, int64_t n,
             // A constant count becomes a few moves, while a call of memcpy for each row would take longer.
             for (EGI_T *row = panel + p * nr; row < last; row += nr * depth)
                 for (int64_t q = 0; q < nr; q += HALF, from += HALF) memcpy(row + q, from, HALF * sizeof(EGI_T));
-            for (int64_t q = 0; q < rest; q++) last[p * nr + q] = from[q];
+            if (rest) EGI_TN(egi_few_copy)(rest, from, last + p * nr);
         }
-        for (int64_t p = 0; rest && p < k; p++)
-            for (int64_t q = rest; q < nr; q++) last[p * nr + q] = 0;
     }
 }
 
@@ -53605,23 +53618,20 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
 // A tile of mr rows and nr columns.
 typedef struct EGI_TN(egi_tile_kind) { EGI_TN(egi_tile_fn) *run; int64_t mr, nr; } EGI_TN(egi_tile_kind);
 // The tile for products of n columns on this processor. AVX-512 is used wherever the processor has it; for as few
-// columns as one of its vectors has, as a tile of one vector, unless `even` asks for EGI_MR rows: then by AVX2.
-static EGI_TN(egi_tile_kind) EGI_TN(egi_tile_best)(int64_t n, bool even) {
+// columns as one of its vectors has, as a tile of one vector. All tiles of a processor have as many rows.
+static EGI_TN(egi_tile_kind) EGI_TN(egi_tile_best)(int64_t n) {
     EGI_TN(egi_tile_kind) t = { EGI_TN(egi_tile), EGI_MR, (int64_t)(32 / sizeof(EGI_T)) };
     (void)n;
-    (void)even;
 #if EGI_X86
     const int isa = egi_isa_get();
-    if (isa >= EGI_ISA_AVX2) {
+    if (isa >= EGI_ISA_TILE_512) {
+        const bool narrow = n <= (int64_t)(64 / sizeof(EGI_T));
+        t.run = narrow ? EGI_TN(egi_tile_narrow) : EGI_TN(egi_tile_avx512);
+        t.mr = EGI_MOST_MR;
+        t.nr *= narrow ? 2 : 4;
+    } else if (isa >= EGI_ISA_AVX2) {
         t.run = EGI_TN(egi_tile_avx2);
         t.nr *= 2;
-        if (isa >= EGI_ISA_TILE_512 && n > t.nr) {
-            t.run = EGI_TN(egi_tile_avx512);
-            t.nr *= 2;
-        } else if (isa >= EGI_ISA_TILE_512 && !even) {
-            t.run = EGI_TN(egi_tile_narrow);
-            t.mr = EGI_NARROW_MR;
-        }
     }
 #endif
     return t;
@@ -53631,63 +53641,64 @@ static EGI_TN(egi_tile_kind) EGI_TN(egi_tile_best)(int64_t n, bool even) {
 static void EGI_TN(egi_tile_put)(const EGI_TN(egi_tile_kind) *tile, int64_t rows, int64_t cols, int64_t k,
                                  const EGI_T *a, int64_t row_step, int64_t astep, const EGI_T *b, int64_t bstep,
                                  EGI_T *c, int64_t ldc, bool add) {
-    const EGI_T *row[EGI_NARROW_MR];
-    for (int64_t r = 0; r < EGI_NARROW_MR; r++) row[r] = a + egi_min64(r, rows - 1) * row_step;
+    const EGI_T *row[EGI_MOST_MR];
+    for (int64_t r = 0; r < EGI_MOST_MR; r++) row[r] = a + egi_min64(r, rows - 1) * row_step;
     if (rows == tile->mr && cols == tile->nr) {
         tile->run(k, row, astep, b, bstep, c, ldc, add);
         return;
     }
-    EGI_T edge[EGI_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
-    tile->run(k, row, astep, b, bstep, edge, tile->nr, false);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t q = 0; q < cols; q++) {
-            const EGI_T e = edge[r * tile->nr + q];
-            c[r * ldc + q] = add ? c[r * ldc + q] + e : e;
-        }
+    EGI_T edge[EGI_MOST_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
+    if (add) EGI_TN(egi_zero)(tile->mr * tile->nr, edge);
+    for (int64_t r = 0; add && r < rows; r++) EGI_TN(egi_few_copy)(cols, c + r * ldc, edge + r * tile->nr);
+    tile->run(k, row, astep, b, bstep, edge, tile->nr, add);
+    for (int64_t r = 0; r < rows; r++) EGI_TN(egi_few_copy)(cols, edge + r * tile->nr, c + r * ldc);
 }
 
 // A product by tiles, and its present block: columns jc to jc + nc, terms pc to pc + kc, rows ig to ig + mg. mg is at
-// most EGI_MC rows per thread. A unit of divided work is mc rows by `strip` columns.
+// most EGI_MC rows per thread. A unit of divided work is mc rows by `strip` columns. B is packed from column `packed`.
 typedef struct EGI_TN(egi_gemm_job) {
-    bool ta, tb, accumulate, pack_a, pack_b;
-    int64_t m, n, k, lda, ldb, ldc;
+    bool ta, tb, accumulate, pack_a;
+    int64_t packed, m, n, k, lda, ldb, ldc;
     const EGI_T *a, *b;
     EGI_T *c, *packed_a, *packed_b;
     EGI_TN(egi_tile_kind) tile;
     int64_t jc, nc, pc, kc, ig, mg, mc, strip;
 } EGI_TN(egi_gemm_job);
+// The first column of the present block that is packed.
+static int64_t EGI_TN(egi_gemm_packed)(const EGI_TN(egi_gemm_job) *g) {
+    return egi_min64(egi_max64(g->packed - g->jc, 0), g->nc);
+}
 static void EGI_TN(egi_gemm_pack_b)(void *context, int64_t begin, int64_t end) {       // units: panels
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t j = g->jc + begin * g->tile.nr;
+    const int64_t j = g->jc + EGI_TN(egi_gemm_packed)(g) + begin * g->tile.nr;
     EGI_TN(egi_panel_pack_b)(g->tb, g->kc, egi_min64((end - begin) * g->tile.nr, g->jc + g->nc - j),
                              g->tb ? g->b + j * g->ldb + g->pc : g->b + g->pc * g->ldb + j, g->ldb,
                              g->packed_b + begin * g->tile.nr * g->kc, g->tile.nr, g->kc);
 }
 static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {       // units: panels
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t i = g->ig + begin * EGI_MR;
-    EGI_TN(egi_panel_pack_a)(g->ta, egi_min64((end - begin) * EGI_MR, g->ig + g->mg - i), g->kc,
+    const int64_t mr = g->tile.mr, i = g->ig + begin * mr;
+    EGI_TN(egi_panel_pack_a)(g->ta, egi_min64((end - begin) * mr, g->ig + g->mg - i), g->kc,
                              g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
-                             g->packed_a + begin * EGI_MR * g->kc);
+                             g->packed_a + begin * mr * g->kc, mr);
 }
 // Units: mc rows of the block by a strip. A panel of B stays in the nearest cache while the unit's rows use it.
 static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t strips = (g->nc + g->strip - 1) / g->strip, kc = g->kc;
+    const int64_t strips = (g->nc + g->strip - 1) / g->strip, kc = g->kc, packed = EGI_TN(egi_gemm_packed)(g);
     const EGI_T *block_b = g->tb ? g->b + g->jc * g->ldb + g->pc : g->b + g->pc * g->ldb + g->jc;
     const EGI_T *block_a = g->ta ? g->a + g->pc * g->lda + g->ig : g->a + g->ig * g->lda + g->pc;
-    const int64_t row_step = g->pack_a || g->ta ? 1 : g->lda, step = g->pack_a ? (int64_t)EGI_MR : g->ta ? g->lda : 1;
+    const int64_t row_step = g->pack_a || g->ta ? 1 : g->lda, step = g->pack_a ? g->tile.mr : g->ta ? g->lda : 1;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t i0 = unit / strips * g->mc, i1 = egi_min64(i0 + g->mc, g->mg), j0 = unit % strips * g->strip;
         for (int64_t j = j0; j < egi_min64(j0 + g->strip, g->nc); j += g->tile.nr) {
             const int64_t cols = egi_min64(g->tile.nr, g->nc - j);
-            const EGI_T *bj = g->pack_b ? g->packed_b + j * kc : block_b + j;
-            // the last columns may need a smaller tile, but packed A is in panels of EGI_MR rows
-            const EGI_TN(egi_tile_kind) tile = g->pack_a ? g->tile : EGI_TN(egi_tile_best)(cols, false);
+            const EGI_T *bj = j >= packed ? g->packed_b + (j - packed) * kc : block_b + j;
+            const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(cols);        // the last may need a smaller one
             for (int64_t i = i0; i < i1; i += tile.mr)
                 EGI_TN(egi_tile_put)(&tile, egi_min64(tile.mr, i1 - i), cols, kc,
                                      g->pack_a ? g->packed_a + i * kc : g->ta ? block_a + i : block_a + i * g->lda,
-                                     row_step, step, bj, g->pack_b ? g->tile.nr : g->ldb,
+                                     row_step, step, bj, j >= packed ? g->tile.nr : g->ldb,
                                      g->c + (g->ig + i) * g->ldc + g->jc + j, g->ldc, g->accumulate || g->pc > 0);
         }
     }
@@ -53696,22 +53707,26 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
 static int64_t EGI_TN(egi_gemm_share)(int64_t m, int64_t parts, int64_t mr) {
     return (m + parts * mr - 1) / (parts * mr) * mr;
 }
-// What is packed, and the memory that takes, in elements. Packing pays if a block is read often, or if reading it in
-// place would touch a page per element. A's rows stay in place: with 512 to 2000 columns of C packing gains nothing.
+// What is packed, and the memory that takes, in elements. Packing pays if reading a block in place would touch a page
+// per element, or if a panel of B that is read often has rows that are more than half a page apart; else it costs more
+// than what it saves (bench/RESULTS.md). What is left behind the whole tiles of B is packed, unless it is a whole tile
+// of a narrower kind. A's rows stay in place: with 512 to 2000 columns of C packing gains nothing.
 // Groups of rows, and each group's units, are about equal and not fewer than threads.
 static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
-    g->tile = EGI_TN(egi_tile_best)(g->n, false);
+    g->tile = EGI_TN(egi_tile_best)(g->n);
     const int64_t mr = g->tile.mr, nr = g->tile.nr;
     g->strip = (int64_t)(256 / sizeof(EGI_T));
     g->pack_a = g->n > (g->ta ? 6 * nr : EGI_NC);
-    g->pack_b = g->tb || g->n % nr != 0 || (g->m > 4 * EGI_MR && g->ldb > 2 * nr);
+    const int64_t rest = g->n % nr;
+    g->packed = g->tb || (g->m > 4 * mr && g->ldb * (int64_t)sizeof(EGI_T) > 2048) ? 0
+                : rest == EGI_TN(egi_tile_best)(rest).nr ? g->n : g->n - rest;
     const int64_t kc = egi_min64(g->k, EGI_KC), nc = egi_min64((g->n + nr - 1) / nr * nr, EGI_NC),
                   most = EGI_MC * threads, strips = (nc + g->strip - 1) / g->strip;
     g->mg = egi_min64(g->m, EGI_TN(egi_gemm_share)(g->m, (g->m + most - 1) / most, mr));
     g->mc = EGI_TN(egi_gemm_share)(g->mg, egi_max64((g->mg + EGI_MC - 1) / EGI_MC, (threads + strips - 1) / strips),
                                    mr);
-    *need_a = g->pack_a ? ((g->mg + EGI_MR - 1) / EGI_MR * EGI_MR * kc + 15) / 16 * 16 : 0;
-    return *need_a + (g->pack_b ? nc * kc : 0);
+    *need_a = g->pack_a ? ((g->mg + mr - 1) / mr * mr * kc + 15) / 16 * 16 : 0;
+    return *need_a + (g->packed == 0 ? nc : g->packed < g->n ? nr : 0) * kc;
 }
 // The elements of memory that egi_gemm needs from its caller when it runs in a part of divided work, which allocates
 // nothing. k is at most EGI_TERMS * EGI_KC.
@@ -53744,7 +53759,7 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         return true;
     }
 #endif
-    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, false, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
+    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, 0, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
                                { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0 };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
     const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
@@ -53761,12 +53776,13 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         for (g.pc = 0; g.pc < k; g.pc += EGI_KC) {
             g.kc = egi_min64(EGI_KC, k - g.pc);
             const double pack = 0.5 * (double)g.kc;
-            if (g.pack_b)
-                egi_parallel((g.nc + g.tile.nr - 1) / g.tile.nr, egi_step_cost(pack * (double)g.nc, whole),
+            const int64_t columns = g.nc - EGI_TN(egi_gemm_packed)(&g);
+            if (columns > 0)
+                egi_parallel((columns + g.tile.nr - 1) / g.tile.nr, egi_step_cost(pack * (double)columns, whole),
                              EGI_TN(egi_gemm_pack_b), &g);
             for (g.ig = 0; g.ig < m; g.ig += most) {
                 g.mg = egi_min64(most, m - g.ig);
-                const int64_t strips = (g.nc + g.strip - 1) / g.strip, panels = (g.mg + EGI_MR - 1) / EGI_MR;
+                const int64_t strips = (g.nc + g.strip - 1) / g.strip, panels = (g.mg + g.tile.mr - 1) / g.tile.mr;
                 if (g.pack_a)
                     egi_parallel(panels, egi_step_cost(pack * (double)g.mg, whole), EGI_TN(egi_gemm_pack_a), &g);
                 egi_parallel((g.mg + g.mc - 1) / g.mc * strips,
@@ -53847,12 +53863,12 @@ typedef struct EGI_TN(egi_product_right) {
     EGI_TN(egi_tile_kind) tile;
 } EGI_TN(egi_product_right);
 static int64_t EGI_TN(egi_product_right_size)(int64_t k, int64_t n) {
-    const int64_t nr = egi_max64(EGI_TN(egi_tile_best)(n, false).nr, 16);
+    const int64_t nr = egi_max64(EGI_TN(egi_tile_best)(n).nr, 16);
     return (n + nr - 1) / nr * nr * k;
 }
 static EGI_TN(egi_product_right)
 EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
-    EGI_TN(egi_product_right) r = { k, n, space, EGI_TN(egi_tile_best)(n, false) };
+    EGI_TN(egi_product_right) r = { k, n, space, EGI_TN(egi_tile_best)(n) };
     EGI_TN(egi_panel_pack_b)(tb, k, n, b, ldb, space, r.tile.nr, k);
     return r;
 }
@@ -53930,7 +53946,7 @@ static void EGI_TN(egi_recurrent_divide)(EGI_TN(egi_recurrent_job) *job, egi_wor
     const egi_recurrent_parameters *q = job->q;
     const double u = (double)q->units,
                  cost = (u * 0.03 + 1) * u * (double)q->gates * (double)q->batch * (double)q->steps;
-    job->units = egi_max64(egi_min64(q->batch / EGI_MR, job->most), 1);
+    job->units = egi_max64(egi_min64(q->batch / job->by.tile.mr, job->most), 1);
     egi_parallel_with(job->most, job->units, cost, work, job);
 }
 // z is x W (+ b) for all steps, one product of the caller's; `recurrent` is U. False: no memory.
@@ -54403,7 +54419,7 @@ static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, con
         g->right.tile.run(k, row, 1, b, nr, to[0] + j, g->step[2] * g->w.oc, add);
         return;
     }
-    EGI_T edge[EGI_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
+    EGI_T edge[EGI_MOST_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
     g->right.tile.run(k, row, 1, b, nr, edge, nr, false);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t q = 0; q < cols; q++) {
@@ -54443,7 +54459,7 @@ static void EGI_TN(egi_conv_grid_run)(void *context, int64_t begin, int64_t end)
     const int64_t taps = egi_windows_taps(w), each = g->run / (w->c / w->groups), mr = g->right.tile.mr,
                   nr = g->right.tile.nr;
     EGI_T *copies = g->space + egi_this.slot * g->needs;
-    const EGI_T *zeros = copies + g->block * g->run, *row[EGI_TN(EGI_CONV_BLOCK) + EGI_NARROW_MR];
+    const EGI_T *zeros = copies + g->block * g->run, *row[EGI_TN(EGI_CONV_BLOCK) + EGI_MOST_MR];
     EGI_TN(egi_conv_block) block;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t first = unit * g->block, m = egi_min64(g->block, g->rows - first);
@@ -54497,7 +54513,7 @@ static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, con
     g->right.k = taps * og;
     g->right.n = cg;
     g->right.panels = space;
-    g->right.tile = EGI_TN(egi_tile_best)(cg, false);
+    g->right.tile = EGI_TN(egi_tile_best)(cg);
     for (int64_t t = 0; t < taps; t++) {
         const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
                       kh = last / n[2].taps % n[1].taps * a[1].stride + r[1],
@@ -54539,7 +54555,7 @@ static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
                   right = back ? EGI_TN(egi_product_right_size)(egi_windows_taps(w) * og, cg)
                           : EGI_TN(egi_product_right_size)(j->width, og),
                   room = (int64_t)(2 * EGI_COLUMNS_BYTES / sizeof(EGI_T)) / run,
-                  mr = EGI_TN(egi_tile_best)(back ? cg : og, false).mr,
+                  mr = EGI_TN(egi_tile_best)(back ? cg : og).mr,
                   block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / mr * mr, mr);
     const int64_t needs = ((block + 1) * run + 15) / 16 * 16;
     const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
@@ -54651,7 +54667,7 @@ static void EGI_TN(egi_conv_lines_add)(const EGI_TN(egi_conv_job) *j, const EGI_
                   run = w->axis[2].taps * cg / pieces, l0 = block * s->lines, m = egi_min64(s->lines, lines - l0),
                   used = (m - 1) * s->outs + out;                    // of dy; behind that are zeros
     EGI_T *x = j->space + egi_this.slot * s->elements, *dy = x + s->lines * s->pixels * cg;
-    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(og, false);
+    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(og);
     const int64_t mr = tile.mr, nr = tile.nr;
     EGI_TN(egi_zero)(k * ((n1 - n0 + nr - 1) / nr * nr), dy);
     for (int64_t l = 0; l < m; l++)
@@ -54688,7 +54704,7 @@ static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end
 static void EGI_TN(egi_conv_lines_some)(void *context, int64_t begin, int64_t end) {   // units: tiles of columns
     const EGI_TN(egi_conv_job) *j = (const EGI_TN(egi_conv_job) *)context;
     const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(j->w);
-    const int64_t og = j->w->oc / j->w->groups, nr = EGI_TN(egi_tile_best)(og, false).nr;
+    const int64_t og = j->w->oc / j->w->groups, nr = EGI_TN(egi_tile_best)(og).nr;
     for (int64_t block = j->first; block < j->last; block++)
         EGI_TN(egi_conv_lines_add)(j, &s, block, begin * nr, egi_min64(end * nr, og),
                                    j->sums[0].level[0] + j->group * og);
@@ -54698,7 +54714,7 @@ static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_
     const egi_windows *w = j->w;
     const int most = egi_parallel_most();
     const int64_t lines = w->n * w->axis[0].out * w->axis[1].out, og = w->oc / w->groups,
-                  nr = EGI_TN(egi_tile_best)(og, false).nr;
+                  nr = EGI_TN(egi_tile_best)(og).nr;
     const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
     j->blocks = (lines + s->lines - 1) / s->lines;
     j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
@@ -54821,7 +54837,7 @@ static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y,
     if (!j.direct && what == 2 && lines.elements && EGI_TN(egi_conv_ends_are_finite)(w, x))
         return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
     const int64_t block = j.direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / j.width;
-    j.block = egi_min64(egi_max64(block / EGI_MR * EGI_MR, EGI_MR), j.rows);
+    j.block = egi_min64(egi_max64(block / EGI_MOST_MR * EGI_MOST_MR, EGI_MOST_MR), j.rows);
     return EGI_TN(egi_conv_products)(&j);
 }
 
@@ -56170,7 +56186,7 @@ typedef struct EGI_TN(egi_attention_job) {
     EGI_T *log_sums, *delta, *space, *sums;                     // space: `room` elements per thread
     EGI_TN(egi_tile_fn) *tile;
     int64_t batch, heads, shared, queries, keys, parts, room, most;
-    int64_t nr, size, values;                                   // of a tile; of q and v, rounded up to whole tiles
+    int64_t mr, nr, size, values;                               // of a tile; of q and v, rounded up to whole tiles
 } EGI_TN(egi_attention_job);
 // (B, H, T, K), or (B, T, H, K) if steps come first
 static EGI_TN(egi_heads) EGI_TN(egi_heads_of)(const eg_tensor *x, bool steps_first) {
@@ -56212,9 +56228,9 @@ static void EGI_TN(egi_attention_product)(const EGI_TN(egi_attention_job) *job, 
                                           int64_t bnext, EGI_T *c, int64_t ldc, bool add) {
     for (int64_t p = 0; p < k; p += EGI_KC)
         for (int64_t j = 0; j < n; j += job->nr)
-            for (int64_t i = 0; i < m; i += EGI_MR) {
-                const EGI_T *row[EGI_MR];
-                for (int64_t r = 0; r < EGI_MR; r++) row[r] = a + egi_min64(i + r, m - 1) * arow + p * astep;
+            for (int64_t i = 0; i < m; i += job->mr) {
+                const EGI_T *row[EGI_MOST_MR];
+                for (int64_t r = 0; r < EGI_MOST_MR; r++) row[r] = a + egi_min64(i + r, m - 1) * arow + p * astep;
                 job->tile(egi_min64(EGI_KC, k - p), row, astep, b + j / job->nr * bnext + p * bstep, bstep,
                           c + i * ldc + j, ldc, add || p > 0);
             }
@@ -56348,9 +56364,9 @@ static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_
     a->last = egi_random_last_word(a->kept);
     a->batch = q->dims[0], a->heads = q->dims[1], a->queries = q->dims[2];
     a->shared = k->dims[1], a->keys = k->dims[2];
-    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(egi_min64(a->q.size, a->v.size), true);
+    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(egi_min64(a->q.size, a->v.size));
     a->tile = tile.run;
-    a->nr = tile.nr;
+    a->mr = tile.mr, a->nr = tile.nr;
     a->size = EGI_TN(egi_whole)(a->q.size, a->nr);
     a->values = EGI_TN(egi_whole)(a->v.size, a->nr);
 }
@@ -56434,7 +56450,7 @@ static void EGI_TN(egi_attention_block_back)(const EGI_TN(egi_attention_job) *a,
     }
     for (int64_t c0 = w->first; c0 < end; c0 += BLOCK) {
         // Tiles of dk and dv have whole rows; so later keys, hidden by a causal mask, are there with weights of 0.
-        const int64_t n = egi_min64(BLOCK, end - c0), wide = EGI_TN(egi_whole)(n, EGI_MR), at = c0 - w->first;
+        const int64_t n = egi_min64(BLOCK, end - c0), wide = EGI_TN(egi_whole)(n, a->mr), at = c0 - w->first;
         EGI_TN(egi_attention_product)(a, rows, n, a->q.size, w->q, a->size, 1, w->packed_keys + at * a->q.size, a->nr,
                                       a->nr * a->q.size, w->s, BLOCK, false);
         EGI_TN(egi_attention_product)(a, rows, n, a->v.size, w->g, a->values, 1, w->packed_values + at * a->v.size,
@@ -56478,8 +56494,8 @@ static void EGI_TN(egi_attention_keys_back)(const EGI_TN(egi_attention_job) *a, 
     EGI_TN(egi_heads_pack)(a, &a->k, batch, shared, w->first, n, w->packed_keys);
     EGI_TN(egi_heads_pack)(a, &a->v, batch, shared, w->first, n, w->packed_values);
     EGI_TN(egi_heads_load)(&a->k, batch, shared, w->first, n, 1, a->size, w->keys);
-    EGI_TN(egi_zero)(EGI_TN(egi_whole)(n, EGI_MR) * a->size, w->dk);
-    EGI_TN(egi_zero)(EGI_TN(egi_whole)(n, EGI_MR) * a->values, w->dv);
+    EGI_TN(egi_zero)(EGI_TN(egi_whole)(n, a->mr) * a->size, w->dk);
+    EGI_TN(egi_zero)(EGI_TN(egi_whole)(n, a->mr) * a->values, w->dv);
     for (int64_t head = shared * group; head < (shared + 1) * group; head++)
         for (int64_t t0 = 0, t1; t0 < a->queries; t0 = t1) {
             t1 = egi_min64(t0 + EGI_TN(EGI_ATTEND), a->queries);
