@@ -194,6 +194,15 @@ EAGER_API void egi_note_call(const char *function, const char *file, int line);
 // A call that notes its file and line first, so that its error can name them.
 #define EGI_CALL(function, ...) EGI_AT(function, (function)(__VA_ARGS__))
 #define EGI_CALL_AS(name, function, ...) EGI_AT(name, (function)(__VA_ARGS__))
+// A call of a function that makes a tensor of this dtype. A program of one file that makes float32 alone has nothing
+// of what computes in other dtypes: there, a constant EG_FLOAT32 chooses the function's twin of_floats, which reaches
+// none of it.
+#ifdef EAGER_STATIC
+#define EGI_BY_DTYPE(name, function, of_floats, dtype, ...) \
+    EGI_AT(name, (__builtin_constant_p(dtype) && (dtype) == EG_FLOAT32 ? of_floats : (function))(dtype, __VA_ARGS__))
+#else
+#define EGI_BY_DTYPE(name, function, of_floats, dtype, ...) EGI_AT(name, (function)(dtype, __VA_ARGS__))
+#endif
 
 #ifdef __cplusplus
 }
@@ -508,6 +517,7 @@ EAGER_API eg_dtype eg_default_float(void);
 EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count);
 EAGER_API eg_tensor *egi_constant_until(eg_dtype dtype, eg_shape shape,
                                         const double *values);  // up to EGI_END_OF_VALUES, a NaN that nothing computes
+EAGER_API eg_tensor *egi_constant_until_as(eg_dtype dtype, eg_shape shape, const double *values);  // a dtype in use
 #define EGI_END_OF_VALUES __builtin_nan("0x6561676572")
 #ifdef __cplusplus
 }
@@ -519,9 +529,12 @@ template <class... T> static inline eg_tensor *egi_constant_cpp(eg_dtype dtype, 
 #define eg_constant_of(...) egi_constant_cpp(__VA_ARGS__)
 extern "C" {
 #else
-#define eg_constant(shape, ...) eg_constant_of(eg_default_float(), shape, __VA_ARGS__)
+#define eg_constant(shape, ...) \
+    EGI_CALL_AS(eg_constant, egi_constant_until_as, eg_default_float(), shape, \
+                (double[]){ __VA_ARGS__, EGI_END_OF_VALUES })
 #define eg_constant_of(dtype, shape, ...) \
-    EGI_CALL_AS(eg_constant, egi_constant_until, dtype, shape, (double[]){ __VA_ARGS__, EGI_END_OF_VALUES })
+    EGI_BY_DTYPE(eg_constant, egi_constant_until, egi_constant_until_as, dtype, shape, \
+                 (double[]){ __VA_ARGS__, EGI_END_OF_VALUES })
 #endif
 // A tensor of rank 0, of the default float dtype.
 EAGER_API eg_tensor *eg_scalar(double value);
@@ -643,10 +656,16 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 
 // Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_constant_values(...) EGI_CALL_AS(eg_constant, eg_constant_values, __VA_ARGS__)
-#define eg_scalar_of(...) EGI_CALL_AS(eg_scalar, eg_scalar_of, __VA_ARGS__)
-#define eg_zeros(...) EGI_CALL(eg_zeros, __VA_ARGS__)
-#define eg_ones(...) EGI_CALL(eg_ones, __VA_ARGS__)
-#define eg_full(...) EGI_CALL(eg_full, __VA_ARGS__)
+#ifdef EAGER_STATIC
+EAGER_API eg_tensor *egi_scalar_as(eg_dtype dtype, double value);
+EAGER_API eg_tensor *egi_zeros_as(eg_dtype dtype, eg_shape shape);
+EAGER_API eg_tensor *egi_ones_as(eg_dtype dtype, eg_shape shape);
+EAGER_API eg_tensor *egi_full_as(eg_dtype dtype, eg_shape shape, double value);
+#endif
+#define eg_scalar_of(dtype, ...) EGI_BY_DTYPE(eg_scalar, eg_scalar_of, egi_scalar_as, dtype, __VA_ARGS__)
+#define eg_zeros(dtype, ...) EGI_BY_DTYPE(eg_zeros, eg_zeros, egi_zeros_as, dtype, __VA_ARGS__)
+#define eg_ones(dtype, ...) EGI_BY_DTYPE(eg_ones, eg_ones, egi_ones_as, dtype, __VA_ARGS__)
+#define eg_full(dtype, ...) EGI_BY_DTYPE(eg_full, eg_full, egi_full_as, dtype, __VA_ARGS__)
 #define eg_zeros_like(...) EGI_CALL(eg_zeros_like, __VA_ARGS__)
 #define eg_ones_like(...) EGI_CALL(eg_ones_like, __VA_ARGS__)
 #define eg_full_like(...) EGI_CALL(eg_full_like, __VA_ARGS__)
@@ -698,6 +717,9 @@ enum { EGI_C_TYPES(EGI_C_TYPE_VALUE) EGI_HOLDS_OTHER = 0 };
 // room: how many bytes there are from the pointer on, where the compiler knows (an array, mostly with optimization),
 // else (size_t)-1.
 EAGER_API eg_tensor *egi_typed_from(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
+#ifdef EAGER_STATIC
+EAGER_API eg_tensor *egi_typed_from_as(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
+#endif
 EAGER_API eg_tensor *egi_typed_wrap(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed,
                                     void (*deleter)(void *data, void *user), void *user);
 EAGER_API bool egi_typed_read(eg_tensor *x, void *values, size_t room, int pointed, int64_t count);
@@ -782,7 +804,13 @@ extern "C" {
 #endif
 #define EGI_FROM_DATA(dtype, shape, data, p) \
     __extension__ ({ __auto_type p = ((void)0, data); \
-                     (egi_typed_from)(dtype, shape, p, EGI_ROOM(p), EGI_POINTED(dtype, p)); })
+                     EGI_TYPED_FROM(dtype)(dtype, shape, p, EGI_ROOM(p), EGI_POINTED(dtype, p)); })
+#ifdef EAGER_STATIC
+#define EGI_TYPED_FROM(dtype) \
+    (__builtin_constant_p(dtype) && (dtype) == EG_FLOAT32 ? egi_typed_from_as : egi_typed_from)
+#else
+#define EGI_TYPED_FROM(dtype) egi_typed_from
+#endif
 #define eg_from_data(dtype, shape, ...) \
     EGI_AT(eg_from_data, EGI_FROM_DATA(dtype, shape, (__VA_ARGS__), EGI_PASTE(egi_data_, EGI_SERIAL)))
 #define eg_wrap_data(dtype, shape, data, deleter, user) \
@@ -6384,15 +6412,41 @@ static int64_t egi_shape_room(const eg_shape *shape, eg_dtype dtype) {
     for (int i = 0; i < shape->rank; i++) n *= shape->dims[i];
     return n;
 }
-// A contiguous tensor on a backend whose elements are uninitialised. The shape has been checked. The caller owns the
-// reference (egi_scope_own gives it to the scope). NULL and an error without memory. `op` must outlive the tensor: it
-// is stored, not copied.
-static eg_tensor *egi_tensor_allocate(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
+// What computes in dtypes other than float32 (interpreters of programs, sums, conversions) is reached by pointers. In a
+// program of one file they are NULL at first, and set where a tensor gets another dtype than one that was there before:
+// each function that makes such a tensor calls egi_dtypes_reach(), or, if it makes bools alone, egi_bools_reach(). So a
+// program that makes no such tensors does not have it. What has the dtype of another tensor, or the default float
+// dtype, needs no call.
+//
+// What one op alone needs in other dtypes stands behind `egi_dtypes_reached`, which compilers find to be false where
+// nothing sets it: clang, and gcc with -ffunction-sections and -Wl,--gc-sections, then leave out what stands behind it.
+static void egi_dtypes_reach(void);
+static void egi_bools_reach(void);
+#ifdef EAGER_STATIC
+static bool egi_dtypes_reached;                         // set once, atomically; read where such a tensor is
+#define EGI_REACHED_LATER(type) static type             // an atomic pointer
+#define EGI_REACHED(object) NULL
+#define EGI_TWIN EAGER_API                              // of EGI_BY_DTYPE
+#else
+#define EGI_TWIN static
+enum { egi_dtypes_reached = true };
+#define EGI_REACHED_LATER(type) static type const
+#define EGI_REACHED(object) object
+#endif
+// A contiguous tensor on a backend whose elements are uninitialised, of the dtype of a tensor that is there. The shape
+// has been checked. The caller owns the reference (egi_scope_own gives it to the scope). NULL and an error without
+// memory. `op` must outlive the tensor: it is stored, not copied.
+static eg_tensor *egi_tensor_allocate_as(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
     eg_tensor *x = egi_tensor_with_buffer(op, backend, shape->rank, egi_shape_room(shape, dtype));
     if (!x) return NULL;
     x->dtype = (int8_t)dtype;
     egi_tensor_set_shape_checked(x, shape);
     return x;
+}
+// The same of any dtype.
+static eg_tensor *egi_tensor_allocate(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
+    egi_dtypes_reach();
+    return egi_tensor_allocate_as(op, backend, dtype, shape);
 }
 // The same with the shape and the device of `like`, which is contiguous. This is the path of most elementwise ops:
 // nothing is checked or computed.
@@ -6509,7 +6563,7 @@ static eg_tensor *egi_contiguous(const eg_tensor *x) {
         return (eg_tensor *)(uintptr_t)x;
     }
     eg_shape shape = egi_shape(x);
-    eg_tensor *y = egi_tensor_allocate(x->op, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    eg_tensor *y = egi_tensor_allocate_as(x->op, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
     if (y && !egi_tensor_copy(x, y)) { egi_object_release(&y->object); y = NULL; }
     return y;
 }
@@ -6565,7 +6619,7 @@ static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype
     eg_shape scalar = { 0, { 0 } };
     unsigned char bytes[8];
     if (!egi_number_fits(function, x, dtype)) return NULL;
-    eg_tensor *y = egi_tensor_allocate(function, backend, dtype, &scalar);
+    eg_tensor *y = egi_tensor_allocate_as(function, backend, dtype, &scalar);
     if (!y) return NULL;
     egi_number_store(x, dtype, bytes);
     if (!backend->write(backend, y->data, bytes, egi_dtypes[dtype].size)) {
@@ -6725,15 +6779,20 @@ static eg_list egi_list_tensors(egi_list *list) {
 
 // A tensor with a copy of contiguous host data, on this thread's device, owned by the scope. The shape has been
 // checked.
-static eg_tensor *egi_tensor_upload(const char *op, eg_dtype dtype, const eg_shape *shape, const void *data) {
+static eg_tensor *egi_tensor_upload_as(const char *op, eg_dtype dtype, const eg_shape *shape, const void *data) {
     eg_backend *b = egi_backend_here();
-    eg_tensor *x = egi_tensor_allocate(op, b, dtype, shape);
+    eg_tensor *x = egi_tensor_allocate_as(op, b, dtype, shape);
     if (x && x->size && !b->write(b, x->data, data, x->size * egi_dtypes[dtype].size)) {
         egi_object_release(&x->object);
         return NULL;
     }
     if (x && b->apart) x->flags |= EGI_NODE;
     return egi_scope_own(x);
+}
+// The same of any dtype.
+static eg_tensor *egi_tensor_upload(const char *op, eg_dtype dtype, const eg_shape *shape, const void *data) {
+    egi_dtypes_reach();
+    return egi_tensor_upload_as(op, dtype, shape, data);
 }
 // ---- texts: a text is a vector of uint8 without a terminating 0; several are rows of a matrix, filled up with 0
 
@@ -6811,34 +6870,44 @@ static eg_tensor *egi_tensor_constant(const char *op, eg_dtype dtype, eg_shape s
     char *bytes = (char *)egi_alloc((size_t)count * element);
     if (!bytes) { egi_memory_fail(op, count * (int64_t)element); return NULL; }
     for (int64_t i = 0; i < count; i++) egi_dtype_store(dtype, bytes + (size_t)i * element, values[i]);
-    eg_tensor *x = egi_tensor_upload(op, dtype, &shape, bytes);
+    eg_tensor *x = egi_tensor_upload_as(op, dtype, &shape, bytes);
     egi_free(bytes);
     return x;
 }
 EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count) {
+    egi_dtypes_reach();
     return egi_tensor_constant("constant", dtype, shape, values, count);
 }
 // What the macro eg_constant calls: it ends its values with a NaN of a special bit pattern, which memcmp finds where
 // == would not.
-EAGER_API eg_tensor *egi_constant_until(eg_dtype dtype, eg_shape shape, const double *values) {
+EAGER_API eg_tensor *egi_constant_until_as(eg_dtype dtype, eg_shape shape, const double *values) {
     const double end = EGI_END_OF_VALUES;
     int64_t count = 0;
     while (memcmp(values + count, &end, sizeof end)) count++;
-    return eg_constant_values(dtype, shape, values, count);
+    return egi_tensor_constant("constant", dtype, shape, values, count);
 }
-EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value) {
+EAGER_API eg_tensor *egi_constant_until(eg_dtype dtype, eg_shape shape, const double *values) {
+    egi_dtypes_reach();
+    return egi_constant_until_as(dtype, shape, values);
+}
+EGI_TWIN eg_tensor *egi_scalar_as(eg_dtype dtype, double value) {
     eg_shape scalar = { 0, { 0 } };
     return egi_tensor_constant("scalar", dtype, scalar, &value, 1);
+}
+EAGER_API eg_tensor *(eg_scalar_of)(eg_dtype dtype, double value) {
+    egi_dtypes_reach();
+    return egi_scalar_as(dtype, value);
 }
 EAGER_API eg_dtype eg_default_float(void) { return egi_this.floats; }
 EAGER_API eg_dtype eg_set_default_float(eg_dtype dtype) {
     eg_dtype former = egi_this.floats;
+    egi_dtypes_reach();
     if (dtype == EG_FLOAT32 || dtype == EG_FLOAT64) egi_this.floats = dtype;
     else egi_fail(EG_ERROR_DTYPE, "set_default_float", "%s; it is float32 or float64",
                   (int)dtype < 0 ? "no dtype" : eg_dtype_name(dtype));
     return former;
 }
-EAGER_API eg_tensor *eg_scalar(double value) { return eg_scalar_of(egi_this.floats, value); }
+EAGER_API eg_tensor *eg_scalar(double value) { return egi_scalar_as(egi_this.floats, value); }
 // Whether all bytes are 0 or 1, which kernels rely on in bool tensors.
 static bool egi_data_are_bools(const void *data, eg_shape shape) {
     int64_t n = 1;
@@ -6863,25 +6932,34 @@ static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, siz
                      "the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %s",
                      (long long)room, egi_dtypes[dtype].name, egi_shape_show(shape), egi_dim_show(NULL, bytes)));
 }
-EAGER_API eg_tensor *egi_typed_from(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
-    return egi_pointer_fits("from_data", dtype, shape, room, pointed) ? (eg_from_data)(dtype, shape, data) : NULL;
-}
-EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *data) {
+static eg_tensor *egi_from_data_as(eg_dtype dtype, eg_shape shape, const void *data) {
     if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) empty = empty || shape.dims[i] == 0;
     if (!data && !empty)
         return (eg_tensor *)egi_raise(EG_ERROR_NULL, "from_data", "data is NULL for shape %s", egi_shape_show(shape));
-    // Bytes other than 0 and 1 are bools as in C: the cast makes 1 of all that are not 0.
-    if (dtype == EG_BOOL && !egi_data_are_bools(data, shape))
-        return eg_cast(egi_tensor_upload("from_data", EG_UINT8, &shape, data), EG_BOOL);
-    return egi_tensor_upload("from_data", dtype, &shape, data);
+    return egi_tensor_upload_as("from_data", dtype, &shape, data);
 }
+EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *data) {
+    egi_dtypes_reach();
+    // Bytes other than 0 and 1 are bools as in C: the cast makes 1 of all that are not 0.
+    return dtype == EG_BOOL && data && egi_shape_valid("from_data", shape, dtype) && !egi_data_are_bools(data, shape)
+           ? eg_cast(egi_from_data_as(EG_UINT8, shape, data), EG_BOOL) : egi_from_data_as(dtype, shape, data);
+}
+EAGER_API eg_tensor *egi_typed_from(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
+    return egi_pointer_fits("from_data", dtype, shape, room, pointed) ? (eg_from_data)(dtype, shape, data) : NULL;
+}
+#ifdef EAGER_STATIC
+EGI_TWIN eg_tensor *egi_typed_from_as(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
+    return egi_pointer_fits("from_data", dtype, shape, room, pointed) ? egi_from_data_as(dtype, shape, data) : NULL;
+}
+#endif
 EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *, void *),
                                     void *user) {
     eg_backend *backend = egi_backend_here();
     if (!egi_shape_valid("wrap_data", shape, dtype)) return NULL;
     if (!data) return (eg_tensor *)egi_raise(EG_ERROR_NULL, "wrap_data", "data is NULL");
+    egi_dtypes_reach();
     if (egi_this.observer && !egi_observer_read("wrap_data", NULL, true)) return NULL;
     // Data that kernels cannot use in place is copied, and the deleter runs at once: the device has memory of its
     // own, the data is not aligned for its dtype (kernels load whole elements), or its bools are not 0 and 1.
@@ -6924,7 +7002,7 @@ EAGER_API eg_tensor *egi_typed_wrap(eg_dtype dtype, eg_shape shape, const void *
 }
 static eg_tensor *egi_tensor_full_as(const char *op, eg_backend *backend, eg_dtype dtype, eg_shape shape,
                                      double value) {
-    eg_tensor *x = egi_tensor_allocate(op, backend, dtype, &shape);
+    eg_tensor *x = egi_tensor_allocate_as(op, backend, dtype, &shape);
     if (x && !egi_tensor_fill(x, value)) { egi_object_release(&x->object); return NULL; }
     return egi_scope_own(x);
 }
@@ -6942,11 +7020,23 @@ static eg_tensor *egi_tensor_full_like(const char *op, eg_tensor *x, double valu
     egi_this.like = x->id;
     return egi_tensor_full_as(op, egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
 }
-EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value) {
+EGI_TWIN eg_tensor *egi_full_as(eg_dtype dtype, eg_shape shape, double value) {
     return egi_tensor_full("full", dtype, shape, value);
 }
-EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape) { return egi_tensor_full("zeros", dtype, shape, 0); }
-EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return egi_tensor_full("ones", dtype, shape, 1); }
+EGI_TWIN eg_tensor *egi_zeros_as(eg_dtype dtype, eg_shape shape) { return egi_tensor_full("zeros", dtype, shape, 0); }
+EGI_TWIN eg_tensor *egi_ones_as(eg_dtype dtype, eg_shape shape) { return egi_tensor_full("ones", dtype, shape, 1); }
+EAGER_API eg_tensor *(eg_full)(eg_dtype dtype, eg_shape shape, double value) {
+    egi_dtypes_reach();
+    return egi_full_as(dtype, shape, value);
+}
+EAGER_API eg_tensor *(eg_zeros)(eg_dtype dtype, eg_shape shape) {
+    egi_dtypes_reach();
+    return egi_zeros_as(dtype, shape);
+}
+EAGER_API eg_tensor *(eg_ones)(eg_dtype dtype, eg_shape shape) {
+    egi_dtypes_reach();
+    return egi_ones_as(dtype, shape);
+}
 EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return egi_tensor_full_like("zeros_like", x, 0); }
 EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return egi_tensor_full_like("ones_like", x, 1); }
 // Makes such a tensor by ops where the graph that is being built has lengths that come of open dimensions among the
@@ -12234,7 +12324,7 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
                                       egi_tensor_show(in[0]), egi_tensor_show(in[1]));
     eg_shape shape;
     if (!egi_broadcast(op->name, in, n, &shape)) return NULL;
-    eg_tensor *out = egi_tensor_allocate(op->name, backend ? backend : egi_backend_here(),
+    eg_tensor *out = egi_tensor_allocate_as(op->name, backend ? backend : egi_backend_here(),
                                          op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)dtype, &shape);
     if (!out) return NULL;
     if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
@@ -12314,15 +12404,25 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
 }
 
 // The public functions of the elementwise rows, stamped out of the table.
+// What a row of this kind makes beside floats, and beside its operands' dtype.
+#define EGI_MAKES_F
+#define EGI_MAKES_M
+#define EGI_MAKES_S
+#define EGI_MAKES_N
+#define EGI_MAKES_C egi_bools_reach();
+#define EGI_MAKES_P egi_bools_reach();
+#define EGI_MAKES_E egi_bools_reach();
+#define EGI_MAKES_B egi_bools_reach();
 #define EGI_F1(kind, name, f, d0) EGI_F1_ND(kind, name, f)
 #define EGI_F1_ND(kind, name, f) \
-    EAGER_API eg_tensor *(eg_##name)(eg_tensor *x) { return egi_elementwise(&egi_op_##name, &x); }
+    EAGER_API eg_tensor *(eg_##name)(eg_tensor *x) { EGI_MAKES_##kind return egi_elementwise(&egi_op_##name, &x); }
 #define EGI_F2(kind, name, f, d0, d1) EGI_F2_ND(kind, name, f)
 #define EGI_F2_ND(kind, name, f) \
     EAGER_API eg_tensor *(eg_##name)(eg_tensor *a, eg_tensor *b) { \
         eg_tensor *in[2]; \
         in[0] = a; \
         in[1] = b; \
+        EGI_MAKES_##kind \
         return EGI_IS_ROW(name, pow) && \
                egi_power_is_simple(a, b) ? egi_power_simple(a, b->number) : egi_elementwise(&egi_op_##name, in); \
     }
@@ -12436,7 +12536,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
         if (g == egi_this.spent && i == last && !handed_on && egi_grad_over(op, i, in, g)) { dx[i] = g; continue; }
         if (!(g->flags & EGI_CONTIGUOUS)) shape = egi_shape(g);
         eg_tensor *out = g->flags & EGI_CONTIGUOUS ? egi_tensor_allocate_like(op->name, g, (eg_dtype)g->dtype)
-                   : egi_tensor_allocate(op->name, egi_backend_of(g), (eg_dtype)g->dtype, &shape);
+                   : egi_tensor_allocate_as(op->name, egi_backend_of(g), (eg_dtype)g->dtype, &shape);
         if (out && out->size && !egi_grad_launch(op, i, in, out)) {
             egi_object_release(&out->object);
             out = NULL;
@@ -12520,7 +12620,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     ok = ok && op->shape(&c);
     for (int i = 0; i < c.n_out && ok && !(op->flags & EGI_VIEW); i++) {
         ok = egi_shape_valid(op->name, c.shape[i], c.dtype[i]);
-        if (ok) c.out[i] = egi_tensor_allocate(op->name, c.backend, c.dtype[i], &c.shape[i]);
+        if (ok) c.out[i] = egi_tensor_allocate_as(op->name, c.backend, c.dtype[i], &c.shape[i]);
         ok = ok && c.out[i];
     }
     ok = ok && op->run(&c);
@@ -13374,8 +13474,9 @@ static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
 static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) {
     return egi_cell_kernels_f64[back][kind];
 }
-EGI_OBJECTS static const egi_reducer *const egi_reducers_sums[] = {  // ORDER eg_dtype
-    &egi_reducer_sums_f32, &egi_reducer_sums_f64, &egi_reducer_sums_i32, &egi_reducer_sums_i64, &egi_reducer_sums_u8 };
+EGI_OBJECTS EGI_REACHED_LATER(const egi_reducer *) egi_reducers_sums[] = {  // ORDER eg_dtype
+    &egi_reducer_sums_f32, EGI_REACHED(&egi_reducer_sums_f64), EGI_REACHED(&egi_reducer_sums_i32),
+    EGI_REACHED(&egi_reducer_sums_i64), EGI_REACHED(&egi_reducer_sums_u8) };
 EGI_OBJECTS static const egi_reducer *const egi_reducers_products[] = { &egi_reducer_products_f32,
                                                                         &egi_reducer_products_f64,
                                                                         &egi_reducer_products_i32,
@@ -13394,6 +13495,27 @@ EGI_OBJECTS static const egi_reducer *const egi_reducers_squares[] = { &egi_redu
 // The interpreter for n elements of a dtype that programs compute in: with AVX2 or AVX-512 where `wide`, else with
 // vectors of 16 bytes.
 typedef void egi_program_runner(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out);
+// The interpreters of dtypes other than float32: with vectors of 16 bytes, with AVX2, and in strips, with AVX2.
+typedef struct egi_interpreters { egi_program_runner *few, *wide, *strips; } egi_interpreters;
+#if EGI_WIDE_PROGRAMS
+#define EGI_INTERPRETERS(T, few, wide) \
+    EGI_OBJECTS static const egi_interpreters egi_interpreters_##T = { few, wide, egi_run_strips_avx2_##T };
+EGI_INTERPRETERS(f64, egi_run_f64_some, egi_run_avx2_f64)
+#else
+#define EGI_INTERPRETERS(T, few, wide) \
+    EGI_OBJECTS static const egi_interpreters egi_interpreters_##T = { few, few, few };
+EGI_INTERPRETERS(f64, egi_run_f64_some, egi_run_f64_some)
+#endif
+EGI_INTERPRETERS(i32, egi_run_i32_few, egi_run_i32_few)
+EGI_INTERPRETERS(i64, egi_run_i64_few, egi_run_i64_few)
+EGI_INTERPRETERS(u8, egi_run_u8_few, egi_run_u8_few)
+#undef EGI_INTERPRETERS
+EGI_OBJECTS EGI_REACHED_LATER(const egi_interpreters *) egi_interpreters_of[] = {  // ORDER eg_dtype
+    NULL, EGI_REACHED(&egi_interpreters_f64), EGI_REACHED(&egi_interpreters_i32), EGI_REACHED(&egi_interpreters_i64),
+    EGI_REACHED(&egi_interpreters_u8), EGI_REACHED(&egi_interpreters_u8) };
+static inline const egi_interpreters *egi_interpreters_get(int dtype) {
+    return __atomic_load_n(&egi_interpreters_of[dtype], __ATOMIC_RELAXED);
+}
 #if EGI_PROGRAMS_512
 static inline bool egi_program_takes_512(const egi_program *p, int64_t n) {
     return egi_isa_takes_512(n, EGI_RUN_LEAST_512) && p->operands + p->tiles + p->filled < EGI_PROGRAM_ROOMS_512;
@@ -13410,14 +13532,8 @@ static egi_program_runner *egi_program_runner_of(const egi_program *p, int dtype
 #endif
         return egi_run_avx2_f32;
     }
-    if (wide && dtype == EG_FLOAT64) return egi_run_avx2_f64;
-#else
-    (void)wide;
 #endif
-    if (dtype == EG_FLOAT64) return egi_run_f64_some;
-    if (dtype == EG_INT64) return egi_run_i64_few;
-    if (dtype == EG_INT32) return egi_run_i32_few;
-    if (dtype >= EG_UINT8) return egi_run_u8_few;
+    if (dtype != EG_FLOAT32) return wide ? egi_interpreters_get(dtype)->wide : egi_interpreters_get(dtype)->few;
 #ifndef EGI_FOR_SIZE
     if (n < 32) return egi_run_f32_few;
 #else
@@ -13448,11 +13564,7 @@ EGI_NOINLINE static void egi_strips_run(const egi_program *p, int dtype, int64_t
     }
 #endif
 #if EGI_WIDE_PROGRAMS
-    egi_program_runner *const run = dtype == EG_FLOAT32   ? egi_run_strips_avx2_f32
-                                    : dtype == EG_FLOAT64 ? egi_run_strips_avx2_f64
-                                    : dtype == EG_INT64   ? egi_run_strips_avx2_i64
-                                    : dtype == EG_INT32   ? egi_run_strips_avx2_i32
-                                                          : egi_run_strips_avx2_u8;
+    egi_program_runner *const run = dtype == EG_FLOAT32 ? egi_run_strips_avx2_f32 : egi_interpreters_get(dtype)->strips;
 #else
     egi_program_runner *const run = egi_program_runner_of(p, dtype, false, 0);
 #endif
@@ -13926,42 +14038,78 @@ EGI_AVX2 static void egi_convert_avx2_f32_u8(int64_t n, const void *from, void *
     egi_convert_EG_FLOAT32_EG_UINT8(n, f, to);
 }
 #endif
-// Converts n contiguous elements as eg_cast does: an integer keeps its low bits in a narrower integer dtype; everything
-// else converts the value.
-static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to, int64_t n) {
-    if (dtype_from == EG_BOOL && dtype_to != EG_BOOL) dtype_from = EG_UINT8;
-    if (dtype_from == dtype_to) { memcpy(to, from, (size_t)(n * egi_dtypes[dtype_to].size)); return; }
+// Converts n contiguous elements between two dtypes that differ; false: not these.
+typedef bool egi_converter(int dtype_from, const void *from, int dtype_to, void *to, int64_t n);
+static bool egi_convert_between(int dtype_from, const void *from, int dtype_to, void *to, int64_t n) {
 #if EGI_WIDE_PROGRAMS
 #define EGI_CONVERT_WIDE(a, FROM, b, TO, formula) \
-        case a * 16 + b: egi_convert_avx2_##a##_##b(n, from, to); return;
+        case a * 16 + b: egi_convert_avx2_##a##_##b(n, from, to); return true;
     if (egi_cpu_has_avx2())
         switch (dtype_from * 16 + dtype_to) {
             EGI_CONVERSIONS_WIDE(EGI_CONVERT_WIDE)
-            case EG_FLOAT32 * 16 + EG_INT32: egi_convert_avx2_f32_i32(n, from, to); return;
-            case EG_FLOAT64 * 16 + EG_INT32: egi_convert_avx2_f64_i32(n, from, to); return;
-            case EG_FLOAT32 * 16 + EG_INT64: egi_convert_avx2_f32_i64(n, from, to); return;
-            case EG_FLOAT64 * 16 + EG_INT64: egi_convert_avx2_f64_i64(n, from, to); return;
-            case EG_FLOAT32 * 16 + EG_UINT8: egi_convert_avx2_f32_u8(n, from, to); return;
-            case EG_FLOAT64 * 16 + EG_UINT8: egi_convert_avx2_f64_u8(n, from, to); return;
+            case EG_FLOAT32 * 16 + EG_INT32: egi_convert_avx2_f32_i32(n, from, to); return true;
+            case EG_FLOAT64 * 16 + EG_INT32: egi_convert_avx2_f64_i32(n, from, to); return true;
+            case EG_FLOAT32 * 16 + EG_INT64: egi_convert_avx2_f32_i64(n, from, to); return true;
+            case EG_FLOAT64 * 16 + EG_INT64: egi_convert_avx2_f64_i64(n, from, to); return true;
+            case EG_FLOAT32 * 16 + EG_UINT8: egi_convert_avx2_f32_u8(n, from, to); return true;
+            case EG_FLOAT64 * 16 + EG_UINT8: egi_convert_avx2_f64_u8(n, from, to); return true;
             case EG_FLOAT64 * 16 + EG_FLOAT16:
                 if (n < 4) break;
                 egi_convert_avx2_f64_f16(n, from, to);
-                return;
+                return true;
             default: break;
         }
 #undef EGI_CONVERT_WIDE
 #endif
     switch (dtype_from * 16 + dtype_to) {  // all pairs but those of two 16-bit floats, or of such a one and not float32
-#define EGI_CONVERT(a, FROM, b, TO, formula) case a * 16 + b: egi_convert_##a##_##b(n, from, to); return;
+#define EGI_CONVERT(a, FROM, b, TO, formula) case a * 16 + b: egi_convert_##a##_##b(n, from, to); return true;
         EGI_CONVERSIONS(EGI_CONVERT)
         EGI_CONVERSIONS_WIDE(EGI_CONVERT)
 #undef EGI_CONVERT
-        default: break;
+        default: return false;
     }
+}
+static EGI_COLD void egi_convert_each(int dtype_from, const char *from, int dtype_to, char *to, int64_t n) {
     const int sf = egi_dtypes[dtype_from].size, st = egi_dtypes[dtype_to].size;
     for (int64_t i = 0; i < n; i++)
-        egi_dtype_store(dtype_to, (char *)to + i * st, egi_dtype_load(dtype_from, (const char *)from + i * sf));
+        egi_dtype_store(dtype_to, to + i * st, egi_dtype_load(dtype_from, from + i * sf));
 }
+EGI_OBJECTS EGI_REACHED_LATER(egi_converter *) egi_convert_fast = EGI_REACHED(egi_convert_between);
+// Converts n contiguous elements as eg_cast does: an integer keeps its low bits in a narrower integer dtype; everything
+// else converts the value.
+static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to, int64_t n) {
+    if (dtype_from == EG_BOOL && dtype_to != EG_BOOL) dtype_from = EG_UINT8;
+    if (dtype_from == dtype_to) { memcpy(to, from, (size_t)(n * egi_dtypes[dtype_to].size)); return; }
+    egi_converter *const fast = __atomic_load_n(&egi_convert_fast, __ATOMIC_RELAXED);
+    if (fast && fast(dtype_from, from, dtype_to, to, n)) return;
+    egi_convert_each(dtype_from, (const char *)from, dtype_to, (char *)to, n);
+}
+// Gives this program what computes with bools, or in all dtypes (EGI_REACHED_LATER).
+#ifdef EAGER_STATIC
+#define EGI_REACH(pointer, object) __atomic_store_n(&(pointer), object, __ATOMIC_RELAXED)
+static void egi_bools_reach(void) {
+    EGI_REACH(egi_interpreters_of[EG_BOOL], &egi_interpreters_u8);
+}
+static void egi_dtypes_reach(void) {
+    bool no = false;
+    if (__atomic_load_n(&egi_dtypes_reached, __ATOMIC_ACQUIRE)) return;
+    EGI_REACH(egi_interpreters_of[EG_FLOAT64], &egi_interpreters_f64);
+    EGI_REACH(egi_interpreters_of[EG_INT32], &egi_interpreters_i32);
+    EGI_REACH(egi_interpreters_of[EG_INT64], &egi_interpreters_i64);
+    EGI_REACH(egi_interpreters_of[EG_UINT8], &egi_interpreters_u8);
+    EGI_REACH(egi_interpreters_of[EG_BOOL], &egi_interpreters_u8);
+    EGI_REACH(egi_reducers_sums[EG_FLOAT64], &egi_reducer_sums_f64);
+    EGI_REACH(egi_reducers_sums[EG_INT32], &egi_reducer_sums_i32);
+    EGI_REACH(egi_reducers_sums[EG_INT64], &egi_reducer_sums_i64);
+    EGI_REACH(egi_reducers_sums[EG_UINT8], &egi_reducer_sums_u8);
+    EGI_REACH(egi_convert_fast, &egi_convert_between);
+    __atomic_compare_exchange_n(&egi_dtypes_reached, &no, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+#undef EGI_REACH
+#else
+static void egi_bools_reach(void) {}
+static void egi_dtypes_reach(void) {}
+#endif
 // Fills n elements with one value of `size` bytes.
 static void egi_elements_repeat(char *to, const void *value, int64_t n, int size) {
     egi_elements_copy(to, 1, (const char *)value, 0, n, size);
@@ -14721,7 +14869,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     w->wide = false;
     w->accumulators = w->packed = NULL;
     w->convert = p->kind == EGI_MEAN && !egi_dtype_is_float(x->dtype) && x->dtype != EG_INT64;
-    w->reducer = p->reducers[w->convert ? (int)EG_INT64 : x->dtype];
+    w->reducer = __atomic_load_n(&p->reducers[w->convert ? (int)EG_INT64 : x->dtype], __ATOMIC_RELAXED);
     w->dtype = x->dtype;
     w->size = egi_dtypes[x->dtype].size;
 #if EGI_WIDE_PROGRAMS
@@ -15523,20 +15671,26 @@ static void egi_matmul_run(void *context, int64_t begin, int64_t end) {
         for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
     }
 }
-// A dtype's product, and the elements of memory that it needs of a thread, where it needs any. ORDER eg_dtype
-EGI_OBJECTS static const struct {
-    egi_matmul_product *product;
-    int64_t (*needs)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, int64_t ldb);
-} egi_cpu_products[] = {
-    { egi_cpu_product_f32, egi_gemm_needs_f32 }, { egi_cpu_product_f64, egi_gemm_needs_f64 },
-    { egi_cpu_product_i32, NULL }, { egi_cpu_product_i64, NULL }
-};
+// A dtype's product. These are branches and no table, so that a compiler or linker can leave out the products of a
+// program that makes float32 alone (EGI_REACHED_LATER).
+static egi_matmul_product *egi_cpu_product_of(int dtype) {
+    return dtype == EG_FLOAT32 || !egi_dtypes_reached ? egi_cpu_product_f32
+           : dtype == EG_FLOAT64 ? egi_cpu_product_f64
+           : dtype == EG_INT32 ? egi_cpu_product_i32
+           : egi_cpu_product_i64;
+}
+// The elements of memory that it needs of a thread.
+static int64_t egi_cpu_product_needs(int dtype, const egi_matmul_parameters *p) {
+    if (dtype == EG_FLOAT32) return egi_gemm_needs_f32(p->ta, p->tb, p->m, p->n, p->k, p->ldb);
+    if (dtype != EG_FLOAT64 || !egi_dtypes_reached) return 0;
+    return egi_gemm_needs_f64(p->ta, p->tb, p->m, p->n, p->k, p->ldb);
+}
 // Products of matrices or of batches of matrices. False without memory.
 static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *y = args->in[1];
     const int dtype = x->dtype, most = egi_parallel_most();
-    egi_matmul_job job = { p, egi_cpu_products[dtype].product, x->data, y->data, args->out[0]->data, NULL,
+    egi_matmul_job job = { p, egi_cpu_product_of(dtype), x->data, y->data, args->out[0]->data, NULL,
                            egi_dtypes[dtype].size, 0, false };
     int64_t batches = 1;
     (void)b;
@@ -15544,9 +15698,7 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     // Many products are divided among threads as a whole; of a few, each is divided.
     const double cost = egi_gemm_cost_f32(p->m, p->n, p->k) * (double)batches;
     if (batches >= 2 * most && most > 1 && cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC) {
-        if (egi_cpu_products[dtype].needs)
-            job.needs = egi_cpu_products[dtype].needs(p->ta, p->tb, p->m, p->n, p->k, p->ldb);
-        job.needs = 64 + job.size * job.needs;
+        job.needs = 64 + job.size * egi_cpu_product_needs(dtype, p);
         job.needs = job.needs / 64 * 64;
         job.space = (char *)egi_alloc((size_t)(job.needs * most));
     }
@@ -16907,6 +17059,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
 typedef struct egi_cast_attr { int from, to; } egi_cast_attr;
 static bool egi_shape_cast(egi_call *c) {
     egi_shape_as_input(c, c->in[0]);
+    egi_dtypes_reach();
     c->dtype[0] = (eg_dtype)((const egi_cast_attr *)c->attr)->to;
     return true;
 }
@@ -16929,6 +17082,7 @@ static EGI_COLD bool egi_node_is_its_cast(const eg_tensor *x) {
 EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
     if (!egi_operand_alive("cast", 0, x)) return NULL;
     if (!egi_dtype_valid(dtype)) return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, "cast", "%d is no dtype", (int)dtype);
+    egi_dtypes_reach();
     if (x->flags & EGI_NUMBER) return egi_number_tensor("cast", x, dtype, egi_backend_here());
     egi_cast_attr attr = { x->dtype, (int)dtype };
     if (attr.from == attr.to) {
@@ -17337,6 +17491,7 @@ EAGER_API eg_tensor *(eg_reduce_any)(eg_tensor *x, eg_reduce_options o) {
 // argmax and argmin have one axis, by default the first; of equal elements the first counts.
 static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg_arg_options o) {
     eg_axes axes = { 0, 1, { o.axis == EG_ZERO ? 0 : o.axis } };
+    egi_dtypes_reach();
     if (!EGI_NAMED(op->name, o, "axis = 1")) return NULL;
     if (x && x->object.kind == EGI_TENSOR && x->rank == 0)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "%s has no axis", egi_tensor_show(x));
@@ -17491,7 +17646,7 @@ static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad
     egi_args args = { op, 0, { NULL }, { NULL }, &p };
     args.in[0] = egi_scope_own(egi_contiguous(y));
     args.in[1] = egi_scope_own(egi_contiguous(c->upstream[0]));
-    args.out[0] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(y), (eg_dtype)y->dtype, &shape));
+    args.out[0] = egi_scope_own(egi_tensor_allocate_as(op->name, egi_backend_of(y), (eg_dtype)y->dtype, &shape));
     bool ok = args.in[0] && args.in[1] && args.out[0] &&
               (y->size == 0 || egi_launch_softmax_grad(egi_backend_of(y), &args));
     return egi_grad_set(0, dx, ok ? args.out[0] : NULL);
@@ -17533,6 +17688,7 @@ EAGER_API eg_tensor *(eg_log_softmax)(eg_tensor *x, eg_axis_options o) {
 }
 
 static bool egi_shape_argsort(egi_call *c) {
+    egi_dtypes_reach();
     egi_shape_as_input(c, c->in[0]);
     c->dtype[0] = EG_INT64;
     return egi_operand_needs_number("argsort", c->in[0]);
@@ -17573,7 +17729,8 @@ EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
 static eg_tensor *egi_sort_first(const char *name, eg_tensor *x, int64_t k, bool descending, eg_tensor **order) {
     eg_shape shape = egi_shape(x);
     shape.dims[shape.rank - 1] = k;
-    eg_tensor *y = egi_scope_own(egi_tensor_allocate(name, egi_backend_of(x), (eg_dtype)x->dtype, &shape)), *at = NULL;
+    eg_tensor *y = egi_scope_own(egi_tensor_allocate_as(name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
+    eg_tensor *at = NULL;
     if (y && order) at = egi_scope_own(egi_tensor_allocate(name, egi_backend_of(x), EG_INT64, &shape));
     if (!y || (order && !at) || !egi_sort_launch(&egi_op_argsort, x, descending, y, at)) return NULL;
     if (order) *order = at;
@@ -17667,7 +17824,7 @@ static bool egi_sparse_xent_grad(const egi_op *op, const eg_grad_context *c, eg_
     args.in[0] = egi_scope_own(egi_contiguous(c->inputs[0]));
     args.in[1] = egi_scope_own(egi_contiguous(x));
     args.in[2] = step ? egi_scope_own(egi_contiguous(g)) : g;
-    args.out[0] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
+    args.out[0] = egi_scope_own(egi_tensor_allocate_as(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
     bool ok = args.in[0] && args.in[1] && args.in[2] && args.out[0] &&
               (x->size == 0 || egi_launch_sparse_xent_grad(egi_backend_of(x), &args));
     return egi_grad_set(1, dx, ok ? args.out[0] : NULL);
@@ -17996,6 +18153,7 @@ EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_opt
     a.rows = x->dims[a.axis];
     a.name = "gather";
     a.most = 0;
+    egi_dtypes_reach();
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("gather", indices, EG_INT64, egi_backend_of(x));
     return egi_gather_apply(&egi_op_gather, x, indices, a);
 }
@@ -18171,6 +18329,7 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
 // `on`.
 static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
     if (!EGI_NAMED("one_hot", o, "axis = 1") || !egi_operand_alive("one_hot", 0, indices)) return NULL;
+    egi_dtypes_reach();
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
     if (indices && indices->dtype == EG_UINT8) indices = eg_cast(indices, EG_INT32);
     if (!indices || !egi_operand_needs_index("one_hot", indices)) return NULL;
@@ -18581,7 +18740,10 @@ static bool egi_pool_shape(egi_call *c, int which, eg_dtype dtype) {
     c->dtype[0] = dtype;
     return egi_operand_needs_float(c->op->name, c->in[0]);
 }
-static bool egi_shape_max_pool_index(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_Y, EG_INT64); }
+static bool egi_shape_max_pool_index(egi_call *c) {
+    egi_dtypes_reach();
+    return egi_pool_shape(c, EGI_WINDOW_Y, EG_INT64);
+}
 static bool egi_run_max_pool_index(egi_call *c) { return egi_pool_run(c, EGI_POOL_MAX_INDEX); }
 EGI_OP_ND(max_pool_index, 1, 0, sizeof(egi_windows))
 EGI_ATTRIBUTES_AS(max_pool_index, egi_fields_windows, egi_refit_pool, EGI_POOL_MAX_INDEX, NULL)
@@ -20871,7 +21033,7 @@ static bool egi_custom_outputs(const char *name, eg_tensor **made, eg_tensor **o
         if (made[i]->flags & EGI_NUMBER && !(made[i] = egi_number_tensor(name, made[i], dtype, here))) return false;
         eg_shape shape;
         if (node) shape = egi_shape(made[i]);
-        out[i] = node ? egi_tensor_allocate(name, here, dtype, &shape) : egi_tensor_alias(name, made[i]);
+        out[i] = node ? egi_tensor_allocate_as(name, here, dtype, &shape) : egi_tensor_alias(name, made[i]);
         if (!out[i]) return false;
     }
     return true;
@@ -21718,7 +21880,7 @@ EGI_FEWER
 // A contiguous copy of x; the caller owns the reference.
 static eg_tensor *egi_variable_own_value(const char *function, const eg_tensor *x) {
     eg_shape shape = egi_shape(x);
-    eg_tensor *copy = egi_tensor_allocate(function, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    eg_tensor *copy = egi_tensor_allocate_as(function, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
     if (copy && !egi_tensor_copy(x, copy)) { egi_object_release(&copy->object); copy = NULL; }
     return copy;
 }
@@ -21909,7 +22071,8 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
     eg_recording_pause();
     eg_shape shape = egi_shape(v);
     eg_tensor *result = NULL,
-              *copy = egi_scope_own(egi_tensor_allocate("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+              *copy = egi_scope_own(egi_tensor_allocate_as("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype,
+                                                           &shape));
     eg_tensor *part = copy ? eg_slice(copy, begin, size) : NULL;
     if (part && (x->flags & EGI_NUMBER)) x = egi_number_everywhere("assign_slice", x, part);
     if (part && x && egi_variable_assignable("assign_slice", part, x) && egi_variables_may_change() &&
@@ -22704,7 +22867,7 @@ static bool egi_update_prepare(eg_optimizer *opt, egi_prepared *p) {
         // A buffer held by nobody else is written in place; otherwise, and under the NaN trap, the new values get a
         // fresh buffer.
         p->out[k] = egi_scope_own(egi_variable_is_alone(from) && !egi_this.trap ? egi_tensor_alias(opt->name, from)
-                                  : egi_tensor_allocate(opt->name, egi_backend_of(from), (eg_dtype)from->dtype,
+                                  : egi_tensor_allocate_as(opt->name, egi_backend_of(from), (eg_dtype)from->dtype,
                                                         &shape));
         ok = p->out[k] != NULL;
     }
@@ -24895,7 +25058,7 @@ static bool egi_grad_normalize(const eg_grad_context *c, const egi_op *op, eg_te
     for (int i = 0; i < n && ok; i++) {
         const eg_shape shape = egi_shape(c->inputs[i]);
         if (c->needed[i])
-            ok = (out[i] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), (eg_dtype)x->dtype,
+            ok = (out[i] = egi_scope_own(egi_tensor_allocate_as(op->name, egi_backend_of(x), (eg_dtype)x->dtype,
                                                              &shape))) != NULL;
     }
     args.out[0] = out[0];
@@ -25607,7 +25770,7 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
             ok = (args.in[i == 0 ? 2 : i + 1] = egi_scope_own(egi_contiguous(c->upstream[i]))) != NULL;
     for (int i = 0; i < 4 && ok; i++) {
         if ((i == 1 && p->kind != EGI_GRU) || (i == 3 && p->kind != EGI_LSTM)) continue;
-        ok = (args.out[i] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(z), (eg_dtype)z->dtype,
+        ok = (args.out[i] = egi_scope_own(egi_tensor_allocate_as(op->name, egi_backend_of(z), (eg_dtype)z->dtype,
                                                               i < 2 ? &whole : &state))) != NULL;
     }
     p->precision = egi_this.precision;                         // the present precision, not the forward pass's
@@ -25981,6 +26144,7 @@ static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, double
 // weights of its own lengths.
 static bool egi_shape_attention_draw(egi_call *c) {
     c->shape[0].rank = 1;
+    egi_dtypes_reach();
     c->shape[0].dims[0] = 3;
     c->dtype[0] = EG_INT64;
     return true;
@@ -25998,6 +26162,7 @@ EGI_ATTRIBUTES_AS(attention_draw, egi_fields_none, egi_refit_attention_draw, 0, 
 // Which weights dropout keeps, (B, H, T, S), computed from the draw's state, for the composition of ops.
 typedef struct egi_kept_attr { eg_shape shape; double kept; } egi_kept_attr;
 static bool egi_shape_attention_kept(egi_call *c) {
+    egi_bools_reach();
     c->shape[0] = ((const egi_kept_attr *)c->attr)->shape;
     c->dtype[0] = EG_BOOL;
     return true;
@@ -26096,7 +26261,7 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
         const eg_tensor *x = c->inputs[i];
         eg_shape shape = { 4, { x->dims[0], x->dims[2], x->dims[1], x->dims[3] } };
         args.in[i] = egi_scope_own(egi_attention_whole_rows(x));
-        args.out[i] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
+        args.out[i] = egi_scope_own(egi_tensor_allocate_as(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
         ok = args.in[i] && args.out[i];
     }
     args.in[5] = ok ? egi_scope_own(egi_contiguous(c->upstream[0])) : NULL;
@@ -36088,7 +36253,7 @@ static bool egi_archive_fetch(eg_archive *a, int64_t i) {
     egi_item *item = &a->items[i];
     if (!item->at) return true;
     eg_shape shape = egi_shape(item->x);
-    eg_tensor *x = egi_tensor_allocate("load", &egi_cpu, (eg_dtype)item->x->dtype, &shape);
+    eg_tensor *x = egi_tensor_allocate_as("load", &egi_cpu, (eg_dtype)item->x->dtype, &shape);
     if (!x) return false;
     if (!egi_archive_read(a, i, x->data, "")) { egi_object_release(&x->object); return false; }
     egi_object_release(&item->x->object);
@@ -39380,7 +39545,7 @@ static bool egi_dlpack_as_it_is(const eg_tensor *x) {
 static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
     eg_shape shape = egi_shape(x);
     int64_t size = egi_dtypes[x->dtype].size;
-    eg_tensor *y = egi_tensor_allocate(function, &egi_cpu, (eg_dtype)x->dtype, &shape);
+    eg_tensor *y = egi_tensor_allocate_as(function, &egi_cpu, (eg_dtype)x->dtype, &shape);
     for (int64_t i = 0; y && i < x->size; i++) {
         char *to = y->data + i * size;
         memcpy(to, x->data + egi_dlpack_position(x, i) * size, (size_t)size);
@@ -39428,6 +39593,7 @@ static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor
     }
     if (ok) {
         x->op = function;
+        egi_dtypes_reach();
         x->dtype = (int8_t)dtype;
         ok = egi_dlpack_layout(function, t, x);
     }
@@ -41012,7 +41178,7 @@ static int32_t egi_trace_holders(const egi_trace *t, const egi_place *p, eg_tens
 // Gives a variable that shares a buffer its own, so that the next trace can distinguish the two.
 static void egi_variable_unshare(eg_tensor *v) {
     eg_shape shape = egi_shape(v);
-    eg_tensor *copy = egi_tensor_allocate("variable", egi_backend_of(v), (eg_dtype)v->dtype, &shape);
+    eg_tensor *copy = egi_tensor_allocate_as("variable", egi_backend_of(v), (eg_dtype)v->dtype, &shape);
     if (copy && egi_tensor_copy(v, copy)) egi_variable_take(v, copy);
     if (copy) egi_object_release(&copy->object);
 }
@@ -42199,7 +42365,7 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
             eg_shape shape;
             shape.rank = o->rank;
             for (int k = 0; k < o->rank; k++) shape.dims[k] = o->dims[k];
-            run->fresh[i] = egi_tensor_allocate(o->op, t->backend, (eg_dtype)o->dtype, &shape);
+            run->fresh[i] = egi_tensor_allocate_as(o->op, t->backend, (eg_dtype)o->dtype, &shape);
             if (!run->fresh[i]) return false;
             run->buffers[i].data = run->fresh[i]->data;
         } else if (p->kind == EGI_AT_INPUT) run->buffers[i].data = in[p->index]->data + p->offset;
@@ -42240,7 +42406,7 @@ static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
         x = &shown;
     } else {                                                // a constant remains the list's
         eg_shape shape = egi_shape(x);
-        copy = egi_tensor_allocate("assign", t->backend, (eg_dtype)x->dtype, &shape);
+        copy = egi_tensor_allocate_as("assign", t->backend, (eg_dtype)x->dtype, &shape);
         if (!copy) return false;
         if (x->size && !egi_tensor_copy(x, copy)) { egi_object_release(&copy->object); return false; }
         x = copy;
@@ -43388,7 +43554,7 @@ static bool egi_back_give(const egi_taped *k, eg_tensor **grads, int32_t slot, e
     if (grads[slot] || egi_recording() || !egi_back_adds_in_place(k, slot))
         return egi_tape_slot_accumulate(grads, slot, g, false);
     eg_shape shape = egi_shape(g);
-    grads[slot] = egi_tensor_allocate("identity", egi_backend_of(g), (eg_dtype)g->dtype, &shape);
+    grads[slot] = egi_tensor_allocate_as("identity", egi_backend_of(g), (eg_dtype)g->dtype, &shape);
     return grads[slot] && (!g->size || egi_tensor_copy(g, grads[slot]));
 }
 // Keeps the reasons that a first run of a gradient's function has noted. Others read them meanwhile, and replays note
@@ -43525,7 +43691,7 @@ static bool egi_function_tape_is_open(const eg_tape *outer) {
 static eg_tensor *egi_function_copy_output(eg_tensor *x) {
     eg_shape shape = egi_shape(x);
     eg_tensor *y = egi_recording() ? eg_identity(x) : egi_scope_own(egi_tensor_alias(x->op, x));
-    eg_tensor *copy = y ? egi_tensor_allocate("identity", egi_backend_of(x), (eg_dtype)x->dtype, &shape) : NULL;
+    eg_tensor *copy = y ? egi_tensor_allocate_as("identity", egi_backend_of(x), (eg_dtype)x->dtype, &shape) : NULL;
     const bool ok = copy && egi_tensor_copy(x, copy);
     if (ok) {                                               // y, which tapes know, gets the copy's memory
         egi_buffer *former = y->buffer;
@@ -45685,7 +45851,7 @@ static bool egi_host_run_any(const egi_host_site *site, eg_tensor *const *in, co
 // A copy for the function, which may keep it; the scope owns it.
 static eg_tensor *egi_host_copy(const eg_tensor *x) {
     eg_shape shape = egi_shape(x);
-    eg_tensor *y = egi_tensor_allocate("host_call", egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    eg_tensor *y = egi_tensor_allocate_as("host_call", egi_backend_of(x), (eg_dtype)x->dtype, &shape);
     if (y && !egi_tensor_copy(x, y)) { egi_object_release(&y->object); return NULL; }
     return egi_scope_own(y);
 }
@@ -45877,6 +46043,7 @@ static eg_tensor *egi_hosted_tensor(egi_hosted *k) {
     b->bytes = (int64_t)sizeof k->address;
     b->deleter = egi_hosted_give_back;
     b->user = k;
+    egi_dtypes_reach();
     x->op = "host_call";
     x->dtype = EG_INT64;
     x->flags = EGI_CONTIGUOUS;
@@ -45897,7 +46064,7 @@ static bool egi_host_write(const egi_host_site *site, eg_tensor *const *in, eg_r
     for (int i = 0; i < site->n; i++) args.in[i] = in[i];
     for (int i = 0; i < site->m && ok; i++) {
         eg_shape shape = egi_shape(out[i]);
-        args.out[i] = made[i] = egi_scope_own(egi_tensor_allocate("host_call", egi_backend_of(out[i]),
+        args.out[i] = made[i] = egi_scope_own(egi_tensor_allocate_as("host_call", egi_backend_of(out[i]),
                                                                   (eg_dtype)out[i]->dtype, &shape));
         ok = made[i] != NULL;
     }
@@ -47328,7 +47495,7 @@ static bool egi_graph_adopt(egi_recorder *r, const char *function, eg_tensor *co
         if (in[i]->flags & EGI_NUMBER || egi_backend_of(in[i]) == &g->backend) continue;
         const int32_t value = egi_graph_capture(g, in[i]);
         eg_shape shape = egi_shape(in[i]);
-        own[i] = value < 0 ? NULL : egi_scope_own(egi_tensor_allocate("capture", &g->backend, (eg_dtype)in[i]->dtype,
+        own[i] = value < 0 ? NULL : egi_scope_own(egi_tensor_allocate_as("capture", &g->backend, (eg_dtype)in[i]->dtype,
                                                                       &shape));
         if (!own[i]) return false;
         own[i]->id = in[i]->id;
@@ -49945,6 +50112,7 @@ static bool egi_loader_form(egi_loader *l, eg_dtype *dtype, eg_shape *shape) {
     int t = 0;
     while (name && t < EGI_DTYPES && strcmp(egi_dtypes[t].name, name)) t++;
     if (!name || t == EGI_DTYPES) return egi_loader_fail(l, "'%.40s' is no dtype", name ? name : "");
+    egi_dtypes_reach();
     *dtype = (eg_dtype)t;
     return egi_loader_sizes(l, egi_loader_member(l, "shape"), "shape", shape);
 }
@@ -51762,7 +51930,7 @@ static eg_tensor *egi_mean_new(const egi_bucket_part *o, const eg_tensor *v) {
     eg_backend *b = egi_backend_of(v);
     egi_bucket *k = egi_post.oldest;
     if (!k || egi_this.observer || !b->host_reads || b != egi_backend_here())
-        return egi_scope_own(egi_tensor_allocate("apply_gradients", b, (eg_dtype)v->dtype, &shape));
+        return egi_scope_own(egi_tensor_allocate_as("apply_gradients", b, (eg_dtype)v->dtype, &shape));
     eg_tensor *y = (eg_wrap_data)((eg_dtype)v->dtype, shape, k->room + o->begin * egi_dtypes[o->dtype].size,
                                   egi_bucket_returned, k);
     if (y) k->lent++;
@@ -52162,7 +52330,8 @@ static bool egi_variable_share(eg_tensor *v, int root, bool *differed) {
     eg_shape shape = egi_shape(v);
     egi_meeting m = egi_variable_message(v, root);
     eg_tensor *x = egi_scope_own(egi_contiguous(v)), *y = NULL;
-    if (x) y = egi_scope_own(egi_tensor_allocate("broadcast_variables", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+    if (x)
+        y = egi_scope_own(egi_tensor_allocate_as("broadcast_variables", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
     if (!y || !egi_cluster_enter(m.kind)) return false;
     bool ok = egi_cluster_move(&m, x, y);
     egi_cluster_leave();
@@ -52257,7 +52426,7 @@ static bool egi_examples_write(eg_backend *b, const egi_args *args) {
 // g times this rank's weight, which is written anew in each replay.
 static eg_tensor *egi_gradient_weigh(eg_optimizer *opt, eg_tensor *g) {
     const eg_shape scalar = { 0, { 0 } };
-    eg_tensor *x = egi_scope_own(egi_tensor_allocate("apply_gradients", egi_backend_of(g), (eg_dtype)g->dtype,
+    eg_tensor *x = egi_scope_own(egi_tensor_allocate_as("apply_gradients", egi_backend_of(g), (eg_dtype)g->dtype,
                                                      &scalar));
     const egi_args args = { NULL, EGI_WORK_SENDS, { NULL }, { x }, &opt };
     if (!x || !egi_host_work(egi_examples_write, &args, sizeof opt)) return NULL;
@@ -52361,7 +52530,7 @@ static eg_tensor *egi_server_read(const eg_tensor *v, bool gradients, const char
     int64_t there = 1;
     eg_tensor *x = NULL;
     if (gradients) { memcpy(&there, *at, 8); *at += 8; }
-    if (there) x = egi_scope_own(egi_tensor_allocate("server_push", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+    if (there) x = egi_scope_own(egi_tensor_allocate_as("server_push", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
     if (there && (!x || !egi_backend_of(v)->write(egi_backend_of(v), x->data, *at, bytes))) *ok = false;
     if (there) egi_cluster_staged(egi_backend_of(v), bytes);
     *at += bytes;

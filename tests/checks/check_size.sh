@@ -77,6 +77,94 @@ case $($CC --version 2>/dev/null | head -n 1) in
 *clang*) ;;
 *) check unoptimized unoptimized ;;
 esac
+cat >"$T/reach.c" <<'END'
+#define EAGER_IMPLEMENTATION
+#include "eager.h"
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// Computes with x in ways that its dtype has.
+static bool used(eg_tensor *x) {
+    if (!x) return false;
+    const eg_dtype dtype = eg_dtype_of(x);
+    if (dtype == EG_FLOAT16 || dtype == EG_BFLOAT16) return eg_data(eg_cast(x, EG_FLOAT32)) != NULL;
+    eg_tensor *eight[] = { x, x, x, x, x, x, x, x }, *many = eg_rank(x) ? eg_concat(eight, 8, 0) : x;
+    eg_tensor *y = dtype == EG_BOOL ? eg_where(many, many, many) : eg_add(many, many);
+    return y && eg_data(y) && (dtype == EG_BOOL || eg_data(eg_reduce_sum(y))) && eg_data(eg_equal(y, many));
+}
+int main(void) {
+    static const int32_t ints[] = { 1, 0, 1 };
+    static const char *const texts[] = { "abc" };
+    const double values[] = { 1, 0, 1 };
+    const eg_shape three = EG_SHAPE(3);
+    eg_tensor *x = eg_constant(EG_SHAPE(3), 1, 0, 1), *y = NULL;
+    eg_tensor *picture = eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 4, 1));
+    volatile int zero = 0;
+    int failed = 0, n = 0;
+    // Each case is the first of its process that makes another dtype than float32.
+#define CASE(...) \
+    n++; \
+    fflush(stdout); \
+    switch (fork()) { \
+        case 0: _exit(used(__VA_ARGS__) ? 0 : 1); \
+        default: { \
+            int status = 0; \
+            wait(&status); \
+            if (status) { printf("case %d, line %d: status %d\n", n, __LINE__, status); failed = 1; } \
+        } \
+    }
+    for (int t = 0; t < 8; t++) {
+        const eg_dtype dtype = (eg_dtype)(t + zero);
+        CASE(eg_constant_of(dtype, three, 1, 0, 1))
+        CASE(eg_constant_values(dtype, three, values, 3))
+        CASE(eg_scalar_of(dtype, 1))
+        CASE(eg_zeros(dtype, three))
+        CASE(eg_ones(dtype, three))
+        CASE(eg_full(dtype, three, 1))
+        CASE((eg_ones)(dtype, three))
+        CASE((eg_from_data)(dtype, three, (const void *)"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"))
+        CASE((eg_wrap_data)(dtype, EG_SHAPE(1), (const void *)&values[1], NULL, NULL))
+        CASE((eg_host_number)(dtype, (const void *)&values[1]))
+        CASE(eg_cast(x, dtype))
+        CASE(eg_cast(eg_number(1), dtype))
+        CASE(eg_range(dtype, 0, 1, 1))
+        CASE(eg_eye(dtype, 2, 2))
+        CASE(eg_initialize(EG_INIT_ZEROS, 0, dtype <= EG_FLOAT64 ? dtype : EG_FLOAT32, three))
+    }
+    CASE(eg_zeros(EG_FLOAT64, three))
+    CASE(eg_from_data(EG_INT32, three, ints))
+    CASE(eg_wrap_data(EG_INT32, three, ints, NULL, NULL))
+    CASE(eg_from_text("abc"))
+    CASE(eg_from_texts(texts, 1))
+    CASE((eg_set_default_float(EG_FLOAT64), eg_constant(EG_SHAPE(3), 1, 2, 3)))
+    CASE((eg_set_default_float(EG_FLOAT64), eg_scalar(1)))
+    CASE((eg_set_default_float(EG_FLOAT64), eg_add(1, 2)))
+    CASE((eg_set_default_float(EG_FLOAT64), eg_random_normal(three)))
+    CASE(eg_random_normal(three, .dtype = EG_FLOAT64))
+    CASE(eg_random_uniform(three, .dtype = EG_FLOAT64))
+    CASE(eg_random_integers(three, 0, 9))
+    CASE(eg_random_permutation(3))
+    CASE(eg_argmax(x))
+    CASE(eg_argmin(x))
+    CASE(eg_argsort(x))
+    CASE((eg_top_k(x, 2, &y), y))
+    CASE(eg_greater(x, 0))
+    CASE(eg_equal(x, 0))
+    CASE(eg_is_nan(x))
+    CASE(eg_logical_and(1, 1))
+    CASE(eg_reduce_any(eg_equal(x, 0)))
+    CASE(eg_one_hot(eg_argmax(x), 3))
+    CASE(eg_one_hot(eg_argmax(x), 3, .dtype = EG_INT32))
+    CASE(eg_matmul(eg_ones((eg_dtype)(EG_FLOAT64 + zero), EG_SHAPE(2, 2)), eg_eye(EG_FLOAT64, 2, 2)))
+    CASE(eg_max_pool2d(picture, .size = { 2 }))
+    CASE(eg_where(eg_less(x, 1), x, eg_exp(x)))
+    return failed;
+}
+END
+# What a program needs in dtypes other than float32 is there as soon as it makes such a tensor, in whatever way.
+reach() { $CC -std=c11 -O0 -D_DEFAULT_SOURCE -DEAGER_STATIC -I. "$T/reach.c" -o "$T/reach" $LIBS && "$T/reach"; }
+check reach reach
 static_with_cuda() {
     ! $CC -std=c11 -DEAGER_STATIC -DEAGER_CUDA -I. -fsyntax-only "$T/layer.c" 2>"$T/said" && grep -q 'leave out EAGER_STATIC with EAGER_CUDA' "$T/said"
 }
