@@ -4696,6 +4696,7 @@ typedef struct egi_thread {
     egi_context *context;                       // the innermost one
     egi_failure error;                          // the first one since the last clear
     char message[EGI_MESSAGE];                  // of that error; empty: not asked for since it was handed on
+    char last_failure[256];                     // of the latest error, whether or not it is pending
     int64_t errors;
     uint64_t printed;                           // a hash of the latest line on stderr
     // notes[1 .. noted]: the latest call of each caller, the innermost caller's last; notes[0] is of none.
@@ -4742,6 +4743,8 @@ typedef struct egi_thread {
     egi_batch_part rows;                // of the batch, as eg_distribute_rows said
     int64_t next_id;                    // the next tensor's id; numbers are taken from egi_shared.next_id in blocks
     char reason[320];                   // what eg_tape_unconnected_reason returns
+    char explained[320];                // the latest text that egi_tape_explain made for a tape with calls, ...
+    uint64_t explained_for;             // ... and the hash of all that the text follows from
     // What egi_shape_show and egi_tensor_show return, a ring: a text holds until the eighth one after it.
     char texts[8][320];
     unsigned next_text;
@@ -5326,12 +5329,15 @@ static void egi_failure_text(const egi_failure *f, char *text) {
     egi_message_add(text, EGI_MESSAGE, "%s", f->around);
     egi_message_clean(text);
 }
+static EGI_COLD void egi_observer_hears(const char *text);
 // Every error goes through here: it is counted, kept if none is pending, and given to the handler, or printed where
 // none was set.
 static EGI_COLD void egi_failure_tell(const egi_failure *f) {
     char text[EGI_MESSAGE];
     egi_this.errors++;
     egi_failure_text(f, text);
+    snprintf(egi_this.last_failure, sizeof egi_this.last_failure, "%.255s", text);
+    if (egi_this.observer && f->code == EG_ERROR_STATE) egi_observer_hears(text);
     if (egi_this.error.code == EG_OK) {
         egi_this.error = *f;
         memcpy(egi_this.message, text, sizeof text);
@@ -6641,6 +6647,18 @@ static bool egi_operand_alive(const char *function, int i, const eg_tensor *x) {
         return egi_fail(EG_ERROR_STATE, function, "operand %d, made by eg_%s, was used after its scope ended or its "
                         "last reference was released; eg_keep or eg_retain it", i, x->op);
     return true;
+}
+
+// The same for result i of a function of the program's, which `what` names.
+static EGI_COLD bool egi_result_fail(const char *function, const char *what, int i, const eg_tensor *x) {
+    if (x)
+        return egi_fail(EG_ERROR_STATE, function, "result %d of %s, made by eg_%s, was used after its scope ended or "
+                        "its last reference was released; eg_keep or eg_retain it", i, what, x->op);
+    if (egi_this.error.code == EG_OK) egi_fail(EG_ERROR_NULL, function, "result %d of %s is NULL", i, what);
+    return false;
+}
+static bool egi_result_alive(const char *function, const char *what, int i, const eg_tensor *x) {
+    return (x && x->object.kind == EGI_TENSOR) || egi_result_fail(function, what, i, x);
 }
 
 static EGI_COLD bool egi_argument_missing(const char *function, const char *what) {
@@ -11953,6 +11971,7 @@ struct egi_user_attr;
 // call the members that are not NULL. There is one observer at a time (egi_this.observer), or a recording
 // (egi_this.recorder).
 typedef struct egi_recorder {
+    char refused[256];                                     // the first EG_ERROR_STATE
     bool (*op)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                eg_tensor *const *out, int n_out);
     bool (*gradient)(struct egi_recorder *r, const eg_tape *t, const egi_line *line, eg_tensor *const *upstream,
@@ -12026,6 +12045,10 @@ static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
     (void)args;
     return egi_fail(EG_ERROR_DEVICE, NULL, "device %s: its table of kernels is read while a function is traced",
                     b->name);
+}
+static EGI_COLD void egi_observer_hears(const char *text) {
+    egi_recorder *r = egi_this.observer;
+    if (!r->refused[0]) snprintf(r->refused, sizeof r->refused, "%.255s", text);
 }
 static EGI_NOINLINE void egi_observer_alias(const eg_tensor *x) {
     if (egi_this.observer->alias) egi_this.observer->alias(egi_this.observer, x);
@@ -19708,11 +19731,11 @@ struct egi_remark {
 // `listed`: it is in the thread's list. `recording`: ops write lines on it. `used`: it is not persistent and has given
 // its gradients. `asked`: gradients have been asked for. `watch_variables`: it watches every trainable variable that is
 // read. `zeros`: sources that do not contribute get zeros (eg_tape_unconnected_zeros). `resumed`: it was stopped and
-// resumed.
+// resumed. `unnoted`: there was no memory for a note.
 struct eg_tape {
     egi_object object;
     eg_tape *outer;
-    bool persistent, listed, recording, used, asked, watch_variables, zeros, resumed;
+    bool persistent, listed, recording, used, asked, watch_variables, zeros, resumed, unnoted;
     int64_t stopped;           // the first id after eg_tape_stop; 0: it was not stopped
     // For a spy, which writes no lines: looks at what an op reads. NULL: an ordinary tape.
     void (*spy)(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n);
@@ -20505,7 +20528,7 @@ static EGI_COLD bool egi_links_custom_leads(const egi_links *s, const unsigned c
 // Notes why a line, whose gradient was just asked for, gave none for its input i. Without memory there is no note.
 static EGI_COLD void egi_tape_note(eg_tape *t, const egi_line *line, int32_t i, const char *why, const char *where) {
     egi_remark *note = (egi_remark *)egi_alloc(sizeof *note);
-    if (!note) return;
+    if (!note) { t->unnoted = true; return; }
     memset(note, 0, sizeof *note);
     note->line = t->slots[line->slots[line->n]].record;
     note->input = i;
@@ -20513,30 +20536,18 @@ static EGI_COLD void egi_tape_note(eg_tape *t, const egi_line *line, int32_t i, 
     note->next = t->notes;
     t->notes = note;
 }
-// Writes the text of eg_tape_unconnected_reason: why ys have no gradient for x. It marks the slots that depend on x
-// (`from`, forwards) and those on which ys depend (`to`, backwards), also through ops without a gradient and inside
-// calls of traced functions; the line without a gradient where both meet is the cut. sx and sy are the slots of x and
-// ys, -1 if the tape does not know them.
-static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
-                                      const int32_t *sy, int ny) {
-    char name[64];
-    snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
-    if (sx < 0) {
-        if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE))
-            egi_tape_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it",
-                                name);
-        else
-            egi_tape_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
-                                x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
-        return;
-    }
+// Why ys have no gradient for x, a source that the tape knows. It marks the slots that depend on x (`from`, forwards)
+// and those on which ys depend (`to`, backwards), also through ops without a gradient and inside calls of traced
+// functions; the line without a gradient where both meet is the cut. False without memory.
+static EGI_COLD bool egi_tape_explain_path(const eg_tape *t, const char *name, int32_t sx, eg_tensor *const *ys,
+                                           const int32_t *sy, int ny) {
     egi_links s;
     const bool made_steps = egi_links_make(&s, t);
     unsigned char *from = made_steps ? (unsigned char *)egi_alloc((size_t)s.n_slots * 2) : NULL;
     if (!from) {
         egi_free(s.step);
         egi_tape_set_reason("unknown: out of memory");
-        return;
+        return false;
     }
     unsigned char *to = from + s.n_slots;
     memset(from, 0, (size_t)s.n_slots * 2);
@@ -20573,6 +20584,62 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
             : "");
     egi_free(from);
     egi_free(s.step);
+    return true;
+}
+// How many templates of calls were freed and how many reasons were noted in them: a text that an address stands for may
+// be another one when this number has changed.
+static int64_t egi_remarks_changed;              // atomic
+static EGI_COLD uint64_t egi_hash_add(uint64_t hash, uint64_t x) {
+    hash = (hash ^ x) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
+}
+// A hash of all that egi_tape_explain_path reads, the lines inside calls by the address of their template.
+static EGI_COLD uint64_t egi_tape_hash(const eg_tape *t, const char *name, int32_t sx, eg_tensor *const *ys,
+                                       const int32_t *sy, int ny) {
+    uint64_t hash = egi_hash_add((uint64_t)sx, (uint64_t)__atomic_load_n(&egi_remarks_changed, __ATOMIC_ACQUIRE));
+    for (; *name; name++) hash = egi_hash_add(hash, (unsigned char)*name);
+    for (int i = 0; i < ny; i++) hash = egi_hash_add(hash, (uint64_t)sy[i] << 8 | (uint64_t)ys[i]->dtype);
+    for (int64_t i = 0; i < t->n_slots; i++) hash = egi_hash_add(hash, (uint64_t)egi_tape_form(t, (int32_t)i)->dtype);
+    for (int64_t l = 0; l < t->n_lines; l++) {
+        const egi_line *line = t->lines[l];
+        hash = egi_hash_add(hash, (uint64_t)(uintptr_t)line->op);
+        if (egi_tape_hidden(t, line))
+            hash = egi_hash_add(hash, (uint64_t)(uintptr_t)*(const eg_tape *const *)egi_line_attr(line));
+        hash = egi_hash_add(hash, (uint64_t)line->n << 32 | (uint64_t)line->n_out);
+        for (int i = 0; i < line->n + line->n_out; i++) hash = egi_hash_add(hash, (uint64_t)line->slots[i]);
+    }
+    for (const egi_remark *note = t->notes; note; note = note->next) {
+        hash = egi_hash_add(hash, (uint64_t)note->line << 32 | (uint64_t)note->input);
+        for (const char *p = note->why; *p; p++) hash = egi_hash_add(hash, (unsigned char)*p);
+    }
+    return hash;
+}
+// Writes the text of eg_tape_unconnected_reason: why ys have no gradient for x. sx and sy are the slots of x and ys, -1
+// if the tape does not know them. Calls of traced functions stand for many lines, so their tape's text is kept: a
+// training loop asks for the same one at each step.
+static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
+                                      const int32_t *sy, int ny) {
+    char name[64];
+    snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
+    if (sx < 0) {
+        if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE))
+            egi_tape_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it",
+                                name);
+        else
+            egi_tape_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
+                                x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
+        return;
+    }
+    bool calls = false;
+    for (const egi_remark *note = t->notes; note && !calls; note = note->next) calls = note->tape != NULL;
+    const uint64_t hash = calls ? egi_tape_hash(t, name, sx, ys, sy, ny) : 0;
+    if (calls && egi_this.explained_for == hash) {
+        memcpy(egi_this.reason, egi_this.explained, sizeof egi_this.reason);
+        return;
+    }
+    if (!egi_tape_explain_path(t, name, sx, ys, sy, ny) || !calls) return;
+    memcpy(egi_this.explained, egi_this.reason, sizeof egi_this.explained);
+    egi_this.explained_for = hash;
 }
 
 // For t->report, for each slot: the first line that reads it, after which (going backwards) its gradient is complete;
@@ -21602,13 +21669,15 @@ static void egi_flow_release(eg_tensor **x, int n) {
         x[i] = NULL;
     }
 }
-// Checks in[0..n-1] and retains each into own[]; for a variable, its present value.
-static bool egi_flow_take(const char *name, eg_tensor *const *in, eg_tensor **own, int n) {
+// Checks in[0..n-1], operands or, where `what` names it, results of a function, and retains each into own[]; for a
+// variable, its present value.
+static bool egi_flow_take(const char *name, const char *what, eg_tensor *const *in, eg_tensor **own, int n) {
     for (int i = 0; i < n; i++) {
-        eg_tensor *x = egi_operand_alive(name, i, in[i]) ? in[i] : NULL;
+        const bool alive = what ? egi_result_alive(name, what, i, in[i]) : egi_operand_alive(name, i, in[i]);
+        eg_tensor *x = alive ? in[i] : NULL;
         if (x && x->flags & EGI_NUMBER) {
-            egi_fail(EG_ERROR_ARGUMENT, name, "tensor %d is a plain number; make a tensor of it, as in eg_scalar(2)",
-                     i);
+            egi_fail(EG_ERROR_ARGUMENT, name, "%s %d%s%s is a plain number; make a tensor of it, as in eg_scalar(2)",
+                     what ? "result" : "tensor", i, what ? " of " : "", what ? what : "");
             x = NULL;
         }
         if (x && x->flags & EGI_VARIABLE) x = eg_read(x);
@@ -21618,20 +21687,19 @@ static bool egi_flow_take(const char *name, eg_tensor *const *in, eg_tensor **ow
     return true;
 }
 // Calls a function of the program with lists of its own, behind which there are NULLs: an input that it was not given
-// is a tensor that is NULL, and a result that the call has no place for is an error. n < 0: the function gets `in`
-// itself.
+// is a tensor that is NULL, and a result that the call has no place for is an error.
 static bool egi_body_call(const char *name, const char *what, eg_function_body *f, void *user, eg_tensor *const *in,
                           int n, eg_tensor **out, int m) {
     enum { SPARE = 8, FEW = 40 };
     eg_tensor *few[FEW], **lists = few, **results;
-    const size_t own = n > 0 ? (size_t)n : 0, size = own + (size_t)m + 2 * SPARE;
+    const size_t own = (size_t)n, size = own + (size_t)m + 2 * SPARE;
     bool ok = false;
     if (size > FEW && !(lists = (eg_tensor **)egi_alloc(size * sizeof *lists)))
         return egi_memory_fail(name, (int64_t)(size * sizeof *lists));
     memset(lists, 0, size * sizeof *lists);
     if (own) memcpy(lists, in, own * sizeof *lists);
     results = lists + own + SPARE;
-    EGI_FRAMED_DEEPER(what, name, ok = f(n < 0 ? in : lists, results, user));
+    EGI_FRAMED_DEEPER(what, name, ok = f(lists, results, user));
     for (int i = m; i < m + SPARE && ok; i++)
         if (results[i])
             ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave result %d, but the call asked for %d", what, i, m);
@@ -21646,7 +21714,7 @@ static bool egi_flow_run(const char *name, const char *what, eg_function_body *f
     eg_scope scope = eg_scope_begin();
     bool ok = egi_body_call(name, what, f, user, in, n, out, m);
     if (!ok && egi_this.error.code == EG_OK) egi_fail(EG_ERROR_STATE, name, "%s failed without an error", what);
-    ok = ok && egi_flow_take(name, out, out, m);
+    ok = ok && egi_flow_take(name, what, out, out, m);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     eg_scope_end(scope);
     return ok;
@@ -21768,7 +21836,7 @@ EAGER_API bool (eg_while)(eg_function_body *condition, eg_function_body *body, v
     }
     ok = ok && ((own = (eg_tensor **)egi_alloc((2 * (size_t)n + 1) * sizeof *own)) != NULL ||
                 egi_memory_fail("while", 2 * (int64_t)n * (int64_t)sizeof *own));
-    ok = ok && egi_flow_take("while", state, own, n);
+    ok = ok && egi_flow_take("while", NULL, state, own, n);
     if (ok) {
         ok = egi_while_run(condition, body, user, own, own + n, n, o.max_steps);
         if (ok) ok = egi_flow_give(own, out, n);
@@ -21846,7 +21914,7 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
         s.made = s.in + n + n_rows;
         s.all = s.made + n + n_results;
         memset(s.all, 0, all * sizeof *s.all);
-        ok = egi_flow_take("scan", carry, s.state, n);
+        ok = egi_flow_take("scan", NULL, carry, s.state, n);
         if (ok) {
             for (int64_t i = 0; i < s.steps && ok; i++) ok = egi_scan_step(&s, o.reverse ? s.steps - 1 - i : i);
             for (int k = 0; k < n_results && ok; k++)
@@ -40650,8 +40718,8 @@ static bool egi_trace_is_strict(const egi_trace *t);
 static void egi_trace_failed(egi_recorder *r) {
     egi_trace *t = (egi_trace *)r;
     if (t->inside || t->cleared[0]) return;
-    if (egi_trace_is_strict(t)) snprintf(t->cleared, sizeof t->cleared, "%.250s", eg_error_message());
-    else egi_trace_refuse(t, false, "the body goes on behind an error: %.160s", eg_error_message());
+    if (egi_trace_is_strict(t)) snprintf(t->cleared, sizeof t->cleared, "%.250s", egi_this.last_failure);
+    else egi_trace_refuse(t, false, "the body goes on behind an error: %.160s", egi_this.last_failure);
 }
 // The observer of launches: writes the line, then runs the kernel. Launches that the kernel makes itself (`inside`) are
 // not written down, since a replay runs the kernel as a whole.
@@ -42948,6 +43016,7 @@ static void egi_taped_release(egi_taped *k) {
     const bool last = --k->refs == 0;
     egi_unlock();
     if (!last) return;
+    __atomic_fetch_add(&egi_remarks_changed, (int64_t)1, __ATOMIC_RELEASE);
     egi_backs_release(k->backs, NULL);
     for (int32_t i = 0; i < k->n_kept; i++) egi_tensors_release(&k->kept[i].number, 1);
     egi_tape_clear(&k->tape);
@@ -43545,7 +43614,8 @@ static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *
 // Whether a line adds to a slot's sum in place.
 static bool egi_back_adds_in_place(const egi_taped *k, int32_t slot) {
     for (int64_t l = 0; l < k->tape.n_lines; l++)
-        if (k->tape.lines[l]->op->accumulate && k->tape.lines[l]->slots[0] == slot) return true;
+        if (k->tape.lines[l]->op->accumulate == egi_grad_slice_in_place && k->tape.lines[l]->slots[0] == slot)
+            return true;
     return false;
 }
 // Puts a given gradient into its slot; a copy if lines add in place, since in eager code the sum would be the tape's
@@ -43569,6 +43639,7 @@ static EGI_COLD void egi_backs_learn(egi_backs *b, egi_remark *notes) {
         if (!known) {
             note->next = b->reasons;
             __atomic_store_n(&b->reasons, note, __ATOMIC_RELEASE);
+            __atomic_fetch_add(&egi_remarks_changed, (int64_t)1, __ATOMIC_RELEASE);
         }
         egi_unlock();
         if (known) egi_free(note);
@@ -43604,6 +43675,7 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     for (int32_t i = 0, j = 0; i < k->n_out && ok; i++)
         if (back->key[k->n_in + i]) ok = egi_back_give(k, grads, k->out_slot[i], in[j++]);
     ok = ok && egi_tape_run_back(&tape, tape.n_lines, grads, wanted, NULL);
+    if (ok && tape.unnoted) ok = egi_memory_fail("tape_gradient", (int64_t)sizeof *tape.notes);     // replays note none
     for (int32_t i = 0, j = 0, at = 0; i < k->n_in && ok; i++) {
         if (!back->key[i]) continue;
         eg_tensor *g = grads[k->in_slot[i]];
@@ -43784,7 +43856,7 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, int n, eg_ten
                       "ask it, stop it with eg_tape_stop, or end it with an EG_SCOPE of its own");
     for (int i = 0; i < m && ok; i++) {
         if (!out[i]) continue;
-        ok = egi_operand_alive("function_call", i, out[i]);
+        ok = egi_result_alive("function_call", "the body", i, out[i]);
         if (ok && out[i]->flags & EGI_VARIABLE) ok = (out[i] = eg_read(out[i])) != NULL;
         else if (ok) ok = (out[i] = egi_function_own_output(out[i])) != NULL;
         ok = ok && eg_keep(out[i]);
@@ -44567,7 +44639,9 @@ static void egi_open_share_backs(egi_open_list *o, egi_trace *t, int64_t length)
     o->backs->refs++;
     egi_unlock();
     __atomic_store_n(&k->length, length, __ATOMIC_RELAXED);
-    if (own) egi_backs_release(own, o->backs);
+    if (!own) return;
+    __atomic_fetch_add(&egi_remarks_changed, (int64_t)1, __ATOMIC_RELEASE);
+    egi_backs_release(own, o->backs);
 }
 // Whether a place is no constant that the body made, or one with the same bytes in both lists.
 static bool egi_constants_fit(const egi_trace *a, const egi_trace *b, int64_t place) {
@@ -47570,13 +47644,13 @@ static eg_tensor *egi_graph_assigned(egi_recorder *r, eg_tensor *v, eg_tensor *x
 typedef struct egi_flow_attr { int64_t first, max_steps; int32_t block[3]; int32_t n; } egi_flow_attr;
 // Runs a body and writes its nodes into a block; out[] get references.
 static bool egi_graph_body(eg_graph *g, const char *name, const char *what, int32_t block, eg_function_body *body,
-                           void *user, eg_tensor *const *in, eg_tensor **out, int m) {
+                           void *user, eg_tensor *const *in, int n, eg_tensor **out, int m) {
     const int32_t outer = g->block;
     egi_after *const after = g->after;
     if (block < 0) return false;
     g->block = block;
     const int64_t errors = egi_this.errors;
-    bool ok = egi_flow_run(name, what, body, user, in, -1, out, m) && egi_graph_reads(name, g, out, m);
+    bool ok = egi_flow_run(name, what, body, user, in, n, out, m) && egi_graph_reads(name, g, out, m);
     ok = ok && (egi_this.errors == errors || egi_this.error.code == EG_OK);     // an error: something is missing
     g->block = outer;
     g->after = after;
@@ -47634,7 +47708,6 @@ static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *c
     eg_graph *g = (eg_graph *)r->graph;
     egi_flow_attr a;
     eg_tensor **gave = (eg_tensor **)egi_alloc(4 * ((size_t)m + 1) * sizeof *gave), **own = gave + 2 * m;
-    (void)n;
     if (!gave) return egi_memory_fail("cond", m * 8);
     if (!m && !g->block) {
         egi_free(gave);
@@ -47648,7 +47721,7 @@ static bool egi_graph_cond(egi_recorder *r, eg_tensor *pred, eg_function_body *c
     bool ok = true;
     for (int w = 0; w < 2 && ok; w++)
         ok = egi_graph_body(g, "cond", w ? "the function of false" : "the function of true",
-                            a.block[w] = egi_body_new(g), bodies[w], user, in, gave + w * m, m);
+                            a.block[w] = egi_body_new(g), bodies[w], user, in, n, gave + w * m, m);
     for (int i = 0; i < m && ok; i++) {
         ok = gave[i]->dtype == gave[m + i]->dtype && egi_shape_same(gave[i], gave[m + i]);
         if (!ok)
@@ -47702,9 +47775,9 @@ static bool egi_graph_loop_in(eg_graph *g, eg_function_body *const *bodies, void
     const int32_t outer = g->block;
     if (ok) g->block = a.block[2];
     ok = ok && egi_graph_states(g, own, n, inner) &&
-         egi_graph_body(g, "while", "the condition", a.block[0] = egi_body_new(g), bodies[0], user, inner, &p, 1) &&
+         egi_graph_body(g, "while", "the condition", a.block[0] = egi_body_new(g), bodies[0], user, inner, n, &p, 1) &&
          egi_flow_decides("while", p) &&
-         egi_graph_body(g, "while", "the body", a.block[1] = egi_body_new(g), bodies[1], user, inner, next, n);
+         egi_graph_body(g, "while", "the body", a.block[1] = egi_body_new(g), bodies[1], user, inner, n, next, n);
     g->block = outer;
     ok = ok && egi_flow_keeps("while", inner, next, n, 0) && egi_graph_adopt(&g->recorder, "while", next, n, adopted) &&
          egi_graph_loop_outputs(g, &a, own, inner, p, adopted, out);
@@ -47719,7 +47792,7 @@ static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, voi
     eg_tensor **first = (eg_tensor **)egi_alloc((size_t)n * 5 * sizeof *first), **list = first + n;
     if (!first) return egi_memory_fail("while", n * 8);
     memset(list, 0, (size_t)n * 4 * sizeof *list);
-    bool ok = egi_flow_take("while", state, first, n);
+    bool ok = egi_flow_take("while", NULL, state, first, n);
     if (ok) {
         ok = egi_graph_reads("while", g, first, n) &&
              egi_graph_loop_in(g, bodies, user, first, n, max_steps, list, out);
@@ -47757,10 +47830,12 @@ static const egi_vertex *egi_graph_read_before(const eg_graph *g, const eg_tape 
         const egi_vertex *node = g->nodes[k];
         const int32_t slot = node->kind == EGI_VERTEX_OP && !node->paused ? egi_tape_slot_find(t, node->id) : -1;
         const egi_line *line = slot >= 0 && t->slots[slot].record >= 0 ? t->lines[t->slots[slot].record] : NULL;
-        for (int i = 0; i < node->n && node->kind == EGI_VERTEX_OP && !node->paused; i++)
-            if (node->in[i].value == g->nodes[v.node]->out[v.out] &&
+        for (int i = 0; i < node->n && node->kind == EGI_VERTEX_OP && !node->paused; i++) {
+            const egi_value *read = node->in[i].value < 0 ? NULL : egi_value_at(g, node->in[i].value);
+            if (read && read->node == v.node && read->out == v.out &&
                 (slot < 0 || (line && i < line->n && line->slots[i] < 0)))
                 return node;
+        }
     }
     return NULL;
 }
@@ -48648,18 +48723,17 @@ static bool egi_graph_run_tapes(egi_graph_run *run, int32_t block, int64_t at) {
 }
 // Makes tapes that have begun watch what node `at` computed, if it is a source of theirs.
 static bool egi_graph_run_watch(egi_graph_run *run, int64_t at) {
-    const egi_vertex *made = run->graph->nodes[at];
     bool ok = true;
     for (int64_t k = at + 1; k < run->n_nodes && ok; k++) {
         const egi_vertex *node = run->graph->nodes[k];
         int ny;
         if (!run->needed[k] || node->kind != EGI_VERTEX_GRADIENTS || !run->tape[k]) continue;
         memcpy(&ny, node->attr, sizeof ny);
-        for (int i = 2 * ny; i < node->n && ok; i++)
-            for (int o = 0; o < made->n_out && ok; o++) {
-                eg_tensor *x = made->out[o] >= 0 && node->in[i].value == made->out[o] ? run->value[made->out[o]] : NULL;
-                ok = egi_graph_watch_source(run->tape[k], node->in[i].watched, x);
-            }
+        for (int i = 2 * ny; i < node->n && ok; i++) {
+            if (node->in[i].value < 0 || egi_value_at(run->graph, node->in[i].value)->node != at) continue;
+            eg_tensor *x = egi_graph_input(run, node, i, &ok);
+            ok = ok && egi_graph_watch_source(run->tape[k], node->in[i].watched, x);
+        }
     }
     return ok;
 }
@@ -49958,13 +50032,16 @@ static bool egi_function_write(eg_function *f, const egi_trace *t, eg_graph *g, 
                                              names && *names ? *names++ : NULL)) != NULL;
         values[i] = ok ? egi_graph_value(in[i]) : -1;
     }
-    if (ok) EGI_FRAMED_DEEPER("the body", "function_save", ok = f->body(in, out, f->user));
+    ok = ok && egi_body_call("function_save", "the body", f->body, f->user, in, n, out, m);
     if (!ok && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, "function_save", "the body failed without an error");
+    if (ok && g->recorder.refused[0])
+        ok = egi_fail(EG_ERROR_STATE, "function_save", "the body clears an error and goes on, so that the file would "
+                      "hold another function; leave the error: %.200s", g->recorder.refused);
     for (int i = 0; i < m && ok; i++) {
         values[n + i] = -1;
         if (!out[i]) continue;
-        ok = egi_operand_alive("function_save", i, out[i]);
+        ok = egi_result_alive("function_save", "the body", i, out[i]);
         ok = ok && (values[n + i] = egi_graph_value_of(g, out[i])) >= 0;
     }
     return ok;

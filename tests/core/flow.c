@@ -197,7 +197,7 @@ TEST(errors) {
     CHECK(!y);
     CHECK_ERROR(eg_while(number, grows, NULL, &x, &y, 1), EG_ERROR_DTYPE, "the condition is float32 [3]");
     CHECK_ERROR(eg_while(always, fails, NULL, &x, &y, 1), EG_ERROR_STATE, "eg_while: the body failed without an error");
-    CHECK_ERROR(eg_while(always, forgets, NULL, &x, &y, 1), EG_ERROR_NULL, "eg_while: operand 0 is NULL");
+    CHECK_ERROR(eg_while(always, forgets, NULL, &x, &y, 1), EG_ERROR_NULL, "eg_while: result 0 of the body is NULL");
     CHECK_ERROR(eg_while(always, NULL, NULL, &x, &y, 1), EG_ERROR_NULL, "body");
     CHECK_ERROR(eg_while(always, number, NULL, &x, &y, 1, .max_steps = -1), EG_ERROR_ARGUMENT, "max_steps is -1");
     CHECK_ERROR(eg_cond(one, doubled, negated, &ran, &x, 1, &y, 1), EG_ERROR_DTYPE, "the condition is float32 []");

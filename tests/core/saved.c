@@ -417,6 +417,60 @@ TEST(a_watched_variable_that_is_not_trainable) {
     }
     eg_release(frozen);
 }
+// A source that is a target, too, and that the file holds as a tensor: the gradient names it by another handle than the
+// op that reads it. With another source, and a target whose op has no gradient.
+static eg_tensor *held_pair[2];
+static bool own_target_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int kind = *(const int *)user;
+    eg_tensor *g[3] = { NULL }, *x = in[0], *w = held_pair[1];
+    eg_tensor *s = kind & 1 ? eg_sigmoid(held_pair[0]) : held_pair[0];
+    eg_tape *tape = kind & 8 ? eg_tape_begin_persistent() : eg_tape_begin();
+    eg_tape_watch(tape, s);
+    if (kind & 2) eg_tape_watch(tape, w);
+    eg_tensor *q = eg_leaky_relu(w, 0.3), *y = kind & 4 ? eg_mul(q, x) : eg_floordiv(held_pair[0], q);
+    eg_tensor *ys[] = { y, s }, *xs[] = { s, s, w };
+    if (!eg_tape_gradients_from(tape, ys, 2, NULL, xs, kind & 2 ? 3 : 2, g)) return false;
+    for (int i = 0; i < 3; i++) if (g[i]) x = eg_add(eg_mul(x, 2), g[i]);
+    out[0] = eg_keep(x);
+    return true;
+}
+TEST(a_source_that_is_its_own_target) {
+    held_pair[0] = eg_constant(EG_SHAPE(2), 3.5, 4);
+    held_pair[1] = eg_constant(EG_SHAPE(2), 0.5, -4);
+    for (int kind = 0; kind < 16; kind++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_constant(EG_SHAPE(2), 0.5, 0.7), *a, *b;
+        eg_function *f = eg_function_new(own_target_body, &kind);
+        CHECK(eg_function_call(f, &x, 1, &a, 1));
+        REQUIRE(eg_function_save(f, test_temp("target")));
+        eg_function *g = eg_function_load(test_temp("target"));
+        for (int i = 0; i < 3; i++) CHECK(eg_function_call(g, &x, 1, &b, 1) && same(a, b));
+        eg_function_release(g);
+        eg_function_release(f);
+    }
+}
+// An error that only a graph raises, and that the body clears: the file would hold what the body does behind it.
+static bool clears_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, in[0]);
+    eg_tensor *y = eg_square(in[0]);
+    eg_tape_stop(tape);
+    y = eg_add(y, eg_sin(in[0]));
+    eg_tape_resume(tape);
+    eg_tensor *g = eg_tape_gradient(tape, eg_mul(y, in[0]), in[0]);
+    eg_error_clear();
+    out[0] = eg_keep(g ? g : in[0]);
+    return true;
+}
+TEST(a_body_that_clears_the_error_of_a_graph) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 0.5, 0.7), *y;
+    eg_function *f = eg_function_new(clears_body, NULL);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_ERROR(eg_function_save(f, test_temp("clears")), EG_ERROR_STATE,
+                "the file would hold another function; leave the error: eg_tape_gradient: what ran while eg_tape_stop");
+    eg_function_release(f);
+}
 // Two inputs that were one tensor in the trace that is saved: the file has two, so they may differ in a later call, and
 // the other way round. The same holds without a file.
 static bool two_inputs(eg_tensor *const *in, eg_tensor **out, void *user) {

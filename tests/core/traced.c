@@ -1635,6 +1635,22 @@ TEST(a_body_that_clears_an_error_of_values_fails_the_call) {
             eg_function_release(f);
         }
 }
+// Where an error of shapes, which the body may clear, came before, the one of values is named.
+static bool two_errors_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    (void)eg_reshape(in[0], EG_SHAPE(7));
+    (void)eg_gather(in[1], in[0]);
+    eg_error_clear();
+    out[0] = eg_keep(eg_square(in[1]));
+    return true;
+}
+TEST(the_error_of_values_is_named_not_the_first_one) {
+    eg_tensor *in[] = { eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 5), eg_constant(EG_SHAPE(3), 1, 2, 3) }, *y;
+    eg_function *f = eg_function_new(two_errors_body, NULL);
+    if (test_on_host)
+        CHECK_ERROR(eg_function_call(f, in, 2, &y, 1), EG_ERROR_STATE, "a function for eg_host_call: eg_gather");
+    eg_function_release(f);
+}
 TEST(a_replay_fails_as_the_body_does) {
     double left[2];
     for (int traced = 0; traced < 2; traced++) {
@@ -2262,6 +2278,34 @@ TEST(lists_of_a_body_end_with_nulls) {
     CHECK_ERROR(eg_cond(yes, reads_two, gives_two, NULL, &x, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
     CHECK_ERROR(eg_cond(yes, gives_two, reads_two, NULL, &x, 1, y, 1), EG_ERROR_ARGUMENT, "gave result 1");
     CHECK(y[1] == x);
+    eg_graph *g = eg_graph_new();
+    {
+        EG_GRAPH(g);
+        eg_tensor *p = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "p"), *more = eg_greater(eg_reduce_sum(p), 0);
+        CHECK_ERROR(eg_cond(more, reads_two, reads_two, NULL, &p, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
+        CHECK_ERROR(eg_while(gives_two, reads_two, NULL, &p, y, 1), EG_ERROR_ARGUMENT, "gave result 1");
+    }
+    eg_graph_release(g);
     eg_function_release(reads);
     eg_function_release(gives);
+}
+// Errors of results name the body.
+static bool gives_ended(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = in[0];
+    EG_SCOPE;
+    out[1] = eg_square(in[0]);
+    return true;
+}
+TEST(errors_of_results_name_the_body) {
+#ifdef EAGER_DEBUG
+    eg_function *f = eg_function_new(gives_ended, NULL);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y[2], *yes = eg_greater(eg_scalar(1), 0);
+    CHECK_ERROR(eg_function_call(f, &x, 1, y, 2), EG_ERROR_STATE, "result 1 of the body, made by eg_square, was used");
+    CHECK_ERROR(eg_cond(yes, gives_ended, gives_ended, NULL, &x, 1, y, 2), EG_ERROR_STATE,
+                "result 1 of the function of true, made by eg_square, was used");
+    eg_function_release(f);
+#else
+    (void)gives_ended;
+#endif
 }
