@@ -20616,8 +20616,8 @@ static EGI_COLD uint64_t egi_tape_hash(const eg_tape *t, const char *name, int32
 }
 // Writes the text of eg_tape_unconnected_reason: why ys have no gradient for x. sx and sy are the slots of x and ys, -1
 // if the tape does not know them. Calls of traced functions stand for many lines, so their tape's text is kept: a
-// training loop asks for the same one at each step.
-static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
+// training loop asks for the same one at each step. False without memory.
+static EGI_COLD bool egi_tape_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
                                       const int32_t *sy, int ny) {
     char name[64];
     snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
@@ -20628,18 +20628,21 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
         else
             egi_tape_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
                                 x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
-        return;
+        return true;
     }
     bool calls = false;
     for (const egi_remark *note = t->notes; note && !calls; note = note->next) calls = note->tape != NULL;
     const uint64_t hash = calls ? egi_tape_hash(t, name, sx, ys, sy, ny) : 0;
     if (calls && egi_this.explained_for == hash) {
         memcpy(egi_this.reason, egi_this.explained, sizeof egi_this.reason);
-        return;
+        return true;
     }
-    if (!egi_tape_explain_path(t, name, sx, ys, sy, ny) || !calls) return;
-    memcpy(egi_this.explained, egi_this.reason, sizeof egi_this.explained);
-    egi_this.explained_for = hash;
+    if (!egi_tape_explain_path(t, name, sx, ys, sy, ny)) return false;
+    if (calls) {
+        memcpy(egi_this.explained, egi_this.reason, sizeof egi_this.explained);
+        egi_this.explained_for = hash;
+    }
+    return true;
 }
 
 // For t->report, for each slot: the first line that reads it, after which (going backwards) its gradient is complete;
@@ -45997,8 +46000,10 @@ static bool egi_hosted_read(egi_hosted *k, int64_t wanted, eg_tensor *const *ups
         k->dx[i] = dx[j] ? eg_retain(dx[j]) : NULL;
         // Of a custom gradient, the op's own reason is that it gave none.
         if (!dx[j++] && t && !k->custom) {
-            egi_tape_explain(&k->tape, k->in[i], egi_tape_slot_find(&k->tape, k->in[i]->id), ys, sy, m);
-            egi_tape_note(t, line, i, egi_this.reason, ", inside an eg_host_call");
+            if (egi_tape_explain(&k->tape, k->in[i], egi_tape_slot_find(&k->tape, k->in[i]->id), ys, sy, m))
+                egi_tape_note(t, line, i, egi_this.reason, ", inside an eg_host_call");
+            else
+                t->unnoted = true;
         }
     }
     egi_tape_clear(&k->tape);

@@ -733,6 +733,52 @@ static bool run_traced_flow(state *s) {
 }
 SWEEP(traced_flow, false)
 
+// Why a gradient is missing is learned in the first run of a gradient's function: where that run lacks memory, a later
+// one learns it.
+static bool picks_second(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_mul(in[1], 2)) != NULL;
+}
+static bool picking_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return eg_host_call(picks_second, NULL, in, 2, out, 1, .differentiable = true) && eg_keep(out[0]);
+}
+// One step; the reason goes to text. With `at` from 1 on, that allocation fails in the gradient.
+static bool missing_step(eg_function *f, int64_t at, bool *through, char *text, size_t size) {
+    EG_SCOPE;
+    eg_tensor *x[] = { eg_ones(EG_FLOAT32, EG_SHAPE(2)), eg_ones(EG_FLOAT32, EG_SHAPE(2)) }, *y, *g[2];
+    eg_tape *tape = eg_tape_begin();
+    for (int i = 0; i < 2; i++) eg_tape_watch(tape, x[i]);
+    if (!eg_function_call(f, x, 2, &y, 1)) return false;
+    if (at) faults_begin(TWICE, at);
+    const bool ok = eg_tape_gradients(tape, y, x, 2, g);
+    if (at) {
+        faults_end();
+        *through = !faults.failed;
+    }
+    if (ok) snprintf(text, size, "%s", eg_tape_unconnected_reason());
+    return ok && !g[0] && g[1];
+}
+TEST(reasons_are_not_lost_without_memory) {
+    char first[400] = "", text[400];
+    REQUIRE(sweep_begin());
+    bool through = false;
+    for (int64_t at = 0; !through; at++) {
+        eg_function *f = eg_function_new(picking_body, NULL, .no_recheck = true);
+        const bool ok = missing_step(f, at, &through, at ? text : first, sizeof text);
+        if (at && !ok) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+        eg_error_clear();
+        for (int i = 0; i < 2; i++) {
+            CHECK(missing_step(f, 0, NULL, text, sizeof text));
+            CHECK(!strcmp(first, text));
+            if (strcmp(first, text)) printf("    allocation %d: %s\n", (int)at, text);
+        }
+        eg_function_release(f);
+        if (test_fails > 5) break;
+    }
+    CHECK_CONTAINS(first, "inside an eg_host_call");
+    sweep_end();
+}
 TEST(no_memory_from_the_start) {
     REQUIRE(sweep_begin());
     faults_begin(FOR_EVER, 1);
