@@ -13142,6 +13142,8 @@ static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
 // 16-byte vectors are baseline everywhere; the aligned(…) makes loads through them legal at any element's address.
 typedef float egi_v16_f32 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias));
+typedef char egi_v16_i8 __attribute__((vector_size(16)));
+typedef int64_t egi_v16_i64 __attribute__((vector_size(16)));
 #if EGI_FUSES
 // c + s b, rounded once, whatever the flags allow: of a vector, and of one number.
 static inline egi_v16_f32 egi_vector_fma_f32(egi_v16_f32 s, egi_v16_f32 b, egi_v16_f32 c) {
@@ -13330,6 +13332,8 @@ struct egi_reducer {
     void (*begin)(int64_t m, void *acc);
     void (*fold)(int64_t n, int64_t m, void *acc);                                    // each n into one, which leaves m
     void (*end)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y);  // m results y, each of n elements
+    // All at once for few elements, (outer, n, inner): rows of up to EGI_FOLD, or few columns, with the same bits.
+    void (*few)(egi_reduction kind, int64_t outer, int64_t n, int64_t inner, const void *x, void *y);
 };
 #define EGI_REDUCER static inline __attribute__((always_inline))
 
@@ -14418,6 +14422,34 @@ static void egi_formula_run_blocks(const egi_formula_run *e, int64_t most, doubl
     }
     egi_parallel((e->out->size + b.step - 1) / b.step, cost, egi_formula_blocks_run, &b);
 }
+// Whether the result is so small that packing other layouts whole costs less than a look at rows and blocks.
+enum { EGI_RUN_FEW = 64 };
+static bool egi_formula_run_is_few(const egi_formula_run *e) {
+    bool few = !e->program && e->out->size <= EGI_RUN_FEW;
+    for (int i = 0; i < 5 && few; i++) few = !e->x[i] || e->x[i]->dtype == e->of[i];
+    return few;
+}
+static bool egi_formula_run_few(egi_formula_run *e) {
+    char space[5][EGI_RUN_FEW * 8];
+    for (int i = 0; i < 5; i++) {
+        const eg_tensor *x = e->x[i];
+        egi_walk w;
+        if (!x || egi_reader_is_direct(x, e->out, e->of[i])) continue;
+        egi_walk_make(&w, x, e->out->rank, e->out->dims);
+        const int size = egi_dtypes[x->dtype].size;
+        if (w.rank > 2 || size != 4) egi_walk_move(space[i], x->data, &w, 0, e->out->size, size, false);
+        else {
+            const int last = w.rank - 1;
+            char *to = space[i];
+            for (int64_t r = 0, rows = last ? w.dims[0] : 1; r < rows; r++)
+                for (int64_t k = 0; k < w.dims[last]; k++, to += 4)
+                    memcpy(to, x->data + (r * last * w.strides[0] + k * w.strides[last]) * 4, 4);
+        }
+        e->in[i] = space[i];
+    }
+    egi_formula_run_unread(e, e->in);
+    return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
+}
 // Computes the whole result, on the team if it is large. False with an error, before anything is written, if there is
 // no program.
 static bool egi_formula_run_all(egi_formula_run *e) {
@@ -14427,6 +14459,7 @@ static bool egi_formula_run_all(egi_formula_run *e) {
     for (int i = 0; i < e->count && direct; i++) direct = !e->x[i] || egi_reader_is_direct(e->x[i], e->out, e->of[i]);
     if (direct && e->out->size < EGI_PARALLEL_SIZE)
         return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
+    if (egi_formula_run_is_few(e)) return egi_formula_run_few(e);
     // Without elements this only makes the program, the one part that can fail.
     if (!egi_formula_run_part(e, 0, e->in, e->scalars, e->out->data)) return false;
     if (e->out->size >= EGI_PARALLEL_SIZE) cost = egi_formula_cost(e);
@@ -14698,7 +14731,7 @@ typedef struct egi_reduce_walk {
     bool wide, convert;                             // wide: with AVX2; convert: elements first become int64
     char *accumulators, *packed;                    // room for EGI_BLOCK elements of 8 bytes each
 } egi_reduce_walk;
-enum { EGI_FOLD = 16, EGI_MOVED = 256 };
+enum { EGI_FOLD = 16, EGI_MOVED = 256, EGI_REDUCE_FEW = 128 };
 
 // Fills w->loop with the axes of x, except those of 1. Neighbours that continue each other are merged.
 static void egi_reduce_loops(egi_reduce_walk *w, const eg_tensor *x, unsigned axes) {
@@ -14877,6 +14910,18 @@ static void egi_reduce_at_once(egi_reduce_job *job) {
     egi_reduce_block(&job->w, job->made, job->args->in[0]->data);
     egi_reduce_block_end(job->args, &job->w, job->made, accumulators, job->args->out[0]->data);
 }
+// Reduces few contiguous elements, of which neighbouring axes are reduced, all at once; false: they are not such.
+static bool egi_reduce_few(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const eg_tensor *x = args->in[0];
+    int64_t inner = 1;
+    int i = x->rank - 1;
+    for (; i >= 0 && !(p->axes >> i & 1); i--) inner *= x->dims[i];
+    for (; i >= 0 && p->axes >> i & 1; i--) {}
+    if (p->axes & ((1u << (i + 1)) - 1) || (inner == 1 ? p->n > EGI_FOLD : inner >= 8)) return false;
+    p->reducers[x->dtype]->few(p->kind, x->size / (p->n * inner), p->n, inner, x->data, args->out[0]->data);
+    return true;
+}
 // Sums, means, products and extremes over any axes. How x is cut depends on its shape only, or does not change the
 // order of a result's additions; so the bits are the same with any number of threads.
 static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
@@ -14886,6 +14931,9 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     egi_reduce_job job;
     egi_reduce_walk *w = &job.w;
     (void)b;
+    if (x->size <= EGI_REDUCE_FEW && p->n < x->size && x->flags & EGI_CONTIGUOUS &&
+        (p->kind != EGI_MEAN || egi_dtype_is_float(x->dtype)) && egi_reduce_few(args))
+        return true;
     job.args = args;
     job.made = 1;
     job.pieces = NULL;
@@ -55199,31 +55247,65 @@ typedef EGI_U EGI_TN(egi_sum);
 #define EGI_WIDEN(p) (*(const EGI_TN(egi_sums) *)(const void *)(p))
 #endif
 typedef EGI_TN(egi_sum) EGI_TN(egi_sums) __attribute__((vector_size(32), aligned(1), may_alias));
+typedef EGI_TN(egi_sum) EGI_TN(egi_sums_16) __attribute__((vector_size(16), aligned(1), may_alias));
+// v and w: 32 bytes of partial sums' elements at p.
+#if EGI_STAMP % 10 == 1 && EGI_X86 && !defined(__clang__)
+#define EGI_WIDEN_16(p) \
+    const egi_v16_f32 both = *(const EGI_TN(egi_few) *)(const void *)(p); \
+    vec v = (vec)__builtin_ia32_cvtps2pd(both), w = (vec)__builtin_ia32_cvtps2pd(__builtin_ia32_movhlps(both, both));
+#elif EGI_STAMP % 10 == 1
+#define EGI_WIDEN_16(p) \
+    vec v = { (double)(p)[0], (double)(p)[1] }, w = { (double)(p)[2], (double)(p)[3] };
+#else
+#define EGI_WIDEN_16(p) \
+    const vec *both = (const vec *)(const void *)(p); \
+    vec v = both[0], w = both[1];
+#endif
 typedef EGI_T EGI_TN(egi_many) __attribute__((vector_size(32), aligned(1), may_alias));
 #if EGI_STAMP % 10 == 6
-typedef signed char EGI_TN(egi_mask) __attribute__((vector_size(32)));
+typedef signed char EGI_TN(egi_part);
 #elif EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 7
-typedef int32_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
+typedef int32_t EGI_TN(egi_part);
 #else
-typedef int64_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
+typedef int64_t EGI_TN(egi_part);
 #endif
+typedef EGI_TN(egi_part) EGI_TN(egi_mask) __attribute__((vector_size(32)));
+typedef EGI_TN(egi_part) EGI_TN(egi_mask_16) __attribute__((vector_size(16)));
+typedef EGI_T EGI_TN(egi_many_16) __attribute__((vector_size(16), aligned(1), may_alias));
 
 // Adds n elements to acc[0], or their squares (EGI_NORM2); EGI_PROD multiplies acc[0] by them. `kind` is a constant.
 #define EGI_TAKEN(v) (kind == EGI_NORM2 ? (v) * (v) : (v))
 #define EGI_JOINED(a, b) (EGI_TN(egi_sum))(kind == EGI_PROD ? (a) * (b) : (a) + (b))
 EGI_REDUCER void EGI_TN(egi_reduce_row_sum_plain)(int64_t n, const EGI_T *x, egi_reduction kind, EGI_TN(egi_sum) *acc) {
+    typedef EGI_TN(egi_sums_16) vec;
     enum { LANES = (int)(32 / sizeof(EGI_TN(egi_sum))), ALL = 8 * LANES };
-    EGI_TN(egi_sum) s[ALL], rest = kind == EGI_PROD;
-    for (int i = 0; i < ALL; i++) s[i] = rest;
-#define EGI_ADD_TO(to) { const EGI_TN(egi_sum) v = (EGI_TN(egi_sum))x[i]; to = EGI_JOINED(to, EGI_TAKEN(v)); }
-    for (; n >= ALL; n -= ALL, x += ALL) for (int i = 0; i < ALL; i++) EGI_ADD_TO(s[i])
-    for (; n >= LANES; n -= LANES, x += LANES) for (int i = 0; i < LANES; i++) EGI_ADD_TO(s[i])
-    for (int64_t i = 0; i < n; i++) EGI_ADD_TO(rest)
+    EGI_TN(egi_sum) rest = kind == EGI_PROD;
+    const vec zero = { 0 };
+    const int64_t blocks = n / ALL;
+    vec low = zero + rest, high = low;
+#define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
+#define EGI_ADD_TO(p, low, high) { \
+        EGI_WIDEN_16(p) \
+        if (kind == EGI_NORM2) { v *= v; w *= w; } \
+        EGI_JOIN(low, v) EGI_JOIN(high, w) \
+    }
+    // Half of the partial sums at a time, which are as many vectors as stay in registers.
+    for (int half = blocks ? 1 : 0; half >= 0 && n >= LANES; half--) {
+        const EGI_T *p = x + half * 4 * LANES;
+        vec a = zero + rest, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
+        for (int64_t k = 0; k < blocks; k++, p += ALL) {
+            EGI_ADD_TO(p, a, b) EGI_ADD_TO(p + LANES, c, d)
+            EGI_ADD_TO(p + 2 * LANES, e, f) EGI_ADD_TO(p + 3 * LANES, g, h)
+        }
+        for (int64_t left = half ? 0 : n % ALL; left >= LANES; left -= LANES, p += LANES) EGI_ADD_TO(p, a, b)
+        EGI_JOIN(a, c) EGI_JOIN(b, d) EGI_JOIN(e, g) EGI_JOIN(f, h)
+        EGI_JOIN(a, e) EGI_JOIN(b, f) EGI_JOIN(low, a) EGI_JOIN(high, b)
+    }
 #undef EGI_ADD_TO
-    for (int step = LANES; step < ALL; step *= 2)
-        for (int k = 0; k < ALL; k += 2 * step)
-            for (int i = 0; i < LANES; i++) s[k + i] = EGI_JOINED(s[k + i], s[k + step + i]);
-    for (int i = 0; i < LANES; i++) rest = EGI_JOINED(rest, s[i]);
+#undef EGI_JOIN
+    for (int64_t i = n - n % LANES; i < n; i++) rest = EGI_JOINED(rest, EGI_TAKEN((EGI_TN(egi_sum))x[i]));
+    for (int i = 0; i < LANES / 2 && n >= LANES; i++) rest = EGI_JOINED(rest, low[i]);
+    for (int i = 0; i < LANES / 2 && n >= LANES; i++) rest = EGI_JOINED(rest, high[i]);
     *acc = EGI_JOINED(*acc, rest);
 }
 // The same for n rows, `step` elements apart, into acc[0] to acc[m - 1], four rows at a time.
@@ -55296,35 +55378,67 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t
 #undef EGI_EIGHT
 #endif
 #undef EGI_ONE
-#undef EGI_TAKEN
 #undef EGI_WIDEN
+#undef EGI_WIDEN_16
 
 // The first element that no other exceeds is the largest; a NaN replaces anything but a NaN.
 #define EGI_MORE(v, top) ((v) > (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
 #define EGI_LESS(v, top) ((v) < (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
 #define EGI_PICK(condition, a, b) ((vec)(((bits)(a) & (bits)(condition)) | ((bits)(b) & ~(bits)(condition))))
+// v where it is more (or less) than top, never if one of them is NaN.
+#if defined(__clang__) || !EGI_X86 || EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 7
+#define EGI_EXTREME_16(NAME, CMP, v, top) EGI_PICK((v) CMP (top), v, top)
+#elif EGI_STAMP % 10 == 1
+#define EGI_EXTREME_16(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##ps(v, top))
+#elif EGI_STAMP % 10 == 2
+#define EGI_EXTREME_16(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##pd(v, top))
+#else
+#define EGI_EXTREME_16(NAME, CMP, v, top) \
+    ((vec)__builtin_ia32_p##NAME##ub128((egi_v16_i8)(v), (egi_v16_i8)(top)))
+#endif
+#if EGI_STAMP % 10 == 1 && EGI_X86 && !defined(__clang__)
+#define EGI_ODD_16(v, w) (bits)__builtin_ia32_cmpunordps(v, w)
+#elif EGI_STAMP % 10 == 2 && EGI_X86 && !defined(__clang__)
+#define EGI_ODD_16(v, w) (bits)__builtin_ia32_cmpunordpd(v, w)
+#else
+#define EGI_ODD_16(v, w) (bits)(((v) != (v)) | ((w) != (w)))
+#endif
+#define EGI_ANY_16(odd) (((egi_v16_i64)(odd))[0] | ((egi_v16_i64)(odd))[1])
+#define EGI_OF_ROW(r) (*(const vec *)(const void *)(row[r] + j))
+#define EGI_TAKE_16(NAME, CMP, v, low, high) { \
+        low = EGI_EXTREME_16(NAME, CMP, (v)[0], low); \
+        high = EGI_EXTREME_16(NAME, CMP, (v)[1], high); \
+        if (EGI_IS_FLOAT) odd |= EGI_ODD_16((v)[0], (v)[1]); \
+    }
 #define EGI_EXTREME(NAME, WINS, CMP) \
     EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _plain))(int64_t n, const EGI_T *x, \
                                                                                  EGI_T *acc) { \
+        typedef EGI_TN(egi_many_16) vec; \
+        typedef EGI_TN(egi_mask_16) bits; \
         enum { LANES = (int)(32 / sizeof(EGI_T)), ALL = 4 * LANES }; \
         const EGI_T *from = x; \
         int64_t left = n; \
-        EGI_T top = *acc, m[ALL]; \
+        EGI_T top = *acc; \
         bool nan = false; \
         if (n >= LANES) { \
-            for (int i = 0; i < ALL; i++) m[i] = top; \
-            for (; left >= ALL; left -= ALL, x += ALL) \
-                for (int i = 0; i < ALL; i++) m[i] = x[i] CMP m[i] ? x[i] : m[i]; \
-            for (; left > 0; left -= LANES, x += LANES) { \
-                const EGI_T *v = left < LANES ? x + left - LANES : x; \
-                for (int i = 0; i < LANES; i++) m[i] = v[i] CMP m[i] ? v[i] : m[i]; \
+            const vec zero = { 0 }; \
+            vec a = zero + top, b = a, c = a, d = a, e = a, f = a, g = a, h = a; \
+            bits odd = { 0 }; \
+            for (; left >= ALL; left -= ALL, x += ALL) { \
+                const vec *v = (const vec *)(const void *)x; \
+                EGI_TAKE_16(NAME, CMP, v, a, b) EGI_TAKE_16(NAME, CMP, v + 2, c, d) \
+                EGI_TAKE_16(NAME, CMP, v + 4, e, f) EGI_TAKE_16(NAME, CMP, v + 6, g, h) \
             } \
-            for (int step = LANES; step < ALL; step *= 2) \
-                for (int k = 0; k < ALL; k += 2 * step) \
-                    for (int i = 0; i < LANES; i++) \
-                        m[k + i] = m[k + step + i] CMP m[k + i] ? m[k + step + i] : m[k + i]; \
-            for (int i = 0; i < LANES; i++) top = m[i] CMP top ? m[i] : top; \
-            for (int64_t i = 0; EGI_IS_FLOAT && i < n; i++) nan |= EGI_ISNAN(from[i]); \
+            for (; left > 0; left -= LANES, x += LANES) {   /* the last two vectors may overlap those before */ \
+                const vec *v = (const vec *)(const void *)(left < LANES ? x + left - LANES : x); \
+                EGI_TAKE_16(NAME, CMP, v, a, b) \
+            } \
+            a = EGI_EXTREME_16(NAME, CMP, c, a), b = EGI_EXTREME_16(NAME, CMP, d, b); \
+            e = EGI_EXTREME_16(NAME, CMP, g, e), f = EGI_EXTREME_16(NAME, CMP, h, f); \
+            a = EGI_EXTREME_16(NAME, CMP, e, a), b = EGI_EXTREME_16(NAME, CMP, f, b); \
+            for (int i = 0; i < LANES / 2; i++) top = a[i] CMP top ? a[i] : top; \
+            for (int i = 0; i < LANES / 2; i++) top = b[i] CMP top ? b[i] : top; \
+            for (int i = 0; EGI_IS_FLOAT && i < LANES / 2; i++) nan |= odd[i] != 0; \
         } \
         for (; left > 0; left--, x++) if (WINS(*x, top)) top = *x; \
         for (int64_t i = 0; nan && i < n; i++) if (EGI_ISNAN(from[i])) { top = from[i]; break; } \
@@ -55332,8 +55446,28 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t
     } \
     EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, NAME), \
                                       _plain))(int64_t n, int64_t step, int64_t m, const EGI_T *x, EGI_T *acc) { \
-        for (; n > 0; n--, x += step) \
-            for (int64_t j = 0; j < m; j++) acc[j] = WINS(x[j], acc[j]) ? x[j] : acc[j]; \
+        typedef EGI_TN(egi_many_16) vec; \
+        typedef EGI_TN(egi_mask_16) bits; \
+        const int lanes = (int)(sizeof(vec) / sizeof(EGI_T)); \
+        /* two rows at a time; what is taken up twice, of the last row or the last vector, changes nothing */ \
+        for (; n > 0; x += 2 * step, n -= 2) { \
+            const EGI_T *row[2] = { x, x + (n > 1 ? step : 0) }; \
+            for (int64_t j = 0, end; j < m; j = end) { \
+                end = m < lanes ? m : j + lanes; \
+                if (m >= lanes) { \
+                    if (end > m) j = (end = m) - lanes; \
+                    const vec v = EGI_OF_ROW(0), w = EGI_OF_ROW(1), before = *(const vec *)(const void *)(acc + j), \
+                              top = EGI_EXTREME_16(NAME, CMP, v, before); \
+                    const bits odd = EGI_ODD_16(v, w); \
+                    if (!EGI_IS_FLOAT || !EGI_ANY_16(odd)) { \
+                        *(vec *)(void *)(acc + j) = EGI_EXTREME_16(NAME, CMP, w, top); \
+                        continue; \
+                    } \
+                } \
+                for (int r = 0; r < 2; r++) \
+                    for (int64_t i = j; i < end; i++) if (WINS(row[r][i], acc[i])) acc[i] = row[r][i]; \
+            } \
+        } \
     } \
     static void EGI_TN(EGI_PASTE(egi_fold_, NAME))(int64_t n, int64_t m, void *acc) { \
         EGI_T *y = (EGI_T *)acc; \
@@ -55342,10 +55476,32 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t
             for (int64_t i = 1; i < n; i++) if (WINS(y[j * n + i], top)) top = y[j * n + i]; \
             y[j] = top; \
         } \
+    } \
+    static void EGI_TN(EGI_PASTE(egi_few_, NAME))(egi_reduction kind, int64_t outer, int64_t n, int64_t inner, \
+                                                  const void *from, void *to) { \
+        const EGI_T *x = (const EGI_T *)from; \
+        EGI_T *y = (EGI_T *)to; \
+        (void)kind; \
+        for (; outer > 0; outer--, x += (n - 1) * inner) \
+            for (int64_t i = 0; i < inner; i++, x++, y++) { \
+                EGI_T top = *x; \
+                bool nan = EGI_ISNAN(top); \
+                for (int64_t k = 1; k < n; k++) { \
+                    const EGI_T v = x[k * inner]; \
+                    top = v CMP top ? v : top; \
+                    nan |= EGI_ISNAN(v); \
+                } \
+                for (int64_t k = 0; nan && k < n; k++) if (EGI_ISNAN(x[k * inner])) { top = x[k * inner]; break; } \
+                *y = top; \
+            } \
     }
 EGI_EXTREME(max, EGI_MORE, >)
 EGI_EXTREME(min, EGI_LESS, <)
 #undef EGI_EXTREME
+#undef EGI_ANY_16
+#undef EGI_TAKE_16
+#undef EGI_ODD_16
+#undef EGI_EXTREME_16
 #if EGI_WIDE_PROGRAMS
 // The same in vectors of 32 bytes. v is chosen if it is more (or less) than top, never if one of them is NaN, as the
 // instructions for maxima and minima do. AVX2 has none for int64, and clang finds them by itself.
@@ -55361,7 +55517,6 @@ EGI_EXTREME(min, EGI_LESS, <)
 #else
 #define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_p##NAME##sd256((bits)(v), (bits)(top)))
 #endif
-#define EGI_OF_ROW(r) (*(const vec *)(const void *)(row[r] + j))
 #define EGI_EXTREME(NAME, WINS, CMP) \
     EGI_AVX2 EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _avx2))( \
         int64_t n, const EGI_T *x, EGI_T *acc) { \
@@ -55434,8 +55589,8 @@ EGI_EXTREME(max, EGI_MORE, >)
 EGI_EXTREME(min, EGI_LESS, <)
 #undef EGI_EXTREME
 #undef EGI_EXTREME_OF
-#undef EGI_OF_ROW
 #endif
+#undef EGI_OF_ROW
 #undef EGI_MORE
 #undef EGI_LESS
 #undef EGI_PICK
@@ -55453,7 +55608,6 @@ EGI_EXTREME(min, EGI_LESS, <)
 EGI_FOLD_BY(sums, EGI_SUM)
 EGI_FOLD_BY(products, EGI_PROD)
 #undef EGI_FOLD_BY
-#undef EGI_JOINED
 static void EGI_TN(egi_fold_begin_sums)(int64_t m, void *acc) { memset(acc, 0, (size_t)m * sizeof(EGI_TN(egi_sum))); }
 static void EGI_TN(egi_fold_begin_products)(int64_t m, void *acc) {
     for (int64_t j = 0; j < m; j++) ((EGI_TN(egi_sum) *)acc)[j] = 1;
@@ -55485,6 +55639,34 @@ static void EGI_TN(egi_fold_end_extremes)(egi_reduction kind, int64_t n, int64_t
     (void)kind, (void)n;
     memcpy(y, acc, (size_t)m * sizeof(EGI_T));
 }
+// The elements of a short row are joined in order, those of a column by fours, as egi_reduce_column_sums_plain does.
+#define EGI_FEW_SUMS(NAME, KIND) \
+    static void EGI_TN(EGI_PASTE(egi_few_, NAME))(egi_reduction end, int64_t outer, int64_t n, int64_t inner, \
+                                                  const void *from, void *to) { \
+        const egi_reduction kind = KIND; \
+        const EGI_T *x = (const EGI_T *)from; \
+        EGI_T *y = (EGI_T *)to; \
+        for (; outer > 0; outer--, x += (n - 1) * inner) \
+            for (int64_t i = 0; i < inner; i++, x++, y++) { \
+                EGI_TN(egi_sum) all = kind == EGI_PROD; \
+                int64_t k = 0; \
+                for (; inner > 1 && k + 4 <= n; k += 4) \
+                    all = EGI_JOINED(all, EGI_JOINED(EGI_JOINED(EGI_OF_FEW(k), EGI_OF_FEW(k + 1)), \
+                                                     EGI_JOINED(EGI_OF_FEW(k + 2), EGI_OF_FEW(k + 3)))); \
+                for (; k < n; k++) all = EGI_JOINED(all, EGI_OF_FEW(k)); \
+                EGI_TN(egi_fold_end_sums)(end, n, 1, &all, y); \
+            } \
+    }
+#define EGI_OF_FEW(k) (EGI_TN(egi_sum))EGI_TAKEN((EGI_TN(egi_sum))x[(k) * inner])
+EGI_FEW_SUMS(sums, EGI_SUM)
+EGI_FEW_SUMS(products, EGI_PROD)
+#if EGI_IS_FLOAT
+EGI_FEW_SUMS(squares, EGI_NORM2)
+#endif
+#undef EGI_FEW_SUMS
+#undef EGI_OF_FEW
+#undef EGI_JOINED
+#undef EGI_TAKEN
 
 // Makes these functions for an instruction set from the texts above.
 #define EGI_SUMS(target, set, text, what, kind) \
@@ -55519,27 +55701,27 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_sums) = { sizeof(EGI_TN(
                                                                   EGI_SETS(egi_reduce_row_sums),
                                                                   EGI_SETS(egi_reduce_columns_sums),
                                                       EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
-                                                      EGI_TN(egi_fold_end_sums) };
+                                                      EGI_TN(egi_fold_end_sums), EGI_TN(egi_few_sums) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_products) = { sizeof(EGI_TN(egi_sum)),
                                                                       EGI_SETS(egi_reduce_row_products),
                                                                       EGI_SETS(egi_reduce_columns_products),
                                                       EGI_TN(egi_fold_begin_products), EGI_TN(egi_fold_products),
-                                                      EGI_TN(egi_fold_end_sums) };
+                                                      EGI_TN(egi_fold_end_sums), EGI_TN(egi_few_products) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_max) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_max),
                                                                  EGI_SETS(egi_reduce_columns_max),
                                                      EGI_TN(egi_fold_begin_max), EGI_TN(egi_fold_max),
-                                                     EGI_TN(egi_fold_end_extremes) };
+                                                     EGI_TN(egi_fold_end_extremes), EGI_TN(egi_few_max) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_min) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_min),
                                                                  EGI_SETS(egi_reduce_columns_min),
                                                      EGI_TN(egi_fold_begin_min), EGI_TN(egi_fold_min),
-                                                     EGI_TN(egi_fold_end_extremes) };
+                                                     EGI_TN(egi_fold_end_extremes), EGI_TN(egi_few_min) };
 #if EGI_IS_FLOAT                           // norms are of floats
 EGI_IN_SETS(EGI_SUMS, squares, EGI_NORM2)
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_TN(egi_sum)),
                                                                      EGI_SETS(egi_reduce_row_squares),
                                                                      EGI_SETS(egi_reduce_columns_squares),
                                                          EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
-                                                         EGI_TN(egi_fold_end_sums) };
+                                                         EGI_TN(egi_fold_end_sums), EGI_TN(egi_few_squares) };
 #endif
 #undef EGI_SUMS
 #undef EGI_EXTREMES
@@ -55777,14 +55959,15 @@ EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T 
 #undef EGI_MORE
 // The sum of exp(x[i] - m), where x[i] <= m. The exponentials are stored in y unless it is NULL; y may be x. Four
 // pieces at a time, so that fewer steps wait for the sum; the copy of the last few is made first, since reading what
-// was just written in other widths makes the processor wait. What is fetched ahead is the next row.
+// was just written in other widths makes the processor wait. Of a piece that is not whole only as many vectors of SOME
+// are computed as have elements. What is fetched ahead is the next row.
 #define EGI_ROW_FOUR(i) (double)((e[i] + e[i + A]) + (e[i + 2 * A] + e[i + 3 * A]))
 #define EGI_ROW_ADD for (int l = 0; l < A; l++) sum[l] += EGI_ROW_FOUR(l);
 #define EGI_ROW_ADD_4 \
     for (int l = 0; l < A; l++) \
         sum[l] = (((sum[l] + EGI_ROW_FOUR(l)) + EGI_ROW_FOUR(l + P)) + EGI_ROW_FOUR(l + 2 * P)) \
                  + EGI_ROW_FOUR(l + 3 * P);
-#define EGI_ROW_EXP(target, name) \
+#define EGI_ROW_EXP(target, name, SOME) \
     target EGI_NOINLINE static double EGI_TN(name)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) { \
         enum { A = EGI_PIECE / 4, P = EGI_PIECE }; \
         const int64_t rest = n % P; \
@@ -55804,22 +55987,25 @@ EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T 
             const bool whole = n - i >= P; \
             const EGI_T *p = whole ? x + i : own; \
             EGI_T *e = y && whole ? y + i : other; \
-            EGI_SAME_PLACE \
-            for (int l = 0; l < P; l++) e[l] = EGI_EXP_T(p[l] - m); \
+            for (int k = 0; k < P && i + k < n; k += SOME) { \
+                EGI_SAME_PLACE \
+                for (int l = k; l < k + SOME; l++) e[l] = EGI_EXP_T(p[l] - m); \
+            } \
+            for (int k = ((int)rest + SOME - 1) / SOME * SOME; k < P && !whole; k++) e[k] = 0; \
             EGI_ROW_ADD \
             if (y && !whole) memcpy(y + i, e, (size_t)rest * sizeof *e); \
         } \
         return EGI_TN(egi_piece_total)(sum); \
     }
 #if EGI_STAMP % 10 == 4 && EGI_PROGRAMS_512
-EGI_ROW_EXP(EGI_AVX512, egi_row_exp_512)                // the same lanes in vectors of 64 bytes
-EGI_ROW_EXP(EGI_TARGET_FMA, egi_row_exp_32)
+EGI_ROW_EXP(EGI_AVX512, egi_row_exp_512, 16)                // the same lanes in vectors of 64 bytes
+EGI_ROW_EXP(EGI_TARGET_FMA, egi_row_exp_32, 8)
 static inline double EGI_TN(egi_row_exp)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) {
     return egi_isa_takes_512(n, EGI_LONG_LEAST_512) ? EGI_TN(egi_row_exp_512)(n, x, m, y)
                                                 : EGI_TN(egi_row_exp_32)(n, x, m, y);
 }
 #else
-EGI_ROW_EXP(EGI_TARGET_FMA, egi_row_exp)
+EGI_ROW_EXP(EGI_TARGET_FMA, egi_row_exp, 8)
 #endif
 #undef EGI_ROW_EXP
 // y = x s
@@ -55829,6 +56015,29 @@ EGI_TARGET static inline void EGI_TN(egi_row_scale)(int64_t n, EGI_T s, EGI_T *y
         for (int l = 0; l < EGI_PIECE; l++) y[i + l] *= s;
     for (; i < n; i++) y[i] *= s;
 }
+// The same for rows of up to 8, as many at once as have a piece's elements, so that no exponential is of what fills up.
+// Sums are those of egi_row_exp, whose lanes have one element each.
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_softmax_short)(bool logs, int64_t rows, int64_t n, const EGI_T *x,
+                                                                  EGI_T *y) {
+    enum { A = EGI_PIECE / 4, P = EGI_PIECE };
+    EGI_T d[P] = {0}, e[P];
+    for (int64_t some = P / n; rows > 0; rows -= some, x += some * n, y += some * n) {
+        some = egi_min64(some, rows);
+        for (int64_t i = 0; i < some * n; i += n) {
+            EGI_T m = x[i];
+            for (int64_t k = 1; k < n; k++) m = x[i + k] > m ? x[i + k] : m;
+            for (int64_t k = 0; k < n; k++) d[i + k] = x[i + k] - m;
+        }
+        for (int64_t i = 0; i < some * n; i += A) for (int l = 0; l < A; l++) e[i + l] = EGI_EXP_T(d[i + l]);
+        for (int64_t i = 0; i < some * n; i += n) {
+            double sum[A] = {0};
+            for (int64_t k = 0; k < n; k++) sum[k] = (double)e[i + k];
+            const double all = EGI_TN(egi_piece_total)(sum);
+            const EGI_T by = (EGI_T)(logs ? log(all) : 1 / all);
+            for (int64_t k = 0; k < n; k++) y[i + k] = logs ? d[i + k] - by : e[i + k] * by;
+        }
+    }
+}
 // The kernels of rows; units are rows.
 EGI_TARGET static void EGI_TN(egi_softmax_rows)(void *context, int64_t begin, int64_t end) {
     const egi_args *args = (const egi_args *)context;
@@ -55836,6 +56045,10 @@ EGI_TARGET static void EGI_TN(egi_softmax_rows)(void *context, int64_t begin, in
     const int64_t n = p->n;
     const EGI_T *x = EGI_DATA(args->in[0]) + begin * n;
     EGI_T *y = EGI_DATA(args->out[0]) + begin * n;
+    if (n <= EGI_PIECE / 4) {
+        EGI_TN(egi_softmax_short)(p->kind != EGI_SOFTMAX_, end - begin, n, x, y);
+        return;
+    }
     for (int64_t r = begin; r < end; r++, x += n, y += n) {
         const EGI_T m = EGI_TN(egi_row_max)(n, x);
         if (p->kind == EGI_SOFTMAX_) {
@@ -55864,6 +56077,10 @@ EGI_TARGET EGI_NOINLINE static double EGI_TN(egi_row_dot)(int64_t n, const EGI_T
     EGI_T own_g[P], own_y[P], product[4 * P];
     double sum[A] = {0};
     int64_t i = 0;
+    if (n <= A) {                           // without filling up, which takes longer
+        for (; i < n; i++) { const EGI_T one = y ? g[i] * y[i] : g[i]; sum[i] += (double)one; }
+        return EGI_TN(egi_piece_total)(sum);
+    }
     for (; n - i >= 4 * P; i += 4 * P) {
         const EGI_T *e = g + i;
         if (y) {

@@ -74,6 +74,54 @@ TEST(softmax_of_rows_of_every_length) {
     }
 }
 
+// ---- few elements: kernels that take them all at once give the bits of those for many
+
+// The first of x's 150 copies, all of which f sees at once, beside f of x alone.
+static void check_few(eg_tensor *(*f)(eg_tensor *), eg_tensor *x) {
+    eg_shape begin = { 0, { 0 } }, copies = { 0, { 0 } }, shape = eg_shape_of(x);
+    for (copies.rank = 0; copies.rank < shape.rank; copies.rank++) copies.dims[copies.rank] = copies.rank ? 1 : 150;
+    eg_tensor *alone = f(x), *all = f(eg_tile(x, copies));
+    begin.rank = eg_rank(alone);
+    CHECK_SAME(alone, eg_slice(all, begin, eg_shape_of(alone)), 0);
+}
+static eg_tensor *few_sums(eg_tensor *x) { return eg_reduce_sum(x, .axes = EG_AXES(1)); }
+static eg_tensor *few_means(eg_tensor *x) { return eg_reduce_mean(x, .axes = EG_AXES(1)); }
+static eg_tensor *few_products(eg_tensor *x) { return eg_reduce_prod(x, .axes = EG_AXES(1)); }
+static eg_tensor *few_most(eg_tensor *x) { return eg_reduce_max(x, .axes = EG_AXES(1)); }
+static eg_tensor *few_least(eg_tensor *x) { return eg_reduce_min(x, .axes = EG_AXES(1)); }
+static eg_tensor *few_norms(eg_tensor *x) {
+    return eg_norm(eg_dtype_of(x) <= EG_FLOAT64 ? x : eg_cast(x, EG_FLOAT32), .axes = EG_AXES(1));
+}
+static eg_tensor *few_from_the_most(eg_tensor *x) {
+    return eg_sub(x, eg_reduce_max(x, .axes = EG_AXES(1), .keepdims = true));
+}
+static eg_tensor *few_turned(eg_tensor *x) { return eg_mul(eg_reverse(x, EG_AXES(2)), x); }
+static eg_tensor *few_by_columns(eg_tensor *x) {
+    return eg_maximum(eg_range(eg_dtype_of(x), 0, (double)eg_dim(x, 2), 1), x);
+}
+static eg_tensor *few_chosen(eg_tensor *x) {
+    return eg_where(eg_greater(eg_reduce_max(x, .axes = EG_AXES(1), .keepdims = true), x), x, eg_square(x));
+}
+static eg_tensor *few_rows(eg_tensor *x) { return eg_softmax(eg_cast(x, EG_FLOAT32)); }
+static eg_tensor *few_log_rows(eg_tensor *x) { return eg_log_softmax(eg_cast(x, EG_FLOAT64)); }
+TEST(few_elements_have_the_bits_of_many) {
+    static eg_tensor *(*const f[])(eg_tensor *) = {
+        few_sums, few_means, few_products, few_most, few_least, few_norms, few_from_the_most, few_turned,
+        few_by_columns, few_chosen, few_rows, few_log_rows };
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (int64_t n = 1; n <= 18; n += n < 9 ? 1 : 3)
+            for (int64_t inner = 1; inner <= 9; inner += n < 4 ? 1 : 3)
+                for (int64_t outer = inner > 1 ? 1 : 2; outer < 8; outer += 3)
+                    for (size_t k = 0; k < sizeof f / sizeof *f; k++) {
+                        EG_SCOPE;
+                        eg_tensor *x = eg_random_normal(EG_SHAPE(outer, n, inner), .stddev = 3);
+                        if (dtypes[d] <= EG_FLOAT64 && n > 5)       // minus zeros, NaN and infinity in some rows
+                            x = eg_where(eg_greater(x, 6), n % 2 ? NAN : INFINITY, eg_where(eg_less(x, -3), -0., x));
+                        check_few(f[k], eg_cast(dtypes[d] == EG_UINT8 ? eg_abs(x) : x, dtypes[d]));
+                    }
+}
+
 // ---- gradients of rows: a launch, where nobody sees the ops that they are otherwise
 
 static eg_tensor *row_labels;
