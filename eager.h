@@ -45234,8 +45234,9 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     }
     const bool set = t && t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
     busy = busy || (t && f->assigner && f->assigner != &egi_this) || (t && t->assigns && egi_function_has_others(f));
+    const bool later = set && (t->busy || f->tracing);      // it cannot be compared now
     if (busy) way = EGI_BY_NOTHING;
-    else if (set && (t->busy || f->tracing)) t = NULL;
+    else if (later) t = NULL;
     else if (t && !egi_trace_holds(t, explanation, room)) {
         gone = egi_function_forget(f, t);
         t = NULL;
@@ -45243,7 +45244,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
     // Lists of many ways begin alike, so it takes long to find that none fits the call.
     const bool rests = f->rest > 0 && !gone && (!t || (t->n_path && !set));
     if (way != EGI_BY_NOTHING && rests) way = egi_function_rests(f, t ? EGI_BY_WAYS : EGI_BY_NO_ROOM);
-    else if (way != EGI_BY_NOTHING && !t) way = f->tracing || set ? EGI_BY_BODY : EGI_BY_TRACE;
+    else if (way != EGI_BY_NOTHING && !t) way = f->tracing || later ? EGI_BY_BODY : EGI_BY_TRACE;
     if (way != EGI_BY_REPLAY) t = NULL;
     if (t) {
         if (++t->calls >= t->check && !f->no_recheck && !t->busy && !f->tracing) way = EGI_BY_CHECK;

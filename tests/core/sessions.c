@@ -2151,8 +2151,8 @@ TEST(threads_run_one_session_at_once) {
     eg_graph_release(g);
     eg_release(w);
 }
-// A graph that one thread begins and another continues, whose tensors have smaller ids: gradients, and J v, whose second
-// tape has only lines of a gradient.
+// A graph that one thread begins and another, whose tensors have smaller ids, continues: gradients, and J v, whose
+// second tape has only lines of a gradient.
 static eg_tensor *sine_of_square(eg_tensor *const *in, void *user) {
     (void)user;
     return eg_sin(eg_square(in[0]));

@@ -1140,6 +1140,25 @@ TEST(what_was_replaced_is_noticed_beside_other_traces) {
         eg_release(s.captured);
     }
 }
+// A setter between the calls, too: the call that notices traces again, and says why.
+TEST(what_was_replaced_is_noticed_beside_a_setter) {
+    things s;
+    memset(&s, 0, sizeof s);
+    s.captured = filled(1, false);
+    eg_tensor *other = filled(1, true);
+    eg_function *f = eg_function_new(lent_body, &s);
+    for (int i = 0; i < 6; i++) CHECK_NEAR(called_on_zeros(f, 3), 1, 0);
+    eg_set_trainable(other, false);
+    eg_release(s.captured);
+    s.captured = filled(7, false);
+    CHECK_NEAR(called_on_zeros(f, 3), 7, 0);
+    CHECK(eg_function_reason(f) == NULL);
+    CHECK_CONTAINS(eg_function_counts(f).explanation, "released by its owner");
+    CHECK_INT(eg_function_counts(f).traces, 2);
+    eg_function_release(f);
+    eg_release(s.captured);
+    eg_release(other);
+}
 // Those of a signature whose ways are several: each of them is stale, not only the one that the call looks at.
 static bool sine_of(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
