@@ -22060,7 +22060,7 @@ static bool egi_variable_needed(const char *function, eg_tensor *v) {
 }
 EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & EGI_VARIABLE); }
 EAGER_API bool eg_trainable(eg_tensor *v) { return egi_variable_needed("trainable", v) && (v->flags & EGI_TRAINABLE); }
-EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
+static void egi_variable_train(eg_tensor *v, bool trainable) {
     if (!egi_variable_needed("set_trainable", v)) return;
     if (trainable && v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)
         egi_fail(EG_ERROR_DTYPE, "set_trainable",
@@ -22069,6 +22069,12 @@ EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
         v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
         if (egi_backend_of(v)->trains) egi_backend_of(v)->trains(v);
     }
+}
+// A body may ask for it on the host. What a body itself sets is a part of what it does in each of its runs.
+EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
+    const uint16_t former = v ? v->flags : 0;
+    egi_variable_train(v, trainable);
+    if (v && v->flags != former && !egi_this.observer) egi_setting_changed();
 }
 // Gives the variable the values of x by sharing x's buffer; x is contiguous and of the variable's dtype and size.
 // Cannot fail.
@@ -22737,7 +22743,7 @@ static eg_optimizer *egi_optimizer(const char *name, const egi_rule_row *rule, c
         eg_optimizer_release(opt);
         return NULL;
     }
-    eg_set_trainable(opt->rate, false);
+    egi_variable_train(opt->rate, false);
     egi_optimizer_own_state(opt, name);
     return opt;
 }
@@ -22827,7 +22833,7 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
         s->slot[k] = egi_variable_over(x, name);
         ok = s->slot[k] != NULL;
         if (!ok) break;
-        eg_set_trainable(s->slot[k], false);
+        egi_variable_train(s->slot[k], false);
         egi_variable_set_owner(s->slot[k], opt->name);
     }
     eg_scope_end(scope);
@@ -23727,7 +23733,7 @@ EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *i
     if (!p) { eg_release(v); return NULL; }
     p->variable = v;
     p->trainable = trainable && eg_trainable(v);
-    if (!p->trainable || l->frozen) eg_set_trainable(v, false);
+    if (!p->trainable || l->frozen) egi_variable_train(v, false);
     bool (*arrival)(void) = __atomic_load_n(&egi_weight_arrival, __ATOMIC_ACQUIRE);
     if (!arrival || arrival()) return v;
     egi_parts_drop(l, l->n_parts - 1);
@@ -23983,7 +23989,7 @@ static bool egi_layer_freeze(eg_layer *l, bool frozen) {
     for (int64_t i = 0; i < l->n_parts; i++) {
         egi_part *p = &l->parts[i];
         if (p->child) changed = egi_layer_freeze(p->child, frozen) || changed;
-        else if (p->trainable) eg_set_trainable(p->variable, !frozen);
+        else if (p->trainable) egi_variable_train(p->variable, !frozen);
     }
     return changed;
 }
@@ -27184,7 +27190,7 @@ static eg_layer *egi_config_read_layer(const egi_json *j, int64_t node, eg_layer
     if (ok && frozen) {
         l->frozen = true;
         for (int64_t i = 0; i < l->n_parts; i++)
-            if (l->parts[i].variable) eg_set_trainable(l->parts[i].variable, false);
+            if (l->parts[i].variable) egi_variable_train(l->parts[i].variable, false);
     }
     if (ok) return l;
     eg_layer_release(l);
@@ -28311,7 +28317,7 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
     m->state = eg_variable(eg_zeros(EG_FLOAT64, row->shape(&m->options)), m->name);
     eg_scope_end(scope);
     if (!m->state) { egi_object_free(m); return NULL; }
-    eg_set_trainable(m->state, false);
+    egi_variable_train(m->state, false);
     if (row->join) m->state->flags = (uint16_t)(m->state->flags | EGI_WIDENS);
     return m;
 }
@@ -29017,6 +29023,7 @@ static bool egi_model_compile(const char *function, eg_layer *model, eg_optimize
     egi_training_free(former);
     model->training = t;
     model->training_free = egi_training_free;
+    egi_setting_changed();                                  // a body may ask what the model was compiled with
     return true;
 }
 EAGER_API bool (eg_compile)(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n) {
@@ -49472,7 +49479,7 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
         if (!value) ok = false;
         else if (s->variables[i]) ok = (eg_assign)(s->variables[i], value) != NULL;
         else ok = (s->variables[i] = eg_variable(value, node->name)) != NULL;
-        if (ok) eg_set_trainable(s->variables[i], node->trainable);
+        if (ok) egi_variable_train(s->variables[i], node->trainable);
     }
     egi_free(run.moves);
     egi_free(run.value);
@@ -50733,7 +50740,7 @@ static bool egi_loader_holds(egi_loader *l) {
         eg_tensor *x = egi_loader_tensor(l, egi_loader_text(l, "tensor"));
         l->variable[l->at] = x && variable ? (eg_variable)(x, egi_loader_text(l, "name")) : eg_retain(x);
         if (!l->variable[l->at]) return false;
-        if (variable && egi_loader_says(l, "fixed")) (eg_set_trainable)(l->variable[l->at], false);
+        if (variable && egi_loader_says(l, "fixed")) egi_variable_train(l->variable[l->at], false);
     }
     return true;
 }

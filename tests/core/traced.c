@@ -1159,6 +1159,39 @@ TEST(what_was_replaced_is_noticed_beside_a_setter) {
     eg_release(s.captured);
     eg_release(other);
 }
+// What setters set, a body may ask for on the host, also of variables and models that it does not use otherwise: the
+// first call behind a setter runs the body, and a difference is a counted retrace.
+typedef struct asked { eg_tensor *v; eg_layer *model, *layer; bool compiled; } asked;
+static bool asking_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const asked *s = (const asked *)user;
+    const double number = eg_trainable(s->v) + 2 * eg_layer_trainable(s->layer) + 4 * (s->compiled && eg_model_metric(s->model, 0)) +
+                          8 * eg_layer_layers(s->model, NULL, 0);
+    out[0] = eg_keep(eg_mul(in[0], number));
+    return true;
+}
+TEST(setters_that_a_body_asks_for) {
+    asked s = { filled(1, true), eg_sequential(eg_layer_flatten()), eg_layer_dense(2) };
+    eg_function *f = eg_function_new(asking_body, &s);
+    double want = 11;
+    for (int i = 0; i < 30; i++) {
+        EG_SCOPE;
+        if (i == 6) { eg_set_trainable(s.v, false); want -= 1; }
+        if (i == 11) { eg_layer_set_trainable(s.layer, false); want -= 2; }
+        if (i == 14) s.compiled = eg_compile(s.model, eg_sgd(), eg_mean_squared_error, EG_METRIC_ACCURACY);
+        if (i == 14) want += 4;
+        if (i == 19) { eg_compile(s.model, eg_sgd(), eg_mean_squared_error); want -= 4; }
+        if (i == 23) { eg_layer_add(s.model, eg_layer_flatten()); want += 8; }
+        if (i == 24) { eg_set_trainable(s.v, true); want += 1; }
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1)), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_NEAR(eg_item(y), want, 0);
+    }
+    CHECK_INT(eg_function_counts(f).retraces, 6);
+    eg_function_release(f);
+    eg_release(s.v);
+    eg_layer_release(s.model);
+    eg_layer_release(s.layer);
+}
 // Those of a signature whose ways are several: each of them is stale, not only the one that the call looks at.
 static bool sine_of(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
