@@ -11398,6 +11398,7 @@ typedef struct egi_program_own {
     egi_program_line line[EGI_PROGRAM_LINES];
     const egi_word *longs[EGI_PROGRAM_LONGS];
     double k[EGI_PROGRAM_CONSTANTS];
+    float k_f32[EGI_PROGRAM_CONSTANTS];
 } egi_program_own;
 // A formula as code for one accumulator. Once `state` is 2, nothing of it changes any more.
 struct egi_program {
@@ -11412,7 +11413,8 @@ struct egi_program {
     egi_program_fill *fill;                     // tiles that are constants
     egi_program_line *line;
     const egi_word **longs;
-    double *k;
+    double *k;                                  // constants
+    float *k_f32;                               // the same, rounded once and for all
     egi_program_own own;
 };
 // Makes a program's arrays its own.
@@ -11422,6 +11424,7 @@ static void egi_program_take_own(egi_program *p) {
     p->line = p->own.line;
     p->longs = p->own.longs;
     p->k = p->own.k;
+    p->k_f32 = p->own.k_f32;
 }
 // A node while its program is made: what computes it, its operands, how many nodes read it and which one last, and
 // its slot (0: none, or the accumulator).
@@ -11481,6 +11484,7 @@ static int egi_program_constant(egi_program_maker *m, double k) {
     while (i < m->constants && memcmp(&m->p->k[i], &k, sizeof k)) i++;
     if (i == m->most_constants) { m->full = true; return 0; }
     if (i == m->constants) m->p->k[m->constants++] = k;
+    m->p->k_f32[i] = (float)k;
     return i;
 }
 // Gives a value, which is read later than by the next line, a tile.
@@ -41908,7 +41912,7 @@ static void egi_pass_identities(egi_passes *s) {
 }
 // A group with room for so many lines, and so many of its program.
 static egi_group *egi_group_new(size_t lines, size_t most_lines) {
-    egi_group *g = (egi_group *)egi_alloc(sizeof *g + EGI_GROUP_CONSTANTS * sizeof(double) +
+    egi_group *g = (egi_group *)egi_alloc(sizeof *g + EGI_GROUP_CONSTANTS * (sizeof(double) + sizeof(float)) +
                                           EGI_GROUP_LONGS * sizeof(egi_word *) + lines * sizeof *g->line +
                                           most_lines * sizeof(egi_program_line) +
                                           EGI_PROGRAM_TILES * sizeof(egi_program_fill) + EGI_PROGRAM_FIRST_TILE);
@@ -41917,7 +41921,8 @@ static egi_group *egi_group_new(size_t lines, size_t most_lines) {
     egi_program *p = &g->program;
     p->k = (double *)(void *)(g + 1);
     p->longs = (const egi_word **)(void *)(p->k + EGI_GROUP_CONSTANTS);
-    g->line = (int32_t *)(void *)(p->longs + EGI_GROUP_LONGS);
+    p->k_f32 = (float *)(void *)(p->longs + EGI_GROUP_LONGS);
+    g->line = (int32_t *)(void *)(p->k_f32 + EGI_GROUP_CONSTANTS);
     p->line = (egi_program_line *)(void *)(g->line + lines);
     p->fill = (egi_program_fill *)(void *)(p->line + most_lines);
     p->operand = (unsigned char *)(p->fill + EGI_PROGRAM_TILES);
@@ -57051,6 +57056,15 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #define EGI_ON_2(i, e) { const vec x = s##i, z = m[i]; s##i = (e); }
 #define EGI_ON_3(i, e) { const vec x = s##i, z = m[i], w = r[i]; s##i = (e); }
 #define EGI_BITS(e) ((bits)(e))
+#undef EGI_CONSTANT
+#undef EGI_CONSTANTS
+#if EGI_IS_FLOAT && EGI_BITS_OF_T == 32
+#define EGI_CONSTANT float
+#define EGI_CONSTANTS(p) (p)->k_f32
+#else
+#define EGI_CONSTANT double
+#define EGI_CONSTANTS(p) (p)->k
+#endif
 #undef EGI_CHOOSE
 #if EGI_BYTES == 64 && !defined(__clang__)
 #define EGI_CHOOSE(mask, p, q) EGI_CHOOSE_512(mask, p, q)
@@ -57202,7 +57216,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
             from[i][q] = (const char *)in[p->operand[slot]];
             unit[i][q] = bytes ? 1 : SIZE;
             if (!constant && (!(q ? l->also : l->slot) || !(scalars >> p->operand[slot] & 1))) continue;
-            const EGI_T k = constant ? (EGI_T)p->k[l->also]
+            const EGI_T k = constant ? (EGI_T)EGI_CONSTANTS(p)[l->also]
                             : bytes  ? (EGI_T)*(const unsigned char *)from[i][q]
                                      : *(const EGI_T *)(const void *)from[i][q];
             const vec z = EGI_SPLAT_32(k);
@@ -57294,29 +57308,34 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
 #define EGI_CASE_2K(word, e) \
     EGI_CASE_2(word, e) \
     case EGI_DO##word##_k: { \
-        const EGI_T k = (EGI_T)p->k[l->also]; \
+        const EGI_T k = (EGI_T)constants[l->also]; \
         const vec z = EGI_SPLAT(k); \
         EGI_FOR(EGI_ON_1, e) \
     } \
     break;
 #define EGI_CASE_3(word, e) \
     case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
-// A sum behind a product is computed in the same step, which saves a jump. They stay two instructions, each of which
-// rounds: contraction is off in the whole implementation.
+// A sum behind a product is computed in the same step, and so is a product behind that, which saves jumps. They stay
+// two instructions, each of which rounds: contraction is off in the whole implementation.
 #if EGI_IS_WIDE && EGI_VECTORS >= 4
 #undef EGI_PRODUCT_CASES
 #define EGI_ON_1_ADD(i, e) { const vec x = s##i, w = r[i]; s##i = (e); }
 #define EGI_DO_PRODUCT(ON, ON_ADD) \
     if (l[1].act == EGI_DO_add) { const vec_at *r = (const vec_at *)at[(++l)->slot]; EGI_FOR(ON_ADD, x * z + w) } \
     else if (l[1].act == EGI_DO_add_k) { \
-        const EGI_T added = (EGI_T)p->k[(++l)->also]; \
+        const EGI_T added = (EGI_T)constants[(++l)->also]; \
         const vec w = EGI_SPLAT(added); \
         EGI_FOR(ON, x * z + w) \
     } else { EGI_FOR(ON, x * z) }
 #define EGI_PRODUCT_CASES \
-    case EGI_DO_mul: EGI_DO_PRODUCT(EGI_ON_2, EGI_ON_3) break; \
+    case EGI_DO_mul: \
+        for (;; m = (const vec_at *)at[(++l)->slot]) { \
+            EGI_DO_PRODUCT(EGI_ON_2, EGI_ON_3) \
+            if (l[1].act != EGI_DO_mul) break; \
+        } \
+        break; \
     case EGI_DO_mul_k: { \
-        const EGI_T k = (EGI_T)p->k[l->also]; \
+        const EGI_T k = (EGI_T)constants[l->also]; \
         const vec z = EGI_SPLAT(k); \
         EGI_DO_PRODUCT(EGI_ON_1, EGI_ON_1_ADD) \
     } \
@@ -57355,6 +57374,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     EGI_T room[EGI_PROGRAM_SLOTS][PASS] __attribute__((aligned(EGI_BYTES)));
 #endif
     uintptr_t at[EGI_PROGRAM_SLOTS];                                 // the address of each slot for this pass
+    const EGI_CONSTANT *const constants = EGI_CONSTANTS(p);
     // Bytes by which the results and the operands move on with each element.
     uintptr_t unit[EGI_PROGRAM_FIRST_TILE];
     // Bit i: slot i does not move, since it is in `room`.
@@ -57382,7 +57402,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     }
     for (int i = EGI_PROGRAM_FIRST_TILE; i < EGI_PROGRAM_FIRST_TILE + p->tiles; i++) at[i] = (uintptr_t)EGI_ROOM_OF(i);
     for (int i = 0; i < p->filled; i++) {
-        const EGI_T k = (EGI_T)p->k[p->fill[i].k];
+        const EGI_T k = (EGI_T)constants[p->fill[i].k];
         const vec z = EGI_SPLAT(k);
         vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(p->fill[i].slot);
         at[p->fill[i].slot] = (uintptr_t)to;
