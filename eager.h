@@ -184,7 +184,8 @@ struct egi_option_without_a_name;
 #define EG_END INT64_MAX
 
 // Plain numbers as operands, which is what eg_add(x, 1) makes of the 1. They take the dtype of the tensor they meet;
-// two of them make a float of the default dtype. They belong to the scope, as every tensor does.
+// two of them make a float of the default dtype. They belong to the scope, as every tensor does; equal ones may share a
+// handle of this scope or of an enclosing one.
 EAGER_API eg_tensor *eg_number(double value);
 EAGER_API eg_tensor *eg_integer(int64_t value);
 
@@ -4678,6 +4679,7 @@ typedef struct egi_thread {
     egi_heap *heap;
     uintptr_t *stack;                           // references owned by scopes; low bits are tags
     int64_t stack_size, stack_capacity;
+    int64_t numbers[8];                         // where in the stack the latest plain numbers stand (egi_number_new)
     int64_t scope;                              // where the innermost scope's marker stands, plus 1; 0: outermost
     // The serial of the latest scope; numbers are taken from egi_shared.serial in blocks of 2^20.
     uint64_t scope_serial;
@@ -5059,7 +5061,7 @@ static void egi_handle_free(void *handle) {
 // Grows *array to hold count elements; false without memory, with nothing changed.
 static bool egi_memory_grow(void **array, int64_t *capacity, int64_t count, size_t element) {
     if (count <= *capacity) return true;
-    int64_t larger = *capacity < 16 ? 16 : *capacity;
+    int64_t larger = *capacity ? *capacity : element > 64 ? 2 : element > 8 ? 4 : 16;
     while (larger < count) larger *= 2;
     void *grown = egi_alloc((size_t)larger * element);
     if (!grown) return false;
@@ -6582,14 +6584,31 @@ static bool egi_tensor_repeats_one(const eg_tensor *x) {
 // ---- plain numbers. EG_T makes a handle of the 2 in eg_mul(x, 2): rank 0, flag EGI_NUMBER, no buffer, the value in
 // the handle. An op takes the value as it is, or asks for egi_number_tensor once it knows the dtype to compute in.
 
+// A plain number's handle: one that an open scope owns already, if it is among the latest, or a new one. (What a
+// thread traces tells two numbers apart by their handles, since one of them may be read anew.)
 static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) {
+    egi_thread *t = &egi_this;
+    flags |= EGI_NUMBER | EGI_CONTIGUOUS;
+#ifndef EAGER_DEBUG
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    int64_t *at = &t->numbers[bits * 0x9E3779B97F4A7C15u >> 61];
+    const uintptr_t entry = *at < t->stack_size && !t->observer ? t->stack[*at] : 0;
+    if (entry && !(entry & EGI_TAGS)) {
+        eg_tensor *x = (eg_tensor *)entry;
+        if (x->object.kind == EGI_TENSOR && x->flags == flags && !memcmp(&x->number, &value, sizeof value) &&
+            x->integer == integer && x->dtype == (int8_t)t->floats)
+            return x;
+    }
+    *at = t->stack_size;
+#endif
     eg_tensor *x = egi_tensor_new(0);
     if (!x) { egi_memory_fail("number", (int64_t)sizeof *x); return NULL; }
     x->op = "number";
-    x->dtype = (int8_t)egi_this.floats;
+    x->dtype = (int8_t)t->floats;
     x->rank = 0;
     x->size = 1;
-    x->flags = (uint16_t)(EGI_NUMBER | EGI_CONTIGUOUS | flags);
+    x->flags = (uint16_t)flags;
     x->number = value;
     x->integer = integer;
     return egi_scope_own(x);
@@ -6600,7 +6619,15 @@ EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value) {
     return value > INT64_MAX ? eg_number((double)value) : eg_integer((int64_t)value);
 }
 // Whether a number may become an element of this dtype: any number may become a float; for an integer dtype the
-// number must be whole and in range. Raises the error itself.
+// number must be whole and in range.
+static inline bool egi_number_in_range(const eg_tensor *x, eg_dtype dtype) {
+    const double v = x->number;
+    return dtype == EG_INT32 ? v >= INT32_MIN && v <= INT32_MAX
+           : dtype == EG_UINT8 ? v >= 0 && v <= 255
+           : dtype == EG_BOOL ? v == 0 || v == 1
+           : (x->flags & EGI_INTEGER_NUMBER) || (v >= -9223372036854775808.0 && v < 9223372036854775808.0);
+}
+// The same, which raises the error itself.
 static bool egi_number_fits(const char *function, const eg_tensor *x, eg_dtype dtype) {
     if (egi_dtype_is_float(dtype)) return true;
     double v = x->number;
@@ -6608,12 +6635,9 @@ static bool egi_number_fits(const char *function, const eg_tensor *x, eg_dtype d
         return egi_fail(EG_ERROR_DTYPE, function,
                         "%s does not fit dtype %s; eg_cast the tensor to a floating dtype first", egi_tensor_show(x),
                         egi_dtypes[dtype].name);
-    bool fits = dtype == EG_INT32 ? v >= INT32_MIN && v <= INT32_MAX
-                : dtype == EG_UINT8 ? v >= 0 && v <= 255
-                : dtype == EG_BOOL ? v == 0 || v == 1
-                : (x->flags & EGI_INTEGER_NUMBER) || (v >= -9223372036854775808.0 && v < 9223372036854775808.0);
-    return fits || egi_fail(EG_ERROR_DTYPE, function, "%s is out of the range of dtype %s", egi_tensor_show(x),
-                            egi_dtypes[dtype].name);
+    return egi_number_in_range(x, dtype) ||
+           egi_fail(EG_ERROR_DTYPE, function, "%s is out of the range of dtype %s", egi_tensor_show(x),
+                    egi_dtypes[dtype].name);
 }
 static void egi_number_store(const eg_tensor *x, int dtype, void *p) {
     if (x->flags & EGI_INTEGER_NUMBER) egi_dtype_store_int(dtype, p, x->integer);
@@ -12367,18 +12391,17 @@ static bool egi_operand_twins(const eg_tensor *a, const eg_tensor *b) {
     return egi_tensor_is_plain(b) && a->dtype == b->dtype && egi_shape_same(a, b) &&
         a->buffer->backend == b->buffer->backend;
 }
-// The addresses of the operands of the common case: tensors of one shape and dtype, and, beside floats, plain numbers,
-// which are stored in `value`, with their bits in *scalars. NULL: it is another case; else one of the tensors.
-static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *const *in, const void **p, double *value,
-                                               unsigned *scalars) {
+static inline int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+// The addresses of the operands of the common case: tensors of one shape and dtype. NULL: it is another case; else the
+// first operand.
+static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *const *in, const void **p) {
     const int n = op->n_in;
     const eg_tensor *x = in[0];
-    *scalars = 0;
-    if (n > 1 && x && x->flags & EGI_NUMBER) x = in[1];
     if (!egi_tensor_is_plain(x) || !(op->dtypes >> x->dtype & 1) || op->flags & EGI_BOOL_FIRST ||
         (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32)) return NULL;
 #ifndef EGI_FOR_SIZE
-    if (n == 2 && x == in[0] && egi_operand_twins(x, in[1])) {              // most calls, without the loop
+    if (n == 2) {                                                           // most calls, without the loop
+        if (!egi_operand_twins(x, in[1])) return NULL;
         p[0] = p[2] = p[3] = p[4] = x->data;
         p[1] = in[1]->data;
         return x;
@@ -12387,32 +12410,146 @@ static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *cons
     for (int i = 0; i < 5; i++) {
         p[i] = x->data;
         if (i >= n || in[i] == x) continue;
-        if (in[i] && in[i]->object.kind == EGI_TENSOR && in[i]->flags & EGI_NUMBER && x->dtype <= EG_FLOAT64) {
-            egi_number_store(in[i], x->dtype, &value[i]);
-            p[i] = &value[i];
-            *scalars |= 1u << i;
-        } else if (egi_operand_twins(x, in[i])) p[i] = in[i]->data;
-        else return NULL;
+        if (!egi_operand_twins(x, in[i])) return NULL;
+        p[i] = in[i]->data;
     }
     return x;
+}
+EGI_SMALL
+// How many elements of b, a row or a column of few elements, are one after the other in the shape of a: all, if they
+// are repeated as a whole, or each of them so many times over, as a negative number. 0: b is neither.
+static EGI_NOINLINE int64_t egi_operand_repeats(const eg_tensor *a, const eg_tensor *b) {
+    int64_t times = 1;
+    int i = 0, lead = a->rank - b->rank;
+    if (lead < 0) return 0;
+    while (i < b->rank && b->dims[i] == 1) i++;
+    for (int k = i; k < b->rank; k++)
+        if (b->dims[k] != a->dims[lead + k]) i = -1;
+    if (i >= 0) return b->size;
+    for (i = b->rank; i > 0 && b->dims[i - 1] == 1; i--) times *= a->dims[i - 1 + lead];
+    while (i > 0 && !lead && b->dims[i - 1] == a->dims[i - 1]) i--;
+    return i || lead ? 0 : -times;
+}
+EGI_AS_TOLD
+// A vector of 16 bytes that repeats one element of `size` bytes.
+typedef uint64_t egi_v16_any __attribute__((vector_size(16), aligned(1), may_alias));
+static inline egi_v16_any egi_element_spread(const void *from, int64_t size) {
+    uint64_t one = *(const uint8_t *)from;
+    if (size == 4) memcpy(&one, from, 4);
+    if (size == 8) memcpy(&one, from, 8);
+    one *= size == 1 ? 0x0101010101010101u : size == 4 ? 0x100000001u : 1;
+    const egi_v16_any both = { one, one };
+    return both;
+}
+// Writes `bytes` bytes, and up to 15 more, that repeat the elements of b so.
+static void egi_operand_repeat(const eg_tensor *b, int64_t repeats, int64_t bytes, char *to) {
+    const int64_t size = egi_dtypes[b->dtype].size, unit = repeats * size;
+    const char *from = b->data;
+    if (repeats > 0) {
+        memcpy(to, from, (size_t)unit);
+        for (int64_t done = unit; done < bytes; done *= 2)
+            memcpy(to + done, to, (size_t)egi_min64(done, bytes - done));
+        return;
+    }
+    for (char *end = to + bytes; to < end; to -= unit, from += size) {
+        const egi_v16_any one = egi_element_spread(from, size);
+        for (int64_t k = 0; k < -unit; k += 16) *(egi_v16_any *)(void *)(to + k) = one;
+    }
+}
+// The most bytes of a result for which rows and columns are written out, and single elements.
+enum { EGI_NEAR_BYTES = 4096, EGI_NEAR_FILLED = 512 };
+typedef struct egi_near {
+    const eg_tensor *x;         // has the result's shape and dtype
+    int64_t size, bytes;        // of an element, of x
+    unsigned scalars;           // bits of the operands that are single elements
+    bool fills;                 // these are written out
+    double value[3];
+    char *room;                 // free room for an operand
+    char rooms[2][EGI_NEAR_BYTES + 16];
+} egi_near;
+// Where operand i may be read: in place, in value[i] or in a room. NULL: it has another form.
+static inline const void *egi_operand_near(egi_near *a, const eg_tensor *y, int i) {
+    const eg_tensor *const x = a->x;
+    const void *from = y->data;
+    bool one = true;
+    if (y->flags & EGI_NUMBER) {
+        from = &a->value[i];
+        if (x->dtype == EG_FLOAT32) {
+            const float v = y->flags & EGI_INTEGER_NUMBER ? (float)y->integer : (float)y->number;
+            memcpy(&a->value[i], &v, sizeof v);
+        } else if (x->dtype == EG_FLOAT64 ||
+                   (y->number == floor(y->number) && egi_number_in_range(y, (eg_dtype)x->dtype)))
+            egi_number_store(y, x->dtype, &a->value[i]);
+        else return NULL;
+    } else {
+        if (y->dtype != x->dtype || y->buffer->backend != x->buffer->backend || !(y->flags & EGI_CONTIGUOUS) ||
+            y->rank > x->rank)
+            return NULL;
+        one = y->size == 1;
+        if (!one && egi_shape_same(x, y)) return from;
+    }
+    if (!one) {
+        const int64_t repeats = y->size && a->bytes <= EGI_NEAR_BYTES ? egi_operand_repeats(x, y) : 0;
+        if (!repeats) return NULL;
+        egi_operand_repeat(y, repeats, a->bytes, a->room);
+    } else if (a->fills) {
+        const egi_v16_any spread = egi_element_spread(from, a->size);
+        for (int64_t k = 0; k < a->bytes; k += 16) *(egi_v16_any *)(void *)(a->room + k) = spread;
+    } else { a->scalars |= 1u << i; return from; }
+    from = a->room;
+    a->room += sizeof a->rooms[0];
+    return from;
+}
+// An op on the CPU of tensors of few elements, one of which has the result's shape; the others are numbers, single
+// elements, and, of few bytes, rows and columns. Any other op goes through egi_elementwise_any.
+static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor *const *in) {
+    egi_near a;
+    const eg_tensor *x = in[0];
+    const int n = op->n_in;
+    for (int i = 0; i < n; i++) {
+        if (!in[i] || in[i]->object.kind != EGI_TENSOR) return egi_elementwise_any(op, in);
+        if (x->flags & EGI_NUMBER || (!(in[i]->flags & EGI_NUMBER) && in[i]->size > x->size)) x = in[i];
+    }
+    if (!egi_tensor_is_plain(x) || x->buffer->backend != &egi_cpu || egi_this.observer || !x->size ||
+        x->size >= EGI_PARALLEL_SIZE || !(op->dtypes >> x->dtype & 1) ||
+        op->flags & (EGI_BOOL_FIRST | EGI_SAME_SHAPE) ||
+        (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32 &&
+         (in[1]->flags & EGI_NUMBER ? in[1]->number == 0 : egi_divisor_has_zero(in[1]))))
+        return egi_elementwise_any(op, in);
+    const void *p[5] = { x->data, x->data, x->data, x->data, x->data };
+    a.x = x;
+    a.size = egi_dtypes[x->dtype].size;
+    a.bytes = x->size * a.size;
+    a.scalars = 0;
+    a.room = a.rooms[0];
+    // A loop that takes tensors alone is faster.
+    a.fills = a.bytes <= EGI_NEAR_FILLED && !op->saves[0] &&
+              (x->size < EGI_STEP_64 || (op->formula[0].compiled && x->dtype == EG_FLOAT32) ||
+               (__atomic_load_n(&op->programs[0].state, __ATOMIC_ACQUIRE) == 2 && op->programs[0].alone));
+    for (int i = 0; i < n; i++)
+        if (in[i] != x && !(p[i] = egi_operand_near(&a, in[i], i))) return egi_elementwise_any(op, in);
+    eg_tensor *out = egi_tensor_allocate_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
+    if (out && !egi_program_run(op, 0, x->dtype, x->size, p, a.scalars, out->data)) {
+        egi_object_release(&out->object);
+        return NULL;
+    }
+    return out;
 }
 // The door of all elementwise ops: each row's public function calls it with its operands, of which any may be NULL
 // after an earlier error.
 static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     eg_tensor *out;
     const void *p[5];
-    double value[3];
-    unsigned scalars;
     const int n = op->n_in;
     // The common case takes few checks, and on the CPU the loop of a small op is called without a launch. An observer
     // takes what was not launched for an op of one or two tensors.
-    const eg_tensor *x = egi_elementwise_common(op, in, p, value, &scalars);
+    const eg_tensor *x = egi_elementwise_common(op, in, p);
     if (x) {
         out = egi_tensor_allocate_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
         if (out->buffer->backend == &egi_cpu && out->size < EGI_PARALLEL_SIZE &&
-            !(egi_this.observer && (scalars || n > 2))) {
-            if (!egi_program_run(op, 0, x->dtype, x->size, p, scalars, out->data)) {
+            !(egi_this.observer && n > 2)) {
+            if (!egi_program_run(op, 0, x->dtype, x->size, p, 0, out->data)) {
                 egi_object_release(&out->object);
                 return NULL;
             }
@@ -12420,7 +12557,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
             egi_object_release(&out->object);
             return NULL;
         }
-    } else out = egi_elementwise_any(op, in);
+    } else out = egi_elementwise_near(op, in);
     if (!out) return NULL;
     out->flags = (uint16_t)(out->flags | (op->flags & EGI_PROBABILITIES));
     if (egi_this.trap && !egi_this.trap(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
@@ -12682,7 +12819,6 @@ static bool egi_launch_run(egi_call *c, egi_kernel_function *launch, const void 
     return ok;
 }
 
-static inline int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t egi_max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // ---- THE TEAM. Idea: one team of threads a process, which run parts of a kernel. The caller cuts a kernel's units

@@ -1266,3 +1266,57 @@ TEST(the_peak_of_a_step_of_the_digits_model) {
     for (int i = 0; i < 6; i++) eg_release(p[i]);
     eg_optimizer_release(adam);
 }
+TEST(equal_numbers_of_open_scopes_share_a_handle) {
+#ifdef EAGER_DEBUG
+    SKIP("each number has the place of its own call in a debug build");
+#endif
+    eg_tensor *two = eg_number(2);
+    {
+        EG_SCOPE;
+        CHECK(eg_number(2) == two);
+        CHECK(eg_integer(2) != two);
+        CHECK(eg_number(-0.0) != eg_number(0.0));
+        CHECK(eg_number(NAN) == eg_number(NAN));
+        eg_tensor *three = eg_number(3);
+        {
+            EG_SCOPE;
+            CHECK(eg_number(3) == three);
+            CHECK(eg_keep(eg_number(3)) == three);
+            for (int i = 4; i < 100; i++) CHECK_NEAR(eg_item(eg_number(i)), i, 0);
+        }
+        CHECK_NEAR(eg_item(three), 3, 0);
+    }
+    CHECK_NEAR(eg_item(two), 2, 0);
+    for (int i = 0; i < 3; i++) {
+        EG_SCOPE;
+        CHECK_NEAR(eg_item(eg_number(3)), 3, 0);
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2));
+        CHECK_NEAR(eg_item(eg_number(3)), 3, 0);
+        CHECK_TENSOR(eg_mul(x, 3), 0, 3, 3);
+    }
+    eg_set_default_float(EG_FLOAT64);
+    CHECK_DTYPE(eg_add(2.0, 2.0), EG_FLOAT64);
+    eg_set_default_float(EG_FLOAT32);
+    CHECK_DTYPE(eg_add(2.0, 2.0), EG_FLOAT32);
+}
+// After the forward pass of a chain of ops of four floats: the handles of results, their elements, the tape's lines,
+// slots and map, the scope's stack, and what these arrays have in reserve.
+TEST(a_taped_op_takes_at_most_320_bytes) {
+#if defined(EAGER_DEBUG) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    SKIP("blocks have other sizes");
+#endif
+    eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(4)), "v");
+    for (int form = 0; form < 4; form++)
+        for (int n = 100; n <= 10000; n *= 10) {
+            EG_SCOPE;
+            eg_memory_reset_peak();
+            const int64_t before = eg_memory().live_bytes;
+            eg_tape *tape = eg_tape_begin();
+            eg_tensor *y = v;
+            for (int i = 0; i < n; i++)
+                y = form == 0 ? eg_add(y, v) : form == 1 ? eg_mul(y, v) : form == 2 ? eg_sin(y) : eg_mul(y, 1.0001);
+            CHECK((double)(eg_memory().peak_bytes - before) / n <= 320);
+            CHECK(eg_tape_gradient(tape, y, v) != NULL);
+        }
+    eg_release(v);
+}

@@ -988,3 +988,47 @@ TEST(rows_that_repeat) {
                                                      eg_where(eg_greater(whole, 50), x, whole)))) == 1);
             }
 }
+// Numbers, single elements, rows and columns of small tensors are read in place or written out, whatever their place
+// among the operands.
+TEST(short_operands_have_the_bits_of_whole_tensors) {
+    static eg_tensor *(*const rows[])(eg_tensor *, eg_tensor *) = {
+        (eg_add), (eg_sub), (eg_mul), (eg_maximum), (eg_squared_difference), (eg_pow), (eg_floordiv), (eg_mod),
+        (eg_less), (eg_equal), (eg_div), (eg_atan2)
+    };
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
+    static const int64_t sides[][2] = { { 1, 2 }, { 2, 2 }, { 3, 1 }, { 1, 5 }, { 3, 5 }, { 4, 4 }, { 3, 11 }, { 8, 8 },
+                                        { 5, 13 }, { 16, 16 }, { 31, 33 }, { 40, 60 } };
+    for (size_t d = 0; d < 5; d++)
+        for (size_t s = 0; s < sizeof sides / sizeof *sides; s++) {
+            EG_SCOPE;
+            const int64_t r = sides[s][0], c = sides[s][1];
+            eg_tensor *a = eg_cast(eg_add(eg_mul(eg_random_uniform(EG_SHAPE(r, c)), 7), 1), dtypes[d]), *b[8];
+            const int forms = 8;
+            for (int i = 0; i < forms; i++) {
+                const eg_shape shape = i == 2 ? EG_SCALAR : i == 3 ? EG_SHAPE(1, 1) : i == 4 ? EG_SHAPE(c)
+                                       : i == 5 ? EG_SHAPE(1, c) : i == 6 ? EG_SHAPE(r, 1) : EG_SHAPE(r, c);
+                b[i] = i == 0 ? eg_integer(4) : i == 1 ? eg_number(5)
+                       : eg_cast(eg_add(eg_mul(eg_random_uniform(shape), 7), 1), dtypes[d]);
+            }
+            for (size_t o = 0; o < sizeof rows / sizeof *rows; o++)
+                for (int i = 0; i < forms && (o < 10 || d < 2); i++) {
+                    eg_tensor *whole = eg_add(eg_zeros(dtypes[d], EG_SHAPE(r, c)), b[i]);
+                    CHECK_SAME(rows[o](a, b[i]), rows[o](a, whole), 0);
+                    CHECK_SAME(rows[o](b[i], a), rows[o](whole, a), 0);
+                }
+        }
+    eg_tensor *x = eg_range(EG_FLOAT32, 0, 12, 1), *low = eg_constant(EG_SHAPE(1), 3);
+    CHECK_TENSOR(eg_clip_by_value(x, low, 5), 0, 3, 3, 3, 3, 4, 5, 5, 5, 5, 5, 5, 5);
+    CHECK_TENSOR(eg_clip_by_value(eg_reshape(x, EG_SHAPE(3, 4)), eg_constant(EG_SHAPE(3, 1), 1, 5, 9),
+                                  eg_constant(EG_SHAPE(4), 9, 9, 9, 10)), 0, 1, 1, 2, 3, 5, 5, 6, 7, 9, 9, 9, 10);
+    // shapes that only look like a row's or a column's
+    CHECK_SHAPE(eg_add(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), eg_zeros(EG_FLOAT32, EG_SHAPE(1, 1, 1))), 1, 2, 3);
+    CHECK_SHAPE(eg_add(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 1)), eg_zeros(EG_FLOAT32, EG_SHAPE(2))), 3, 2);
+    CHECK_TENSOR(eg_add(eg_zeros(EG_INT32, EG_SHAPE(2, 2, 2)), eg_constant_of(EG_INT32, EG_SHAPE(2, 1, 2), 1, 2, 3, 4)),
+                 0, 1, 2, 1, 2, 3, 4, 3, 4);
+    CHECK_ERROR(eg_add(eg_zeros(EG_FLOAT32, EG_SHAPE(4)), eg_zeros(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_SHAPE, "eg_add");
+    CHECK_ERROR(eg_floordiv(eg_ones(EG_INT32, EG_SHAPE(2, 2)), eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 0)),
+                EG_ERROR_MATH, "integer division by zero");
+    CHECK_ERROR(eg_add(eg_ones(EG_UINT8, EG_SHAPE(4)), 256), EG_ERROR_DTYPE, "range");
+    CHECK_ERROR(eg_add(eg_ones(EG_INT32, EG_SHAPE(4)), 0.5), EG_ERROR_DTYPE, "does not fit");
+}
