@@ -914,10 +914,8 @@ EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *bina
 // AVX2's bits.
 // As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities;
 // sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, with
-// -ffp-contract=fast (of clang on x86-64), and at -O2 -ffast-math, also with -march=native, but for relu's gradient at
-// NaN, which is the upstream gradient with gcc instead of 0. With gcc's -O1 or -Os and -ffast-math, exp, expm1, erf and
-// erfc of a NaN in float32 are numbers. A program that is linked with -ffast-math computes with 0 instead of
-// denormals, here too.
+// -ffp-contract=fast (of clang on x86-64), and with -ffast-math at -O1, -O2, -Os and -O3 -march=native. A program that
+// is linked with -ffast-math computes with 0 instead of denormals, here too.
 EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
 EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any signed number; gradient 0 at 0
 EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any signed number; gradient 0
@@ -9790,6 +9788,16 @@ EGI_EVERYWHERE float egi_choosef(int condition, float a, float b) {
     const uint32_t mask = 0u - (uint32_t)condition;
     return egi_bits_float((egi_bits_of(a) & mask) | (egi_bits_of(b) & ~mask));
 }
+// x < c, a constant that is not 0; and whether neither a nor b is NaN. With -ffinite-math-only gcc forgets NaN in
+// scalar comparisons, whatever the pragmas say: of x < c it makes one that is true of NaN, and of two variables
+// sometimes likewise. It keeps x > c, and x == x.
+#if __FINITE_MATH_ONLY__ && !defined(__clang__)
+EGI_EVERYWHERE int egi_below(float x, float c) { return egi_bits_float(egi_bits_of(x) ^ 0x80000000u) > -c; }
+#define EGI_ORDERED(a, b) & (a == a) & (b == b)
+#else
+EGI_EVERYWHERE int egi_below(float x, float c) { return x < c; }
+#define EGI_ORDERED(a, b)
+#endif
 // |x|, but at most `most`, which it is of NaN, too: by bits, since positive floats are in the order of their bits.
 EGI_EVERYWHERE float egi_magnitude(float x, float most) {
     const int32_t a = (int32_t)(egi_bits_of(x) & 0x7fffffffu), m = (int32_t)egi_bits_of(most);
@@ -9905,7 +9913,7 @@ EGI_EVERYWHERE float egi_exp_within(int fused, float x) {        // -104 <= x <=
     return egi_fma(fused, e, first, first) * egi_bits_float(whole - half + 0x3f800000u);
 }
 EGI_EVERYWHERE float egi_exp_as(int fused, float x) {
-    const float c = egi_choosef(x < -104.0f, -104.0f, x);
+    const float c = egi_choosef(egi_below(x, -104.0f), -104.0f, x);
     return egi_exp_within(fused, egi_choosef(c > 89.0f, 89.0f, c));
 }
 // exp(-c^2 / 2) for 0 <= c <= 14.42, or NaN. The rounding of c^2 is made good in the exponential's low part.
@@ -9917,7 +9925,7 @@ EGI_EVERYWHERE float egi_bell(int fused, float c) {
     return egi_exp_scaled(fused, high + egi_fma(fused, r * r, egi_exp_rest(fused, r), low), shifted);
 }
 EGI_EVERYWHERE float egi_expm1_as(int fused, float x) {
-    float r, c = egi_choosef(x < -18.0f, -18.0f, x);
+    float r, c = egi_choosef(egi_below(x, -18.0f), -18.0f, x);
     c = egi_choosef(c > 89.0f, 89.0f, c);
     const float n = egi_exp_split(fused, c, &r), half = egi_fma(fused, n, 0.5f, EGI_ROUNDER) - EGI_ROUNDER;
     const float first = egi_two_to(half), second = egi_two_to(n - half);
@@ -10473,10 +10481,10 @@ EGI_EVERYWHERE double egi_gelu_slope(double x) {
 #define EGI_SCALAR_WORDS(V, T) \
     EGI_EVERYWHERE int V##_eq(T a, T b) { return a == b; } \
     EGI_EVERYWHERE int V##_ne(T a, T b) { return a != b; } \
-    EGI_EVERYWHERE int V##_lt(T a, T b) { return a < b; } \
-    EGI_EVERYWHERE int V##_le(T a, T b) { return a <= b; } \
-    EGI_EVERYWHERE int V##_gt(T a, T b) { return a > b; } \
-    EGI_EVERYWHERE int V##_ge(T a, T b) { return a >= b; } \
+    EGI_EVERYWHERE int V##_lt(T a, T b) { return (a < b) EGI_ORDERED(a, b); } \
+    EGI_EVERYWHERE int V##_le(T a, T b) { return (a <= b) EGI_ORDERED(a, b); } \
+    EGI_EVERYWHERE int V##_gt(T a, T b) { return (a > b) EGI_ORDERED(a, b); } \
+    EGI_EVERYWHERE int V##_ge(T a, T b) { return (a >= b) EGI_ORDERED(a, b); } \
     EGI_EVERYWHERE int V##_and(int a, int b) { return a & b; } \
     EGI_EVERYWHERE int V##_or(int a, int b) { return a | b; } \
     EGI_EVERYWHERE int V##_not(int a) { return !a; } \
