@@ -13463,6 +13463,11 @@ static inline __attribute__((always_inline)) void egi_fetch(const void *p, int b
     (void)p, (void)bytes;
 #endif
 }
+// Asks for `bytes`, `after` bytes behind p, now. Not inlined, gcc would drop the call: it finds no effect.
+static inline __attribute__((always_inline)) void egi_fetch_from(const void *p, int64_t after, int64_t bytes) {
+    const uintptr_t from = (uintptr_t)p + (uintptr_t)after;
+    for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch((const void *)(from + (uintptr_t)line));
+}
 // A cell: a step of a recurrent layer for one row of the batch.
 typedef struct egi_cell_row_f32 egi_cell_row_f32;
 typedef struct egi_cell_row_f64 egi_cell_row_f64;
@@ -54111,9 +54116,10 @@ static void EGI_TN(egi_tile_put)(const EGI_TN(egi_tile_kind) *tile, int64_t rows
 }
 
 // A product by tiles, and its present block: columns jc to jc + nc, terms pc to pc + kc, rows ig to ig + mg. mg is at
-// most EGI_MC rows per thread. A unit of divided work is mc rows by `strip` columns. B is packed from column `packed`.
+// most EGI_MC rows per thread. A unit of divided work is mc rows by `strip` columns. B is packed from column `packed`;
+// `panel`: its panels one by one, each before its tiles. `ahead`: rows of A and B follow that are asked for meanwhile.
 typedef struct EGI_TN(egi_gemm_job) {
-    bool ta, tb, accumulate, pack_a;
+    bool ta, tb, accumulate, pack_a, panel, ahead;
     int64_t packed, m, n, k, lda, ldb, ldc;
     const EGI_T *a, *b;
     EGI_T *c, *packed_a, *packed_b;
@@ -54138,10 +54144,20 @@ static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {
                              g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
                              g->packed_a + begin * mr * g->kc, mr);
 }
+// Asks for the share of a tile in the rows of A and B (A is transposed) that the next block of k reads.
+static inline __attribute__((always_inline)) void EGI_TN(egi_gemm_ahead)(const EGI_TN(egi_gemm_job) *g, int64_t tile,
+                                                                         int64_t tiles) {
+    const int64_t next = g->pc + EGI_KC, rows = egi_min64(EGI_KC, g->k - next);
+    for (int64_t p = next + rows * tile / tiles; p < next + rows * (tile + 1) / tiles; p++) {
+        egi_fetch_from(g->a + p * g->lda, 0, g->m * (int64_t)sizeof(EGI_T));
+        egi_fetch_from(g->b + p * g->ldb, 0, g->n * (int64_t)sizeof(EGI_T));
+    }
+}
 // Units: mc rows of the block by a strip. A panel of B stays in the nearest cache while the unit's rows use it.
 static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t strips = (g->nc + g->strip - 1) / g->strip, kc = g->kc, packed = EGI_TN(egi_gemm_packed)(g);
+    const int64_t strips = (g->nc + g->strip - 1) / g->strip, kc = g->kc, packed = EGI_TN(egi_gemm_packed)(g),
+                  rows = (g->mg + g->tile.mr - 1) / g->tile.mr, panels = (g->nc + g->tile.nr - 1) / g->tile.nr;
     const EGI_T *block_b = g->tb ? g->b + g->jc * g->ldb + g->pc : g->b + g->pc * g->ldb + g->jc;
     const EGI_T *block_a = g->ta ? g->a + g->pc * g->lda + g->ig : g->a + g->ig * g->lda + g->pc;
     const int64_t row_step = g->pack_a || g->ta ? 1 : g->lda, step = g->pack_a ? g->tile.mr : g->ta ? g->lda : 1;
@@ -54149,13 +54165,18 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
         const int64_t i0 = unit / strips * g->mc, i1 = egi_min64(i0 + g->mc, g->mg), j0 = unit % strips * g->strip;
         for (int64_t j = j0; j < egi_min64(j0 + g->strip, g->nc); j += g->tile.nr) {
             const int64_t cols = egi_min64(g->tile.nr, g->nc - j);
-            const EGI_T *bj = j >= packed ? g->packed_b + (j - packed) * kc : block_b + j;
+            const EGI_T *bj = j < packed ? block_b + j : g->panel ? g->packed_b : g->packed_b + (j - packed) * kc;
+            if (g->panel && j >= packed)
+                EGI_TN(egi_panel_pack_b)(g->tb, kc, cols, g->tb ? block_b + j * g->ldb : block_b + j, g->ldb,
+                                         g->packed_b, g->tile.nr, kc);
             const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(cols);        // the last may need a smaller one
-            for (int64_t i = i0; i < i1; i += tile.mr)
+            for (int64_t i = i0; i < i1; i += tile.mr) {
+                if (g->ahead) EGI_TN(egi_gemm_ahead)(g, j / g->tile.nr * rows + i / tile.mr, panels * rows);
                 EGI_TN(egi_tile_put)(&tile, egi_min64(tile.mr, i1 - i), cols, kc,
                                      g->pack_a ? g->packed_a + i * kc : g->ta ? block_a + i : block_a + i * g->lda,
                                      row_step, step, bj, j >= packed ? g->tile.nr : g->ldb,
                                      g->c + (g->ig + i) * g->ldc + g->jc + j, g->ldc, g->accumulate || g->pc > 0);
+            }
         }
     }
 }
@@ -54172,7 +54193,7 @@ static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64
     g->tile = EGI_TN(egi_tile_best)(g->n);
     const int64_t mr = g->tile.mr, nr = g->tile.nr;
     g->strip = (int64_t)(256 / sizeof(EGI_T));
-    g->pack_a = g->n > (g->ta ? 6 * nr : EGI_NC);
+    g->pack_a = g->n > (g->ta ? 8 * nr : EGI_NC);
     const int64_t rest = g->n % nr;
     g->packed = g->tb || (g->m > 4 * mr && g->ldb * (int64_t)sizeof(EGI_T) > 2048) ? 0
                 : rest == EGI_TN(egi_tile_best)(rest).nr ? g->n : g->n - rest;
@@ -54181,8 +54202,9 @@ static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64
     g->mg = egi_min64(g->m, EGI_TN(egi_gemm_share)(g->m, (g->m + most - 1) / most, mr));
     g->mc = EGI_TN(egi_gemm_share)(g->mg, egi_max64((g->mg + EGI_MC - 1) / EGI_MC, (threads + strips - 1) / strips),
                                    mr);
+    g->panel = g->packed < g->n && threads == 1 && g->mg >= g->m;
     *need_a = g->pack_a ? ((g->mg + mr - 1) / mr * mr * kc + 15) / 16 * 16 : 0;
-    return *need_a + (g->packed == 0 ? nc : g->packed < g->n ? nr : 0) * kc;
+    return *need_a + (g->packed >= g->n ? 0 : g->panel || g->packed ? nr : nc) * kc;
 }
 // The elements of memory that egi_gemm needs from its caller when it runs in a part of divided work, which allocates
 // nothing. k is at most EGI_TERMS * EGI_KC.
@@ -54215,7 +54237,7 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         return true;
     }
 #endif
-    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, 0, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
+    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, false, false, 0, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
                                { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0 };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
     const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
@@ -54232,7 +54254,8 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         for (g.pc = 0; g.pc < k; g.pc += EGI_KC) {
             g.kc = egi_min64(EGI_KC, k - g.pc);
             const double pack = 0.5 * (double)g.kc;
-            const int64_t columns = g.nc - EGI_TN(egi_gemm_packed)(&g);
+            g.ahead = ta && !tb && threads == 1 && m <= most && n <= EGI_NC && g.pc + EGI_KC < k;
+            const int64_t columns = g.panel ? 0 : g.nc - EGI_TN(egi_gemm_packed)(&g);
             if (columns > 0)
                 egi_parallel((columns + g.tile.nr - 1) / g.tile.nr, egi_step_cost(pack * (double)columns, whole),
                              EGI_TN(egi_gemm_pack_b), &g);
@@ -54333,14 +54356,23 @@ EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, in
 static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, const EGI_T *a, int64_t lda, EGI_T *c,
                                 int64_t ldc, bool accumulate) {
     const int64_t mr = r->tile.mr, nr = r->tile.nr;
-    for (int64_t pc = 0; pc < r->k; pc += EGI_KC)
+    for (int64_t pc = 0; pc < r->k; pc += EGI_KC) {
+        const int64_t kc = egi_min64(EGI_KC, r->k - pc);
         for (int64_t ic = 0; ic < m; ic += EGI_MC)
-            for (int64_t j = 0; j < r->n; j += nr)
-                for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += mr)
+            for (int64_t j = 0; j < r->n; j += nr) {
+                // each panel's tiles ask for a share of the next block's rows
+                const int64_t part = kc * j / r->n, share = kc * egi_min64(j + nr, r->n) / r->n - part;
+                for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += mr) {
+                    for (int64_t q = i + EGI_MC; m > EGI_MC && q < i + EGI_MC + mr; q++)
+                        egi_fetch_from(a, (q * lda + pc + part) * (int64_t)sizeof(EGI_T),
+                                       share * (int64_t)sizeof(EGI_T));
                     EGI_TN(egi_tile_put)(&r->tile, egi_min64(mr, egi_min64(ic + EGI_MC, m) - i),
-                                         egi_min64(nr, r->n - j), egi_min64(EGI_KC, r->k - pc), a + i * lda + pc,
-                                         lda, 1, r->panels + j * r->k + pc * nr, nr, c + i * ldc + j, ldc,
+                                         egi_min64(nr, r->n - j), kc, a + i * lda + pc, lda, 1,
+                                         r->panels + j * r->k + pc * nr, nr, c + i * ldc + j, ldc,
                                          accumulate || pc > 0);
+                }
+            }
+    }
 }
 
 static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *a, const void *b, void *c,
@@ -54628,6 +54660,7 @@ typedef struct EGI_TN(egi_conv_job) {
     EGI_T *x, *f, *y;
     int what;                           // 0 makes y, 1 the gradient of x, 2 that of the filter
     bool direct;                        // x itself is the matrix of columns
+    bool turned;                        // the filter's gradient is summed transposed
     int64_t width, rows, block, group;  // a row's elements; all rows, a block's rows
     int64_t parts, adds;                // of the filter's gradient; how often a block adds to an element
     int64_t blocks, first, last;        // of the filter's gradient by lines: all, and those that are made now
@@ -54645,11 +54678,13 @@ static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int
     const int64_t room = (4 << 20) / egi_max64(n * (int64_t)sizeof(EGI_T), 1),
                   worth = egi_min64(work < 64 ? (int64_t)work : 64, j->rows / 128);
     j->parts = egi_max64(1, egi_min64(egi_min64(EGI_TN(EGI_CONV_PARTS), room), egi_min64(worth, blocks)));
+    j->turned = j->turned && j->parts > 1;
+    const int64_t own = j->turned ? 0 : 1;                // parts that are summed in the result
     EGI_T *more = NULL;
-    if (j->parts > 1 && !(more = (EGI_T *)egi_alloc((size_t)((j->parts - 1) * n) * sizeof(EGI_T)))) return false;
-    if (more) EGI_TN(egi_zero)((j->parts - 1) * n, more);
+    if (j->parts > own && !(more = (EGI_T *)egi_alloc((size_t)((j->parts - own) * n) * sizeof(EGI_T)))) return false;
+    if (more) EGI_TN(egi_zero)((j->parts - own) * n, more);
     for (int64_t q = 0; q < j->parts; q++)
-        if (!EGI_TN(egi_levels_begin)(&j->sums[q], n, q ? more + (q - 1) * n : j->f,
+        if (!EGI_TN(egi_levels_begin)(&j->sums[q], n, q < own ? j->f : more + (q - own) * n,
                                       (blocks / j->parts + 1) * j->adds)) {
             while (q-- > 0) egi_free(j->sums[q].space);
             egi_free(more);
@@ -54657,15 +54692,19 @@ static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int
         }
     return true;
 }
-// Adds the parts in order. Part 0 was summed in the result; the others share one allocation, which begins with part 1.
+// Adds the parts in order to part 0, which was summed in the result if they are not transposed. The others share one
+// allocation, which begins with the first of them.
 static void EGI_TN(egi_conv_parts_end)(EGI_TN(egi_conv_job) *j) {
-    EGI_T *more = NULL;
+    EGI_T *more = NULL, *first = NULL;
     for (int64_t q = 0; q < j->parts; q++) {
         EGI_T *result = j->sums[q].level[j->sums[q].count - 1];
         EGI_TN(egi_levels_end)(&j->sums[q]);
-        if (q == 1) more = result;
-        if (q) EGI_TN(egi_axpy)(j->sums[q].n, 1, result, j->f);
+        if (!more && result != j->f) more = result;
+        if (q) EGI_TN(egi_axpy)(j->sums[q].n, 1, result, first);
+        else first = result;
     }
+    for (int64_t r = 0; j->turned && r < j->width; r++)
+        for (int64_t o = 0; o < j->w->oc; o++) j->f[r * j->w->oc + o] = first[o * j->width + r];
     egi_free(more);
 }
 
@@ -55201,17 +55240,20 @@ static bool EGI_TN(egi_conv_rows)(EGI_TN(egi_conv_job) *j, int64_t r, int64_t en
     const int64_t cg = w->c / w->groups, og = w->oc / w->groups, width = j->width, ld = j->direct ? w->c : width;
     EGI_T *columns = j->space + egi_this.slot * (j->columns + j->needs);
     for (int64_t m; r < end; r += m) {
-        m = egi_min64(j->block, end - r);
+        m = egi_min64(j->what == 2 && j->direct ? EGI_TERMS * EGI_KC : j->block, end - r);
         EGI_T *yr = j->y + r * w->oc + j->group * og, *cols = j->direct ? j->x + r * w->c + j->group * cg : columns;
         const bool moves = !j->direct && width > 0;
         if (j->what != 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, false);
         if (j->what == 0) EGI_TN(egi_gemm_by)(&j->right, m, cols, ld, yr, w->oc, false);
         if (j->what == 1) EGI_TN(egi_gemm_by)(&j->right, m, yr, w->oc, cols, ld, false);
-        if (j->what == 2 &&
+        if (j->what == 2 && j->turned)
+            EGI_TN(egi_gemm)(true, false, og, width, m, yr, w->oc, cols, ld, sum->level[0] + j->group * og * width,
+                             width, true, columns + j->columns);
+        else if (j->what == 2 &&
             !EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, w->oc, sum->level[0] + j->group * og, w->oc,
                               true, j->parts > 1 ? columns + j->columns : NULL)) return false;
         if (j->what == 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, true);
-        if (sum) EGI_TN(egi_levels_step)(sum, j->adds);
+        if (sum) EGI_TN(egi_levels_step)(sum, (m + EGI_KC - 1) / EGI_KC);
     }
     return true;
 }
@@ -55243,7 +55285,11 @@ static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
                   blocks = j->block ? (j->rows + j->block - 1) / j->block : 0;
     const double cost = EGI_TN(egi_gemm_cost)(j->rows, width, og);
     j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
-    j->needs = j->what == 2 ? (EGI_TN(egi_gemm_needs)(true, false, width, og, j->block, w->oc) + 16) / 16 * 16 : 0;
+    // Of x and dy the wider one is the right operand, which is read by vectors.
+    j->turned = j->what == 2 && j->direct && width > og;
+    const int64_t m = j->turned ? og : width, n = j->turned ? width : og;
+    j->needs = j->what == 2 ? (EGI_TN(egi_gemm_needs)(true, false, m, n, j->block, j->turned ? w->c : w->oc) + 16) /
+                                  16 * 16 : 0;
     j->adds = (j->block + EGI_KC - 1) / EGI_KC;
     EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * (j->columns + j->needs) + 16) * sizeof(EGI_T));
     if (!memory) return false;
@@ -55293,7 +55339,8 @@ static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y,
     if (!j.direct && what == 2 && lines.elements && EGI_TN(egi_conv_ends_are_finite)(w, x))
         return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
     const int64_t block = j.direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / j.width;
-    j.block = egi_min64(egi_max64(block / EGI_MOST_MR * EGI_MOST_MR, EGI_MOST_MR), j.rows);
+    j.block = egi_min64(j.direct && what == 2 ? block : egi_max64(block / EGI_MOST_MR * EGI_MOST_MR, EGI_MOST_MR),
+                        j.rows);
     return EGI_TN(egi_conv_products)(&j);
 }
 

@@ -268,8 +268,9 @@ static const conv wide_convs[] = {
     { 1, 3, 290, 9, 2, 9, 9, 1, 1, 1, 9, true }, { 1, 7, 9, 8, 3, 3, 16, 1, 1, 1, 8, true },
     { 2, 9, 10, 16, 3, 3, 16, 1, 1, 1, 1, false }, { 8, 3, 4, 32, 3, 3, 32, 2, 3, 1, 1, true },
     { 8, 7, 4, 32, 3, 3, 32, 2, 3, 1, 1, true }, { 8, 3, 4, 16, 3, 3, 32, 2, 3, 1, 1, true },
-    { 8, 3, 4, 32, 2, 3, 32, 2, 3, 1, 1, true }, { 1, 14, 15, 12, 3, 2, 7, 1, 1, 1, 1, false } };
-enum { MOST = 30000 };
+    { 8, 3, 4, 32, 2, 3, 32, 2, 3, 1, 1, true }, { 1, 14, 15, 12, 3, 2, 7, 1, 1, 1, 1, false },
+    { 2, 20, 28, 40, 1, 1, 36, 1, 1, 1, 1, true }, { 2, 20, 28, 40, 1, 1, 36, 1, 1, 1, 2, true } };
+enum { MOST = 45000 };
 // Adds what g, the upstream gradient of y, gives to the gradients of x and of the filter.
 static void conv_back(const conv *c, int64_t oh, int64_t ow, const double *g, const double *x, const double *f,
                       double *dx, double *df) {
