@@ -6008,6 +6008,13 @@ static void egi_debug_remove(eg_tensor *x) {
 // they compile for the GPU, too. A double carries every dtype but int64, which has functions of its own
 // (egi_dtype_load_int, egi_dtype_store_int).
 
+#if defined(EAGER_STATIC) && defined(EAGER_IMPLEMENTATION)
+// Whether there may be tensors of other dtypes than float32, and such of other dtypes than bool (EGI_REACHED_LATER).
+// They are set once, atomically, before the first such tensor, and read where such a tensor is.
+static bool egi_bools_reached, egi_dtypes_reached;
+#else
+enum { egi_bools_reached = true, egi_dtypes_reached = true };
+#endif
 // EGI_COMPUTED: kernels compute in the first six dtypes; the last two are stored and converted only.
 
 static const struct { const char *name; int size; } egi_dtypes[] = {       // ORDER eg_dtype
@@ -6086,8 +6093,8 @@ EGI_EVERYWHERE float egi_float_to_odd(double v) {
 }
 // One element at p, which need not be aligned. An int64 beyond 2^53 is rounded: egi_dtype_load_int reads it exactly.
 EGI_EVERYWHERE double egi_dtype_load(int dtype, const void *p) {
+    if (dtype == EG_FLOAT32 || !egi_bools_reached) { float v; memcpy(&v, p, 4); return (double)v; }
     switch (dtype) {
-        case EG_FLOAT32: { float v; memcpy(&v, p, 4); return (double)v; }
         case EG_FLOAT64: { double v; memcpy(&v, p, 8); return v; }
         case EG_INT32: { int32_t v; memcpy(&v, p, 4); return v; }
         case EG_INT64: { int64_t v; memcpy(&v, p, 8); return (double)v; }
@@ -6111,8 +6118,8 @@ EGI_EVERYWHERE int64_t egi_saturate(int64_t v, int64_t low, int64_t high) {
 // Writes v as one element: floats are rounded to nearest, integers truncated and limited to their range, a bool is v
 // != 0.
 EGI_EVERYWHERE void egi_dtype_store(int dtype, void *p, double v) {
+    if (dtype == EG_FLOAT32 || !egi_bools_reached) { float f = (float)v; memcpy(p, &f, 4); return; }
     switch (dtype) {
-        case EG_FLOAT32: { float f = (float)v; memcpy(p, &f, 4); break; }
         case EG_FLOAT64: memcpy(p, &v, 8); break;
         case EG_INT32: {
             int32_t i = (int32_t)egi_saturate(egi_int64_of(v), INT32_MIN, INT32_MAX);
@@ -6128,11 +6135,12 @@ EGI_EVERYWHERE void egi_dtype_store(int dtype, void *p, double v) {
     }
 }
 EGI_EVERYWHERE int64_t egi_dtype_load_int(int dtype, const void *p) {
-    if (dtype == EG_INT64) { int64_t v; memcpy(&v, p, 8); return v; }
+    if (dtype == EG_INT64 && egi_dtypes_reached) { int64_t v; memcpy(&v, p, 8); return v; }
     return egi_int64_of(egi_dtype_load(dtype, p));
 }
 EGI_EVERYWHERE void egi_dtype_store_int(int dtype, void *p, int64_t v) {
-    if (dtype == EG_INT64) memcpy(p, &v, 8);
+    if (dtype == EG_FLOAT32 || !egi_dtypes_reached) egi_dtype_store(dtype, p, (double)v);
+    else if (dtype == EG_INT64) memcpy(p, &v, 8);
     else if (dtype == EG_INT32) { int32_t i = (int32_t)egi_saturate(v, INT32_MIN, INT32_MAX); memcpy(p, &i, 4); }
     else if (dtype == EG_UINT8) *(unsigned char *)p = (unsigned char)egi_saturate(v, 0, 255);
     else egi_dtype_store(dtype, p, (double)v);
@@ -6424,18 +6432,25 @@ static int64_t egi_shape_room(const eg_shape *shape, eg_dtype dtype) {
 // program that makes no such tensors does not have it. What has the dtype of another tensor, or the default float
 // dtype, needs no call.
 //
-// What one op alone needs in other dtypes stands behind `egi_dtypes_reached`, which compilers find to be false where
-// nothing sets it: clang, and gcc with -ffunction-sections and -Wl,--gc-sections, then leave out what stands behind it.
-static void egi_dtypes_reach(void);
-static void egi_bools_reach(void);
+// What one op alone needs in other dtypes stands behind `egi_dtypes_reached` (or egi_bools_reached, which either
+// function sets). Compilers find that it is false where nothing sets it, and leave out the code behind it; functions
+// that only such code calls are left out by clang, and by gcc with -ffunction-sections and -Wl,--gc-sections.
 #ifdef EAGER_STATIC
-static bool egi_dtypes_reached;                         // set once, atomically; read where such a tensor is
+static void egi_dtypes_reach_first(void);
+static void egi_bools_reach_first(void);
+static inline void egi_dtypes_reach(void) {
+    if (!__atomic_load_n(&egi_dtypes_reached, __ATOMIC_ACQUIRE)) egi_dtypes_reach_first();
+}
+static inline void egi_bools_reach(void) {
+    if (!__atomic_load_n(&egi_bools_reached, __ATOMIC_ACQUIRE)) egi_bools_reach_first();
+}
 #define EGI_REACHED_LATER(type) static type             // an atomic pointer
 #define EGI_REACHED(object) NULL
 #define EGI_TWIN EAGER_API                              // of EGI_BY_DTYPE
 #else
 #define EGI_TWIN static
-enum { egi_dtypes_reached = true };
+static inline void egi_dtypes_reach(void) {}
+static inline void egi_bools_reach(void) {}
 #define EGI_REACHED_LATER(type) static type const
 #define EGI_REACHED(object) object
 #endif
@@ -6627,7 +6642,7 @@ static inline bool egi_number_in_range(const eg_tensor *x, eg_dtype dtype) {
 }
 // The same, which raises the error itself.
 static bool egi_number_fits(const char *function, const eg_tensor *x, eg_dtype dtype) {
-    if (egi_dtype_is_float(dtype)) return true;
+    if (egi_dtype_is_float(dtype) || !egi_bools_reached) return true;
     double v = x->number;
     if (v != floor(v) || v != v || v - v != 0)
         return egi_fail(EG_ERROR_DTYPE, function,
@@ -12339,6 +12354,15 @@ static bool egi_divisor_check(eg_backend *b, const egi_args *args) {
                     egi_tensor_show(x));
 }
 
+// What operands that are not floats must keep: numbers fit their dtype, and no divisor is zero.
+typedef bool egi_integers_checker(const egi_op *op, eg_tensor *const *in, int first, eg_dtype dtype);
+static bool egi_integers_check_all(const egi_op *op, eg_tensor *const *in, int first, eg_dtype dtype) {
+    for (int i = first; i < op->n_in; i++)
+        if ((in[i]->flags & EGI_NUMBER) && !egi_number_fits(op->name, in[i], dtype)) return false;
+    return !(op->flags & EGI_DIVIDES) || egi_host_check(egi_divisor_check, in[1], NULL, &op->name, sizeof op->name);
+}
+EGI_OBJECTS EGI_REACHED_LATER(egi_integers_checker *) egi_integers_check = EGI_REACHED(egi_integers_check_all);
+
 // The general case, with every check: devices, dtypes, plain numbers, division by zero, shapes. The result is the
 // caller's, neither recorded nor owned by a scope yet. `skip` leaves a condition, which is bool, out of the rule that
 // all operands have one dtype.
@@ -12372,11 +12396,8 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
         return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, op->name, "the condition is %s, but must be bool",
                                       egi_tensor_show(in[0]));
     if (!(op->dtypes >> dtype & 1)) { egi_dtype_error(op, in[first < 0 ? 0 : first], dtype); return NULL; }
-    for (int i = skip; i < n; i++)
-        if ((in[i]->flags & EGI_NUMBER) && dtype >= EG_INT32 && !egi_number_fits(op->name, in[i], (eg_dtype)dtype))
-            return NULL;
-    if ((op->flags & EGI_DIVIDES) && dtype >= EG_INT32 &&
-        !egi_host_check(egi_divisor_check, in[1], NULL, &op->name, sizeof op->name))
+    if (dtype >= EG_INT32 && egi_bools_reached &&
+        !__atomic_load_n(&egi_integers_check, __ATOMIC_RELAXED)(op, in, skip, (eg_dtype)dtype))
         return NULL;
     if (op->flags & EGI_SAME_SHAPE && in[0]->rank && in[1]->rank && !egi_shape_same(in[0], in[1]))
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, op->name, "labels %s and logits %s must have one shape",
@@ -13981,14 +14002,14 @@ static int64_t egi_elements_reverse_u8(char *to, const char *from, int64_t n) {
 static void egi_elements_copy(char *to, int64_t step_to, const char *from, int64_t step_from, int64_t n, int size) {
     if (step_to == 1 && step_from == 1) { memcpy(to, from, (size_t)(n * size)); return; }
     if (step_to == 1 && (step_from == -1 ? size != 2 : step_from == 2 && size >= 4)) {
-        const int64_t done = size == 1   ? egi_elements_reverse_u8(to, from, n)
-                             : size == 4 ? egi_elements_copy_u32(to, from, step_from, n)
-                                         : egi_elements_copy_u64(to, from, step_from, n);
+        const int64_t done = size == 4 || !egi_bools_reached ? egi_elements_copy_u32(to, from, step_from, n)
+                             : size == 1 ? egi_elements_reverse_u8(to, from, n)
+                             : egi_elements_copy_u64(to, from, step_from, n);
         to += done * size;
         from += done * step_from * size;
         n -= done;
     }
-    switch (size) {
+    switch (egi_dtypes_reached ? size : size != 1 || !egi_bools_reached ? 4 : 1) {
         case 1: EGI_STRIDED(uint8_t)
         case 2: EGI_STRIDED(uint16_t)
         case 4: EGI_STRIDED(uint32_t)
@@ -14267,28 +14288,29 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
 // Gives this program what computes with bools, or in all dtypes (EGI_REACHED_LATER).
 #ifdef EAGER_STATIC
 #define EGI_REACH(pointer, object) __atomic_store_n(&(pointer), object, __ATOMIC_RELAXED)
-static void egi_bools_reach(void) {
-    EGI_REACH(egi_interpreters_of[EG_BOOL], &egi_interpreters_u8);
-}
-static void egi_dtypes_reach(void) {
+static EGI_COLD void egi_reached(bool *flag) {
     bool no = false;
-    if (__atomic_load_n(&egi_dtypes_reached, __ATOMIC_ACQUIRE)) return;
+    __atomic_compare_exchange_n(flag, &no, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+static EGI_COLD void egi_bools_reach_first(void) {
+    EGI_REACH(egi_interpreters_of[EG_BOOL], &egi_interpreters_u8);
+    EGI_REACH(egi_integers_check, &egi_integers_check_all);
+    egi_reached(&egi_bools_reached);
+}
+static EGI_COLD void egi_dtypes_reach_first(void) {
+    egi_bools_reach_first();
     EGI_REACH(egi_interpreters_of[EG_FLOAT64], &egi_interpreters_f64);
     EGI_REACH(egi_interpreters_of[EG_INT32], &egi_interpreters_i32);
     EGI_REACH(egi_interpreters_of[EG_INT64], &egi_interpreters_i64);
     EGI_REACH(egi_interpreters_of[EG_UINT8], &egi_interpreters_u8);
-    EGI_REACH(egi_interpreters_of[EG_BOOL], &egi_interpreters_u8);
     EGI_REACH(egi_reducers_sums[EG_FLOAT64], &egi_reducer_sums_f64);
     EGI_REACH(egi_reducers_sums[EG_INT32], &egi_reducer_sums_i32);
     EGI_REACH(egi_reducers_sums[EG_INT64], &egi_reducer_sums_i64);
     EGI_REACH(egi_reducers_sums[EG_UINT8], &egi_reducer_sums_u8);
     EGI_REACH(egi_convert_fast, &egi_convert_between);
-    __atomic_compare_exchange_n(&egi_dtypes_reached, &no, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    egi_reached(&egi_dtypes_reached);
 }
 #undef EGI_REACH
-#else
-static void egi_bools_reach(void) {}
-static void egi_dtypes_reach(void) {}
 #endif
 // Fills n elements with one value of `size` bytes.
 static void egi_elements_repeat(char *to, const void *value, int64_t n, int size) {
@@ -14707,14 +14729,15 @@ static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char
     }
     if (turned && to_step == 1 && size >= 4 && rows >= EGI_TURN && n >= EGI_TURN) {
         const int64_t turn_rows = rows / EGI_TURN * EGI_TURN, turn_n = n / EGI_TURN * EGI_TURN;
-        (size == 4 ? egi_plane_turn_u32 : egi_plane_turn_u64)(to, to_row, from, from_step, turn_rows, turn_n);
+        (size == 4 || !egi_dtypes_reached ? egi_plane_turn_u32 : egi_plane_turn_u64)(to, to_row, from, from_step,
+                                                                                     turn_rows, turn_n);
         egi_plane_copy(to + turn_n * size, to_row, 1, from + turn_n * from_step * size, 1, from_step, turn_rows,
                        n - turn_n, size);
         to += turn_rows * to_row * size;
         from += turn_rows * size;
         rows -= turn_rows;
     }
-    switch (size) {
+    switch (egi_dtypes_reached ? size : size != 1 || !egi_bools_reached ? 4 : 1) {
         case 1: EGI_TILES(uint8_t)
         case 2: EGI_TILES(uint16_t)
         case 4: EGI_TILES(uint32_t)
