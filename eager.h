@@ -13506,7 +13506,8 @@ struct egi_reducer {
     void (*begin)(int64_t m, void *acc);
     void (*fold)(int64_t n, int64_t m, void *acc);                                    // each n into one, which leaves m
     void (*end)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y);  // m results y, each of n elements
-    // All at once for few elements, (outer, n, inner): rows of up to EGI_FOLD, or few columns, with the same bits.
+    // All at once for few elements, (outer, n, inner): rows of up to EGI_FOLD, or few columns, with the same bits. NULL
+    // for other dtypes than float32.
     void (*few)(egi_reduction kind, int64_t outer, int64_t n, int64_t inner, const void *x, void *y);
 };
 #define EGI_REDUCER static inline __attribute__((always_inline))
@@ -14597,6 +14598,7 @@ static void egi_formula_run_blocks(const egi_formula_run *e, int64_t most, doubl
     }
     egi_parallel((e->out->size + b.step - 1) / b.step, cost, egi_formula_blocks_run, &b);
 }
+#ifndef EGI_FOR_SIZE
 // Whether the result is so small that packing other layouts whole costs less than a look at rows and blocks.
 enum { EGI_RUN_FEW = 64 };
 static bool egi_formula_run_is_few(const egi_formula_run *e) {
@@ -14625,6 +14627,7 @@ static bool egi_formula_run_few(egi_formula_run *e) {
     egi_formula_run_unread(e, e->in);
     return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
 }
+#endif
 // Computes the whole result, on the team if it is large. False with an error, before anything is written, if there is
 // no program.
 static bool egi_formula_run_all(egi_formula_run *e) {
@@ -14634,7 +14637,9 @@ static bool egi_formula_run_all(egi_formula_run *e) {
     for (int i = 0; i < e->count && direct; i++) direct = !e->x[i] || egi_reader_is_direct(e->x[i], e->out, e->of[i]);
     if (direct && e->out->size < EGI_PARALLEL_SIZE)
         return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
+#ifndef EGI_FOR_SIZE
     if (egi_formula_run_is_few(e)) return egi_formula_run_few(e);
+#endif
     // Without elements this only makes the program, the one part that can fail.
     if (!egi_formula_run_part(e, 0, e->in, e->scalars, e->out->data)) return false;
     if (e->out->size >= EGI_PARALLEL_SIZE) cost = egi_formula_cost(e);
@@ -15108,7 +15113,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     egi_reduce_walk *w = &job.w;
     (void)b;
     if (x->size <= EGI_REDUCE_FEW && p->n < x->size && x->flags & EGI_CONTIGUOUS &&
-        (p->kind != EGI_MEAN || egi_dtype_is_float(x->dtype)) && egi_reduce_few(args))
+        p->reducers[x->dtype]->few && egi_reduce_few(args))
         return true;
     job.args = args;
     job.made = 1;
@@ -55647,7 +55652,7 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t
         int64_t left = n; \
         EGI_T top = *acc; \
         bool nan = false; \
-        if (n >= LANES) { \
+        if (n >= LANES && EGI_STAMP % 10 != 3) {                /* these vectors have no comparison of int64 */ \
             const vec zero = { 0 }; \
             vec a = zero + top, b = a, c = a, d = a, e = a, f = a, g = a, h = a; \
             bits odd = { 0 }; \
@@ -55680,13 +55685,13 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t
         for (; n > 0; x += 2 * step, n -= 2) { \
             const EGI_T *row[2] = { x, x + (n > 1 ? step : 0) }; \
             for (int64_t j = 0, end; j < m; j = end) { \
-                end = m < lanes ? m : j + lanes; \
-                if (m >= lanes) { \
+                end = !EGI_IS_FLOAT || m < lanes ? m : j + lanes; \
+                if (EGI_IS_FLOAT && m >= lanes) { \
                     if (end > m) j = (end = m) - lanes; \
                     const vec v = EGI_OF_ROW(0), w = EGI_OF_ROW(1), before = *(const vec *)(const void *)(acc + j), \
                               top = EGI_EXTREME_16(NAME, CMP, v, before); \
                     const bits odd = EGI_ODD_16(v, w); \
-                    if (!EGI_IS_FLOAT || !EGI_ANY_16(odd)) { \
+                    if (!EGI_ANY_16(odd)) { \
                         *(vec *)(void *)(acc + j) = EGI_EXTREME_16(NAME, CMP, w, top); \
                         continue; \
                     } \
@@ -55703,24 +55708,6 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t
             for (int64_t i = 1; i < n; i++) if (WINS(y[j * n + i], top)) top = y[j * n + i]; \
             y[j] = top; \
         } \
-    } \
-    static void EGI_TN(EGI_PASTE(egi_few_, NAME))(egi_reduction kind, int64_t outer, int64_t n, int64_t inner, \
-                                                  const void *from, void *to) { \
-        const EGI_T *x = (const EGI_T *)from; \
-        EGI_T *y = (EGI_T *)to; \
-        (void)kind; \
-        for (; outer > 0; outer--, x += (n - 1) * inner) \
-            for (int64_t i = 0; i < inner; i++, x++, y++) { \
-                EGI_T top = *x; \
-                bool nan = EGI_ISNAN(top); \
-                for (int64_t k = 1; k < n; k++) { \
-                    const EGI_T v = x[k * inner]; \
-                    top = v CMP top ? v : top; \
-                    nan |= EGI_ISNAN(v); \
-                } \
-                for (int64_t k = 0; nan && k < n; k++) if (EGI_ISNAN(x[k * inner])) { top = x[k * inner]; break; } \
-                *y = top; \
-            } \
     }
 EGI_EXTREME(max, EGI_MORE, >)
 EGI_EXTREME(min, EGI_LESS, <)
@@ -55866,6 +55853,29 @@ static void EGI_TN(egi_fold_end_extremes)(egi_reduction kind, int64_t n, int64_t
     (void)kind, (void)n;
     memcpy(y, acc, (size_t)m * sizeof(EGI_T));
 }
+#if EGI_STAMP % 10 == 1
+#define EGI_FEW_EXTREMES(NAME, CMP) \
+    static void EGI_TN(EGI_PASTE(egi_few_, NAME))(egi_reduction kind, int64_t outer, int64_t n, int64_t inner, \
+                                                  const void *from, void *to) { \
+        const EGI_T *x = (const EGI_T *)from; \
+        EGI_T *y = (EGI_T *)to; \
+        (void)kind; \
+        for (; outer > 0; outer--, x += (n - 1) * inner) \
+            for (int64_t i = 0; i < inner; i++, x++, y++) { \
+                EGI_T top = *x; \
+                bool nan = EGI_ISNAN(top); \
+                for (int64_t k = 1; k < n; k++) { \
+                    const EGI_T v = x[k * inner]; \
+                    top = v CMP top ? v : top; \
+                    nan |= EGI_ISNAN(v); \
+                } \
+                for (int64_t k = 0; nan && k < n; k++) if (EGI_ISNAN(x[k * inner])) { top = x[k * inner]; break; } \
+                *y = top; \
+            } \
+    }
+EGI_FEW_EXTREMES(max, >)
+EGI_FEW_EXTREMES(min, <)
+#undef EGI_FEW_EXTREMES
 // The elements of a short row are joined in order, those of a column by fours, as egi_reduce_column_sums_plain does.
 #define EGI_FEW_SUMS(NAME, KIND) \
     static void EGI_TN(EGI_PASTE(egi_few_, NAME))(egi_reduction end, int64_t outer, int64_t n, int64_t inner, \
@@ -55887,11 +55897,13 @@ static void EGI_TN(egi_fold_end_extremes)(egi_reduction kind, int64_t n, int64_t
 #define EGI_OF_FEW(k) (EGI_TN(egi_sum))EGI_TAKEN((EGI_TN(egi_sum))x[(k) * inner])
 EGI_FEW_SUMS(sums, EGI_SUM)
 EGI_FEW_SUMS(products, EGI_PROD)
-#if EGI_IS_FLOAT
 EGI_FEW_SUMS(squares, EGI_NORM2)
-#endif
 #undef EGI_FEW_SUMS
 #undef EGI_OF_FEW
+#define EGI_OR_NULL(function) EGI_TN(function)
+#else
+#define EGI_OR_NULL(function) NULL
+#endif
 #undef EGI_JOINED
 #undef EGI_TAKEN
 
@@ -55928,32 +55940,33 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_sums) = { sizeof(EGI_TN(
                                                                   EGI_SETS(egi_reduce_row_sums),
                                                                   EGI_SETS(egi_reduce_columns_sums),
                                                       EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
-                                                      EGI_TN(egi_fold_end_sums), EGI_TN(egi_few_sums) };
+                                                      EGI_TN(egi_fold_end_sums), EGI_OR_NULL(egi_few_sums) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_products) = { sizeof(EGI_TN(egi_sum)),
                                                                       EGI_SETS(egi_reduce_row_products),
                                                                       EGI_SETS(egi_reduce_columns_products),
                                                       EGI_TN(egi_fold_begin_products), EGI_TN(egi_fold_products),
-                                                      EGI_TN(egi_fold_end_sums), EGI_TN(egi_few_products) };
+                                                      EGI_TN(egi_fold_end_sums), EGI_OR_NULL(egi_few_products) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_max) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_max),
                                                                  EGI_SETS(egi_reduce_columns_max),
                                                      EGI_TN(egi_fold_begin_max), EGI_TN(egi_fold_max),
-                                                     EGI_TN(egi_fold_end_extremes), EGI_TN(egi_few_max) };
+                                                     EGI_TN(egi_fold_end_extremes), EGI_OR_NULL(egi_few_max) };
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_min) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_min),
                                                                  EGI_SETS(egi_reduce_columns_min),
                                                      EGI_TN(egi_fold_begin_min), EGI_TN(egi_fold_min),
-                                                     EGI_TN(egi_fold_end_extremes), EGI_TN(egi_few_min) };
+                                                     EGI_TN(egi_fold_end_extremes), EGI_OR_NULL(egi_few_min) };
 #if EGI_IS_FLOAT                           // norms are of floats
 EGI_IN_SETS(EGI_SUMS, squares, EGI_NORM2)
 EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_TN(egi_sum)),
                                                                      EGI_SETS(egi_reduce_row_squares),
                                                                      EGI_SETS(egi_reduce_columns_squares),
                                                          EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
-                                                         EGI_TN(egi_fold_end_sums), EGI_TN(egi_few_squares) };
+                                                         EGI_TN(egi_fold_end_sums), EGI_OR_NULL(egi_few_squares) };
 #endif
 #undef EGI_SUMS
 #undef EGI_EXTREMES
 #undef EGI_IN_SETS
 #undef EGI_SETS
+#undef EGI_OR_NULL
 
 #endif
 #if EGI_STAMPS(5)  // ------------------------------------- a step of a recurrent layer, softmax and normalizations
