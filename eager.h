@@ -9660,7 +9660,7 @@ EGI_FAST
     UNARY(F, sqrt,        EGI_SQRT(a),                    EGI_DIV(EGI_MUL(EGI_K(0.5), g), y)) \
     UNARY(F, rsqrt, EGI_DIV(EGI_K(1), EGI_SQRT(a)), \
           EGI_LOOP(EGI_MUL(EGI_MUL(EGI_K(-0.5), g), EGI_MUL(y, EGI_MUL(y, y))))) \
-    UNARY(F, reciprocal,  EGI_DIV(EGI_K(1), a),           EGI_LOOP(EGI_NEG(EGI_MUL(g, EGI_MUL(y, y))))) \
+    UNARY(F, reciprocal,  EGI_LOOP(EGI_DIV(EGI_K(1), a)), EGI_LOOP(EGI_NEG(EGI_MUL(g, EGI_MUL(y, y))))) \
     UNARY(F, exp,         EGI_EXP(a),                     EGI_LOOP(EGI_MUL(g, y))) \
     /* not y + 1, which is 0 from -17 on */ \
     UNARY(F, expm1,       EGI_EXPM1(a),                   EGI_MUL(g, EGI_EXP(a))) \
@@ -9719,7 +9719,7 @@ EGI_FAST
     BINARY(N, add,        EGI_LOOP(EGI_ADD(a, b)),        g,                                 g) \
     BINARY(N, sub,        EGI_LOOP(EGI_SUB(a, b)),        g,                                 EGI_LOOP(EGI_NEG(g))) \
     BINARY(N, mul,        EGI_LOOP(EGI_MUL(a, b)),        EGI_LOOP(EGI_MUL(g, b)),           EGI_LOOP(EGI_MUL(g, a))) \
-    BINARY(F, div, EGI_DIV(a, b), EGI_DIV(g, b), EGI_LOOP(EGI_NEG(EGI_DIV(EGI_MUL(g, y), b)))) \
+    BINARY(F, div, EGI_LOOP(EGI_DIV(a, b)), EGI_LOOP(EGI_DIV(g, b)), EGI_LOOP(EGI_NEG(EGI_DIV(EGI_MUL(g, y), b)))) \
     BINARY(F, divide_no_nan, EGI_DIV_NO_NAN(a, b), EGI_DIV_NO_NAN(g, b), EGI_NEG(EGI_DIV_NO_NAN(EGI_MUL(g, y), b))) \
     BINARY_ND(N, floordiv, EGI_FLOORDIV(a, b)) \
     BINARY(N, mod, EGI_MOD(a, b), g, EGI_NEG(EGI_MUL(g, EGI_FLOORDIV(a, b)))) \
