@@ -17604,48 +17604,54 @@ EGI_GRAD(reduce_mean) {
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) n *= (double)a->from.dims[i];
     return egi_grad_set(0, dx, eg_broadcast_to(egi_reduce_undo((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
 }
-// Multiplies the two halves of each row of x (rows, n); an odd row is extended by a 1. other: the halves exchanged.
-static eg_tensor *egi_halves_product(eg_tensor *x, eg_tensor **other) {
-    const int64_t rows = x->dims[0], half = (x->dims[1] + 1) / 2;
-    if (x->dims[1] % 2) {
-        eg_pads pads = { 4, { 0, 0, 0, 1 } };
+// g times the product of the other elements along n, for x (outer, n, inner) and g (outer, 1, inner). Two halves along
+// n are multiplied, which gives half as many elements with the same product; the gradient of each half is then g times
+// the other half. So gradients of any order are exact where elements are 0; the quotient of product and element would
+// be 0 / 0. Many short rows become columns, whose elements are neighbours.
+static eg_tensor *egi_products_of_others(eg_tensor *x, eg_tensor *g) {
+    if (!x || !g || x->dims[1] == 1) return g;
+    const int64_t outer = x->dims[0], n = x->dims[1], half = (n + 1) / 2, inner = x->dims[2];
+    const eg_axes halves = { 0, 1, { 1 } };
+    if (inner == 1 && outer > 16 && n < 128 && x->size > 4096) {
+        eg_transpose_options turned;
+        memset(&turned, 0, sizeof turned);
+        turned.perm.count = 3;
+        for (int i = 0; i < 3; i++) turned.perm.axes[i] = 2 - i;
+        x = eg_reshape(eg_reshape((eg_transpose)(x, turned), EG_SHAPE(n * outer)), EG_SHAPE(1, n, outer)); // a copy
+        return (eg_transpose)(egi_products_of_others(x, (eg_transpose)(g, turned)), turned);
+    }
+    if (n % 2) {
+        eg_pads pads = { 6, { 0, 0, 0, 1, 0, 0 } };
         x = egi_pad_constant(x, pads, 1);
     }
-    eg_tensor *low = eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(rows, half)),
-              *high = eg_slice(x, EG_SHAPE(0, half), EG_SHAPE(rows, half)), *swapped[] = { high, low };
-    *other = eg_concat(swapped, 2, 1);
-    return (eg_mul)(low, high);
+    g = egi_products_of_others((eg_mul)(eg_slice(x, EG_SHAPE(0, 0, 0), EG_SHAPE(outer, half, inner)),
+                                        eg_slice(x, EG_SHAPE(0, half, 0), EG_SHAPE(outer, half, inner))), g);
+    x = eg_reverse(eg_reshape(x, EG_SHAPE(outer, 2, half, inner)), halves);
+    g = eg_reshape((eg_mul)(eg_expand_dims(g, 1), x), EG_SHAPE(outer, 2 * half, inner));
+    return n % 2 ? eg_slice(g, EG_SHAPE(0, 0, 0), EG_SHAPE(outer, n, inner)) : g;
 }
-// g times the product of a row's other elements, for x (rows, n) and g (rows, 1). Halves of a row are multiplied until
-// one element is left; on the way back each half's gradient is g times the other half. So gradients of any order are
-// exact where elements are 0; the quotient of product and element would be 0 / 0.
-static eg_tensor *egi_products_of_others(eg_tensor *x, eg_tensor *g) {
-    eg_tensor *other[64];
-    int64_t lengths[64];
-    int levels = 0;
-    for (; x && x->dims[1] > 1; levels++) {
-        lengths[levels] = x->dims[1];
-        x = egi_halves_product(x, &other[levels]);
-    }
-    while (x && g && levels-- > 0) {
-        eg_tensor *twice[] = { g, g };
-        g = eg_slice((eg_mul)(eg_concat(twice, 2, 1), other[levels]), EG_SHAPE(0, 0),
-                     EG_SHAPE(g->dims[0], lengths[levels]));
-    }
-    return x ? g : NULL;
-}
-// Reduced axes are moved to the end. float32 is computed in float64, since a product rounded many times is biased: for
-// (1 + a) (1 + b) float32 loses a b, which has one sign wherever the elements are near 1.
+// Reduced axes that are not neighbours are moved to the end. float32 is computed in float64, since a product rounded
+// many times is biased: for (1 + a) (1 + b) float32 loses a b, which has one sign wherever the elements are near 1.
 EGI_GRAD(reduce_prod) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     eg_tensor *x = eg_cast(c->inputs[0], EG_FLOAT64), *g = eg_cast(c->upstream[0], EG_FLOAT64);
-    eg_shape rows = { 2, { 1, 1 } }, moved = a->from;
+    eg_shape rows = { 3, { 1, 1, 1 } }, moved = a->from;
     eg_transpose_options there, back;
+    int part = 0;                           // the axis of `rows` that an axis of x belongs to
+    bool apart = false;
     (void)op;
     if (!x || !x->size) return egi_grad_set(0, dx, eg_zeros_like(c->inputs[0]));
+    for (int i = 0; i < a->from.rank; i++) {
+        if (a->from.dims[i] == 1) continue;
+        const bool reduced = a->mask >> i & 1;
+        apart = apart || (reduced && part == 2);
+        part = reduced ? 1 : part ? 2 : 0;
+        rows.dims[part] *= a->from.dims[i];
+    }
     memset(&there, 0, sizeof there);
     memset(&back, 0, sizeof back);
-    for (unsigned reduced = 0; reduced < 2; reduced++)
+    if (apart) rows.dims[0] = rows.dims[1] = rows.dims[2] = 1;
+    for (unsigned reduced = 0; reduced < 2 && apart; reduced++)
         for (int i = 0; i < a->from.rank; i++) {
             if ((a->mask >> i & 1) != reduced) continue;
             moved.dims[there.perm.count] = a->from.dims[i];
@@ -17654,9 +17660,11 @@ EGI_GRAD(reduce_prod) {
             there.perm.axes[there.perm.count++] = i;
         }
     back.perm.count = there.perm.count;
-    x = egi_products_of_others(eg_reshape((eg_transpose)(x, there), rows),
-                               eg_reshape(g, EG_SHAPE(rows.dims[0], 1)));
-    return egi_grad_set(0, dx, eg_cast((eg_transpose)(eg_reshape(x, moved), back), eg_dtype_of(c->inputs[0])));
+    if (apart) x = (eg_transpose)(x, there);
+    x = egi_products_of_others(eg_reshape(x, rows), eg_reshape(g, EG_SHAPE(rows.dims[0], 1, rows.dims[2])));
+    x = eg_reshape(x, moved);
+    if (apart) x = (eg_transpose)(x, back);
+    return egi_grad_set(0, dx, eg_cast(x, eg_dtype_of(c->inputs[0])));
 }
 // g / count where x equals the result, else 0: equal elements share the gradient. If the result is NaN, x equals it
 // nowhere, and the count is replaced by NaN, so that the gradient is NaN.
