@@ -1,6 +1,7 @@
 // Every elementwise row of THE OP TABLE and every reduction, float32, forward and with its gradient by a tape, at 4,
 // 64, 4,096 and 1,000,000 elements. rows.sh compiles this file with two versions of eager.h and compares.
-//     rows [FILE]       prints "row size form nanoseconds", the least of some runs; of FILE's rows, where it is given
+//     rows [FILE]       prints "row size form operands nanoseconds", the least of some runs; of FILE's rows, where it
+//                       is given
 #define _POSIX_C_SOURCE 200809L
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -55,6 +56,7 @@ CHOICES(ALONG)
     { #name "_of_columns", 1, false, name##_of_columns, NULL, NULL, { { 0.5, 1.5 } } },
 static const row rows[] = {
 #include "rows.h"                       // of tests/core/ops.c, those that both versions have
+    { "identity", 1, true, (eg_identity), NULL, NULL, { { -2, 2 } } },      // what the tape takes, with add
     PLAIN1(floor) PLAIN1(ceil) PLAIN1(round) PLAIN1(is_nan) PLAIN1(is_inf) PLAIN1(is_finite)
     PLAIN2(floordiv) PLAIN2(equal) PLAIN2(not_equal) PLAIN2(less) PLAIN2(less_equal) PLAIN2(greater)
     PLAIN2(greater_equal)
@@ -124,7 +126,8 @@ int main(int n, char **args) {
                 char name[200];
                 snprintf(name, sizeof name, "%s %lld %s", rows[i].name, (long long)(sides[s] * sides[s]),
                          slopes ? "gradient" : "forward");
-                if (!file || strstr(wanted, name)) printf("%s %.1f\n", name, least(&rows[i], x, slopes));
+                if (!file || strstr(wanted, name)) printf("%s %d %.1f\n", name, rows[i].n,
+                                                               least(&rows[i], x, slopes));
             }
             for (int k = 0; k < 3; k++) eg_release(x[k]);
             eg_scope_end(scope);

@@ -1,8 +1,8 @@
-# sh tests/bench/rows.sh COMMIT: every elementwise op and reduction of float32, forward and with its gradient, at 4, 64, 4,096 and
-# 1,000,000 elements (rows.c), with eager.h of that commit and the present one, in turns on one core. Prints the rows of the present
-# one that are slower by more than 10 ns (4 and 64 elements) or by more than 5 % (above), with its vectors as they are found and with those
-# of 16 bytes (EAGER_ISA=base); what seems slower is measured once more, in ROUNDS (8) more turns. Some 60 seconds, and
-# two compilations.
+# sh tests/bench/rows.sh COMMIT: every elementwise op and reduction of float32, forward and with its gradient, at 4, 64,
+# 4,096 and 1,000,000 elements (rows.c), with eager.h of that commit and the present one, in turns on one core. Prints the
+# rows of the present one that are slower by more than 10 ns (4 and 64 elements; gradients without what the tape itself
+# takes) or by more than 5% (above), with its vectors as they are found and with those of 16 bytes (EAGER_ISA=base); what
+# seems slower is measured once more, in ROUNDS (8) more turns. Some 60 seconds, and two compilations.
 cd "$(dirname "$0")/../.."
 commit=${1:?usage: sh tests/bench/rows.sh COMMIT}
 T=$(mktemp -d) || exit 1
@@ -27,20 +27,38 @@ turns() {       # rounds, ISA (or nothing), file of rows (or nothing): adds to $
         env ${2:+EAGER_ISA=$2} $pin "$T/new/rows" $3 >>"$T/new.txt" || exit 1
     done
 }
-# The least of all rounds: what is slower, with a line for each size; or its names alone.
+# The least of all rounds: what is slower, with a line for each size; or its names alone. A gradient of 4 or 64 elements is
+# also compared without what the tape itself takes: that is what it takes for identity, or add where there are more
+# operands, whose gradients have no kernel.
 compare() {
     awk -v only="$1" '
-        { key = $1 " " $2 " " $3; old = FILENAME ~ /old.txt$/
+        { key = $1 " " $2 " " $3; old = FILENAME ~ /old.txt$/; operands[key] = $4
           if (!(key in seen)) { seen[key] = 1; order[++n] = key }
-          if (old) { if (!(key in a) || $4 < a[key]) a[key] = $4 } else if (!(key in b) || $4 < b[key]) b[key] = $4 }
+          if (old) { if (!(key in a) || $5 < a[key]) a[key] = $5 } else if (!(key in b) || $5 < b[key]) b[key] = $5 }
         END { for (i = 1; i <= n; i++) { key = order[i]; split(key, part, " ")
                   small = part[2] <= 64; slower = small ? b[key] > a[key] + 10 : b[key] > a[key] * 1.05
-                  count[part[2]]++; many[part[2]] += slower; sum[part[2]] += log(b[key] / a[key])
-                  if (slower) printf only == "names" ? "%s\n" : "| %s | %.0f | %.0f | %.2f |\n", key, a[key], b[key], b[key] / a[key] }
+                  base = (operands[key] > 1 ? "add " : "identity ") part[2] " gradient"
+                  tape = small && part[3] == "gradient" ? b[base] - a[base] : 0
+                  left = slower && (!small || b[key] - a[key] - tape > 10)
+                  group = part[2] " " part[3]
+                  count[group]++; many[group] += slower; beyond[group] += left; sum[group] += log(b[key] / a[key])
+                  if (only == "names" && (slower || key ~ /^(identity|add) /)) print key
+                  if (only != "names" && left) printf "| %s | %.0f | %.0f | %+.0f | %.2f |\n", key, a[key], b[key],
+                                                      b[key] - a[key] - tape, b[key] / a[key] }
               if (only == "names") exit
-              split("4 64 4096 1000000", size, " ")
-              for (i = 1; i <= 4; i++) printf "%s elements: %d measurements, %d slower, %.2f times the time by the geometric mean\n",
-                                              size[i], count[size[i]], many[size[i]], exp(sum[size[i]] / count[size[i]]) }' "$T/old.txt" "$T/new.txt"
+              groups = split("4 forward,64 forward,4096 forward,1000000 forward,4 gradient,64 gradient,4096 gradient," \
+                             "1000000 gradient", group, ",")
+              for (i = 1; i <= groups; i++) {
+                  split(group[i], part, " ")
+                  printf "%s: %d measurements, %d slower, %d of these by more than the tape itself, %.2f times the time by the " \
+                         "geometric mean\n", group[i], count[group[i]], many[group[i]], beyond[group[i]],
+                         exp(sum[group[i]] / count[group[i]])
+              }
+              split("4 64", size, " ")
+              for (i = 1; i <= 2; i++) for (k = 1; k <= 2; k++) {
+                  base = (k == 1 ? "identity " : "add ") size[i] " gradient"
+                  printf "the tape, %s: %.0f ns before, %.0f now\n", base, a[base], b[base]
+              } }' "$T/old.txt" "$T/new.txt"
 }
 for isa in '' base; do
     rm -f "$T/old.txt" "$T/new.txt"
@@ -48,6 +66,6 @@ for isa in '' base; do
     compare names >"$T/slower"
     [ ! -s "$T/slower" ] || turns "${ROUNDS:-8}" "$isa" "$T/slower"
     echo
-    echo "EAGER_ISA=${isa:-as found}; row, elements, form, ns before, ns now, ratio:"
+    echo "EAGER_ISA=${isa:-as found}; row, elements, form, ns before, ns now, more by (without the tape), ratio:"
     compare all
 done
