@@ -47,12 +47,12 @@ compare() {
                                                       b[key] - a[key] - tape, b[key] / a[key] }
               if (only == "names") exit
               groups = split("4 forward,64 forward,4096 forward,1000000 forward,4 gradient,64 gradient,4096 gradient," \
-                             "1000000 gradient", group, ",")
+                             "1000000 gradient", each, ",")
               for (i = 1; i <= groups; i++) {
-                  split(group[i], part, " ")
+                  g = each[i]
                   printf "%s: %d measurements, %d slower, %d of these by more than the tape itself, %.2f times the time by the " \
-                         "geometric mean\n", group[i], count[group[i]], many[group[i]], beyond[group[i]],
-                         exp(sum[group[i]] / count[group[i]])
+                         "geometric mean\n", g, count[g], many[g], beyond[g],
+                         exp(sum[g] / count[g])
               }
               split("4 64", size, " ")
               for (i = 1; i <= 2; i++) for (k = 1; k <= 2; k++) {
