@@ -4696,7 +4696,6 @@ typedef struct egi_thread {
     egi_context *context;                       // the innermost one
     egi_failure error;                          // the first one since the last clear
     char message[EGI_MESSAGE];                  // of that error; empty: not asked for since it was handed on
-    char last_failure[256];                     // of the latest error, whether or not it is pending
     int64_t errors;
     uint64_t printed;                           // a hash of the latest line on stderr
     // notes[1 .. noted]: the latest call of each caller, the innermost caller's last; notes[0] is of none.
@@ -4743,11 +4742,12 @@ typedef struct egi_thread {
     egi_batch_part rows;                // of the batch, as eg_distribute_rows said
     int64_t next_id;                    // the next tensor's id; numbers are taken from egi_shared.next_id in blocks
     char reason[320];                   // what eg_tape_unconnected_reason returns
-    char explained[320];                // the latest text that egi_tape_explain made for a tape with calls, ...
-    uint64_t explained_for;             // ... and the hash of all that the text follows from
     // What egi_shape_show and egi_tensor_show return, a ring: a text holds until the eighth one after it.
     char texts[8][320];
     unsigned next_text;
+    char last_failure[256];             // the message of the latest error, whether or not it is pending
+    char explained[320];                // the latest text that egi_taped_explain has made, ...
+    uint64_t explained_for;             // ... and the hash of all that the text follows from
 #ifdef EAGER_DEBUG
     void *quarantine[4096];                     // handles whose last reference is gone
     unsigned quarantined;
@@ -5329,15 +5329,15 @@ static void egi_failure_text(const egi_failure *f, char *text) {
     egi_message_add(text, EGI_MESSAGE, "%s", f->around);
     egi_message_clean(text);
 }
-static EGI_COLD void egi_observer_hears(const char *text);
+static EGI_COLD void egi_observer_hears(eg_error_code code);
 // Every error goes through here: it is counted, kept if none is pending, and given to the handler, or printed where
 // none was set.
 static EGI_COLD void egi_failure_tell(const egi_failure *f) {
     char text[EGI_MESSAGE];
     egi_this.errors++;
     egi_failure_text(f, text);
-    snprintf(egi_this.last_failure, sizeof egi_this.last_failure, "%.255s", text);
-    if (egi_this.observer && f->code == EG_ERROR_STATE) egi_observer_hears(text);
+    memcpy(egi_this.last_failure, text, sizeof egi_this.last_failure - 1);
+    if (egi_this.observer) egi_observer_hears(f->code);
     if (egi_this.error.code == EG_OK) {
         egi_this.error = *f;
         memcpy(egi_this.message, text, sizeof text);
@@ -12022,7 +12022,6 @@ struct egi_user_attr;
 // call the members that are not NULL. There is one observer at a time (egi_this.observer), or a recording
 // (egi_this.recorder).
 typedef struct egi_recorder {
-    char refused[256];                                     // the first EG_ERROR_STATE
     bool (*op)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                eg_tensor *const *out, int n_out);
     bool (*gradient)(struct egi_recorder *r, const eg_tape *t, const egi_line *line, eg_tensor *const *upstream,
@@ -12074,6 +12073,7 @@ typedef struct egi_recorder {
     // Whether an op on tensors of the program's alone has a number that comes of an open dimension: it is a node, too.
     bool (*opens)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr);
     bool inside;                 // the graph computes shapes, and what it calls is not written
+    char refused[256];           // the first EG_ERROR_STATE that was raised
 } egi_recorder;
 // Whether a graph is being built, into which the program's own tensors are taken as nodes (GRAPHS).
 static bool egi_graph_adopts(void) { return egi_this.observer && egi_this.observer->graph; }
@@ -12097,9 +12097,9 @@ static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
     return egi_fail(EG_ERROR_DEVICE, NULL, "device %s: its table of kernels is read while a function is traced",
                     b->name);
 }
-static EGI_COLD void egi_observer_hears(const char *text) {
-    egi_recorder *r = egi_this.observer;
-    if (!r->refused[0]) snprintf(r->refused, sizeof r->refused, "%.255s", text);
+static EGI_COLD void egi_observer_hears(eg_error_code code) {
+    char *refused = egi_this.observer->refused;
+    if (code == EG_ERROR_STATE && !refused[0]) memcpy(refused, egi_this.last_failure, sizeof egi_this.last_failure);
 }
 static EGI_NOINLINE void egi_observer_alias(const eg_tensor *x) {
     if (egi_this.observer->alias) egi_this.observer->alias(egi_this.observer, x);
@@ -19948,15 +19948,16 @@ struct egi_report { bool (*complete)(egi_report *r, int i, eg_tensor *g); };
 // Memory for lines, filled from begin to end and freed as a whole.
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
 // What egi_tape_explain must know beside a tape's lines. Either the tape whose lines a line of EGI_HIDES stands for,
-// with its slots of that line's inputs and outputs (those that are not floating behind the n_floats others), and the
-// function that adds these lines to others; `owner` holds the memory. Or why line `line` gave no gradient for its input
-// `input`.
+// with its slots of that line's inputs and outputs (those that are not floating behind the n_floats others), the
+// function that adds these lines to others, and the one that explains instead of egi_tape_explain; `owner` holds
+// the memory. Or why line `line` gave no gradient for its input `input`.
 typedef struct egi_links egi_links;
 typedef struct egi_remark egi_remark;
 struct egi_remark {
     egi_remark *next;
     const eg_tape *tape;
     void (*add)(egi_links *s, const egi_remark *note, const egi_line *line, const int32_t *slots);
+    bool (*explain)(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys, const int32_t *sy, int ny);
     const int32_t *in_slot, *out_slot;
     int32_t n_floats;
     void *owner;
@@ -20773,11 +20774,23 @@ static EGI_COLD void egi_tape_note(eg_tape *t, const egi_line *line, int32_t i, 
     note->next = t->notes;
     t->notes = note;
 }
-// Why ys have no gradient for x, a source that the tape knows. It marks the slots that depend on x (`from`, forwards)
-// and those on which ys depend (`to`, backwards), also through ops without a gradient and inside calls of traced
-// functions; the line without a gradient where both meet is the cut. False without memory.
-static EGI_COLD bool egi_tape_explain_path(const eg_tape *t, const char *name, int32_t sx, eg_tensor *const *ys,
-                                           const int32_t *sy, int ny) {
+// Writes the text of eg_tape_unconnected_reason: why ys have no gradient for x. It marks the slots that depend on x
+// (`from`, forwards) and those on which ys depend (`to`, backwards), also through ops without a gradient and inside
+// calls of traced functions; the line without a gradient where both meet is the cut. sx and sy are the slots of x and
+// ys, -1 if the tape does not know them. False without memory.
+static EGI_COLD bool egi_tape_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
+                                      const int32_t *sy, int ny) {
+    char name[64];
+    snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
+    if (sx < 0) {
+        if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE))
+            egi_tape_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it",
+                                name);
+        else
+            egi_tape_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
+                                x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
+        return true;
+    }
     egi_links s;
     const bool made_steps = egi_links_make(&s, t);
     unsigned char *from = made_steps ? (unsigned char *)egi_alloc((size_t)s.n_slots * 2) : NULL;
@@ -20821,64 +20834,6 @@ static EGI_COLD bool egi_tape_explain_path(const eg_tape *t, const char *name, i
             : "");
     egi_free(from);
     egi_free(s.step);
-    return true;
-}
-// How many templates of calls were freed and how many reasons were noted in them: a text that an address stands for may
-// be another one when this number has changed.
-static int64_t egi_remarks_changed;              // atomic
-static EGI_COLD uint64_t egi_hash_add(uint64_t hash, uint64_t x) {
-    hash = (hash ^ x) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 29;
-}
-// A hash of all that egi_tape_explain_path reads, the lines inside calls by the address of their template.
-static EGI_COLD uint64_t egi_tape_hash(const eg_tape *t, const char *name, int32_t sx, eg_tensor *const *ys,
-                                       const int32_t *sy, int ny) {
-    uint64_t hash = egi_hash_add((uint64_t)sx, (uint64_t)__atomic_load_n(&egi_remarks_changed, __ATOMIC_ACQUIRE));
-    for (; *name; name++) hash = egi_hash_add(hash, (unsigned char)*name);
-    for (int i = 0; i < ny; i++) hash = egi_hash_add(hash, (uint64_t)sy[i] << 8 | (uint64_t)ys[i]->dtype);
-    for (int64_t i = 0; i < t->n_slots; i++) hash = egi_hash_add(hash, (uint64_t)egi_tape_form(t, (int32_t)i)->dtype);
-    for (int64_t l = 0; l < t->n_lines; l++) {
-        const egi_line *line = t->lines[l];
-        hash = egi_hash_add(hash, (uint64_t)(uintptr_t)line->op);
-        if (egi_tape_hidden(t, line))
-            hash = egi_hash_add(hash, (uint64_t)(uintptr_t)*(const eg_tape *const *)egi_line_attr(line));
-        hash = egi_hash_add(hash, (uint64_t)line->n << 32 | (uint64_t)line->n_out);
-        for (int i = 0; i < line->n + line->n_out; i++) hash = egi_hash_add(hash, (uint64_t)line->slots[i]);
-    }
-    for (const egi_remark *note = t->notes; note; note = note->next) {
-        hash = egi_hash_add(hash, (uint64_t)note->line << 32 | (uint64_t)note->input);
-        for (const char *p = note->why; *p; p++) hash = egi_hash_add(hash, (unsigned char)*p);
-    }
-    return hash;
-}
-// Writes the text of eg_tape_unconnected_reason: why ys have no gradient for x. sx and sy are the slots of x and ys, -1
-// if the tape does not know them. Calls of traced functions stand for many lines, so their tape's text is kept: a
-// training loop asks for the same one at each step. False without memory.
-static EGI_COLD bool egi_tape_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
-                                      const int32_t *sy, int ny) {
-    char name[64];
-    snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
-    if (sx < 0) {
-        if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE))
-            egi_tape_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it",
-                                name);
-        else
-            egi_tape_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
-                                x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
-        return true;
-    }
-    bool calls = false;
-    for (const egi_remark *note = t->notes; note && !calls; note = note->next) calls = note->tape != NULL;
-    const uint64_t hash = calls ? egi_tape_hash(t, name, sx, ys, sy, ny) : 0;
-    if (calls && egi_this.explained_for == hash) {
-        memcpy(egi_this.reason, egi_this.explained, sizeof egi_this.reason);
-        return true;
-    }
-    if (!egi_tape_explain_path(t, name, sx, ys, sy, ny)) return false;
-    if (calls) {
-        memcpy(egi_this.explained, egi_this.reason, sizeof egi_this.explained);
-        egi_this.explained_for = hash;
-    }
     return true;
 }
 
@@ -20994,7 +20949,10 @@ static bool egi_tape_results(const eg_tape *t, eg_tensor *const *xs, int nx, con
     bool missing = false;
     for (int i = 0; i < nx; i++) {
         if (sx[i] >= 0 && grads[sx[i]]) { out[i] = eg_retain(grads[sx[i]]); continue; }
-        if (!missing) { missing = true; egi_tape_explain(t, xs[i], sx[i], ys, sy, ny); }
+        const egi_remark *call = missing ? NULL : t->notes;
+        while (call && !call->tape) call = call->next;
+        if (!missing) (call ? call->explain : egi_tape_explain)(t, xs[i], sx[i], ys, sy, ny);
+        missing = true;
         if (!t->zeros) continue;
         out[i] = eg_retain(egi_tensor_full_as("zeros", egi_backend_of(xs[i]), (eg_dtype)xs[i]->dtype, egi_shape(xs[i]),
                                               0));
@@ -43050,6 +43008,34 @@ typedef struct egi_leaf { eg_tensor shown; const egi_buffer *buffer; eg_tensor *
 // from m on a further result, or -1: the input itself; number: a plain number, a reference, or NULL.
 typedef struct egi_kept { int32_t input, value; eg_tensor *number; } egi_kept;
 typedef struct egi_back egi_back;
+// How many templates of calls were freed and how many reasons were noted in them: a text that an address stands for may
+// be another one when this number has changed.
+static int64_t egi_remarks_changed;              // atomic
+static EGI_COLD uint64_t egi_hash_add(uint64_t hash, uint64_t x) {
+    hash = (hash ^ x) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
+}
+// A hash of all that egi_tape_explain reads, the lines inside calls by the address of their template.
+static EGI_COLD uint64_t egi_tape_hash(const eg_tape *t, const char *name, int32_t sx, eg_tensor *const *ys,
+                                       const int32_t *sy, int ny) {
+    uint64_t hash = egi_hash_add((uint64_t)sx, (uint64_t)__atomic_load_n(&egi_remarks_changed, __ATOMIC_ACQUIRE));
+    for (; *name; name++) hash = egi_hash_add(hash, (unsigned char)*name);
+    for (int i = 0; i < ny; i++) hash = egi_hash_add(hash, (uint64_t)sy[i] << 8 | (uint64_t)ys[i]->dtype);
+    for (int64_t i = 0; i < t->n_slots; i++) hash = egi_hash_add(hash, (uint64_t)egi_tape_form(t, (int32_t)i)->dtype);
+    for (int64_t l = 0; l < t->n_lines; l++) {
+        const egi_line *line = t->lines[l];
+        hash = egi_hash_add(hash, (uint64_t)(uintptr_t)line->op);
+        if (egi_tape_hidden(t, line))
+            hash = egi_hash_add(hash, (uint64_t)(uintptr_t)*(const eg_tape *const *)egi_line_attr(line));
+        hash = egi_hash_add(hash, (uint64_t)line->n << 32 | (uint64_t)line->n_out);
+        for (int i = 0; i < line->n + line->n_out; i++) hash = egi_hash_add(hash, (uint64_t)line->slots[i]);
+    }
+    for (const egi_remark *note = t->notes; note; note = note->next) {
+        hash = egi_hash_add(hash, (uint64_t)note->line << 32 | (uint64_t)note->input);
+        for (const char *p = note->why; *p; p++) hash = egi_hash_add(hash, (unsigned char)*p);
+    }
+    return hash;
+}
 // The gradients of the calls joined by an open list; their templates have the same lines at all lengths.
 // reasons: why lines of the template gave no gradient; former: the same of templates that had their own before, which
 // somebody may read still. All under egi_lock.
@@ -43655,6 +43641,20 @@ static EGI_COLD void egi_taped_links(egi_links *s, const egi_remark *note, const
         egi_links_put(s, NULL, room, 1, 1, -1, NULL);
     }
 }
+// Calls stand for many lines, so the text is kept: a training loop gets the same one at each step.
+static EGI_COLD bool egi_taped_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys,
+                                       const int32_t *sy, int ny) {
+    const uint64_t hash = sx < 0 ? 0 : egi_tape_hash(t, x->name ? x->name : "", sx, ys, sy, ny);
+    if (sx < 0) return egi_tape_explain(t, x, sx, ys, sy, ny);
+    if (egi_this.explained_for == hash) {
+        memcpy(egi_this.reason, egi_this.explained, sizeof egi_this.reason);
+        return true;
+    }
+    if (!egi_tape_explain(t, x, sx, ys, sy, ny)) return false;
+    memcpy(egi_this.explained, egi_this.reason, sizeof egi_this.explained);
+    egi_this.explained_for = hash;
+    return true;
+}
 static void egi_taped_give_back(void *k) { egi_taped_release((egi_taped *)k); }
 // Whether the tape writes a line with these inputs.
 static bool egi_taped_is_noted(const eg_tape *t, const egi_taped *k, eg_tensor *const *list) {
@@ -43681,6 +43681,7 @@ static bool egi_taped_share(egi_taped *k, const egi_taped *shape, eg_tensor *con
         note->owner = k;
         note->forget = egi_taped_give_back;
         note->add = egi_taped_links;
+        note->explain = egi_taped_explain;
         egi_lock();
         k->refs++;
         egi_unlock();

@@ -1164,13 +1164,14 @@ TEST(what_was_replaced_is_noticed_beside_a_setter) {
 typedef struct asked { eg_tensor *v; eg_layer *model, *layer; bool compiled; } asked;
 static bool asking_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     const asked *s = (const asked *)user;
-    const double number = eg_trainable(s->v) + 2 * eg_layer_trainable(s->layer) + 4 * (s->compiled && eg_model_metric(s->model, 0)) +
-                          8 * eg_layer_layers(s->model, NULL, 0);
+    const bool metric = s->compiled && eg_model_metric(s->model, 0);
+    const int number = eg_trainable(s->v) + 2 * eg_layer_trainable(s->layer) + 4 * metric +
+                       8 * eg_layer_layers(s->model, NULL, 0);
     out[0] = eg_keep(eg_mul(in[0], number));
     return true;
 }
 TEST(setters_that_a_body_asks_for) {
-    asked s = { filled(1, true), eg_sequential(eg_layer_flatten()), eg_layer_dense(2) };
+    asked s = { filled(1, true), eg_sequential(eg_layer_flatten()), eg_layer_dense(2), false };
     eg_function *f = eg_function_new(asking_body, &s);
     double want = 11;
     for (int i = 0; i < 30; i++) {
