@@ -4565,6 +4565,9 @@ static const egi_listed *egi_listed_find(const egi_listed *const *begin, const e
 #pragma GCC optimize("no-fast-math", "no-finite-math-only", "no-associative-math")
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "trapping-math", "fp-contract=off", "no-math-errno")
+#ifdef __i386__                 // or else -std=c11 computes scalars in long double, which no vector takes
+#pragma GCC target("sse2,fpmath=sse")
+#endif
 #endif
 
 #ifndef EAGER_MALLOC
@@ -4997,7 +5000,7 @@ static egi_block *egi_heap_extend(egi_heap *heap, int c, size_t rounded) {
 static void *egi_alloc(size_t bytes) {
     egi_heap *heap = egi_this.heap ? egi_this.heap : egi_heap_get();
     size_t rounded;
-    if (!heap || bytes >> 46) return NULL;
+    if (!heap || (uint64_t)bytes >> 46) return NULL;
     if (egi_block_is_huge(bytes))
         bytes = ((bytes - EGI_ALIGN + EGI_HUGE_PAGE - 1) & ~(size_t)(EGI_HUGE_PAGE - 1)) + EGI_ALIGN;
     int c = egi_heap_class_of(bytes, &rounded);
@@ -8179,8 +8182,10 @@ static void egi_part_remove(const char *path) { (void)path; }
 // When a file was written last: nanoseconds since 1970, as fine as the system tells; 0 where there is none.
 static int64_t egi_file_written(const char *path) {
     struct stat s;
-    if (stat(path, &s) != 0 || s.st_mtime < 0 || s.st_mtime > INT64_MAX / 1000000000 - 1) return 0;
-    int64_t time = (int64_t)s.st_mtime * 1000000000;
+    if (stat(path, &s) != 0) return 0;
+    int64_t time = (int64_t)s.st_mtime;
+    if (time < 0 || time > INT64_MAX / 1000000000 - 1) return 0;
+    time *= 1000000000;
 #if defined(__APPLE__)
     time += (int64_t)s.st_mtimespec.tv_nsec;
 #elif defined(st_mtime)                                       // a macro for the seconds of st_mtim
