@@ -6011,13 +6011,6 @@ static void egi_debug_remove(eg_tensor *x) {
 // they compile for the GPU, too. A double carries every dtype but int64, which has functions of its own
 // (egi_dtype_load_int, egi_dtype_store_int).
 
-#if defined(EAGER_STATIC) && defined(EAGER_IMPLEMENTATION)
-// Whether there may be tensors of other dtypes than float32, and such of other dtypes than bool (EGI_REACHED_LATER).
-// They are set once, atomically, before the first such tensor, and read where such a tensor is.
-static bool egi_bools_reached, egi_dtypes_reached;
-#else
-enum { egi_bools_reached = true, egi_dtypes_reached = true };
-#endif
 // EGI_COMPUTED: kernels compute in the first six dtypes; the last two are stored and converted only.
 
 static const struct { const char *name; int size; } egi_dtypes[] = {       // ORDER eg_dtype
@@ -6033,6 +6026,18 @@ EAGER_API int64_t eg_dtype_size(eg_dtype t) { return egi_dtype_valid(t) ? egi_dt
 // single elements: kernels of backends need them, too
 #if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_ELEMENTS)
 #define EGI_ELEMENTS
+#ifdef EAGER_STATIC
+// Whether there may be tensors of other dtypes than float32, and such of other dtypes than bool (EGI_REACHED_LATER).
+// They are set once, atomically, before the first such tensor, and read where such a tensor is.
+static bool egi_bools_reached, egi_dtypes_reached;
+#else
+enum { egi_bools_reached = true, egi_dtypes_reached = true };
+#endif
+// Whether there may be elements of the C type T. A kernel that stands in a table begins with `if (!EGI_IN_USE(T))
+// return;`, so that nothing is left of it in a program that has no such elements.
+#define EGI_IN_USE(T) ((sizeof(T) == sizeof(float) && (T)0.5 > 0) || egi_dtypes_reached)
+// Whether a program's result is bools.
+#define EGI_MAKES_BOOLS(p) ((p)->bytes & 1 && egi_bools_reached)
 EGI_EVERYWHERE bool egi_dtype_is_float(int t) {
     return t == EG_FLOAT32 || t == EG_FLOAT64 || t == EG_FLOAT16 || t == EG_BFLOAT16;
 }
@@ -10804,6 +10809,7 @@ static inline bool egi_isa_takes_512(int64_t n, int least) { return n >= least &
 #define EGI_NO_VECTORS __asm__ volatile("" ::: "memory");
 #define EGI_LONG_LOOP(loop, T, formula) \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        if (!EGI_IN_USE(T)) return; \
         const T *pa = (const T *)x, *pb = (const T *)z; \
         T *q = (T *)out; \
         for (int64_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; (void)b; q[i] = formula; EGI_NO_VECTORS } \
@@ -10817,6 +10823,7 @@ static inline bool egi_isa_takes_512(int64_t n, int least) { return n >= least &
         EGI_STEP_LOOP for (int i = 0; i < step; i++) { const T a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
     } \
     target __attribute__((flatten)) static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        if (!EGI_IN_USE(T)) return; \
         for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
             loop##_step((const T *)x + o, (const T *)z + o, (T *)out + o); \
             if (o + step >= n) return; \
@@ -10955,6 +10962,7 @@ enum { EGI_SINES_BLOCK = 1024 };
                                                uint32_t quarters) { \
         const T *x = (const T *)in; \
         T *y = (T *)out; \
+        if (!EGI_IN_USE(T)) return; \
         for (int64_t m; n > 0; n -= m, x += m, y += m) { \
             m = n < 2 * EGI_SINES_BLOCK ? n : (int64_t)EGI_SINES_BLOCK; \
             if (!near_0(m, x, y, quarters)) continue; \
@@ -10975,6 +10983,7 @@ EGI_LONG_SINES(egi_sines_f64, double, _64)
     } \
     target __attribute__((flatten)) static bool loop(int64_t n, const T *x, T *y, uint32_t quarters) { \
         BITS beyond[step] = { 0 }, any = 0; \
+        if (!EGI_IN_USE(T)) return false; \
         for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
             loop##_step(x + o, y + o, quarters, beyond); \
             if (o + step >= n) break; \
@@ -57485,7 +57494,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
         for (int i = 1; i <= p->words; i++) {
             const vec_at *m = (const vec_at *)(const void *)(from[i][0] + at * unit[i][0]);
             const int64_t along = unit[i][0] ? 32 : 0;
-            const bool ends = i == p->words, bools = ends && p->bytes & 1;
+            const bool ends = i == p->words, bools = ends && EGI_MAKES_BOOLS(p);
 #if EGI_BITS_OF_T == 8
             const bool whole = !bools || EGI_IS_TO_BOOL(p->line[i].act);
             const EGI_T one = (EGI_T)(bools ? 1 : 255);
@@ -57496,7 +57505,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
 #endif
             vec_at *t = (vec_at *)(void *)(ends && whole ? (EGI_T *)out + at : (EGI_T *)(void *)own);
 #if EGI_BITS_OF_T != 8
-            if (i == p->words && p->bytes & 1 && p->line[i].act >= EGI_DO_eq) {
+            if (i == p->words && EGI_MAKES_BOOLS(p) && p->line[i].act >= EGI_DO_eq) {
                 const int64_t done = EGI_TN_32(egi_compare_strip)(p->line[i].act, vectors, f, m, along,
                                                                   (char *)out + at);
                 f += done;
@@ -57525,7 +57534,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
             }
             f = (const vec_at *)(const void *)own;
         }
-        if (!(p->bytes & 1)) continue;
+        if (!EGI_MAKES_BOOLS(p)) continue;
 #if EGI_BITS_OF_T == 8
         if (EGI_IS_TO_BOOL(p->line[p->words].act)) continue;
         for (int64_t j = 0; j < vectors; j++) ((vec_at *)(void *)((EGI_T *)out + at))[j] = own[j] & 1;
@@ -57628,7 +57637,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         if (!scalar && !few) continue;
         vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(i);
         if (p->results >> i & 1) {
-        } else if (p->bytes >> i & 1) {
+        } else if (p->bytes >> i & 1 && egi_bools_reached) {
             memset(to, *(const unsigned char *)at[i], sizeof room[i]);
             if (!scalar) memcpy(to, (const void *)at[i], (size_t)n);
         } else {                                // the places behind the last element are filled with the first one
@@ -57700,15 +57709,15 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         }
     end:
 #if EGI_BITS_OF_T == 8
-        if (p->bytes & 1) { EGI_FOR(EGI_ON_1, (vec)(x & 1)) }
+        if (EGI_MAKES_BOOLS(p)) { EGI_FOR(EGI_ON_1, (vec)(x & 1)) }
 #elif EGI_BYTES == 64
-        if (p->bytes & 1) {
+        if (EGI_MAKES_BOOLS(p)) {
             const egi_bytes_16 none = { 0 };
             char *to = (char *)at[0];
             EGI_FOR(EGI_WRITE_BOOLS, to)
         } else
 #elif EGI_IS_WIDE && EGI_BITS_OF_T == 32 && EGI_VECTORS >= 4
-        if (p->bytes & 1) {
+        if (EGI_MAKES_BOOLS(p)) {
             typedef int32_t masks __attribute__((vector_size(32)));
             const masks order = { 0, 4, 1, 5, 2, 6, 3, 7 }, ones = { 0x1010101, 0x1010101, 0x1010101, 0x1010101,
                                                                      0x1010101, 0x1010101, 0x1010101, 0x1010101 };
@@ -57720,7 +57729,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #endif
         } else
 #elif EGI_X86 && !EGI_IS_WIDE && EGI_BITS_OF_T == 32 && EGI_VECTORS != 2
-        if (p->bytes & 1) {
+        if (EGI_MAKES_BOOLS(p)) {
             typedef int32_t masks __attribute__((vector_size(16)));
             const masks ones = { 0x1010101, 0x1010101, 0x1010101, 0x1010101 };
 #if EGI_VECTORS == 1
@@ -57736,7 +57745,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #endif
         } else
 #else                                           // in steps, which compilers turn into vectors
-        if (p->bytes & 1) {
+        if (EGI_MAKES_BOOLS(p)) {
             EGI_U x[PASS] __attribute__((aligned(EGI_BYTES)));
             unsigned char b[PASS];
             EGI_FOR(EGI_WRITE, (vec_at *)(void *)x)
@@ -57760,7 +57769,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         const uintptr_t move = left < PASS ? (uintptr_t)left : (uintptr_t)PASS;
         for (int i = 0; i <= p->operands; i++) at[i] += unit[i] * move;
     }
-    if (few) memcpy(out, room[0], (size_t)(p->bytes & 1 ? n : n * SIZE));
+    if (few) memcpy(out, room[0], (size_t)(EGI_MAKES_BOOLS(p) ? n : n * SIZE));
     for (int i = 1; few && p->results >> i; i++)
         if (p->results >> i & 1) memcpy((void *)(uintptr_t)in[p->operand[i]], room[i], (size_t)(n * SIZE));
 #if EGI_X86
