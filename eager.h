@@ -54049,7 +54049,7 @@ EGI_NOINLINE static void EGI_TN(egi_panel_pack_a)(bool ta, int64_t m, int64_t k,
 }
 
 // Copies a few elements, in pieces of 32 or 16 bytes, of which the last one may overlap.
-static inline void EGI_TN(egi_few_copy)(int64_t n, const EGI_T *from, EGI_T *to) {
+EGI_NOINLINE static void EGI_TN(egi_few_copy)(int64_t n, const EGI_T *from, EGI_T *to) {
     enum { WHOLE = (int)(32 / sizeof(EGI_T)), HALF = WHOLE / 2 };
     if (n >= WHOLE) {
         for (int64_t q = 0; q < n - WHOLE; q += WHOLE) memcpy(to + q, from + q, WHOLE * sizeof(EGI_T));
