@@ -145,4 +145,9 @@ elsewhere() {
 }
 check elsewhere elsewhere
 check elsewhere_without_threads elsewhere -DEAGER_NO_THREADS
+# 32-bit x86, as far as a compiler shows it: the C library's headers are the same but for one, which may be missing.
+x86_32() { $CC -m32 -std=c11 -fsyntax-only -I. -isystem "$T/32" -isystem /usr/include/x86_64-linux-gnu -x c "$@"; }
+mkdir -p "$T/32/gnu" && : >"$T/32/gnu/stubs-32.h"
+x86_32_whole() { x86_32 $WARN "$T/implementation.c" && x86_32 $WARN -O2 "$T/implementation.c"; }
+if echo '#include <pthread.h>' | x86_32 - 2>/dev/null; then check x86_32 x86_32_whole; else skip x86_32 "no compiler or headers for it"; fi
 finish
