@@ -5316,7 +5316,7 @@ static EGI_COLD void egi_failure_surround(egi_failure *f, const char *op, char *
         f->front[0] = 0;
         egi_message_add(f->front, sizeof f->front, "eg_%s (stage %lld of %lld, element %lld): %s", stage->name,
                         (long long)stage->number[0], (long long)stage->number[1], (long long)stage->number[2], inner);
-        if (op) f->named = !strcmp(stage->name, op);
+        if (op) f->named = stage->name == op;
     }
     f->stage = stage ? stage->of : NULL;
     egi_message_within(behind, EGI_SURROUNDINGS);
