@@ -13498,10 +13498,14 @@ static inline __attribute__((always_inline)) void egi_fetch(const void *p, int b
     (void)p, (void)bytes;
 #endif
 }
-// Asks for `bytes`, `after` bytes behind p, now. Not inlined, gcc would drop the call: it finds no effect.
-static inline __attribute__((always_inline)) void egi_fetch_from(const void *p, int64_t after, int64_t bytes) {
-    const uintptr_t from = (uintptr_t)p + (uintptr_t)after;
-    for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch((const void *)(from + (uintptr_t)line));
+// Asks for share number `share` of `shares` of n rows of so many bytes, `step` bytes apart, the first `after` bytes
+// behind p. (gcc finds no effect in this and drops the call, were it not for the last statement.)
+EGI_NOINLINE static void egi_fetch_rows(const void *p, int64_t after, int64_t step, int64_t n, int64_t bytes,
+                                        int64_t share, int64_t shares) {
+    for (int64_t i = n * share / shares; i < n * (share + 1) / shares; i++)
+        for (int64_t line = 0; line < bytes; line += 64)
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(after + i * step + line)));
+    __asm__ volatile("");
 }
 // A cell: a step of a recurrent layer for one row of the batch.
 typedef struct egi_cell_row_f32 egi_cell_row_f32;
@@ -54167,10 +54171,9 @@ static void EGI_TN(egi_tile_put)(const EGI_TN(egi_tile_kind) *tile, int64_t rows
 }
 
 // A product by tiles, and its present block: columns jc to jc + nc, terms pc to pc + kc, rows ig to ig + mg. mg is at
-// most EGI_MC rows per thread. A unit of divided work is mc rows by `strip` columns. B is packed from column `packed`;
-// `panel`: its panels one by one, each before its tiles. `ahead`: rows of A and B follow that are asked for meanwhile.
+// most EGI_MC rows per thread. A unit of divided work is mc rows by `strip` columns. B is packed from column `packed`.
 typedef struct EGI_TN(egi_gemm_job) {
-    bool ta, tb, accumulate, pack_a, panel, ahead;
+    bool ta, tb, accumulate, pack_a;
     int64_t packed, m, n, k, lda, ldb, ldc;
     const EGI_T *a, *b;
     EGI_T *c, *packed_a, *packed_b;
@@ -54195,20 +54198,10 @@ static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {
                              g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
                              g->packed_a + begin * mr * g->kc, mr);
 }
-// Asks for the share of a tile in the rows of A and B (A is transposed) that the next block of k reads.
-static inline __attribute__((always_inline)) void EGI_TN(egi_gemm_ahead)(const EGI_TN(egi_gemm_job) *g, int64_t tile,
-                                                                         int64_t tiles) {
-    const int64_t next = g->pc + EGI_KC, rows = egi_min64(EGI_KC, g->k - next);
-    for (int64_t p = next + rows * tile / tiles; p < next + rows * (tile + 1) / tiles; p++) {
-        egi_fetch_from(g->a + p * g->lda, 0, g->m * (int64_t)sizeof(EGI_T));
-        egi_fetch_from(g->b + p * g->ldb, 0, g->n * (int64_t)sizeof(EGI_T));
-    }
-}
 // Units: mc rows of the block by a strip. A panel of B stays in the nearest cache while the unit's rows use it.
 static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
     const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t strips = (g->nc + g->strip - 1) / g->strip, kc = g->kc, packed = EGI_TN(egi_gemm_packed)(g),
-                  rows = (g->mg + g->tile.mr - 1) / g->tile.mr, panels = (g->nc + g->tile.nr - 1) / g->tile.nr;
+    const int64_t strips = (g->nc + g->strip - 1) / g->strip, kc = g->kc, packed = EGI_TN(egi_gemm_packed)(g);
     const EGI_T *block_b = g->tb ? g->b + g->jc * g->ldb + g->pc : g->b + g->pc * g->ldb + g->jc;
     const EGI_T *block_a = g->ta ? g->a + g->pc * g->lda + g->ig : g->a + g->ig * g->lda + g->pc;
     const int64_t row_step = g->pack_a || g->ta ? 1 : g->lda, step = g->pack_a ? g->tile.mr : g->ta ? g->lda : 1;
@@ -54216,18 +54209,13 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
         const int64_t i0 = unit / strips * g->mc, i1 = egi_min64(i0 + g->mc, g->mg), j0 = unit % strips * g->strip;
         for (int64_t j = j0; j < egi_min64(j0 + g->strip, g->nc); j += g->tile.nr) {
             const int64_t cols = egi_min64(g->tile.nr, g->nc - j);
-            const EGI_T *bj = j < packed ? block_b + j : g->panel ? g->packed_b : g->packed_b + (j - packed) * kc;
-            if (g->panel && j >= packed)
-                EGI_TN(egi_panel_pack_b)(g->tb, kc, cols, g->tb ? block_b + j * g->ldb : block_b + j, g->ldb,
-                                         g->packed_b, g->tile.nr, kc);
+            const EGI_T *bj = j >= packed ? g->packed_b + (j - packed) * kc : block_b + j;
             const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(cols);        // the last may need a smaller one
-            for (int64_t i = i0; i < i1; i += tile.mr) {
-                if (g->ahead) EGI_TN(egi_gemm_ahead)(g, j / g->tile.nr * rows + i / tile.mr, panels * rows);
+            for (int64_t i = i0; i < i1; i += tile.mr)
                 EGI_TN(egi_tile_put)(&tile, egi_min64(tile.mr, i1 - i), cols, kc,
                                      g->pack_a ? g->packed_a + i * kc : g->ta ? block_a + i : block_a + i * g->lda,
                                      row_step, step, bj, j >= packed ? g->tile.nr : g->ldb,
                                      g->c + (g->ig + i) * g->ldc + g->jc + j, g->ldc, g->accumulate || g->pc > 0);
-            }
         }
     }
 }
@@ -54253,9 +54241,8 @@ static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64
     g->mg = egi_min64(g->m, EGI_TN(egi_gemm_share)(g->m, (g->m + most - 1) / most, mr));
     g->mc = EGI_TN(egi_gemm_share)(g->mg, egi_max64((g->mg + EGI_MC - 1) / EGI_MC, (threads + strips - 1) / strips),
                                    mr);
-    g->panel = g->packed < g->n && threads == 1 && g->mg >= g->m;
     *need_a = g->pack_a ? ((g->mg + mr - 1) / mr * mr * kc + 15) / 16 * 16 : 0;
-    return *need_a + (g->packed >= g->n ? 0 : g->panel || g->packed ? nr : nc) * kc;
+    return *need_a + (g->packed == 0 ? nc : g->packed < g->n ? nr : 0) * kc;
 }
 // The elements of memory that egi_gemm needs from its caller when it runs in a part of divided work, which allocates
 // nothing. k is at most EGI_TERMS * EGI_KC.
@@ -54288,7 +54275,7 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         return true;
     }
 #endif
-    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, false, false, 0, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
+    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, 0, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
                                { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0 };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
     const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
@@ -54305,8 +54292,7 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         for (g.pc = 0; g.pc < k; g.pc += EGI_KC) {
             g.kc = egi_min64(EGI_KC, k - g.pc);
             const double pack = 0.5 * (double)g.kc;
-            g.ahead = ta && !tb && threads == 1 && m <= most && n <= EGI_NC && g.pc + EGI_KC < k;
-            const int64_t columns = g.panel ? 0 : g.nc - EGI_TN(egi_gemm_packed)(&g);
+            const int64_t columns = g.nc - EGI_TN(egi_gemm_packed)(&g);
             if (columns > 0)
                 egi_parallel((columns + g.tile.nr - 1) / g.tile.nr, egi_step_cost(pack * (double)columns, whole),
                              EGI_TN(egi_gemm_pack_b), &g);
@@ -54406,7 +54392,7 @@ EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, in
 // elements once, and callers have few rows at a time.
 static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, const EGI_T *a, int64_t lda, EGI_T *c,
                                 int64_t ldc, bool accumulate) {
-    const int64_t mr = r->tile.mr, nr = r->tile.nr;
+    const int64_t mr = r->tile.mr, nr = r->tile.nr, size = (int64_t)sizeof(EGI_T);
     for (int64_t pc = 0; pc < r->k; pc += EGI_KC) {
         const int64_t kc = egi_min64(EGI_KC, r->k - pc);
         for (int64_t ic = 0; ic < m; ic += EGI_MC)
@@ -54414,9 +54400,8 @@ static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, c
                 // each panel's tiles ask for a share of the next block's rows
                 const int64_t part = kc * j / r->n, share = kc * egi_min64(j + nr, r->n) / r->n - part;
                 for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += mr) {
-                    for (int64_t q = i + EGI_MC; m > EGI_MC && q < i + EGI_MC + mr; q++)
-                        egi_fetch_from(a, (q * lda + pc + part) * (int64_t)sizeof(EGI_T),
-                                       share * (int64_t)sizeof(EGI_T));
+                    if (m > EGI_MC)
+                        egi_fetch_rows(a, ((i + EGI_MC) * lda + pc + part) * size, lda * size, mr, share * size, 0, 1);
                     EGI_TN(egi_tile_put)(&r->tile, egi_min64(mr, egi_min64(ic + EGI_MC, m) - i),
                                          egi_min64(nr, r->n - j), kc, a + i * lda + pc, lda, 1,
                                          r->panels + j * r->k + pc * nr, nr, c + i * ldc + j, ldc,
@@ -55285,6 +55270,26 @@ static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_
     return true;
 }
 
+// Adds dyᵀ x of m rows to C (og, c). A panel of x is packed just before its tiles, and each tile asks for a share of
+// the rows of x and dy that the next EGI_KC steps read.
+static void EGI_TN(egi_conv_turned)(const EGI_TN(egi_conv_job) *j, int64_t m, const EGI_T *x, const EGI_T *dy,
+                                    EGI_T *panel, EGI_T *c) {
+    const int64_t width = j->width, og = j->w->oc / j->w->groups, ldx = j->w->c, ldy = j->w->oc,
+                  size = (int64_t)sizeof(EGI_T);
+    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(width);
+    const int64_t mr = tile.mr, nr = tile.nr, rows = (og + mr - 1) / mr, shares = rows * ((width + nr - 1) / nr);
+    for (int64_t p = 0; p < m; p += EGI_KC, x += EGI_KC * ldx, dy += EGI_KC * ldy) {
+        const int64_t k = egi_min64(EGI_KC, m - p), more = egi_min64(EGI_KC, m - p - k);
+        for (int64_t share = 0; share < shares; share++) {
+            const int64_t n = share / rows * nr, i = share % rows * mr, cols = egi_min64(nr, width - n);
+            if (i == 0) EGI_TN(egi_panel_pack_b)(false, k, cols, x + n, ldx, panel, nr, k);
+            egi_fetch_rows(x, k * ldx * size, ldx * size, more, width * size, share, shares);
+            egi_fetch_rows(dy, k * ldy * size, ldy * size, more, og * size, share, shares);
+            EGI_TN(egi_tile_put)(&tile, egi_min64(mr, og - i), cols, k, dy + i, 1, ldy, panel, nr, c + i * width + n,
+                                 width, true);
+        }
+    }
+}
 // Rows [r, end) of one group, a block at a time.
 static bool EGI_TN(egi_conv_rows)(EGI_TN(egi_conv_job) *j, int64_t r, int64_t end, EGI_TN(egi_levels) *sum) {
     const egi_windows *w = j->w;
@@ -55298,8 +55303,7 @@ static bool EGI_TN(egi_conv_rows)(EGI_TN(egi_conv_job) *j, int64_t r, int64_t en
         if (j->what == 0) EGI_TN(egi_gemm_by)(&j->right, m, cols, ld, yr, w->oc, false);
         if (j->what == 1) EGI_TN(egi_gemm_by)(&j->right, m, yr, w->oc, cols, ld, false);
         if (j->what == 2 && j->turned)
-            EGI_TN(egi_gemm)(true, false, og, width, m, yr, w->oc, cols, ld, sum->level[0] + j->group * og * width,
-                             width, true, columns + j->columns);
+            EGI_TN(egi_conv_turned)(j, m, cols, yr, columns, sum->level[0] + j->group * og * width);
         else if (j->what == 2 &&
             !EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, w->oc, sum->level[0] + j->group * og, w->oc,
                               true, j->parts > 1 ? columns + j->columns : NULL)) return false;
@@ -55336,11 +55340,10 @@ static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
                   blocks = j->block ? (j->rows + j->block - 1) / j->block : 0;
     const double cost = EGI_TN(egi_gemm_cost)(j->rows, width, og);
     j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
-    // Of x and dy the wider one is the right operand, which is read by vectors.
-    j->turned = j->what == 2 && j->direct && width > og;
-    const int64_t m = j->turned ? og : width, n = j->turned ? width : og;
-    j->needs = j->what == 2 ? (EGI_TN(egi_gemm_needs)(true, false, m, n, j->block, j->turned ? w->c : w->oc) + 16) /
-                                  16 * 16 : 0;
+    // Of x and dy the wider one is the right operand, which is read by vectors, if both fit the caches twice.
+    j->turned = j->what == 2 && j->direct && width > og && og >= EGI_MR && width + og <= 512;
+    j->needs = j->turned ? EGI_TN(EGI_MOST_NR) * EGI_KC
+               : j->what == 2 ? (EGI_TN(egi_gemm_needs)(true, false, width, og, j->block, w->oc) + 16) / 16 * 16 : 0;
     j->adds = (j->block + EGI_KC - 1) / EGI_KC;
     EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * (j->columns + j->needs) + 16) * sizeof(EGI_T));
     if (!memory) return false;
