@@ -15110,7 +15110,7 @@ static void egi_reduce_at_once(egi_reduce_job *job) {
     egi_reduce_block_end(job->args, &job->w, job->made, accumulators, job->args->out[0]->data);
 }
 // Reduces few contiguous elements, of which neighbouring axes are reduced, all at once; false: they are not such.
-static bool egi_reduce_few(const egi_args *args) {
+static bool egi_reduce_few(const egi_reducer *reducer, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const eg_tensor *x = args->in[0];
     int64_t inner = 1;
@@ -15118,7 +15118,7 @@ static bool egi_reduce_few(const egi_args *args) {
     for (; i >= 0 && !(p->axes >> i & 1); i--) inner *= x->dims[i];
     for (; i >= 0 && p->axes >> i & 1; i--) {}
     if (p->axes & ((1u << (i + 1)) - 1) || (inner == 1 ? p->n > EGI_FOLD : inner >= 8)) return false;
-    p->reducers[x->dtype]->few(p->kind, x->size / (p->n * inner), p->n, inner, x->data, args->out[0]->data);
+    reducer->few(p->kind, x->size / (p->n * inner), p->n, inner, x->data, args->out[0]->data);
     return true;
 }
 // Sums, means, products and extremes over any axes. How x is cut depends on its shape only, or does not change the
@@ -15130,16 +15130,16 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     egi_reduce_job job;
     egi_reduce_walk *w = &job.w;
     (void)b;
-    if (x->size <= EGI_REDUCE_FEW && p->n < x->size && x->flags & EGI_CONTIGUOUS &&
-        p->reducers[x->dtype]->few && egi_reduce_few(args))
+    w->convert = p->kind == EGI_MEAN && !egi_dtype_is_float(x->dtype) && x->dtype != EG_INT64;
+    w->reducer = __atomic_load_n(&p->reducers[w->convert ? (int)EG_INT64 : x->dtype], __ATOMIC_RELAXED);
+    if (x->size <= EGI_REDUCE_FEW && p->n < x->size && x->flags & EGI_CONTIGUOUS && w->reducer->few &&
+        egi_reduce_few(w->reducer, args))
         return true;
     job.args = args;
     job.made = 1;
     job.pieces = NULL;
     w->wide = false;
     w->accumulators = w->packed = NULL;
-    w->convert = p->kind == EGI_MEAN && !egi_dtype_is_float(x->dtype) && x->dtype != EG_INT64;
-    w->reducer = __atomic_load_n(&p->reducers[w->convert ? (int)EG_INT64 : x->dtype], __ATOMIC_RELAXED);
     w->dtype = x->dtype;
     w->size = egi_dtypes[x->dtype].size;
 #if EGI_WIDE_PROGRAMS
