@@ -14516,10 +14516,13 @@ static bool egi_rows_repeat(const egi_rows *r, const egi_formula_run *e) {
 // Nanoseconds for all elements, roughly: some for memory, and more for each word.
 static double egi_formula_cost(const egi_formula_run *e) {
     const egi_program *p = e->program ? e->program : &e->op->programs[e->variant];
-    double each = 0.15;
-    if (p->alone) each = 0.7;
+    double each = 0.15, long_word = 0.6;
+#if EGI_PROGRAMS_512
+    if (egi_isa_takes_512(e->out->size, EGI_LONG_LEAST_512)) long_word = 0.2;
+#endif
+    if (p->alone) each = long_word;
     else for (const egi_program_line *l = p->line; l->act != EGI_DO_end; l++)
-        each += l->act == EGI_DO_long1 || l->act == EGI_DO_long2 ? 0.6 : 0.04;
+        each += l->act == EGI_DO_long1 || l->act == EGI_DO_long2 ? long_word : 0.04;
     return each * (double)e->out->size * egi_dtypes[e->dtype].size / 4;
 }
 // A run whose operands are all contiguous or single elements; units are EGI_BLOCK elements.
