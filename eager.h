@@ -12347,6 +12347,7 @@ static bool egi_divisor_has_zero_i32(int64_t n, const int32_t *x) {
 }
 // The same for any tensor of integers, which is read to the host; false with an error where that fails.
 static bool egi_divisor_has_zero(const eg_tensor *x) {
+    if (!egi_dtypes_reached) return false;                  // x is an integer's: this leaves the rest out
     eg_scope scope = eg_scope_begin();
     eg_tensor *c = egi_contiguous(x);
     const char *p = c ? (const char *)egi_data(c) : NULL;
