@@ -172,7 +172,7 @@ typedef struct eg_pads { int count; int64_t pads[2 * EG_MAX_RANK]; } eg_pads;
 typedef struct eg_list { int count; eg_tensor *const *tensors; } eg_list;
 
 // How a struct of options begins. In one filled by hand both members stay 0. A call by name, eg_softmax(x, .axis = 1),
-// is a macro that sets both to one mark and puts the options behind canary. A value without a name lands on the
+// is a macro that sets both to one mark and puts the options after canary. A value without a name lands on the
 // pointer: the compiler warns of that, and the function raises an error, since the two marks differ.
 #define EG_BY_NAME int canary; struct egi_option_without_a_name *name_your_options
 struct egi_option_without_a_name;
@@ -327,7 +327,7 @@ static inline eg_list egi_list_of(eg_tensor *const *tensors, int count) {
     EGI_CALL(function, EGI_RAW_2(__VA_ARGS__), EGI_OPTIONS(type, EGI_AFTER_2(__VA_ARGS__)))
 // Where an operand may be an array literal, the preprocessor takes the commas in it for the macro's own, and cannot
 // tell where the options begin. So the text of such a call becomes the initializer of one struct: the operands, the
-// first of which is `first`, and behind them members of the options' names, which lie where the options do. A value
+// first of which is `first`, and after them members of the options' names, which lie where the options do. A value
 // too many lands on the pointer.
 #define EGI_OPERANDS(name, type, operands, members) \
     typedef struct name##_operands { \
@@ -380,7 +380,7 @@ EAGER_API const char *eg_error_message(void);
 typedef struct eg_error_info {
     eg_error_code code;
     const char *function;      // what failed, as "eg_matmul", or an op of the program's by its name; "": eg_raise
-    const char *sentence;      // what is wrong, without what the message says before and behind it
+    const char *sentence;      // what is wrong, without what the message says before and after it
     const char *file;          // where the program called the function, or what runs it; "" where that is not known
     int line;                  // 0 where that is not known
 } eg_error_info;
@@ -1985,7 +1985,7 @@ extern "C" {
 #define eg_sequential(...) \
     eg_sequential_of((eg_layer *[EGI_COUNT(__VA_ARGS__) + 1]){ NULL, __VA_ARGS__ } + 1, \
                      EGI_LENGTH(__VA_ARGS__) - EGI_IS_EMPTY(__VA_ARGS__))
-// 1 if the first argument is empty: a macro's name in front of it and parentheses behind make a comma where nothing
+// 1 if the first argument is empty: a macro's name in front of it and parentheses after make a comma where nothing
 // stands between, and with the name alone make none (as they do where the argument begins with a parenthesis).
 #define EGI_IS_EMPTY(...) \
     (EGI_IS_TWO(EGI_COMMA EGI_FIRST(__VA_ARGS__, ) ()) && !EGI_IS_TWO(EGI_COMMA EGI_FIRST(__VA_ARGS__, )))
@@ -2724,7 +2724,7 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
 // an equal dataset, also in another process, that is restored from it continues with the same elements, to the last
 // bit. Ranges, slices, known rounds of repeat, and maps are passed by arithmetic, and a shuffle's buffer is filled
 // again; files, generators, filters, unbatch and interleave run again from the epoch's start. At most a thousand
-// million elements are read one by one in this way; a position behind more of them is an error. Iterators of the
+// million elements are read one by one in this way; a position after more of them is an error. Iterators of the
 // dataset that begin later follow the restored one (the later epochs are the same, too); other iterators continue
 // unchanged. If eg_iterator_restore fails, this iterator fails from then on.
 EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it);
@@ -2896,7 +2896,7 @@ EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
 // the file lacks, what the model has no place for, and what differs in shape. Floating dtypes are converted. Files with
 // Keras's paths fit as they are ("lstm/lstm_cell/kernel" is "lstm/kernel" here), and so do those in which a
 // bidirectional layer has not kept the name of its layer ("forward_lstm" for "forward_memory"). .torch reads PyTorch's
-// names and layouts: Linear, Conv, Embedding, BatchNorm, LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear behind
+// names and layouts: Linear, Conv, Embedding, BatchNorm, LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear after
 // a flattened image is reordered from (C,H,W) to (H,W,C).
 typedef struct eg_load_options {
     EG_BY_NAME;
@@ -3296,11 +3296,11 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 // list of kernels that it launched; later calls run the list, without handles,
 // scopes and tape. Read first: 5, 8.
 
-// What is traced: reads in[0..n-1], puts its results into out[] (in its own scope, which ends behind it; NULL is a
+// What is traced: reads in[0..n-1], puts its results into out[] (in its own scope, which ends after it; NULL is a
 // result, too), returns false on an error. It computes with tensors and variables: forward, a tape of its own,
 // gradients, optimizer, assignments, random draws; eg_print, eg_assert_... and eg_summary_... of tensors, eg_seed and
 // eg_host_number happen at each call. What it does in C beside that happens only when it runs. An error that it leaves
-// behind makes the call fail, whatever it returns. Errors are what a replay could not do again: reading a tensor in C
+// after makes the call fail, whatever it returns. Errors are what a replay could not do again: reading a tensor in C
 // (eg_item, eg_item_int, eg_data, eg_read_into), eg_iterator_next, lending memory (eg_wrap_data, eg_from_dlpack),
 // making a variable in another call than the first of a signature, keeping a tensor that is no output, leaving a tape
 // open that was never asked for gradients, and clearing an error that came of values, such as an index, at which a
@@ -3331,7 +3331,7 @@ EAGER_API void eg_function_release(eg_function *f);
 // list of that trace. Both give the same bits, and do the same to variables, optimizers and the thread's random
 // numbers. Each way that eg_cond and eg_while take has a list of its own. A plain number as an input is an error: its
 // value would stand in the list; eg_scalar makes a tensor of it.
-// A length n of the inputs that changes, such as a batch's, needs no traces of its own behind the first two: the first
+// A length n of the inputs that changes, such as a batch's, needs no traces of its own after the first two: the first
 // call at a further n runs the body, and its list is compared with the one that follows from those, where each number
 // that differs is a n + b, with whole a and b, or c / n. If it is that one, n is known: its list may go and is derived
 // again without the body. If not (n n, a half of n rounded up), that n has a trace of its own. This holds for each way
@@ -3353,7 +3353,7 @@ EAGER_API const char *eg_function_reason(eg_function *f);
 // More shapes in turn than the 16 whose traces are kept, or than 64 lengths, make those that are dropped useless: then
 // no more are written or derived for a time, in which calls without one run eagerly: for 256 such calls, then, if those
 // that are made afterwards are useless, too, for 512, at most for 65,536.
-// traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
+// traces: how often the body was written down; retraces: those after the first, of which `explanation` tells the
 // latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); derived: lengths whose first call gave the
 // list that followed from other lengths, and which are no traces (of their lists, 64 are kept); dropped: traces beyond
 // the 16 that are kept, and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list,
@@ -3446,7 +3446,7 @@ EAGER_API eg_graph *eg_graph_retain(eg_graph *g);
 EAGER_API void eg_graph_release(eg_graph *g);
 #define eg_graph_release(...) EGI_CALL(eg_graph_release, __VA_ARGS__)
 // The rest of the block writes into g: EG_GRAPH(g); one thread at a time, and not inside a traced function. Nodes are
-// for the device of the thread that runs a session, and composed of what the thread's device here has; those behind
+// for the device of the thread that runs a session, and composed of what the thread's device here has; those after
 // eg_with_device(...) inside the block are for that device, their variables, too. What a node reads from another one
 // is copied, once a run unless a variable is assigned or a tape begins meanwhile: eg_graph_dot draws these copies as
 // nodes of their own, and runs count them in eg_memory().device_copies. A program's own ops (eg_custom_gradient,
@@ -3567,7 +3567,7 @@ EAGER_API eg_tensor *eg_session_variable(eg_session *s, eg_tensor *v);
 // session's own inside EG_SESSION. Borrowed, valid until the session ends.
 EAGER_API eg_optimizer *eg_session_optimizer(eg_session *s, eg_optimizer *opt);
 #define eg_session_optimizer(...) EGI_CALL(eg_session_optimizer, __VA_ARGS__)
-// The traced function behind the list of feeds and fetches that eg_session_run, _eval or _next ran last (not what
+// The traced function after the list of feeds and fetches that eg_session_run, _eval or _next ran last (not what
 // eg_item and its kin read in EG_SESSION), for eg_function_counts, _reason, _print, _dot, _cost and _save; the
 // session's, which it does not outlive and which alone releases it. NULL before the first run.
 EAGER_API eg_function *eg_session_function(eg_session *s);
@@ -3623,7 +3623,7 @@ EAGER_API eg_tensor *eg_graph_iterator_set(eg_iterator *it, eg_dataset *d);
 // it captured, its optimizers with their state. f has been traced (a call that makes variables, such as an optimizer's
 // first, is not): its body is run once more, on placeholders like the inputs of its latest trace, and written down as a
 // graph. The function of a session is eg_session_function(s), whose inputs and outputs are the feeds and fetches. No
-// file holds an iterator: the components of its elements are inputs, too, behind the feeds, by the names "element 0",
+// file holds an iterator: the components of its elements are inputs, too, after the feeds, by the names "element 0",
 // "element 1" ... or those of .inputs, and a call of the loaded function without them says so. A program's own ops,
 // numbers of the host and schedules cannot be written, which is an error that names them; summaries are left out.
 typedef struct eg_function_save_options {
@@ -3664,7 +3664,7 @@ EAGER_API eg_list eg_function_variables_list(eg_function *f);
 // ---- control flow whose turns tensors decide
 
 // Loops and branches made of C functions: a body reads in[], puts its results into out[] (in a scope of its own, which
-// ends behind it), and returns false on an error. They run at once, tapes record what the bodies do, and so gradients
+// ends after it), and returns false on an error. They run at once, tapes record what the bodies do, and so gradients
 // of any order pass through them, those of captured variables too. What C's if and for do with numbers needs none of
 // them. Sources: tf.cond, tf.while_loop, jax.lax.scan.
 // In a traced function all three become the lines of what ran: of one branch, and of each step. A replay in which a
@@ -3675,7 +3675,7 @@ EAGER_API eg_list eg_function_variables_list(eg_function *f);
 // eg_host_call of the same call, which cannot be undone, and where a call reads more than 4096 conditions.
 // While a graph is built, eg_cond of a node and eg_while are nodes: each body is called once, to be written down, and
 // runs in sessions where its turn comes, with all assignments, draws and prints in it. What it computes can be used
-// behind it only where it gives that out; variables are made before it, not in it; both bodies of eg_cond give equal
+// after it only where it gives that out; variables are made before it, not in it; both bodies of eg_cond give equal
 // dtypes and shapes, and at least one output, by which it is fetched, unless it stands in a body itself. A gradient for
 // a source that the way taken does not read is zeros. eg_scan becomes the nodes of each step, for which its length must
 // be whole.
@@ -3968,10 +3968,10 @@ typedef struct egi_object { int32_t refs, kind, taken; } egi_object;
 typedef struct eg_backend eg_backend;
 
 // Memory on one device, shared by all tensors that are views of it. The elements of a buffer made by us stand in the
-// same block, behind this header, where the host can read the device's memory.
+// same block, after this header, where the host can read the device's memory.
 typedef struct egi_buffer {
     int32_t refs;       // one for each tensor over it
-    int8_t on_device;   // data came from backend->allocate, not from the block behind this header
+    int8_t on_device;   // data came from backend->allocate, not from the block after this header
     int8_t inside;      // it stands in the block of the handle `user`, and that block lives as long as this buffer
     int16_t traced;     // how many of the references are those of functions that are traced now (TRACED FUNCTIONS)
     eg_backend *backend;
@@ -4000,7 +4000,7 @@ struct eg_tensor {
     uint16_t flags;
     int64_t id;             // what tapes know it by; the snapshots of a variable share its id
     int64_t size;           // number of elements
-    int64_t *dims, *strides;   // behind the handle, as many as it has room for; strides in elements
+    int64_t *dims, *strides;   // after the handle, as many as it has room for; strides in elements
     char *data;             // first element, an address on the buffer's device; of a number NULL
     egi_buffer *buffer;
     double number;          // of EGI_NUMBER
@@ -4092,10 +4092,10 @@ struct egi_op {
     bool (*run)(egi_call *c);
     bool (*grad)(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);   // NULL: not differentiable
     // For dx[i]: bits of inputs, EGI_USES_Y for the output. Of an elementwise row, for the formula and for dx[0]: which
-    // operands are single elements in its loops behind the first two of `compiled`.
+    // operands are single elements in its loops after the first two of `compiled`.
     unsigned char saves[4];
     // Instead of grad: adds gradients to the sums that the slots have so far, grads[line->slots[i]], itself; those that
-    // it leaves in dx[i] are added behind it. NULL: the row has none.
+    // it leaves in dx[i] are added after it. NULL: the row has none.
     bool (*accumulate)(eg_tape *t, const egi_line *line, const eg_grad_context *c, eg_tensor **grads,
                        eg_tensor **dx);
     int number;                                                    // EGI_OP_<name>; -1: a user's op
@@ -4270,14 +4270,14 @@ EAGER_API void *egi_raise(eg_error_code code, const char *op, const char *format
 
 // ---- what kernels' `parameters` point to
 
-// (outer, n, inner): the array's axes as one product before, along and behind the axes that a kernel works along;
+// (outer, n, inner): the array's axes as one product before, along and after the axes that a kernel works along;
 // element i of row (o, j) stands at (o * n + i) * inner + j.
 typedef enum egi_reduction {
     EGI_SUM, EGI_MEAN, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_PROD, EGI_ALL, EGI_ANY, EGI_ARGMAX, EGI_ARGMIN,
     EGI_SOFTMAX_, EGI_LOG_SOFTMAX
 } egi_reduction;
 // A backend that reduces any axes is given, for sums, means, norms, products, maxima and minima, instead of outer and
-// inner: the reduced axes as bits, the number n of elements behind each result, and the CPU's functions by dtype. in[0]
+// inner: the reduced axes as bits, the number n of elements after each result, and the CPU's functions by dtype. in[0]
 // may have any strides then.
 typedef struct egi_reducer egi_reducer;
 typedef struct egi_reduce_parameters {
@@ -4428,14 +4428,14 @@ extern "C" {
 #endif
 
 // How parts of this file are compiled, where the compiler can be told. One of these stands before the functions it is
-// for, EGI_AS_TOLD behind them; they may stand in one another.
+// for, EGI_AS_TOLD after them; they may stand in one another.
 //   EGI_FAST    loops over elements: for speed, also where the user gives no -O (gcc)
 //   EGI_FEWER   what an op costs beside its loop: it gains nothing from gcc's later passes, which take most of gcc's
 //               time
 //   EGI_SMALL   what runs once a call or once a step at most (layers, training, datasets, files, printing): for size
 //               (gcc, clang)
 // The rest is compiled as the user's flags say, and with EAGER_DEBUG or -Os all of it is.
-// Asked here, since gcc's pragmas change what the macros say behind them.
+// Asked here, since gcc's pragmas change what the macros say after them.
 #ifdef __OPTIMIZE_SIZE__
 #define EGI_FOR_SIZE
 #elif defined(__OPTIMIZE__)
@@ -4541,7 +4541,7 @@ static const egi_listed *egi_listed_find(const egi_listed *const *begin, const e
 
 // Floating point is computed as written, whatever the user's flags allow, so that results do not depend on them:
 // nothing is reordered, a product and a sum are fused only where the text says so, and NaN, infinity and -0 keep their
-// meaning. no-math-errno spares a call of the library behind a root; of a loop with roots gcc makes no vectors even so.
+// meaning. no-math-errno spares a call of the library after a root; of a loop with roots gcc makes no vectors even so.
 #ifdef __FAST_MATH__            // asked here, since the pragmas change what it says
 #define EGI_FAST_MATH
 #endif
@@ -4590,7 +4590,7 @@ extern int egi_madvise(void *address, size_t bytes, int advice) __asm__("madvise
 
 // EGI_SMALL_BLOCK: up to so many bytes, blocks come in steps of 16 bytes and are aligned to 16; larger ones are aligned
 // to EGI_ALIGN.
-// EGI_HUGE: from so many bytes on, a block is a whole number of huge pages of EGI_HUGE_PAGE bytes, behind EGI_ALIGN
+// EGI_HUGE: from so many bytes on, a block is a whole number of huge pages of EGI_HUGE_PAGE bytes, after EGI_ALIGN
 // bytes for a buffer's header.
 enum { EGI_CLASSES = 360, EGI_ALIGN = 64, EGI_SMALL_BLOCK = 1024, EGI_HUGE = 1 << 22, EGI_HUGE_PAGE = 1 << 21,
        EGI_HUGE_ADVICE = 14 };
@@ -4598,7 +4598,7 @@ typedef struct egi_heap egi_heap;
 // Stands in front of every allocation. A free block has the address of the next one in its first bytes.
 typedef struct egi_block {
     egi_heap *heap;
-    uint16_t size_class, small;  // small: the bytes of a small block; 0: a larger one, behind an egi_block_large
+    uint16_t size_class, small;  // small: the bytes of a small block; 0: a larger one, after an egi_block_large
     int32_t offset;              // of a small block: of this header in what the system gave
 } __attribute__((aligned(16))) egi_block;
 typedef struct egi_block_large { void *base; int64_t bytes; } __attribute__((aligned(16))) egi_block_large;
@@ -4932,7 +4932,7 @@ static bool egi_block_is_huge(size_t bytes) {
 #endif
 }
 // A new block from the system, NULL without memory. A huge one begins EGI_ALIGN bytes in front of a huge page, so that
-// the elements behind a buffer's header fill whole ones; where the system has none, or never gives them, the advice
+// the elements after a buffer's header fill whole ones; where the system has none, or never gives them, the advice
 // fails and the pages are small.
 static egi_block *egi_block_new(size_t rounded) {
     bool small = rounded <= EGI_SMALL_BLOCK, huge = egi_block_is_huge(rounded);
@@ -5247,7 +5247,7 @@ static EGI_COLD void egi_message_layers(char *path, size_t size, const egi_conte
     size_t length = strlen(path);
     snprintf(path + length, size - length, length ? "/%.60s" : "%.60s", c->name);
 }
-// ", in the gradient of eg_conv2d, in layer sequential/dense" behind a message.
+// ", in the gradient of eg_conv2d, in layer sequential/dense" after a message.
 static EGI_COLD void egi_message_within(char *text, size_t size) {
     char path[200];
     const egi_context *gradient = egi_context_find(EGI_IN_GRADIENT), *layer = egi_context_find(EGI_IN_LAYER),
@@ -5262,7 +5262,7 @@ static EGI_COLD void egi_message_within(char *text, size_t size) {
     egi_message_layers(path, sizeof path, layer);
     egi_message_add(text, size, ", in layer %s", path);
 }
-// "; the labels are ... (epoch 2, batch 17)" behind a message; between two batches only " (epoch 2)".
+// "; the labels are ... (epoch 2, batch 17)" after a message; between two batches only " (epoch 2)".
 static EGI_COLD void egi_message_step(char *text, size_t size, eg_error_code code) {
     const egi_context *step = egi_context_find(EGI_IN_STEP), *batch = egi_context_find(EGI_IN_BATCH);
     if (code == EG_ERROR_SHAPE && step && step->name) egi_message_add(text, size, "; %s", step->name);
@@ -5276,7 +5276,7 @@ static EGI_COLD const char *egi_context_public(const egi_context *c) {
     if (c->kind == EGI_IN_LAYER || c->kind == EGI_IN_STEP) return (const char *)c->of;
     return c->kind == EGI_IN_CALL || c->kind == EGI_IN_CHOICE ? c->name : NULL;
 }
-// The note of a function, by its name without eg_, among those of one caller, behind begin and up to end; or NULL. A
+// The note of a function, by its name without eg_, among those of one caller, after begin and up to end; or NULL. A
 // note's name is a literal of the program's own file, so the text is compared.
 static EGI_COLD const egi_call_note *egi_note_among(int begin, int end, const char *name) {
     for (; end > begin; end--) if (!strcmp(egi_this.notes[end].function + 3, name)) return &egi_this.notes[end];
@@ -5682,7 +5682,7 @@ static void egi_scope_end_innermost(void) {
             egi_object_release((egi_object *)(t->stack[i] & ~(uintptr_t)EGI_TAGS));
             t->stack[i] = 0;
         }
-    // A deleter of lent memory may have made tensors meanwhile; they stand behind `end` and stay, too.
+    // A deleter of lent memory may have made tensors meanwhile; they stand after `end` and stay, too.
     for (int64_t i = begin < 0 ? 0 : begin + 2; i < t->stack_size; i++)
         if (t->stack[i]) t->stack[kept++] = t->stack[i] & ~(uintptr_t)EGI_TAGS;
     t->stack_size = kept;
@@ -6157,7 +6157,7 @@ EGI_EVERYWHERE void egi_dtype_store_int(int dtype, void *p, int64_t v) {
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_ELEMENTS)
 #define EGI_IMPLEMENTED_AFTER_ELEMENTS
 
-// ---- shapes. egi_shape_valid is the one place that checks dimensions: a shape behind it has a byte count that fits
+// ---- shapes. egi_shape_valid is the one place that checks dimensions: a shape after it has a byte count that fits
 // into 64 bits, so that products of its dimensions need no further check.
 
 static bool egi_product_checked(int64_t a, int64_t b, int64_t *product) {
@@ -6268,7 +6268,7 @@ static bool egi_axis(const char *function, int axis, int rank, int *result) {
 // ---- handles and buffers. A handle's last release calls egi_tensor_destroy, which releases its buffer; a buffer's
 // last release frees the memory. Both counts are atomic, since any thread may hold a reference.
 
-// A handle without shape or buffer, with room for `rank` dimensions and `more` bytes behind them, and one reference;
+// A handle without shape or buffer, with room for `rank` dimensions and `more` bytes after them, and one reference;
 // NULL without memory, and no error yet. Ids count up for the whole program: a thread takes 2^20 of them at a time, so
 // that making a tensor needs no atomic instruction.
 static eg_tensor *egi_tensor_begin(int rank, size_t more) {
@@ -6322,7 +6322,7 @@ static void egi_buffer_release(egi_buffer *b) {
     egi_free(b->inside ? b->user : b);
 }
 // Room for `bytes` bytes, uninitialised. Where the host may read the device's memory, header and elements are one block
-// of the library's allocator, the elements egi_buffer_header bytes behind its begin; elsewhere the elements come from
+// of the library's allocator, the elements egi_buffer_header bytes after its begin; elsewhere the elements come from
 // the backend. NULL without memory, no error yet.
 static size_t egi_buffer_header(int64_t bytes) {
     return bytes + (int64_t)sizeof(egi_buffer) <= EGI_SMALL_BLOCK ? sizeof(egi_buffer) : (size_t)EGI_ALIGN;
@@ -6440,8 +6440,8 @@ static int64_t egi_shape_room(const eg_shape *shape, eg_dtype dtype) {
 // program that makes no such tensors does not have it. What has the dtype of another tensor, or the default float
 // dtype, needs no call.
 //
-// What one op alone needs in other dtypes stands behind `egi_dtypes_reached` (or egi_bools_reached, which either
-// function sets). Compilers find that it is false where nothing sets it, and leave out the code behind it; functions
+// What one op alone needs in other dtypes stands after `egi_dtypes_reached` (or egi_bools_reached, which either
+// function sets). Compilers find that it is false where nothing sets it, and leave out the code after it; functions
 // that only such code calls are left out by clang, and by gcc with -ffunction-sections and -Wl,--gc-sections.
 #ifdef EAGER_STATIC
 static void egi_dtypes_reach_first(void);
@@ -8523,7 +8523,7 @@ static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) {
         g->z.avail_out = want;
         int code = inflate(&g->z, Z_NO_FLUSH);
         done += want - g->z.avail_out;
-        // Another gzip stream may follow; other bytes behind it are ignored.
+        // Another gzip stream may follow; other bytes after it are ignored.
         if (code == Z_STREAM_END) {
             if (!egi_gunzip_refill(s, g)) return -1;
             g->ended = !g->z.avail_in || *g->z.next_in != 0x1f || inflateReset(&g->z) != Z_OK;
@@ -8616,7 +8616,7 @@ static bool egi_file_write(const char *function, const char *path, const void *d
     egi_sink s;
     return egi_sink_open(&s, function, path) && (egi_sink_write(&s, data, size), egi_sink_close(&s, true));
 }
-// Reads a whole file and puts a '\0' behind it; the caller frees the result by egi_free. A file without a size (a
+// Reads a whole file and puts a '\0' after it; the caller frees the result by egi_free. A file without a size (a
 // pipe) is read in pieces that grow with what has come.
 static char *egi_file_read(const char *function, const char *path, int64_t *size) {
     egi_source s;
@@ -8656,13 +8656,13 @@ EAGER_API eg_tensor *eg_read_file(const char *path) {
 // ---- JSON
 //
 // Read without trust: depth, size and each number are checked, and an error names the byte. Nothing is copied: the
-// reader owns the text, writes a 0 behind each string in it, and nodes point there.
+// reader owns the text, writes a 0 after each string in it, and nodes point there.
 
 // JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its
 // value.
 typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY,
                              EGI_JSON_OBJECT } egi_json_kind;
-// A node is only two numbers: where its value begins in the text, and the number of the node behind it and everything
+// A node is only two numbers: where its value begins in the text, and the number of the node after it and everything
 // in it. The value itself is decoded from the text when it is asked for, since a header of 100 MB may hold millions
 // of short numbers.
 typedef struct egi_json_place { uint32_t offset, next; } egi_json_place;
@@ -8672,7 +8672,7 @@ typedef struct egi_json_node {
     bool whole;                    // a number without fraction and exponent that fits an int64: integer is exact
     int64_t integer;               // of a bool 0 or 1
     double number;
-    const char *string;            // decoded, '\0' behind it
+    const char *string;            // decoded, '\0' after it
 } egi_json_node;
 typedef struct egi_json {
     char *text; egi_json_place *nodes; int64_t count, capacity; const char *function, *path; int64_t base;
@@ -8707,7 +8707,7 @@ static const char *egi_json_string(const egi_json *j, int64_t node) {
     const char *text = node >= 0 ? j->text + j->nodes[node].offset : "";
     return *text == '"' ? text + 1 : NULL;
 }
-// How many members a list or object has. The first member is node + 1; behind member m comes nodes[m].next, and in
+// How many members a list or object has. The first member is node + 1; after member m comes nodes[m].next, and in
 // objects, where m is the name, nodes[m + 1].next.
 static int64_t egi_json_count(const egi_json *j, int64_t node) {
     char kind = j->text[j->nodes[node].offset];
@@ -8766,7 +8766,7 @@ static int egi_json_hex4(const char *p, const char *end) {
     }
     return value;
 }
-// Writes a character as UTF-8; returns the place behind it.
+// Writes a character as UTF-8; returns the place after it.
 static char *egi_utf8_put(char *to, unsigned c) {
     if (c < 0x80) *to++ = (char)c;
     else {
@@ -8814,7 +8814,7 @@ static bool egi_json_number(egi_json_reader *r) {
         return egi_json_fault(r, r->at, "broken JSON: no value stands here");
     if (p < r->end && *p == '.') {
         for (digits = ++p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
-        if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without digits behind its point");
+        if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without digits after its point");
     }
     if (p < r->end && (*p == 'e' || *p == 'E')) {
         if (++p < r->end && (*p == '+' || *p == '-')) p++;
@@ -8908,7 +8908,7 @@ static int64_t egi_json_most(const char *text, int64_t n) {
     }
     return most;
 }
-// Parses n bytes of text with a '\0' behind them. The text is taken over: egi_json_free, or a failure here, frees it.
+// Parses n bytes of text with a '\0' after them. The text is taken over: egi_json_free, or a failure here, frees it.
 static bool egi_json_take(egi_json *j, const char *function, const char *path, int64_t base, char *text, int64_t n) {
     egi_json_reader r;
     memset(j, 0, sizeof *j);
@@ -8928,7 +8928,7 @@ static bool egi_json_take(egi_json *j, const char *function, const char *path, i
         ok = egi_memory_fail(function, j->capacity * (int64_t)sizeof *j->nodes);
     ok = ok && egi_json_value(&r);
     egi_json_blank(&r);
-    if (ok && r.at < r.end) ok = egi_json_fault(&r, r.at, "broken JSON: more stands behind its end");
+    if (ok && r.at < r.end) ok = egi_json_fault(&r, r.at, "broken JSON: there is more after its end");
     if (!ok) egi_json_free(j);
     return ok;
 }
@@ -8989,7 +8989,7 @@ static EGI_COLD void egi_crc_prepare(void) {
     __atomic_store_n(&egi_crcs.ready, 1, __ATOMIC_RELEASE);
     egi_unlock();
 }
-// The checksum of n more bytes, without the inversions before and behind; the tables are there.
+// The checksum of n more bytes, without the inversions before and after; the tables are there.
 static uint32_t egi_crc_by_table(egi_crc_kind kind, uint32_t crc, const unsigned char *p, int64_t n) {
     uint32_t (*t)[256] = egi_crcs.table[kind];
     for (; n >= 8; n -= 8, p += 8) {
@@ -9220,7 +9220,7 @@ EGI_AS_TOLD
 
 //# 21  PRINTING ---------------------------------------------------------------
 // Idea: an array is written as NumPy's print() writes it. Each number gets the
-// fewest digits that tell it from its neighbours in its dtype, at most 8 behind
+// fewest digits that tell it from its neighbours in its dtype, at most 8 after
 // the point; all cells are as wide as the widest. So there are three walks over
 // the elements that will be seen: the first finds how large they are, the second
 // how wide their text is, the third writes it. Entry: egi_print_array(), called by
@@ -9240,7 +9240,7 @@ enum {
     EGI_PRINT_BFLOAT16 = 6   // float holding bfloat16 values
 };
 
-// NumPy's settings: digits behind the point; elements at each end of an axis that is cut short; the most elements that
+// NumPy's settings: digits after the point; elements at each end of an axis that is cut short; the most elements that
 // are all shown; columns of a line.
 enum { EGI_PRINT_PRECISION = 8, EGI_PRINT_EDGE = 3, EGI_PRINT_ALL_UP_TO = 1000, EGI_PRINT_WIDTH = 75 };
 
@@ -9275,7 +9275,7 @@ static double egi_print_try(int kind, double magnitude, int count, egi_digits *d
 }
 
 // The fewest digits that read back as the value; at least `least`, at most `most` of
-// them, and at most `decimals` behind the point.
+// them, and at most `decimals` after the point.
 static void egi_print_digits(int kind, double magnitude, int least, int most, int decimals, egi_digits *d) {
     (void)egi_print_try(kind, magnitude, 18, d);  // its exponent: 18 digits never round up to a power of ten
     if (magnitude > 0 && d->point + decimals < most) most = d->point + decimals;
@@ -9294,7 +9294,7 @@ typedef struct egi_printer {
     bool summarize, scientific;
     bool any, finite, nonfinite, minus_infinity;
     double smallest, largest;         // magnitudes, zero left out
-    int left, right, exponent_width;  // characters before and behind the point; digits of an exponent
+    int left, right, exponent_width;  // characters before and after the point; digits of an exponent
     int column;                       // characters in this line of the text
 } egi_printer;
 
@@ -9321,7 +9321,7 @@ static void egi_print_exponent(egi_text *t, int exponent, int width) {
     egi_text_add(t, s, (size_t)n);
 }
 
-// d with `decimals` places behind the point, filled up with `fill`.
+// d with `decimals` places after the point, filled up with `fill`.
 static void egi_print_positional(egi_text *t, const egi_digits *d, int decimals, char fill) {
     if (d->point <= 0) egi_text_string(t, "0");
     for (int k = 0; k < d->point; k++) egi_text_fill(t, k < d->count ? d->digit[k] : '0', 1);
@@ -9643,7 +9643,7 @@ EGI_FAST
 //
 // One row in all its forms. The row of tanh says: y = tanh(a), and dx[0] = g (1 - y^2).
 //     UNARY(F, tanh,  EGI_TANH(a), EGI_LOOP(EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y)))))
-//  1. Data. With EGI_V egi_postfix a formula is the list of its words, each behind its operands; with egi_value, the
+//  1. Data. With EGI_V egi_postfix a formula is the list of its words, each after its operands; with egi_value, the
 //     list of its constants:
 //         egi_words0_tanh    a tanh                      egi_op_tanh.formula[0]: the op
 //         egi_words1_tanh    g k y y mul sub mul         egi_op_tanh.formula[1]: dx[0]
@@ -10056,7 +10056,7 @@ EGI_EVERYWHERE double egi_angle_quarter(float x, uint32_t *quadrant) {
     return ((double)x - n * 1.5707963267341256) - n * 6.077100506506192e-11;
 }
 // The same for |x| > 2^17 (Payne and Hanek), also for doubles: x = m 2^e with a whole m, and of 2 / pi, the words of
-// 32 bits from which m 2^e makes less than 4 turns. The product has 126 bits behind the point.
+// 32 bits from which m 2^e makes less than 4 turns. The product has 126 bits after the point.
 __attribute__((unused)) static EGI_COLD double egi_angle_quarter_far(double x, uint32_t *quadrant) {
     static const uint32_t two_over_pi[39] = {
         0, 0, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu, 0xdebbc561u,
@@ -11612,7 +11612,7 @@ static bool egi_program_stays(const egi_program_maker *m, int i) {
     return reader->x[0] == i || reader->act == EGI_DO_select ||
            (reader->x[1] == i && egi_program_turned(reader->act) != EGI_DO_end);
 }
-// How many lines a program has behind its first, if strips can run it: few cheap words that read operands and
+// How many lines a program has after its first, if strips can run it: few cheap words that read operands and
 // constants; else 0.
 static int egi_program_words(const egi_program *p) {
     int i = 0, reads = 1;
@@ -11738,7 +11738,7 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
     EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, 0, EGI_STEP_32) \
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, \
                                                                        egi_loop##i##_avx2_##name };
-// With AVX2, of a formula whose parameters are single elements, behind the places of those whose are none: by eg_dtype.
+// With AVX2, of a formula whose parameters are single elements, after the places of those whose are none: by eg_dtype.
 #define EGI_COMPILED_BY(name, i, formula) \
     EGI_COMPILED_STEP(egi_loop##i##_by_##name, EGI_AVX2, EGI_ROW_PARAMETERS(name), formula) \
     EGI_COMPILED_LOOP(egi_loop##i##_by_##name, EGI_AVX2, EGI_ROW_PARAMETERS(name), EGI_STEP_32, EGI_STEP_32) \
@@ -11875,7 +11875,7 @@ static egi_loop *const egi_tests_is_finite[1] = { egi_test_few_is_finite };
 // ---- bounds that are numbers
 
 // Of clip_by_value, with AVX2, loops where both bounds are single elements: a program would go over the elements twice.
-// They stand behind the loops for float32 whose bounds are none, by eg_dtype.
+// They stand after the loops for float32 whose bounds are none, by eg_dtype.
 #if EGI_WIDE_PROGRAMS
 #define EGI_CLIP_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define EGI_CLIP_MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -12198,7 +12198,7 @@ static int64_t egi_tensor_nonfinite(const eg_tensor *x) {
     egi_this.observer = observer;
     return count;
 }
-// What the trap says behind "eg_log: made 1 NaN or infinite elements of ".
+// What the trap says after "eg_log: made 1 NaN or infinite elements of ".
 static void egi_trap_text(char *text, size_t size, const eg_tensor *out, eg_tensor *const *in, int n) {
     size_t at = (size_t)snprintf(text, size, "%s from finite inputs: ", egi_shape_show(egi_shape(out))), start = at;
     for (int i = 0; i < n && at < size - 1; i++)
@@ -12664,7 +12664,7 @@ static bool egi_grad_launch(const egi_op *op, int i, eg_tensor *const *in, eg_te
     const void *p[5];
     bool direct = out->buffer->backend == &egi_cpu && out->size < EGI_PARALLEL_SIZE && !egi_this.observer;
     for (int j = 0; j < 5 && direct; j++) {
-        // Without optimization a loop may load what it does not use: there are as many elements behind out->data.
+        // Without optimization a loop may load what it does not use: there are as many elements after out->data.
         p[j] = in[j] ? in[j]->data : out->data;
         direct = !in[j] || ((in[j]->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS &&
                             in[j]->dtype == out->dtype && in[j]->size == out->size);
@@ -12966,7 +12966,7 @@ static EGI_COLD int egi_team_count_list(const char *text) {
     }
     return count > EGI_TEAM_THREADS ? (int)EGI_TEAM_THREADS : (int)count;
 }
-// What stands behind `name` in the first line of a file of the system that has it; NULL: none has.
+// What stands after `name` in the first line of a file of the system that has it; NULL: none has.
 static EGI_COLD char *egi_team_line(const char *path, const char *name, char *line, int size) {
     FILE *f = fopen(path, "re");
     char *found = NULL;
@@ -13277,7 +13277,7 @@ EAGER_API int eg_num_threads(void) {
 //   the hundreds: the vectors that a program's function holds, where it has text 6
 // 1532262 is texts 1, 2, 3, 5 and 6 (with 2 vectors) for double; they come in the order of the file. Each include reads
 // the whole file, which takes gcc 40 ms. From the seventh on it takes 100 ms and more memory: gcc numbers the
-// places of all that it reads, 4096 numbers for a line of less than 128 bytes and twice as many for the lines behind a
+// places of all that it reads, 4096 numbers for a line of less than 128 bytes and twice as many for the lines after a
 // longer one, and when the numbers run short, it keeps each token's place in a table. So texts share a stamp where they
 // can, and lines are short. Called by: the CPU's kernels (25). Must hold: a kernel allocates workspace only, and
 // returns false if it gets none; its bits depend on sizes and instruction set, never on threads. Proof:
@@ -13297,8 +13297,8 @@ extern "C"
 #endif
 void openblas_set_num_threads(int threads) __attribute__((weak));         // other libraries have none
 #endif
-// Whether a product goes to OpenBLAS, which then has as many threads as the team. Below these bounds it is behind: its
-// time is up to 1.4 times ours with a k of 32, 1.2 with 64, 1.9 with an n of 16; with AVX-512 it is behind everywhere
+// Whether a product goes to OpenBLAS, which then has as many threads as the team. Below these bounds it is slower: its
+// time is up to 1.4 times ours with a k of 32, 1.2 with 64, 1.9 with an n of 16; with AVX-512 it is slower everywhere
 // (bench/RESULTS.md).
 static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
 #if EGI_X86
@@ -13413,7 +13413,7 @@ EGI_PRODUCT_INT(egi_cpu_product_i64, int64_t, uint64_t)
 #undef EGI_PRODUCT_INT
 
 // Convolutions: x is (n, depth, height, width, c), the filter (taps of each axis, c / groups, oc), y (n, outputs along
-// each axis, oc). An axis has `before` elements of padding in front; how many follow behind results from the sizes.
+// each axis, oc). An axis has `before` elements of padding in front; how many follow results from the sizes.
 // groups >= 1 divides c and oc. Pooling: y has the channels of x; padding belongs to no window, neither for a maximum
 // nor in an average's count.
 
@@ -13488,7 +13488,7 @@ static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data
 
 enum { EGI_LANES = 16, EGI_PIECE = 32 };
 // Asks for `bytes` of what a loop reads or writes EGI_FETCH_AHEAD bytes later. The processor fetches ahead by itself,
-// but less far than one core needs to have the memory's whole bandwidth. An address behind a tensor's end is no fault.
+// but less far than one core needs to have the memory's whole bandwidth. An address after a tensor's end is no fault.
 enum { EGI_FETCH_AHEAD = 1 << 14 };
 static inline __attribute__((always_inline)) void egi_fetch(const void *p, int bytes) {
 #if EGI_X86
@@ -13500,7 +13500,7 @@ static inline __attribute__((always_inline)) void egi_fetch(const void *p, int b
 #endif
 }
 // Asks for share number `share` of `shares` of n rows of so many bytes, `step` bytes apart, the first `after` bytes
-// behind p. (gcc finds no effect in this and drops the call, were it not for the last statement.)
+// after p. (gcc finds no effect in this and drops the call, were it not for the last statement.)
 EGI_NOINLINE static void egi_fetch_rows(const void *p, int64_t after, int64_t step, int64_t n, int64_t bytes,
                                         int64_t share, int64_t shares) {
     for (int64_t i = n * share / shares; i < n * (share + 1) / shares; i++)
@@ -15541,7 +15541,7 @@ static void egi_sort_keys(int dtype, const void *from, int64_t n, bool descendin
 // rank[i]: how many of n signed keys come before the i-th, counting equal ones that stand before it. Keys and ranks
 // have room for EGI_SORT_ROOM more words of 8 bytes, with any content. Two vectors of keys go at a time, i to i + 2 L -
 // 1: all i keys in front are counted, larger ones are subtracted again (a true comparison is -1), then come the
-// vectors' own keys and last the smaller keys behind.
+// vectors' own keys and last the smaller keys after.
 #define EGI_SORT_RANKS(NAME, T, BYTES, TARGET) \
     TARGET static void NAME(const void *keys, int64_t n, void *ranks) { \
         enum { L = BYTES / (int)sizeof(T) }; \
@@ -15783,7 +15783,7 @@ static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64
             memset((char *)block + count * key_size, 0, (size_t)((EGI_SORT_STEP - count % EGI_SORT_STEP) * key_size));
         egi_sort_keys(r->dtype, from + start * size, count, r->descending, false, block);
         // More than k elements may equal the bound, so they enter: `most` is the bound plus one. After the buffer was
-        // full, `most` is the k-th key itself: an equal key comes later and so stands behind it.
+        // full, `most` is the k-th key itself: an equal key comes later and so stands after it.
         if (start == 0 && count == EGI_SORT_BLOCK && r->k > 0 && r->k <= EGI_SORT_GROUPS / 2) {
             most = egi_sort_bound_of[key_size == 8][egi_sort_wide()](block, r->k);
             enters = most == INT64_MAX || (key_size == 4 && most == INT32_MAX);
@@ -15792,7 +15792,7 @@ static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64
         for (int64_t i = 0; i < count; i += EGI_SORT_STEP) {
             unsigned found = enters ? (1u << EGI_SORT_STEP) - 1 : find_below(block, &i, count, most);
             if (!found) break;
-            if (count - i < EGI_SORT_STEP) found &= (1u << (count - i)) - 1;              // none behind the block's end
+            if (count - i < EGI_SORT_STEP) found &= (1u << (count - i)) - 1;              // none after the block's end
             for (; found; found &= found - 1) {
                 const int64_t j = i + __builtin_ctz(found);
                 const int64_t key = size == 8 ? block[j] : (int64_t)((const int32_t *)(const void *)block)[j];
@@ -16894,7 +16894,7 @@ EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
 }
 
 // slice takes elements begin, begin + step, ... of each axis, with step >= 1. Its gradient puts them back among zeros,
-// which is the op pad: `low` elements before, `high` behind, step - 1 between two. Each is the other's gradient.
+// which is the op pad: `low` elements before, `high` after, step - 1 between two. Each is the other's gradient.
 typedef struct egi_slice_attr {
     eg_shape from; int64_t begin[EG_MAX_RANK], size[EG_MAX_RANK], step[EG_MAX_RANK];
 } egi_slice_attr;
@@ -17859,10 +17859,10 @@ EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) { EGI_AS("
 
 // ---- cumsum, sort, softmax: along one axis
 // Rows that work along one axis. A kernel sees the tensor as (outer, n, inner): n is that axis, outer and inner are the
-// products of the dimensions before and behind it.
+// products of the dimensions before and after it.
 
 typedef struct egi_axis_attr { int axis; bool exclusive, reverse; egi_reduction kind; } egi_axis_attr;
-// x as kernels see it: the axes before `axis` as outer, the axis as n, those behind it as inner.
+// x as kernels see it: the axes before `axis` as outer, the axis as n, those after it as inner.
 static egi_reduce_parameters egi_axis_split(const eg_tensor *x, int axis) {
     egi_reduce_parameters p = { EGI_SUM, 1, 1, 1, false, false, 0, NULL };
     for (int i = 0; i < x->rank; i++) *(i < axis ? &p.outer : i == axis ? &p.n : &p.inner) *= x->dims[i];
@@ -18097,7 +18097,7 @@ static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
 static bool egi_run_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     return c->out[0]->size == 0 || egi_launch_run(c, egi_launch_sparse_xent, NULL);
 }
-// The gradient in one launch. If g is one number for all rows, as behind a mean, the kernel reads it with a step of 0.
+// The gradient in one launch. If g is one number for all rows, as after a mean, the kernel reads it with a step of 0.
 static bool egi_sparse_xent_grad(const egi_op *op, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *x = c->inputs[1], *g = c->upstream[0];
     eg_shape shape = egi_shape(x);
@@ -19113,7 +19113,7 @@ EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) {
 // A picture is resized along its height, then along its width. The centre of element i of the result lies at
 // (i + 1/2) from / to - 1/2 of the source.
 
-// The rows and weights of an axis: low and high (int64), and weight (float64, with axes of 1 for those behind).
+// The rows and weights of an axis: low and high (int64), and weight (float64, with axes of 1 for those after).
 typedef struct egi_resize_rows { eg_tensor *low, *high, *weight; } egi_resize_rows;
 // Computes these by ops, for a length that is open in a graph.
 static void egi_resize_open(int64_t from, int64_t to, bool nearest, eg_shape column, egi_resize_rows *rows) {
@@ -19393,7 +19393,7 @@ static const char *egi_einsum_operands(egi_einsum *e, eg_tensor *const *operands
     }
     return p;
 }
-// Parses the result's term behind the arrow. Without an arrow it is the ellipsis and the letters that occur once,
+// Parses the result's term after the arrow. Without an arrow it is the ellipsis and the letters that occur once,
 // sorted.
 static bool egi_einsum_result(egi_einsum *e, const char *p) {
     egi_term *out = &e->out;
@@ -19924,11 +19924,11 @@ EGI_AS_TOLD
 // two gradients add. A tape knows tensors by their ids and has a slot for each
 // one that it watches or that a line made.
 //   egi_tape_record     writes a line on every tape that records (RUNNING AN OP
-//                       calls it behind each op)
+//                       calls it after each op)
 //   egi_tape_saves      what a line keeps: only what the op's gradient reads, so
 //                       of tanh the output y alone, since its gradient is g (1 - y^2)
 //   egi_backward_line   one line backwards; egi_tape_unbroadcast undoes broadcasting
-//   egi_tape_clear      frees what a tape holds: behind the first gradient of an
+//   egi_tape_clear      frees what a tape holds: after the first gradient of an
 //                       ordinary tape, by eg_tape_reset, and else at the end of the
 //                       tape's scope (egi_tape_destroy)
 // For y = tanh(x x) at x = 0.5, with x watched, eg_tape_print shows two lines:
@@ -19937,7 +19937,7 @@ EGI_AS_TOLD
 // Its slots are 0 for x, 1 and 2 for the results. eg_tape_gradient puts 1 into slot 2, the gradient of y for itself,
 // and reads the lines from the last one: line 1 puts g (1 - y^2) = 0.94 into slot 1; line 0 has two gradients for slot
 // 0, g x each, which add to 0.94, and that is the gradient of y for x.
-// Called by: 23 behind each op; programs, training steps (31) and traced functions (36) for gradients. Must hold: a
+// Called by: 23 after each op; programs, training steps (31) and traced functions (36) for gradients. Must hold: a
 // line keeps only what its gradient reads.
 // Read first: 22, 23.  Entry: eg_tape_gradients_from().  Proof: tests/core/tape.c
 
@@ -19970,7 +19970,7 @@ struct egi_report { bool (*complete)(egi_report *r, int i, eg_tensor *g); };
 // Memory for lines, filled from begin to end and freed as a whole.
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
 // What egi_tape_explain must know beside a tape's lines. Either the tape whose lines a line of EGI_HIDES stands for,
-// with its slots of that line's inputs and outputs (those that are not floating behind the n_floats others), the
+// with its slots of that line's inputs and outputs (those that are not floating after the n_floats others), the
 // function that adds these lines to others, and the one that explains instead of egi_tape_explain; `owner` holds
 // the memory. Or why line `line` gave no gradient for its input `input`.
 typedef struct egi_links egi_links;
@@ -20119,7 +20119,7 @@ static void egi_tensors_release(eg_tensor **list, int n) {
 }
 // A line with more inputs and outputs than these has a list of what it saved.
 enum { EGI_LINE_FEW = 8 + EGI_MAX_OUT };
-// The bytes of a line's slots, with what aligns the pointers behind them.
+// The bytes of a line's slots, with what aligns the pointers after them.
 static inline size_t egi_line_slots_size(int slots) { return ((size_t)slots * sizeof(int32_t) + 7) / 8 * 8; }
 // The end of a line's slots and this many pointers.
 static void *egi_line_behind(const egi_line *line, int pointers) {
@@ -20597,7 +20597,7 @@ static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_
     return egi_tape_slot_accumulate(grads, slot, dx, false);
 }
 // Whether dx[i] only needs adding, which is the common case: the library's own op made it, in the input's shape, and
-// none of the few inputs behind i has the same tensor as gradient.
+// none of the few inputs after i has the same tensor as gradient.
 static bool egi_backward_is_plain(const eg_tape *t, const egi_line *line, int i, eg_tensor *const *dx) {
     const eg_shape *shape = &egi_tape_form(t, line->slots[i])->shape;
     bool plain = line->n <= 3 && !(line->op->flags & EGI_USER) && !egi_this.observer && !egi_this.recorder &&
@@ -20684,7 +20684,7 @@ static void egi_tape_set_reason(const char *format, ...) {
 EAGER_API const char *eg_tape_unconnected_reason(void) { return egi_this.reason; }
 
 // The lines of a tape as egi_tape_explain reads them: those that one line of EGI_HIDES stands for are in its place, and
-// their slots have numbers behind those of the tape. op NULL: a line that hands its input on.
+// their slots have numbers after those of the tape. op NULL: a line that hands its input on.
 typedef struct egi_link {
     const egi_op *op; const int32_t *slots; int32_t n, n_out; int64_t line; const egi_remark *reasons;
 } egi_link;
@@ -21017,7 +21017,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     }
     if (!egi_tape_watch_targets(t, ys, ny)) return false;
     // One block of memory holds a gradient and two marks for each slot, then the slots of sources and targets. A
-    // persistent tape may record the ops of its own gradients; those lines are behind n_lines and their slots behind n,
+    // persistent tape may record the ops of its own gradients; those lines are after n_lines and their slots after n,
     // so the pass ignores them.
     int64_t n = t->n_slots, n_lines = t->n_lines;
     size_t bytes = (size_t)n * (sizeof(eg_tensor *) + 2) + (size_t)(nx + ny + 1) * sizeof(int32_t) + 16;
@@ -21906,7 +21906,7 @@ static bool egi_flow_take(const char *name, const char *what, eg_tensor *const *
     }
     return true;
 }
-// Calls a function of the program with lists of its own, behind which there are NULLs: an input that it was not given
+// Calls a function of the program with lists of its own, after which there are NULLs: an input that it was not given
 // is a tensor that is NULL, and a result that the call has no place for is an error.
 static bool egi_body_call(const char *name, const char *what, eg_function_body *f, void *user, eg_tensor *const *in,
                           int n, eg_tensor **out, int m) {
@@ -22403,7 +22403,7 @@ EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double 
                       { initial, steps, rate, staircase ? 1.0 : 0.0, 0, 0, 0, 0 }, NULL, NULL, 0 };
     return s;
 }
-// values[i] up to and including boundaries[i], and values[count] behind the last boundary.
+// values[i] up to and including boundaries[i], and values[count] after the last boundary.
 static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
     eg_tensor *rate = eg_scalar_of(EG_FLOAT64, s->values[s->count]);
     for (int i = s->count - 1; i >= 0; i--)
@@ -24955,7 +24955,7 @@ static bool egi_shape_global(eg_layer *l, const eg_shape *in, int n, eg_shape *o
 // Layers that change the shape only. The first dimension is the batch, which they never touch. Dimensions unknown
 // before a call are negative.
 
-// The target shape, behind the batch.
+// The target shape, after the batch.
 static eg_shape egi_layer_reshaped(const eg_layer *l, const eg_shape *in) {
     eg_shape out = l->config.target;
     for (int i = out.rank; i > 0; i--) out.dims[i] = out.dims[i - 1];
@@ -24963,7 +24963,7 @@ static eg_shape egi_layer_reshaped(const eg_layer *l, const eg_shape *in) {
     out.rank++;
     return out;
 }
-// The target shape behind the batch. Its -1, if any, is computed from the input's other dimensions if these are known;
+// The target shape after the batch. Its -1, if any, is computed from the input's other dimensions if these are known;
 // the batch is left out, since it may be 0.
 static bool egi_shape_reshape_layer(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     int64_t have = 1, given = 1;
@@ -25295,7 +25295,7 @@ static bool egi_shape_normalize(egi_call *c) {
     c->dtype[1] = c->dtype[2] = c->dtype[0];
     return true;
 }
-// The op's launch: behind x come scale and center, if there are any.
+// The op's launch: after x come scale and center, if there are any.
 static bool egi_run_normalize(egi_call *c) {
     const egi_normalize_attr *a = (const egi_normalize_attr *)c->attr;
     eg_tensor *x = egi_contiguous(c->in[0]);
@@ -26381,7 +26381,7 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
     }
     return true;
 }
-// Limits the mask to keys that are no later than their query. The first query stands behind `before` keys.
+// Limits the mask to keys that are no later than their query. The first query stands after `before` keys.
 static bool egi_mask_narrow_causal(eg_tensor **mask, int64_t queries, int64_t keys, int64_t before) {
     double first = (double)before;
     eg_tensor *t = eg_expand_dims(eg_range(EG_INT32, first, first + (double)queries, 1), 1),
@@ -29752,7 +29752,7 @@ static void egi_bar_show_rate(char *text, size_t size, double seconds) {
     else if (seconds < 1) snprintf(text, size, "%.1f ms/step", 1e3 * seconds);
     else snprintf(text, size, "%.1f s/step", seconds);
 }
-// Writes "  name value", with four digits behind the point, or with an exponent if these would show little. Returns the
+// Writes "  name value", with four digits after the point, or with an exponent if these would show little. Returns the
 // length.
 static int egi_bar_show_value(char *text, size_t size, const char *name, double value) {
     bool plain = value == 0 || (fabs(value) >= 1e-3 && fabs(value) < 1e5);
@@ -31151,7 +31151,7 @@ static void egi_backup_tell(const egi_watch *w, const eg_fit_state *s, const cha
                  (long long)s->epochs);
     else if (w->epoch < s->epoch) return;
     else if (w->batch)
-        snprintf(text, sizeof text, "%.800s: going on in epoch %lld, behind batch %lld\n", path,
+        snprintf(text, sizeof text, "%.800s: going on in epoch %lld, after batch %lld\n", path,
                  (long long)w->epoch + 1, (long long)w->batch);
     else snprintf(text, sizeof text, "%.800s: going on with epoch %lld\n", path, (long long)w->epoch + 1);
     egi_bar_message(&((const egi_fit *)(const void *)s)->bar, text);
@@ -31644,7 +31644,7 @@ static void egi_stage_enter(egi_context *stage, const egi_cursor *c, int64_t ele
     stage->number[1] = c->total;
     stage->number[2] = element;
 }
-// The next element of a cursor. On EG_NEXT out[] holds references that the caller owns, NULL behind the components;
+// The next element of a cursor. On EG_NEXT out[] holds references that the caller owns, NULL after the components;
 // else all are NULL.
 static eg_status egi_cursor_next(egi_cursor *c, eg_tensor **out) {
     if (c->ended) return EG_END_OF_SEQUENCE;
@@ -31965,7 +31965,7 @@ enum { EGI_STEPS_MOST = 1000000000 };
 static bool egi_steps_bounded(const egi_cursor *c, int64_t n) {
     return !egi_this.restoring || n <= EGI_STEPS_MOST || egi_fail(
         EG_ERROR_STATE, c->d->stage->name,
-        "the position is behind %lld elements, which can only be stepped over one by one; at most %d are",
+        "the position is after %lld elements, which can only be stepped over one by one; at most %d are",
         (long long)n, (int)EGI_STEPS_MOST);
 }
 // Steps over n elements by reading them. Returns how many there were, -1 on an error.
@@ -33027,7 +33027,7 @@ typedef struct egi_job {
     egi_shelf in, out;
     // How many elements there are to do, are done, and were delivered; element: the number of the first.
     int64_t n, got, at, element;
-    eg_status status;                                         // what comes behind them: EG_NEXT, or how they end
+    eg_status status;                                         // what comes after them: EG_NEXT, or how they end
     bool done;
     egi_failure failed;
 } egi_job;
@@ -33188,7 +33188,7 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
         crew->made++;
     return crew;
 }
-// Hands out jobs while the ring has room, unless the function is quick. The end, or an error upstream, comes behind the
+// Hands out jobs while the ring has room, unless the function is quick. The end, or an error upstream, comes after the
 // last job's elements.
 static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
     egi_piece in[EG_MAX_COMPONENTS];
@@ -34323,7 +34323,7 @@ typedef struct egi_ahead {
     egi_shelf mine;                                           // the element that it has read, where that is pieces
     eg_status last;                                           // how the elements ended, once `over` is set
     egi_failure failed;
-    egi_bundle ring[1];                                        // groups + 1 of them; behind them the tickets
+    egi_bundle ring[1];                                        // groups + 1 of them; after them the tickets
 } egi_ahead;
 static egi_bundle *egi_ahead_group(egi_ahead *a, int64_t i) { return &a->ring[(a->first + i) % (a->groups + 1)]; }
 // Replaces *x, which is on the CPU, by a copy on the device that is being made; *ticket says when it has arrived. If
@@ -34988,7 +34988,7 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
         egi_iterator_leave(it);
         egi_free(to->seeds);
         return egi_fail(EG_ERROR_STATE, "iterator_restore",
-                        "the position is behind %lld elements, but the data ends after %lld",
+                        "the position is after %lld elements, but the data ends after %lld",
                         (long long)to->taken, (long long)all);
     }
     // No worker of the first reading may call a user's function meanwhile.
@@ -35004,7 +35004,7 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     bool ok = taken == to->taken;
     if (!ok && taken >= 0)
         egi_fail(EG_ERROR_STATE, "iterator_restore",
-                 "the position is behind %lld elements, but the data ends after %lld",
+                 "the position is after %lld elements, but the data ends after %lld",
                  (long long)to->taken, (long long)taken);
     if (!ok) egi_iterator_stand_end(to);
     egi_hush_end(&hush, &failed);
@@ -35525,7 +35525,7 @@ static bool egi_npy_header(egi_npy *p, int *stored, bool *turned, bool *fortran,
             return egi_npy_fault(p, "broken .npy header: a ',' or '}' is missing");
     }
     egi_npy_blank(p);
-    if (p->at < p->end) return egi_npy_fault(p, "broken .npy header: more stands behind the dictionary");
+    if (p->at < p->end) return egi_npy_fault(p, "broken .npy header: there is more after the dictionary");
     if (seen == 7) return true;
     char what[80];
     snprintf(what, sizeof what, "a .npy header without %s", keys[seen & 1 ? seen & 2 ? 2 : 1 : 0]);
@@ -36315,11 +36315,11 @@ static bool egi_array_ends(egi_array *a) {
         return a->skipped || a->stream->given != a->header + a->shape.dims[0] * a->bytes ||
                egi_zip_whole(a->stream, a->crc, a->source.path + a->member);
     }
-    // Bytes behind the last element are an error in IDX; in .npy they are ignored, as by NumPy.
+    // Bytes after the last element are an error in IDX; in .npy they are ignored, as by NumPy.
     int64_t got = a->turned && a->source.offset == a->start + a->shape.dims[0] * a->bytes
                   ? egi_source_read(&a->source, &more, 1) : 0;
     if (got > 0)
-        egi_file_fail(a->source.function, a->source.path, a->source.offset - 1, "more follows behind the last element");
+        egi_file_fail(a->source.function, a->source.path, a->source.offset - 1, "more follows after the last element");
     return got == 0;
 }
 EAGER_API eg_tensor *eg_load_idx(const char *path) {
@@ -36606,7 +36606,7 @@ static bool egi_safetensors_read(egi_stream *s, const egi_json *j, eg_archive *a
                                           : "its data overlaps another's");
     if (ok && end != data)
         ok = egi_file_fail(j->function, j->path, j->base + (s->source->offset - 8) + end,
-                           "%lld bytes behind the last tensor", (long long)(data - end));
+                           "%lld bytes after the last tensor", (long long)(data - end));
     const int64_t start = s->size - data;
     for (int64_t i = 0; ok && i < n; i++) ok = egi_safetensors_tensor(s, j, a, &list[i], start + list[i].begin, w);
     egi_free(list);
@@ -37178,7 +37178,7 @@ static bool egi_import_nothing(const egi_import *m, const egi_weights *w) {
         "%s%snone of the %lld weights of '%.60s' ('%.80s'%s) is in the %s%s%s%.40s%s, which holds %s",
         m->path ? m->path : "", m->path ? ": " : "", (long long)w->count,
         m->model->name, w->items[0].name, w->count > 1 ? ", ..." : "", what, m->o->skip_mismatch ? " in its shape" : "",
-        *prefix ? " behind the prefix '" : "", prefix, *prefix ? "'" : "", holds);
+        *prefix ? " under the prefix '" : "", prefix, *prefix ? "'" : "", holds);
 }
 // The former name of a bidirectional layer's weight: "bi/forward_lstm/kernel" for "bi/forward_memory/kernel", if memory
 // is the LSTM's name. Files with such names can be read. former has EGI_PATH bytes; false: there is no other name.
@@ -37250,7 +37250,7 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     }
     eg_recording_unpause();
     size_t n = o->prefix ? strlen(o->prefix) : 0;
-    // If all weights are missing behind a prefix, the prefix is wrong: egi_import_nothing says so, instead of a list of
+    // If all weights are missing under a prefix, the prefix is wrong: egi_import_nothing says so, instead of a list of
     // all weights.
     if (ok && n && !o->names && misfits.count[EGI_MISSING] == w.count) misfits.count[EGI_MISSING] = 0;
     if (ok && !taken && w.count && (n || o->partial || o->skip_mismatch) && !misfits.count[EGI_MISSHAPEN] &&
@@ -38675,7 +38675,7 @@ typedef struct egi_summary_work { eg_summary_options options; size_t text; char 
 static bool egi_summary_is_work(const char *tag) {
     return tag && egi_this.observer && egi_this.observer->check;
 }
-// Writes a line that writes the summary at each replay. Tag and text are copied behind the line's parameters, since the
+// Writes a line that writes the summary at each replay. Tag and text are copied after the line's parameters, since the
 // program's may not live as long.
 static bool egi_summary_write_down(egi_kernel_function *now, const char *tag, eg_tensor *x, const char *text,
                                    const eg_summary_options *o) {
@@ -39126,7 +39126,7 @@ static int64_t egi_png_filter(unsigned char *EGI_RESTRICT to, int filter, const 
     }
     return sum;
 }
-// Writes a row behind the number of the filter that makes it smallest; spare has room for a row.
+// Writes a row after the number of the filter that makes it smallest; spare has room for a row.
 static void egi_png_row(unsigned char *to, unsigned char *spare, const unsigned char *row, const unsigned char *above,
                         int64_t n, int64_t pixel) {
     int64_t least = egi_png_filter(to + 1, 0, row, above, n, pixel);
@@ -40946,7 +40946,7 @@ static void egi_trace_failed(egi_recorder *r) {
     egi_trace *t = (egi_trace *)r;
     if (t->inside || t->cleared[0]) return;
     if (egi_trace_is_strict(t)) snprintf(t->cleared, sizeof t->cleared, "%.250s", egi_this.last_failure);
-    else egi_trace_refuse(t, false, "the body goes on behind an error: %.160s", egi_this.last_failure);
+    else egi_trace_refuse(t, false, "the body goes on after an error: %.160s", egi_this.last_failure);
 }
 // The observer of launches: writes the line, then runs the kernel. Launches that the kernel makes itself (`inside`) are
 // not written down, since a replay runs the kernel as a whole.
@@ -41445,7 +41445,7 @@ static void egi_trace_end_branches(egi_trace *t) {
     for (int64_t i = 0; i < last; i++) {
         const egi_trace_line *line = &t->lines[i];
         if (line->kernel == EGI_RUN_CHECK && line->variant && line->variant != EGI_WORK_SEEDS)
-            egi_trace_refuse(t, false, "eg_%s decides behind an eg_%s, which cannot be undone", t->lines[last - 1].name,
+            egi_trace_refuse(t, false, "eg_%s decides after an eg_%s, which cannot be undone", t->lines[last - 1].name,
                              line->name);
         for (int k = 0; k < EGI_MAX_OUT; k++)
             if (line->out[k] >= 0 && t->places[t->operands[line->out[k]].place].kind == EGI_AT_VARIABLE)
@@ -41511,19 +41511,19 @@ static bool egi_trace_end_held(egi_trace *t, int64_t place) {
     const egi_trace_line *line = NULL;
     char at[120] = "";
     if (!egi_trace_is_strict(t)) {
-        egi_trace_refuse(t, false, p->kind == EGI_AT_INPUT ? "an input of the body is still held behind it"
-                         : "a tensor made in the body is still held behind it; make it an output");
+        egi_trace_refuse(t, false, p->kind == EGI_AT_INPUT ? "an input of the body is still held after it"
+                         : "a tensor made in the body is still held after it; make it an output");
         return true;
     }
     if (p->kind == EGI_AT_INPUT)
-        return egi_fail(EG_ERROR_STATE, "function_call", "in[%d] of the body is still held behind it, where a replay "
+        return egi_fail(EG_ERROR_STATE, "function_call", "in[%d] of the body is still held after it, where a replay "
                         "leaves nothing: keep what the call is given", p->index);
     for (int64_t i = 0; i < t->n_lines && !line; i++)
         for (int k = 0; k < EGI_MAX_OUT; k++)
             if (t->lines[i].out[k] >= 0 && t->operands[t->lines[i].out[k]].place == place) line = &t->lines[i];
     if (line && line->note.file) snprintf(at, sizeof at, " (at %.80s:%d)", egi_note_file(&line->note), line->note.line);
     return egi_fail(EG_ERROR_STATE, "function_call", "the result of eg_%.40s%s, made in the body, is still held "
-                    "behind it, where a replay leaves nothing: return it", line ? line->name : "function_call", at);
+                    "after it, where a replay leaves nothing: return it", line ? line->name : "function_call", at);
 }
 // Whether somebody holds the handle by which the body was given input i, other than as an output or an output's mask.
 static bool egi_trace_input_held(const egi_trace *t, int i, eg_tensor *const *given, eg_tensor *const *out) {
@@ -41615,7 +41615,7 @@ static bool egi_line_is_pure(const egi_passes *s, const egi_trace_line *line) {
 #define EGI_KERNEL_FLAGS(NUMBER, name, flags, ...) flags,
     static const unsigned char kernels[] = { EGI_KERNEL_TABLE(EGI_KERNEL_FLAGS, EGI_KERNEL_FLAGS, EGI_KERNEL_FLAGS) };
     if (line->kernel >= 0 ? !(kernels[line->kernel] & EGI_PURE) : line->kernel != EGI_RUN_OP) return false;
-    // A division of integers stays behind the check of its divisor.
+    // A division of integers stays after the check of its divisor.
     if (line->op && line->op->flags & EGI_DIVIDES && s->t->operands[line->out[0]].dtype >= EG_INT32 &&
         egi_line_place(s, line->in[1]) >= 0)
         return false;
@@ -41769,7 +41769,7 @@ static void egi_pass_dead(egi_passes *s) {
 // that read or write what it writes and, among lines that are not pure, the one before it. egi_pass_groups calls it
 // once and then moves a line into an earlier group only where all of these have run.
 
-// Notes that the line whose list of needs is being written must run behind `line`. False without memory.
+// Notes that the line whose list of needs is being written must run after `line`. False without memory.
 static bool egi_passes_need(egi_passes *s, int32_t line) {
     void *needs = s->needs;
     if (!egi_memory_grow(&needs, &s->needs_room, s->n_needs + 1, sizeof *s->needs)) return false;
@@ -42637,7 +42637,7 @@ static void egi_variable_forget_host(eg_tensor *v) {
     v->host = NULL;
 }
 // Lets the variables that the list assigns, or whose memory it writes, forget what the host has read of them. An update
-// behind an assignment writes the memory that is the variable's from then on.
+// after an assignment writes the memory that is the variable's from then on.
 static void egi_trace_forget_host(const egi_trace *t) {
     if (!t->assigns || t->backend->host_reads) return;
     for (int64_t k = 0; k < t->n_variables; k++)
@@ -43071,9 +43071,9 @@ struct egi_taped {
     egi_leaf *leaves;
     int64_t n_leaves, leaves_room, n_saved;
     int32_t n, n_in, n_out, n_cut, n_kept, n_further;
-    int32_t *in;                 // of the line's inputs behind the call's n: their leaves
+    int32_t *in;                 // of the line's inputs after the call's n: their leaves
     int32_t *in_slot, *out_slot; // the template's slots of the line's inputs and outputs
-    // Of the line's outputs: which values. Behind them, and behind their slots, n_cut outputs that have no gradient.
+    // Of the line's outputs: which values. After them, and after their slots, n_cut outputs that have no gradient.
     int32_t *out;
     egi_kept *kept;
     int32_t *saved;              // of each tensor that a line has room for, in order: the kept value, or -1
@@ -43209,7 +43209,7 @@ static bool egi_hidden_end(egi_hidden *h, bool ok) {
 //
 // The gradient of a call reads values that the lines of the template saved. Each such value is kept once, whichever and
 // however many lines saved it: as an input or output of the call, or as a further result of the list. egi_taped_end,
-// behind the first run of the body, finds them; a replay makes them anew (egi_taped_bind).
+// after the first run of the body, finds them; a replay makes them anew (egi_taped_bind).
 
 // Releases what a line keeps: its values, the tapes of host calls, and its share in the trace.
 static void egi_taped_call_free(egi_taped_call *call) {
@@ -43285,7 +43285,7 @@ static void egi_taped_release(egi_taped *k) {
 static int egi_line_pointers(const egi_line *line) {
     return (line->kept ? line->n + line->n_out : 0) + (line->saves ? EG_MAX_SAVED : 0);
 }
-// The tensors that a line has room for, the saved ones of a custom forward behind inputs and outputs.
+// The tensors that a line has room for, the saved ones of a custom forward after inputs and outputs.
 static eg_tensor **egi_line_pointer(const egi_line *line) {
     return line->kept ? egi_line_in(line) : egi_line_saved(line);
 }
@@ -43324,7 +43324,7 @@ static bool egi_taped_find_ends(egi_trace *t, eg_tensor *const *given, eg_tensor
     }
     return true;
 }
-// Outputs of other dtypes, which have no gradient, stand behind those of the line: they are a line's of their own.
+// Outputs of other dtypes, which have no gradient, stand after those of the line: they are a line's of their own.
 static void egi_taped_find_cut(egi_trace *t, eg_tensor *const *out) {
     egi_taped *k = t->taped;
     for (int i = 0; i < t->m; i++)
@@ -44267,7 +44267,7 @@ static egi_trace *egi_function_trace_new(eg_function *f, eg_tensor *const *in, i
     return t;
 }
 // What the body is given: handles over buffers of their own, which become the places of the inputs; variables as they
-// are. Masks come behind the other inputs.
+// are. Masks come after the other inputs.
 static bool egi_function_trace_inputs(egi_trace *t, eg_tensor *const *in, eg_tensor **given) {
     egi_inputs_seen seen = { { 0 } };
     int masks = t->n;
@@ -44612,7 +44612,7 @@ typedef struct egi_listed_numbers {
     int64_t *word, *same;
     int64_t n, n_same, room, same_room;
     const int64_t *from;
-    uint64_t drawn;              // the random counter behind the line that was walked last
+    uint64_t drawn;              // the random counter after the line that was walked last
     bool failed;
 } egi_listed_numbers;
 // The lengths that a number follows: at lists 0 and 1, and in the call. If two lengths change, of[1] has those at lists
@@ -45829,7 +45829,7 @@ static int64_t egi_step_lines(const egi_trace *t, int64_t i, bool steps, const i
     *numbers = steps && t->steps[i].group ? t->steps[i].group->line : NULL;
     return *numbers ? t->steps[i].group->lines : 1;
 }
-// The k-th operand that step or line i reads (`reads`) or writes; -1: none at k; -2: behind the last.
+// The k-th operand that step or line i reads (`reads`) or writes; -1: none at k; -2: after the last.
 static int32_t egi_step_operand(const egi_trace *t, int64_t i, bool steps, bool reads, int k) {
     const egi_group *g = steps ? t->steps[i].group : NULL;
     if (g && g->updates) {
@@ -45873,7 +45873,7 @@ static bool egi_dot_source(egi_dot *d, int32_t operand, char *name, size_t room)
     memset(&label, 0, sizeof label);
     egi_trace_show_operand(&label, d->t, operand);
     egi_text_printf(&d->text, "    %s [shape=ellipse, style=filled, fillcolor=\"#dbe9f6\", label=", name);
-    egi_dot_label(&d->text, label.failed ? "" : label.data + 1);                // behind a space
+    egi_dot_label(&d->text, label.failed ? "" : label.data + 1);                // after a space
     egi_text_string(&d->text, "];\n");
     if (label.failed) d->text.failed = true;
     egi_text_free(&label);
@@ -46964,7 +46964,7 @@ static bool egi_opened_sure(const eg_graph *g, int64_t v) {
     if (egi_opened_of(g, v, &o)) return o.factor < 1000000 && !egi_opened_share(g, o.factor);
     return !o.n && !egi_opened_share(g, v);
 }
-// Notes a length computed from open dimensions by rounding, such as behind a stride, while there is room.
+// Notes a length computed from open dimensions by rounding, such as after a stride, while there is room.
 static void egi_graph_rounded(eg_graph *g, double length) {
     int i = 0;
     while (i < EGI_ROUNDED && g->rounded[i] != 0 && g->rounded[i] != length) i++;
@@ -47090,7 +47090,7 @@ static bool egi_graph_number(const struct egi_graph_run *run, int64_t *number);
 // -- attributes that follow from the operands
 //
 // The lengths of a reshape, the parts of a normalization and a slice up to the end of an axis follow from the operand's
-// lengths. This holds also for lengths that a shape rule has rounded, such as those behind a convolution in steps of 2,
+// lengths. This holds also for lengths that a shape rule has rounded, such as those after a convolution in steps of 2,
 // which no number tells. So these attributes are found by their row's rule (egi_attribute_rule) and not by their
 // numbers.
 
@@ -47200,7 +47200,7 @@ static bool egi_block_inside(const eg_graph *g, int32_t block, int32_t of) {
     while (block && block != of) block = g->blocks[block];
     return block == of;
 }
-// The origin of an axis's length: a result of the node that computed it. Nodes behind it have the length from an input.
+// The origin of an axis's length: a result of the node that computed it. Nodes after it have the length from an input.
 typedef struct egi_axis_of { const egi_vertex *node; int out, axis; } egi_axis_of;
 // Follows an axis back to the node that made its length: while some input of the node has an axis of the same length,
 // the node of that input comes next.
@@ -47415,7 +47415,7 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
     egi_vertex *maker = g->nodes[v->node];
     if (!egi_block_inside(g, g->block, maker->block))
         return egi_fail(EG_ERROR_STATE, node->op ? node->op->name : "graph", "%s was computed in a body of eg_cond or "
-                        "eg_while, and only what that gives out can be used behind it", egi_tensor_show(x));
+                        "eg_while, and only what that gives out can be used after it", egi_tensor_show(x));
     return egi_graph_settles(g, maker, x);
 }
 // Writes a node for a tensor without elements, which no launch and no upload has made.
@@ -48265,7 +48265,7 @@ EAGER_API eg_graph *(eg_graph_new)(void) {
     g->recorder.loop = egi_graph_loop;
     return g;
 }
-// Whether somebody has a reference; else an error. Nodes and sessions keep a graph behind its last reference.
+// Whether somebody has a reference; else an error. Nodes and sessions keep a graph after its last reference.
 static bool egi_graph_is_held(const char *function, const eg_graph *g) {
     return egi_object_alive(function, "graph", g, EGI_GRAPH) &&
            (__atomic_load_n(&g->object.refs, __ATOMIC_ACQUIRE) > 0 ||
@@ -48946,7 +48946,7 @@ static bool egi_graph_run_node(egi_graph_run *run, int64_t at) {
                egi_graph_real(run, &random.a) && egi_graph_real(run, &random.b) &&
                (*result = egi_random_draw("random", (eg_dtype)node->form[0].dtype, shape, &random)) != NULL;
     case EGI_VERTEX_VARIABLE:
-        if (run->wanted && run->wanted[at]) {                  // nodes behind it read its new value
+        if (run->wanted && run->wanted[at]) {                  // nodes after it read its new value
             *result = egi_graph_input(run, node, 0, &ok);
             if (node->place) *result = egi_graph_moved(run, *result, node->place);
             return ok && *result;
@@ -49151,7 +49151,7 @@ static bool egi_vertex_draws(const egi_vertex *node) {
     return node->kind == EGI_VERTEX_RANDOM ||
            (node->kind == EGI_VERTEX_OP && node->op->flags & EGI_DRAWS);
 }
-// Whether a node is the check of a divisor, which runs with the division behind it and never by itself.
+// Whether a node is the check of a divisor, which runs with the division after it and never by itself.
 static bool egi_vertex_guards(const egi_vertex *node) {
     return node->kind == EGI_VERTEX_WORK && node->work == egi_divisor_check;
 }
@@ -49336,7 +49336,7 @@ static int egi_plan_needs(const eg_graph *g, unsigned char *needed, int64_t n_no
     for (int64_t i = 0; i < n_nodes; i++) count += needed[i] && g->nodes[i]->origin;
     return count;
 }
-// The plan of one list of feeds and fetches. Placeholders fed by iterators are inputs behind the program's n.
+// The plan of one list of feeds and fetches. Placeholders fed by iterators are inputs after the program's n.
 static egi_plan *egi_plan_new(eg_session *s, const int32_t *feeds, int n, const int32_t *fetches, int m) {
     const eg_graph *g = s->graph;
     egi_plan *p = (egi_plan *)egi_alloc(sizeof *p);
@@ -49428,7 +49428,7 @@ static int32_t egi_session_value(const char *function, const eg_session *s, cons
     const egi_value *v = egi_value_at(s->graph, egi_graph_value(x));
     if (v->node >= 0 && s->graph->nodes[v->node]->block) {
         egi_fail(EG_ERROR_STATE, function, "%s %d, %s, is computed in a body of eg_cond or eg_while, which has no "
-                 "value behind it; fetch what the body gives out", what, i, egi_tensor_show(x));
+                 "value after it; fetch what the body gives out", what, i, egi_tensor_show(x));
         return -1;
     }
     if (v->node >= 0) {
@@ -49898,7 +49898,7 @@ static void egi_saver_named(egi_saver *s, const char *key, const char *value) {
     egi_text_printf(&s->text, ",\"%s\":", key);
     egi_text_json(&s->text, value);
 }
-// Puts a tensor into the archive under its name or, if that is taken, with a number behind.
+// Puts a tensor into the archive under its name or, if that is taken, with a number after.
 static bool egi_saver_tensor(egi_saver *s, const char *name, eg_tensor *x) {
     char own[300];
     snprintf(own, sizeof own, "%.250s", name);
@@ -50408,7 +50408,7 @@ static bool egi_loader_fail(egi_loader *l, const char *format, ...) {
     va_end(list);
     egi_this.telling = l->telling;
     egi_this.noted = l->noted;
-    if (l->at >= l->n) egi_file_fail("function_load", l->path, -1, "behind the lines: %s", text);
+    if (l->at >= l->n) egi_file_fail("function_load", l->path, -1, "after the lines: %s", text);
     else egi_file_fail("function_load", l->path, -1, "line %lld: %s", (long long)l->at, text);
     egi_this.telling = telling;
     egi_this.noted = noted;
@@ -51854,7 +51854,7 @@ static char *egi_transfer_sum(egi_channel *ch, int kind, int dtype, const double
     }
     return egi_cluster_exchange(ch, kind, EGI_TAG_DATA) ? room : NULL;
 }
-// All ranks' bytes behind one another, behind this rank's own in room.
+// All ranks' bytes after one another, after this rank's own in room.
 static char *egi_transfer_gather(const egi_meeting *m, char *room, int64_t bytes) {
     char *all = room + (bytes + 63) / 64 * 64;
     for (int r = 0; r < egi_cluster.size; r++) {
@@ -51895,7 +51895,7 @@ static bool egi_cluster_move(egi_meeting *m, const eg_tensor *x, eg_tensor *y) {
 
 // ---- gradients under way
 
-// A bucket of gradients: n elements of some variables' gradients, behind them a 1 for each gradient that there is, and,
+// A bucket of gradients: n elements of some variables' gradients, after them a 1 for each gradient that there is, and,
 // in the last of an update, a number for each rank, 0 unless that rank gives up. Each update's buckets form a queue.
 typedef struct egi_bucket {
     struct egi_bucket *next;
@@ -52141,8 +52141,8 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
     egi_cluster_leave();
     return ok;
 }
-// Work of the host: copies one gradient into the bucket that is being filled, and sends the bucket behind its last one.
-// A mark behind the elements tells whether this rank gives a gradient; with the last bucket come marks by which a rank
+// Work of the host: copies one gradient into the bucket that is being filled, and sends the bucket after its last one.
+// A mark after the elements tells whether this rank gives a gradient; with the last bucket come marks by which a rank
 // gives up.
 static bool egi_update_put(eg_backend *b, const egi_args *args) {
     const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
@@ -52168,7 +52168,7 @@ static bool egi_update_put(eg_backend *b, const egi_args *args) {
     egi_post_send(k);
     return true;
 }
-// Work of the host: waits for the oldest bucket at its first gradient, copies one mean out of it, and frees it behind
+// Work of the host: waits for the oldest bucket at its first gradient, copies one mean out of it, and frees it after
 // its last one.
 static bool egi_update_take(eg_backend *b, const egi_args *args) {
     const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
@@ -52840,7 +52840,7 @@ EAGER_API bool (eg_distribute_rows)(int64_t first, int64_t count, int64_t all) {
 // ---- servers
 //
 // Asynchronous training: a worker pushes gradients to a server and takes variables from it, without a meeting of all
-// ranks. A message is a meeting's head and, behind it, the tensors one after another.
+// ranks. A message is a meeting's head and, after it, the tensors one after another.
 
 // Whether the lists can be served, and whether this rank may call; `rank` is the other one.
 static bool egi_server_given(int kind, eg_list variables, int rank) {
@@ -52864,7 +52864,7 @@ static int64_t egi_server_bytes(eg_list variables, bool gradients) {
         bytes += variables.tensors[i]->size * egi_dtypes[variables.tensors[i]->dtype].size + (gradients ? 8 : 0);
     return bytes;
 }
-// Writes one tensor into a message, as long as `of` is; a gradient behind a number that says whether it is there.
+// Writes one tensor into a message, as long as `of` is; a gradient after a number that says whether it is there.
 static bool egi_server_write(const eg_tensor *of, eg_tensor *x, bool gradients, char **at) {
     const int64_t bytes = of->size * egi_dtypes[of->dtype].size, there = x != NULL;
     if (gradients) { memcpy(*at, &there, 8); *at += 8; }
@@ -53413,7 +53413,7 @@ EGI_AS_TOLD
 //# 38  KERNEL TEXTS -----------------------------------------------------------
 // Idea: the texts that KERNELS stamps, once for each type, by including this
 // file with EGI_STAMP defined; nothing here is compiled otherwise. EGI_T is the
-// element's type, EGI_TN(name) the name with the type behind it, EGI_TN(egi_sum)
+// element's type, EGI_TN(name) the name with the type after it, EGI_TN(egi_sum)
 // the type of sums; the head of the texts derives them from the stamp's number.
 // Called by: the CPU's kernels (25), which choose the stamp for dtype and processor.
 // Must hold: a text takes sizes and pointers, allocates workspace only, and gives
@@ -53503,7 +53503,7 @@ EGI_AS_TOLD
 #define EGI_CASES EGI_FLOAT_CASES
 #define EGI_LONG (EGI_STAMP % 10 == 8 ? (int)EGI_LONG_AT_512 : EGI_IS_WIDE)
 #define EGI_FIRST_WHOLE 8388608.0f
-// x <= 0; 0 is chosen behind the exponential, so that the comparison is made meanwhile
+// x <= 0; 0 is chosen after the exponential, so that the comparison is made meanwhile
 #define EGI_EXP_T(x) egi_choosef(fabsf(x) > 104.0f, 0, egi_exp_below(EGI_IS_WIDE || EGI_FUSES, x))
 #define EGI_TANH_T(x) egi_tanh_as(EGI_IS_WIDE || EGI_FUSES, x)
 #define EGI_SIGMOID_T(x) egi_sigmoid_as(EGI_IS_WIDE || EGI_FUSES, x)
@@ -54229,7 +54229,7 @@ static int64_t EGI_TN(egi_gemm_share)(int64_t m, int64_t parts, int64_t mr) {
 }
 // What is packed, and the memory that takes, in elements. Packing pays if reading a block in place would touch a page
 // per element, or if a panel of B that is read often has rows that are more than half a page apart; else it costs more
-// than what it saves (bench/RESULTS.md). What is left behind the whole tiles of B is packed, unless it is a whole tile
+// than what it saves (bench/RESULTS.md). What is left after the whole tiles of B is packed, unless it is a whole tile
 // of a narrower kind. A's rows stay in place: with 512 to 2000 columns of C packing gains nothing.
 // Groups of rows, and each group's units, are about equal and not fewer than threads.
 static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
@@ -54882,7 +54882,7 @@ typedef struct EGI_TN(egi_conv_grid) {
     egi_windows w;
     int64_t size[EGI_WINDOW_AXES], first[EGI_WINDOW_AXES], step[EGI_WINDOW_AXES];
     const EGI_T *from;
-    EGI_T *to, *space;                  // a thread's: copied rows, and behind them a run of zeros
+    EGI_T *to, *space;                  // a thread's: copied rows, and after them a run of zeros
     int64_t run, rows, block, needs, group;
     EGI_TN(egi_product_right) right;    // one row for each element of a window
 } EGI_TN(egi_conv_grid);
@@ -54896,7 +54896,7 @@ static int64_t EGI_TN(egi_conv_run_of)(const egi_windows *w) {
 typedef struct EGI_TN(egi_conv_place) {
     int64_t first, count, image, at[EGI_WINDOW_AXES]; EGI_T *to;
 } EGI_TN(egi_conv_place);
-// The place of the grid's row `row`, counted over images and then along the axes, and of those behind it in its line.
+// The place of the grid's row `row`, counted over images and then along the axes, and of those after it in its line.
 static EGI_TN(egi_conv_place) EGI_TN(egi_conv_place_of)(const EGI_TN(egi_conv_grid) *g, int64_t row) {
     EGI_TN(egi_conv_place) p = { 0, g->w.axis[EGI_WINDOW_AXES - 1].out, 0, { 0, 0, 0 }, NULL };
     int64_t o[EGI_WINDOW_AXES], pixel;
@@ -55200,7 +55200,7 @@ static void EGI_TN(egi_conv_lines_add)(const EGI_TN(egi_conv_job) *j, const EGI_
                   out = w->axis[2].out, k = s->lines * s->outs,
                   step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
                   run = w->axis[2].taps * cg / pieces, l0 = block * s->lines, m = egi_min64(s->lines, lines - l0),
-                  used = (m - 1) * s->outs + out;                    // of dy; behind that are zeros
+                  used = (m - 1) * s->outs + out;                    // of dy; after that are zeros
     EGI_T *x = j->space + egi_this.slot * s->elements, *dy = x + s->lines * s->pixels * cg;
     const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(og);
     const int64_t mr = tile.mr, nr = tile.nr;
@@ -56960,7 +56960,7 @@ static void EGI_TN(egi_heads_pack)(const EGI_TN(egi_attention_job) *a, const EGI
                              x->size);
 }
 // C (m, n) = A (m, k) B (k, n), or C += with `add`; C has room for whole tiles. Row i of A is at a + i * arow, with
-// elements astep apart; B has a tile's rows bstep apart, and the next tile bnext behind.
+// elements astep apart; B has a tile's rows bstep apart, and the next tile bnext after.
 static void EGI_TN(egi_attention_product)(const EGI_TN(egi_attention_job) *job, int64_t m, int64_t n, int64_t k,
                                           const EGI_T *a, int64_t arow, int64_t astep, const EGI_T *b, int64_t bstep,
                                           int64_t bnext, EGI_T *c, int64_t ldc, bool add) {
@@ -57113,7 +57113,7 @@ static int64_t EGI_TN(egi_attention_parts)(const EGI_TN(egi_attention_job) *a, i
     const int64_t units = egi_max64(a->batch * a->shared, 1);
     return egi_max64(1, egi_min64((EGI_TN(EGI_ATTEND_UNITS) + units - 1) / units, count / (2 * EGI_TN(EGI_ATTEND))));
 }
-// Memory for `most` threads, and `more` elements behind.
+// Memory for `most` threads, and `more` elements after.
 static EGI_T *EGI_TN(egi_attention_allocate)(EGI_TN(egi_attention_job) *a, const char *name, int64_t more) {
     a->most = egi_max64(1, egi_min64(egi_parallel_most(), a->batch * a->shared * a->parts));
     a->room = EGI_TN(egi_whole)(a->room, 16);
@@ -57572,7 +57572,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
     break;
 #define EGI_CASE_3(word, e) \
     case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
-// A sum behind a product is computed in the same step, and so is a product behind that, which saves jumps. They stay
+// A sum after a product is computed in the same step, and so is a product after that, which saves jumps. They stay
 // two instructions, each of which rounds: contraction is off in the whole implementation.
 #if EGI_IS_WIDE && EGI_VECTORS >= 4
 #undef EGI_PRODUCT_CASES
@@ -57647,7 +57647,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         } else if (p->bytes >> i & 1 && egi_bools_reached) {
             memset(to, *(const unsigned char *)at[i], sizeof room[i]);
             if (!scalar) memcpy(to, (const void *)at[i], (size_t)n);
-        } else {                                // the places behind the last element are filled with the first one
+        } else {                                // the places after the last element are filled with the first one
             const EGI_T *from = (const EGI_T *)at[i], k = from[0];
             const vec z = EGI_SPLAT(k);
             for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;

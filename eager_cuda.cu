@@ -4,7 +4,7 @@
  this machine's: -arch=all-major
  *   cc -DEAGER_CUDA program.c eager_cuda.o -L/usr/local/cuda/lib64 -lcublas -lcudart -lstdc++ -lm -lpthread
  *
- * nvcc -DEAGER_CUBLASLT, and -lcublasLt behind -lcublas: then a dense layer's bias and relu are part of its product.
+ * nvcc -DEAGER_CUBLASLT, and -lcublasLt after -lcublas: then a dense layer's bias and relu are part of its product.
  *
  * The table of chapter 16 of eager.h, filled in. What runs in order on a GPU is one stream for each; the program goes
  on
@@ -139,7 +139,7 @@ typedef struct egi_gpu {
     char *read_stage;
     egi_gpu_site sites[EGI_GPU_SITES];
     unsigned next_site;
-    egi_gpu_fault *fault;             // of indices; behind it those of the trap, by thread
+    egi_gpu_fault *fault;             // of indices; after it those of the trap, by thread
     egi_gpu_trap *traps;              // NULL before one is set
     unsigned next_trap, looked_trap;  // the number of the next one; of the first that may not have been looked for
     bool dead;                        // its context is lost
@@ -492,7 +492,7 @@ static bool egi_gpu_read(eg_backend *b, void *to, const void *from, int64_t byte
 
 //# 3  ELEMENTWISE, COPY, FILL ------------------------------------------------
 // Idea: element i of the result, in row-major order, is read from where each operand's strides say. Axes that lie one
-// behind the other in all operands are merged first: most often one is left, and nothing is divided. The kernels are
+// after the other in all operands are merged first: most often one is left, and nothing is divided. The kernels are
 // stamped out of eager.h's table; float32 gets one for each row and each gradient and moves four elements at once.
 
 // n / d by a product and a shift, for n < 2^31.
@@ -1358,7 +1358,7 @@ static bool egi_gpu_blas(egi_gpu *g, const char *op, const egi_matmul_parameters
                                                         compute, CUBLAS_GEMM_DEFAULT));
     return s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, op, s);
 }
-// A row added to each row of the product, and relu: by cublasLt in the product itself, else by a launch behind it.
+// A row added to each row of the product, and relu: by cublasLt in the product itself, else by a launch after it.
 template <class T> static __global__ void egi_gpu_bias(int64_t size, int64_t n, bool relu, const T *bias, T *c) {
     EGI_GPU_EACH(i, size) {
         const int64_t j = size <= UINT32_MAX ? (uint32_t)i % (uint32_t)n : i % n;
@@ -1587,7 +1587,7 @@ static __device__ __forceinline__ egi_gpu_phase egi_gpu_phase_of(int pixel, int 
     r.base = r.taps ? (pixel + padding - r.tap * dilation) / stride : 0;
     return r;
 }
-// The part of the product that a block makes. Asked for once more behind the sum rather than kept in registers
+// The part of the product that a block makes. Asked for once more after the sum rather than kept in registers
 // meanwhile: the compiler must not know that the answer is the same.
 typedef struct egi_gpu_block_of { int i0, j0, m, group, part, first, end; egi_gpu_phase y, x; } egi_gpu_block_of;
 template <int WHAT, int TM, int TN>
@@ -1801,7 +1801,7 @@ template <class T, int WHAT> struct egi_gpu_sums_in_blocks {
     enum { value = WHAT == EGI_CONV_FILTER && sizeof(T) == 4 };
 };
 // Writes a thread's elements of a tile; where k is a term of another block than the sum's first, adds them to what
-// stands there. The result's rows hold the columns of all groups; the parts of a sum lie one behind the other.
+// stands there. The result's rows hold the columns of all groups; the parts of a sum lie one after the other.
 template <class T, int WHAT, int V, class S>
 static __device__ __forceinline__ void egi_gpu_conv_store(const egi_gpu_conv &p, int tx, int ty,
                                                           const T (*sum)[4 * S::FOURS_N], int k) {
@@ -2659,7 +2659,7 @@ template <class K> static __global__ void egi_gpu_sorted(int64_t n, const K *ind
     EGI_GPU_EACH(i, n) row[i] = index[order[i]];
 }
 // n updates of (outer, n, inner), with their rows; equal rows are neighbours, and -1 is nobody's. A chunk puts what it
-// has of a run that comes from before into the next list at 2 chunk, and of one that goes on behind it at 2 chunk + 1.
+// has of a run that comes from before into the next list at 2 chunk, and of one that goes on after it at 2 chunk + 1.
 // For a run that does both there is a 0 at the latter, so that runs have no gaps.
 typedef struct egi_gpu_runs {
     int64_t outer, rows, inner, n, chunk, chunks; const void *from, *row, *place; void *to, *next, *next_row;
@@ -3828,7 +3828,7 @@ template <class T, int KIND> static __global__ void egi_gpu_cell_back(egi_gpu_ce
     }
 }
 template <class T> static T *egi_gpu_elements(const eg_tensor *x) { return x && x->size ? (T *)(void *)x->data : NULL; }
-// False if that failed: behind it nothing must run.
+// False if that failed: after it nothing must run.
 template <class T>
 static bool egi_gpu_cell_launch(egi_gpu *g, egi_recurrent_kind kind, bool back, const egi_gpu_cell<T> &p) {
     const int64_t blocks = egi_gpu_blocks(p.size);

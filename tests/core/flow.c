@@ -423,7 +423,7 @@ TEST(ways_that_are_not_traced) {
         CHECK_TENSOR(y, 0, i % 2 * 2, i % 2 * 2);
     }
     CHECK_INT(called, 24);
-    CHECK(strstr(eg_function_reason(f), "eg_cond decides behind an eg_host_call, which cannot be undone") != NULL);
+    CHECK(strstr(eg_function_reason(f), "eg_cond decides after an eg_host_call, which cannot be undone") != NULL);
     CHECK_STR(eg_function_reason(g), NULL);
     CHECK(eg_function_counts(g).replays >= 4);
     eg_function_release(f);

@@ -1299,13 +1299,13 @@ TEST(lines_that_are_wrong) {
         { X "," LINE("op", "\"op\":\"tanh\",\"in\":[0],\"after\":0"), "line 1: \"after\" is no list" },
         { X "," LINE("op", "\"op\":\"tanh\",\"in\":[0],\"after\":[1]"), "no whole number from 0 to 0" },
         { X "," LINE("fill", "\"in\":[]"), "eg_group: the list is empty" },
-        { POSITIVE "," LINE("cond", "\"in\":[2],\"outputs\":1"), "behind the lines: a body has no end" },
+        { POSITIVE "," LINE("cond", "\"in\":[2],\"outputs\":1"), "after the lines: a body has no end" },
         { POSITIVE "," LINE("cond", "\"in\":[2],\"outputs\":1") "," LINE("gives", "\"in\":[0]"), "a body has no end" },
         { POSITIVE "," LINE("while", "\"in\":[0],\"max_steps\":4"), "a loop has no line for its state 0" },
         { POSITIVE "," LINE("while", "\"in\":[0],\"max_steps\":4") ",{\"line\":\"state\"}", "a body has no end" },
         { POSITIVE "," LINE("cond", "\"in\":[2],\"outputs\":0") "," LINE("gives", "\"in\":[]") ","
           LINE("gives", "\"in\":[]"), "line 3: cond: eg_cond: in a graph it needs an output" },
-        { "7", "line 0: it has no \"line\"" }, { X, "behind the lines: its \"in\" is no whole number from 0 to 0" },
+        { "7", "line 0: it has no \"line\"" }, { X, "after the lines: its \"in\" is no whole number from 0 to 0" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         eg_function *f = load_lines(wrong[i].lines, NULL);

@@ -2047,7 +2047,7 @@ TEST(a_tensor_that_is_held_behind_the_body_is_an_error) {
         EG_SCOPE;
         eg_tensor *x = net_data(i, EG_SHAPE(3)), *in[] = { x, eg_mul(x, 1) }, *y = x;
         if (i < 2) CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE,
-                               i ? "the result of eg_mul (at traced.c:" : "still held behind it, where a replay leaves "
+                               i ? "the result of eg_mul (at traced.c:" : "still held after it, where a replay leaves "
                                                                           "nothing: return it");
         else CHECK_ERROR(eg_function_call(g, in, 2, &y, 1), EG_ERROR_STATE, "eg_function_call: in[1] of the body is");
         CHECK(y == NULL);

@@ -1100,7 +1100,7 @@ TEST(positions_behind_all_data_cost_nothing) {
     memcpy(bytes, eg_data(position), (size_t)eg_size(position));
     bytes[16 + 6] = 1;                                      // 2^48
     CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), bytes)), EG_ERROR_STATE,
-                "behind 281474976710656 elements, but the data ends after 1099511627776");
+                "after 281474976710656 elements, but the data ends after 1099511627776");
     CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
     eg_iterator_release(it);
     eg_dataset_release(d);
@@ -1120,7 +1120,7 @@ TEST(positions_that_do_not_fit) {
     memcpy(far, eg_data(position), (size_t)eg_size(position));
     far[17] = 1;
     CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), far)), EG_ERROR_STATE,
-                "behind 268 elements, but the data ends after 14");
+                "after 268 elements, but the data ends after 14");
     for (int i = 0; i < eg_size(position); i++) {             // any byte may be wrong
         memcpy(far, eg_data(position), (size_t)eg_size(position));
         far[i] ^= 0x80;

@@ -457,7 +457,7 @@ TEST(positions_that_are_forged) {
         { __LINE__, eg_dataset_shard(eg_dataset_repeat(numbers(3), -1), 2, 1), 0, "the data ends after" },
         { __LINE__, lines(), 0, "at most 1000000000" },
         { __LINE__, eg_dataset_repeat(unknown_number(), -1), 0,
-          "eg_dataset_filter: the position is behind 4611686018427387904 elements, which can only be stepped over one "
+          "eg_dataset_filter: the position is after 4611686018427387904 elements, which can only be stepped over one "
           "by one; at most 1000000000 are" },
         { __LINE__, eg_dataset_filter(endless(), all_of_them, NULL), 0, "eg_dataset_filter: " },
         { __LINE__, eg_dataset_from_generator(without_end, NULL, 1, NULL), 0, "eg_dataset_from_generator" },

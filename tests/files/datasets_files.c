@@ -703,7 +703,7 @@ TEST(broken_idx_files) {
                 "byte 12: truncated: shape [3, 2] needs 6 bytes, but at most 5 follow");
     memcpy(b, idx8, sizeof idx8);
     b[18] = 0;
-    CHECK_ERROR(eg_load_idx(written("b.idx", b, 19)), EG_ERROR_FILE, "byte 18: more follows behind the last element");
+    CHECK_ERROR(eg_load_idx(written("b.idx", b, 19)), EG_ERROR_FILE, "byte 18: more follows after the last element");
     b[2] = 7;
     CHECK_ERROR(eg_load_idx(written("b.idx", b, 18)), EG_ERROR_FILE, "IDX type 0x07");
     b[2] = 8;

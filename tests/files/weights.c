@@ -131,7 +131,7 @@ TEST(a_file_that_holds_more_than_is_asked) {
     CHECK_STR(eg_archive_name(a, 0), "one/dense/kernel");
     CHECK_ERROR(eg_archive_add_weights(a, m, .prefix = "two/"), EG_ERROR_ARGUMENT, "two/dense/kernel");
     CHECK_ERROR(eg_archive_get_weights(a, twin, .prefix = "three/"), EG_ERROR_SHAPE,
-                "is in the archive behind the prefix 'three/', which holds 'one/");
+                "is in the archive under the prefix 'three/', which holds 'one/");
     eg_layer *third = small_model();
     CHECK(eg_archive_get_weights(a, third, .prefix = "two/") && same_weights(third, twin));
     eg_archive_release(a);
@@ -170,7 +170,7 @@ TEST(what_is_named_must_exist) {
         eg_archive_get_weights(a, m, .partial = true), EG_ERROR_SHAPE,
         "none of the 4 weights of 'sequential' ('dense/kernel', ...) is in the archive, which holds 'fc1/kernel', ...");
     CHECK_ERROR(eg_archive_get_weights(a, m, .partial = true, .prefix = "model."), EG_ERROR_SHAPE,
-                "is in the archive behind the prefix 'model.', which holds 'fc1/kernel'");
+                "is in the archive under the prefix 'model.', which holds 'fc1/kernel'");
     CHECK_ERROR(eg_archive_get_weights(a, m, .skip_mismatch = true, .partial = true,
                                        .extra = true, .names = EG_NAMES("dense/bias", "fc2/bias")), EG_ERROR_SHAPE,
                 "is in the archive in its shape");
@@ -696,7 +696,7 @@ TEST(maps_that_ask_for_what_is_not_there) {
         CHECK_ERROR(eg_archive_get_weights(a, m, .torch = torch == 1, .names = EG_NAMES("dense", longest)),
                     EG_ERROR_SHAPE, "2 missing: 'dense/kernel'");
         CHECK_ERROR(eg_archive_get_weights(a, m, .prefix = longest), EG_ERROR_SHAPE,
-                    "is in the archive behind the prefix");
+                    "is in the archive under the prefix");
         eg_archive_release(a);
         eg_layer_release(m);
     }

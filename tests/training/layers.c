@@ -656,7 +656,7 @@ TEST(configurations_that_are_wrong) {
         {"{\"class\": \"Residual\", \"name\": \"a\"}", "one layer is expected in a Residual"},
         {"{\"class\": \"Bidirectional\", \"name\": \"a\"}", "two recurrent layers"},
         {"{\"class\": \"Add\", \"name\": \"a\", \"inputs\": [[-1, 2], [-1, 3]]}", "shapes do not fit"},
-        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1} 3", "more stands behind its end"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1} 3", "there is more after its end"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK(!eg_layer_from_config(wrong[i].text));

@@ -1525,7 +1525,7 @@ TEST(a_backup_says_where_it_goes_on) {
     const int64_t every[] = {0, 0, 0, 3};
     const char *want[] = {"Epoch 1/2:", "-2.safetensors: going on with epoch 3\nEpoch 3/4:",
                           "-4.safetensors: all 4 epochs are done; remove it to begin anew\n",
-                          ": going on in epoch 5, behind batch 3\nEpoch 5/5:"};
+                          ": going on in epoch 5, after batch 3\nEpoch 5/5:"};
     const int64_t epochs[] = {2, 4, 4, 5};
     for (int i = 0; i < 4; i++) {
         int64_t fails = i == 3 ? 4 : 0;
