@@ -199,9 +199,11 @@ EAGER_API void egi_note_call(const char *function, const char *file, int line);
 // of what computes in other dtypes: there, a constant EG_FLOAT32 chooses the function's twin of_floats, which reaches
 // none of it.
 #ifdef EAGER_STATIC
+#define EGI_TWIN EAGER_API
 #define EGI_BY_DTYPE(name, function, of_floats, dtype, ...) \
     EGI_AT(name, (__builtin_constant_p(dtype) && (dtype) == EG_FLOAT32 ? of_floats : (function))(dtype, __VA_ARGS__))
 #else
+#define EGI_TWIN static
 #define EGI_BY_DTYPE(name, function, of_floats, dtype, ...) EGI_AT(name, (function)(dtype, __VA_ARGS__))
 #endif
 
@@ -658,10 +660,10 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 // Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_constant_values(...) EGI_CALL_AS(eg_constant, eg_constant_values, __VA_ARGS__)
 #ifdef EAGER_STATIC
-EAGER_API eg_tensor *egi_scalar_as(eg_dtype dtype, double value);
-EAGER_API eg_tensor *egi_zeros_as(eg_dtype dtype, eg_shape shape);
-EAGER_API eg_tensor *egi_ones_as(eg_dtype dtype, eg_shape shape);
-EAGER_API eg_tensor *egi_full_as(eg_dtype dtype, eg_shape shape, double value);
+EGI_TWIN eg_tensor *egi_scalar_as(eg_dtype dtype, double value);
+EGI_TWIN eg_tensor *egi_zeros_as(eg_dtype dtype, eg_shape shape);
+EGI_TWIN eg_tensor *egi_ones_as(eg_dtype dtype, eg_shape shape);
+EGI_TWIN eg_tensor *egi_full_as(eg_dtype dtype, eg_shape shape, double value);
 #endif
 #define eg_scalar_of(dtype, ...) EGI_BY_DTYPE(eg_scalar, eg_scalar_of, egi_scalar_as, dtype, __VA_ARGS__)
 #define eg_zeros(dtype, ...) EGI_BY_DTYPE(eg_zeros, eg_zeros, egi_zeros_as, dtype, __VA_ARGS__)
@@ -719,7 +721,7 @@ enum { EGI_C_TYPES(EGI_C_TYPE_VALUE) EGI_HOLDS_OTHER = 0 };
 // else (size_t)-1.
 EAGER_API eg_tensor *egi_typed_from(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
 #ifdef EAGER_STATIC
-EAGER_API eg_tensor *egi_typed_from_as(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
+EGI_TWIN eg_tensor *egi_typed_from_as(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
 #endif
 EAGER_API eg_tensor *egi_typed_wrap(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed,
                                     void (*deleter)(void *data, void *user), void *user);
@@ -6037,7 +6039,7 @@ enum { egi_bools_reached = true, egi_dtypes_reached = true };
 // return;`, so that nothing is left of it in a program that has no such elements.
 #define EGI_IN_USE(T) ((sizeof(T) == sizeof(float) && (T)0.5 > 0) || egi_dtypes_reached)
 // Whether a program's result is bools.
-#define EGI_MAKES_BOOLS(p) ((p)->bytes & 1 && egi_bools_reached)
+#define EGI_MAKES_BOOLS(p) (egi_bools_reached && (p)->bytes & 1)
 EGI_EVERYWHERE bool egi_dtype_is_float(int t) {
     return t == EG_FLOAT32 || t == EG_FLOAT64 || t == EG_FLOAT16 || t == EG_BFLOAT16;
 }
@@ -6454,9 +6456,7 @@ static inline void egi_bools_reach(void) {
 }
 #define EGI_REACHED_LATER(type) static type             // an atomic pointer
 #define EGI_REACHED(object) NULL
-#define EGI_TWIN EAGER_API                              // of EGI_BY_DTYPE
 #else
-#define EGI_TWIN static
 static inline void egi_dtypes_reach(void) {}
 static inline void egi_bools_reach(void) {}
 #define EGI_REACHED_LATER(type) static type const
@@ -7126,6 +7126,7 @@ static eg_tensor *egi_tensor_from_rule(const char *op, eg_dtype dtype, eg_shape 
         __atomic_load_n(&egi_graph_rule, __ATOMIC_RELAXED);
     eg_tensor *made = NULL;
     if (!egi_shape_valid(op, shape, dtype)) return NULL;
+    egi_dtypes_reach();
     if (by_ops && by_ops(op, dtype, &shape, rule, p, &made)) return made;
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
@@ -15989,6 +15990,7 @@ static bool egi_cpu_in_float64(const egi_args *args, bool (*kernel)(const egi_ar
     double *space, *at;
     const eg_tensor *all[3] = { args->in[0], args->in[1], args->out[0] };
     int64_t n = 0;
+    egi_dtypes_reach();
     for (int i = 0; i < 3; i++) n += all[i] ? all[i]->size : 0;
     space = at = (double *)egi_alloc((size_t)(n ? n : 1) * sizeof *space);
     if (!space) return egi_memory_fail(args->op->name, n * 8);
@@ -19471,6 +19473,7 @@ static bool egi_assertion_compare(const char *name, eg_tensor *a, eg_tensor *b, 
     // A number takes the other's dtype; two numbers are compared directly.
     const bool a_number = a->flags & EGI_NUMBER, b_number = b->flags & EGI_NUMBER;
     const eg_dtype own = a->flags & b->flags & EGI_INTEGER_NUMBER ? EG_INT64 : EG_FLOAT64;
+    egi_dtypes_reach();
     if (a_number && !(a = egi_number_tensor(name, a, b_number ? own : (eg_dtype)b->dtype, &egi_cpu))) return false;
     if (b_number && !(b = egi_number_tensor(name, b, (eg_dtype)a->dtype, &egi_cpu))) return false;
     if (!(a = egi_tensor_valued(name, a)) || !(b = egi_tensor_valued(name, b))) return false;
@@ -57644,7 +57647,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         if (!scalar && !few) continue;
         vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(i);
         if (p->results >> i & 1) {
-        } else if (p->bytes >> i & 1 && egi_bools_reached) {
+        } else if (egi_bools_reached && p->bytes >> i & 1) {
             memset(to, *(const unsigned char *)at[i], sizeof room[i]);
             if (!scalar) memcpy(to, (const void *)at[i], (size_t)n);
         } else {                                // the places after the last element are filled with the first one

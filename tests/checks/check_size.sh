@@ -81,6 +81,7 @@ cat >"$T/reach.c" <<'END'
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,6 +94,11 @@ static bool used(eg_tensor *x) {
     eg_tensor *y = dtype == EG_BOOL ? eg_where(many, many, many) : eg_add(many, many);
     return y && eg_data(y) && (dtype == EG_BOOL || eg_data(eg_reduce_sum(y))) && eg_data(eg_equal(y, many));
 }
+// Whether two tensors have the same bytes.
+static bool same(eg_tensor *x, eg_tensor *y) {
+    return x && y && eg_dtype_of(x) == eg_dtype_of(y) && eg_size(x) == eg_size(y) &&
+           !memcmp(eg_data(x), eg_data(y), (size_t)(eg_size(x) * eg_dtype_size(eg_dtype_of(x))));
+}
 int main(void) {
     static const int32_t ints[] = { 1, 0, 1 };
     static const char *const texts[] = { "abc" };
@@ -102,12 +108,21 @@ int main(void) {
     eg_tensor *picture = eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 4, 1));
     volatile int zero = 0;
     int failed = 0, n = 0;
-    // Each case is the first of its process that makes another dtype than float32.
+    // Each case is the first of its process that makes another dtype than float32. It gives the same where such a tensor
+    // has been made before.
 #define CASE(...) \
     n++; \
     fflush(stdout); \
     switch (fork()) { \
-        case 0: _exit(used(__VA_ARGS__) ? 0 : 1); \
+        case 0: { \
+            eg_seed(1); \
+            eg_tensor *first = __VA_ARGS__; \
+            if (!used(first)) _exit(1); \
+            eg_zeros((eg_dtype)(EG_INT32 + zero), three); \
+            eg_seed(1); \
+            eg_tensor *again = __VA_ARGS__; \
+            _exit(same(first, again) ? 0 : 2); \
+        } \
         default: { \
             int status = 0; \
             wait(&status); \
@@ -159,6 +174,15 @@ int main(void) {
     CASE(eg_matmul(eg_ones((eg_dtype)(EG_FLOAT64 + zero), EG_SHAPE(2, 2)), eg_eye(EG_FLOAT64, 2, 2)))
     CASE(eg_max_pool2d(picture, .size = { 2 }))
     CASE(eg_where(eg_less(x, 1), x, eg_exp(x)))
+    CASE(eg_linspace((eg_dtype)(EG_FLOAT64 + zero), 0, 1, 3))
+    // windows of more than 256 elements are summed in float64
+    eg_tensor *large = eg_ones(EG_FLOAT32, EG_SHAPE(1, 20, 20, 1)), *filter = eg_ones(EG_FLOAT32, EG_SHAPE(18, 18, 1, 1));
+    CASE(eg_conv2d(large, filter))
+    CASE(eg_conv2d_transpose(eg_ones(EG_FLOAT32, EG_SHAPE(1, 18, 18, 1)), filter))
+    CASE(eg_depthwise_conv2d(large, filter))
+    CASE(eg_avg_pool2d(large, .size = { 18 }))
+    CASE(eg_scalar(eg_assert_near(1, 1.00000001, 1e-12)))
+    CASE(eg_scalar(eg_assert_equal(16777217, 16777216)))
     return failed;
 }
 END
