@@ -14030,7 +14030,7 @@ static void egi_elements_copy(char *to, int64_t step_to, const char *from, int64
         from += done * step_from * size;
         n -= done;
     }
-    switch (egi_dtypes_reached ? size : size != 1 || !egi_bools_reached ? 4 : 1) {
+    switch (size == 4 || egi_dtypes_reached ? size : size == 1 && egi_bools_reached ? 1 : 4) {
         case 1: EGI_STRIDED(uint8_t)
         case 2: EGI_STRIDED(uint16_t)
         case 4: EGI_STRIDED(uint32_t)
@@ -14765,7 +14765,7 @@ static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char
         from += turn_rows * size;
         rows -= turn_rows;
     }
-    switch (egi_dtypes_reached ? size : size != 1 || !egi_bools_reached ? 4 : 1) {
+    switch (size == 4 || egi_dtypes_reached ? size : size == 1 && egi_bools_reached ? 1 : 4) {
         case 1: EGI_TILES(uint8_t)
         case 2: EGI_TILES(uint16_t)
         case 4: EGI_TILES(uint32_t)
@@ -39969,12 +39969,13 @@ typedef struct egi_recorder_file {
 
 // Writes an attribute by its kind: d double, i int, l int64_t, b bool, else a byte.
 static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
-    int v;
+    int64_t v = 0;
+    int number;
     if (kind == 'd') { double d; memcpy(&d, p, sizeof d); egi_text_number(log, d); return; }
-    memcpy(&v, p, kind == 'i' ? sizeof v : 1);
-    egi_text_printf(log, "%lld", kind == 'l' ? (long long)egi_dtype_load_int(EG_INT64, p)
-                                 : kind == 'b' ? (long long)*(const bool *)(const void *)p
-                                 : (long long)v);
+    if (kind == 'l') memcpy(&v, p, sizeof v);
+    else if (kind == 'i') { memcpy(&number, p, sizeof number); v = number; }
+    else v = kind == 'b' ? *(const bool *)(const void *)p : (unsigned char)*p;
+    egi_text_printf(log, "%lld", (long long)v);
 }
 // Writes an op's attributes as a JSON object, by its row's egi_attributes; `rank`: of the first operand, which is how
 // long lists by axes are.
