@@ -184,11 +184,13 @@ struct egi_option_without_a_name;
 #define EG_END INT64_MAX
 
 // Plain numbers as operands, which is what eg_add(x, 1) makes of the 1. They take the dtype of the tensor they meet;
-// two of them make a float of the default dtype. They belong to the scope, as every tensor does; equal ones may share a
-// handle of this scope or of an enclosing one.
+// two of them make a float of the default dtype. They belong to the scope, as every tensor does.
 EAGER_API eg_tensor *eg_number(double value);
 EAGER_API eg_tensor *eg_integer(int64_t value);
 
+// The same for EG_T, where nobody gets the handle: equal numbers may share one of this scope or of an enclosing one.
+EAGER_API eg_tensor *egi_operand_number(double value);
+EAGER_API eg_tensor *egi_operand_integer(int64_t value);
 EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value);
 EAGER_API void egi_note_call(const char *function, const char *file, int line);
 
@@ -223,26 +225,26 @@ EGI_OVERLOAD eg_tensor *egi_arg(decltype(nullptr)) { return nullptr; }
 #define EGI_OVERLOAD static inline __attribute__((overloadable))
 #endif
 EGI_OVERLOAD eg_tensor *egi_arg(eg_tensor *x) { return x; }
-EGI_OVERLOAD eg_tensor *egi_arg(float x) { return eg_number((double)x); }
-EGI_OVERLOAD eg_tensor *egi_arg(double x) { return eg_number(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(long double x) { return eg_number((double)x); }
-EGI_OVERLOAD eg_tensor *egi_arg(int x) { return eg_integer(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(unsigned x) { return eg_integer(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(long x) { return eg_integer(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(long long x) { return eg_integer(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(float x) { return egi_operand_number((double)x); }
+EGI_OVERLOAD eg_tensor *egi_arg(double x) { return egi_operand_number(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(long double x) { return egi_operand_number((double)x); }
+EGI_OVERLOAD eg_tensor *egi_arg(int x) { return egi_operand_integer(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(unsigned x) { return egi_operand_integer(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(long x) { return egi_operand_integer(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(long long x) { return egi_operand_integer(x); }
 EGI_OVERLOAD eg_tensor *egi_arg(unsigned long x) { return egi_operand_unsigned(x); }
 EGI_OVERLOAD eg_tensor *egi_arg(unsigned long long x) { return egi_operand_unsigned(x); }
 #define EG_T(x) egi_arg(x)
 #else
 static inline eg_tensor *egi_operand_same(eg_tensor *x) { return x; }
 static inline eg_tensor *egi_operand_pointer(void *x) { return (eg_tensor *)x; }
-static inline eg_tensor *egi_operand_long_double(long double x) { return eg_number((double)x); }
+static inline eg_tensor *egi_operand_long_double(long double x) { return egi_operand_number((double)x); }
 #define EG_T(x) \
     __extension__ ({ __auto_type egi_x = ((void)0, (x)); _Generic(egi_x, \
     eg_tensor *: egi_operand_same, void *: egi_operand_pointer, \
-    float: eg_number, double: eg_number, long double: egi_operand_long_double, \
+    float: egi_operand_number, double: egi_operand_number, long double: egi_operand_long_double, \
     unsigned long: egi_operand_unsigned, unsigned long long: egi_operand_unsigned, \
-    default: __builtin_choose_expr(__builtin_classify_type(egi_x) < 8 /* an integer or a pointer */, eg_integer, \
+    default: __builtin_choose_expr(__builtin_classify_type(egi_x) < 8 /* an integer or a pointer */, egi_operand_integer, \
     (struct egi_number_of_this_type_must_be_cast *)0))(egi_x); })
 #endif
 
@@ -6605,39 +6607,45 @@ static bool egi_tensor_repeats_one(const eg_tensor *x) {
 // ---- plain numbers. EG_T makes a handle of the 2 in eg_mul(x, 2): rank 0, flag EGI_NUMBER, no buffer, the value in
 // the handle. An op takes the value as it is, or asks for egi_number_tensor once it knows the dtype to compute in.
 
+static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) {
+    eg_tensor *x = egi_tensor_new(0);
+    if (!x) { egi_memory_fail("number", (int64_t)sizeof *x); return NULL; }
+    x->op = "number";
+    x->dtype = (int8_t)egi_this.floats;
+    x->rank = 0;
+    x->size = 1;
+    x->flags = (uint16_t)(flags | EGI_NUMBER | EGI_CONTIGUOUS);
+    x->number = value;
+    x->integer = integer;
+    return egi_scope_own(x);
+}
 // A plain number's handle: one that an open scope owns already, if it is among the latest, or a new one. (What a
 // thread traces tells two numbers apart by their handles, since one of them may be read anew.)
-static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) {
-    egi_thread *t = &egi_this;
-    flags |= EGI_NUMBER | EGI_CONTIGUOUS;
+static eg_tensor *egi_number_shared(double value, int64_t integer, unsigned flags) {
 #ifndef EAGER_DEBUG
+    egi_thread *t = &egi_this;
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     int64_t *at = &t->numbers[bits * 0x9E3779B97F4A7C15u >> 61];
     const uintptr_t entry = *at < t->stack_size && !t->observer ? t->stack[*at] : 0;
     if (entry && !(entry & EGI_TAGS)) {
         eg_tensor *x = (eg_tensor *)entry;
-        if (x->object.kind == EGI_TENSOR && x->flags == flags && !memcmp(&x->number, &value, sizeof value) &&
-            x->integer == integer && x->dtype == (int8_t)t->floats)
+        if (x->object.kind == EGI_TENSOR && x->flags == (flags | EGI_NUMBER | EGI_CONTIGUOUS) &&
+            !memcmp(&x->number, &value, sizeof value) && x->integer == integer && x->dtype == (int8_t)t->floats)
             return x;
     }
     *at = t->stack_size;
 #endif
-    eg_tensor *x = egi_tensor_new(0);
-    if (!x) { egi_memory_fail("number", (int64_t)sizeof *x); return NULL; }
-    x->op = "number";
-    x->dtype = (int8_t)t->floats;
-    x->rank = 0;
-    x->size = 1;
-    x->flags = (uint16_t)flags;
-    x->number = value;
-    x->integer = integer;
-    return egi_scope_own(x);
+    return egi_number_new(value, integer, flags);
 }
 EAGER_API eg_tensor *eg_number(double value) { return egi_number_new(value, 0, 0); }
 EAGER_API eg_tensor *eg_integer(int64_t value) { return egi_number_new((double)value, value, EGI_INTEGER_NUMBER); }
+EAGER_API eg_tensor *egi_operand_number(double value) { return egi_number_shared(value, 0, 0); }
+EAGER_API eg_tensor *egi_operand_integer(int64_t value) {
+    return egi_number_shared((double)value, value, EGI_INTEGER_NUMBER);
+}
 EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value) {
-    return value > INT64_MAX ? eg_number((double)value) : eg_integer((int64_t)value);
+    return value > INT64_MAX ? egi_operand_number((double)value) : egi_operand_integer((int64_t)value);
 }
 // Whether a number may become an element of this dtype: any number may become a float; for an integer dtype the
 // number must be whole and in range.

@@ -1270,34 +1270,48 @@ TEST(equal_numbers_of_open_scopes_share_a_handle) {
 #ifdef EAGER_DEBUG
     SKIP("each number has the place of its own call in a debug build");
 #endif
-    eg_tensor *two = eg_number(2);
+    eg_tensor *two = egi_operand_number(2);
     {
         EG_SCOPE;
-        CHECK(eg_number(2) == two);
-        CHECK(eg_integer(2) != two);
-        CHECK(eg_number(-0.0) != eg_number(0.0));
-        CHECK(eg_number(NAN) == eg_number(NAN));
-        eg_tensor *three = eg_number(3);
+        CHECK(egi_operand_number(2) == two);
+        CHECK(egi_operand_integer(2) != two);
+        CHECK(egi_operand_number(-0.0) != egi_operand_number(0.0));
+        CHECK(egi_operand_number(NAN) == egi_operand_number(NAN));
+        eg_tensor *three = egi_operand_number(3);
         {
             EG_SCOPE;
-            CHECK(eg_number(3) == three);
-            CHECK(eg_keep(eg_number(3)) == three);
-            for (int i = 4; i < 100; i++) CHECK_NEAR(eg_item(eg_number(i)), i, 0);
+            CHECK(egi_operand_number(3) == three);
+            CHECK(eg_keep(egi_operand_number(3)) == three);
+            for (int i = 4; i < 100; i++) CHECK_NEAR(eg_item(egi_operand_number(i)), i, 0);
         }
         CHECK_NEAR(eg_item(three), 3, 0);
     }
     CHECK_NEAR(eg_item(two), 2, 0);
     for (int i = 0; i < 3; i++) {
         EG_SCOPE;
-        CHECK_NEAR(eg_item(eg_number(3)), 3, 0);
+        CHECK_NEAR(eg_item(egi_operand_number(3)), 3, 0);
         eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2));
-        CHECK_NEAR(eg_item(eg_number(3)), 3, 0);
+        CHECK_NEAR(eg_item(egi_operand_number(3)), 3, 0);
         CHECK_TENSOR(eg_mul(x, 3), 0, 3, 3);
     }
     eg_set_default_float(EG_FLOAT64);
     CHECK_DTYPE(eg_add(2.0, 2.0), EG_FLOAT64);
     eg_set_default_float(EG_FLOAT32);
     CHECK_DTYPE(eg_add(2.0, 2.0), EG_FLOAT32);
+}
+// What a program asks for by name is its own, so that one name can be given another value.
+TEST(numbers_that_are_asked_for_share_nothing) {
+    eg_tensor *sum = eg_number(0), *count = eg_number(0), *two = eg_integer(2), *other = eg_integer(2);
+    CHECK(sum != count && two != other);
+    for (int i = 0; i < 3; i++) {
+        eg_replace(&sum, eg_add(sum, 5));
+        eg_replace(&count, eg_add(count, 1));
+    }
+    CHECK_NEAR(eg_item(sum), 15, 0);
+    CHECK_NEAR(eg_item(count), 3, 0);
+    eg_replace(&two, eg_mul(two, 3));
+    for (int i = 0; i < 20; i++) eg_number(70 + i);
+    CHECK_NEAR(eg_item(other), 2, 0);
 }
 // After the forward pass of a chain of ops of four floats: the handles of results, their elements, the tape's lines,
 // slots and map, the scope's stack, and what these arrays have in reserve.
