@@ -20180,7 +20180,8 @@ static void egi_tape_clear(eg_tape *t) {
     t->notes = NULL;
     t->n_lines = t->line_capacity = t->n_slots = t->slot_capacity = t->map_size = 0;
     t->n_forms = t->form_capacity = t->n_watched = t->watched_capacity = 0;
-    t->forgotten = false;
+    t->inner_line = t->inner_node = 0;
+    t->forgotten = t->unnoted = false;
     for (int64_t i = former.n_lines - 1; i >= 0 && !former.forgotten; i--) egi_line_forget(former.lines[i]);
     if (former.watched) {
         egi_tape_forget_snapshots(&former);

@@ -2184,6 +2184,40 @@ TEST(a_second_thread_continues_a_graph) {
     eg_session_release(s);
     eg_graph_release(g);
 }
+// A tape that is reset after it recorded a gradient: a run's tape begins at the reset, too.
+static eg_tensor *after_reset(int kind, eg_tensor *x, eg_tensor *u) {
+    eg_tape *cubes = eg_tape_begin_persistent();
+    eg_tape_watch(cubes, x);
+    eg_tensor *y = eg_mul(eg_square(x), x), *z = eg_sin(x), *g = NULL, *ys[2] = { y, z };
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, u);
+    if (!eg_tape_gradients_from(cubes, &y, 1, &u, &x, 1, &g) || !eg_tape_gradient(tape, g, u)) return NULL;
+    eg_tensor *q = eg_square(kind == 2 ? g : u), *seed[2] = { u, g };
+    eg_tape_reset(tape);
+    eg_tape_watch(tape, u);
+    if (kind) return eg_tape_gradient(tape, eg_mul(q, u), u);
+    if (!eg_tape_gradients_from(cubes, ys, 2, seed, &x, 1, &g)) return NULL;
+    return eg_tape_gradient(tape, g, u);
+}
+TEST(a_tape_is_reset_in_a_graph) {
+    for (int kind = 0; kind < 3; kind++) {
+        EG_SCOPE;
+        eg_graph *g = eg_graph_new();
+        eg_tensor *x = eg_constant(EG_SHAPE(2), 0.5, 0.7), *u = eg_constant(EG_SHAPE(2), 2, 3), *a, *b, *y;
+        {
+            EG_GRAPH(g);
+            a = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
+            b = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "u");
+            y = eg_keep(after_reset(kind, a, b));
+        }
+        REQUIRE(y);
+        eg_session *s = eg_session_new(g);
+        const eg_feed feeds[] = { { a, x }, { b, u } };
+        CHECK_SAME(eg_session_eval(s, y, feeds, 2), after_reset(kind, x, u), 1e-5);
+        eg_session_release(s);
+        eg_graph_release(g);
+    }
+}
 // Threads that initialize, train, read and release one session: each call works, or is an error that says why.
 static void *use_it(void *argument) {
     runner *r = (runner *)argument;
