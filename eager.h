@@ -1894,7 +1894,7 @@ EAGER_API eg_tensor *eg_call(eg_layer *layer, eg_tensor *x, eg_call_options opti
 EAGER_API bool eg_call_multi(eg_layer *layer, eg_tensor *const *in, int n, eg_tensor **out, int n_out,
                              eg_call_options options EGI_DEFAULT(eg_call_options));
 EAGER_API bool eg_training(void);                                      // inside a call: whether it is for training
-// x with this mask (bool), as Masking and Embedding give one; NULL takes it off
+// x with this mask (bool), of a variable its present value, as Masking and Embedding give one; NULL takes it off
 EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask);
 EAGER_API eg_tensor *eg_mask_of(eg_tensor *x);  // of a layer's output: its mask (borrowed), or NULL
 
@@ -24382,8 +24382,9 @@ EAGER_API eg_tensor *eg_mask_of(eg_tensor *x) {
     return x && egi_operand_alive("mask_of", 0, x) ? x->mask : NULL;
 }
 
-// x with this mask: x itself if nobody else holds it, else a new handle.
+// x with this mask: x itself if nobody else holds it, else a new handle. Of a variable it is the present value.
 static eg_tensor *egi_mask_attach(eg_tensor *x, eg_tensor *mask) {
+    if (mask && mask->flags & EGI_VARIABLE && !(mask = eg_read(mask))) return NULL;
     if (!x || x->mask == mask) return x;
     if (x->mask || (x->flags & (EGI_VARIABLE | EGI_NUMBER)) || __atomic_load_n(&x->object.refs, __ATOMIC_ACQUIRE) != 1)
         x = eg_identity(x);

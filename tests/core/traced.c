@@ -1113,6 +1113,47 @@ TEST(the_mask_of_an_output_does_not_own_what_it_shares) {
                 eg_release(s.captured);
             }
 }
+// A mask that is a variable: each output keeps the values of its call, whatever is assigned later.
+static bool masked_by_variable_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const things *s = (const things *)user;
+    eg_tensor *y = eg_with_mask(s->n == 1 ? in[0] : eg_mul(in[0], 2), s->v);
+    if (s->n == 2) eg_assign(s->v, eg_logical_not(s->v));
+    out[0] = eg_keep(y);
+    out[1] = eg_keep(s->n == 3 ? eg_mask_of(y) : y);
+    return true;
+}
+TEST(a_mask_that_is_a_variable_is_its_value) {
+    for (int kind = 0; kind < 4; kind++)
+        for (int taped = 0; taped < 2; taped++) {
+            EG_SCOPE;
+            things s;
+            memset(&s, 0, sizeof s);
+            s.n = kind;
+            s.v = eg_variable(eg_constant_of(EG_BOOL, EG_SHAPE(2), 1, 0), "mask");
+            eg_function *f = eg_function_new(masked_by_variable_body, &s);
+            eg_tensor *held[20] = { NULL };
+            int first[20];
+            for (int i = 0; i < 20; i++) {
+                EG_SCOPE;
+                eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y[2] = { NULL, NULL };
+                if (i % 3 == 1) eg_assign(s.v, eg_constant_of(EG_BOOL, EG_SHAPE(2), i % 2, 1));
+                eg_tape *tape = taped ? eg_tape_begin() : NULL;
+                if (taped) eg_tape_watch(tape, x);
+                first[i] = (int)eg_item_int(eg_index(s.v, 0));
+                REQUIRE(eg_function_call(f, &x, 1, y, 2) && eg_mask_of(y[0]));
+                CHECK(eg_mask_of(y[0]) != s.v);
+                held[i] = eg_retain(y[0]);
+            }
+            eg_assign(s.v, eg_zeros(EG_BOOL, EG_SHAPE(2)));
+            for (int i = 0; i < 20; i++) {
+                CHECK_INT(eg_item_int(eg_index(eg_mask_of(held[i]), 0)), first[i]);
+                eg_release(held[i]);
+            }
+            CHECK(eg_function_counts(f).replays >= 2);
+            eg_function_release(f);
+            eg_release(s.v);
+        }
+}
 // Several traces hold what the body captured: those of two signatures, and those of another function.
 TEST(what_was_replaced_is_noticed_beside_other_traces) {
     for (int variable = 0; variable < 2; variable++) {
