@@ -5336,7 +5336,6 @@ static void egi_failure_text(const egi_failure *f, char *text) {
     egi_message_add(text, EGI_MESSAGE, "%s", f->around);
     egi_message_clean(text);
 }
-static EGI_COLD void egi_observer_hears(eg_error_code code);
 // Every error goes through here: it is counted, kept if none is pending, and given to the handler, or printed where
 // none was set.
 static EGI_COLD void egi_failure_tell(const egi_failure *f) {
@@ -5344,7 +5343,6 @@ static EGI_COLD void egi_failure_tell(const egi_failure *f) {
     egi_this.errors++;
     egi_failure_text(f, text);
     memcpy(egi_this.last_failure, text, sizeof egi_this.last_failure - 1);
-    if (egi_this.observer) egi_observer_hears(f->code);
     if (egi_this.error.code == EG_OK) {
         egi_this.error = *f;
         memcpy(egi_this.message, text, sizeof text);
@@ -5461,14 +5459,18 @@ static bool egi_fail(eg_error_code code, const char *op, const char *format, ...
     va_end(list);
     return false;
 }
+// The latest error is one that eager code does not raise, so that the graph that is being built notes it: a body that
+// clears it and goes on is not the function that eager code runs. Returns its argument, false.
+static EGI_COLD bool egi_graph_refuses(bool raised);
+#define egi_refuse(...) egi_graph_refuses(egi_fail(__VA_ARGS__))
 static EGI_COLD bool egi_memory_fail(const char *what, int64_t bytes) {
     int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED);
     if (limit)
-        return egi_fail(
+        return egi_refuse(
             EG_ERROR_MEMORY, what,
             "out of memory (%lld bytes asked for; eg_memory_limit is %lld, and %lld are in use or cached)",
             (long long)bytes, (long long)limit, (long long)__atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED));
-    return egi_fail(EG_ERROR_MEMORY, what, "out of memory (%lld bytes asked for)", (long long)bytes);
+    return egi_refuse(EG_ERROR_MEMORY, what, "out of memory (%lld bytes asked for)", (long long)bytes);
 }
 // A NULL operand is the trace of an earlier error; only where none is pending is it one of its own.
 static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
@@ -12096,7 +12098,7 @@ typedef struct egi_recorder {
     // Whether an op on tensors of the program's alone has a number that comes of an open dimension: it is a node, too.
     bool (*opens)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr);
     bool inside;                 // the graph computes shapes, and what it calls is not written
-    char refused[256];           // the first EG_ERROR_STATE that was raised
+    char refused[256];           // the first error that only a graph raises, or memory's
 } egi_recorder;
 // Whether a graph is being built, into which the program's own tensors are taken as nodes (GRAPHS).
 static bool egi_graph_adopts(void) { return egi_this.observer && egi_this.observer->graph; }
@@ -12120,9 +12122,10 @@ static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
     return egi_fail(EG_ERROR_DEVICE, NULL, "device %s: its table of kernels is read while a function is traced",
                     b->name);
 }
-static EGI_COLD void egi_observer_hears(eg_error_code code) {
-    char *refused = egi_this.observer->refused;
-    if (code == EG_ERROR_STATE && !refused[0]) memcpy(refused, egi_this.last_failure, sizeof egi_this.last_failure);
+static EGI_COLD bool egi_graph_refuses(bool raised) {
+    egi_recorder *r = egi_this.observer;
+    if (r && r->graph && !r->refused[0]) memcpy(r->refused, egi_this.last_failure, sizeof egi_this.last_failure);
+    return raised;
 }
 static EGI_NOINLINE void egi_observer_alias(const eg_tensor *x) {
     if (egi_this.observer->alias) egi_this.observer->alias(egi_this.observer, x);
@@ -21097,9 +21100,11 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
         return (eg_tensor *)egi_raise(EG_ERROR_TAPE, function, "needs a persistent tape: eg_tape_begin_persistent()");
     if (!egi_dtype_is_float(y->dtype))
         return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, function, "the target %s is not floating", egi_tensor_show(y));
-    if (egi_graph_steps_open(batch && y->rank && y->dims[0] ? y->size / y->dims[0] : y->size))
-        return (eg_tensor *)egi_raise(EG_ERROR_STATE, function, "a graph cannot have a backward pass for each element "
-                                      "of %s, whose number is open", egi_tensor_show(y));
+    if (egi_graph_steps_open(batch && y->rank && y->dims[0] ? y->size / y->dims[0] : y->size)) {
+        egi_refuse(EG_ERROR_STATE, function, "a graph cannot have a backward pass for each element of %s, whose number "
+                   "is open", egi_tensor_show(y));
+        return NULL;
+    }
     if (batch && (y->rank < 1 || x->rank < 1 || y->dims[0] != x->dims[0]))
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, function,
                                       "the first dimensions of %s and %s must be the same batch", egi_tensor_show(y),
@@ -22016,6 +22021,7 @@ EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_bo
     if (node) {
         eg_function_body *const bodies[] = { then, otherwise };
         if (egi_this.observer->cond(egi_this.observer, pred, bodies, user, in, n, out, m)) return true;
+        egi_graph_refuses(false);                           // perhaps of the function that eager code does not call
         goto failed;
     }
     if (egi_flow_run("cond", says ? "the function of true" : "the function of false", says ? then : otherwise, user, in,
@@ -22135,7 +22141,7 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
               EGI_NAMED("scan", o, "reverse = true");
     ok = ok && (s.steps = egi_scan_length(rows, n_rows, n_results, o.length)) >= 0;
     if (ok && (!n_rows || egi_flow_is_node(rows[0])) && egi_graph_steps_open(s.steps))
-        ok = egi_fail(EG_ERROR_STATE, "scan", "%s%s is an open dimension, and a graph has a node for each step; give "
+        ok = egi_refuse(EG_ERROR_STATE, "scan", "%s%s is an open dimension, and a graph has a node for each step; give "
                                       "it a whole length, or use eg_while, with eg_gather for the rows",
                       n_rows ? "axis 0 of " : ".length", n_rows ? egi_tensor_show(rows[0]) : "");
     const size_t lists = 3 * (size_t)n + (size_t)n_rows + (size_t)n_results, all = (size_t)(n_results * s.steps);
@@ -23322,7 +23328,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         return false;
     }
     if (egi_graph_adopts() && opt->average)
-        return egi_fail(EG_ERROR_STATE, "apply_gradients", "an optimizer of eg_distribute cannot be written into a "
+        return egi_refuse(EG_ERROR_STATE, "apply_gradients", "an optimizer of eg_distribute cannot be written into a "
                                         "graph");
     if (egi_graph_adopts()) return egi_this.observer->updates(egi_this.observer, opt, grads, variables, n);
     if (!egi_variables_may_change()) return false;
@@ -25861,7 +25867,7 @@ static bool egi_recurrence_unroll(const egi_recurrence *r, eg_tensor *z, eg_tens
                                   eg_tensor **state, eg_tensor **outputs, eg_tensor **last) {
     int64_t steps = z->dims[0];
     if (egi_graph_steps_open(steps))
-        return egi_fail(EG_ERROR_STATE, egi_as_call, "a recurrent layer whose steps are single ops, as they are with "
+        return egi_refuse(EG_ERROR_STATE, egi_as_call, "a recurrent layer whose steps are single ops, as they are with "
                                         "other activations, dropout between steps and gradients of gradients, cannot "
                                         "have an open number of steps in a graph; give the placeholder a whole length");
     bool ok = (*last = eg_zeros_like(state[0])) != NULL;
@@ -34835,7 +34841,7 @@ static eg_status egi_iterator_nodes(const char *function, eg_iterator *it, eg_te
     for (int i = 0; i < n; i++)
         if (specs[i].dtype == EG_NO_DTYPE || specs[i].shape.rank < 0) n = 0;
     if (n < 1) {
-        egi_fail(EG_ERROR_STATE, function, "what an element looks like is not known while the graph is built; "
+        egi_refuse(EG_ERROR_STATE, function, "what an element looks like is not known while the graph is built; "
                                  "eg_graph_next takes that, and the iterator's handle");
         return EG_FAILED;
     }
@@ -46469,7 +46475,7 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
     if (site.differentiable && kind & 4 && !egi_graph_adopts()) return egi_host_call_recorded(&site, in, results, out);
     site.taped = site.differentiable && kind ? kind & 2 ? 3 : 1 : 0;
     if (egi_graph_adopts()) {
-        ok = egi_this.observer->host(egi_this.observer, &site, in, results, out);
+        ok = egi_this.observer->host(egi_this.observer, &site, in, results, out) || egi_graph_refuses(false);
         for (int i = 0; i < site.n; i++) saved[i] = in[i];
     } else {
         if (writes) ok = egi_host_copies(in, site.n, own);
@@ -46763,14 +46769,14 @@ static bool egi_node_valueless(const char *name, const eg_tensor *x, const char 
     const egi_value *v = x ? egi_value_at((const eg_graph *)x->buffer->backend->state, egi_graph_value(x)) : NULL;
     const bool fed = v && v->node >= 0 &&
                      ((const eg_graph *)x->buffer->backend->state)->nodes[v->node]->kind == EGI_VERTEX_PLACEHOLDER;
-    return egi_fail(EG_ERROR_STATE, name, "%s is a node of a graph%s and has a value only in a session: %s%s",
+    return egi_refuse(EG_ERROR_STATE, name, "%s is a node of a graph%s and has a value only in a session: %s%s",
                     x ? egi_tensor_show(x) : "what is computed", fed ? ", a placeholder," : ",",
                     fed ? "feed it in eg_session_run" : "eg_session_run computes it", more);
 }
 // Raises the error of an op that was given a node, x, outside of its graph.
 static bool egi_graph_outside(const char *name, const eg_tensor *x) {
     if (x && egi_graph_building())
-        return egi_fail(EG_ERROR_ARGUMENT, name, "%s is a node of another graph", egi_tensor_show(x));
+        return egi_refuse(EG_ERROR_ARGUMENT, name, "%s is a node of another graph", egi_tensor_show(x));
     return egi_node_valueless(name, x, "; outside of EG_GRAPH ops compute at once");
 }
 // Stands for all of the backend's kernels. A copy or a fill is part of the op that made the result.
@@ -46795,7 +46801,7 @@ static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
 static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tensor *b) {
     if (a == b) return egi_graph_building() == egi_backend_of(a)->state || egi_graph_outside(name, a);
     const eg_tensor *node = egi_backend_of(a)->apart ? a : b, *other = node == a ? b : a;
-    return egi_fail(EG_ERROR_STATE, name, "%s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes in "
+    return egi_refuse(EG_ERROR_STATE, name, "%s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes in "
                                     "other tensors, outside use %s", egi_tensor_show(node), egi_tensor_show(other),
                     node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
                     : "its value, which eg_session_run computes");
@@ -47033,7 +47039,7 @@ static bool egi_graph_tells(const eg_graph *g, double number) {
 }
 static bool egi_graph_knows(const eg_graph *g, const char *op, double number) {
     return egi_graph_tells(g, number) ||
-           egi_fail(EG_ERROR_STATE, op, "the number %.10g seems to come of an open dimension, but is neither a p + b "
+           egi_refuse(EG_ERROR_STATE, op, "the number %.10g seems to come of an open dimension, but is neither a p + b "
                                         "nor a p q nor c / p of such lengths, so that no run could compute it anew; "
                                         "give the placeholder a whole shape", number);
 }
@@ -47073,16 +47079,16 @@ static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double numb
     if (egi_opened_is_whole(number)) comes = egi_opened_of(g, (int64_t)number, &o);
     else if (egi_opened_real_of(g, number, &real)) comes = egi_opened_of(g, (int64_t)real.c, &o);
     else if (number != floor(number) && fabs(number) >= 1000 && !egi_number_is_written(number))
-        return egi_fail(EG_ERROR_STATE, op, "the number %.17g has been computed, perhaps from an open dimension in a "
+        return egi_refuse(EG_ERROR_STATE, op, "the number %.17g has been computed, perhaps from an open dimension in a "
                         "way that no run could do again; if it is your own, make a tensor of it before EG_GRAPH, else "
                         "compute it by ops, or give the placeholder a whole shape", number);
     if (length && !comes && number > 1e11 && egi_opened_is_whole(number))
-        return egi_fail(EG_ERROR_STATE, op, "the length %.17g seems to come of open dimensions, but no run could "
+        return egi_refuse(EG_ERROR_STATE, op, "the length %.17g seems to come of open dimensions, but no run could "
                                         "compute it anew; give the placeholders whole shapes", number);
     const bool large = comes && !length && (o.factor > 1000 || o.factor < -1000);
     if (!comes || (large ? !o.rest : egi_opened_is_near(g, &o))) return true;
     if (length && egi_graph_has_axis(g, (int64_t)number)) return true;
-    return egi_fail(EG_ERROR_STATE, op, "the number %.10g may be one of the program's own, or come of an open "
+    return egi_refuse(EG_ERROR_STATE, op, "the number %.10g may be one of the program's own, or come of an open "
                                     "dimension, which stands as %lld while the graph is built; if it is your own, make "
                                     "a tensor of it before EG_GRAPH, as in eg_scalar(%.10g), or give the placeholder a "
                                     "whole shape", number, (long long)g->open[o.open[0]], number);
@@ -47277,8 +47283,8 @@ static bool egi_graph_like(const eg_graph *g, const eg_tensor *x, int64_t id, in
         }
     }
     if (*like == -2)
-        return egi_fail(EG_ERROR_STATE, x->op, "the shape of %s may be that of several tensors in the graph, which may "
-                                        "differ in a run; make it of the right one, as eg_ones_like(y) and "
+        return egi_refuse(EG_ERROR_STATE, x->op, "the shape of %s may be that of several tensors in the graph, which "
+                                        "may differ in a run; make it of the right one, as eg_ones_like(y) and "
                                         "eg_random_normal(eg_shape_of(y), .like = y) do, or give the placeholder a "
                                         "whole shape", egi_tensor_show(x));
     if (last) *like = last->out[last_out];
@@ -47380,12 +47386,12 @@ static bool egi_graph_may_settle(const eg_graph *g, const egi_vertex *maker, con
         const double number = egi_dtype_load(x->dtype, (const char *)maker->attr + i * egi_dtypes[x->dtype].size);
         if (!egi_graph_knows_plain(g, x->op, number, false)) return false;
         if (egi_opened_is_whole(number) ? egi_opened_of(g, (int64_t)number, &o) : egi_opened_real_of(g, number, &real))
-            return egi_fail(EG_ERROR_STATE, x->op, "its value %.10g comes of an open dimension, and would stand in "
+            return egi_refuse(EG_ERROR_STATE, x->op, "its value %.10g comes of an open dimension, and would stand in "
                                             "the graph as it is; pass a plain number instead", number);
     }
     for (int i = 0; i < x->rank; i++)
         if (x->size > 1 && egi_opened_length(g, (double)x->dims[i], &o))
-            return egi_fail(EG_ERROR_STATE, x->op, "%s is as long as an open dimension, but its values are computed "
+            return egi_refuse(EG_ERROR_STATE, x->op, "%s is as long as an open dimension, but its values are computed "
                                             "while the graph is built; feed them, or compute them by ops of what is "
                                             "fed", egi_tensor_show(x));
     return true;
@@ -47424,12 +47430,12 @@ static bool egi_vertex_reads(eg_graph *g, egi_vertex *node, int i, eg_tensor *x)
     if (in->value < 0) return false;
     const egi_value *v = egi_value_at(g, in->value);
     if (v->node < 0)
-        return egi_fail(EG_ERROR_STATE, node->op ? node->op->name : "graph",
+        return egi_refuse(EG_ERROR_STATE, node->op ? node->op->name : "graph",
                         "%s was made in a way that cannot be written into a graph", egi_tensor_show(x));
     egi_vertex *maker = g->nodes[v->node];
     if (!egi_block_inside(g, g->block, maker->block))
-        return egi_fail(EG_ERROR_STATE, node->op ? node->op->name : "graph", "%s was computed in a body of eg_cond or "
-                        "eg_while, and only what that gives out can be used after it", egi_tensor_show(x));
+        return egi_refuse(EG_ERROR_STATE, node->op ? node->op->name : "graph", "%s was computed in a body of eg_cond "
+                          "or eg_while, and only what that gives out can be used after it", egi_tensor_show(x));
     return egi_graph_settles(g, maker, x);
 }
 // Writes a node for a tensor without elements, which no launch and no upload has made.
@@ -47453,7 +47459,7 @@ static bool egi_graph_reads(const char *function, eg_graph *g, eg_tensor *const 
             continue;
         }
         if (in[i]->buffer->backend->deallocate == egi_graph_deallocate)
-            return egi_fail(EG_ERROR_ARGUMENT, function, "%s is a node of another graph", egi_tensor_show(in[i]));
+            return egi_refuse(EG_ERROR_ARGUMENT, function, "%s is a node of another graph", egi_tensor_show(in[i]));
         if (egi_graph_capture(g, in[i]) < 0) return false;
     }
     return true;
@@ -47504,10 +47510,10 @@ static double egi_number_value(const eg_tensor *x) {
 // them.
 static bool egi_graph_writes(const eg_graph *g, const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
     if (op->flags & EGI_USER && op->run)                   // a collective op (many processes)
-        return egi_fail(EG_ERROR_STATE, op->name, "it cannot be written into a graph");
+        return egi_refuse(EG_ERROR_STATE, op->name, "it cannot be written into a graph");
     bool known = !g->n_open || !op->attr_size || op->flags & EGI_USER || egi_attributes_of(op)->fields;
     if (!known)
-        return egi_fail(EG_ERROR_STATE, op->name, "it cannot be written into a graph with open dimensions; give the "
+        return egi_refuse(EG_ERROR_STATE, op->name, "it cannot be written into a graph with open dimensions; give the "
                                         "placeholders whole shapes");
     for (int i = 0; i < n && known && g->n_open; i++)
         if (in[i] && in[i]->flags & EGI_NUMBER)
@@ -47638,8 +47644,8 @@ static bool egi_graph_check(egi_recorder *r, egi_kernel_function *check, const e
         return check(egi_work_backend(args), args);        // of the program's alone, and without an open number beside
     const double tolerance = check == egi_assertion_check ? ((const egi_assertion *)args->parameters)->tolerance : 0;
     if (tolerance > 0 && g->n_open && egi_graph_may_come(g, tolerance))
-        return egi_fail(EG_ERROR_ARGUMENT, "assert_near", "the tolerance, %.10g, comes of an open dimension, and would "
-                        "stand in the graph as it is; multiply both operands by the length instead", tolerance);
+        return egi_refuse(EG_ERROR_ARGUMENT, "assert_near", "the tolerance, %.10g, comes of an open dimension, and "
+                          "would stand in the graph as it is; multiply both operands by the length instead", tolerance);
     eg_tensor *const *in = (eg_tensor *const *)(uintptr_t)args->in;
     if (!egi_graph_reads(NULL, g, in, n)) return false;
     egi_vertex *node = egi_vertex_new(g, EGI_VERTEX_WORK, n, args->out[0] ? 1 : 0, args->parameters, size);
@@ -47674,11 +47680,12 @@ static eg_tensor *egi_graph_range(const eg_graph *g, eg_dtype dtype, const doubl
     const bool from = egi_opened_length(g, p[0], &start), to = egi_opened_length(g, p[2], &limit),
                same = from && to && start.factor == limit.factor && start.n == limit.n &&
                       !memcmp(start.open, limit.open, sizeof start.open);
-    if (!whole || !(egi_opened_length(g, fabs(p[2] - p[0]), &length) || same))
-        return (eg_tensor *)egi_raise(EG_ERROR_STATE, "range", "no run could compute how long it is; of an open "
-                                                      "dimension p, start and limit are whole numbers p + b, and delta "
-                                                      "is a whole number of the program's own; compute other elements "
-                                                      "by ops from those of eg_range(dtype, 0, p, 1)");
+    if (!whole || !(egi_opened_length(g, fabs(p[2] - p[0]), &length) || same)) {
+        egi_refuse(EG_ERROR_STATE, "range", "no run could compute how long it is; of an open dimension p, "
+                   "start and limit are whole numbers p + b, and delta is a whole number of the program's own; "
+                   "compute other elements by ops from those of eg_range(dtype, 0, p, 1)");
+        return NULL;
+    }
     const int64_t step_size = (int64_t)fabs(p[1]), length_of = (int64_t)((p[2] - p[0]) * (p[1] < 0 ? -1 : 1));
     const eg_shape begin = { 1, { 0 } }, end = { 1, { EG_END } }, every = { 1, { step_size } };
     eg_tensor *x = egi_graph_count(length_of > 0 ? length_of : 0);
@@ -47884,7 +47891,7 @@ static bool egi_graph_reads_fed(const eg_graph *g, int32_t node, const char *nam
     while (i <= node && !(needed[i] && g->nodes[i]->kind == EGI_VERTEX_PLACEHOLDER && !g->nodes[i]->element)) i++;
     egi_free(needed);
     return i <= node &&
-           !egi_fail(EG_ERROR_STATE, "variable", "the initial value of '%.80s' reads placeholder '%.80s', and "
+           !egi_refuse(EG_ERROR_STATE, "variable", "the initial value of '%.80s' reads placeholder '%.80s', and "
                      "eg_session_initialize feeds nothing; make it of what needs no feeding, and eg_assign to it in a "
                      "run", name, g->nodes[i]->name ? g->nodes[i]->name : "");
 }
@@ -47895,9 +47902,9 @@ static void egi_graph_variable(egi_recorder *r, eg_tensor *v) {
     if (egi_backend_of(v) != &g->backend) return;
     const egi_value initial = *egi_value_at(g, egi_graph_value(v));
     const bool inside = g->block != 0;
-    if (initial.node < 0) egi_fail(EG_ERROR_STATE, "variable", "the initial value cannot be written into a graph");
+    if (initial.node < 0) egi_refuse(EG_ERROR_STATE, "variable", "the initial value cannot be written into a graph");
     else if (inside)
-        egi_fail(EG_ERROR_STATE, "variable", "'%.80s' is made in a body of eg_cond or eg_while; make it before, or "
+        egi_refuse(EG_ERROR_STATE, "variable", "'%.80s' is made in a body of eg_cond or eg_while; make it before, or "
                                  "build its layer before by eg_layer_build", eg_name_of(v));
     if (initial.node < 0 || inside || egi_graph_reads_fed(g, initial.node, eg_name_of(v)) ||
         !egi_graph_settles(g, g->nodes[initial.node], v))
@@ -48082,8 +48089,8 @@ static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, voi
     memset(list, 0, (size_t)n * 4 * sizeof *list);
     bool ok = egi_flow_take("while", NULL, state, first, n);
     if (ok) {
-        ok = egi_graph_reads("while", g, first, n) &&
-             egi_graph_loop_in(g, bodies, user, first, n, max_steps, list, out);
+        ok = (egi_graph_reads("while", g, first, n) &&
+              egi_graph_loop_in(g, bodies, user, first, n, max_steps, list, out)) || egi_graph_refuses(false);
         for (int i = 0; i < n; i++) egi_object_release(&first[i]->object);
     }
     egi_free(first);
@@ -48138,12 +48145,12 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int64_t i = g->n_nodes - 1; i >= 0 && t->stopped && whole && g->nodes[i]->id >= t->stopped; i--)
         whole = g->nodes[i]->kind != EGI_VERTEX_OP;
     if (!whole)
-        return egi_fail(EG_ERROR_STATE, "tape_gradient", "what ran while eg_tape_stop had stopped the tape cannot be "
+        return egi_refuse(EG_ERROR_STATE, "tape_gradient", "what ran while eg_tape_stop had stopped the tape cannot be "
                                         "left out of a graph; EG_NO_RECORDING leaves it out");
     for (int i = 0; i < nx; i++) {
         const egi_vertex *early = egi_graph_read_before(g, t, from, xs[i]);
         if (early)
-            return egi_fail(EG_ERROR_STATE, "tape_gradient", "%s was watched after eg_%s had read it; in a graph, "
+            return egi_refuse(EG_ERROR_STATE, "tape_gradient", "%s was watched after eg_%s had read it; in a graph, "
                                             "watch it before it is read", egi_tensor_show(xs[i]), early->op->name);
     }
     bool *watched = (bool *)egi_alloc(((size_t)nx + 1) * sizeof *watched);
@@ -48219,8 +48226,8 @@ static void egi_graph_take_kernels(eg_graph *g, const eg_backend *b) {
 static eg_session *egi_session_holding(const char *function, const char *what, const char *name, const char *instead) {
     eg_session *s = egi_this.session;
     if (s && !egi_this.observer) return egi_object_alive(function, "session of EG_SESSION", s, EGI_SESSION) ? s : NULL;
-    egi_fail(EG_ERROR_STATE, function, "%s '%.80s' is a graph's, and has a value only in a session: call this inside "
-                             "EG_SESSION(s), or give it %s in its place", what, name, instead);
+    egi_refuse(EG_ERROR_STATE, function, "%s '%.80s' is a graph's, and has a value only in a session: call this inside "
+                               "EG_SESSION(s), or give it %s in its place", what, name, instead);
     return NULL;
 }
 static eg_tensor *egi_session_held(const char *function, eg_tensor *v) {
@@ -50320,9 +50327,11 @@ static bool egi_function_write(eg_function *f, const egi_trace *t, eg_graph *g, 
                                              names && *names ? *names++ : NULL)) != NULL;
         values[i] = ok ? egi_graph_value(in[i]) : -1;
     }
+    const int64_t errors = egi_this.errors;
     ok = ok && egi_body_call("function_save", "the body", f->body, f->user, in, n, out, m);
     if (!ok && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, "function_save", "the body failed without an error");
+    if (ok && egi_this.errors != errors && egi_this.error.code != EG_OK) ok = false;
     if (ok && g->recorder.refused[0])
         ok = egi_fail(EG_ERROR_STATE, "function_save", "the body clears an error and goes on, so that the file would "
                       "hold another function; leave the error: %.200s", g->recorder.refused);

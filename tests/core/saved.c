@@ -471,6 +471,60 @@ TEST(a_body_that_clears_the_error_of_a_graph) {
                 "the file would hold another function; leave the error: eg_tape_gradient: what ran while eg_tape_stop");
     eg_function_release(f);
 }
+// The same with errors of other codes, of a function that only a graph calls, and left pending; an error that eager
+// code raises, too, is no hindrance.
+static bool adds_one(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in, (void)out;
+    return eg_assign_add((eg_tensor *)user, 1) != NULL;
+}
+static bool adds_wrong(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in;
+    return (out[0] = eg_keep(eg_add((eg_tensor *)user, eg_ones(EG_FLOAT32, EG_SHAPE(7, 3))))) != NULL;
+}
+static bool gives_it(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return (out[0] = eg_keep(eg_add(in[0], (eg_tensor *)user))) != NULL;
+}
+static bool only_looks(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in, (void)out, (void)user;
+    return true;
+}
+typedef struct goes_on { eg_tensor *v; int kind; } goes_on;
+static bool goes_on_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const goes_on *s = (const goes_on *)user;
+    eg_tensor *p = eg_less(in[0], 3), *y = in[0];
+    if (s->kind < 2 && !eg_cond(p, adds_one, adds_one, s->v, in, 1, NULL, 0) && !s->kind) eg_error_clear();
+    if (s->kind == 2 && !eg_host_call(only_looks, NULL, in, 1, NULL, 0)) eg_error_clear();
+    if (s->kind == 3 && !eg_cond(p, gives_it, adds_wrong, s->v, in, 1, &y, 1)) { eg_error_clear(); y = in[0]; }
+    if (s->kind == 4) {
+        { EG_SCOPE; y = eg_mul(in[0], 2); }
+        if (!eg_add(y, 1)) eg_error_clear();
+        y = in[0];
+    }
+    return (out[0] = eg_keep(eg_mul(y, s->v))) != NULL;
+}
+TEST(a_body_that_goes_on_after_an_error) {
+    static const char *const says[] = { "leave the error: eg_cond: in a graph it needs an output", "it needs an output",
+                                        "leave the error: eg_host_call: in a graph it needs outputs", "leave the err" };
+    for (int kind = 0; kind < 5; kind++) {
+        goes_on s = { eg_variable(eg_scalar(5), "v"), kind };
+        eg_tensor *x = eg_scalar(2), *y, *z;
+        eg_function *f = eg_function_new(goes_on_body, &s);
+        for (int i = 0; i < 4; i++) REQUIRE(eg_function_call(f, &x, 1, &y, 1));
+        if (kind < 4) {
+            CHECK_ERROR(eg_function_save(f, test_temp("goes on")), kind == 1 ? EG_ERROR_ARGUMENT : EG_ERROR_STATE,
+                        says[kind]);
+        } else {
+            CHECK(eg_function_save(f, test_temp("goes on")));
+            eg_error_clear();
+            eg_function *g = eg_function_load(test_temp("goes on"));
+            REQUIRE(g);
+            for (int i = 0; i < 4; i++) CHECK(eg_function_call(g, &x, 1, &z, 1) && same(y, z));
+            eg_function_release(g);
+        }
+        eg_function_release(f);
+        eg_release(s.v);
+    }
+}
 // Two inputs that were one tensor in the trace that is saved: the file has two, so they may differ in a later call, and
 // the other way round. The same holds without a file.
 static bool two_inputs(eg_tensor *const *in, eg_tensor **out, void *user) {
