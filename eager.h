@@ -44126,14 +44126,14 @@ static void egi_function_leave(eg_function *f) {
     if (f->assigner == &egi_this) f->assigner = NULL;
     egi_unlock();
 }
-// Runs the body in a scope of its own; its results go to the caller's scope.
-static bool egi_function_run(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
+// Runs the body in a scope of its own; its results go to the caller's scope. `counted`: the call is among f->running.
+static bool egi_function_run(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m, bool counted) {
     egi_function_call call = { egi_this.functions, f, egi_function_assigns };
     bool ok = false;
     const int64_t errors = egi_this.errors;
     const eg_tape *outer = egi_this.tapes;
     for (int i = 0; i < m; i++) out[i] = NULL;
-    if (!egi_function_enter(f)) return false;
+    if (!counted && !egi_function_enter(f)) return false;
     egi_this.functions = &call;
     eg_scope scope = eg_scope_begin();
     if (f->inner) ok = f->body(in, out, f->user);
@@ -44154,7 +44154,7 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, int n, eg_ten
     }
     eg_scope_end(scope);
     egi_this.functions = call.outer;
-    egi_function_leave(f);
+    if (!counted) egi_function_leave(f);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     return ok;
 }
@@ -44322,7 +44322,7 @@ static bool egi_function_trace_body(egi_trace *t, eg_tensor *const *in, eg_tenso
     if (taped) ok = egi_hidden_begin(&hidden, t->function, t, in, given);
     if (ok) {
         egi_tracing_begin(t);
-        ok = egi_function_run(t->function, given, t->n, out, t->m);
+        ok = egi_function_run(t->function, given, t->n, out, t->m, true);
         egi_tracing_end(t);
         if (ok && t->cleared[0])
             ok = egi_fail(EG_ERROR_STATE, "function_call", "the body clears an error and goes on, where a replay ends; "
@@ -45402,10 +45402,13 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     if (!own) return egi_memory_fail("function_call", size * (int64_t)sizeof *own);
     memcpy(own, signature, (size_t)size * sizeof *own);
     if (f->info.bytes > 1 << 20) (void)egi_arenas_trim(f);  // the body's tensors take memory of their own
+    egi_lock();
+    const bool alone = f->assigner == &egi_this;
+    egi_unlock();
     // Unshares assigned variables, as a replay does; otherwise a reader of the values, such as a callback that keeps
-    // the best ones, would end the trace.
-    if (f->refused) egi_trace_unshare(f->refused);
-    egi_function_unshare(f, signature, size);
+    // the best ones, would end the trace. While other threads are at work, a body that assigns will fail.
+    if (alone && f->refused) egi_trace_unshare(f->refused);
+    if (alone) egi_function_unshare(f, signature, size);
     egi_taped_call *call;
     bool ok = egi_function_trace(f, in, n, out, m, own, size, old, &t, &call), same = true;
     const char *reason = ok && f->eager ? f->why
@@ -45457,23 +45460,27 @@ static egi_function_way egi_function_rests(eg_function *f, egi_function_way way)
     }
     return way;
 }
-// Chooses the way, and takes under one lock what the call needs: the trace and, with EGI_BY_REPLAY, a run and an arena
-// (NULL if all are in use or none exists). `explanation` says why the former trace no longer holds.
+// Chooses the way, and takes under one lock what the call needs until it ends: the trace and, with EGI_BY_REPLAY, a run
+// and an arena (NULL if all are in use or none exists). A call that replays or traces is counted from here to its end,
+// since it reads and writes variables before and after the body, too. `explanation` says why the former trace no longer
+// holds.
 static egi_function_way egi_function_find(eg_function *f, const int64_t *signature, int64_t size,
                                           const egi_path *known, egi_trace **found, egi_trace_run **run,
                                           egi_arena **arena, char *explanation, size_t room) {
     egi_function_way way = EGI_BY_REPLAY;
     egi_trace *gone = NULL, *t = NULL;
-    bool busy = false;
+    bool busy = false, assigns = false;
     egi_lock();
     egi_function_after_fork(f);
     for (egi_trace *k = f->traces; k; k = k->next) {
-        if (!egi_signatures_equal(k, signature, size) || (k->taped && !egi_taped_watches(k->taped))) continue;
+        if (!egi_signatures_equal(k, signature, size)) continue;
+        assigns = assigns || k->assigns;
+        if (k->taped && !egi_taped_watches(k->taped)) continue;
         busy = busy || (k->assigns && k->busy);
         if (!t && egi_path_fits(known, k)) t = k;
     }
     const bool set = t && t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
-    busy = busy || (t && f->assigner && f->assigner != &egi_this) || (t && t->assigns && egi_function_has_others(f));
+    busy = busy || (f->assigner && f->assigner != &egi_this) || (t && t->assigns && egi_function_has_others(f));
     const bool later = set && (t->busy || f->tracing);      // it cannot be compared now
     if (busy) way = EGI_BY_NOTHING;
     else if (later) t = NULL;
@@ -45491,13 +45498,14 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         if (set) way = EGI_BY_CHECK;
         t->busy++;
         t->refs++;
-        if (way == EGI_BY_REPLAY && t->assigns) f->assigner = &egi_this;
-        f->running += way == EGI_BY_REPLAY;
         if (way == EGI_BY_REPLAY && (*run = t->runs) != NULL) t->runs = (*run)->next;
         if (way == EGI_BY_REPLAY) *arena = egi_arena_take(f, *run);
     }
     if (way == EGI_BY_TRACE && f->pause) { f->pause--; way = EGI_BY_PAUSE; }
-    if (way == EGI_BY_TRACE || way == EGI_BY_CHECK) f->tracing = true;
+    const bool traces = way == EGI_BY_TRACE || way == EGI_BY_CHECK;
+    if (traces) f->tracing = true;
+    if (traces ? (assigns || f->refused) && !egi_function_has_others(f) : t && t->assigns) f->assigner = &egi_this;
+    f->running += traces || way == EGI_BY_REPLAY;
     if (way == EGI_BY_TRACE && gone) f->n_makers = 0;       // what replaced a tensor may make some, as an optimizer
     *found = t;
     egi_unlock();
@@ -45535,11 +45543,10 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
     egi_lock();
     f->info.replays += !*strayed;
-    if (f->running) f->running--;                           // 0: forked meanwhile
     if (run) { run->next = t->runs; t->runs = run; }
     if (arena) { arena->next = f->arenas; f->arenas = arena; }
     egi_unlock();
-    return undone ? egi_function_run(f, in, t->n, out, t->m) : ok;    // which fails where the replay did, in its words
+    return undone ? egi_function_run(f, in, t->n, out, t->m, true) : ok;   // fails where the replay did, in its words
 }
 // One try of a call. *known: what is known of its path. If its replay goes another way, *known grows, with a reference
 // to the trace, nothing has happened, and *again is true.
@@ -45564,7 +45571,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
                          : way == EGI_BY_PAUSE ? "other tensors or tapes hold, in all tries so far, the values of "
                                                  "variables that the body assigns; the next try comes later" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-    if (reason) return egi_function_run(f, in, n, out, m);
+    if (reason) return egi_function_run(f, in, n, out, m, false);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
     else if (way == EGI_BY_TRACE && (*again = egi_open_derive(f, known, signature, size))) ok = false;
     else
@@ -45572,6 +45579,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
                                  sizeof explanation);
     egi_lock();
     if (t && t->busy > 0) t->busy--;                        // 0: forked meanwhile
+    if (f->running) f->running--;
     if (f->assigner == &egi_this) f->assigner = NULL;
     if (strayed) t->calls--;
     else if (way == EGI_BY_REPLAY && known->n) egi_function_prefer(f, t);
@@ -45599,7 +45607,7 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     if (again) {
         const char *reason = "other threads change what its branches read";
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-        ok = egi_function_run(f, in, n, out, m);
+        ok = egi_function_run(f, in, n, out, m, false);
     }
     egi_trace_release(known.trace);
     return ok;
@@ -45649,7 +45657,7 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
     int64_t *signature = reason || !ok ? NULL : egi_function_signature(f, in, n, m, few, 128, &size);
     if (reason) {
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-        ok = egi_function_run(f, in, n, out, m);
+        ok = egi_function_run(f, in, n, out, m, false);
     } else
         ok = signature ? egi_function_call_by_signature(f, in, n, out, m, signature, size)
                        : egi_memory_fail("function_call", size * 8);

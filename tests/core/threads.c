@@ -755,6 +755,57 @@ TEST(a_list_that_reads_and_one_that_assigns_are_not_replayed_at_once) {
             eg_release(w);
         }
 }
+// Two signatures of one body that assigns, whose calls are compared all the time, since a setter is called: each call
+// that returned true has assigned, and no assignment is lost.
+static bool adds_mean(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *sum = (eg_tensor *)user;
+    out[0] = eg_assign(sum, eg_add(sum, eg_reduce_mean(in[0]))) ? eg_keep(eg_read(sum)) : NULL;
+    return out[0] != NULL;
+}
+typedef struct adder { eg_function *f; eg_tensor *set; gate *gate; int number, done, wrong; } adder;
+static void *add_means(void *argument) {
+    adder *s = (adder *)argument;
+    eg_tensor *held = NULL;                                 // shares the variable's memory, which is copied so
+    eg_set_device(test_device());
+    gate_pass(s->gate);
+    for (int i = 0; i < 60; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1 + s->number)), *y;
+        eg_set_trainable(s->set, i % 2);
+        if (eg_function_call(s->f, &x, 1, &y, 1)) {
+            s->done++;
+            eg_release(held);
+            held = eg_retain(y);
+            continue;
+        }
+        s->wrong += !strstr(eg_error_message(), "another thread runs this function");
+        eg_error_clear();
+    }
+    eg_release(held);
+    return NULL;
+}
+TEST(no_assignment_of_a_compared_call_is_lost) {
+    for (int round = 0; round < 60; round++) {
+        EG_SCOPE;
+        gate g = GATE(2);
+        eg_tensor *sum = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(200000)), "sum"), *y;
+        eg_function *f = eg_function_new(adds_mean, sum);
+        adder s[2];
+        for (int i = 0; i < 2; i++)
+            s[i] = (adder){ f, eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(1)), "set"), &g, i, 0, 0 };
+        for (int i = 0; i < 4; i++) {
+            eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(1 + i % 2));
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+        }
+        run_threads(add_means, s, sizeof *s, 2);
+        CHECK_INT(s[0].wrong + s[1].wrong, 0);
+        CHECK_NEAR(eg_item(eg_reduce_min(sum)), s[0].done + s[1].done, 0);
+        CHECK_NEAR(eg_item(eg_reduce_max(sum)), s[0].done + s[1].done, 0);
+        eg_function_release(f);
+        for (int i = 0; i < 2; i++) eg_release(s[i].set);
+        eg_release(sum);
+    }
+}
 // In replays a function of eg_host_call may count its calls in a variable of its own, as others do at the same time.
 static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
 static eg_tensor *counter;
