@@ -20032,8 +20032,8 @@ struct eg_tape {
     egi_line **lines;
     int64_t n_lines, line_capacity;
     egi_remark *notes;           // newest first; only added to while there are lines
-    // While a graph is built: the first line that a gradient of an inner tape wrote, and the number of the gradient's
-    // node, plus 1; 0: there is none.
+    // While a graph is built: the first line that a gradient of an inner tape wrote, and the id of the gradient's node;
+    // 0: there is none.
     int64_t inner_line, inner_node;
     egi_list *lent;            // arrays handed out by eg_tape_watched_variables_list
 };
@@ -44107,6 +44107,7 @@ static bool egi_function_has_others(const eg_function *f) {
 // the others may have read, or be about to read, what it changes.
 static bool egi_function_assigns(eg_function *f) {
     egi_lock();
+    egi_function_after_fork(f);
     const bool own = f->assigner == &egi_this || (!f->assigner && !egi_function_has_others(f));
     if (own) f->assigner = &egi_this;
     egi_unlock();
@@ -48104,24 +48105,30 @@ static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, voi
     egi_free(first);
     return ok;
 }
+// The number of the node with this id; n_nodes: there is none.
+static int64_t egi_graph_node_of(const eg_graph *g, int64_t id) {
+    int64_t i = 0;
+    while (i < g->n_nodes && g->nodes[i]->id != id) i++;
+    return i;
+}
 // The node recorded by the tape's first line; earlier nodes are not on the tape. All lines of a gradient have one node;
-// a line on the program's own tensors has none.
+// a line on the program's own tensors, or on another graph's, has none.
 static int64_t egi_graph_tape_begin(const eg_graph *g, const eg_tape *t) {
     for (int64_t k = 0; k < t->n_lines; k++) {
-        if (t->inner_node && k == t->inner_line) return t->inner_node - 1;
         const egi_line *line = t->lines[k];
-        const int64_t id = t->slots[line->slots[line->n]].id;
-        for (int64_t i = 0; i < g->n_nodes; i++) if (g->nodes[i]->id == id) return i;
+        const bool inner = t->inner_node && k == t->inner_line;
+        const int64_t i = egi_graph_node_of(g, inner ? t->inner_node : t->slots[line->slots[line->n]].id);
+        if (i < g->n_nodes) return i;
     }
     return g->n_nodes;
 }
-// Notes in the thread's tapes how many lines they have, before a gradient is read (node < 0), and afterwards in those
-// that have more that these belong to `node`.
-static void egi_graph_tapes_note(int64_t node) {
+// Notes in the thread's tapes how many lines they have, before a gradient is read (node NULL), and afterwards in those
+// that have more that these belong to `node`. Only a graph's first gradient is noted.
+static void egi_graph_tapes_note(const eg_graph *g, const egi_vertex *node) {
     for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
-        if (t->inner_node) continue;
-        if (node < 0) t->inner_line = t->n_lines;
-        else if (t->n_lines > t->inner_line) t->inner_node = node + 1;
+        if (t->inner_node && egi_graph_node_of(g, t->inner_node) < g->n_nodes) continue;
+        if (!node) { t->inner_line = t->n_lines; t->inner_node = 0; }
+        else if (t->n_lines > t->inner_line) t->inner_node = node->id;
     }
 }
 // An op that read x but is not on the tape, since x was watched later; NULL: there is none. In a run sources are
@@ -48166,7 +48173,7 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int i = 0; i < nx; i++)
         watched[i] = xs[i] && (xs[i]->flags & (EGI_VARIABLE | EGI_TRAINABLE)) == EGI_VARIABLE &&
                      egi_tape_slot_find(t, xs[i]->id) >= 0;
-    egi_graph_tapes_note(-1);
+    egi_graph_tapes_note(g, NULL);
     g->recorder.inside = true;                                  // only for the gradients' shapes and NULLs
     bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     g->recorder.inside = false;
@@ -48179,14 +48186,15 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int i = 0; i < nx && ok; i++) node->in[2 * ny + i].watched = watched[i];
     egi_free(watched);
     if (ok) { node->from = from; node->persistent = persistent; node->zeros = zeros; }
-    if (ok) egi_graph_tapes_note(g->n_nodes - 1);
     for (int i = 0; i < nx && ok; i++) {
         if (!out[i]) continue;
         eg_shape shape = egi_shape(out[i]);
         const int64_t id = out[i]->id;                 // by which an outer tape knows it
         ok = (out[i] = egi_vertex_handle(g, node, i, "gradient", (eg_dtype)out[i]->dtype, &shape)) != NULL;
         if (ok) out[i]->id = id;
+        if (!node->id) node->id = id;                  // its first result is NULL
     }
+    if (ok) egi_graph_tapes_note(g, node);
     for (int i = 0; i < nx && !ok; i++) out[i] = NULL;
     return ok;
 }

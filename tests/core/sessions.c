@@ -2218,6 +2218,34 @@ TEST(a_tape_is_reset_in_a_graph) {
         eg_graph_release(g);
     }
 }
+// One tape over two graphs: of each, a run's tape begins at its own nodes.
+TEST(a_tape_stays_open_over_two_graphs) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 0.5, 0.7), *u = eg_constant(EG_SHAPE(2), 2, 3);
+    eg_tape *tape = eg_tape_begin_persistent();
+    for (int more = 50; more >= 0; more -= 50) {
+        eg_graph *g = eg_graph_new();
+        eg_tensor *a, *b, *gradient, *y;
+        {
+            EG_GRAPH(g);
+            a = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
+            b = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "u");
+            for (int i = 0; i < more; i++) eg_square(a);
+            eg_tape *cubes = eg_tape_begin_persistent();
+            eg_tape_watch(cubes, a);
+            eg_tensor *cube = eg_mul(eg_square(a), a);
+            eg_tape_watch(tape, b);
+            REQUIRE(eg_tape_gradients_from(cubes, &cube, 1, &b, &a, 1, &gradient));
+            y = eg_keep(eg_tape_gradient(tape, eg_mul(gradient, b), b));
+        }
+        REQUIRE(y);
+        eg_session *s = eg_session_new(g);
+        const eg_feed feeds[] = { { a, x }, { b, u } };
+        eg_tensor *run = eg_session_eval(s, y, feeds, 2);
+        if (CHECK(run != NULL)) CHECK_TENSOR(run, 1e-5, 3, 8.82);
+        eg_session_release(s);
+        eg_graph_release(g);
+    }
+}
 // Threads that initialize, train, read and release one session: each call works, or is an error that says why.
 static void *use_it(void *argument) {
     runner *r = (runner *)argument;
