@@ -244,8 +244,8 @@ static inline eg_tensor *egi_operand_long_double(long double x) { return egi_ope
     eg_tensor *: egi_operand_same, void *: egi_operand_pointer, \
     float: egi_operand_number, double: egi_operand_number, long double: egi_operand_long_double, \
     unsigned long: egi_operand_unsigned, unsigned long long: egi_operand_unsigned, \
-    default: __builtin_choose_expr(__builtin_classify_type(egi_x) < 8 /* an integer or a pointer */, egi_operand_integer, \
-    (struct egi_number_of_this_type_must_be_cast *)0))(egi_x); })
+    default: __builtin_choose_expr(__builtin_classify_type(egi_x) < 8 /* an integer or a pointer */, \
+    egi_operand_integer, (struct egi_number_of_this_type_must_be_cast *)0))(egi_x); })
 #endif
 
 #ifdef __cplusplus

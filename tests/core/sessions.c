@@ -2220,6 +2220,7 @@ TEST(a_tape_is_reset_in_a_graph) {
 }
 // One tape over two graphs: of each, a run's tape begins at its own nodes.
 TEST(a_tape_stays_open_over_two_graphs) {
+    EG_SCOPE;
     eg_tensor *x = eg_constant(EG_SHAPE(2), 0.5, 0.7), *u = eg_constant(EG_SHAPE(2), 2, 3);
     eg_tape *tape = eg_tape_begin_persistent();
     for (int more = 50; more >= 0; more -= 50) {
@@ -2241,7 +2242,8 @@ TEST(a_tape_stays_open_over_two_graphs) {
         eg_session *s = eg_session_new(g);
         const eg_feed feeds[] = { { a, x }, { b, u } };
         eg_tensor *run = eg_session_eval(s, y, feeds, 2);
-        if (CHECK(run != NULL)) CHECK_TENSOR(run, 1e-5, 3, 8.82);
+        REQUIRE(run);
+        CHECK_TENSOR(run, 1e-5, 3, 8.82);
         eg_session_release(s);
         eg_graph_release(g);
     }
