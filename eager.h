@@ -18098,6 +18098,9 @@ static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     const eg_tensor *labels = c->in[0], *x = c->in[1];
     bool fits = labels->rank == x->rank - 1;
     for (int i = 0; i < labels->rank && fits; i++) fits = labels->dims[i] == x->dims[i];
+    if (egi_dtype_is_float(labels->dtype) && !egi_dtype_is_float(x->dtype))
+        return egi_fail(EG_ERROR_DTYPE, c->op->name, "the labels come first and the logits second: %s and %s are the "
+                        "other way round", egi_tensor_show(labels), egi_tensor_show(x));
     if (!egi_operand_needs_index(c->op->name, labels) || !egi_operand_needs_float(c->op->name, x)) return false;
     if (!fits)
         return egi_fail(EG_ERROR_SHAPE, c->op->name,
@@ -21939,7 +21942,8 @@ static bool egi_body_call(const char *name, const char *what, eg_function_body *
     EGI_FRAMED_DEEPER(what, name, ok = f(lists, results, user));
     for (int i = m; i < m + SPARE && ok; i++)
         if (results[i])
-            ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave result %d, but the call asked for %d", what, i, m);
+            ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave at least %d results, but the call asked for %d", what, i + 1,
+                          m);
     if (ok && m) memcpy(out, results, (size_t)m * sizeof *out);
     if (lists != few) egi_free(lists);
     return ok;

@@ -2368,16 +2368,16 @@ TEST(lists_of_a_body_end_with_nulls) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y[2] = { NULL, x }, *yes = eg_greater(eg_scalar(1), 0);
     CHECK_ERROR(eg_function_call(reads, &x, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
     CHECK_ERROR(eg_function_call(gives, &x, 1, y, 1), EG_ERROR_ARGUMENT,
-                "the body gave result 1, but the call asked for 1");
+                "the body gave at least 2 results, but the call asked for 1");
     CHECK_ERROR(eg_cond(yes, reads_two, gives_two, NULL, &x, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
-    CHECK_ERROR(eg_cond(yes, gives_two, reads_two, NULL, &x, 1, y, 1), EG_ERROR_ARGUMENT, "gave result 1");
+    CHECK_ERROR(eg_cond(yes, gives_two, reads_two, NULL, &x, 1, y, 1), EG_ERROR_ARGUMENT, "gave at least 2 results");
     CHECK(y[1] == x);
     eg_graph *g = eg_graph_new();
     {
         EG_GRAPH(g);
         eg_tensor *p = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "p"), *more = eg_greater(eg_reduce_sum(p), 0);
         CHECK_ERROR(eg_cond(more, reads_two, reads_two, NULL, &p, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
-        CHECK_ERROR(eg_while(gives_two, reads_two, NULL, &p, y, 1), EG_ERROR_ARGUMENT, "gave result 1");
+        CHECK_ERROR(eg_while(gives_two, reads_two, NULL, &p, y, 1), EG_ERROR_ARGUMENT, "gave at least 2 results");
     }
     eg_graph_release(g);
     eg_function_release(reads);
