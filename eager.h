@@ -21942,8 +21942,8 @@ static bool egi_body_call(const char *name, const char *what, eg_function_body *
     EGI_FRAMED_DEEPER(what, name, ok = f(lists, results, user));
     for (int i = m; i < m + SPARE && ok; i++)
         if (results[i])
-            ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave at least %d results, but the call asked for %d", what, i + 1,
-                          m);
+            ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave at least %d results, but the call asked for %d", what,
+                          i + 1, m);
     if (ok && m) memcpy(out, results, (size_t)m * sizeof *out);
     if (lists != few) egi_free(lists);
     return ok;

@@ -519,7 +519,7 @@ TEST(loss_errors) {
     CHECK_ERROR(eg_softmax_cross_entropy_with_logits(eg_ones(EG_INT32, EG_SHAPE(3)), x), EG_ERROR_SHAPE,
                 "eg_sparse_softmax");
     CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(x, eg_ones(EG_INT32, EG_SHAPE(3))), EG_ERROR_DTYPE,
-                "the labels come first and the logits second: float32 [3, 4] and int32 [3] are the other way round");
+                "the labels come first and the logits second: float32 [3, 4] ");
     CHECK_ERROR(eg_softmax_cross_entropy_with_logits(eg_scalar(1), eg_scalar(1)), EG_ERROR_SHAPE, "(..., classes)");
     CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(x, x), EG_ERROR_DTYPE,
                 "eg_sparse_softmax_cross_entropy_with_logits");
