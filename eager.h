@@ -4684,7 +4684,7 @@ typedef struct egi_thread {
     egi_heap *heap;
     uintptr_t *stack;                           // references owned by scopes; low bits are tags
     int64_t stack_size, stack_capacity;
-    int64_t numbers[8];                         // where in the stack the latest plain numbers stand (egi_number_new)
+    int64_t numbers[8];                         // where in the stack the latest plain numbers are (egi_number_shared)
     int64_t scope;                              // where the innermost scope's marker stands, plus 1; 0: outermost
     // The serial of the latest scope; numbers are taken from egi_shared.serial in blocks of 2^20.
     uint64_t scope_serial;
@@ -7144,7 +7144,7 @@ static eg_tensor *egi_tensor_from_rule(const char *op, eg_dtype dtype, eg_shape 
     char *bytes = (char *)egi_alloc((size_t)size * element);
     if (!bytes) { egi_memory_fail(op, size * (int64_t)element); return NULL; }
     for (int64_t i = 0; i < size; i++) egi_dtype_store(dtype, bytes + (size_t)i * element, rule(i, p));
-    eg_tensor *x = egi_tensor_upload(op, dtype, &shape, bytes);
+    eg_tensor *x = egi_tensor_upload_as(op, dtype, &shape, bytes);
     egi_free(bytes);
     return x;
 }
