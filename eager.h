@@ -5319,8 +5319,9 @@ static void egi_note_keep(egi_kept_note *kept, const char *op) {
     kept->line = note ? note->line : 0;
     snprintf(kept->file, sizeof kept->file, "%s", note ? egi_note_file(note) : "");
 }
-// Whether an op of this name was registered by the program, whose errors go by the name alone, without "eg_".
-// eg_op_register sets the pointer, so that a program which registers no op does not reach the list of them.
+// Whether this is the name of an op that the program registered (not only one of the same letters), whose errors go by
+// the name alone, without "eg_". eg_op_register sets the pointer, so that a program which registers no op does not
+// reach the list of them.
 static bool (*egi_op_is_registered)(const char *name);
 // Adds what the contexts of this thread say: the dataset's stage to the front, the others to `behind`, which is f's
 // member `within` or `around`. The op is "matmul" of eg_matmul, or NULL.
@@ -21429,6 +21430,10 @@ static bool egi_op_user_exists(const char *name) {
         if (!strcmp(egi_user_ops[i].name, name)) return true;
     return false;
 }
+// Whether a pointer is to the name in one of the entries.
+static bool egi_op_user_has_name(const char *name) {
+    return (uintptr_t)name - (uintptr_t)egi_user_ops < sizeof egi_user_ops;
+}
 // The library's ops are found by their names only, since a table of their rows would bring all of their code along.
 static bool egi_op_exists(const char *name) {
 #define EGI_NAME_1(kind, name, f, d0) #name,
@@ -21476,7 +21481,7 @@ EAGER_API int eg_op_register(const eg_op_definition *d) {
         egi_user_ops[at].op.attr_size = sizeof(egi_user_attr);
         egi_user_ops[at].op.grad = d->backward ? egi_grad_user : NULL;
         __atomic_store_n(&egi_n_user_ops, at + 1, __ATOMIC_RELEASE);
-        __atomic_store_n(&egi_op_is_registered, &egi_op_user_exists, __ATOMIC_RELEASE);
+        __atomic_store_n(&egi_op_is_registered, &egi_op_user_has_name, __ATOMIC_RELEASE);
     }
     egi_unlock();
     if (taken) { egi_fail(EG_ERROR_ARGUMENT, "op_register", "there is an op named %s already", d->name); return -1; }

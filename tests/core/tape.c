@@ -1298,6 +1298,12 @@ TEST(errors_of_an_op_of_ones_own_name_it) {
     CHECK(!strncmp(eg_error_message(), "eg_matmul: ", 11));
     eg_error_clear();
     CHECK_ERROR(eg_op_run(hypot_op(), in, 3, &y, 1), EG_ERROR_ARGUMENT, "test_hypot: takes 2 inputs, not 3");
+    d.name = "item";                        // the name of a function that is no op
+    d.n_outputs = 1;
+    const int item = eg_op_register(&d);
+    CHECK_ERROR(eg_op_run(item, in, 3, &y, 1), EG_ERROR_ARGUMENT, "item: takes 2 inputs, not 3");
+    CHECK(isnan(eg_item(eg_ones(EG_FLOAT32, EG_SHAPE(2)))) && !strncmp(eg_error_message(), "eg_item: ", 9));
+    eg_error_clear();
     CHECK_ERROR(eg_op_run(hypot_op(), in, 2, &y, 2), EG_ERROR_ARGUMENT, "test_hypot: has 1 output, not 2");
     CHECK_ERROR(eg_op_run(hypot_op(), in, 2, &y, 1), EG_ERROR_NULL, "test_hypot: operand 0 is NULL");
 }
