@@ -47,17 +47,18 @@ END
 cmake_package() {
     cat <<END
 # find_package(eager): the targets eager::eager, which is libeager.so, and eager::static, which is libeager.a.
+# SYSTEM OFF (IMPORTED_NO_SYSTEM before CMake 3.25): in a system's folder gcc would not warn of .axes = 0.
 get_filename_component(eager_PREFIX "\${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 if(NOT TARGET eager::eager)
   add_library(eager::eager SHARED IMPORTED)
   set_target_properties(eager::eager PROPERTIES
     IMPORTED_LOCATION "\${eager_PREFIX}/lib/libeager.so" IMPORTED_SONAME libeager.so
-    INTERFACE_INCLUDE_DIRECTORIES "\${eager_PREFIX}/include")
+    SYSTEM OFF IMPORTED_NO_SYSTEM ON INTERFACE_INCLUDE_DIRECTORIES "\${eager_PREFIX}/include")
   add_library(eager::static STATIC IMPORTED)
   set_target_properties(eager::static PROPERTIES
     IMPORTED_LOCATION "\${eager_PREFIX}/lib/libeager.a"
     INTERFACE_LINK_LIBRARIES "$(echo $OPTION_LIBS $LIBS | sed 's/-l//g; s/ /;/g')"
-    INTERFACE_INCLUDE_DIRECTORIES "\${eager_PREFIX}/include")
+    SYSTEM OFF IMPORTED_NO_SYSTEM ON INTERFACE_INCLUDE_DIRECTORIES "\${eager_PREFIX}/include")
 endif()
 END
 }

@@ -65,6 +65,21 @@ END
     CC=$CC cmake -S "$W" -B "$W/made" -DCMAKE_PREFIX_PATH="$1" && cmake --build "$W/made" &&
         "$W/made/shared" && "$W/made/static"
 }
+# The folder of the header is no system's folder, where gcc would not warn.
+warns_through_cmake() {
+    cat >"$W/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.10)
+project(outside C)
+find_package(eager 0.1 REQUIRED)
+add_executable(axes axes.c)
+target_link_libraries(axes PRIVATE $1 m)
+target_compile_options(axes PRIVATE -Wall)
+END
+    printf '#include <eager.h>\nint main(void) { return eg_reduce_sum(eg_scalar(1), .axes = 0) == NULL; }\n' >"$W/axes.c"
+    rm -rf "$W/warned"
+    CC=$CC cmake -S "$W" -B "$W/warned" -DCMAKE_PREFIX_PATH="$P" && cmake --build "$W/warned" 2>"$T/warned" || return
+    grep -q 'missing-braces' "$T/warned"
+}
 other_versions_are_refused() {
     printf '%s\n' 'cmake_minimum_required(VERSION 3.10)' 'project(outside C)' "find_package(eager $1 REQUIRED)" \
         >"$W/CMakeLists.txt"
@@ -112,6 +127,12 @@ else
     check through_cmake through_cmake "$P"
     check other_versions_are_refused other_versions_are_refused 0.2
     check other_major_versions_are_refused other_versions_are_refused 1
+    printf '%s\n' 'if(CMAKE_VERSION VERSION_LESS 3.23)' 'message(FATAL_ERROR old)' 'endif()' >"$W/version.cmake"
+    if cmake -P "$W/version.cmake" 2>/dev/null; then
+        check warns_through_cmake warns_through_cmake eager::eager
+        check warns_through_cmake_static warns_through_cmake eager::static
+    else skip warns_through_cmake "CMake before 3.23"
+    fi
 fi
 check symbols_of_the_shared_library shows nm -D --defined-only "$P/lib/libeager.so"
 check symbols_of_the_static_library shows nm -g --defined-only "$P/lib/libeager.a"
