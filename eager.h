@@ -4339,7 +4339,8 @@ typedef struct egi_pool_parameters { egi_pool_kind kind; egi_windows windows; } 
 typedef struct egi_gather_parameters {
     int64_t outer, rows, inner;
     const char *name;
-    int64_t most;                           // no row gets more updates than so many; 0: unknown
+    // 0, or the indices are positions that an op found, so that they need no check, and none occurs more often than this
+    int64_t most;
 } egi_gather_parameters;
 // EGI_DRAW_STATE is what a kernel needs that makes elements of a draw itself: int64 seed, counter and the first of the
 // draw's elements, which is `high`. The draw has `low` elements of 32 bits.
@@ -16102,11 +16103,16 @@ static void egi_gather_run(void *context, int64_t begin, int64_t end) {
     }
 }
 #undef EGI_GATHER
+// The indices of a gather or scatter_add, checked where that is needed.
+static const int64_t *egi_cpu_positions(const egi_gather_parameters *p, const eg_tensor *indices) {
+    return p->most && indices->size ? (const int64_t *)(const void *)indices->data
+           : egi_cpu_indices(p->name, indices, p->rows, false);
+}
 // out[o, i] = x[o, index[i]], for x seen as (outer, rows, inner). False with an error where an index is no row.
 static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *indices = args->in[1];
-    const int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
+    const int64_t *index = egi_cpu_positions(p, indices);
     const int64_t row = p->inner * egi_dtypes[x->dtype].size, n = p->outer * indices->size;
     (void)b;
     if (!index) return false;
@@ -16182,19 +16188,33 @@ static void egi_scatter_hot(const egi_scatter_job *job, const float *u, float *y
         for (int64_t j = 0; job->hot[r] && j < inner; j++)
             y[r * inner + j] = (float)job->sums[(job->hot[r] - 1) * inner + j];
 }
+// Clears y from row `cleared` to beyond row r, at most to row `last`; returns to where. Rows are cleared shortly before
+// the first of them gets an update, so that what follows is in the nearest cache where indices lie near each other.
+EGI_NOINLINE static int64_t egi_scatter_clear(char *y, int64_t row, int64_t cleared, int64_t r, int64_t last) {
+    enum { BYTES = 8192 };
+    const int64_t to = egi_min64(last, r + 1 + BYTES / egi_max64(row, 1));
+    memset(y + cleared * row, 0, (size_t)((to - cleared) * row));
+    return to;
+}
 #define EGI_SCATTER(T, U) { \
         const T *u = (const T *)(const void *)from; \
         T *y = (T *)(void *)to; \
-        for (int64_t i = 0; inner == 1 && i < job->n; i++) \
-            if (index[i] >= first && index[i] < last) y[index[i]] = (T)((U)y[index[i]] + (U)u[i]); \
+        for (int64_t i = 0; inner == 1 && i < job->n; i++) { \
+            const int64_t r = index[i]; \
+            if (r < first || r >= last) continue; \
+            if (r >= cleared) cleared = egi_scatter_clear(to, row, cleared, r, last); \
+            y[r] = (T)((U)y[r] + (U)u[i]); \
+        } \
         for (int64_t i = 0; inner > 1 && i < job->n; i++) { \
-            if (index[i] < first || index[i] >= last) continue; \
-            T *sum = y + index[i] * inner; \
+            const int64_t r = index[i]; \
+            if (r < first || r >= last) continue; \
+            if (r >= cleared) cleared = egi_scatter_clear(to, row, cleared, r, last); \
+            T *sum = y + r * inner; \
             for (int64_t j = 0; j < inner; j++) sum[j] = (T)((U)sum[j] + (U)u[i * inner + j]); \
         } \
         break; \
     }
-// Runs units: clears its part of y, then adds the updates in order.
+// Runs units: clears its part of y and adds the updates in order.
 static void egi_scatter_run(void *context, int64_t begin, int64_t end) {
     const egi_scatter_job *job = (const egi_scatter_job *)context;
     const egi_gather_parameters *p = job->p;
@@ -16205,8 +16225,9 @@ static void egi_scatter_run(void *context, int64_t begin, int64_t end) {
     for (int64_t o = job->ranges ? 0 : begin; o < (job->ranges ? p->outer : end); o++) {
         const char *from = job->u + o * job->n * row;
         char *to = job->y + o * p->rows * row;
-        if (job->ranges) memset(to + first * row, 0, (size_t)((last - first) * row));
+        int64_t cleared = job->ranges ? first : last;
         if (job->hot) {
+            memset(to + cleared * row, 0, (size_t)((last - cleared) * row));
             egi_scatter_hot(job, (const float *)(const void *)from, (float *)(void *)to, first, last);
             continue;
         }
@@ -16217,6 +16238,7 @@ static void egi_scatter_run(void *context, int64_t begin, int64_t end) {
             case EG_INT64: EGI_SCATTER(int64_t, uint64_t)
             default: EGI_SCATTER(uint8_t, unsigned)
         }
+        memset(to + cleared * row, 0, (size_t)((last - cleared) * row));
     }
 }
 #undef EGI_SCATTER
@@ -16225,7 +16247,7 @@ static void egi_scatter_run(void *context, int64_t begin, int64_t end) {
 static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *indices = args->in[1], *out = args->out[0];
-    const int64_t n = indices->size, *index = egi_cpu_indices(p->name, indices, p->rows, false);
+    const int64_t n = indices->size, *index = egi_cpu_positions(p, indices);
     const int most = egi_parallel_most();
     egi_scatter_job job = { p, index, NULL, NULL, args->in[0]->data, out->data, n, 0, out->dtype };
     uint32_t *hot = NULL;
@@ -18362,7 +18384,7 @@ EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o
 // scatter_add makes zeros with `rows` rows along the axis and adds x to them row by row; an index that occurs twice
 // adds twice. Kernels check the indices.
 
-// name: the public op's, for errors; most: how often an index occurs at most, 0: unknown
+// name: the public op's, for errors; most: see egi_gather_parameters
 typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char *name; int64_t most; } egi_gather_attr;
 // The axis of x is replaced by the axes of the indices.
 static bool egi_shape_gather(egi_call *c) {

@@ -993,6 +993,26 @@ TEST(scatter_values) {
     CHECK_TENSOR(eg_scatter_nd(eg_zeros(EG_INT32, EG_SHAPE(0, 1)), eg_zeros(EG_FLOAT32, EG_SHAPE(0)), EG_SHAPE(2)), 0,
                  0, 0);
 }
+// Few updates for many rows: what lies before, between and after them is 0 whatever the memory held, also after a row
+// near the end came first.
+TEST(scatter_leaves_zeros_between_far_updates) {
+    enum { ROWS = 9000, MOST = 4 };
+    const int64_t lists[][MOST] = { { 8999, 1, 4000, 1 }, { 0, 0, 0, 0 }, { 2, 3000, 6000, 8998 }, { 6000, 5999, 0, 7 } };
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        for (int64_t inner = 1; inner <= 3; inner += 2)
+            for (int t = 0; t <= EG_UINT8; t++) {
+                EG_SCOPE;
+                double want[ROWS * 3] = { 0 };
+                for (int i = 0; i < 3; i++) { EG_SCOPE; eg_full((eg_dtype)t, EG_SHAPE(ROWS, inner), 7); }
+                eg_tensor *index = eg_from_data(EG_INT64, EG_SHAPE(MOST), lists[k]),
+                          *updates = eg_cast(eg_reshape(eg_range(EG_INT32, 1, 1 + MOST * (double)inner, 1),
+                                                        EG_SHAPE(MOST, inner)), (eg_dtype)t);
+                for (int i = 0; i < MOST; i++)
+                    for (int64_t j = 0; j < inner; j++)
+                        want[lists[k][i] * inner + j] += (double)(i * inner + j + 1);
+                CHECK_VALUES(eg_segment_sum(updates, index, ROWS), 0, want, ROWS * inner);
+            }
+}
 TEST(one_hot_values) {
     eg_tensor *i = eg_constant_of(EG_INT32, EG_SHAPE(3), 2, 0, -1);
     CHECK_TENSOR(eg_one_hot(i, 3), 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
