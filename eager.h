@@ -54527,7 +54527,7 @@ static void EGI_TN(egi_recurrent_run)(void *context, int64_t first, int64_t last
     EGI_TN(egi_recurrent_job) *job = (EGI_TN(egi_recurrent_job) *)context;
     const egi_recurrent_parameters *q = job->q;
     const int64_t begin = q->batch * first / job->units, end = q->batch * last / job->units;
-    const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
+    const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u, size = (int64_t)sizeof(EGI_T);
     const EGI_T *z = job->z, *bias = job->bias, *zeros = job->zeros;
     EGI_T *all = job->all, *kept = job->kept, *h = job->h, *c = job->c, *p = job->products,
           *nowhere = job->nowhere + egi_this.slot * (pieces + u);
@@ -54546,6 +54546,8 @@ static void EGI_TN(egi_recurrent_run)(void *context, int64_t first, int64_t last
             r.h = h + b * u;
             r.c = c ? c + b * u : NULL;
             r.y = all ? all + (b * q->steps + i) * u : nowhere + pieces;
+            egi_fetch_rows(r.z, q->steps * width * size, 0, 1, width * size, 0, 1);      // of the next row of the batch
+            if (kept) egi_fetch_rows(r.kept, q->steps * pieces * size, 0, 1, pieces * size, 0, 1);
             if (!job->mask || job->mask[row]) { job->cell(&r); continue; }
             // A masked step: the states stay and the product is not used.
             memcpy(r.y, r.h, (size_t)u * sizeof *h);
@@ -54588,7 +54590,7 @@ static void EGI_TN(egi_recurrent_back)(void *context, int64_t first, int64_t las
     EGI_TN(egi_recurrent_job) *job = (EGI_TN(egi_recurrent_job) *)context;
     const egi_recurrent_parameters *q = job->q;
     const int64_t begin = q->batch * first / job->units, end = q->batch * last / job->units;
-    const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
+    const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u, size = (int64_t)sizeof(EGI_T);
     EGI_T *step = job->products, *dh = job->dh, *dz = job->dz, *dp = job->dp;
     for (int64_t i = q->steps - 1; i >= 0; i--) {
         const int64_t t = q->backwards ? q->steps - 1 - i : i;
@@ -54603,6 +54605,8 @@ static void EGI_TN(egi_recurrent_back)(void *context, int64_t first, int64_t las
             r.dc = job->dc ? job->dc + b * u : NULL;
             r.dz = dz + row * width;
             r.dp = step + b * width;
+            egi_fetch_rows(r.kept, q->steps * pieces * size, 0, 1, pieces * size, 0, 1);  // of the next row of the batch
+            egi_fetch_rows(r.dz, q->steps * width * size, 0, 1, width * size, 0, 1);
             if (!job->mask || job->mask[row]) job->cell(&r);
             else {
                 EGI_TN(egi_axpy)(u, 1, r.g, r.dh);
