@@ -53852,6 +53852,33 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t 
         y[i] = add ? y[i] + s : s;
     }
 }
+// The same for four outputs of n elements, whole pairs of vectors, one after the other in y. Their x[t] lie `step`
+// elements apart, and each vector of a filter is read once for all four.
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int64_t count, const EGI_T *const *x,
+                                                                  int64_t step, const EGI_T *const *f, EGI_T *y) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    for (int64_t i = 0; i < n; i += 2 * L) {
+        EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
+        for (int64_t t = 0; t < count; t++) {
+            const EGI_T *u = x[t] + i;
+            const EGI_VEC v = *(const EGI_VEC *)(f[t] + i), w = *(const EGI_VEC *)(f[t] + i + L);
+            s0 = EGI_VFMA(*(const EGI_VEC *)u, v, s0);
+            t0 = EGI_VFMA(*(const EGI_VEC *)(u + L), w, t0);
+            s1 = EGI_VFMA(*(const EGI_VEC *)(u + step), v, s1);
+            t1 = EGI_VFMA(*(const EGI_VEC *)(u + step + L), w, t1);
+            s2 = EGI_VFMA(*(const EGI_VEC *)(u + 2 * step), v, s2);
+            t2 = EGI_VFMA(*(const EGI_VEC *)(u + 2 * step + L), w, t2);
+            s3 = EGI_VFMA(*(const EGI_VEC *)(u + 3 * step), v, s3);
+            t3 = EGI_VFMA(*(const EGI_VEC *)(u + 3 * step + L), w, t3);
+        }
+        for (int64_t o = 0; o < 4; o++) egi_fetch(x[count - 1] + o * step + i, 64), egi_fetch(y + o * n + i, 64);
+        EGI_T *to = y + i;
+        *(EGI_VEC *)to = s0, *(EGI_VEC *)(to + L) = t0, to += n;
+        *(EGI_VEC *)to = s1, *(EGI_VEC *)(to + L) = t1, to += n;
+        *(EGI_VEC *)to = s2, *(EGI_VEC *)(to + L) = t2, to += n;
+        *(EGI_VEC *)to = s3, *(EGI_VEC *)(to + L) = t3;
+    }
+}
 // C (m,n) = op(A) op(B), or C += with accumulate, for 1 < n <= a vector's elements and k <= EGI_SMALL_SIDE. The steps
 // lead from row to row and from column to column of op(A) and op(B).
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_small)(
@@ -54873,8 +54900,17 @@ static void EGI_TN(egi_conv_depthwise_sums)(const EGI_TN(egi_conv_job) *j, int64
             const int64_t first = back ? o + a->before - reach : o * a->stride - a->before;
             const bool inside = first >= 0 && first + reach < (back ? a->out : a->in) && (!back || a->stride == 1);
             if (inside && follows) {
+                const bool four = c % (2 * EGI_VECTOR_BYTES / (int64_t)sizeof(EGI_T)) == 0 && o + 3 < width &&
+                                  first + 3 * step + reach < (back ? a->out : a->in);
                 for (int64_t t = 0; t < count; t++) x[t] += step * c;
-                EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, false);
+                if (!four) {
+                    EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, false);
+                    continue;
+                }
+                EGI_IN_VECTORS(egi_taps_sum_four)(c, count, x, step * c, f, to);
+                for (int64_t t = 0; t < count; t++) x[t] += 3 * step * c;
+                o += 3;
+                to += 3 * c;
                 continue;
             }
             bool add = false;
