@@ -4691,8 +4691,13 @@ typedef bool egi_record_function(const egi_op *op, eg_tensor *const *in, int n, 
 // A call of a traced function in progress on this thread, by which a body that calls its own function is noticed.
 // assigns: called before the body assigns to a variable; false with an error where another thread runs the body, too.
 // NULL in a replay, where only functions of eg_host_call assign so, which several threads may run.
+// trace: the list that is replayed or written; NULL where none is, and in calls that become a part of another list.
 typedef struct egi_function_call {
     struct egi_function_call *outer; struct eg_function *f; bool (*assigns)(struct eg_function *f);
+    const struct egi_trace *trace;
+    bool inlined;                // it becomes a part of the list of an outer call, which counts it
+    int n;                       // how many inputs the body was given
+    void (*shows)(const struct egi_function_call *c, char *text, size_t room);  // NULL: no body of the program's runs
 } egi_function_call;
 typedef bool egi_trap_function(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out);
 typedef struct egi_thread {
@@ -5488,10 +5493,14 @@ static EGI_COLD bool egi_memory_fail(const char *what, int64_t bytes) {
             (long long)bytes, (long long)limit, (long long)__atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED));
     return egi_refuse(EG_ERROR_MEMORY, what, "out of memory (%lld bytes asked for)", (long long)bytes);
 }
-// A NULL operand is the trace of an earlier error; only where none is pending is it one of its own.
+// A NULL operand is the trace of an earlier error; only where none is pending is it one of its own. In the body of a
+// traced function NULLs stand after the inputs, so that the error says how many there were.
 static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
-    if (egi_this.error.code == EG_OK) egi_fail(EG_ERROR_NULL, function, "operand %d is NULL", i);
-    return false;
+    const egi_function_call *call = egi_this.functions;
+    char text[160] = "";
+    if (egi_this.error.code != EG_OK) return false;
+    if (call && call->shows) call->shows(call, text, sizeof text);
+    return egi_fail(EG_ERROR_NULL, function, "operand %d is NULL%s", i, text);
 }
 
 // Whether options were given by name, or in a struct that was zeroed before it was filled (EG_BY_NAME): then both
@@ -40591,6 +40600,8 @@ typedef struct egi_trace_step egi_trace_step;
 typedef struct egi_open_list egi_open_list;
 typedef struct egi_taped egi_taped;
 typedef struct egi_taped_call egi_taped_call;
+// A function whose body became a part of another function's list; assigns: that part assigns to variables.
+typedef struct egi_inlined { struct eg_function *f; bool assigns; } egi_inlined;
 // A list, and all that its replays need. While the body runs, `recorder` receives what it does, `lines`, `operands` and
 // `places` grow, and each place holds a reference to its buffer. In a finished list, lines, operands, places and steps
 // are constant, so that several threads can replay it at once, each with its own run. `..._room` is the number of
@@ -40601,6 +40612,8 @@ typedef struct egi_trace {
     int32_t refs;                // under egi_lock: the function's and those of calls
     eg_backend *backend;         // of all its tensors
     eg_function *function;       // while the body runs
+    egi_inlined *inlined;        // a call counts in each of these functions, too
+    int64_t n_inlined, inlined_room;
     int64_t *signature, signature_size;
     egi_trace_line *lines;
     egi_operand *operands;
@@ -40661,7 +40674,8 @@ struct eg_function {
     int64_t key;                 // part of the signature
     bool eager;                  // for ever, for the reason `why`
     bool tracing;                // a thread runs the body to trace it
-    int running;                 // how many runs of the body and replays are under way
+    int running;                 // how many runs of the body and replays, as parts of other lists, too, are under way
+    int inlined;                 // how many traces have it among their inlined ones; they keep its memory
     const void *assigner;        // the thread whose body or replay assigns, or NULL
     egi_asked asked[EGI_ASKED];  // constant up to n_asked, which is atomic
     int n_asked;
@@ -41397,6 +41411,18 @@ static void egi_captured_release(egi_captured *c) {
 }
 static void egi_trace_steps_free(egi_trace *t);
 static void egi_taped_release(egi_taped *k);
+// Gives back a list's share in the functions that are a part of it. A trace holds a function's memory alone, not what
+// the function holds: it may have been released, and nobody calls it then.
+static void egi_trace_release_inlined(egi_trace *t) {
+    for (int64_t i = 0; i < t->n_inlined; i++) {
+        eg_function *f = t->inlined[i].f;
+        egi_lock();
+        const bool last = --f->inlined == 0 && f->object.kind == EGI_DEAD;
+        egi_unlock();
+        if (last) egi_handle_free(f);
+    }
+    egi_free(t->inlined);
+}
 // Gives back one reference to a trace whose body has ended; the last one frees it.
 static void egi_trace_release(egi_trace *t) {
     if (!t) return;
@@ -41426,6 +41452,7 @@ static void egi_trace_release(egi_trace *t) {
     egi_free(t->out);
     egi_free(t->out_flags);
     egi_taped_release(t->taped);
+    egi_trace_release_inlined(t);
     egi_free(t);
 }
 // Whether an operand shows all of its place's memory, each element once and in order.
@@ -44139,22 +44166,38 @@ static void egi_function_after_fork(eg_function *f) {
     for (egi_trace *k = f->traces; k; k = k->next) k->busy = 0;
 }
 static bool egi_function_is_taken(void) {
-    return egi_fail(EG_ERROR_STATE, "function_call", "another thread runs this function, whose body assigns to "
-                                    "variables; one at a time may");
+    return egi_fail(EG_ERROR_STATE, "function_call", "another thread runs this function, or one that it calls, whose "
+                                    "body assigns to variables; one at a time may");
+}
+// The entry of f among the functions that are a part of a list, or NULL.
+static egi_inlined *egi_trace_inlined(const egi_trace *t, const eg_function *f) {
+    for (int64_t i = 0; i < t->n_inlined; i++) if (t->inlined[i].f == f) return &t->inlined[i];
+    return NULL;
+}
+// How often this thread is counted in f->running.
+static int egi_function_own(const eg_function *f) {
+    int own = 0;
+    for (const egi_function_call *c = egi_this.functions; c; c = c->outer)
+        own += (c->f == f && !c->inlined) + (c->trace && egi_trace_inlined(c->trace, f));
+    return own;
 }
 // Whether other threads run the body or replay a list. Under egi_lock.
-static bool egi_function_has_others(const eg_function *f) {
-    int own = 0;
-    for (const egi_function_call *c = egi_this.functions; c; c = c->outer) own += c->f == f;
-    return f->running > own;
+static bool egi_function_has_others(const eg_function *f) { return f->running > egi_function_own(f); }
+// The list that this thread writes now, or NULL.
+static egi_trace *egi_trace_written(void) {
+    egi_recorder *r = egi_this.observer;
+    return r && r->op == egi_trace_op ? (egi_trace *)(void *)r : NULL;
 }
 // Several threads may run a body, or replay lists, that only read. The first one to assign must be the only one, since
 // the others may have read, or be about to read, what it changes.
 static bool egi_function_assigns(eg_function *f) {
+    const egi_trace *t = egi_trace_written();
     egi_lock();
     egi_function_after_fork(f);
     const bool own = f->assigner == &egi_this || (!f->assigner && !egi_function_has_others(f));
     if (own) f->assigner = &egi_this;
+    egi_inlined *part = t ? egi_trace_inlined(t, f) : NULL;
+    if (part) part->assigns = true;
     egi_unlock();
     return own || egi_function_is_taken();
 }
@@ -44166,20 +44209,78 @@ static bool egi_function_enter(eg_function *f) {
     egi_unlock();
     return !taken || egi_function_is_taken();
 }
+// Under egi_lock.
+static void egi_function_count_off(eg_function *f) {
+    if (f->running) f->running--;                           // 0: forked meanwhile
+    if (f->assigner == &egi_this && !egi_function_own(f)) f->assigner = NULL;
+}
 static void egi_function_leave(eg_function *f) {
     egi_lock();
-    if (f->running) f->running--;                           // 0: forked meanwhile
-    if (f->assigner == &egi_this) f->assigner = NULL;
+    egi_function_count_off(f);
     egi_unlock();
 }
-// Runs the body in a scope of its own; its results go to the caller's scope. `counted`: the call is among f->running.
-static bool egi_function_run(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m, bool counted) {
-    egi_function_call call = { egi_this.functions, f, egi_function_assigns };
+// Makes f's body a part of the list that is written. Until the whole call ends, this thread is counted in f, too, as it
+// is in the function that it traces: what f assigns is read and written beside the body. False with an error.
+static bool egi_trace_inlines(egi_trace *t, eg_function *f) {
+    void *inlined = t->inlined;
+    if (egi_trace_inlined(t, f)) return true;
+    if (!egi_memory_grow(&inlined, &t->inlined_room, t->n_inlined + 1, sizeof *t->inlined))
+        return egi_memory_fail("function_call", 0);
+    t->inlined = (egi_inlined *)inlined;
+    if (!egi_function_enter(f)) return false;
+    egi_lock();
+    f->inlined++;
+    egi_unlock();
+    const egi_inlined part = { f, false };
+    t->inlined[t->n_inlined++] = part;
+    return true;
+}
+// Whether another thread forbids a call that is to run list t. Under egi_lock.
+static bool egi_trace_is_taken(const egi_trace *t) {
+    for (int64_t i = 0; i < t->n_inlined; i++) {
+        eg_function *f = t->inlined[i].f;
+        egi_function_after_fork(f);
+        if ((f->assigner && f->assigner != &egi_this) || (t->inlined[i].assigns && egi_function_has_others(f)))
+            return true;
+    }
+    return false;
+}
+// Counts a call that runs list t in the functions that are a part of it, and ends that. Under egi_lock.
+static void egi_trace_count(const egi_trace *t) {
+    for (int64_t i = 0; i < t->n_inlined; i++) {
+        t->inlined[i].f->running++;
+        if (t->inlined[i].assigns) t->inlined[i].f->assigner = &egi_this;
+    }
+}
+static void egi_trace_count_off(const egi_trace *t) {
+    for (int64_t i = 0; i < t->n_inlined; i++) egi_function_count_off(t->inlined[i].f);
+}
+// How many of n inputs are the program's, which masks of theirs follow (egi_inputs_with_masks).
+static int egi_inputs_without_masks(eg_tensor *const *in, int n) {
+    int own = 0;
+    for (int all = 0; all < n; own++) all += 1 + (in[own]->mask != NULL);
+    return own;
+}
+// ", in the body of a traced function called with 1 input at program.c:7"
+static void egi_function_call_shows(const egi_function_call *c, char *text, size_t room) {
+    const egi_call_note *note = egi_note_among(0, egi_this.noted, "function_call");
+    int at = snprintf(text, room, ", in the body of a traced function called with %d input%s", c->n,
+                      c->n == 1 ? "" : "s");
+    if (note) snprintf(text + at, room - (size_t)at, " at %.80s:%d", egi_note_file(note), note->line);
+}
+// Runs the body in a scope of its own; its results go to the caller's scope. `counted`: the list for which this call is
+// among f->running already, or NULL.
+static bool egi_function_run(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
+                             const egi_trace *counted) {
+    egi_trace *const t = egi_trace_written();
+    const bool inlined = t && !counted;
+    egi_function_call call = { egi_this.functions, f, egi_function_assigns, counted, inlined, n,
+                               f->inner ? NULL : egi_function_call_shows };
     bool ok = false;
     const int64_t errors = egi_this.errors;
     const eg_tape *outer = egi_this.tapes;
     for (int i = 0; i < m; i++) out[i] = NULL;
-    if (!counted && !egi_function_enter(f)) return false;
+    if (!counted && !(inlined ? egi_trace_inlines(t, f) : egi_function_enter(f))) return false;
     egi_this.functions = &call;
     eg_scope scope = eg_scope_begin();
     if (f->inner) ok = f->body(in, out, f->user);
@@ -44200,7 +44301,7 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, int n, eg_ten
     }
     eg_scope_end(scope);
     egi_this.functions = call.outer;
-    if (!counted) egi_function_leave(f);
+    if (!counted && !inlined) egi_function_leave(f);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     return ok;
 }
@@ -44368,7 +44469,7 @@ static bool egi_function_trace_body(egi_trace *t, eg_tensor *const *in, eg_tenso
     if (taped) ok = egi_hidden_begin(&hidden, t->function, t, in, given);
     if (ok) {
         egi_tracing_begin(t);
-        ok = egi_function_run(t->function, given, t->n, out, t->m, true);
+        ok = egi_function_run(t->function, given, egi_inputs_without_masks(in, t->n), out, t->m, t);
         egi_tracing_end(t);
         if (ok && t->cleared[0])
             ok = egi_fail(EG_ERROR_STATE, "function_call", "the body clears an error and goes on, where a replay ends; "
@@ -44435,6 +44536,9 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     const bool taped = ok && egi_recording();
     ok = ok && egi_function_trace_body(t, in, given, out, taped, call);
     const bool good = egi_function_trace_end(t, given, out, old, taped, *call, &ok);
+    egi_lock();
+    egi_trace_count_off(t);
+    egi_unlock();
     for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
     if (!ok) { egi_taped_call_free(*call); *call = NULL; }
     eg_scope_end(scope);
@@ -45048,6 +45152,14 @@ static bool egi_open_copy_path(egi_trace *t, const egi_trace *a) {
     t->undoes = a->undoes;
     return t->path && t->given;
 }
+static bool egi_open_copy_inlined(egi_trace *t, const egi_trace *a) {
+    t->inlined = (egi_inlined *)egi_open_copy(a->inlined, a->n_inlined, sizeof *a->inlined);
+    if (!t->inlined) return false;
+    egi_lock();
+    for (; t->n_inlined < a->n_inlined; t->n_inlined++) t->inlined[t->n_inlined].f->inlined++;
+    egi_unlock();
+    return true;
+}
 // The list for the call's lengths, without steps. NULL without memory.
 static egi_trace *egi_open_list_at(const egi_open_list *o, const egi_lengths *at, const int64_t *signature) {
     const egi_trace *a = o->trace;
@@ -45071,8 +45183,8 @@ static egi_trace *egi_open_list_at(const egi_open_list *o, const egi_lengths *at
     t->variables = (egi_trace_variable *)egi_open_copy(a->variables, a->n_variables, sizeof *a->variables);
     t->out = (int32_t *)egi_open_copy(a->out, 2 * a->m, sizeof *a->out);
     t->out_flags = (uint16_t *)egi_open_copy(a->out_flags, a->m, sizeof *a->out_flags);
-    bool ok = egi_open_copy_path(t, a) && t->signature && t->lines && t->operands && t->places && t->first_operand &&
-              t->variables && t->out && t->out_flags;
+    bool ok = egi_open_copy_path(t, a) && egi_open_copy_inlined(t, a) && t->signature && t->lines && t->operands &&
+              t->places && t->first_operand && t->variables && t->out && t->out_flags;
     for (int64_t i = 0; i < a->n_lines && ok; i++, t->n_lines++) {
         void *parameters = a->lines[i].parameters;
         if (parameters) parameters = egi_open_copy(parameters, 1, a->lines[i].parameters_size);
@@ -45421,6 +45533,18 @@ static void egi_function_put_off(eg_function *f, egi_trace *old) {
     egi_unlock();
     egi_trace_release(gone);
 }
+// The same where no other thread runs the functions that are a part of the list.
+static void egi_trace_unshare_alone(const egi_trace *t) {
+    egi_lock();
+    const bool alone = !egi_trace_is_taken(t);
+    if (alone) egi_trace_count(t);
+    egi_unlock();
+    if (!alone) return;
+    egi_trace_unshare(t);
+    egi_lock();
+    egi_trace_count_off(t);
+    egi_unlock();
+}
 // Unshares the variables that all traces of a signature assign, since the body may take another way than the one that
 // it is compared with. Traces of other signatures are left alone: where the body only reads, other threads may be
 // reading the same memory.
@@ -45433,7 +45557,7 @@ static void egi_function_unshare(eg_function *f, const int64_t *signature, int64
         while (next && (!next->assigns || !egi_signatures_equal(next, signature, size))) next = next->next;
         if (next) next->refs++;
         egi_unlock();
-        if (next) egi_trace_unshare(next);
+        if (next) egi_trace_unshare_alone(next);
         egi_trace_release(at);
         at = next;
     } while (next);
@@ -45453,7 +45577,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     egi_unlock();
     // Unshares assigned variables, as a replay does; otherwise a reader of the values, such as a callback that keeps
     // the best ones, would end the trace. While other threads are at work, a body that assigns will fail.
-    if (alone && f->refused) egi_trace_unshare(f->refused);
+    if (alone && f->refused) egi_trace_unshare_alone(f->refused);
     if (alone) egi_function_unshare(f, signature, size);
     egi_taped_call *call;
     bool ok = egi_function_trace(f, in, n, out, m, own, size, old, &t, &call), same = true;
@@ -45526,7 +45650,8 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         if (!t && egi_path_fits(known, k)) t = k;
     }
     const bool set = t && t->settings != __atomic_load_n(&egi_settings, __ATOMIC_ACQUIRE);
-    busy = busy || (f->assigner && f->assigner != &egi_this) || (t && t->assigns && egi_function_has_others(f));
+    busy = busy || (f->assigner && f->assigner != &egi_this) || (t && t->assigns && egi_function_has_others(f)) ||
+           (t && t->n_inlined && egi_trace_is_taken(t));
     const bool later = set && (t->busy || f->tracing);      // it cannot be compared now
     if (busy) way = EGI_BY_NOTHING;
     else if (later) t = NULL;
@@ -45546,6 +45671,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         t->refs++;
         if (way == EGI_BY_REPLAY && (*run = t->runs) != NULL) t->runs = (*run)->next;
         if (way == EGI_BY_REPLAY) *arena = egi_arena_take(f, *run);
+        if (way == EGI_BY_REPLAY) egi_trace_count(t);
     }
     if (way == EGI_BY_TRACE && f->pause) { f->pause--; way = EGI_BY_PAUSE; }
     const bool traces = way == EGI_BY_TRACE || way == EGI_BY_CHECK;
@@ -45569,7 +45695,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     bool undone = f->inner && !bound;
     if (bound) egi_trace_run_bind(t, run, arena);
     // A function of eg_host_call may call f, too.
-    egi_function_call own = { egi_this.functions, f, NULL };
+    egi_function_call own = { egi_this.functions, f, NULL, t, false, t->n, NULL };
     egi_hosted *const hosted = egi_this.hosted;
     egi_this.hosted = NULL;
     egi_this.functions = &own;
@@ -45592,7 +45718,8 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     if (run) { run->next = t->runs; t->runs = run; }
     if (arena) { arena->next = f->arenas; f->arenas = arena; }
     egi_unlock();
-    return undone ? egi_function_run(f, in, t->n, out, t->m, true) : ok;   // fails where the replay did, in its words
+    if (!undone) return ok;                                     // else it fails where the replay did, in its words
+    return egi_function_run(f, in, egi_inputs_without_masks(in, t->n), out, t->m, t);
 }
 // One try of a call. *known: what is known of its path. If its replay goes another way, *known grows, with a reference
 // to the trace, nothing has happened, and *again is true.
@@ -45617,7 +45744,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
                          : way == EGI_BY_PAUSE ? "other tensors or tapes hold, in all tries so far, the values of "
                                                  "variables that the body assigns; the next try comes later" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-    if (reason) return egi_function_run(f, in, n, out, m, false);
+    if (reason) return egi_function_run(f, in, egi_inputs_without_masks(in, n), out, m, NULL);
     if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, arena, in, out, &strayed);
     else if (way == EGI_BY_TRACE && (*again = egi_open_derive(f, known, signature, size))) ok = false;
     else
@@ -45625,8 +45752,8 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
                                  sizeof explanation);
     egi_lock();
     if (t && t->busy > 0) t->busy--;                        // 0: forked meanwhile
-    if (f->running) f->running--;
-    if (f->assigner == &egi_this) f->assigner = NULL;
+    egi_function_count_off(f);
+    if (way == EGI_BY_REPLAY) egi_trace_count_off(t);
     if (strayed) t->calls--;
     else if (way == EGI_BY_REPLAY && known->n) egi_function_prefer(f, t);
     if (way != EGI_BY_REPLAY) f->tracing = false;
@@ -45653,7 +45780,7 @@ static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in,
     if (again) {
         const char *reason = "other threads change what its branches read";
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-        ok = egi_function_run(f, in, n, out, m, false);
+        ok = egi_function_run(f, in, egi_inputs_without_masks(in, n), out, m, NULL);
     }
     egi_trace_release(known.trace);
     return ok;
@@ -45703,7 +45830,7 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
     int64_t *signature = reason || !ok ? NULL : egi_function_signature(f, in, n, m, few, 128, &size);
     if (reason) {
         __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
-        ok = egi_function_run(f, in, n, out, m, false);
+        ok = egi_function_run(f, in, n, out, m, NULL);
     } else
         ok = signature ? egi_function_call_by_signature(f, in, n, out, m, signature, size)
                        : egi_memory_fail("function_call", size * 8);
@@ -45789,7 +45916,12 @@ EAGER_API void eg_function_release(eg_function *f) {
     egi_list_free_lent(&f->lent);
     egi_customs_free(f);
     if (f->ended) f->ended(f);
-    egi_object_free(f);
+    egi_lock();
+    f->object.refs = 0;
+    f->object.kind = EGI_DEAD;
+    const bool last = f->inlined == 0;
+    egi_unlock();
+    if (last) egi_handle_free(f);
 }
 EAGER_API const char *eg_function_reason(eg_function *f) {
     if (!egi_object_alive("function_reason", "function", f, EGI_FUNCTION)) return NULL;

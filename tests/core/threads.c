@@ -725,20 +725,27 @@ static void *call_and_wait(void *argument) {
     c->wrong += !eg_function_call(c->f, &x, 1, &y, 1);
     return NULL;
 }
+static bool calls_another(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_function_call((eg_function *)user, in, 1, out, 1) && eg_keep(out[0]);
+}
+// The same where one of the two threads, or both, call a function whose body calls the one that assigns.
 TEST(a_list_that_reads_and_one_that_assigns_are_not_replayed_at_once) {
     for (int first = 2; first < 4; first++)
-        for (int traced = 0; traced < 2; traced++) {
+        for (int kind = 0; kind < 8; kind++) {
+            const int traced = kind % 2, outer = kind / 4, other_outer = kind / 2 % 2;
             EG_SCOPE;
             gate g = GATE(2);
             eg_tensor *w = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(4)), "w");
             eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(5 - first)), *y;
-            eg_function *f = eg_function_new(reads_or_assigns, w, .no_recheck = true);
+            eg_function *inner = eg_function_new(reads_or_assigns, w, .no_recheck = true),
+                        *caller_of = eg_function_new(calls_another, inner, .no_recheck = true),
+                        *f = outer ? caller_of : inner;
             reading_gate = NULL;
-            for (int i = 0; i < 6; i++) {
-                eg_tensor *z = eg_ones(EG_FLOAT32, EG_SHAPE(traced ? 2 + i % 2 : 2));
-                CHECK(eg_function_call(f, &z, 1, &y, 1));
+            for (int i = 0; i < 12; i++) {
+                eg_tensor *z = eg_ones(EG_FLOAT32, EG_SHAPE(traced ? 2 + i / 2 % 2 : 2));
+                CHECK(eg_function_call(i % 2 ? caller_of : inner, &z, 1, &y, 1));
             }
-            caller c = {f, w, &g, first, 1, 0, 0};
+            caller c = {other_outer ? caller_of : inner, w, &g, first, 1, 0, 0};
             pthread_t other;
             reading_gate = &g;
             CHECK_INT(pthread_create(&other, NULL, call_and_wait, &c), 0);
@@ -751,12 +758,14 @@ TEST(a_list_that_reads_and_one_that_assigns_are_not_replayed_at_once) {
             pthread_join(other, NULL);
             CHECK_INT(c.wrong, 0);
             CHECK(eg_function_call(f, &x, 1, &y, 1));       // and now it may run
-            eg_function_release(f);
+            eg_function_release(inner);
+            eg_function_release(caller_of);
             eg_release(w);
         }
 }
-// Two signatures of one body that assigns, whose calls are compared all the time, since a setter is called: each call
-// that returned true has assigned, and no assignment is lost.
+// Two signatures of one body that assigns, or the body and another function's that calls it. In all rounds but every
+// fourth, calls are compared all the time, since a setter is called: each call that returned true has assigned, and no
+// assignment is lost.
 static bool adds_mean(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *sum = (eg_tensor *)user;
     out[0] = eg_assign(sum, eg_add(sum, eg_reduce_mean(in[0]))) ? eg_keep(eg_read(sum)) : NULL;
@@ -771,7 +780,7 @@ static void *add_means(void *argument) {
     for (int i = 0; i < 60; i++) {
         EG_SCOPE;
         eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1 + s->number)), *y;
-        eg_set_trainable(s->set, i % 2);
+        if (s->set) eg_set_trainable(s->set, i % 2);
         if (eg_function_call(s->f, &x, 1, &y, 1)) {
             s->done++;
             eg_release(held);
@@ -789,20 +798,23 @@ TEST(no_assignment_of_a_compared_call_is_lost) {
         EG_SCOPE;
         gate g = GATE(2);
         eg_tensor *sum = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(200000)), "sum"), *y;
-        eg_function *f = eg_function_new(adds_mean, sum);
+        eg_function *f = eg_function_new(adds_mean, sum), *of[2] = { f, f };
         adder s[2];
-        for (int i = 0; i < 2; i++)
-            s[i] = (adder){ f, eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(1)), "set"), &g, i, 0, 0 };
+        if (round % 2) of[1] = eg_function_new(calls_another, f);
+        else eg_function_retain(f);
+        for (int i = 0; i < 2; i++) {
+            eg_tensor *set = round % 4 == 3 ? NULL : eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(1)), "set");
+            s[i] = (adder){ of[i], set, &g, i, 0, 0 };
+        }
         for (int i = 0; i < 4; i++) {
             eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(1 + i % 2));
-            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            CHECK(eg_function_call(of[i % 2], &x, 1, &y, 1));
         }
         run_threads(add_means, s, sizeof *s, 2);
         CHECK_INT(s[0].wrong + s[1].wrong, 0);
         CHECK_NEAR(eg_item(eg_reduce_min(sum)), s[0].done + s[1].done, 0);
         CHECK_NEAR(eg_item(eg_reduce_max(sum)), s[0].done + s[1].done, 0);
-        eg_function_release(f);
-        for (int i = 0; i < 2; i++) eg_release(s[i].set);
+        for (int i = 0; i < 2; i++) { eg_function_release(of[i]); eg_release(s[i].set); }
         eg_release(sum);
     }
 }

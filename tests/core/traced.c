@@ -2366,7 +2366,13 @@ static bool gives_two(eg_tensor *const *in, eg_tensor **out, void *user) {
 TEST(lists_of_a_body_end_with_nulls) {
     eg_function *reads = eg_function_new(reads_two, NULL), *gives = eg_function_new(gives_two, NULL);
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y[2] = { NULL, x }, *yes = eg_greater(eg_scalar(1), 0);
-    CHECK_ERROR(eg_function_call(reads, &x, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
+    for (int i = 0; i < 4; i++) {                           // eagerly and traced; what has a mask is one input, too
+        eg_tensor *z = i < 2 ? x : eg_with_mask(x, yes);
+        eg_run_functions_eagerly(i % 2);
+        CHECK_ERROR(eg_function_call(reads, &z, 1, y, 1), EG_ERROR_NULL,
+                    "operand 1 is NULL, in the body of a traced function called with 1 input at traced.c:");
+    }
+    eg_run_functions_eagerly(false);
     CHECK_ERROR(eg_function_call(gives, &x, 1, y, 1), EG_ERROR_ARGUMENT,
                 "the body gave at least 2 results, but the call asked for 1");
     CHECK_ERROR(eg_cond(yes, reads_two, gives_two, NULL, &x, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
