@@ -46816,6 +46816,7 @@ typedef struct egi_vertex {
     eg_optimizer *optimizer;
     int64_t from;                           // for gradients: the first node that their tape recorded
     bool persistent;                        // whether that tape was persistent: its sums have another order
+    bool taped;                             // whether it was read while tapes recorded: its rows are others then
     bool zeros;                             // whether it gives zeros for sources that it does not reach
     int variant;                            // for work: its kind
     bool like;                              // for a fill or draw: it has its input's shape
@@ -48362,7 +48363,12 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int i = 0; i < ny && ok; i++) ok = egi_vertex_reads(g, node, ny + i, og ? og[i] : NULL);
     for (int i = 0; i < nx && ok; i++) node->in[2 * ny + i].watched = watched[i];
     egi_free(watched);
-    if (ok) { node->from = from; node->persistent = persistent; node->zeros = zeros; }
+    if (ok) {
+        node->from = from;
+        node->persistent = persistent;
+        node->taped = egi_recording();
+        node->zeros = zeros;
+    }
     for (int i = 0; i < nx && ok; i++) {
         if (!out[i]) continue;
         eg_shape shape = egi_shape(out[i]);
@@ -48981,7 +48987,11 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(node->n + nx) * sizeof *list);
     bool ok = list || egi_memory_fail(run->function, 0);
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
+    // The tapes that recorded in the program are not all in the run: it has only those whose gradients it needs.
+    if (tape && node->persistent && !node->taped) eg_tape_stop(tape);
+    egi_this.recording += node->taped;
     ok = ok && tape && eg_tape_gradients_from(tape, list, ny, list + ny, list + 2 * ny, nx, list + node->n);
+    egi_this.recording -= node->taped;
     for (int i = 0; i < nx && ok; i++) {
         if (node->out[i] < 0) continue;
         eg_tensor *dx = list[node->n + i], *x = list[2 * ny + i];
@@ -48992,7 +49002,7 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
             ok = egi_fail(EG_ERROR_GRADIENT, run->function, "a gradient that the graph has is NULL in this run: %s",
                           eg_tape_unconnected_reason());
     }
-    if (tape && ok && node->persistent) eg_tape_stop(tape);
+    if (tape && ok && node->persistent && node->taped) eg_tape_stop(tape);
     egi_free(list);
     return ok;
 }
@@ -50192,6 +50202,7 @@ static void egi_saver_gradients(egi_saver *s, const egi_vertex *node) {
     egi_text_printf(&s->text, ",\"of\":%d,\"from\":%lld%s", ny,
                     (long long)(from < s->n_nodes ? s->line[from] : s->n_lines),
                     node->persistent ? ",\"persistent\":true" : "");
+    if (node->taped) egi_text_string(&s->text, ",\"taped\":true");
     if (node->zeros) egi_text_string(&s->text, ",\"zeros\":true");
     int n = 0;
     for (int i = 2 * ny; i < node->n; i++)
@@ -50921,8 +50932,12 @@ static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
     eg_tensor **dx = (eg_tensor **)egi_alloc((size_t)(nx + 1) * sizeof *dx);
     bool ok = dx || egi_memory_fail("function_load", nx * 8);
     ok = ok && (tape || egi_loader_fail(l, "its tape has not begun"));
+    const bool taped = egi_loader_says(l, "taped"), persistent = egi_loader_says(l, "persistent");
+    if (ok && persistent && !taped) eg_tape_stop(tape);
+    egi_this.recording += taped;
     ok = ok && eg_tape_gradients_from(tape, in, (int)ny, in + ny, in + 2 * ny, nx, dx) && egi_loader_gives(l, dx, nx);
-    if (ok && egi_loader_says(l, "persistent")) eg_tape_stop(tape);
+    egi_this.recording -= taped;
+    if (ok && persistent && taped) eg_tape_stop(tape);
     egi_free(dx);
     return ok;
 }
@@ -51114,7 +51129,7 @@ static bool egi_loader_after(egi_loader *l, int64_t *begun) {
 }
 // Whether the fields of a line that must be true or false are so; else an error.
 static bool egi_loader_decides(egi_loader *l) {
-    static const char *const keys[] = { "persistent", "element", "zeros", "in_layer", "paused", "fixed" };
+    static const char *const keys[] = { "persistent", "element", "taped", "zeros", "in_layer", "paused", "fixed" };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const int64_t node = egi_loader_member(l, keys[i]);
         if (node >= 0 && egi_json_at(&l->json, node).kind != EGI_JSON_BOOL)

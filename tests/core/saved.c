@@ -373,6 +373,47 @@ TEST(products_with_jacobians) {
     eg_function_release(g);
     eg_function_release(f);
 }
+// Two tapes, whose gradients are those of eager code though the file and the session's run need the one of `inner`
+// alone: rows in the gradients are others while a tape records. bits: `outer` and `inner` persistent or not, and
+// whether they are stopped first.
+static bool gradient_beside_a_tape(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int bits = *(const int *)user;
+    EG_SCOPE;
+    eg_tape *outer = bits & 1 ? eg_tape_begin_persistent() : eg_tape_begin();
+    eg_tape_watch(outer, in[0]);
+    eg_tape *inner = bits & 2 ? eg_tape_begin_persistent() : eg_tape_begin();
+    eg_tape_watch(inner, in[0]);
+    eg_tensor *y = eg_silu(eg_pow(eg_silu(in[0]), 3));
+    if (bits & 4) eg_tape_stop(inner);
+    if (bits & 8) eg_tape_stop(outer);
+    out[0] = eg_keep(eg_tape_gradient(inner, y, in[0]));
+    return out[0] && (bits & 8 || eg_tape_gradient(outer, out[0], in[0]));
+}
+TEST(gradients_beside_tapes_that_a_run_does_not_need) {
+    for (int bits = 0; bits < 16; bits++) {
+        EG_SCOPE;
+        eg_seed(5);
+        eg_tensor *x = eg_random_normal(EG_SHAPE(200), .dtype = EG_FLOAT64), *a, *b, *p, *y;
+        eg_function *f = eg_function_new(gradient_beside_a_tape, &bits);
+        CHECK(eg_function_call(f, &x, 1, &a, 1));
+        REQUIRE(eg_function_save(f, test_temp("beside")));
+        eg_function *g = eg_function_load(test_temp("beside"));
+        CHECK(g && eg_function_call(g, &x, 1, &b, 1) && same(a, b));
+        eg_graph *graph = eg_graph_new();
+        {
+            EG_GRAPH(graph);
+            p = eg_placeholder(EG_FLOAT64, EG_SHAPE(200), "x");
+            CHECK(gradient_beside_a_tape(&p, &y, &bits));
+        }
+        eg_session *s = eg_session_new(graph);
+        const eg_feed feed = { p, x };
+        CHECK(same(a, eg_session_eval(s, y, &feed, 1)));
+        eg_session_release(s);
+        eg_graph_release(graph);
+        eg_function_release(g);
+        eg_function_release(f);
+    }
+}
 // A variable that is not trainable has a gradient where it is watched, and none where it is not.
 static eg_tensor *frozen;
 static bool frozen_body(eg_tensor *const *in, eg_tensor **out, void *user) {
