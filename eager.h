@@ -8983,12 +8983,12 @@ static bool egi_json_read(egi_json *j, const char *function, const char *path, i
 // TensorFlow's records, each a length, its checksum, the bytes, and theirs.
 
 // A little-endian number of 1 to 8 bytes, whatever the machine's order.
-static uint64_t egi_little_read(const void *from, int bytes) {
+static uint64_t egi_bytes_read(const void *from, int bytes) {
     uint64_t v = 0;
     for (int i = bytes - 1; i >= 0; i--) v = v << 8 | ((const unsigned char *)from)[i];
     return v;
 }
-static void egi_little_write(void *to, uint64_t v, int bytes) {
+static void egi_bytes_write(void *to, uint64_t v, int bytes) {
     for (int i = 0; i < bytes; i++, v >>= 8) ((unsigned char *)to)[i] = (unsigned char)(v & 255);
 }
 
@@ -9084,9 +9084,9 @@ static uint32_t egi_crc_masked(const void *data, int64_t n) {
 // Adds one to text; false without memory.
 static bool egi_record_frame(egi_text *text, const void *data, int64_t size) {
     unsigned char head[12], tail[4];
-    egi_little_write(head, (uint64_t)size, 8);
-    egi_little_write(head + 8, egi_crc_masked(head, 8), 4);
-    egi_little_write(tail, egi_crc_masked(data, size), 4);
+    egi_bytes_write(head, (uint64_t)size, 8);
+    egi_bytes_write(head + 8, egi_crc_masked(head, 8), 4);
+    egi_bytes_write(tail, egi_crc_masked(data, size), 4);
     egi_text_add(text, (const char *)head, 12);
     egi_text_add(text, (const char *)data, (size_t)size);
     egi_text_add(text, (const char *)tail, 4);
@@ -20503,9 +20503,9 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
 // A tape that writes no lines. It is in the thread's list while a custom gradient's forward function runs, and notes
 // the first trainable variable that an op reads and that is not one of the inputs: it would get no gradient, so
 // egi_custom_run raises an error.
-typedef struct egi_spy { eg_tape tape; eg_tensor *const *in; int n; char found[64]; } egi_spy;
-static void egi_spy_look(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n) {
-    egi_spy *spy = (egi_spy *)(void *)t;
+typedef struct egi_custom_spy { eg_tape tape; eg_tensor *const *in; int n; char found[64]; } egi_custom_spy;
+static void egi_custom_spy_look(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n) {
+    egi_custom_spy *spy = (egi_custom_spy *)(void *)t;
     for (int i = 0; i < n && op->grad && !spy->found[0]; i++) {
         bool input = !(in[i]->flags & EGI_TRAINABLE);
         for (int k = 0; k < spy->n && !input; k++) input = spy->in[k]->id == in[i]->id;
@@ -20513,11 +20513,11 @@ static void egi_spy_look(eg_tape *t, const egi_op *op, eg_tensor *const *in, int
     }
 }
 // A spy is on the C stack and owns nothing, so it needs neither memory nor a scope.
-static void egi_spy_begin(egi_spy *spy, eg_tensor *const *in, int n) {
+static void egi_custom_spy_begin(egi_custom_spy *spy, eg_tensor *const *in, int n) {
     memset(spy, 0, sizeof *spy);
     spy->in = in;
     spy->n = n;
-    spy->tape.spy = egi_spy_look;
+    spy->tape.spy = egi_custom_spy_look;
     spy->tape.recording = spy->tape.listed = true;
     spy->tape.paused = egi_this.paused;
     spy->tape.outer = egi_this.tapes;
@@ -20526,7 +20526,7 @@ static void egi_spy_begin(egi_spy *spy, eg_tensor *const *in, int n) {
     egi_this.recording++;
     egi_this.spies++;
 }
-static void egi_spy_end(egi_spy *spy) {
+static void egi_custom_spy_end(egi_custom_spy *spy) {
     egi_this.spies--;
     egi_tape_unlist(&spy->tape);
 }
@@ -21410,13 +21410,13 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
     c.n_outputs = n_out;
     bool watched;
     const bool quiet = egi_custom_is_quiet(&watched);
-    egi_spy spy;
+    egi_custom_spy spy;
     eg_scope scope = eg_scope_begin();
     eg_tensor *made[EGI_MAX_OUT] = { NULL, NULL, NULL, NULL };
     if (quiet) eg_recording_pause();
-    if (watched) egi_spy_begin(&spy, in, n);
+    if (watched) egi_custom_spy_begin(&spy, in, n);
     bool ok = egi_custom_forward(op, attr, in, n, made, &c, &node);
-    if (watched) egi_spy_end(&spy);
+    if (watched) egi_custom_spy_end(&spy);
     if (quiet) eg_recording_unpause();
     if (ok && watched && spy.found[0])
         ok = egi_fail(EG_ERROR_GRADIENT, op->name, "the forward function uses the variable %s, which is none of its "
@@ -28204,7 +28204,7 @@ static double egi_metric_no_sign(double v) { return v == v ? v : (double)NAN; }
 // The options of a metric decide its state's shape; means and sums need none: [sum of w v, sum of w].
 static eg_shape egi_shape_pair(const eg_metric_options *o) { (void)o; eg_shape s = { 1, { 2 } }; return s; }
 // [sum of w v, sum of w] of a batch's values, in float64.
-static eg_tensor *egi_delta_values(eg_tensor *v, eg_tensor *w) {
+static eg_tensor *egi_metric_delta_values(eg_tensor *v, eg_tensor *w) {
     eg_tensor *parts[2];
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
@@ -28223,12 +28223,12 @@ static double egi_result_root(const eg_metric *m, const double *s) {
 }
 
 // Averages a loss's values, or those of a program's function, one per example.
-static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+static eg_tensor *egi_metric_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     const egi_loss_row *row = egi_loss_find(m->function);
     eg_tensor *values = NULL;
     if (row) values = egi_loss_each(row, y, p, &egi_loss_defaults);
     else EGI_FRAMED_DEEPER("the function", "metric_of", values = egi_frame_result("metric_of", m->function(y, p)));
-    return egi_delta_values(values, w);
+    return egi_metric_delta_values(values, w);
 }
 
 // Accuracies average 1 for a right prediction and 0 for a wrong one. This is the class with the largest value.
@@ -28248,34 +28248,34 @@ static eg_tensor *egi_metric_right_sparse(const eg_metric *m, eg_tensor *y, eg_t
     (void)m;
     return (eg_equal)(eg_cast(y, EG_INT64), egi_metric_best(p));
 }
-static eg_tensor *egi_delta_binary_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    return egi_labels_fit("metric_update", EGI_DENSE, y, p) ? egi_delta_values(egi_metric_right_binary(m, y, p),
-                                                                               w) : NULL;
+static eg_tensor *egi_metric_delta_binary_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    return egi_labels_fit("metric_update", EGI_DENSE, y, p)
+           ? egi_metric_delta_values(egi_metric_right_binary(m, y, p), w) : NULL;
 }
-static eg_tensor *egi_delta_categorical_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    return egi_labels_fit("metric_update", EGI_DENSE, y, p) ? egi_delta_values(egi_metric_right_categorical(m, y, p),
-                                                                               w) : NULL;
+static eg_tensor *egi_metric_delta_categorical_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    return egi_labels_fit("metric_update", EGI_DENSE, y, p)
+           ? egi_metric_delta_values(egi_metric_right_categorical(m, y, p), w) : NULL;
 }
-static eg_tensor *egi_delta_sparse_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    return egi_labels_fit("metric_update", EGI_SPARSE, y, p) ? egi_delta_values(egi_metric_right_sparse(m, y, p),
-                                                                                w) : NULL;
+static eg_tensor *egi_metric_delta_sparse_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    return egi_labels_fit("metric_update", EGI_SPARSE, y, p)
+           ? egi_metric_delta_values(egi_metric_right_sparse(m, y, p), w) : NULL;
 }
 // "accuracy" is one of the three others, chosen by shapes: class numbers have one axis less than predictions; one value
 // per example is binary.
-static eg_tensor *egi_delta_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+static eg_tensor *egi_metric_delta_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
-    if (y->rank + 1 == p->rank) return egi_delta_sparse_accuracy(m, y, p, w);
-    return p->rank < 2 || p->dims[p->rank - 1] == 1 ? egi_delta_binary_accuracy(m, y, p, w)
-           : egi_delta_categorical_accuracy(m, y, p, w);
+    if (y->rank + 1 == p->rank) return egi_metric_delta_sparse_accuracy(m, y, p, w);
+    return p->rank < 2 || p->dims[p->rank - 1] == 1 ? egi_metric_delta_binary_accuracy(m, y, p, w)
+           : egi_metric_delta_categorical_accuracy(m, y, p, w);
 }
 // A label's prediction is among the k largest if fewer than k predictions are larger.
-static eg_tensor *egi_delta_top_k(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+static eg_tensor *egi_metric_delta_top_k(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
     bool sparse = y->rank + 1 == p->rank;
     if (!egi_labels_fit("metric_update", sparse ? EGI_SPARSE : EGI_DENSE, y, p)) return NULL;
     eg_tensor *label = eg_expand_dims(sparse ? eg_cast(y, EG_INT64) : egi_metric_best(y), -1);
     eg_tensor *above = label ? (eg_greater)(p, eg_take_along_axis(p, label, -1)) : NULL;
-    return egi_delta_values((eg_less)(egi_loss_sum_last(eg_cast(above, EG_INT64)), eg_integer(m->options.k)), w);
+    return egi_metric_delta_values((eg_less)(egi_loss_sum_last(eg_cast(above, EG_INT64)), eg_integer(m->options.k)), w);
 }
 
 // Precision, recall, F1, AUC. The state has a row for each threshold: the weight of the labels 1 with predictions above
@@ -28303,7 +28303,7 @@ static bool egi_metric_check_shares(eg_backend *b, const egi_args *args) {
 }
 // The weights of true and false positives above each threshold, as one product: (thresholds, n) of 0 and 1 times (n, 2)
 // of the positives' and negatives' weights.
-static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+static eg_tensor *egi_metric_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_labels_fit("metric_update", EGI_DENSE, y, p) || !egi_operand_needs_float("metric_update", p)) return NULL;
     double rule[2];
     eg_shape shape = egi_shape_thresholds(&m->options), row = { 2, { 1, -1 } };
@@ -28363,7 +28363,7 @@ static double egi_result_auc(const eg_metric *m, const double *s) {
 // mean; sum(w y^2) minus the mean's part would lose all digits if the mean is far larger than the spread.
 static eg_shape egi_shape_r2(const eg_metric_options *o) { (void)o; eg_shape s = { 2, { 4, 1 } }; return s; }
 // The four rows for a batch.
-static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+static eg_tensor *egi_metric_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     (void)m;
     if (!egi_labels_fit("metric_update", EGI_DENSE, y, p)) return NULL;
     eg_tensor *parts[4];
@@ -28462,7 +28462,7 @@ static bool egi_labels_are_classes(const eg_metric *m, const char *what, eg_tens
 }
 // Predictions with one axis more than the labels are scores of classes; the best counts. The pairs (label, prediction)
 // are indices of a scatter_nd, which adds each example's weight at its place.
-static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+static eg_tensor *egi_metric_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
     if (p->rank == y->rank + 1 && egi_dtype_is_float(p->dtype)) p = egi_metric_best(p);
     if (!p || !egi_labels_fit("metric_update", EGI_DENSE, y, p)) return NULL;
@@ -28518,27 +28518,28 @@ enum { EGI_M_NAME = 1, EGI_M_THRESHOLD = 2, EGI_M_K = 4, EGI_M_CLASSES = 8, EGI_
 #define EGI_METRICS(X) \
     X(mean, "mean", 0, egi_shape_pair, NULL, egi_result_mean, NULL) \
     X(sum, "sum", 0, egi_shape_pair, NULL, egi_result_sum, NULL) \
-    X(accuracy, "accuracy", EGI_M_THRESHOLD, egi_shape_pair, egi_delta_accuracy, egi_result_mean, NULL) \
-    X(binary_accuracy, "binary_accuracy", EGI_M_THRESHOLD, egi_shape_pair, egi_delta_binary_accuracy, \
+    X(accuracy, "accuracy", EGI_M_THRESHOLD, egi_shape_pair, egi_metric_delta_accuracy, egi_result_mean, NULL) \
+    X(binary_accuracy, "binary_accuracy", EGI_M_THRESHOLD, egi_shape_pair, egi_metric_delta_binary_accuracy, \
       egi_result_mean, NULL) \
-    X(categorical_accuracy, "categorical_accuracy", 0, egi_shape_pair, egi_delta_categorical_accuracy, \
+    X(categorical_accuracy, "categorical_accuracy", 0, egi_shape_pair, egi_metric_delta_categorical_accuracy, \
       egi_result_mean, NULL) \
-    X(sparse_categorical_accuracy, "sparse_categorical_accuracy", 0, egi_shape_pair, egi_delta_sparse_accuracy, \
+    X(sparse_categorical_accuracy, "sparse_categorical_accuracy", 0, egi_shape_pair, egi_metric_delta_sparse_accuracy, \
       egi_result_mean, NULL) \
-    X(top_k, "top_k", EGI_M_K, egi_shape_pair, egi_delta_top_k, egi_result_mean, NULL) \
-    X(precision, "precision", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_precision, NULL) \
-    X(recall, "recall", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_recall, NULL) \
-    X(f1, "f1", EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds, egi_result_f1, NULL) \
-    X(auc, "auc", EGI_M_AUC, egi_shape_thresholds, egi_delta_thresholds, egi_result_auc, NULL) \
-    X(r2, "r2", 0, egi_shape_r2, egi_delta_r2, egi_result_r2, egi_metric_join_r2) \
-    X(mean_iou, "mean_iou", EGI_M_CLASSES, egi_shape_confusion, egi_delta_confusion, egi_result_mean_iou, NULL) \
-    X(confusion_matrix, "confusion_matrix", EGI_M_CLASSES, egi_shape_confusion, egi_delta_confusion, \
+    X(top_k, "top_k", EGI_M_K, egi_shape_pair, egi_metric_delta_top_k, egi_result_mean, NULL) \
+    X(precision, "precision", EGI_M_THRESHOLD, egi_shape_thresholds, egi_metric_delta_thresholds, \
+      egi_result_precision, NULL) \
+    X(recall, "recall", EGI_M_THRESHOLD, egi_shape_thresholds, egi_metric_delta_thresholds, egi_result_recall, NULL) \
+    X(f1, "f1", EGI_M_THRESHOLD, egi_shape_thresholds, egi_metric_delta_thresholds, egi_result_f1, NULL) \
+    X(auc, "auc", EGI_M_AUC, egi_shape_thresholds, egi_metric_delta_thresholds, egi_result_auc, NULL) \
+    X(r2, "r2", 0, egi_shape_r2, egi_metric_delta_r2, egi_result_r2, egi_metric_join_r2) \
+    X(mean_iou, "mean_iou", EGI_M_CLASSES, egi_shape_confusion, egi_metric_delta_confusion, egi_result_mean_iou, NULL) \
+    X(confusion_matrix, "confusion_matrix", EGI_M_CLASSES, egi_shape_confusion, egi_metric_delta_confusion, \
       egi_result_confusion, NULL)
 EGI_OBJECTS
-static const egi_metric_row egi_metric_function = { "of", 0, egi_shape_pair, egi_delta_function, egi_result_mean,
+static const egi_metric_row egi_metric_function = { "of", 0, egi_shape_pair, egi_metric_delta_function, egi_result_mean,
                                                     NULL };
 EGI_OBJECTS
-static const egi_metric_row egi_metric_root = { "root_mean_squared_error", 0, egi_shape_pair, egi_delta_function,
+static const egi_metric_row egi_metric_root = { "root_mean_squared_error", 0, egi_shape_pair, egi_metric_delta_function,
                                                 egi_result_root, NULL };
 
 // Makes a metric. Its state is a variable that is not trained, so that checkpoints can save it. `name` is the default
@@ -28641,7 +28642,7 @@ EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_option
                         m->name);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
-    bool ok = egi_metric_take(m, egi_delta_values(values, o.weights));
+    bool ok = egi_metric_take(m, egi_metric_delta_values(values, o.weights));
     eg_recording_unpause();
     eg_scope_end(scope);
     return ok;
@@ -30978,26 +30979,26 @@ EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o
 
 // {epoch} and {name} in a path are replaced by numbers, in a format as in Python: {epoch:02d}, {val_loss:.2f}. A brace
 // that is never closed stays.
-enum { EGI_BLANK_EPOCH = -2 };
-typedef struct egi_blank {
+enum { EGI_PLACEHOLDER_EPOCH = -2 };
+typedef struct egi_placeholder {
     char name[64];
-    int column, width, digits;  // column: the history's, EGI_BLANK_EPOCH, or -1: none; digits: -1 if not given
+    int column, width, digits;  // column: the history's, EGI_PLACEHOLDER_EPOCH, or -1: none; digits: -1 if not given
     bool zeros;
     char kind;                          // the number's; 0: no format
     const char *end;                    // after the brace
-} egi_blank;
-static int egi_blank_digits(const char **p) {
+} egi_placeholder;
+static int egi_placeholder_digits(const char **p) {
     int value = 0;
     for (; **p >= '0' && **p <= '9' && value < 100; ++*p) value = value * 10 + (**p - '0');
     return value;
 }
 // Reads the placeholder at p, a '{'. False if it is never closed. *fits: its format is valid.
-static bool egi_blank_read(const eg_history *h, const char *p, egi_blank *place, bool *fits) {
+static bool egi_placeholder_read(const eg_history *h, const char *p, egi_placeholder *place, bool *fits) {
     const char *end = strchr(p, '}'), *colon = end ? (const char *)memchr(p, ':', (size_t)(end - p)) : NULL;
     if (!end) return false;
     int n = (int)((colon ? colon : end) - p) - 1;
     snprintf(place->name, sizeof place->name, "%.*s", n, p + 1);
-    place->column = strcmp(place->name, "epoch") == 0 ? EGI_BLANK_EPOCH
+    place->column = strcmp(place->name, "epoch") == 0 ? EGI_PLACEHOLDER_EPOCH
                     : n < (int)sizeof place->name ? egi_history_column(h, place->name)
                     : -1;
     place->end = end + 1;
@@ -31009,16 +31010,16 @@ static bool egi_blank_read(const eg_history *h, const char *p, egi_blank *place,
     if (!colon) return true;
     p = colon + 1;
     place->zeros = *p == '0';
-    place->width = egi_blank_digits(&p);
-    if (*p == '.') { p++; place->digits = egi_blank_digits(&p); }
+    place->width = egi_placeholder_digits(&p);
+    if (*p == '.') { p++; place->digits = egi_placeholder_digits(&p); }
     place->kind = *p;
     *fits = p + 1 == end && place->width < 100 && place->digits < 100 &&
-            (place->column == EGI_BLANK_EPOCH ? place->kind == 'd' && place->digits < 0 : place->kind &&
+            (place->column == EGI_PLACEHOLDER_EPOCH ? place->kind == 'd' && place->digits < 0 : place->kind &&
              strchr("feg", place->kind));
     return true;
 }
 // Writes the value of a placeholder, such as {epoch:03d} or {loss:.4f}, always with a decimal point.
-static void egi_blank_write(const egi_blank *p, const eg_fit_state *s, egi_text *t) {
+static void egi_placeholder_write(const egi_placeholder *p, const eg_fit_state *s, egi_text *t) {
     char text[600];
     double value = p->column >= 0 ? eg_history_value(s->history, s->history->names[p->column], -1) : 0;
     int digits = p->digits < 0 ? 6 : p->digits;
@@ -31033,12 +31034,12 @@ static void egi_blank_write(const egi_blank *p, const eg_fit_state *s, egi_text 
 // The path with its placeholders filled in, freed by the caller; NULL without memory.
 static char *egi_watch_fill_path(const egi_watch *w, const eg_fit_state *s) {
     egi_text t;
-    egi_blank place;
+    egi_placeholder place;
     bool fits;
     memset(&t, 0, sizeof t);
     for (const char *p = w->path; *p;) {
-        if (*p == '{' && egi_blank_read(s->history, p, &place, &fits)) {
-            egi_blank_write(&place, s, &t);
+        if (*p == '{' && egi_placeholder_read(s->history, p, &place, &fits)) {
+            egi_placeholder_write(&place, s, &t);
             p = place.end;
         } else egi_text_add(&t, p++, 1);
     }
@@ -31050,9 +31051,9 @@ static char *egi_watch_fill_path(const egi_watch *w, const eg_fit_state *s) {
 // Checks the path's placeholders before the first batch: with a wrong name every epoch would overwrite one file.
 static bool egi_checkpoint_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    egi_blank place;
+    egi_placeholder place;
     bool fits;
-    for (const char *p = strchr(w->path, '{'); p && egi_blank_read(s->history, p, &place, &fits);
+    for (const char *p = strchr(w->path, '{'); p && egi_placeholder_read(s->history, p, &place, &fits);
          p = strchr(place.end, '{')) {
         if (place.column == -1) {
             char names[512];
@@ -32102,11 +32103,11 @@ static int64_t egi_cursor_skip_below(egi_cursor *c, int64_t n) { return egi_curs
 // While a pipeline runs, errors are collected without telling the handler: egi_failure_raise raises them when it has
 // ended, and the contexts around it add what they know. An error that was pending before is put back afterwards. Ops of
 // the pipeline run on the CPU, unrecorded. This struct keeps the thread's state meanwhile.
-typedef struct egi_hush {
+typedef struct egi_pipeline {
     egi_failure pending; int64_t errors; bool telling; eg_backend *backend; eg_random_state random; egi_context context;
-} egi_hush;
-// Takes the pending error away and makes the thread ready to run a pipeline; egi_hush_end undoes it all.
-static void egi_hush_begin(egi_hush *h) {
+} egi_pipeline;
+// Takes the pending error away and makes the thread ready to run a pipeline; egi_pipeline_end undoes it all.
+static void egi_pipeline_begin(egi_pipeline *h) {
     egi_failure_take(&h->pending);
     h->errors = egi_this.errors;
     h->telling = egi_this.telling;
@@ -32118,7 +32119,7 @@ static void egi_hush_begin(egi_hush *h) {
     egi_context_enter(&h->context, EGI_IN_PIPELINE, NULL);
 }
 // Puts the thread's state back; the error that was collected, if there is one, goes to *failed.
-static void egi_hush_end(egi_hush *h, egi_failure *failed) {
+static void egi_pipeline_end(egi_pipeline *h, egi_failure *failed) {
     egi_context_leave(&h->context);
     egi_this.paused--;
     egi_this.telling = h->telling;
@@ -32563,7 +32564,7 @@ static int egi_record_part(egi_blocks *r, int64_t n, const char **data, int64_t 
         if (t->failed) return (void)egi_text_failed(s->function, t), -1;
         *data = t->data;
     }
-    return *got >= n + 4 && egi_crc_masked(*data, n) == egi_little_read(*data + n, 4);
+    return *got >= n + 4 && egi_crc_masked(*data, n) == egi_bytes_read(*data + n, 4);
 }
 // Reads the next record of a TFRecord file: 1, and *data is its *size bytes, until the next is read; 0 at the end; -1
 // with an error that names the offset.
@@ -32573,7 +32574,7 @@ static int egi_record_read(egi_blocks *r, const char **data, int64_t *size) {
     int good = egi_record_part(r, *size, data, &got);
     if (good == 0 && got == 0) return 0;
     if (good > 0) {
-        uint64_t length = egi_little_read(*data, 8);
+        uint64_t length = egi_bytes_read(*data, 8);
         *size = length > INT64_MAX - 16 ? INT64_MAX - 16 : (int64_t)length;
         at += 12;
         good = egi_record_part(r, *size, data, &got);
@@ -34447,9 +34448,9 @@ static void egi_ahead_publish(egi_ahead *a) {
     pthread_cond_signal(&a->changed);
 }
 // Waits under the lock for `changed`, at most a millisecond until `until`, if that is not NULL; false: that is over.
-typedef struct egi_until { struct timespec t; bool known; } egi_until;
+typedef struct egi_deadline { struct timespec t; bool known; } egi_deadline;
 // A millisecond from now, where the system's clock can be read.
-static void egi_until_set_soon(egi_until *u) {
+static void egi_deadline_set_soon(egi_deadline *u) {
     u->known = false;
 #ifdef TIME_UTC
     u->known = timespec_get(&u->t, TIME_UTC) != 0;
@@ -34458,13 +34459,13 @@ static void egi_until_set_soon(egi_until *u) {
     u->t.tv_nsec %= 1000000000;
 #endif
 }
-static bool egi_ahead_waits(egi_ahead *a, const egi_until *u) {
+static bool egi_ahead_waits(egi_ahead *a, const egi_deadline *u) {
     return u->known && pthread_cond_timedwait(&a->changed, &a->lock, &u->t) == 0;
 }
 // Returns when the thread may read on. Under the lock.
 static void egi_ahead_pause(egi_ahead *a) {
     enum { MICROSECONDS = 25, MANY = 100 };                   // about twice what waking a thread takes; a millisecond
-    egi_until soon;
+    egi_deadline soon;
     int64_t own;
     const double since = a->full >= a->groups ? egi_clock_now() : 0;
     while (!a->stop && !a->over && a->full >= a->groups) {
@@ -34473,7 +34474,7 @@ static void egi_ahead_pause(egi_ahead *a) {
         a->naps = true;
         do {
             own = a->own;
-            egi_until_set_soon(&soon);
+            egi_deadline_set_soon(&soon);
             while (!a->stop && egi_ahead_waits(a, &soon)) {}
         } while (soon.known && !a->stop && !a->over && a->own - own > MANY);
         a->naps = false;
@@ -34576,13 +34577,13 @@ static eg_status egi_ahead_own(egi_ahead *a, egi_piece *out, eg_tensor **x) {
 // Takes the first group, or waits until there is one or the elements are over; after a millisecond a part of a group
 // will do. True: there was nothing to take or to wait for, and an element has been read, with *status.
 static bool egi_ahead_turn(egi_ahead *a, egi_piece *out, eg_tensor **x, eg_status *status) {
-    egi_until soon;
+    egi_deadline soon;
     pthread_mutex_lock(&a->lock);
     if (!a->full && !a->reading) egi_ahead_publish(a);
     const bool own = !a->full && !a->over && !a->reading && !a->to;   // what goes to a device is sent ahead
     if (own) *status = egi_ahead_own(a, out, x);
     else if (!a->full && !a->over && a->each > 1) {
-        egi_until_set_soon(&soon);
+        egi_deadline_set_soon(&soon);
         while (!a->full && !a->over && egi_ahead_waits(a, &soon)) {}
     }
     if (!own && !a->full) egi_ahead_publish(a);
@@ -34875,7 +34876,7 @@ static bool egi_element_hand_out(egi_element *e, int n, eg_backend *to, eg_tenso
     for (int i = 0; !ok && i < n; i++) out[i] = NULL;
     return ok;
 }
-// The pipeline works on the CPU and tells its errors to nobody until it has ended (egi_hush); what arises in it is
+// The pipeline works on the CPU and tells its errors to nobody until it has ended (egi_pipeline); what arises in it is
 // then raised once. The elements go to the default device last.
 static int egi_iterator_take(eg_iterator *it, eg_tensor *handle, eg_tensor **out) {
     return handle ? eg_iterator_next_by_handle(handle, out) : eg_iterator_next(it, out);
@@ -34906,7 +34907,7 @@ EGI_FAST
 // asked: by the program's own call.
 static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked) {
     egi_element e;
-    egi_hush hush;
+    egi_pipeline pipeline;
     egi_failure failed;
     if (!egi_lists_given("iterator_next", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     out[0] = NULL;
@@ -34921,9 +34922,9 @@ static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked)
         return EG_FAILED;
     }
     if (!egi_iterator_enter("iterator_next", it)) return EG_FAILED;
-    egi_hush_begin(&hush);
+    egi_pipeline_begin(&pipeline);
     egi_cursor *c = egi_iterator_cursor(it);
-    if (c) c->to = hush.backend;
+    if (c) c->to = pipeline.backend;
     eg_status status = c ? egi_cursor_next(c, e.x) : EG_FAILED;
     int misfit = status == EG_NEXT ? egi_specs_meet(it->spec, it->n, e.x, true) : -1;
     if (misfit >= 0) {
@@ -34931,9 +34932,9 @@ static eg_status egi_iterator_step(eg_iterator *it, eg_tensor **out, bool asked)
         egi_element_drop(e.x);
         status = EG_FAILED;
     }
-    if (status == EG_NEXT && !egi_element_hand_out(&e, it->d->n, hush.backend ? hush.backend : &egi_cpu, out))
+    if (status == EG_NEXT && !egi_element_hand_out(&e, it->d->n, pipeline.backend ? pipeline.backend : &egi_cpu, out))
         status = EG_FAILED;
-    egi_hush_end(&hush, &failed);
+    egi_pipeline_end(&pipeline, &failed);
     if (status == EG_FAILED) egi_failure_raise(&failed);
     it->at.failed = status == EG_FAILED;
     it->at.taken += status == EG_NEXT;
@@ -35008,11 +35009,11 @@ EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
     unsigned char *p = (unsigned char *)egi_alloc((size_t)size + 1);
     if (!p) { egi_memory_fail("iterator_position", size); return NULL; }
     memcpy(p, "egpos1\n", 8);
-    egi_little_write(p + 8, it->at.epoch, 8);
-    egi_little_write(p + 16, (uint64_t)it->at.taken, 8);
-    egi_little_write(p + 24, (uint64_t)seeds, 8);
-    egi_little_write(p + 32, (uint64_t)words, 8);
-    for (int64_t i = 0; i < seeds; i++) egi_little_write(p + EGI_POSITION_HEAD + 8 * i, it->at.seeds[i], 8);
+    egi_bytes_write(p + 8, it->at.epoch, 8);
+    egi_bytes_write(p + 16, (uint64_t)it->at.taken, 8);
+    egi_bytes_write(p + 24, (uint64_t)seeds, 8);
+    egi_bytes_write(p + 32, (uint64_t)words, 8);
+    for (int64_t i = 0; i < seeds; i++) egi_bytes_write(p + EGI_POSITION_HEAD + 8 * i, it->at.seeds[i], 8);
     eg_dataset_format(it->d, (char *)p + EGI_POSITION_HEAD + 8 * seeds, (size_t)words + 1);
     eg_shape shape = { 1, { size } };
     eg_tensor *x = egi_tensor_upload("iterator_position", EG_UINT8, &shape, p);
@@ -35025,21 +35026,21 @@ static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsign
     int64_t size = position->size, seeds = it->d->seeds, words = eg_dataset_format(it->d, NULL, 0);
     if (position->dtype != EG_UINT8 ||
         position->rank != 1 || size < EGI_POSITION_HEAD || memcmp(p, "egpos1\n", 8) != 0 ||
-        egi_little_read(p + 24, 8) > (uint64_t)size || egi_little_read(p + 32, 8) > (uint64_t)size ||
-        EGI_POSITION_HEAD + 8 * egi_little_read(p + 24, 8) + egi_little_read(p + 32, 8) != (uint64_t)size ||
-        egi_little_read(p + 16, 8) > INT64_MAX)
+        egi_bytes_read(p + 24, 8) > (uint64_t)size || egi_bytes_read(p + 32, 8) > (uint64_t)size ||
+        EGI_POSITION_HEAD + 8 * egi_bytes_read(p + 24, 8) + egi_bytes_read(p + 32, 8) != (uint64_t)size ||
+        egi_bytes_read(p + 16, 8) > INT64_MAX)
         return egi_fail(EG_ERROR_ARGUMENT, "iterator_restore", "%s is no position of an iterator",
                         egi_tensor_show(position));
     char *own = (char *)egi_alloc((size_t)words + 1);
     if (!own) return egi_memory_fail("iterator_restore", words);
     eg_dataset_format(it->d, own, (size_t)words + 1);
-    const char *saved = (const char *)p + size - egi_little_read(p + 32, 8);
-    bool same = egi_little_read(p + 24, 8) == (uint64_t)seeds && egi_little_read(p + 32, 8) == (uint64_t)words &&
+    const char *saved = (const char *)p + size - egi_bytes_read(p + 32, 8);
+    bool same = egi_bytes_read(p + 24, 8) == (uint64_t)seeds && egi_bytes_read(p + 32, 8) == (uint64_t)words &&
                 memcmp(saved, own, (size_t)words) == 0;
     if (!same)
         egi_fail(EG_ERROR_STATE, "iterator_restore",
                  "the position belongs to another pipeline: \"%.*s\", while this iterator reads "
-                 "\"%.200s\"", (int)(egi_little_read(p + 32, 8) < 200 ? egi_little_read(p + 32, 8) : 200), saved, own);
+                 "\"%.200s\"", (int)(egi_bytes_read(p + 32, 8) < 200 ? egi_bytes_read(p + 32, 8) : 200), saved, own);
     egi_free(own);
     return same;
 }
@@ -35053,9 +35054,9 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     if (!p || !egi_position_fits(it, position, p) || !egi_seeds_new("iterator_restore", it->d, &to->seeds))
         return false;
     if (!egi_iterator_enter("iterator_restore", it)) { egi_free(to->seeds); return false; }
-    for (int i = 0; i < it->d->seeds; i++) to->seeds[i] = egi_little_read(p + EGI_POSITION_HEAD + 8 * i, 8);
-    to->epoch = egi_little_read(p + 8, 8);
-    to->taken = (int64_t)egi_little_read(p + 16, 8);
+    for (int i = 0; i < it->d->seeds; i++) to->seeds[i] = egi_bytes_read(p + EGI_POSITION_HEAD + 8 * i, 8);
+    to->epoch = egi_bytes_read(p + 8, 8);
+    to->taken = (int64_t)egi_bytes_read(p + 16, 8);
     int64_t all = eg_dataset_cardinality(it->d);
     if (all >= 0 && to->taken > all) {                        // refused before anything is read
         egi_iterator_leave(it);
@@ -35066,9 +35067,9 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     }
     // No worker of the first reading may call a user's function meanwhile.
     egi_cursor_rest(it->at.c);
-    egi_hush hush;
+    egi_pipeline pipeline;
     egi_failure failed;
-    egi_hush_begin(&hush);
+    egi_pipeline_begin(&pipeline);
     to->c = egi_cursor_open(it->d, NULL, to->seeds, to->epoch, it->d->stages, it->d->stages);
     bool restoring = egi_this.restoring;
     egi_this.restoring = true;
@@ -35080,7 +35081,7 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
                  "the position is after %lld elements, but the data ends after %lld",
                  (long long)to->taken, (long long)taken);
     if (!ok) egi_iterator_stand_end(to);
-    egi_hush_end(&hush, &failed);
+    egi_pipeline_end(&pipeline, &failed);
     if (!ok) egi_failure_raise(&failed);
     egi_iterator_leave(it);
     return ok;
@@ -35138,7 +35139,7 @@ struct eg_archive {
 };
 // What to read from a file: these n names, all if names is NULL; later: large tensors are read when they are fetched.
 typedef struct egi_wanted { const char *const *names; int n; bool later; } egi_wanted;
-static bool egi_wanted_has(const egi_wanted *w, const char *name) {
+static bool egi_archive_wants(const egi_wanted *w, const char *name) {
     bool has = !w || !w->names;
     for (int i = 0; !has && i < w->n; i++) has = strcmp(w->names[i], name) == 0;
     return has;
@@ -35476,7 +35477,7 @@ static eg_tensor *egi_stored_outline(int stored, const eg_shape *shape) {
 #ifndef EGI_LATER_FROM
 #define EGI_LATER_FROM (1 << 16)
 #endif
-static bool egi_wanted_later(const egi_wanted *w, int stored, int64_t bytes) {
+static bool egi_archive_wants_later(const egi_wanted *w, int stored, int64_t bytes) {
     return w && w->later && stored < EGI_DTYPES && bytes && bytes >= EGI_LATER_FROM;
 }
 // Ends a load: gives the archive its file if values are still in it, else closes it.
@@ -35635,7 +35636,7 @@ static bool egi_npy_begin(egi_stream *s, int *stored, bool *turned, bool *fortra
                              magic[6], magic[7]);
     int bytes = magic[6] == 1 ? 2 : 4;
     if (!egi_stream_read(s, magic + 8, bytes)) return false;
-    int64_t length = (int64_t)egi_little_read(magic + 8, bytes), data;
+    int64_t length = (int64_t)egi_bytes_read(magic + 8, bytes), data;
     if (length > EGI_NPY_MOST) return egi_stream_fail(s, "a .npy header of more than 10000 bytes");
     egi_npy p = { header, header + length, header, s->source->offset, s };
     if (!egi_stream_read(s, header, length) || !egi_npy_header(&p, stored, turned, fortran, shape)) return false;
@@ -35688,7 +35689,7 @@ static int egi_npy_write_header(char *text, const eg_tensor *x) {
     at += snprintf(text + at, 16, x->rank == 1 ? ",), }" : "), }");
     while ((at + 1) % 64) text[at++] = ' ';
     text[at++] = '\n';
-    egi_little_write(text + 8, (uint64_t)at - 10, 2);
+    egi_bytes_write(text + 8, (uint64_t)at - 10, 2);
     return at;
 }
 enum { EGI_NPY_HEADER = 384 };
@@ -35738,7 +35739,7 @@ static const char egi_metadata_name[] = "__metadata__";
 
 static void egi_zip_number(egi_text *t, uint64_t v, int bytes) {
     unsigned char b[8];
-    egi_little_write(b, v, bytes);
+    egi_bytes_write(b, v, bytes);
     egi_text_add(t, b, (size_t)bytes);
 }
 // Appends a member's header: the one before the member or, if central, the one in the list at the file's end.
@@ -35904,13 +35905,13 @@ static bool egi_zip_wide(egi_member *m, const unsigned char *extra, int64_t n) {
     int64_t *const fields[] = { &m->size, &m->packed, &m->local };
     int needed = 0;
     for (int k = 0; k < 3; k++) needed += *fields[k] == 0xffffffff;
-    for (int64_t at = 0; needed && at + 4 <= n; at += 4 + (int64_t)egi_little_read(extra + at + 2, 2)) {
-        int64_t bytes = (int64_t)egi_little_read(extra + at + 2, 2), from = at + 4;
-        if (egi_little_read(extra + at, 2) != 1 || from + bytes > n) continue;
+    for (int64_t at = 0; needed && at + 4 <= n; at += 4 + (int64_t)egi_bytes_read(extra + at + 2, 2)) {
+        int64_t bytes = (int64_t)egi_bytes_read(extra + at + 2, 2), from = at + 4;
+        if (egi_bytes_read(extra + at, 2) != 1 || from + bytes > n) continue;
         for (int k = 0; k < 3; k++) {
             if (*fields[k] != 0xffffffff) continue;
             if (from + 8 > at + 4 + bytes) return false;
-            *fields[k] = (int64_t)egi_little_read(extra + from, 8);
+            *fields[k] = (int64_t)egi_bytes_read(extra + from, 8);
             from += 8;
         }
         needed = 0;
@@ -35924,17 +35925,17 @@ static bool egi_zip_cut(egi_zip *z) {
     char name[200];
     int64_t at = 0, size = z->source->size, end;
     if (!egi_zip_bytes(z, 0, p, 4)) return false;
-    if (egi_little_read(p, 4) != 0x04034b50)
+    if (egi_bytes_read(p, 4) != 0x04034b50)
         return EGI_ZIP_FAIL(z, -1, "no .npz file: a zip file's end record is missing");
     // bit 3 (8): the member's size follows it
-    while (size - at >= 30 && egi_zip_bytes(z, at, p, 30) && egi_little_read(p, 4) == 0x04034b50 &&
-           !(egi_little_read(p + 6, 2) & 8)) {
+    while (size - at >= 30 && egi_zip_bytes(z, at, p, 30) && egi_bytes_read(p, 4) == 0x04034b50 &&
+           !(egi_bytes_read(p + 6, 2) & 8)) {
         egi_member m;
-        int64_t n = (int64_t)egi_little_read(p + 26, 2), extra = (int64_t)egi_little_read(p + 28, 2),
+        int64_t n = (int64_t)egi_bytes_read(p + 26, 2), extra = (int64_t)egi_bytes_read(p + 28, 2),
                 read = n + extra < size - at - 30 ? n + extra : size - at - 30;
         memset(&m, 0, sizeof m);
-        m.packed = (int64_t)egi_little_read(p + 18, 4);
-        m.size = (int64_t)egi_little_read(p + 22, 4);
+        m.packed = (int64_t)egi_bytes_read(p + 18, 4);
+        m.size = (int64_t)egi_bytes_read(p + 22, 4);
         if (read > (int64_t)sizeof rest) read = (int64_t)sizeof rest;
         if (!egi_zip_bytes(z, at + 30, rest, read)) return false;
         if (read < n + extra || !egi_zip_wide(&m, rest + n, extra)) break;
@@ -35955,30 +35956,30 @@ static bool egi_zip_find(egi_zip *z, int64_t *count) {
     unsigned char *tail = (unsigned char *)egi_alloc((size_t)most);
     if (!tail) return egi_memory_fail(z->source->function, most);
     bool ok = egi_zip_bytes(z, size - most, tail, most);
-    while (ok && at >= 0 && !(egi_little_read(tail + at, 4) == 0x06054b50 &&
-                              at + 22 + (int64_t)egi_little_read(tail + at + 20, 2) <= most))
+    while (ok && at >= 0 && !(egi_bytes_read(tail + at, 4) == 0x06054b50 &&
+                              at + 22 + (int64_t)egi_bytes_read(tail + at + 20, 2) <= most))
         at--;
     if (ok && at < 0) ok = egi_zip_cut(z);
     int64_t end = size - most + at;
     if (ok) {
-        *count = (int64_t)egi_little_read(tail + at + 10, 2);
-        z->size = (int64_t)egi_little_read(tail + at + 12, 4);
-        z->start = (int64_t)egi_little_read(tail + at + 16, 4);
-        if (egi_little_read(tail + at + 4, 4) != 0 ||
-            egi_little_read(tail + at + 8, 2) != egi_little_read(tail + at + 10, 2))
+        *count = (int64_t)egi_bytes_read(tail + at + 10, 2);
+        z->size = (int64_t)egi_bytes_read(tail + at + 12, 4);
+        z->start = (int64_t)egi_bytes_read(tail + at + 16, 4);
+        if (egi_bytes_read(tail + at + 4, 4) != 0 ||
+            egi_bytes_read(tail + at + 8, 2) != egi_bytes_read(tail + at + 10, 2))
             ok = EGI_ZIP_FAIL(z, end, "a zip file in several parts");
     }
     egi_free(tail);
     if (ok && (*count == 0xffff || z->size == 0xffffffff || z->start == 0xffffffff) && end >= 20) {
         if (!egi_zip_bytes(z, end - 20, wide, 20)) return false;
-        if (egi_little_read(wide, 4) == 0x07064b50) {
-            end = (int64_t)egi_little_read(wide + 8, 8);
+        if (egi_bytes_read(wide, 4) == 0x07064b50) {
+            end = (int64_t)egi_bytes_read(wide + 8, 8);
             if (!egi_zip_bytes(z, end, wide, 56)) return false;
-            if (egi_little_read(wide, 4) != 0x06064b50)
+            if (egi_bytes_read(wide, 4) != 0x06064b50)
                 return EGI_ZIP_FAIL(z, end, "broken zip file: its 64 bit end record is missing");
-            *count = (int64_t)egi_little_read(wide + 32, 8);
-            z->size = (int64_t)egi_little_read(wide + 40, 8);
-            z->start = (int64_t)egi_little_read(wide + 48, 8);
+            *count = (int64_t)egi_bytes_read(wide + 32, 8);
+            z->size = (int64_t)egi_bytes_read(wide + 40, 8);
+            z->start = (int64_t)egi_bytes_read(wide + 48, 8);
         }
     }
     if (ok && (z->size < 0 || z->start < 0 || z->start > end - z->size))
@@ -36003,19 +36004,19 @@ static bool egi_zip_entry(egi_zip *z, const unsigned char *list, int64_t *at) {
     const unsigned char *p = list + *at;
     int64_t here = z->start + *at, left = z->size - *at;
     egi_member *m = &z->members[z->count];
-    if (left < 46 || egi_little_read(p, 4) != 0x02014b50)
+    if (left < 46 || egi_bytes_read(p, 4) != 0x02014b50)
         return EGI_ZIP_FAIL(z, here, "broken zip file: a member's entry is missing");
-    int64_t name = (int64_t)egi_little_read(p + 28, 2), extra = (int64_t)egi_little_read(p + 30, 2),
-            comment = (int64_t)egi_little_read(p + 32, 2);
+    int64_t name = (int64_t)egi_bytes_read(p + 28, 2), extra = (int64_t)egi_bytes_read(p + 30, 2),
+            comment = (int64_t)egi_bytes_read(p + 32, 2);
     if (left < 46 + name + extra + comment)
         return EGI_ZIP_FAIL(z, here, "broken zip file: a member's entry is cut off");
     *at += 46 + name + extra + comment;
     memset(m, 0, sizeof *m);
-    m->method = (int)egi_little_read(p + 10, 2);
-    m->crc = (uint32_t)egi_little_read(p + 16, 4);
-    m->packed = (int64_t)egi_little_read(p + 20, 4);
-    m->size = (int64_t)egi_little_read(p + 24, 4);
-    m->local = (int64_t)egi_little_read(p + 42, 4);
+    m->method = (int)egi_bytes_read(p + 10, 2);
+    m->crc = (uint32_t)egi_bytes_read(p + 16, 4);
+    m->packed = (int64_t)egi_bytes_read(p + 20, 4);
+    m->size = (int64_t)egi_bytes_read(p + 24, 4);
+    m->local = (int64_t)egi_bytes_read(p + 42, 4);
     if (!egi_zip_wide(m, p + 46 + name, extra))
         return EGI_ZIP_FAIL(z, here, "broken zip file: a member's 64 bit sizes are missing");
     if (name < 4 || memcmp(p + 46 + name - 4, ".npy", 4) != 0) return true;
@@ -36026,7 +36027,7 @@ static bool egi_zip_entry(egi_zip *z, const unsigned char *list, int64_t *at) {
     z->count++;
     if (strlen(m->name) != (size_t)name - 4 || egi_utf8_fault(m->name, name - 4) != name - 4)
         return EGI_ZIP_FAIL(z, here + 46, "a name that is not UTF-8");
-    if (egi_little_read(p + 8, 2) & 1) return EGI_ZIP_FAIL(z, here, "an encrypted member");
+    if (egi_bytes_read(p + 8, 2) & 1) return EGI_ZIP_FAIL(z, here, "an encrypted member");
     if (m->method != 0 && m->method != 8)
         return EGI_ZIP_FAIL(z, here, "member '%.100s' is compressed by method %d; stored (0) and deflated (8) are read",
                             m->name, m->method);
@@ -36072,9 +36073,9 @@ static bool egi_zip_enter(egi_zip *z, egi_stream *s, const egi_member *m) {
     unsigned char local[30];
     memset((void *)s, 0, sizeof *s);
     if (!egi_zip_bytes(z, m->local, local, 30)) return false;
-    if (egi_little_read(local, 4) != 0x04034b50)
+    if (egi_bytes_read(local, 4) != 0x04034b50)
         return EGI_ZIP_FAIL(z, m->local, "broken zip file: a member is not where the list says");
-    int64_t data = m->local + 30 + (int64_t)egi_little_read(local + 26, 2) + (int64_t)egi_little_read(local + 28, 2);
+    int64_t data = m->local + 30 + (int64_t)egi_bytes_read(local + 26, 2) + (int64_t)egi_bytes_read(local + 28, 2);
     if (data > z->start - m->packed) return EGI_ZIP_FAIL(z, m->local, "broken zip file: a member lies beyond its end");
     if (!egi_source_seek(z->source, data)) return false;
     s->source = z->source;
@@ -36135,7 +36136,7 @@ static int egi_npz_later(egi_zip *z, egi_stream *s, eg_archive *a, const egi_mem
     int64_t bytes = 0;
     if (!w || !w->later || m->method != 0 || !strcmp(m->name, egi_metadata_name)) return 0;
     if (!egi_zip_enter(z, s, m) || !egi_npy_begin(s, &stored, &turned, &fortran, &shape)) return -1;
-    if (turned || fortran || !egi_stored_bytes(&shape, stored, &bytes) || !egi_wanted_later(w, stored, bytes))
+    if (turned || fortran || !egi_stored_bytes(&shape, stored, &bytes) || !egi_archive_wants_later(w, stored, bytes))
         return 0;
     const int64_t at = z->source->offset;
     eg_tensor *x = egi_zip_whole(s, m->crc, m->name) ? egi_stored_outline(stored, &shape) : NULL;
@@ -36168,7 +36169,7 @@ static eg_archive *egi_npz_load(const char *path, const egi_wanted *w) {
     if (a && !s) egi_memory_fail("load_npz", (int64_t)sizeof *s);
     bool ok = s && egi_zip_list(&z);
     for (int64_t i = 0; ok && i < z.count; i++) {
-        if (!egi_wanted_has(w, z.members[i].name) && strcmp(z.members[i].name, egi_metadata_name) != 0) continue;
+        if (!egi_archive_wants(w, z.members[i].name) && strcmp(z.members[i].name, egi_metadata_name) != 0) continue;
         int done = egi_npz_later(&z, s, a, &z.members[i], w);
         eg_tensor *x = done ? NULL : egi_zip_tensor(&z, s, &z.members[i]);
         ok = done > 0 || (x && egi_npz_take(&z, a, &z.members[i], x));
@@ -36526,7 +36527,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
         ok = egi_fail(EG_ERROR_ARGUMENT, "save_safetensors", "a header of %lld bytes; the format ends at %d",
                       (long long)head.size, EGI_SAFE_MOST);
     if (!ok || !egi_sink_open(&s, "save_safetensors", path)) { egi_text_free(&head); return false; }
-    egi_little_write(length, head.size, 8);
+    egi_bytes_write(length, head.size, 8);
     egi_sink_write(&s, length, 8);
     egi_sink_write(&s, head.data, (int64_t)head.size);
     egi_text_free(&head);
@@ -36632,8 +36633,8 @@ static bool egi_archive_fetch(eg_archive *a, int64_t i) {
 // Reads a tensor that begins at this byte, or notes where it is.
 static bool egi_safetensors_tensor(egi_stream *s, const egi_json *j, eg_archive *a, const egi_safe *t, int64_t at,
                                    const egi_wanted *w) {
-    bool later = egi_wanted_later(w, t->stored, t->end - t->begin);
-    if (!egi_wanted_has(w, t->name)) return true;
+    bool later = egi_archive_wants_later(w, t->stored, t->end - t->begin);
+    if (!egi_archive_wants(w, t->name)) return true;
     if (!later && s->source->offset != at) {
         if (!egi_source_seek(s->source, at)) return false;
         s->left = s->size - at;
@@ -36706,7 +36707,7 @@ static eg_archive *egi_safetensors_load(const char *path, const egi_wanted *w) {
         else if (source.size < 8) ok = egi_stream_fail(s, "no safetensors file: shorter than 8 bytes");
         else ok = egi_stream_read(s, size, 8);
     }
-    uint64_t n = ok ? egi_little_read(size, 8) : 0;
+    uint64_t n = ok ? egi_bytes_read(size, 8) : 0;
     if (ok && n > EGI_SAFE_MOST)
         ok = egi_file_fail(function, path, 0, "no safetensors file: one begins with the length of its header, and "
                            "these 8 bytes are the number %llu; at most %d are allowed", (unsigned long long)n,
@@ -37437,13 +37438,13 @@ static eg_layer *egi_archive_model(const char *function, const char *path, eg_ar
 }
 // Checks that the model can be loaded by loading it. The error names the save and the reason.
 static bool egi_model_returns(eg_archive *a) {
-    egi_hush hush;
+    egi_pipeline pipeline;
     egi_failure failed;
     char why[EGI_MESSAGE];
-    egi_hush_begin(&hush);
+    egi_pipeline_begin(&pipeline);
     eg_layer *l = egi_archive_model("model_load", NULL, a);
     eg_layer_release(l);
-    egi_hush_end(&hush, &failed);
+    egi_pipeline_end(&pipeline, &failed);
     if (l) return true;
     egi_failure_text(&failed, why);
     return egi_fail(failed.code, "model_save", "eg_model_load could not load this model again, so nothing is "
@@ -38433,7 +38434,7 @@ static void egi_pb_double_bits(egi_text *t, double v) {
     char bytes[8];
     uint64_t bits;
     memcpy(&bits, &v, 8);
-    egi_little_write(bytes, bits, 8);
+    egi_bytes_write(bytes, bits, 8);
     egi_text_add(t, bytes, 8);
 }
 static void egi_pb_double(egi_text *t, int field, double v) {
@@ -38444,7 +38445,7 @@ static void egi_pb_float_bits(egi_text *t, float v) {
     char bytes[4];
     uint32_t bits;
     memcpy(&bits, &v, 4);
-    egi_little_write(bytes, bits, 4);
+    egi_bytes_write(bytes, bits, 4);
     egi_text_add(t, bytes, 4);
 }
 static void egi_pb_bytes(egi_text *t, int field, const void *data, size_t n) {
@@ -38491,7 +38492,7 @@ static bool egi_pb_read(egi_pb *p, egi_pb_field *f) {
     }
     int bytes = f->kind == EGI_PB_DOUBLE ? 8 : f->kind == EGI_PB_FLOAT ? 4 : 0;
     if (!bytes || p->end - p->at < bytes) return false;
-    f->value = egi_little_read(p->at, bytes);
+    f->value = egi_bytes_read(p->at, bytes);
     p->at += bytes;
     return true;
 }
@@ -39704,7 +39705,7 @@ static int64_t egi_example_values(egi_found f, char *to, int64_t *size) {
             if (field.kind == EGI_PB_BYTES && f.kind == 3 && !egi_pb_read_number(&field.inside, &v)) return -1;
             if (field.kind == EGI_PB_BYTES && f.kind == 2) {
                 if (field.inside.end - field.inside.at < 4) return -1;
-                v = egi_little_read(field.inside.at, 4);
+                v = egi_bytes_read(field.inside.at, 4);
                 field.inside.at += 4;
             }
             uint32_t low = (uint32_t)v;
@@ -46358,7 +46359,7 @@ static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, 
                                eg_tensor **out) {
     egi_hosted *k = (egi_hosted *)egi_alloc(sizeof *k);
     egi_host_frame frame;
-    egi_spy spy;
+    egi_custom_spy spy;
     if (!k) return egi_memory_fail("host_call", (int64_t)sizeof *k);
     memset(k, 0, sizeof *k);
     k->end = egi_hosted_free;
@@ -46376,9 +46377,9 @@ static bool egi_host_run_taped(const egi_host_site *site, eg_tensor *const *in, 
         ok = egi_tape_slot_watch(&k->tape, k->in[i] = eg_retain(in[i])) >= 0 || egi_memory_fail("host_call", 0);
     egi_host_enter(&frame, &k->tape);
     egi_this.record = egi_tape_record;
-    if (site->taped & 2) egi_spy_begin(&spy, in, k->n);
+    if (site->taped & 2) egi_custom_spy_begin(&spy, in, k->n);
     ok = ok && egi_host_run(site, in, results, out);
-    if (site->taped & 2) egi_spy_end(&spy);
+    if (site->taped & 2) egi_custom_spy_end(&spy);
     egi_host_leave(&frame);
     k->tape.listed = k->tape.recording = false;
     if (ok && site->taped & 2 && spy.found[0])
