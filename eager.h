@@ -10063,26 +10063,29 @@ EGI_EVERYWHERE double egi_log2_near(double x) {
                  m = egi_bits64_double(bits - from + 0x3ff0000000000000u);
     // in pairs, which are computed side by side
     const double s = (m - 1) / (m + 1), z = s * s, z2 = z * z;
-    const double p = 0.57707794200341145 + z * 0.41220929113344507 + z2 *
-                     (0.31990402373941024 + z * 0.28292517295711117);
-    return e + s * (2.8853900817778486 + z * 0.96179669411449042 + z2 * p);
+    const double low = 2.8853900817778486 + z * 0.96179669411449042,
+                 middle = 0.57707794200341145 + z * 0.41220929113344507,
+                 high = 0.31990402373941024 + z * 0.28292517295711117;
+    return e + s * (low + z2 * middle + z2 * z2 * high);
 }
 EGI_EVERYWHERE double egi_two_to_near(double t) {                // |t| < 1000; of others, any number
-    const double n = (t + EGI_ROUNDER_64) - EGI_ROUNDER_64, f = t - n;
-    const double f2 = f * f, p = 0.24022646890016883 + f * 0.055503287774255269 + f2 *
-                     (0.0096184890239658354 + f * 0.0013399931071432717 + f2 * 0.00015345794012365565);
-    return (1.0000000005542498 + f * 0.69314720573698141 + f2 * p) *
-           egi_bits64_double((egi_bits64_of(n + EGI_ROUNDER_64) + 1023u) << 52);
+    const double shifted = t + EGI_ROUNDER_64, f = t - (shifted - EGI_ROUNDER_64);
+    const double f2 = f * f, low = 1.0000000005542498 + f * 0.69314720573698141,
+                 middle = 0.24022646890016883 + f * 0.055503287774255269,
+                 high = 0.0096184890239658354 + f * 0.0013399931071432717 + f2 * 0.00015345794012365565;
+    return (low + f2 * middle + f2 * f2 * high) * egi_bits64_double((egi_bits64_of(shifted) + 1023u) << 52);
 }
-// sqrt(x), to 2^-40, and 0 of negative numbers: three steps of Newton's from a guess by bits, without the instruction,
-// which may set errno. The sign is read off the bits: with vectors of 16 bytes gcc has no mask of 64 bits for a
-// comparison of doubles, and would compute the whole loop element by element. (egi_powf compares floats for that.)
+// sqrt(x), to 2^-40, and 0 of 0 and negative numbers: three steps of Newton's from a guess by bits, without the
+// instruction, which may set errno. The sign is read off the bits: with vectors of 16 bytes gcc has no mask of 64 bits
+// for a comparison of doubles, and would compute the whole loop element by element. (egi_powf compares floats for
+// that.)
 EGI_EVERYWHERE double egi_root_near(double x) {
     double y = egi_bits64_double(0x5fe6eb50c7b537a9u - (egi_bits64_of(x) >> 1));
-    y = y * (1.5 - 0.5 * x * y * y);
-    y = y * (1.5 - 0.5 * x * y * y);
-    y = y * (1.5 - 0.5 * x * y * y);
-    return egi_bits64_double(egi_bits64_of(x * y) & ((egi_bits64_of(x) >> 63) - 1));
+    const double half = 0.5 * x;                                 // a step is three operations after the one before
+    y = y * 1.5 - (half * y) * (y * y);
+    y = y * 1.5 - (half * y) * (y * y);
+    y = x * y * 1.5 - (x * half * y) * (y * y);                  // of 0 it is no number
+    return egi_bits64_double(egi_bits64_of(y) & (((egi_bits64_of(x) - 1) >> 63) - 1));
 }
 // x - n pi / 2 for the nearest whole n, of which *quadrant has the low bits; |x| <= 2^17, where the products are
 // exact.
@@ -10223,19 +10226,22 @@ EGI_EVERYWHERE float egi_tanf(float x) {
     const double r = egi_angle_quarter_far((double)x, &q);
     return egi_tan_of(r, q);
 }
-EGI_EVERYWHERE float egi_asin_near_0(float x, float z) {         // |x| <= 1/2, z = x^2; asin(x) - x
-    return x * z * (0.166667539f + z * (0.074952418f + z * (0.0454770912f + z * (0.0241476481f + z * 0.0422184776f))));
+EGI_EVERYWHERE float egi_asin_rest(float z) {                    // (asin(x) - x) / x^3, |x| <= 1/2, z = x^2
+    return 0.166667539f + z * (0.074952418f + z * (0.0454770912f + z * (0.0241476481f + z * 0.0422184776f)));
+}
+// 2 asin(sqrt(z)), z <= 1/4: all but the root is computed beside it.
+EGI_EVERYWHERE double egi_asin_twice(float z) {
+    return egi_root_near((double)z) * (2 + 2 * (double)(z * egi_asin_rest(z)));
 }
 EGI_EVERYWHERE float egi_asinf(float x) {                        // beyond 1/2: pi/2 - 2 asin(sqrt((1 - |x|) / 2))
-    const float a = fabsf(x), half = 0.5f * (1.0f - a), near = a + egi_asin_near_0(a, a * a);
-    const double s = egi_root_near((double)half);
-    const float y = (float)(1.5707963267948966 - 2 * (s + (double)egi_asin_near_0((float)s, half)));
+    const float a = fabsf(x), z = x * x, near = a + a * z * egi_asin_rest(z),
+                y = (float)(1.5707963267948966 - egi_asin_twice(0.5f * (1.0f - a)));
     return egi_choosef(a <= 1.0f, copysignf(egi_choosef(a > 0.5f, y, near), x), NAN);
 }
 EGI_EVERYWHERE float egi_acosf(float x) {
-    const float a = fabsf(x), half = 0.5f * (1.0f - a),
-                near = 1.57079637f - (x + (egi_asin_near_0(x, x * x) + 4.37113883e-8f));
-    const double s = egi_root_near((double)half), twice = 2 * (s + (double)egi_asin_near_0((float)s, half));
+    const float a = fabsf(x), z = x * x,
+                near = 1.57079637f - (x + (x * z * egi_asin_rest(z) + 4.37113883e-8f));
+    const double twice = egi_asin_twice(0.5f * (1.0f - a));
     const float y = egi_choosef(x < 0, (float)(3.1415926535897931 - twice), (float)twice);
     return egi_choosef(a <= 1.0f, egi_choosef(a > 0.5f, y, near), NAN);
 }
@@ -10310,8 +10316,7 @@ EGI_EVERYWHERE float egi_erfcf(float x) {
 }
 EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x|), and the cases of C's annex F
     const float a = fabsf(x), b = fabsf(y);
-    const float c = egi_choosef(a > 0, a, 1.0f);
-    const double t = (double)y * egi_log2_near((double)c);
+    const double t = (double)y * egi_log2_near((double)a);       // of 0, infinity and NaN, any number
     const float p = (float)egi_two_to_near(t);
     const float up = egi_choosef((a > 1) == (y > 0), INFINITY, 0.0f);
     // whole: y is an integer; odd: an odd one. From 2^24 on all are even.
@@ -10946,8 +10951,8 @@ __attribute__((noinline, unused)) static int64_t egi_share_find_other(int64_t n,
 }
 // The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, for both with AVX-512,
 // and those of N for integers: int64, int32, uint8, the latter two with AVX2, and all three where the second operand is
-// one element, which may be NULL. Where there is AVX2, loop egi_word_few of these is for 4 to 7 elements of float32:
-// the first, where it has the bits of the second, or the second, for which a vector is filled.
+// one element, which may be NULL. Where there is AVX2, loop egi_word_few of these is for less than 8 elements of
+// float32: the first, where it has the bits of the second, or the second, for which a vector is filled.
 // M: by libm; F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise; N, P, S
 // and T as below. Float64 is by libm in all but D, N and S. No word is M today; a new one begins as one
 // (docs/change.md).
@@ -13835,36 +13840,38 @@ EGI_NOINLINE static egi_long_loop *egi_program_loop_512(const egi_program *p, in
     return p->longs[0]->loops[which];
 }
 #endif
+#if EGI_X86 && !defined(EGI_FOR_SIZE)
+#ifdef __clang__
+#define EGI_HALVES_JOINED(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
+#else
+#define EGI_HALVES_JOINED(a, b) __builtin_ia32_vinsertf128_si256(__builtin_ia32_si256_si(a), b, 1)
+#endif
+// Runs a loop with AVX2 on operands of 16 to 31 bytes: of each, a vector of n elements is filled, whose second half
+// begins `end` bytes later than its first. It is stored at once, since a load of what two stores wrote waits for both.
+EGI_AVX2 EGI_NOINLINE static void egi_program_run_half(egi_long_loop *loop, int64_t n, int64_t end, const char *x,
+                                                       const char *z, char *out) {
+    typedef int32_t half __attribute__((vector_size(16)));
+    typedef int32_t half_at __attribute__((vector_size(16), aligned(1), may_alias));
+    typedef int32_t whole __attribute__((vector_size(32)));
+    whole from[2], to;
+    from[0] = EGI_HALVES_JOINED((half)*(const half_at *)x, (half)*(const half_at *)(x + end));
+    if (z != x) from[1] = EGI_HALVES_JOINED((half)*(const half_at *)z, (half)*(const half_at *)(z + end));
+    loop(n, &from[0], &from[z != x], &to);
+    *(half_at *)out = ((const half_at *)&to)[0];
+    *(half_at *)(out + end) = ((const half_at *)&to)[1];
+}
+#undef EGI_HALVES_JOINED
+#endif
 // Runs the loop of a program's only word, block by block: if an operand is one element, of which a block is filled and
 // read repeatedly, or if n is below the loop's minimum `least`, so that operands are continued by their first elements.
 // The last block overlaps the one before.
 static void egi_program_run_alone(const egi_program *p, egi_long_loop *loop, int64_t least, int64_t size, int64_t n,
                                   const void *const *in, unsigned scalars, void *out) {
-    enum { BLOCK = 256, HALF = 16 };
+    enum { BLOCK = 256 };
     char filled[2][BLOCK * 8] __attribute__((aligned(32))), few[EGI_STEP_32 * 8] __attribute__((aligned(32)));
     const char *from[2];
     int64_t unit[2];
-    const int64_t block = n < least ? least : egi_min64(n, BLOCK), bytes = block * size, end = n * size - HALF;
-#ifndef EGI_FOR_SIZE
-    if (!scalars && n < least && bytes == 2 * HALF && end >= 0) {
-        const egi_word *w = p->longs[0];
-        if (size == 4 && w->few != 1) {
-            w->loops[w->few](n, in[p->operand[1]], in[p->operand[p->operands]], out);
-            return;
-        }
-        for (int i = 0; i < 2; i++) {                                 // the second half overlaps the first
-            const char *x = (const char *)in[p->operand[i ? p->operands : 1]];
-            memcpy(filled[i], x, HALF);
-            memcpy(filled[i] + HALF, x + end, HALF);
-        }
-        loop(block, filled[0], filled[1], few);
-        memcpy(out, few, HALF);
-        memcpy((char *)out + end, few + HALF, HALF);
-        return;
-    }
-#else
-    (void)end;
-#endif
+    const int64_t block = n < least ? least : egi_min64(n, BLOCK), bytes = block * size;
     for (int i = 0; i < 2; i++) {
         const int operand = p->operand[i ? p->operands : 1];
         const bool scalar = scalars >> operand & 1;
@@ -13892,7 +13899,8 @@ static void egi_program_run_alone(const egi_program *p, egi_long_loop *loop, int
 // interpreter.
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in,
                                unsigned scalars, void *out) {
-    const int which = dtype == EG_FLOAT32 ? wide && p->alone && p->longs[0]->loops[1]
+    const int which = dtype == EG_FLOAT32 ? wide && p->alone && (n >= EGI_STEP_32 || p->longs[0]->few) &&
+                                            p->longs[0]->loops[1]
                       : dtype == EG_FLOAT64 ? wide + 2
                       : dtype == EG_INT64 ? EGI_LONG_AT_INTEGERS
                       : EGI_LONG_AT_INTEGERS + (dtype == EG_INT32 ? 1 : 2) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
@@ -13907,9 +13915,17 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
 #endif
         if (integers && scalars == 1u << p->operand[p->operands] && p->longs[0]->loops[one])
             p->longs[0]->loops[one](n, in[p->operand[1]], in[p->operand[2]], out);
-        else if (scalars || n < least)
-            egi_program_run_alone(p, loop, least, egi_dtypes[dtype].size, n, in, scalars, out);
-        else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
+        else if (scalars || n < least) {
+            const int64_t size = egi_dtypes[dtype].size;
+#if EGI_X86 && !defined(EGI_FOR_SIZE)
+            if (!scalars && least * size == 32 && n * size >= 16) {
+                egi_program_run_half(loop, least, n * size - 16, (const char *)in[p->operand[1]],
+                                     (const char *)in[p->operand[p->operands]], (char *)out);
+                return;
+            }
+#endif
+            egi_program_run_alone(p, loop, least, size, n, in, scalars, out);
+        } else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
     }
     else if (wide && egi_strip_pays(p, dtype, n)) egi_strips_run(p, dtype, n, in, scalars, out);
     else egi_program_runner_of(p, dtype, wide, n)(p, n, in, scalars, out);
@@ -14971,7 +14987,8 @@ typedef struct egi_reduce_walk {
     bool wide, convert;                             // wide: with AVX2; convert: elements first become int64
     char *accumulators, *packed;                    // room for EGI_BLOCK elements of 8 bytes each
 } egi_reduce_walk;
-enum { EGI_FOLD = 16, EGI_MOVED = 256, EGI_REDUCE_FEW = 128 };
+// Of up to EGI_FOLD_ALL elements in a row, all orders of additions are one.
+enum { EGI_FOLD = 16, EGI_FOLD_ALL = 4, EGI_MOVED = 256, EGI_REDUCE_FEW = 128 };
 
 // Fills w->loop with the axes of x, except those of 1. Neighbours that continue each other are merged.
 static void egi_reduce_loops(egi_reduce_walk *w, const eg_tensor *x, unsigned axes) {
@@ -15173,8 +15190,8 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     (void)b;
     w->convert = p->kind == EGI_MEAN && !egi_dtype_is_float(x->dtype) && x->dtype != EG_INT64;
     w->reducer = __atomic_load_n(&p->reducers[w->convert ? (int)EG_INT64 : x->dtype], __ATOMIC_RELAXED);
-    if (x->size <= EGI_REDUCE_FEW && p->n < x->size && x->flags & EGI_CONTIGUOUS && w->reducer->few &&
-        egi_reduce_few(w->reducer, args))
+    if (x->size <= EGI_REDUCE_FEW && (p->n < x->size || p->n <= EGI_FOLD_ALL) && x->flags & EGI_CONTIGUOUS &&
+        w->reducer->few && egi_reduce_few(w->reducer, args))
         return true;
     job.args = args;
     job.made = 1;
@@ -15367,6 +15384,13 @@ enum { EGI_CHOOSE_BYTES = 512, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 }
                 int64_t j = 0; \
                 for (; j + 16 <= cols; j += 16) \
                     EGI_STEP_LOOP_2 for (int l = 0; l < 16; l++) { \
+                        const T v = TURNED(x[j + l]), top = best[j + l]; \
+                        const bool wins = (v > top) | (EGI_NAN_OF(v) & !EGI_NAN_OF(top)); \
+                        best[j + l] = wins ? v : top; \
+                        at[j + l] = wins ? (INT)i : at[j + l]; \
+                    } \
+                for (; sizeof(T) == 4 && j + 8 <= cols; j += 8) \
+                    for (int l = 0; l < 8; l++) { \
                         const T v = TURNED(x[j + l]), top = best[j + l]; \
                         const bool wins = (v > top) | (EGI_NAN_OF(v) & !EGI_NAN_OF(top)); \
                         best[j + l] = wins ? v : top; \
@@ -56645,20 +56669,39 @@ EGI_TARGET EGI_NOINLINE static double EGI_TN(egi_row_dot)(int64_t n, const EGI_T
 #undef EGI_ROW_FOUR
 #undef EGI_ROW_ADD
 #undef EGI_ROW_ADD_4
-// The gradients of rows: y (g - sum(g y)), or g - exp(y) sum(g). dx may be y or g.
+// e[i] = exp(x[i]) of few elements, without their sum; e has room for a multiple of EGI_PIECE / 4.
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_few_exp)(int64_t n, const EGI_T *x, EGI_T *e) {
+    enum { A = EGI_PIECE / 4 };
+    EGI_T own[A] = {0};
+    const int64_t rest = n % A;
+    if (rest) memcpy(own, x + n - rest, (size_t)rest * sizeof *own);
+    for (int64_t i = 0; i < n; i += A) {
+        const EGI_T *p = n - i < A ? own : x + i;
+        EGI_SAME_PLACE
+        for (int l = 0; l < A; l++) e[i + l] = EGI_EXP_T(p[l]);
+    }
+}
+// The gradients of rows: y (g - sum(g y)), or g - exp(y) sum(g). dx may be y or g. Exponentials are computed for as
+// many short rows at once as there is room for.
 EGI_TARGET static void EGI_TN(egi_softmax_grad_rows)(void *context, int64_t begin, int64_t end) {
     const egi_args *args = (const egi_args *)context;
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const bool logs = p->kind == EGI_LOG_SOFTMAX;
     enum { SOME = 8 * EGI_PIECE };
-    const int64_t n = p->n;
+    const int64_t n = p->n, together = n < SOME ? SOME / n : 1;
     const EGI_T *y = EGI_DATA(args->in[0]) + begin * n, *g = EGI_DATA(args->in[1]) + begin * n;
-    EGI_T *dx = EGI_DATA(args->out[0]) + begin * n, e[SOME];
-    for (int64_t r = begin; r < end; r++) {
+    EGI_T *dx = EGI_DATA(args->out[0]) + begin * n, exps[SOME], *e = exps;
+    for (int64_t r = begin, left = 0; r < end; r++, left--) {       // left: rows whose exponentials are there
         const EGI_T sum = (EGI_T)EGI_TN(egi_row_dot)(n, g, logs ? NULL : y);
         for (int64_t i = 0, some; i < n; i += some, y += some, g += some, dx += some) {
             some = egi_min64(SOME, n - i);
-            if (logs) EGI_TN(egi_row_exp)(some, y, 0, e);
+            if (logs && left <= 0) {
+                left = together > 1 ? egi_min64(together, end - r) : 0;
+                e = exps;
+                const int64_t count = left ? left * n : some;
+                if (count > 2 * EGI_PIECE) EGI_TN(egi_row_exp)(count, y, 0, e);
+                else EGI_TN(egi_few_exp)(count, y, e);
+            }
             int64_t j = 0;
             for (; some - j >= EGI_PIECE && logs; j += EGI_PIECE) {
                 EGI_SAME_PLACE
@@ -56669,6 +56712,7 @@ EGI_TARGET static void EGI_TN(egi_softmax_grad_rows)(void *context, int64_t begi
                 for (int l = 0; l < EGI_PIECE; l++) dx[j + l] = y[j + l] * (g[j + l] - sum);
             }
             for (; j < some; j++) dx[j] = logs ? g[j] - e[j] * sum : y[j] * (g[j] - sum);
+            if (together > 1) e += n;
         }
     }
 }
