@@ -4181,6 +4181,8 @@ enum {
     /* 1, or 0 where in[2] is one number for all rows; in[0] labels, in[1] logits (rows, n), in[2] g; out[0] dx */ \
     EVERY(SPARSE_XENT_GRAD, sparse_xent_grad, 0, each, EGI_PARAM_ARRAY(int, 1)) \
     /* float32: */ \
+    /* in[0] x, in[1] g (outer, inner), contiguous; out[0] the products of g and all of x along n but one */ \
+    MAY_LACK(PRODUCT_GRAD, product_grad, EGI_PURE, each, EGI_REDUCE_PARAMS) \
     /* in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x */ \
     NOT_CPU(LAYER_NORM, layer_norm, 0, each, EGI_NORM_PARAMS) \
     /* in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may be NULL */ \
@@ -15305,6 +15307,119 @@ EGI_CPU_OF_FLOATS(recurrent, in[0])
 EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
 EGI_CPU_OF_FLOATS(attention, in[0])
 EGI_CPU_OF_FLOATS(attention_grad, in[0])
+// PRODUCTS OF THE OTHERS: of a column's elements, all but each one are multiplied, in double. Idea: what stands before
+// an element times what stands after it, without a quotient, which would be 0 / 0. Up to EGI_OTHERS rows of as many
+// columns, the lanes, are done at once; more rows are as many parts, whose products tell what stands outside each.
+// Elements of one row are lanes, too; `joined` then multiplies each lane by the products of the others.
+enum { EGI_OTHERS = 32 };
+// to[l] times the product of all p but p[l]; returns the product of all.
+static double egi_others_join(int64_t n, const double *p, double *to) {
+    double before = 1, after[EGI_OTHERS];
+    if (n == 0) return 1;
+    after[n - 1] = 1;
+    for (int64_t l = n - 1; l > 0; l--) after[l - 1] = after[l] * p[l];
+    for (int64_t l = 0; l < n; l++) { to[l] *= before * after[l]; before *= p[l]; }
+    return before;
+}
+// With a constant count, compilers make vectors.
+#define EGI_EACH_LANE(work) \
+    if (lanes == EGI_OTHERS) { for (int l = 0; l < EGI_OTHERS; l++) { work } } \
+    else for (int64_t l = 0; l < lanes; l++) { work }
+#define EGI_PRODUCTS_OF_OTHERS(NAME, TARGET) \
+    TARGET static void NAME##_product(int64_t rows, int64_t step, int64_t lanes, const float *EGI_RESTRICT x, \
+                                      double *EGI_RESTRICT p) { \
+        for (int64_t l = 0; l < lanes; l++) p[l] = 1; \
+        for (; rows > 0; rows--, x += step) EGI_EACH_LANE(p[l] *= (double)x[l];) \
+    } \
+    TARGET static double NAME##_part(int64_t rows, int64_t step, int64_t lanes, const float *EGI_RESTRICT x, \
+                                     bool joined, double *EGI_RESTRICT outside, float *EGI_RESTRICT y) { \
+        double before[EGI_OTHERS][EGI_OTHERS], all[EGI_OTHERS]; \
+        for (int64_t l = 0; l < lanes; l++) all[l] = 1; \
+        for (int64_t r = 0; r < rows; r++) { \
+            const float *EGI_RESTRICT from = x + r * step; \
+            double *EGI_RESTRICT b = before[r]; \
+            EGI_EACH_LANE(b[l] = all[l]; all[l] *= (double)from[l];) \
+        } \
+        const double product = joined ? egi_others_join(lanes, all, outside) : 1; \
+        for (int64_t r = rows - 1; r >= 0; r--) { \
+            const float *EGI_RESTRICT from = x + r * step; \
+            const double *EGI_RESTRICT b = before[r]; \
+            float *EGI_RESTRICT to = y + r * step; \
+            EGI_EACH_LANE(to[l] = (float)(b[l] * outside[l]); outside[l] *= (double)from[l];) \
+        } \
+        return product; \
+    } \
+    TARGET static double NAME(int64_t rows, int64_t step, int64_t lanes, const float *x, bool joined, \
+                              double *outside, float *y) { \
+        double part[EGI_OTHERS][EGI_OTHERS], after[EGI_OTHERS][EGI_OTHERS], all[EGI_OTHERS]; \
+        int64_t size = EGI_OTHERS, parts; \
+        if (rows <= EGI_OTHERS) return NAME##_part(rows, step, lanes, x, joined, outside, y); \
+        while (size * EGI_OTHERS < rows) size *= EGI_OTHERS; \
+        parts = (rows + size - 1) / size; \
+        for (int64_t l = 0; l < lanes; l++) all[l] = 1; \
+        for (int64_t k = 0; k < parts; k++) { \
+            NAME##_product(egi_min64(size, rows - k * size), step, lanes, x + k * size * step, part[k]); \
+            for (int64_t l = 0; l < lanes; l++) all[l] *= part[k][l]; \
+        } \
+        const double product = joined ? egi_others_join(lanes, all, outside) : 1; \
+        for (int64_t k = parts - 1; k >= 0; k--) \
+            for (int64_t l = 0; l < lanes; l++) { after[k][l] = outside[l]; outside[l] *= part[k][l]; } \
+        for (int64_t l = 0; l < lanes; l++) all[l] = 1; \
+        for (int64_t k = 0; k < parts; k++) { \
+            for (int64_t l = 0; l < lanes; l++) { after[k][l] *= all[l]; all[l] *= part[k][l]; } \
+            NAME(egi_min64(size, rows - k * size), step, lanes, x + k * size * step, false, after[k], \
+                 y + k * size * step); \
+        } \
+        return product; \
+    }
+EGI_PRODUCTS_OF_OTHERS(egi_others, )
+#if EGI_WIDE_PROGRAMS
+EGI_PRODUCTS_OF_OTHERS(egi_others_avx2, EGI_AVX2)
+#define EGI_OTHERS_CALL(...) (egi_cpu_has_avx2() ? egi_others_avx2(__VA_ARGS__) : egi_others(__VA_ARGS__))
+#else
+#define EGI_OTHERS_CALL(...) egi_others(__VA_ARGS__)
+#endif
+#undef EGI_PRODUCTS_OF_OTHERS
+#undef EGI_EACH_LANE
+// A row of n: whole rows of lanes, and what is left, of which each tells the other's product.
+static void egi_others_of_row(int64_t n, const float *x, double g, float *y) {
+    const int64_t left = n % EGI_OTHERS, whole = n - left;
+    double p[EGI_OTHERS], outside[EGI_OTHERS], some = g;
+    for (int64_t l = 0; l < left; l++) some *= p[l] = (double)x[whole + l];
+    for (int64_t l = 0; l < EGI_OTHERS; l++) outside[l] = some;
+    if (whole) g *= EGI_OTHERS_CALL(whole / EGI_OTHERS, EGI_OTHERS, EGI_OTHERS, x, true, outside, y);
+    for (int64_t l = 0; l < left; l++) outside[l] = g;
+    egi_others_join(left, p, outside);
+    for (int64_t l = 0; l < left; l++) y[whole + l] = (float)outside[l];
+}
+// Units are rows of n, or EGI_OTHERS columns of n, the last of which overlap those before.
+static void egi_others_run(void *context, int64_t begin, int64_t end) {
+    const egi_args *args = (const egi_args *)context;
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const int64_t n = p->n, inner = p->inner, lanes = egi_min64(inner, EGI_OTHERS),
+                  strips = (inner + EGI_OTHERS - 1) / EGI_OTHERS;
+    const float *x = (const float *)(const void *)args->in[0]->data,
+                *g = (const float *)(const void *)args->in[1]->data;
+    float *y = (float *)(void *)args->out[0]->data;
+    for (int64_t unit = begin; unit < end; unit++) {
+        double outside[EGI_OTHERS];
+        if (inner == 1) {
+            egi_others_of_row(n, x + unit * n, (double)g[unit], y + unit * n);
+            continue;
+        }
+        const int64_t o = unit / strips, j = egi_min64(unit % strips * EGI_OTHERS, inner - lanes),
+                      at = o * n * inner + j;
+        for (int64_t l = 0; l < lanes; l++) outside[l] = (double)g[o * inner + j + l];
+        EGI_OTHERS_CALL(n, inner, lanes, x + at, false, outside, y + at);
+    }
+}
+static bool egi_cpu_product_grad(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const int64_t strips = (p->inner + EGI_OTHERS - 1) / EGI_OTHERS;
+    (void)b;
+    egi_parallel(p->outer * strips, 0.5 * (double)args->in[0]->size, egi_others_run, (void *)(uintptr_t)args);
+    return true;
+}
 // CHOOSING. Idea: vectors find the largest value of a block; its first place is then looked for only in the last block
 // that had a larger one than before. For bools, each block tells at once whether an element decides.
 
@@ -17709,6 +17824,10 @@ EGI_GRAD(reduce_mean) {
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) n *= (double)a->from.dims[i];
     return egi_grad_set(0, dx, eg_broadcast_to(egi_reduce_undo((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
 }
+// Whether something looks at the single ops of a gradient: a tape that records, eg_record, or the NaN trap; for the
+// next function also a graph being built. If not, some gradients are one launch instead of several ops.
+static bool egi_gradient_ops_are_recorded(void) { return egi_recording() || egi_this.recorder || egi_this.trap; }
+static bool egi_gradient_ops_are_seen(void) { return egi_gradient_ops_are_recorded() || egi_graph_adopts(); }
 // g times the product of the other elements along n, for x (outer, n, inner) and g (outer, 1, inner). Two halves along
 // n are multiplied, which gives half as many elements with the same product; the gradient of each half is then g times
 // the other half. So gradients of any order are exact where elements are 0; the quotient of product and element would
@@ -17735,16 +17854,26 @@ static eg_tensor *egi_products_of_others(eg_tensor *x, eg_tensor *g) {
     g = eg_reshape((eg_mul)(eg_expand_dims(g, 1), x), EG_SHAPE(outer, 2 * half, inner));
     return n % 2 ? eg_slice(g, EG_SHAPE(0, 0, 0), EG_SHAPE(outer, n, inner)) : g;
 }
+// The same of float32 in one launch, for x seen as `rows` and g as (outer, inner).
+static eg_tensor *egi_product_grad(const egi_op *op, eg_tensor *x, eg_tensor *g, eg_shape rows) {
+    eg_backend *b = egi_backend_of(x);
+    const eg_shape shape = egi_shape(x);
+    egi_reduce_parameters p = { EGI_PROD, rows.dims[0], rows.dims[1], rows.dims[2], false, false, 0, NULL };
+    egi_args args = { op, 0, { NULL }, { NULL }, &p };
+    args.in[0] = egi_scope_own(egi_contiguous(x));
+    args.in[1] = egi_scope_own(egi_contiguous(g));
+    args.out[0] = egi_scope_own(egi_tensor_allocate(op->name, b, EG_FLOAT32, &shape));
+    return args.in[0] && args.in[1] && args.out[0] && egi_launch_product_grad(b, &args) ? args.out[0] : NULL;
+}
 // Reduced axes that are not neighbours are moved to the end. float32 is computed in float64, since a product rounded
 // many times is biased: for (1 + a) (1 + b) float32 loses a b, which has one sign wherever the elements are near 1.
 EGI_GRAD(reduce_prod) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
-    eg_tensor *x = eg_cast(c->inputs[0], EG_FLOAT64), *g = eg_cast(c->upstream[0], EG_FLOAT64);
+    eg_tensor *x = c->inputs[0], *g = c->upstream[0];
     eg_shape rows = { 3, { 1, 1, 1 } }, moved = a->from;
     eg_transpose_options there, back;
     int part = 0;                           // the axis of `rows` that an axis of x belongs to
     bool apart = false;
-    (void)op;
     if (!x || !x->size) return egi_grad_set(0, dx, eg_zeros_like(c->inputs[0]));
     for (int i = 0; i < a->from.rank; i++) {
         if (a->from.dims[i] == 1) continue;
@@ -17766,6 +17895,14 @@ EGI_GRAD(reduce_prod) {
         }
     back.perm.count = there.perm.count;
     if (apart) x = (eg_transpose)(x, there);
+    eg_backend *b = x ? egi_backend_of(x) : NULL;
+    if (x && x->dtype == EG_FLOAT32 && !egi_gradient_ops_are_seen() &&
+        (b == &egi_cpu || b->kernel[EGI_PRODUCT_GRAD])) {
+        x = egi_product_grad(op, x, g, rows);
+        return egi_grad_set(0, dx, apart ? (eg_transpose)(x, back) : x);
+    }
+    x = eg_cast(x, EG_FLOAT64);
+    g = eg_cast(g, EG_FLOAT64);
     x = egi_products_of_others(eg_reshape(x, rows), eg_reshape(g, EG_SHAPE(rows.dims[0], 1, rows.dims[2])));
     x = eg_reshape(x, moved);
     if (apart) x = (eg_transpose)(x, back);
@@ -17998,10 +18135,6 @@ static bool egi_shape_softmax(egi_call *c) {
     return egi_operand_needs_float(c->op->name, c->in[0]);
 }
 static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, egi_launch_softmax); }
-// Whether something looks at the single ops of a gradient: a tape that records, eg_record, or the NaN trap; for the
-// next function also a graph being built. If not, some gradients are one launch instead of several ops.
-static bool egi_gradient_ops_are_recorded(void) { return egi_recording() || egi_this.recorder || egi_this.trap; }
-static bool egi_gradient_ops_are_seen(void) { return egi_gradient_ops_are_recorded() || egi_graph_adopts(); }
 // The gradient in one launch, for softmax and log-softmax.
 static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *y = c->outputs[0];

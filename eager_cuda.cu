@@ -1271,6 +1271,7 @@ static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {  // and i
     return egi_gpu_rows_launch(egi_gpu_enter(b), args, &p, args->in[0]->dtype);
 }
 #define egi_gpu_run_softmax_grad egi_gpu_run_softmax
+#define egi_gpu_run_product_grad NULL           // other ops compute it
 static egi_gpu_rows egi_gpu_labelled(const egi_args *args, int kind) {
     const eg_tensor *labels = args->in[0], *x = args->in[1];
     egi_gpu_rows p;

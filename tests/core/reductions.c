@@ -165,6 +165,52 @@ TEST(products_of_every_layout_and_of_what_is_odd) {
     CHECK(signbit(eg_item(eg_reduce_prod(eg_constant(EG_SHAPE(3), -0.0, 2, 3)))));
     CHECK_ERROR(eg_reduce_prod(eg_equal(wide, wide)), EG_ERROR_DTYPE, "eg_reduce_prod");
 }
+// The gradient of products of float32 is one launch where nothing looks at its ops. Under a second tape it is composed
+// of halves in float64; both are rounded once, and agree but for that: in shapes whose rows and columns are fewer, as
+// many and more than are done at once (32), and several levels of these, with zeros, and where the axes are apart.
+static eg_tensor *product_slope(eg_tensor *x, eg_axes axes, bool composed) {
+    eg_reduce_options o;
+    memset(&o, 0, sizeof o);
+    o.axes = axes;
+    eg_tape *outer = composed ? eg_tape_begin() : NULL, *tape = eg_tape_begin();
+    if (outer) eg_tape_watch(outer, x);
+    eg_tape_watch(tape, x);
+    eg_tensor *y = (eg_reduce_prod)(x, o);
+    return eg_tape_gradient(tape, eg_mul(y, eg_sin(y)), x);
+}
+TEST(the_gradient_of_a_product_at_once) {
+    const eg_shape shapes[] = {
+        EG_SHAPE(1), EG_SHAPE(2), EG_SHAPE(31), EG_SHAPE(32), EG_SHAPE(33), EG_SHAPE(1025), EG_SHAPE(40001),
+        EG_SHAPE(3, 7), EG_SHAPE(5, 64), EG_SHAPE(33, 35), EG_SHAPE(1100, 3), EG_SHAPE(40, 100), EG_SHAPE(2, 70, 33),
+        EG_SHAPE(3, 1, 40), EG_SHAPE(4, 5, 6) };
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (unsigned mask = 1; mask < 1u << shapes[s].rank; mask++)
+            for (int zeros = 0; zeros < 3; zeros++) {
+                EG_SCOPE;
+                int64_t size = 1;
+                eg_axes axes = { 0, 0, { 0 } };
+                for (int i = 0; i < shapes[s].rank; i++) {
+                    size *= shapes[s].dims[i];
+                    if (mask >> i & 1) axes.axes[axes.count++] = i;
+                }
+                float *values = (float *)malloc((size_t)size * sizeof *values);
+                REQUIRE(values);
+                for (int64_t i = 0; i < size; i++) values[i] = (float)(1 + .02 * value_of(i) / sqrt((double)size));
+                for (int z = 0; z < zeros; z++) values[(z * 37 + 11) % size] = 0;
+                eg_tensor *x = eg_from_data(EG_FLOAT32, shapes[s], values);
+                free(values);
+                const float *once = (const float *)eg_data(product_slope(x, axes, false)),
+                            *composed = (const float *)eg_data(product_slope(x, axes, true));
+                REQUIRE(once && composed);
+                for (int64_t i = 0; i < size; i++)
+                    if (!(fabsf(once[i] - composed[i]) <= 1.2e-7f * fabsf(composed[i]))) {
+                        fprintf(stderr, "shape %d, axes %u, %d zeros, element %lld: %.9g, %.9g\n", (int)s, mask, zeros,
+                                (long long)i, (double)once[i], (double)composed[i]);
+                        CHECK(once[i] == composed[i]);
+                        break;
+                    }
+            }
+}
 // More results than a block has accumulators, with short and long axes inside and outside of them.
 TEST(blocks_of_results) {
     for (int d = 0; d < DTYPES; d += test_share > 1 ? 2 : 1) {
