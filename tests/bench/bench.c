@@ -11,6 +11,7 @@
 //     bench unfused                         what a line costs: (1,000 sums of four floats less an empty call) / 1,000
 //     bench entries                         an op's time on a tape of a million ops beside tapes of a hundred, in turns
 //     bench machine                         the processor, and what it can do at most; results.py reads this
+//     bench handoff                         nanoseconds for a line of memory from one core to another and back
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <sys/resource.h>
@@ -863,6 +864,37 @@ static int measure_machine(void) {
     return 0;
 }
 
+#ifndef EAGER_NO_THREADS
+// Two threads hand a number to and fro, the least of up to 50 times. Two cores of one cache take some 50 ns, cores
+// without a common one 200 and more; under a hypervisor, the same two processors may be now this, now that.
+static int64_t handed __attribute__((aligned(64)));            // odd: the other thread's turn; negative: the end
+static void *hand_back(void *unused) {
+    for (int64_t at; (at = __atomic_load_n(&handed, __ATOMIC_ACQUIRE)) >= 0;)
+        if (at % 2) __atomic_store_n(&handed, at + 1, __ATOMIC_RELEASE);
+    return unused;
+}
+static int measure_handoff(void) {
+    enum { TIMES = 50, TURNS = 500 };
+    pthread_t other;
+    double least = 1;
+    if (pthread_create(&other, NULL, hand_back, NULL)) return 1;
+    const double end = now() + 0.2;
+    for (int t = 0; t < TIMES && now() < end; t++) {
+        const double start = now();
+        for (int i = 0; i < TURNS; i++) {
+            const int64_t mine = __atomic_load_n(&handed, __ATOMIC_ACQUIRE) + 1;
+            __atomic_store_n(&handed, mine, __ATOMIC_RELEASE);
+            while (__atomic_load_n(&handed, __ATOMIC_ACQUIRE) == mine) {}
+        }
+        least = fmin(least, (now() - start) / TURNS);
+    }
+    __atomic_store_n(&handed, -1, __ATOMIC_RELEASE);
+    pthread_join(other, NULL);
+    printf("%.0f\n", 1e9 * least);
+    return 0;
+}
+#endif
+
 // Whether an argument names a workload: 1 as it is, 2 traced; else 0.
 static int names(const char *argument, const char *name) {
     const size_t n = strlen(name);
@@ -883,6 +915,9 @@ int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[1], "unfused")) return measure_unfused();
     if (argc == 2 && !strcmp(argv[1], "entries")) return measure_entries();
     if (argc == 2 && !strcmp(argv[1], "machine")) return measure_machine();
+#ifndef EAGER_NO_THREADS
+    if (argc == 2 && !strcmp(argv[1], "handoff")) return measure_handoff();
+#endif
     if (argc > 2 && !strcmp(argv[1], "tracing")) {
         int failed = 0;
         for (int i = 0; i < WORKLOADS; i++)

@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = {"eager": "eager.h", "eager-openblas": "eager.h, OpenBLAS", "eager.function": "eager.h, traced",
          "torch": "PyTorch", "tf": "TensorFlow", "jax": "JAX",
          "numpy": "NumPy", "libtorch": "PyTorch, C++"}
+APART = 150             # nanoseconds of a handoff: two cores that have a cache in common take less
 DRAWN = ["op_add_4", "tape_chain_4", "linreg_2000", "ew_tanh_1m", "softmax_1024x1000", "matmul_256", "mlp_32", "cnn_32", "lstm_128",
          "gpt_small"]
 
@@ -24,18 +25,29 @@ def machine():
                                      preexec_fn=lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1:])).stdout)
 
 
+def handoff(threads):
+    """Nanoseconds for a line of memory from one of these cores to another and back: a hypervisor may move them apart meanwhile."""
+    cores = sorted(os.sched_getaffinity(0))[-threads:]
+    return int(subprocess.run([peers.build("eager"), "handoff"], stdout=subprocess.PIPE, text=True, check=True,
+                              preexec_fn=lambda: os.sched_setaffinity(0, cores)).stdout)
+
+
 def measure(works, names, threads, rounds, min_time):
     """{workload: {peer: seconds, or why it was left out}}"""
     table = {}
     for work in works:
-        runs = [{peer: peers.pair(peer, work, threads, min_time, math.inf) for peer in names} for _ in range(rounds)]
-        row = table[work] = {}
+        row, runs, handoffs = {}, [], []
+        for _ in range(rounds):
+            if threads > 1: handoffs.append(handoff(threads))
+            runs.append({peer: peers.pair(peer, work, threads, min_time, math.inf) for peer in names})
+        table[work] = row
+        if handoffs: row["handoffs"] = handoffs
         for peer in names:
             skipped = [r[peer]["skip"] for r in runs if "skip" in r[peer]]
             row[peer] = skipped[0] if skipped else median(r[peer]["median"] for r in runs)
         checks = [r[peer]["check"] for r in runs for peer in names if "check" in r[peer]]
         if checks and max(checks) - min(checks) > 1e-3 * max(checks): row["differs"] = checks
-        print(work, {p: v if isinstance(v, str) else "%.4g s" % v for p, v in row.items()}, file=sys.stderr, flush=True)
+        print(work, {p: "%.4g s" % v if isinstance(v, float) else v for p, v in row.items()}, file=sys.stderr, flush=True)
     return table
 
 
@@ -68,6 +80,11 @@ def markdown(table, names):
         yield "\n%s does not run %s: %s." % (NAMES.get(peer, peer), ", ".join(works), why.strip().rstrip("."))
     for work, row in table.items():
         if "differs" in row: yield "\n%s: the check sums differ." % work
+    every = [n for row in table.values() for n in row.get("handoffs", [])]
+    far = ["%s (%s)" % (work, ", ".join(map(str, row["handoffs"]))) for work, row in table.items() if max(row.get("handoffs", [0])) > APART]
+    if every:
+        yield "\n" + textwrap.fill("Before each round a line of memory went from one core to the other and back in %d to %d ns%s." % (
+            min(every), max(every), ", which says that the two had no cache in common for " + ", ".join(far) if far else ""), 130)
 
 
 def picture(table, names, title):
