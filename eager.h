@@ -4341,8 +4341,7 @@ typedef struct egi_pool_parameters { egi_pool_kind kind; egi_windows windows; } 
 typedef struct egi_gather_parameters {
     int64_t outer, rows, inner;
     const char *name;
-    // 0, or the indices are positions that an op found, so that they need no check, and none occurs more often than this
-    int64_t most;
+    int64_t most;           // 0, or the indices are positions that an op found, each so often at most: not checked
 } egi_gather_parameters;
 // EGI_DRAW_STATE is what a kernel needs that makes elements of a draw itself: int64 seed, counter and the first of the
 // draw's elements, which is `high`. The draw has `low` elements of 32 bits.
@@ -13656,9 +13655,9 @@ typedef char egi_bools_512 __attribute__((vector_size(16), aligned(1), may_alias
 enum { EGI_STRIP = 4096, EGI_STRIP_LEAST = 512 };
 
 // How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, with AVX-512 as
-// well, and smaller ones for short tensors; float64 has one of four with AVX2, and one of two without; integers, whose
-// programs are nearly all short enough for strips, have one vector of 16 bytes. Bools are computed as uint8. For size
-// (-Os), float32 has one of four vectors as well.
+// well (and there one of twelve for joined programs), and smaller ones for short tensors; float64 has one of four with
+// AVX2, and one of two without; integers, whose programs are nearly all short enough for strips, have one vector of 16
+// bytes. Bools are computed as uint8. For size (-Os), float32 has one of four vectors as well.
 #if EGI_WIDE_PROGRAMS
 // Writes n masks of `size` bytes, 4 or 8, as bools. Packing works within each half of a vector, so the halves are put
 // in order afterwards.
@@ -13697,6 +13696,8 @@ EGI_AVX2 static void egi_mask_of_bools(int64_t n, int size, const void *from, vo
 }
 #undef EGI_BOOLS_AS_MASKS
 #if EGI_PROGRAMS_512
+#define EGI_STAMP 368
+#include EAGER_HEADER_NAME
 #define EGI_STAMP 868
 #include EAGER_HEADER_NAME
 #endif
@@ -13805,6 +13806,29 @@ static egi_program_runner *egi_program_runner_of(const egi_program *p, int dtype
     (void)n;
 #endif
     return egi_run_f32;
+}
+// The interpreter for a joined program (TRACED FUNCTIONS). Of many elements, with AVX-512, whole passes go by twelve
+// vectors, which no program without traced functions has. Of the rest, operands and results lie further on.
+#if EGI_PROGRAMS_512
+static void egi_joined_run_many(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
+    const int64_t rest = n % (12 * 16), done = n - rest;
+    const void *from[EGI_PROGRAM_FIRST_TILE];
+    egi_run_avx512_f32_many(p, done, in, scalars, out);
+    if (!rest) return;
+    for (int i = 1; i <= p->operands; i++) {
+        const int of = p->operand[i];
+        from[of] = (const char *)in[of] + (scalars >> of & 1 ? 0 : p->bytes >> i & 1 ? done : 4 * done);
+    }
+    egi_program_runner_of(p, EG_FLOAT32, true, rest)(p, rest, from, scalars,
+                                                     (char *)out + (p->bytes & 1 ? done : 4 * done));
+}
+#endif
+static egi_program_runner *egi_joined_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
+#if EGI_PROGRAMS_512
+    enum { MANY = 4096 };
+    if (wide && dtype == EG_FLOAT32 && n >= MANY && egi_program_takes_512(p, n)) return egi_joined_run_many;
+#endif
+    return egi_program_runner_of(p, dtype, wide, n);
 }
 // Whether a program is faster in strips, with AVX2. float32 has a larger interpreter: strips pay only for results that
 // are written around the cache.
@@ -14462,6 +14486,7 @@ enum { EGI_RUN_OPERANDS = EGI_PROGRAM_FIRST_TILE };
 typedef struct egi_formula_run {
     const egi_op *op;
     const egi_program *program;
+    egi_program_runner *(*runner_of)(const egi_program *p, int dtype, bool wide, int64_t n);
     int variant, dtype, count, some, of[EGI_RUN_OPERANDS];       // some: an operand that is read
     eg_tensor *out;
     const eg_tensor *x[EGI_RUN_OPERANDS];
@@ -14478,7 +14503,7 @@ static bool egi_formula_run_part(const egi_formula_run *e, int64_t n, const void
 #if EGI_WIDE_PROGRAMS
     wide = egi_cpu_has_avx2();
 #endif
-    if (n > 0) egi_program_runner_of(e->program, e->dtype, wide, n)(e->program, n, in, scalars, out);
+    if (n > 0) e->runner_of(e->program, e->dtype, wide, n)(e->program, n, in, scalars, out);
     return true;
 }
 // Finds the dtype and operands of a launch. Operands that are not read get the address of one that is.
@@ -43027,6 +43052,7 @@ static bool egi_group_run(const egi_trace_run *run, const egi_group *g) {
     egi_formula_run e;
     for (int i = 0; i < g->count; i++) e.in[i] = handles[g->operand[i]].data;
     e.program = &g->program;
+    e.runner_of = egi_joined_runner_of;
     e.dtype = g->dtype;
     if (g->flat && out->size < EGI_PARALLEL_SIZE)
         return egi_formula_run_part(&e, out->size, e.in, g->scalars, out->data);
@@ -53967,6 +53993,9 @@ EGI_AS_TOLD
 #elif EGI_STAMP / 100 % 10 == 2
 #define EGI_FEW _some
 #define EGI_VECTORS 2
+#elif EGI_STAMP / 100 % 10 == 3
+#define EGI_FEW _many
+#define EGI_VECTORS 12
 #elif EGI_STAMP / 100 % 10 == 4
 #define EGI_FEW
 #define EGI_VECTORS 4
@@ -54878,7 +54907,7 @@ static void EGI_TN(egi_recurrent_run)(void *context, int64_t first, int64_t last
             r.h = h + b * u;
             r.c = c ? c + b * u : NULL;
             r.y = all ? all + (b * q->steps + i) * u : nowhere + pieces;
-            egi_fetch_rows(r.z, q->steps * width * size, 0, 1, width * size, 0, 1);      // of the next row of the batch
+            egi_fetch_rows(r.z, q->steps * width * size, 0, 1, width * size, 0, 1);         // the batch's next row
             if (kept) egi_fetch_rows(r.kept, q->steps * pieces * size, 0, 1, pieces * size, 0, 1);
             if (!job->mask || job->mask[row]) { job->cell(&r); continue; }
             // A masked step: the states stay and the product is not used.
@@ -54937,7 +54966,7 @@ static void EGI_TN(egi_recurrent_back)(void *context, int64_t first, int64_t las
             r.dc = job->dc ? job->dc + b * u : NULL;
             r.dz = dz + row * width;
             r.dp = step + b * width;
-            egi_fetch_rows(r.kept, q->steps * pieces * size, 0, 1, pieces * size, 0, 1);  // of the next row of the batch
+            egi_fetch_rows(r.kept, q->steps * pieces * size, 0, 1, pieces * size, 0, 1);       // the batch's next row
             egi_fetch_rows(r.dz, q->steps * width * size, 0, 1, width * size, 0, 1);
             if (!job->mask || job->mask[row]) job->cell(&r);
             else {
@@ -57749,7 +57778,8 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #define EGI_FOR_1(X, e) X(0, e)
 #define EGI_FOR_2(X, e) X(0, e) X(1, e)
 #define EGI_FOR_4(X, e) X(0, e) X(1, e) X(2, e) X(3, e)
-#define EGI_FOR_8(X, e) X(0, e) X(1, e) X(2, e) X(3, e) X(4, e) X(5, e) X(6, e) X(7, e)
+#define EGI_FOR_8(X, e) EGI_FOR_4(X, e) X(4, e) X(5, e) X(6, e) X(7, e)
+#define EGI_FOR_12(X, e) EGI_FOR_8(X, e) X(8, e) X(9, e) X(10, e) X(11, e)
 #define EGI_FOR(X, e) EGI_PASTE(EGI_FOR_, EGI_VECTORS)(X, e)
 // s0, s1 ... are the accumulator's vectors. In the expression of a case, x is such a vector, z and w those of the
 // line's operands; m and r point to the operands. A condition is a vector of masks: all bits of an element, or none.
