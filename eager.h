@@ -43365,7 +43365,8 @@ struct egi_taped_call {
 };
 static egi_taped_call *egi_taped_calls;          // under egi_lock: those of lines on any thread's tapes
 // The gradient for one set: key[i] is 1 if input i is wanted, 3 if it also has a sum; then 1 for each given output.
-// used: the kept values that are read. Its body reads the template in egi_this.taped.
+// 4 is added where lines add in place to what is given, since no one but the tape holds it. used: the
+// kept values that are read. Its body reads the template in egi_this.taped.
 struct egi_back { egi_back *next; eg_function *function; unsigned char *key; bool *used; };
 // Replaces the thread's tapes while a body runs under the hidden one. The spy notes what the body reads.
 typedef struct egi_hidden {
@@ -44158,18 +44159,17 @@ static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *
     }
     return true;
 }
-// Whether a line adds to a slot's sum in place.
-static bool egi_back_adds_in_place(const egi_taped *k, int32_t slot) {
+// 4 if lines of the gradient add in place to what is given for a slot, as they do in eager code where it is the tape's
+// own; else 0.
+static int egi_back_adds_in_place(const egi_taped *k, int32_t slot, const eg_tensor *given) {
+    if (!egi_tape_sum_is_own(given)) return 0;
     for (int64_t l = 0; l < k->tape.n_lines; l++)
-        if (k->tape.lines[l]->op->accumulate == egi_grad_slice_in_place && k->tape.lines[l]->slots[0] == slot)
-            return true;
-    return false;
+        if (k->tape.lines[l]->op->accumulate == egi_grad_slice_in_place && k->tape.lines[l]->slots[0] == slot) return 4;
+    return 0;
 }
-// Puts a given gradient into its slot; a copy if lines add in place, since in eager code the sum would be the tape's
-// own.
-static bool egi_back_give(const egi_taped *k, eg_tensor **grads, int32_t slot, eg_tensor *g) {
-    if (grads[slot] || egi_recording() || !egi_back_adds_in_place(k, slot))
-        return egi_tape_slot_accumulate(grads, slot, g, false);
+// Puts a given gradient into its slot; a copy where lines add to it in place.
+static bool egi_back_give(int key, eg_tensor **grads, int32_t slot, eg_tensor *g) {
+    if (grads[slot] || egi_recording() || !(key & 4)) return egi_tape_slot_accumulate(grads, slot, g, false);
     eg_shape shape = egi_shape(g);
     grads[slot] = egi_tensor_allocate_as("identity", egi_backend_of(g), (eg_dtype)g->dtype, &shape);
     return grads[slot] && (!g->size || egi_tensor_copy(g, grads[slot]));
@@ -44214,13 +44214,13 @@ static bool egi_back_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     bool ok = egi_back_lines(k, back, in, number, &tape) || egi_memory_fail("tape_gradient", 0);
     for (int32_t e = 0; e < k->n_kept; e++) in += back->used[e];
     eg_tensor *const *sums = in;
-    for (int32_t i = 0; i < k->n_out; i++) sums += back->key[k->n_in + i];
+    for (int32_t i = 0; i < k->n_out; i++) sums += back->key[k->n_in + i] != 0;
     for (int32_t i = 0, j = 0; i < k->n_in && ok; i++) {
         if (back->key[i]) wanted[k->in_slot[i]] = EGI_SLOT_WANTED | EGI_SLOT_ASKED;
-        if (back->key[i] & 2) ok = egi_back_give(k, grads, k->in_slot[i], sums[j++]);
+        if (back->key[i] & 2) ok = egi_back_give(back->key[i], grads, k->in_slot[i], sums[j++]);
     }
     for (int32_t i = 0, j = 0; i < k->n_out && ok; i++)
-        if (back->key[k->n_in + i]) ok = egi_back_give(k, grads, k->out_slot[i], in[j++]);
+        if (back->key[k->n_in + i]) ok = egi_back_give(back->key[k->n_in + i], grads, k->out_slot[i], in[j++]);
     ok = ok && egi_tape_run_back(&tape, tape.n_lines, grads, wanted, NULL);
     if (ok && tape.unnoted) ok = egi_memory_fail("tape_gradient", (int64_t)sizeof *tape.notes);     // replays note none
     for (int32_t i = 0, j = 0, at = 0; i < k->n_in && ok; i++) {
@@ -44249,12 +44249,15 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
     (void)op;
     if (!list) return egi_memory_fail("tape_gradient", 0);
     for (int32_t i = 0; i < k->n_in; i++)
-        key[i] = (unsigned char)(!c->needed[i] || k->in_slot[i] < 0 ? 0 : dx[i] ? 3 : 1);
-    for (int32_t i = 0; i < k->n_out; i++) key[k->n_in + i] = c->upstream[i] != NULL;
+        key[i] = (unsigned char)(!c->needed[i] || k->in_slot[i] < 0 ? 0
+                                 : dx[i] ? 3 + egi_back_adds_in_place(k, k->in_slot[i], dx[i]) : 1);
+    for (int32_t i = 0; i < k->n_out; i++)
+        key[k->n_in + i] = (unsigned char)(!c->upstream[i] ? 0 : 1 + egi_back_adds_in_place(k, k->out_slot[i],
+                                                                                           c->upstream[i]));
     egi_back *back = egi_taped_back(k, key);
     for (int32_t e = 0; back && e < k->n_kept; e++) if (back->used[e]) list[n++] = call->value[e];
     for (int32_t i = 0; i < k->n_out; i++) if (c->upstream[i]) list[n++] = c->upstream[i];
-    for (int32_t i = 0; i < k->n_in; i++) { n += key[i] == 3; if (key[i] == 3) list[n - 1] = dx[i]; m += key[i] != 0; }
+    for (int32_t i = 0; i < k->n_in; i++) { if (key[i] & 2) list[n++] = dx[i]; m += key[i] != 0; }
     eg_tensor **out = list + n;
     egi_this.taped = k;
     bool ok = back ? egi_function_call_on(back->function, list, n, out, m) : egi_memory_fail("tape_gradient", 0);

@@ -1141,3 +1141,27 @@ TEST(lengths_keep_the_reasons_of_missing_gradients) {
     }
     eg_function_release(f);
 }
+
+// Parts of an output that a gradient is given for, too: lines of slices add to it in place where it is the tape's own,
+// else to a new sum, with another bit where it is -0.
+static bool parts_of_it_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_add(in[0], 1);
+    for (int i = 0; i < 3; i++) out[1 + i] = eg_mul(eg_slice(out[0], EG_SHAPE(i), EG_SHAPE(2)), i + 2);
+    return out[3] != NULL;
+}
+static void parts_of_it(setting *s, log_of *log, int step) {
+    eg_tensor *x = data_of(step, EG_SHAPE(6)), *y[4], *dx;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    CHECK(eg_function_call(s->f, &x, 1, y, 4));
+    // -0 stays -0 where nothing is added in place.
+    eg_tensor *of_it = eg_negative(eg_relu(data_of(step + 3, EG_SHAPE(6)))), *copy = eg_add(of_it, -0.0),
+              *g[] = { of_it, eg_ones(EG_FLOAT32, EG_SHAPE(2)), data_of(step, EG_SHAPE(2)), NULL };
+    if (step % 2) y[0] = eg_mul(y[0], eg_ones(EG_FLOAT32, EG_SHAPE(6)));       // the call's gradient is the tape's own
+    CHECK(eg_tape_gradients_from(tape, y, 4, g, &x, 1, &dx));
+    log_tensor(log, dx);
+    log_tensor(log, of_it);
+    CHECK_SAME(of_it, copy, 0);
+}
+TEST(a_given_gradient_is_not_added_to) { CHECK(compare(parts_of_it, parts_of_it_body, 12, NULL) >= 5); }
