@@ -50103,7 +50103,7 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
         if (!value) ok = false;
         else if (s->variables[i]) ok = (eg_assign)(s->variables[i], value) != NULL;
         else ok = (s->variables[i] = eg_variable(value, node->name)) != NULL;
-        if (ok) egi_variable_train(s->variables[i], node->trainable);
+        if (ok) (eg_set_trainable)(s->variables[i], node->trainable);
     }
     egi_free(run.moves);
     egi_free(run.value);

@@ -2336,3 +2336,33 @@ TEST(every_allocation_may_fail) {
     if (!test_on_host) SKIP("the device keeps memory of its own");
     faults_sweep(all_of_it);
 }
+
+// eg_session_initialize sets back whether a variable is trained, as a setter: a body that asks is run again.
+static bool asks_trainable(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_mul(in[0], 1 + eg_trainable((eg_tensor *)user));
+    return out[0] != NULL;
+}
+TEST(initializing_is_a_setter) {
+    eg_graph *g = eg_graph_new();
+    eg_tensor *v, *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+    {
+        EG_GRAPH(g);
+        v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "v");
+    }
+    eg_session *s = eg_session_new(g);
+    CHECK(eg_session_initialize(s, NULL, 0));
+    eg_tensor *w = eg_session_variable(s, v);
+    eg_function *f = eg_function_new(asks_trainable, w);
+    for (int i = 0; i < 40; i++) {
+        EG_SCOPE;
+        if (i % 10 == 7) eg_set_trainable(w, false);
+        if (i % 10 == 9) CHECK(eg_session_initialize(s, NULL, 0));
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(eg_index(y, 0), 0, 1 + (i % 10 != 7 && i % 10 != 8));
+    }
+    CHECK(eg_function_counts(f).replays > 5);
+    eg_function_release(f);
+    eg_session_release(s);
+    eg_release(v);
+    eg_graph_release(g);
+}
