@@ -574,7 +574,7 @@ TEST(traced_gradients_equal_eager_ones) {
 // Ops without a gradient: no op of the table leaves a function eager. What does is named where it is tested: eg_item,
 // eg_data and eg_print (traced.c: reasons), copies between devices (traced.c: a_copy_between_devices_stays_eager),
 // eg_cond and eg_while (flow.c).
-enum { UNDIFFERENTIABLE = 26 };
+enum { UNDIFFERENTIABLE = 28 };
 static eg_tensor *undifferentiable(eg_tensor *const *x, void *user) {
     eg_tensor *a = x[0], *i = eg_cast(eg_add(eg_abs(x[0]), 1), EG_INT32), *b = eg_greater(a, x[1]), *indices = NULL;
     switch (*(const int *)user) {
@@ -604,6 +604,8 @@ static eg_tensor *undifferentiable(eg_tensor *const *x, void *user) {
     case 22: return eg_round(eg_mul(a, 10));
     case 23: return eg_equal(eg_sign(a), eg_floor(a));
     case 24: return eg_matmul(eg_cast(i, EG_FLOAT32), eg_cast(b, EG_FLOAT32), .transpose_b = true);
+    case 25: return eg_ceil(a);
+    case 26: return eg_is_inf(eg_div(1, eg_floor(a)));
     default: return eg_pow(i, 2);
     }
 }

@@ -189,6 +189,25 @@ TEST(metrics) {
         both_ways(name, &p);
     }
 }
+// Two layers on the input, and a layer of several inputs, one of a function, and one of the program's own after them.
+typedef struct branches { eg_layer *left, *right, *merge, *function, *last; } branches;
+static branches split;
+static eg_tensor *halve(eg_tensor *const *in, void *user) { (void)user; return eg_mul(in[0], 0.5); }
+static eg_tensor *split_call(eg_tensor *const *in, void *user) {
+    const branches *b = (const branches *)user;
+    eg_tensor *both[] = { eg_call(b->left, in[0]), eg_call(b->right, in[0]) }, *y;
+    return eg_call_multi(b->merge, both, 2, &y, 1) ? eg_call(b->last, eg_call(b->function, y)) : NULL;
+}
+static eg_layer *merging(eg_layer *merge) {
+    eg_layer *m = eg_layer_custom("split", split_call, &split);
+    const branches b = { eg_layer_dense(3), eg_layer_dense(3, .activation = EG_TANH), merge,
+                         eg_layer_lambda("halve", halve, NULL), eg_layer_dense(3) };
+    split = b;
+    (void)(eg_layer_track(m, "left", b.left) && eg_layer_track(m, "right", b.right) &&
+           eg_layer_track(m, "merge", merge) && eg_layer_track(m, "function", b.function) &&
+           eg_layer_track(m, "last", b.last));
+    return m;
+}
 static eg_layer *any_layer(int i) {
     switch (i) {
     case 0: return head(eg_layer_dense(5, .activation = EG_RELU, .kernel_l2 = .01), false);
@@ -226,14 +245,21 @@ static eg_layer *any_layer(int i) {
     case 32: return head(eg_layer_global_max_pooling2d(), false);
     case 33: return head(eg_layer_global_average_pooling2d(), false);
     case 34: return head(eg_layer_zero_padding2d(EG_PADS(1, 1, 1, 1)), false);
-    default: return head(eg_layer_up_sampling2d(2), false);
+    case 35: return head(eg_layer_up_sampling2d(2), false);
+    case 36: return merging(eg_layer_merge_add());
+    case 37: return merging(eg_layer_merge_subtract());
+    case 38: return merging(eg_layer_merge_multiply());
+    case 39: return merging(eg_layer_merge_average());
+    case 40: return merging(eg_layer_merge_maximum());
+    case 41: return merging(eg_layer_merge_minimum());
+    default: return merging(eg_layer_concatenate());
     }
 }
 TEST(layers) {
-    for (int i = 0; i < 36; i++) {
+    for (int i = 0; i < 43; i++) {
         char name[32];
         const plan p = { any_layer, plain_sgd, eg_sparse_categorical_crossentropy, NULL, CLASSES, i,
-                         i < 9 ? 1 : i < 26 ? 2 : 3, false, false, NULL };
+                         i < 9 || i > 35 ? 1 : i < 26 ? 2 : 3, false, false, NULL };
         snprintf(name, sizeof name, "layer %d", i);
         both_ways(name, &p);
     }
@@ -507,4 +533,44 @@ TEST(what_a_step_refuses_is_refused_in_replays) {
         if (test_on_host) CHECK_CONTAINS(message[0], said[i]);           // others find labels later, or do not look
         CHECK_STR(message[0], message[1]);
     }
+}
+
+// The metrics that a model is not compiled with, and r2, whose state has the width of the rows that it has seen: rows
+// of another width are an error until a reset, and then another list.
+typedef struct measured { eg_metric *mean, *sum, *r2; } measured;
+static bool measuring_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const measured *m = (const measured *)user;
+    out[0] = eg_reduce_sum(in[0]);
+    return eg_metric_add(m->mean, in[0]) && eg_metric_add(m->sum, in[0]) &&
+           eg_metric_update(m->r2, in[0], eg_square(in[0])) && out[0];
+}
+TEST(metrics_of_a_function_of_ones_own) {
+    enum { CALLS = 20 };
+    double results[2][3 * CALLS];
+    for (int traced = 0; traced < 2; traced++) {
+        measured m = { eg_metric_mean(), eg_metric_sum(), eg_metric_r2() };
+        eg_function *f = eg_function_new(measuring_body, &m);
+        eg_run_functions_eagerly(!traced);
+        for (int call = 0; call < CALLS; call++) {
+            EG_SCOPE;
+            const int64_t width = call < CALLS / 2 ? 2 : 1;
+            eg_tensor *x = eg_add(eg_zeros(EG_FLOAT32, EG_SHAPE(3, width)),
+                                  eg_range(EG_FLOAT32, call, call + width, 1)),
+                      *other = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3 - width)), *y;
+            if (call == CALLS / 2) CHECK(eg_metric_reset(m.r2));
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            results[traced][3 * call] = eg_metric_result(m.mean);
+            results[traced][3 * call + 1] = eg_metric_result(m.sum);
+            results[traced][3 * call + 2] = eg_metric_result(m.r2);
+            if (call % (CALLS / 2) != 5) continue;
+            CHECK_ERROR(eg_function_call(f, &other, 1, &y, 1), EG_ERROR_SHAPE, "r2 has seen rows of");
+        }
+        if (traced) CHECK(eg_function_counts(f).replays >= 8);
+        eg_run_functions_eagerly(false);
+        eg_function_release(f);
+        eg_metric_release(m.mean);
+        eg_metric_release(m.sum);
+        eg_metric_release(m.r2);
+    }
+    CHECK(!memcmp(results[0], results[1], sizeof results[0]));
 }
