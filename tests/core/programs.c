@@ -466,6 +466,36 @@ TEST(numbers_on_the_left_in_strips) {
             }
     egi_isa = EGI_ISA_UNKNOWN;
 }
+// With vectors of 16 bytes, compiled loops read a block that is filled with an operand of one element: the bits are
+// those of the whole tensor.
+TEST(single_elements_fill_blocks) {
+    const float singles[] = { 2.5f, -0.0f, NAN, INFINITY };
+    const int64_t counts[] = { 1, 3, 4, 63, 64, 65, 511, 512, 513, 1025, 2500 };
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (size_t v = 0; v < sizeof singles / sizeof *singles; v++) {
+            EG_SCOPE;
+            const int64_t n = counts[c];
+            egi_isa = EGI_ISA_16;
+            eg_tensor *x = eg_cast(eg_sub(eg_mod(eg_range(EG_INT64, 0, (double)n, 1), 11), 5), EG_FLOAT32), *y[2][8];
+            for (int whole = 0; whole < 2; whole++) {
+                eg_tensor *s = eg_full(EG_FLOAT32, EG_SHAPE(whole ? n : 1), (double)singles[v]),
+                          *other = eg_full(EG_FLOAT32, EG_SHAPE(whole ? n : 1), 3);
+                eg_tensor *const made[] = {
+                    eg_add(x, s), eg_sub(s, x), eg_mul(x, s), eg_div(s, x), eg_maximum(s, x),
+                    eg_squared_difference(x, s), eg_clip_by_value(x, s, other), eg_clip_by_value(s, x, other) };
+                memcpy(y[whole], made, sizeof made);
+            }
+            for (int i = 0; i < 8; i++) {
+                const float *one = (const float *)eg_data(y[0][i]), *all = (const float *)eg_data(y[1][i]);
+                REQUIRE(one && all);
+                bool same = true;
+                for (int64_t k = 0; k < n; k++)
+                    same = same && (!memcmp(one + k, all + k, sizeof *one) || (one[k] != one[k] && all[k] != all[k]));
+                CHECK(same);
+            }
+        }
+    egi_isa = EGI_ISA_UNKNOWN;
+}
 #endif
 
 // Quotients of floats by a product where they are small (DIVISION OF FLOATS), against the words, whose remainders are
