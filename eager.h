@@ -4004,11 +4004,12 @@ struct eg_tensor {
     uint16_t flags;
     int64_t id;             // what tapes know it by; the snapshots of a variable share its id
     int64_t size;           // number of elements
-    int64_t *dims, *strides;   // after the handle, as many as it has room for; strides in elements
+    // Dimensions and strides stand after the handle, as many as it has room for; strides in elements. EGI_NUMBER has
+    // no dimensions, but its value there, and EGI_INTEGER_NUMBER the exact one, too.
+    union { int64_t *dims; double number; };
+    union { int64_t *strides; int64_t integer; };
     char *data;             // first element, an address on the buffer's device; of a number NULL
     egi_buffer *buffer;
-    double number;          // of EGI_NUMBER
-    int64_t integer;        // of EGI_INTEGER_NUMBER
     const char *op;         // the name of the op that made it, without eg_; a string that lives as long as the program
     char *name;             // of a variable
     // A contiguous copy on the host, owned by the tensor; eg_data makes it where the data itself is not that.
@@ -6535,8 +6536,7 @@ static eg_tensor *egi_tensor_alias_of_rank(const char *op, const eg_tensor *x, i
     for (int i = 0; i < x->rank; i++) { y->dims[i] = x->dims[i]; y->strides[i] = x->strides[i]; }
     y->data = x->data;
     y->buffer = x->buffer;
-    y->number = x->number;
-    y->integer = x->integer;
+    if (x->flags & EGI_NUMBER) { y->number = x->number; y->integer = x->integer; }
     if (y->buffer) __atomic_fetch_add(&y->buffer->refs, 1, __ATOMIC_RELAXED);
     return y;
 }
@@ -42875,12 +42875,10 @@ static void egi_trace_run_show(egi_trace *t, egi_trace_run *run) {
         x->rank = o->rank;
         x->flags = o->flags;
         x->size = o->size;
+        x->op = o->op;
+        if (o->place < 0) { x->number = o->number; x->integer = o->integer; continue; }
         x->dims = o->dims;
         x->strides = o->strides;
-        x->number = o->number;
-        x->integer = o->integer;
-        x->op = o->op;
-        if (o->place < 0) continue;
         x->buffer = &run->buffers[egi_trace_home(t, o->place)];
         if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;
     }

@@ -1701,9 +1701,9 @@ TEST(a_taped_op_is_small) {
     SKIP("handles are larger, and dead ones stay");
 #endif
     if (!test_on_host) SKIP("the device has an allocator of its own");
-    CHECK(bytes_of_a_taped_op(10000, false) <= 320);
-    CHECK(bytes_of_a_taped_op(10000, true) <= 330);           // saves its operands
-    if (test_share == 1) CHECK(bytes_of_a_taped_op(1000000, true) <= 320);
+    CHECK(bytes_of_a_taped_op(10000, false) <= 304);
+    CHECK(bytes_of_a_taped_op(10000, true) <= 314);           // saves its operands
+    if (test_share == 1) CHECK(bytes_of_a_taped_op(1000000, true) <= 304);
 }
 
 // Lines that read one value of a variable share one alias of it; an assignment makes the next reader take another.
