@@ -16056,17 +16056,25 @@ static void egi_sort_write(const egi_sort_row *r, const uint64_t *items, const c
 }
 // The first k of n bytes in the order, and their positions: counts of each value give each byte its place.
 static void egi_sort_bytes(int64_t n, int64_t k, bool descending, const uint8_t *x, uint8_t *values, int64_t *order) {
-    int64_t count[4][256] = { { 0 } }, at = 0, i = 0;      // four counts, since equal bytes often follow each other
+    int64_t count[2][256] = { { 0 } }, at = 0, i = 0;      // two counts, since equal bytes often follow each other
     const uint8_t turn = descending ? 255 : 0;
-    for (; i + 4 <= n; i += 4) for (int j = 0; j < 4; j++) count[j][x[i + j] ^ turn]++;
+    for (; i + 4 <= n; i += 4) {
+        count[0][x[i] ^ turn]++;
+        count[1][x[i + 1] ^ turn]++;
+        count[0][x[i + 2] ^ turn]++;
+        count[1][x[i + 3] ^ turn]++;
+    }
     for (; i < n; i++) count[0][x[i] ^ turn]++;
-    for (int d = 0; d < 256; d++) {
-        const int64_t here = count[0][d] + count[1][d] + count[2][d] + count[3][d], end = egi_min64(at + here, k);
+    for (int d = 0; d < 256; d++) {                        // from now on the first place of each value, and its count
+        const int64_t here = count[0][d] + count[1][d];
         count[0][d] = at;
-        if (values && at < end) memset(values + at, d ^ turn, (size_t)(end - at));
+        count[1][d] = here;
         at += here;
     }
-    for (i = 0; order && i < n; i++) {
+    for (int d = 0; values && d < 256 && count[0][d] < k; d++)
+        memset(values + count[0][d], d ^ turn, (size_t)egi_min64(count[1][d], k - count[0][d]));
+    if (order && k == n) for (i = 0; i < n; i++) order[count[0][x[i] ^ turn]++] = i;
+    else for (i = 0; order && i < n; i++) {
         const int64_t to = count[0][x[i] ^ turn]++;
         if (to < k) order[to] = i;
     }
