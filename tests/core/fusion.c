@@ -149,7 +149,8 @@ static void chain_compare(eg_dtype dtype, const eg_shape *shapes, uint32_t seed,
         printf("    %s, seed %u, length %d, order %d, %d elements\n", eg_dtype_name(dtype), seed, length, order,
                (int)eg_size(in[0]));
 }
-static const int sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 999, 1000, 1001, 4095, 4096, 5000};
+static const int sizes[] = {0,  1,  2,  3,  4,   5,   7,   8,    15,   16,   17,  31,
+                            33, 63, 64, 65, 127, 130, 999, 1000, 1001, 4095, 4096, 5000};
 TEST(chains_of_one_shape) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int dtype = EG_FLOAT32; dtype <= EG_FLOAT64; dtype++)

@@ -997,7 +997,8 @@ TEST(scatter_values) {
 // near the end came first.
 TEST(scatter_leaves_zeros_between_far_updates) {
     enum { ROWS = 9000, MOST = 4 };
-    const int64_t lists[][MOST] = { { 8999, 1, 4000, 1 }, { 0, 0, 0, 0 }, { 2, 3000, 6000, 8998 }, { 6000, 5999, 0, 7 } };
+    const int64_t lists[][MOST] = { { 8999, 1, 4000, 1 }, { 0, 0, 0, 0 }, { 2, 3000, 6000, 8998 },
+                                    { 6000, 5999, 0, 7 } };
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         for (int64_t inner = 1; inner <= 3; inner += 2)
             for (int t = 0; t <= EG_UINT8; t++) {
