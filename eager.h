@@ -55273,25 +55273,23 @@ static void EGI_TN(egi_conv_depthwise_sums)(const EGI_TN(egi_conv_job) *j, int64
     const int64_t reach = (a->taps - 1) * a->dilation, step = back ? 1 : a->stride;
     for (int64_t l = begin; l < end; l++) {
         bool follows = false;
-        for (int64_t o = 0, count = 0; o < width; o++, to += c) {
+        for (int64_t o = 0, count = 0, done = 1; o < width; o++, to += c) {       // done: outputs since x[] were set
             const int64_t first = back ? o + a->before - reach : o * a->stride - a->before;
             const bool inside = first >= 0 && first + reach < (back ? a->out : a->in) && (!back || a->stride == 1);
             if (inside && follows) {
                 const bool four = c % (2 * EGI_VECTOR_BYTES / (int64_t)sizeof(EGI_T)) == 0 && o + 3 < width &&
                                   first + 3 * step + reach < (back ? a->out : a->in);
-                for (int64_t t = 0; t < count; t++) x[t] += step * c;
-                if (!four) {
-                    EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, false);
-                    continue;
-                }
-                EGI_IN_VECTORS(egi_taps_sum_four)(c, count, x, step * c, f, to);
-                for (int64_t t = 0; t < count; t++) x[t] += 3 * step * c;
-                o += 3;
-                to += 3 * c;
+                for (int64_t t = 0; t < count; t++) x[t] += done * step * c;
+                done = four ? 4 : 1;
+                if (four) EGI_IN_VECTORS(egi_taps_sum_four)(c, count, x, step * c, f, to);
+                else EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, false);
+                o += done - 1;
+                to += (done - 1) * c;
                 continue;
             }
             bool add = false;
             count = 0;
+            done = 1;
             for (int64_t kd = 0; kd < d->taps; kd++)
                 for (int64_t kh = 0; kh < h->taps; kh++) {
                     const int64_t id = EGI_TN(egi_window_across)(d, l / height % depth, kd, back),
