@@ -44431,9 +44431,9 @@ static bool egi_function_enter(eg_function *f) {
     return !taken || egi_function_is_taken();
 }
 // Under egi_lock.
-static void egi_function_count_off(eg_function *f) {
+static inline void egi_function_count_off(eg_function *f) {
     if (f->running) f->running--;                           // 0: forked meanwhile
-    if (f->assigner == &egi_this && !egi_function_own(f)) f->assigner = NULL;
+    if (f->assigner == &egi_this && (!egi_this.functions || !egi_function_own(f))) f->assigner = NULL;
 }
 static void egi_function_leave(eg_function *f) {
     egi_lock();
@@ -45892,7 +45892,7 @@ static egi_function_way egi_function_find(eg_function *f, const int64_t *signatu
         t->refs++;
         if (way == EGI_BY_REPLAY && (*run = t->runs) != NULL) t->runs = (*run)->next;
         if (way == EGI_BY_REPLAY) *arena = egi_arena_take(f, *run);
-        if (way == EGI_BY_REPLAY) egi_trace_count(t);
+        if (way == EGI_BY_REPLAY && t->n_inlined) egi_trace_count(t);
     }
     if (way == EGI_BY_TRACE && f->pause) { f->pause--; way = EGI_BY_PAUSE; }
     const bool traces = way == EGI_BY_TRACE || way == EGI_BY_CHECK;
@@ -45974,7 +45974,7 @@ static bool egi_function_try(eg_function *f, eg_tensor *const *in, int n, eg_ten
     egi_lock();
     if (t && t->busy > 0) t->busy--;                        // 0: forked meanwhile
     egi_function_count_off(f);
-    if (way == EGI_BY_REPLAY) egi_trace_count_off(t);
+    if (way == EGI_BY_REPLAY && t->n_inlined) egi_trace_count_off(t);
     if (strayed) t->calls--;
     else if (way == EGI_BY_REPLAY && known->n) egi_function_prefer(f, t);
     if (way != EGI_BY_REPLAY) f->tracing = false;
