@@ -13956,18 +13956,19 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
     else if (wide && egi_strip_pays(p, dtype, n)) egi_strips_run(p, dtype, n, in, scalars, out);
     else egi_program_runner_of(p, dtype, wide, n)(p, n, in, scalars, out);
 }
-enum { EGI_FILLED_LEAST = 64 };          // elements
+enum { EGI_FILLED_LEAST = 256 };         // elements
 // Runs a compiled loop with vectors of 16 bytes where some operands are one element: of each, a block is filled, which
 // is read again and again. The interpreter would take twice as long.
 EGI_NOINLINE static void egi_loop_run_filled(egi_loop *loop, int64_t n, const void *const *in, unsigned scalars,
                                              void *out) {
-    enum { BLOCK = 512, OPERANDS = 5 };
+    enum { BLOCK = 512, OPERANDS = 5, STEP = 16 };          // a constant count, for vectors
     float filled[OPERANDS][BLOCK];
     const float *from[OPERANDS];
     const int64_t block = egi_min64(n, BLOCK);
     for (int k = 0; k < OPERANDS; k++) {
         from[k] = scalars >> k & 1 ? filled[k] : (const float *)in[k];
-        for (int64_t i = 0; scalars >> k & 1 && i < block; i++) filled[k][i] = *(const float *)in[k];
+        for (int64_t i = 0; scalars >> k & 1 && i < block; i += STEP)
+            for (int l = 0; l < STEP; l++) filled[k][i + l] = *(const float *)in[k];
     }
     for (int64_t i = 0; i < n; i += block) {
         const void *at[OPERANDS];
@@ -15542,23 +15543,34 @@ enum { EGI_CHOOSE_BYTES = 512, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 }
         return at; \
     } \
     TARGET static void NAME##_of_columns(int64_t n, int64_t inner, int64_t cols, const T *x, T turn, int64_t *y) { \
+        typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
+        typedef INT mask __attribute__((vector_size(BYTES))); \
+        enum { LANES = BYTES / (int)sizeof(T) }; \
+        const mask zero = { 0 }; \
         T best[EGI_CHOOSE_COLUMNS]; \
         INT at[EGI_CHOOSE_COLUMNS]; \
         for (int64_t j = 0; j < cols; j++) { best[j] = TURNED(x[j]); y[j] = 0; } \
         for (int64_t first = 0, rows; first < n; first += rows) { \
             rows = egi_min64(EGI_CHOOSE_ROWS, n - first); \
-            for (int64_t j = 0; j < cols; j++) at[j] = -1; \
+            int64_t done = 0;                                             /* columns of few, a vector at a time */ \
+            for (; cols < 16 && done + LANES <= cols; done += LANES) { \
+                vec top = TURNED(*(const vec *)(const void *)(x + done)); \
+                mask place = zero - 1; \
+                if (first) memcpy(&top, best + done, sizeof top); \
+                for (int64_t i = 0; i < rows; i++) { \
+                    const vec v = TURNED(*(const vec *)(const void *)(x + i * inner + done)); \
+                    const mask wins = (mask)(v > top) | ((mask)EGI_NAN_OF(v) & ~(mask)EGI_NAN_OF(top)); \
+                    top = (vec)(((mask)v & wins) | ((mask)top & ~wins)); \
+                    place = ((zero + (INT)i) & wins) | (place & ~wins); \
+                } \
+                memcpy(best + done, &top, sizeof top); \
+                memcpy(at + done, &place, sizeof place); \
+            } \
+            for (int64_t j = done; j < cols; j++) at[j] = -1; \
             for (int64_t i = 0; i < rows; i++, x += inner) { \
-                int64_t j = 0; \
+                int64_t j = done; \
                 for (; j + 16 <= cols; j += 16) \
                     EGI_STEP_LOOP_2 for (int l = 0; l < 16; l++) { \
-                        const T v = TURNED(x[j + l]), top = best[j + l]; \
-                        const bool wins = (v > top) | (EGI_NAN_OF(v) & !EGI_NAN_OF(top)); \
-                        best[j + l] = wins ? v : top; \
-                        at[j + l] = wins ? (INT)i : at[j + l]; \
-                    } \
-                for (; sizeof(T) == 4 && j + 8 <= cols; j += 8) \
-                    for (int l = 0; l < 8; l++) { \
                         const T v = TURNED(x[j + l]), top = best[j + l]; \
                         const bool wins = (v > top) | (EGI_NAN_OF(v) & !EGI_NAN_OF(top)); \
                         best[j + l] = wins ? v : top; \

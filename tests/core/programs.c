@@ -470,7 +470,7 @@ TEST(numbers_on_the_left_in_strips) {
 // those of the whole tensor.
 TEST(single_elements_fill_blocks) {
     const float singles[] = { 2.5f, -0.0f, NAN, INFINITY };
-    const int64_t counts[] = { 1, 3, 4, 63, 64, 65, 511, 512, 513, 1025, 2500 };
+    const int64_t counts[] = { 1, 3, 4, 64, 255, 256, 257, 511, 512, 513, 1025, 2500 };
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
         for (size_t v = 0; v < sizeof singles / sizeof *singles; v++) {
             EG_SCOPE;
