@@ -12528,7 +12528,7 @@ static inline egi_v16_any egi_element_spread(const void *from, int64_t size) {
     const egi_v16_any both = { one, one };
     return both;
 }
-// Writes `bytes` bytes, and up to 15 more, that repeat the elements of b so.
+// Writes `bytes` bytes, and up to 31 more, that repeat the elements of b so.
 static void egi_operand_repeat(const eg_tensor *b, int64_t repeats, int64_t bytes, char *to) {
     const int64_t size = egi_dtypes[b->dtype].size, unit = repeats * size;
     const char *from = b->data;
@@ -12540,7 +12540,10 @@ static void egi_operand_repeat(const eg_tensor *b, int64_t repeats, int64_t byte
     }
     for (char *end = to + bytes; to < end; to -= unit, from += size) {
         const egi_v16_any one = egi_element_spread(from, size);
-        for (int64_t k = 0; k < -unit; k += 16) *(egi_v16_any *)(void *)(to + k) = one;
+        for (int64_t k = 0; k < -unit; k += 32) {
+            *(egi_v16_any *)(void *)(to + k) = one;
+            *(egi_v16_any *)(void *)(to + k + 16) = one;
+        }
     }
 }
 // The most bytes of a result for which rows and columns are written out, and single elements.
@@ -12552,7 +12555,7 @@ typedef struct egi_near {
     bool fills;                 // these are written out
     double value[3];
     char *room;                 // free room for an operand
-    char rooms[2][EGI_NEAR_BYTES + 16];
+    char rooms[2][EGI_NEAR_BYTES + 32];
 } egi_near;
 // Where operand i may be read: in place, in value[i] or in a room. NULL: it has another form.
 static inline const void *egi_operand_near(egi_near *a, const eg_tensor *y, int i) {
