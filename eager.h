@@ -13791,7 +13791,7 @@ static inline bool egi_program_takes_512(const egi_program *p, int64_t n) {
 }
 #endif
 // For few elements, an interpreter with fewer vectors, so that little is computed in vain.
-static egi_program_runner *egi_program_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
+EGI_NOINLINE static egi_program_runner *egi_program_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
     (void)p;
 #if EGI_WIDE_PROGRAMS
     if (wide && dtype == EG_FLOAT32 && n >= 16) {
