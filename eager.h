@@ -23102,7 +23102,7 @@ struct egi_prepared;
 // .accumulate_steps, `weigh` returns what is added to a sum, from which `update` makes the mean over all examples of
 // all ranks and calls; `weighed` is called after each call. With one rank `weigh` is not called, and the mean is that
 // of the calls.
-typedef struct egi_travel egi_travel;
+typedef struct egi_buckets egi_buckets;
 typedef struct egi_averaging {
     bool (*begin)(eg_optimizer *opt, eg_tape *tape, eg_list variables);
     bool (*update)(eg_optimizer *opt, struct egi_prepared *p, int n);
@@ -23131,7 +23131,7 @@ struct eg_optimizer {
     // For a graph's optimizer: the one that works for it in the thread's session (EG_SESSION), NULL with an error.
     eg_optimizer *(*own)(const char *function, eg_optimizer *opt);
     const egi_averaging *average;       // by eg_distribute, else NULL
-    struct egi_travel *travel;          // gradients on their way to other ranks, or NULL
+    struct egi_buckets *buckets;         // gradients on their way to other ranks, or NULL
     double examples;             // this rank's weight in the mean
     double weighed;              // the weights of the gradients accumulated since the last update
     int64_t shared;              // how many variables have one value on all ranks
@@ -34610,7 +34610,7 @@ EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
 // thread is not woken, and looks every millisecond whether that is still so. For a device that can copy while it
 // computes, that thread also starts the copies, and the asking thread waits for them.
 typedef struct egi_bundle { egi_shelf shelf; int64_t size, at; int64_t *ticket; } egi_bundle;  // of its copies, or 0
-typedef struct egi_ahead {
+typedef struct egi_prefetcher {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
@@ -34631,11 +34631,13 @@ typedef struct egi_ahead {
     eg_status last;                                           // how the elements ended, once `over` is set
     egi_failure failed;
     egi_bundle ring[1];                                        // groups + 1 of them; after them the tickets
-} egi_ahead;
-static egi_bundle *egi_ahead_group(egi_ahead *a, int64_t i) { return &a->ring[(a->first + i) % (a->groups + 1)]; }
+} egi_prefetcher;
+static egi_bundle *egi_prefetcher_group(egi_prefetcher *a, int64_t i) {
+    return &a->ring[(a->first + i) % (a->groups + 1)];
+}
 // Replaces *x, which is on the CPU, by a copy on the device that is being made; *ticket says when it has arrived. If
 // that fails, *x stays, and is copied when it is handed out.
-static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
+static void egi_prefetcher_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
     int64_t bytes = (*x)->size * egi_dtypes[(*x)->dtype].size;
     eg_shape shape = egi_shape(*x);
     eg_tensor *packed = egi_contiguous(*x),
@@ -34651,21 +34653,21 @@ static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
     eg_error_clear();
 }
 // Reads an element and starts its copies. They are tensors of their own then, and no rows.
-static eg_status egi_ahead_read(egi_ahead *a, egi_piece *p, int64_t *ticket) {
+static eg_status egi_prefetcher_read(egi_prefetcher *a, egi_piece *p, int64_t *ticket) {
     egi_element e;
     *ticket = 0;
     eg_status status = egi_cursor_pull_pieces(a->c, 0, p);
     if (status != EG_NEXT || !a->to) return status;
     if (!egi_pieces_take("dataset_prefetch", a->c->d->n, p, e.x)) return EG_FAILED;
-    for (int i = 0; i < a->c->d->n; i++) egi_ahead_upload(a->to, &e.x[i], ticket);
+    for (int i = 0; i < a->c->d->n; i++) egi_prefetcher_upload(a->to, &e.x[i], ticket);
     egi_pieces_whole(a->c->d->n, e.x, p);
     return status;
 }
 // Puts an element into the group that is being filled. Where there is no memory for that, what is being copied to a
 // device must arrive before the element is dropped.
-static bool egi_ahead_put(egi_ahead *a, egi_piece *p, int64_t ticket) {
+static bool egi_prefetcher_put(egi_prefetcher *a, egi_piece *p, int64_t ticket) {
     const int n = a->c->d->n;
-    egi_bundle *g = egi_ahead_group(a, a->full);
+    egi_bundle *g = egi_prefetcher_group(a, a->full);
     eg_tensor *held[EG_MAX_COMPONENTS];
     for (int i = 0; i < n && ticket; i++) held[i] = eg_retain(p[i].x);
     bool ok = egi_shelf_put("dataset_prefetch", n, &g->shelf, g->size, p, EGI_SMALL_BYTES);
@@ -34675,8 +34677,8 @@ static bool egi_ahead_put(egi_ahead *a, egi_piece *p, int64_t ticket) {
     return ok;
 }
 // Hands over the group that is being filled, if anything is in it. Under the lock.
-static void egi_ahead_publish(egi_ahead *a) {
-    if (egi_ahead_group(a, a->full)->size == 0) return;
+static void egi_prefetcher_publish(egi_prefetcher *a) {
+    if (egi_prefetcher_group(a, a->full)->size == 0) return;
     a->full++;
     pthread_cond_signal(&a->changed);
 }
@@ -34692,11 +34694,11 @@ static void egi_deadline_set_soon(egi_deadline *u) {
     u->t.tv_nsec %= 1000000000;
 #endif
 }
-static bool egi_ahead_waits(egi_ahead *a, const egi_deadline *u) {
+static bool egi_prefetcher_waits(egi_prefetcher *a, const egi_deadline *u) {
     return u->known && pthread_cond_timedwait(&a->changed, &a->lock, &u->t) == 0;
 }
 // Returns when the thread may read on. Under the lock.
-static void egi_ahead_pause(egi_ahead *a) {
+static void egi_prefetcher_pause(egi_prefetcher *a) {
     enum { MICROSECONDS = 25, MANY = 100 };                   // about twice what waking a thread takes; a millisecond
     egi_deadline soon;
     int64_t own;
@@ -34708,15 +34710,15 @@ static void egi_ahead_pause(egi_ahead *a) {
         do {
             own = a->own;
             egi_deadline_set_soon(&soon);
-            while (!a->stop && egi_ahead_waits(a, &soon)) {}
+            while (!a->stop && egi_prefetcher_waits(a, &soon)) {}
         } while (soon.known && !a->stop && !a->over && a->own - own > MANY);
         a->naps = false;
     }
 }
 // The thread of a prefetch: reads elements, and publishes them in groups or, while the asking thread is hungry, one by
 // one.
-static void *egi_ahead_work(void *p) {
-    egi_ahead *a = (egi_ahead *)p;
+static void *egi_prefetcher_work(void *p) {
+    egi_prefetcher *a = (egi_prefetcher *)p;
     egi_piece e[EG_MAX_COMPONENTS];
     int64_t ticket;
     egi_this.telling = true;                                  // no error handler here: errors go to the asking thread
@@ -34724,23 +34726,23 @@ static void *egi_ahead_work(void *p) {
     egi_this.floats = a->floats;
     pthread_mutex_lock(&a->lock);
     for (;;) {
-        egi_ahead_pause(a);
+        egi_prefetcher_pause(a);
         if (a->stop || a->over) break;
         a->reading = true;
         pthread_mutex_unlock(&a->lock);
-        eg_status status = egi_ahead_read(a, e, &ticket);
+        eg_status status = egi_prefetcher_read(a, e, &ticket);
         // A function upstream forked: in the child, no other thread exists.
         if (egi_fork_happened(a->forks)) return NULL;
         pthread_mutex_lock(&a->lock);
         a->reading = false;
-        if (status == EG_NEXT && egi_ahead_put(a, e, ticket)) {
-            if (egi_ahead_group(a, a->full)->size == a->each || a->hungry) egi_ahead_publish(a);
+        if (status == EG_NEXT && egi_prefetcher_put(a, e, ticket)) {
+            if (egi_prefetcher_group(a, a->full)->size == a->each || a->hungry) egi_prefetcher_publish(a);
             continue;
         }
         a->last = status == EG_NEXT ? EG_FAILED : status;
         egi_failure_take(&a->failed);
         a->over = true;
-        egi_ahead_publish(a);
+        egi_prefetcher_publish(a);
         pthread_cond_signal(&a->changed);
         break;
     }
@@ -34748,13 +34750,13 @@ static void *egi_ahead_work(void *p) {
     return NULL;
 }
 // A ring of groups that together hold as many elements as are to be read ahead, and one more, in one block of memory.
-static egi_ahead *egi_ahead_new(egi_cursor *c) {
+static egi_prefetcher *egi_prefetcher_new(egi_cursor *c) {
     enum { MOST = 64 };
     int64_t quarter = c->d->width / 4, each = quarter < 1 ? 1 : quarter < MOST ? quarter : (int64_t)MOST,
             groups = c->d->width / each;
-    size_t head = sizeof(egi_ahead) + (size_t)groups * sizeof(egi_bundle),
+    size_t head = sizeof(egi_prefetcher) + (size_t)groups * sizeof(egi_bundle),
            bytes = head + (size_t)((groups + 1) * each) * sizeof(int64_t);
-    egi_ahead *a = (egi_ahead *)egi_alloc(bytes);
+    egi_prefetcher *a = (egi_prefetcher *)egi_alloc(bytes);
     if (!a) { egi_memory_fail("dataset_prefetch", (int64_t)bytes); return NULL; }
     memset((void *)a, 0, head);
     a->c = c;
@@ -34766,22 +34768,22 @@ static egi_ahead *egi_ahead_new(egi_cursor *c) {
     pthread_cond_init(&a->changed, NULL);
     return a;
 }
-static bool egi_ahead_forked(const egi_ahead *a) { return a->running && egi_fork_happened(a->forks); }
+static bool egi_prefetcher_forked(const egi_prefetcher *a) { return a->running && egi_fork_happened(a->forks); }
 // Ends the thread and waits for it; what it has read stays in the ring.
-static void egi_ahead_rest(egi_ahead *a) {
-    if (!a->running || egi_ahead_forked(a)) return;
+static void egi_prefetcher_rest(egi_prefetcher *a) {
+    if (!a->running || egi_prefetcher_forked(a)) return;
     pthread_mutex_lock(&a->lock);
     a->stop = true;
     pthread_cond_signal(&a->changed);
     pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
     a->running = a->stop = a->reading = false;
-    egi_ahead_publish(a);
+    egi_prefetcher_publish(a);
 }
 // Gives the group that was taken back.
-static void egi_ahead_return(egi_ahead *a) {
+static void egi_prefetcher_return(egi_prefetcher *a) {
     pthread_mutex_lock(&a->lock);
-    egi_bundle *g = egi_ahead_group(a, 0);
+    egi_bundle *g = egi_prefetcher_group(a, 0);
     g->size = g->at = 0;
     a->first = (a->first + 1) % (a->groups + 1);
     a->full--;
@@ -34791,7 +34793,7 @@ static void egi_ahead_return(egi_ahead *a) {
 }
 // Reads the next element on the asking thread, as the other would, in pieces or as tensors. Under the lock. Pieces
 // are moved to a shelf of their own: what the stage upstream lends ends when the other thread reads on.
-static eg_status egi_ahead_own(egi_ahead *a, egi_piece *out, eg_tensor **x) {
+static eg_status egi_prefetcher_own(egi_prefetcher *a, egi_piece *out, eg_tensor **x) {
     const int n = a->c->d->n;
     const eg_dtype floats = egi_this.floats;
     egi_this.floats = a->floats;
@@ -34809,17 +34811,17 @@ static eg_status egi_ahead_own(egi_ahead *a, egi_piece *out, eg_tensor **x) {
 }
 // Takes the first group, or waits until there is one or the elements are over; after a millisecond a part of a group
 // will do. True: there was nothing to take or to wait for, and an element has been read, with *status.
-static bool egi_ahead_turn(egi_ahead *a, egi_piece *out, eg_tensor **x, eg_status *status) {
+static bool egi_prefetcher_turn(egi_prefetcher *a, egi_piece *out, eg_tensor **x, eg_status *status) {
     egi_deadline soon;
     pthread_mutex_lock(&a->lock);
-    if (!a->full && !a->reading) egi_ahead_publish(a);
+    if (!a->full && !a->reading) egi_prefetcher_publish(a);
     const bool own = !a->full && !a->over && !a->reading && !a->to;   // what goes to a device is sent ahead
-    if (own) *status = egi_ahead_own(a, out, x);
+    if (own) *status = egi_prefetcher_own(a, out, x);
     else if (!a->full && !a->over && a->each > 1) {
         egi_deadline_set_soon(&soon);
-        while (!a->full && !a->over && egi_ahead_waits(a, &soon)) {}
+        while (!a->full && !a->over && egi_prefetcher_waits(a, &soon)) {}
     }
-    if (!own && !a->full) egi_ahead_publish(a);
+    if (!own && !a->full) egi_prefetcher_publish(a);
     a->hungry = true;
     while (!own && !a->full && !a->over) pthread_cond_wait(&a->changed, &a->lock);
     a->hungry = false;
@@ -34829,24 +34831,24 @@ static bool egi_ahead_turn(egi_ahead *a, egi_piece *out, eg_tensor **x, eg_statu
 }
 // The next element as pieces or, where the asking thread reads it and x is not NULL, as tensors.
 static eg_status egi_prefetch_read(egi_cursor *c, egi_piece *out, eg_tensor **x) {
-    egi_ahead **state = (egi_ahead **)c->state, *a = *state ? *state : (*state = egi_ahead_new(c));
+    egi_prefetcher **state = (egi_prefetcher **)c->state, *a = *state ? *state : (*state = egi_prefetcher_new(c));
     if (!a) return EG_FAILED;
-    if (egi_ahead_forked(a)) return egi_cursor_fail_forked(c);
-    if (a->holds && egi_ahead_group(a, 0)->at == egi_ahead_group(a, 0)->size) egi_ahead_return(a);
+    if (egi_prefetcher_forked(a)) return egi_cursor_fail_forked(c);
+    if (a->holds && egi_prefetcher_group(a, 0)->at == egi_prefetcher_group(a, 0)->size) egi_prefetcher_return(a);
     if (!a->running && !a->full && !a->over) {                // at first, and after a rest
         a->to = c->to && c->to->upload ? c->to : NULL;
         a->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
         a->reading = true;                                    // at once
-        a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
+        a->running = pthread_create(&a->thread, NULL, egi_prefetcher_work, a) == 0;
         if (!a->running) return egi_cursor_pull_pieces(c, 0, out);   // the system gave no thread
     }
     eg_status status = EG_FAILED;
-    if (!a->holds && egi_ahead_turn(a, out, x, &status)) return status;
+    if (!a->holds && egi_prefetcher_turn(a, out, x, &status)) return status;
     if (!a->holds) {
         if (a->last == EG_FAILED) egi_failure_give(&a->failed);
         return a->last;
     }
-    egi_bundle *g = egi_ahead_group(a, 0);
+    egi_bundle *g = egi_prefetcher_group(a, 0);
     int64_t ticket = g->ticket[g->at];
     egi_shelf_lend(c->d->n, &g->shelf, g->at++, out, true);
     return !ticket || a->to->arrived(a->to, ticket) ? EG_NEXT : EG_FAILED;
@@ -34865,11 +34867,11 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
 // Waits for the thread and frees the ring. In a child of fork there is no such thread, and the ring may be half
 // written.
 static void egi_prefetch_close(egi_cursor *c) {
-    egi_ahead *a = *(egi_ahead **)c->state;
+    egi_prefetcher *a = *(egi_prefetcher **)c->state;
     if (!a) return;
     // As in egi_map_close: the thread may have been at work on this when the process forked.
-    if (egi_ahead_forked(a)) { memset((void *)c->from, 0, sizeof c->from); return; }
-    egi_ahead_rest(a);
+    if (egi_prefetcher_forked(a)) { memset((void *)c->from, 0, sizeof c->from); return; }
+    egi_prefetcher_rest(a);
     for (int64_t i = 0; i <= a->groups; i++) {
         egi_bundle *g = &a->ring[i];
         // Copies to a device read from the shelf's memory, so they must have arrived before that is given back.
@@ -34881,9 +34883,12 @@ static void egi_prefetch_close(egi_cursor *c) {
     pthread_mutex_destroy(&a->lock);
     egi_free(a);
 }
-static void egi_prefetch_rest(egi_cursor *c) { if (*(egi_ahead **)c->state) egi_ahead_rest(*(egi_ahead **)c->state); }
-static bool egi_prefetch_idle(egi_cursor *c) { return *(egi_ahead **)c->state == NULL; }
-typedef egi_ahead *egi_prefetch_state;
+static void egi_prefetch_rest(egi_cursor *c) {
+    egi_prefetcher *a = *(egi_prefetcher **)c->state;
+    if (a) egi_prefetcher_rest(a);
+}
+static bool egi_prefetch_idle(egi_cursor *c) { return *(egi_prefetcher **)c->state == NULL; }
+typedef egi_prefetcher *egi_prefetch_state;
 #else
 static eg_status egi_prefetch_pieces(egi_cursor *c, egi_piece *out) { return egi_cursor_pull_pieces(c, 0, out); }
 static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) { return egi_cursor_pull(c, 0, out); }
@@ -51770,11 +51775,11 @@ EGI_AS_TOLD
 // here, in the order of the ranks. Both wait by testing until a deadline, never
 // inside MPI, so that a rank that has stopped is an error and no hang.
 //   egi_cluster_meet, egi_cluster_move   a call: the meeting, the transfer
-//   egi_travel_send    puts gradients into buckets, in a fixed order, when the tape
+//   egi_buckets_send   puts gradients into buckets, in a fixed order, when the tape
 //                      tells that they are complete; one meeting in front of the
 //                      backward pass serves all buckets of an update
-//   egi_post_run       the thread that moves buckets while the program computes
-//   egi_travel_take    the means, for eg_apply_gradients
+//   egi_mover_run      the thread that moves buckets while the program computes
+//   egi_buckets_take   the means, for eg_apply_gradients
 //   egi_server_serve   a server's answer to one rank
 // Called by: programs, eg_apply_gradients (29), eg_fit (31). Must hold: all ranks make the same calls in the same
 // order; a call that differs is an error on every rank.
@@ -51896,7 +51901,7 @@ typedef struct egi_channel {
     MPI_Request *requests;                      // two for each rank: of what it is sent, of what it sends
     egi_parcel *parcels;                        // one for each rank
 } egi_channel;
-static egi_channel egi_calls, egi_posts, egi_pushes;
+static egi_channel egi_calls, egi_moves, egi_pushes;
 enum { EGI_TAG_MEETING = 1, EGI_TAG_DATA, EGI_TAG_NOTICE };
 enum { EGI_MESSAGE_MOST = 1 << 30 };            // bytes of one message
 
@@ -51961,7 +51966,7 @@ static EGI_COLD bool egi_cluster_noticed(int kind) {
     egi_cluster_fail(kind, "%s", notice.text);
     return true;
 }
-static void egi_post_rest(const egi_channel *ch, double waited, int64_t bytes);
+static void egi_mover_rest(const egi_channel *ch, double waited, int64_t bytes);
 // Waits for all requests, of so many bytes. What cannot be waited for any longer is left alone, with its memory.
 static bool egi_cluster_wait(egi_channel *ch, int kind, int64_t bytes) {
     const double begun = egi_clock_now();
@@ -51982,7 +51987,7 @@ static bool egi_cluster_wait(egi_channel *ch, int kind, int64_t bytes) {
             return egi_cluster_fail(kind, "%s did not answer within %g s, after step %lld", who, egi_cluster.timeout,
                                     (long long)egi_cluster_steps());
         }
-        egi_post_rest(ch, waited, bytes);
+        egi_mover_rest(ch, waited, bytes);
     }
 }
 static int egi_message_bytes(int64_t rest) { return rest < EGI_MESSAGE_MOST ? (int)rest : (int)EGI_MESSAGE_MOST; }
@@ -52132,7 +52137,7 @@ static bool egi_mpi_wait(int state, double seconds) {
     while (egi_mpi_state() == state) {
         const double waited = egi_clock_now() - begun;
         if (waited > seconds) return false;
-        egi_post_rest(&egi_calls, waited, 0);
+        egi_mover_rest(&egi_calls, waited, 0);
     }
     return true;
 }
@@ -52157,7 +52162,7 @@ static bool egi_mpi_start(double seconds) {
                               "program, before eg_cluster_init");
 }
 #endif
-static void egi_post_end(void);
+static void egi_mover_end(void);
 static void egi_server_end(void);
 // The program's end: MPI is finished where all ranks have come to it, and left alone where it would hang.
 static void egi_cluster_end(void) {
@@ -52168,7 +52173,7 @@ static void egi_cluster_end(void) {
     fflush(NULL);       // what the program has printed: mpirun may kill this rank as soon as another has given up
 #endif
     egi_server_end();
-    egi_post_end();
+    egi_mover_end();
     memset(&m, 0, sizeof m);
     m.kind = EGI_LEAVE;
     if (!egi_cluster_has_failed() && (egi_cluster.size < 2 || egi_cluster_meet(&m))) egi_mpi_end();
@@ -52199,7 +52204,7 @@ static bool egi_channel_dup(egi_channel *ch, double seconds, bool *ok) {
         *ok = MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS;
         const double waited = egi_clock_now() - begun;
         if (!done && waited > seconds) return egi_cluster_late(seconds);
-        if (!done) egi_post_rest(ch, waited, 0);
+        if (!done) egi_mover_rest(ch, waited, 0);
     }
     return true;
 }
@@ -52213,7 +52218,7 @@ static bool egi_cluster_start(int *argc, char ***argv, double seconds) {
     bool ok = MPI_Initialized(&begun) == MPI_SUCCESS;
     if (ok && !begun && !egi_mpi_begin(argc, argv, seconds)) return false;
     ok = ok && MPI_Query_thread(&provided) == MPI_SUCCESS;
-    egi_channel *const channels[] = { &egi_calls, &egi_posts, &egi_pushes };
+    egi_channel *const channels[] = { &egi_calls, &egi_moves, &egi_pushes };
     for (int i = 0; i < 3 && ok; i++)
         if (!egi_channel_dup(channels[i], seconds, &ok)) return false;
         else ok = ok && MPI_Comm_set_errhandler(channels[i]->comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
@@ -52225,7 +52230,7 @@ static bool egi_cluster_start(int *argc, char ***argv, double seconds) {
     egi_cluster.versions = (int64_t *)calloc((size_t)size, sizeof *egi_cluster.versions);
     egi_cluster.joined = (char *)calloc((size_t)size, 1);
     if (!egi_cluster.met || !egi_cluster.scale || !egi_cluster.versions || !egi_cluster.joined ||
-        !egi_channel_open(&egi_calls, size) || !egi_channel_open(&egi_posts, size) ||
+        !egi_channel_open(&egi_calls, size) || !egi_channel_open(&egi_moves, size) ||
         !egi_channel_open(&egi_pushes, size))
         return egi_cluster_fail(EGI_LEAVE, "this rank had no memory to begin with") ||
             egi_memory_fail("cluster_init", 0);
@@ -52381,135 +52386,135 @@ static struct {
 #ifndef EAGER_NO_THREADS
     pthread_t thread;
 #endif
-} egi_post;
+} egi_mover;
 #ifndef EAGER_NO_THREADS
-static pthread_mutex_t egi_post_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t egi_post_work = PTHREAD_COND_INITIALIZER, egi_post_done = PTHREAD_COND_INITIALIZER;
-static void egi_post_lock(void) { pthread_mutex_lock(&egi_post_mutex); }
-static void egi_post_unlock(void) { pthread_mutex_unlock(&egi_post_mutex); }
+static pthread_mutex_t egi_mover_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t egi_mover_work = PTHREAD_COND_INITIALIZER, egi_mover_done = PTHREAD_COND_INITIALIZER;
+static void egi_mover_lock(void) { pthread_mutex_lock(&egi_mover_mutex); }
+static void egi_mover_unlock(void) { pthread_mutex_unlock(&egi_mover_mutex); }
 #else
-static void egi_post_lock(void) {}
-static void egi_post_unlock(void) {}
+static void egi_mover_lock(void) {}
+static void egi_mover_unlock(void) {}
 #endif
 // Between two looks at MPI, which moves some 32 KB in each. The thread that moves gradients lets the program compute:
 // it sleeps unless the program waits. Who waits for a rank that is late sleeps; who waits for data only yields, as long
 // as `bytes` take at 32 MB/s, since a millisecond of sleep for each 32 KB would make any transport as slow as that.
-static void egi_post_rest(const egi_channel *ch, double waited, int64_t bytes) {
+static void egi_mover_rest(const egi_channel *ch, double waited, int64_t bytes) {
     struct timeval pause = { 0, 50 };
-    const bool meanwhile = ch == &egi_posts && egi_post.running &&
-                           !__atomic_load_n(&egi_post.waiting, __ATOMIC_RELAXED);
+    const bool meanwhile = ch == &egi_moves && egi_mover.running &&
+                           !__atomic_load_n(&egi_mover.waiting, __ATOMIC_RELAXED);
     if (meanwhile && waited > 0.0002) select(0, NULL, NULL, NULL, &pause);
     else if (waited > 0.02 + (double)bytes / 32e6) poll(NULL, 0, 1);
     else if (waited > 0.0002) sched_yield();            // not at once: a busy neighbour takes the core for long
 }
 // Moves the first bucket that is to be moved, with the lock held, and lets go of the lock meanwhile.
-static void egi_post_move(void) {
-    egi_bucket *k = egi_post.moving;
-    egi_post_unlock();
+static void egi_mover_move(void) {
+    egi_bucket *k = egi_mover.moving;
+    egi_mover_unlock();
     const bool ok = !egi_cluster_has_failed() &&
-                    egi_transfer_sum(&egi_posts, EGI_AVERAGE, k->dtype, egi_cluster.scale, k->room, k->elements);
-    egi_post_lock();
+                    egi_transfer_sum(&egi_moves, EGI_AVERAGE, k->dtype, egi_cluster.scale, k->room, k->elements);
+    egi_mover_lock();
     k->ok = ok;
     k->done = true;
-    egi_post.moving = k->next;
+    egi_mover.moving = k->next;
 }
 #ifndef EAGER_NO_THREADS
 // The thread that moves buckets, one at a time, in the order of the queue.
-static void *egi_post_run(void *unused) {
+static void *egi_mover_run(void *unused) {
     (void)unused;
-    egi_post_lock();
-    while (!egi_post.stop) {
-        if (!egi_post.moving) { pthread_cond_wait(&egi_post_work, &egi_post_mutex); continue; }
-        egi_post_move();
-        pthread_cond_signal(&egi_post_done);
+    egi_mover_lock();
+    while (!egi_mover.stop) {
+        if (!egi_mover.moving) { pthread_cond_wait(&egi_mover_work, &egi_mover_mutex); continue; }
+        egi_mover_move();
+        pthread_cond_signal(&egi_mover_done);
     }
-    egi_post_unlock();
+    egi_mover_unlock();
     return NULL;
 }
 // Starts the thread; without it, gradients travel when they are asked for. Signals are for the program's own threads.
-static EGI_COLD void egi_post_start(void) {
+static EGI_COLD void egi_mover_start(void) {
 #if defined(__linux__)
     unsigned char all[256], former[256];        // more than any signal set of Linux takes
     memset(all, 255, sizeof all);
     egi_pthread_sigmask(2, all, former);        // SIG_SETMASK
 #endif
-    egi_post.running = true;                    // the thread reads it
-    if (pthread_create(&egi_post.thread, NULL, egi_post_run, NULL) != 0) egi_post.running = false;
+    egi_mover.running = true;                    // the thread reads it
+    if (pthread_create(&egi_mover.thread, NULL, egi_mover_run, NULL) != 0) egi_mover.running = false;
 #if defined(__linux__)
     egi_pthread_sigmask(2, former, NULL);
 #endif
 }
 #endif
 // Before the program ends: what is under way is left, and the others are told.
-static void egi_post_end(void) {
-    if (egi_post.owed || egi_post.oldest)
+static void egi_mover_end(void) {
+    if (egi_mover.owed || egi_mover.oldest)
         egi_cluster_fail(EGI_AVERAGE, "rank %d has ended in an update, after step %lld", egi_cluster.rank,
                          (long long)egi_cluster_steps());
 #ifndef EAGER_NO_THREADS
-    if (!egi_post.running) return;
-    egi_post_lock();
-    egi_post.stop = true;
-    pthread_cond_signal(&egi_post_work);
-    egi_post_unlock();
-    pthread_join(egi_post.thread, NULL);
-    egi_post.running = false;
+    if (!egi_mover.running) return;
+    egi_mover_lock();
+    egi_mover.stop = true;
+    pthread_cond_signal(&egi_mover_work);
+    egi_mover_unlock();
+    pthread_join(egi_mover.thread, NULL);
+    egi_mover.running = false;
 #endif
 }
 // Puts a bucket into the queue, and starts the thread at the first one. Without a thread, who waits for a bucket moves
 // it.
-static void egi_post_send(egi_bucket *k) {
+static void egi_mover_send(egi_bucket *k) {
 #ifndef EAGER_NO_THREADS
-    if (!egi_post.tried && !egi_cluster.alone) egi_post_start();
-    egi_post.tried = true;
+    if (!egi_mover.tried && !egi_cluster.alone) egi_mover_start();
+    egi_mover.tried = true;
 #endif
-    egi_post_lock();
-    if (egi_post.oldest) egi_post.newest->next = k;
-    else egi_post.oldest = k;
-    egi_post.newest = k;
-    if (!egi_post.moving) egi_post.moving = k;
+    egi_mover_lock();
+    if (egi_mover.oldest) egi_mover.newest->next = k;
+    else egi_mover.oldest = k;
+    egi_mover.newest = k;
+    if (!egi_mover.moving) egi_mover.moving = k;
 #ifndef EAGER_NO_THREADS
-    pthread_cond_signal(&egi_post_work);
+    pthread_cond_signal(&egi_mover_work);
 #endif
-    egi_post_unlock();
-    egi_post.owed--;
+    egi_mover_unlock();
+    egi_mover.owed--;
 }
 // Waits for the first bucket of the queue, which there is.
-static bool egi_post_wait(void) {
-    egi_bucket *k = egi_post.oldest;
+static bool egi_mover_wait(void) {
+    egi_bucket *k = egi_mover.oldest;
     const double begun = egi_clock_now();
-    __atomic_store_n(&egi_post.waiting, 1, __ATOMIC_RELAXED);
-    egi_post_lock();
+    __atomic_store_n(&egi_mover.waiting, 1, __ATOMIC_RELAXED);
+    egi_mover_lock();
     while (!k->done) {
 #ifndef EAGER_NO_THREADS
-        if (egi_post.running) { pthread_cond_wait(&egi_post_done, &egi_post_mutex); continue; }
+        if (egi_mover.running) { pthread_cond_wait(&egi_mover_done, &egi_mover_mutex); continue; }
 #endif
-        egi_post_move();
+        egi_mover_move();
     }
-    egi_post_unlock();
-    __atomic_store_n(&egi_post.waiting, 0, __ATOMIC_RELAXED);
+    egi_mover_unlock();
+    __atomic_store_n(&egi_mover.waiting, 0, __ATOMIC_RELAXED);
     egi_cluster.waited += egi_clock_now() - begun;
     return k->ok;
 }
 // Takes the first bucket from the queue. Of a cluster that has failed, its memory stays where it is.
-static void egi_post_pop(void) {
-    egi_post_lock();
-    egi_bucket *k = egi_post.oldest;
-    egi_post.oldest = k->next;
-    egi_post_unlock();
+static void egi_mover_pop(void) {
+    egi_mover_lock();
+    egi_bucket *k = egi_mover.oldest;
+    egi_mover.oldest = k->next;
+    egi_mover_unlock();
     k->taken = true;
     if (!k->ok || k->lent) return;
-    k->next = egi_post.unused;
-    egi_post.unused = k;
+    k->next = egi_mover.unused;
+    egi_mover.unused = k;
 }
 // A child of fork has neither the thread nor a part in the cluster: what was under way is the parent's.
-static void egi_post_clear(void) {
-    while (egi_post.oldest && !egi_fork_happened(egi_cluster.forks)) { egi_post_wait(); egi_post_pop(); }
+static void egi_mover_clear(void) {
+    while (egi_mover.oldest && !egi_fork_happened(egi_cluster.forks)) { egi_mover_wait(); egi_mover_pop(); }
 }
 // A bucket with room for so many elements, one that is not in use where there is one; NULL with an error.
 static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
     const int64_t bytes = egi_sum_room(elements, egi_dtypes[dtype].size);
-    egi_bucket *k = egi_post.unused;
-    if (k) egi_post.unused = k->next;
+    egi_bucket *k = egi_mover.unused;
+    if (k) egi_mover.unused = k->next;
     else k = (egi_bucket *)calloc(1, sizeof *k);
     if (k && k->room_bytes < bytes) {
         free(k->room);
@@ -52517,7 +52522,7 @@ static egi_bucket *egi_bucket_new(int dtype, int64_t elements) {
         k->room_bytes = k->room ? bytes : 0;
     }
     if (!k || !k->room) {
-        if (k) { k->next = egi_post.unused; egi_post.unused = k; }
+        if (k) { k->next = egi_mover.unused; egi_mover.unused = k; }
         egi_memory_fail("apply_gradients", bytes);
         return NULL;
     }
@@ -52547,7 +52552,7 @@ static bool egi_bucket_give_up(int dtype, int64_t elements, bool ends) {
                                 (long long)egi_cluster_steps());
     memset(k->room, 0, (size_t)(elements * egi_dtypes[dtype].size));
     if (ends) egi_bucket_mark(k, elements - egi_cluster.size + egi_cluster.rank, (double)NAN);
-    egi_post_send(k);
+    egi_mover_send(k);
     return true;
 }
 
@@ -52573,11 +52578,11 @@ static void egi_update_break_off(const egi_trace *t, int64_t failed) {
     for (int64_t step = 0; step < t->n_steps && !egi_fork_happened(egi_cluster.forks); step++) {
         const egi_trace_line *line = t->steps[step].group ? NULL : &t->lines[t->steps[step].line];
         if (line && line->run == egi_update_begin) { begun = begun || step < failed; comes = comes || step > failed; }
-        if (!line || step < failed || !begun || line->run != egi_update_put || !egi_post.owed) continue;
+        if (!line || step < failed || !begun || line->run != egi_update_put || !egi_mover.owed) continue;
         const egi_bucket_part *o = (const egi_bucket_part *)line->parameters;
         if (egi_cluster_has_failed() || (o->last && !egi_bucket_give_up(o->dtype, o->elements, o->ends))) break;
     }
-    if (begun) egi_post_clear();
+    if (begun) egi_mover_clear();
     else if (comes) egi_update_give_up();
 }
 #endif
@@ -52601,10 +52606,10 @@ static bool egi_update_begin(eg_backend *b, const egi_args *args) {
     egi_replay_failed = egi_update_break_off;
 #endif
     // what has begun in this thread has been cleared away
-    const bool idle = !egi_post.owed && !egi_post.oldest;
+    const bool idle = !egi_mover.owed && !egi_mover.oldest;
     if (!idle) egi_fail(EG_ERROR_STATE, "apply_gradients", "another thread is in an update of the cluster");
     const bool ok = idle && egi_cluster_meet(&m) && egi_ranks_scale(m.root);
-    if (ok) egi_post.owed = o->buckets;
+    if (ok) egi_mover.owed = o->buckets;
     egi_cluster_leave();
     return ok;
 }
@@ -52618,10 +52623,10 @@ static bool egi_update_put(eg_backend *b, const egi_args *args) {
     const bool given = o->given && egi_cluster.scale[egi_cluster.rank] > 0;
     if (egi_cluster_is_forked(EGI_AVERAGE)) return false;
     if (o->first) {
-        if (egi_post.filling) { egi_post.filling->next = egi_post.unused; egi_post.unused = egi_post.filling; }
-        egi_post.filling = egi_bucket_new(o->dtype, o->elements);
+        if (egi_mover.filling) { egi_mover.filling->next = egi_mover.unused; egi_mover.unused = egi_mover.filling; }
+        egi_mover.filling = egi_bucket_new(o->dtype, o->elements);
     }
-    egi_bucket *k = egi_post.filling;
+    egi_bucket *k = egi_mover.filling;
     if (!k) return false;
     if (!given) memset(k->room + o->begin * size, 0, (size_t)(o->count * size));
     else if (o->count && !b->read(b, k->room + o->begin * size, args->in[0]->data, o->count * size)) return false;
@@ -52629,10 +52634,10 @@ static bool egi_update_put(eg_backend *b, const egi_args *args) {
     if (given) egi_cluster_staged(b, o->count * size);
     if (!o->last) return true;
     for (int r = 0; r < egi_cluster.size && o->ends; r++) egi_bucket_mark(k, o->mark + 1 + r, 0);
-    egi_post.filling = NULL;
+    egi_mover.filling = NULL;
     egi_cluster.buckets++;
     egi_cluster.early += o->early;
-    egi_post_send(k);
+    egi_mover_send(k);
     return true;
 }
 // Work of the host: waits for the oldest bucket at its first gradient, copies one mean out of it, and frees it after
@@ -52640,20 +52645,20 @@ static bool egi_update_put(eg_backend *b, const egi_args *args) {
 static bool egi_update_take(eg_backend *b, const egi_args *args) {
     const egi_bucket_part *o = (const egi_bucket_part *)args->parameters;
     const int64_t size = egi_dtypes[o->dtype].size;
-    egi_bucket *k = egi_post.oldest;
+    egi_bucket *k = egi_mover.oldest;
     char *mean = k ? k->room + o->begin * size : NULL;
     if (egi_cluster_is_forked(EGI_AVERAGE)) return false;
     if (!k) return egi_fail(EG_ERROR_STATE, "apply_gradients", "no gradients of this update are under way");
-    if (o->first && !egi_post_wait()) return egi_cluster_raise(EGI_AVERAGE);
+    if (o->first && !egi_mover_wait()) return egi_cluster_raise(EGI_AVERAGE);
     for (int r = 0; r < egi_cluster.size && o->first && o->ends; r++)
         if (!(egi_bucket_marked(k, o->elements - egi_cluster.size + r) == 0))
             return egi_fail(EG_ERROR_STATE, "apply_gradients", "rank %d has given up this update, after step %lld; "
                                             "its error says why", r, (long long)egi_cluster_steps());
-    egi_post.there = egi_bucket_marked(k, o->mark) > 0;
+    egi_mover.there = egi_bucket_marked(k, o->mark) > 0;
     egi_cluster_staged(b, o->count * size);
     if (o->count && args->out[0]->data != mean && !b->write(b, args->out[0]->data, mean, o->count * size)) return false;
     if (!o->last) return true;
-    egi_post_pop();
+    egi_mover_pop();
     if (!o->ends) return true;
     __atomic_fetch_add(&egi_cluster.step, 1, __ATOMIC_RELAXED);
     for (int r = 0; r < egi_cluster.size; r++) egi_cluster.met[r].step = egi_cluster_steps();
@@ -52662,7 +52667,7 @@ static bool egi_update_take(eg_backend *b, const egi_args *args) {
 
 // One update's gradients on their way: those of variables [sent, n) have been put into buckets. The list goes from its
 // end to its begin, which is about the order in which a backward pass makes gradients.
-struct egi_travel {
+struct egi_buckets {
     egi_report report;              // first
     eg_optimizer *opt;
     eg_tape *tape;                  // that reports; a reference, or NULL
@@ -52672,7 +52677,7 @@ struct egi_travel {
     bool begun, taken;
 };
 // Where the bucket begins that ends before variable `to`: one dtype, one device, and no more than enough.
-static int egi_travel_from(const egi_travel *t, int to) {
+static int egi_buckets_from(const egi_buckets *t, int to) {
     const eg_tensor *v = t->p[to - 1].variable;
     int64_t bytes = v->size * egi_dtypes[v->dtype].size;
     int from = to - 1;
@@ -52683,16 +52688,16 @@ static int egi_travel_from(const egi_travel *t, int to) {
     }
     return from;
 }
-static int64_t egi_travel_elements(const egi_travel *t, int from, int to) {
+static int64_t egi_buckets_elements(const egi_buckets *t, int from, int to) {
     int64_t n = to - from + (from ? 0 : egi_cluster.size);
     for (int i = from; i < to; i++) n += t->p[i].variable->size;
     return n;
 }
 // Part i of bucket [from, to).
-static egi_bucket_part egi_travel_part(const egi_travel *t, int from, int i, int to) {
+static egi_bucket_part egi_buckets_part(const egi_buckets *t, int from, int i, int to) {
     egi_bucket_part o;
     memset(&o, 0, sizeof o);
-    o.elements = egi_travel_elements(t, from, to);
+    o.elements = egi_buckets_elements(t, from, to);
     for (int k = from; k < i; k++) o.begin += t->p[k].variable->size;
     o.count = t->p[i].variable->size;
     o.mark = o.elements - (from ? 0 : egi_cluster.size) - (to - i);
@@ -52705,17 +52710,17 @@ static egi_bucket_part egi_travel_part(const egi_travel *t, int from, int i, int
 }
 // Puts gradients into buckets, and sends those that are full. Unless `all`, a bucket waits for each of its gradients,
 // and the update's last one for eg_apply_gradients, so that no rank applies what another one does not.
-static bool egi_travel_send(egi_travel *t, bool all) {
+static bool egi_buckets_send(egi_buckets *t, bool all) {
     bool ok = true;
     while (ok && t->sent > 0) {
-        const int to = t->sent, from = egi_travel_from(t, to);
+        const int to = t->sent, from = egi_buckets_from(t, to);
         bool there = all || from > 0;
         for (int i = from; i < to && !all; i++) there = there && t->p[i].gradient;
         if (!there) break;
         eg_scope scope = eg_scope_begin();
         eg_recording_pause();
         for (int i = from; i < to && ok; i++) {
-            egi_bucket_part part = egi_travel_part(t, from, i, to);
+            egi_bucket_part part = egi_buckets_part(t, from, i, to);
             part.early = !all;
             eg_tensor *g = part.given ? egi_scope_own(egi_contiguous(t->p[i].gradient)) : NULL;
             const egi_args args = { NULL, EGI_WORK_SENDS, { g }, { NULL }, &part };
@@ -52728,25 +52733,25 @@ static bool egi_travel_send(egi_travel *t, bool all) {
     return ok;
 }
 // The tape's news: the gradient of variable i is complete.
-static bool egi_travel_report(egi_report *report, int i, eg_tensor *g) {
-    egi_travel *t = (egi_travel *)(void *)report;
+static bool egi_buckets_report(egi_report *report, int i, eg_tensor *g) {
+    egi_buckets *t = (egi_buckets *)(void *)report;
     if (t->p[i].gradient || t->sent <= i) return true;
     t->p[i].gradient = eg_retain(g);
-    return egi_travel_send(t, false);
+    return egi_buckets_send(t, false);
 }
 // The deleter of a tensor whose memory is a part of a bucket: the last of them gives the bucket back.
 static void egi_bucket_returned(void *mean, void *user) {
     egi_bucket *k = (egi_bucket *)user;
     (void)mean;
     if (--k->lent || !k->taken || !k->ok) return;
-    k->next = egi_post.unused;
-    egi_post.unused = k;
+    k->next = egi_mover.unused;
+    egi_mover.unused = k;
 }
 // The tensor of a mean, not yet there: in the bucket itself where the host has the variable and nothing is traced.
 static eg_tensor *egi_mean_new(const egi_bucket_part *o, const eg_tensor *v) {
     eg_shape shape = egi_shape(v);
     eg_backend *b = egi_backend_of(v);
-    egi_bucket *k = egi_post.oldest;
+    egi_bucket *k = egi_mover.oldest;
     if (!k || egi_this.observer || !b->host_reads || b != egi_backend_here())
         return egi_scope_own(egi_tensor_allocate_as("apply_gradients", b, (eg_dtype)v->dtype, &shape));
     eg_tensor *y = (eg_wrap_data)((eg_dtype)v->dtype, shape, k->room + o->begin * egi_dtypes[o->dtype].size,
@@ -52755,18 +52760,18 @@ static eg_tensor *egi_mean_new(const egi_bucket_part *o, const eg_tensor *v) {
     return y;
 }
 // Takes the means. A variable for which no rank has a gradient stays without one.
-static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
+static bool egi_buckets_take(egi_buckets *t, egi_prepared *p) {
     bool any = false;
     for (int to = t->n, from; to > 0; to = from) {
-        from = egi_travel_from(t, to);
+        from = egi_buckets_from(t, to);
         for (int i = from; i < to; i++) {
-            const egi_bucket_part part = egi_travel_part(t, from, i, to);
+            const egi_bucket_part part = egi_buckets_part(t, from, i, to);
             if (!part.given && egi_this.observer)
                 (void)egi_observer_read("apply_gradients with a NULL gradient on several ranks", NULL, false);
             eg_tensor *y = egi_mean_new(&part, p[i].variable);
             const egi_args args = { NULL, EGI_WORK_SENDS, { NULL }, { y }, &part };
             if (!y || !egi_host_work(egi_update_take, &args, sizeof part)) return false;
-            p[i].gradient = part.given || egi_post.there ? y : NULL;
+            p[i].gradient = part.given || egi_mover.there ? y : NULL;
             any = any || p[i].gradient;
         }
     }
@@ -52776,7 +52781,7 @@ static bool egi_travel_take(egi_travel *t, egi_prepared *p) {
 // All ranks agree on the variables and on the update. A rank that had another value of one gives no gradient.
 static bool egi_variables_agree(eg_optimizer *opt, const egi_prepared *p, int n, bool *differed);
 // What tells this list of variables from others: in what order the optimizer has seen them, which is that of all ranks.
-static void egi_travel_name(const egi_travel *t, egi_update_plan *plan) {
+static void egi_buckets_name(const egi_buckets *t, egi_update_plan *plan) {
     uint64_t hash = 14695981039346656037u;
     size_t at = 0;
     for (int i = 0; i < t->n; i++) {
@@ -52793,16 +52798,16 @@ static void egi_travel_name(const egi_travel *t, egi_update_plan *plan) {
 }
 // The meeting in front of an update's buckets: all ranks agree on variables, elements and messages. False with an
 // error.
-static bool egi_travel_open(egi_travel *t) {
+static bool egi_buckets_open(egi_buckets *t) {
     egi_update_plan plan;
     const double examples = t->opt->examples, weighed = t->opt->weighed;
     bool differed = false;
     memset(&plan, 0, sizeof plan);
     plan.opt = t->opt;
     if (!egi_variables_agree(t->opt, t->p, t->n, &differed)) return false;
-    for (int to = t->n; to > 0; to = egi_travel_from(t, to)) plan.buckets++;
+    for (int to = t->n; to > 0; to = egi_buckets_from(t, to)) plan.buckets++;
     for (int i = 0; i < t->n; i++) plan.elements += t->p[i].variable->size;
-    egi_travel_name(t, &plan);
+    egi_buckets_name(t, &plan);
     const egi_args args = { NULL, EGI_WORK_SENDS, { t->opt->steps, t->opt->rate }, { NULL }, &plan };
     if (differed) t->opt->examples = t->opt->weighed = 0;
     t->begun = egi_host_work(egi_update_begin, &args, sizeof plan);
@@ -52812,18 +52817,18 @@ static bool egi_travel_open(egi_travel *t) {
 }
 // Behind an update, whether it was applied or not. Ranks that still wait for buckets of one that failed get them, and
 // in the last one the news.
-static void egi_travel_close(egi_travel *t) {
+static void egi_buckets_close(egi_buckets *t) {
     if (!t->begun || t->taken || egi_fork_happened(egi_cluster.forks)) return;
     while (t->sent > 0 && !egi_cluster_has_failed()) {
-        const int from = egi_travel_from(t, t->sent);
-        if (!egi_bucket_give_up(t->p[from].variable->dtype, egi_travel_elements(t, from, t->sent), !from)) break;
+        const int from = egi_buckets_from(t, t->sent);
+        if (!egi_bucket_give_up(t->p[from].variable->dtype, egi_buckets_elements(t, from, t->sent), !from)) break;
         t->sent = from;
     }
-    egi_post_clear();
+    egi_mover_clear();
 }
 // The optimizer's gradients become the means over all ranks.
 static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
-    egi_travel own, *t = opt->travel;
+    egi_buckets own, *t = opt->buckets;
     if (egi_cluster.size < 2 || !n) return true;
     bool same = t && t->n == n;
     for (int i = 0; i < n && same; i++) same = t->p[i].variable == p[i].variable;
@@ -52835,12 +52840,12 @@ static bool egi_gradients_average(eg_optimizer *opt, egi_prepared *p, int n) {
         own.p = p;
         own.n = own.sent = n;
         t = &own;
-        if (!egi_travel_open(t)) return false;
+        if (!egi_buckets_open(t)) return false;
     }
     for (int i = 0; i < n && t != &own; i++)
         if (p[i].gradient && !t->p[i].gradient) t->p[i].gradient = eg_retain(p[i].gradient);
-    const bool ok = egi_travel_send(t, true) && egi_travel_take(t, p);
-    if (t == &own) egi_travel_close(t);
+    const bool ok = egi_buckets_send(t, true) && egi_buckets_take(t, p);
+    if (t == &own) egi_buckets_close(t);
     return ok;
 }
 // In front of a backward pass: from now on each bucket leaves when its gradients are complete.
@@ -52855,26 +52860,26 @@ static bool egi_gradients_begin(eg_optimizer *opt, eg_tape *tape, eg_list variab
         // eg_apply_gradients says what is wrong
         if (!(v->flags & EGI_VARIABLE) || (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)) return true;
     }
-    if (opt->travel)
+    if (opt->buckets)
         return egi_fail(EG_ERROR_STATE, "tape_minimize", "gradients of this optimizer are under way to other ranks");
-    egi_travel *t = (egi_travel *)egi_alloc(sizeof *t + (size_t)n * sizeof *t->p);
+    egi_buckets *t = (egi_buckets *)egi_alloc(sizeof *t + (size_t)n * sizeof *t->p);
     if (!t) return egi_memory_fail("apply_gradients", 0);
     memset((void *)t, 0, sizeof *t + (size_t)n * sizeof *t->p);
-    t->report.complete = egi_travel_report;
+    t->report.complete = egi_buckets_report;
     t->opt = opt;
     t->p = (egi_prepared *)(void *)(t + 1);
     t->n = t->sent = n;
     t->seen = opt->n_slots;
     egi_object_retain(&tape->object);
     t->tape = tape;
-    opt->travel = t;
+    opt->buckets = t;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     for (int i = 0; i < n && ok; i++) {
         t->p[i].variable = variables.tensors[i];
         ok = (t->p[i].slots = egi_slots_of(opt, variables.tensors[i], true)) >= 0;
     }
-    ok = ok && egi_travel_open(t);
+    ok = ok && egi_buckets_open(t);
     eg_recording_unpause();
     eg_scope_end(scope);
     tape->report = &t->report;
@@ -52897,19 +52902,19 @@ static void egi_update_give_up(void) {
     else if (!egi_fork_happened(egi_cluster.forks)) egi_cluster_give_up();
 }
 static void egi_gradients_give_up(eg_optimizer *opt) {
-    if (!opt->travel && !opt->applying && !egi_graph_adopts()) egi_update_give_up();
+    if (!opt->buckets && !opt->applying && !egi_graph_adopts()) egi_update_give_up();
 }
-// The backward pass is over: gives back what the travel of its gradients holds. Without `ok`, the optimizer loses the
+// The backward pass is over: gives back what the buckets of its gradients hold. Without `ok`, the optimizer loses the
 // slots that it got for this update.
 static void egi_gradients_end(eg_optimizer *opt, eg_tape *tape, bool ok) {
-    egi_travel *t = opt->travel;
+    egi_buckets *t = opt->buckets;
     if (!t || t->tape != tape) return;
-    egi_travel_close(t);
+    egi_buckets_close(t);
     if (!ok) egi_slots_drop(opt, t->seen);
     t->tape->report = NULL;
     egi_object_release(&t->tape->object);
     for (int i = 0; i < t->n; i++) eg_release(t->p[i].gradient);
-    opt->travel = NULL;
+    opt->buckets = NULL;
     egi_free(t);
 }
 #else
@@ -53462,7 +53467,7 @@ static bool egi_server_next(int workers, int64_t version, egi_meeting *m, int *r
         const double waited = egi_clock_now() - begun;
         if (waited > egi_cluster.timeout) return egi_server_alone(workers, version);
         if (turn % 16 == 0 && egi_cluster_noticed(EGI_SERVER_RUN)) return false;
-        egi_post_rest(&egi_calls, waited, 0);
+        egi_mover_rest(&egi_calls, waited, 0);
     }
 }
 // Applies one push. An error is the answer's text.
@@ -54672,8 +54677,8 @@ static void EGI_TN(egi_tile_put)(const EGI_TN(egi_tile_kind) *tile, int64_t rows
 }
 
 // A product by tiles, and its present block: columns jc to jc + nc, terms pc to pc + kc, rows ig to ig + mg. Where
-// something is packed, these are EGI_KC terms at most; packed rows are EGI_MC per thread at most. A unit of divided work
-// is mc rows by `strip` columns. B is packed from column `packed`.
+// something is packed, these are EGI_KC terms at most; packed rows are EGI_MC per thread at most. A unit of divided
+// work is mc rows by `strip` columns. B is packed from column `packed`.
 typedef struct EGI_TN(egi_gemm_job) {
     bool ta, tb, accumulate, pack_a;
     int64_t packed, m, n, k, lda, ldb, ldc;
@@ -54732,8 +54737,8 @@ static int64_t EGI_TN(egi_gemm_share)(int64_t m, int64_t parts, int64_t mr) {
 // per element, or if a panel of B that is read often has rows that are more than half a page apart; else it costs more
 // than what it saves (bench/RESULTS.md). What is left after the whole tiles of B is packed, unless it is a whole tile
 // of a narrower kind. A's rows stay in place: with 512 to 2000 columns of C packing gains nothing.
-// Where A is not packed, a block has all rows, and where B is not, all terms, so that threads meet only where they must.
-// Groups of rows, and each group's units, are about equal and not fewer than threads.
+// Where A is not packed, a block has all rows, and where B is not, all terms, so that threads meet only where they
+// must. Groups of rows, and each group's units, are about equal and not fewer than threads.
 static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
     g->tile = EGI_TN(egi_tile_best)(g->n);
     const int64_t mr = g->tile.mr, nr = g->tile.nr;
