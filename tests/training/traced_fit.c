@@ -553,7 +553,7 @@ TEST(metrics_of_a_function_of_ones_own) {
         eg_run_functions_eagerly(!traced);
         for (int call = 0; call < CALLS; call++) {
             EG_SCOPE;
-            const int64_t width = call < CALLS / 2 ? 2 : 1;
+            const int width = call < CALLS / 2 ? 2 : 1;
             eg_tensor *x = eg_add(eg_zeros(EG_FLOAT32, EG_SHAPE(3, width)),
                                   eg_range(EG_FLOAT32, call, call + width, 1)),
                       *other = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3 - width)), *y;
