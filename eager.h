@@ -4448,20 +4448,6 @@ extern "C" {
 #elif defined(__OPTIMIZE__)
 #define EGI_FOR_SPEED
 #endif
-// Tables for unwinding the stack are a ninth of what a small program of one file loads. No code of this file needs them
-// as it runs, since no exception may leave a callback; gdb and valgrind find them in the file all the same.
-// -fexceptions keeps them loaded, for handlers that call backtrace() and for perf; sanitizers need them, too.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define EGI_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define EGI_SANITIZED
-#endif
-#endif
-#if defined(EAGER_STATIC) && !defined(EAGER_DEBUG) && defined(__OPTIMIZE__) && defined(__ELF__) && \
-    defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(__EXCEPTIONS) && !defined(EGI_SANITIZED)
-__asm__(".cfi_sections .debug_frame");
-#endif
 // For gcc: the passes without which most of the code of this file becomes hardly longer.
 #define EGI_FEW_PASSES \
     _Pragma("GCC optimize(\"no-gcse\", \"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\")") \
