@@ -54248,7 +54248,8 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int
             s3 = EGI_VFMA(*(const EGI_VEC *)(u + 3 * step), v, s3);
             t3 = EGI_VFMA(*(const EGI_VEC *)(u + 3 * step + L), w, t3);
         }
-        for (int64_t o = 0; o < 4; o++) egi_fetch(x[count - 1] + o * step + i, 64), egi_fetch(y + o * n + i, 64);
+        for (int64_t o = 0; o < 4 && count > 0; o++) egi_fetch(x[count - 1] + o * step + i, 64);
+        for (int64_t o = 0; o < 4; o++) egi_fetch(y + o * n + i, 64);
         EGI_T *to = y + i;
         *(EGI_VEC *)to = s0, *(EGI_VEC *)(to + L) = t0, to += n;
         *(EGI_VEC *)to = s1, *(EGI_VEC *)(to + L) = t1, to += n;

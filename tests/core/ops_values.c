@@ -1124,6 +1124,11 @@ TEST(conv2d_values) {
                     wide = { 1, 12, 40, 4, 5, 7, 6, 2, 1, 1, 1, 1, false };
     check_conv(EG_FLOAT32, &large, 0);
     check_conv(EG_FLOAT32, &wide, 0);
+    // Lines that no output reads, and lines whose taps all lie in the padding, of so many channels that four are done.
+    const conv_case unread = { 1, 7, 20, 16, 1, 3, 16, 3, 1, 1, 1, 16, true },
+                    outside = { 1, 1, 20, 16, 2, 3, 16, 1, 1, 2, 1, 16, true };
+    check_conv(EG_FLOAT32, &unread, 0);
+    check_conv(EG_FLOAT32, &outside, 0);
     const conv_case no_channels = { 1, 4, 4, 0, 3, 3, 2, 1, 1, 1, 1, 1, true },
                     no_filters = { 1, 4, 4, 2, 3, 3, 0, 1, 1, 1, 1, 1, true },
                     none = { 0, 4, 4, 2, 3, 3, 2, 1, 1, 1, 1, 1, false };
