@@ -15350,117 +15350,95 @@ EGI_CPU_OF_FLOATS(recurrent, in[0])
 EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
 EGI_CPU_OF_FLOATS(attention, in[0])
 EGI_CPU_OF_FLOATS(attention_grad, in[0])
-// PRODUCTS OF THE OTHERS: of a column's elements, all but each one are multiplied, in double. Idea: what stands before
-// an element times what stands after it, without a quotient, which would be 0 / 0. Up to EGI_OTHERS rows of as many
-// columns, the lanes, are done at once; more rows are as many parts, whose products tell what stands outside each.
-// Elements of one row are lanes, too; `joined` then multiplies each lane by the products of the others.
-enum { EGI_OTHERS = 32 };
-// to[l] times the product of all p but p[l]; returns the product of all.
-static double egi_others_join(int64_t n, const double *p, double *to) {
-    double before = 1, after[EGI_OTHERS];
-    if (n == 0) return 1;
-    after[n - 1] = 1;
-    for (int64_t l = n - 1; l > 0; l--) after[l - 1] = after[l] * p[l];
-    for (int64_t l = 0; l < n; l++) { to[l] *= before * after[l]; before *= p[l]; }
-    return before;
-}
-// With a constant count, compilers make vectors.
-#define EGI_EACH_LANE(work) \
-    if (lanes == EGI_OTHERS) { for (int l = 0; l < EGI_OTHERS; l++) { work } } \
-    else for (int64_t l = 0; l < lanes; l++) { work }
+// PRODUCTS OF THE OTHERS: of a column's elements, all but each one are multiplied, in double. Idea: a tree, as where
+// the gradient is composed (egi_products_of_others), and with its bits. Halves of the rows are multiplied until one row
+// is left; then the gradient of each half is that of their product times the other half. No quotient, which would be
+// 0 / 0, and no product leaves double's range but where the composed one's does.
+enum { EGI_OTHERS_COLUMNS = 64 };           // columns that are done at once where there are twice as many or more
+// n rows of w columns, which lie `step` apart; space for the rows of all products. Level k has rows[k] of them, in
+// which their gradients are written. w == step: all rows are one.
 #define EGI_PRODUCTS_OF_OTHERS(NAME, TARGET) \
-    TARGET static void NAME##_product(int64_t rows, int64_t step, int64_t lanes, const float *EGI_RESTRICT x, \
-                                      double *EGI_RESTRICT p) { \
-        for (int64_t l = 0; l < lanes; l++) p[l] = 1; \
-        for (; rows > 0; rows--, x += step) EGI_EACH_LANE(p[l] *= (double)x[l];) \
-    } \
-    TARGET static double NAME##_part(int64_t rows, int64_t step, int64_t lanes, const float *EGI_RESTRICT x, \
-                                     bool joined, double *EGI_RESTRICT outside, float *EGI_RESTRICT y) { \
-        double before[EGI_OTHERS][EGI_OTHERS], all[EGI_OTHERS]; \
-        for (int64_t l = 0; l < lanes; l++) all[l] = 1; \
-        for (int64_t r = 0; r < rows; r++) { \
-            const float *EGI_RESTRICT from = x + r * step; \
-            double *EGI_RESTRICT b = before[r]; \
-            EGI_EACH_LANE(b[l] = all[l]; all[l] *= (double)from[l];) \
+    TARGET static void NAME(int64_t n, int64_t step, int64_t w, const float *x, const float *g, double *space, \
+                            float *y) { \
+        int64_t rows[64], k = 0, half = (n + 1) / 2; \
+        const int64_t whole = n - half, lines = w == step ? 1 : whole, length = w == step ? whole * w : w; \
+        double *EGI_RESTRICT last = space; \
+        rows[0] = half; \
+        for (int64_t r = 0; r < lines; r++) { \
+            const float *a = x + r * step, *b = a + half * step; \
+            for (int64_t i = 0; i < length; i++) last[r * w + i] = (double)a[i] * (double)b[i]; \
         } \
-        const double product = joined ? egi_others_join(lanes, all, outside) : 1; \
-        for (int64_t r = rows - 1; r >= 0; r--) { \
-            const float *EGI_RESTRICT from = x + r * step; \
-            const double *EGI_RESTRICT b = before[r]; \
-            float *EGI_RESTRICT to = y + r * step; \
-            EGI_EACH_LANE(to[l] = (float)(b[l] * outside[l]); outside[l] *= (double)from[l];) \
+        for (int64_t i = 0; whole < half && i < w; i++) last[whole * w + i] = (double)x[whole * step + i]; \
+        for (; rows[k] > 1; k++) { \
+            double *EGI_RESTRICT next = last + rows[k] * w; \
+            half = rows[k + 1] = (rows[k] + 1) / 2; \
+            for (int64_t i = 0; i < (rows[k] - half) * w; i++) next[i] = last[i] * last[i + half * w]; \
+            for (int64_t i = (rows[k] - half) * w; i < half * w; i++) next[i] = last[i]; \
+            last = next; \
         } \
-        return product; \
-    } \
-    TARGET static double NAME(int64_t rows, int64_t step, int64_t lanes, const float *x, bool joined, \
-                              double *outside, float *y) { \
-        double part[EGI_OTHERS][EGI_OTHERS], after[EGI_OTHERS][EGI_OTHERS], all[EGI_OTHERS]; \
-        int64_t size = EGI_OTHERS, parts; \
-        if (rows <= EGI_OTHERS) return NAME##_part(rows, step, lanes, x, joined, outside, y); \
-        while (size * EGI_OTHERS < rows) size *= EGI_OTHERS; \
-        parts = (rows + size - 1) / size; \
-        for (int64_t l = 0; l < lanes; l++) all[l] = 1; \
-        for (int64_t k = 0; k < parts; k++) { \
-            NAME##_product(egi_min64(size, rows - k * size), step, lanes, x + k * size * step, part[k]); \
-            for (int64_t l = 0; l < lanes; l++) all[l] *= part[k][l]; \
+        for (int64_t i = 0; i < w; i++) last[i] = (double)g[i]; \
+        while (k-- > 0) { \
+            half = rows[k + 1] * w; \
+            double *EGI_RESTRICT low = last - rows[k] * w, *EGI_RESTRICT high = low + half; \
+            for (int64_t i = 0; i < rows[k] * w - half; i++) { \
+                const double other = low[i]; \
+                low[i] = last[i] * high[i]; \
+                high[i] = last[i] * other; \
+            } \
+            for (int64_t i = rows[k] * w - half; i < half; i++) low[i] = last[i]; \
+            last = low; \
         } \
-        const double product = joined ? egi_others_join(lanes, all, outside) : 1; \
-        for (int64_t k = parts - 1; k >= 0; k--) \
-            for (int64_t l = 0; l < lanes; l++) { after[k][l] = outside[l]; outside[l] *= part[k][l]; } \
-        for (int64_t l = 0; l < lanes; l++) all[l] = 1; \
-        for (int64_t k = 0; k < parts; k++) { \
-            for (int64_t l = 0; l < lanes; l++) { after[k][l] *= all[l]; all[l] *= part[k][l]; } \
-            NAME(egi_min64(size, rows - k * size), step, lanes, x + k * size * step, false, after[k], \
-                 y + k * size * step); \
+        half = rows[0]; \
+        for (int64_t r = 0; r < lines; r++) { \
+            const float *a = x + r * step, *b = a + half * step; \
+            float *EGI_RESTRICT low = y + r * step, *EGI_RESTRICT high = low + half * step; \
+            for (int64_t i = 0; i < length; i++) { \
+                const double to = last[r * w + i]; \
+                low[i] = (float)(to * (double)b[i]); \
+                high[i] = (float)(to * (double)a[i]); \
+            } \
         } \
-        return product; \
+        for (int64_t i = 0; whole < half && i < w; i++) y[whole * step + i] = (float)last[whole * w + i]; \
     }
 EGI_PRODUCTS_OF_OTHERS(egi_others, )
 #if EGI_WIDE_PROGRAMS
 EGI_PRODUCTS_OF_OTHERS(egi_others_avx2, EGI_AVX2)
-#define EGI_OTHERS_CALL(...) (egi_cpu_has_avx2() ? egi_others_avx2(__VA_ARGS__) : egi_others(__VA_ARGS__))
-#else
-#define EGI_OTHERS_CALL(...) egi_others(__VA_ARGS__)
 #endif
 #undef EGI_PRODUCTS_OF_OTHERS
-#undef EGI_EACH_LANE
-// A row of n: whole rows of lanes, and what is left, of which each tells the other's product.
-static void egi_others_of_row(int64_t n, const float *x, double g, float *y) {
-    const int64_t left = n % EGI_OTHERS, whole = n - left;
-    double p[EGI_OTHERS], outside[EGI_OTHERS], some = g;
-    for (int64_t l = 0; l < left; l++) some *= p[l] = (double)x[whole + l];
-    for (int64_t l = 0; l < EGI_OTHERS; l++) outside[l] = some;
-    if (whole) g *= EGI_OTHERS_CALL(whole / EGI_OTHERS, EGI_OTHERS, EGI_OTHERS, x, true, outside, y);
-    for (int64_t l = 0; l < left; l++) outside[l] = g;
-    egi_others_join(left, p, outside);
-    for (int64_t l = 0; l < left; l++) y[whole + l] = (float)outside[l];
-}
-// Units are rows of n, or EGI_OTHERS columns of n, the last of which overlap those before.
+typedef struct egi_others_job { const egi_args *args; int64_t strips, needs; double *space; } egi_others_job;
+// Units are strips of columns; the last one takes what is left. Each thread has `needs` elements of space.
 static void egi_others_run(void *context, int64_t begin, int64_t end) {
-    const egi_args *args = (const egi_args *)context;
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const int64_t n = p->n, inner = p->inner, lanes = egi_min64(inner, EGI_OTHERS),
-                  strips = (inner + EGI_OTHERS - 1) / EGI_OTHERS;
-    const float *x = (const float *)(const void *)args->in[0]->data,
-                *g = (const float *)(const void *)args->in[1]->data;
-    float *y = (float *)(void *)args->out[0]->data;
+    const egi_others_job *job = (const egi_others_job *)context;
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)job->args->parameters;
+    const float *x = (const float *)(const void *)job->args->in[0]->data,
+                *g = (const float *)(const void *)job->args->in[1]->data;
+    float *y = (float *)(void *)job->args->out[0]->data;
+    double *space = job->space + egi_this.slot * job->needs;
     for (int64_t unit = begin; unit < end; unit++) {
-        double outside[EGI_OTHERS];
-        if (inner == 1) {
-            egi_others_of_row(n, x + unit * n, (double)g[unit], y + unit * n);
+        const int64_t o = unit / job->strips, strip = unit % job->strips, j = strip * EGI_OTHERS_COLUMNS,
+                      w = strip + 1 < job->strips ? EGI_OTHERS_COLUMNS : p->inner - j, at = o * p->n * p->inner + j;
+#if EGI_WIDE_PROGRAMS
+        if (egi_cpu_has_avx2()) {
+            egi_others_avx2(p->n, p->inner, w, x + at, g + o * p->inner + j, space, y + at);
             continue;
         }
-        const int64_t o = unit / strips, j = egi_min64(unit % strips * EGI_OTHERS, inner - lanes),
-                      at = o * n * inner + j;
-        for (int64_t l = 0; l < lanes; l++) outside[l] = (double)g[o * inner + j + l];
-        EGI_OTHERS_CALL(n, inner, lanes, x + at, false, outside, y + at);
+#endif
+        egi_others(p->n, p->inner, w, x + at, g + o * p->inner + j, space, y + at);
     }
 }
 static bool egi_cpu_product_grad(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const int64_t strips = (p->inner + EGI_OTHERS - 1) / EGI_OTHERS;
+    const int64_t strips = egi_max64(1, p->inner / EGI_OTHERS_COLUMNS), units = p->outer * strips,
+                  width = p->inner - (strips - 1) * EGI_OTHERS_COLUMNS;
+    const int most = (int)egi_max64(1, egi_min64(units, egi_parallel_most()));
+    egi_others_job job = { args, strips, 8, NULL };
     (void)b;
-    egi_parallel(p->outer * strips, 0.5 * (double)args->in[0]->size, egi_others_run, (void *)(uintptr_t)args);
+    for (int64_t rows = p->n; rows > 1; job.needs += rows * width) rows = (rows + 1) / 2;
+    if (p->n == 1) job.needs += width;
+    job.space = (double *)egi_alloc((size_t)(most * job.needs) * sizeof *job.space);
+    if (!job.space) return egi_memory_fail("reduce_prod", 0);
+    egi_parallel_with(most, units, 0.5 * (double)args->in[0]->size, egi_others_run, &job);
+    egi_free(job.space);
     return true;
 }
 // CHOOSING. Idea: vectors find the largest value of a block; its first place is then looked for only in the last block

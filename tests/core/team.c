@@ -63,6 +63,7 @@ OF(greatest, eg_reduce_max(a))
 OF(least, eg_reduce_min(a, .axes = EG_AXES(0)))
 OF(lengths, eg_norm(a))
 OF(multiples, eg_reduce_prod(eg_add(eg_mul(a, 0.001), 1)))
+OF(multiples_of_columns, eg_reduce_prod(eg_add(eg_mul(a, 0.001), 1), .axes = EG_AXES(0)))
 OF(draws, eg_add(eg_mul(a, eg_random_normal(EG_SHAPE(300, 300), .dtype = eg_dtype_of(a))),
                  eg_random_uniform(EG_SHAPE(300, 300), .dtype = eg_dtype_of(a))))
 static const large cases[] = {
@@ -118,6 +119,7 @@ static const large cases[] = {
     {"minima", {2, {900, 307}}, {1, {1}}, least},
     {"norm", {2, {900, 307}}, {1, {1}}, lengths},
     {"product", {2, {900, 307}}, {1, {1}}, multiples},
+    {"products of columns", {2, {900, 307}}, {1, {1}}, multiples_of_columns},
     {"random numbers", {2, {300, 300}}, {1, {1}}, draws},
 };
 static void run_case(const large *c, eg_dtype dtype) {
