@@ -48521,6 +48521,7 @@ static const egi_vertex *egi_graph_read_before(const eg_graph *g, const eg_tape 
     const egi_value v = *egi_value_at(g, egi_graph_value(x));
     for (int64_t k = from; k < g->n_nodes && v.node >= 0; k++) {
         const egi_vertex *node = g->nodes[k];
+        if (t->stopped && node->id >= t->stopped) continue;
         const int32_t slot = node->kind == EGI_VERTEX_OP && !node->paused ? egi_tape_slot_find(t, node->id) : -1;
         const egi_line *line = slot >= 0 && t->slots[slot].record >= 0 ? t->lines[t->slots[slot].record] : NULL;
         for (int i = 0; i < node->n && node->kind == EGI_VERTEX_OP && !node->paused; i++) {
@@ -48532,6 +48533,13 @@ static const egi_vertex *egi_graph_read_before(const eg_graph *g, const eg_tape 
     }
     return NULL;
 }
+// Whether the tapes of a run take a line for a node that reads what they know.
+static bool egi_vertex_is_taped(const egi_vertex *node) {
+    if (node->paused) return false;
+    if (node->kind == EGI_VERTEX_GRADIENTS) return node->taped;
+    if (node->kind == EGI_VERTEX_HOST) return ((const egi_host_site *)node->attr)->differentiable;
+    return node->kind == EGI_VERTEX_OP || node->kind == EGI_VERTEX_COND || node->kind == EGI_VERTEX_WHILE;
+}
 // The observer of gradients. The tape is read once without writing nodes, which gives the gradients' shapes and shows
 // which are NULL; a run begins a tape before node `from` and reads that. The node reads ys, their gradients, and xs.
 static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
@@ -48539,9 +48547,10 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     eg_graph *g = (eg_graph *)r->graph;
     const int64_t from = egi_graph_tape_begin(g, t);
     const bool persistent = t->persistent, zeros = t->zeros;
-    bool whole = !t->resumed;                                   // a run's tape records everything from its begin
-    for (int64_t i = g->n_nodes - 1; i >= 0 && t->stopped && whole && g->nodes[i]->id >= t->stopped; i--)
-        whole = g->nodes[i]->kind != EGI_VERTEX_OP;
+    bool whole = !t->resumed, late = false;                     // a run's tape records everything from its begin
+    for (int i = 0; i < ny && t->stopped; i++) late = late || (ys[i] && ys[i]->id >= t->stopped);
+    for (int64_t i = 0; i < g->n_nodes && late && whole; i++)
+        whole = g->nodes[i]->id < t->stopped || !egi_vertex_is_taped(g->nodes[i]);
     if (!whole)
         return egi_refuse(EG_ERROR_STATE, "tape_gradient", "what ran while eg_tape_stop had stopped the tape cannot be "
                                         "left out of a graph; EG_NO_RECORDING leaves it out");
@@ -49184,6 +49193,21 @@ static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
     }
     return ok;
 }
+// Reads the tape of a run's or a file's gradients. A run has only the tapes whose gradients it needs: where any
+// recorded the gradients' ops in the program (`taped`), one that knows nothing is among them; where none did, they
+// pause.
+static bool egi_graph_read_tape(eg_tape *t, bool taped, eg_tensor *const *ys, int ny, eg_tensor *const *og,
+                                eg_tensor *const *xs, int nx, eg_tensor **out) {
+    eg_tape *beside = taped ? eg_tape_begin() : NULL;
+    if (taped && !beside) return false;
+    if (beside) beside->watch_variables = false;
+    else eg_recording_pause();
+    const bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
+    if (beside) egi_tape_unlist(beside);
+    else eg_recording_unpause();
+    if (ok && t->persistent) eg_tape_stop(t);                  // it is read no more
+    return ok;
+}
 // Computes a node of gradients: reads the tape that was begun before the first node that it records.
 static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tape *tape) {
     int ny;
@@ -49192,11 +49216,8 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(node->n + nx) * sizeof *list);
     bool ok = list || egi_memory_fail(run->function, 0);
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
-    // The tapes that recorded in the program are not all in the run: it has only those whose gradients it needs.
-    if (tape && node->persistent && !node->taped) eg_tape_stop(tape);
-    egi_this.recording += node->taped;
-    ok = ok && tape && eg_tape_gradients_from(tape, list, ny, list + ny, list + 2 * ny, nx, list + node->n);
-    egi_this.recording -= node->taped;
+    ok = ok && tape &&
+         egi_graph_read_tape(tape, node->taped, list, ny, list + ny, list + 2 * ny, nx, list + node->n);
     for (int i = 0; i < nx && ok; i++) {
         if (node->out[i] < 0) continue;
         eg_tensor *dx = list[node->n + i], *x = list[2 * ny + i];
@@ -49207,7 +49228,6 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
             ok = egi_fail(EG_ERROR_GRADIENT, run->function, "a gradient that the graph has is NULL in this run: %s",
                           eg_tape_unconnected_reason());
     }
-    if (tape && ok && node->persistent && node->taped) eg_tape_stop(tape);
     egi_free(list);
     return ok;
 }
@@ -50407,7 +50427,7 @@ static void egi_saver_gradients(egi_saver *s, const egi_vertex *node) {
     egi_text_printf(&s->text, ",\"of\":%d,\"from\":%lld%s", ny,
                     (long long)(from < s->n_nodes ? s->line[from] : s->n_lines),
                     node->persistent ? ",\"persistent\":true" : "");
-    if (node->taped) egi_text_string(&s->text, ",\"taped\":true");
+    if (!node->taped) egi_text_string(&s->text, ",\"untaped\":true");
     if (node->zeros) egi_text_string(&s->text, ",\"zeros\":true");
     int n = 0;
     for (int i = 2 * ny; i < node->n; i++)
@@ -51137,12 +51157,8 @@ static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
     eg_tensor **dx = (eg_tensor **)egi_alloc((size_t)(nx + 1) * sizeof *dx);
     bool ok = dx || egi_memory_fail("function_load", nx * 8);
     ok = ok && (tape || egi_loader_fail(l, "its tape has not begun"));
-    const bool taped = egi_loader_says(l, "taped"), persistent = egi_loader_says(l, "persistent");
-    if (ok && persistent && !taped) eg_tape_stop(tape);
-    egi_this.recording += taped;
-    ok = ok && eg_tape_gradients_from(tape, in, (int)ny, in + ny, in + 2 * ny, nx, dx) && egi_loader_gives(l, dx, nx);
-    egi_this.recording -= taped;
-    if (ok && persistent && taped) eg_tape_stop(tape);
+    ok = ok && egi_graph_read_tape(tape, !egi_loader_says(l, "untaped"), in, (int)ny, in + ny, in + 2 * ny, nx, dx) &&
+         egi_loader_gives(l, dx, nx);
     egi_free(dx);
     return ok;
 }
@@ -51334,7 +51350,7 @@ static bool egi_loader_after(egi_loader *l, int64_t *begun) {
 }
 // Whether the fields of a line that must be true or false are so; else an error.
 static bool egi_loader_decides(egi_loader *l) {
-    static const char *const keys[] = { "persistent", "element", "taped", "zeros", "in_layer", "paused", "fixed" };
+    static const char *const keys[] = { "persistent", "element", "untaped", "zeros", "in_layer", "paused", "fixed" };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const int64_t node = egi_loader_member(l, keys[i]);
         if (node >= 0 && egi_json_at(&l->json, node).kind != EGI_JSON_BOOL)

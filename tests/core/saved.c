@@ -414,6 +414,64 @@ TEST(gradients_beside_tapes_that_a_run_does_not_need) {
         eg_function_release(f);
     }
 }
+// Gradients read after tapes were stopped, which must not be on the stopped ones. The gradient of the first by `outer`
+// is 0. bits: as above, 16: `inner` is read twice, 32: with the gradient by `outer`.
+static bool gradients_after_stops(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int bits = *(const int *)user;
+    EG_SCOPE;
+    eg_tape *outer = bits & 1 ? eg_tape_begin_persistent() : eg_tape_begin();
+    eg_tape_watch(outer, in[0]);
+    eg_tape_unconnected_zeros(outer, true);
+    eg_tape *inner = bits & 2 ? eg_tape_begin_persistent() : eg_tape_begin();
+    eg_tape_watch(inner, in[0]);
+    eg_tensor *y = eg_silu(eg_pow(eg_silu(in[0]), 3));
+    if (bits & 4) eg_tape_stop(inner);
+    if (bits & 8) eg_tape_stop(outer);
+    eg_tensor *g = eg_tape_gradient(inner, y, in[0]);
+    if (g && bits & 16) g = eg_add(g, eg_tape_gradient(inner, y, in[0]));
+    if (g && bits & 32) g = eg_add(g, eg_tape_gradient(outer, g, in[0]));
+    out[0] = eg_keep(g);
+    return g != NULL;
+}
+// A graph refuses what the run's tape would record and the program's did not: two reads of a persistent tape are added,
+// and `inner` records the first one while `outer` is stopped.
+TEST(gradients_read_after_tapes_were_stopped) {
+    for (int bits = 0; bits < 64; bits++) {
+        if (bits & 16 && !(bits & 2)) continue;
+        const bool refused = bits & 32 && bits & 8 && (bits & 16 || (bits & 2 && !(bits & 4)));
+        EG_SCOPE;
+        eg_seed(5);
+        eg_tensor *x = eg_random_normal(EG_SHAPE(200), .dtype = EG_FLOAT64), *eager, *a, *b, *p, *y = NULL;
+        REQUIRE(gradients_after_stops(&x, &eager, &bits));
+        eg_function *f = eg_function_new(gradients_after_stops, &bits);
+        for (int i = 0; i < 3; i++) CHECK(eg_function_call(f, &x, 1, &a, 1) && same(a, eager));
+        if (refused)
+            CHECK_ERROR(eg_function_save(f, test_temp("stopped")), EG_ERROR_STATE, "what ran while eg_tape_stop");
+        else {
+            REQUIRE(eg_function_save(f, test_temp("stopped")));
+            eg_function *g = eg_function_load(test_temp("stopped"));
+            CHECK(g && eg_function_call(g, &x, 1, &b, 1) && same(eager, b));
+            eg_function_release(g);
+        }
+        eg_graph *graph = eg_graph_new();
+        {
+            EG_GRAPH(graph);
+            p = eg_placeholder(EG_FLOAT64, EG_SHAPE(200), "x");
+            CHECK(gradients_after_stops(&p, &y, &bits) == !refused);
+        }
+        eg_error_clear();
+        eg_session *s = eg_session_new(graph);
+        const eg_feed feed = { p, x };
+        for (int paused = 0; paused < 2 && y; paused++) {      // tapes of a run begin inside the caller's pause
+            if (paused) eg_recording_pause();
+            CHECK(same(eager, eg_session_eval(s, y, &feed, 1)));
+            if (paused) eg_recording_unpause();
+        }
+        eg_session_release(s);
+        eg_graph_release(graph);
+        eg_function_release(f);
+    }
+}
 // A variable that is not trainable has a gradient where it is watched, and none where it is not.
 static eg_tensor *frozen;
 static bool frozen_body(eg_tensor *const *in, eg_tensor **out, void *user) {
