@@ -47714,7 +47714,7 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     for (int i = 0; i < n_out; i++) node->out[i] = -1;
     node->place = kind == EGI_VERTEX_CONSTANT ? NULL : g->place;
     g->placed = g->placed || node->place;
-    node->paused = egi_this.paused > 0;
+    node->paused = egi_this.paused > 0 && !egi_recording_in_pause();
     node->block = kind == EGI_VERTEX_PLACEHOLDER || kind == EGI_VERTEX_CONSTANT ? 0 : g->block;
     node->in_layer = egi_this.layer != NULL;
     node->layer = egi_graph_layer();
@@ -47724,6 +47724,13 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     if (egi_note_last()) node->note = *egi_note_last();
     g->nodes[g->n_nodes++] = node;
     return node;
+}
+// A tape that was begun before a pause does not record what one begun inside it does. That of a run would: it counts as
+// stopped, from the first such tensor on.
+static void egi_vertex_passes_tapes(const egi_vertex *node, int64_t id) {
+    if (!egi_this.paused || node->paused || node->kind < EGI_VERTEX_OP) return;
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer)
+        if (t->recording && t->paused < egi_this.paused && (!t->stopped || id < t->stopped)) t->stopped = id;
 }
 // Makes x, on the graph's backend, result number `out` of the newest node.
 static void egi_vertex_gives(eg_graph *g, egi_vertex *node, int out, eg_tensor *x) {
@@ -47736,6 +47743,7 @@ static void egi_vertex_gives(eg_graph *g, egi_vertex *node, int out, eg_tensor *
     for (int i = 0; i < x->rank && g->n_open && ruled; i++)
         if (!egi_opened_sure(g, x->dims[i])) egi_graph_rounded(g, (double)x->dims[i]);
     if (!out) node->id = x->id;
+    egi_vertex_passes_tapes(node, x->id);
     egi_value_at(g, value)->node = (int32_t)(g->n_nodes - 1);
     egi_value_at(g, value)->out = out;
 }
@@ -48552,8 +48560,9 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
     for (int64_t i = 0; i < g->n_nodes && late && whole; i++)
         whole = g->nodes[i]->id < t->stopped || !egi_vertex_is_taped(g->nodes[i]);
     if (!whole)
-        return egi_refuse(EG_ERROR_STATE, "tape_gradient", "what ran while eg_tape_stop had stopped the tape cannot be "
-                                        "left out of a graph; EG_NO_RECORDING leaves it out");
+        return egi_refuse(EG_ERROR_STATE, "tape_gradient", "what ran while eg_tape_stop had stopped the tape, or while "
+                                        "only tapes recorded that began inside a pause, cannot be left out of a "
+                                        "graph; EG_NO_RECORDING leaves it out, if no tape begins inside it");
     for (int i = 0; i < nx; i++) {
         const egi_vertex *early = egi_graph_read_before(g, t, from, xs[i]);
         if (early)
@@ -48589,6 +48598,7 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
         const int64_t id = out[i]->id;                 // by which an outer tape knows it
         ok = (out[i] = egi_vertex_handle(g, node, i, "gradient", (eg_dtype)out[i]->dtype, &shape)) != NULL;
         if (ok) out[i]->id = id;
+        egi_vertex_passes_tapes(node, id);
         if (!node->id) node->id = id;                  // its first result is NULL
     }
     if (ok) egi_graph_tapes_note(g, node);
