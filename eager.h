@@ -47058,6 +47058,7 @@ struct eg_graph {
     eg_backend backend;
     int32_t holders;                        // atomic: the user, sessions, buffers, the builder
     bool building;
+    int paused;                             // the thread's pauses as the building began
     egi_vertex **nodes;
     int64_t n_nodes, nodes_room;
     egi_value *values[EGI_VALUE_BLOCKS];    // block k holds 64 << k values and never moves, since threads read them
@@ -47714,7 +47715,7 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     for (int i = 0; i < n_out; i++) node->out[i] = -1;
     node->place = kind == EGI_VERTEX_CONSTANT ? NULL : g->place;
     g->placed = g->placed || node->place;
-    node->paused = egi_this.paused > 0 && !egi_recording_in_pause();
+    node->paused = egi_this.paused > g->paused && !egi_recording_in_pause();
     node->block = kind == EGI_VERTEX_PLACEHOLDER || kind == EGI_VERTEX_CONSTANT ? 0 : g->block;
     node->in_layer = egi_this.layer != NULL;
     node->layer = egi_graph_layer();
@@ -47727,8 +47728,8 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
 }
 // A tape that was begun before a pause does not record what one begun inside it does. That of a run would: it counts as
 // stopped, from the first such tensor on.
-static void egi_vertex_passes_tapes(const egi_vertex *node, int64_t id) {
-    if (!egi_this.paused || node->paused || node->kind < EGI_VERTEX_OP) return;
+static void egi_vertex_passes_tapes(const eg_graph *g, const egi_vertex *node, int64_t id) {
+    if (egi_this.paused <= g->paused || node->paused || node->kind < EGI_VERTEX_OP) return;
     for (eg_tape *t = egi_this.tapes; t; t = t->outer)
         if (t->recording && t->paused < egi_this.paused && (!t->stopped || id < t->stopped)) t->stopped = id;
 }
@@ -47743,7 +47744,7 @@ static void egi_vertex_gives(eg_graph *g, egi_vertex *node, int out, eg_tensor *
     for (int i = 0; i < x->rank && g->n_open && ruled; i++)
         if (!egi_opened_sure(g, x->dims[i])) egi_graph_rounded(g, (double)x->dims[i]);
     if (!out) node->id = x->id;
-    egi_vertex_passes_tapes(node, x->id);
+    egi_vertex_passes_tapes(g, node, x->id);
     egi_value_at(g, value)->node = (int32_t)(g->n_nodes - 1);
     egi_value_at(g, value)->out = out;
 }
@@ -48541,6 +48542,17 @@ static const egi_vertex *egi_graph_read_before(const eg_graph *g, const eg_tape 
     }
     return NULL;
 }
+// What a node of gradients reads as sources: a run watches them all, and is given an identity of one that the tape does
+// not know, which has no gradient even where it is a target.
+static bool egi_graph_sources(const eg_tape *t, eg_tensor *const *xs, int nx, eg_tensor **own) {
+    for (int i = 0; i < nx; i++) {
+        const bool known = !xs[i] || xs[i]->flags & (EGI_NUMBER | EGI_VARIABLE) ||
+                           egi_tape_slot_find(t, xs[i]->id) >= 0;
+        own[i] = known ? xs[i] : (eg_identity)(xs[i]);
+        if (!known && !own[i]) return false;
+    }
+    return true;
+}
 // Whether the tapes of a run take a line for a node that reads what they know.
 static bool egi_vertex_is_taped(const egi_vertex *node) {
     if (node->paused) return false;
@@ -48548,13 +48560,9 @@ static bool egi_vertex_is_taped(const egi_vertex *node) {
     if (node->kind == EGI_VERTEX_HOST) return ((const egi_host_site *)node->attr)->differentiable;
     return node->kind == EGI_VERTEX_OP || node->kind == EGI_VERTEX_COND || node->kind == EGI_VERTEX_WHILE;
 }
-// The observer of gradients. The tape is read once without writing nodes, which gives the gradients' shapes and shows
-// which are NULL; a run begins a tape before node `from` and reads that. The node reads ys, their gradients, and xs.
-static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
-                                eg_tensor *const *xs, int nx, eg_tensor **out) {
-    eg_graph *g = (eg_graph *)r->graph;
-    const int64_t from = egi_graph_tape_begin(g, t);
-    const bool persistent = t->persistent, zeros = t->zeros;
+// Whether a run can begin the tape before node `from`; else an error. xs as egi_graph_sources gives them.
+static bool egi_graph_tape_fits(const eg_graph *g, const eg_tape *t, int64_t from, eg_tensor *const *ys, int ny,
+                                eg_tensor *const *xs, int nx) {
     bool whole = !t->resumed, late = false;                     // a run's tape records everything from its begin
     for (int i = 0; i < ny && t->stopped; i++) late = late || (ys[i] && ys[i]->id >= t->stopped);
     for (int64_t i = 0; i < g->n_nodes && late && whole; i++)
@@ -48569,23 +48577,34 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
             return egi_refuse(EG_ERROR_STATE, "tape_gradient", "%s was watched after eg_%s had read it; in a graph, "
                                             "watch it before it is read", egi_tensor_show(xs[i]), early->op->name);
     }
-    bool *watched = (bool *)egi_alloc(((size_t)nx + 1) * sizeof *watched);
-    if (!watched) return egi_memory_fail("tape_gradient", (int64_t)nx);
+    return true;
+}
+// The observer of gradients. The tape is read once without writing nodes, which gives the gradients' shapes and shows
+// which are NULL; a run begins a tape before node `from` and reads that. The node reads ys, their gradients, and xs.
+static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *og,
+                                eg_tensor *const *xs, int nx, eg_tensor **out) {
+    eg_graph *g = (eg_graph *)r->graph;
+    const int64_t from = egi_graph_tape_begin(g, t);
+    const bool persistent = t->persistent, zeros = t->zeros;
+    eg_tensor **own = (eg_tensor **)egi_alloc(((size_t)nx + 1) * (sizeof *own + sizeof(bool)));
+    if (!own) return egi_memory_fail("tape_gradient", (int64_t)nx);
+    bool *watched = (bool *)(own + nx);
     for (int i = 0; i < nx; i++)
         watched[i] = xs[i] && (xs[i]->flags & (EGI_VARIABLE | EGI_TRAINABLE)) == EGI_VARIABLE &&
                      egi_tape_slot_find(t, xs[i]->id) >= 0;
+    bool ok = egi_graph_sources(t, xs, nx, own) && egi_graph_tape_fits(g, t, from, ys, ny, own, nx);
     egi_graph_tapes_note(g, NULL);
     g->recorder.inside = true;                                  // only for the gradients' shapes and NULLs
-    bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
+    ok = ok && eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     g->recorder.inside = false;
     const char *name = "tape_gradients";
-    ok = ok && egi_graph_reads(name, g, ys, ny) && egi_graph_reads(name, g, xs, nx) &&
+    ok = ok && egi_graph_reads(name, g, ys, ny) && egi_graph_reads(name, g, own, nx) &&
          (!og || egi_graph_reads(name, g, og, ny));
     egi_vertex *node = ok ? egi_vertex_new(g, EGI_VERTEX_GRADIENTS, 2 * ny + nx, nx, &ny, sizeof ny) : NULL;
-    ok = node && egi_vertex_reads_all(g, node, ys, ny, 0) && egi_vertex_reads_all(g, node, xs, nx, 2 * ny);
+    ok = node && egi_vertex_reads_all(g, node, ys, ny, 0) && egi_vertex_reads_all(g, node, own, nx, 2 * ny);
     for (int i = 0; i < ny && ok; i++) ok = egi_vertex_reads(g, node, ny + i, og ? og[i] : NULL);
     for (int i = 0; i < nx && ok; i++) node->in[2 * ny + i].watched = watched[i];
-    egi_free(watched);
+    egi_free(own);
     if (ok) {
         node->from = from;
         node->persistent = persistent;
@@ -48598,7 +48617,7 @@ static bool egi_graph_gradients(egi_recorder *r, eg_tape *t, eg_tensor *const *y
         const int64_t id = out[i]->id;                 // by which an outer tape knows it
         ok = (out[i] = egi_vertex_handle(g, node, i, "gradient", (eg_dtype)out[i]->dtype, &shape)) != NULL;
         if (ok) out[i]->id = id;
-        egi_vertex_passes_tapes(node, id);
+        egi_vertex_passes_tapes(g, node, id);
         if (!node->id) node->id = id;                  // its first result is NULL
     }
     if (ok) egi_graph_tapes_note(g, node);
@@ -48731,6 +48750,7 @@ EAGER_API bool (eg_graph_begin)(eg_graph *g) {
         return egi_fail(EG_ERROR_STATE, "graph_begin", "another graph is being built, a function is traced, or "
                                         "eg_record records, on this thread");
     g->building = true;
+    g->paused = egi_this.paused;
     __atomic_fetch_add(&g->holders, 1, __ATOMIC_RELAXED);      // the program may release it before the end
     egi_graph_take_kernels(g, egi_backend_here());
     g->former = egi_this.backend;
@@ -49205,16 +49225,16 @@ static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
 }
 // Reads the tape of a run's or a file's gradients. A run has only the tapes whose gradients it needs: where any
 // recorded the gradients' ops in the program (`taped`), one that knows nothing is among them; where none did, they
-// pause.
-static bool egi_graph_read_tape(eg_tape *t, bool taped, eg_tensor *const *ys, int ny, eg_tensor *const *og,
+// pause. -1: an older file does not say it.
+static bool egi_graph_read_tape(eg_tape *t, int taped, eg_tensor *const *ys, int ny, eg_tensor *const *og,
                                 eg_tensor *const *xs, int nx, eg_tensor **out) {
-    eg_tape *beside = taped ? eg_tape_begin() : NULL;
-    if (taped && !beside) return false;
+    eg_tape *beside = taped > 0 ? eg_tape_begin() : NULL;
+    if (taped > 0 && !beside) return false;
     if (beside) beside->watch_variables = false;
-    else eg_recording_pause();
+    if (!taped) eg_recording_pause();
     const bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     if (beside) egi_tape_unlist(beside);
-    else eg_recording_unpause();
+    if (!taped) eg_recording_unpause();
     if (ok && t->persistent) eg_tape_stop(t);                  // it is read no more
     return ok;
 }
@@ -50437,7 +50457,7 @@ static void egi_saver_gradients(egi_saver *s, const egi_vertex *node) {
     egi_text_printf(&s->text, ",\"of\":%d,\"from\":%lld%s", ny,
                     (long long)(from < s->n_nodes ? s->line[from] : s->n_lines),
                     node->persistent ? ",\"persistent\":true" : "");
-    if (!node->taped) egi_text_string(&s->text, ",\"untaped\":true");
+    egi_text_printf(&s->text, ",\"taped\":%s", node->taped ? "true" : "false");
     if (node->zeros) egi_text_string(&s->text, ",\"zeros\":true");
     int n = 0;
     for (int i = 2 * ny; i < node->n; i++)
@@ -51167,7 +51187,8 @@ static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
     eg_tensor **dx = (eg_tensor **)egi_alloc((size_t)(nx + 1) * sizeof *dx);
     bool ok = dx || egi_memory_fail("function_load", nx * 8);
     ok = ok && (tape || egi_loader_fail(l, "its tape has not begun"));
-    ok = ok && egi_graph_read_tape(tape, !egi_loader_says(l, "untaped"), in, (int)ny, in + ny, in + 2 * ny, nx, dx) &&
+    const int taped = egi_loader_member(l, "taped") < 0 ? -1 : egi_loader_says(l, "taped");
+    ok = ok && egi_graph_read_tape(tape, taped, in, (int)ny, in + ny, in + 2 * ny, nx, dx) &&
          egi_loader_gives(l, dx, nx);
     egi_free(dx);
     return ok;
@@ -51360,7 +51381,7 @@ static bool egi_loader_after(egi_loader *l, int64_t *begun) {
 }
 // Whether the fields of a line that must be true or false are so; else an error.
 static bool egi_loader_decides(egi_loader *l) {
-    static const char *const keys[] = { "persistent", "element", "untaped", "zeros", "in_layer", "paused", "fixed" };
+    static const char *const keys[] = { "persistent", "element", "taped", "zeros", "in_layer", "paused", "fixed" };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const int64_t node = egi_loader_member(l, keys[i]);
         if (node >= 0 && egi_json_at(&l->json, node).kind != EGI_JSON_BOOL)
@@ -51661,10 +51682,13 @@ static eg_function *egi_function_from(eg_archive *a, const char *path) {
     }
     if (!egi_json_read(&l.json, "function_load", path, 0, text, (int64_t)strlen(text))) return NULL;
     const eg_random_state random = egi_this.random;         // nodes of draws draw none of the program's numbers
+    egi_host_frame outside;                                    // the lines' tapes are apart from the program's
+    egi_host_enter(&outside, NULL);
     eg_scope scope = eg_scope_begin();
     if (egi_loader_begin(&l) && egi_loader_holds(&l) && egi_loader_optimizers(&l) && egi_loader_graph(&l))
         f = egi_loader_function(&l);
     eg_scope_end(scope);
+    egi_host_leave(&outside);
     egi_this.random = random;
     for (int64_t i = 0; i < l.n && l.variable; i++) eg_release(l.variable[i]);
     for (int64_t i = 0; i < l.n_optimizers; i++) eg_optimizer_release(l.optimizer[i]);

@@ -455,9 +455,16 @@ TEST(gradients_read_after_tapes_were_stopped) {
             CHECK_ERROR(eg_function_save(f, test_temp("stopped")), EG_ERROR_STATE, "what ran while eg_tape_stop");
         else {
             REQUIRE(eg_function_save(f, test_temp("stopped")));
-            eg_function *g = eg_function_load(test_temp("stopped"));
-            CHECK(g && eg_function_call(g, &x, 1, &b, 1) && same(eager, b));
-            eg_function_release(g);
+            for (int how = 0; how < 3; how++) {                // 1: read in a pause, 2: beside a tape
+                eg_scope scope = eg_scope_begin();
+                if (how == 1) eg_recording_pause();
+                if (how == 2) eg_tape_begin();
+                eg_function *g = eg_function_load(test_temp("stopped"));
+                if (how == 1) eg_recording_unpause();
+                eg_scope_end(scope);
+                CHECK(g && eg_function_call(g, &x, 1, &b, 1) && same(eager, b));
+                eg_function_release(g);
+            }
         }
         eg_graph *graph = eg_graph_new();
         {
@@ -475,6 +482,41 @@ TEST(gradients_read_after_tapes_were_stopped) {
         }
         eg_session_release(s);
         eg_graph_release(graph);
+        eg_function_release(f);
+    }
+}
+// The gradient for a source that the tape does not know, also where it is a target: zeros, or none.
+static bool of_unwatched(eg_tensor *const *in, eg_tensor **out, void *user) {
+    EG_SCOPE;
+    eg_tape *tape = *(const int *)user & 1 ? eg_tape_begin_persistent() : eg_tape_begin();
+    eg_tape_watch(tape, in[0]);
+    eg_tape_unconnected_zeros(tape, *(const int *)user & 2);
+    eg_tensor *xs[] = { in[0], in[1] }, *ys[] = { eg_mul(in[0], in[1]), in[1] }, *g[2];
+    if (!eg_tape_gradients_from(tape, ys, 2, NULL, xs, 2, g)) return false;
+    out[0] = eg_keep(g[1] ? eg_add(g[0], eg_mul(g[1], 8)) : g[0]);
+    return out[0] && !g[1] == !(*(const int *)user & 2);
+}
+TEST(gradients_for_sources_that_were_never_watched) {
+    for (int bits = 0; bits < 4; bits++) {
+        EG_SCOPE;
+        eg_tensor *in[] = { eg_constant(EG_SHAPE(2), 1, 2), eg_constant(EG_SHAPE(2), 3, 4) }, *p[2], *y;
+        eg_function *f = eg_function_new(of_unwatched, &bits);
+        for (int i = 0; i < 2; i++) CHECK(eg_function_call(f, in, 2, &y, 1) && same(y, in[1]));
+        REQUIRE(eg_function_save(f, test_temp("unwatched")));
+        eg_function *g = eg_function_load(test_temp("unwatched"));
+        CHECK(g && eg_function_call(g, in, 2, &y, 1) && same(y, in[1]));
+        eg_graph *graph = eg_graph_new();
+        {
+            EG_GRAPH(graph);
+            for (int i = 0; i < 2; i++) p[i] = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), i ? "b" : "a");
+            CHECK(of_unwatched(p, &y, &bits));
+        }
+        eg_session *s = eg_session_new(graph);
+        const eg_feed feeds[] = { { p[0], in[0] }, { p[1], in[1] } };
+        CHECK(same(eg_session_eval(s, y, feeds, 2), in[1]));
+        eg_session_release(s);
+        eg_graph_release(graph);
+        eg_function_release(g);
         eg_function_release(f);
     }
 }
