@@ -14544,7 +14544,7 @@ static void egi_formula_run_begin(egi_formula_run *e, const egi_args *args) {
         e->of[i] = i == 0 && op->flags & EGI_BOOL_FIRST ? (int)EG_BOOL : dtype;
         if (!x) continue;
         e->in[i] = x->data;
-        if (!(x->flags & EGI_NUMBER) && (x->size != 1 || e->out->size == 1)) continue;
+        if (!(x->flags & EGI_NUMBER) && (x->size != 1 || e->out->size == 1)) { e->some = i; continue; }
         if (x->flags & EGI_NUMBER) {
             egi_number_store(x, e->of[i], (unsigned char *)&e->value[i]);
             e->in[i] = &e->value[i];
@@ -14556,9 +14556,18 @@ static void egi_formula_run_begin(egi_formula_run *e, const egi_args *args) {
 }
 
 // Without optimization a compiled loop also loads operands that its formula does not read: in a row or block, too, they
-// get the address of one that it reads.
-static void egi_formula_run_unread(const egi_formula_run *e, const void **in) {
-    for (int i = 0; i < e->count; i++) if (!e->x[i] && !(e->scalars >> i & 1)) in[i] = in[e->some];
+// get the address of one that it reads, which is an array where there is one. Returns `scalars`, with theirs if that is
+// one element.
+static unsigned egi_formula_run_unread(const egi_formula_run *e, unsigned scalars, const void **in) {
+    int some = e->some;
+    for (int i = 0; i < e->count && scalars >> some & 1; i++) if (e->x[i] && !(scalars >> i & 1)) some = i;
+    const unsigned one = scalars >> some & 1;
+    for (int i = 0; i < e->count; i++)
+        if (!e->x[i] && !(e->scalars >> i & 1)) {
+            in[i] = in[some];
+            scalars |= one << i;
+        }
+    return scalars;
 }
 
 // The result as rows: its last axes, as far as they continue each other in every operand. Operands' strides are in
@@ -14631,7 +14640,7 @@ static void egi_formula_run_direct(void *context, int64_t begin, int64_t end) {
     const void *in[EGI_RUN_OPERANDS];
     for (int i = 0; i < e->count; i++)
         in[i] = e->x[i] ? (const char *)e->in[i] + from * egi_dtypes[e->of[i]].size : e->in[i];
-    egi_formula_run_unread(e, in);
+    egi_formula_run_unread(e, e->scalars, in);
     egi_formula_run_part(e, to - from, in, e->scalars, e->out->data + from * egi_dtypes[e->out->dtype].size);
 }
 // A run by rows; units are rows.
@@ -14653,8 +14662,8 @@ static void egi_rows_run(void *context, int64_t begin, int64_t end) {
             if (e->x[i]) in[i] = (const char *)in[i] + r->strides[i][d] * index[d];
     }
     for (int64_t row = begin; row < end; row++) {
-        egi_formula_run_unread(e, in);
-        egi_formula_run_part(e, n, in, scalars, e->out->data + row * bytes);
+        const unsigned ones = egi_formula_run_unread(e, scalars, in);
+        egi_formula_run_part(e, n, in, ones, e->out->data + row * bytes);
         for (int d = last - 1; d >= 0; d--) {
             const bool wraps = ++index[d] == r->dims[d];
             for (int i = 0; i < e->count; i++)
@@ -14694,7 +14703,7 @@ static void egi_formula_blocks_run(void *context, int64_t begin, int64_t end) {
         const int64_t count = egi_min64(to - start, b->step);
         for (int i = 0; i < e->count; i++)
             if (e->x[i]) in[i] = egi_reader_block(&readers[i], blocks[i], e->of[i], start, count);
-        egi_formula_run_unread(e, in);
+        egi_formula_run_unread(e, e->scalars, in);
         egi_formula_run_part(e, count, in, e->scalars, e->out->data + start * egi_dtypes[e->out->dtype].size);
     }
 }
@@ -14744,7 +14753,7 @@ static bool egi_formula_run_few(egi_formula_run *e) {
         }
         e->in[i] = space[i];
     }
-    egi_formula_run_unread(e, e->in);
+    egi_formula_run_unread(e, e->scalars, e->in);
     return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
 }
 #endif

@@ -808,6 +808,27 @@ TEST(the_first_use_on_several_threads) {
 }
 #endif
 
+// Loops that are not optimized load these, too, as far as the result's elements go.
+TEST(operands_that_are_not_read_have_the_address_of_an_array) {
+    eg_tensor *u = eg_ones(EG_FLOAT32, EG_SHAPE(400)), *g = eg_ones(EG_FLOAT32, EG_SHAPE(400));
+    egi_args args;
+    egi_formula_run e;
+    memset(&args, 0, sizeof args);
+    args.op = egi_op_row(EGI_OP_maximum);
+    args.variant = 2;
+    args.in[0] = eg_number(0.75);
+    args.in[1] = u;
+    args.in[4] = g;
+    args.out[0] = eg_zeros(EG_FLOAT32, EG_SHAPE(400));
+    egi_formula_run_begin(&e, &args);
+    CHECK(e.in[2] == g->data && e.in[3] == g->data);
+    // In a row g may be one element, and all may be: then the others are, too.
+    const void *in[EGI_RUN_OPERANDS] = { e.in[0], e.in[1], NULL, NULL, e.in[4] };
+    CHECK_INT(egi_formula_run_unread(&e, 1 | 16, in), 1 | 16);
+    CHECK(in[2] == u->data && in[3] == u->data);
+    CHECK_INT(egi_formula_run_unread(&e, 1 | 2 | 16, in), 31);
+}
+
 // ---- through the doors
 
 TEST(one_element_beside_many) {
