@@ -16127,7 +16127,7 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
         outside |= (v[0] | (last - v[0])) | (v[1] | (last - v[1]));
     }
     beyond = outside[0] | outside[1];
-    for (; at < x->size; at++) beyond |= (uint64_t)index[at] | (uint64_t)(limit - 1 - index[at]);
+    for (; at < x->size; at++) beyond |= (uint64_t)index[at] | ((uint64_t)(limit - 1) - (uint64_t)index[at]);
     for (int64_t i = 0; (int64_t)beyond < 0 && i < x->size; i++)
         if (index[i] < 0 || index[i] >= limit) {
             int64_t rest = i, value = index[i];

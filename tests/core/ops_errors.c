@@ -410,6 +410,8 @@ TEST(picking_errors) {
     CHECK_ERROR(eg_gather_nd(x, eg_scalar_of(EG_INT32, 0)), EG_ERROR_SHAPE, "eg_gather_nd");
     CHECK_ERROR(eg_gather_nd(x, eg_from_data(EG_INT64, EG_SHAPE(1, 2), (const int64_t[]){ 1, INT64_MAX })),
                 EG_ERROR_INDEX, "out of range [0, 3) of axis 1");
+    CHECK_ERROR(eg_gather(x, eg_from_data(EG_INT64, EG_SHAPE(1), (const int64_t[]){ INT64_MIN })), EG_ERROR_INDEX,
+                "index -9223372036854775808");
     CHECK_ERROR(eg_take_along_axis(x, eg_zeros(EG_INT32, EG_SHAPE(3, 1)), 1), EG_ERROR_SHAPE, "int32 [3, 1]");
     CHECK_ERROR(eg_scatter_nd(eg_zeros(EG_INT32, EG_SHAPE(2, 1)), f(3, 3), EG_SHAPE(4, 3)), EG_ERROR_SHAPE,
                 "into shape [4, 3]");
