@@ -15425,7 +15425,8 @@ static void egi_others_run(void *context, int64_t begin, int64_t end) {
     double *space = job->space + egi_this.slot * job->needs;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t o = unit / job->strips, strip = unit % job->strips, j = strip * EGI_OTHERS_COLUMNS,
-                      w = strip + 1 < job->strips ? EGI_OTHERS_COLUMNS : p->inner - j, at = o * p->n * p->inner + j;
+                      w = strip + 1 < job->strips ? (int64_t)EGI_OTHERS_COLUMNS : p->inner - j,
+                      at = o * p->n * p->inner + j;
 #if EGI_WIDE_PROGRAMS
         if (egi_cpu_has_avx2()) {
             egi_others_avx2(p->n, p->inner, w, x + at, g + o * p->inner + j, space, y + at);
