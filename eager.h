@@ -17915,6 +17915,11 @@ static eg_tensor *egi_product_grad(const egi_op *op, eg_tensor *x, eg_tensor *g,
     args.out[0] = egi_scope_own(egi_tensor_allocate(op->name, b, EG_FLOAT32, &shape));
     return args.in[0] && args.in[1] && args.out[0] && egi_launch_product_grad(b, &args) ? args.out[0] : NULL;
 }
+// dx, which does not depend on x where each product is of one element or none. A tape that records gets x as an operand
+// of it all the same: its gradient is then 0, as of products of more, and not one of something unconnected.
+static bool egi_product_grad_set(eg_tensor **dx, eg_tensor *of, eg_tensor *x) {
+    return egi_grad_set(0, dx, egi_gradient_ops_are_recorded() ? (eg_where)(eg_number(1), of, x) : of);
+}
 // Reduced axes that are not neighbours are moved to the end. float32 is computed in float64, since a product rounded
 // many times is biased: for (1 + a) (1 + b) float32 loses a b, which has one sign wherever the elements are near 1.
 EGI_GRAD(reduce_prod) {
@@ -17924,7 +17929,7 @@ EGI_GRAD(reduce_prod) {
     eg_transpose_options there, back;
     int part = 0;                           // the axis of `rows` that an axis of x belongs to
     bool apart = false;
-    if (!x || !x->size) return egi_grad_set(0, dx, eg_zeros_like(c->inputs[0]));
+    if (!x || !x->size) return egi_product_grad_set(dx, eg_zeros_like(x), x);
     for (int i = 0; i < a->from.rank; i++) {
         if (a->from.dims[i] == 1) continue;
         const bool reduced = a->mask >> i & 1;
@@ -17932,6 +17937,7 @@ EGI_GRAD(reduce_prod) {
         part = reduced ? 1 : part ? 2 : 0;
         rows.dims[part] *= a->from.dims[i];
     }
+    if (rows.dims[1] == 1) return egi_product_grad_set(dx, eg_reshape(g, a->from), x);
     memset(&there, 0, sizeof there);
     memset(&back, 0, sizeof back);
     if (apart) rows.dims[0] = rows.dims[1] = rows.dims[2] = 1;

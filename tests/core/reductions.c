@@ -214,6 +214,23 @@ TEST(the_gradient_of_a_product_at_once) {
                     }
             }
 }
+// The second gradient of products of one element or none is 0, as that of products of more that are 1 long elsewhere.
+TEST(second_gradients_of_products_of_one_element) {
+    const eg_shape shapes[] = { EG_SHAPE(2, 1), EG_SHAPE(3, 0), EG_SHAPE(0, 3), EG_SHAPE(1, 2) };
+    for (int s = 0; s < 4; s++)
+        for (int axis = 0; axis < 2; axis++) {
+            eg_tensor *x = eg_full(EG_FLOAT32, shapes[s], INFINITY);
+            eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+            eg_tape_watch(outer, x);
+            eg_tape_watch(tape, x);
+            eg_tensor *dx = eg_tape_gradient(tape, eg_reduce_prod(x, .axes = EG_AXES(axis)), x),
+                      *second = eg_tape_gradient(outer, dx, x);
+            CHECK(dx && second && eg_size(second) == eg_size(x));
+            if (shapes[s].dims[axis] > 1) continue;
+            CHECK_NEAR(eg_item(eg_reduce_sum(dx)), (double)eg_size(x), 0);
+            CHECK_NEAR(eg_item(eg_reduce_sum(second)), 0, 0);
+        }
+}
 // More results than a block has accumulators, with short and long axes inside and outside of them.
 TEST(blocks_of_results) {
     for (int d = 0; d < DTYPES; d += test_share > 1 ? 2 : 1) {
