@@ -50185,9 +50185,12 @@ static bool egi_session_init(eg_session *s, const unsigned char *wanted, unsigne
         egi_vertex *node = g->nodes[i];
         eg_tensor *value = run.value[node->out[0]];
         if (!value) ok = false;
-        else if (s->variables[i]) ok = (eg_assign)(s->variables[i], value) != NULL;
-        else ok = (s->variables[i] = eg_variable(value, node->name)) != NULL;
-        if (ok) (eg_set_trainable)(s->variables[i], node->trainable);
+        else if (s->variables[i]) {
+            ok = (eg_assign)(s->variables[i], value) != NULL;
+            if (ok) (eg_set_trainable)(s->variables[i], node->trainable);
+        } else if ((s->variables[i] = eg_variable(value, node->name)) != NULL)      // no traced function knows it yet
+            egi_variable_train(s->variables[i], node->trainable);
+        else ok = false;
     }
     egi_free(run.moves);
     egi_free(run.value);

@@ -2373,3 +2373,29 @@ TEST(initializing_is_a_setter) {
     eg_release(v);
     eg_graph_release(g);
 }
+// A session's first values are no setter: lists of functions, which know none of its variables, are replayed.
+static bool doubles(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_mul(in[0], 2)) != NULL;
+}
+TEST(initializing_a_new_session_is_no_setter) {
+    eg_graph *g = eg_graph_new();
+    eg_tensor *v, *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+    {
+        EG_GRAPH(g);
+        v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "v");
+        eg_set_trainable(v, false);
+    }
+    eg_function *f = eg_function_new(doubles, NULL);
+    for (int i = 0; i < 40; i++) {
+        EG_SCOPE;
+        eg_session *s = eg_session_new(g);
+        CHECK(eg_session_initialize(s, NULL, 0) && !eg_trainable(eg_session_variable(s, v)));
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        eg_session_release(s);
+    }
+    CHECK(eg_function_counts(f).replays > 20);
+    eg_function_release(f);
+    eg_release(v);
+    eg_graph_release(g);
+}
