@@ -3487,8 +3487,8 @@ static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
 // The name is what errors and eg_graph_node know it by; NULL: it has none, and only its handle says which one is fed.
 EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *name);
 #define eg_placeholder(...) EGI_CALL(eg_placeholder, __VA_ARGS__)
-// The latest eg_apply_gradients or eg_minimize that was written into the graph being built, as a node: fetching it
-// makes the update, and gives the number of updates so far (int64). eg_assign... return such nodes themselves, whose
+// The latest eg_apply_gradients, eg_minimize or eg_tape_minimize that was written into the graph being built, as a
+// node: fetching it makes the update, and gives the number of updates so far (int64). eg_assign... return such nodes themselves, whose
 // value is the variable's new one.
 EAGER_API eg_tensor *eg_graph_update(void);
 #define eg_graph_update(...) EGI_CALL(eg_graph_update, __VA_ARGS__)
@@ -22214,9 +22214,8 @@ static bool egi_body_call(const char *name, const char *what, eg_function_body *
 // Calls f in a scope of its own. The caller owns the references in out[0..m-1]; after an error all are NULL.
 static bool egi_flow_run(const char *name, const char *what, eg_function_body *f, void *user, eg_tensor *const *in,
                          int n, eg_tensor **out, int m) {
-    for (int i = 0; i < m; i++) out[i] = NULL;
     eg_scope scope = eg_scope_begin();
-    bool ok = egi_body_call(name, what, f, user, in, n, out, m);
+    bool ok = egi_body_call(name, what, f, user, in, n, out, m);       // in and out may be one list
     if (!ok && egi_this.error.code == EG_OK) egi_fail(EG_ERROR_STATE, name, "%s failed without an error", what);
     ok = ok && egi_flow_take(name, what, out, out, m);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
@@ -49117,13 +49116,13 @@ static eg_tensor *egi_graph_moved(egi_graph_run *run, eg_tensor *x, eg_backend *
     return y;
 }
 // Brings a node's operands to its device or, if it has none, to the session's; needed if some node has its own device
-// or the operands are on several.
+// or the operands are on several. Beside those of a graph that is built, they become nodes of that one.
 static bool egi_graph_gather(egi_graph_run *run, const egi_vertex *node, eg_tensor **in) {
     eg_backend *to = node->place ? node->place : run->graph->placed ? egi_backend_here() : NULL, *first = NULL;
     for (int i = 0; i < node->n && !to; i++) {
         if (!in[i] || in[i]->flags & EGI_NUMBER) continue;
         if (!first) first = egi_backend_of(in[i]);
-        else if (egi_backend_of(in[i]) != first) to = egi_backend_here();
+        else if (egi_backend_of(in[i]) != first && !egi_graph_adopts()) to = egi_backend_here();
     }
     for (int i = 0; i < node->n && to; i++)
         if (in[i] && !(in[i] = egi_graph_moved(run, in[i], to))) return false;

@@ -670,3 +670,13 @@ TEST(a_condition_made_in_c_is_compared) {
     CHECK_TENSOR(y, 0, 1, 1);
     eg_function_release(f);
 }
+// One list for inputs and outputs, as eg_while and eg_function_call take it.
+static bool doubles_it(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_mul(in[0], 2)) != NULL;
+}
+TEST(cond_takes_one_list) {
+    eg_tensor *a = eg_scalar(3);
+    CHECK(eg_cond(eg_greater(a, 0), doubles_it, doubles_it, NULL, &a, 1, &a, 1));
+    CHECK_TENSOR(a, 0, 6);
+}

@@ -520,6 +520,34 @@ TEST(gradients_for_sources_that_were_never_watched) {
         eg_function_release(f);
     }
 }
+// A function that calls a loaded one, which holds a constant or a variable, is saved as its own.
+static bool times_tensor(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return (out[0] = eg_mul(in[0], (eg_tensor *)user)) != NULL;
+}
+static bool calls_loaded(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_function_call((eg_function *)user, in, 1, out, 1);
+}
+TEST(a_function_that_calls_a_loaded_one) {
+    for (int variable = 0; variable < 2; variable++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y, *w = eg_constant(EG_SHAPE(2), 3, 4);
+        if (variable) w = eg_variable(w, "w");
+        eg_function *base = eg_function_new(times_tensor, w);
+        CHECK(eg_function_call(base, &x, 1, &y, 1));
+        REQUIRE(eg_function_save(base, test_temp("base")));
+        eg_function *loaded = eg_function_load(test_temp("base")), *f = eg_function_new(calls_loaded, loaded);
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        REQUIRE(eg_function_save(f, test_temp("caller")));
+        eg_function *g = eg_function_load(test_temp("caller"));
+        CHECK(g && eg_function_call(g, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, 3, 8);
+        eg_function_release(g);
+        eg_function_release(f);
+        eg_function_release(loaded);
+        eg_function_release(base);
+        if (variable) eg_release(w);
+    }
+}
 // A variable that is not trainable has a gradient where it is watched, and none where it is not.
 static eg_tensor *frozen;
 static bool frozen_body(eg_tensor *const *in, eg_tensor **out, void *user) {
