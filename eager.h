@@ -13137,10 +13137,26 @@ static void egi_team_take(void) {
     while (__atomic_exchange_n(&egi_team.busy, true, __ATOMIC_ACQUIRE)) egi_team_pause();
 }
 static void egi_team_give(void) { __atomic_store_n(&egi_team.busy, false, __ATOMIC_RELEASE); }
+// Up to egi_team_let a pthread_cancel of this thread waits: in a wait for the others it would leave the team locked, and
+// the others with tensors that nobody holds. (Android cancels no threads.) Returns what egi_team_let takes.
+static int egi_team_hold(void) {
+    int former = 0;
+#ifdef PTHREAD_CANCEL_DISABLE
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former);
+#endif
+    return former;
+}
+static void egi_team_let(int former) {
+#ifdef PTHREAD_CANCEL_DISABLE
+    pthread_setcancelstate(former, &former);
+#endif
+    (void)former;
+}
 // Ends the threads; the next kernel that is divided starts them again.
 static EGI_COLD void egi_team_end(void) {
     egi_team_state *p = &egi_team;
     if (egi_fork_happened(__atomic_load_n(&p->forks, __ATOMIC_RELAXED))) return;
+    const int cancel = egi_team_hold();
     egi_team_take();
     pthread_mutex_lock(&p->lock);
     __atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
@@ -13150,6 +13166,7 @@ static EGI_COLD void egi_team_end(void) {
     __atomic_store_n(&p->made, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&p->stop, false, __ATOMIC_RELAXED);
     egi_team_give();
+    egi_team_let(cancel);
 }
 // Starts the threads that are missing; those that could be started suffice. Signals are for the program's own threads.
 static EGI_COLD void egi_team_start(int threads) {
@@ -13208,6 +13225,7 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     if (__atomic_exchange_n(&p->busy, true, __ATOMIC_ACQUIRE)) return false;
     if (p->made < threads - 1) egi_team_start(threads);
     if (p->made == 0 || (p->rest > 0 && egi_clock_now() < p->until)) { egi_team_give(); return false; }
+    const int cancel = egi_team_hold();
     // Many small parts, so that a thread that other programs hold up leaves the rest to the others.
     const int64_t rounds = egi_max64(1, egi_min64(16, (int64_t)(cost / threads / EGI_TEAM_LEAST))),
                   parts = egi_min64(units, threads * rounds);
@@ -13246,6 +13264,7 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     }
     if (waited > 0 || p->rest > 0) egi_team_blame(worked, waited);
     egi_team_give();
+    egi_team_let(cancel);
     return true;
 }
 #endif

@@ -234,6 +234,44 @@ TEST(a_thread_begins_with_its_share_and_others_take_the_rest) {
     CHECK(divided > 0);
     CHECK(eg_set_num_threads(0));
 }
+#ifdef PTHREAD_CANCEL_DISABLE
+// The caller's part waits for the other thread's, which lasts so long that the caller has to sleep for its end.
+static void see_long_part(void *context, int64_t begin, int64_t end) {
+    see_part(context, begin, end);
+    for (const double until = egi_clock_now() + 0.01; egi_this.slot && egi_clock_now() < until; ) {}
+}
+typedef struct cancelled { bool team, done; } cancelled;
+static void *cancel_itself(void *argument) {
+    cancelled *c = (cancelled *)argument;
+    parts_seen p;
+    memset(&p, 0, sizeof p);
+    p.hold = true;
+    for (int i = 0; i < EGI_TEAM_THREADS; i++) p.first[i] = -1;
+    pthread_cancel(pthread_self());
+    if (c->team) egi_parallel(UNITS, 1e7, see_long_part, &p);
+    else eg_set_num_threads(3);
+    c->done = true;
+    pthread_testcancel();
+    return NULL;
+}
+// Else the team would stay taken, and whatever waits for it would never end.
+TEST(a_cancelled_thread_ends_after_its_kernel) {
+    CHECK(eg_set_num_threads(2));
+    for (int i = 0; i < 10; i++) {
+        cancelled c = { i < 9, false };
+        pthread_t thread;
+        void *result;
+        see_parts(false, 1e7);
+        egi_team.rest = 0;
+        REQUIRE(pthread_create(&thread, NULL, cancel_itself, &c) == 0);
+        pthread_join(thread, &result);
+        CHECK(c.done);
+        CHECK(result == PTHREAD_CANCELED);
+        REQUIRE(!egi_team.busy);
+    }
+    CHECK(eg_set_num_threads(0));
+}
+#endif
 TEST(a_long_kernel_of_short_steps_wakes_threads) {
     CHECK(egi_step_cost(9e4, 2.5e5) >= EGI_TEAM_WAKE);
     CHECK(egi_step_cost(9e4, 9.5e4) < EGI_TEAM_WAKE);
