@@ -5171,7 +5171,7 @@ __attribute__((noinline)) EAGER_API void egi_note_call(const char *function, con
     egi_this.noted = (int)(note - egi_this.notes);
 }
 // The latest note, or NULL.
-static __attribute__((unused)) const egi_call_note *egi_note_last(void) {
+static const egi_call_note *egi_note_last(void) {
     return egi_this.noted ? &egi_this.notes[egi_this.noted] : NULL;
 }
 
@@ -5306,13 +5306,14 @@ static EGI_COLD const egi_call_note *egi_note_of(const char *op) {
     }
     return note;
 }
-// Keeps the place where the program called the op that runs now, else where it called a function that this is a part
-// of; none if neither call was noted.
-static void egi_note_keep(egi_kept_note *kept, const char *op) {
-    const egi_call_note *note = egi_note_of(op);
+// Keeps the place of a note; none if it is NULL.
+static EGI_COLD void egi_note_keep_of(egi_kept_note *kept, const egi_call_note *note) {
     kept->line = note ? note->line : 0;
     snprintf(kept->file, sizeof kept->file, "%s", note ? egi_note_file(note) : "");
 }
+// Keeps the place where the program called the op that runs now, else where it called a function that this is a part
+// of; none if neither call was noted.
+static void egi_note_keep(egi_kept_note *kept, const char *op) { egi_note_keep_of(kept, egi_note_of(op)); }
 // Whether this is the name of an op that the program registered (not only one of the same letters), whose errors go by
 // the name alone, without "eg_". eg_op_register sets the pointer, so that a program which registers no op does not
 // reach the list of them.
@@ -5399,6 +5400,8 @@ static void egi_error_say(eg_error_code code, const char *op, const char *format
     egi_failure_surround(&f, op, f.within);
     egi_note_keep(&f.place, op);
     if (!f.place.line && stage) f.place = *stage->made;
+    // Memory may be missing in any part of a function, also in those whose errors are not raised in its name.
+    if (!f.place.line && code == EG_ERROR_MEMORY) egi_note_keep_of(&f.place, egi_note_last());
     egi_failure_tell(&f);
 }
 // Takes the pending error off this thread, to give it back later, or to another thread. Neither is counted or
@@ -5473,13 +5476,13 @@ static bool egi_fail(eg_error_code code, const char *op, const char *format, ...
 static EGI_COLD bool egi_graph_refuses(bool raised);
 #define egi_refuse(...) egi_graph_refuses(egi_fail(__VA_ARGS__))
 static EGI_COLD bool egi_memory_fail(const char *what, int64_t bytes) {
-    int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED);
+    const int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED);
+    char asked[64] = "", limited[96] = "";
+    if (bytes) snprintf(asked, sizeof asked, " (%lld bytes asked for)", (long long)bytes);
     if (limit)
-        return egi_refuse(
-            EG_ERROR_MEMORY, what,
-            "out of memory (%lld bytes asked for; eg_memory_limit is %lld, and %lld are in use or cached)",
-            (long long)bytes, (long long)limit, (long long)__atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED));
-    return egi_refuse(EG_ERROR_MEMORY, what, "out of memory (%lld bytes asked for)", (long long)bytes);
+        snprintf(limited, sizeof limited, "; eg_memory_limit is %lld, and %lld are in use or cached", (long long)limit,
+                 (long long)__atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED));
+    return egi_refuse(EG_ERROR_MEMORY, what, "out of memory%s%s", asked, limited);
 }
 // A NULL operand is the trace of an earlier error; only where none is pending is it one of its own. In the body of a
 // traced function NULLs stand after the inputs, so that the error says how many there were.
@@ -13137,8 +13140,8 @@ static void egi_team_take(void) {
     while (__atomic_exchange_n(&egi_team.busy, true, __ATOMIC_ACQUIRE)) egi_team_pause();
 }
 static void egi_team_give(void) { __atomic_store_n(&egi_team.busy, false, __ATOMIC_RELEASE); }
-// Up to egi_team_let a pthread_cancel of this thread waits: in a wait for the others it would leave the team locked, and
-// the others with tensors that nobody holds. (Android cancels no threads.) Returns what egi_team_let takes.
+// Up to egi_team_let a pthread_cancel of this thread waits: in a wait for the others it would leave the team locked,
+// and the others with tensors that nobody holds. (Android cancels no threads.) Returns what egi_team_let takes.
 static int egi_team_hold(void) {
     int former = 0;
 #ifdef PTHREAD_CANCEL_DISABLE

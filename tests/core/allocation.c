@@ -98,6 +98,8 @@ static void sweep(act a, bool atomic) {
             } else if (!right) {
                 CHECK_INT(eg_error(), EG_ERROR_MEMORY);
                 CHECK_CONTAINS(eg_error_message(), "out of memory");
+                CHECK(!strstr(eg_error_message(), "(0 bytes"));
+                CHECK_CONTAINS(eg_error_message(), "allocation.c:");        // the line of a call of this file's
             }
             eg_error_clear();
             values_take(&after, &s);
