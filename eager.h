@@ -37618,7 +37618,7 @@ EAGER_API bool (eg_load_weights_memory)(eg_layer *l, const void *data, int64_t s
 // A model's file is an archive: weights by path, and the structure as JSON in a text. A save first checks that a load
 // could make every layer.
 
-static const char egi_model_key[] = "eager_model";
+static const char egi_model_key[] = "eager_model", egi_function_key[] = "eager_function";
 // The first custom layer that a load could not make, since its kind is not registered. Layers inside a custom layer are
 // made by its maker and not checked.
 static const eg_layer *egi_layer_unregistered(const eg_layer *l) {
@@ -37664,7 +37664,9 @@ static eg_layer *egi_archive_model(const char *function, const char *path, eg_ar
     eg_load_options all;
     memset(&all, 0, sizeof all);
     const char *config = eg_archive_text(a, egi_model_key);
-    if (!config) egi_file_fail(function, path, -1, "holds weights, but no architecture; eg_load_weights reads it");
+    if (!config) egi_file_fail(function, path, -1, eg_archive_text(a, egi_function_key)
+                               ? "holds a function, not a model; eg_function_load reads it"
+                               : "holds weights, but no architecture; eg_load_weights reads it");
     eg_random_state random = egi_this.random;                        // restored below: a load draws no random numbers
     // A small model may be built although its weights are missing: the import reports that.
     int64_t numbers = 1 << 20;
@@ -50308,7 +50310,6 @@ EAGER_API eg_tensor *(eg_graph_iterator_set)(eg_iterator *it, eg_dataset *d) {
 // writes the lines into a new graph by calling what wrote them (the doors of ops, eg_assign and so on), and makes a
 // function of it as a session does. So all that a file says passes the checks of code.
 
-static const char egi_function_key[] = "eager_function";
 enum { EGI_FUNCTION_VERSION = 2 };        // 1: without "open"; all primes are near a million
 static const char *const egi_vertex_kinds[] = { "placeholder", "tensor", "tensor", "fill", "random", "variable", "op",
                                                 "work", "assign", "gradients", "update", "host_call", "cond",

@@ -50,6 +50,8 @@ TEST(a_function_there_and_back) {
     CHECK(eg_function_call(f, &x, 1, &y, 1));
     for (int i = 0; i < 2; i++) {
         REQUIRE(eg_function_save(f, test_temp(names[i]), .inputs = EG_NAMES("x"), .outputs = EG_NAMES("y")));
+        CHECK_ERROR(eg_model_load(test_temp(names[i])), EG_ERROR_FILE,
+                    "holds a function, not a model; eg_function_load reads it");
         eg_function *g = eg_function_load(test_temp(names[i]));
         REQUIRE(g != NULL);
         for (int k = 0; k < 4; k++) {
