@@ -24780,8 +24780,9 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     for (int i = 0; i < given->rank && fits; i++)
         fits = given->dims[i] < 0 || in->dims[i + 1] < 0 || given->dims[i] == in->dims[i + 1];
     if (!fits)
-        return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the input %s is not the batch of %s that .input_shape promised",
-                        egi_shape_show_free(*in), egi_shape_show_free(*given));
+        return egi_fail(EG_ERROR_SHAPE, egi_as_call, "the input %s is not the batch of %s that .input_shape promised%s",
+                        egi_shape_show_free(*in), egi_shape_show_free(*given), in->rank != given->rank
+                        ? "" : "; .input_shape is that of one example, without the batch's axis");
     eg_shape out = *in;
     if (t->n_in < 0) return t->shape(l, in, n, &out);
     if (!l->built || !(t->flags & EGI_FIXED_LAST)) return true;

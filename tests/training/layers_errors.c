@@ -469,6 +469,10 @@ TEST(inputs_that_do_not_fit) {
                 "eg_call_multi: 0 outputs asked for; the layer has 1");
     CHECK_ERROR(eg_call(dense, ones(EG_SHAPE(2, 2, 3))), EG_ERROR_SHAPE,
                 "the input [2, 2, 3] is not the batch of [3] that .input_shape promised");
+    eg_layer *batched = eg_layer_dense(2, .input_shape = EG_SHAPE(8, 3));
+    CHECK_ERROR(eg_call(batched, ones(EG_SHAPE(8, 3))), EG_ERROR_SHAPE,
+                "promised; .input_shape is that of one example, without the batch's axis");
+    eg_layer_release(batched);
     CHECK_INT(eg_layer_parameters(dense), 8);
     CHECK(eg_layer_build(dense, EG_SHAPE(-1, -1)));     // it knows by now
     CHECK_ERROR(eg_call(grouped, ones(EG_SHAPE(1, 2, 2, 2))), EG_ERROR_ARGUMENT,
