@@ -19224,6 +19224,11 @@ EAGER_API eg_tensor *(eg_conv1d)(eg_tensor *x, eg_tensor *filter, eg_conv_option
 static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     const char *name = "depthwise_conv2d";
     if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, filter)) return NULL;
+    if (!egi_conv_options_valid(name, &o, 2)) return NULL;
+    if (o.groups > 1)
+        return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, name,
+                                      ".groups is %lld: each channel has filters of its own, so leave it out, or take "
+                                      "eg_conv2d", (long long)o.groups);
     if (x->rank != 4 || filter->rank != 4 || filter->dims[2] != x->dims[3])
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name,
                                       "needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s",

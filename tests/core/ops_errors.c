@@ -446,6 +446,10 @@ TEST(convolution_errors) {
     CHECK_ERROR(eg_conv2d(x, k, .groups = 3), EG_ERROR_SHAPE, "3 groups");
     CHECK_ERROR(eg_conv2d(x, k, .groups = 2), EG_ERROR_SHAPE, "2 groups");
     CHECK_ERROR(eg_conv2d(x, k, .groups = -1), EG_ERROR_ARGUMENT, "-1 groups");
+    CHECK_ERROR(eg_depthwise_conv2d(x, k, .groups = -1), EG_ERROR_ARGUMENT, "eg_depthwise_conv2d: -1 groups");
+    CHECK_ERROR(eg_depthwise_conv2d(x, k, .groups = 2), EG_ERROR_ARGUMENT,
+                "eg_depthwise_conv2d: .groups is 2: each channel has filters of its own");
+    CHECK_SHAPE(eg_depthwise_conv2d(x, k, .groups = 1), 1, 2, 3, 8);
     CHECK_ERROR(eg_conv2d(x, k, .strides = { -1 }), EG_ERROR_ARGUMENT, "strides");
     CHECK_ERROR(eg_conv2d(x, k, .strides = { INT64_MAX }), EG_ERROR_ARGUMENT, "strides");
     CHECK_ERROR(eg_conv2d(x, k, .dilations = { 1, -1 }), EG_ERROR_ARGUMENT, "dilations");
