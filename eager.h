@@ -18897,7 +18897,8 @@ EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_
 // Adds row i of x to row segments[i] of n rows: a scatter_add along axis 0.
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n) {
     if (!egi_operand_alive("segment_sum", 0, x) || !egi_operand_alive("segment_sum", 1, segments)) return NULL;
-    if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
+    if (n < 0) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "segment_sum", "%lld segments", (long long)n);
+    if (segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "segment_sum",
                                       "segments %s must have one entry for each row of %s",
                                       egi_tensor_show(segments), egi_tensor_show(x));

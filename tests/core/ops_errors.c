@@ -422,7 +422,7 @@ TEST(picking_errors) {
     CHECK_ERROR(eg_tensor_scatter_add(x, eg_zeros(EG_INT32, EG_SHAPE(1, 1)), eg_ones(EG_INT32, EG_SHAPE(1, 3))),
                 EG_ERROR_DTYPE, "eg_tensor_scatter_add");
     CHECK_ERROR(eg_segment_sum(x, eg_zeros(EG_INT32, EG_SHAPE(3)), 2), EG_ERROR_SHAPE, "int32 [3]");
-    CHECK_ERROR(eg_segment_sum(x, i, -1), EG_ERROR_SHAPE, "eg_segment_sum");
+    CHECK_ERROR(eg_segment_sum(x, i, -1), EG_ERROR_ARGUMENT, "eg_segment_sum: -1 segments");
     CHECK_ERROR(eg_one_hot(i, -1), EG_ERROR_ARGUMENT, "eg_one_hot: the depth is -1");
     CHECK_ERROR(eg_one_hot(x, 3), EG_ERROR_DTYPE, "eg_one_hot");
     CHECK_ERROR(eg_one_hot(i, 3, .dtype = (eg_dtype)77), EG_ERROR_DTYPE, "77");
