@@ -19201,9 +19201,9 @@ static eg_tensor *egi_conv(const char *name, int space, eg_tensor *x, eg_tensor 
     w.oc = f->dims[space + 1];
     if (w.c % w.groups || w.oc % w.groups || f->dims[space] != w.c / w.groups)
         return (eg_tensor *)egi_raise(
-            EG_ERROR_SHAPE, name, "%s channels of %s in %s groups against %s input channels of filter %s",
-            egi_dim_show(x, w.c), egi_tensor_show(x), egi_dim_show(x, w.groups), egi_dim_show(f, f->dims[space]),
-            egi_tensor_show(f));
+            EG_ERROR_SHAPE, name, "%s channels of %s in %s group%s against %s input channels of filter %s",
+            egi_dim_show(x, w.c), egi_tensor_show(x), egi_dim_show(x, w.groups), egi_text_plural(w.groups),
+            egi_dim_show(f, f->dims[space]), egi_tensor_show(f));
     if (egi_conv_filter_is_empty(f, space))
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, name, "the filter %s is empty", egi_tensor_show(f));
     for (int i = 0; i < space; i++) {
@@ -22233,8 +22233,8 @@ static bool egi_body_call(const char *name, const char *what, eg_function_body *
     EGI_FRAMED_DEEPER(what, name, ok = f(lists, results, user));
     for (int i = m; i < m + SPARE && ok; i++)
         if (results[i])
-            ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave at least %d results, but the call asked for %d", what,
-                          i + 1, m);
+            ok = egi_fail(EG_ERROR_ARGUMENT, name, "%s gave at least %d result%s, but the call asked for %d", what,
+                          i + 1, egi_text_plural(i + 1), m);
     if (ok && m) memcpy(out, results, (size_t)m * sizeof *out);
     if (lists != few) egi_free(lists);
     return ok;

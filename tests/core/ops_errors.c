@@ -438,7 +438,7 @@ TEST(picking_errors) {
 TEST(convolution_errors) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 5, 4)), *k = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 4, 2));
     CHECK_ERROR(eg_conv2d(x, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 3, 2))), EG_ERROR_SHAPE,
-                "eg_conv2d: 4 channels of float32 [1, 4, 5, 4]");
+                "eg_conv2d: 4 channels of float32 [1, 4, 5, 4] (from eg_ones) in 1 group against 3 input channels");
     CHECK_ERROR(eg_conv2d(x, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 3, 2))), EG_ERROR_SHAPE, "float32 [3, 3, 3, 2]");
     CHECK_ERROR(eg_conv2d(x, eg_ones(EG_FLOAT32, EG_SHAPE(5, 3, 4, 2))), EG_ERROR_SHAPE, "EG_SAME?");
     CHECK_ERROR(eg_conv2d(x, k, .dilations = { 2 }), EG_ERROR_SHAPE, "window of 5");

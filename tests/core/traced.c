@@ -2362,9 +2362,19 @@ static bool gives_two(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = out[1] = eg_square(in[0]);
     return true;
 }
+static bool gives_one(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_square(in[0])) != NULL;
+}
+static bool passes_second(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = in[1];
+    return true;
+}
 // Behind the inputs stand NULLs, and a result that the call has no place for is not written.
 TEST(lists_of_a_body_end_with_nulls) {
-    eg_function *reads = eg_function_new(reads_two, NULL), *gives = eg_function_new(gives_two, NULL);
+    eg_function *reads = eg_function_new(reads_two, NULL), *gives = eg_function_new(gives_two, NULL),
+                *writes = eg_function_new(gives_one, NULL), *passes = eg_function_new(passes_second, NULL);
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y[2] = { NULL, x }, *yes = eg_greater(eg_scalar(1), 0);
     for (int i = 0; i < 4; i++) {                           // eagerly and traced; what has a mask is one input, too
         eg_tensor *z = i < 2 ? x : eg_with_mask(x, yes);
@@ -2378,6 +2388,9 @@ TEST(lists_of_a_body_end_with_nulls) {
     CHECK_ERROR(eg_cond(yes, reads_two, gives_two, NULL, &x, 1, y, 1), EG_ERROR_NULL, "operand 1 is NULL");
     CHECK_ERROR(eg_cond(yes, gives_two, reads_two, NULL, &x, 1, y, 1), EG_ERROR_ARGUMENT, "gave at least 2 results");
     CHECK(y[1] == x);
+    CHECK_ERROR(eg_function_call(writes, &x, 1, NULL, 0), EG_ERROR_ARGUMENT,
+                "the body gave at least 1 result, but the call asked for 0");
+    CHECK(eg_function_call(passes, &x, 1, y, 1) && !y[0]);
     eg_graph *g = eg_graph_new();
     {
         EG_GRAPH(g);
@@ -2388,6 +2401,8 @@ TEST(lists_of_a_body_end_with_nulls) {
     eg_graph_release(g);
     eg_function_release(reads);
     eg_function_release(gives);
+    eg_function_release(writes);
+    eg_function_release(passes);
 }
 // Errors of results name the body.
 static bool gives_ended(eg_tensor *const *in, eg_tensor **out, void *user) {
