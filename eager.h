@@ -3488,8 +3488,8 @@ static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
 EAGER_API eg_tensor *eg_placeholder(eg_dtype dtype, eg_shape shape, const char *name);
 #define eg_placeholder(...) EGI_CALL(eg_placeholder, __VA_ARGS__)
 // The latest eg_apply_gradients, eg_minimize or eg_tape_minimize that was written into the graph being built, as a
-// node: fetching it makes the update, and gives the number of updates so far (int64). eg_assign... return such nodes themselves, whose
-// value is the variable's new one.
+// node: fetching it makes the update, and gives the number of updates so far (int64). eg_assign... return such nodes
+// themselves, whose value is the variable's new one.
 EAGER_API eg_tensor *eg_graph_update(void);
 #define eg_graph_update(...) EGI_CALL(eg_graph_update, __VA_ARGS__)
 // EG_AFTER(first); : each node that the rest of the block writes needs `first`, a node of the graph being built. A run
