@@ -13967,6 +13967,7 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
     else if (wide && egi_strip_pays(p, dtype, n)) egi_strips_run(p, dtype, n, in, scalars, out);
     else egi_program_runner_of(p, dtype, wide, n)(p, n, in, scalars, out);
 }
+#ifndef EGI_FOR_SIZE
 enum { EGI_FILLED_LEAST = 256 };         // elements
 // Runs a compiled loop with vectors of 16 bytes where some operands are one element: of each, a block is filled, which
 // is read again and again. The interpreter would take twice as long.
@@ -13987,6 +13988,7 @@ EGI_NOINLINE static void egi_loop_run_filled(egi_loop *loop, int64_t n, const vo
         loop(egi_min64(block, n - i), at, (float *)out + i);
     }
 }
+#endif
 // Makes the program of a row's formula (variant 0), or of its gradient for input variant - 1, at its first run, and
 // publishes it in the row, under the lock, which a child of fork finds free. It allocates nothing. NULL: the formula is
 // too long.
@@ -14020,11 +14022,13 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     int loop = -1;                                          // its number among the compiled ones
     if (compiled && scalars) {
         if (scalars == op->saves[variant] && wide && EGI_WIDE_PROGRAMS) loop = dtype + 2;
+#ifndef EGI_FOR_SIZE
         else if (dtype == EG_FLOAT32 && !wide && n >= EGI_FILLED_LEAST && compiled[0] && !(op->flags & EGI_TO_BOOL) &&
                  !(n >= EGI_PARALLEL_SIZE && egi_cache_overflows(n * 4))) {
             egi_loop_run_filled(compiled[0], n, in, scalars, out);
             return true;
         }
+#endif
     } else if (compiled && op->flags & EGI_TO_BOOL) {
         if (n < EGI_TEST_FEW && (dtype == EG_FLOAT32 || op->dtypes == EGI_DTYPES_B)) loop = 0;
         else if (wide && EGI_WIDE_PROGRAMS && n >= EGI_TEST_LEAST && op->dtypes == EGI_DTYPES_P) loop = dtype + 1;
