@@ -13231,8 +13231,7 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     const int cancel = egi_team_hold();
     // Many small parts, so that a thread that other programs hold up leaves the rest to the others.
     const int64_t rounds = egi_max64(1, egi_min64(16, (int64_t)(cost / threads / EGI_TEAM_LEAST))),
-                  parts = egi_min64(units, threads * rounds);
-    const int64_t shares = egi_min64(p->made + 1, parts);
+                  parts = egi_min64(units, threads * rounds), shares = egi_min64(p->made + 1, parts);
     const uint64_t number = __atomic_load_n(&p->jobs, __ATOMIC_RELAXED) + 1;
     const double begun = egi_clock_now();
     __atomic_store_n(&p->units, units, __ATOMIC_RELAXED);
