@@ -44519,7 +44519,7 @@ static int egi_inputs_without_masks(eg_tensor *const *in, int n) {
 static void egi_function_call_shows(const egi_function_call *c, char *text, size_t room) {
     const egi_call_note *note = egi_note_among(0, egi_this.noted, "function_call");
     int at = snprintf(text, room, ", in the body of a traced function called with %d input%s", c->n,
-                      c->n == 1 ? "" : "s");
+                      egi_text_plural(c->n));
     if (note) snprintf(text + at, room - (size_t)at, " at %.80s:%d", egi_note_file(note), note->line);
 }
 // Runs the body in a scope of its own; its results go to the caller's scope. `counted`: the list for which this call is
