@@ -29796,7 +29796,7 @@ static bool egi_step_fits(const egi_training *t, const eg_layer *model, const eg
         return egi_fail(EG_ERROR_ARGUMENT, s->function,
                         "an element has %d component(s); for a model of %d input%s and %d output%s it must have "
                         "%d, or %d with sample weights", n, s->inputs, s->inputs == 1 ? "" : "s (.inputs)",
-                        t->n_outputs, t->n_outputs == 1 ? "" : "s", want, want + 1);
+                        t->n_outputs, egi_text_plural(t->n_outputs), want, want + 1);
     return t->n_outputs == 1 || s->classes.count <= 0 || egi_fail(
         EG_ERROR_ARGUMENT, s->function,
         ".class_weights are for models of one output, and this one has %d; sample weights can do the same",
