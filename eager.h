@@ -41821,11 +41821,22 @@ static void egi_variable_unshare(eg_tensor *v) {
     if (copy && egi_tensor_copy(v, copy)) egi_variable_take(v, copy);
     if (copy) egi_object_release(&copy->object);
 }
-// A body that assigns runs on one thread at a time, but other threads may be reading variables' memory: unshares the
-// assigned ones.
+// Gives variables memory that nobody else holds, such as a reader of their values: those that the list changes or its
+// body made, and those whose values another tensor or variable that the body reads has, too. What is only read stays
+// where it is, since another thread may be reading it.
 static void egi_trace_unshare(const egi_trace *t) {
-    for (int64_t k = 0; k < t->n_variables && t->assigns; k++)
-        if (!egi_variable_is_alone(t->variables[k].variable)) egi_variable_unshare(t->variables[k].variable);
+    for (int64_t k = 0; k < t->n_variables && t->assigns; k++) {
+        eg_tensor *v = t->variables[k].variable;
+        if (egi_variable_is_alone(v)) continue;
+        bool parts = t->variables[k].assigned || (t->made && v->id >= t->first_id);
+        for (int64_t i = 0; i < k && !parts; i++) parts = t->variables[i].variable->buffer == v->buffer;
+        if (parts) egi_variable_unshare(v);
+    }
+    for (int64_t i = 0; i < t->n_places && t->assigns; i++) {
+        const egi_place *p = &t->places[i];
+        if (p->kind == EGI_AT_VARIABLE && (p->written || p->alias) && !egi_variable_is_alone(p->variable))
+            egi_variable_unshare(p->variable);
+    }
 }
 // Whether the list changes the variable whose value a place is.
 static bool egi_trace_changes(const egi_trace *t, const egi_place *p) {

@@ -414,6 +414,47 @@ TEST(a_function_that_fails_fails_the_call) {
     CHECK_INT(eg_function_counts(f).replays, 7);
     eg_function_release(f);
 }
+// The function calls a traced function that assigns to one variable and reads another, which the list reads, too. That
+// one is left alone, also when the two are compared, in turn or at once.
+static bool assigns_and_reads(eg_tensor *const *in, eg_tensor **out, void *user) {
+    host *s = (host *)user;
+    eg_assign_add(s->own, in[0]);
+    return (out[0] = eg_mul(in[0], s->v)) != NULL;
+}
+typedef struct calling { host variables; eg_function *inner; } calling;
+static bool calls_a_function(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_function_call(((calling *)user)->inner, in, 1, out, 1);
+}
+static bool reads_beside_a_call(eg_tensor *const *in, eg_tensor **out, void *user) {
+    calling *s = (calling *)user;
+    eg_tensor *y;
+    return eg_host_call(calls_a_function, s, in, 1, &y, 1) && (out[0] = eg_add(y, s->variables.v)) != NULL;
+}
+TEST(a_function_calls_one_that_assigns_something_else) {
+    for (int beside = 0; beside < 3; beside++) {            // calls of the inner function before the third of the outer
+        calling s;
+        memset(&s, 0, sizeof s);
+        s.variables.v = eg_variable(eg_constant(EG_SHAPE(2), 2, 3), "v");
+        s.variables.own = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "own");
+        eg_function *f = eg_function_new(reads_beside_a_call, &s);
+        s.inner = eg_function_new(assigns_and_reads, &s.variables);
+        int calls = 0;
+        for (int i = 0; i < 20; i++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+            for (int k = 0; k < beside && i == 2; k++, calls++) CHECK(eg_function_call(s.inner, &x, 1, &y, 1));
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            CHECK_TENSOR(y, 0, 4, 6);
+            CHECK_TENSOR(s.variables.own, 0, ++calls, calls);
+        }
+        CHECK(eg_function_reason(f) == NULL && eg_function_reason(s.inner) == NULL);
+        CHECK(eg_function_counts(f).replays >= 10 && eg_function_counts(s.inner).replays >= 10);
+        eg_function_release(f);
+        eg_function_release(s.inner);
+        eg_release(s.variables.v);
+        eg_release(s.variables.own);
+    }
+}
 TEST(wrong_host_calls) {
     EG_SCOPE;
     host s;

@@ -981,6 +981,33 @@ TEST(what_readers_hold_does_not_end_tracing) {
     for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
     eg_release(r.w);
 }
+// What a body only reads stays where it is, also where it assigns to something else and is compared again and again.
+static bool counts_and_shifts(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *const *v = (eg_tensor *const *)user;
+    eg_assign_add(v[1], 1);
+    return (out[0] = eg_matmul(in[0], v[0])) != NULL;
+}
+TEST(what_a_body_only_reads_is_read_by_others) {
+    EG_SCOPE;
+    reader r = { eg_variable(eg_random_normal(EG_SHAPE(4, 4)), "w"), false };
+    eg_tensor *v[] = { r.w, eg_variable(eg_scalar(0), "count"), eg_variable(eg_scalar(0), "other") };
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3, 4)), *y;
+    eg_function *f = eg_function_new(counts_and_shifts, v);
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++) REQUIRE(!pthread_create(&thread[i], NULL, read_on_tapes, &r));
+    for (int i = 0; i < 400; i++) {
+        EG_SCOPE;
+        if (i % 2) eg_set_trainable(v[2], i / 2 % 2);
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+    }
+    __atomic_store_n(&r.stop, true, __ATOMIC_RELEASE);
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+    CHECK(eg_item(v[1]) == 400 && eg_function_counts(f).rechecks >= 200);
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK_INT(eg_function_counts(f).traces, 1);
+    eg_function_release(f);
+    for (int i = 0; i < 3; i++) eg_release(v[i]);
+}
 // Several threads call a function that branches, each its own way.
 static bool doubled_by_w(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_matmul(in[0], eg_mul((eg_tensor *)user, 2));

@@ -2189,6 +2189,42 @@ TEST(who_holds_a_variable_puts_tracing_off) {
         eg_release(s.kept);
     }
 }
+// Variables that share their values are told apart when the body is compared, also those that it only reads; what it
+// writes gets memory of its own, whoever holds the former values.
+static bool reads_two_writes_one(eg_tensor *const *in, eg_tensor **out, void *user) {
+    net *s = (net *)user;
+    eg_assign_add(s->v[2], 1);
+    out[0] = eg_add(eg_mul(s->v[0], in[0]), s->v[1]);
+    eg_tensor *slope = in[0], *w = s->v[3];
+    return out[0] && eg_apply_gradients(s->opt, &slope, &w, 1);
+}
+TEST(variables_that_share_their_values_stay_traced) {
+    net s;
+    memset(&s, 0, sizeof s);
+    s.opt = eg_sgd(.learning_rate = 1);
+    for (int i = 0; i < 4; i++) s.v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), i), "v");
+    eg_function *f = eg_function_new(reads_two_writes_one, &s);
+    for (int i = 0; i < 60; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(2), 10), *y, *held = eg_read(s.v[i % 4]);
+        if (i % 10 == 6) eg_assign(s.v[0], s.v[1]);                         // they share memory
+        if (i % 10 == 7) eg_assign(s.v[1], eg_full(EG_FLOAT32, EG_SHAPE(2), i));
+        if (i % 10 == 8) eg_assign(s.v[0], s.v[3]);
+        const double a = eg_item(eg_index(s.v[0], 0)), b = eg_item(eg_index(s.v[1], 0));
+        const double w = eg_item(eg_index(s.v[3], 0)), was = eg_item(eg_index(held, 0));
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, a * 10 + b, a * 10 + b);
+        CHECK_TENSOR(s.v[2], 0, i + 3, i + 3);
+        CHECK_NEAR(eg_item(eg_index(s.v[3], 0)), w - 10, 0);
+        CHECK_NEAR(eg_item(eg_index(held, 0)), was, 0);
+    }
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK_INT(eg_function_counts(f).traces, 1);
+    CHECK(eg_function_counts(f).replays >= 50);
+    eg_function_release(f);
+    eg_optimizer_release(s.opt);
+    for (int i = 0; i < 4; i++) eg_release(s.v[i]);
+}
 // What C gets for a body is an input: lent memory, an iterator's next element.
 typedef struct getter { eg_iterator *it; float *lent; } getter;
 static bool getting_body(eg_tensor *const *in, eg_tensor **out, void *user) {
