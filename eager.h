@@ -41756,6 +41756,10 @@ static int32_t egi_trace_copy_line(egi_trace *t, int32_t operand) {
     if (o.size) t->n_lines++;
     return p->form;
 }
+// Output i of m or, from m on, the mask of output i - m.
+static const eg_tensor *egi_trace_output(const egi_trace *t, eg_tensor *const *out, int i) {
+    return i < t->m ? out[i] : out[i - t->m] ? out[i - t->m]->mask : NULL;
+}
 // Finds the outputs' operands, and the temporaries that outlive the call.
 static bool egi_trace_end_outputs(egi_trace *t, eg_tensor *const *out) {
     for (int64_t i = 0; i < t->n_lines; i++) {
@@ -41767,13 +41771,16 @@ static bool egi_trace_end_outputs(egi_trace *t, eg_tensor *const *out) {
     t->out_flags = (uint16_t *)egi_alloc((size_t)(t->m ? t->m : 1) * sizeof *t->out_flags);
     if (!t->out || !t->out_flags) t->failed = true;
     for (int i = 0; i < 2 * t->m && !t->failed; i++) {
-        const eg_tensor *x = i < t->m ? out[i] : out[i - t->m] ? out[i - t->m]->mask : NULL;
+        const eg_tensor *x = egi_trace_output(t, out, i);
         t->out[i] = -1;
         if (i < t->m) t->out_flags[i] = x ? x->flags & EGI_PROBABILITIES : 0;
         if (!x) continue;
         if (x->flags & EGI_NUMBER) egi_trace_refuse(t, false, "output %d is a plain number", i);
         else if (i >= t->m && x->mask) egi_trace_refuse(t, false, "the mask of output %d has a mask", i - t->m);
         if (t->reason[0]) return false;
+        int first = i < t->m ? 0 : t->m;                    // what is returned twice is one tensor in replays, too
+        while (egi_trace_output(t, out, first) != x) first++;
+        if (first < i) { t->out[i] = t->out[first]; continue; }
         int32_t operand = egi_trace_uses(t, x, false);
         if (operand < 0) return false;
         t->out[i] = egi_trace_make_fresh(t, operand) ? operand : egi_trace_copy_line(t, operand);
@@ -44237,12 +44244,12 @@ static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *
     }
     return true;
 }
-// 4 if lines of the gradient add in place to what is given for a slot, as they do in eager code where it is the tape's
-// own; else 0.
-static int egi_back_adds_in_place(const egi_taped *k, int32_t slot, const eg_tensor *given) {
+// 4 if lines of the gradient may add in place to a given one, as they do in eager code where it is the tape's own; else
+// 0. It is theirs to change wherever other lines hand it on to, such as that of an addition.
+static int egi_back_adds_in_place(const egi_taped *k, const eg_tensor *given) {
     if (!egi_tape_sum_is_own(given)) return 0;
     for (int64_t l = 0; l < k->tape.n_lines; l++)
-        if (k->tape.lines[l]->op->accumulate == egi_grad_slice_in_place && k->tape.lines[l]->slots[0] == slot) return 4;
+        if (k->tape.lines[l]->op->accumulate == egi_grad_slice_in_place) return 4;
     return 0;
 }
 // Puts a given gradient into its slot; a copy where lines add to it in place.
@@ -44328,10 +44335,9 @@ static bool egi_grad_call(const eg_grad_context *c, const egi_op *op, eg_tensor 
     if (!list) return egi_memory_fail("tape_gradient", 0);
     for (int32_t i = 0; i < k->n_in; i++)
         key[i] = (unsigned char)(!c->needed[i] || k->in_slot[i] < 0 ? 0
-                                 : dx[i] ? 3 + egi_back_adds_in_place(k, k->in_slot[i], dx[i]) : 1);
+                                 : dx[i] ? 3 + egi_back_adds_in_place(k, dx[i]) : 1);
     for (int32_t i = 0; i < k->n_out; i++)
-        key[k->n_in + i] = (unsigned char)(!c->upstream[i] ? 0 : 1 + egi_back_adds_in_place(k, k->out_slot[i],
-                                                                                           c->upstream[i]));
+        key[k->n_in + i] = (unsigned char)(!c->upstream[i] ? 0 : 1 + egi_back_adds_in_place(k, c->upstream[i]));
     egi_back *back = egi_taped_back(k, key);
     for (int32_t e = 0; back && e < k->n_kept; e++) if (back->used[e]) list[n++] = call->value[e];
     for (int32_t i = 0; i < k->n_out; i++) if (c->upstream[i]) list[n++] = c->upstream[i];

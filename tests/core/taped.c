@@ -1165,3 +1165,28 @@ static void parts_of_it(setting *s, log_of *log, int step) {
     CHECK_SAME(of_it, copy, 0);
 }
 TEST(a_given_gradient_is_not_added_to) { CHECK(compare(parts_of_it, parts_of_it_body, 12, NULL) >= 5); }
+// The same where the lines of an addition or a copy hand the given gradient on to the tensor whose parts are taken.
+static bool parts_behind_it_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    for (int i = 0; i < 3; i++) out[1 + i] = eg_mul(eg_slice(in[0], EG_SHAPE(i), EG_SHAPE(2)), i + 2);
+    out[0] = eg_identity(eg_add(in[0], 1));
+    return out[3] != NULL;
+}
+TEST(a_given_gradient_is_handed_on) { CHECK(compare(parts_of_it, parts_behind_it_body, 12, NULL) >= 5); }
+// A tensor that is returned several times is one in replays, too: its gradients are added in the order of eager code.
+static bool same_thrice_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = out[1] = out[2] = eg_tanh(in[0]);
+    return (out[3] = eg_square(out[0])) != NULL;
+}
+static void same_thrice(setting *s, log_of *log, int step) {
+    eg_tensor *x = data_of(step, EG_SHAPE(40)), *y[4], *g[4] = { NULL }, *dx;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    CHECK(eg_function_call(s->f, &x, 1, y, 4));
+    CHECK(y[0] == y[1] && y[1] == y[2] && y[2] != y[3]);
+    for (int i = 0; i < 4; i++) y[i] = eg_mul(y[i], data_of(step + i + 1, EG_SHAPE(40)));
+    CHECK(eg_tape_gradients_from(tape, y, 4, g, &x, 1, &dx));
+    log_tensor(log, dx);
+}
+TEST(gradients_of_a_tensor_returned_thrice) { CHECK(compare(same_thrice, same_thrice_body, 12, NULL) >= 5); }
