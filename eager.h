@@ -46598,10 +46598,14 @@ static bool egi_host_fits(int i, const eg_tensor *x, eg_dtype dtype, eg_shape sh
 // Calls the function. Its results belong to the scope that is open here.
 static bool egi_host_run(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results, eg_tensor **out) {
     const int64_t errors = egi_this.errors;
+    egi_function_call *const call = egi_this.functions;
+    void (*const shows)(const egi_function_call *c, char *text, size_t room) = call ? call->shows : NULL;
     bool ok = false;
     eg_scope scope = eg_scope_begin();
     for (int i = 0; i < site->m; i++) out[i] = NULL;
+    if (call) call->shows = NULL;                           // a NULL in the function is none of the body's inputs
     EGI_FRAMED_DEEPER("the function", "host_call", ok = site->function(in, out, site->user));
+    if (call) call->shows = shows;
     if (!ok && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, "host_call", "the function failed without an error");
     if (egi_this.errors != errors && egi_this.error.code != EG_OK) ok = false;
