@@ -51259,6 +51259,7 @@ static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
     eg_tensor **dx = (eg_tensor **)egi_alloc((size_t)(nx + 1) * sizeof *dx);
     bool ok = dx || egi_memory_fail("function_load", nx * 8);
     ok = ok && (tape || egi_loader_fail(l, "its tape has not begun"));
+    // -1: an earlier version wrote the file, which did not say so; it is read as that version read it.
     const int taped = egi_loader_member(l, "taped") < 0 ? -1 : egi_loader_says(l, "taped");
     ok = ok && egi_graph_read_tape(tape, taped, in, (int)ny, in + ny, in + 2 * ny, nx, dx) &&
          egi_loader_gives(l, dx, nx);
