@@ -43265,10 +43265,16 @@ static void egi_trace_replay_end(egi_trace *t, egi_trace_run *run) {
         if (run->begun && run->begun[i]) { egi_buffer_release(run->begun[i]); run->begun[i] = NULL; }
     }
 }
+// Whether the first n steps failed for lack of memory, as a kernel may that needs some to work in, and none of them did
+// what cannot be undone: then the replay is as if it had not begun.
+static EGI_COLD bool egi_trace_lacked_memory(const egi_trace *t, int64_t n) {
+    for (int64_t i = 0; i < n; i++) if (egi_trace_step_writes(t, i)) return false;
+    return egi_this.error.code == EG_ERROR_MEMORY;
+}
 // MANY PROCESSES: called after a replay has failed at that step. NULL: nothing was sent.
 static void (*egi_replay_failed)(const egi_trace *t, int64_t step);
-// Runs all steps of t on this call's memory. A failure before the first step that writes a variable's memory leaves all
-// as it was and, unless `undone` is NULL, sets *undone and raises no error. A branch that goes another way leaves all
+// Runs all steps of t on this call's memory. A lack of memory before the first step that writes a variable's memory
+// leaves all as it was; so does any failure there unless `undone` is NULL, which sets *undone and raises no error. A branch that goes another way leaves all
 // as it was, too, and sets run->strayed.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                              egi_taped_call *call, bool *undone) {
@@ -43298,7 +43304,7 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     if (!ok && !run->strayed && egi_replay_failed) egi_replay_failed(t, step > 0 ? step - 1 : 0);
     egi_context_leave(&replay);
     egi_this.telling = telling;
-    if (run->strayed || (quiet && !ok)) {
+    if (run->strayed || (!ok && (quiet || (clear && egi_trace_lacked_memory(t, step))))) {
         egi_trace_undo(t, run);
         egi_this.random = random;
     }

@@ -520,6 +520,53 @@ static bool run_traced_replay(state *s) {
     return ok;
 }
 SWEEP(traced_replay, true)
+// A step in the middle of a replay needs memory to work in: without it the replay is as if it had not begun.
+static bool assigns_and_convolves(eg_tensor *const *in, eg_tensor **out, void *user) {
+    state *s = (state *)user;
+    if (!eg_assign_add(s->v[0], 1) || !(out[0] = eg_conv2d(in[0], s->x[1]))) return false;
+    return eg_apply_gradients(s->optimizer, s->x, s->v + 1, 1);
+}
+TEST(a_replay_without_memory_has_not_begun) {
+    state s;
+    memset(&s, 0, sizeof s);
+    eg_shutdown();
+    REQUIRE(eg_set_allocator(faults_allocate, faults_free, NULL));
+    {
+        EG_SCOPE;
+        s.x[0] = eg_ones(EG_FLOAT32, EG_SHAPE(2, 40, 40, 8));
+        s.x[1] = eg_ones(EG_FLOAT32, EG_SHAPE(5, 5, 8, 8));
+        s.v[0] = eg_variable(eg_scalar(0), "count");
+        s.v[1] = eg_variable(eg_zeros_like(s.x[0]), "w");
+        s.optimizer = eg_sgd(.learning_rate = 1);
+        eg_function *f = eg_function_new(assigns_and_convolves, &s, .no_recheck = true);
+        eg_tensor *y;
+        for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, s.x, 1, &y, 1));
+        int64_t replays = eg_function_counts(f).replays, failed = 0;
+        bool through = false;
+        CHECK(replays >= 2);
+        for (int64_t n = 1; n < 500 && !through; n++) {
+            EG_SCOPE;
+            const double before = eg_item(s.v[0]);
+            eg_memory_trim();
+            faults_start(n, FAULTS_FOR_EVER);
+            const bool ok = eg_function_call(f, s.x, 1, &y, 1);
+            faults_stop();
+            if (!ok) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+            eg_error_clear();
+            CHECK_NEAR(eg_item(s.v[0]), before + ok, 0);
+            CHECK_NEAR(eg_item(eg_reduce_mean(s.v[1])), -before - ok, 0);
+            failed += !ok;
+            through = !faults.failed;
+        }
+        CHECK(through && failed > 1);
+        CHECK_STR(eg_function_reason(f), NULL);
+        eg_function_release(f);
+        for (int i = 0; i < 2; i++) eg_release(s.v[i]);
+        eg_optimizer_release(s.optimizer);
+    }
+    eg_shutdown();
+    CHECK(eg_set_allocator(NULL, NULL, NULL));
+}
 // A length whose list is derived again, and one that is new, behind more lengths than lists are kept for.
 static bool lengths_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
