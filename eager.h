@@ -20298,11 +20298,11 @@ struct egi_remark {
 // `listed`: it is in the thread's list. `recording`: ops write lines on it. `used`: it is not persistent and has given
 // its gradients. `asked`: gradients have been asked for. `watch_variables`: it watches every trainable variable that is
 // read. `zeros`: sources that do not contribute get zeros (eg_tape_unconnected_zeros). `resumed`: it was stopped and
-// resumed. `unnoted`: there was no memory for a note.
+// resumed. `unnoted`: there was no memory for a note. `resting`: a graph's run stopped it for a while.
 struct eg_tape {
     egi_object object;
     eg_tape *outer;
-    bool persistent, listed, recording, used, asked, watch_variables, zeros, resumed, unnoted;
+    bool persistent, listed, recording, used, asked, watch_variables, zeros, resumed, unnoted, resting;
     int64_t stopped;           // the first id after eg_tape_stop; 0: it was not stopped
     // For a spy, which writes no lines: looks at what an op reads. NULL: an ordinary tape.
     void (*spy)(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n);
@@ -49299,18 +49299,29 @@ static bool egi_graph_run_host(egi_graph_run *run, egi_vertex *node) {
     }
     return ok;
 }
-// Reads the tape of a run's or a file's gradients. A run has only the tapes whose gradients it needs: where any
-// recorded the gradients' ops in the program (`taped`), one that knows nothing is among them; where none did, they
-// pause. -1: an older file does not say it.
-static bool egi_graph_read_tape(eg_tape *t, int taped, eg_tensor *const *ys, int ny, eg_tensor *const *og,
-                                eg_tensor *const *xs, int nx, eg_tensor **out) {
+// Stops the thread's tapes that record and are among the n of a run or a file; or (`again`) has them record again.
+static void egi_graph_rest(eg_tape *const *of, int64_t n, bool again) {
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
+        int64_t i = 0;
+        while (i < n && of[i] != t) i++;
+        if (i == n || (again ? !t->resting : !t->recording)) continue;
+        t->resting = !again;
+        t->recording = again;
+        egi_this.recording += again ? 1 : -1;
+    }
+}
+// Reads the tape of a run's or a file's gradients. It has only the tapes whose gradients it needs (n in `own`): where
+// any recorded the gradients' ops in the program (`taped`), one that knows nothing is among them; where none did, they
+// rest, and only the caller's record. -1: an older file does not say it.
+static bool egi_graph_read_tape(eg_tape *t, int taped, eg_tape *const *own, int64_t n, eg_tensor *const *ys, int ny,
+                                eg_tensor *const *og, eg_tensor *const *xs, int nx, eg_tensor **out) {
     eg_tape *beside = taped > 0 ? eg_tape_begin() : NULL;
     if (taped > 0 && !beside) return false;
     if (beside) beside->watch_variables = false;
-    if (!taped) eg_recording_pause();
+    if (!taped) egi_graph_rest(own, n, false);
     const bool ok = eg_tape_gradients_from(t, ys, ny, og, xs, nx, out);
     if (beside) egi_tape_unlist(beside);
-    if (!taped) eg_recording_unpause();
+    if (!taped) egi_graph_rest(own, n, true);
     if (ok && t->persistent) eg_tape_stop(t);                  // it is read no more
     return ok;
 }
@@ -49323,7 +49334,8 @@ static bool egi_graph_run_gradients(egi_graph_run *run, egi_vertex *node, eg_tap
     bool ok = list || egi_memory_fail(run->function, 0);
     for (int i = 0; i < node->n && ok; i++) list[i] = egi_graph_input(run, node, i, &ok);
     ok = ok && tape &&
-         egi_graph_read_tape(tape, node->taped, list, ny, list + ny, list + 2 * ny, nx, list + node->n);
+         egi_graph_read_tape(tape, node->taped, run->tape, run->n_nodes, list, ny, list + ny, list + 2 * ny, nx,
+                             list + node->n);
     for (int i = 0; i < nx && ok; i++) {
         if (node->out[i] < 0) continue;
         eg_tensor *dx = list[node->n + i], *x = list[2 * ny + i];
@@ -51267,7 +51279,7 @@ static bool egi_loader_gradients(egi_loader *l, eg_tensor **in, int n) {
     ok = ok && (tape || egi_loader_fail(l, "its tape has not begun"));
     // -1: an earlier version wrote the file, which did not say so; it is read as that version read it.
     const int taped = egi_loader_member(l, "taped") < 0 ? -1 : egi_loader_says(l, "taped");
-    ok = ok && egi_graph_read_tape(tape, taped, in, (int)ny, in + ny, in + 2 * ny, nx, dx) &&
+    ok = ok && egi_graph_read_tape(tape, taped, l->tape, l->n, in, (int)ny, in + ny, in + 2 * ny, nx, dx) &&
          egi_loader_gives(l, dx, nx);
     egi_free(dx);
     return ok;
