@@ -4701,9 +4701,11 @@ typedef struct egi_thread {
     // How many of these are spies, which only note the variables that a function reads (THE TAPE).
     int spies;
     int paused;                                 // calls of eg_recording_pause that were not undone yet
-    // egi_tape_record once the thread has begun a tape, and egi_trap_passes while eg_trap_nonfinite is on, else NULL.
-    // They are called by these pointers alone, so that a program without tapes or traps does not contain them.
+    // egi_tape_record and egi_tape_destroy once the thread has begun a tape; egi_trap_passes while eg_trap_nonfinite is
+    // on; else NULL. They are called by these pointers alone, so that a program without tapes or traps does not contain
+    // them.
     egi_record_function *record;
+    void (*tape_end)(eg_tape *tape);
     egi_trap_function *trap;
     bool telling;                               // the error handler runs
     struct egi_frame *frame;                    // the innermost user's function that runs now, or NULL
@@ -5526,7 +5528,6 @@ static void egi_depth_leave(void) { egi_this.depth--; }
 // own.
 
 static void egi_tensor_destroy(eg_tensor *x);
-static void egi_tape_destroy(eg_tape *tape);
 
 static void egi_object_retain(egi_object *o) { __atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED); }
 // Whether one reference is left; then its owner alone can make others.
@@ -5538,7 +5539,7 @@ static bool egi_object_drop(egi_object *o) {
 static void egi_object_release(egi_object *o) {
     if (!egi_object_drop(o)) return;
     if (o->kind == EGI_TENSOR) egi_tensor_destroy((eg_tensor *)(void *)o);
-    else if (o->kind == EGI_TAPE) egi_tape_destroy((eg_tape *)(void *)o);
+    else if (o->kind == EGI_TAPE) egi_this.tape_end((eg_tape *)(void *)o);
     else if (o->kind == EGI_LIST) egi_free(o);
 }
 
@@ -13140,8 +13141,9 @@ static void egi_team_take(void) {
     while (__atomic_exchange_n(&egi_team.busy, true, __ATOMIC_ACQUIRE)) egi_team_pause();
 }
 static void egi_team_give(void) { __atomic_store_n(&egi_team.busy, false, __ATOMIC_RELEASE); }
-// Up to egi_team_let a pthread_cancel of this thread waits: in a wait for the others it would leave the team locked,
-// and the others with tensors that nobody holds. (Android cancels no threads.) Returns what egi_team_let takes.
+// Up to egi_team_let a pthread_cancel of this thread waits: in a wait for the others it would leave the team
+// locked, and the others with tensors that nobody holds. (Android cancels no threads.) Returns what egi_team_let
+// takes.
 static int egi_team_hold(void) {
     int former = 0;
 #ifdef PTHREAD_CANCEL_DISABLE
@@ -14826,14 +14828,9 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
         for (int64_t r = 0; r < rows; r += TALL) \
             for (int64_t c = 0; c < n; c += BROAD) { \
                 const int64_t r_end = egi_min64(r + TALL, rows), c_end = egi_min64(c + BROAD, n); \
-                if (n < BROAD) \
+                for (int64_t i = r; i < r_end; i++) \
                     for (int64_t j = c; j < c_end; j++) \
-                        for (int64_t i = r; i < r_end; i++) \
-                            t[i * to_row + j * to_step] = f[i * from_row + j * from_step]; \
-                else \
-                    for (int64_t i = r; i < r_end; i++) \
-                        for (int64_t j = c; j < c_end; j++) \
-                            t[i * to_row + j * to_step] = f[i * from_row + j * from_step]; \
+                        t[i * to_row + j * to_step] = f[i * from_row + j * from_step]; \
             } \
         break; \
     }
@@ -14895,6 +14892,12 @@ static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char
         to += turn_rows * to_row * size;
         from += turn_rows * size;
         rows -= turn_rows;
+    }
+    if (n < BROAD) {                            // rows change places with columns: the inner loop is the longer one
+        const int64_t steps[4] = { to_row, to_step, from_row, from_step }, short_n = n;
+        to_row = steps[1]; to_step = steps[0]; from_row = steps[3]; from_step = steps[2];
+        n = rows;
+        rows = short_n;
     }
     switch (size == 4 || egi_dtypes_reached ? size : size == 1 && egi_bools_reached ? 1 : 4) {
         case 1: EGI_TILES(uint8_t)
@@ -20544,6 +20547,7 @@ static eg_tape *egi_tape_new(bool persistent) {
     egi_this.tapes = t;
     t->listed = t->recording = true;
     egi_this.record = egi_tape_record;
+    egi_this.tape_end = egi_tape_destroy;
     egi_this.recording++;
     return t;
 }
