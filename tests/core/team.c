@@ -1,5 +1,6 @@
 // The team of threads that share a large op: values, gradients and whole training runs have the same bits with any
-// number of threads; several threads, datasets' threads and children of fork may use it at once.
+// number of threads; its threads allocate nothing, raise nothing and call nothing of the program's; several threads,
+// datasets' threads and children of fork may use it at once.
 #if defined(__unix__) || defined(__APPLE__)
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -234,6 +235,64 @@ TEST(a_shutdown_ends_the_threads_and_the_next_large_op_starts_them) {
     }
     CHECK(eg_set_num_threads(0));
 }
+
+// ---- what its threads leave to the caller
+
+#ifndef EAGER_NO_THREADS
+static _Thread_local bool is_caller;
+static int64_t calls, strange_calls;        // of the program's functions, by the caller and by other threads
+static void called(void) { __atomic_fetch_add(is_caller ? &calls : &strange_calls, 1, __ATOMIC_RELAXED); }
+static void *called_allocate(size_t size, void *user) { (void)user; called(); return malloc(size); }
+static void called_free(void *p, void *user) { (void)user; called(); free(p); }
+static void called_on_error(eg_error_code code, const char *message, void *user) {
+    (void)code, (void)message;
+    ++*(int *)user;
+    called();
+}
+static eg_tensor *called_square(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)user;
+    called();
+    c->saved[0] = in[0];
+    return eg_square(in[0]);
+}
+static void called_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    called();
+    dx[0] = eg_mul(eg_mul(c->upstream[0], c->saved[0]), 2);
+}
+OF(squares, eg_reduce_sum(eg_custom_gradient(called_square, called_backward, NULL, &a, 1)))
+TEST(threads_of_the_team_allocate_raise_and_call_nothing) {
+    int errors = 0;
+    is_caller = true;
+    for (int threads = 2; threads <= 7; threads += threads == 2 ? 1 : 4) {
+        eg_shutdown();                      // so that each thread's first block comes from the allocator
+        REQUIRE(eg_set_allocator(called_allocate, called_free, NULL));
+        CHECK(eg_set_num_threads(threads));
+        calls = 0;
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i += test_share > 1 ? 5 : 1)
+            run_case(&cases[i], threads == 3 ? EG_FLOAT64 : EG_FLOAT32);
+        const large by_the_program = {"squares", {2, {900, 307}}, {1, {1}}, squares};
+        run_case(&by_the_program, EG_FLOAT32);
+        if (threads == 3) { train(false); train(true); }
+        CHECK(calls > 0);
+        if (test_on_host) {
+            eg_scope scope = eg_scope_begin();
+            eg_set_error_handler(called_on_error, &errors);
+            CHECK(!eg_gather(eg_ones(EG_FLOAT32, EG_SHAPE(900, 37)), eg_full(EG_INT32, EG_SHAPE(4000), 900)));
+            eg_set_error_handler(NULL, NULL);
+            CHECK_INT(errors, 1);
+            CHECK_INT(eg_error(), EG_ERROR_INDEX);
+            errors = 0;
+            eg_error_clear();
+            eg_scope_end(scope);
+        }
+        eg_shutdown();
+        CHECK(eg_set_allocator(NULL, NULL, NULL));
+    }
+    CHECK_INT(strange_calls, 0);
+    CHECK(eg_set_num_threads(0));
+}
+#endif
 
 // ---- at once
 
