@@ -688,6 +688,7 @@ def build(peer, built={}):
             if peer == "eager-openblas": cmd += ["-DEAGER_OPENBLAS", "-I/usr/include/openblas", "-lopenblas"]
             if GPU: cmd += ["-DEAGER_CUDA"] + os.environ["EAGER_CUDA_LINK"].split()
             cmd += ["-lm", "-lpthread"]
+        print("compiling %s, which takes a minute or more" % peer, file=sys.stderr, flush=True)
         p = subprocess.run(cmd, stderr=subprocess.PIPE, text=True)
         built[peer] = out if p.returncode == 0 else Skip("does not compile here: " + p.stderr.split("\n")[0][:100])
     if isinstance(built[peer], Skip): raise built[peer]
