@@ -4622,8 +4622,9 @@ struct egi_heap {
             device_bytes;
 };
 
-// EGI_MESSAGE, EGI_SURROUNDINGS: bytes of an error's message, and of what the contexts on one side of it say.
-enum { EGI_NOTES = 16, EGI_MESSAGE = 1024, EGI_SURROUNDINGS = 512 };
+// EGI_NOTES: enough for the line into which a macro of the program puts many calls. EGI_MESSAGE, EGI_SURROUNDINGS:
+// bytes of an error's message, and of what the contexts on one side of it say.
+enum { EGI_NOTES = 64, EGI_MESSAGE = 1024, EGI_SURROUNDINGS = 512 };
 // A call by the program (egi_note_call); frame: the stack's address where it was made, by which callers and callees are
 // told apart.
 typedef struct egi_call_note { const char *function, *file; int line; const char *frame; } egi_call_note;

@@ -283,6 +283,21 @@ TEST(an_error_of_training_names_the_line_of_the_call) {
     eg_layer_release(model);
 }
 
+// A macro of the program puts many calls into one line.
+TEST(an_error_among_many_calls_of_a_line_names_the_line) {
+#ifdef NDEBUG
+    SKIP("NDEBUG leaves it out");
+#endif
+    eg_tensor *x = rows(2);
+#define FOUR(a, b, c, d) eg_##a(x), eg_##b(x), eg_##c(x), eg_##d(x)
+#define MANY FOUR(abs, sign, square, exp), FOUR(sin, cos, tan, tanh), FOUR(erf, floor, ceil, round), \
+             FOUR(relu, selu, silu, mish), FOUR(gelu, asinh, atan, expm1), FOUR(sinh, cosh, sigmoid, softplus)
+    for (int i = 0; i < 4; i++) {
+        CHECK_SAYS(((void)(MANY), RAISED(eg_gather(x, eg_cast(eg_sub(eg_negative(x), 9), EG_INT32)))), AT(__LINE__));
+        CHECK_SAYS(raised_text, "eg_gather: ");
+    }
+}
+
 static eg_tensor *noteless(eg_tensor *const *in, void *user) { (void)user; return (eg_sqrt)(in[0]); }
 TEST(an_error_of_a_dataset_names_the_line_of_its_stage) {
 #ifdef NDEBUG
