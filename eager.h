@@ -13657,7 +13657,7 @@ typedef char egi_bools_512 __attribute__((vector_size(16), aligned(1), may_alias
     EGI_CASE_1(_square, (vec)(EGI_BITS(x) * EGI_BITS(x))) \
     EGI_CASE_2K(_add, (vec)(EGI_BITS(x) + EGI_BITS(z))) EGI_CASE_2K(_sub, (vec)(EGI_BITS(x) - EGI_BITS(z))) \
     EGI_CASE_2K(_rsub, (vec)(EGI_BITS(z) - EGI_BITS(x))) \
-    EGI_CASE_2K(_mul, (vec)(EGI_BITS(x) * EGI_BITS(z))) EGI_CASE_2K(_max, EGI_GREATER_OF(x, z)) \
+    EGI_CASE_2K(_mul, EGI_TIMES(x, z)) EGI_CASE_2K(_max, EGI_GREATER_OF(x, z)) \
     EGI_CASE_2K(_min, EGI_LESS_OF(x, z)) EGI_COMPARISONS
 #define EGI_INT_CASES \
     EGI_CASE_1(_neg, (vec)-EGI_BITS(x)) \
@@ -58000,6 +58000,8 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #define EGI_GREATER_OF(x, z) EGI_CHOOSE(x > z, x, z)
 #define EGI_LESS_OF(x, z) EGI_CHOOSE(x < z, x, z)
 #endif
+#undef EGI_TIMES
+#define EGI_TIMES(x, z) ((vec)(EGI_BITS(x) * EGI_BITS(z)))
 // Whole numbers near x, by an instruction of AVX2. Elsewhere a float below 2^23 (a double below 2^52) becomes whole
 // when that number is added, with the sign of x, and taken away again; larger ones are whole. That is a loop, since it
 // is long.
@@ -58102,6 +58104,20 @@ EGI_AVX2 EGI_NOINLINE static int64_t EGI_TN_32(egi_compare_strip)(int act, int64
 #undef EGI_COMPARE
 #undef EGI_COMPARED
 #endif
+#if !EGI_IS_FLOAT && EGI_BITS_OF_T == 64
+// Compilers make four instructions more of x * z; their loop took 1.2 to 1.7 times as long where it began in the first
+// 16 bytes of a line of the cache. Of the products of lower by upper halves, 32 bits count.
+typedef int64_t egi_longs_32 __attribute__((vector_size(32)));
+typedef uint32_t egi_long_halves_32 __attribute__((vector_size(32)));
+EGI_AVX2 static inline egi_longs_32 egi_longs_product(egi_longs_32 x, egi_longs_32 z) {
+    typedef int32_t ints __attribute__((vector_size(32)));
+    typedef uint64_t bits __attribute__((vector_size(32)));
+    const bits crossed = (bits)((egi_long_halves_32)x * (egi_long_halves_32)__builtin_ia32_pshufd256((ints)z, 0xb1));
+    return (egi_longs_32)((bits)__builtin_ia32_pmuludq256((ints)x, (ints)z) + ((crossed + (crossed >> 32)) << 32));
+}
+#undef EGI_TIMES
+#define EGI_TIMES(x, z) egi_longs_product(x, z)
+#endif
 // n is at least a vector.
 EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
                                                             unsigned scalars, void *out) {
@@ -58203,6 +58219,8 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
 }
 #undef EGI_ALONG
 #undef EGI_MOVE
+#undef EGI_TIMES
+#define EGI_TIMES(x, z) ((vec)(EGI_BITS(x) * EGI_BITS(z)))
 #endif
 #undef EGI_CASE_1
 #undef EGI_CASE_2
