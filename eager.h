@@ -56140,6 +56140,14 @@ typedef EGI_U EGI_TN(egi_sum);
 #endif
 typedef EGI_TN(egi_sum) EGI_TN(egi_sums) __attribute__((vector_size(32), aligned(1), may_alias));
 typedef EGI_TN(egi_sum) EGI_TN(egi_sums_16) __attribute__((vector_size(16), aligned(1), may_alias));
+// Adds the squares of v to the partial sums s. Those of floats are exact in double, so that fusing leaves the bits.
+#if EGI_STAMP % 10 == 1
+#define EGI_AVX2_SUMS EGI_AVX2_FMA
+#define EGI_ADD_SQUARES(s, v) s = EGI_FMA4D(v, v, s);
+#else
+#define EGI_AVX2_SUMS EGI_AVX2
+#define EGI_ADD_SQUARES(s, v) s += v * v;
+#endif
 // v and w: 32 bytes of partial sums' elements at p.
 #if EGI_STAMP % 10 == 1 && EGI_X86 && !defined(__clang__)
 #define EGI_WIDEN_16(p) \
@@ -56221,15 +56229,18 @@ EGI_REDUCER void EGI_TN(egi_reduce_column_sums_plain)(int64_t n, int64_t step, i
 #if EGI_WIDE_PROGRAMS
 #define EGI_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 // The same in vectors of 32 bytes.
-EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, egi_reduction kind,
-                                                          EGI_TN(egi_sum) *acc) {
+EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, egi_reduction kind,
+                                                               EGI_TN(egi_sum) *acc) {
     typedef EGI_TN(egi_sums) vec;
     const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
     EGI_TN(egi_sum) rest = kind == EGI_PROD;
     const vec zero = { 0 };
     vec s0 = zero + rest, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
 #define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
-#define EGI_ADD_TO(i) { vec v = EGI_WIDEN(x + i * lanes); if (kind == EGI_NORM2) v *= v; EGI_JOIN(s##i, v) }
+#define EGI_ADD_TO(i) { \
+        const vec v = EGI_WIDEN(x + i * lanes); \
+        if (kind == EGI_NORM2) { EGI_ADD_SQUARES(s##i, v) } else EGI_JOIN(s##i, v) \
+    }
     for (; n >= 8 * lanes; n -= 8 * lanes, x += 8 * lanes) {
         if (kind != EGI_PROD && sizeof(EGI_T) > 1) egi_fetch(x, 8 * lanes * (int)sizeof(EGI_T));   // bytes gain nothing
         EGI_EIGHT(EGI_ADD_TO)
@@ -56242,8 +56253,8 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T
     for (int i = 0; i < lanes; i++) rest = EGI_JOINED(rest, s0[i]);
     *acc = EGI_JOINED(*acc, rest);
 }
-EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t step, int64_t m, const EGI_T *x,
-                                                              egi_reduction kind, EGI_TN(egi_sum) *acc) {
+EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t step, int64_t m, const EGI_T *x,
+                                                                   egi_reduction kind, EGI_TN(egi_sum) *acc) {
     typedef EGI_TN(egi_sums) vec;
     const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
 #define EGI_TERM(i) vec v##i = EGI_WIDEN(a##i + j); if (kind == EGI_NORM2) v##i *= v##i;
@@ -56271,6 +56282,7 @@ EGI_AVX2 EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t
 #endif
 #undef EGI_ONE
 #undef EGI_WIDEN
+#undef EGI_ADD_SQUARES
 #undef EGI_WIDEN_16
 
 // The first element that no other exceeds is the largest; a NaN replaces anything but a NaN.
@@ -56586,7 +56598,7 @@ EGI_FEW_SUMS(squares, EGI_NORM2)
         EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, what), text))(n, step, m, (const EGI_T *)x, (EGI_T *)acc); \
     }
 #if EGI_WIDE_PROGRAMS
-#define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__) MAKE(EGI_AVX2, _in_32, _avx2, __VA_ARGS__)
+#define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__) MAKE(EGI_AVX2_SUMS, _in_32, _avx2, __VA_ARGS__)
 #define EGI_SETS(function) { EGI_TN(EGI_PASTE(function, _in_16)), EGI_TN(EGI_PASTE(function, _in_32)) }
 #else
 #define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__)
@@ -56625,6 +56637,7 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_
 #undef EGI_SUMS
 #undef EGI_EXTREMES
 #undef EGI_IN_SETS
+#undef EGI_AVX2_SUMS
 #undef EGI_SETS
 #undef EGI_OR_NULL
 
