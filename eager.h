@@ -14232,7 +14232,6 @@ static inline double egi_convert_from_int64(int64_t v) {
 #define EGI_CONVERSIONS_WIDE(PAIR) \
     PAIR(EG_INT32, int32_t, EG_FLOAT32, float, v) PAIR(EG_INT32, int32_t, EG_FLOAT64, double, v) \
     PAIR(EG_FLOAT32, float, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT32, int32_t, EG_BOOL, uint8_t, v != 0) \
-    PAIR(EG_INT32, int32_t, EG_UINT8, uint8_t, v) \
     PAIR(EG_FLOAT64, double, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT64, int64_t, EG_BOOL, uint8_t, v != 0) \
     PAIR(EG_FLOAT32, float, EG_FLOAT16, uint16_t, egi_half_of(v))
 #define EGI_CONVERSIONS(PAIR) \
@@ -14247,7 +14246,7 @@ static inline double egi_convert_from_int64(int64_t v) {
     PAIR(EG_FLOAT16, uint16_t, EG_FLOAT32, float, egi_half_to_float(v)) \
     PAIR(EG_BFLOAT16, uint16_t, EG_FLOAT32, float, egi_bfloat_to_float(v)) \
     PAIR(EG_INT32, int32_t, EG_INT64, int64_t, v) PAIR(EG_INT64, int64_t, EG_INT32, int32_t, v) \
-    PAIR(EG_INT64, int64_t, EG_UINT8, uint8_t, v) \
+    PAIR(EG_INT64, int64_t, EG_UINT8, uint8_t, v) PAIR(EG_INT32, int32_t, EG_UINT8, uint8_t, v) \
     PAIR(EG_INT64, int64_t, EG_FLOAT32, float, v) \
     PAIR(EG_INT64, int64_t, EG_FLOAT64, double, egi_convert_from_int64(v)) \
     PAIR(EG_UINT8, uint8_t, EG_FLOAT32, float, v) PAIR(EG_UINT8, uint8_t, EG_FLOAT64, double, v) \
@@ -14363,22 +14362,31 @@ EGI_AVX2 static void egi_convert_avx2_f32_i32(int64_t n, const void *from, void 
     }
     egi_convert_EG_FLOAT32_EG_INT32(n, f, to);
 }
-// Limited as floats, 32 at a time. Packing works on halves of a vector; `order` restores the order.
-EGI_AVX2 static void egi_convert_avx2_f32_u8(int64_t n, const void *from, void *to) {
-    const egi_convert_floats zero = { 0 }, high = zero + 255;
-    const egi_convert_words order = { 0, 4, 1, 5, 2, 6, 3, 7 };
-    const egi_v32_f32 *f = (const egi_v32_f32 *)from;
-    for (; n >= 32; n -= 32, f += 4, to = (char *)to + 32) {
-        egi_convert_words v[4];
-        for (int i = 0; i < 4; i++)
-            v[i] = (egi_convert_words)__builtin_ia32_cvttps2dq256(
-                __builtin_ia32_minps256(__builtin_ia32_maxps256(f[i], zero), high));
-        const egi_convert_words all = (egi_convert_words)__builtin_ia32_packuswb256(
-            __builtin_ia32_packssdw256(v[0], v[1]), __builtin_ia32_packssdw256(v[2], v[3]));
-        *(egi_convert_bytes *)to = (egi_convert_bytes)__builtin_ia32_permvarsi256(all, order);
+// To uint8, 32 at a time, by words from 0 to 255: floats are limited as such, integers keep their low bits. Packing
+// works on halves of a vector; `order` restores the order.
+#define EGI_CONVERT_TO_UINT8_AVX2(NAME, PLAIN, FROM, WORDS_OF) \
+    EGI_AVX2 static void NAME(int64_t n, const void *from, void *to) { \
+        const egi_convert_floats zero = { 0 }, high = zero + 255; \
+        const egi_convert_words order = { 0, 4, 1, 5, 2, 6, 3, 7 }; \
+        const FROM *f = (const FROM *)from; \
+        (void)high; \
+        for (; n >= 32; n -= 32, f += 4, to = (char *)to + 32) { \
+            egi_convert_words v[4]; \
+            for (int i = 0; i < 4; i++) v[i] = (egi_convert_words)WORDS_OF(f[i]); \
+            const egi_convert_words all = (egi_convert_words)__builtin_ia32_packuswb256( \
+                __builtin_ia32_packssdw256(v[0], v[1]), __builtin_ia32_packssdw256(v[2], v[3])); \
+            *(egi_convert_bytes *)to = (egi_convert_bytes)__builtin_ia32_permvarsi256(all, order); \
+        } \
+        PLAIN(n, f, to); \
     }
-    egi_convert_EG_FLOAT32_EG_UINT8(n, f, to);
-}
+#define EGI_CONVERT_LIMITED(v) \
+    __builtin_ia32_cvttps2dq256(__builtin_ia32_minps256(__builtin_ia32_maxps256(v, zero), high))
+#define EGI_CONVERT_LOW(v) ((v) & 255)
+EGI_CONVERT_TO_UINT8_AVX2(egi_convert_avx2_f32_u8, egi_convert_EG_FLOAT32_EG_UINT8, egi_v32_f32, EGI_CONVERT_LIMITED)
+EGI_CONVERT_TO_UINT8_AVX2(egi_convert_avx2_i32_u8, egi_convert_EG_INT32_EG_UINT8, egi_convert_ints, EGI_CONVERT_LOW)
+#undef EGI_CONVERT_TO_UINT8_AVX2
+#undef EGI_CONVERT_LIMITED
+#undef EGI_CONVERT_LOW
 #endif
 // Converts n contiguous elements between two dtypes that differ; false: not these.
 typedef bool egi_converter(int dtype_from, const void *from, int dtype_to, void *to, int64_t n);
@@ -14394,6 +14402,7 @@ static bool egi_convert_between(int dtype_from, const void *from, int dtype_to, 
             case EG_FLOAT32 * 16 + EG_INT64: egi_convert_avx2_f32_i64(n, from, to); return true;
             case EG_FLOAT64 * 16 + EG_INT64: egi_convert_avx2_f64_i64(n, from, to); return true;
             case EG_FLOAT32 * 16 + EG_UINT8: egi_convert_avx2_f32_u8(n, from, to); return true;
+            case EG_INT32 * 16 + EG_UINT8: egi_convert_avx2_i32_u8(n, from, to); return true;
             case EG_FLOAT64 * 16 + EG_UINT8: egi_convert_avx2_f64_u8(n, from, to); return true;
             case EG_FLOAT64 * 16 + EG_FLOAT16:
                 if (n < 4) break;
