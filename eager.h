@@ -55765,27 +55765,52 @@ static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
 }
 
 // The filter's gradient by lines: df for a line of taps is the sum of products of x, shifted, and dy along the lines of
-// y. Some lines at a time are copied side by side with their padding, so that one step leads from an output's element
-// of x to the next output's, also from line to line; dy is packed with zeros where x has padding between two lines.
-typedef struct EGI_TN(egi_conv_lines) { int64_t lines, outs, pixels, elements; } EGI_TN(egi_conv_lines);
-// How many lines of y go at a time; each line's outputs (of dy, with zeros) and pixels (of x); the memory, in elements.
-// elements = 0: the gradient is made by columns.
+// y. One step leads from an output's element of x to the next output's, also from line to line. Some lines at a time
+// are copied side by side with their padding, and dy is packed with zeros where x has padding between two lines. Or, if
+// y has a place for each step along a line of x, x is read where it lies, one tap at a time, and dy has zeros in the
+// places whose element lies in another line.
+typedef struct EGI_TN(egi_conv_lines) {
+    bool in_place, whole;               // x is read in place; all outputs of a line read it through all taps
+    int64_t lines, blocks, outs, pixels, elements;
+} EGI_TN(egi_conv_lines);
+// The part of egi_conv_lines_of for lines that are read in place, which lie in one picture.
+static void EGI_TN(egi_conv_lines_in_place)(const egi_windows *w, EGI_TN(egi_conv_lines) *s) {
+    const egi_window *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t outs = a->in / a->stride;
+    const double bytes = (double)outs * (double)(w->oc + 16) * (double)sizeof(EGI_T);
+    if (w->groups > 1 || h->stride > 1 || a->in % a->stride || outs < a->out || h->out * outs < EGI_KC / 4 ||
+        bytes > 2 * EGI_COLUMNS_BYTES) return;
+    s->whole = a->dilation == 1 && a->before == 0 && (a->out - 1) * a->stride + a->taps <= a->in;
+    s->in_place = s->whole || w->c >= 48;
+    if (!s->in_place) return;
+    const int64_t most = egi_max64(egi_min64(EGI_KC / outs, (int64_t)(2 * EGI_COLUMNS_BYTES / bytes)), 1),
+                  pieces = (h->out + most - 1) / most;
+    s->outs = outs;
+    s->lines = (h->out + pieces - 1) / pieces;
+    s->blocks = w->n * w->axis[0].out * ((h->out + s->lines - 1) / s->lines);
+    s->elements = EGI_TN(egi_product_right_size)(s->lines * outs, w->oc);
+}
+// How many lines of y go at a time, and how often; each line's outputs (of dy, with zeros) and pixels (of x, where they
+// are copied); the memory, in elements. elements = 0: the gradient is made by columns.
 static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
     const egi_window *a = &w->axis[2];
     const int64_t cg = w->c / w->groups, og = w->oc / w->groups, reach = (a->taps - 1) * a->dilation + 1,
-                  run = a->dilation == 1 ? a->taps * cg : cg;
-    EGI_TN(egi_conv_lines) s = { 1, 0, 0, 0 };
+                  run = a->dilation == 1 ? a->taps * cg : cg, all = w->n * w->axis[0].out * w->axis[1].out;
+    EGI_TN(egi_conv_lines) s = { false, false, 1, 0, 0, 0, 0 };
     if (run < 12 || reach > EGI_COLUMNS_BYTES || a->out > EGI_COLUMNS_BYTES || a->stride > EGI_KC) return s;
+    EGI_TN(egi_conv_lines_in_place)(w, &s);
+    if (s.in_place) return s;
     s.outs = a->out + (reach - 1) / a->stride;
     s.pixels = s.outs * a->stride + reach;
     // Steps of one line in 16 KB of x, where the tile's rows stay in the nearest cache, or of half of EGI_KC.
     const int64_t near = 16384 / (a->stride * cg * (int64_t)sizeof(EGI_T)),
                   steps = egi_max64(EGI_KC / 2, egi_min64(EGI_KC, near));
     const double bytes = ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) * (double)sizeof(EGI_T);
-    s.lines = egi_max64(1, egi_min64(steps / s.outs, w->n * w->axis[0].out * w->axis[1].out));
+    s.lines = egi_max64(1, egi_min64(steps / s.outs, all));
     if (bytes * (double)s.lines > 2 * EGI_COLUMNS_BYTES) s.lines = (int64_t)(2 * EGI_COLUMNS_BYTES / bytes);
-    if (s.lines)
-        s.elements = (s.lines * (s.pixels * cg + EGI_TN(egi_product_right_size)(s.outs, og)) + 15) / 16 * 16;
+    if (!s.lines) return s;
+    s.blocks = (all + s.lines - 1) / s.lines;
+    s.elements = (s.lines * (s.pixels * cg + EGI_TN(egi_product_right_size)(s.outs, og)) + 15) / 16 * 16;
     return s;
 }
 // Whether the pixels at both ends of the lines of x, which dy's zeros multiply, are finite. If not, these products
@@ -55818,51 +55843,91 @@ static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l,
     else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * cg, from + i * w->c, (size_t)cg * sizeof(EGI_T));
     EGI_TN(egi_zero)((pixels - left - n) * cg, to + (left + n) * cg);
 }
-// Where the first of m lines of x lies for one line of taps, if they lie beside each other as their copies would: then
-// none are made. NULL otherwise.
-static const EGI_T *EGI_TN(egi_conv_lines_in_place)(const EGI_TN(egi_conv_job) *j, int64_t l, int64_t m, int64_t kd,
-                                                    int64_t kh, int64_t pixels) {
-    const egi_windows *w = j->w;
-    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    const egi_window_line line = egi_window_line_at(w, l);
-    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
-    if (w->groups > 1 || a->before || pixels != a->in || h->stride != 1 || l % h->out + m > h->out || id < 0 ||
-        id >= d->in || ih < 0 || ih + m > h->in) return NULL;
-    return j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c;
+// Adds products of some lines to columns n0 to n1 - 1 of df (run, oc), in whole tiles: x, `step` apart, is the
+// transposed left operand, and dy is packed as the right one, in panels of `depth` rows, of which k are read.
+static void EGI_TN(egi_conv_lines_tiles)(const EGI_TN(egi_conv_job) *j, int64_t run, int64_t k, const EGI_T *x,
+                                         int64_t step, const EGI_T *dy, int64_t depth, int64_t n0, int64_t n1,
+                                         EGI_T *df) {
+    const int64_t og = j->w->oc / j->w->groups;
+    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(og);
+    for (int64_t pc = 0; pc < k; pc += EGI_KC)
+        for (int64_t n = n0; n < n1; n += tile.nr)
+            for (int64_t i = 0; i < run; i += tile.mr)
+                EGI_TN(egi_tile_put)(&tile, egi_min64(tile.mr, run - i), egi_min64(tile.nr, og - n),
+                                     egi_min64(EGI_KC, k - pc), x + pc * step + i, 1, step,
+                                     dy + (n - n0) * depth + pc * tile.nr, tile.nr, df + i * j->w->oc + n, j->w->oc,
+                                     true);
 }
-// A block is s.lines lines of y and what they read: dy is packed as a product's right operand, x is the transposed left
-// one, and the product's k runs over the outputs. Adds to columns n0 to n1 - 1 of the group's df, in whole tiles.
-static void EGI_TN(egi_conv_lines_add)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t block,
-                                       int64_t n0, int64_t n1, EGI_T *df) {
+// A block is s.lines lines of y and what they read, and the product's k runs over their outputs. Adds to columns n0 to
+// n1 - 1 of the group's df.
+static void EGI_TN(egi_conv_lines_copied)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s,
+                                          int64_t block, int64_t n0, int64_t n1, EGI_T *df) {
     const egi_windows *w = j->w;
     const int64_t cg = w->c / w->groups, og = w->oc / w->groups, lines = w->n * w->axis[0].out * w->axis[1].out,
-                  out = w->axis[2].out, k = s->lines * s->outs,
+                  out = w->axis[2].out, k = s->lines * s->outs, nr = EGI_TN(egi_tile_best)(og).nr,
                   step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
                   run = w->axis[2].taps * cg / pieces, l0 = block * s->lines, m = egi_min64(s->lines, lines - l0),
                   used = (m - 1) * s->outs + out;                    // of dy; after that are zeros
     EGI_T *x = j->space + egi_this.slot * s->elements, *dy = x + s->lines * s->pixels * cg;
-    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(og);
-    const int64_t mr = tile.mr, nr = tile.nr;
     EGI_TN(egi_zero)(k * ((n1 - n0 + nr - 1) / nr * nr), dy);
     for (int64_t l = 0; l < m; l++)
         EGI_TN(egi_panel_pack_b)(false, out, n1 - n0, j->y + (l0 + l) * out * w->oc + j->group * og + n0, w->oc,
                                  dy + l * s->outs * nr, nr, k);
-    for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++, df += w->axis[2].taps * cg * w->oc) {
+    for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++) {
         const int64_t kd = t / w->axis[1].taps, kh = t % w->axis[1].taps, pixels = s->outs * w->axis[2].stride;
-        const EGI_T *from = EGI_TN(egi_conv_lines_in_place)(j, l0, m, kd, kh, pixels);
-        for (int64_t l = 0; !from && l < m; l++)
+        for (int64_t l = 0; l < m; l++)
             EGI_TN(egi_conv_line_copy)(j, l0 + l, kd, kh, l < m - 1 ? pixels : s->pixels, x + l * s->outs * step);
-        if (!from) from = x;
-        for (int64_t piece = 0; piece < pieces; piece++)
-            for (int64_t pc = 0; pc < used; pc += EGI_KC)
-                for (int64_t n = n0; n < n1; n += nr)
-                    for (int64_t i = 0; i < run; i += mr)
-                        EGI_TN(egi_tile_put)(&tile, egi_min64(mr, run - i), egi_min64(nr, og - n),
-                                             egi_min64(EGI_KC, used - pc),
-                                             from + pc * step + piece * w->axis[2].dilation * cg + i, 1, step,
-                                             dy + (n - n0) * k + pc * nr, nr, df + (piece * run + i) * w->oc + n,
-                                             w->oc, true);
+        for (int64_t piece = 0; piece < pieces; piece++, df += run * w->oc)
+            EGI_TN(egi_conv_lines_tiles)(j, run, used, x + piece * w->axis[2].dilation * cg, step, dy, k, n0, n1, df);
     }
+}
+// Packs outputs o0 to o1 - 1 of each of m lines of dy, from line l0 on, or zeros.
+static void EGI_TN(egi_conv_lines_pack)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t l0,
+                                        int64_t m, int64_t o0, int64_t o1, bool zeros, int64_t n0, int64_t n1,
+                                        EGI_T *dy) {
+    const int64_t oc = j->w->oc, nr = EGI_TN(egi_tile_best)(oc).nr, depth = s->lines * s->outs;
+    for (int64_t l = 0; l < m && o0 < o1; l++) {
+        EGI_T *to = dy + (l * s->outs + o0) * nr, *from = j->y + ((l0 + l) * j->w->axis[2].out + o0) * oc + n0;
+        if (!zeros) EGI_TN(egi_panel_pack_b)(false, o1 - o0, n1 - n0, from, oc, to, nr, depth);
+        else for (int64_t n = n0; n < n1; n += nr) EGI_TN(egi_zero)((o1 - o0) * nr, to + (n - n0) * depth);
+    }
+}
+// The same for lines that are read in place. What lies outside of the picture is left out or multiplied by dy's zeros.
+static void EGI_TN(egi_conv_lines_read)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t block,
+                                        int64_t n0, int64_t n1, EGI_T *df) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t each = (h->out + s->lines - 1) / s->lines, top = block % each * s->lines,
+                  m = egi_min64(s->lines, h->out - top), l0 = block / each * h->out + top, step = a->stride * w->c,
+                  nr = EGI_TN(egi_tile_best)(w->oc).nr, pieces = s->whole ? 1 : a->taps,
+                  run = a->taps / pieces * w->c;
+    const egi_window_line line = egi_window_line_at(w, l0);
+    EGI_T *dy = j->space + egi_this.slot * s->elements;
+    EGI_TN(egi_conv_lines_pack)(j, s, l0, m, 0, a->out, false, n0, n1, dy);
+    EGI_TN(egi_conv_lines_pack)(j, s, l0, m, a->out, s->outs, true, n0, n1, dy);
+    for (int64_t piece = 0, first = 0, end = a->out, first_before, end_before; piece < pieces; piece++) {
+        const int64_t shift = piece * a->dilation - a->before;
+        first_before = first, end_before = end;
+        egi_window_tap_range(shift, a->stride, a->in, a->out, &first, &end);
+        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, 0, first_before, false, n0, n1, dy);
+        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, end_before, a->out, false, n0, n1, dy);
+        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, 0, first, true, n0, n1, dy);
+        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, end, a->out, true, n0, n1, dy);
+        for (int64_t t = 0; t < d->taps * h->taps && first < end; t++) {
+            const int64_t id = line.d + t / h->taps * d->dilation, ih = line.h + t % h->taps * h->dilation,
+                          from = egi_max64(-ih, 0), to = egi_min64(m, h->in - ih), k0 = from * s->outs + first;
+            if (id >= 0 && id < d->in && from < to)
+                EGI_TN(egi_conv_lines_tiles)(
+                    j, run, (to - 1) * s->outs + end - k0,
+                    j->x + (((line.image * d->in + id) * h->in + ih) * a->in + shift) * w->c + k0 * step, step,
+                    dy + k0 * nr, s->lines * s->outs, n0, n1, df + (t * a->taps + piece) * w->c * w->oc);
+        }
+    }
+}
+static void EGI_TN(egi_conv_lines_add)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t block,
+                                       int64_t n0, int64_t n1, EGI_T *df) {
+    if (s->in_place) EGI_TN(egi_conv_lines_read)(j, s, block, n0, n1, df);
+    else EGI_TN(egi_conv_lines_copied)(j, s, block, n0, n1, df);
 }
 static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end) {    // units: parts
     EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
@@ -55887,10 +55952,9 @@ static void EGI_TN(egi_conv_lines_some)(void *context, int64_t begin, int64_t en
 static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
     const egi_windows *w = j->w;
     const int most = egi_parallel_most();
-    const int64_t lines = w->n * w->axis[0].out * w->axis[1].out, og = w->oc / w->groups,
-                  nr = EGI_TN(egi_tile_best)(og).nr;
+    const int64_t og = w->oc / w->groups, nr = EGI_TN(egi_tile_best)(og).nr;
     const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
-    j->blocks = (lines + s->lines - 1) / s->lines;
+    j->blocks = s->blocks;
     j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
     if (!(j->space = (EGI_T *)egi_alloc((size_t)(most * s->elements + 16) * sizeof(EGI_T)))) return false;
     if (!EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, j->blocks)) {

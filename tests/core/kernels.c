@@ -270,7 +270,13 @@ static const conv wide_convs[] = {
     { 2, 9, 10, 16, 3, 3, 16, 1, 1, 1, 1, false }, { 8, 3, 4, 32, 3, 3, 32, 2, 3, 1, 1, true },
     { 8, 7, 4, 32, 3, 3, 32, 2, 3, 1, 1, true }, { 8, 3, 4, 16, 3, 3, 32, 2, 3, 1, 1, true },
     { 8, 3, 4, 32, 2, 3, 32, 2, 3, 1, 1, true }, { 1, 14, 15, 12, 3, 2, 7, 1, 1, 1, 1, false },
-    { 2, 20, 28, 40, 1, 1, 36, 1, 1, 1, 1, true }, { 2, 20, 28, 40, 1, 1, 36, 1, 1, 1, 2, true } };
+    { 2, 20, 28, 40, 1, 1, 36, 1, 1, 1, 1, true }, { 2, 20, 28, 40, 1, 1, 36, 1, 1, 1, 2, true },
+    // the filter's gradient reads x where it lies
+    { 2, 9, 10, 48, 3, 3, 20, 1, 1, 1, 1, true }, { 2, 20, 18, 50, 3, 3, 20, 1, 1, 1, 1, true },
+    { 1, 12, 9, 48, 3, 3, 16, 1, 1, 2, 1, true }, { 1, 13, 10, 48, 2, 2, 8, 1, 1, 1, 1, true },
+    { 1, 3, 300, 48, 3, 3, 8, 1, 1, 1, 1, true }, { 1, 12, 12, 48, 3, 4, 8, 1, 2, 1, 1, true },
+    { 1, 9, 10, 48, 7, 7, 4, 1, 1, 1, 1, true }, { 1, 11, 10, 48, 3, 3, 16, 1, 1, 2, 1, false },
+    { 2, 11, 12, 48, 3, 3, 8, 1, 3, 1, 1, false }, { 1, 5, 16, 48, 9, 9, 4, 1, 1, 1, 1, true } };
 enum { MOST = 45000 };
 // Adds what g, the upstream gradient of y, gives to the gradients of x and of the filter.
 static void conv_back(const conv *c, int64_t oh, int64_t ow, const double *g, const double *x, const double *f,
@@ -466,11 +472,12 @@ static bool windows_run(egi_kernel kernel, eg_tensor *a, eg_tensor *b, eg_tensor
 static bool windows_on_gpu(const eg_tensor *x) { return strncmp(x->buffer->backend->name, "gpu", 3) == 0; }
 static void check_conv_of_three_axes(const egi_windows *w, eg_dtype dtype) {
     EG_SCOPE;
-    static double x[4000], f[4000], y[4000], dx[4000], df[4000];
+    enum { MOST_OF_THREE = 21000 };
+    static double x[MOST_OF_THREE], f[MOST_OF_THREE], y[MOST_OF_THREE], dx[MOST_OF_THREE], df[MOST_OF_THREE];
     int64_t cg = w->c / w->groups, og = w->oc / w->groups, pixels = windows_count(w, 'x'), taps = windows_count(w, 'f'),
             outs = windows_count(w, 'y');
     int64_t n_x = w->n * pixels * w->c, n_f = taps * cg * w->oc, n_y = w->n * outs * w->oc;
-    REQUIRE(n_x <= 4000 && n_f <= 4000 && n_y <= 4000);
+    REQUIRE(n_x <= MOST_OF_THREE && n_f <= MOST_OF_THREE && n_y <= MOST_OF_THREE);
     for (int64_t i = 0; i < n_x; i++) { x[i] = value_of(i); dx[i] = 0; }
     for (int64_t i = 0; i < n_f; i++) { f[i] = value_of(i + 7); df[i] = 0; }
     for (int64_t i = 0; i < n_y; i++) y[i] = 0;
@@ -508,15 +515,15 @@ static void check_conv_of_three_axes(const egi_windows *w, eg_dtype dtype) {
     CHECK_VALUES(to[EGI_CONV_FILTER], 0, df, n_f);
 }
 TEST(convolutions_of_three_axes) {
-    const int64_t in[] = { 3, 4, 5 }, taps[][3] = { { 2, 3, 2 }, { 1, 1, 1 }, { 3, 1, 2 } },
+    const int64_t in[] = { 3, 4, 5 }, in_of_many[] = { 3, 8, 9 }, taps[][3] = { { 2, 3, 2 }, { 1, 1, 1 }, { 3, 1, 2 } },
                   stride[][3] = { { 1, 1, 1 }, { 2, 1, 3 } };
     const int64_t dilation[][3] = { { 1, 1, 1 }, { 1, 2, 2 } },
-                  forms[][3] = { { 1, 2, 1 }, { 5, 3, 1 }, { 4, 4, 2 }, { 3, 3, 3 }, { 2, 4, 2 } };
+                  forms[][3] = { { 1, 2, 1 }, { 5, 3, 1 }, { 4, 4, 2 }, { 3, 3, 3 }, { 2, 4, 2 }, { 48, 8, 1 } };
     for (int wide = 0; wide < 2; wide++)
-        for (int i = 0; i < 3 * 2 * 2 * 5; i++) {
+        for (int i = 0; i < 3 * 2 * 2 * 6; i++) {
             const int64_t *form = forms[i / 12];
             egi_windows w = { 2, form[0], form[1], form[2], { { 0, 0, 0, 0, 0, 0 } }, 0 };
-            windows_make(&w, in, taps[i % 3], stride[i / 3 % 2], dilation[i / 6 % 2]);
+            windows_make(&w, form[0] == 48 ? in_of_many : in, taps[i % 3], stride[i / 3 % 2], dilation[i / 6 % 2]);
             check_conv_of_three_axes(&w, wide ? EG_FLOAT64 : EG_FLOAT32);
         }
 }
