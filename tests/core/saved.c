@@ -505,23 +505,31 @@ TEST(gradients_read_after_tapes_were_stopped) {
         eg_function_release(f);
     }
 }
-// A caller's tapes record the gradients of a file, though the tapes of its run rest.
+// A caller's tapes record the gradients of a file and of a session's run, though the tapes of the run itself rest.
 TEST(gradients_pass_through_gradients_of_a_file) {
     for (int bits = 0; bits < 32; bits++) {
         EG_SCOPE;
         eg_seed(5);
         int stops = bits & 15;
-        eg_tensor *x = eg_random_normal(EG_SHAPE(20), .dtype = EG_FLOAT64), *y, *dy[2], *d2y[2];
+        eg_tensor *x = eg_random_normal(EG_SHAPE(20), .dtype = EG_FLOAT64), *p, *of_p, *y, *dy[2], *d2y[2];
         eg_function *f = eg_function_new(gradient_beside_a_tape, &stops);
         CHECK(eg_function_call(f, &x, 1, &y, 1));
         REQUIRE(eg_function_save(f, test_temp("through")));
         eg_function *g = eg_function_load(test_temp("through"));
-        REQUIRE(g != NULL);
-        for (int i = 0; i < 5; i++) {                       // 0: the body itself, then the file's function, traced later
+        eg_graph *graph = eg_graph_new();
+        {
+            EG_GRAPH(graph);
+            p = eg_placeholder(EG_FLOAT64, EG_SHAPE(20), "x");
+            CHECK(gradient_beside_a_tape(&p, &of_p, &stops));
+        }
+        eg_session *s = eg_session_new(graph);
+        const eg_feed feed = { p, x };
+        for (int i = 0; i < 6; i++) {                       // the body itself, the file's function, a session
             eg_tape *outer = eg_tape_begin(), *tape = bits & 16 ? eg_tape_begin_persistent() : eg_tape_begin();
             eg_tape_watch(outer, x);
             eg_tape_watch(tape, x);
-            CHECK(i ? eg_function_call(g, &x, 1, &y, 1) : gradient_beside_a_tape(&x, &y, &stops));
+            CHECK(!i ? gradient_beside_a_tape(&x, &y, &stops) : i < 5 ? g && eg_function_call(g, &x, 1, &y, 1)
+                  : (y = eg_session_eval(s, of_p, &feed, 1)) != NULL);
             const int to = i > 0;
             dy[to] = eg_tape_gradient(tape, y, x);
             if (bits & 16) eg_tape_stop(tape);
@@ -529,6 +537,8 @@ TEST(gradients_pass_through_gradients_of_a_file) {
             CHECK(dy[to] && d2y[to]);
             if (i) CHECK(same(dy[0], dy[1]) && same(d2y[0], d2y[1]));
         }
+        eg_session_release(s);
+        eg_graph_release(graph);
         eg_function_release(g);
         eg_function_release(f);
     }
