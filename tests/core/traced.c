@@ -630,6 +630,26 @@ TEST(what_the_body_reads_in_c_is_an_error) {
         eg_function_release(f);
     }
 }
+// A body that is traced or compared can ask whether it is: eg_executing_eagerly is false there.
+static bool asks_whether_it_is_traced(eg_tensor *const *in, eg_tensor **out, void *user) {
+    net *s = (net *)user;
+    s->runs++;
+    s->item += eg_executing_eagerly();
+    return (out[0] = eg_mul(in[0], 2)) != NULL;
+}
+TEST(a_body_knows_that_it_is_traced) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(asks_whether_it_is_traced, &s);
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
+    for (int i = 0; i < 6; i++) CHECK(eg_function_call(f, &x, 1, &y, 1) && eg_executing_eagerly());
+    CHECK(s.runs == 4 && s.item == 0);
+    eg_run_functions_eagerly(true);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    eg_run_functions_eagerly(false);
+    CHECK(s.runs == 5 && s.item == 1);
+    eg_function_release(f);
+}
 TEST(reasons) {
     net s;
     memset(&s, 0, sizeof s);
