@@ -3976,11 +3976,14 @@ typedef struct eg_backend eg_backend;
 typedef struct egi_buffer {
     int32_t refs;       // one for each tensor over it
     int8_t on_device;   // data came from backend->allocate, not from the block after this header
-    int8_t inside;      // it stands in the block of the handle `user`, and that block lives as long as this buffer
+    // If not 0, it stands in the block of a handle, which begins so many times 8 bytes before it and lives as long as
+    // this buffer; the elements begin at `deleter`.
+    int8_t inside;
     int16_t traced;     // how many of the references are those of functions that are traced now (TRACED FUNCTIONS)
     eg_backend *backend;
     void *data;
     int64_t bytes;
+    // Not there in a handle's block (egi_buffer_lent):
     void (*deleter)(void *data, void *user); // of memory lent by the user: called when the last tensor over it is gone
     void *user;
 } egi_buffer;
@@ -6332,9 +6335,13 @@ static bool egi_buffer_is_alone(const egi_buffer *b) {
 static bool egi_buffer_drop(egi_buffer *b) {
     return __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0;
 }
+// Whether the memory was lent by the user, with a deleter.
+static bool egi_buffer_lent(const egi_buffer *b) { return !b->inside && b->deleter; }
+// The handle in whose block a buffer stands.
+static void *egi_buffer_holder(egi_buffer *b) { return (int64_t *)(void *)b - b->inside; }
 static void egi_buffer_release(egi_buffer *b) {
     if (!b || !egi_buffer_drop(b)) return;
-    if (b->deleter) {
+    if (egi_buffer_lent(b)) {
         // its kernels may still read what is given back
         if (!b->backend->host_reads && b->backend->synchronize) b->backend->synchronize(b->backend);
         EGI_FRAMED("the deleter", "wrap_data", b->deleter(b->data, b->user));
@@ -6343,7 +6350,7 @@ static void egi_buffer_release(egi_buffer *b) {
         b->backend->deallocate(b->backend, b->data, b->bytes);
         if (egi_heap_get()) egi_heap_count(&egi_this.heap->device_bytes, -b->bytes);
     }
-    egi_free(b->inside ? b->user : b);
+    egi_free(b->inside ? egi_buffer_holder(b) : b);
 }
 // Room for `bytes` bytes, uninitialised. Where the host may read the device's memory, header and elements are one block
 // of the library's allocator, the elements egi_buffer_header bytes after its begin; elsewhere the elements come from
@@ -6375,7 +6382,7 @@ static void egi_tensor_destroy(eg_tensor *x) {
     while (x) {
         eg_tensor *mask = x->mask;
         egi_buffer *b = x->buffer;
-        bool holds = b && b->inside && b->user == x;
+        bool holds = b && b->inside && egi_buffer_holder(b) == x;
         // Before the deleter runs, which may release x by mistake: that is refused then.
         x->object.kind = EGI_DEAD;
         if (!holds) egi_buffer_release(b);
@@ -6429,20 +6436,18 @@ static eg_tensor *egi_tensor_with_buffer(const char *op, eg_backend *backend, in
     enum { INSIDE = 256 };
 #endif
     bool inside = bytes <= INSIDE && backend->host_reads;
-    eg_tensor *x = egi_tensor_begin(rank, inside ? sizeof(egi_buffer) + (size_t)bytes : 0);
+    eg_tensor *x = egi_tensor_begin(rank, inside ? offsetof(egi_buffer, deleter) + (size_t)bytes : 0);
     if (!x) { egi_memory_fail(op, (int64_t)sizeof *x); return NULL; }
     x->op = op;
     if (inside) {
         egi_buffer *b = x->buffer = (egi_buffer *)(void *)(x->dims + 2 * rank);
         b->refs = 1;
         b->on_device = 0;
-        b->inside = 1;
+        b->inside = (int8_t)((int)(sizeof *x / sizeof *x->dims) + 2 * rank);
         b->traced = 0;
         b->backend = backend;
         b->bytes = bytes;
-        b->deleter = NULL;
-        b->user = x;
-        b->data = b + 1;
+        b->data = (char *)b + offsetof(egi_buffer, deleter);
     } else if (!(x->buffer = egi_buffer_new(backend, bytes))) {
         egi_object_release(&x->object);
         egi_memory_fail(op, bytes);
@@ -20269,8 +20274,8 @@ typedef struct egi_watched { eg_tensor *variable, *snapshot; } egi_watched;
 // A tensor that a tape knows. record: the line that made it; -1: it is watched; -2 - i: it is variable number i in
 // `watched`.
 typedef struct egi_slot { int64_t id; int32_t record, form; } egi_slot;
-// One op that ran. Behind a line's slots, aligned to 8 bytes, are the inputs and outputs that it saved (references or
-// NULL; absent unless `kept`), the EG_MAX_SAVED tensors of a custom forward function (if `saves`), and the op's
+// One op that ran. Behind a line's slots, aligned to 8 bytes, are the inputs (if `kept` is 1 or 2) and outputs (if 2)
+// that it saved (references or NULL), the EG_MAX_SAVED tensors of a custom forward function (if `saves`), and the op's
 // attributes.
 struct egi_line {
     const egi_op *op;
@@ -20446,21 +20451,26 @@ static void *egi_line_behind(const egi_line *line, int pointers) {
     return (void *)((uintptr_t)line->slots + egi_line_slots_size(line->n + line->n_out) +
                     (size_t)pointers * sizeof(eg_tensor *));
 }
-// The saved inputs of a line, followed by the outputs; NULLs if it saved none.
+// How many inputs and outputs a line has room for.
+static inline int egi_line_kept(int kept, int n, int n_out) { return kept ? kept > 1 ? n + n_out : n : 0; }
+// The saved inputs of a line, and the outputs; NULLs if it saved none.
+static eg_tensor *egi_line_none[EGI_LINE_FEW];
 static eg_tensor **egi_line_in(const egi_line *line) {
-    static eg_tensor *none[EGI_LINE_FEW];
-    return line->kept ? (eg_tensor **)egi_line_behind(line, 0) : none;
+    return line->kept ? (eg_tensor **)egi_line_behind(line, 0) : egi_line_none;
+}
+static eg_tensor **egi_line_out(const egi_line *line, eg_tensor **in) {
+    return line->kept > 1 ? in + line->n : egi_line_none;
 }
 // What a custom forward function saved, or NULL.
 static eg_tensor **egi_line_saved(const egi_line *line) {
-    return line->saves ? (eg_tensor **)egi_line_behind(line, line->kept ? line->n + line->n_out : 0) : NULL;
+    return line->saves ? (eg_tensor **)egi_line_behind(line, egi_line_kept(line->kept, line->n, line->n_out)) : NULL;
 }
 static void *egi_line_attr(const egi_line *line) {
-    return egi_line_behind(line, (line->kept ? line->n + line->n_out : 0) + (line->saves ? EG_MAX_SAVED : 0));
+    return egi_line_behind(line, egi_line_kept(line->kept, line->n, line->n_out) + (line->saves ? EG_MAX_SAVED : 0));
 }
 // Releases the tensors that a line saved. The line stays, for egi_tape_explain and eg_tape_print.
 static void egi_line_forget(egi_line *line) {
-    if (line->kept) egi_tensors_release(egi_line_in(line), line->n + line->n_out);
+    if (line->kept) egi_tensors_release(egi_line_in(line), egi_line_kept(line->kept, line->n, line->n_out));
     if (line->saves) egi_tensors_release(egi_line_saved(line), EG_MAX_SAVED);
 }
 // Releases the aliases of variables' values that the tape itself holds.
@@ -20707,8 +20717,8 @@ static unsigned egi_tape_saves(const egi_op *op, int i) {
     return op->flags & EGI_USER ? 0 : op->saves[i < 3 ? i : 2];
 }
 // The bytes of a line, a multiple of 8, and of its attributes (of each input, if the op has such).
-static inline size_t egi_line_bytes(const egi_op *op, int n, int n_out, bool kept, bool saves, size_t *attr_size) {
-    const size_t pointers = (kept ? (size_t)(n + n_out) : 0) + (saves ? EG_MAX_SAVED : 0);
+static inline size_t egi_line_bytes(const egi_op *op, int n, int n_out, int kept, bool saves, size_t *attr_size) {
+    const size_t pointers = (size_t)egi_line_kept(kept, n, n_out) + (saves ? EG_MAX_SAVED : 0);
     *attr_size = op->flags & EGI_ATTR_PER_INPUT ? op->attr_size * (size_t)(n + 1) : op->attr_size;
     return offsetof(egi_line, slots) + egi_line_slots_size(n + n_out) + pointers * sizeof(eg_tensor *) +
            (*attr_size + 7) / 8 * 8;
@@ -20725,8 +20735,8 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
         for (int i = 0; i < n; i++)
             if (slots[i] >= 0 && egi_dtype_is_float(in[i]->dtype)) keep |= egi_tape_saves(op, i);
     if (!op->grad) saved = NULL;
-    bool kept = keep & (EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y | EGI_USES_D | EGI_USES_E) ||
-                n + n_out > EGI_LINE_FEW;
+    const int kept = keep & EGI_USES_Y || n + n_out > EGI_LINE_FEW ? 2
+        : keep & (EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_E) ? 1 : 0;
     size_t attr_size, bytes = egi_line_bytes(op, n, n_out, kept, saved != NULL, &attr_size);
     void *lines = t->lines;
     if (t->n_lines == t->line_capacity && !egi_memory_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines))
@@ -20737,7 +20747,7 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
     line->op = op;
     line->n = n;
     line->n_out = (uint16_t)n_out;
-    line->kept = kept;
+    line->kept = (uint8_t)kept;
     line->saves = saved != NULL;
     eg_tensor **line_in = egi_line_in(line), **line_saved = egi_line_saved(line);
     if (attr_size) memcpy(egi_line_attr(line), attr, attr_size);
@@ -20869,9 +20879,8 @@ enum { EGI_SLOT_WANTED = 1, EGI_SLOT_ASKED = 2 };    // marks of a slot: it depe
 // Whether the gradient of a line's single output may be overwritten by the line's own gradient: no other line reads it,
 // and it is large enough that memory is saved.
 static bool egi_gradient_is_spent(const eg_tensor *g) {
-    return egi_tape_sum_is_own(g) && !egi_this.observer && !egi_this.trap && !g->buffer->deleter &&
-        !g->buffer->inside &&
-           !(g->flags & EGI_NUMBER);
+    return egi_tape_sum_is_own(g) && !egi_this.observer && !egi_this.trap && !g->buffer->inside &&
+           !g->buffer->deleter && !(g->flags & EGI_NUMBER);
 }
 // The accumulate function of slice's row, called by egi_backward_line instead of its gradient: adds the upstream
 // gradient to the sliced part of the input's sum and leaves dx NULL. If it may not write in place, it makes dx like any
@@ -20972,7 +20981,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     for (int i = 0; saved && i < EG_MAX_SAVED; i++) c.saved[i] = saved[i];
     c.upstream = upstream;
     c.inputs = egi_line_in(line);
-    c.outputs = c.inputs + line->n;
+    c.outputs = egi_line_out(line, c.inputs);
     c.needed = needed;
     c.attributes = egi_line_attr(line);
     egi_context gradient;
@@ -21505,7 +21514,7 @@ EAGER_API void eg_tape_print(eg_tape *t) {
             egi_text_string(&out, text);
         }
         bool any = false;
-        eg_tensor **in = egi_line_in(line), **saved = egi_line_saved(line);
+        eg_tensor **in = egi_line_in(line), **out_kept = egi_line_out(line, in), **saved = egi_line_saved(line);
         for (int i = 0; i < line->n; i++)
             if (in[i]) {
                 snprintf(text, sizeof text, "%s input %d", any ? "," : "  saves", i);
@@ -21513,7 +21522,7 @@ EAGER_API void eg_tape_print(eg_tape *t) {
                 egi_text_string(&out, text);
             }
         for (int i = 0; i < line->n_out; i++)
-            if (in[line->n + i]) { egi_text_string(&out, any ? ", output" : "  saves output"); any = true; }
+            if (out_kept[i]) { egi_text_string(&out, any ? ", output" : "  saves output"); any = true; }
         for (int i = 0; saved && i < EG_MAX_SAVED; i++)
             if (saved[i]) {
                 snprintf(text, sizeof text, "%s saved[%d]", any ? "," : "  saves", i);
@@ -22506,7 +22515,8 @@ static eg_tensor *egi_variable_own_value(const char *function, const eg_tensor *
 // copied, and so is what a traced function has from outside, since the variable would seem to be its owner.
 static eg_tensor *egi_variable_value(const char *function, const eg_tensor *x) {
     const egi_buffer *b = x->buffer;
-    bool borrowed = !b->on_device && b->data != (const void *)((const char *)b + egi_buffer_header(b->bytes));
+    bool borrowed = !b->on_device && !b->inside &&
+                    b->data != (const void *)((const char *)b + egi_buffer_header(b->bytes));
     egi_recorder *r = egi_this.observer;
     const bool whole = !borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes &&
                        !(r && r->captures && r->captures(r, x));
@@ -38051,7 +38061,7 @@ static bool egi_restoring_numbers(eg_checkpoint *c, egi_misfits *m, bool check) 
 // Whether a file's values of this shape can be read into the variable's memory.
 static bool egi_variable_is_plain(const eg_tensor *v, const eg_tensor *x) {
     return egi_shape_same(v, x) && (v->flags & EGI_CONTIGUOUS) && v->buffer->backend == &egi_cpu &&
-           !v->buffer->deleter && !egi_this.observer && egi_variable_is_alone(v);
+           !egi_buffer_lent(v->buffer) && !egi_this.observer && egi_variable_is_alone(v);
 }
 // The last preparation for values still in the file. Those that go straight into variables are read once in vain, so
 // that a damaged disk is noticed before anything changes; others are fetched.
@@ -42067,7 +42077,8 @@ static bool egi_line_may_repeat(const egi_passes *s, const egi_trace_line *line)
         if (place < 0) continue;
         const egi_place *p = &t->places[place];
         const bool made = p->kind == EGI_AT_TEMPORARY || p->kind == EGI_AT_FRESH;
-        if (s->writes[place] > made || (p->kind == EGI_AT_CONSTANT && p->buffer && p->buffer->deleter)) return false;
+        if (s->writes[place] > made || (p->kind == EGI_AT_CONSTANT && p->buffer && egi_buffer_lent(p->buffer)))
+            return false;
     }
     return true;
 }
@@ -42429,7 +42440,7 @@ static bool egi_line_may_be_operand(const egi_passes *s, const egi_trace_line *l
     const bool made = p->kind == EGI_AT_TEMPORARY || p->kind == EGI_AT_FRESH;
     return q->kind == EGI_AT_TEMPORARY && p->bytes == q->bytes && egi_operand_is_whole(t, from) &&
            t->operands[from].size == t->operands[line->out[0]].size && s->writes[egi_line_place(s, from)] <= made &&
-           !(p->kind == EGI_AT_CONSTANT && p->buffer && p->buffer->deleter);
+           !(p->kind == EGI_AT_CONSTANT && p->buffer && egi_buffer_lent(p->buffer));
 }
 // Finds lines that hand on an operand as it is, such as a product with ones; what reads their result then reads the
 // operand.
@@ -43665,7 +43676,7 @@ static void egi_taped_release(egi_taped *k) {
 }
 // How many tensors a line has room for.
 static int egi_line_pointers(const egi_line *line) {
-    return (line->kept ? line->n + line->n_out : 0) + (line->saves ? EG_MAX_SAVED : 0);
+    return egi_line_kept(line->kept, line->n, line->n_out) + (line->saves ? EG_MAX_SAVED : 0);
 }
 // The tensors that a line has room for, the saved ones of a custom forward after inputs and outputs.
 static eg_tensor **egi_line_pointer(const egi_line *line) {
