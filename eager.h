@@ -55534,6 +55534,7 @@ typedef struct EGI_TN(egi_conv_grid) {
     const EGI_T *from;
     EGI_T *to, *space;                  // a thread's: copied rows, and after them a run of zeros
     int64_t run, rows, block, needs, group;
+    bool skips;                         // lines of taps beyond the picture are left out: their products are 0
     EGI_TN(egi_product_right) right;    // one row for each element of a window
 } EGI_TN(egi_conv_grid);
 enum { EGI_TN(EGI_CONV_BLOCK) = 96, EGI_TN(EGI_CONV_LEAST_RUN) = 24 };
@@ -55574,18 +55575,17 @@ static const EGI_T *EGI_TN(egi_conv_run_over)(const EGI_TN(egi_conv_grid) *g, co
     EGI_TN(egi_zero)((pixels - right) * c, copy + right * c);
     return copy;
 }
-// For each row of a place, where the run lies that begins with taps kd, kh and kw.
-static void EGI_TN(egi_conv_runs_at)(const EGI_TN(egi_conv_grid) *g, const EGI_TN(egi_conv_place) *p, int64_t kd,
+// For each row of a place, where the run lies that begins with taps kd, kh and kw. False: all are only zeros.
+static bool EGI_TN(egi_conv_runs_at)(const EGI_TN(egi_conv_grid) *g, const EGI_TN(egi_conv_place) *p, int64_t kd,
                                      int64_t kh, int64_t kw, const EGI_T **row, EGI_T *copies, const EGI_T *zeros) {
     const egi_window *d = &g->w.axis[0], *h = &g->w.axis[1], *a = &g->w.axis[2];
     const int64_t c = g->w.c, id = p->at[0] + kd * d->dilation, ih = p->at[1] + kh * h->dilation,
                   iw = p->at[2] + kw * a->dilation, pixels = g->run / (c / g->w.groups);
     int64_t r = 0, first, end, none;
-    row += p->first;
     copies += p->first * g->run;
     if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
         while (r < p->count) row[r++] = zeros;
-        return;
+        return false;
     }
     const EGI_T *line = g->from + ((p->image * d->in + id) * h->in + ih) * a->in * c + g->group * (c / g->w.groups);
     egi_window_tap_range(iw, a->stride, a->in, p->count, &first, &end);
@@ -55595,6 +55595,7 @@ static void EGI_TN(egi_conv_runs_at)(const EGI_TN(egi_conv_grid) *g, const EGI_T
     for (const EGI_T *at = line + (iw + r * a->stride) * c; r < end; r++, at += a->stride * c) row[r] = at;
     for (; r < p->count; r++)
         row[r] = EGI_TN(egi_conv_run_over)(g, line, iw + r * a->stride, copies + r * g->run, zeros);
+    return true;
 }
 // A tile of rows that point anywhere, which are written where `to` says; even: the latter are a full tile, ldc apart.
 static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, const EGI_T *const *row, const EGI_T *b,
@@ -55612,58 +55613,76 @@ static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, con
             to[r][j + q] = add ? to[r][j + q] + e : e;
         }
 }
-// A block of rows: its places, and for each row where it is written; even[r]: the tile that begins with it writes rows
-// that lie one step apart.
+// A block of rows: its places. Of these, those that some taps meet (whole: all), as m rows: their runs, and where they
+// are written; even[r]: the tile that begins with it writes rows that lie one step apart.
 typedef struct EGI_TN(egi_conv_block) {
-    int64_t places;
+    int64_t places, m;
+    bool whole;
     EGI_TN(egi_conv_place) place[EGI_TN(EGI_CONV_BLOCK)];
+    const EGI_T *row[EGI_TN(EGI_CONV_BLOCK) + EGI_MOST_MR];
     EGI_T *to[EGI_TN(EGI_CONV_BLOCK)];
     bool even[EGI_TN(EGI_CONV_BLOCK)];
 } EGI_TN(egi_conv_block);
 static void EGI_TN(egi_conv_block_make)(const EGI_TN(egi_conv_grid) *g, int64_t first, int64_t m,
                                         EGI_TN(egi_conv_block) *b) {
-    const int64_t ldc = g->step[2] * g->w.oc, mr = g->right.tile.mr;
     b->places = 0;
+    b->whole = false;
     for (int64_t r = 0; r < m; ) {
         EGI_TN(egi_conv_place) *p = &b->place[b->places++];
         *p = EGI_TN(egi_conv_place_of)(g, first + r);
         p->first = r;
         p->count = egi_min64(p->count, m - r);
-        for (int64_t i = 0; i < p->count; i++) b->to[r++] = p->to + i * ldc;
+        r += p->count;
     }
-    for (int64_t i = 0; i < m; i += mr) {
-        b->even[i] = i + mr <= m;
+}
+// Finds the block's rows for the run that begins with taps kd, kh and kw. If it lies beyond the picture for a place's
+// rows, they are left out, or at first cleared. The last tile repeats the last row.
+static void EGI_TN(egi_conv_block_rows)(const EGI_TN(egi_conv_grid) *g, int64_t kd, int64_t kh, int64_t kw,
+                                        EGI_T *copies, const EGI_T *zeros, EGI_TN(egi_conv_block) *b) {
+    const int64_t ldc = g->step[2] * g->w.oc, mr = g->right.tile.mr;
+    bool moved = !b->whole;                                 // rows are written elsewhere than those of the run before
+    b->m = 0;
+    b->whole = true;
+    for (const EGI_TN(egi_conv_place) *p = b->place; p < b->place + b->places; p++) {
+        if (EGI_TN(egi_conv_runs_at)(g, p, kd, kh, kw, b->row + b->m, copies, zeros) || !g->skips) {
+            for (int64_t i = 0; moved && i < p->count; i++) b->to[b->m + i] = p->to + i * ldc;
+            b->m += p->count;
+        } else {
+            for (int64_t i = 0; !(kd | kh | kw) && i < p->count; i++) EGI_TN(egi_zero)(g->right.n, p->to + i * ldc);
+            b->whole = false;
+            moved = true;
+        }
+    }
+    for (int64_t r = 0; b->m > 0 && r < mr; r++) b->row[b->m + r] = b->row[b->m - 1];
+    for (int64_t i = 0; moved && i < b->m; i += mr) {
+        b->even[i] = i + mr <= b->m;
         for (int64_t r = i + 1; b->even[i] && r < i + mr; r++) b->even[i] = b->to[r] - b->to[r - 1] == ldc;
     }
 }
 // For a block of rows, the taps' runs come one after the other, and each run is a product that is added to the same
-// elements of the result: the first one writes them. The last tile repeats its last row.
+// elements of the result: the first one writes them.
 static void EGI_TN(egi_conv_grid_run)(void *context, int64_t begin, int64_t end) {     // units: blocks of rows
     const EGI_TN(egi_conv_grid) *g = (const EGI_TN(egi_conv_grid) *)context;
     const egi_windows *w = &g->w;
     const int64_t taps = egi_windows_taps(w), each = g->run / (w->c / w->groups), mr = g->right.tile.mr,
                   nr = g->right.tile.nr;
     EGI_T *copies = g->space + egi_this.slot * g->needs;
-    const EGI_T *zeros = copies + g->block * g->run, *row[EGI_TN(EGI_CONV_BLOCK) + EGI_MOST_MR];
-    EGI_TN(egi_conv_block) block;
+    const EGI_T *zeros = copies + g->block * g->run;
+    EGI_TN(egi_conv_block) b;
     for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t first = unit * g->block, m = egi_min64(g->block, g->rows - first);
-        EGI_TN(egi_conv_block_make)(g, first, m, &block);
+        EGI_TN(egi_conv_block_make)(g, unit * g->block, egi_min64(g->block, g->rows - unit * g->block), &b);
         for (int64_t t = 0; t < taps; t += each) {
-            const int64_t kw = t % w->axis[2].taps, kh = t / w->axis[2].taps % w->axis[1].taps,
-                          kd = t / w->axis[2].taps / w->axis[1].taps;
-            for (int64_t i = 0; i < block.places; i++)
-                EGI_TN(egi_conv_runs_at)(g, &block.place[i], kd, kh, kw, row, copies, zeros);
-            for (int64_t r = m; r < m + mr; r++) row[r] = row[m - 1];
+            EGI_TN(egi_conv_block_rows)(g, t / w->axis[2].taps / w->axis[1].taps, t / w->axis[2].taps % w->axis[1].taps,
+                                        t % w->axis[2].taps, copies, zeros, &b);
             for (int64_t pc = 0; pc < g->run; pc += EGI_KC) {
                 const int64_t k = egi_min64(EGI_KC, g->run - pc);
                 for (int64_t j = 0; j < g->right.n; j += nr) {
-                    const EGI_T *b = g->right.panels + j * g->right.k + (t / each * g->run + pc) * nr;
-                    for (int64_t i = 0; i < m; i += mr)
-                        EGI_TN(egi_conv_tile)(g, k, row + i, b, block.to + i, egi_min64(mr, m - i), block.even[i], j,
+                    const EGI_T *panel = g->right.panels + j * g->right.k + (t / each * g->run + pc) * nr;
+                    for (int64_t i = 0; i < b.m; i += mr)
+                        EGI_TN(egi_conv_tile)(g, k, b.row + i, panel, b.to + i, egi_min64(mr, b.m - i), b.even[i], j,
                                               t > 0 || pc > 0);
                 }
-                for (int64_t r = 0; pc + k < g->run && r < m + mr; r++) row[r] += k;
+                for (int64_t r = 0; pc + k < g->run && r < b.m + mr; r++) b.row[r] += k;
             }
         }
     }
@@ -55747,6 +55766,9 @@ static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
     EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * needs) * sizeof(EGI_T));
     int64_t r[EGI_WINDOW_AXES], grids = 1;
     if (!memory) return false;
+    // That the products are 0 is known of dx; of y it is found out where that costs little beside the products.
+    const bool skips = back || (j->rows >= 2 * EGI_KC && (w->axis[0].before || w->axis[1].before) &&
+                                EGI_TN(egi_row_is_finite)(j->width * w->oc, j->f));
     for (int i = 0; back && i < EGI_WINDOW_AXES; i++) grids *= w->axis[i].stride;
     for (int64_t q = 0; q < grids * w->groups; q++) {
         EGI_TN(egi_conv_grid) g;
@@ -55767,6 +55789,7 @@ static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
         g.rows = w->n * egi_windows_out(&g.w);
         g.block = block;
         g.needs = needs;
+        g.skips = skips;
         g.space = memory + right;
         for (int t = 0; t < most; t++) EGI_TN(egi_zero)(g.run, g.space + t * needs + block * g.run);
         egi_parallel_with(most, (g.rows + block - 1) / block, cost / (double)grids, EGI_TN(egi_conv_grid_run), &g);
@@ -55856,9 +55879,9 @@ static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l,
 }
 // Adds products of some lines to columns n0 to n1 - 1 of df (run, oc), in whole tiles: x, `step` apart, is the
 // transposed left operand, and dy is packed as the right one, in panels of `depth` rows, of which k are read.
-static void EGI_TN(egi_conv_lines_tiles)(const EGI_TN(egi_conv_job) *j, int64_t run, int64_t k, const EGI_T *x,
-                                         int64_t step, const EGI_T *dy, int64_t depth, int64_t n0, int64_t n1,
-                                         EGI_T *df) {
+EGI_NOINLINE static void EGI_TN(egi_conv_lines_tiles)(const EGI_TN(egi_conv_job) *j, int64_t run, int64_t k,
+                                                      const EGI_T *x, int64_t step, const EGI_T *dy, int64_t depth,
+                                                      int64_t n0, int64_t n1, EGI_T *df) {
     const int64_t og = j->w->oc / j->w->groups;
     const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(og);
     for (int64_t pc = 0; pc < k; pc += EGI_KC)
@@ -55893,9 +55916,9 @@ static void EGI_TN(egi_conv_lines_copied)(const EGI_TN(egi_conv_job) *j, const E
     }
 }
 // Packs outputs o0 to o1 - 1 of each of m lines of dy, from line l0 on, or zeros.
-static void EGI_TN(egi_conv_lines_pack)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t l0,
-                                        int64_t m, int64_t o0, int64_t o1, bool zeros, int64_t n0, int64_t n1,
-                                        EGI_T *dy) {
+EGI_NOINLINE static void EGI_TN(egi_conv_lines_pack)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s,
+                                                     int64_t l0, int64_t m, int64_t o0, int64_t o1, bool zeros,
+                                                     int64_t n0, int64_t n1, EGI_T *dy) {
     const int64_t oc = j->w->oc, nr = EGI_TN(egi_tile_best)(oc).nr, depth = s->lines * s->outs;
     for (int64_t l = 0; l < m && o0 < o1; l++) {
         EGI_T *to = dy + (l * s->outs + o0) * nr, *from = j->y + ((l0 + l) * j->w->axis[2].out + o0) * oc + n0;
