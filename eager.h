@@ -20294,6 +20294,14 @@ typedef struct egi_report egi_report;
 struct egi_report { bool (*complete)(egi_report *r, int i, eg_tensor *g); };
 // Memory for lines, filled from begin to end and freed as a whole.
 typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
+// The first arrays of a tape, at the begin of its first chunk: tapes of few lines allocate no others.
+enum { EGI_TAPE_MAP = 32, EGI_TAPE_SLOTS = 8, EGI_TAPE_FORMS = 2, EGI_TAPE_LINES = 8 };
+typedef struct egi_tape_first {
+    int32_t map[EGI_TAPE_MAP];
+    egi_slot slots[EGI_TAPE_SLOTS];
+    egi_form forms[EGI_TAPE_FORMS];
+    egi_line *lines[EGI_TAPE_LINES];
+} egi_tape_first;
 // What egi_tape_explain must know beside a tape's lines. Either the tape whose lines a line of EGI_HIDES stands for,
 // with its slots of that line's inputs and outputs (those that are not floating after the n_floats others), the
 // function that adds these lines to others, and the one that explains instead of egi_tape_explain; `owner` holds
@@ -20375,6 +20383,48 @@ static eg_tensor *egi_tape_variable(const eg_tape *t, int32_t slot) {
     const egi_watched *w = egi_tape_watched(t, slot);
     return w ? w->variable : NULL;
 }
+// Zeroed memory of that many bytes, a multiple of 8, which is freed with the tape's lines; NULL if there is none.
+static void *egi_tape_alloc(eg_tape *t, size_t bytes) {
+    egi_chunk *c = t->chunks;
+    if (!c || c->size - c->used < bytes) {
+        size_t size = c ? c->size * 2 : 1024;
+        if (size > 1 << 16) size = 1 << 16;
+        if (size < bytes + sizeof *c) size = bytes + sizeof *c;
+        c = (egi_chunk *)egi_alloc(size);
+        if (!c) return NULL;
+        c->next = t->chunks;
+        c->used = sizeof *c;
+        c->size = size;
+        t->chunks = c;
+    }
+    void *p = (char *)c + c->used;
+    c->used += bytes;
+    memset(p, 0, bytes);
+    return p;
+}
+static bool egi_tape_begin_arrays(eg_tape *t) {
+    egi_tape_first *first = (egi_tape_first *)egi_tape_alloc(t, sizeof *first);
+    if (!first) return false;
+    t->map = first->map;
+    t->slots = first->slots;
+    t->forms = first->forms;
+    t->lines = first->lines;
+    t->map_size = EGI_TAPE_MAP;
+    t->slot_capacity = EGI_TAPE_SLOTS;
+    t->form_capacity = EGI_TAPE_FORMS;
+    t->line_capacity = EGI_TAPE_LINES;
+    return true;
+}
+// Makes a full array larger, which is its tape's first one, of `first` elements, or one of its own.
+static EGI_COLD bool egi_tape_grow(void **array, int64_t *capacity, int64_t first, size_t element) {
+    if (*capacity > first) return egi_memory_grow(array, capacity, *capacity + 1, element);
+    void *grown = egi_alloc((size_t)(first * 2) * element);
+    if (!grown) return false;
+    memcpy(grown, *array, (size_t)first * element);
+    *array = grown;
+    *capacity = first * 2;
+    return true;
+}
 // The number of x's form, which is one of the latest or new; -1 without memory.
 static int32_t egi_tape_form_of(eg_tape *t, const eg_tensor *x) {
     eg_backend *backend = egi_backend_of(x);
@@ -20385,7 +20435,8 @@ static int32_t egi_tape_form_of(eg_tape *t, const eg_tensor *x) {
         if (i == x->rank) return (int32_t)k;
     }
     void *forms = t->forms;
-    if (!egi_memory_grow(&forms, &t->form_capacity, t->n_forms + 1, sizeof *t->forms)) return -1;
+    if (t->n_forms == t->form_capacity && !egi_tape_grow(&forms, &t->form_capacity, EGI_TAPE_FORMS, sizeof *t->forms))
+        return -1;
     t->forms = (egi_form *)forms;
     egi_form *f = &t->forms[t->n_forms];
     f->shape.rank = x->rank;
@@ -20397,18 +20448,19 @@ static int32_t egi_tape_form_of(eg_tape *t, const eg_tensor *x) {
 // The number of a new slot for x, made by line `record`; -1 without memory, and no error yet. The map is at most half
 // full.
 static int32_t egi_tape_slot_add(eg_tape *t, const eg_tensor *x, int32_t record) {
+    if (!t->map_size && !egi_tape_begin_arrays(t)) return -1;
     void *slots = t->slots;
     if (t->n_slots >= INT32_MAX - 1 ||
         (t->n_slots == t->slot_capacity &&
-         !egi_memory_grow(&slots, &t->slot_capacity, t->n_slots + 1, sizeof *t->slots)))
+         !egi_tape_grow(&slots, &t->slot_capacity, EGI_TAPE_SLOTS, sizeof *t->slots)))
         return -1;
     t->slots = (egi_slot *)slots;
     if ((t->n_slots + 1) * 2 > t->map_size) {
-        int64_t size = t->map_size ? t->map_size * 2 : 32;
+        int64_t size = t->map_size * 2;
         int32_t *map = (int32_t *)egi_alloc((size_t)size * sizeof *map);
         if (!map) return -1;
         memset(map, 0, (size_t)size * sizeof *map);
-        egi_free(t->map);
+        if (t->map_size > EGI_TAPE_MAP) egi_free(t->map);
         t->map = map;
         t->map_size = size;
         for (int64_t i = 0; i < t->n_slots; i++) egi_tape_map_put(t, t->slots[i].id, (int32_t)i);
@@ -20513,10 +20565,10 @@ static void egi_tape_clear(eg_tape *t) {
         former.chunks = next;
     }
     if (former.notes) egi_notes_free(former.notes);
-    egi_free(former.lines);
-    egi_free(former.slots);
-    egi_free(former.map);
-    egi_free(former.forms);
+    if (former.line_capacity > EGI_TAPE_LINES) egi_free(former.lines);
+    if (former.slot_capacity > EGI_TAPE_SLOTS) egi_free(former.slots);
+    if (former.map_size > EGI_TAPE_MAP) egi_free(former.map);
+    if (former.form_capacity > EGI_TAPE_FORMS) egi_free(former.forms);
 }
 // Takes a tape out of the thread's list, so that it records no more.
 static void egi_tape_unlist(eg_tape *t) {
@@ -20691,25 +20743,6 @@ static eg_tensor *egi_tape_snapshot(eg_tape *t, int32_t slot, eg_tensor *x) {
     }
     return y;
 }
-// Memory for a line of that many bytes, a multiple of 8; NULL if there is none.
-static egi_line *egi_tape_line_new(eg_tape *t, size_t bytes) {
-    egi_chunk *c = t->chunks;
-    if (!c || c->size - c->used < bytes) {
-        size_t size = c ? c->size * 2 : 1024;
-        if (size > 1 << 16) size = 1 << 16;
-        if (size < bytes + sizeof *c) size = bytes + sizeof *c;
-        c = (egi_chunk *)egi_alloc(size);
-        if (!c) return NULL;
-        c->next = t->chunks;
-        c->used = sizeof *c;
-        c->size = size;
-        t->chunks = c;
-    }
-    egi_line *line = (egi_line *)(void *)((char *)c + c->used);
-    c->used += bytes;
-    memset(line, 0, bytes);
-    return line;
-}
 // Which values the gradient for input i reads, as EGI_USES_ bits: found in the formulas of an elementwise row, given by
 // any other row.
 static unsigned egi_tape_saves(const egi_op *op, int i) {
@@ -20739,10 +20772,10 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
         : keep & (EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_E) ? 1 : 0;
     size_t attr_size, bytes = egi_line_bytes(op, n, n_out, kept, saved != NULL, &attr_size);
     void *lines = t->lines;
-    if (t->n_lines == t->line_capacity && !egi_memory_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines))
+    if (t->n_lines == t->line_capacity && !egi_tape_grow(&lines, &t->line_capacity, EGI_TAPE_LINES, sizeof *t->lines))
         return false;
     t->lines = (egi_line **)lines;
-    egi_line *line = egi_tape_line_new(t, bytes);
+    egi_line *line = (egi_line *)egi_tape_alloc(t, bytes);
     if (!line) return false;
     line->op = op;
     line->n = n;
@@ -44263,7 +44296,7 @@ static bool egi_back_lines(const egi_taped *k, const egi_back *back, eg_tensor *
     for (int64_t l = 0; l < k->tape.n_lines; l++) {
         const egi_line *from = k->tape.lines[l];
         size_t attr_size, bytes = egi_line_bytes(from->op, from->n, from->n_out, from->kept, from->saves, &attr_size);
-        egi_line *line = egi_tape_line_new(to, bytes);
+        egi_line *line = (egi_line *)egi_tape_alloc(to, bytes);
         if (!line) return false;
         memcpy(line, from, bytes);
         to->lines[to->n_lines++] = line;
