@@ -15129,19 +15129,21 @@ static void egi_reduce_loops(egi_reduce_walk *w, const eg_tensor *x, unsigned ax
         w->loops--;
     }
 }
-// Reduces `rows` rows of the innermost loop, which lie `step` elements apart.
-static void egi_reduce_rows(const egi_reduce_walk *w, int64_t rows, int64_t step, const char *x, char *accumulators) {
+// Reduces `rows` rows of the innermost loop, which lie `step` elements apart; their accumulators, `apart` bytes.
+static void egi_reduce_rows(const egi_reduce_walk *w, int64_t rows, int64_t step, int64_t apart, const char *x,
+                            char *accumulators) {
     const egi_reduce_loop *l = &w->loop[w->loops - 1];
     char moved[EGI_MOVED * 8];
-    if (l->stride == 1 && !w->convert) {
-        if (l->kept) w->reducer->columns[w->wide](rows, step, l->count, x, accumulators);
-        else w->reducer->row[w->wide](l->count, x, accumulators);
+    if (l->kept && !apart && l->stride == 1 && !w->convert) {
+        w->reducer->columns[w->wide](rows, step, l->count, x, accumulators);
         return;
     }
-    for (; rows > 0; rows--, x += step * w->size)
+    // Elements that lie one after the other are read in place, in one piece, which decides the order of a sum.
+    const int64_t most = l->stride != 1 ? (int64_t)EGI_MOVED : w->convert ? (int64_t)EGI_BLOCK : l->count;
+    for (; rows > 0; rows--, x += step * w->size, accumulators += apart)
         for (int64_t i = 0, n; i < l->count; i += n) {
             const char *from = x + i * l->stride * w->size;
-            n = egi_min64(l->count - i, l->stride == 1 ? (int64_t)EGI_BLOCK : (int64_t)EGI_MOVED);
+            n = egi_min64(l->count - i, most);
             if (l->stride != 1) { egi_elements_copy(moved, 1, from, l->stride, n, w->size); from = moved; }
             if (w->convert) { egi_convert(w->dtype, from, EG_INT64, w->packed, n); from = w->packed; }
             if (l->kept) w->reducer->columns[w->wide](1, 0, n, from, accumulators + i * w->reducer->accumulator);
@@ -15151,11 +15153,11 @@ static void egi_reduce_rows(const egi_reduce_walk *w, int64_t rows, int64_t step
 // Runs loop i and those inside it.
 static void egi_reduce_loop_run(const egi_reduce_walk *w, int i, const char *x, char *accumulators) {
     const egi_reduce_loop *l = &w->loop[i];
-    if (i == w->loops - 1) egi_reduce_rows(w, 1, 0, x, accumulators);
-    else if (i == w->loops - 2 && !l->kept && l[1].kept) egi_reduce_rows(w, l->count, l->stride, x, accumulators);
+    const int64_t apart = l->accumulators * w->reducer->accumulator;
+    if (i == w->loops - 1) egi_reduce_rows(w, 1, 0, 0, x, accumulators);
+    else if (i == w->loops - 2) egi_reduce_rows(w, l->count, l->stride, apart, x, accumulators);
     else
-        for (int64_t k = 0; k < l->count; k++, x += l->stride * w->size,
-             accumulators += l->accumulators * w->reducer->accumulator)
+        for (int64_t k = 0; k < l->count; k++, x += l->stride * w->size, accumulators += apart)
             egi_reduce_loop_run(w, i + 1, x, accumulators);
 }
 // Writes the results of loop i and those inside it to y; returns the end of these results.
