@@ -43334,8 +43334,8 @@ static EGI_COLD bool egi_trace_lacked_memory(const egi_trace *t, int64_t n) {
 // MANY PROCESSES: called after a replay has failed at that step. NULL: nothing was sent.
 static void (*egi_replay_failed)(const egi_trace *t, int64_t step);
 // Runs all steps of t on this call's memory. A lack of memory before the first step that writes a variable's memory
-// leaves all as it was; so does any failure there unless `undone` is NULL, which sets *undone and raises no error. A branch that goes another way leaves all
-// as it was, too, and sets run->strayed.
+// leaves all as it was; so does any failure there unless `undone` is NULL, which sets *undone and raises no error. A
+// branch that goes another way leaves all as it was, too, and sets run->strayed.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                              egi_taped_call *call, bool *undone) {
     const eg_random_state random = egi_this.random;
