@@ -55847,7 +55847,7 @@ static void EGI_TN(egi_conv_lines_in_place)(const egi_windows *w, EGI_TN(egi_con
     const egi_window *h = &w->axis[1], *a = &w->axis[2];
     const int64_t outs = a->in / a->stride;
     const double bytes = (double)outs * (double)(w->oc + 16) * (double)sizeof(EGI_T);
-    if (w->groups > 1 || h->stride > 1 || a->in % a->stride || outs < a->out || h->out * outs < EGI_KC / 4 ||
+    if (w->groups > 1 || h->stride > 1 || a->in % a->stride || outs < a->out || h->out * outs < 48 ||
         bytes > 2 * EGI_COLUMNS_BYTES) return;
     s->whole = a->dilation == 1 && a->before == 0 && (a->out - 1) * a->stride + a->taps <= a->in;
     s->in_place = s->whole || w->c >= 48;
