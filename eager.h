@@ -21020,7 +21020,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     for (int i = 0; saved && i < EG_MAX_SAVED; i++) c.saved[i] = saved[i];
     c.upstream = upstream;
     c.inputs = egi_line_in(line);
-    c.outputs = egi_line_out(line, c.inputs);
+    c.outputs = egi_line_out(line, egi_line_in(line));
     c.needed = needed;
     c.attributes = egi_line_attr(line);
     egi_context gradient;
