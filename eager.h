@@ -15571,10 +15571,19 @@ enum { EGI_CHOOSE_BYTES = 512, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 }
     TARGET static void NAME##_of_columns(int64_t n, int64_t inner, int64_t cols, const T *x, T turn, int64_t *y) { \
         typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
         typedef INT mask __attribute__((vector_size(BYTES))); \
-        enum { LANES = BYTES / (int)sizeof(T) }; \
+        enum { LANES = BYTES / (int)sizeof(T), FEW = 4 }; \
         const mask zero = { 0 }; \
         T best[EGI_CHOOSE_COLUMNS]; \
         INT at[EGI_CHOOSE_COLUMNS]; \
+        for (int64_t j = 0; cols <= FEW && n <= FEW && j < cols; j++) { \
+            T top = TURNED(x[j]); \
+            y[j] = 0; \
+            for (int64_t i = 1; i < n; i++) { \
+                const T v = TURNED(x[i * inner + j]); \
+                if (v > top || (EGI_NAN_OF(v) && !EGI_NAN_OF(top))) { top = v; y[j] = i; } \
+            } \
+        } \
+        if (cols <= FEW && n <= FEW) return; \
         for (int64_t j = 0; j < cols; j++) { best[j] = TURNED(x[j]); y[j] = 0; } \
         for (int64_t first = 0, rows; first < n; first += rows) { \
             rows = egi_min64(EGI_CHOOSE_ROWS, n - first); \
