@@ -55391,7 +55391,7 @@ typedef struct EGI_TN(egi_conv_job) {
     EGI_T *x, *f, *y;
     int what;                           // 0 makes y, 1 the gradient of x, 2 that of the filter
     bool direct;                        // x itself is the matrix of columns
-    bool turned;                        // the filter's gradient is summed transposed
+    bool turned, lines;                 // the filter's gradient is summed transposed; by lines
     int64_t width, rows, block, group;  // a row's elements; all rows, a block's rows
     int64_t parts, adds;                // of the filter's gradient; how often a block adds to an element
     int64_t blocks, first, last;        // of the filter's gradient by lines: all, and those that are made now
@@ -55413,7 +55413,8 @@ static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int
     const int64_t own = j->turned ? 0 : 1;                // parts that are summed in the result
     EGI_T *more = NULL;
     if (j->parts > own && !(more = (EGI_T *)egi_alloc((size_t)((j->parts - own) * n) * sizeof(EGI_T)))) return false;
-    if (more) EGI_TN(egi_zero)((j->parts - own) * n, more);
+    // A part that is summed by lines is cleared shortly before its terms come.
+    if (more && !j->lines) EGI_TN(egi_zero)((j->parts - own) * n, more);
     for (int64_t q = 0; q < j->parts; q++)
         if (!EGI_TN(egi_levels_begin)(&j->sums[q], n, q < own ? j->f : more + (q - own) * n,
                                       (blocks / j->parts + 1) * j->adds)) {
@@ -56015,11 +56016,13 @@ static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end
     EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
     const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(j->w);
     const int64_t og = j->w->oc / j->w->groups;
-    for (int64_t q = begin; q < end; q++)
+    for (int64_t q = begin; q < end; q++) {
+        if (q > 0 && j->group == 0) EGI_TN(egi_zero)(j->sums[q].n, j->sums[q].level[j->sums[q].count - 1]);
         for (int64_t block = j->blocks * q / j->parts; block < j->blocks * (q + 1) / j->parts; block++) {
             EGI_TN(egi_conv_lines_add)(j, &s, block, 0, og, j->sums[q].level[0] + j->group * og);
             EGI_TN(egi_levels_step)(&j->sums[q], j->adds);
         }
+    }
 }
 // Of a filter so large that there is one part: blocks j->first to j->last - 1, for some tiles of columns.
 static void EGI_TN(egi_conv_lines_some)(void *context, int64_t begin, int64_t end) {   // units: tiles of columns
@@ -56036,6 +56039,7 @@ static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_
     const int most = egi_parallel_most();
     const int64_t og = w->oc / w->groups, nr = EGI_TN(egi_tile_best)(og).nr;
     const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
+    j->lines = true;
     j->blocks = s->blocks;
     j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
     if (!(j->space = (EGI_T *)egi_alloc((size_t)(most * s->elements + 16) * sizeof(EGI_T)))) return false;
