@@ -6565,7 +6565,7 @@ static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t 
     return true;
 }
 static eg_backend egi_cpu = {
-    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, true, false, NULL,
+    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, true, true, false, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer, { NULL }, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL
 };
@@ -13458,11 +13458,12 @@ typedef double egi_v64_f64 __attribute__((vector_size(64), aligned(8), may_alias
 
 // Integers wrap around, as they do in NumPy: the arithmetic is done unsigned.
 #define EGI_PRODUCT_INT(NAME, T, U) \
-    static bool NAME(const egi_matmul_parameters *p, const void *a_data, const void *b_data, void *c_data,             \
-                     void *given) {                                                                                    \
+    static bool NAME(const egi_matmul_parameters *p, const void *a_data, const void *b_data, const void *bias,         \
+                     void *c_data, void *given) {                                                                      \
         const T *a = (const T *)a_data, *b = (const T *)b_data; \
         T *c = (T *)c_data; \
         (void)given; \
+        (void)bias;                                         /* layers of integers have none */ \
         memset(c, 0, (size_t)(p->m * p->n) * sizeof *c); \
         for (int64_t i = 0; i < p->m; i++, c += p->n) \
             for (int64_t q = 0; q < p->k; q++) { \
@@ -16204,11 +16205,13 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
     return index;
 }
 // One product of matrices for each index of the batch. A broadcast batch axis has the stride 0.
-typedef bool egi_matmul_product(const egi_matmul_parameters *p, const void *a, const void *b, void *c, void *given);
+// bias: a row that is added to each row of the result, before p->relu, or NULL.
+typedef bool egi_matmul_product(const egi_matmul_parameters *p, const void *a, const void *b, const void *bias, void *c,
+                                void *given);
 typedef struct egi_matmul_job {
     const egi_matmul_parameters *p;
     egi_matmul_product *product;
-    const char *a, *b;
+    const char *a, *b, *bias;
     char *c, *space;                                // space: for the threads' products, or NULL: they allocate
     int64_t size, needs;                            // bytes: of an element, of a thread's memory
     bool failed;                                    // atomic: there is no memory
@@ -16223,8 +16226,8 @@ static void egi_matmul_run(void *context, int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) {
         int64_t oa = 0, ob = 0;
         for (int i = 0; i < p->batch_rank; i++) { oa += index[i] * p->a_strides[i]; ob += index[i] * p->b_strides[i]; }
-        if (!job->product(p, job->a + oa * job->size, job->b + ob * job->size, job->c + k * p->m * p->n * job->size,
-                          space))
+        if (!job->product(p, job->a + oa * job->size, job->b + ob * job->size, job->bias,
+                          job->c + k * p->m * p->n * job->size, space))
             __atomic_store_n(&job->failed, true, __ATOMIC_RELAXED);
         for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
     }
@@ -16248,8 +16251,8 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *y = args->in[1];
     const int dtype = x->dtype, most = egi_parallel_most();
-    egi_matmul_job job = { p, egi_cpu_product_of(dtype), x->data, y->data, args->out[0]->data, NULL,
-                           egi_dtypes[dtype].size, 0, false };
+    egi_matmul_job job = { p, egi_cpu_product_of(dtype), x->data, y->data, args->in[2] ? args->in[2]->data : NULL,
+                           args->out[0]->data, NULL, egi_dtypes[dtype].size, 0, false };
     int64_t batches = 1;
     (void)b;
     for (int i = 0; i < p->batch_rank; i++) batches *= p->batch[i];
@@ -18593,8 +18596,9 @@ static eg_tensor *egi_matmul(eg_tensor *a, bool ta, eg_tensor *b, bool tb) {
     in[1] = b;
     return egi_apply_one(&egi_op_matmul, in, 2, &attr);
 }
-// x A + bias, and relu of that, as one launch: layers use it on a device whose product takes a bias (backend->folds),
-// see egi_dense_is_folded; not under the NaN trap and eg_record, which see three ops.
+// x A + bias, and relu of that, as one launch with the bits of three: layers use it on a device whose product takes a
+// bias (backend->folds: the CPU and GPUs), see egi_dense_is_folded; not under the NaN trap and eg_record, which see
+// three ops.
 EGI_GRAD(dense) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attributes;
     eg_tensor *x = c->inputs[0], *a = c->inputs[1], *g[3];
@@ -54485,6 +54489,23 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_small)(
         }
     }
 }
+// Adds a row of n elements to m rows of C; then, with relu, what is not above 0 becomes 0, but a NaN stays one.
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_row)(bool relu, int64_t m, int64_t n, const EGI_T *row,
+                                                                EGI_T *c, int64_t ldc) {
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    for (; m > 0; m--, c += ldc) {
+        int64_t i = 0;
+        for (; i + L <= n; i += L) {
+            const EGI_VEC y = *(EGI_VEC *)(c + i) + *(const EGI_VEC *)(row + i), zero = {0};
+            const __typeof__(y <= zero) low = y <= zero;
+            *(EGI_VEC *)(c + i) = relu ? (EGI_VEC)((__typeof__(y <= zero))y & ~low) : y;
+        }
+        for (; i < n; i++) {
+            const EGI_T y = c[i] + row[i];
+            c[i] = relu && y <= 0 ? 0 : y;
+        }
+    }
+}
 // f[i] += the sum over p of x[p * xstep + i] * y[p * n + i]
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_dot_columns)(int64_t n, int64_t rows, const EGI_T *x, int64_t xstep,
                                                                 const EGI_T *y, EGI_T *f) {
@@ -54855,6 +54876,14 @@ static void EGI_TN(egi_tile_put)(const EGI_TN(egi_tile_kind) *tile, int64_t rows
     for (int64_t r = 0; r < rows; r++) EGI_TN(egi_few_copy)(cols, edge + r * tile->nr, c + r * ldc);
 }
 
+// What happens to a product's elements as they are written back, while they are in a near cache: a row is added, and
+// relu is applied. Where a product is not made of tiles, `done` stays false, and its caller does it.
+typedef struct EGI_TN(egi_product_end) { const EGI_T *bias; bool relu, done; } EGI_TN(egi_product_end);
+static void EGI_TN(egi_product_finish)(const EGI_TN(egi_product_end) *e, int64_t rows, int64_t columns, int64_t j,
+                                       EGI_T *c, int64_t ldc) {
+    EGI_IN_VECTORS(egi_product_row)(e->relu, rows, columns, e->bias + j, c + j, ldc);
+}
+
 // A product by tiles, and its present block: columns jc to jc + nc, terms pc to pc + kc, rows ig to ig + mg. Where
 // something is packed, these are EGI_KC terms at most; packed rows are EGI_MC per thread at most. A unit of divided
 // work is mc rows by `strip` columns. B is packed from column `packed`.
@@ -54865,6 +54894,7 @@ typedef struct EGI_TN(egi_gemm_job) {
     EGI_T *c, *packed_a, *packed_b;
     EGI_TN(egi_tile_kind) tile;
     int64_t jc, nc, pc, kc, ig, mg, mc, strip;
+    const EGI_TN(egi_product_end) *end;                     // or NULL
 } EGI_TN(egi_gemm_job);
 // The first column of the present block that is packed.
 static int64_t EGI_TN(egi_gemm_packed)(const EGI_TN(egi_gemm_job) *g) {
@@ -54904,6 +54934,8 @@ static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
                                          g->pack_a ? g->packed_a + i * kc : g->ta ? block_a + i : block_a + i * g->lda,
                                          row_step, step, bj, j >= packed ? g->tile.nr : g->ldb,
                                          g->c + (g->ig + i) * g->ldc + g->jc + j, g->ldc, g->accumulate || pc > 0);
+                if (g->end && pc + kc == g->k)
+                    EGI_TN(egi_product_finish)(g->end, i1 - i0, cols, g->jc + j, g->c + (g->ig + i0) * g->ldc, g->ldc);
             }
         }
     }
@@ -54952,7 +54984,7 @@ static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
 // no recursion; larger ones in `given` memory, or in memory of its own.
 EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a,
                                                 int64_t lda, const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc,
-                                                bool accumulate, EGI_T *given) {
+                                                bool accumulate, EGI_T *given, EGI_TN(egi_product_end) *end) {
     // With `given` memory this is part of divided work, so it uses neither a library's threads nor the team.
     const double cost = EGI_TN(egi_gemm_cost)(m, n, k);
 #ifdef EAGER_OPENBLAS
@@ -54967,7 +54999,7 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
     }
 #endif
     EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, 0, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
-                               { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0 };
+                               { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, end };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
     const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
     const double whole = threads > 1 ? cost : 0;
@@ -54978,6 +55010,7 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
         !(space = (EGI_T *)egi_alloc((size_t)need * sizeof(EGI_T)))) return false;
     g.packed_a = space;
     g.packed_b = space + need_a;
+    if (end) end->done = true;
     for (g.jc = 0; g.jc < n; g.jc += EGI_NC) {
         g.nc = egi_min64(EGI_NC, n - g.jc);
         for (g.pc = 0; g.pc < k; g.pc += terms) {
@@ -55002,12 +55035,14 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
     return true;
 }
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
-                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate, EGI_T *given);
+                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate, EGI_T *given,
+                             EGI_TN(egi_product_end) *end);
 // egi_gemm for sums so long that an element of C would get more than EGI_TERMS blocks: the second half of k is summed
 // in separate memory.
 static bool EGI_TN(egi_gemm_long)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
                                   const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
-    if (k <= EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, NULL);
+    if (k <= EGI_TERMS * EGI_KC)
+        return EGI_TN(egi_gemm)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, NULL, NULL);
     const int64_t half = (k / 2 + EGI_KC - 1) / EGI_KC * EGI_KC;
     if (!EGI_TN(egi_gemm_long)(ta, tb, m, n, half, a, lda, b, ldb, c, ldc, accumulate)) return false;
     EGI_T *rest = (EGI_T *)egi_alloc((size_t)(m * n) * sizeof(EGI_T));
@@ -55024,7 +55059,8 @@ static bool EGI_TN(egi_gemm_long)(bool ta, bool tb, int64_t m, int64_t n, int64_
 // element of C is off by at most EGI_TERMS + EGI_KC + log2(k) halves of a unit in the last place of the sum of all |a
 // b|.
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
-                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate, EGI_T *given) {
+                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate, EGI_T *given,
+                             EGI_TN(egi_product_end) *end) {
     if (m <= 0 || n <= 0) return true;
     if (m == 1 && n == 1) {
         const EGI_T s = EGI_TN(egi_dot_apart)(k, a, ta ? lda : 1, b, tb ? 1 : ldb);
@@ -55059,7 +55095,7 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         EGI_TN(egi_gemv)(!tb, n, k, b, ldb, a, c, accumulate);
         return true;
     }
-    return EGI_TN(egi_gemm_tiled)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, given);
+    return EGI_TN(egi_gemm_tiled)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, given, end);
 }
 
 // The right operand op(B) (k, n) of many products, packed once into panels of nr columns with all k rows. `space` holds
@@ -55102,10 +55138,13 @@ static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, c
     }
 }
 
-static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *a, const void *b, void *c,
-                                    void *given) {
-    return EGI_TN(egi_gemm)(p->ta, p->tb, p->m, p->n, p->k, (const EGI_T *)a, p->lda, (const EGI_T *)b, p->ldb,
-                            (EGI_T *)c, p->n, false, (EGI_T *)given);
+static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *a, const void *b, const void *bias,
+                                    void *c, void *given) {
+    EGI_TN(egi_product_end) end = { (const EGI_T *)bias, p->relu, false };
+    const bool ok = EGI_TN(egi_gemm)(p->ta, p->tb, p->m, p->n, p->k, (const EGI_T *)a, p->lda, (const EGI_T *)b, p->ldb,
+                                     (EGI_T *)c, p->n, false, (EGI_T *)given, bias ? &end : NULL);
+    if (ok && bias && !end.done) EGI_TN(egi_product_finish)(&end, p->m, p->n, 0, (EGI_T *)c, p->n);
+    return ok;
 }
 
 // RECURRENCE. Idea: a step is one product for the whole batch, p = h · U, then a cell for each row of the batch. The
@@ -56099,7 +56138,7 @@ static bool EGI_TN(egi_conv_rows)(EGI_TN(egi_conv_job) *j, int64_t r, int64_t en
             EGI_TN(egi_conv_turned)(j, m, cols, yr, columns, sum->level[0] + j->group * og * width);
         else if (j->what == 2 &&
             !EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, w->oc, sum->level[0] + j->group * og, w->oc,
-                              true, j->parts > 1 ? columns + j->columns : NULL)) return false;
+                              true, j->parts > 1 ? columns + j->columns : NULL, NULL)) return false;
         if (j->what == 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, true);
         if (sum) EGI_TN(egi_levels_step)(sum, (m + EGI_KC - 1) / EGI_KC);
     }

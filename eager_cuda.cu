@@ -1364,7 +1364,7 @@ template <class T> static __global__ void egi_gpu_bias(int64_t size, int64_t n, 
     EGI_GPU_EACH(i, size) {
         const int64_t j = size <= UINT32_MAX ? (uint32_t)i % (uint32_t)n : i % n;
         const T y = c[i] + bias[j];
-        c[i] = relu && y < 0 ? (T)0 : y;         // a NaN stays one
+        c[i] = relu && y <= 0 ? (T)0 : y;        // a NaN stays one, -0 becomes 0 as in eg_relu
     }
 }
 static bool egi_gpu_add_bias(egi_gpu *g, const egi_args *args, bool relu) {

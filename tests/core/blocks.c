@@ -148,6 +148,49 @@ TEST(convolutions_have_the_same_bits_in_all_blocks) { check_blocks(convolution);
 TEST(recurrent_layers_have_the_same_bits_in_all_blocks) { check_blocks(recurrence); }
 TEST(attention_has_the_same_bits_in_all_blocks) { check_blocks(attention); }
 #endif
+// x A + bias and relu of that in one launch, or in three; then the gradients along all three.
+static eg_tensor *row_added(bool at_once, bool relu, eg_tensor *const *in) {
+    eg_tensor *d[3], *all[4];
+    eg_tape *tape = eg_tape_begin();
+    for (int i = 0; i < 3; i++) eg_tape_watch(tape, in[i]);
+    eg_tensor *y = at_once ? egi_matmul_bias(in[0], in[1], in[2], relu) : eg_add(eg_matmul(in[0], in[1]), in[2]);
+    if (relu && !at_once) y = eg_relu(y);
+    if (!eg_tape_gradients(tape, eg_reduce_sum(eg_square(y)), in, 3, d)) return NULL;
+    all[0] = eg_reshape(y, EG_SHAPE(-1));
+    for (int i = 0; i < 3; i++) all[i + 1] = eg_reshape(d[i], EG_SHAPE(-1));
+    return eg_concat(all, 4, 0);
+}
+TEST(a_row_and_relu_are_written_back_with_a_product) {
+    // m, n, k: each way of egi_gemm, tiles in several blocks of rows, columns and terms, and sums in halves
+    static const int64_t shapes[][3] = { { 1, 1, 9 }, { 3, 5, 2 }, { 8, 3, 8 }, { 1, 130, 300 }, { 130, 1, 300 },
+                                         { 32, 128, 784 }, { 7, 17, 300 }, { 101, 257, 600 }, { 201, 70, 100 },
+                                         { 2, 40, EGI_TERMS * EGI_KC + 300 }, { 4, 8, 0 } };
+    static const int64_t sizes[][3] = { { 96, 2048, 1 }, { 24, 32, 2 }, { 48, 96, 3 } };
+    const int threads = eg_num_threads();
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int how = 0; how < 4 * 3; how++) {
+            EG_SCOPE;
+            const eg_dtype dtype = how & 1 ? EG_FLOAT64 : EG_FLOAT32;
+            const int64_t *s = shapes[i], *size = sizes[how / 4];
+            eg_seed(5);
+            eg_tensor *in[3] = { numbers(dtype, EG_SHAPE(s[0], s[2])), numbers(dtype, EG_SHAPE(s[2], s[1])),
+                                 numbers(dtype, EG_SHAPE(s[1])) };
+            if (s[1] > 2) in[2] = eg_where(eg_equal(eg_range(dtype, 0, (double)s[1], 1), 1), NAN, in[2]);   // relu keeps it
+            CHECK(egi_dense_is_folded(in[0], in[1], in[2]));
+            block_rows = 96;
+            block_columns = 2048;
+            const uint64_t want = bits_of(row_added(false, how & 2, in));
+            block_rows = size[0];
+            block_columns = size[1];
+            eg_set_num_threads((int)size[2]);
+            const uint64_t got = bits_of(row_added(true, how & 2, in));
+            CHECK(want && got == want);
+            if (got != want) printf("    (%d, %d) (%d, %d), way %d\n", (int)s[0], (int)s[2], (int)s[2], (int)s[1], how);
+            eg_set_num_threads(threads);
+        }
+    block_rows = 96;
+    block_columns = 2048;
+}
 TEST(tiles_of_avx512_have_the_bits_of_avx2) {
 #if EGI_X86
     if (!has_avx512()) SKIP("this processor has no AVX-512; where one has it, all tests of this file compare the two");
@@ -184,7 +227,7 @@ static bool name##_is_right(bool ta, bool tb, int64_t m, int64_t n, int64_t k, i
     for (int64_t i = 0; i < m * k; i++) a[i] = (T)((i * 7 + m) % 11 - 5) / 4; \
     for (int64_t i = 0; i < k * n; i++) b[i] = (T)((i * 5 + n) % 13 - 6) / 2; \
     for (int64_t i = 0; i < in_c; i++) c[i] = (T)(i % 3); \
-    if (!gemm(ta, tb, m, n, k, a, ta ? m : k, b, tb ? k : n, c, ldc, add, NULL)) return false; \
+    if (!gemm(ta, tb, m, n, k, a, ta ? m : k, b, tb ? k : n, c, ldc, add, NULL, NULL)) return false; \
     for (int64_t i = 0; i < in_c; i++) { \
         const int64_t row = i / ldc, column = i % ldc; \
         T want = column < n && !add ? 0 : (T)(i % 3); \
