@@ -43161,7 +43161,8 @@ static bool egi_trace_check_line(const egi_trace *t, const egi_trace_line *line,
     for (int k = 0; k < 8; k++) if (args->in[k]) egi_free(shown[k].host);
     return ok;
 }
-// Gives a variable its own memory, since a function took its values to keep and later lines may write there.
+// Gives a variable other memory, since a function took its values to keep and later lines may write there. Variables
+// of the list that share the values go with it.
 static bool egi_trace_part(egi_trace *t, egi_trace_run *run, eg_tensor *v) {
     const egi_buffer *former = v->buffer;
     for (int64_t b = 0; b < t->n_bound; b++) {
@@ -43171,6 +43172,8 @@ static bool egi_trace_part(egi_trace *t, egi_trace_run *run, eg_tensor *v) {
         if (!fresh && !(p->kind == EGI_AT_VARIABLE && p->written && run->initial[i] == former)) continue;
         if (v->buffer == former) egi_variable_unshare(v);
         if (v->buffer == former) return false;
+        for (int64_t k = 0; k < t->n_variables; k++)
+            if (t->variables[k].variable->buffer == former) egi_variable_take(t->variables[k].variable, v);
         if (fresh) {
             eg_tensor *own = egi_tensor_alias(run->fresh[i]->op, v);
             if (!own) return false;
@@ -43184,19 +43187,24 @@ static bool egi_trace_part(egi_trace *t, egi_trace_run *run, eg_tensor *v) {
 }
 // The line of an eg_host_call. Its function must not change the list's variables, whose memory is known already: while
 // it runs, their buffers are retained, so that they are not written in place.
-typedef struct egi_held { egi_buffer *buffer; int32_t refs; } egi_held;
+typedef struct egi_held { egi_buffer *buffer; int32_t refs; bool same, more; } egi_held;
 static bool egi_trace_host_line(egi_trace *t, egi_trace_run *run, const egi_trace_line *line, const egi_args *args) {
     egi_held *held = (egi_held *)egi_alloc(((size_t)t->n_variables + 1) * sizeof *held);
     if (!held) return egi_memory_fail("host_call", t->n_variables * (int64_t)sizeof *held);
     for (int64_t i = 0; i < t->n_variables; i++) {
         held[i].buffer = t->variables[i].variable->buffer;
-        held[i].refs = __atomic_fetch_add(&held[i].buffer->refs, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&held[i].buffer->refs, 1, __ATOMIC_RELAXED);
     }
+    for (int64_t i = 0; i < t->n_variables; i++)            // counted when all hold theirs: variables may share one
+        held[i].refs = __atomic_load_n(&held[i].buffer->refs, __ATOMIC_ACQUIRE);
     bool ok = egi_trace_check_line(t, line, args);
     for (int64_t i = 0; i < t->n_variables; i++) {
+        held[i].same = t->variables[i].variable->buffer == held[i].buffer;
+        held[i].more = __atomic_load_n(&held[i].buffer->refs, __ATOMIC_ACQUIRE) > held[i].refs;
+    }
+    for (int64_t i = 0; i < t->n_variables; i++) {
         eg_tensor *v = t->variables[i].variable;
-        const bool same = v->buffer == held[i].buffer,
-                   more = __atomic_load_n(&held[i].buffer->refs, __ATOMIC_ACQUIRE) > held[i].refs + 1;
+        const bool same = held[i].same, more = held[i].more && v->buffer == held[i].buffer;
         egi_buffer_release(held[i].buffer);
         if (ok && !same)
             ok = egi_fail(EG_ERROR_STATE, NULL,

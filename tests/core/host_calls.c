@@ -361,6 +361,61 @@ TEST(what_the_function_keeps_of_a_variable_stays) {
     }
     for (int k = 0; k < 3; k++) CHECK_NEAR(left[0][k], left[1][k], 0);
 }
+// Two variables share the values of which later lines write: an update of one and a part of the other. Both have what
+// eager code gives them, whether the function keeps the values from the third call on (kind 1) or not, and where it is
+// that of a custom gradient (kind 2).
+static eg_tensor *reading_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c, (void)user;
+    return eg_mul(in[0], eg_item(eg_reduce_sum(in[0])) > 0 ? 2 : 3);
+}
+static void reading_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_mul(c->upstream[0], 2);
+}
+static bool sharing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    host *s = (host *)user;
+    eg_tensor *x = in[0], *slope = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *w = s->own;
+    eg_assign(s->own, s->v);
+    if (s->order == 2) x = eg_custom_gradient(reading_forward, reading_backward, NULL, &x, 1);
+    else if (!eg_host_call(keeping_function, s, &x, 1, NULL, 0)) return false;
+    eg_assign_slice(s->v, EG_SHAPE(1), EG_SHAPE(1), x);
+    out[0] = x ? eg_keep(eg_mul(x, 2)) : NULL;
+    return eg_apply_gradients(s->opt, &slope, &w, 1);
+}
+TEST(variables_that_share_what_a_function_may_keep) {
+    static float left[2][8][9];
+    for (int kind = 0; kind < 3; kind++) {
+        for (int traced = 0; traced < 2; traced++) {
+            EG_SCOPE;
+            host s;
+            memset(&s, 0, sizeof s);
+            s.v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3)), "v");
+            s.own = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "own");
+            s.opt = eg_sgd(.learning_rate = .5);
+            s.order = kind;
+            s.fail = 2;                                     // keeps nothing
+            eg_function *f = eg_function_new(sharing_body, &s, .no_recheck = true);
+            eg_run_functions_eagerly(!traced);
+            memset(left[traced], 0, sizeof left[traced]);
+            for (int i = 0; i < 8; i++) {
+                EG_SCOPE;
+                eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1), i), *y;
+                if (i == 2 && kind == 1) s.fail = 0;
+                CHECK(eg_function_call(f, &x, 1, &y, 1));
+                CHECK(eg_read_into(s.v, left[traced][i], 3) && eg_read_into(s.own, left[traced][i] + 3, 3));
+                if (s.kept) CHECK(eg_read_into(s.kept, left[traced][i] + 6, 3));
+            }
+            eg_run_functions_eagerly(false);
+            if (traced) CHECK(eg_function_counts(f).replays >= 5);
+            eg_function_release(f);
+            eg_optimizer_release(s.opt);
+            eg_release(s.kept);
+            eg_release(s.v);
+            eg_release(s.own);
+        }
+        CHECK(!memcmp(left[0], left[1], sizeof left[0]));
+    }
+}
 
 // ---- errors
 
