@@ -41463,6 +41463,7 @@ static void egi_trace_assign(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
     // Its former value gets a place, so that another variable's place is not taken for it.
     const bool first = !k->assigned;
     if (first) egi_trace_seen(t, v);
+    t->assigns = true;
     egi_trace_line *line = egi_trace_line_new(t, EGI_RUN_ASSIGN, NULL, 0);
     if (!line) return;
     line->in[0] = egi_trace_uses(t, x, false);
@@ -41913,6 +41914,8 @@ static void egi_trace_unshare(const egi_trace *t) {
         if (egi_variable_is_alone(v)) continue;
         bool parts = t->variables[k].assigned || (t->made && v->id >= t->first_id);
         for (int64_t i = 0; i < k && !parts; i++) parts = t->variables[i].variable->buffer == v->buffer;
+        for (int64_t i = 0; i < t->n_places && !parts; i++)
+            parts = t->places[i].kind == EGI_AT_CONSTANT && t->places[i].buffer == v->buffer;
         if (parts) egi_variable_unshare(v);
     }
     for (int64_t i = 0; i < t->n_places && t->assigns; i++) {

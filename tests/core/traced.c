@@ -2245,6 +2245,36 @@ TEST(variables_that_share_their_values_stay_traced) {
     eg_optimizer_release(s.opt);
     for (int i = 0; i < 4; i++) eg_release(s.v[i]);
 }
+// So they are where the body reads before it assigns, and where one of the two is a captured tensor.
+typedef struct sharing { eg_tensor *v[3], *captured; } sharing;
+static bool reads_then_assigns(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const sharing *s = (const sharing *)user;
+    out[0] = eg_add(eg_mul(s->v[0], in[0]), s->captured ? s->captured : s->v[1]);
+    return out[0] && eg_assign_add(s->v[2], 1);
+}
+TEST(what_shares_values_and_is_only_read_stays_traced) {
+    for (int captured = 0; captured < 2; captured++) {
+        sharing s = { { NULL }, NULL };
+        for (int i = 0; i < 3; i++) s.v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), i + 1), "v");
+        s.captured = captured ? eg_read(s.v[1]) : NULL;
+        eg_function *f = eg_function_new(reads_then_assigns, &s);
+        if (!captured) eg_assign(s.v[0], s.v[1]);                           // for good
+        for (int i = 0; i < 60; i++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(2), i), *y;
+            if (captured && i >= 2) eg_assign(s.v[0], s.captured);          // again and again
+            const double w = eg_item(eg_index(s.v[0], 0));
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            CHECK_TENSOR(y, 0, w * i + 2, w * i + 2);
+            CHECK_TENSOR(s.v[2], 0, i + 4, i + 4);
+        }
+        CHECK_STR(eg_function_reason(f), NULL);
+        CHECK(eg_function_counts(f).traces <= 2);
+        CHECK(eg_function_counts(f).replays >= 50);
+        eg_function_release(f);
+        for (int i = 0; i < 3; i++) eg_release(s.v[i]);
+    }
+}
 // What C gets for a body is an input: lent memory, an iterator's next element.
 typedef struct getter { eg_iterator *it; float *lent; } getter;
 static bool getting_body(eg_tensor *const *in, eg_tensor **out, void *user) {
