@@ -5498,9 +5498,11 @@ static EGI_COLD bool egi_memory_fail(const char *what, int64_t bytes) {
 // traced function NULLs stand after the inputs, so that the error says how many there were.
 static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
     const egi_function_call *call = egi_this.functions;
+    const egi_frame *frame = egi_this.frame;                // of the function that runs, the body or another one
     char text[160] = "";
     if (egi_this.error.code != EG_OK) return false;
-    if (call && call->shows) call->shows(call, text, sizeof text);
+    if (call && call->shows && frame && !strcmp(frame->of, "function_call"))
+        call->shows(call, text, sizeof text);
     return egi_fail(EG_ERROR_NULL, function, "operand %d is NULL%s", i, text);
 }
 
@@ -46692,14 +46694,10 @@ static bool egi_host_fits(int i, const eg_tensor *x, eg_dtype dtype, eg_shape sh
 // Calls the function. Its results belong to the scope that is open here.
 static bool egi_host_run(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results, eg_tensor **out) {
     const int64_t errors = egi_this.errors;
-    egi_function_call *const call = egi_this.functions;
-    void (*const shows)(const egi_function_call *c, char *text, size_t room) = call ? call->shows : NULL;
     bool ok = false;
     eg_scope scope = eg_scope_begin();
     for (int i = 0; i < site->m; i++) out[i] = NULL;
-    if (call) call->shows = NULL;                           // a NULL in the function is none of the body's inputs
     EGI_FRAMED_DEEPER("the function", "host_call", ok = site->function(in, out, site->user));
-    if (call) call->shows = shows;
     if (!ok && egi_this.error.code == EG_OK)
         egi_fail(EG_ERROR_STATE, "host_call", "the function failed without an error");
     if (egi_this.errors != errors && egi_this.error.code != EG_OK) ok = false;

@@ -510,7 +510,7 @@ TEST(a_function_calls_one_that_assigns_something_else) {
         eg_release(s.variables.own);
     }
 }
-// A NULL in the function is none of the inputs that the traced body was given.
+// A NULL in another function than the body is none of the inputs that the traced body was given.
 static bool adds_null(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
     return (out[0] = eg_add(in[0], NULL)) != NULL;
@@ -523,22 +523,36 @@ static bool adds_null_behind_a_call(eg_tensor *const *in, eg_tensor **out, void 
     host *s = (host *)user;
     return eg_host_call(drawing_function, s, in, 1, out, 1) && (out[0] = eg_add(out[0], in[1])) != NULL;
 }
+static eg_tensor *forward_adds_null(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c, (void)user;
+    return eg_add(in[0], NULL);
+}
+static bool calls_one_that_adds_null(eg_tensor *const *in, eg_tensor **out, void *user) {
+    if (!*(const bool *)user) out[0] = eg_custom_gradient(forward_adds_null, reading_backward, NULL, in, 1);
+    else (void)eg_cond(eg_greater(eg_reduce_sum(in[0]), 0), adds_null, adds_null, NULL, in, 1, out, 1);
+    return out[0] != NULL;
+}
 TEST(a_null_of_the_function_is_not_the_bodys) {
     host s;
     memset(&s, 0, sizeof s);
-    eg_function *f = eg_function_new(calls_back, NULL), *g = eg_function_new(adds_null_behind_a_call, &s);
+    bool branches[2] = { false, true };
+    eg_function *f[3] = { eg_function_new(calls_back, NULL), eg_function_new(calls_one_that_adds_null, branches),
+                          eg_function_new(calls_one_that_adds_null, branches + 1) };
+    eg_function *g = eg_function_new(adds_null_behind_a_call, &s);
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *y;
     for (int i = 0; i < 4; i++) {
         eg_run_functions_eagerly(i % 2);
-        CHECK(!eg_function_call(f, &x, 1, &y, 1));
-        CHECK_CONTAINS(eg_error_message(), "eg_add: operand 1 is NULL");
-        CHECK(!strstr(eg_error_message(), "in the body of a traced function"));
-        eg_error_clear();
+        for (int k = 0; k < 3; k++) {
+            CHECK(!eg_function_call(f[k], &x, 1, &y, 1));
+            CHECK_CONTAINS(eg_error_message(), "eg_add: operand 1 is NULL");
+            CHECK(!strstr(eg_error_message(), "in the body of a traced function"));
+            eg_error_clear();
+        }
         CHECK_ERROR(eg_function_call(g, &x, 1, &y, 1), EG_ERROR_NULL,
                     "operand 1 is NULL, in the body of a traced function called with 1 input at host_calls.c:");
     }
     eg_run_functions_eagerly(false);
-    eg_function_release(f);
+    for (int k = 0; k < 3; k++) eg_function_release(f[k]);
     eg_function_release(g);
 }
 TEST(wrong_host_calls) {
