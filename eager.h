@@ -44743,7 +44743,8 @@ static void egi_function_give_up(eg_function *f, const char *why) {
     egi_unlock();
 }
 // Counts a try that gave no list. A try that failed because other threads' calls or tapes held values says nothing
-// about the body: it never makes the function eager for good, but the next such try comes later each time.
+// about the body: it never makes the function eager for good, but the next such try comes later each time. Nor does one
+// without a reason, which lacked memory.
 static int egi_function_tried(eg_function *f, const egi_trace *t) {
     enum { LATEST = 6 };
     egi_lock();
@@ -44752,7 +44753,7 @@ static int egi_function_tried(eg_function *f, const egi_trace *t) {
         if (late > 0) f->pause = 1 << (late < LATEST ? late : LATEST);
     } else {
         f->contended = 0;
-        f->tries += !f->shared || t->made;
+        f->tries += t->made || (t->reason[0] && !f->shared);
     }
     f->shared = false;
     egi_unlock();

@@ -567,6 +567,45 @@ TEST(a_replay_without_memory_has_not_begun) {
     eg_shutdown();
     CHECK(eg_set_allocator(NULL, NULL, NULL));
 }
+// Calls that lack the memory to write a list say nothing about the body: with memory it is traced again.
+TEST(tries_without_memory_do_not_count) {
+    state s;
+    memset(&s, 0, sizeof s);
+    eg_shutdown();
+    REQUIRE(eg_set_allocator(faults_allocate, faults_free, NULL));
+    {
+        EG_SCOPE;
+        s.x[0] = eg_ones(EG_FLOAT32, EG_SHAPE(2, 4, 4, 2));
+        s.x[1] = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 2, 2));
+        s.v[0] = eg_variable(eg_scalar(0), "count");
+        s.v[1] = eg_variable(eg_zeros_like(s.x[0]), "w");
+        s.optimizer = eg_sgd(.learning_rate = 1);
+        eg_function *f = eg_function_new(assigns_and_convolves, &s, .no_recheck = true);
+        eg_tensor *y;
+        bool through = false;
+        for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, s.x, 1, &y, 1));
+        for (int64_t n = 1; n < 500 && !through; n++) {
+            EG_SCOPE;
+            eg_set_trainable(s.v[0], n % 2);                                // each call is compared
+            eg_memory_trim();
+            faults_start(n, FAULTS_FOR_EVER);
+            (void)eg_function_call(f, s.x, 1, &y, 1);
+            faults_stop();
+            eg_error_clear();
+            through = !faults.failed;
+        }
+        CHECK(through);
+        const int64_t replays = eg_function_counts(f).replays;
+        for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, s.x, 1, &y, 1));
+        CHECK_STR(eg_function_reason(f), NULL);
+        CHECK(eg_function_counts(f).replays >= replays + 3);
+        eg_function_release(f);
+        eg_optimizer_release(s.optimizer);
+        for (int i = 0; i < 2; i++) eg_release(s.v[i]);
+    }
+    eg_shutdown();
+    CHECK(eg_set_allocator(NULL, NULL, NULL));
+}
 // A length whose list is derived again, and one that is new, behind more lengths than lists are kept for.
 static bool lengths_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
