@@ -43363,11 +43363,12 @@ static EGI_COLD bool egi_trace_lacked_memory(const egi_trace *t, int64_t n) {
 }
 // MANY PROCESSES: called after a replay has failed at that step. NULL: nothing was sent.
 static void (*egi_replay_failed)(const egi_trace *t, int64_t step);
-// Runs all steps of t on this call's memory. A lack of memory before the first step that writes a variable's memory
-// leaves all as it was; so does any failure there unless `undone` is NULL, which sets *undone and raises no error. A
-// branch that goes another way leaves all as it was, too, and sets run->strayed.
+static bool egi_taped_record_end(egi_taped_call **call, egi_trace *t, eg_tensor *const *in, eg_tensor *const *out);
+// Runs all steps of t on this call's memory, and puts the call on the tapes. A lack of memory leaves all as it was
+// unless a step wrote a variable's memory before; so does any failure there unless `undone` is NULL, which sets *undone
+// and raises no error. A branch that goes another way leaves all as it was, too, and sets run->strayed.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
-                             egi_taped_call *call, bool *undone) {
+                             egi_taped_call **call, bool *undone) {
     const eg_random_state random = egi_this.random;
     uint64_t counter = random.counter;
     const bool telling = egi_this.telling, clear = egi_this.error.code == EG_OK;
@@ -43378,7 +43379,7 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     run->branches = 0;
     run->strayed = false;
     egi_this.telling = telling || quiet;
-    bool ok = egi_trace_bind(t, run, in, out, call);
+    bool ok = egi_trace_bind(t, run, in, out, *call);
     egi_profile *profile = egi_this.profile ? egi_profile_of(t) : NULL;
     egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
     replay.of = t;
@@ -43393,6 +43394,7 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     }
     if (!ok && !run->strayed && egi_replay_failed) egi_replay_failed(t, step > 0 ? step - 1 : 0);
     egi_context_leave(&replay);
+    if (ok && *call) ok = egi_taped_record_end(call, t, in, out);
     egi_this.telling = telling;
     if (run->strayed || (!ok && (quiet || (clear && egi_trace_lacked_memory(t, step))))) {
         egi_trace_undo(t, run);
@@ -44258,6 +44260,14 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     egi_object_release(&holder->object);
     egi_trace_release(own);
     return ok;
+}
+// The same at the end of a replay. *call is NULL then.
+static bool egi_taped_record_end(egi_taped_call **call, egi_trace *t, eg_tensor *const *in, eg_tensor *const *out) {
+    egi_taped_call *const own = *call;
+    *call = NULL;
+    own->hosted = egi_this.hosted;
+    egi_this.hosted = NULL;
+    return egi_taped_record(own, t, in, t->n, out);
 }
 // Finds the kept values that are read for one set: those of lines between a wanted input and a given output.
 static bool egi_back_find_used(const egi_taped *k, egi_back *back) {
@@ -46069,15 +46079,13 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     egi_this.functions = &own;
     eg_scope scope = { 0, 0 };
     if (t->n_path) scope = eg_scope_begin();                    // lest outputs of a call that strays stay
-    bool ok = bound && (call || !t->taped) ? egi_trace_replay(t, run, in, out, call, f->inner ? &undone : NULL)
+    bool ok = bound && (call || !t->taped) ? egi_trace_replay(t, run, in, out, &call, f->inner ? &undone : NULL)
                                          : undone ? false : egi_memory_fail("function_call", t->arena_bytes);
     egi_this.functions = own.outer;
     *strayed = bound && run->strayed ? run->branches : 0;
-    if (call) call->hosted = egi_this.hosted;
-    else egi_hosted_end(egi_this.hosted);
+    egi_hosted_end(egi_this.hosted);                            // what no call on a tape took over
     egi_this.hosted = hosted;
-    if (ok && call) ok = egi_taped_record(call, t, in, t->n, out);
-    else egi_taped_call_free(call);
+    egi_taped_call_free(call);
     for (int i = 0; i < t->m && t->n_path && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
     if (t->n_path) eg_scope_end(scope);
     for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
