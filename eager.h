@@ -44632,6 +44632,13 @@ static void egi_trace_count(const egi_trace *t) {
 static void egi_trace_count_off(const egi_trace *t) {
     for (int64_t i = 0; i < t->n_inlined; i++) egi_function_count_off(t->inlined[i].f);
 }
+// The same, and gives a reference back. `t` may be NULL.
+static void egi_trace_release_counted(egi_trace *t) {
+    egi_lock();
+    if (t) egi_trace_count_off(t);
+    egi_unlock();
+    egi_trace_release(t);
+}
 // How many of n inputs are the program's, which masks of theirs follow (egi_inputs_with_masks).
 static int egi_inputs_without_masks(eg_tensor *const *in, int n) {
     int own = 0;
@@ -44895,13 +44902,13 @@ static egi_trace *egi_function_trace_judge(eg_function *f, egi_trace *t, bool go
 }
 // Runs the body and writes its launches into a list. Returns the call's result; *made is the trace, or NULL. The trace
 // is finished unless it equals `old`, which then stays. If outer tapes record, *call is what this call's line keeps.
-// Takes over `signature`.
+// *counted: the list, or NULL, by which the call is still counted (egi_trace_release_counted). Takes over `signature`.
 static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
                                int64_t *signature, int64_t size, const egi_trace *old, egi_trace **made,
-                               egi_taped_call **call) {
+                               egi_taped_call **call, egi_trace **counted) {
     egi_trace *t = egi_function_trace_new(f, in, n, m, signature, size);
     eg_tensor *few[8], **given = n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *given);
-    *made = NULL;
+    *made = *counted = NULL;
     *call = NULL;
     if (!t || !given) {
         if (t) egi_memory_fail("function_call", (int64_t)n * (int64_t)sizeof *given);
@@ -44915,8 +44922,9 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     ok = ok && egi_function_trace_body(t, in, given, out, taped, call);
     const bool good = egi_function_trace_end(t, given, out, old, taped, *call, &ok);
     egi_lock();
-    egi_trace_count_off(t);
+    t->refs++;
     egi_unlock();
+    *counted = t;
     for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
     if (!ok) { egi_taped_call_free(*call); *call = NULL; }
     eg_scope_end(scope);
@@ -45945,7 +45953,7 @@ static void egi_function_unshare(eg_function *f, const int64_t *signature, int64
 static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
                                 const int64_t *signature, int64_t size, egi_trace *old, char *explanation,
                                 size_t room) {
-    egi_trace *t = NULL;
+    egi_trace *t = NULL, *counted = NULL;
     int64_t *own = (int64_t *)egi_alloc((size_t)size * sizeof *own);
     if (!own) return egi_memory_fail("function_call", size * (int64_t)sizeof *own);
     memcpy(own, signature, (size_t)size * sizeof *own);
@@ -45958,7 +45966,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     if (alone && f->refused) egi_trace_unshare_alone(f->refused);
     if (alone) egi_function_unshare(f, signature, size);
     egi_taped_call *call;
-    bool ok = egi_function_trace(f, in, n, out, m, own, size, old, &t, &call), same = true;
+    bool ok = egi_function_trace(f, in, n, out, m, own, size, old, &t, &call, &counted), same = true;
     const char *reason = ok && f->eager ? f->why
                          : ok && !t && !old ? "the body was run to be traced at a later call" : NULL;
     __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
@@ -45985,6 +45993,7 @@ static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_
     }
     if (ok && call) ok = egi_taped_record(call, old && t && same ? old : call->trace, in, n, out);
     else egi_taped_call_free(call);
+    egi_trace_release_counted(counted);                        // only now: the line reads variables
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     egi_trace_release(other);
     if (ok && t && !(old && same)) {

@@ -1008,6 +1008,55 @@ TEST(what_a_body_only_reads_is_read_by_others) {
     eg_function_release(f);
     for (int i = 0; i < 3; i++) eg_release(v[i]);
 }
+// A call under a tape that is compared each time, since a setter is called, beside calls of a function that is a part
+// of it: the call's line on the tape reads the variable that the other call assigns.
+static bool multiplies_and_counts(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *v = (eg_tensor *)user;
+    return (out[0] = eg_mul(in[0], v)) != NULL && eg_assign(v, eg_add(v, 1)) != NULL;
+}
+static bool doubles_another(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *y;
+    return eg_function_call((eg_function *)user, in, 1, &y, 1) && (out[0] = eg_mul(y, 2)) != NULL;
+}
+static bool call_or_taken(eg_function *f, bool taped, int *done) {
+    EG_SCOPE;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(10)), *y;
+    if (taped) eg_tape_begin();
+    const bool ok = eg_function_call(f, &x, 1, &y, 1);
+    *done += ok;
+    if (ok) return true;
+    const bool taken = strstr(eg_error_message(), "another thread runs") != NULL;
+    eg_error_clear();
+    return taken;
+}
+static void *call_part(void *argument) {
+    caller *c = (caller *)argument;
+    eg_set_device(test_device());
+    while (!__atomic_load_n(&c->shapes, __ATOMIC_ACQUIRE)) c->wrong += !call_or_taken(c->f, false, &c->busy);
+    return NULL;
+}
+TEST(a_part_assigns_while_a_compared_call_is_put_on_a_tape) {
+    EG_SCOPE;
+    eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(10)), "v"), *set = eg_variable(eg_scalar(0), "set");
+    eg_function *g = eg_function_new(multiplies_and_counts, v), *f = eg_function_new(doubles_another, g);
+    caller c = {g, v, NULL, 0, 0, 0, 0};                            // shapes: 1 ends the thread
+    int done = 0;
+    for (int i = 0; i < 4; i++) CHECK(call_or_taken(f, true, &done) && call_or_taken(g, false, &done));
+    pthread_t thread;
+    REQUIRE(!pthread_create(&thread, NULL, call_part, &c));
+    for (int i = 0; i < 1000; i++) {
+        eg_set_trainable(set, i % 2);
+        CHECK(call_or_taken(f, true, &done));
+    }
+    __atomic_store_n(&c.shapes, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    CHECK_INT(c.wrong, 0);
+    CHECK_NEAR(eg_item(eg_reduce_max(v)), done + c.busy, 0);         // no call is lost, none counts twice
+    eg_function_release(f);
+    eg_function_release(g);
+    eg_release(v);
+    eg_release(set);
+}
 // Several threads call a function that branches, each its own way.
 static bool doubled_by_w(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_matmul(in[0], eg_mul((eg_tensor *)user, 2));
