@@ -47213,6 +47213,7 @@ typedef struct egi_vertex {
     int component;
     bool element;                           // for a placeholder: an iterator gives it, also once loaded
     bool paused;                            // no tape records it
+    bool own_tapes;                         // only the run's own tapes do: one of them began inside the pause
     bool trainable;                         // for a variable
     bool in_layer;                          // written while a layer was called
     const void *layer;                      // that layer, the innermost
@@ -47895,7 +47896,9 @@ static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int 
     for (int i = 0; i < n_out; i++) node->out[i] = -1;
     node->place = kind == EGI_VERTEX_CONSTANT ? NULL : g->place;
     g->placed = g->placed || node->place;
-    node->paused = egi_this.paused > g->paused && !egi_recording_in_pause();
+    const bool paused = egi_this.paused > g->paused;
+    node->own_tapes = paused && egi_recording_in_pause();
+    node->paused = paused && !node->own_tapes;
     node->block = kind == EGI_VERTEX_PLACEHOLDER || kind == EGI_VERTEX_CONSTANT ? 0 : g->block;
     node->in_layer = egi_this.layer != NULL;
     node->layer = egi_graph_layer();
@@ -49414,6 +49417,15 @@ static void egi_graph_rest(eg_tape *const *of, int64_t n, bool again) {
         egi_this.recording += again ? 1 : -1;
     }
 }
+// Begins a pause that does not reach those of a run's own tapes that record now.
+static void egi_graph_run_pause(const egi_graph_run *run) {
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
+        int64_t i = 0;
+        while (i < run->n_nodes && run->tape[i] != t) i++;
+        if (i < run->n_nodes && t->paused >= egi_this.paused) t->paused++;
+    }
+    eg_recording_pause();
+}
 // Reads the tape of a run's or a file's gradients. It has only the tapes whose gradients it needs (n in `own`): where
 // any recorded the gradients' ops in the program (`taped`), one that knows nothing is among them; where none did, they
 // rest, and only the caller's record. -1: an older file does not say it.
@@ -49692,7 +49704,8 @@ static bool egi_graph_run_block(egi_graph_run *run, int32_t block, int64_t first
         const egi_vertex *node = run->graph->nodes[i];
         if (!run->needed[i] || !ok || node->block != block) continue;
         eg_backend *former = egi_this.backend;
-        if (node->paused) eg_recording_pause();
+        if (node->own_tapes) egi_graph_run_pause(run);
+        else if (node->paused) eg_recording_pause();
         if (node->place) egi_this.backend = node->place;
         egi_context function, called;                      // ops fail in their own names
         egi_context_enter(&function, EGI_IN_FUNCTION, run->function);
@@ -49704,7 +49717,7 @@ static bool egi_graph_run_block(egi_graph_run *run, int32_t block, int64_t first
         if (node->kind == EGI_VERTEX_ASSIGN || node->kind >= EGI_VERTEX_UPDATE) run->n_moves = 0;
         if (tapes && ok) ok = egi_graph_run_watch(run, i);
         egi_this.backend = former;
-        if (node->paused) eg_recording_unpause();
+        if (node->paused || node->own_tapes) eg_recording_unpause();
     }
     return ok;
 }
@@ -50709,6 +50722,7 @@ static bool egi_saver_line(egi_saver *s, int64_t at) {
     s->line[at] = s->n_lines;
     egi_text_printf(&s->text, "%s{\"line\":\"%s\"", s->n_lines ? ",\n" : "\n", egi_vertex_kinds[kind]);
     if (node->paused) egi_text_string(&s->text, ",\"paused\":true");
+    if (node->own_tapes) egi_text_string(&s->text, ",\"own_tapes\":true");
     if (node->in_layer) egi_text_string(&s->text, ",\"in_layer\":true");
     if (kind != EGI_VERTEX_PLACEHOLDER) egi_saver_after(s, node);
     switch (kind) {
@@ -51576,7 +51590,8 @@ static bool egi_loader_after(egi_loader *l, int64_t *begun) {
 }
 // Whether the fields of a line that must be true or false are so; else an error.
 static bool egi_loader_decides(egi_loader *l) {
-    static const char *const keys[] = { "persistent", "element", "taped", "zeros", "in_layer", "paused", "fixed" };
+    static const char *const keys[] = { "persistent", "element", "taped", "zeros", "in_layer", "paused", "own_tapes",
+                                        "fixed" };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const int64_t node = egi_loader_member(l, keys[i]);
         if (node >= 0 && egi_json_at(&l->json, node).kind != EGI_JSON_BOOL)
@@ -51590,7 +51605,7 @@ static bool egi_loader_line(egi_loader *l) {
     const int64_t nodes = l->graph->n_nodes;
     if (!kind) return egi_loader_fail(l, "it has no \"line\", which says its kind");
     if (!egi_loader_decides(l)) return false;
-    const bool in_layer = egi_loader_says(l, "in_layer");
+    const bool in_layer = egi_loader_says(l, "in_layer"), own = egi_loader_says(l, "own_tapes");
     l->first[l->at] = l->n_values;
     const bool paused = egi_loader_says(l, "paused");
     if (!egi_loader_tapes(l)) return false;
@@ -51606,7 +51621,11 @@ static bool egi_loader_line(egi_loader *l) {
     egi_this.noted = noted;
     if (paused) eg_recording_unpause();
     if (ok) l->first[l->at + 1] = l->n_values;                 // else a body has no end, and l->at is beyond the lines
-    for (int64_t i = nodes; i < l->graph->n_nodes && in_layer; i++) l->graph->nodes[i]->in_layer = true;
+    for (int64_t i = nodes; i < l->graph->n_nodes; i++) {
+        egi_vertex *node = l->graph->nodes[i];
+        node->in_layer = node->in_layer || in_layer;
+        node->own_tapes = node->own_tapes || (own && !node->paused);
+    }
     if (ok || l->refused) return ok;
     egi_failure f;
     char why[EGI_MESSAGE];

@@ -543,6 +543,64 @@ TEST(gradients_pass_through_gradients_of_a_file) {
         eg_function_release(f);
     }
 }
+// What a body does inside a pause is hidden from its caller's tape, also where a tape that began inside the pause
+// records it. bits: 1: that tape is persistent, 2: its gradient is read inside, 4: outside, 8: it is all that is given.
+static bool doubles_with_square(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    return (out[0] = eg_mul(eg_square(in[0]), 2)) != NULL;
+}
+static bool tape_inside_a_pause(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const int bits = *(const int *)user;
+    EG_SCOPE;
+    eg_tensor *d, *g = NULL, *p = eg_reduce_any(eg_greater(in[0], 0));
+    eg_recording_pause();
+    eg_tape *tape = bits & 1 ? eg_tape_begin_persistent() : eg_tape_begin();
+    eg_tape_watch(tape, in[0]);
+    bool ok = eg_cond(p, doubles_with_square, doubles_with_square, NULL, in, 1, &d, 1);
+    if (ok && bits & 2) d = eg_add(d, eg_tape_gradient(tape, d, in[0]));
+    eg_recording_unpause();
+    if (ok && bits & 4) g = eg_tape_gradient(tape, d, in[0]);
+    if (!(bits & 6) || bits & 1) eg_tape_stop(tape);
+    if (g) d = eg_add(d, g);
+    out[0] = eg_keep(bits & 8 ? d : eg_add(eg_square(in[0]), d));
+    return ok && out[0];
+}
+TEST(what_a_tape_records_inside_a_pause_is_hidden_from_a_callers) {
+    for (int bits = 0; bits < 16; bits++) {
+        if ((bits & 6) == 6) continue;                          // an ordinary tape gives one gradient
+        EG_SCOPE;
+        eg_tensor *x = eg_constant(EG_SHAPE(2), 2, 3), *p, *of_p, *y[2], *dy[2];
+        eg_function *f = eg_function_new(tape_inside_a_pause, &bits), *g;
+        CHECK(eg_function_call(f, &x, 1, &y[0], 1));
+        REQUIRE(eg_function_save(f, test_temp("inside")) && (g = eg_function_load(test_temp("inside"))) != NULL);
+        REQUIRE(eg_function_save(g, test_temp("inside")));      // and a file of a file's
+        eg_function *again = eg_function_load(test_temp("inside")), *const of[] = { f, f, g, g, g, again };
+        eg_graph *graph = eg_graph_new();
+        {
+            EG_GRAPH(graph);
+            p = eg_placeholder(EG_FLOAT32, EG_SHAPE(2), "x");
+            CHECK(tape_inside_a_pause(&p, &of_p, &bits));
+        }
+        eg_session *s = eg_session_new(graph);
+        const eg_feed feed = { p, x };
+        for (int i = 0; i < 8; i++) {                           // the body itself, functions, a session
+            eg_tape *tape = eg_tape_begin();
+            eg_tape_watch(tape, x);
+            const int to = i > 0;
+            CHECK(!i ? tape_inside_a_pause(&x, &y[0], &bits) : i < 7 ? eg_function_call(of[i - 1], &x, 1, &y[1], 1)
+                  : (y[1] = eg_session_eval(s, of_p, &feed, 1)) != NULL);
+            dy[to] = eg_tape_gradient(tape, y[to], x);
+            eg_error_clear();
+            if (i) CHECK(same(y[0], y[1]) && !dy[0] == !dy[1] && (!dy[0] || same(dy[0], dy[1])));
+        }
+        CHECK(!dy[0] == ((bits & 12) == 8));
+        eg_session_release(s);
+        eg_graph_release(graph);
+        eg_function_release(again);
+        eg_function_release(g);
+        eg_function_release(f);
+    }
+}
 // The gradient for a source that the tape does not know, also where it is a target: zeros, or none.
 static bool of_unwatched(eg_tensor *const *in, eg_tensor **out, void *user) {
     EG_SCOPE;
