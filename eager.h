@@ -40901,7 +40901,11 @@ typedef struct egi_trace_line {
 } egi_trace_line;
 // An output of the eg_cond that is branch `number` of a list.
 typedef struct egi_branch_result { int64_t number; int dtype; eg_shape shape; } egi_branch_result;
-typedef struct egi_trace_variable { eg_tensor *variable; int32_t form; bool trainable, assigned; } egi_trace_variable;
+typedef struct egi_trace_variable {
+    eg_tensor *variable;
+    int32_t form;
+    bool trainable, assigned, made;      // made: by the body
+} egi_trace_variable;
 // The memory of a replay's temporaries, used by one replay at a time: a call takes an arena from the function's list
 // and puts it back. All traces of a function share the list, so that it has as many arenas as replays ran at once, each
 // as large as the largest trace needs.
@@ -41180,7 +41184,7 @@ static egi_trace_variable *egi_trace_variable_of(egi_trace *t, eg_tensor *v) {
     egi_trace_variable *k = &t->variables[t->n_variables];
     k->variable = v;
     k->trainable = (v->flags & EGI_TRAINABLE) != 0;
-    k->assigned = false;
+    k->assigned = k->made = false;
     if ((k->form = egi_trace_operand(t, v)) < 0) return NULL;
     eg_retain(v);
     egi_object_take(&v->object, 1);
@@ -41599,6 +41603,8 @@ static int64_t egi_function_answers(const eg_function *f) {
 static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) {
     egi_trace *t = (egi_trace *)r;
     const egi_call_note *note = egi_note_last();
+    egi_trace_variable *k = v->buffer->backend == t->backend ? egi_trace_variable_of(t, v) : NULL;
+    if (k) k->made = true;
     if (t->made++) return;
     const int at = snprintf(t->maker, sizeof t->maker, "variable %.40s", eg_name_of(v));
     if (note) snprintf(t->maker + at, sizeof t->maker - (size_t)at, " (at %.60s:%d)", egi_note_file(note), note->line);
@@ -41907,23 +41913,35 @@ static void egi_variable_unshare(eg_tensor *v) {
     if (copy && egi_tensor_copy(v, copy)) egi_variable_take(v, copy);
     if (copy) egi_object_release(&copy->object);
 }
+// Whether an outer call, whose eg_host_call leads here, runs a list that uses the variable.
+static bool egi_trace_outer_uses(const eg_tensor *v) {
+    for (const egi_function_call *c = egi_this.functions; c; c = c->outer)
+        for (int64_t k = 0; c->trace && k < c->trace->n_variables; k++)
+            if (c->trace->variables[k].variable == v) return true;
+    return false;
+}
 // Gives variables memory that nobody else holds, such as a reader of their values: those that the list changes or its
-// body made, and those whose values another tensor or variable that the body reads has, too. What is only read stays
-// where it is, since another thread may be reading it.
+// body made, and those whose values another tensor or variable that the body reads has, too, unless an outer list uses
+// them. What else is only read stays where it is, since another thread may be reading it.
 static void egi_trace_unshare(const egi_trace *t) {
     for (int64_t k = 0; k < t->n_variables && t->assigns; k++) {
-        eg_tensor *v = t->variables[k].variable;
-        if (egi_variable_is_alone(v)) continue;
-        bool parts = t->variables[k].assigned || (t->made && v->id >= t->first_id);
-        for (int64_t i = 0; i < k && !parts; i++) parts = t->variables[i].variable->buffer == v->buffer;
-        for (int64_t i = 0; i < t->n_places && !parts; i++)
-            parts = t->places[i].kind == EGI_AT_CONSTANT && t->places[i].buffer == v->buffer;
-        if (parts) egi_variable_unshare(v);
+        const egi_trace_variable *own = &t->variables[k];
+        if ((own->assigned || own->made) && !egi_variable_is_alone(own->variable)) egi_variable_unshare(own->variable);
     }
     for (int64_t i = 0; i < t->n_places && t->assigns; i++) {
         const egi_place *p = &t->places[i];
         if (p->kind == EGI_AT_VARIABLE && (p->written || p->alias) && !egi_variable_is_alone(p->variable))
             egi_variable_unshare(p->variable);
+    }
+    for (int64_t k = 0; k < t->n_variables && t->assigns; k++) {            // what still shares is only read
+        eg_tensor *v = t->variables[k].variable;
+        if (egi_variable_is_alone(v)) continue;
+        bool parts = false;
+        for (int64_t i = 0; i < t->n_variables && !parts; i++)
+            parts = i != k && t->variables[i].variable->buffer == v->buffer;
+        for (int64_t i = 0; i < t->n_places && !parts; i++)
+            parts = t->places[i].kind == EGI_AT_CONSTANT && t->places[i].buffer == v->buffer;
+        if (parts && !egi_trace_outer_uses(v)) egi_variable_unshare(v);
     }
 }
 // Whether the list changes the variable whose value a place is.

@@ -510,6 +510,41 @@ TEST(a_function_calls_one_that_assigns_something_else) {
         eg_release(s.variables.own);
     }
 }
+// The function that is called only reads two variables that share their values, one of which the outer body reads, too:
+// that one stays where it is, since memory of its own would seem an assignment.
+static bool counts_and_reads_two(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *const *v = (eg_tensor *const *)user;
+    return eg_assign_add(v[0], 1) && (out[0] = eg_mul(eg_add(in[0], v[1]), v[2])) != NULL;
+}
+static bool reads_around_a_call(eg_tensor *const *in, eg_tensor **out, void *user) {
+    calling *s = (calling *)user;
+    eg_tensor *y = eg_mul(in[0], s->variables.v);
+    return eg_host_call(calls_a_function, s, &y, 1, &y, 1) && (out[0] = eg_add(y, s->variables.v)) != NULL;
+}
+TEST(a_function_calls_one_that_reads_what_shares_its_values) {
+    for (int of = 1; of < 3; of++) {
+        calling s;
+        memset(&s, 0, sizeof s);
+        eg_tensor *v[3];
+        for (int i = 0; i < 3; i++) v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(2), 3 * (i > 0)), "v");
+        s.variables.v = v[of];
+        eg_function *f = eg_function_new(reads_around_a_call, &s);
+        s.inner = eg_function_new(counts_and_reads_two, v);
+        for (int i = 0; i < 40; i++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y;
+            eg_assign(v[2], v[1]);
+            CHECK(eg_function_call(f, &x, 1, &y, 1));
+            CHECK_TENSOR(y, 0, 21, 21);
+            CHECK_TENSOR(v[0], 0, i + 1, i + 1);
+        }
+        CHECK(eg_function_reason(f) == NULL && eg_function_reason(s.inner) == NULL);
+        CHECK(eg_function_counts(f).replays >= 20 && eg_function_counts(s.inner).replays >= 20);
+        eg_function_release(f);
+        eg_function_release(s.inner);
+        for (int i = 0; i < 3; i++) eg_release(v[i]);
+    }
+}
 // A NULL in another function than the body is none of the inputs that the traced body was given.
 static bool adds_null(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;

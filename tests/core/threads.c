@@ -1008,6 +1008,40 @@ TEST(what_a_body_only_reads_is_read_by_others) {
     eg_function_release(f);
     for (int i = 0; i < 3; i++) eg_release(v[i]);
 }
+// The same where that thread made the variable, after the body's variables got their ids, and holds its values.
+typedef struct stepper { eg_optimizer *opt; eg_tensor *v; reader r; } stepper;
+static void *make_and_read(void *argument) {
+    reader *r = (reader *)argument;
+    eg_set_device(test_device());
+    eg_tensor *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(4, 4)), "w"), *held = eg_retain(eg_read(w));
+    __atomic_store_n(&r->w, w, __ATOMIC_RELEASE);
+    read_on_tapes(r);
+    eg_release(held);
+    return NULL;
+}
+static bool steps_and_shifts(eg_tensor *const *in, eg_tensor **out, void *user) {
+    stepper *s = (stepper *)user;
+    eg_tensor *slope = in[0], *v = s->v;
+    return eg_apply_gradients(s->opt, &slope, &v, 1) && (out[0] = eg_matmul(in[0], s->r.w)) != NULL;
+}
+TEST(what_another_thread_made_is_not_what_the_body_made) {
+    EG_SCOPE;
+    stepper s = { eg_sgd(.learning_rate = 1, .momentum = 0.5), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), "v"),
+                  { NULL, false } };
+    pthread_t thread;
+    REQUIRE(!pthread_create(&thread, NULL, make_and_read, &s.r));
+    while (!__atomic_load_n(&s.r.w, __ATOMIC_ACQUIRE)) {}
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3, 4)), *y;
+    eg_function *f = eg_function_new(steps_and_shifts, &s);          // its first call makes the optimizer's slots
+    for (int i = 0; i < 20; i++) CHECK(eg_function_call(f, &x, 1, &y, 1) && eg_item(eg_reduce_max(y)) == 4);
+    __atomic_store_n(&s.r.stop, true, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    CHECK(eg_function_counts(f).replays > 10);
+    eg_function_release(f);
+    eg_optimizer_release(s.opt);
+    eg_release(s.v);
+    eg_release(s.r.w);
+}
 // A call under a tape that is compared each time, since a setter is called, beside calls of a function that is a part
 // of it: the call's line on the tape reads the variable that the other call assigns.
 static bool multiplies_and_counts(eg_tensor *const *in, eg_tensor **out, void *user) {
