@@ -4333,7 +4333,7 @@ typedef struct egi_recurrent_parameters {
 // = groups = c and dilations of 1.
 enum { EGI_WINDOW_AXES = 3 };
 typedef struct egi_window { int64_t in, out, taps, stride, dilation, before; } egi_window;
-// padding: 1 + eg_padding, for windows that are laid over other lengths (egi_refit_windows), or 0: not known.
+// padding: 1 + eg_padding, for windows that are laid over other lengths (egi_attr_fit_windows), or 0: not known.
 typedef struct egi_windows { int64_t n, c, oc, groups; egi_window axis[EGI_WINDOW_AXES]; int64_t padding; } egi_windows;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
 typedef struct egi_conv_parameters {
@@ -13153,17 +13153,17 @@ static void egi_team_take(void) {
     while (__atomic_exchange_n(&egi_team.busy, true, __ATOMIC_ACQUIRE)) egi_team_pause();
 }
 static void egi_team_give(void) { __atomic_store_n(&egi_team.busy, false, __ATOMIC_RELEASE); }
-// Up to egi_team_let a pthread_cancel of this thread waits: in a wait for the others it would leave the team
-// locked, and the others with tensors that nobody holds. (Android cancels no threads.) Returns what egi_team_let
+// Up to egi_team_cancel_on a pthread_cancel of this thread waits: in a wait for the others it would leave the team
+// locked, and the others with tensors that nobody holds. (Android cancels no threads.) Returns what egi_team_cancel_on
 // takes.
-static int egi_team_hold(void) {
+static int egi_team_cancel_off(void) {
     int former = 0;
 #ifdef PTHREAD_CANCEL_DISABLE
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former);
 #endif
     return former;
 }
-static void egi_team_let(int former) {
+static void egi_team_cancel_on(int former) {
 #ifdef PTHREAD_CANCEL_DISABLE
     pthread_setcancelstate(former, &former);
 #endif
@@ -13173,7 +13173,7 @@ static void egi_team_let(int former) {
 static EGI_COLD void egi_team_end(void) {
     egi_team_state *p = &egi_team;
     if (egi_fork_happened(__atomic_load_n(&p->forks, __ATOMIC_RELAXED))) return;
-    const int cancel = egi_team_hold();
+    const int cancel = egi_team_cancel_off();
     egi_team_take();
     pthread_mutex_lock(&p->lock);
     __atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
@@ -13183,7 +13183,7 @@ static EGI_COLD void egi_team_end(void) {
     __atomic_store_n(&p->made, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&p->stop, false, __ATOMIC_RELAXED);
     egi_team_give();
-    egi_team_let(cancel);
+    egi_team_cancel_on(cancel);
 }
 // Starts the threads that are missing; those that could be started suffice. Signals are for the program's own threads.
 static EGI_COLD void egi_team_start(int threads) {
@@ -13242,7 +13242,7 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     if (__atomic_exchange_n(&p->busy, true, __ATOMIC_ACQUIRE)) return false;
     if (p->made < threads - 1) egi_team_start(threads);
     if (p->made == 0 || (p->rest > 0 && egi_clock_now() < p->until)) { egi_team_give(); return false; }
-    const int cancel = egi_team_hold();
+    const int cancel = egi_team_cancel_off();
     // Many small parts, so that a thread that other programs hold up leaves the rest to the others.
     const int64_t rounds = egi_max64(1, egi_min64(16, (int64_t)(cost / threads / EGI_TEAM_LEAST))),
                   parts = egi_min64(units, threads * rounds), shares = egi_min64(p->made + 1, parts);
@@ -13280,7 +13280,7 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
     }
     if (waited > 0 || p->rest > 0) egi_team_blame(worked, waited);
     egi_team_give();
-    egi_team_let(cancel);
+    egi_team_cancel_on(cancel);
     return true;
 }
 #endif
@@ -16873,18 +16873,18 @@ typedef struct egi_attribute { const char *name; char kind; unsigned char rule; 
     egi_attribute;
 // Checks attributes against operands and fills in what follows from the operands and from the op's `kind`; false with
 // an error.
-typedef bool egi_refit(const egi_op *op, int kind, eg_tensor *const *in, int n, void *attr);
+typedef bool egi_attr_fit(const egi_op *op, int kind, eg_tensor *const *in, int n, void *attr);
 typedef struct egi_attributes {
     const egi_attribute *fields;        // NULL: not known, so that no graph with open dimensions holds the op
-    egi_refit *refit;                   // NULL: any attributes fit
+    egi_attr_fit *refit;                   // NULL: any attributes fit
     int kind;                           // which of the kinds of its kernel the op is, such as EGI_MAX_ or EGI_GRU
     // The same of other ops, for devices without such a kernel (eg_backend.folds); NULL: all devices have it.
     eg_tensor *(*composed)(eg_tensor *const *in, int kind);
 } egi_attributes;
 static const egi_attributes *egi_attributes_of(const egi_op *op);
-#define EGI_REFIT(name) \
-    static bool egi_refit_##name(const egi_op *op, __attribute__((unused)) int kind, eg_tensor *const *in, \
-                                 __attribute__((unused)) int n, __attribute__((unused)) void *attr)
+#define EGI_ATTR_FIT(name) \
+    static bool egi_attr_fit_##name(const egi_op *op, __attribute__((unused)) int kind, eg_tensor *const *in, \
+                                    __attribute__((unused)) int n, __attribute__((unused)) void *attr)
 // EGI_ATTRIBUTES(name, refit, kind, fields...); with _AS, `fields` is a list that several rows share.
 #define EGI_ATTRIBUTES_AS(name, fields, refit, kind, composed) \
     EGI_OBJECTS static const egi_attributes egi_attributes_##name = { fields, refit, kind, composed };
@@ -16896,13 +16896,13 @@ static const egi_attribute egi_fields_none[] = { { NULL, 0, 0, 0, 0 } };
 
 // The hint of the running step, which gives its batch's shapes, for the end of an error: the hint itself (`behind`), or
 // what separates it from the sentence; "" outside of a step.
-static const char *egi_refit_hint(bool behind) {
+static const char *egi_attr_fit_hint(bool behind) {
     const egi_context *step = egi_context_find(EGI_IN_STEP);
     return !step || !step->name ? "" : behind ? step->name : "; ";
 }
-static bool egi_refit_fail(const egi_op *op, const eg_tensor *x, const char *what) {
+static bool egi_attr_unfit(const egi_op *op, const eg_tensor *x, const char *what) {
     return egi_fail(EG_ERROR_ARGUMENT, op->name, "its %s does not fit %s%s%s", what, egi_tensor_show(x),
-                    egi_refit_hint(false), egi_refit_hint(true));
+                    egi_attr_fit_hint(false), egi_attr_fit_hint(true));
 }
 // The common shape rule: the result has the dtype and shape of x.
 static void egi_shape_as_input(egi_call *c, const eg_tensor *x) {
@@ -17000,7 +17000,7 @@ EGI_GRAD(reshape) {
     return egi_grad_set(0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from));
 }
 EGI_OP(reshape, 1, EGI_VIEW, sizeof(egi_reshape_attr), 0, 0)
-EGI_REFIT(reshape) {
+EGI_ATTR_FIT(reshape) {
     const eg_tensor *x = in[0];
     egi_reshape_attr *a = (egi_reshape_attr *)attr;
     int64_t size = 1;
@@ -17011,7 +17011,7 @@ EGI_REFIT(reshape) {
            egi_fail(EG_ERROR_SHAPE, "reshape", "%s has %s elements, which do not fill shape %s", egi_tensor_show(x),
                     egi_dim_show(x, x->size), egi_shape_show(a->to));
 }
-EGI_ATTRIBUTES(reshape, egi_refit_reshape, 0, { "shape", 's', EGI_REGROUPS, 1, offsetof(egi_reshape_attr, to) })
+EGI_ATTRIBUTES(reshape, egi_attr_fit_reshape, 0, { "shape", 's', EGI_REGROUPS, 1, offsetof(egi_reshape_attr, to) })
 // A dimension of -1 is computed from `known`, the product of the others, which is checked for overflow and multiplied
 // by a 0 only after the loop, so that [0, -1] is refused and never a division.
 EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
@@ -17116,17 +17116,17 @@ EGI_GRAD(transpose) {                     // the inverse permutation
     return egi_grad_set(0, dx, egi_transpose(c->upstream[0], &back));
 }
 EGI_OP(transpose, 1, EGI_VIEW, sizeof(egi_perm), 0, 0)
-EGI_REFIT(transpose) {
+EGI_ATTR_FIT(transpose) {
     const eg_tensor *x = in[0];
     const egi_perm *p = (const egi_perm *)attr;
     unsigned seen = 0;
     for (int i = 0; i < x->rank; i++) {
-        if (p->perm[i] < 0 || p->perm[i] >= x->rank) return egi_refit_fail(op, x, "perm");
+        if (p->perm[i] < 0 || p->perm[i] >= x->rank) return egi_attr_unfit(op, x, "perm");
         seen |= 1u << p->perm[i];
     }
-    return seen == (1u << x->rank) - 1 || egi_refit_fail(op, x, "perm");
+    return seen == (1u << x->rank) - 1 || egi_attr_unfit(op, x, "perm");
 }
-EGI_ATTRIBUTES(transpose, egi_refit_transpose, 0, { "perm", 'i', EGI_AS_WRITTEN, 0, offsetof(egi_perm, perm) })
+EGI_ATTRIBUTES(transpose, egi_attr_fit_transpose, 0, { "perm", 'i', EGI_AS_WRITTEN, 0, offsetof(egi_perm, perm) })
 static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_apply_one(&egi_op_transpose, &x, 1, p); }
 // Without a permutation the axes are reversed. A list of the right length is a permutation, since egi_axes_mask refuses
 // repeated axes.
@@ -17181,16 +17181,16 @@ static bool egi_run_broadcast_to(egi_call *c) {
 // dx has the result's shape: the tape sums it over the broadcast axes (egi_tape_unbroadcast).
 EGI_GRAD(broadcast_to) { (void)op; return egi_grad_set(0, dx, c->upstream[0]); }
 EGI_OP(broadcast_to, 1, EGI_VIEW, sizeof(eg_shape), 0, 0)
-EGI_REFIT(broadcast_to) {
+EGI_ATTR_FIT(broadcast_to) {
     const eg_tensor *x = in[0];
     const eg_shape *to = (const eg_shape *)attr;
     if (!egi_shape_valid(op->name, *to, EG_FLOAT64)) return false;
     bool fits = x->rank <= to->rank;
     for (int i = 0; i < x->rank && fits; i++)
         fits = x->dims[i] == to->dims[i + to->rank - x->rank] || x->dims[i] == 1;
-    return fits || egi_refit_fail(op, x, "shape");
+    return fits || egi_attr_unfit(op, x, "shape");
 }
-EGI_ATTRIBUTES(broadcast_to, egi_refit_broadcast_to, 0, { "shape", 's', EGI_SPREADS, 1, 0 })
+EGI_ATTRIBUTES(broadcast_to, egi_attr_fit_broadcast_to, 0, { "shape", 's', EGI_SPREADS, 1, 0 })
 EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
     if (!egi_operand_alive("broadcast_to", 0, x) || !egi_shape_valid("broadcast_to", shape, EG_FLOAT64)) return NULL;
     bool fits = x->rank <= shape.rank;
@@ -17257,7 +17257,7 @@ EGI_OBJECTS
 static const egi_op egi_op_slice = { "slice", 1, 1, EGI_VIEW, sizeof(egi_slice_attr), egi_shape_slice, egi_run_slice,
                                      egi_grad_slice, { 0, 0, 0 },
                                      EGI_NOT_ELEMENTWISE_BUT(slice, egi_grad_slice_in_place) };
-EGI_REFIT(slice) {
+EGI_ATTR_FIT(slice) {
     const eg_tensor *x = in[0];
     egi_slice_attr *a = (egi_slice_attr *)attr;
     a->from = egi_shape(x);
@@ -17272,11 +17272,11 @@ EGI_REFIT(slice) {
             return egi_fail(EG_ERROR_INDEX, op->name,
                             "%s elements from %s on in steps of %lld do not lie inside axis %d of %s%s%s",
                             egi_dim_show(x, size), egi_dim_show(x, begin), (long long)a->step[i], i, egi_tensor_show(x),
-                            egi_refit_hint(false), egi_refit_hint(true));
+                            egi_attr_fit_hint(false), egi_attr_fit_hint(true));
     }
     return true;
 }
-EGI_ATTRIBUTES(slice, egi_refit_slice, 0, { "begin", 'l', EGI_CUTS, 0, offsetof(egi_slice_attr, begin) },
+EGI_ATTRIBUTES(slice, egi_attr_fit_slice, 0, { "begin", 'l', EGI_CUTS, 0, offsetof(egi_slice_attr, begin) },
                { "size", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_slice_attr, size) },
                { "step", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_slice_attr, step) })
 static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) {
@@ -17367,14 +17367,14 @@ EGI_GRAD(pad) {
     return egi_grad_set(0, dx, egi_slice(c->upstream[0], &s));
 }
 EGI_OP(pad, 1, 0, sizeof(egi_pad_attr), 0, 0)
-EGI_REFIT(pad) {
+EGI_ATTR_FIT(pad) {
     const eg_tensor *x = in[0];
     const egi_pad_attr *a = (const egi_pad_attr *)attr;
     for (int i = 0; i < x->rank; i++)
-        if (a->low[i] < 0 || a->high[i] < 0 || a->step[i] < 1) return egi_refit_fail(op, x, "padding");
+        if (a->low[i] < 0 || a->high[i] < 0 || a->step[i] < 1) return egi_attr_unfit(op, x, "padding");
     return true;
 }
-EGI_ATTRIBUTES(pad, egi_refit_pad, 0, { "low", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_pad_attr, low) },
+EGI_ATTRIBUTES(pad, egi_attr_fit_pad, 0, { "low", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_pad_attr, low) },
                { "high", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_pad_attr, high) },
                { "step", 'l', EGI_AS_WRITTEN, 0, offsetof(egi_pad_attr, step) },
                { "value", 'd', EGI_AS_WRITTEN, 1, offsetof(egi_pad_attr, value) })
@@ -17401,10 +17401,10 @@ EGI_GRAD(reverse) {
     return egi_grad_set(0, dx, egi_reverse(c->upstream[0], *(const unsigned *)c->attributes));
 }
 EGI_OP(reverse, 1, EGI_VIEW, sizeof(unsigned), 0, 0)
-EGI_REFIT(reverse) {
-    return *(const unsigned *)attr >> in[0]->rank == 0 || egi_refit_fail(op, in[0], "mask");
+EGI_ATTR_FIT(reverse) {
+    return *(const unsigned *)attr >> in[0]->rank == 0 || egi_attr_unfit(op, in[0], "mask");
 }
-EGI_ATTRIBUTES(reverse, egi_refit_reverse, 0, { "mask", 'i', EGI_AS_WRITTEN, 1, 0 })
+EGI_ATTRIBUTES(reverse, egi_attr_fit_reverse, 0, { "mask", 'i', EGI_AS_WRITTEN, 1, 0 })
 static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask) { return egi_apply_one(&egi_op_reverse, &x, 1, &mask); }
 EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
     unsigned mask;
@@ -17654,11 +17654,11 @@ EGI_GRAD(cast) {
     return egi_grad_set(0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from));
 }
 EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
-EGI_REFIT(cast) {
+EGI_ATTR_FIT(cast) {
     ((egi_cast_attr *)attr)->from = in[0]->dtype;
-    return egi_dtype_valid((eg_dtype)((egi_cast_attr *)attr)->to) || egi_refit_fail(op, in[0], "dtype");
+    return egi_dtype_valid((eg_dtype)((egi_cast_attr *)attr)->to) || egi_attr_unfit(op, in[0], "dtype");
 }
-EGI_ATTRIBUTES(cast, egi_refit_cast, 0, { "dtype", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_cast_attr, to) })
+EGI_ATTRIBUTES(cast, egi_attr_fit_cast, 0, { "dtype", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_cast_attr, to) })
 // A cast to the tensor's own dtype is the tensor itself, and not recorded; of a variable a copy, since it may be
 // assigned.
 static EGI_COLD bool egi_node_is_its_cast(const eg_tensor *x) {
@@ -17731,13 +17731,13 @@ EGI_GRAD(concat) {
     return true;
 }
 EGI_OP(concat, -1, EGI_ATTR_PER_INPUT, sizeof(int64_t), 0, 0)
-EGI_REFIT(concat) {
+EGI_ATTR_FIT(concat) {
     int64_t *a = (int64_t *)attr;
-    if (n < 1 || a[0] < 0 || a[0] >= in[0]->rank) return n > 0 && egi_refit_fail(op, in[0], "axis");
+    if (n < 1 || a[0] < 0 || a[0] >= in[0]->rank) return n > 0 && egi_attr_unfit(op, in[0], "axis");
     for (int i = 0; i < n; i++) a[1 + i] = a[0] < in[i]->rank ? in[i]->dims[a[0]] : 0;
     return true;
 }
-EGI_ATTRIBUTES(concat, egi_refit_concat, 0, { "axis", 'l', EGI_FROM_OPERANDS, 1, 0 })     // and the inputs' lengths
+EGI_ATTRIBUTES(concat, egi_attr_fit_concat, 0, { "axis", 'l', EGI_FROM_OPERANDS, 1, 0 })     // and the inputs' lengths
 EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     // The axis, then each input's length along it; up to 16 inputs need no memory.
     int64_t few[17], *attr = few;
@@ -18049,14 +18049,14 @@ EGI_GRAD(norm) {                          // g x / |x|, and 0 where |x| is 0
     return egi_grad_set(0, dx, (eg_mul)(c->inputs[0], (eg_divide_no_nan)(egi_reduce_undo(c->upstream[0], a),
                                                                          egi_reduce_undo(c->outputs[0], a))));
 }
-EGI_REFIT(reduce) {
+EGI_ATTR_FIT(reduce) {
     const eg_tensor *x = in[0];
     egi_reduce_attr *a = (egi_reduce_attr *)attr;
     const bool one = kind == EGI_ARGMAX || kind == EGI_ARGMIN;             // along one axis
     a->kind = (egi_reduction)kind;
     a->from = egi_shape(x);
     return (a->mask >> x->rank == 0 && (a->mask || (x->rank == 0 && !one)) && (!one || !(a->mask & (a->mask - 1)))) ||
-           egi_refit_fail(op, x, "mask");
+           egi_attr_unfit(op, x, "mask");
 }
 static const egi_attribute egi_fields_reduce[] = {
     { "mask", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_reduce_attr, mask) },
@@ -18064,7 +18064,7 @@ static const egi_attribute egi_fields_reduce[] = {
 #define EGI_REDUCTION(name, kind, run, save, grad, flags) \
     EGI_OBJECTS static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, \
                                                       run, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) }; \
-    EGI_ATTRIBUTES_AS(name, egi_fields_reduce, egi_refit_reduce, kind, NULL)
+    EGI_ATTRIBUTES_AS(name, egi_fields_reduce, egi_attr_fit_reduce, kind, NULL)
 EGI_REDUCTION(reduce_sum, EGI_SUM, egi_run_sums, 0, egi_grad_reduce_sum, 0)
 EGI_REDUCTION(reduce_mean, EGI_MEAN, egi_run_sums, 0, egi_grad_reduce_mean, 0)
 EGI_REDUCTION(reduce_prod, EGI_PROD, egi_run_products, EGI_USES_A, egi_grad_reduce_prod, 0)
@@ -18228,17 +18228,17 @@ EGI_GRAD(cumsum) {                        // the running sums of g from the othe
     return egi_grad_set(0, dx, (eg_cumsum)(c->upstream[0], o));
 }
 EGI_OP(cumsum, 1, 0, sizeof(egi_axis_attr), 0, 0)
-EGI_REFIT(axis) {
+EGI_ATTR_FIT(axis) {
     egi_axis_attr *a = (egi_axis_attr *)attr;
     a->kind = (egi_reduction)kind;
-    return (a->axis >= 0 && a->axis < in[0]->rank) || egi_refit_fail(op, in[0], "axis");
+    return (a->axis >= 0 && a->axis < in[0]->rank) || egi_attr_unfit(op, in[0], "axis");
 }
-EGI_ATTRIBUTES(cumsum, egi_refit_axis, EGI_SUM, { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, axis) },
+EGI_ATTRIBUTES(cumsum, egi_attr_fit_axis, EGI_SUM, { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, axis) },
                { "reverse", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, reverse) },
                { "exclusive", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, exclusive) })
-EGI_REFIT(last_axis) {
-    return egi_refit_axis(op, kind, in, n, attr) &&
-           (((const egi_axis_attr *)attr)->axis == in[0]->rank - 1 || egi_refit_fail(op, in[0], "axis"));
+EGI_ATTR_FIT(last_axis) {
+    return egi_attr_fit_axis(op, kind, in, n, attr) &&
+           (((const egi_axis_attr *)attr)->axis == in[0]->rank - 1 || egi_attr_unfit(op, in[0], "axis"));
 }
 EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
     egi_axis_attr a = { 0, o.exclusive, o.reverse, EGI_SUM };
@@ -18275,7 +18275,7 @@ EGI_GRAD(softmax) {                       // y (g - sum(g y))
                         (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_reduce_over_axis(-1, true)))));
 }
 EGI_OP(softmax, 1, EGI_PROBABILITIES, sizeof(egi_axis_attr), EGI_USES_Y, 0)
-EGI_ATTRIBUTES(softmax, egi_refit_last_axis, EGI_SOFTMAX_,
+EGI_ATTRIBUTES(softmax, egi_attr_fit_last_axis, EGI_SOFTMAX_,
                { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, axis) })
 #define egi_shape_log_softmax egi_shape_softmax
 #define egi_run_log_softmax egi_run_softmax
@@ -18285,7 +18285,7 @@ EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
     return egi_grad_set(0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_reduce_over_axis(-1, true)))));
 }
 EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
-EGI_ATTRIBUTES_AS(log_softmax, egi_fields_softmax, egi_refit_last_axis, EGI_LOG_SOFTMAX, NULL)
+EGI_ATTRIBUTES_AS(log_softmax, egi_fields_softmax, egi_attr_fit_last_axis, EGI_LOG_SOFTMAX, NULL)
 // softmax or log_softmax along any axis, which is moved to the end for the kernel, and back.
 static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axis_options *o) {
     egi_axis_attr a = { 0, false, false, kind };
@@ -18328,7 +18328,7 @@ static bool egi_run_argsort(egi_call *c) {
     return egi_sort_launch(c->op, c->in[0], ((const egi_axis_attr *)c->attr)->reverse, NULL, c->out[0]);
 }
 EGI_OP_ND(argsort, 1, 0, sizeof(egi_axis_attr))
-EGI_ATTRIBUTES(argsort, egi_refit_last_axis, EGI_SUM,
+EGI_ATTRIBUTES(argsort, egi_attr_fit_last_axis, EGI_SUM,
                { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, axis) },
                { "reverse", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_axis_attr, reverse) })
 EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
@@ -18628,23 +18628,23 @@ static const egi_op egi_op_dense_relu = { "dense_relu", 3, 1, 0, sizeof(egi_matm
                                           { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y },
                                           EGI_NOT_ELEMENTWISE(dense_relu) };
 enum { EGI_DENSE_PLAIN, EGI_DENSE_RELU };
-EGI_REFIT(dense) {
+EGI_ATTR_FIT(dense) {
     egi_matmul_attr *a = (egi_matmul_attr *)attr;
     a->ta = a->tb = false;
     a->relu = kind == EGI_DENSE_RELU;
     const eg_tensor *x = in[0], *w = in[1], *bias = in[2];
-    for (int i = 0; i < 3; i++) if (in[i]->flags & EGI_NUMBER) return egi_refit_fail(op, in[i], "list of operands");
+    for (int i = 0; i < 3; i++) if (in[i]->flags & EGI_NUMBER) return egi_attr_unfit(op, in[i], "list of operands");
     return (egi_backend_of(x)->folds && x->rank == 2 && w->rank == 2 && bias->rank == 1 &&
             egi_dtype_is_float(x->dtype) &&
             bias->dims[0] == w->dims[1] && bias->dtype == x->dtype && bias->flags & EGI_CONTIGUOUS) ||
-           egi_refit_fail(op, bias, "list of operands");
+           egi_attr_unfit(op, bias, "list of operands");
 }
 static eg_tensor *egi_compose_dense(eg_tensor *const *in, int kind) {
     eg_tensor *y = (eg_add)(egi_matmul(in[0], false, in[1], false), in[2]);
     return kind == EGI_DENSE_RELU ? eg_relu(y) : y;
 }
-EGI_ATTRIBUTES_AS(dense, egi_fields_none, egi_refit_dense, EGI_DENSE_PLAIN, egi_compose_dense)
-EGI_ATTRIBUTES_AS(dense_relu, egi_fields_none, egi_refit_dense, EGI_DENSE_RELU, egi_compose_dense)
+EGI_ATTRIBUTES_AS(dense, egi_fields_none, egi_attr_fit_dense, EGI_DENSE_PLAIN, egi_compose_dense)
+EGI_ATTRIBUTES_AS(dense_relu, egi_fields_none, egi_attr_fit_dense, EGI_DENSE_RELU, egi_compose_dense)
 // Whether x A + bias is one launch here: the device's product takes a bias, the operands are a matrix, a matrix and a
 // row of the right length, and nothing looks at the single ops.
 static bool egi_dense_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
@@ -18708,15 +18708,15 @@ EGI_GRAD(gather) {
                                                 *(const egi_gather_attr *)c->attributes));
 }
 EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
-EGI_REFIT(gather) {
+EGI_ATTR_FIT(gather) {
     egi_gather_attr *a = (egi_gather_attr *)attr;
     a->index_rank = in[1]->rank;
     if (!a->name) a->name = op->name;
-    if (a->axis < 0 || a->axis >= in[0]->rank) return egi_refit_fail(op, in[0], "axis");
+    if (a->axis < 0 || a->axis >= in[0]->rank) return egi_attr_unfit(op, in[0], "axis");
     a->rows = in[0]->dims[a->axis];
     return true;
 }
-EGI_ATTRIBUTES(gather, egi_refit_gather, 0, { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_gather_attr, axis) },
+EGI_ATTRIBUTES(gather, egi_attr_fit_gather, 0, { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_gather_attr, axis) },
                { "rows", 'l', EGI_FROM_OPERANDS, 1, offsetof(egi_gather_attr, rows) })
 // The reverse of gather's: the indices' axes are replaced by one of `rows` elements.
 static bool egi_shape_scatter_add(egi_call *c) {
@@ -18748,18 +18748,18 @@ EGI_OBJECTS
 static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add,
                                            egi_run_scatter_add, egi_grad_scatter_add,
                                            { EGI_USES_B, 0, 0 }, EGI_NOT_ELEMENTWISE(scatter_add) };
-EGI_REFIT(scatter_add) {
+EGI_ATTR_FIT(scatter_add) {
     const eg_tensor *x = in[0], *index = in[1];
     egi_gather_attr *a = (egi_gather_attr *)attr;
     a->index_rank = index->rank;
     if (!a->name) a->name = op->name;
-    if (a->axis < 0 || a->axis + index->rank > x->rank) return egi_refit_fail(op, x, "axis");
-    if (x->rank - index->rank + 1 > EG_MAX_RANK || a->rows < 0) return egi_refit_fail(op, x, "number of rows");
+    if (a->axis < 0 || a->axis + index->rank > x->rank) return egi_attr_unfit(op, x, "axis");
+    if (x->rank - index->rank + 1 > EG_MAX_RANK || a->rows < 0) return egi_attr_unfit(op, x, "number of rows");
     for (int i = 0; i < index->rank; i++)
-        if (index->dims[i] != x->dims[a->axis + i]) return egi_refit_fail(op, x, "list of indices");
+        if (index->dims[i] != x->dims[a->axis + i]) return egi_attr_unfit(op, x, "list of indices");
     return true;
 }
-EGI_ATTRIBUTES(scatter_add, egi_refit_scatter_add, 0,
+EGI_ATTRIBUTES(scatter_add, egi_attr_fit_scatter_add, 0,
                { "axis", 'i', EGI_AS_WRITTEN, 1, offsetof(egi_gather_attr, axis) },
                { "rows", 'l', EGI_AS_WRITTEN, 1, offsetof(egi_gather_attr, rows) })
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
@@ -19120,30 +19120,30 @@ static bool egi_window_span(const char *name, const eg_tensor *f, const egi_wind
 }
 // Channels and groups of a convolution (f: its filter; back: the gradient for its input, which is a transposed
 // convolution) or a pooling (f: NULL), from the operands.
-static bool egi_refit_channels(const egi_op *op, const eg_tensor *x, const eg_tensor *f, bool back, int space,
-                               egi_windows *w) {
+static bool egi_attr_fit_channels(const egi_op *op, const eg_tensor *x, const eg_tensor *f, bool back, int space,
+                                  egi_windows *w) {
     const int64_t last = x->dims[space + 1];
     w->n = x->dims[0];
     w->c = w->oc = last;
     if (!f) { w->groups = last; return true; }
-    if (f->rank != space + 2 || w->groups < 1) return egi_refit_fail(op, f, "list of windows");
+    if (f->rank != space + 2 || w->groups < 1) return egi_attr_unfit(op, f, "list of windows");
     if (!back) w->oc = f->dims[space + 1];
     else if (!egi_product_checked(f->dims[space], w->groups, &w->c) || f->dims[space + 1] != w->oc)
-        return egi_refit_fail(op, f, "list of windows");
+        return egi_attr_unfit(op, f, "list of windows");
     return (w->c % w->groups == 0 && w->oc % w->groups == 0 && f->dims[space] == w->c / w->groups) ||
-           egi_refit_fail(op, f, "number of groups");
+           egi_attr_unfit(op, f, "number of groups");
 }
 // Computes windows over x, whose lengths may differ from those they were written with; the windows say how borders are
 // padded.
-static bool egi_refit_windows(const egi_op *op, const eg_tensor *x, const eg_tensor *f, bool back, egi_windows *w) {
+static bool egi_attr_fit_windows(const egi_op *op, const eg_tensor *x, const eg_tensor *f, bool back, egi_windows *w) {
     const int space = x->rank - 2;
     egi_windows to;
-    if (space < 1 || space > EGI_WINDOW_AXES) return egi_refit_fail(op, x, "list of windows");
+    if (space < 1 || space > EGI_WINDOW_AXES) return egi_attr_unfit(op, x, "list of windows");
     egi_window *a = egi_windows_begin(&to, space);
     const egi_window *from = w->axis + EGI_WINDOW_AXES - space;
     to.groups = w->groups;
     to.padding = w->padding;
-    if (!egi_refit_channels(op, x, f, back, space, &to)) return false;
+    if (!egi_attr_fit_channels(op, x, f, back, space, &to)) return false;
     for (int i = 0; i < space; i++) {
         int64_t span = 0;
         a[i].taps = f ? f->dims[i] : from[i].taps;
@@ -19171,17 +19171,17 @@ static bool egi_refit_windows(const egi_op *op, const eg_tensor *x, const eg_ten
         fits = (valid || same) && egi_window_place(op->name, x, &a[i], span, valid ? EG_VALID : EG_SAME) &&
                egi_window_place(op->name, x, &other, span, same ? EG_SAME : EG_VALID) && a[i].out == other.out &&
                a[i].before == other.before;
-        if (!fits) return egi_refit_fail(op, x, "list of windows");
+        if (!fits) return egi_attr_unfit(op, x, "list of windows");
     }
     *w = to;
     return true;
 }
-EGI_REFIT(conv) {
-    if (kind == EGI_CONV_FILTER) return egi_refit_fail(op, in[1], "list of windows");
-    return egi_refit_windows(op, in[0], in[1], kind == EGI_CONV_INPUT, (egi_windows *)attr);
+EGI_ATTR_FIT(conv) {
+    if (kind == EGI_CONV_FILTER) return egi_attr_unfit(op, in[1], "list of windows");
+    return egi_attr_fit_windows(op, in[0], in[1], kind == EGI_CONV_INPUT, (egi_windows *)attr);
 }
-EGI_REFIT(pool) {
-    return egi_refit_windows(op, in[0], NULL, kind == EGI_POOL_AVG_GRAD, (egi_windows *)attr);
+EGI_ATTR_FIT(pool) {
+    return egi_attr_fit_windows(op, in[0], NULL, kind == EGI_POOL_AVG_GRAD, (egi_windows *)attr);
 }
 // n c oc groups, then in out taps stride dilation before, of depth, height and width, then the padding. The windows of
 // the last two gradients are not laid over other lengths.
@@ -19189,9 +19189,9 @@ static const egi_attribute egi_fields_windows[] = {
     { "windows", 'l', EGI_FROM_OPERANDS, (short)(sizeof(egi_windows) / 8), 0 }, { NULL, 0, 0, 0, 0 } };
 static const egi_attribute egi_fields_windows_of_gradient[] = {
     { "windows", 'l', EGI_AS_WRITTEN, (short)(sizeof(egi_windows) / 8), 0 }, { NULL, 0, 0, 0, 0 } };
-EGI_ATTRIBUTES_AS(conv2d, egi_fields_windows, egi_refit_conv, EGI_CONV_FORWARD, NULL)
-EGI_ATTRIBUTES_AS(conv2d_input, egi_fields_windows, egi_refit_conv, EGI_CONV_INPUT, NULL)
-EGI_ATTRIBUTES_AS(conv2d_filter, egi_fields_windows_of_gradient, egi_refit_conv, EGI_CONV_FILTER, NULL)
+EGI_ATTRIBUTES_AS(conv2d, egi_fields_windows, egi_attr_fit_conv, EGI_CONV_FORWARD, NULL)
+EGI_ATTRIBUTES_AS(conv2d_input, egi_fields_windows, egi_attr_fit_conv, EGI_CONV_INPUT, NULL)
+EGI_ATTRIBUTES_AS(conv2d_filter, egi_fields_windows_of_gradient, egi_attr_fit_conv, EGI_CONV_FILTER, NULL)
 static bool egi_window_padding_valid(const char *name, eg_padding padding) {
     return padding == EG_VALID || padding == EG_SAME ||
            egi_fail(EG_ERROR_ARGUMENT, name, "padding %d is neither EG_VALID nor EG_SAME", (int)padding);
@@ -19373,7 +19373,7 @@ static bool egi_shape_max_pool_index(egi_call *c) {
 }
 static bool egi_run_max_pool_index(egi_call *c) { return egi_pool_run(c, EGI_POOL_MAX_INDEX); }
 EGI_OP_ND(max_pool_index, 1, 0, sizeof(egi_windows))
-EGI_ATTRIBUTES_AS(max_pool_index, egi_fields_windows, egi_refit_pool, EGI_POOL_MAX_INDEX, NULL)
+EGI_ATTRIBUTES_AS(max_pool_index, egi_fields_windows, egi_attr_fit_pool, EGI_POOL_MAX_INDEX, NULL)
 static const egi_op *egi_row_avg_pool2d_grad(void);
 static bool egi_shape_avg_pool2d(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_Y, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG); }
@@ -19383,7 +19383,7 @@ EGI_GRAD(avg_pool2d) {
     return egi_grad_set(0, dx, egi_apply_one(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes));
 }
 EGI_OP(avg_pool2d, 1, 0, sizeof(egi_windows), 0, 0)
-EGI_ATTRIBUTES_AS(avg_pool2d, egi_fields_windows, egi_refit_pool, EGI_POOL_AVG, NULL)
+EGI_ATTRIBUTES_AS(avg_pool2d, egi_fields_windows, egi_attr_fit_pool, EGI_POOL_AVG, NULL)
 static bool egi_shape_avg_pool2d_grad(egi_call *c) {
     return egi_pool_shape(c, EGI_WINDOW_X, (eg_dtype)c->in[0]->dtype);
 }
@@ -19397,7 +19397,7 @@ static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0,
                                                sizeof(egi_windows), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad,
                                                egi_grad_avg_pool2d_grad,
                                                { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(avg_pool2d_grad) };
-EGI_ATTRIBUTES_AS(avg_pool2d_grad, egi_fields_windows_of_gradient, egi_refit_pool, EGI_POOL_AVG_GRAD, NULL)
+EGI_ATTRIBUTES_AS(avg_pool2d_grad, egi_fields_windows_of_gradient, egi_attr_fit_pool, EGI_POOL_AVG_GRAD, NULL)
 
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
 // Checks operand and options of a pooling over `space` axes and fills in its windows, in the name of a public function.
@@ -25764,11 +25764,11 @@ static const egi_op egi_op_normalize = { "normalize", -1, 3, EGI_UPSTREAM_NULL, 
                                          { EGI_USES_ABCY, EGI_USES_ABCY, EGI_USES_ABCY },
                                          EGI_NOT_ELEMENTWISE(normalize) };
 // Whether a weight is as kernels read it: x's dtype, contiguous, of this shape.
-static bool egi_refit_weight(const eg_tensor *x, const eg_tensor *weight, int rank, int64_t rows, int64_t columns) {
+static bool egi_attr_fit_weight(const eg_tensor *x, const eg_tensor *weight, int rank, int64_t rows, int64_t columns) {
     return !(weight->flags & EGI_NUMBER) && egi_weight_goes_with(x, weight) && weight->rank == rank &&
            weight->dims[0] == rows && (rank < 2 || weight->dims[1] == columns);
 }
-EGI_REFIT(normalize) {
+EGI_ATTR_FIT(normalize) {
     const egi_normalize_attr *a = (const egi_normalize_attr *)attr;
     const int64_t parts[] = { a->p.examples, a->p.positions, a->p.groups, a->p.channels, a->p.inner };
     const eg_tensor *x = in[0];
@@ -25779,9 +25779,9 @@ EGI_REFIT(normalize) {
     fits = fits && size == x->size;
     for (int i = 1; i < n && fits; i++)
         fits = egi_weight_goes_with(x, in[i]) && !(in[i]->flags & EGI_NUMBER) && in[i]->size == parts[2] * parts[3];
-    return fits || egi_refit_fail(op, x, "list of attributes");
+    return fits || egi_attr_unfit(op, x, "list of attributes");
 }
-EGI_ATTRIBUTES(normalize, egi_refit_normalize, 0,
+EGI_ATTRIBUTES(normalize, egi_attr_fit_normalize, 0,
                { "parts", 'l', EGI_REGROUPS, 5, 0 },           // examples positions groups channels inner
                { "epsilon", 'd', EGI_AS_WRITTEN, 1, offsetof(egi_normalize_attr, p.epsilon) },
                { "centered", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_normalize_attr, p.centered) },
@@ -25913,15 +25913,15 @@ static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double),
                                           egi_run_layer_norm, egi_grad_layer_norm,
                                           { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B },
                                           EGI_NOT_ELEMENTWISE(layer_norm) };
-EGI_REFIT(layer_norm) {
+EGI_ATTR_FIT(layer_norm) {
     const double *epsilon = (const double *)attr;
     const eg_tensor *x = in[0];
     const int64_t last = x->rank ? x->dims[x->rank - 1] : 0;
     return (x->size && last && x->dtype == EG_FLOAT32 && *epsilon >= 0 && *epsilon < HUGE_VAL &&
-            egi_refit_weight(x, in[1], 1, last, 0) && egi_refit_weight(x, in[2], 1, last, 0)) ||
-           egi_refit_fail(op, x, "list of operands");
+            egi_attr_fit_weight(x, in[1], 1, last, 0) && egi_attr_fit_weight(x, in[2], 1, last, 0)) ||
+           egi_attr_unfit(op, x, "list of operands");
 }
-EGI_ATTRIBUTES(layer_norm, egi_refit_layer_norm, 0, { "epsilon", 'd', EGI_AS_WRITTEN, 1, 0 })
+EGI_ATTRIBUTES(layer_norm, egi_attr_fit_layer_norm, 0, { "epsilon", 'd', EGI_AS_WRITTEN, 1, 0 })
 // Three ways to the same values: a device's kernel, the CPU's one pass, and the composition of ops, with which tests
 // compare both and which takes any axis.
 static bool egi_layer_call_layer_norm(eg_layer *l, egi_layer_run *c) {
@@ -26474,7 +26474,7 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
 }
 enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_Y,
        EGI_USES_ALL = EGI_USES_ABCDY | EGI_USES_E };
-EGI_REFIT(recurrent) {
+EGI_ATTR_FIT(recurrent) {
     egi_recurrent_parameters *p = (egi_recurrent_parameters *)attr;
     const egi_cell *cell = &egi_cells[kind];
     const int least = 2 + cell->states + p->masked;
@@ -26482,7 +26482,7 @@ EGI_REFIT(recurrent) {
     bool fits = (n == least || (kind == EGI_GRU && n == least + 1)) && z->rank == 3 && z->size &&
                 (z->dtype == EG_FLOAT32 || z->dtype == EG_FLOAT64) && z->dims[1] <= INT_MAX &&
                 z->dims[2] % cell->gates == 0;
-    if (!fits) return egi_refit_fail(op, z, "list of operands");
+    if (!fits) return egi_attr_unfit(op, z, "list of operands");
     p->kind = (egi_recurrent_kind)kind;
     p->batch = z->dims[0];
     p->steps = z->dims[1];
@@ -26491,15 +26491,15 @@ EGI_REFIT(recurrent) {
     p->pieces = cell->pieces;
     p->keeps = egi_recording();
     p->precision = egi_this.precision;
-    fits = egi_refit_weight(z, in[1], 2, p->units, z->dims[2]) &&
-           (n == least || egi_refit_weight(z, in[3], 1, z->dims[2], 0));
+    fits = egi_attr_fit_weight(z, in[1], 2, p->units, z->dims[2]) &&
+           (n == least || egi_attr_fit_weight(z, in[3], 1, z->dims[2], 0));
     for (int i = 2; i < 2 + cell->states && fits; i++)
         fits = in[i]->rank == 2 && in[i]->dtype == z->dtype && in[i]->dims[0] == p->batch &&
                in[i]->dims[1] == p->units;
     const eg_tensor *mask = p->masked ? in[n - 1] : NULL;
     fits = fits && (!mask || (mask->dtype == EG_BOOL && mask->rank == 2 && mask->dims[0] == p->batch &&
                               mask->dims[1] == p->steps));
-    return fits || egi_refit_fail(op, z, "list of operands");
+    return fits || egi_attr_unfit(op, z, "list of operands");
 }
 static const egi_attribute egi_fields_recurrent[] = {
     { "backwards", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_recurrent_parameters, backwards) },
@@ -26510,7 +26510,7 @@ static const egi_attribute egi_fields_recurrent[] = {
                                                       sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, \
         egi_run_recurrent_as_one, egi_grad_recurrent_as_one, { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL }, \
         EGI_NOT_ELEMENTWISE(name) }; \
-    EGI_ATTRIBUTES_AS(name, egi_fields_recurrent, egi_refit_recurrent, kind, NULL)
+    EGI_ATTRIBUTES_AS(name, egi_fields_recurrent, egi_attr_fit_recurrent, kind, NULL)
 EGI_RECURRENT_ROW(simple_rnn, EGI_SIMPLE_RNN, 3)
 EGI_RECURRENT_ROW(lstm, EGI_LSTM, 4)
 EGI_RECURRENT_ROW(gru, EGI_GRU, 3)
@@ -26844,10 +26844,10 @@ static bool egi_run_attention_draw(egi_call *c) {
     return (egi_graph_adopts() && c->backend == egi_backend_here()) || egi_batch_draw_state(weights, c->out[0]);
 }
 EGI_OP_ND(attention_draw, 2, EGI_DRAWS, 0)
-EGI_REFIT(attention_draw) {
-    return (in[0]->rank == 4 && in[1]->rank == 4) || egi_refit_fail(op, in[0], "key");
+EGI_ATTR_FIT(attention_draw) {
+    return (in[0]->rank == 4 && in[1]->rank == 4) || egi_attr_unfit(op, in[0], "key");
 }
-EGI_ATTRIBUTES_AS(attention_draw, egi_fields_none, egi_refit_attention_draw, 0, NULL)
+EGI_ATTRIBUTES_AS(attention_draw, egi_fields_none, egi_attr_fit_attention_draw, 0, NULL)
 // Which weights dropout keeps, (B, H, T, S), computed from the draw's state, for the composition of ops.
 typedef struct egi_kept_attr { eg_shape shape; double kept; } egi_kept_attr;
 static bool egi_shape_attention_kept(egi_call *c) {
@@ -26862,10 +26862,10 @@ static bool egi_run_attention_kept(egi_call *c) {
     return !c->out[0]->size || egi_launch_random(c->backend, &args);
 }
 EGI_OP_ND(attention_kept, 1, 0, sizeof(egi_kept_attr))
-EGI_REFIT(attention_kept) {               // no graph has such a node
-    return egi_refit_fail(op, in[0], "state");
+EGI_ATTR_FIT(attention_kept) {               // no graph has such a node
+    return egi_attr_unfit(op, in[0], "state");
 }
-EGI_ATTRIBUTES_AS(attention_kept, NULL, egi_refit_attention_kept, 0, NULL)
+EGI_ATTRIBUTES_AS(attention_kept, NULL, egi_attr_fit_attention_kept, 0, NULL)
 // Attention as one op, on a device with the kernel. It keeps no weights: its gradient computes them again (Dao 2023).
 // Outputs are y (B, T, H, V) and the logarithm of the sum of each row's exponentials (B, H, T). A query that sees no
 // key, or a call without keys, gives zeros. Behind query, key and value come a mask and the state of dropout's draw, if
@@ -26972,7 +26972,7 @@ static bool egi_attention_takes(const eg_backend *b, const eg_tensor *q, const e
 }
 // A state is what eg_attention_draw gives: of other numbers, the kernel would draw elements that no draw has. Of a node
 // of a graph, which has no numbers yet, the op that made it is known.
-EGI_REFIT(attention) {
+EGI_ATTR_FIT(attention) {
     const egi_attention_parameters *p = (const egi_attention_parameters *)attr;
     const eg_tensor *q = in[0], *k = n > 2 ? in[1] : q, *v = n > 2 ? in[2] : q,
                     *state = n > 3 && in[n - 1]->dtype != EG_BOOL ? in[--n] : NULL, *mask = n > 3 ? in[3] : NULL;
@@ -26989,9 +26989,9 @@ EGI_REFIT(attention) {
     if (fits && mask)
         fits = mask->dtype == EG_BOOL && mask->rank == 4 && mask->dims[0] == q->dims[0] &&
                mask->dims[1] == q->dims[1] && mask->dims[2] == q->dims[2] && mask->dims[3] == k->dims[2];
-    return fits || egi_refit_fail(op, q, "list of operands");
+    return fits || egi_attr_unfit(op, q, "list of operands");
 }
-EGI_ATTRIBUTES(attention, egi_refit_attention, 0,
+EGI_ATTRIBUTES(attention, egi_attr_fit_attention, 0,
                { "scale", 'd', EGI_AS_WRITTEN, 1, offsetof(egi_attention_parameters, scale) },
                { "causal", 'b', EGI_AS_WRITTEN, 1, offsetof(egi_attention_parameters, causal) },
                { "before", 'l', EGI_AS_WRITTEN, 1, offsetof(egi_attention_parameters, before) },
@@ -37166,21 +37166,23 @@ EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size) {
 // PyTorch's. A load assigns all or nothing, and one error lists everything that does not fit.
 
 // What does not fit: for each kind the number, and the first few names, for one error.
-typedef struct egi_misfits { egi_text names[3]; int64_t count[3]; } egi_misfits;
+typedef struct egi_weights_misfits { egi_text names[3]; int64_t count[3]; } egi_weights_misfits;
 enum { EGI_MISSING, EGI_UNEXPECTED, EGI_MISSHAPEN, EGI_MISFITS_SHOWN = 6 };
-static void egi_misfits_add(egi_misfits *m, int kind, const char *name, const char *more) {
+static void egi_weights_misfits_add(egi_weights_misfits *m, int kind, const char *name, const char *more) {
     int64_t n = m->count[kind]++;
     if (n < EGI_MISFITS_SHOWN) egi_text_printf(&m->names[kind], "%s'%.80s'%.160s", n ? ", " : "", name, more);
     else if (n == EGI_MISFITS_SHOWN) egi_text_string(&m->names[kind], " ...");
 }
-static void egi_misfit_shape(egi_misfits *m, const char *name, const eg_tensor *here, const eg_tensor *there) {
+static void egi_weights_misfit_shape(egi_weights_misfits *m, const char *name, const eg_tensor *here,
+                                     const eg_tensor *there) {
     char more[100];
     snprintf(more, sizeof more, " (%s %s here, %s %s there)", egi_dtypes[here->dtype].name,
              egi_shape_show(egi_shape(here)), egi_dtypes[there->dtype].name, egi_shape_show(egi_shape(there)));
-    egi_misfits_add(m, EGI_MISSHAPEN, name, more);
+    egi_weights_misfits_add(m, EGI_MISSHAPEN, name, more);
 }
 // True if nothing was collected; else raises the error. The texts are freed.
-static bool egi_misfits_none(const char *function, const char *path, eg_error_code code, egi_misfits *m) {
+static bool egi_weights_misfits_none(const char *function, const char *path, eg_error_code code,
+                                     egi_weights_misfits *m) {
     static const char *const words[] = { "missing", "unexpected", "of another shape" };
     egi_text all;
     memset(&all, 0, sizeof all);
@@ -37608,14 +37610,14 @@ static eg_tensor *egi_import_find(egi_import *m, const char *path, const eg_tens
 }
 // Finds one weight's new values: *result is contiguous, of the weight's dtype and on its device; the caller owns the
 // reference. If values are missing or do not fit, that is collected and *result is NULL. False: an error.
-static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *misfits, eg_tensor **result) {
+static bool egi_import_one(egi_import *m, const egi_item *weight, egi_weights_misfits *misfits, eg_tensor **result) {
     eg_tensor *here = weight->x;
     eg_scope scope = eg_scope_begin();
     eg_tensor *x = egi_import_find(m, weight->name, here);
     bool failed = egi_this.errors != m->errors;
     if (x && (!egi_shape_same(x, here) || egi_dtype_is_float(x->dtype) != egi_dtype_is_float(here->dtype) ||
               (!egi_dtype_is_float(x->dtype) && x->dtype != here->dtype))) {
-        if (!m->o->skip_mismatch) egi_misfit_shape(misfits, weight->name, here, x);
+        if (!m->o->skip_mismatch) egi_weights_misfit_shape(misfits, weight->name, here, x);
         x = NULL;
     } else if (x) {
         if (x->dtype != here->dtype) x = eg_cast(x, (eg_dtype)here->dtype);
@@ -37624,7 +37626,8 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *m
         failed = !*result;
     } else if (!failed && !m->o->partial) {
         char asked[160];
-        egi_misfits_add(misfits, EGI_MISSING, weight->name, egi_import_asked(m, weight->name, asked, sizeof asked));
+        egi_weights_misfits_add(misfits, EGI_MISSING, weight->name, egi_import_asked(m, weight->name, asked,
+                                                                                     sizeof asked));
     }
     eg_scope_end(scope);
     return !failed;
@@ -37634,7 +37637,7 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *m
 static bool egi_import_weights(const char *function, const char *path, eg_archive *a, eg_layer *l,
                                const eg_load_options *o) {
     egi_weights w;
-    egi_misfits misfits;
+    egi_weights_misfits misfits;
     if (!egi_weights_of(function, l, &w)) return false;
     memset(&misfits, 0, sizeof misfits);
     size_t bytes = (size_t)w.count * sizeof(eg_tensor *) + (size_t)a->count + 1;
@@ -37662,9 +37665,9 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
         // PyTorch's batch normalization saves it; it is not used.
         bool counter = o->torch && egi_path_ends_with(name, "num_batches_tracked");
         if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n))
-            egi_misfits_add(&misfits, EGI_UNEXPECTED, name, "");
+            egi_weights_misfits_add(&misfits, EGI_UNEXPECTED, name, "");
     }
-    ok = egi_misfits_none(function, path, EG_ERROR_SHAPE, &misfits) && ok;
+    ok = egi_weights_misfits_none(function, path, EG_ERROR_SHAPE, &misfits) && ok;
     for (int64_t i = 0; i < w.count; i++) {
         if (!values || !values[i]) continue;
         if (ok) egi_variable_take(w.items[i].x, values[i]);
@@ -38044,22 +38047,22 @@ static void egi_checkpoint_assign_slots(eg_checkpoint *c, const egi_tracked *t, 
 }
 // The tensor of something that is neither variable nor slot; its dtype, rank and length (-1: any) are checked. NULL:
 // there is none, it was taken, or it does not fit, which is collected.
-static eg_tensor *egi_restoring_small(eg_checkpoint *c, const char *name, eg_dtype dtype, int rank, int64_t length,
-                                      egi_misfits *m, int64_t *place) {
+static eg_tensor *egi_restore_small(eg_checkpoint *c, const char *name, eg_dtype dtype, int rank, int64_t length,
+                                    egi_weights_misfits *m, int64_t *place) {
     *place = egi_source_find(c, name, "");
     if (*place < 0 || c->taken[*place]) return NULL;
     eg_tensor *x = c->source->items[*place].x;
     if (x->dtype == dtype && x->rank == rank && (rank == 0 || length < 0 || x->dims[0] == length)) return x;
-    egi_misfits_add(m, EGI_MISSHAPEN, name, "");
+    egi_weights_misfits_add(m, EGI_MISSHAPEN, name, "");
     return NULL;
 }
 // Opens readings at the file's positions, to[i] for tracked entry i; iterators do not move yet. With to NULL it only
 // checks that the positions are tensors of the right kind.
-static bool egi_checkpoint_find_iterators(eg_checkpoint *c, egi_misfits *m, egi_stand *to) {
+static bool egi_checkpoint_find_iterators(eg_checkpoint *c, egi_weights_misfits *m, egi_stand *to) {
     bool ok = true;
     for (int64_t i = 0, at; i < c->n_tracked && ok; i++) {
         const egi_tracked *t = &c->tracked[i];
-        eg_tensor *x = t->kind == EGI_TRACK_ITERATOR ? egi_restoring_small(c, t->name, EG_UINT8, 1, -1, m, &at) : NULL;
+        eg_tensor *x = t->kind == EGI_TRACK_ITERATOR ? egi_restore_small(c, t->name, EG_UINT8, 1, -1, m, &at) : NULL;
         if (x && to) ok = egi_iterator_find((eg_iterator *)t->object, x, &to[i]);
     }
     return ok;
@@ -38074,10 +38077,10 @@ static void egi_checkpoint_move_iterators(eg_checkpoint *c, egi_stand *to, bool 
     }
 }
 // With check, checks a list of numbers and makes room for it; so the second call, which assigns it, cannot fail.
-static bool egi_restoring_list(eg_checkpoint *c, const egi_tracked *t, egi_misfits *m, bool check) {
+static bool egi_restore_list(eg_checkpoint *c, const egi_tracked *t, egi_weights_misfits *m, bool check) {
     int64_t at;
     egi_numbers *list = (egi_numbers *)t->object;
-    eg_tensor *x = egi_restoring_small(c, t->name, EG_FLOAT64, 1, -1, m, &at);
+    eg_tensor *x = egi_restore_small(c, t->name, EG_FLOAT64, 1, -1, m, &at);
     void *values = list->values;
     if (!x) return true;
     const void *data = x->size ? egi_data(x) : NULL;
@@ -38093,14 +38096,14 @@ static bool egi_restoring_list(eg_checkpoint *c, const egi_tracked *t, egi_misfi
 }
 // Restores tracked numbers, lists of numbers and the random state. check: changes nothing and collects what does not
 // fit. False with an error.
-static bool egi_restoring_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
+static bool egi_restore_numbers(eg_checkpoint *c, egi_weights_misfits *m, bool check) {
     bool ok = true;
     for (int64_t i = 0, at; i < c->n_tracked && ok; i++) {
         const egi_tracked *t = &c->tracked[i];
         bool random = t->kind == EGI_TRACK_RANDOM;
-        if (t->kind == EGI_TRACK_NUMBERS) ok = egi_restoring_list(c, t, m, check);
+        if (t->kind == EGI_TRACK_NUMBERS) ok = egi_restore_list(c, t, m, check);
         if (t->kind != EGI_TRACK_NUMBER && !random) continue;
-        eg_tensor *x = egi_restoring_small(c, t->name, EG_INT64, random ? 1 : 0, 2, m, &at);
+        eg_tensor *x = egi_restore_small(c, t->name, EG_INT64, random ? 1 : 0, 2, m, &at);
         const int64_t *values = x ? (const int64_t *)egi_data(x) : NULL;
         if (x && !values) return false;
         if (!values || check) continue;
@@ -38126,12 +38129,12 @@ static bool egi_checkpoint_prepare(eg_checkpoint *c) {
     return ok;
 }
 // A restore's assignments. Values read from the file pass through `stage`, if it has room for them.
-typedef struct egi_restoring {
+typedef struct egi_restore {
     egi_weights *w; eg_tensor **values; int64_t *places; char *stage; int64_t room, count, done;
-} egi_restoring;
+} egi_restore;
 static int64_t egi_variable_bytes(const eg_tensor *v) { return v->size * egi_dtypes[v->dtype].size; }
 // A restore may use a fifth more memory than all variables have; that is the stage's room, if a value needs it.
-static bool egi_restoring_begin(const eg_checkpoint *c, egi_restoring *r) {
+static bool egi_restore_begin(const eg_checkpoint *c, egi_restore *r) {
     int64_t all = 0;
     for (int64_t i = 0; i < r->w->count; i++) all += egi_variable_bytes(r->w->items[i].x);
     for (int64_t i = 0; i < r->w->count; i++) {
@@ -38145,7 +38148,7 @@ static bool egi_restoring_begin(const eg_checkpoint *c, egi_restoring *r) {
 }
 // Functions of a pipeline that a tracked iterator has run since the values were found may have read variables and kept
 // the values: such a variable's value is fetched instead of being read into its memory.
-static bool egi_restoring_unshare(eg_checkpoint *c, egi_restoring *r) {
+static bool egi_restore_unshare(eg_checkpoint *c, egi_restore *r) {
     bool ok = true;
     for (int64_t i = 0; i < r->w->count && ok; i++) {
         egi_item *item = r->values[i] ? &c->source->items[r->places[i]] : NULL;
@@ -38159,7 +38162,7 @@ static bool egi_restoring_unshare(eg_checkpoint *c, egi_restoring *r) {
 }
 // Reads a value from the file into its variable, which keeps its former value until all is read; a value too large for
 // the stage is read into the variable's memory.
-static bool egi_restoring_read(eg_checkpoint *c, egi_restoring *r, int64_t i) {
+static bool egi_restore_read(eg_checkpoint *c, egi_restore *r, int64_t i) {
     char more[160];
     eg_tensor *v = r->w->items[i].x;
     const int64_t bytes = egi_variable_bytes(v);
@@ -38173,20 +38176,21 @@ static bool egi_restoring_read(eg_checkpoint *c, egi_restoring *r, int64_t i) {
     return true;
 }
 // Assigns all values found, first those still in the file, since no other can fail.
-static bool egi_restoring_assign(eg_checkpoint *c, egi_restoring *r) {
+static bool egi_restore_assign(eg_checkpoint *c, egi_restore *r) {
     bool ok = true;
     for (int turn = 0; turn < 2; turn++)
         for (int64_t i = 0; i < r->w->count && ok; i++) {
             if (!r->values[i] || c->source->items[r->places[i]].straight != (turn == 0)) continue;
             if (turn) egi_variable_take_wide(r->w->items[i].x, r->values[i]);
-            else ok = egi_restoring_read(c, r, i);
+            else ok = egi_restore_read(c, r, i);
             if (ok) { c->taken[r->places[i]] = true; egi_this.arrived++; r->done++; }
         }
     return ok;
 }
 // Finds the values of all variables in the list: values[i], whose reference the caller owns, and places[i], its number
 // in the source. NULL if there is none.
-static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits *m, eg_tensor **values,
+static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, egi_weights_misfits *m,
+                                       eg_tensor **values,
                                        int64_t *places) {
     for (int64_t i = 0; i < w->count; i++) {
         eg_tensor *here = w->items[i].x, *there;
@@ -38194,7 +38198,7 @@ static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, e
         if (places[i] < 0 || c->taken[places[i]]) continue;
         there = c->source->items[places[i]].x;
         if (there->dtype != here->dtype || !egi_variable_may_take(here, there)) {
-            egi_misfit_shape(m, w->items[i].name, here, there);
+            egi_weights_misfit_shape(m, w->items[i].name, here, there);
             continue;
         }
         egi_item *item = &c->source->items[places[i]];
@@ -38223,7 +38227,7 @@ static bool egi_checkpoint_fetch_tracked(eg_checkpoint *c) {
 // many; undoing that would take twice the memory.
 static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables,
                                       bool restores) {
-    egi_misfits misfits;
+    egi_weights_misfits misfits;
     memset(&misfits, 0, sizeof misfits);
     size_t stands = (size_t)(c->n_tracked + 1) * sizeof(egi_stand),
            bytes = stands + (size_t)(w->count + 1) * (sizeof(eg_tensor *) + sizeof(int64_t));
@@ -38231,15 +38235,15 @@ static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, eg
     if (!to) return egi_memory_fail(function, (int64_t)bytes);
     memset((void *)to, 0, bytes);
     int64_t *places = (int64_t *)(void *)(to + c->n_tracked + 1);
-    egi_restoring r = { w, (eg_tensor **)(void *)(places + w->count + 1), places, NULL, 0, 0, 0 };
+    egi_restore r = { w, (eg_tensor **)(void *)(places + w->count + 1), places, NULL, 0, 0, 0 };
     bool ok = egi_checkpoint_fetch_tracked(c) && egi_checkpoint_find_values(c, w, &misfits, r.values, places) &&
               egi_checkpoint_find_iterators(c, &misfits, NULL);
-    ok = egi_restoring_numbers(c, &misfits, true) && ok;
-    ok = egi_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
-    ok = ok && egi_restoring_begin(c, &r) && egi_checkpoint_find_iterators(c, &misfits, to) &&
-         egi_restoring_unshare(c, &r) && egi_checkpoint_prepare(c) && egi_restoring_assign(c, &r);
+    ok = egi_restore_numbers(c, &misfits, true) && ok;
+    ok = egi_weights_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
+    ok = ok && egi_restore_begin(c, &r) && egi_checkpoint_find_iterators(c, &misfits, to) &&
+         egi_restore_unshare(c, &r) && egi_checkpoint_prepare(c) && egi_restore_assign(c, &r);
     egi_checkpoint_move_iterators(c, to, ok);
-    ok = ok && egi_restoring_numbers(c, &misfits, false);
+    ok = ok && egi_restore_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) if (r.values[i]) egi_object_release(&r.values[i]->object);
     for (int64_t i = 0; i < c->n_tracked && ok; i++)
         if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0)
@@ -38291,7 +38295,7 @@ static bool egi_source_renew_all(const char *function, eg_checkpoint *c, const e
     }
     return ok;
 }
-static bool egi_restoring_arrival(void);
+static bool egi_restore_arrival(void);
 // Assigns what is possible from the restored file; `restores`: called by the restore, not by a later arrival. If
 // something stays, the checkpoint remains in the waiting list. On failure the slots that were made are removed.
 static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool restores) {
@@ -38318,11 +38322,11 @@ static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool r
         c->source->items[i].at = 0;
         c->source->items[i].straight = false;
     }
-    egi_checkpoint_wait(c, left ? &egi_restoring_arrival : NULL);
+    egi_checkpoint_wait(c, left ? &egi_restore_arrival : NULL);
     return true;
 }
 // Called when a weight was made. Each waiting checkpoint that this thread restored is asked once for its value.
-static bool egi_restoring_arrival(void) {
+static bool egi_restore_arrival(void) {
     static int64_t arrivals;                               // under egi_lock
     eg_checkpoint *c = NULL;
     bool ok = true;
@@ -38709,21 +38713,21 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
 // with an error that lists the rest.
 static bool egi_checkpoint_matched(const char *function, eg_checkpoint *c, bool consumed) {
     egi_weights w;
-    egi_misfits m;
+    egi_weights_misfits m;
     int64_t variables;
     if (!egi_checkpoint_alive(function, c)) return false;
     if (!c->source) return egi_fail(EG_ERROR_STATE, function, "nothing was restored");
     memset(&m, 0, sizeof m);
     if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
     for (int64_t i = 0; i < w.count; i++)
-        if (egi_source_find(c, w.items[i].name, "") < 0) egi_misfits_add(&m, EGI_MISSING, w.items[i].name, "");
+        if (egi_source_find(c, w.items[i].name, "") < 0) egi_weights_misfits_add(&m, EGI_MISSING, w.items[i].name, "");
     for (int64_t i = 0; i < c->n_tracked; i++)
         if (c->tracked[i].kind > EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "") < 0)
-            egi_misfits_add(&m, EGI_MISSING, c->tracked[i].name, "");
+            egi_weights_misfits_add(&m, EGI_MISSING, c->tracked[i].name, "");
     for (int64_t i = 0; i < c->source->count && consumed; i++)
-        if (!c->taken[i]) egi_misfits_add(&m, EGI_UNEXPECTED, c->source->items[i].name, "");
+        if (!c->taken[i]) egi_weights_misfits_add(&m, EGI_UNEXPECTED, c->source->items[i].name, "");
     egi_weights_free(&w);
-    return egi_misfits_none(function, c->source_path, EG_ERROR_ASSERT, &m);
+    return egi_weights_misfits_none(function, c->source_path, EG_ERROR_ASSERT, &m);
 }
 EAGER_API bool eg_checkpoint_assert_consumed(eg_checkpoint *c) {
     return egi_checkpoint_matched("checkpoint_assert_consumed", c, true);
@@ -40853,7 +40857,7 @@ enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST
 // call, since it outlives the call.
 typedef enum egi_place_kind { EGI_AT_TEMPORARY, EGI_AT_INPUT, EGI_AT_VARIABLE, EGI_AT_CONSTANT, EGI_AT_FRESH
 } egi_place_kind;
-typedef struct egi_captured egi_captured;
+typedef struct egi_capture egi_capture;
 // A buffer, as the list sees it. Numbers of places, operands and lines are positions in the trace's arrays.
 typedef struct egi_place {
     egi_place_kind kind;
@@ -40864,7 +40868,7 @@ typedef struct egi_place {
     bool shown;                  // a fresh one whose handle is a result of the call
     int64_t first, last;         // steps that use it, or -1
     egi_buffer *buffer;          // while the body runs, and for a constant as long as the trace
-    egi_captured *captured;      // held instead of `buffer` by a finished trace, if `outside`
+    egi_capture *captured;      // held instead of `buffer` by a finished trace, if `outside`
     int64_t bytes, offset;       // a temporary's in the arena; an input's lowest element, from its data
     eg_tensor *variable;         // its value at the call's begin is this place; a reference
     int32_t form;                // for a fresh one: the operand that shows all of it
@@ -41695,7 +41699,7 @@ static void egi_trace_run_free(egi_trace_run *run) {
     egi_free(run);
 }
 // Gives back the references that a trace holds while its body runs. With `keep` it still holds constants; a captured
-// one is then held by the reference that all traces share (egi_captured).
+// one is then held by the reference that all traces share (egi_capture).
 static void egi_trace_let_go(egi_trace *t, bool keep) {
     for (int64_t i = 0; i < t->n_places; i++) {
         egi_place *p = &t->places[i];
@@ -41708,10 +41712,10 @@ static void egi_trace_let_go(egi_trace *t, bool keep) {
 }
 // Tensors captured by traces. All traces together hold one reference to each, so a count of 1 means that its owner has
 // released it.
-struct egi_captured { struct egi_captured *next; egi_buffer *buffer; int64_t traces; };
-static egi_captured *egi_captures[256];          // under egi_lock, by address
-static egi_captured **egi_captured_find(const egi_buffer *b) {
-    egi_captured **at = &egi_captures[(uint64_t)(uintptr_t)b * 0x9E3779B97F4A7C15u >> 56];
+struct egi_capture { struct egi_capture *next; egi_buffer *buffer; int64_t traces; };
+static egi_capture *egi_captures[256];          // under egi_lock, by address
+static egi_capture **egi_capture_find(const egi_buffer *b) {
+    egi_capture **at = &egi_captures[(uint64_t)(uintptr_t)b * 0x9E3779B97F4A7C15u >> 56];
     while (*at && (*at)->buffer != b) at = &(*at)->next;
     return at;
 }
@@ -41719,14 +41723,14 @@ static egi_captured **egi_captured_find(const egi_buffer *b) {
 static bool egi_trace_capture(egi_trace *t) {
     for (int64_t i = 0; i < t->n_places; i++) {
         egi_place *p = &t->places[i];
-        egi_captured *made = p->outside ? (egi_captured *)egi_alloc(sizeof *made) : NULL;
+        egi_capture *made = p->outside ? (egi_capture *)egi_alloc(sizeof *made) : NULL;
         if (!made && p->outside) return false;
         if (!made) continue;
         made->next = NULL;
         made->buffer = p->buffer;
         made->traces = 0;
         egi_lock();
-        egi_captured **at = egi_captured_find(p->buffer);
+        egi_capture **at = egi_capture_find(p->buffer);
         const bool first = !*at;
         if (first) { *at = made; __atomic_fetch_add(&p->buffer->refs, 1, __ATOMIC_RELAXED); }
         p->captured = *at;
@@ -41737,10 +41741,10 @@ static bool egi_trace_capture(egi_trace *t) {
     return true;
 }
 // Releases one trace's share in a captured tensor.
-static void egi_captured_release(egi_captured *c) {
+static void egi_capture_release(egi_capture *c) {
     egi_lock();
     const bool last = --c->traces == 0;
-    if (last) *egi_captured_find(c->buffer) = c->next;
+    if (last) *egi_capture_find(c->buffer) = c->next;
     egi_unlock();
     if (!last) return;
     egi_buffer_release(c->buffer);
@@ -41772,7 +41776,7 @@ static void egi_trace_release(egi_trace *t) {
     for (int64_t i = 0; i < t->n_lines; i++) egi_free(t->lines[i].parameters);
     egi_trace_steps_free(t);
     for (int64_t i = 0; i < t->n_places; i++) {
-        if (t->places[i].captured) egi_captured_release(t->places[i].captured);
+        if (t->places[i].captured) egi_capture_release(t->places[i].captured);
         else egi_buffer_release(t->places[i].buffer);
     }
     for (int64_t i = 0; i < t->n_variables; i++) eg_release(t->variables[i].variable);
@@ -43570,9 +43574,9 @@ static egi_taped_call *egi_taped_calls;          // under egi_lock: those of lin
 // kept values that are read. Its body reads the template in egi_this.taped.
 struct egi_back { egi_back *next; eg_function *function; unsigned char *key; bool *used; };
 // Replaces the thread's tapes while a body runs under the hidden one. The spy notes what the body reads.
-typedef struct egi_hidden {
+typedef struct egi_hidden_tape {
     eg_tape spy; egi_taped *taped; eg_tape *outer; int recording, spies; bool failed;
-} egi_hidden;
+} egi_hidden_tape;
 
 static bool egi_tape_records(const eg_tape *t) { return t->recording && !t->spy && t->paused >= egi_this.paused; }
 // Whether one of the tapes from t on records ops on x.
@@ -43619,8 +43623,8 @@ static int32_t egi_leaf_add(egi_taped *k, eg_tensor *x, bool watched) {
 }
 // Called before each op of the body: operands unknown to the hidden tape come from outside. The hidden tape watches
 // those that an outer tape knows, so that gradients pass through it.
-static void egi_hidden_look(eg_tape *spy, const egi_op *op, eg_tensor *const *in, int n) {
-    egi_hidden *h = (egi_hidden *)(void *)spy;
+static void egi_hidden_tape_look(eg_tape *spy, const egi_op *op, eg_tensor *const *in, int n) {
+    egi_hidden_tape *h = (egi_hidden_tape *)(void *)spy;
     eg_tape *tape = &h->taped->tape;
     (void)op;
     for (int i = 0; i < n; i++) {
@@ -43631,10 +43635,10 @@ static void egi_hidden_look(eg_tape *spy, const egi_op *op, eg_tensor *const *in
             h->failed = true;
     }
 }
-// Replaces the thread's tapes by the hidden tape and its spy. False with an error; egi_hidden_end is called in any
+// Replaces the thread's tapes by the hidden tape and its spy. False with an error; egi_hidden_tape_end is called in any
 // case.
-static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, eg_tensor *const *in,
-                             eg_tensor *const *given) {
+static bool egi_hidden_tape_begin(egi_hidden_tape *h, const eg_function *f, egi_trace *t, eg_tensor *const *in,
+                                  eg_tensor *const *given) {
     const int kind = egi_taped_kind();
     egi_taped *k = (egi_taped *)egi_alloc(sizeof *k);
     memset(h, 0, sizeof *h);
@@ -43666,7 +43670,7 @@ static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, 
         if (!(in[i]->flags & EGI_TRAINABLE && tape->watch_variables) && egi_tapes_know(h->outer, in[i]) &&
             egi_tape_slot_find(tape, given[i]->id) < 0 && egi_tape_slot_watch(tape, given[i]) < 0)
             return egi_memory_fail("function_call", 0);
-    h->spy.spy = egi_hidden_look;
+    h->spy.spy = egi_hidden_tape_look;
     h->spy.outer = tape;
     egi_this.tapes = &h->spy;
     egi_this.recording = 2;
@@ -43674,7 +43678,7 @@ static bool egi_hidden_begin(egi_hidden *h, const eg_function *f, egi_trace *t, 
     return true;
 }
 // Puts the thread's own tapes back. Returns ok, or false with an error where the spy found no memory.
-static bool egi_hidden_end(egi_hidden *h, bool ok) {
+static bool egi_hidden_tape_end(egi_hidden_tape *h, bool ok) {
     egi_this.tapes = h->outer;
     egi_this.recording = h->recording;
     egi_this.spies = h->spies;
@@ -44865,11 +44869,11 @@ static bool egi_function_trace_inputs(egi_trace *t, eg_tensor *const *in, eg_ten
 // Runs the body, under the hidden tape if outer tapes record (`taped`), while its launches are written down.
 static bool egi_function_trace_body(egi_trace *t, eg_tensor *const *in, eg_tensor **given, eg_tensor **out, bool taped,
                                     egi_taped_call **call) {
-    egi_hidden hidden;
+    egi_hidden_tape hidden;
     egi_hosted *const hosted = egi_this.hosted;
     bool ok = true;
     egi_this.hosted = NULL;
-    if (taped) ok = egi_hidden_begin(&hidden, t->function, t, in, given);
+    if (taped) ok = egi_hidden_tape_begin(&hidden, t->function, t, in, given);
     if (ok) {
         egi_tracing_begin(t);
         ok = egi_function_run(t->function, given, egi_inputs_without_masks(in, t->n), out, t->m, t);
@@ -44878,7 +44882,7 @@ static bool egi_function_trace_body(egi_trace *t, eg_tensor *const *in, eg_tenso
             ok = egi_fail(EG_ERROR_STATE, "function_call", "the body clears an error and goes on, where a replay ends; "
                           "leave the error, or call what may fail in a function for eg_host_call: %s", t->cleared);
     }
-    if (taped) ok = egi_hidden_end(&hidden, ok) && egi_taped_end(t, in, given, out, call);
+    if (taped) ok = egi_hidden_tape_end(&hidden, ok) && egi_taped_end(t, in, given, out, call);
     if (*call) (*call)->hosted = egi_this.hosted;
     else egi_hosted_end(egi_this.hosted);
     egi_this.hosted = hosted;
@@ -47419,11 +47423,11 @@ static bool egi_graph_read(eg_backend *b, void *to, const void *from, int64_t by
 
 // How a number is computed from open dimensions: factor times the lengths of open[0..n-1], plus rest. If several
 // readings are possible, the one with the smallest rest counts.
-typedef struct egi_opened { int64_t factor, rest; int n, open[4]; } egi_opened;
+typedef struct egi_reading { int64_t factor, rest; int n, open[4]; } egi_reading;
 // How far from a multiple of the prime p a number may lie that is read as a p + b.
-static int64_t egi_opened_near(int64_t p) { return p < 100000 ? p / 100 : 1000; }
+static int64_t egi_reading_near(int64_t p) { return p < 100000 ? p / 100 : 1000; }
 // Whether what remains of a product comes from an open dimension, too, as in n (n - 1) and n (n + 1) / 2.
-static bool egi_opened_near_one(const eg_graph *g, int64_t v) {
+static bool egi_reading_near_one(const eg_graph *g, int64_t v) {
     bool near = false;
     for (int i = 0; i < g->n_open; i++)
         for (int64_t m = 1; m <= 2 && g->open[i]; m++)
@@ -47432,11 +47436,11 @@ static bool egi_opened_near_one(const eg_graph *g, int64_t v) {
 }
 // Reads a whole number: first as a product with primes, then as a p + b with the smallest |b|. False: it is another
 // number.
-static bool egi_opened_of(const eg_graph *g, int64_t v, egi_opened *o) {
+static bool egi_reading_of(const eg_graph *g, int64_t v, egi_reading *o) {
     int64_t least = INT64_MAX;
     memset(o, 0, sizeof *o);
     if (v < 0) {
-        const bool found = v > INT64_MIN && egi_opened_of(g, -v, o);
+        const bool found = v > INT64_MIN && egi_reading_of(g, -v, o);
         o->factor = -o->factor;
         o->rest = -o->rest;
         return found;
@@ -47447,9 +47451,9 @@ static bool egi_opened_of(const eg_graph *g, int64_t v, egi_opened *o) {
             o->factor /= g->open[i];
             o->open[o->n++] = i;
         }
-    if (o->n) return !egi_opened_near_one(g, o->factor);
+    if (o->n) return !egi_reading_near_one(g, o->factor);
     for (int i = 0; i < g->n_open && v < INT64_MAX / 2; i++) {
-        const int64_t p = g->open[i], near = egi_opened_near(p);
+        const int64_t p = g->open[i], near = egi_reading_near(p);
         if (!p || v < p - near) continue;
         const int64_t a = (v + p / 2) / p, b = v - a * p;
         if (a > 1000000 || (b < 0 ? -b : b) >= least || (b < 0 ? -b : b) > near) continue;
@@ -47463,7 +47467,7 @@ static bool egi_opened_of(const eg_graph *g, int64_t v, egi_opened *o) {
 }
 // Whether v is probably a part of an a p + b, such as the length of a slice with step 2. For smaller primes only larger
 // and nearer parts count.
-static bool egi_opened_share(const eg_graph *g, int64_t v) {
+static bool egi_reading_share(const eg_graph *g, int64_t v) {
     if (v < 0) v = v > INT64_MIN ? -v : 0;
     for (int k = 0; k < g->n_open; k++) {
         const int64_t p = g->open[k], most = p >= 1000000 ? 64 : p >= 90000 ? 20 : 6;
@@ -47477,7 +47481,7 @@ static bool egi_opened_share(const eg_graph *g, int64_t v) {
 }
 // Whether v is probably made of two open lengths, as a p + c q + b with small numbers, which no run computes anew.
 // Small numbers are more often like this by chance, so they must be nearer.
-static bool egi_opened_mixed(const eg_graph *g, int64_t v) {
+static bool egi_reading_mixed(const eg_graph *g, int64_t v) {
     const int64_t slack = v > -100000 && v < 100000 ? 1 : 8;
     for (int i = 0; i < g->n_open; i++)
         for (int k = 0; k < i && g->open[i]; k++)
@@ -47490,13 +47494,13 @@ static bool egi_opened_mixed(const eg_graph *g, int64_t v) {
 }
 // How a real number is computed from open dimensions: c / a times the product of the lengths of open[0..n-1] or, with
 // `below`, divided by it; `first`: c / a is rounded first. c may itself depend on p, as a p + b.
-typedef struct egi_opened_real { double c, a; bool below, first; int n, open[4]; } egi_opened_real;
-static double egi_opened_real_value(const egi_opened_real *o, double c, double product) {
+typedef struct egi_reading_real { double c, a; bool below, first; int n, open[4]; } egi_reading_real;
+static double egi_reading_real_value(const egi_reading_real *o, double c, double product) {
     if (o->first) return o->below ? c / o->a / product : c / o->a * product;
     return o->below ? c / (o->a * product) : c * product / o->a;
 }
 // The simplest fraction c / a that d > 0 is, by its continued fraction.
-static bool egi_opened_fraction(double d, double *c, double *a) {
+static bool egi_reading_fraction(double d, double *c, double *a) {
     double c_last = 0, a_last = 1, x = d;
     *c = 1;
     *a = 0;
@@ -47514,22 +47518,22 @@ static bool egi_opened_fraction(double d, double *c, double *a) {
     return false;
 }
 // Whether the number is a fraction of this product of primes, or of 1 / it, that cannot be reduced by one of them.
-static bool egi_opened_reads(const eg_graph *g, double number, double product, egi_opened_real *o) {
-    egi_opened whole;
+static bool egi_reading_reads(const eg_graph *g, double number, double product, egi_reading_real *o) {
+    egi_reading whole;
     for (int k = 0; k < 2; k++) {
         double c, a;
         o->below = k == 0;
-        if (!egi_opened_fraction(o->below ? fabs(number) * product : fabs(number) / product, &c, &a)) continue;
-        const bool comes = egi_opened_of(g, (int64_t)c, &whole);
+        if (!egi_reading_fraction(o->below ? fabs(number) * product : fabs(number) / product, &c, &a)) continue;
+        const bool comes = egi_reading_of(g, (int64_t)c, &whole);
         bool reads = comes ? c <= 1e8 || whole.rest == 0 : c <= 1e8 && !whole.n;
         for (int i = 0; i < o->n && reads; i++) reads = !o->below || fmod(c, (double)g->open[o->open[i]]) != 0;
-        if (!reads || egi_opened_of(g, (int64_t)a, &whole) || whole.n) continue;
+        if (!reads || egi_reading_of(g, (int64_t)a, &whole) || whole.n) continue;
         o->c = c;
         o->a = number < 0 ? -a : a;
         o->first = false;  // in the order in which the program computed it, if the bits show that
-        const bool once = egi_opened_real_value(o, c, product) == number;
+        const bool once = egi_reading_real_value(o, c, product) == number;
         o->first = true;
-        const bool twice = egi_opened_real_value(o, c, product) == number, exact = a * product <= 9e15,
+        const bool twice = egi_reading_real_value(o, c, product) == number, exact = a * product <= 9e15,
                    literal = c > 1 && fmod(1e8, a) == 0;
         o->first = exact && once != twice ? twice : literal;
         return true;
@@ -47537,44 +47541,44 @@ static bool egi_opened_reads(const eg_graph *g, double number, double product, e
     return false;
 }
 // Tries all products of `degree` primes, of which o->n are chosen; the next one is number `from` or later.
-static bool egi_opened_products(const eg_graph *g, double number, double product, int degree, int from,
-                                egi_opened_real *o) {
-    if (o->n == degree) return egi_opened_reads(g, number, product, o);
+static bool egi_reading_products(const eg_graph *g, double number, double product, int degree, int from,
+                                 egi_reading_real *o) {
+    if (o->n == degree) return egi_reading_reads(g, number, product, o);
     for (int k = from; k < g->n_open; k++) {
         if (!g->open[k]) continue;
         o->open[o->n++] = k;
-        if (egi_opened_products(g, number, product * (double)g->open[k], degree, k, o)) return true;
+        if (egi_reading_products(g, number, product * (double)g->open[k], degree, k, o)) return true;
         o->n--;
     }
     return false;
 }
-static bool egi_opened_is_whole(double number) { return number == floor(number) && fabs(number) <= 9e15; }
+static bool egi_reading_is_whole(double number) { return number == floor(number) && fabs(number) <= 9e15; }
 // Reads a real number by products of one open length, then of two, three and four.
-static bool egi_opened_search(const eg_graph *g, double number, egi_opened_real *o) {
+static bool egi_reading_search(const eg_graph *g, double number, egi_reading_real *o) {
     bool found = false;
     memset(o, 0, sizeof *o);
     for (int degree = 1; degree <= 4 && g->n_open && number != 0 && fabs(number) < 1e30 && !found; degree++)
-        found = egi_opened_products(g, number, 1, degree, 0, o);
+        found = egi_reading_products(g, number, 1, degree, 0, o);
     return found;
 }
-static bool egi_opened_real_of(const eg_graph *g, double number, egi_opened_real *o) {
-    return !egi_opened_is_whole(number) && egi_opened_search(g, number, o);
+static bool egi_reading_real_of(const eg_graph *g, double number, egi_reading_real *o) {
+    return !egi_reading_is_whole(number) && egi_reading_search(g, number, o);
 }
 // Whether the number is as near to a multiple of a length as numbers that programs usually add to lengths.
-static bool egi_opened_is_near(const eg_graph *g, const egi_opened *o) {
+static bool egi_reading_is_near(const eg_graph *g, const egi_reading *o) {
     const int64_t sure = g->open[o->open[0]] >= 100000 ? 64 : 32;
     return o->rest <= sure && -o->rest <= sure;
 }
 // Whether a number is taken for an open length.
-static bool egi_opened_length(const eg_graph *g, double number, egi_opened *o) {
+static bool egi_reading_length(const eg_graph *g, double number, egi_reading *o) {
     memset(o, 0, sizeof *o);
-    return egi_opened_is_whole(number) && egi_opened_of(g, (int64_t)number, o) && egi_opened_is_near(g, o);
+    return egi_reading_is_whole(number) && egi_reading_of(g, (int64_t)number, o) && egi_reading_is_near(g, o);
 }
 // Whether a run certainly computes this length anew.
-static bool egi_opened_sure(const eg_graph *g, int64_t v) {
-    egi_opened o;
-    if (egi_opened_of(g, v, &o)) return o.factor < 1000000 && !egi_opened_share(g, o.factor);
-    return !o.n && !egi_opened_share(g, v);
+static bool egi_reading_sure(const eg_graph *g, int64_t v) {
+    egi_reading o;
+    if (egi_reading_of(g, v, &o)) return o.factor < 1000000 && !egi_reading_share(g, o.factor);
+    return !o.n && !egi_reading_share(g, v);
 }
 // Notes a length computed from open dimensions by rounding, such as after a stride, while there is room.
 static void egi_graph_rounded(eg_graph *g, double length) {
@@ -47595,7 +47599,7 @@ static bool egi_graph_comes_of_rounded(const eg_graph *g, double number) {
     return false;
 }
 // Whether a number is a part of an a p + b and no whole number, such as (n + 1) / 7.0.
-static bool egi_opened_real_share(const eg_graph *g, double number) {
+static bool egi_reading_real_share(const eg_graph *g, double number) {
     for (int k = 0; k < g->n_open; k++)
         for (int m = 2; m <= 64 && g->open[k] >= 1000000; m++) {
             const double v = fabs(number) * m, whole = rint(v), a = rint(whole / (double)g->open[k]),
@@ -47608,15 +47612,15 @@ static bool egi_opened_real_share(const eg_graph *g, double number) {
 // product of lengths or of 1 / such a product. Other numbers are recognized by what they probably are: a part of an a p
 // + b, the root of one of these, a logarithm, 1 + c / p or the like.
 static bool egi_graph_tells(const eg_graph *g, double number) {
-    egi_opened o;
-    egi_opened_real real;
+    egi_reading o;
+    egi_reading_real real;
     bool known = true;
-    if (!g->n_open || number != number || egi_opened_real_of(g, number, &real)) return true;
-    if (egi_opened_is_whole(number))
-        known = egi_opened_of(g, (int64_t)number, &o) ? !egi_graph_comes_of_rounded(g, (double)o.factor)
-                : !o.n && !egi_opened_share(g, (int64_t)number) && !egi_opened_mixed(g, (int64_t)number);
+    if (!g->n_open || number != number || egi_reading_real_of(g, number, &real)) return true;
+    if (egi_reading_is_whole(number))
+        known = egi_reading_of(g, (int64_t)number, &o) ? !egi_graph_comes_of_rounded(g, (double)o.factor)
+                : !o.n && !egi_reading_share(g, (int64_t)number) && !egi_reading_mixed(g, (int64_t)number);
     else if (number != floor(number))
-        known = !egi_opened_search(g, number * number, &real) && !egi_opened_real_share(g, number);
+        known = !egi_reading_search(g, number * number, &real) && !egi_reading_real_share(g, number);
     known = known && !egi_graph_comes_of_rounded(g, number);
     for (int k = 0; k < g->n_open && number != floor(number); k++) {
         if (!g->open[k]) continue;
@@ -47663,22 +47667,22 @@ static bool egi_number_is_written(double number) {
 // what programs usually add to lengths, or next to a large multiple of one, may be the program's own: that is an error,
 // too, unless it is the length of an axis. So is a computed number that may have been computed from a length.
 static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double number, bool length) {
-    egi_opened o;
-    egi_opened_real real;
+    egi_reading o;
+    egi_reading_real real;
     bool comes = false;
     if (!egi_graph_knows(g, op, number)) return false;
     if (!g->n_open) return true;
-    if (egi_opened_is_whole(number)) comes = egi_opened_of(g, (int64_t)number, &o);
-    else if (egi_opened_real_of(g, number, &real)) comes = egi_opened_of(g, (int64_t)real.c, &o);
+    if (egi_reading_is_whole(number)) comes = egi_reading_of(g, (int64_t)number, &o);
+    else if (egi_reading_real_of(g, number, &real)) comes = egi_reading_of(g, (int64_t)real.c, &o);
     else if (number != floor(number) && fabs(number) >= 1000 && !egi_number_is_written(number))
         return egi_refuse(EG_ERROR_STATE, op, "the number %.17g has been computed, perhaps from an open dimension in a "
                         "way that no run could do again; if it is your own, make a tensor of it before EG_GRAPH, else "
                         "compute it by ops, or give the placeholder a whole shape", number);
-    if (length && !comes && number > 1e11 && egi_opened_is_whole(number))
+    if (length && !comes && number > 1e11 && egi_reading_is_whole(number))
         return egi_refuse(EG_ERROR_STATE, op, "the length %.17g seems to come of open dimensions, but no run could "
                                         "compute it anew; give the placeholders whole shapes", number);
     const bool large = comes && !length && (o.factor > 1000 || o.factor < -1000);
-    if (!comes || (large ? !o.rest : egi_opened_is_near(g, &o))) return true;
+    if (!comes || (large ? !o.rest : egi_reading_is_near(g, &o))) return true;
     if (length && egi_graph_has_axis(g, (int64_t)number)) return true;
     return egi_refuse(EG_ERROR_STATE, op, "the number %.10g may be one of the program's own, or come of an open "
                                     "dimension, which stands as %lld while the graph is built; if it is your own, make "
@@ -47688,11 +47692,11 @@ static bool egi_graph_knows_plain(const eg_graph *g, const char *op, double numb
 // Whether a number comes, or may have been computed, from an open dimension: egi_graph_knows_plain would compute it
 // anew or refuse it.
 static bool egi_graph_may_come(const eg_graph *g, double number) {
-    egi_opened o;
-    egi_opened_real real;
+    egi_reading o;
+    egi_reading_real real;
     if (!egi_graph_tells(g, number)) return true;
-    if (egi_opened_is_whole(number)) return egi_opened_of(g, (int64_t)number, &o);
-    return egi_opened_real_of(g, number, &real) ||
+    if (egi_reading_is_whole(number)) return egi_reading_of(g, (int64_t)number, &o);
+    return egi_reading_real_of(g, number, &real) ||
            (number != floor(number) && fabs(number) >= 1000 && !egi_number_is_written(number));
 }
 
@@ -47726,7 +47730,7 @@ static void egi_graph_regroup(const eg_graph *g, const struct egi_graph_run *run
             int64_t length = to[k];
             if (length == 1) { result[k] = 1; continue; }
             large++;
-            if (egi_opened_sure(g, length) && (!run || egi_graph_number(run, &length)) &&
+            if (egi_reading_sure(g, length) && (!run || egi_graph_number(run, &length)) &&
                 egi_product_checked(others, length, &others))
                 sure++;
             else unknown = k;
@@ -47848,7 +47852,7 @@ static bool egi_graph_axes_agree(const eg_graph *g, egi_axis_of a, egi_axis_of b
         for (int k = 0; k < s->rank; k++) {
             const egi_axis_of m = { g->nodes[v->node], v->out, k }, n = { g->nodes[w->node], w->out, k };
             if (s->rank != t->rank || s->dims[k] != t->dims[k]) return false;
-            if (!egi_opened_sure(g, s->dims[k]) && !egi_graph_axes_agree(g, m, n)) return false;
+            if (!egi_reading_sure(g, s->dims[k]) && !egi_graph_axes_agree(g, m, n)) return false;
         }
     }
     return true;
@@ -47869,7 +47873,7 @@ static bool egi_graph_like(const eg_graph *g, const eg_tensor *x, int64_t id, in
             if (!o && id && node->id == id) { *like = node->out[o]; return true; }
             for (int k = 0; k < x->rank && last; k++) {
                 const egi_axis_of a = { last, last_out, k }, b = { node, o, k };
-                if (!egi_opened_sure(g, x->dims[k]) && !egi_graph_axes_agree(g, a, b)) *like = -2;
+                if (!egi_reading_sure(g, x->dims[k]) && !egi_graph_axes_agree(g, a, b)) *like = -2;
             }
             if (!last) { last = node; last_out = o; }
         }
@@ -47943,7 +47947,7 @@ static void egi_vertex_gives(eg_graph *g, egi_vertex *node, int out, eg_tensor *
     node->form[out].dtype = x->dtype;
     const bool ruled = node->kind >= EGI_VERTEX_OP;
     for (int i = 0; i < x->rank && g->n_open && ruled; i++)
-        if (!egi_opened_sure(g, x->dims[i])) egi_graph_rounded(g, (double)x->dims[i]);
+        if (!egi_reading_sure(g, x->dims[i])) egi_graph_rounded(g, (double)x->dims[i]);
     if (!out) node->id = x->id;
     egi_vertex_passes_tapes(g, node, x->id);
     egi_value_at(g, value)->node = (int32_t)(g->n_nodes - 1);
@@ -47981,18 +47985,19 @@ static int32_t egi_graph_capture(eg_graph *g, eg_tensor *x) {
 // A node that holds bytes gets its dtype and shape when x, which stands for it, is read, named or fetched. False with
 // an error where the bytes are a few numbers that come of open dimensions; a longer list is taken for data.
 static bool egi_graph_may_settle(const eg_graph *g, const egi_vertex *maker, const eg_tensor *x) {
-    egi_opened o;
-    egi_opened_real real;
+    egi_reading o;
+    egi_reading_real real;
     if (maker->kind != EGI_VERTEX_WRITTEN || maker->form[0].dtype >= 0) return true;
     for (int64_t i = 0; i < x->size && x->size <= 64 && g->n_open; i++) {
         const double number = egi_dtype_load(x->dtype, (const char *)maker->attr + i * egi_dtypes[x->dtype].size);
         if (!egi_graph_knows_plain(g, x->op, number, false)) return false;
-        if (egi_opened_is_whole(number) ? egi_opened_of(g, (int64_t)number, &o) : egi_opened_real_of(g, number, &real))
+        if (egi_reading_is_whole(number) ? egi_reading_of(g, (int64_t)number, &o) : egi_reading_real_of(g, number,
+                                                                                                        &real))
             return egi_refuse(EG_ERROR_STATE, x->op, "its value %.10g comes of an open dimension, and would stand in "
                                             "the graph as it is; pass a plain number instead", number);
     }
     for (int i = 0; i < x->rank; i++)
-        if (x->size > 1 && egi_opened_length(g, (double)x->dims[i], &o))
+        if (x->size > 1 && egi_reading_length(g, (double)x->dims[i], &o))
             return egi_refuse(EG_ERROR_STATE, x->op, "%s is as long as an open dimension, but its values are computed "
                                             "while the graph is built; feed them, or compute them by ops of what is "
                                             "fed", egi_tensor_show(x));
@@ -48200,7 +48205,7 @@ static bool egi_graph_launch(egi_recorder *r, eg_backend *b, egi_kernel number, 
     if (number != EGI_FILL && number != EGI_RANDOM) return true;
     eg_tensor *x = args->out[0];
     bool sure = true;
-    for (int i = 0; i < x->rank && sure && g->n_open; i++) sure = egi_opened_sure(g, x->dims[i]);
+    for (int i = 0; i < x->rank && sure && g->n_open; i++) sure = egi_reading_sure(g, x->dims[i]);
     const int64_t id = egi_this.like;
     int32_t like = -1;
     egi_this.like = 0;
@@ -48274,15 +48279,15 @@ static eg_tensor *egi_graph_count(int64_t n) {
 // The elements start, start + delta ...; p: start, delta, limit. A run can compute their number only if all three are
 // whole and delta is the program's own.
 static eg_tensor *egi_graph_range(const eg_graph *g, eg_dtype dtype, const double *p) {
-    egi_opened start, step, limit, length;
-    const bool whole = egi_opened_is_whole(p[0]) && egi_opened_is_whole(p[1]) && egi_opened_is_whole(p[2]) &&
-                       !egi_opened_length(g, p[1], &step);
+    egi_reading start, step, limit, length;
+    const bool whole = egi_reading_is_whole(p[0]) && egi_reading_is_whole(p[1]) && egi_reading_is_whole(p[2]) &&
+                       !egi_reading_length(g, p[1], &step);
     // If a run cannot compute the length, the range is allowed only where both ends depend on the same open dimension
     // in the same way.
-    const bool from = egi_opened_length(g, p[0], &start), to = egi_opened_length(g, p[2], &limit),
+    const bool from = egi_reading_length(g, p[0], &start), to = egi_reading_length(g, p[2], &limit),
                same = from && to && start.factor == limit.factor && start.n == limit.n &&
                       !memcmp(start.open, limit.open, sizeof start.open);
-    if (!whole || !(egi_opened_length(g, fabs(p[2] - p[0]), &length) || same)) {
+    if (!whole || !(egi_reading_length(g, fabs(p[2] - p[0]), &length) || same)) {
         egi_refuse(EG_ERROR_STATE, "range", "no run could compute how long it is; of an open dimension p, "
                    "start and limit are whole numbers p + b, and delta is a whole number of the program's own; "
                    "compute other elements by ops from those of eg_range(dtype, 0, p, 1)");
@@ -48327,11 +48332,11 @@ static bool egi_graph_makes_rule(const char *op, eg_dtype dtype, const eg_shape 
     if (!range && !eye && rule != egi_linspace_rule) return false;
     const double numbers[] = { (double)d[0], eye ? (double)d[1] : p[0], eye ? 0 : p[1],
                                range ? p[2] : 0, range ? p[2] - p[0] : 0 };
-    egi_opened o;
-    egi_opened_real real;
+    egi_reading o;
+    egi_reading_real real;
     bool open = false, known = true;
     for (int i = 0; i < 5; i++)
-        open = open || egi_opened_length(g, numbers[i], &o) || egi_opened_real_of(g, numbers[i], &real);
+        open = open || egi_reading_length(g, numbers[i], &o) || egi_reading_real_of(g, numbers[i], &real);
     for (int i = 0; i < 5 && known && !open; i++) known = egi_graph_knows(g, op, numbers[i]);
     if (known && !open) return false;
     EGI_FAILS_AS(op);
@@ -48341,11 +48346,11 @@ static bool egi_graph_makes_rule(const char *op, eg_dtype dtype, const eg_shape 
 }
 // For errors: replaces dimensions that come from open ones by -1. False if the device is no graph.
 static bool egi_graph_shows_open(const eg_backend *b, eg_shape *shape) {
-    egi_opened o;
+    egi_reading o;
     if (!b || b->deallocate != egi_graph_deallocate) return false;
     const eg_graph *g = (const eg_graph *)b->state;
     for (int i = 0; i < shape->rank && i < EG_MAX_RANK; i++)
-        if (egi_opened_of(g, shape->dims[i], &o) || egi_opened_share(g, shape->dims[i])) shape->dims[i] = -1;
+        if (egi_reading_of(g, shape->dims[i], &o) || egi_reading_share(g, shape->dims[i])) shape->dims[i] = -1;
     return true;
 }
 static const char *egi_graph_shape_show(const eg_graph *g, eg_shape shape) {
@@ -49222,8 +49227,8 @@ typedef struct egi_graph_run {
 
 // Computes *number anew, if it comes of open dimensions. False where this run does not know one of them yet.
 static bool egi_graph_number(const egi_graph_run *run, int64_t *number) {
-    egi_opened o;
-    bool ok = egi_opened_of(run->graph, *number, &o);
+    egi_reading o;
+    bool ok = egi_reading_of(run->graph, *number, &o);
     if (!ok) return true;                                  // it does not come from one
     *number = o.factor;
     for (int k = 0; k < o.n; k++)
@@ -49233,24 +49238,24 @@ static bool egi_graph_number(const egi_graph_run *run, int64_t *number) {
 }
 // The same for a real number, whole or not, such as a mean's 1 / n.
 static bool egi_graph_real(const egi_graph_run *run, double *number) {
-    egi_opened_real o;
+    egi_reading_real o;
     int64_t whole;
     double product = 1;
     bool ok = true;
-    if (egi_opened_is_whole(*number)) {
+    if (egi_reading_is_whole(*number)) {
         whole = (int64_t)*number;
         ok = egi_graph_number(run, &whole);
         *number = (double)whole;
         return ok;
     }
-    if (!egi_opened_real_of(run->graph, *number, &o)) return true;
+    if (!egi_reading_real_of(run->graph, *number, &o)) return true;
     for (int i = 0; i < o.n; i++) {
         ok = ok && run->open[o.open[i]] >= 0;
         product *= (double)run->open[o.open[i]];
     }
     whole = (int64_t)o.c;
     ok = ok && egi_graph_number(run, &whole);
-    *number = egi_opened_real_value(&o, (double)whole, product);
+    *number = egi_reading_real_value(&o, (double)whole, product);
     return ok;
 }
 static bool egi_graph_no_length(const egi_graph_run *run, const char *name) {
@@ -49770,8 +49775,8 @@ static bool egi_graph_run_follow(egi_graph_run *run, int32_t value, const eg_ten
     const egi_vertex *node = g->nodes[v->node];
     for (int i = 0; i < node->form[v->out].shape.rank && node->kind != EGI_VERTEX_PLACEHOLDER; i++) {
         int64_t length = node->form[v->out].shape.dims[i];
-        egi_opened o;
-        if (!egi_opened_sure(g, length) || !egi_opened_of(g, length, &o)) continue;
+        egi_reading o;
+        if (!egi_reading_sure(g, length) || !egi_reading_of(g, length, &o)) continue;
         const int k = o.open[0];
         if (o.n == 1 && run->open[k] < 0 && x->dims[i] >= o.rest && (x->dims[i] - o.rest) % o.factor == 0) {
             run->open[k] = (x->dims[i] - o.rest) / o.factor;
@@ -49982,11 +49987,11 @@ static bool egi_graph_make_written(eg_graph *g, const unsigned char *needed, int
 }
 // Whether a node's length differs from run to run; for a placeholder, whether it is exactly a prime.
 static bool egi_graph_leaves_open(const eg_graph *g, const egi_vertex *node, int64_t length) {
-    egi_opened o;
+    egi_reading o;
     bool prime = false;
     for (int k = 0; k < g->n_open; k++) prime = prime || length == g->open[k];
     return prime || (node->kind != EGI_VERTEX_PLACEHOLDER && node->kind != EGI_VERTEX_CONSTANT &&
-                     (egi_opened_of(g, length, &o) || egi_opened_share(g, length)));
+                     (egi_reading_of(g, length, &o) || egi_reading_share(g, length)));
 }
 // Whether x has the dtype and shape of a graph's value, whose open dimensions take any length.
 // `list` and i say for errors which tensor x is: "feed" 2; i -1: the list alone says it.
