@@ -175,7 +175,8 @@ TEST(a_row_and_relu_are_written_back_with_a_product) {
             eg_seed(5);
             eg_tensor *in[3] = { numbers(dtype, EG_SHAPE(s[0], s[2])), numbers(dtype, EG_SHAPE(s[2], s[1])),
                                  numbers(dtype, EG_SHAPE(s[1])) };
-            if (s[1] > 2) in[2] = eg_where(eg_equal(eg_range(dtype, 0, (double)s[1], 1), 1), NAN, in[2]);   // relu keeps it
+            // a NaN, which relu keeps
+            if (s[1] > 2) in[2] = eg_where(eg_equal(eg_range(dtype, 0, (double)s[1], 1), 1), NAN, in[2]);
             CHECK(egi_dense_is_folded(in[0], in[1], in[2]));
             block_rows = 96;
             block_columns = 2048;
