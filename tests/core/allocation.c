@@ -526,6 +526,23 @@ static bool assigns_and_convolves(eg_tensor *const *in, eg_tensor **out, void *u
     if (!eg_assign_add(s->v[0], 1) || !(out[0] = eg_conv2d(in[0], s->x[1]))) return false;
     return eg_apply_gradients(s->optimizer, s->x, s->v + 1, 1);
 }
+// A function of that body, called four times, on pictures of `pixels` a side and filters of `taps`.
+static eg_function *convolving_function(state *s, int64_t pixels, int64_t taps, int64_t channels) {
+    s->x[0] = eg_ones(EG_FLOAT32, EG_SHAPE(2, pixels, pixels, channels));
+    s->x[1] = eg_ones(EG_FLOAT32, EG_SHAPE(taps, taps, channels, channels));
+    s->v[0] = eg_variable(eg_scalar(0), "count");
+    s->v[1] = eg_variable(eg_zeros_like(s->x[0]), "w");
+    s->optimizer = eg_sgd(.learning_rate = 1);
+    eg_function *f = eg_function_new(assigns_and_convolves, s, .no_recheck = true);
+    eg_tensor *y;
+    for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, s->x, 1, &y, 1));
+    return f;
+}
+static void convolving_release(state *s, eg_function *f) {
+    eg_function_release(f);
+    for (int i = 0; i < 2; i++) eg_release(s->v[i]);
+    eg_optimizer_release(s->optimizer);
+}
 TEST(a_replay_without_memory_has_not_begun) {
     state s;
     memset(&s, 0, sizeof s);
@@ -533,14 +550,8 @@ TEST(a_replay_without_memory_has_not_begun) {
     REQUIRE(eg_set_allocator(faults_allocate, faults_free, NULL));
     {
         EG_SCOPE;
-        s.x[0] = eg_ones(EG_FLOAT32, EG_SHAPE(2, 40, 40, 8));
-        s.x[1] = eg_ones(EG_FLOAT32, EG_SHAPE(5, 5, 8, 8));
-        s.v[0] = eg_variable(eg_scalar(0), "count");
-        s.v[1] = eg_variable(eg_zeros_like(s.x[0]), "w");
-        s.optimizer = eg_sgd(.learning_rate = 1);
-        eg_function *f = eg_function_new(assigns_and_convolves, &s, .no_recheck = true);
+        eg_function *f = convolving_function(&s, 40, 5, 8);
         eg_tensor *y;
-        for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, s.x, 1, &y, 1));
         int64_t replays = eg_function_counts(f).replays, failed = 0;
         bool through = false;
         CHECK(replays >= 2);
@@ -560,9 +571,7 @@ TEST(a_replay_without_memory_has_not_begun) {
         }
         CHECK(through && failed > 1);
         CHECK_STR(eg_function_reason(f), NULL);
-        eg_function_release(f);
-        for (int i = 0; i < 2; i++) eg_release(s.v[i]);
-        eg_optimizer_release(s.optimizer);
+        convolving_release(&s, f);
     }
     eg_shutdown();
     CHECK(eg_set_allocator(NULL, NULL, NULL));
@@ -620,15 +629,9 @@ TEST(tries_without_memory_do_not_count) {
     REQUIRE(eg_set_allocator(faults_allocate, faults_free, NULL));
     {
         EG_SCOPE;
-        s.x[0] = eg_ones(EG_FLOAT32, EG_SHAPE(2, 4, 4, 2));
-        s.x[1] = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 2, 2));
-        s.v[0] = eg_variable(eg_scalar(0), "count");
-        s.v[1] = eg_variable(eg_zeros_like(s.x[0]), "w");
-        s.optimizer = eg_sgd(.learning_rate = 1);
-        eg_function *f = eg_function_new(assigns_and_convolves, &s, .no_recheck = true);
+        eg_function *f = convolving_function(&s, 4, 3, 2);
         eg_tensor *y;
         bool through = false;
-        for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, s.x, 1, &y, 1));
         for (int64_t n = 1; n < 500 && !through; n++) {
             EG_SCOPE;
             eg_set_trainable(s.v[0], n % 2);                                // each call is compared
@@ -644,9 +647,7 @@ TEST(tries_without_memory_do_not_count) {
         for (int i = 0; i < 4; i++) CHECK(eg_function_call(f, s.x, 1, &y, 1));
         CHECK_STR(eg_function_reason(f), NULL);
         CHECK(eg_function_counts(f).replays >= replays + 3);
-        eg_function_release(f);
-        eg_optimizer_release(s.optimizer);
-        for (int i = 0; i < 2; i++) eg_release(s.v[i]);
+        convolving_release(&s, f);
     }
     eg_shutdown();
     CHECK(eg_set_allocator(NULL, NULL, NULL));
