@@ -500,7 +500,8 @@ TEST(a_function_calls_one_that_assigns_something_else) {
             for (int k = 0; k < beside && i == 2; k++, calls++) CHECK(eg_function_call(s.inner, &x, 1, &y, 1));
             CHECK(eg_function_call(f, &x, 1, &y, 1));
             CHECK_TENSOR(y, 0, 4, 6);
-            CHECK_TENSOR(s.variables.own, 0, ++calls, calls);
+            calls++;
+            CHECK_TENSOR(s.variables.own, 0, calls, calls);
         }
         CHECK(eg_function_reason(f) == NULL && eg_function_reason(s.inner) == NULL);
         CHECK(eg_function_counts(f).replays >= 10 && eg_function_counts(s.inner).replays >= 10);
