@@ -835,7 +835,7 @@ static int measure_machine(void) {
     enum { N = 10000000, TIMES = 9 };
     char name[128];
     processor(name);
-    double flops = 0, reading = 0, adding = 0, kept = 0;
+    double flops = 0, read = 0, adding = 0, kept = 0;
     float *v = calloc(3 * (size_t)N, sizeof *v);
     if (!v) return 1;
     for (int64_t i = 0; i < 3 * (int64_t)N; i++) v[i] = 1;
@@ -851,7 +851,7 @@ static int measure_machine(void) {
         uint64_t sums[8] = {0};
         for (int64_t i = 0; i < N / 2; i += 8)                      // integers: their sum may be taken in any order
             for (int k = 0; k < 8; k++) sums[k] += ((const uint64_t *)(const void *)v)[i + k];
-        reading = fmax(reading, N * 4. / (now() - start));
+        read = fmax(read, N * 4. / (now() - start));
         for (int k = 0; k < 8; k++) kept += (double)(sums[k] & 1);
         start = now();
         for (int64_t i = 0; i < N; i++) v[2 * (int64_t)N + i] = v[i] + v[N + i];
@@ -860,7 +860,7 @@ static int measure_machine(void) {
     }
     free(v);
     printf("{\"processor\": \"%s\", \"flops\": %.4g, \"reading\": %.4g, \"adding\": %.4g, \"check\": %g}\n", name,
-           flops, reading, adding, kept);
+           flops, read, adding, kept);
     return 0;
 }
 
