@@ -1703,7 +1703,9 @@ typedef struct eg_layer_options {
     EG_BY_NAME;
     const char *name;                     // default: the kind of layer, with _1, _2 ... where a model has several
     eg_shape input_shape;  // without the batch; -1 is free. Given on the first layer, a model is built at once
-    eg_dtype dtype;                       // of the weights: the first input's if that is floating, else float32
+    // of the weights: float64 where that reaches the layer as its first input, of a call or in a model that is built by a
+    // shape; else the default float. A layer's output has it, so in a model the first layer's is enough
+    eg_dtype dtype;
     bool frozen;                          // weights are not trained
     eg_activation activation;             // none (recurrent layers: tanh)
     eg_activation recurrent_activation;   // LSTM, GRU: sigmoid
@@ -24083,6 +24085,7 @@ struct eg_layer {
     egi_layer_config config;
     // Shapes of the first build or call, with -1 for a free dimension. output.rank -1: not known yet.
     eg_shape inputs[EGI_LAYER_KEPT], output;
+    eg_dtype gives;                      // the output's dtype, if its shape is known
     int n_inputs;
     egi_part *parts;
     int64_t n_parts, parts_capacity;
@@ -24107,6 +24110,7 @@ typedef struct egi_layer_run {
     eg_layer *born;                      // the thread's list of unbuilt layers when this call began
     int64_t arrived;                     // egi_this.arrived when the call began
     bool training;
+    eg_dtype dtype;                      // of the first input that reaches the layer
     int n, n_out;                        // inputs given, outputs wanted
     eg_tensor *const *in;
     eg_tensor *mask[EGI_LAYER_IN];       // for each input: which steps count; NULL: all
@@ -24900,9 +24904,12 @@ static void egi_layer_remember(eg_layer *l, const eg_shape *in, int n) {
         if (egi_this.layer && egi_this.layer->in) egi_layer_free_batch(l, &l->inputs[i]);
     }
 }
-// Makes the weights of a layer that is not a container, at its first call or before. A failure leaves nothing behind.
+// Makes the weights of a layer that is not a container, at its first call or before: of float64 where that reaches the
+// layer. A failure leaves nothing behind.
 static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
     if (l->built || (l->type->flags & EGI_CONTAINER)) return true;
+    if (egi_this.layer->dtype == EG_FLOAT64 && l->type->has & EGI_HAS(dtype) && !(l->type->flags & EGI_TAKES_INDICES))
+        l->config.o.dtype = EG_FLOAT64;
     int64_t before = l->n_parts, arrived = egi_this.arrived;
     eg_random_state random = egi_this.random;
     eg_scope scope = eg_scope_begin();
@@ -24922,11 +24929,13 @@ static bool egi_layer_shape(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
     return !l->type->shape || l->type->shape(l, in, n, out);
 }
 // Builds the layer and all layers in it for these shapes, without computing, and writes the output's shape (rank -1:
-// only a call can tell). `out` may be `in`.
-static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+// only a call can tell). `out` may be `in`. *dtype is that of what reaches the layer, and becomes that of what leaves it:
+// of the weights, if a layer of its kind has any.
+static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_dtype *dtype, eg_shape *out) {
     egi_layer_run run;
     eg_shape result;                     // out may be in
     if (!egi_layer_enter(&run, l, "layer_build", false)) return false;
+    run.dtype = *dtype;
     bool ok = egi_layer_takes(l, in, n) && egi_layer_make_weights(l, in, n);
     if (ok && (l->type->flags & EGI_CONTAINER) && l->type->build) ok = l->type->build(l, in, n);
     ok = ok && egi_layer_shape(l, in, n, &result);
@@ -24938,9 +24947,11 @@ static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *
     egi_layer_leave(&run, ok);
     if (!ok) return false;
     *out = result;
+    *dtype = l->type->has & EGI_HAS(dtype) ? l->config.o.dtype : run.dtype;
     if (result.rank < 0) return true;
     l->built = true;
     l->output = result;
+    l->gives = *dtype;
     return true;
 }
 // The first layer in l, or l itself, that calls a user's function, whose output's shape is unknown before it runs; NULL
@@ -24965,6 +24976,7 @@ static bool egi_layer_needs_call(const eg_layer *l, eg_shape input) {
 }
 EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
     eg_shape out;
+    eg_dtype dtype = EG_FLOAT32;
     if (!egi_layer_alive("layer_build", l)) return false;
     if (input.rank < 0 || input.rank > EG_MAX_RANK)
         return egi_fail(EG_ERROR_SHAPE, "layer_build", "rank %d is not between 0 and %d", input.rank, EG_MAX_RANK);
@@ -24972,7 +24984,7 @@ EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
         if (input.dims[i] < -1 || input.dims[i] > EGI_LAYER_LARGEST)
             return egi_fail(EG_ERROR_SHAPE, "layer_build", "dimension %d of %s is out of range", i,
                             egi_shape_show(input));
-    if (!egi_layer_prepare(l, &input, 1, &out)) return false;
+    if (!egi_layer_prepare(l, &input, 1, &dtype, &out)) return false;
     return out.rank >= 0 || egi_layer_needs_call(l, input);
 }
 // The layer's .input_shape, or its first layer's, with the batch in front; rank -1 if none is given.
@@ -24988,7 +25000,8 @@ static eg_shape egi_layer_expects(const eg_layer *l) {
 // Builds a layer that has an .input_shape, unless it is built. Functions that show weights call this first.
 static bool egi_layer_build_alone(eg_layer *l) {
     eg_shape in = egi_layer_expects(l), out;
-    return l->built || in.rank < 0 || egi_layer_prepare(l, &in, 1, &out);
+    eg_dtype dtype = EG_FLOAT32;
+    return l->built || in.rank < 0 || egi_layer_prepare(l, &in, 1, &dtype, &out);
 }
 
 // Checks a call's inputs and puts them and their masks into the run; own[] has room for EGI_LAYER_IN. A given mask
@@ -25030,7 +25043,7 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
     eg_layer *l = run->layer;
     eg_shape shapes[EGI_LAYER_IN];
     for (int i = 0; i < run->n; i++) shapes[i] = egi_shape(run->in[i]);
-    if (!l->built && (l->type->has & EGI_HAS(dtype)) && run->in[0]->dtype == EG_FLOAT64) l->config.o.dtype = EG_FLOAT64;
+    run->dtype = (eg_dtype)run->in[0]->dtype;
     if (!egi_layer_takes(l, shapes, run->n) || !egi_layer_make_weights(l, shapes, run->n) || !egi_layer_dtypes_fit(run))
         return false;
     if (!l->type->call(l, run))
@@ -25048,6 +25061,7 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
     if (!l->n_inputs) egi_layer_remember(l, shapes, run->n);
     if (l->output.rank < 0) {
         l->output = egi_shape(run->out[0]);
+        l->gives = (eg_dtype)run->out[0]->dtype;
         egi_layer_free_batch(l, &l->output);
     }
     return true;
@@ -26111,7 +26125,7 @@ static bool egi_shape_concatenate(eg_layer *l, const eg_shape *in, int n, eg_sha
 static bool egi_layer_build_residual(eg_layer *l, const eg_shape *in, int n) {
     eg_shape out;
     (void)n;
-    return egi_layer_prepare(l->parts[0].child, in, 1, &out);
+    return egi_layer_prepare(l->parts[0].child, in, 1, &egi_this.layer->dtype, &out);
 }
 static bool egi_layer_call_residual(eg_layer *l, egi_layer_run *c) {
     eg_tensor *y = egi_layer_call1(l->parts[0].child, c->in[0]);
@@ -26129,9 +26143,10 @@ static bool egi_layer_call_lambda(eg_layer *l, egi_layer_run *c) {
 // Builds the layers one by one while the shape in front of the next is known.
 static bool egi_layer_build_sequential(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = *in;
+    eg_dtype *dtype = &egi_this.layer->dtype;
     (void)n;
     for (int64_t i = 0; i < l->n_parts && shape.rank >= 0; i++)
-        if (l->parts[i].child && !egi_layer_prepare(l->parts[i].child, &shape, 1, &shape)) return false;
+        if (l->parts[i].child && !egi_layer_prepare(l->parts[i].child, &shape, 1, dtype, &shape)) return false;
     return true;
 }
 static bool egi_shape_sequential(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -26614,7 +26629,9 @@ static bool egi_layer_call_recurrent(eg_layer *l, egi_layer_run *c) {
 static bool egi_layer_build_bidirectional(eg_layer *l, const eg_shape *in, int n) {
     eg_shape out;
     (void)n;
-    return egi_layer_prepare(l->parts[0].child, in, 1, &out) && egi_layer_prepare(l->parts[1].child, in, 1, &out);
+    eg_dtype *dtype = &egi_this.layer->dtype;
+    return egi_layer_prepare(l->parts[0].child, in, 1, dtype, &out) &&
+           egi_layer_prepare(l->parts[1].child, in, 1, dtype, &out);
 }
 static bool egi_shape_bidirectional(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     if (!egi_shape_recurrent(l->parts[0].child, in, n, out)) return false;
@@ -26707,6 +26724,7 @@ static bool egi_layer_build_attention(eg_layer *l, const eg_shape *in, int n) {
         return egi_fail(EG_ERROR_SHAPE, "layer_multi_head_attention", "too many heads");
     for (int i = 0; i < 4; i++) {
         eg_layer_options o = k->o;
+        eg_dtype dtype = o.dtype;
         memset(&o.input_shape, 0, sizeof o.input_shape);
         o.name = NULL;
         o.causal = false;
@@ -26714,7 +26732,7 @@ static bool egi_layer_build_attention(eg_layer *l, const eg_shape *in, int n) {
         o.value_dim = o.output_units = o.kv_heads = 0;
         o.rotary_base = 0;
         eg_layer *part = egi_layer_hold(l, names[i], (eg_layer_dense)(units[i], o));
-        if (!part || !egi_layer_prepare(part, &from[i], 1, &out)) return false;
+        if (!part || !egi_layer_prepare(part, &from[i], 1, &dtype, &out)) return false;
     }
     return true;
 }
@@ -27325,17 +27343,19 @@ static bool egi_layer_append(eg_layer *model, eg_layer *layer) {
     bool last_known = model && (!model->n_parts || model->output.rank >= 0);
     if (!egi_layer_hold(model, NULL, layer)) return false;
     eg_shape in = last_known && model->n_parts > 1 ? model->output : egi_layer_expects(layer), out;
+    eg_dtype dtype = model->n_parts > 1 ? model->gives : EG_FLOAT32;
     if (!last_known || in.rank < 0) { model->output.rank = -1; return true; }
     egi_layer_run run;
     bool ok = egi_layer_enter(&run, model, "layer_add", false);
     if (ok) {
-        ok = egi_layer_prepare(layer, &in, 1, &out);
+        ok = egi_layer_prepare(layer, &in, 1, &dtype, &out);
         // Nothing to undo: a failed layer is dropped below, and the model is unchanged.
         egi_layer_leave(&run, true);
     }
     if (!ok) { egi_parts_drop(model, model->n_parts - 1); return false; }
     if (model->n_parts == 1) egi_layer_remember(model, &in, 1);
     model->output = out;
+    model->gives = dtype;
     model->built = out.rank >= 0;
     return true;
 }
@@ -27662,6 +27682,7 @@ static eg_layer *egi_config_read_new(const egi_json *j, int64_t node, const char
 // Builds a layer from a file for the shapes that it was built for.
 static bool egi_config_read_inputs(const egi_json *j, int64_t node, eg_layer *l) {
     eg_shape shapes[EGI_LAYER_KEPT], out;
+    eg_dtype dtype = EG_FLOAT32;         // float64 weights name their own
     int64_t inputs = egi_json_member(j, node, "inputs");
     int count = 0;
     if (inputs < 0) return true;
@@ -27675,7 +27696,7 @@ static bool egi_config_read_inputs(const egi_json *j, int64_t node, eg_layer *l)
             if (shapes[count].dims[k] < -1 || shapes[count].dims[k] > EGI_LAYER_LARGEST)
                 return egi_config_fail(j, at, "a dimension is out of range");
     }
-    return egi_layer_prepare(l, shapes, count, &out);
+    return egi_layer_prepare(l, shapes, count, &dtype, &out);
 }
 static eg_layer *egi_config_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known);
 // Makes the layer that a JSON object describes as part of l, or finds the one that "same" names. `kind`: of a custom
@@ -27785,7 +27806,9 @@ static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *fro
     eg_shape out;
     if (!egi_layer_alive(function, to) || !egi_layer_alive(function, from)) return false;
     *b = eg_layer_weights_list(from);
-    if (b->count < 0 || (!to->built && from->n_inputs && !egi_layer_prepare(to, from->inputs, from->n_inputs, &out)))
+    if (b->count < 0) return false;
+    eg_dtype dtype = b->count ? (eg_dtype)b->tensors[0]->dtype : EG_FLOAT32;
+    if (!to->built && from->n_inputs && !egi_layer_prepare(to, from->inputs, from->n_inputs, &dtype, &out))
         return false;
     *a = eg_layer_weights_list(to);
     if (a->count < 0) return false;
@@ -27851,6 +27874,7 @@ static void egi_layer_imitate(eg_layer *to, const eg_layer *from) {
     to->n_inputs = from->n_inputs;
     memcpy(to->inputs, from->inputs, sizeof to->inputs);
     to->output = from->output;
+    to->gives = from->gives;
     for (int64_t i = 0; i < to->n_parts && i < from->n_parts; i++) {
         const egi_part *p = &from->parts[i];
         if (p->child && to->parts[i].child && strcmp(to->parts[i].name, p->name) == 0)

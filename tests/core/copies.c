@@ -142,7 +142,7 @@ TEST(weights_that_do_not_fit) {
     eg_layer *model = small(4), *wider = small(5), *deeper = eg_sequential(small(4), eg_layer_dense(2)),
              *doubles = eg_layer_dense(2, .dtype = EG_FLOAT64, .input_shape = EG_SHAPE(3)),
              *singles = eg_layer_dense(2, .input_shape = EG_SHAPE(3)), *none = eg_sequential(eg_layer_dense(2));
-    CHECK(eg_layer_build(deeper, EG_SHAPE(-1, 3)));
+    CHECK(eg_layer_build(deeper, EG_SHAPE(-1, 3)) && eg_layer_build(singles, EG_SHAPE(-1, 3)));
     fill(model, 1);
     CHECK_ERROR(eg_layer_copy_weights(model, wider), EG_ERROR_SHAPE,
                 "eg_layer_copy_weights: weight 0 has two shapes: float32 [3, 4] 'sequential/dense/kernel' here, "

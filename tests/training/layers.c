@@ -899,3 +899,118 @@ TEST(the_default_float_dtype) {
     eg_layer_release(wide);
     eg_layer_release(narrow);
 }
+
+// ---- the dtype of weights: of what reaches a layer, whatever way the model is built
+
+static void check_weights(const char *way, eg_layer *model, eg_dtype dtype, int count) {
+    char path[128];
+    const eg_list w = eg_layer_weights_list(model);
+    test_int(__FILE__, __LINE__, way, w.count, count);
+    for (int i = 0; i < w.count; i++)
+        if (eg_dtype_of(w.tensors[i]) != dtype)
+            test_say(__FILE__, __LINE__, way, eg_layer_weight_path(model, i, path, sizeof path));
+}
+// Calls, differentiates, saves and loads a float64 model; released here. Its input is x.
+static void check_wide(const char *way, eg_layer *model, eg_tensor *x, int count) {
+    check_weights(way, model, EG_FLOAT64, count);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_call(model, x), *loss = eg_reduce_mean(eg_square(y)), *grads[32];
+    const eg_list w = eg_layer_trainable_weights_list(model);
+    REQUIRE(y && w.count > 0 && w.count <= 32);
+    CHECK_DTYPE(y, EG_FLOAT64);
+    CHECK(eg_tape_gradients(tape, loss, w.tensors, w.count, grads));
+    for (int i = 0; i < w.count; i++) if (grads[i]) CHECK_DTYPE(grads[i], EG_FLOAT64);
+    CHECK(eg_model_save(model, test_temp("wide.npz")));
+    eg_layer *copies[] = {eg_model_load(test_temp("wide.npz")), eg_layer_copy(model)};
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(copies[i] != NULL);
+        check_weights(way, copies[i], EG_FLOAT64, count);
+        eg_tensor *again = eg_call(copies[i], x);
+        REQUIRE(again != NULL);
+        CHECK(eg_item(eg_reduce_max(eg_abs(eg_sub(again, eg_call(model, x))))) == 0);
+        eg_layer_release(copies[i]);
+    }
+    eg_layer_release(model);
+}
+// first .dtype alone; the further layers take what reaches them. given: the first one has an .input_shape.
+static eg_layer *wide_dense(bool given) {
+    return eg_sequential(given ? eg_layer_dense(4, .dtype = EG_FLOAT64, .input_shape = EG_SHAPE(3))
+                               : eg_layer_dense(4, .dtype = EG_FLOAT64),
+                         eg_layer_dropout(.5), eg_layer_batch_normalization(), eg_layer_residual(eg_layer_dense(4)),
+                         eg_sequential(eg_layer_dense(2), eg_layer_layer_normalization()), eg_layer_dense(1));
+}
+static eg_layer *wide_steps(bool given) {
+    return eg_sequential(given ? eg_layer_embedding(9, 4, .dtype = EG_FLOAT64, .input_shape = EG_SHAPE(5))
+                               : eg_layer_embedding(9, 4, .dtype = EG_FLOAT64),
+                         eg_layer_position_embedding(8), eg_layer_multi_head_attention(2, 2), eg_layer_conv1d(4, 2),
+                         eg_layer_bidirectional(eg_layer_lstm(3, .return_sequences = true)), eg_layer_gru(3),
+                         eg_layer_dense(2));
+}
+static eg_layer *wide_pictures(bool given) {
+    return eg_sequential(given ? eg_layer_conv2d(2, 2, .dtype = EG_FLOAT64, .input_shape = EG_SHAPE(6, 6, 1))
+                               : eg_layer_conv2d(2, 2, .dtype = EG_FLOAT64),
+                         eg_layer_max_pooling2d(), eg_layer_depthwise_conv2d(2),
+                         eg_layer_group_normalization(.groups = 2), eg_layer_separable_conv2d(2, 1), eg_layer_flatten(), eg_layer_rms_normalization(),
+                         eg_layer_dense(1));
+}
+TEST(float64_reaches_every_layer) {
+    eg_layer *(*const make[])(bool) = {wide_dense, wide_steps, wide_pictures};
+    const int count[] = {2 + 4 + 2 + 2 + 2 + 2, 1 + 1 + 8 + 2 + 6 + 3 + 2, 2 + 2 + 2 + 3 + 1 + 2};
+    eg_tensor *x[] = {eg_random_normal(EG_SHAPE(2, 3), .dtype = EG_FLOAT64),
+                      eg_constant_of(EG_INT32, EG_SHAPE(2, 5), 1, 2, 3, 4, 5, 6, 7, 8, 0, 1),
+                      eg_random_normal(EG_SHAPE(2, 6, 6, 1), .dtype = EG_FLOAT64)};
+    const eg_shape shape[] = {EG_SHAPE(-1, 3), EG_SHAPE(-1, 5), EG_SHAPE(-1, 6, 6, 1)};
+    for (int i = 0; i < 3; i++) {
+        char json[8192];
+        check_wide("by .input_shape", make[i](true), x[i], count[i]);
+        eg_layer *built = make[i](false), *called = make[i](false), *inner = eg_sequential(make[i](true)), *read, *to;
+        REQUIRE(eg_layer_config(built, json, sizeof json) < (int64_t)sizeof json);
+        CHECK(eg_layer_build(built, shape[i]));
+        read = eg_layer_from_config(json);
+        REQUIRE(read && eg_layer_build(read, shape[i]));
+        check_wide("by a configuration that is not built", read, x[i], count[i]);
+        REQUIRE(eg_layer_config(built, json, sizeof json) < (int64_t)sizeof json);
+        check_wide("by eg_layer_build", built, x[i], count[i]);
+        read = eg_layer_from_config(json);
+        REQUIRE(read != NULL);
+        check_wide("by a configuration", read, x[i], count[i]);
+        CHECK(eg_call(called, x[i]) != NULL);
+        to = make[i](false);
+        CHECK(eg_layer_copy_weights(to, called));
+        check_wide("by eg_layer_copy_weights", to, x[i], count[i]);
+        check_wide("by a call", called, x[i], count[i]);
+        check_wide("in a model", inner, x[i], count[i]);
+    }
+}
+// What has no weights passes on the dtype that reaches it, and a layer that is added later meets what a call, a build
+// or a copy has found.
+TEST(float64_reaches_a_layer_that_is_added) {
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 3), .dtype = EG_FLOAT64);
+    for (int way = 0; way < 4; way++) {
+        eg_layer *model = eg_sequential(eg_layer_flatten()), *copy;
+        if (way == 0) CHECK(eg_layer_add(model, eg_layer_dense(4, .dtype = EG_FLOAT64)));
+        if (way < 2) CHECK(eg_call(model, x) != NULL);
+        else {
+            CHECK(eg_layer_add(model, eg_layer_dense(4, .dtype = EG_FLOAT64)));
+            CHECK(eg_layer_build(model, EG_SHAPE(-1, 3)));
+        }
+        copy = eg_layer_copy(model);
+        if (way == 3) { eg_layer_release(model); model = copy; copy = eg_layer_copy(model); }
+        REQUIRE(copy && eg_layer_add(model, eg_layer_dense(2)) && eg_layer_add(copy, eg_layer_dense(2)));
+        check_wide("added", model, x, way == 1 ? 2 : 4);
+        check_wide("added to a copy", copy, x, way == 1 ? 2 : 4);
+    }
+    // A model made without any .dtype takes the weights of one that a float64 call built.
+    eg_layer *a = eg_sequential(eg_layer_dense(4), eg_layer_dense(1)),
+             *b = eg_sequential(eg_layer_dense(4), eg_layer_dense(1));
+    CHECK(eg_call(a, x) && eg_layer_copy_weights(b, a));
+    check_wide("given", a, x, 4);
+    check_wide("taken", b, x, 4);
+    // A build that fails leaves the layers as they were made.
+    a = eg_sequential(eg_layer_dense(4, .dtype = EG_FLOAT64), eg_layer_dense(3), eg_layer_reshape(EG_SHAPE(2)));
+    CHECK_ERROR(eg_layer_build(a, EG_SHAPE(-1, 3)), EG_ERROR_SHAPE, "eg_layer_build");
+    eg_layer *second = eg_layer_layers_list(a).layers[1];
+    CHECK(eg_call(second, eg_ones(EG_FLOAT32, EG_SHAPE(1, 4))) != NULL);
+    check_weights("after a failed build", second, EG_FLOAT32, 2);
+    eg_layer_release(a);
+}
