@@ -1703,8 +1703,8 @@ typedef struct eg_layer_options {
     EG_BY_NAME;
     const char *name;                     // default: the kind of layer, with _1, _2 ... where a model has several
     eg_shape input_shape;  // without the batch; -1 is free. Given on the first layer, a model is built at once
-    // of the weights: float64 where that reaches the layer as its first input, of a call or in a model that is built by a
-    // shape; else the default float. A layer's output has it, so in a model the first layer's is enough
+    // of the weights: float64 where that reaches the layer as its first input, in a call or in a model that is built by
+    // a shape; else the default float. A layer's output has it, so in a model the first layer's is enough
     eg_dtype dtype;
     bool frozen;                          // weights are not trained
     eg_activation activation;             // none (recurrent layers: tanh)
@@ -5498,14 +5498,20 @@ static EGI_COLD bool egi_memory_fail(const char *what, int64_t bytes) {
 }
 // A NULL operand is the trace of an earlier error; only where none is pending is it one of its own. In the body of a
 // traced function NULLs stand after the inputs, so that the error says how many there were.
-static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
+// `list` names the parameter whose entry i it is; NULL: it is an operand.
+static EGI_COLD bool egi_entry_fail_null(const char *function, const char *list, int i) {
     const egi_function_call *call = egi_this.functions;
     const egi_frame *frame = egi_this.frame;                // of the function that runs, the body or another one
     char text[160] = "";
     if (egi_this.error.code != EG_OK) return false;
     if (call && call->shows && frame && !strcmp(frame->of, "function_call"))
         call->shows(call, text, sizeof text);
-    return egi_fail(EG_ERROR_NULL, function, "operand %d is NULL%s", i, text);
+    if (!list) return egi_fail(EG_ERROR_NULL, function, "operand %d is NULL%s", i, text);
+    return egi_fail(EG_ERROR_NULL, function, "%s[%d] is NULL; each entry of the list must be a tensor that was made "
+                                             "before this call%s", list, i, text);
+}
+static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
+    return egi_entry_fail_null(function, NULL, i);
 }
 
 // Whether options were given by name, or in a struct that was zeroed before it was filled (EG_BY_NAME): then both
@@ -6732,6 +6738,10 @@ static bool egi_operand_alive(const char *function, int i, const eg_tensor *x) {
         return egi_fail(EG_ERROR_STATE, function, "operand %d, made by eg_%s, was used after its scope ended or its "
                         "last reference was released; eg_keep or eg_retain it", i, x->op);
     return true;
+}
+// The same for entry i of the list that is the parameter of this name.
+static bool egi_entry_alive(const char *function, const char *list, int i, const eg_tensor *x) {
+    return x ? egi_operand_alive(function, i, x) : egi_entry_fail_null(function, list, i);
 }
 
 // The same for result i of a function of the program's, which `what` names.
@@ -17745,7 +17755,7 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     int64_t few[17], *attr = few;
     if (!egi_lists_given("concat", n, x, x, x)) return NULL;
     if (n < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "concat", "needs at least one tensor");
-    for (int i = 0; i < n; i++) if (!egi_operand_alive("concat", i, x[i])) return NULL;
+    for (int i = 0; i < n; i++) if (!egi_entry_alive("concat", "x", i, x[i])) return NULL;
     if (x[0]->rank == 0)
         return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "concat", "%s has no axis to join along; use eg_stack",
                                       egi_tensor_show(x[0]));
@@ -17765,7 +17775,7 @@ static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     if (!egi_lists_given("stack", n, x, x, x)) return NULL;
     if (n < 1) return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, "stack", "needs at least one tensor");
     for (int i = 0; i < n; i++) {
-        if (!egi_operand_alive("stack", i, x[i])) return NULL;
+        if (!egi_entry_alive("stack", "x", i, x[i])) return NULL;
         if (!egi_shape_same(x[0], x[i]))
             return (eg_tensor *)egi_raise(EG_ERROR_SHAPE, "stack", "shapes differ: %s and %s", egi_tensor_show(x[0]),
                                           egi_tensor_show(x[i]));
@@ -19719,7 +19729,7 @@ typedef struct egi_einsum {
 static const char *egi_einsum_operands(egi_einsum *e, eg_tensor *const *operands, int n) {
     const char *p = e->equation;
     for (int i = 0; i < n; i++) {
-        if (!egi_operand_alive("einsum", i, operands[i])) return NULL;
+        if (!egi_entry_alive("einsum", "operands", i, operands[i])) return NULL;
         if (!(p = egi_einsum_term(p, operands[i]->rank, -1, &e->terms[i], e->equation))) return NULL;
         for (int d = 0; d < e->terms[i].n; d++) {
             int l = e->terms[i].letters[d];
@@ -21308,7 +21318,7 @@ static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, un
 static bool egi_tape_operands(eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs,
                               int nx) {
     for (int i = 0; i < ny; i++) {
-        if (!egi_operand_alive("tape_gradient", 0, ys[i])) return false;
+        if (!egi_entry_alive("tape_gradient", ny > 1 ? "ys" : NULL, ny > 1 ? i : 1, ys[i])) return false;
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
         if (!g) continue;
         if (!egi_operand_alive("tape_gradient", 0, g)) return false;
@@ -21320,7 +21330,8 @@ static bool egi_tape_operands(eg_tensor *const *ys, int ny, eg_tensor *const *ou
                             "output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")",
                             i, egi_backend_of(g)->name, egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
     }
-    for (int i = 0; i < nx; i++) if (!egi_operand_alive("tape_gradient", i, xs[i])) return false;
+    for (int i = 0; i < nx; i++)
+        if (!egi_entry_alive("tape_gradient", nx > 1 ? "xs" : NULL, nx > 1 ? i : 2, xs[i])) return false;
     return true;
 }
 // Watches targets that are variables which no op has read: the gradient of such a target for itself is 1.
@@ -21724,7 +21735,7 @@ static bool egi_custom_run(const egi_op *op, const egi_user_attr *attr, eg_tenso
         return egi_fail(EG_ERROR_ARGUMENT, op->name, "between 1 and %d outputs, not %d", EGI_MAX_OUT, n_out);
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_lists_given(op->name, n, in, in, in)) return false;
-    for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
+    for (int i = 0; i < n; i++) if (!egi_entry_alive(op->name, "inputs", i, in[i])) return false;
     const int called = egi_this.observer && egi_this.observer->custom
                        ? egi_this.observer->custom(egi_this.observer, op, attr, in, n, out, n_out) : -1;
     if (called >= 0) return called;
@@ -21892,7 +21903,7 @@ static eg_tensor **egi_function_distinct(const char *name, eg_tensor *const *xs,
         for (int j = 0; j < i && !twice; j++) twice = xs[j] == xs[i];
         own[i] = twice ? eg_identity(xs[i]) : xs[i];
         // A reference, since f may release those of the caller.
-        ok = egi_operand_alive(name, i, own[i]) && (twice || egi_scope_own_again(own[i]));
+        ok = egi_entry_alive(name, "xs", i, own[i]) && (twice || egi_scope_own_again(own[i]));
     }
     if (ok) return own;
     if (own != few) egi_free(own);
@@ -22049,7 +22060,7 @@ static eg_tensor *egi_function_inner_product(eg_tensor *const *a, eg_tensor *con
 // Each direction vs[i] must have the shape and dtype of its input xs[i].
 static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
     for (int i = 0; i < n; i++) {
-        if (!egi_operand_alive(name, i, xs[i]) || !egi_operand_alive(name, n + i, vs[i])) return false;
+        if (!egi_entry_alive(name, "xs", i, xs[i]) || !egi_entry_alive(name, "vs", i, vs[i])) return false;
         if (!egi_shape_same(xs[i], vs[i]) || xs[i]->dtype != vs[i]->dtype)
             return egi_fail(EG_ERROR_SHAPE, name, "direction %d is %s, but its input is %s", i,
                             egi_tensor_show(vs[i]), egi_tensor_show(xs[i]));
@@ -22249,7 +22260,7 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     if (!egi_lists_given("check_gradient", n, xs, xs, xs)) return false;
     if (!f || n < 1)
         return egi_fail(EG_ERROR_ARGUMENT, "check_gradient", "a function and at least one input are needed");
-    for (int i = 0; i < n; i++) if (!egi_operand_alive("check_gradient", i, xs[i])) return false;
+    for (int i = 0; i < n; i++) if (!egi_entry_alive("check_gradient", "xs", i, xs[i])) return false;
     eg_scope scope = eg_scope_begin();
     k.xs = (eg_tensor **)egi_alloc((size_t)n * (size_t)(order + 2) * sizeof *k.xs);
     bool ok = k.xs != NULL || egi_memory_fail("check_gradient", 0);
@@ -22282,11 +22293,12 @@ static void egi_flow_release(eg_tensor **x, int n) {
         x[i] = NULL;
     }
 }
-// Checks in[0..n-1], operands or, where `what` names it, results of a function, and retains each into own[]; for a
-// variable, its present value.
-static bool egi_flow_take(const char *name, const char *what, eg_tensor *const *in, eg_tensor **own, int n) {
+// Checks in[0..n-1], entries of `list` or, where `what` names it, results of a function, and retains each into own[];
+// for a variable, its present value.
+static bool egi_flow_take(const char *name, const char *list, const char *what, eg_tensor *const *in, eg_tensor **own,
+                          int n) {
     for (int i = 0; i < n; i++) {
-        const bool alive = what ? egi_result_alive(name, what, i, in[i]) : egi_operand_alive(name, i, in[i]);
+        const bool alive = what ? egi_result_alive(name, what, i, in[i]) : egi_entry_alive(name, list, i, in[i]);
         eg_tensor *x = alive ? in[i] : NULL;
         if (x && x->flags & EGI_NUMBER) {
             egi_fail(EG_ERROR_ARGUMENT, name, "%s %d%s%s is a plain number; make a tensor of it, as in eg_scalar(2)",
@@ -22327,7 +22339,7 @@ static bool egi_flow_run(const char *name, const char *what, eg_function_body *f
     eg_scope scope = eg_scope_begin();
     bool ok = egi_body_call(name, what, f, user, in, n, out, m);       // in and out may be one list
     if (!ok && egi_this.error.code == EG_OK) egi_fail(EG_ERROR_STATE, name, "%s failed without an error", what);
-    ok = ok && egi_flow_take(name, what, out, out, m);
+    ok = ok && egi_flow_take(name, NULL, what, out, out, m);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
     eg_scope_end(scope);
     return ok;
@@ -22392,7 +22404,7 @@ EAGER_API bool (eg_cond)(eg_tensor *pred, eg_function_body *then, eg_function_bo
                        egi_argument_given("cond", "otherwise", (const void *)(uintptr_t)otherwise),
                node = given && egi_flow_is_node(pred);
     const int says = !given ? -1 : node ? egi_flow_decides("cond", pred) - 1 : egi_flow_says("cond", pred, &number);
-    for (int i = 0; i < n; i++) if (says < 0 || !egi_operand_alive("cond", i, in[i])) goto failed;
+    for (int i = 0; i < n; i++) if (says < 0 || !egi_entry_alive("cond", "inputs", i, in[i])) goto failed;
     if (says < 0) goto failed;
     if (node) {
         eg_function_body *const bodies[] = { then, otherwise };
@@ -22450,7 +22462,7 @@ EAGER_API bool (eg_while)(eg_function_body *condition, eg_function_body *body, v
     }
     ok = ok && ((own = (eg_tensor **)egi_alloc((2 * (size_t)n + 1) * sizeof *own)) != NULL ||
                 egi_memory_fail("while", 2 * (int64_t)n * (int64_t)sizeof *own));
-    ok = ok && egi_flow_take("while", NULL, state, own, n);
+    ok = ok && egi_flow_take("while", "state", NULL, state, own, n);
     if (ok) {
         ok = egi_while_run(condition, body, user, own, own + n, n, o.max_steps);
         if (ok) ok = egi_flow_give(own, out, n);
@@ -22464,7 +22476,7 @@ EAGER_API bool (eg_while)(eg_function_body *condition, eg_function_body *body, v
 static int64_t egi_scan_length(eg_tensor *const *rows, int n, int n_results, int64_t length) {
     int64_t steps = n ? -1 : length;
     for (int i = 0; i < n; i++) {
-        if (!egi_operand_alive("scan", i, rows[i])) return -1;
+        if (!egi_entry_alive("scan", "rows", i, rows[i])) return -1;
         if (rows[i]->rank == 0 || (steps >= 0 && rows[i]->dims[0] != steps) || (length && rows[i]->dims[0] != length)) {
             egi_fail(EG_ERROR_SHAPE, "scan", "rows %d are %s, which has no axis of %s steps", i,
                      egi_tensor_show(rows[i]), egi_dim_show(NULL, length ? length : steps));
@@ -22528,7 +22540,7 @@ EAGER_API bool (eg_scan)(eg_function_body *body, void *user, eg_tensor *const *c
         s.made = s.in + n + n_rows;
         s.all = s.made + n + n_results;
         memset(s.all, 0, all * sizeof *s.all);
-        ok = egi_flow_take("scan", NULL, carry, s.state, n);
+        ok = egi_flow_take("scan", "carry", NULL, carry, s.state, n);
         if (ok) {
             for (int64_t i = 0; i < s.steps && ok; i++) ok = egi_scan_step(&s, o.reverse ? s.steps - 1 - i : i);
             for (int k = 0; k < n_results && ok; k++)
@@ -23504,7 +23516,8 @@ static bool egi_gradient_check(const eg_optimizer *opt, eg_tensor *g, eg_tensor 
         !(v && v->object.kind == EGI_TENSOR && (v->flags & EGI_VARIABLE)))
         return egi_fail(EG_ERROR_ARGUMENT, "apply_gradients", "%s stands where gradient %d should; the list of "
                                            "gradients comes first, then that of variables", egi_tensor_show(g), i);
-    if (!egi_variable_needed("apply_gradients", v)) return false;
+    if (!egi_entry_alive("apply_gradients", "variables", i, v) || !egi_variable_needed("apply_gradients", v))
+        return false;
     if (!g) return true;
     if (!egi_operand_alive("apply_gradients", i, g)) return false;
     if (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)
@@ -23763,7 +23776,7 @@ EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variable
         !egi_lists_given("tape_minimize", variables.count, variables.tensors, variables.tensors, variables.tensors))
         return false;
     for (int i = 0; i < variables.count; i++)
-        if (!egi_operand_alive("tape_minimize", i, variables.tensors[i])) return false;
+        if (!egi_entry_alive("tape_minimize", "variables", i, variables.tensors[i])) return false;
     eg_scope scope = eg_scope_begin();
     // The tape may hold the last reference and release it.
     for (int i = 0; i < variables.count; i++) egi_scope_own_again(variables.tensors[i]);
@@ -24929,8 +24942,8 @@ static bool egi_layer_shape(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
     return !l->type->shape || l->type->shape(l, in, n, out);
 }
 // Builds the layer and all layers in it for these shapes, without computing, and writes the output's shape (rank -1:
-// only a call can tell). `out` may be `in`. *dtype is that of what reaches the layer, and becomes that of what leaves it:
-// of the weights, if a layer of its kind has any.
+// only a call can tell). `out` may be `in`. *dtype is that of what reaches the layer, and becomes that of what leaves
+// it: of the weights, if a layer of its kind has any.
 static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_dtype *dtype, eg_shape *out) {
     egi_layer_run run;
     eg_shape result;                     // out may be in
@@ -25010,7 +25023,8 @@ static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor
     if (n < 1 || n > EGI_LAYER_IN)
         return egi_fail(EG_ERROR_ARGUMENT, egi_as_call, "%d inputs; a layer takes 1 to %d", n, EGI_LAYER_IN);
     for (int i = 0; i < n; i++) {
-        if (!egi_operand_alive(egi_as_call, i, in[i]) || !egi_node_in_graph(egi_as_call, in[i])) return false;
+        if (!egi_entry_alive(egi_as_call, n > 1 ? "in" : NULL, i, in[i]) || !egi_node_in_graph(egi_as_call, in[i]))
+            return false;
         own[i] = in[i];
     }
     if (mask && (!egi_operand_alive(egi_as_call, n, mask) || !egi_mask_is_one(egi_as_call, own[0], mask))) return false;
@@ -25029,7 +25043,12 @@ static bool egi_layer_dtypes_fit(const egi_layer_run *run) {
     if (!(l->type->has & EGI_HAS(dtype)) || !l->n_parts || (l->type->flags & EGI_TAKES_INDICES)) return true;
     for (int i = 0; i < run->n; i++) {
         const eg_tensor *x = run->in[i];
-        if (x->dtype == l->config.o.dtype || x->dtype == EG_BOOL) continue;
+        if (x->dtype == l->config.o.dtype || (i && x->dtype == EG_BOOL)) continue;         // a mask of pairs is bool
+        // What another layer of the model gives, the caller cannot cast.
+        if (x->dtype == EG_FLOAT32 && run->up && run->up->in && run->up->in[0] != x)
+            return egi_fail(EG_ERROR_DTYPE, egi_as_call, "the weights are %s, and the input is %s; give the layers "
+                            "before this one .dtype = %s, too, and the model inputs of it", weights,
+                            egi_tensor_show(x), macro);
         return egi_fail(EG_ERROR_DTYPE, egi_as_call,
                         "the weights are %s, and the input is %s; eg_cast(x, %s) makes it fit%s",
                         weights, egi_tensor_show(x), macro,
@@ -32554,7 +32573,7 @@ static bool egi_dataset_sources(eg_dataset *d, eg_tensor *const *tensors, int n)
     bool ok = scope.position >= 0;
     eg_recording_pause();
     for (int i = 0; i < n && ok; i++) {
-        ok = egi_operand_alive(d->stage->name, i, tensors[i]);
+        ok = egi_entry_alive(d->stage->name, "tensors", i, tensors[i]);
         eg_tensor *x = ok ? egi_element_own(d->stage->name, tensors[i]) : NULL;
         if (x) d->tensors.x[i] = egi_contiguous(x);
         eg_release(x);
@@ -46240,7 +46259,7 @@ static bool egi_function_call_on(eg_function *f, eg_tensor *const *in, int n, eg
         !egi_object_alive("function_call", "function", f, EGI_FUNCTION))
         return false;
     for (int i = 0; i < n; i++) {
-        if (!egi_operand_alive("function_call", i, in[i])) return false;
+        if (!egi_entry_alive("function_call", "inputs", i, in[i])) return false;
         if (in[i]->flags & EGI_NUMBER)
             return egi_fail(EG_ERROR_ARGUMENT, "function_call", "input %d is a plain number, which would stand in the "
                                                "list; make a tensor of it, as in eg_scalar(2)", i);
@@ -47417,14 +47436,17 @@ static eg_tensor *egi_graph_read_value(const char *function, eg_tensor *x) {
     egi_node_valueless(function, x, "");
     return NULL;
 }
+static const void *egi_graph_layer(void);                          // the innermost layer being called, or NULL
 // Raises the error of an op on a node and a tensor of another device.
 static bool egi_graph_apart(const char *name, const eg_tensor *a, const eg_tensor *b) {
     if (a == b) return egi_graph_building() == egi_backend_of(a)->state || egi_graph_outside(name, a);
     const eg_tensor *node = egi_backend_of(a)->apart ? a : b, *other = node == a ? b : a;
     return egi_refuse(EG_ERROR_STATE, name, "%s is a node of a graph, and %s is not; inside EG_GRAPH a graph takes in "
                                     "other tensors, outside use %s", egi_tensor_show(node), egi_tensor_show(other),
-                    node->flags & EGI_VARIABLE ? "its value in a session, which eg_session_variable gives"
-                    : "its value, which eg_session_run computes");
+                    !(node->flags & EGI_VARIABLE) ? "its value, which eg_session_run computes"
+                    : !egi_graph_layer()          ? "its value in a session, which eg_session_variable gives"
+                    : "what eg_session_run computes of this layer's call, or build the layer (eg_layer_build) before "
+                      "the graph: a layer built inside EG_GRAPH has its weights in sessions alone");
 }
 // Notes whether a graph's variable is to be trained; sessions that initialize it from now on take that over.
 static void egi_graph_trains(const eg_tensor *v) {
@@ -47917,7 +47939,6 @@ static bool egi_graph_like(const eg_graph *g, const eg_tensor *x, int64_t id, in
 // was written before it, in its own block or in one around it; tensors of the program's own are captured by a node
 // each.
 
-static const void *egi_graph_layer(void);                          // the innermost layer being called, or NULL
 // A zeroed node with n inputs and n_out results, which the graph owns; NULL and an error without memory.
 static egi_vertex *egi_vertex_new(eg_graph *g, egi_vertex_kind kind, int n, int n_out, const void *attr, size_t size) {
     const size_t inputs = ((size_t)n * sizeof(egi_input) + 7) / 8 * 8, forms = (size_t)n_out * sizeof(egi_form);
@@ -48718,7 +48739,7 @@ static bool egi_graph_loop(egi_recorder *r, eg_function_body *const *bodies, voi
     eg_tensor **first = (eg_tensor **)egi_alloc((size_t)n * 5 * sizeof *first), **list = first + n;
     if (!first) return egi_memory_fail("while", n * 8);
     memset(list, 0, (size_t)n * 4 * sizeof *list);
-    bool ok = egi_flow_take("while", NULL, state, first, n);
+    bool ok = egi_flow_take("while", "state", NULL, state, first, n);
     if (ok) {
         ok = (egi_graph_reads("while", g, first, n) &&
               egi_graph_loop_in(g, bodies, user, first, n, max_steps, list, out)) || egi_graph_refuses(false);
@@ -49567,6 +49588,11 @@ static const char *egi_vertex_describe(const eg_graph *g, const egi_vertex *node
     const bool op = node->kind == EGI_VERTEX_OP && !name;
     char *text = egi_text_buffer();
     if (!name) name = op ? node->op->name : "";
+    if (!*name) {                                          // an input of a saved function
+        snprintf(text, EGI_TEXT, "%s %s", egi_dtypes[node->form[out].dtype].name,
+                 egi_graph_shape_show(g, node->form[out].shape));
+        return text;
+    }
     snprintf(text, EGI_TEXT, "%s%.80s' (%s %s)",
              op ? "the node of 'eg_" : node->kind == EGI_VERTEX_VARIABLE ? "variable '"
              : node->kind == EGI_VERTEX_PLACEHOLDER ? "placeholder '" : "the node '",
@@ -50033,8 +50059,9 @@ static bool egi_graph_takes(const char *function, const eg_graph *g, int32_t val
     bool fits = x->rank == form->shape.rank;
     for (int k = 0; k < form->shape.rank && fits; k++)
         fits = form->shape.dims[k] == x->dims[k] || egi_graph_leaves_open(g, node, form->shape.dims[k]);
-    return fits || egi_fail(EG_ERROR_SHAPE, function, "%s is %s, but %s was expected", what, egi_tensor_show(x),
-                            egi_vertex_describe(g, node, v->out));
+    return fits || egi_fail(EG_ERROR_SHAPE, function, "%s is %s, but %s was expected%s", what, egi_tensor_show(x),
+                            egi_vertex_describe(g, node, v->out), x->rank != form->shape.rank ? ""
+                            : "; it takes other lengths where eg_placeholder, or .shapes of eg_function_save, had -1");
 }
 // Whether inputs fit the placeholders; false with an error.
 static bool egi_plan_takes(const eg_function *f, eg_tensor *const *in, int n, int m) {

@@ -387,3 +387,46 @@ TEST(passing_an_error_on_leaves_its_parts_alone) {
         eg_layer_release(model);
     }
 }
+// A list with a gap: the error names the list, by the parameter's name, and the entry.
+static eg_tensor *sum_of_squares(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_reduce_sum(eg_square(in[0]));
+}
+static bool same_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_identity(in[0]);
+    return out[0] != NULL;
+}
+TEST(an_entry_of_a_list_that_is_null_is_named) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), *v = eg_variable(x, "v");
+    eg_tensor *gap[3] = {x, NULL, x}, *full[3] = {x, x, x}, *vars[3] = {v, NULL, v}, *out[3];
+    eg_layer *add = eg_layer_merge_add();
+    eg_optimizer *sgd = eg_sgd();
+    eg_function *f = eg_function_new(same_body, NULL);
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_tape_watch(tape, x);
+    eg_tensor *y = eg_reduce_sum(x);
+    CHECK_ERROR(eg_concat(gap, 3, 0), EG_ERROR_NULL,
+                "eg_concat: x[1] is NULL; each entry of the list must be a tensor that was made before this call");
+    CHECK_ERROR(eg_stack(gap, 3, 0), EG_ERROR_NULL, "eg_stack: x[1] is NULL");
+    CHECK_ERROR(eg_einsum("ij,jk,kl->il", gap, 3), EG_ERROR_NULL, "eg_einsum: operands[1] is NULL");
+    CHECK_ERROR(eg_call_multi(add, gap, 3, out, 1), EG_ERROR_NULL, "eg_call_multi: in[1] is NULL");
+    CHECK_ERROR(eg_tape_gradients(tape, y, gap, 3, out), EG_ERROR_NULL, "eg_tape_gradients: xs[1] is NULL");
+    CHECK_ERROR(eg_tape_gradients_from(tape, gap, 3, NULL, &x, 1, out), EG_ERROR_NULL, "ys[1] is NULL");
+    CHECK_ERROR(eg_tape_gradient(tape, NULL, x), EG_ERROR_NULL, "eg_tape_gradient: operand 1 is NULL");
+    CHECK_ERROR(eg_tape_gradient(tape, y, NULL), EG_ERROR_NULL, "eg_tape_gradient: operand 2 is NULL");
+    CHECK_ERROR(eg_apply_gradients(sgd, full, vars, 3), EG_ERROR_NULL, "eg_apply_gradients: variables[1] is NULL");
+    CHECK_ERROR(eg_function_call(f, gap, 2, out, 1), EG_ERROR_NULL, "eg_function_call: inputs[1] is NULL");
+    CHECK_ERROR(eg_hvp(sum_of_squares, NULL, full, gap, 3, out), EG_ERROR_NULL, "eg_hvp: vs[1] is NULL");
+    CHECK_ERROR(eg_cond(eg_ones(EG_BOOL, EG_SCALAR), same_body, same_body, NULL, gap, 2, out, 1), EG_ERROR_NULL,
+                "eg_cond: inputs[1] is NULL");
+    CHECK_ERROR(eg_while(same_body, same_body, NULL, gap, out, 3), EG_ERROR_NULL, "eg_while: state[1] is NULL");
+    CHECK_ERROR(eg_scan(same_body, NULL, gap, out, 3, full, 1, NULL, 0), EG_ERROR_NULL, "eg_scan: carry[1] is NULL");
+    CHECK_ERROR(eg_scan(same_body, NULL, full, out, 1, gap, 2, NULL, 0), EG_ERROR_NULL, "eg_scan: rows[1] is NULL");
+    CHECK_ERROR(eg_dataset_from_tensors_of(gap, 3), EG_ERROR_NULL, "eg_dataset_from_tensors: tensors[1] is NULL");
+    CHECK_ERROR(eg_dataset_from_slices(x, NULL), EG_ERROR_NULL, "eg_dataset_from_slices: tensors[1] is NULL");
+    eg_function_release(f);
+    eg_optimizer_release(sgd);
+    eg_layer_release(add);
+    eg_release(v);
+}

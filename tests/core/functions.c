@@ -388,8 +388,8 @@ static eg_tensor *picked(eg_tensor *const *in, void *user) { (void)user; return 
 TEST(directions_and_inputs_that_do_not_fit) {
     eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *wide = eg_constant(EG_SHAPE(3), 1, 2, 3),
               *twice = eg_cast(x, EG_FLOAT64), *none = NULL, *g = x;
-    CHECK_ERROR(eg_jvp(first, NULL, &none, &x, 1), EG_ERROR_NULL, "eg_jvp: operand 0 is NULL");
-    CHECK_ERROR(eg_jvp(first, NULL, &x, &none, 1), EG_ERROR_NULL, "eg_jvp: operand 1 is NULL");
+    CHECK_ERROR(eg_jvp(first, NULL, &none, &x, 1), EG_ERROR_NULL, "eg_jvp: xs[0] is NULL");
+    CHECK_ERROR(eg_jvp(first, NULL, &x, &none, 1), EG_ERROR_NULL, "eg_jvp: vs[0] is NULL");
     CHECK_ERROR(eg_jvp(first, NULL, &x, &wide, 1), EG_ERROR_SHAPE, "eg_jvp: direction 0 is float32 [3]");
     CHECK_ERROR(eg_jvp(NULL, NULL, &x, &x, 1), EG_ERROR_ARGUMENT,
                 "eg_jvp: a function and at least one input are needed");
@@ -407,7 +407,7 @@ TEST(directions_and_inputs_that_do_not_fit) {
                 "eg_check_gradient: .step is -1; it must be above 0");
     CHECK_ERROR(eg_check_gradient(first, NULL, &x, 1, .tolerance = NAN), EG_ERROR_ARGUMENT, ".tolerance is nan");
     CHECK_ERROR(eg_check_gradient(first, NULL, &x, 1, .directions = EG_ZERO), EG_ERROR_ARGUMENT, ".directions is 0");
-    CHECK_ERROR(eg_check_gradient(first, NULL, &none, 1), EG_ERROR_NULL, "eg_check_gradient: operand 0 is NULL");
+    CHECK_ERROR(eg_check_gradient(first, NULL, &none, 1), EG_ERROR_NULL, "eg_check_gradient: xs[0] is NULL");
     CHECK_TENSOR(eg_nth_gradient(five, NULL, x, 3), 0, 0, 0);
     CHECK(eg_check_gradient(five, NULL, &x, 1, .order = 3));             // what depends on nothing has the gradient 0
     CHECK(eg_hvp(five, NULL, &x, &x, 1, &g));

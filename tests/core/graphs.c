@@ -581,6 +581,27 @@ TEST(a_node_used_eagerly_is_an_error_of_the_function_that_was_called) {
     eg_layer_release(dropout);
     eg_graph_release(g);
 }
+// A layer that a graph built has no values outside of a session; one that was built before the graph serves both.
+TEST(a_layer_built_in_a_graph_and_called_eagerly_says_what_to_do) {
+    eg_graph *g = eg_graph_new();
+    eg_layer *inside = eg_sequential(eg_layer_dense(3)), *before = eg_layer_dense(3);
+    eg_tensor *rows = eg_ones(EG_FLOAT32, EG_SHAPE(2, 4));
+    CHECK(eg_layer_build(before, EG_SHAPE(-1, 4)));
+    {
+        EG_GRAPH(g);
+        eg_tensor *x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 4), "x");
+        CHECK(eg_call(inside, x) && eg_call(before, x));
+    }
+    CHECK(eg_call(before, rows) != NULL);
+    CHECK(!eg_call(inside, rows) && says(
+        "float32 [4, 3] 'sequential/dense/kernel' is a node of a graph, and float32 [2, 4] (from eg_ones) is not; "
+        "inside EG_GRAPH a graph takes in other tensors, outside use what eg_session_run computes of this layer's call, or "
+        "build the layer (eg_layer_build) before the graph: a layer built inside EG_GRAPH has its weights in sessions "
+        "alone", "in layer sequential/dense"));
+    eg_layer_release(inside);
+    eg_layer_release(before);
+    eg_graph_release(g);
+}
 // A length that is open, and what was computed of it, is "?" wherever an error shows it.
 static bool shows_no_prime(bool done) {
     const char *message = eg_error_message(), *digits = message;

@@ -1548,6 +1548,24 @@ TEST(errors_name_the_view_that_was_called) {
     CHECK_ERROR(eg_function_call(f, &few, 1, &out, 1), EG_ERROR_INDEX, "eg_index: ");
     eg_function_release(f);
 }
+// Inputs that a function was not saved for: the error says which, and how it is saved for others.
+TEST(inputs_of_another_shape_or_dtype) {
+    network n;
+    network_make(&n);
+    eg_tensor *x = batch(5, 4, 0), *few = batch(2, 4, 0), *flat = eg_ones(EG_FLOAT32, EG_SHAPE(4)), *y;
+    eg_function *f = eg_function_new(predict, &n), *g = NULL;
+    REQUIRE(eg_function_call(f, &x, 1, &y, 1) && eg_function_save(f, test_temp("closed")));
+    REQUIRE((g = eg_function_load(test_temp("closed"))) != NULL);
+    CHECK(eg_function_call(g, &x, 1, &y, 1));
+    CHECK_ERROR(eg_function_call(g, &few, 1, &y, 1), EG_ERROR_SHAPE, ", but float32 [5, 4] was expected; it takes "
+                "other lengths where eg_placeholder, or .shapes of eg_function_save, had -1");
+    CHECK_ERROR(eg_function_call(g, &flat, 1, &y, 1), EG_ERROR_SHAPE, ", but float32 [5, 4] was expected (at saved.c:");
+    x = eg_cast(x, EG_INT32);
+    CHECK_ERROR(eg_function_call(g, &x, 1, &y, 1), EG_ERROR_DTYPE, ", but float32 [5, 4] was expected; eg_cast it");
+    eg_function_release(f);
+    eg_function_release(g);
+    network_end(&n);
+}
 TEST(errors_name_the_function_that_was_called) {
     eg_function_save_options o = { .shapes = (eg_shape[]){ EG_SHAPE(1, -1, 2), EG_SHAPE(3, 2, 1) } };
     eg_tensor *in[2], *out[2];

@@ -1305,7 +1305,7 @@ TEST(errors_of_an_op_of_ones_own_name_it) {
     CHECK(isnan(eg_item(eg_ones(EG_FLOAT32, EG_SHAPE(2)))) && !strncmp(eg_error_message(), "eg_item: ", 9));
     eg_error_clear();
     CHECK_ERROR(eg_op_run(hypot_op(), in, 2, &y, 2), EG_ERROR_ARGUMENT, "test_hypot: has 1 output, not 2");
-    CHECK_ERROR(eg_op_run(hypot_op(), in, 2, &y, 1), EG_ERROR_NULL, "test_hypot: operand 0 is NULL");
+    CHECK_ERROR(eg_op_run(hypot_op(), in, 2, &y, 1), EG_ERROR_NULL, "test_hypot: inputs[0] is NULL");
 }
 
 TEST(an_op_without_backward_is_not_differentiable) {

@@ -829,9 +829,20 @@ TEST(inputs_of_another_dtype) {
         CHECK_INT(eg_error_count() - errors, 1);
         CHECK_ERROR(eg_call(layers[i], eg_cast(x, EG_UINT8)), EG_ERROR_DTYPE,
                     "; eg_cast(x, EG_FLOAT32) makes it fit, in layer ");
+        CHECK_ERROR(eg_call(layers[i], eg_cast(x, EG_BOOL)), EG_ERROR_DTYPE,
+                    "eg_call: the weights are float32, and the input is bool [1, 5, 3]");
         CHECK(eg_call(layers[i], x) != NULL);
         eg_layer_release(layers[i]);
     }
+    eg_layer *mixed = eg_sequential(eg_layer_dense(4, .input_shape = EG_SHAPE(3)),
+                                    eg_layer_dense(2, .dtype = EG_FLOAT64));
+    CHECK_ERROR(eg_call(mixed, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), EG_ERROR_DTYPE,
+                "the weights are float64, and the input is float32 [1, 4] (from eg_dense); give the layers before this "
+                "one .dtype = EG_FLOAT64, too, and the model inputs of it, in layer sequential/dense_1");
+    CHECK_ERROR(eg_call(mixed, eg_ones(EG_FLOAT64, EG_SHAPE(1, 3))), EG_ERROR_DTYPE, "the weights are float32, and the "
+                "input is float64 [1, 3] (from eg_ones); eg_cast(x, EG_FLOAT32) makes it fit, or a layer made with "
+                ".dtype = EG_FLOAT64, in layer sequential/dense");
+    eg_layer_release(mixed);
     eg_layer *wide = eg_layer_dense(2, .dtype = EG_FLOAT64);
     CHECK_ERROR(
         eg_call(wide, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), EG_ERROR_DTYPE,
