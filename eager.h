@@ -40975,7 +40975,7 @@ typedef struct egi_trace_run {
     egi_buffer **begun;          // if the trace undoes, for each place: a written variable's value at the begin
     int64_t branches;            // how many of the trace's branches have been reached
     bool strayed;                // the last of them goes the other way
-    egi_args *args;              // for each step that is a line; then those of groups of updates
+    egi_args *args;              // for each step that is a line or a product; then those of groups of updates
 } egi_trace_run;
 typedef struct egi_trace_step egi_trace_step;
 typedef struct egi_open_list egi_open_list;
@@ -42081,6 +42081,9 @@ typedef struct egi_group {
     bool flat;                   // all operands are contiguous or one element
     bool updates;                // no program: launches of EGI_UPDATE by one rule, rate and step, which run at once
     int64_t args;                // of these: where their arguments begin in a run's
+    // No program: the product line[0], which adds the row operand[2] and applies relu as it is written back.
+    bool folds;
+    egi_matmul_parameters product;
 } egi_group;
 struct egi_trace_step { int64_t line; egi_group *group; };
 
@@ -42382,18 +42385,19 @@ static bool egi_line_is_flat(const egi_trace *t, const egi_trace_line *line) {
             return false;
     return true;
 }
+// Whether all that line i needs has run, or is in the group that is chosen now.
+static bool egi_line_can_run(const egi_passes *s, int64_t i) {
+    for (int32_t k = s->needs_at[i]; k < s->needs_at[i + 1]; k++)
+        if (s->state[s->needs[k]] < EGI_LINE_DONE) return false;
+    return s->state[i] == EGI_LINE_WAITS;
+}
 // Whether line i can join the group: all that it needs has run, or is in the group and read whole; it has the group's
 // size and dtype; and it reads something that the group computes or reads, or is small.
-enum { EGI_GROUP_SMALL = 4096, EGI_GROUP_AHEAD = 1000 };      // bytes; lines
+enum { EGI_GROUP_SMALL = 4096, EGI_GROUP_AHEAD = 1000, EGI_FOLD_SMALL = 1 << 14 };      // bytes; lines; bytes
 static bool egi_line_joins(const egi_passes *s, int64_t i) {
     const egi_trace *t = s->t;
     const egi_trace_line *line = &t->lines[i];
-    if (s->state[i] != EGI_LINE_WAITS) return false;
-    for (int32_t k = s->needs_at[i]; k < s->needs_at[i + 1]; k++) {
-        const unsigned char state = s->state[s->needs[k]];
-        if (state < EGI_LINE_DONE) return false;
-    }
-    if (!egi_line_is_elementwise(s, line)) return false;
+    if (!egi_line_can_run(s, i) || !egi_line_is_elementwise(s, line)) return false;
     const egi_operand *out = &t->operands[line->out[0]];
     if (egi_line_dtype(t, line) != s->dtype || !egi_operands_same_shape(t, line->out[0], s->shape)) return false;
     bool related = out->size * egi_dtypes[s->dtype].size <= EGI_GROUP_SMALL;
@@ -42723,14 +42727,98 @@ static bool egi_group_end(egi_passes *s, int64_t from, int64_t to) {
     const int64_t half = from + (to - from) / 2;
     return egi_group_end(s, from, half) && egi_group_end(s, half, to);
 }
-// Makes the steps: lines in order, but each elementwise line takes along later ones that can join it.
+// The next elementwise line from j on that reads what line i has written, element by element, and can run now; -1: none.
+static int64_t egi_line_reader(const egi_passes *s, int64_t i, int64_t j) {
+    const egi_trace *t = s->t;
+    const egi_operand *from = &t->operands[t->lines[i].out[0]];
+    for (const int64_t end = egi_min64(t->n_lines, i + EGI_GROUP_AHEAD); j < end; j++) {
+        const egi_trace_line *line = &t->lines[j];
+        if (!egi_line_can_run(s, j) || !egi_line_is_elementwise(s, line)) continue;
+        for (int k = 0; k < 8; k++) {
+            if (egi_line_place(s, line->in[k]) != egi_line_place(s, t->lines[i].out[0])) continue;
+            if (egi_operand_is_whole(t, line->in[k]) && t->operands[line->in[k]].size == from->size &&
+                t->operands[line->out[0]].size == from->size)
+                return j;
+        }
+    }
+    return -1;
+}
+// That line, if it is of this op, computes in the same dtype, and no other line reads what line i has written.
+static int64_t egi_line_only_reader(const egi_passes *s, int64_t i, const egi_op *op) {
+    const egi_trace *t = s->t;
+    const int32_t place = egi_line_place(s, t->lines[i].out[0]);
+    if (t->places[place].kind != EGI_AT_TEMPORARY || s->reads[place] != 1) return -1;
+    const int64_t j = egi_line_reader(s, i, i + 1);
+    return j >= 0 && t->lines[j].op == op && !t->lines[j].variant &&
+           t->operands[t->lines[j].out[0]].dtype == t->operands[t->lines[i].out[0]].dtype ? j : -1;
+}
+// The row that line `add` adds to the product of line i: an operand that is the product's last axis alone; -1: none.
+static int32_t egi_product_row_of(const egi_passes *s, int64_t i, int64_t add) {
+    const egi_trace *t = s->t;
+    const egi_trace_line *line = &t->lines[add];
+    const int64_t n = ((const egi_matmul_parameters *)t->lines[i].parameters)->n;
+    const int32_t row = line->in[egi_line_place(s, line->in[0]) == egi_line_place(s, t->lines[i].out[0])];
+    const egi_operand *o = &t->operands[row], *out = &t->operands[line->out[0]];
+    return o->place >= 0 && o->rank && o->dims[o->rank - 1] == n && out->dims[out->rank - 1] == n &&
+           egi_operand_is_plain(t, row, n) ? row : -1;
+}
+// Finds the lines behind the product of floats in line[0] that its kernel does as it writes back: a row is added, and
+// relu is applied (see egi_matmul_bias, which has the same bits). Returns how many lines these are with the product,
+// which are marked as done, and the row. If other elementwise lines follow at once, these are one program with the two,
+// which passes over a large result once, and so the product is alone.
+static int egi_product_folded(egi_passes *s, int64_t line[3], int32_t *row) {
+    const egi_trace *t = s->t;
+    const egi_trace_line *product = &t->lines[line[0]];
+    int n = 1;
+    if (product->kernel != EGI_MATMUL || t->operands[product->out[0]].dtype > EG_FLOAT64 ||
+        !egi_line_is_pure(s, product) || !egi_operand_is_whole(t, product->out[0]))
+        return 1;
+    *row = product->in[2];
+    if (*row < 0) {
+        if ((line[1] = egi_line_only_reader(s, line[0], &egi_op_add)) < 0 ||
+            (*row = egi_product_row_of(s, line[0], line[1])) < 0)
+            return 1;
+        s->state[line[n++]] = EGI_LINE_DONE;
+    } else if (((const egi_matmul_parameters *)product->parameters)->relu) return 1;
+    if ((line[n] = egi_line_only_reader(s, line[n - 1], &egi_op_relu)) >= 0) s->state[line[n++]] = EGI_LINE_DONE;
+    const int64_t last = line[n - 1];
+    const egi_operand *out = &t->operands[t->lines[last].out[0]];
+    if (out->size * egi_dtypes[out->dtype].size <= EGI_FOLD_SMALL || egi_line_reader(s, last, last + 1) < 0) return n;
+    while (n > 1) s->state[line[--n]] = EGI_LINE_WAITS;
+    return 1;
+}
+// The step of product i with what it folds; NULL: it folds nothing, or there is no memory.
+static egi_group *egi_product_fold(egi_passes *s, int64_t i) {
+    const egi_trace *t = s->t;
+    const egi_trace_line *product = &t->lines[i];
+    int64_t line[3] = { i, -1, -1 };
+    int32_t row = -1;
+    int n = egi_product_folded(s, line, &row);
+    egi_group *g = n > 1 ? egi_group_new((size_t)n, 0) : NULL;
+    while (!g && n > 1) s->state[line[--n]] = EGI_LINE_WAITS;
+    if (!g) return NULL;
+    for (; g->lines < n; g->lines++) g->line[g->lines] = (int32_t)line[g->lines];
+    g->folds = true;
+    g->product = *(const egi_matmul_parameters *)product->parameters;
+    g->product.relu = t->lines[line[n - 1]].op == &egi_op_relu;
+    g->out = t->lines[line[n - 1]].out[0];
+    for (int k = 0; k < 3; k++) {                           // what is printed, and whose lifetimes count
+        g->operand[k] = k < 2 ? product->in[k] : row;
+        g->program.operand[k + 1] = (unsigned char)k;
+    }
+    g->count = g->program.operands = 3;
+    return g;
+}
+// Makes the steps: lines in order, but each elementwise line takes along later ones that can join it, and each product
+// those that its kernel can do.
 static bool egi_pass_groups(egi_passes *s, bool joins) {
     egi_trace *t = s->t;
     for (int64_t i = 0; i < t->n_lines; i++) {
         if (s->state[i] != EGI_LINE_WAITS) continue;
         if (!joins || !egi_line_is_elementwise(s, &t->lines[i])) {
             s->state[i] = EGI_LINE_DONE;
-            if (!egi_trace_add_step(t, i, NULL)) return false;
+            egi_group *g = joins ? egi_product_fold(s, i) : NULL;
+            if (!egi_trace_add_step(t, g ? -1 : i, g)) return false;
             continue;
         }
         s->n_members = 0;
@@ -43101,6 +43189,13 @@ static void egi_trace_line_args(egi_trace_run *run, const egi_trace_line *line, 
     for (int k = 0; k < 8; k++) a->in[k] = line->in[k] < 0 ? NULL : &run->handles[line->in[k]];
     for (int k = 0; k < EGI_MAX_OUT; k++) a->out[k] = line->out[k] < 0 ? NULL : &run->handles[line->out[k]];
 }
+// The same of a product with the lines that it folds.
+static void egi_product_args(const egi_trace *t, egi_trace_run *run, const egi_group *g, egi_args *a) {
+    egi_trace_line_args(run, &t->lines[g->line[0]], a);
+    a->parameters = &g->product;
+    a->in[2] = &run->handles[g->operand[2]];
+    a->out[0] = &run->handles[g->out];
+}
 // A run of t with handles for all operands; NULL without memory.
 static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
@@ -43131,6 +43226,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
         if (!g) egi_trace_line_args(run, &t->lines[t->steps[i].line], &run->args[i]);
         for (int k = 0; g && g->updates && k < g->lines; k++)
             egi_trace_line_args(run, &t->lines[g->line[k]], &run->args[g->args + k]);
+        if (g && g->folds) egi_product_args(t, run, g, &run->args[i]);
     }
     return run;
 }
@@ -43324,7 +43420,9 @@ static bool egi_group_update(egi_trace *t, egi_trace_run *run, const egi_group *
 // Runs step i of the list. *counter: the random counter from which the line's draws are counted.
 static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t *counter) {
     const egi_group *g = t->steps[i].group;
-    if (g) return g->updates ? egi_group_update(t, run, g) : egi_group_run(run, g);
+    if (g)
+        return g->updates ? egi_group_update(t, run, g)
+               : g->folds ? t->lines[g->line[0]].run(t->backend, &run->args[i]) : egi_group_run(run, g);
     const egi_trace_line *line = &t->lines[t->steps[i].line];
     egi_args *a = &run->args[i];
     if (line->kernel == EGI_RUN_OP) {

@@ -1,6 +1,7 @@
 // Traced functions: what a replay does with its list. Joined, merged and dropped lines give the bits that the body
 // gives when it runs eagerly (any NaN stands for any other), and what must not be merged or dropped is not.
 #include "test.h"
+#include "printed.h"
 
 // ---- a function, replayed, against the body
 
@@ -353,4 +354,209 @@ TEST(draws_versions_and_lent_memory_are_kept_apart) {
     }
     CHECK(!memcmp(got[0], got[1], sizeof got[0]));
     CHECK(got[0][7][0][0] != 0);
+}
+
+// ---- products that add a row and apply relu as they are written back
+
+typedef struct affine { bool ta, tb, row_first, relu; int kind; eg_tensor *v; } affine;
+static bool affine_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const affine *s = (const affine *)user;
+    eg_tensor *p = eg_matmul(in[0], in[1], .transpose_a = s->ta, .transpose_b = s->tb);
+    eg_tensor *y = s->row_first ? eg_add(in[2], p) : eg_add(p, in[2]);
+    out[0] = eg_keep(s->relu ? eg_relu(y) : y);
+    return out[0] != NULL;
+}
+static eg_shape matrix(int64_t rows, int64_t columns, bool transposed) {
+    return transposed ? EG_SHAPE(columns, rows) : EG_SHAPE(rows, columns);
+}
+TEST(products_take_a_row_and_relu_along) {
+    static const int dims[][3] = { { 1, 1, 1 }, { 1, 5, 7 }, { 1, 64, 16 }, { 2, 0, 3 }, { 3, 4, 1 }, { 4, 1, 4 },
+                                   { 5, 7, 2 }, { 8, 16, 8 }, { 17, 33, 9 }, { 32, 100, 24 }, { 33, 20, 100 },
+                                   { 100, 3, 5 }, { 64, 600, 1 }, { 7, 700, 40 }, { 40, 64, 130 }, { 0, 4, 4 },
+                                   { 4, 4, 0 }, { 32, 784, 128 } };
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+        for (int how = 0; how < 32; how++) {
+            EG_SCOPE;
+            const eg_dtype dtype = how & 16 ? EG_FLOAT64 : EG_FLOAT32;
+            const int m = dims[i][0], k = dims[i][1], n = dims[i][2];
+            affine s = { (how & 1) != 0, (how & 2) != 0, (how & 4) != 0, (how & 8) != 0, 0, NULL };
+            eg_tensor *in[3] = { data(dtype, matrix(m, k, s.ta), 1, false), data(dtype, matrix(k, n, s.tb), 2, false),
+                                 data(dtype, how & 1 ? EG_SHAPE(1, n) : EG_SHAPE(n), 3, how & 2) };
+            const int64_t steps = replays(affine_body, &s, in, 3, 1);
+            if (test_on_host) CHECK_INT(steps, m * n > 0);
+            if (steps != (m * n > 0)) printf("    %d x %d x %d, %d\n", m, k, n, how);
+        }
+}
+static eg_tensor *affine_of(const affine *s, eg_tensor *const *in, eg_tensor **more) {
+    eg_tensor *x = in[0], *w = in[1], *b = in[2], *p;                   // (6, 4), (4, 4), (4)
+    switch (s->kind) {
+    case 0: return eg_add(eg_matmul(eg_transpose(eg_transpose(x)), w), eg_reshape(b, EG_SHAPE(1, 4)));
+    case 1: return eg_add(eg_matmul(eg_reshape(x, EG_SHAPE(2, 3, 4)), w), b);
+    case 2: return eg_relu(eg_add(eg_matmul(eg_reshape(x, EG_SHAPE(2, 3, 4)), eg_reshape(w, EG_SHAPE(1, 4, 4))), b));
+    case 3: return eg_relu(eg_add(eg_reshape(eg_matmul(x, w), EG_SHAPE(3, 2, 4)), b));
+    case 4: return eg_relu(eg_relu(eg_add(eg_matmul(x, w), b)));        // the second one is a step of its own
+    case 5: return eg_add(eg_add(eg_matmul(x, w), b), b);
+    case 6: return eg_tanh(eg_add(eg_matmul(x, w), b));                 // small: the row, but not tanh
+    case 7: return eg_add(eg_matmul(x, w), eg_zeros(EG_FLOAT32, EG_SHAPE(4)));
+    case 8: return eg_add(eg_matmul(eg_relu(eg_add(eg_matmul(x, w), b)), w), b);
+    // what is not such a row
+    case 9: return eg_add(eg_matmul(x, w), eg_reshape(eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(6, 1)), EG_SHAPE(6, 1)));
+    case 10: return eg_add(eg_matmul(x, w), eg_reduce_sum(b));
+    case 11: return eg_add(eg_matmul(x, w), 3);
+    case 12: return eg_add(eg_matmul(x, w), x);
+    case 13: return eg_add(eg_transpose(eg_matmul(w, eg_slice(w, EG_SHAPE(0, 0), EG_SHAPE(4, 4)))), b);
+    case 14: return eg_add(eg_reshape(eg_matmul(x, w), EG_SHAPE(12, 2)), eg_slice(b, EG_SHAPE(0), EG_SHAPE(2)));
+    case 15: return eg_add(eg_matmul(x, w), eg_strided_slice(x, EG_SHAPE(0, 0), EG_SHAPE(1, 4), EG_SHAPE(1, 1)));
+    case 16: return eg_sub(eg_matmul(x, w), b);
+    case 17: return eg_relu(eg_matmul(x, w));
+    case 18: return eg_add(eg_matmul(x, w), eg_reverse(b, EG_AXES(0)));
+    // what somebody else reads
+    case 19: *more = p = eg_matmul(x, w); return eg_relu(eg_add(p, b));
+    case 20: p = eg_matmul(x, w); return eg_matmul(eg_relu(eg_add(p, b)), eg_transpose(p));
+    case 21: *more = p = eg_add(eg_matmul(x, w), b); return eg_relu(p);
+    case 22: p = eg_add(eg_matmul(x, w), b); return eg_matmul(eg_relu(p), eg_transpose(p));
+    // what is written between the product and the sum, and before both
+    case 23: p = eg_matmul(x, s->v); eg_assign_add(s->v, w); return eg_add(p, b);
+    case 24: p = eg_matmul(x, w); eg_assign_add(s->v, w); return eg_add(p, eg_reduce_sum(s->v, .axes = EG_AXES(0)));
+    default: eg_assign_add(s->v, w); return eg_relu(eg_add(eg_matmul(x, s->v), b));
+    }
+}
+static bool affines_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    const affine *s = (const affine *)user;
+    eg_tensor *more = NULL, *y = affine_of(s, in, &more);
+    if (s->kind >= 23) eg_assign(s->v, eg_mul(in[1], 0.5));
+    out[1] = more ? eg_keep(more) : NULL;
+    out[0] = y ? eg_keep(y) : NULL;
+    return y != NULL;
+}
+TEST(products_take_only_what_is_a_row_and_read_once) {
+    static const int steps[] = { 1, 1, 1, 1, 2, 2, 2, 1, 2, 2, 3, 2, 2, 2, 2, 1, 2, 2, 2, 2, 3, 2, 3, 4, 6, 4 };
+    for (int kind = 0; kind < (int)(sizeof steps / sizeof *steps); kind++) {
+        EG_SCOPE;
+        affine s = { false, false, false, false, kind, NULL };
+        eg_tensor *in[3] = { data(EG_FLOAT32, EG_SHAPE(6, 4), 1, false), data(EG_FLOAT32, EG_SHAPE(4, 4), 2, false),
+                             data(EG_FLOAT32, EG_SHAPE(4), 3, false) };
+        s.v = eg_variable(eg_mul(in[1], 0.5), "v");
+        const int64_t got = replays(affines_body, &s, in, 3, 2);
+        CHECK(got >= 0);
+        if (test_on_host && got != steps[kind]) printf("    kind %d\n", kind);
+        if (test_on_host) CHECK_INT(got, steps[kind]);
+        eg_release(s.v);
+    }
+}
+// A large result that tanh reads at once: sum and tanh are one program behind the product.
+TEST(a_large_sum_stays_in_the_program_behind_it) {
+    EG_SCOPE;
+    affine s = { false, false, false, false, 6, NULL };
+    eg_tensor *in[3] = { data(EG_FLOAT32, EG_SHAPE(2000, 4), 1, false), data(EG_FLOAT32, EG_SHAPE(4, 4), 2, false),
+                         data(EG_FLOAT32, EG_SHAPE(4), 3, false) }, *out[2];
+    CHECK_INT(replays(affines_body, &s, in, 3, 2), 2);
+    eg_function *f = eg_function_new(affines_body, &s);
+    CHECK(eg_function_call(f, in, 3, out, 2));
+    printed[0] = 0;
+    eg_set_printer(keep_print, NULL);
+    CHECK(eg_function_print(f));
+    eg_set_printer(NULL, NULL);
+    if (test_on_host) CHECK_CONTAINS(printed, "2 steps\n      0 matmul\n      1 add + 2 tanh: ");
+    eg_function_release(f);
+}
+// What is printed before and after, and what a list shows that joins nothing.
+TEST(products_with_a_row_are_shown) {
+    affine s = { false, false, false, true, 0, NULL };
+    eg_tensor *in[3] = { data(EG_FLOAT32, EG_SHAPE(6, 4), 1, false), data(EG_FLOAT32, EG_SHAPE(4, 2), 2, false),
+                         data(EG_FLOAT32, EG_SHAPE(2), 3, false) }, *out[1];
+    for (int how = 0; how < 3; how++) {                     // joined; not joined; under the NaN trap
+        char text[8192];
+        eg_function *f = eg_function_new(affine_body, &s, .unfused = how == 1);
+        if (how == 2) eg_trap_nonfinite(true);
+        const bool ok = eg_function_call(f, in, 3, out, 1);
+        if (how == 2) eg_trap_nonfinite(false);
+        CHECK(ok);
+        if (!eg_function_counts(f).traces) { CHECK(!test_on_host); eg_function_release(f); continue; }
+        printed[0] = 0;
+        eg_set_printer(keep_print, NULL);
+        CHECK(eg_function_print(f) && eg_function_dot(f, text, sizeof text) > 0);
+        if (how < 2) CHECK(eg_function_cost(f, in, 3, 1, 3));   // without the trap it would be another list
+        eg_set_printer(NULL, NULL);
+        CHECK_CONTAINS(printed, "matmul                   %3[6, 2] <- in 0[6, 4] in 1[4, 2]\n");
+        CHECK_CONTAINS(printed, "add                      %4[6, 2] <- %3[6, 2] in 2[2]\n");
+        CHECK_CONTAINS(printed, "relu                     new 5[6, 2] <- %4[6, 2]\n");
+        const bool joined = how == 0 && test_on_host;
+        CHECK((strstr(printed, "1 step\n      0 matmul + 1 add + 2 relu: new 5[6, 2] <- in 0[6, 4] in 1[4, 2] in 2[2]\n")
+               != NULL) == joined);
+        CHECK((strstr(text, "sp0 -> s0;") && strstr(text, "sp1 -> s0;") && strstr(text, "sp2 -> s0;")) == joined);
+        CHECK((strstr(text, "s0 [label=\"matmul + add + relu\\n[6, 2]\"];") != NULL) == joined);
+        CHECK((strstr(printed, "    0  matmul + add + relu                                 120") != NULL) == joined);
+        eg_function_release(f);
+    }
+}
+// Under a tape, in a session, and in a function that was saved and loaded: the same lists, and so the same steps.
+static bool learn_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_tape *tape = eg_tape_begin();
+    for (int i = 0; i < 3; i++) eg_tape_watch(tape, in[i]);
+    eg_tensor *y = eg_relu(eg_add(eg_matmul(in[0], in[1]), in[2]));
+    out[3] = eg_matmul(y, eg_transpose(in[0]));
+    eg_tape_gradients(tape, out[3], in, 3, out);
+    for (int i = 0; i < 4; i++) if (out[i]) out[i] = eg_keep(out[i]);
+    return out[3] != NULL;
+}
+TEST(products_with_a_row_under_tapes) {
+    for (int dtype = EG_FLOAT32; dtype <= EG_FLOAT64; dtype++) {
+        EG_SCOPE;
+        eg_tensor *in[3] = { data((eg_dtype)dtype, EG_SHAPE(9, 5), 1, false),
+                             data((eg_dtype)dtype, EG_SHAPE(5, 5), 2, false),
+                             data((eg_dtype)dtype, EG_SHAPE(5), 3, false) };
+        const int64_t steps = replays(learn_body, NULL, in, 3, 4);
+        if (test_on_host) CHECK_INT(steps, 9);
+        // an outer tape keeps relu's result, of which the gradient is made
+        affine s = { false, false, false, true, 0, NULL };
+        eg_tensor *grads[2][3];
+        eg_function *f = eg_function_new(affine_body, &s);
+        for (int call = 0; call < 9; call++)
+            for (int eager = 0; eager < 2; eager++) {
+                eg_tensor *y;
+                eg_tape *tape = eg_tape_begin();
+                for (int i = 0; i < 3; i++) eg_tape_watch(tape, in[i]);
+                eg_run_functions_eagerly(eager);
+                CHECK(eg_function_call(f, in, 3, &y, 1));
+                eg_run_functions_eagerly(false);
+                CHECK(eg_tape_gradients(tape, eg_square(y), in, 3, grads[eager]));
+                for (int i = 0; i < 3 && eager; i++) CHECK(same_bits(grads[0][i], grads[1][i]));
+            }
+        if (test_on_host) CHECK(eg_function_counts(f).replays > 1);
+        if (test_on_host) CHECK_INT(eg_function_counts(f).steps, 1);
+        eg_function_release(f);
+    }
+}
+TEST(products_with_a_row_in_sessions_and_files) {
+    if (!test_on_host) return;
+    eg_tensor *in[3] = { data(EG_FLOAT32, EG_SHAPE(9, 5), 1, false), data(EG_FLOAT32, EG_SHAPE(5, 5), 2, false),
+                         data(EG_FLOAT32, EG_SHAPE(5), 3, false) };
+    eg_tensor *want = eg_relu(eg_add(eg_matmul(in[0], in[1]), in[2])), *x, *y, *out;
+    eg_graph *g = eg_graph_new();
+    {
+        EG_GRAPH(g);
+        x = eg_placeholder(EG_FLOAT32, EG_SHAPE(-1, 5), "x");
+        y = eg_relu(eg_add(eg_matmul(x, in[1]), in[2]));
+    }
+    eg_session *s = eg_session_new(g);
+    eg_feed feed = { x, in[0] };
+    for (int i = 0; i < 4; i++) {
+        CHECK(eg_session_run(s, &feed, 1, &y, 1, &out));
+        CHECK(same_bits(out, want));
+    }
+    CHECK_INT(eg_function_counts(eg_session_function(s)).lines, 3);
+    CHECK_INT(eg_function_counts(eg_session_function(s)).steps, 1);
+    CHECK(eg_function_save(eg_session_function(s), test_temp("products")));
+    eg_session_release(s);
+    eg_graph_release(g);
+    eg_function *f = eg_function_load(test_temp("products"));
+    REQUIRE(f != NULL);
+    for (int i = 0; i < 4; i++) {
+        CHECK(eg_function_call(f, in, 1, &out, 1));
+        CHECK(same_bits(out, want));
+    }
+    CHECK_INT(eg_function_counts(f).steps, 1);
+    eg_function_release(f);
 }
