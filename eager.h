@@ -42727,7 +42727,7 @@ static bool egi_group_end(egi_passes *s, int64_t from, int64_t to) {
     const int64_t half = from + (to - from) / 2;
     return egi_group_end(s, from, half) && egi_group_end(s, half, to);
 }
-// The next elementwise line from j on that reads what line i has written, element by element, and can run now; -1: none.
+// The next elementwise line from j on that can run now and reads what line i has written, element by element; -1: none.
 static int64_t egi_line_reader(const egi_passes *s, int64_t i, int64_t j) {
     const egi_trace *t = s->t;
     const egi_operand *from = &t->operands[t->lines[i].out[0]];
