@@ -47182,6 +47182,70 @@ static bool egi_host_write(const egi_host_site *site, eg_tensor *const *in, eg_r
     *kept = address.out[0] = egi_scope_own(egi_tensor_allocate("host_call", b, EG_INT64, &one));
     return *kept && egi_host_work(egi_host_address_work, &address, sizeof(int64_t));
 }
+// While the function runs for a body that is traced, the variables that the body assigns have copies of their values,
+// so that the function may keep what it reads: the list is that of a function which keeps nothing. In a replay,
+// egi_trace_part takes the variable away from what the function has kept.
+typedef struct egi_copied { eg_tensor *variable, *copy; egi_buffer *own; } egi_copied;
+typedef struct egi_copied_list { egi_copied *item; int64_t n, room; } egi_copied_list;
+// Adds the variables that the list changes, as far as there is room. Under egi_lock.
+static void egi_copied_add(egi_copied_list *list, const egi_trace *t) {
+    for (int64_t k = 0; k < t->n_variables; k++) {
+        eg_tensor *v = t->variables[k].variable;
+        bool changes = t->variables[k].assigned, again = false;
+        for (int64_t i = 0; i < t->n_places && !changes; i++)
+            changes = t->places[i].variable == v && t->places[i].written;
+        for (int64_t i = 0; i < list->n && !again; i++) again = list->item[i].variable == v;
+        if (changes && !again && list->n < list->room) list->item[list->n++].variable = v;
+    }
+}
+// What a list says that could not be kept, or one that is compared with the body, holds of the body of t, too.
+static void egi_copied_find(egi_copied_list *list, const egi_trace *t) {
+    const eg_function *f = t->function;
+    egi_lock();
+    const bool alone = f->assigner == &egi_this;            // else others may be reading the variables
+    int64_t most = t->n_variables + (f->refused ? f->refused->n_variables : 0);
+    for (const egi_trace *k = f->traces; k; k = k->next) most += k->n_variables;
+    egi_unlock();
+    if (!alone || !most || !(list->item = (egi_copied *)egi_alloc((size_t)most * sizeof *list->item))) return;
+    memset(list->item, 0, (size_t)most * sizeof *list->item);
+    list->room = most;
+    egi_lock();
+    egi_copied_add(list, t);
+    if (f->refused) egi_copied_add(list, f->refused);
+    for (const egi_trace *k = f->traces; k; k = k->next) egi_copied_add(list, k);
+    egi_unlock();
+}
+static bool egi_copied_begin(egi_copied_list *list) {
+    egi_host_frame frame;
+    bool ok = true;
+    egi_host_enter(&frame, NULL);
+    for (int64_t i = 0; i < list->n && ok; i++) {
+        egi_copied *c = &list->item[i];
+        eg_shape shape = egi_shape(c->variable);
+        c->copy = egi_tensor_allocate_as("host_call", egi_backend_of(c->variable), (eg_dtype)c->variable->dtype,
+                                         &shape);
+        ok = c->copy && (!c->copy->size || egi_tensor_copy(c->variable, c->copy));
+        if (!ok) break;
+        c->own = c->variable->buffer;
+        __atomic_fetch_add(&c->own->refs, 1, __ATOMIC_RELAXED);
+        egi_variable_take(c->variable, c->copy);
+    }
+    egi_host_leave(&frame);
+    return ok;
+}
+// Gives the variables their own memory back, except for those that the function has assigned.
+static void egi_copied_end(egi_copied_list *list) {
+    egi_host_frame frame;
+    egi_host_enter(&frame, NULL);
+    for (int64_t i = 0; i < list->n; i++) {
+        egi_copied *c = &list->item[i];
+        if (c->own && c->variable->buffer == c->copy->buffer) egi_trace_give_back(c->variable, c->own);
+        egi_buffer_release(c->own);
+        if (c->copy) egi_object_release(&c->copy->object);
+    }
+    egi_host_leave(&frame);
+    egi_free(list->item);
+}
 // Under several tapes the function's own ops are recorded, so that gradients of gradients pass through them.
 static bool egi_host_call_recorded(const egi_host_site *site, eg_tensor *const *in, const eg_spec *results,
                                    eg_tensor **out) {
@@ -47212,12 +47276,15 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
         ok = egi_this.observer->host(egi_this.observer, &site, in, results, out) || egi_graph_refuses(false);
         for (int i = 0; i < site.n; i++) saved[i] = in[i];
     } else {
-        if (writes) ok = egi_host_copies(in, site.n, own);
+        egi_copied_list copied = { NULL, 0, 0 };
+        if (writes && egi_trace_written()) egi_copied_find(&copied, egi_trace_written());
+        if (writes) ok = egi_host_copies(in, site.n, own) && egi_copied_begin(&copied);
         else for (int i = 0; i < site.n && ok; i++) ok = (own[i] = egi_scope_own(egi_tensor_alias("host_call", in[i])));
         const int64_t assigned = egi_this.assigned;
         ok = ok && egi_host_run_any(&site, own, results, out);
         if (!ok) egi_observe_failed();
         egi_custom_assigned(site.custom, assigned);
+        egi_copied_end(&copied);
         egi_hosted *k = ok && site.taped && !writes ? egi_this.hosted : NULL;
         if (k) { egi_this.hosted = k->next; ok = (saved[0] = egi_hosted_tensor(k)) != NULL; }
         if (ok && writes) ok = egi_host_write(&site, in, before, out, &saved[0]);

@@ -361,6 +361,75 @@ TEST(what_the_function_keeps_of_a_variable_stays) {
     }
     for (int k = 0; k < 3; k++) CHECK_NEAR(left[0][k], left[1][k], 0);
 }
+// The function keeps the values from the first call on, in each call or in every second one, whatever the body does to
+// the variable before and behind the call: the list is the same, and so are all values.
+static bool sometimes_keeping(eg_tensor *const *in, eg_tensor **out, void *user) {
+    host *s = (host *)user;
+    (void)out;
+    if (s->calls++ % s->fail) return true;
+    eg_release(s->kept);
+    s->kept = eg_retain(eg_read(s->v));
+    return in[0] != NULL;
+}
+static bool kept_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    host *s = (host *)user;
+    eg_tensor *slope = eg_mul(in[0], 0.5), *before = NULL;
+    switch (s->order) {
+    case 0: eg_assign(s->v, eg_mul(s->v, in[0])); break;
+    case 1: eg_assign_add(s->v, in[0]); break;
+    case 2: eg_apply_gradients(s->opt, &slope, &s->v, 1); break;
+    case 3: before = eg_mul(s->v, in[0]); break;
+    default: break;
+    }
+    if (!eg_host_call(sometimes_keeping, s, in, 1, NULL, 0)) return false;
+    switch (s->order) {
+    case 3: case 4: eg_assign_add(s->v, in[0]); break;
+    case 5: eg_assign_slice(s->v, EG_SHAPE(1), EG_SHAPE(1), eg_slice(in[0], EG_SHAPE(0), EG_SHAPE(1))); break;
+    case 6: eg_assign(s->own, s->v); eg_assign_add(s->v, in[0]); break;
+    default: eg_apply_gradients(s->opt, &slope, &s->v, 1);
+    }
+    if (s->order > 4 && !eg_host_call(sometimes_keeping, s, in, 1, NULL, 0)) return false;
+    if (s->order > 5) eg_apply_gradients(s->opt, &slope, &s->v, 1);
+    out[0] = eg_keep(before ? eg_add(before, s->v) : eg_mul(s->v, 1));
+    return eg_error() == EG_OK;
+}
+TEST(what_the_function_keeps_from_the_first_call_on) {
+    static float left[2][12][12];
+    for (int kind = 0; kind < 8; kind++)
+        for (int every = 1; every < 4; every++) {
+            for (int traced = 0; traced < 2; traced++) {
+                EG_SCOPE;
+                host s;
+                memset(&s, 0, sizeof s);
+                s.v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3)), "v");
+                s.own = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "own");
+                s.opt = eg_sgd(.learning_rate = .5, .momentum = kind % 2 ? .9 : 0);
+                s.order = kind;
+                s.fail = every;
+                eg_function *f = eg_function_new(kept_body, &s);
+                eg_run_functions_eagerly(!traced);
+                for (int i = 0; i < 12; i++) {
+                    EG_SCOPE;
+                    eg_tensor *x = data_of(i, 3), *y;
+                    CHECK(eg_function_call(f, &x, 1, &y, 1));
+                    CHECK(eg_read_into(y, left[traced][i], 3) && eg_read_into(s.v, left[traced][i] + 3, 3));
+                    CHECK(eg_read_into(s.kept, left[traced][i] + 6, 3));
+                    CHECK(eg_read_into(s.own, left[traced][i] + 9, 3));
+                }
+                eg_run_functions_eagerly(false);
+                CHECK_INT(s.calls, kind > 4 ? 24 : 12);
+                if (traced) CHECK_STR(eg_function_reason(f), NULL);
+                if (traced) CHECK(eg_function_counts(f).replays >= 5);
+                if (traced && eg_function_counts(f).replays < 5) printf("    kind %d, every %d\n", kind, every);
+                eg_function_release(f);
+                eg_optimizer_release(s.opt);
+                eg_release(s.kept);
+                eg_release(s.v);
+                eg_release(s.own);
+            }
+            CHECK(!memcmp(left[0], left[1], sizeof left[0]));
+        }
+}
 // Two variables share the values of which later lines write: an update of one and a part of the other. Both have what
 // eager code gives them, whether the function keeps the values from the third call on (kind 1) or not, and where it is
 // that of a custom gradient (kind 2).
