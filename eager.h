@@ -4696,6 +4696,7 @@ typedef struct egi_function_call {
     bool inlined;                // it becomes a part of the list of an outer call, which counts it
     int n;                       // how many inputs the body was given
     void (*shows)(const struct egi_function_call *c, char *text, size_t room);  // NULL: no body of the program's runs
+    const struct egi_frame *around;             // the thread's frame when the body was called, in one of its own
 } egi_function_call;
 typedef bool egi_trap_function(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out);
 typedef struct egi_thread {
@@ -5501,11 +5502,10 @@ static EGI_COLD bool egi_memory_fail(const char *what, int64_t bytes) {
 // `list` names the parameter whose entry i it is; NULL: it is an operand.
 static EGI_COLD bool egi_entry_fail_null(const char *function, const char *list, int i) {
     const egi_function_call *call = egi_this.functions;
-    const egi_frame *frame = egi_this.frame;                // of the function that runs, the body or another one
+    const egi_frame *frame = egi_this.frame;                // of the function that runs: the body, or one that it calls
     char text[160] = "";
     if (egi_this.error.code != EG_OK) return false;
-    if (call && call->shows && frame && !strcmp(frame->of, "function_call"))
-        call->shows(call, text, sizeof text);
+    if (call && call->shows && frame && frame->outer == call->around) call->shows(call, text, sizeof text);
     if (!list) return egi_fail(EG_ERROR_NULL, function, "operand %d is NULL%s", i, text);
     return egi_fail(EG_ERROR_NULL, function, "%s[%d] is NULL; each entry of the list must be a tensor that was made "
                                              "before this call%s", list, i, text);
@@ -44822,7 +44822,7 @@ static bool egi_function_run(eg_function *f, eg_tensor *const *in, int n, eg_ten
     egi_trace *const t = egi_trace_written();
     const bool inlined = t && !counted;
     egi_function_call call = { egi_this.functions, f, egi_function_assigns, counted, inlined, n,
-                               f->inner ? NULL : egi_function_call_shows };
+                               f->inner ? NULL : egi_function_call_shows, egi_this.frame };
     bool ok = false;
     const int64_t errors = egi_this.errors;
     const eg_tape *outer = egi_this.tapes;
@@ -46245,7 +46245,7 @@ static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run
     bool undone = f->inner && !bound;
     if (bound) egi_trace_run_bind(t, run, arena);
     // A function of eg_host_call may call f, too.
-    egi_function_call own = { egi_this.functions, f, NULL, t, false, t->n, NULL };
+    egi_function_call own = { egi_this.functions, f, NULL, t, false, t->n, NULL, NULL };
     egi_hosted *const hosted = egi_this.hosted;
     egi_this.hosted = NULL;
     egi_this.functions = &own;
