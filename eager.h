@@ -3364,7 +3364,8 @@ EAGER_API const char *eg_function_reason(eg_function *f);
 // list that followed from other lengths, and which are no traces (of their lists, 64 are kept); dropped: traces beyond
 // the 16 that are kept, and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list,
 // how many launches a replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are
-// joined), and the arena its temporaries need (of which all traces share the largest).
+// joined), and the memory that it plans for temporaries and for what kernels work in (of which all traces share the
+// largest).
 typedef struct eg_function_info {
     int64_t calls, replays, rechecks, traces, retraces, derived, dropped, lines, steps, bytes;
     char explanation[256];
@@ -3384,7 +3385,12 @@ EAGER_API int64_t eg_function_dot(eg_function *f, char *text, size_t capacity);
 // and numbers are drawn as in any call), and prints what each step took: operations (two for each product and its sum
 // in matrix products and convolutions, none for copies, else one for each element of the largest operand of each line),
 // bytes read and written, mean microseconds a call, and its part of the whole. False and an error where no call could
-// be replayed.
+// be replayed. Above stands the memory that a replay takes beside its results, the `bytes` of eg_function_counts, which
+// is known before the first replay. In it are temporaries and what the CPU's kernels work in: packed operands, columns
+// of convolutions, partial sums, keys of a sort. Not in it are what a variable needs where its values are held elsewhere
+// or assigned anew; what functions of the program take (eg_host_call, custom ops); what OpenBLAS and devices take; and,
+// where eg_set_num_threads has raised the number of threads since the list was made, what more threads work in: then
+// kernels allocate it. Replays that run at once have such memory each.
 EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *inputs, int n, int n_outputs, int calls);
 // Frees the memory that f keeps between calls for temporaries; the next replay asks for it again. Returns how many
 // bytes that were.
@@ -4131,6 +4137,10 @@ typedef struct egi_args {
 } egi_args;
 
 typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // false with an error raised
+// How many bytes of workspace the CPU's kernel takes at most, on this processor and with as many threads as there are
+// now, by the same functions by which the kernel takes it (egi_space_take). Reads shapes, strides, dtypes and
+// parameters, and no elements.
+typedef int64_t egi_kernel_space(const egi_args *args);
 
 // What a list of launches may do with a launch of a kernel (RUNNING TRACED FUNCTIONS).
 enum {
@@ -4139,81 +4149,83 @@ enum {
 // All kernels. CONV, conv stands for the number EGI_CONV, the CPU's function egi_cpu_conv, a GPU's egi_gpu_run_conv and
 // the launch egi_launch_conv. EVERY backend has such a kernel; a backend MAY_LACK one (NULL), and then layers are
 // composed of other ops; NOT_CPU: the CPU lacks it. Behind the names stand EGI_PURE, or 0; how many operations a launch
-// is (each: one for each element of its largest operand; none; else egi_operations_<word> computes them); and what its
+// is (each: one for each element of its largest operand; none; else egi_operations_<word> computes them); how much
+// workspace the CPU's kernel takes (none, or egi_space_<word> computes it, see egi_kernel_space); and what its
 // `parameters` point to: a struct with these fields, of which (EGI_PS) so many of an array, or (EGI_PARAM_ARRAY) plain
 // numbers. A list of launches keeps a copy of them by fields, since the padding between these may hold anything; a
 // kernel with parameters that are not told (EGI_NO_PARAMS) cannot be traced. The comment says what the inputs and
 // outputs are; those not told are NULL.
 #define EGI_KERNEL_TABLE(EVERY, MAY_LACK, NOT_CPU) \
     /* op and variant; operands broadcast to out[0] */ \
-    EVERY(ELEMENTWISE, elementwise, EGI_PURE, each, EGI_NO_PARAMS) \
+    EVERY(ELEMENTWISE, elementwise, EGI_PURE, each, none, EGI_NO_PARAMS) \
     /* in[0] to out[0], any strides, converts dtypes */ \
-    EVERY(COPY, copy, EGI_PURE, none, EGI_NO_PARAMS) \
+    EVERY(COPY, copy, EGI_PURE, none, none, EGI_NO_PARAMS) \
     /* the value: out[0], any strides */ \
-    EVERY(FILL, fill, EGI_PURE, none, EGI_PARAM_ARRAY(double, 1)) \
+    EVERY(FILL, fill, EGI_PURE, none, none, EGI_PARAM_ARRAY(double, 1)) \
     /* in[0] contiguous, or any where the backend reduces any axes */ \
-    EVERY(REDUCE, reduce, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    EVERY(REDUCE, reduce, EGI_PURE, each, none, EGI_REDUCE_PARAMS) \
     /* the same for EGI_ALL, EGI_ANY, EGI_ARGMAX and EGI_ARGMIN */ \
-    EVERY(CHOOSE, choose, EGI_PURE, each, EGI_REDUCE_PARAMS) \
-    EVERY(CUMSUM, cumsum, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    EVERY(CHOOSE, choose, EGI_PURE, each, none, EGI_REDUCE_PARAMS) \
+    EVERY(CUMSUM, cumsum, EGI_PURE, each, none, EGI_REDUCE_PARAMS) \
     /* in[0] rows of n; out[0] the first k values of each, out[1] int64, their positions, each may be NULL */ \
-    EVERY(SORT, sort, 0, each, EGI_PARAMS(egi_sort_parameters, EGI_P(outer) EGI_P(n) EGI_P(k) EGI_P(descending))) \
+    EVERY(SORT, sort, 0, each, sort, \
+          EGI_PARAMS(egi_sort_parameters, EGI_P(outer) EGI_P(n) EGI_P(k) EGI_P(descending))) \
     /* rows of n */ \
-    EVERY(SOFTMAX, softmax, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    EVERY(SOFTMAX, softmax, EGI_PURE, each, none, EGI_REDUCE_PARAMS) \
     /* in[0] labels, in[1] logits (rows, n); out[0] losses */ \
-    EVERY(SPARSE_XENT, sparse_xent, 0, each, EGI_NO_PARAMS) \
+    EVERY(SPARSE_XENT, sparse_xent, 0, each, sparse_xent, EGI_NO_PARAMS) \
     /* where the backend folds, in[2] is a row to add, or NULL */ \
-    EVERY(MATMUL, matmul, EGI_PURE, matmul, \
+    EVERY(MATMUL, matmul, EGI_PURE, matmul, matmul, \
           EGI_PARAMS(egi_matmul_parameters, EGI_P(ta) EGI_P(tb) EGI_P(m) EGI_P(n) EGI_P(k) EGI_P(lda) EGI_P(ldb) \
                      EGI_P(batch_rank) EGI_P(precision) EGI_P(relu) EGI_PS(batch, batch_rank) \
                      EGI_PS(a_strides, batch_rank) EGI_PS(b_strides, batch_rank))) \
-    EVERY(CONV, conv, EGI_PURE, conv, \
+    EVERY(CONV, conv, EGI_PURE, conv, conv, \
           EGI_PARAMS(egi_conv_parameters, EGI_P(kind) EGI_P(windows) EGI_P(precision))) \
-    EVERY(POOL, pool, EGI_PURE, each, EGI_PARAMS(egi_pool_parameters, EGI_P(kind) EGI_P(windows))) \
-    EVERY(GATHER, gather, 0, none, EGI_GATHER_PARAMS) \
+    EVERY(POOL, pool, EGI_PURE, each, pool, EGI_PARAMS(egi_pool_parameters, EGI_P(kind) EGI_P(windows))) \
+    EVERY(GATHER, gather, 0, none, gather, EGI_GATHER_PARAMS) \
     /* on and off: in[0] int32 or int64, contiguous; out[0] has one axis more, the last */ \
-    EVERY(ONE_HOT, one_hot, 0, none, EGI_PARAM_ARRAY(double, 2)) \
-    EVERY(SCATTER_ADD, scatter_add, 0, each, EGI_GATHER_PARAMS) \
+    EVERY(ONE_HOT, one_hot, 0, none, none, EGI_PARAM_ARRAY(double, 2)) \
+    EVERY(SCATTER_ADD, scatter_add, 0, each, scatter_add, EGI_GATHER_PARAMS) \
     /* EGI_BERNOULLI: in[0] the state of the draw (EGI_DRAW_STATE), or NULL: that of the parameters. A list keeps \
        neither seed nor counter, which are each call's own. */ \
-    EVERY(RANDOM, random, 0, each, \
+    EVERY(RANDOM, random, 0, each, none, \
           EGI_PARAMS(egi_random_parameters, EGI_P(kind) EGI_P(a) EGI_P(b) EGI_P(low) EGI_P(high))) \
-    EVERY(UPDATE, update, 0, each, \
+    EVERY(UPDATE, update, 0, each, none, \
           EGI_PARAMS(egi_update_parameters, EGI_P(row) EGI_P(rule) EGI_P_OPTIONS(options))) \
     /* int64_t * of the host's, where it counts the NaN and Inf of in[0] */ \
-    EVERY(NONFINITE, nonfinite, 0, each, EGI_NO_PARAMS) \
+    EVERY(NONFINITE, nonfinite, 0, each, none, EGI_NO_PARAMS) \
     /* rows of n; in[0] what the softmax or log-softmax made, in[1] g; out[0] dx */ \
-    EVERY(SOFTMAX_GRAD, softmax_grad, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    EVERY(SOFTMAX_GRAD, softmax_grad, EGI_PURE, each, none, EGI_REDUCE_PARAMS) \
     /* 1, or 0 where in[2] is one number for all rows; in[0] labels, in[1] logits (rows, n), in[2] g; out[0] dx */ \
-    EVERY(SPARSE_XENT_GRAD, sparse_xent_grad, 0, each, EGI_PARAM_ARRAY(int, 1)) \
+    EVERY(SPARSE_XENT_GRAD, sparse_xent_grad, 0, each, none, EGI_PARAM_ARRAY(int, 1)) \
     /* float32: */ \
     /* in[0] x, in[1] g (outer, inner), contiguous; out[0] the products of g and all of x along n but one */ \
-    MAY_LACK(PRODUCT_GRAD, product_grad, EGI_PURE, each, EGI_REDUCE_PARAMS) \
+    MAY_LACK(PRODUCT_GRAD, product_grad, EGI_PURE, each, product_grad, EGI_REDUCE_PARAMS) \
     /* in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x */ \
-    NOT_CPU(LAYER_NORM, layer_norm, 0, each, EGI_NORM_PARAMS) \
+    NOT_CPU(LAYER_NORM, layer_norm, 0, each, none, EGI_NORM_PARAMS) \
     /* in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may be NULL */ \
-    NOT_CPU(LAYER_NORM_GRAD, layer_norm_grad, 0, each, EGI_NORM_PARAMS) \
+    NOT_CPU(LAYER_NORM_GRAD, layer_norm_grad, 0, each, none, EGI_NORM_PARAMS) \
     /* float32 and float64: in[0..2] q, k, v, in[3] mask or NULL, in[4] the state of the dropout's draw or NULL; \
        out[0] y, out[1] log of each row's sum */ \
-    MAY_LACK(ATTENTION, attention, EGI_PURE, each, EGI_ATTENTION_PARAMS) \
+    MAY_LACK(ATTENTION, attention, EGI_PURE, each, attention, EGI_ATTENTION_PARAMS) \
     /* in[0..2] q, k, v, in[3..4] y and its logs, in[5] g, in[6] mask or NULL, in[7] the state or NULL; \
        out[0..2] dq, dk, dv */ \
-    MAY_LACK(ATTENTION_GRAD, attention_grad, EGI_PURE, each, EGI_ATTENTION_PARAMS) \
+    MAY_LACK(ATTENTION_GRAD, attention_grad, EGI_PURE, each, attention_grad, EGI_ATTENTION_PARAMS) \
     /* float32 and float64, all is contiguous: */ \
     /* in[0] x, in[1] gamma and in[2] beta, each may be NULL; out[0] like x, out[1] means and out[2] variances \
        (examples x groups) */ \
-    MAY_LACK(NORMALIZE, normalize, EGI_PURE, each, EGI_NORMALIZE_PARAMS) \
+    MAY_LACK(NORMALIZE, normalize, EGI_PURE, each, normalize, EGI_NORMALIZE_PARAMS) \
     /* in[0] x, in[1] gamma or NULL, in[2] g, in[3..4] means and variances; out[0] dx, out[1] dgamma, out[2] dbeta, \
        each may be NULL */ \
-    MAY_LACK(NORMALIZE_GRAD, normalize_grad, EGI_PURE, each, EGI_NORMALIZE_PARAMS) \
+    MAY_LACK(NORMALIZE_GRAD, normalize_grad, EGI_PURE, each, normalize, EGI_NORMALIZE_PARAMS) \
     /* in[0] z, in[1] U, in[2] h at the start, in[3] an LSTM's c at the start, or a GRU's own bias of the product, or \
        NULL, in[4] bool (B, T), which steps count, or NULL; out[0] all h, out[1] what the gradient needs, out[2] the \
        last h, out[3] an LSTM's last c */ \
-    MAY_LACK(RECURRENT, recurrent, EGI_PURE, recurrent, EGI_RECURRENT_PARAMS) \
+    MAY_LACK(RECURRENT, recurrent, EGI_PURE, recurrent, recurrent, EGI_RECURRENT_PARAMS) \
     /* in[0] U, in[1] what was kept, in[2..4] the gradients of all h, of the last h and c, each may be NULL, in[5] the \
        mask or NULL; out[0] dz, out[1] of a GRU that of the products h U + bias, else NULL, out[2..3] those of the \
        states at the start */ \
-    MAY_LACK(RECURRENT_GRAD, recurrent_grad, EGI_PURE, recurrent, EGI_RECURRENT_PARAMS)
+    MAY_LACK(RECURRENT_GRAD, recurrent_grad, EGI_PURE, recurrent, recurrent_grad, EGI_RECURRENT_PARAMS)
 // Parameters that several kernels share.
 #define EGI_REDUCE_PARAMS \
     EGI_PARAMS(egi_reduce_parameters, EGI_P(kind) EGI_P(outer) EGI_P(n) EGI_P(inner) EGI_P(exclusive) EGI_P(reverse) \
@@ -4699,6 +4711,8 @@ typedef struct egi_function_call {
     const struct egi_frame *around;             // the thread's frame when the body was called, in one of its own
 } egi_function_call;
 typedef bool egi_trap_function(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out);
+// Memory from which a kernel takes its workspace; what begins at `at` is free.
+typedef struct egi_space { char *begin, *at, *end; } egi_space;
 typedef struct egi_thread {
     egi_heap *heap;
     uintptr_t *stack;                           // references owned by scopes; low bits are tags
@@ -4757,6 +4771,7 @@ typedef struct egi_thread {
     int weights_component;
     bool restoring;                     // an iterator is being brought to a position that a file gave
     int slot;                           // of a thread of the team its number, from 1 on; of others 0 (THE TEAM)
+    egi_space space;                    // what a replay's plan has for the kernel that runs now; empty: it allocates
     struct egi_memory_file *memory_lent;        // files in memory that functions are given while they run
     struct { struct eg_summary_writer *writer; int64_t step, every; bool step_set; } summaries;
     // What eg_checkpoint_latest returned last; freed by its next call, or with the thread.
@@ -13546,6 +13561,23 @@ static void egi_window_tap_range(int64_t offset, int64_t stride, int64_t size, i
 
 enum { EGI_COLUMNS_BYTES = 1 << 17, EGI_CHUNK = 128 };
 
+// WORKSPACE. A kernel takes it here and gives it back, the last one first: from what a replay lends this thread
+// (egi_this.space), as large as the row's egi_kernel_space said, or from the allocator. Not zeroed; NULL without
+// memory. egi_space_of: how many bytes of the lent memory so many bytes take.
+static inline int64_t egi_space_of(int64_t bytes) { return bytes / EGI_ALIGN * EGI_ALIGN + EGI_ALIGN; }
+static void *egi_space_take(int64_t bytes) {
+    egi_space *s = &egi_this.space;
+    char *at = s->at;
+    if (s->end - at < egi_space_of(bytes)) return egi_alloc((size_t)bytes);
+    s->at = at + egi_space_of(bytes);
+    return at;
+}
+static void egi_space_give(void *memory) {
+    egi_space *s = &egi_this.space;
+    if ((char *)memory >= s->begin && (char *)memory < s->end) s->at = (char *)memory;
+    else egi_free(memory);
+}
+
 EGI_NOINLINE static void egi_plane_turn_u32(char *to_data, int64_t to_row, const char *from_data, int64_t from_step,
                                             int64_t rows, int64_t n);
 EGI_NOINLINE static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_data, int64_t from_step,
@@ -13554,7 +13586,7 @@ enum { EGI_TURN = 16 };                         // rows that are turned at once
 // Helpers of the stamped egi_cpu_<kernel>_<dtype>, which take the pointers and sizes out of a launch's tensors.
 static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
 static void egi_cpu_indices_done(const eg_tensor *x, const int64_t *index) {
-    if ((const char *)index != x->data) egi_free((void *)(uintptr_t)index);
+    if ((const char *)index != x->data) egi_space_give((void *)(uintptr_t)index);
 }
 // The data of `out` after copying the values of `in` into it, or zeros; NULL if there is no `out`.
 static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
@@ -13567,6 +13599,12 @@ static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
 static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
 
 enum { EGI_LANES = 16, EGI_PIECE = 32 };
+// How many positions of so many channels a normalization by columns adds side by side; the bytes of its workspace.
+static int64_t egi_norm_times(int64_t channels) { return channels < EGI_PIECE ? EGI_PIECE / channels : 1; }
+static int64_t egi_norm_bytes(const egi_normalize_parameters *p) {
+    const int64_t channels = p->groups * p->channels;
+    return (6 * channels * egi_norm_times(channels) + 6 * channels + 2 * p->groups) * (int64_t)sizeof(double);
+}
 // Asks for `bytes` of what a loop reads or writes EGI_FETCH_AHEAD bytes later. The processor fetches ahead by itself,
 // but less far than one core needs to have the memory's whole bandwidth. An address after a tensor's end is no fault.
 enum { EGI_FETCH_AHEAD = 1 << 14 };
@@ -15423,6 +15461,28 @@ EGI_CPU_OF_FLOATS(recurrent, in[0])
 EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
 EGI_CPU_OF_FLOATS(attention, in[0])
 EGI_CPU_OF_FLOATS(attention_grad, in[0])
+static int64_t egi_space_normalize(const egi_args *args) {
+    return egi_space_of(egi_norm_bytes((const egi_normalize_parameters *)args->parameters));
+}
+static int64_t egi_recurrent_space(const egi_args *args, bool back) {
+    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)args->parameters;
+    return egi_space_of(args->in[0]->dtype == EG_FLOAT32 ? egi_recurrent_bytes_f32(p, back)
+                        : egi_recurrent_bytes_f64(p, back));
+}
+static int64_t egi_space_recurrent(const egi_args *args) { return egi_recurrent_space(args, false); }
+static int64_t egi_space_recurrent_grad(const egi_args *args) { return egi_recurrent_space(args, true); }
+static int64_t egi_space_attention(const egi_args *args) {
+    egi_attention_job_f32 a;
+    egi_attention_job_f64 b;
+    return egi_space_of(args->in[0]->dtype == EG_FLOAT32 ? egi_attention_plan_f32(&a, args)
+                        : egi_attention_plan_f64(&b, args));
+}
+static int64_t egi_space_attention_grad(const egi_args *args) {
+    egi_attention_job_f32 a;
+    egi_attention_job_f64 b;
+    return egi_space_of(args->in[0]->dtype == EG_FLOAT32 ? egi_attention_plan_back_f32(&a, args)
+                        : egi_attention_plan_back_f64(&b, args));
+}
 // PRODUCTS OF THE OTHERS: of a column's elements, all but each one are multiplied, in double. Idea: a tree, as where
 // the gradient is composed (egi_products_of_others), and with its bits. Halves of the rows are multiplied until one row
 // is left; then the gradient of each half is that of their product times the other half. No quotient, which would be
@@ -15478,7 +15538,7 @@ EGI_PRODUCTS_OF_OTHERS(egi_others, )
 EGI_PRODUCTS_OF_OTHERS(egi_others_avx2, EGI_AVX2)
 #endif
 #undef EGI_PRODUCTS_OF_OTHERS
-typedef struct egi_others_job { const egi_args *args; int64_t strips, needs; double *space; } egi_others_job;
+typedef struct egi_others_job { const egi_args *args; int64_t strips, needs; int most; double *space; } egi_others_job;
 // Units are strips of columns; the last one takes what is left. Each thread has `needs` elements of space.
 static void egi_others_run(void *context, int64_t begin, int64_t end) {
     const egi_others_job *job = (const egi_others_job *)context;
@@ -15500,19 +15560,31 @@ static void egi_others_run(void *context, int64_t begin, int64_t end) {
         egi_others(p->n, p->inner, w, x + at, g + o * p->inner + j, space, y + at);
     }
 }
+// Plans the job; returns how many bytes all its threads take.
+static int64_t egi_others_plan(egi_others_job *job, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const int64_t strips = egi_max64(1, p->inner / EGI_OTHERS_COLUMNS),
+                  width = p->inner - (strips - 1) * EGI_OTHERS_COLUMNS;
+    job->args = args;
+    job->strips = strips;
+    job->needs = p->n == 1 ? 8 + width : 8;
+    job->space = NULL;
+    for (int64_t rows = p->n; rows > 1; job->needs += rows * width) rows = (rows + 1) / 2;
+    job->most = (int)egi_max64(1, egi_min64(p->outer * strips, egi_parallel_most()));
+    return job->most * job->needs * (int64_t)sizeof *job->space;
+}
+static int64_t egi_space_product_grad(const egi_args *args) {
+    egi_others_job job;
+    return egi_space_of(egi_others_plan(&job, args));
+}
 static bool egi_cpu_product_grad(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const int64_t strips = egi_max64(1, p->inner / EGI_OTHERS_COLUMNS), units = p->outer * strips,
-                  width = p->inner - (strips - 1) * EGI_OTHERS_COLUMNS;
-    const int most = (int)egi_max64(1, egi_min64(units, egi_parallel_most()));
-    egi_others_job job = { args, strips, 8, NULL };
+    egi_others_job job;
     (void)b;
-    for (int64_t rows = p->n; rows > 1; job.needs += rows * width) rows = (rows + 1) / 2;
-    if (p->n == 1) job.needs += width;
-    job.space = (double *)egi_alloc((size_t)(most * job.needs) * sizeof *job.space);
+    job.space = (double *)egi_space_take(egi_others_plan(&job, args));
     if (!job.space) return egi_memory_fail("reduce_prod", 0);
-    egi_parallel_with(most, units, 0.5 * (double)args->in[0]->size, egi_others_run, &job);
-    egi_free(job.space);
+    egi_parallel_with(job.most, p->outer * job.strips, 0.5 * (double)args->in[0]->size, egi_others_run, &job);
+    egi_space_give(job.space);
     return true;
 }
 // CHOOSING. Idea: vectors find the largest value of a block; its first place is then looked for only in the last block
@@ -16145,6 +16217,23 @@ static void egi_sort_bytes(int64_t n, int64_t k, bool descending, const uint8_t 
         if (to < k) order[to] = i;
     }
 }
+// The rows that egi_cpu_sort holds at once: of all n elements, or of the first k and some more; and the form with
+// positions.
+static int64_t egi_sort_room(const egi_sort_parameters *p) { return p->k < p->n / 4 ? 2 * p->k + 32 : p->n; }
+static egi_sort_form egi_sort_with_place(int size, int64_t n) {
+    return size < 8 && n <= (int64_t)UINT32_MAX ? EGI_SORT_PACKED : EGI_SORT_PAIRS;
+}
+// The bytes that it takes; 0: these rows are sorted without.
+static int64_t egi_sort_bytes_taken(const egi_sort_parameters *p, int size) {
+    const int64_t room = egi_sort_room(p);
+    return p->n <= egi_sort_short(size) || (size == 1 && room == p->n) ? 0
+           : room * 2 * egi_sort_form_size[egi_sort_with_place(size, p->n)];
+}
+static int64_t egi_space_sort(const egi_args *args) {
+    const int64_t bytes = egi_sort_bytes_taken((const egi_sort_parameters *)args->parameters,
+                                               egi_dtypes[args->in[0]->dtype].size);
+    return bytes ? egi_space_of(bytes) : 0;
+}
 // Short rows are sorted by counting ranks, longer ones of bytes by counting values. Other rows become unsigned keys in
 // the wanted order, sorted by digits: with positions if these are wanted or equal keys may be different values, else
 // alone. If only the first k of many are wanted, these are selected first (egi_sort_some).
@@ -16160,16 +16249,16 @@ static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
         egi_sort_short_rows(x->dtype, p->outer, p->n, p->k, p->descending, from, values, order);
         return true;
     }
-    const int64_t room = p->k < p->n / 4 ? 2 * p->k + 32 : p->n;
-    for (int64_t o = 0; size == 1 && room == p->n && o < p->outer; o++)
+    const int64_t room = egi_sort_room(p), bytes = egi_sort_bytes_taken(p, size);
+    for (int64_t o = 0; !bytes && o < p->outer; o++)
         egi_sort_bytes(p->n, p->k, p->descending, (const uint8_t *)from + o * p->n,
                        values ? (uint8_t *)values + o * p->k : NULL, order ? order + o * p->k : NULL);
-    if (size == 1 && room == p->n) return true;
-    const egi_sort_form with_place = size < 8 && p->n <= (int64_t)UINT32_MAX ? EGI_SORT_PACKED : EGI_SORT_PAIRS,
+    if (!bytes) return true;
+    const egi_sort_form with_place = egi_sort_with_place(size, p->n),
                         alone = size == 8 ? EGI_SORT_KEYS_8 : EGI_SORT_KEYS_4;
     bool (*const loses)(const void *, int64_t) = egi_sort_dtypes[x->dtype].loses;
-    char *space = (char *)egi_alloc((size_t)room * 2 * egi_sort_form_size[with_place]);
-    if (!space) return egi_memory_fail(args->op->name, room * 2 * egi_sort_form_size[with_place]);
+    char *space = (char *)egi_space_take(bytes);
+    if (!space) return egi_memory_fail(args->op->name, bytes);
     for (int64_t o = 0; o < p->outer; o++, from += p->n * size) {
         egi_sort_row r = { with_place, x->dtype, p->descending, p->n, p->k, room };
         if (!order && p->k == p->n && p->n <= (int64_t)UINT32_MAX && (!loses || !loses(from, p->n)))
@@ -16180,15 +16269,24 @@ static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
         egi_sort_write(&r, (const uint64_t *)items, from, values ? values + o * p->k * size : NULL,
                        order ? order + o * p->k : NULL);
     }
-    egi_free(space);
+    egi_space_give(space);
     return true;
 }
 
+// The bytes of a copy of the indices as int64; 0: they are int64.
+static int64_t egi_cpu_indices_bytes(const eg_tensor *x) {
+    return x->dtype == EG_INT64 && x->size ? 0 : (x->size ? x->size : 1) * (int64_t)sizeof(int64_t);
+}
+static int64_t egi_space_of_indices(const eg_tensor *x) {
+    const int64_t bytes = egi_cpu_indices_bytes(x);
+    return bytes ? egi_space_of(bytes) : 0;
+}
+static int64_t egi_space_sparse_xent(const egi_args *args) { return egi_space_of_indices(args->in[0]); }
 // The indices as int64, each checked to be in [0, limit), or NULL with an error, which calls them labels if `classes`.
 // The caller ends their use by egi_cpu_indices_done.
 static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes) {
-    int64_t *index = x->dtype == EG_INT64 && x->size ? (int64_t *)(void *)x->data
-                     : (int64_t *)egi_alloc((size_t)(x->size ? x->size : 1) * sizeof *index);
+    const int64_t bytes = egi_cpu_indices_bytes(x);
+    int64_t *index = (int64_t *)(bytes ? egi_space_take(bytes) : (void *)x->data);
     if (!index) { egi_memory_fail(name, x->size * 8); return NULL; }
     if (x->dtype != EG_INT64) egi_convert(x->dtype, x->data, EG_INT64, index, x->size);
     uint64_t beyond = 0;                        // negative if an index is out of range
@@ -16260,27 +16358,48 @@ static int64_t egi_cpu_product_needs(int dtype, const egi_matmul_parameters *p) 
     if (dtype != EG_FLOAT64 || !egi_dtypes_reached) return 0;
     return egi_gemm_needs_f64(p->ta, p->tb, p->m, p->n, p->k, p->ldb);
 }
+// Plans a batch of products: of many, whole ones are divided among threads, each with `needs` bytes; of a few, each is
+// divided itself, and needs is 0. Returns how many there are.
+static int64_t egi_cpu_batch_plan(const egi_matmul_parameters *p, int dtype, int most, double *cost, int64_t *needs) {
+    int64_t batches = 1;
+    for (int i = 0; i < p->batch_rank; i++) batches *= p->batch[i];
+    *cost = egi_gemm_cost_f32(p->m, p->n, p->k) * (double)batches;
+    *needs = 0;
+    if (batches >= 2 * most && most > 1 && *cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC)
+        *needs = (64 + egi_dtypes[dtype].size * egi_cpu_product_needs(dtype, p)) / 64 * 64;
+    return batches;
+}
+static int64_t egi_space_matmul(const egi_args *args) {
+    const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
+    const int dtype = args->in[0]->dtype, most = egi_parallel_most();
+    double cost;
+    int64_t needs;
+    egi_cpu_batch_plan(p, dtype, most, &cost, &needs);
+    return needs ? egi_space_of(needs * most)
+           : dtype == EG_FLOAT32 ? egi_gemm_space_f32(p->ta, p->tb, p->m, p->n, p->k, p->lda, p->ldb, p->n)
+           : dtype == EG_FLOAT64 ? egi_gemm_space_f64(p->ta, p->tb, p->m, p->n, p->k, p->lda, p->ldb, p->n) : 0;
+}
 // Products of matrices or of batches of matrices. False without memory.
 static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *y = args->in[1];
     const int dtype = x->dtype, most = egi_parallel_most();
+    double cost;
     egi_matmul_job job = { p, egi_cpu_product_of(dtype), x->data, y->data, args->in[2] ? args->in[2]->data : NULL,
                            args->out[0]->data, NULL, egi_dtypes[dtype].size, 0, false };
-    int64_t batches = 1;
+    const int64_t batches = egi_cpu_batch_plan(p, dtype, most, &cost, &job.needs);
     (void)b;
-    for (int i = 0; i < p->batch_rank; i++) batches *= p->batch[i];
-    // Many products are divided among threads as a whole; of a few, each is divided.
-    const double cost = egi_gemm_cost_f32(p->m, p->n, p->k) * (double)batches;
-    if (batches >= 2 * most && most > 1 && cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC) {
-        job.needs = 64 + job.size * egi_cpu_product_needs(dtype, p);
-        job.needs = job.needs / 64 * 64;
-        job.space = (char *)egi_alloc((size_t)(job.needs * most));
-    }
+    if (job.needs) job.space = (char *)egi_space_take(job.needs * most);
     if (job.space) egi_parallel_with(most, batches, cost, egi_matmul_run, &job);
     else egi_matmul_run(&job, 0, batches);
-    if (job.space) egi_free(job.space);
+    if (job.space) egi_space_give(job.space);
     return !job.failed || egi_memory_fail("matmul", 0);
+}
+// The bytes of egi_cpu_in_float64's copies.
+static int64_t egi_cpu_in_float64_bytes(const egi_args *args) {
+    int64_t n = args->in[0]->size + args->out[0]->size;
+    if (args->in[1]) n += args->in[1]->size;
+    return (n ? n : 1) * (int64_t)sizeof(double);
 }
 // Runs a float32 kernel in float64, on widened copies. It is for kernels that would add more than EGI_TERMS terms to
 // an element in float32 (see LONG SUMS in KERNEL TEXTS).
@@ -16289,11 +16408,10 @@ static bool egi_cpu_in_float64(const egi_args *args, bool (*kernel)(const egi_ar
     eg_tensor copy[3];
     double *space, *at;
     const eg_tensor *all[3] = { args->in[0], args->in[1], args->out[0] };
-    int64_t n = 0;
+    const int64_t bytes = egi_cpu_in_float64_bytes(args);
     egi_dtypes_reach();
-    for (int i = 0; i < 3; i++) n += all[i] ? all[i]->size : 0;
-    space = at = (double *)egi_alloc((size_t)(n ? n : 1) * sizeof *space);
-    if (!space) return egi_memory_fail(args->op->name, n * 8);
+    space = at = (double *)egi_space_take(bytes);
+    if (!space) return egi_memory_fail(args->op->name, bytes);
     memset(copy, 0, sizeof copy);
     for (int i = 0; i < 3; i++) {
         if (!all[i]) continue;
@@ -16307,14 +16425,11 @@ static bool egi_cpu_in_float64(const egi_args *args, bool (*kernel)(const egi_ar
     }
     const bool ok = kernel(&wide);
     if (ok) egi_convert(EG_FLOAT64, copy[2].data, EG_FLOAT32, args->out[0]->data, args->out[0]->size);
-    egi_free(space);
+    egi_space_give(space);
     return ok;
 }
-// A convolution or one of its gradients. float32 is computed in float64 where too many terms would be added in float32.
-static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
-    const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
-    (void)b;
-    if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_conv_f64(args);
+// Whether a float32 convolution is computed in float64, since too many terms would be added in float32.
+static bool egi_cpu_conv_widens(const egi_conv_parameters *p) {
     // These kinds add a filter's taps one after another; in the other kinds a matrix product adds them, and is itself
     // exact enough for long sums.
     const egi_windows *w = &p->windows;
@@ -16322,8 +16437,39 @@ static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     const int64_t taps = egi_windows_taps(w), groups = egi_max64(w->groups, 1), most = EGI_TERMS * EGI_KC,
                   terms = p->kind == EGI_CONV_FORWARD ? taps * (w->c / groups)
                           : p->kind == EGI_CONV_INPUT ? w->oc / groups : 0;
-    return (adds && taps > EGI_TERMS) || terms > most ? egi_cpu_in_float64(args, egi_cpu_conv_f64)
-           : egi_cpu_conv_f32(args);
+    return (adds && taps > EGI_TERMS) || terms > most;
+}
+static int64_t egi_space_conv(const egi_args *args) {
+    const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
+    if (args->in[0]->dtype != EG_FLOAT32) return egi_conv_space_f64(&p->windows, (int)p->kind);
+    return !egi_cpu_conv_widens(p) ? egi_conv_space_f32(&p->windows, (int)p->kind)
+           : egi_space_of(egi_cpu_in_float64_bytes(args)) + egi_conv_space_f64(&p->windows, (int)p->kind);
+}
+// A convolution or one of its gradients.
+static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
+    (void)b;
+    if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_conv_f64(args);
+    return egi_cpu_conv_widens((const egi_conv_parameters *)args->parameters)
+           ? egi_cpu_in_float64(args, egi_cpu_conv_f64) : egi_cpu_conv_f32(args);
+}
+// Whether float32 is pooled in float64, since too many terms would be added; and how far apart in x, in pixels, the
+// first and last element of a window may lie (doubles, since the products may exceed 2^63).
+static bool egi_cpu_pool_widens(const egi_pool_parameters *p, double *span) {
+    double elements = 1;
+    *span = 1;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+        const egi_window *a = &p->windows.axis[i];
+        const double taps = (double)egi_min64(a->taps, a->in);
+        elements *= taps;
+        *span *= *span > 1 ? (double)a->in : taps;
+    }
+    return p->kind != EGI_POOL_MAX_INDEX && elements > (double)EGI_TERMS;
+}
+static int64_t egi_space_pool(const egi_args *args) {
+    double span;
+    return args->in[0]->dtype == EG_FLOAT32 &&
+           egi_cpu_pool_widens((const egi_pool_parameters *)args->parameters, &span)
+           ? egi_space_of(egi_cpu_in_float64_bytes(args)) : 0;
 }
 // Pooling, or a gradient of it. float32 finds the positions of maxima in 32 bits, so windows may span at most 2^31
 // pixels.
@@ -16331,17 +16477,8 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
     const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
     (void)b;
     if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_pool_f64(args);
-    // How many elements a window has, and how far apart in x, in pixels, its first and last may lie (doubles, since the
-    // products may exceed 2^63).
-    double elements = 1, span = 1;
-    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
-        const egi_window *a = &p->windows.axis[i];
-        const double taps = (double)egi_min64(a->taps, a->in);
-        elements *= taps;
-        span *= span > 1 ? (double)a->in : taps;
-    }
-    if (p->kind != EGI_POOL_MAX_INDEX && elements > (double)EGI_TERMS)
-        return egi_cpu_in_float64(args, egi_cpu_pool_f64);
+    double span;
+    if (egi_cpu_pool_widens(p, &span)) return egi_cpu_in_float64(args, egi_cpu_pool_f64);
     if (span > INT32_MAX)
         return egi_fail(EG_ERROR_SHAPE, args->op->name, "the windows of %s span more than 2^31 pixels",
                         egi_tensor_show(args->in[0]));
@@ -16380,6 +16517,10 @@ static void egi_gather_run(void *context, int64_t begin, int64_t end) {
 static const int64_t *egi_cpu_positions(const egi_gather_parameters *p, const eg_tensor *indices) {
     return p->most && indices->size ? (const int64_t *)(const void *)indices->data
            : egi_cpu_indices(p->name, indices, p->rows, false);
+}
+static int64_t egi_space_gather(const egi_args *args) {
+    const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
+    return p->most && args->in[1]->size ? 0 : egi_space_of_indices(args->in[1]);
 }
 // out[o, i] = x[o, index[i]], for x seen as (outer, rows, inner). False with an error where an index is no row.
 static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
@@ -16515,6 +16656,22 @@ static void egi_scatter_run(void *context, int64_t begin, int64_t end) {
     }
 }
 #undef EGI_SCATTER
+// The bytes that say of each row whether it is hot, and those of the sums of so many hot rows. Whether n updates can
+// make a row hot, or must be asked whether they do.
+static int64_t egi_cpu_hot_bytes(const egi_gather_parameters *p) { return (p->rows + 1) * (int64_t)sizeof(uint32_t); }
+static int64_t egi_cpu_sums_bytes(const egi_gather_parameters *p, int64_t many) {
+    return (many * p->inner + 1) * (int64_t)sizeof(double);
+}
+static bool egi_cpu_can_be_hot(const egi_gather_parameters *p, int dtype, int64_t n) {
+    return dtype == EG_FLOAT32 && n > EGI_TERMS && !(p->most && p->most <= EGI_TERMS);
+}
+static int64_t egi_space_scatter_add(const egi_args *args) {
+    const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
+    const int64_t n = args->in[1]->size, bytes = egi_space_gather(args);
+    return !egi_cpu_can_be_hot(p, args->out[0]->dtype, n) ? bytes
+           : bytes + egi_space_of(egi_cpu_hot_bytes(p)) +
+             egi_space_of(egi_cpu_sums_bytes(p, egi_min64(n / (EGI_TERMS + 1), p->rows)));
+}
 // y[o, index[i]] += updates[o, i]. False with an error, before y is written, where an index is no row or memory is
 // missing.
 static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
@@ -16528,18 +16685,18 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     bool ok = index != NULL;
     (void)b;
     if (!ok) return false;
-    if (out->dtype == EG_FLOAT32 && !(p->most && p->most <= EGI_TERMS) && egi_cpu_may_be_hot(index, n)) {
-        ok = (hot = (uint32_t *)egi_alloc((size_t)(p->rows + 1) * sizeof *hot)) != NULL;
+    if (egi_cpu_can_be_hot(p, out->dtype, n) && egi_cpu_may_be_hot(index, n)) {
+        ok = (hot = (uint32_t *)egi_space_take(egi_cpu_hot_bytes(p))) != NULL;
         if (ok) many = egi_cpu_hot_rows(index, n, hot, p->rows);
-        if (many) ok = (job.sums = (double *)egi_alloc((size_t)(many * p->inner + 1) * sizeof *job.sums)) != NULL;
+        if (many) ok = (job.sums = (double *)egi_space_take(egi_cpu_sums_bytes(p, many))) != NULL;
         if (many) job.hot = hot;
     }
     if (many || p->outer < 4 * most) job.ranges = most;
     if (ok && out->size)
         egi_parallel_with(most, job.ranges ? most : p->outer, 0.1 * (double)out->size +
                           (double)p->outer * (double)n * (0.5 + 0.4 * (double)p->inner), egi_scatter_run, &job);
-    if (hot) egi_free(hot);
-    if (job.sums) egi_free(job.sums);
+    if (job.sums) egi_space_give(job.sums);
+    if (hot) egi_space_give(hot);
     egi_cpu_indices_done(indices, index);
     return ok || egi_memory_fail(p->name, p->rows * 4);
 }
@@ -18865,8 +19022,12 @@ static eg_tensor *egi_positions_flat(const char *name, eg_tensor *index, eg_shap
     if (!y) return NULL;
     egi_positions k = { name, depth, along, shape.rank, { 0 } };
     for (int i = 0; i < shape.rank; i++) k.dims[i] = shape.dims[i];
-    const egi_args args = { NULL, 0, { index }, { y }, &k };
-    if (y->size && !egi_host_work(egi_work_positions, &args, sizeof k)) { egi_object_release(&y->object); return NULL; }
+    // The host reads whole tensors where they lie; of others it would make a copy in memory of its own.
+    eg_tensor *whole = egi_contiguous(index);
+    const egi_args args = { NULL, 0, { whole }, { y }, &k };
+    const bool ok = whole && (!y->size || egi_host_work(egi_work_positions, &args, sizeof k));
+    if (whole) egi_object_release(&whole->object);
+    if (!ok) { egi_object_release(&y->object); return NULL; }
     return egi_scope_own(y);
 }
 // The length of the last axis of the indices: how many leading axes, of the `rank` axes that `into` names, a row of
@@ -40879,7 +41040,7 @@ EGI_AS_TOLD
 // never the call: the body has run, its results are right, and the function continues eagerly, with a reason.
 // Called by: programs, steps of eg_fit (31), sessions. Must hold: a replay gives the bits that the body would give, and
 // changes the same variables and random numbers, or nothing.
-// Read first: 16, 23, 27, 29.  Proof: tests/core/traced.c, taped.c, fusion.c, graphs.c, sessions.c, saved.c
+// Read first: 16, 23, 27, 29.  Proof: tests/core/traced.c, taped.c, fusion.c, plans.c, graphs.c, sessions.c, saved.c
 
 EGI_SMALL
 
@@ -40953,7 +41114,7 @@ typedef struct egi_trace_variable {
     int32_t form;
     bool trainable, assigned, made;      // made: by the body
 } egi_trace_variable;
-// The memory of a replay's temporaries, used by one replay at a time: a call takes an arena from the function's list
+// The memory of a replay's temporaries and kernels, used by one replay at a time: a call takes an arena from the function's list
 // and puts it back. All traces of a function share the list, so that it has as many arenas as replays ran at once, each
 // as large as the largest trace needs.
 typedef struct egi_arena {
@@ -41022,7 +41183,7 @@ typedef struct egi_trace {
     uint16_t *out_flags;
     eg_random_state random;      // after the last EGI_RUN_CHECK, or at the call's begin
     uint64_t drew;
-    int64_t arena_bytes, calls, check;
+    int64_t arena_bytes, calls, check;      // arena_bytes: temporaries, and the workspace of steps
     int64_t equal;               // the number of the call that last found list and body equal
     int64_t settings;            // egi_settings at the last comparison; -1: compare
     bool assigns, failed;        // failed: no memory for the list
@@ -41266,7 +41427,7 @@ static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
 #define EGI_PARAMS(type, fields) type
 #define EGI_PARAM_ARRAY(type, n) type
 #define EGI_NO_PARAMS char
-#define EGI_KERNEL_ROOM(NUMBER, name, flags, operations, parameters) parameters name;
+#define EGI_KERNEL_ROOM(NUMBER, name, flags, operations, space, parameters) parameters name;
 typedef union egi_parameters {
     EGI_KERNEL_TABLE(EGI_KERNEL_ROOM, EGI_KERNEL_ROOM, EGI_KERNEL_ROOM)
     double numbers[2];
@@ -41293,7 +41454,7 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
     memcpy(room, parameters, (n) * sizeof(type)); \
     return (n) * sizeof(type);
 #define EGI_NO_PARAMS return 0;
-#define EGI_KERNEL_KEEPS(NUMBER, name, flags, operations, parameters) case EGI_##NUMBER: { parameters }
+#define EGI_KERNEL_KEEPS(NUMBER, name, flags, operations, space, parameters) case EGI_##NUMBER: { parameters }
     memset(room, 0, sizeof(egi_parameters));
     switch (kernel) {
     EGI_KERNEL_TABLE(EGI_KERNEL_KEEPS, EGI_KERNEL_KEEPS, EGI_KERNEL_KEEPS)
@@ -42085,7 +42246,8 @@ typedef struct egi_group {
     bool folds;
     egi_matmul_parameters product;
 } egi_group;
-struct egi_trace_step { int64_t line; egi_group *group; };
+// space: bytes of workspace that its kernel is lent, from `offset` of the arena.
+struct egi_trace_step { int64_t line; egi_group *group; int64_t space, offset; };
 
 // What the passes know. Of each place (by its home): how many lines write it, and read it; the line that writes it; the
 // node that it is in the group that is built now, or -1. Of each line its state.
@@ -43039,8 +43201,53 @@ static egi_place *egi_group_takes_over(const egi_trace *t, int64_t step, int32_t
     }
     return NULL;
 }
+// A handle that shows an operand, without its elements.
+static void egi_operand_show(egi_operand *o, eg_tensor *x) {
+    x->object.refs = 1;
+    x->object.kind = EGI_TENSOR;
+    x->dtype = o->dtype;
+    x->rank = o->rank;
+    x->flags = o->flags;
+    x->size = o->size;
+    x->op = o->op;
+    if (o->place < 0) { x->number = o->number; x->integer = o->integer; return; }
+    x->dims = o->dims;
+    x->strides = o->strides;
+}
+// How many bytes of workspace a line's kernel takes. A device has its own.
+static int64_t egi_line_space(const egi_trace *t, const egi_trace_line *line) {
+#define egi_space_none NULL
+#define EGI_KERNEL_SPACE(NUMBER, name, flags, operations, space, ...) egi_space_##space,
+    static egi_kernel_space *const kernels[] = { EGI_KERNEL_TABLE(EGI_KERNEL_SPACE, EGI_KERNEL_SPACE,
+                                                                  EGI_KERNEL_SPACE) };
+    eg_tensor shown[8 + EGI_MAX_OUT];
+    egi_args args = { line->op, line->variant, { NULL }, { NULL }, line->parameters };
+    if (line->kernel < 0 || !kernels[line->kernel] || t->backend != &egi_cpu) return 0;
+    memset(shown, 0, sizeof shown);
+    for (int k = 0; k < 8 + EGI_MAX_OUT; k++) {
+        const int32_t operand = k < 8 ? line->in[k] : line->out[k - 8];
+        if (operand < 0) continue;
+        egi_operand_show(&t->operands[operand], &shown[k]);
+        if (k < 8) args.in[k] = &shown[k];
+        else args.out[k - 8] = &shown[k];
+    }
+    return kernels[line->kernel](&args);
+}
+// The lowest gap of `bytes` in the arena, beside the n places live[], which are in the order of offsets. *k: how many
+// of them lie below it.
+static int64_t egi_trace_gap(egi_trace *t, const int32_t *live, int64_t n, int64_t bytes, int64_t *k) {
+    int64_t at = 0;
+    for (*k = 0; *k < n; ++*k) {
+        const egi_place *q = &t->places[live[*k]];
+        if (q->offset - at >= bytes) break;
+        at = q->offset + (q->bytes + EGI_ALIGN - 1) / EGI_ALIGN * EGI_ALIGN;
+    }
+    t->arena_bytes = egi_max64(t->arena_bytes, at + bytes);
+    return at;
+}
 // Places temporaries in the arena, each in the lowest gap that is free from its first to its last step, or in place of
-// an operand of the group that makes it. `begins`: for each step, the first of a list of places that begin there.
+// an operand of the group that makes it; and each step's workspace, in the lowest gap of that step. `begins`: for each
+// step, the first of a list of places that begin there.
 static bool egi_trace_plan(egi_trace *t) {
     const size_t places = (size_t)t->n_places + 1;
     int32_t *live = (int32_t *)egi_alloc((2 * places + (size_t)t->n_steps + 1) * sizeof *live);
@@ -43055,31 +43262,27 @@ static bool egi_trace_plan(egi_trace *t) {
         begins[p->first] = (int32_t)i;
     }
     for (int64_t step = 0; step < t->n_steps; step++) {
-        if (begins[step] < 0) continue;
-        int64_t kept = 0;
+        egi_trace_step *now = &t->steps[step];
+        now->space = now->group ? 0 : egi_line_space(t, &t->lines[now->line]);
+        if (begins[step] < 0 && !now->space) continue;
+        int64_t kept = 0, k;
         for (int64_t j = 0; j < n; j++) if (t->places[live[j]].last >= step) live[kept++] = live[j];
         n = kept;
         for (int32_t i = begins[step]; i >= 0; i = next[i]) {
             egi_place *p = &t->places[i];
-            int64_t at = 0, k = 0;
             const egi_place *former = egi_group_takes_over(t, step, i);
             if (former) {
-                while (&t->places[live[k]] != former) k++;
+                for (k = 0; &t->places[live[k]] != former;) k++;
                 p->offset = former->offset;
                 live[k] = i;
                 continue;
             }
-            for (; k < n; k++) {                           // live[] is in the order of offsets
-                const egi_place *q = &t->places[live[k]];
-                if (q->offset - at >= p->bytes) break;
-                at = q->offset + (q->bytes + EGI_ALIGN - 1) / EGI_ALIGN * EGI_ALIGN;
-            }
+            p->offset = egi_trace_gap(t, live, n, p->bytes, &k);
             memmove(live + k + 1, live + k, (size_t)(n - k) * sizeof *live);
             live[k] = i;
             n++;
-            p->offset = at;
-            if (at + p->bytes > t->arena_bytes) t->arena_bytes = at + p->bytes;
         }
+        if (now->space) now->offset = egi_trace_gap(t, live, n, now->space, &k);
     }
     egi_free(live);
     return true;
@@ -43167,16 +43370,8 @@ static void egi_trace_run_show(egi_trace *t, egi_trace_run *run) {
     for (int64_t i = 0; i < t->n_operands; i++) {
         egi_operand *o = &t->operands[i];
         eg_tensor *x = &run->handles[i];
-        x->object.refs = 1;
-        x->object.kind = EGI_TENSOR;
-        x->dtype = o->dtype;
-        x->rank = o->rank;
-        x->flags = o->flags;
-        x->size = o->size;
-        x->op = o->op;
-        if (o->place < 0) { x->number = o->number; x->integer = o->integer; continue; }
-        x->dims = o->dims;
-        x->strides = o->strides;
+        egi_operand_show(o, x);
+        if (o->place < 0) continue;
         x->buffer = &run->buffers[egi_trace_home(t, o->place)];
         if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;
     }
@@ -43417,6 +43612,17 @@ static bool egi_group_update(egi_trace *t, egi_trace_run *run, const egi_group *
     args->variant = g->lines;
     return t->lines[g->line[0]].run(t->backend, args);
 }
+// Runs a kernel in the workspace that the plan has for it. It allocates where it takes more, since there are more
+// threads than when the list was planned.
+static bool egi_trace_line_lend(const egi_trace *t, const egi_trace_run *run, const egi_trace_step *step,
+                                const egi_args *args) {
+    egi_space *s = &egi_this.space;
+    s->begin = s->at = (char *)run->arena->buffer->data + step->offset;
+    s->end = s->begin + step->space;
+    const bool ok = t->lines[step->line].run(t->backend, args);
+    memset(s, 0, sizeof *s);
+    return ok;
+}
 // Runs step i of the list. *counter: the random counter from which the line's draws are counted.
 static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t *counter) {
     const egi_group *g = t->steps[i].group;
@@ -43443,6 +43649,7 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
         *counter = egi_this.random.counter;
         return ok;
     }
+    if (t->steps[i].space) return egi_trace_line_lend(t, run, &t->steps[i], a);
     if (line->kernel != EGI_RANDOM) return line->run(t->backend, a);
     egi_random_parameters p = *(const egi_random_parameters *)line->parameters;
     egi_args drawn = *a;
@@ -46550,7 +46757,7 @@ EAGER_API bool eg_function_print(eg_function *f) {
     if (!t) return false;
     egi_text text;
     memset(&text, 0, sizeof text);
-    egi_text_printf(&text, "%lld line%s, %lld bytes of temporaries\n", (long long)t->n_lines,
+    egi_text_printf(&text, "%lld line%s, %lld bytes of temporaries and workspace\n", (long long)t->n_lines,
                     egi_text_plural(t->n_lines),
                     (long long)t->arena_bytes);
     for (int64_t i = 0; i < t->n_lines; i++) {
@@ -46769,7 +46976,7 @@ static void egi_cost_table(egi_text *text, const egi_profile *p) {
     double sum[3] = { 0, 0, 0 }, whole = 0;
     char names[EGI_NAMES_ROOM];
     for (int64_t i = 0; i < t->n_steps; i++) whole += p->seconds[i] * 1e6 / (double)p->replays;
-    egi_text_printf(text, "%lld replays; %lld bytes of temporaries\n%5s  %-40s %14s %14s %12s %7s\n",
+    egi_text_printf(text, "%lld replays; %lld bytes of temporaries and workspace\n%5s  %-40s %14s %14s %12s %7s\n",
                     (long long)p->replays, (long long)t->arena_bytes, "step", "lines", "operations", "bytes",
                     "us a call", "part");
     for (int64_t i = 0; i < t->n_steps; i++) {
@@ -54981,21 +55188,21 @@ EGI_NOINLINE static bool EGI_TN(egi_row_is_finite)(int64_t n, const EGI_T *x) {
 
 // A sum of up to `most` arrays of n elements. The caller adds arrays to level[0] and reports it by egi_levels_step;
 // after EGI_TERMS arrays the sum is added to the next level and cleared, and so on. The last level is `result`.
-// egi_levels_end adds what is left and frees the space.
-typedef struct EGI_TN(egi_levels) { int64_t n, added[8]; int count; EGI_T *level[8], *space; } EGI_TN(egi_levels);
-// Begins a sum into `result`, which the caller has filled. False without memory.
-static bool EGI_TN(egi_levels_begin)(EGI_TN(egi_levels) *s, int64_t n, EGI_T *result, int64_t most) {
+// egi_levels_end adds what is left.
+typedef struct EGI_TN(egi_levels) { int64_t n, added[8]; int count; EGI_T *level[8]; } EGI_TN(egi_levels);
+// How many levels there are, the result among them.
+static int EGI_TN(egi_levels_count)(int64_t most) {
+    int count = 1;
+    for (; most > EGI_TERMS && count < 8; most = most / EGI_TERMS + 1) count++;
+    return count;
+}
+// Begins a sum into `result`, which the caller has filled. space: n elements for each of the other levels.
+static void EGI_TN(egi_levels_begin)(EGI_TN(egi_levels) *s, int64_t n, EGI_T *result, int count, EGI_T *space) {
     memset(s, 0, sizeof *s);
     s->n = n;
-    s->count = 1;
-    for (int64_t left = most; left > EGI_TERMS && s->count < 8; left = left / EGI_TERMS + 1) s->count++;
-    if (s->count > 1) {
-        s->space = (EGI_T *)egi_alloc((size_t)(n * (s->count - 1)) * sizeof(EGI_T));
-        if (s->space == NULL) return false;
-        EGI_TN(egi_zero)(n * (s->count - 1), s->space);
-    }
-    for (int i = 0; i < s->count; i++) s->level[i] = i == s->count - 1 ? result : s->space + i * n;
-    return true;
+    s->count = count;
+    EGI_TN(egi_zero)(n * (count - 1), space);
+    for (int i = 0; i < count; i++) s->level[i] = i == count - 1 ? result : space + i * n;
 }
 // Reports that `added` arrays were added to level[0] since the last call.
 static void EGI_TN(egi_levels_step)(EGI_TN(egi_levels) *s, int64_t added) {
@@ -55009,7 +55216,6 @@ static void EGI_TN(egi_levels_step)(EGI_TN(egi_levels) *s, int64_t added) {
 }
 static void EGI_TN(egi_levels_end)(EGI_TN(egi_levels) *s) {
     for (int i = 0; i + 1 < s->count; i++) EGI_TN(egi_axpy)(s->n, 1, s->level[i], s->level[i + 1]);
-    if (s->space != NULL) egi_free(s->space);
 }
 
 // Packs op(A) (m, k) into panels of mr rows, column after column. The last panel may have fewer rows; the places of the
@@ -55265,6 +55471,8 @@ static int64_t EGI_TN(egi_gemm_needs)(bool ta, bool tb, int64_t m, int64_t n, in
 static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
     return (double)m * (double)n * (double)k * (double)sizeof(EGI_T) * egi_term_cost();
 }
+// How many threads a product that is no part of divided work has.
+static int EGI_TN(egi_gemm_threads)(double cost) { return cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1; }
 // egi_gemm by tiles, for k <= EGI_TERMS * EGI_KC. Small blocks are packed on the C stack, which is safe since there is
 // no recursion; larger ones in `given` memory, or in memory of its own.
 EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a,
@@ -55286,13 +55494,13 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
     EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, 0, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
                                { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, end };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
-    const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
+    const int threads = given ? 1 : EGI_TN(egi_gemm_threads)(cost);
     const double whole = threads > 1 ? cost : 0;
     EGI_T *space = given ? given : stack;
     int64_t need_a;
     const int64_t need = EGI_TN(egi_gemm_plan)(&g, threads, &need_a), most = g.mg, terms = g.kc;
     if (!given && need > (int64_t)(EGI_PACK_STACK / sizeof(EGI_T)) &&
-        !(space = (EGI_T *)egi_alloc((size_t)need * sizeof(EGI_T)))) return false;
+        !(space = (EGI_T *)egi_space_take(need * (int64_t)sizeof(EGI_T)))) return false;
     g.packed_a = space;
     g.packed_b = space + need_a;
     if (end) end->done = true;
@@ -55316,8 +55524,38 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
             }
         }
     }
-    if (space != stack && space != given) egi_free(space);
+    if (space != stack && space != given) egi_space_give(space);
     return true;
+}
+// Whether such a product is one of a matrix and a vector: 1 the right operand, 2 the left one; else 0.
+static inline int EGI_TN(egi_gemm_vector)(bool ta, bool tb, int64_t m, int64_t n, int64_t lda, int64_t ldb,
+                                          int64_t ldc) {
+    if (n == 1 && ldc == 1 && (tb || ldb == 1)) return 1;
+    return m == 1 && (!ta || lda == 1) ? 2 : 0;
+}
+// How many of k terms egi_gemm_long adds in the result itself.
+static inline int64_t EGI_TN(egi_gemm_half)(int64_t k) { return (k / 2 + EGI_KC - 1) / EGI_KC * EGI_KC; }
+// The bytes of workspace that egi_gemm takes where it is not given any.
+static int64_t EGI_TN(egi_gemm_space)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb,
+                                      int64_t ldc) {
+    EGI_TN(egi_gemm_job) g;
+    int64_t need_a;
+    if (m <= 0 || n <= 0 || k <= 0 || m * n == 1) return 0;
+    if (k > EGI_TERMS * EGI_KC) {
+        const int64_t half = EGI_TN(egi_gemm_half)(k);
+        return egi_max64(EGI_TN(egi_gemm_space)(ta, tb, m, n, half, lda, ldb, ldc),
+                         egi_space_of(m * n * (int64_t)sizeof(EGI_T)) +
+                         EGI_TN(egi_gemm_space)(ta, tb, m, n, k - half, lda, ldb, n));
+    }
+    if (EGI_TN(egi_gemm_vector)(ta, tb, m, n, lda, ldb, ldc)) return 0;
+#ifdef EAGER_OPENBLAS
+    if (egi_openblas_takes(m, n, k) && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) return 0;
+#endif
+    memset(&g, 0, sizeof g);
+    g.ta = ta, g.tb = tb, g.m = m, g.n = n, g.k = k, g.ldb = ldb;
+    const int64_t bytes = (int64_t)sizeof(EGI_T) *
+                          EGI_TN(egi_gemm_plan)(&g, EGI_TN(egi_gemm_threads)(EGI_TN(egi_gemm_cost)(m, n, k)), &need_a);
+    return bytes > EGI_PACK_STACK ? egi_space_of(bytes) : 0;
 }
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
                              const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate, EGI_T *given,
@@ -55328,14 +55566,14 @@ static bool EGI_TN(egi_gemm_long)(bool ta, bool tb, int64_t m, int64_t n, int64_
                                   const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
     if (k <= EGI_TERMS * EGI_KC)
         return EGI_TN(egi_gemm)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, NULL, NULL);
-    const int64_t half = (k / 2 + EGI_KC - 1) / EGI_KC * EGI_KC;
+    const int64_t half = EGI_TN(egi_gemm_half)(k);
     if (!EGI_TN(egi_gemm_long)(ta, tb, m, n, half, a, lda, b, ldb, c, ldc, accumulate)) return false;
-    EGI_T *rest = (EGI_T *)egi_alloc((size_t)(m * n) * sizeof(EGI_T));
+    EGI_T *rest = (EGI_T *)egi_space_take(m * n * (int64_t)sizeof(EGI_T));
     if (rest == NULL) return false;
     const bool ok = EGI_TN(egi_gemm_long)(ta, tb, m, n, k - half, a + (ta ? half * lda : half), lda,
                                           b + (tb ? half : half * ldb), ldb, rest, n, false);
     for (int64_t i = 0; i < m && ok; i++) EGI_TN(egi_axpy)(n, 1, rest + i * n, c + i * ldc);
-    egi_free(rest);
+    egi_space_give(rest);
     return ok;
 }
 // C (m, n) = op(A) (m, k) · op(B) (k, n), or C += where accumulate; op transposes where ta or tb says so. Row-major;
@@ -55372,11 +55610,12 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         return true;
     }
     if (k > EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm_long)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
-    if (n == 1 && ldc == 1 && (tb || ldb == 1)) {
+    const int vector = EGI_TN(egi_gemm_vector)(ta, tb, m, n, lda, ldb, ldc);
+    if (vector == 1) {
         EGI_TN(egi_gemv)(ta, m, k, a, lda, b, c, accumulate);
         return true;
     }
-    if (m == 1 && (!ta || lda == 1)) {
+    if (vector == 2) {
         EGI_TN(egi_gemv)(!tb, n, k, b, ldb, a, c, accumulate);
         return true;
     }
@@ -55490,17 +55729,23 @@ static void EGI_TN(egi_recurrent_divide)(EGI_TN(egi_recurrent_job) *job, egi_wor
     job->units = egi_max64(egi_min64(q->batch / job->by.tile.mr, job->most), 1);
     egi_parallel_with(job->most, job->units, cost, work, job);
 }
+// The bytes of workspace of the forward pass, or of the gradient.
+static int64_t EGI_TN(egi_recurrent_bytes)(const egi_recurrent_parameters *q, bool back) {
+    const int64_t u = q->units, width = q->gates * u, product = q->batch * width,
+                  most = back ? 0 : egi_parallel_most(),
+                  right = back ? EGI_TN(egi_product_right_size)(width, u) : EGI_TN(egi_product_right_size)(u, width);
+    return (right + product + (back ? u : width) + most * (q->pieces * u + u)) * (int64_t)sizeof(EGI_T);
+}
 // z is x W (+ b) for all steps, one product of the caller's; `recurrent` is U. False: no memory.
 static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent,
                                   const EGI_T *bias, const uint8_t *mask, EGI_T *all, EGI_T *kept, EGI_T *h, EGI_T *c) {
-    const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
-    const int most = egi_parallel_most();
+    const int64_t u = q->units, width = q->gates * u;
     const int64_t right = EGI_TN(egi_product_right_size)(u, width), product = q->batch * width;
-    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + width + most * (pieces + u)) * sizeof *space);
+    EGI_T *space = (EGI_T *)egi_space_take(EGI_TN(egi_recurrent_bytes)(q, false));
     EGI_TN(egi_recurrent_job) job;
     if (!space) return false;
     memset(&job, 0, sizeof job);
-    job.most = most;
+    job.most = egi_parallel_most();
     job.q = q, job.z = z, job.mask = mask, job.all = all, job.kept = kept, job.h = h, job.c = c;
     job.products = space + right, job.zeros = job.products + product, job.nowhere = job.zeros + width;
     job.bias = bias;
@@ -55508,7 +55753,7 @@ static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T
     memset(job.zeros, 0, (size_t)width * sizeof *job.zeros);
     job.by = EGI_TN(egi_product_right_make)(false, u, width, recurrent, width, space);
     EGI_TN(egi_recurrent_divide)(&job, EGI_TN(egi_recurrent_run));
-    egi_free(space);
+    egi_space_give(space);
     return true;
 }
 // dh and dc hold the gradients of the last states and get those of the initial ones; dp gets the products' gradients.
@@ -55551,7 +55796,7 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
                                        EGI_T *dc) {
     const int64_t u = q->units, width = q->gates * u;
     const int64_t right = EGI_TN(egi_product_right_size)(width, u), product = q->batch * width;
-    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + u) * sizeof *space);
+    EGI_T *space = (EGI_T *)egi_space_take(EGI_TN(egi_recurrent_bytes)(q, true));
     EGI_TN(egi_recurrent_job) job;
     if (!space) return false;
     memset(&job, 0, sizeof job);
@@ -55562,7 +55807,7 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
     memset(job.zeros, 0, (size_t)u * sizeof *job.zeros);
     job.by = EGI_TN(egi_product_right_make)(true, width, u, recurrent, width, space);
     EGI_TN(egi_recurrent_divide)(&job, EGI_TN(egi_recurrent_back));
-    egi_free(space);
+    egi_space_give(space);
     return true;
 }
 
@@ -55720,48 +55965,46 @@ typedef struct EGI_TN(egi_conv_job) {
     int64_t parts, adds;                // of the filter's gradient; how often a block adds to an element
     int64_t blocks, first, last;        // of the filter's gradient by lines: all, and those that are made now
     EGI_TN(egi_levels) sums[EGI_TN(EGI_CONV_PARTS)];
+    int levels;                         // of each
     EGI_TN(egi_product_right) right;
     EGI_T *space;                       // a thread's columns, then the memory of its product
-    int64_t columns, needs;
+    int64_t columns, needs, shared;     // elements: of these two, and of what the threads share
+    int most;                           // threads
     bool failed;                        // atomic
 } EGI_TN(egi_conv_job);
-// Prepares the parts of the filter's gradient of n elements, each a sum of as many terms as there are rows; `blocks`
-// are added up. How many parts there are decides bits, so it follows from shapes, and not from what is measured. A part
-// has many rows, beside which adding it to the others costs little.
-static bool EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, int64_t blocks) {
+// Plans the parts of the filter's gradient of n elements, each a sum of as many terms as there are rows; `blocks` are
+// added up. Returns how many elements of memory they take. How many parts there are decides bits, so it follows from
+// shapes, and not from what is measured. A part has many rows, beside which adding it to the others costs little.
+static int64_t EGI_TN(egi_conv_parts_plan)(EGI_TN(egi_conv_job) *j, int64_t n, int64_t blocks) {
     const double work = (double)j->rows * (double)n * (double)sizeof(EGI_T) / (double)EGI_TN(EGI_CONV_PART);
     const int64_t room = (4 << 20) / egi_max64(n * (int64_t)sizeof(EGI_T), 1),
                   worth = egi_min64(work < 64 ? (int64_t)work : 64, j->rows / 128);
     j->parts = egi_max64(1, egi_min64(egi_min64(EGI_TN(EGI_CONV_PARTS), room), egi_min64(worth, blocks)));
     j->turned = j->turned && j->parts > 1;
-    const int64_t own = j->turned ? 0 : 1;                // parts that are summed in the result
-    EGI_T *more = NULL;
-    if (j->parts > own && !(more = (EGI_T *)egi_alloc((size_t)((j->parts - own) * n) * sizeof(EGI_T)))) return false;
-    // A part that is summed by lines is cleared shortly before its terms come.
-    if (more && !j->lines) EGI_TN(egi_zero)((j->parts - own) * n, more);
-    for (int64_t q = 0; q < j->parts; q++)
-        if (!EGI_TN(egi_levels_begin)(&j->sums[q], n, q < own ? j->f : more + (q - own) * n,
-                                      (blocks / j->parts + 1) * j->adds)) {
-            while (q-- > 0) egi_free(j->sums[q].space);
-            egi_free(more);
-            return false;
-        }
-    return true;
+    j->levels = EGI_TN(egi_levels_count)((blocks / j->parts + 1) * j->adds);
+    return (j->parts * j->levels - (j->turned ? 0 : 1)) * n;
 }
-// Adds the parts in order to part 0, which was summed in the result if they are not transposed. The others share one
-// allocation, which begins with the first of them.
+// Begins the parts, in memory of so many elements: the results of those that are not summed in f, then the levels.
+static void EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, EGI_T *space) {
+    const int64_t own = j->turned ? 0 : 1;                // parts that are summed in the result
+    EGI_T *levels = space + (j->parts - own) * n;
+    // A part that is summed by lines is cleared shortly before its terms come.
+    if (!j->lines) EGI_TN(egi_zero)((j->parts - own) * n, space);
+    for (int64_t q = 0; q < j->parts; q++)
+        EGI_TN(egi_levels_begin)(&j->sums[q], n, q < own ? j->f : space + (q - own) * n, j->levels,
+                                 levels + q * (j->levels - 1) * n);
+}
+// Adds the parts in order to part 0, which was summed in the result if they are not transposed.
 static void EGI_TN(egi_conv_parts_end)(EGI_TN(egi_conv_job) *j) {
-    EGI_T *more = NULL, *first = NULL;
+    EGI_T *first = NULL;
     for (int64_t q = 0; q < j->parts; q++) {
         EGI_T *result = j->sums[q].level[j->sums[q].count - 1];
         EGI_TN(egi_levels_end)(&j->sums[q]);
-        if (!more && result != j->f) more = result;
         if (q) EGI_TN(egi_axpy)(j->sums[q].n, 1, result, first);
         else first = result;
     }
     for (int64_t r = 0; j->turned && r < j->width; r++)
         for (int64_t o = 0; o < j->w->oc; o++) j->f[r * j->w->oc + o] = first[o * j->width + r];
-    egi_free(more);
 }
 
 // Lines begin to end - 1 of the outputs, term by term.
@@ -55881,17 +56124,28 @@ static void EGI_TN(egi_conv_depthwise_run)(void *context, int64_t begin, int64_t
             else EGI_TN(egi_conv_depthwise_lines)(j, first, last, &j->sums[q]);
         }
 }
+// Plans its memory; returns how many bytes.
+static int64_t EGI_TN(egi_conv_depthwise_plan)(EGI_TN(egi_conv_job) *j) {
+    const egi_windows *w = j->w;
+    if (j->what < 2) return 0;
+    j->adds = w->c == w->oc ? (w->axis[2].out + EGI_TERMS - 1) / EGI_TERMS : w->axis[2].out;
+    return EGI_TN(egi_conv_parts_plan)(j, egi_windows_taps(w) * w->oc, w->n * w->axis[0].out * w->axis[1].out) *
+           (int64_t)sizeof(EGI_T);
+}
 // Runs such a convolution or gradient on the team. False without memory.
 static bool EGI_TN(egi_conv_depthwise)(EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
     const bool alike = w->c == w->oc;
-    const int64_t n = egi_windows_taps(w) * w->oc, lines = w->n * w->axis[0].out * w->axis[1].out,
+    const int64_t bytes = EGI_TN(egi_conv_depthwise_plan)(j), n = egi_windows_taps(w) * w->oc,
+                  lines = w->n * w->axis[0].out * w->axis[1].out,
                   back = alike ? w->n * w->axis[0].in * w->axis[1].in : w->n;
     const double cost = (double)j->rows * (double)n * (double)sizeof(EGI_T) * (alike ? 0.03 : 0.1);
-    j->adds = alike ? (w->axis[2].out + EGI_TERMS - 1) / EGI_TERMS : w->axis[2].out;
-    if (j->what == 2 && !EGI_TN(egi_conv_parts_begin)(j, n, lines)) return false;
+    EGI_T *memory = bytes ? (EGI_T *)egi_space_take(bytes) : NULL;
+    if (bytes && !memory) return false;
+    if (j->what == 2) EGI_TN(egi_conv_parts_begin)(j, n, memory);
     egi_parallel(j->what == 0 ? lines : j->what == 1 ? back : j->parts, cost, EGI_TN(egi_conv_depthwise_run), j);
     if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
+    if (memory) egi_space_give(memory);
     return true;
 }
 
@@ -56102,7 +56356,7 @@ static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, con
 }
 // Whether direct convolution makes y (what: 0) or the gradient of x (1): runs must be neither short nor too many, and a
 // gradient's strides not large.
-static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
+static bool EGI_TN(egi_conv_may_be_direct)(const EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
     int64_t grids = 1, run = EGI_TN(egi_conv_run_of)(w);
     if (j->what == 1) {
@@ -56115,28 +56369,39 @@ static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
         run = w->oc / w->groups;
         if (w->groups == 1 && w->axis[2].dilation == 1) run *= egi_max64(w->axis[2].taps / w->axis[2].stride, 1);
     }
-    if (run < EGI_TN(EGI_CONV_LEAST_RUN) || run > 16 * EGI_KC || grids > 16 ||
-        egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) > EGI_TERMS) return false;
-    // A tap that leads from dx to outside of dy is multiplied by 0, and the product must be 0, too.
-    return j->what == 0 || EGI_TN(egi_row_is_finite)(j->width * w->oc, j->f);
+    return run >= EGI_TN(EGI_CONV_LEAST_RUN) && run <= 16 * EGI_KC && grids <= 16 &&
+           egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
 }
-// Runs the grids of all groups one after another, each on the threads. The packed filter and the threads' copies are in
-// one allocation, large enough for the largest grid.
-static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
+static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
+    // A tap that leads from dx to outside of dy is multiplied by 0, and the product must be 0, too.
+    return EGI_TN(egi_conv_may_be_direct)(j) &&
+           (j->what == 0 || EGI_TN(egi_row_is_finite)(j->width * j->w->oc, j->f));
+}
+// Plans its memory, the packed filter and the threads' copies, large enough for the largest grid; returns how many
+// bytes.
+static int64_t EGI_TN(egi_conv_direct_plan)(EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
     const bool back = j->what == 1;
-    const int most = egi_parallel_most();
     const int64_t cg = w->c / w->groups, og = w->oc / w->groups,
                   run = !back ? EGI_TN(egi_conv_run_of)(w)                                  // the longest that occurs
                         : og * (w->groups == 1 ? (w->axis[2].taps - 1) / w->axis[2].stride + 1 : 1),
-                  right = back ? EGI_TN(egi_product_right_size)(egi_windows_taps(w) * og, cg)
-                          : EGI_TN(egi_product_right_size)(j->width, og),
                   room = (int64_t)(2 * EGI_COLUMNS_BYTES / sizeof(EGI_T)) / run,
-                  mr = EGI_TN(egi_tile_best)(back ? cg : og).mr,
-                  block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / mr * mr, mr);
-    const int64_t needs = ((block + 1) * run + 15) / 16 * 16;
+                  mr = EGI_TN(egi_tile_best)(back ? cg : og).mr;
+    j->most = egi_parallel_most();
+    j->shared = back ? EGI_TN(egi_product_right_size)(egi_windows_taps(w) * og, cg)
+                : EGI_TN(egi_product_right_size)(j->width, og);
+    j->block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / mr * mr, mr);
+    j->needs = ((j->block + 1) * run + 15) / 16 * 16;
+    return (j->shared + j->most * j->needs) * (int64_t)sizeof(EGI_T);
+}
+// Runs the grids of all groups one after another, each on the threads. False without memory.
+static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
+    const egi_windows *w = j->w;
+    const bool back = j->what == 1;
+    EGI_T *memory = (EGI_T *)egi_space_take(EGI_TN(egi_conv_direct_plan)(j));
+    const int most = j->most;
+    const int64_t og = w->oc / w->groups, block = j->block, needs = j->needs;
     const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
-    EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * needs) * sizeof(EGI_T));
     int64_t r[EGI_WINDOW_AXES], grids = 1;
     if (!memory) return false;
     // That the products are 0 is known of dx; of y it is found out where that costs little beside the products.
@@ -56163,11 +56428,11 @@ static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
         g.block = block;
         g.needs = needs;
         g.skips = skips;
-        g.space = memory + right;
+        g.space = memory + j->shared;
         for (int t = 0; t < most; t++) EGI_TN(egi_zero)(g.run, g.space + t * needs + block * g.run);
         egi_parallel_with(most, (g.rows + block - 1) / block, cost / (double)grids, EGI_TN(egi_conv_grid_run), &g);
     }
-    egi_free(memory);
+    egi_space_give(memory);
     return true;
 }
 
@@ -56357,20 +56622,23 @@ static void EGI_TN(egi_conv_lines_some)(void *context, int64_t begin, int64_t en
         EGI_TN(egi_conv_lines_add)(j, &s, block, begin * nr, egi_min64(end * nr, og),
                                    j->sums[0].level[0] + j->group * og);
 }
-// The filter's gradient of all groups by lines. False without memory.
-static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
-    const egi_windows *w = j->w;
-    const int most = egi_parallel_most();
-    const int64_t og = w->oc / w->groups, nr = EGI_TN(egi_tile_best)(og).nr;
-    const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
+// Plans its memory, the threads' lines and the parts; returns how many bytes.
+static int64_t EGI_TN(egi_conv_by_lines_plan)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
     j->lines = true;
     j->blocks = s->blocks;
     j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
-    if (!(j->space = (EGI_T *)egi_alloc((size_t)(most * s->elements + 16) * sizeof(EGI_T)))) return false;
-    if (!EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, j->blocks)) {
-        egi_free(j->space);
-        return false;
-    }
+    j->most = egi_parallel_most();
+    j->shared = j->most * s->elements + 16;
+    return (j->shared + EGI_TN(egi_conv_parts_plan)(j, j->width * j->w->oc, j->blocks)) * (int64_t)sizeof(EGI_T);
+}
+// The filter's gradient of all groups by lines. False without memory.
+static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
+    const egi_windows *w = j->w;
+    const int64_t og = w->oc / w->groups, nr = EGI_TN(egi_tile_best)(og).nr;
+    const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
+    if (!(j->space = (EGI_T *)egi_space_take(EGI_TN(egi_conv_by_lines_plan)(j, s)))) return false;
+    EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, j->space + j->shared);
+    const int most = j->most;
     const int64_t some = (EGI_TERMS + j->adds - 1) / j->adds;            // blocks until the next level
     for (j->group = 0; j->group < w->groups; j->group++) {
         if (j->parts > 1) egi_parallel_with(most, j->parts, cost, EGI_TN(egi_conv_lines_run), j);
@@ -56383,7 +56651,7 @@ static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_
             }
     }
     EGI_TN(egi_conv_parts_end)(j);
-    egi_free(j->space);
+    egi_space_give(j->space);
     return true;
 }
 
@@ -56407,13 +56675,39 @@ static void EGI_TN(egi_conv_turned)(const EGI_TN(egi_conv_job) *j, int64_t m, co
         }
     }
 }
+// Plans the memory of the convolutions that are products: the packed filter, the threads' columns and what their
+// products take, and the parts; returns how many bytes.
+static int64_t EGI_TN(egi_conv_products_plan)(EGI_TN(egi_conv_job) *j) {
+    const egi_windows *w = j->w;
+    const int64_t og = w->oc / w->groups, width = j->width,
+                  block = j->direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / width;
+    j->block = egi_min64(j->direct && j->what == 2 ? block
+                         : egi_max64(block / EGI_MOST_MR * EGI_MOST_MR, EGI_MOST_MR), j->rows);
+    j->most = egi_parallel_most();
+    j->shared = j->what == 0   ? EGI_TN(egi_product_right_size)(width, og)
+                : j->what == 1 ? EGI_TN(egi_product_right_size)(og, width) : 0;
+    j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
+    // Of x and dy the wider one is the right operand, which is read by vectors, if both fit the caches twice.
+    j->turned = j->what == 2 && j->direct && width > og && og >= EGI_MR && width + og <= 512;
+    j->needs = j->turned ? EGI_TN(EGI_MOST_NR) * EGI_KC
+               : j->what == 2 ? (EGI_TN(egi_gemm_needs)(true, false, width, og, j->block, w->oc) + 16) / 16 * 16 : 0;
+    j->adds = (j->block + EGI_KC - 1) / EGI_KC;
+    int64_t elements = j->shared + j->most * (j->columns + j->needs) + 16;
+    if (j->what == 2)
+        elements += EGI_TN(egi_conv_parts_plan)(j, width * w->oc, j->block ? (j->rows + j->block - 1) / j->block : 0);
+    return elements * (int64_t)sizeof(EGI_T);
+}
+// How many rows of columns are made, or read, at once.
+static int64_t EGI_TN(egi_conv_step)(const EGI_TN(egi_conv_job) *j, int64_t left) {
+    return egi_min64(j->what == 2 && j->direct ? EGI_TERMS * EGI_KC : j->block, left);
+}
 // Rows [r, end) of one group, a block at a time.
 static bool EGI_TN(egi_conv_rows)(EGI_TN(egi_conv_job) *j, int64_t r, int64_t end, EGI_TN(egi_levels) *sum) {
     const egi_windows *w = j->w;
     const int64_t cg = w->c / w->groups, og = w->oc / w->groups, width = j->width, ld = j->direct ? w->c : width;
     EGI_T *columns = j->space + egi_this.slot * (j->columns + j->needs);
     for (int64_t m; r < end; r += m) {
-        m = egi_min64(j->what == 2 && j->direct ? EGI_TERMS * EGI_KC : j->block, end - r);
+        m = EGI_TN(egi_conv_step)(j, end - r);
         EGI_T *yr = j->y + r * w->oc + j->group * og, *cols = j->direct ? j->x + r * w->c + j->group * cg : columns;
         const bool moves = !j->direct && width > 0;
         if (j->what != 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, false);
@@ -56447,28 +56741,17 @@ static void EGI_TN(egi_conv_run)(void *context, int64_t begin, int64_t end) {
                                        egi_min64(blocks * (q + 1) / j->parts * j->block, j->rows), &j->sums[q]);
     if (!ok) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
 }
-// The common part of the three convolutions that are products: memory, and the groups one after another.
+// The common part of these convolutions: memory, and the groups one after another.
 static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
     const egi_windows *w = j->w;
-    const int most = egi_parallel_most();
+    EGI_T *memory = (EGI_T *)egi_space_take(EGI_TN(egi_conv_products_plan)(j));
+    const int most = j->most;
     const int64_t og = w->oc / w->groups, width = j->width;
-    const int64_t right = j->what == 0   ? EGI_TN(egi_product_right_size)(width, og)
-                          : j->what == 1 ? EGI_TN(egi_product_right_size)(og, width) : 0,
-                  blocks = j->block ? (j->rows + j->block - 1) / j->block : 0;
     const double cost = EGI_TN(egi_gemm_cost)(j->rows, width, og);
-    j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
-    // Of x and dy the wider one is the right operand, which is read by vectors, if both fit the caches twice.
-    j->turned = j->what == 2 && j->direct && width > og && og >= EGI_MR && width + og <= 512;
-    j->needs = j->turned ? EGI_TN(EGI_MOST_NR) * EGI_KC
-               : j->what == 2 ? (EGI_TN(egi_gemm_needs)(true, false, width, og, j->block, w->oc) + 16) / 16 * 16 : 0;
-    j->adds = (j->block + EGI_KC - 1) / EGI_KC;
-    EGI_T *memory = (EGI_T *)egi_alloc((size_t)(right + most * (j->columns + j->needs) + 16) * sizeof(EGI_T));
     if (!memory) return false;
-    if (j->what == 2 && !EGI_TN(egi_conv_parts_begin)(j, width * w->oc, blocks)) {
-        egi_free(memory);
-        return false;
-    }
-    j->space = memory + right;
+    j->space = memory + j->shared;
+    if (j->what == 2)
+        EGI_TN(egi_conv_parts_begin)(j, width * w->oc, j->space + most * (j->columns + j->needs) + 16);
     for (j->group = 0; j->group < w->groups && !j->failed; j->group++) {
         const EGI_T *f = j->f + j->group * og;
         if (j->what == 0) j->right = EGI_TN(egi_product_right_make)(false, width, og, f, w->oc, memory);
@@ -56481,19 +56764,43 @@ static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
                               j);
     }
     if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
-    egi_free(memory);
+    egi_space_give(memory);
     return !j->failed;
 }
-// The three convolutions; `what` names the array that is written.
+// Begins a job; `what` names the array that is written. True: it is depthwise.
+static bool EGI_TN(egi_conv_begin)(EGI_TN(egi_conv_job) *j, const egi_windows *w, int what) {
+    const int64_t cg = w->c / w->groups;
+    memset(j, 0, sizeof *j);
+    j->w = w, j->what = what;
+    j->width = egi_windows_taps(w) * cg;
+    j->rows = w->n * egi_windows_out(w);
+    j->direct = egi_windows_are_pixels(w);
+    return cg == 1 && w->groups > 1;
+}
+// The bytes of workspace that egi_conv takes: of the ways that it may go, by the values of x and f, the larger one's.
+static int64_t EGI_TN(egi_conv_space)(const egi_windows *w, int what) {
+    EGI_TN(egi_conv_job) j;
+    const bool depthwise = EGI_TN(egi_conv_begin)(&j, w, what);
+    if (j.rows == 0 || j.width == 0 || w->oc == 0) return 0;
+    const EGI_TN(egi_conv_lines) lines = EGI_TN(egi_conv_lines_of)(w);
+    int64_t bytes = 0;
+    if (depthwise) bytes = EGI_TN(egi_conv_depthwise_plan)(&j);
+    else if (!j.direct && what < 2 && EGI_TN(egi_conv_may_be_direct)(&j)) bytes = EGI_TN(egi_conv_direct_plan)(&j);
+    else if (!j.direct && what == 2 && lines.elements) bytes = EGI_TN(egi_conv_by_lines_plan)(&j, &lines);
+    if (bytes) bytes = egi_space_of(bytes);
+    if (depthwise || (bytes && what == 0)) return bytes;
+    EGI_TN(egi_conv_begin)(&j, w, what);
+    int64_t products = egi_space_of(EGI_TN(egi_conv_products_plan)(&j));
+    if (what == 2 && j.parts == 1)                         // see egi_conv_rows
+        products += EGI_TN(egi_gemm_space)(true, false, j.width, w->oc / w->groups,
+                                           EGI_TN(egi_conv_step)(&j, j.rows), j.direct ? w->c : j.width, w->oc, w->oc);
+    return egi_max64(bytes, products);
+}
+// The three convolutions. False without memory.
 static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
     EGI_TN(egi_conv_job) j;
-    const int64_t cg = w->c / w->groups;
-    memset(&j, 0, sizeof j);
-    j.w = w, j.x = x, j.f = f, j.y = y, j.what = what;
-    j.width = egi_windows_taps(w) * cg;
-    j.rows = w->n * egi_windows_out(w);
-    const bool depthwise = cg == 1 && w->groups > 1;
-    j.direct = egi_windows_are_pixels(w);
+    const bool depthwise = EGI_TN(egi_conv_begin)(&j, w, what);
+    j.x = x, j.f = f, j.y = y;
     const bool direct = !depthwise && !j.direct && what < 2 && EGI_TN(egi_conv_is_direct)(&j);
     // The result is cleared first if terms are added to it, or if not all of it is written: with strides above the
     // taps, no output reads some elements of x, whose gradient is 0.
@@ -56509,9 +56816,6 @@ static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y,
     const EGI_TN(egi_conv_lines) lines = EGI_TN(egi_conv_lines_of)(w);
     if (!j.direct && what == 2 && lines.elements && EGI_TN(egi_conv_ends_are_finite)(w, x))
         return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
-    const int64_t block = j.direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / j.width;
-    j.block = egi_min64(j.direct && what == 2 ? block : egi_max64(block / EGI_MOST_MR * EGI_MOST_MR, EGI_MOST_MR),
-                        j.rows);
     return EGI_TN(egi_conv_products)(&j);
 }
 
@@ -57829,15 +58133,15 @@ typedef struct EGI_TN(egi_norm_space) {
     EGI_T *gamma, *beta, *k, *f, *b, *c, *db, *dg;
     void *memory;
 } EGI_TN(egi_norm_space);
-// Allocates the space and fills in gamma and beta, by default 1 and 0. False without memory.
+// Takes the space and fills in gamma and beta, by default 1 and 0. False without memory.
 EGI_TARGET static bool EGI_TN(egi_norm_begin)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p,
                                               const eg_tensor *gamma, const eg_tensor *beta) {
-    const int64_t channels = p->groups * p->channels, times = channels < EGI_PIECE ? EGI_PIECE / channels : 1;
+    const int64_t channels = p->groups * p->channels, times = egi_norm_times(channels);
     s->channels = channels;
     s->width = channels * times;
     s->rows = p->positions / times;
     s->rest = p->positions % times * channels;
-    double *at = (double *)egi_alloc((size_t)(6 * s->width + 6 * channels + 2 * p->groups) * sizeof(double));
+    double *at = (double *)egi_space_take(egi_norm_bytes(p));
     s->memory = at;
     if (!at) return false;
     s->sum = at, s->along = at += s->width;
@@ -57931,7 +58235,7 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize)(const egi_args *args) {
             for (int64_t group = 0; group < p->groups; group++)
                 EGI_TN(egi_norm_group)(&s, p, group, x + group * run, y + group * run, mean + group, variance + group);
     }
-    egi_free(s.memory);
+    egi_space_give(s.memory);
     return true;
 }
 
@@ -58027,7 +58331,7 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
         if (args->out[1]) EGI_DATA(args->out[1])[c] = (EGI_T)s.dg_total[c];
         if (args->out[2]) EGI_DATA(args->out[2])[c] = (EGI_T)s.db_total[c];
     }
-    egi_free(s.memory);
+    egi_space_give(s.memory);
     return true;
 }
 #endif // !EGI_IS_WIDE || EGI_WIDE_PROGRAMS
@@ -58259,12 +58563,15 @@ static int64_t EGI_TN(egi_attention_parts)(const EGI_TN(egi_attention_job) *a, i
     const int64_t units = egi_max64(a->batch * a->shared, 1);
     return egi_max64(1, egi_min64((EGI_TN(EGI_ATTEND_UNITS) + units - 1) / units, count / (2 * EGI_TN(EGI_ATTEND))));
 }
-// Memory for `most` threads, and `more` elements after.
-static EGI_T *EGI_TN(egi_attention_allocate)(EGI_TN(egi_attention_job) *a, const char *name, int64_t more) {
+// Plans memory of `room` elements for each of `most` threads, and `more` after; returns how many bytes.
+static int64_t EGI_TN(egi_attention_bytes)(EGI_TN(egi_attention_job) *a, int64_t room, int64_t more) {
     a->most = egi_max64(1, egi_min64(egi_parallel_most(), a->batch * a->shared * a->parts));
-    a->room = EGI_TN(egi_whole)(a->room, 16);
-    a->space = (EGI_T *)egi_alloc((size_t)(a->most * a->room + more) * sizeof(EGI_T));
-    if (!a->space) egi_memory_fail(name, (a->most * a->room + more) * (int64_t)sizeof(EGI_T));
+    a->room = EGI_TN(egi_whole)(room, 16);
+    return (a->most * a->room + more) * (int64_t)sizeof(EGI_T);
+}
+static EGI_T *EGI_TN(egi_attention_take)(EGI_TN(egi_attention_job) *a, const char *name, int64_t bytes) {
+    a->space = (EGI_T *)egi_space_take(bytes);
+    if (!a->space) egi_memory_fail(name, bytes);
     return a->space ? a->space + a->most * a->room : NULL;
 }
 // Runs all units, with `products` products per score.
@@ -58273,20 +58580,24 @@ static void EGI_TN(egi_attention_divide)(EGI_TN(egi_attention_job) *a, int64_t p
     egi_parallel_with((int)a->most, a->batch * a->shared * a->parts,
                       scores * (1 + EGI_TN(egi_gemm_cost)(1, 1, products)), work, a);
 }
+static int64_t EGI_TN(egi_attention_plan)(EGI_TN(egi_attention_job) *a, const egi_args *args) {
+    enum { BLOCK = EGI_TN(EGI_ATTEND) };
+    EGI_TN(egi_attention_begin)(a, args, args->in[3], args->in[4]);
+    a->parts = EGI_TN(egi_attention_parts)(a, a->queries);
+    int64_t room = BLOCK * (a->size + a->values + BLOCK);
+    if (!EGI_TN(egi_attention_is_of_few)(a)) room += EGI_TN(egi_whole)(a->keys, BLOCK) * (a->q.size + a->values);
+    return EGI_TN(egi_attention_bytes)(a, room, 0);
+}
 // The kernel EGI_ATTENTION: out[0] is y (B, T, H, V), out[1] the logarithm of the sum of each row's exponentials (B, H,
 // T).
 static bool EGI_TN(egi_cpu_attention)(const egi_args *args) {
-    enum { BLOCK = EGI_TN(EGI_ATTEND) };
     EGI_TN(egi_attention_job) a;
-    EGI_TN(egi_attention_begin)(&a, args, args->in[3], args->in[4]);
+    const int64_t bytes = EGI_TN(egi_attention_plan)(&a, args);
     a.y = EGI_TN(egi_heads_of)(args->out[0], true);
     a.log_sums = EGI_DATA(args->out[1]);
-    a.parts = EGI_TN(egi_attention_parts)(&a, a.queries);
-    a.room = BLOCK * (a.size + a.values + BLOCK);
-    if (!EGI_TN(egi_attention_is_of_few)(&a)) a.room += EGI_TN(egi_whole)(a.keys, BLOCK) * (a.q.size + a.values);
-    if (!EGI_TN(egi_attention_allocate)(&a, args->op->name, 0)) return false;
+    if (!EGI_TN(egi_attention_take)(&a, args->op->name, bytes)) return false;
     EGI_TN(egi_attention_divide)(&a, a.size + a.values, EGI_TN(egi_attention_run));
-    egi_free(a.space);
+    egi_space_give(a.space);
     return true;
 }
 
@@ -58414,10 +58725,18 @@ static void EGI_TN(egi_attention_back)(void *context, int64_t begin, int64_t end
         }
     }
 }
+static int64_t EGI_TN(egi_attention_plan_back)(EGI_TN(egi_attention_job) *a, const egi_args *args) {
+    EGI_TN(egi_attention_begin)(a, args, args->in[6], args->in[7]);
+    const int64_t all = args->out[0]->size;
+    EGI_TN(egi_attention_keys) none;
+    a->parts = egi_min64(EGI_TN(egi_attention_parts)(a, a->keys), 1 + EGI_TN(EGI_ATTEND_SUMS) / all);
+    return EGI_TN(egi_attention_bytes)(a, EGI_TN(egi_attention_keys_make)(&none, a, NULL),
+                                       (a->parts - 1) * all + args->in[4]->size);
+}
 // The kernel EGI_ATTENTION_GRAD. Parts of the keys have their own sums, which are added in the order of the parts.
 static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     EGI_TN(egi_attention_job) a;
-    EGI_TN(egi_attention_begin)(&a, args, args->in[6], args->in[7]);
+    const int64_t bytes = EGI_TN(egi_attention_plan_back)(&a, args);
     a.y = EGI_TN(egi_heads_of)(args->in[3], true);
     a.log_sums = EGI_DATA(args->in[4]);
     a.g = EGI_TN(egi_heads_of)(args->in[5], true);
@@ -58425,15 +58744,12 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     a.dk = EGI_TN(egi_heads_of)(args->out[1], true);
     a.dv = EGI_TN(egi_heads_of)(args->out[2], true);
     const int64_t all = args->out[0]->size, rows = args->in[4]->size;
-    EGI_TN(egi_attention_keys) none;
-    a.parts = egi_min64(EGI_TN(egi_attention_parts)(&a, a.keys), 1 + EGI_TN(EGI_ATTEND_SUMS) / all);
-    a.room = EGI_TN(egi_attention_keys_make)(&none, &a, NULL);
-    if (!(a.sums = EGI_TN(egi_attention_allocate)(&a, args->op->name, (a.parts - 1) * all + rows))) return false;
+    if (!(a.sums = EGI_TN(egi_attention_take)(&a, args->op->name, bytes))) return false;
     a.delta = a.sums + (a.parts - 1) * all;
     egi_parallel(rows, (double)rows * (double)a.v.size, EGI_TN(egi_attention_deltas), &a);
     EGI_TN(egi_attention_divide)(&a, 3 * a.size + 2 * a.values, EGI_TN(egi_attention_back));
     for (int64_t part = 1; part < a.parts; part++) EGI_TN(egi_axpy)(all, 1, a.sums + (part - 1) * all, a.dq.data);
-    egi_free(a.space);
+    egi_space_give(a.space);
     return true;
 }
 #undef EGI_IN_ROWS

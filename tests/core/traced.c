@@ -736,7 +736,8 @@ TEST(printed) {
     eg_set_printer(show, NULL);
     CHECK(eg_function_print(f));
     eg_set_printer(NULL, NULL);
-    CHECK(strstr(shown, "1 line, 0 bytes of temporaries\n   0  mul ") && strstr(shown, "new 1[2] <- in 0[2] 2\n"));
+    CHECK(strstr(shown, "1 line, 0 bytes of temporaries and workspace\n   0  mul ") &&
+          strstr(shown, "new 1[2] <- in 0[2] 2\n"));
     eg_function *same = eg_function_retain(f);
     eg_function_release(same);
     eg_function_release(f);
