@@ -20530,6 +20530,7 @@ struct eg_tape {
     egi_report *report;        // told when a source's gradient is complete; or NULL
     bool forgotten;            // all lines have released what they saved
     int reading;               // how many calls are computing gradients from it
+    int64_t called;            // its lines when the replay that runs now wrote its own
     // The thread's depth of pauses when the tape began; a deeper pause stops it.
     int paused;
     egi_thread *owner;        // the thread that began it; others may not use it
@@ -41134,6 +41135,9 @@ typedef struct egi_trace_run {
     egi_buffer **initial;        // for each place: a variable's, at the call's begin
     egi_buffer **former;         // for each step: a variable's value before it
     egi_buffer **begun;          // if the trace undoes, for each place: a written variable's value at the begin
+    eg_tensor **copied;          // memory for each of the trace's `copied`, until a step takes it
+    int64_t n_taken;             // how many were taken
+    struct egi_held *held;       // for each variable, while a function of eg_host_call runs
     int64_t branches;            // how many of the trace's branches have been reached
     bool strayed;                // the last of them goes the other way
     egi_args *args;              // for each step that is a line or a product; then those of groups of updates
@@ -41167,7 +41171,8 @@ typedef struct egi_trace {
     egi_trace_step *steps;       // what a replay runs
     int64_t n_steps, steps_room, n_args;
     int32_t *bound;              // the places that each call gives memory
-    int64_t n_bound;
+    int32_t *copied;             // operands of which steps make copies of the call's own, in the order of the steps
+    int64_t n_bound, n_copied;
     int32_t *map;                // from a buffer to its place, plus 1: open addressing
     int64_t map_size;
     unsigned char *path;         // what each branch of eg_cond and eg_while said, in order
@@ -41176,6 +41181,7 @@ typedef struct egi_trace {
     int64_t n_given, given_room;
     int64_t first_id;            // of the thread's tensors when the trace began
     bool undoes;                 // a variable's memory is written before the last branch
+    int64_t decided;             // how many steps there are up to the last branch
     int32_t *held;               // temporaries whose buffers the trace holds
     int64_t n_held, held_room, held_bytes;  // held_bytes: of those noted since the last release
     int n, m;
@@ -41899,6 +41905,8 @@ static void egi_trace_run_free(egi_trace_run *run) {
     egi_free(run->initial);
     egi_free(run->former);
     egi_free(run->begun);
+    egi_free(run->copied);
+    egi_free(run->held);
     egi_free(run->args);
     egi_free(run);
 }
@@ -43110,6 +43118,29 @@ static void egi_trace_steps_free(egi_trace *t) {
     for (int64_t i = 0; i < t->n_steps; i++) egi_free(t->steps[i].group);
     egi_free(t->steps);
     egi_free(t->bound);
+    egi_free(t->copied);
+}
+// Finds the last branch, and what the steps copy: inputs of functions of eg_host_call, which may keep them, and values
+// that remain the list's or an input's when they are assigned. False without memory.
+static bool egi_pass_copies(egi_trace *t) {
+    int64_t room = 0;
+    t->decided = t->n_copied = 0;
+    for (int64_t i = 0; i < t->n_steps; i++) {
+        const egi_trace_line *line = t->steps[i].group ? NULL : &t->lines[t->steps[i].line];
+        if (!line) continue;
+        if (line->kernel == EGI_RUN_BRANCH) t->decided = i + 1;
+        const bool assigns = line->kernel == EGI_RUN_ASSIGN;
+        if (!assigns && (line->kernel != EGI_RUN_CHECK || line->variant != EGI_WORK_CALLS)) continue;
+        for (int k = 0; k < 8 && line->in[k] >= 0; k++) {
+            const egi_place_kind kind = t->places[egi_trace_home(t, t->operands[line->in[k]].place)].kind;
+            if (assigns && (kind == EGI_AT_FRESH || kind == EGI_AT_VARIABLE)) continue;
+            void *copied = t->copied;
+            if (!egi_memory_grow(&copied, &room, t->n_copied + 1, sizeof *t->copied)) return false;
+            t->copied = (int32_t *)copied;
+            t->copied[t->n_copied++] = line->in[k];
+        }
+    }
+    return true;
 }
 // Whether the steps of replays are the lines as they are: the program asked for it (.unfused), the NaN trap is to look
 // at each result, or a device runs them.
@@ -43161,6 +43192,7 @@ static bool egi_trace_optimize(egi_trace *t) {
     t->n_args = t->n_steps + 1;
     if (ok && !unfused) ok = egi_pass_updates(t);
     if (ok) egi_pass_lifetimes(t);
+    ok = ok && egi_pass_copies(t);
     ok = ok && (t->bound = (int32_t *)egi_alloc(places * sizeof *t->bound)) != NULL;
     for (int64_t i = 0; i < t->n_places && ok; i++)
         if (t->places[i].home == i && t->places[i].kind != EGI_AT_TEMPORARY && t->places[i].kind != EGI_AT_CONSTANT)
@@ -43391,6 +43423,9 @@ static void egi_product_args(const egi_trace *t, egi_trace_run *run, const egi_g
     a->in[2] = &run->handles[g->operand[2]];
     a->out[0] = &run->handles[g->out];
 }
+// A variable's buffer while a function of eg_host_call runs; how many references it had before; whether it is the
+// variable's still, and has more references now.
+typedef struct egi_held { egi_buffer *buffer; int32_t refs; bool same, more; } egi_held;
 // A run of t with handles for all operands; NULL without memory.
 static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
@@ -43404,8 +43439,10 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     run->former = (egi_buffer **)egi_alloc(lines * sizeof *run->former);
     run->args = (egi_args *)egi_alloc((size_t)t->n_args * sizeof *run->args);
     if (t->undoes) run->begun = (egi_buffer **)egi_alloc(places * sizeof *run->begun);
-    if (!run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args ||
-        (t->undoes && !run->begun)) {
+    run->copied = (eg_tensor **)egi_alloc(((size_t)t->n_copied + 1) * sizeof *run->copied);
+    run->held = (egi_held *)egi_alloc(((size_t)t->n_variables + 1) * sizeof *run->held);
+    if (!run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args || !run->copied ||
+        !run->held || (t->undoes && !run->begun)) {
         egi_trace_run_free(run);
         return NULL;
     }
@@ -43414,6 +43451,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     memset(run->fresh, 0, places * sizeof *run->fresh);
     memset(run->former, 0, lines * sizeof *run->former);
     if (run->begun) memset(run->begun, 0, places * sizeof *run->begun);
+    memset(run->copied, 0, ((size_t)t->n_copied + 1) * sizeof *run->copied);
     memset(run->args, 0, (size_t)t->n_args * sizeof *run->args);
     egi_trace_run_show(t, run);
     for (int64_t i = 0; i < t->n_steps; i++) {
@@ -43484,6 +43522,13 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
         const int32_t mask = t->out[t->m + i] < 0 ? -1 : egi_trace_home(t, t->operands[t->out[t->m + i]].place);
         if (mask >= 0 && !out[i]->mask) out[i]->mask = eg_retain(run->fresh[mask]);
     }
+    run->n_taken = 0;
+    for (int64_t i = 0; i < t->n_copied; i++) {
+        eg_tensor *x = &run->handles[t->copied[i]];
+        eg_shape shape = egi_shape(x);
+        run->copied[i] = egi_tensor_allocate_as("copy", t->backend, (eg_dtype)x->dtype, &shape);
+        if (!run->copied[i]) return false;
+    }
     return !call || egi_taped_bind(t, run, in, out, call);
 }
 // An assignment: the variable takes over the buffer if that is fresh or another variable's, else a copy. Its former
@@ -43499,9 +43544,8 @@ static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
         shown.buffer = run->initial[place];
         x = &shown;
     } else {                                                // a constant remains the list's
-        eg_shape shape = egi_shape(x);
-        copy = egi_tensor_allocate_as("assign", t->backend, (eg_dtype)x->dtype, &shape);
-        if (!copy) return false;
+        copy = run->copied[run->n_taken];
+        run->copied[run->n_taken++] = NULL;
         if (x->size && !egi_tensor_copy(x, copy)) { egi_object_release(&copy->object); return false; }
         x = copy;
     }
@@ -43546,19 +43590,24 @@ static bool egi_trace_part(egi_trace *t, egi_trace_run *run, eg_tensor *v) {
     }
     return true;
 }
+// For the line of a call: what the function returned before the line was written, which the line's first run takes
+// instead of calling the function again; or, in a replay, memory for copies of the inputs.
+typedef struct egi_hosting { eg_tensor *const *value; eg_random_state random; eg_tensor **copies; } egi_hosting;
 // The line of an eg_host_call. Its function must not change the list's variables, whose memory is known already: while
 // it runs, their buffers are retained, so that they are not written in place.
-typedef struct egi_held { egi_buffer *buffer; int32_t refs; bool same, more; } egi_held;
 static bool egi_trace_host_line(egi_trace *t, egi_trace_run *run, const egi_trace_line *line, const egi_args *args) {
-    egi_held *held = (egi_held *)egi_alloc(((size_t)t->n_variables + 1) * sizeof *held);
-    if (!held) return egi_memory_fail("host_call", t->n_variables * (int64_t)sizeof *held);
+    egi_held *const held = run->held;
+    egi_hosting hosting = { NULL, egi_this.random, &run->copied[run->n_taken] };
     for (int64_t i = 0; i < t->n_variables; i++) {
         held[i].buffer = t->variables[i].variable->buffer;
         __atomic_fetch_add(&held[i].buffer->refs, 1, __ATOMIC_RELAXED);
     }
     for (int64_t i = 0; i < t->n_variables; i++)            // counted when all hold theirs: variables may share one
         held[i].refs = __atomic_load_n(&held[i].buffer->refs, __ATOMIC_ACQUIRE);
+    run->n_taken += ((const egi_host_site *)args->parameters)->n;
+    egi_this.hosting = &hosting;
     bool ok = egi_trace_check_line(t, line, args);
+    egi_this.hosting = NULL;
     for (int64_t i = 0; i < t->n_variables; i++) {
         held[i].same = t->variables[i].variable->buffer == held[i].buffer;
         held[i].more = __atomic_load_n(&held[i].buffer->refs, __ATOMIC_ACQUIRE) > held[i].refs;
@@ -43574,7 +43623,6 @@ static bool egi_trace_host_line(egi_trace *t, egi_trace_run *run, const egi_trac
                           ? "eg_custom_gradient: the forward function" : "eg_host_call: its function", eg_name_of(v));
         if (ok && more) ok = egi_trace_part(t, run, v);
     }
-    egi_free(held);
     return ok;
 }
 // Runs a group's program on this call's memory.
@@ -43717,6 +43765,7 @@ static void egi_trace_undo(egi_trace *t, egi_trace_run *run) {
 // Releases what a replay held: former values, and handles of what it made.
 static void egi_trace_replay_end(egi_trace *t, egi_trace_run *run) {
     egi_trace_forget_host(t);
+    egi_tensors_release(run->copied, (int)t->n_copied);
     for (int64_t i = 0; i < t->n_steps && t->assigns; i++)
         if (run->former[i]) { egi_buffer_release(run->former[i]); run->former[i] = NULL; }
     for (int64_t b = 0; b < t->n_bound; b++) {
@@ -43733,7 +43782,9 @@ static EGI_COLD bool egi_trace_lacked_memory(const egi_trace *t, int64_t n) {
 }
 // MANY PROCESSES: called after a replay has failed at that step. NULL: nothing was sent.
 static void (*egi_replay_failed)(const egi_trace *t, int64_t step);
-static bool egi_taped_record_end(egi_taped_call **call, egi_trace *t, eg_tensor *const *in, eg_tensor *const *out);
+static eg_tensor *egi_taped_record_begin(egi_taped_call **call, egi_trace *t, eg_tensor *const *in,
+                                         eg_tensor *const *out);
+static void egi_taped_record_end(eg_tensor *holder, bool ok);
 // Runs all steps of t on this call's memory, and puts the call on the tapes. A lack of memory leaves all as it was
 // unless a step wrote a variable's memory before; so does any failure there unless `undone` is NULL, which sets *undone
 // and raises no error. A branch that goes another way leaves all as it was, too, and sets run->strayed.
@@ -43744,8 +43795,9 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     const bool telling = egi_this.telling, clear = egi_this.error.code == EG_OK;
     const int64_t errors = egi_this.errors;
     egi_context replay;
-    bool quiet = undone != NULL;
+    bool quiet = undone != NULL, undoes = false;
     int64_t step = 0;
+    eg_tensor *holder = NULL;
     run->branches = 0;
     run->strayed = false;
     egi_this.telling = telling || quiet;
@@ -43753,7 +43805,15 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     egi_profile *profile = egi_this.profile ? egi_profile_of(t) : NULL;
     egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
     replay.of = t;
-    for (; step < t->n_steps && ok; step++) {
+    for (; ok; step++) {
+        if (step == t->decided && *call) {                  // before anything happens that cannot be undone
+            egi_context_leave(&replay);
+            ok = (holder = egi_taped_record_begin(call, t, in, out)) != NULL;
+            undoes = !ok;
+            egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
+            replay.of = t;
+        }
+        if (!ok || step == t->n_steps) break;
         replay.number[0] = t->steps[step].group ? t->steps[step].group->line[0] : t->steps[step].line;
         if (quiet && egi_trace_step_writes(t, step)) {
             quiet = false;
@@ -43764,9 +43824,9 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
     }
     if (!ok && !run->strayed && egi_replay_failed) egi_replay_failed(t, step > 0 ? step - 1 : 0);
     egi_context_leave(&replay);
-    if (ok && *call) ok = egi_taped_record_end(call, t, in, out);
+    if (holder) egi_taped_record_end(holder, ok);
     egi_this.telling = telling;
-    if (run->strayed || (!ok && (quiet || (clear && egi_trace_lacked_memory(t, step))))) {
+    if (run->strayed || (!ok && (quiet || undoes || (clear && egi_trace_lacked_memory(t, step))))) {
         egi_trace_undo(t, run);
         egi_this.random = random;
     }
@@ -44575,8 +44635,10 @@ static eg_tensor *egi_taped_holder(egi_taped_call *call) {
     return holder;
 }
 // Writes the line of a call with the template of `by` on the recording tapes. What it keeps is held by a tensor without
-// elements that the lines save: when the last of them releases it, its buffer frees `call`. Takes over `call`.
-static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n, eg_tensor *const *out) {
+// elements that the lines save: when the last reference to it is released, its buffer frees `call`. Takes over `call`;
+// the caller owns a reference to the result. NULL with an error.
+static eg_tensor *egi_taped_write(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n,
+                                  eg_tensor *const *out) {
     egi_trace *own = call->trace;
     const egi_taped *k = own->taped;
     eg_tensor *few[64], **list = few, *saved[EG_MAX_SAVED] = { NULL };
@@ -44586,7 +44648,8 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     if (!holder) {
         if (list != few) egi_free(list);
         egi_taped_call_free(call);
-        return egi_memory_fail("function_call", 0);
+        egi_memory_fail("function_call", 0);
+        return NULL;
     }
     egi_lock();
     own->refs++;
@@ -44627,17 +44690,34 @@ static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *con
     if (own->taped->tape.n_watched) egi_taped_settle(own->taped);
     if (by != own) egi_trace_release(own);
     if (list != few) egi_free(list);
-    egi_object_release(&holder->object);
+    if (!ok) egi_object_release(&holder->object);
     egi_trace_release(own);
-    return ok;
+    return ok ? holder : NULL;
 }
-// The same at the end of a replay. *call is NULL then.
-static bool egi_taped_record_end(egi_taped_call **call, egi_trace *t, eg_tensor *const *in, eg_tensor *const *out) {
+static bool egi_taped_record(egi_taped_call *call, egi_trace *by, eg_tensor *const *in, int n, eg_tensor *const *out) {
+    eg_tensor *holder = egi_taped_write(call, by, in, n, out);
+    if (holder) egi_object_release(&holder->object);
+    return holder != NULL;
+}
+// The same in a replay, whose results exist, but have no values yet. *call is NULL then.
+static eg_tensor *egi_taped_record_begin(egi_taped_call **call, egi_trace *t, eg_tensor *const *in,
+                                         eg_tensor *const *out) {
     egi_taped_call *const own = *call;
     *call = NULL;
-    own->hosted = egi_this.hosted;
-    egi_this.hosted = NULL;
-    return egi_taped_record(own, t, in, t->n, out);
+    for (eg_tape *tape = egi_this.tapes; tape; tape = tape->outer) tape->called = tape->n_lines;
+    eg_tensor *holder = egi_taped_write(own, t, in, t->n, out);
+    if (!holder) egi_taped_record_end(NULL, false);
+    return holder;
+}
+// The replay has ended: the call keeps the tapes of host calls or, where the replay has failed, loses its lines.
+static void egi_taped_record_end(eg_tensor *holder, bool ok) {
+    for (eg_tape *tape = ok ? NULL : egi_this.tapes; tape; tape = tape->outer)
+        while (tape->n_lines > tape->called) egi_line_forget(tape->lines[--tape->n_lines]);
+    if (ok) {
+        ((egi_taped_call *)holder->buffer->user)->hosted = egi_this.hosted;
+        egi_this.hosted = NULL;
+    }
+    if (holder) egi_object_release(&holder->object);
 }
 // Finds the kept values that are read for one set: those of lines between a wanted input and a given output.
 static bool egi_back_find_used(const egi_taped *k, egi_back *back) {
@@ -47049,8 +47129,6 @@ EAGER_API int64_t eg_function_trim(eg_function *f) {
 // one int64 on the list's device; by it, the line of the gradient finds the tape of its own replay.
 
 enum { EGI_HOST_INPUTS = 8 };
-// What a function returned before its line was written: the line's first run takes this instead of calling it again.
-typedef struct egi_hosting { eg_tensor *const *value; eg_random_state random; } egi_hosting;
 // The gradient's line: how many gradients of outputs follow the tape's address; bits of the inputs for which gradients
 // are wanted, and of those that have one; which of these the line writes.
 typedef struct egi_host_wish { int64_t given, wanted, has, count, index[EGI_MAX_OUT]; } egi_host_wish;
@@ -47155,34 +47233,36 @@ static bool egi_host_run_any(const egi_host_site *site, eg_tensor *const *in, co
     egi_host_leave(&frame);
     return ok;
 }
-// A copy for the function, which may keep it; the scope owns it.
-static eg_tensor *egi_host_copy(const eg_tensor *x) {
+// A copy for the function, which may keep it, in *given or new memory; the scope owns it.
+static eg_tensor *egi_host_copy(const eg_tensor *x, eg_tensor **given) {
     eg_shape shape = egi_shape(x);
-    eg_tensor *y = egi_tensor_allocate_as("host_call", egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    eg_tensor *y = given ? *given : egi_tensor_allocate_as("host_call", egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    if (given) *given = NULL;
     if (y && !egi_tensor_copy(x, y)) { egi_object_release(&y->object); return NULL; }
     return egi_scope_own(y);
 }
-// Copies of n inputs, which belong to the scope; the copies are no lines of a list, nor on a tape.
-static bool egi_host_copies(eg_tensor *const *in, int64_t n, eg_tensor **own) {
+// Copies of n inputs, which belong to the scope; the copies are no lines of a list, nor on a tape. given: memory for
+// them, or NULL.
+static bool egi_host_copies(eg_tensor *const *in, int64_t n, eg_tensor **given, eg_tensor **own) {
     egi_host_frame frame;
     bool ok = true;
     egi_host_enter(&frame, NULL);
-    for (int i = 0; i < n && ok; i++) ok = (own[i] = egi_host_copy(in[i])) != NULL;
+    for (int i = 0; i < n && ok; i++) ok = (own[i] = egi_host_copy(in[i], given ? given + i : NULL)) != NULL;
     egi_host_leave(&frame);
     return ok;
 }
 // The line of a call: runs the function on copies, or uses the values that exist already (egi_hosting), and copies
 // results into the list's tensors. Dtypes and shapes must be those of the first call.
 static bool egi_host_work_now(const egi_host_site *site, const egi_args *args) {
-    egi_hosting *first = egi_this.hosting;
+    const egi_hosting *first = egi_this.hosting;
     eg_tensor *own[EGI_HOST_INPUTS], *made[EGI_MAX_OUT];
     bool ok = true;
     egi_this.hosting = NULL;
-    if (first) {
+    if (first && first->value) {
         egi_this.random = first->random;
         for (int i = 0; i < site->m; i++) made[i] = first->value[i];
     } else
-        ok = egi_host_copies((eg_tensor *const *)(uintptr_t)args->in, site->n, own) &&
+        ok = egi_host_copies((eg_tensor *const *)(uintptr_t)args->in, site->n, first ? first->copies : NULL, own) &&
              egi_host_run_any(site, own, NULL, made);
     for (int i = 0; i < site->m && ok; i++)
         ok = egi_host_fits(i, made[i], (eg_dtype)args->out[i]->dtype, egi_shape(args->out[i])) &&
@@ -47246,7 +47326,7 @@ static bool egi_host_grad_now(const egi_host_wish *wish, const egi_args *args) {
     eg_tensor *own[EGI_MAX_OUT];
     bool ok = k != NULL;
     if (ok && !k->read)
-        ok = egi_host_copies((eg_tensor *const *)(uintptr_t)args->in + 1, wish->given, own) &&
+        ok = egi_host_copies((eg_tensor *const *)(uintptr_t)args->in + 1, wish->given, NULL, own) &&
              egi_hosted_read(k, wish->wanted, own, NULL, NULL);
     for (int i = 0; ok && i < k->n; i++)
         if (k->dx[i] && !(wish->has >> i & 1))
@@ -47367,7 +47447,7 @@ static bool egi_host_write(const egi_host_site *site, eg_tensor *const *in, eg_r
                            eg_tensor **kept) {
     eg_shape one = { 0, { 0 } };
     eg_tensor *made[EGI_MAX_OUT] = { NULL };
-    egi_hosting first = { out, egi_this.random };
+    egi_hosting first = { out, egi_this.random, NULL };
     egi_args args = { NULL, EGI_WORK_CALLS, { NULL }, { NULL }, site };
     bool ok = true;
     for (int i = 0; i < site->n; i++) args.in[i] = in[i];
@@ -47485,7 +47565,7 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
     } else {
         egi_copied_list copied = { NULL, 0, 0 };
         if (writes && egi_trace_written()) egi_copied_find(&copied, egi_trace_written());
-        if (writes) ok = egi_host_copies(in, site.n, own) && egi_copied_begin(&copied);
+        if (writes) ok = egi_host_copies(in, site.n, NULL, own) && egi_copied_begin(&copied);
         else for (int i = 0; i < site.n && ok; i++) ok = (own[i] = egi_scope_own(egi_tensor_alias("host_call", in[i])));
         const int64_t assigned = egi_this.assigned;
         ok = ok && egi_host_run_any(&site, own, results, out);

@@ -621,6 +621,84 @@ TEST(a_replay_without_memory_for_its_tape_has_not_begun) {
     eg_shutdown();
     CHECK(eg_set_allocator(NULL, NULL, NULL));
 }
+// All memory that a replay needs is taken before it changes anything: an update in place, an assignment of an input, a
+// call of C, a draw. So a replay without memory leaves variables, slots and counters as they were, and calls nothing,
+// whether a caller's tape records it or not.
+typedef struct effects { eg_tensor *v[3]; eg_optimizer *optimizer; int calls; } effects;
+static bool counted_call(eg_tensor *const *in, eg_tensor **out, void *user) {
+    ((effects *)user)->calls++;
+    out[0] = in[0];
+    return true;
+}
+static bool effects_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    effects *e = (effects *)user;
+    eg_tensor *h, *slope = eg_mul(in[0], 0.5);
+    if (!eg_apply_gradients(e->optimizer, &slope, e->v, 1) || !eg_assign_add(e->v[1], 1)) return false;
+    if (!eg_host_call(counted_call, e, in, 1, &h, 1) || !eg_assign(e->v[2], in[0])) return false;
+    out[0] = eg_keep(eg_mul(eg_mul(h, in[0]), eg_add(eg_random_uniform(EG_SCALAR), e->v[0])));
+    return out[0] && eg_assign(e->v[1], eg_mul(e->v[1], 2));
+}
+static void effects_begin(effects *e) {
+    memset(e, 0, sizeof *e);
+    for (int i = 0; i < 3; i++) e->v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(70), i), "v");
+    e->optimizer = eg_adam(.learning_rate = .1);
+}
+static void effects_end(effects *e) {
+    for (int i = 0; i < 3; i++) eg_release(e->v[i]);
+    eg_optimizer_release(e->optimizer);
+}
+static void effects_without_memory(bool taped) {
+    effects e, twin;
+    int64_t failed = 0;
+    bool through = false;
+    effects_begin(&e);
+    effects_begin(&twin);
+    eg_function *f = eg_function_new(effects_body, &e, .no_recheck = true);
+    for (int n = -5; n < 500 && !through; n++) {
+        EG_SCOPE;
+        const eg_random_state random = eg_random_get_state();
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(70), 0.01 * n), *y, *want, *g = x, *g_want = x;
+        eg_tape *tape = taped ? eg_tape_begin() : NULL;
+        if (tape) eg_tape_watch(tape, x);
+        eg_memory_trim();
+        if (n > 0) faults_start(n, FAULTS_FOR_EVER);
+        const bool ok = eg_function_call(f, &x, 1, &y, 1);
+        faults_stop();
+        CHECK(ok || (n > 0 && eg_error() == EG_ERROR_MEMORY));
+        eg_error_clear();
+        if (ok && tape) CHECK((g = eg_tape_gradient(tape, y, x)) != NULL);
+        if (ok) {
+            eg_random_set_state(random);
+            eg_tape *other = taped ? eg_tape_begin() : NULL;
+            if (other) eg_tape_watch(other, x);
+            CHECK(effects_body(&x, &want, &twin));
+            if (other) CHECK((g_want = eg_tape_gradient(other, want, x)) != NULL);
+            CHECK_SAME(y, want, 0);
+            CHECK_SAME(g, g_want, 0);
+        } else CHECK_INT((int64_t)(eg_random_get_state().counter - random.counter), 0);
+        CHECK_INT(e.calls, twin.calls);
+        CHECK_INT(eg_optimizer_steps(e.optimizer), eg_optimizer_steps(twin.optimizer));
+        for (int i = 0; i < 3; i++) CHECK_SAME(e.v[i], twin.v[i], 0);
+        failed += !ok;
+        through = n > 0 && !faults.failed;
+    }
+    CHECK(through && failed > 4);
+    CHECK_STR(eg_function_reason(f), NULL);
+    CHECK(eg_function_counts(f).replays >= 4);
+    eg_function_release(f);
+    effects_end(&e);
+    effects_end(&twin);
+}
+TEST(a_replay_takes_all_memory_before_its_first_effect) {
+    eg_shutdown();
+    REQUIRE(eg_set_allocator(faults_allocate, faults_free, NULL));
+    for (int taped = 0; taped < 2; taped++) {
+        EG_SCOPE;
+        effects_without_memory(taped);
+    }
+    eg_shutdown();
+    CHECK(eg_set_allocator(NULL, NULL, NULL));
+}
 // Calls that lack the memory to write a list say nothing about the body: with memory it is traced again.
 TEST(tries_without_memory_do_not_count) {
     state s;
