@@ -3364,8 +3364,8 @@ EAGER_API const char *eg_function_reason(eg_function *f);
 // list that followed from other lengths, and which are no traces (of their lists, 64 are kept); dropped: traces beyond
 // the 16 that are kept, and those that no longer held; lines, steps, bytes: of the latest trace, the lines of its list,
 // how many launches a replay makes (lines that repeat others or that nobody needs are left out, elementwise ones are
-// joined), and the memory that it plans for temporaries and for what kernels work in (of which all traces share the
-// largest).
+// joined, and a product takes a row that is added to it and relu along), and the memory that it plans for temporaries
+// and for what kernels work in (of which all traces share the largest).
 typedef struct eg_function_info {
     int64_t calls, replays, rechecks, traces, retraces, derived, dropped, lines, steps, bytes;
     char explanation[256];
@@ -3409,7 +3409,7 @@ EAGER_API bool eg_run_functions_eagerly(bool eagerly);
 // and may be the same list. In eager code that is all; in a traced function each replay calls it again, and in a graph
 // each run that needs an output of it, in its place between draws, assignments and prints. It may use eager ops and
 // whatever C can do, runs with eg_executing_eagerly() true, reads its inputs as values (of a variable: what it is
-// then), and returns false on an error. Its outputs have the same dtypes and shapes at each replay; in a graph
+// then), which it may keep, as it may what eg_read gives it, and returns false on an error. Its outputs have the same dtypes and shapes at each replay; in a graph
 // `results` says what they are (dimensions of -1, -2 ... as in eg_placeholder). It may assign to variables, but not to
 // those that the traced function uses. `user` must live as long as the traced function or graph. Without
 // .differentiable its inputs get no gradient, and eg_tape_unconnected_reason says so; with it, a tape of its own
@@ -41051,9 +41051,10 @@ EGI_SMALL
 // are no kernel: an op that runs without a launch, an assignment, a function of the host (a check, a print, an
 // eg_host_call), and a branch. Of the kernels, this chapter asks by number only for those that are a part of its own
 // language: EGI_COPY and EGI_FILL, which programs of groups take in as a conversion and a constant; EGI_RANDOM, whose
-// seed and counter each replay and each run sets anew; EGI_UPDATE, of which a replay runs several by one launch; and
-// EGI_NONFINITE, by which the NaN trap looks at values now. All else that it must know of an op or a kernel stands in
-// EGI_KERNEL_TABLE, in the row's flags and in its egi_attributes.
+// seed and counter each replay and each run sets anew; EGI_UPDATE, of which a replay runs several by one launch;
+// EGI_MATMUL, which adds a row and applies relu for other lines; and EGI_NONFINITE, by which the NaN trap looks at
+// values now. All else that it must know of an op or a kernel stands in EGI_KERNEL_TABLE, in the row's flags and in its
+// egi_attributes.
 enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_TRACE_BRANCHES = 4096, EGI_LOST = 32, EGI_REST = 256,
        EGI_REST_MOST = 1 << 16, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2, EGI_RUN_CHECK = -3, EGI_RUN_BRANCH = -4 };
 // The kind of a place decides where a replay finds its memory. A temporary is in the arena. An input has the memory of
@@ -42232,9 +42233,9 @@ static bool egi_trace_end_holders(egi_trace *t, eg_tensor *const *given, eg_tens
 // ---- passes: from the list as it was written down to the steps of a replay
 // The list stays as it is, since rechecks compare it. egi_trace_optimize makes the steps: it finds lines that repeat
 // earlier ones (their places get the earlier memory), drops lines whose results are not needed, and joins elementwise
-// lines of one size into groups, each one program. A step is a line or a group. Only lines that cannot fail and that
-// write temporaries or fresh places are left out, moved or joined; the others keep their order. Each replay gives the
-// list's bits.
+// lines of one size into groups, each one program, or joins them to a product whose kernel does what they do. A step is
+// a line or a group. Only lines that cannot fail and that write temporaries or fresh places are left out, moved or
+// joined; the others keep their order. Each replay gives the list's bits.
 
 // One program for several elementwise lines, or (updates) one launch for several updates. Operands (numbers in
 // t->operands) come first, then further results; `out` is the result in slot 0. `scalars` has a bit for each operand
@@ -43785,9 +43786,9 @@ static void (*egi_replay_failed)(const egi_trace *t, int64_t step);
 static eg_tensor *egi_taped_record_begin(egi_taped_call **call, egi_trace *t, eg_tensor *const *in,
                                          eg_tensor *const *out);
 static void egi_taped_record_end(eg_tensor *holder, bool ok);
-// Runs all steps of t on this call's memory, and puts the call on the tapes. A lack of memory leaves all as it was
-// unless a step wrote a variable's memory before; so does any failure there unless `undone` is NULL, which sets *undone
-// and raises no error. A branch that goes another way leaves all as it was, too, and sets run->strayed.
+// Runs all steps of t on this call's memory, and puts the call on the tapes before the first step that cannot be undone,
+// so that only a step can lack memory behind that one. A lack of memory leaves all as it was unless a step wrote a
+// variable's memory before; so does any failure there unless `undone` is NULL, which sets *undone and raises no error. A branch that goes another way leaves all as it was, too, and sets run->strayed.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                              egi_taped_call **call, bool *undone) {
     const eg_random_state random = egi_this.random;
