@@ -3409,13 +3409,13 @@ EAGER_API bool eg_run_functions_eagerly(bool eagerly);
 // and may be the same list. In eager code that is all; in a traced function each replay calls it again, and in a graph
 // each run that needs an output of it, in its place between draws, assignments and prints. It may use eager ops and
 // whatever C can do, runs with eg_executing_eagerly() true, reads its inputs as values (of a variable: what it is
-// then), which it may keep, as it may what eg_read gives it, and returns false on an error. Its outputs have the same dtypes and shapes at each replay; in a graph
-// `results` says what they are (dimensions of -1, -2 ... as in eg_placeholder). It may assign to variables, but not to
-// those that the traced function uses. `user` must live as long as the traced function or graph. Without
-// .differentiable its inputs get no gradient, and eg_tape_unconnected_reason says so; with it, a tape of its own
-// records the function's ops, and only inputs get gradients: a trainable variable that it uses must be an input, or
-// stand inside EG_NO_RECORDING. Under several tapes a traced function with a differentiable call runs eagerly. No file
-// holds such a call (eg_function_save). Source: tf.py_function.
+// then), which it may keep, as it may what eg_read gives it, and returns false on an error. Its outputs have the same
+// dtypes and shapes at each replay; in a graph `results` says what they are (dimensions of -1, -2 ... as in
+// eg_placeholder). It may assign to variables, but not to those that the traced function uses. `user` must live as long
+// as the traced function or graph. Without .differentiable its inputs get no gradient, and eg_tape_unconnected_reason
+// says so; with it, a tape of its own records the function's ops, and only inputs get gradients: a trainable variable
+// that it uses must be an input, or stand inside EG_NO_RECORDING. Under several tapes a traced function with a
+// differentiable call runs eagerly. No file holds such a call (eg_function_save). Source: tf.py_function.
 typedef struct eg_host_call_options {
     EG_BY_NAME;
     bool differentiable;        // gradients pass through the function
@@ -43786,9 +43786,10 @@ static void (*egi_replay_failed)(const egi_trace *t, int64_t step);
 static eg_tensor *egi_taped_record_begin(egi_taped_call **call, egi_trace *t, eg_tensor *const *in,
                                          eg_tensor *const *out);
 static void egi_taped_record_end(eg_tensor *holder, bool ok);
-// Runs all steps of t on this call's memory, and puts the call on the tapes before the first step that cannot be undone,
-// so that only a step can lack memory behind that one. A lack of memory leaves all as it was unless a step wrote a
-// variable's memory before; so does any failure there unless `undone` is NULL, which sets *undone and raises no error. A branch that goes another way leaves all as it was, too, and sets run->strayed.
+// Runs all steps of t on this call's memory, and puts the call on the tapes before the first step that cannot be
+// undone, so that only a step can lack memory behind that one. A lack of memory leaves all as it was unless a step
+// wrote a variable's memory before; so does any failure there unless `undone` is NULL, which sets *undone and raises no
+// error. A branch that goes another way leaves all as it was, too, and sets run->strayed.
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out,
                              egi_taped_call **call, bool *undone) {
     const eg_random_state random = egi_this.random;
