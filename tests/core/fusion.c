@@ -560,3 +560,19 @@ TEST(products_with_a_row_in_sessions_and_files) {
     CHECK_INT(eg_function_counts(f).steps, 1);
     eg_function_release(f);
 }
+// A dense layer is a product with its row already, which takes relu along; one with relu is a step of its own.
+static bool dense_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_relu(eg_call((eg_layer *)user, in[0]));
+    return out[0] && (out[0] = eg_keep(out[0])) != NULL;
+}
+TEST(a_dense_layer_takes_relu_along) {
+    for (int how = 0; how < 3; how++) {
+        EG_SCOPE;
+        eg_layer *l = eg_layer_dense(4, .activation = how == 1 ? EG_RELU : EG_LINEAR, .no_bias = how == 2);
+        eg_tensor *x = data(EG_FLOAT32, EG_SHAPE(6, 5), 1, false);
+        CHECK(eg_call(l, x) != NULL);
+        const int64_t steps = replays(dense_body, l, &x, 1, 1);
+        if (test_on_host) CHECK_INT(steps, how ? 2 : 1);
+        eg_layer_release(l);
+    }
+}
