@@ -184,6 +184,24 @@ eg_wrap_data(EG_INT64, EG_SHAPE(4), i, NULL, NULL)
 eg_wrap_data(EG_INT64, EG_SHAPE(4), size, NULL, NULL)
 END
 }
+# What the README's two flags turn into errors, those flags as they stand there.
+wrong_arguments() {
+    flags=$(sed -n 's/^\*\*Two flags to add\.\*\* `\([^`]*\)`.*/\1/p' README.md)
+    [ -n "$flags" ] || { echo 'README.md names no two flags'; return 1; }
+    refused 'eg_tensor *x, eg_layer *model' '' "$@" $flags <<'END'
+eg_dataset_csv("a.csv", 1)
+eg_call(model, 3)
+eg_call(x, x)
+eg_call(model, x, .mask = 5)
+eg_print(3)
+eg_layer_dense("3")
+eg_layer_dense(3, 4)
+eg_layer_dense(3, .name = 4)
+eg_layer_dense(3, .activation = 4)
+eg_adam(.learning_rate = "0.1")
+eg_sequential(x)
+END
+}
 read_only() {                               # where the memory that is written is const
     refused "$POINTED" '' "$@" <<'END'
 eg_read_into(x, cf, 4)
@@ -250,6 +268,7 @@ for compiler in "$CC" "$CLANG"; do
     check "other_types_$by" other_types $compiler -std=c11 $all
     check "other_types_borrowed_$by" other_types_borrowed $compiler -std=c11 $all
     check "read_only_memory_$by" read_only $compiler -std=c11 $all -Werror
+    check "wrong_arguments_$by" wrong_arguments $compiler -std=c11 $all
     check "no_tensors_$by" no_tensors $compiler -std=c11 $all
     check "other_numbers_$by" other_numbers $compiler -std=c11 $all
     check "same_types_$by" same_types $compiler -std=c11
