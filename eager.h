@@ -3387,10 +3387,10 @@ EAGER_API int64_t eg_function_dot(eg_function *f, char *text, size_t capacity);
 // bytes read and written, mean microseconds a call, and its part of the whole. False and an error where no call could
 // be replayed. Above stands the memory that a replay takes beside its results, the `bytes` of eg_function_counts, which
 // is known before the first replay. In it are temporaries and what the CPU's kernels work in: packed operands, columns
-// of convolutions, partial sums, keys of a sort. Not in it are what a variable needs where its values are held elsewhere
-// or assigned anew; what functions of the program take (eg_host_call, custom ops); what OpenBLAS and devices take; and,
-// where eg_set_num_threads has raised the number of threads since the list was made, what more threads work in: then
-// kernels allocate it. Replays that run at once have such memory each.
+// of convolutions, partial sums, keys of a sort. Not in it are what a variable needs where its values are held
+// elsewhere or assigned anew; what functions of the program take (eg_host_call, custom ops); what OpenBLAS and devices
+// take; and, where eg_set_num_threads has raised the number of threads since the list was made, what more threads work
+// in: then kernels allocate it. Replays that run at once have such memory each.
 EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *inputs, int n, int n_outputs, int calls);
 // Frees the memory that f keeps between calls for temporaries; the next replay asks for it again. Returns how many
 // bytes that were.
@@ -4711,8 +4711,8 @@ typedef struct egi_function_call {
     const struct egi_frame *around;             // the thread's frame when the body was called, in one of its own
 } egi_function_call;
 typedef bool egi_trap_function(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out);
-// Memory from which a kernel takes its workspace; what begins at `at` is free.
-typedef struct egi_space { char *begin, *at, *end; } egi_space;
+// Memory from which a kernel takes its workspace: `room` bytes before `end`, of which the last `left` are free.
+typedef struct egi_space { char *end; int64_t room, left; } egi_space;
 typedef struct egi_thread {
     egi_heap *heap;
     uintptr_t *stack;                           // references owned by scopes; low bits are tags
@@ -13312,7 +13312,7 @@ static bool egi_team_run(int most, int64_t units, double cost, egi_work *work, v
 }
 #endif
 // How many threads a kernel of this thread may be divided among now.
-static int egi_parallel_most(void) {
+EGI_NOINLINE static int egi_parallel_most(void) {
 #if EGI_TEAM
     return egi_this.reads ? 1 : egi_team_threads();
 #else
@@ -13563,18 +13563,17 @@ enum { EGI_COLUMNS_BYTES = 1 << 17, EGI_CHUNK = 128 };
 
 // WORKSPACE. A kernel takes it here and gives it back, the last one first: from what a replay lends this thread
 // (egi_this.space), as large as the row's egi_kernel_space said, or from the allocator. Not zeroed; NULL without
-// memory. egi_space_of: how many bytes of the lent memory so many bytes take.
-static inline int64_t egi_space_of(int64_t bytes) { return bytes / EGI_ALIGN * EGI_ALIGN + EGI_ALIGN; }
-static void *egi_space_take(int64_t bytes) {
-    egi_space *s = &egi_this.space;
-    char *at = s->at;
-    if (s->end - at < egi_space_of(bytes)) return egi_alloc((size_t)bytes);
-    s->at = at + egi_space_of(bytes);
-    return at;
+// memory, which may be given back, too. egi_space_of: how many bytes of the lent memory so many bytes take.
+static inline int64_t egi_space_of(int64_t bytes) { return (bytes | (EGI_ALIGN - 1)) + 1; }
+EGI_NOINLINE static void *egi_space_take(int64_t bytes) {
+    const int64_t left = egi_this.space.left, after = left - egi_space_of(bytes);
+    if (after < 0) return egi_alloc((size_t)bytes);
+    egi_this.space.left = after;
+    return egi_this.space.end - left;
 }
-static void egi_space_give(void *memory) {
-    egi_space *s = &egi_this.space;
-    if ((char *)memory >= s->begin && (char *)memory < s->end) s->at = (char *)memory;
+EGI_NOINLINE static void egi_space_give(void *memory) {
+    const uintptr_t left = (uintptr_t)egi_this.space.end - (uintptr_t)memory;
+    if (left - 1 < (uintptr_t)egi_this.space.room) egi_this.space.left = (int64_t)left;
     else egi_free(memory);
 }
 
@@ -16392,7 +16391,7 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     if (job.needs) job.space = (char *)egi_space_take(job.needs * most);
     if (job.space) egi_parallel_with(most, batches, cost, egi_matmul_run, &job);
     else egi_matmul_run(&job, 0, batches);
-    if (job.space) egi_space_give(job.space);
+    egi_space_give(job.space);
     return !job.failed || egi_memory_fail("matmul", 0);
 }
 // The bytes of egi_cpu_in_float64's copies.
@@ -16695,8 +16694,8 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     if (ok && out->size)
         egi_parallel_with(most, job.ranges ? most : p->outer, 0.1 * (double)out->size +
                           (double)p->outer * (double)n * (0.5 + 0.4 * (double)p->inner), egi_scatter_run, &job);
-    if (job.sums) egi_space_give(job.sums);
-    if (hot) egi_space_give(hot);
+    egi_space_give(job.sums);
+    egi_space_give(hot);
     egi_cpu_indices_done(indices, index);
     return ok || egi_memory_fail(p->name, p->rows * 4);
 }
@@ -41041,7 +41040,8 @@ EGI_AS_TOLD
 // never the call: the body has run, its results are right, and the function continues eagerly, with a reason.
 // Called by: programs, steps of eg_fit (31), sessions. Must hold: a replay gives the bits that the body would give, and
 // changes the same variables and random numbers, or nothing.
-// Read first: 16, 23, 27, 29.  Proof: tests/core/traced.c, taped.c, fusion.c, plans.c, graphs.c, sessions.c, saved.c
+// Read first: 16, 23, 27, 29.  Proof: tests/core/traced.c, taped.c, fusion.c, plans.c, graphs.c, sessions.c,
+// saved.c
 
 EGI_SMALL
 
@@ -41116,9 +41116,9 @@ typedef struct egi_trace_variable {
     int32_t form;
     bool trainable, assigned, made;      // made: by the body
 } egi_trace_variable;
-// The memory of a replay's temporaries and kernels, used by one replay at a time: a call takes an arena from the function's list
-// and puts it back. All traces of a function share the list, so that it has as many arenas as replays ran at once, each
-// as large as the largest trace needs.
+// The memory of a replay's temporaries and kernels, used by one replay at a time: a call takes an arena from the
+// function's list and puts it back. All traces of a function share the list, so that it has as many arenas as replays
+// ran at once, each as large as the largest trace needs.
 typedef struct egi_arena {
     struct egi_arena *next;
     egi_buffer *buffer;
@@ -43665,11 +43665,11 @@ static bool egi_group_update(egi_trace *t, egi_trace_run *run, const egi_group *
 // threads than when the list was planned.
 static bool egi_trace_line_lend(const egi_trace *t, const egi_trace_run *run, const egi_trace_step *step,
                                 const egi_args *args) {
-    egi_space *s = &egi_this.space;
-    s->begin = s->at = (char *)run->arena->buffer->data + step->offset;
-    s->end = s->begin + step->space;
+    const egi_space none = { NULL, 0, 0 }, lent = { (char *)run->arena->buffer->data + step->offset + step->space,
+                                               step->space, step->space };
+    egi_this.space = lent;
     const bool ok = t->lines[step->line].run(t->backend, args);
-    memset(s, 0, sizeof *s);
+    egi_this.space = none;
     return ok;
 }
 // Runs step i of the list. *counter: the random counter from which the line's draws are counted.
@@ -55553,8 +55553,6 @@ static int64_t EGI_TN(egi_gemm_needs)(bool ta, bool tb, int64_t m, int64_t n, in
 static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
     return (double)m * (double)n * (double)k * (double)sizeof(EGI_T) * egi_term_cost();
 }
-// How many threads a product that is no part of divided work has.
-static int EGI_TN(egi_gemm_threads)(double cost) { return cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1; }
 // egi_gemm by tiles, for k <= EGI_TERMS * EGI_KC. Small blocks are packed on the C stack, which is safe since there is
 // no recursion; larger ones in `given` memory, or in memory of its own.
 EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a,
@@ -55576,7 +55574,7 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
     EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, 0, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
                                { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, end };
     EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
-    const int threads = given ? 1 : EGI_TN(egi_gemm_threads)(cost);
+    const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
     const double whole = threads > 1 ? cost : 0;
     EGI_T *space = given ? given : stack;
     int64_t need_a;
@@ -55609,15 +55607,9 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
     if (space != stack && space != given) egi_space_give(space);
     return true;
 }
-// Whether such a product is one of a matrix and a vector: 1 the right operand, 2 the left one; else 0.
-static inline int EGI_TN(egi_gemm_vector)(bool ta, bool tb, int64_t m, int64_t n, int64_t lda, int64_t ldb,
-                                          int64_t ldc) {
-    if (n == 1 && ldc == 1 && (tb || ldb == 1)) return 1;
-    return m == 1 && (!ta || lda == 1) ? 2 : 0;
-}
 // How many of k terms egi_gemm_long adds in the result itself.
 static inline int64_t EGI_TN(egi_gemm_half)(int64_t k) { return (k / 2 + EGI_KC - 1) / EGI_KC * EGI_KC; }
-// The bytes of workspace that egi_gemm takes where it is not given any.
+// The bytes of workspace that egi_gemm takes where it is not given any; the ways are those that stand there.
 static int64_t EGI_TN(egi_gemm_space)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb,
                                       int64_t ldc) {
     EGI_TN(egi_gemm_job) g;
@@ -55629,14 +55621,14 @@ static int64_t EGI_TN(egi_gemm_space)(bool ta, bool tb, int64_t m, int64_t n, in
                          egi_space_of(m * n * (int64_t)sizeof(EGI_T)) +
                          EGI_TN(egi_gemm_space)(ta, tb, m, n, k - half, lda, ldb, n));
     }
-    if (EGI_TN(egi_gemm_vector)(ta, tb, m, n, lda, ldb, ldc)) return 0;
+    if ((n == 1 && ldc == 1 && (tb || ldb == 1)) || (m == 1 && (!ta || lda == 1))) return 0;
 #ifdef EAGER_OPENBLAS
     if (egi_openblas_takes(m, n, k) && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) return 0;
 #endif
     memset(&g, 0, sizeof g);
     g.ta = ta, g.tb = tb, g.m = m, g.n = n, g.k = k, g.ldb = ldb;
-    const int64_t bytes = (int64_t)sizeof(EGI_T) *
-                          EGI_TN(egi_gemm_plan)(&g, EGI_TN(egi_gemm_threads)(EGI_TN(egi_gemm_cost)(m, n, k)), &need_a);
+    const int threads = EGI_TN(egi_gemm_cost)(m, n, k) >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
+    const int64_t bytes = EGI_TN(egi_gemm_plan)(&g, threads, &need_a) * (int64_t)sizeof(EGI_T);
     return bytes > EGI_PACK_STACK ? egi_space_of(bytes) : 0;
 }
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
@@ -55692,12 +55684,11 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         return true;
     }
     if (k > EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm_long)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
-    const int vector = EGI_TN(egi_gemm_vector)(ta, tb, m, n, lda, ldb, ldc);
-    if (vector == 1) {
+    if (n == 1 && ldc == 1 && (tb || ldb == 1)) {
         EGI_TN(egi_gemv)(ta, m, k, a, lda, b, c, accumulate);
         return true;
     }
-    if (vector == 2) {
+    if (m == 1 && (!ta || lda == 1)) {
         EGI_TN(egi_gemv)(!tb, n, k, b, ldb, a, c, accumulate);
         return true;
     }
@@ -56227,7 +56218,7 @@ static bool EGI_TN(egi_conv_depthwise)(EGI_TN(egi_conv_job) *j) {
     if (j->what == 2) EGI_TN(egi_conv_parts_begin)(j, n, memory);
     egi_parallel(j->what == 0 ? lines : j->what == 1 ? back : j->parts, cost, EGI_TN(egi_conv_depthwise_run), j);
     if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
-    if (memory) egi_space_give(memory);
+    egi_space_give(memory);
     return true;
 }
 
