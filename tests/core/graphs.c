@@ -595,9 +595,9 @@ TEST(a_layer_built_in_a_graph_and_called_eagerly_says_what_to_do) {
     CHECK(eg_call(before, rows) != NULL);
     CHECK(!eg_call(inside, rows) && says(
         "float32 [4, 3] 'sequential/dense/kernel' is a node of a graph, and float32 [2, 4] (from eg_ones) is not; "
-        "inside EG_GRAPH a graph takes in other tensors, outside use what eg_session_run computes of this layer's call, or "
-        "build the layer (eg_layer_build) before the graph: a layer built inside EG_GRAPH has its weights in sessions "
-        "alone", "in layer sequential/dense"));
+        "inside EG_GRAPH a graph takes in other tensors, outside use what eg_session_run computes of this layer's "
+        "call, or build the layer (eg_layer_build) before the graph: a layer built inside EG_GRAPH has its weights in "
+        "sessions alone", "in layer sequential/dense"));
     eg_layer_release(inside);
     eg_layer_release(before);
     eg_graph_release(g);

@@ -950,7 +950,8 @@ static eg_layer *wide_pictures(bool given) {
     return eg_sequential(given ? eg_layer_conv2d(2, 2, .dtype = EG_FLOAT64, .input_shape = EG_SHAPE(6, 6, 1))
                                : eg_layer_conv2d(2, 2, .dtype = EG_FLOAT64),
                          eg_layer_max_pooling2d(), eg_layer_depthwise_conv2d(2),
-                         eg_layer_group_normalization(.groups = 2), eg_layer_separable_conv2d(2, 1), eg_layer_flatten(), eg_layer_rms_normalization(),
+                         eg_layer_group_normalization(.groups = 2), eg_layer_separable_conv2d(2, 1),
+                         eg_layer_flatten(), eg_layer_rms_normalization(),
                          eg_layer_dense(1));
 }
 TEST(float64_reaches_every_layer) {
