@@ -15359,16 +15359,23 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     if (x->size <= EGI_REDUCE_FEW && (p->n < x->size || p->n <= EGI_FOLD_ALL) && x->flags & EGI_CONTIGUOUS &&
         w->reducer->few && egi_reduce_few(w->reducer, args))
         return true;
-    job.args = args;
-    job.made = 1;
-    job.pieces = NULL;
     w->wide = false;
-    w->accumulators = w->packed = NULL;
-    w->dtype = x->dtype;
-    w->size = egi_dtypes[x->dtype].size;
 #if EGI_WIDE_PROGRAMS
     w->wide = egi_cpu_has_avx2();
 #endif
+    if (p->n == x->size && x->flags & EGI_CONTIGUOUS && !w->convert && x->size < EGI_REDUCE_LONG) {     // one row
+        char accumulator[8] __attribute__((aligned(8)));
+        w->reducer->begin(1, accumulator);
+        w->reducer->row[w->wide](x->size, x->data, accumulator);
+        w->reducer->end(p->kind, p->n, 1, accumulator, args->out[0]->data);
+        return true;
+    }
+    job.args = args;
+    job.made = 1;
+    job.pieces = NULL;
+    w->accumulators = w->packed = NULL;
+    w->dtype = x->dtype;
+    w->size = egi_dtypes[x->dtype].size;
     if (p->n == x->size && x->flags & EGI_CONTIGUOUS) {
         const egi_reduce_loop whole = { x->size, 1, 0, 0, false };
         w->loop[0] = whole;
@@ -57051,24 +57058,29 @@ EGI_REDUCER void EGI_TN(egi_reduce_row_sum_plain)(int64_t n, const EGI_T *x, egi
     const int64_t blocks = n / ALL;
     vec low = zero + rest, high = low;
 #define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
-#define EGI_ADD_TO(p, low, high) { \
+#define EGI_SET(to, v) to = v;
+#define EGI_ADD_TO(p, low, high, ADD) { \
         EGI_WIDEN_16(p) \
         if (kind == EGI_NORM2) { v *= v; w *= w; } \
-        EGI_JOIN(low, v) EGI_JOIN(high, w) \
+        ADD(low, v) ADD(high, w) \
     }
+#define EGI_ADD_HALF(ADD) \
+    EGI_ADD_TO(p, a, b, ADD) EGI_ADD_TO(p + LANES, c, d, ADD) \
+    EGI_ADD_TO(p + 2 * LANES, e, f, ADD) EGI_ADD_TO(p + 3 * LANES, g, h, ADD) \
+    p += ALL;
     // Half of the partial sums at a time, which are as many vectors as stay in registers.
     for (int half = blocks ? 1 : 0; half >= 0 && n >= LANES; half--) {
         const EGI_T *p = x + half * 4 * LANES;
         vec a = zero + rest, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
-        for (int64_t k = 0; k < blocks; k++, p += ALL) {
-            EGI_ADD_TO(p, a, b) EGI_ADD_TO(p + LANES, c, d)
-            EGI_ADD_TO(p + 2 * LANES, e, f) EGI_ADD_TO(p + 3 * LANES, g, h)
-        }
-        for (int64_t left = half ? 0 : n % ALL; left >= LANES; left -= LANES, p += LANES) EGI_ADD_TO(p, a, b)
+        if (blocks) { EGI_ADD_HALF(EGI_SET) }
+        for (int64_t k = 1; k < blocks; k++) { EGI_ADD_HALF(EGI_JOIN) }
+        for (int64_t left = half ? 0 : n % ALL; left >= LANES; left -= LANES, p += LANES) EGI_ADD_TO(p, a, b, EGI_JOIN)
         EGI_JOIN(a, c) EGI_JOIN(b, d) EGI_JOIN(e, g) EGI_JOIN(f, h)
         EGI_JOIN(a, e) EGI_JOIN(b, f) EGI_JOIN(low, a) EGI_JOIN(high, b)
     }
+#undef EGI_ADD_HALF
 #undef EGI_ADD_TO
+#undef EGI_SET
 #undef EGI_JOIN
     for (int64_t i = n - n % LANES; i < n; i++) rest = EGI_JOINED(rest, EGI_TAKEN((EGI_TN(egi_sum))x[i]));
     for (int i = 0; i < LANES / 2 && n >= LANES; i++) rest = EGI_JOINED(rest, low[i]);

@@ -118,12 +118,14 @@ int main(int n, char **args) {
     if (file) wanted[fread(wanted, 1, sizeof wanted - 1, file)] = 0;
     for (int i = 0; i < ROWS; i++)
         for (int s = 0; s < 4; s++) {
+            char name[200];
+            snprintf(name, sizeof name, "%s %lld ", rows[i].name, (long long)(sides[s] * sides[s]));
+            if (file && !strstr(wanted, name)) continue;
             eg_scope scope = eg_scope_begin();
             eg_tensor *x[3] = { NULL, NULL, NULL };
             for (int k = 0; k < 3; k++) x[k] = drawn(sides[s], rows[i].range[k][0], rows[i].range[k][1]);
             condition = (eg_greater)(x[0], eg_scalar(0));
             for (int slopes = 0; slopes <= rows[i].slopes; slopes++) {
-                char name[200];
                 snprintf(name, sizeof name, "%s %lld %s", rows[i].name, (long long)(sides[s] * sides[s]),
                          slopes ? "gradient" : "forward");
                 if (!file || strstr(wanted, name)) printf("%s %d %.1f\n", name, rows[i].n,
