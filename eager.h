@@ -12557,81 +12557,138 @@ static EGI_NOINLINE int64_t egi_operand_repeats(const eg_tensor *a, const eg_ten
     while (i > 0 && !lead && b->dims[i - 1] == a->dims[i - 1]) i--;
     return i || lead ? 0 : -times;
 }
-EGI_AS_TOLD
-// A vector of 16 bytes that repeats one element of `size` bytes.
-typedef uint64_t egi_v16_any __attribute__((vector_size(16), aligned(1), may_alias));
-static inline egi_v16_any egi_element_spread(const void *from, int64_t size) {
-    uint64_t one = *(const uint8_t *)from;
-    if (size == 4) memcpy(&one, from, 4);
-    if (size == 8) memcpy(&one, from, 8);
-    one *= size == 1 ? 0x0101010101010101u : size == 4 ? 0x100000001u : 1;
-    const egi_v16_any both = { one, one };
-    return both;
-}
-// Writes `bytes` bytes, and up to 31 more, that repeat the elements of b so.
-static void egi_operand_repeat(const eg_tensor *b, int64_t repeats, int64_t bytes, char *to) {
-    const int64_t size = egi_dtypes[b->dtype].size, unit = repeats * size;
-    const char *from = b->data;
-    if (repeats > 0) {
-        memcpy(to, from, (size_t)unit);
-        for (int64_t done = unit; done < bytes; done *= 2)
-            memcpy(to + done, to, (size_t)egi_min64(done, bytes - done));
+#if EGI_WIDE_PROGRAMS
+typedef uint32_t egi_word_u32 __attribute__((aligned(1), may_alias));
+typedef uint64_t egi_word_u64 __attribute__((aligned(1), may_alias));
+// egi_operand_repeat with AVX2. A vector that goes beyond its unit is written over by the next.
+EGI_AVX2 EGI_NOINLINE static void egi_operand_repeat_avx2(char *to, int64_t bytes, const char *from, int64_t size,
+                                                          int64_t unit) {
+    enum { BYTES = 32 };
+    typedef uint64_t vec __attribute__((vector_size(BYTES), aligned(1), may_alias));
+    const vec zero = { 0 };
+    char *const end = to + bytes;
+    if (!size && (unit == 4 || unit == 8)) { size = unit; unit = bytes; }
+    if (size) {
+        do {
+            const uint64_t one = size == 4 ? *(const egi_word_u32 *)(const void *)from * 0x100000001u
+                                 : size == 8 ? *(const egi_word_u64 *)(const void *)from
+                                 : *(const uint8_t *)from * 0x0101010101010101u;
+            const vec v = zero + one;
+            char *const next = to + unit;
+            do { *(vec *)(void *)to = v; to += BYTES; } while (to < next);
+            to = next;
+            from += size;
+        } while (to < end);
         return;
     }
-    for (char *end = to + bytes; to < end; to -= unit, from += size) {
-        const egi_v16_any one = egi_element_spread(from, size);
-        for (int64_t k = 0; k < -unit; k += 32) {
-            *(egi_v16_any *)(void *)(to + k) = one;
-            *(egi_v16_any *)(void *)(to + k + 16) = one;
-        }
+    const int64_t last = unit - BYTES;
+    char row[BYTES] = { 0 };
+    if (last < 0) from = (const char *)memcpy(row, from, (size_t)unit);
+    for (; to < end; to += unit) {
+        int64_t k = 0;
+        for (; k < last; k += BYTES) *(vec *)(void *)(to + k) = *(const vec *)(const void *)(from + k);
+        if (last > 0) k = last;
+        *(vec *)(void *)(to + k) = *(const vec *)(const void *)(from + k);
     }
 }
-// The most bytes of a result for which rows and columns are written out, and single elements.
+#endif
+static EGI_COLD void egi_operand_repeat_plain(char *to, int64_t bytes, const char *from, int64_t size, int64_t unit) {
+    const int64_t whole = size ? unit : bytes;
+    if (!size) size = unit;
+    for (char *const end = to + bytes; to < end; to += whole, from += size) {
+        memcpy(to, from, (size_t)size);
+        for (int64_t done = size; done < whole; done *= 2)
+            memcpy(to + done, to, (size_t)egi_min64(done, whole - done));
+    }
+}
+EGI_AS_TOLD
+// Writes `bytes` bytes, and up to 31 more, that repeat units of `unit` bytes: with a size, elements of so many bytes,
+// 1, 4 or 8, each of which fills a unit; else a row, which is one. There is at least one.
+static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char *from, int64_t size, int64_t unit) {
+#if EGI_WIDE_PROGRAMS
+    if (egi_cpu_has_avx2()) { egi_operand_repeat_avx2(to, bytes, from, size, unit); return; }
+#endif
+    egi_operand_repeat_plain(to, bytes, from, size, unit);
+}
+// The most bytes of rows and columns that are written out at a time, and of single elements.
 enum { EGI_NEAR_BYTES = 4096, EGI_NEAR_FILLED = 512 };
 typedef struct egi_near {
-    const eg_tensor *x;         // has the result's shape and dtype
-    int64_t size, bytes;        // of an element, of x
-    unsigned scalars;           // bits of the operands that are single elements
-    bool fills;                 // these are written out
+    const eg_tensor *x;                     // has the result's shape and dtype
+    int64_t size, count;                    // bytes of an element, elements of a step
+    unsigned scalars, written, columns;     // bits of the operands that are single elements, in a room, columns there
+    bool fills;                             // single elements are written out
     double value[3];
-    char *room;                 // free room for an operand
-    char rooms[2][EGI_NEAR_BYTES + 32];
+    int64_t repeats[3];                     // of a column: elements of the result for each of its own
+    char *room;                             // free room for an operand
+    char rooms[2][EGI_NEAR_BYTES + 32] __attribute__((aligned(32)));
 } egi_near;
-// Where operand i may be read: in place, in value[i] or in a room. NULL: it has another form.
-static inline const void *egi_operand_near(egi_near *a, const eg_tensor *y, int i) {
+EGI_SMALL
+// Writes the plain number y as an element of x's dtype; false: it does not fit.
+static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y, double *value) {
+    if (x->dtype > EG_FLOAT64 && (y->number != floor(y->number) || !egi_number_in_range(y, (eg_dtype)x->dtype)))
+        return false;
+    egi_number_store(y, x->dtype, value);
+    return true;
+}
+// Writes operand i, a row or a column, into a room, as far as the first step reads it. NULL: it is neither, or too
+// long.
+static EGI_NOINLINE const char *egi_operand_near_repeated(egi_near *a, const eg_tensor *y, int i) {
+    const int64_t repeats = y->size ? egi_operand_repeats(a->x, y) : 0, each = repeats < 0 ? -repeats : repeats,
+                  most = EGI_NEAR_BYTES / a->size;
+    char *const room = a->room;
+    if (!repeats || each > most) return NULL;
+    if (a->count > most) a->count = most / each * each;
+    if (a->count < a->x->size && a->count % each) return NULL;
+    a->repeats[i] = each;
+    a->columns |= (unsigned)(repeats < 0) << i;
+    a->written |= 1u << i;
+    a->room += sizeof a->rooms[0];
+    egi_operand_repeat(room, a->count * a->size, y->data, repeats < 0 ? a->size : 0, each * a->size);
+    return room;
+}
+EGI_AS_TOLD
+// Where operand i may be read in the first step: in place, in value[i] or in a room. NULL: it has another form.
+static inline const char *egi_operand_near(egi_near *a, const eg_tensor *y, int i) {
     const eg_tensor *const x = a->x;
-    const void *from = y->data;
-    bool one = true;
+    const char *from = y->data;
     if (y->flags & EGI_NUMBER) {
-        from = &a->value[i];
+        from = (const char *)&a->value[i];
         if (x->dtype == EG_FLOAT32) {
             const float v = y->flags & EGI_INTEGER_NUMBER ? (float)y->integer : (float)y->number;
             memcpy(&a->value[i], &v, sizeof v);
-        } else if (x->dtype == EG_FLOAT64 ||
-                   (y->number == floor(y->number) && egi_number_in_range(y, (eg_dtype)x->dtype)))
-            egi_number_store(y, x->dtype, &a->value[i]);
-        else return NULL;
+        } else if (!egi_number_near(x, y, &a->value[i])) return NULL;
     } else {
         if (y->dtype != x->dtype || y->buffer->backend != x->buffer->backend || !(y->flags & EGI_CONTIGUOUS) ||
             y->rank > x->rank)
             return NULL;
-        one = y->size == 1;
-        if (!one && egi_shape_same(x, y)) return from;
+        if (y->size != 1) return egi_shape_same(x, y) ? from : egi_operand_near_repeated(a, y, i);
     }
-    if (!one) {
-        const int64_t repeats = y->size && a->bytes <= EGI_NEAR_BYTES ? egi_operand_repeats(x, y) : 0;
-        if (!repeats) return NULL;
-        egi_operand_repeat(y, repeats, a->bytes, a->room);
-    } else if (a->fills) {
-        const egi_v16_any spread = egi_element_spread(from, a->size);
-        for (int64_t k = 0; k < a->bytes; k += 16) *(egi_v16_any *)(void *)(a->room + k) = spread;
-    } else { a->scalars |= 1u << i; return from; }
+    if (!a->fills) { a->scalars |= 1u << i; return from; }
+    a->written |= 1u << i;
+    egi_operand_repeat(a->room, a->count * a->size, from, a->size, a->count * a->size);
     from = a->room;
     a->room += sizeof a->rooms[0];
     return from;
 }
+EGI_SMALL
+// Runs the steps after the first.
+static EGI_NOINLINE void egi_near_rest(const egi_op *op, egi_near *a, eg_tensor *const *in, const char **p, char *out,
+                                       int64_t out_size) {
+    const eg_tensor *const x = a->x;
+    for (int64_t at = a->count, n; at < x->size; at += n) {
+        n = egi_min64(a->count, x->size - at);
+        for (int i = 0; i < 5; i++) {
+            if (a->columns >> i & 1)
+                egi_operand_repeat((char *)(uintptr_t)p[i], n * a->size, in[i]->data + at / a->repeats[i] * a->size,
+                                   a->size, a->repeats[i] * a->size);
+            else if (!((a->scalars | a->written) >> i & 1)) p[i] += a->count * a->size;
+        }
+        egi_program_run(op, 0, x->dtype, n, (const void *const *)p, a->scalars, out + at * out_size);
+    }
+}
+EGI_AS_TOLD
 // An op on the CPU of tensors of few elements, one of which has the result's shape; the others are numbers, single
-// elements, and, of few bytes, rows and columns. Any other op goes through egi_elementwise_any.
+// elements, rows and columns. Any other op goes through egi_elementwise_any.
 static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor *const *in) {
     egi_near a;
     const eg_tensor *x = in[0];
@@ -12646,23 +12703,25 @@ static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor 
         (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32 &&
          (in[1]->flags & EGI_NUMBER ? in[1]->number == 0 : egi_divisor_has_zero(in[1]))))
         return egi_elementwise_any(op, in);
-    const void *p[5] = { x->data, x->data, x->data, x->data, x->data };
+    const char *p[5] = { x->data, x->data, x->data, x->data, x->data };
     a.x = x;
     a.size = egi_dtypes[x->dtype].size;
-    a.bytes = x->size * a.size;
-    a.scalars = 0;
+    a.count = x->size;
+    a.scalars = a.written = a.columns = 0;
     a.room = a.rooms[0];
     // A loop that takes tensors alone is faster.
-    a.fills = a.bytes <= EGI_NEAR_FILLED && !op->saves[0] &&
+    a.fills = x->size * a.size <= EGI_NEAR_FILLED && !op->saves[0] &&
               (x->size < EGI_STEP_64 || (op->formula[0].compiled && x->dtype == EG_FLOAT32) ||
                (__atomic_load_n(&op->programs[0].state, __ATOMIC_ACQUIRE) == 2 && op->programs[0].alone));
     for (int i = 0; i < n; i++)
         if (in[i] != x && !(p[i] = egi_operand_near(&a, in[i], i))) return egi_elementwise_any(op, in);
-    eg_tensor *out = egi_tensor_allocate_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
-    if (out && !egi_program_run(op, 0, x->dtype, x->size, p, a.scalars, out->data)) {
+    const int dtype = op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype;
+    eg_tensor *out = egi_tensor_allocate_like(op->name, x, (eg_dtype)dtype);
+    if (out && !egi_program_run(op, 0, x->dtype, a.count, (const void *const *)p, a.scalars, out->data)) {
         egi_object_release(&out->object);
         return NULL;
     }
+    if (out && a.count < x->size) egi_near_rest(op, &a, in, p, out->data, egi_dtypes[dtype].size);
     return out;
 }
 // The door of all elementwise ops: each row's public function calls it with its operands, of which any may be NULL
@@ -14539,20 +14598,26 @@ static void egi_elements_repeat(char *to, const void *value, int64_t n, int size
     egi_elements_copy(to, 1, (const char *)value, 0, n, size);
 }
 
-// The most elements of a block, and the most bytes that all blocks of an op take on the C stack: 16 KiB, since a
-// thread's stack may be small.
-enum { EGI_BLOCK = 1024, EGI_SPACE = 16384 };
+// The most elements of a block, and the most bytes that all blocks of an op take on the C stack, since a thread's stack
+// may be small: 16 KiB, and behind each block what egi_operand_repeat may write beyond it.
+enum { EGI_BLOCK = 1024, EGI_SPACE = 16384, EGI_BEYOND = 64 };
 // An operand that is read in blocks of contiguous elements of one dtype, whatever its layout and dtype are. `direct`:
 // its data is in that form already. `constant`: all blocks are equal, filled once. `period` > 1: the same rows repeat,
-// so a block that begins at a multiple of the period is filled once, at element `first`. Otherwise each block is packed
-// and, with `convert`, converted.
+// so a block that begins at a multiple of the period is filled once, at element `first`, or, of a `column`, each
+// element is repeated so often. Otherwise each block is packed and, with `convert`, converted.
 typedef struct egi_reader {
-    const char *direct; bool constant, convert; int size, from_size, from_dtype; int64_t period, first;
+    const char *direct; bool constant, convert, column; int size, from_size, from_dtype; int64_t period, first;
     egi_walk walk; char *data;
 } egi_reader;
 // Whether the operand can be read in place, without a block.
 static bool egi_reader_is_direct(const eg_tensor *x, const eg_tensor *out, int dtype) {
     return !(x->flags & EGI_NUMBER) && x->dtype == dtype && (x->flags & EGI_CONTIGUOUS) && x->size == out->size;
+}
+EGI_SMALL
+// The length of a row that repeats, such as a bias, where every block of whole rows is the same, or of the rows whose
+// elements are all one of a column's; at most `step`. Else 1.
+static int64_t egi_walk_period(const egi_walk *w, int64_t step) {
+    return w->rank == 2 && (w->strides[0] == 0 || w->strides[1] == 0) && w->dims[1] <= step ? w->dims[1] : 1;
 }
 // Prepares reading x, which broadcasts to out, as `dtype`. `block` has room for `step` elements.
 static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *out, int dtype, char *block,
@@ -14583,8 +14648,8 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
         egi_elements_repeat(block, value, n, r->size);
         return;
     }
-    // A row that repeats, such as a bias: every block of whole rows is the same.
-    if (r->walk.rank == 2 && r->walk.strides[0] == 0 && r->walk.dims[1] <= step) r->period = r->walk.dims[1];
+    r->period = egi_walk_period(&r->walk, step);
+    r->column = r->walk.strides[0] != 0;
 }
 // The address of elements start to start + count - 1, in the operand itself or in `block`, filled if necessary. Callers
 // begin every block at a multiple of each reader's period.
@@ -14592,8 +14657,12 @@ static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64
     enum { AT_A_TIME = 256 };
     char bytes[AT_A_TIME * 8];
     if (r->direct) return r->direct + start * r->size;
-    if (r->constant || (r->period > 1 && start > r->first)) return block;
-    if (!r->convert) egi_walk_move(block, r->data, &r->walk, start, count, r->from_size, false);
+    if (r->constant || (r->period > 1 && !r->column && start > r->first)) return block;
+    if (r->period > 1 && !r->convert && r->size != 2 &&
+        (r->column ? r->walk.strides[0] == 1 : r->walk.strides[1] == 1)) {
+        egi_operand_repeat(block, count * r->size, r->data + (r->column ? start / r->period * r->size : 0),
+                           r->column ? r->size : 0, r->period * r->size);
+    } else if (!r->convert) egi_walk_move(block, r->data, &r->walk, start, count, r->from_size, false);
     for (int64_t done = 0, n; r->convert && done < count; done += n) {
         n = egi_min64(count - done, AT_A_TIME);
         egi_walk_move(bytes, r->data, &r->walk, start + done, n, r->from_size, false);
@@ -14601,6 +14670,7 @@ static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64
     }
     return block;
 }
+EGI_AS_TOLD
 
 // One run of an elementwise row: its formula, and `count` operands a, b, c, y, g, some of which are not read. in[i] is
 // operand i's first element, of dtype of[i]; bit i of `scalars`: it is one element. With `program`: a run of a joined
@@ -14685,47 +14755,7 @@ static unsigned egi_formula_run_unread(const egi_formula_run *e, unsigned scalar
 // row, that is so of up to EGI_ROW_SHORT bytes of rows, since they are packed only once, many times over.
 enum { EGI_ROW_LEAST = 64, EGI_ROW_SHORT = 1024 };
 typedef struct egi_rows { int rank; int64_t dims[EG_MAX_RANK], strides[EGI_RUN_OPERANDS][EG_MAX_RANK]; } egi_rows;
-// Merges axes of the result while each operand's outer stride equals its inner stride times the inner length. Axes of 1
-// are dropped.
-static void egi_rows_make(egi_rows *r, const egi_formula_run *e) {
-    r->rank = 0;
-    for (int d = 0; d < e->out->rank; d++) {
-        const int64_t dim = e->out->dims[d];
-        int64_t strides[EGI_RUN_OPERANDS];
-        bool joins = r->rank > 0;
-        if (dim == 1) continue;
-        for (int i = 0; i < e->count; i++) {
-            const eg_tensor *x = e->x[i];
-            const int k = x ? d - (e->out->rank - x->rank) : -1;
-            strides[i] = k < 0 || x->dims[k] == 1 ? 0 : x->strides[k] * egi_dtypes[x->dtype].size;
-            joins = joins && r->strides[i][r->rank - 1] == strides[i] * dim;
-        }
-        if (joins) r->dims[r->rank - 1] *= dim;
-        else r->dims[r->rank++] = dim;
-        for (int i = 0; i < e->count; i++) r->strides[i][r->rank - 1] = strides[i];
-    }
-}
-// Whether operands can be read where they lie, a row at a time: rows are long, and an operand's elements follow each
-// other along them, or are one element.
-static bool egi_rows_direct(const egi_rows *r, const egi_formula_run *e) {
-    if (!r->rank || r->dims[r->rank - 1] < EGI_ROW_LEAST) return false;
-    for (int i = 0; i < e->count; i++) {
-        const int64_t stride = r->strides[i][r->rank - 1];
-        if (e->x[i] && stride != 0 && stride != egi_dtypes[e->of[i]].size) return false;
-    }
-    return true;
-}
-// Whether each operand follows the result or repeats one row, and these rows are short together.
-static bool egi_rows_repeat(const egi_rows *r, const egi_formula_run *e) {
-    const int64_t bytes = r->dims[r->rank - 1] * egi_dtypes[e->dtype].size;
-    int64_t all = 0;
-    for (int i = 0; i < e->count; i++) {
-        if (!e->x[i]) continue;
-        if (r->rank != 2 || !r->strides[i][1] || (r->strides[i][0] && r->strides[i][0] != bytes)) return false;
-        if (!r->strides[i][0]) all += bytes;
-    }
-    return all <= EGI_ROW_SHORT;
-}
+EGI_SMALL
 // Nanoseconds for all elements, roughly: for each four bytes some for the cache that holds them, more for each word.
 // Measured of sums, with AVX2 and AVX-512, were 0.03 to 0.05 up to 128 KB, 0.09 up to 8 MB and 0.28 of 32 MB.
 static double egi_formula_cost(const egi_formula_run *e) {
@@ -14742,6 +14772,7 @@ static double egi_formula_cost(const egi_formula_run *e) {
         each += l->act == EGI_DO_long1 || l->act == EGI_DO_long2 ? long_word : word;
     return each * (double)bytes / 4;
 }
+EGI_AS_TOLD
 // A run whose operands are all contiguous or single elements; units are EGI_BLOCK elements.
 static void egi_formula_run_direct(void *context, int64_t begin, int64_t end) {
     const egi_formula_run *e = (const egi_formula_run *)context;
@@ -14788,7 +14819,7 @@ static void egi_formula_blocks_readers(const egi_formula_blocks *b, egi_reader *
     const egi_formula_run *e = b->run;
     for (int i = 0, k = 0; i < e->count; i++) {
         if (!e->x[i]) continue;
-        blocks[i] = space + k * b->room * egi_dtypes[e->dtype].size;
+        blocks[i] = space + k * (b->room * egi_dtypes[e->dtype].size + EGI_BEYOND);
         k += !egi_reader_is_direct(e->x[i], e->out, e->of[i]);
         egi_reader_make(&readers[i], e->x[i], e->out, e->of[i], blocks[i], b->step);
     }
@@ -14798,7 +14829,7 @@ static void egi_formula_blocks_run(void *context, int64_t begin, int64_t end) {
     const egi_formula_blocks *b = (const egi_formula_blocks *)context;
     const egi_formula_run *e = b->run;
     egi_reader readers[EGI_RUN_OPERANDS];
-    char space[EGI_SPACE] __attribute__((aligned(64))), *blocks[EGI_RUN_OPERANDS];
+    char space[EGI_SPACE + EGI_RUN_OPERANDS * EGI_BEYOND] __attribute__((aligned(64))), *blocks[EGI_RUN_OPERANDS];
     const void *in[EGI_RUN_OPERANDS];
     memcpy(in, e->in, (size_t)e->count * sizeof *in);
     egi_formula_blocks_readers(b, readers, space, blocks);
@@ -14816,6 +14847,50 @@ static void egi_formula_blocks_run(void *context, int64_t begin, int64_t end) {
         egi_formula_run_part(e, count, in, e->scalars, e->out->data + start * egi_dtypes[e->out->dtype].size);
     }
 }
+EGI_SMALL
+// Merges axes of the result while each operand's outer stride equals its inner stride times the inner length. Axes of 1
+// are dropped.
+static void egi_rows_make(egi_rows *r, const egi_formula_run *e) {
+    r->rank = 0;
+    for (int d = 0; d < e->out->rank; d++) {
+        const int64_t dim = e->out->dims[d];
+        int64_t strides[EGI_RUN_OPERANDS];
+        bool joins = r->rank > 0;
+        if (dim == 1) continue;
+        for (int i = 0; i < e->count; i++) {
+            const eg_tensor *x = e->x[i];
+            const int k = x ? d - (e->out->rank - x->rank) : -1;
+            strides[i] = k < 0 || x->dims[k] == 1 ? 0 : x->strides[k] * egi_dtypes[x->dtype].size;
+            joins = joins && r->strides[i][r->rank - 1] == strides[i] * dim;
+        }
+        if (joins) r->dims[r->rank - 1] *= dim;
+        else r->dims[r->rank++] = dim;
+        for (int i = 0; i < e->count; i++) r->strides[i][r->rank - 1] = strides[i];
+    }
+}
+// Whether operands can be read where they lie, a row at a time: rows are long, and an operand's elements follow each
+// other along them, or are one element.
+static bool egi_rows_direct(const egi_rows *r, const egi_formula_run *e) {
+    if (!r->rank || r->dims[r->rank - 1] < EGI_ROW_LEAST) return false;
+    for (int i = 0; i < e->count; i++) {
+        const int64_t stride = r->strides[i][r->rank - 1];
+        if (e->x[i] && stride != 0 && stride != egi_dtypes[e->of[i]].size) return false;
+    }
+    return true;
+}
+// Where each operand follows the result, repeats one row or is a column, and rows are short together: the most elements
+// of a block, fewer for columns, since these are written for each block. Else 0.
+static int64_t egi_rows_repeat(const egi_rows *r, const egi_formula_run *e) {
+    const int64_t bytes = r->dims[r->rank - 1] * egi_dtypes[e->dtype].size;
+    int64_t all = 0, most = EGI_SPACE;
+    for (int i = 0; i < e->count; i++) {
+        if (!e->x[i]) continue;
+        if (r->rank != 2 || (r->strides[i][1] && r->strides[i][0] && r->strides[i][0] != bytes)) return 0;
+        if (!r->strides[i][0] || !r->strides[i][1]) all += bytes;
+        if (!r->strides[i][1]) most = EGI_STRIP / egi_dtypes[e->dtype].size;
+    }
+    return all <= EGI_ROW_SHORT ? most : 0;
+}
 // Chooses how many elements a block has: as many as EGI_SPACE has room for with all operands that are packed, a
 // multiple of 64, but no more than `most`; where an operand's rows repeat, whole rows of it, so that they are packed
 // once.
@@ -14830,8 +14905,9 @@ static void egi_formula_run_blocks(const egi_formula_run *e, int64_t most, doubl
         egi_walk w;
         if (!e->x[i] || egi_reader_is_direct(e->x[i], e->out, e->of[i]) || e->x[i]->flags & EGI_NUMBER) continue;
         egi_walk_make(&w, e->x[i], e->out->rank, e->out->dims);
-        if (w.rank != 2 || w.strides[0] != 0 || w.dims[1] > b.step) continue;
-        b.step -= b.step % w.dims[1];
+        const int64_t period = egi_walk_period(&w, b.step);
+        if (period == 1) continue;
+        b.step -= b.step % period;
         break;
     }
     egi_parallel((e->out->size + b.step - 1) / b.step, cost, egi_formula_blocks_run, &b);
@@ -14866,15 +14942,10 @@ static bool egi_formula_run_few(egi_formula_run *e) {
     return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
 }
 #endif
-// Computes the whole result, on the team if it is large. False with an error, before anything is written, if there is
-// no program.
-static bool egi_formula_run_all(egi_formula_run *e) {
+// A run that is large, or whose operands lie in different ways.
+static EGI_NOINLINE bool egi_formula_run_apart(egi_formula_run *e, bool direct) {
     egi_rows rows;
-    bool direct = true;
     double cost = 0;
-    for (int i = 0; i < e->count && direct; i++) direct = !e->x[i] || egi_reader_is_direct(e->x[i], e->out, e->of[i]);
-    if (direct && e->out->size < EGI_PARALLEL_SIZE)
-        return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
 #ifndef EGI_FOR_SIZE
     if (egi_formula_run_is_few(e)) return egi_formula_run_few(e);
 #endif
@@ -14886,12 +14957,23 @@ static bool egi_formula_run_all(egi_formula_run *e) {
         return true;
     }
     egi_rows_make(&rows, e);
-    const bool in_rows = egi_rows_direct(&rows, e), repeat = in_rows && egi_rows_repeat(&rows, e);
+    const bool in_rows = egi_rows_direct(&rows, e);
+    const int64_t repeat = in_rows ? egi_rows_repeat(&rows, e) : 0;
     if (in_rows && !repeat) {
         egi_rows_job job = { &rows, e };
         egi_parallel(e->out->size / rows.dims[rows.rank - 1], cost, egi_rows_run, &job);
-    } else egi_formula_run_blocks(e, repeat ? (int64_t)EGI_SPACE : (int64_t)EGI_BLOCK, 2 * cost);
+    } else egi_formula_run_blocks(e, repeat ? repeat : (int64_t)EGI_BLOCK, 2 * cost);
     return true;
+}
+EGI_AS_TOLD
+// Computes the whole result, on the team if it is large. False with an error, before anything is written, if there is
+// no program.
+static bool egi_formula_run_all(egi_formula_run *e) {
+    bool direct = true;
+    for (int i = 0; i < e->count && direct; i++) direct = !e->x[i] || egi_reader_is_direct(e->x[i], e->out, e->of[i]);
+    if (direct && e->out->size < EGI_PARALLEL_SIZE)
+        return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
+    return egi_formula_run_apart(e, direct);
 }
 // The kernel of all elementwise rows and their fused gradients: runs the row's program (egi_program_run) on all
 // elements at once, where all operands are contiguous or single elements; else on rows, or on blocks.

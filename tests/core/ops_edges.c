@@ -988,6 +988,30 @@ TEST(rows_that_repeat) {
                                                      eg_where(eg_greater(whole, 50), x, whole)))) == 1);
             }
 }
+// The same of columns, whose elements are written out for each block, and of both.
+TEST(columns_that_repeat) {
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
+    static const int64_t widths[] = { 3, 10, 64, 100, 1000, 1024, 1025 };
+    for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+            for (int64_t n = 17; n < 20000 && n * widths[w] < 100000; n = 9 * n + 8) {
+                EG_SCOPE;
+                eg_tensor *x = eg_cast(eg_random_uniform(EG_SHAPE(n, widths[w]), .minval = 1, .maxval = 99), dtypes[t]),
+                          *row = eg_cast(eg_random_uniform(EG_SHAPE(1, widths[w]), .minval = 1, .maxval = 99),
+                                         dtypes[t]),
+                          *column = eg_cast(eg_random_uniform(EG_SHAPE(n, 1), .minval = 1, .maxval = 99), dtypes[t]),
+                          *rows = eg_repeat(row, n, 0), *whole = eg_repeat(column, widths[w], 1);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_sub(x, column), eg_sub(x, whole)))) == 1);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_mod(column, x), eg_mod(whole, x)))) == 1);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_maximum(column, row), eg_maximum(whole, rows)))) == 1);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_where(eg_less(column, 50), x, row),
+                                                     eg_where(eg_less(whole, 50), x, rows)))) == 1);
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_where(eg_less(row, 50), column, x),
+                                                     eg_where(eg_less(rows, 50), whole, x)))) == 1);
+                eg_tensor *every = eg_slice(eg_repeat(column, 2, 1), EG_SHAPE(0, 0), EG_SHAPE(n, 1));
+                CHECK(eg_item(eg_reduce_all(eg_equal(eg_sub(x, every), eg_sub(x, whole)))) == 1);
+            }
+}
 // Numbers, single elements, rows and columns of small tensors are read in place or written out, whatever their place
 // among the operands.
 TEST(short_operands_have_the_bits_of_whole_tensors) {
@@ -997,7 +1021,8 @@ TEST(short_operands_have_the_bits_of_whole_tensors) {
     };
     static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
     static const int64_t sides[][2] = { { 1, 2 }, { 2, 2 }, { 3, 1 }, { 1, 5 }, { 3, 5 }, { 4, 4 }, { 3, 11 }, { 8, 8 },
-                                        { 5, 13 }, { 16, 16 }, { 31, 33 }, { 40, 60 } };
+                                        { 5, 13 }, { 16, 16 }, { 31, 33 }, { 40, 60 }, { 1, 4100 },
+                                        { 1500, 3 }, { 700, 8 }, { 3, 1500 } };
     for (size_t d = 0; d < 5; d++)
         for (size_t s = 0; s < sizeof sides / sizeof *sides; s++) {
             EG_SCOPE;
