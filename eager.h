@@ -4770,6 +4770,7 @@ typedef struct egi_thread {
     // The component of a dataset's element that was taken for sample weights; 0: none was.
     int weights_component;
     bool restoring;                     // an iterator is being brought to a position that a file gave
+    bool far;                           // what a reduction reads does not lie in the cache: it is fetched ahead
     int slot;                           // of a thread of the team its number, from 1 on; of others 0 (THE TEAM)
     egi_space space;                    // what a replay's plan has for the kernel that runs now; empty: it allocates
     struct egi_memory_file *memory_lent;        // files in memory that functions are given while they run
@@ -14813,6 +14814,7 @@ static void egi_rows_run(void *context, int64_t begin, int64_t end) {
         }
     }
 }
+EGI_SMALL
 // Operands in other layouts are packed block by block. A block's size is a multiple of their period.
 typedef struct egi_formula_blocks { const egi_formula_run *run; int64_t step, room; } egi_formula_blocks;
 static void egi_formula_blocks_readers(const egi_formula_blocks *b, egi_reader *readers, char *space, char **blocks) {
@@ -14847,7 +14849,6 @@ static void egi_formula_blocks_run(void *context, int64_t begin, int64_t end) {
         egi_formula_run_part(e, count, in, e->scalars, e->out->data + start * egi_dtypes[e->out->dtype].size);
     }
 }
-EGI_SMALL
 // Merges axes of the result while each operand's outer stride equals its inner stride times the inner length. Axes of 1
 // are dropped.
 static void egi_rows_make(egi_rows *r, const egi_formula_run *e) {
@@ -15231,6 +15232,7 @@ typedef struct egi_reduce_walk {
     egi_reduce_loop loop[EG_MAX_RANK];              // a block's loops, from the outermost to the innermost
     int64_t fold;                                   // this many neighbouring accumulators make one result
     bool wide, convert;                             // wide: with AVX2; convert: elements first become int64
+    bool far;                                       // x does not lie in the cache
     char *accumulators, *packed;                    // room for EGI_BLOCK elements of 8 bytes each
 } egi_reduce_walk;
 // Of up to EGI_FOLD_ALL elements in a row, all orders of additions are one.
@@ -15337,6 +15339,7 @@ static void egi_reduce_block(egi_reduce_walk *w, int64_t made, const char *from)
     for (int64_t k = w->loops - 1, inside = 1; k >= 0; k--)
         if (w->loop[k].kept) { w->loop[k].accumulators = inside; inside *= w->loop[k].count; }
     w->reducer->begin(made, w->accumulators);
+    egi_this.far = w->far;
     egi_reduce_loop_run(w, 0, from, w->accumulators);
 }
 // Writes the results of `made` accumulators to the results that begin at `to`.
@@ -15447,6 +15450,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
 #endif
     if (p->n == x->size && x->flags & EGI_CONTIGUOUS && !w->convert && x->size < EGI_REDUCE_LONG) {     // one row
         char accumulator[8] __attribute__((aligned(8)));
+        egi_this.far = false;
         w->reducer->begin(1, accumulator);
         w->reducer->row[w->wide](x->size, x->data, accumulator);
         w->reducer->end(p->kind, p->n, 1, accumulator, args->out[0]->data);
@@ -15458,6 +15462,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     w->accumulators = w->packed = NULL;
     w->dtype = x->dtype;
     w->size = egi_dtypes[x->dtype].size;
+    w->far = egi_cache_overflows(x->size * w->size);
     if (p->n == x->size && x->flags & EGI_CONTIGUOUS) {
         const egi_reduce_loop whole = { x->size, 1, 0, 0, false };
         w->loop[0] = whole;
@@ -57202,8 +57207,9 @@ EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const 
         const vec v = EGI_WIDEN(x + i * lanes); \
         if (kind == EGI_NORM2) { EGI_ADD_SQUARES(s##i, v) } else EGI_JOIN(s##i, v) \
     }
+    const bool far = kind != EGI_PROD && sizeof(EGI_T) > 1 && egi_this.far;
     for (; n >= 8 * lanes; n -= 8 * lanes, x += 8 * lanes) {
-        if (kind != EGI_PROD && sizeof(EGI_T) > 1) egi_fetch(x, 8 * lanes * (int)sizeof(EGI_T));   // bytes gain nothing
+        if (far) egi_fetch(x, 8 * lanes * (int)sizeof(EGI_T));   // bytes gain nothing
         EGI_EIGHT(EGI_ADD_TO)
     }
     for (; n >= lanes; n -= lanes, x += lanes) EGI_ADD_TO(0)
@@ -57376,6 +57382,7 @@ EGI_EXTREME(min, EGI_LESS, <)
         EGI_T top = *acc; \
         vec m0 = zero + top, m1  = m0, m2 = m0, m3 = m0; \
         bits nan = {0}; \
+        const bool far = sizeof(EGI_T) > 1 && egi_this.far; \
         if (n >= lanes) {                                                                                             \
             for (; left >= 4 * lanes; left -= 4 * lanes, x += 4 * lanes) {                                            \
                 const vec *v = (const vec *)(const void *)x;                                                          \
@@ -57383,7 +57390,7 @@ EGI_EXTREME(min, EGI_LESS, <)
                 m1 = EGI_EXTREME_OF(NAME, CMP, v[1], m1);                                                             \
                 m2 = EGI_EXTREME_OF(NAME, CMP, v[2], m2);                                                             \
                 m3 = EGI_EXTREME_OF(NAME, CMP, v[3], m3);                                                             \
-                if (sizeof(EGI_T) > 1) egi_fetch(x, 4 * (int)lanes * (int)sizeof(EGI_T));                             \
+                if (far) egi_fetch(x, 4 * (int)lanes * (int)sizeof(EGI_T));                                           \
                 if (EGI_IS_FLOAT) nan |= ((v[0] != v[0]) | (v[1] != v[1])) | ((v[2] != v[2]) | (v[3] != v[3]));       \
             }                                                                                                         \
             for (; left > 0; left -= lanes, x += lanes) {   /* the last vector may overlap the one before */          \
