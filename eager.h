@@ -4477,29 +4477,40 @@ extern "C" {
     _Pragma("GCC optimize(\"no-if-conversion2\", \"no-tree-bit-ccp\", \"no-tree-fre\", \"no-tree-ccp\")") \
     _Pragma("GCC optimize(\"no-tree-dce\", \"no-ivopts\", \"no-combine-stack-adjustments\", \"no-shrink-wrap\")") \
     _Pragma("GCC optimize(\"no-cprop-registers\", \"no-guess-branch-probability\")")
-#if defined(EAGER_DEBUG) || defined(EGI_FOR_SIZE)
+#if defined(EGI_FOR_SIZE) && !defined(EAGER_DEBUG) && !defined(__clang__)
+#define EGI_FAST _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\")")
+#define EGI_TERSE _Pragma("GCC push_options") _Pragma("GCC optimize(\"Os\")")
+#define EGI_FEWER _Pragma("GCC push_options")
+#define EGI_SMALL _Pragma("GCC push_options")
+#define EGI_AS_TOLD _Pragma("GCC pop_options")
+#elif defined(EAGER_DEBUG) || defined(EGI_FOR_SIZE)
 #define EGI_FAST
+#define EGI_TERSE
 #define EGI_FEWER
 #define EGI_SMALL
 #define EGI_AS_TOLD
 #elif defined(__clang__) && defined(__OPTIMIZE__)
 #define EGI_FAST _Pragma("clang attribute push")
+#define EGI_TERSE _Pragma("clang attribute push")
 #define EGI_FEWER _Pragma("clang attribute push")
 #define EGI_SMALL _Pragma("clang attribute push(__attribute__((minsize)), apply_to = function)")
 #define EGI_AS_TOLD _Pragma("clang attribute pop")
 #elif defined(__clang__)
 #define EGI_FAST
+#define EGI_TERSE
 #define EGI_FEWER
 #define EGI_SMALL
 #define EGI_AS_TOLD
 #elif defined(__OPTIMIZE__)             // gcc with -O
 #define EGI_FAST _Pragma("GCC push_options")
+#define EGI_TERSE _Pragma("GCC push_options")
 #define EGI_FEWER _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\")")
 #define EGI_SMALL _Pragma("GCC push_options") _Pragma("GCC optimize(\"Os\")") EGI_FEW_PASSES
 #define EGI_AS_TOLD _Pragma("GCC pop_options")
 #else                                   // gcc without -O: EGI_FAST switches on what -O0 has switched off
 #define EGI_FAST \
     _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\", \"inline\", \"tree-vectorize\", \"toplevel-reorder\")")
+#define EGI_TERSE _Pragma("GCC push_options")
 #define EGI_AS_TOLD _Pragma("GCC pop_options")
 #if defined(EAGER_STATIC) && !defined(__cplusplus)
 #define EGI_LEAN
@@ -6518,6 +6529,13 @@ static inline void egi_dtypes_reach(void) {}
 static inline void egi_bools_reach(void) {}
 #define EGI_REACHED_LATER(type) static type const
 #define EGI_REACHED(object) object
+#endif
+// With -Os, what has programs of more than a word or two (tapes, traced functions, functions that are neither sums nor
+// products) calls this before, and so has the interpreters with AVX2 and AVX-512.
+#if defined(EAGER_STATIC) && defined(EGI_FOR_SIZE)
+static void egi_programs_reach(void);
+#else
+static inline void egi_programs_reach(void) {}
 #endif
 // A contiguous tensor on a backend whose elements are uninitialised, of the dtype of a tensor that is there. The shape
 // has been checked. The caller owns the reference (egi_scope_own gives it to the scope). NULL and an error without
@@ -10746,6 +10764,7 @@ enum {
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_WORDS)
 #define EGI_IMPLEMENTED_AFTER_WORDS
 
+EGI_TERSE
 #if EGI_X86
 // Which instruction set kernels use: what the processor has, or what the environment variable EAGER_ISA says. It is
 // read once; what it says wrong is an error of the op that reads it, which computes all the same. AVX-512 has the tile
@@ -10853,10 +10872,11 @@ typedef float egi_stream_64 __attribute__((vector_size(64)));
 #else
 static inline bool egi_cache_overflows(int64_t bytes) { (void)bytes; return false; }
 #endif
+EGI_AS_TOLD
 // Whether programs and their loops are compiled for AVX2, too. Without -O they are not: gcc keeps and optimizes all of
-// them, used or not, so that a program would take twice as long to compile; with -Os, size comes before speed.
+// them, used or not, so that a program would take twice as long to compile.
 #ifndef EGI_WIDE_PROGRAMS   // the test of programs wants both, however it is compiled
-#if EGI_X86 && defined(EGI_FOR_SPEED)
+#if EGI_X86 && (defined(EGI_FOR_SPEED) || defined(EGI_FOR_SIZE))
 #define EGI_WIDE_PROGRAMS 1
 #else
 #define EGI_WIDE_PROGRAMS 0
@@ -11807,20 +11827,30 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
         EGI_COMPILED_AT(loop, one, step, i + step); \
     } \
     EGI_COMPILED_AT(loop, one, step, last > 0 ? last : 0);
+// So many elements the loop with AVX2 is for at least. For size it is the only one.
 #ifdef EGI_FOR_SIZE
 #define EGI_COMPILED_LEAST INT64_MAX
+enum { EGI_WIDE_LEAST = 1 };
 #else
 #define EGI_COMPILED_LEAST EGI_STEP_16
+enum { EGI_WIDE_LEAST = EGI_STEP_32 };
 #endif
 #define EGI_COMPILED_LOOP_16(loop, formula) \
     EGI_COMPILED_STEP(loop, , 0, formula) EGI_COMPILED_LOOP(loop, , 0, EGI_COMPILED_LEAST, EGI_STEP_16, EGI_COMPILED_BY_TWO)
 #if EGI_WIDE_PROGRAMS
+#ifdef EGI_FOR_SIZE             // one loop, with AVX2, of any count; without AVX2 the program runs
+#define EGI_COMPILED_LOOPS(name, i, formula) \
+    EGI_COMPILED_STEP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, formula) \
+    EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, EGI_STEP_32, EGI_STEP_32, EGI_COMPILED_BY_ONE) \
+    EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { NULL, egi_loop##i##_avx2_##name };
+#else
 #define EGI_COMPILED_LOOPS(name, i, formula) \
     EGI_COMPILED_LOOP_16(egi_loop##i##_##name, formula) \
     EGI_COMPILED_STEP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, formula) \
     EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, 0, EGI_STEP_32, EGI_COMPILED_BY_ONE) \
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, \
                                                                        egi_loop##i##_avx2_##name };
+#endif
 // With AVX2, of a formula whose parameters are single elements, after the places of those whose are none: by eg_dtype.
 #define EGI_COMPILED_BY(name, i, formula) \
     EGI_COMPILED_STEP(egi_loop##i##_by_##name, EGI_AVX2, EGI_ROW_PARAMETERS(name), formula) \
@@ -11985,6 +12015,9 @@ EGI_CLIP(_u8, uint8_t, EGI_CLIP_MAX, EGI_CLIP_MIN)
 #undef EGI_CLIP
 #undef EGI_CLIP_MAX
 #undef EGI_CLIP_MIN
+#ifdef EGI_FOR_SIZE
+#define egi_loop0_clip_by_value NULL
+#endif
 EGI_OBJECTS static egi_loop *const egi_clips[] = { egi_loop0_clip_by_value, egi_loop0_avx2_clip_by_value,
                                                    egi_clip_f32, egi_clip_f64, egi_clip_i32, egi_clip_i64,
                                                    egi_clip_u8 };
@@ -12759,24 +12792,29 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
 
 // The public functions of the elementwise rows, stamped out of the table.
 // What a row of this kind makes beside floats, and beside its operands' dtype.
-#define EGI_MAKES_F
-#define EGI_MAKES_M
-#define EGI_MAKES_S
-#define EGI_MAKES_N
-#define EGI_MAKES_C egi_bools_reach();
-#define EGI_MAKES_P egi_bools_reach();
-#define EGI_MAKES_E egi_bools_reach();
-#define EGI_MAKES_B egi_bools_reach();
+#define EGI_MAKES_F(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
+#define EGI_MAKES_M(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
+#define EGI_MAKES_S(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
+#define EGI_MAKES_N(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
+#define EGI_MAKES_C(mark) egi_bools_reach();
+#define EGI_MAKES_P(mark) egi_bools_reach();
+#define EGI_MAKES_E(mark) egi_bools_reach();
+#define EGI_MAKES_B(mark) egi_bools_reach();
+#define EGI_PROGRAM_REACH() egi_programs_reach();
+#define EGI_PROGRAM_REACH_LOOP()
 #define EGI_F1(kind, name, f, d0) EGI_F1_ND(kind, name, f)
 #define EGI_F1_ND(kind, name, f) \
-    EAGER_API eg_tensor *(eg_##name)(eg_tensor *x) { EGI_MAKES_##kind return egi_elementwise(&egi_op_##name, &x); }
+    EAGER_API eg_tensor *(eg_##name)(eg_tensor *x) { \
+        EGI_MAKES_##kind(f) \
+        return egi_elementwise(&egi_op_##name, &x); \
+    }
 #define EGI_F2(kind, name, f, d0, d1) EGI_F2_ND(kind, name, f)
 #define EGI_F2_ND(kind, name, f) \
     EAGER_API eg_tensor *(eg_##name)(eg_tensor *a, eg_tensor *b) { \
         eg_tensor *in[2]; \
         in[0] = a; \
         in[1] = b; \
-        EGI_MAKES_##kind \
+        EGI_MAKES_##kind(f) \
         return EGI_IS_ROW(name, pow) && \
                egi_power_is_simple(a, b) ? egi_power_simple(a, b->number) : egi_elementwise(&egi_op_##name, in); \
     }
@@ -12802,7 +12840,9 @@ static eg_tensor *egi_power_simple(eg_tensor *a, double k) { EGI_AS("pow", egi_p
         in[2] = c; \
         return egi_elementwise(&egi_op_##name, in); \
     }
-EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3, a, b, c, y, g)
+#define EGI_V egi_marks
+EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3, , , , , )
+#undef EGI_V
 
 // Computes the fused gradient for operand i from those operands of op that it reads; the others are NULL. On the CPU,
 // where all of them lie as the result does, without a launch.
@@ -13841,8 +13881,10 @@ EGI_AVX2 static void egi_mask_of_bools(int64_t n, int size, const void *from, vo
 }
 #undef EGI_BOOLS_AS_MASKS
 #if EGI_PROGRAMS_512
+#ifndef EGI_FOR_SIZE
 #define EGI_STAMP 368
 #include EAGER_HEADER_NAME
+#endif
 #define EGI_STAMP 868
 #include EAGER_HEADER_NAME
 #endif
@@ -13902,7 +13944,7 @@ EGI_OBJECTS static const egi_reducer *const egi_reducers_min[] = { &egi_reducer_
 EGI_OBJECTS static const egi_reducer *const egi_reducers_squares[] = { &egi_reducer_squares_f32,
                                                                        &egi_reducer_squares_f64 };
 
-
+EGI_TERSE
 // The interpreter for n elements of a dtype that programs compute in: with AVX2 or AVX-512 where `wide`, else with
 // vectors of 16 bytes.
 typedef void egi_program_runner(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out);
@@ -13921,6 +13963,11 @@ EGI_INTERPRETERS(i32, egi_run_i32_few, egi_run_i32_few)
 EGI_INTERPRETERS(i64, egi_run_i64_few, egi_run_i64_few)
 EGI_INTERPRETERS(u8, egi_run_u8_few, egi_run_u8_few)
 #undef EGI_INTERPRETERS
+#ifdef EGI_FOR_SIZE
+EGI_OBJECTS static const egi_interpreters egi_interpreters_bool = { egi_run_u8_few, egi_run_u8_few, egi_run_u8_few };
+#else
+#define egi_interpreters_bool egi_interpreters_u8
+#endif
 EGI_OBJECTS EGI_REACHED_LATER(const egi_interpreters *) egi_interpreters_of[] = {  // ORDER eg_dtype
     NULL, EGI_REACHED(&egi_interpreters_f64), EGI_REACHED(&egi_interpreters_i32), EGI_REACHED(&egi_interpreters_i64),
     EGI_REACHED(&egi_interpreters_u8), EGI_REACHED(&egi_interpreters_u8) };
@@ -13932,16 +13979,33 @@ static inline bool egi_program_takes_512(const egi_program *p, int64_t n) {
     return egi_isa_takes_512(n, EGI_RUN_LEAST_512) && p->operands + p->tiles + p->filled < EGI_PROGRAM_ROOMS_512;
 }
 #endif
+#if EGI_WIDE_PROGRAMS
+// The interpreter with AVX2 or AVX-512 for 16 elements of float32 or more.
+static inline egi_program_runner *egi_program_runner_wide(const egi_program *p, int64_t n) {
+    (void)p;
+    if (n < 64) return egi_run_avx2_f32_some;
+#if EGI_PROGRAMS_512
+    if (egi_program_takes_512(p, n)) return egi_run_avx512_f32;
+#endif
+    return egi_run_avx2_f32;
+}
+#endif
+#if EGI_WIDE_PROGRAMS && defined(EGI_FOR_SIZE)
+// For size, a program has these 20 KB only after egi_programs_reach.
+typedef egi_program_runner *egi_program_chooser(const egi_program *p, int64_t n);
+EGI_OBJECTS EGI_REACHED_LATER(egi_program_chooser *) egi_program_wide = EGI_REACHED(egi_program_runner_wide);
+#endif
 // For few elements, an interpreter with fewer vectors, so that little is computed in vain.
 EGI_NOINLINE static egi_program_runner *egi_program_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
     (void)p;
 #if EGI_WIDE_PROGRAMS
     if (wide && dtype == EG_FLOAT32 && n >= 16) {
-        if (n < 64) return egi_run_avx2_f32_some;
-#if EGI_PROGRAMS_512
-        if (egi_program_takes_512(p, n)) return egi_run_avx512_f32;
+#ifdef EGI_FOR_SIZE
+        egi_program_chooser *const choose = __atomic_load_n(&egi_program_wide, __ATOMIC_RELAXED);
+        if (choose) return choose(p, n);
+#else
+        return egi_program_runner_wide(p, n);
 #endif
-        return egi_run_avx2_f32;
     }
 #endif
     if (dtype != EG_FLOAT32) return wide ? egi_interpreters_get(dtype)->wide : egi_interpreters_get(dtype)->few;
@@ -13954,7 +14018,7 @@ EGI_NOINLINE static egi_program_runner *egi_program_runner_of(const egi_program 
 }
 // The interpreter for a joined program (TRACED FUNCTIONS). Of many elements, with AVX-512, whole passes go by twelve
 // vectors, which no program without traced functions has. Of the rest, operands and results lie further on.
-#if EGI_PROGRAMS_512
+#if EGI_PROGRAMS_512 && !defined(EGI_FOR_SIZE)
 static void egi_joined_run_many(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
     const int64_t rest = n % (12 * 16), done = n - rest;
     const void *from[EGI_PROGRAM_FIRST_TILE];
@@ -13969,7 +14033,7 @@ static void egi_joined_run_many(const egi_program *p, int64_t n, const void *con
 }
 #endif
 static egi_program_runner *egi_joined_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
-#if EGI_PROGRAMS_512
+#if EGI_PROGRAMS_512 && !defined(EGI_FOR_SIZE)
     enum { MANY = 4096 };
     if (wide && dtype == EG_FLOAT32 && n >= MANY && egi_program_takes_512(p, n)) return egi_joined_run_many;
 #endif
@@ -13980,6 +14044,9 @@ static egi_program_runner *egi_joined_runner_of(const egi_program *p, int dtype,
 static bool egi_strip_pays(const egi_program *p, int dtype, int64_t n) {
     const int64_t bytes = n * egi_dtypes[dtype].size;
     if (!EGI_WIDE_PROGRAMS || !p->words) return false;
+#ifdef EGI_FOR_SIZE
+    if (dtype == EG_FLOAT32 || !egi_dtypes_reached) return false;
+#endif
     if (dtype > EG_FLOAT64) return bytes >= 32;
     return bytes >= p->words * EGI_STRIP_LEAST && (dtype == EG_FLOAT64 || p->bytes & 1 || !egi_cache_overflows(bytes));
 }
@@ -13988,7 +14055,7 @@ static bool egi_strip_pays(const egi_program *p, int dtype, int64_t n) {
 // take longer than reading and writing.
 EGI_NOINLINE static void egi_strips_run(const egi_program *p, int dtype, int64_t n, const void *const *in,
                                         unsigned scalars, void *out) {
-#if EGI_PROGRAMS_512
+#if EGI_PROGRAMS_512 && !defined(EGI_FOR_SIZE)
     const int act = p->line[1].act;
     const bool divides = act == EGI_DO_sqrt || act == EGI_DO_div_k || act == EGI_DO_rdiv_k;
     if (dtype == EG_FLOAT32 && !(p->bytes & 1) && (p->words > 1 || (divides && n * 4 >= EGI_STRIP)) &&
@@ -13997,7 +14064,9 @@ EGI_NOINLINE static void egi_strips_run(const egi_program *p, int dtype, int64_t
         return;
     }
 #endif
-#if EGI_WIDE_PROGRAMS
+#ifdef EGI_FOR_SIZE
+    egi_program_runner *const run = egi_interpreters_get(dtype)->strips;
+#elif EGI_WIDE_PROGRAMS
     egi_program_runner *const run = dtype == EG_FLOAT32 ? egi_run_strips_avx2_f32 : egi_interpreters_get(dtype)->strips;
 #else
     egi_program_runner *const run = egi_program_runner_of(p, dtype, false, 0);
@@ -14166,7 +14235,7 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     } else if (compiled && op->flags & EGI_TO_BOOL) {
         if (n < EGI_TEST_FEW && (dtype == EG_FLOAT32 || op->dtypes == EGI_DTYPES_B)) loop = 0;
         else if (wide && EGI_WIDE_PROGRAMS && n >= EGI_TEST_LEAST && op->dtypes == EGI_DTYPES_P) loop = dtype + 1;
-    } else if (compiled && dtype == EG_FLOAT32) loop = wide && EGI_WIDE_PROGRAMS && n >= EGI_STEP_32;
+    } else if (compiled && dtype == EG_FLOAT32) loop = EGI_WIDE_PROGRAMS && wide && n >= EGI_WIDE_LEAST;
     // a program writes a large float32 result around the cache, so it is preferred
     if (loop >= 0 && compiled[loop] && (dtype != EG_FLOAT32 || op->flags & EGI_TO_BOOL || n < EGI_PARALLEL_SIZE ||
                                         !egi_cache_overflows(n * 4)))
@@ -14174,6 +14243,7 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
 }
+EGI_AS_TOLD
 
 //# 25  THE CPU ----------------------------------------------------------------
 // Idea: loops run over contiguous elements only. Operands in another layout are
@@ -14192,6 +14262,7 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
 // A walk over a tensor's elements in the row-major order of a shape that it broadcasts to. Strides are in elements, 0
 // along a broadcast axis. Neighbouring axes are merged where their elements continue each other, so that the last axis
 // is long; there is at least one axis.
+EGI_TERSE
 typedef struct egi_walk { int rank; int64_t dims[EG_MAX_RANK], strides[EG_MAX_RANK]; } egi_walk;
 // Prepares a walk over x in the order of a shape of `rank` dims, to which x broadcasts.
 static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64_t *dims) {
@@ -14315,6 +14386,7 @@ static void egi_walk_move(char *packed, char *data, const egi_walk *w, int64_t s
         }
     }
 }
+EGI_AS_TOLD
 
 // v limited to a range, and truncated when it becomes an integer; NaN becomes 0. No branches, so that compilers make
 // vectors.
@@ -14552,6 +14624,7 @@ static bool egi_convert_between(int dtype_from, const void *from, int dtype_to, 
         default: return false;
     }
 }
+EGI_TERSE
 static EGI_COLD void egi_convert_each(int dtype_from, const char *from, int dtype_to, char *to, int64_t n) {
     const int sf = egi_dtypes[dtype_from].size, st = egi_dtypes[dtype_to].size;
     for (int64_t i = 0; i < n; i++)
@@ -14575,7 +14648,7 @@ static EGI_COLD void egi_reached(bool *flag) {
     __atomic_compare_exchange_n(flag, &no, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 static EGI_COLD void egi_bools_reach_first(void) {
-    EGI_REACH(egi_interpreters_of[EG_BOOL], &egi_interpreters_u8);
+    EGI_REACH(egi_interpreters_of[EG_BOOL], &egi_interpreters_bool);
     EGI_REACH(egi_integers_check, &egi_integers_check_all);
     egi_reached(&egi_bools_reached);
 }
@@ -14592,6 +14665,13 @@ static EGI_COLD void egi_dtypes_reach_first(void) {
     EGI_REACH(egi_convert_fast, &egi_convert_between);
     egi_reached(&egi_dtypes_reached);
 }
+#ifdef EGI_FOR_SIZE
+static EGI_COLD void egi_programs_reach(void) {
+#if EGI_WIDE_PROGRAMS
+    EGI_REACH(egi_program_wide, &egi_program_runner_wide);
+#endif
+}
+#endif
 #undef EGI_REACH
 #endif
 // Fills n elements with one value of `size` bytes.
@@ -15214,6 +15294,7 @@ static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
     copy.in[0] = &number;
     return egi_cpu_copy(b, &copy);
 }
+EGI_AS_TOLD
 
 // REDUCING ANY AXES. Idea: the axes are loops over the memory, the longest stride outermost, in whatever order the
 // tensor names them. A block of up to EGI_BLOCK results has accumulators on the C stack, and within it the loops follow
@@ -16420,6 +16501,7 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
         }
     return index;
 }
+EGI_TERSE
 // One product of matrices for each index of the batch. A broadcast batch axis has the stride 0.
 // bias: a row that is added to each row of the result, before p->relu, or NULL.
 typedef bool egi_matmul_product(const egi_matmul_parameters *p, const void *a, const void *b, const void *bias, void *c,
@@ -16505,6 +16587,7 @@ static int64_t egi_cpu_in_float64_bytes(const egi_args *args) {
     if (args->in[1]) n += args->in[1]->size;
     return (n ? n : 1) * (int64_t)sizeof(double);
 }
+EGI_AS_TOLD
 // Runs a float32 kernel in float64, on widened copies. It is for kernels that would add more than EGI_TERMS terms to
 // an element in float32 (see LONG SUMS in KERNEL TEXTS).
 static bool egi_cpu_in_float64(const egi_args *args, bool (*kernel)(const egi_args *args)) {
@@ -20903,6 +20986,7 @@ static egi_record_function egi_tape_record;              // below; it is called 
 // Makes a tape, which belongs to the innermost scope and becomes the first in the thread's list (inner tapes first).
 // egi_this.recording counts recording tapes, so that an op tests one number before it calls egi_tape_record.
 static eg_tape *egi_tape_new(bool persistent) {
+    egi_programs_reach();
     eg_tape *t = (eg_tape *)egi_alloc(sizeof *t);
     if (!t) { egi_memory_fail("tape_begin", (int64_t)sizeof *t); return NULL; }
     memset(t, 0, sizeof *t);
@@ -46800,6 +46884,7 @@ EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, e
 // What calls change is guarded by egi_lock or belongs to the one call that traces; the body runs without the lock.
 
 EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_function_options o) {
+    egi_programs_reach();
     if (!egi_argument_given("function_new", "body", (const void *)(uintptr_t)body) ||
         !EGI_NAMED("function_new", o, "no_recheck = true"))
         return NULL;
@@ -54940,6 +55025,7 @@ struct EGI_CELL_ROW {
 };
 #endif
 
+EGI_TERSE
 #if EGI_STAMPS(1)  // ------------------------------------------------------------------------- a GEMM tile
 
 // The loop counts k down and has one offset for all rows: six pointers with a step each, and loops that begin elsewhere
@@ -55849,6 +55935,9 @@ static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *
     return ok;
 }
 
+#endif
+EGI_AS_TOLD
+#if EGI_STAMPS(2)
 // RECURRENCE. Idea: a step is one product for the whole batch, p = h · U, then a cell for each row of the batch. The
 // gradient goes from the last step to the first: a cell for each row computes dz, and dz · Uᵀ is added to dh for the
 // step before. U's gradient is one product over all steps, made by the caller.
@@ -59024,7 +59113,12 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 
 #undef EGI_PRODUCT_CASES
 #define EGI_PRODUCT_CASES EGI_CASE_2K(_mul, x * z)
-#if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_BYTES == 32 && EGI_VECTORS >= 4 : EGI_WIDE_PROGRAMS
+#ifdef EGI_FOR_SIZE             // float32 has its other interpreters
+#define EGI_STRIP_OF 64
+#else
+#define EGI_STRIP_OF 32
+#endif
+#if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_BYTES == 32 && EGI_VECTORS >= 4 && EGI_BITS_OF_T >= EGI_STRIP_OF : EGI_WIDE_PROGRAMS
 // STRIPS. Idea: a program of few cheap words goes over EGI_STRIP bytes word by word, each of which is a loop; what lies
 // between two words stays in the nearest cache. For so few words that is faster than a switch every few vectors. A
 // constant or an operand of one element is eight vectors full of it, which are read again and again: `along`, the
@@ -59267,6 +59361,11 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
 #else
 #define EGI_LONG_OF(loops) EGI_LONG
 #endif
+#if EGI_IS_WIDE
+EGI_FAST
+#else
+EGI_TERSE
+#endif
 // gcc would make one indirect jump of the switch, whose target the processors measured guess wrong at most words; they
 // guess comparisons right. Twenty sums and products of a million floats take 0.75 ms, and took 3.4 with it.
 #ifndef __clang__
@@ -59448,6 +59547,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #ifndef __clang__
 #pragma GCC pop_options
 #endif
+EGI_AS_TOLD
 
 #endif
 
@@ -59472,6 +59572,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_ROUND_TO
 #undef EGI_SIGMOID_T
 #undef EGI_SPLAT
+#undef EGI_STRIP_OF
 #undef EGI_SPLAT_32
 #undef EGI_SPLAT_64
 #undef EGI_SQRT_OF
