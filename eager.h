@@ -4453,13 +4453,14 @@ extern "C" {
 
 // How parts of this file are compiled, where the compiler can be told. One of these stands before the functions it is
 // for, EGI_AS_TOLD after them; they may stand in one another.
-//   EGI_FAST    loops over elements: for speed, also where the user gives no -O (gcc)
+//   EGI_FAST    loops over elements: for speed, also where the user gives no -O, or -Os (gcc)
+//   EGI_TERSE   within EGI_FAST, what nearly every program has and what gains nothing from speed: with -Os for size
 //   EGI_FEWER   what an op costs beside its loop: it gains nothing from gcc's later passes, which take most of gcc's
 //               time
 //   EGI_SMALL   what runs once a call or once a step at most (layers, training, datasets, files, printing): for size
 //               (gcc, clang)
-// The rest is compiled as the user's flags say (with gcc and any -O, as -O2 says), and with EAGER_DEBUG or -Os all of
-// it is.
+// The rest is compiled as the user's flags say (with gcc and any -O but -Os, as -O2 says), and with EAGER_DEBUG all of
+// it is, and with clang's -Os, which makes vectors of loops, too.
 // Asked here, since gcc's pragmas change what the macros say after them.
 #ifdef __OPTIMIZE_SIZE__
 #define EGI_FOR_SIZE
@@ -4479,7 +4480,7 @@ extern "C" {
     _Pragma("GCC optimize(\"no-cprop-registers\", \"no-guess-branch-probability\")")
 #if defined(EGI_FOR_SIZE) && !defined(EAGER_DEBUG) && !defined(__clang__)
 #define EGI_FAST _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\")")
-#define EGI_TERSE _Pragma("GCC push_options") _Pragma("GCC optimize(\"Os\")")
+#define EGI_TERSE _Pragma("GCC push_options") _Pragma("GCC optimize(\"Os\", \"no-tree-loop-optimize\")")
 #define EGI_FEWER _Pragma("GCC push_options")
 #define EGI_SMALL _Pragma("GCC push_options")
 #define EGI_AS_TOLD _Pragma("GCC pop_options")
@@ -59118,7 +59119,8 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #else
 #define EGI_STRIP_OF 32
 #endif
-#if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_BYTES == 32 && EGI_VECTORS >= 4 && EGI_BITS_OF_T >= EGI_STRIP_OF : EGI_WIDE_PROGRAMS
+#if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_BYTES == 32 && EGI_VECTORS >= 4 && EGI_BITS_OF_T >= EGI_STRIP_OF \
+                 : EGI_WIDE_PROGRAMS
 // STRIPS. Idea: a program of few cheap words goes over EGI_STRIP bytes word by word, each of which is a loop; what lies
 // between two words stays in the nearest cache. For so few words that is faster than a switch every few vectors. A
 // constant or an operand of one element is eight vectors full of it, which are read again and again: `along`, the
