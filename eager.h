@@ -11837,7 +11837,8 @@ enum { EGI_WIDE_LEAST = 1 };
 enum { EGI_WIDE_LEAST = EGI_STEP_32 };
 #endif
 #define EGI_COMPILED_LOOP_16(loop, formula) \
-    EGI_COMPILED_STEP(loop, , 0, formula) EGI_COMPILED_LOOP(loop, , 0, EGI_COMPILED_LEAST, EGI_STEP_16, EGI_COMPILED_BY_TWO)
+    EGI_COMPILED_STEP(loop, , 0, formula) \
+    EGI_COMPILED_LOOP(loop, , 0, EGI_COMPILED_LEAST, EGI_STEP_16, EGI_COMPILED_BY_TWO)
 #if EGI_WIDE_PROGRAMS
 #ifdef EGI_FOR_SIZE             // one loop, with AVX2, of any count; without AVX2 the program runs
 #define EGI_COMPILED_LOOPS(name, i, formula) \
@@ -11855,7 +11856,8 @@ enum { EGI_WIDE_LEAST = EGI_STEP_32 };
 // With AVX2, of a formula whose parameters are single elements, after the places of those whose are none: by eg_dtype.
 #define EGI_COMPILED_BY(name, i, formula) \
     EGI_COMPILED_STEP(egi_loop##i##_by_##name, EGI_AVX2, EGI_ROW_PARAMETERS(name), formula) \
-    EGI_COMPILED_LOOP(egi_loop##i##_by_##name, EGI_AVX2, EGI_ROW_PARAMETERS(name), EGI_STEP_32, EGI_STEP_32, EGI_COMPILED_BY_ONE) \
+    EGI_COMPILED_LOOP(egi_loop##i##_by_##name, EGI_AVX2, EGI_ROW_PARAMETERS(name), EGI_STEP_32, EGI_STEP_32, \
+                      EGI_COMPILED_BY_ONE) \
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[4] = { NULL, NULL, egi_loop##i##_by_##name, NULL };
 #define egi_compiled_loop_by(...) EGI_COMPILED_BY, __VA_ARGS__
 #define egi_marks_loop_by(...) _LOOP

@@ -1224,9 +1224,9 @@ TEST(replace_and_who_else_holds_it) {
     eg_release(v);
 }
 
-// What a convolution takes beyond its operands and results, forward and in both gradients, does not grow with the picture:
-// panels of patches (416 KB with one thread, 128 KB more with each further one), and at most 4 MB of a filter's partial
-// gradients.
+// What a convolution takes beyond its operands and results, forward and in both gradients, does not grow with the
+// picture: panels of patches (416 KB with one thread, 128 KB more with each further one), and at most 4 MB of a
+// filter's partial gradients.
 static int64_t workspace_peak(void) { return eg_memory().peak_bytes - eg_memory().live_bytes; }
 TEST(convolutions_take_no_memory_that_grows_with_the_picture) {
     if (!exact || !test_on_host) SKIP("dead handles stay, or the device has an allocator of its own");
@@ -1242,8 +1242,8 @@ TEST(convolutions_take_no_memory_that_grows_with_the_picture) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int64_t size = 32; size <= 256; size *= 2) {
             EG_SCOPE;
-            const int64_t *f = kinds[k].filter, channels = f[2] * (kinds[k].options.groups ? kinds[k].options.groups : 1);
-            eg_tensor *x = eg_random_normal(EG_SHAPE(2, size, size, channels));
+            const int64_t *f = kinds[k].filter, groups = kinds[k].options.groups ? kinds[k].options.groups : 1;
+            eg_tensor *x = eg_random_normal(EG_SHAPE(2, size, size, f[2] * groups));
             eg_tensor *filter = eg_random_normal(EG_SHAPE(f[0], f[1], f[2], f[3])), *y, *dy;
             eg_tape *tapes[2];
             for (int i = 0; i < 2; i++) {
