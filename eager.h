@@ -5535,8 +5535,8 @@ static EGI_COLD bool egi_entry_fail_null(const char *function, const char *list,
     if (egi_this.error.code != EG_OK) return false;
     if (call && call->shows && frame && frame->outer == call->around) call->shows(call, text, sizeof text);
     if (!list) return egi_fail(EG_ERROR_NULL, function, "operand %d is NULL%s", i, text);
-    return egi_fail(EG_ERROR_NULL, function, "%s[%d] is NULL; each entry of the list must be a tensor that was made "
-                                             "before this call%s", list, i, text);
+    return egi_fail(EG_ERROR_NULL, function, "%s[%d] is NULL; each entry of the list must be made before this "
+                                             "call%s", list, i, text);
 }
 static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
     return egi_entry_fail_null(function, NULL, i);
@@ -22985,7 +22985,8 @@ static bool egi_variables_may_change(void) {
 static bool egi_variable_needed(const char *function, eg_tensor *v) {
     if (!egi_operand_alive(function, 0, v)) return false;
     return v->flags & EGI_VARIABLE ||
-           egi_fail(EG_ERROR_ARGUMENT, function, "%s is no variable; tensors do not change", egi_tensor_show(v));
+           egi_fail(EG_ERROR_ARGUMENT, function, "%s is no variable; tensors do not change, and eg_variable(x, name) "
+                    "makes one that does", egi_tensor_show(v));
 }
 EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & EGI_VARIABLE); }
 EAGER_API bool eg_trainable(eg_tensor *v) { return egi_variable_needed("trainable", v) && (v->flags & EGI_TRAINABLE); }
@@ -32208,8 +32209,9 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
     for (; whole < n_from && (!from[whole] || egi_object_takeable(&from[whole]->object, 1)); whole++)
         if (from[whole]) egi_object_take(&from[whole]->object, 1);
     for (int i = 0; i < n_from && ok; i++)
-        ok = from[i] ? egi_object_alive(stage->name, "dataset", from[i],
-                                        EGI_DATASET) : egi_operand_fail_null(stage->name, i);
+        ok = from[i]      ? egi_object_alive(stage->name, "dataset", from[i], EGI_DATASET)
+             : n_from > 1 ? egi_entry_fail_null(stage->name, "datasets", i)
+                          : egi_argument_missing(stage->name, "dataset");
     if (whole < n_from && ok)
         ok = egi_fail(EG_ERROR_STATE, stage->name,
                       "the dataset belongs to another stage already; eg_dataset_retain it to use it twice");

@@ -407,7 +407,7 @@ TEST(an_entry_of_a_list_that_is_null_is_named) {
     eg_tape_watch(tape, x);
     eg_tensor *y = eg_reduce_sum(x);
     CHECK_ERROR(eg_concat(gap, 3, 0), EG_ERROR_NULL,
-                "eg_concat: x[1] is NULL; each entry of the list must be a tensor that was made before this call");
+                "eg_concat: x[1] is NULL; each entry of the list must be made before this call");
     CHECK_ERROR(eg_stack(gap, 3, 0), EG_ERROR_NULL, "eg_stack: x[1] is NULL");
     CHECK_ERROR(eg_einsum("ij,jk,kl->il", gap, 3), EG_ERROR_NULL, "eg_einsum: operands[1] is NULL");
     CHECK_ERROR(eg_call_multi(add, gap, 3, out, 1), EG_ERROR_NULL, "eg_call_multi: in[1] is NULL");
@@ -425,6 +425,10 @@ TEST(an_entry_of_a_list_that_is_null_is_named) {
     CHECK_ERROR(eg_scan(same_body, NULL, full, out, 1, gap, 2, NULL, 0), EG_ERROR_NULL, "eg_scan: rows[1] is NULL");
     CHECK_ERROR(eg_dataset_from_tensors_of(gap, 3), EG_ERROR_NULL, "eg_dataset_from_tensors: tensors[1] is NULL");
     CHECK_ERROR(eg_dataset_from_slices(x, NULL), EG_ERROR_NULL, "eg_dataset_from_slices: tensors[1] is NULL");
+    CHECK_ERROR(eg_dataset_batch(NULL, 2), EG_ERROR_NULL, "eg_dataset_batch: the dataset is NULL");
+    CHECK_ERROR(eg_dataset_zip(eg_dataset_range(0, 3, 1), NULL), EG_ERROR_NULL, "eg_dataset_zip: datasets[1] is NULL");
+    CHECK_ERROR(eg_assign(x, x), EG_ERROR_ARGUMENT, "is no variable; tensors do not change, and eg_variable(x, name) "
+                "makes one that does");
     eg_function_release(f);
     eg_optimizer_release(sgd);
     eg_layer_release(add);

@@ -116,7 +116,7 @@ TEST(slices_of_different_lengths_name_both) {
     CHECK_ERROR(eg_dataset_from_slices(x, y), EG_ERROR_SHAPE, "(3 against 4 rows)");
     CHECK_ERROR(eg_dataset_from_slices(eg_scalar(1)), EG_ERROR_SHAPE, "scalar");
     CHECK_ERROR(eg_dataset_from_slices_of(&x, 0), EG_ERROR_ARGUMENT, "0 components");
-    CHECK_ERROR(eg_dataset_from_slices(x, NULL), EG_ERROR_NULL, "operand 1");
+    CHECK_ERROR(eg_dataset_from_slices(x, NULL), EG_ERROR_NULL, "tensors[1] is NULL");
 }
 
 TEST(a_variable_gives_the_values_it_had) {
@@ -383,7 +383,7 @@ TEST(zip_and_enumerate) {
     CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
     eg_iterator_release(it);
     eg_dataset_release(d);
-    CHECK_ERROR(eg_dataset_zip(numbers(3), NULL), EG_ERROR_NULL, "operand 1");
+    CHECK_ERROR(eg_dataset_zip(numbers(3), NULL), EG_ERROR_NULL, "datasets[1] is NULL");
     CHECK_ERROR(eg_dataset_zip_of(NULL, 0), EG_ERROR_ARGUMENT, "0 datasets");
 }
 TEST(concatenate_needs_one_structure) {
