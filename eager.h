@@ -5535,8 +5535,8 @@ static EGI_COLD bool egi_entry_fail_null(const char *function, const char *list,
     if (egi_this.error.code != EG_OK) return false;
     if (call && call->shows && frame && frame->outer == call->around) call->shows(call, text, sizeof text);
     if (!list) return egi_fail(EG_ERROR_NULL, function, "operand %d is NULL%s", i, text);
-    return egi_fail(EG_ERROR_NULL, function, "%s[%d] is NULL; each entry of the list must be made before this "
-                                             "call%s", list, i, text);
+    return egi_fail(EG_ERROR_NULL, function, "%s[%d] is NULL; each entry must be made before this call%s", list, i,
+                    text);
 }
 static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
     return egi_entry_fail_null(function, NULL, i);
@@ -21671,7 +21671,7 @@ static bool egi_tape_run_back(eg_tape *t, int64_t n_lines, eg_tensor **grads, un
 static bool egi_tape_operands(eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs,
                               int nx) {
     for (int i = 0; i < ny; i++) {
-        if (!egi_entry_alive("tape_gradient", ny > 1 ? "ys" : NULL, ny > 1 ? i : 1, ys[i])) return false;
+        if (!egi_operand_alive("tape_gradient", 0, ys[i])) return false;
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
         if (!g) continue;
         if (!egi_operand_alive("tape_gradient", 0, g)) return false;
@@ -21683,8 +21683,7 @@ static bool egi_tape_operands(eg_tensor *const *ys, int ny, eg_tensor *const *ou
                             "output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")",
                             i, egi_backend_of(g)->name, egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
     }
-    for (int i = 0; i < nx; i++)
-        if (!egi_entry_alive("tape_gradient", nx > 1 ? "xs" : NULL, nx > 1 ? i : 2, xs[i])) return false;
+    for (int i = 0; i < nx; i++) if (!egi_entry_alive("tape_gradient", "xs", i, xs[i])) return false;
     return true;
 }
 // Watches targets that are variables which no op has read: the gradient of such a target for itself is 1.
@@ -22985,8 +22984,8 @@ static bool egi_variables_may_change(void) {
 static bool egi_variable_needed(const char *function, eg_tensor *v) {
     if (!egi_operand_alive(function, 0, v)) return false;
     return v->flags & EGI_VARIABLE ||
-           egi_fail(EG_ERROR_ARGUMENT, function, "%s is no variable; tensors do not change, and eg_variable(x, name) "
-                    "makes one that does", egi_tensor_show(v));
+           egi_fail(EG_ERROR_ARGUMENT, function, "%s is no variable; tensors do not change, what eg_variable makes "
+                    "does", egi_tensor_show(v));
 }
 EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & EGI_VARIABLE); }
 EAGER_API bool eg_trainable(eg_tensor *v) { return egi_variable_needed("trainable", v) && (v->flags & EGI_TRAINABLE); }

@@ -2339,7 +2339,7 @@ TEST(wrong_calls) {
     CHECK_ERROR(eg_function_call(f, &x, 1, NULL, 1), EG_ERROR_ARGUMENT, "eg_function_call: a list of 1 is NULL");
     CHECK_ERROR(eg_function_new(NULL, NULL), EG_ERROR_NULL, "body");
     eg_tensor *none = NULL;
-    CHECK_ERROR(eg_function_call(f, &none, 1, &y, 1), EG_ERROR_NULL, "inputs[0] is NULL; each entry of the list");
+    CHECK_ERROR(eg_function_call(f, &none, 1, &y, 1), EG_ERROR_NULL, "inputs[0] is NULL; each entry must be made");
     CHECK(y == NULL);
     CHECK(eg_function_call(f, &x, 1, &y, 1));
     eg_function_release(f);
