@@ -57708,9 +57708,16 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_
 // Stands before a loop whose result may be an operand's memory, element by element: gcc at -O2 would otherwise make no
 // vectors. Clang tests at run time whether arrays are equal or apart.
 #if defined(__clang__) || !defined(__GNUC__)
-#define EGI_SAME_PLACE
+#define EGI_SAME_PLACE EGI_STEP_LOOP
 #else
 #define EGI_SAME_PLACE _Pragma("GCC ivdep")
+#endif
+// A pointer chosen from two: clang at -O3 would choose the address of each element instead, one by one, and make no
+// vectors of the loops that read them.
+#ifdef __clang__
+#define EGI_ONE_ADDRESS(p) __asm__("" : "+r"(p))
+#else
+#define EGI_ONE_ADDRESS(p)
 #endif
 
 // CELLS. Idea: a cell handles a row's units EGI_LANES at a time, in local copies, so that compilers know each loop's
@@ -57952,6 +57959,7 @@ EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T 
         for (; n - i >= 4 * P; i += 4 * P) { \
             const EGI_T *p = x + i; \
             EGI_T *e = y ? y + i : other; \
+            EGI_ONE_ADDRESS(e); \
             for (int l = 0; l < 4 * P; l += 64 / (int)sizeof *p) __builtin_prefetch(p + n + l); \
             EGI_SAME_PLACE \
             for (int l = 0; l < 4 * P; l++) e[l] = EGI_EXP_T(p[l] - m); \
@@ -57961,7 +57969,9 @@ EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T 
             const bool whole = n - i >= P; \
             const EGI_T *p = whole ? x + i : own; \
             EGI_T *e = y && whole ? y + i : other; \
-            for (int k = 0; k < P && i + k < n; k += SOME) { \
+            EGI_ONE_ADDRESS(p); \
+            EGI_ONE_ADDRESS(e); \
+            EGI_STEP_LOOP for (int k = 0; k < P && i + k < n; k += SOME) { \
                 EGI_SAME_PLACE \
                 for (int l = k; l < k + SOME; l++) e[l] = EGI_EXP_T(p[l] - m); \
             } \
