@@ -4469,12 +4469,12 @@ extern "C" {
 #endif
 // For gcc: the passes without which most of the code of this file becomes hardly longer.
 #define EGI_FEW_PASSES \
-    _Pragma("GCC optimize(\"no-gcse\", \"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\")") \
+    _Pragma("GCC optimize(\"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\")") \
     _Pragma("GCC optimize(\"no-tree-loop-optimize\", \"no-tree-dominator-opts\", \"no-expensive-optimizations\")") \
     _Pragma("GCC optimize(\"no-schedule-insns2\", \"no-tree-sra\", \"no-forward-propagate\", \"no-tree-forwprop\")") \
     _Pragma("GCC optimize(\"no-tree-copy-prop\", \"no-tree-sink\", \"no-dse\", \"no-tree-dse\")") \
     _Pragma("GCC optimize(\"no-thread-jumps\", \"no-cse-follow-jumps\", \"no-rerun-cse-after-loop\")") \
-    _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-code-hoisting\", \"no-if-conversion\")") \
+    _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-if-conversion\")") \
     _Pragma("GCC optimize(\"no-if-conversion2\", \"no-tree-bit-ccp\", \"no-tree-fre\", \"no-tree-ccp\")") \
     _Pragma("GCC optimize(\"no-tree-dce\", \"no-ivopts\", \"no-combine-stack-adjustments\", \"no-shrink-wrap\")") \
     _Pragma("GCC optimize(\"no-cprop-registers\", \"no-guess-branch-probability\")")
@@ -4506,7 +4506,8 @@ extern "C" {
 #define EGI_FAST _Pragma("GCC push_options")
 #define EGI_TERSE _Pragma("GCC push_options")
 #define EGI_FEWER _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\")")
-#define EGI_SMALL _Pragma("GCC push_options") _Pragma("GCC optimize(\"Os\")") EGI_FEW_PASSES
+// Os stands last: it defines __OPTIMIZE_SIZE__, and with that gcc leaves the rest of the macro out.
+#define EGI_SMALL _Pragma("GCC push_options") EGI_FEW_PASSES _Pragma("GCC optimize(\"Os\")")
 #define EGI_AS_TOLD _Pragma("GCC pop_options")
 #else                                   // gcc without -O: EGI_FAST switches on what -O0 has switched off
 #define EGI_FAST \
