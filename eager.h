@@ -11832,14 +11832,16 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
 // So many elements the loop with AVX2 is for at least. For size it is the only one.
 #ifdef EGI_FOR_SIZE
 #define EGI_COMPILED_LEAST INT64_MAX
+#define EGI_COMPILED_16 EGI_COMPILED_BY_ONE
 enum { EGI_WIDE_LEAST = 1 };
 #else
 #define EGI_COMPILED_LEAST EGI_STEP_16
+#define EGI_COMPILED_16 EGI_COMPILED_BY_TWO
 enum { EGI_WIDE_LEAST = EGI_STEP_32 };
 #endif
 #define EGI_COMPILED_LOOP_16(loop, formula) \
     EGI_COMPILED_STEP(loop, , 0, formula) \
-    EGI_COMPILED_LOOP(loop, , 0, EGI_COMPILED_LEAST, EGI_STEP_16, EGI_COMPILED_BY_TWO)
+    EGI_COMPILED_LOOP(loop, , 0, EGI_COMPILED_LEAST, EGI_STEP_16, EGI_COMPILED_16)
 #if EGI_WIDE_PROGRAMS
 #ifdef EGI_FOR_SIZE             // one loop, with AVX2, of any count; without AVX2 the program runs
 #define EGI_COMPILED_LOOPS(name, i, formula) \
