@@ -84,7 +84,7 @@ def markdown(table, names):
     far = ["%s (%s)" % (work, ", ".join(map(str, row["handoffs"]))) for work, row in table.items() if max(row.get("handoffs", [0])) > APART]
     if every:
         yield "\n" + textwrap.fill("Before each round a line of memory went from one core to the other and back in %d to %d ns%s." % (
-            min(every), max(every), ", which says that the two had no cache in common for " + ", ".join(far) if far else ""), 130)
+            min(every), max(every), ", which says that the two had no cache in common for " + ", ".join(far) if far else ""), 120)
 
 
 def picture(table, names, title):
@@ -138,7 +138,7 @@ def main():
     text = ["<!-- made by tests/bench/results.py -->", "",
             textwrap.fill("%s. On %s: %.0f GFLOP/s of float32 products and sums on one core, %.1f GB/s read, %.1f GB/s in a plain loop c = a + b over "
             "ten million floats. Medians of %d round%s, in which the peers take turns; in brackets the time divided by eager.h's. Made by" % (
-                time.strftime("%d %B %Y").lstrip("0"), limits["processor"], limits["flops"] / 1e9, limits["reading"] / 1e9, limits["adding"] / 1e9, a.rounds, "s"[:a.rounds > 1]), 130),
+                time.strftime("%d %B %Y").lstrip("0"), limits["processor"], limits["flops"] / 1e9, limits["reading"] / 1e9, limits["adding"] / 1e9, a.rounds, "s"[:a.rounds > 1]), 120),
             "", "    tests/bench/results.py " + " ".join(sys.argv[1:]), ""]
     for threads in map(int, a.threads.split(",")):
         table = measure(works, names, threads, a.rounds, a.min_time)
