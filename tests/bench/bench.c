@@ -18,6 +18,7 @@
 #include <time.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <immintrin.h>
 #endif
 
 enum { PARAMETERS = 72, OUTPUTS = 4, LAYERS = 4, WIDTH = 128, HEADS = 4, VOCABULARY = 65, TIME = 64 };
@@ -803,29 +804,24 @@ static void processor(char name[128]) {
 }
 
 #if defined(__x86_64__)
-// Ten products and sums of eight floats each that do not wait for one another: two units with a latency of four cycles
-// want eight.
-__attribute__((target("avx2,fma"))) static double fma_rounds(int64_t rounds) {
-    typedef float vector __attribute__((vector_size(32)));
-    vector f = {0};
-    for (int i = 0; i < 8; i++) f[i] = 0.9999f;
-    vector v0 = f, v1 = f, v2 = f, v3 = f, v4 = f, v5 = f, v6 = f, v7 = f, v8 = f, v9 = f;
-#define FMA(v) v = __builtin_ia32_vfmaddps256(v, f, f)
-    for (int64_t k = 0; k < rounds; k++) {
-        FMA(v0);
-        FMA(v1);
-        FMA(v2);
-        FMA(v3);
-        FMA(v4);
-        FMA(v5);
-        FMA(v6);
-        FMA(v7);
-        FMA(v8);
-        FMA(v9);
+// Ten products and sums of a vector each that do not wait for one another: two units with a latency of four cycles want
+// eight.
+#define FMA_ROUNDS(name, isa, bytes, fma) \
+    __attribute__((target(isa))) static double name(int64_t rounds) { \
+        typedef float vector __attribute__((vector_size(bytes))); \
+        vector f = {0}, v[10]; \
+        for (int i = 0; i < (bytes) / 4; i++) f[i] = 0.9999f; \
+        for (int i = 0; i < 10; i++) v[i] = f; \
+        for (int64_t k = 0; k < rounds; k++) { \
+            v[0] = fma(v[0]), v[1] = fma(v[1]), v[2] = fma(v[2]), v[3] = fma(v[3]), v[4] = fma(v[4]); \
+            v[5] = fma(v[5]), v[6] = fma(v[6]), v[7] = fma(v[7]), v[8] = fma(v[8]), v[9] = fma(v[9]); \
+        } \
+        return (double)(v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7] + v[8] + v[9])[0]; \
     }
-#undef FMA
-    return (double)(v0 + v1 + v2 + v3 + v4 + v5 + v6 + v7 + v8 + v9)[0];
-}
+#define FMA_AVX2(v) _mm256_fmadd_ps(v, f, f)
+#define FMA_AVX512(v) _mm512_fmadd_ps(v, f, f)
+FMA_ROUNDS(fma_rounds_avx2, "avx2,fma", 32, FMA_AVX2)
+FMA_ROUNDS(fma_rounds_avx512, "avx512f", 64, FMA_AVX512)
 #endif
 
 // One line of JSON: the processor; the most products and sums of float32 in a second (0 where no vectors of 32 bytes
@@ -843,8 +839,13 @@ static int measure_machine(void) {
         double start = now();
 #if defined(__x86_64__)
         if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-            kept += fma_rounds(2000000);
+            kept += fma_rounds_avx2(2000000);
             flops = fmax(flops, 2000000. * 10 * 8 * 2 / (now() - start));
+        }
+        start = now();
+        if (__builtin_cpu_supports("avx512f")) {
+            kept += fma_rounds_avx512(1000000);
+            flops = fmax(flops, 1000000. * 10 * 16 * 2 / (now() - start));
         }
 #endif
         start = now();
