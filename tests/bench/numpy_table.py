@@ -1,8 +1,10 @@
 """Holds eager.h beside NumPy, row by row, on one core: ./build.sh bench numpy [NAME...] [--dtypes fdilub] [--slow].
 
-The rows are the lines of ROWS in numpy_table.c. Each is run on both sides with the same operands, the values are compared, then both are
-measured in turns, and the best of each counts. float32 is compared with what NumPy makes of the same numbers in float64. NumPy's kernels for AVX-512 are switched off (--avx512 leaves them on), since eager.h
-has none. A row that takes more than 1.2 times NumPy's time is marked with <--, one whose values differ with its largest difference.
+The rows are the lines of ROWS in numpy_table.c. Each is run on both sides with the same operands, the values are
+compared, then both are measured in turns, and the best of each counts. float32 is compared with what NumPy makes of the
+same numbers in float64. NumPy's kernels for AVX-512 are switched off, as they were when eager.h had none; --avx512 leaves
+them on, and EAGER_ISA=avx2 switches eager.h's off. A row that takes more than 1.2 times NumPy's time is marked with <--,
+one whose values differ with its largest difference.
 A NAME is a part of rows' names; =NAME is the whole name."""
 
 import argparse
