@@ -43492,7 +43492,8 @@ static bool egi_trace_plan(egi_trace *t) {
     }
     for (int64_t step = 0; step < t->n_steps; step++) {
         egi_trace_step *now = &t->steps[step];
-        now->space = now->group ? 0 : egi_line_space(t, &t->lines[now->line]);
+        const egi_group *g = now->group;
+        now->space = g && !g->folds ? 0 : egi_line_space(t, &t->lines[g ? g->line[0] : now->line]);
         if (begins[step] < 0 && !now->space) continue;
         int64_t kept = 0, k;
         for (int64_t j = 0; j < n; j++) if (t->places[live[j]].last >= step) live[kept++] = live[j];
@@ -43861,10 +43862,12 @@ static bool egi_group_update(egi_trace *t, egi_trace_run *run, const egi_group *
 // threads than when the list was planned.
 static bool egi_trace_line_lend(const egi_trace *t, const egi_trace_run *run, const egi_trace_step *step,
                                 const egi_args *args) {
+    const egi_trace_line *line = &t->lines[step->group ? step->group->line[0] : step->line];
+    if (!step->space) return line->run(t->backend, args);
     const egi_space none = { NULL, 0, 0 }, lent = { (char *)run->arena->buffer->data + step->offset + step->space,
                                                step->space, step->space };
     egi_this.space = lent;
-    const bool ok = t->lines[step->line].run(t->backend, args);
+    const bool ok = line->run(t->backend, args);
     egi_this.space = none;
     return ok;
 }
@@ -43873,7 +43876,7 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
     const egi_group *g = t->steps[i].group;
     if (g)
         return g->updates ? egi_group_update(t, run, g)
-               : g->folds ? t->lines[g->line[0]].run(t->backend, &run->args[i]) : egi_group_run(run, g);
+               : g->folds ? egi_trace_line_lend(t, run, &t->steps[i], &run->args[i]) : egi_group_run(run, g);
     const egi_trace_line *line = &t->lines[t->steps[i].line];
     egi_args *a = &run->args[i];
     if (line->kernel == EGI_RUN_OP) {
@@ -43894,8 +43897,7 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
         *counter = egi_this.random.counter;
         return ok;
     }
-    if (t->steps[i].space) return egi_trace_line_lend(t, run, &t->steps[i], a);
-    if (line->kernel != EGI_RANDOM) return line->run(t->backend, a);
+    if (line->kernel != EGI_RANDOM) return egi_trace_line_lend(t, run, &t->steps[i], a);
     egi_random_parameters p = *(const egi_random_parameters *)line->parameters;
     egi_args drawn = *a;
     p.seed = egi_this.random.seed;
