@@ -3389,8 +3389,8 @@ EAGER_API int64_t eg_function_dot(eg_function *f, char *text, size_t capacity);
 // is known before the first replay. In it are temporaries and what the CPU's kernels work in: packed operands, columns
 // of convolutions, partial sums, keys of a sort. Not in it are what a variable needs where its values are held
 // elsewhere or assigned anew; what functions of the program take (eg_host_call, custom ops); what OpenBLAS and devices
-// take; and, where eg_set_num_threads has raised the number of threads since the list was made, what more threads work
-// in: then kernels allocate it. Replays that run at once have such memory each.
+// take; and what kernels work in beyond it where eg_set_num_threads has changed the number of threads since the list was
+// made: then they allocate it. Replays that run at once have such memory each.
 EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *inputs, int n, int n_outputs, int calls);
 // Frees the memory that f keeps between calls for temporaries; the next replay asks for it again. Returns how many
 // bytes that were.
@@ -43859,7 +43859,7 @@ static bool egi_group_update(egi_trace *t, egi_trace_run *run, const egi_group *
     return t->lines[g->line[0]].run(t->backend, args);
 }
 // Runs a kernel in the workspace that the plan has for it. It allocates where it takes more, since there are more
-// threads than when the list was planned.
+// threads than when the list was planned, or fewer: many products are then divided as a whole, each in memory of its own.
 static bool egi_trace_line_lend(const egi_trace *t, const egi_trace_run *run, const egi_trace_step *step,
                                 const egi_args *args) {
     const egi_trace_line *line = &t->lines[step->group ? step->group->line[0] : step->line];
