@@ -11378,6 +11378,18 @@ EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_P(_pow, a, b)
 #define EGI_DO_K(X, act, text) X(act, text) X(act##_k, text)
 #define EGI_DO(act, text) EGI_DO_##act,
 enum { EGI_DO_TABLE(EGI_DO) EGI_DO_ACTS };
+// For size, the words that make bools call functions that do not reach these: egi_formula_eager does, so that a program
+// without a tape has them only if it computes with bools itself.
+#if defined(EAGER_STATIC) && defined(EGI_FOR_SIZE)
+#define EGI_EAGER_TEST(name) egi_eager_##name
+#define EGI_EAGER_TESTS(TWO) \
+    TWO(equal) TWO(not_equal) TWO(less) TWO(less_equal) TWO(greater) TWO(greater_equal) TWO(logical_and) TWO(logical_or)
+#define EGI_EAGER_DECLARE(name) static eg_tensor *egi_eager_##name(eg_tensor *a, eg_tensor *b);
+static eg_tensor *egi_eager_logical_not(eg_tensor *x);
+EGI_EAGER_TESTS(EGI_EAGER_DECLARE)
+#else
+#define EGI_EAGER_TEST(name) eg_##name
+#endif
 // The words, by the number of their operands: ONE(word, the public function that does the same on tensors, size).
 // Sizes: C, a cheap word, which is a line of a program; L, a long word, for which a line calls its loop; S, C or L by
 // the compiler.
@@ -11391,14 +11403,15 @@ enum { EGI_DO_TABLE(EGI_DO) EGI_DO_ACTS };
     ONE(_gelu_slope, egi_eager_gelu_slope, L) ONE(_silu, eg_silu, L) ONE(_silu_slope, egi_eager_silu_slope, L) \
     ONE(_sigmoid, eg_sigmoid, L) \
     ONE(_softplus, eg_softplus, L) ONE(_floor, eg_floor, C) ONE(_ceil, eg_ceil, C) ONE(_round, eg_round, C) \
-    ONE(_square, eg_square, C) ONE(_not, eg_logical_not, C) ONE(_true, NULL, C) TWO(_add, eg_add, C) \
+    ONE(_square, eg_square, C) ONE(_not, EGI_EAGER_TEST(logical_not), C) ONE(_true, NULL, C) TWO(_add, eg_add, C) \
     TWO(_sub, eg_sub, C) \
     TWO(_mul, eg_mul, C) TWO(_div, eg_div, C) TWO(_div_no_nan, eg_divide_no_nan, C) TWO(_floordiv, eg_floordiv, L) \
     TWO(_mod, eg_mod, L) TWO(_pow, eg_pow, L) TWO(_max, eg_maximum, C) TWO(_min, eg_minimum, C) \
     TWO(_atan2, eg_atan2, L) \
-    TWO(_eq, eg_equal, C) TWO(_ne, eg_not_equal, C) TWO(_lt, eg_less, C) TWO(_le, eg_less_equal, C) \
-    TWO(_gt, eg_greater, C) \
-    TWO(_ge, eg_greater_equal, C) TWO(_and, eg_logical_and, C) TWO(_or, eg_logical_or, C) THREE(_select, eg_where, C)
+    TWO(_eq, EGI_EAGER_TEST(equal), C) TWO(_ne, EGI_EAGER_TEST(not_equal), C) TWO(_lt, EGI_EAGER_TEST(less), C) \
+    TWO(_le, EGI_EAGER_TEST(less_equal), C) TWO(_gt, EGI_EAGER_TEST(greater), C) \
+    TWO(_ge, EGI_EAGER_TEST(greater_equal), C) TWO(_and, EGI_EAGER_TEST(logical_and), C) \
+    TWO(_or, EGI_EAGER_TEST(logical_or), C) THREE(_select, eg_where, C)
 #define EGI_WORD_CODE(word, function, size) EGI_WORD##word,
 enum { EGI_WORD_a, EGI_WORD_b, EGI_WORD_c, EGI_WORD_y, EGI_WORD_g, EGI_WORD_k,
        EGI_WORD_TABLE(EGI_WORD_CODE, EGI_WORD_CODE, EGI_WORD_CODE) EGI_WORDS_END };
@@ -11510,6 +11523,9 @@ static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const
     egi_node nodes[EGI_FORMULA_MOST];
     eg_tensor *made[EGI_FORMULA_MOST] = { NULL };
     const int n = egi_formula_nodes(formula, nodes);
+#ifdef EGI_FOR_SIZE
+    egi_bools_reach();
+#endif
     for (int i = 0; i < n; i++) {
         const egi_word *w = nodes[i].word;
         const int *x = nodes[i].x;
@@ -12665,7 +12681,7 @@ typedef struct egi_near {
 EGI_SMALL
 // Writes the plain number y as an element of x's dtype; false: it does not fit.
 static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y, double *value) {
-    if (x->dtype > EG_FLOAT64 && (y->number != floor(y->number) || !egi_number_in_range(y, (eg_dtype)x->dtype)))
+    if (x->dtype > EG_FLOAT64 && egi_bools_reached && (y->number != floor(y->number) || !egi_number_in_range(y, (eg_dtype)x->dtype)))
         return false;
     egi_number_store(y, x->dtype, value);
     return true;
@@ -12849,6 +12865,17 @@ static eg_tensor *egi_power_simple(eg_tensor *a, double k) { EGI_AS("pow", egi_p
 #define EGI_V egi_marks
 EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3, , , , , )
 #undef EGI_V
+#ifdef EGI_EAGER_TESTS
+#define EGI_EAGER_DEFINE(name) \
+    static eg_tensor *egi_eager_##name(eg_tensor *a, eg_tensor *b) { \
+        eg_tensor *in[2]; \
+        in[0] = a; \
+        in[1] = b; \
+        return egi_elementwise(&egi_op_##name, in); \
+    }
+static eg_tensor *egi_eager_logical_not(eg_tensor *x) { return egi_elementwise(&egi_op_logical_not, &x); }
+EGI_EAGER_TESTS(EGI_EAGER_DEFINE)
+#endif
 
 // Computes the fused gradient for operand i from those operands of op that it reads; the others are NULL. On the CPU,
 // where all of them lie as the result does, without a launch.
