@@ -12681,7 +12681,8 @@ typedef struct egi_near {
 EGI_SMALL
 // Writes the plain number y as an element of x's dtype; false: it does not fit.
 static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y, double *value) {
-    if (x->dtype > EG_FLOAT64 && egi_bools_reached && (y->number != floor(y->number) || !egi_number_in_range(y, (eg_dtype)x->dtype)))
+    if (x->dtype > EG_FLOAT64 && egi_bools_reached &&
+        (y->number != floor(y->number) || !egi_number_in_range(y, (eg_dtype)x->dtype)))
         return false;
     egi_number_store(y, x->dtype, value);
     return true;
@@ -41022,6 +41023,7 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
            egi_fail(EG_ERROR_DEVICE, NULL, "egi_backend_register: %s exists already, or there are too many devices",
                     b->name);
 }
+EGI_AS_TOLD
 #ifndef EAGER_NO_THREADS
 // A GPU's driver does not survive fork: in the child these replace the functions of devices with their own memory, and
 // refuse.
@@ -41038,9 +41040,9 @@ static bool egi_fork_copy(eg_backend *b, void *to, const void *from, int64_t byt
     return egi_fork_refuses(b);
 }
 static bool egi_fork_kernel(eg_backend *b, const egi_args *args) { (void)args; return egi_fork_refuses(b); }
-// Called in a child of fork.
+// Called in a child of fork. The first backend is the CPU; compiled as told, nothing is left where it is the only one.
 static void egi_backends_fork(void) {
-    for (int i = 0; i < egi_n_backends; i++) {
+    for (int i = 1; i < egi_n_backends; i++) {
         eg_backend *b = egi_backends[i];
         if (b->host_reads) continue;
         b->allocate = egi_fork_allocate;
@@ -41055,6 +41057,7 @@ static void egi_backends_fork(void) {
     }
 }
 #endif
+EGI_SMALL
 // Starts CUDA, which registers the GPUs; returns NULL, or the reason why there is none.
 #ifdef EAGER_CUDA
 extern const char *egi_cuda_start(const char *name);    // in eager_cuda.cu
