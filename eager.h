@@ -5535,9 +5535,9 @@ static EGI_COLD bool egi_entry_fail_null(const char *function, const char *list,
     char text[160] = "";
     if (egi_this.error.code != EG_OK) return false;
     if (call && call->shows && frame && frame->outer == call->around) call->shows(call, text, sizeof text);
-    if (!list) return egi_fail(EG_ERROR_NULL, function, "operand %d is NULL%s", i, text);
-    return egi_fail(EG_ERROR_NULL, function, "%s[%d] is NULL; each entry must be made before this call%s", list, i,
-                    text);
+    return egi_fail(EG_ERROR_NULL, function,
+                    list ? "%s[%d] is NULL; each entry must be made before this call%s" : "%s %d is NULL%s",
+                    list ? list : "operand", i, text);
 }
 static EGI_COLD bool egi_operand_fail_null(const char *function, int i) {
     return egi_entry_fail_null(function, NULL, i);
@@ -12678,7 +12678,6 @@ typedef struct egi_near {
     char *room;                             // free room for an operand
     char rooms[2][EGI_NEAR_BYTES + 32] __attribute__((aligned(32)));
 } egi_near;
-EGI_SMALL
 // Writes the plain number y as an element of x's dtype; false: it does not fit.
 static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y, double *value) {
     if (x->dtype > EG_FLOAT64 && egi_bools_reached &&
@@ -12687,6 +12686,7 @@ static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y,
     egi_number_store(y, x->dtype, value);
     return true;
 }
+EGI_SMALL
 // Writes operand i, a row or a column, into a room, as far as the first step reads it. NULL: it is neither, or too
 // long.
 static EGI_NOINLINE const char *egi_operand_near_repeated(egi_near *a, const eg_tensor *y, int i) {
@@ -21922,6 +21922,7 @@ EAGER_API eg_tensor *eg_tape_batch_jacobian(eg_tape *t, eg_tensor *y, eg_tensor 
 
 // ---- showing a tape
 
+EGI_SMALL
 // A slot's name in eg_tape_print: a variable's name, "watched.3", "%5" for a line's output, "-" for a constant.
 static void egi_tape_slot_text(const eg_tape *t, int32_t slot, egi_text *out) {
     char text[160];
@@ -22024,6 +22025,7 @@ EAGER_API int64_t eg_tape_dot(eg_tape *t, char *text, size_t capacity) {
     egi_text_string(&out, "}\n");
     return egi_text_deliver("tape_dot", &out, text, capacity);
 }
+EGI_AS_TOLD
 
 // ---- custom gradients and ops: the user's forward function runs unrecorded or on the outer tapes, and one line with
 // the user's backward function stands for all its ops
