@@ -4476,8 +4476,7 @@ extern "C" {
     _Pragma("GCC optimize(\"no-thread-jumps\", \"no-cse-follow-jumps\", \"no-rerun-cse-after-loop\")") \
     _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-if-conversion\")") \
     _Pragma("GCC optimize(\"no-if-conversion2\", \"no-tree-bit-ccp\", \"no-tree-fre\", \"no-tree-ccp\")") \
-    _Pragma("GCC optimize(\"no-tree-dce\", \"no-ivopts\", \"no-combine-stack-adjustments\", \"no-shrink-wrap\")") \
-    _Pragma("GCC optimize(\"no-cprop-registers\", \"no-guess-branch-probability\")")
+    _Pragma("GCC optimize(\"no-tree-dce\", \"no-ivopts\", \"no-guess-branch-probability\")")
 #if defined(EGI_FOR_SIZE) && !defined(EAGER_DEBUG) && !defined(__clang__)
 #define EGI_FAST _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\")")
 #define EGI_TERSE _Pragma("GCC push_options") _Pragma("GCC optimize(\"Os\", \"no-tree-loop-optimize\")")
@@ -11848,16 +11847,20 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
 // So many elements the loop with AVX2 is for at least. For size it is the only one.
 #ifdef EGI_FOR_SIZE
 #define EGI_COMPILED_LEAST INT64_MAX
-#define EGI_COMPILED_16 EGI_COMPILED_BY_ONE
+#define EGI_COMPILED_16_0 EGI_COMPILED_BY_ONE
 enum { EGI_WIDE_LEAST = 1 };
 #else
 #define EGI_COMPILED_LEAST EGI_STEP_16
-#define EGI_COMPILED_16 EGI_COMPILED_BY_TWO
+#define EGI_COMPILED_16_0 EGI_COMPILED_BY_TWO
 enum { EGI_WIDE_LEAST = EGI_STEP_32 };
 #endif
-#define EGI_COMPILED_LOOP_16(loop, formula) \
+// Gradients, of which a program has up to three a row, go by one vector: 40 to 100 bytes less each.
+#define EGI_COMPILED_16_1 EGI_COMPILED_BY_ONE
+#define EGI_COMPILED_16_2 EGI_COMPILED_BY_ONE
+#define EGI_COMPILED_16_3 EGI_COMPILED_BY_ONE
+#define EGI_COMPILED_LOOP_16(loop, i, formula) \
     EGI_COMPILED_STEP(loop, , 0, formula) \
-    EGI_COMPILED_LOOP(loop, , 0, EGI_COMPILED_LEAST, EGI_STEP_16, EGI_COMPILED_16)
+    EGI_COMPILED_LOOP(loop, , 0, EGI_COMPILED_LEAST, EGI_STEP_16, EGI_COMPILED_16_##i)
 #if EGI_WIDE_PROGRAMS
 #ifdef EGI_FOR_SIZE             // one loop, with AVX2, of any count; without AVX2 the program runs
 #define EGI_COMPILED_LOOPS(name, i, formula) \
@@ -11866,7 +11869,7 @@ enum { EGI_WIDE_LEAST = EGI_STEP_32 };
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { NULL, egi_loop##i##_avx2_##name };
 #else
 #define EGI_COMPILED_LOOPS(name, i, formula) \
-    EGI_COMPILED_LOOP_16(egi_loop##i##_##name, formula) \
+    EGI_COMPILED_LOOP_16(egi_loop##i##_##name, i, formula) \
     EGI_COMPILED_STEP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, formula) \
     EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, 0, 0, EGI_STEP_32, EGI_COMPILED_BY_ONE) \
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, \
@@ -11884,7 +11887,7 @@ enum { EGI_WIDE_LEAST = EGI_STEP_32 };
 #define egi_compiled_loop_by(...) __VA_ARGS__
 #define egi_marks_loop_by(...)
 #define EGI_COMPILED_LOOPS(name, i, formula) \
-    EGI_COMPILED_LOOP_16(egi_loop##i##_##name, formula) \
+    EGI_COMPILED_LOOP_16(egi_loop##i##_##name, i, formula) \
     EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, NULL };
 #endif
 // With EGI_V egi_compiled, a marked formula is two arguments, what makes its loops and its expression, and so shifts
@@ -15578,12 +15581,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     w->dtype = x->dtype;
     w->size = egi_dtypes[x->dtype].size;
     w->far = egi_cache_overflows(x->size * w->size);
-    if (p->n == x->size && x->flags & EGI_CONTIGUOUS) {
-        const egi_reduce_loop whole = { x->size, 1, 0, 0, false };
-        w->loop[0] = whole;
-        w->loops = 1;
-        w->fold = 1;
-    } else egi_reduce_loops(w, x, p->axes);
+    egi_reduce_loops(w, x, p->axes);
     for (int i = 0; i < w->loops; i++) if (w->loop[i].kept) job.made *= w->loop[i].count;
     if (x->size >= EGI_REDUCE_LONG && job.made * EGI_REDUCE_PIECES <= EGI_BLOCK && !w->loop[0].kept &&
         w->loop[0].count >= 8 * EGI_REDUCE_PIECES) {
