@@ -25429,12 +25429,11 @@ static bool egi_layer_dtypes_fit(const egi_layer_run *run) {
         const eg_tensor *x = run->in[i];
         if (x->dtype == l->config.o.dtype || (i && x->dtype == EG_BOOL)) continue;         // a mask of pairs is bool
         // What another layer of the model gives, the caller cannot cast.
-        if (x->dtype == EG_FLOAT32 && run->up && run->up->in && run->up->in[0] != x)
-            return egi_fail(EG_ERROR_DTYPE, egi_as_call, "the weights are %s, and the input is %s; give the layers "
-                            "before this one .dtype = %s, too, and the model inputs of it", weights,
-                            egi_tensor_show(x), macro);
         return egi_fail(EG_ERROR_DTYPE, egi_as_call,
-                        "the weights are %s, and the input is %s; eg_cast(x, %s) makes it fit%s",
+                        x->dtype == EG_FLOAT32 && run->up && run->up->in && run->up->in[0] != x
+                        ? "the weights are %s, and the input is %s; give the layers before this one .dtype = %s, too, "
+                          "and the model inputs of it%s"
+                        : "the weights are %s, and the input is %s; eg_cast(x, %s) makes it fit%s",
                         weights, egi_tensor_show(x), macro,
                         x->dtype == EG_FLOAT64 ? ", or a layer made with .dtype = EG_FLOAT64" : "");
     }
