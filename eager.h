@@ -12616,15 +12616,16 @@ static EGI_NOINLINE int64_t egi_operand_repeats(const eg_tensor *a, const eg_ten
     while (i > 0 && !lead && b->dims[i - 1] == a->dims[i - 1]) i--;
     return i || lead ? 0 : -times;
 }
-#if EGI_WIDE_PROGRAMS
+EGI_AS_TOLD
 typedef uint32_t egi_word_u32 __attribute__((aligned(1), may_alias));
 typedef uint64_t egi_word_u64 __attribute__((aligned(1), may_alias));
-// egi_operand_repeat with AVX2. A vector that goes beyond its unit is written over by the next.
-EGI_AVX2 EGI_NOINLINE static void egi_operand_repeat_avx2(char *to, int64_t bytes, const char *from, int64_t size,
-                                                          int64_t unit) {
-    enum { BYTES = 32 };
-    typedef uint64_t vec __attribute__((vector_size(BYTES), aligned(1), may_alias));
-    const vec zero = { 0 };
+typedef uint64_t egi_v16_any __attribute__((vector_size(16), aligned(1), may_alias));
+// Writes `bytes` bytes, and up to 31 more, that repeat units of `unit` bytes: with a size, elements of so many bytes,
+// 1, 4 or 8, each of which fills a unit; else a row, which is one. There is at least one. A vector that goes beyond its
+// unit is written over by the next.
+static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char *from, int64_t size, int64_t unit) {
+    enum { BYTES = 16 };
+    const egi_v16_any zero = { 0 };
     char *const end = to + bytes;
     if (!size && (unit == 4 || unit == 8)) { size = unit; unit = bytes; }
     if (size) {
@@ -12632,9 +12633,13 @@ EGI_AVX2 EGI_NOINLINE static void egi_operand_repeat_avx2(char *to, int64_t byte
             const uint64_t one = size == 4 ? *(const egi_word_u32 *)(const void *)from * 0x100000001u
                                  : size == 8 ? *(const egi_word_u64 *)(const void *)from
                                  : *(const uint8_t *)from * 0x0101010101010101u;
-            const vec v = zero + one;
+            const egi_v16_any v = zero + one;
             char *const next = to + unit;
-            do { *(vec *)(void *)to = v; to += BYTES; } while (to < next);
+            do {
+                *(egi_v16_any *)(void *)to = v;
+                *(egi_v16_any *)(void *)(to + BYTES) = v;
+                to += 2 * BYTES;
+            } while (to < next);
             to = next;
             from += size;
         } while (to < end);
@@ -12645,29 +12650,10 @@ EGI_AVX2 EGI_NOINLINE static void egi_operand_repeat_avx2(char *to, int64_t byte
     if (last < 0) from = (const char *)memcpy(row, from, (size_t)unit);
     for (; to < end; to += unit) {
         int64_t k = 0;
-        for (; k < last; k += BYTES) *(vec *)(void *)(to + k) = *(const vec *)(const void *)(from + k);
+        for (; k < last; k += BYTES) *(egi_v16_any *)(void *)(to + k) = *(const egi_v16_any *)(const void *)(from + k);
         if (last > 0) k = last;
-        *(vec *)(void *)(to + k) = *(const vec *)(const void *)(from + k);
+        *(egi_v16_any *)(void *)(to + k) = *(const egi_v16_any *)(const void *)(from + k);
     }
-}
-#endif
-static EGI_COLD void egi_operand_repeat_plain(char *to, int64_t bytes, const char *from, int64_t size, int64_t unit) {
-    const int64_t whole = size ? unit : bytes;
-    if (!size) size = unit;
-    for (char *const end = to + bytes; to < end; to += whole, from += size) {
-        memcpy(to, from, (size_t)size);
-        for (int64_t done = size; done < whole; done *= 2)
-            memcpy(to + done, to, (size_t)egi_min64(done, whole - done));
-    }
-}
-EGI_AS_TOLD
-// Writes `bytes` bytes, and up to 31 more, that repeat units of `unit` bytes: with a size, elements of so many bytes,
-// 1, 4 or 8, each of which fills a unit; else a row, which is one. There is at least one.
-static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char *from, int64_t size, int64_t unit) {
-#if EGI_WIDE_PROGRAMS
-    if (egi_cpu_has_avx2()) { egi_operand_repeat_avx2(to, bytes, from, size, unit); return; }
-#endif
-    egi_operand_repeat_plain(to, bytes, from, size, unit);
 }
 // The most bytes of rows and columns that are written out at a time, and of single elements.
 enum { EGI_NEAR_BYTES = 4096, EGI_NEAR_FILLED = 512 };
