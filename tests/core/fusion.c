@@ -450,7 +450,7 @@ TEST(a_large_sum_stays_in_the_program_behind_it) {
     affine s = { false, false, false, false, 6, NULL };
     eg_tensor *in[3] = { data(EG_FLOAT32, EG_SHAPE(2000, 4), 1, false), data(EG_FLOAT32, EG_SHAPE(4, 4), 2, false),
                          data(EG_FLOAT32, EG_SHAPE(4), 3, false) }, *out[2];
-    CHECK_INT(replays(affines_body, &s, in, 3, 2), 2);
+    CHECK_INT(replays(affines_body, &s, in, 3, 2), test_on_host ? 2 : 3);       // on a device nothing is joined
     eg_function *f = eg_function_new(affines_body, &s);
     CHECK(eg_function_call(f, in, 3, out, 2));
     printed[0] = 0;
