@@ -12808,6 +12808,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
 #define EGI_MAKES_M(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
 #define EGI_MAKES_S(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
 #define EGI_MAKES_N(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
+#define EGI_MAKES_W(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
 #define EGI_MAKES_C(mark) egi_bools_reach();
 #define EGI_MAKES_P(mark) egi_bools_reach();
 #define EGI_MAKES_E(mark) egi_bools_reach();
@@ -12850,6 +12851,7 @@ static eg_tensor *egi_power_simple(eg_tensor *a, double k) { EGI_AS("pow", egi_p
         in[0] = a; \
         in[1] = b; \
         in[2] = c; \
+        EGI_MAKES_##kind(f) \
         return egi_elementwise(&egi_op_##name, in); \
     }
 #define EGI_V egi_marks

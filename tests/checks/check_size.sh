@@ -77,6 +77,23 @@ case $($CC --version 2>/dev/null | head -n 1) in
 *clang*) ;;
 *) check unoptimized unoptimized ;;
 esac
+# With -Os, eg_where brings the interpreter with AVX2, as rows of one and two operands do.
+cat >"$T/where.c" <<'END'
+#define EAGER_IMPLEMENTATION
+#include "eager.h"
+int main(void) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(64));
+    return !eg_data(eg_where(eg_greater(x, 0), x, 0));
+}
+END
+wide_where() {
+    $CC -std=c11 -Os -DEAGER_STATIC -I. "$T/where.c" -o "$T/where" $LIBS && "$T/where" &&
+        nm "$T/where" | grep -q 'egi_run_avx2_f32$'
+}
+case $(uname -m) in
+x86_64) check wide_where wide_where ;;
+*) skip wide_where "another processor" ;;
+esac
 cat >"$T/reach.c" <<'END'
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
