@@ -62,7 +62,7 @@ lean() {
     [ "$bytes" -le "$most" ] || { echo "the largest symbols:"; nm -S --size-sort "$T/lean" | awk '{ print $2, $4 }' | tail -n 40; return 1; }
 }
 case $($CC --version 2>/dev/null | head -n 1) in
-*clang*) tape=220000 layer=425800 perceptron=88300 optimizer=435700 ;;
+*clang*) tape=218900 layer=425800 perceptron=82060 optimizer=435700 ;;
 *) tape=170000 layer=299700 perceptron=76100 optimizer=274500 ;;
 esac
 check tape lean examples/05_tape.c $tape all "$LAYERS|$TRAINING|$FILES|$DATASETS|$KERNELS|egi_trap_" -O2
