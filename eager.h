@@ -14378,6 +14378,12 @@ static void egi_elements_copy(char *to, int64_t step_to, const char *from, int64
         from += done * step_from * size;
         n -= done;
     }
+    if (step_to == 1 && !step_from && size != 2 && n * size >= 32) {
+        const int64_t bytes = n * size / 32 * 32;
+        egi_operand_repeat(to, bytes, from, size, bytes);
+        to += bytes;
+        n -= bytes / size;
+    }
     switch (size == 4 || egi_dtypes_reached ? size : size == 1 && egi_bools_reached ? 1 : 4) {
         case 1: EGI_STRIDED(uint8_t)
         case 2: EGI_STRIDED(uint16_t)

@@ -687,3 +687,13 @@ TEST(texts_are_vectors_of_bytes) {
     CHECK_ERROR(eg_text(eg_scalar(1)), EG_ERROR_DTYPE, "float32 []");
     CHECK_ERROR(eg_text(NULL), EG_ERROR_NULL, "eg_text");
 }
+
+// One value is written by vectors, whatever is left element by element.
+TEST(tensors_of_one_value_have_it_in_every_element) {
+    for (int dtype = EG_FLOAT32; dtype <= EG_BOOL; dtype++)
+        for (int64_t n = 1; n < 80; n += n < 40 ? 1 : 7) {
+            EG_SCOPE;
+            eg_tensor *x = eg_ones((eg_dtype)dtype, EG_SHAPE(n));
+            CHECK(eg_item(eg_reduce_sum(eg_cast(x, EG_FLOAT64))) == (double)n);
+        }
+}
