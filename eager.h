@@ -6531,8 +6531,8 @@ static inline void egi_bools_reach(void) {}
 #define EGI_REACHED_LATER(type) static type const
 #define EGI_REACHED(object) object
 #endif
-// With -Os, what has programs of more than a word or two (tapes, traced functions, functions that are neither sums nor
-// products) calls this before, and so has the interpreters with AVX2 and AVX-512.
+// With -Os, a program has the interpreters with AVX2 and AVX-512 if it has a function that calls this: those whose
+// programs are of more than a word or two (tapes, traced functions, functions that are neither sums nor products).
 #if defined(EAGER_STATIC) && defined(EGI_FOR_SIZE)
 static void egi_programs_reach(void);
 #else
@@ -12808,7 +12808,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
 #define EGI_MAKES_M(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
 #define EGI_MAKES_S(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
 #define EGI_MAKES_N(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
-#define EGI_MAKES_W(mark) EGI_PASTE(EGI_PROGRAM_REACH, mark)()
+#define EGI_MAKES_W(mark)                       // gradients of cheap functions choose by it
 #define EGI_MAKES_C(mark) egi_bools_reach();
 #define EGI_MAKES_P(mark) egi_bools_reach();
 #define EGI_MAKES_E(mark) egi_bools_reach();
@@ -14016,28 +14016,45 @@ static inline egi_program_runner *egi_program_runner_wide(const egi_program *p, 
 }
 #endif
 #if EGI_WIDE_PROGRAMS && defined(EGI_FOR_SIZE)
-// For size, a program has these 20 KB only after egi_programs_reach.
+// For size, a program of one file has these 20 KB only if one of its functions calls egi_programs_reach: what keeps the
+// pointer in the section is that function's empty asm. The first pointer, NULL, is always there, as in EGI_LIST.
 typedef egi_program_runner *egi_program_chooser(const egi_program *p, int64_t n);
-EGI_OBJECTS EGI_REACHED_LATER(egi_program_chooser *) egi_program_wide = EGI_REACHED(egi_program_runner_wide);
+#if defined(EAGER_STATIC) && defined(__ELF__)
+EGI_OBJECTS static __attribute__((section("egi_program_choosers")))
+egi_program_chooser *egi_program_chooser_wide = egi_program_runner_wide;
+EGI_OBJECTS static __attribute__((used, section("egi_program_choosers")))
+egi_program_chooser *egi_program_chooser_none = NULL;
+extern egi_program_chooser *const egi_program_choosers[] __asm__("__start_egi_program_choosers")
+    __attribute__((visibility("hidden")));
+extern egi_program_chooser *const egi_program_choosers_end[] __asm__("__stop_egi_program_choosers")
+    __attribute__((visibility("hidden")));
+static inline egi_program_runner *egi_program_runner_chosen(const egi_program *p, int64_t n) {
+    egi_program_chooser *const *at = egi_program_choosers;
+    __asm__("" : "+r"(at));
+    for (; at != egi_program_choosers_end; at++) if (*at) return (*at)(p, n);
+    return egi_run_f32;
+}
+static void egi_programs_reach(void) { __asm__("" : : "r"(&egi_program_chooser_wide)); }
+#else
+#define egi_program_runner_chosen egi_program_runner_wide
+#ifdef EAGER_STATIC
+static void egi_programs_reach(void) {}
+#endif
+#endif
+#elif defined(EAGER_STATIC) && defined(EGI_FOR_SIZE)
+static void egi_programs_reach(void) {}
 #endif
 // For few elements, an interpreter with fewer vectors, so that little is computed in vain.
 EGI_NOINLINE static egi_program_runner *egi_program_runner_of(const egi_program *p, int dtype, bool wide, int64_t n) {
-    (void)p;
-#if EGI_WIDE_PROGRAMS
-    if (wide && dtype == EG_FLOAT32 && n >= 16) {
-#ifdef EGI_FOR_SIZE
-        egi_program_chooser *const choose = __atomic_load_n(&egi_program_wide, __ATOMIC_RELAXED);
-        if (choose) return choose(p, n);
-#else
-        return egi_program_runner_wide(p, n);
-#endif
-    }
-#endif
+    (void)p, (void)n;
     if (dtype != EG_FLOAT32) return wide ? egi_interpreters_get(dtype)->wide : egi_interpreters_get(dtype)->few;
+#if EGI_WIDE_PROGRAMS && defined(EGI_FOR_SIZE)
+    if (wide && n >= 16) return egi_program_runner_chosen(p, n);
+#elif EGI_WIDE_PROGRAMS
+    if (wide && n >= 16) return egi_program_runner_wide(p, n);
+#endif
 #ifndef EGI_FOR_SIZE
     if (n < 32) return egi_run_f32_few;
-#else
-    (void)n;
 #endif
     return egi_run_f32;
 }
@@ -14696,13 +14713,6 @@ static EGI_COLD void egi_dtypes_reach_first(void) {
     EGI_REACH(egi_convert_fast, &egi_convert_between);
     egi_reached(&egi_dtypes_reached);
 }
-#ifdef EGI_FOR_SIZE
-static EGI_COLD void egi_programs_reach(void) {
-#if EGI_WIDE_PROGRAMS
-    EGI_REACH(egi_program_wide, &egi_program_runner_wide);
-#endif
-}
-#endif
 #undef EGI_REACH
 #endif
 // Fills n elements with one value of `size` bytes.
@@ -57734,8 +57744,10 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_
 #if EGI_STAMPS(5)  // ------------------------------------- a step of a recurrent layer, softmax and normalizations
 
 // Stands before a loop whose result may be an operand's memory, element by element: gcc at -O2 would otherwise make no
-// vectors. Clang tests at run time whether arrays are equal or apart.
-#if defined(__clang__) || !defined(__GNUC__)
+// vectors. Clang tests at run time whether arrays are equal or apart, but not with -Os.
+#if defined(__clang__) && defined(EGI_FOR_SIZE)
+#define EGI_SAME_PLACE _Pragma("clang loop unroll(disable) vectorize(assume_safety)")
+#elif defined(__clang__) || !defined(__GNUC__)
 #define EGI_SAME_PLACE EGI_STEP_LOOP
 #else
 #define EGI_SAME_PLACE _Pragma("GCC ivdep")
