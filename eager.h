@@ -3389,8 +3389,8 @@ EAGER_API int64_t eg_function_dot(eg_function *f, char *text, size_t capacity);
 // is known before the first replay. In it are temporaries and what the CPU's kernels work in: packed operands, columns
 // of convolutions, partial sums, keys of a sort. Not in it are what a variable needs where its values are held
 // elsewhere or assigned anew; what functions of the program take (eg_host_call, custom ops); what OpenBLAS and devices
-// take; and what kernels work in beyond it where eg_set_num_threads has changed the number of threads since the list was
-// made: then they allocate it. Replays that run at once have such memory each.
+// take; and what kernels work in beyond it where eg_set_num_threads has changed the number of threads since the list
+// was made: then they allocate it. Replays that run at once have such memory each.
 EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *inputs, int n, int n_outputs, int calls);
 // Frees the memory that f keeps between calls for temporaries; the next replay asks for it again. Returns how many
 // bytes that were.
@@ -3480,9 +3480,10 @@ struct egi_graph_guard {
 extern "C" {
 #else
 static inline void egi_graph_leave(eg_graph **g) { if (*g) eg_graph_end(*g); }
+static inline eg_graph *egi_graph_enter(eg_graph *g) { return (eg_graph_begin)(g) ? g : NULL; }
 #define EG_GRAPH(g) \
     __attribute__((cleanup(egi_graph_leave), unused)) eg_graph *EGI_PASTE(egi_graph_, __LINE__) = \
-        eg_graph_begin(g) ? (g) : NULL
+        EGI_AT(eg_graph_begin, egi_graph_enter(g))
 #endif
 // A node whose value each run is fed. Dimensions of -1, -2 ... -8 are open: each may be any length, another one in each
 // run; those of one graph that have the same number have the same length. Errors show them as "?". A number that C
@@ -5489,6 +5490,7 @@ static void egi_context_end(egi_context *c) { egi_context_leave(c); }
         return (expression); \
     } while (0)
 EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) {
+    if (code == EG_OK) return egi_raise(EG_ERROR_ARGUMENT, "raise", "the code is EG_OK, which is no error");
     if (!format) return egi_raise(code, "raise", "the message is NULL");
     va_list list;
     va_start(list, format);
@@ -43892,7 +43894,8 @@ static bool egi_group_update(egi_trace *t, egi_trace_run *run, const egi_group *
     return t->lines[g->line[0]].run(t->backend, args);
 }
 // Runs a kernel in the workspace that the plan has for it. It allocates where it takes more, since there are more
-// threads than when the list was planned, or fewer: many products are then divided as a whole, each in memory of its own.
+// threads than when the list was planned, or fewer: many products are then divided as a whole, each in memory of its
+// own.
 static bool egi_trace_line_lend(const egi_trace *t, const egi_trace_run *run, const egi_trace_step *step,
                                 const egi_args *args) {
     const egi_trace_line *line = &t->lines[step->group ? step->group->line[0] : step->line];

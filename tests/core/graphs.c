@@ -42,6 +42,25 @@ TEST(a_product_of_a_placeholder) {
     eg_session_release(s);
     eg_graph_release(g);
 }
+static eg_graph *counted_graph(eg_graph *g, int *times) {
+    ++*times;
+    return g;
+}
+TEST(a_graph_that_is_built_is_named_by_an_expression_of_any_kind) {
+    eg_graph *g = eg_graph_new();
+    int times = 0;
+    {
+        EG_GRAPH(counted_graph(g, &times));
+        CHECK(!eg_executing_eagerly());
+    }
+    CHECK_INT(times, 1);
+    CHECK(eg_executing_eagerly());
+    {
+        EG_GRAPH(NULL);
+        CHECK(says("eg_graph_begin", NULL) && eg_executing_eagerly());
+    }
+    eg_graph_release(g);
+}
 TEST(a_node_of_a_view_fails_in_its_functions_name) {
     EG_SCOPE;
     eg_graph *g = eg_graph_new();

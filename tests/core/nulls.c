@@ -245,6 +245,7 @@ TEST(lists_among_the_options_that_are_null) {
     const char *format = NULL;
     CHECK_ERROR(((void *(*)(eg_error_code, const char *, ...))eg_raise)(EG_ERROR_STATE, format), EG_ERROR_STATE,
                 "the message is NULL");
+    CHECK_ERROR(eg_raise(EG_OK, "zero"), EG_ERROR_ARGUMENT, "the code is EG_OK");
     eg_layer_release(model);
 }
 
