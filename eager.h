@@ -23156,6 +23156,7 @@ static eg_tensor *egi_variable_slice_node(eg_tensor *v, eg_shape begin, eg_shape
 }
 // The new values go into a copy, which the variable takes over, so that holders of the former buffer keep its values.
 EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
+    EGI_FAILS_AS("assign_slice");
     if (!egi_variable_needed("assign_slice", v) || !egi_operand_alive("assign_slice", 3, x)) return NULL;
     if (egi_graph_adopts()) return egi_variable_slice_node(v, begin, size, x);
     eg_scope scope = eg_scope_begin();
@@ -24661,19 +24662,19 @@ static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_conf
     return l;
 }
 // Appends an empty part with a copy of the name. Pointers to parts are valid until the next part is made.
-static egi_part *egi_part_new(eg_layer *l, const char *name) {
+static egi_part *egi_part_new(const char *function, eg_layer *l, const char *name) {
     void *parts = l->parts;
     for (int64_t i = 0; i < l->n_parts; i++)
         if (strcmp(l->parts[i].name, name) == 0) {
-            egi_fail(EG_ERROR_ARGUMENT, "layer", "layer %.60s has a part called %.60s already", l->name, name);
+            egi_fail(EG_ERROR_ARGUMENT, function, "layer %.60s has a part called %.60s already", l->name, name);
             return NULL;
         }
     if (!*name || strchr(name, '/')) {
-        egi_fail(EG_ERROR_ARGUMENT, "layer", "'%.60s' is no name for a part of layer %.60s", name, l->name);
+        egi_fail(EG_ERROR_ARGUMENT, function, "'%.60s' is no name for a part of layer %.60s", name, l->name);
         return NULL;
     }
     if (!egi_memory_grow(&parts, &l->parts_capacity, l->n_parts + 1, sizeof *l->parts)) {
-        egi_memory_fail("layer", 0);
+        egi_memory_fail(function, 0);
         return NULL;
     }
     l->parts = (egi_part *)parts;
@@ -24698,7 +24699,7 @@ EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *i
                                sizeof path);
     snprintf(path + at, sizeof path - at, "/%.60s", name);
     eg_tensor *v = eg_variable(initial, path);
-    egi_part *p = v ? egi_part_new(l, name) : NULL;
+    egi_part *p = v ? egi_part_new("layer_weight", l, name) : NULL;
     if (!p) { eg_release(v); return NULL; }
     p->variable = v;
     p->trainable = trainable && eg_trainable(v);
@@ -24771,7 +24772,7 @@ static eg_layer *egi_layer_hold(eg_layer *l, const char *name, eg_layer *child) 
             egi_layer_unique(l, child->custom ? child->custom : base, unique, sizeof unique);
         }
     }
-    egi_part *p = ok ? egi_part_new(l, name ? name : unique) : NULL;
+    egi_part *p = ok ? egi_part_new("layer_track", l, name ? name : unique) : NULL;
     char *own = p && !child->named ? egi_layer_copy(p->name) : NULL;
     if (p && !child->named && !own) { egi_parts_drop(l, l->n_parts - 1); p = NULL; }
     if (!p) { eg_layer_release(child); return NULL; }
@@ -27787,6 +27788,7 @@ EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
     return model;
 }
 EAGER_API eg_layer *eg_layer_residual(eg_layer *f) {
+    EGI_FAILS_AS("layer_residual");
     egi_layer_config c;
     memset(&c, 0, sizeof c);
     eg_layer *l = f ? egi_layer_make(&egi_layer_type_residual, &c) : NULL;
@@ -28248,6 +28250,7 @@ static eg_tensor *egi_weight_mixed(const char *function, eg_tensor *v, eg_tensor
 }
 // Computes all new values, then assigns them, so that a failure changes nothing.
 static bool egi_weights_mix(const char *function, eg_layer *to, eg_layer *from, double tau) {
+    EGI_FAILS_AS(function);
     eg_list a, b;
     int n = 0;
     if (!egi_weights_paired(function, to, from, &a, &b)) return false;
@@ -29331,10 +29334,10 @@ EAGER_API eg_metric *(eg_metric_of)(eg_loss *function, eg_metric_options options
     return egi_metric_new(&egi_metric_function, function, row ? row->name : "metric", options);
 }
 EAGER_API eg_metric *(eg_metric_mean_squared_error)(eg_metric_options options) {
-    return (eg_metric_of)(eg_mean_squared_error, options);
+    EGI_AS("metric_mean_squared_error", (eg_metric_of)(eg_mean_squared_error, options));
 }
 EAGER_API eg_metric *(eg_metric_mean_absolute_error)(eg_metric_options options) {
-    return (eg_metric_of)(eg_mean_absolute_error, options);
+    EGI_AS("metric_mean_absolute_error", (eg_metric_of)(eg_mean_absolute_error, options));
 }
 EAGER_API eg_metric *(eg_metric_root_mean_squared_error)(eg_metric_options options) {
     return egi_metric_new(&egi_metric_root, eg_mean_squared_error, "root_mean_squared_error", options);
@@ -29388,6 +29391,7 @@ EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *pr
     return egi_metric_batch(m, labels, predictions, egi_mask_of_steps(predictions), o.weights);
 }
 EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_options o) {
+    EGI_FAILS_AS("metric_add");
     if (!egi_metric_alive("metric_add", m) || !EGI_NAMED("metric_add", o, "weights = w") ||
         !egi_operand_alive("metric_add", 0, values))
         return false;
@@ -35719,6 +35723,7 @@ EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it) {
     return egi_tensor_upload("iterator_handle", EG_INT64, &scalar, &it->handle);
 }
 EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **out) {
+    EGI_FAILS_AS("iterator_next_by_handle");
     if (!egi_lists_given("iterator_next_by_handle", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     out[0] = NULL;
     if (!egi_operand_alive("iterator_next_by_handle", 0, handle)) return EG_FAILED;
@@ -39069,6 +39074,7 @@ static void egi_checkpoint_tidy(const eg_checkpoint *c, const egi_prefix *p, con
 #endif
 }
 EAGER_API const char *eg_checkpoint_save(eg_checkpoint *c, const char *prefix) {
+    EGI_FAILS_AS("checkpoint_save");
     egi_prefix p;
     egi_files files, all;
     char name[64];
@@ -47313,6 +47319,7 @@ static void egi_cost_table(egi_text *text, const egi_profile *p) {
     egi_cost_row(text, -1, "all", sum, whole);
 }
 EAGER_API bool eg_function_cost(eg_function *f, eg_tensor *const *in, int n, int m, int calls) {
+    EGI_FAILS_AS("function_cost");
     egi_profile profile, *outer = egi_this.profile;
     if (!egi_object_alive("function_cost", "function", f, EGI_FUNCTION) ||
         !egi_lists_given("function_cost", n, in, in, in))

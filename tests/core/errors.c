@@ -31,6 +31,84 @@ TEST(parts_fail_in_the_name_of_the_whole) {
     CHECK_STR(RAISED(eg_raise(EG_ERROR_STATE, "eg_%s", "half")), "eg_half");
 }
 
+// One test a function: the message begins with the name that the program called, and says the line of that call.
+#define CHECK_OWN_LINE(expr, code, part) \
+    do { \
+        test_before_error(__FILE__, __LINE__, #expr); \
+        (void)(expr); \
+        CHECK_SAYS(eg_error_message(), " (at errors.c:"); \
+        test_error(__FILE__, __LINE__, #expr, (int)(code), #code, part); \
+    } while (0)
+static bool gives_nothing(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in, (void)out, (void)user;
+    return false;
+}
+TEST(checkpoint_save_fails_in_its_own_name) {
+    eg_checkpoint *c = eg_checkpoint_new();
+    eg_tensor *v = eg_variable(rows(2), "v");
+    CHECK(eg_checkpoint_track(c, "v", v));
+    CHECK_OWN_LINE(eg_checkpoint_save(c, "/dev/null/c"), EG_ERROR_FILE, "eg_checkpoint_save: /dev/null/c");
+    eg_checkpoint_release(c);
+    eg_release(v);
+}
+TEST(assign_slice_fails_in_its_own_name) {
+    eg_tensor *v = eg_variable(rows(2), "v");
+    CHECK_OWN_LINE(eg_assign_slice(v, EG_SHAPE(2, 3), EG_SHAPE(2, 3), rows(2)), EG_ERROR_INDEX,
+                   "eg_assign_slice: 2 elements from 2 on do not lie inside axis 0");
+    eg_release(v);
+}
+TEST(iterator_next_by_handle_fails_in_its_own_name) {
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK_OWN_LINE(eg_iterator_next_by_handle(rows(2), out), EG_ERROR_SHAPE,
+                   "eg_iterator_next_by_handle: a tensor of one element is needed");
+}
+TEST(layer_copies_fail_in_their_own_names) {
+    eg_layer *to = eg_layer_lstm(2), *from = eg_layer_dense(1);
+    CHECK(eg_layer_build(from, EG_SHAPE(-1, 3)));
+    CHECK_OWN_LINE(eg_layer_copy_weights(to, from), EG_ERROR_SHAPE,
+                   "eg_layer_copy_weights: LSTM takes inputs of rank 3");
+    CHECK_OWN_LINE(eg_layer_soft_update(to, from, 0.5), EG_ERROR_SHAPE,
+                   "eg_layer_soft_update: LSTM takes inputs of rank 3");
+    eg_layer_release(from);
+    eg_layer_release(to);
+}
+TEST(layer_residual_fails_in_its_own_name) {
+    eg_layer *l = eg_layer_dense(1);
+    for (int i = 1; i < EG_MAX_DEPTH; i++) l = eg_layer_residual(l);
+    CHECK(l != NULL);
+    CHECK_OWN_LINE(eg_layer_residual(l), EG_ERROR_STATE,
+                   "eg_layer_residual: with residual in residual, layers stand more");
+}
+TEST(parts_of_layers_fail_in_the_name_of_the_call) {
+    eg_layer *l = eg_layer_dense(1);
+    CHECK_OWN_LINE(eg_layer_weight(l, "", rows(2), true), EG_ERROR_ARGUMENT,
+                   "eg_layer_weight: '' is no name for a part of layer dense");
+    CHECK(eg_layer_weight(l, "w", rows(2), true));
+    CHECK_OWN_LINE(eg_layer_weight(l, "w", rows(2), true), EG_ERROR_ARGUMENT,
+                   "eg_layer_weight: layer dense has a part called w already");
+    CHECK_OWN_LINE(eg_layer_track(l, "", eg_layer_dense(1)), EG_ERROR_ARGUMENT,
+                   "eg_layer_track: '' is no name for a part of layer dense");
+    eg_layer_release(l);
+}
+TEST(metrics_of_losses_fail_in_their_own_names) {
+    CHECK_OWN_LINE(eg_metric_mean_squared_error(.threshold = 1), EG_ERROR_ARGUMENT,
+                   "eg_metric_mean_squared_error: has no option .threshold");
+    CHECK_OWN_LINE(eg_metric_mean_absolute_error(.threshold = 1), EG_ERROR_ARGUMENT,
+                   "eg_metric_mean_absolute_error: has no option .threshold");
+}
+TEST(metric_add_fails_in_its_own_name) {
+    eg_metric *m = eg_metric_mean();
+    CHECK_OWN_LINE(eg_metric_add(m, rows(2), .weights = eg_zeros(EG_FLOAT32, EG_SHAPE(7))), EG_ERROR_SHAPE,
+                   "eg_metric_add: weights float32 [7]");
+    eg_metric_release(m);
+}
+TEST(function_cost_fails_in_its_own_name) {
+    eg_tensor *x = rows(2);
+    eg_function *f = eg_function_new(gives_nothing, NULL);
+    CHECK_OWN_LINE(eg_function_cost(f, &x, 1, 1, 1), EG_ERROR_STATE, "eg_function_cost: the body failed without");
+    eg_function_release(f);
+}
+
 // An op in a function of the user's fails in its own name, whatever runs around it.
 static eg_tensor *mistaken(eg_tensor *const *in, void *user) { (void)in, (void)user; return wrong(); }
 TEST(functions_of_the_user_fail_in_their_own_name) {
