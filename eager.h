@@ -3411,8 +3411,9 @@ EAGER_API bool eg_run_functions_eagerly(bool eagerly);
 // whatever C can do, runs with eg_executing_eagerly() true, reads its inputs as values (of a variable: what it is
 // then), which it may keep, as it may what eg_read gives it, and returns false on an error. Its outputs have the same
 // dtypes and shapes at each replay; in a graph `results` says what they are (dimensions of -1, -2 ... as in
-// eg_placeholder). It may assign to variables, but not to those that the traced function uses. `user` must live as long
-// as the traced function or graph. Without .differentiable its inputs get no gradient, and eg_tape_unconnected_reason
+// eg_placeholder). It may assign to variables, but not to those that the traced function uses, which is an error at each
+// call: return the values as outputs, and assign them in the body. `user` must live as long as the traced function or
+// graph. Without .differentiable its inputs get no gradient, and eg_tape_unconnected_reason
 // says so; with it, a tape of its own records the function's ops, and only inputs get gradients: a trainable variable
 // that it uses must be an input, or stand inside EG_NO_RECORDING. Under several tapes a traced function with a
 // differentiable call runs eagerly. No file holds such a call (eg_function_save). Source: tf.py_function.
@@ -4723,6 +4724,15 @@ typedef struct egi_function_call {
     void (*shows)(const struct egi_function_call *c, char *text, size_t room);  // NULL: no body of the program's runs
     const struct egi_frame *around;             // the thread's frame when the body was called, in one of its own
 } egi_function_call;
+// A function of eg_host_call that runs now for the list `trace`. allows: called before the program assigns to a
+// variable; false with an error where the list uses it.
+typedef struct egi_host_guard {
+    struct egi_host_guard *outer;
+    bool (*allows)(struct egi_host_guard *g, const char *function, eg_tensor *v);
+    struct egi_trace *trace;
+    const egi_function_call *functions;         // egi_this.functions when it began
+    bool written;                               // the list is being written, else replayed
+} egi_host_guard;
 typedef bool egi_trap_function(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out);
 // Memory from which a kernel takes its workspace: `room` bytes before `end`, of which the last `left` are free.
 typedef struct egi_space { char *end; int64_t room, left; } egi_space;
@@ -4763,6 +4773,7 @@ typedef struct egi_thread {
     struct egi_profile *profile;                // what eg_function_cost measures now, or NULL
     struct egi_hosted *hosted;          // tapes of eg_host_call in the call of an eg_function that runs now
     struct egi_taped *taped;            // of the call whose gradient is computed now, or NULL (UNDER AN OUTER TAPE)
+    egi_host_guard *guards;             // the innermost function of eg_host_call that runs for a list, or NULL
     struct egi_hosting *hosting;        // what a function of eg_host_call gave before its line is written, or NULL
     int64_t assigned;                   // counts the assignments to variables
     // Closes the files that this thread writes summaries to, when it ends; NULL: there are none.
@@ -23018,6 +23029,11 @@ static bool egi_variables_may_change(void) {
     for (egi_function_call *c = egi_this.functions; c; c = c->outer) if (c->assigns && !c->assigns(c->f)) return false;
     return true;
 }
+// Whether v may: false with an error in a function of eg_host_call, too, where the traced body uses v.
+static bool egi_variable_may_change(const char *function, eg_tensor *v) {
+    for (egi_host_guard *g = egi_this.guards; g; g = g->outer) if (!g->allows(g, function, v)) return false;
+    return egi_variables_may_change();
+}
 static bool egi_variable_needed(const char *function, eg_tensor *v) {
     if (!egi_operand_alive(function, 0, v)) return false;
     return v->flags & EGI_VARIABLE ||
@@ -23100,7 +23116,7 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
         eg_scope_end(scope);
         return node;
     }
-    eg_tensor *packed = ok && egi_variables_may_change() ? egi_variable_value("assign", x) : NULL;
+    eg_tensor *packed = ok && egi_variable_may_change("assign", v) ? egi_variable_value("assign", x) : NULL;
     if (packed) { egi_variable_take(v, packed); egi_object_release(&packed->object); }
     eg_scope_end(scope);
     return packed ? v : NULL;
@@ -23167,7 +23183,7 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
                                                            &shape));
     eg_tensor *part = copy ? eg_slice(copy, begin, size) : NULL;
     if (part && (x->flags & EGI_NUMBER)) x = egi_number_everywhere("assign_slice", x, part);
-    if (part && x && egi_variable_assignable("assign_slice", part, x) && egi_variables_may_change() &&
+    if (part && x && egi_variable_assignable("assign_slice", part, x) && egi_variable_may_change("assign_slice", v) &&
         egi_tensor_copy(v, copy) && egi_tensor_copy(x, part)) {
         egi_variable_take(v, copy);
         result = v;
@@ -24113,6 +24129,8 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
                                         "graph");
     if (egi_graph_adopts()) return egi_this.observer->updates(egi_this.observer, opt, grads, variables, n);
     if (!egi_variables_may_change()) return false;
+    for (int i = 0; i < n; i++)
+        if (egi_this.guards && grads[i] && !egi_variable_may_change("apply_gradients", variables[i])) return false;
     if (opt->applying)
         return egi_fail(
             EG_ERROR_STATE, "apply_gradients",
@@ -41384,6 +41402,9 @@ typedef struct egi_trace_step egi_trace_step;
 typedef struct egi_open_list egi_open_list;
 typedef struct egi_taped egi_taped;
 typedef struct egi_taped_call egi_taped_call;
+// A variable that a function of eg_host_call has assigned before the body has used it; the memory that it had before,
+// or NULL; whether the body has used it since.
+typedef struct egi_host_changed { eg_tensor *variable; egi_buffer *former; bool used; } egi_host_changed;
 // A function whose body became a part of another function's list; assigns: that part assigns to variables.
 typedef struct egi_inlined { struct eg_function *f; bool assigns; } egi_inlined;
 // A list, and all that its replays need. While the body runs, `recorder` receives what it does, `lines`, `operands` and
@@ -41430,6 +41451,8 @@ typedef struct egi_trace {
     int64_t arena_bytes, calls, check;      // arena_bytes: temporaries, and the workspace of steps
     int64_t equal;               // the number of the call that last found list and body equal
     int64_t settings;            // egi_settings at the last comparison; -1: compare
+    egi_host_changed *changed;   // while the body runs
+    int64_t n_changed, changed_room;
     bool assigns, failed;        // failed: no memory for the list
     bool inside;                 // a kernel runs
     bool again;                  // this trace does not hold; another may
@@ -41637,6 +41660,8 @@ static egi_trace_variable *egi_trace_variable_of(egi_trace *t, eg_tensor *v) {
     k->variable = v;
     k->trainable = (v->flags & EGI_TRAINABLE) != 0;
     k->assigned = k->made = false;
+    for (int64_t i = 0; i < t->n_changed; i++)
+        if (t->changed[i].variable == v) t->changed[i].used = true;
     if ((k->form = egi_trace_operand(t, v)) < 0) return NULL;
     eg_retain(v);
     egi_object_take(&v->object, 1);
@@ -43788,6 +43813,9 @@ static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
         if (x->size && !egi_tensor_copy(x, copy)) { egi_object_release(&copy->object); return false; }
         x = copy;
     }
+    bool may = true;                                        // f was called by a function of eg_host_call
+    for (egi_host_guard *g = egi_this.guards; g && may; g = g->outer) may = g->allows(g, "function_call", v);
+    if (!may) { if (copy) egi_object_release(&copy->object); return false; }
     run->former[i] = v->buffer;
     __atomic_fetch_add(&v->buffer->refs, 1, __ATOMIC_RELAXED);
     egi_variable_take(v, x);
@@ -43832,6 +43860,51 @@ static bool egi_trace_part(egi_trace *t, egi_trace_run *run, eg_tensor *v) {
 // For the line of a call: what the function returned before the line was written, which the line's first run takes
 // instead of calling the function again; or, in a replay, memory for copies of the inputs.
 typedef struct egi_hosting { eg_tensor *const *value; eg_random_state random; eg_tensor **copies; } egi_hosting;
+static void egi_trace_give_back(eg_tensor *v, egi_buffer *value);
+static bool egi_host_guard_fail(const char *function, eg_tensor *v) {
+    return egi_fail(EG_ERROR_STATE, function, "the function of an eg_host_call assigns to variable %.60s, which the "
+                    "traced function uses; return the values as outputs of the eg_host_call, and assign them in the "
+                    "body", eg_name_of(v));
+}
+// Whether the function of a host call may assign to v. A variable that the body being written has not used so far is
+// noted, with its memory: if the body uses it later, the call fails at its end.
+static bool egi_host_guard_allows(egi_host_guard *g, const char *function, eg_tensor *v) {
+    egi_trace *t = g->trace;
+    for (int64_t i = 0; i < t->n_variables; i++)
+        if (t->variables[i].variable == v) return egi_host_guard_fail(function, v);
+    if (!g->written) return true;
+    for (int64_t i = 0; i < t->n_changed; i++) if (t->changed[i].variable == v) return true;
+    void *changed = t->changed;
+    if (!egi_memory_grow(&changed, &t->changed_room, t->n_changed + 1, sizeof *t->changed))
+        return egi_memory_fail("host_call", 0);
+    t->changed = (egi_host_changed *)changed;
+    const egi_host_changed noted = { eg_retain(v), NULL, false };
+    t->changed[t->n_changed++] = noted;
+    // A traced function that the host calls wants its variables' memory for itself.
+    if (egi_this.functions != g->functions || v->flags & EGI_WIDENS) return true;
+    t->changed[t->n_changed - 1].former = v->buffer;
+    __atomic_fetch_add(&v->buffer->refs, 1, __ATOMIC_RELAXED);
+    return true;
+}
+static void egi_host_guard_begin(egi_host_guard *g, egi_trace *t, bool written) {
+    const egi_host_guard made = { egi_this.guards, egi_host_guard_allows, t, egi_this.functions, written };
+    *g = made;
+    egi_this.guards = g;
+}
+// When the body has ended: an error where it uses what a host function has assigned, which gets its former value back.
+static bool egi_host_guards_end(egi_trace *t, bool ok) {
+    for (int64_t i = 0; i < t->n_changed; i++) {
+        egi_host_changed *c = &t->changed[i];
+        if (c->used && c->former) egi_trace_give_back(c->variable, c->former);
+        if (c->used && ok) ok = egi_host_guard_fail("function_call", c->variable);
+        egi_buffer_release(c->former);
+        eg_release(c->variable);
+    }
+    egi_free(t->changed);
+    t->changed = NULL;
+    t->n_changed = t->changed_room = 0;
+    return ok;
+}
 // The line of an eg_host_call. Its function must not change the list's variables, whose memory is known already: while
 // it runs, their buffers are retained, so that they are not written in place.
 static bool egi_trace_host_line(egi_trace *t, egi_trace_run *run, const egi_trace_line *line, const egi_args *args) {
@@ -43845,7 +43918,11 @@ static bool egi_trace_host_line(egi_trace *t, egi_trace_run *run, const egi_trac
         held[i].refs = __atomic_load_n(&held[i].buffer->refs, __ATOMIC_ACQUIRE);
     run->n_taken += ((const egi_host_site *)args->parameters)->n;
     egi_this.hosting = &hosting;
+    egi_host_guard guard;
+    const bool guarded = !((const egi_host_site *)args->parameters)->custom;
+    if (guarded) egi_host_guard_begin(&guard, t, false);
     bool ok = egi_trace_check_line(t, line, args);
+    if (guarded) egi_this.guards = guard.outer;
     egi_this.hosting = NULL;
     for (int64_t i = 0; i < t->n_variables; i++) {
         held[i].same = t->variables[i].variable->buffer == held[i].buffer;
@@ -45551,6 +45628,7 @@ static bool egi_function_trace_body(egi_trace *t, eg_tensor *const *in, eg_tenso
         if (ok && t->cleared[0])
             ok = egi_fail(EG_ERROR_STATE, "function_call", "the body clears an error and goes on, where a replay ends; "
                           "leave the error, or call what may fail in a function for eg_host_call: %s", t->cleared);
+        ok = egi_host_guards_end(t, ok);
     }
     if (taped) ok = egi_hidden_tape_end(&hidden, ok) && egi_taped_end(t, in, given, out, call);
     if (*call) (*call)->hosted = egi_this.hosted;
@@ -47812,7 +47890,11 @@ static bool egi_host_call(const egi_host_site *of, eg_tensor *const *in, const e
         if (writes) ok = egi_host_copies(in, site.n, NULL, own) && egi_copied_begin(&copied);
         else for (int i = 0; i < site.n && ok; i++) ok = (own[i] = egi_scope_own(egi_tensor_alias("host_call", in[i])));
         const int64_t assigned = egi_this.assigned;
+        egi_host_guard guard;
+        const bool guarded = writes && !site.custom && egi_trace_written();
+        if (guarded) egi_host_guard_begin(&guard, egi_trace_written(), true);
         ok = ok && egi_host_run_any(&site, own, results, out);
+        if (guarded) egi_this.guards = guard.outer;
         if (!ok) egi_observe_failed();
         egi_custom_assigned(site.custom, assigned);
         egi_copied_end(&copied);

@@ -352,7 +352,7 @@ TEST(what_the_function_keeps_of_a_variable_stays) {
         if (traced) {
             eg_tensor *x = data_of(1, 3), *y;
             s.fail = 1;
-            CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, "assigned to variable v, which the traced");
+            CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, "assigns to variable v, which the traced");
         }
         eg_function_release(f);
         eg_optimizer_release(s.opt);
@@ -483,6 +483,59 @@ TEST(variables_that_share_what_a_function_may_keep) {
             eg_release(s.own);
         }
         CHECK(!memcmp(left[0], left[1], sizeof left[0]));
+    }
+}
+
+// The function assigns to a variable that the body uses before the call, behind it, in both places or as its input: the
+// same error at each call, from the first one or the fourth one on (a replay), and the variable keeps its value.
+static bool assigning_function(eg_tensor *const *in, eg_tensor **out, void *user) {
+    host *s = (host *)user;
+    eg_tensor *slope = eg_scalar(-1);
+    eg_assign_add(s->own, 1);
+    if (++s->calls > s->fail) {
+        if (s->draws) eg_apply_gradients(s->opt, &slope, &s->v, 1);
+        else eg_assign_add(s->v, 1);
+    }
+    out[0] = eg_mul(in[0], 2);
+    return true;
+}
+static bool used_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    host *s = (host *)user;
+    eg_tensor *y, *given = s->order == 4 ? s->v : in[0], *before = s->order & 1 ? eg_mul(in[0], s->v) : in[0];
+    if (!eg_host_call(assigning_function, s, &given, 1, &y, 1)) return false;
+    if (s->order == 3) eg_assign(s->v, eg_mul(s->v, 2));
+    out[0] = s->order & 2 ? eg_mul(y, s->v) : eg_add(before, y);
+    return true;
+}
+TEST(a_function_that_assigns_what_the_body_uses_is_an_error_at_each_call) {
+    for (int kind = 0; kind < 20; kind++) {                 // order 0: the body does not use it
+        EG_SCOPE;
+        host s;
+        memset(&s, 0, sizeof s);
+        s.order = kind % 5;
+        s.draws = kind / 5 % 2;
+        s.fail = kind < 10 ? 0 : 3;
+        s.v = eg_variable(eg_scalar(0), "v");
+        s.own = eg_variable(eg_scalar(0), "own");
+        s.opt = eg_sgd(.learning_rate = 1);
+        eg_function *f = eg_function_new(used_body, &s);
+        for (int i = 0; i < 8; i++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_scalar(1), *y = NULL;
+            if (s.order && i >= s.fail)
+                CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE,
+                            "the function of an eg_host_call assigns to variable v, which the traced function uses; "
+                            "return the values as outputs of the eg_host_call, and assign them in the body");
+            else CHECK(eg_function_call(f, &x, 1, &y, 1));
+            CHECK_NEAR(eg_item(s.v), s.order || i < s.fail ? 0 : i + 1 - s.fail, 0);
+            CHECK_NEAR(eg_item(s.own), i + 1, 0);
+        }
+        CHECK_INT(s.calls, 8);
+        if (!s.order) CHECK_INT(eg_function_counts(f).replays, 4);
+        eg_function_release(f);
+        eg_optimizer_release(s.opt);
+        eg_release(s.v);
+        eg_release(s.own);
     }
 }
 
