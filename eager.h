@@ -3411,8 +3411,8 @@ EAGER_API bool eg_run_functions_eagerly(bool eagerly);
 // whatever C can do, runs with eg_executing_eagerly() true, reads its inputs as values (of a variable: what it is
 // then), which it may keep, as it may what eg_read gives it, and returns false on an error. Its outputs have the same
 // dtypes and shapes at each replay; in a graph `results` says what they are (dimensions of -1, -2 ... as in
-// eg_placeholder). It may assign to variables, but not to those that the traced function uses, which is an error at each
-// call: return the values as outputs, and assign them in the body. `user` must live as long as the traced function or
+// eg_placeholder). It may assign to variables, but not to those that the traced function uses: each call is an error
+// then. Return the values as outputs, and assign them in the body. `user` must live as long as the traced function or
 // graph. Without .differentiable its inputs get no gradient, and eg_tape_unconnected_reason
 // says so; with it, a tape of its own records the function's ops, and only inputs get gradients: a trainable variable
 // that it uses must be an input, or stand inside EG_NO_RECORDING. Under several tapes a traced function with a
