@@ -3413,10 +3413,10 @@ EAGER_API bool eg_run_functions_eagerly(bool eagerly);
 // dtypes and shapes at each replay; in a graph `results` says what they are (dimensions of -1, -2 ... as in
 // eg_placeholder). It may assign to variables, but not to those that the traced function uses: each call is an error
 // then. Return the values as outputs, and assign them in the body. `user` must live as long as the traced function or
-// graph. Without .differentiable its inputs get no gradient, and eg_tape_unconnected_reason
-// says so; with it, a tape of its own records the function's ops, and only inputs get gradients: a trainable variable
-// that it uses must be an input, or stand inside EG_NO_RECORDING. Under several tapes a traced function with a
-// differentiable call runs eagerly. No file holds such a call (eg_function_save). Source: tf.py_function.
+// graph. Without .differentiable its inputs get no gradient, and eg_tape_unconnected_reason says so; with it, a tape of
+// its own records the function's ops, and only inputs get gradients: a trainable variable that it uses must be an
+// input, or stand inside EG_NO_RECORDING. Under several tapes a traced function with a differentiable call runs
+// eagerly. No file holds such a call (eg_function_save). Source: tf.py_function.
 typedef struct eg_host_call_options {
     EG_BY_NAME;
     bool differentiable;        // gradients pass through the function
@@ -4507,7 +4507,7 @@ extern "C" {
 #define EGI_FAST _Pragma("GCC push_options")
 #define EGI_TERSE _Pragma("GCC push_options")
 #define EGI_FEWER _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\")")
-// Os stands last: it defines __OPTIMIZE_SIZE__, and with that gcc leaves the rest of the macro out.
+// Os stands last: with gcc 12, what follows it in the same macro has no effect.
 #define EGI_SMALL _Pragma("GCC push_options") EGI_FEW_PASSES _Pragma("GCC optimize(\"Os\")")
 #define EGI_AS_TOLD _Pragma("GCC pop_options")
 #else                                   // gcc without -O: EGI_FAST switches on what -O0 has switched off
