@@ -160,9 +160,9 @@ TEST(bare_values_in_training) {
     BARE(eg_metric_recall(0));
     BARE(eg_metric_f1(0));
     BARE(eg_metric_auc(0));
-    BARE_AS("eg_metric_of", eg_metric_mean_squared_error(0));
+    BARE(eg_metric_mean_squared_error(0));
     BARE(eg_metric_root_mean_squared_error(0));
-    BARE_AS("eg_metric_of", eg_metric_mean_absolute_error(0));
+    BARE(eg_metric_mean_absolute_error(0));
     BARE(eg_metric_r2(0));
     BARE(eg_metric_mean_iou(0));
     BARE(eg_metric_confusion_matrix(0));
