@@ -15077,9 +15077,18 @@ static bool egi_formula_run_few(egi_formula_run *e) {
     return egi_formula_run_part(e, e->out->size, e->in, e->scalars, e->out->data);
 }
 #endif
+// Runs e by rows that are read where they lie, and returns 0, or how many elements a block of it has at most.
+static EGI_NOINLINE int64_t egi_formula_run_rows(const egi_formula_run *e, double cost) {
+    egi_rows rows;
+    egi_rows_make(&rows, e);
+    if (!egi_rows_direct(&rows, e)) return EGI_BLOCK;
+    const int64_t most = egi_rows_repeat(&rows, e);
+    egi_rows_job job = { &rows, e };
+    if (!most) egi_parallel(e->out->size / rows.dims[rows.rank - 1], cost, egi_rows_run, &job);
+    return most;
+}
 // A run that is large, or whose operands lie in different ways.
 static EGI_NOINLINE bool egi_formula_run_apart(egi_formula_run *e, bool direct) {
-    egi_rows rows;
     double cost = 0;
 #ifndef EGI_FOR_SIZE
     if (egi_formula_run_is_few(e)) return egi_formula_run_few(e);
@@ -15091,13 +15100,8 @@ static EGI_NOINLINE bool egi_formula_run_apart(egi_formula_run *e, bool direct) 
         egi_parallel((e->out->size + EGI_BLOCK - 1) / EGI_BLOCK, cost, egi_formula_run_direct, e);
         return true;
     }
-    egi_rows_make(&rows, e);
-    const bool in_rows = egi_rows_direct(&rows, e);
-    const int64_t repeat = in_rows ? egi_rows_repeat(&rows, e) : 0;
-    if (in_rows && !repeat) {
-        egi_rows_job job = { &rows, e };
-        egi_parallel(e->out->size / rows.dims[rows.rank - 1], cost, egi_rows_run, &job);
-    } else egi_formula_run_blocks(e, repeat ? repeat : (int64_t)EGI_BLOCK, 2 * cost);
+    const int64_t most = egi_formula_run_rows(e, cost);
+    if (most) egi_formula_run_blocks(e, most, 2 * cost);
     return true;
 }
 EGI_AS_TOLD
