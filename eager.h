@@ -23033,10 +23033,13 @@ static bool egi_variables_may_change(void) {
     for (egi_function_call *c = egi_this.functions; c; c = c->outer) if (c->assigns && !c->assigns(c->f)) return false;
     return true;
 }
-// Whether v may: false with an error in a function of eg_host_call, too, where the traced body uses v.
-static bool egi_variable_may_change(const char *function, eg_tensor *v) {
+// Whether v may in a function of eg_host_call that runs now: false with an error where the traced body uses v.
+static bool egi_host_guards_allow(const char *function, eg_tensor *v) {
     for (egi_host_guard *g = egi_this.guards; g; g = g->outer) if (!g->allows(g, function, v)) return false;
-    return egi_variables_may_change();
+    return true;
+}
+static bool egi_variable_may_change(const char *function, eg_tensor *v) {
+    return egi_host_guards_allow(function, v) && egi_variables_may_change();
 }
 static bool egi_variable_needed(const char *function, eg_tensor *v) {
     if (!egi_operand_alive(function, 0, v)) return false;
@@ -24134,7 +24137,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     if (egi_graph_adopts()) return egi_this.observer->updates(egi_this.observer, opt, grads, variables, n);
     if (!egi_variables_may_change()) return false;
     for (int i = 0; i < n; i++)
-        if (egi_this.guards && grads[i] && !egi_variable_may_change("apply_gradients", variables[i])) return false;
+        if (grads[i] && !egi_host_guards_allow("apply_gradients", variables[i])) return false;
     if (opt->applying)
         return egi_fail(
             EG_ERROR_STATE, "apply_gradients",
@@ -43817,9 +43820,10 @@ static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
         if (x->size && !egi_tensor_copy(x, copy)) { egi_object_release(&copy->object); return false; }
         x = copy;
     }
-    bool may = true;                                        // f was called by a function of eg_host_call
-    for (egi_host_guard *g = egi_this.guards; g && may; g = g->outer) may = g->allows(g, "function_call", v);
-    if (!may) { if (copy) egi_object_release(&copy->object); return false; }
+    if (!egi_host_guards_allow("function_call", v)) {       // f was called by a function of eg_host_call
+        if (copy) egi_object_release(&copy->object);
+        return false;
+    }
     run->former[i] = v->buffer;
     __atomic_fetch_add(&v->buffer->refs, 1, __ATOMIC_RELAXED);
     egi_variable_take(v, x);

@@ -393,18 +393,22 @@ static bool kept_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_keep(before ? eg_add(before, s->v) : eg_mul(s->v, 1));
     return eg_error() == EG_OK;
 }
+static host host_of(double momentum, int order) {
+    host s;
+    memset(&s, 0, sizeof s);
+    s.v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3)), "v");
+    s.own = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "own");
+    s.opt = eg_sgd(.learning_rate = .5, .momentum = momentum);
+    s.order = order;
+    return s;
+}
 TEST(what_the_function_keeps_from_the_first_call_on) {
     static float left[2][12][12];
     for (int kind = 0; kind < 8; kind++)
         for (int every = 1; every < 4; every++) {
             for (int traced = 0; traced < 2; traced++) {
                 EG_SCOPE;
-                host s;
-                memset(&s, 0, sizeof s);
-                s.v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3)), "v");
-                s.own = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "own");
-                s.opt = eg_sgd(.learning_rate = .5, .momentum = kind % 2 ? .9 : 0);
-                s.order = kind;
+                host s = host_of(kind % 2 ? .9 : 0, kind);
                 s.fail = every;
                 eg_function *f = eg_function_new(kept_body, &s);
                 eg_run_functions_eagerly(!traced);
@@ -456,12 +460,7 @@ TEST(variables_that_share_what_a_function_may_keep) {
     for (int kind = 0; kind < 3; kind++) {
         for (int traced = 0; traced < 2; traced++) {
             EG_SCOPE;
-            host s;
-            memset(&s, 0, sizeof s);
-            s.v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3)), "v");
-            s.own = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "own");
-            s.opt = eg_sgd(.learning_rate = .5);
-            s.order = kind;
+            host s = host_of(0, kind);
             s.fail = 2;                                     // keeps nothing
             eg_function *f = eg_function_new(sharing_body, &s, .no_recheck = true);
             eg_run_functions_eagerly(!traced);
