@@ -194,6 +194,13 @@ EAGER_API eg_tensor *egi_operand_integer(int64_t value);
 EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value);
 EAGER_API void egi_note_call(const char *function, const char *file, int line);
 
+// What a macro's own variable is named by, so that a call in the same macro's argument has another one.
+#if defined(__clang__) && __clang_major__ >= 20          // warns of __COUNTER__
+#define EGI_SERIAL __LINE__
+#else
+#define EGI_SERIAL __COUNTER__
+#endif
+
 // A call that notes its file and line first, so that its error can name them.
 #define EGI_CALL(function, ...) EGI_AT(function, (function)(__VA_ARGS__))
 #define EGI_CALL_AS(name, function, ...) EGI_AT(name, (function)(__VA_ARGS__))
@@ -431,7 +438,7 @@ EAGER_API void eg_release(eg_tensor *x);
 // variable (use eg_assign), a NULL *x, and an *x that no scope of this thread owns. y == *x changes nothing; y may be a
 // view of *x.
 EAGER_API eg_tensor *eg_replace(eg_tensor **x, eg_tensor *y);
-#define eg_replace(x, ...) EGI_REPLACE(EGI_PASTE(egi_replacing_, __LINE__), x, __VA_ARGS__)
+#define eg_replace(x, ...) EGI_REPLACE(EGI_PASTE(egi_replacing_, EGI_SERIAL), x, __VA_ARGS__)
 #define EGI_REPLACE(scope, x, ...) \
     (__extension__({ eg_scope scope = (eg_scope_begin)(); \
                      egi_scope_replaced(EGI_CALL(eg_replace, x, __VA_ARGS__), scope); }))
@@ -802,13 +809,8 @@ extern "C" {
 // eg_from_data does not use data after it returns, so the macro may write data once, in a statement expression.
 // eg_wrap_data may borrow an array literal, whose life would end with such an expression: its macro writes data a
 // second time, where only its type counts.
-#if defined(__clang__) && __clang_major__ >= 20          // warns of __COUNTER__
-#define EGI_SERIAL 0
-#else
-#define EGI_SERIAL __COUNTER__
-#endif
-#define EGI_FROM_DATA(dtype, shape, data, p) \
-    __extension__ ({ __auto_type p = ((void)0, data); \
+#define EGI_FROM_DATA(dtype, shape, p, ...) \
+    __extension__ ({ __auto_type p = __VA_ARGS__;  /* one more argument would be a second variable: an error */ \
                      EGI_TYPED_FROM(dtype)(dtype, shape, p, EGI_ROOM(p), EGI_POINTED(dtype, p)); })
 #ifdef EAGER_STATIC
 #define EGI_TYPED_FROM(dtype) \
@@ -817,7 +819,7 @@ extern "C" {
 #define EGI_TYPED_FROM(dtype) egi_typed_from
 #endif
 #define eg_from_data(dtype, shape, ...) \
-    EGI_AT(eg_from_data, EGI_FROM_DATA(dtype, shape, (__VA_ARGS__), EGI_PASTE(egi_data_, EGI_SERIAL)))
+    EGI_AT(eg_from_data, EGI_FROM_DATA(dtype, shape, EGI_PASTE(egi_data_, EGI_SERIAL), __VA_ARGS__))
 #define eg_wrap_data(dtype, shape, data, deleter, user) \
     EGI_CALL_AS(eg_wrap_data, egi_typed_wrap, dtype, shape, data, EGI_ROOM(data), EGI_POINTED(dtype, data), deleter, \
                 user)
@@ -3276,7 +3278,8 @@ EAGER_API eg_tensor *eg_gpu(eg_tensor *x);                                     /
 // may have run by then. Returns false then.
 EAGER_API bool eg_synchronize(void);
 // Sets among how many threads of the CPU a large op may be divided, the calling thread included; 0 is the default:
-// EAGER_NUM_THREADS of the environment, or else the number of processors that this process may use. Results are the
+// EAGER_NUM_THREADS of the environment, or else the number of processors that this process may use. (What is not from 0
+// to 64 there is an error of the first call that wants to know it, which takes the processors.) Results are the
 // same to the last bit for any number. The process has one team of threads: the first op that is divided starts it, and
 // eg_shutdown ends it. The calling thread alone runs an op of less than about 5 microseconds, an op while another
 // thread's op is divided, and ops of a dataset's threads. With EAGER_NO_THREADS there is one thread, and the number is
@@ -4784,6 +4787,7 @@ typedef struct egi_thread {
     int64_t like;                       // the id of what the tensor made next is to be like in a graph, or 0
     int32_t again;                      // the graph's value that the handle made now stands for, plus 1; 0: a new one
     struct egi_layer_run *layer;        // the innermost layer that is called now, or NULL (LAYERS AND MODELS)
+    const struct egi_hold *holds;       // the latest object that a call holds while functions of the user's may run
     // A list of the layers that this call has built for the first time; a call that fails undoes that.
     struct eg_layer *born;
     int64_t arrived;                    // counts the values of checkpoints that were put into variables made later
@@ -6852,11 +6856,22 @@ static bool egi_object_retain_living(egi_object *o) {
     return refs > 0;
 }
 static void egi_object_take(egi_object *o, int32_t by) { __atomic_fetch_add(&o->taken, by, __ATOMIC_RELAXED); }
+// A reference of a call that runs functions of the user's on the object: these cannot give it back, nor hand it on.
+// The holds of a thread's calls are a list, newest first; the call itself counts the object up and down.
+typedef struct egi_hold { const void *object; const struct egi_hold *up; } egi_hold;
+static void egi_hold_begin(egi_hold *h, const void *object) {
+    h->object = object;
+    h->up = egi_this.holds;
+    egi_this.holds = h;
+}
+static void egi_hold_end(const egi_hold *h) { egi_this.holds = h->up; }
 // Whether `wanted` references are left that may be taken over.
 static bool egi_object_takeable(const egi_object *o, int32_t wanted) {
+    for (const egi_hold *h = egi_this.holds; h; h = h->up) wanted += h->object == o;
     return __atomic_load_n(&o->taken, __ATOMIC_RELAXED) + wanted <= __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE);
 }
-// Whether all references that are left have been taken over: a caller who released one would release another's.
+// Whether all references that are left have been taken over or are held by calls of this thread: a caller who released
+// one would release another's.
 static bool egi_object_all_taken(const egi_object *o) {
     return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) > 0 && !egi_object_takeable(o, 1);
 }
@@ -13226,13 +13241,19 @@ static EGI_COLD void egi_team_quota(int *threads) {
     }
 }
 #endif
-// EAGER_NUM_THREADS where it is a whole number from 1 on, else as many as this process has processors and may use.
+// EAGER_NUM_THREADS where it is a number of threads, else as many as this process has processors and may use. What it
+// says wrong is an error of the first call that reads it, which goes on all the same.
 static EGI_COLD int egi_team_ask(void) {
+    static bool said;                                     // atomic
     int threads = 0;
     const char *own = getenv("EAGER_NUM_THREADS");
     char *end = NULL;
-    const int64_t wanted = own ? strtol(own, &end, 10) : 0;
-    if (wanted > 0 && !*end) return (int)egi_min64(wanted, EGI_TEAM_THREADS);
+    const int64_t wanted = own && *own ? strtol(own, &end, 10) : 0;
+    const bool wrong = end && (*end || end == own || wanted < 0 || wanted > EGI_TEAM_THREADS);
+    if (wanted > 0 && !wrong) return (int)wanted;
+    if (wrong && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+        egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_NUM_THREADS: '%.40s' is no number of threads, 1 to %d or 0 for the "
+                 "default, which is used", own, (int)EGI_TEAM_THREADS);
 #if defined(__linux__) && !defined(EAGER_NO_STDIO)
     char line[1024];
     const char *list = egi_team_line(EGI_SYSTEM_ROOT "/proc/self/status", "Cpus_allowed_list:\t", line,
@@ -23272,6 +23293,16 @@ EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double e
                       { initial, steps, end, power, cycle ? 1.0 : 0.0, 0, 0, 0 }, NULL, NULL, 0 };
     return s;
 }
+// What a schedule returned, if that is one number, else NULL and an error. Bytes are text, and truths are no numbers.
+static eg_tensor *egi_rate_one(const char *function, eg_tensor *rate) {
+    if (rate && rate->size == 1 && rate->dtype != EG_UINT8 && rate->dtype != EG_BOOL) return rate;
+    if (!rate && egi_this.error.code != EG_OK) return NULL;
+    if (rate && rate->size == 1)
+        return (eg_tensor *)egi_raise(EG_ERROR_DTYPE, function, "the schedule's rate is %s; %s is no dtype of rates",
+                                      egi_tensor_show(rate), eg_dtype_name((eg_dtype)rate->dtype));
+    return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function, "the schedule's rate is %s, not one number",
+                                  rate ? egi_tensor_show(rate) : "NULL");
+}
 EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     if (!schedule || !schedule->rate) {
         egi_fail(EG_ERROR_ARGUMENT, "schedule_value", "there is no schedule");
@@ -23283,7 +23314,7 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     if (at)
         EGI_FRAMED_DEEPER("the schedule", "schedule_value",
                           rate = egi_frame_result("schedule_value", schedule->rate(at, schedule)));
-    double value = egi_item_of(rate);
+    double value = at ? egi_item_of(egi_rate_one("schedule_value", rate)) : (double)NAN;
     eg_recording_unpause();
     eg_scope_end(scope);
     return value;
@@ -23775,8 +23806,8 @@ static void egi_slots_drop(eg_optimizer *opt, int64_t keep) {
 }
 EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
     if (opt && egi_object_all_taken(&opt->object)) {
-        egi_fail(EG_ERROR_STATE, "optimizer_release", "the only reference to the optimizer (%s) is that of its model, "
-                                 "which gives it back itself", opt->name);
+        egi_fail(EG_ERROR_STATE, "optimizer_release", "the only reference to the optimizer (%s) is that of its model "
+                                 "or of a call that runs on it, which gives it back itself", opt->name);
         return;
     }
     if (!egi_object_ends("optimizer_release", "optimizer", opt, EGI_OPTIMIZER)) return;
@@ -23915,12 +23946,7 @@ static eg_tensor *egi_rate_current(eg_optimizer *opt) {
         EGI_FRAMED_DEEPER("the schedule", opt->name,
                           rate = egi_frame_result(opt->name, opt->options.schedule.rate(step, &opt->options.schedule)));
     egi_this.backend = former;
-    if (step && (!rate || rate->size != 1)) {
-        if (egi_this.error.code == EG_OK)
-            egi_fail(EG_ERROR_ARGUMENT, opt->name, "the schedule's rate is %s, not one number",
-                     rate ? egi_tensor_show(rate) : "NULL");
-        return NULL;
-    }
+    rate = step ? egi_rate_one(opt->name, rate) : NULL;
     return rate ? eg_cast(rate, EG_FLOAT64) : NULL;
 }
 // Whether gradient g (NULL: none) can update variable v, entry i of the lists. The error recognizes lists given in the
@@ -24143,7 +24169,9 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
             EG_ERROR_STATE, "apply_gradients",
             "this optimizer is applying gradients; its schedule cannot do so meanwhile");
     opt->applying = true;
+    egi_hold hold;
     eg_optimizer_retain(opt);
+    egi_hold_begin(&hold, opt);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
@@ -24173,6 +24201,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     eg_recording_unpause();
     eg_scope_end(scope);
     opt->applying = false;
+    egi_hold_end(&hold);
     eg_optimizer_release(opt);
     return ok;
 }
@@ -24238,8 +24267,11 @@ EAGER_API double eg_optimizer_learning_rate(eg_optimizer *opt) {
     if (!(opt = egi_optimizer_here("optimizer_learning_rate", opt))) return (double)NAN;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
+    egi_hold hold;
     eg_optimizer_retain(opt);
+    egi_hold_begin(&hold, opt);
     double rate = egi_item_of(egi_rate_current(opt));
+    egi_hold_end(&hold);
     eg_optimizer_release(opt);
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -24603,7 +24635,7 @@ EAGER_API eg_layer *eg_layer_retain(eg_layer *l) {
 EAGER_API void eg_layer_release(eg_layer *l) {
     if (l && egi_object_all_taken(&l->object)) {
         egi_fail(EG_ERROR_STATE, "layer_release", "the only reference to layer %.60s is that of the model it is part "
-                                 "of, which gives it back itself", l->name ? l->name : "");
+                                 "of, or of a call that runs on it, which gives it back itself", l->name ? l->name : "");
         return;
     }
     if (!egi_object_ends("layer_release", "layer", l, EGI_LAYER)) return;
@@ -25505,11 +25537,13 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
 static bool egi_layer_call(const char *function, eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out,
                            eg_tensor *mask, bool training) {
     egi_layer_run run;
+    egi_hold hold;
     eg_tensor *own[EGI_LAYER_IN];
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_layer_alive(function, l) || !egi_layer_enter(&run, l, function, training)) return false;
     // A user's function may release the layer.
     eg_layer_retain(l);
+    egi_hold_begin(&hold, l);
     run.n_out = n_out;
     int most = l->config.n_out ? l->config.n_out : l->type->n_out;
     bool ok = (n_out >= 1 && n_out <= most) ||
@@ -25520,6 +25554,7 @@ static bool egi_layer_call(const char *function, eg_layer *l, eg_tensor *const *
     for (int i = 0; i < n_out && ok; i++) ok = eg_keep(run.out[i]) != NULL;
     eg_scope_end(scope);
     egi_layer_leave(&run, ok);
+    egi_hold_end(&hold);
     eg_layer_release(l);
     for (int i = 0; i < n_out && ok; i++) out[i] = run.out[i];
     return ok;
@@ -27736,6 +27771,7 @@ EAGER_API eg_layer *(eg_layer_gru)(int64_t units, eg_layer_options o) {
     return egi_layer_recurrent(&egi_layer_type_gru, units, &o);
 }
 EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o) {
+    EGI_FAILS_AS("layer_bidirectional");
     egi_layer_config c = egi_layer_options_of(&o);
     char name[2][128];
     if (!egi_layer_alive("layer_bidirectional", layer)) return NULL;
@@ -27794,6 +27830,7 @@ static bool egi_layer_append(eg_layer *model, eg_layer *layer) {
     return true;
 }
 EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
+    EGI_FAILS_AS("layer_add");
     const bool ok = egi_layer_append(model, layer);
     if (ok) egi_setting_changed();
     return ok;
@@ -29375,7 +29412,8 @@ EAGER_API void eg_metric_release(eg_metric *m) {
     if (m && egi_object_all_taken(&m->object)) {
         egi_fail(
             EG_ERROR_STATE, "metric_release",
-            "the only reference to metric %.60s is that of its model, which gives it back itself", m->name);
+            "the only reference to metric %.60s is that of its model or of a call that runs on it, which gives it back "
+            "itself", m->name);
         return;
     }
     if (!egi_object_ends("metric_release", "metric", m, EGI_METRIC)) return;
@@ -29398,11 +29436,14 @@ static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor
         return egi_fail(EG_ERROR_ARGUMENT, "metric_update", "%s takes values, by eg_metric_add", m->name);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
+    egi_hold hold;
     eg_metric_retain(m);
+    egi_hold_begin(&hold, m);
     bool ok = !mask ||
               ((mask = eg_cast(mask, EG_FLOAT64)) && (!weights || egi_operand_alive("metric_update", 2, weights)));
     ok = ok && egi_weights_join("metric_update", mask, weights, &weights) &&
          egi_metric_take(m, m->row->delta(m, y, p, weights));
+    egi_hold_end(&hold);
     eg_metric_release(m);
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -30511,10 +30552,13 @@ static double egi_step_on_batch(const char *function, eg_layer *model, eg_tensor
     c[1] = y;
     c[2] = o.sample_weights;
     if (!t || !EGI_NAMED(function, o, "sample_weights = w")) return (double)NAN;
+    egi_hold hold;
     eg_layer_retain(model);
+    egi_hold_begin(&hold, model);
     t->running++;
     bool ok = egi_step_run(t, model, &s, c, o.sample_weights ? 3 : 2) && egi_results_take(t, 0);
     t->running--;
+    egi_hold_end(&hold);
     eg_layer_release(model);
     return ok ? s.loss : (double)NAN;
 }
@@ -30653,6 +30697,7 @@ typedef struct egi_fit {
     int64_t steps;                      // since began
     int64_t first;                      // the first epoch of this fit
     egi_context context;                // for errors: the epoch and the batch
+    egi_hold holds[4];                  // of the model, the dataset, the one for validation, and state.iterator
 } egi_fit;
 
 // Whether another rank prints and writes for this one.
@@ -30830,6 +30875,7 @@ static bool egi_fit_batches(egi_fit *f) {
     if (f->looked && !egi_results_joined(f->t, true)) return false;
     while (!s->stop && (most <= 0 || s->batch < most)) {
         if (!s->iterator && !(s->iterator = eg_iterator_new(s->data))) return false;
+        f->holds[3].object = s->iterator;
         eg_scope scope = eg_scope_begin();
         eg_tensor *c[EG_MAX_COMPONENTS];
         f->context.number[1] = s->batch + 1;
@@ -30855,6 +30901,7 @@ static bool egi_fit_batches(egi_fit *f) {
             anew = false;
             continue;
         }
+        f->holds[3].object = NULL;
         eg_iterator_release(s->iterator);
         s->iterator = NULL;
         if (anew) return egi_dataset_empty(f->step.function, "dataset", s->data);
@@ -31047,6 +31094,10 @@ static void egi_callbacks_release(const eg_callbacks *callbacks) {
         for (int k = 0; k < times && k < refs; k++) eg_callback_release(c);
     }
 }
+// The fit's references to its callbacks: these cannot give them back.
+static void egi_fit_take_callbacks(const eg_callbacks *callbacks, int32_t by) {
+    for (int i = 0; i < callbacks->count; i++) egi_object_take(&callbacks->list[i]->object, by);
+}
 // Runs all epochs, between the callbacks of begin and end.
 static bool egi_fit_epochs(egi_fit *f, const eg_fit_options *o) {
     bool ok = EGI_TELL_FIT(f, fit_begin);  // a backup may set a later epoch and batch
@@ -31101,6 +31152,11 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         eg_layer_retain(model);
         eg_dataset_retain(data);
         eg_dataset_retain(o.validation);
+        egi_hold_begin(&f.holds[0], model);
+        egi_hold_begin(&f.holds[1], data);
+        egi_hold_begin(&f.holds[2], o.validation);
+        egi_hold_begin(&f.holds[3], NULL);
+        egi_fit_take_callbacks(&o.callbacks, 1);
         f.t->fitting = true;
         averages = f.t->optimizer->average;
         examples = f.t->optimizer->examples;
@@ -31110,6 +31166,8 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         f.context.of = function;
         if (f.t->ranks) f.failures = f.t->ranks->failures();
         ok = egi_fit_epochs(&f, &o);
+        egi_hold_end(&f.holds[0]);
+        egi_fit_take_callbacks(&o.callbacks, -1);
         eg_iterator_release(f.state.iterator);
         f.t->fitting = false;
         if (f.t->ranks) {
@@ -31275,7 +31333,11 @@ static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset 
     s.hint = egi_batch_hint(data);
     egi_bar_open(&bar, o.quiet, o.progress);
     double began = egi_clock_now();
+    egi_hold hold[2];
     eg_layer_retain(model);
+    egi_hold_begin(&hold[0], model);
+    eg_dataset_retain(data);
+    egi_hold_begin(&hold[1], data);
     t->running++;
     bool ok = egi_evaluate_sums(t, model, data, &s, o.steps, bar.on ? &bar : NULL, "", &done);
     ok = ok && egi_results_take(t, 0);
@@ -31291,6 +31353,8 @@ static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset 
     }
     double loss = ok ? t->values[0] : (double)NAN;
     t->running--;
+    egi_hold_end(&hold[0]);
+    eg_dataset_release(data);
     eg_layer_release(model);
     return loss;
 }
@@ -31357,7 +31421,11 @@ static eg_tensor *egi_prediction_run(const char *function, eg_layer *model, eg_d
         return (eg_tensor *)egi_raise(EG_ERROR_ARGUMENT, function, "the dataset has no end; give .steps");
     eg_scope whole = eg_scope_begin();
     eg_recording_pause();
+    egi_hold hold[2];
     eg_layer_retain(model);
+    egi_hold_begin(&hold[0], model);
+    eg_dataset_retain(data);
+    egi_hold_begin(&hold[1], data);
     eg_iterator *it = eg_iterator_new(data);
     eg_status status = it ? EG_NEXT : EG_FAILED;
     eg_tensor **parts = NULL, *result = NULL;
@@ -31384,6 +31452,8 @@ static eg_tensor *egi_prediction_run(const char *function, eg_layer *model, eg_d
     egi_free(parts);
     eg_iterator_release(it);
     eg_function_release(f);
+    egi_hold_end(&hold[0]);
+    eg_dataset_release(data);
     eg_layer_release(model);
     eg_recording_unpause();
     eg_scope_end(whole);
@@ -31424,7 +31494,13 @@ EAGER_API eg_callback *eg_callback_retain(eg_callback *callback) {
     return callback;
 }
 EAGER_API void eg_callback_release(eg_callback *callback) {
-    if (!callback || !egi_callback_counted(callback) || !egi_object_drop(&callback->object)) return;
+    if (!callback || !egi_callback_counted(callback)) return;
+    if (egi_object_all_taken(&callback->object)) {
+        egi_fail(EG_ERROR_STATE, "callback_release", "the only reference to the callback is that of the fit that runs "
+                                 "it, which gives it back itself");
+        return;
+    }
+    if (!egi_object_drop(&callback->object)) return;
     if (callback->functions.release)
         EGI_FRAMED("the release function", "callback_new", callback->functions.release(callback->functions.user));
     egi_object_free(callback);
@@ -32244,7 +32320,7 @@ EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d) {
 EAGER_API void eg_dataset_release(eg_dataset *d) {
     if (d && egi_object_all_taken(&d->object)) {
         egi_fail(EG_ERROR_STATE, "dataset_release", "the only reference to the dataset (%s) is that of the stage made "
-                                 "on it, which gives it back itself", d->stage->name + 8);
+                                 "on it, or of a call that reads it, which gives it back itself", d->stage->name + 8);
         return;
     }
     if (!egi_object_ends("dataset_release", "dataset", d, EGI_DATASET)) return;
@@ -35491,6 +35567,7 @@ struct eg_iterator {
     // Its number, once eg_iterator_handle has been asked; else 0.
     int64_t handle;
     eg_iterator *newer, *older;                               // the list of iterators that have handles
+    egi_hold hold, hold_d;                                    // of itself and of d, while it is busy
 };
 static struct { int64_t next; eg_iterator *newest; } egi_handles;      // under egi_lock
 
@@ -35525,10 +35602,13 @@ static bool egi_iterator_enter(const char *function, eg_iterator *it) {
                                         "another thread can use it meanwhile");
     }
     eg_iterator_retain(it);
+    egi_hold_begin(&it->hold, it);
+    egi_hold_begin(&it->hold_d, it->d);
     return true;
 }
 static void egi_iterator_leave(eg_iterator *it) {
     egi_depth_leave();
+    egi_hold_end(&it->hold);
     __atomic_store_n(&it->busy, false, __ATOMIC_RELEASE);
     eg_iterator_release(it);
 }
@@ -35548,6 +35628,7 @@ static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset
     if (!it->n) memcpy(it->spec, d->spec, sizeof it->spec);
     if (!it->n) it->n = d->n;
     it->d = d;
+    it->hold_d.object = d;
     it->at = start;
     egi_iterator_stand_end(&former);
     eg_dataset_release(before);
@@ -35589,6 +35670,11 @@ EAGER_API void eg_iterator_release(eg_iterator *it) {
     if (it && egi_iterator_serves(it) && egi_object_is_alone(&it->object)) {
         egi_fail(EG_ERROR_STATE, "iterator_release", "a function of the iterator's own dataset, on a thread that "
                                  "reads for it, cannot release its last reference");
+        return;
+    }
+    if (it && egi_object_all_taken(&it->object)) {
+        egi_fail(EG_ERROR_STATE, "iterator_release", "the only reference to the iterator is that of the call that "
+                                 "reads it or of its fit, which gives it back itself");
         return;
     }
     if (!egi_object_ends("iterator_release", "iterator", it, EGI_ITERATOR)) return;

@@ -138,6 +138,9 @@ eg_host_call(NULL, NULL, NULL, 0, NULL)
 eg_while(NULL, NULL, NULL, NULL, NULL)
 eg_scan(NULL, NULL, NULL, NULL, 0, NULL, 0, NULL)
 eg_from_data(EG_FLOAT32, EG_SHAPE(1))
+eg_from_data(EG_FLOAT32, EG_SHAPE(1), NULL, NULL)
+eg_from_data(EG_FLOAT32, EG_SHAPE(1), eg_data(x), x)
+eg_from_data(EG_FLOAT32, EG_SHAPE(1), eg_data(x), 1, 2)
 eg_read_into(x, NULL)
 EG_SHAPE().rank
 EG_SHAPE(1, 2, ).rank

@@ -487,6 +487,113 @@ TEST(a_loss_and_a_metric_may_release_the_model) {
     CHECK(eg_metric_update(metric, y, x));
     CHECK(held_metric == NULL);
 }
+// Gives back one reference more than it has: the one that the running call holds is refused.
+static void *once_more;
+static void (*once_more_release)(void);
+static void release_layer(void) { eg_layer_release((eg_layer *)once_more); }
+static void release_data(void) { eg_dataset_release((eg_dataset *)once_more); }
+static void release_optimizer(void) { eg_optimizer_release((eg_optimizer *)once_more); }
+static void release_metric(void) { eg_metric_release((eg_metric *)once_more); }
+static void release_iterator(void) { eg_iterator_release((eg_iterator *)once_more); }
+static void release_callback(void) { eg_callback_release((eg_callback *)once_more); }
+static void release_too_often(void) {
+    if (once_more) { once_more_release(); once_more_release(); }
+    once_more = NULL;
+}
+static eg_tensor *square_too_often(eg_tensor *const *in, void *user) {
+    (void)user;
+    release_too_often();
+    return eg_square(in[0]);
+}
+static eg_tensor *squares_too_often(eg_tensor *labels, eg_tensor *predictions) {
+    release_too_often();
+    return eg_square(eg_sub(labels, predictions));
+}
+static eg_tensor *rate_too_often(eg_tensor *step, const eg_schedule *schedule) {
+    (void)step;
+    (void)schedule;
+    release_too_often();
+    return eg_scalar_of(EG_FLOAT64, .5);
+}
+static bool fit_too_often(eg_fit_state *state, void *user) {
+    if (user) once_more = eg_iterator_retain(state->iterator);
+    release_too_often();
+    return true;
+}
+static void expect_too_often(void *object, void (*release)(void)) {
+    once_more = object;
+    once_more_release = release;
+}
+TEST(a_layers_function_cannot_release_it_too_often) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1));
+    for (int way = 0; way < 5; way++) {
+        eg_layer *model = eg_sequential(eg_layer_lambda("too_often", square_too_often, NULL),
+                                        eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
+        eg_dataset *data = few_batches();
+        REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+        expect_too_often(model, release_layer);
+        if (way == 0) (void)eg_call(model, x);
+        else if (way == 1) eg_train_on_batch(model, x, y);
+        else if (way == 2) eg_evaluate(model, data, .quiet = true);
+        else if (way == 3) (void)eg_predict(model, x);
+        else CHECK(!eg_fit(model, data, .quiet = true));
+        CHECK_PENDING(EG_ERROR_STATE, "eg_layer_release: the only reference to layer sequential");
+        CHECK(once_more == NULL);
+        eg_dataset_release(data);
+    }
+}
+TEST(a_callback_cannot_release_what_its_fit_runs_on_too_often) {
+    void (*const releases[])(void) = {release_layer, release_data, release_iterator, release_callback};
+    const char *const parts[] = {"eg_layer_release: the only reference to layer",
+                                 "eg_dataset_release: the only reference to the dataset (batch)",
+                                 "eg_iterator_release: the only reference to the iterator is that of the call",
+                                 "eg_callback_release: the only reference to the callback is that of the fit"};
+    for (int which = 0; which < 4; which++) {
+        eg_layer *model = one_dense();
+        eg_dataset *data = few_batches();
+        REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+        eg_callback_functions functions = {NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                                           which == 2 ? (void *)&once_more : NULL};
+        functions.batch_end = fit_too_often;
+        eg_callback *callback = eg_callback_new(functions);
+        void *const objects[] = {model, data, NULL, eg_callback_retain(callback)};
+        expect_too_often(objects[which], releases[which]);
+        const eg_history *h = eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(callback));
+        CHECK((h == NULL) == (which == 0));
+        CHECK_PENDING(EG_ERROR_STATE, parts[which]);
+        if (which != 0) eg_layer_release(model);
+        if (which != 1) eg_dataset_release(data);
+        if (which != 3) eg_callback_release(callback);
+    }
+}
+TEST(a_schedule_a_metric_and_a_dataset_cannot_release_theirs_too_often) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1));
+    eg_tensor *g = eg_scalar(1), *w = eg_variable(eg_scalar(3), "w"), *out[EG_MAX_COMPONENTS];
+    const eg_schedule schedule = {rate_too_often, {0}, NULL, NULL, 0};
+    eg_optimizer *sgd = eg_sgd(.schedule = schedule);
+    expect_too_often(sgd, release_optimizer);
+    eg_apply_gradients(sgd, &g, &w, 1);
+    CHECK_PENDING(EG_ERROR_STATE, "eg_optimizer_release: the only reference to the optimizer (sgd)");
+    sgd = eg_sgd(.schedule = schedule);
+    expect_too_often(sgd, release_optimizer);
+    eg_optimizer_learning_rate(sgd);
+    CHECK_PENDING(EG_ERROR_STATE, "eg_optimizer_release: the only reference to the optimizer (sgd)");
+    eg_metric *metric = eg_metric_of(squares_too_often);
+    expect_too_often(metric, release_metric);
+    eg_metric_update(metric, y, x);
+    CHECK_PENDING(EG_ERROR_STATE, "eg_metric_release: the only reference to metric");
+    for (int way = 0; way < 2; way++) {
+        eg_dataset *d = eg_dataset_map_one(eg_dataset_range(0, 2, 1), square_too_often, NULL);
+        eg_iterator *it = eg_iterator_new(d);
+        expect_too_often(way ? (void *)it : (void *)d, way ? release_iterator : release_data);
+        CHECK_INT(eg_iterator_next(it, out), EG_FAILED);
+        CHECK_PENDING(EG_ERROR_STATE, way ? "eg_iterator_release: the only reference to the iterator"
+                                          : "eg_dataset_release: the only reference to the dataset (map)");
+        if (way) eg_dataset_release(d);
+        else eg_iterator_release(it);
+    }
+    eg_release(w);
+}
 TEST(a_schedule_may_release_its_optimizer_and_variables) {
     const eg_schedule schedule = {rate_and_let_go, {0}, NULL, NULL, 0};
     eg_tensor *g = eg_scalar(1), *w = held_tensor = eg_variable(eg_scalar(3), "w");

@@ -79,6 +79,15 @@ TEST(layer_residual_fails_in_its_own_name) {
     CHECK_OWN_LINE(eg_layer_residual(l), EG_ERROR_STATE,
                    "eg_layer_residual: with residual in residual, layers stand more");
 }
+TEST(layers_that_take_one_fail_in_their_own_name) {
+    eg_layer *lstm = eg_layer_lstm(1), *model = eg_sequential(lstm), *other = eg_sequential(eg_layer_flatten());
+    CHECK_OWN_LINE(eg_layer_bidirectional(lstm), EG_ERROR_STATE,
+                   "eg_layer_bidirectional: layer lstm belongs to another layer already");
+    CHECK_OWN_LINE(eg_layer_add(other, lstm), EG_ERROR_STATE,
+                   "eg_layer_add: layer lstm belongs to another layer already");
+    eg_layer_release(model);
+    eg_layer_release(other);
+}
 TEST(parts_of_layers_fail_in_the_name_of_the_call) {
     eg_layer *l = eg_layer_dense(1);
     CHECK_OWN_LINE(eg_layer_weight(l, "", rows(2), true), EG_ERROR_ARGUMENT,

@@ -70,15 +70,19 @@ TEST(processors) {
 TEST(an_environment_variable) {
     begin();
     const struct { const char *value; int count; } values[] = {
-        { "3", 3 }, { "100000", EGI_TEAM_THREADS }, { "0", 2 }, { "-1", 2 }, { "many", 2 }, { "", 2 },
-        { "-4294967295", 2 }, { "3x", 2 }, { "3.5", 2 }, { "1e9", 2 }, { "3 ", 2 }, { " 3", 3 },
-        { "99999999999999999999", EGI_TEAM_THREADS } };
+        { "3", 3 }, { "0", 2 }, { "", 2 }, { " 3", 3 }, { "64", EGI_TEAM_THREADS }, { "65", 2 }, { "100000", 2 },
+        { "-1", 2 }, { "many", 2 }, { "-4294967295", 2 }, { "3x", 2 }, { "3.5", 2 }, { "1e9", 2 }, { "3 ", 2 },
+        { " ", 2 }, { "99999999999999999999", 2 } };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         put_processors("0-7");
         put("/proc/self/cgroup", "0::/\n");
         put("/sys/fs/cgroup/cpu.max", "200000 100000\n");
         setenv("EAGER_NUM_THREADS", values[i].value, 1);
-        CHECK_INT(threads(), values[i].count);
+        if (i == 5)                                               // the first that is wrong; it is said once
+            CHECK_ERROR(CHECK_INT(threads(), values[i].count), EG_ERROR_ARGUMENT,
+                        "EAGER_NUM_THREADS: '65' is no number of threads, 1 to 64 or 0 for the default, which is used");
+        else CHECK_INT(threads(), values[i].count);
+        CHECK_INT(eg_error(), EG_OK);
     }
     unsetenv("EAGER_NUM_THREADS");
 }

@@ -1180,6 +1180,15 @@ TEST(replace_holds_two) {
     CHECK_INT(eg_memory().live_tensors, at_first.live_tensors);
     CHECK_NEAR(eg_item(eg_reduce_mean(x)), 1, 1e-6);
 }
+TEST(replace_in_replace) {                     // and no compiler warns of that
+    eg_tensor *x = eg_scalar(2), *y = eg_scalar(3), *z = eg_scalar(4);
+    eg_replace(&y, eg_add(eg_replace(&x, eg_add(x, 1)), eg_mul(y, eg_replace(&z, eg_add(z, y)))));
+    CHECK_NEAR(eg_item(x), 3, 0);
+    CHECK_NEAR(eg_item(y), 24, 0);
+    CHECK_NEAR(eg_item(z), 7, 0);
+    eg_replace(&x, z), eg_replace(&z, eg_scalar(1));
+    CHECK_NEAR(eg_item(z), 1, 0);
+}
 TEST(replace_and_who_else_holds_it) {
     EG_SCOPE;
     eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *mine = eg_retain(x), *z, *none = NULL,

@@ -819,6 +819,29 @@ static eg_tensor *two_rates(eg_tensor *step, const eg_schedule *s) {
     return eg_constant(EG_SHAPE(2), 1, 2);
 }
 
+static eg_tensor *text_as_rate(eg_tensor *step, const eg_schedule *s) {
+    (void)step;
+    (void)s;
+    return eg_from_data(EG_UINT8, EG_SHAPE(1), "7");
+}
+static eg_tensor *truth_as_rate(eg_tensor *step, const eg_schedule *s) { (void)s; return eg_greater(step, -1); }
+static eg_tensor *whole_rate(eg_tensor *step, const eg_schedule *s) { (void)s; return eg_cast(eg_add(step, 1), EG_INT32); }
+
+TEST(a_schedule_gives_a_number) {
+    eg_tensor *w = eg_variable(eg_scalar(0), "w"), *g = eg_scalar(1);
+    const eg_schedule bad[] = {{.rate = text_as_rate}, {.rate = truth_as_rate}}, whole = {.rate = whole_rate};
+    for (int i = 0; i < 2; i++) {
+        const char *part = i ? "bool is no dtype of rates" : "uint8 is no dtype of rates";
+        eg_optimizer *sgd = eg_sgd(.schedule = bad[i]);
+        CHECK_ERROR(eg_apply_gradients(sgd, &g, &w, 1), EG_ERROR_DTYPE, part);
+        CHECK_ERROR(eg_optimizer_learning_rate(sgd), EG_ERROR_DTYPE, part);
+        CHECK_ERROR(eg_schedule_value(&bad[i], 3), EG_ERROR_DTYPE, part);
+        eg_optimizer_release(sgd);
+    }
+    CHECK_TENSOR(w, 0, 0);
+    CHECK_NEAR(eg_schedule_value(&whole, 3), 4, 0);
+    eg_release(w);
+}
 TEST(a_schedule_of_ones_own) {
     eg_tensor *w = eg_variable(eg_scalar(0), "w"), *g = eg_scalar(1);
     eg_schedule s = {.rate = inverse_square_root, .numbers = {.5}}, bad = {.rate = no_rate}, none = {0};
