@@ -28323,6 +28323,7 @@ static bool egi_weights_mix(const char *function, eg_layer *to, eg_layer *from, 
     while (n < a.count && (values[n] = egi_weight_mixed(function, a.tensors[n], b.tensors[n], tau)) != NULL) n++;
     eg_recording_unpause();
     bool ok = n == a.count;
+    for (int i = 0; i < n && ok; i++) ok = egi_variable_may_change(function, a.tensors[i]);
     for (int i = 0; i < n; i++) {
         if (ok) egi_variable_take(a.tensors[i], values[i]);
         egi_object_release(&values[i]->object);
@@ -37774,6 +37775,13 @@ static void egi_weights_free(egi_weights *w) {
     for (int64_t i = 0; i < w->count; i++) egi_free(w->items[i].name);
     egi_free(w->items);
 }
+// Whether the weights that have values may be assigned to now.
+static bool egi_weights_may_change(const egi_weights *w, eg_tensor *const *values) {
+    bool ok = true;
+    for (int64_t i = 0; i < w->count && ok; i++)
+        ok = !values[i] || egi_variable_may_change(w->function, w->items[i].x);
+    return ok;
+}
 // Lists a layer's present weights by their paths. False with an error; w is then empty.
 static bool egi_weights_now(const char *function, eg_layer *l, egi_weights *w) {
     memset(w, 0, sizeof *w);
@@ -38216,7 +38224,8 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
         if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n))
             egi_weights_misfits_add(&misfits, EGI_UNEXPECTED, name, "");
     }
-    ok = egi_weights_misfits_none(function, path, EG_ERROR_SHAPE, &misfits) && ok;
+    ok = egi_weights_misfits_none(function, path, EG_ERROR_SHAPE, &misfits) && ok &&
+         egi_weights_may_change(&w, values);
     for (int64_t i = 0; i < w.count; i++) {
         if (!values || !values[i]) continue;
         if (ok) egi_variable_take(w.items[i].x, values[i]);
@@ -38789,7 +38798,7 @@ static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, eg
               egi_checkpoint_find_iterators(c, &misfits, NULL);
     ok = egi_restore_numbers(c, &misfits, true) && ok;
     ok = egi_weights_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
-    ok = ok && egi_restore_begin(c, &r) && egi_checkpoint_find_iterators(c, &misfits, to) &&
+    ok = ok && egi_weights_may_change(w, r.values) && egi_restore_begin(c, &r) && egi_checkpoint_find_iterators(c, &misfits, to) &&
          egi_restore_unshare(c, &r) && egi_checkpoint_prepare(c) && egi_restore_assign(c, &r);
     egi_checkpoint_move_iterators(c, to, ok);
     ok = ok && egi_restore_numbers(c, &misfits, false);

@@ -537,6 +537,64 @@ TEST(a_function_that_assigns_what_the_body_uses_is_an_error_at_each_call) {
         eg_release(s.own);
     }
 }
+// The same of what loads values into a model that the body calls.
+static const char *const loads[] = {"eg_load_weights", "eg_checkpoint_restore", "eg_layer_copy_weights",
+                                    "eg_layer_soft_update"};
+static eg_layer *one_by_one(double kernel) {
+    eg_layer *l = eg_layer_dense(1, .no_bias = true);
+    eg_tensor *w[1];
+    (void)eg_call(l, eg_ones(EG_FLOAT32, EG_SHAPE(1, 1)));
+    CHECK(eg_layer_weights(l, w, 1) == 1 && eg_assign(w[0], kernel));
+    return l;
+}
+typedef struct loader { eg_layer *model, *other; eg_checkpoint *saved; int way, calls, fail, order; } loader;
+static bool loading_function(eg_tensor *const *in, eg_tensor **out, void *user) {
+    loader *s = (loader *)user;
+    if (++s->calls > s->fail) {
+        if (s->way == 0) eg_load_weights(s->model, test_temp("loaded.npz"));
+        else if (s->way == 1) eg_checkpoint_restore(s->saved, test_temp("saved-1"));
+        else if (s->way == 2) eg_layer_copy_weights(s->model, s->other);
+        else eg_layer_soft_update(s->model, s->other, .5);
+    }
+    out[0] = eg_mul(in[0], 2);
+    return true;
+}
+static bool loaded_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    loader *s = (loader *)user;
+    eg_tensor *y, *before = s->order & 1 ? eg_call(s->model, in[0]) : in[0];
+    if (!eg_host_call(loading_function, s, in, 1, &y, 1)) return false;
+    out[0] = s->order & 2 ? eg_add(y, eg_call(s->model, in[0])) : eg_add(before, y);
+    return true;
+}
+TEST(a_function_that_loads_what_the_body_uses_is_an_error_at_each_call) {
+    for (int kind = 0; kind < 32; kind++) {                 // order 0: the body does not use it
+        EG_SCOPE;
+        loader s = {one_by_one(1), one_by_one(5), eg_checkpoint_new(), kind % 4, 0, kind < 16 ? 0 : 3, kind / 4 % 4};
+        eg_tensor *w;
+        REQUIRE(eg_layer_weights(s.model, &w, 1) == 1 && eg_checkpoint_track_layer(s.saved, "model", s.model));
+        REQUIRE(eg_save_weights(s.other, test_temp("loaded.npz")));
+        eg_assign(w, 5);
+        REQUIRE(eg_checkpoint_save(s.saved, test_temp("saved")));
+        eg_assign(w, 1);
+        eg_function *f = eg_function_new(loaded_body, &s);
+        for (int i = 0; i < 8; i++) {
+            EG_SCOPE;
+            eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 1)), *y = NULL;
+            char part[120];             // a body that uses it first behind the call fails at its end, and undoes the load
+            snprintf(part, sizeof part, "%s: the function of an eg_host_call assigns to variable dense/kernel",
+                     s.order == 2 ? "" : loads[s.way]);
+            if (s.order && i >= s.fail) CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, part);
+            else CHECK(eg_function_call(f, &x, 1, &y, 1));
+            if (s.order || i < s.fail) CHECK_NEAR(eg_item(w), 1, 0);
+            else CHECK(eg_item(w) > 2.9);
+        }
+        CHECK_INT(s.calls, 8);
+        eg_function_release(f);
+        eg_checkpoint_release(s.saved);
+        eg_layer_release(s.model);
+        eg_layer_release(s.other);
+    }
+}
 
 // ---- errors
 
