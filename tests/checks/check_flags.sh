@@ -208,7 +208,9 @@ if [ -n "${EAGER_LONG-}" ]; then
 fi
 native=-march=native
 $CC $native -fsyntax-only -xc /dev/null 2>/dev/null || native=
-check O3_fast_math same "$CC" -O3 $native -ffast-math
+# Math that is fast, and products that are fused with sums wherever there is FMA: at once, for the largest and the smallest code.
+fast='-ffast-math -ffp-contract=fast'
+check O3_fast_math same "$CC" -O3 $native $fast
 # Optimized programs use AVX-512 where there is some, so what was compared has its bits; without it they are the same.
 avx2_alone() { EAGER_ISA=avx2 "$T/hashes" 2>/dev/null | diff "$T/other" -; }
 case $(grep -c -m 1 avx512f /proc/cpuinfo 2>/dev/null) in
@@ -219,18 +221,13 @@ esac
 if [ -n "${EAGER_LONG-}" ]; then
     check O2 same "$CC" -O2
     check O3 same "$CC" -O3 $native
-    for flags in -O1 -Os -O2; do check "fast_math$flags" same "$CC" $flags -ffast-math; done
-    check contract same "$CC" -O2 -ffp-contract=fast
     check Os same "$CC" -Os
+    check fast_math-Os same "$CC" -Os $fast
     for other in gcc clang; do
-        command -v $other >/dev/null || continue
-        if [ "$(readlink -f "$(command -v $other)")" != "$(readlink -f "$(command -v "${CC%% *}")")" ]; then        # not cc by another name
-            for flags in -O0 -Os -O2 "-O3 $native"; do check "${other}_$(echo "$flags" | tr -dc A-Za-z0-9)" same $other $flags; done
-            for flags in -O1 -Os -O2; do check "${other}_fast_math$flags" same $other $flags -ffast-math; done
-            check "${other}_contract" same $other -O2 -ffp-contract=fast
-        fi
-        [ -z "$native" ] || check "${other}_native_fast_math" same $other -O2 $native -ffast-math
-        [ -z "$native" ] || check "${other}_native_contract" same $other -O2 $native -ffp-contract=fast
+        command -v $other >/dev/null && [ "$(readlink -f "$(command -v $other)")" != "$(readlink -f "$(command -v "${CC%% *}")")" ] || continue
+        for flags in -O0 -Os -O2 "-O3 $native" "-Os $fast" "-O3 $native $fast"; do
+            check "${other}_$(echo "$flags" | tr -dc A-Za-z0-9)" same $other $flags
+        done
     done
 fi
 finish

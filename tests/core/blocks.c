@@ -122,6 +122,7 @@ static void check_blocks(eg_tensor *(*make)(int kind, eg_dtype dtype)) {
             const uint64_t want = bits_of(y);
             CHECK(want != 0);
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+                if (test_share > 1 && sizes[i][2] == 1) continue;           // sanitizers look at the team's work
                 block_rows = sizes[i][0];
                 block_columns = sizes[i][1];
                 eg_set_num_threads((int)sizes[i][2]);
@@ -168,7 +169,7 @@ TEST(a_row_and_relu_are_written_back_with_a_product) {
     static const int64_t sizes[][3] = { { 96, 2048, 1 }, { 24, 32, 2 }, { 48, 96, 3 } };
     const int threads = eg_num_threads();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int how = 0; how < 4 * 3; how++) {
+        for (int how = test_share > 1 ? 4 : 0; how < 4 * 3; how++) {
             EG_SCOPE;
             const eg_dtype dtype = how & 1 ? EG_FLOAT64 : EG_FLOAT32;
             const int64_t *s = shapes[i], *size = sizes[how / 4];
@@ -264,7 +265,7 @@ TEST(products_of_all_sizes_between_fences) {
 #else
         if (isa) break;
 #endif
-        for (int64_t n = 0; n <= SIDE; n++)
+        for (int64_t n = 0; n <= SIDE; n += test_share > 1 ? 9 : 1)
             for (int i = 0; i < 20; i++) {
                 check_size_of(rows[i % 5], n, terms[i / 5]);
                 if (i % 5 == 2 && i / 5 == 2) check_size_of(n, 33, terms[i / 5]);
