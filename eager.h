@@ -24635,7 +24635,8 @@ EAGER_API eg_layer *eg_layer_retain(eg_layer *l) {
 EAGER_API void eg_layer_release(eg_layer *l) {
     if (l && egi_object_all_taken(&l->object)) {
         egi_fail(EG_ERROR_STATE, "layer_release", "the only reference to layer %.60s is that of the model it is part "
-                                 "of, or of a call that runs on it, which gives it back itself", l->name ? l->name : "");
+                                 "of, or of a call that runs on it, which gives it back itself",
+                 l->name ? l->name : "");
         return;
     }
     if (!egi_object_ends("layer_release", "layer", l, EGI_LAYER)) return;
@@ -31099,6 +31100,17 @@ static void egi_callbacks_release(const eg_callbacks *callbacks) {
 static void egi_fit_take_callbacks(const eg_callbacks *callbacks, int32_t by) {
     for (int i = 0; i < callbacks->count; i++) egi_object_take(&callbacks->list[i]->object, by);
 }
+// Takes what the fit runs on, until it ends.
+static void egi_fit_hold(egi_fit *f, const eg_fit_options *o) {
+    eg_layer_retain(f->state.model);
+    eg_dataset_retain(f->state.data);
+    eg_dataset_retain(o->validation);
+    egi_hold_begin(&f->holds[0], f->state.model);
+    egi_hold_begin(&f->holds[1], f->state.data);
+    egi_hold_begin(&f->holds[2], o->validation);
+    egi_hold_begin(&f->holds[3], NULL);
+    egi_fit_take_callbacks(&o->callbacks, 1);
+}
 // Runs all epochs, between the callbacks of begin and end.
 static bool egi_fit_epochs(egi_fit *f, const eg_fit_options *o) {
     bool ok = EGI_TELL_FIT(f, fit_begin);  // a backup may set a later epoch and batch
@@ -31150,14 +31162,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
         f.state.optimizer = f.t->optimizer;
         f.state.history = f.t->history;
         f.state.epochs = o.epochs;
-        eg_layer_retain(model);
-        eg_dataset_retain(data);
-        eg_dataset_retain(o.validation);
-        egi_hold_begin(&f.holds[0], model);
-        egi_hold_begin(&f.holds[1], data);
-        egi_hold_begin(&f.holds[2], o.validation);
-        egi_hold_begin(&f.holds[3], NULL);
-        egi_fit_take_callbacks(&o.callbacks, 1);
+        egi_fit_hold(&f, &o);
         f.t->fitting = true;
         averages = f.t->optimizer->average;
         examples = f.t->optimizer->examples;
@@ -38798,8 +38803,9 @@ static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, eg
               egi_checkpoint_find_iterators(c, &misfits, NULL);
     ok = egi_restore_numbers(c, &misfits, true) && ok;
     ok = egi_weights_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
-    ok = ok && egi_weights_may_change(w, r.values) && egi_restore_begin(c, &r) && egi_checkpoint_find_iterators(c, &misfits, to) &&
-         egi_restore_unshare(c, &r) && egi_checkpoint_prepare(c) && egi_restore_assign(c, &r);
+    ok = ok && egi_weights_may_change(w, r.values) && egi_restore_begin(c, &r) &&
+         egi_checkpoint_find_iterators(c, &misfits, to) && egi_restore_unshare(c, &r) &&
+         egi_checkpoint_prepare(c) && egi_restore_assign(c, &r);
     egi_checkpoint_move_iterators(c, to, ok);
     ok = ok && egi_restore_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) if (r.values[i]) egi_object_release(&r.values[i]->object);

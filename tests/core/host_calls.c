@@ -580,7 +580,7 @@ TEST(a_function_that_loads_what_the_body_uses_is_an_error_at_each_call) {
         for (int i = 0; i < 8; i++) {
             EG_SCOPE;
             eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 1)), *y = NULL;
-            char part[120];             // a body that uses it first behind the call fails at its end, and undoes the load
+            char part[120];             // a body that uses it only behind the call fails at its end, and undoes that
             snprintf(part, sizeof part, "%s: the function of an eg_host_call assigns to variable dense/kernel",
                      s.order == 2 ? "" : loads[s.way]);
             if (s.order && i >= s.fail) CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, part);

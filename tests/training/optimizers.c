@@ -825,7 +825,10 @@ static eg_tensor *text_as_rate(eg_tensor *step, const eg_schedule *s) {
     return eg_from_data(EG_UINT8, EG_SHAPE(1), "7");
 }
 static eg_tensor *truth_as_rate(eg_tensor *step, const eg_schedule *s) { (void)s; return eg_greater(step, -1); }
-static eg_tensor *whole_rate(eg_tensor *step, const eg_schedule *s) { (void)s; return eg_cast(eg_add(step, 1), EG_INT32); }
+static eg_tensor *whole_rate(eg_tensor *step, const eg_schedule *s) {
+    (void)s;
+    return eg_cast(eg_add(step, 1), EG_INT32);
+}
 
 TEST(a_schedule_gives_a_number) {
     eg_tensor *w = eg_variable(eg_scalar(0), "w"), *g = eg_scalar(1);
