@@ -4514,8 +4514,11 @@ extern "C" {
 #define EGI_SMALL _Pragma("GCC push_options") EGI_FEW_PASSES _Pragma("GCC optimize(\"Os\")")
 #define EGI_AS_TOLD _Pragma("GCC pop_options")
 #else                                   // gcc without -O: EGI_FAST switches on what -O0 has switched off
+// Without expensive-optimizations gcc 12 leaves the upper halves of registers in use after AVX2 and AVX-512. That slows
+// down whatever comes after with vectors of 16 bytes: sums took four times as long, softmax fifty times.
 #define EGI_FAST \
-    _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\", \"inline\", \"tree-vectorize\", \"toplevel-reorder\")")
+    _Pragma("GCC push_options") \
+    _Pragma("GCC optimize(\"O1\", \"inline\", \"tree-vectorize\", \"expensive-optimizations\", \"toplevel-reorder\")")
 #define EGI_TERSE _Pragma("GCC push_options")
 #define EGI_AS_TOLD _Pragma("GCC pop_options")
 #if defined(EAGER_STATIC) && !defined(__cplusplus)
@@ -10808,6 +10811,13 @@ static int egi_isa;                                      // atomic
 #define EGI_AVX2 __attribute__((target("avx2" EGI_NO_FMA)))         // without fma: the same bits
 #define EGI_AVX2_FMA __attribute__((target("avx2,fma")))
 #define EGI_AVX512 __attribute__((target("avx512f,fma")))
+// At the end of a function with AVX2 or AVX-512 that gcc compiles for size (EGI_TERSE): there, gcc does not free the
+// upper halves of the registers itself, and what comes after with vectors of 16 bytes would be slower.
+#if defined(EGI_FOR_SIZE) && !defined(__clang__)
+#define EGI_UPPER_FREE __builtin_ia32_vzeroupper();
+#else
+#define EGI_UPPER_FREE
+#endif
 #ifdef __clang__
 // Whether functions for AVX-512 have fused products and sums that no text asks for. With -ffast-math and
 // -ffp-contract=fast clang 14 fuses in spite of the pragmas wherever the processor can, and no macro tells: so this
@@ -55216,6 +55226,7 @@ EGI_AS_TOLD
 #if !EGI_IS_WIDE
 #define EGI_TARGET
 #define EGI_TARGET_FMA
+#define EGI_VECTORS_END
 #define EGI_BYTES 16
 #if EGI_FUSES && EGI_IS_FLOAT
 #define EGI_VFMA(s, b, c) EGI_TN(egi_vector_fma)(s, b, c)
@@ -55226,10 +55237,12 @@ EGI_AS_TOLD
 #endif
 #elif EGI_STAMP % 10 == 8
 #define EGI_TARGET EGI_AVX512
+#define EGI_VECTORS_END EGI_UPPER_FREE
 #define EGI_BYTES 64
 #else                           // without FMA the bits are the same with AVX2 and without
 #define EGI_TARGET EGI_AVX2
 #define EGI_TARGET_FMA EGI_AVX2_FMA
+#define EGI_VECTORS_END EGI_UPPER_FREE
 #define EGI_BYTES 32
 #endif
 // How many vectors a program's function holds in registers.
@@ -55291,7 +55304,7 @@ EGI_TERSE
     { VEC s = SPLAT(a##i[o]); c##i##0 = FMA(s, b0, c##i##0); c##i##1 = FMA(s, b1, c##i##1); }
 #define EGI_TAKE(i, VEC) c##i##0 += *(VEC *)(c + i * ldc), c##i##1 += *(VEC *)(c + i * ldc + LANES);
 #define EGI_PUT(i, VEC) *(VEC *)(c + i * ldc) = c##i##0, *(VEC *)(c + i * ldc + LANES) = c##i##1;
-#define EGI_TILE(EACH, VEC, SPLAT, FMA) \
+#define EGI_TILE(EACH, VEC, SPLAT, FMA, END) \
     (int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c, int64_t ldc, \
      bool accumulate) { \
         enum { LANES = (int)(sizeof(VEC) / sizeof(EGI_T)) }; \
@@ -55302,10 +55315,11 @@ EGI_TERSE
         } \
         if (accumulate) { EACH(EGI_TAKE, VEC) } \
         EACH(EGI_PUT, VEC) \
+        END \
     }
-EGI_TARGET_FMA static void EGI_TN(egi_tile) EGI_TILE(EGI_SIX, EGI_VEC, EGI_SPLAT, EGI_VFMA)
+EGI_TARGET_FMA static void EGI_TN(egi_tile) EGI_TILE(EGI_SIX, EGI_VEC, EGI_SPLAT, EGI_VFMA, EGI_VECTORS_END)
 #if EGI_IS_WIDE
-EGI_AVX512 static void EGI_TILE_64 EGI_TILE(EGI_EIGHT, EGI_VEC_64, EGI_SPLAT_64, EGI_VFMA_64)
+EGI_AVX512 static void EGI_TILE_64 EGI_TILE(EGI_EIGHT, EGI_VEC_64, EGI_SPLAT_64, EGI_VFMA_64, EGI_VECTORS_END)
 #endif
 #undef EGI_OF_ROW
 #undef EGI_STEP
@@ -55328,6 +55342,7 @@ EGI_AVX512 static void EGI_TILE_NARROW(int64_t k, const EGI_T *const *a, int64_t
     }
     if (accumulate) { EGI_EIGHT(EGI_TAKE, EGI_VEC_64) }
     EGI_EIGHT(EGI_PUT, EGI_VEC_64)
+    EGI_VECTORS_END
 }
 #undef EGI_OF_ROW
 #undef EGI_STEP
@@ -55371,6 +55386,7 @@ EGI_TARGET_FMA EGI_NOINLINE static EGI_T EGI_TN(egi_dot_in_vectors)(int64_t n, c
         if (end == n) break;
         all += (double)(sum + tail);
     }
+    EGI_VECTORS_END
     return n <= (int64_t)EGI_TERMS * STEP ? sum + tail : (EGI_T)(all + (double)(sum + tail));
 }
 #undef EGI_DOT
@@ -55402,6 +55418,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t 
         for (; i + L <= n; i += L) *(EGI_VEC *)(y + i) = EGI_VFMA(s0, *(const EGI_VEC *)(x + i), *(EGI_VEC *)(y + i));
         for (; i < n; i++) y[i] = EGI_FMA_ONE(s[r], x[i], y[i]);
     }
+    EGI_VECTORS_END
 }
 // y[i] = the sum over t of x[t][i] * f[t][i]; with `add`, y[i] += it.
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t count, const EGI_T *const *x,
@@ -55432,6 +55449,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t 
         for (int64_t t = 0; t < count; t++) s = EGI_FMA_ONE(x[t][i], f[t][i], s);
         y[i] = add ? y[i] + s : s;
     }
+    EGI_VECTORS_END
 }
 // The same for four outputs of n elements, whole pairs of vectors, one after the other in y. Their x[t] lie `step`
 // elements apart, and each vector of a filter is read once for all four.
@@ -55460,6 +55478,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int
         *(EGI_VEC *)to = s2, *(EGI_VEC *)(to + L) = t2, to += n;
         *(EGI_VEC *)to = s3, *(EGI_VEC *)(to + L) = t3;
     }
+    EGI_VECTORS_END
 }
 // C (m,n) = op(A) op(B), or C += with accumulate, for 1 < n <= a vector's elements and k <= EGI_SMALL_SIDE. The steps
 // lead from row to row and from column to column of op(A) and op(B).
@@ -55496,6 +55515,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_small)(
             else for (int64_t q = 0; q < n; q++) to[q] = accumulate ? to[q] + s[r][q] : s[r][q];
         }
     }
+    EGI_VECTORS_END
 }
 // Adds a row of n elements to m rows of C; then, with relu, what is not above 0 becomes 0, but a NaN stays one.
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_row)(bool relu, int64_t m, int64_t n, const EGI_T *row,
@@ -55513,6 +55533,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_row)(bool relu, int64
             c[i] = relu && y <= 0 ? 0 : y;
         }
     }
+    EGI_VECTORS_END
 }
 // f[i] += the sum over p of x[p * xstep + i] * y[p * n + i]
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_dot_columns)(int64_t n, int64_t rows, const EGI_T *x, int64_t xstep,
@@ -55541,6 +55562,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_dot_columns)(int64_t n, int64
         for (int64_t p = 0; p < rows; p++) s = EGI_FMA_ONE(x[p * xstep + i], y[p * n + i], s);
         f[i] += s;
     }
+    EGI_VECTORS_END
 }
 // The positions of the largest elements of one window with a non-empty box, four vectors of channels at a time (see
 // POOLING). EGI_INT is an integer as wide as EGI_T. Vectors are written out, since gcc makes none of loops over
@@ -55589,6 +55611,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_max_pool_window)(const egi_window
             for (int64_t q = 0; q < cols; q++) index[q0 + q] = first + (int64_t)best[q] * c + q;
         }
     }
+    EGI_VECTORS_END
 }
 // The mean of one window with a non-empty box, of one or four vectors of channels.
 EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_avg_pool_vectors)(
@@ -55621,6 +55644,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_avg_pool_window)(const egi_window
                     t += x[((d * w->axis[1].in + i) * w->axis[2].in + j) * w->c + q];
         y[q] = t / (EGI_T)box->pixels;
     }
+    EGI_VECTORS_END
 }
 // Writes or adds its share of g to each pixel of n channels.
 EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_avg_pool_share)(int64_t n, EGI_T share, const EGI_T *EGI_RESTRICT g,
@@ -55634,6 +55658,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_avg_pool_share)(int64_t n, EGI_T 
             *(EGI_VEC *)(x + q) = (add ? *(EGI_VEC *)(x + q) : zero) + *(const EGI_VEC *)(g + q) * share;
         for (; q < n; q++) x[q] = (add ? x[q] : 0) + g[q] * share;
     }
+    EGI_VECTORS_END
 }
 
 #endif
@@ -59839,6 +59864,7 @@ EGI_AS_TOLD
 #undef EGI_STAMPS
 #undef EGI_TARGET
 #undef EGI_TARGET_FMA
+#undef EGI_VECTORS_END
 #undef EGI_TILE_64
 #undef EGI_TILE_NARROW
 #undef EGI_TO_ACC
