@@ -10030,7 +10030,13 @@ EGI_EVERYWHERE float egi_expm1_near_0(int fused, float r) {      // |r| <= ln 2 
     return egi_fma(fused, r * r, egi_exp_rest(fused, r), r);
 }
 // exp(r) - 1 for x = n ln 2 + r; n stands in the low bits of *shifted.
-EGI_EVERYWHERE float egi_exp_fraction(int fused, float x, float *shifted) {
+// Without -O gcc would call these two, and they would call fmaf: softmax would take fifty times as long.
+#if defined(__clang__) || defined(EGI_FOR_SPEED) || defined(EGI_FOR_SIZE)
+#define EGI_INLINED
+#else
+#define EGI_INLINED __attribute__((always_inline))
+#endif
+EGI_INLINED EGI_EVERYWHERE float egi_exp_fraction(int fused, float x, float *shifted) {
     *shifted = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER);
     const float n = *shifted - EGI_ROUNDER, high = egi_fma(fused, n, -0.693145752f, x), low = n * -1.42860677e-6f,
                 r = egi_fma(fused, n, -1.42860677e-6f, high);
@@ -10041,7 +10047,7 @@ EGI_EVERYWHERE float egi_exp_scaled(int fused, float e, float shifted) {
     const float power = egi_bits_float((egi_bits_of(shifted) + (127u + 64u)) << 23);
     return egi_fma(fused, e, power, power) * 5.42101086e-20f;
 }
-EGI_EVERYWHERE float egi_exp_below(int fused, float x) {         // -104 <= x <= 43, or NaN; of others, anything
+EGI_INLINED EGI_EVERYWHERE float egi_exp_below(int fused, float x) {     // -104 <= x <= 43, or NaN; of others, anything
     float shifted;
     const float e = egi_exp_fraction(fused, x, &shifted);
     return egi_exp_scaled(fused, e, shifted);
