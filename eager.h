@@ -10808,7 +10808,7 @@ EGI_TERSE
 // read once; what it says wrong is an error of the op that reads it, which computes all the same. AVX-512 has the tile
 // of products, the interpreter of float32's programs, the long words and the exponentials of softmax, all with AVX2's
 // bits, and is used wherever the processor has it. Where a compiler fuses products and sums unasked, only the tile has
-// it.
+// it, but with clang's -ffast-math, which a macro tells (EGI_FUSES_UNASKED), all but the long words without FMA.
 enum { EGI_ISA_UNKNOWN, EGI_ISA_16, EGI_ISA_AVX2, EGI_ISA_TILE_512, EGI_ISA_AVX512 };   // each has those before it
 static int egi_isa;                                      // atomic
 #ifndef EGI_NO_FMA
@@ -10824,10 +10824,13 @@ static int egi_isa;                                      // atomic
 #else
 #define EGI_UPPER_FREE
 #endif
-#ifdef __clang__
-// Whether functions for AVX-512 have fused products and sums that no text asks for. With -ffast-math and
-// -ffp-contract=fast clang 14 fuses in spite of the pragmas wherever the processor can, and no macro tells: so this
-// computes a² - 1 for a = 1 + 2^-12, of which a rounded product has lost 2^-24.
+#if defined(__clang__) && defined(EGI_FAST_MATH)
+#define EGI_FUSES_UNASKED
+#endif
+#if defined(__clang__) && !defined(EGI_FUSES_UNASKED)
+// Whether functions for AVX-512 have fused products and sums that no text asks for. With -ffp-contract=fast clang 14
+// fuses in spite of the pragmas wherever the processor can, and no macro tells: so this computes a² - 1 for
+// a = 1 + 2^-12, of which a rounded product has lost 2^-24.
 EGI_AVX512 EGI_NOINLINE static bool egi_isa_fuses(void) {
     const volatile float a = 1 + 0x1p-12f, b = -1;
     const float x = a, y = b;
@@ -10980,14 +10983,20 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_STEP_64 = 16 };     // in float32; 
 #define EGI_LONG_512(word) NULL
 #define EGI_LONG_512_64(word) NULL
 #endif
-#if EGI_WIDE_PROGRAMS
+#if EGI_WIDE_PROGRAMS && defined(EGI_FUSES_UNASKED)     // AVX2 without FMA serves for both
+#define EGI_LONG_AVX2(word, formula) EGI_LONG_STEPS(egi_long_avx2##word, EGI_AVX2, float, EGI_STEP_32, formula)
+#define EGI_LONG_WIDE(word) egi_long_avx2##word
+#define EGI_LONG_WIDER(word) egi_long_avx2##word
+#elif EGI_WIDE_PROGRAMS
 #define EGI_LONG_AVX2(word, formula) \
     EGI_LONG_STEPS(egi_long_avx2##word, EGI_AVX2, float, EGI_STEP_32, formula) \
     EGI_LONG_AVX512(word, formula)
 #define EGI_LONG_WIDE(word) egi_long_avx2##word
+#define EGI_LONG_WIDER(word) EGI_LONG_512(word)
 #else
 #define EGI_LONG_AVX2(word, formula)
 #define EGI_LONG_WIDE(word) NULL
+#define EGI_LONG_WIDER(word) NULL
 #endif
 // With FMA, which changes bits: so that flags do not, these loops are there without -O as well.
 #if EGI_X86
@@ -11065,7 +11074,7 @@ enum { EGI_LONG_AT_512 = 4, EGI_LONG_AT_INTEGERS = 6 };
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_512(word), egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_WIDER(word), egi_long_f64##word)
 #define EGI_LONG_A(word) \
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(a)) \
     EGI_LONG_FMA(word) \
@@ -11082,7 +11091,7 @@ enum { EGI_LONG_AT_512 = 4, EGI_LONG_AT_INTEGERS = 6 };
     EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_INTEGERS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_512(word), __VA_ARGS__)
+    EGI_LONG_INTEGERS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_WIDER(word), __VA_ARGS__)
 #define EGI_LONG_INTEGERS(word, few, wide, wide_64, wider, ...) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
     EGI_LONG_NARROW(word, __VA_ARGS__) \
@@ -11174,7 +11183,7 @@ EGI_LONG_SINES_NEAR(egi_sines_avx512_f64, EGI_AVX512, double, uint64_t, EGI_STEP
 #else
 #define EGI_LONG_FAR_AVX2(word)
 #endif
-#if EGI_PROGRAMS_512
+#if EGI_PROGRAMS_512 && !defined(EGI_FUSES_UNASKED)
 #define EGI_LONG_FAR_AVX512(word) EGI_LONG_FAR(word, egi_long_avx512##word, egi_long_avx512##word##_near)
 #else
 #define EGI_LONG_FAR_AVX512(word)
@@ -11184,7 +11193,7 @@ EGI_LONG_SINES_NEAR(egi_sines_avx512_f64, EGI_AVX512, double, uint64_t, EGI_STEP
     EGI_LONG_FAR(word, egi_long_f32##word, egi_long_f32##word##_near) \
     EGI_LONG_FAR_AVX2(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_512(word), egi_long_f64##word)
+    EGI_LONG_LOOPS(word, 0, EGI_LONG_WIDE(word), egi_long_f64##word, EGI_LONG_WIDER(word), egi_long_f64##word)
 // The loops of narrow integers, which compilers turn into vectors where they know the count.
 enum { EGI_NARROW_STEP = 32 };
 #define EGI_LONG_NARROW_LOOP(loop, target, T, formula) \
@@ -13856,6 +13865,20 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_vector_roo
 }
 #endif
 #endif
+#if EGI_PROGRAMS_512 && defined(EGI_FUSES_UNASKED)
+EGI_AVX512 static inline __attribute__((always_inline)) egi_v64_f32 egi_vector_root_avx512_f32(egi_v64_f32 x) {
+    egi_v64_f32 y;
+    __asm__("vsqrtps %1, %0" : "=v"(y) : "v"(x));
+    return y;
+}
+// The empty asm keeps the product from being fused with a sum.
+EGI_AVX512 static inline __attribute__((always_inline)) egi_v64_f32 egi_vector_product_avx512_f32(egi_v64_f32 x,
+                                                                                                  egi_v64_f32 z) {
+    egi_v64_f32 y = x * z;
+    __asm__("" : "+v"(y));
+    return y;
+}
+#endif
 #if EGI_PROGRAMS_512
 typedef int32_t egi_all_i32 __attribute__((vector_size(64)));
 typedef char egi_bools_512 __attribute__((vector_size(16), aligned(1), may_alias));
@@ -13866,7 +13889,11 @@ typedef char egi_bools_512 __attribute__((vector_size(16), aligned(1), may_alias
 #ifdef __clang__
 #define EGI_ROUND_512(x, mode) __builtin_ia32_rndscaleps_mask(x, mode, x, 0xffff, 4)
 #define EGI_EXTREME_512(is, x, z) EGI_CHOOSE(x != x, x, __builtin_ia32_##is##ps512(x, z, 4))
+#ifdef EGI_FUSES_UNASKED
+#define EGI_ROOT_512(x) egi_vector_root_avx512_f32(x)
+#else
 #define EGI_ROOT_512(x) __builtin_ia32_sqrtps512(x, 4)
+#endif
 #else
 #define EGI_ROUND_512(x, mode) __builtin_ia32_rndscaleps_mask(x, mode, x, -1, 4)
 #define EGI_EXTREME_512(is, x, z) \
@@ -59617,15 +59644,22 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
     case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
 // A sum after a product is computed in the same step, and so is a product after that, which saves jumps. They stay
 // two instructions, each of which rounds: contraction is off in the whole implementation.
+#if EGI_BYTES == 64 && defined(EGI_FUSES_UNASKED)
+#define EGI_PRODUCT_ROUNDED(x, z) egi_vector_product_avx512_f32(x, z)
+#else
+#define EGI_PRODUCT_ROUNDED(x, z) x * z
+#endif
 #if EGI_IS_WIDE && EGI_VECTORS >= 4
 #undef EGI_PRODUCT_CASES
 #define EGI_ON_1_ADD(i, e) { const vec x = s##i, w = r[i]; s##i = (e); }
 #define EGI_DO_PRODUCT(ON, ON_ADD) \
-    if (l[1].act == EGI_DO_add) { const vec_at *r = (const vec_at *)at[(++l)->slot]; EGI_FOR(ON_ADD, x * z + w) } \
-    else if (l[1].act == EGI_DO_add_k) { \
+    if (l[1].act == EGI_DO_add) { \
+        const vec_at *r = (const vec_at *)at[(++l)->slot]; \
+        EGI_FOR(ON_ADD, EGI_PRODUCT_ROUNDED(x, z) + w) \
+    } else if (l[1].act == EGI_DO_add_k) { \
         const EGI_T added = (EGI_T)constants[(++l)->also]; \
         const vec w = EGI_SPLAT(added); \
-        EGI_FOR(ON, x * z + w) \
+        EGI_FOR(ON, EGI_PRODUCT_ROUNDED(x, z) + w) \
     } else { EGI_FOR(ON, x * z) }
 #define EGI_PRODUCT_CASES \
     case EGI_DO_mul: \
@@ -59863,6 +59897,7 @@ EGI_AS_TOLD
 #undef EGI_SPLAT_32
 #undef EGI_SPLAT_64
 #undef EGI_SQRT_OF
+#undef EGI_PRODUCT_ROUNDED
 #undef EGI_SUFFIX
 #undef EGI_SUFFIX_32
 #undef EGI_T
