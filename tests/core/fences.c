@@ -73,6 +73,10 @@ static void rearrange(eg_dtype t, int64_t n, eg_tensor *a, eg_tensor *b) {
     take("concat", eg_concat(in, 2, 0), n);
     take("transpose", eg_add(eg_cast(turned, EG_INT64), 0), n);
     take("reshape", eg_reshape(turned, EG_SHAPE(-1)), n);
+    eg_tensor *columns = eg_transpose(eg_reshape(a, EG_SHAPE(n / rows_of(n), rows_of(n))));
+    take("equal to columns", eg_equal(columns, eg_reshape(b, EG_SHAPE(rows_of(n), n / rows_of(n)))), n);
+    take("every second of columns", eg_not_equal(eg_strided_slice(columns, EG_SHAPE(0, 0), EG_SHAPE(EG_END, EG_END),
+                                                                  EG_SHAPE(1, 2)), 1), n);
     take("reverse", eg_reshape(eg_reverse(plane, EG_AXES(1)), EG_SHAPE(-1)), n);
     take("every second", eg_concat(&second, 1, 0), n);
     take("repeat", eg_repeat(plane, 2, 1), n);

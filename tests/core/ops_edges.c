@@ -900,6 +900,40 @@ TEST(operands_in_every_form) {
                     same_bytes(y, of_two(op, as_a_whole(a, rows, n), as_a_whole(b, rows, n)), op, form_a, form_b, n);
                 }
 }
+// Operands whose columns follow each other in the memory, which are packed by tiles, around the sizes of vectors and
+// tiles: whole, a part of a larger one, back to front, and with axes in front.
+static eg_tensor *in_columns(eg_dtype dtype, int form, int64_t rows, int64_t n, int seed) {
+    static double v[2 * 75 * 1105];
+    const int64_t tall = n + 3, broad = rows + 4;
+    for (int64_t i = 0; i < 2 * tall * broad; i++)
+        v[i] = (double)((i * 7 + seed * 5 + i / 11) % 23) - (dtype == EG_UINT8 || dtype == EG_BOOL ? 0 : 11);
+    eg_tensor *x = eg_from_data(EG_FLOAT64, EG_SHAPE(2, tall, broad), v);
+    x = eg_slice(dtype == EG_BOOL ? eg_greater(x, 9) : eg_cast(x, dtype), EG_SHAPE(0, 1, 3), EG_SHAPE(2, n, rows));
+    if (form < 3) x = eg_squeeze(eg_slice(x, EG_SHAPE(1, 0, 0), EG_SHAPE(1, n, rows)), .axes = EG_AXES(0));
+    if (form == 0) x = eg_reshape(x, EG_SHAPE(n, rows));
+    if (form == 2) x = eg_reverse(x, EG_AXES(0));
+    return form < 3 ? eg_transpose(x) : eg_transpose(x, .perm = EG_AXES(0, 2, 1));
+}
+TEST(operands_in_columns) {
+    static const int64_t many[] = { 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 64, 70 };
+    static const int64_t lengths[] = { 1, 15, 63, 64, 65, 70, 170, 256, 257, 512, 513, 1100 };
+    static const eg_dtype all[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8, EG_BOOL };
+    for (int t = 0; t < 6; t++)
+        for (int m = 0; m < 15; m++)
+            for (int l = 0; l < 12; l++) {
+                EG_SCOPE;
+                const int64_t n = lengths[l], rows = many[m];
+                const int form = (m + l) % 4, op = all[t] == EG_BOOL ? m % 2 : (m + 2 * l + t) % 7;
+                eg_tensor *a = in_columns(all[t], form, rows, n, 0),
+                          *b = in_columns(all[t], (form + l) % 3, rows, n, 1),
+                          *whole = eg_from_data(all[t], eg_shape_of(a), eg_data(a)),
+                          *y = eg_broadcast_to(b, eg_shape_of(a));
+                y = eg_from_data(all[t], eg_shape_of(y), eg_data(y));
+                same_bytes(of_two(op, a, b), of_two(op, whole, y), op, form, form, n);
+                same_bytes(of_two(op, a, y), of_two(op, whole, y), op, form, 0, n);
+                same_bytes(of_two(op, whole, b), of_two(op, whole, y), op, 0, form, n);
+            }
+}
 TEST(columns_of_three_axes) {
     eg_tensor *x = eg_reshape(in_form(EG_FLOAT32, 0, 6, 70, 0), EG_SHAPE(2, 3, 70)),
               *planes = eg_constant(EG_SHAPE(2, 1, 1), 2, -3);
