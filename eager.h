@@ -12655,9 +12655,8 @@ static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *cons
     return x;
 }
 EGI_SMALL
-// How many elements of b, a row or a column of few elements, are one after the other in the shape of a: all, if they
-// are repeated as a whole, or each of them so many times over, as a negative number. 0: b is neither.
-static EGI_NOINLINE int64_t egi_operand_repeats(const eg_tensor *a, const eg_tensor *b) {
+// The same of any rank.
+static EGI_NOINLINE int64_t egi_operand_repeats_any(const eg_tensor *a, const eg_tensor *b) {
     int64_t times = 1;
     int i = 0, lead = a->rank - b->rank;
     if (lead < 0) return 0;
@@ -12670,34 +12669,123 @@ static EGI_NOINLINE int64_t egi_operand_repeats(const eg_tensor *a, const eg_ten
     return i || lead ? 0 : -times;
 }
 EGI_AS_TOLD
+// How many elements of b, a row or a column of few elements and of no more axes than a, are one after the other in the
+// shape of a: all, if they are repeated as a whole, or each of them so many times over, as a negative number. 0: b is
+// neither.
+static inline int64_t egi_operand_repeats(const eg_tensor *a, const eg_tensor *b) {
+#ifndef EGI_FOR_SIZE
+    const int last = b->rank - 1;
+    if (b->rank && b->size == b->dims[last] && b->size == a->dims[a->rank - 1]) return b->size;
+    if (b->rank == 2 && a->rank == 2 && b->size == a->dims[0] && b->dims[1] == 1) return -a->dims[1];
+#endif
+    return egi_operand_repeats_any(a, b);
+}
 typedef uint32_t egi_word_u32 __attribute__((aligned(1), may_alias));
 typedef uint64_t egi_word_u64 __attribute__((aligned(1), may_alias));
 typedef uint64_t egi_v16_any __attribute__((vector_size(16), aligned(1), may_alias));
+// Eight bytes of one element of 1, 4 or 8, and a vector of it.
+static inline uint64_t egi_element_word(const char *from, int64_t size) {
+    return size == 4 ? *(const egi_word_u32 *)(const void *)from * 0x100000001u
+           : size == 8 ? *(const egi_word_u64 *)(const void *)from
+           : *(const uint8_t *)(const void *)from * 0x0101010101010101u;
+}
+static inline egi_v16_any egi_element_vector(const char *from, int64_t size) {
+    const egi_v16_any zero = { 0 };
+    return zero + egi_element_word(from, size);
+}
+// Writes `bytes` bytes, at least one, and up to 31 more, that repeat v.
+static inline void egi_vector_repeat(char *to, int64_t bytes, egi_v16_any v) {
+    char *const end = to + bytes;
+    do {
+        *(egi_v16_any *)(void *)to = v;
+        *(egi_v16_any *)(void *)(to + 16) = v;
+        to += 32;
+    } while (to < end);
+}
+#if EGI_WIDE_PROGRAMS && !defined(EGI_FOR_SIZE)
+typedef int32_t egi_words_8 __attribute__((vector_size(32)));
+typedef int32_t egi_words_8_any __attribute__((vector_size(32), aligned(1), may_alias));
+typedef uint64_t egi_v32_any __attribute__((vector_size(32), aligned(1), may_alias));
+// What egi_operand_repeat does, with AVX2, for a row of less than 32 bytes and for elements that fill at most
+// EGI_SHORT_UNIT times their size: groups of n vectors are words of the same 32 bytes, in the same places, of a row
+// always, of elements of the next 32 bytes for the next group.
+enum { EGI_SHORT_UNIT = 16 };
+#define EGI_GROUPS_OF(n) \
+    for (; to + (n) * 32 <= end; from += step) \
+        for (int k = 0; k < (n); k++, to += 32) \
+            *(egi_words_8_any *)(void *)to = (egi_words_8)__builtin_ia32_permvarsi256( \
+                (egi_words_8)*(const egi_words_8_any *)(const void *)from, at[k]); \
+    break;
+EGI_AVX2 EGI_NOINLINE static void egi_operand_repeat_short(char *to, const char *end, const char *from, int64_t size,
+                                                           int64_t unit) {
+    const egi_words_8 order = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    const int shift = size == 8, words = (int)(unit >> shift) / 4, inverse = 65536 / words + 1;
+    const int n = size || words % 2 ? words : words % 4 ? words / 2 : 1;
+    const int64_t step = size ? 32 : 0;
+    egi_words_8 at[EGI_SHORT_UNIT], word = order, row;
+    if (!size) {
+        row = (egi_words_8)__builtin_ia32_maskloadd256((const egi_words_8 *)(const void *)from, words > order);
+        from = (const char *)&row;
+    }
+    for (int k = 0; k < n && k * 32 < end - to; k++, word += 8) {
+        const egi_words_8 of = ((word >> shift) * inverse) >> 16;
+        at[k] = size ? (of << shift) + (word & shift) : word - of * words;
+    }
+    switch (n) {
+        case 2: EGI_GROUPS_OF(2)
+        case 3: EGI_GROUPS_OF(3)
+        default: EGI_GROUPS_OF(n)
+    }
+    if (to == end) return;
+    const int rest = size ? ((((int)((end - to) / 4) >> shift) * inverse) >> 16) << shift : words;
+    row = (egi_words_8)__builtin_ia32_maskloadd256((const egi_words_8 *)(const void *)from, rest > order);
+    for (int k = 0; to < end; k++, to += 32)
+        *(egi_words_8_any *)(void *)to = (egi_words_8)__builtin_ia32_permvarsi256(row, at[k]);
+}
+#undef EGI_GROUPS_OF
+// The same for longer rows and units.
+EGI_AVX2 EGI_NOINLINE static void egi_operand_repeat_long(char *to, const char *end, const char *from, int64_t size,
+                                                          int64_t unit) {
+    const egi_v32_any zero = { 0 };
+    const int64_t last = unit - 32;
+    for (; size && to < end; from += size) {
+        const egi_v32_any v = zero + egi_element_word(from, size);
+        char *const next = to + unit;
+        for (; to + 32 < next; to += 64) {
+            *(egi_v32_any *)(void *)to = v;
+            *(egi_v32_any *)(void *)(to + 32) = v;
+        }
+        if (to < next) *(egi_v32_any *)(void *)to = v;
+        to = next;
+    }
+    for (; to < end; to += unit) {
+        for (int64_t k = 0; k < last; k += 32)
+            *(egi_v32_any *)(void *)(to + k) = *(const egi_v32_any *)(const void *)(from + k);
+        *(egi_v32_any *)(void *)(to + last) = *(const egi_v32_any *)(const void *)(from + last);
+    }
+}
+#endif
 // Writes `bytes` bytes, and up to 31 more, that repeat units of `unit` bytes: with a size, elements of so many bytes,
 // 1, 4 or 8, each of which fills a unit; else a row, which is one. There is at least one. A vector that goes beyond its
 // unit is written over by the next.
 static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char *from, int64_t size, int64_t unit) {
     enum { BYTES = 16 };
-    const egi_v16_any zero = { 0 };
     char *const end = to + bytes;
     if (!size && (unit == 4 || unit == 8)) { size = unit; unit = bytes; }
+#if EGI_WIDE_PROGRAMS && !defined(EGI_FOR_SIZE)
+    if (bytes >= 128 && (unit < 16 + (size != 0) || bytes >= 1024) && egi_cpu_has_avx2()) {
+        if (size ? size > 1 && unit < 4 * EGI_SHORT_UNIT : unit < 32 && unit % 4 == 0) {
+            egi_operand_repeat_short(to, end, from, size, unit);
+            return;
+        }
+        if (unit >= 32) { egi_operand_repeat_long(to, end, from, size, unit); return; }
+    }
+#endif
     if (size) {
-        do {
-            const uint64_t one = size == 4 ? *(const egi_word_u32 *)(const void *)from * 0x100000001u
-                                 : size == 8 ? *(const egi_word_u64 *)(const void *)from
-                                 : *(const uint8_t *)from * 0x0101010101010101u;
-            const egi_v16_any v = zero + one;
-            char *const next = to + unit;
-            do {
-                *(egi_v16_any *)(void *)to = v;
-                *(egi_v16_any *)(void *)(to + BYTES) = v;
-                to += 2 * BYTES;
-            } while (to < next);
-            to = next;
-            from += size;
-        } while (to < end);
+        for (; to < end; to += unit, from += size) egi_vector_repeat(to, unit, egi_element_vector(from, size));
         return;
     }
+    if (unit == BYTES) { egi_vector_repeat(to, bytes, *(const egi_v16_any *)(const void *)from); return; }
     const int64_t last = unit - BYTES;
     char row[BYTES] = { 0 };
     if (last < 0) from = (const char *)memcpy(row, from, (size_t)unit);
@@ -12709,7 +12797,7 @@ static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char 
     }
 }
 // The most bytes of rows and columns that are written out at a time, and of single elements.
-enum { EGI_NEAR_BYTES = 4096, EGI_NEAR_FILLED = 512 };
+enum { EGI_NEAR_BYTES = 4096, EGI_NEAR_ROW = 2048, EGI_NEAR_ROWS = 4, EGI_NEAR_FILLED = 512 };
 typedef struct egi_near {
     const eg_tensor *x;                     // has the result's shape and dtype
     int64_t size, count;                    // bytes of an element, elements of a step
@@ -12728,24 +12816,24 @@ static EGI_NOINLINE bool egi_number_near(const eg_tensor *x, const eg_tensor *y,
     egi_number_store(y, x->dtype, value);
     return true;
 }
-EGI_SMALL
-// Writes operand i, a row or a column, into a room, as far as the first step reads it. NULL: it is neither, or too
-// long.
+// Where operand i, a row or a column, is read in the first step: written out into a room, or, of a long row, in place.
+// NULL: it is neither, or too long.
 static EGI_NOINLINE const char *egi_operand_near_repeated(egi_near *a, const eg_tensor *y, int i) {
     const int64_t repeats = y->size ? egi_operand_repeats(a->x, y) : 0, each = repeats < 0 ? -repeats : repeats,
-                  most = EGI_NEAR_BYTES / a->size;
+                  unit = each * a->size, all = a->count * a->size;
     char *const room = a->room;
-    if (!repeats || each > most) return NULL;
-    if (a->count > most) a->count = most / each * each;
+    if (!repeats || unit > EGI_NEAR_BYTES) return NULL;
+    if (repeats > 0 && all > EGI_NEAR_ROW && (unit > EGI_NEAR_ROW / 2 || all <= unit * EGI_NEAR_ROWS)) a->count = each;
+    else if (all > EGI_NEAR_BYTES) a->count = (repeats < 0 ? EGI_NEAR_BYTES : EGI_NEAR_ROW) / unit * each;
     if (a->count < a->x->size && a->count % each) return NULL;
     a->repeats[i] = each;
     a->columns |= (unsigned)(repeats < 0) << i;
     a->written |= 1u << i;
+    if (repeats == a->count) return y->data;
     a->room += sizeof a->rooms[0];
-    egi_operand_repeat(room, a->count * a->size, y->data, repeats < 0 ? a->size : 0, each * a->size);
+    egi_operand_repeat(room, a->count * a->size, y->data, repeats < 0 ? a->size : 0, unit);
     return room;
 }
-EGI_AS_TOLD
 // Where operand i may be read in the first step: in place, in value[i] or in a room. NULL: it has another form.
 static inline const char *egi_operand_near(egi_near *a, const eg_tensor *y, int i) {
     const eg_tensor *const x = a->x;
@@ -12760,11 +12848,12 @@ static inline const char *egi_operand_near(egi_near *a, const eg_tensor *y, int 
         if (y->dtype != x->dtype || y->buffer->backend != x->buffer->backend || !(y->flags & EGI_CONTIGUOUS) ||
             y->rank > x->rank)
             return NULL;
-        if (y->size != 1) return egi_shape_same(x, y) ? from : egi_operand_near_repeated(a, y, i);
+        if (y->size != 1)
+            return y->size == x->size && egi_shape_same(x, y) ? from : egi_operand_near_repeated(a, y, i);
     }
     if (!a->fills) { a->scalars |= 1u << i; return from; }
     a->written |= 1u << i;
-    egi_operand_repeat(a->room, a->count * a->size, from, a->size, a->count * a->size);
+    egi_vector_repeat(a->room, a->count * a->size, egi_element_vector(from, a->size));
     from = a->room;
     a->room += sizeof a->rooms[0];
     return from;
@@ -12774,14 +12863,14 @@ EGI_SMALL
 static EGI_NOINLINE void egi_near_rest(const egi_op *op, egi_near *a, eg_tensor *const *in, const char **p, char *out,
                                        int64_t out_size) {
     const eg_tensor *const x = a->x;
+    const int64_t bytes = a->count * a->size;
     for (int64_t at = a->count, n; at < x->size; at += n) {
         n = egi_min64(a->count, x->size - at);
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < 5; i++) if (!((a->scalars | a->written) >> i & 1)) p[i] += bytes;
+        for (int i = 0; a->columns >> i; i++)
             if (a->columns >> i & 1)
                 egi_operand_repeat((char *)(uintptr_t)p[i], n * a->size, in[i]->data + at / a->repeats[i] * a->size,
                                    a->size, a->repeats[i] * a->size);
-            else if (!((a->scalars | a->written) >> i & 1)) p[i] += a->count * a->size;
-        }
         egi_program_run(op, 0, x->dtype, n, (const void *const *)p, a->scalars, out + at * out_size);
     }
 }

@@ -129,6 +129,54 @@ TEST(kernels_read_nothing_beside_their_operands) {
                 rearrange(dtype, n, a, b);
             }
 }
+// x + y, where x is r rows of zeros, n elements each, and y is a row or a column, at the end of its room or at the
+// beginning: is it y, written out by hand?
+static bool is_written_out(eg_dtype t, int64_t r, int64_t n, bool column, bool end) {
+    static char whole[32 * 1001 * 8];
+    const int64_t size = eg_dtype_size(t), count = column ? r : n;
+    char *const y = end ? fenced[0] + room - count * size : fenced[0];
+    for (int64_t k = 0; k < count; k++) {
+        const unsigned char b = (unsigned char)(k % 251 + 1);
+        const float f = (float)(k + 1);
+        const double d = (double)(k + 1);
+        const int32_t w = (int32_t)k + 1;
+        const int64_t l = k + 1;
+        memcpy(y + k * size, t == EG_FLOAT32 ? (const void *)&f : t == EG_FLOAT64 ? (const void *)&d : t == EG_INT32
+               ? (const void *)&w : t == EG_INT64 ? (const void *)&l : (const void *)&b, (size_t)size);
+    }
+    for (int64_t i = 0; i < r; i++)
+        for (int64_t k = 0; k < n; k++)
+            memcpy(whole + (i * n + k) * size, y + (column ? i : k) * size, (size_t)size);
+    EG_SCOPE;
+    eg_tensor *sum = eg_add(eg_zeros(t, EG_SHAPE(r, n)),
+                            eg_wrap_data(t, column ? EG_SHAPE(r, 1) : EG_SHAPE(n), (void *)y, NULL, NULL));
+    const void *to = eg_data(sum);
+    return to && memcmp(to, whole, (size_t)(r * n * size)) == 0;
+}
+// Rows and columns are written out by vectors, for whole groups of rows at once, at most some KB at a time; long rows
+// are read in place.
+TEST(rows_and_columns_are_written_out) {
+    static const int64_t longer[] = { 129, 250, 256, 300, 513, 1000 };
+    REQUIRE(fences_are_up());
+    for (int t = 0; t < 5; t++)
+        for (int64_t n = 1; n <= 40; n++)
+            for (int64_t r = 1; r <= 70; r++)
+                for (int column = 0; column < 2; column++)
+                    if (!is_written_out((eg_dtype)t, r, n, column, (r + n) % 2)) {
+                        printf("    a %s beside (%d, %d) of %s\n", column ? "column" : "row", (int)r, (int)n,
+                               eg_dtype_name((eg_dtype)t));
+                        CHECK(false);
+                    }
+    for (int t = 0; t < 5; t++)
+        for (size_t i = 0; i < sizeof longer / sizeof *longer; i++)
+            for (int64_t r = 1; r <= 32; r++)
+                CHECK(is_written_out((eg_dtype)t, r, longer[i], false, r % 2) &&
+                      is_written_out((eg_dtype)t, r, longer[i], true, r % 2));
+    for (int t = 0; t < 5; t++)
+        for (int64_t n = 2; n <= 20; n++)
+            CHECK(is_written_out((eg_dtype)t, 1001, n, true, n % 2));
+}
 #else
 TEST(kernels_read_nothing_beside_their_operands) { SKIP("memory is not fenced here"); }
+TEST(rows_and_columns_are_written_out) { SKIP("memory is not fenced here"); }
 #endif
