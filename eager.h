@@ -6869,13 +6869,13 @@ static void egi_hold_begin(egi_hold *h, const void *object) {
 }
 static void egi_hold_end(const egi_hold *h) { egi_this.holds = h->up; }
 // Whether `wanted` references are left that may be taken over.
-static bool egi_object_takeable(const egi_object *o, int32_t wanted) {
+static EGI_COLD bool egi_object_takeable(const egi_object *o, int32_t wanted) {
     for (const egi_hold *h = egi_this.holds; h; h = h->up) wanted += h->object == o;
     return __atomic_load_n(&o->taken, __ATOMIC_RELAXED) + wanted <= __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE);
 }
 // Whether all references that are left have been taken over or are held by calls of this thread: a caller who released
 // one would release another's.
-static bool egi_object_all_taken(const egi_object *o) {
+static EGI_COLD bool egi_object_all_taken(const egi_object *o) {
     return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) > 0 && !egi_object_takeable(o, 1);
 }
 // Whether up to three lists of n elements are there (a caller with fewer passes one twice). A list of no elements may
@@ -13366,8 +13366,8 @@ static EGI_COLD int egi_team_ask(void) {
     const bool wrong = end && (*end || end == own || wanted < 0 || wanted > EGI_TEAM_THREADS);
     if (wanted > 0 && !wrong) return (int)wanted;
     if (wrong && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-        egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_NUM_THREADS: '%.40s' is no number of threads, 1 to %d or 0 for the "
-                 "default, which is used", own, (int)EGI_TEAM_THREADS);
+        egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_NUM_THREADS: '%.40s' is not from 0 to %d", own,
+                 (int)EGI_TEAM_THREADS);
 #if defined(__linux__) && !defined(EAGER_NO_STDIO)
     char line[1024];
     const char *list = egi_team_line(EGI_SYSTEM_ROOT "/proc/self/status", "Cpus_allowed_list:\t", line,

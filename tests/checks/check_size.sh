@@ -63,7 +63,7 @@ lean() {
 }
 case $($CC --version 2>/dev/null | head -n 1) in
 *clang*) tape=219200 layer=425800 perceptron=82060 optimizer=435700 ;;
-*) tape=170400 layer=300100 perceptron=76200 optimizer=275200 ;;
+*) tape=170400 layer=300300 perceptron=76200 optimizer=275300 ;;
 esac
 check tape lean examples/05_tape.c $tape all "$LAYERS|$TRAINING|$FILES|$DATASETS|$KERNELS|egi_trap_" -O2
 check perceptron lean "$T/perceptron.c" $perceptron text "$LAYERS|$TRAINING|$FILES|$DATASETS|$KERNELS|egi?_tape_|egi_backward|egi_trap_|egi_(text|print)_" \

@@ -80,7 +80,7 @@ TEST(an_environment_variable) {
         setenv("EAGER_NUM_THREADS", values[i].value, 1);
         if (i == 5)                                               // the first that is wrong; it is said once
             CHECK_ERROR(CHECK_INT(threads(), values[i].count), EG_ERROR_ARGUMENT,
-                        "EAGER_NUM_THREADS: '65' is no number of threads, 1 to 64 or 0 for the default, which is used");
+                        "EAGER_NUM_THREADS: '65' is not from 0 to 64");
         else CHECK_INT(threads(), values[i].count);
         CHECK_INT(eg_error(), EG_OK);
     }
