@@ -15079,8 +15079,8 @@ static void egi_formula_run_direct(void *context, int64_t begin, int64_t end) {
 }
 EGI_SMALL
 // A run by tiles of `tall` rows and `broad` columns; units are strips of `tall` rows. Operands in `packed`, whose
-// columns follow each other in the memory, as a transposed one's do, are packed for each tile, so that half a cache line
-// of them is read at once. Where none is packed, tiles are as broad as the result.
+// columns follow each other in the memory, as a transposed one's do, are packed for each tile, so that half a cache
+// line of them is read at once. Where none is packed, tiles are as broad as the result.
 typedef struct egi_rows_job {
     const egi_rows *rows;
     const egi_formula_run *run;
@@ -15816,6 +15816,24 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     egi_parallel(units, cost, egi_reduce_run, &job);
     return true;
 }
+EGI_SHUFFLE(egi_later_u32, egi_v16_u32, 3, 4, 5, 6)
+EGI_SHUFFLE(egi_later_2_u32, egi_v16_u32, 2, 3, 4, 5)
+EGI_SHUFFLE(egi_last_u32, egi_v16_u32, 3, 3, 3, 3)
+// Writes the running sums of as many of n int32 as vectors can, and the last of them to *all; returns how many.
+// Integers may be added in any order.
+static int64_t egi_cumsum_i32(const void *x, void *y, int64_t n, uint32_t *all) {
+    const egi_v16_u32 zero = { 0 }, *f = (const egi_v16_u32 *)x;
+    egi_v16_u32 *t = (egi_v16_u32 *)y, sum = zero;
+    for (int64_t i = 0; i < n / 4; i++) {
+        egi_v16_u32 v = f[i];
+        v += egi_later_u32(zero, v);
+        v += egi_later_2_u32(zero, v);
+        t[i] = v += sum;
+        sum = egi_last_u32(v, v);
+    }
+    *all = sum[0];
+    return n / 4 * 4;
+}
 // Running sums along the middle axis: floats are added in double, integers modulo 2^64, so modulo their own width in
 // the end. exclusive: without the element itself; reverse: from the end.
 #define EGI_CUMSUM(T, ACC) { \
@@ -15828,10 +15846,14 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
                 int64_t at = (p->reverse ? (p->n - 1) * inner : 0) + j; \
                 cols = egi_min64(EGI_CHUNK, inner - j); \
                 if (cols == 1) { \
-                    ACC all = 0; \
+                    uint32_t some = 0; \
+                    int64_t i = sizeof(T) == 4 && (ACC)0.5 == 0 && step == 1 && !p->exclusive \
+                                ? egi_cumsum_i32(x, y, p->n, &some) : 0; \
+                    ACC all = (ACC)some; \
+                    at += i; \
                     if (p->exclusive) \
-                        for (int64_t i = 0; i < p->n; i++, at += step) { y[at] = (T)all; all += (ACC)x[at]; } \
-                    else for (int64_t i = 0; i < p->n; i++, at += step) { all += (ACC)x[at]; y[at] = (T)all; } \
+                        for (; i < p->n; i++, at += step) { y[at] = (T)all; all += (ACC)x[at]; } \
+                    else for (; i < p->n; i++, at += step) { all += (ACC)x[at]; y[at] = (T)all; } \
                 } \
                 for (int64_t i = 0; cols > 1 && i < p->n; i++, at += step) \
                     for (int64_t q = 0; q < cols; q++) { \

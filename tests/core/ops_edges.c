@@ -900,6 +900,32 @@ TEST(operands_in_every_form) {
                     same_bytes(y, of_two(op, as_a_whole(a, rows, n), as_a_whole(b, rows, n)), op, form_a, form_b, n);
                 }
 }
+// Running sums of int32 wrap around, at every length around the size of vectors.
+TEST(running_sums_of_int32) {
+    static int32_t v[70 * 3];
+    for (int i = 0; i < 70 * 3; i++) v[i] = (int32_t)((uint32_t)(i + 1) * 0x9e3779b9u);
+    for (int64_t n = 1; n <= 70; n++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_from_data(EG_INT32, EG_SHAPE(3, n), v);
+        for (int kind = 0; kind < 4; kind++) {
+            const bool exclusive = kind & 1, reverse = kind > 1;
+            eg_tensor *y = eg_cumsum(x, .axis = 1, .exclusive = exclusive, .reverse = reverse);
+            const int32_t *got = (const int32_t *)eg_data(y);
+            REQUIRE(got);
+            int wrong = 0;
+            for (int64_t r = 0; r < 3; r++) {
+                uint32_t all = 0;
+                for (int64_t k = 0; k < n; k++) {
+                    const int64_t at = r * n + (reverse ? n - 1 - k : k);
+                    const uint32_t before = all;
+                    all += (uint32_t)v[at];
+                    wrong += (uint32_t)got[at] != (exclusive ? before : all);
+                }
+            }
+            CHECK_INT(wrong, 0);
+        }
+    }
+}
 // Operands whose columns follow each other in the memory, which are packed by tiles, around the sizes of vectors and
 // tiles: whole, a part of a larger one, back to front, and with axes in front.
 static eg_tensor *in_columns(eg_dtype dtype, int form, int64_t rows, int64_t n, int seed) {
