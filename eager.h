@@ -12640,7 +12640,7 @@ static const eg_tensor *egi_elementwise_common(const egi_op *op, eg_tensor *cons
         (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32)) return NULL;
 #ifndef EGI_FOR_SIZE
     if (n == 2) {                                                           // most calls, without the loop
-        if (!egi_operand_twins(x, in[1])) return NULL;
+        if (!in[1] || in[1]->flags & EGI_NUMBER || !egi_operand_twins(x, in[1])) return NULL;
         p[0] = p[2] = p[3] = p[4] = x->data;
         p[1] = in[1]->data;
         return x;
@@ -12882,10 +12882,11 @@ static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor 
     const eg_tensor *x = in[0];
     const int n = op->n_in;
     for (int i = 0; i < n; i++) {
-        if (!in[i] || in[i]->object.kind != EGI_TENSOR) return egi_elementwise_any(op, in);
-        if (x->flags & EGI_NUMBER || (!(in[i]->flags & EGI_NUMBER) && in[i]->size > x->size)) x = in[i];
+        const eg_tensor *const y = in[i];
+        if (!y || y->object.kind != EGI_TENSOR) return egi_elementwise_any(op, in);
+        if (x->flags & EGI_NUMBER || y->size > x->size) x = y;          // a number's size is 1
     }
-    if (!egi_tensor_is_plain(x) || x->buffer->backend != &egi_cpu || egi_this.observer || !x->size ||
+    if ((x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) != EGI_CONTIGUOUS || x->buffer->backend != &egi_cpu || egi_this.observer || !x->size ||
         x->size >= EGI_PARALLEL_SIZE || !(op->dtypes >> x->dtype & 1) ||
         op->flags & (EGI_BOOL_FIRST | EGI_SAME_SHAPE) ||
         (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32 &&
