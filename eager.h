@@ -12886,8 +12886,8 @@ static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor 
         if (!y || y->object.kind != EGI_TENSOR) return egi_elementwise_any(op, in);
         if (x->flags & EGI_NUMBER || y->size > x->size) x = y;          // a number's size is 1
     }
-    if ((x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) != EGI_CONTIGUOUS || x->buffer->backend != &egi_cpu || egi_this.observer || !x->size ||
-        x->size >= EGI_PARALLEL_SIZE || !(op->dtypes >> x->dtype & 1) ||
+    if ((x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) != EGI_CONTIGUOUS || x->buffer->backend != &egi_cpu ||
+        egi_this.observer || !x->size || x->size >= EGI_PARALLEL_SIZE || !(op->dtypes >> x->dtype & 1) ||
         op->flags & (EGI_BOOL_FIRST | EGI_SAME_SHAPE) ||
         (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32 &&
          (in[1]->flags & EGI_NUMBER ? in[1]->number == 0 : egi_divisor_has_zero(in[1]))))
