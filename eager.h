@@ -12800,7 +12800,7 @@ static EGI_NOINLINE void egi_operand_repeat(char *to, int64_t bytes, const char 
 enum { EGI_NEAR_BYTES = 4096, EGI_NEAR_ROW = 2048, EGI_NEAR_ROWS = 4, EGI_NEAR_FILLED = 512 };
 typedef struct egi_near {
     const eg_tensor *x;                     // has the result's shape and dtype
-    int64_t size, count;                    // bytes of an element, elements of a step
+    int64_t size, count, each;              // bytes of an element, elements of a step and of the longest row there
     unsigned scalars, written, columns;     // bits of the operands that are single elements, in a room, columns there
     bool fills;                             // single elements are written out
     double value[3];
@@ -12823,9 +12823,12 @@ static EGI_NOINLINE const char *egi_operand_near_repeated(egi_near *a, const eg_
                   unit = each * a->size, all = a->count * a->size;
     char *const room = a->room;
     if (!repeats || unit > EGI_NEAR_BYTES) return NULL;
-    if (repeats > 0 && all > EGI_NEAR_ROW && (unit > EGI_NEAR_ROW / 2 || all <= unit * EGI_NEAR_ROWS)) a->count = each;
+    if (each < a->each) (void)0;                // the count is a multiple of a longer row already, and stays one
+    else if (repeats > 0 && all > EGI_NEAR_ROW && (unit > EGI_NEAR_ROW / 2 || all <= unit * EGI_NEAR_ROWS))
+        a->count = each;
     else if (all > EGI_NEAR_BYTES) a->count = (repeats < 0 ? EGI_NEAR_BYTES : EGI_NEAR_ROW) / unit * each;
     if (a->count < a->x->size && a->count % each) return NULL;
+    if (a->each < each) a->each = each;
     a->repeats[i] = each;
     a->columns |= (unsigned)(repeats < 0) << i;
     a->written |= 1u << i;
@@ -12896,6 +12899,7 @@ static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor 
     a.x = x;
     a.size = egi_dtypes[x->dtype].size;
     a.count = x->size;
+    a.each = 0;
     a.scalars = a.written = a.columns = 0;
     a.room = a.rooms[0];
     // A loop that takes tensors alone is faster.

@@ -1058,6 +1058,26 @@ TEST(rows_and_columns_that_repeat) {
                 same_values(eg_sub(x, every), eg_sub(x, columns));
             }
 }
+// Two rows or columns of different lengths beside one tensor: a step is a multiple of both.
+TEST(two_that_repeat) {
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_INT64, EG_UINT8 };
+    static const int64_t widths[] = { 3, 17, 130, 260, 300, 520, 1030 };
+    for (int k = 0; k < 3 * 3 * 7; k++) {
+        const int64_t a = k / 21 + 1, b = 3, c = widths[k % 7];
+        const eg_dtype dtype = dtypes[k / 7 % 3];
+        const eg_shape shapes[] = { EG_SHAPE(c), EG_SHAPE(b, c), EG_SHAPE(b, 1), EG_SHAPE(a, 1, 1), EG_SHAPE(a, b, 1),
+                                    EG_SHAPE(1, b, c) };
+        for (int i = 0; i < 36; i++) {
+            EG_SCOPE;
+            const eg_shape shape = EG_SHAPE(a, b, c);
+            eg_tensor *x = eg_cast(eg_random_uniform(shape, .minval = 1, .maxval = 99), dtype),
+                      *low = eg_cast(eg_random_uniform(shapes[i / 6], .minval = 1, .maxval = 50), dtype),
+                      *high = eg_cast(eg_random_uniform(shapes[i % 6], .minval = 50, .maxval = 99), dtype),
+                      *lows = eg_add(eg_zeros(dtype, shape), low), *highs = eg_add(eg_zeros(dtype, shape), high);
+            CHECK_SAME(eg_clip_by_value(x, low, high), eg_clip_by_value(x, lows, highs), 0);
+        }
+    }
+}
 // Numbers, single elements, rows and columns of small tensors are read in place or written out, whatever their place
 // among the operands.
 TEST(short_operands_have_the_bits_of_whole_tensors) {
