@@ -12823,12 +12823,13 @@ static EGI_NOINLINE const char *egi_operand_near_repeated(egi_near *a, const eg_
                   unit = each * a->size, all = a->count * a->size;
     char *const room = a->room;
     if (!repeats || unit > EGI_NEAR_BYTES) return NULL;
-    if (each < a->each) (void)0;                // the count is a multiple of a longer row already, and stays one
-    else if (repeats > 0 && all > EGI_NEAR_ROW && (unit > EGI_NEAR_ROW / 2 || all <= unit * EGI_NEAR_ROWS))
-        a->count = each;
-    else if (all > EGI_NEAR_BYTES) a->count = (repeats < 0 ? EGI_NEAR_BYTES : EGI_NEAR_ROW) / unit * each;
+    if (each >= a->each) {                      // else the count is a multiple of a longer one, and stays so
+        if (repeats > 0 && all > EGI_NEAR_ROW && (unit > EGI_NEAR_ROW / 2 || all <= unit * EGI_NEAR_ROWS))
+            a->count = each;
+        else if (all > EGI_NEAR_BYTES) a->count = (repeats < 0 ? EGI_NEAR_BYTES : EGI_NEAR_ROW) / unit * each;
+        a->each = each;
+    }
     if (a->count < a->x->size && a->count % each) return NULL;
-    if (a->each < each) a->each = each;
     a->repeats[i] = each;
     a->columns |= (unsigned)(repeats < 0) << i;
     a->written |= 1u << i;

@@ -373,7 +373,20 @@ static eg_optimizer *held_optimizer;
 static eg_metric *held_metric;
 static eg_tensor *held_tensor;
 static eg_iterator *held_iterator;
-// Each lets go of its reference once.
+// Gives back one reference more than it has: the one that the running call holds is refused.
+static void *once_more;
+static void (*once_more_release)(void);
+static void release_layer(void) { eg_layer_release((eg_layer *)once_more); }
+static void release_data(void) { eg_dataset_release((eg_dataset *)once_more); }
+static void release_optimizer(void) { eg_optimizer_release((eg_optimizer *)once_more); }
+static void release_metric(void) { eg_metric_release((eg_metric *)once_more); }
+static void release_iterator(void) { eg_iterator_release((eg_iterator *)once_more); }
+static void release_callback(void) { eg_callback_release((eg_callback *)once_more); }
+static void release_too_often(void) {
+    if (once_more) { once_more_release(); once_more_release(); }
+    once_more = NULL;
+}
+// Each lets go of its reference once, and of once_more, where a test has set it, too often.
 static void let_go(void) {
     eg_layer_release(held_model);
     eg_dataset_release(held_data);
@@ -387,6 +400,7 @@ static void let_go(void) {
     held_metric = NULL;
     held_tensor = NULL;
     held_iterator = NULL;
+    release_too_often();
 }
 static eg_tensor *square_and_let_go(eg_tensor *const *in, void *user) {
     (void)user;
@@ -487,34 +501,6 @@ TEST(a_loss_and_a_metric_may_release_the_model) {
     CHECK(eg_metric_update(metric, y, x));
     CHECK(held_metric == NULL);
 }
-// Gives back one reference more than it has: the one that the running call holds is refused.
-static void *once_more;
-static void (*once_more_release)(void);
-static void release_layer(void) { eg_layer_release((eg_layer *)once_more); }
-static void release_data(void) { eg_dataset_release((eg_dataset *)once_more); }
-static void release_optimizer(void) { eg_optimizer_release((eg_optimizer *)once_more); }
-static void release_metric(void) { eg_metric_release((eg_metric *)once_more); }
-static void release_iterator(void) { eg_iterator_release((eg_iterator *)once_more); }
-static void release_callback(void) { eg_callback_release((eg_callback *)once_more); }
-static void release_too_often(void) {
-    if (once_more) { once_more_release(); once_more_release(); }
-    once_more = NULL;
-}
-static eg_tensor *square_too_often(eg_tensor *const *in, void *user) {
-    (void)user;
-    release_too_often();
-    return eg_square(in[0]);
-}
-static eg_tensor *squares_too_often(eg_tensor *labels, eg_tensor *predictions) {
-    release_too_often();
-    return eg_square(eg_sub(labels, predictions));
-}
-static eg_tensor *rate_too_often(eg_tensor *step, const eg_schedule *schedule) {
-    (void)step;
-    (void)schedule;
-    release_too_often();
-    return eg_scalar_of(EG_FLOAT64, .5);
-}
 static bool fit_too_often(eg_fit_state *state, void *user) {
     if (user) once_more = eg_iterator_retain(state->iterator);
     release_too_often();
@@ -527,7 +513,7 @@ static void expect_too_often(void *object, void (*release)(void)) {
 TEST(a_layers_function_cannot_release_it_too_often) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1));
     for (int way = 0; way < 5; way++) {
-        eg_layer *model = eg_sequential(eg_layer_lambda("too_often", square_too_often, NULL),
+        eg_layer *model = eg_sequential(eg_layer_lambda("too_often", square_and_let_go, NULL),
                                         eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
         eg_dataset *data = few_batches();
         REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error));
@@ -569,7 +555,7 @@ TEST(a_callback_cannot_release_what_its_fit_runs_on_too_often) {
 TEST(a_schedule_a_metric_and_a_dataset_cannot_release_theirs_too_often) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1));
     eg_tensor *g = eg_scalar(1), *w = eg_variable(eg_scalar(3), "w"), *out[EG_MAX_COMPONENTS];
-    const eg_schedule schedule = {rate_too_often, {0}, NULL, NULL, 0};
+    const eg_schedule schedule = {rate_and_let_go, {0}, NULL, NULL, 0};
     eg_optimizer *sgd = eg_sgd(.schedule = schedule);
     expect_too_often(sgd, release_optimizer);
     eg_apply_gradients(sgd, &g, &w, 1);
@@ -578,12 +564,12 @@ TEST(a_schedule_a_metric_and_a_dataset_cannot_release_theirs_too_often) {
     expect_too_often(sgd, release_optimizer);
     eg_optimizer_learning_rate(sgd);
     CHECK_PENDING(EG_ERROR_STATE, "eg_optimizer_release: the only reference to the optimizer (sgd)");
-    eg_metric *metric = eg_metric_of(squares_too_often);
+    eg_metric *metric = eg_metric_of(squares_and_let_go);
     expect_too_often(metric, release_metric);
     eg_metric_update(metric, y, x);
     CHECK_PENDING(EG_ERROR_STATE, "eg_metric_release: the only reference to metric");
     for (int way = 0; way < 2; way++) {
-        eg_dataset *d = eg_dataset_map_one(eg_dataset_range(0, 2, 1), square_too_often, NULL);
+        eg_dataset *d = eg_dataset_map_one(eg_dataset_range(0, 2, 1), square_and_let_go, NULL);
         eg_iterator *it = eg_iterator_new(d);
         expect_too_often(way ? (void *)it : (void *)d, way ? release_iterator : release_data);
         CHECK_INT(eg_iterator_next(it, out), EG_FAILED);
