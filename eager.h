@@ -10918,6 +10918,8 @@ typedef float egi_stream_64 __attribute__((vector_size(64)));
 #endif
 #define EGI_STREAMED __builtin_ia32_sfence()
 #else
+#define EGI_STREAM_16(to, v) (*(to) = (v))
+#define EGI_STREAMED ((void)0)
 static inline bool egi_cache_overflows(int64_t bytes) { (void)bytes; return false; }
 #endif
 EGI_AS_TOLD
@@ -13653,18 +13655,19 @@ EAGER_API int eg_num_threads(void) {
 //# 24  KERNELS ----------------------------------------------------------------
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or tapes. A kernel's text stands once, at
 // the end of this file, and is stamped for each element type by including the file again. So each stays an ordinary
-// function in which a debugger can step. A stamp is one number, from which the texts derive the rest:
-//   the ones: the type, 1 float, 2 double, 3 int64_t, 4 float and 5 double with AVX2, 6 uint8_t, 7 int32_t, 8 float
-//     with AVX-512
-//   the tens, and every digit above the hundreds: the texts, 1 a tile of a matrix product, 2 what only floating point
-//     has, 3 sums and extremes, 5 a step of a recurrent layer, softmax and normalizations, 6 programs
-//   the hundreds: the vectors that a program's function holds, where it has text 6
-// 1532262 is texts 1, 2, 3, 5 and 6 (with 2 vectors) for double; they come in the order of the file. Each include reads
-// the whole file, which takes gcc 40 ms. From the seventh on it takes 100 ms and more memory: gcc numbers the
-// places of all that it reads, 4096 numbers for a line of less than 128 bytes and twice as many for the lines after a
-// longer one, and when the numbers run short, it keeps each token's place in a table. So texts share a stamp where they
-// can, and lines are short. Called by: the CPU's kernels (25). Must hold: a kernel allocates workspace only, and
-// returns false if it gets none; its bits depend on sizes and instruction set, never on threads. Proof:
+// function in which a debugger can step; only programs' interpreters, of which float has six, are a macro (EGI_RUN). A
+// stamp is a number of two digits, from which the texts derive the rest:
+//   the tens: for which float products, cells of recurrent layers, softmax and what else only floats have are stamped,
+//     1 float, 2 double, 4 float and 5 double with AVX2; 0: for none
+//   the ones: for which type sums, extremes and programs are stamped, with all sets of vectors that the type has:
+//     1 float, 2 double, 3 int64_t, 6 uint8_t, 7 int32_t
+// 43 is what float has beside programs with AVX2, and int64_t's sums and programs. What has AVX2 comes before what
+// chooses it. An include reads the whole file, which takes gcc 40 ms; behind 327,680 lines it takes 160 ms and more
+// memory: gcc numbers the places of all that it reads, 4096 numbers for a line of less than 128 bytes and twice as many
+// for the lines after a longer one, and when the numbers run short, it keeps each token's place in a table. So there
+// are no more stamps than types have sums, and lines are short. Called by: the CPU's kernels (25). Must hold: a kernel
+// allocates workspace only, and returns false if it gets none; its bits depend on sizes and instruction set, never on
+// threads. Proof:
 // tests/core/ops_values.c
 
 EGI_FAST
@@ -13703,7 +13706,6 @@ static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
 // Helpers that run long are not inlined, which would cost compile time and gain nothing.
 
 #define EGI_TN(name) EGI_PASTE(name, EGI_SUFFIX)
-#define EGI_TN_32(name) EGI_PASTE(name, EGI_SUFFIX_32)        // of a name that is for AVX2 in every stamp
 #define EGI_DATA(x) ((EGI_T *)(void *)(x)->data)              // in a stamped text: a tensor's elements
 #define EGI_DATA_OR_NULL(x) ((EGI_T *)egi_cpu_data_of(x))     // the same, of a tensor that may be missing or empty
 
@@ -14079,42 +14081,23 @@ EGI_AVX2 static void egi_mask_of_bools(int64_t n, int size, const void *from, vo
     else { EGI_BOOLS_AS_MASKS(int64_t) }
 }
 #undef EGI_BOOLS_AS_MASKS
-#if EGI_PROGRAMS_512
-#ifndef EGI_FOR_SIZE
-#define EGI_STAMP 368
-#include EAGER_HEADER_NAME
 #endif
-#define EGI_STAMP 868
+#if EGI_X86
+#define EGI_STAMP 43
 #include EAGER_HEADER_NAME
-#endif
-#define EGI_STAMP 51864
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 264
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 1465
-#include EAGER_HEADER_NAME
-#elif EGI_X86
-#define EGI_STAMP 5014
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 15
-#include EAGER_HEADER_NAME
-#endif
-#ifdef EGI_FOR_SIZE
-#define EGI_STAMP 1532461
+#define EGI_STAMP 56
 #include EAGER_HEADER_NAME
 #else
-#define EGI_STAMP 1532161
+#define EGI_STAMP 3
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 861
+#define EGI_STAMP 6
 #include EAGER_HEADER_NAME
 #endif
-#define EGI_STAMP 1532262
+#define EGI_STAMP 11
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 3163
+#define EGI_STAMP 22
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 3166
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 3167
+#define EGI_STAMP 7
 #include EAGER_HEADER_NAME
 #undef EGI_REDUCER
 static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
@@ -55270,7 +55253,7 @@ EGI_AS_TOLD
 
 //# 38  KERNEL TEXTS -----------------------------------------------------------
 // Idea: the texts that KERNELS stamps, once for each type, by including this
-// file with EGI_STAMP defined; nothing here is compiled otherwise. EGI_T is the
+// file with EGI_STAMP defined (24); nothing here is compiled otherwise. EGI_T is the
 // element's type, EGI_TN(name) the name with the type after it, EGI_TN(egi_sum)
 // the type of sums; the head of the texts derives them from the stamp's number.
 // Called by: the CPU's kernels (25), which choose the stamp for dtype and processor.
@@ -55280,37 +55263,22 @@ EGI_AS_TOLD
 
 #else // EGI_STAMP
 
-// A type's suffix and vectors.
-#define EGI_IS_WIDE (EGI_STAMP % 10 == 4 || EGI_STAMP % 10 == 5 || EGI_STAMP % 10 == 8)
-#if EGI_STAMP % 10 == 1
+// The float type of the texts up to attention, and its vectors.
+#define EGI_TYPE (EGI_STAMP / 10)
+#define EGI_IS_WIDE (EGI_TYPE >= 4)
+#define EGI_IS_FLOAT 1
+#if EGI_TYPE == 1
 #define EGI_SUFFIX _f32
 #define EGI_VEC egi_v16_f32
 #define EGI_SPLAT(s) { s, s, s, s }
-#ifdef EGI_ESTIMATES_ROOTS
-#define EGI_SQRT_OF egi_vector_root_f32
-#else
-#define EGI_SQRT_OF __builtin_ia32_sqrtps
-#endif
-#elif EGI_STAMP % 10 == 2
+#elif EGI_TYPE == 2
 #define EGI_SUFFIX _f64
 #define EGI_VEC egi_v16_f64
 #define EGI_SPLAT(s) { s, s }
-#define EGI_SQRT_OF __builtin_ia32_sqrtpd
-#elif EGI_STAMP % 10 == 3
-#define EGI_SUFFIX _i64
-#define EGI_SPLAT(s) { s, s }
-#define EGI_SUFFIX_32 _avx2_i64
-#define EGI_SPLAT_32(s) { s, s, s, s }
-#elif EGI_STAMP % 10 == 4
+#elif EGI_TYPE == 4
 #define EGI_SUFFIX _avx2_f32
 #define EGI_VEC egi_v32_f32
 #define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
-#ifdef EGI_ESTIMATES_ROOTS
-#define EGI_SQRT_OF egi_vector_root_avx2_f32
-#else
-#define EGI_SQRT_OF __builtin_ia32_sqrtps256
-#endif
-#define EGI_ROUND_TO(x, mode) __builtin_ia32_roundps256(x, mode)
 #define EGI_VFMA(s, b, c) EGI_FMA8F(s, b, c)
 #define EGI_FMA_ONE(s, b, c) __builtin_fmaf(s, b, c)   // for one element; written out, so that flags do not decide
 #define EGI_TILE_64 egi_tile_avx512_f32
@@ -55318,12 +55286,10 @@ EGI_AS_TOLD
 #define EGI_VEC_64 egi_v64_f32
 #define EGI_SPLAT_64(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
 #define EGI_VFMA_64(s, b, c) EGI_FMA16F(s, b, c)
-#elif EGI_STAMP % 10 == 5
+#elif EGI_TYPE == 5
 #define EGI_SUFFIX _avx2_f64
 #define EGI_VEC egi_v32_f64
 #define EGI_SPLAT(s) { s, s, s, s }
-#define EGI_SQRT_OF __builtin_ia32_sqrtpd256
-#define EGI_ROUND_TO(x, mode) __builtin_ia32_roundpd256(x, mode)
 #define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
 #define EGI_FMA_ONE(s, b, c) __builtin_fma(s, b, c)
 #define EGI_TILE_64 egi_tile_avx512_f64
@@ -55331,35 +55297,14 @@ EGI_AS_TOLD
 #define EGI_VEC_64 egi_v64_f64
 #define EGI_SPLAT_64(s) { s, s, s, s, s, s, s, s }
 #define EGI_VFMA_64(s, b, c) EGI_FMA8D(s, b, c)
-#elif EGI_STAMP % 10 == 8
-#define EGI_SUFFIX _avx512_f32
-#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
-#define EGI_SQRT_OF(x) EGI_ROOT_512(x)
-#define EGI_ROUND_TO(x, mode) EGI_ROUND_512(x, mode)
-#elif EGI_STAMP % 10 == 6
-#define EGI_SUFFIX _u8
-#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
-#define EGI_SUFFIX_32 _avx2_u8
-#define EGI_SPLAT_32(s) \
-    { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
-#else
-#define EGI_SUFFIX _i32
-#define EGI_SPLAT(s) { s, s, s, s }
-#define EGI_SUFFIX_32 _avx2_i32
-#define EGI_SPLAT_32(s) { s, s, s, s, s, s, s, s }
 #endif
-// Names and constants of code that is for AVX2 in every stamp: the strips of programs.
-#if EGI_IS_WIDE
-#define EGI_SUFFIX_32 EGI_SUFFIX
-#define EGI_SPLAT_32 EGI_SPLAT
-#endif
-#if EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 4 || EGI_STAMP % 10 == 8
+#if EGI_TYPE == 1 || EGI_TYPE == 4
 #define EGI_T float
 #define EGI_U uint32_t
 #define EGI_INT int32_t
 #define EGI_BITS_OF_T 32
 #define EGI_CASES EGI_FLOAT_CASES
-#define EGI_LONG (EGI_STAMP % 10 == 8 ? (int)EGI_LONG_AT_512 : EGI_IS_WIDE)
+#define EGI_LONG_AT 0
 #define EGI_FIRST_WHOLE 8388608.0f
 // x <= 0; 0 is chosen after the exponential, so that the comparison is made meanwhile
 #define EGI_EXP_T(x) egi_choosef(fabsf(x) > 104.0f, 0, egi_exp_below(EGI_IS_WIDE || EGI_FUSES, x))
@@ -55367,95 +55312,40 @@ EGI_AS_TOLD
 #define EGI_SIGMOID_T(x) egi_sigmoid_as(EGI_IS_WIDE || EGI_FUSES, x)
 #define EGI_CBLAS_GEMM cblas_sgemm
 #define EGI_CELL_ROW egi_cell_row_f32
-#elif EGI_STAMP % 10 == 2 || EGI_STAMP % 10 == 5
+#elif EGI_TYPE == 2 || EGI_TYPE == 5
 #define EGI_T double
 #define EGI_U uint64_t
 #define EGI_INT int64_t
 #define EGI_BITS_OF_T 64
 #define EGI_CASES EGI_FLOAT_CASES
-#define EGI_LONG (2 + EGI_IS_WIDE)
+#define EGI_LONG_AT 2
 #define EGI_FIRST_WHOLE 4503599627370496.0
 #define EGI_EXP_T(x) egi_exp_as_64(0, x)
 #define EGI_TANH_T(x) egi_tanh_as_64(0, x)
 #define EGI_SIGMOID_T(x) egi_sigmoid_as_64(0, x)
 #define EGI_CBLAS_GEMM cblas_dgemm
 #define EGI_CELL_ROW egi_cell_row_f64
-#elif EGI_STAMP % 10 == 3
-#define EGI_T int64_t
-#define EGI_U uint64_t
-#define EGI_BITS_OF_T 64
-#define EGI_CASES EGI_INT_CASES
-#define EGI_LONG EGI_LONG_AT_INTEGERS
-#elif EGI_STAMP % 10 == 7
-#define EGI_T int32_t
-#define EGI_U uint32_t
-#define EGI_BITS_OF_T 32
-#define EGI_CASES EGI_INT_CASES
-#define EGI_LONG (EGI_LONG_AT_INTEGERS + 1)
-#else
-#define EGI_T uint8_t
-#define EGI_U uint8_t
-#define EGI_BITS_OF_T 8
-#define EGI_CASES EGI_UINT_CASES
-#define EGI_LONG (EGI_LONG_AT_INTEGERS + 2)
-#endif
-#if EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 6 || EGI_STAMP % 10 == 7
-#define EGI_IS_FLOAT 0
-#define EGI_ISNAN(v) false
-#define EGI_TO_ACC(v) ((uint64_t)(v))
-#define EGI_QUOTIENT(acc, n) ((n) > 0 ? (int64_t)(acc) / (n) : 0)
-#else
-#define EGI_IS_FLOAT 1
-#define EGI_ISNAN(v) ((v) != (v))
-#define EGI_TO_ACC(v) ((double)(v))
-#define EGI_QUOTIENT(acc, n) ((acc) / (double)(n))
 #endif
 #if !EGI_IS_WIDE
 #define EGI_TARGET
 #define EGI_TARGET_FMA
 #define EGI_VECTORS_END
 #define EGI_BYTES 16
-#if EGI_FUSES && EGI_IS_FLOAT
+#if EGI_FUSES
 #define EGI_VFMA(s, b, c) EGI_TN(egi_vector_fma)(s, b, c)
 #define EGI_FMA_ONE(s, b, c) EGI_TN(egi_one_fma)(s, b, c)
 #else
 #define EGI_VFMA(s, b, c) ((c) + (s) * (b))
 #define EGI_FMA_ONE(s, b, c) ((c) + (s) * (b))
 #endif
-#elif EGI_STAMP % 10 == 8
-#define EGI_TARGET EGI_AVX512
-#define EGI_VECTORS_END EGI_UPPER_FREE
-#define EGI_BYTES 64
 #else                           // without FMA the bits are the same with AVX2 and without
 #define EGI_TARGET EGI_AVX2
 #define EGI_TARGET_FMA EGI_AVX2_FMA
 #define EGI_VECTORS_END EGI_UPPER_FREE
 #define EGI_BYTES 32
 #endif
-// How many vectors a program's function holds in registers.
-#if EGI_STAMP / 100 % 10 == 1
-#define EGI_FEW _few
-#define EGI_VECTORS 1
-#elif EGI_STAMP / 100 % 10 == 2
-#define EGI_FEW _some
-#define EGI_VECTORS 2
-#elif EGI_STAMP / 100 % 10 == 3
-#define EGI_FEW _many
-#define EGI_VECTORS 12
-#elif EGI_STAMP / 100 % 10 == 4
-#define EGI_FEW
-#define EGI_VECTORS 4
-#else
-#define EGI_FEW
-#define EGI_VECTORS 8
-#endif
 
-// Whether a text is among those of the stamp's number.
-#define EGI_STAMPS(text) \
-    (EGI_STAMP / 10 % 10 == text || EGI_STAMP / 1000 % 10 == text || EGI_STAMP / 10000 % 10 == text || \
-     EGI_STAMP / 100000 % 10 == text || EGI_STAMP / 1000000 % 10 == text)
-
-#if EGI_STAMPS(5) && (!EGI_X86 || EGI_STAMP % 10 != 1)    // once for each type: on x86, the stamp with AVX2 comes first
+#if EGI_TYPE && (!EGI_X86 || EGI_TYPE != 1) && EGI_TYPE != 5  // once for each type: on x86, the set with AVX2 is first
 // A cell's operands: pointers into one row of the batch. An output that is not wanted points to a row that is not read,
 // a missing input to a row of zeros. The pieces of `kept` are described at egi_recurrent_parameters.
 struct EGI_CELL_ROW {
@@ -55469,7 +55359,7 @@ struct EGI_CELL_ROW {
 #endif
 
 EGI_TERSE
-#if EGI_STAMPS(1)  // ------------------------------------------------------------------------- a GEMM tile
+#if EGI_TYPE  // ------------------------------------------------------------------------- a GEMM tile
 
 // The loop counts k down and has one offset for all rows: six pointers with a step each, and loops that begin elsewhere
 // in the code, are up to 12% slower. With EGI_LEAN gcc would align the loops of all functions this way.
@@ -55849,7 +55739,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_avg_pool_share)(int64_t n, EGI_T 
 }
 
 #endif
-#if EGI_STAMPS(2)  // ------------------------------------------------------------------ float and double
+#if EGI_TYPE == 1 || EGI_TYPE == 2  // ------------------------------------------------------- float and double
 
 enum { EGI_TN(EGI_MOST_NR) = (EGI_X86 ? 128 : 32) / sizeof(EGI_T) };     // columns of a tile
 typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep,
@@ -56392,7 +56282,7 @@ static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *
 
 #endif
 EGI_AS_TOLD
-#if EGI_STAMPS(2)
+#if EGI_TYPE == 1 || EGI_TYPE == 2
 // RECURRENCE. Idea: a step is one product for the whole batch, p = h · U, then a cell for each row of the batch. The
 // gradient goes from the last step to the first: a cell for each row computes dz, and dz · Uᵀ is added to dh for the
 // step before. U's gradient is one product over all steps, made by the caller.
@@ -57626,535 +57516,7 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
 }
 
 #endif
-#if EGI_STAMPS(3)  // ----------------------------------- sums and extremes: float, double, int64_t, int32_t and uint8_t
-
-// REDUCERS. Idea: an accumulator reduces many elements; egi_cpu_reduce walks over the tensor. Floats are added in
-// double, integers in their own width, where they wrap around. A row is added in eight vectors of 32 bytes side by
-// side, which for floats are the same 32 partial sums whatever the processor's vectors are.
-
-#if EGI_STAMP % 10 == 1
-typedef egi_v16_f32 EGI_TN(egi_few);                      // as many elements as there are partial sums in 32 bytes
-typedef double EGI_TN(egi_sum);
-#ifdef __clang__
-#define EGI_WIDEN(p) __builtin_convertvector(*(const EGI_TN(egi_few) *)(const void *)(p), EGI_TN(egi_sums))
-#else                                      // gcc 12 compiles __builtin_convertvector to two halves that it joins
-#define EGI_WIDEN(p) (EGI_TN(egi_sums))__builtin_ia32_cvtps2pd256(*(const EGI_TN(egi_few) *)(const void *)(p))
-#endif
-#elif EGI_IS_FLOAT
-typedef double EGI_TN(egi_sum);
-#define EGI_WIDEN(p) (*(const EGI_TN(egi_sums) *)(const void *)(p))
-#else
-typedef EGI_U EGI_TN(egi_sum);
-#define EGI_WIDEN(p) (*(const EGI_TN(egi_sums) *)(const void *)(p))
-#endif
-typedef EGI_TN(egi_sum) EGI_TN(egi_sums) __attribute__((vector_size(32), aligned(1), may_alias));
-typedef EGI_TN(egi_sum) EGI_TN(egi_sums_16) __attribute__((vector_size(16), aligned(1), may_alias));
-// Adds the squares of v to the partial sums s. Those of floats are exact in double, so that fusing leaves the bits.
-#if EGI_STAMP % 10 == 1
-#define EGI_AVX2_SUMS EGI_AVX2_FMA
-#define EGI_ADD_SQUARES(s, v) s = EGI_FMA4D(v, v, s);
-#else
-#define EGI_AVX2_SUMS EGI_AVX2
-#define EGI_ADD_SQUARES(s, v) s += v * v;
-#endif
-// v and w: 32 bytes of partial sums' elements at p.
-#if EGI_STAMP % 10 == 1
-#define EGI_WIDEN_16(p) \
-    vec v = { (double)(p)[0], (double)(p)[1] }, w = { (double)(p)[2], (double)(p)[3] };
-#else
-#define EGI_WIDEN_16(p) \
-    const vec *both = (const vec *)(const void *)(p); \
-    vec v = both[0], w = both[1];
-#endif
-typedef EGI_T EGI_TN(egi_many) __attribute__((vector_size(32), aligned(1), may_alias));
-#if EGI_STAMP % 10 == 6
-typedef signed char EGI_TN(egi_part);
-#elif EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 7
-typedef int32_t EGI_TN(egi_part);
-#else
-typedef int64_t EGI_TN(egi_part);
-#endif
-typedef EGI_TN(egi_part) EGI_TN(egi_mask) __attribute__((vector_size(32)));
-typedef EGI_TN(egi_part) EGI_TN(egi_mask_16) __attribute__((vector_size(16)));
-typedef EGI_T EGI_TN(egi_many_16) __attribute__((vector_size(16), aligned(1), may_alias));
-
-// Adds n elements to acc[0], or their squares (EGI_NORM2); EGI_PROD multiplies acc[0] by them. `kind` is a constant.
-#define EGI_TAKEN(v) (kind == EGI_NORM2 ? (v) * (v) : (v))
-#define EGI_JOINED(a, b) (EGI_TN(egi_sum))(kind == EGI_PROD ? (a) * (b) : (a) + (b))
-EGI_REDUCER void EGI_TN(egi_reduce_row_sum_plain)(int64_t n, const EGI_T *x, egi_reduction kind, EGI_TN(egi_sum) *acc) {
-    typedef EGI_TN(egi_sums_16) vec;
-    enum { LANES = (int)(32 / sizeof(EGI_TN(egi_sum))), ALL = 8 * LANES };
-    EGI_TN(egi_sum) rest = kind == EGI_PROD;
-    const vec zero = { 0 };
-    const int64_t blocks = n / ALL;
-    vec low = zero + rest, high = low;
-#define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
-#define EGI_SET(to, v) to = v;
-#define EGI_ADD_TO(p, low, high, ADD) { \
-        EGI_WIDEN_16(p) \
-        if (kind == EGI_NORM2) { v *= v; w *= w; } \
-        ADD(low, v) ADD(high, w) \
-    }
-#define EGI_ADD_HALF(ADD) \
-    EGI_ADD_TO(p, a, b, ADD) EGI_ADD_TO(p + LANES, c, d, ADD) \
-    EGI_ADD_TO(p + 2 * LANES, e, f, ADD) EGI_ADD_TO(p + 3 * LANES, g, h, ADD) \
-    p += ALL;
-    // Half of the partial sums at a time, which are as many vectors as stay in registers.
-    for (int half = blocks ? 1 : 0; half >= 0 && n >= LANES; half--) {
-        const EGI_T *p = x + half * 4 * LANES;
-        vec a = zero + rest, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
-        if (blocks) { EGI_ADD_HALF(EGI_SET) }
-        for (int64_t k = 1; k < blocks; k++) { EGI_ADD_HALF(EGI_JOIN) }
-        for (int64_t left = half ? 0 : n % ALL; left >= LANES; left -= LANES, p += LANES) EGI_ADD_TO(p, a, b, EGI_JOIN)
-        EGI_JOIN(a, c) EGI_JOIN(b, d) EGI_JOIN(e, g) EGI_JOIN(f, h)
-        EGI_JOIN(a, e) EGI_JOIN(b, f) EGI_JOIN(low, a) EGI_JOIN(high, b)
-    }
-#undef EGI_ADD_HALF
-#undef EGI_ADD_TO
-#undef EGI_SET
-#undef EGI_JOIN
-    for (int64_t i = n - n % LANES; i < n; i++) rest = EGI_JOINED(rest, EGI_TAKEN((EGI_TN(egi_sum))x[i]));
-    for (int i = 0; i < LANES / 2 && n >= LANES; i++) rest = EGI_JOINED(rest, low[i]);
-    for (int i = 0; i < LANES / 2 && n >= LANES; i++) rest = EGI_JOINED(rest, high[i]);
-    *acc = EGI_JOINED(*acc, rest);
-}
-// The same for n rows, `step` elements apart, into acc[0] to acc[m - 1], four rows at a time.
-EGI_REDUCER void EGI_TN(egi_reduce_column_sums_plain)(int64_t n, int64_t step, int64_t m, const EGI_T *x,
-                                                      egi_reduction kind, EGI_TN(egi_sum) *acc) {
-    enum { STEP = 16 };                     // a constant count, for vectors
-    for (int64_t rows = n >= 4 ? 4 : 1; n > 0; n -= rows, x += rows * step, rows = n >= 4 ? 4 : 1) {
-        const EGI_T *a0 = x, *a1 = a0 + (rows == 4 ? step : 0), *a2 = a1 + (rows == 4 ? step : 0),
-                    *a3 = a2 + (rows == 4 ? step : 0);
-#define EGI_ONE(i) (EGI_TN(egi_sum))EGI_TAKEN((EGI_TN(egi_sum))a##i[j])
-#define EGI_FOUR \
-    acc[j] = EGI_JOINED(acc[j], rows == 1 ? EGI_ONE(0) \
-                                          : EGI_JOINED(EGI_JOINED(EGI_ONE(0), EGI_ONE(1)), \
-                                                       EGI_JOINED(EGI_ONE(2), EGI_ONE(3))));
-        int64_t j = 0;
-        if (rows == 4) while (j + STEP <= m) for (const int64_t end = j + STEP; j < end; j++) EGI_FOUR
-        for (; j < m; j++) EGI_FOUR
-#undef EGI_FOUR
-    }
-}
-#if EGI_WIDE_PROGRAMS
-#define EGI_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
-// The same in vectors of 32 bytes.
-EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, egi_reduction kind,
-                                                               EGI_TN(egi_sum) *acc) {
-    typedef EGI_TN(egi_sums) vec;
-    const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
-    EGI_TN(egi_sum) rest = kind == EGI_PROD;
-    const vec zero = { 0 };
-    vec s0 = zero + rest, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
-#define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
-#define EGI_ADD_TO(i) { \
-        const vec v = EGI_WIDEN(x + i * lanes); \
-        if (kind == EGI_NORM2) { EGI_ADD_SQUARES(s##i, v) } else EGI_JOIN(s##i, v) \
-    }
-    const bool far = kind != EGI_PROD && sizeof(EGI_T) > 1 && egi_this.far;
-    for (; n >= 8 * lanes; n -= 8 * lanes, x += 8 * lanes) {
-        if (far) egi_fetch(x, 8 * lanes * (int)sizeof(EGI_T));   // bytes gain nothing
-        EGI_EIGHT(EGI_ADD_TO)
-    }
-    for (; n >= lanes; n -= lanes, x += lanes) EGI_ADD_TO(0)
-#undef EGI_ADD_TO
-    for (; n > 0; n--, x++) rest = EGI_JOINED(rest, EGI_TAKEN((EGI_TN(egi_sum))*x));
-    EGI_JOIN(s0, s1) EGI_JOIN(s2, s3) EGI_JOIN(s4, s5) EGI_JOIN(s6, s7)
-    EGI_JOIN(s0, s2) EGI_JOIN(s4, s6) EGI_JOIN(s0, s4)
-    for (int i = 0; i < lanes; i++) rest = EGI_JOINED(rest, s0[i]);
-    *acc = EGI_JOINED(*acc, rest);
-}
-EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t step, int64_t m, const EGI_T *x,
-                                                                   egi_reduction kind, EGI_TN(egi_sum) *acc) {
-    typedef EGI_TN(egi_sums) vec;
-    const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
-#define EGI_TERM(i) vec v##i = EGI_WIDEN(a##i + j); if (kind == EGI_NORM2) v##i *= v##i;
-    for (; n >= 4; n -= 4, x += 4 * step) {
-        const EGI_T *a0 = x, *a1 = a0 + step, *a2 = a1 + step, *a3 = a2 + step;
-        int64_t j = 0;
-        for (; j + lanes <= m; j += lanes) {
-            EGI_TERM(0) EGI_TERM(1) EGI_TERM(2) EGI_TERM(3)
-            EGI_JOIN(v0, v1) EGI_JOIN(v2, v3) EGI_JOIN(v0, v2) EGI_JOIN(*(vec *)(void *)(acc + j), v0)
-        }
-        for (; j < m; j++)
-            acc[j] = EGI_JOINED(acc[j], EGI_JOINED(EGI_JOINED(EGI_ONE(0), EGI_ONE(1)),
-                                                   EGI_JOINED(EGI_ONE(2), EGI_ONE(3))));
-    }
-    for (; n > 0; n--, x += step) {
-        const EGI_T *a0 = x;
-        int64_t j = 0;
-        for (; j + lanes <= m; j += lanes) { EGI_TERM(0) EGI_JOIN(*(vec *)(void *)(acc + j), v0) }
-        for (; j < m; j++) acc[j] = EGI_JOINED(acc[j], EGI_ONE(0));
-    }
-#undef EGI_TERM
-}
-#undef EGI_JOIN
-#undef EGI_EIGHT
-#endif
-#undef EGI_ONE
-#undef EGI_WIDEN
-#undef EGI_ADD_SQUARES
-#undef EGI_WIDEN_16
-
-// The first element that no other exceeds is the largest; a NaN replaces anything but a NaN.
-#define EGI_MORE(v, top) ((v) > (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
-#define EGI_LESS(v, top) ((v) < (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
-#define EGI_PICK(condition, a, b) ((vec)(((bits)(a) & (bits)(condition)) | ((bits)(b) & ~(bits)(condition))))
-// v where it is more (or less) than top, never if one of them is NaN.
-#if defined(__clang__) || !EGI_X86 || EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 7
-#define EGI_EXTREME_16(NAME, CMP, v, top) EGI_PICK((v) CMP (top), v, top)
-#elif EGI_STAMP % 10 == 1
-#define EGI_EXTREME_16(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##ps(v, top))
-#elif EGI_STAMP % 10 == 2
-#define EGI_EXTREME_16(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##pd(v, top))
-#else
-#define EGI_EXTREME_16(NAME, CMP, v, top) \
-    ((vec)__builtin_ia32_p##NAME##ub128((egi_v16_i8)(v), (egi_v16_i8)(top)))
-#endif
-#if EGI_STAMP % 10 == 1 && EGI_X86 && !defined(__clang__)
-#define EGI_ODD_16(v, w) (bits)__builtin_ia32_cmpunordps(v, w)
-#elif EGI_STAMP % 10 == 2 && EGI_X86 && !defined(__clang__)
-#define EGI_ODD_16(v, w) (bits)__builtin_ia32_cmpunordpd(v, w)
-#else
-#define EGI_ODD_16(v, w) (bits)(((v) != (v)) | ((w) != (w)))
-#endif
-#define EGI_ANY_16(odd) (((egi_v16_i64)(odd))[0] | ((egi_v16_i64)(odd))[1])
-#define EGI_OF_ROW(r) (*(const vec *)(const void *)(row[r] + j))
-#define EGI_TAKE_16(NAME, CMP, v, low, high) { \
-        low = EGI_EXTREME_16(NAME, CMP, (v)[0], low); \
-        high = EGI_EXTREME_16(NAME, CMP, (v)[1], high); \
-        if (EGI_IS_FLOAT) odd |= EGI_ODD_16((v)[0], (v)[1]); \
-    }
-#define EGI_EXTREME(NAME, WINS, CMP) \
-    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _plain))(int64_t n, const EGI_T *x, \
-                                                                                 EGI_T *acc) { \
-        typedef EGI_TN(egi_many_16) vec; \
-        typedef EGI_TN(egi_mask_16) bits; \
-        enum { LANES = (int)(32 / sizeof(EGI_T)), ALL = 4 * LANES }; \
-        const EGI_T *from = x; \
-        int64_t left = n; \
-        EGI_T top = *acc; \
-        bool nan = false; \
-        if (n >= LANES && EGI_STAMP % 10 != 3) {                /* these vectors have no comparison of int64 */ \
-            const vec zero = { 0 }; \
-            vec a = zero + top, b = a, c = a, d = a, e = a, f = a, g = a, h = a; \
-            bits odd = { 0 }; \
-            for (; left >= ALL; left -= ALL, x += ALL) { \
-                const vec *v = (const vec *)(const void *)x; \
-                EGI_TAKE_16(NAME, CMP, v, a, b) EGI_TAKE_16(NAME, CMP, v + 2, c, d) \
-                EGI_TAKE_16(NAME, CMP, v + 4, e, f) EGI_TAKE_16(NAME, CMP, v + 6, g, h) \
-            } \
-            for (; left > 0; left -= LANES, x += LANES) {   /* the last two vectors may overlap those before */ \
-                const vec *v = (const vec *)(const void *)(left < LANES ? x + left - LANES : x); \
-                EGI_TAKE_16(NAME, CMP, v, a, b) \
-            } \
-            a = EGI_EXTREME_16(NAME, CMP, c, a), b = EGI_EXTREME_16(NAME, CMP, d, b); \
-            e = EGI_EXTREME_16(NAME, CMP, g, e), f = EGI_EXTREME_16(NAME, CMP, h, f); \
-            a = EGI_EXTREME_16(NAME, CMP, e, a), b = EGI_EXTREME_16(NAME, CMP, f, b); \
-            for (int i = 0; i < LANES / 2; i++) top = a[i] CMP top ? a[i] : top; \
-            for (int i = 0; i < LANES / 2; i++) top = b[i] CMP top ? b[i] : top; \
-            for (int i = 0; EGI_IS_FLOAT && i < LANES / 2; i++) nan |= odd[i] != 0; \
-        } \
-        for (; left > 0; left--, x++) if (WINS(*x, top)) top = *x; \
-        for (int64_t i = 0; nan && i < n; i++) if (EGI_ISNAN(from[i])) { top = from[i]; break; } \
-        if (WINS(top, *acc)) *acc = top; \
-    } \
-    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, NAME), \
-                                      _plain))(int64_t n, int64_t step, int64_t m, const EGI_T *x, EGI_T *acc) { \
-        typedef EGI_TN(egi_many_16) vec; \
-        typedef EGI_TN(egi_mask_16) bits; \
-        const int lanes = (int)(sizeof(vec) / sizeof(EGI_T)); \
-        /* two rows at a time; what is taken up twice, of the last row or the last vector, changes nothing */ \
-        for (; n > 0; x += 2 * step, n -= 2) { \
-            const EGI_T *row[2] = { x, x + (n > 1 ? step : 0) }; \
-            for (int64_t j = 0, end; j < m; j = end) { \
-                end = !EGI_IS_FLOAT || m < lanes ? m : j + lanes; \
-                if (EGI_IS_FLOAT && m >= lanes) { \
-                    if (end > m) j = (end = m) - lanes; \
-                    const vec v = EGI_OF_ROW(0), w = EGI_OF_ROW(1), before = *(const vec *)(const void *)(acc + j), \
-                              top = EGI_EXTREME_16(NAME, CMP, v, before); \
-                    const bits odd = EGI_ODD_16(v, w); \
-                    if (!EGI_ANY_16(odd)) { \
-                        *(vec *)(void *)(acc + j) = EGI_EXTREME_16(NAME, CMP, w, top); \
-                        continue; \
-                    } \
-                } \
-                for (int r = 0; r < 2; r++) \
-                    for (int64_t i = j; i < end; i++) if (WINS(row[r][i], acc[i])) acc[i] = row[r][i]; \
-            } \
-        } \
-    } \
-    static void EGI_TN(EGI_PASTE(egi_fold_, NAME))(int64_t n, int64_t m, void *acc) { \
-        EGI_T *y = (EGI_T *)acc; \
-        for (int64_t j = 0; j < m; j++) { \
-            EGI_T top = y[j * n]; \
-            for (int64_t i = 1; i < n; i++) if (WINS(y[j * n + i], top)) top = y[j * n + i]; \
-            y[j] = top; \
-        } \
-    }
-EGI_EXTREME(max, EGI_MORE, >)
-EGI_EXTREME(min, EGI_LESS, <)
-#undef EGI_EXTREME
-#undef EGI_ANY_16
-#undef EGI_TAKE_16
-#undef EGI_ODD_16
-#undef EGI_EXTREME_16
-#if EGI_WIDE_PROGRAMS
-// The same in vectors of 32 bytes. v is chosen if it is more (or less) than top, never if one of them is NaN, as the
-// instructions for maxima and minima do. AVX2 has none for int64, and clang finds them by itself.
-#if defined(__clang__) || EGI_STAMP % 10 == 3
-#define EGI_EXTREME_OF(NAME, CMP, v, top) EGI_PICK((v) CMP (top), v, top)
-#elif EGI_STAMP % 10 == 1
-#define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##ps256(v, top))
-#elif EGI_STAMP % 10 == 2
-#define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##pd256(v, top))
-#elif EGI_STAMP % 10 == 6
-#define EGI_EXTREME_OF(NAME, CMP, v, top) \
-    ((vec)__builtin_ia32_p##NAME##ub256((egi_mask_bytes)(v), (egi_mask_bytes)(top)))
-#else
-#define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_p##NAME##sd256((bits)(v), (bits)(top)))
-#endif
-#define EGI_EXTREME(NAME, WINS, CMP) \
-    EGI_AVX2 EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _avx2))( \
-        int64_t n, const EGI_T *x, EGI_T *acc) { \
-        typedef EGI_TN(egi_many) vec; \
-        const vec zero = {0}; \
-        typedef EGI_TN(egi_mask) bits; \
-        const int lanes = (int)(sizeof(vec) / sizeof(EGI_T)); \
-        const EGI_T *from = x; \
-        int64_t left = n; \
-        EGI_T top = *acc; \
-        vec m0 = zero + top, m1  = m0, m2 = m0, m3 = m0; \
-        bits nan = {0}; \
-        const bool far = sizeof(EGI_T) > 1 && egi_this.far; \
-        if (n >= lanes) {                                                                                             \
-            for (; left >= 4 * lanes; left -= 4 * lanes, x += 4 * lanes) {                                            \
-                const vec *v = (const vec *)(const void *)x;                                                          \
-                m0 = EGI_EXTREME_OF(NAME, CMP, v[0], m0);                                                             \
-                m1 = EGI_EXTREME_OF(NAME, CMP, v[1], m1);                                                             \
-                m2 = EGI_EXTREME_OF(NAME, CMP, v[2], m2);                                                             \
-                m3 = EGI_EXTREME_OF(NAME, CMP, v[3], m3);                                                             \
-                if (far) egi_fetch(x, 4 * (int)lanes * (int)sizeof(EGI_T));                                           \
-                if (EGI_IS_FLOAT) nan |= ((v[0] != v[0]) | (v[1] != v[1])) | ((v[2] != v[2]) | (v[3] != v[3]));       \
-            }                                                                                                         \
-            for (; left > 0; left -= lanes, x += lanes) {   /* the last vector may overlap the one before */          \
-                const vec v = *(const vec *)(const void *)(left < lanes ? x + left - lanes : x);                      \
-                m0 = EGI_EXTREME_OF(NAME, CMP, v, m0);                                                                \
-                if (EGI_IS_FLOAT) nan |= v != v;                                                                      \
-            }                                                                                                         \
-            m0 = EGI_EXTREME_OF(NAME, CMP, m1, m0);                                                                   \
-            m2 = EGI_EXTREME_OF(NAME, CMP, m3, m2);                                                                   \
-            m0 = EGI_EXTREME_OF(NAME, CMP, m2, m0);                                                                   \
-            for (int i = 0; i < lanes; i++) top = m0[i] CMP top ? m0[i] : top;                                        \
-        }                                                                                                             \
-        for (; left > 0; left--, x++) if (WINS(*x, top)) top = *x;                                                    \
-        bool any = false;                                                                                             \
-        for (int i = 0; EGI_IS_FLOAT && i < lanes; i++) any |= nan[i] != 0;                                           \
-        for (int64_t i = 0; any && i < n; i++) if (EGI_ISNAN(from[i])) { top = from[i]; break; }                      \
-        if (WINS(top, *acc)) *acc = top; \
-    } \
-    EGI_AVX2 EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, NAME), _avx2))( \
-        int64_t n, int64_t step, int64_t m, const EGI_T *x, EGI_T *acc) { \
-        typedef EGI_TN(egi_many) vec; \
-        typedef EGI_TN(egi_mask) bits; \
-        const int lanes = (int)(sizeof(vec) / sizeof(EGI_T)); \
-        /* four rows at a time; what is taken up twice, of the last row or the last vector, changes nothing */ \
-        for (; n > 0; x += 4 * step, n -= 4) { \
-            const EGI_T *row[4] = { x, x + (n > 1 ? 1 : 0) * step, x + (n > 2 ? 2 : 0) * step, \
-                                    x + (n > 3 ? 3 : 0) * step }; \
-            for (int64_t j = 0, end; j < m; j = end) { \
-                end = m < lanes ? m : j + lanes; \
-                if (m >= lanes) { \
-                    if (end > m) j = (end = m) - lanes; \
-                    const vec v = EGI_OF_ROW(0), w = EGI_OF_ROW(1), y = EGI_OF_ROW(2), z = EGI_OF_ROW(3); \
-                    vec top = *(const vec *)(const void *)(acc + j); \
-                    const bits nan = ((v != v) | (w != w)) | ((y != y) | (z != z)); \
-                    top = EGI_EXTREME_OF(NAME, CMP, v, top); \
-                    top = EGI_EXTREME_OF(NAME, CMP, w, top); \
-                    top = EGI_EXTREME_OF(NAME, CMP, y, top); \
-                    top = EGI_EXTREME_OF(NAME, CMP, z, top); \
-                    if (!EGI_IS_FLOAT || !__builtin_ia32_pmovmskb256((egi_mask_bytes)nan)) { \
-                        *(vec *)(void *)(acc + j) = top; \
-                        continue; \
-                    } \
-                } \
-                for (int r = 0; r < 4; r++) \
-                    for (int64_t i = j; i < end; i++) if (WINS(row[r][i], acc[i])) acc[i] = row[r][i]; \
-            } \
-        } \
-    }
-EGI_EXTREME(max, EGI_MORE, >)
-EGI_EXTREME(min, EGI_LESS, <)
-#undef EGI_EXTREME
-#undef EGI_EXTREME_OF
-#endif
-#undef EGI_OF_ROW
-#undef EGI_MORE
-#undef EGI_LESS
-#undef EGI_PICK
-
-#define EGI_FOLD_BY(NAME, KIND) \
-    static void EGI_TN(EGI_PASTE(egi_fold_, NAME))(int64_t n, int64_t m, void *acc) { \
-        const egi_reduction kind = KIND; \
-        EGI_TN(egi_sum) *y = (EGI_TN(egi_sum) *)acc; \
-        for (int64_t j = 0; j < m; j++) { \
-            EGI_TN(egi_sum) all = y[j * n]; \
-            for (int64_t i = 1; i < n; i++) all = EGI_JOINED(all, y[j * n + i]); \
-            y[j] = all; \
-        } \
-    }
-EGI_FOLD_BY(sums, EGI_SUM)
-EGI_FOLD_BY(products, EGI_PROD)
-#undef EGI_FOLD_BY
-static void EGI_TN(egi_fold_begin_sums)(int64_t m, void *acc) { memset(acc, 0, (size_t)m * sizeof(EGI_TN(egi_sum))); }
-static void EGI_TN(egi_fold_begin_products)(int64_t m, void *acc) {
-    for (int64_t j = 0; j < m; j++) ((EGI_TN(egi_sum) *)acc)[j] = 1;
-}
-#if EGI_IS_FLOAT
-#define EGI_GREATEST ((EGI_T)INFINITY)
-#define EGI_LEAST (-EGI_GREATEST)
-#else
-#define EGI_LEAST ((EGI_T)-1 < 0 ? (EGI_T)((EGI_U)1 << (sizeof(EGI_T) * 8 - 1)) : (EGI_T)0)
-#define EGI_GREATEST ((EGI_T)~EGI_LEAST)
-#endif
-static void EGI_TN(egi_fold_begin_max)(int64_t m, void *acc) {
-    for (int64_t j = 0; j < m; j++) ((EGI_T *)acc)[j] = EGI_LEAST;
-}
-static void EGI_TN(egi_fold_begin_min)(int64_t m, void *acc) {
-    for (int64_t j = 0; j < m; j++) ((EGI_T *)acc)[j] = EGI_GREATEST;
-}
-#undef EGI_LEAST
-#undef EGI_GREATEST
-// y = the sums or products; for floats and int64 also the means, for floats the roots.
-static void EGI_TN(egi_fold_end_sums)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
-    const EGI_TN(egi_sum) *s = (const EGI_TN(egi_sum) *)acc;
-    EGI_T *to = (EGI_T *)y;
-    if (kind == EGI_MEAN) for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)EGI_QUOTIENT(s[j], n);
-    else if (kind == EGI_NORM2) for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)sqrt((double)s[j]);
-    else for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)s[j];
-}
-static void EGI_TN(egi_fold_end_extremes)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
-    (void)kind, (void)n;
-    memcpy(y, acc, (size_t)m * sizeof(EGI_T));
-}
-#if EGI_STAMP % 10 == 1
-#define EGI_FEW_EXTREMES(NAME, CMP) \
-    static void EGI_TN(EGI_PASTE(egi_few_, NAME))(egi_reduction kind, int64_t outer, int64_t n, int64_t inner, \
-                                                  const void *from, void *to) { \
-        const EGI_T *x = (const EGI_T *)from; \
-        EGI_T *y = (EGI_T *)to; \
-        (void)kind; \
-        for (; outer > 0; outer--, x += (n - 1) * inner) \
-            for (int64_t i = 0; i < inner; i++, x++, y++) { \
-                EGI_T top = *x; \
-                bool nan = EGI_ISNAN(top); \
-                for (int64_t k = 1; k < n; k++) { \
-                    const EGI_T v = x[k * inner]; \
-                    top = v CMP top ? v : top; \
-                    nan |= EGI_ISNAN(v); \
-                } \
-                for (int64_t k = 0; nan && k < n; k++) if (EGI_ISNAN(x[k * inner])) { top = x[k * inner]; break; } \
-                *y = top; \
-            } \
-    }
-EGI_FEW_EXTREMES(max, >)
-EGI_FEW_EXTREMES(min, <)
-#undef EGI_FEW_EXTREMES
-// The elements of a short row are joined in order, those of a column by fours, as egi_reduce_column_sums_plain does.
-#define EGI_FEW_SUMS(NAME, KIND) \
-    static void EGI_TN(EGI_PASTE(egi_few_, NAME))(egi_reduction end, int64_t outer, int64_t n, int64_t inner, \
-                                                  const void *from, void *to) { \
-        const egi_reduction kind = KIND; \
-        const EGI_T *x = (const EGI_T *)from; \
-        EGI_T *y = (EGI_T *)to; \
-        for (; outer > 0; outer--, x += (n - 1) * inner) \
-            for (int64_t i = 0; i < inner; i++, x++, y++) { \
-                EGI_TN(egi_sum) all = kind == EGI_PROD; \
-                int64_t k = 0; \
-                for (; inner > 1 && k + 4 <= n; k += 4) \
-                    all = EGI_JOINED(all, EGI_JOINED(EGI_JOINED(EGI_OF_FEW(k), EGI_OF_FEW(k + 1)), \
-                                                     EGI_JOINED(EGI_OF_FEW(k + 2), EGI_OF_FEW(k + 3)))); \
-                for (; k < n; k++) all = EGI_JOINED(all, EGI_OF_FEW(k)); \
-                EGI_TN(egi_fold_end_sums)(end, n, 1, &all, y); \
-            } \
-    }
-#define EGI_OF_FEW(k) (EGI_TN(egi_sum))EGI_TAKEN((EGI_TN(egi_sum))x[(k) * inner])
-EGI_FEW_SUMS(sums, EGI_SUM)
-EGI_FEW_SUMS(products, EGI_PROD)
-EGI_FEW_SUMS(squares, EGI_NORM2)
-#undef EGI_FEW_SUMS
-#undef EGI_OF_FEW
-#define EGI_OR_NULL(function) EGI_TN(function)
-#else
-#define EGI_OR_NULL(function) NULL
-#endif
-#undef EGI_JOINED
-#undef EGI_TAKEN
-
-// Makes these functions for an instruction set from the texts above.
-#define EGI_SUMS(target, set, text, what, kind) \
-    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), set))(int64_t n, const void *x, void *acc) { \
-        EGI_TN(EGI_PASTE(egi_reduce_row_sum, text))(n, (const EGI_T *)x, kind, (EGI_TN(egi_sum) *)acc); \
-    } \
-    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_columns_, what), \
-                                        set))(int64_t n, int64_t step, int64_t m, const void *x, void *acc) { \
-        EGI_TN(EGI_PASTE(egi_reduce_column_sums, text))(n, step, m, (const EGI_T *)x, kind, \
-                                                        (EGI_TN(egi_sum) *)acc); \
-    }
-#define EGI_EXTREMES(target, set, text, what) \
-    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), set))(int64_t n, const void *x, void *acc) { \
-        EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), text))(n, (const EGI_T *)x, (EGI_T *)acc); \
-    } \
-    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_columns_, what), \
-                                        set))(int64_t n, int64_t step, int64_t m, const void *x, void *acc) { \
-        EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, what), text))(n, step, m, (const EGI_T *)x, (EGI_T *)acc); \
-    }
-#if EGI_WIDE_PROGRAMS
-#define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__) MAKE(EGI_AVX2_SUMS, _in_32, _avx2, __VA_ARGS__)
-#define EGI_SETS(function) { EGI_TN(EGI_PASTE(function, _in_16)), EGI_TN(EGI_PASTE(function, _in_32)) }
-#else
-#define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__)
-#define EGI_SETS(function) { EGI_TN(EGI_PASTE(function, _in_16)), EGI_TN(EGI_PASTE(function, _in_16)) }
-#endif
-EGI_IN_SETS(EGI_SUMS, sums, EGI_SUM)
-EGI_IN_SETS(EGI_SUMS, products, EGI_PROD)
-EGI_IN_SETS(EGI_EXTREMES, max)
-EGI_IN_SETS(EGI_EXTREMES, min)
-EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_sums) = { sizeof(EGI_TN(egi_sum)),
-                                                                  EGI_SETS(egi_reduce_row_sums),
-                                                                  EGI_SETS(egi_reduce_columns_sums),
-                                                      EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
-                                                      EGI_TN(egi_fold_end_sums), EGI_OR_NULL(egi_few_sums) };
-EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_products) = { sizeof(EGI_TN(egi_sum)),
-                                                                      EGI_SETS(egi_reduce_row_products),
-                                                                      EGI_SETS(egi_reduce_columns_products),
-                                                      EGI_TN(egi_fold_begin_products), EGI_TN(egi_fold_products),
-                                                      EGI_TN(egi_fold_end_sums), EGI_OR_NULL(egi_few_products) };
-EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_max) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_max),
-                                                                 EGI_SETS(egi_reduce_columns_max),
-                                                     EGI_TN(egi_fold_begin_max), EGI_TN(egi_fold_max),
-                                                     EGI_TN(egi_fold_end_extremes), EGI_OR_NULL(egi_few_max) };
-EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_min) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_min),
-                                                                 EGI_SETS(egi_reduce_columns_min),
-                                                     EGI_TN(egi_fold_begin_min), EGI_TN(egi_fold_min),
-                                                     EGI_TN(egi_fold_end_extremes), EGI_OR_NULL(egi_few_min) };
-#if EGI_IS_FLOAT                           // norms are of floats
-EGI_IN_SETS(EGI_SUMS, squares, EGI_NORM2)
-EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_TN(egi_sum)),
-                                                                     EGI_SETS(egi_reduce_row_squares),
-                                                                     EGI_SETS(egi_reduce_columns_squares),
-                                                         EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
-                                                         EGI_TN(egi_fold_end_sums), EGI_OR_NULL(egi_few_squares) };
-#endif
-#undef EGI_SUMS
-#undef EGI_EXTREMES
-#undef EGI_IN_SETS
-#undef EGI_AVX2_SUMS
-#undef EGI_SETS
-#undef EGI_OR_NULL
-
-#endif
-#if EGI_STAMPS(5)  // ------------------------------------- a step of a recurrent layer, softmax and normalizations
+#if EGI_TYPE && EGI_TYPE != 5  // ------------------------------ a step of a recurrent layer, softmax and normalizations
 
 // Stands before a loop whose result may be an operand's memory, element by element: gcc at -O2 would otherwise make no
 // vectors. Clang tests at run time whether arrays are equal or apart, but not with -Os.
@@ -58434,7 +57796,7 @@ EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T 
         } \
         return EGI_TN(egi_piece_total)(sum); \
     }
-#if EGI_STAMP % 10 == 4 && EGI_PROGRAMS_512
+#if EGI_TYPE == 4 && EGI_PROGRAMS_512
 EGI_ROW_EXP(EGI_AVX512, egi_row_exp_512, 16)                // the same lanes in vectors of 64 bytes
 EGI_ROW_EXP(EGI_TARGET_FMA, egi_row_exp_32, 8)
 static inline double EGI_TN(egi_row_exp)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) {
@@ -59074,7 +58436,7 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 #endif // !EGI_IS_WIDE || EGI_WIDE_PROGRAMS
 
 #endif
-#if EGI_STAMPS(2)  // ------------------------------------------------------------------------------- attention
+#if EGI_TYPE == 1 || EGI_TYPE == 2  // -------------------------------------------------------------------- attention
 
 // ATTENTION. Idea: the T x S scores are never held. Blocks of EGI_ATTEND queries meet blocks of as many keys, so that
 // scores, weights and their gradients stay in cache, and egi_scores_step accumulates each block (Milakov & Gimelshein
@@ -59092,7 +58454,7 @@ enum { EGI_TN(EGI_ATTEND) = 96, EGI_TN(EGI_ATTEND_BYTES) = 1 << 19, EGI_TN(EGI_A
 enum { EGI_TN(EGI_ATTEND_FEW) = 2 };
 // The most elements of dq in all of the gradient's parts.
 enum { EGI_TN(EGI_ATTEND_SUMS) = 1 << 20 };
-#if EGI_X86 && EGI_STAMP % 10 == 1
+#if EGI_X86 && EGI_TYPE == 1
 #define EGI_IN_ROWS(name) EGI_IN_VECTORS(name)
 #else
 #define EGI_IN_ROWS(name) EGI_TN(name)
@@ -59491,7 +58853,582 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 }
 #undef EGI_IN_ROWS
 #endif
-#if EGI_STAMPS(6)  // -------------------------------------------------------------------------------- programs
+
+// The type of sums, extremes and programs: an integer, or still the same.
+#if EGI_STAMP % 10 != EGI_STAMP / 10
+#undef EGI_TYPE
+#undef EGI_SUFFIX
+#undef EGI_SPLAT
+#undef EGI_T
+#undef EGI_U
+#undef EGI_BITS_OF_T
+#undef EGI_CASES
+#undef EGI_LONG_AT
+#undef EGI_IS_FLOAT
+#define EGI_TYPE (EGI_STAMP % 10)
+#define EGI_IS_FLOAT 0
+#if EGI_TYPE == 3
+#define EGI_SUFFIX _i64
+#define EGI_SPLAT(s) { s, s }
+#define EGI_T int64_t
+#define EGI_U uint64_t
+#define EGI_BITS_OF_T 64
+#define EGI_CASES EGI_INT_CASES
+#define EGI_LONG_AT EGI_LONG_AT_INTEGERS
+#elif EGI_TYPE == 6
+#define EGI_SUFFIX _u8
+#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#define EGI_T uint8_t
+#define EGI_U uint8_t
+#define EGI_BITS_OF_T 8
+#define EGI_CASES EGI_UINT_CASES
+#define EGI_LONG_AT (EGI_LONG_AT_INTEGERS + 2)
+#else
+#define EGI_SUFFIX _i32
+#define EGI_SPLAT(s) { s, s, s, s }
+#define EGI_T int32_t
+#define EGI_U uint32_t
+#define EGI_BITS_OF_T 32
+#define EGI_CASES EGI_INT_CASES
+#define EGI_LONG_AT (EGI_LONG_AT_INTEGERS + 1)
+#endif
+#endif
+#if EGI_IS_FLOAT
+#define EGI_ISNAN(v) ((v) != (v))
+#define EGI_QUOTIENT(acc, n) ((acc) / (double)(n))
+#else
+#define EGI_ISNAN(v) false
+#define EGI_QUOTIENT(acc, n) ((n) > 0 ? (int64_t)(acc) / (n) : 0)
+#endif
+
+// ------------------------------------------- sums and extremes: float, double, int64_t, int32_t and uint8_t
+
+// REDUCERS. Idea: an accumulator reduces many elements; egi_cpu_reduce walks over the tensor. Floats are added in
+// double, integers in their own width, where they wrap around. A row is added in eight vectors of 32 bytes side by
+// side, which for floats are the same 32 partial sums whatever the processor's vectors are.
+
+#if EGI_TYPE == 1
+typedef egi_v16_f32 EGI_TN(egi_few);                      // as many elements as there are partial sums in 32 bytes
+typedef double EGI_TN(egi_sum);
+#ifdef __clang__
+#define EGI_WIDEN(p) __builtin_convertvector(*(const EGI_TN(egi_few) *)(const void *)(p), EGI_TN(egi_sums))
+#else                                      // gcc 12 compiles __builtin_convertvector to two halves that it joins
+#define EGI_WIDEN(p) (EGI_TN(egi_sums))__builtin_ia32_cvtps2pd256(*(const EGI_TN(egi_few) *)(const void *)(p))
+#endif
+#elif EGI_IS_FLOAT
+typedef double EGI_TN(egi_sum);
+#define EGI_WIDEN(p) (*(const EGI_TN(egi_sums) *)(const void *)(p))
+#else
+typedef EGI_U EGI_TN(egi_sum);
+#define EGI_WIDEN(p) (*(const EGI_TN(egi_sums) *)(const void *)(p))
+#endif
+typedef EGI_TN(egi_sum) EGI_TN(egi_sums) __attribute__((vector_size(32), aligned(1), may_alias));
+typedef EGI_TN(egi_sum) EGI_TN(egi_sums_16) __attribute__((vector_size(16), aligned(1), may_alias));
+// Adds the squares of v to the partial sums s. Those of floats are exact in double, so that fusing leaves the bits.
+#if EGI_TYPE == 1
+#define EGI_AVX2_SUMS EGI_AVX2_FMA
+#define EGI_ADD_SQUARES(s, v) s = EGI_FMA4D(v, v, s);
+#else
+#define EGI_AVX2_SUMS EGI_AVX2
+#define EGI_ADD_SQUARES(s, v) s += v * v;
+#endif
+// v and w: 32 bytes of partial sums' elements at p.
+#if EGI_TYPE == 1
+#define EGI_WIDEN_16(p) \
+    vec v = { (double)(p)[0], (double)(p)[1] }, w = { (double)(p)[2], (double)(p)[3] };
+#else
+#define EGI_WIDEN_16(p) \
+    const vec *both = (const vec *)(const void *)(p); \
+    vec v = both[0], w = both[1];
+#endif
+typedef EGI_T EGI_TN(egi_many) __attribute__((vector_size(32), aligned(1), may_alias));
+#if EGI_TYPE == 6
+typedef signed char EGI_TN(egi_part);
+#elif EGI_TYPE == 1 || EGI_TYPE == 7
+typedef int32_t EGI_TN(egi_part);
+#else
+typedef int64_t EGI_TN(egi_part);
+#endif
+typedef EGI_TN(egi_part) EGI_TN(egi_mask) __attribute__((vector_size(32)));
+typedef EGI_TN(egi_part) EGI_TN(egi_mask_16) __attribute__((vector_size(16)));
+typedef EGI_T EGI_TN(egi_many_16) __attribute__((vector_size(16), aligned(1), may_alias));
+
+// Adds n elements to acc[0], or their squares (EGI_NORM2); EGI_PROD multiplies acc[0] by them. `kind` is a constant.
+#define EGI_TAKEN(v) (kind == EGI_NORM2 ? (v) * (v) : (v))
+#define EGI_JOINED(a, b) (EGI_TN(egi_sum))(kind == EGI_PROD ? (a) * (b) : (a) + (b))
+EGI_REDUCER void EGI_TN(egi_reduce_row_sum_plain)(int64_t n, const EGI_T *x, egi_reduction kind, EGI_TN(egi_sum) *acc) {
+    typedef EGI_TN(egi_sums_16) vec;
+    enum { LANES = (int)(32 / sizeof(EGI_TN(egi_sum))), ALL = 8 * LANES };
+    EGI_TN(egi_sum) rest = kind == EGI_PROD;
+    const vec zero = { 0 };
+    const int64_t blocks = n / ALL;
+    vec low = zero + rest, high = low;
+#define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
+#define EGI_SET(to, v) to = v;
+#define EGI_ADD_TO(p, low, high, ADD) { \
+        EGI_WIDEN_16(p) \
+        if (kind == EGI_NORM2) { v *= v; w *= w; } \
+        ADD(low, v) ADD(high, w) \
+    }
+#define EGI_ADD_HALF(ADD) \
+    EGI_ADD_TO(p, a, b, ADD) EGI_ADD_TO(p + LANES, c, d, ADD) \
+    EGI_ADD_TO(p + 2 * LANES, e, f, ADD) EGI_ADD_TO(p + 3 * LANES, g, h, ADD) \
+    p += ALL;
+    // Half of the partial sums at a time, which are as many vectors as stay in registers.
+    for (int half = blocks ? 1 : 0; half >= 0 && n >= LANES; half--) {
+        const EGI_T *p = x + half * 4 * LANES;
+        vec a = zero + rest, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
+        if (blocks) { EGI_ADD_HALF(EGI_SET) }
+        for (int64_t k = 1; k < blocks; k++) { EGI_ADD_HALF(EGI_JOIN) }
+        for (int64_t left = half ? 0 : n % ALL; left >= LANES; left -= LANES, p += LANES) EGI_ADD_TO(p, a, b, EGI_JOIN)
+        EGI_JOIN(a, c) EGI_JOIN(b, d) EGI_JOIN(e, g) EGI_JOIN(f, h)
+        EGI_JOIN(a, e) EGI_JOIN(b, f) EGI_JOIN(low, a) EGI_JOIN(high, b)
+    }
+#undef EGI_ADD_HALF
+#undef EGI_ADD_TO
+#undef EGI_SET
+#undef EGI_JOIN
+    for (int64_t i = n - n % LANES; i < n; i++) rest = EGI_JOINED(rest, EGI_TAKEN((EGI_TN(egi_sum))x[i]));
+    for (int i = 0; i < LANES / 2 && n >= LANES; i++) rest = EGI_JOINED(rest, low[i]);
+    for (int i = 0; i < LANES / 2 && n >= LANES; i++) rest = EGI_JOINED(rest, high[i]);
+    *acc = EGI_JOINED(*acc, rest);
+}
+// The same for n rows, `step` elements apart, into acc[0] to acc[m - 1], four rows at a time.
+EGI_REDUCER void EGI_TN(egi_reduce_column_sums_plain)(int64_t n, int64_t step, int64_t m, const EGI_T *x,
+                                                      egi_reduction kind, EGI_TN(egi_sum) *acc) {
+    enum { STEP = 16 };                     // a constant count, for vectors
+    for (int64_t rows = n >= 4 ? 4 : 1; n > 0; n -= rows, x += rows * step, rows = n >= 4 ? 4 : 1) {
+        const EGI_T *a0 = x, *a1 = a0 + (rows == 4 ? step : 0), *a2 = a1 + (rows == 4 ? step : 0),
+                    *a3 = a2 + (rows == 4 ? step : 0);
+#define EGI_ONE(i) (EGI_TN(egi_sum))EGI_TAKEN((EGI_TN(egi_sum))a##i[j])
+#define EGI_FOUR \
+    acc[j] = EGI_JOINED(acc[j], rows == 1 ? EGI_ONE(0) \
+                                          : EGI_JOINED(EGI_JOINED(EGI_ONE(0), EGI_ONE(1)), \
+                                                       EGI_JOINED(EGI_ONE(2), EGI_ONE(3))));
+        int64_t j = 0;
+        if (rows == 4) while (j + STEP <= m) for (const int64_t end = j + STEP; j < end; j++) EGI_FOUR
+        for (; j < m; j++) EGI_FOUR
+#undef EGI_FOUR
+    }
+}
+#if EGI_WIDE_PROGRAMS
+#define EGI_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+// The same in vectors of 32 bytes.
+EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, egi_reduction kind,
+                                                               EGI_TN(egi_sum) *acc) {
+    typedef EGI_TN(egi_sums) vec;
+    const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
+    EGI_TN(egi_sum) rest = kind == EGI_PROD;
+    const vec zero = { 0 };
+    vec s0 = zero + rest, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+#define EGI_JOIN(to, v) { if (kind == EGI_PROD) to *= v; else to += v; }
+#define EGI_ADD_TO(i) { \
+        const vec v = EGI_WIDEN(x + i * lanes); \
+        if (kind == EGI_NORM2) { EGI_ADD_SQUARES(s##i, v) } else EGI_JOIN(s##i, v) \
+    }
+    const bool far = kind != EGI_PROD && sizeof(EGI_T) > 1 && egi_this.far;
+    for (; n >= 8 * lanes; n -= 8 * lanes, x += 8 * lanes) {
+        if (far) egi_fetch(x, 8 * lanes * (int)sizeof(EGI_T));   // bytes gain nothing
+        EGI_EIGHT(EGI_ADD_TO)
+    }
+    for (; n >= lanes; n -= lanes, x += lanes) EGI_ADD_TO(0)
+#undef EGI_ADD_TO
+    for (; n > 0; n--, x++) rest = EGI_JOINED(rest, EGI_TAKEN((EGI_TN(egi_sum))*x));
+    EGI_JOIN(s0, s1) EGI_JOIN(s2, s3) EGI_JOIN(s4, s5) EGI_JOIN(s6, s7)
+    EGI_JOIN(s0, s2) EGI_JOIN(s4, s6) EGI_JOIN(s0, s4)
+    for (int i = 0; i < lanes; i++) rest = EGI_JOINED(rest, s0[i]);
+    *acc = EGI_JOINED(*acc, rest);
+}
+EGI_AVX2_SUMS EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t step, int64_t m, const EGI_T *x,
+                                                                   egi_reduction kind, EGI_TN(egi_sum) *acc) {
+    typedef EGI_TN(egi_sums) vec;
+    const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
+#define EGI_TERM(i) vec v##i = EGI_WIDEN(a##i + j); if (kind == EGI_NORM2) v##i *= v##i;
+    for (; n >= 4; n -= 4, x += 4 * step) {
+        const EGI_T *a0 = x, *a1 = a0 + step, *a2 = a1 + step, *a3 = a2 + step;
+        int64_t j = 0;
+        for (; j + lanes <= m; j += lanes) {
+            EGI_TERM(0) EGI_TERM(1) EGI_TERM(2) EGI_TERM(3)
+            EGI_JOIN(v0, v1) EGI_JOIN(v2, v3) EGI_JOIN(v0, v2) EGI_JOIN(*(vec *)(void *)(acc + j), v0)
+        }
+        for (; j < m; j++)
+            acc[j] = EGI_JOINED(acc[j], EGI_JOINED(EGI_JOINED(EGI_ONE(0), EGI_ONE(1)),
+                                                   EGI_JOINED(EGI_ONE(2), EGI_ONE(3))));
+    }
+    for (; n > 0; n--, x += step) {
+        const EGI_T *a0 = x;
+        int64_t j = 0;
+        for (; j + lanes <= m; j += lanes) { EGI_TERM(0) EGI_JOIN(*(vec *)(void *)(acc + j), v0) }
+        for (; j < m; j++) acc[j] = EGI_JOINED(acc[j], EGI_ONE(0));
+    }
+#undef EGI_TERM
+}
+#undef EGI_JOIN
+#undef EGI_EIGHT
+#endif
+#undef EGI_ONE
+#undef EGI_WIDEN
+#undef EGI_ADD_SQUARES
+#undef EGI_WIDEN_16
+
+// The first element that no other exceeds is the largest; a NaN replaces anything but a NaN.
+#define EGI_MORE(v, top) ((v) > (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
+#define EGI_LESS(v, top) ((v) < (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
+#define EGI_PICK(condition, a, b) ((vec)(((bits)(a) & (bits)(condition)) | ((bits)(b) & ~(bits)(condition))))
+// v where it is more (or less) than top, never if one of them is NaN.
+#if defined(__clang__) || !EGI_X86 || EGI_TYPE == 3 || EGI_TYPE == 7
+#define EGI_EXTREME_16(NAME, CMP, v, top) EGI_PICK((v) CMP (top), v, top)
+#elif EGI_TYPE == 1
+#define EGI_EXTREME_16(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##ps(v, top))
+#elif EGI_TYPE == 2
+#define EGI_EXTREME_16(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##pd(v, top))
+#else
+#define EGI_EXTREME_16(NAME, CMP, v, top) \
+    ((vec)__builtin_ia32_p##NAME##ub128((egi_v16_i8)(v), (egi_v16_i8)(top)))
+#endif
+#if EGI_TYPE == 1 && EGI_X86 && !defined(__clang__)
+#define EGI_ODD_16(v, w) (bits)__builtin_ia32_cmpunordps(v, w)
+#elif EGI_TYPE == 2 && EGI_X86 && !defined(__clang__)
+#define EGI_ODD_16(v, w) (bits)__builtin_ia32_cmpunordpd(v, w)
+#else
+#define EGI_ODD_16(v, w) (bits)(((v) != (v)) | ((w) != (w)))
+#endif
+#define EGI_ANY_16(odd) (((egi_v16_i64)(odd))[0] | ((egi_v16_i64)(odd))[1])
+#define EGI_OF_ROW(r) (*(const vec *)(const void *)(row[r] + j))
+#define EGI_TAKE_16(NAME, CMP, v, low, high) { \
+        low = EGI_EXTREME_16(NAME, CMP, (v)[0], low); \
+        high = EGI_EXTREME_16(NAME, CMP, (v)[1], high); \
+        if (EGI_IS_FLOAT) odd |= EGI_ODD_16((v)[0], (v)[1]); \
+    }
+#define EGI_EXTREME(NAME, WINS, CMP) \
+    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _plain))(int64_t n, const EGI_T *x, \
+                                                                                 EGI_T *acc) { \
+        typedef EGI_TN(egi_many_16) vec; \
+        typedef EGI_TN(egi_mask_16) bits; \
+        enum { LANES = (int)(32 / sizeof(EGI_T)), ALL = 4 * LANES }; \
+        const EGI_T *from = x; \
+        int64_t left = n; \
+        EGI_T top = *acc; \
+        bool nan = false; \
+        if (n >= LANES && EGI_TYPE != 3) {                /* these vectors have no comparison of int64 */ \
+            const vec zero = { 0 }; \
+            vec a = zero + top, b = a, c = a, d = a, e = a, f = a, g = a, h = a; \
+            bits odd = { 0 }; \
+            for (; left >= ALL; left -= ALL, x += ALL) { \
+                const vec *v = (const vec *)(const void *)x; \
+                EGI_TAKE_16(NAME, CMP, v, a, b) EGI_TAKE_16(NAME, CMP, v + 2, c, d) \
+                EGI_TAKE_16(NAME, CMP, v + 4, e, f) EGI_TAKE_16(NAME, CMP, v + 6, g, h) \
+            } \
+            for (; left > 0; left -= LANES, x += LANES) {   /* the last two vectors may overlap those before */ \
+                const vec *v = (const vec *)(const void *)(left < LANES ? x + left - LANES : x); \
+                EGI_TAKE_16(NAME, CMP, v, a, b) \
+            } \
+            a = EGI_EXTREME_16(NAME, CMP, c, a), b = EGI_EXTREME_16(NAME, CMP, d, b); \
+            e = EGI_EXTREME_16(NAME, CMP, g, e), f = EGI_EXTREME_16(NAME, CMP, h, f); \
+            a = EGI_EXTREME_16(NAME, CMP, e, a), b = EGI_EXTREME_16(NAME, CMP, f, b); \
+            for (int i = 0; i < LANES / 2; i++) top = a[i] CMP top ? a[i] : top; \
+            for (int i = 0; i < LANES / 2; i++) top = b[i] CMP top ? b[i] : top; \
+            for (int i = 0; EGI_IS_FLOAT && i < LANES / 2; i++) nan |= odd[i] != 0; \
+        } \
+        for (; left > 0; left--, x++) if (WINS(*x, top)) top = *x; \
+        for (int64_t i = 0; nan && i < n; i++) if (EGI_ISNAN(from[i])) { top = from[i]; break; } \
+        if (WINS(top, *acc)) *acc = top; \
+    } \
+    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, NAME), \
+                                      _plain))(int64_t n, int64_t step, int64_t m, const EGI_T *x, EGI_T *acc) { \
+        typedef EGI_TN(egi_many_16) vec; \
+        typedef EGI_TN(egi_mask_16) bits; \
+        const int lanes = (int)(sizeof(vec) / sizeof(EGI_T)); \
+        /* two rows at a time; what is taken up twice, of the last row or the last vector, changes nothing */ \
+        for (; n > 0; x += 2 * step, n -= 2) { \
+            const EGI_T *row[2] = { x, x + (n > 1 ? step : 0) }; \
+            for (int64_t j = 0, end; j < m; j = end) { \
+                end = !EGI_IS_FLOAT || m < lanes ? m : j + lanes; \
+                if (EGI_IS_FLOAT && m >= lanes) { \
+                    if (end > m) j = (end = m) - lanes; \
+                    const vec v = EGI_OF_ROW(0), w = EGI_OF_ROW(1), before = *(const vec *)(const void *)(acc + j), \
+                              top = EGI_EXTREME_16(NAME, CMP, v, before); \
+                    const bits odd = EGI_ODD_16(v, w); \
+                    if (!EGI_ANY_16(odd)) { \
+                        *(vec *)(void *)(acc + j) = EGI_EXTREME_16(NAME, CMP, w, top); \
+                        continue; \
+                    } \
+                } \
+                for (int r = 0; r < 2; r++) \
+                    for (int64_t i = j; i < end; i++) if (WINS(row[r][i], acc[i])) acc[i] = row[r][i]; \
+            } \
+        } \
+    } \
+    static void EGI_TN(EGI_PASTE(egi_fold_, NAME))(int64_t n, int64_t m, void *acc) { \
+        EGI_T *y = (EGI_T *)acc; \
+        for (int64_t j = 0; j < m; j++) { \
+            EGI_T top = y[j * n]; \
+            for (int64_t i = 1; i < n; i++) if (WINS(y[j * n + i], top)) top = y[j * n + i]; \
+            y[j] = top; \
+        } \
+    }
+EGI_EXTREME(max, EGI_MORE, >)
+EGI_EXTREME(min, EGI_LESS, <)
+#undef EGI_EXTREME
+#undef EGI_ANY_16
+#undef EGI_TAKE_16
+#undef EGI_ODD_16
+#undef EGI_EXTREME_16
+#if EGI_WIDE_PROGRAMS
+// The same in vectors of 32 bytes. v is chosen if it is more (or less) than top, never if one of them is NaN, as the
+// instructions for maxima and minima do. AVX2 has none for int64, and clang finds them by itself.
+#if defined(__clang__) || EGI_TYPE == 3
+#define EGI_EXTREME_OF(NAME, CMP, v, top) EGI_PICK((v) CMP (top), v, top)
+#elif EGI_TYPE == 1
+#define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##ps256(v, top))
+#elif EGI_TYPE == 2
+#define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_##NAME##pd256(v, top))
+#elif EGI_TYPE == 6
+#define EGI_EXTREME_OF(NAME, CMP, v, top) \
+    ((vec)__builtin_ia32_p##NAME##ub256((egi_mask_bytes)(v), (egi_mask_bytes)(top)))
+#else
+#define EGI_EXTREME_OF(NAME, CMP, v, top) ((vec)__builtin_ia32_p##NAME##sd256((bits)(v), (bits)(top)))
+#endif
+#define EGI_EXTREME(NAME, WINS, CMP) \
+    EGI_AVX2 EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _avx2))( \
+        int64_t n, const EGI_T *x, EGI_T *acc) { \
+        typedef EGI_TN(egi_many) vec; \
+        const vec zero = {0}; \
+        typedef EGI_TN(egi_mask) bits; \
+        const int lanes = (int)(sizeof(vec) / sizeof(EGI_T)); \
+        const EGI_T *from = x; \
+        int64_t left = n; \
+        EGI_T top = *acc; \
+        vec m0 = zero + top, m1  = m0, m2 = m0, m3 = m0; \
+        bits nan = {0}; \
+        const bool far = sizeof(EGI_T) > 1 && egi_this.far; \
+        if (n >= lanes) {                                                                                             \
+            for (; left >= 4 * lanes; left -= 4 * lanes, x += 4 * lanes) {                                            \
+                const vec *v = (const vec *)(const void *)x;                                                          \
+                m0 = EGI_EXTREME_OF(NAME, CMP, v[0], m0);                                                             \
+                m1 = EGI_EXTREME_OF(NAME, CMP, v[1], m1);                                                             \
+                m2 = EGI_EXTREME_OF(NAME, CMP, v[2], m2);                                                             \
+                m3 = EGI_EXTREME_OF(NAME, CMP, v[3], m3);                                                             \
+                if (far) egi_fetch(x, 4 * (int)lanes * (int)sizeof(EGI_T));                                           \
+                if (EGI_IS_FLOAT) nan |= ((v[0] != v[0]) | (v[1] != v[1])) | ((v[2] != v[2]) | (v[3] != v[3]));       \
+            }                                                                                                         \
+            for (; left > 0; left -= lanes, x += lanes) {   /* the last vector may overlap the one before */          \
+                const vec v = *(const vec *)(const void *)(left < lanes ? x + left - lanes : x);                      \
+                m0 = EGI_EXTREME_OF(NAME, CMP, v, m0);                                                                \
+                if (EGI_IS_FLOAT) nan |= v != v;                                                                      \
+            }                                                                                                         \
+            m0 = EGI_EXTREME_OF(NAME, CMP, m1, m0);                                                                   \
+            m2 = EGI_EXTREME_OF(NAME, CMP, m3, m2);                                                                   \
+            m0 = EGI_EXTREME_OF(NAME, CMP, m2, m0);                                                                   \
+            for (int i = 0; i < lanes; i++) top = m0[i] CMP top ? m0[i] : top;                                        \
+        }                                                                                                             \
+        for (; left > 0; left--, x++) if (WINS(*x, top)) top = *x;                                                    \
+        bool any = false;                                                                                             \
+        for (int i = 0; EGI_IS_FLOAT && i < lanes; i++) any |= nan[i] != 0;                                           \
+        for (int64_t i = 0; any && i < n; i++) if (EGI_ISNAN(from[i])) { top = from[i]; break; }                      \
+        if (WINS(top, *acc)) *acc = top; \
+    } \
+    EGI_AVX2 EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, NAME), _avx2))( \
+        int64_t n, int64_t step, int64_t m, const EGI_T *x, EGI_T *acc) { \
+        typedef EGI_TN(egi_many) vec; \
+        typedef EGI_TN(egi_mask) bits; \
+        const int lanes = (int)(sizeof(vec) / sizeof(EGI_T)); \
+        /* four rows at a time; what is taken up twice, of the last row or the last vector, changes nothing */ \
+        for (; n > 0; x += 4 * step, n -= 4) { \
+            const EGI_T *row[4] = { x, x + (n > 1 ? 1 : 0) * step, x + (n > 2 ? 2 : 0) * step, \
+                                    x + (n > 3 ? 3 : 0) * step }; \
+            for (int64_t j = 0, end; j < m; j = end) { \
+                end = m < lanes ? m : j + lanes; \
+                if (m >= lanes) { \
+                    if (end > m) j = (end = m) - lanes; \
+                    const vec v = EGI_OF_ROW(0), w = EGI_OF_ROW(1), y = EGI_OF_ROW(2), z = EGI_OF_ROW(3); \
+                    vec top = *(const vec *)(const void *)(acc + j); \
+                    const bits nan = ((v != v) | (w != w)) | ((y != y) | (z != z)); \
+                    top = EGI_EXTREME_OF(NAME, CMP, v, top); \
+                    top = EGI_EXTREME_OF(NAME, CMP, w, top); \
+                    top = EGI_EXTREME_OF(NAME, CMP, y, top); \
+                    top = EGI_EXTREME_OF(NAME, CMP, z, top); \
+                    if (!EGI_IS_FLOAT || !__builtin_ia32_pmovmskb256((egi_mask_bytes)nan)) { \
+                        *(vec *)(void *)(acc + j) = top; \
+                        continue; \
+                    } \
+                } \
+                for (int r = 0; r < 4; r++) \
+                    for (int64_t i = j; i < end; i++) if (WINS(row[r][i], acc[i])) acc[i] = row[r][i]; \
+            } \
+        } \
+    }
+EGI_EXTREME(max, EGI_MORE, >)
+EGI_EXTREME(min, EGI_LESS, <)
+#undef EGI_EXTREME
+#undef EGI_EXTREME_OF
+#endif
+#undef EGI_OF_ROW
+#undef EGI_MORE
+#undef EGI_LESS
+#undef EGI_PICK
+
+#define EGI_FOLD_BY(NAME, KIND) \
+    static void EGI_TN(EGI_PASTE(egi_fold_, NAME))(int64_t n, int64_t m, void *acc) { \
+        const egi_reduction kind = KIND; \
+        EGI_TN(egi_sum) *y = (EGI_TN(egi_sum) *)acc; \
+        for (int64_t j = 0; j < m; j++) { \
+            EGI_TN(egi_sum) all = y[j * n]; \
+            for (int64_t i = 1; i < n; i++) all = EGI_JOINED(all, y[j * n + i]); \
+            y[j] = all; \
+        } \
+    }
+EGI_FOLD_BY(sums, EGI_SUM)
+EGI_FOLD_BY(products, EGI_PROD)
+#undef EGI_FOLD_BY
+static void EGI_TN(egi_fold_begin_sums)(int64_t m, void *acc) { memset(acc, 0, (size_t)m * sizeof(EGI_TN(egi_sum))); }
+static void EGI_TN(egi_fold_begin_products)(int64_t m, void *acc) {
+    for (int64_t j = 0; j < m; j++) ((EGI_TN(egi_sum) *)acc)[j] = 1;
+}
+#if EGI_IS_FLOAT
+#define EGI_GREATEST ((EGI_T)INFINITY)
+#define EGI_LEAST (-EGI_GREATEST)
+#else
+#define EGI_LEAST ((EGI_T)-1 < 0 ? (EGI_T)((EGI_U)1 << (sizeof(EGI_T) * 8 - 1)) : (EGI_T)0)
+#define EGI_GREATEST ((EGI_T)~EGI_LEAST)
+#endif
+static void EGI_TN(egi_fold_begin_max)(int64_t m, void *acc) {
+    for (int64_t j = 0; j < m; j++) ((EGI_T *)acc)[j] = EGI_LEAST;
+}
+static void EGI_TN(egi_fold_begin_min)(int64_t m, void *acc) {
+    for (int64_t j = 0; j < m; j++) ((EGI_T *)acc)[j] = EGI_GREATEST;
+}
+#undef EGI_LEAST
+#undef EGI_GREATEST
+// y = the sums or products; for floats and int64 also the means, for floats the roots.
+static void EGI_TN(egi_fold_end_sums)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
+    const EGI_TN(egi_sum) *s = (const EGI_TN(egi_sum) *)acc;
+    EGI_T *to = (EGI_T *)y;
+    if (kind == EGI_MEAN) for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)EGI_QUOTIENT(s[j], n);
+    else if (kind == EGI_NORM2) for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)sqrt((double)s[j]);
+    else for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)s[j];
+}
+static void EGI_TN(egi_fold_end_extremes)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
+    (void)kind, (void)n;
+    memcpy(y, acc, (size_t)m * sizeof(EGI_T));
+}
+#if EGI_TYPE == 1
+#define EGI_FEW_EXTREMES(NAME, CMP) \
+    static void EGI_TN(EGI_PASTE(egi_few_, NAME))(egi_reduction kind, int64_t outer, int64_t n, int64_t inner, \
+                                                  const void *from, void *to) { \
+        const EGI_T *x = (const EGI_T *)from; \
+        EGI_T *y = (EGI_T *)to; \
+        (void)kind; \
+        for (; outer > 0; outer--, x += (n - 1) * inner) \
+            for (int64_t i = 0; i < inner; i++, x++, y++) { \
+                EGI_T top = *x; \
+                bool nan = EGI_ISNAN(top); \
+                for (int64_t k = 1; k < n; k++) { \
+                    const EGI_T v = x[k * inner]; \
+                    top = v CMP top ? v : top; \
+                    nan |= EGI_ISNAN(v); \
+                } \
+                for (int64_t k = 0; nan && k < n; k++) if (EGI_ISNAN(x[k * inner])) { top = x[k * inner]; break; } \
+                *y = top; \
+            } \
+    }
+EGI_FEW_EXTREMES(max, >)
+EGI_FEW_EXTREMES(min, <)
+#undef EGI_FEW_EXTREMES
+// The elements of a short row are joined in order, those of a column by fours, as egi_reduce_column_sums_plain does.
+#define EGI_FEW_SUMS(NAME, KIND) \
+    static void EGI_TN(EGI_PASTE(egi_few_, NAME))(egi_reduction end, int64_t outer, int64_t n, int64_t inner, \
+                                                  const void *from, void *to) { \
+        const egi_reduction kind = KIND; \
+        const EGI_T *x = (const EGI_T *)from; \
+        EGI_T *y = (EGI_T *)to; \
+        for (; outer > 0; outer--, x += (n - 1) * inner) \
+            for (int64_t i = 0; i < inner; i++, x++, y++) { \
+                EGI_TN(egi_sum) all = kind == EGI_PROD; \
+                int64_t k = 0; \
+                for (; inner > 1 && k + 4 <= n; k += 4) \
+                    all = EGI_JOINED(all, EGI_JOINED(EGI_JOINED(EGI_OF_FEW(k), EGI_OF_FEW(k + 1)), \
+                                                     EGI_JOINED(EGI_OF_FEW(k + 2), EGI_OF_FEW(k + 3)))); \
+                for (; k < n; k++) all = EGI_JOINED(all, EGI_OF_FEW(k)); \
+                EGI_TN(egi_fold_end_sums)(end, n, 1, &all, y); \
+            } \
+    }
+#define EGI_OF_FEW(k) (EGI_TN(egi_sum))EGI_TAKEN((EGI_TN(egi_sum))x[(k) * inner])
+EGI_FEW_SUMS(sums, EGI_SUM)
+EGI_FEW_SUMS(products, EGI_PROD)
+EGI_FEW_SUMS(squares, EGI_NORM2)
+#undef EGI_FEW_SUMS
+#undef EGI_OF_FEW
+#define EGI_OR_NULL(function) EGI_TN(function)
+#else
+#define EGI_OR_NULL(function) NULL
+#endif
+#undef EGI_JOINED
+#undef EGI_TAKEN
+
+// Makes these functions for an instruction set from the texts above.
+#define EGI_SUMS(target, set, text, what, kind) \
+    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), set))(int64_t n, const void *x, void *acc) { \
+        EGI_TN(EGI_PASTE(egi_reduce_row_sum, text))(n, (const EGI_T *)x, kind, (EGI_TN(egi_sum) *)acc); \
+    } \
+    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_columns_, what), \
+                                        set))(int64_t n, int64_t step, int64_t m, const void *x, void *acc) { \
+        EGI_TN(EGI_PASTE(egi_reduce_column_sums, text))(n, step, m, (const EGI_T *)x, kind, \
+                                                        (EGI_TN(egi_sum) *)acc); \
+    }
+#define EGI_EXTREMES(target, set, text, what) \
+    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), set))(int64_t n, const void *x, void *acc) { \
+        EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), text))(n, (const EGI_T *)x, (EGI_T *)acc); \
+    } \
+    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_columns_, what), \
+                                        set))(int64_t n, int64_t step, int64_t m, const void *x, void *acc) { \
+        EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, what), text))(n, step, m, (const EGI_T *)x, (EGI_T *)acc); \
+    }
+#if EGI_WIDE_PROGRAMS
+#define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__) MAKE(EGI_AVX2_SUMS, _in_32, _avx2, __VA_ARGS__)
+#define EGI_SETS(function) { EGI_TN(EGI_PASTE(function, _in_16)), EGI_TN(EGI_PASTE(function, _in_32)) }
+#else
+#define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__)
+#define EGI_SETS(function) { EGI_TN(EGI_PASTE(function, _in_16)), EGI_TN(EGI_PASTE(function, _in_16)) }
+#endif
+EGI_IN_SETS(EGI_SUMS, sums, EGI_SUM)
+EGI_IN_SETS(EGI_SUMS, products, EGI_PROD)
+EGI_IN_SETS(EGI_EXTREMES, max)
+EGI_IN_SETS(EGI_EXTREMES, min)
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_sums) = { sizeof(EGI_TN(egi_sum)),
+                                                                  EGI_SETS(egi_reduce_row_sums),
+                                                                  EGI_SETS(egi_reduce_columns_sums),
+                                                      EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
+                                                      EGI_TN(egi_fold_end_sums), EGI_OR_NULL(egi_few_sums) };
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_products) = { sizeof(EGI_TN(egi_sum)),
+                                                                      EGI_SETS(egi_reduce_row_products),
+                                                                      EGI_SETS(egi_reduce_columns_products),
+                                                      EGI_TN(egi_fold_begin_products), EGI_TN(egi_fold_products),
+                                                      EGI_TN(egi_fold_end_sums), EGI_OR_NULL(egi_few_products) };
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_max) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_max),
+                                                                 EGI_SETS(egi_reduce_columns_max),
+                                                     EGI_TN(egi_fold_begin_max), EGI_TN(egi_fold_max),
+                                                     EGI_TN(egi_fold_end_extremes), EGI_OR_NULL(egi_few_max) };
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_min) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_min),
+                                                                 EGI_SETS(egi_reduce_columns_min),
+                                                     EGI_TN(egi_fold_begin_min), EGI_TN(egi_fold_min),
+                                                     EGI_TN(egi_fold_end_extremes), EGI_OR_NULL(egi_few_min) };
+#if EGI_IS_FLOAT                           // norms are of floats
+EGI_IN_SETS(EGI_SUMS, squares, EGI_NORM2)
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_TN(egi_sum)),
+                                                                     EGI_SETS(egi_reduce_row_squares),
+                                                                     EGI_SETS(egi_reduce_columns_squares),
+                                                         EGI_TN(egi_fold_begin_sums), EGI_TN(egi_fold_sums),
+                                                         EGI_TN(egi_fold_end_sums), EGI_OR_NULL(egi_few_squares) };
+#endif
+#undef EGI_SUMS
+#undef EGI_EXTREMES
+#undef EGI_IN_SETS
+#undef EGI_AVX2_SUMS
+#undef EGI_SETS
+#undef EGI_OR_NULL
+
+// ------------------------------------------------------------------------------------------- programs
 
 // PROGRAMS. Idea: the accumulator is EGI_VECTORS vectors of EGI_BYTES bytes, which stay in registers while a switch
 // goes over the lines of a program; then come the next elements. The last pass begins early enough to be a whole one,
@@ -59523,23 +59460,11 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #define EGI_CONSTANTS(p) (p)->k
 #endif
 #undef EGI_CHOOSE
-#if EGI_BYTES == 64 && !defined(__clang__)
-#define EGI_CHOOSE(mask, p, q) EGI_CHOOSE_512(mask, p, q)
-#elif EGI_IS_WIDE && (EGI_IS_FLOAT || EGI_BITS_OF_T == 64) && !defined(__clang__)   // gcc would make three instructions
-#define EGI_CHOOSE(mask, p, q) \
-    ((vec)__builtin_ia32_pblendvb256((egi_mask_bytes)(q), (egi_mask_bytes)(p), (egi_mask_bytes)(mask)))
-#else
-#define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
-#endif
 #undef EGI_MAX_OF
 #undef EGI_MIN_OF
-#if EGI_BYTES == 64
-#define EGI_MAX_OF(x, z) EGI_EXTREME_512(max, x, z)
-#define EGI_MIN_OF(x, z) EGI_EXTREME_512(min, x, z)
-#else
+#define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
 #define EGI_MAX_OF(x, z) EGI_VECTOR_MAX(EGI_CHOOSE, x, z)
 #define EGI_MIN_OF(x, z) EGI_VECTOR_MIN(EGI_CHOOSE, x, z)
-#endif
 #undef EGI_GREATER_OF
 #undef EGI_LESS_OF
 #if EGI_BITS_OF_T == 8 && EGI_X86 && !defined(__clang__)        // gcc would make six instructions
@@ -59551,16 +59476,32 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
 #endif
 #undef EGI_TIMES
 #define EGI_TIMES(x, z) ((vec)(EGI_BITS(x) * EGI_BITS(z)))
+#undef EGI_CASE_1
+#undef EGI_CASE_2
+#undef EGI_CASE_2K
+#undef EGI_CASE_IS
+#undef EGI_OF_BYTES
+#define EGI_OF_BYTES(is, x, z) ((vec)__builtin_ia32_##is##128((egi_bytes_16)(x), (egi_bytes_16)(z)))
+#define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e))
+#define EGI_CASE_1(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_1, e) break;
+#define EGI_CASE_2(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_2, e) break;
+#define EGI_CASE_2K(word, e) \
+    EGI_CASE_2(word, e) \
+    case EGI_DO##word##_k: { \
+        const EGI_T k = (EGI_T)constants[l->also]; \
+        const vec z = EGI_SPLAT(k); \
+        EGI_FOR(EGI_ON_1, e) \
+    } \
+    break;
+#define EGI_CASE_3(word, e) \
+    case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
 // Whole numbers near x, by an instruction of AVX2. Elsewhere a float below 2^23 (a double below 2^52) becomes whole
 // when that number is added, with the sign of x, and taken away again; larger ones are whole. That is a loop, since it
 // is long.
-#ifdef EGI_ROUND_TO
-#define EGI_ROUND_CASES \
-    EGI_CASE_1(_floor, EGI_ROUND_TO(x, 9)) EGI_CASE_1(_ceil, EGI_ROUND_TO(x, 10)) \
-    EGI_CASE_1(_round, EGI_ROUND_TO(x, 8))
-#else
+#define EGI_ROUNDED_BY(TO) \
+    EGI_CASE_1(_floor, TO(x, 9)) EGI_CASE_1(_ceil, TO(x, 10)) EGI_CASE_1(_round, TO(x, 8))
 #define EGI_WITH_SIGN(e) ((vec)(EGI_BITS(e) | sign))
-#define EGI_ROUND_CASES \
+#define EGI_ROUNDED_BY_SUMS \
     case EGI_DO_floor: case EGI_DO_ceil: case EGI_DO_round: { \
         vec v[EGI_VECTORS]; \
         EGI_FOR(EGI_WRITE, v) \
@@ -59576,29 +59517,399 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
         } \
         EGI_FOR(EGI_READ, v) \
     } break;
+// A sum after a product is computed in the same step, and so is a product after that, which saves jumps. They stay
+// two instructions, each of which rounds: contraction is off in the whole implementation.
+#define EGI_ON_1_ADD(i, e) { const vec x = s##i, w = r[i]; s##i = (e); }
+#define EGI_DO_PRODUCT(ON, ON_ADD) \
+    if (l[1].act == EGI_DO_add) { \
+        const vec_at *r = (const vec_at *)at[(++l)->slot]; \
+        EGI_FOR(ON_ADD, EGI_PRODUCT_ROUNDED(x, z) + w) \
+    } else if (l[1].act == EGI_DO_add_k) { \
+        const EGI_T added = (EGI_T)constants[(++l)->also]; \
+        const vec w = EGI_SPLAT(added); \
+        EGI_FOR(ON, EGI_PRODUCT_ROUNDED(x, z) + w) \
+    } else { EGI_FOR(ON, x * z) }
+#define EGI_PRODUCTS_AND_SUMS \
+    case EGI_DO_mul: \
+        for (;; m = (const vec_at *)at[(++l)->slot]) { \
+            EGI_DO_PRODUCT(EGI_ON_2, EGI_ON_3) \
+            if (l[1].act != EGI_DO_mul) break; \
+        } \
+        break; \
+    case EGI_DO_mul_k: { \
+        const EGI_T k = (EGI_T)constants[l->also]; \
+        const vec z = EGI_SPLAT(k); \
+        EGI_DO_PRODUCT(EGI_ON_1, EGI_ON_1_ADD) \
+    } \
+    break;
+// How masks, s0, s1 ..., become a result of bools, bytes of 1 and 0: instructions pack them, or there are steps, which
+// compilers turn into vectors.
+#define EGI_BOOLS_OF_BYTES if (EGI_MAKES_BOOLS(p)) { EGI_FOR(EGI_ON_1, (vec)(x & 1)) }
+#define EGI_BOOLS_BY_STEPS(HALF) \
+    if (EGI_MAKES_BOOLS(p)) { \
+        EGI_U x[PASS] __attribute__((aligned(EGI_BYTES))); \
+        unsigned char b[PASS]; \
+        EGI_FOR(EGI_WRITE, (vec_at *)(void *)x) \
+        HALF half[PASS]; \
+        for (int j = 0; j < PASS; j++) half[j] = (HALF)x[j]; \
+        for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(half[j] & 1); \
+        memcpy((void *)at[0], b, sizeof b); \
+    } else
+#define EGI_BOOLS_16 \
+    if (EGI_MAKES_BOOLS(p)) { \
+        typedef int32_t masks __attribute__((vector_size(16))); \
+        const masks ones = { 0x1010101, 0x1010101, 0x1010101, 0x1010101 }; \
+        EGI_PASTE(EGI_PACK_, EGI_VECTORS)(EGI_MASKS_AS_BYTES_16) \
+    } else
+#define EGI_BOOLS_32 \
+    if (EGI_MAKES_BOOLS(p)) { \
+        typedef int32_t masks __attribute__((vector_size(32))); \
+        const masks order = EGI_MASKS_ORDER, ones = { 0x1010101, 0x1010101, 0x1010101, 0x1010101, \
+                                                      0x1010101, 0x1010101, 0x1010101, 0x1010101 }; \
+        EGI_PASTE(EGI_PACK_, EGI_VECTORS)(EGI_MASKS_AS_BYTES) \
+    } else
+#define EGI_BOOLS_64 \
+    if (EGI_MAKES_BOOLS(p)) { \
+        const egi_bytes_16 none = { 0 }; \
+        char *to = (char *)at[0]; \
+        EGI_FOR(EGI_WRITE_BOOLS, to) \
+    } else
+#define EGI_PACK(AS_BYTES, at, size, a, b, c, d) { const masks four = AS_BYTES(a, b, c, d); memcpy(at, &four, size); }
+#define EGI_PACK_1(AS_BYTES) EGI_PACK(AS_BYTES, (void *)at[0], PASS, s0, s0, s0, s0)
+#define EGI_PACK_4(AS_BYTES) EGI_PACK(AS_BYTES, (void *)at[0], sizeof(masks), s0, s1, s2, s3)
+#define EGI_PACK_8(AS_BYTES) \
+    EGI_PACK_4(AS_BYTES) EGI_PACK(AS_BYTES, (char *)at[0] + sizeof(masks), sizeof(masks), s4, s5, s6, s7)
+
+// How many vectors a function holds decides its name.
+#define EGI_FEW_1 _few
+#define EGI_FEW_2 _some
+#define EGI_FEW_4
+#define EGI_FEW_8
+#define EGI_FEW_12 _many
+
+// gcc would make one indirect jump of the switch, whose target the processors measured guess wrong at most words; they
+// guess comparisons right. Twenty sums and products of a million floats take 0.75 ms, and took 3.4 with it.
+#ifdef __clang__
+#define EGI_COMPARES
+#define EGI_COMPARES_END
+#else
+#define EGI_COMPARES _Pragma("GCC push_options") _Pragma("GCC optimize(\"no-jump-tables\")")
+#define EGI_COMPARES_END _Pragma("GCC pop_options")
+#endif
+// EGI_RUN is the function, for the vectors and their number that are defined where it stands. n is at least one pass,
+// EGI_VECTORS vectors, or less where that is fewer than eight vectors. Bit i of `scalars`: in[i] is one element.
+//   room   by slot, the tiles, and copies of the results and operands that do not move; with AVX-512 as many places as
+//          the program fills, one after the other, of which the first is the result's
+//   at     the address of each slot for this pass
+//   unit   the bytes by which the results and the operands move on with each element
+//   fixed  bit i: slot i does not move, since it is in `room`
+// Of an operand of few elements, the places after the last are filled with the first. Of fewer than eight vectors are
+// the loops for few elements and those that seldom run; they do not stream.
+#define EGI_ROOM_OF(slot) room[EGI_BYTES == 64 ? taken++ : (slot)]
+#define EGI_RUN \
+EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_PASTE(EGI_FEW_, EGI_VECTORS))( \
+    const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) { \
+    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS, \
+           ROOM = SIZE == 4 && PASS < EGI_STEP_32 ? EGI_STEP_32 : PASS, \
+           PLACES = EGI_BYTES == 64 ? EGI_PROGRAM_ROOMS_512 : EGI_PROGRAM_SLOTS }; \
+    typedef EGI_T vec __attribute__((vector_size(EGI_BYTES))); \
+    typedef EGI_U bits __attribute__((vector_size(EGI_BYTES))); \
+    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias)); \
+    int taken = 1; \
+    EGI_T room[PLACES][PASS] __attribute__((aligned(EGI_BYTES))); \
+    uintptr_t at[EGI_PROGRAM_SLOTS]; \
+    const EGI_CONSTANT *const constants = EGI_CONSTANTS(p); \
+    uintptr_t unit[EGI_PROGRAM_FIRST_TILE]; \
+    unsigned fixed = 0; \
+    const bool few = EGI_VECTORS < 8 && n < PASS; \
+    at[0] = few ? (uintptr_t)room[0] : (uintptr_t)out; \
+    for (int i = 1; i <= p->operands; i++) at[i] = (uintptr_t)in[p->operand[i]]; \
+    for (int i = 1; (scalars || few) && i <= p->operands; i++) { \
+        const bool scalar = scalars >> p->operand[i] & 1; \
+        if (!scalar && !few) continue; \
+        vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(i); \
+        if (p->results >> i & 1) { \
+        } else if (egi_bools_reached && p->bytes >> i & 1) { \
+            memset(to, *(const unsigned char *)at[i], sizeof room[i]); \
+            if (!scalar) memcpy(to, (const void *)at[i], (size_t)n); \
+        } else { \
+            const EGI_T *from = (const EGI_T *)at[i], k = from[0]; \
+            const vec z = EGI_SPLAT(k); \
+            for (int j = 0; j < EGI_VECTORS; j++) to[j] = z; \
+            if (!scalar && SIZE < 4) memcpy(to, from, (size_t)(n * SIZE)); \
+            else if (!scalar) for (int64_t j = 1; j < n; j++) room[i][j] = from[j]; \
+        } \
+        at[i] = (uintptr_t)to; \
+        fixed |= 1u << i; \
+    } \
+    for (int i = EGI_PROGRAM_FIRST_TILE; i < EGI_PROGRAM_FIRST_TILE + p->tiles; i++) \
+        at[i] = (uintptr_t)EGI_ROOM_OF(i); \
+    for (int i = 0; i < p->filled; i++) { \
+        const EGI_T k = (EGI_T)constants[p->fill[i].k]; \
+        const vec z = EGI_SPLAT(k); \
+        vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(p->fill[i].slot); \
+        at[p->fill[i].slot] = (uintptr_t)to; \
+        for (int j = 0; j < EGI_VECTORS; j++) to[j] = z; \
+    } \
+    const bool streams = EGI_X86 && EGI_VECTORS >= 8 && n > PASS && !(at[0] % EGI_BYTES) && !(p->bytes & 1) && \
+                         egi_cache_overflows(n * SIZE); \
+    if (n > PASS) \
+        for (int i = 0; i <= p->operands; i++) \
+            unit[i] = fixed >> i & 1 ? 0u : p->bytes >> i & 1 ? 1u : (unsigned)SIZE; \
+    const vec zero = { 0 }; \
+    vec EGI_FOR(EGI_NEW, zero) spare = zero; \
+    (void)spare; \
+    for (int64_t left = n;;) { \
+        for (const egi_program_line *l = p->line;; l++) { \
+            const vec_at *m = (const vec_at *)at[l->slot]; \
+            switch (l->act) { \
+                EGI_CASES \
+                EGI_CASE_2(_and, (vec)(EGI_BITS(x) & EGI_BITS(z))) \
+                EGI_CASE_2(_or, (vec)(EGI_BITS(x) | EGI_BITS(z))) \
+                case EGI_DO_load: EGI_FOR(EGI_READ, m) break; \
+                case EGI_DO_store: { vec_at *to = (vec_at *)at[l->slot]; EGI_FOR(EGI_WRITE, to) } break; \
+                EGI_CASE_2(_drop, (vec)(EGI_BITS(x) & ~EGI_BITS(z))) \
+                EGI_CASE_2(_rdrop, (vec)(~EGI_BITS(x) & EGI_BITS(z))) \
+                EGI_CASE_3(_select, EGI_CHOOSE(x, z, w)) \
+                EGI_CASE_3(_select_1, EGI_CHOOSE(z, x, w)) \
+                EGI_CASE_3(_select_2, EGI_CHOOSE(z, w, x)) \
+                case EGI_DO_true: { \
+                    EGI_U x[PASS] __attribute__((aligned(EGI_BYTES))); \
+                    unsigned char b[PASS]; \
+                    memcpy(b, m, sizeof b); \
+                    for (int j = 0; j < PASS; j++) x[j] = (EGI_U)((EGI_U)0 - (EGI_U)(b[j] != 0)); \
+                    EGI_FOR(EGI_READ, (const vec_at *)(void *)x) \
+                } break; \
+                case EGI_DO_long1: { \
+                    EGI_T x[ROOM] __attribute__((aligned(EGI_BYTES))), y[ROOM] __attribute__((aligned(EGI_BYTES))); \
+                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)x) \
+                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)(x + ROOM - PASS)) \
+                    egi_long_loop *const *loops = p->longs[l->also]->loops; \
+                    loops[EGI_LONG_OF(loops)](few ? n : (int64_t)PASS, x, x, y); \
+                    EGI_FOR(EGI_READ, (const vec_at *)(void *)y) \
+                } break; \
+                case EGI_DO_long2: { \
+                    EGI_T x[PASS] __attribute__((aligned(EGI_BYTES))), y[PASS] __attribute__((aligned(EGI_BYTES))); \
+                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)x) \
+                    p->longs[l->also]->loops[EGI_LONG](few ? n : (int64_t)PASS, x, m, y); \
+                    EGI_FOR(EGI_READ, (const vec_at *)(void *)y) \
+                } break; \
+                case EGI_DO_end: goto end; \
+                default: __builtin_unreachable(); \
+            } \
+        } \
+    end: \
+        EGI_BOOLS \
+        if (streams && left >= PASS) { vec *to = (vec *)at[0]; EGI_FOR(EGI_WRITE_AROUND, to) } else \
+        { vec_at *to = (vec_at *)at[0]; EGI_FOR(EGI_WRITE, to) } \
+        left -= PASS; \
+        if (left <= 0) break; \
+        const uintptr_t move = left < PASS ? (uintptr_t)left : (uintptr_t)PASS; \
+        for (int i = 0; i <= p->operands; i++) at[i] += unit[i] * move; \
+    } \
+    if (few) memcpy(out, room[0], (size_t)(EGI_MAKES_BOOLS(p) ? n : n * SIZE)); \
+    for (int i = 1; few && p->results >> i; i++) \
+        if (p->results >> i & 1) memcpy((void *)(uintptr_t)in[p->operand[i]], room[i], (size_t)(n * SIZE)); \
+    if (streams) EGI_STREAMED; \
+}
+
+// ---- with vectors of 16 bytes
+#undef EGI_TARGET
+#undef EGI_BYTES
+#define EGI_TARGET
+#define EGI_BYTES 16
+#define EGI_LONG EGI_LONG_AT
+#undef EGI_ROUND_CASES
+#undef EGI_PRODUCT_CASES
+#define EGI_ROUND_CASES EGI_ROUNDED_BY_SUMS
+#define EGI_PRODUCT_CASES EGI_CASE_2K(_mul, x * z)
+#if EGI_TYPE == 1
+#ifdef EGI_ESTIMATES_ROOTS
+#define EGI_SQRT_OF egi_vector_root_f32
+#else
+#define EGI_SQRT_OF __builtin_ia32_sqrtps
+#endif
+#elif EGI_TYPE == 2
+#define EGI_SQRT_OF __builtin_ia32_sqrtpd
+#endif
+// Which loop of a long word of one operand serves: with vectors of 16 bytes, too, floats have the bits of FMA where the
+// processor has it.
+#if EGI_X86 && EGI_IS_FLOAT
+#define EGI_LONG_OF(loops) (EGI_LONG + ((loops)[EGI_LONG + 1] && egi_cpu_has_avx2()))
+#else
+#define EGI_LONG_OF(loops) EGI_LONG
+#endif
+#if EGI_BITS_OF_T == 8
+#define EGI_BOOLS EGI_BOOLS_OF_BYTES
+#elif EGI_BITS_OF_T == 64
+#define EGI_BOOLS EGI_BOOLS_BY_STEPS(uint32_t)
+#elif EGI_X86
+#define EGI_BOOLS EGI_BOOLS_16
+#else
+#define EGI_BOOLS EGI_BOOLS_BY_STEPS(uint16_t)
+#endif
+EGI_TERSE
+EGI_COMPARES
+#if EGI_TYPE == 2
+#define EGI_VECTORS 2
+EGI_RUN
+#elif EGI_TYPE == 1 && defined(EGI_FOR_SIZE)
+#define EGI_VECTORS 4
+EGI_RUN
+#else
+#define EGI_VECTORS 1
+EGI_RUN
+#if EGI_TYPE == 1
+#undef EGI_VECTORS
+#define EGI_VECTORS 8
+EGI_RUN
+#endif
+#endif
+#undef EGI_VECTORS
+EGI_COMPARES_END
+EGI_AS_TOLD
+
+// ---- with AVX-512
+#if EGI_PROGRAMS_512 && EGI_TYPE == 1
+#undef EGI_TARGET
+#undef EGI_BYTES
+#undef EGI_SUFFIX
+#undef EGI_SPLAT
+#undef EGI_LONG
+#undef EGI_LONG_OF
+#undef EGI_SQRT_OF
+#undef EGI_ROUND_CASES
+#undef EGI_PRODUCT_CASES
+#undef EGI_BOOLS
+#undef EGI_MAX_OF
+#undef EGI_MIN_OF
+#define EGI_TARGET EGI_AVX512
+#define EGI_BYTES 64
+#define EGI_SUFFIX _avx512_f32
+#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#define EGI_LONG EGI_LONG_AT_512
+#define EGI_LONG_OF(loops) EGI_LONG
+#define EGI_SQRT_OF EGI_ROOT_512
+#define EGI_ROUND_CASES EGI_ROUNDED_BY(EGI_ROUND_512)
+#define EGI_PRODUCT_CASES EGI_PRODUCTS_AND_SUMS
+#define EGI_BOOLS EGI_BOOLS_64
+#define EGI_MAX_OF(x, z) EGI_EXTREME_512(max, x, z)
+#define EGI_MIN_OF(x, z) EGI_EXTREME_512(min, x, z)
+#ifndef __clang__
+#undef EGI_CHOOSE
+#define EGI_CHOOSE(mask, p, q) EGI_CHOOSE_512(mask, p, q)
+#endif
+#ifdef EGI_FUSES_UNASKED
+#define EGI_PRODUCT_ROUNDED(x, z) egi_vector_product_avx512_f32(x, z)
+#else
+#define EGI_PRODUCT_ROUNDED(x, z) x * z
+#endif
+EGI_FAST
+EGI_COMPARES
+#ifndef EGI_FOR_SIZE
+#define EGI_VECTORS 12
+EGI_RUN
+#undef EGI_VECTORS
+#endif
+#define EGI_VECTORS 8
+EGI_RUN
+#undef EGI_VECTORS
+EGI_COMPARES_END
+EGI_AS_TOLD
+#undef EGI_MAX_OF
+#undef EGI_MIN_OF
+#define EGI_MAX_OF(x, z) EGI_VECTOR_MAX(EGI_CHOOSE, x, z)
+#define EGI_MIN_OF(x, z) EGI_VECTOR_MIN(EGI_CHOOSE, x, z)
 #endif
 
+// ---- with AVX2
+#if EGI_WIDE_PROGRAMS
+#undef EGI_TARGET
+#undef EGI_BYTES
+#undef EGI_SUFFIX
+#undef EGI_SPLAT
+#undef EGI_LONG
+#undef EGI_LONG_OF
+#undef EGI_SQRT_OF
+#undef EGI_ROUND_CASES
+#undef EGI_PRODUCT_CASES
+#undef EGI_BOOLS
+#undef EGI_OF_BYTES
+#undef EGI_PRODUCT_ROUNDED
+#define EGI_TARGET EGI_AVX2
+#define EGI_BYTES 32
+#define EGI_LONG (EGI_LONG_AT + 1)
+#define EGI_LONG_OF(loops) EGI_LONG
+#define EGI_PRODUCT_CASES EGI_PRODUCTS_AND_SUMS
+#define EGI_PRODUCT_ROUNDED(x, z) x * z
+#define EGI_OF_BYTES(is, x, z) ((vec)__builtin_ia32_##is##256((egi_mask_bytes)(x), (egi_mask_bytes)(z)))
+#if EGI_TYPE == 1
+#define EGI_SUFFIX _avx2_f32
+#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
+#define EGI_ROUND_CASES EGI_ROUNDED_BY(__builtin_ia32_roundps256)
+#define EGI_BOOLS EGI_BOOLS_32
+#ifdef EGI_ESTIMATES_ROOTS
+#define EGI_SQRT_OF egi_vector_root_avx2_f32
+#else
+#define EGI_SQRT_OF __builtin_ia32_sqrtps256
+#endif
+#elif EGI_TYPE == 2
+#define EGI_SUFFIX _avx2_f64
+#define EGI_SPLAT(s) { s, s, s, s }
+#define EGI_ROUND_CASES EGI_ROUNDED_BY(__builtin_ia32_roundpd256)
+#define EGI_BOOLS EGI_BOOLS_BY_STEPS(uint32_t)
+#define EGI_SQRT_OF __builtin_ia32_sqrtpd256
+#elif EGI_TYPE == 3
+#define EGI_SUFFIX _avx2_i64
+#define EGI_SPLAT(s) { s, s, s, s }
+#elif EGI_TYPE == 6
+#define EGI_SUFFIX _avx2_u8
+#define EGI_SPLAT(s) \
+    { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#else
+#define EGI_SUFFIX _avx2_i32
+#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
+#endif
+#if EGI_IS_FLOAT
+#ifndef __clang__                       // gcc would make three instructions
+#undef EGI_CHOOSE
+#define EGI_CHOOSE(mask, p, q) \
+    ((vec)__builtin_ia32_pblendvb256((egi_mask_bytes)(q), (egi_mask_bytes)(p), (egi_mask_bytes)(mask)))
+#endif
+EGI_FAST
+EGI_COMPARES
+#if EGI_TYPE == 1
+#define EGI_VECTORS 8
+EGI_RUN
+#undef EGI_VECTORS
+#undef EGI_PRODUCT_CASES
+#undef EGI_BOOLS
+#define EGI_PRODUCT_CASES EGI_CASE_2K(_mul, x * z)
+#define EGI_BOOLS EGI_BOOLS_BY_STEPS(uint16_t)
+#define EGI_VECTORS 2
+EGI_RUN
+#else
+#define EGI_VECTORS 4
+EGI_RUN
+#endif
+#undef EGI_VECTORS
+EGI_COMPARES_END
+EGI_AS_TOLD
+#endif
 #undef EGI_PRODUCT_CASES
 #define EGI_PRODUCT_CASES EGI_CASE_2K(_mul, x * z)
-#ifdef EGI_FOR_SIZE             // float32 has its other interpreters
-#define EGI_STRIP_OF 64
-#else
-#define EGI_STRIP_OF 32
-#endif
-#if EGI_IS_FLOAT ? EGI_IS_WIDE && EGI_BYTES == 32 && EGI_VECTORS >= 4 && EGI_BITS_OF_T >= EGI_STRIP_OF \
-                 : EGI_WIDE_PROGRAMS
+
+#if EGI_TYPE != 1 || !defined(EGI_FOR_SIZE)      // for size, float32 has its other interpreters
+
 // STRIPS. Idea: a program of few cheap words goes over EGI_STRIP bytes word by word, each of which is a loop; what lies
 // between two words stays in the nearest cache. For so few words that is faster than a switch every few vectors. A
 // constant or an operand of one element is eight vectors full of it, which are read again and again: `along`, the
-// bytes to the next ones, is 0. The last vector may overlap the one before. Strips are of AVX2 alone, so the stamp of
-// an integer type has them beside its function of 16 bytes.
+// bytes to the next ones, is 0. The last vector may overlap the one before. Strips are of AVX2 alone.
 #undef EGI_CASE_1
 #undef EGI_CASE_2
 #undef EGI_CASE_2K
 #define EGI_CASE_1(word, e) \
     case EGI_DO##word: for (int64_t j = 0; j < vectors; j++) { const vec x = f[j]; t[j] = (e); } break;
-#undef EGI_OF_BYTES
-#define EGI_OF_BYTES(is, x, z) ((vec)__builtin_ia32_##is##256((egi_mask_bytes)(x), (egi_mask_bytes)(z)))
 #define EGI_MOVE(p, bytes) p = (const vec_at *)(const void *)((const char *)p + (bytes))
 #define EGI_ALONG(e) \
     for (int64_t j = 0; j < vectors; j++) { const vec x = f[j], z = *m; t[j] = (e); EGI_MOVE(m, along); }
@@ -59626,7 +59937,7 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     for (; done + GROUP <= vectors; done += GROUP, EGI_MOVE(x, next_x), EGI_MOVE(z, next_z), to++) \
         *to = EGI_AS_BYTES(EGI_COMPARED(0, is), EGI_COMPARED(1, is), EGI_COMPARED(2, is), \
                                  EGI_COMPARED(3, is)) ^ opposite;
-EGI_AVX2 EGI_NOINLINE static int64_t EGI_TN_32(egi_compare_strip)(int act, int64_t vectors, const void *a,
+EGI_AVX2 EGI_NOINLINE static int64_t EGI_TN(egi_compare_strip)(int act, int64_t vectors, const void *a,
                                                                   const void *b, int64_t along, void *out) {
     enum { GROUP = (int)sizeof(EGI_T) };
     typedef EGI_T vec_at __attribute__((vector_size(32), aligned(sizeof(EGI_T)), may_alias));
@@ -59674,7 +59985,7 @@ EGI_AVX2 static inline egi_longs_32 egi_longs_product(egi_longs_32 x, egi_longs_
 #define EGI_TIMES(x, z) egi_longs_product(x, z)
 #endif
 // n is at least a vector.
-EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
+EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
                                                             unsigned scalars, void *out) {
     enum { SIZE = (int)sizeof(EGI_T), L = 32 / SIZE, VECTORS = EGI_STRIP / 32 };
     typedef EGI_T vec __attribute__((vector_size(32)));
@@ -59698,7 +60009,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
             const EGI_T k = constant ? (EGI_T)EGI_CONSTANTS(p)[l->also]
                             : bytes  ? (EGI_T)*(const unsigned char *)from[i][q]
                                      : *(const EGI_T *)(const void *)from[i][q];
-            const vec z = EGI_SPLAT_32(k);
+            const vec z = EGI_SPLAT(k);
             for (int j = 0; j < 8; j++) filled[used][j] = bytes ? (vec)(z != zero) : z;
             from[i][q] = (const char *)filled[used++];
             unit[i][q] = 0;
@@ -59727,7 +60038,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
 #if EGI_BITS_OF_T == 8
             const bool whole = !bools || EGI_IS_TO_BOOL(p->line[i].act);
             const EGI_T one = (EGI_T)(bools ? 1 : 255);
-            const vec is = EGI_SPLAT_32(one);
+            const vec is = EGI_SPLAT(one);
 #else
             const bool whole = !bools;
             const vec is = (vec)~EGI_BITS(zero);
@@ -59735,7 +60046,7 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
             vec_at *t = (vec_at *)(void *)(ends && whole ? (EGI_T *)out + at : (EGI_T *)(void *)own);
 #if EGI_BITS_OF_T != 8
             if (i == p->words && EGI_MAKES_BOOLS(p) && p->line[i].act >= EGI_DO_eq) {
-                const int64_t done = EGI_TN_32(egi_compare_strip)(p->line[i].act, vectors, f, m, along,
+                const int64_t done = EGI_TN(egi_compare_strip)(p->line[i].act, vectors, f, m, along,
                                                                   (char *)out + at);
                 f += done;
                 EGI_MOVE(m, done * along);
@@ -59775,264 +60086,16 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN_32(egi_run_strips)(const egi_program *p
 #undef EGI_ALONG
 #undef EGI_MOVE
 #undef EGI_TIMES
-#define EGI_TIMES(x, z) ((vec)(EGI_BITS(x) * EGI_BITS(z)))
 #endif
-#undef EGI_CASE_1
-#undef EGI_CASE_2
-#undef EGI_CASE_2K
-#undef EGI_CASE_IS
-#undef EGI_OF_BYTES
-#define EGI_OF_BYTES(is, x, z) ((vec)__builtin_ia32_##is##128((egi_bytes_16)(x), (egi_bytes_16)(z)))
-#define EGI_CASE_IS(word, e) EGI_CASE_2K(word, (vec)(e))
-#define EGI_CASE_1(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_1, e) break;
-#define EGI_CASE_2(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_2, e) break;
-#define EGI_CASE_2K(word, e) \
-    EGI_CASE_2(word, e) \
-    case EGI_DO##word##_k: { \
-        const EGI_T k = (EGI_T)constants[l->also]; \
-        const vec z = EGI_SPLAT(k); \
-        EGI_FOR(EGI_ON_1, e) \
-    } \
-    break;
-#define EGI_CASE_3(word, e) \
-    case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
-// A sum after a product is computed in the same step, and so is a product after that, which saves jumps. They stay
-// two instructions, each of which rounds: contraction is off in the whole implementation.
-#if EGI_BYTES == 64 && defined(EGI_FUSES_UNASKED)
-#define EGI_PRODUCT_ROUNDED(x, z) egi_vector_product_avx512_f32(x, z)
-#else
-#define EGI_PRODUCT_ROUNDED(x, z) x * z
-#endif
-#if EGI_IS_WIDE && EGI_VECTORS >= 4
-#undef EGI_PRODUCT_CASES
-#define EGI_ON_1_ADD(i, e) { const vec x = s##i, w = r[i]; s##i = (e); }
-#define EGI_DO_PRODUCT(ON, ON_ADD) \
-    if (l[1].act == EGI_DO_add) { \
-        const vec_at *r = (const vec_at *)at[(++l)->slot]; \
-        EGI_FOR(ON_ADD, EGI_PRODUCT_ROUNDED(x, z) + w) \
-    } else if (l[1].act == EGI_DO_add_k) { \
-        const EGI_T added = (EGI_T)constants[(++l)->also]; \
-        const vec w = EGI_SPLAT(added); \
-        EGI_FOR(ON, EGI_PRODUCT_ROUNDED(x, z) + w) \
-    } else { EGI_FOR(ON, x * z) }
-#define EGI_PRODUCT_CASES \
-    case EGI_DO_mul: \
-        for (;; m = (const vec_at *)at[(++l)->slot]) { \
-            EGI_DO_PRODUCT(EGI_ON_2, EGI_ON_3) \
-            if (l[1].act != EGI_DO_mul) break; \
-        } \
-        break; \
-    case EGI_DO_mul_k: { \
-        const EGI_T k = (EGI_T)constants[l->also]; \
-        const vec z = EGI_SPLAT(k); \
-        EGI_DO_PRODUCT(EGI_ON_1, EGI_ON_1_ADD) \
-    } \
-    break;
-#endif
-// Which loop of a long word of one operand serves: with vectors of 16 bytes, too, floats have the bits of FMA where the
-// processor has it.
-#if EGI_X86 && (EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 2)
-#define EGI_LONG_OF(loops) (EGI_LONG + ((loops)[EGI_LONG + 1] && egi_cpu_has_avx2()))
-#else
-#define EGI_LONG_OF(loops) EGI_LONG
-#endif
-#if EGI_IS_WIDE
-EGI_FAST
-#else
-EGI_TERSE
-#endif
-// gcc would make one indirect jump of the switch, whose target the processors measured guess wrong at most words; they
-// guess comparisons right. Twenty sums and products of a million floats take 0.75 ms, and took 3.4 with it.
-#ifndef __clang__
-#pragma GCC push_options
-#pragma GCC optimize("no-jump-tables")
-#endif
-// n is at least one pass, EGI_VECTORS vectors, or less where that is fewer than eight vectors. Bit i of `scalars`:
-// in[i] is one element.
-EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const egi_program *p, int64_t n,
-                                                                        const void *const *in, unsigned scalars,
-                                                                        void *out) {
-    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS,
-           ROOM = SIZE == 4 && PASS < EGI_STEP_32 ? EGI_STEP_32 : PASS };
-    typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
-    typedef EGI_U bits __attribute__((vector_size(EGI_BYTES)));
-    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
-    // By slot: the tiles, and copies of the results and operands that do not move.
-#if EGI_BYTES == 64                             // as many places as the program fills, one after the other
-#define EGI_ROOM_OF(slot) room[taken++]
-    int taken = 1;                              // room[0] is the result's
-    EGI_T room[EGI_PROGRAM_ROOMS_512][PASS] __attribute__((aligned(EGI_BYTES)));
-#else
-#define EGI_ROOM_OF(slot) room[slot]
-    EGI_T room[EGI_PROGRAM_SLOTS][PASS] __attribute__((aligned(EGI_BYTES)));
-#endif
-    uintptr_t at[EGI_PROGRAM_SLOTS];                                 // the address of each slot for this pass
-    const EGI_CONSTANT *const constants = EGI_CONSTANTS(p);
-    // Bytes by which the results and the operands move on with each element.
-    uintptr_t unit[EGI_PROGRAM_FIRST_TILE];
-    // Bit i: slot i does not move, since it is in `room`.
-    unsigned fixed = 0;
-    const bool few = EGI_VECTORS < 8 && n < PASS;
-    at[0] = few ? (uintptr_t)room[0] : (uintptr_t)out;
-    for (int i = 1; i <= p->operands; i++) at[i] = (uintptr_t)in[p->operand[i]];
-    for (int i = 1; (scalars || few) && i <= p->operands; i++) {
-        const bool scalar = scalars >> p->operand[i] & 1;
-        if (!scalar && !few) continue;
-        vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(i);
-        if (p->results >> i & 1) {
-        } else if (egi_bools_reached && p->bytes >> i & 1) {
-            memset(to, *(const unsigned char *)at[i], sizeof room[i]);
-            if (!scalar) memcpy(to, (const void *)at[i], (size_t)n);
-        } else {                                // the places after the last element are filled with the first one
-            const EGI_T *from = (const EGI_T *)at[i], k = from[0];
-            const vec z = EGI_SPLAT(k);
-            for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
-            if (!scalar && SIZE < 4) memcpy(to, from, (size_t)(n * SIZE));
-            else if (!scalar) for (int64_t j = 1; j < n; j++) room[i][j] = from[j];
-        }
-        at[i] = (uintptr_t)to;
-        fixed |= 1u << i;
-    }
-    for (int i = EGI_PROGRAM_FIRST_TILE; i < EGI_PROGRAM_FIRST_TILE + p->tiles; i++) at[i] = (uintptr_t)EGI_ROOM_OF(i);
-    for (int i = 0; i < p->filled; i++) {
-        const EGI_T k = (EGI_T)constants[p->fill[i].k];
-        const vec z = EGI_SPLAT(k);
-        vec_at *to = (vec_at *)(void *)EGI_ROOM_OF(p->fill[i].slot);
-        at[p->fill[i].slot] = (uintptr_t)to;
-        for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
-    }
-#if EGI_X86
-    // Of fewer vectors are the loops for few elements and those that seldom run, without AVX2.
-    const bool streams = EGI_VECTORS >= 8 && n > PASS && !(at[0] % EGI_BYTES) && !(p->bytes & 1) &&
-                         egi_cache_overflows(n * SIZE);
-#endif
-    if (n > PASS)
-        for (int i = 0; i <= p->operands; i++) unit[i] = fixed >> i & 1 ? 0u : p->bytes >> i & 1 ? 1u : (unsigned)SIZE;
-    const vec zero = { 0 };
-    vec EGI_FOR(EGI_NEW, zero) spare = zero;
-    (void)spare;
-    for (int64_t left = n;;) {
-        for (const egi_program_line *l = p->line;; l++) {
-            const vec_at *m = (const vec_at *)at[l->slot];
-            switch (l->act) {
-                EGI_CASES
-                EGI_CASE_2(_and, (vec)(EGI_BITS(x) & EGI_BITS(z)))
-                EGI_CASE_2(_or, (vec)(EGI_BITS(x) | EGI_BITS(z)))
-                case EGI_DO_load: EGI_FOR(EGI_READ, m) break;
-                case EGI_DO_store: { vec_at *to = (vec_at *)at[l->slot]; EGI_FOR(EGI_WRITE, to) } break;
-                EGI_CASE_2(_drop, (vec)(EGI_BITS(x) & ~EGI_BITS(z)))
-                EGI_CASE_2(_rdrop, (vec)(~EGI_BITS(x) & EGI_BITS(z)))
-                EGI_CASE_3(_select, EGI_CHOOSE(x, z, w))
-                EGI_CASE_3(_select_1, EGI_CHOOSE(z, x, w))
-                EGI_CASE_3(_select_2, EGI_CHOOSE(z, w, x))
-                case EGI_DO_true: {
-                    EGI_U x[PASS] __attribute__((aligned(EGI_BYTES)));
-                    unsigned char b[PASS];
-                    memcpy(b, m, sizeof b);
-                    for (int j = 0; j < PASS; j++) x[j] = (EGI_U)((EGI_U)0 - (EGI_U)(b[j] != 0));
-                    EGI_FOR(EGI_READ, (const vec_at *)(void *)x)
-                } break;
-                case EGI_DO_long1: {
-                    EGI_T x[ROOM] __attribute__((aligned(EGI_BYTES))), y[ROOM] __attribute__((aligned(EGI_BYTES)));
-                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)x)
-                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)(x + ROOM - PASS))
-                    egi_long_loop *const *loops = p->longs[l->also]->loops;
-                    loops[EGI_LONG_OF(loops)](few ? n : (int64_t)PASS, x, x, y);
-                    EGI_FOR(EGI_READ, (const vec_at *)(void *)y)
-                } break;
-                case EGI_DO_long2: {
-                    EGI_T x[PASS] __attribute__((aligned(EGI_BYTES))), y[PASS] __attribute__((aligned(EGI_BYTES)));
-                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)x)
-                    p->longs[l->also]->loops[EGI_LONG](few ? n : (int64_t)PASS, x, m, y);
-                    EGI_FOR(EGI_READ, (const vec_at *)(void *)y)
-                } break;
-                case EGI_DO_end: goto end;
-                default: __builtin_unreachable();
-            }
-        }
-    end:
-#if EGI_BITS_OF_T == 8
-        if (EGI_MAKES_BOOLS(p)) { EGI_FOR(EGI_ON_1, (vec)(x & 1)) }
-#elif EGI_BYTES == 64
-        if (EGI_MAKES_BOOLS(p)) {
-            const egi_bytes_16 none = { 0 };
-            char *to = (char *)at[0];
-            EGI_FOR(EGI_WRITE_BOOLS, to)
-        } else
-#elif EGI_IS_WIDE && EGI_BITS_OF_T == 32 && EGI_VECTORS >= 4
-        if (EGI_MAKES_BOOLS(p)) {
-            typedef int32_t masks __attribute__((vector_size(32)));
-            const masks order = { 0, 4, 1, 5, 2, 6, 3, 7 }, ones = { 0x1010101, 0x1010101, 0x1010101, 0x1010101,
-                                                                     0x1010101, 0x1010101, 0x1010101, 0x1010101 };
-            const masks first = EGI_MASKS_AS_BYTES(s0, s1, s2, s3);
-            memcpy((void *)at[0], &first, sizeof first);
-#if EGI_VECTORS == 8
-            const masks second = EGI_MASKS_AS_BYTES(s4, s5, s6, s7);
-            memcpy((char *)at[0] + sizeof first, &second, sizeof second);
-#endif
-        } else
-#elif EGI_X86 && !EGI_IS_WIDE && EGI_BITS_OF_T == 32 && EGI_VECTORS != 2
-        if (EGI_MAKES_BOOLS(p)) {
-            typedef int32_t masks __attribute__((vector_size(16)));
-            const masks ones = { 0x1010101, 0x1010101, 0x1010101, 0x1010101 };
-#if EGI_VECTORS == 1
-            const masks first = EGI_MASKS_AS_BYTES_16(s0, s0, s0, s0);
-            memcpy((void *)at[0], &first, PASS);
-#else
-            const masks first = EGI_MASKS_AS_BYTES_16(s0, s1, s2, s3);
-            memcpy((void *)at[0], &first, sizeof first);
-#endif
-#if EGI_VECTORS == 8
-            const masks second = EGI_MASKS_AS_BYTES_16(s4, s5, s6, s7);
-            memcpy((char *)at[0] + sizeof first, &second, sizeof second);
-#endif
-        } else
-#else                                           // in steps, which compilers turn into vectors
-        if (EGI_MAKES_BOOLS(p)) {
-            EGI_U x[PASS] __attribute__((aligned(EGI_BYTES)));
-            unsigned char b[PASS];
-            EGI_FOR(EGI_WRITE, (vec_at *)(void *)x)
-#if EGI_BITS_OF_T == 64
-            uint32_t half[PASS];
-            for (int j = 0; j < PASS; j++) half[j] = (uint32_t)x[j];
-#else
-            uint16_t half[PASS];
-            for (int j = 0; j < PASS; j++) half[j] = (uint16_t)x[j];
-#endif
-            for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(half[j] & 1);
-            memcpy((void *)at[0], b, sizeof b);
-        } else
-#endif
-#if EGI_X86
-        if (streams && left >= PASS) { vec *to = (vec *)at[0]; EGI_FOR(EGI_WRITE_AROUND, to) } else
-#endif
-        { vec_at *to = (vec_at *)at[0]; EGI_FOR(EGI_WRITE, to) }
-        left -= PASS;
-        if (left <= 0) break;
-        const uintptr_t move = left < PASS ? (uintptr_t)left : (uintptr_t)PASS;
-        for (int i = 0; i <= p->operands; i++) at[i] += unit[i] * move;
-    }
-    if (few) memcpy(out, room[0], (size_t)(EGI_MAKES_BOOLS(p) ? n : n * SIZE));
-    for (int i = 1; few && p->results >> i; i++)
-        if (p->results >> i & 1) memcpy((void *)(uintptr_t)in[p->operand[i]], room[i], (size_t)(n * SIZE));
-#if EGI_X86
-    if (streams) EGI_STREAMED;
-#endif
-}
-#ifndef __clang__
-#pragma GCC pop_options
-#endif
-EGI_AS_TOLD
-
 #endif
 
 #undef EGI_BITS_OF_T
+#undef EGI_BOOLS
 #undef EGI_BYTES
 #undef EGI_CASES
 #undef EGI_CBLAS_GEMM
 #undef EGI_CELL_ROW
 #undef EGI_EXP_T
-#undef EGI_FEW
 #undef EGI_FIRST_WHOLE
 #undef EGI_INT
 #undef EGI_ISNAN
@@ -60040,33 +60103,27 @@ EGI_AS_TOLD
 #undef EGI_IN_VECTORS
 #undef EGI_IS_WIDE
 #undef EGI_LONG
+#undef EGI_LONG_AT
 #undef EGI_LONG_OF
 #undef EGI_QUOTIENT
-#undef EGI_ROOM_OF
 #undef EGI_ROUND_CASES
-#undef EGI_ROUND_TO
+#undef EGI_TYPE
 #undef EGI_SIGMOID_T
 #undef EGI_SPLAT
-#undef EGI_STRIP_OF
-#undef EGI_SPLAT_32
 #undef EGI_SPLAT_64
 #undef EGI_SQRT_OF
 #undef EGI_PRODUCT_ROUNDED
 #undef EGI_SUFFIX
-#undef EGI_SUFFIX_32
 #undef EGI_T
 #undef EGI_TANH_T
-#undef EGI_STAMPS
 #undef EGI_TARGET
 #undef EGI_TARGET_FMA
 #undef EGI_VECTORS_END
 #undef EGI_TILE_64
 #undef EGI_TILE_NARROW
-#undef EGI_TO_ACC
 #undef EGI_U
 #undef EGI_VEC
 #undef EGI_VEC_64
-#undef EGI_VECTORS
 #undef EGI_VECTOR_BYTES
 #undef EGI_VFMA
 #undef EGI_VFMA_64
