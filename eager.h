@@ -14345,6 +14345,1059 @@ static void egi_gemm_by(const egi_gemm_right *r, int64_t m, const void *a, int64
 }
 EGI_AS_TOLD
 
+static void egi_zero(int64_t bytes, void *to) {
+    if (bytes > 0) memset(to, 0, (size_t)bytes);
+}
+// A sum of up to `most` arrays of n elements. The caller adds arrays to level[0] and reports it by egi_levels_step;
+// after EGI_TERMS arrays the sum is added to the next level and cleared, and so on. The last level is `result`.
+// egi_levels_end adds what is left.
+typedef struct egi_levels {
+    const egi_gemm_kernels *of; int64_t n, added[8]; int count; char *level[8];
+} egi_levels;
+// How many levels there are, the result among them.
+static int egi_levels_count(int64_t most) {
+    int count = 1;
+    for (; most > EGI_TERMS && count < 8; most = most / EGI_TERMS + 1) count++;
+    return count;
+}
+// Begins a sum into `result`, which the caller has filled. space: n elements for each of the other levels.
+static void egi_levels_begin(egi_levels *s, const egi_gemm_kernels *of, int64_t n, char *result, int count,
+                             char *space) {
+    memset(s, 0, sizeof *s);
+    s->of = of;
+    s->n = n;
+    s->count = count;
+    egi_zero(n * (count - 1) * of->size, space);
+    for (int i = 0; i < count; i++) s->level[i] = i == count - 1 ? result : space + i * n * of->size;
+}
+// Reports that `added` arrays were added to level[0] since the last call.
+static void egi_levels_step(egi_levels *s, int64_t added) {
+    s->added[0] += added;
+    for (int i = 0; i + 1 < s->count && s->added[i] >= EGI_TERMS; i++) {
+        s->of->add(s->n, s->level[i], s->level[i + 1]);
+        egi_zero(s->n * s->of->size, s->level[i]);
+        s->added[i] = 0;
+        s->added[i + 1]++;
+    }
+}
+static void egi_levels_end(egi_levels *s) {
+    for (int i = 0; i + 1 < s->count; i++) s->of->add(s->n, s->level[i], s->level[i + 1]);
+}
+
+// CONVOLUTION. Idea: the elements that the filter covers at an output position become a row of a matrix called columns;
+// then y = columns · f. Both gradients are products with that matrix: d columns = dy · fᵀ, whose elements are added to
+// those of x that they came from, and df = columnsᵀ · dy. A few rows are made at a time, so that they stay in cache.
+
+// What a convolution needs of its dtype: loops over elements, with the processor's vectors.
+typedef struct egi_conv_kernels {
+    const egi_gemm_kernels *gemm;
+    int64_t vector;                                                     // bytes
+    // y[i] = the sum over t of x[t][i] * f[t][i], or added to y; four at once, whose x[t] lie `step` elements apart
+    void (*taps_sum)(int64_t n, int64_t count, const void *const *x, const void *const *f, void *y, bool add);
+    void (*taps_sum_four)(int64_t n, int64_t count, const void *const *x, int64_t step, const void *const *f, void *y);
+    // f[i] += the sum over p of x[p * xstep + i] * y[p * n + i]
+    void (*dot_columns)(int64_t n, int64_t rows, const void *x, int64_t xstep, const void *y, void *f);
+    bool (*finite)(int64_t n, const void *x);
+    void (*line)(const egi_windows *w, int64_t at, void *line, void *f, void *y, int what);    // see DEPTHWISE
+    // to[i * to_step + q] += from[i * step + q], for q from 0 to n - 1
+    void (*pieces_add)(int64_t count, int64_t n, const void *from, int64_t step, void *to, int64_t to_step);
+} egi_conv_kernels;
+// Copies pieces of n bytes, 8 at a time; a call of memcpy for each would take longer. Steps are in bytes.
+EGI_NOINLINE static void egi_copy_pieces(int64_t count, int64_t n, const char *from, int64_t step, char *to,
+                                         int64_t to_step) {
+    for (; count > 0; count--, from += step, to += to_step) {
+        for (int64_t q = 0; q < n - 8; q += 8) memcpy(to + q, from + q, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    }
+}
+// Fills the columns of `count` neighbouring outputs, for one line of the filter's taps along the last axis. The first
+// output's tap 0 is at element `at` of the line of x; line NULL: the taps are in the padding. With `back` the columns
+// are added to the elements of x that they come from.
+EGI_NOINLINE static void egi_conv_line(const egi_conv_kernels *of, const egi_windows *w, int64_t at, int64_t count,
+                                       int64_t width, char *line, char *columns, bool back) {
+    const egi_window a = w->axis[EGI_WINDOW_AXES - 1];
+    const int64_t size = of->gemm->size, cg = w->c / w->groups, pixel = cg * size, row = width * size;
+    if (!line) {
+        for (int64_t o = 0; !back && o < count; o++) egi_zero(a.taps * pixel, columns + o * row);
+        return;
+    }
+    if (w->groups == 1 && a.dilation == 1 && (cg >= 4 || !back)) {   // the taps are then one piece of the line
+        int64_t first, end, none;
+        egi_window_tap_range(at, a.stride, a.in, count, &first, &end);
+        egi_window_tap_range(at + a.taps - 1, a.stride, a.in, count, &none, &end);  // pieces first to end - 1 are whole
+        const bool few = !back && a.taps * cg > 1 && a.taps * cg <= 16;
+        for (int64_t o = 0; o < count; o++, columns += row, at += a.stride) {
+            if (few && o == first && o < end) {
+                egi_copy_pieces(end - o, a.taps * pixel, line + at * pixel, a.stride * pixel, columns, row);
+                columns += (end - 1 - o) * row;
+                at += (end - 1 - o) * a.stride;
+                o = end - 1;
+                continue;
+            }
+            int64_t left = egi_min64(egi_max64(-at, 0), a.taps), right = egi_max64(egi_min64(a.in - at, a.taps), left);
+            int64_t n = right - left;
+            if (back) {
+                if (n > 0) of->gemm->add(n * cg, columns + left * pixel, line + (at + left) * pixel);
+                continue;
+            }
+            egi_zero(left * pixel, columns);
+            if (n > 0) memcpy(columns + left * pixel, line + (at + left) * pixel, (size_t)(n * pixel));
+            egi_zero((a.taps - right) * pixel, columns + right * pixel);
+        }
+        return;
+    }
+    // Otherwise taps go one by one: outputs from `first` to `last` read an element of the line at this tap, others
+    // padding.
+    for (int64_t k = 0; k < a.taps; k++, columns += pixel) {
+        int64_t offset = at + k * a.dilation, first, last;
+        egi_window_tap_range(offset, a.stride, a.in, count, &first, &last);
+        if (back && first < last)
+            of->pieces_add(last - first, cg, columns + first * row, width,
+                           line + (offset + first * a.stride) * w->c * size, a.stride * w->c);
+        for (int64_t o = 0; !back && o < count; o++) {
+            if (o < first || o >= last) egi_zero(pixel, columns + o * row);
+            else egi_few_copy(pixel, line + (offset + o * a.stride) * w->c * size, columns + o * row);
+        }
+    }
+}
+// Fills rows [r0, r1) of one group's columns from x; back: adds them to the elements of x that they come from.
+static void egi_conv_columns(const egi_conv_kernels *of, const egi_windows *w, int64_t group, int64_t r0, int64_t r1,
+                             char *x, char *columns, bool back) {
+    const egi_window d = w->axis[0], h = w->axis[1], a = w->axis[2];
+    const int64_t size = of->gemm->size, cg = w->c / w->groups, width = egi_windows_taps(w) * cg;
+    for (int64_t r = r0, count; r < r1; r += count) {
+        const int64_t o = r % a.out;
+        const egi_window_line line = egi_window_line_at(w, r / a.out);
+        char *to = columns + (r - r0) * width * size;
+        count = egi_min64(a.out - o, r1 - r);             // as many as are in one line of y
+        for (int64_t kd = 0; kd < d.taps; kd++)
+            for (int64_t kh = 0; kh < h.taps; kh++, to += a.taps * cg * size) {
+                const int64_t id = line.d + kd * d.dilation, ih = line.h + kh * h.dilation;
+                const bool inside = id >= 0 && id < d.in && ih >= 0 && ih < h.in;
+                char *from = inside ? x + (((line.image * d.in + id) * h.in + ih) * a.in * w->c + group * cg) * size
+                                    : NULL;
+                egi_conv_line(of, w, o * a.stride - a.before, count, width, from, to, back);
+            }
+    }
+}
+
+// DEPTHWISE. A convolution in which each output channel depends on one input channel: nothing is summed over channels,
+// so a matrix product would only cost. what: 0 makes y, 1 the gradient of x, 2 that of the filter. If there are as many
+// output as input channels, an element of y or dx is one sum over the taps, and an element of df one along each line;
+// otherwise the caller has cleared the result, and terms are added one by one.
+
+// Where along an axis a tap leads from an element of y to one of x or, with `back`, from x to y; -1: nowhere.
+static inline int64_t egi_window_across(const egi_window *a, int64_t at, int64_t tap, bool back) {
+    if (!back) {
+        const int64_t i = at * a->stride - a->before + tap * a->dilation;
+        return i >= 0 && i < a->in ? i : -1;
+    }
+    const int64_t i = at + a->before - tap * a->dilation, o = a->stride == 1 ? i : i / a->stride;
+    return i >= 0 && o < a->out && o * a->stride == i ? o : -1;
+}
+// A convolution cut into units: blocks of outputs for y; pictures for the gradient of x; for the filter's gradient, a
+// sum over all outputs, parts of the blocks (at most EGI_CONV_PARTS, by shapes alone), each added in levels, so that
+// long sums lose no digits. Parts are added in order.
+// So many parts at most, each of so many bytes of terms at least.
+enum { EGI_CONV_PARTS = 16, EGI_CONV_PART = 1 << 21 };
+// A row of columns belongs to one output position and has `width` elements: the taps of one group's channels. `block`
+// rows are made at a time.
+typedef struct egi_conv_job {
+    const egi_conv_kernels *of;
+    const egi_windows *w;
+    int64_t size;                       // bytes of an element
+    char *x, *f, *y;
+    int what;                           // 0 makes y, 1 the gradient of x, 2 that of the filter
+    bool direct;                        // x itself is the matrix of columns
+    bool turned, lines;                 // the filter's gradient is summed transposed; by lines
+    int64_t width, rows, block, group;  // a row's elements; all rows, a block's rows
+    int64_t parts, adds;                // of the filter's gradient; how often a block adds to an element
+    int64_t blocks, first, last;        // of the filter's gradient by lines: all, and those that are made now
+    egi_levels sums[EGI_CONV_PARTS];
+    int levels;                         // of each
+    egi_gemm_right right;
+    char *space;                       // a thread's columns, then the memory of its product
+    int64_t columns, needs, shared;     // elements: of these two, and of what the threads share
+    int most;                           // threads
+    bool failed;                        // atomic
+} egi_conv_job;
+// Plans the parts of the filter's gradient of n elements, each a sum of as many terms as there are rows; `blocks` are
+// added up. Returns how many elements of memory they take. How many parts there are decides bits, so it follows from
+// shapes, and not from what is measured. A part has many rows, beside which adding it to the others costs little.
+static int64_t egi_conv_parts_plan(egi_conv_job *j, int64_t n, int64_t blocks) {
+    const double work = (double)j->rows * (double)n * (double)j->size / (double)EGI_CONV_PART;
+    const int64_t room = (4 << 20) / egi_max64(n * j->size, 1),
+                  worth = egi_min64(work < 64 ? (int64_t)work : 64, j->rows / 128);
+    j->parts = egi_max64(1, egi_min64(egi_min64(EGI_CONV_PARTS, room), egi_min64(worth, blocks)));
+    j->turned = j->turned && j->parts > 1;
+    j->levels = egi_levels_count((blocks / j->parts + 1) * j->adds);
+    return (j->parts * j->levels - (j->turned ? 0 : 1)) * n;
+}
+// Begins the parts, in memory of so many elements: the results of those that are not summed in f, then the levels.
+static void egi_conv_parts_begin(egi_conv_job *j, int64_t n, char *space) {
+    const int64_t own = j->turned ? 0 : 1;                // parts that are summed in the result
+    char *levels = space + (j->parts - own) * n * j->size;
+    // A part that is summed by lines is cleared shortly before its terms come.
+    if (!j->lines) egi_zero((j->parts - own) * n * j->size, space);
+    for (int64_t q = 0; q < j->parts; q++)
+        egi_levels_begin(&j->sums[q], j->of->gemm, n, q < own ? j->f : space + (q - own) * n * j->size, j->levels,
+                         levels + q * (j->levels - 1) * n * j->size);
+}
+// Adds the parts in order to part 0, which was summed in the result if they are not transposed.
+static void egi_conv_parts_end(egi_conv_job *j) {
+    char *first = NULL;
+    for (int64_t q = 0; q < j->parts; q++) {
+        char *result = j->sums[q].level[j->sums[q].count - 1];
+        egi_levels_end(&j->sums[q]);
+        if (q) j->of->gemm->add(j->sums[q].n, result, first);
+        else first = result;
+    }
+    if (j->turned) egi_plane_copy(j->f, j->w->oc, 1, first, 1, j->width, j->width, j->w->oc, (int)j->size);
+}
+
+// Lines begin to end - 1 of the outputs, term by term.
+static void egi_conv_depthwise_lines(const egi_conv_job *j, int64_t begin, int64_t end, egi_levels *sum) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t size = j->size;
+    char *y = j->y + begin * a->out * w->oc * size;
+    for (int64_t l = begin; l < end; l++) {
+        const egi_window_line line = egi_window_line_at(w, l);
+        for (int64_t o = 0; o < a->out; o++, y += w->oc * size) {
+            char *taps = sum ? sum->level[0] : j->f;
+            for (int64_t kd = 0; kd < d->taps; kd++)
+                for (int64_t kh = 0; kh < h->taps; kh++, taps += a->taps * w->oc * size) {
+                    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
+                    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) continue;
+                    char *from = j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c * size;
+                    j->of->line(w, o * a->stride - a->before, from, taps, y, j->what);
+                }
+            if (sum) egi_levels_step(sum, 1);
+        }
+    }
+}
+// Lines begin to end - 1 of y or dx: each element is a sum over the taps that lead to an element of the other array. If
+// all taps of a line did for the element before, they are moved one step on.
+static void egi_conv_depthwise_sums(const egi_conv_job *j, int64_t begin, int64_t end) {
+    const egi_window *d = &j->w->axis[0], *h = &j->w->axis[1], *a = &j->w->axis[2];
+    const bool back = j->what == 1;
+    const int64_t c = j->w->c, width = back ? a->in : a->out, height = back ? h->in : h->out,
+                  depth = back ? d->in : d->out, other = (back ? a->out : a->in) * c;
+    const char *from = back ? j->y : j->x;
+    const void *x[EGI_TERMS], *f[EGI_TERMS];
+    const int64_t size = j->size, pixel = c * size;
+    char *to = (back ? j->x : j->y) + begin * width * pixel;
+    const int64_t reach = (a->taps - 1) * a->dilation, step = back ? 1 : a->stride;
+    for (int64_t l = begin; l < end; l++) {
+        bool follows = false;
+        for (int64_t o = 0, count = 0, done = 1; o < width; o++, to += pixel) {   // done: outputs since x[] were set
+            const int64_t first = back ? o + a->before - reach : o * a->stride - a->before;
+            const bool inside = first >= 0 && first + reach < (back ? a->out : a->in) && (!back || a->stride == 1);
+            if (inside && follows) {
+                const bool four = pixel % (2 * j->of->vector) == 0 && o + 3 < width &&
+                                  first + 3 * step + reach < (back ? a->out : a->in);
+                for (int64_t t = 0; t < count; t++) x[t] = (const char *)x[t] + done * step * pixel;
+                done = four ? 4 : 1;
+                if (four) j->of->taps_sum_four(c, count, x, step * c, f, to);
+                else j->of->taps_sum(c, count, x, f, to, false);
+                o += done - 1;
+                to += (done - 1) * pixel;
+                continue;
+            }
+            bool add = false;
+            count = 0;
+            done = 1;
+            for (int64_t kd = 0; kd < d->taps; kd++)
+                for (int64_t kh = 0; kh < h->taps; kh++) {
+                    const int64_t id = egi_window_across(d, l / height % depth, kd, back),
+                                  ih = egi_window_across(h, l % height, kh, back);
+                    if (id < 0 || ih < 0) continue;
+                    const char *line = from + ((l / height / depth * (back ? d->out : d->in) + id) *
+                                                (back ? h->out : h->in) + ih) * other * size,
+                                *taps = j->f + (kd * h->taps + kh) * a->taps * pixel;
+                    for (int64_t k = 0; k < a->taps; k++) {
+                        const int64_t i = egi_window_across(a, o, k, back);
+                        if (i < 0) continue;
+                        x[count] = line + i * pixel;
+                        f[count] = taps + k * pixel;
+                        if (++count < EGI_TERMS) continue;
+                        j->of->taps_sum(c, count, x, f, to, add);
+                        count = 0;
+                        add = true;
+                    }
+                }
+            if (count || !add) j->of->taps_sum(c, count, x, f, to, add);
+            follows = inside && !add;
+        }
+    }
+}
+// Adds lines begin to end - 1 of the outputs to df: for each tap a sum along the line.
+static void egi_conv_depthwise_filter(const egi_conv_job *j, int64_t begin, int64_t end, egi_levels *sum) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t pixel = w->c * j->size;
+    for (int64_t l = begin; l < end; l++) {
+        const egi_window_line line = egi_window_line_at(w, l);
+        const char *y = j->y + l * a->out * pixel;
+        char *f = sum->level[0];
+        for (int64_t kd = 0; kd < d->taps; kd++)
+            for (int64_t kh = 0; kh < h->taps; kh++) {
+                const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
+                const bool inside = id >= 0 && id < d->in && ih >= 0 && ih < h->in;
+                const char *x = inside ? j->x + ((line.image * d->in + id) * h->in + ih) * a->in * pixel : j->x;
+                for (int64_t k = 0; k < a->taps; k++, f += pixel) {
+                    const int64_t offset = k * a->dilation - a->before;
+                    int64_t first, last;
+                    egi_window_tap_range(offset, a->stride, a->in, a->out, &first, &last);
+                    for (int64_t o = first, n; inside && o < last; o += n) {
+                        n = egi_min64(EGI_TERMS, last - o);
+                        j->of->dot_columns(w->c, n, x + (offset + o * a->stride) * pixel, a->stride * w->c,
+                                           y + o * pixel, f);
+                    }
+                }
+            }
+        egi_levels_step(sum, j->adds);
+    }
+}
+// Units: lines of y; lines (with as many channels) or pictures of the gradient of x; parts of the filter's gradient.
+static void egi_conv_depthwise_run(void *context, int64_t begin, int64_t end) {
+    egi_conv_job *j = (egi_conv_job *)context;
+    const bool alike = j->w->c == j->w->oc;
+    const int64_t each = j->what == 1 ? j->w->axis[0].out * j->w->axis[1].out : 1,         // lines of a picture
+                  lines = j->w->n * j->w->axis[0].out * j->w->axis[1].out;
+    if (j->what < 2 && alike) egi_conv_depthwise_sums(j, begin, end);
+    else if (j->what < 2) egi_conv_depthwise_lines(j, begin * each, end * each, NULL);
+    else
+        for (int64_t q = begin; q < end; q++) {
+            const int64_t first = lines * q / j->parts, last = lines * (q + 1) / j->parts;
+            if (alike) egi_conv_depthwise_filter(j, first, last, &j->sums[q]);
+            else egi_conv_depthwise_lines(j, first, last, &j->sums[q]);
+        }
+}
+// Plans its memory; returns how many bytes.
+static int64_t egi_conv_depthwise_plan(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    if (j->what < 2) return 0;
+    j->adds = w->c == w->oc ? (w->axis[2].out + EGI_TERMS - 1) / EGI_TERMS : w->axis[2].out;
+    return egi_conv_parts_plan(j, egi_windows_taps(w) * w->oc, w->n * w->axis[0].out * w->axis[1].out) * j->size;
+}
+// Runs such a convolution or gradient on the team. False without memory.
+static bool egi_conv_depthwise(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const bool alike = w->c == w->oc;
+    const int64_t bytes = egi_conv_depthwise_plan(j), n = egi_windows_taps(w) * w->oc,
+                  lines = w->n * w->axis[0].out * w->axis[1].out,
+                  back = alike ? w->n * w->axis[0].in * w->axis[1].in : w->n;
+    const double cost = (double)j->rows * (double)n * (double)j->size * (alike ? 0.03 : 0.1);
+    char *memory = bytes ? (char *)egi_space_take(bytes) : NULL;
+    if (bytes && !memory) return false;
+    if (j->what == 2) egi_conv_parts_begin(j, n, memory);
+    egi_parallel(j->what == 0 ? lines : j->what == 1 ? back : j->parts, cost, egi_conv_depthwise_run, j);
+    if (j->what == 2) egi_conv_parts_end(j);
+    egi_space_give(memory);
+    return true;
+}
+
+// DIRECT CONVOLUTION. Idea: the elements that an output reads through one line of taps, a "run", are neighbours in x,
+// so that a tile's rows can point into the picture and no columns are made; only rows that cross a border are copied.
+// The gradient of x is such a convolution, too: of dy, with the filter reversed. If y has a stride s, every s-th
+// element of dx is made by a filter of every s-th tap, so there are s convolutions for each axis. A grid is a
+// convolution whose outputs are pixels first, first + step, ... along each axis of the array being made. Its windows
+// are those of the array being read: `out` outputs, c channels, groups.
+typedef struct egi_conv_grid {
+    const egi_conv_kernels *of;
+    int64_t size;                       // bytes of an element
+    egi_windows w;
+    int64_t pixels[EGI_WINDOW_AXES], first[EGI_WINDOW_AXES], step[EGI_WINDOW_AXES];
+    const char *from;
+    char *to, *space;                  // a thread's: copied rows, and after them a run of zeros
+    int64_t run, rows, block, needs, group;
+    bool skips;                         // lines of taps beyond the picture are left out: their products are 0
+    egi_gemm_right right;    // one row for each element of a window
+} egi_conv_grid;
+enum { EGI_CONV_BLOCK = 96, EGI_CONV_LEAST_RUN = 24 };
+// The neighbouring elements of a window: a line of taps, or one.
+static int64_t egi_conv_run_of(const egi_windows *w) {
+    return w->groups == 1 && w->axis[2].dilation == 1 ? w->axis[2].taps * w->c : w->c / w->groups;
+}
+// Some pixels of the grid along one line, rows `first` to first + count - 1 of a block: their image, where along each
+// axis of the array that is read the first tap of the first one lies, and where the first one is written.
+typedef struct egi_conv_place {
+    int64_t first, count, image, at[EGI_WINDOW_AXES]; char *to;
+} egi_conv_place;
+// The place of the grid's row `row`, counted over images and then along the axes, and of those after it in its line.
+static egi_conv_place egi_conv_place_of(const egi_conv_grid *g, int64_t row) {
+    egi_conv_place p = { 0, g->w.axis[EGI_WINDOW_AXES - 1].out, 0, { 0, 0, 0 }, NULL };
+    int64_t o[EGI_WINDOW_AXES], pixel;
+    for (int i = EGI_WINDOW_AXES - 1; i >= 0; i--) {
+        const egi_window *a = &g->w.axis[i];
+        o[i] = row % a->out;
+        row /= a->out;
+        p.at[i] = o[i] * a->stride - a->before;
+    }
+    p.count -= o[EGI_WINDOW_AXES - 1];
+    pixel = p.image = row;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) pixel = pixel * g->pixels[i] + g->first[i] + o[i] * g->step[i];
+    p.to = g->to + (pixel * g->w.oc + g->group * g->right.n) * g->size;
+    return p;
+}
+// A run that reaches over an end of its line, whose pixel iw it begins with: a copy with zeros for what does not lie in
+// the line, or only zeros.
+static const char *egi_conv_run_over(const egi_conv_grid *g, const char *line, int64_t iw,
+                                     char *copy, const char *zeros) {
+    const int64_t each = g->w.c * g->size, in = g->w.axis[2].in, pixels = g->run / (g->w.c / g->w.groups),
+                  left = egi_max64(-iw, 0), right = egi_min64(in - iw, pixels);
+    if (iw >= in || iw + pixels <= 0) return zeros;
+    egi_zero(left * each, copy);
+    memcpy(copy + left * each, line + (iw + left) * each, (size_t)((right - left) * each));
+    egi_zero((pixels - right) * each, copy + right * each);
+    return copy;
+}
+// For each row of a place, where the run lies that begins with taps kd, kh and kw. False: all are only zeros.
+static bool egi_conv_runs_at(const egi_conv_grid *g, const egi_conv_place *p, int64_t kd,
+                             int64_t kh, int64_t kw, const void **row, char *copies, const char *zeros) {
+    const egi_window *d = &g->w.axis[0], *h = &g->w.axis[1], *a = &g->w.axis[2];
+    const int64_t c = g->w.c, id = p->at[0] + kd * d->dilation, ih = p->at[1] + kh * h->dilation,
+                  iw = p->at[2] + kw * a->dilation, pixels = g->run / (c / g->w.groups);
+    int64_t r = 0, first, end, none;
+    const int64_t size = g->size, run = g->run * size;
+    copies += p->first * run;
+    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
+        while (r < p->count) row[r++] = zeros;
+        return false;
+    }
+    const char *line = g->from +
+                       (((p->image * d->in + id) * h->in + ih) * a->in * c + g->group * (c / g->w.groups)) * size;
+    egi_window_tap_range(iw, a->stride, a->in, p->count, &first, &end);
+    // rows `first` to end - 1 lie inside
+    egi_window_tap_range(iw + pixels - 1, a->stride, a->in, p->count, &none, &end);
+    for (; r < first; r++) row[r] = egi_conv_run_over(g, line, iw + r * a->stride, copies + r * run, zeros);
+    for (const char *at = line + (iw + r * a->stride) * c * size; r < end; r++, at += a->stride * c * size) row[r] = at;
+    for (; r < p->count; r++)
+        row[r] = egi_conv_run_over(g, line, iw + r * a->stride, copies + r * run, zeros);
+    return true;
+}
+// A tile of rows that point anywhere, which are written where `to` says; even: the latter are a full tile, ldc apart.
+static void egi_conv_tile(const egi_conv_grid *g, int64_t k, const void *const *row, const char *b, char *const *to,
+                          int64_t rows, bool even, int64_t j, bool add) {
+    const int64_t size = g->size, nr = g->right.tile.nr, cols = egi_min64(nr, g->right.n - j);
+    if (even && cols == nr) {
+        g->right.tile.run(k, row, 1, b, nr, to[0] + j * size, g->step[2] * g->w.oc, add);
+        return;
+    }
+    char edge[EGI_MOST_MR * EGI_TILE_BYTES] __attribute__((aligned(64)));
+    g->right.tile.run(k, row, 1, b, nr, edge, nr, false);
+    for (int64_t r = 0; r < rows; r++)
+        if (add) g->of->gemm->add(cols, edge + r * nr * size, to[r] + j * size);
+        else egi_few_copy(cols * size, edge + r * nr * size, to[r] + j * size);
+}
+// A block of rows: its places. Of these, those that some taps meet (whole: all), as m rows: their runs, and where they
+// are written; even[r]: the tile that begins with it writes rows that lie one step apart.
+typedef struct egi_conv_block {
+    int64_t places, m;
+    bool whole;
+    egi_conv_place place[EGI_CONV_BLOCK];
+    const void *row[EGI_CONV_BLOCK + EGI_MOST_MR];
+    char *to[EGI_CONV_BLOCK];
+    bool even[EGI_CONV_BLOCK];
+} egi_conv_block;
+static void egi_conv_block_make(const egi_conv_grid *g, int64_t first, int64_t m, egi_conv_block *b) {
+    b->places = 0;
+    b->whole = false;
+    for (int64_t r = 0; r < m; ) {
+        egi_conv_place *p = &b->place[b->places++];
+        *p = egi_conv_place_of(g, first + r);
+        p->first = r;
+        p->count = egi_min64(p->count, m - r);
+        r += p->count;
+    }
+}
+// Finds the block's rows for the run that begins with taps kd, kh and kw. If it lies beyond the picture for a place's
+// rows, they are left out, or at first cleared. The last tile repeats the last row.
+static void egi_conv_block_rows(const egi_conv_grid *g, int64_t kd, int64_t kh, int64_t kw,
+                                char *copies, const char *zeros, egi_conv_block *b) {
+    const int64_t ldc = g->step[2] * g->w.oc, mr = g->right.tile.mr;
+    bool moved = !b->whole;                                 // rows are written elsewhere than those of the run before
+    b->m = 0;
+    b->whole = true;
+    for (const egi_conv_place *p = b->place; p < b->place + b->places; p++) {
+        if (egi_conv_runs_at(g, p, kd, kh, kw, b->row + b->m, copies, zeros) || !g->skips) {
+            for (int64_t i = 0; moved && i < p->count; i++) b->to[b->m + i] = p->to + i * ldc * g->size;
+            b->m += p->count;
+        } else {
+            for (int64_t i = 0; !(kd | kh | kw) && i < p->count; i++)
+                egi_zero(g->right.n * g->size, p->to + i * ldc * g->size);
+            b->whole = false;
+            moved = true;
+        }
+    }
+    for (int64_t r = 0; b->m > 0 && r < mr; r++) b->row[b->m + r] = b->row[b->m - 1];
+    for (int64_t i = 0; moved && i < b->m; i += mr) {
+        b->even[i] = i + mr <= b->m;
+        for (int64_t r = i + 1; b->even[i] && r < i + mr; r++) b->even[i] = b->to[r] - b->to[r - 1] == ldc * g->size;
+    }
+}
+// For a block of rows, the taps' runs come one after the other, and each run is a product that is added to the same
+// elements of the result: the first one writes them.
+static void egi_conv_grid_run(void *context, int64_t begin, int64_t end) {     // units: blocks of rows
+    const egi_conv_grid *g = (const egi_conv_grid *)context;
+    const egi_windows *w = &g->w;
+    const int64_t taps = egi_windows_taps(w), each = g->run / (w->c / w->groups), mr = g->right.tile.mr,
+                  nr = g->right.tile.nr;
+    char *copies = g->space + egi_this.slot * g->needs * g->size;
+    const char *zeros = copies + g->block * g->run * g->size;
+    egi_conv_block b;
+    for (int64_t unit = begin; unit < end; unit++) {
+        egi_conv_block_make(g, unit * g->block, egi_min64(g->block, g->rows - unit * g->block), &b);
+        for (int64_t t = 0; t < taps; t += each) {
+            egi_conv_block_rows(g, t / w->axis[2].taps / w->axis[1].taps, t / w->axis[2].taps % w->axis[1].taps,
+                                        t % w->axis[2].taps, copies, zeros, &b);
+            for (int64_t pc = 0; pc < g->run; pc += EGI_KC) {
+                const int64_t k = egi_min64(EGI_KC, g->run - pc);
+                for (int64_t j = 0; j < g->right.n; j += nr) {
+                    const char *panel = g->right.panels +
+                                        (j * g->right.k + (t / each * g->run + pc) * nr) * g->size;
+                    for (int64_t i = 0; i < b.m; i += mr)
+                        egi_conv_tile(g, k, b.row + i, panel, b.to + i, egi_min64(mr, b.m - i), b.even[i], j,
+                                              t > 0 || pc > 0);
+                }
+                for (int64_t r = 0; pc + k < g->run && r < b.m + mr; r++) 
+                    b.row[r] = (const char *)b.row[r] + k * g->size;
+            }
+        }
+    }
+}
+// Makes the grid of the gradient of x that begins at residue r[i] along each axis, and its filter; false: it has no
+// taps or no pixels.
+static bool egi_conv_grid_back(const egi_conv_job *j, const int64_t *r, egi_conv_grid *g) {
+    g->w.c = j->w->oc;
+    g->w.oc = j->w->c;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+        const egi_window *a = &j->w->axis[i];
+        egi_window *to = &g->w.axis[i];
+        g->step[i] = a->stride;
+        g->pixels[i] = a->in;
+        g->first[i] = ((r[i] - a->before) % a->stride + a->stride) % a->stride;
+        to->taps = r[i] < a->taps ? (a->taps - r[i] - 1) / a->stride + 1 : 0;
+        to->stride = 1;
+        to->dilation = a->dilation;
+        to->in = a->out;
+        to->out = g->first[i] < a->in ? (a->in - 1 - g->first[i]) / a->stride + 1 : 0;
+        to->before = (to->taps - 1) * a->dilation - (g->first[i] + a->before - r[i]) / a->stride;
+        if (!to->taps || !to->out) return false;
+    }
+    return true;
+}
+// Packs such a grid's filter: every stride-th tap from residue r[i] on along each axis, in reverse order, and each
+// tap's matrix transposed, since outputs are read and inputs are made.
+static void egi_conv_grid_filter_back(const egi_conv_job *j, const int64_t *r, egi_conv_grid *g, char *space) {
+    const egi_window *a = j->w->axis, *n = g->w.axis;
+    const int64_t og = j->w->oc / j->w->groups, cg = j->w->c / j->w->groups, taps = egi_windows_taps(&g->w);
+    g->right.k = taps * og;
+    g->right.n = cg;
+    g->right.panels = (const char *)space;
+    g->right.tile = egi_tile_best(j->of->gemm, cg);
+    for (int64_t t = 0; t < taps; t++) {
+        const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
+                      kh = last / n[2].taps % n[1].taps * a[1].stride + r[1],
+                      kd = last / n[2].taps / n[1].taps * a[0].stride + r[0];
+        egi_panel_pack_b(&g->right.tile, true, og, cg,
+                         j->f + (((kd * a[1].taps + kh) * a[2].taps + kw) * cg * j->w->oc + g->group * og) * j->size,
+                         j->w->oc, space + t * og * g->right.tile.nr * j->size, g->right.k);
+    }
+}
+// Whether direct convolution makes y (what: 0) or the gradient of x (1): runs must be neither short nor too many, and a
+// gradient's strides not large.
+static bool egi_conv_may_be_direct(const egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    int64_t grids = 1, run = egi_conv_run_of(w);
+    if (j->what == 1) {
+        for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+            const egi_window *a = &w->axis[i];
+            if ((a->stride > 1 && a->dilation > 1) || a->stride > 8) return false;
+            grids *= a->stride;
+        }
+        if (w->c / w->groups < 8) return false;           // most of a tile's columns would be empty
+        run = w->oc / w->groups;
+        if (w->groups == 1 && w->axis[2].dilation == 1) run *= egi_max64(w->axis[2].taps / w->axis[2].stride, 1);
+    }
+    return run >= EGI_CONV_LEAST_RUN && run <= 16 * EGI_KC && grids <= 16 &&
+           egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
+}
+static bool egi_conv_is_direct(const egi_conv_job *j) {
+    // A tap that leads from dx to outside of dy is multiplied by 0, and the product must be 0, too.
+    return egi_conv_may_be_direct(j) &&
+           (j->what == 0 || j->of->finite(j->width * j->w->oc, j->f));
+}
+// Plans its memory, the packed filter and the threads' copies, large enough for the largest grid; returns how many
+// bytes.
+static int64_t egi_conv_direct_plan(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const bool back = j->what == 1;
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups,
+                  run = !back ? egi_conv_run_of(w)                                  // the longest that occurs
+                        : og * (w->groups == 1 ? (w->axis[2].taps - 1) / w->axis[2].stride + 1 : 1),
+                  room = 2 * EGI_COLUMNS_BYTES / j->size / run,
+                  mr = egi_tile_best(j->of->gemm, back ? cg : og).mr;
+    j->most = egi_parallel_most();
+    j->shared = back ? egi_gemm_right_size(j->of->gemm, egi_windows_taps(w) * og, cg)
+                : egi_gemm_right_size(j->of->gemm, j->width, og);
+    j->block = egi_max64(egi_min64(EGI_CONV_BLOCK, room) / mr * mr, mr);
+    j->needs = ((j->block + 1) * run + 15) / 16 * 16;
+    return (j->shared + j->most * j->needs) * j->size;
+}
+// Runs the grids of all groups one after another, each on the threads. False without memory.
+static bool egi_conv_direct(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const bool back = j->what == 1;
+    char *memory = (char *)egi_space_take(egi_conv_direct_plan(j));
+    const int most = j->most;
+    const int64_t og = w->oc / w->groups, block = j->block, needs = j->needs;
+    const double cost = egi_gemm_cost(j->rows, j->width, og, j->size);
+    int64_t r[EGI_WINDOW_AXES], grids = 1;
+    if (!memory) return false;
+    // That the products are 0 is known of dx; of y it is found out where that costs little beside the products.
+    const bool skips = back || (j->rows >= 2 * EGI_KC && (w->axis[0].before || w->axis[1].before) &&
+                                j->of->finite(j->width * w->oc, j->f));
+    for (int i = 0; back && i < EGI_WINDOW_AXES; i++) grids *= w->axis[i].stride;
+    for (int64_t q = 0; q < grids * w->groups; q++) {
+        egi_conv_grid g;
+        memset(&g, 0, sizeof g);
+        g.of = j->of;
+        g.size = j->size;
+        g.w = *w;
+        g.group = q % w->groups;
+        for (int64_t i = EGI_WINDOW_AXES - 1, at = q / w->groups; i >= 0; at /= w->axis[i].stride, i--) {
+            r[i] = at % w->axis[i].stride;
+            g.step[i] = 1;
+            g.pixels[i] = w->axis[i].out;
+        }
+        if (back && !egi_conv_grid_back(j, r, &g)) continue;
+        if (back) egi_conv_grid_filter_back(j, r, &g, memory);
+        else
+            g.right = egi_gemm_right_make(j->of->gemm, false, j->width, og, j->f + g.group * og * j->size, w->oc,
+                                          memory);
+        g.from = back ? j->y : j->x;
+        g.to = back ? j->x : j->y;
+        g.run = egi_conv_run_of(&g.w);
+        g.rows = w->n * egi_windows_out(&g.w);
+        g.block = block;
+        g.needs = needs;
+        g.skips = skips;
+        g.space = memory + j->shared * j->size;
+        for (int t = 0; t < most; t++) egi_zero(g.run * j->size, g.space + (t * needs + block * g.run) * j->size);
+        egi_parallel_with(most, (g.rows + block - 1) / block, cost / (double)grids, egi_conv_grid_run, &g);
+    }
+    egi_space_give(memory);
+    return true;
+}
+
+// The filter's gradient by lines: df for a line of taps is the sum of products of x, shifted, and dy along the lines of
+// y. One step leads from an output's element of x to the next output's, also from line to line. Some lines at a time
+// are copied side by side with their padding, and dy is packed with zeros where x has padding between two lines. Or, if
+// y has a place for each step along a line of x, x is read where it lies, one tap at a time, and dy has zeros in the
+// places whose element lies in another line.
+typedef struct egi_conv_lines {
+    bool in_place, whole;               // x is read in place; all outputs of a line read it through all taps
+    int64_t lines, blocks, outs, pixels, elements;
+} egi_conv_lines;
+// The part of egi_conv_lines_of for lines that are read in place, which lie in one picture.
+static void egi_conv_lines_in_place(const egi_gemm_kernels *of, const egi_windows *w, egi_conv_lines *s) {
+    const egi_window *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t outs = a->in / a->stride;
+    const double bytes = (double)outs * (double)(w->oc + 16) * (double)of->size;
+    if (w->groups > 1 || h->stride > 1 || a->in % a->stride || outs < a->out || h->out * outs < 48 ||
+        bytes > 2 * EGI_COLUMNS_BYTES) return;
+    s->whole = a->dilation == 1 && a->before == 0 && (a->out - 1) * a->stride + a->taps <= a->in;
+    s->in_place = s->whole || w->c >= 48;
+    if (!s->in_place) return;
+    const int64_t most = egi_max64(egi_min64(EGI_KC / outs, (int64_t)(2 * EGI_COLUMNS_BYTES / bytes)), 1),
+                  pieces = (h->out + most - 1) / most;
+    s->outs = outs;
+    s->lines = (h->out + pieces - 1) / pieces;
+    s->blocks = w->n * w->axis[0].out * ((h->out + s->lines - 1) / s->lines);
+    s->elements = egi_gemm_right_size(of, s->lines * outs, w->oc);
+}
+// How many lines of y go at a time, and how often; each line's outputs (of dy, with zeros) and pixels (of x, where they
+// are copied); the memory, in elements. elements = 0: the gradient is made by columns.
+static egi_conv_lines egi_conv_lines_of(const egi_gemm_kernels *of, const egi_windows *w) {
+    const egi_window *a = &w->axis[2];
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, reach = (a->taps - 1) * a->dilation + 1,
+                  run = a->dilation == 1 ? a->taps * cg : cg, all = w->n * w->axis[0].out * w->axis[1].out;
+    egi_conv_lines s = { false, false, 1, 0, 0, 0, 0 };
+    if (run < 12 || reach > EGI_COLUMNS_BYTES || a->out > EGI_COLUMNS_BYTES || a->stride > EGI_KC) return s;
+    egi_conv_lines_in_place(of, w, &s);
+    if (s.in_place) return s;
+    s.outs = a->out + (reach - 1) / a->stride;
+    s.pixels = s.outs * a->stride + reach;
+    // Steps of one line in 16 KB of x, where the tile's rows stay in the nearest cache, or of half of EGI_KC.
+    const int64_t near = 16384 / (a->stride * cg * of->size),
+                  steps = egi_max64(EGI_KC / 2, egi_min64(EGI_KC, near));
+    const double bytes = ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) * (double)of->size;
+    s.lines = egi_max64(1, egi_min64(steps / s.outs, all));
+    if (bytes * (double)s.lines > 2 * EGI_COLUMNS_BYTES) s.lines = (int64_t)(2 * EGI_COLUMNS_BYTES / bytes);
+    if (!s.lines) return s;
+    s.blocks = (all + s.lines - 1) / s.lines;
+    s.elements = (s.lines * (s.pixels * cg + egi_gemm_right_size(of, s.outs, og)) + 15) / 16 * 16;
+    return s;
+}
+// Whether the pixels at both ends of the lines of x, which dy's zeros multiply, are finite. If not, these products
+// would be NaN in taps that never touch the pixels, and the gradient is made by columns.
+static bool egi_conv_ends_are_finite(const egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const egi_window *a = &w->axis[2];
+    const char *x = j->x;
+    const int64_t reach = (a->taps - 1) * a->dilation + 1, lines = w->n * w->axis[0].in * w->axis[1].in,
+                  left = egi_min64(egi_max64(reach - a->stride - a->before, 0), a->in),
+                  right = egi_min64(egi_max64(a->out * a->stride - a->before, 0), a->in);
+    for (int64_t l = 0; l < lines; l++, x += a->in * w->c * j->size)
+        if (!j->of->finite(left * w->c, x) ||
+            !j->of->finite((a->in - right) * w->c, x + right * w->c * j->size)) return false;
+    return true;
+}
+// Copies a line of x for one line of taps, with zeros for what lies outside.
+static void egi_conv_line_copy(const egi_conv_job *j, int64_t l, int64_t kd, int64_t kh, int64_t pixels, char *to) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const egi_window_line line = egi_window_line_at(w, l);
+    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation, cg = w->c / w->groups,
+                  size = j->size, pixel = cg * size;
+    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
+        egi_zero(pixels * pixel, to);
+        return;
+    }
+    const char *from = j->x + (((line.image * d->in + id) * h->in + ih) * a->in * w->c + j->group * cg) * size;
+    const int64_t left = egi_min64(a->before, pixels), n = egi_min64(a->in, pixels - left);
+    egi_zero(left * pixel, to);
+    if (w->groups == 1) memcpy(to + left * pixel, from, (size_t)(n * pixel));
+    else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * pixel, from + i * w->c * size, (size_t)pixel);
+    egi_zero((pixels - left - n) * pixel, to + (left + n) * pixel);
+}
+// Adds products of some lines to columns n0 to n1 - 1 of df (run, oc), in whole tiles: x, `step` apart, is the
+// transposed left operand, and dy is packed as the right one, in panels of `depth` rows, of which k are read.
+EGI_NOINLINE static void egi_conv_lines_tiles(const egi_conv_job *j, int64_t run, int64_t k,
+                                              const char *x, int64_t step, const char *dy, int64_t depth,
+                                              int64_t n0, int64_t n1, char *df) {
+    const int64_t og = j->w->oc / j->w->groups, size = j->size;
+    const egi_tile_kind tile = egi_tile_best(j->of->gemm, og);
+    for (int64_t pc = 0; pc < k; pc += EGI_KC)
+        for (int64_t n = n0; n < n1; n += tile.nr)
+            for (int64_t i = 0; i < run; i += tile.mr)
+                egi_tile_put(&tile, egi_min64(tile.mr, run - i), egi_min64(tile.nr, og - n),
+                                     egi_min64(EGI_KC, k - pc), x + (pc * step + i) * size, 1, step,
+                                     dy + ((n - n0) * depth + pc * tile.nr) * size, tile.nr,
+                                     df + (i * j->w->oc + n) * size, j->w->oc,
+                                     true);
+}
+// A block is s.lines lines of y and what they read, and the product's k runs over their outputs. Adds to columns n0 to
+// n1 - 1 of the group's df.
+static void egi_conv_lines_copied(const egi_conv_job *j, const egi_conv_lines *s,
+                                  int64_t block, int64_t n0, int64_t n1, char *df) {
+    const egi_windows *w = j->w;
+    const egi_tile_kind tile = egi_tile_best(j->of->gemm, w->oc / w->groups);
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, lines = w->n * w->axis[0].out * w->axis[1].out,
+                  out = w->axis[2].out, k = s->lines * s->outs, nr = tile.nr,
+                  step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
+                  run = w->axis[2].taps * cg / pieces, l0 = block * s->lines, m = egi_min64(s->lines, lines - l0),
+                  used = (m - 1) * s->outs + out;                    // of dy; after that are zeros
+    const int64_t size = j->size;
+    char *x = j->space + egi_this.slot * s->elements * size, *dy = x + s->lines * s->pixels * cg * size;
+    egi_zero(k * ((n1 - n0 + nr - 1) / nr * nr) * size, dy);
+    for (int64_t l = 0; l < m; l++)
+        egi_panel_pack_b(&tile, false, out, n1 - n0, j->y + ((l0 + l) * out * w->oc + j->group * og + n0) * size,
+                         w->oc, dy + l * s->outs * nr * size, k);
+    for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++) {
+        const int64_t kd = t / w->axis[1].taps, kh = t % w->axis[1].taps, pixels = s->outs * w->axis[2].stride;
+        for (int64_t l = 0; l < m; l++)
+            egi_conv_line_copy(j, l0 + l, kd, kh, l < m - 1 ? pixels : s->pixels, x + l * s->outs * step * size);
+        for (int64_t piece = 0; piece < pieces; piece++, df += run * w->oc * size)
+            egi_conv_lines_tiles(j, run, used, x + piece * w->axis[2].dilation * cg * size, step, dy, k, n0, n1, df);
+    }
+}
+// Packs outputs o0 to o1 - 1 of each of m lines of dy, from line l0 on, or zeros.
+EGI_NOINLINE static void egi_conv_lines_pack(const egi_conv_job *j, const egi_conv_lines *s,
+                                             int64_t l0, int64_t m, int64_t o0, int64_t o1, bool zeros,
+                                             int64_t n0, int64_t n1, char *dy) {
+    const egi_tile_kind tile = egi_tile_best(j->of->gemm, j->w->oc);
+    const int64_t oc = j->w->oc, nr = tile.nr, depth = s->lines * s->outs, size = j->size;
+    for (int64_t l = 0; l < m && o0 < o1; l++) {
+        char *to = dy + (l * s->outs + o0) * nr * size,
+             *from = j->y + (((l0 + l) * j->w->axis[2].out + o0) * oc + n0) * size;
+        if (!zeros) egi_panel_pack_b(&tile, false, o1 - o0, n1 - n0, from, oc, to, depth);
+        else for (int64_t n = n0; n < n1; n += nr) egi_zero((o1 - o0) * nr * size, to + (n - n0) * depth * size);
+    }
+}
+// The same for lines that are read in place. What lies outside of the picture is left out or multiplied by dy's zeros.
+static void egi_conv_lines_read(const egi_conv_job *j, const egi_conv_lines *s, int64_t block,
+                                int64_t n0, int64_t n1, char *df) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t each = (h->out + s->lines - 1) / s->lines, top = block % each * s->lines,
+                  m = egi_min64(s->lines, h->out - top), l0 = block / each * h->out + top, step = a->stride * w->c,
+                  nr = egi_tile_best(j->of->gemm, w->oc).nr, pieces = s->whole ? 1 : a->taps,
+                  run = a->taps / pieces * w->c;
+    const egi_window_line line = egi_window_line_at(w, l0);
+    const int64_t size = j->size;
+    char *dy = j->space + egi_this.slot * s->elements * size;
+    egi_conv_lines_pack(j, s, l0, m, 0, a->out, false, n0, n1, dy);
+    egi_conv_lines_pack(j, s, l0, m, a->out, s->outs, true, n0, n1, dy);
+    for (int64_t piece = 0, first = 0, end = a->out, first_before, end_before; piece < pieces; piece++) {
+        const int64_t shift = piece * a->dilation - a->before;
+        first_before = first, end_before = end;
+        egi_window_tap_range(shift, a->stride, a->in, a->out, &first, &end);
+        egi_conv_lines_pack(j, s, l0, m, 0, first_before, false, n0, n1, dy);
+        egi_conv_lines_pack(j, s, l0, m, end_before, a->out, false, n0, n1, dy);
+        egi_conv_lines_pack(j, s, l0, m, 0, first, true, n0, n1, dy);
+        egi_conv_lines_pack(j, s, l0, m, end, a->out, true, n0, n1, dy);
+        for (int64_t t = 0; t < d->taps * h->taps && first < end; t++) {
+            const int64_t id = line.d + t / h->taps * d->dilation, ih = line.h + t % h->taps * h->dilation,
+                          from = egi_max64(-ih, 0), to = egi_min64(m, h->in - ih), k0 = from * s->outs + first;
+            if (id >= 0 && id < d->in && from < to)
+                egi_conv_lines_tiles(
+                    j, run, (to - 1) * s->outs + end - k0,
+                    j->x + ((((line.image * d->in + id) * h->in + ih) * a->in + shift) * w->c + k0 * step) * size, step,
+                    dy + k0 * nr * size, s->lines * s->outs, n0, n1,
+                    df + (t * a->taps + piece) * w->c * w->oc * size);
+        }
+    }
+}
+static void egi_conv_lines_add(const egi_conv_job *j, const egi_conv_lines *s, int64_t block,
+                               int64_t n0, int64_t n1, char *df) {
+    if (s->in_place) egi_conv_lines_read(j, s, block, n0, n1, df);
+    else egi_conv_lines_copied(j, s, block, n0, n1, df);
+}
+static void egi_conv_lines_run(void *context, int64_t begin, int64_t end) {    // units: parts
+    egi_conv_job *j = (egi_conv_job *)context;
+    const egi_conv_lines s = egi_conv_lines_of(j->of->gemm, j->w);
+    const int64_t og = j->w->oc / j->w->groups;
+    for (int64_t q = begin; q < end; q++) {
+        if (q > 0 && j->group == 0) egi_zero(j->sums[q].n * j->size, j->sums[q].level[j->sums[q].count - 1]);
+        for (int64_t block = j->blocks * q / j->parts; block < j->blocks * (q + 1) / j->parts; block++) {
+            egi_conv_lines_add(j, &s, block, 0, og, j->sums[q].level[0] + j->group * og * j->size);
+            egi_levels_step(&j->sums[q], j->adds);
+        }
+    }
+}
+// Of a filter so large that there is one part: blocks j->first to j->last - 1, for some tiles of columns.
+static void egi_conv_lines_some(void *context, int64_t begin, int64_t end) {   // units: tiles of columns
+    const egi_conv_job *j = (const egi_conv_job *)context;
+    const egi_conv_lines s = egi_conv_lines_of(j->of->gemm, j->w);
+    const int64_t og = j->w->oc / j->w->groups, nr = egi_tile_best(j->of->gemm, og).nr;
+    for (int64_t block = j->first; block < j->last; block++)
+        egi_conv_lines_add(j, &s, block, begin * nr, egi_min64(end * nr, og),
+                                   j->sums[0].level[0] + j->group * og * j->size);
+}
+// Plans its memory, the threads' lines and the parts; returns how many bytes.
+static int64_t egi_conv_by_lines_plan(egi_conv_job *j, const egi_conv_lines *s) {
+    j->lines = true;
+    j->blocks = s->blocks;
+    j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
+    j->most = egi_parallel_most();
+    j->shared = j->most * s->elements + 16;
+    return (j->shared + egi_conv_parts_plan(j, j->width * j->w->oc, j->blocks)) * j->size;
+}
+// The filter's gradient of all groups by lines. False without memory.
+static bool egi_conv_filter_by_lines(egi_conv_job *j, const egi_conv_lines *s) {
+    const egi_windows *w = j->w;
+    const int64_t og = w->oc / w->groups, nr = egi_tile_best(j->of->gemm, og).nr;
+    const double cost = egi_gemm_cost(j->rows, j->width, og, j->size);
+    if (!(j->space = (char *)egi_space_take(egi_conv_by_lines_plan(j, s)))) return false;
+    egi_conv_parts_begin(j, j->width * w->oc, j->space + j->shared * j->size);
+    const int most = j->most;
+    const int64_t some = (EGI_TERMS + j->adds - 1) / j->adds;            // blocks until the next level
+    for (j->group = 0; j->group < w->groups; j->group++) {
+        if (j->parts > 1) egi_parallel_with(most, j->parts, cost, egi_conv_lines_run, j);
+        else
+            for (j->first = 0; j->first < j->blocks; j->first = j->last) {
+                j->last = egi_min64(j->first + some, j->blocks);
+                egi_parallel_with(most, (og + nr - 1) / nr, cost * (double)(j->last - j->first) / (double)j->blocks,
+                                  egi_conv_lines_some, j);
+                egi_levels_step(&j->sums[0], (j->last - j->first) * j->adds);
+            }
+    }
+    egi_conv_parts_end(j);
+    egi_space_give(j->space);
+    return true;
+}
+
+// Adds dyᵀ x of m rows to C (og, c). A panel of x is packed just before its tiles, and each tile asks for a share of
+// the rows of x and dy that the next EGI_KC steps read.
+static void egi_conv_turned(const egi_conv_job *j, int64_t m, const char *x, const char *dy, char *panel, char *c) {
+    const int64_t width = j->width, og = j->w->oc / j->w->groups, ldx = j->w->c, ldy = j->w->oc,
+                  size = j->size;
+    const egi_tile_kind tile = egi_tile_best(j->of->gemm, width);
+    const int64_t mr = tile.mr, nr = tile.nr, rows = (og + mr - 1) / mr, shares = rows * ((width + nr - 1) / nr);
+    for (int64_t p = 0; p < m; p += EGI_KC, x += EGI_KC * ldx * size, dy += EGI_KC * ldy * size) {
+        const int64_t k = egi_min64(EGI_KC, m - p), more = egi_min64(EGI_KC, m - p - k);
+        for (int64_t share = 0; share < shares; share++) {
+            const int64_t n = share / rows * nr, i = share % rows * mr, cols = egi_min64(nr, width - n);
+            if (i == 0) egi_panel_pack_b(&tile, false, k, cols, x + n * size, ldx, panel, k);
+            egi_fetch_rows(x, k * ldx * size, ldx * size, more, width * size, share, shares);
+            egi_fetch_rows(dy, k * ldy * size, ldy * size, more, og * size, share, shares);
+            egi_tile_put(&tile, egi_min64(mr, og - i), cols, k, dy + i * size, 1, ldy, panel, nr,
+                         c + (i * width + n) * size,
+                                 width, true);
+        }
+    }
+}
+// The product that adds what m rows of columns give to df.
+static egi_gemm_call egi_conv_product(const egi_conv_job *j, int64_t m, const char *columns, const char *dy, char *df) {
+    const int64_t oc = j->w->oc, og = oc / j->w->groups, ld = j->direct ? j->w->c : j->width;
+    const egi_gemm_call g = { j->of->gemm, true, false, true, false, j->width, og, m, ld, oc, oc,
+                              columns, dy, NULL, df };
+    return g;
+}
+// Plans the memory of the convolutions that are products: the packed filter, the threads' columns and what their
+// products take, and the parts; returns how many bytes.
+static int64_t egi_conv_products_plan(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const int64_t og = w->oc / w->groups, width = j->width,
+                  block = j->direct ? 4 * EGI_KC : EGI_COLUMNS_BYTES / j->size / width;
+    j->block = egi_min64(j->direct && j->what == 2 ? block
+                         : egi_max64(block / EGI_MOST_MR * EGI_MOST_MR, EGI_MOST_MR), j->rows);
+    j->most = egi_parallel_most();
+    j->shared = j->what == 0   ? egi_gemm_right_size(j->of->gemm, width, og)
+                : j->what == 1 ? egi_gemm_right_size(j->of->gemm, og, width) : 0;
+    j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
+    // Of x and dy the wider one is the right operand, which is read by vectors, if both fit the caches twice.
+    j->turned = j->what == 2 && j->direct && width > og && og >= EGI_MR && width + og <= 512;
+    const egi_gemm_call product = egi_conv_product(j, j->block, NULL, NULL, NULL);
+    j->needs = j->turned ? EGI_TILE_BYTES / j->size * EGI_KC
+               : j->what == 2 ? (egi_gemm_needs(&product) + 16) / 16 * 16 : 0;
+    j->adds = (j->block + EGI_KC - 1) / EGI_KC;
+    int64_t elements = j->shared + j->most * (j->columns + j->needs) + 16;
+    if (j->what == 2)
+        elements += egi_conv_parts_plan(j, width * w->oc, j->block ? (j->rows + j->block - 1) / j->block : 0);
+    return elements * j->size;
+}
+// How many rows of columns are made, or read, at once.
+static int64_t egi_conv_step(const egi_conv_job *j, int64_t left) {
+    return egi_min64(j->what == 2 && j->direct ? EGI_TERMS * EGI_KC : j->block, left);
+}
+// Rows [r, end) of one group, a block at a time.
+static bool egi_conv_rows(egi_conv_job *j, int64_t r, int64_t end, egi_levels *sum) {
+    const egi_windows *w = j->w;
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, width = j->width, ld = j->direct ? w->c : width;
+    const int64_t size = j->size;
+    char *columns = j->space + egi_this.slot * (j->columns + j->needs) * size;
+    for (int64_t m; r < end; r += m) {
+        m = egi_conv_step(j, end - r);
+        char *yr = j->y + (r * w->oc + j->group * og) * size,
+             *cols = j->direct ? j->x + (r * w->c + j->group * cg) * size : columns;
+        const bool moves = !j->direct && width > 0;
+        if (j->what != 1 && moves) egi_conv_columns(j->of, w, j->group, r, r + m, j->x, cols, false);
+        if (j->what == 0) egi_gemm_by(&j->right, m, cols, ld, yr, w->oc, false);
+        if (j->what == 1) egi_gemm_by(&j->right, m, yr, w->oc, cols, ld, false);
+        if (j->what == 2 && j->turned)
+            egi_conv_turned(j, m, cols, yr, columns, sum->level[0] + j->group * og * width * size);
+        else if (j->what == 2) {
+            const egi_gemm_call g = egi_conv_product(j, m, cols, yr, sum->level[0] + j->group * og * size);
+            if (!egi_gemm(&g, j->parts > 1 ? columns + j->columns * size : NULL)) return false;
+        }
+        if (j->what == 1 && moves) egi_conv_columns(j->of, w, j->group, r, r + m, j->x, cols, true);
+        if (sum) egi_levels_step(sum, (m + EGI_KC - 1) / EGI_KC);
+    }
+    return true;
+}
+// The rows of a unit: a block's or, for the gradient of x, whole pictures', so that what is added to an element of x
+// comes in the order of one block's rows.
+static int64_t egi_conv_each(const egi_conv_job *j) {
+    const int64_t out = egi_max64(egi_windows_out(j->w), 1);
+    return j->what == 0 ? j->block : egi_max64(j->block / out, 1) * out;
+}
+// Units: egi_conv_each() rows, or the parts of the filter's gradient.
+static void egi_conv_products_run(void *context, int64_t begin, int64_t end) {
+    egi_conv_job *j = (egi_conv_job *)context;
+    const int64_t each = egi_conv_each(j), blocks = (j->rows + j->block - 1) / j->block;
+    bool ok = true;
+    for (int64_t q = begin; ok && q < end; q++)
+        if (j->what < 2) ok = egi_conv_rows(j, q * each, egi_min64((q + 1) * each, j->rows), NULL);
+        else
+            ok = egi_conv_rows(j, blocks * q / j->parts * j->block,
+                                       egi_min64(blocks * (q + 1) / j->parts * j->block, j->rows), &j->sums[q]);
+    if (!ok) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+}
+// The common part of these convolutions: memory, and the groups one after another.
+static bool egi_conv_products(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    char *memory = (char *)egi_space_take(egi_conv_products_plan(j));
+    const int most = j->most;
+    const int64_t og = w->oc / w->groups, width = j->width;
+    const double cost = egi_gemm_cost(j->rows, width, og, j->size);
+    if (!memory) return false;
+    j->space = memory + j->shared * j->size;
+    if (j->what == 2)
+        egi_conv_parts_begin(j, width * w->oc, j->space + (most * (j->columns + j->needs) + 16) * j->size);
+    for (j->group = 0; j->group < w->groups && !j->failed; j->group++) {
+        const char *f = j->f + j->group * og * j->size;
+        if (j->what == 0) j->right = egi_gemm_right_make(j->of->gemm, false, width, og, f, w->oc, memory);
+        if (j->what == 1) j->right = egi_gemm_right_make(j->of->gemm, true, og, width, f, w->oc, memory);
+        const int64_t each = egi_conv_each(j);
+        // the gradient of a filter so large that there is one part is divided by its products
+        if (j->what == 2 && j->parts == 1) j->failed = !egi_conv_rows(j, 0, j->rows, &j->sums[0]);
+        else
+            egi_parallel_with(most, j->what < 2 ? (j->rows + each - 1) / each : j->parts, cost, egi_conv_products_run,
+                              j);
+    }
+    if (j->what == 2) egi_conv_parts_end(j);
+    egi_space_give(memory);
+    return !j->failed;
+}
+// Begins a job; `what` names the array that is written. True: it is depthwise.
+static bool egi_conv_job_begin(egi_conv_job *j, const egi_conv_kernels *of, const egi_windows *w, int what) {
+    const int64_t cg = w->c / w->groups;
+    memset(j, 0, sizeof *j);
+    j->of = of, j->size = of->gemm->size;
+    j->w = w, j->what = what;
+    j->width = egi_windows_taps(w) * cg;
+    j->rows = w->n * egi_windows_out(w);
+    j->direct = egi_windows_are_pixels(w);
+    return cg == 1 && w->groups > 1;
+}
+// The bytes of workspace that egi_conv_compute takes: of the ways that it may go, by the values of x and f, the larger
+// one's.
+static int64_t egi_conv_space(const egi_conv_kernels *of, const egi_windows *w, int what) {
+    egi_conv_job j;
+    const bool depthwise = egi_conv_job_begin(&j, of, w, what);
+    if (j.rows == 0 || j.width == 0 || w->oc == 0) return 0;
+    const egi_conv_lines lines = egi_conv_lines_of(j.of->gemm, w);
+    int64_t bytes = 0;
+    if (depthwise) bytes = egi_conv_depthwise_plan(&j);
+    else if (!j.direct && what < 2 && egi_conv_may_be_direct(&j)) bytes = egi_conv_direct_plan(&j);
+    else if (!j.direct && what == 2 && lines.elements) bytes = egi_conv_by_lines_plan(&j, &lines);
+    if (bytes) bytes = egi_space_of(bytes);
+    if (depthwise || (bytes && what == 0)) return bytes;
+    egi_conv_job_begin(&j, of, w, what);
+    int64_t products = egi_space_of(egi_conv_products_plan(&j));
+    if (what == 2 && j.parts == 1) {                       // see egi_conv_rows
+        const egi_gemm_call g = egi_conv_product(&j, egi_conv_step(&j, j.rows), NULL, NULL, NULL);
+        products += egi_gemm_space(&g);
+    }
+    return egi_max64(bytes, products);
+}
+// The three convolutions. False without memory.
+static bool egi_conv_compute(const egi_conv_kernels *of, const egi_windows *w, char *x, char *f, char *y, int what) {
+    egi_conv_job j;
+    const bool depthwise = egi_conv_job_begin(&j, of, w, what);
+    j.x = x, j.f = f, j.y = y;
+    const bool direct = !depthwise && !j.direct && what < 2 && egi_conv_is_direct(&j);
+    // The result is cleared first if terms are added to it, or if not all of it is written: with strides above the
+    // taps, no output reads some elements of x, whose gradient is 0.
+    const bool alike = depthwise && w->c == w->oc;
+    bool whole = j.rows > 0 && w->oc > 0 && (depthwise ? alike : direct || j.direct);   // each element is written
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) whole = whole && w->axis[i].stride <= w->axis[i].taps;
+    if (what == 1 && !whole) egi_zero(w->n * egi_windows_in(w) * w->c * j.size, x);
+    if (what == 2) egi_zero(j.width * w->oc * j.size, f);
+    if (what == 0 && (j.width == 0 || (depthwise && !alike))) egi_zero(j.rows * w->oc * j.size, y);
+    if (j.rows == 0 || j.width == 0 || w->oc == 0) return true;
+    if (depthwise) return egi_conv_depthwise(&j);
+    if (direct) return egi_conv_direct(&j);
+    const egi_conv_lines lines = egi_conv_lines_of(j.of->gemm, w);
+    if (!j.direct && what == 2 && lines.elements && egi_conv_ends_are_finite(&j))
+        return egi_conv_filter_by_lines(&j, &lines);
+    return egi_conv_products(&j);
+}
+
 // Integers wrap around, as they do in NumPy: the arithmetic is done unsigned. They have neither bias nor accumulation.
 #define EGI_PLAIN_INT(SUFFIX, T, U) \
     static void egi_gemm_plain##SUFFIX(const egi_gemm_call *g) { \
@@ -17341,18 +18394,31 @@ static bool egi_cpu_conv_widens(const egi_conv_parameters *p) {
                           : p->kind == EGI_CONV_INPUT ? w->oc / groups : 0;
     return (adds && taps > EGI_TERMS) || terms > most;
 }
+static const egi_conv_kernels *egi_conv_kernels_of(int dtype) {
+    return dtype == EG_FLOAT32 ? egi_conv_kernels_get_f32() : egi_conv_kernels_get_f64();
+}
 static int64_t egi_space_conv(const egi_args *args) {
     const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
-    if (args->in[0]->dtype != EG_FLOAT32) return egi_conv_space_f64(&p->windows, (int)p->kind);
-    return !egi_cpu_conv_widens(p) ? egi_conv_space_f32(&p->windows, (int)p->kind)
-           : egi_space_of(egi_cpu_in_float64_bytes(args)) + egi_conv_space_f64(&p->windows, (int)p->kind);
+    const bool widens = args->in[0]->dtype == EG_FLOAT32 && egi_cpu_conv_widens(p);
+    return (widens ? egi_space_of(egi_cpu_in_float64_bytes(args)) : 0) +
+           egi_conv_space(egi_conv_kernels_of(widens ? (int)EG_FLOAT64 : args->in[0]->dtype), &p->windows,
+                          (int)p->kind);
 }
-// A convolution or one of its gradients.
+// A convolution or one of its gradients: in[] are x and f; dy and f (also for a transposed convolution); or x and dy.
+static bool egi_cpu_conv_in(const egi_args *args) {
+    const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
+    const egi_conv_kernels *of = egi_conv_kernels_of(args->in[0]->dtype);
+    char *a = args->in[0]->data, *b = args->in[1]->data, *out = args->out[0]->data;
+    const bool ok = p->kind == EGI_CONV_FORWARD ? egi_conv_compute(of, &p->windows, a, b, out, 0)
+                    : p->kind == EGI_CONV_INPUT ? egi_conv_compute(of, &p->windows, out, b, a, 1)
+                                                : egi_conv_compute(of, &p->windows, a, out, b, 2);
+    return ok || egi_memory_fail(args->op->name, 0);
+}
+// The same in the dtype that is exact enough.
 static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     (void)b;
-    if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_conv_f64(args);
-    return egi_cpu_conv_widens((const egi_conv_parameters *)args->parameters)
-           ? egi_cpu_in_float64(args, egi_cpu_conv_f64) : egi_cpu_conv_f32(args);
+    return args->in[0]->dtype == EG_FLOAT32 && egi_cpu_conv_widens((const egi_conv_parameters *)args->parameters)
+           ? egi_cpu_in_float64(args, egi_cpu_conv_in) : egi_cpu_conv_in(args);
 }
 // Whether float32 is pooled in float64, since too many terms would be added; and how far apart in x, in pixels, the
 // first and last element of a window may lie (doubles, since the products may exceed 2^63).
@@ -56069,15 +57135,17 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t 
     }
     EGI_VECTORS_END
 }
+#define EGI_TAP(x) ((const EGI_T *)x[t] + i)
 // y[i] = the sum over t of x[t][i] * f[t][i]; with `add`, y[i] += it.
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t count, const EGI_T *const *x,
-                                                             const EGI_T *const *f, EGI_T *y, bool add) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t count, const void *const *x,
+                                                             const void *const *f, void *out, bool add) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    EGI_T *y = (EGI_T *)out;
     int64_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
         EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, *to = (EGI_VEC *)(y + i);
         for (int64_t t = 0; t < count; t++) {
-            const EGI_VEC *u = (const EGI_VEC *)(x[t] + i), *v = (const EGI_VEC *)(f[t] + i);
+            const EGI_VEC *u = (const EGI_VEC *)EGI_TAP(x), *v = (const EGI_VEC *)EGI_TAP(f);
             s0 = EGI_VFMA(u[0], v[0], s0);
             s1 = EGI_VFMA(u[1], v[1], s1);
             s2 = EGI_VFMA(u[2], v[2], s2);
@@ -56089,27 +57157,28 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t 
     for (; i + L <= n; i += L) {
         EGI_VEC s = {0};
         for (int64_t t = 0; t < count; t++)
-            s = EGI_VFMA(*(const EGI_VEC *)(x[t] + i), *(const EGI_VEC *)(f[t] + i), s);
+            s = EGI_VFMA(*(const EGI_VEC *)EGI_TAP(x), *(const EGI_VEC *)EGI_TAP(f), s);
         if (add) s += *(EGI_VEC *)(y + i);
         *(EGI_VEC *)(y + i) = s;
     }
     for (; i < n; i++) {
         EGI_T s = 0;
-        for (int64_t t = 0; t < count; t++) s = EGI_FMA_ONE(x[t][i], f[t][i], s);
+        for (int64_t t = 0; t < count; t++) s = EGI_FMA_ONE(*EGI_TAP(x), *EGI_TAP(f), s);
         y[i] = add ? y[i] + s : s;
     }
     EGI_VECTORS_END
 }
 // The same for four outputs of n elements, whole pairs of vectors, one after the other in y. Their x[t] lie `step`
 // elements apart, and each vector of a filter is read once for all four.
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int64_t count, const EGI_T *const *x,
-                                                                  int64_t step, const EGI_T *const *f, EGI_T *y) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int64_t count, const void *const *x,
+                                                                  int64_t step, const void *const *f, void *out) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    EGI_T *y = (EGI_T *)out;
     for (int64_t i = 0; i < n; i += 2 * L) {
         EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
         for (int64_t t = 0; t < count; t++) {
-            const EGI_T *u = x[t] + i;
-            const EGI_VEC v = *(const EGI_VEC *)(f[t] + i), w = *(const EGI_VEC *)(f[t] + i + L);
+            const EGI_T *u = EGI_TAP(x);
+            const EGI_VEC v = *(const EGI_VEC *)EGI_TAP(f), w = *(const EGI_VEC *)(EGI_TAP(f) + L);
             s0 = EGI_VFMA(*(const EGI_VEC *)u, v, s0);
             t0 = EGI_VFMA(*(const EGI_VEC *)(u + L), w, t0);
             s1 = EGI_VFMA(*(const EGI_VEC *)(u + step), v, s1);
@@ -56119,7 +57188,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int
             s3 = EGI_VFMA(*(const EGI_VEC *)(u + 3 * step), v, s3);
             t3 = EGI_VFMA(*(const EGI_VEC *)(u + 3 * step + L), w, t3);
         }
-        for (int64_t o = 0; o < 4 && count > 0; o++) egi_fetch(x[count - 1] + o * step + i, 64);
+        for (int64_t o = 0; o < 4 && count > 0; o++) egi_fetch((const EGI_T *)x[count - 1] + o * step + i, 64);
         for (int64_t o = 0; o < 4; o++) egi_fetch(y + o * n + i, 64);
         EGI_T *to = y + i;
         *(EGI_VEC *)to = s0, *(EGI_VEC *)(to + L) = t0, to += n;
@@ -56129,6 +57198,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int
     }
     EGI_VECTORS_END
 }
+#undef EGI_TAP
 // A product of 1 < n <= a vector's elements and k <= EGI_SMALL_SIDE.
 EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_gemm_small)(const egi_gemm_call *g) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
@@ -56190,9 +57260,11 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_finish)(bool relu, int64
     EGI_VECTORS_END
 }
 // f[i] += the sum over p of x[p * xstep + i] * y[p * n + i]
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_dot_columns)(int64_t n, int64_t rows, const EGI_T *x, int64_t xstep,
-                                                                const EGI_T *y, EGI_T *f) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_dot_columns)(int64_t n, int64_t rows, const void *from,
+                                                                int64_t xstep, const void *dy, void *df) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    const EGI_T *x = (const EGI_T *)from, *y = (const EGI_T *)dy;
+    EGI_T *f = (EGI_T *)df;
     int64_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
         EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, *to = (EGI_VEC *)(f + i);
@@ -56398,8 +57470,9 @@ static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
     if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
 }
 // Whether n elements are finite (x - x is then 0).
-EGI_NOINLINE static bool EGI_TN(egi_row_is_finite)(int64_t n, const EGI_T *x) {
+EGI_NOINLINE static bool EGI_TN(egi_row_is_finite)(int64_t n, const void *row) {
     enum { L = (int)(16 / sizeof(EGI_T)) };
+    const EGI_T *x = (const EGI_T *)row;
     typedef EGI_TN(egi_v16) vec;
     vec a = {0}, b = a;
     EGI_T all = 0;
@@ -56412,38 +57485,6 @@ EGI_NOINLINE static bool EGI_TN(egi_row_is_finite)(int64_t n, const EGI_T *x) {
     for (int l = 0; l < L; l++) all += a[l] + b[l];
     for (; i < n; i++) all += x[i] - x[i];
     return all == 0;
-}
-
-// A sum of up to `most` arrays of n elements. The caller adds arrays to level[0] and reports it by egi_levels_step;
-// after EGI_TERMS arrays the sum is added to the next level and cleared, and so on. The last level is `result`.
-// egi_levels_end adds what is left.
-typedef struct EGI_TN(egi_levels) { int64_t n, added[8]; int count; EGI_T *level[8]; } EGI_TN(egi_levels);
-// How many levels there are, the result among them.
-static int EGI_TN(egi_levels_count)(int64_t most) {
-    int count = 1;
-    for (; most > EGI_TERMS && count < 8; most = most / EGI_TERMS + 1) count++;
-    return count;
-}
-// Begins a sum into `result`, which the caller has filled. space: n elements for each of the other levels.
-static void EGI_TN(egi_levels_begin)(EGI_TN(egi_levels) *s, int64_t n, EGI_T *result, int count, EGI_T *space) {
-    memset(s, 0, sizeof *s);
-    s->n = n;
-    s->count = count;
-    EGI_TN(egi_zero)(n * (count - 1), space);
-    for (int i = 0; i < count; i++) s->level[i] = i == count - 1 ? result : space + i * n;
-}
-// Reports that `added` arrays were added to level[0] since the last call.
-static void EGI_TN(egi_levels_step)(EGI_TN(egi_levels) *s, int64_t added) {
-    s->added[0] += added;
-    for (int i = 0; i + 1 < s->count && s->added[i] >= EGI_TERMS; i++) {
-        EGI_TN(egi_elements_add)(s->n, s->level[i], s->level[i + 1]);
-        EGI_TN(egi_zero)(s->n, s->level[i]);
-        s->added[i] = 0;
-        s->added[i + 1]++;
-    }
-}
-static void EGI_TN(egi_levels_end)(EGI_TN(egi_levels) *s) {
-    for (int i = 0; i + 1 < s->count; i++) EGI_TN(egi_elements_add)(s->n, s->level[i], s->level[i + 1]);
 }
 
 #endif
@@ -56611,104 +57652,16 @@ static bool EGI_TN(egi_cpu_recurrent_grad)(const egi_args *args) {
            egi_memory_fail(args->op->name, 0);
 }
 
-// CONVOLUTION. Idea: the elements that the filter covers at an output position become a row of a matrix called columns;
-// then y = columns · f. Both gradients are products with that matrix: d columns = dy · fᵀ, whose elements are added to
-// those of x that they came from, and df = columnsᵀ · dy. A few rows are made at a time, so that they stay in cache.
-
-// Copies pieces of n elements, which are few and at least two, by pairs; a call of memcpy for each would take longer.
-EGI_NOINLINE static void EGI_TN(egi_copy_pieces)(int64_t count, int64_t n, const EGI_T *from, int64_t step, EGI_T *to,
-                                                 int64_t to_step) {
-    for (; count > 0; count--, from += step, to += to_step) {
-        for (int64_t q = 0; q < n - 2; q += 2) memcpy(to + q, from + q, 2 * sizeof(EGI_T));
-        memcpy(to + n - 2, from + n - 2, 2 * sizeof(EGI_T));
-    }
-}
-// Fills the columns of `count` neighbouring outputs, for one line of the filter's taps along the last axis. The first
-// output's tap 0 is at element `at` of the line of x; line NULL: the taps are in the padding. With `back` the columns
-// are added to the elements of x that they come from.
-EGI_NOINLINE static void EGI_TN(egi_conv_line)(const egi_windows *w, int64_t at, int64_t count, int64_t width,
-                                               EGI_T *line, EGI_T *columns, bool back) {
-    const egi_window a = w->axis[EGI_WINDOW_AXES - 1];
-    const int64_t cg = w->c / w->groups;
-    if (!line) {
-        if (!back)
-            for (int64_t o = 0; o < count; o++) EGI_TN(egi_zero)(a.taps * cg, columns + o * width);
-        return;
-    }
-    if (w->groups == 1 && a.dilation == 1 && (cg >= 4 || !back)) {   // the taps are then one piece of the line
-        int64_t first, end, none;
-        egi_window_tap_range(at, a.stride, a.in, count, &first, &end);
-        egi_window_tap_range(at + a.taps - 1, a.stride, a.in, count, &none, &end);  // pieces first to end - 1 are whole
-        const bool few = !back && a.taps * cg > 1 && a.taps * cg <= 16;
-        for (int64_t o = 0; o < count; o++, columns += width, at += a.stride) {
-            if (few && o == first && o < end) {
-                EGI_TN(egi_copy_pieces)(end - o, a.taps * cg, line + at * cg, a.stride * cg, columns, width);
-                columns += (end - 1 - o) * width;
-                at += (end - 1 - o) * a.stride;
-                o = end - 1;
-                continue;
-            }
-            int64_t left = egi_min64(egi_max64(-at, 0), a.taps), right = egi_max64(egi_min64(a.in - at, a.taps), left);
-            int64_t n = (right - left) * cg;
-            if (back) {
-                if (n > 0) EGI_TN(egi_elements_add)(n, columns + left * cg, line + (at + left) * cg);
-                continue;
-            }
-            EGI_TN(egi_zero)(left * cg, columns);
-            if (n > 0) memcpy(columns + left * cg, line + (at + left) * cg, (size_t)n * sizeof(EGI_T));
-            EGI_TN(egi_zero)((a.taps - right) * cg, columns + right * cg);
-        }
-        return;
-    }
-    // Otherwise taps go one by one: outputs from `first` to `last` read an element of the line at this tap, others
-    // padding.
-    for (int64_t k = 0; k < a.taps; k++, columns += cg) {
-        int64_t offset = at + k * a.dilation, first, last;
-        egi_window_tap_range(offset, a.stride, a.in, count, &first, &last);
-        for (int64_t q = 0; q < cg; q++) {
-            EGI_T *from = line + q, *row = columns + q;
-            if (back) {
-                for (int64_t o = first; o < last; o++) from[(offset + o * a.stride) * w->c] += row[o * width];
-                continue;
-            }
-            for (int64_t o = 0; o < first; o++) row[o * width] = 0;
-            for (int64_t o = first; o < last; o++) row[o * width] = from[(offset + o * a.stride) * w->c];
-            for (int64_t o = last; o < count; o++) row[o * width] = 0;
-        }
-    }
-}
-// Fills rows [r0, r1) of one group's columns from x; back: adds them to the elements of x that they come from.
-static void EGI_TN(egi_conv_columns)(const egi_windows *w, int64_t group, int64_t r0, int64_t r1, EGI_T *x,
-                                     EGI_T *columns, bool back) {
-    const egi_window d = w->axis[0], h = w->axis[1], a = w->axis[2];
-    const int64_t cg = w->c / w->groups, width = egi_windows_taps(w) * cg;
-    for (int64_t r = r0, count; r < r1; r += count) {
-        const int64_t o = r % a.out;
-        const egi_window_line line = egi_window_line_at(w, r / a.out);
-        EGI_T *to = columns + (r - r0) * width;
-        count = egi_min64(a.out - o, r1 - r);             // as many as are in one line of y
-        for (int64_t kd = 0; kd < d.taps; kd++)
-            for (int64_t kh = 0; kh < h.taps; kh++, to += a.taps * cg) {
-                const int64_t id = line.d + kd * d.dilation, ih = line.h + kh * h.dilation;
-                const bool inside = id >= 0 && id < d.in && ih >= 0 && ih < h.in;
-                EGI_T *from = inside ? x + ((line.image * d.in + id) * h.in + ih) * a.in * w->c + group * cg : NULL;
-                EGI_TN(egi_conv_line)(w, o * a.stride - a.before, count, width, from, to, back);
-            }
-    }
-}
-
-// A convolution in which each output channel depends on one input channel: nothing is summed over channels, so a matrix
-// product would only cost. what: 0 makes y, 1 the gradient of x, 2 that of the filter. If there are as many output as
-// input channels, an element of y or dx is one sum over the taps, and an element of df one along each line; otherwise
-// the caller has cleared the result, and terms are added one by one. This function: one output and one line of taps
-// along the last axis; tap 0 is at element `at` of the line of x.
-EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, int64_t at, EGI_T *line, EGI_T *f,
-                                                         EGI_T *y, int what) {
+// Convolutions: the loops of egi_conv_kernels. One output and one line of taps along the last axis; tap 0 is at element
+// `at` of the line of x.
+EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, int64_t at, void *line,
+                                                         void *filter, void *out, int what) {
     const egi_window *a = &w->axis[2];
     const int64_t c = w->c, oc = w->oc, times = oc / c;
+    EGI_T *f = (EGI_T *)filter, *y = (EGI_T *)out;
     for (int64_t k = 0; k < a->taps; k++, at += a->dilation, f += oc) {
         if (at < 0 || at >= a->in) continue;
-        EGI_T *x = line + at * c;
+        EGI_T *x = (EGI_T *)line + at * c;
         for (int64_t g = 0; g < c; g++)
             for (int64_t o = g * times; o < (g + 1) * times; o++) {
                 if (what == 0) y[o] += x[g] * f[o];
@@ -56717,908 +57670,29 @@ EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, i
             }
     }
 }
-// Where along an axis a tap leads from an element of y to one of x or, with `back`, from x to y; -1: nowhere.
-static inline int64_t EGI_TN(egi_window_across)(const egi_window *a, int64_t at, int64_t tap, bool back) {
-    if (!back) {
-        const int64_t i = at * a->stride - a->before + tap * a->dilation;
-        return i >= 0 && i < a->in ? i : -1;
-    }
-    const int64_t i = at + a->before - tap * a->dilation, o = a->stride == 1 ? i : i / a->stride;
-    return i >= 0 && o < a->out && o * a->stride == i ? o : -1;
+// to[i * to_step + q] += from[i * step + q], for q from 0 to n - 1.
+EGI_NOINLINE static void EGI_TN(egi_pieces_add)(int64_t count, int64_t n, const void *from, int64_t step, void *to,
+                                                int64_t to_step) {
+    const EGI_T *x = (const EGI_T *)from;
+    EGI_T *y = (EGI_T *)to;
+    for (int64_t q = 0; q < n; q++)
+        for (int64_t i = 0; i < count; i++) y[i * to_step + q] += x[i * step + q];
 }
-// A convolution cut into units: blocks of outputs for y; pictures for the gradient of x; for the filter's gradient, a
-// sum over all outputs, parts of the blocks (at most EGI_CONV_PARTS, by shapes alone), each added in levels, so that
-// long sums lose no digits. Parts are added in order.
-// So many parts at most, each of so many bytes of terms at least.
-enum { EGI_TN(EGI_CONV_PARTS) = 16, EGI_TN(EGI_CONV_PART) = 1 << 21 };
-// A row of columns belongs to one output position and has `width` elements: the taps of one group's channels. `block`
-// rows are made at a time.
-typedef struct EGI_TN(egi_conv_job) {
-    const egi_windows *w;
-    EGI_T *x, *f, *y;
-    int what;                           // 0 makes y, 1 the gradient of x, 2 that of the filter
-    bool direct;                        // x itself is the matrix of columns
-    bool turned, lines;                 // the filter's gradient is summed transposed; by lines
-    int64_t width, rows, block, group;  // a row's elements; all rows, a block's rows
-    int64_t parts, adds;                // of the filter's gradient; how often a block adds to an element
-    int64_t blocks, first, last;        // of the filter's gradient by lines: all, and those that are made now
-    EGI_TN(egi_levels) sums[EGI_TN(EGI_CONV_PARTS)];
-    int levels;                         // of each
-    egi_gemm_right right;
-    EGI_T *space;                       // a thread's columns, then the memory of its product
-    int64_t columns, needs, shared;     // elements: of these two, and of what the threads share
-    int most;                           // threads
-    bool failed;                        // atomic
-} EGI_TN(egi_conv_job);
-// Plans the parts of the filter's gradient of n elements, each a sum of as many terms as there are rows; `blocks` are
-// added up. Returns how many elements of memory they take. How many parts there are decides bits, so it follows from
-// shapes, and not from what is measured. A part has many rows, beside which adding it to the others costs little.
-static int64_t EGI_TN(egi_conv_parts_plan)(EGI_TN(egi_conv_job) *j, int64_t n, int64_t blocks) {
-    const double work = (double)j->rows * (double)n * (double)sizeof(EGI_T) / (double)EGI_TN(EGI_CONV_PART);
-    const int64_t room = (4 << 20) / egi_max64(n * (int64_t)sizeof(EGI_T), 1),
-                  worth = egi_min64(work < 64 ? (int64_t)work : 64, j->rows / 128);
-    j->parts = egi_max64(1, egi_min64(egi_min64(EGI_TN(EGI_CONV_PARTS), room), egi_min64(worth, blocks)));
-    j->turned = j->turned && j->parts > 1;
-    j->levels = EGI_TN(egi_levels_count)((blocks / j->parts + 1) * j->adds);
-    return (j->parts * j->levels - (j->turned ? 0 : 1)) * n;
-}
-// Begins the parts, in memory of so many elements: the results of those that are not summed in f, then the levels.
-static void EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, EGI_T *space) {
-    const int64_t own = j->turned ? 0 : 1;                // parts that are summed in the result
-    EGI_T *levels = space + (j->parts - own) * n;
-    // A part that is summed by lines is cleared shortly before its terms come.
-    if (!j->lines) EGI_TN(egi_zero)((j->parts - own) * n, space);
-    for (int64_t q = 0; q < j->parts; q++)
-        EGI_TN(egi_levels_begin)(&j->sums[q], n, q < own ? j->f : space + (q - own) * n, j->levels,
-                                 levels + q * (j->levels - 1) * n);
-}
-// Adds the parts in order to part 0, which was summed in the result if they are not transposed.
-static void EGI_TN(egi_conv_parts_end)(EGI_TN(egi_conv_job) *j) {
-    EGI_T *first = NULL;
-    for (int64_t q = 0; q < j->parts; q++) {
-        EGI_T *result = j->sums[q].level[j->sums[q].count - 1];
-        EGI_TN(egi_levels_end)(&j->sums[q]);
-        if (q) EGI_TN(egi_elements_add)(j->sums[q].n, result, first);
-        else first = result;
-    }
-    for (int64_t r = 0; j->turned && r < j->width; r++)
-        for (int64_t o = 0; o < j->w->oc; o++) j->f[r * j->w->oc + o] = first[o * j->width + r];
-}
-
-// Lines begin to end - 1 of the outputs, term by term.
-static void EGI_TN(egi_conv_depthwise_lines)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end,
-                                             EGI_TN(egi_levels) *sum) {
-    const egi_windows *w = j->w;
-    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    EGI_T *y = j->y + begin * a->out * w->oc;
-    for (int64_t l = begin; l < end; l++) {
-        const egi_window_line line = egi_window_line_at(w, l);
-        for (int64_t o = 0; o < a->out; o++, y += w->oc) {
-            EGI_T *taps = sum ? sum->level[0] : j->f;
-            for (int64_t kd = 0; kd < d->taps; kd++)
-                for (int64_t kh = 0; kh < h->taps; kh++, taps += a->taps * w->oc) {
-                    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
-                    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) continue;
-                    EGI_T *from = j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c;
-                    EGI_TN(egi_conv_depthwise_line)(w, o * a->stride - a->before, from, taps, y, j->what);
-                }
-            if (sum) EGI_TN(egi_levels_step)(sum, 1);
-        }
-    }
-}
-// Lines begin to end - 1 of y or dx: each element is a sum over the taps that lead to an element of the other array. If
-// all taps of a line did for the element before, they are moved one step on.
-static void EGI_TN(egi_conv_depthwise_sums)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end) {
-    const egi_window *d = &j->w->axis[0], *h = &j->w->axis[1], *a = &j->w->axis[2];
-    const bool back = j->what == 1;
-    const int64_t c = j->w->c, width = back ? a->in : a->out, height = back ? h->in : h->out,
-                  depth = back ? d->in : d->out, other = (back ? a->out : a->in) * c;
-    const EGI_T *from = back ? j->y : j->x, *x[EGI_TERMS], *f[EGI_TERMS];
-    EGI_T *to = (back ? j->x : j->y) + begin * width * c;
-    const int64_t reach = (a->taps - 1) * a->dilation, step = back ? 1 : a->stride;
-    for (int64_t l = begin; l < end; l++) {
-        bool follows = false;
-        for (int64_t o = 0, count = 0, done = 1; o < width; o++, to += c) {       // done: outputs since x[] were set
-            const int64_t first = back ? o + a->before - reach : o * a->stride - a->before;
-            const bool inside = first >= 0 && first + reach < (back ? a->out : a->in) && (!back || a->stride == 1);
-            if (inside && follows) {
-                const bool four = c % (2 * EGI_VECTOR_BYTES / (int64_t)sizeof(EGI_T)) == 0 && o + 3 < width &&
-                                  first + 3 * step + reach < (back ? a->out : a->in);
-                for (int64_t t = 0; t < count; t++) x[t] += done * step * c;
-                done = four ? 4 : 1;
-                if (four) EGI_IN_VECTORS(egi_taps_sum_four)(c, count, x, step * c, f, to);
-                else EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, false);
-                o += done - 1;
-                to += (done - 1) * c;
-                continue;
-            }
-            bool add = false;
-            count = 0;
-            done = 1;
-            for (int64_t kd = 0; kd < d->taps; kd++)
-                for (int64_t kh = 0; kh < h->taps; kh++) {
-                    const int64_t id = EGI_TN(egi_window_across)(d, l / height % depth, kd, back),
-                                  ih = EGI_TN(egi_window_across)(h, l % height, kh, back);
-                    if (id < 0 || ih < 0) continue;
-                    const EGI_T *line = from + ((l / height / depth * (back ? d->out : d->in) + id) *
-                                                (back ? h->out : h->in) + ih) * other,
-                                *taps = j->f + (kd * h->taps + kh) * a->taps * c;
-                    for (int64_t k = 0; k < a->taps; k++) {
-                        const int64_t i = EGI_TN(egi_window_across)(a, o, k, back);
-                        if (i < 0) continue;
-                        x[count] = line + i * c;
-                        f[count] = taps + k * c;
-                        if (++count < EGI_TERMS) continue;
-                        EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, add);
-                        count = 0;
-                        add = true;
-                    }
-                }
-            if (count || !add) EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, add);
-            follows = inside && !add;
-        }
-    }
-}
-// Adds lines begin to end - 1 of the outputs to df: for each tap a sum along the line.
-static void EGI_TN(egi_conv_depthwise_filter)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end,
-                                              EGI_TN(egi_levels) *sum) {
-    const egi_windows *w = j->w;
-    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    for (int64_t l = begin; l < end; l++) {
-        const egi_window_line line = egi_window_line_at(w, l);
-        const EGI_T *y = j->y + l * a->out * w->c;
-        EGI_T *f = sum->level[0];
-        for (int64_t kd = 0; kd < d->taps; kd++)
-            for (int64_t kh = 0; kh < h->taps; kh++) {
-                const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
-                const bool inside = id >= 0 && id < d->in && ih >= 0 && ih < h->in;
-                const EGI_T *x = inside ? j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c : j->x;
-                for (int64_t k = 0; k < a->taps; k++, f += w->c) {
-                    const int64_t offset = k * a->dilation - a->before;
-                    int64_t first, last;
-                    egi_window_tap_range(offset, a->stride, a->in, a->out, &first, &last);
-                    for (int64_t o = first, n; inside && o < last; o += n) {
-                        n = egi_min64(EGI_TERMS, last - o);
-                        EGI_IN_VECTORS(egi_dot_columns)(w->c, n, x + (offset + o * a->stride) * w->c, a->stride * w->c,
-                                                        y + o * w->c, f);
-                    }
-                }
-            }
-        EGI_TN(egi_levels_step)(sum, j->adds);
-    }
-}
-// Units: lines of y; lines (with as many channels) or pictures of the gradient of x; parts of the filter's gradient.
-static void EGI_TN(egi_conv_depthwise_run)(void *context, int64_t begin, int64_t end) {
-    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
-    const bool alike = j->w->c == j->w->oc;
-    const int64_t each = j->what == 1 ? j->w->axis[0].out * j->w->axis[1].out : 1,         // lines of a picture
-                  lines = j->w->n * j->w->axis[0].out * j->w->axis[1].out;
-    if (j->what < 2 && alike) EGI_TN(egi_conv_depthwise_sums)(j, begin, end);
-    else if (j->what < 2) EGI_TN(egi_conv_depthwise_lines)(j, begin * each, end * each, NULL);
-    else
-        for (int64_t q = begin; q < end; q++) {
-            const int64_t first = lines * q / j->parts, last = lines * (q + 1) / j->parts;
-            if (alike) EGI_TN(egi_conv_depthwise_filter)(j, first, last, &j->sums[q]);
-            else EGI_TN(egi_conv_depthwise_lines)(j, first, last, &j->sums[q]);
-        }
-}
-// Plans its memory; returns how many bytes.
-static int64_t EGI_TN(egi_conv_depthwise_plan)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    if (j->what < 2) return 0;
-    j->adds = w->c == w->oc ? (w->axis[2].out + EGI_TERMS - 1) / EGI_TERMS : w->axis[2].out;
-    return EGI_TN(egi_conv_parts_plan)(j, egi_windows_taps(w) * w->oc, w->n * w->axis[0].out * w->axis[1].out) *
-           (int64_t)sizeof(EGI_T);
-}
-// Runs such a convolution or gradient on the team. False without memory.
-static bool EGI_TN(egi_conv_depthwise)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    const bool alike = w->c == w->oc;
-    const int64_t bytes = EGI_TN(egi_conv_depthwise_plan)(j), n = egi_windows_taps(w) * w->oc,
-                  lines = w->n * w->axis[0].out * w->axis[1].out,
-                  back = alike ? w->n * w->axis[0].in * w->axis[1].in : w->n;
-    const double cost = (double)j->rows * (double)n * (double)sizeof(EGI_T) * (alike ? 0.03 : 0.1);
-    EGI_T *memory = bytes ? (EGI_T *)egi_space_take(bytes) : NULL;
-    if (bytes && !memory) return false;
-    if (j->what == 2) EGI_TN(egi_conv_parts_begin)(j, n, memory);
-    egi_parallel(j->what == 0 ? lines : j->what == 1 ? back : j->parts, cost, EGI_TN(egi_conv_depthwise_run), j);
-    if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
-    egi_space_give(memory);
-    return true;
-}
-
-// DIRECT CONVOLUTION. Idea: the elements that an output reads through one line of taps, a "run", are neighbours in x,
-// so that a tile's rows can point into the picture and no columns are made; only rows that cross a border are copied.
-// The gradient of x is such a convolution, too: of dy, with the filter reversed. If y has a stride s, every s-th
-// element of dx is made by a filter of every s-th tap, so there are s convolutions for each axis. A grid is a
-// convolution whose outputs are pixels first, first + step, ... along each axis of the array being made. Its windows
-// are those of the array being read: `out` outputs, c channels, groups.
-typedef struct EGI_TN(egi_conv_grid) {
-    egi_windows w;
-    int64_t size[EGI_WINDOW_AXES], first[EGI_WINDOW_AXES], step[EGI_WINDOW_AXES];
-    const EGI_T *from;
-    EGI_T *to, *space;                  // a thread's: copied rows, and after them a run of zeros
-    int64_t run, rows, block, needs, group;
-    bool skips;                         // lines of taps beyond the picture are left out: their products are 0
-    egi_gemm_right right;    // one row for each element of a window
-} EGI_TN(egi_conv_grid);
-enum { EGI_TN(EGI_CONV_BLOCK) = 96, EGI_TN(EGI_CONV_LEAST_RUN) = 24 };
-// The neighbouring elements of a window: a line of taps, or one.
-static int64_t EGI_TN(egi_conv_run_of)(const egi_windows *w) {
-    return w->groups == 1 && w->axis[2].dilation == 1 ? w->axis[2].taps * w->c : w->c / w->groups;
-}
-// Some pixels of the grid along one line, rows `first` to first + count - 1 of a block: their image, where along each
-// axis of the array that is read the first tap of the first one lies, and where the first one is written.
-typedef struct EGI_TN(egi_conv_place) {
-    int64_t first, count, image, at[EGI_WINDOW_AXES]; EGI_T *to;
-} EGI_TN(egi_conv_place);
-// The place of the grid's row `row`, counted over images and then along the axes, and of those after it in its line.
-static EGI_TN(egi_conv_place) EGI_TN(egi_conv_place_of)(const EGI_TN(egi_conv_grid) *g, int64_t row) {
-    EGI_TN(egi_conv_place) p = { 0, g->w.axis[EGI_WINDOW_AXES - 1].out, 0, { 0, 0, 0 }, NULL };
-    int64_t o[EGI_WINDOW_AXES], pixel;
-    for (int i = EGI_WINDOW_AXES - 1; i >= 0; i--) {
-        const egi_window *a = &g->w.axis[i];
-        o[i] = row % a->out;
-        row /= a->out;
-        p.at[i] = o[i] * a->stride - a->before;
-    }
-    p.count -= o[EGI_WINDOW_AXES - 1];
-    pixel = p.image = row;
-    for (int i = 0; i < EGI_WINDOW_AXES; i++) pixel = pixel * g->size[i] + g->first[i] + o[i] * g->step[i];
-    p.to = g->to + pixel * g->w.oc + g->group * g->right.n;
-    return p;
-}
-// A run that reaches over an end of its line, whose pixel iw it begins with: a copy with zeros for what does not lie in
-// the line, or only zeros.
-static const EGI_T *EGI_TN(egi_conv_run_over)(const EGI_TN(egi_conv_grid) *g, const EGI_T *line, int64_t iw,
-                                              EGI_T *copy, const EGI_T *zeros) {
-    const int64_t c = g->w.c, in = g->w.axis[2].in, pixels = g->run / (c / g->w.groups), left = egi_max64(-iw, 0),
-                  right = egi_min64(in - iw, pixels);
-    if (iw >= in || iw + pixels <= 0) return zeros;
-    EGI_TN(egi_zero)(left * c, copy);
-    memcpy(copy + left * c, line + (iw + left) * c, (size_t)((right - left) * c) * sizeof(EGI_T));
-    EGI_TN(egi_zero)((pixels - right) * c, copy + right * c);
-    return copy;
-}
-// For each row of a place, where the run lies that begins with taps kd, kh and kw. False: all are only zeros.
-static bool EGI_TN(egi_conv_runs_at)(const EGI_TN(egi_conv_grid) *g, const EGI_TN(egi_conv_place) *p, int64_t kd,
-                                     int64_t kh, int64_t kw, const void **row, EGI_T *copies, const EGI_T *zeros) {
-    const egi_window *d = &g->w.axis[0], *h = &g->w.axis[1], *a = &g->w.axis[2];
-    const int64_t c = g->w.c, id = p->at[0] + kd * d->dilation, ih = p->at[1] + kh * h->dilation,
-                  iw = p->at[2] + kw * a->dilation, pixels = g->run / (c / g->w.groups);
-    int64_t r = 0, first, end, none;
-    copies += p->first * g->run;
-    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
-        while (r < p->count) row[r++] = zeros;
-        return false;
-    }
-    const EGI_T *line = g->from + ((p->image * d->in + id) * h->in + ih) * a->in * c + g->group * (c / g->w.groups);
-    egi_window_tap_range(iw, a->stride, a->in, p->count, &first, &end);
-    // rows `first` to end - 1 lie inside
-    egi_window_tap_range(iw + pixels - 1, a->stride, a->in, p->count, &none, &end);
-    for (; r < first; r++) row[r] = EGI_TN(egi_conv_run_over)(g, line, iw + r * a->stride, copies + r * g->run, zeros);
-    for (const EGI_T *at = line + (iw + r * a->stride) * c; r < end; r++, at += a->stride * c) row[r] = at;
-    for (; r < p->count; r++)
-        row[r] = EGI_TN(egi_conv_run_over)(g, line, iw + r * a->stride, copies + r * g->run, zeros);
-    return true;
-}
-// A tile of rows that point anywhere, which are written where `to` says; even: the latter are a full tile, ldc apart.
-static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, const void *const *row, const EGI_T *b,
-                                  EGI_T *const *to, int64_t rows, bool even, int64_t j, bool add) {
-    const int64_t nr = g->right.tile.nr, cols = egi_min64(nr, g->right.n - j);
-    if (even && cols == nr) {
-        g->right.tile.run(k, row, 1, b, nr, to[0] + j, g->step[2] * g->w.oc, add);
-        return;
-    }
-    EGI_T edge[EGI_MOST_MR * EGI_TILE_BYTES / sizeof(EGI_T)] __attribute__((aligned(64)));
-    g->right.tile.run(k, row, 1, b, nr, edge, nr, false);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t q = 0; q < cols; q++) {
-            const EGI_T e = edge[r * nr + q];
-            to[r][j + q] = add ? to[r][j + q] + e : e;
-        }
-}
-// A block of rows: its places. Of these, those that some taps meet (whole: all), as m rows: their runs, and where they
-// are written; even[r]: the tile that begins with it writes rows that lie one step apart.
-typedef struct EGI_TN(egi_conv_block) {
-    int64_t places, m;
-    bool whole;
-    EGI_TN(egi_conv_place) place[EGI_TN(EGI_CONV_BLOCK)];
-    const void *row[EGI_TN(EGI_CONV_BLOCK) + EGI_MOST_MR];
-    EGI_T *to[EGI_TN(EGI_CONV_BLOCK)];
-    bool even[EGI_TN(EGI_CONV_BLOCK)];
-} EGI_TN(egi_conv_block);
-static void EGI_TN(egi_conv_block_make)(const EGI_TN(egi_conv_grid) *g, int64_t first, int64_t m,
-                                        EGI_TN(egi_conv_block) *b) {
-    b->places = 0;
-    b->whole = false;
-    for (int64_t r = 0; r < m; ) {
-        EGI_TN(egi_conv_place) *p = &b->place[b->places++];
-        *p = EGI_TN(egi_conv_place_of)(g, first + r);
-        p->first = r;
-        p->count = egi_min64(p->count, m - r);
-        r += p->count;
-    }
-}
-// Finds the block's rows for the run that begins with taps kd, kh and kw. If it lies beyond the picture for a place's
-// rows, they are left out, or at first cleared. The last tile repeats the last row.
-static void EGI_TN(egi_conv_block_rows)(const EGI_TN(egi_conv_grid) *g, int64_t kd, int64_t kh, int64_t kw,
-                                        EGI_T *copies, const EGI_T *zeros, EGI_TN(egi_conv_block) *b) {
-    const int64_t ldc = g->step[2] * g->w.oc, mr = g->right.tile.mr;
-    bool moved = !b->whole;                                 // rows are written elsewhere than those of the run before
-    b->m = 0;
-    b->whole = true;
-    for (const EGI_TN(egi_conv_place) *p = b->place; p < b->place + b->places; p++) {
-        if (EGI_TN(egi_conv_runs_at)(g, p, kd, kh, kw, b->row + b->m, copies, zeros) || !g->skips) {
-            for (int64_t i = 0; moved && i < p->count; i++) b->to[b->m + i] = p->to + i * ldc;
-            b->m += p->count;
-        } else {
-            for (int64_t i = 0; !(kd | kh | kw) && i < p->count; i++) EGI_TN(egi_zero)(g->right.n, p->to + i * ldc);
-            b->whole = false;
-            moved = true;
-        }
-    }
-    for (int64_t r = 0; b->m > 0 && r < mr; r++) b->row[b->m + r] = b->row[b->m - 1];
-    for (int64_t i = 0; moved && i < b->m; i += mr) {
-        b->even[i] = i + mr <= b->m;
-        for (int64_t r = i + 1; b->even[i] && r < i + mr; r++) b->even[i] = b->to[r] - b->to[r - 1] == ldc;
-    }
-}
-// For a block of rows, the taps' runs come one after the other, and each run is a product that is added to the same
-// elements of the result: the first one writes them.
-static void EGI_TN(egi_conv_grid_run)(void *context, int64_t begin, int64_t end) {     // units: blocks of rows
-    const EGI_TN(egi_conv_grid) *g = (const EGI_TN(egi_conv_grid) *)context;
-    const egi_windows *w = &g->w;
-    const int64_t taps = egi_windows_taps(w), each = g->run / (w->c / w->groups), mr = g->right.tile.mr,
-                  nr = g->right.tile.nr;
-    EGI_T *copies = g->space + egi_this.slot * g->needs;
-    const EGI_T *zeros = copies + g->block * g->run;
-    EGI_TN(egi_conv_block) b;
-    for (int64_t unit = begin; unit < end; unit++) {
-        EGI_TN(egi_conv_block_make)(g, unit * g->block, egi_min64(g->block, g->rows - unit * g->block), &b);
-        for (int64_t t = 0; t < taps; t += each) {
-            EGI_TN(egi_conv_block_rows)(g, t / w->axis[2].taps / w->axis[1].taps, t / w->axis[2].taps % w->axis[1].taps,
-                                        t % w->axis[2].taps, copies, zeros, &b);
-            for (int64_t pc = 0; pc < g->run; pc += EGI_KC) {
-                const int64_t k = egi_min64(EGI_KC, g->run - pc);
-                for (int64_t j = 0; j < g->right.n; j += nr) {
-                    const EGI_T *panel = (const EGI_T *)(const void *)g->right.panels + j * g->right.k +
-                                         (t / each * g->run + pc) * nr;
-                    for (int64_t i = 0; i < b.m; i += mr)
-                        EGI_TN(egi_conv_tile)(g, k, b.row + i, panel, b.to + i, egi_min64(mr, b.m - i), b.even[i], j,
-                                              t > 0 || pc > 0);
-                }
-                for (int64_t r = 0; pc + k < g->run && r < b.m + mr; r++) b.row[r] = (const EGI_T *)b.row[r] + k;
-            }
-        }
-    }
-}
-// Makes the grid of the gradient of x that begins at residue r[i] along each axis, and its filter; false: it has no
-// taps or no pixels.
-static bool EGI_TN(egi_conv_grid_back)(const EGI_TN(egi_conv_job) *j, const int64_t *r, EGI_TN(egi_conv_grid) *g) {
-    g->w.c = j->w->oc;
-    g->w.oc = j->w->c;
-    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
-        const egi_window *a = &j->w->axis[i];
-        egi_window *to = &g->w.axis[i];
-        g->step[i] = a->stride;
-        g->size[i] = a->in;
-        g->first[i] = ((r[i] - a->before) % a->stride + a->stride) % a->stride;
-        to->taps = r[i] < a->taps ? (a->taps - r[i] - 1) / a->stride + 1 : 0;
-        to->stride = 1;
-        to->dilation = a->dilation;
-        to->in = a->out;
-        to->out = g->first[i] < a->in ? (a->in - 1 - g->first[i]) / a->stride + 1 : 0;
-        to->before = (to->taps - 1) * a->dilation - (g->first[i] + a->before - r[i]) / a->stride;
-        if (!to->taps || !to->out) return false;
-    }
-    return true;
-}
-// Packs such a grid's filter: every stride-th tap from residue r[i] on along each axis, in reverse order, and each
-// tap's matrix transposed, since outputs are read and inputs are made.
-static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, const int64_t *r, EGI_TN(egi_conv_grid) *g,
-                                              EGI_T *space) {
-    const egi_window *a = j->w->axis, *n = g->w.axis;
-    const int64_t og = j->w->oc / j->w->groups, cg = j->w->c / j->w->groups, taps = egi_windows_taps(&g->w);
-    g->right.k = taps * og;
-    g->right.n = cg;
-    g->right.panels = (const char *)space;
-    g->right.tile = egi_tile_best(EGI_GEMM, cg);
-    for (int64_t t = 0; t < taps; t++) {
-        const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
-                      kh = last / n[2].taps % n[1].taps * a[1].stride + r[1],
-                      kd = last / n[2].taps / n[1].taps * a[0].stride + r[0];
-        egi_panel_pack_b(&g->right.tile, true, og, cg,
-                         j->f + ((kd * a[1].taps + kh) * a[2].taps + kw) * cg * j->w->oc + g->group * og, j->w->oc,
-                         space + t * og * g->right.tile.nr, g->right.k);
-    }
-}
-// Whether direct convolution makes y (what: 0) or the gradient of x (1): runs must be neither short nor too many, and a
-// gradient's strides not large.
-static bool EGI_TN(egi_conv_may_be_direct)(const EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    int64_t grids = 1, run = EGI_TN(egi_conv_run_of)(w);
-    if (j->what == 1) {
-        for (int i = 0; i < EGI_WINDOW_AXES; i++) {
-            const egi_window *a = &w->axis[i];
-            if ((a->stride > 1 && a->dilation > 1) || a->stride > 8) return false;
-            grids *= a->stride;
-        }
-        if (w->c / w->groups < 8) return false;           // most of a tile's columns would be empty
-        run = w->oc / w->groups;
-        if (w->groups == 1 && w->axis[2].dilation == 1) run *= egi_max64(w->axis[2].taps / w->axis[2].stride, 1);
-    }
-    return run >= EGI_TN(EGI_CONV_LEAST_RUN) && run <= 16 * EGI_KC && grids <= 16 &&
-           egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
-}
-static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
-    // A tap that leads from dx to outside of dy is multiplied by 0, and the product must be 0, too.
-    return EGI_TN(egi_conv_may_be_direct)(j) &&
-           (j->what == 0 || EGI_TN(egi_row_is_finite)(j->width * j->w->oc, j->f));
-}
-// Plans its memory, the packed filter and the threads' copies, large enough for the largest grid; returns how many
-// bytes.
-static int64_t EGI_TN(egi_conv_direct_plan)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    const bool back = j->what == 1;
-    const int64_t cg = w->c / w->groups, og = w->oc / w->groups,
-                  run = !back ? EGI_TN(egi_conv_run_of)(w)                                  // the longest that occurs
-                        : og * (w->groups == 1 ? (w->axis[2].taps - 1) / w->axis[2].stride + 1 : 1),
-                  room = (int64_t)(2 * EGI_COLUMNS_BYTES / sizeof(EGI_T)) / run,
-                  mr = egi_tile_best(EGI_GEMM, back ? cg : og).mr;
-    j->most = egi_parallel_most();
-    j->shared = back ? egi_gemm_right_size(EGI_GEMM, egi_windows_taps(w) * og, cg)
-                : egi_gemm_right_size(EGI_GEMM, j->width, og);
-    j->block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / mr * mr, mr);
-    j->needs = ((j->block + 1) * run + 15) / 16 * 16;
-    return (j->shared + j->most * j->needs) * (int64_t)sizeof(EGI_T);
-}
-// Runs the grids of all groups one after another, each on the threads. False without memory.
-static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    const bool back = j->what == 1;
-    EGI_T *memory = (EGI_T *)egi_space_take(EGI_TN(egi_conv_direct_plan)(j));
-    const int most = j->most;
-    const int64_t og = w->oc / w->groups, block = j->block, needs = j->needs;
-    const double cost = egi_gemm_cost(j->rows, j->width, og, sizeof(EGI_T));
-    int64_t r[EGI_WINDOW_AXES], grids = 1;
-    if (!memory) return false;
-    // That the products are 0 is known of dx; of y it is found out where that costs little beside the products.
-    const bool skips = back || (j->rows >= 2 * EGI_KC && (w->axis[0].before || w->axis[1].before) &&
-                                EGI_TN(egi_row_is_finite)(j->width * w->oc, j->f));
-    for (int i = 0; back && i < EGI_WINDOW_AXES; i++) grids *= w->axis[i].stride;
-    for (int64_t q = 0; q < grids * w->groups; q++) {
-        EGI_TN(egi_conv_grid) g;
-        memset(&g, 0, sizeof g);
-        g.w = *w;
-        g.group = q % w->groups;
-        for (int64_t i = EGI_WINDOW_AXES - 1, at = q / w->groups; i >= 0; at /= w->axis[i].stride, i--) {
-            r[i] = at % w->axis[i].stride;
-            g.step[i] = 1;
-            g.size[i] = w->axis[i].out;
-        }
-        if (back && !EGI_TN(egi_conv_grid_back)(j, r, &g)) continue;
-        if (back) EGI_TN(egi_conv_grid_filter_back)(j, r, &g, memory);
-        else g.right = egi_gemm_right_make(EGI_GEMM, false, j->width, og, j->f + g.group * og, w->oc, memory);
-        g.from = back ? j->y : j->x;
-        g.to = back ? j->x : j->y;
-        g.run = EGI_TN(egi_conv_run_of)(&g.w);
-        g.rows = w->n * egi_windows_out(&g.w);
-        g.block = block;
-        g.needs = needs;
-        g.skips = skips;
-        g.space = memory + j->shared;
-        for (int t = 0; t < most; t++) EGI_TN(egi_zero)(g.run, g.space + t * needs + block * g.run);
-        egi_parallel_with(most, (g.rows + block - 1) / block, cost / (double)grids, EGI_TN(egi_conv_grid_run), &g);
-    }
-    egi_space_give(memory);
-    return true;
-}
-
-// The filter's gradient by lines: df for a line of taps is the sum of products of x, shifted, and dy along the lines of
-// y. One step leads from an output's element of x to the next output's, also from line to line. Some lines at a time
-// are copied side by side with their padding, and dy is packed with zeros where x has padding between two lines. Or, if
-// y has a place for each step along a line of x, x is read where it lies, one tap at a time, and dy has zeros in the
-// places whose element lies in another line.
-typedef struct EGI_TN(egi_conv_lines) {
-    bool in_place, whole;               // x is read in place; all outputs of a line read it through all taps
-    int64_t lines, blocks, outs, pixels, elements;
-} EGI_TN(egi_conv_lines);
-// The part of egi_conv_lines_of for lines that are read in place, which lie in one picture.
-static void EGI_TN(egi_conv_lines_in_place)(const egi_windows *w, EGI_TN(egi_conv_lines) *s) {
-    const egi_window *h = &w->axis[1], *a = &w->axis[2];
-    const int64_t outs = a->in / a->stride;
-    const double bytes = (double)outs * (double)(w->oc + 16) * (double)sizeof(EGI_T);
-    if (w->groups > 1 || h->stride > 1 || a->in % a->stride || outs < a->out || h->out * outs < 48 ||
-        bytes > 2 * EGI_COLUMNS_BYTES) return;
-    s->whole = a->dilation == 1 && a->before == 0 && (a->out - 1) * a->stride + a->taps <= a->in;
-    s->in_place = s->whole || w->c >= 48;
-    if (!s->in_place) return;
-    const int64_t most = egi_max64(egi_min64(EGI_KC / outs, (int64_t)(2 * EGI_COLUMNS_BYTES / bytes)), 1),
-                  pieces = (h->out + most - 1) / most;
-    s->outs = outs;
-    s->lines = (h->out + pieces - 1) / pieces;
-    s->blocks = w->n * w->axis[0].out * ((h->out + s->lines - 1) / s->lines);
-    s->elements = egi_gemm_right_size(EGI_GEMM, s->lines * outs, w->oc);
-}
-// How many lines of y go at a time, and how often; each line's outputs (of dy, with zeros) and pixels (of x, where they
-// are copied); the memory, in elements. elements = 0: the gradient is made by columns.
-static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
-    const egi_window *a = &w->axis[2];
-    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, reach = (a->taps - 1) * a->dilation + 1,
-                  run = a->dilation == 1 ? a->taps * cg : cg, all = w->n * w->axis[0].out * w->axis[1].out;
-    EGI_TN(egi_conv_lines) s = { false, false, 1, 0, 0, 0, 0 };
-    if (run < 12 || reach > EGI_COLUMNS_BYTES || a->out > EGI_COLUMNS_BYTES || a->stride > EGI_KC) return s;
-    EGI_TN(egi_conv_lines_in_place)(w, &s);
-    if (s.in_place) return s;
-    s.outs = a->out + (reach - 1) / a->stride;
-    s.pixels = s.outs * a->stride + reach;
-    // Steps of one line in 16 KB of x, where the tile's rows stay in the nearest cache, or of half of EGI_KC.
-    const int64_t near = 16384 / (a->stride * cg * (int64_t)sizeof(EGI_T)),
-                  steps = egi_max64(EGI_KC / 2, egi_min64(EGI_KC, near));
-    const double bytes = ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) * (double)sizeof(EGI_T);
-    s.lines = egi_max64(1, egi_min64(steps / s.outs, all));
-    if (bytes * (double)s.lines > 2 * EGI_COLUMNS_BYTES) s.lines = (int64_t)(2 * EGI_COLUMNS_BYTES / bytes);
-    if (!s.lines) return s;
-    s.blocks = (all + s.lines - 1) / s.lines;
-    s.elements = (s.lines * (s.pixels * cg + egi_gemm_right_size(EGI_GEMM, s.outs, og)) + 15) / 16 * 16;
-    return s;
-}
-// Whether the pixels at both ends of the lines of x, which dy's zeros multiply, are finite. If not, these products
-// would be NaN in taps that never touch the pixels, and the gradient is made by columns.
-static bool EGI_TN(egi_conv_ends_are_finite)(const egi_windows *w, const EGI_T *x) {
-    const egi_window *a = &w->axis[2];
-    const int64_t reach = (a->taps - 1) * a->dilation + 1, lines = w->n * w->axis[0].in * w->axis[1].in,
-                  left = egi_min64(egi_max64(reach - a->stride - a->before, 0), a->in),
-                  right = egi_min64(egi_max64(a->out * a->stride - a->before, 0), a->in);
-    for (int64_t l = 0; l < lines; l++, x += a->in * w->c)
-        if (!EGI_TN(egi_row_is_finite)(left * w->c, x) ||
-            !EGI_TN(egi_row_is_finite)((a->in - right) * w->c, x + right * w->c)) return false;
-    return true;
-}
-// Copies a line of x for one line of taps, with zeros for what lies outside.
-static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l, int64_t kd, int64_t kh, int64_t pixels,
-                                       EGI_T *to) {
-    const egi_windows *w = j->w;
-    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    const egi_window_line line = egi_window_line_at(w, l);
-    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation, cg = w->c / w->groups;
-    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
-        EGI_TN(egi_zero)(pixels * cg, to);
-        return;
-    }
-    const EGI_T *from = j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c + j->group * cg;
-    const int64_t left = egi_min64(a->before, pixels), n = egi_min64(a->in, pixels - left);
-    EGI_TN(egi_zero)(left * cg, to);
-    if (w->groups == 1) memcpy(to + left * cg, from, (size_t)(n * cg) * sizeof(EGI_T));
-    else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * cg, from + i * w->c, (size_t)cg * sizeof(EGI_T));
-    EGI_TN(egi_zero)((pixels - left - n) * cg, to + (left + n) * cg);
-}
-// Adds products of some lines to columns n0 to n1 - 1 of df (run, oc), in whole tiles: x, `step` apart, is the
-// transposed left operand, and dy is packed as the right one, in panels of `depth` rows, of which k are read.
-EGI_NOINLINE static void EGI_TN(egi_conv_lines_tiles)(const EGI_TN(egi_conv_job) *j, int64_t run, int64_t k,
-                                                      const EGI_T *x, int64_t step, const EGI_T *dy, int64_t depth,
-                                                      int64_t n0, int64_t n1, EGI_T *df) {
-    const int64_t og = j->w->oc / j->w->groups;
-    const egi_tile_kind tile = egi_tile_best(EGI_GEMM, og);
-    for (int64_t pc = 0; pc < k; pc += EGI_KC)
-        for (int64_t n = n0; n < n1; n += tile.nr)
-            for (int64_t i = 0; i < run; i += tile.mr)
-                egi_tile_put(&tile, egi_min64(tile.mr, run - i), egi_min64(tile.nr, og - n),
-                                     egi_min64(EGI_KC, k - pc), x + pc * step + i, 1, step,
-                                     dy + (n - n0) * depth + pc * tile.nr, tile.nr, df + i * j->w->oc + n, j->w->oc,
-                                     true);
-}
-// A block is s.lines lines of y and what they read, and the product's k runs over their outputs. Adds to columns n0 to
-// n1 - 1 of the group's df.
-static void EGI_TN(egi_conv_lines_copied)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s,
-                                          int64_t block, int64_t n0, int64_t n1, EGI_T *df) {
-    const egi_windows *w = j->w;
-    const egi_tile_kind tile = egi_tile_best(EGI_GEMM, w->oc / w->groups);
-    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, lines = w->n * w->axis[0].out * w->axis[1].out,
-                  out = w->axis[2].out, k = s->lines * s->outs, nr = tile.nr,
-                  step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
-                  run = w->axis[2].taps * cg / pieces, l0 = block * s->lines, m = egi_min64(s->lines, lines - l0),
-                  used = (m - 1) * s->outs + out;                    // of dy; after that are zeros
-    EGI_T *x = j->space + egi_this.slot * s->elements, *dy = x + s->lines * s->pixels * cg;
-    EGI_TN(egi_zero)(k * ((n1 - n0 + nr - 1) / nr * nr), dy);
-    for (int64_t l = 0; l < m; l++)
-        egi_panel_pack_b(&tile, false, out, n1 - n0, j->y + (l0 + l) * out * w->oc + j->group * og + n0, w->oc,
-                         dy + l * s->outs * nr, k);
-    for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++) {
-        const int64_t kd = t / w->axis[1].taps, kh = t % w->axis[1].taps, pixels = s->outs * w->axis[2].stride;
-        for (int64_t l = 0; l < m; l++)
-            EGI_TN(egi_conv_line_copy)(j, l0 + l, kd, kh, l < m - 1 ? pixels : s->pixels, x + l * s->outs * step);
-        for (int64_t piece = 0; piece < pieces; piece++, df += run * w->oc)
-            EGI_TN(egi_conv_lines_tiles)(j, run, used, x + piece * w->axis[2].dilation * cg, step, dy, k, n0, n1, df);
-    }
-}
-// Packs outputs o0 to o1 - 1 of each of m lines of dy, from line l0 on, or zeros.
-EGI_NOINLINE static void EGI_TN(egi_conv_lines_pack)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s,
-                                                     int64_t l0, int64_t m, int64_t o0, int64_t o1, bool zeros,
-                                                     int64_t n0, int64_t n1, EGI_T *dy) {
-    const egi_tile_kind tile = egi_tile_best(EGI_GEMM, j->w->oc);
-    const int64_t oc = j->w->oc, nr = tile.nr, depth = s->lines * s->outs;
-    for (int64_t l = 0; l < m && o0 < o1; l++) {
-        EGI_T *to = dy + (l * s->outs + o0) * nr, *from = j->y + ((l0 + l) * j->w->axis[2].out + o0) * oc + n0;
-        if (!zeros) egi_panel_pack_b(&tile, false, o1 - o0, n1 - n0, from, oc, to, depth);
-        else for (int64_t n = n0; n < n1; n += nr) EGI_TN(egi_zero)((o1 - o0) * nr, to + (n - n0) * depth);
-    }
-}
-// The same for lines that are read in place. What lies outside of the picture is left out or multiplied by dy's zeros.
-static void EGI_TN(egi_conv_lines_read)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t block,
-                                        int64_t n0, int64_t n1, EGI_T *df) {
-    const egi_windows *w = j->w;
-    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    const int64_t each = (h->out + s->lines - 1) / s->lines, top = block % each * s->lines,
-                  m = egi_min64(s->lines, h->out - top), l0 = block / each * h->out + top, step = a->stride * w->c,
-                  nr = egi_tile_best(EGI_GEMM, w->oc).nr, pieces = s->whole ? 1 : a->taps,
-                  run = a->taps / pieces * w->c;
-    const egi_window_line line = egi_window_line_at(w, l0);
-    EGI_T *dy = j->space + egi_this.slot * s->elements;
-    EGI_TN(egi_conv_lines_pack)(j, s, l0, m, 0, a->out, false, n0, n1, dy);
-    EGI_TN(egi_conv_lines_pack)(j, s, l0, m, a->out, s->outs, true, n0, n1, dy);
-    for (int64_t piece = 0, first = 0, end = a->out, first_before, end_before; piece < pieces; piece++) {
-        const int64_t shift = piece * a->dilation - a->before;
-        first_before = first, end_before = end;
-        egi_window_tap_range(shift, a->stride, a->in, a->out, &first, &end);
-        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, 0, first_before, false, n0, n1, dy);
-        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, end_before, a->out, false, n0, n1, dy);
-        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, 0, first, true, n0, n1, dy);
-        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, end, a->out, true, n0, n1, dy);
-        for (int64_t t = 0; t < d->taps * h->taps && first < end; t++) {
-            const int64_t id = line.d + t / h->taps * d->dilation, ih = line.h + t % h->taps * h->dilation,
-                          from = egi_max64(-ih, 0), to = egi_min64(m, h->in - ih), k0 = from * s->outs + first;
-            if (id >= 0 && id < d->in && from < to)
-                EGI_TN(egi_conv_lines_tiles)(
-                    j, run, (to - 1) * s->outs + end - k0,
-                    j->x + (((line.image * d->in + id) * h->in + ih) * a->in + shift) * w->c + k0 * step, step,
-                    dy + k0 * nr, s->lines * s->outs, n0, n1, df + (t * a->taps + piece) * w->c * w->oc);
-        }
-    }
-}
-static void EGI_TN(egi_conv_lines_add)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t block,
-                                       int64_t n0, int64_t n1, EGI_T *df) {
-    if (s->in_place) EGI_TN(egi_conv_lines_read)(j, s, block, n0, n1, df);
-    else EGI_TN(egi_conv_lines_copied)(j, s, block, n0, n1, df);
-}
-static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end) {    // units: parts
-    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
-    const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(j->w);
-    const int64_t og = j->w->oc / j->w->groups;
-    for (int64_t q = begin; q < end; q++) {
-        if (q > 0 && j->group == 0) EGI_TN(egi_zero)(j->sums[q].n, j->sums[q].level[j->sums[q].count - 1]);
-        for (int64_t block = j->blocks * q / j->parts; block < j->blocks * (q + 1) / j->parts; block++) {
-            EGI_TN(egi_conv_lines_add)(j, &s, block, 0, og, j->sums[q].level[0] + j->group * og);
-            EGI_TN(egi_levels_step)(&j->sums[q], j->adds);
-        }
-    }
-}
-// Of a filter so large that there is one part: blocks j->first to j->last - 1, for some tiles of columns.
-static void EGI_TN(egi_conv_lines_some)(void *context, int64_t begin, int64_t end) {   // units: tiles of columns
-    const EGI_TN(egi_conv_job) *j = (const EGI_TN(egi_conv_job) *)context;
-    const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(j->w);
-    const int64_t og = j->w->oc / j->w->groups, nr = egi_tile_best(EGI_GEMM, og).nr;
-    for (int64_t block = j->first; block < j->last; block++)
-        EGI_TN(egi_conv_lines_add)(j, &s, block, begin * nr, egi_min64(end * nr, og),
-                                   j->sums[0].level[0] + j->group * og);
-}
-// Plans its memory, the threads' lines and the parts; returns how many bytes.
-static int64_t EGI_TN(egi_conv_by_lines_plan)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
-    j->lines = true;
-    j->blocks = s->blocks;
-    j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
-    j->most = egi_parallel_most();
-    j->shared = j->most * s->elements + 16;
-    return (j->shared + EGI_TN(egi_conv_parts_plan)(j, j->width * j->w->oc, j->blocks)) * (int64_t)sizeof(EGI_T);
-}
-// The filter's gradient of all groups by lines. False without memory.
-static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
-    const egi_windows *w = j->w;
-    const int64_t og = w->oc / w->groups, nr = egi_tile_best(EGI_GEMM, og).nr;
-    const double cost = egi_gemm_cost(j->rows, j->width, og, sizeof(EGI_T));
-    if (!(j->space = (EGI_T *)egi_space_take(EGI_TN(egi_conv_by_lines_plan)(j, s)))) return false;
-    EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, j->space + j->shared);
-    const int most = j->most;
-    const int64_t some = (EGI_TERMS + j->adds - 1) / j->adds;            // blocks until the next level
-    for (j->group = 0; j->group < w->groups; j->group++) {
-        if (j->parts > 1) egi_parallel_with(most, j->parts, cost, EGI_TN(egi_conv_lines_run), j);
-        else
-            for (j->first = 0; j->first < j->blocks; j->first = j->last) {
-                j->last = egi_min64(j->first + some, j->blocks);
-                egi_parallel_with(most, (og + nr - 1) / nr, cost * (double)(j->last - j->first) / (double)j->blocks,
-                                  EGI_TN(egi_conv_lines_some), j);
-                EGI_TN(egi_levels_step)(&j->sums[0], (j->last - j->first) * j->adds);
-            }
-    }
-    EGI_TN(egi_conv_parts_end)(j);
-    egi_space_give(j->space);
-    return true;
-}
-
-// Adds dyᵀ x of m rows to C (og, c). A panel of x is packed just before its tiles, and each tile asks for a share of
-// the rows of x and dy that the next EGI_KC steps read.
-static void EGI_TN(egi_conv_turned)(const EGI_TN(egi_conv_job) *j, int64_t m, const EGI_T *x, const EGI_T *dy,
-                                    EGI_T *panel, EGI_T *c) {
-    const int64_t width = j->width, og = j->w->oc / j->w->groups, ldx = j->w->c, ldy = j->w->oc,
-                  size = (int64_t)sizeof(EGI_T);
-    const egi_tile_kind tile = egi_tile_best(EGI_GEMM, width);
-    const int64_t mr = tile.mr, nr = tile.nr, rows = (og + mr - 1) / mr, shares = rows * ((width + nr - 1) / nr);
-    for (int64_t p = 0; p < m; p += EGI_KC, x += EGI_KC * ldx, dy += EGI_KC * ldy) {
-        const int64_t k = egi_min64(EGI_KC, m - p), more = egi_min64(EGI_KC, m - p - k);
-        for (int64_t share = 0; share < shares; share++) {
-            const int64_t n = share / rows * nr, i = share % rows * mr, cols = egi_min64(nr, width - n);
-            if (i == 0) egi_panel_pack_b(&tile, false, k, cols, x + n, ldx, panel, k);
-            egi_fetch_rows(x, k * ldx * size, ldx * size, more, width * size, share, shares);
-            egi_fetch_rows(dy, k * ldy * size, ldy * size, more, og * size, share, shares);
-            egi_tile_put(&tile, egi_min64(mr, og - i), cols, k, dy + i, 1, ldy, panel, nr, c + i * width + n,
-                                 width, true);
-        }
-    }
-}
-// The product that adds what m rows of columns give to df.
-static egi_gemm_call EGI_TN(egi_conv_product)(const EGI_TN(egi_conv_job) *j, int64_t m, const EGI_T *columns,
-                                              const EGI_T *dy, EGI_T *df) {
-    const int64_t oc = j->w->oc, og = oc / j->w->groups, ld = j->direct ? j->w->c : j->width;
-    const egi_gemm_call g = { EGI_GEMM, true, false, true, false, j->width, og, m, ld, oc, oc,
-                              (const char *)columns, (const char *)dy, NULL, (char *)df };
-    return g;
-}
-// Plans the memory of the convolutions that are products: the packed filter, the threads' columns and what their
-// products take, and the parts; returns how many bytes.
-static int64_t EGI_TN(egi_conv_products_plan)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    const int64_t og = w->oc / w->groups, width = j->width,
-                  block = j->direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / width;
-    j->block = egi_min64(j->direct && j->what == 2 ? block
-                         : egi_max64(block / EGI_MOST_MR * EGI_MOST_MR, EGI_MOST_MR), j->rows);
-    j->most = egi_parallel_most();
-    j->shared = j->what == 0   ? egi_gemm_right_size(EGI_GEMM, width, og)
-                : j->what == 1 ? egi_gemm_right_size(EGI_GEMM, og, width) : 0;
-    j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
-    // Of x and dy the wider one is the right operand, which is read by vectors, if both fit the caches twice.
-    j->turned = j->what == 2 && j->direct && width > og && og >= EGI_MR && width + og <= 512;
-    const egi_gemm_call product = EGI_TN(egi_conv_product)(j, j->block, NULL, NULL, NULL);
-    j->needs = j->turned ? EGI_TILE_BYTES / (int)sizeof(EGI_T) * EGI_KC
-               : j->what == 2 ? (egi_gemm_needs(&product) + 16) / 16 * 16 : 0;
-    j->adds = (j->block + EGI_KC - 1) / EGI_KC;
-    int64_t elements = j->shared + j->most * (j->columns + j->needs) + 16;
-    if (j->what == 2)
-        elements += EGI_TN(egi_conv_parts_plan)(j, width * w->oc, j->block ? (j->rows + j->block - 1) / j->block : 0);
-    return elements * (int64_t)sizeof(EGI_T);
-}
-// How many rows of columns are made, or read, at once.
-static int64_t EGI_TN(egi_conv_step)(const EGI_TN(egi_conv_job) *j, int64_t left) {
-    return egi_min64(j->what == 2 && j->direct ? EGI_TERMS * EGI_KC : j->block, left);
-}
-// Rows [r, end) of one group, a block at a time.
-static bool EGI_TN(egi_conv_rows)(EGI_TN(egi_conv_job) *j, int64_t r, int64_t end, EGI_TN(egi_levels) *sum) {
-    const egi_windows *w = j->w;
-    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, width = j->width, ld = j->direct ? w->c : width;
-    EGI_T *columns = j->space + egi_this.slot * (j->columns + j->needs);
-    for (int64_t m; r < end; r += m) {
-        m = EGI_TN(egi_conv_step)(j, end - r);
-        EGI_T *yr = j->y + r * w->oc + j->group * og, *cols = j->direct ? j->x + r * w->c + j->group * cg : columns;
-        const bool moves = !j->direct && width > 0;
-        if (j->what != 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, false);
-        if (j->what == 0) egi_gemm_by(&j->right, m, cols, ld, yr, w->oc, false);
-        if (j->what == 1) egi_gemm_by(&j->right, m, yr, w->oc, cols, ld, false);
-        if (j->what == 2 && j->turned)
-            EGI_TN(egi_conv_turned)(j, m, cols, yr, columns, sum->level[0] + j->group * og * width);
-        else if (j->what == 2) {
-            const egi_gemm_call g = EGI_TN(egi_conv_product)(j, m, cols, yr, sum->level[0] + j->group * og);
-            if (!egi_gemm(&g, j->parts > 1 ? (char *)(columns + j->columns) : NULL)) return false;
-        }
-        if (j->what == 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, true);
-        if (sum) EGI_TN(egi_levels_step)(sum, (m + EGI_KC - 1) / EGI_KC);
-    }
-    return true;
-}
-// The rows of a unit: a block's or, for the gradient of x, whole pictures', so that what is added to an element of x
-// comes in the order of one block's rows.
-static int64_t EGI_TN(egi_conv_each)(const EGI_TN(egi_conv_job) *j) {
-    const int64_t out = egi_max64(egi_windows_out(j->w), 1);
-    return j->what == 0 ? j->block : egi_max64(j->block / out, 1) * out;
-}
-// Units: egi_conv_each() rows, or the parts of the filter's gradient.
-static void EGI_TN(egi_conv_run)(void *context, int64_t begin, int64_t end) {
-    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
-    const int64_t each = EGI_TN(egi_conv_each)(j), blocks = (j->rows + j->block - 1) / j->block;
-    bool ok = true;
-    for (int64_t q = begin; ok && q < end; q++)
-        if (j->what < 2) ok = EGI_TN(egi_conv_rows)(j, q * each, egi_min64((q + 1) * each, j->rows), NULL);
-        else
-            ok = EGI_TN(egi_conv_rows)(j, blocks * q / j->parts * j->block,
-                                       egi_min64(blocks * (q + 1) / j->parts * j->block, j->rows), &j->sums[q]);
-    if (!ok) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
-}
-// The common part of these convolutions: memory, and the groups one after another.
-static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    EGI_T *memory = (EGI_T *)egi_space_take(EGI_TN(egi_conv_products_plan)(j));
-    const int most = j->most;
-    const int64_t og = w->oc / w->groups, width = j->width;
-    const double cost = egi_gemm_cost(j->rows, width, og, sizeof(EGI_T));
-    if (!memory) return false;
-    j->space = memory + j->shared;
-    if (j->what == 2)
-        EGI_TN(egi_conv_parts_begin)(j, width * w->oc, j->space + most * (j->columns + j->needs) + 16);
-    for (j->group = 0; j->group < w->groups && !j->failed; j->group++) {
-        const EGI_T *f = j->f + j->group * og;
-        if (j->what == 0) j->right = egi_gemm_right_make(EGI_GEMM, false, width, og, f, w->oc, memory);
-        if (j->what == 1) j->right = egi_gemm_right_make(EGI_GEMM, true, og, width, f, w->oc, memory);
-        const int64_t each = EGI_TN(egi_conv_each)(j);
-        // the gradient of a filter so large that there is one part is divided by its products
-        if (j->what == 2 && j->parts == 1) j->failed = !EGI_TN(egi_conv_rows)(j, 0, j->rows, &j->sums[0]);
-        else
-            egi_parallel_with(most, j->what < 2 ? (j->rows + each - 1) / each : j->parts, cost, EGI_TN(egi_conv_run),
-                              j);
-    }
-    if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
-    egi_space_give(memory);
-    return !j->failed;
-}
-// Begins a job; `what` names the array that is written. True: it is depthwise.
-static bool EGI_TN(egi_conv_begin)(EGI_TN(egi_conv_job) *j, const egi_windows *w, int what) {
-    const int64_t cg = w->c / w->groups;
-    memset(j, 0, sizeof *j);
-    j->w = w, j->what = what;
-    j->width = egi_windows_taps(w) * cg;
-    j->rows = w->n * egi_windows_out(w);
-    j->direct = egi_windows_are_pixels(w);
-    return cg == 1 && w->groups > 1;
-}
-// The bytes of workspace that egi_conv takes: of the ways that it may go, by the values of x and f, the larger one's.
-static int64_t EGI_TN(egi_conv_space)(const egi_windows *w, int what) {
-    EGI_TN(egi_conv_job) j;
-    const bool depthwise = EGI_TN(egi_conv_begin)(&j, w, what);
-    if (j.rows == 0 || j.width == 0 || w->oc == 0) return 0;
-    const EGI_TN(egi_conv_lines) lines = EGI_TN(egi_conv_lines_of)(w);
-    int64_t bytes = 0;
-    if (depthwise) bytes = EGI_TN(egi_conv_depthwise_plan)(&j);
-    else if (!j.direct && what < 2 && EGI_TN(egi_conv_may_be_direct)(&j)) bytes = EGI_TN(egi_conv_direct_plan)(&j);
-    else if (!j.direct && what == 2 && lines.elements) bytes = EGI_TN(egi_conv_by_lines_plan)(&j, &lines);
-    if (bytes) bytes = egi_space_of(bytes);
-    if (depthwise || (bytes && what == 0)) return bytes;
-    EGI_TN(egi_conv_begin)(&j, w, what);
-    int64_t products = egi_space_of(EGI_TN(egi_conv_products_plan)(&j));
-    if (what == 2 && j.parts == 1) {                       // see egi_conv_rows
-        const egi_gemm_call g = EGI_TN(egi_conv_product)(&j, EGI_TN(egi_conv_step)(&j, j.rows), NULL, NULL, NULL);
-        products += egi_gemm_space(&g);
-    }
-    return egi_max64(bytes, products);
-}
-// The three convolutions. False without memory.
-static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
-    EGI_TN(egi_conv_job) j;
-    const bool depthwise = EGI_TN(egi_conv_begin)(&j, w, what);
-    j.x = x, j.f = f, j.y = y;
-    const bool direct = !depthwise && !j.direct && what < 2 && EGI_TN(egi_conv_is_direct)(&j);
-    // The result is cleared first if terms are added to it, or if not all of it is written: with strides above the
-    // taps, no output reads some elements of x, whose gradient is 0.
-    const bool alike = depthwise && w->c == w->oc;
-    bool whole = j.rows > 0 && w->oc > 0 && (depthwise ? alike : direct || j.direct);   // each element is written
-    for (int i = 0; i < EGI_WINDOW_AXES; i++) whole = whole && w->axis[i].stride <= w->axis[i].taps;
-    if (what == 1 && !whole) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, x);
-    if (what == 2) EGI_TN(egi_zero)(j.width * w->oc, f);
-    if (what == 0 && (j.width == 0 || (depthwise && !alike))) EGI_TN(egi_zero)(j.rows * w->oc, y);
-    if (j.rows == 0 || j.width == 0 || w->oc == 0) return true;
-    if (depthwise) return EGI_TN(egi_conv_depthwise)(&j);
-    if (direct) return EGI_TN(egi_conv_direct)(&j);
-    const EGI_TN(egi_conv_lines) lines = EGI_TN(egi_conv_lines_of)(w);
-    if (!j.direct && what == 2 && lines.elements && EGI_TN(egi_conv_ends_are_finite)(w, x))
-        return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
-    return EGI_TN(egi_conv_products)(&j);
-}
-
-// The kernel EGI_CONV: in[] are x and f; dy and f (also for a transposed convolution); or x and dy.
-static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
-    const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
-    EGI_T *a = EGI_DATA(args->in[0]), *b = EGI_DATA(args->in[1]), *out = EGI_DATA(args->out[0]);
-    const bool ok = p->kind == EGI_CONV_FORWARD ? EGI_TN(egi_conv)(&p->windows, a, b, out, 0)
-                    : p->kind == EGI_CONV_INPUT ? EGI_TN(egi_conv)(&p->windows, out, b, a, 1)
-                                                : EGI_TN(egi_conv)(&p->windows, a, out, b, 2);
-    return ok || egi_memory_fail(args->op->name, 0);
+#define EGI_CONV_KERNELS(ISA, bytes) \
+    EGI_OBJECTS static const egi_conv_kernels EGI_TN(egi_conv_kernels##ISA) = { \
+        &EGI_TN(egi_gemm_kernels##ISA), bytes, EGI_TN(egi_taps_sum##ISA), EGI_TN(egi_taps_sum_four##ISA), \
+        EGI_TN(egi_dot_columns##ISA), EGI_TN(egi_row_is_finite), EGI_TN(egi_conv_depthwise_line), \
+        EGI_TN(egi_pieces_add) };
+EGI_CONV_KERNELS(, 16)
+#if EGI_X86
+EGI_CONV_KERNELS(_avx2, 32)
+#endif
+#undef EGI_CONV_KERNELS
+static inline const egi_conv_kernels *EGI_TN(egi_conv_kernels_get)(void) {
+#if EGI_X86
+    if (egi_cpu_has_avx2()) return &EGI_TN(egi_conv_kernels_avx2);
+#endif
+    return &EGI_TN(egi_conv_kernels);
 }
 
 // POOLING. index[i] is the position in x of window i's largest element: the first of equal ones; a NaN counts as
