@@ -13706,6 +13706,7 @@ static bool egi_openblas_takes(int64_t m, int64_t n, int64_t k) {
 // Helpers that run long are not inlined, which would cost compile time and gain nothing.
 
 #define EGI_TN(name) EGI_PASTE(name, EGI_SUFFIX)
+#define EGI_GEMM EGI_TN(egi_gemm_kernels_get)()               // in a stamped text: the products of its type
 #define EGI_DATA(x) ((EGI_T *)(void *)(x)->data)              // in a stamped text: a tensor's elements
 #define EGI_DATA_OR_NULL(x) ((EGI_T *)egi_cpu_data_of(x))     // the same, of a tensor that may be missing or empty
 
@@ -13739,21 +13740,6 @@ static double egi_term_cost(void) {
     return 0.01;
 #endif
 }
-// GEMM. Idea: C is cut into tiles of a few rows and two vectors of columns, which stay in registers while k runs. To
-// keep a tile's inputs in cache, k is cut into EGI_KC, rows into EGI_MC, columns into EGI_NC; a block that is read
-// often is first copied ("packed") into the order in which tiles read it. A tile takes a pointer for each of its rows
-// and a step, so it reads packed A, A and A transposed alike, and small products need no packing.
-// EGI_TERMS: the most terms added in one float (LONG SUMS). A tile has EGI_MR rows, of AVX-512 EGI_MOST_MR.
-// EGI_PACK_STACK is in bytes.
-enum { EGI_TERMS = 256, EGI_MR = 6, EGI_MOST_MR = 8, EGI_KC = 256, EGI_PACK_STACK = 16384 };
-// The same for all caches: blocks of 48 to 768 rows (49 to 786 KB) take equally long beside an L2 cache of 512 KB
-// (bench/RESULTS.md).
-#ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
-#define EGI_MC 192
-#define EGI_NC 2048
-#endif
-enum { EGI_SMALL_SIDE = 64 };   // a small product has at most this many rows and terms, and few columns
-
 #if EGI_X86
 // The compiler's vectors and one builtin: <immintrin.h> would take more compile time than all kernels of a type.
 typedef float egi_v32_f32 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -13776,28 +13762,6 @@ typedef double egi_v64_f64 __attribute__((vector_size(64), aligned(8), may_alias
 #define EGI_FMA8D(a, b, c) __builtin_ia32_vfmaddpd512_mask(a, b, c, 0xff, 4)
 #endif
 #endif
-
-// Integers wrap around, as they do in NumPy: the arithmetic is done unsigned.
-#define EGI_PRODUCT_INT(NAME, T, U) \
-    static bool NAME(const egi_matmul_parameters *p, const void *a_data, const void *b_data, const void *bias,         \
-                     void *c_data, void *given) {                                                                      \
-        const T *a = (const T *)a_data, *b = (const T *)b_data; \
-        T *c = (T *)c_data; \
-        (void)given; \
-        (void)bias;                                         /* layers of integers have none */ \
-        memset(c, 0, (size_t)(p->m * p->n) * sizeof *c); \
-        for (int64_t i = 0; i < p->m; i++, c += p->n) \
-            for (int64_t q = 0; q < p->k; q++) { \
-                const U aiq = (U)(p->ta ? a[q * p->lda + i] : a[i * p->lda + q]); \
-                const T *bq = p->tb ? b + q : b + q * p->ldb; \
-                const int64_t step = p->tb ? p->ldb : 1; \
-                for (int64_t j = 0; j < p->n; j++) c[j] = (T)((U)c[j] + aiq * (U)bq[j * step]); \
-            } \
-        return true; \
-    }
-EGI_PRODUCT_INT(egi_cpu_product_i32, int32_t, uint32_t)
-EGI_PRODUCT_INT(egi_cpu_product_i64, int64_t, uint64_t)
-#undef EGI_PRODUCT_INT
 
 // Convolutions: x is (n, depth, height, width, c), the filter (taps of each axis, c / groups, oc), y (n, outputs along
 // each axis, oc). An axis has `before` elements of padding in front; how many follow results from the sizes.
@@ -13869,10 +13833,8 @@ EGI_NOINLINE static void egi_space_give(void *memory) {
     else egi_free(memory);
 }
 
-EGI_NOINLINE static void egi_plane_turn_u32(char *to_data, int64_t to_row, const char *from_data, int64_t from_step,
-                                            int64_t rows, int64_t n);
-EGI_NOINLINE static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_data, int64_t from_step,
-                                            int64_t rows, int64_t n);
+static void egi_plane_turn(char *to, int64_t to_row, const char *from, int64_t from_step, int64_t rows, int64_t n,
+                           int size);
 static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
                            int64_t from_step, int64_t rows, int64_t n, int size);
 enum { EGI_TURN = 16 };                         // rows that are turned at once
@@ -13919,6 +13881,1546 @@ EGI_NOINLINE static void egi_fetch_rows(const void *p, int64_t after, int64_t st
             __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(after + i * step + line)));
     __asm__ volatile("");
 }
+// GEMM. Idea: C is cut into tiles of a few rows and two vectors of columns, which stay in registers while k runs. To
+// keep a tile's inputs in cache, k is cut into EGI_KC, rows into EGI_MC, columns into EGI_NC; a block that is read
+// often is first copied ("packed") into the order in which tiles read it. A tile takes a pointer for each of its rows
+// and a step, so it reads packed A, A and A transposed alike, and small products need no packing. Only what runs over
+// elements (egi_gemm_kernels) is stamped for a dtype; the rest moves bytes, and is compiled once.
+// EGI_TERMS: the most terms added in one float (LONG SUMS). A tile has EGI_MR rows, of AVX-512 EGI_MOST_MR, of
+// EGI_TILE_BYTES bytes at most. EGI_PACK_STACK is in bytes.
+enum { EGI_TERMS = 256, EGI_MR = 6, EGI_MOST_MR = 8, EGI_TILE_BYTES = EGI_X86 ? 128 : 32, EGI_KC = 256,
+       EGI_PACK_STACK = 16384 };
+// The same for all caches: blocks of 48 to 768 rows (49 to 786 KB) take equally long beside an L2 cache of 512 KB
+// (bench/RESULTS.md).
+#ifndef EGI_MC                  // tests/core/blocks.c varies them, by whole tiles, which changes no bits
+#define EGI_MC 192
+#define EGI_NC 2048
+#endif
+enum { EGI_SMALL_SIDE = 64 };   // a small product has at most this many rows and terms, and few columns
+
+EGI_TERSE
+// C (m, n) = op(A) (m, k) · op(B) (k, n), or C += where accumulate; op transposes where ta or tb says so. Row-major;
+// ld* is the distance between stored rows in elements. If there is a bias, it is added to each row of C, and then, with
+// relu, what is not above 0 becomes 0.
+typedef struct egi_gemm_kernels egi_gemm_kernels;
+typedef struct egi_gemm_call {
+    const egi_gemm_kernels *of;
+    bool ta, tb, accumulate, relu;
+    int64_t m, n, k, lda, ldb, ldc;
+    const char *a, *b, *bias;
+    char *c;
+} egi_gemm_call;
+// c[mr][nr] (+)= rows · b, where `a` holds the rows' addresses; their elements are astep apart. Steps count elements.
+typedef void egi_tile_fn(int64_t k, const void *const *a, int64_t astep, const void *b, int64_t bstep, void *c,
+                         int64_t ldc, bool accumulate);
+typedef struct egi_tile_kind { egi_tile_fn *run; int64_t mr, nr, size; } egi_tile_kind;    // size: bytes of an element
+// A dtype's loops over elements, with the processor's vectors; of an integer's there is only `plain`.
+struct egi_gemm_kernels {
+    int64_t size;                                                       // bytes of an element
+    void (*plain)(const egi_gemm_call *g);                              // a product of few terms, without bias
+    void (*small)(const egi_gemm_call *g);                              // of few columns, too
+    egi_tile_kind tile, broad, narrow;                                  // the latter two of AVX-512
+    // y (+)= the products of rows of n elements with x
+    void (*dots)(int64_t rows, int64_t n, const void *a, int64_t lda, const void *x, void *y, bool accumulate);
+    // y[i] += the sum over r of s[r] * x[r * step + i]
+    void (*rows_add)(int64_t n, int64_t rows, const void *s, const void *x, int64_t step, void *y);
+    void (*add)(int64_t n, const void *x, void *y);                     // y[i] += x[i]
+    // adds a row of n elements to m rows of C, and applies relu
+    void (*finish)(bool relu, int64_t m, int64_t n, const void *row, void *c, int64_t ldc);
+};
+// Stamped once for each type.
+static void egi_gemm_plain_f32(const egi_gemm_call *g);
+static void egi_gemm_plain_f64(const egi_gemm_call *g);
+static void egi_elements_add_f32(int64_t n, const void *x, void *y);
+static void egi_elements_add_f64(int64_t n, const void *x, void *y);
+
+// The tile for products of n columns on this processor. AVX-512 is used wherever the processor has it; for as few
+// columns as one of its vectors has, as a tile of one vector. All tiles of a processor have as many rows.
+static egi_tile_kind egi_tile_best(const egi_gemm_kernels *of, int64_t n) {
+#if EGI_X86
+    if (egi_isa_get() >= EGI_ISA_TILE_512) return n <= of->narrow.nr ? of->narrow : of->broad;
+#endif
+    (void)n;
+    return of->tile;
+}
+// Copies n bytes, a multiple of 4, in pieces of 32 or 16, of which the last one may overlap.
+EGI_NOINLINE static void egi_few_copy(int64_t n, const char *from, char *to) {
+    if (n >= 32) {
+        for (int64_t q = 0; q < n - 32; q += 32) memcpy(to + q, from + q, 32);
+        memcpy(to + n - 32, from + n - 32, 32);
+    } else if (n >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + n - 16, from + n - 16, 16);
+    } else {
+        for (int64_t q = 0; q < n; q += 4) memcpy(to + q, from + q, 4);
+    }
+}
+// Computes rows x cols elements of C by one tile. A tile that would cross C's border is computed in a buffer, and its
+// inner part is copied.
+static void egi_tile_put(const egi_tile_kind *tile, int64_t rows, int64_t cols, int64_t k, const void *a,
+                         int64_t row_step, int64_t astep, const void *b, int64_t bstep, void *c, int64_t ldc,
+                         bool add) {
+    const int64_t size = tile->size, width = tile->nr * size;
+    const void *row[EGI_MOST_MR];
+    for (int64_t r = 0; r < EGI_MOST_MR; r++) row[r] = (const char *)a + egi_min64(r, rows - 1) * row_step * size;
+    if (rows == tile->mr && cols == tile->nr) {
+        tile->run(k, row, astep, b, bstep, c, ldc, add);
+        return;
+    }
+    char edge[EGI_MOST_MR * EGI_TILE_BYTES] __attribute__((aligned(64))), *to = (char *)c;
+    if (add) memset(edge, 0, (size_t)(tile->mr * width));
+    for (int64_t r = 0; add && r < rows; r++) egi_few_copy(cols * size, to + r * ldc * size, edge + r * width);
+    tile->run(k, row, astep, b, bstep, edge, tile->nr, add);
+    for (int64_t r = 0; r < rows; r++) egi_few_copy(cols * size, edge + r * width, to + r * ldc * size);
+}
+
+// Packs op(A) (m, k) into panels of a tile's rows, column after column. The last panel may have fewer rows; the places
+// of the others are never read. The first four rows and the last four are turned, which writes two of six twice; the
+// next panel's rows are fetched meanwhile. What is stored transposed is read for eight panels at once.
+EGI_NOINLINE static void egi_panel_pack_a(const egi_tile_kind *tile, bool ta, int64_t m, int64_t k, const char *a,
+                                          int64_t lda, char *to) {
+    const int64_t size = tile->size, mr = tile->mr, width = mr * size;
+    for (int64_t i = 0, rows; i < m; i += rows, to += rows * k * size) {
+        rows = egi_min64(ta && m - i >= mr ? 8 * mr : mr, m - i);
+        if (ta && rows >= mr) {
+            rows -= rows % mr;
+            for (int64_t p = 0; p < k; p++) {
+                const char *from = a + (p * lda + i) * size, *end = from + rows * size;
+                for (int64_t q = 0; q < rows * size; q += 64) __builtin_prefetch(from + 4 * lda * size + q);
+                for (char *at = to + p * width; from < end; at += width * k, from += width) {
+                    int64_t q = 0;
+                    for (; q + 16 <= width; q += 16) memcpy(at + q, from + q, 16);
+                    if (q < width) memcpy(at + q, from + q, 8);
+                }
+            }
+            continue;
+        }
+        const char *from = a + i * (ta ? 1 : lda) * size;
+        const int64_t turned = ta || rows < mr ? 0 : k & -(int64_t)4;
+        for (int64_t r = i + mr; !ta && r < egi_min64(i + 2 * mr, m); r++)
+            for (int64_t p = 0; p < k * size; p += 64) __builtin_prefetch(a + r * lda * size + p);
+        for (int64_t r = 0; turned && r <= mr - 4; r += mr - 4)
+            egi_plane_turn(to + r * size, mr, from + r * lda * size, lda, turned, 4, (int)size);
+        if (turned < k)
+            egi_plane_copy(to + turned * width, mr, 1, from + turned * (ta ? lda : 1) * size, ta ? lda : 1,
+                           ta ? 1 : lda, k - turned, rows, (int)size);
+    }
+}
+// Packs op(B) (k, n) into panels of a tile's columns, row after row; the last panel is filled up with zeros. A panel
+// has room for `depth` rows and gets k. Rows lie in pages of their own, so each is read for eight panels at once.
+EGI_NOINLINE static void egi_panel_pack_b(const egi_tile_kind *tile, bool tb, int64_t k, int64_t n, const void *b,
+                                          int64_t ldb, void *to, int64_t depth) {
+    const int64_t size = tile->size, nr = tile->nr, width = nr * size;       // width is a multiple of 32
+    for (int64_t j = 0, cols; j < n; j += cols) {
+        cols = egi_min64(tb ? nr : 8 * nr, n - j);
+        char *panel = (char *)to + j * depth * size, *last = panel + cols / nr * width * depth;
+        const char *from = (const char *)b + j * (tb ? ldb : 1) * size;
+        const int64_t rest = cols % nr;                                   // columns of a panel that is not whole
+        if (rest) memset(last, 0, (size_t)(k * width));
+        if (tb) {
+            const int64_t turned = rest ? 0 : k & -(int64_t)4;
+            egi_plane_turn(panel, nr, from, ldb, turned, nr, (int)size);
+            if (turned < k)
+                egi_plane_copy(panel + turned * width, nr, 1, from + turned * size, 1, ldb, k - turned, cols,
+                               (int)size);
+        }
+        for (int64_t p = 0; !tb && p < k; p++) {
+            const char *at = from + p * ldb * size;
+            for (int64_t q = 0; q < cols * size; q += 64) __builtin_prefetch(at + 4 * ldb * size + q);
+            // A constant count becomes a few moves, while a call of memcpy for each row would take longer.
+            for (char *row = panel + p * width; row < last; row += width * depth)
+                for (int64_t q = 0; q < width; q += 32, at += 32) memcpy(row + q, at, 32);
+            if (rest) egi_few_copy(rest * size, at, last + p * width);
+        }
+    }
+}
+
+// y (+)= op(A) x for contiguous vectors x and y. Units are elements of y, or blocks of them if A is transposed. Each
+// element of A is read once, so packing would gain nothing.
+typedef struct egi_gemv_job {
+    const egi_gemm_kernels *of; bool ta, accumulate; int64_t m, k, lda; const char *a, *x; char *y;
+} egi_gemv_job;
+enum { EGI_GEMV_BLOCK = 64, EGI_GEMV_BYTES = 8192 };
+// Units begin .. end - 1 of a product with a vector.
+static void egi_gemv_run(void *context, int64_t begin, int64_t end) {
+    const egi_gemv_job *v = (const egi_gemv_job *)context;
+    const int64_t size = v->of->size;
+    char part[EGI_GEMV_BYTES] __attribute__((aligned(16)));
+    if (!v->ta) {
+        v->of->dots(end - begin, v->k, v->a + begin * v->lda * size, v->lda, v->x, v->y + begin * size, v->accumulate);
+        return;
+    }
+    // A is still read along its rows: x[p] times row p is added to `part`, which stays in the nearest cache; after
+    // EGI_TERMS rows `part` is added to y.
+    end = egi_min64(end * EGI_GEMV_BLOCK, v->m);
+    for (int64_t j = begin * EGI_GEMV_BLOCK, cols; j < end; j += cols) {
+        cols = egi_min64(EGI_GEMV_BYTES / size, end - j);
+        for (int64_t p = 0; p < v->k; p += EGI_TERMS) {
+            memset(part, 0, (size_t)(cols * size));
+            v->of->rows_add(cols, egi_min64(EGI_TERMS, v->k - p), v->x + p * size, v->a + (p * v->lda + j) * size,
+                            v->lda, part);
+            if (v->accumulate || p > 0) v->of->add(cols, part, v->y + j * size);
+            else memcpy(v->y + j * size, part, (size_t)(cols * size));
+        }
+    }
+}
+EGI_NOINLINE static void egi_gemv(const egi_gemm_kernels *of, bool ta, int64_t m, int64_t k, const char *a, int64_t lda,
+                                  const char *x, char *y, bool accumulate) {
+    egi_gemv_job job = { of, ta, accumulate, m, k, lda, a, x, y };
+    egi_parallel(ta ? (m + EGI_GEMV_BLOCK - 1) / EGI_GEMV_BLOCK : m, (double)m * (double)k * (double)of->size * 0.03,
+                 egi_gemv_run, &job);
+}
+
+// The bias and relu of columns j to j + columns - 1 in rows from i on: where C is made of tiles, they are applied to a
+// part of it as soon as it is written, while it is in a near cache.
+static void egi_gemm_finish(const egi_gemm_call *g, int64_t i, int64_t rows, int64_t j, int64_t columns) {
+    const int64_t size = g->of->size;
+    g->of->finish(g->relu, rows, columns, g->bias + j * size, g->c + (i * g->ldc + j) * size, g->ldc);
+}
+// Where an element of op(A), or of op(B), lies.
+static const char *egi_gemm_a(const egi_gemm_call *g, int64_t i, int64_t p) {
+    return g->a + (g->ta ? p * g->lda + i : i * g->lda + p) * g->of->size;
+}
+static const char *egi_gemm_b(const egi_gemm_call *g, int64_t p, int64_t j) {
+    return g->b + (g->tb ? j * g->ldb + p : p * g->ldb + j) * g->of->size;
+}
+// A product by tiles, and its present block: columns jc to jc + nc, terms pc to pc + kc, rows ig to ig + mg. Where
+// something is packed, these are EGI_KC terms at most; packed rows are EGI_MC per thread at most. A unit of divided
+// work is mc rows by `strip` columns. B is packed from column `packed`.
+typedef struct egi_gemm_job {
+    const egi_gemm_call *g;
+    egi_tile_kind tile;
+    bool pack_a;
+    int64_t packed, jc, nc, pc, kc, ig, mg, mc, strip;
+    char *packed_a, *packed_b;
+} egi_gemm_job;
+// The first column of the present block that is packed.
+static int64_t egi_gemm_packed(const egi_gemm_job *job) {
+    return egi_min64(egi_max64(job->packed - job->jc, 0), job->nc);
+}
+static void egi_gemm_pack_b(void *context, int64_t begin, int64_t end) {       // units: panels
+    const egi_gemm_job *job = (const egi_gemm_job *)context;
+    const egi_gemm_call *g = job->g;
+    const int64_t nr = job->tile.nr, j = job->jc + egi_gemm_packed(job) + begin * nr;
+    egi_panel_pack_b(&job->tile, g->tb, job->kc, egi_min64((end - begin) * nr, job->jc + job->nc - j),
+                     egi_gemm_b(g, job->pc, j), g->ldb, job->packed_b + begin * nr * job->kc * job->tile.size, job->kc);
+}
+static void egi_gemm_pack_a(void *context, int64_t begin, int64_t end) {       // units: panels
+    const egi_gemm_job *job = (const egi_gemm_job *)context;
+    const egi_gemm_call *g = job->g;
+    const int64_t mr = job->tile.mr, i = job->ig + begin * mr;
+    egi_panel_pack_a(&job->tile, g->ta, egi_min64((end - begin) * mr, job->ig + job->mg - i), job->kc,
+                     egi_gemm_a(g, i, job->pc), g->lda, job->packed_a + begin * mr * job->kc * job->tile.size);
+}
+// Units: mc rows of the block by a strip. A panel of B stays in the nearest cache while the unit's rows use it.
+static void egi_gemm_tiles(void *context, int64_t begin, int64_t end) {
+    const egi_gemm_job *job = (const egi_gemm_job *)context;
+    const egi_gemm_call *g = job->g;
+    const int64_t size = job->tile.size, strips = (job->nc + job->strip - 1) / job->strip,
+                  packed = egi_gemm_packed(job), row_step = job->pack_a || g->ta ? 1 : g->lda,
+                  step = job->pack_a ? job->tile.mr : g->ta ? g->lda : 1;
+    for (int64_t pc = job->pc, unit = begin; pc < job->pc + job->kc; unit = begin, pc += EGI_KC) {
+        const int64_t kc = egi_min64(EGI_KC, job->pc + job->kc - pc);
+        const char *a = job->pack_a ? job->packed_a : egi_gemm_a(g, job->ig, pc), *b = egi_gemm_b(g, pc, job->jc);
+        const int64_t next = (job->pack_a ? kc : row_step) * size;             // from a row of A to the next
+        for (; unit < end; unit++) {
+            const int64_t i0 = unit / strips * job->mc, i1 = egi_min64(i0 + job->mc, job->mg),
+                          j0 = unit % strips * job->strip;
+            for (int64_t j = j0; j < egi_min64(j0 + job->strip, job->nc); j += job->tile.nr) {
+                const int64_t cols = egi_min64(job->tile.nr, job->nc - j);
+                const char *bj = j >= packed ? job->packed_b + (j - packed) * kc * size : b + j * size;
+                const egi_tile_kind tile = egi_tile_best(g->of, cols);         // the last may need a smaller one
+                for (int64_t i = i0; i < i1; i += tile.mr)
+                    egi_tile_put(&tile, egi_min64(tile.mr, i1 - i), cols, kc, a + i * next, row_step, step, bj,
+                                 j >= packed ? job->tile.nr : g->ldb,
+                                 g->c + ((job->ig + i) * g->ldc + job->jc + j) * size, g->ldc,
+                                 g->accumulate || pc > 0);
+                if (g->bias && pc + kc == g->k) egi_gemm_finish(g, job->ig + i0, i1 - i0, job->jc + j, cols);
+            }
+        }
+    }
+}
+// The rows of whole tiles of mr rows in one of `parts` parts of m rows.
+static int64_t egi_gemm_share(int64_t m, int64_t parts, int64_t mr) {
+    return (m + parts * mr - 1) / (parts * mr) * mr;
+}
+// What is packed, and the memory that takes, in elements. Packing pays if reading a block in place would touch a page
+// per element, or if a panel of B that is read often has rows that are more than half a page apart; else it costs more
+// than what it saves (bench/RESULTS.md). What is left after the whole tiles of B is packed, unless it is a whole tile
+// of a narrower kind. A's rows stay in place: with 512 to 2000 columns of C packing gains nothing.
+// Where A is not packed, a block has all rows, and where B is not, all terms, so that threads meet only where they
+// must. Groups of rows, and each group's units, are about equal and not fewer than threads.
+static int64_t egi_gemm_plan(egi_gemm_job *job, const egi_gemm_call *g, int threads, int64_t *need_a) {
+    memset(job, 0, sizeof *job);
+    job->g = g;
+    job->tile = egi_tile_best(g->of, g->n);
+    const int64_t mr = job->tile.mr, nr = job->tile.nr, rest = g->n % nr;
+    job->strip = 256 / job->tile.size;
+    job->pack_a = g->n > (g->ta ? 8 * nr : EGI_NC);
+    job->packed = g->tb || (g->m > 4 * mr && g->ldb * job->tile.size > 2048) ? 0
+                  : rest == egi_tile_best(g->of, rest).nr ? g->n : g->n - rest;
+    const int64_t kc = job->kc = job->pack_a || job->packed < g->n ? egi_min64(g->k, EGI_KC) : g->k,
+                  nc = egi_min64((g->n + nr - 1) / nr * nr, EGI_NC),
+                  most = job->pack_a ? EGI_MC * threads : g->m, strips = (nc + job->strip - 1) / job->strip;
+    job->mg = egi_min64(g->m, egi_gemm_share(g->m, (g->m + most - 1) / most, mr));
+    job->mc = egi_gemm_share(job->mg, egi_max64((job->mg + EGI_MC - 1) / EGI_MC, (threads + strips - 1) / strips), mr);
+    *need_a = job->pack_a ? ((job->mg + mr - 1) / mr * mr * kc + 15) / 16 * 16 : 0;
+    return *need_a + (job->packed == 0 ? nc : job->packed < g->n ? nr : 0) * kc;
+}
+// The elements of memory that egi_gemm needs from its caller when it runs in a part of divided work, which allocates
+// nothing. k is at most EGI_TERMS * EGI_KC.
+static int64_t egi_gemm_needs(const egi_gemm_call *g) {
+    egi_gemm_job job;
+    int64_t need_a;
+    return egi_gemm_plan(&job, g, 1, &need_a);
+}
+// Nanoseconds on one thread, roughly, for egi_parallel.
+static double egi_gemm_cost(int64_t m, int64_t n, int64_t k, int64_t size) {
+    return (double)m * (double)n * (double)k * (double)size * egi_term_cost();
+}
+static double egi_gemm_cost_of(const egi_gemm_call *g) { return egi_gemm_cost(g->m, g->n, g->k, g->of->size); }
+#ifdef EAGER_OPENBLAS
+static bool egi_gemm_is_openblas(const egi_gemm_call *g) {
+    return egi_openblas_takes(g->m, g->n, g->k) && g->lda <= INT_MAX && g->ldb <= INT_MAX && g->ldc <= INT_MAX;
+}
+// In pieces, since some kernels of OpenBLAS add any length in one register.
+#define EGI_OPENBLAS(T, gemm) \
+    gemm(CblasRowMajor, g->ta ? CblasTrans : CblasNoTrans, g->tb ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, \
+         (int)egi_min64(step, g->k - p), 1, (const T *)(const void *)egi_gemm_a(g, 0, p), (int)g->lda, \
+         (const T *)(const void *)egi_gemm_b(g, p, 0), (int)g->ldb, (T)(g->accumulate || p > 0 ? 1 : 0), \
+         (T *)(void *)g->c, (int)g->ldc)
+static void egi_gemm_openblas(const egi_gemm_call *g) {
+    const int64_t step = g->k > 16 * EGI_KC ? 2 * EGI_KC : g->k;
+    for (int64_t p = 0; p < g->k; p += step)
+        if (g->of->size == 4) EGI_OPENBLAS(float, cblas_sgemm);
+        else EGI_OPENBLAS(double, cblas_dgemm);
+    if (g->bias) egi_gemm_finish(g, 0, g->m, 0, g->n);
+}
+#undef EGI_OPENBLAS
+#endif
+// egi_gemm by tiles, for k <= EGI_TERMS * EGI_KC. Small blocks are packed on the C stack, which is safe since there is
+// no recursion; larger ones in `given` memory, or in memory of its own.
+EGI_NOINLINE static bool egi_gemm_tiled(const egi_gemm_call *g, char *given) {
+    // With `given` memory this is part of divided work, so it uses neither a library's threads nor the team.
+#ifdef EAGER_OPENBLAS
+    if (!given && egi_gemm_is_openblas(g)) {
+        egi_gemm_openblas(g);
+        return true;
+    }
+#endif
+    egi_gemm_job job;
+    char stack[EGI_PACK_STACK] __attribute__((aligned(64))), *space = given ? given : stack;
+    const double cost = egi_gemm_cost_of(g);
+    const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
+    const double whole = threads > 1 ? cost : 0;
+    int64_t need_a;
+    const int64_t size = g->of->size, need = egi_gemm_plan(&job, g, threads, &need_a) * size, most = job.mg,
+                  terms = job.kc;
+    if (!given && need > EGI_PACK_STACK && !(space = (char *)egi_space_take(need))) return false;
+    job.packed_a = space;
+    job.packed_b = space + need_a * size;
+    for (job.jc = 0; job.jc < g->n; job.jc += EGI_NC) {
+        job.nc = egi_min64(EGI_NC, g->n - job.jc);
+        for (job.pc = 0; job.pc < g->k; job.pc += terms) {
+            job.kc = egi_min64(terms, g->k - job.pc);
+            const double pack = 0.5 * (double)job.kc;
+            const int64_t columns = job.nc - egi_gemm_packed(&job);
+            if (columns > 0)
+                egi_parallel((columns + job.tile.nr - 1) / job.tile.nr, egi_step_cost(pack * (double)columns, whole),
+                             egi_gemm_pack_b, &job);
+            for (job.ig = 0; job.ig < g->m; job.ig += most) {
+                job.mg = egi_min64(most, g->m - job.ig);
+                const int64_t strips = (job.nc + job.strip - 1) / job.strip,
+                              panels = (job.mg + job.tile.mr - 1) / job.tile.mr;
+                if (job.pack_a)
+                    egi_parallel(panels, egi_step_cost(pack * (double)job.mg, whole), egi_gemm_pack_a, &job);
+                egi_parallel((job.mg + job.mc - 1) / job.mc * strips,
+                             egi_step_cost(egi_gemm_cost(job.mg, job.nc, job.kc, size), whole), egi_gemm_tiles, &job);
+            }
+        }
+    }
+    if (space != stack && space != given) egi_space_give(space);
+    return true;
+}
+static bool egi_gemm(const egi_gemm_call *g, char *given);
+// Part 0 or 1 of a sum so long that an element of C would get more than EGI_TERMS blocks: the first half of k, which is
+// added in C itself, or the second one, which is summed in separate memory.
+static egi_gemm_call egi_gemm_half(const egi_gemm_call *g, int which) {
+    egi_gemm_call part = *g;
+    const int64_t half = (g->k / 2 + EGI_KC - 1) / EGI_KC * EGI_KC;
+    part.k = which ? g->k - half : half;
+    part.bias = NULL;
+    if (which) {
+        part.a = egi_gemm_a(g, 0, half);
+        part.b = egi_gemm_b(g, half, 0);
+        part.ldc = g->n;
+        part.accumulate = false;
+    }
+    return part;
+}
+static bool egi_gemm_long(const egi_gemm_call *g) {
+    const int64_t size = g->of->size;
+    egi_gemm_call part = egi_gemm_half(g, 0);
+    if (!egi_gemm(&part, NULL)) return false;
+    part = egi_gemm_half(g, 1);
+    part.c = (char *)egi_space_take(g->m * g->n * size);
+    if (part.c == NULL) return false;
+    const bool ok = egi_gemm(&part, NULL);
+    for (int64_t i = 0; i < g->m && ok; i++)
+        g->of->add(g->n, part.c + i * g->n * size, g->c + i * g->ldc * size);
+    egi_space_give(part.c);
+    return ok;
+}
+// The bytes of workspace that egi_gemm takes where it is not given any; the ways are those that stand there.
+static int64_t egi_gemm_space(const egi_gemm_call *g) {
+    egi_gemm_job job;
+    int64_t need_a;
+    if (!g->of->small || g->m <= 0 || g->n <= 0 || g->k <= 0 || g->m * g->n == 1) return 0;
+    if (g->k > EGI_TERMS * EGI_KC) {
+        const egi_gemm_call first = egi_gemm_half(g, 0), second = egi_gemm_half(g, 1);
+        return egi_max64(egi_gemm_space(&first), egi_space_of(g->m * g->n * g->of->size) + egi_gemm_space(&second));
+    }
+    if ((g->n == 1 && g->ldc == 1 && (g->tb || g->ldb == 1)) || (g->m == 1 && (!g->ta || g->lda == 1))) return 0;
+#ifdef EAGER_OPENBLAS
+    if (egi_gemm_is_openblas(g)) return 0;
+#endif
+    const int threads = egi_gemm_cost_of(g) >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
+    const int64_t bytes = egi_gemm_plan(&job, g, threads, &need_a) * g->of->size;
+    return bytes > EGI_PACK_STACK ? egi_space_of(bytes) : 0;
+}
+// Computes a product. False: no memory, and no error is raised here.
+// The order of summation depends on the sizes, the layout and the instruction set, never on threads or values. An
+// element of C is off by at most EGI_TERMS + EGI_KC + log2(k) halves of a unit in the last place of the sum of all |a
+// b|.
+static bool egi_gemm(const egi_gemm_call *g, char *given) {
+    const egi_gemm_kernels *of = g->of;
+    const int64_t m = g->m, n = g->n, k = g->k;
+    if (m <= 0 || n <= 0) return true;
+    // From small to large: up to 64 products, or one element, by plain loops; few columns, in one vector; long sums, in
+    // halves; a matrix and a vector; tiles.
+    if (!of->small || k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) of->plain(g);
+    else if (n > 1 && n <= of->tile.nr / 2 && m <= EGI_SMALL_SIDE && k <= EGI_SMALL_SIDE) of->small(g);
+    else if (k > EGI_TERMS * EGI_KC) {
+        if (!egi_gemm_long(g)) return false;
+    } else if (n == 1 && g->ldc == 1 && (g->tb || g->ldb == 1))
+        egi_gemv(of, g->ta, m, k, g->a, g->lda, g->b, g->c, g->accumulate);
+    else if (m == 1 && (!g->ta || g->lda == 1)) egi_gemv(of, !g->tb, n, k, g->b, g->ldb, g->a, g->c, g->accumulate);
+    else return egi_gemm_tiled(g, given);
+    if (g->bias) egi_gemm_finish(g, 0, m, 0, n);
+    return true;
+}
+
+// The right operand op(B) (k, n) of many products, packed once into panels of nr columns with all k rows. `space` holds
+// egi_gemm_right_size elements and lives as long as the struct is used.
+typedef struct egi_gemm_right { int64_t k, n; const char *panels; egi_tile_kind tile; } egi_gemm_right;
+static int64_t egi_gemm_right_size(const egi_gemm_kernels *of, int64_t k, int64_t n) {
+    const int64_t nr = egi_max64(egi_tile_best(of, n).nr, 16);
+    return (n + nr - 1) / nr * nr * k;
+}
+static egi_gemm_right egi_gemm_right_make(const egi_gemm_kernels *of, bool tb, int64_t k, int64_t n, const void *b,
+                                          int64_t ldb, void *space) {
+    egi_gemm_right r = { k, n, (const char *)space, egi_tile_best(of, n) };
+    egi_panel_pack_b(&r.tile, tb, k, n, b, ldb, space, k);
+    return r;
+}
+// C (m,n) = A (m,k) · op(B), or C += with accumulate. It allocates nothing. A is not packed: a panel reads each of its
+// elements once, and callers have few rows at a time.
+static void egi_gemm_by(const egi_gemm_right *r, int64_t m, const void *a, int64_t lda, void *c, int64_t ldc,
+                        bool accumulate) {
+    const int64_t mr = r->tile.mr, nr = r->tile.nr, size = r->tile.size;
+    for (int64_t pc = 0; pc < r->k; pc += EGI_KC) {
+        const int64_t kc = egi_min64(EGI_KC, r->k - pc);
+        for (int64_t ic = 0; ic < m; ic += EGI_MC)
+            for (int64_t j = 0; j < r->n; j += nr) {
+                // each panel's tiles ask for a share of the next block's rows
+                const int64_t part = kc * j / r->n, share = kc * egi_min64(j + nr, r->n) / r->n - part;
+                for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += mr) {
+                    if (m > EGI_MC)
+                        egi_fetch_rows(a, ((i + EGI_MC) * lda + pc + part) * size, lda * size, mr, share * size, 0, 1);
+                    egi_tile_put(&r->tile, egi_min64(mr, egi_min64(ic + EGI_MC, m) - i), egi_min64(nr, r->n - j), kc,
+                                 (const char *)a + (i * lda + pc) * size, lda, 1,
+                                 r->panels + (j * r->k + pc * nr) * size, nr, (char *)c + (i * ldc + j) * size, ldc,
+                                 accumulate || pc > 0);
+                }
+            }
+    }
+}
+EGI_AS_TOLD
+
+static void egi_zero(int64_t bytes, void *to) {
+    if (bytes > 0) memset(to, 0, (size_t)bytes);
+}
+// A sum of up to `most` arrays of n elements. The caller adds arrays to level[0] and reports it by egi_levels_step;
+// after EGI_TERMS arrays the sum is added to the next level and cleared, and so on. The last level is `result`.
+// egi_levels_end adds what is left.
+typedef struct egi_levels {
+    const egi_gemm_kernels *of; int64_t n, added[8]; int count; char *level[8];
+} egi_levels;
+// How many levels there are, the result among them.
+static int egi_levels_count(int64_t most) {
+    int count = 1;
+    for (; most > EGI_TERMS && count < 8; most = most / EGI_TERMS + 1) count++;
+    return count;
+}
+// Begins a sum into `result`, which the caller has filled. space: n elements for each of the other levels.
+static void egi_levels_begin(egi_levels *s, const egi_gemm_kernels *of, int64_t n, char *result, int count,
+                             char *space) {
+    memset(s, 0, sizeof *s);
+    s->of = of;
+    s->n = n;
+    s->count = count;
+    egi_zero(n * (count - 1) * of->size, space);
+    for (int i = 0; i < count; i++) s->level[i] = i == count - 1 ? result : space + i * n * of->size;
+}
+// Reports that `added` arrays were added to level[0] since the last call.
+static void egi_levels_step(egi_levels *s, int64_t added) {
+    s->added[0] += added;
+    for (int i = 0; i + 1 < s->count && s->added[i] >= EGI_TERMS; i++) {
+        s->of->add(s->n, s->level[i], s->level[i + 1]);
+        egi_zero(s->n * s->of->size, s->level[i]);
+        s->added[i] = 0;
+        s->added[i + 1]++;
+    }
+}
+static void egi_levels_end(egi_levels *s) {
+    for (int i = 0; i + 1 < s->count; i++) s->of->add(s->n, s->level[i], s->level[i + 1]);
+}
+
+// CONVOLUTION. Idea: the elements that the filter covers at an output position become a row of a matrix called columns;
+// then y = columns · f. Both gradients are products with that matrix: d columns = dy · fᵀ, whose elements are added to
+// those of x that they came from, and df = columnsᵀ · dy. A few rows are made at a time, so that they stay in cache.
+
+// What a convolution needs of its dtype: loops over elements, with the processor's vectors.
+typedef struct egi_conv_kernels {
+    const egi_gemm_kernels *gemm;
+    int64_t vector;                                                     // bytes
+    // y[i] = the sum over t of x[t][i] * f[t][i], or added to y; four at once, whose x[t] lie `step` elements apart
+    void (*taps_sum)(int64_t n, int64_t count, const void *const *x, const void *const *f, void *y, bool add);
+    void (*taps_sum_four)(int64_t n, int64_t count, const void *const *x, int64_t step, const void *const *f, void *y);
+    // f[i] += the sum over p of x[p * xstep + i] * y[p * n + i]
+    void (*dot_columns)(int64_t n, int64_t rows, const void *x, int64_t xstep, const void *y, void *f);
+    bool (*finite)(int64_t n, const void *x);
+    void (*line)(const egi_windows *w, int64_t at, void *line, void *f, void *y, int what);    // see DEPTHWISE
+    // to[i * to_step + q] += from[i * step + q], for q from 0 to n - 1
+    void (*pieces_add)(int64_t count, int64_t n, const void *from, int64_t step, void *to, int64_t to_step);
+} egi_conv_kernels;
+// Copies pieces of n bytes, 8 at a time; a call of memcpy for each would take longer. Steps are in bytes.
+EGI_NOINLINE static void egi_copy_pieces(int64_t count, int64_t n, const char *from, int64_t step, char *to,
+                                         int64_t to_step) {
+    for (; count > 0; count--, from += step, to += to_step) {
+        for (int64_t q = 0; q < n - 8; q += 8) memcpy(to + q, from + q, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    }
+}
+// Fills the columns of `count` neighbouring outputs, for one line of the filter's taps along the last axis. The first
+// output's tap 0 is at element `at` of the line of x; line NULL: the taps are in the padding. With `back` the columns
+// are added to the elements of x that they come from.
+EGI_NOINLINE static void egi_conv_line(const egi_conv_kernels *of, const egi_windows *w, int64_t at, int64_t count,
+                                       int64_t width, char *line, char *columns, bool back) {
+    const egi_window a = w->axis[EGI_WINDOW_AXES - 1];
+    const int64_t size = of->gemm->size, cg = w->c / w->groups, pixel = cg * size, row = width * size;
+    if (!line) {
+        for (int64_t o = 0; !back && o < count; o++) egi_zero(a.taps * pixel, columns + o * row);
+        return;
+    }
+    if (w->groups == 1 && a.dilation == 1 && (cg >= 4 || !back)) {   // the taps are then one piece of the line
+        int64_t first, end, none;
+        egi_window_tap_range(at, a.stride, a.in, count, &first, &end);
+        egi_window_tap_range(at + a.taps - 1, a.stride, a.in, count, &none, &end);  // pieces first to end - 1 are whole
+        const bool few = !back && a.taps * cg > 1 && a.taps * cg <= 16;
+        for (int64_t o = 0; o < count; o++, columns += row, at += a.stride) {
+            if (few && o == first && o < end) {
+                egi_copy_pieces(end - o, a.taps * pixel, line + at * pixel, a.stride * pixel, columns, row);
+                columns += (end - 1 - o) * row;
+                at += (end - 1 - o) * a.stride;
+                o = end - 1;
+                continue;
+            }
+            int64_t left = egi_min64(egi_max64(-at, 0), a.taps), right = egi_max64(egi_min64(a.in - at, a.taps), left);
+            int64_t n = right - left;
+            if (back) {
+                if (n > 0) of->gemm->add(n * cg, columns + left * pixel, line + (at + left) * pixel);
+                continue;
+            }
+            egi_zero(left * pixel, columns);
+            if (n > 0) memcpy(columns + left * pixel, line + (at + left) * pixel, (size_t)(n * pixel));
+            egi_zero((a.taps - right) * pixel, columns + right * pixel);
+        }
+        return;
+    }
+    // Otherwise taps go one by one: outputs from `first` to `last` read an element of the line at this tap, others
+    // padding.
+    for (int64_t k = 0; k < a.taps; k++, columns += pixel) {
+        int64_t offset = at + k * a.dilation, first, last;
+        egi_window_tap_range(offset, a.stride, a.in, count, &first, &last);
+        if (back && first < last)
+            of->pieces_add(last - first, cg, columns + first * row, width,
+                           line + (offset + first * a.stride) * w->c * size, a.stride * w->c);
+        for (int64_t o = 0; !back && o < count; o++) {
+            if (o < first || o >= last) egi_zero(pixel, columns + o * row);
+            else egi_few_copy(pixel, line + (offset + o * a.stride) * w->c * size, columns + o * row);
+        }
+    }
+}
+// Fills rows [r0, r1) of one group's columns from x; back: adds them to the elements of x that they come from.
+static void egi_conv_columns(const egi_conv_kernels *of, const egi_windows *w, int64_t group, int64_t r0, int64_t r1,
+                             char *x, char *columns, bool back) {
+    const egi_window d = w->axis[0], h = w->axis[1], a = w->axis[2];
+    const int64_t size = of->gemm->size, cg = w->c / w->groups, width = egi_windows_taps(w) * cg;
+    for (int64_t r = r0, count; r < r1; r += count) {
+        const int64_t o = r % a.out;
+        const egi_window_line line = egi_window_line_at(w, r / a.out);
+        char *to = columns + (r - r0) * width * size;
+        count = egi_min64(a.out - o, r1 - r);             // as many as are in one line of y
+        for (int64_t kd = 0; kd < d.taps; kd++)
+            for (int64_t kh = 0; kh < h.taps; kh++, to += a.taps * cg * size) {
+                const int64_t id = line.d + kd * d.dilation, ih = line.h + kh * h.dilation;
+                const bool inside = id >= 0 && id < d.in && ih >= 0 && ih < h.in;
+                char *from = inside ? x + (((line.image * d.in + id) * h.in + ih) * a.in * w->c + group * cg) * size
+                                    : NULL;
+                egi_conv_line(of, w, o * a.stride - a.before, count, width, from, to, back);
+            }
+    }
+}
+
+// DEPTHWISE. A convolution in which each output channel depends on one input channel: nothing is summed over channels,
+// so a matrix product would only cost. what: 0 makes y, 1 the gradient of x, 2 that of the filter. If there are as many
+// output as input channels, an element of y or dx is one sum over the taps, and an element of df one along each line;
+// otherwise the caller has cleared the result, and terms are added one by one.
+
+// Where along an axis a tap leads from an element of y to one of x or, with `back`, from x to y; -1: nowhere.
+static inline int64_t egi_window_across(const egi_window *a, int64_t at, int64_t tap, bool back) {
+    if (!back) {
+        const int64_t i = at * a->stride - a->before + tap * a->dilation;
+        return i >= 0 && i < a->in ? i : -1;
+    }
+    const int64_t i = at + a->before - tap * a->dilation, o = a->stride == 1 ? i : i / a->stride;
+    return i >= 0 && o < a->out && o * a->stride == i ? o : -1;
+}
+// A convolution cut into units: blocks of outputs for y; pictures for the gradient of x; for the filter's gradient, a
+// sum over all outputs, parts of the blocks (at most EGI_CONV_PARTS, by shapes alone), each added in levels, so that
+// long sums lose no digits. Parts are added in order.
+// So many parts at most, each of so many bytes of terms at least.
+enum { EGI_CONV_PARTS = 16, EGI_CONV_PART = 1 << 21 };
+// A row of columns belongs to one output position and has `width` elements: the taps of one group's channels. `block`
+// rows are made at a time.
+typedef struct egi_conv_job {
+    const egi_conv_kernels *of;
+    const egi_windows *w;
+    int64_t size;                       // bytes of an element
+    char *x, *f, *y;
+    int what;                           // 0 makes y, 1 the gradient of x, 2 that of the filter
+    bool direct;                        // x itself is the matrix of columns
+    bool turned, lines;                 // the filter's gradient is summed transposed; by lines
+    int64_t width, rows, block, group;  // a row's elements; all rows, a block's rows
+    int64_t parts, adds;                // of the filter's gradient; how often a block adds to an element
+    int64_t blocks, first, last;        // of the filter's gradient by lines: all, and those that are made now
+    egi_levels sums[EGI_CONV_PARTS];
+    int levels;                         // of each
+    egi_gemm_right right;
+    char *space;                       // a thread's columns, then the memory of its product
+    int64_t columns, needs, shared;     // elements: of these two, and of what the threads share
+    int most;                           // threads
+    bool failed;                        // atomic
+} egi_conv_job;
+// Plans the parts of the filter's gradient of n elements, each a sum of as many terms as there are rows; `blocks` are
+// added up. Returns how many elements of memory they take. How many parts there are decides bits, so it follows from
+// shapes, and not from what is measured. A part has many rows, beside which adding it to the others costs little.
+static int64_t egi_conv_parts_plan(egi_conv_job *j, int64_t n, int64_t blocks) {
+    const double work = (double)j->rows * (double)n * (double)j->size / (double)EGI_CONV_PART;
+    const int64_t room = (4 << 20) / egi_max64(n * j->size, 1),
+                  worth = egi_min64(work < 64 ? (int64_t)work : 64, j->rows / 128);
+    j->parts = egi_max64(1, egi_min64(egi_min64(EGI_CONV_PARTS, room), egi_min64(worth, blocks)));
+    j->turned = j->turned && j->parts > 1;
+    j->levels = egi_levels_count((blocks / j->parts + 1) * j->adds);
+    return (j->parts * j->levels - (j->turned ? 0 : 1)) * n;
+}
+// Begins the parts, in memory of so many elements: the results of those that are not summed in f, then the levels.
+static void egi_conv_parts_begin(egi_conv_job *j, int64_t n, char *space) {
+    const int64_t own = j->turned ? 0 : 1;                // parts that are summed in the result
+    char *levels = space + (j->parts - own) * n * j->size;
+    // A part that is summed by lines is cleared shortly before its terms come.
+    if (!j->lines) egi_zero((j->parts - own) * n * j->size, space);
+    for (int64_t q = 0; q < j->parts; q++)
+        egi_levels_begin(&j->sums[q], j->of->gemm, n, q < own ? j->f : space + (q - own) * n * j->size, j->levels,
+                         levels + q * (j->levels - 1) * n * j->size);
+}
+// Adds the parts in order to part 0, which was summed in the result if they are not transposed.
+static void egi_conv_parts_end(egi_conv_job *j) {
+    char *first = NULL;
+    for (int64_t q = 0; q < j->parts; q++) {
+        char *result = j->sums[q].level[j->sums[q].count - 1];
+        egi_levels_end(&j->sums[q]);
+        if (q) j->of->gemm->add(j->sums[q].n, result, first);
+        else first = result;
+    }
+    if (j->turned) egi_plane_copy(j->f, j->w->oc, 1, first, 1, j->width, j->width, j->w->oc, (int)j->size);
+}
+
+// Lines begin to end - 1 of the outputs, term by term.
+static void egi_conv_depthwise_lines(const egi_conv_job *j, int64_t begin, int64_t end, egi_levels *sum) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t size = j->size;
+    char *y = j->y + begin * a->out * w->oc * size;
+    for (int64_t l = begin; l < end; l++) {
+        const egi_window_line line = egi_window_line_at(w, l);
+        for (int64_t o = 0; o < a->out; o++, y += w->oc * size) {
+            char *taps = sum ? sum->level[0] : j->f;
+            for (int64_t kd = 0; kd < d->taps; kd++)
+                for (int64_t kh = 0; kh < h->taps; kh++, taps += a->taps * w->oc * size) {
+                    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
+                    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) continue;
+                    char *from = j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c * size;
+                    j->of->line(w, o * a->stride - a->before, from, taps, y, j->what);
+                }
+            if (sum) egi_levels_step(sum, 1);
+        }
+    }
+}
+// Lines begin to end - 1 of y or dx: each element is a sum over the taps that lead to an element of the other array. If
+// all taps of a line did for the element before, they are moved one step on.
+static void egi_conv_depthwise_sums(const egi_conv_job *j, int64_t begin, int64_t end) {
+    const egi_window *d = &j->w->axis[0], *h = &j->w->axis[1], *a = &j->w->axis[2];
+    const bool back = j->what == 1;
+    const int64_t c = j->w->c, width = back ? a->in : a->out, height = back ? h->in : h->out,
+                  depth = back ? d->in : d->out, other = (back ? a->out : a->in) * c;
+    const char *from = back ? j->y : j->x;
+    const void *x[EGI_TERMS], *f[EGI_TERMS];
+    const int64_t size = j->size, pixel = c * size;
+    char *to = (back ? j->x : j->y) + begin * width * pixel;
+    const int64_t reach = (a->taps - 1) * a->dilation, step = back ? 1 : a->stride;
+    for (int64_t l = begin; l < end; l++) {
+        bool follows = false;
+        for (int64_t o = 0, count = 0, done = 1; o < width; o++, to += pixel) {   // done: outputs since x[] were set
+            const int64_t first = back ? o + a->before - reach : o * a->stride - a->before;
+            const bool inside = first >= 0 && first + reach < (back ? a->out : a->in) && (!back || a->stride == 1);
+            if (inside && follows) {
+                const bool four = pixel % (2 * j->of->vector) == 0 && o + 3 < width &&
+                                  first + 3 * step + reach < (back ? a->out : a->in);
+                for (int64_t t = 0; t < count; t++) x[t] = (const char *)x[t] + done * step * pixel;
+                done = four ? 4 : 1;
+                if (four) j->of->taps_sum_four(c, count, x, step * c, f, to);
+                else j->of->taps_sum(c, count, x, f, to, false);
+                o += done - 1;
+                to += (done - 1) * pixel;
+                continue;
+            }
+            bool add = false;
+            count = 0;
+            done = 1;
+            for (int64_t kd = 0; kd < d->taps; kd++)
+                for (int64_t kh = 0; kh < h->taps; kh++) {
+                    const int64_t id = egi_window_across(d, l / height % depth, kd, back),
+                                  ih = egi_window_across(h, l % height, kh, back);
+                    if (id < 0 || ih < 0) continue;
+                    const char *line = from + ((l / height / depth * (back ? d->out : d->in) + id) *
+                                                (back ? h->out : h->in) + ih) * other * size,
+                                *taps = j->f + (kd * h->taps + kh) * a->taps * pixel;
+                    for (int64_t k = 0; k < a->taps; k++) {
+                        const int64_t i = egi_window_across(a, o, k, back);
+                        if (i < 0) continue;
+                        x[count] = line + i * pixel;
+                        f[count] = taps + k * pixel;
+                        if (++count < EGI_TERMS) continue;
+                        j->of->taps_sum(c, count, x, f, to, add);
+                        count = 0;
+                        add = true;
+                    }
+                }
+            if (count || !add) j->of->taps_sum(c, count, x, f, to, add);
+            follows = inside && !add;
+        }
+    }
+}
+// Adds lines begin to end - 1 of the outputs to df: for each tap a sum along the line.
+static void egi_conv_depthwise_filter(const egi_conv_job *j, int64_t begin, int64_t end, egi_levels *sum) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t pixel = w->c * j->size;
+    for (int64_t l = begin; l < end; l++) {
+        const egi_window_line line = egi_window_line_at(w, l);
+        const char *y = j->y + l * a->out * pixel;
+        char *f = sum->level[0];
+        for (int64_t kd = 0; kd < d->taps; kd++)
+            for (int64_t kh = 0; kh < h->taps; kh++) {
+                const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
+                const bool inside = id >= 0 && id < d->in && ih >= 0 && ih < h->in;
+                const char *x = inside ? j->x + ((line.image * d->in + id) * h->in + ih) * a->in * pixel : j->x;
+                for (int64_t k = 0; k < a->taps; k++, f += pixel) {
+                    const int64_t offset = k * a->dilation - a->before;
+                    int64_t first, last;
+                    egi_window_tap_range(offset, a->stride, a->in, a->out, &first, &last);
+                    for (int64_t o = first, n; inside && o < last; o += n) {
+                        n = egi_min64(EGI_TERMS, last - o);
+                        j->of->dot_columns(w->c, n, x + (offset + o * a->stride) * pixel, a->stride * w->c,
+                                           y + o * pixel, f);
+                    }
+                }
+            }
+        egi_levels_step(sum, j->adds);
+    }
+}
+// Units: lines of y; lines (with as many channels) or pictures of the gradient of x; parts of the filter's gradient.
+static void egi_conv_depthwise_run(void *context, int64_t begin, int64_t end) {
+    egi_conv_job *j = (egi_conv_job *)context;
+    const bool alike = j->w->c == j->w->oc;
+    const int64_t each = j->what == 1 ? j->w->axis[0].out * j->w->axis[1].out : 1,         // lines of a picture
+                  lines = j->w->n * j->w->axis[0].out * j->w->axis[1].out;
+    if (j->what < 2 && alike) egi_conv_depthwise_sums(j, begin, end);
+    else if (j->what < 2) egi_conv_depthwise_lines(j, begin * each, end * each, NULL);
+    else
+        for (int64_t q = begin; q < end; q++) {
+            const int64_t first = lines * q / j->parts, last = lines * (q + 1) / j->parts;
+            if (alike) egi_conv_depthwise_filter(j, first, last, &j->sums[q]);
+            else egi_conv_depthwise_lines(j, first, last, &j->sums[q]);
+        }
+}
+// Plans its memory; returns how many bytes.
+static int64_t egi_conv_depthwise_plan(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    if (j->what < 2) return 0;
+    j->adds = w->c == w->oc ? (w->axis[2].out + EGI_TERMS - 1) / EGI_TERMS : w->axis[2].out;
+    return egi_conv_parts_plan(j, egi_windows_taps(w) * w->oc, w->n * w->axis[0].out * w->axis[1].out) * j->size;
+}
+// Runs such a convolution or gradient on the team. False without memory.
+static bool egi_conv_depthwise(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const bool alike = w->c == w->oc;
+    const int64_t bytes = egi_conv_depthwise_plan(j), n = egi_windows_taps(w) * w->oc,
+                  lines = w->n * w->axis[0].out * w->axis[1].out,
+                  back = alike ? w->n * w->axis[0].in * w->axis[1].in : w->n;
+    const double cost = (double)j->rows * (double)n * (double)j->size * (alike ? 0.03 : 0.1);
+    char *memory = bytes ? (char *)egi_space_take(bytes) : NULL;
+    if (bytes && !memory) return false;
+    if (j->what == 2) egi_conv_parts_begin(j, n, memory);
+    egi_parallel(j->what == 0 ? lines : j->what == 1 ? back : j->parts, cost, egi_conv_depthwise_run, j);
+    if (j->what == 2) egi_conv_parts_end(j);
+    egi_space_give(memory);
+    return true;
+}
+
+// DIRECT CONVOLUTION. Idea: the elements that an output reads through one line of taps, a "run", are neighbours in x,
+// so that a tile's rows can point into the picture and no columns are made; only rows that cross a border are copied.
+// The gradient of x is such a convolution, too: of dy, with the filter reversed. If y has a stride s, every s-th
+// element of dx is made by a filter of every s-th tap, so there are s convolutions for each axis. A grid is a
+// convolution whose outputs are pixels first, first + step, ... along each axis of the array being made. Its windows
+// are those of the array being read: `out` outputs, c channels, groups.
+typedef struct egi_conv_grid {
+    const egi_conv_kernels *of;
+    int64_t size;                       // bytes of an element
+    egi_windows w;
+    int64_t pixels[EGI_WINDOW_AXES], first[EGI_WINDOW_AXES], step[EGI_WINDOW_AXES];
+    const char *from;
+    char *to, *space;                  // a thread's: copied rows, and after them a run of zeros
+    int64_t run, rows, block, needs, group;
+    bool skips;                         // lines of taps beyond the picture are left out: their products are 0
+    egi_gemm_right right;    // one row for each element of a window
+} egi_conv_grid;
+enum { EGI_CONV_BLOCK = 96, EGI_CONV_LEAST_RUN = 24 };
+// The neighbouring elements of a window: a line of taps, or one.
+static int64_t egi_conv_run_of(const egi_windows *w) {
+    return w->groups == 1 && w->axis[2].dilation == 1 ? w->axis[2].taps * w->c : w->c / w->groups;
+}
+// Some pixels of the grid along one line, rows `first` to first + count - 1 of a block: their image, where along each
+// axis of the array that is read the first tap of the first one lies, and where the first one is written.
+typedef struct egi_conv_place {
+    int64_t first, count, image, at[EGI_WINDOW_AXES]; char *to;
+} egi_conv_place;
+// The place of the grid's row `row`, counted over images and then along the axes, and of those after it in its line.
+static egi_conv_place egi_conv_place_of(const egi_conv_grid *g, int64_t row) {
+    egi_conv_place p = { 0, g->w.axis[EGI_WINDOW_AXES - 1].out, 0, { 0, 0, 0 }, NULL };
+    int64_t o[EGI_WINDOW_AXES], pixel;
+    for (int i = EGI_WINDOW_AXES - 1; i >= 0; i--) {
+        const egi_window *a = &g->w.axis[i];
+        o[i] = row % a->out;
+        row /= a->out;
+        p.at[i] = o[i] * a->stride - a->before;
+    }
+    p.count -= o[EGI_WINDOW_AXES - 1];
+    pixel = p.image = row;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) pixel = pixel * g->pixels[i] + g->first[i] + o[i] * g->step[i];
+    p.to = g->to + (pixel * g->w.oc + g->group * g->right.n) * g->size;
+    return p;
+}
+// A run that reaches over an end of its line, whose pixel iw it begins with: a copy with zeros for what does not lie in
+// the line, or only zeros.
+static const char *egi_conv_run_over(const egi_conv_grid *g, const char *line, int64_t iw,
+                                     char *copy, const char *zeros) {
+    const int64_t each = g->w.c * g->size, in = g->w.axis[2].in, pixels = g->run / (g->w.c / g->w.groups),
+                  left = egi_max64(-iw, 0), right = egi_min64(in - iw, pixels);
+    if (iw >= in || iw + pixels <= 0) return zeros;
+    egi_zero(left * each, copy);
+    memcpy(copy + left * each, line + (iw + left) * each, (size_t)((right - left) * each));
+    egi_zero((pixels - right) * each, copy + right * each);
+    return copy;
+}
+// For each row of a place, where the run lies that begins with taps kd, kh and kw. False: all are only zeros.
+static bool egi_conv_runs_at(const egi_conv_grid *g, const egi_conv_place *p, int64_t kd,
+                             int64_t kh, int64_t kw, const void **row, char *copies, const char *zeros) {
+    const egi_window *d = &g->w.axis[0], *h = &g->w.axis[1], *a = &g->w.axis[2];
+    const int64_t c = g->w.c, id = p->at[0] + kd * d->dilation, ih = p->at[1] + kh * h->dilation,
+                  iw = p->at[2] + kw * a->dilation, pixels = g->run / (c / g->w.groups);
+    int64_t r = 0, first, end, none;
+    const int64_t size = g->size, run = g->run * size;
+    copies += p->first * run;
+    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
+        while (r < p->count) row[r++] = zeros;
+        return false;
+    }
+    const char *line = g->from +
+                       (((p->image * d->in + id) * h->in + ih) * a->in * c + g->group * (c / g->w.groups)) * size;
+    egi_window_tap_range(iw, a->stride, a->in, p->count, &first, &end);
+    // rows `first` to end - 1 lie inside
+    egi_window_tap_range(iw + pixels - 1, a->stride, a->in, p->count, &none, &end);
+    for (; r < first; r++) row[r] = egi_conv_run_over(g, line, iw + r * a->stride, copies + r * run, zeros);
+    for (const char *at = line + (iw + r * a->stride) * c * size; r < end; r++, at += a->stride * c * size) row[r] = at;
+    for (; r < p->count; r++)
+        row[r] = egi_conv_run_over(g, line, iw + r * a->stride, copies + r * run, zeros);
+    return true;
+}
+// A tile of rows that point anywhere, which are written where `to` says; even: the latter are a full tile, ldc apart.
+static void egi_conv_tile(const egi_conv_grid *g, int64_t k, const void *const *row, const char *b, char *const *to,
+                          int64_t rows, bool even, int64_t j, bool add) {
+    const int64_t size = g->size, nr = g->right.tile.nr, cols = egi_min64(nr, g->right.n - j);
+    if (even && cols == nr) {
+        g->right.tile.run(k, row, 1, b, nr, to[0] + j * size, g->step[2] * g->w.oc, add);
+        return;
+    }
+    char edge[EGI_MOST_MR * EGI_TILE_BYTES] __attribute__((aligned(64)));
+    g->right.tile.run(k, row, 1, b, nr, edge, nr, false);
+    for (int64_t r = 0; r < rows; r++)
+        if (add) g->of->gemm->add(cols, edge + r * nr * size, to[r] + j * size);
+        else egi_few_copy(cols * size, edge + r * nr * size, to[r] + j * size);
+}
+// A block of rows: its places. Of these, those that some taps meet (whole: all), as m rows: their runs, and where they
+// are written; even[r]: the tile that begins with it writes rows that lie one step apart.
+typedef struct egi_conv_block {
+    int64_t places, m;
+    bool whole;
+    egi_conv_place place[EGI_CONV_BLOCK];
+    const void *row[EGI_CONV_BLOCK + EGI_MOST_MR];
+    char *to[EGI_CONV_BLOCK];
+    bool even[EGI_CONV_BLOCK];
+} egi_conv_block;
+static void egi_conv_block_make(const egi_conv_grid *g, int64_t first, int64_t m, egi_conv_block *b) {
+    b->places = 0;
+    b->whole = false;
+    for (int64_t r = 0; r < m; ) {
+        egi_conv_place *p = &b->place[b->places++];
+        *p = egi_conv_place_of(g, first + r);
+        p->first = r;
+        p->count = egi_min64(p->count, m - r);
+        r += p->count;
+    }
+}
+// Finds the block's rows for the run that begins with taps kd, kh and kw. If it lies beyond the picture for a place's
+// rows, they are left out, or at first cleared. The last tile repeats the last row.
+static void egi_conv_block_rows(const egi_conv_grid *g, int64_t kd, int64_t kh, int64_t kw,
+                                char *copies, const char *zeros, egi_conv_block *b) {
+    const int64_t ldc = g->step[2] * g->w.oc, mr = g->right.tile.mr;
+    bool moved = !b->whole;                                 // rows are written elsewhere than those of the run before
+    b->m = 0;
+    b->whole = true;
+    for (const egi_conv_place *p = b->place; p < b->place + b->places; p++) {
+        if (egi_conv_runs_at(g, p, kd, kh, kw, b->row + b->m, copies, zeros) || !g->skips) {
+            for (int64_t i = 0; moved && i < p->count; i++) b->to[b->m + i] = p->to + i * ldc * g->size;
+            b->m += p->count;
+        } else {
+            for (int64_t i = 0; !(kd | kh | kw) && i < p->count; i++)
+                egi_zero(g->right.n * g->size, p->to + i * ldc * g->size);
+            b->whole = false;
+            moved = true;
+        }
+    }
+    for (int64_t r = 0; b->m > 0 && r < mr; r++) b->row[b->m + r] = b->row[b->m - 1];
+    for (int64_t i = 0; moved && i < b->m; i += mr) {
+        b->even[i] = i + mr <= b->m;
+        for (int64_t r = i + 1; b->even[i] && r < i + mr; r++) b->even[i] = b->to[r] - b->to[r - 1] == ldc * g->size;
+    }
+}
+// For a block of rows, the taps' runs come one after the other, and each run is a product that is added to the same
+// elements of the result: the first one writes them.
+static void egi_conv_grid_run(void *context, int64_t begin, int64_t end) {     // units: blocks of rows
+    const egi_conv_grid *g = (const egi_conv_grid *)context;
+    const egi_windows *w = &g->w;
+    const int64_t taps = egi_windows_taps(w), each = g->run / (w->c / w->groups), mr = g->right.tile.mr,
+                  nr = g->right.tile.nr;
+    char *copies = g->space + egi_this.slot * g->needs * g->size;
+    const char *zeros = copies + g->block * g->run * g->size;
+    egi_conv_block b;
+    for (int64_t unit = begin; unit < end; unit++) {
+        egi_conv_block_make(g, unit * g->block, egi_min64(g->block, g->rows - unit * g->block), &b);
+        for (int64_t t = 0; t < taps; t += each) {
+            egi_conv_block_rows(g, t / w->axis[2].taps / w->axis[1].taps, t / w->axis[2].taps % w->axis[1].taps,
+                                        t % w->axis[2].taps, copies, zeros, &b);
+            for (int64_t pc = 0; pc < g->run; pc += EGI_KC) {
+                const int64_t k = egi_min64(EGI_KC, g->run - pc);
+                for (int64_t j = 0; j < g->right.n; j += nr) {
+                    const char *panel = g->right.panels +
+                                        (j * g->right.k + (t / each * g->run + pc) * nr) * g->size;
+                    for (int64_t i = 0; i < b.m; i += mr)
+                        egi_conv_tile(g, k, b.row + i, panel, b.to + i, egi_min64(mr, b.m - i), b.even[i], j,
+                                              t > 0 || pc > 0);
+                }
+                for (int64_t r = 0; pc + k < g->run && r < b.m + mr; r++) 
+                    b.row[r] = (const char *)b.row[r] + k * g->size;
+            }
+        }
+    }
+}
+// Makes the grid of the gradient of x that begins at residue r[i] along each axis, and its filter; false: it has no
+// taps or no pixels.
+static bool egi_conv_grid_back(const egi_conv_job *j, const int64_t *r, egi_conv_grid *g) {
+    g->w.c = j->w->oc;
+    g->w.oc = j->w->c;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+        const egi_window *a = &j->w->axis[i];
+        egi_window *to = &g->w.axis[i];
+        g->step[i] = a->stride;
+        g->pixels[i] = a->in;
+        g->first[i] = ((r[i] - a->before) % a->stride + a->stride) % a->stride;
+        to->taps = r[i] < a->taps ? (a->taps - r[i] - 1) / a->stride + 1 : 0;
+        to->stride = 1;
+        to->dilation = a->dilation;
+        to->in = a->out;
+        to->out = g->first[i] < a->in ? (a->in - 1 - g->first[i]) / a->stride + 1 : 0;
+        to->before = (to->taps - 1) * a->dilation - (g->first[i] + a->before - r[i]) / a->stride;
+        if (!to->taps || !to->out) return false;
+    }
+    return true;
+}
+// Packs such a grid's filter: every stride-th tap from residue r[i] on along each axis, in reverse order, and each
+// tap's matrix transposed, since outputs are read and inputs are made.
+static void egi_conv_grid_filter_back(const egi_conv_job *j, const int64_t *r, egi_conv_grid *g, char *space) {
+    const egi_window *a = j->w->axis, *n = g->w.axis;
+    const int64_t og = j->w->oc / j->w->groups, cg = j->w->c / j->w->groups, taps = egi_windows_taps(&g->w);
+    g->right.k = taps * og;
+    g->right.n = cg;
+    g->right.panels = (const char *)space;
+    g->right.tile = egi_tile_best(j->of->gemm, cg);
+    for (int64_t t = 0; t < taps; t++) {
+        const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
+                      kh = last / n[2].taps % n[1].taps * a[1].stride + r[1],
+                      kd = last / n[2].taps / n[1].taps * a[0].stride + r[0];
+        egi_panel_pack_b(&g->right.tile, true, og, cg,
+                         j->f + (((kd * a[1].taps + kh) * a[2].taps + kw) * cg * j->w->oc + g->group * og) * j->size,
+                         j->w->oc, space + t * og * g->right.tile.nr * j->size, g->right.k);
+    }
+}
+// Whether direct convolution makes y (what: 0) or the gradient of x (1): runs must be neither short nor too many, and a
+// gradient's strides not large.
+static bool egi_conv_may_be_direct(const egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    int64_t grids = 1, run = egi_conv_run_of(w);
+    if (j->what == 1) {
+        for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+            const egi_window *a = &w->axis[i];
+            if ((a->stride > 1 && a->dilation > 1) || a->stride > 8) return false;
+            grids *= a->stride;
+        }
+        if (w->c / w->groups < 8) return false;           // most of a tile's columns would be empty
+        run = w->oc / w->groups;
+        if (w->groups == 1 && w->axis[2].dilation == 1) run *= egi_max64(w->axis[2].taps / w->axis[2].stride, 1);
+    }
+    return run >= EGI_CONV_LEAST_RUN && run <= 16 * EGI_KC && grids <= 16 &&
+           egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
+}
+static bool egi_conv_is_direct(const egi_conv_job *j) {
+    // A tap that leads from dx to outside of dy is multiplied by 0, and the product must be 0, too.
+    return egi_conv_may_be_direct(j) &&
+           (j->what == 0 || j->of->finite(j->width * j->w->oc, j->f));
+}
+// Plans its memory, the packed filter and the threads' copies, large enough for the largest grid; returns how many
+// bytes.
+static int64_t egi_conv_direct_plan(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const bool back = j->what == 1;
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups,
+                  run = !back ? egi_conv_run_of(w)                                  // the longest that occurs
+                        : og * (w->groups == 1 ? (w->axis[2].taps - 1) / w->axis[2].stride + 1 : 1),
+                  room = 2 * EGI_COLUMNS_BYTES / j->size / run,
+                  mr = egi_tile_best(j->of->gemm, back ? cg : og).mr;
+    j->most = egi_parallel_most();
+    j->shared = back ? egi_gemm_right_size(j->of->gemm, egi_windows_taps(w) * og, cg)
+                : egi_gemm_right_size(j->of->gemm, j->width, og);
+    j->block = egi_max64(egi_min64(EGI_CONV_BLOCK, room) / mr * mr, mr);
+    j->needs = ((j->block + 1) * run + 15) / 16 * 16;
+    return (j->shared + j->most * j->needs) * j->size;
+}
+// Runs the grids of all groups one after another, each on the threads. False without memory.
+static bool egi_conv_direct(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const bool back = j->what == 1;
+    char *memory = (char *)egi_space_take(egi_conv_direct_plan(j));
+    const int most = j->most;
+    const int64_t og = w->oc / w->groups, block = j->block, needs = j->needs;
+    const double cost = egi_gemm_cost(j->rows, j->width, og, j->size);
+    int64_t r[EGI_WINDOW_AXES], grids = 1;
+    if (!memory) return false;
+    // That the products are 0 is known of dx; of y it is found out where that costs little beside the products.
+    const bool skips = back || (j->rows >= 2 * EGI_KC && (w->axis[0].before || w->axis[1].before) &&
+                                j->of->finite(j->width * w->oc, j->f));
+    for (int i = 0; back && i < EGI_WINDOW_AXES; i++) grids *= w->axis[i].stride;
+    for (int64_t q = 0; q < grids * w->groups; q++) {
+        egi_conv_grid g;
+        memset(&g, 0, sizeof g);
+        g.of = j->of;
+        g.size = j->size;
+        g.w = *w;
+        g.group = q % w->groups;
+        for (int64_t i = EGI_WINDOW_AXES - 1, at = q / w->groups; i >= 0; at /= w->axis[i].stride, i--) {
+            r[i] = at % w->axis[i].stride;
+            g.step[i] = 1;
+            g.pixels[i] = w->axis[i].out;
+        }
+        if (back && !egi_conv_grid_back(j, r, &g)) continue;
+        if (back) egi_conv_grid_filter_back(j, r, &g, memory);
+        else
+            g.right = egi_gemm_right_make(j->of->gemm, false, j->width, og, j->f + g.group * og * j->size, w->oc,
+                                          memory);
+        g.from = back ? j->y : j->x;
+        g.to = back ? j->x : j->y;
+        g.run = egi_conv_run_of(&g.w);
+        g.rows = w->n * egi_windows_out(&g.w);
+        g.block = block;
+        g.needs = needs;
+        g.skips = skips;
+        g.space = memory + j->shared * j->size;
+        for (int t = 0; t < most; t++) egi_zero(g.run * j->size, g.space + (t * needs + block * g.run) * j->size);
+        egi_parallel_with(most, (g.rows + block - 1) / block, cost / (double)grids, egi_conv_grid_run, &g);
+    }
+    egi_space_give(memory);
+    return true;
+}
+
+// The filter's gradient by lines: df for a line of taps is the sum of products of x, shifted, and dy along the lines of
+// y. One step leads from an output's element of x to the next output's, also from line to line. Some lines at a time
+// are copied side by side with their padding, and dy is packed with zeros where x has padding between two lines. Or, if
+// y has a place for each step along a line of x, x is read where it lies, one tap at a time, and dy has zeros in the
+// places whose element lies in another line.
+typedef struct egi_conv_lines {
+    bool in_place, whole;               // x is read in place; all outputs of a line read it through all taps
+    int64_t lines, blocks, outs, pixels, elements;
+} egi_conv_lines;
+// The part of egi_conv_lines_of for lines that are read in place, which lie in one picture.
+static void egi_conv_lines_in_place(const egi_gemm_kernels *of, const egi_windows *w, egi_conv_lines *s) {
+    const egi_window *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t outs = a->in / a->stride;
+    const double bytes = (double)outs * (double)(w->oc + 16) * (double)of->size;
+    if (w->groups > 1 || h->stride > 1 || a->in % a->stride || outs < a->out || h->out * outs < 48 ||
+        bytes > 2 * EGI_COLUMNS_BYTES) return;
+    s->whole = a->dilation == 1 && a->before == 0 && (a->out - 1) * a->stride + a->taps <= a->in;
+    s->in_place = s->whole || w->c >= 48;
+    if (!s->in_place) return;
+    const int64_t most = egi_max64(egi_min64(EGI_KC / outs, (int64_t)(2 * EGI_COLUMNS_BYTES / bytes)), 1),
+                  pieces = (h->out + most - 1) / most;
+    s->outs = outs;
+    s->lines = (h->out + pieces - 1) / pieces;
+    s->blocks = w->n * w->axis[0].out * ((h->out + s->lines - 1) / s->lines);
+    s->elements = egi_gemm_right_size(of, s->lines * outs, w->oc);
+}
+// How many lines of y go at a time, and how often; each line's outputs (of dy, with zeros) and pixels (of x, where they
+// are copied); the memory, in elements. elements = 0: the gradient is made by columns.
+static egi_conv_lines egi_conv_lines_of(const egi_gemm_kernels *of, const egi_windows *w) {
+    const egi_window *a = &w->axis[2];
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, reach = (a->taps - 1) * a->dilation + 1,
+                  run = a->dilation == 1 ? a->taps * cg : cg, all = w->n * w->axis[0].out * w->axis[1].out;
+    egi_conv_lines s = { false, false, 1, 0, 0, 0, 0 };
+    if (run < 12 || reach > EGI_COLUMNS_BYTES || a->out > EGI_COLUMNS_BYTES || a->stride > EGI_KC) return s;
+    egi_conv_lines_in_place(of, w, &s);
+    if (s.in_place) return s;
+    s.outs = a->out + (reach - 1) / a->stride;
+    s.pixels = s.outs * a->stride + reach;
+    // Steps of one line in 16 KB of x, where the tile's rows stay in the nearest cache, or of half of EGI_KC.
+    const int64_t near = 16384 / (a->stride * cg * of->size),
+                  steps = egi_max64(EGI_KC / 2, egi_min64(EGI_KC, near));
+    const double bytes = ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) * (double)of->size;
+    s.lines = egi_max64(1, egi_min64(steps / s.outs, all));
+    if (bytes * (double)s.lines > 2 * EGI_COLUMNS_BYTES) s.lines = (int64_t)(2 * EGI_COLUMNS_BYTES / bytes);
+    if (!s.lines) return s;
+    s.blocks = (all + s.lines - 1) / s.lines;
+    s.elements = (s.lines * (s.pixels * cg + egi_gemm_right_size(of, s.outs, og)) + 15) / 16 * 16;
+    return s;
+}
+// Whether the pixels at both ends of the lines of x, which dy's zeros multiply, are finite. If not, these products
+// would be NaN in taps that never touch the pixels, and the gradient is made by columns.
+static bool egi_conv_ends_are_finite(const egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const egi_window *a = &w->axis[2];
+    const char *x = j->x;
+    const int64_t reach = (a->taps - 1) * a->dilation + 1, lines = w->n * w->axis[0].in * w->axis[1].in,
+                  left = egi_min64(egi_max64(reach - a->stride - a->before, 0), a->in),
+                  right = egi_min64(egi_max64(a->out * a->stride - a->before, 0), a->in);
+    for (int64_t l = 0; l < lines; l++, x += a->in * w->c * j->size)
+        if (!j->of->finite(left * w->c, x) ||
+            !j->of->finite((a->in - right) * w->c, x + right * w->c * j->size)) return false;
+    return true;
+}
+// Copies a line of x for one line of taps, with zeros for what lies outside.
+static void egi_conv_line_copy(const egi_conv_job *j, int64_t l, int64_t kd, int64_t kh, int64_t pixels, char *to) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const egi_window_line line = egi_window_line_at(w, l);
+    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation, cg = w->c / w->groups,
+                  size = j->size, pixel = cg * size;
+    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
+        egi_zero(pixels * pixel, to);
+        return;
+    }
+    const char *from = j->x + (((line.image * d->in + id) * h->in + ih) * a->in * w->c + j->group * cg) * size;
+    const int64_t left = egi_min64(a->before, pixels), n = egi_min64(a->in, pixels - left);
+    egi_zero(left * pixel, to);
+    if (w->groups == 1) memcpy(to + left * pixel, from, (size_t)(n * pixel));
+    else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * pixel, from + i * w->c * size, (size_t)pixel);
+    egi_zero((pixels - left - n) * pixel, to + (left + n) * pixel);
+}
+// Adds products of some lines to columns n0 to n1 - 1 of df (run, oc), in whole tiles: x, `step` apart, is the
+// transposed left operand, and dy is packed as the right one, in panels of `depth` rows, of which k are read.
+EGI_NOINLINE static void egi_conv_lines_tiles(const egi_conv_job *j, int64_t run, int64_t k,
+                                              const char *x, int64_t step, const char *dy, int64_t depth,
+                                              int64_t n0, int64_t n1, char *df) {
+    const int64_t og = j->w->oc / j->w->groups, size = j->size;
+    const egi_tile_kind tile = egi_tile_best(j->of->gemm, og);
+    for (int64_t pc = 0; pc < k; pc += EGI_KC)
+        for (int64_t n = n0; n < n1; n += tile.nr)
+            for (int64_t i = 0; i < run; i += tile.mr)
+                egi_tile_put(&tile, egi_min64(tile.mr, run - i), egi_min64(tile.nr, og - n),
+                                     egi_min64(EGI_KC, k - pc), x + (pc * step + i) * size, 1, step,
+                                     dy + ((n - n0) * depth + pc * tile.nr) * size, tile.nr,
+                                     df + (i * j->w->oc + n) * size, j->w->oc,
+                                     true);
+}
+// A block is s.lines lines of y and what they read, and the product's k runs over their outputs. Adds to columns n0 to
+// n1 - 1 of the group's df.
+static void egi_conv_lines_copied(const egi_conv_job *j, const egi_conv_lines *s,
+                                  int64_t block, int64_t n0, int64_t n1, char *df) {
+    const egi_windows *w = j->w;
+    const egi_tile_kind tile = egi_tile_best(j->of->gemm, w->oc / w->groups);
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, lines = w->n * w->axis[0].out * w->axis[1].out,
+                  out = w->axis[2].out, k = s->lines * s->outs, nr = tile.nr,
+                  step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
+                  run = w->axis[2].taps * cg / pieces, l0 = block * s->lines, m = egi_min64(s->lines, lines - l0),
+                  used = (m - 1) * s->outs + out;                    // of dy; after that are zeros
+    const int64_t size = j->size;
+    char *x = j->space + egi_this.slot * s->elements * size, *dy = x + s->lines * s->pixels * cg * size;
+    egi_zero(k * ((n1 - n0 + nr - 1) / nr * nr) * size, dy);
+    for (int64_t l = 0; l < m; l++)
+        egi_panel_pack_b(&tile, false, out, n1 - n0, j->y + ((l0 + l) * out * w->oc + j->group * og + n0) * size,
+                         w->oc, dy + l * s->outs * nr * size, k);
+    for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++) {
+        const int64_t kd = t / w->axis[1].taps, kh = t % w->axis[1].taps, pixels = s->outs * w->axis[2].stride;
+        for (int64_t l = 0; l < m; l++)
+            egi_conv_line_copy(j, l0 + l, kd, kh, l < m - 1 ? pixels : s->pixels, x + l * s->outs * step * size);
+        for (int64_t piece = 0; piece < pieces; piece++, df += run * w->oc * size)
+            egi_conv_lines_tiles(j, run, used, x + piece * w->axis[2].dilation * cg * size, step, dy, k, n0, n1, df);
+    }
+}
+// Packs outputs o0 to o1 - 1 of each of m lines of dy, from line l0 on, or zeros.
+EGI_NOINLINE static void egi_conv_lines_pack(const egi_conv_job *j, const egi_conv_lines *s,
+                                             int64_t l0, int64_t m, int64_t o0, int64_t o1, bool zeros,
+                                             int64_t n0, int64_t n1, char *dy) {
+    const egi_tile_kind tile = egi_tile_best(j->of->gemm, j->w->oc);
+    const int64_t oc = j->w->oc, nr = tile.nr, depth = s->lines * s->outs, size = j->size;
+    for (int64_t l = 0; l < m && o0 < o1; l++) {
+        char *to = dy + (l * s->outs + o0) * nr * size,
+             *from = j->y + (((l0 + l) * j->w->axis[2].out + o0) * oc + n0) * size;
+        if (!zeros) egi_panel_pack_b(&tile, false, o1 - o0, n1 - n0, from, oc, to, depth);
+        else for (int64_t n = n0; n < n1; n += nr) egi_zero((o1 - o0) * nr * size, to + (n - n0) * depth * size);
+    }
+}
+// The same for lines that are read in place. What lies outside of the picture is left out or multiplied by dy's zeros.
+static void egi_conv_lines_read(const egi_conv_job *j, const egi_conv_lines *s, int64_t block,
+                                int64_t n0, int64_t n1, char *df) {
+    const egi_windows *w = j->w;
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t each = (h->out + s->lines - 1) / s->lines, top = block % each * s->lines,
+                  m = egi_min64(s->lines, h->out - top), l0 = block / each * h->out + top, step = a->stride * w->c,
+                  nr = egi_tile_best(j->of->gemm, w->oc).nr, pieces = s->whole ? 1 : a->taps,
+                  run = a->taps / pieces * w->c;
+    const egi_window_line line = egi_window_line_at(w, l0);
+    const int64_t size = j->size;
+    char *dy = j->space + egi_this.slot * s->elements * size;
+    egi_conv_lines_pack(j, s, l0, m, 0, a->out, false, n0, n1, dy);
+    egi_conv_lines_pack(j, s, l0, m, a->out, s->outs, true, n0, n1, dy);
+    for (int64_t piece = 0, first = 0, end = a->out, first_before, end_before; piece < pieces; piece++) {
+        const int64_t shift = piece * a->dilation - a->before;
+        first_before = first, end_before = end;
+        egi_window_tap_range(shift, a->stride, a->in, a->out, &first, &end);
+        egi_conv_lines_pack(j, s, l0, m, 0, first_before, false, n0, n1, dy);
+        egi_conv_lines_pack(j, s, l0, m, end_before, a->out, false, n0, n1, dy);
+        egi_conv_lines_pack(j, s, l0, m, 0, first, true, n0, n1, dy);
+        egi_conv_lines_pack(j, s, l0, m, end, a->out, true, n0, n1, dy);
+        for (int64_t t = 0; t < d->taps * h->taps && first < end; t++) {
+            const int64_t id = line.d + t / h->taps * d->dilation, ih = line.h + t % h->taps * h->dilation,
+                          from = egi_max64(-ih, 0), to = egi_min64(m, h->in - ih), k0 = from * s->outs + first;
+            if (id >= 0 && id < d->in && from < to)
+                egi_conv_lines_tiles(
+                    j, run, (to - 1) * s->outs + end - k0,
+                    j->x + ((((line.image * d->in + id) * h->in + ih) * a->in + shift) * w->c + k0 * step) * size, step,
+                    dy + k0 * nr * size, s->lines * s->outs, n0, n1,
+                    df + (t * a->taps + piece) * w->c * w->oc * size);
+        }
+    }
+}
+static void egi_conv_lines_add(const egi_conv_job *j, const egi_conv_lines *s, int64_t block,
+                               int64_t n0, int64_t n1, char *df) {
+    if (s->in_place) egi_conv_lines_read(j, s, block, n0, n1, df);
+    else egi_conv_lines_copied(j, s, block, n0, n1, df);
+}
+static void egi_conv_lines_run(void *context, int64_t begin, int64_t end) {    // units: parts
+    egi_conv_job *j = (egi_conv_job *)context;
+    const egi_conv_lines s = egi_conv_lines_of(j->of->gemm, j->w);
+    const int64_t og = j->w->oc / j->w->groups;
+    for (int64_t q = begin; q < end; q++) {
+        if (q > 0 && j->group == 0) egi_zero(j->sums[q].n * j->size, j->sums[q].level[j->sums[q].count - 1]);
+        for (int64_t block = j->blocks * q / j->parts; block < j->blocks * (q + 1) / j->parts; block++) {
+            egi_conv_lines_add(j, &s, block, 0, og, j->sums[q].level[0] + j->group * og * j->size);
+            egi_levels_step(&j->sums[q], j->adds);
+        }
+    }
+}
+// Of a filter so large that there is one part: blocks j->first to j->last - 1, for some tiles of columns.
+static void egi_conv_lines_some(void *context, int64_t begin, int64_t end) {   // units: tiles of columns
+    const egi_conv_job *j = (const egi_conv_job *)context;
+    const egi_conv_lines s = egi_conv_lines_of(j->of->gemm, j->w);
+    const int64_t og = j->w->oc / j->w->groups, nr = egi_tile_best(j->of->gemm, og).nr;
+    for (int64_t block = j->first; block < j->last; block++)
+        egi_conv_lines_add(j, &s, block, begin * nr, egi_min64(end * nr, og),
+                                   j->sums[0].level[0] + j->group * og * j->size);
+}
+// Plans its memory, the threads' lines and the parts; returns how many bytes.
+static int64_t egi_conv_by_lines_plan(egi_conv_job *j, const egi_conv_lines *s) {
+    j->lines = true;
+    j->blocks = s->blocks;
+    j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
+    j->most = egi_parallel_most();
+    j->shared = j->most * s->elements + 16;
+    return (j->shared + egi_conv_parts_plan(j, j->width * j->w->oc, j->blocks)) * j->size;
+}
+// The filter's gradient of all groups by lines. False without memory.
+static bool egi_conv_filter_by_lines(egi_conv_job *j, const egi_conv_lines *s) {
+    const egi_windows *w = j->w;
+    const int64_t og = w->oc / w->groups, nr = egi_tile_best(j->of->gemm, og).nr;
+    const double cost = egi_gemm_cost(j->rows, j->width, og, j->size);
+    if (!(j->space = (char *)egi_space_take(egi_conv_by_lines_plan(j, s)))) return false;
+    egi_conv_parts_begin(j, j->width * w->oc, j->space + j->shared * j->size);
+    const int most = j->most;
+    const int64_t some = (EGI_TERMS + j->adds - 1) / j->adds;            // blocks until the next level
+    for (j->group = 0; j->group < w->groups; j->group++) {
+        if (j->parts > 1) egi_parallel_with(most, j->parts, cost, egi_conv_lines_run, j);
+        else
+            for (j->first = 0; j->first < j->blocks; j->first = j->last) {
+                j->last = egi_min64(j->first + some, j->blocks);
+                egi_parallel_with(most, (og + nr - 1) / nr, cost * (double)(j->last - j->first) / (double)j->blocks,
+                                  egi_conv_lines_some, j);
+                egi_levels_step(&j->sums[0], (j->last - j->first) * j->adds);
+            }
+    }
+    egi_conv_parts_end(j);
+    egi_space_give(j->space);
+    return true;
+}
+
+// Adds dyᵀ x of m rows to C (og, c). A panel of x is packed just before its tiles, and each tile asks for a share of
+// the rows of x and dy that the next EGI_KC steps read.
+static void egi_conv_turned(const egi_conv_job *j, int64_t m, const char *x, const char *dy, char *panel, char *c) {
+    const int64_t width = j->width, og = j->w->oc / j->w->groups, ldx = j->w->c, ldy = j->w->oc,
+                  size = j->size;
+    const egi_tile_kind tile = egi_tile_best(j->of->gemm, width);
+    const int64_t mr = tile.mr, nr = tile.nr, rows = (og + mr - 1) / mr, shares = rows * ((width + nr - 1) / nr);
+    for (int64_t p = 0; p < m; p += EGI_KC, x += EGI_KC * ldx * size, dy += EGI_KC * ldy * size) {
+        const int64_t k = egi_min64(EGI_KC, m - p), more = egi_min64(EGI_KC, m - p - k);
+        for (int64_t share = 0; share < shares; share++) {
+            const int64_t n = share / rows * nr, i = share % rows * mr, cols = egi_min64(nr, width - n);
+            if (i == 0) egi_panel_pack_b(&tile, false, k, cols, x + n * size, ldx, panel, k);
+            egi_fetch_rows(x, k * ldx * size, ldx * size, more, width * size, share, shares);
+            egi_fetch_rows(dy, k * ldy * size, ldy * size, more, og * size, share, shares);
+            egi_tile_put(&tile, egi_min64(mr, og - i), cols, k, dy + i * size, 1, ldy, panel, nr,
+                         c + (i * width + n) * size,
+                                 width, true);
+        }
+    }
+}
+// The product that adds what m rows of columns give to df.
+static egi_gemm_call egi_conv_product(const egi_conv_job *j, int64_t m, const char *columns, const char *dy, char *df) {
+    const int64_t oc = j->w->oc, og = oc / j->w->groups, ld = j->direct ? j->w->c : j->width;
+    const egi_gemm_call g = { j->of->gemm, true, false, true, false, j->width, og, m, ld, oc, oc,
+                              columns, dy, NULL, df };
+    return g;
+}
+// Plans the memory of the convolutions that are products: the packed filter, the threads' columns and what their
+// products take, and the parts; returns how many bytes.
+static int64_t egi_conv_products_plan(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    const int64_t og = w->oc / w->groups, width = j->width,
+                  block = j->direct ? 4 * EGI_KC : EGI_COLUMNS_BYTES / j->size / width;
+    j->block = egi_min64(j->direct && j->what == 2 ? block
+                         : egi_max64(block / EGI_MOST_MR * EGI_MOST_MR, EGI_MOST_MR), j->rows);
+    j->most = egi_parallel_most();
+    j->shared = j->what == 0   ? egi_gemm_right_size(j->of->gemm, width, og)
+                : j->what == 1 ? egi_gemm_right_size(j->of->gemm, og, width) : 0;
+    j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
+    // Of x and dy the wider one is the right operand, which is read by vectors, if both fit the caches twice.
+    j->turned = j->what == 2 && j->direct && width > og && og >= EGI_MR && width + og <= 512;
+    const egi_gemm_call product = egi_conv_product(j, j->block, NULL, NULL, NULL);
+    j->needs = j->turned ? EGI_TILE_BYTES / j->size * EGI_KC
+               : j->what == 2 ? (egi_gemm_needs(&product) + 16) / 16 * 16 : 0;
+    j->adds = (j->block + EGI_KC - 1) / EGI_KC;
+    int64_t elements = j->shared + j->most * (j->columns + j->needs) + 16;
+    if (j->what == 2)
+        elements += egi_conv_parts_plan(j, width * w->oc, j->block ? (j->rows + j->block - 1) / j->block : 0);
+    return elements * j->size;
+}
+// How many rows of columns are made, or read, at once.
+static int64_t egi_conv_step(const egi_conv_job *j, int64_t left) {
+    return egi_min64(j->what == 2 && j->direct ? EGI_TERMS * EGI_KC : j->block, left);
+}
+// Rows [r, end) of one group, a block at a time.
+static bool egi_conv_rows(egi_conv_job *j, int64_t r, int64_t end, egi_levels *sum) {
+    const egi_windows *w = j->w;
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, width = j->width, ld = j->direct ? w->c : width;
+    const int64_t size = j->size;
+    char *columns = j->space + egi_this.slot * (j->columns + j->needs) * size;
+    for (int64_t m; r < end; r += m) {
+        m = egi_conv_step(j, end - r);
+        char *yr = j->y + (r * w->oc + j->group * og) * size,
+             *cols = j->direct ? j->x + (r * w->c + j->group * cg) * size : columns;
+        const bool moves = !j->direct && width > 0;
+        if (j->what != 1 && moves) egi_conv_columns(j->of, w, j->group, r, r + m, j->x, cols, false);
+        if (j->what == 0) egi_gemm_by(&j->right, m, cols, ld, yr, w->oc, false);
+        if (j->what == 1) egi_gemm_by(&j->right, m, yr, w->oc, cols, ld, false);
+        if (j->what == 2 && j->turned)
+            egi_conv_turned(j, m, cols, yr, columns, sum->level[0] + j->group * og * width * size);
+        else if (j->what == 2) {
+            const egi_gemm_call g = egi_conv_product(j, m, cols, yr, sum->level[0] + j->group * og * size);
+            if (!egi_gemm(&g, j->parts > 1 ? columns + j->columns * size : NULL)) return false;
+        }
+        if (j->what == 1 && moves) egi_conv_columns(j->of, w, j->group, r, r + m, j->x, cols, true);
+        if (sum) egi_levels_step(sum, (m + EGI_KC - 1) / EGI_KC);
+    }
+    return true;
+}
+// The rows of a unit: a block's or, for the gradient of x, whole pictures', so that what is added to an element of x
+// comes in the order of one block's rows.
+static int64_t egi_conv_each(const egi_conv_job *j) {
+    const int64_t out = egi_max64(egi_windows_out(j->w), 1);
+    return j->what == 0 ? j->block : egi_max64(j->block / out, 1) * out;
+}
+// Units: egi_conv_each() rows, or the parts of the filter's gradient.
+static void egi_conv_products_run(void *context, int64_t begin, int64_t end) {
+    egi_conv_job *j = (egi_conv_job *)context;
+    const int64_t each = egi_conv_each(j), blocks = (j->rows + j->block - 1) / j->block;
+    bool ok = true;
+    for (int64_t q = begin; ok && q < end; q++)
+        if (j->what < 2) ok = egi_conv_rows(j, q * each, egi_min64((q + 1) * each, j->rows), NULL);
+        else
+            ok = egi_conv_rows(j, blocks * q / j->parts * j->block,
+                                       egi_min64(blocks * (q + 1) / j->parts * j->block, j->rows), &j->sums[q]);
+    if (!ok) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+}
+// The common part of these convolutions: memory, and the groups one after another.
+static bool egi_conv_products(egi_conv_job *j) {
+    const egi_windows *w = j->w;
+    char *memory = (char *)egi_space_take(egi_conv_products_plan(j));
+    const int most = j->most;
+    const int64_t og = w->oc / w->groups, width = j->width;
+    const double cost = egi_gemm_cost(j->rows, width, og, j->size);
+    if (!memory) return false;
+    j->space = memory + j->shared * j->size;
+    if (j->what == 2)
+        egi_conv_parts_begin(j, width * w->oc, j->space + (most * (j->columns + j->needs) + 16) * j->size);
+    for (j->group = 0; j->group < w->groups && !j->failed; j->group++) {
+        const char *f = j->f + j->group * og * j->size;
+        if (j->what == 0) j->right = egi_gemm_right_make(j->of->gemm, false, width, og, f, w->oc, memory);
+        if (j->what == 1) j->right = egi_gemm_right_make(j->of->gemm, true, og, width, f, w->oc, memory);
+        const int64_t each = egi_conv_each(j);
+        // the gradient of a filter so large that there is one part is divided by its products
+        if (j->what == 2 && j->parts == 1) j->failed = !egi_conv_rows(j, 0, j->rows, &j->sums[0]);
+        else
+            egi_parallel_with(most, j->what < 2 ? (j->rows + each - 1) / each : j->parts, cost, egi_conv_products_run,
+                              j);
+    }
+    if (j->what == 2) egi_conv_parts_end(j);
+    egi_space_give(memory);
+    return !j->failed;
+}
+// Begins a job; `what` names the array that is written. True: it is depthwise.
+static bool egi_conv_job_begin(egi_conv_job *j, const egi_conv_kernels *of, const egi_windows *w, int what) {
+    const int64_t cg = w->c / w->groups;
+    memset(j, 0, sizeof *j);
+    j->of = of, j->size = of->gemm->size;
+    j->w = w, j->what = what;
+    j->width = egi_windows_taps(w) * cg;
+    j->rows = w->n * egi_windows_out(w);
+    j->direct = egi_windows_are_pixels(w);
+    return cg == 1 && w->groups > 1;
+}
+// The bytes of workspace that egi_conv_compute takes: of the ways that it may go, by the values of x and f, the larger
+// one's.
+static int64_t egi_conv_space(const egi_conv_kernels *of, const egi_windows *w, int what) {
+    egi_conv_job j;
+    const bool depthwise = egi_conv_job_begin(&j, of, w, what);
+    if (j.rows == 0 || j.width == 0 || w->oc == 0) return 0;
+    const egi_conv_lines lines = egi_conv_lines_of(j.of->gemm, w);
+    int64_t bytes = 0;
+    if (depthwise) bytes = egi_conv_depthwise_plan(&j);
+    else if (!j.direct && what < 2 && egi_conv_may_be_direct(&j)) bytes = egi_conv_direct_plan(&j);
+    else if (!j.direct && what == 2 && lines.elements) bytes = egi_conv_by_lines_plan(&j, &lines);
+    if (bytes) bytes = egi_space_of(bytes);
+    if (depthwise || (bytes && what == 0)) return bytes;
+    egi_conv_job_begin(&j, of, w, what);
+    int64_t products = egi_space_of(egi_conv_products_plan(&j));
+    if (what == 2 && j.parts == 1) {                       // see egi_conv_rows
+        const egi_gemm_call g = egi_conv_product(&j, egi_conv_step(&j, j.rows), NULL, NULL, NULL);
+        products += egi_gemm_space(&g);
+    }
+    return egi_max64(bytes, products);
+}
+// The three convolutions. False without memory.
+static bool egi_conv_compute(const egi_conv_kernels *of, const egi_windows *w, char *x, char *f, char *y, int what) {
+    egi_conv_job j;
+    const bool depthwise = egi_conv_job_begin(&j, of, w, what);
+    j.x = x, j.f = f, j.y = y;
+    const bool direct = !depthwise && !j.direct && what < 2 && egi_conv_is_direct(&j);
+    // The result is cleared first if terms are added to it, or if not all of it is written: with strides above the
+    // taps, no output reads some elements of x, whose gradient is 0.
+    const bool alike = depthwise && w->c == w->oc;
+    bool whole = j.rows > 0 && w->oc > 0 && (depthwise ? alike : direct || j.direct);   // each element is written
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) whole = whole && w->axis[i].stride <= w->axis[i].taps;
+    if (what == 1 && !whole) egi_zero(w->n * egi_windows_in(w) * w->c * j.size, x);
+    if (what == 2) egi_zero(j.width * w->oc * j.size, f);
+    if (what == 0 && (j.width == 0 || (depthwise && !alike))) egi_zero(j.rows * w->oc * j.size, y);
+    if (j.rows == 0 || j.width == 0 || w->oc == 0) return true;
+    if (depthwise) return egi_conv_depthwise(&j);
+    if (direct) return egi_conv_direct(&j);
+    const egi_conv_lines lines = egi_conv_lines_of(j.of->gemm, w);
+    if (!j.direct && what == 2 && lines.elements && egi_conv_ends_are_finite(&j))
+        return egi_conv_filter_by_lines(&j, &lines);
+    return egi_conv_products(&j);
+}
+
+// Integers wrap around, as they do in NumPy: the arithmetic is done unsigned. They have neither bias nor accumulation.
+#define EGI_PLAIN_INT(SUFFIX, T, U) \
+    static void egi_gemm_plain##SUFFIX(const egi_gemm_call *g) { \
+        const T *a = (const T *)(const void *)g->a, *b = (const T *)(const void *)g->b; \
+        T *c = (T *)(void *)g->c; \
+        memset(c, 0, (size_t)(g->m * g->n) * sizeof *c); \
+        for (int64_t i = 0; i < g->m; i++, c += g->n) \
+            for (int64_t q = 0; q < g->k; q++) { \
+                const U aiq = (U)(g->ta ? a[q * g->lda + i] : a[i * g->lda + q]); \
+                const T *bq = g->tb ? b + q : b + q * g->ldb; \
+                const int64_t step = g->tb ? g->ldb : 1; \
+                for (int64_t j = 0; j < g->n; j++) c[j] = (T)((U)c[j] + aiq * (U)bq[j * step]); \
+            } \
+    } \
+    EGI_OBJECTS static const egi_gemm_kernels egi_gemm_kernels##SUFFIX = { \
+        sizeof(T), egi_gemm_plain##SUFFIX, NULL, { NULL, 0, 0, 0 }, { NULL, 0, 0, 0 }, { NULL, 0, 0, 0 }, NULL, NULL, \
+        NULL, NULL };
+EGI_PLAIN_INT(_i32, int32_t, uint32_t)
+EGI_PLAIN_INT(_i64, int64_t, uint64_t)
+#undef EGI_PLAIN_INT
+
 // A cell: a step of a recurrent layer for one row of the batch.
 typedef struct egi_cell_row_f32 egi_cell_row_f32;
 typedef struct egi_cell_row_f64 egi_cell_row_f64;
@@ -15354,6 +16856,11 @@ EGI_NOINLINE static void egi_plane_turn_u64(char *to_data, int64_t to_row, const
                 *(vec *)(t + (r + 1) * to_row + i) = egi_highs_u64(v0, v1);
             }
 }
+// The same for elements of `size` bytes, 4 or 8.
+static void egi_plane_turn(char *to, int64_t to_row, const char *from, int64_t from_step, int64_t rows, int64_t n,
+                           int size) {
+    (size == 4 || !egi_dtypes_reached ? egi_plane_turn_u32 : egi_plane_turn_u64)(to, to_row, from, from_step, rows, n);
+}
 // Copies rows by n elements of `size` bytes: row by row if rows are long or few; by turned vectors if neighbours lie
 // crosswise in the two planes; else by tiles.
 static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
@@ -15367,8 +16874,7 @@ static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char
     }
     if (turned && to_step == 1 && size >= 4 && rows >= 4 && n >= EGI_TURN) {
         const int64_t turn_rows = rows / 4 * 4, turn_n = n / EGI_TURN * EGI_TURN;
-        (size == 4 || !egi_dtypes_reached ? egi_plane_turn_u32 : egi_plane_turn_u64)(to, to_row, from, from_step,
-                                                                                     turn_rows, turn_n);
+        egi_plane_turn(to, to_row, from, from_step, turn_rows, turn_n, size);
         egi_plane_copy(to + turn_n * size, to_row, 1, from + turn_n * from_step * size, 1, from_step, turn_rows,
                        n - turn_n, size);
         to += turn_rows * to_row * size;
@@ -16756,82 +18262,73 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
     return index;
 }
 EGI_TERSE
+// A dtype's products. These are branches and no table, so that a compiler or linker can leave out the products of a
+// program that makes float32 alone (EGI_REACHED_LATER).
+static const egi_gemm_kernels *egi_gemm_kernels_of(int dtype) {
+    return dtype == EG_FLOAT32 || !egi_dtypes_reached ? egi_gemm_kernels_get_f32()
+           : dtype == EG_FLOAT64 ? egi_gemm_kernels_get_f64()
+           : dtype == EG_INT32 ? &egi_gemm_kernels_i32
+           : &egi_gemm_kernels_i64;
+}
 // One product of matrices for each index of the batch. A broadcast batch axis has the stride 0.
-// bias: a row that is added to each row of the result, before p->relu, or NULL.
-typedef bool egi_matmul_product(const egi_matmul_parameters *p, const void *a, const void *b, const void *bias, void *c,
-                                void *given);
 typedef struct egi_matmul_job {
     const egi_matmul_parameters *p;
-    egi_matmul_product *product;
-    const char *a, *b, *bias;
-    char *c, *space;                                // space: for the threads' products, or NULL: they allocate
-    int64_t size, needs;                            // bytes: of an element, of a thread's memory
+    egi_gemm_call first;                            // the batch's first product
+    char *space;                                    // for the threads' products, or NULL: they allocate
+    int64_t batches, needs;                         // how many; the bytes of a thread's memory
+    double cost;
+    int most;                                       // threads
     bool failed;                                    // atomic: there is no memory
 } egi_matmul_job;
 // Computes products begin .. end - 1 of the batch. On the team, each thread packs into its part of job->space.
 static void egi_matmul_run(void *context, int64_t begin, int64_t end) {
     egi_matmul_job *job = (egi_matmul_job *)context;
     const egi_matmul_parameters *p = job->p;
+    const int64_t size = job->first.of->size;
+    egi_gemm_call g = job->first;
     char *space = job->space ? job->space + egi_this.slot * job->needs : NULL;
     int64_t index[EG_MAX_RANK] = { 0 };
     for (int64_t i = p->batch_rank - 1, k = begin; i >= 0; k /= p->batch[i], i--) index[i] = k % p->batch[i];
     for (int64_t k = begin; k < end; k++) {
         int64_t oa = 0, ob = 0;
         for (int i = 0; i < p->batch_rank; i++) { oa += index[i] * p->a_strides[i]; ob += index[i] * p->b_strides[i]; }
-        if (!job->product(p, job->a + oa * job->size, job->b + ob * job->size, job->bias,
-                          job->c + k * p->m * p->n * job->size, space))
-            __atomic_store_n(&job->failed, true, __ATOMIC_RELAXED);
+        g.a = job->first.a + oa * size;
+        g.b = job->first.b + ob * size;
+        g.c = job->first.c + k * p->m * p->n * size;
+        if (!egi_gemm(&g, space)) __atomic_store_n(&job->failed, true, __ATOMIC_RELAXED);
         for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
     }
 }
-// A dtype's product. These are branches and no table, so that a compiler or linker can leave out the products of a
-// program that makes float32 alone (EGI_REACHED_LATER).
-static egi_matmul_product *egi_cpu_product_of(int dtype) {
-    return dtype == EG_FLOAT32 || !egi_dtypes_reached ? egi_cpu_product_f32
-           : dtype == EG_FLOAT64 ? egi_cpu_product_f64
-           : dtype == EG_INT32 ? egi_cpu_product_i32
-           : egi_cpu_product_i64;
-}
-// The elements of memory that it needs of a thread.
-static int64_t egi_cpu_product_needs(int dtype, const egi_matmul_parameters *p) {
-    if (dtype == EG_FLOAT32) return egi_gemm_needs_f32(p->ta, p->tb, p->m, p->n, p->k, p->ldb);
-    if (dtype != EG_FLOAT64 || !egi_dtypes_reached) return 0;
-    return egi_gemm_needs_f64(p->ta, p->tb, p->m, p->n, p->k, p->ldb);
-}
 // Plans a batch of products: of many, whole ones are divided among threads, each with `needs` bytes; of a few, each is
-// divided itself, and needs is 0. Returns how many there are.
-static int64_t egi_cpu_batch_plan(const egi_matmul_parameters *p, int dtype, int most, double *cost, int64_t *needs) {
-    int64_t batches = 1;
-    for (int i = 0; i < p->batch_rank; i++) batches *= p->batch[i];
-    *cost = egi_gemm_cost_f32(p->m, p->n, p->k) * (double)batches;
-    *needs = 0;
-    if (batches >= 2 * most && most > 1 && *cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC)
-        *needs = (64 + egi_dtypes[dtype].size * egi_cpu_product_needs(dtype, p)) / 64 * 64;
-    return batches;
+// divided itself, and needs is 0.
+static void egi_matmul_plan(egi_matmul_job *job, const egi_args *args) {
+    const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
+    const egi_gemm_call first = { egi_gemm_kernels_of(args->in[0]->dtype), p->ta, p->tb, false, p->relu, p->m, p->n,
+                                  p->k, p->lda, p->ldb, p->n, args->in[0]->data, args->in[1]->data,
+                                  args->in[2] ? args->in[2]->data : NULL, args->out[0]->data };
+    memset(job, 0, sizeof *job);
+    job->p = p;
+    job->first = first;
+    job->most = egi_parallel_most();
+    job->batches = 1;
+    for (int i = 0; i < p->batch_rank; i++) job->batches *= p->batch[i];
+    job->cost = egi_gemm_cost_of(&first) * (double)job->batches;
+    if (job->batches >= 2 * job->most && job->most > 1 && job->cost >= EGI_TEAM_LEAST && p->k <= EGI_TERMS * EGI_KC)
+        job->needs = (64 + (first.of->small ? egi_gemm_needs(&first) * first.of->size : 0)) / 64 * 64;
 }
 static int64_t egi_space_matmul(const egi_args *args) {
-    const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
-    const int dtype = args->in[0]->dtype, most = egi_parallel_most();
-    double cost;
-    int64_t needs;
-    egi_cpu_batch_plan(p, dtype, most, &cost, &needs);
-    return needs ? egi_space_of(needs * most)
-           : dtype == EG_FLOAT32 ? egi_gemm_space_f32(p->ta, p->tb, p->m, p->n, p->k, p->lda, p->ldb, p->n)
-           : dtype == EG_FLOAT64 ? egi_gemm_space_f64(p->ta, p->tb, p->m, p->n, p->k, p->lda, p->ldb, p->n) : 0;
+    egi_matmul_job job;
+    egi_matmul_plan(&job, args);
+    return job.needs ? egi_space_of(job.needs * job.most) : egi_gemm_space(&job.first);
 }
 // Products of matrices or of batches of matrices. False without memory.
 static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
-    const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
-    const eg_tensor *x = args->in[0], *y = args->in[1];
-    const int dtype = x->dtype, most = egi_parallel_most();
-    double cost;
-    egi_matmul_job job = { p, egi_cpu_product_of(dtype), x->data, y->data, args->in[2] ? args->in[2]->data : NULL,
-                           args->out[0]->data, NULL, egi_dtypes[dtype].size, 0, false };
-    const int64_t batches = egi_cpu_batch_plan(p, dtype, most, &cost, &job.needs);
+    egi_matmul_job job;
     (void)b;
-    if (job.needs) job.space = (char *)egi_space_take(job.needs * most);
-    if (job.space) egi_parallel_with(most, batches, cost, egi_matmul_run, &job);
-    else egi_matmul_run(&job, 0, batches);
+    egi_matmul_plan(&job, args);
+    if (job.needs) job.space = (char *)egi_space_take(job.needs * job.most);
+    if (job.space) egi_parallel_with(job.most, job.batches, job.cost, egi_matmul_run, &job);
+    else egi_matmul_run(&job, 0, job.batches);
     egi_space_give(job.space);
     return !job.failed || egi_memory_fail("matmul", 0);
 }
@@ -16880,18 +18377,31 @@ static bool egi_cpu_conv_widens(const egi_conv_parameters *p) {
                           : p->kind == EGI_CONV_INPUT ? w->oc / groups : 0;
     return (adds && taps > EGI_TERMS) || terms > most;
 }
+static const egi_conv_kernels *egi_conv_kernels_of(int dtype) {
+    return dtype == EG_FLOAT32 ? egi_conv_kernels_get_f32() : egi_conv_kernels_get_f64();
+}
 static int64_t egi_space_conv(const egi_args *args) {
     const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
-    if (args->in[0]->dtype != EG_FLOAT32) return egi_conv_space_f64(&p->windows, (int)p->kind);
-    return !egi_cpu_conv_widens(p) ? egi_conv_space_f32(&p->windows, (int)p->kind)
-           : egi_space_of(egi_cpu_in_float64_bytes(args)) + egi_conv_space_f64(&p->windows, (int)p->kind);
+    const bool widens = args->in[0]->dtype == EG_FLOAT32 && egi_cpu_conv_widens(p);
+    return (widens ? egi_space_of(egi_cpu_in_float64_bytes(args)) : 0) +
+           egi_conv_space(egi_conv_kernels_of(widens ? (int)EG_FLOAT64 : args->in[0]->dtype), &p->windows,
+                          (int)p->kind);
 }
-// A convolution or one of its gradients.
+// A convolution or one of its gradients: in[] are x and f; dy and f (also for a transposed convolution); or x and dy.
+static bool egi_cpu_conv_in(const egi_args *args) {
+    const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
+    const egi_conv_kernels *of = egi_conv_kernels_of(args->in[0]->dtype);
+    char *a = args->in[0]->data, *b = args->in[1]->data, *out = args->out[0]->data;
+    const bool ok = p->kind == EGI_CONV_FORWARD ? egi_conv_compute(of, &p->windows, a, b, out, 0)
+                    : p->kind == EGI_CONV_INPUT ? egi_conv_compute(of, &p->windows, out, b, a, 1)
+                                                : egi_conv_compute(of, &p->windows, a, out, b, 2);
+    return ok || egi_memory_fail(args->op->name, 0);
+}
+// The same in the dtype that is exact enough.
 static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     (void)b;
-    if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_conv_f64(args);
-    return egi_cpu_conv_widens((const egi_conv_parameters *)args->parameters)
-           ? egi_cpu_in_float64(args, egi_cpu_conv_f64) : egi_cpu_conv_f32(args);
+    return args->in[0]->dtype == EG_FLOAT32 && egi_cpu_conv_widens((const egi_conv_parameters *)args->parameters)
+           ? egi_cpu_in_float64(args, egi_cpu_conv_in) : egi_cpu_conv_in(args);
 }
 // Whether float32 is pooled in float64, since too many terms would be added; and how far apart in x, in pixels, the
 // first and last element of a window may lie (doubles, since the products may exceed 2^63).
@@ -55310,7 +56820,8 @@ EGI_AS_TOLD
 #define EGI_EXP_T(x) egi_choosef(fabsf(x) > 104.0f, 0, egi_exp_below(EGI_IS_WIDE || EGI_FUSES, x))
 #define EGI_TANH_T(x) egi_tanh_as(EGI_IS_WIDE || EGI_FUSES, x)
 #define EGI_SIGMOID_T(x) egi_sigmoid_as(EGI_IS_WIDE || EGI_FUSES, x)
-#define EGI_CBLAS_GEMM cblas_sgemm
+#define EGI_GEMM_PLAIN egi_gemm_plain_f32
+#define EGI_ELEMENTS_ADD egi_elements_add_f32
 #define EGI_CELL_ROW egi_cell_row_f32
 #elif EGI_TYPE == 2 || EGI_TYPE == 5
 #define EGI_T double
@@ -55323,7 +56834,8 @@ EGI_AS_TOLD
 #define EGI_EXP_T(x) egi_exp_as_64(0, x)
 #define EGI_TANH_T(x) egi_tanh_as_64(0, x)
 #define EGI_SIGMOID_T(x) egi_sigmoid_as_64(0, x)
-#define EGI_CBLAS_GEMM cblas_dgemm
+#define EGI_GEMM_PLAIN egi_gemm_plain_f64
+#define EGI_ELEMENTS_ADD egi_elements_add_f64
 #define EGI_CELL_ROW egi_cell_row_f64
 #endif
 #if !EGI_IS_WIDE
@@ -55376,15 +56888,17 @@ EGI_TERSE
 #define EGI_SIX(of, ...) \
     of(0, __VA_ARGS__) of(1, __VA_ARGS__) of(2, __VA_ARGS__) of(3, __VA_ARGS__) of(4, __VA_ARGS__) of(5, __VA_ARGS__)
 #define EGI_EIGHT(of, ...) EGI_SIX(of, __VA_ARGS__) of(6, __VA_ARGS__) of(7, __VA_ARGS__)
-#define EGI_OF_ROW(i, VEC) const EGI_T *a##i = a[i]; VEC c##i##0 = {0}, c##i##1 = c##i##0;
+#define EGI_OF_ROW(i, VEC) const EGI_T *a##i = (const EGI_T *)a[i]; VEC c##i##0 = {0}, c##i##1 = c##i##0;
 #define EGI_STEP(i, VEC, SPLAT, FMA) \
     { VEC s = SPLAT(a##i[o]); c##i##0 = FMA(s, b0, c##i##0); c##i##1 = FMA(s, b1, c##i##1); }
 #define EGI_TAKE(i, VEC) c##i##0 += *(VEC *)(c + i * ldc), c##i##1 += *(VEC *)(c + i * ldc + LANES);
 #define EGI_PUT(i, VEC) *(VEC *)(c + i * ldc) = c##i##0, *(VEC *)(c + i * ldc + LANES) = c##i##1;
 #define EGI_TILE(EACH, VEC, SPLAT, FMA, END) \
-    (int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c, int64_t ldc, \
+    (int64_t k, const void *const *a, int64_t astep, const void *right, int64_t bstep, void *to, int64_t ldc, \
      bool accumulate) { \
         enum { LANES = (int)(sizeof(VEC) / sizeof(EGI_T)) }; \
+        const EGI_T *b = (const EGI_T *)right; \
+        EGI_T *c = (EGI_T *)to; \
         EACH(EGI_OF_ROW, VEC) \
         for (int64_t o = 0; k > 0; k--, o += astep, b += bstep) { \
             VEC b0 = *(const VEC *)b, b1 = *(const VEC *)(b + LANES); \
@@ -55406,12 +56920,14 @@ EGI_AVX512 static void EGI_TILE_64 EGI_TILE(EGI_EIGHT, EGI_VEC_64, EGI_SPLAT_64,
 #if EGI_IS_WIDE
 // The same for one vector of columns: eight sums are as many as two instructions of four steps need, and more rows
 // would take more registers than there are for their addresses.
-#define EGI_OF_ROW(i, VEC) const EGI_T *a##i = a[i]; VEC c##i = {0};
+#define EGI_OF_ROW(i, VEC) const EGI_T *a##i = (const EGI_T *)a[i]; VEC c##i = {0};
 #define EGI_STEP(i, VEC) { VEC s = EGI_SPLAT_64(a##i[o]); c##i = EGI_VFMA_64(s, b0, c##i); }
 #define EGI_TAKE(i, VEC) c##i += *(VEC *)(c + i * ldc);
 #define EGI_PUT(i, VEC) *(VEC *)(c + i * ldc) = c##i;
-EGI_AVX512 static void EGI_TILE_NARROW(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep,
-                                       EGI_T *c, int64_t ldc, bool accumulate) {
+EGI_AVX512 static void EGI_TILE_NARROW(int64_t k, const void *const *a, int64_t astep, const void *right,
+                                       int64_t bstep, void *to, int64_t ldc, bool accumulate) {
+    const EGI_T *b = (const EGI_T *)right;
+    EGI_T *c = (EGI_T *)to;
     EGI_EIGHT(EGI_OF_ROW, EGI_VEC_64)
     for (int64_t o = 0; k > 0; k--, o += astep, b += bstep) {
         EGI_VEC_64 b0 = *(const EGI_VEC_64 *)b;
@@ -55468,10 +56984,22 @@ EGI_TARGET_FMA EGI_NOINLINE static EGI_T EGI_TN(egi_dot_in_vectors)(int64_t n, c
 }
 #undef EGI_DOT
 #undef EGI_DOT_2
+// The products of rows of n elements with x, or these added to y.
+static void EGI_TN(egi_dots)(int64_t rows, int64_t n, const void *a, int64_t lda, const void *x, void *to,
+                             bool accumulate) {
+    const EGI_T *row = (const EGI_T *)a;
+    EGI_T *y = (EGI_T *)to;
+    for (int64_t i = 0; i < rows; i++, row += lda) {
+        const EGI_T s = EGI_TN(egi_dot_in_vectors)(n, row, (const EGI_T *)x);
+        y[i] = accumulate ? y[i] + s : s;
+    }
+}
 // y[i] += the sum over r of s[r] * x[r * step + i], four rows at a time.
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t rows, const EGI_T *s, const EGI_T *x,
-                                                             int64_t step, EGI_T *EGI_RESTRICT y) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t rows, const void *factors,
+                                                             const void *from, int64_t step, void *to_row) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    const EGI_T *s = (const EGI_T *)factors, *x = (const EGI_T *)from;
+    EGI_T *EGI_RESTRICT y = (EGI_T *)to_row;
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4, x += 4 * step) {
         const EGI_T *x1 = x + step, *x2 = x1 + step, *x3 = x2 + step, t0 = s[r], t1 = s[r + 1], t2 = s[r + 2],
@@ -55497,15 +57025,17 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_add)(int64_t n, int64_t 
     }
     EGI_VECTORS_END
 }
+#define EGI_TAP(x) ((const EGI_T *)x[t] + i)
 // y[i] = the sum over t of x[t][i] * f[t][i]; with `add`, y[i] += it.
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t count, const EGI_T *const *x,
-                                                             const EGI_T *const *f, EGI_T *y, bool add) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t count, const void *const *x,
+                                                             const void *const *f, void *out, bool add) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    EGI_T *y = (EGI_T *)out;
     int64_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
         EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, *to = (EGI_VEC *)(y + i);
         for (int64_t t = 0; t < count; t++) {
-            const EGI_VEC *u = (const EGI_VEC *)(x[t] + i), *v = (const EGI_VEC *)(f[t] + i);
+            const EGI_VEC *u = (const EGI_VEC *)EGI_TAP(x), *v = (const EGI_VEC *)EGI_TAP(f);
             s0 = EGI_VFMA(u[0], v[0], s0);
             s1 = EGI_VFMA(u[1], v[1], s1);
             s2 = EGI_VFMA(u[2], v[2], s2);
@@ -55517,27 +57047,28 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum)(int64_t n, int64_t 
     for (; i + L <= n; i += L) {
         EGI_VEC s = {0};
         for (int64_t t = 0; t < count; t++)
-            s = EGI_VFMA(*(const EGI_VEC *)(x[t] + i), *(const EGI_VEC *)(f[t] + i), s);
+            s = EGI_VFMA(*(const EGI_VEC *)EGI_TAP(x), *(const EGI_VEC *)EGI_TAP(f), s);
         if (add) s += *(EGI_VEC *)(y + i);
         *(EGI_VEC *)(y + i) = s;
     }
     for (; i < n; i++) {
         EGI_T s = 0;
-        for (int64_t t = 0; t < count; t++) s = EGI_FMA_ONE(x[t][i], f[t][i], s);
+        for (int64_t t = 0; t < count; t++) s = EGI_FMA_ONE(*EGI_TAP(x), *EGI_TAP(f), s);
         y[i] = add ? y[i] + s : s;
     }
     EGI_VECTORS_END
 }
 // The same for four outputs of n elements, whole pairs of vectors, one after the other in y. Their x[t] lie `step`
 // elements apart, and each vector of a filter is read once for all four.
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int64_t count, const EGI_T *const *x,
-                                                                  int64_t step, const EGI_T *const *f, EGI_T *y) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int64_t count, const void *const *x,
+                                                                  int64_t step, const void *const *f, void *out) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    EGI_T *y = (EGI_T *)out;
     for (int64_t i = 0; i < n; i += 2 * L) {
         EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
         for (int64_t t = 0; t < count; t++) {
-            const EGI_T *u = x[t] + i;
-            const EGI_VEC v = *(const EGI_VEC *)(f[t] + i), w = *(const EGI_VEC *)(f[t] + i + L);
+            const EGI_T *u = EGI_TAP(x);
+            const EGI_VEC v = *(const EGI_VEC *)EGI_TAP(f), w = *(const EGI_VEC *)(EGI_TAP(f) + L);
             s0 = EGI_VFMA(*(const EGI_VEC *)u, v, s0);
             t0 = EGI_VFMA(*(const EGI_VEC *)(u + L), w, t0);
             s1 = EGI_VFMA(*(const EGI_VEC *)(u + step), v, s1);
@@ -55547,7 +57078,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int
             s3 = EGI_VFMA(*(const EGI_VEC *)(u + 3 * step), v, s3);
             t3 = EGI_VFMA(*(const EGI_VEC *)(u + 3 * step + L), w, t3);
         }
-        for (int64_t o = 0; o < 4 && count > 0; o++) egi_fetch(x[count - 1] + o * step + i, 64);
+        for (int64_t o = 0; o < 4 && count > 0; o++) egi_fetch((const EGI_T *)x[count - 1] + o * step + i, 64);
         for (int64_t o = 0; o < 4; o++) egi_fetch(y + o * n + i, 64);
         EGI_T *to = y + i;
         *(EGI_VEC *)to = s0, *(EGI_VEC *)(to + L) = t0, to += n;
@@ -55557,12 +57088,16 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_taps_sum_four)(int64_t n, int
     }
     EGI_VECTORS_END
 }
-// C (m,n) = op(A) op(B), or C += with accumulate, for 1 < n <= a vector's elements and k <= EGI_SMALL_SIDE. The steps
-// lead from row to row and from column to column of op(A) and op(B).
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_small)(
-    int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t arow, int64_t astep, const EGI_T *b, int64_t brow,
-    int64_t bstep, EGI_T *c, int64_t ldc, bool accumulate) {
+#undef EGI_TAP
+// A product of 1 < n <= a vector's elements and k <= EGI_SMALL_SIDE.
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_gemm_small)(const egi_gemm_call *g) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    const int64_t m = g->m, n = g->n, k = g->k, arow = g->ta ? 1 : g->lda, astep = g->ta ? g->lda : 1,
+                  bstep = g->tb ? g->ldb : 1;
+    const bool accumulate = g->accumulate;
+    const EGI_T *a = (const EGI_T *)(const void *)g->a, *b = (const EGI_T *)(const void *)g->b;
+    EGI_T *c = (EGI_T *)(void *)g->c;
+    int64_t brow = g->tb ? 1 : g->ldb;
     // Rows of op(B) that are shorter than a vector, or whose elements are not neighbours, are first copied into whole
     // vectors. Four rows of A go at a time; if fewer are left, the last step repeats its first row, whose sum is not
     // stored.
@@ -55586,7 +57121,7 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_small)(
             s[3] = EGI_VFMA(t3, t, s[3]);
         }
         for (int64_t r = 0; r < 4 && i + r < m; r++) {
-            EGI_T *to = c + (i + r) * ldc;
+            EGI_T *to = c + (i + r) * g->ldc;
             if (n == L && accumulate) *(EGI_VEC *)to += s[r];
             else if (n == L) *(EGI_VEC *)to = s[r];
             else for (int64_t q = 0; q < n; q++) to[q] = accumulate ? to[q] + s[r][q] : s[r][q];
@@ -55595,9 +57130,11 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_small)(
     EGI_VECTORS_END
 }
 // Adds a row of n elements to m rows of C; then, with relu, what is not above 0 becomes 0, but a NaN stays one.
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_row)(bool relu, int64_t m, int64_t n, const EGI_T *row,
-                                                                EGI_T *c, int64_t ldc) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_rows_finish)(bool relu, int64_t m, int64_t n, const void *bias,
+                                                                void *to, int64_t ldc) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    const EGI_T *row = (const EGI_T *)bias;
+    EGI_T *c = (EGI_T *)to;
     for (; m > 0; m--, c += ldc) {
         int64_t i = 0;
         for (; i + L <= n; i += L) {
@@ -55613,9 +57150,11 @@ EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_product_row)(bool relu, int64
     EGI_VECTORS_END
 }
 // f[i] += the sum over p of x[p * xstep + i] * y[p * n + i]
-EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_dot_columns)(int64_t n, int64_t rows, const EGI_T *x, int64_t xstep,
-                                                                const EGI_T *y, EGI_T *f) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_dot_columns)(int64_t n, int64_t rows, const void *from,
+                                                                int64_t xstep, const void *dy, void *df) {
     enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    const EGI_T *x = (const EGI_T *)from, *y = (const EGI_T *)dy;
+    EGI_T *f = (EGI_T *)df;
     int64_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
         EGI_VEC s0 = {0}, s1 = s0, s2 = s0, s3 = s0, *to = (EGI_VEC *)(f + i);
@@ -55737,13 +57276,20 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_avg_pool_share)(int64_t n, EGI_T 
     }
     EGI_VECTORS_END
 }
+#define EGI_TILE_KIND(run, rows, bytes) { run, rows, (bytes) / (int)sizeof(EGI_T), sizeof(EGI_T) }
+EGI_OBJECTS static const egi_gemm_kernels EGI_TN(egi_gemm_kernels) = {
+    sizeof(EGI_T), EGI_GEMM_PLAIN, EGI_TN(egi_gemm_small), EGI_TILE_KIND(EGI_TN(egi_tile), EGI_MR, 2 * EGI_BYTES),
+#if EGI_IS_WIDE
+    EGI_TILE_KIND(EGI_TILE_64, EGI_MOST_MR, 128), EGI_TILE_KIND(EGI_TILE_NARROW, EGI_MOST_MR, 64),
+#else
+    EGI_TILE_KIND(NULL, 0, 0), EGI_TILE_KIND(NULL, 0, 0),
+#endif
+    EGI_TN(egi_dots), EGI_TN(egi_rows_add), EGI_ELEMENTS_ADD, EGI_TN(egi_rows_finish)
+};
+#undef EGI_TILE_KIND
 
 #endif
 #if EGI_TYPE == 1 || EGI_TYPE == 2  // ------------------------------------------------------- float and double
-
-enum { EGI_TN(EGI_MOST_NR) = (EGI_X86 ? 128 : 32) / sizeof(EGI_T) };     // columns of a tile
-typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep,
-                                 EGI_T *c, int64_t ldc, bool accumulate);
 
 // LONG SUMS. Idea: n numbers added one after another in one float can lose n units in the last place: half a percent
 // for a million terms. So no kernel adds more than EGI_TERMS terms to an element in its own type; such blocks are added
@@ -55757,12 +57303,15 @@ typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep
 #define EGI_IN_VECTORS(name) EGI_TN(name)
 #define EGI_VECTOR_BYTES 16
 #endif
-static EGI_T EGI_TN(egi_dot)(int64_t n, const EGI_T *a, const EGI_T *b) {
-    return EGI_IN_VECTORS(egi_dot_in_vectors)(n, a, b);
+static inline const egi_gemm_kernels *EGI_TN(egi_gemm_kernels_get)(void) {
+#if EGI_X86
+    if (egi_cpu_has_avx2()) return &EGI_TN(egi_gemm_kernels_avx2);
+#endif
+    return &EGI_TN(egi_gemm_kernels);
 }
-// The same for elements astep and bstep apart.
+// The sum of a[i * astep] * b[i * bstep].
 static EGI_T EGI_TN(egi_dot_apart)(int64_t n, const EGI_T *a, int64_t astep, const EGI_T *b, int64_t bstep) {
-    if (astep == 1 && bstep == 1 && n >= EGI_TERMS) return EGI_TN(egi_dot)(n, a, b);
+    if (astep == 1 && bstep == 1 && n >= EGI_TERMS) return EGI_IN_VECTORS(egi_dot_in_vectors)(n, a, b);
     double all = 0;
     for (int64_t i = 0, end; i < n; ) {
         EGI_T sum = 0;
@@ -55772,24 +57321,48 @@ static EGI_T EGI_TN(egi_dot_apart)(int64_t n, const EGI_T *a, int64_t astep, con
     return (EGI_T)all;
 }
 
-// y[i] += s * x[i]
-EGI_NOINLINE static void EGI_TN(egi_axpy)(int64_t n, EGI_T s, const EGI_T *EGI_RESTRICT x, EGI_T *EGI_RESTRICT y) {
+// C = op(A) op(B), or C +=, of a single element or of few terms.
+static void EGI_TN(egi_gemm_plain)(const egi_gemm_call *g) {
+    const int64_t arow = g->ta ? 1 : g->lda, astep = g->ta ? g->lda : 1, brow = g->tb ? 1 : g->ldb,
+                  bstep = g->tb ? g->ldb : 1;
+    const int64_t m = g->m, n = g->n, k = g->k, ldc = g->ldc;
+    const EGI_T *a = (const EGI_T *)(const void *)g->a, *b = (const EGI_T *)(const void *)g->b;
+    EGI_T *c = (EGI_T *)(void *)g->c;
+    if (m == 1 && n == 1) {
+        const EGI_T s = EGI_TN(egi_dot_apart)(k, a, astep, b, brow);
+        c[0] = g->accumulate ? c[0] + s : s;
+        return;
+    }
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            const EGI_T *x = a + i * arow, *y = b + j * bstep;
+            EGI_T s = 0;
+            for (int64_t p = 0; p < k; p++) s += x[p * astep] * y[p * brow];
+            c[i * ldc + j] = g->accumulate ? c[i * ldc + j] + s : s;
+        }
+}
+
+// y[i] += x[i]
+EGI_NOINLINE static void EGI_TN(egi_elements_add)(int64_t n, const void *from, void *to) {
     enum { L = (int)(16 / sizeof(EGI_T)) };
+    const EGI_T *EGI_RESTRICT x = (const EGI_T *)from;
+    EGI_T *EGI_RESTRICT y = (EGI_T *)to;
     typedef EGI_TN(egi_v16) vec;
     int64_t i = 0;
     for (; i + 2 * L <= n; i += 2 * L) {
-        *(vec *)(y + i) += s * *(const vec *)(x + i);
-        *(vec *)(y + i + L) += s * *(const vec *)(x + i + L);
+        *(vec *)(y + i) += *(const vec *)(x + i);
+        *(vec *)(y + i + L) += *(const vec *)(x + i + L);
     }
-    for (; i < n; i++) y[i] += s * x[i];
+    for (; i < n; i++) y[i] += x[i];
 }
 
 static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
     if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
 }
 // Whether n elements are finite (x - x is then 0).
-EGI_NOINLINE static bool EGI_TN(egi_row_is_finite)(int64_t n, const EGI_T *x) {
+EGI_NOINLINE static bool EGI_TN(egi_row_is_finite)(int64_t n, const void *row) {
     enum { L = (int)(16 / sizeof(EGI_T)) };
+    const EGI_T *x = (const EGI_T *)row;
     typedef EGI_TN(egi_v16) vec;
     vec a = {0}, b = a;
     EGI_T all = 0;
@@ -55804,482 +57377,6 @@ EGI_NOINLINE static bool EGI_TN(egi_row_is_finite)(int64_t n, const EGI_T *x) {
     return all == 0;
 }
 
-// A sum of up to `most` arrays of n elements. The caller adds arrays to level[0] and reports it by egi_levels_step;
-// after EGI_TERMS arrays the sum is added to the next level and cleared, and so on. The last level is `result`.
-// egi_levels_end adds what is left.
-typedef struct EGI_TN(egi_levels) { int64_t n, added[8]; int count; EGI_T *level[8]; } EGI_TN(egi_levels);
-// How many levels there are, the result among them.
-static int EGI_TN(egi_levels_count)(int64_t most) {
-    int count = 1;
-    for (; most > EGI_TERMS && count < 8; most = most / EGI_TERMS + 1) count++;
-    return count;
-}
-// Begins a sum into `result`, which the caller has filled. space: n elements for each of the other levels.
-static void EGI_TN(egi_levels_begin)(EGI_TN(egi_levels) *s, int64_t n, EGI_T *result, int count, EGI_T *space) {
-    memset(s, 0, sizeof *s);
-    s->n = n;
-    s->count = count;
-    EGI_TN(egi_zero)(n * (count - 1), space);
-    for (int i = 0; i < count; i++) s->level[i] = i == count - 1 ? result : space + i * n;
-}
-// Reports that `added` arrays were added to level[0] since the last call.
-static void EGI_TN(egi_levels_step)(EGI_TN(egi_levels) *s, int64_t added) {
-    s->added[0] += added;
-    for (int i = 0; i + 1 < s->count && s->added[i] >= EGI_TERMS; i++) {
-        EGI_TN(egi_axpy)(s->n, 1, s->level[i], s->level[i + 1]);
-        EGI_TN(egi_zero)(s->n, s->level[i]);
-        s->added[i] = 0;
-        s->added[i + 1]++;
-    }
-}
-static void EGI_TN(egi_levels_end)(EGI_TN(egi_levels) *s) {
-    for (int i = 0; i + 1 < s->count; i++) EGI_TN(egi_axpy)(s->n, 1, s->level[i], s->level[i + 1]);
-}
-
-// Packs op(A) (m, k) into panels of mr rows, column after column. The last panel may have fewer rows; the places of the
-// others are never read. The first four rows and the last four are turned, which writes two of six twice; the next
-// panel's rows are fetched meanwhile. What is stored transposed is read for eight panels at once.
-EGI_NOINLINE static void EGI_TN(egi_panel_pack_a)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, EGI_T *to,
-                                                  int64_t mr) {
-    for (int64_t i = 0, rows; i < m; i += rows, to += rows * k) {
-        rows = egi_min64(ta && m - i >= mr ? 8 * mr : mr, m - i);
-        if (ta && rows >= mr) {
-            rows -= rows % mr;
-            for (int64_t p = 0; p < k; p++) {
-                const EGI_T *from = a + p * lda + i;
-                for (int64_t q = 0; q < rows; q += 64 / (int)sizeof(EGI_T)) __builtin_prefetch(from + 4 * lda + q);
-                for (EGI_T *at = to + p * mr; from < a + p * lda + i + rows; at += mr * k, from += mr)
-                    for (int64_t q = 0; q < mr; q += 2) memcpy(at + q, from + q, 2 * sizeof(EGI_T));
-            }
-        } else {
-            const int64_t turned = ta || rows < mr ? 0 : k & -(int64_t)4;
-            for (int64_t r = i + mr; !ta && r < egi_min64(i + 2 * mr, m); r++)
-                for (int64_t p = 0; p < k; p += (int64_t)(64 / sizeof(EGI_T))) __builtin_prefetch(a + r * lda + p);
-            for (int64_t r = 0; r <= mr - 4; r += mr - 4)
-                EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)(to + r), mr, (const char *)(a + (i + r) * lda), lda,
-                                                           turned, 4);
-            for (int64_t r = 0; r < rows; r++) {
-                const EGI_T *from = ta ? a + i + r : a + (i + r) * lda;
-                int64_t step = ta ? lda : 1;
-                for (int64_t p = turned; p < k; p++) to[p * mr + r] = from[p * step];
-            }
-        }
-    }
-}
-
-// Copies a few elements, in pieces of 32 or 16 bytes, of which the last one may overlap.
-EGI_NOINLINE static void EGI_TN(egi_few_copy)(int64_t n, const EGI_T *from, EGI_T *to) {
-    enum { WHOLE = (int)(32 / sizeof(EGI_T)), HALF = WHOLE / 2 };
-    if (n >= WHOLE) {
-        for (int64_t q = 0; q < n - WHOLE; q += WHOLE) memcpy(to + q, from + q, WHOLE * sizeof(EGI_T));
-        memcpy(to + n - WHOLE, from + n - WHOLE, WHOLE * sizeof(EGI_T));
-    } else if (n >= HALF) {
-        memcpy(to, from, HALF * sizeof(EGI_T));
-        memcpy(to + n - HALF, from + n - HALF, HALF * sizeof(EGI_T));
-    } else {
-        for (int64_t q = 0; q < n; q++) to[q] = from[q];
-    }
-}
-// Packs op(B) (k, n) into panels of nr columns, row after row; the last panel is filled up with zeros. A panel has room
-// for `depth` rows and gets k. Rows lie in pages of their own, so each is read for eight panels at once.
-EGI_NOINLINE static void EGI_TN(egi_panel_pack_b)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *to,
-                                                  int64_t nr, int64_t depth) {
-    enum { LINE = (int)(64 / sizeof(EGI_T)), HALF = LINE / 2 };           // nr is a multiple of HALF
-    for (int64_t j = 0, cols; j < n; j += cols) {
-        cols = egi_min64(tb ? nr : 8 * nr, n - j);
-        EGI_T *panel = to + j * depth, *last = panel + cols / nr * nr * depth;
-        const int64_t rest = cols % nr;                                   // columns of a panel that is not whole
-        if (rest) EGI_TN(egi_zero)(k * nr, last);
-        if (tb) {
-            const int64_t turned = rest ? 0 : k & -(int64_t)4;
-            EGI_PASTE(egi_plane_turn_u, EGI_BITS_OF_T)((char *)panel, nr, (const char *)(b + j * ldb), ldb, turned, nr);
-            for (int64_t q = 0; q < cols; q++)
-                for (int64_t p = turned; p < k; p++) panel[p * nr + q] = b[(j + q) * ldb + p];
-        }
-        for (int64_t p = 0; !tb && p < k; p++) {
-            const EGI_T *from = b + p * ldb + j;
-            for (int64_t q = 0; q < cols; q += LINE) __builtin_prefetch(from + 4 * ldb + q);
-            // A constant count becomes a few moves, while a call of memcpy for each row would take longer.
-            for (EGI_T *row = panel + p * nr; row < last; row += nr * depth)
-                for (int64_t q = 0; q < nr; q += HALF, from += HALF) memcpy(row + q, from, HALF * sizeof(EGI_T));
-            if (rest) EGI_TN(egi_few_copy)(rest, from, last + p * nr);
-        }
-    }
-}
-
-// y (+)= op(A) x for contiguous vectors x and y. Units are elements of y, or blocks of them if A is transposed. Each
-// element of A is read once, so packing would gain nothing.
-typedef struct EGI_TN(egi_gemv_job) {
-    bool ta, accumulate; int64_t m, k, lda; const EGI_T *a, *x; EGI_T *y;
-} EGI_TN(egi_gemv_job);
-enum { EGI_TN(EGI_GEMV_BLOCK) = 64 };
-// Units begin .. end - 1 of a product with a vector.
-static void EGI_TN(egi_gemv_run)(void *context, int64_t begin, int64_t end) {
-    const EGI_TN(egi_gemv_job) *v = (const EGI_TN(egi_gemv_job) *)context;
-    enum { NARROW = (int)(8192 / sizeof(EGI_T)) };
-    EGI_T part[NARROW];
-    if (!v->ta) {
-        for (int64_t i = begin; i < end; i++) {
-            const EGI_T s = EGI_TN(egi_dot)(v->k, v->a + i * v->lda, v->x);
-            v->y[i] = v->accumulate ? v->y[i] + s : s;
-        }
-        return;
-    }
-    // A is still read along its rows: x[p] times row p is added to `part`, which stays in the nearest cache; after
-    // EGI_TERMS rows `part` is added to y.
-    end = egi_min64(end * EGI_TN(EGI_GEMV_BLOCK), v->m);
-    for (int64_t j = begin * EGI_TN(EGI_GEMV_BLOCK), cols; j < end; j += cols) {
-        cols = egi_min64(NARROW, end - j);
-        for (int64_t p = 0; p < v->k; p += EGI_TERMS) {
-            EGI_TN(egi_zero)(cols, part);
-            EGI_IN_VECTORS(egi_rows_add)(cols, egi_min64(EGI_TERMS, v->k - p), v->x + p, v->a + p * v->lda + j, v->lda,
-                                         part);
-            if (v->accumulate || p > 0) EGI_TN(egi_axpy)(cols, 1, part, v->y + j);
-            else memcpy(v->y + j, part, (size_t)cols * sizeof(EGI_T));
-        }
-    }
-}
-EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *x,
-                                          EGI_T *y, bool accumulate) {
-    EGI_TN(egi_gemv_job) job = { ta, accumulate, m, k, lda, a, x, y };
-    egi_parallel(ta ? (m + EGI_TN(EGI_GEMV_BLOCK) - 1) / EGI_TN(EGI_GEMV_BLOCK) : m,
-                 (double)m * (double)k * (double)sizeof(EGI_T) * 0.03, EGI_TN(egi_gemv_run), &job);
-}
-
-// A tile of mr rows and nr columns.
-typedef struct EGI_TN(egi_tile_kind) { EGI_TN(egi_tile_fn) *run; int64_t mr, nr; } EGI_TN(egi_tile_kind);
-// The tile for products of n columns on this processor. AVX-512 is used wherever the processor has it; for as few
-// columns as one of its vectors has, as a tile of one vector. All tiles of a processor have as many rows.
-static EGI_TN(egi_tile_kind) EGI_TN(egi_tile_best)(int64_t n) {
-    EGI_TN(egi_tile_kind) t = { EGI_TN(egi_tile), EGI_MR, (int64_t)(32 / sizeof(EGI_T)) };
-    (void)n;
-#if EGI_X86
-    const int isa = egi_isa_get();
-    if (isa >= EGI_ISA_TILE_512) {
-        const bool narrow = n <= (int64_t)(64 / sizeof(EGI_T));
-        t.run = narrow ? EGI_TN(egi_tile_narrow) : EGI_TN(egi_tile_avx512);
-        t.mr = EGI_MOST_MR;
-        t.nr *= narrow ? 2 : 4;
-    } else if (isa >= EGI_ISA_AVX2) {
-        t.run = EGI_TN(egi_tile_avx2);
-        t.nr *= 2;
-    }
-#endif
-    return t;
-}
-// Computes rows x cols elements of C by one tile. A tile that would cross C's border is computed in a buffer, and its
-// inner part is copied.
-static void EGI_TN(egi_tile_put)(const EGI_TN(egi_tile_kind) *tile, int64_t rows, int64_t cols, int64_t k,
-                                 const EGI_T *a, int64_t row_step, int64_t astep, const EGI_T *b, int64_t bstep,
-                                 EGI_T *c, int64_t ldc, bool add) {
-    const EGI_T *row[EGI_MOST_MR];
-    for (int64_t r = 0; r < EGI_MOST_MR; r++) row[r] = a + egi_min64(r, rows - 1) * row_step;
-    if (rows == tile->mr && cols == tile->nr) {
-        tile->run(k, row, astep, b, bstep, c, ldc, add);
-        return;
-    }
-    EGI_T edge[EGI_MOST_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
-    if (add) EGI_TN(egi_zero)(tile->mr * tile->nr, edge);
-    for (int64_t r = 0; add && r < rows; r++) EGI_TN(egi_few_copy)(cols, c + r * ldc, edge + r * tile->nr);
-    tile->run(k, row, astep, b, bstep, edge, tile->nr, add);
-    for (int64_t r = 0; r < rows; r++) EGI_TN(egi_few_copy)(cols, edge + r * tile->nr, c + r * ldc);
-}
-
-// What happens to a product's elements as they are written back, while they are in a near cache: a row is added, and
-// relu is applied. Where a product is not made of tiles, `done` stays false, and its caller does it.
-typedef struct EGI_TN(egi_product_end) { const EGI_T *bias; bool relu, done; } EGI_TN(egi_product_end);
-static void EGI_TN(egi_product_finish)(const EGI_TN(egi_product_end) *e, int64_t rows, int64_t columns, int64_t j,
-                                       EGI_T *c, int64_t ldc) {
-    EGI_IN_VECTORS(egi_product_row)(e->relu, rows, columns, e->bias + j, c + j, ldc);
-}
-
-// A product by tiles, and its present block: columns jc to jc + nc, terms pc to pc + kc, rows ig to ig + mg. Where
-// something is packed, these are EGI_KC terms at most; packed rows are EGI_MC per thread at most. A unit of divided
-// work is mc rows by `strip` columns. B is packed from column `packed`.
-typedef struct EGI_TN(egi_gemm_job) {
-    bool ta, tb, accumulate, pack_a;
-    int64_t packed, m, n, k, lda, ldb, ldc;
-    const EGI_T *a, *b;
-    EGI_T *c, *packed_a, *packed_b;
-    EGI_TN(egi_tile_kind) tile;
-    int64_t jc, nc, pc, kc, ig, mg, mc, strip;
-    const EGI_TN(egi_product_end) *end;                     // or NULL
-} EGI_TN(egi_gemm_job);
-// The first column of the present block that is packed.
-static int64_t EGI_TN(egi_gemm_packed)(const EGI_TN(egi_gemm_job) *g) {
-    return egi_min64(egi_max64(g->packed - g->jc, 0), g->nc);
-}
-static void EGI_TN(egi_gemm_pack_b)(void *context, int64_t begin, int64_t end) {       // units: panels
-    const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t j = g->jc + EGI_TN(egi_gemm_packed)(g) + begin * g->tile.nr;
-    EGI_TN(egi_panel_pack_b)(g->tb, g->kc, egi_min64((end - begin) * g->tile.nr, g->jc + g->nc - j),
-                             g->tb ? g->b + j * g->ldb + g->pc : g->b + g->pc * g->ldb + j, g->ldb,
-                             g->packed_b + begin * g->tile.nr * g->kc, g->tile.nr, g->kc);
-}
-static void EGI_TN(egi_gemm_pack_a)(void *context, int64_t begin, int64_t end) {       // units: panels
-    const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t mr = g->tile.mr, i = g->ig + begin * mr;
-    EGI_TN(egi_panel_pack_a)(g->ta, egi_min64((end - begin) * mr, g->ig + g->mg - i), g->kc,
-                             g->ta ? g->a + g->pc * g->lda + i : g->a + i * g->lda + g->pc, g->lda,
-                             g->packed_a + begin * mr * g->kc, mr);
-}
-// Units: mc rows of the block by a strip. A panel of B stays in the nearest cache while the unit's rows use it.
-static void EGI_TN(egi_gemm_tiles)(void *context, int64_t begin, int64_t end) {
-    const EGI_TN(egi_gemm_job) *g = (const EGI_TN(egi_gemm_job) *)context;
-    const int64_t strips = (g->nc + g->strip - 1) / g->strip, packed = EGI_TN(egi_gemm_packed)(g);
-    const int64_t row_step = g->pack_a || g->ta ? 1 : g->lda, step = g->pack_a ? g->tile.mr : g->ta ? g->lda : 1;
-    for (int64_t pc = g->pc, unit = begin; pc < g->pc + g->kc; unit = begin, pc += EGI_KC) {
-        const int64_t kc = egi_min64(EGI_KC, g->pc + g->kc - pc);
-        const EGI_T *block_b = g->tb ? g->b + g->jc * g->ldb + pc : g->b + pc * g->ldb + g->jc;
-        const EGI_T *block_a = g->ta ? g->a + pc * g->lda + g->ig : g->a + g->ig * g->lda + pc;
-        for (; unit < end; unit++) {
-            const int64_t i0 = unit / strips * g->mc, i1 = egi_min64(i0 + g->mc, g->mg), j0 = unit % strips * g->strip;
-            for (int64_t j = j0; j < egi_min64(j0 + g->strip, g->nc); j += g->tile.nr) {
-                const int64_t cols = egi_min64(g->tile.nr, g->nc - j);
-                const EGI_T *bj = j >= packed ? g->packed_b + (j - packed) * kc : block_b + j;
-                const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(cols);    // the last may need a smaller one
-                for (int64_t i = i0; i < i1; i += tile.mr)
-                    EGI_TN(egi_tile_put)(&tile, egi_min64(tile.mr, i1 - i), cols, kc,
-                                         g->pack_a ? g->packed_a + i * kc : g->ta ? block_a + i : block_a + i * g->lda,
-                                         row_step, step, bj, j >= packed ? g->tile.nr : g->ldb,
-                                         g->c + (g->ig + i) * g->ldc + g->jc + j, g->ldc, g->accumulate || pc > 0);
-                if (g->end && pc + kc == g->k)
-                    EGI_TN(egi_product_finish)(g->end, i1 - i0, cols, g->jc + j, g->c + (g->ig + i0) * g->ldc, g->ldc);
-            }
-        }
-    }
-}
-// The rows of whole tiles of mr rows in one of `parts` parts of m rows.
-static int64_t EGI_TN(egi_gemm_share)(int64_t m, int64_t parts, int64_t mr) {
-    return (m + parts * mr - 1) / (parts * mr) * mr;
-}
-// What is packed, and the memory that takes, in elements. Packing pays if reading a block in place would touch a page
-// per element, or if a panel of B that is read often has rows that are more than half a page apart; else it costs more
-// than what it saves (bench/RESULTS.md). What is left after the whole tiles of B is packed, unless it is a whole tile
-// of a narrower kind. A's rows stay in place: with 512 to 2000 columns of C packing gains nothing.
-// Where A is not packed, a block has all rows, and where B is not, all terms, so that threads meet only where they
-// must. Groups of rows, and each group's units, are about equal and not fewer than threads.
-static int64_t EGI_TN(egi_gemm_plan)(EGI_TN(egi_gemm_job) *g, int threads, int64_t *need_a) {
-    g->tile = EGI_TN(egi_tile_best)(g->n);
-    const int64_t mr = g->tile.mr, nr = g->tile.nr;
-    g->strip = (int64_t)(256 / sizeof(EGI_T));
-    g->pack_a = g->n > (g->ta ? 8 * nr : EGI_NC);
-    const int64_t rest = g->n % nr;
-    g->packed = g->tb || (g->m > 4 * mr && g->ldb * (int64_t)sizeof(EGI_T) > 2048) ? 0
-                : rest == EGI_TN(egi_tile_best)(rest).nr ? g->n : g->n - rest;
-    const int64_t kc = g->kc = g->pack_a || g->packed < g->n ? egi_min64(g->k, EGI_KC) : g->k,
-                  nc = egi_min64((g->n + nr - 1) / nr * nr, EGI_NC),
-                  most = g->pack_a ? EGI_MC * threads : g->m, strips = (nc + g->strip - 1) / g->strip;
-    g->mg = egi_min64(g->m, EGI_TN(egi_gemm_share)(g->m, (g->m + most - 1) / most, mr));
-    g->mc = EGI_TN(egi_gemm_share)(g->mg, egi_max64((g->mg + EGI_MC - 1) / EGI_MC, (threads + strips - 1) / strips),
-                                   mr);
-    *need_a = g->pack_a ? ((g->mg + mr - 1) / mr * mr * kc + 15) / 16 * 16 : 0;
-    return *need_a + (g->packed == 0 ? nc : g->packed < g->n ? nr : 0) * kc;
-}
-// The elements of memory that egi_gemm needs from its caller when it runs in a part of divided work, which allocates
-// nothing. k is at most EGI_TERMS * EGI_KC.
-static int64_t EGI_TN(egi_gemm_needs)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, int64_t ldb) {
-    EGI_TN(egi_gemm_job) g;
-    int64_t need_a;
-    memset(&g, 0, sizeof g);
-    g.ta = ta, g.tb = tb, g.m = m, g.n = n, g.k = k, g.ldb = ldb;
-    return EGI_TN(egi_gemm_plan)(&g, 1, &need_a);
-}
-// Nanoseconds on one thread, roughly, for egi_parallel.
-static double EGI_TN(egi_gemm_cost)(int64_t m, int64_t n, int64_t k) {
-    return (double)m * (double)n * (double)k * (double)sizeof(EGI_T) * egi_term_cost();
-}
-// egi_gemm by tiles, for k <= EGI_TERMS * EGI_KC. Small blocks are packed on the C stack, which is safe since there is
-// no recursion; larger ones in `given` memory, or in memory of its own.
-EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a,
-                                                int64_t lda, const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc,
-                                                bool accumulate, EGI_T *given, EGI_TN(egi_product_end) *end) {
-    // With `given` memory this is part of divided work, so it uses neither a library's threads nor the team.
-    const double cost = EGI_TN(egi_gemm_cost)(m, n, k);
-#ifdef EAGER_OPENBLAS
-    if (!given && egi_openblas_takes(m, n, k) && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) {
-        // In pieces, since some kernels of OpenBLAS add any length in one register.
-        const int64_t step = k > 16 * EGI_KC ? 2 * EGI_KC : k;
-        for (int64_t p = 0; p < k; p += step)
-            EGI_CBLAS_GEMM(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-                           (int)m, (int)n, (int)egi_min64(step, k - p), 1, a + (ta ? p * lda : p), (int)lda,
-                           b + (tb ? p : p * ldb), (int)ldb, (EGI_T)(accumulate || p > 0 ? 1 : 0), c, (int)ldc);
-        return true;
-    }
-#endif
-    EGI_TN(egi_gemm_job) g = { ta, tb, accumulate, false, 0, m, n, k, lda, ldb, ldc, a, b, c, NULL, NULL,
-                               { NULL, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, end };
-    EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
-    const int threads = !given && cost >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
-    const double whole = threads > 1 ? cost : 0;
-    EGI_T *space = given ? given : stack;
-    int64_t need_a;
-    const int64_t need = EGI_TN(egi_gemm_plan)(&g, threads, &need_a), most = g.mg, terms = g.kc;
-    if (!given && need > (int64_t)(EGI_PACK_STACK / sizeof(EGI_T)) &&
-        !(space = (EGI_T *)egi_space_take(need * (int64_t)sizeof(EGI_T)))) return false;
-    g.packed_a = space;
-    g.packed_b = space + need_a;
-    if (end) end->done = true;
-    for (g.jc = 0; g.jc < n; g.jc += EGI_NC) {
-        g.nc = egi_min64(EGI_NC, n - g.jc);
-        for (g.pc = 0; g.pc < k; g.pc += terms) {
-            g.kc = egi_min64(terms, k - g.pc);
-            const double pack = 0.5 * (double)g.kc;
-            const int64_t columns = g.nc - EGI_TN(egi_gemm_packed)(&g);
-            if (columns > 0)
-                egi_parallel((columns + g.tile.nr - 1) / g.tile.nr, egi_step_cost(pack * (double)columns, whole),
-                             EGI_TN(egi_gemm_pack_b), &g);
-            for (g.ig = 0; g.ig < m; g.ig += most) {
-                g.mg = egi_min64(most, m - g.ig);
-                const int64_t strips = (g.nc + g.strip - 1) / g.strip, panels = (g.mg + g.tile.mr - 1) / g.tile.mr;
-                if (g.pack_a)
-                    egi_parallel(panels, egi_step_cost(pack * (double)g.mg, whole), EGI_TN(egi_gemm_pack_a), &g);
-                egi_parallel((g.mg + g.mc - 1) / g.mc * strips,
-                             egi_step_cost(EGI_TN(egi_gemm_cost)(g.mg, g.nc, g.kc), whole), EGI_TN(egi_gemm_tiles),
-                             &g);
-            }
-        }
-    }
-    if (space != stack && space != given) egi_space_give(space);
-    return true;
-}
-// How many of k terms egi_gemm_long adds in the result itself.
-static inline int64_t EGI_TN(egi_gemm_half)(int64_t k) { return (k / 2 + EGI_KC - 1) / EGI_KC * EGI_KC; }
-// The bytes of workspace that egi_gemm takes where it is not given any; the ways are those that stand there.
-static int64_t EGI_TN(egi_gemm_space)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb,
-                                      int64_t ldc) {
-    EGI_TN(egi_gemm_job) g;
-    int64_t need_a;
-    if (m <= 0 || n <= 0 || k <= 0 || m * n == 1) return 0;
-    if (k > EGI_TERMS * EGI_KC) {
-        const int64_t half = EGI_TN(egi_gemm_half)(k);
-        return egi_max64(EGI_TN(egi_gemm_space)(ta, tb, m, n, half, lda, ldb, ldc),
-                         egi_space_of(m * n * (int64_t)sizeof(EGI_T)) +
-                         EGI_TN(egi_gemm_space)(ta, tb, m, n, k - half, lda, ldb, n));
-    }
-    if ((n == 1 && ldc == 1 && (tb || ldb == 1)) || (m == 1 && (!ta || lda == 1))) return 0;
-#ifdef EAGER_OPENBLAS
-    if (egi_openblas_takes(m, n, k) && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) return 0;
-#endif
-    memset(&g, 0, sizeof g);
-    g.ta = ta, g.tb = tb, g.m = m, g.n = n, g.k = k, g.ldb = ldb;
-    const int threads = EGI_TN(egi_gemm_cost)(m, n, k) >= 2 * EGI_TEAM_LEAST ? egi_parallel_most() : 1;
-    const int64_t bytes = EGI_TN(egi_gemm_plan)(&g, threads, &need_a) * (int64_t)sizeof(EGI_T);
-    return bytes > EGI_PACK_STACK ? egi_space_of(bytes) : 0;
-}
-static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
-                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate, EGI_T *given,
-                             EGI_TN(egi_product_end) *end);
-// egi_gemm for sums so long that an element of C would get more than EGI_TERMS blocks: the second half of k is summed
-// in separate memory.
-static bool EGI_TN(egi_gemm_long)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
-                                  const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
-    if (k <= EGI_TERMS * EGI_KC)
-        return EGI_TN(egi_gemm)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, NULL, NULL);
-    const int64_t half = EGI_TN(egi_gemm_half)(k);
-    if (!EGI_TN(egi_gemm_long)(ta, tb, m, n, half, a, lda, b, ldb, c, ldc, accumulate)) return false;
-    EGI_T *rest = (EGI_T *)egi_space_take(m * n * (int64_t)sizeof(EGI_T));
-    if (rest == NULL) return false;
-    const bool ok = EGI_TN(egi_gemm_long)(ta, tb, m, n, k - half, a + (ta ? half * lda : half), lda,
-                                          b + (tb ? half : half * ldb), ldb, rest, n, false);
-    for (int64_t i = 0; i < m && ok; i++) EGI_TN(egi_axpy)(n, 1, rest + i * n, c + i * ldc);
-    egi_space_give(rest);
-    return ok;
-}
-// C (m, n) = op(A) (m, k) · op(B) (k, n), or C += where accumulate; op transposes where ta or tb says so. Row-major;
-// ld* is the distance between stored rows in elements. False: no memory, and no error is raised here.
-// The order of summation depends on the sizes, the layout and the instruction set, never on threads or values. An
-// element of C is off by at most EGI_TERMS + EGI_KC + log2(k) halves of a unit in the last place of the sum of all |a
-// b|.
-static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda,
-                             const EGI_T *b, int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate, EGI_T *given,
-                             EGI_TN(egi_product_end) *end) {
-    if (m <= 0 || n <= 0) return true;
-    if (m == 1 && n == 1) {
-        const EGI_T s = EGI_TN(egi_dot_apart)(k, a, ta ? lda : 1, b, tb ? 1 : ldb);
-        c[0] = accumulate ? c[0] + s : s;
-        return true;
-    }
-    // From small to large: up to 64 products by plain loops; few columns, in one vector; long sums, in halves; a matrix
-    // and a vector; tiles.
-    if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
-        const int64_t arow = ta ? 1 : lda, astep = ta ? lda : 1, brow = tb ? 1 : ldb, bstep = tb ? ldb : 1;
-        for (int64_t i = 0; i < m; i++)
-            for (int64_t j = 0; j < n; j++) {
-                const EGI_T *x = a + i * arow, *y = b + j * bstep;
-                EGI_T s = 0;
-                for (int64_t p = 0; p < k; p++) s += x[p * astep] * y[p * brow];
-                c[i * ldc + j] = accumulate ? c[i * ldc + j] + s : s;
-            }
-        return true;
-    }
-    if (n > 1 && n * (int64_t)sizeof(EGI_T) <= EGI_VECTOR_BYTES && m <= EGI_SMALL_SIDE && k > 0 &&
-        k <= EGI_SMALL_SIDE) {
-        EGI_IN_VECTORS(egi_product_small)(m, n, k, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc,
-                                          accumulate);
-        return true;
-    }
-    if (k > EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm_long)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
-    if (n == 1 && ldc == 1 && (tb || ldb == 1)) {
-        EGI_TN(egi_gemv)(ta, m, k, a, lda, b, c, accumulate);
-        return true;
-    }
-    if (m == 1 && (!ta || lda == 1)) {
-        EGI_TN(egi_gemv)(!tb, n, k, b, ldb, a, c, accumulate);
-        return true;
-    }
-    return EGI_TN(egi_gemm_tiled)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate, given, end);
-}
-
-// The right operand op(B) (k, n) of many products, packed once into panels of nr columns with all k rows. `space` holds
-// egi_product_right_size elements and lives as long as the struct is used.
-typedef struct EGI_TN(egi_product_right) {
-    int64_t k, n;
-    const EGI_T *panels;
-    EGI_TN(egi_tile_kind) tile;
-} EGI_TN(egi_product_right);
-static int64_t EGI_TN(egi_product_right_size)(int64_t k, int64_t n) {
-    const int64_t nr = egi_max64(EGI_TN(egi_tile_best)(n).nr, 16);
-    return (n + nr - 1) / nr * nr * k;
-}
-static EGI_TN(egi_product_right)
-EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
-    EGI_TN(egi_product_right) r = { k, n, space, EGI_TN(egi_tile_best)(n) };
-    EGI_TN(egi_panel_pack_b)(tb, k, n, b, ldb, space, r.tile.nr, k);
-    return r;
-}
-// C (m,n) = A (m,k) · op(B), or C += with accumulate. It allocates nothing. A is not packed: a panel reads each of its
-// elements once, and callers have few rows at a time.
-static void EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, const EGI_T *a, int64_t lda, EGI_T *c,
-                                int64_t ldc, bool accumulate) {
-    const int64_t mr = r->tile.mr, nr = r->tile.nr, size = (int64_t)sizeof(EGI_T);
-    for (int64_t pc = 0; pc < r->k; pc += EGI_KC) {
-        const int64_t kc = egi_min64(EGI_KC, r->k - pc);
-        for (int64_t ic = 0; ic < m; ic += EGI_MC)
-            for (int64_t j = 0; j < r->n; j += nr) {
-                // each panel's tiles ask for a share of the next block's rows
-                const int64_t part = kc * j / r->n, share = kc * egi_min64(j + nr, r->n) / r->n - part;
-                for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += mr) {
-                    if (m > EGI_MC)
-                        egi_fetch_rows(a, ((i + EGI_MC) * lda + pc + part) * size, lda * size, mr, share * size, 0, 1);
-                    EGI_TN(egi_tile_put)(&r->tile, egi_min64(mr, egi_min64(ic + EGI_MC, m) - i),
-                                         egi_min64(nr, r->n - j), kc, a + i * lda + pc, lda, 1,
-                                         r->panels + j * r->k + pc * nr, nr, c + i * ldc + j, ldc,
-                                         accumulate || pc > 0);
-                }
-            }
-    }
-}
-
-static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *a, const void *b, const void *bias,
-                                    void *c, void *given) {
-    EGI_TN(egi_product_end) end = { (const EGI_T *)bias, p->relu, false };
-    const bool ok = EGI_TN(egi_gemm)(p->ta, p->tb, p->m, p->n, p->k, (const EGI_T *)a, p->lda, (const EGI_T *)b, p->ldb,
-                                     (EGI_T *)c, p->n, false, (EGI_T *)given, bias ? &end : NULL);
-    if (ok && bias && !end.done) EGI_TN(egi_product_finish)(&end, p->m, p->n, 0, (EGI_T *)c, p->n);
-    return ok;
-}
-
 #endif
 EGI_AS_TOLD
 #if EGI_TYPE == 1 || EGI_TYPE == 2
@@ -56291,7 +57388,7 @@ EGI_AS_TOLD
 // SHAPE OF THINGS INSIDE.
 typedef struct EGI_TN(egi_recurrent_job) {
     const egi_recurrent_parameters *q;
-    EGI_TN(egi_product_right) by;
+    egi_gemm_right by;
     EGI_TN(egi_cell) *cell;
     const EGI_T *z, *bias, *g;
     const uint8_t *mask;
@@ -56311,7 +57408,7 @@ static void EGI_TN(egi_recurrent_run)(void *context, int64_t first, int64_t last
           *nowhere = job->nowhere + egi_this.slot * (pieces + u);
     for (int64_t i = 0; i < q->steps; i++) {
         const int64_t t = q->backwards ? q->steps - 1 - i : i;
-        EGI_TN(egi_gemm_by)(&job->by, end - begin, h + begin * u, u, p + begin * width, width, false);
+        egi_gemm_by(&job->by, end - begin, h + begin * u, u, p + begin * width, width, false);
         for (int64_t b = begin; b < end; b++) {
             const int64_t row = b * q->steps + t;
             EGI_TN(egi_cell_row) r;
@@ -56345,14 +57442,14 @@ static void EGI_TN(egi_recurrent_divide)(EGI_TN(egi_recurrent_job) *job, egi_wor
 static int64_t EGI_TN(egi_recurrent_bytes)(const egi_recurrent_parameters *q, bool back) {
     const int64_t u = q->units, width = q->gates * u, product = q->batch * width,
                   most = back ? 0 : egi_parallel_most(),
-                  right = back ? EGI_TN(egi_product_right_size)(width, u) : EGI_TN(egi_product_right_size)(u, width);
+                  right = back ? egi_gemm_right_size(EGI_GEMM, width, u) : egi_gemm_right_size(EGI_GEMM, u, width);
     return (right + product + (back ? u : width) + most * (q->pieces * u + u)) * (int64_t)sizeof(EGI_T);
 }
 // z is x W (+ b) for all steps, one product of the caller's; `recurrent` is U. False: no memory.
 static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent,
                                   const EGI_T *bias, const uint8_t *mask, EGI_T *all, EGI_T *kept, EGI_T *h, EGI_T *c) {
     const int64_t u = q->units, width = q->gates * u;
-    const int64_t right = EGI_TN(egi_product_right_size)(u, width), product = q->batch * width;
+    const int64_t right = egi_gemm_right_size(EGI_GEMM, u, width), product = q->batch * width;
     EGI_T *space = (EGI_T *)egi_space_take(EGI_TN(egi_recurrent_bytes)(q, false));
     EGI_TN(egi_recurrent_job) job;
     if (!space) return false;
@@ -56363,7 +57460,7 @@ static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T
     job.bias = bias;
     job.cell = EGI_TN(egi_cell_of_kind)(q->kind, false);
     memset(job.zeros, 0, (size_t)width * sizeof *job.zeros);
-    job.by = EGI_TN(egi_product_right_make)(false, u, width, recurrent, width, space);
+    job.by = egi_gemm_right_make(EGI_GEMM, false, u, width, recurrent, width, space);
     EGI_TN(egi_recurrent_divide)(&job, EGI_TN(egi_recurrent_run));
     egi_space_give(space);
     return true;
@@ -56393,13 +57490,13 @@ static void EGI_TN(egi_recurrent_back)(void *context, int64_t first, int64_t las
             egi_fetch_rows(r.dz, q->steps * width * size, 0, 1, width * size, 0, 1);
             if (!job->mask || job->mask[row]) job->cell(&r);
             else {
-                EGI_TN(egi_axpy)(u, 1, r.g, r.dh);
+                EGI_TN(egi_elements_add)(u, r.g, r.dh);
                 memset(r.dz, 0, (size_t)width * sizeof *dz);
                 memset(r.dp, 0, (size_t)width * sizeof *dp);
             }
             if (dp) memcpy(dp + row * width, r.dp, (size_t)width * sizeof *dp);
         }
-        EGI_TN(egi_gemm_by)(&job->by, end - begin, step + begin * width, width, dh + begin * u, u, true);
+        egi_gemm_by(&job->by, end - begin, step + begin * width, width, dh + begin * u, u, true);
     }
 }
 // `kept` holds the values of the gates from the forward pass. False: no memory.
@@ -56407,7 +57504,7 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
                                        const uint8_t *mask, const EGI_T *g, EGI_T *dz, EGI_T *dp, EGI_T *dh,
                                        EGI_T *dc) {
     const int64_t u = q->units, width = q->gates * u;
-    const int64_t right = EGI_TN(egi_product_right_size)(width, u), product = q->batch * width;
+    const int64_t right = egi_gemm_right_size(EGI_GEMM, width, u), product = q->batch * width;
     EGI_T *space = (EGI_T *)egi_space_take(EGI_TN(egi_recurrent_bytes)(q, true));
     EGI_TN(egi_recurrent_job) job;
     if (!space) return false;
@@ -56417,7 +57514,7 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
     job.products = space + right, job.zeros = job.products + product;
     job.cell = EGI_TN(egi_cell_of_kind)(q->kind, true);
     memset(job.zeros, 0, (size_t)u * sizeof *job.zeros);
-    job.by = EGI_TN(egi_product_right_make)(true, width, u, recurrent, width, space);
+    job.by = egi_gemm_right_make(EGI_GEMM, true, width, u, recurrent, width, space);
     EGI_TN(egi_recurrent_divide)(&job, EGI_TN(egi_recurrent_back));
     egi_space_give(space);
     return true;
@@ -56445,104 +57542,16 @@ static bool EGI_TN(egi_cpu_recurrent_grad)(const egi_args *args) {
            egi_memory_fail(args->op->name, 0);
 }
 
-// CONVOLUTION. Idea: the elements that the filter covers at an output position become a row of a matrix called columns;
-// then y = columns · f. Both gradients are products with that matrix: d columns = dy · fᵀ, whose elements are added to
-// those of x that they came from, and df = columnsᵀ · dy. A few rows are made at a time, so that they stay in cache.
-
-// Copies pieces of n elements, which are few and at least two, by pairs; a call of memcpy for each would take longer.
-EGI_NOINLINE static void EGI_TN(egi_copy_pieces)(int64_t count, int64_t n, const EGI_T *from, int64_t step, EGI_T *to,
-                                                 int64_t to_step) {
-    for (; count > 0; count--, from += step, to += to_step) {
-        for (int64_t q = 0; q < n - 2; q += 2) memcpy(to + q, from + q, 2 * sizeof(EGI_T));
-        memcpy(to + n - 2, from + n - 2, 2 * sizeof(EGI_T));
-    }
-}
-// Fills the columns of `count` neighbouring outputs, for one line of the filter's taps along the last axis. The first
-// output's tap 0 is at element `at` of the line of x; line NULL: the taps are in the padding. With `back` the columns
-// are added to the elements of x that they come from.
-EGI_NOINLINE static void EGI_TN(egi_conv_line)(const egi_windows *w, int64_t at, int64_t count, int64_t width,
-                                               EGI_T *line, EGI_T *columns, bool back) {
-    const egi_window a = w->axis[EGI_WINDOW_AXES - 1];
-    const int64_t cg = w->c / w->groups;
-    if (!line) {
-        if (!back)
-            for (int64_t o = 0; o < count; o++) EGI_TN(egi_zero)(a.taps * cg, columns + o * width);
-        return;
-    }
-    if (w->groups == 1 && a.dilation == 1 && (cg >= 4 || !back)) {   // the taps are then one piece of the line
-        int64_t first, end, none;
-        egi_window_tap_range(at, a.stride, a.in, count, &first, &end);
-        egi_window_tap_range(at + a.taps - 1, a.stride, a.in, count, &none, &end);  // pieces first to end - 1 are whole
-        const bool few = !back && a.taps * cg > 1 && a.taps * cg <= 16;
-        for (int64_t o = 0; o < count; o++, columns += width, at += a.stride) {
-            if (few && o == first && o < end) {
-                EGI_TN(egi_copy_pieces)(end - o, a.taps * cg, line + at * cg, a.stride * cg, columns, width);
-                columns += (end - 1 - o) * width;
-                at += (end - 1 - o) * a.stride;
-                o = end - 1;
-                continue;
-            }
-            int64_t left = egi_min64(egi_max64(-at, 0), a.taps), right = egi_max64(egi_min64(a.in - at, a.taps), left);
-            int64_t n = (right - left) * cg;
-            if (back) {
-                if (n > 0) EGI_TN(egi_axpy)(n, 1, columns + left * cg, line + (at + left) * cg);
-                continue;
-            }
-            EGI_TN(egi_zero)(left * cg, columns);
-            if (n > 0) memcpy(columns + left * cg, line + (at + left) * cg, (size_t)n * sizeof(EGI_T));
-            EGI_TN(egi_zero)((a.taps - right) * cg, columns + right * cg);
-        }
-        return;
-    }
-    // Otherwise taps go one by one: outputs from `first` to `last` read an element of the line at this tap, others
-    // padding.
-    for (int64_t k = 0; k < a.taps; k++, columns += cg) {
-        int64_t offset = at + k * a.dilation, first, last;
-        egi_window_tap_range(offset, a.stride, a.in, count, &first, &last);
-        for (int64_t q = 0; q < cg; q++) {
-            EGI_T *from = line + q, *row = columns + q;
-            if (back) {
-                for (int64_t o = first; o < last; o++) from[(offset + o * a.stride) * w->c] += row[o * width];
-                continue;
-            }
-            for (int64_t o = 0; o < first; o++) row[o * width] = 0;
-            for (int64_t o = first; o < last; o++) row[o * width] = from[(offset + o * a.stride) * w->c];
-            for (int64_t o = last; o < count; o++) row[o * width] = 0;
-        }
-    }
-}
-// Fills rows [r0, r1) of one group's columns from x; back: adds them to the elements of x that they come from.
-static void EGI_TN(egi_conv_columns)(const egi_windows *w, int64_t group, int64_t r0, int64_t r1, EGI_T *x,
-                                     EGI_T *columns, bool back) {
-    const egi_window d = w->axis[0], h = w->axis[1], a = w->axis[2];
-    const int64_t cg = w->c / w->groups, width = egi_windows_taps(w) * cg;
-    for (int64_t r = r0, count; r < r1; r += count) {
-        const int64_t o = r % a.out;
-        const egi_window_line line = egi_window_line_at(w, r / a.out);
-        EGI_T *to = columns + (r - r0) * width;
-        count = egi_min64(a.out - o, r1 - r);             // as many as are in one line of y
-        for (int64_t kd = 0; kd < d.taps; kd++)
-            for (int64_t kh = 0; kh < h.taps; kh++, to += a.taps * cg) {
-                const int64_t id = line.d + kd * d.dilation, ih = line.h + kh * h.dilation;
-                const bool inside = id >= 0 && id < d.in && ih >= 0 && ih < h.in;
-                EGI_T *from = inside ? x + ((line.image * d.in + id) * h.in + ih) * a.in * w->c + group * cg : NULL;
-                EGI_TN(egi_conv_line)(w, o * a.stride - a.before, count, width, from, to, back);
-            }
-    }
-}
-
-// A convolution in which each output channel depends on one input channel: nothing is summed over channels, so a matrix
-// product would only cost. what: 0 makes y, 1 the gradient of x, 2 that of the filter. If there are as many output as
-// input channels, an element of y or dx is one sum over the taps, and an element of df one along each line; otherwise
-// the caller has cleared the result, and terms are added one by one. This function: one output and one line of taps
-// along the last axis; tap 0 is at element `at` of the line of x.
-EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, int64_t at, EGI_T *line, EGI_T *f,
-                                                         EGI_T *y, int what) {
+// Convolutions: the loops of egi_conv_kernels. One output and one line of taps along the last axis; tap 0 is at element
+// `at` of the line of x.
+EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, int64_t at, void *line,
+                                                         void *filter, void *out, int what) {
     const egi_window *a = &w->axis[2];
     const int64_t c = w->c, oc = w->oc, times = oc / c;
+    EGI_T *f = (EGI_T *)filter, *y = (EGI_T *)out;
     for (int64_t k = 0; k < a->taps; k++, at += a->dilation, f += oc) {
         if (at < 0 || at >= a->in) continue;
-        EGI_T *x = line + at * c;
+        EGI_T *x = (EGI_T *)line + at * c;
         for (int64_t g = 0; g < c; g++)
             for (int64_t o = g * times; o < (g + 1) * times; o++) {
                 if (what == 0) y[o] += x[g] * f[o];
@@ -56551,894 +57560,29 @@ EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, i
             }
     }
 }
-// Where along an axis a tap leads from an element of y to one of x or, with `back`, from x to y; -1: nowhere.
-static inline int64_t EGI_TN(egi_window_across)(const egi_window *a, int64_t at, int64_t tap, bool back) {
-    if (!back) {
-        const int64_t i = at * a->stride - a->before + tap * a->dilation;
-        return i >= 0 && i < a->in ? i : -1;
-    }
-    const int64_t i = at + a->before - tap * a->dilation, o = a->stride == 1 ? i : i / a->stride;
-    return i >= 0 && o < a->out && o * a->stride == i ? o : -1;
+// to[i * to_step + q] += from[i * step + q], for q from 0 to n - 1.
+EGI_NOINLINE static void EGI_TN(egi_pieces_add)(int64_t count, int64_t n, const void *from, int64_t step, void *to,
+                                                int64_t to_step) {
+    const EGI_T *x = (const EGI_T *)from;
+    EGI_T *y = (EGI_T *)to;
+    for (int64_t q = 0; q < n; q++)
+        for (int64_t i = 0; i < count; i++) y[i * to_step + q] += x[i * step + q];
 }
-// A convolution cut into units: blocks of outputs for y; pictures for the gradient of x; for the filter's gradient, a
-// sum over all outputs, parts of the blocks (at most EGI_CONV_PARTS, by shapes alone), each added in levels, so that
-// long sums lose no digits. Parts are added in order.
-// So many parts at most, each of so many bytes of terms at least.
-enum { EGI_TN(EGI_CONV_PARTS) = 16, EGI_TN(EGI_CONV_PART) = 1 << 21 };
-// A row of columns belongs to one output position and has `width` elements: the taps of one group's channels. `block`
-// rows are made at a time.
-typedef struct EGI_TN(egi_conv_job) {
-    const egi_windows *w;
-    EGI_T *x, *f, *y;
-    int what;                           // 0 makes y, 1 the gradient of x, 2 that of the filter
-    bool direct;                        // x itself is the matrix of columns
-    bool turned, lines;                 // the filter's gradient is summed transposed; by lines
-    int64_t width, rows, block, group;  // a row's elements; all rows, a block's rows
-    int64_t parts, adds;                // of the filter's gradient; how often a block adds to an element
-    int64_t blocks, first, last;        // of the filter's gradient by lines: all, and those that are made now
-    EGI_TN(egi_levels) sums[EGI_TN(EGI_CONV_PARTS)];
-    int levels;                         // of each
-    EGI_TN(egi_product_right) right;
-    EGI_T *space;                       // a thread's columns, then the memory of its product
-    int64_t columns, needs, shared;     // elements: of these two, and of what the threads share
-    int most;                           // threads
-    bool failed;                        // atomic
-} EGI_TN(egi_conv_job);
-// Plans the parts of the filter's gradient of n elements, each a sum of as many terms as there are rows; `blocks` are
-// added up. Returns how many elements of memory they take. How many parts there are decides bits, so it follows from
-// shapes, and not from what is measured. A part has many rows, beside which adding it to the others costs little.
-static int64_t EGI_TN(egi_conv_parts_plan)(EGI_TN(egi_conv_job) *j, int64_t n, int64_t blocks) {
-    const double work = (double)j->rows * (double)n * (double)sizeof(EGI_T) / (double)EGI_TN(EGI_CONV_PART);
-    const int64_t room = (4 << 20) / egi_max64(n * (int64_t)sizeof(EGI_T), 1),
-                  worth = egi_min64(work < 64 ? (int64_t)work : 64, j->rows / 128);
-    j->parts = egi_max64(1, egi_min64(egi_min64(EGI_TN(EGI_CONV_PARTS), room), egi_min64(worth, blocks)));
-    j->turned = j->turned && j->parts > 1;
-    j->levels = EGI_TN(egi_levels_count)((blocks / j->parts + 1) * j->adds);
-    return (j->parts * j->levels - (j->turned ? 0 : 1)) * n;
-}
-// Begins the parts, in memory of so many elements: the results of those that are not summed in f, then the levels.
-static void EGI_TN(egi_conv_parts_begin)(EGI_TN(egi_conv_job) *j, int64_t n, EGI_T *space) {
-    const int64_t own = j->turned ? 0 : 1;                // parts that are summed in the result
-    EGI_T *levels = space + (j->parts - own) * n;
-    // A part that is summed by lines is cleared shortly before its terms come.
-    if (!j->lines) EGI_TN(egi_zero)((j->parts - own) * n, space);
-    for (int64_t q = 0; q < j->parts; q++)
-        EGI_TN(egi_levels_begin)(&j->sums[q], n, q < own ? j->f : space + (q - own) * n, j->levels,
-                                 levels + q * (j->levels - 1) * n);
-}
-// Adds the parts in order to part 0, which was summed in the result if they are not transposed.
-static void EGI_TN(egi_conv_parts_end)(EGI_TN(egi_conv_job) *j) {
-    EGI_T *first = NULL;
-    for (int64_t q = 0; q < j->parts; q++) {
-        EGI_T *result = j->sums[q].level[j->sums[q].count - 1];
-        EGI_TN(egi_levels_end)(&j->sums[q]);
-        if (q) EGI_TN(egi_axpy)(j->sums[q].n, 1, result, first);
-        else first = result;
-    }
-    for (int64_t r = 0; j->turned && r < j->width; r++)
-        for (int64_t o = 0; o < j->w->oc; o++) j->f[r * j->w->oc + o] = first[o * j->width + r];
-}
-
-// Lines begin to end - 1 of the outputs, term by term.
-static void EGI_TN(egi_conv_depthwise_lines)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end,
-                                             EGI_TN(egi_levels) *sum) {
-    const egi_windows *w = j->w;
-    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    EGI_T *y = j->y + begin * a->out * w->oc;
-    for (int64_t l = begin; l < end; l++) {
-        const egi_window_line line = egi_window_line_at(w, l);
-        for (int64_t o = 0; o < a->out; o++, y += w->oc) {
-            EGI_T *taps = sum ? sum->level[0] : j->f;
-            for (int64_t kd = 0; kd < d->taps; kd++)
-                for (int64_t kh = 0; kh < h->taps; kh++, taps += a->taps * w->oc) {
-                    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
-                    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) continue;
-                    EGI_T *from = j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c;
-                    EGI_TN(egi_conv_depthwise_line)(w, o * a->stride - a->before, from, taps, y, j->what);
-                }
-            if (sum) EGI_TN(egi_levels_step)(sum, 1);
-        }
-    }
-}
-// Lines begin to end - 1 of y or dx: each element is a sum over the taps that lead to an element of the other array. If
-// all taps of a line did for the element before, they are moved one step on.
-static void EGI_TN(egi_conv_depthwise_sums)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end) {
-    const egi_window *d = &j->w->axis[0], *h = &j->w->axis[1], *a = &j->w->axis[2];
-    const bool back = j->what == 1;
-    const int64_t c = j->w->c, width = back ? a->in : a->out, height = back ? h->in : h->out,
-                  depth = back ? d->in : d->out, other = (back ? a->out : a->in) * c;
-    const EGI_T *from = back ? j->y : j->x, *x[EGI_TERMS], *f[EGI_TERMS];
-    EGI_T *to = (back ? j->x : j->y) + begin * width * c;
-    const int64_t reach = (a->taps - 1) * a->dilation, step = back ? 1 : a->stride;
-    for (int64_t l = begin; l < end; l++) {
-        bool follows = false;
-        for (int64_t o = 0, count = 0, done = 1; o < width; o++, to += c) {       // done: outputs since x[] were set
-            const int64_t first = back ? o + a->before - reach : o * a->stride - a->before;
-            const bool inside = first >= 0 && first + reach < (back ? a->out : a->in) && (!back || a->stride == 1);
-            if (inside && follows) {
-                const bool four = c % (2 * EGI_VECTOR_BYTES / (int64_t)sizeof(EGI_T)) == 0 && o + 3 < width &&
-                                  first + 3 * step + reach < (back ? a->out : a->in);
-                for (int64_t t = 0; t < count; t++) x[t] += done * step * c;
-                done = four ? 4 : 1;
-                if (four) EGI_IN_VECTORS(egi_taps_sum_four)(c, count, x, step * c, f, to);
-                else EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, false);
-                o += done - 1;
-                to += (done - 1) * c;
-                continue;
-            }
-            bool add = false;
-            count = 0;
-            done = 1;
-            for (int64_t kd = 0; kd < d->taps; kd++)
-                for (int64_t kh = 0; kh < h->taps; kh++) {
-                    const int64_t id = EGI_TN(egi_window_across)(d, l / height % depth, kd, back),
-                                  ih = EGI_TN(egi_window_across)(h, l % height, kh, back);
-                    if (id < 0 || ih < 0) continue;
-                    const EGI_T *line = from + ((l / height / depth * (back ? d->out : d->in) + id) *
-                                                (back ? h->out : h->in) + ih) * other,
-                                *taps = j->f + (kd * h->taps + kh) * a->taps * c;
-                    for (int64_t k = 0; k < a->taps; k++) {
-                        const int64_t i = EGI_TN(egi_window_across)(a, o, k, back);
-                        if (i < 0) continue;
-                        x[count] = line + i * c;
-                        f[count] = taps + k * c;
-                        if (++count < EGI_TERMS) continue;
-                        EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, add);
-                        count = 0;
-                        add = true;
-                    }
-                }
-            if (count || !add) EGI_IN_VECTORS(egi_taps_sum)(c, count, x, f, to, add);
-            follows = inside && !add;
-        }
-    }
-}
-// Adds lines begin to end - 1 of the outputs to df: for each tap a sum along the line.
-static void EGI_TN(egi_conv_depthwise_filter)(const EGI_TN(egi_conv_job) *j, int64_t begin, int64_t end,
-                                              EGI_TN(egi_levels) *sum) {
-    const egi_windows *w = j->w;
-    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    for (int64_t l = begin; l < end; l++) {
-        const egi_window_line line = egi_window_line_at(w, l);
-        const EGI_T *y = j->y + l * a->out * w->c;
-        EGI_T *f = sum->level[0];
-        for (int64_t kd = 0; kd < d->taps; kd++)
-            for (int64_t kh = 0; kh < h->taps; kh++) {
-                const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
-                const bool inside = id >= 0 && id < d->in && ih >= 0 && ih < h->in;
-                const EGI_T *x = inside ? j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c : j->x;
-                for (int64_t k = 0; k < a->taps; k++, f += w->c) {
-                    const int64_t offset = k * a->dilation - a->before;
-                    int64_t first, last;
-                    egi_window_tap_range(offset, a->stride, a->in, a->out, &first, &last);
-                    for (int64_t o = first, n; inside && o < last; o += n) {
-                        n = egi_min64(EGI_TERMS, last - o);
-                        EGI_IN_VECTORS(egi_dot_columns)(w->c, n, x + (offset + o * a->stride) * w->c, a->stride * w->c,
-                                                        y + o * w->c, f);
-                    }
-                }
-            }
-        EGI_TN(egi_levels_step)(sum, j->adds);
-    }
-}
-// Units: lines of y; lines (with as many channels) or pictures of the gradient of x; parts of the filter's gradient.
-static void EGI_TN(egi_conv_depthwise_run)(void *context, int64_t begin, int64_t end) {
-    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
-    const bool alike = j->w->c == j->w->oc;
-    const int64_t each = j->what == 1 ? j->w->axis[0].out * j->w->axis[1].out : 1,         // lines of a picture
-                  lines = j->w->n * j->w->axis[0].out * j->w->axis[1].out;
-    if (j->what < 2 && alike) EGI_TN(egi_conv_depthwise_sums)(j, begin, end);
-    else if (j->what < 2) EGI_TN(egi_conv_depthwise_lines)(j, begin * each, end * each, NULL);
-    else
-        for (int64_t q = begin; q < end; q++) {
-            const int64_t first = lines * q / j->parts, last = lines * (q + 1) / j->parts;
-            if (alike) EGI_TN(egi_conv_depthwise_filter)(j, first, last, &j->sums[q]);
-            else EGI_TN(egi_conv_depthwise_lines)(j, first, last, &j->sums[q]);
-        }
-}
-// Plans its memory; returns how many bytes.
-static int64_t EGI_TN(egi_conv_depthwise_plan)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    if (j->what < 2) return 0;
-    j->adds = w->c == w->oc ? (w->axis[2].out + EGI_TERMS - 1) / EGI_TERMS : w->axis[2].out;
-    return EGI_TN(egi_conv_parts_plan)(j, egi_windows_taps(w) * w->oc, w->n * w->axis[0].out * w->axis[1].out) *
-           (int64_t)sizeof(EGI_T);
-}
-// Runs such a convolution or gradient on the team. False without memory.
-static bool EGI_TN(egi_conv_depthwise)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    const bool alike = w->c == w->oc;
-    const int64_t bytes = EGI_TN(egi_conv_depthwise_plan)(j), n = egi_windows_taps(w) * w->oc,
-                  lines = w->n * w->axis[0].out * w->axis[1].out,
-                  back = alike ? w->n * w->axis[0].in * w->axis[1].in : w->n;
-    const double cost = (double)j->rows * (double)n * (double)sizeof(EGI_T) * (alike ? 0.03 : 0.1);
-    EGI_T *memory = bytes ? (EGI_T *)egi_space_take(bytes) : NULL;
-    if (bytes && !memory) return false;
-    if (j->what == 2) EGI_TN(egi_conv_parts_begin)(j, n, memory);
-    egi_parallel(j->what == 0 ? lines : j->what == 1 ? back : j->parts, cost, EGI_TN(egi_conv_depthwise_run), j);
-    if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
-    egi_space_give(memory);
-    return true;
-}
-
-// DIRECT CONVOLUTION. Idea: the elements that an output reads through one line of taps, a "run", are neighbours in x,
-// so that a tile's rows can point into the picture and no columns are made; only rows that cross a border are copied.
-// The gradient of x is such a convolution, too: of dy, with the filter reversed. If y has a stride s, every s-th
-// element of dx is made by a filter of every s-th tap, so there are s convolutions for each axis. A grid is a
-// convolution whose outputs are pixels first, first + step, ... along each axis of the array being made. Its windows
-// are those of the array being read: `out` outputs, c channels, groups.
-typedef struct EGI_TN(egi_conv_grid) {
-    egi_windows w;
-    int64_t size[EGI_WINDOW_AXES], first[EGI_WINDOW_AXES], step[EGI_WINDOW_AXES];
-    const EGI_T *from;
-    EGI_T *to, *space;                  // a thread's: copied rows, and after them a run of zeros
-    int64_t run, rows, block, needs, group;
-    bool skips;                         // lines of taps beyond the picture are left out: their products are 0
-    EGI_TN(egi_product_right) right;    // one row for each element of a window
-} EGI_TN(egi_conv_grid);
-enum { EGI_TN(EGI_CONV_BLOCK) = 96, EGI_TN(EGI_CONV_LEAST_RUN) = 24 };
-// The neighbouring elements of a window: a line of taps, or one.
-static int64_t EGI_TN(egi_conv_run_of)(const egi_windows *w) {
-    return w->groups == 1 && w->axis[2].dilation == 1 ? w->axis[2].taps * w->c : w->c / w->groups;
-}
-// Some pixels of the grid along one line, rows `first` to first + count - 1 of a block: their image, where along each
-// axis of the array that is read the first tap of the first one lies, and where the first one is written.
-typedef struct EGI_TN(egi_conv_place) {
-    int64_t first, count, image, at[EGI_WINDOW_AXES]; EGI_T *to;
-} EGI_TN(egi_conv_place);
-// The place of the grid's row `row`, counted over images and then along the axes, and of those after it in its line.
-static EGI_TN(egi_conv_place) EGI_TN(egi_conv_place_of)(const EGI_TN(egi_conv_grid) *g, int64_t row) {
-    EGI_TN(egi_conv_place) p = { 0, g->w.axis[EGI_WINDOW_AXES - 1].out, 0, { 0, 0, 0 }, NULL };
-    int64_t o[EGI_WINDOW_AXES], pixel;
-    for (int i = EGI_WINDOW_AXES - 1; i >= 0; i--) {
-        const egi_window *a = &g->w.axis[i];
-        o[i] = row % a->out;
-        row /= a->out;
-        p.at[i] = o[i] * a->stride - a->before;
-    }
-    p.count -= o[EGI_WINDOW_AXES - 1];
-    pixel = p.image = row;
-    for (int i = 0; i < EGI_WINDOW_AXES; i++) pixel = pixel * g->size[i] + g->first[i] + o[i] * g->step[i];
-    p.to = g->to + pixel * g->w.oc + g->group * g->right.n;
-    return p;
-}
-// A run that reaches over an end of its line, whose pixel iw it begins with: a copy with zeros for what does not lie in
-// the line, or only zeros.
-static const EGI_T *EGI_TN(egi_conv_run_over)(const EGI_TN(egi_conv_grid) *g, const EGI_T *line, int64_t iw,
-                                              EGI_T *copy, const EGI_T *zeros) {
-    const int64_t c = g->w.c, in = g->w.axis[2].in, pixels = g->run / (c / g->w.groups), left = egi_max64(-iw, 0),
-                  right = egi_min64(in - iw, pixels);
-    if (iw >= in || iw + pixels <= 0) return zeros;
-    EGI_TN(egi_zero)(left * c, copy);
-    memcpy(copy + left * c, line + (iw + left) * c, (size_t)((right - left) * c) * sizeof(EGI_T));
-    EGI_TN(egi_zero)((pixels - right) * c, copy + right * c);
-    return copy;
-}
-// For each row of a place, where the run lies that begins with taps kd, kh and kw. False: all are only zeros.
-static bool EGI_TN(egi_conv_runs_at)(const EGI_TN(egi_conv_grid) *g, const EGI_TN(egi_conv_place) *p, int64_t kd,
-                                     int64_t kh, int64_t kw, const EGI_T **row, EGI_T *copies, const EGI_T *zeros) {
-    const egi_window *d = &g->w.axis[0], *h = &g->w.axis[1], *a = &g->w.axis[2];
-    const int64_t c = g->w.c, id = p->at[0] + kd * d->dilation, ih = p->at[1] + kh * h->dilation,
-                  iw = p->at[2] + kw * a->dilation, pixels = g->run / (c / g->w.groups);
-    int64_t r = 0, first, end, none;
-    copies += p->first * g->run;
-    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
-        while (r < p->count) row[r++] = zeros;
-        return false;
-    }
-    const EGI_T *line = g->from + ((p->image * d->in + id) * h->in + ih) * a->in * c + g->group * (c / g->w.groups);
-    egi_window_tap_range(iw, a->stride, a->in, p->count, &first, &end);
-    // rows `first` to end - 1 lie inside
-    egi_window_tap_range(iw + pixels - 1, a->stride, a->in, p->count, &none, &end);
-    for (; r < first; r++) row[r] = EGI_TN(egi_conv_run_over)(g, line, iw + r * a->stride, copies + r * g->run, zeros);
-    for (const EGI_T *at = line + (iw + r * a->stride) * c; r < end; r++, at += a->stride * c) row[r] = at;
-    for (; r < p->count; r++)
-        row[r] = EGI_TN(egi_conv_run_over)(g, line, iw + r * a->stride, copies + r * g->run, zeros);
-    return true;
-}
-// A tile of rows that point anywhere, which are written where `to` says; even: the latter are a full tile, ldc apart.
-static void EGI_TN(egi_conv_tile)(const EGI_TN(egi_conv_grid) *g, int64_t k, const EGI_T *const *row, const EGI_T *b,
-                                  EGI_T *const *to, int64_t rows, bool even, int64_t j, bool add) {
-    const int64_t nr = g->right.tile.nr, cols = egi_min64(nr, g->right.n - j);
-    if (even && cols == nr) {
-        g->right.tile.run(k, row, 1, b, nr, to[0] + j, g->step[2] * g->w.oc, add);
-        return;
-    }
-    EGI_T edge[EGI_MOST_MR * EGI_TN(EGI_MOST_NR)] __attribute__((aligned(64)));
-    g->right.tile.run(k, row, 1, b, nr, edge, nr, false);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t q = 0; q < cols; q++) {
-            const EGI_T e = edge[r * nr + q];
-            to[r][j + q] = add ? to[r][j + q] + e : e;
-        }
-}
-// A block of rows: its places. Of these, those that some taps meet (whole: all), as m rows: their runs, and where they
-// are written; even[r]: the tile that begins with it writes rows that lie one step apart.
-typedef struct EGI_TN(egi_conv_block) {
-    int64_t places, m;
-    bool whole;
-    EGI_TN(egi_conv_place) place[EGI_TN(EGI_CONV_BLOCK)];
-    const EGI_T *row[EGI_TN(EGI_CONV_BLOCK) + EGI_MOST_MR];
-    EGI_T *to[EGI_TN(EGI_CONV_BLOCK)];
-    bool even[EGI_TN(EGI_CONV_BLOCK)];
-} EGI_TN(egi_conv_block);
-static void EGI_TN(egi_conv_block_make)(const EGI_TN(egi_conv_grid) *g, int64_t first, int64_t m,
-                                        EGI_TN(egi_conv_block) *b) {
-    b->places = 0;
-    b->whole = false;
-    for (int64_t r = 0; r < m; ) {
-        EGI_TN(egi_conv_place) *p = &b->place[b->places++];
-        *p = EGI_TN(egi_conv_place_of)(g, first + r);
-        p->first = r;
-        p->count = egi_min64(p->count, m - r);
-        r += p->count;
-    }
-}
-// Finds the block's rows for the run that begins with taps kd, kh and kw. If it lies beyond the picture for a place's
-// rows, they are left out, or at first cleared. The last tile repeats the last row.
-static void EGI_TN(egi_conv_block_rows)(const EGI_TN(egi_conv_grid) *g, int64_t kd, int64_t kh, int64_t kw,
-                                        EGI_T *copies, const EGI_T *zeros, EGI_TN(egi_conv_block) *b) {
-    const int64_t ldc = g->step[2] * g->w.oc, mr = g->right.tile.mr;
-    bool moved = !b->whole;                                 // rows are written elsewhere than those of the run before
-    b->m = 0;
-    b->whole = true;
-    for (const EGI_TN(egi_conv_place) *p = b->place; p < b->place + b->places; p++) {
-        if (EGI_TN(egi_conv_runs_at)(g, p, kd, kh, kw, b->row + b->m, copies, zeros) || !g->skips) {
-            for (int64_t i = 0; moved && i < p->count; i++) b->to[b->m + i] = p->to + i * ldc;
-            b->m += p->count;
-        } else {
-            for (int64_t i = 0; !(kd | kh | kw) && i < p->count; i++) EGI_TN(egi_zero)(g->right.n, p->to + i * ldc);
-            b->whole = false;
-            moved = true;
-        }
-    }
-    for (int64_t r = 0; b->m > 0 && r < mr; r++) b->row[b->m + r] = b->row[b->m - 1];
-    for (int64_t i = 0; moved && i < b->m; i += mr) {
-        b->even[i] = i + mr <= b->m;
-        for (int64_t r = i + 1; b->even[i] && r < i + mr; r++) b->even[i] = b->to[r] - b->to[r - 1] == ldc;
-    }
-}
-// For a block of rows, the taps' runs come one after the other, and each run is a product that is added to the same
-// elements of the result: the first one writes them.
-static void EGI_TN(egi_conv_grid_run)(void *context, int64_t begin, int64_t end) {     // units: blocks of rows
-    const EGI_TN(egi_conv_grid) *g = (const EGI_TN(egi_conv_grid) *)context;
-    const egi_windows *w = &g->w;
-    const int64_t taps = egi_windows_taps(w), each = g->run / (w->c / w->groups), mr = g->right.tile.mr,
-                  nr = g->right.tile.nr;
-    EGI_T *copies = g->space + egi_this.slot * g->needs;
-    const EGI_T *zeros = copies + g->block * g->run;
-    EGI_TN(egi_conv_block) b;
-    for (int64_t unit = begin; unit < end; unit++) {
-        EGI_TN(egi_conv_block_make)(g, unit * g->block, egi_min64(g->block, g->rows - unit * g->block), &b);
-        for (int64_t t = 0; t < taps; t += each) {
-            EGI_TN(egi_conv_block_rows)(g, t / w->axis[2].taps / w->axis[1].taps, t / w->axis[2].taps % w->axis[1].taps,
-                                        t % w->axis[2].taps, copies, zeros, &b);
-            for (int64_t pc = 0; pc < g->run; pc += EGI_KC) {
-                const int64_t k = egi_min64(EGI_KC, g->run - pc);
-                for (int64_t j = 0; j < g->right.n; j += nr) {
-                    const EGI_T *panel = g->right.panels + j * g->right.k + (t / each * g->run + pc) * nr;
-                    for (int64_t i = 0; i < b.m; i += mr)
-                        EGI_TN(egi_conv_tile)(g, k, b.row + i, panel, b.to + i, egi_min64(mr, b.m - i), b.even[i], j,
-                                              t > 0 || pc > 0);
-                }
-                for (int64_t r = 0; pc + k < g->run && r < b.m + mr; r++) b.row[r] += k;
-            }
-        }
-    }
-}
-// Makes the grid of the gradient of x that begins at residue r[i] along each axis, and its filter; false: it has no
-// taps or no pixels.
-static bool EGI_TN(egi_conv_grid_back)(const EGI_TN(egi_conv_job) *j, const int64_t *r, EGI_TN(egi_conv_grid) *g) {
-    g->w.c = j->w->oc;
-    g->w.oc = j->w->c;
-    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
-        const egi_window *a = &j->w->axis[i];
-        egi_window *to = &g->w.axis[i];
-        g->step[i] = a->stride;
-        g->size[i] = a->in;
-        g->first[i] = ((r[i] - a->before) % a->stride + a->stride) % a->stride;
-        to->taps = r[i] < a->taps ? (a->taps - r[i] - 1) / a->stride + 1 : 0;
-        to->stride = 1;
-        to->dilation = a->dilation;
-        to->in = a->out;
-        to->out = g->first[i] < a->in ? (a->in - 1 - g->first[i]) / a->stride + 1 : 0;
-        to->before = (to->taps - 1) * a->dilation - (g->first[i] + a->before - r[i]) / a->stride;
-        if (!to->taps || !to->out) return false;
-    }
-    return true;
-}
-// Packs such a grid's filter: every stride-th tap from residue r[i] on along each axis, in reverse order, and each
-// tap's matrix transposed, since outputs are read and inputs are made.
-static void EGI_TN(egi_conv_grid_filter_back)(const EGI_TN(egi_conv_job) *j, const int64_t *r, EGI_TN(egi_conv_grid) *g,
-                                              EGI_T *space) {
-    const egi_window *a = j->w->axis, *n = g->w.axis;
-    const int64_t og = j->w->oc / j->w->groups, cg = j->w->c / j->w->groups, taps = egi_windows_taps(&g->w);
-    g->right.k = taps * og;
-    g->right.n = cg;
-    g->right.panels = space;
-    g->right.tile = EGI_TN(egi_tile_best)(cg);
-    for (int64_t t = 0; t < taps; t++) {
-        const int64_t last = taps - 1 - t, kw = last % n[2].taps * a[2].stride + r[2],
-                      kh = last / n[2].taps % n[1].taps * a[1].stride + r[1],
-                      kd = last / n[2].taps / n[1].taps * a[0].stride + r[0];
-        EGI_TN(egi_panel_pack_b)(true, og, cg, j->f + ((kd * a[1].taps + kh) * a[2].taps + kw) * cg * j->w->oc +
-                                 g->group * og, j->w->oc, space + t * og * g->right.tile.nr, g->right.tile.nr,
-                                 g->right.k);
-    }
-}
-// Whether direct convolution makes y (what: 0) or the gradient of x (1): runs must be neither short nor too many, and a
-// gradient's strides not large.
-static bool EGI_TN(egi_conv_may_be_direct)(const EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    int64_t grids = 1, run = EGI_TN(egi_conv_run_of)(w);
-    if (j->what == 1) {
-        for (int i = 0; i < EGI_WINDOW_AXES; i++) {
-            const egi_window *a = &w->axis[i];
-            if ((a->stride > 1 && a->dilation > 1) || a->stride > 8) return false;
-            grids *= a->stride;
-        }
-        if (w->c / w->groups < 8) return false;           // most of a tile's columns would be empty
-        run = w->oc / w->groups;
-        if (w->groups == 1 && w->axis[2].dilation == 1) run *= egi_max64(w->axis[2].taps / w->axis[2].stride, 1);
-    }
-    return run >= EGI_TN(EGI_CONV_LEAST_RUN) && run <= 16 * EGI_KC && grids <= 16 &&
-           egi_windows_taps(w) * ((run + EGI_KC - 1) / EGI_KC) <= EGI_TERMS;
-}
-static bool EGI_TN(egi_conv_is_direct)(const EGI_TN(egi_conv_job) *j) {
-    // A tap that leads from dx to outside of dy is multiplied by 0, and the product must be 0, too.
-    return EGI_TN(egi_conv_may_be_direct)(j) &&
-           (j->what == 0 || EGI_TN(egi_row_is_finite)(j->width * j->w->oc, j->f));
-}
-// Plans its memory, the packed filter and the threads' copies, large enough for the largest grid; returns how many
-// bytes.
-static int64_t EGI_TN(egi_conv_direct_plan)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    const bool back = j->what == 1;
-    const int64_t cg = w->c / w->groups, og = w->oc / w->groups,
-                  run = !back ? EGI_TN(egi_conv_run_of)(w)                                  // the longest that occurs
-                        : og * (w->groups == 1 ? (w->axis[2].taps - 1) / w->axis[2].stride + 1 : 1),
-                  room = (int64_t)(2 * EGI_COLUMNS_BYTES / sizeof(EGI_T)) / run,
-                  mr = EGI_TN(egi_tile_best)(back ? cg : og).mr;
-    j->most = egi_parallel_most();
-    j->shared = back ? EGI_TN(egi_product_right_size)(egi_windows_taps(w) * og, cg)
-                : EGI_TN(egi_product_right_size)(j->width, og);
-    j->block = egi_max64(egi_min64(EGI_TN(EGI_CONV_BLOCK), room) / mr * mr, mr);
-    j->needs = ((j->block + 1) * run + 15) / 16 * 16;
-    return (j->shared + j->most * j->needs) * (int64_t)sizeof(EGI_T);
-}
-// Runs the grids of all groups one after another, each on the threads. False without memory.
-static bool EGI_TN(egi_conv_direct)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    const bool back = j->what == 1;
-    EGI_T *memory = (EGI_T *)egi_space_take(EGI_TN(egi_conv_direct_plan)(j));
-    const int most = j->most;
-    const int64_t og = w->oc / w->groups, block = j->block, needs = j->needs;
-    const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
-    int64_t r[EGI_WINDOW_AXES], grids = 1;
-    if (!memory) return false;
-    // That the products are 0 is known of dx; of y it is found out where that costs little beside the products.
-    const bool skips = back || (j->rows >= 2 * EGI_KC && (w->axis[0].before || w->axis[1].before) &&
-                                EGI_TN(egi_row_is_finite)(j->width * w->oc, j->f));
-    for (int i = 0; back && i < EGI_WINDOW_AXES; i++) grids *= w->axis[i].stride;
-    for (int64_t q = 0; q < grids * w->groups; q++) {
-        EGI_TN(egi_conv_grid) g;
-        memset(&g, 0, sizeof g);
-        g.w = *w;
-        g.group = q % w->groups;
-        for (int64_t i = EGI_WINDOW_AXES - 1, at = q / w->groups; i >= 0; at /= w->axis[i].stride, i--) {
-            r[i] = at % w->axis[i].stride;
-            g.step[i] = 1;
-            g.size[i] = w->axis[i].out;
-        }
-        if (back && !EGI_TN(egi_conv_grid_back)(j, r, &g)) continue;
-        if (back) EGI_TN(egi_conv_grid_filter_back)(j, r, &g, memory);
-        else g.right = EGI_TN(egi_product_right_make)(false, j->width, og, j->f + g.group * og, w->oc, memory);
-        g.from = back ? j->y : j->x;
-        g.to = back ? j->x : j->y;
-        g.run = EGI_TN(egi_conv_run_of)(&g.w);
-        g.rows = w->n * egi_windows_out(&g.w);
-        g.block = block;
-        g.needs = needs;
-        g.skips = skips;
-        g.space = memory + j->shared;
-        for (int t = 0; t < most; t++) EGI_TN(egi_zero)(g.run, g.space + t * needs + block * g.run);
-        egi_parallel_with(most, (g.rows + block - 1) / block, cost / (double)grids, EGI_TN(egi_conv_grid_run), &g);
-    }
-    egi_space_give(memory);
-    return true;
-}
-
-// The filter's gradient by lines: df for a line of taps is the sum of products of x, shifted, and dy along the lines of
-// y. One step leads from an output's element of x to the next output's, also from line to line. Some lines at a time
-// are copied side by side with their padding, and dy is packed with zeros where x has padding between two lines. Or, if
-// y has a place for each step along a line of x, x is read where it lies, one tap at a time, and dy has zeros in the
-// places whose element lies in another line.
-typedef struct EGI_TN(egi_conv_lines) {
-    bool in_place, whole;               // x is read in place; all outputs of a line read it through all taps
-    int64_t lines, blocks, outs, pixels, elements;
-} EGI_TN(egi_conv_lines);
-// The part of egi_conv_lines_of for lines that are read in place, which lie in one picture.
-static void EGI_TN(egi_conv_lines_in_place)(const egi_windows *w, EGI_TN(egi_conv_lines) *s) {
-    const egi_window *h = &w->axis[1], *a = &w->axis[2];
-    const int64_t outs = a->in / a->stride;
-    const double bytes = (double)outs * (double)(w->oc + 16) * (double)sizeof(EGI_T);
-    if (w->groups > 1 || h->stride > 1 || a->in % a->stride || outs < a->out || h->out * outs < 48 ||
-        bytes > 2 * EGI_COLUMNS_BYTES) return;
-    s->whole = a->dilation == 1 && a->before == 0 && (a->out - 1) * a->stride + a->taps <= a->in;
-    s->in_place = s->whole || w->c >= 48;
-    if (!s->in_place) return;
-    const int64_t most = egi_max64(egi_min64(EGI_KC / outs, (int64_t)(2 * EGI_COLUMNS_BYTES / bytes)), 1),
-                  pieces = (h->out + most - 1) / most;
-    s->outs = outs;
-    s->lines = (h->out + pieces - 1) / pieces;
-    s->blocks = w->n * w->axis[0].out * ((h->out + s->lines - 1) / s->lines);
-    s->elements = EGI_TN(egi_product_right_size)(s->lines * outs, w->oc);
-}
-// How many lines of y go at a time, and how often; each line's outputs (of dy, with zeros) and pixels (of x, where they
-// are copied); the memory, in elements. elements = 0: the gradient is made by columns.
-static EGI_TN(egi_conv_lines) EGI_TN(egi_conv_lines_of)(const egi_windows *w) {
-    const egi_window *a = &w->axis[2];
-    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, reach = (a->taps - 1) * a->dilation + 1,
-                  run = a->dilation == 1 ? a->taps * cg : cg, all = w->n * w->axis[0].out * w->axis[1].out;
-    EGI_TN(egi_conv_lines) s = { false, false, 1, 0, 0, 0, 0 };
-    if (run < 12 || reach > EGI_COLUMNS_BYTES || a->out > EGI_COLUMNS_BYTES || a->stride > EGI_KC) return s;
-    EGI_TN(egi_conv_lines_in_place)(w, &s);
-    if (s.in_place) return s;
-    s.outs = a->out + (reach - 1) / a->stride;
-    s.pixels = s.outs * a->stride + reach;
-    // Steps of one line in 16 KB of x, where the tile's rows stay in the nearest cache, or of half of EGI_KC.
-    const int64_t near = 16384 / (a->stride * cg * (int64_t)sizeof(EGI_T)),
-                  steps = egi_max64(EGI_KC / 2, egi_min64(EGI_KC, near));
-    const double bytes = ((double)s.pixels * (double)cg + (double)s.outs * (double)(og + 16)) * (double)sizeof(EGI_T);
-    s.lines = egi_max64(1, egi_min64(steps / s.outs, all));
-    if (bytes * (double)s.lines > 2 * EGI_COLUMNS_BYTES) s.lines = (int64_t)(2 * EGI_COLUMNS_BYTES / bytes);
-    if (!s.lines) return s;
-    s.blocks = (all + s.lines - 1) / s.lines;
-    s.elements = (s.lines * (s.pixels * cg + EGI_TN(egi_product_right_size)(s.outs, og)) + 15) / 16 * 16;
-    return s;
-}
-// Whether the pixels at both ends of the lines of x, which dy's zeros multiply, are finite. If not, these products
-// would be NaN in taps that never touch the pixels, and the gradient is made by columns.
-static bool EGI_TN(egi_conv_ends_are_finite)(const egi_windows *w, const EGI_T *x) {
-    const egi_window *a = &w->axis[2];
-    const int64_t reach = (a->taps - 1) * a->dilation + 1, lines = w->n * w->axis[0].in * w->axis[1].in,
-                  left = egi_min64(egi_max64(reach - a->stride - a->before, 0), a->in),
-                  right = egi_min64(egi_max64(a->out * a->stride - a->before, 0), a->in);
-    for (int64_t l = 0; l < lines; l++, x += a->in * w->c)
-        if (!EGI_TN(egi_row_is_finite)(left * w->c, x) ||
-            !EGI_TN(egi_row_is_finite)((a->in - right) * w->c, x + right * w->c)) return false;
-    return true;
-}
-// Copies a line of x for one line of taps, with zeros for what lies outside.
-static void EGI_TN(egi_conv_line_copy)(const EGI_TN(egi_conv_job) *j, int64_t l, int64_t kd, int64_t kh, int64_t pixels,
-                                       EGI_T *to) {
-    const egi_windows *w = j->w;
-    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    const egi_window_line line = egi_window_line_at(w, l);
-    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation, cg = w->c / w->groups;
-    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) {
-        EGI_TN(egi_zero)(pixels * cg, to);
-        return;
-    }
-    const EGI_T *from = j->x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c + j->group * cg;
-    const int64_t left = egi_min64(a->before, pixels), n = egi_min64(a->in, pixels - left);
-    EGI_TN(egi_zero)(left * cg, to);
-    if (w->groups == 1) memcpy(to + left * cg, from, (size_t)(n * cg) * sizeof(EGI_T));
-    else for (int64_t i = 0; i < n; i++) memcpy(to + (left + i) * cg, from + i * w->c, (size_t)cg * sizeof(EGI_T));
-    EGI_TN(egi_zero)((pixels - left - n) * cg, to + (left + n) * cg);
-}
-// Adds products of some lines to columns n0 to n1 - 1 of df (run, oc), in whole tiles: x, `step` apart, is the
-// transposed left operand, and dy is packed as the right one, in panels of `depth` rows, of which k are read.
-EGI_NOINLINE static void EGI_TN(egi_conv_lines_tiles)(const EGI_TN(egi_conv_job) *j, int64_t run, int64_t k,
-                                                      const EGI_T *x, int64_t step, const EGI_T *dy, int64_t depth,
-                                                      int64_t n0, int64_t n1, EGI_T *df) {
-    const int64_t og = j->w->oc / j->w->groups;
-    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(og);
-    for (int64_t pc = 0; pc < k; pc += EGI_KC)
-        for (int64_t n = n0; n < n1; n += tile.nr)
-            for (int64_t i = 0; i < run; i += tile.mr)
-                EGI_TN(egi_tile_put)(&tile, egi_min64(tile.mr, run - i), egi_min64(tile.nr, og - n),
-                                     egi_min64(EGI_KC, k - pc), x + pc * step + i, 1, step,
-                                     dy + (n - n0) * depth + pc * tile.nr, tile.nr, df + i * j->w->oc + n, j->w->oc,
-                                     true);
-}
-// A block is s.lines lines of y and what they read, and the product's k runs over their outputs. Adds to columns n0 to
-// n1 - 1 of the group's df.
-static void EGI_TN(egi_conv_lines_copied)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s,
-                                          int64_t block, int64_t n0, int64_t n1, EGI_T *df) {
-    const egi_windows *w = j->w;
-    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, lines = w->n * w->axis[0].out * w->axis[1].out,
-                  out = w->axis[2].out, k = s->lines * s->outs, nr = EGI_TN(egi_tile_best)(og).nr,
-                  step = w->axis[2].stride * cg, pieces = w->axis[2].dilation == 1 ? 1 : w->axis[2].taps,
-                  run = w->axis[2].taps * cg / pieces, l0 = block * s->lines, m = egi_min64(s->lines, lines - l0),
-                  used = (m - 1) * s->outs + out;                    // of dy; after that are zeros
-    EGI_T *x = j->space + egi_this.slot * s->elements, *dy = x + s->lines * s->pixels * cg;
-    EGI_TN(egi_zero)(k * ((n1 - n0 + nr - 1) / nr * nr), dy);
-    for (int64_t l = 0; l < m; l++)
-        EGI_TN(egi_panel_pack_b)(false, out, n1 - n0, j->y + (l0 + l) * out * w->oc + j->group * og + n0, w->oc,
-                                 dy + l * s->outs * nr, nr, k);
-    for (int64_t t = 0; t < w->axis[0].taps * w->axis[1].taps; t++) {
-        const int64_t kd = t / w->axis[1].taps, kh = t % w->axis[1].taps, pixels = s->outs * w->axis[2].stride;
-        for (int64_t l = 0; l < m; l++)
-            EGI_TN(egi_conv_line_copy)(j, l0 + l, kd, kh, l < m - 1 ? pixels : s->pixels, x + l * s->outs * step);
-        for (int64_t piece = 0; piece < pieces; piece++, df += run * w->oc)
-            EGI_TN(egi_conv_lines_tiles)(j, run, used, x + piece * w->axis[2].dilation * cg, step, dy, k, n0, n1, df);
-    }
-}
-// Packs outputs o0 to o1 - 1 of each of m lines of dy, from line l0 on, or zeros.
-EGI_NOINLINE static void EGI_TN(egi_conv_lines_pack)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s,
-                                                     int64_t l0, int64_t m, int64_t o0, int64_t o1, bool zeros,
-                                                     int64_t n0, int64_t n1, EGI_T *dy) {
-    const int64_t oc = j->w->oc, nr = EGI_TN(egi_tile_best)(oc).nr, depth = s->lines * s->outs;
-    for (int64_t l = 0; l < m && o0 < o1; l++) {
-        EGI_T *to = dy + (l * s->outs + o0) * nr, *from = j->y + ((l0 + l) * j->w->axis[2].out + o0) * oc + n0;
-        if (!zeros) EGI_TN(egi_panel_pack_b)(false, o1 - o0, n1 - n0, from, oc, to, nr, depth);
-        else for (int64_t n = n0; n < n1; n += nr) EGI_TN(egi_zero)((o1 - o0) * nr, to + (n - n0) * depth);
-    }
-}
-// The same for lines that are read in place. What lies outside of the picture is left out or multiplied by dy's zeros.
-static void EGI_TN(egi_conv_lines_read)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t block,
-                                        int64_t n0, int64_t n1, EGI_T *df) {
-    const egi_windows *w = j->w;
-    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
-    const int64_t each = (h->out + s->lines - 1) / s->lines, top = block % each * s->lines,
-                  m = egi_min64(s->lines, h->out - top), l0 = block / each * h->out + top, step = a->stride * w->c,
-                  nr = EGI_TN(egi_tile_best)(w->oc).nr, pieces = s->whole ? 1 : a->taps,
-                  run = a->taps / pieces * w->c;
-    const egi_window_line line = egi_window_line_at(w, l0);
-    EGI_T *dy = j->space + egi_this.slot * s->elements;
-    EGI_TN(egi_conv_lines_pack)(j, s, l0, m, 0, a->out, false, n0, n1, dy);
-    EGI_TN(egi_conv_lines_pack)(j, s, l0, m, a->out, s->outs, true, n0, n1, dy);
-    for (int64_t piece = 0, first = 0, end = a->out, first_before, end_before; piece < pieces; piece++) {
-        const int64_t shift = piece * a->dilation - a->before;
-        first_before = first, end_before = end;
-        egi_window_tap_range(shift, a->stride, a->in, a->out, &first, &end);
-        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, 0, first_before, false, n0, n1, dy);
-        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, end_before, a->out, false, n0, n1, dy);
-        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, 0, first, true, n0, n1, dy);
-        EGI_TN(egi_conv_lines_pack)(j, s, l0, m, end, a->out, true, n0, n1, dy);
-        for (int64_t t = 0; t < d->taps * h->taps && first < end; t++) {
-            const int64_t id = line.d + t / h->taps * d->dilation, ih = line.h + t % h->taps * h->dilation,
-                          from = egi_max64(-ih, 0), to = egi_min64(m, h->in - ih), k0 = from * s->outs + first;
-            if (id >= 0 && id < d->in && from < to)
-                EGI_TN(egi_conv_lines_tiles)(
-                    j, run, (to - 1) * s->outs + end - k0,
-                    j->x + (((line.image * d->in + id) * h->in + ih) * a->in + shift) * w->c + k0 * step, step,
-                    dy + k0 * nr, s->lines * s->outs, n0, n1, df + (t * a->taps + piece) * w->c * w->oc);
-        }
-    }
-}
-static void EGI_TN(egi_conv_lines_add)(const EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s, int64_t block,
-                                       int64_t n0, int64_t n1, EGI_T *df) {
-    if (s->in_place) EGI_TN(egi_conv_lines_read)(j, s, block, n0, n1, df);
-    else EGI_TN(egi_conv_lines_copied)(j, s, block, n0, n1, df);
-}
-static void EGI_TN(egi_conv_lines_run)(void *context, int64_t begin, int64_t end) {    // units: parts
-    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
-    const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(j->w);
-    const int64_t og = j->w->oc / j->w->groups;
-    for (int64_t q = begin; q < end; q++) {
-        if (q > 0 && j->group == 0) EGI_TN(egi_zero)(j->sums[q].n, j->sums[q].level[j->sums[q].count - 1]);
-        for (int64_t block = j->blocks * q / j->parts; block < j->blocks * (q + 1) / j->parts; block++) {
-            EGI_TN(egi_conv_lines_add)(j, &s, block, 0, og, j->sums[q].level[0] + j->group * og);
-            EGI_TN(egi_levels_step)(&j->sums[q], j->adds);
-        }
-    }
-}
-// Of a filter so large that there is one part: blocks j->first to j->last - 1, for some tiles of columns.
-static void EGI_TN(egi_conv_lines_some)(void *context, int64_t begin, int64_t end) {   // units: tiles of columns
-    const EGI_TN(egi_conv_job) *j = (const EGI_TN(egi_conv_job) *)context;
-    const EGI_TN(egi_conv_lines) s = EGI_TN(egi_conv_lines_of)(j->w);
-    const int64_t og = j->w->oc / j->w->groups, nr = EGI_TN(egi_tile_best)(og).nr;
-    for (int64_t block = j->first; block < j->last; block++)
-        EGI_TN(egi_conv_lines_add)(j, &s, block, begin * nr, egi_min64(end * nr, og),
-                                   j->sums[0].level[0] + j->group * og);
-}
-// Plans its memory, the threads' lines and the parts; returns how many bytes.
-static int64_t EGI_TN(egi_conv_by_lines_plan)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
-    j->lines = true;
-    j->blocks = s->blocks;
-    j->adds = (s->lines * s->outs + EGI_KC - 1) / EGI_KC;
-    j->most = egi_parallel_most();
-    j->shared = j->most * s->elements + 16;
-    return (j->shared + EGI_TN(egi_conv_parts_plan)(j, j->width * j->w->oc, j->blocks)) * (int64_t)sizeof(EGI_T);
-}
-// The filter's gradient of all groups by lines. False without memory.
-static bool EGI_TN(egi_conv_filter_by_lines)(EGI_TN(egi_conv_job) *j, const EGI_TN(egi_conv_lines) *s) {
-    const egi_windows *w = j->w;
-    const int64_t og = w->oc / w->groups, nr = EGI_TN(egi_tile_best)(og).nr;
-    const double cost = EGI_TN(egi_gemm_cost)(j->rows, j->width, og);
-    if (!(j->space = (EGI_T *)egi_space_take(EGI_TN(egi_conv_by_lines_plan)(j, s)))) return false;
-    EGI_TN(egi_conv_parts_begin)(j, j->width * w->oc, j->space + j->shared);
-    const int most = j->most;
-    const int64_t some = (EGI_TERMS + j->adds - 1) / j->adds;            // blocks until the next level
-    for (j->group = 0; j->group < w->groups; j->group++) {
-        if (j->parts > 1) egi_parallel_with(most, j->parts, cost, EGI_TN(egi_conv_lines_run), j);
-        else
-            for (j->first = 0; j->first < j->blocks; j->first = j->last) {
-                j->last = egi_min64(j->first + some, j->blocks);
-                egi_parallel_with(most, (og + nr - 1) / nr, cost * (double)(j->last - j->first) / (double)j->blocks,
-                                  EGI_TN(egi_conv_lines_some), j);
-                EGI_TN(egi_levels_step)(&j->sums[0], (j->last - j->first) * j->adds);
-            }
-    }
-    EGI_TN(egi_conv_parts_end)(j);
-    egi_space_give(j->space);
-    return true;
-}
-
-// Adds dyᵀ x of m rows to C (og, c). A panel of x is packed just before its tiles, and each tile asks for a share of
-// the rows of x and dy that the next EGI_KC steps read.
-static void EGI_TN(egi_conv_turned)(const EGI_TN(egi_conv_job) *j, int64_t m, const EGI_T *x, const EGI_T *dy,
-                                    EGI_T *panel, EGI_T *c) {
-    const int64_t width = j->width, og = j->w->oc / j->w->groups, ldx = j->w->c, ldy = j->w->oc,
-                  size = (int64_t)sizeof(EGI_T);
-    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(width);
-    const int64_t mr = tile.mr, nr = tile.nr, rows = (og + mr - 1) / mr, shares = rows * ((width + nr - 1) / nr);
-    for (int64_t p = 0; p < m; p += EGI_KC, x += EGI_KC * ldx, dy += EGI_KC * ldy) {
-        const int64_t k = egi_min64(EGI_KC, m - p), more = egi_min64(EGI_KC, m - p - k);
-        for (int64_t share = 0; share < shares; share++) {
-            const int64_t n = share / rows * nr, i = share % rows * mr, cols = egi_min64(nr, width - n);
-            if (i == 0) EGI_TN(egi_panel_pack_b)(false, k, cols, x + n, ldx, panel, nr, k);
-            egi_fetch_rows(x, k * ldx * size, ldx * size, more, width * size, share, shares);
-            egi_fetch_rows(dy, k * ldy * size, ldy * size, more, og * size, share, shares);
-            EGI_TN(egi_tile_put)(&tile, egi_min64(mr, og - i), cols, k, dy + i, 1, ldy, panel, nr, c + i * width + n,
-                                 width, true);
-        }
-    }
-}
-// Plans the memory of the convolutions that are products: the packed filter, the threads' columns and what their
-// products take, and the parts; returns how many bytes.
-static int64_t EGI_TN(egi_conv_products_plan)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    const int64_t og = w->oc / w->groups, width = j->width,
-                  block = j->direct ? 4 * EGI_KC : (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / width;
-    j->block = egi_min64(j->direct && j->what == 2 ? block
-                         : egi_max64(block / EGI_MOST_MR * EGI_MOST_MR, EGI_MOST_MR), j->rows);
-    j->most = egi_parallel_most();
-    j->shared = j->what == 0   ? EGI_TN(egi_product_right_size)(width, og)
-                : j->what == 1 ? EGI_TN(egi_product_right_size)(og, width) : 0;
-    j->columns = j->direct ? 0 : (j->block * width + 15) / 16 * 16;
-    // Of x and dy the wider one is the right operand, which is read by vectors, if both fit the caches twice.
-    j->turned = j->what == 2 && j->direct && width > og && og >= EGI_MR && width + og <= 512;
-    j->needs = j->turned ? EGI_TN(EGI_MOST_NR) * EGI_KC
-               : j->what == 2 ? (EGI_TN(egi_gemm_needs)(true, false, width, og, j->block, w->oc) + 16) / 16 * 16 : 0;
-    j->adds = (j->block + EGI_KC - 1) / EGI_KC;
-    int64_t elements = j->shared + j->most * (j->columns + j->needs) + 16;
-    if (j->what == 2)
-        elements += EGI_TN(egi_conv_parts_plan)(j, width * w->oc, j->block ? (j->rows + j->block - 1) / j->block : 0);
-    return elements * (int64_t)sizeof(EGI_T);
-}
-// How many rows of columns are made, or read, at once.
-static int64_t EGI_TN(egi_conv_step)(const EGI_TN(egi_conv_job) *j, int64_t left) {
-    return egi_min64(j->what == 2 && j->direct ? EGI_TERMS * EGI_KC : j->block, left);
-}
-// Rows [r, end) of one group, a block at a time.
-static bool EGI_TN(egi_conv_rows)(EGI_TN(egi_conv_job) *j, int64_t r, int64_t end, EGI_TN(egi_levels) *sum) {
-    const egi_windows *w = j->w;
-    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, width = j->width, ld = j->direct ? w->c : width;
-    EGI_T *columns = j->space + egi_this.slot * (j->columns + j->needs);
-    for (int64_t m; r < end; r += m) {
-        m = EGI_TN(egi_conv_step)(j, end - r);
-        EGI_T *yr = j->y + r * w->oc + j->group * og, *cols = j->direct ? j->x + r * w->c + j->group * cg : columns;
-        const bool moves = !j->direct && width > 0;
-        if (j->what != 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, false);
-        if (j->what == 0) EGI_TN(egi_gemm_by)(&j->right, m, cols, ld, yr, w->oc, false);
-        if (j->what == 1) EGI_TN(egi_gemm_by)(&j->right, m, yr, w->oc, cols, ld, false);
-        if (j->what == 2 && j->turned)
-            EGI_TN(egi_conv_turned)(j, m, cols, yr, columns, sum->level[0] + j->group * og * width);
-        else if (j->what == 2 &&
-            !EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, w->oc, sum->level[0] + j->group * og, w->oc,
-                              true, j->parts > 1 ? columns + j->columns : NULL, NULL)) return false;
-        if (j->what == 1 && moves) EGI_TN(egi_conv_columns)(w, j->group, r, r + m, j->x, cols, true);
-        if (sum) EGI_TN(egi_levels_step)(sum, (m + EGI_KC - 1) / EGI_KC);
-    }
-    return true;
-}
-// The rows of a unit: a block's or, for the gradient of x, whole pictures', so that what is added to an element of x
-// comes in the order of one block's rows.
-static int64_t EGI_TN(egi_conv_each)(const EGI_TN(egi_conv_job) *j) {
-    const int64_t out = egi_max64(egi_windows_out(j->w), 1);
-    return j->what == 0 ? j->block : egi_max64(j->block / out, 1) * out;
-}
-// Units: egi_conv_each() rows, or the parts of the filter's gradient.
-static void EGI_TN(egi_conv_run)(void *context, int64_t begin, int64_t end) {
-    EGI_TN(egi_conv_job) *j = (EGI_TN(egi_conv_job) *)context;
-    const int64_t each = EGI_TN(egi_conv_each)(j), blocks = (j->rows + j->block - 1) / j->block;
-    bool ok = true;
-    for (int64_t q = begin; ok && q < end; q++)
-        if (j->what < 2) ok = EGI_TN(egi_conv_rows)(j, q * each, egi_min64((q + 1) * each, j->rows), NULL);
-        else
-            ok = EGI_TN(egi_conv_rows)(j, blocks * q / j->parts * j->block,
-                                       egi_min64(blocks * (q + 1) / j->parts * j->block, j->rows), &j->sums[q]);
-    if (!ok) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
-}
-// The common part of these convolutions: memory, and the groups one after another.
-static bool EGI_TN(egi_conv_products)(EGI_TN(egi_conv_job) *j) {
-    const egi_windows *w = j->w;
-    EGI_T *memory = (EGI_T *)egi_space_take(EGI_TN(egi_conv_products_plan)(j));
-    const int most = j->most;
-    const int64_t og = w->oc / w->groups, width = j->width;
-    const double cost = EGI_TN(egi_gemm_cost)(j->rows, width, og);
-    if (!memory) return false;
-    j->space = memory + j->shared;
-    if (j->what == 2)
-        EGI_TN(egi_conv_parts_begin)(j, width * w->oc, j->space + most * (j->columns + j->needs) + 16);
-    for (j->group = 0; j->group < w->groups && !j->failed; j->group++) {
-        const EGI_T *f = j->f + j->group * og;
-        if (j->what == 0) j->right = EGI_TN(egi_product_right_make)(false, width, og, f, w->oc, memory);
-        if (j->what == 1) j->right = EGI_TN(egi_product_right_make)(true, og, width, f, w->oc, memory);
-        const int64_t each = EGI_TN(egi_conv_each)(j);
-        // the gradient of a filter so large that there is one part is divided by its products
-        if (j->what == 2 && j->parts == 1) j->failed = !EGI_TN(egi_conv_rows)(j, 0, j->rows, &j->sums[0]);
-        else
-            egi_parallel_with(most, j->what < 2 ? (j->rows + each - 1) / each : j->parts, cost, EGI_TN(egi_conv_run),
-                              j);
-    }
-    if (j->what == 2) EGI_TN(egi_conv_parts_end)(j);
-    egi_space_give(memory);
-    return !j->failed;
-}
-// Begins a job; `what` names the array that is written. True: it is depthwise.
-static bool EGI_TN(egi_conv_begin)(EGI_TN(egi_conv_job) *j, const egi_windows *w, int what) {
-    const int64_t cg = w->c / w->groups;
-    memset(j, 0, sizeof *j);
-    j->w = w, j->what = what;
-    j->width = egi_windows_taps(w) * cg;
-    j->rows = w->n * egi_windows_out(w);
-    j->direct = egi_windows_are_pixels(w);
-    return cg == 1 && w->groups > 1;
-}
-// The bytes of workspace that egi_conv takes: of the ways that it may go, by the values of x and f, the larger one's.
-static int64_t EGI_TN(egi_conv_space)(const egi_windows *w, int what) {
-    EGI_TN(egi_conv_job) j;
-    const bool depthwise = EGI_TN(egi_conv_begin)(&j, w, what);
-    if (j.rows == 0 || j.width == 0 || w->oc == 0) return 0;
-    const EGI_TN(egi_conv_lines) lines = EGI_TN(egi_conv_lines_of)(w);
-    int64_t bytes = 0;
-    if (depthwise) bytes = EGI_TN(egi_conv_depthwise_plan)(&j);
-    else if (!j.direct && what < 2 && EGI_TN(egi_conv_may_be_direct)(&j)) bytes = EGI_TN(egi_conv_direct_plan)(&j);
-    else if (!j.direct && what == 2 && lines.elements) bytes = EGI_TN(egi_conv_by_lines_plan)(&j, &lines);
-    if (bytes) bytes = egi_space_of(bytes);
-    if (depthwise || (bytes && what == 0)) return bytes;
-    EGI_TN(egi_conv_begin)(&j, w, what);
-    int64_t products = egi_space_of(EGI_TN(egi_conv_products_plan)(&j));
-    if (what == 2 && j.parts == 1)                         // see egi_conv_rows
-        products += EGI_TN(egi_gemm_space)(true, false, j.width, w->oc / w->groups,
-                                           EGI_TN(egi_conv_step)(&j, j.rows), j.direct ? w->c : j.width, w->oc, w->oc);
-    return egi_max64(bytes, products);
-}
-// The three convolutions. False without memory.
-static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
-    EGI_TN(egi_conv_job) j;
-    const bool depthwise = EGI_TN(egi_conv_begin)(&j, w, what);
-    j.x = x, j.f = f, j.y = y;
-    const bool direct = !depthwise && !j.direct && what < 2 && EGI_TN(egi_conv_is_direct)(&j);
-    // The result is cleared first if terms are added to it, or if not all of it is written: with strides above the
-    // taps, no output reads some elements of x, whose gradient is 0.
-    const bool alike = depthwise && w->c == w->oc;
-    bool whole = j.rows > 0 && w->oc > 0 && (depthwise ? alike : direct || j.direct);   // each element is written
-    for (int i = 0; i < EGI_WINDOW_AXES; i++) whole = whole && w->axis[i].stride <= w->axis[i].taps;
-    if (what == 1 && !whole) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, x);
-    if (what == 2) EGI_TN(egi_zero)(j.width * w->oc, f);
-    if (what == 0 && (j.width == 0 || (depthwise && !alike))) EGI_TN(egi_zero)(j.rows * w->oc, y);
-    if (j.rows == 0 || j.width == 0 || w->oc == 0) return true;
-    if (depthwise) return EGI_TN(egi_conv_depthwise)(&j);
-    if (direct) return EGI_TN(egi_conv_direct)(&j);
-    const EGI_TN(egi_conv_lines) lines = EGI_TN(egi_conv_lines_of)(w);
-    if (!j.direct && what == 2 && lines.elements && EGI_TN(egi_conv_ends_are_finite)(w, x))
-        return EGI_TN(egi_conv_filter_by_lines)(&j, &lines);
-    return EGI_TN(egi_conv_products)(&j);
-}
-
-// The kernel EGI_CONV: in[] are x and f; dy and f (also for a transposed convolution); or x and dy.
-static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
-    const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
-    EGI_T *a = EGI_DATA(args->in[0]), *b = EGI_DATA(args->in[1]), *out = EGI_DATA(args->out[0]);
-    const bool ok = p->kind == EGI_CONV_FORWARD ? EGI_TN(egi_conv)(&p->windows, a, b, out, 0)
-                    : p->kind == EGI_CONV_INPUT ? EGI_TN(egi_conv)(&p->windows, out, b, a, 1)
-                                                : EGI_TN(egi_conv)(&p->windows, a, out, b, 2);
-    return ok || egi_memory_fail(args->op->name, 0);
+#define EGI_CONV_KERNELS(ISA, bytes) \
+    EGI_OBJECTS static const egi_conv_kernels EGI_TN(egi_conv_kernels##ISA) = { \
+        &EGI_TN(egi_gemm_kernels##ISA), bytes, EGI_TN(egi_taps_sum##ISA), EGI_TN(egi_taps_sum_four##ISA), \
+        EGI_TN(egi_dot_columns##ISA), EGI_TN(egi_row_is_finite), EGI_TN(egi_conv_depthwise_line), \
+        EGI_TN(egi_pieces_add) };
+EGI_CONV_KERNELS(, 16)
+#if EGI_X86
+EGI_CONV_KERNELS(_avx2, 32)
+#endif
+#undef EGI_CONV_KERNELS
+static inline const egi_conv_kernels *EGI_TN(egi_conv_kernels_get)(void) {
+#if EGI_X86
+    if (egi_cpu_has_avx2()) return &EGI_TN(egi_conv_kernels_avx2);
+#endif
+    return &EGI_TN(egi_conv_kernels);
 }
 
 // POOLING. index[i] is the position in x of window i's largest element: the first of equal ones; a NaN counts as
@@ -58471,7 +58615,7 @@ typedef struct EGI_TN(egi_attention_job) {
     double kept;                                                // the probability that a weight is kept, or 1
     uint32_t last;                                              // a weight is kept if its random word is at most this
     EGI_T *log_sums, *delta, *space, *sums;                     // space: `room` elements per thread
-    EGI_TN(egi_tile_fn) *tile;
+    egi_tile_kind tile;
     int64_t batch, heads, shared, queries, keys, parts, room, most;
     int64_t mr, nr, size, values;                               // of a tile; of q and v, rounded up to whole tiles
 } EGI_TN(egi_attention_job);
@@ -58505,8 +58649,7 @@ static void EGI_TN(egi_heads_load)(const EGI_TN(egi_heads) *x, int64_t batch, in
 // Packs `count` rows as the right operand of a product with their transpose.
 static void EGI_TN(egi_heads_pack)(const EGI_TN(egi_attention_job) *a, const EGI_TN(egi_heads) *x, int64_t batch,
                                    int64_t head, int64_t first, int64_t count, EGI_T *to) {
-    EGI_TN(egi_panel_pack_b)(true, x->size, count, EGI_TN(egi_heads_row)(x, batch, head, first), x->row, to, a->nr,
-                             x->size);
+    egi_panel_pack_b(&a->tile, true, x->size, count, EGI_TN(egi_heads_row)(x, batch, head, first), x->row, to, x->size);
 }
 // C (m, n) = A (m, k) B (k, n), or C += with `add`; C has room for whole tiles. Row i of A is at a + i * arow, with
 // elements astep apart; B has a tile's rows bstep apart, and the next tile bnext after.
@@ -58516,9 +58659,9 @@ static void EGI_TN(egi_attention_product)(const EGI_TN(egi_attention_job) *job, 
     for (int64_t p = 0; p < k; p += EGI_KC)
         for (int64_t j = 0; j < n; j += job->nr)
             for (int64_t i = 0; i < m; i += job->mr) {
-                const EGI_T *row[EGI_MOST_MR];
+                const void *row[EGI_MOST_MR];
                 for (int64_t r = 0; r < EGI_MOST_MR; r++) row[r] = a + egi_min64(i + r, m - 1) * arow + p * astep;
-                job->tile(egi_min64(EGI_KC, k - p), row, astep, b + j / job->nr * bnext + p * bstep, bstep,
+                job->tile.run(egi_min64(EGI_KC, k - p), row, astep, b + j / job->nr * bnext + p * bstep, bstep,
                           c + i * ldc + j, ldc, add || p > 0);
             }
 }
@@ -58651,9 +58794,8 @@ static void EGI_TN(egi_attention_begin)(EGI_TN(egi_attention_job) *a, const egi_
     a->last = egi_random_last_word(a->kept);
     a->batch = q->dims[0], a->heads = q->dims[1], a->queries = q->dims[2];
     a->shared = k->dims[1], a->keys = k->dims[2];
-    const EGI_TN(egi_tile_kind) tile = EGI_TN(egi_tile_best)(egi_min64(a->q.size, a->v.size));
-    a->tile = tile.run;
-    a->mr = tile.mr, a->nr = tile.nr;
+    a->tile = egi_tile_best(EGI_GEMM, egi_min64(a->q.size, a->v.size));
+    a->mr = a->tile.mr, a->nr = a->tile.nr;
     a->size = EGI_TN(egi_whole)(a->q.size, a->nr);
     a->values = EGI_TN(egi_whole)(a->v.size, a->nr);
 }
@@ -58677,7 +58819,7 @@ static EGI_T *EGI_TN(egi_attention_take)(EGI_TN(egi_attention_job) *a, const cha
 static void EGI_TN(egi_attention_divide)(EGI_TN(egi_attention_job) *a, int64_t products, egi_work *work) {
     const double scores = (double)a->batch * (double)a->heads * (double)a->queries * (double)a->keys;
     egi_parallel_with((int)a->most, a->batch * a->shared * a->parts,
-                      scores * (1 + EGI_TN(egi_gemm_cost)(1, 1, products)), work, a);
+                      scores * (1 + egi_gemm_cost(1, 1, products, sizeof(EGI_T))), work, a);
 }
 static int64_t EGI_TN(egi_attention_plan)(EGI_TN(egi_attention_job) *a, const egi_args *args) {
     enum { BLOCK = EGI_TN(EGI_ATTEND) };
@@ -58798,7 +58940,7 @@ static void EGI_TN(egi_attention_keys_back)(const EGI_TN(egi_attention_job) *a, 
             for (int64_t t = t0; t < t1; t++) {
                 EGI_T *from = w->dq + (t - t0) * a->size, *to = EGI_TN(egi_heads_row)(&dq, batch, head, t);
                 EGI_IN_ROWS(egi_row_scale)(size, (EGI_T)a->p->scale, from);
-                if (add) EGI_TN(egi_axpy)(size, 1, from, to);
+                if (add) EGI_TN(egi_elements_add)(size, from, to);
                 else memcpy(to, from, (size_t)size * sizeof *to);
             }
         }
@@ -58847,7 +58989,7 @@ static bool EGI_TN(egi_cpu_attention_grad)(const egi_args *args) {
     a.delta = a.sums + (a.parts - 1) * all;
     egi_parallel(rows, (double)rows * (double)a.v.size, EGI_TN(egi_attention_deltas), &a);
     EGI_TN(egi_attention_divide)(&a, 3 * a.size + 2 * a.values, EGI_TN(egi_attention_back));
-    for (int64_t part = 1; part < a.parts; part++) EGI_TN(egi_axpy)(all, 1, a.sums + (part - 1) * all, a.dq.data);
+    for (int64_t part = 1; part < a.parts; part++) EGI_TN(egi_elements_add)(all, a.sums + (part - 1) * all, a.dq.data);
     egi_space_give(a.space);
     return true;
 }
@@ -60093,7 +60235,8 @@ EGI_AVX2 EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, i
 #undef EGI_BOOLS
 #undef EGI_BYTES
 #undef EGI_CASES
-#undef EGI_CBLAS_GEMM
+#undef EGI_GEMM_PLAIN
+#undef EGI_ELEMENTS_ADD
 #undef EGI_CELL_ROW
 #undef EGI_EXP_T
 #undef EGI_FIRST_WHOLE

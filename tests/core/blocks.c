@@ -221,7 +221,7 @@ static bool fences_are_up(void) {
 }
 // c (m, n), whose rows are ldc apart, from products of small numbers whose sums are exact, so that any order makes the
 // same; elements between rows stay what they were.
-#define CHECK_SIZES(T, gemm, name) \
+#define CHECK_SIZES(T, kernels, name) \
 static bool name##_is_right(bool ta, bool tb, int64_t m, int64_t n, int64_t k, int64_t ldc, bool add) { \
     const int64_t in_c = m > 0 ? (m - 1) * ldc + n : 0; \
     T *a = (T *)(void *)(fenced[0] + room) - m * k, *b = (T *)(void *)(fenced[1] + room) - k * n, \
@@ -229,7 +229,9 @@ static bool name##_is_right(bool ta, bool tb, int64_t m, int64_t n, int64_t k, i
     for (int64_t i = 0; i < m * k; i++) a[i] = (T)((i * 7 + m) % 11 - 5) / 4; \
     for (int64_t i = 0; i < k * n; i++) b[i] = (T)((i * 5 + n) % 13 - 6) / 2; \
     for (int64_t i = 0; i < in_c; i++) c[i] = (T)(i % 3); \
-    if (!gemm(ta, tb, m, n, k, a, ta ? m : k, b, tb ? k : n, c, ldc, add, NULL, NULL)) return false; \
+    const egi_gemm_call g = { kernels(), ta, tb, add, false, m, n, k, ta ? m : k, tb ? k : n, ldc, (const char *)a, \
+                              (const char *)b, NULL, (char *)c }; \
+    if (!egi_gemm(&g, NULL)) return false; \
     for (int64_t i = 0; i < in_c; i++) { \
         const int64_t row = i / ldc, column = i % ldc; \
         T want = column < n && !add ? 0 : (T)(i % 3); \
@@ -239,8 +241,8 @@ static bool name##_is_right(bool ta, bool tb, int64_t m, int64_t n, int64_t k, i
     } \
     return true; \
 }
-CHECK_SIZES(float, egi_gemm_f32, floats)
-CHECK_SIZES(double, egi_gemm_f64, doubles)
+CHECK_SIZES(float, egi_gemm_kernels_get_f32, floats)
+CHECK_SIZES(double, egi_gemm_kernels_get_f64, doubles)
 static void check_size_of(int64_t m, int64_t n, int64_t k) {
     for (int how = 0; how < 8; how++) {
         const bool ta = how & 1, tb = how & 2, add = how & 4;
