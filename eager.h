@@ -11315,34 +11315,41 @@ enum { EGI_LONG_BY_ONE = EGI_LONG_AT_INTEGERS + 5 };
 #define EGI_LONG_BY_ONE_OF(word) egi_long_i64_by_one##word, egi_long_i32_by_one##word, egi_long_u8_by_one##word
 // DIVISION OF FLOATS. Idea: fmod goes bit by bit, while most quotients are so small that a product gives what remains,
 // exactly: n is a / b, rounded to a whole number, and a - n b has the bits of b and no more. In float32 the product n b
-// has 45 bits at most, which a double holds; in float64 it takes FMA. `fused`: of float64, with FMA.
+// has 45 bits at most, which a double holds; in float64 it takes FMA or, without, two halves of b, of 26 and 27 bits:
+// their products with n are exact, and so are the differences, multiples of b's last bit that are no larger than b.
 EGI_EVERYWHERE float egi_rest_near(float a, float b, float *n) {
     const double whole = ((double)a / (double)b + EGI_ROUNDER_64) - EGI_ROUNDER_64;
     *n = (float)whole;
     return (float)((double)a - whole * (double)b);
 }
-EGI_EVERYWHERE double egi_rest_near_64(double a, double b, double *n) {
-    const double whole = (a / b + EGI_ROUNDER_64) - EGI_ROUNDER_64;
-    *n = whole;
-    return fma(-0.0 - whole, b, a);             // a minus would let clang 14 take -ffast-math for what is around it
+// -n: a minus would let clang 14 take -ffast-math for what is around it.
+EGI_EVERYWHERE double egi_rest_near_fused(double a, double b, double *n) {
+    *n = (a / b + EGI_ROUNDER_64) - EGI_ROUNDER_64;
+    return fma(-0.0 - *n, b, a);
 }
-// Whether |a / b| is below 2^20 and b finite, so that the functions below have the bits of the words.
-#define EGI_RESTS(T, f, BITS, SIZE) \
-    EGI_EVERYWHERE bool egi_is_quotient_near##SIZE(T a, T b) { \
-        return (fabs##f(a) < (T)1048576 * fabs##f(b)) & (fabs##f(b) < (T)INFINITY); \
+EGI_EVERYWHERE double egi_rest_near_64(double a, double b, double *n) {
+    const double high = egi_bits64_double(egi_bits64_of(b) & ~(uint64_t)0x7ffffff), low = b - high;
+    *n = (a / b + EGI_ROUNDER_64) - EGI_ROUNDER_64;
+    return (a + (-0.0 - *n) * high) + (-0.0 - *n) * low;
+}
+// Whether |a / b| is below 2^20 and |b| below `most`, so that the functions below have the bits of the words.
+#define EGI_RESTS(T, f, most, KIND) \
+    EGI_EVERYWHERE bool egi_is_quotient_near##KIND(T a, T b) { \
+        return (fabs##f(a) < (T)1048576 * fabs##f(b)) & (fabs##f(b) < (T)(most)); \
     } \
-    EGI_EVERYWHERE T egi_mod_near##SIZE(T a, T b) { \
+    EGI_EVERYWHERE T egi_mod_near##KIND(T a, T b) { \
         T n; \
-        const T r = egi_rest_near##SIZE(a, b, &n), y = egi_choose##f((r < 0) != (b < 0), r + b, r); \
+        const T r = egi_rest_near##KIND(a, b, &n), y = egi_choose##f((r < 0) != (b < 0), r + b, r); \
         return egi_choose##f(r == 0, copysign##f((T)0, b), y); \
     } \
-    EGI_EVERYWHERE T egi_floordiv_near##SIZE(T a, T b) { \
+    EGI_EVERYWHERE T egi_floordiv_near##KIND(T a, T b) { \
         T n; \
-        const T r = egi_rest_near##SIZE(a, b, &n), y = egi_choose##f((r != 0) & ((r < 0) != (b < 0)), n - 1, n); \
+        const T r = egi_rest_near##KIND(a, b, &n), y = egi_choose##f((r != 0) & ((r < 0) != (b < 0)), n - 1, n); \
         return egi_choose##f(y == 0, copysign##f((T)0, b), y); \
     }
-EGI_RESTS(float, f, int32_t, )
-EGI_RESTS(double, , int64_t, _64)
+EGI_RESTS(float, f, INFINITY, )
+EGI_RESTS(double, , INFINITY, _fused)
+EGI_RESTS(double, , 1e300, _64)                 // no product overflows
 #undef EGI_RESTS
 // The loop of a word by what is near, for `step` elements at least; then the elements that are not, one by one, before
 // these leave the cache.
@@ -11377,8 +11384,8 @@ EGI_RESTS(double, , int64_t, _64)
 #define EGI_LONG_RESTS_WIDE(word) \
     EGI_LONG_REST(egi_long_avx2##word, EGI_AVX2, float, int32_t, EGI_STEP_32, egi##word##_near, egi_is_quotient_near, \
                   egi_f32##word) \
-    EGI_LONG_REST(egi_long_avx2_64##word, EGI_AVX2_FMA, double, int64_t, EGI_STEP_32 / 2, egi##word##_near_64, \
-                  egi_is_quotient_near_64, egi_f64##word)
+    EGI_LONG_REST(egi_long_avx2_64##word, EGI_AVX2_FMA, double, int64_t, EGI_STEP_32 / 2, egi##word##_near_fused, \
+                  egi_is_quotient_near_fused, egi_f64##word)
 #define EGI_LONG_WIDE_64(word) egi_long_avx2_64##word
 #else
 #define EGI_LONG_RESTS_WIDE(word)
@@ -11387,8 +11394,9 @@ EGI_RESTS(double, , int64_t, _64)
 #define EGI_LONG_N(word, ...) \
     EGI_LONG_REST(egi_long_f32##word, , float, int32_t, EGI_STEP_16, egi##word##_near, egi_is_quotient_near, \
                   egi_f32##word) \
+    EGI_LONG_REST(egi_long_f64##word, , double, int64_t, EGI_STEP_16 / 2, egi##word##_near_64, \
+                  egi_is_quotient_near_64, egi_f64##word) \
     EGI_LONG_RESTS_WIDE(word) \
-    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     EGI_LONG_INTEGERS(word, 0, EGI_LONG_WIDE(word), EGI_LONG_WIDE_64(word), EGI_LONG_WIDE(word), __VA_ARGS__)
 #if EGI_X86 && !defined(__clang__)
 #define EGI_HAS_SQRT

@@ -521,7 +521,8 @@ static void compare_division(const egi_op *op, int t, int64_t n, bool one, bool 
     for (int j = 0; j < (int)n; j++) {
         const uint32_t h = hash((uint32_t)(2 * j + 1));
         const double scale = h % 5 ? 1 : t ? 1e300 : 1e36, plain = ((double)(h >> 8) / 16777216 * 20 - 10) * scale;
-        const double v = h % 11 == 0 && far ? INFINITY : h % 13 == 0 && far ? 0 : h % 17 == 0 ? 1e-40 : plain;
+        const double v = h % 11 == 0 && far ? INFINITY : h % 13 == 0 && far ? 0
+                         : h % 17 == 0 ? (t ? 1e-310 : 1e-40) : plain;
         const double z = t ? v : (double)(float)v, x = far ? dividend(t, j, z) : fmod(dividend(t, 0, 1) * j, 1000) * z;
         if (t) { a[j] = x; b[j] = z; }
         else { ((float *)(void *)a)[j] = (float)x; ((float *)(void *)b)[j] = (float)z; }
