@@ -15990,8 +15990,9 @@ static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64
     }
     if (!w->rank) { w->rank = 1; w->dims[0] = 1; w->strides[0] = 0; }
 }
-// Vectors of 16 bytes that move elements of 4 and 8 bytes, and shuffles of two of them: NAME(a, b), with the chosen
+// Vectors of 16 bytes that move elements of 1, 4 and 8 bytes, and shuffles of two of them: NAME(a, b), with the chosen
 // elements, counted through a and then b.
+typedef uint8_t egi_v16_u8 __attribute__((vector_size(16), aligned(1), may_alias));
 typedef uint32_t egi_v16_u32 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t egi_v16_u64 __attribute__((vector_size(16), aligned(8), may_alias));
 #ifdef __clang__
@@ -16001,6 +16002,9 @@ typedef uint64_t egi_v16_u64 __attribute__((vector_size(16), aligned(8), may_ali
 #define EGI_SHUFFLE(NAME, VEC, ...) \
     static inline VEC NAME(VEC a, VEC b) { const VEC order = { __VA_ARGS__ }; return __builtin_shuffle(a, b, order); }
 #endif
+EGI_SHUFFLE(egi_evens_u8, egi_v16_u8, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+EGI_SHUFFLE(egi_lows_u8, egi_v16_u8, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+EGI_SHUFFLE(egi_highs_u8, egi_v16_u8, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 EGI_SHUFFLE(egi_lows_u32, egi_v16_u32, 0, 4, 1, 5)
 EGI_SHUFFLE(egi_highs_u32, egi_v16_u32, 2, 6, 3, 7)
 EGI_SHUFFLE(egi_evens_u32, egi_v16_u32, 0, 2, 4, 6)
@@ -16009,6 +16013,13 @@ EGI_SHUFFLE(egi_lows_u64, egi_v16_u64, 0, 2)
 EGI_SHUFFLE(egi_highs_u64, egi_v16_u64, 1, 3)
 EGI_SHUFFLE(egi_turned_u64, egi_v16_u64, 1, 0)
 #define egi_evens_u64 egi_lows_u64
+// Bytes in reverse: those of each word, then the words.
+static inline egi_v16_u8 egi_turned_u8(egi_v16_u8 a, egi_v16_u8 b) {
+    const egi_v16_u32 v = (egi_v16_u32)a, low = v & 0xff00ffu, pairs = low << 8 | (v >> 8 & 0xff00ffu),
+                      turned = pairs << 16 | pairs >> 16;
+    (void)b;
+    return (egi_v16_u8)egi_turned_u32(turned, turned);
+}
 // Copies as many of n elements as vectors can, if they are every second one or in reverse, and returns how many. A
 // vector also reads one element that is not copied, so the last elements are left.
 #define EGI_STRIDED_VECTORS(T, TYPE) \
@@ -16030,19 +16041,9 @@ EGI_SHUFFLE(egi_turned_u64, egi_v16_u64, 1, 0)
             } \
         return i; \
     }
+EGI_STRIDED_VECTORS(uint8_t, u8)
 EGI_STRIDED_VECTORS(uint32_t, u32)
 EGI_STRIDED_VECTORS(uint64_t, u64)
-// The same for bytes in reverse: those of each word, then the words.
-static int64_t egi_elements_reverse_u8(char *to, const char *from, int64_t n) {
-    typedef uint8_t bytes __attribute__((vector_size(16), aligned(1), may_alias));
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        const egi_v16_u32 v = (egi_v16_u32)*(const bytes *)(from - i - 15), low = v & 0xff00ffu,
-                          pairs = low << 8 | (v >> 8 & 0xff00ffu), turned = pairs << 16 | pairs >> 16;
-        *(bytes *)(to + i) = (bytes)egi_turned_u32(turned, turned);
-    }
-    return i;
-}
 #define EGI_STRIDED(T) { \
         const T *f = (const T *)(const void *)from; \
         T *t = (T *)(void *)to; \
@@ -16054,9 +16055,9 @@ static int64_t egi_elements_reverse_u8(char *to, const char *from, int64_t n) {
 // Copies n elements of `size` bytes. Steps are in elements; a step_from of 0 repeats one element.
 static void egi_elements_copy(char *to, int64_t step_to, const char *from, int64_t step_from, int64_t n, int size) {
     if (step_to == 1 && step_from == 1) { memcpy(to, from, (size_t)(n * size)); return; }
-    if (step_to == 1 && (step_from == -1 ? size != 2 : step_from == 2 && size >= 4)) {
+    if (step_to == 1 && (step_from == -1 || step_from == 2) && size != 2) {
         const int64_t done = size == 4 || !egi_bools_reached ? egi_elements_copy_u32(to, from, step_from, n)
-                             : size == 1 ? egi_elements_reverse_u8(to, from, n)
+                             : size == 1 ? egi_elements_copy_u8(to, from, step_from, n)
                              : egi_elements_copy_u64(to, from, step_from, n);
         to += done * size;
         from += done * step_from * size;
@@ -16864,10 +16865,29 @@ EGI_NOINLINE static void egi_plane_turn_u64(char *to_data, int64_t to_row, const
                 *(vec *)(t + (r + 1) * to_row + i) = egi_highs_u64(v0, v1);
             }
 }
-// The same for elements of `size` bytes, 4 or 8.
+// The same for bytes; rows and n are multiples of 16. A byte has a place of eight bits in a square, its row and column.
+// Interleaving vectors that are eight rows apart turns these bits by one; four times exchange the halves.
+EGI_NOINLINE static void egi_plane_turn_u8(char *to, int64_t to_row, const char *from, int64_t from_step, int64_t rows,
+                                           int64_t n) {
+    egi_v16_u8 v[16], w[16];
+    for (int64_t r = 0; r < rows; r += 16)
+        for (int64_t c = 0; c < n; c += 16) {
+            for (int i = 0; i < 16; i++) v[i] = *(const egi_v16_u8 *)(const void *)(from + r + (c + i) * from_step);
+            for (int turns = 0; turns < 4; turns++) {
+                for (int i = 0; i < 8; i++) {
+                    w[2 * i] = egi_lows_u8(v[i], v[i + 8]);
+                    w[2 * i + 1] = egi_highs_u8(v[i], v[i + 8]);
+                }
+                memcpy(v, w, sizeof v);
+            }
+            for (int i = 0; i < 16; i++) *(egi_v16_u8 *)(void *)(to + (r + i) * to_row + c) = v[i];
+        }
+}
+// The same for elements of `size` bytes, 1, 4 or 8.
 static void egi_plane_turn(char *to, int64_t to_row, const char *from, int64_t from_step, int64_t rows, int64_t n,
                            int size) {
-    (size == 4 || !egi_dtypes_reached ? egi_plane_turn_u32 : egi_plane_turn_u64)(to, to_row, from, from_step, rows, n);
+    (size == 1 && egi_bools_reached ? egi_plane_turn_u8
+     : size == 4 || !egi_dtypes_reached ? egi_plane_turn_u32 : egi_plane_turn_u64)(to, to_row, from, from_step, rows, n);
 }
 // Copies rows by n elements of `size` bytes: row by row if rows are long or few; by turned vectors if neighbours lie
 // crosswise in the two planes; else by tiles.
@@ -16880,8 +16900,9 @@ static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char
             egi_elements_copy(to + i * to_row * size, to_step, from + i * from_row * size, from_step, n, size);
         return;
     }
-    if (turned && to_step == 1 && size >= 4 && rows >= 4 && n >= EGI_TURN) {
-        const int64_t turn_rows = rows / 4 * 4, turn_n = n / EGI_TURN * EGI_TURN;
+    const int64_t square = size == 1 ? 16 : 4;
+    if (turned && to_step == 1 && size != 2 && rows >= square && n >= EGI_TURN) {
+        const int64_t turn_rows = rows / square * square, turn_n = n / EGI_TURN * EGI_TURN;
         egi_plane_turn(to, to_row, from, from_step, turn_rows, turn_n, size);
         egi_plane_copy(to + turn_n * size, to_row, 1, from + turn_n * from_step * size, 1, from_step, turn_rows,
                        n - turn_n, size);
