@@ -188,10 +188,10 @@ struct egi_option_without_a_name;
 EAGER_API eg_tensor *eg_number(double value);
 EAGER_API eg_tensor *eg_integer(int64_t value);
 
-// The same for EG_T, where nobody gets the handle: equal numbers may share one of this scope or of an enclosing one.
-EAGER_API eg_tensor *egi_operand_number(double value);
-EAGER_API eg_tensor *egi_operand_integer(int64_t value);
-EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value);
+// The same for EG_T, and for EGI_LENT: then the handle is the thread's, and the op takes it back.
+EAGER_API eg_tensor *egi_operand_number(double value, bool lent);
+EAGER_API eg_tensor *egi_operand_integer(int64_t value, bool lent);
+EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value, bool lent);
 EAGER_API void egi_note_call(const char *function, const char *file, int line);
 
 // What a macro's own variable is named by, so that a call in the same macro's argument has another one.
@@ -222,37 +222,42 @@ EAGER_API void egi_note_call(const char *function, const char *file, int line);
 
 // EG_T(x) makes a tensor of an operand: a tensor, NULL, or a number of any type. It writes x once, or nested calls
 // would double their text at every level: overloads in C++ and clang, a statement expression in gcc (where an array
-// literal inside an operand ends with it).
+// literal inside an operand ends with it). EGI_LENT(x) is the same for an operand of an elementwise row's function.
 
 #if defined(__cplusplus) || defined(__clang__)
 #ifdef __cplusplus
 #define EGI_OVERLOAD static inline
-EGI_OVERLOAD eg_tensor *egi_arg(decltype(nullptr)) { return nullptr; }
+EGI_OVERLOAD eg_tensor *egi_arg(decltype(nullptr), bool) { return nullptr; }
 #else
 #define EGI_OVERLOAD static inline __attribute__((overloadable))
 #endif
-EGI_OVERLOAD eg_tensor *egi_arg(eg_tensor *x) { return x; }
-EGI_OVERLOAD eg_tensor *egi_arg(float x) { return egi_operand_number((double)x); }
-EGI_OVERLOAD eg_tensor *egi_arg(double x) { return egi_operand_number(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(long double x) { return egi_operand_number((double)x); }
-EGI_OVERLOAD eg_tensor *egi_arg(int x) { return egi_operand_integer(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(unsigned x) { return egi_operand_integer(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(long x) { return egi_operand_integer(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(long long x) { return egi_operand_integer(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(unsigned long x) { return egi_operand_unsigned(x); }
-EGI_OVERLOAD eg_tensor *egi_arg(unsigned long long x) { return egi_operand_unsigned(x); }
-#define EG_T(x) egi_arg(x)
+EGI_OVERLOAD eg_tensor *egi_arg(eg_tensor *x, bool lent) { (void)lent; return x; }
+EGI_OVERLOAD eg_tensor *egi_arg(float x, bool lent) { return egi_operand_number((double)x, lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(double x, bool lent) { return egi_operand_number(x, lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(long double x, bool lent) { return egi_operand_number((double)x, lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(int x, bool lent) { return egi_operand_integer(x, lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(unsigned x, bool lent) { return egi_operand_integer(x, lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(long x, bool lent) { return egi_operand_integer(x, lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(long long x, bool lent) { return egi_operand_integer(x, lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(unsigned long x, bool lent) { return egi_operand_unsigned(x, lent); }
+EGI_OVERLOAD eg_tensor *egi_arg(unsigned long long x, bool lent) { return egi_operand_unsigned(x, lent); }
+#define EG_T(x) egi_arg(x, false)
+#define EGI_LENT(x) egi_arg(x, true)
 #else
-static inline eg_tensor *egi_operand_same(eg_tensor *x) { return x; }
-static inline eg_tensor *egi_operand_pointer(void *x) { return (eg_tensor *)x; }
-static inline eg_tensor *egi_operand_long_double(long double x) { return egi_operand_number((double)x); }
-#define EG_T(x) \
+static inline eg_tensor *egi_operand_same(eg_tensor *x, bool lent) { (void)lent; return x; }
+static inline eg_tensor *egi_operand_pointer(void *x, bool lent) { (void)lent; return (eg_tensor *)x; }
+static inline eg_tensor *egi_operand_long_double(long double x, bool lent) {
+    return egi_operand_number((double)x, lent);
+}
+#define EGI_OPERAND(x, lent) \
     __extension__ ({ __auto_type egi_x = ((void)0, (x)); _Generic(egi_x, \
     eg_tensor *: egi_operand_same, void *: egi_operand_pointer, \
     float: egi_operand_number, double: egi_operand_number, long double: egi_operand_long_double, \
     unsigned long: egi_operand_unsigned, unsigned long long: egi_operand_unsigned, \
     default: __builtin_choose_expr(__builtin_classify_type(egi_x) < 8 /* an integer or a pointer */, \
-    egi_operand_integer, (struct egi_number_of_this_type_must_be_cast *)0))(egi_x); })
+    egi_operand_integer, (struct egi_number_of_this_type_must_be_cast *)0))(egi_x, lent); })
+#define EG_T(x) EGI_OPERAND(x, false)
+#define EGI_LENT(x) EGI_OPERAND(x, true)
 #endif
 
 #ifdef __cplusplus
@@ -876,32 +881,32 @@ EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *h
 EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *delta);
 // max(1 - a s, 0), where s is b, or 2 b - 1 where binary is not 0 (labels b of 0 and 1). No gradient goes to binary.
 EAGER_API eg_tensor *eg_hinge_margin(eg_tensor *a, eg_tensor *b, eg_tensor *binary);
-#define eg_add(a, b) EGI_CALL(eg_add, EG_T(a), EG_T(b))
-#define eg_sub(a, b) EGI_CALL(eg_sub, EG_T(a), EG_T(b))
-#define eg_mul(a, b) EGI_CALL(eg_mul, EG_T(a), EG_T(b))
-#define eg_div(a, b) EGI_CALL(eg_div, EG_T(a), EG_T(b))
-#define eg_divide_no_nan(a, b) EGI_CALL(eg_divide_no_nan, EG_T(a), EG_T(b))
-#define eg_floordiv(a, b) EGI_CALL(eg_floordiv, EG_T(a), EG_T(b))
-#define eg_mod(a, b) EGI_CALL(eg_mod, EG_T(a), EG_T(b))
-#define eg_pow(a, b) EGI_CALL(eg_pow, EG_T(a), EG_T(b))
-#define eg_maximum(a, b) EGI_CALL(eg_maximum, EG_T(a), EG_T(b))
-#define eg_minimum(a, b) EGI_CALL(eg_minimum, EG_T(a), EG_T(b))
-#define eg_log_cosh_difference(a, b) EGI_CALL(eg_log_cosh_difference, EG_T(a), EG_T(b))
-#define eg_squared_difference(a, b) EGI_CALL(eg_squared_difference, EG_T(a), EG_T(b))
-#define eg_atan2(a, b) EGI_CALL(eg_atan2, EG_T(a), EG_T(b))
-#define eg_equal(a, b) EGI_CALL(eg_equal, EG_T(a), EG_T(b))
-#define eg_not_equal(a, b) EGI_CALL(eg_not_equal, EG_T(a), EG_T(b))
-#define eg_less(a, b) EGI_CALL(eg_less, EG_T(a), EG_T(b))
-#define eg_less_equal(a, b) EGI_CALL(eg_less_equal, EG_T(a), EG_T(b))
-#define eg_greater(a, b) EGI_CALL(eg_greater, EG_T(a), EG_T(b))
-#define eg_greater_equal(a, b) EGI_CALL(eg_greater_equal, EG_T(a), EG_T(b))
-#define eg_logical_and(a, b) EGI_CALL(eg_logical_and, EG_T(a), EG_T(b))
-#define eg_logical_or(a, b) EGI_CALL(eg_logical_or, EG_T(a), EG_T(b))
-#define eg_logical_xor(a, b) EGI_CALL(eg_logical_xor, EG_T(a), EG_T(b))
-#define eg_where(c, a, b) EGI_CALL(eg_where, EG_T(c), EG_T(a), EG_T(b))
-#define eg_clip_by_value(x, low, high) EGI_CALL(eg_clip_by_value, EG_T(x), EG_T(low), EG_T(high))
-#define eg_hinge_margin(a, b, binary) EGI_CALL(eg_hinge_margin, EG_T(a), EG_T(b), EG_T(binary))
-#define eg_huber_difference(a, b, delta) EGI_CALL(eg_huber_difference, EG_T(a), EG_T(b), EG_T(delta))
+#define eg_add(a, b) EGI_CALL(eg_add, EGI_LENT(a), EGI_LENT(b))
+#define eg_sub(a, b) EGI_CALL(eg_sub, EGI_LENT(a), EGI_LENT(b))
+#define eg_mul(a, b) EGI_CALL(eg_mul, EGI_LENT(a), EGI_LENT(b))
+#define eg_div(a, b) EGI_CALL(eg_div, EGI_LENT(a), EGI_LENT(b))
+#define eg_divide_no_nan(a, b) EGI_CALL(eg_divide_no_nan, EGI_LENT(a), EGI_LENT(b))
+#define eg_floordiv(a, b) EGI_CALL(eg_floordiv, EGI_LENT(a), EGI_LENT(b))
+#define eg_mod(a, b) EGI_CALL(eg_mod, EGI_LENT(a), EGI_LENT(b))
+#define eg_pow(a, b) EGI_CALL(eg_pow, EGI_LENT(a), EGI_LENT(b))
+#define eg_maximum(a, b) EGI_CALL(eg_maximum, EGI_LENT(a), EGI_LENT(b))
+#define eg_minimum(a, b) EGI_CALL(eg_minimum, EGI_LENT(a), EGI_LENT(b))
+#define eg_log_cosh_difference(a, b) EGI_CALL(eg_log_cosh_difference, EGI_LENT(a), EGI_LENT(b))
+#define eg_squared_difference(a, b) EGI_CALL(eg_squared_difference, EGI_LENT(a), EGI_LENT(b))
+#define eg_atan2(a, b) EGI_CALL(eg_atan2, EGI_LENT(a), EGI_LENT(b))
+#define eg_equal(a, b) EGI_CALL(eg_equal, EGI_LENT(a), EGI_LENT(b))
+#define eg_not_equal(a, b) EGI_CALL(eg_not_equal, EGI_LENT(a), EGI_LENT(b))
+#define eg_less(a, b) EGI_CALL(eg_less, EGI_LENT(a), EGI_LENT(b))
+#define eg_less_equal(a, b) EGI_CALL(eg_less_equal, EGI_LENT(a), EGI_LENT(b))
+#define eg_greater(a, b) EGI_CALL(eg_greater, EGI_LENT(a), EGI_LENT(b))
+#define eg_greater_equal(a, b) EGI_CALL(eg_greater_equal, EGI_LENT(a), EGI_LENT(b))
+#define eg_logical_and(a, b) EGI_CALL(eg_logical_and, EGI_LENT(a), EGI_LENT(b))
+#define eg_logical_or(a, b) EGI_CALL(eg_logical_or, EGI_LENT(a), EGI_LENT(b))
+#define eg_logical_xor(a, b) EGI_CALL(eg_logical_xor, EGI_LENT(a), EGI_LENT(b))
+#define eg_where(c, a, b) EGI_CALL(eg_where, EGI_LENT(c), EGI_LENT(a), EGI_LENT(b))
+#define eg_clip_by_value(x, low, high) EGI_CALL(eg_clip_by_value, EGI_LENT(x), EGI_LENT(low), EGI_LENT(high))
+#define eg_hinge_margin(a, b, binary) EGI_CALL(eg_hinge_margin, EGI_LENT(a), EGI_LENT(b), EGI_LENT(binary))
+#define eg_huber_difference(a, b, delta) EGI_CALL(eg_huber_difference, EGI_LENT(a), EGI_LENT(b), EGI_LENT(delta))
 
 // Elementwise, one operand. Floating point unless stated. The largest errors in float32, in units in the last place,
 // as measured over all floats:
@@ -969,8 +974,8 @@ EAGER_API eg_tensor *eg_hard_sigmoid(eg_tensor *x); // min(max(x / 6 + 1/2, 0), 
 // x, or alpha x where x < 0 (Keras's layer has .3, TensorFlow's op .2)
 EAGER_API eg_tensor *eg_leaky_relu(eg_tensor *x, eg_tensor *alpha);
 EAGER_API eg_tensor *eg_elu(eg_tensor *x, eg_tensor *alpha);          // x, or alpha (exp(x) - 1) where x < 0
-#define eg_leaky_relu(x, alpha) EGI_CALL(eg_leaky_relu, EG_T(x), EG_T(alpha))
-#define eg_elu(x, alpha) EGI_CALL(eg_elu, EG_T(x), EG_T(alpha))
+#define eg_leaky_relu(x, alpha) EGI_CALL(eg_leaky_relu, EGI_LENT(x), EGI_LENT(alpha))
+#define eg_elu(x, alpha) EGI_CALL(eg_elu, EGI_LENT(x), EGI_LENT(alpha))
 
 // Along one axis. As in TensorFlow, the default axis of softmax and sorting is the last one (write EG_ZERO for axis
 // 0); that of argmax, argmin and cumsum is axis 0.
@@ -4010,6 +4015,7 @@ enum {
     EGI_WIDENS = 32,        // a variable whose last axis takes the length of the first value that is added to it
     EGI_SNAPSHOT = 64,      // a variable's value at one time, as a tape keeps it
     EGI_NODE = 128,         // of a graph's backend, and without a value
+    EGI_LENT_NUMBER = 256,  // a plain number whose handle the thread has lent to one op (egi_number_lend)
     // The result of an op whose row has this flag: probabilities, which losses of logits refuse.
     EGI_PROBABILITIES = 1024
 };
@@ -4746,7 +4752,6 @@ typedef struct egi_thread {
     egi_heap *heap;
     uintptr_t *stack;                           // references owned by scopes; low bits are tags
     int64_t stack_size, stack_capacity;
-    int64_t numbers[8];                         // where in the stack the latest plain numbers are (egi_number_shared)
     int64_t scope;                              // where the innermost scope's marker stands, plus 1; 0: outermost
     // The serial of the latest scope; numbers are taken from egi_shared.serial in blocks of 2^20.
     uint64_t scope_serial;
@@ -4823,6 +4828,8 @@ typedef struct egi_thread {
     char last_failure[256];             // the message of the latest error, whether or not it is pending
     char explained[320];                // the latest text that egi_taped_explain has made, ...
     uint64_t explained_for;             // ... and the hash of all that the text follows from
+    unsigned lent;                      // bits of the handles below that are lent
+    eg_tensor numbers[8];               // handles of plain numbers, each for one op (egi_number_lend)
 #ifdef EAGER_DEBUG
     void *quarantine[4096];                     // handles whose last reference is gone
     unsigned quarantined;
@@ -6700,9 +6707,7 @@ static bool egi_tensor_repeats_one(const eg_tensor *x) {
 // ---- plain numbers. EG_T makes a handle of the 2 in eg_mul(x, 2): rank 0, flag EGI_NUMBER, no buffer, the value in
 // the handle. An op takes the value as it is, or asks for egi_number_tensor once it knows the dtype to compute in.
 
-static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) {
-    eg_tensor *x = egi_tensor_new(0);
-    if (!x) { egi_memory_fail("number", (int64_t)sizeof *x); return NULL; }
+static void egi_number_set(eg_tensor *x, double value, int64_t integer, unsigned flags) {
     x->op = "number";
     x->dtype = (int8_t)egi_this.floats;
     x->rank = 0;
@@ -6710,35 +6715,56 @@ static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) 
     x->flags = (uint16_t)(flags | EGI_NUMBER | EGI_CONTIGUOUS);
     x->number = value;
     x->integer = integer;
+}
+static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) {
+    eg_tensor *x = egi_tensor_new(0);
+    if (!x) { egi_memory_fail("number", (int64_t)sizeof *x); return NULL; }
+    egi_number_set(x, value, integer, flags);
     return egi_scope_own(x);
 }
-// A plain number's handle: one that an open scope owns already, if it is among the latest, or a new one. (What a
-// thread traces tells two numbers apart by their handles, since one of them may be read anew.)
-static eg_tensor *egi_number_shared(double value, int64_t integer, unsigned flags) {
+// A plain number's handle for one op, which is the thread's and costs no memory: the op takes it back at its end. Where
+// all are lent, and where something observes ops (it tells numbers apart by their handles, and may keep them), it is an
+// ordinary one. A debug build makes these, which tell where they come from.
+static eg_tensor *egi_number_lend(double value, int64_t integer, unsigned flags) {
 #ifndef EAGER_DEBUG
     egi_thread *t = &egi_this;
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    int64_t *at = &t->numbers[bits * 0x9E3779B97F4A7C15u >> 61];
-    const uintptr_t entry = *at < t->stack_size && !t->observer ? t->stack[*at] : 0;
-    if (entry && !(entry & EGI_TAGS)) {
-        eg_tensor *x = (eg_tensor *)entry;
-        if (x->object.kind == EGI_TENSOR && x->flags == (flags | EGI_NUMBER | EGI_CONTIGUOUS) &&
-            !memcmp(&x->number, &value, sizeof value) && x->integer == integer && x->dtype == (int8_t)t->floats)
-            return x;
+    const unsigned free = ~t->lent & ((1u << sizeof t->numbers / sizeof t->numbers[0]) - 1);
+    if (free && !t->observer) {
+        const int i = __builtin_ctz(free);
+        eg_tensor *x = &t->numbers[i];
+        t->lent |= 1u << i;
+        x->object.refs = 1;
+        x->object.kind = EGI_TENSOR;
+        egi_number_set(x, value, integer, flags | EGI_LENT_NUMBER);
+        return x;
     }
-    *at = t->stack_size;
 #endif
     return egi_number_new(value, integer, flags);
 }
+// An ordinary handle of the same number.
+static eg_tensor *egi_number_again(const eg_tensor *x) {
+    return egi_number_new(x->number, x->integer, x->flags & EGI_INTEGER_NUMBER);
+}
+// Takes back the handles that were lent to an op, at its end: until the next operand is made, they are as they were. An
+// observer may keep them, and gets others.
+static EGI_NOINLINE void egi_numbers_take_back(eg_tensor **in, int n) {
+    for (int i = 0; i < n; i++) {
+        if (!in[i] || !(in[i]->flags & EGI_LENT_NUMBER)) continue;
+        egi_this.lent &= ~(1u << (in[i] - egi_this.numbers));
+        if (egi_this.observer) in[i] = egi_number_again(in[i]);
+    }
+}
+static eg_tensor *egi_number_of(double value, int64_t integer, unsigned flags, bool lent) {
+    return lent ? egi_number_lend(value, integer, flags) : egi_number_new(value, integer, flags);
+}
 EAGER_API eg_tensor *eg_number(double value) { return egi_number_new(value, 0, 0); }
 EAGER_API eg_tensor *eg_integer(int64_t value) { return egi_number_new((double)value, value, EGI_INTEGER_NUMBER); }
-EAGER_API eg_tensor *egi_operand_number(double value) { return egi_number_shared(value, 0, 0); }
-EAGER_API eg_tensor *egi_operand_integer(int64_t value) {
-    return egi_number_shared((double)value, value, EGI_INTEGER_NUMBER);
+EAGER_API eg_tensor *egi_operand_number(double value, bool lent) { return egi_number_of(value, 0, 0, lent); }
+EAGER_API eg_tensor *egi_operand_integer(int64_t value, bool lent) {
+    return egi_number_of((double)value, value, EGI_INTEGER_NUMBER, lent);
 }
-EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value) {
-    return value > INT64_MAX ? egi_operand_number((double)value) : egi_operand_integer((int64_t)value);
+EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value, bool lent) {
+    return value > INT64_MAX ? egi_operand_number((double)value, lent) : egi_operand_integer((int64_t)value, lent);
 }
 // Whether a number may become an element of this dtype: any number may become a float; for an integer dtype the
 // number must be whole and in range.
@@ -12889,48 +12915,61 @@ static EGI_NOINLINE void egi_near_rest(const egi_op *op, egi_near *a, eg_tensor 
     }
 }
 EGI_AS_TOLD
-// An op on the CPU of tensors of few elements, one of which has the result's shape; the others are numbers, single
-// elements, rows and columns. Any other op goes through egi_elementwise_any.
-static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor *const *in) {
-    egi_near a;
-    const eg_tensor *x = in[0];
-    const int n = op->n_in;
-    for (int i = 0; i < n; i++) {
-        const eg_tensor *const y = in[i];
-        if (!y || y->object.kind != EGI_TENSOR) return egi_elementwise_any(op, in);
-        if (x->flags & EGI_NUMBER || y->size > x->size) x = y;          // a number's size is 1
-    }
+// Where an op on the CPU of tensors of few elements reads its operands in the first step, if one of them, x, has the
+// result's shape and the others are numbers, single elements, rows and columns. False: it is another op.
+static inline bool egi_near_begin(egi_near *a, const egi_op *op, eg_tensor *const *in, const eg_tensor *x,
+                                  const char **p) {
     if ((x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) != EGI_CONTIGUOUS || x->buffer->backend != &egi_cpu ||
         egi_this.observer || !x->size || x->size >= EGI_PARALLEL_SIZE || !(op->dtypes >> x->dtype & 1) ||
         op->flags & (EGI_BOOL_FIRST | EGI_SAME_SHAPE) ||
         (op->flags & EGI_DIVIDES && x->dtype >= EG_INT32 &&
          (in[1]->flags & EGI_NUMBER ? in[1]->number == 0 : egi_divisor_has_zero(in[1]))))
-        return egi_elementwise_any(op, in);
-    const char *p[5] = { x->data, x->data, x->data, x->data, x->data };
-    a.x = x;
-    a.size = egi_dtypes[x->dtype].size;
-    a.count = x->size;
-    a.each = 0;
-    a.scalars = a.written = a.columns = 0;
-    a.room = a.rooms[0];
+        return false;
+    p[0] = p[1] = p[2] = p[3] = p[4] = x->data;
+    a->x = x;
+    a->size = egi_dtypes[x->dtype].size;
+    a->count = x->size;
+    a->each = 0;
+    a->scalars = a->written = a->columns = 0;
+    a->room = a->rooms[0];
     // A loop that takes tensors alone is faster.
-    a.fills = x->size * a.size <= EGI_NEAR_FILLED && !op->saves[0] &&
-              (x->size < EGI_STEP_64 || (op->formula[0].compiled && x->dtype == EG_FLOAT32) ||
-               (__atomic_load_n(&op->programs[0].state, __ATOMIC_ACQUIRE) == 2 && op->programs[0].alone));
-    for (int i = 0; i < n; i++)
-        if (in[i] != x && !(p[i] = egi_operand_near(&a, in[i], i))) return egi_elementwise_any(op, in);
-    const int dtype = op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype;
-    eg_tensor *out = egi_tensor_allocate_like(op->name, x, (eg_dtype)dtype);
-    if (out && !egi_program_run(op, 0, x->dtype, a.count, (const void *const *)p, a.scalars, out->data)) {
-        egi_object_release(&out->object);
-        return NULL;
+    a->fills = x->size * a->size <= EGI_NEAR_FILLED && !op->saves[0] &&
+               (x->size < EGI_STEP_64 || (op->formula[0].compiled && x->dtype == EG_FLOAT32) ||
+                (__atomic_load_n(&op->programs[0].state, __ATOMIC_ACQUIRE) == 2 && op->programs[0].alone));
+    for (int i = 0; i < op->n_in; i++) if (in[i] != x && !(p[i] = egi_operand_near(a, in[i], i))) return false;
+    return true;
+}
+// An op that is not the common case.
+static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor **in) {
+    egi_near a;
+    eg_tensor *out;
+    const char *p[5];
+    const eg_tensor *x = in[0];
+    const int n = op->n_in;
+    unsigned flags = 0;
+    for (int i = 0; i < n; i++) {
+        const eg_tensor *const y = in[i];
+        if (!y || y->object.kind != EGI_TENSOR) { x = NULL; flags = EGI_LENT_NUMBER; break; }
+        flags |= y->flags;
+        if (x->flags & EGI_NUMBER || y->size > x->size) x = y;          // a number's size is 1
     }
-    if (out && a.count < x->size) egi_near_rest(op, &a, in, p, out->data, egi_dtypes[dtype].size);
+    const bool lent = flags & EGI_LENT_NUMBER;
+    if (lent && egi_this.observer) egi_numbers_take_back(in, n);
+    if (x && egi_near_begin(&a, op, in, x, p)) {
+        const int dtype = op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype;
+        out = egi_tensor_allocate_like(op->name, x, (eg_dtype)dtype);
+        if (out && !egi_program_run(op, 0, x->dtype, a.count, (const void *const *)p, a.scalars, out->data)) {
+            egi_object_release(&out->object);
+            out = NULL;
+        }
+        if (out && a.count < x->size) egi_near_rest(op, &a, in, p, out->data, egi_dtypes[dtype].size);
+    } else out = egi_elementwise_any(op, in);
+    if (lent) egi_numbers_take_back(in, n);
     return out;
 }
 // The door of all elementwise ops: each row's public function calls it with its operands, of which any may be NULL
 // after an earlier error.
-static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
+static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor **in) {
     eg_tensor *out;
     const void *p[5];
     const int n = op->n_in;
@@ -12987,7 +13026,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
         in[1] = b; \
         EGI_MAKES_##kind(f) \
         return EGI_IS_ROW(name, pow) && \
-               egi_power_is_simple(a, b) ? egi_power_simple(a, b->number) : egi_elementwise(&egi_op_##name, in); \
+               egi_power_is_simple(a, b) ? egi_power_simple(a, b) : egi_elementwise(&egi_op_##name, in); \
     }
 // Whether a^b is made of cheaper ops: b is the plain number 2 or 3, or, for floats, 0.5 or -1.
 static bool egi_power_is_simple(const eg_tensor *a, const eg_tensor *b) {
@@ -13002,7 +13041,11 @@ static eg_tensor *egi_power_compose(eg_tensor *a, double k) {
            : k == 0.5 ? (eg_sqrt)(a)
            : (eg_reciprocal)(a);
 }
-static eg_tensor *egi_power_simple(eg_tensor *a, double k) { EGI_AS("pow", egi_power_compose(a, k)); }
+static eg_tensor *egi_power_simple(eg_tensor *a, eg_tensor *b) {
+    const double k = b->number;
+    egi_numbers_take_back(&b, 1);
+    EGI_AS("pow", egi_power_compose(a, k));
+}
 #define EGI_F3(kind, name, f, d0, d1, d2) \
     EAGER_API eg_tensor *(eg_##name)(eg_tensor *a, eg_tensor *b, eg_tensor *c) { \
         eg_tensor *in[3]; \
@@ -22448,6 +22491,9 @@ typedef struct egi_watched { eg_tensor *variable, *snapshot; } egi_watched;
 // A tensor that a tape knows. record: the line that made it; -1: it is watched; -2 - i: it is variable number i in
 // `watched`.
 typedef struct egi_slot { int64_t id; int32_t record, form; } egi_slot;
+// An input that is not on the tape, and such ones of which the line has saved the value, since they are plain numbers
+// that were lent to the op: a double, or an int64_t, in the place of the reference.
+enum { EGI_SLOT_NONE = -1, EGI_SLOT_REAL = -2, EGI_SLOT_WHOLE = -3 };
 // One op that ran. Behind a line's slots, aligned to 8 bytes, are the inputs (if `kept` is 1 or 2) and outputs (if 2)
 // that it saved (references or NULL), the EG_MAX_SAVED tensors of a custom forward function (if `saves`), and the op's
 // attributes.
@@ -22456,7 +22502,7 @@ struct egi_line {
     int32_t n;
     uint16_t n_out;
     uint8_t kept, saves;
-    // Of the n inputs (-1: not on this tape, thus a constant), then of the n_out outputs.
+    // Of the n inputs (EGI_SLOT_NONE and less: not on this tape, thus a constant), then of the n_out outputs.
 #ifdef __clang__
     int32_t slots[1];            // -fsanitize=bounds knows by the 1 that there are as many as there are
 #else
@@ -22695,8 +22741,47 @@ static eg_tensor **egi_line_saved(const egi_line *line) {
 static void *egi_line_attr(const egi_line *line) {
     return egi_line_behind(line, egi_line_kept(line->kept, line->n, line->n_out) + (line->saves ? EG_MAX_SAVED : 0));
 }
+// Saves the value of a plain number as input i; false: it has to be saved as any other tensor. Only gradients of
+// formulas read values, and what keeps lines of a traced function's body takes references.
+static bool egi_line_save_value(egi_line *line, int i, const eg_tensor *x) {
+    const bool whole = x->flags & EGI_INTEGER_NUMBER;
+    if (!(x->flags & EGI_LENT_NUMBER) || line->op->grad != egi_grad_of_formulas || line->op->flags & EGI_BOOL_FIRST ||
+        egi_this.functions || sizeof x < sizeof x->number)
+        return false;
+    line->slots[i] = whole ? EGI_SLOT_WHOLE : EGI_SLOT_REAL;
+    memcpy(&egi_line_in(line)[i], whole ? (const void *)&x->integer : (const void *)&x->number, sizeof x->number);
+    return true;
+}
+// The inputs that a line saved; numbers of which it has the value get handles in `values`, or, for an observer, which
+// may keep them, of the scope. NULL and an error without memory.
+typedef struct egi_line_values { eg_tensor number[3], *in[3]; } egi_line_values;
+static eg_tensor **egi_line_inputs(const egi_line *line, egi_line_values *values) {
+    eg_tensor **in = egi_line_in(line);
+    bool any = false;
+    for (int i = 0; i < line->n; i++) any = any || line->slots[i] < EGI_SLOT_NONE;
+    if (!any) return in;
+    memset(values, 0, sizeof *values);
+    for (int i = 0; i < line->n; i++) {
+        values->in[i] = in[i];
+        if (line->slots[i] >= EGI_SLOT_NONE) continue;
+        const unsigned whole = line->slots[i] == EGI_SLOT_WHOLE ? EGI_INTEGER_NUMBER : 0;
+        int64_t integer = 0;
+        double number;
+        memcpy(&number, &in[i], sizeof number);
+        if (whole) { memcpy(&integer, &number, sizeof integer); number = (double)integer; }
+        eg_tensor *x = values->in[i] = egi_this.observer ? egi_number_new(number, integer, whole) : &values->number[i];
+        if (!x) return NULL;
+        if (x != &values->number[i]) continue;
+        x->object.refs = 1;
+        x->object.kind = EGI_TENSOR;
+        egi_number_set(x, number, integer, whole);
+    }
+    return values->in;
+}
 // Releases the tensors that a line saved. The line stays, for egi_tape_explain and eg_tape_print.
 static void egi_line_forget(egi_line *line) {
+    for (int i = 0; i < line->n; i++)
+        if (line->slots[i] < EGI_SLOT_NONE) { line->slots[i] = EGI_SLOT_NONE; egi_line_in(line)[i] = NULL; }
     if (line->kept) egi_tensors_release(egi_line_in(line), egi_line_kept(line->kept, line->n, line->n_out));
     if (line->saves) egi_tensors_release(egi_line_saved(line), EG_MAX_SAVED);
 }
@@ -22905,6 +22990,7 @@ static bool egi_recording_in_pause(void) {
 // values into another buffer, so a gradient sees the value that was read. Lines that read a watched variable between
 // two assignments share one alias, and while that exists nothing writes into its buffer.
 static eg_tensor *egi_tape_snapshot(eg_tape *t, int32_t slot, eg_tensor *x) {
+    if (x->flags & EGI_LENT_NUMBER) return eg_retain(egi_number_again(x));
     if (!(x->flags & EGI_VARIABLE)) return eg_retain(x);
     egi_watched *w = slot >= 0 ? egi_tape_watched(t, slot) : NULL;
     if (w && w->snapshot && w->snapshot->buffer == x->buffer) return eg_retain(w->snapshot);
@@ -22964,7 +23050,8 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
     for (int i = 0; i < n && ok; i++) {
         line->slots[i] = slots[i];
         if ((i < 3 && keep >> i & 1) || (i == 3 && keep & EGI_USES_D) || (i == 4 && keep & EGI_USES_E))
-            ok = (line_in[i] = egi_tape_snapshot(t, slots[i], in[i])) != NULL;
+            ok = egi_line_save_value(line, i, in[i]) ||
+                 (line_in[i] = egi_tape_snapshot(t, slots[i], in[i])) != NULL;
     }
     for (int i = 0; i < n_out && ok; i++) {
         if (keep & EGI_USES_Y) line_in[n + i] = eg_retain(out[i]);
@@ -23159,6 +23246,7 @@ static bool egi_tape_any_needed(const bool *needed, int n) {
 static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, const unsigned char *wanted) {
     const egi_line *line = t->lines[index];
     eg_grad_context c;
+    egi_line_values values;
     eg_tensor *few_upstream[EGI_LINE_FEW], **upstream = few_upstream, *few_dx[EGI_LINE_FEW], **dx = few_dx;
     bool few_needed[EGI_LINE_FEW], *needed = few_needed, ok = true;
     eg_scope scope = eg_scope_begin();
@@ -23189,8 +23277,9 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     eg_tensor **saved = egi_line_saved(line);
     for (int i = 0; saved && i < EG_MAX_SAVED; i++) c.saved[i] = saved[i];
     c.upstream = upstream;
-    c.inputs = egi_line_in(line);
+    c.inputs = egi_line_inputs(line, &values);
     c.outputs = egi_line_out(line, egi_line_in(line));
+    ok = ok && c.inputs;
     c.needed = needed;
     c.attributes = egi_line_attr(line);
     egi_context gradient;
@@ -23726,7 +23815,7 @@ EAGER_API void eg_tape_print(eg_tape *t) {
         bool any = false;
         eg_tensor **in = egi_line_in(line), **out_kept = egi_line_out(line, in), **saved = egi_line_saved(line);
         for (int i = 0; i < line->n; i++)
-            if (in[i]) {
+            if (in[i] || line->slots[i] < EGI_SLOT_NONE) {
                 snprintf(text, sizeof text, "%s input %d", any ? "," : "  saves", i);
                 any = true;
                 egi_text_string(&out, text);
