@@ -222,7 +222,7 @@ EAGER_API void egi_note_call(const char *function, const char *file, int line);
 
 // EG_T(x) makes a tensor of an operand: a tensor, NULL, or a number of any type. It writes x once, or nested calls
 // would double their text at every level: overloads in C++ and clang, a statement expression in gcc (where an array
-// literal inside an operand ends with it). EGI_LENT(x) is the same for an operand of an elementwise row's function.
+// literal inside an operand ends with it).
 
 #if defined(__cplusplus) || defined(__clang__)
 #ifdef __cplusplus
@@ -6745,6 +6745,7 @@ static eg_tensor *egi_number_lend(double value, int64_t integer, unsigned flags)
 static eg_tensor *egi_number_again(const eg_tensor *x) {
     return egi_number_new(x->number, x->integer, x->flags & EGI_INTEGER_NUMBER);
 }
+EGI_SMALL
 // Takes back the handles that were lent to an op, at its end: until the next operand is made, they are as they were. An
 // observer may keep them, and gets others.
 static EGI_NOINLINE void egi_numbers_take_back(eg_tensor **in, int n) {
@@ -6754,6 +6755,7 @@ static EGI_NOINLINE void egi_numbers_take_back(eg_tensor **in, int n) {
         if (egi_this.observer) in[i] = egi_number_again(in[i]);
     }
 }
+EGI_AS_TOLD
 static eg_tensor *egi_number_of(double value, int64_t integer, unsigned flags, bool lent) {
     return lent ? egi_number_lend(value, integer, flags) : egi_number_new(value, integer, flags);
 }
@@ -12917,7 +12919,7 @@ static EGI_NOINLINE void egi_near_rest(const egi_op *op, egi_near *a, eg_tensor 
 EGI_AS_TOLD
 // Where an op on the CPU of tensors of few elements reads its operands in the first step, if one of them, x, has the
 // result's shape and the others are numbers, single elements, rows and columns. False: it is another op.
-static inline bool egi_near_begin(egi_near *a, const egi_op *op, eg_tensor *const *in, const eg_tensor *x,
+static inline bool egi_near_begin(egi_near *a, const egi_op *op, eg_tensor *const *in, int n, const eg_tensor *x,
                                   const char **p) {
     if ((x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) != EGI_CONTIGUOUS || x->buffer->backend != &egi_cpu ||
         egi_this.observer || !x->size || x->size >= EGI_PARALLEL_SIZE || !(op->dtypes >> x->dtype & 1) ||
@@ -12936,7 +12938,7 @@ static inline bool egi_near_begin(egi_near *a, const egi_op *op, eg_tensor *cons
     a->fills = x->size * a->size <= EGI_NEAR_FILLED && !op->saves[0] &&
                (x->size < EGI_STEP_64 || (op->formula[0].compiled && x->dtype == EG_FLOAT32) ||
                 (__atomic_load_n(&op->programs[0].state, __ATOMIC_ACQUIRE) == 2 && op->programs[0].alone));
-    for (int i = 0; i < op->n_in; i++) if (in[i] != x && !(p[i] = egi_operand_near(a, in[i], i))) return false;
+    for (int i = 0; i < n; i++) if (in[i] != x && !(p[i] = egi_operand_near(a, in[i], i))) return false;
     return true;
 }
 // An op that is not the common case.
@@ -12955,7 +12957,7 @@ static EGI_NOINLINE eg_tensor *egi_elementwise_near(const egi_op *op, eg_tensor 
     }
     const bool lent = flags & EGI_LENT_NUMBER;
     if (lent && egi_this.observer) egi_numbers_take_back(in, n);
-    if (x && egi_near_begin(&a, op, in, x, p)) {
+    if (x && egi_near_begin(&a, op, in, n, x, p)) {
         const int dtype = op->flags & EGI_TO_BOOL ? (int)EG_BOOL : x->dtype;
         out = egi_tensor_allocate_like(op->name, x, (eg_dtype)dtype);
         if (out && !egi_program_run(op, 0, x->dtype, a.count, (const void *const *)p, a.scalars, out->data)) {
@@ -22741,48 +22743,47 @@ static eg_tensor **egi_line_saved(const egi_line *line) {
 static void *egi_line_attr(const egi_line *line) {
     return egi_line_behind(line, egi_line_kept(line->kept, line->n, line->n_out) + (line->saves ? EG_MAX_SAVED : 0));
 }
-// Saves the value of a plain number as input i; false: it has to be saved as any other tensor. Only gradients of
+EGI_SMALL
+// Saves the value of a number that is lent as input i; false: it has to be saved as any other tensor. Only gradients of
 // formulas read values, and what keeps lines of a traced function's body takes references.
-static bool egi_line_save_value(egi_line *line, int i, const eg_tensor *x) {
+static EGI_NOINLINE bool egi_line_save_value(egi_line *line, int i, const eg_tensor *x) {
     const bool whole = x->flags & EGI_INTEGER_NUMBER;
-    if (!(x->flags & EGI_LENT_NUMBER) || line->op->grad != egi_grad_of_formulas || line->op->flags & EGI_BOOL_FIRST ||
-        egi_this.functions || sizeof x < sizeof x->number)
+    if (line->op->grad != egi_grad_of_formulas || line->op->flags & EGI_BOOL_FIRST || egi_this.functions ||
+        sizeof x < sizeof x->number)
         return false;
     line->slots[i] = whole ? EGI_SLOT_WHOLE : EGI_SLOT_REAL;
     memcpy(&egi_line_in(line)[i], whole ? (const void *)&x->integer : (const void *)&x->number, sizeof x->number);
     return true;
 }
-// The inputs that a line saved; numbers of which it has the value get handles in `values`, or, for an observer, which
-// may keep them, of the scope. NULL and an error without memory.
+// The inputs of a line that has values of numbers: these get handles in `values`, or, for an observer, which may keep
+// them, of the scope. NULL and an error without memory.
 typedef struct egi_line_values { eg_tensor number[3], *in[3]; } egi_line_values;
-static eg_tensor **egi_line_inputs(const egi_line *line, egi_line_values *values) {
-    eg_tensor **in = egi_line_in(line);
-    bool any = false;
-    for (int i = 0; i < line->n; i++) any = any || line->slots[i] < EGI_SLOT_NONE;
-    if (!any) return in;
+static EGI_NOINLINE eg_tensor **egi_line_inputs(const egi_line *line, egi_line_values *values) {
     memset(values, 0, sizeof *values);
     for (int i = 0; i < line->n; i++) {
-        values->in[i] = in[i];
-        if (line->slots[i] >= EGI_SLOT_NONE) continue;
+        eg_tensor *x = &values->number[i], **from = &egi_line_in(line)[i];
         const unsigned whole = line->slots[i] == EGI_SLOT_WHOLE ? EGI_INTEGER_NUMBER : 0;
-        int64_t integer = 0;
-        double number;
-        memcpy(&number, &in[i], sizeof number);
-        if (whole) { memcpy(&integer, &number, sizeof integer); number = (double)integer; }
-        eg_tensor *x = values->in[i] = egi_this.observer ? egi_number_new(number, integer, whole) : &values->number[i];
-        if (!x) return NULL;
-        if (x != &values->number[i]) continue;
+        values->in[i] = *from;
+        if (line->slots[i] >= EGI_SLOT_NONE) continue;
+        if (whole) {
+            memcpy(&x->integer, from, sizeof x->integer);
+            x->number = (double)x->integer;
+        } else memcpy(&x->number, from, sizeof x->number);
         x->object.refs = 1;
         x->object.kind = EGI_TENSOR;
-        egi_number_set(x, number, integer, whole);
+        egi_number_set(x, x->number, x->integer, whole);
+        values->in[i] = egi_this.observer ? egi_number_again(x) : x;
+        if (!values->in[i]) return NULL;
     }
     return values->in;
 }
+EGI_AS_TOLD
 // Releases the tensors that a line saved. The line stays, for egi_tape_explain and eg_tape_print.
 static void egi_line_forget(egi_line *line) {
+    eg_tensor **in = egi_line_in(line);
     for (int i = 0; i < line->n; i++)
-        if (line->slots[i] < EGI_SLOT_NONE) { line->slots[i] = EGI_SLOT_NONE; egi_line_in(line)[i] = NULL; }
-    if (line->kept) egi_tensors_release(egi_line_in(line), egi_line_kept(line->kept, line->n, line->n_out));
+        if (line->slots[i] < EGI_SLOT_NONE) { line->slots[i] = EGI_SLOT_NONE; in[i] = NULL; }
+    if (line->kept) egi_tensors_release(in, egi_line_kept(line->kept, line->n, line->n_out));
     if (line->saves) egi_tensors_release(egi_line_saved(line), EG_MAX_SAVED);
 }
 // Releases the aliases of variables' values that the tape itself holds.
@@ -23050,7 +23051,7 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
     for (int i = 0; i < n && ok; i++) {
         line->slots[i] = slots[i];
         if ((i < 3 && keep >> i & 1) || (i == 3 && keep & EGI_USES_D) || (i == 4 && keep & EGI_USES_E))
-            ok = egi_line_save_value(line, i, in[i]) ||
+            ok = (in[i]->flags & EGI_LENT_NUMBER && egi_line_save_value(line, i, in[i])) ||
                  (line_in[i] = egi_tape_snapshot(t, slots[i], in[i])) != NULL;
     }
     for (int i = 0; i < n_out && ok; i++) {
@@ -23248,7 +23249,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     eg_grad_context c;
     egi_line_values values;
     eg_tensor *few_upstream[EGI_LINE_FEW], **upstream = few_upstream, *few_dx[EGI_LINE_FEW], **dx = few_dx;
-    bool few_needed[EGI_LINE_FEW], *needed = few_needed, ok = true;
+    bool few_needed[EGI_LINE_FEW], *needed = few_needed, has_values = false, ok = true;
     eg_scope scope = eg_scope_begin();
     if (line->n + line->n_out > EGI_LINE_FEW) {
         dx = (eg_tensor **)egi_alloc((size_t)line->n * (sizeof *dx + sizeof *needed) +
@@ -23267,6 +23268,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         ok = null || upstream[i];
     }
     for (int i = 0; i < line->n; i++) {
+        has_values = has_values || line->slots[i] < EGI_SLOT_NONE;
         dx[i] = NULL;
         needed[i] = line->slots[i] >= 0 && wanted[line->slots[i]] &&
                     egi_dtype_is_float(egi_tape_form(t, line->slots[i])->dtype);
@@ -23277,9 +23279,9 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     eg_tensor **saved = egi_line_saved(line);
     for (int i = 0; saved && i < EG_MAX_SAVED; i++) c.saved[i] = saved[i];
     c.upstream = upstream;
-    c.inputs = egi_line_inputs(line, &values);
+    c.inputs = egi_line_in(line);
     c.outputs = egi_line_out(line, egi_line_in(line));
-    ok = ok && c.inputs;
+    if (has_values && !(c.inputs = egi_line_inputs(line, &values))) ok = false;
     c.needed = needed;
     c.attributes = egi_line_attr(line);
     egi_context gradient;
