@@ -194,11 +194,16 @@ EAGER_API eg_tensor *egi_operand_integer(int64_t value, bool lent);
 EAGER_API eg_tensor *egi_operand_unsigned(unsigned long long value, bool lent);
 EAGER_API void egi_note_call(const char *function, const char *file, int line);
 
-// What a macro's own variable is named by, so that a call in the same macro's argument has another one.
-#if defined(__clang__) && __clang_major__ >= 20          // warns of __COUNTER__
+// What a macro's own variable is named by, so that a call in the same macro's argument has another one. A clang that
+// warns of __COUNTER__ is told instead that one on the same line may have the name of the other.
+#if defined(__clang__) && __clang_major__ >= 20
 #define EGI_SERIAL __LINE__
+#define EGI_OWN(...) \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wshadow\"") __VA_ARGS__ \
+    _Pragma("clang diagnostic pop")
 #else
 #define EGI_SERIAL __COUNTER__
+#define EGI_OWN(...) __VA_ARGS__
 #endif
 
 // A call that notes its file and line first, so that its error can name them.
@@ -445,7 +450,7 @@ EAGER_API void eg_release(eg_tensor *x);
 EAGER_API eg_tensor *eg_replace(eg_tensor **x, eg_tensor *y);
 #define eg_replace(x, ...) EGI_REPLACE(EGI_PASTE(egi_replacing_, EGI_SERIAL), x, __VA_ARGS__)
 #define EGI_REPLACE(scope, x, ...) \
-    (__extension__({ eg_scope scope = (eg_scope_begin)(); \
+    (__extension__({ EGI_OWN(eg_scope scope = (eg_scope_begin)();) \
                      egi_scope_replaced(EGI_CALL(eg_replace, x, __VA_ARGS__), scope); }))
 static inline eg_tensor *egi_scope_replaced(eg_tensor *x, eg_scope scope) { eg_scope_end(scope); return x; }
 
@@ -815,7 +820,8 @@ extern "C" {
 // eg_wrap_data may borrow an array literal, whose life would end with such an expression: its macro writes data a
 // second time, where only its type counts.
 #define EGI_FROM_DATA(dtype, shape, p, ...) \
-    __extension__ ({ __auto_type p = __VA_ARGS__;  /* one more argument would be a second variable: an error */ \
+    __extension__ ({ /* one more argument would be a second variable: an error */ \
+                     EGI_OWN(__auto_type p = __VA_ARGS__;) \
                      EGI_TYPED_FROM(dtype)(dtype, shape, p, EGI_ROOM(p), EGI_POINTED(dtype, p)); })
 #ifdef EAGER_STATIC
 #define EGI_TYPED_FROM(dtype) \
@@ -3288,7 +3294,8 @@ EAGER_API bool eg_synchronize(void);
 // same to the last bit for any number. The process has one team of threads: the first op that is divided starts it, and
 // eg_shutdown ends it. The calling thread alone runs an op of less than about 5 microseconds, an op while another
 // thread's op is divided, and ops of a dataset's threads. With EAGER_NO_THREADS there is one thread, and the number is
-// only checked. False and an error for a number that is not from 0 to 64.
+// only checked. False and an error for a number that is not from 0 to 64, and for 0 where this call is the first to want
+// to know what the environment says wrong.
 EAGER_API bool eg_set_num_threads(int threads);
 EAGER_API int eg_num_threads(void);
 // What the factors of float32 products and convolutions on a GPU may be rounded to inside, for speed: by default
@@ -13417,18 +13424,19 @@ static EGI_COLD void egi_team_quota(int *threads) {
 }
 #endif
 // EAGER_NUM_THREADS where it is a number of threads, else as many as this process has processors and may use. What it
-// says wrong is an error of the first call that reads it, which goes on all the same.
-static EGI_COLD int egi_team_ask(void) {
+// says wrong is an error of the first call that reads it: *asked is false then. The number is good all the same.
+static EGI_COLD int egi_team_ask(bool *asked) {
     static bool said;                                     // atomic
     int threads = 0;
+    *asked = true;
     const char *own = getenv("EAGER_NUM_THREADS");
     char *end = NULL;
     const int64_t wanted = own && *own ? strtol(own, &end, 10) : 0;
     const bool wrong = end && (*end || end == own || wanted < 0 || wanted > EGI_TEAM_THREADS);
     if (wanted > 0 && !wrong) return (int)wanted;
     if (wrong && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-        egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_NUM_THREADS: '%.40s' is not from 0 to %d", own,
-                 (int)EGI_TEAM_THREADS);
+        *asked = egi_fail(EG_ERROR_ARGUMENT, NULL, "EAGER_NUM_THREADS: '%.40s' is not from 0 to %d", own,
+                          (int)EGI_TEAM_THREADS);
 #if defined(__linux__) && !defined(EAGER_NO_STDIO)
     char line[1024];
     const char *list = egi_team_line(EGI_SYSTEM_ROOT "/proc/self/status", "Cpus_allowed_list:\t", line,
@@ -13442,8 +13450,9 @@ static EGI_COLD int egi_team_ask(void) {
 }
 static int egi_team_threads(void) {
     int threads = __atomic_load_n(&egi_team.threads, __ATOMIC_RELAXED);
+    bool asked;
     if (threads) return threads;
-    threads = egi_team_ask();
+    threads = egi_team_ask(&asked);
     __atomic_store_n(&egi_team.threads, threads, __ATOMIC_RELAXED);
     return threads;
 }
@@ -13690,12 +13699,13 @@ EAGER_API bool eg_set_num_threads(int threads) {
     if (threads < 0 || threads > EGI_TEAM_THREADS)
         return egi_fail(EG_ERROR_ARGUMENT, "set_num_threads", "%d threads; 1 to %d, or 0 for the default", threads,
                         (int)EGI_TEAM_THREADS);
+    bool asked = true;
 #if EGI_TEAM
     void (*end)(void) = __atomic_load_n(&egi_shared.team_end, __ATOMIC_RELAXED);
     if (end) end();
-    __atomic_store_n(&egi_team.threads, threads ? threads : egi_team_ask(), __ATOMIC_RELAXED);
+    __atomic_store_n(&egi_team.threads, threads ? threads : egi_team_ask(&asked), __ATOMIC_RELAXED);
 #endif
-    return true;
+    return asked;
 }
 EAGER_API int eg_num_threads(void) {
 #if EGI_TEAM

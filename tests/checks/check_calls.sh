@@ -247,6 +247,14 @@ eg_read_into(x, d2, 4)
 eg_read_into(x, v, 4)
 END
 }
+# A clang of version 20 or later, which warns of __COUNTER__, is one that says so.
+of_a_newer_clang() {
+    accepted 'eg_tensor *x, eg_tensor *y, float *f' "$CLANG" -std=c11 -U__clang_major__ -D__clang_major__=20 <<'END'
+eg_replace(&x, eg_add(eg_replace(&y, eg_add(y, 1)), x))
+eg_from_data(EG_FLOAT32, EG_SHAPE(1), eg_data(eg_from_data(EG_FLOAT32, EG_SHAPE(1), f)))
+eg_from_data(EG_FLOAT32, EG_SHAPE(1), (const float *)eg_data(eg_from_data(EG_FLOAT32, EG_SHAPE(2), (float[2]){1, 2})))
+END
+}
 no_tensors() {                              # pointers that are neither a tensor nor a void *
     refused 'eg_tensor *x, int *p, eg_layer *layer' '' "$@" -Werror <<'END'
 eg_add(x, p)
@@ -279,6 +287,7 @@ for compiler in "$CC" "$CLANG"; do
         check "operands_${by}_$(echo $how | tr -d ' ')" $compiler $how $WARN -I. -Itests -c tests/core/operands.c -o "$T/operands.o"
     done
 done
+[ -z "$CLANG" ] || check nesting_on_one_line_of_a_newer_clang of_a_newer_clang
 for compiler in "$CXX" "$CLANGXX"; do
     [ -n "$compiler" ] || continue
     by=$(basename "$compiler")
