@@ -1,7 +1,8 @@
 # eager.h compiles without a warning: every compiler, language and switch. The core alone is linked and run, too. The quick test tries
 # each switch with one C compiler as C11 (eager.o of the plain and the optional configuration are the header without a switch and with
 # the optional parts), and of the other compilers and languages those forms that differ most; EAGER_LONG asks for all switches in C11
-# and C++17 but those that are the eager.o of some configuration, which CI builds with the same warnings.
+# and C++17 but those that are the eager.o of some configuration, which CI builds with the same warnings. There two that have nothing to
+# do with each other are tried at once: the text for each is compiled with it, and in the others without it.
 . tests/checks/check.sh
 T=$TEST_TEMP
 WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror'
@@ -15,7 +16,7 @@ for compiler in "$CC" "$CXX" "$CLANG" "$CLANGXX"; do
     for language in $languages; do
         case $language:$compiler${EAGER_LONG:+ long} in
         c11:$CC\ long) switches='EAGER_NO_STDIO EAGER_STATIC EAGER_CORE' ;;
-        c11:*long | c++17:*long) switches='EAGER_DEBUG EAGER_NO_THREADS EAGER_NO_STDIO EAGER_STATIC EAGER_CORE OPTIONS' ;;
+        c11:*long | c++17:*long) switches='EAGER_DEBUG+EAGER_NO_THREADS EAGER_NO_STDIO+EAGER_STATIC EAGER_CORE OPTIONS' ;;
         *long) switches='none OPTIONS' ;;        # what gnu11 shows of the system's headers, C++ shows under every switch
         c11:$CC) switches='EAGER_DEBUG EAGER_NO_THREADS EAGER_NO_STDIO EAGER_STATIC EAGER_CORE' ;;
         gnu11:*) switches='' ;;
@@ -24,7 +25,7 @@ for compiler in "$CC" "$CXX" "$CLANG" "$CLANGXX"; do
         esac
         for switch in $switches; do
             [ "$switch$OPTIONS" != OPTIONS ] || continue
-            case $switch in none) defines='' switch='' ;; OPTIONS) defines=$OPTIONS ;; *) defines=-D$switch ;; esac
+            case $switch in none) defines='' switch='' ;; OPTIONS) defines=$OPTIONS ;; *) defines=$(echo "-D$switch" | sed 's/+/ -D/') ;; esac
             name=$(basename "$compiler")_$language${switch:+_$switch}
             check "$name" $compiler -std=$language $WARN $defines -I. -fsyntax-only $form "$T/implementation.c"
         done
