@@ -6,38 +6,43 @@
 set -u
 WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion'
 
+# The library of this configuration is configuration $1's, with the stand-in for CUDA where there is a C++ compiler for it: one eager.o
+# serves the processor's tests and the stand-in's.
+with_cuda() {
+    library=$B/$1/eager.o
+    [ -z "$CXX" ] || { flags="$flags -DEAGER_CUDA" gpu=$B/$1/eager_cuda.o; libs="$gpu -lstdc++ $libs"; }
+}
 # How configuration $1 compiles eager.c, tests in C and in C++, and links; lacks: why it cannot be. The library may be one that several
-# configurations share; defines is what only the tests are told.
+# configurations share; defines is what only the tests are told. TEST_AGAIN is for those whose kernels are the same text in the same hands
+# as plain's or clang's, which run the sweeps over sizes whole.
 configure() {
     eager="$CC -std=c11 -x c" c="$CC -std=c11" cpp=${CXX:+$CXX -std=c++17} link=$CC flags=-O2 libs=$LIBS wrap='' lacks='' defines='' sanitizer=''
     clangpp=${CLANGXX:+$CLANGXX -std=c++17} out=$B/$1 library=$B/$1/eager.o gpu=''
-    sanitized='-g -O1 -fno-omit-frame-pointer'
+    sanitized='-g1 -O1 -fno-omit-frame-pointer'             # functions and lines, which a report names
     covered='-g -O1 -fno-inline -DTEST_SLOW -DTEST_COVERED --coverage -fprofile-update=atomic'        # at -O0, branches on constants count too
     case $1 in
     plain) ;;
-    optional) flags="-O1 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found'
+    optional) flags="-O1 $OPTIONS" defines=-DTEST_AGAIN libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found'
         ! grep -q avx512f /proc/cpuinfo 2>&1 || wrap='env EAGER_ISA=avx2' ;;     # with AVX-512, nothing goes to OpenBLAS
-    debug) flags='-O1 -g -DEAGER_DEBUG' ;;
-    guard) flags='' defines=-DTEST_GUARD ;;                  # without -O, as users debug
-    cuda-host) flags='-O1 -DEAGER_CUDA' defines='-DTEST_CUDA -DTEST_CUDA_HOST -DTEST_SLOW' gpu=$out/eager_cuda.o libs="$gpu -lstdc++ $LIBS"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
-    nothreads) flags='-O1 -DEAGER_NO_THREADS' ;;
-    c++) eager="$cpp -x c++" link=$CXX; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
+    debug) flags='-O1 -g1 -DEAGER_DEBUG' defines=-DTEST_AGAIN ;;
+    guard) flags='' defines='-DTEST_GUARD -DTEST_AGAIN' ;;         # without -O, as users debug
+    cuda-host) flags=$sanitized defines='-DTEST_CUDA -DTEST_CUDA_HOST -DTEST_SLOW'; with_cuda cuda-host; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
+    nothreads) flags='-O1 -DEAGER_NO_THREADS' defines=-DTEST_AGAIN ;;
+    c++) eager="$cpp -x c++" link=$CXX defines=-DTEST_AGAIN; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     clang) eager="$CLANG -std=c11 -x c" c="$CLANG -std=c11" cpp=$clangpp link=$CLANG; [ -n "$CLANG" ] || lacks='no clang found' ;;
-    clang++) eager="$clangpp -x c++" c="$CLANG -std=c11" cpp=$clangpp link=$CLANGXX; [ -n "$clangpp" ] || lacks='no clang++ found' ;;
-    address | cuda-address) flags="$sanitized -DEAGER_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all" defines='-DTEST_NO_SIGNALS -DTEST_SLOW' library=$B/address/eager.o
-        [ -z "$CXX" ] || { flags="$flags -DEAGER_CUDA" gpu=$B/address/eager_cuda.o; libs="$gpu -lstdc++ $LIBS"; }
+    clang++) eager="$clangpp -x c++" c="$CLANG -std=c11" cpp=$clangpp link=$CLANGXX defines=-DTEST_AGAIN; [ -n "$clangpp" ] || lacks='no clang++ found' ;;
+    address | cuda-address) flags="$sanitized -DEAGER_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all" defines='-DTEST_NO_SIGNALS -DTEST_SLOW'; with_cuda address
         case $1 in cuda-*) defines="$defines -DTEST_CUDA -DTEST_CUDA_HOST"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;; esac ;;
     thread) flags="$sanitized -fsanitize=thread" defines='-DTEST_NO_SIGNALS -DTEST_SLOW' ;;
     # What looks for leaks alone is linked, and changes no code.
-    leak) flags=$sanitized defines='-DTEST_NO_SIGNALS -DTEST_SLOW' sanitizer=-fsanitize=leak libs="-fsanitize=leak $LIBS" ;;
-    valgrind) flags=$sanitized defines=-DTEST_SLOW library=$B/leak/eager.o wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
+    leak) flags=$sanitized defines='-DTEST_NO_SIGNALS -DTEST_SLOW' sanitizer=-fsanitize=leak; with_cuda cuda-host; libs="$sanitizer $libs" ;;
+    valgrind) flags=$sanitized defines=-DTEST_SLOW; with_cuda cuda-host; wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
         command -v valgrind >/dev/null || lacks='no valgrind found' ;;
     # All with the readers of packed files and pictures; without OpenBLAS, which takes the products away from eager.h's own tiles. One
     # eager.o, which counts what the tests take of it on the processor, with its vectors and with those of 16 bytes, on the guarded device
     # and, in the files of gpu/, on the stand-in for CUDA, where the other files take minutes and 0.3% more of the branches.
     coverage | coverage-base | coverage-guard | coverage-cuda)
-        flags="$covered $READERS" libs="$READER_LIBS $LIBS" library=$B/coverage/eager.o
-        [ -z "$CXX" ] || { flags="$flags -DEAGER_CUDA" gpu=$B/coverage/eager_cuda.o; libs="$gpu -lstdc++ $libs"; }
+        flags="$covered $READERS" libs="$READER_LIBS $LIBS"; with_cuda coverage
         case $1 in *-base) wrap='env EAGER_ISA=base' ;; *-guard) defines=-DTEST_GUARD ;; *-cuda) defines='-DTEST_CUDA -DTEST_CUDA_HOST' ;; esac ;;
     *) return 1 ;;
     esac
@@ -50,11 +55,12 @@ compile() {
     target=$1 sources=$2; shift 2
     [ -f "$target" ] && [ "$(cat "$target.how" 2>&1)" = "$*" ] && [ -z "$(find $sources -newer "$target")" ] && return
     rm -f "$target.how"
-    "$@" -o "$target" >"$target.said" 2>&1 && [ ! -s "$target.said" ] && printf %s "$*" >"$target.how" && times >"${target%.o}.times" && return
+    "$@" -o "$target" >"$target.said" 2>&1 && [ ! -s "$target.said" ] && printf %s "$*" >"$target.how" && times >"$target.times" && return
     echo "$*"; head -n 40 "$target.said"
     return 1
 }
 
+seconds() { cat "$@" | tr ms '  ' | awk '{ sum += 60 * ($1 + $3) + $2 + $4 } END { print sum }'; }             # that `times` told
 lacking() {                                                    # whether configuration $1 cannot be, which it says
     configure "$1"
     printf 'int main(void) { return 0; }' >"$out/probe.c"
@@ -100,9 +106,9 @@ object() {                      # configuration $1, test file $2: compiles it, w
     case $source in *.cpp) [ -n "$cpp" ] || exit 0; compiler=$cpp link=${cpp%% *} ;; esac
     compile "$program.o" "$source eager.h $B/nulls.h $(find tests -name "*.h" | tr "\n" " ")" $compiler $WARN $fast -I. -Itests -c "$source" >"$program.log"
 }
-one() {                         # configuration $1, test file $2, with EAGER_LONG if there is a $3; its counts and seconds go to NAME.count
+one() {                         # configuration $1, test file $2, with EAGER_LONG if there is a $3; its counts and seconds of CPU go to NAME.count
     configure "$1"
-    config=$1 source=$2 name=$(basename "$2") began=$(date +%s)
+    config=$1 source=$2 name=$(basename "$2")
     [ -z "${3-}" ] || export EAGER_LONG=1
     name=${name%.*}
     program=$out/$name
@@ -134,7 +140,8 @@ one() {                         # configuration $1, test file $2, with EAGER_LON
         echo "$name: ended with status $status: 1 failed" >>"$program.log"
         set -- "$1" "$(($2 + 1))" "$3"
     fi
-    echo "$1 $2 $3 $(($(date +%s) - began))" >"$program.count"
+    times >"$program.times"
+    echo "$1 $2 $3 $(seconds "$program.times" $(find "$out" -name "$name.o.times"))" >"$program.count"
     [ "$2" = 0 ] || { echo "$config $name:"; tail -n 40 "$program.log"; } >"$program.failed"
     [ "$1 $2 $3" = "0 0 0" ] || printf '%s\n' "$(tail -n 200 "$program.log" | sed "s/^$name: /$config $name: /")"
 }
@@ -177,8 +184,13 @@ quick=''
 [ -n "$named" ] || files=$(echo "$files" | grep -v '/check_cuda\.sh$')
 # A file that compiles a copy of the library for itself takes its time. It shows nothing more on another device or beside other
 # libraries, and where C++ is tested it is the very program that was made without (a test is C, and is not linked with eager.o here).
-# With debug and leak it is the program of address, which has sanitizers, LeakSanitizer among them. Those of files/ have one thread.
+# With debug and leak it is the program of address, which has sanitizers, LeakSanitizer among them. Those of files/, core and
+# ops_rows have one thread, and the others show the kernels without threads as the library's own are.
+# Likewise what asks for the bits at any number of threads, or beside PyTorch's: it takes half a minute of both cores.
 copies=$(grep -l '^#define EAGER_STATIC' tests/*/*.c)
+once="$copies
+tests/core/team.c
+tests/training/gpt.c"
 [ -z "$quick" ] || {
     slow='check_cluster check_compile check_dlpack check_flags check_lib check_overhead check_size team' copying=$(echo "$copies" | sed 's,.*/,,; s,\..*,,')
     for name in $slow $copying; do files=$(echo "$files" | grep -v "/$name\.[a-z]*\$"); done
@@ -209,8 +221,14 @@ trap 'kill 0' INT                                              # what runs besid
         coverage-base:*) continue ;;
         coverage-cuda:tests/gpu/*) ;;                          # what only a GPU's backend reaches
         coverage-cuda:*) continue ;;
-        thread:tests/files/* | nothreads:tests/files/* | guard:* | optional:* | debug:* | cuda-host:* | c++:* | clang++:* | leak:*)
-            [ -n "$named" ] || ! echo "$copies" | grep -qx "$file" || continue ;;
+        cuda-host:tests/gpu/*) ;;
+        *:tests/gpu/*) [ -n "$named" ] || continue ;;          # they have no test elsewhere
+        address:*/core.c | address:*/checkpoints_kill.c) [ -n "$named" ] || continue ;;     # other files run the same code; what is killed leaves a file
+        leak:tests/core/*) ! echo "$once" | grep -qx "$file" || [ -n "$named" ] || continue ;;
+        leak:*) [ -n "$named" ] || continue ;;                 # address finds leaks, too, but with EAGER_DEBUG, which is another core
+        optional:*/team.c | nothreads:*/team.c) ;;             # beside OpenBLAS's threads; what is checked without any
+        thread:tests/files/* | thread:*/core.c | thread:*/ops_rows.c | nothreads:* | guard:* | optional:* | debug:* | cuda-host:* | c++:* | clang++:*)
+            [ -n "$named" ] || ! echo "$once" | grep -qx "$file" || continue ;;
         esac
         echo "$config $file"
     done
@@ -223,9 +241,13 @@ wait
 set --
 for config in $all; do set -- "$@" "$B/$config"/*.count; done
 [ $# -lt 100 ] || {
-    echo '-- what took longest, in seconds:'
-    for count; do awk -v count="$count" '{ print 0 + $4, count }' "$count"; done 2>/dev/null | sort -rn |
-        awk '{ sum += $1 } NR <= 20 { sub(/\.count$/, ""); sub(/[^ ]*\.build\//, ""); print } END { print sum, "in all" }'
+    echo '-- what took longest, in seconds of CPU, compiling included:'
+    {   for count; do awk -v name="${count%.count}" '{ print 0 + $4, name }' "$count" 2>/dev/null; done
+        for config in $all; do                                 # eager_cuda.o is made after eager.o, whose seconds its own have in them
+            for times in eager_cuda.o eager.o; do [ ! -f "$B/$config/$times.times" ] || { echo "$(seconds "$B/$config/$times.times") $B/$config/$times"; break; }; done
+        done
+    } | sort -rn | awk -v folder="$B/" '{ sub(folder, ""); sum += $1; by[substr($2, 1, index($2, "/") - 1)] += $1 } NR <= 30 { print }
+        END { for (config in by) printf "%s %.0f, ", config, by[config]; printf "%.0f in all\n", sum }'
 }
 for config in $all; do cat "$B/$config"/*.failed 2>/dev/null; done | sed '1i\
 -- what failed:

@@ -59,15 +59,17 @@ static int test_fails;                               // its failed checks so far
 static const char *test_skip_reason;                 // not NULL once it said SKIP
 
 static const char *test_program;                     // its path, for tests that run it again
-#ifdef TEST_SLOW
-enum { test_share = 20 };  // under sanitizers and valgrind, tests that repeat do so this much less
+// Tests that repeat do so this much less under sanitizers and valgrind (TEST_SLOW), and where another configuration has
+// run the same kernels at all sizes (TEST_AGAIN).
+#if defined(TEST_SLOW) || defined(TEST_AGAIN)
+enum { test_share = 20 };
 #else
 enum { test_share = 1 };
 #endif
 
 // Seconds for a test that trains for long: all it wants where EAGER_LONG is set (CI does so for one configuration),
-// else a few.
-static inline double test_patience(void) { return getenv("EAGER_LONG") ? 600 : 8; }
+// else a few, or one.
+static inline double test_patience(void) { return getenv("EAGER_LONG") ? 600 : test_share > 1 ? 1 : 4; }
 
 static inline void test_register(test_case *t) { *test_last = t; test_last = &t->next; }
 

@@ -206,6 +206,6 @@ check every_function_notes_the_line noted $CC -std=c11
 if [ "$wanted" = "  " ]; then
     echo '#include "eager.h"' >"$T/include.c"; : >"$T/empty.c"
     empty=$(cost $CC -std=c11 -c "$T/empty.c" -o "$T/o") include=$(cost $CC -std=c11 -I. -c "$T/include.c" -o "$T/o")
-    echo "note: including eager.h costs $((include - empty)) ms; the implementation at -O2 $(milliseconds 1 <"$B/plain/eager.times") ms"
+    echo "note: including eager.h costs $((include - empty)) ms; the implementation at -O2 $(milliseconds 1 <"$B/plain/eager.o.times") ms"
 fi
 finish
