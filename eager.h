@@ -3294,8 +3294,8 @@ EAGER_API bool eg_synchronize(void);
 // same to the last bit for any number. The process has one team of threads: the first op that is divided starts it, and
 // eg_shutdown ends it. The calling thread alone runs an op of less than about 5 microseconds, an op while another
 // thread's op is divided, and ops of a dataset's threads. With EAGER_NO_THREADS there is one thread, and the number is
-// only checked. False and an error for a number that is not from 0 to 64, and for 0 where this call is the first to want
-// to know what the environment says wrong.
+// only checked. False and an error for a number that is not from 0 to 64, and for 0 where this call is the first that
+// wants to know what the environment says wrong.
 EAGER_API bool eg_set_num_threads(int threads);
 EAGER_API int eg_num_threads(void);
 // What the factors of float32 products and convolutions on a GPU may be rounded to inside, for speed: by default
