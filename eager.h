@@ -26455,7 +26455,8 @@ EAGER_API eg_layer *eg_layer_retain(eg_layer *l) {
 EAGER_API void eg_layer_release(eg_layer *l) {
     if (l && egi_object_all_taken(&l->object)) {
         egi_fail(EG_ERROR_STATE, "layer_release", "the only reference to layer %.60s is that of the model it is part "
-                                 "of, or of a call that runs on it, which gives it back itself",
+                                 "of, of the publication that lends it, or of a call that runs on it, each of which "
+                                 "gives it back itself",
                  l->name ? l->name : "");
         return;
     }
@@ -30207,17 +30208,18 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
     return NULL;
 }
 
-// A publication is one pointer. The lock is held while a reader takes its reference and while the pointer is exchanged,
-// so that a reader never gets a model that has just been released.
+// A publication is one pointer, with a reference that readers cannot release. The lock is held while a reader takes one
+// of its own and while the pointer is exchanged, so that a reader never gets a model that has just been released.
 struct eg_publication { egi_object object; eg_layer *model; };
-// Publishes a model and returns the former one, whose reference the caller gets; with NULL, returns a reference to the
-// present one.
-static eg_layer *egi_publication_exchange(eg_publication *p, eg_layer *model) {
+// Publishes a model, whose reference the publication takes over, and releases the former one.
+static void egi_publication_exchange(eg_publication *p, eg_layer *model) {
+    if (model) egi_object_take(&model->object, 1);
     egi_lock();
-    eg_layer *former = model ? p->model : eg_layer_retain(p->model);
-    if (model) p->model = model;
+    eg_layer *former = p->model;
+    p->model = model;
     egi_unlock();
-    return former;
+    if (former) egi_object_take(&former->object, -1);
+    eg_layer_release(former);
 }
 static bool egi_publication_alive(const char *function, const eg_publication *p) {
     return egi_object_alive(function, "publication", p, EGI_PUBLICATION);
@@ -30231,7 +30233,7 @@ EAGER_API eg_publication *eg_publication_retain(eg_publication *p) {
 }
 EAGER_API void eg_publication_release(eg_publication *p) {
     if (!egi_object_ends("publication_release", "publication", p, EGI_PUBLICATION)) return;
-    eg_layer_release(p->model);
+    egi_publication_exchange(p, NULL);
     egi_object_free(p);
 }
 EAGER_API bool eg_publish(eg_publication *p, eg_layer *model) {
@@ -30245,11 +30247,16 @@ EAGER_API bool eg_publish(eg_publication *p, eg_layer *model) {
                                         "make; a call, or eg_layer_build, makes them", model->name);
     }
     egi_layer_freeze(copy, true);
-    eg_layer_release(egi_publication_exchange(p, copy));
+    egi_publication_exchange(p, copy);
     return true;
 }
 EAGER_API eg_layer *eg_published(eg_publication *p) {
-    return egi_publication_alive("published", p) ? egi_publication_exchange(p, NULL) : NULL;
+    if (!egi_publication_alive("published", p)) return NULL;
+    egi_lock();
+    eg_layer *model = p->model;
+    if (model) egi_object_retain(&model->object);
+    egi_unlock();
+    return model;
 }
 
 // ---- the summary

@@ -200,6 +200,20 @@ TEST(publications) {
     eg_layer_release(model);
     eg_layer_release(none);
 }
+TEST(a_published_model_released_too_often) {
+    eg_publication *p = eg_publication_new();
+    eg_layer *model = small(4);
+    fill(model, 1);
+    CHECK(eg_publish(p, model));
+    eg_layer *lent = eg_published(p);
+    eg_layer_release(lent);
+    CHECK_ERROR(eg_layer_release(lent), EG_ERROR_STATE, "of the publication that lends it");
+    CHECK(eg_published(p) == lent && filled(lent, 1, 1));
+    eg_publication_release(p);
+    CHECK(filled(lent, 1, 1));
+    eg_layer_release(lent);
+    eg_layer_release(model);
+}
 
 // ---- without memory: all weights, or none
 
