@@ -32500,15 +32500,6 @@ struct eg_callback {
     eg_callback_functions functions;
     bool own;                            // the library's: its functions work on an egi_watch
 };
-// Whether the callback has a reference left. Only a debug build can tell; others assume so.
-static bool egi_callback_counted(const eg_callback *callback) {
-#ifdef EAGER_DEBUG
-    return callback->object.kind == EGI_CALLBACK;
-#else
-    (void)callback;
-    return true;
-#endif
-}
 // One eg_fit, on the C stack. The public state is first, so that eg_fit_value and the library's callbacks can reach the
 // rest.
 typedef struct egi_fit {
@@ -32859,9 +32850,9 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
             if (o->callbacks.list[j] == o->callbacks.list[i])
                 return egi_fail(EG_ERROR_ARGUMENT, "fit",
                                 "callback %d is callback %d once more; each is called at every turn", i, j);
-        if (!egi_callback_counted(o->callbacks.list[i]))
-            return egi_fail(EG_ERROR_STATE, "fit", "callback %d was used after its last reference was gone; a fit "
-                            "releases those that it is given, so eg_callback_retain one that two shall have", i);
+        if (o->callbacks.list[i]->object.kind != EGI_CALLBACK)
+            return egi_fail(EG_ERROR_STATE, "fit", "callback %d was used after its last reference was released; a fit "
+                            "releases those that it is given, so eg_callback_retain one that another fit gets too", i);
     }
     if (f->t->fitting) return egi_fail(EG_ERROR_STATE, "fit", "the model is being fitted already");
     if (o->distribute && !egi_ranks_found)
@@ -32908,8 +32899,8 @@ static bool egi_fit_done_before(egi_fit *f) {
     egi_this.random = random;
     return ok;
 }
-// Releases the callbacks that the fit took over; one that is listed twice by mistake, no more often than it has
-// references.
+// Releases the callbacks that the fit took over; one that is listed twice by mistake, or was freed before, no more
+// often than it has references.
 static void egi_callbacks_release(const eg_callbacks *callbacks) {
     for (int i = 0; i < callbacks->count; i++) {
         eg_callback *c = callbacks->list[i];
@@ -32918,8 +32909,8 @@ static void egi_callbacks_release(const eg_callbacks *callbacks) {
             before += j < i && callbacks->list[j] == c;
             times += callbacks->list[j] == c;
         }
-        int refs = c && !before &&
-                   egi_callback_counted(c) ? (int)__atomic_load_n(&c->object.refs, __ATOMIC_ACQUIRE) : 0;
+        const bool first = c && !before && c->object.kind == EGI_CALLBACK;
+        const int refs = first ? (int)__atomic_load_n(&c->object.refs, __ATOMIC_ACQUIRE) : 0;
         for (int k = 0; k < times && k < refs; k++) eg_callback_release(c);
     }
 }
@@ -33320,20 +33311,16 @@ EAGER_API eg_callback *eg_callback_new(eg_callback_functions functions) {
     return callback;
 }
 EAGER_API eg_callback *eg_callback_retain(eg_callback *callback) {
-    if (callback && !egi_callback_counted(callback))
-        return (eg_callback *)egi_raise(EG_ERROR_STATE, "callback_retain", "the last reference to the callback is "
-                                                        "gone; retain it before the fit that releases it");
-    if (callback) egi_object_retain(&callback->object);
+    egi_object_share("callback_retain", "callback", callback, EGI_CALLBACK);
     return callback;
 }
 EAGER_API void eg_callback_release(eg_callback *callback) {
-    if (!callback || !egi_callback_counted(callback)) return;
-    if (egi_object_all_taken(&callback->object)) {
+    if (callback && egi_object_all_taken(&callback->object)) {
         egi_fail(EG_ERROR_STATE, "callback_release", "the only reference to the callback is that of the fit that runs "
                                  "it, which gives it back itself");
         return;
     }
-    if (!egi_object_drop(&callback->object)) return;
+    if (!egi_object_ends("callback_release", "callback", callback, EGI_CALLBACK)) return;
     if (callback->functions.release)
         EGI_FRAMED("the release function", "callback_new", callback->functions.release(callback->functions.user));
     egi_object_free(callback);

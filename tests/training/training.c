@@ -1272,21 +1272,24 @@ TEST(a_callback_given_twice_to_one_fit) {
     eg_layer_release(model);
 }
 TEST(a_callback_given_to_two_fits) {
-#ifndef EAGER_DEBUG
-    SKIP("only with EAGER_DEBUG");
-#else
     eg_tensor *x = points(), *y = classes(x);
     eg_layer *model = shaky_model();
     eg_callback *once = eg_callback_stop_on_nan(), *twice = eg_callback_retain(eg_callback_stop_on_nan());
     CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(once, twice)) != NULL);
     int64_t steps = eg_optimizer_steps(eg_model_optimizer(model));
     CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_retain(twice), once)),
-                EG_ERROR_STATE, "eg_fit_arrays: callback 1 was used after its last reference was gone; a fit releases "
-                                "those that it is given, so eg_callback_retain one");
+                EG_ERROR_STATE, "eg_fit_arrays: callback 1 was used after its last reference was released; a fit "
+                                "releases those that it is given, so eg_callback_retain one");
     CHECK_INT(eg_optimizer_steps(eg_model_optimizer(model)), steps);
     CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(twice)) != NULL);
     eg_layer_release(model);
-#endif
+}
+TEST(a_callback_released_too_often) {
+    eg_callback *callback = eg_callback_early_stopping();
+    eg_callback_release(callback);
+    CHECK_ERROR(eg_callback_release(callback), EG_ERROR_STATE,
+                "eg_callback_release: the callback was used after its last reference was released");
+    CHECK_ERROR(eg_callback_retain(callback), EG_ERROR_STATE, "eg_callback_retain: the callback was used after");
 }
 // A program that is started again when all epochs are done has the trained model, too where the first call makes its
 // weights, and the random numbers are those after the last epoch.
