@@ -35661,7 +35661,9 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
     if (whole && dtype == EG_INT64) { memcpy(to, &integer, sizeof integer); return true; }
     egi_dtype_store(dtype, to, value);
     double kept = egi_dtype_load(dtype, to);
-    bool fits = egi_dtype_is_float(dtype) ? kept - kept == 0 || value - value != 0 : kept == value;
+    // An infinity ends in a letter, as in "inf"; 1e400 is too large.
+    const bool large = !replaced && value == value && value - value != 0 && field[n - 1] <= '9';
+    bool fits = egi_dtype_is_float(dtype) ? kept - kept == 0 || (value - value != 0 && !large) : kept == value;
     // 2^63 itself would be stored as 2^63 - 1.
     if (dtype == EG_INT64) fits = fits && fabs(value) < 9223372036854775808.0;
     if (fits || !replaced) return fits || egi_csv_bad(s, column, field, n, "does not fit ", eg_dtype_name(dtype));

@@ -434,6 +434,11 @@ TEST(csv_errors_say_the_line) {
                 "'3.5' in column 1 does not fit int64");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}})), EG_ERROR_FILE,
                 "'1e40' in column 2 does not fit float32");
+    path = written_text("large.csv", "1e400,-1.e400,1e400\n");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE, "'1e400' in column 0 does not fit float32");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1-2", .dtype = EG_FLOAT64}})),
+                EG_ERROR_FILE, "'-1.e400' in column 1 does not fit float64");
+    path = written_text("numbers.csv", "300,3.5,1e40,99999999999999999999,red\n");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "3", .dtype = EG_INT64}})), EG_ERROR_FILE,
                 "does not fit int64");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "4", .categories = "green,blue"}})),
